@@ -1,0 +1,82 @@
+/* Inside the `thole` command: the parsed command line, and what its verbs share. */
+#ifndef THOLE_COMMAND_H
+#define THOLE_COMMAND_H
+#include "json.h"
+#include "option_table.h"
+#include "thole/client.h"
+
+enum {
+    EXIT_DONE = 0,
+    EXIT_GENERIC = 1,
+    EXIT_USAGE = 2,
+    EXIT_NOT_FOUND = 3,
+    EXIT_CONFLICT = 4,
+    EXIT_UNREACHABLE = 6,
+    EXIT_DENIED = 7,
+    EXIT_TIMEOUT = 8,
+    EXIT_UNSUCCESSFUL = 9, /* run, wait: the instance failed or was cancelled */
+    EXIT_INTERRUPTED = 130,
+    EXIT_SIGNALLED = 128, /* plus the signal's number */
+};
+
+enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_JSONL };
+
+struct cli_options {
+    /* for every verb */
+    const char *nats_url, *nats_creds, *postgres, *ns;
+    uint32_t output;     /* enum output */
+    uint64_t timeout_ms; /* 0 = not given */
+    bool help, version;
+    /* of one verb or the other */
+    const char *id, *input, *reason, *orchestration, *id_prefix, *dir;
+    bool wait;
+    uint32_t status; /* a thole_instance_status, from 0 in the order of their values */
+    uint64_t limit, payload_max;
+    uint32_t nats_port, postgres_port;
+};
+
+struct command;
+struct cli {
+    struct cli_options options;
+    const struct command *command;
+    char **words; /* what is not an option, behind the verb */
+    int words_len;
+};
+
+struct command {
+    const char *name, *usage, *summary, *example;
+    const struct option_row *rows;
+    size_t rows_len;
+    int words_min, words_max;
+    int (*run)(struct cli *cli);
+    bool waits;      /* --timeout is for the instance's end, not for each answer of a server */
+    bool local;      /* asks no server: a bad setting in the environment is none of its business */
+    bool early_stop; /* options end at the first word: the rest is somebody else's command line */
+};
+
+/* The whole program; returns its exit code. */
+int cli_main(int argc, char **argv);
+
+/* Verbs: each prints to stdout, talks on stderr and returns an exit code. */
+int command_start(struct cli *cli);
+int command_run(struct cli *cli);
+int command_wait(struct cli *cli);
+int command_cancel(struct cli *cli);
+int command_show(struct cli *cli);
+int command_history(struct cli *cli);
+int command_list(struct cli *cli);
+int command_dev(struct cli *cli);
+int command_version(struct cli *cli);
+
+/* Connects with the options given. Otherwise it has complained and *ret_code is the exit code. */
+thole_client *cli_connect(const struct cli *cli, int *ret_code);
+/* Says on stderr what failed, the likely cause and what to try; returns the exit code. */
+int cli_complain(const struct cli *cli, const char *object, const thole_error *error);
+/* The same for a mistake in the command line. */
+int cli_misused(const struct cli *cli, const char *fmt, ...) THOLE_PRINTF(2, 3);
+int cli_exit_code(thole_status status);
+/* Begins a JSON object with its schema, for example "thole.outcome.v1". */
+void cli_json_begin(struct json *json, const char *schema);
+/* Flushes stdout. A reader that went away is no error worth a word. */
+int cli_finish(int code);
+#endif

@@ -1,0 +1,360 @@
+/* The table of verbs, --help, and the way from argv to a verb. */
+#include "command.h"
+#include "values.h"
+#include <assert.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIELD(member) OPTION_FIELD(struct cli_options, member)
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define ROWS(a) .rows = a, .rows_len = COUNT(a)
+
+enum { HELP_BYTES_MAX = 64 * 1024, PORT_MAX = 65535 };
+
+static const char *const outputs[] = {"table", "json", "jsonl", NULL};
+static const char *const statuses[] = {"any",       "running", "waiting",   "stuck",
+                                       "completed", "failed",  "cancelled", NULL};
+
+static const struct option_row global_rows[] = {
+    {.flag = "nats",
+     .kind = OPTION_TEXT,
+     .env = "THOLE_NATS_URL",
+     .unit = "URL",
+     .fallback = "nats://127.0.0.1:4222",
+     FIELD(nats_url),
+     .help = "NATS servers, separated by commas"},
+    {.flag = "nats-creds",
+     .kind = OPTION_TEXT,
+     .env = "THOLE_NATS_CREDS",
+     .unit = "FILE",
+     FIELD(nats_creds),
+     .help = "NATS credentials file"},
+    {.flag = "postgres",
+     .kind = OPTION_TEXT,
+     .env = "THOLE_POSTGRES",
+     .unit = "CONNINFO",
+     FIELD(postgres),
+     .help = "libpq connection string; show and list need it"},
+    {.flag = "namespace",
+     .letter = 'n',
+     .kind = OPTION_NAME,
+     .env = "THOLE_NAMESPACE",
+     .unit = "NAME",
+     .fallback = "default",
+     FIELD(ns),
+     .help = "namespace"},
+    {.flag = "output",
+     .letter = 'o',
+     .kind = OPTION_CHOICE,
+     .choices = outputs,
+     .fallback = "table",
+     FIELD(output),
+     .help = "form of what is printed"},
+    {.flag = "timeout",
+     .kind = OPTION_DURATION,
+     .unit = "DURATION",
+     .shown = "5s; of run and wait: none",
+     .min = 1,
+     FIELD(timeout_ms),
+     .help = "how long to wait for an answer; of run and wait: for the end"},
+    {.flag = "help", .letter = 'h', .kind = OPTION_SWITCH, FIELD(help), .help = "show help and stop"},
+    {.flag = "version", .kind = OPTION_SWITCH, FIELD(version), .help = "show the version and stop"},
+};
+
+#define ID_ROW                                                                                               \
+    {                                                                                                        \
+        .flag = "id", .kind = OPTION_TEXT, .unit = "ID", .shown = "made up and printed", FIELD(id),          \
+        .help = "instance id, unique in the namespace"                                                       \
+    }
+#define INPUT_ROW                                                                                            \
+    {                                                                                                        \
+        .flag = "input", .letter = 'i', .kind = OPTION_TEXT, .unit = "TEXT|@FILE|-", .shown = "empty",       \
+        FIELD(input), .help = "input: text, the bytes of a file, or of stdin"                                \
+    }
+#define PAYLOAD_ROW                                                                                          \
+    {                                                                                                        \
+        .flag = "payload-max", .kind = OPTION_SIZE, .env = "THOLE_PAYLOAD_MAX", .unit = "SIZE",              \
+        .fallback = "262144", .min = 1024, .max = 4 * 1024 * 1024, FIELD(payload_max),                       \
+        .help = "largest input; as the engines have it"                                                      \
+    }
+
+static const struct option_row start_rows[] = {
+    ID_ROW,
+    INPUT_ROW,
+    PAYLOAD_ROW,
+    {.flag = "wait", .kind = OPTION_SWITCH, FIELD(wait), .help = "the same as thole run"},
+};
+static const struct option_row run_rows[] = {ID_ROW, INPUT_ROW, PAYLOAD_ROW};
+static const struct option_row cancel_rows[] = {
+    {.flag = "reason",
+     .kind = OPTION_TEXT,
+     .unit = "TEXT",
+     FIELD(reason),
+     .help = "kept in the history and told to running activities"},
+};
+static const struct option_row list_rows[] = {
+    {.flag = "status",
+     .kind = OPTION_CHOICE,
+     .choices = statuses,
+     .fallback = "any",
+     FIELD(status),
+     .help = "only those"},
+    {.flag = "orchestration",
+     .kind = OPTION_NAME,
+     .unit = "NAME",
+     FIELD(orchestration),
+     .help = "only those"},
+    {.flag = "id-prefix",
+     .kind = OPTION_TEXT,
+     .unit = "TEXT",
+     FIELD(id_prefix),
+     .help = "only ids that begin with it"},
+    {.flag = "limit",
+     .kind = OPTION_NUMBER,
+     .unit = "N",
+     .fallback = "100",
+     .min = 1,
+     .max = 100000,
+     FIELD(limit),
+     .help = "rows at most, newest first"},
+};
+static const struct option_row dev_rows[] = {
+    {.flag = "dir",
+     .kind = OPTION_TEXT,
+     .unit = "DIR",
+     .shown = "a temporary one, removed at the end",
+     FIELD(dir),
+     .help = "folder for the data, kept"},
+    {.flag = "nats-port",
+     .kind = OPTION_NUMBER,
+     .unit = "PORT",
+     .shown = "a free one",
+     .min = 1,
+     .max = PORT_MAX,
+     FIELD(nats_port),
+     .help = "port of nats-server"},
+    {.flag = "postgres-port",
+     .kind = OPTION_NUMBER,
+     .unit = "PORT",
+     .shown = "a free one",
+     .min = 1,
+     .max = PORT_MAX,
+     FIELD(postgres_port),
+     .help = "port of Postgres"},
+};
+
+static int command_help(struct cli *cli);
+
+static const struct command commands[] = {
+    {.name = "start",
+     .usage = "ORCHESTRATION",
+     .summary = "start an instance",
+     .example = "thole start checkout --id order-17 --input 'order=17;pay_ms=50'",
+     ROWS(start_rows),
+     .words_min = 1,
+     .words_max = 1,
+     .run = command_start},
+    {.name = "run",
+     .usage = "ORCHESTRATION",
+     .summary = "start an instance, wait for its end, print the result",
+     .example = "thole run checkout --input 'order=18;pay_ms=50' --timeout 30s",
+     ROWS(run_rows),
+     .words_min = 1,
+     .words_max = 1,
+     .run = command_run,
+     .waits = true},
+    {.name = "wait",
+     .usage = "ID",
+     .summary = "wait for the end of an instance, print the result",
+     .example = "thole wait order-17 --timeout 1m",
+     .words_min = 1,
+     .words_max = 1,
+     .run = command_wait,
+     .waits = true},
+    {.name = "show",
+     .usage = "ID",
+     .summary = "show where an instance stands (from Postgres)",
+     .example = "thole show order-17 -o json",
+     .words_min = 1,
+     .words_max = 1,
+     .run = command_show},
+    {.name = "history",
+     .usage = "ID",
+     .summary = "print an instance's history (from the stream)",
+     .example = "thole history order-17 -o jsonl",
+     .words_min = 1,
+     .words_max = 1,
+     .run = command_history},
+    {.name = "list",
+     .usage = "",
+     .summary = "list instances (from Postgres)",
+     .example = "thole list --status running --orchestration checkout --limit 20",
+     ROWS(list_rows),
+     .run = command_list},
+    {.name = "cancel",
+     .usage = "ID",
+     .summary = "ask an instance to end",
+     .example = "thole cancel order-17 --reason 'customer changed their mind'",
+     ROWS(cancel_rows),
+     .words_min = 1,
+     .words_max = 1,
+     .run = command_cancel},
+    {.name = "dev",
+     .usage = "[-- PROGRAM [ARGUMENT]...]",
+     .summary = "private nats-server and Postgres for as long as it (or PROGRAM) runs",
+     .example = "thole dev -- ./checkout run",
+     ROWS(dev_rows),
+     .words_max = INT32_MAX,
+     .run = command_dev,
+     .local = true,
+     .early_stop = true},
+    {.name = "version",
+     .usage = "",
+     .summary = "print the version",
+     .example = "thole version -o json",
+     .run = command_version,
+     .local = true},
+    {.name = "help",
+     .usage = "[VERB]",
+     .summary = "show help",
+     .example = "thole help start",
+     .words_max = 1,
+     .run = command_help,
+     .local = true},
+};
+
+/* ---- help ---- */
+
+static void help_of_all(struct buf *to)
+{
+    buf_text(to,
+             "usage: thole [OPTION]... VERB [WORD]... [OPTION]...\n\nDurable execution on NATS JetStream and "
+             "Postgres.\n\nVerbs:\n");
+    for (size_t i = 0; i < COUNT(commands); i++)
+        buf_printf(to, "  %-8s %s\n", commands[i].name, commands[i].summary);
+    buf_text(to, "\nOptions of every verb, before or after it:\n");
+    options_help(global_rows, COUNT(global_rows), to);
+    buf_text(
+        to,
+        "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 exists already, 6 cannot connect,\n"
+        "7 permission denied, 8 timed out, 9 the instance failed or was cancelled, 130 interrupted.\n\n"
+        "Examples:\n  thole dev -- ./checkout run\n");
+    for (size_t i = 0; i < 2; i++)
+        buf_printf(to, "  %s\n", commands[i].example);
+}
+
+static void help_of(const struct command *command, struct buf *to)
+{
+    buf_printf(to, "usage: thole %s%s%s [OPTION]...\n\n%s.\n\n", command->name,
+               command->usage[0] == '\0' ? "" : " ", command->usage, command->summary);
+    if (command->rows_len > 0) {
+        buf_text(to, "Options:\n");
+        options_help(command->rows, command->rows_len, to);
+        buf_text(to, "\n");
+    }
+    buf_text(to, "Options of every verb:\n");
+    options_help(global_rows, COUNT(global_rows), to);
+    buf_printf(to, "\nExample:\n  %s\n", command->example);
+}
+
+static int print_help(const struct command *command, FILE *to)
+{
+    struct buf text;
+    buf_init(&text, HELP_BYTES_MAX);
+    if (command == NULL)
+        help_of_all(&text);
+    else
+        help_of(command, &text);
+    bool const whole = buf_status(&text) == THOLE_OK;
+    (void)fputs(buf_cstr(&text), to);
+    buf_release(&text);
+    return whole ? EXIT_DONE : EXIT_GENERIC;
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < COUNT(commands); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int no_such_verb(const char *name)
+{
+    const char *names[COUNT(commands)];
+    for (size_t i = 0; i < COUNT(commands); i++)
+        names[i] = commands[i].name;
+    const char *near = word_suggest(name, names, COUNT(commands));
+    (void)fprintf(stderr, "thole: there is no verb \"%.60s\"%s%s%s\nTry: thole help\n", name,
+                  near == NULL ? "" : "; did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?");
+    return EXIT_USAGE;
+}
+
+static int command_help(struct cli *cli)
+{
+    const struct command *command = cli->words_len == 0 ? NULL : find_command(cli->words[0]);
+    if (cli->words_len > 0 && command == NULL)
+        return no_such_verb(cli->words[0]);
+    return print_help(command, stdout);
+}
+
+/* ---- from argv to a verb ---- */
+
+static int check_words(const struct cli *cli)
+{
+    const struct command *command = cli->command;
+    if (cli->words_len < command->words_min)
+        return cli_misused(cli, "%s is missing", command->usage);
+    if (cli->words_len > command->words_max)
+        return cli_misused(cli, "\"%.60s\" is one word too many", cli->words[command->words_max]);
+    return EXIT_DONE;
+}
+
+static int run_verb(struct cli *cli)
+{
+    int const code = check_words(cli);
+    if (cli->options.help)
+        return print_help(cli->command, stdout);
+    return code == EXIT_DONE ? cli->command->run(cli) : code;
+}
+
+/* The verb's options are known only once the verb is: what stands before it is read first. */
+static int parse_and_run(struct cli *cli, int argc, char **argv)
+{
+    struct option_set sets[] = {{global_rows, COUNT(global_rows), &cli->options}, {NULL, 0, &cli->options}};
+    thole_error error = {.status = THOLE_OK};
+    int first;
+    bool const defaults = options_defaults(sets, 1, &error) == THOLE_OK;
+    thole_error const why = error;
+    if (options_read(sets, 1, true, argc, argv, &first, &error) != THOLE_OK)
+        return cli_misused(cli, "%s", error.text);
+    if (cli->options.version)
+        return command_version(cli);
+    if (first >= argc)
+        return print_help(NULL, cli->options.help ? stdout : stderr),
+               cli->options.help ? EXIT_DONE : EXIT_USAGE;
+    cli->command = find_command(argv[first]);
+    if (cli->command == NULL)
+        return no_such_verb(argv[first]);
+    if (!defaults && !cli->command->local)
+        return cli_misused(cli, "%s", why.text);
+    sets[1].rows = cli->command->rows;
+    sets[1].len = cli->command->rows_len;
+    argc -= first;
+    argv += first;
+    if (options_defaults(sets + 1, 1, &error) != THOLE_OK ||
+        options_read(sets, COUNT(sets), cli->command->early_stop, argc, argv, &first, &error) != THOLE_OK)
+        return cli_misused(cli, "%s", error.text);
+    cli->words = argv + first;
+    cli->words_len = argc - first;
+    return cli->options.version ? command_version(cli) : run_verb(cli);
+}
+
+int cli_main(int argc, char **argv)
+{
+    struct cli cli;
+    memset(&cli, 0, sizeof cli);
+    (void)signal(SIGPIPE, SIG_IGN); /* a broken pipe is seen where it is written to */
+    return cli_finish(parse_and_run(&cli, argc, argv));
+}

@@ -1,0 +1,304 @@
+/* show, history, list. */
+#include "command.h"
+#include "text.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { CELL_BYTES_MAX = 4096, DATA_COLUMNS = 60, NAME_COLUMNS = 24, ID_COLUMNS = 36, DETAIL_COLUMNS = 60 };
+
+/* Pads with spaces; what is longer pushes the rest of its line to the right and is not cut. */
+static void print_cell(thole_slice text, size_t columns, size_t columns_max)
+{
+    struct buf cell;
+    buf_init(&cell, CELL_BYTES_MAX);
+    text_safe(&cell, text, columns_max);
+    size_t width = 0;
+    for (size_t i = 0; i < cell.len; i++)
+        width += (cell.ptr[i] & 0xc0) != 0x80 ? 1 : 0;
+    (void)printf("%s%*s", buf_cstr(&cell), (int)(width < columns ? columns - width + 2 : 2), "");
+    buf_release(&cell);
+}
+
+static void print_last_cell(thole_slice text, size_t columns_max)
+{
+    struct buf cell;
+    buf_init(&cell, CELL_BYTES_MAX);
+    text_safe(&cell, text, columns_max);
+    (void)printf("%s\n", buf_cstr(&cell));
+    buf_release(&cell);
+}
+
+/* A reader that went away ends the reading. */
+static thole_status output_status(void)
+{
+    return ferror(stdout) ? THOLE_CANCELLED : THOLE_OK;
+}
+
+static int verdict(const struct cli *cli, const char *object, thole_error *error, thole_status status)
+{
+    error->status = status;
+    if (status == THOLE_OK || (status == THOLE_CANCELLED && ferror(stdout)))
+        return EXIT_DONE; /* cli_finish() has the word on stdout */
+    return cli_complain(cli, object, error);
+}
+
+/* ---- history ---- */
+
+struct timeline {
+    const struct cli *cli;
+    struct json json;
+    uint64_t events, execution;
+};
+
+static void history_members(struct json *json, const thole_history_event *event)
+{
+    json_member_number(json, "execution", event->execution);
+    json_member_number(json, "id", event->id);
+    json_member(json, "kind", thole_slice_from(event->kind));
+    if (event->ref != 0)
+        json_member_number(json, "ref", event->ref);
+    if (event->name.len > 0)
+        json_member(json, "name", event->name);
+    json_member_data(json, "data", event->data);
+    if (event->due_ms != 0)
+        json_member_time(json, "due", event->due_ms);
+    json_member_time(json, "time", event->time_ms);
+    json_member_number(json, "turn", event->turn);
+    json_member_number(json, "sequence", event->sequence);
+}
+
+static void history_row(struct timeline *timeline, const thole_history_event *event)
+{
+    char time[TIME_TEXT_BYTES], id[32], name[THOLE_NAME_BYTES_MAX + 32], due[48];
+    if (timeline->events == 0)
+        (void)printf("%-24s  %4s  %-20s  %-24s  %s\n", "TIME", "ID", "EVENT", "NAME", "DATA");
+    else if (event->execution != timeline->execution)
+        (void)printf("-- execution %" PRIu64 "\n", event->execution);
+    text_time(event->time_ms, time);
+    (void)snprintf(id, sizeof id, "%4" PRIu64, event->id);
+    if (event->ref != 0)
+        (void)snprintf(name, sizeof name, "of %" PRIu64, event->ref);
+    else
+        (void)snprintf(name, sizeof name, "%.*s", THOLE_FMT(event->name));
+    (void)printf("%-24s  %s  %-20s  ", time, id, event->kind);
+    print_cell(thole_slice_from(name), NAME_COLUMNS, THOLE_NAME_BYTES_MAX);
+    (void)snprintf(due, sizeof due, "in %" PRIu64 " ms",
+                   event->due_ms > event->time_ms ? event->due_ms - event->time_ms : 0);
+    print_last_cell(event->due_ms != 0 ? thole_slice_from(due) : event->data, DATA_COLUMNS);
+}
+
+static void history_begin(struct timeline *timeline)
+{
+    json_init(&timeline->json, stdout);
+    cli_json_begin(&timeline->json, "thole.history.v1");
+    json_member(&timeline->json, "instance", thole_slice_from(timeline->cli->words[0]));
+}
+
+static thole_status print_event(void *arg, const thole_history_event *event)
+{
+    struct timeline *timeline = arg;
+    struct json *json = &timeline->json;
+    switch ((enum output)timeline->cli->options.output) {
+    case OUTPUT_TABLE: history_row(timeline, event); break;
+    case OUTPUT_JSON:
+        if (timeline->events == 0) {
+            history_begin(timeline);
+            json_key(json, "events");
+            json_array(json);
+        }
+        json_object(json);
+        history_members(json, event);
+        json_end(json);
+        break;
+    case OUTPUT_JSONL:
+        history_begin(timeline);
+        history_members(json, event);
+        json_end(json);
+        break;
+    }
+    timeline->events++;
+    timeline->execution = event->execution;
+    return output_status();
+}
+
+int command_history(struct cli *cli)
+{
+    struct timeline timeline = {.cli = cli};
+    thole_error error = {.status = THOLE_OK};
+    int code = EXIT_DONE;
+    thole_client *client = cli_connect(cli, &code);
+    if (client == NULL)
+        return code;
+    thole_status const status =
+        thole_client_history(client, thole_slice_from(cli->words[0]), print_event, &timeline, &error);
+    if (cli->options.output == OUTPUT_JSON && timeline.events > 0) {
+        json_end(&timeline.json);
+        json_key(&timeline.json, "complete"); /* false: the reading broke off, see stderr */
+        json_true(&timeline.json, status == THOLE_OK);
+        json_end(&timeline.json);
+    }
+    code = verdict(cli, cli->words[0], &error, status);
+    thole_client_close(client);
+    return code;
+}
+
+/* ---- show and list ---- */
+
+struct listing {
+    const struct cli *cli;
+    struct json json;
+    uint64_t rows;
+};
+
+static void info_members(struct json *json, const thole_instance_info *info)
+{
+    json_member(json, "instance", info->instance);
+    json_member(json, "orchestration", info->orchestration);
+    json_member(json, "status", thole_slice_from(thole_instance_status_name(info->status)));
+    json_member_number(json, "execution", info->execution);
+    json_member_time(json, "created", info->created_ms);
+    json_member_time(json, "updated", info->updated_ms);
+    json_member_data(json, "detail", info->detail);
+    json_member_number(json, "partition", info->partition);
+    json_member_number(json, "open_activities", info->open_activities);
+    json_member_number(json, "open_timers", info->open_timers);
+}
+
+static void show_line(const char *key, thole_slice value)
+{
+    (void)printf("%-16s", key);
+    print_last_cell(value, THOLE_ID_BYTES_MAX);
+}
+
+static void show_number(const char *key, uint64_t value)
+{
+    (void)printf("%-16s%" PRIu64 "\n", key, value);
+}
+
+static void show_table(const thole_instance_info *info)
+{
+    char time[TIME_TEXT_BYTES];
+    show_line("instance", info->instance);
+    show_line("orchestration", info->orchestration);
+    show_line("status", thole_slice_from(thole_instance_status_name(info->status)));
+    if (info->detail.len > 0)
+        show_line("detail", info->detail);
+    show_number("execution", info->execution);
+    text_time(info->created_ms, time);
+    show_line("created", thole_slice_from(time));
+    text_time(info->updated_ms, time);
+    show_line("updated", thole_slice_from(time));
+    show_number("open activities", info->open_activities);
+    show_number("open timers", info->open_timers);
+    show_number("partition", info->partition);
+}
+
+static thole_status show_row(void *arg, const thole_instance_info *info)
+{
+    struct listing *listing = arg;
+    if (listing->cli->options.output == OUTPUT_TABLE) {
+        show_table(info);
+    } else {
+        json_init(&listing->json, stdout);
+        cli_json_begin(&listing->json, "thole.instance.v1");
+        info_members(&listing->json, info);
+        json_end(&listing->json);
+    }
+    return output_status();
+}
+
+int command_show(struct cli *cli)
+{
+    struct listing listing = {.cli = cli};
+    thole_error error = {.status = THOLE_OK};
+    int code = EXIT_DONE;
+    thole_client *client = cli_connect(cli, &code);
+    if (client == NULL)
+        return code;
+    thole_status const status =
+        thole_client_show(client, thole_slice_from(cli->words[0]), show_row, &listing, &error);
+    code = verdict(cli, cli->words[0], &error, status);
+    thole_client_close(client);
+    return code;
+}
+
+static void list_table_row(const thole_instance_info *info, bool first)
+{
+    char created[TIME_TEXT_BYTES], updated[TIME_TEXT_BYTES];
+    if (first)
+        (void)printf("%-36s  %-10s  %-20s  %-24s  %-24s  %s\n", "ID", "STATUS", "ORCHESTRATION", "CREATED",
+                     "UPDATED", "DETAIL");
+    text_time(info->created_ms, created);
+    text_time(info->updated_ms, updated);
+    print_cell(info->instance, ID_COLUMNS, THOLE_ID_BYTES_MAX);
+    (void)printf("%-10s  ", thole_instance_status_name(info->status));
+    print_cell(info->orchestration, 20, THOLE_NAME_BYTES_MAX);
+    (void)printf("%-24s  %-24s  ", created, updated);
+    print_last_cell(info->detail, DETAIL_COLUMNS);
+}
+
+static thole_status list_row(void *arg, const thole_instance_info *info)
+{
+    struct listing *listing = arg;
+    switch ((enum output)listing->cli->options.output) {
+    case OUTPUT_TABLE: list_table_row(info, listing->rows == 0); break;
+    case OUTPUT_JSON:
+        json_object(&listing->json);
+        info_members(&listing->json, info);
+        json_end(&listing->json);
+        break;
+    case OUTPUT_JSONL:
+        json_init(&listing->json, stdout);
+        cli_json_begin(&listing->json, "thole.instance.v1");
+        info_members(&listing->json, info);
+        json_end(&listing->json);
+        break;
+    }
+    listing->rows++;
+    return output_status();
+}
+
+static thole_status list_all(const struct cli *cli, thole_client *client, struct listing *listing,
+                             thole_error *reterr)
+{
+    thole_list_filter const filter = {
+        .size = sizeof filter,
+        .status = (thole_instance_status)cli->options.status,
+        .orchestration = thole_slice_from(cli->options.orchestration),
+        .id_prefix = thole_slice_from(cli->options.id_prefix),
+        .limit = cli->options.limit,
+    };
+    bool const json = cli->options.output == OUTPUT_JSON;
+    if (json) {
+        json_init(&listing->json, stdout);
+        cli_json_begin(&listing->json, "thole.list.v1");
+        json_key(&listing->json, "instances");
+        json_array(&listing->json);
+    }
+    thole_status const status = thole_client_list(client, &filter, list_row, listing, reterr);
+    if (json) {
+        json_end(&listing->json);
+        json_key(&listing->json, "complete");
+        json_true(&listing->json, status == THOLE_OK);
+        json_end(&listing->json);
+    }
+    return status;
+}
+
+int command_list(struct cli *cli)
+{
+    struct listing listing = {.cli = cli};
+    thole_error error = {.status = THOLE_OK};
+    int code = EXIT_DONE;
+    thole_client *client = cli_connect(cli, &code);
+    if (client == NULL)
+        return code;
+    thole_status const status = list_all(cli, client, &listing, &error);
+    code = verdict(cli, "", &error, status);
+    if (code == EXIT_DONE && listing.rows == 0 && cli->options.output == OUTPUT_TABLE)
+        (void)fprintf(stderr, "no instances\n");
+    if (listing.rows == cli->options.limit)
+        (void)fprintf(stderr, "there may be more; see --limit\n");
+    thole_client_close(client);
+    return code;
+}

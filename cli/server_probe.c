@@ -1,0 +1,156 @@
+/* Is a server ready? Asked in its own protocol by hand, so that no client library is needed. */
+#include "server_process.h"
+#include <arpa/inet.h>
+#include <assert.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    ANSWER_BYTES = 16384,
+    ATTEMPT_MS = 2000,
+    PORT_FIRST = 20000,
+    PORT_COUNT = 10000,
+    PORT_SHARE = 25,
+    PORT_STRIDE = 7919
+};
+
+static struct sockaddr_in loopback(uint16_t port)
+{
+    return (struct sockaddr_in){
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+}
+
+static int connect_to(uint16_t port)
+{
+    struct sockaddr_in const to = loopback(port);
+    int const fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&to, sizeof to) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+bool server_port_is_open(uint16_t port)
+{
+    int const fd = connect_to(port);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+static bool can_bind(uint16_t port)
+{
+    struct sockaddr_in const at = loopback(port);
+    int const fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int const on = 1;
+    bool const bound = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+                       bind(fd, (const struct sockaddr *)&at, sizeof at) == 0 && listen(fd, 1) == 0;
+    if (fd >= 0)
+        close(fd);
+    return bound;
+}
+
+/*
+ * Not a port that the kernel chooses: those are also given to outgoing connections, and one could take the
+ * port of a server between its end and its restart (a client that keeps trying can even connect to itself).
+ * Each process has a part of the range of its own, so that two which run at once do not choose the same;
+ * other parts come second.
+ */
+uint16_t server_free_port(void)
+{
+    static atomic_uint turn;
+    uint32_t const own = (uint32_t)getpid() % (PORT_COUNT / PORT_SHARE) * PORT_SHARE;
+    uint32_t const first = atomic_fetch_add(&turn, 1);
+    for (uint32_t i = 0; i < PORT_SHARE + PORT_COUNT; i++) {
+        uint32_t const offset = i < PORT_SHARE ? own + (first + i) % PORT_SHARE : own + i * PORT_STRIDE;
+        uint16_t const port = (uint16_t)(PORT_FIRST + offset % PORT_COUNT);
+        if (can_bind(port))
+            return port;
+    }
+    return 0;
+}
+
+static bool send_all(int fd, const void *bytes, size_t len)
+{
+    return send(fd, bytes, len, MSG_NOSIGNAL) == (ssize_t)len;
+}
+
+/* Reads on until the text holds one of the two words; false when it ends or takes too long before that. */
+static bool read_until(int fd, char *text, size_t cap, const char *word, const char *other)
+{
+    uint64_t const end = process_now_ms() + ATTEMPT_MS;
+    size_t len = 0;
+    text[0] = '\0';
+    while (len < cap - 1 && strstr(text, word) == NULL && strstr(text, other) == NULL) {
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        uint64_t const now = process_now_ms();
+        if (now >= end || poll(&wait, 1, (int)(end - now)) != 1)
+            return false;
+        ssize_t const n = recv(fd, text + len, cap - 1 - len, 0);
+        if (n <= 0)
+            return false;
+        len += (size_t)n;
+        text[len] = '\0';
+    }
+    return true;
+}
+
+/* One request of JetStream's API; true when the answer came and is not an error. */
+static bool nats_request(uint16_t port, const char *subject, const char *body)
+{
+    static const char hello[] = "CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true}\r\n"
+                                "SUB _INBOX.ready 1\r\n";
+    char text[ANSWER_BYTES], ask[512];
+    int const n =
+        snprintf(ask, sizeof ask, "%sPUB %s _INBOX.ready %zu\r\n%s\r\n", hello, subject, strlen(body), body);
+    assert(n > 0 && (size_t)n < sizeof ask);
+    int const fd = connect_to(port);
+    if (fd < 0)
+        return false;
+    bool const answered = read_until(fd, text, sizeof text, "\r\n", "\r\n") &&
+                          strncmp(text, "INFO ", 5) == 0 && send_all(fd, ask, (size_t)n) &&
+                          read_until(fd, text, sizeof text, "_response\"", "HMSG") &&
+                          strstr(text, "_response\"") != NULL && strstr(text, "\"error\":{") == NULL;
+    close(fd);
+    return answered;
+}
+
+/* A JetStream server without its leader answers with an error, or not at all. */
+bool nats_answers(uint16_t port)
+{
+    return nats_request(port, "$JS.API.INFO", "");
+}
+
+/* A young cluster has a leader before the leader knows all members: tried with a stream that is removed
+ * again. */
+bool nats_places(uint16_t port, size_t replicas)
+{
+    char body[160];
+    (void)snprintf(body, sizeof body,
+                   "{\"name\":\"THOLE_READY\",\"subjects\":[\"thole.ready\"],\"storage\":\"memory\",\"num_"
+                   "replicas\":%zu}",
+                   replicas);
+    return nats_request(port, "$JS.API.STREAM.CREATE.THOLE_READY", body) &&
+           nats_request(port, "$JS.API.STREAM.DELETE.THOLE_READY", "");
+}
+
+/* A Postgres that is starting or recovering answers with an error (E), a ready one asks who we are (R). */
+bool postgres_answers(uint16_t port)
+{
+    static const char startup[] =
+        "\0\0\0\x26\0\3\0\0user\0thole\0database\0postgres\0"; /* and the NUL of the literal */
+    char answer = 0;
+    int const fd = connect_to(port);
+    if (fd < 0)
+        return false;
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    bool const answered = send_all(fd, startup, sizeof startup) && poll(&wait, 1, ATTEMPT_MS) == 1 &&
+                          recv(fd, &answer, 1, 0) == 1;
+    close(fd);
+    return answered && answer == 'R';
+}

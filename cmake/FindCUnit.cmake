@@ -1,0 +1,15 @@
+find_package(PkgConfig QUIET)
+if(PKG_CONFIG_FOUND)
+  pkg_check_modules(PC_CUNIT QUIET cunit)
+endif()
+find_path(CUnit_INCLUDE_DIR CUnit/CUnit.h HINTS ${PC_CUNIT_INCLUDE_DIRS})
+find_library(CUnit_LIBRARY cunit HINTS ${PC_CUNIT_LIBRARY_DIRS})
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(CUnit REQUIRED_VARS CUnit_LIBRARY CUnit_INCLUDE_DIR
+  REASON_FAILURE_MESSAGE "install libcunit1-dev (Debian), or configure with -DTHOLE_BUILD_TESTS=OFF")
+if(CUnit_FOUND AND NOT TARGET CUnit::CUnit)
+  add_library(CUnit::CUnit UNKNOWN IMPORTED)
+  set_target_properties(CUnit::CUnit PROPERTIES IMPORTED_LOCATION "${CUnit_LIBRARY}"
+    INTERFACE_INCLUDE_DIRECTORIES "${CUnit_INCLUDE_DIR}")
+endif()
+mark_as_advanced(CUnit_INCLUDE_DIR CUnit_LIBRARY)

@@ -1,0 +1,212 @@
+/* Opening and closing, and the reads of the projection. */
+#include "message.h"
+#include "query_store.h"
+#include "watch.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAYLOAD_MAX_MAX = MESSAGE_BYTES_MAX / 2 };
+
+const char *thole_instance_status_name(thole_instance_status status)
+{
+    switch (status) {
+    case THOLE_INSTANCE_UNKNOWN: return "Unknown";
+    case THOLE_INSTANCE_RUNNING: return "Running";
+    case THOLE_INSTANCE_WAITING: return "Waiting";
+    case THOLE_INSTANCE_STUCK: return "Stuck";
+    case THOLE_INSTANCE_COMPLETED: return "Completed";
+    case THOLE_INSTANCE_FAILED: return "Failed";
+    case THOLE_INSTANCE_CANCELLED: return "Cancelled";
+    }
+    return "Unknown";
+}
+
+/* ---- options ---- */
+
+void thole_client_options_init(thole_client_options *options)
+{
+    memset(options, 0, sizeof *options);
+    options->size = sizeof *options;
+    options->timeout_ms = CLIENT_TIMEOUT_MS_DEFAULT;
+    options->payload_max = THOLE_PAYLOAD_BYTES_DEFAULT;
+}
+
+static const char *setting(const char *given, const char *env, const char *fallback)
+{
+    if (given == NULL)
+        given = getenv(env);
+    return given == NULL || given[0] == '\0' ? fallback : given;
+}
+
+static thole_status resolve(const thole_client_options *given, thole_client_options *ret, thole_error *reterr)
+{
+    thole_client_options_init(ret);
+    if (given != NULL && given->size < sizeof *given)
+        return thole_fail(reterr, THOLE_INVALID,
+                          "thole_client_options.size is not set; call thole_client_options_init() first");
+    if (given != NULL)
+        *ret = *given;
+    ret->nats_url = setting(ret->nats_url, "THOLE_NATS_URL", "nats://127.0.0.1:4222");
+    ret->nats_creds = setting(ret->nats_creds, "THOLE_NATS_CREDS", NULL);
+    ret->postgres = setting(ret->postgres, "THOLE_POSTGRES", NULL);
+    ret->ns = setting(ret->ns, "THOLE_NAMESPACE", "default");
+    if (ret->timeout_ms == 0 || ret->payload_max == 0 || ret->payload_max > PAYLOAD_MAX_MAX)
+        return thole_fail(reterr, THOLE_INVALID, "timeout_ms must not be 0, payload_max must be 1..%d",
+                          PAYLOAD_MAX_MAX);
+    return name_check(thole_slice_from(ret->ns), "namespace", reterr);
+}
+
+/* ---- open and close ---- */
+
+static thole_status client_connect(struct thole_client *client, const thole_client_options *options,
+                                   thole_error *reterr)
+{
+    struct connection_options const connection = {
+        .url = options->nats_url,
+        .creds = options->nats_creds,
+        .name = "thole-client",
+        .connect_timeout_ms = options->timeout_ms,
+        .request_timeout_ms = options->timeout_ms,
+        .on_state = watches_on_state,
+        .arg = client,
+    };
+    THOLE_TRY(connection_open(&connection, &client->connection, reterr));
+    THOLE_TRY(topology_read(client->connection, options->ns, &client->topology, reterr));
+    return requests_open(client->connection, CLIENT_WINDOW, options->timeout_ms, watches_on_done, client,
+                         &client->requests, reterr);
+}
+
+static thole_status keep_text(const char *text, char **ret, thole_error *reterr)
+{
+    *ret = text == NULL ? NULL : strdup(text);
+    return text == NULL || *ret != NULL ? THOLE_OK : thole_fail(reterr, THOLE_NOMEM, "out of memory");
+}
+
+thole_status thole_client_open(const thole_client_options *options, thole_client **ret_client,
+                               thole_error *reterr)
+{
+    thole_client_options resolved;
+    THOLE_TRY(resolve(options, &resolved, reterr));
+    struct thole_client *client = calloc(1, sizeof *client);
+    if (client == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    client->timeout_ms = resolved.timeout_ms;
+    client->payload_max = resolved.payload_max;
+    pthread_mutex_init(&client->lock, NULL);
+    pthread_mutex_init(&client->postgres_lock, NULL);
+    thole_status status = keep_text(resolved.postgres, &client->conninfo, reterr);
+    if (status == THOLE_OK)
+        status = keep_text(resolved.ns, &client->ns, reterr);
+    if (status == THOLE_OK)
+        status = client_connect(client, &resolved, reterr);
+    if (status != THOLE_OK) {
+        thole_client_close(client);
+        return status;
+    }
+    *ret_client = client;
+    return THOLE_OK;
+}
+
+/* The connection string may hold a password. */
+static void forget_text(char *text)
+{
+    if (text != NULL)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
+void thole_client_close(thole_client *client)
+{
+    if (client == NULL)
+        return;
+    assert(client->watches == NULL); /* no call is under way */
+    requests_close(client->requests);
+    connection_close(client->connection);
+    postgres_close(client->postgres);
+    forget_text(client->conninfo);
+    free(client->ns);
+    pthread_mutex_destroy(&client->postgres_lock);
+    pthread_mutex_destroy(&client->lock);
+    free(client);
+}
+
+/* ---- the projection ---- */
+
+/* One of the two reads. */
+struct query {
+    thole_slice instance;            /* show */
+    const thole_list_filter *filter; /* list; NULL: show */
+    thole_instance_fn *each;
+    void *arg;
+    bool answered; /* a row has been given to the caller: repeating would give it twice */
+};
+
+static thole_status count_row(void *arg, const thole_instance_info *info)
+{
+    struct query *query = arg;
+    query->answered = true;
+    return query->each(query->arg, info);
+}
+
+static thole_status postgres_ready(struct thole_client *client, thole_error *reterr)
+{
+    struct postgres_options const options = {
+        .conninfo = client->conninfo,
+        .ns = client->ns,
+        .application = "thole-client",
+        .connect_timeout_ms = client->timeout_ms,
+        .statement_timeout_ms = client->timeout_ms,
+        .synchronous_commit = true,
+    };
+    if (client->conninfo == NULL)
+        return thole_fail(
+            reterr, THOLE_INVALID,
+            "show and list read Postgres, and no connection string was given: set THOLE_POSTGRES "
+            "or --postgres");
+    return client->postgres != NULL ? THOLE_OK : postgres_open(&options, &client->postgres, reterr);
+}
+
+static thole_status query_once(struct thole_client *client, struct query *query, thole_error *reterr)
+{
+    THOLE_TRY(postgres_ready(client, reterr));
+    thole_status const status =
+        query->filter == NULL ? query_store_show(client->postgres, query->instance, count_row, query, reterr)
+                              : query_store_list(client->postgres, query->filter, count_row, query, reterr);
+    if (status == THOLE_UNAVAILABLE) {
+        postgres_close(client->postgres);
+        client->postgres = NULL;
+    }
+    return status;
+}
+
+/* A connection that was idle for long may be gone: that is noticed at its next use, which is then repeated
+ * once. */
+static thole_status query_run(struct thole_client *client, struct query *query, thole_error *reterr)
+{
+    pthread_mutex_lock(&client->postgres_lock);
+    bool const was_open = client->postgres != NULL;
+    thole_status status = query_once(client, query, reterr);
+    if (status == THOLE_UNAVAILABLE && was_open && !query->answered)
+        status = query_once(client, query, reterr);
+    pthread_mutex_unlock(&client->postgres_lock);
+    return status;
+}
+
+thole_status thole_client_show(thole_client *client, thole_slice instance, thole_instance_fn *each, void *arg,
+                               thole_error *reterr)
+{
+    struct query query = {.instance = instance, .each = each, .arg = arg};
+    THOLE_TRY(id_check(instance, reterr));
+    return query_run(client, &query, reterr);
+}
+
+thole_status thole_client_list(thole_client *client, const thole_list_filter *filter, thole_instance_fn *each,
+                               void *arg, thole_error *reterr)
+{
+    thole_list_filter const all = {.size = sizeof all};
+    struct query query = {.filter = filter == NULL ? &all : filter, .each = each, .arg = arg};
+    if (query.filter->size < sizeof all)
+        return thole_fail(reterr, THOLE_INVALID, "thole_list_filter.size is not set");
+    return query_run(client, &query, reterr);
+}

@@ -1,0 +1,147 @@
+#include "client_internal.h"
+#include "message.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- places ---- */
+
+static thole_status place_init(const struct thole_client *client, thole_slice instance, const char *kind,
+                               struct place *ret, uint32_t *ret_partition, thole_error *reterr)
+{
+    buf_init(&ret->stream, STREAM_NAME_BYTES_MAX);
+    buf_init(&ret->subject, SUBJECT_BYTES_MAX);
+    *ret_partition = subject_partition(instance, client->topology.partitions);
+    return stream_name(&ret->stream, client->topology.ns, kind, *ret_partition, reterr);
+}
+
+thole_status place_inbox(const struct thole_client *client, thole_slice instance, struct place *ret,
+                         thole_error *reterr)
+{
+    uint32_t p;
+    THOLE_TRY(place_init(client, instance, "IN", ret, &p, reterr));
+    return subject_inbox(&ret->subject, client->topology.ns, p, instance, reterr);
+}
+
+thole_status place_history(const struct thole_client *client, thole_slice instance, struct place *ret,
+                           thole_error *reterr)
+{
+    uint32_t p;
+    THOLE_TRY(place_init(client, instance, "HIST", ret, &p, reterr));
+    return subject_history(&ret->subject, client->topology.ns, p, instance, 0, reterr);
+}
+
+thole_status place_epoch(const struct thole_client *client, thole_slice instance, struct place *ret,
+                         thole_error *reterr)
+{
+    uint32_t p;
+    THOLE_TRY(place_init(client, instance, "HIST", ret, &p, reterr));
+    return subject_control(&ret->subject, client->topology.ns, p, "epoch", reterr);
+}
+
+void place_release(struct place *place)
+{
+    buf_release(&place->stream);
+    buf_release(&place->subject);
+}
+
+/* ---- records ---- */
+
+thole_status turn_decode(thole_slice bytes, thole_slice instance, struct arena *arena, struct record *ret,
+                         thole_error *reterr)
+{
+    THOLE_TRY(record_decode(bytes, arena, ret, reterr));
+    if (ret->kind != RECORD_TURN || !thole_slice_equal(ret->turn.instance, instance))
+        return thole_fail(reterr, THOLE_CORRUPT,
+                          "the history subject of \"%.*s\" holds a record of something else",
+                          THOLE_FMT(instance));
+    return THOLE_OK;
+}
+
+const struct event *turn_end(const struct turn *turn)
+{
+    if (turn->more || turn->events_len == 0 || !event_is_terminal(turn->events[turn->events_len - 1].kind))
+        return NULL;
+    return &turn->events[turn->events_len - 1];
+}
+
+thole_slice turn_request(const struct turn *turn)
+{
+    for (size_t i = 0; i < turn->events_len; i++)
+        if (turn->events[i].kind == EVENT_STARTED)
+            return turn->events[i].request_id;
+    return (thole_slice){NULL, 0};
+}
+
+static thole_status owner_decode(thole_slice bytes, struct owner *ret, thole_error *reterr)
+{
+    struct record record;
+    struct arena arena;
+    arena_init(&arena, CLIENT_ARENA_MAX);
+    thole_status const status = record_decode(bytes, &arena, &record, reterr);
+    if (status == THOLE_OK)
+        ret->epoch = record.epoch;
+    arena_release(&arena);
+    return status;
+}
+
+thole_status owner_read(struct thole_client *client, thole_slice instance, struct owner *ret,
+                        thole_error *reterr)
+{
+    struct place place = {.stream = {.ptr = NULL}};
+    struct buf body;
+    memset(ret, 0, sizeof *ret);
+    buf_init(&body, RECORD_BYTES_MAX);
+    thole_status status = place_epoch(client, instance, &place, reterr);
+    if (status == THOLE_OK)
+        status = stream_last_by_subject(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject),
+                                        &ret->sequence, &body, reterr);
+    if (status == THOLE_OK && ret->sequence > 0)
+        status = owner_decode(buf_bytes(&body), ret, reterr);
+    buf_release(&body);
+    place_release(&place);
+    return status;
+}
+
+bool owner_voids(const struct owner *owner, const struct record *record, uint64_t sequence)
+{
+    return record->epoch < owner->epoch && sequence > owner->sequence;
+}
+
+/* ---- the first record ---- */
+
+struct first {
+    thole_slice instance;
+    struct arena *arena;
+    uint64_t sequence;
+    struct record record;
+    thole_status decoded;
+    thole_error *reterr;
+};
+
+static thole_status take_first(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+{
+    struct first *first = arg;
+    (void)subject;
+    first->sequence = sequence;
+    first->decoded = turn_decode(body, first->instance, first->arena, &first->record, first->reterr);
+    return THOLE_CANCELLED; /* one is enough */
+}
+
+thole_status history_request(struct thole_client *client, thole_slice instance, struct arena *arena,
+                             uint64_t *ret_sequence, thole_slice *ret_request, thole_error *reterr)
+{
+    struct place place = {.stream = {.ptr = NULL}};
+    struct first first = {.instance = instance, .arena = arena, .reterr = reterr};
+    thole_status status = place_history(client, instance, &place, reterr);
+    if (status == THOLE_OK)
+        status = stream_read(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject), 1,
+                             UINT64_MAX, take_first, &first, reterr);
+    place_release(&place);
+    if (first.sequence > 0)
+        status = first.decoded;
+    if (status == THOLE_OK) {
+        *ret_sequence = first.sequence;
+        *ret_request = turn_request(&first.record.turn);
+    }
+    return status;
+}

@@ -1,0 +1,77 @@
+/* Inside the client library. */
+#ifndef THOLE_CLIENT_INTERNAL_H
+#define THOLE_CLIENT_INTERNAL_H
+#include "event.h"
+#include "postgres.h"
+#include "reader.h"
+#include "requests.h"
+#include "subject.h"
+#include "thole/client.h"
+#include "topology.h"
+#include <pthread.h>
+
+enum {
+    CLIENT_WINDOW = 4096, /* requests in flight, of all threads together */
+    CLIENT_TIMEOUT_MS_DEFAULT = 5000,
+    CLIENT_ARENA_MAX = 64 * 1024 * 1024,
+    HEADERS_BYTES_MAX = 1024, /* of a published message, kept back from the server's max_payload */
+    REQUEST_ID_BYTES = 32,    /* 16 random bytes in hex */
+};
+
+struct watch;
+
+struct thole_client {
+    struct connection *connection;
+    struct requests *requests;
+    struct topology topology;
+    uint64_t timeout_ms;
+    size_t payload_max;
+    pthread_mutex_t
+        lock; /* guards the next two and what struct watch says; never held while calling streams/ */
+    struct watch *watches;
+    uint64_t tokens;               /* the last one given out */
+    pthread_mutex_t postgres_lock; /* held while a statement runs; guards the next two */
+    struct postgres *postgres;
+    char *conninfo;
+    char *ns;
+};
+
+/* Milliseconds of the monotonic clock; for deadlines. */
+uint64_t client_now_ms(void);
+
+/* An instance's stream of kind "IN" or "HIST" and its subject there. Released by place_release(), also after
+ * an error and when zeroed. */
+struct place {
+    struct buf stream, subject;
+};
+THOLE_NODISCARD thole_status place_inbox(const struct thole_client *client, thole_slice instance,
+                                         struct place *ret, thole_error *reterr);
+THOLE_NODISCARD thole_status place_history(const struct thole_client *client, thole_slice instance,
+                                           struct place *ret, thole_error *reterr);
+THOLE_NODISCARD thole_status place_epoch(const struct thole_client *client, thole_slice instance,
+                                         struct place *ret, thole_error *reterr);
+void place_release(struct place *place);
+
+/* A record of @p instance's history, in @p arena; THOLE_CORRUPT when it is anything else. */
+THOLE_NODISCARD thole_status turn_decode(thole_slice bytes, thole_slice instance, struct arena *arena,
+                                         struct record *ret, thole_error *reterr);
+/* The event that ends an execution, or NULL. It is the last one of its turn. */
+const struct event *turn_end(const struct turn *turn);
+/* The request id of the STARTED event; empty when the turn has none. */
+thole_slice turn_request(const struct turn *turn);
+
+/* Who owns the partition now: the last EpochOpened and its sequence. A record of a lower epoch that stands
+ * behind it is void (design: the log rule). */
+struct owner {
+    uint64_t epoch, sequence;
+};
+THOLE_NODISCARD thole_status owner_read(struct thole_client *client, thole_slice instance, struct owner *ret,
+                                        thole_error *reterr);
+bool owner_voids(const struct owner *owner, const struct record *record, uint64_t sequence);
+
+/* Whose start began the instance: the first record's request id, in @p arena; sequence 0: there is no
+ * history. */
+THOLE_NODISCARD thole_status history_request(struct thole_client *client, thole_slice instance,
+                                             struct arena *arena, uint64_t *ret_sequence,
+                                             thole_slice *ret_request, thole_error *reterr);
+#endif

@@ -1,0 +1,187 @@
+/* history: the whole of it, in order, without the records that do not count. */
+#include "client_internal.h"
+#include "message.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HELD_MAX = 100000 }; /* records whose fate is open: more than any window of appends */
+
+/*
+ * A record may be void: what a deposed engine wrote after a newer one had opened the partition. The newer one
+ * writes the same turn again under its higher epoch, or removes it. So records are held until what follows
+ * proves that they count: a later record of the same epoch says how far its writer had seen its own
+ * acknowledged, and a newer epoch takes up exactly where the records that count end.
+ */
+struct held {
+    struct held *next;
+    struct arena arena;
+    struct record record;
+    uint64_t sequence;
+};
+struct reading {
+    thole_slice instance;
+    struct held *first, **last;
+    size_t len;
+    uint64_t epoch; /* the highest seen */
+    uint64_t emitted;
+    thole_history_fn *each;
+    void *arg;
+    thole_error *reterr;
+};
+
+static void held_destroy(struct held *held)
+{
+    arena_release(&held->arena);
+    free(held);
+}
+
+static bool turn_is_before(const struct turn *a, const struct turn *b)
+{
+    return a->execution != b->execution ? a->execution < b->execution : a->number < b->number;
+}
+
+static bool is_proven(const struct record *held, const struct record *later)
+{
+    if (held->epoch == later->epoch)
+        return held->n <= later->committed;
+    return held->epoch < later->epoch && turn_is_before(&held->turn, &later->turn);
+}
+
+static thole_status emit_event(struct reading *reading, const struct held *held, const struct event *event)
+{
+    const struct turn *turn = &held->record.turn;
+    struct thole_history_event const out = {
+        .sequence = held->sequence,
+        .execution = turn->execution,
+        .turn = turn->number,
+        .id = event->id,
+        .ref = event->ref,
+        .time_ms = turn->time_ms,
+        .due_ms = event->due_ms,
+        .kind = event_kind_name(event->kind),
+        .name = event->name,
+        .data = event->data,
+    };
+    return reading->each(reading->arg, &out);
+}
+
+/* Gives the first held record to the caller and forgets it. */
+static thole_status emit_first(struct reading *reading)
+{
+    struct held *held = reading->first;
+    thole_status status = THOLE_OK;
+    for (size_t i = 0; i < held->record.turn.events_len && status == THOLE_OK; i++)
+        status = emit_event(reading, held, &held->record.turn.events[i]);
+    reading->first = held->next;
+    if (reading->first == NULL)
+        reading->last = &reading->first;
+    reading->len--;
+    reading->emitted++;
+    held_destroy(held);
+    return status;
+}
+
+/* Records that the newer epoch of @p by writes again. */
+static void drop_superseded(struct reading *reading, const struct record *by)
+{
+    struct held **at = &reading->first;
+    while (*at != NULL) {
+        struct held *held = *at;
+        if (held->record.epoch < by->epoch && !turn_is_before(&held->record.turn, &by->turn)) {
+            *at = held->next;
+            reading->len--;
+            held_destroy(held);
+        } else {
+            at = &held->next;
+        }
+    }
+    reading->last = at;
+}
+
+static thole_status hold(struct reading *reading, struct held *held)
+{
+    if (reading->len >= HELD_MAX)
+        return thole_fail(reading->reterr, THOLE_LIMIT,
+                          "more than %d history records without a sign that they count", HELD_MAX);
+    *reading->last = held;
+    reading->last = &held->next;
+    reading->len++;
+    return THOLE_OK;
+}
+
+static thole_status take(struct reading *reading, struct held *held)
+{
+    if (held->record.epoch < reading->epoch) { /* a deposed writer's */
+        held_destroy(held);
+        return THOLE_OK;
+    }
+    reading->epoch = held->record.epoch;
+    drop_superseded(reading, &held->record);
+    while (reading->first != NULL && is_proven(&reading->first->record, &held->record)) {
+        thole_status const status = emit_first(reading);
+        if (status != THOLE_OK) {
+            held_destroy(held);
+            return status;
+        }
+    }
+    thole_status const status = hold(reading, held);
+    if (status != THOLE_OK)
+        held_destroy(held);
+    return status;
+}
+
+static thole_status on_record(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+{
+    struct reading *reading = arg;
+    struct held *held = calloc(1, sizeof *held);
+    (void)subject;
+    if (held == NULL)
+        return thole_fail(reading->reterr, THOLE_NOMEM, "out of memory for a history record");
+    held->sequence = sequence;
+    arena_init(&held->arena, CLIENT_ARENA_MAX);
+    thole_status const status =
+        turn_decode(body, reading->instance, &held->arena, &held->record, reading->reterr);
+    if (status != THOLE_OK) {
+        held_destroy(held);
+        return status;
+    }
+    return take(reading, held);
+}
+
+/* What is still held at the end counts, unless the partition has a newer owner that has not come to it yet.
+ */
+static thole_status emit_rest(struct reading *reading, struct thole_client *client)
+{
+    struct owner owner;
+    if (reading->first != NULL)
+        THOLE_TRY(owner_read(client, reading->instance, &owner, reading->reterr));
+    while (reading->first != NULL && !owner_voids(&owner, &reading->first->record, reading->first->sequence))
+        THOLE_TRY(emit_first(reading));
+    return THOLE_OK;
+}
+
+thole_status thole_client_history(thole_client *client, thole_slice instance, thole_history_fn *each,
+                                  void *arg, thole_error *reterr)
+{
+    struct place place = {.stream = {.ptr = NULL}};
+    struct reading reading = {.instance = instance, .each = each, .arg = arg, .reterr = reterr};
+    reading.last = &reading.first;
+    THOLE_TRY(id_check(instance, reterr));
+    thole_status status = place_history(client, instance, &place, reterr);
+    if (status == THOLE_OK)
+        status = stream_read(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject), 1,
+                             UINT64_MAX, on_record, &reading, reterr);
+    if (status == THOLE_OK)
+        status = emit_rest(&reading, client);
+    if (status == THOLE_OK && reading.emitted == 0)
+        status = thole_fail(reterr, THOLE_NOT_FOUND, "there is no instance \"%.*s\" in namespace %s",
+                            THOLE_FMT(instance), client->topology.ns);
+    while (reading.first != NULL) {
+        struct held *next = reading.first->next;
+        held_destroy(reading.first);
+        reading.first = next;
+    }
+    place_release(&place);
+    return status;
+}

@@ -1,0 +1,391 @@
+#include "watch.h"
+#include "message.h"
+#include "notice.h"
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { RETRY_PAUSE_MS = 250, API_BODY_MAX = 2048, MESSAGE_ID_BYTES = 80 };
+
+/* ---- sleeping ---- */
+
+uint64_t client_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+bool watch_sleep(struct watch *watch, watch_predicate *holds, uint64_t until_ms)
+{
+    struct timespec const until = {.tv_sec = (time_t)(until_ms / 1000),
+                                   .tv_nsec = (long)(until_ms % 1000) * 1000000};
+    pthread_mutex_lock(&watch->client->lock);
+    bool held = holds(watch);
+    while (!held && client_now_ms() < until_ms) {
+        (void)pthread_cond_timedwait(&watch->changed, &watch->client->lock, &until);
+        held = holds(watch);
+    }
+    pthread_mutex_unlock(&watch->client->lock);
+    return held;
+}
+
+static bool has_reconnected(const struct watch *watch)
+{
+    return watch->reconnected;
+}
+
+/* A pause before trying again, cut short by a new connection. */
+static void pause_before_retry(struct watch *watch, uint64_t until_ms)
+{
+    (void)watch_sleep(watch, has_reconnected, earlier(until_ms, client_now_ms() + RETRY_PAUSE_MS));
+    pthread_mutex_lock(&watch->client->lock);
+    watch->reconnected = false;
+    pthread_mutex_unlock(&watch->client->lock);
+}
+
+/* ---- what nats.c's threads bring ---- */
+
+static bool is_end(const char *kind)
+{
+    return strcmp(kind, "completed") == 0 || strcmp(kind, "failed") == 0 || strcmp(kind, "cancelled") == 0;
+}
+
+static void note(struct watch *watch, const struct event_notice *notice)
+{
+    bool const own = watch->request.len > 0 && thole_slice_equal(notice->request_id, watch->request);
+    pthread_mutex_lock(&watch->client->lock);
+    if (is_end(notice->kind)) {
+        watch->ended = notice->execution;
+    } else if (own) {
+        watch->accepted = watch->accepted || strcmp(notice->kind, "started") == 0;
+        watch->rejected = watch->rejected || strcmp(notice->kind, "rejected") == 0;
+        pthread_cond_signal(&watch->changed);
+    }
+    pthread_mutex_unlock(&watch->client->lock);
+}
+
+/* False: one is under way, or its answer has not been taken. */
+static bool send_look(struct watch *watch)
+{
+    struct thole_client *client = watch->client;
+    thole_error error = {.status = THOLE_OK};
+    pthread_mutex_lock(&client->lock);
+    bool const mine = watch->look == LOOK_NONE;
+    if (mine) {
+        watch->look = LOOK_UNDER_WAY;
+        watch->look_wanted = false;
+    }
+    pthread_mutex_unlock(&client->lock);
+    if (!mine || requests_send(client->requests, watch->api_subject, buf_bytes(&watch->api_body),
+                               watch->token, &error) == THOLE_OK)
+        return mine;
+    pthread_mutex_lock(&client->lock);
+    watch->look = LOOK_FAILED;
+    watch->look_error = error;
+    pthread_cond_signal(&watch->changed);
+    pthread_mutex_unlock(&client->lock);
+    return true;
+}
+
+/* The look is sent from here, so that the caller's thread wakes up to its answer. */
+static void on_notice(void *arg, const struct delivery *delivery)
+{
+    struct watch *watch = arg;
+    struct event_notice notice;
+    struct arena arena;
+    bool ended = false;
+    arena_init(&arena, CLIENT_ARENA_MAX);
+    if (event_notice_parse(delivery, &arena, &notice, NULL) == THOLE_OK &&
+        thole_slice_equal(notice.instance, watch->instance)) {
+        ended = is_end(notice.kind);
+        note(watch, &notice);
+    }
+    arena_release(&arena);
+    if (ended && !send_look(watch)) {
+        pthread_mutex_lock(&watch->client->lock);
+        watch->look_wanted = true;
+        pthread_cond_signal(&watch->changed);
+        pthread_mutex_unlock(&watch->client->lock);
+    }
+}
+
+void watches_on_state(void *arg, bool connected, uint64_t epoch)
+{
+    struct thole_client *client = arg;
+    (void)epoch;
+    pthread_mutex_lock(&client->lock);
+    for (struct watch *watch = client->watches; connected && watch != NULL; watch = watch->next) {
+        watch->reconnected = true;
+        watch->look_wanted = true; /* a notice may have been missed */
+        pthread_cond_signal(&watch->changed);
+    }
+    pthread_mutex_unlock(&client->lock);
+}
+
+static void take_answer(struct watch *watch, const struct request_done *done)
+{
+    thole_status status;
+    buf_clear(&watch->look_body);
+    if (done->result == REQUEST_ANSWERED)
+        status = stream_get_answer(done->body, &watch->look_sequence, &watch->look_body, &watch->look_error);
+    else
+        status = thole_fail(&watch->look_error, THOLE_UNAVAILABLE, "no answer from %s", watch->api_subject);
+    watch->look = status == THOLE_OK ? LOOK_ANSWERED : LOOK_FAILED;
+}
+
+static void take_acknowledgement(struct watch *watch, const struct request_done *done)
+{
+    thole_error *error = &watch->publish_error;
+    watch->stored = done->result == REQUEST_STORED;
+    watch->not_stored = !watch->stored;
+    switch (done->result) {
+    case REQUEST_STORED: break;
+    case REQUEST_UNKNOWN:
+        (void)thole_fail(error, THOLE_UNAVAILABLE,
+                         "the inbox stream did not acknowledge the message in time");
+        break;
+    case REQUEST_BUSY:
+        (void)thole_fail(error, THOLE_UNAVAILABLE, "the inbox stream has no leader or is busy");
+        break;
+    case REQUEST_ANSWERED:
+    case REQUEST_REFUSED:
+    case REQUEST_EXISTS:
+    case REQUEST_FAILED:
+        (void)thole_fail(error, done->err_code == 0 ? THOLE_UNAVAILABLE : THOLE_LIMIT,
+                         "the inbox stream refused the message (err_code %" PRIu32 "): %.*s", done->err_code,
+                         (int)earlier(done->body.len, 200), (const char *)done->body.ptr);
+        break;
+    }
+}
+
+void watches_on_done(void *arg, const struct request_done *done)
+{
+    struct thole_client *client = arg;
+    pthread_mutex_lock(&client->lock);
+    struct watch *watch = client->watches;
+    while (watch != NULL && watch->token != done->token && watch->token + 1 != done->token)
+        watch = watch->next;
+    if (watch != NULL) {
+        if (watch->token == done->token)
+            take_answer(watch, done);
+        else
+            take_acknowledgement(watch, done);
+        pthread_cond_signal(&watch->changed);
+    }
+    pthread_mutex_unlock(&client->lock);
+}
+
+/* ---- opening and closing ---- */
+
+static thole_status prepare_look(struct watch *watch, thole_error *reterr)
+{
+    struct place place = {.stream = {.ptr = NULL}};
+    thole_status status = place_history(watch->client, watch->instance, &place, reterr);
+    if (status == THOLE_OK) {
+        int const n = snprintf(watch->api_subject, sizeof watch->api_subject, "$JS.API.STREAM.MSG.GET.%s",
+                               buf_cstr(&place.stream));
+        assert(n > 0 && (size_t)n < sizeof watch->api_subject);
+        status = stream_get_request(&watch->api_body, buf_cstr(&place.subject));
+    }
+    place_release(&place);
+    return status;
+}
+
+static thole_status subscribe(struct watch *watch, thole_error *reterr)
+{
+    struct buf subject;
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    thole_status status =
+        subject_event(&subject, watch->client->topology.ns, THOLE_STR(""), watch->instance, "", reterr);
+    if (status == THOLE_OK)
+        status = connection_subscribe(watch->client->connection, buf_cstr(&subject), on_notice, watch,
+                                      &watch->subscription, reterr);
+    buf_release(&subject);
+    return status;
+}
+
+static void enlist(struct watch *watch)
+{
+    struct thole_client *client = watch->client;
+    pthread_mutex_lock(&client->lock);
+    client->tokens += 2;
+    watch->token = client->tokens;
+    watch->next = client->watches;
+    client->watches = watch;
+    pthread_mutex_unlock(&client->lock);
+}
+
+thole_status watch_open(struct thole_client *client, enum watch_kind kind, thole_slice instance,
+                        thole_slice request, struct watch *ret, thole_error *reterr)
+{
+    pthread_condattr_t monotonic;
+    memset(ret, 0, sizeof *ret);
+    ret->client = client;
+    ret->instance = instance;
+    ret->request = request;
+    buf_init(&ret->api_body, API_BODY_MAX);
+    buf_init(&ret->look_body, RECORD_BYTES_MAX);
+    int failed = pthread_condattr_init(&monotonic);
+    assert(failed == 0);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    failed = pthread_cond_init(&ret->changed, &monotonic);
+    assert(failed == 0);
+    (void)pthread_condattr_destroy(&monotonic);
+    enlist(ret);
+    thole_status status = prepare_look(ret, reterr);
+    if (status == THOLE_OK && kind == WATCH_NOTICES)
+        status = subscribe(ret, reterr);
+    if (status != THOLE_OK)
+        watch_close(ret);
+    return status;
+}
+
+void watch_close(struct watch *watch)
+{
+    struct thole_client *client = watch->client;
+    subscription_close(watch->subscription); /* first: its callback uses all the rest */
+    pthread_mutex_lock(&client->lock);
+    struct watch **at = &client->watches;
+    while (*at != watch)
+        at = &(*at)->next;
+    *at = watch->next;
+    pthread_mutex_unlock(&client->lock);
+    pthread_cond_destroy(&watch->changed);
+    buf_release(&watch->api_body);
+    buf_release(&watch->look_body);
+}
+
+/* ---- looking ---- */
+
+void watch_look(struct watch *watch)
+{
+    (void)send_look(watch);
+}
+
+static bool look_is_done(const struct watch *watch)
+{
+    return watch->look != LOOK_UNDER_WAY;
+}
+
+/* Copies the answer out, so that the next look may arrive. False: the look failed. */
+static bool take_body(struct watch *watch, struct arena *arena, uint64_t *ret_sequence, thole_slice *ret_body,
+                      thole_error *reterr)
+{
+    struct thole_client *client = watch->client;
+    pthread_mutex_lock(&client->lock);
+    bool taken = watch->look == LOOK_ANSWERED;
+    *ret_sequence = taken ? watch->look_sequence : 0;
+    if (taken && arena_dup(arena, buf_bytes(&watch->look_body), ret_body) != THOLE_OK) {
+        taken = false;
+        (void)thole_fail(&watch->look_error, THOLE_NOMEM, "out of memory for a history record");
+    }
+    if (!taken && reterr != NULL)
+        *reterr = watch->look_error;
+    if (watch->look != LOOK_UNDER_WAY)
+        watch->look = LOOK_NONE;
+    pthread_mutex_unlock(&client->lock);
+    return taken;
+}
+
+thole_status watch_take_look(struct watch *watch, uint64_t until_ms, struct arena *arena,
+                             uint64_t *ret_sequence, struct record *ret_record, thole_error *reterr)
+{
+    for (;;) {
+        thole_error error = {.status = THOLE_UNAVAILABLE};
+        thole_slice body = {NULL, 0};
+        (void)send_look(watch);
+        if (!watch_sleep(watch, look_is_done, until_ms))
+            return thole_fail(reterr, THOLE_UNAVAILABLE, "no answer to %s in time; is JetStream running?",
+                              watch->api_subject);
+        if (take_body(watch, arena, ret_sequence, &body, &error)) {
+            memset(ret_record, 0, sizeof *ret_record);
+            return *ret_sequence == 0 ? THOLE_OK
+                                      : turn_decode(body, watch->instance, arena, ret_record, reterr);
+        }
+        if (error.status != THOLE_UNAVAILABLE || client_now_ms() >= until_ms)
+            return thole_fail(reterr, error.status, "%s", error.text);
+        pause_before_retry(watch, until_ms);
+    }
+}
+
+/* ---- publishing ---- */
+
+static bool publish_is_done(const struct watch *watch)
+{
+    return watch->stored || watch->not_stored || watch->accepted || watch->rejected;
+}
+
+static bool publish_is_stored(const struct watch *watch)
+{
+    return watch->stored || watch->accepted || watch->rejected;
+}
+
+static void mark_not_stored(struct watch *watch, const thole_error *why)
+{
+    pthread_mutex_lock(&watch->client->lock);
+    watch->not_stored = why != NULL;
+    if (why != NULL)
+        watch->publish_error = *why;
+    pthread_mutex_unlock(&watch->client->lock);
+}
+
+/* A repetition has a message id of its own: on three replicas a server may answer "duplicate" for a message
+ * that it has lost. The request id in the body is what makes it one request. */
+static thole_status send_once(struct watch *watch, const char *what, unsigned attempt, const char *subject,
+                              thole_slice body, thole_error *reterr)
+{
+    char id[MESSAGE_ID_BYTES];
+    thole_error error = {.status = THOLE_OK};
+    int const n = snprintf(id, sizeof id, attempt == 0 ? "%s.%.*s" : "%s.%.*s.%u", what,
+                           THOLE_FMT(watch->request), attempt);
+    assert(n > 0 && (size_t)n < sizeof id);
+    struct publish const publish = {.subject = subject, .body = body, .message_id = id};
+    mark_not_stored(watch, NULL);
+    thole_status const status = requests_publish(watch->client->requests, &publish, watch->token + 1, &error);
+    if (status == THOLE_OK)
+        return THOLE_OK;
+    if (status != THOLE_UNAVAILABLE && status != THOLE_LIMIT)
+        return thole_fail(reterr, status, "%s", error.text);
+    error.status = THOLE_UNAVAILABLE; /* sizes were checked before, so that LIMIT is a full window */
+    mark_not_stored(watch, &error);
+    return THOLE_OK;
+}
+
+static thole_status publish_to(struct watch *watch, const char *what, const char *subject, thole_slice body,
+                               uint64_t until_ms, thole_error *reterr)
+{
+    for (unsigned attempt = 0;; attempt++) {
+        THOLE_TRY(send_once(watch, what, attempt, subject, body, reterr));
+        if (!watch_sleep(watch, publish_is_done, until_ms))
+            return thole_fail(reterr, THOLE_UNAVAILABLE,
+                              "%s was not acknowledged in time; repeating it is safe", subject);
+        if (watch_sleep(watch, publish_is_stored, 0))
+            return THOLE_OK;
+        pthread_mutex_lock(&watch->client->lock);
+        thole_error const why = watch->publish_error;
+        pthread_mutex_unlock(&watch->client->lock);
+        if (why.status != THOLE_UNAVAILABLE || client_now_ms() >= until_ms)
+            return thole_fail(reterr, why.status, "%s: %.300s", subject, why.text);
+        pause_before_retry(watch, until_ms);
+    }
+}
+
+thole_status watch_publish(struct watch *watch, const char *what, thole_slice body, uint64_t until_ms,
+                           thole_error *reterr)
+{
+    struct place place = {.stream = {.ptr = NULL}};
+    assert(watch->request.len > 0);
+    thole_status status = place_inbox(watch->client, watch->instance, &place, reterr);
+    if (status == THOLE_OK)
+        status = publish_to(watch, what, buf_cstr(&place.subject), body, until_ms, reterr);
+    place_release(&place);
+    return status;
+}

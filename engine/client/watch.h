@@ -1,0 +1,65 @@
+/*
+ * What one call sees of one instance while it waits. Notices wake it up and may be lost; looks (reads of the
+ * last history record) tell the truth. Both arrive on nats.c's threads and are kept here for the caller's
+ * thread. All functions are for the thread that opened the watch.
+ */
+#ifndef THOLE_WATCH_H
+#define THOLE_WATCH_H
+#include "client_internal.h"
+
+enum watch_kind {
+    WATCH_QUIET,   /* no subscription: for calls that only ask and publish */
+    WATCH_NOTICES, /* hears what happens to the instance */
+};
+enum look_state { LOOK_NONE, LOOK_UNDER_WAY, LOOK_ANSWERED, LOOK_FAILED };
+
+struct watch {
+    struct thole_client *client;
+    thole_slice instance; /* borrowed from the caller, as is request */
+    thole_slice request;  /* id of this call's own request; empty: none */
+    char api_subject[STREAM_NAME_BYTES_MAX + 32];
+    struct buf api_body;
+    struct subscription *subscription;
+    pthread_cond_t changed;
+    uint64_t token; /* of looks; + 1 is that of the publish */
+    /* Under client.lock: */
+    struct watch *next;
+    bool accepted, rejected; /* notices that name this request */
+    uint64_t ended;          /* execution whose end a notice has told; 0 = none */
+    bool reconnected;
+    bool look_wanted; /* something happened that the look under way may have missed */
+    enum look_state look;
+    uint64_t look_sequence; /* of the answer; 0: there is no record */
+    struct buf look_body;
+    thole_error look_error;
+    bool stored, not_stored; /* of the publish */
+    thole_error publish_error;
+};
+
+/* The watch must not move. After an error it is closed already. */
+THOLE_NODISCARD thole_status watch_open(struct thole_client *client, enum watch_kind kind,
+                                        thole_slice instance, thole_slice request, struct watch *ret,
+                                        thole_error *reterr);
+void watch_close(struct watch *watch);
+
+typedef bool watch_predicate(const struct watch *watch); /* called under client.lock */
+/* Sleeps until it holds (true) or until @p until_ms (false). */
+bool watch_sleep(struct watch *watch, watch_predicate *holds, uint64_t until_ms);
+
+/* Sends a look unless one is under way or its answer waits to be taken. Never blocks; a failure shows in the
+ * answer. */
+void watch_look(struct watch *watch);
+/* Waits for a look's answer, and looks again while the stream cannot be read, until @p until_ms. Sequence 0:
+ * there is no record. The record lives in @p arena. */
+THOLE_NODISCARD thole_status watch_take_look(struct watch *watch, uint64_t until_ms, struct arena *arena,
+                                             uint64_t *ret_sequence, struct record *ret_record,
+                                             thole_error *reterr);
+/* Publishes to the instance's inbox and repeats that until it is stored or @p until_ms has passed. @p what:
+ * "start" or "cancel". A notice that names the request counts as stored. */
+THOLE_NODISCARD thole_status watch_publish(struct watch *watch, const char *what, thole_slice body,
+                                           uint64_t until_ms, thole_error *reterr);
+
+/* Callbacks of the client's connection and requests; arg is the client. */
+void watches_on_state(void *arg, bool connected, uint64_t epoch);
+void watches_on_done(void *arg, const struct request_done *done);
+#endif

@@ -1,0 +1,127 @@
+/* The bump allocator: blocks that double from 1 KiB to 64 KiB; what is large gets a block of its own. */
+#include "arena.h"
+#include <assert.h>
+#include <stdalign.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if !defined(ARENA_DEBUG) && defined(__SANITIZE_ADDRESS__)
+#define ARENA_DEBUG 1
+#elif !defined(ARENA_DEBUG) && defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ARENA_DEBUG 1
+#endif
+#endif
+#ifndef ARENA_DEBUG
+#define ARENA_DEBUG 0
+#endif
+
+enum { ARENA_BLOCK_MIN = 1024, ARENA_BLOCK_MAX = 64 * 1024, ARENA_ALIGN = alignof(max_align_t) };
+
+struct arena_block {
+    struct arena_block *next;
+    size_t used, cap;
+    alignas(max_align_t) uint8_t bytes[];
+};
+
+void arena_init(struct arena *arena, size_t limit_bytes)
+{
+    *arena = (struct arena){.limit = limit_bytes};
+}
+
+static struct arena_block *block_create(struct arena *arena, size_t cap)
+{
+    struct arena_block *block = calloc(1, sizeof *block + cap);
+    if (block != NULL) {
+        block->cap = cap;
+        arena->held += sizeof *block + cap;
+    }
+    return block;
+}
+
+/* A block in front of the others, from which the next allocations are cut. */
+static struct arena_block *block_push(struct arena *arena, size_t cap)
+{
+    struct arena_block *block = block_create(arena, cap);
+    if (block == NULL)
+        return NULL;
+    block->next = arena->head;
+    arena->head = block;
+    return block;
+}
+
+/* A block for one allocation, behind the head, so that the rest of the head is not lost. */
+static struct arena_block *block_insert(struct arena *arena, size_t cap)
+{
+    if (arena->head == NULL)
+        return block_push(arena, cap);
+    struct arena_block *block = block_create(arena, cap);
+    if (block == NULL)
+        return NULL;
+    block->next = arena->head->next;
+    arena->head->next = block;
+    return block;
+}
+
+static struct arena_block *block_for(struct arena *arena, size_t size)
+{
+    struct arena_block *head = arena->head;
+    if (ARENA_DEBUG)
+        return block_push(arena, size);
+    if (head != NULL && head->cap - head->used >= size)
+        return head;
+    size_t cap = ARENA_BLOCK_MIN;
+    while (cap < ARENA_BLOCK_MAX && cap < arena->held)
+        cap *= 2;
+    return size > cap / 4 ? block_insert(arena, size) : block_push(arena, cap);
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    assert(arena->used <= arena->limit);
+    size_t const asked = size;
+    if (size > SIZE_MAX / 2)
+        return NULL;
+    size = size == 0 ? ARENA_ALIGN : (size + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1);
+    if (size > arena->limit - arena->used)
+        return NULL;
+    struct arena_block *block = block_for(arena, ARENA_DEBUG ? asked : size);
+    if (block == NULL)
+        return NULL;
+    uint8_t *p = block->bytes + block->used;
+    block->used += ARENA_DEBUG ? asked : size;
+    arena->used += size;
+    assert(block->used <= block->cap);
+    return p;
+}
+
+void *arena_array(struct arena *arena, size_t n, size_t size)
+{
+    if (size != 0 && n > SIZE_MAX / size)
+        return NULL;
+    return arena_alloc(arena, n * size);
+}
+
+thole_status arena_dup(struct arena *arena, thole_slice from, thole_slice *ret)
+{
+    if (from.len == SIZE_MAX)
+        return THOLE_LIMIT;
+    uint8_t *p = arena_alloc(arena, from.len + 1);
+    if (p == NULL)
+        return THOLE_LIMIT;
+    if (from.len > 0)
+        memcpy(p, from.ptr, from.len);
+    *ret = (thole_slice){p, from.len};
+    return THOLE_OK;
+}
+
+void arena_release(struct arena *arena)
+{
+    for (struct arena_block *block = arena->head, *next; block != NULL; block = next) {
+        next = block->next;
+        free(block);
+    }
+    arena->head = NULL;
+    arena->used = 0;
+    arena->held = 0;
+}

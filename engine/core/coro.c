@@ -1,0 +1,278 @@
+/*
+ * Coroutines on ucontext. A coroutine and its stack are one object that the pool keeps for reuse.
+ *
+ * The sanitizers must be told of every switch, and of a stack that is dropped: ASan holds a "fake stack" for
+ * each fiber and poisons parts of the real one; TSan holds a fiber. Without them all of that is compiled out.
+ *
+ * The two switch functions must not be inlined: a compiler may keep the address of a thread-local variable
+ * across a call, and after the switch another thread may be running.
+ */
+#include "coro.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CORO_ASAN 1
+#endif
+#if __has_feature(thread_sanitizer)
+#define CORO_TSAN 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define CORO_ASAN 1
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define CORO_TSAN 1
+#endif
+#ifdef CORO_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#define NO_ASAN __attribute__((no_sanitize_address))
+#else
+#define NO_ASAN
+#endif
+#ifdef CORO_TSAN
+#include <sanitizer/tsan_interface.h>
+#endif
+#define NOINLINE __attribute__((noinline))
+
+struct coro {
+    ucontext_t self, caller;
+    void (*entry)(void *);
+    void *arg;
+    struct stack_pool *pool;
+    struct coro *next_free;
+    uint8_t *map; /* guard, then stack */
+    uint8_t *stack;
+    bool done, running;
+#ifdef CORO_ASAN
+    void *fake_caller, *fake_self;
+    const void *caller_bottom;
+    size_t caller_size;
+#endif
+#ifdef CORO_TSAN
+    void *tsan_self, *tsan_caller;
+#endif
+};
+
+struct stack_pool {
+    struct coro *free;
+    size_t free_len, keep_max;
+    size_t in_use, stacks_max;
+    size_t guard_bytes;
+};
+
+struct stack_pool *stack_pool_create(size_t keep_max, size_t stacks_max)
+{
+    long const page = sysconf(_SC_PAGESIZE);
+    struct stack_pool *pool = calloc(1, sizeof *pool);
+    if (pool == NULL)
+        return NULL;
+    pool->keep_max = keep_max;
+    pool->stacks_max = stacks_max;
+    pool->guard_bytes = page > 0 ? (size_t)page : 4096;
+    return pool;
+}
+
+size_t stack_pool_in_use(const struct stack_pool *pool)
+{
+    return pool->in_use;
+}
+
+static void stack_unmap(struct coro *co)
+{
+    (void)munmap(co->map, co->pool->guard_bytes + CORO_STACK_BYTES);
+    free(co);
+}
+
+void stack_pool_destroy(struct stack_pool *pool)
+{
+    if (pool == NULL)
+        return;
+    assert(pool->in_use == 0);
+    for (struct coro *co = pool->free, *next; co != NULL; co = next) {
+        next = co->next_free;
+        stack_unmap(co);
+    }
+    free(pool);
+}
+
+static struct coro *stack_map(struct stack_pool *pool)
+{
+    struct coro *co = calloc(1, sizeof *co);
+    if (co == NULL)
+        return NULL;
+    co->pool = pool;
+    co->map = mmap(NULL, pool->guard_bytes + CORO_STACK_BYTES, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+    if (co->map == MAP_FAILED) {
+        free(co);
+        return NULL;
+    }
+    co->stack = co->map + pool->guard_bytes;
+    if (mprotect(co->map, pool->guard_bytes, PROT_NONE) != 0) {
+        stack_unmap(co);
+        return NULL;
+    }
+    return co;
+}
+
+static struct coro *stack_take(struct stack_pool *pool)
+{
+    if (pool->in_use >= pool->stacks_max)
+        return NULL;
+    struct coro *co = pool->free;
+    if (co != NULL) {
+        pool->free = co->next_free;
+        pool->free_len--;
+    } else {
+        co = stack_map(pool);
+    }
+    if (co != NULL)
+        pool->in_use++;
+    return co;
+}
+
+static void stack_give(struct coro *co)
+{
+    struct stack_pool *pool = co->pool;
+    assert(pool->in_use > 0);
+    pool->in_use--;
+    if (pool->free_len >= pool->keep_max) {
+        stack_unmap(co);
+        return;
+    }
+    co->next_free = pool->free;
+    pool->free = co;
+    pool->free_len++;
+}
+
+/* Host to coroutine; returns when the coroutine yields or ends. */
+NOINLINE NO_ASAN static void switch_in(struct coro *co)
+{
+#ifdef CORO_ASAN
+    __sanitizer_start_switch_fiber(&co->fake_caller, co->stack, CORO_STACK_BYTES);
+#endif
+#ifdef CORO_TSAN
+    co->tsan_caller = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(co->tsan_self, 0);
+#endif
+    (void)swapcontext(&co->caller, &co->self);
+#ifdef CORO_ASAN
+    __sanitizer_finish_switch_fiber(co->fake_caller, NULL, NULL);
+#endif
+}
+
+/* Coroutine to host; returns when it is resumed, never after the end of its entry. */
+NOINLINE NO_ASAN static void switch_out(struct coro *co)
+{
+#ifdef CORO_ASAN
+    /* NULL at the end: ASan then frees the fiber's fake stack. */
+    __sanitizer_start_switch_fiber(co->done ? NULL : &co->fake_self, co->caller_bottom, co->caller_size);
+#endif
+#ifdef CORO_TSAN
+    __tsan_switch_to_fiber(co->tsan_caller, 0);
+#endif
+    (void)swapcontext(&co->self, &co->caller);
+#ifdef CORO_ASAN
+    __sanitizer_finish_switch_fiber(co->fake_self, &co->caller_bottom, &co->caller_size);
+#endif
+}
+
+/* makecontext passes ints only. */
+static void trampoline(unsigned hi, unsigned lo)
+{
+    struct coro *co = (struct coro *)(((uintptr_t)hi << 32) | (uintptr_t)lo);
+#ifdef CORO_ASAN
+    __sanitizer_finish_switch_fiber(NULL, &co->caller_bottom, &co->caller_size);
+#endif
+    co->entry(co->arg);
+    co->done = true;
+    switch_out(co);
+    abort(); /* a finished coroutine is never resumed */
+}
+
+struct coro *coro_create(struct stack_pool *pool, void (*entry)(void *arg), void *arg)
+{
+    assert(pool != NULL && entry != NULL);
+    struct coro *co = stack_take(pool);
+    if (co == NULL)
+        return NULL;
+    if (getcontext(&co->self) != 0) {
+        stack_give(co);
+        return NULL;
+    }
+    co->entry = entry;
+    co->arg = arg;
+    co->done = false;
+    co->running = false;
+    co->next_free = NULL;
+    co->self.uc_stack.ss_sp = co->stack;
+    co->self.uc_stack.ss_size = CORO_STACK_BYTES;
+    co->self.uc_link = NULL;
+    uintptr_t const p = (uintptr_t)co;
+    makecontext(&co->self, (void (*)(void))trampoline, 2, (unsigned)((uint64_t)p >> 32), (unsigned)p);
+#ifdef CORO_ASAN
+    co->fake_self = NULL;
+#endif
+#ifdef CORO_TSAN
+    co->tsan_self = __tsan_create_fiber(0);
+#endif
+    return co;
+}
+
+bool coro_resume(struct coro *co)
+{
+    assert(!co->done);
+    assert(!co->running);
+    co->running = true;
+    switch_in(co);
+    co->running = false;
+    return !co->done;
+}
+
+void coro_yield(struct coro *co)
+{
+    assert(co->running);
+    assert(!co->done);
+    switch_out(co);
+}
+
+/*
+ * Frees what the sanitizers hold for a fiber that will not run again. ASan frees a fake stack only when its
+ * own fiber leaves for good, so this pretends to be that fiber, without leaving the caller's stack. The real
+ * stack has poisoned frames that nobody will leave: the next user of the stack must not meet them.
+ */
+NOINLINE NO_ASAN static void sanitizers_drop(struct coro *co)
+{
+#ifdef CORO_ASAN
+    if (!co->done && co->fake_self != NULL) {
+        void *mine = NULL;
+        const void *bottom = NULL;
+        size_t size = 0;
+        __sanitizer_start_switch_fiber(&mine, co->stack, CORO_STACK_BYTES);
+        __sanitizer_finish_switch_fiber(co->fake_self, &bottom, &size);
+        __sanitizer_start_switch_fiber(NULL, bottom, size);
+        __sanitizer_finish_switch_fiber(mine, NULL, NULL);
+        co->fake_self = NULL;
+    }
+    __asan_unpoison_memory_region(co->stack, CORO_STACK_BYTES);
+#endif
+#ifdef CORO_TSAN
+    __tsan_destroy_fiber(co->tsan_self);
+#endif
+    (void)co;
+}
+
+void coro_destroy(struct coro *co)
+{
+    if (co == NULL)
+        return;
+    assert(!co->running);
+    sanitizers_drop(co);
+    stack_give(co);
+}

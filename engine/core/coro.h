@@ -1,0 +1,25 @@
+/*
+ * Asymmetric stackful coroutines (ucontext) on pooled, guarded stacks, with ASan and TSan fiber hooks.
+ * One owner thread at a time; never resumed re-entrantly.
+ */
+#ifndef THOLE_CORO_H
+#define THOLE_CORO_H
+#include "thole/types.h"
+
+enum { CORO_STACK_BYTES = 64 * 1024 };
+
+/* Keeps up to keep_max free stacks for reuse and refuses more than stacks_max in use (vm.max_map_count). */
+struct stack_pool;
+struct stack_pool *stack_pool_create(size_t keep_max, size_t stacks_max);
+void stack_pool_destroy(struct stack_pool *pool); /* all coroutines must be destroyed first; NULL-safe */
+size_t stack_pool_in_use(const struct stack_pool *pool);
+
+struct coro;
+/* NULL: out of memory or too many stacks. */
+struct coro *coro_create(struct stack_pool *pool, void (*entry)(void *arg), void *arg);
+/* Runs until the next yield or the end of entry; false once entry has returned. */
+bool coro_resume(struct coro *co);
+void coro_yield(struct coro *co);
+/* Legal while suspended: the stack is dropped, not unwound, and goes back to the pool. NULL-safe. */
+void coro_destroy(struct coro *co);
+#endif

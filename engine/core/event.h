@@ -1,0 +1,123 @@
+/*
+ * History events and records as plain structs, and their codec to and from proto/history.proto.
+ *
+ * Everything that is decoded borrows from, or is copied into, the arena given: see each function.
+ * Pure: no I/O, clock, threads or globals.
+ */
+#ifndef THOLE_EVENT_H
+#define THOLE_EVENT_H
+#include "arena.h"
+#include "buf.h"
+
+enum {
+    RECORD_FORMAT = 1,
+    RECORD_BYTES_MAX = 8 * 1024 * 1024, /* refused before unpacking */
+    RECORD_EVENTS_MAX = 100000,         /* in one record */
+    POSITION_ABOVE_MAX = 65536,
+    SEMANTICS_VERSION = 1,
+};
+
+/* Values are those of the oneof's field numbers in history.proto; append only. */
+enum event_kind {
+    EVENT_UNKNOWN = 0, /* written by a newer thole; kept, never interpreted */
+    EVENT_STARTED = 3,
+    EVENT_ACTIVITY_SCHEDULED = 4,
+    EVENT_ACTIVITY_COMPLETED = 5,
+    EVENT_ACTIVITY_FAILED = 6,
+    EVENT_ACTIVITY_CANCELLED = 7,
+    EVENT_TIMER_CREATED = 8,
+    EVENT_TIMER_FIRED = 9,
+    EVENT_TIMER_CANCELLED = 10,
+    EVENT_CANCEL_REQUESTED = 11,
+    EVENT_COMPLETED = 12,
+    EVENT_FAILED = 13,
+    EVENT_CANCELLED = 14,
+};
+
+/* Why an activity or a timer was cancelled. Stored; append only. */
+enum cancel_kind {
+    CANCEL_REQUESTED = 1, /* the instance was cancelled from outside */
+    CANCEL_SELECT_LOSER = 2,
+    CANCEL_EXPLICIT = 3, /* thole_cancel() */
+    CANCEL_ENDED = 4,    /* the orchestration completed or failed with it outstanding */
+};
+
+/* One flat struct for all kinds: which fields are used is said beside each kind in event.c's table. */
+struct event {
+    enum event_kind kind;
+    uint64_t id;            /* position in the execution's history, from 1 */
+    uint64_t ref;           /* what this resolves or cancels; 0 = none */
+    uint64_t due_ms;        /* TIMER_CREATED */
+    uint32_t code;          /* status of FAILED kinds, cancel_kind of CANCELLED kinds, semantics of STARTED */
+    thole_slice name;       /* orchestration or activity */
+    thole_slice queue;      /* ACTIVITY_SCHEDULED */
+    thole_slice data;       /* input, output, failure text, reason */
+    thole_slice request_id; /* STARTED, CANCEL_REQUESTED */
+};
+
+/* "Started", "ActivityScheduled", …; "Unknown". */
+const char *event_kind_name(enum event_kind kind);
+/* "requested", "select_loser", "explicit", "ended"; "unknown". */
+const char *cancel_kind_name(uint32_t kind);
+/* Received from outside (completions, timers fired, cancel request, start); the rest is asked for by code. */
+bool event_is_received(enum event_kind kind);
+/* COMPLETED, FAILED, CANCELLED. */
+bool event_is_terminal(enum event_kind kind);
+/* Same kind, ref, due, code, name, queue and data. Ids are compared by the caller. */
+bool event_equal(const struct event *a, const struct event *b);
+
+/* Which inbox sequences are incorporated: all <= floor and those in above (ascending, all > floor + 1). */
+struct position {
+    uint64_t floor;
+    const uint64_t *above;
+    size_t above_len;
+};
+
+enum blocked_kind {
+    BLOCKED_NOT = 0,
+    BLOCKED_NO_CODE = 1,
+    BLOCKED_NONDETERMINISM = 2,
+    BLOCKED_DAMAGED = 3,
+    BLOCKED_TOO_NEW = 4,
+    BLOCKED_LIMIT = 5,
+};
+
+struct turn {
+    thole_slice instance;
+    uint64_t execution, number; /* both from 1 */
+    uint64_t time_ms;
+    bool more; /* the next record of the same number continues this one */
+    bool ran;  /* the code ran after the received events */
+    enum blocked_kind blocked;
+    thole_slice blocked_text;
+    const struct event *events;
+    size_t events_len;
+};
+
+enum record_kind { RECORD_UNKNOWN = 0, RECORD_EPOCH_OPENED = 6, RECORD_TURN = 7, RECORD_POSITION = 8 };
+
+struct record {
+    enum record_kind kind;
+    uint64_t epoch, n, committed;
+    struct position position;
+    /* EPOCH_OPENED */
+    thole_slice node;
+    uint64_t time_ms, previous_epoch, previous_n;
+    /* TURN */
+    struct turn turn;
+};
+
+/* Appends the encoded record to @p to. THOLE_LIMIT when it is over the buffer's maximum; NOMEM. */
+THOLE_NODISCARD thole_status record_encode(const struct record *record, struct buf *to);
+/*
+ * Decodes into memory of @p arena; slices are copied, @p bytes may go away. A record format newer than
+ * RECORD_FORMAT is THOLE_UNSUPPORTED, anything malformed THOLE_CORRUPT, too large THOLE_LIMIT. Unknown event
+ * kinds become EVENT_UNKNOWN, unknown fields are ignored. Never asserts on input.
+ */
+THOLE_NODISCARD thole_status record_decode(thole_slice bytes, struct arena *arena, struct record *ret,
+                                           thole_error *reterr);
+/* Bytes that an event takes in a record at most: for splitting a turn. */
+size_t event_bytes_max(const struct event *event);
+/* Renders "#3 ActivityScheduled charge(input)" into @p to for tests and error texts; cuts long data. */
+void event_render(const struct event *event, struct buf *to);
+#endif

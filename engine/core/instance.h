@@ -1,0 +1,83 @@
+/*
+ * One execution of one orchestration: the replay core.
+ *
+ * A turn is: received events are delivered, then the code runs until it waits or ends; what it asked for are
+ * the turn's new events. Replay is the same thing over a recorded turn, with the new events compared to the
+ * recorded ones instead of being returned. There is one path for both, so "same input, same bytes" is what
+ * replay checks.
+ *
+ * Pure: no clock, I/O, threads, randomness, globals. Same calls, same bytes.
+ * One thread at a time may use an instance; it may move between threads between calls.
+ */
+#ifndef THOLE_INSTANCE_H
+#define THOLE_INSTANCE_H
+#include "event.h"
+#include "thole/orchestration.h"
+
+struct stack_pool; /* coro.h; reused coroutine stacks. One per thread, passed to each call that may run code
+                    */
+struct instance;
+
+struct instance_options {
+    thole_orchestration_fn *code; /* NULL: received events can be recorded, code cannot run */
+    thole_slice id;
+    uint64_t execution;
+    size_t memory_max;  /* bytes of the instance's arena */
+    size_t payload_max; /* bytes of one input, output or text */
+    struct stack_pool *stacks;
+};
+
+/* The id is copied. NOMEM only. */
+THOLE_NODISCARD thole_status instance_create(const struct instance_options *options, struct instance **ret);
+/* Legal at any time between calls: a parked stack is dropped, not unwound. NULL-safe. */
+void instance_destroy(struct instance *instance);
+
+struct turn_in {
+    uint64_t time_ms;             /* logical; raised to the last turn's time if it is below it */
+    const struct event *received; /* ids are assigned by the instance, the given ones are ignored */
+    size_t received_len;
+    bool run; /* false: only record the received events; they are delivered with the next turn that runs */
+};
+
+struct turn_out {
+    uint64_t number;            /* of this turn, from 1 */
+    uint64_t time_ms;           /* logical time that was used */
+    const struct event *events; /* received, then new; ids set; valid until the next call on the instance */
+    size_t events_len;
+    bool ended; /* the last event is terminal */
+};
+
+/*
+ * Would this received event change anything? False: what it resolves is unknown, resolved or cancelled, the
+ * instance has started / been asked to cancel already, or has ended. Such an event must not be given to a
+ * turn.
+ */
+bool instance_accepts(const struct instance *instance, const struct event *received);
+
+/*
+ * Runs a live turn. On any error the instance must be destroyed: nothing of the turn may be recorded.
+ * THOLE_LIMIT (memory), THOLE_NOMEM.
+ */
+THOLE_NODISCARD thole_status instance_turn(struct instance *instance, const struct turn_in *in,
+                                           struct turn_out *ret, thole_error *reterr);
+
+/*
+ * Executes a recorded turn (all its parts joined) again and compares. Turn numbers must come in order,
+ * from 1. THOLE_NONDETERMINISM: text names the event id, what history has and what the code asked for.
+ * THOLE_CORRUPT: gap in turn or event numbers, events before Started or after the end, a resolution of
+ * something never scheduled. THOLE_UNSUPPORTED: semantics or event kinds newer than this engine.
+ * THOLE_LIMIT, THOLE_NOMEM. After an error the instance may only be destroyed.
+ */
+THOLE_NODISCARD thole_status instance_replay(struct instance *instance, const struct turn *turn,
+                                             thole_error *reterr);
+
+/* Facts; slices are borrowed from the instance. */
+bool instance_started(const struct instance *instance);
+bool instance_ended(const struct instance *instance);
+thole_slice instance_orchestration(const struct instance *instance); /* empty before Started */
+uint64_t instance_turns(const struct instance *instance);            /* number of the last turn */
+uint64_t instance_time_ms(const struct instance *instance);
+size_t instance_memory(const struct instance *instance); /* bytes held, stack included */
+/* Is a received-but-not-run event waiting for a turn that runs? */
+bool instance_has_undelivered(const struct instance *instance);
+#endif

@@ -1,0 +1,225 @@
+/*
+ * The awaits: the only places where an orchestration suspends.
+ *
+ * What is waited for is marked in the task table and counted, so that a resolution costs the same whether one
+ * task is awaited or a hundred thousand, and the code is resumed only when its await can return.
+ */
+#include "instance_state.h"
+#include <assert.h>
+
+/* The turn has failed. Code may see that its memory is exhausted, a few times; the rest of it never runs. */
+static thole_status await_broken(struct instance *in)
+{
+    if (in->broken == THOLE_LIMIT && in->broken_awaits++ < BROKEN_AWAITS_MAX)
+        return THOLE_LIMIT;
+    for (;;)
+        coro_yield(in->coro);
+}
+
+/* An await tells the code that the whole execution is cancelled. */
+static void notice_cancel(struct instance *in)
+{
+    assert(in->cancel_delivered);
+    in->cancel_pending = false;
+    in->cancel_noticed = true;
+}
+
+static thole_status await_cancelled(struct instance *in)
+{
+    notice_cancel(in);
+    in->last_failure = (struct last_failure){.status = THOLE_CANCELLED};
+    return THOLE_CANCELLED;
+}
+
+/* Until so many of the marked tasks are resolved. When a cancellation is pending it returns at once. */
+static thole_status suspend(struct instance *in, size_t waits)
+{
+    assert(waits > 0 && !in->cancel_pending);
+    in->waits_left = waits;
+    coro_yield(in->coro);
+    in->waits_left = 0;
+    if (!in->interrupted)
+        return THOLE_OK;
+    in->interrupted = false;
+    return await_cancelled(in);
+}
+
+static bool is_fault(thole_task task)
+{
+    return (task.id & TASK_FAULT_BIT) != 0;
+}
+
+/* The task was never scheduled, or is not one of this execution's. */
+static thole_status await_nothing(struct instance *in, thole_task task)
+{
+    enum task_fault const fault = is_fault(task) ? (enum task_fault)(task.id & ~TASK_FAULT_BIT) : 0;
+    in->last_failure =
+        (struct last_failure){.status = fault_status(fault), .fault = fault, .id = task.id & ~TASK_FAULT_BIT};
+    return in->last_failure.status;
+}
+
+static thole_status outcome(struct instance *in, const struct task *task, thole_slice *ret_result)
+{
+    thole_status status = THOLE_OK;
+    switch ((enum task_state)task->state) {
+    case TASK_SUCCEEDED:
+        if (ret_result != NULL)
+            *ret_result = task->data;
+        return THOLE_OK;
+    case TASK_FAILED: status = THOLE_APP; break;
+    case TASK_CANCELLED: status = THOLE_CANCELLED; break;
+    case TASK_OUTSTANDING: break;
+    }
+    assert(status != THOLE_OK);
+    if (status == THOLE_CANCELLED && task->code == CANCEL_REQUESTED)
+        notice_cancel(in);
+    in->last_failure = (struct last_failure){.status = status, .task = task};
+    return status;
+}
+
+thole_status thole_await(thole_ctx *ctx, thole_task task, thole_slice *ret_result)
+{
+    struct instance *in = ctx->instance;
+    if (in->broken != THOLE_OK)
+        return await_broken(in);
+    struct task *found = task_find(in, task.id);
+    if (found == NULL)
+        return await_nothing(in, task);
+    if (found->state == TASK_OUTSTANDING) {
+        if (in->cancel_pending)
+            return await_cancelled(in);
+        found->awaited = true;
+        THOLE_TRY(suspend(in, 1));
+    }
+    return outcome(in, found, ret_result);
+}
+
+/* ---- several ---- */
+
+/* All are this execution's, or faults. */
+static thole_status tasks_check(struct instance *in, const thole_task *tasks, size_t n, size_t n_min)
+{
+    if (n < n_min || n > TASKS_AWAITED_MAX)
+        return await_nothing(in, (thole_task){0});
+    for (size_t i = 0; i < n; i++) {
+        if (!is_fault(tasks[i]) && task_find(in, tasks[i].id) == NULL)
+            return await_nothing(in, tasks[i]);
+    }
+    return THOLE_OK;
+}
+
+/* Marks those that are outstanding, each once however often it is listed; returns how many. */
+static size_t tasks_mark(struct instance *in, const thole_task *tasks, size_t n)
+{
+    size_t marked = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct task *task = task_find(in, tasks[i].id);
+        if (task != NULL && task->state == TASK_OUTSTANDING && !task->awaited) {
+            task->awaited = true;
+            marked++;
+        }
+    }
+    return marked;
+}
+
+static void tasks_unmark(struct instance *in, const thole_task *tasks, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct task *task = task_find(in, tasks[i].id);
+        if (task != NULL)
+            task->awaited = false;
+    }
+}
+
+/* Index of the one resolved earliest in history; n when none is. What was never scheduled comes before all.
+ */
+static size_t tasks_earliest(const struct instance *in, const thole_task *tasks, size_t n)
+{
+    size_t first = n;
+    uint64_t first_at = UINT64_MAX;
+    for (size_t i = 0; i < n; i++) {
+        const struct task *task = task_find(in, tasks[i].id);
+        if (task == NULL)
+            return i;
+        if (task->state != TASK_OUTSTANDING && task->resolved_at < first_at) {
+            first = i;
+            first_at = task->resolved_at;
+        }
+    }
+    return first;
+}
+
+thole_status thole_await_first(thole_ctx *ctx, const thole_task *tasks, size_t n, size_t *ret_first)
+{
+    struct instance *in = ctx->instance;
+    if (in->broken != THOLE_OK)
+        return await_broken(in);
+    THOLE_TRY(tasks_check(in, tasks, n, 1));
+    size_t first = tasks_earliest(in, tasks, n);
+    if (first == n) {
+        if (in->cancel_pending)
+            return await_cancelled(in);
+        (void)tasks_mark(in, tasks, n);
+        THOLE_TRY(suspend(in, 1)); /* interrupted: all were cancelled, no mark is left */
+        tasks_unmark(in, tasks, n);
+        first = tasks_earliest(in, tasks, n);
+    }
+    assert(first < n);
+    if (ret_first != NULL)
+        *ret_first = first;
+    return THOLE_OK;
+}
+
+thole_status thole_await_any(thole_ctx *ctx, const thole_task *tasks, size_t n, size_t *ret_winner)
+{
+    struct instance *in = ctx->instance;
+    size_t winner;
+    THOLE_TRY(thole_await_first(ctx, tasks, n, &winner));
+    for (size_t i = 0; i < n; i++) {
+        struct task *task = task_find(in, tasks[i].id);
+        if (task != NULL)
+            task_cancel(in, task, CANCEL_SELECT_LOSER, THOLE_STR("select_loser"));
+    }
+    if (in->broken != THOLE_OK)
+        return await_broken(in);
+    if (ret_winner != NULL)
+        *ret_winner = winner;
+    return THOLE_OK;
+}
+
+/* Fills the results in; returns the index of the first that did not succeed, or n. */
+static size_t tasks_collect(const struct instance *in, const thole_task *tasks, size_t n,
+                            thole_slice *results)
+{
+    size_t failed = n;
+    for (size_t i = 0; i < n; i++) {
+        const struct task *task = task_find(in, tasks[i].id);
+        bool const succeeded = task != NULL && task->state == TASK_SUCCEEDED;
+        if (results != NULL)
+            results[i] = succeeded ? task->data : (thole_slice){NULL, 0};
+        if (!succeeded && failed == n)
+            failed = i;
+    }
+    return failed;
+}
+
+thole_status thole_await_all(thole_ctx *ctx, const thole_task *tasks, size_t n, thole_slice *ret_results)
+{
+    struct instance *in = ctx->instance;
+    if (in->broken != THOLE_OK)
+        return await_broken(in);
+    THOLE_TRY(tasks_check(in, tasks, n, 0));
+    thole_status status = THOLE_OK;
+    size_t const waits = tasks_mark(in, tasks, n);
+    if (waits > 0 && in->cancel_pending) {
+        tasks_unmark(in, tasks, n);
+        status = await_cancelled(in);
+    } else if (waits > 0) {
+        status = suspend(in, waits);
+    }
+    size_t const failed = tasks_collect(in, tasks, n, ret_results);
+    if (status != THOLE_OK || failed == n)
+        return status;
+    const struct task *task = task_find(in, tasks[failed].id);
+    return task == NULL ? await_nothing(in, tasks[failed]) : outcome(in, task, NULL);
+}

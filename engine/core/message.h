@@ -1,0 +1,54 @@
+/* Inbox messages as plain structs, and their codec to and from proto/messages.proto. Pure. */
+#ifndef THOLE_MESSAGE_H
+#define THOLE_MESSAGE_H
+#include "arena.h"
+#include "buf.h"
+
+enum {
+    MESSAGE_FORMAT = 1,
+    MESSAGE_BYTES_MAX = 8 * 1024 * 1024,
+    REASON_BYTES_MAX = 1024,
+    REQUEST_ID_BYTES_MAX = 200,
+};
+
+enum message_kind { MESSAGE_START = 3, MESSAGE_ACTIVITY_RESULT = 4, MESSAGE_CANCEL = 5 };
+
+struct message {
+    enum message_kind kind;
+    thole_slice instance;
+    /* START: orchestration, data = input, request_id. CANCEL: data = reason, request_id.
+     * ACTIVITY_RESULT: execution, activity_id, status, data = output or failure text, attempt, worker. */
+    thole_slice orchestration, data, request_id, worker;
+    uint64_t execution, activity_id, attempt;
+    uint32_t status;
+};
+
+THOLE_NODISCARD thole_status message_encode(const struct message *message, struct buf *to);
+/* Copies into @p arena. THOLE_CORRUPT, THOLE_UNSUPPORTED (newer format or unknown kind), THOLE_LIMIT.
+ * Checks ids and names (id_check, name_check) and sizes, so that what comes out may be trusted in form. */
+THOLE_NODISCARD thole_status message_decode(thole_slice bytes, struct arena *arena, struct message *ret,
+                                            thole_error *reterr);
+
+/* An engine's heartbeat. Name lists are arrays of slices. */
+struct partition_needs {
+    uint32_t partition;
+    const thole_slice *orchestrations;
+    size_t orchestrations_len;
+};
+struct heartbeat {
+    thole_slice node;
+    uint64_t started_ms;
+    const thole_slice *orchestrations;
+    size_t orchestrations_len;
+    const struct partition_needs *needs;
+    size_t needs_len;
+};
+THOLE_NODISCARD thole_status heartbeat_encode(const struct heartbeat *heartbeat, struct buf *to);
+THOLE_NODISCARD thole_status heartbeat_decode(thole_slice bytes, struct arena *arena, struct heartbeat *ret,
+                                              thole_error *reterr);
+
+/* 1..THOLE_ID_BYTES_MAX bytes of valid UTF-8 without NUL. The text says what is wrong. */
+THOLE_NODISCARD thole_status id_check(thole_slice id, thole_error *reterr);
+/* [A-Za-z0-9_-]{1,64}; @p what names the thing in the error text, for example "queue". */
+THOLE_NODISCARD thole_status name_check(thole_slice name, const char *what, thole_error *reterr);
+#endif

@@ -1,0 +1,201 @@
+/* What handlers may call, and the token. */
+#include "activity_run.h"
+#include "buf.h"
+#include "clock.h"
+#include "subject.h"
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- from delivery to return ---- */
+
+static bool init_locks(struct thole_activity *act)
+{
+    pthread_condattr_t attr;
+    if (pthread_condattr_init(&attr) != 0)
+        return false;
+    int failed = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    if (failed == 0)
+        failed = pthread_cond_init(&act->fired_cond, &attr);
+    (void)pthread_condattr_destroy(&attr);
+    if (failed != 0)
+        return false;
+    if (pthread_mutex_init(&act->lock, NULL) == 0)
+        return true;
+    (void)pthread_cond_destroy(&act->fired_cond);
+    return false;
+}
+
+/* <instance as in subjects>.<execution>.<activity id> */
+static thole_status make_key(struct thole_activity *act)
+{
+    const struct work_item *const item = &act->message->item;
+    struct buf token;
+    buf_init(&token, ACTIVITY_KEY_BYTES);
+    thole_status status = subject_token(&token, item->instance, NULL);
+    int const len = snprintf(act->key_bytes, sizeof act->key_bytes, "%s.%" PRIu64 ".%" PRIu64,
+                             buf_cstr(&token), item->execution, item->activity_id);
+    if (status == THOLE_OK && (len < 0 || (size_t)len >= sizeof act->key_bytes))
+        status = THOLE_LIMIT;
+    if (status == THOLE_OK)
+        act->key = (thole_slice){(const uint8_t *)act->key_bytes, (size_t)len};
+    buf_release(&token);
+    return status;
+}
+
+struct thole_activity *activity_create(struct work_message *message, uint64_t serial, uint64_t now_ms)
+{
+    struct thole_activity *const act = calloc(1, sizeof *act);
+    if (act == NULL)
+        return NULL;
+    act->message = message;
+    act->delivered = (struct worker_mail){.kind = WORKER_MAIL_DELIVERED, .owner = act};
+    act->finished = (struct worker_mail){.kind = WORKER_MAIL_FINISHED, .owner = act};
+    act->published = (struct worker_mail){.kind = WORKER_MAIL_PUBLISHED, .owner = act};
+    act->serial = serial;
+    act->arrived_ms = now_ms;
+    if (make_key(act) != THOLE_OK || !init_locks(act)) {
+        free(act);
+        return NULL;
+    }
+    arena_init(&act->memory, ACTIVITY_MEMORY_MAX);
+    return act;
+}
+
+void activity_destroy(struct thole_activity *act)
+{
+    if (act == NULL)
+        return;
+    work_message_destroy(act->message);
+    arena_release(&act->memory);
+    (void)pthread_cond_destroy(&act->fired_cond);
+    (void)pthread_mutex_destroy(&act->lock);
+    free(act);
+}
+
+void activity_run(struct thole_activity *act)
+{
+    assert(act->run != NULL);
+    act->output = (thole_slice){0};
+    act->status = act->run(act, act->message->item.input, &act->output);
+}
+
+void activity_fire(struct thole_activity *act, thole_slice reason)
+{
+    size_t const len = reason.len < sizeof act->reason ? reason.len : sizeof act->reason;
+    (void)pthread_mutex_lock(&act->lock);
+    if (!atomic_load(&act->fired)) {
+        if (len > 0)
+            memcpy(act->reason, reason.ptr, len);
+        act->reason_len = len;
+        atomic_store_explicit(&act->fired, true, memory_order_release);
+        (void)pthread_cond_broadcast(&act->fired_cond);
+    }
+    (void)pthread_mutex_unlock(&act->lock);
+}
+
+/* ---- include/thole/activity.h ---- */
+
+bool thole_activity_cancelled(const thole_activity *act)
+{
+    return atomic_load_explicit(&act->fired, memory_order_acquire);
+}
+
+thole_status thole_activity_wait(thole_activity *act, uint64_t wait_ms)
+{
+    uint64_t const now_ms = clock_monotonic_ms();
+    uint64_t const most_ms = (uint64_t)INT64_MAX / 2 - now_ms;
+    uint64_t const end_ms = now_ms + (wait_ms < most_ms ? wait_ms : most_ms);
+    struct timespec const end = {.tv_sec = (time_t)(end_ms / 1000),
+                                 .tv_nsec = (long)(end_ms % 1000) * 1000000};
+    (void)pthread_mutex_lock(&act->lock);
+    while (!atomic_load(&act->fired) && clock_monotonic_ms() < end_ms)
+        (void)pthread_cond_timedwait(&act->fired_cond, &act->lock, &end);
+    bool const fired = atomic_load(&act->fired);
+    (void)pthread_mutex_unlock(&act->lock);
+    return fired ? THOLE_CANCELLED : THOLE_OK;
+}
+
+thole_slice thole_activity_cancel_reason(const thole_activity *act)
+{
+    if (!thole_activity_cancelled(act))
+        return (thole_slice){0};
+    return (thole_slice){(const uint8_t *)act->reason, act->reason_len};
+}
+
+thole_slice thole_activity_instance(const thole_activity *act)
+{
+    return act->message->item.instance;
+}
+
+thole_slice thole_activity_name(const thole_activity *act)
+{
+    return act->message->item.activity;
+}
+
+thole_slice thole_activity_key(const thole_activity *act)
+{
+    return act->key;
+}
+
+uint64_t thole_activity_execution(const thole_activity *act)
+{
+    return act->message->item.execution;
+}
+
+uint64_t thole_activity_id(const thole_activity *act)
+{
+    return act->message->item.activity_id;
+}
+
+uint32_t thole_activity_attempt(const thole_activity *act)
+{
+    return act->attempt < UINT32_MAX ? (uint32_t)act->attempt : UINT32_MAX;
+}
+
+void *thole_activity_alloc(thole_activity *act, size_t bytes)
+{
+    (void)pthread_mutex_lock(&act->lock);
+    void *const memory = arena_alloc(&act->memory, bytes);
+    (void)pthread_mutex_unlock(&act->lock);
+    return memory;
+}
+
+/* Formatted text of at most @p max bytes; what is longer is cut. */
+static thole_slice format(thole_activity *act, size_t max, const char *fmt, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    thole_slice text = {0};
+    int const len = vsnprintf(NULL, 0, fmt, args);
+    size_t const kept = len < 0 ? 0 : (size_t)len < max ? (size_t)len : max;
+    char *const bytes = len < 0 ? NULL : thole_activity_alloc(act, kept + 1);
+    if (bytes != NULL) {
+        (void)vsnprintf(bytes, kept + 1, fmt, again);
+        text = (thole_slice){(const uint8_t *)bytes, kept};
+    }
+    va_end(again);
+    return text;
+}
+
+thole_slice thole_activity_format(thole_activity *act, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    thole_slice const text = format(act, ACTIVITY_MEMORY_MAX, fmt, args);
+    va_end(args);
+    return text;
+}
+
+thole_status thole_activity_fail(thole_activity *act, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    act->failure = format(act, ACTIVITY_FAILURE_BYTES_MAX, fmt, args);
+    va_end(args);
+    return THOLE_APP;
+}

@@ -1,0 +1,68 @@
+/*
+ * One activity message while this worker holds it: what a handler sees as thole_activity.
+ *
+ * Who owns it: the loop, from the delivery until the machine has forgotten the message, and the handler's
+ * thread while it runs. Whoever is last frees it.
+ */
+#ifndef THOLE_ACTIVITY_RUN_H
+#define THOLE_ACTIVITY_RUN_H
+#include "arena.h"
+#include "thole/activity.h"
+#include "work.h"
+#include "worker_mail.h"
+#include <stdatomic.h>
+
+enum {
+    ACTIVITY_KEY_BYTES = 704,
+    ACTIVITY_REASON_BYTES = 1024,
+    ACTIVITY_FAILURE_BYTES_MAX = 64 * 1024,  /* of thole_activity_fail() */
+    ACTIVITY_MEMORY_MAX = 256 * 1024 * 1024, /* of thole_activity_alloc() */
+};
+
+struct handler_thread;
+
+struct thole_activity {
+    struct worker_mail delivered, finished, published; /* to the loop: at most one of each at a time */
+
+    /* set when it is delivered, then only read */
+    struct work_message *message;
+    uint64_t arrived_ms;
+    thole_slice key;
+    char key_bytes[ACTIVITY_KEY_BYTES];
+
+    /* the loop's */
+    thole_activity_fn *run; /* NULL: this program does not know it */
+    uint64_t attempt;
+    bool running;   /* between RUN and the handler's return */
+    bool forgotten; /* by the machine, while it was running */
+
+    /* the handler threads', under their lock */
+    struct thole_activity *next;
+    struct handler_thread *thread;
+
+    /* the token */
+    pthread_mutex_t lock; /* of reason_len's first writing, fired_cond and memory */
+    pthread_cond_t fired_cond;
+    atomic_bool fired;
+    char reason[ACTIVITY_REASON_BYTES];
+    size_t reason_len;
+
+    /* the handler's while it runs, the loop's afterwards */
+    struct arena memory;
+    thole_slice failure; /* in memory */
+    thole_status status;
+    thole_slice output;
+    uint64_t serial; /* unique in this process */
+
+    bool published_ok;         /* both written before `published` is sent */
+    uint32_t publish_err_code; /* of the server; 0 = none */
+};
+
+/* Takes the message; NULL when out of memory (then it does not). */
+struct thole_activity *activity_create(struct work_message *message, uint64_t serial, uint64_t now_ms);
+void activity_destroy(struct thole_activity *act); /* NULL-safe; no thread uses it any more */
+/* Runs the handler on this thread; then status and output are set. */
+void activity_run(struct thole_activity *act);
+/* Fires the token. Only the first call counts. Any thread. */
+void activity_fire(struct thole_activity *act, thole_slice reason);
+#endif

@@ -1,0 +1,8 @@
+/* Clocks in milliseconds. Any thread. */
+#ifndef THOLE_CLOCK_H
+#define THOLE_CLOCK_H
+#include <stdint.h>
+
+uint64_t clock_monotonic_ms(void); /* never goes back; for deadlines within this process */
+uint64_t clock_wall_ms(void);      /* since 1970 UTC; may jump */
+#endif

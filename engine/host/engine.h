@@ -1,0 +1,201 @@
+/*
+ * Inside of the engine role: what its files share.
+ *
+ *   engine_host.c  start, stop                     membership.c  heartbeats, views, who owns what
+ *   shard.c        one thread, its partitions      shard_out.c   what a partition asks for is done
+ *   store.c        one thread, one Postgres        loader.c      a few threads for blocking stream reads
+ *
+ * Every answer comes back to the shard as a mail; nothing else touches a partition.
+ */
+#ifndef THOLE_ENGINE_H
+#define THOLE_ENGINE_H
+#include "clock.h"
+#include "engine_host.h"
+#include "mailbox.h"
+#include "partition.h"
+#include "projector_store.h"
+#include "reader.h"
+#include "requests.h"
+#include "topology.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum {
+    INBOX_BACKLOG_MAX = 20000, /* messages of one shard between NATS's threads and its own */
+    WORK_WINDOW = 1024,        /* work publishes and look-ups in flight of one shard */
+    LOADER_THREADS = 2,
+    APPEND_TIMEOUT_MS = 5000,
+    RETRY_MS_MAX = 5000,
+    HANDOVER_MS = 250,     /* a live predecessor gets so long to hand over before it is fenced */
+    CLOSE_LIMIT_MS = 1000, /* a handing-over partition gets so long to finish */
+};
+
+struct engine_host;
+struct shard;
+
+/* --- mails to a shard --------------------------------------------------------------------------------------- */
+enum shard_mail_kind {
+    SHARD_OWN,        /* p; since_ms: not before this monotonic time */
+    SHARD_DISOWN,     /* p */
+    SHARD_LINK,       /* NATS: up */
+    SHARD_STORE_LINK, /* Postgres: up */
+    SHARD_REQUEST,    /* an asynchronous request was answered: sent, result, sequence */
+    SHARD_INBOX,      /* sequence, subject, bytes */
+    SHARD_ANSWER,     /* a job is done: job */
+    SHARD_STOP,
+};
+
+struct sent; /* one asynchronous request on its way: shard_out.c */
+struct job;
+
+struct shard_mail {
+    struct mail mail;
+    enum shard_mail_kind kind;
+    uint32_t p;
+    uint64_t since_ms, generation;
+    bool up;
+    struct sent *sent;
+    enum request_result result;
+    uint64_t sequence;
+    uint32_t err_code;
+    struct job *job;
+    size_t instance_len, bytes_len;
+    uint8_t bytes[]; /* SHARD_INBOX: instance token, then the body; SHARD_REQUEST: the answer's body */
+};
+/* NULL: out of memory. */
+struct shard_mail *shard_mail_create(enum shard_mail_kind kind, size_t bytes);
+void shard_mail_destroy(struct shard_mail *mail); /* one that no shard has handled */
+
+/* --- jobs: blocking work for the store or a loader ----------------------------------------------------------- */
+enum job_kind {
+    JOB_READ_TAIL,
+    JOB_READ_LOG,
+    JOB_LOAD,
+    JOB_DELETE,
+    JOB_PURGE,
+    JOB_OPEN_INBOX,
+    JOB_CLOSE_INBOX,
+    JOB_STORE_OPEN,
+    JOB_STORE_RESET,
+    JOB_STORE_LIVE,
+    JOB_STORE_TIMERS,
+    JOB_STORE_APPLY,
+};
+
+struct inbox_tap; /* an open inbox reader: shard.c */
+
+struct job {
+    struct job *next;
+    enum job_kind kind;
+    struct shard *shard;
+    uint32_t p;
+    uint64_t generation;
+    /* what is asked */
+    uint64_t from, to, count, token, epoch, before_ms;
+    uint64_t *sequences;
+    size_t sequences_len;
+    thole_slice instance; /* in arena */
+    struct batch *batch;
+    struct inbox_tap *tap;
+    /* what came of it */
+    thole_status status;
+    thole_error err;
+    struct partition_in in; /* points into arena */
+    struct arena arena;
+};
+struct job *job_create(enum job_kind kind, struct shard *shard, uint32_t p, uint64_t generation);
+void job_destroy(struct job *job);
+/* Sends the finished job back to its shard. */
+void job_answer(struct job *job);
+
+struct loader;
+THOLE_NODISCARD thole_status loader_start(struct engine_host *engine, struct loader **ret, thole_error *reterr);
+void loader_submit(struct loader *loader, struct job *job); /* takes the job */
+void loader_stop(struct loader *loader);                    /* unfinished jobs are dropped; NULL-safe */
+
+/* One Postgres connection: reconnects by itself, says up and down to its shard, never polls the database. */
+struct store;
+THOLE_NODISCARD thole_status store_start(struct shard *shard, struct store **ret, thole_error *reterr);
+void store_submit(struct store *store, struct job *job);
+void store_stop(struct store *store); /* NULL-safe */
+uint64_t store_statements(const struct store *store);
+
+/* --- shards ---------------------------------------------------------------------------------------------------- */
+struct owned { /* a partition of this shard, owned or not */
+    struct partition *machine;
+    uint32_t p;
+    bool wanted, touched, opened;
+    uint64_t not_before_ms, close_by_ms; /* monotonic; 0 = none */
+    uint32_t failures;
+    struct inbox_tap *tap;
+    char *hist_stream, *in_stream;
+};
+
+struct shard {
+    struct engine_host *engine;
+    uint32_t index;
+    pthread_t thread;
+    struct mailbox mailbox;
+    struct stack_pool *stacks;
+    struct requests *appends, *works;
+    struct store *store;
+    struct owned *owned; /* partitions p with p % shards == index, at p / shards */
+    size_t owned_len;
+    bool link_up, store_up, stopping;
+    struct sent *waiting_first, *waiting_last; /* work publishes that the window had no room for */
+    struct sent *delayed;                      /* to be sent again at delayed_ms */
+    uint64_t delayed_ms;
+    struct buf subject, body;
+    /* inbox messages on their way, shared with NATS's threads: in mails, and held by machines */
+    pthread_mutex_t backlog_lock;
+    pthread_cond_t backlog_room;
+    size_t backlog_mails, backlog_held;
+    bool running;
+};
+
+struct membership;
+
+struct engine_host {
+    struct host_options options;
+    const thole_program *program;
+    struct connection *connection;
+    struct topology topology;
+    struct loader *loader;
+    struct membership *membership;
+    struct shard *shards;
+    size_t shards_len;
+    atomic_bool ready; /* shards may be sent to */
+    /* names that each partition's live instances need; written by shards, read by membership */
+    pthread_mutex_t needs_lock;
+    struct needs {
+        thole_slice *names; /* one allocation */
+        size_t names_len;
+    } *needs; /* by partition */
+};
+
+thole_status shard_start(struct engine_host *engine, uint32_t index, struct shard *shard, thole_error *reterr);
+void shard_stop(struct shard *shard); /* graceful; joins its threads */
+void shard_release(struct shard *shard); /* after the loader has stopped: nobody sends it anything now */
+void shard_send(struct shard *shard, struct shard_mail *mail);
+/* The partition's machine asked for this: do it, or send it on its way. */
+void shard_do(struct shard *shard, struct owned *owned, const struct partition_out *out);
+void shard_request_answered(struct shard *shard, struct shard_mail *mail);
+void shard_send_waiting(struct shard *shard);
+void shard_forget_sent(struct shard *shard); /* at the end: frees what was never answered */
+void shard_doubt(struct shard *shard, struct owned *owned, const char *text, bool fenced);
+void shard_input(struct shard *shard, struct owned *owned, const struct partition_in *in);
+void shard_on_request(void *arg, const struct request_done *done);
+struct owned *shard_owned(struct shard *shard, uint32_t p);
+/* Opens the reader of an inbox; blocking, on a loader's thread. */
+thole_status inbox_tap_open(struct job *job, thole_error *reterr);
+void inbox_tap_close(struct inbox_tap *tap); /* blocking; NULL-safe */
+
+THOLE_NODISCARD thole_status membership_create(struct engine_host *engine, struct membership **ret,
+                                               thole_error *reterr);
+THOLE_NODISCARD thole_status membership_run(struct membership *membership, thole_error *reterr);
+/* Says goodbye after the shards have closed; joins. NULL-safe. */
+void membership_stop(struct membership *membership);
+/* Stops sending OWN and DISOWN (the shards are about to close everything) and joins the thread. */
+void membership_quiet(struct membership *membership);
+void membership_needs_changed(struct membership *membership);
+#endif

@@ -1,0 +1,175 @@
+/* The engine role: connect, verify, migrate, start the threads; and all that backwards. */
+#include "engine.h"
+#include "postgres.h"
+#include "subject.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { CONNECT_TIMEOUT_MS = 5000, REQUEST_TIMEOUT_MS = 5000, FIRST_RETRY_MS = 100, NAP_MS = 50 };
+
+static void on_state(void *arg, bool connected, uint64_t epoch)
+{
+    struct engine_host *engine = arg;
+    log_line(connected ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "engine", "NATS %s",
+             connected ? "connected" : "connection lost; reconnecting");
+    (void)epoch;
+    if (!atomic_load(&engine->ready))
+        return;
+    for (size_t i = 0; i < engine->shards_len; i++) {
+        struct shard_mail *mail = shard_mail_create(SHARD_LINK, 0);
+        if (mail == NULL)
+            abort();
+        mail->up = connected;
+        shard_send(&engine->shards[i], mail);
+    }
+}
+
+/* Naps are only taken while starting, when a server is away. */
+static bool nap(uint64_t ms, bool (*stop_requested)(void))
+{
+    for (uint64_t slept = 0; slept < ms; slept += NAP_MS) {
+        if (stop_requested != NULL && stop_requested())
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000L}, NULL);
+    }
+    return true;
+}
+
+typedef thole_status start_fn(struct engine_host *engine, thole_error *reterr);
+
+/* Tries until it works, is refused, or the program is to stop. An outage is never a failure. */
+static thole_status insist(struct engine_host *engine, start_fn *step, bool (*stop_requested)(void),
+                           thole_error *reterr)
+{
+    uint64_t retry_ms = FIRST_RETRY_MS;
+    for (;;) {
+        thole_error err = {0};
+        thole_status const status = step(engine, &err);
+        if (status != THOLE_UNAVAILABLE) {
+            if (status != THOLE_OK && reterr != NULL)
+                *reterr = err;
+            return status;
+        }
+        log_line(LOG_LEVEL_WARN, "engine", "%s; trying again in %llu ms", err.text, (unsigned long long)retry_ms);
+        if (!nap(retry_ms, stop_requested))
+            return thole_fail(reterr, THOLE_CANCELLED, "stopped while starting");
+        retry_ms = retry_ms * 2 < RETRY_MS_MAX ? retry_ms * 2 : RETRY_MS_MAX;
+    }
+}
+
+static thole_status connect_nats(struct engine_host *engine, thole_error *reterr)
+{
+    struct connection_options const options = {.url = engine->options.nats_url,
+                                               .creds = engine->options.nats_creds,
+                                               .name = "thole-engine",
+                                               .connect_timeout_ms = CONNECT_TIMEOUT_MS,
+                                               .request_timeout_ms = REQUEST_TIMEOUT_MS,
+                                               .on_state = on_state,
+                                               .arg = engine};
+    return connection_open(&options, &engine->connection, reterr);
+}
+
+static thole_status set_up_streams(struct engine_host *engine, thole_error *reterr)
+{
+    struct topology_options const options = {.ns = engine->options.ns,
+                                             .partitions = engine->options.partitions,
+                                             .replicas = engine->options.replicas,
+                                             .nodes_ttl_ms = engine->options.node_ttl_ms};
+    return topology_ensure(engine->connection, &options, &engine->topology, reterr);
+}
+
+static thole_status migrate(struct engine_host *engine, thole_error *reterr)
+{
+    struct postgres_options const options = {.conninfo = engine->options.postgres,
+                                             .ns = engine->options.ns,
+                                             .application = "thole-engine",
+                                             .connect_timeout_ms = CONNECT_TIMEOUT_MS,
+                                             .statement_timeout_ms = 60 * 1000,
+                                             .synchronous_commit = true};
+    struct postgres *pg = NULL;
+    THOLE_TRY(postgres_open(&options, &pg, reterr));
+    thole_status const status = postgres_migrate(pg, reterr);
+    postgres_close(pg);
+    return status;
+}
+
+static thole_status start_threads(struct engine_host *engine, thole_error *reterr)
+{
+    engine->needs = calloc(engine->topology.partitions, sizeof *engine->needs);
+    size_t shards = engine->options.engine_threads;
+    if (shards > engine->topology.partitions)
+        shards = engine->topology.partitions;
+    engine->shards = calloc(shards, sizeof *engine->shards);
+    if (engine->needs == NULL || engine->shards == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "no memory for %u partitions", engine->topology.partitions);
+    engine->shards_len = shards;
+    THOLE_TRY(membership_create(engine, &engine->membership, reterr));
+    THOLE_TRY(loader_start(engine, &engine->loader, reterr));
+    for (size_t i = 0; i < shards; i++)
+        THOLE_TRY(shard_start(engine, (uint32_t)i, &engine->shards[i], reterr));
+    atomic_store(&engine->ready, true);
+    on_state(engine, connection_epoch(engine->connection) != 0, 0); /* what happened while starting */
+    return THOLE_OK;
+}
+
+static thole_status join_nodes(struct engine_host *engine, thole_error *reterr)
+{
+    return membership_run(engine->membership, reterr);
+}
+
+thole_status engine_host_start(const struct host_options *options, const thole_program *program,
+                               bool (*stop_requested)(void), struct engine_host **ret, thole_error *reterr)
+{
+    assert(options->engine_threads > 0);
+    struct engine_host *engine = calloc(1, sizeof *engine);
+    if (engine == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "no memory for the engine");
+    engine->options = *options;
+    engine->program = program;
+    pthread_mutex_init(&engine->needs_lock, NULL);
+    thole_status status = insist(engine, connect_nats, stop_requested, reterr);
+    if (status == THOLE_OK)
+        status = insist(engine, set_up_streams, stop_requested, reterr);
+    if (status == THOLE_OK)
+        status = insist(engine, migrate, stop_requested, reterr);
+    if (status == THOLE_OK)
+        status = start_threads(engine, reterr);
+    if (status == THOLE_OK)
+        status = insist(engine, join_nodes, stop_requested, reterr);
+    if (status != THOLE_OK) {
+        engine_host_stop(engine);
+        return status;
+    }
+    log_line(LOG_LEVEL_INFO, "engine", "node %s serves namespace %s: %u partitions, %zu orchestrations",
+             options->node, engine->topology.ns, engine->topology.partitions, program->orchestrations_len);
+    *ret = engine;
+    return THOLE_OK;
+}
+
+void engine_host_stop(struct engine_host *engine)
+{
+    if (engine == NULL)
+        return;
+    uint64_t statements = 0;
+    membership_quiet(engine->membership);
+    for (size_t i = 0; i < engine->shards_len; i++)
+        if (engine->shards[i].store != NULL)
+            statements += store_statements(engine->shards[i].store);
+    atomic_store(&engine->ready, false);
+    for (size_t i = 0; i < engine->shards_len; i++)
+        shard_stop(&engine->shards[i]);
+    membership_stop(engine->membership);
+    loader_stop(engine->loader);
+    for (size_t i = 0; i < engine->shards_len; i++)
+        shard_release(&engine->shards[i]);
+    connection_close(engine->connection);
+    for (uint32_t p = 0; engine->needs != NULL && p < engine->topology.partitions; p++)
+        free(engine->needs[p].names);
+    free(engine->needs);
+    free(engine->shards);
+    pthread_mutex_destroy(&engine->needs_lock);
+    log_line(LOG_LEVEL_INFO, "engine", "stopped: postgres_statements=%llu", (unsigned long long)statements);
+    free(engine);
+}

@@ -1,0 +1,206 @@
+#include "handlers.h"
+#include <assert.h>
+#include <stdlib.h>
+
+enum { ABANDONED_MAX = 1024 };
+
+struct handler_thread {
+    struct handlers *pool;
+    bool abandoned; /* under the pool's lock */
+};
+
+struct handlers {
+    pthread_mutex_t lock;
+    pthread_cond_t jobs, gone;
+    struct thole_activity *first, **last;
+    struct mailbox *inbox; /* NULL once closed */
+    size_t threads;        /* all that are alive */
+    size_t abandoned;      /* of those */
+    uint32_t owed;         /* slots without a thread */
+    uint32_t replaced;     /* owed slots that have got one and were not reported yet */
+    bool closed;
+};
+
+static void pool_free(struct handlers *pool)
+{
+    (void)pthread_cond_destroy(&pool->gone);
+    (void)pthread_cond_destroy(&pool->jobs);
+    (void)pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}
+
+/* Under the lock. NULL: the pool is closed. */
+static struct thole_activity *next_job(struct handlers *pool)
+{
+    while (pool->first == NULL && !pool->closed)
+        (void)pthread_cond_wait(&pool->jobs, &pool->lock);
+    struct thole_activity *const act = pool->first;
+    if (act == NULL)
+        return NULL;
+    pool->first = act->next;
+    if (pool->first == NULL)
+        pool->last = &pool->first;
+    return act;
+}
+
+/* Under the lock, after the handler has returned. False: this thread ends. */
+static bool returned(struct handler_thread *thread, struct thole_activity *act)
+{
+    struct handlers *const pool = thread->pool;
+    act->thread = NULL;
+    if (pool->closed)
+        activity_destroy(act); /* it was abandoned, and nobody else knows it any more */
+    else
+        mailbox_push(pool->inbox, &act->finished.mail);
+    if (!thread->abandoned)
+        return true;
+    if (pool->owed == 0 || pool->closed)
+        return false;
+    pool->owed--;
+    pool->replaced++;
+    pool->abandoned--;
+    thread->abandoned = false;
+    return true;
+}
+
+static void *thread_main(void *arg)
+{
+    struct handler_thread *const thread = arg;
+    struct handlers *const pool = thread->pool;
+    struct thole_activity *act;
+    bool more = true;
+    (void)pthread_mutex_lock(&pool->lock);
+    while (more && (act = next_job(pool)) != NULL) {
+        act->thread = thread;
+        (void)pthread_mutex_unlock(&pool->lock);
+        activity_run(act);
+        (void)pthread_mutex_lock(&pool->lock);
+        more = returned(thread, act);
+    }
+    pool->threads--;
+    pool->abandoned -= thread->abandoned;
+    bool const last = pool->threads == 0 && pool->inbox == NULL;
+    (void)pthread_cond_signal(&pool->gone);
+    (void)pthread_mutex_unlock(&pool->lock);
+    free(thread);
+    if (last)
+        pool_free(pool);
+    return NULL;
+}
+
+/* Under the lock. */
+static bool start_thread(struct handlers *pool)
+{
+    pthread_attr_t attr;
+    pthread_t id;
+    struct handler_thread *const thread = calloc(1, sizeof *thread);
+    if (thread == NULL)
+        return false;
+    thread->pool = pool;
+    if (pthread_attr_init(&attr) != 0) {
+        free(thread);
+        return false;
+    }
+    /* detached: nobody could join one that never returns; handlers_destroy() counts instead */
+    bool const started = pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED) == 0 &&
+                         pthread_create(&id, &attr, thread_main, thread) == 0;
+    (void)pthread_attr_destroy(&attr);
+    pool->threads += started;
+    if (!started)
+        free(thread);
+    return started;
+}
+
+static struct handlers *pool_create(struct mailbox *inbox)
+{
+    struct handlers *const pool = calloc(1, sizeof *pool);
+    if (pool == NULL)
+        return NULL;
+    pool->last = &pool->first;
+    pool->inbox = inbox;
+    if (pthread_mutex_init(&pool->lock, NULL) != 0)
+        goto no_lock;
+    if (pthread_cond_init(&pool->jobs, NULL) != 0)
+        goto no_jobs;
+    if (pthread_cond_init(&pool->gone, NULL) != 0)
+        goto no_gone;
+    return pool;
+no_gone:
+    (void)pthread_cond_destroy(&pool->jobs);
+no_jobs:
+    (void)pthread_mutex_destroy(&pool->lock);
+no_lock:
+    free(pool);
+    return NULL;
+}
+
+thole_status handlers_create(uint32_t slots, struct mailbox *inbox, struct handlers **ret,
+                             thole_error *reterr)
+{
+    assert(slots > 0);
+    struct handlers *const pool = pool_create(inbox);
+    if (pool == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory for %u slots", slots);
+    uint32_t started = 0;
+    (void)pthread_mutex_lock(&pool->lock);
+    while (started < slots && start_thread(pool))
+        started++;
+    (void)pthread_mutex_unlock(&pool->lock);
+    if (started < slots) {
+        handlers_destroy(pool);
+        return thole_fail(reterr, THOLE_NOMEM, "only %u of %u slots got a thread; lower --slots", started,
+                          slots);
+    }
+    *ret = pool;
+    return THOLE_OK;
+}
+
+void handlers_destroy(struct handlers *pool)
+{
+    if (pool == NULL)
+        return;
+    (void)pthread_mutex_lock(&pool->lock);
+    pool->closed = true;
+    (void)pthread_cond_broadcast(&pool->jobs);
+    while (pool->threads > pool->abandoned)
+        (void)pthread_cond_wait(&pool->gone, &pool->lock);
+    pool->inbox = NULL; /* from here on the last thread frees the pool */
+    bool const last = pool->threads == 0;
+    (void)pthread_mutex_unlock(&pool->lock);
+    if (last)
+        pool_free(pool);
+}
+
+void handlers_run(struct handlers *pool, struct thole_activity *act)
+{
+    (void)pthread_mutex_lock(&pool->lock);
+    act->next = NULL;
+    *pool->last = act;
+    pool->last = &act->next;
+    (void)pthread_cond_signal(&pool->jobs);
+    (void)pthread_mutex_unlock(&pool->lock);
+}
+
+bool handlers_abandon(struct handlers *pool, struct thole_activity *act, bool replace)
+{
+    bool replaced = true; /* it has just returned: its thread is free */
+    (void)pthread_mutex_lock(&pool->lock);
+    if (act->thread != NULL) {
+        assert(!act->thread->abandoned);
+        act->thread->abandoned = true;
+        pool->abandoned++;
+        replaced = replace && pool->abandoned <= ABANDONED_MAX && start_thread(pool);
+        pool->owed += replace && !replaced;
+    }
+    (void)pthread_mutex_unlock(&pool->lock);
+    return replaced;
+}
+
+uint32_t handlers_replaced(struct handlers *pool)
+{
+    (void)pthread_mutex_lock(&pool->lock);
+    uint32_t const replaced = pool->replaced;
+    pool->replaced = 0;
+    (void)pthread_mutex_unlock(&pool->lock);
+    return replaced;
+}

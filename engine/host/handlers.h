@@ -1,0 +1,26 @@
+/*
+ * The threads that run activity handlers. A handler that does not return in time is abandoned: its thread is
+ * left to itself, counted, and replaced by a new one; when it returns after all, the thread takes the place
+ * of one that could not be replaced, or ends.
+ */
+#ifndef THOLE_HANDLERS_H
+#define THOLE_HANDLERS_H
+#include "activity_run.h"
+
+struct handlers;
+
+/* Starts @p slots threads. What they send to @p inbox: `finished` of an activity that has returned. */
+THOLE_NODISCARD thole_status handlers_create(uint32_t slots, struct mailbox *inbox, struct handlers **ret,
+                                             thole_error *reterr);
+/* Waits for threads that are not abandoned. An abandoned one keeps what it needs, frees its activity when it
+ * returns, and sends nothing any more. NULL-safe. */
+void handlers_destroy(struct handlers *handlers);
+
+/* Runs it on the next free thread. */
+void handlers_run(struct handlers *handlers, struct thole_activity *act);
+/* True: replaced by a new thread. False: there are too many abandoned threads already, or no thread could be
+ * started; handlers_replaced() will tell when one has come back. @p replace false: nobody needs the slot. */
+bool handlers_abandon(struct handlers *handlers, struct thole_activity *act, bool replace);
+/* Slots that were owed since handlers_abandon() said false, and have been filled since the last call. */
+uint32_t handlers_replaced(struct handlers *handlers);
+#endif

@@ -1,0 +1,24 @@
+/* What a program's command line and environment say: the role and its options. */
+#ifndef THOLE_HOST_OPTIONS_H
+#define THOLE_HOST_OPTIONS_H
+#include "buf.h"
+#include "options.h"
+
+enum host_role { HOST_ENGINE = 1, HOST_WORKER = 2, HOST_RUN = HOST_ENGINE | HOST_WORKER };
+enum { NODE_NAME_BYTES = THOLE_NAME_BYTES_MAX + 1 };
+
+struct host_command {
+    enum host_role role;
+    bool help, version;
+    struct host_options options;
+    char node[NODE_NAME_BYTES]; /* options.node points here unless it was given */
+};
+
+/* "engine", "worker", "run". */
+const char *host_role_name(enum host_role role);
+/* THOLE_INVALID with one sentence for people. With help or version set nothing else is checked. The options
+ * borrow from argv, the environment and *ret, which must not move. */
+THOLE_NODISCARD thole_status host_command_parse(int argc, char **argv, struct host_command *ret,
+                                                thole_error *reterr);
+void host_command_help(const thole_program *program, struct buf *to);
+#endif

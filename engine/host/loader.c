@@ -1,0 +1,268 @@
+/* A few threads that do the blocking stream reads of all shards. */
+#include "engine.h"
+#include "subject.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct loader {
+    struct engine_host *engine;
+    pthread_t threads[LOADER_THREADS];
+    size_t threads_len;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    struct job *first, *last;
+    bool stopping;
+};
+
+enum { JOB_ARENA_MAX = 1024 * 1024 * 1024, RECORDS_MIN = 64 };
+
+struct job *job_create(enum job_kind kind, struct shard *shard, uint32_t p, uint64_t generation)
+{
+    struct job *job = calloc(1, sizeof *job);
+    if (job == NULL)
+        return NULL;
+    job->kind = kind;
+    job->shard = shard;
+    job->p = p;
+    job->generation = generation;
+    job->in.generation = generation;
+    arena_init(&job->arena, JOB_ARENA_MAX);
+    return job;
+}
+
+void job_destroy(struct job *job)
+{
+    if (job == NULL)
+        return;
+    batch_destroy(job->batch);
+    arena_release(&job->arena);
+    free(job);
+}
+
+void job_answer(struct job *job)
+{
+    struct shard_mail *mail = shard_mail_create(SHARD_ANSWER, 0);
+    if (mail == NULL)
+        abort(); /* a lost answer would stall its partition for ever */
+    mail->p = job->p;
+    mail->generation = job->generation;
+    mail->job = job;
+    shard_send(job->shard, mail);
+}
+
+/* --- collecting records ------------------------------------------------------------------------------------ */
+
+struct collect {
+    struct job *job;
+    struct log_record *records;
+    size_t len, cap;
+};
+
+static thole_status collect_record(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+{
+    (void)subject;
+    struct collect *c = arg;
+    if (c->len == c->cap) {
+        size_t const cap = c->cap == 0 ? RECORDS_MIN : c->cap * 2;
+        struct log_record *grown = arena_array(&c->job->arena, cap, sizeof *grown);
+        if (grown == NULL)
+            return THOLE_NOMEM;
+        if (c->len > 0)
+            memcpy(grown, c->records, c->len * sizeof *grown);
+        c->records = grown;
+        c->cap = cap;
+    }
+    struct log_record *record = &c->records[c->len];
+    record->sequence = sequence;
+    THOLE_TRY(arena_dup(&c->job->arena, body, &record->bytes));
+    c->len++;
+    return THOLE_OK;
+}
+
+static thole_status read_records(struct loader *loader, struct collect *c, const char *stream,
+                                 const char *filter, uint64_t from, uint64_t to)
+{
+    if (from > to)
+        return THOLE_OK;
+    return stream_read(loader->engine->connection, stream, filter, from, to, collect_record, c, &c->job->err);
+}
+
+static struct owned *owned_of(const struct job *job)
+{
+    return shard_owned(job->shard, job->p);
+}
+
+static void use(struct job *job, const struct collect *c, enum partition_in_kind kind)
+{
+    job->in.kind = kind;
+    job->in.records = c->records;
+    job->in.records_len = c->len;
+}
+
+/* --- the jobs ------------------------------------------------------------------------------------------------ */
+
+static thole_status read_tail(struct loader *loader, struct job *job)
+{
+    struct connection *connection = loader->engine->connection;
+    const char *stream = owned_of(job)->hist_stream;
+    struct collect c = {.job = job};
+    struct buf subject, body;
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    buf_init(&body, RECORD_BYTES_MAX);
+    uint64_t opened = 0;
+    struct stream_bounds bounds = {0};
+    thole_status status =
+        subject_control(&subject, loader->engine->topology.ns, job->p, "epoch", &job->err);
+    if (status == THOLE_OK)
+        status = stream_last_by_subject(connection, stream, buf_cstr(&subject), &opened, &body, &job->err);
+    if (status == THOLE_OK)
+        status = stream_bounds(connection, stream, &bounds, &job->err);
+    if (status == THOLE_OK && opened > 0)
+        status = collect_record(&c, opened, (thole_slice){0}, buf_bytes(&body));
+    if (status == THOLE_OK) {
+        uint64_t from = opened + 1;
+        if (job->count > 0 && bounds.last >= job->count && bounds.last - job->count + 1 > from)
+            from = bounds.last - job->count + 1;
+        status = read_records(loader, &c, stream, NULL, from, bounds.last);
+    }
+    buf_release(&subject);
+    buf_release(&body);
+    use(job, &c, PARTITION_IN_TAIL);
+    job->in.epoch_sequence = opened;
+    job->in.last_sequence = bounds.last;
+    return status;
+}
+
+static thole_status read_log(struct loader *loader, struct job *job)
+{
+    struct collect c = {.job = job};
+    thole_status const status =
+        read_records(loader, &c, owned_of(job)->hist_stream, NULL, job->from, job->to);
+    use(job, &c, PARTITION_IN_LOG);
+    return status;
+}
+
+static thole_status load(struct loader *loader, struct job *job)
+{
+    struct collect c = {.job = job};
+    struct buf subject;
+    struct stream_bounds bounds = {0};
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    thole_status status =
+        subject_history(&subject, loader->engine->topology.ns, job->p, job->instance, 0, &job->err);
+    if (status == THOLE_OK)
+        status = stream_bounds(loader->engine->connection, owned_of(job)->hist_stream, &bounds, &job->err);
+    if (status == THOLE_OK)
+        status = read_records(loader, &c, owned_of(job)->hist_stream, buf_cstr(&subject), 1, bounds.last);
+    buf_release(&subject);
+    use(job, &c, PARTITION_IN_HISTORY);
+    job->in.token = job->token;
+    job->in.instance = job->instance;
+    return status;
+}
+
+static thole_status delete_records(struct loader *loader, struct job *job)
+{
+    for (size_t i = 0; i < job->sequences_len; i++)
+        THOLE_TRY(stream_delete(loader->engine->connection, owned_of(job)->hist_stream, job->sequences[i],
+                                &job->err));
+    job->in.kind = PARTITION_IN_DELETED;
+    return THOLE_OK;
+}
+
+static thole_status perform(struct loader *loader, struct job *job)
+{
+    switch (job->kind) {
+    case JOB_READ_TAIL: return read_tail(loader, job);
+    case JOB_READ_LOG: return read_log(loader, job);
+    case JOB_LOAD: return load(loader, job);
+    case JOB_DELETE: return delete_records(loader, job);
+    case JOB_PURGE:
+        return stream_purge_below(loader->engine->connection, owned_of(job)->in_stream, job->from, &job->err);
+    case JOB_OPEN_INBOX: return inbox_tap_open(job, &job->err);
+    case JOB_CLOSE_INBOX: inbox_tap_close(job->tap); return THOLE_OK;
+    case JOB_STORE_OPEN:
+    case JOB_STORE_RESET:
+    case JOB_STORE_LIVE:
+    case JOB_STORE_TIMERS:
+    case JOB_STORE_APPLY: break;
+    }
+    assert(!"a store's job came to the loader");
+    return THOLE_INVALID;
+}
+
+/* --- threads ------------------------------------------------------------------------------------------------- */
+
+static struct job *next_job(struct loader *loader)
+{
+    pthread_mutex_lock(&loader->lock);
+    while (loader->first == NULL && !loader->stopping)
+        pthread_cond_wait(&loader->wake, &loader->lock);
+    struct job *job = loader->first;
+    if (job != NULL) {
+        loader->first = job->next;
+        if (loader->first == NULL)
+            loader->last = NULL;
+    }
+    pthread_mutex_unlock(&loader->lock);
+    return job;
+}
+
+static void *loader_main(void *arg)
+{
+    struct loader *loader = arg;
+    struct job *job;
+    while ((job = next_job(loader)) != NULL) {
+        job->status = perform(loader, job);
+        job_answer(job);
+    }
+    return NULL;
+}
+
+thole_status loader_start(struct engine_host *engine, struct loader **ret, thole_error *reterr)
+{
+    struct loader *loader = calloc(1, sizeof *loader);
+    if (loader == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "no memory for the loader");
+    loader->engine = engine;
+    pthread_mutex_init(&loader->lock, NULL);
+    pthread_cond_init(&loader->wake, NULL);
+    for (; loader->threads_len < LOADER_THREADS; loader->threads_len++)
+        if (pthread_create(&loader->threads[loader->threads_len], NULL, loader_main, loader) != 0)
+            break;
+    if (loader->threads_len == 0) {
+        loader_stop(loader);
+        return thole_fail(reterr, THOLE_NOMEM, "cannot start a loader thread");
+    }
+    *ret = loader;
+    return THOLE_OK;
+}
+
+void loader_submit(struct loader *loader, struct job *job)
+{
+    pthread_mutex_lock(&loader->lock);
+    job->next = NULL;
+    if (loader->last != NULL)
+        loader->last->next = job;
+    else
+        loader->first = job;
+    loader->last = job;
+    pthread_cond_signal(&loader->wake);
+    pthread_mutex_unlock(&loader->lock);
+}
+
+void loader_stop(struct loader *loader)
+{
+    if (loader == NULL)
+        return;
+    pthread_mutex_lock(&loader->lock);
+    loader->stopping = true;
+    pthread_cond_broadcast(&loader->wake);
+    pthread_mutex_unlock(&loader->lock);
+    for (size_t i = 0; i < loader->threads_len; i++)
+        pthread_join(loader->threads[i], NULL);
+    pthread_mutex_destroy(&loader->lock);
+    pthread_cond_destroy(&loader->wake);
+    free(loader);
+}

@@ -1,0 +1,146 @@
+#include "mailbox.h"
+#include "clock.h"
+#include <assert.h>
+#include <time.h>
+
+static int init_cond(pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+    if (pthread_condattr_init(&attr) != 0)
+        return -1;
+    int failed = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    if (failed == 0)
+        failed = pthread_cond_init(cond, &attr);
+    (void)pthread_condattr_destroy(&attr);
+    return failed;
+}
+
+thole_status mailbox_init(struct mailbox *mb)
+{
+    *mb = (struct mailbox){.first = NULL};
+    mb->last = &mb->first;
+    if (pthread_mutex_init(&mb->lock, NULL) != 0)
+        return THOLE_NOMEM;
+    if (init_cond(&mb->filled) != 0)
+        goto no_filled;
+    if (init_cond(&mb->drained) != 0)
+        goto no_drained;
+    return THOLE_OK;
+no_drained:
+    (void)pthread_cond_destroy(&mb->filled);
+no_filled:
+    (void)pthread_mutex_destroy(&mb->lock);
+    return THOLE_NOMEM;
+}
+
+void mailbox_release(struct mailbox *mb)
+{
+    assert(mb->held == 0 && !mb->sleeping);
+    (void)pthread_cond_destroy(&mb->drained);
+    (void)pthread_cond_destroy(&mb->filled);
+    (void)pthread_mutex_destroy(&mb->lock);
+}
+
+/* Under the lock. */
+static void append(struct mailbox *mb, struct mail *node)
+{
+    assert(node != NULL);
+    node->next = NULL;
+    *mb->last = node;
+    mb->last = &node->next;
+    mb->len++;
+    if (mb->sleeping)
+        (void)pthread_cond_signal(&mb->filled);
+}
+
+void mailbox_push(struct mailbox *mb, struct mail *node)
+{
+    (void)pthread_mutex_lock(&mb->lock);
+    append(mb, node);
+    (void)pthread_mutex_unlock(&mb->lock);
+}
+
+bool mailbox_offer(struct mailbox *mb, struct mail *node, size_t max)
+{
+    (void)pthread_mutex_lock(&mb->lock);
+    bool const room = !mb->closed && mb->len < max;
+    if (room)
+        append(mb, node);
+    (void)pthread_mutex_unlock(&mb->lock);
+    return room;
+}
+
+bool mailbox_put(struct mailbox *mb, struct mail *node, size_t max)
+{
+    assert(max > 0);
+    (void)pthread_mutex_lock(&mb->lock);
+    mb->held++;
+    while (!mb->closed && mb->len >= max)
+        (void)pthread_cond_wait(&mb->drained, &mb->lock);
+    mb->held--;
+    bool const open = !mb->closed;
+    if (open)
+        append(mb, node);
+    (void)pthread_mutex_unlock(&mb->lock);
+    return open;
+}
+
+struct mail *mailbox_take_all(struct mailbox *mb)
+{
+    (void)pthread_mutex_lock(&mb->lock);
+    struct mail *const first = mb->first;
+    mb->first = NULL;
+    mb->last = &mb->first;
+    mb->len = 0;
+    if (mb->held > 0)
+        (void)pthread_cond_broadcast(&mb->drained);
+    (void)pthread_mutex_unlock(&mb->lock);
+    return first;
+}
+
+bool mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
+{
+    uint64_t const end_ms = deadline_ms == UINT64_MAX ? 0 : deadline_ms;
+    struct timespec const end = {.tv_sec = (time_t)(end_ms / 1000),
+                                 .tv_nsec = (long)(end_ms % 1000) * 1000000};
+    (void)pthread_mutex_lock(&mb->lock);
+    assert(!mb->sleeping); /* one owner */
+    mb->sleeping = true;
+    while (mb->first == NULL && !mb->closed) {
+        if (deadline_ms == UINT64_MAX)
+            (void)pthread_cond_wait(&mb->filled, &mb->lock);
+        else if (clock_monotonic_ms() >= deadline_ms)
+            break;
+        else
+            (void)pthread_cond_timedwait(&mb->filled, &mb->lock, &end);
+    }
+    mb->sleeping = false;
+    bool const filled = mb->first != NULL;
+    (void)pthread_mutex_unlock(&mb->lock);
+    return filled;
+}
+
+void mailbox_close(struct mailbox *mb)
+{
+    (void)pthread_mutex_lock(&mb->lock);
+    mb->closed = true;
+    (void)pthread_cond_broadcast(&mb->filled);
+    (void)pthread_cond_broadcast(&mb->drained);
+    (void)pthread_mutex_unlock(&mb->lock);
+}
+
+bool mailbox_is_closed(struct mailbox *mb)
+{
+    (void)pthread_mutex_lock(&mb->lock);
+    bool const closed = mb->closed;
+    (void)pthread_mutex_unlock(&mb->lock);
+    return closed;
+}
+
+size_t mailbox_len(struct mailbox *mb)
+{
+    (void)pthread_mutex_lock(&mb->lock);
+    size_t const len = mb->len;
+    (void)pthread_mutex_unlock(&mb->lock);
+    return len;
+}

@@ -1,0 +1,49 @@
+/*
+ * A queue from any threads to one owner thread, first in first out, of intrusive nodes: pushing allocates
+ * nothing. The node is the receiver's from the push on.
+ *
+ * How many nodes there can be is for the pushers to bound: by calls in flight, by slots, or, for what others
+ * send at will, with mailbox_offer() (refuses) or mailbox_put() (waits: the sender is held back).
+ */
+#ifndef THOLE_MAILBOX_H
+#define THOLE_MAILBOX_H
+#include "thole/types.h"
+#include <pthread.h>
+
+struct mail {
+    struct mail *next;
+};
+
+struct mailbox {
+    pthread_mutex_t lock;
+    pthread_cond_t filled, drained;
+    struct mail *first, **last;
+    size_t len;
+    bool sleeping; /* the owner waits */
+    size_t held;   /* pushers that wait in mailbox_put() */
+    bool closed;
+};
+
+/* THOLE_OK or THOLE_NOMEM. */
+THOLE_NODISCARD thole_status mailbox_init(struct mailbox *mb);
+/* No thread may use it any more. What is still inside is not freed. */
+void mailbox_release(struct mailbox *mb);
+
+/* Never blocks for long, never fails, closed or not. */
+void mailbox_push(struct mailbox *mb, struct mail *node);
+/* The same unless @p max nodes wait already, or it is closed: then false, and the node stays the caller's. */
+THOLE_NODISCARD bool mailbox_offer(struct mailbox *mb, struct mail *node, size_t max);
+/* Waits for room; false only when it is closed. Never from the owner's thread. */
+THOLE_NODISCARD bool mailbox_put(struct mailbox *mb, struct mail *node, size_t max);
+
+/* Owner: everything that waits, oldest first; NULL when nothing does. Does not block. */
+struct mail *mailbox_take_all(struct mailbox *mb);
+/* Owner: returns when something waits (true), or when it is closed or clock_monotonic_ms() has reached
+ * @p deadline_ms (then false, if nothing waits). UINT64_MAX: no deadline. */
+bool mailbox_wait(struct mailbox *mb, uint64_t deadline_ms);
+
+/* Any thread, any number of times: waits end, offers and puts are refused. */
+void mailbox_close(struct mailbox *mb);
+bool mailbox_is_closed(struct mailbox *mb);
+size_t mailbox_len(struct mailbox *mb);
+#endif

@@ -1,0 +1,386 @@
+/* Who is alive, and so who owns what: heartbeats out, heartbeats in, OWN and DISOWN to the shards. */
+#include "engine.h"
+#include "message.h"
+#include "nodes.h"
+#include "ownership.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { HEARTBEAT_BYTES_MAX = 512 * 1024, NODES_MAX = 1024, PUT_RETRY_MS = 200 };
+
+struct node { /* a live node as last heard of */
+    struct arena arena;
+    struct heartbeat heartbeat;
+    uint64_t seen_ms;
+};
+
+struct node_mail {
+    struct mail mail;
+    size_t node_len, bytes_len; /* bytes_len 0: goodbye */
+    uint8_t bytes[];            /* node, then its heartbeat */
+};
+
+struct membership {
+    struct engine_host *engine;
+    pthread_t thread;
+    bool running;
+    struct mailbox mailbox;
+    struct nodes_watch *watch;
+    struct node *nodes[NODES_MAX];
+    size_t nodes_len;
+    uint64_t started_ms, next_put_ms, confirmed_ms; /* monotonic but started_ms */
+    atomic_bool needs_changed;
+    bool *mine;          /* by partition */
+    char (*owners)[THOLE_NAME_BYTES_MAX + 1]; /* as last computed; "" = unknown */
+    struct buf body;
+};
+
+static uint64_t ttl_ms(const struct membership *m)
+{
+    return m->engine->topology.nodes_ttl_ms;
+}
+
+static thole_slice self(const struct membership *m)
+{
+    return thole_slice_from(m->engine->options.node);
+}
+
+/* --- the view -------------------------------------------------------------------------------------------------- */
+
+static void node_destroy(struct node *node)
+{
+    if (node == NULL)
+        return;
+    arena_release(&node->arena);
+    free(node);
+}
+
+static size_t find_node(const struct membership *m, thole_slice name)
+{
+    size_t i = 0;
+    while (i < m->nodes_len && !thole_slice_equal(m->nodes[i]->heartbeat.node, name))
+        i++;
+    return i;
+}
+
+static void remove_node(struct membership *m, size_t i)
+{
+    node_destroy(m->nodes[i]);
+    m->nodes[i] = m->nodes[--m->nodes_len];
+}
+
+static struct node *decode_node(const struct node_mail *mail)
+{
+    struct node *node = calloc(1, sizeof *node);
+    thole_error err = {0};
+    if (node == NULL)
+        return NULL;
+    arena_init(&node->arena, 4 * HEARTBEAT_BYTES_MAX);
+    thole_slice const name = {mail->bytes, mail->node_len};
+    thole_status status = heartbeat_decode((thole_slice){mail->bytes + mail->node_len, mail->bytes_len},
+                                           &node->arena, &node->heartbeat, &err);
+    if (status == THOLE_OK && !thole_slice_equal(node->heartbeat.node, name))
+        status = thole_fail(&err, THOLE_CORRUPT, "key and heartbeat name different nodes");
+    if (status != THOLE_OK) {
+        log_line(LOG_LEVEL_WARN, "membership", "heartbeat of node %.*s ignored: %s", THOLE_FMT(name), err.text);
+        node_destroy(node);
+        return NULL;
+    }
+    node->seen_ms = clock_monotonic_ms();
+    return node;
+}
+
+static void heard(struct membership *m, const struct node_mail *mail)
+{
+    thole_slice const name = {mail->bytes, mail->node_len};
+    size_t const i = find_node(m, name);
+    struct node *node = mail->bytes_len == 0 ? NULL : decode_node(mail);
+    if (node == NULL && mail->bytes_len > 0)
+        return;
+    bool const known = i < m->nodes_len;
+    if (known != (node != NULL))
+        log_line(LOG_LEVEL_INFO, "membership", "node %.*s %s", THOLE_FMT(name), known ? "left" : "joined");
+    if (known)
+        remove_node(m, i);
+    if (node == NULL)
+        return;
+    if (m->nodes_len == NODES_MAX) {
+        log_line(LOG_LEVEL_ERROR, "membership", "more than %d nodes: one is ignored", NODES_MAX);
+        node_destroy(node);
+        return;
+    }
+    m->nodes[m->nodes_len++] = node;
+}
+
+static void expire(struct membership *m, uint64_t now_ms)
+{
+    for (size_t i = 0; i < m->nodes_len;) {
+        if (now_ms < m->nodes[i]->seen_ms + ttl_ms(m)) {
+            i++;
+            continue;
+        }
+        log_line(LOG_LEVEL_WARN, "membership", "node %.*s is gone: no heartbeat for %llu ms",
+                 THOLE_FMT(m->nodes[i]->heartbeat.node), (unsigned long long)ttl_ms(m));
+        remove_node(m, i);
+    }
+}
+
+static void on_node(void *arg, thole_slice node, thole_slice heartbeat)
+{
+    struct membership *m = arg;
+    struct node_mail *mail = malloc(sizeof *mail + node.len + heartbeat.len);
+    if (mail == NULL)
+        return; /* the next heartbeat comes soon */
+    mail->node_len = node.len;
+    mail->bytes_len = heartbeat.len;
+    if (node.len > 0)
+        memcpy(mail->bytes, node.ptr, node.len);
+    if (heartbeat.len > 0)
+        memcpy(mail->bytes + node.len, heartbeat.ptr, heartbeat.len);
+    mailbox_push(&m->mailbox, &mail->mail);
+}
+
+/* --- our own heartbeat ----------------------------------------------------------------------------------------- */
+
+static struct node_view view_of(const struct node *node)
+{
+    return (struct node_view){node->heartbeat.node, node->heartbeat.orchestrations,
+                              node->heartbeat.orchestrations_len};
+}
+
+static bool all_know(const struct membership *m, thole_slice name)
+{
+    for (size_t i = 0; i < m->nodes_len; i++) {
+        struct node_view const view = view_of(m->nodes[i]);
+        if (!node_knows(&view, &name, 1))
+            return false;
+    }
+    return true;
+}
+
+/* Only names that not every live node knows are worth telling: usually none. */
+static size_t collect_needs(struct membership *m, struct arena *arena, struct partition_needs **ret)
+{
+    struct engine_host *engine = m->engine;
+    size_t len = 0;
+    struct partition_needs *needs = arena_array(arena, engine->topology.partitions, sizeof *needs);
+    *ret = needs;
+    pthread_mutex_lock(&engine->needs_lock);
+    for (uint32_t p = 0; needs != NULL && p < engine->topology.partitions; p++) {
+        const struct needs *have = &engine->needs[p];
+        thole_slice *names = arena_array(arena, have->names_len, sizeof *names);
+        size_t n = 0;
+        for (size_t i = 0; names != NULL && i < have->names_len; i++)
+            if (!all_know(m, have->names[i]) && arena_dup(arena, have->names[i], &names[n]) == THOLE_OK)
+                n++;
+        if (n > 0)
+            needs[len++] = (struct partition_needs){p, names, n};
+    }
+    pthread_mutex_unlock(&engine->needs_lock);
+    return len;
+}
+
+static thole_status encode_self(struct membership *m)
+{
+    const thole_program *program = m->engine->program;
+    struct arena arena;
+    arena_init(&arena, 4 * HEARTBEAT_BYTES_MAX);
+    thole_slice *names = arena_array(&arena, program->orchestrations_len, sizeof *names);
+    thole_status status = names == NULL ? THOLE_NOMEM : THOLE_OK;
+    if (status == THOLE_OK) {
+        struct partition_needs *needs;
+        for (size_t i = 0; i < program->orchestrations_len; i++)
+            names[i] = thole_slice_from(program->orchestrations[i].name);
+        struct heartbeat heartbeat = {.node = self(m),
+                                      .started_ms = m->started_ms,
+                                      .orchestrations = names,
+                                      .orchestrations_len = program->orchestrations_len};
+        heartbeat.needs_len = collect_needs(m, &arena, &needs);
+        heartbeat.needs = needs;
+        buf_clear(&m->body);
+        status = heartbeat_encode(&heartbeat, &m->body);
+    }
+    arena_release(&arena);
+    return status;
+}
+
+static void put(struct membership *m)
+{
+    thole_error err = {0};
+    uint64_t const before = clock_monotonic_ms();
+    thole_status status = encode_self(m);
+    if (status == THOLE_OK)
+        status = nodes_put(m->engine->connection, m->engine->topology.ns, self(m), buf_bytes(&m->body), &err);
+    if (status == THOLE_OK)
+        m->confirmed_ms = before;
+    else
+        log_line(LOG_LEVEL_WARN, "membership", "heartbeat not stored: %s", err.text);
+    m->next_put_ms =
+        clock_monotonic_ms() + (status == THOLE_OK ? m->engine->options.heartbeat_ms : PUT_RETRY_MS);
+}
+
+/* --- ownership --------------------------------------------------------------------------------------------------- */
+
+/* A node that cannot confirm its own heartbeat owns nothing: others may be about to take over. */
+static bool confirmed(const struct membership *m, uint64_t now_ms)
+{
+    uint64_t const margin = ttl_ms(m) / 10;
+    return m->confirmed_ms != 0 && now_ms + margin < m->confirmed_ms + ttl_ms(m) &&
+           find_node(m, self(m)) < m->nodes_len;
+}
+
+static size_t needs_of(const struct membership *m, uint32_t p, thole_slice *names, size_t cap)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < m->nodes_len; i++)
+        for (size_t k = 0; k < m->nodes[i]->heartbeat.needs_len; k++) {
+            const struct partition_needs *needs = &m->nodes[i]->heartbeat.needs[k];
+            for (size_t j = 0; needs->partition == p && j < needs->orchestrations_len && n < cap; j++)
+                names[n++] = needs->orchestrations[j];
+        }
+    return n;
+}
+
+static void tell(struct membership *m, uint32_t p, bool own, uint64_t since_ms)
+{
+    struct shard *shard = &m->engine->shards[p % m->engine->shards_len];
+    struct shard_mail *mail = shard_mail_create(own ? SHARD_OWN : SHARD_DISOWN, 0);
+    if (mail == NULL)
+        abort();
+    mail->p = p;
+    mail->since_ms = since_ms;
+    shard_send(shard, mail);
+}
+
+static void settle(struct membership *m, uint32_t p, bool mine, uint64_t now_ms)
+{
+    if (mine == m->mine[p])
+        return;
+    thole_slice const before = thole_slice_from(m->owners[p]);
+    bool const alive = before.len > 0 && !thole_slice_equal(before, self(m)) && find_node(m, before) < m->nodes_len;
+    bool const unknown = before.len == 0 && m->nodes_len > 1;
+    m->mine[p] = mine;
+    tell(m, p, mine, alive || unknown ? now_ms + HANDOVER_MS : now_ms);
+}
+
+static void compute(struct membership *m, uint64_t now_ms)
+{
+    struct node_view views[NODES_MAX];
+    thole_slice needs[64];
+    bool const valid = confirmed(m, now_ms);
+    for (size_t i = 0; i < m->nodes_len; i++)
+        views[i] = view_of(m->nodes[i]);
+    for (uint32_t p = 0; p < m->engine->topology.partitions; p++) {
+        size_t const needs_len = needs_of(m, p, needs, sizeof needs / sizeof needs[0]);
+        size_t const owner = ownership_of(p, views, m->nodes_len, needs, needs_len);
+        if (!valid || owner == SIZE_MAX) {
+            settle(m, p, false, now_ms);
+            continue;
+        }
+        settle(m, p, thole_slice_equal(views[owner].node, self(m)), now_ms);
+        memset(m->owners[p], 0, sizeof m->owners[p]);
+        memcpy(m->owners[p], views[owner].node.ptr, views[owner].node.len);
+    }
+}
+
+static uint64_t next_deadline(const struct membership *m)
+{
+    uint64_t deadline = m->next_put_ms;
+    for (size_t i = 0; i < m->nodes_len; i++)
+        if (m->nodes[i]->seen_ms + ttl_ms(m) < deadline)
+            deadline = m->nodes[i]->seen_ms + ttl_ms(m);
+    return deadline;
+}
+
+/* --- the thread ------------------------------------------------------------------------------------------------------ */
+
+static void take_mails(struct membership *m)
+{
+    for (struct mail *mail = mailbox_take_all(&m->mailbox), *next; mail != NULL; mail = next) {
+        next = mail->next;
+        struct node_mail *node = (struct node_mail *)mail;
+        if (node->node_len > 0) /* otherwise it only wakes */
+            heard(m, node);
+        free(node);
+    }
+}
+
+static void *membership_main(void *arg)
+{
+    struct membership *m = arg;
+    while (!mailbox_is_closed(&m->mailbox)) {
+        take_mails(m);
+        if (atomic_exchange(&m->needs_changed, false))
+            m->next_put_ms = 0;
+        if (clock_monotonic_ms() >= m->next_put_ms)
+            put(m);
+        uint64_t const now = clock_monotonic_ms();
+        expire(m, now);
+        compute(m, now);
+        (void)mailbox_wait(&m->mailbox, next_deadline(m));
+    }
+    return NULL;
+}
+
+void membership_needs_changed(struct membership *m)
+{
+    atomic_store(&m->needs_changed, true);
+    on_node(m, (thole_slice){0}, (thole_slice){0});
+}
+
+thole_status membership_create(struct engine_host *engine, struct membership **ret, thole_error *reterr)
+{
+    struct membership *m = calloc(1, sizeof *m);
+    if (m == NULL || mailbox_init(&m->mailbox) != THOLE_OK) {
+        free(m);
+        return thole_fail(reterr, THOLE_NOMEM, "no memory for the membership");
+    }
+    m->engine = engine;
+    m->started_ms = clock_wall_ms();
+    buf_init(&m->body, HEARTBEAT_BYTES_MAX);
+    m->mine = calloc(engine->topology.partitions, sizeof *m->mine);
+    m->owners = calloc(engine->topology.partitions, sizeof *m->owners);
+    *ret = m;
+    if (m->mine == NULL || m->owners == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "no memory for the membership");
+    return THOLE_OK;
+}
+
+thole_status membership_run(struct membership *m, thole_error *reterr)
+{
+    THOLE_TRY(nodes_watch_open(m->engine->connection, m->engine->topology.ns, on_node, m, &m->watch, reterr));
+    m->running = pthread_create(&m->thread, NULL, membership_main, m) == 0;
+    return m->running ? THOLE_OK : thole_fail(reterr, THOLE_NOMEM, "cannot start the membership's thread");
+}
+
+void membership_quiet(struct membership *m)
+{
+    if (m == NULL || !m->running)
+        return;
+    mailbox_close(&m->mailbox);
+    pthread_join(m->thread, NULL);
+    m->running = false;
+}
+
+void membership_stop(struct membership *m)
+{
+    if (m == NULL)
+        return;
+    thole_error err = {0};
+    membership_quiet(m);
+    nodes_watch_close(m->watch);
+    if (m->confirmed_ms != 0 &&
+        nodes_delete(m->engine->connection, m->engine->topology.ns, self(m), &err) != THOLE_OK)
+        log_line(LOG_LEVEL_WARN, "membership", "could not say goodbye: %s", err.text);
+    for (struct mail *mail = mailbox_take_all(&m->mailbox), *next; mail != NULL; mail = next) {
+        next = mail->next;
+        free(mail);
+    }
+    while (m->nodes_len > 0)
+        remove_node(m, 0);
+    mailbox_release(&m->mailbox);
+    buf_release(&m->body);
+    free(m->mine);
+    free(m->owners);
+    free(m);
+}

@@ -1,0 +1,57 @@
+/*
+ * Command-line options as a table: one row says the flag, the environment variable, the default, the unit and
+ * the sentence of --help, and where the value goes. Flags win over the environment, which wins over defaults.
+ * Every bad value becomes one sentence (THOLE_INVALID). Uses getopt_long: one thread at a time.
+ */
+#ifndef THOLE_OPTION_TABLE_H
+#define THOLE_OPTION_TABLE_H
+#include "buf.h"
+#include <stddef.h>
+
+enum option_kind {
+    OPTION_TEXT,     /* const char *, borrowed from argv, the environment or the table */
+    OPTION_NAME,     /* the same, checked with name_check() */
+    OPTION_DURATION, /* uint64_t milliseconds */
+    OPTION_SIZE,     /* uint64_t bytes */
+    OPTION_NUMBER,   /* uint32_t or uint64_t */
+    OPTION_CHOICE,   /* int, or bool for two choices: index into choices */
+    OPTION_SWITCH,   /* bool, no value */
+};
+
+struct option_row {
+    const char *flag; /* without the dashes */
+    char letter;      /* short form; 0 = none */
+    enum option_kind kind;
+    bool hidden;                /* works, but --help does not show it */
+    const char *env;            /* NULL = none */
+    const char *unit;           /* shown after the flag: "URL", "DURATION" */
+    const char *fallback;       /* read like a given value; NULL leaves the field zeroed */
+    const char *shown;          /* the default in words, when the fallback does not say it */
+    const char *help;           /* one sentence */
+    const char *const *choices; /* NULL-terminated */
+    uint64_t min, max;          /* of numbers, durations and sizes; max 0 = no limit */
+    size_t offset, width;       /* see OPTION_FIELD */
+};
+#define OPTION_FIELD(type, member) .offset = offsetof(type, member), .width = sizeof(((type *)0)->member)
+
+enum { OPTION_ROWS_MAX = 64, OPTION_TABLES_MAX = 4 };
+
+/* A table and the struct that its values go into. */
+struct option_set {
+    const struct option_row *rows;
+    size_t len;
+    void *target;
+};
+
+/* Fills every target with defaults and what the environment says. */
+THOLE_NODISCARD thole_status options_defaults(const struct option_set *sets, size_t n, thole_error *reterr);
+/*
+ * Reads flags from @p argv (its first element is skipped). Without @p stop, options may stand anywhere and
+ * argv is reordered so that what is not an option comes last; with it, reading ends at the first such word.
+ * "--" ends it always. *ret_first: index of the first word that is left.
+ */
+THOLE_NODISCARD thole_status options_read(const struct option_set *sets, size_t n, bool stop, int argc,
+                                          char **argv, int *ret_first, thole_error *reterr);
+/* Appends the table as --help shows it. */
+void options_help(const struct option_row *rows, size_t len, struct buf *to);
+#endif

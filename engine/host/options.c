@@ -1,0 +1,337 @@
+/* The one table of options: --help, the environment, the checks and docs all come from it. */
+#include "host_options.h"
+#include "message.h"
+#include "option_table.h"
+#include "values.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define FIELD(member) OPTION_FIELD(struct host_options, member)
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+enum { SECOND = 1000, MINUTE = 60 * SECOND, DAY = 24 * 60 * MINUTE, MEBIBYTE = 1024 * 1024 };
+
+static const char *const levels[] = {"error", "warn", "info", "debug", NULL};
+static const char *const formats[] = {"text", "json", NULL};
+
+static const struct option_row shared_rows[] = {
+    {.flag = "nats",
+     .kind = OPTION_TEXT,
+     .env = "THOLE_NATS_URL",
+     .unit = "URL",
+     .fallback = "nats://127.0.0.1:4222",
+     FIELD(nats_url),
+     .help = "NATS servers, separated by commas"},
+    {.flag = "nats-creds",
+     .kind = OPTION_TEXT,
+     .env = "THOLE_NATS_CREDS",
+     .unit = "FILE",
+     .shown = "none",
+     FIELD(nats_creds),
+     .help = "NATS credentials file"},
+    {.flag = "postgres",
+     .kind = OPTION_TEXT,
+     .env = "THOLE_POSTGRES",
+     .unit = "CONNINFO",
+     .shown = "required",
+     FIELD(postgres),
+     .help = "libpq connection string or URI"},
+    {.flag = "namespace",
+     .letter = 'n',
+     .kind = OPTION_NAME,
+     .env = "THOLE_NAMESPACE",
+     .unit = "NAME",
+     .fallback = "default",
+     FIELD(ns),
+     .help = "namespace to serve"},
+    {.flag = "node",
+     .kind = OPTION_NAME,
+     .env = "THOLE_NODE",
+     .unit = "NAME",
+     .shown = "host name and pid",
+     FIELD(node),
+     .help = "name of this process, unique among all that run"},
+    {.flag = "log-level",
+     .kind = OPTION_CHOICE,
+     .env = "THOLE_LOG_LEVEL",
+     .choices = levels,
+     .fallback = "info",
+     FIELD(log_level),
+     .help = "what is logged to stderr"},
+    {.flag = "log-format",
+     .kind = OPTION_CHOICE,
+     .env = "THOLE_LOG_FORMAT",
+     .choices = formats,
+     .fallback = "text",
+     FIELD(log_json),
+     .help = "lines for people, or one JSON object a line"},
+    {.flag = "payload-max",
+     .kind = OPTION_SIZE,
+     .env = "THOLE_PAYLOAD_MAX",
+     .unit = "SIZE",
+     .fallback = "262144",
+     .min = 1024,
+     .max = 4 * MEBIBYTE,
+     FIELD(payload_max),
+     .help = "largest input, output or failure text, in bytes"},
+    {.flag = "stop-limit",
+     .kind = OPTION_DURATION,
+     .env = "THOLE_STOP_LIMIT",
+     .unit = "DURATION",
+     .fallback = "30s",
+     .max = DAY,
+     FIELD(stop_limit_ms),
+     .help = "how long running activities may go on after SIGTERM"},
+};
+
+static const struct option_row engine_rows[] = {
+    {.flag = "partitions",
+     .kind = OPTION_NUMBER,
+     .env = "THOLE_PARTITIONS",
+     .unit = "N",
+     .shown = "what is there, else 8",
+     .min = 1,
+     .max = 4096,
+     FIELD(partitions),
+     .help = "partitions of a new namespace; fixed afterwards"},
+    {.flag = "replicas",
+     .kind = OPTION_NUMBER,
+     .env = "THOLE_REPLICAS",
+     .unit = "N",
+     .shown = "what is there, else 1",
+     .min = 1,
+     .max = 5,
+     FIELD(replicas),
+     .help = "copies of each stream: 1, 3 or 5"},
+    {.flag = "node-ttl",
+     .kind = OPTION_DURATION,
+     .env = "THOLE_NODE_TTL",
+     .unit = "DURATION",
+     .fallback = "10s",
+     .min = SECOND,
+     .max = 10 * MINUTE,
+     FIELD(node_ttl_ms),
+     .help = "an engine that is silent for so long counts as dead"},
+    {.flag = "heartbeat",
+     .kind = OPTION_DURATION,
+     .env = "THOLE_HEARTBEAT",
+     .unit = "DURATION",
+     .shown = "a third of --node-ttl",
+     .min = 100,
+     .max = 10 * MINUTE,
+     FIELD(heartbeat_ms),
+     .help = "how often an engine says that it is alive"},
+    {.flag = "engine-threads",
+     .kind = OPTION_NUMBER,
+     .env = "THOLE_ENGINE_THREADS",
+     .unit = "N",
+     .fallback = "2",
+     .min = 1,
+     .max = 256,
+     FIELD(engine_threads),
+     .help = "threads that run orchestrations"},
+    {.flag = "parked-max",
+     .kind = OPTION_NUMBER,
+     .env = "THOLE_PARKED_MAX",
+     .unit = "N",
+     .fallback = "1000",
+     .min = 1,
+     .max = 30000,
+     FIELD(parked_max),
+     .help = "instances kept in memory for each partition"},
+    {.flag = "instance-memory-max",
+     .kind = OPTION_SIZE,
+     .env = "THOLE_INSTANCE_MEMORY_MAX",
+     .unit = "SIZE",
+     .fallback = "64MiB",
+     .min = MEBIBYTE,
+     FIELD(instance_memory_max),
+     .help = "memory of one instance"},
+};
+
+static const struct option_row worker_rows[] = {
+    {.flag = "queue",
+     .kind = OPTION_NAME,
+     .env = "THOLE_QUEUE",
+     .unit = "NAME",
+     .fallback = "default",
+     FIELD(queue),
+     .help = "queue to take activities from"},
+    {.flag = "slots",
+     .kind = OPTION_NUMBER,
+     .env = "THOLE_SLOTS",
+     .unit = "N",
+     .fallback = "16",
+     .min = 1,
+     .max = 10000,
+     FIELD(slots),
+     .help = "activities that run at the same time"},
+    {.flag = "lease",
+     .kind = OPTION_DURATION,
+     .env = "THOLE_LEASE",
+     .unit = "DURATION",
+     .shown = "what the queue has, else 30s",
+     .min = 500,
+     .max = DAY,
+     FIELD(lease_ms),
+     .help = "an activity whose worker is silent for so long runs elsewhere"},
+    {.flag = "grace",
+     .kind = OPTION_DURATION,
+     .env = "THOLE_GRACE",
+     .unit = "DURATION",
+     .fallback = "10s",
+     .max = DAY,
+     FIELD(grace_ms),
+     .help = "how long a cancelled activity may take to return"},
+    {.flag = "test-suppress-push",
+     .kind = OPTION_SWITCH,
+     .hidden = true,
+     FIELD(suppress_push),
+     .help = "ignore cancellation pushes"},
+};
+
+struct general {
+    bool help, version;
+};
+static const struct option_row general_rows[] = {
+    {.flag = "help",
+     .letter = 'h',
+     .kind = OPTION_SWITCH,
+     OPTION_FIELD(struct general, help),
+     .help = "show this and stop"},
+    {.flag = "version",
+     .kind = OPTION_SWITCH,
+     OPTION_FIELD(struct general, version),
+     .help = "show the version of libthole and stop"},
+};
+
+static const struct {
+    const char *name;
+    enum host_role role;
+    const char *help;
+} roles[] = {
+    {"run", HOST_RUN, "engine and worker in one process"},
+    {"engine", HOST_ENGINE, "runs orchestrations and owns partitions"},
+    {"worker", HOST_WORKER, "runs activities"},
+};
+
+const char *host_role_name(enum host_role role)
+{
+    for (size_t i = 0; i < COUNT(roles); i++)
+        if (roles[i].role == role)
+            return roles[i].name;
+    return "unknown";
+}
+
+/* Host name, pid and a random part: no two processes share it, and people can tell where it runs. */
+static thole_status make_node_name(char ret[NODE_NAME_BYTES], thole_error *reterr)
+{
+    char host[33] = "";
+    uint32_t salt;
+    (void)gethostname(host, sizeof host - 1); /* cut is fine */
+    for (char *c = host; *c != '\0'; c++)
+        if (strchr("-_", *c) == NULL && !(*c >= '0' && *c <= '9') && !(*c >= 'a' && *c <= 'z') &&
+            !(*c >= 'A' && *c <= 'Z'))
+            *c = '-';
+    if (getrandom(&salt, sizeof salt, 0) != (ssize_t)sizeof salt)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "no random bytes: %s", strerror(errno));
+    int const n =
+        snprintf(ret, NODE_NAME_BYTES, "%s-%ld-%08x", host[0] == '\0' ? "node" : host, (long)getpid(), salt);
+    assert(n > 0 && n < NODE_NAME_BYTES);
+    return THOLE_OK;
+}
+
+/* What one option says about another. */
+static thole_status check_together(struct host_options *options, enum host_role role, thole_error *reterr)
+{
+    if (options->postgres == NULL || options->postgres[0] == '\0')
+        return thole_fail(reterr, THOLE_INVALID,
+                          "--postgres is missing: give it a libpq connection string such as "
+                          "postgres://thole@localhost/thole, or set THOLE_POSTGRES");
+    if (options->nats_url[0] == '\0')
+        return thole_fail(reterr, THOLE_INVALID,
+                          "--nats is empty: give it a URL such as nats://127.0.0.1:4222");
+    if ((role & HOST_ENGINE) != 0 && (options->replicas == 2 || options->replicas == 4))
+        return thole_fail(reterr, THOLE_INVALID, "--replicas: %u is not 1, 3 or 5", options->replicas);
+    if (options->heartbeat_ms == 0)
+        options->heartbeat_ms = options->node_ttl_ms / 3;
+    if (options->heartbeat_ms > options->node_ttl_ms / 2)
+        return thole_fail(
+            reterr, THOLE_INVALID,
+            "--heartbeat: must be at most half of --node-ttl, or one lost heartbeat is a death");
+    return THOLE_OK;
+}
+
+static thole_status parse_role(const char *word, enum host_role *ret, thole_error *reterr)
+{
+    const char *names[COUNT(roles)];
+    for (size_t i = 0; i < COUNT(roles); i++) {
+        names[i] = roles[i].name;
+        if (strcmp(word, names[i]) == 0) {
+            *ret = roles[i].role;
+            return THOLE_OK;
+        }
+    }
+    const char *near = word_suggest(word, names, COUNT(roles));
+    if (near != NULL)
+        return thole_fail(reterr, THOLE_INVALID, "there is no role \"%.40s\"; did you mean %s?", word, near);
+    return thole_fail(reterr, THOLE_INVALID,
+                      "there is no role \"%.40s\"; the roles are run, engine and worker", word);
+}
+
+/* Options may stand before and after the role. */
+thole_status host_command_parse(int argc, char **argv, struct host_command *ret, thole_error *reterr)
+{
+    struct general general = {.help = false};
+    const struct option_set sets[] = {
+        {general_rows, COUNT(general_rows), &general},
+        {shared_rows, COUNT(shared_rows), &ret->options},
+        {engine_rows, COUNT(engine_rows), &ret->options},
+        {worker_rows, COUNT(worker_rows), &ret->options},
+    };
+    int first;
+    memset(ret, 0, sizeof *ret);
+    THOLE_TRY(options_defaults(sets, COUNT(sets), reterr));
+    THOLE_TRY(options_read(sets, COUNT(sets), false, argc, argv, &first, reterr));
+    ret->help = general.help;
+    ret->version = general.version;
+    if (ret->help || ret->version)
+        return THOLE_OK;
+    if (first >= argc)
+        return thole_fail(reterr, THOLE_INVALID, "a role is missing: run, engine or worker");
+    THOLE_TRY(parse_role(argv[first], &ret->role, reterr));
+    if (first + 1 < argc)
+        return thole_fail(reterr, THOLE_INVALID, "\"%.40s\" is one word too many", argv[first + 1]);
+    if (ret->options.node == NULL) {
+        THOLE_TRY(make_node_name(ret->node, reterr));
+        ret->options.node = ret->node;
+    }
+    return check_together(&ret->options, ret->role, reterr);
+}
+
+void host_command_help(const thole_program *program, struct buf *to)
+{
+    buf_printf(to, "usage: %s ROLE [OPTION]...\n\nRoles:\n", program->name);
+    for (size_t i = 0; i < COUNT(roles); i++)
+        buf_printf(to, "  %-8s %s\n", roles[i].name, roles[i].help);
+    buf_text(to, "\nOptions:\n");
+    options_help(general_rows, COUNT(general_rows), to);
+    options_help(shared_rows, COUNT(shared_rows), to);
+    buf_text(to, "\nEngine:\n");
+    options_help(engine_rows, COUNT(engine_rows), to);
+    buf_text(to, "\nWorker:\n");
+    options_help(worker_rows, COUNT(worker_rows), to);
+    buf_text(to, "\nDurations: 500ms, 10s, 2m, 1h. Sizes: 262144, 256KiB, 64MiB.\n\nOrchestrations:");
+    for (size_t i = 0; i < program->orchestrations_len; i++)
+        buf_printf(to, " %s", program->orchestrations[i].name);
+    buf_text(to, "\nActivities:");
+    for (size_t i = 0; i < program->activities_len; i++)
+        buf_printf(to, " %s", program->activities[i].name);
+    buf_printf(to, "\n\nExample: %s run --nats nats://127.0.0.1:4222 --postgres postgres://localhost/thole\n",
+               program->name);
+}

@@ -1,0 +1,36 @@
+/* Options of the roles engine, worker and run. Each has a flag, an environment variable and a default. */
+#ifndef THOLE_OPTIONS_H
+#define THOLE_OPTIONS_H
+#include "log.h"
+#include "thole/program.h"
+
+struct host_options {
+    /* both roles */
+    const char *nats_url;   /* --nats        THOLE_NATS_URL    nats://127.0.0.1:4222 */
+    const char *nats_creds; /* --nats-creds  THOLE_NATS_CREDS  none */
+    const char *postgres;   /* --postgres    THOLE_POSTGRES    required */
+    const char *ns;         /* --namespace   THOLE_NAMESPACE   default */
+    const char
+        *node; /* --node        THOLE_NODE        host name, pid and a random part; [A-Za-z0-9_-]{1,64} */
+    enum log_level log_level; /* --log-level THOLE_LOG_LEVEL  info */
+    bool log_json;            /* --log-format  THOLE_LOG_FORMAT  text | json */
+    uint64_t payload_max;     /* --payload-max THOLE_PAYLOAD_MAX 262144, bytes */
+    uint64_t
+        stop_limit_ms; /* --stop-limit  THOLE_STOP_LIMIT  30s: running activities may finish for so long */
+    /* engine */
+    uint32_t partitions;     /* --partitions      THOLE_PARTITIONS      what is there, else 8 */
+    uint32_t replicas;       /* --replicas        THOLE_REPLICAS        what is there, else 1 */
+    uint64_t node_ttl_ms;    /* --node-ttl        THOLE_NODE_TTL        10s */
+    uint64_t heartbeat_ms;   /* --heartbeat       THOLE_HEARTBEAT       a third of the node ttl */
+    uint32_t engine_threads; /* --engine-threads  THOLE_ENGINE_THREADS  2 */
+    uint64_t
+        parked_max; /* --parked-max      THOLE_PARKED_MAX      1000 parked instances for each partition */
+    uint64_t instance_memory_max; /* --instance-memory-max THOLE_INSTANCE_MEMORY_MAX  64 MiB, bytes */
+    /* worker */
+    const char *queue;  /* --queue       THOLE_QUEUE       default */
+    uint32_t slots;     /* --slots       THOLE_SLOTS       16 */
+    uint64_t lease_ms;  /* --lease       THOLE_LEASE       what the queue has, else 30s */
+    uint64_t grace_ms;  /* --grace       THOLE_GRACE       10s */
+    bool suppress_push; /* --test-suppress-push: ignore cancellation pushes; for tests, not in --help */
+};
+#endif

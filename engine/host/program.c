@@ -1,0 +1,174 @@
+#include "thole/program.h"
+#include "engine_host.h"
+#include "host_options.h"
+#include "message.h"
+#include "stop_signals.h"
+#include "worker_host.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXIT_STOPPED = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 6, HELP_BYTES_MAX = 64 * 1024 };
+
+const char *thole_version(void)
+{
+    return THOLE_VERSION;
+}
+
+/* ---- what the program registered ---- */
+
+static thole_status check_name(const char *const *names, size_t at, const char *what, thole_error *reterr)
+{
+    if (names[at] == NULL)
+        return thole_fail(reterr, THOLE_INVALID, "%s %zu has no name", what, at);
+    THOLE_TRY(name_check(thole_slice_from(names[at]), what, reterr));
+    for (size_t i = 0; i < at; i++)
+        if (strcmp(names[i], names[at]) == 0)
+            return thole_fail(reterr, THOLE_INVALID, "%s %s is registered twice", what, names[at]);
+    return THOLE_OK;
+}
+
+static thole_status check_orchestrations(const thole_program *program, const char **names,
+                                         thole_error *reterr)
+{
+    for (size_t i = 0; i < program->orchestrations_len; i++) {
+        names[i] = program->orchestrations[i].name;
+        THOLE_TRY(check_name(names, i, "orchestration", reterr));
+        if (program->orchestrations[i].run == NULL)
+            return thole_fail(reterr, THOLE_INVALID, "orchestration %s has no function", names[i]);
+    }
+    return THOLE_OK;
+}
+
+static thole_status check_activities(const thole_program *program, const char **names, thole_error *reterr)
+{
+    for (size_t i = 0; i < program->activities_len; i++) {
+        names[i] = program->activities[i].name;
+        THOLE_TRY(check_name(names, i, "activity", reterr));
+        if (program->activities[i].run == NULL)
+            return thole_fail(reterr, THOLE_INVALID, "activity %s has no function", names[i]);
+    }
+    return THOLE_OK;
+}
+
+static thole_status check_program(const thole_program *program, thole_error *reterr)
+{
+    if (program == NULL || program->size < sizeof(thole_program) || program->name == NULL)
+        return thole_fail(reterr, THOLE_INVALID, "thole_program.size or .name is not set");
+    size_t const most = program->orchestrations_len > program->activities_len ? program->orchestrations_len
+                                                                              : program->activities_len;
+    const char **names = calloc(most + 1, sizeof *names);
+    if (names == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    thole_status status = check_orchestrations(program, names, reterr);
+    if (status == THOLE_OK)
+        status = check_activities(program, names, reterr);
+    free(names);
+    return status;
+}
+
+static thole_status check_role(const thole_program *program, enum host_role role, thole_error *reterr)
+{
+    if (role == HOST_ENGINE && program->orchestrations_len == 0)
+        return thole_fail(reterr, THOLE_INVALID, "role engine: %s registers no orchestration", program->name);
+    if (role == HOST_WORKER && program->activities_len == 0)
+        return thole_fail(reterr, THOLE_INVALID, "role worker: %s registers no activity", program->name);
+    return THOLE_OK;
+}
+
+/* ---- running a role ---- */
+
+static int exit_code(thole_status status)
+{
+    switch (status) {
+    case THOLE_OK:
+    case THOLE_CANCELLED: return EXIT_STOPPED; /* asked to stop while it was still connecting */
+    case THOLE_INVALID:
+    case THOLE_DENIED:
+    case THOLE_UNSUPPORTED:
+    case THOLE_NOT_FOUND:
+    case THOLE_CONFLICT:
+    case THOLE_UNAVAILABLE: return EXIT_REFUSED;
+    case THOLE_NOMEM:
+    case THOLE_LIMIT:
+    case THOLE_CORRUPT:
+    case THOLE_NONDETERMINISM:
+    case THOLE_APP:
+    case THOLE_TIMEOUT:
+    case THOLE_FENCED: return EXIT_FAILED;
+    }
+    return EXIT_FAILED;
+}
+
+/* The engine first: a worker waits for what an engine sets up. It is also stopped last, so that what the
+ * worker's last activities report is still taken. */
+static thole_status run_role(const thole_program *program, const struct host_command *command,
+                             thole_error *reterr)
+{
+    const char *role = host_role_name(command->role);
+    struct engine_host *engine = NULL;
+    struct worker_host *worker = NULL;
+    thole_status status = THOLE_OK;
+    log_line(LOG_LEVEL_INFO, role, "%s starts: thole %s, namespace %s, node %s", program->name,
+             thole_version(), command->options.ns, command->options.node);
+    if ((command->role & HOST_ENGINE) != 0)
+        status = engine_host_start(&command->options, program, stop_requested, &engine, reterr);
+    if (status == THOLE_OK && (command->role & HOST_WORKER) != 0 && program->activities_len > 0)
+        status = worker_host_start(&command->options, program, stop_requested, &worker, reterr);
+    if (status == THOLE_OK) {
+        log_line(LOG_LEVEL_INFO, role, "serving");
+        stop_wait();
+        log_line(LOG_LEVEL_INFO, role, "stopping");
+    }
+    worker_host_stop(worker);
+    engine_host_stop(engine);
+    if (status == THOLE_OK || status == THOLE_CANCELLED)
+        log_line(LOG_LEVEL_INFO, role, "stopped");
+    return status;
+}
+
+static int usage_error(const char *name, const thole_error *error)
+{
+    (void)fprintf(stderr, "%s: %s\nTry: %s --help\n", name, error->text, name);
+    return EXIT_USAGE;
+}
+
+static int print_help(const thole_program *program)
+{
+    struct buf text;
+    buf_init(&text, HELP_BYTES_MAX);
+    host_command_help(program, &text);
+    bool const ok =
+        buf_status(&text) == THOLE_OK && fputs(buf_cstr(&text), stdout) >= 0 && fflush(stdout) == 0;
+    buf_release(&text);
+    return ok ? EXIT_STOPPED : EXIT_FAILED;
+}
+
+int thole_main(int argc, char **argv, const thole_program *program)
+{
+    struct host_command command;
+    thole_error error = {.status = THOLE_OK};
+    thole_status status = check_program(program, &error);
+    if (status != THOLE_OK)
+        return usage_error(argc > 0 ? argv[0] : "program", &error);
+    status = host_command_parse(argc, argv, &command, &error);
+    if (status == THOLE_OK && command.help)
+        return print_help(program);
+    if (status == THOLE_OK && command.version)
+        return printf("%s: thole %s\n", program->name, thole_version()) > 0 ? EXIT_STOPPED : EXIT_FAILED;
+    if (status == THOLE_OK)
+        status = check_role(program, command.role, &error);
+    if (status != THOLE_OK)
+        return status == THOLE_INVALID
+                   ? usage_error(program->name, &error)
+                   : (fprintf(stderr, "%s: %s\n", program->name, error.text), EXIT_FAILED);
+    log_configure(command.options.log_level, command.options.log_json, program->name);
+    status = stop_signals_install(&error);
+    if (status == THOLE_OK)
+        status = run_role(program, &command, &error);
+    int const code = exit_code(status);
+    if (code != EXIT_STOPPED)
+        log_line(LOG_LEVEL_ERROR, host_role_name(command.role), "%s", error.text);
+    return code;
+}

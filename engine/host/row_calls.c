@@ -1,0 +1,183 @@
+#include "row_calls.h"
+#include "clock.h"
+#include "log.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum { BACKOFF_MS_MIN = 100, BACKOFF_MS_MAX = 5000 };
+
+static_assert((int)WORKER_ROW_MISSING == (int)ROW_MISSING && (int)WORKER_ROW_MINE == (int)ROW_MINE &&
+                  (int)WORKER_ROW_STOLEN == (int)ROW_STOLEN,
+              "the machine and the store name a row's states alike");
+
+struct row_calls {
+    struct row_calls_options options;
+    struct mailbox inbox;
+    pthread_t thread;
+    struct postgres *pg;
+    uint32_t failures;
+    uint64_t gate_ms; /* not tried again before this */
+};
+
+/* ---- calls ---- */
+
+thole_status row_call_init(struct row_call *call, enum row_call_kind kind, size_t cap)
+{
+    *call = (struct row_call){.kind = kind, .cap = cap};
+    call->mail = (struct worker_mail){.kind = WORKER_MAIL_ANSWER, .owner = call};
+    if (cap == 0)
+        return THOLE_OK;
+    call->claims = calloc(cap, sizeof *call->claims);
+    call->rows = calloc(cap, sizeof *call->rows);
+    call->instances = calloc(cap, sizeof *call->instances);
+    if (call->claims != NULL && call->rows != NULL && call->instances != NULL)
+        return THOLE_OK;
+    row_call_release(call);
+    return THOLE_NOMEM;
+}
+
+void row_call_release(struct row_call *call)
+{
+    free(call->claims);
+    free(call->rows);
+    free(call->instances);
+    *call = (struct row_call){.kind = call->kind};
+}
+
+void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t n)
+{
+    assert(n <= call->cap);
+    call->len = n;
+    call->unknown = false;
+    for (size_t i = 0; i < n; i++) {
+        thole_slice const instance = rows[i].key.instance;
+        assert(instance.len <= THOLE_ID_BYTES_MAX);
+        memcpy(call->instances[i], instance.ptr, instance.len);
+        call->rows[i] = rows[i];
+        call->rows[i].key.instance.ptr = call->instances[i];
+        call->claims[i] = (struct claim){.key = {.instance = call->rows[i].key.instance,
+                                                 .execution = rows[i].key.execution,
+                                                 .activity_id = rows[i].key.activity_id},
+                                         .attempt = rows[i].attempt};
+    }
+}
+
+/* ---- the thread ---- */
+
+static thole_status perform(struct row_calls *calls, struct row_call *call, thole_error *reterr)
+{
+    thole_slice const worker = calls->options.worker;
+    switch (call->kind) {
+    case ROW_CALL_CLAIM: return worker_store_claim(calls->pg, worker, call->claims, call->len, reterr);
+    case ROW_CALL_RENEW: return worker_store_renew(calls->pg, worker, call->claims, call->len, reterr);
+    case ROW_CALL_RELEASE: return worker_store_release(calls->pg, worker, call->claims, call->len, reterr);
+    case ROW_CALL_BEGIN:
+        return worker_store_complete_begin(calls->pg, worker, call->claims, call->len, reterr);
+    case ROW_CALL_COMMIT: return worker_store_complete_commit(calls->pg, reterr);
+    case ROW_CALL_ROLLBACK: worker_store_complete_rollback(calls->pg); return THOLE_OK;
+    case ROW_CALL_KINDS: break;
+    }
+    return thole_fail(reterr, THOLE_INVALID, "call %d", (int)call->kind);
+}
+
+/* 0.5 to 1 times the delay, so that workers that lost Postgres together do not come back together. */
+static uint64_t jittered_ms(uint64_t delay_ms)
+{
+    uint32_t random = 0;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        random = 0;
+    return delay_ms / 2 + random % (delay_ms / 2 + 1);
+}
+
+/* The first failure says that the connection is lost: the next call finds out at once whether it was only
+ * that. */
+static void failed(struct row_calls *calls, const thole_error *error)
+{
+    uint64_t delay_ms = BACKOFF_MS_MIN;
+    if (calls->failures == 0) {
+        log_line(LOG_LEVEL_WARN, "worker", "%s: %s", calls->options.name, error->text);
+    } else {
+        for (uint32_t i = 1; i < calls->failures && delay_ms < BACKOFF_MS_MAX; i++)
+            delay_ms *= 2;
+        calls->gate_ms =
+            clock_monotonic_ms() + jittered_ms(delay_ms < BACKOFF_MS_MAX ? delay_ms : BACKOFF_MS_MAX);
+    }
+    calls->failures++;
+}
+
+static void answer(struct row_calls *calls, struct row_call *call)
+{
+    thole_error error = {.status = THOLE_OK};
+    bool const gated = calls->failures > 0 && clock_monotonic_ms() < calls->gate_ms;
+    call->unknown = true;
+    if (!gated || call->kind == ROW_CALL_ROLLBACK) {
+        call->unknown = perform(calls, call, &error) != THOLE_OK;
+        if (call->unknown)
+            failed(calls, &error);
+    }
+    if (!call->unknown && call->kind != ROW_CALL_ROLLBACK) { /* a rollback succeeds without a server */
+        if (calls->failures > 0)
+            log_line(LOG_LEVEL_INFO, "worker", "%s: Postgres answers again", calls->options.name);
+        calls->failures = 0;
+    }
+    for (size_t i = 0; i < call->len; i++) {
+        call->rows[i].attempt = call->claims[i].attempt;
+        call->rows[i].state = (enum worker_row_state)call->claims[i].state;
+    }
+    if (call->kind != ROW_CALL_ROLLBACK)
+        mailbox_push(calls->options.answers, &call->mail.mail);
+}
+
+static void *thread_main(void *arg)
+{
+    struct row_calls *const calls = arg;
+    struct mail *next, *mail;
+    for (;;) {
+        bool const filled = mailbox_wait(&calls->inbox, UINT64_MAX);
+        if (!filled && mailbox_is_closed(&calls->inbox))
+            return NULL;
+        for (mail = mailbox_take_all(&calls->inbox); mail != NULL; mail = next) {
+            next = mail->next;
+            answer(calls, ((struct worker_mail *)mail)->owner); /* the node is its first field */
+        }
+    }
+}
+
+thole_status row_calls_create(const struct row_calls_options *options, struct row_calls **ret,
+                              thole_error *reterr)
+{
+    struct row_calls *const calls = calloc(1, sizeof *calls);
+    if (calls == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    calls->options = *options;
+    calls->pg = options->pg;
+    if (mailbox_init(&calls->inbox) != THOLE_OK) {
+        free(calls);
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    }
+    if (pthread_create(&calls->thread, NULL, thread_main, calls) != 0) {
+        mailbox_release(&calls->inbox);
+        free(calls);
+        return thole_fail(reterr, THOLE_NOMEM, "cannot start a thread");
+    }
+    *ret = calls;
+    return THOLE_OK;
+}
+
+void row_calls_send(struct row_calls *calls, struct row_call *call)
+{
+    mailbox_push(&calls->inbox, &call->mail.mail);
+}
+
+void row_calls_destroy(struct row_calls *calls)
+{
+    if (calls == NULL)
+        return;
+    mailbox_close(&calls->inbox);
+    (void)pthread_join(calls->thread, NULL);
+    postgres_close(calls->pg);
+    mailbox_release(&calls->inbox);
+    free(calls);
+}

@@ -1,0 +1,49 @@
+/*
+ * Calls of the worker's rows in Postgres, made by a thread with a connection of its own. While Postgres
+ * cannot be reached, calls are answered "unknown" at once and a new connection is tried with capped backoff
+ * and jitter: nobody waits, and nothing is sent while there is nothing to ask.
+ */
+#ifndef THOLE_ROW_CALLS_H
+#define THOLE_ROW_CALLS_H
+#include "worker.h"
+#include "worker_mail.h"
+#include "worker_store.h"
+
+enum row_call_kind {
+    ROW_CALL_CLAIM,
+    ROW_CALL_RENEW,
+    ROW_CALL_RELEASE,
+    ROW_CALL_BEGIN,
+    ROW_CALL_COMMIT,
+    ROW_CALL_ROLLBACK, /* is not answered */
+    ROW_CALL_KINDS
+};
+
+/* One call of a kind at a time: the caller's until it is sent, then the thread's, until it is answered. */
+struct row_call {
+    struct worker_mail mail;
+    enum row_call_kind kind;
+    struct claim *claims;
+    struct worker_row *rows; /* what the machine gets back; keys borrow from instances */
+    uint8_t (*instances)[THOLE_ID_BYTES_MAX];
+    size_t len, cap;
+    bool unknown; /* out */
+};
+THOLE_NODISCARD thole_status row_call_init(struct row_call *call, enum row_call_kind kind, size_t cap);
+void row_call_release(struct row_call *call); /* zeroed: nothing happens */
+/* Copies what an output of the machine says. */
+void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t n);
+
+struct row_calls;
+struct row_calls_options {
+    const char *name;        /* static text, for logs: "claims" */
+    struct postgres *pg;     /* taken */
+    thole_slice worker;      /* incarnation; borrowed for the thread's life */
+    struct mailbox *answers; /* gets the calls back */
+};
+THOLE_NODISCARD thole_status row_calls_create(const struct row_calls_options *options, struct row_calls **ret,
+                                              thole_error *reterr);
+void row_calls_send(struct row_calls *calls, struct row_call *call);
+/* Joins, and closes the connection. NULL-safe. */
+void row_calls_destroy(struct row_calls *calls);
+#endif

@@ -1,0 +1,471 @@
+/* A shard: one thread, its partitions, one mailbox. */
+#include "coro.h"
+#include "engine.h"
+#include "subject.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STACKS_KEPT = 256, STACKS_MAX = 30000, RECORD_HEADROOM = 4096 };
+
+struct shard_mail *shard_mail_create(enum shard_mail_kind kind, size_t bytes)
+{
+    struct shard_mail *mail = calloc(1, sizeof *mail + bytes);
+    if (mail != NULL) {
+        mail->kind = kind;
+        mail->bytes_len = bytes;
+    }
+    return mail;
+}
+
+void shard_send(struct shard *shard, struct shard_mail *mail)
+{
+    mailbox_push(&shard->mailbox, &mail->mail);
+}
+
+struct owned *shard_owned(struct shard *shard, uint32_t p)
+{
+    size_t const i = p / shard->engine->shards_len;
+    assert(p % shard->engine->shards_len == shard->index && i < shard->owned_len);
+    return &shard->owned[i];
+}
+
+/* --- the machine ---------------------------------------------------------------------------------------------- */
+
+void shard_input(struct shard *shard, struct owned *owned, const struct partition_in *in)
+{
+    (void)shard;
+    owned->touched = true;
+    (void)partition_input(owned->machine, in, clock_wall_ms()); /* out of memory closes it: CLOSED follows */
+}
+
+void shard_doubt(struct shard *shard, struct owned *owned, const char *text, bool fenced)
+{
+    shard_input(shard, owned,
+                &(struct partition_in){.kind = PARTITION_IN_DOUBT,
+                                       .generation = partition_generation(owned->machine),
+                                       .text = text,
+                                       .fenced = fenced});
+}
+
+static void try_open(struct shard *shard, struct owned *owned, uint64_t now_ms)
+{
+    bool const may = owned->wanted && shard->link_up && shard->store_up && !shard->stopping;
+    if (!may || partition_state(owned->machine) != PARTITION_CLOSED || now_ms < owned->not_before_ms)
+        return;
+    shard_input(shard, owned, &(struct partition_in){.kind = PARTITION_IN_OPEN});
+}
+
+static void share_needs(struct shard *shard, const struct owned *owned)
+{
+    struct engine_host *engine = shard->engine;
+    const thole_slice *names = NULL;
+    size_t const n =
+        partition_state(owned->machine) == PARTITION_OPEN ? partition_live_names(owned->machine, &names) : 0;
+    struct needs *needs = &engine->needs[owned->p];
+    pthread_mutex_lock(&engine->needs_lock);
+    bool same = needs->names_len == n;
+    for (size_t i = 0; i < n && same; i++)
+        same = thole_slice_equal(needs->names[i], names[i]);
+    if (!same) {
+        size_t bytes = n * sizeof *names;
+        for (size_t i = 0; i < n; i++)
+            bytes += names[i].len;
+        thole_slice *copy = malloc(bytes + 1);
+        if (copy != NULL) {
+            uint8_t *at = (uint8_t *)(copy + n);
+            for (size_t i = 0; i < n; at += names[i].len, i++) {
+                memcpy(at, names[i].ptr, names[i].len);
+                copy[i] = (thole_slice){at, names[i].len};
+            }
+            free(needs->names);
+            *needs = (struct needs){copy, n};
+        }
+    }
+    pthread_mutex_unlock(&engine->needs_lock);
+    if (!same && engine->membership != NULL)
+        membership_needs_changed(engine->membership);
+}
+
+/* Runs the machine until it has nothing more to say. */
+static void step(struct shard *shard, struct owned *owned)
+{
+    struct partition_out out;
+    owned->touched = false;
+    partition_flush(owned->machine, clock_wall_ms());
+    while (partition_poll(owned->machine, &out))
+        shard_do(shard, owned, &out);
+    share_needs(shard, owned);
+}
+
+static uint64_t to_monotonic(uint64_t wall_ms, uint64_t now_ms)
+{
+    uint64_t const wall_now = clock_wall_ms();
+    if (wall_ms == UINT64_MAX)
+        return UINT64_MAX;
+    return wall_ms <= wall_now ? now_ms : now_ms + (wall_ms - wall_now);
+}
+
+static uint64_t min_ms(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Steps what is due or was touched; returns when to come back. */
+static uint64_t step_all(struct shard *shard)
+{
+    uint64_t deadline = shard->delayed != NULL ? shard->delayed_ms : UINT64_MAX;
+    size_t held = 0;
+    for (size_t i = 0; i < shard->owned_len; i++) {
+        struct owned *owned = &shard->owned[i];
+        uint64_t const now = clock_monotonic_ms();
+        try_open(shard, owned, now);
+        if (owned->close_by_ms != 0 && now >= owned->close_by_ms) {
+            owned->close_by_ms = 0;
+            shard_doubt(shard, owned, "handing over took too long", false);
+        }
+        if (owned->touched || partition_deadline_ms(owned->machine) <= clock_wall_ms())
+            step(shard, owned);
+        held += partition_pending(owned->machine);
+        deadline = min_ms(deadline, to_monotonic(partition_deadline_ms(owned->machine), now));
+        if (owned->close_by_ms != 0)
+            deadline = min_ms(deadline, owned->close_by_ms);
+        if (owned->wanted && shard->link_up && shard->store_up &&
+            partition_state(owned->machine) == PARTITION_CLOSED)
+            deadline = min_ms(deadline, owned->not_before_ms);
+        if (owned->touched)
+            deadline = 0;
+    }
+    pthread_mutex_lock(&shard->backlog_lock);
+    shard->backlog_held = held;
+    if (shard->backlog_mails + held < INBOX_BACKLOG_MAX)
+        pthread_cond_broadcast(&shard->backlog_room);
+    pthread_mutex_unlock(&shard->backlog_lock);
+    return deadline;
+}
+
+/* --- mails ---------------------------------------------------------------------------------------------------- */
+
+static void disown(struct shard *shard, struct owned *owned)
+{
+    owned->wanted = false;
+    if (partition_state(owned->machine) == PARTITION_CLOSED)
+        return;
+    owned->close_by_ms = clock_monotonic_ms() + CLOSE_LIMIT_MS;
+    shard_input(shard, owned, &(struct partition_in){.kind = PARTITION_IN_CLOSE});
+}
+
+static void doubt_all(struct shard *shard, const char *text)
+{
+    for (size_t i = 0; i < shard->owned_len; i++)
+        if (partition_state(shard->owned[i].machine) != PARTITION_CLOSED)
+            shard_doubt(shard, &shard->owned[i], text, false);
+}
+
+static void on_link(struct shard *shard, const struct shard_mail *mail)
+{
+    shard->link_up = mail->up;
+    if (!mail->up)
+        doubt_all(shard, "the connection to NATS was lost");
+}
+
+static void on_store_link(struct shard *shard, const struct shard_mail *mail)
+{
+    shard->store_up = mail->up;
+    if (!mail->up)
+        doubt_all(shard, "the connection to Postgres was lost");
+}
+
+static void on_inbox(struct shard *shard, struct shard_mail *mail)
+{
+    pthread_mutex_lock(&shard->backlog_lock);
+    shard->backlog_mails--;
+    pthread_mutex_unlock(&shard->backlog_lock);
+    struct owned *owned = shard_owned(shard, mail->p);
+    shard_input(shard, owned,
+                &(struct partition_in){.kind = PARTITION_IN_MESSAGE,
+                                       .generation = mail->generation,
+                                       .sequence = mail->sequence,
+                                       .instance = {mail->bytes, mail->instance_len},
+                                       .bytes = {mail->bytes + mail->instance_len,
+                                                 mail->bytes_len - mail->instance_len}});
+}
+
+static bool is_current(const struct owned *owned, const struct job *job)
+{
+    return partition_generation(owned->machine) == job->generation;
+}
+
+static void close_tap(struct shard *shard, struct owned *owned, struct inbox_tap *tap)
+{
+    struct job *job = job_create(JOB_CLOSE_INBOX, shard, owned->p, 0);
+    if (job == NULL)
+        abort();
+    job->tap = tap;
+    loader_submit(shard->engine->loader, job);
+}
+
+static void on_answer(struct shard *shard, struct job *job)
+{
+    struct owned *owned = shard_owned(shard, job->p);
+    bool const current = is_current(owned, job);
+    if (job->kind == JOB_OPEN_INBOX && job->tap != NULL) {
+        if (current && job->status == THOLE_OK)
+            owned->tap = job->tap;
+        else
+            close_tap(shard, owned, job->tap);
+    }
+    if (job->kind == JOB_PURGE || job->kind == JOB_CLOSE_INBOX) {
+        if (job->status != THOLE_OK)
+            log_line(LOG_LEVEL_DEBUG, "partition", "p=%u purge: %s", job->p, job->err.text);
+    } else if (job->status != THOLE_OK && current) {
+        shard_doubt(shard, owned, job->err.text, job->status == THOLE_FENCED);
+    } else if (job->status == THOLE_OK && job->kind != JOB_OPEN_INBOX) {
+        shard_input(shard, owned, &job->in);
+    }
+    job_destroy(job);
+}
+
+static void on_own(struct shard *shard, const struct shard_mail *mail)
+{
+    struct owned *owned = shard_owned(shard, mail->p);
+    owned->wanted = true;
+    owned->not_before_ms = mail->since_ms;
+    owned->failures = 0;
+}
+
+static void handle(struct shard *shard, struct shard_mail *mail)
+{
+    switch (mail->kind) {
+    case SHARD_OWN: on_own(shard, mail); break;
+    case SHARD_DISOWN: disown(shard, shard_owned(shard, mail->p)); break;
+    case SHARD_LINK: on_link(shard, mail); break;
+    case SHARD_STORE_LINK: on_store_link(shard, mail); break;
+    case SHARD_REQUEST: shard_request_answered(shard, mail); break;
+    case SHARD_INBOX: on_inbox(shard, mail); break;
+    case SHARD_ANSWER: on_answer(shard, mail->job); break;
+    case SHARD_STOP:
+        shard->stopping = true;
+        for (size_t i = 0; i < shard->owned_len; i++)
+            disown(shard, &shard->owned[i]);
+        break;
+    }
+    free(mail);
+}
+
+static bool all_closed(const struct shard *shard)
+{
+    for (size_t i = 0; i < shard->owned_len; i++)
+        if (partition_state(shard->owned[i].machine) != PARTITION_CLOSED || shard->owned[i].tap != NULL)
+            return false;
+    return true;
+}
+
+static void *shard_main(void *arg)
+{
+    struct shard *shard = arg;
+    for (;;) {
+        for (struct mail *mail = mailbox_take_all(&shard->mailbox), *next; mail != NULL; mail = next) {
+            next = mail->next;
+            handle(shard, (struct shard_mail *)mail); /* the node is the mail's first member */
+        }
+        uint64_t const deadline = step_all(shard);
+        shard_send_waiting(shard);
+        if (shard->stopping && all_closed(shard))
+            return NULL;
+        (void)mailbox_wait(&shard->mailbox, deadline);
+    }
+}
+
+/* --- inbox readers ---------------------------------------------------------------------------------------------- */
+
+struct inbox_tap {
+    struct shard *shard;
+    uint32_t p;
+    uint64_t generation;
+    struct ordered_reader *reader;
+    bool closing; /* under backlog_lock */
+};
+
+static bool enter_backlog(struct inbox_tap *tap)
+{
+    struct shard *shard = tap->shard;
+    pthread_mutex_lock(&shard->backlog_lock);
+    while (!tap->closing && shard->backlog_mails + shard->backlog_held >= INBOX_BACKLOG_MAX)
+        pthread_cond_wait(&shard->backlog_room, &shard->backlog_lock);
+    bool const open = !tap->closing;
+    if (open)
+        shard->backlog_mails++;
+    pthread_mutex_unlock(&shard->backlog_lock);
+    return open;
+}
+
+static void on_inbox_message(void *arg, uint64_t sequence, const struct delivery *delivery)
+{
+    struct inbox_tap *tap = arg;
+    if (!enter_backlog(tap))
+        return;
+    struct buf id;
+    buf_init(&id, THOLE_ID_BYTES_MAX);
+    /* A token that is no id's, or another partition's: the machine rejects the message and moves on. */
+    if (subject_token_decode(subject_nth(delivery->subject, 4), &id, NULL) != THOLE_OK ||
+        subject_partition(buf_bytes(&id), tap->shard->engine->topology.partitions) != tap->p)
+        buf_clear(&id);
+    struct shard_mail *mail = shard_mail_create(SHARD_INBOX, id.len + delivery->body.len);
+    if (mail == NULL)
+        abort(); /* a message that is skipped would never be seen again */
+    mail->p = tap->p;
+    mail->generation = tap->generation;
+    mail->sequence = sequence;
+    mail->instance_len = id.len;
+    if (id.len > 0)
+        memcpy(mail->bytes, id.ptr, id.len);
+    if (delivery->body.len > 0)
+        memcpy(mail->bytes + id.len, delivery->body.ptr, delivery->body.len);
+    buf_release(&id);
+    shard_send(tap->shard, mail);
+}
+
+thole_status inbox_tap_open(struct job *job, thole_error *reterr)
+{
+    struct inbox_tap *tap = calloc(1, sizeof *tap);
+    if (tap == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "no memory for an inbox reader");
+    tap->shard = job->shard;
+    tap->p = job->p;
+    tap->generation = job->generation;
+    struct ordered_reader_options const options = {.stream = shard_owned(job->shard, job->p)->in_stream,
+                                                   .from = job->from,
+                                                   .each = on_inbox_message,
+                                                   .arg = tap};
+    thole_status const status =
+        ordered_reader_open(job->shard->engine->connection, &options, &tap->reader, reterr);
+    if (status == THOLE_OK)
+        job->tap = tap;
+    else
+        free(tap);
+    return status;
+}
+
+void inbox_tap_close(struct inbox_tap *tap)
+{
+    if (tap == NULL)
+        return;
+    pthread_mutex_lock(&tap->shard->backlog_lock);
+    tap->closing = true;
+    pthread_cond_broadcast(&tap->shard->backlog_room);
+    pthread_mutex_unlock(&tap->shard->backlog_lock);
+    ordered_reader_close(tap->reader);
+    free(tap);
+}
+
+/* --- start and stop ------------------------------------------------------------------------------------------------ */
+
+static char *copy_stream_name(struct shard *shard, const char *kind, uint32_t p)
+{
+    if (stream_name(&shard->subject, shard->engine->topology.ns, kind, p, NULL) != THOLE_OK)
+        return NULL;
+    return strdup(buf_cstr(&shard->subject));
+}
+
+static thole_status create_machine(struct shard *shard, struct owned *owned, uint32_t p)
+{
+    const struct engine_host *engine = shard->engine;
+    struct partition_options options;
+    partition_options_init(&options);
+    options.partition = p;
+    options.node = thole_slice_from(engine->options.node);
+    options.orchestrations = engine->program->orchestrations;
+    options.orchestrations_len = engine->program->orchestrations_len;
+    options.stacks = shard->stacks;
+    options.payload_max = engine->options.payload_max;
+    options.instance_memory_max = engine->options.instance_memory_max;
+    options.parked_max = engine->options.parked_max;
+    options.record_max = connection_max_payload(engine->connection) - RECORD_HEADROOM;
+    owned->p = p;
+    owned->machine = partition_create(&options);
+    owned->hist_stream = copy_stream_name(shard, "HIST", p);
+    owned->in_stream = copy_stream_name(shard, "IN", p);
+    return owned->machine == NULL || owned->hist_stream == NULL || owned->in_stream == NULL ? THOLE_NOMEM
+                                                                                          : THOLE_OK;
+}
+
+static thole_status create_machines(struct shard *shard)
+{
+    const struct engine_host *engine = shard->engine;
+    uint32_t const partitions = engine->topology.partitions;
+    shard->stacks = stack_pool_create(STACKS_KEPT, STACKS_MAX / engine->shards_len);
+    shard->owned = calloc(partitions / engine->shards_len + 1, sizeof *shard->owned);
+    if (shard->stacks == NULL || shard->owned == NULL)
+        return THOLE_NOMEM;
+    for (uint32_t p = shard->index; p < partitions; p += (uint32_t)engine->shards_len) {
+        struct owned *owned = &shard->owned[shard->owned_len++];
+        THOLE_TRY(create_machine(shard, owned, p));
+    }
+    return THOLE_OK;
+}
+
+thole_status shard_start(struct engine_host *engine, uint32_t index, struct shard *shard, thole_error *reterr)
+{
+    shard->engine = engine;
+    shard->index = index;
+    shard->link_up = connection_epoch(engine->connection) != 0;
+    buf_init(&shard->subject, SUBJECT_BYTES_MAX);
+    buf_init(&shard->body, RECORD_BYTES_MAX);
+    pthread_mutex_init(&shard->backlog_lock, NULL);
+    pthread_cond_init(&shard->backlog_room, NULL);
+    THOLE_TRY(mailbox_init(&shard->mailbox));
+    if (create_machines(shard) != THOLE_OK)
+        return thole_fail(reterr, THOLE_NOMEM, "no memory for %u partitions", engine->topology.partitions);
+    THOLE_TRY(requests_open(engine->connection, shard->owned_len * PARTITION_WINDOW_MAX + 1, APPEND_TIMEOUT_MS,
+                            shard_on_request, shard, &shard->appends, reterr));
+    THOLE_TRY(requests_open(engine->connection, WORK_WINDOW, APPEND_TIMEOUT_MS, shard_on_request, shard,
+                            &shard->works, reterr));
+    THOLE_TRY(store_start(shard, &shard->store, reterr));
+    shard->running = pthread_create(&shard->thread, NULL, shard_main, shard) == 0;
+    return shard->running ? THOLE_OK : thole_fail(reterr, THOLE_NOMEM, "cannot start a shard's thread");
+}
+
+static void free_mails(struct shard *shard)
+{
+    for (struct mail *mail = mailbox_take_all(&shard->mailbox), *next; mail != NULL; mail = next) {
+        next = mail->next;
+        shard_mail_destroy((struct shard_mail *)mail);
+    }
+}
+
+void shard_stop(struct shard *shard)
+{
+    if (shard->engine == NULL)
+        return;
+    if (shard->running) {
+        struct shard_mail *mail = shard_mail_create(SHARD_STOP, 0);
+        if (mail == NULL)
+            abort();
+        shard_send(shard, mail);
+        pthread_join(shard->thread, NULL);
+    }
+    store_stop(shard->store);
+    requests_close(shard->appends);
+    requests_close(shard->works);
+}
+
+void shard_release(struct shard *shard)
+{
+    if (shard->engine == NULL)
+        return;
+    shard_forget_sent(shard);
+    free_mails(shard);
+    for (size_t i = 0; i < shard->owned_len; i++) {
+        partition_destroy(shard->owned[i].machine);
+        free(shard->owned[i].hist_stream);
+        free(shard->owned[i].in_stream);
+    }
+    free(shard->owned);
+    stack_pool_destroy(shard->stacks);
+    mailbox_release(&shard->mailbox);
+    buf_release(&shard->subject);
+    buf_release(&shard->body);
+    pthread_mutex_destroy(&shard->backlog_lock);
+    pthread_cond_destroy(&shard->backlog_room);
+}

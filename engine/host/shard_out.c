@@ -1,0 +1,431 @@
+/* What a partition asks for is done, or sent on its way. Nothing here answers at once: answers are mails. */
+#include "engine.h"
+#include "notice.h"
+#include "subject.h"
+#include "work.h"
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REOPEN_FIRST_MS = 20, BUSY_RETRY_MS = 100 };
+
+enum sent_kind { SENT_APPEND, SENT_WORK, SENT_LOOK };
+
+struct sent { /* an asynchronous request; its address is the request's token */
+    struct sent *next;
+    enum sent_kind kind;
+    uint32_t p;
+    uint64_t generation, token; /* APPEND: n */
+    struct arena arena;         /* WORK: the item; LOOK: the instance */
+    struct work_item item;
+    thole_slice instance;
+};
+
+static struct sent *sent_create(enum sent_kind kind, const struct owned *owned, const struct partition_out *out)
+{
+    struct sent *sent = calloc(1, sizeof *sent);
+    if (sent == NULL)
+        abort(); /* nothing can be done without a byte of memory; the log has everything */
+    sent->kind = kind;
+    sent->p = owned->p;
+    sent->generation = out->generation;
+    sent->token = kind == SENT_APPEND ? out->n : out->token;
+    arena_init(&sent->arena, MESSAGE_BYTES_MAX);
+    return sent;
+}
+
+static void sent_destroy(struct sent *sent)
+{
+    arena_release(&sent->arena);
+    free(sent);
+}
+
+/* Comes from NATS's threads. */
+void shard_on_request(void *arg, const struct request_done *done)
+{
+    struct shard *shard = arg;
+    struct shard_mail *mail = shard_mail_create(SHARD_REQUEST, done->body.len);
+    if (mail == NULL)
+        abort();
+    mail->sent = (struct sent *)(uintptr_t)done->token;
+    mail->result = done->result;
+    mail->sequence = done->sequence;
+    mail->err_code = done->err_code;
+    if (done->body.len > 0)
+        memcpy(mail->bytes, done->body.ptr, done->body.len);
+    shard_send(shard, mail);
+}
+
+/* A request that could not even be sent is answered like one that was lost, but never within the call. */
+static void answer_unsent(struct shard *shard, struct sent *sent)
+{
+    shard_on_request(shard, &(struct request_done){.result = REQUEST_UNKNOWN, .token = (uint64_t)(uintptr_t)sent});
+}
+
+/* --- appends -------------------------------------------------------------------------------------------------- */
+
+static thole_status append_subject(struct shard *shard, const struct owned *owned,
+                                   const struct partition_out *out)
+{
+    const char *ns = shard->engine->topology.ns;
+    if (out->record_kind == RECORD_TURN)
+        return subject_history(&shard->subject, ns, owned->p, out->instance, out->execution, NULL);
+    return subject_control(&shard->subject, ns, owned->p,
+                           out->record_kind == RECORD_EPOCH_OPENED ? "epoch" : "position", NULL);
+}
+
+static void do_append(struct shard *shard, struct owned *owned, const struct partition_out *out)
+{
+    struct sent *sent = sent_create(SENT_APPEND, owned, out);
+    thole_status status = append_subject(shard, owned, out);
+    if (status == THOLE_OK) {
+        struct publish const publish = {.subject = buf_cstr(&shard->subject),
+                                        .body = out->bytes,
+                                        .expect_last = true,
+                                        .expected_last = out->expected_last};
+        status = requests_publish(shard->appends, &publish, (uint64_t)(uintptr_t)sent, NULL);
+    }
+    if (status != THOLE_OK)
+        answer_unsent(shard, sent);
+}
+
+static const char *why_not_stored(enum request_result result)
+{
+    switch (result) {
+    case REQUEST_REFUSED: return "an append was refused: another owner wrote first";
+    case REQUEST_UNKNOWN: return "an append was not answered";
+    case REQUEST_BUSY: return "the stream is busy or has no leader";
+    case REQUEST_ANSWERED:
+    case REQUEST_STORED:
+    case REQUEST_EXISTS:
+    case REQUEST_FAILED: break;
+    }
+    return "the server refused an append";
+}
+
+static void append_answered(struct shard *shard, struct owned *owned, const struct sent *sent,
+                            const struct shard_mail *mail)
+{
+    struct partition_in in = {.kind = PARTITION_IN_APPENDED,
+                              .generation = sent->generation,
+                              .n = sent->token,
+                              .sequence = mail->sequence};
+    if (mail->result != REQUEST_STORED) {
+        in.kind = PARTITION_IN_APPEND_FAILED;
+        in.text = why_not_stored(mail->result);
+        if (mail->result == REQUEST_FAILED)
+            log_line(LOG_LEVEL_ERROR, "partition", "p=%u the server refused an append, error %u", owned->p,
+                     mail->err_code);
+    }
+    shard_input(shard, owned, &in);
+}
+
+/* --- work -------------------------------------------------------------------------------------------------------- */
+
+static thole_status keep_item(struct sent *sent, const struct partition_out *out)
+{
+    struct work_item *item = &sent->item;
+    item->execution = out->execution;
+    item->activity_id = out->activity_id;
+    item->try_number = 1;
+    THOLE_TRY(arena_dup(&sent->arena, out->queue, &item->queue));
+    THOLE_TRY(arena_dup(&sent->arena, out->instance, &item->instance));
+    THOLE_TRY(arena_dup(&sent->arena, out->activity, &item->activity));
+    return arena_dup(&sent->arena, out->data, &item->input);
+}
+
+static void wait_for_window(struct shard *shard, struct sent *sent)
+{
+    sent->next = NULL;
+    if (shard->waiting_last != NULL)
+        shard->waiting_last->next = sent;
+    else
+        shard->waiting_first = sent;
+    shard->waiting_last = sent;
+}
+
+static thole_status send_look(struct shard *shard, struct sent *sent, thole_error *reterr)
+{
+    char api[STREAM_NAME_BYTES_MAX + 32];
+    snprintf(api, sizeof api, "$JS.API.STREAM.MSG.GET.%s", shard_owned(shard, sent->p)->hist_stream);
+    THOLE_TRY(subject_history(&shard->subject, shard->engine->topology.ns, sent->p, sent->instance, 0, reterr));
+    buf_clear(&shard->body);
+    THOLE_TRY(stream_get_request(&shard->body, buf_cstr(&shard->subject)));
+    return requests_send(shard->works, api, buf_bytes(&shard->body), (uint64_t)(uintptr_t)sent, reterr);
+}
+
+/* Work and look-ups share a window; what finds no room waits its turn. */
+static void send_now(struct shard *shard, struct sent *sent)
+{
+    thole_error err = {0};
+    thole_status const status = sent->kind == SENT_LOOK
+                                    ? send_look(shard, sent, &err)
+                                    : work_publish(shard->works, shard->engine->topology.ns, &sent->item,
+                                                   (uint64_t)(uintptr_t)sent, &err);
+    if (status == THOLE_LIMIT && requests_in_flight(shard->works) > 0) {
+        wait_for_window(shard, sent);
+    } else if (status != THOLE_OK) {
+        if (status != THOLE_UNAVAILABLE)
+            log_line(LOG_LEVEL_ERROR, "partition", "p=%u cannot send: %s", sent->p, err.text);
+        answer_unsent(shard, sent);
+    }
+}
+
+static void send_in_turn(struct shard *shard, struct sent *sent)
+{
+    if (shard->waiting_first != NULL)
+        wait_for_window(shard, sent);
+    else
+        send_now(shard, sent);
+}
+
+static void do_work(struct shard *shard, const struct owned *owned, const struct partition_out *out)
+{
+    struct sent *sent = sent_create(SENT_WORK, owned, out);
+    if (keep_item(sent, out) != THOLE_OK)
+        abort();
+    send_in_turn(shard, sent);
+}
+
+void shard_send_waiting(struct shard *shard)
+{
+    uint64_t const now = clock_monotonic_ms();
+    while (shard->delayed != NULL && now >= shard->delayed_ms) {
+        struct sent *sent = shard->delayed;
+        shard->delayed = sent->next;
+        wait_for_window(shard, sent);
+    }
+    while (shard->waiting_first != NULL && requests_in_flight(shard->works) < WORK_WINDOW) {
+        struct sent *sent = shard->waiting_first;
+        shard->waiting_first = sent->next;
+        if (shard->waiting_first == NULL)
+            shard->waiting_last = NULL;
+        send_now(shard, sent);
+    }
+}
+
+static void work_answered(struct shard *shard, struct owned *owned, struct sent *sent,
+                          const struct shard_mail *mail)
+{
+    bool const done = mail->result == REQUEST_STORED || mail->result == REQUEST_EXISTS;
+    bool const current = sent->generation == partition_generation(owned->machine);
+    if (mail->result == REQUEST_BUSY && current) {
+        sent->next = shard->delayed;
+        shard->delayed = sent;
+        shard->delayed_ms = clock_monotonic_ms() + BUSY_RETRY_MS;
+        return;
+    }
+    if (done)
+        shard_input(shard, owned,
+                    &(struct partition_in){.kind = PARTITION_IN_PUBLISHED,
+                                           .generation = sent->generation,
+                                           .token = sent->token,
+                                           .sequence = mail->sequence});
+    else if (current)
+        shard_doubt(shard, owned, "a work message could not be published", false);
+    sent_destroy(sent);
+}
+
+/* --- histories --------------------------------------------------------------------------------------------------- */
+
+static struct job *job_for(struct shard *shard, enum job_kind kind, const struct owned *owned,
+                           const struct partition_out *out)
+{
+    struct job *job = job_create(kind, shard, owned->p, out->generation);
+    if (job == NULL)
+        abort();
+    return job;
+}
+
+/* Most instances are new when they are first heard of: ask that first, without a thread and a consumer. */
+static void do_load(struct shard *shard, struct owned *owned, const struct partition_out *out)
+{
+    struct sent *sent = sent_create(SENT_LOOK, owned, out);
+    if (arena_dup(&sent->arena, out->instance, &sent->instance) != THOLE_OK)
+        abort();
+    send_in_turn(shard, sent);
+}
+
+static void load_history(struct shard *shard, const struct owned *owned, const struct sent *sent)
+{
+    struct partition_out const out = {.generation = sent->generation};
+    struct job *job = job_for(shard, JOB_LOAD, owned, &out);
+    job->token = sent->token;
+    if (arena_dup(&job->arena, sent->instance, &job->instance) != THOLE_OK)
+        abort();
+    loader_submit(shard->engine->loader, job);
+}
+
+static void look_answered(struct shard *shard, struct owned *owned, const struct sent *sent,
+                          const struct shard_mail *mail)
+{
+    uint64_t sequence = 0;
+    thole_error err = {0};
+    thole_status status = THOLE_UNAVAILABLE;
+    if (mail->result == REQUEST_ANSWERED)
+        status = stream_get_answer((thole_slice){mail->bytes, mail->bytes_len}, &sequence, NULL, &err);
+    if (status != THOLE_OK) {
+        if (sent->generation == partition_generation(owned->machine))
+            shard_doubt(shard, owned, "a history could not be looked up", false);
+    } else if (sequence > 0) {
+        load_history(shard, owned, sent);
+    } else {
+        shard_input(shard, owned,
+                    &(struct partition_in){.kind = PARTITION_IN_HISTORY,
+                                           .generation = sent->generation,
+                                           .token = sent->token,
+                                           .instance = sent->instance});
+    }
+}
+
+void shard_request_answered(struct shard *shard, struct shard_mail *mail)
+{
+    struct sent *sent = mail->sent;
+    struct owned *owned = shard_owned(shard, sent->p);
+    switch (sent->kind) {
+    case SENT_APPEND:
+        append_answered(shard, owned, sent, mail);
+        sent_destroy(sent);
+        break;
+    case SENT_WORK: work_answered(shard, owned, sent, mail); break;
+    case SENT_LOOK:
+        look_answered(shard, owned, sent, mail);
+        sent_destroy(sent);
+        break;
+    }
+}
+
+static void forget_list(struct sent *first)
+{
+    for (struct sent *next; first != NULL; first = next) {
+        next = first->next;
+        sent_destroy(first);
+    }
+}
+
+void shard_forget_sent(struct shard *shard)
+{
+    forget_list(shard->waiting_first);
+    forget_list(shard->delayed);
+}
+
+void shard_mail_destroy(struct shard_mail *mail)
+{
+    if (mail->kind == SHARD_REQUEST)
+        sent_destroy(mail->sent);
+    if (mail->kind == SHARD_ANSWER) {
+        inbox_tap_close(mail->job->kind == JOB_OPEN_INBOX ? mail->job->tap : NULL);
+        job_destroy(mail->job);
+    }
+    free(mail);
+}
+
+/* --- the rest ------------------------------------------------------------------------------------------------------ */
+
+static void submit_stream_job(struct shard *shard, struct owned *owned, const struct partition_out *out,
+                              enum job_kind kind)
+{
+    struct job *job = job_for(shard, kind, owned, out);
+    job->from = out->from;
+    job->to = out->to;
+    job->count = out->count;
+    if (out->sequences_len > 0) {
+        job->sequences = arena_array(&job->arena, out->sequences_len, sizeof *job->sequences);
+        if (job->sequences == NULL)
+            abort();
+        memcpy(job->sequences, out->sequences, out->sequences_len * sizeof *job->sequences);
+        job->sequences_len = out->sequences_len;
+    }
+    loader_submit(shard->engine->loader, job);
+}
+
+static void submit_store_job(struct shard *shard, struct owned *owned, const struct partition_out *out,
+                             enum job_kind kind)
+{
+    struct job *job = job_for(shard, kind, owned, out);
+    job->epoch = kind == JOB_STORE_OPEN ? out->epoch : partition_epoch(owned->machine);
+    job->before_ms = out->before_ms;
+    job->batch = out->batch;
+    store_submit(shard->store, job);
+}
+
+static void do_push(struct shard *shard, const struct partition_out *out)
+{
+    struct cancel_notice const notice = {.instance = out->instance,
+                                         .execution = out->execution,
+                                         .activity_ids = out->sequences,
+                                         .activity_ids_len = out->sequences_len,
+                                         .kind = thole_slice_from(out->event_kind),
+                                         .reason = out->data};
+    thole_error err = {0};
+    if (cancel_notice_publish(shard->engine->connection, shard->engine->topology.ns, &notice, &err) != THOLE_OK)
+        log_line(LOG_LEVEL_DEBUG, "partition", "a cancel push was not sent: %s", err.text);
+}
+
+static void do_event(struct shard *shard, const struct partition_out *out)
+{
+    struct event_notice const notice = {.orchestration = out->orchestration,
+                                        .instance = out->instance,
+                                        .kind = out->event_kind,
+                                        .execution = out->execution,
+                                        .request_id = out->request_id,
+                                        .data = out->data};
+    thole_error err = {0};
+    if (event_notice_publish(shard->engine->connection, shard->engine->topology.ns, &notice, &err) != THOLE_OK)
+        log_line(LOG_LEVEL_DEBUG, "partition", "a live event was not sent: %s", err.text);
+}
+
+static void on_closed(struct shard *shard, struct owned *owned, const struct partition_out *out)
+{
+    log_line(out->reopen ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "partition",
+             "p=%u closed: %s (epoch %llu, %llu records committed)", owned->p, out->text,
+             (unsigned long long)out->epoch, (unsigned long long)out->count);
+    owned->close_by_ms = 0;
+    if (owned->tap != NULL) {
+        struct job *job = job_for(shard, JOB_CLOSE_INBOX, owned, out);
+        job->tap = owned->tap;
+        owned->tap = NULL;
+        loader_submit(shard->engine->loader, job);
+    }
+    uint64_t const pause = (uint64_t)REOPEN_FIRST_MS << (owned->failures < 8 ? owned->failures : 8);
+    uint64_t const now = clock_monotonic_ms();
+    uint64_t const until = now + (pause < RETRY_MS_MAX ? pause : RETRY_MS_MAX) + (now ^ owned->p) % REOPEN_FIRST_MS;
+    if (until > owned->not_before_ms)
+        owned->not_before_ms = until;
+    owned->failures++;
+}
+
+static void on_opened(struct owned *owned, const struct partition_out *out)
+{
+    owned->failures = 0;
+    log_line(LOG_LEVEL_INFO, "partition", "p=%u open, epoch %llu", owned->p, (unsigned long long)out->epoch);
+}
+
+void shard_do(struct shard *shard, struct owned *owned, const struct partition_out *out)
+{
+    switch (out->kind) {
+    case PARTITION_OUT_CLOSED: on_closed(shard, owned, out); break;
+    case PARTITION_OUT_OPENED: on_opened(owned, out); break;
+    case PARTITION_OUT_READ_TAIL: submit_stream_job(shard, owned, out, JOB_READ_TAIL); break;
+    case PARTITION_OUT_DELETE_RECORDS: submit_stream_job(shard, owned, out, JOB_DELETE); break;
+    case PARTITION_OUT_APPEND: do_append(shard, owned, out); break;
+    case PARTITION_OUT_READ_LOG: submit_stream_job(shard, owned, out, JOB_READ_LOG); break;
+    case PARTITION_OUT_LOAD: do_load(shard, owned, out); break;
+    case PARTITION_OUT_STORE_OPEN: submit_store_job(shard, owned, out, JOB_STORE_OPEN); break;
+    case PARTITION_OUT_STORE_RESET: submit_store_job(shard, owned, out, JOB_STORE_RESET); break;
+    case PARTITION_OUT_READ_LIVE: submit_store_job(shard, owned, out, JOB_STORE_LIVE); break;
+    case PARTITION_OUT_READ_TIMERS: submit_store_job(shard, owned, out, JOB_STORE_TIMERS); break;
+    case PARTITION_OUT_APPLY: submit_store_job(shard, owned, out, JOB_STORE_APPLY); break;
+    case PARTITION_OUT_PUBLISH_WORK: do_work(shard, owned, out); break;
+    case PARTITION_OUT_PUSH_CANCEL: do_push(shard, out); break;
+    case PARTITION_OUT_WITHDRAW: break;
+    case PARTITION_OUT_EVENT: do_event(shard, out); break;
+    case PARTITION_OUT_READ_INBOX: submit_stream_job(shard, owned, out, JOB_OPEN_INBOX); break;
+    case PARTITION_OUT_PURGE_INBOX: submit_stream_job(shard, owned, out, JOB_PURGE); break;
+    case PARTITION_OUT_REJECTED:
+        log_line(LOG_LEVEL_WARN, "partition", "p=%u inbox message %llu dropped: %s", owned->p,
+                 (unsigned long long)out->sequence, out->text);
+        break;
+    }
+}

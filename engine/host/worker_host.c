@@ -1,0 +1,334 @@
+/* Starting and stopping the worker role. */
+#include "worker_host.h"
+#include "clock.h"
+#include "worker_parts.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+enum {
+    CONNECT_TIMEOUT_MS = 5000,
+    CALL_TIMEOUT_MS_MIN = 500, /* of statements and publishes: a sixth of the lease within these */
+    CALL_TIMEOUT_MS_MAX = 5000,
+    STOP_GRACE_MS = 2000,
+    PUSH_MEMORY_MAX = 64 * 1024,
+    PAUSE_STEP_MS = 50,
+    PAUSE_MS_MIN = 200,
+    PAUSE_MS_MAX = 2000,
+    SAY_EVERY_MS = 10000,
+    EXTRA_COMPLETIONS = 64,
+};
+
+/* ---- waiting for what is not there yet ---- */
+
+struct patience {
+    bool (*stop_requested)(void);
+    uint64_t said_ms, pause_ms;
+};
+
+static bool stop_is_requested(const struct patience *patience)
+{
+    return patience->stop_requested != NULL && patience->stop_requested();
+}
+
+static void pause_a_while(struct patience *patience)
+{
+    uint64_t const step_ms = PAUSE_STEP_MS;
+    struct timespec const step = {.tv_nsec = (long)step_ms * 1000000};
+    patience->pause_ms = patience->pause_ms == 0 ? PAUSE_MS_MIN : patience->pause_ms * 2;
+    if (patience->pause_ms > PAUSE_MS_MAX)
+        patience->pause_ms = PAUSE_MS_MAX;
+    for (uint64_t t = 0; t < patience->pause_ms && !stop_is_requested(patience); t += step_ms)
+        (void)nanosleep(&step, NULL);
+}
+
+/* THOLE_OK: it was an outage, or not set up yet; try again. THOLE_CANCELLED: asked to stop. Else the refusal.
+ */
+static thole_status again(struct patience *patience, thole_status status, const thole_error *error)
+{
+    uint64_t const now_ms = clock_monotonic_ms();
+    if (status != THOLE_UNAVAILABLE && status != THOLE_TIMEOUT && status != THOLE_NOT_FOUND)
+        return status;
+    if (patience->said_ms == 0 || now_ms - patience->said_ms >= SAY_EVERY_MS) {
+        log_line(LOG_LEVEL_WARN, "worker", "waiting: %s", error->text);
+        patience->said_ms = now_ms;
+    }
+    pause_a_while(patience);
+    return stop_is_requested(patience) ? THOLE_CANCELLED : THOLE_OK;
+}
+
+typedef thole_status step_fn(struct worker_host *host, thole_error *reterr);
+
+static thole_status until_done(struct worker_host *host, step_fn *step, bool (*stop_requested)(void),
+                               thole_error *reterr)
+{
+    struct patience patience = {.stop_requested = stop_requested};
+    thole_error error = {.status = THOLE_OK};
+    thole_status status;
+    while ((status = step(host, &error)) != THOLE_OK) {
+        status = again(&patience, status, &error);
+        if (status != THOLE_OK)
+            return thole_fail(reterr, status, "%s", error.text);
+    }
+    return THOLE_OK;
+}
+
+/* ---- callbacks of streams: they only send mail ---- */
+
+static void on_state(void *arg, bool connected, uint64_t epoch)
+{
+    (void)connected; /* looked up by the loop, which may be later */
+    (void)epoch;
+    worker_loop_state(arg);
+}
+
+static void on_work(void *arg, struct work_message *message)
+{
+    struct worker_host *const host = arg;
+    struct thole_activity *const act =
+        activity_create(message, atomic_fetch_add(&host->serial, 1), clock_monotonic_ms());
+    if (act == NULL) { /* out of memory: it comes back; but it counted as one that was wanted */
+        work_message_destroy(message);
+        worker_loop_state(host);
+        return;
+    }
+    (void)atomic_fetch_add(&host->arriving, 1);
+    mailbox_push(&host->inbox, &act->delivered.mail);
+}
+
+static void on_bad_work(void *arg, struct work_message *message, const char *text)
+{
+    struct worker_host *const host = arg;
+    log_line(LOG_LEVEL_WARN, "worker", "a malformed message was removed from queue %s: %s",
+             host->options.queue, text);
+    if (work_message_signal(host->connection, message, WORK_TERM, NULL) != THOLE_OK)
+        log_line(LOG_LEVEL_DEBUG, "worker", "it will come back");
+    work_message_destroy(message);
+    worker_loop_state(host);
+}
+
+static void on_cancel(void *arg, const struct delivery *delivery)
+{
+    struct worker_host *const host = arg;
+    if (host->options.suppress_push)
+        return;
+    struct push_mail *const push = calloc(1, sizeof *push);
+    if (push == NULL)
+        return; /* at most once by nature: the renewal finds out */
+    push->mail = (struct worker_mail){.kind = WORKER_MAIL_PUSH, .owner = push};
+    arena_init(&push->arena, PUSH_MEMORY_MAX);
+    if (cancel_notice_parse(delivery, &push->arena, &push->notice, NULL) == THOLE_OK &&
+        mailbox_offer(&host->inbox, &push->mail.mail, WORKER_PUSHES_MAX))
+        return;
+    arena_release(&push->arena);
+    free(push);
+}
+
+/* ---- steps of the start ---- */
+
+static uint64_t call_timeout_ms(const struct worker_host *host)
+{
+    uint64_t const sixth_ms = host->lease_ms / 6;
+    if (sixth_ms < CALL_TIMEOUT_MS_MIN)
+        return CALL_TIMEOUT_MS_MIN;
+    return sixth_ms < CALL_TIMEOUT_MS_MAX ? sixth_ms : CALL_TIMEOUT_MS_MAX;
+}
+
+static thole_status open_connection(struct worker_host *host, thole_error *reterr)
+{
+    struct connection_options const options = {.url = host->options.nats_url,
+                                               .creds = host->options.nats_creds,
+                                               .name = host->incarnation,
+                                               .connect_timeout_ms = CONNECT_TIMEOUT_MS,
+                                               .request_timeout_ms = CONNECT_TIMEOUT_MS,
+                                               .on_state = on_state,
+                                               .arg = host};
+    return connection_open(&options, &host->connection, reterr);
+}
+
+static thole_status read_topology(struct worker_host *host, thole_error *reterr)
+{
+    return topology_read(host->connection, host->options.ns, &host->topology, reterr);
+}
+
+static thole_status ensure_queue(struct worker_host *host, thole_error *reterr)
+{
+    return topology_ensure_queue(host->connection, host->options.ns, thole_slice_from(host->options.queue),
+                                 host->options.lease_ms, &host->lease_ms, reterr);
+}
+
+/* Also says whether the tables are there: nothing is fetched that could not be claimed. */
+static thole_status open_rows(struct worker_host *host, const char *name, struct row_calls **ret,
+                              thole_error *reterr)
+{
+    struct postgres_options const options = {.conninfo = host->options.postgres,
+                                             .ns = host->options.ns,
+                                             .application = "thole-worker",
+                                             .connect_timeout_ms = call_timeout_ms(host),
+                                             .statement_timeout_ms = call_timeout_ms(host)};
+    struct claim nobody = {.key = {.instance = THOLE_STR("-")}};
+    struct postgres *pg = NULL;
+    THOLE_TRY(postgres_open(&options, &pg, reterr));
+    thole_status status = worker_store_renew(pg, host->incarnation_slice, &nobody, 1, reterr);
+    struct row_calls_options const calls = {
+        .name = name, .pg = pg, .worker = host->incarnation_slice, .answers = &host->inbox};
+    if (status == THOLE_OK)
+        status = row_calls_create(&calls, ret, reterr);
+    if (status != THOLE_OK)
+        postgres_close(pg);
+    return status;
+}
+
+static thole_status open_claims(struct worker_host *host, thole_error *reterr)
+{
+    return open_rows(host, "claims and renewals", &host->claims, reterr);
+}
+
+static thole_status open_completions(struct worker_host *host, thole_error *reterr)
+{
+    return open_rows(host, "completions", &host->completions, reterr);
+}
+
+static thole_status open_requests(struct worker_host *host, thole_error *reterr)
+{
+    return requests_open(host->connection, WORKER_CLAIM_MAX, call_timeout_ms(host), worker_result_done, host,
+                         &host->requests, reterr);
+}
+
+/* Before anything is pulled: a cancellation between claim and start must not be missed. */
+static thole_status subscribe(struct worker_host *host, thole_error *reterr)
+{
+    char subject[THOLE_NAME_BYTES_MAX + 32];
+    (void)snprintf(subject, sizeof subject, "thole.%s.cancel.>", host->options.ns); /* a checked name */
+    if (host->cancels == NULL)
+        THOLE_TRY(connection_subscribe(host->connection, subject, on_cancel, host, &host->cancels, reterr));
+    return connection_flush(host->connection, reterr);
+}
+
+static thole_status open_puller(struct worker_host *host, thole_error *reterr)
+{
+    return puller_open(host->connection, host->options.ns, thole_slice_from(host->options.queue), on_work,
+                       on_bad_work, host, &host->puller, reterr);
+}
+
+static thole_status create_machine(struct worker_host *host, thole_error *reterr)
+{
+    struct worker_options options;
+    worker_options_init(&options);
+    options.slots = host->options.slots;
+    options.completions_max = host->options.slots + EXTRA_COMPLETIONS;
+    options.lease_ms = host->lease_ms;
+    options.grace_ms = host->options.grace_ms;
+    options.stop_grace_ms = host->options.grace_ms < STOP_GRACE_MS ? host->options.grace_ms : STOP_GRACE_MS;
+    host->machine = worker_create(&options);
+    if (host->machine == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory for %u slots", host->options.slots);
+    host->ids_cap = worker_capacity(host->machine);
+    host->ids = calloc(host->ids_cap, sizeof *host->ids);
+    thole_status status = host->ids != NULL ? THOLE_OK : THOLE_NOMEM;
+    for (int kind = 0; kind < ROW_CALL_KINDS && status == THOLE_OK; kind++) {
+        bool const bare = kind == ROW_CALL_COMMIT || kind == ROW_CALL_ROLLBACK;
+        status = row_call_init(&host->calls[kind], (enum row_call_kind)kind, bare ? 0 : host->ids_cap);
+    }
+    return status == THOLE_OK ? status
+                              : thole_fail(reterr, status, "out of memory for %u slots", options.slots);
+}
+
+static thole_status start_loop(struct worker_host *host, thole_error *reterr)
+{
+    if (pthread_create(&host->loop, NULL, worker_loop_main, host) != 0)
+        return thole_fail(reterr, THOLE_NOMEM, "cannot start a thread");
+    worker_loop_state(host);
+    return THOLE_OK;
+}
+
+static thole_status connect_all(struct worker_host *host, bool (*stop_requested)(void), thole_error *reterr)
+{
+    static step_fn *const steps[] = {open_connection,  read_topology,  ensure_queue,  open_claims,
+                                     open_completions, create_machine, open_requests, subscribe};
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+        THOLE_TRY(until_done(host, steps[i], stop_requested, reterr));
+    THOLE_TRY(handlers_create(host->options.slots, &host->inbox, &host->handlers, reterr));
+    THOLE_TRY(until_done(host, open_puller, stop_requested, reterr));
+    return start_loop(host, reterr);
+}
+
+static thole_status check_options(const struct host_options *options, thole_error *reterr)
+{
+    THOLE_TRY(name_check(thole_slice_from(options->ns), "namespace", reterr));
+    THOLE_TRY(name_check(thole_slice_from(options->queue), "queue", reterr));
+    THOLE_TRY(name_check(thole_slice_from(options->node), "node", reterr));
+    if (options->slots == 0)
+        return thole_fail(reterr, THOLE_INVALID, "--slots must be at least 1");
+    return THOLE_OK;
+}
+
+static thole_status make_incarnation(struct worker_host *host, thole_error *reterr)
+{
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        return thole_fail(reterr, THOLE_UNSUPPORTED, "the system gives no random numbers");
+    (void)snprintf(host->incarnation, sizeof host->incarnation, "%s-%016" PRIx64, host->options.node, random);
+    host->incarnation_slice = thole_slice_from(host->incarnation);
+    return THOLE_OK;
+}
+
+static void release(struct worker_host *host)
+{
+    puller_close(host->puller);
+    subscription_close(host->cancels);
+    requests_close(host->requests);
+    row_calls_destroy(host->claims);
+    row_calls_destroy(host->completions);
+    handlers_destroy(host->handlers);
+    worker_loop_drain(host);
+    if (host->connection != NULL && connection_epoch(host->connection) != 0 &&
+        connection_flush(host->connection, NULL) != THOLE_OK)
+        log_line(LOG_LEVEL_DEBUG, "worker", "last signals may be lost");
+    connection_close(host->connection);
+    worker_loop_drain(host);
+    worker_destroy(host->machine);
+    for (int kind = 0; kind < ROW_CALL_KINDS; kind++)
+        row_call_release(&host->calls[kind]);
+    mailbox_release(&host->inbox);
+    free(host->ids);
+    free(host);
+}
+
+thole_status worker_host_start(const struct host_options *options, const thole_program *program,
+                               bool (*stop_requested)(void), struct worker_host **ret, thole_error *reterr)
+{
+    THOLE_TRY(check_options(options, reterr));
+    struct worker_host *const host = calloc(1, sizeof *host);
+    if (host == NULL || mailbox_init(&host->inbox) != THOLE_OK) {
+        free(host);
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    }
+    host->options = *options;
+    host->program = program;
+    host->state = (struct worker_mail){.kind = WORKER_MAIL_STATE, .owner = host};
+    host->stop = (struct worker_mail){.kind = WORKER_MAIL_STOP, .owner = host};
+    thole_status status = make_incarnation(host, reterr);
+    if (status == THOLE_OK)
+        status = connect_all(host, stop_requested, reterr);
+    if (status != THOLE_OK) {
+        release(host);
+        return status;
+    }
+    log_line(LOG_LEVEL_INFO, "worker", "serves queue %s with %u slots, lease %" PRIu64 " ms, as %s",
+             options->queue, options->slots, host->lease_ms, host->incarnation);
+    *ret = host;
+    return THOLE_OK;
+}
+
+void worker_host_stop(struct worker_host *host)
+{
+    if (host == NULL)
+        return;
+    mailbox_push(&host->inbox, &host->stop.mail);
+    (void)pthread_join(host->loop, NULL);
+    release(host);
+}

@@ -1,0 +1,226 @@
+/* The loop that owns the machine: takes all mail, then does all that the machine says, then sleeps. */
+#include "clock.h"
+#include "worker_parts.h"
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WARN_EVERY_MS = 10000 };
+
+void worker_loop_input(struct worker_host *host, const struct worker_in *in)
+{
+    /* only deliveries are ever refused, and those come through deliver() */
+    thole_status const status = worker_input(host->machine, in, clock_monotonic_ms());
+    assert(status == THOLE_OK);
+    (void)status;
+}
+
+void worker_loop_state(struct worker_host *host)
+{
+    if (!atomic_exchange(&host->state_sent, true))
+        mailbox_push(&host->inbox, &host->state.mail);
+}
+
+void worker_loop_wish(struct worker_host *host)
+{
+    uint32_t const arriving = atomic_load(&host->arriving);
+    puller_want(host->puller, host->wish > arriving ? host->wish - arriving : 0);
+}
+
+void worker_loop_forget(struct thole_activity *act)
+{
+    if (act->running)
+        act->forgotten = true; /* abandoned: its thread still reads the input */
+    else
+        activity_destroy(act);
+}
+
+/* ---- mail ---- */
+
+static void take_state(struct worker_host *host)
+{
+    atomic_store(&host->state_sent, false);
+    uint64_t const epoch = connection_epoch(host->connection);
+    worker_loop_input(host,
+                      &(struct worker_in){.kind = WORKER_IN_CONNECTION, .up = epoch != 0, .epoch = epoch});
+    worker_loop_wish(host);
+}
+
+static thole_activity_fn *find_handler(const thole_program *program, thole_slice name)
+{
+    for (size_t i = 0; i < program->activities_len; i++)
+        if (thole_slice_equal(thole_slice_from(program->activities[i].name), name))
+            return program->activities[i].run;
+    return NULL;
+}
+
+static void warn_unknown(struct worker_host *host, thole_slice name)
+{
+    for (size_t i = 0; i < host->unknown_names_len; i++)
+        if (thole_slice_equal(thole_slice_from(host->unknown_names[i]), name))
+            return;
+    if (host->unknown_names_len == WORKER_UNKNOWN_NAMES_MAX || name.len > THOLE_NAME_BYTES_MAX)
+        return;
+    memcpy(host->unknown_names[host->unknown_names_len++], name.ptr, name.len);
+    log_line(LOG_LEVEL_WARN, "worker",
+             "activity %.*s is queued in %s but not registered in this program; it waits for a worker that "
+             "knows it",
+             THOLE_FMT(name), host->options.queue);
+}
+
+static void hand_back(struct worker_host *host, struct thole_activity *act)
+{
+    if (work_message_signal(host->connection, act->message, WORK_NAK, NULL) != THOLE_OK)
+        log_line(LOG_LEVEL_DEBUG, "worker", "a message comes back when its lease ends");
+    activity_destroy(act);
+}
+
+static void take_delivered(struct worker_host *host, struct thole_activity *act)
+{
+    const struct work_item *const item = &act->message->item;
+    (void)atomic_fetch_sub(&host->arriving, 1);
+    if (host->wish > 0)
+        host->wish--;
+    act->run = find_handler(host->program, item->activity);
+    if (act->run == NULL)
+        warn_unknown(host, item->activity);
+    struct worker_in const in = {.kind = WORKER_IN_DELIVERED,
+                                 .id = (uint64_t)(uintptr_t)act,
+                                 .key = {item->instance, item->execution, item->activity_id},
+                                 .known = act->run != NULL,
+                                 .epoch = act->message->epoch,
+                                 .deliveries = act->message->deliveries,
+                                 .arrived_ms = act->arrived_ms};
+    if (worker_input(host->machine, &in, clock_monotonic_ms()) != THOLE_OK)
+        hand_back(host, act);
+}
+
+static void take_finished(struct worker_host *host, struct thole_activity *act)
+{
+    uint32_t const replaced = handlers_replaced(host->handlers);
+    act->running = false;
+    if (act->forgotten) {
+        log_line(LOG_LEVEL_INFO, "worker", "an abandoned handler has returned: activity=%.*s id=%" PRIu64,
+                 THOLE_FMT(act->message->item.activity), act->message->item.activity_id);
+        activity_destroy(act);
+    } else {
+        worker_loop_input(host, &(struct worker_in){.kind = WORKER_IN_FINISHED,
+                                                    .id = (uint64_t)(uintptr_t)act,
+                                                    .status = act->status});
+    }
+    for (uint32_t i = 0; i < replaced; i++)
+        worker_loop_input(host, &(struct worker_in){.kind = WORKER_IN_SLOT});
+}
+
+static void take_published(struct worker_host *host, const struct thole_activity *act)
+{
+    uint64_t const now_ms = clock_monotonic_ms();
+    if (!act->published_ok && (host->warned_ms == 0 || now_ms - host->warned_ms >= WARN_EVERY_MS)) {
+        host->warned_ms = now_ms;
+        log_line(LOG_LEVEL_WARN, "worker",
+                 "a result could not be stored (error code %u), it is tried again: instance=%.*s",
+                 act->publish_err_code, THOLE_FMT(act->message->item.instance));
+    }
+    worker_loop_input(host, &(struct worker_in){.kind = WORKER_IN_PUBLISHED,
+                                                .id = (uint64_t)(uintptr_t)act,
+                                                .ok = act->published_ok});
+}
+
+static void take_answer(struct worker_host *host, const struct row_call *call)
+{
+    static const enum worker_in_kind kinds[ROW_CALL_KINDS] = {
+        [ROW_CALL_CLAIM] = WORKER_IN_CLAIMED,    [ROW_CALL_RENEW] = WORKER_IN_RENEWED,
+        [ROW_CALL_RELEASE] = WORKER_IN_RELEASED, [ROW_CALL_BEGIN] = WORKER_IN_BEGUN,
+        [ROW_CALL_COMMIT] = WORKER_IN_COMMITTED,
+    };
+    assert(call->kind != ROW_CALL_ROLLBACK);
+    worker_loop_input(host, &(struct worker_in){.kind = kinds[call->kind],
+                                                .unknown = call->unknown,
+                                                .rows = call->rows,
+                                                .rows_len = call->len});
+}
+
+static void free_push(struct push_mail *push)
+{
+    arena_release(&push->arena);
+    free(push);
+}
+
+static void take_push(struct worker_host *host, struct push_mail *push)
+{
+    const struct cancel_notice *const notice = &push->notice;
+    worker_loop_input(host, &(struct worker_in){.kind = WORKER_IN_PUSHED,
+                                                .key = {notice->instance, notice->execution, 0},
+                                                .activity_ids = notice->activity_ids,
+                                                .activity_ids_len = notice->activity_ids_len,
+                                                .cancel_kind = notice->kind,
+                                                .reason = notice->reason});
+    free_push(push);
+}
+
+static void take(struct worker_host *host, struct worker_mail *mail)
+{
+    switch (mail->kind) {
+    case WORKER_MAIL_STATE: take_state(host); break;
+    case WORKER_MAIL_STOP:
+        host->stopping = true;
+        worker_loop_input(
+            host, &(struct worker_in){.kind = WORKER_IN_STOP, .limit_ms = host->options.stop_limit_ms});
+        break;
+    case WORKER_MAIL_DELIVERED: take_delivered(host, mail->owner); break;
+    case WORKER_MAIL_FINISHED: take_finished(host, mail->owner); break;
+    case WORKER_MAIL_PUBLISHED: take_published(host, mail->owner); break;
+    case WORKER_MAIL_ANSWER: take_answer(host, mail->owner); break;
+    case WORKER_MAIL_PUSH: take_push(host, mail->owner); break;
+    }
+}
+
+static void log_counters(const struct worker_machine *machine)
+{
+    struct worker_counters const c = worker_counters(machine);
+    log_line(LOG_LEVEL_INFO, "worker",
+             "worker stopped: claimed=%" PRIu64 " completed=%" PRIu64 " cancelled_by_push=%" PRIu64
+             " cancelled_by_renewal=%" PRIu64 " lease_lost=%" PRIu64 " abandoned=%" PRIu64 " stolen=%" PRIu64
+             " delivered=%" PRIu64 " gone=%" PRIu64 " refused=%" PRIu64 " unclaimed=%" PRIu64
+             " unknown=%" PRIu64 " handed_back=%" PRIu64 " contradicted=%" PRIu64,
+             c.claimed, c.completed, c.cancelled_by_push, c.cancelled_by_renewal, c.lease_lost, c.abandoned,
+             c.stolen, c.delivered, c.gone, c.refused, c.unclaimed, c.unknown, c.handed_back, c.contradicted);
+}
+
+void *worker_loop_main(void *arg)
+{
+    struct worker_host *const host = arg;
+    struct worker_out out;
+    struct mail *next;
+    while (!host->stopped) {
+        (void)mailbox_wait(&host->inbox, worker_next_deadline_ms(host->machine));
+        for (struct mail *mail = mailbox_take_all(&host->inbox); mail != NULL; mail = next) {
+            next = mail->next;
+            take(host, (struct worker_mail *)mail); /* the node is its first field */
+        }
+        worker_advance(host->machine, clock_monotonic_ms());
+        while (worker_poll(host->machine, &out))
+            worker_output(host, &out);
+    }
+    log_counters(host->machine);
+    return NULL;
+}
+
+void worker_loop_drain(struct worker_host *host)
+{
+    struct mail *next;
+    for (struct mail *mail = mailbox_take_all(&host->inbox); mail != NULL; mail = next) {
+        struct worker_mail *const node = (struct worker_mail *)mail;
+        next = mail->next;
+        switch (node->kind) {
+        case WORKER_MAIL_DELIVERED: hand_back(host, node->owner); break;
+        case WORKER_MAIL_FINISHED: activity_destroy(node->owner); break; /* abandoned, and forgotten */
+        case WORKER_MAIL_PUSH: free_push(node->owner); break;
+        case WORKER_MAIL_STATE:
+        case WORKER_MAIL_STOP:
+        case WORKER_MAIL_PUBLISHED:
+        case WORKER_MAIL_ANSWER: break;
+        }
+    }
+}

@@ -1,0 +1,145 @@
+/* Does what the machine says. */
+#include "worker_parts.h"
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+static struct thole_activity *activity_of(uint64_t id)
+{
+    assert(id != 0);
+    return (struct thole_activity *)(uintptr_t)id; /* ids are what worker_loop.c has made of activities */
+}
+
+/* ---- logs ---- */
+
+static void say(enum log_level level, const struct thole_activity *act, const char *what)
+{
+    const struct work_item *const item = &act->message->item;
+    if (log_enabled(level))
+        log_line(level, "worker",
+                 "%s: instance=%.*s execution=%" PRIu64 " activity=%.*s id=%" PRIu64 " attempt=%" PRIu64,
+                 what, THOLE_FMT(item->instance), item->execution, THOLE_FMT(item->activity),
+                 item->activity_id, act->attempt);
+}
+
+static void say_fired(const struct thole_activity *act, const struct worker_out *out)
+{
+    const struct work_item *const item = &act->message->item;
+    if (log_enabled(LOG_LEVEL_DEBUG))
+        log_line(LOG_LEVEL_DEBUG, "worker",
+                 "token fired: path=%s instance=%.*s execution=%" PRIu64 " activity=%.*s id=%" PRIu64
+                 " kind=%.*s reason=%.*s",
+                 worker_path_name(out->path), THOLE_FMT(item->instance), item->execution,
+                 THOLE_FMT(item->activity), item->activity_id, THOLE_FMT(out->cancel_kind),
+                 THOLE_FMT(out->reason));
+}
+
+static void say_end(const struct thole_activity *act, enum worker_end end)
+{
+    switch (end) {
+    case WORKER_END_COMPLETED: break;
+    case WORKER_END_GONE: say(LOG_LEVEL_DEBUG, act, "not run, it was cancelled or done before"); break;
+    case WORKER_END_CANCELLED: say(LOG_LEVEL_INFO, act, "cancelled"); break;
+    case WORKER_END_REFUSED: say(LOG_LEVEL_WARN, act, "result refused, it was cancelled meanwhile"); break;
+    case WORKER_END_STOLEN:
+        say(LOG_LEVEL_WARN, act, "result refused, another worker has taken it over");
+        break;
+    case WORKER_END_LEASE_LOST: say(LOG_LEVEL_WARN, act, "lease lost, it will run again"); break;
+    case WORKER_END_UNCLAIMED: say(LOG_LEVEL_WARN, act, "could not be claimed in time, comes back"); break;
+    case WORKER_END_UNKNOWN: break; /* said once for each name */
+    case WORKER_END_HANDED_BACK: say(LOG_LEVEL_INFO, act, "handed back"); break;
+    }
+}
+
+/* ---- rows ---- */
+
+static void call_rows(struct worker_host *host, enum row_call_kind kind, const struct worker_out *out)
+{
+    struct row_call *const call = &host->calls[kind];
+    bool const completes = kind == ROW_CALL_BEGIN || kind == ROW_CALL_COMMIT || kind == ROW_CALL_ROLLBACK;
+    row_call_fill(call, out->rows, out->rows_len);
+    row_calls_send(completes ? host->completions : host->claims, call);
+}
+
+/* ---- handlers ---- */
+
+static void run(struct worker_host *host, struct thole_activity *act, uint64_t attempt)
+{
+    assert(act->run != NULL && !act->running);
+    act->attempt = attempt;
+    act->running = true;
+    handlers_run(host->handlers, act);
+}
+
+static void fire(struct thole_activity *act, const struct worker_out *out)
+{
+    say_fired(act, out);
+    activity_fire(act, out->reason.len > 0 ? out->reason : out->cancel_kind);
+}
+
+static void abandon(struct worker_host *host, struct thole_activity *act)
+{
+    say(LOG_LEVEL_WARN, act, "the handler did not return in time, its slot is given up");
+    if (handlers_abandon(host->handlers, act, !host->stopping))
+        worker_loop_input(host, &(struct worker_in){.kind = WORKER_IN_SLOT});
+}
+
+/* ---- messages ---- */
+
+static void signal_message(struct worker_host *host, struct thole_activity *act, enum work_signal signal)
+{
+    thole_error error = {.status = THOLE_OK};
+    if (work_message_signal(host->connection, act->message, signal, &error) != THOLE_OK)
+        log_line(LOG_LEVEL_DEBUG, "worker", "a message will come back: %s", error.text);
+}
+
+static void end(struct worker_host *host, struct thole_activity *act, const struct worker_out *out)
+{
+    if (out->kind == WORKER_OUT_ACK)
+        signal_message(host, act, WORK_ACK);
+    else if (out->kind == WORKER_OUT_NAK)
+        signal_message(host, act, WORK_NAK);
+    say_end(act, out->end);
+    worker_loop_forget(act);
+}
+
+static void progress(struct worker_host *host, const struct worker_out *out)
+{
+    size_t const n = out->ids_len;
+    assert(n <= host->ids_cap);
+    memcpy(host->ids, out->ids, n * sizeof *host->ids); /* the output is gone with the first answer */
+    for (size_t i = 0; i < n; i++) {
+        bool const ok = work_message_signal(host->connection, activity_of(host->ids[i])->message,
+                                            WORK_PROGRESS, NULL) == THOLE_OK;
+        worker_loop_input(host,
+                          &(struct worker_in){.kind = WORKER_IN_PROGRESSED, .id = host->ids[i], .ok = ok});
+    }
+}
+
+void worker_output(struct worker_host *host, const struct worker_out *out)
+{
+    switch (out->kind) {
+    case WORKER_OUT_WANT:
+        host->wish = out->count;
+        worker_loop_wish(host);
+        break;
+    case WORKER_OUT_CLAIM: call_rows(host, ROW_CALL_CLAIM, out); break;
+    case WORKER_OUT_RENEW: call_rows(host, ROW_CALL_RENEW, out); break;
+    case WORKER_OUT_RELEASE: call_rows(host, ROW_CALL_RELEASE, out); break;
+    case WORKER_OUT_COMPLETE_BEGIN: call_rows(host, ROW_CALL_BEGIN, out); break;
+    case WORKER_OUT_COMPLETE_COMMIT: call_rows(host, ROW_CALL_COMMIT, out); break;
+    case WORKER_OUT_COMPLETE_ROLLBACK: call_rows(host, ROW_CALL_ROLLBACK, out); break;
+    case WORKER_OUT_COMPLETE_PUBLISH:
+        for (size_t i = 0; i < out->ids_len; i++)
+            worker_result_publish(host, activity_of(out->ids[i]));
+        break;
+    case WORKER_OUT_RUN: run(host, activity_of(out->id), out->attempt); break;
+    case WORKER_OUT_FIRE: fire(activity_of(out->id), out); break;
+    case WORKER_OUT_ABANDON: abandon(host, activity_of(out->id)); break;
+    case WORKER_OUT_PROGRESS: progress(host, out); break;
+    case WORKER_OUT_ACK:
+    case WORKER_OUT_NAK:
+    case WORKER_OUT_DROP: end(host, activity_of(out->id), out); break;
+    case WORKER_OUT_STOPPED: host->stopped = true; break;
+    }
+}

@@ -1,0 +1,87 @@
+/*
+ * Inside the worker role: its state, and what its parts do for each other.
+ *
+ *   worker_host.c    start, stop          worker_loop.c     the loop: inputs of the machine
+ *   worker_outputs.c what it says         worker_results.c  results to inboxes
+ *   handlers.c       threads that run     row_calls.c       threads that ask Postgres
+ *
+ * Threads: the loop owns the machine and everything here that is not said to be shared. Callbacks of streams
+ * and the other threads only send mail to it.
+ */
+#ifndef THOLE_WORKER_PARTS_H
+#define THOLE_WORKER_PARTS_H
+#include "handlers.h"
+#include "message.h"
+#include "notice.h"
+#include "options.h"
+#include "row_calls.h"
+#include "topology.h"
+#include "worker.h"
+#include "worker_host.h"
+
+enum {
+    WORKER_INCARNATION_BYTES = THOLE_NAME_BYTES_MAX + 1 + 16 + 1, /* node-0123456789abcdef */
+    WORKER_UNKNOWN_NAMES_MAX = 64,
+    WORKER_PUSHES_MAX = 20000, /* mail that may wait before pushes are dropped */
+};
+
+struct push_mail {
+    struct worker_mail mail;
+    struct arena arena;
+    struct cancel_notice notice;
+};
+
+struct worker_host {
+    struct host_options options; /* texts are borrowed from the caller */
+    const thole_program *program;
+    struct topology topology;
+    uint64_t lease_ms;
+    char incarnation[WORKER_INCARNATION_BYTES]; /* unique for ever */
+    thole_slice incarnation_slice;
+
+    struct connection *connection;
+    struct subscription *cancels;
+    struct puller *puller;
+    struct requests *requests;
+    struct handlers *handlers;
+    struct row_calls *claims, *completions;
+    struct row_call calls[ROW_CALL_KINDS];
+
+    struct mailbox inbox; /* shared */
+    struct worker_mail state, stop;
+    atomic_bool state_sent;       /* shared */
+    atomic_uint arriving;         /* shared: delivered and not yet taken from the inbox */
+    atomic_uint_least64_t serial; /* shared */
+
+    pthread_t loop;
+
+    struct worker_machine *machine;
+    uint32_t wish; /* messages that the machine waits for */
+    uint64_t *ids; /* copy of an output's */
+    size_t ids_cap;
+    bool stopping, stopped;
+    char unknown_names[WORKER_UNKNOWN_NAMES_MAX][THOLE_NAME_BYTES_MAX + 1];
+    size_t unknown_names_len;
+    uint64_t warned_ms; /* when a publish that failed was last logged */
+};
+
+/* ---- worker_loop.c ---- */
+void *worker_loop_main(void *host);
+/* Gives an input to the machine. */
+void worker_loop_input(struct worker_host *host, const struct worker_in *in);
+void worker_loop_state(
+    struct worker_host *host); /* any thread: send the state mail unless it is on its way */
+/* Frees what is still in the inbox after the loop has ended; messages are handed back. */
+void worker_loop_drain(struct worker_host *host);
+/* The wish that the puller should know of, less what has been delivered and not been seen. */
+void worker_loop_wish(struct worker_host *host);
+void worker_loop_forget(struct thole_activity *act); /* frees it, or leaves that to its handler's return */
+
+/* ---- worker_outputs.c ---- */
+void worker_output(struct worker_host *host, const struct worker_out *out);
+
+/* ---- worker_results.c ---- */
+/* Starts the publish of a finished activity's result; `published` of the activity comes in any case. */
+void worker_result_publish(struct worker_host *host, struct thole_activity *act);
+void worker_result_done(void *host, const struct request_done *done); /* request_done_fn */
+#endif

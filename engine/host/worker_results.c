@@ -1,0 +1,117 @@
+/* What a handler returned, as a message to its instance's inbox. */
+#include "clock.h"
+#include "subject.h"
+#include "worker_parts.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    MESSAGE_ID_BYTES = 256,
+    HEADER_ROOM_BYTES = 4096, /* of the server's max_payload, for ids and headers */
+    FAILURE_TEXT_BYTES = 160,
+};
+
+static bool is_known_status(thole_status status)
+{
+    return strcmp(thole_status_name(status), "UNKNOWN") != 0;
+}
+
+/* What is reported, as the rules of include/thole/activity.h have it. @p text: room for a text of ours. */
+static void fill(const struct thole_activity *act, size_t payload_max, char text[FAILURE_TEXT_BYTES],
+                 struct message *ret)
+{
+    thole_status status = act->status;
+    thole_slice data = act->failure;
+    if (status == THOLE_OK) {
+        data = act->output.ptr != NULL ? act->output : (thole_slice){0};
+        if (data.len > payload_max) {
+            (void)snprintf(text, FAILURE_TEXT_BYTES, "the output has %zu bytes; at most %zu are allowed",
+                           data.len, payload_max);
+            status = THOLE_LIMIT;
+            data = thole_slice_from(text);
+        }
+    } else if (!is_known_status(status)) {
+        (void)snprintf(text, FAILURE_TEXT_BYTES, "the handler returned %d, which is not a status",
+                       (int)status);
+        status = THOLE_APP;
+        data = thole_slice_from(text);
+    } else if (status == THOLE_CANCELLED) { /* a result that counts was not cancelled */
+        status = THOLE_APP;
+        if (data.len == 0)
+            data = THOLE_STR("the handler returned CANCELLED, but nothing had cancelled it");
+    } else if (data.len == 0) {
+        data = thole_slice_from(thole_status_text(status));
+    }
+    if (data.len > payload_max)
+        data.len = payload_max;
+    ret->status = (uint32_t)status;
+    ret->data = data;
+}
+
+/* The same for every publish of this result and for no other one. The readable form has dots that the short
+ * one cannot have, so that the two never meet. */
+static void message_id(const struct worker_host *host, const struct thole_activity *act,
+                       char ret[MESSAGE_ID_BYTES])
+{
+    int const len = snprintf(ret, MESSAGE_ID_BYTES, "%.*s.%" PRIu64 ".%s", THOLE_FMT(act->key), act->attempt,
+                             host->incarnation);
+    if (len < 0 || len >= MESSAGE_ID_BYTES)
+        (void)snprintf(ret, MESSAGE_ID_BYTES, "%s.%" PRIu64, host->incarnation, act->serial);
+}
+
+static thole_status encode(const struct worker_host *host, const struct thole_activity *act,
+                           struct buf *subject, struct buf *body, thole_error *reterr)
+{
+    const struct work_item *const item = &act->message->item;
+    size_t const server_max = connection_max_payload(host->connection);
+    size_t payload_max = host->options.payload_max;
+    char text[FAILURE_TEXT_BYTES];
+    struct message message = {.kind = MESSAGE_ACTIVITY_RESULT,
+                              .instance = item->instance,
+                              .execution = item->execution,
+                              .activity_id = item->activity_id,
+                              .attempt = act->attempt,
+                              .worker = host->incarnation_slice};
+    if (server_max > HEADER_ROOM_BYTES && payload_max > server_max - HEADER_ROOM_BYTES)
+        payload_max = server_max - HEADER_ROOM_BYTES;
+    fill(act, payload_max, text, &message);
+    THOLE_TRY(subject_inbox(subject, host->options.ns,
+                            subject_partition(item->instance, host->topology.partitions), item->instance,
+                            reterr));
+    thole_status const status = message_encode(&message, body);
+    return status == THOLE_OK ? status : thole_fail(reterr, status, "cannot encode a result");
+}
+
+void worker_result_publish(struct worker_host *host, struct thole_activity *act)
+{
+    struct buf subject, body;
+    char id[MESSAGE_ID_BYTES];
+    thole_error error = {.status = THOLE_OK};
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    buf_init(&body, MESSAGE_BYTES_MAX);
+    thole_status status = encode(host, act, &subject, &body, &error);
+    if (status == THOLE_OK) {
+        message_id(host, act, id);
+        struct publish const publish = {
+            .subject = buf_cstr(&subject), .body = buf_bytes(&body), .message_id = id};
+        status = requests_publish(host->requests, &publish, (uint64_t)(uintptr_t)act, &error);
+    }
+    if (status != THOLE_OK) { /* no callback comes: the answer is ours */
+        log_line(LOG_LEVEL_DEBUG, "worker", "publishing a result: %s", error.text);
+        act->published_ok = false;
+        act->publish_err_code = 0;
+        mailbox_push(&host->inbox, &act->published.mail);
+    }
+    buf_release(&subject);
+    buf_release(&body);
+}
+
+void worker_result_done(void *arg, const struct request_done *done)
+{
+    struct worker_host *const host = arg;
+    struct thole_activity *const act = (struct thole_activity *)(uintptr_t)done->token;
+    act->published_ok = done->result == REQUEST_STORED;
+    act->publish_err_code = done->err_code;
+    mailbox_push(&host->inbox, &act->published.mail);
+}

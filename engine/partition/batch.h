@@ -1,0 +1,51 @@
+/*
+ * A projection batch: what one transaction of a partition's projector does, in columns so that each kind of
+ * change is one set-based statement. Built by the pure partition machine, applied by projections/.
+ */
+#ifndef THOLE_BATCH_H
+#define THOLE_BATCH_H
+#include "arena.h"
+#include "event.h"
+
+enum { BATCH_ROWS_MAX = 10000 }; /* of each kind; the machine starts another batch beyond */
+
+struct batch_activity { /* a worker_queue row */
+    thole_slice instance;
+    uint64_t execution, activity_id;
+    thole_slice queue, activity; /* empty in deletes */
+};
+
+struct batch_timer { /* a timers row */
+    thole_slice instance;
+    uint64_t execution, timer_id;
+    uint64_t due_ms; /* 0 in deletes */
+};
+
+struct batch_instance { /* an instances row and its executions row: the last state in the batch */
+    thole_slice instance;
+    thole_slice orchestration; /* empty = unchanged (the row exists) */
+    uint64_t execution;
+    uint32_t status; /* a thole_instance_status */
+    uint64_t created_ms; /* 0 = unchanged */
+    uint64_t updated_ms;
+    thole_slice detail; /* blocked text, head of a failure text; at most 1024 bytes */
+    uint64_t turns;     /* number of the last turn */
+    uint64_t history_seq; /* stream sequence of the last turn's record */
+};
+
+/* Inserts and deletes never name the same row: the machine nets them. Owned by whoever holds it. */
+struct batch {
+    struct arena arena; /* owns everything below */
+    uint32_t partition;
+    uint64_t epoch;
+    uint64_t projected_seq; /* moves partitions.projected_seq up to this in the same transaction; 0 = leaves it */
+    struct batch_activity *activities_added, *activities_removed;
+    size_t activities_added_len, activities_removed_len;
+    struct batch_timer *timers_added, *timers_removed;
+    size_t timers_added_len, timers_removed_len;
+    struct batch_instance *instances;
+    size_t instances_len;
+};
+struct batch *batch_create(uint32_t partition, uint64_t epoch); /* NULL: out of memory */
+void batch_destroy(struct batch *batch);                        /* NULL-safe */
+#endif

@@ -1,0 +1,276 @@
+/*
+ * Opening a partition: find the tail that counts, remove what does not, fence older owners with EpochOpened,
+ * bring the projection up to it, and serve. Starting and recovering are the same path.
+ */
+#include "machine.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TAIL_COUNT = 2 * PARTITION_WINDOW_MAX };
+
+struct tail {
+    struct record *records; /* decoded; kind RECORD_UNKNOWN where that failed */
+    uint64_t *voids;
+    size_t voids_len;
+    uint64_t epoch, n;
+    const struct position *position;
+};
+
+static void read_tail(struct partition *p, uint64_t count)
+{
+    p->phase = PHASE_TAIL;
+    p->tail_all = count == 0;
+    partition_emit(p, PARTITION_OUT_READ_TAIL)->count = count;
+}
+
+void opening_start(struct partition *p)
+{
+    read_tail(p, TAIL_COUNT);
+}
+
+static bool decode_tail(struct partition *p, const struct partition_in *in, struct arena *arena, struct tail *tail)
+{
+    tail->records = arena_array(arena, in->records_len, sizeof *tail->records);
+    tail->voids = arena_array(arena, in->records_len, sizeof *tail->voids);
+    if (tail->records == NULL || tail->voids == NULL) {
+        partition_no_memory(p);
+        return false;
+    }
+    for (size_t i = 0; i < in->records_len; i++) {
+        thole_status const status = record_decode(in->records[i].bytes, arena, &tail->records[i], NULL);
+        if (status == THOLE_UNSUPPORTED) {
+            partition_drop(p, "the history was written by a newer version of thole", true);
+            return false;
+        }
+        if (status != THOLE_OK)
+            tail->records[i] = (struct record){.kind = RECORD_UNKNOWN};
+    }
+    return true;
+}
+
+/* The highest prefix that a record of the epoch says its writer knew to be stored: it needs no proof. */
+static uint64_t acknowledged_n(const struct tail *tail, size_t n)
+{
+    uint64_t best = 0;
+    for (size_t i = 0; i < n; i++)
+        if (tail->records[i].kind != RECORD_UNKNOWN && tail->records[i].epoch == tail->epoch &&
+            tail->records[i].committed > best)
+            best = tail->records[i].committed;
+    return best;
+}
+
+enum tail_verdict {
+    TAIL_FOUND,
+    TAIL_READ_ALL,
+    TAIL_NO_EPOCH,     /* what stands in the place of the EpochOpened is none: remove it, look again */
+    TAIL_INCONSISTENT, /* the log says that more was stored than is there */
+};
+
+/* The log rule over the records that were read; the first is the EpochOpened. @p cut: those that follow it were
+ * not asked for. (A gap alone does not say so: an earlier owner may have removed void records there.) */
+static enum tail_verdict walk_tail(const struct partition_in *in, bool cut, struct tail *tail)
+{
+    const struct record *opened = &tail->records[0];
+    if (in->records_len == 0 || in->records[0].sequence != in->epoch_sequence)
+        return TAIL_INCONSISTENT;
+    if (opened->kind != RECORD_EPOCH_OPENED)
+        return TAIL_NO_EPOCH;
+    tail->epoch = opened->epoch;
+    tail->position = &opened->position;
+    uint64_t const known = acknowledged_n(tail, in->records_len);
+    bool found_position = !cut;
+    for (size_t i = 1; i < in->records_len; i++) {
+        const struct record *r = &tail->records[i];
+        bool const placed = r->kind != RECORD_UNKNOWN && r->epoch == tail->epoch &&
+                            in->records[i].sequence == in->epoch_sequence + r->n;
+        bool const counts = placed && (r->n <= known || r->n == tail->n + 1);
+        if (!counts) {
+            tail->voids[tail->voids_len++] = in->records[i].sequence;
+            continue;
+        }
+        tail->n = r->n;
+        if (r->kind == RECORD_TURN && r->turn.more)
+            continue; /* a turn that has no end (yet) moves nothing */
+        tail->position = &r->position;
+        found_position = true;
+    }
+    if (tail->n < known && !cut)
+        return TAIL_INCONSISTENT;
+    return found_position && tail->n >= known ? TAIL_FOUND : TAIL_READ_ALL;
+}
+
+static void open_epoch(struct partition *p)
+{
+    p->phase = PHASE_EPOCH;
+    p->chain.epoch = p->tail_epoch + 1;
+    chain_append(p, RECORD_EPOCH_OPENED, NULL, NULL);
+}
+
+static void delete_records(struct partition *p, const uint64_t *sequences, size_t n)
+{
+    struct partition_out *out = partition_emit(p, PARTITION_OUT_DELETE_RECORDS);
+    uint64_t *copy = partition_out_numbers(p, n);
+    if (copy == NULL)
+        return;
+    memcpy(copy, sequences, n * sizeof *copy);
+    out->sequences = copy;
+    out->sequences_len = n;
+    p->phase = PHASE_DELETE;
+}
+
+static void settle_tail(struct partition *p, const struct partition_in *in, struct tail *tail)
+{
+    static const struct position nothing = {0};
+    enum tail_verdict verdict = TAIL_FOUND;
+    if (in->epoch_sequence == 0) {
+        tail->position = &nothing;
+        for (size_t i = 0; i < in->records_len; i++)
+            tail->voids[tail->voids_len++] = in->records[i].sequence;
+    } else {
+        bool const cut = !p->tail_all && in->last_sequence >= in->epoch_sequence + 1 + TAIL_COUNT;
+        verdict = walk_tail(in, cut, tail);
+    }
+    switch (verdict) {
+    case TAIL_FOUND: break;
+    case TAIL_READ_ALL: read_tail(p, 0); return;
+    case TAIL_NO_EPOCH:
+        p->tail_again = true;
+        delete_records(p, &in->epoch_sequence, 1);
+        return;
+    case TAIL_INCONSISTENT:
+        partition_drop(p, "the history stream lacks records that were acknowledged: look at its limits, and for "
+                          "a restored backup",
+                       true);
+        return;
+    }
+    p->tail_last = in->last_sequence;
+    p->tail_epoch = tail->epoch;
+    p->tail_n = tail->n;
+    if (progress_set(&p->progress, tail->position) != THOLE_OK)
+        partition_no_memory(p);
+    else if (tail->voids_len > 0)
+        delete_records(p, tail->voids, tail->voids_len);
+    else
+        open_epoch(p);
+}
+
+void opening_tail(struct partition *p, const struct partition_in *in)
+{
+    if (p->phase != PHASE_TAIL)
+        return;
+    struct arena arena;
+    struct tail tail = {0};
+    arena_init(&arena, SIZE_MAX / 2);
+    if (decode_tail(p, in, &arena, &tail))
+        settle_tail(p, in, &tail);
+    arena_release(&arena);
+}
+
+void opening_deleted(struct partition *p)
+{
+    if (p->phase != PHASE_DELETE)
+        return;
+    if (p->tail_again) {
+        p->tail_again = false;
+        read_tail(p, TAIL_COUNT);
+    } else {
+        open_epoch(p);
+    }
+}
+
+void opening_epoch_stored(struct partition *p)
+{
+    if (p->phase != PHASE_EPOCH || p->chain.committed_n != 0 || p->chain.len > 0)
+        return;
+    p->chain.committed_floor = p->progress.floor;
+    p->phase = PHASE_STORE;
+    partition_emit(p, PARTITION_OUT_STORE_OPEN)->epoch = p->chain.epoch;
+}
+
+/* --- the projection up to here ----------------------------------------------------------------------------- */
+
+void opening_store(struct partition *p, uint64_t projected_seq)
+{
+    if (p->phase != PHASE_STORE)
+        return;
+    if (projected_seq > p->tail_last) { /* the log lost its tail, or came from a backup: rows from nowhere */
+        p->phase = PHASE_RESET;
+        partition_emit(p, PARTITION_OUT_STORE_RESET);
+        return;
+    }
+    p->projector.watermark = p->projector.watermark_sent = projected_seq;
+    p->redo_next = projected_seq + 1;
+    p->phase = PHASE_REDO;
+    opening_redo_more(p);
+}
+
+void opening_reset(struct partition *p)
+{
+    if (p->phase != PHASE_RESET)
+        return;
+    p->phase = PHASE_STORE;
+    opening_store(p, 0);
+}
+
+void opening_redo_more(struct partition *p)
+{
+    bool const in_parts = p->projector.parts_len > 0;
+    if (p->phase != PHASE_REDO || p->redo_reading || !(project_idle(p) || in_parts))
+        return;
+    if (p->redo_next < p->chain.base) {
+        p->redo_reading = true;
+        uint64_t const last = p->redo_next + PARTITION_LOG_CHUNK - 1;
+        struct partition_out *out = partition_emit(p, PARTITION_OUT_READ_LOG);
+        out->from = p->redo_next;
+        out->to = last < p->chain.base ? last : p->chain.base - 1;
+        p->redo_next = out->to + 1;
+        return;
+    }
+    if (in_parts) {
+        p->projector.parts_len = 0; /* its end was never written: it never happened */
+        project_pump(p);
+        return;
+    }
+    p->phase = PHASE_LIVE;
+    partition_emit(p, PARTITION_OUT_READ_LIVE);
+}
+
+/* Everything before the EpochOpened counts: what did not has been removed. */
+void opening_log(struct partition *p, const struct partition_in *in)
+{
+    if (p->phase != PHASE_REDO || !p->redo_reading)
+        return;
+    p->redo_reading = false;
+    for (size_t i = 0; i < in->records_len && p->phase == PHASE_REDO; i++)
+        fold_record(p, in->records[i].bytes, in->records[i].sequence, NULL, false);
+}
+
+/* --- who lives here ------------------------------------------------------------------------------------------ */
+
+void opening_live(struct partition *p, const struct partition_in *in)
+{
+    if (p->phase != PHASE_LIVE)
+        return;
+    for (size_t i = 0; i < in->live_names_len; i++)
+        names_add(p, in->live_names[i], in->live_counts[i]);
+    p->phase = PHASE_TIMERS;
+    timer_book_reset(&p->timers);
+    /* Perhaps this node can run what its predecessor could not. */
+    for (size_t i = 0; i < in->blocked_len; i++) {
+        struct slot *slot = turns_slot(p, in->blocked[i].instance);
+        if (slot != NULL)
+            slot->retry = true;
+    }
+    timer_book_read(p);
+}
+
+void opening_timers(struct partition *p)
+{
+    if (p->phase != PHASE_TIMERS)
+        return;
+    p->phase = PHASE_SERVING;
+    p->busy_ms = p->now_ms;
+    partition_emit(p, PARTITION_OUT_OPENED)->epoch = p->chain.epoch;
+    partition_emit(p, PARTITION_OUT_READ_INBOX)->from = p->progress.floor + 1;
+}

@@ -1,0 +1,180 @@
+/*
+ * The partition: a state machine over one log, sans-I/O (design §4). The host feeds inputs, takes outputs and
+ * does what they say; it decides nothing. The same code runs in the simulation.
+ *
+ *   partition_input(p, &in, now);   any number of times: answers, messages, ownership
+ *   partition_flush(p, now);        runs the turns that are ready (so that a turn takes all that waits)
+ *   while (partition_poll(p, &out)) do what out says
+ *   sleep until partition_deadline_ms(p) or the next input
+ *
+ * Ownership of memory: inputs are borrowed for the call. Outputs are borrowed until the next partition_poll()
+ * or, where it says so, until their answer, or are given away (APPLY's batch).
+ *
+ * One recovery path: whatever goes wrong (refused or unanswered append, lost connection, fenced database, a
+ * failed read) is PARTITION_IN_DOUBT or PARTITION_IN_APPEND_FAILED. The machine then drops its memory and says
+ * CLOSED; the host gives PARTITION_IN_OPEN again, after a pause, if it should still own the partition. Outputs
+ * and their answers carry a generation; answers of an older one are ignored.
+ *
+ * Time is wall-clock milliseconds; a step back is ignored. Pure, one thread at a time.
+ */
+#ifndef THOLE_PARTITION_H
+#define THOLE_PARTITION_H
+#include "batch.h"
+#include "message.h"
+#include "instance.h"
+#include "thole/program.h"
+
+struct partition_options {
+    uint32_t partition;
+    thole_slice node; /* written into EpochOpened */
+    const thole_orchestration_entry *orchestrations; /* borrowed for the machine's life */
+    size_t orchestrations_len;
+    struct stack_pool *stacks; /* borrowed for the machine's life; of the thread that runs it */
+    size_t payload_max;
+    size_t instance_memory_max;
+    size_t record_max;  /* bytes of one record: the server's max_payload less room for headers */
+    size_t parked_max;  /* live instances kept in memory */
+    size_t window_max;  /* appends in flight, at most PARTITION_WINDOW_MAX */
+    uint64_t idle_ms;   /* an unsaved inbox position is written after so long without a turn */
+    uint64_t timer_horizon_ms; /* timers due within this are in memory */
+};
+enum { PARTITION_WINDOW_MAX = 512, PARTITION_LOG_CHUNK = 2000 };
+
+/* Defaults for all but partition, node, orchestrations, stacks. */
+void partition_options_init(struct partition_options *options);
+
+struct partition;
+struct partition *partition_create(const struct partition_options *options); /* NULL: out of memory */
+void partition_destroy(struct partition *partition);                         /* at any time; NULL-safe */
+
+enum partition_state { PARTITION_CLOSED, PARTITION_OPENING, PARTITION_OPEN, PARTITION_CLOSING };
+
+/* A record as the host read it from the stream. */
+struct log_record {
+    uint64_t sequence;
+    thole_slice bytes;
+};
+
+enum partition_in_kind {
+    PARTITION_IN_OPEN,       /* own it: open it */
+    PARTITION_IN_CLOSE,      /* hand it over: finish what is in flight, then CLOSED */
+    PARTITION_IN_DOUBT,      /* something failed: text; fenced: a newer owner is known to exist */
+    PARTITION_IN_TAIL,       /* answer to READ_TAIL */
+    PARTITION_IN_DELETED,    /* answer to DELETE_RECORDS: all are gone */
+    PARTITION_IN_APPENDED,   /* record n is stored at sequence */
+    PARTITION_IN_APPEND_FAILED, /* n: refused, timed out, connection lost: the epoch ends before n. The answers
+                                   to smaller n must still be given */
+    PARTITION_IN_STORE_OPENED,  /* projected_seq */
+    PARTITION_IN_STORE_RESET,   /* done */
+    PARTITION_IN_LOG,        /* answer to READ_LOG: records; all from..to that exist */
+    PARTITION_IN_LIVE,       /* answer to READ_LIVE */
+    PARTITION_IN_TIMERS,     /* answer to READ_TIMERS */
+    PARTITION_IN_APPLIED,    /* the batch is committed */
+    PARTITION_IN_PUBLISHED,  /* token: stored or already there; sequence in WORK (0 = unknown) */
+    PARTITION_IN_MESSAGE,    /* an inbox message, in order */
+    PARTITION_IN_HISTORY,    /* answer to LOAD: all records of the instance, of all executions; may be none */
+};
+
+struct partition_in {
+    enum partition_in_kind kind;
+    uint64_t generation; /* of the output that this answers; ignored for OPEN and CLOSE */
+    uint64_t n;          /* APPENDED, APPEND_FAILED */
+    uint64_t sequence;   /* APPENDED, PUBLISHED, MESSAGE: inbox sequence; STORE_OPENED: projected_seq */
+    uint64_t token;      /* PUBLISHED, HISTORY */
+    const char *text;    /* DOUBT */
+    bool fenced;         /* DOUBT */
+    /* TAIL: epoch_sequence = last EpochOpened (0 = none), last_sequence = of the stream;
+     * records: as READ_TAIL asked. LOG and HISTORY: records. */
+    uint64_t epoch_sequence, last_sequence;
+    const struct log_record *records;
+    size_t records_len;
+    /* MESSAGE: the instance that the subject names, and the body. HISTORY: the instance that LOAD named */
+    thole_slice instance, bytes;
+    /* LIVE: instances that are Waiting or Stuck; names of live orchestrations with their counts */
+    const struct batch_instance *blocked;
+    size_t blocked_len;
+    const thole_slice *live_names;
+    const uint64_t *live_counts;
+    size_t live_names_len;
+    /* TIMERS: due before what was asked; next_due_ms: of the first one after them, 0 = none */
+    const struct batch_timer *timers;
+    size_t timers_len;
+    uint64_t next_due_ms;
+};
+/* THOLE_NOMEM only; the machine is then closed (CLOSED follows). */
+thole_status partition_input(struct partition *p, const struct partition_in *in,
+                                             uint64_t now_ms);
+void partition_flush(struct partition *p, uint64_t now_ms);
+
+enum partition_out_kind {
+    PARTITION_OUT_CLOSED,  /* text: why; reopen: an accident, OPEN again if it is still yours;
+                              epoch (0: none was opened) and count: its records 1..count are committed */
+    PARTITION_OUT_OPENED,  /* open and serving: epoch */
+    /* The log. Answers TAIL, DELETED, APPENDED or APPEND_FAILED. */
+    PARTITION_OUT_READ_TAIL, /* last EpochOpened o (its own record too), last sequence L, and records
+                                max(o, L - count + 1)..L; count 0 = from o on */
+    PARTITION_OUT_DELETE_RECORDS, /* sequences: void records */
+    PARTITION_OUT_APPEND,  /* bytes at expected_last; subject by record kind: see struct; answered for each n */
+    PARTITION_OUT_READ_LOG, /* records from..to (inclusive) */
+    PARTITION_OUT_LOAD,    /* history of instance; answer HISTORY with token */
+    /* The store. Answers STORE_OPENED, STORE_RESET, LIVE, TIMERS, APPLIED; DOUBT with fenced when fenced. */
+    PARTITION_OUT_STORE_OPEN, /* epoch */
+    PARTITION_OUT_STORE_RESET,
+    PARTITION_OUT_READ_LIVE,
+    PARTITION_OUT_READ_TIMERS, /* due before before_ms */
+    PARTITION_OUT_APPLY,   /* batch: given away, free with batch_destroy() */
+    /* After the rows are committed. */
+    PARTITION_OUT_PUBLISH_WORK, /* activity: retry until stored or there; answer PUBLISHED with token. Its
+                                   slices stay valid until then, or until CLOSED */
+    PARTITION_OUT_PUSH_CANCEL,  /* at most once, no answer */
+    PARTITION_OUT_WITHDRAW,     /* delete message `sequence` from WORK if it is still there; no answer */
+    /* After the record is committed; at most once, no answer. */
+    PARTITION_OUT_EVENT,   /* live notice: event_kind_text, orchestration, instance, execution, request_id, data */
+    /* The inbox. */
+    PARTITION_OUT_READ_INBOX,  /* deliver MESSAGE for every message from `from` on, in order, without end */
+    PARTITION_OUT_PURGE_INBOX, /* remove messages below `from`; no answer */
+    PARTITION_OUT_REJECTED,    /* a malformed inbox message was dropped: sequence, text; for the log */
+};
+
+struct partition_out {
+    enum partition_out_kind kind;
+    uint64_t generation;
+    const char *text;
+    bool reopen;
+    uint64_t epoch;
+    uint64_t from, to, before_ms, count;
+    uint64_t token, sequence;
+    const uint64_t *sequences; /* DELETE_RECORDS; PUSH_CANCEL: activity ids */
+    size_t sequences_len;
+    /* APPEND. bytes stay valid until its answer. */
+    enum record_kind record_kind; /* EPOCH_OPENED: ctl.<p>.epoch; POSITION: ctl.<p>.position; TURN: hist… */
+    uint64_t n, expected_last;
+    thole_slice bytes;
+    /* APPEND of a turn, LOAD, PUBLISH_WORK, PUSH_CANCEL, EVENT */
+    thole_slice instance;
+    uint64_t execution, activity_id;
+    thole_slice queue, activity, orchestration, request_id;
+    thole_slice data;        /* PUBLISH_WORK: input; EVENT: payload; PUSH_CANCEL: reason */
+    const char *event_kind;  /* EVENT: started, completed, …; PUSH_CANCEL: cancel_kind_name() */
+    struct batch *batch;     /* APPLY */
+};
+/* Takes the next output; false when there is none. */
+bool partition_poll(struct partition *p, struct partition_out *ret);
+
+/* When to call partition_flush() next even without input, wall clock ms; UINT64_MAX = not needed. */
+uint64_t partition_deadline_ms(const struct partition *p);
+/* How many more inbox messages are welcome now: 0 = hold them back. */
+size_t partition_room(const struct partition *p);
+/* Messages and timers that wait for a turn. */
+size_t partition_pending(const struct partition *p);
+
+enum partition_state partition_state(const struct partition *p);
+uint64_t partition_epoch(const struct partition *p);
+uint64_t partition_generation(const struct partition *p);
+/* Nothing to do: no input waiting, nothing in flight, everything projected. */
+bool partition_idle(const struct partition *p);
+/* Names of the orchestrations of all live instances. Borrowed until the next input. */
+size_t partition_live_names(const struct partition *p, const thole_slice **ret_names);
+/* For the simulation's checks: what this writer holds for committed: records 1..n of its epoch. */
+uint64_t partition_committed_n(const struct partition *p);
+#endif

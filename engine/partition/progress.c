@@ -1,0 +1,91 @@
+#include "machine.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+void progress_release(struct progress *progress)
+{
+    free(progress->above);
+    *progress = (struct progress){0};
+}
+
+static thole_status reserve(struct progress *progress, size_t n)
+{
+    if (n <= progress->above_cap)
+        return THOLE_OK;
+    size_t const cap = n < 64 ? 64 : n * 2;
+    uint64_t *above = realloc(progress->above, cap * sizeof *above);
+    if (above == NULL)
+        return THOLE_NOMEM;
+    progress->above = above;
+    progress->above_cap = cap;
+    return THOLE_OK;
+}
+
+thole_status progress_set(struct progress *progress, const struct position *position)
+{
+    THOLE_TRY(reserve(progress, position->above_len));
+    if (position->above_len > 0)
+        memcpy(progress->above, position->above, position->above_len * sizeof *progress->above);
+    progress->above_len = position->above_len;
+    progress->floor = position->floor;
+    progress->received = position->floor;
+    progress->dirty = false;
+    return THOLE_OK;
+}
+
+/* Index of the first element that is >= sequence. */
+static size_t lower_bound(const struct progress *progress, uint64_t sequence)
+{
+    size_t low = 0, high = progress->above_len;
+    while (low < high) {
+        size_t const mid = low + (high - low) / 2;
+        if (progress->above[mid] < sequence)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+bool progress_has(const struct progress *progress, uint64_t sequence)
+{
+    if (sequence <= progress->floor)
+        return true;
+    size_t const at = lower_bound(progress, sequence);
+    return at < progress->above_len && progress->above[at] == sequence;
+}
+
+/* Raises the floor over everything that now follows it without a gap. */
+static void absorb(struct progress *progress)
+{
+    size_t n = 0;
+    while (n < progress->above_len && progress->above[n] <= progress->floor + 1) {
+        if (progress->above[n] == progress->floor + 1)
+            progress->floor++;
+        n++;
+    }
+    progress->above_len -= n;
+    memmove(progress->above, progress->above + n, progress->above_len * sizeof *progress->above);
+}
+
+thole_status progress_add(struct progress *progress, uint64_t sequence)
+{
+    if (progress_has(progress, sequence))
+        return THOLE_OK;
+    progress->dirty = true;
+    if (sequence == progress->floor + 1) {
+        progress->floor = sequence;
+        if (progress->above_len > 0)
+            absorb(progress);
+        return THOLE_OK;
+    }
+    THOLE_TRY(reserve(progress, progress->above_len + 1));
+    size_t const at = lower_bound(progress, sequence);
+    memmove(progress->above + at + 1, progress->above + at,
+            (progress->above_len - at) * sizeof *progress->above);
+    progress->above[at] = sequence;
+    progress->above_len++;
+    assert(at == 0 || progress->above[at - 1] < sequence);
+    return THOLE_OK;
+}

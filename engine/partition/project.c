@@ -1,0 +1,269 @@
+/*
+ * Builds on their way to the outside: rows in one transaction, then work messages and pushes, then the
+ * watermark. One build is applied at a time, while the messages of those before it are on their way.
+ */
+#include "machine.h"
+#include <assert.h>
+#include <stdlib.h>
+
+enum { BUILD_BYTES_MAX = 16 * 1024 * 1024, TOKEN_BITS = 24 };
+
+void projector_release(struct projector *projector)
+{
+    for (struct build *b = projector->first, *next; b != NULL; b = next) {
+        next = b->next;
+        build_destroy(b);
+    }
+    free(projector->parts);
+    *projector = (struct projector){.next_id = projector->next_id};
+}
+
+static bool build_full(const struct build *b)
+{
+    return b->added_len >= BATCH_ROWS_MAX || b->removed_len >= BATCH_ROWS_MAX ||
+           b->timers_added_len >= BATCH_ROWS_MAX || b->timers_removed_len >= BATCH_ROWS_MAX ||
+           b->instances_len >= BATCH_ROWS_MAX || b->arena.used >= BUILD_BYTES_MAX;
+}
+
+struct build *project_filling(struct partition *p)
+{
+    struct projector *projector = &p->projector;
+    struct build *last = projector->last;
+    if (last != NULL && last->state == BUILD_FILLING) {
+        if (!build_full(last) || projector->parts_len > 0)
+            return last;
+        last->state = BUILD_SEALED;
+    }
+    struct build *b = calloc(1, sizeof *b);
+    if (b == NULL) {
+        partition_no_memory(p);
+        return NULL;
+    }
+    arena_init(&b->arena, SIZE_MAX / 2);
+    b->id = ++projector->next_id;
+    if (last != NULL)
+        last->next = b;
+    else
+        projector->first = b;
+    projector->last = b;
+    return b;
+}
+
+/* --- a build as a batch ------------------------------------------------------------------------------------ */
+
+/* The batch goes to another thread and may outlive the partition: it owns copies of the keys. */
+static thole_slice own(struct batch *batch, thole_slice from, bool *failed)
+{
+    thole_slice copy = {0};
+    if (from.len > 0 && arena_dup(&batch->arena, from, &copy) != THOLE_OK)
+        *failed = true;
+    return copy;
+}
+
+static struct batch_activity own_activity(struct batch *batch, const struct batch_activity *row, bool *failed)
+{
+    struct batch_activity copy = *row;
+    copy.instance = own(batch, row->instance, failed);
+    copy.queue = own(batch, row->queue, failed);
+    copy.activity = own(batch, row->activity, failed);
+    return copy;
+}
+
+static bool copy_activities(struct batch *batch, const struct build *b)
+{
+    bool failed = false;
+    batch->activities_added = arena_array(&batch->arena, b->added_len, sizeof *batch->activities_added);
+    batch->activities_removed = arena_array(&batch->arena, b->removed_len, sizeof *batch->activities_removed);
+    if (batch->activities_added == NULL || batch->activities_removed == NULL)
+        return false;
+    for (size_t i = 0; i < b->added_len; i++)
+        if (!b->added[i].gone)
+            batch->activities_added[batch->activities_added_len++] =
+                own_activity(batch, &b->added[i].row, &failed);
+    for (size_t i = 0; i < b->removed_len; i++)
+        batch->activities_removed[batch->activities_removed_len++] =
+            own_activity(batch, &b->removed[i], &failed);
+    return !failed;
+}
+
+static bool copy_timers(struct batch *batch, const struct build *b)
+{
+    bool failed = false;
+    batch->timers_added = arena_array(&batch->arena, b->timers_added_len, sizeof *batch->timers_added);
+    batch->timers_removed = arena_array(&batch->arena, b->timers_removed_len, sizeof *batch->timers_removed);
+    if (batch->timers_added == NULL || batch->timers_removed == NULL)
+        return false;
+    for (size_t i = 0; i < b->timers_added_len; i++) {
+        if (b->timers_added[i].due_ms == 0)
+            continue;
+        struct batch_timer *row = &batch->timers_added[batch->timers_added_len++];
+        *row = b->timers_added[i];
+        row->instance = own(batch, row->instance, &failed);
+    }
+    for (size_t i = 0; i < b->timers_removed_len; i++) {
+        struct batch_timer *row = &batch->timers_removed[batch->timers_removed_len++];
+        *row = b->timers_removed[i];
+        row->instance = own(batch, row->instance, &failed);
+    }
+    return !failed;
+}
+
+static bool copy_instances(struct batch *batch, const struct build *b)
+{
+    bool failed = false;
+    batch->instances = arena_array(&batch->arena, b->instances_len, sizeof *batch->instances);
+    if (batch->instances == NULL)
+        return false;
+    for (size_t i = 0; i < b->instances_len; i++) {
+        struct batch_instance *row = &batch->instances[batch->instances_len++];
+        *row = b->instances[i];
+        row->instance = own(batch, row->instance, &failed);
+        row->orchestration = own(batch, row->orchestration, &failed);
+        row->detail = own(batch, row->detail, &failed);
+    }
+    return !failed;
+}
+
+static void apply(struct partition *p, struct build *b)
+{
+    struct batch *batch = batch_create(p->options.partition, p->chain.epoch);
+    if (batch == NULL || !copy_activities(batch, b) || !copy_timers(batch, b) || !copy_instances(batch, b)) {
+        batch_destroy(batch);
+        partition_no_memory(p);
+        return;
+    }
+    batch->projected_seq = p->projector.watermark;
+    p->projector.watermark_sent = p->projector.watermark;
+    b->state = BUILD_APPLYING;
+    partition_emit(p, PARTITION_OUT_APPLY)->batch = batch;
+}
+
+static void retire(struct partition *p)
+{
+    struct projector *projector = &p->projector;
+    struct build *b;
+    while ((b = projector->first) != NULL && b->state == BUILD_PUBLISHING && b->publishes_left == 0) {
+        if (b->last_sequence > projector->watermark)
+            projector->watermark = b->last_sequence;
+        projector->unprojected -= b->records;
+        projector->first = b->next;
+        if (projector->first == NULL)
+            projector->last = NULL;
+        build_destroy(b);
+    }
+}
+
+static bool build_empty(const struct build *b)
+{
+    return b->added_len + b->removed_len + b->timers_added_len + b->timers_removed_len + b->instances_len == 0;
+}
+
+/* Records that change no row need no transaction: the watermark is saved when things are quiet. */
+static void send(struct partition *p, struct build *b)
+{
+    if (!build_empty(b)) {
+        apply(p, b);
+        return;
+    }
+    b->state = BUILD_PUBLISHING;
+    retire(p);
+}
+
+void project_pump(struct partition *p)
+{
+    for (struct build *b = p->projector.first; b != NULL; b = b->next) {
+        switch (b->state) {
+        case BUILD_APPLYING: return;
+        case BUILD_PUBLISHING: break;
+        case BUILD_FILLING:
+            if (p->projector.parts_len == 0)
+                send(p, b);
+            return;
+        case BUILD_SEALED: send(p, b); return;
+        }
+    }
+}
+
+/* --- after the rows ------------------------------------------------------------------------------------------ */
+
+static void publish(struct partition *p, struct build *b)
+{
+    for (size_t i = 0; i < b->added_len; i++) {
+        const struct fold_activity *activity = &b->added[i];
+        if (activity->gone)
+            continue;
+        struct partition_out *out = partition_emit(p, PARTITION_OUT_PUBLISH_WORK);
+        out->token = b->id << TOKEN_BITS | i;
+        out->instance = activity->row.instance;
+        out->execution = activity->row.execution;
+        out->activity_id = activity->row.activity_id;
+        out->queue = activity->row.queue;
+        out->activity = activity->row.activity;
+        out->data = activity->input;
+        b->publishes_left++;
+    }
+}
+
+static bool same_push(const struct fold_push *a, const struct fold_push *b)
+{
+    return a->kind == b->kind && a->execution == b->execution && thole_slice_equal(a->instance, b->instance) &&
+           thole_slice_equal(a->reason, b->reason);
+}
+
+/* One notice for each run of cancellations of one instance with one reason. */
+static void push(struct partition *p, const struct build *b)
+{
+    for (size_t first = 0, n; first < b->pushes_len; first += n) {
+        const struct fold_push *head = &b->pushes[first];
+        for (n = 1; first + n < b->pushes_len && same_push(head, &b->pushes[first + n]);)
+            n++;
+        struct partition_out *out = partition_emit(p, PARTITION_OUT_PUSH_CANCEL);
+        out->instance = partition_out_copy(p, head->instance);
+        out->execution = head->execution;
+        out->event_kind = cancel_kind_name(head->kind);
+        out->data = partition_out_copy(p, head->reason);
+        uint64_t *ids = partition_out_numbers(p, n);
+        for (size_t i = 0; ids != NULL && i < n; i++)
+            ids[i] = b->pushes[first + i].activity_id;
+        out->sequences = ids;
+        out->sequences_len = ids == NULL ? 0 : n;
+    }
+}
+
+void project_applied(struct partition *p)
+{
+    struct build *b = p->projector.first;
+    while (b != NULL && b->state != BUILD_APPLYING)
+        b = b->next;
+    if (b == NULL)
+        return;
+    b->state = BUILD_PUBLISHING;
+    push(p, b);
+    publish(p, b);
+    retire(p);
+}
+
+void project_published(struct partition *p, const struct partition_in *in)
+{
+    struct build *b = p->projector.first;
+    while (b != NULL && b->id != in->token >> TOKEN_BITS)
+        b = b->next;
+    if (b == NULL || b->state != BUILD_PUBLISHING || b->publishes_left == 0)
+        return;
+    b->publishes_left--;
+    retire(p);
+}
+
+bool project_idle(const struct partition *p)
+{
+    return p->projector.first == NULL;
+}
+
+void project_save_watermark(struct partition *p)
+{
+    if (p->projector.first != NULL || p->projector.watermark <= p->projector.watermark_sent)
+        return;
+    struct build *b = project_filling(p);
+    if (b != NULL)
+        apply(p, b);
+}

@@ -1,0 +1,223 @@
+#include "machine.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOT_ARENA_MAX = 16 * 1024, PENDING_ARENA_MAX = MESSAGE_BYTES_MAX + 4096 };
+
+uint64_t key_hash(thole_slice instance, uint64_t a, uint64_t b)
+{
+    uint64_t h = 14695981039346656037u;
+    for (size_t i = 0; i < instance.len; i++)
+        h = (h ^ instance.ptr[i]) * 1099511628211u;
+    h ^= a * 0x9E3779B97F4A7C15u;
+    h ^= (b + 0x7F4A7C15u) * 0xC2B2AE3D27D4EB4Fu;
+    h ^= h >> 29;
+    return h * 0xBF58476D1CE4E5B9u ^ h >> 32;
+}
+
+static struct slot **bucket(struct slots *slots, thole_slice id)
+{
+    return &slots->buckets[key_hash(id, 0, 0) % SLOT_BUCKETS];
+}
+
+void slots_init(struct slots *slots)
+{
+    *slots = (struct slots){.next_token = slots->next_token};
+    slots->lru.lru_next = slots->lru.lru_prev = &slots->lru;
+    slots->ended.lru_next = slots->ended.lru_prev = &slots->ended;
+}
+
+struct pending *pending_create(void)
+{
+    struct pending *pending = calloc(1, sizeof *pending);
+    if (pending != NULL)
+        arena_init(&pending->arena, PENDING_ARENA_MAX);
+    return pending;
+}
+
+void pending_destroy(struct pending *pending)
+{
+    if (pending == NULL)
+        return;
+    arena_release(&pending->arena);
+    free(pending);
+}
+
+static void slot_destroy(struct slots *slots, struct slot *slot)
+{
+    struct pending *pending;
+    while ((pending = slot_take(slots, slot)) != NULL)
+        pending_destroy(pending);
+    instance_destroy(slot->instance);
+    arena_release(&slot->arena);
+    free(slot->marks);
+    free((void *)(uintptr_t)slot->id.ptr);
+    free(slot);
+}
+
+/* Ended instances are cheap and many; they have a list of their own so that they do not push out live ones. */
+static void lru_insert(struct slots *slots, struct slot *slot)
+{
+    bool const ended = slot->state == SLOT_ENDED || slot->state == SLOT_ABSENT;
+    struct slot *sentinel = ended ? &slots->ended : &slots->lru;
+    slot->lru_next = sentinel->lru_next;
+    slot->lru_prev = sentinel;
+    slot->lru_next->lru_prev = slot;
+    sentinel->lru_next = slot;
+    slot->in_ended = ended;
+    *(ended ? &slots->ended_len : &slots->len) += 1;
+}
+
+static void lru_remove(struct slots *slots, struct slot *slot)
+{
+    slot->lru_prev->lru_next = slot->lru_next;
+    slot->lru_next->lru_prev = slot->lru_prev;
+    *(slot->in_ended ? &slots->ended_len : &slots->len) -= 1;
+}
+
+static void unlink_slot(struct slots *slots, struct slot *slot)
+{
+    struct slot **at = bucket(slots, slot->id);
+    while (*at != slot)
+        at = &(*at)->hash_next;
+    *at = slot->hash_next;
+    lru_remove(slots, slot);
+}
+
+static void release_list(struct slots *slots, struct slot *sentinel)
+{
+    for (struct slot *slot = sentinel->lru_next, *next; slot != NULL && slot != sentinel; slot = next) {
+        next = slot->lru_next;
+        slot_destroy(slots, slot);
+    }
+}
+
+void slots_release(struct slots *slots)
+{
+    release_list(slots, &slots->lru);
+    release_list(slots, &slots->ended);
+    slots_init(slots);
+}
+
+struct slot *slots_find(struct slots *slots, thole_slice id)
+{
+    struct slot *slot = *bucket(slots, id);
+    while (slot != NULL && !thole_slice_equal(slot->id, id))
+        slot = slot->hash_next;
+    return slot;
+}
+
+struct slot *slots_find_token(struct slots *slots, uint64_t token, thole_slice id)
+{
+    struct slot *slot = slots_find(slots, id);
+    return slot != NULL && slot->token == token && slot->state == SLOT_LOADING ? slot : NULL;
+}
+
+struct slot *slots_add(struct slots *slots, thole_slice id)
+{
+    assert(id.len > 0);
+    struct slot *slot = calloc(1, sizeof *slot);
+    uint8_t *copy = malloc(id.len);
+    if (slot == NULL || copy == NULL) {
+        free(slot);
+        free(copy);
+        return NULL;
+    }
+    memcpy(copy, id.ptr, id.len);
+    slot->id = (thole_slice){copy, id.len};
+    slot->token = ++slots->next_token;
+    slot->execution = 1;
+    arena_init(&slot->arena, SLOT_ARENA_MAX);
+    struct slot **at = bucket(slots, slot->id);
+    slot->hash_next = *at;
+    *at = slot;
+    lru_insert(slots, slot);
+    return slot;
+}
+
+void slots_touch(struct slots *slots, struct slot *slot)
+{
+    lru_remove(slots, slot);
+    lru_insert(slots, slot);
+}
+
+void slots_ready(struct slots *slots, struct slot *slot)
+{
+    if (slot->ready)
+        return;
+    slot->ready = true;
+    slot->ready_next = NULL;
+    if (slots->ready_last != NULL)
+        slots->ready_last->ready_next = slot;
+    else
+        slots->ready_first = slot;
+    slots->ready_last = slot;
+}
+
+struct slot *slots_take_ready(struct slots *slots)
+{
+    struct slot *slot = slots->ready_first;
+    if (slot == NULL)
+        return NULL;
+    slots->ready_first = slot->ready_next;
+    if (slots->ready_first == NULL)
+        slots->ready_last = NULL;
+    slot->ready = false;
+    return slot;
+}
+
+/* Only what is at rest may go: what it holds can be read back from committed history. */
+static bool at_rest(const struct slot *slot)
+{
+    return slot->state != SLOT_LOADING && slot->in_flight == 0 && slot->first == NULL && !slot->ready;
+}
+
+static void evict(struct slots *slots, struct slot *sentinel, const size_t *len, size_t keep)
+{
+    for (struct slot *slot = sentinel->lru_prev; *len > keep && slot != sentinel;) {
+        struct slot *older = slot->lru_prev;
+        if (at_rest(slot)) {
+            unlink_slot(slots, slot);
+            slot_destroy(slots, slot);
+        }
+        slot = older;
+    }
+}
+
+void slots_evict(struct slots *slots, size_t keep)
+{
+    evict(slots, &slots->lru, &slots->len, keep);
+    evict(slots, &slots->ended, &slots->ended_len, ENDED_MAX);
+}
+
+void slot_push(struct slots *slots, struct slot *slot, struct pending *pending)
+{
+    pending->next = NULL;
+    if (slot->last != NULL)
+        slot->last->next = pending;
+    else
+        slot->first = pending;
+    slot->last = pending;
+    slots->pending_len++;
+}
+
+struct pending *slot_take(struct slots *slots, struct slot *slot)
+{
+    struct pending *pending = slot->first;
+    if (pending == NULL)
+        return NULL;
+    slot->first = pending->next;
+    if (slot->first == NULL)
+        slot->last = NULL;
+    slots->pending_len--;
+    return pending;
+}
+
+void slot_remember(struct slot *slot, thole_slice from, thole_slice *to)
+{
+    if (thole_slice_equal(from, *to))
+        return;
+    if (arena_dup(&slot->arena, from, to) != THOLE_OK)
+        *to = (thole_slice){0};
+}

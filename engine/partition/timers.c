@@ -1,0 +1,174 @@
+#include "machine.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+void timer_heap_release(struct timer_heap *heap)
+{
+    for (size_t i = 0; i < heap->len; i++)
+        free((void *)(uintptr_t)heap->entries[i].instance.ptr);
+    free(heap->entries);
+    *heap = (struct timer_heap){0};
+}
+
+/* Ties are broken by id, so that the order of firing does not depend on the heap's history. */
+static bool before(const struct timer_entry *a, const struct timer_entry *b)
+{
+    if (a->due_ms != b->due_ms)
+        return a->due_ms < b->due_ms;
+    return a->timer_id < b->timer_id;
+}
+
+static void sift_up(struct timer_heap *heap, size_t i)
+{
+    while (i > 0 && before(&heap->entries[i], &heap->entries[(i - 1) / 2])) {
+        struct timer_entry const swap = heap->entries[i];
+        heap->entries[i] = heap->entries[(i - 1) / 2];
+        heap->entries[(i - 1) / 2] = swap;
+        i = (i - 1) / 2;
+    }
+}
+
+static void sift_down(struct timer_heap *heap, size_t i)
+{
+    for (;;) {
+        size_t least = i;
+        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < heap->len; child++)
+            if (before(&heap->entries[child], &heap->entries[least]))
+                least = child;
+        if (least == i)
+            return;
+        struct timer_entry const swap = heap->entries[i];
+        heap->entries[i] = heap->entries[least];
+        heap->entries[least] = swap;
+        i = least;
+    }
+}
+
+thole_status timer_heap_push(struct timer_heap *heap, const struct batch_timer *timer)
+{
+    if (heap->len == heap->cap) {
+        size_t const cap = heap->cap == 0 ? 64 : heap->cap * 2;
+        struct timer_entry *entries = realloc(heap->entries, cap * sizeof *entries);
+        if (entries == NULL)
+            return THOLE_NOMEM;
+        heap->entries = entries;
+        heap->cap = cap;
+    }
+    assert(timer->instance.len > 0);
+    uint8_t *id = malloc(timer->instance.len);
+    if (id == NULL)
+        return THOLE_NOMEM;
+    memcpy(id, timer->instance.ptr, timer->instance.len);
+    heap->entries[heap->len] = (struct timer_entry){.due_ms = timer->due_ms,
+                                                    .execution = timer->execution,
+                                                    .timer_id = timer->timer_id,
+                                                    .instance = {id, timer->instance.len}};
+    sift_up(heap, heap->len++);
+    return THOLE_OK;
+}
+
+bool timer_heap_pop_due(struct timer_heap *heap, uint64_t now_ms, struct timer_entry *ret)
+{
+    if (heap->len == 0 || heap->entries[0].due_ms > now_ms)
+        return false;
+    *ret = heap->entries[0];
+    heap->entries[0] = heap->entries[--heap->len];
+    sift_down(heap, 0);
+    return true;
+}
+
+uint64_t timer_heap_next(const struct timer_heap *heap)
+{
+    return heap->len == 0 ? UINT64_MAX : heap->entries[0].due_ms;
+}
+
+/* --- the book: what is in memory and what is only a row ------------------------------------------------- */
+
+void timer_book_reset(struct timer_book *book)
+{
+    timer_heap_release(&book->heap);
+    timer_heap_release(&book->recent);
+    *book = (struct timer_book){.beyond_due = UINT64_MAX};
+}
+
+static void enter(struct partition *p, const struct batch_timer *timer)
+{
+    struct timer_book *book = &p->timers;
+    if (timer->due_ms >= book->horizon_end) {
+        if (timer->due_ms < book->beyond_due)
+            book->beyond_due = timer->due_ms;
+    } else if (timer_heap_push(&book->heap, timer) != THOLE_OK) {
+        partition_no_memory(p);
+    }
+}
+
+void timer_book_created(struct partition *p, const struct batch_timer *timer)
+{
+    if (p->timers.reading && timer_heap_push(&p->timers.recent, timer) != THOLE_OK)
+        partition_no_memory(p);
+    enter(p, timer);
+}
+
+void timer_book_read(struct partition *p)
+{
+    struct timer_book *book = &p->timers;
+    assert(!book->reading);
+    book->reading = true;
+    book->reading_before = p->now_ms + p->options.timer_horizon_ms;
+    /* Rows that are still on their way to the database may be missed by the query. */
+    for (const struct build *b = p->projector.first; b != NULL; b = b->next)
+        for (size_t i = 0; i < b->timers_added_len; i++)
+            if (b->timers_added[i].due_ms != 0 &&
+                timer_heap_push(&book->recent, &b->timers_added[i]) != THOLE_OK)
+                partition_no_memory(p);
+    partition_emit(p, PARTITION_OUT_READ_TIMERS)->before_ms = book->reading_before;
+}
+
+/* A timer that is in the heap twice fires twice; the instance accepts only the first. */
+void timer_book_loaded(struct partition *p, const struct partition_in *in)
+{
+    struct timer_book *book = &p->timers;
+    if (!book->reading)
+        return;
+    book->reading = false;
+    uint64_t const old_end = book->horizon_end;
+    book->beyond_due = in->next_due_ms == 0 ? UINT64_MAX : in->next_due_ms;
+    book->horizon_end = book->beyond_due < book->reading_before ? book->beyond_due : book->reading_before;
+    for (size_t i = 0; i < in->timers_len; i++)
+        if (in->timers[i].due_ms >= old_end)
+            enter(p, &in->timers[i]);
+    for (size_t i = 0; i < book->recent.len; i++) {
+        const struct timer_entry *e = &book->recent.entries[i];
+        if (e->due_ms >= old_end)
+            enter(p, &(struct batch_timer){.instance = e->instance, .execution = e->execution,
+                                           .timer_id = e->timer_id, .due_ms = e->due_ms});
+    }
+    timer_heap_release(&book->recent);
+}
+
+static uint64_t read_at(const struct partition *p)
+{
+    const struct timer_book *book = &p->timers;
+    if (book->reading || book->beyond_due == UINT64_MAX)
+        return UINT64_MAX;
+    uint64_t const ahead = p->options.timer_horizon_ms / 2;
+    return book->beyond_due > ahead ? book->beyond_due - ahead : 0;
+}
+
+void timer_book_fire(struct partition *p)
+{
+    struct timer_entry due;
+    while (timer_heap_pop_due(&p->timers.heap, p->now_ms, &due)) {
+        turns_timer(p, &due);
+        free((void *)(uintptr_t)due.instance.ptr);
+    }
+    if (read_at(p) <= p->now_ms)
+        timer_book_read(p);
+}
+
+uint64_t timer_book_deadline(const struct partition *p)
+{
+    uint64_t const fire = timer_heap_next(&p->timers.heap), read = read_at(p);
+    return fire < read ? fire : read;
+}

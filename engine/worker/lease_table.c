@@ -1,0 +1,165 @@
+#include "lease_table.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+void lease_list_append(struct lease_list *list, struct lease *lease)
+{
+    assert(!lease->listed);
+    lease->listed = true;
+    lease->prev = list->last;
+    lease->next = NULL;
+    if (list->last != NULL)
+        list->last->next = lease;
+    else
+        list->first = lease;
+    list->last = lease;
+    list->len++;
+}
+
+void lease_list_prepend(struct lease_list *list, struct lease *lease)
+{
+    assert(!lease->listed);
+    lease->listed = true;
+    lease->prev = NULL;
+    lease->next = list->first;
+    if (list->first != NULL)
+        list->first->prev = lease;
+    else
+        list->last = lease;
+    list->first = lease;
+    list->len++;
+}
+
+void lease_list_remove(struct lease_list *list, struct lease *lease)
+{
+    assert(lease->listed && list->len > 0);
+    if (lease->prev != NULL)
+        lease->prev->next = lease->next;
+    else
+        list->first = lease->next;
+    if (lease->next != NULL)
+        lease->next->prev = lease->prev;
+    else
+        list->last = lease->prev;
+    lease->prev = lease->next = NULL;
+    lease->listed = false;
+    list->len--;
+}
+
+thole_status lease_table_init(struct lease_table *table, size_t cap)
+{
+    size_t buckets = 16;
+    assert(cap > 0 && cap < SIZE_MAX / 4);
+    while (buckets < cap * 2)
+        buckets *= 2;
+    *table = (struct lease_table){.cap = cap, .mask = buckets - 1};
+    table->leases = calloc(cap, sizeof *table->leases);
+    table->by_id = calloc(buckets, sizeof(struct lease *));
+    table->by_key = calloc(buckets, sizeof(struct lease *));
+    if (table->leases == NULL || table->by_id == NULL || table->by_key == NULL) {
+        lease_table_release(table);
+        return THOLE_NOMEM;
+    }
+    for (size_t i = cap; i > 0; i--) {
+        table->leases[i - 1].next = table->free;
+        table->free = &table->leases[i - 1];
+    }
+    return THOLE_OK;
+}
+
+void lease_table_release(struct lease_table *table)
+{
+    if (table == NULL)
+        return;
+    free(table->leases);
+    free(table->by_id);
+    free(table->by_key);
+    *table = (struct lease_table){.cap = 0};
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ (hash >> 29);
+}
+
+static struct lease **id_bucket(const struct lease_table *table, uint64_t id)
+{
+    return &table->by_id[mix(1, id) & table->mask];
+}
+
+static struct lease **key_bucket(const struct lease_table *table, const struct worker_key *key)
+{
+    uint64_t hash = mix(mix(key->instance.len + 1, key->execution), key->activity_id);
+    for (size_t i = 0; i < key->instance.len; i++)
+        hash = mix(hash, key->instance.ptr[i]);
+    return &table->by_key[hash & table->mask];
+}
+
+static bool same_key(const struct worker_key *a, const struct worker_key *b)
+{
+    return a->activity_id == b->activity_id && a->execution == b->execution &&
+           thole_slice_equal(a->instance, b->instance);
+}
+
+struct lease *lease_table_add(struct lease_table *table, uint64_t id, const struct worker_key *key)
+{
+    struct lease *const lease = table->free;
+    assert(id != 0 && lease_table_find(table, id) == NULL);
+    assert(key->instance.len > 0 && key->instance.len <= THOLE_ID_BYTES_MAX);
+    if (lease == NULL)
+        return NULL;
+    table->free = lease->next;
+    table->len++;
+    *lease = (struct lease){.id = id, .key = *key};
+    memcpy(lease->instance_bytes, key->instance.ptr, key->instance.len);
+    lease->key.instance.ptr = lease->instance_bytes;
+    struct lease **const ids = id_bucket(table, id), **const keys = key_bucket(table, key);
+    lease->id_next = *ids;
+    *ids = lease;
+    lease->key_next = *keys;
+    *keys = lease;
+    return lease;
+}
+
+void lease_table_remove(struct lease_table *table, struct lease *lease)
+{
+    struct lease **at = id_bucket(table, lease->id);
+    assert(!lease->listed && table->len > 0);
+    while (*at != lease)
+        at = &(*at)->id_next;
+    *at = lease->id_next;
+    at = key_bucket(table, &lease->key);
+    while (*at != lease)
+        at = &(*at)->key_next;
+    *at = lease->key_next;
+    lease->id = 0;
+    lease->next = table->free;
+    table->free = lease;
+    table->len--;
+}
+
+struct lease *lease_table_find(const struct lease_table *table, uint64_t id)
+{
+    struct lease *lease = *id_bucket(table, id);
+    while (lease != NULL && lease->id != id)
+        lease = lease->id_next;
+    return lease;
+}
+
+struct lease *lease_table_find_key(const struct lease_table *table, const struct worker_key *key)
+{
+    struct lease *lease = *key_bucket(table, key);
+    while (lease != NULL && !same_key(&lease->key, key))
+        lease = lease->key_next;
+    return lease;
+}
+
+struct lease *lease_next_same(const struct lease *lease)
+{
+    struct lease *next = lease->key_next;
+    while (next != NULL && !same_key(&next->key, &lease->key))
+        next = next->key_next;
+    return next;
+}

@@ -1,0 +1,332 @@
+/* The worker machine: options, inputs, time, outputs. What its parts do: worker_machine.h. */
+#include "worker.h"
+#include "worker_machine.h"
+#include <assert.h>
+#include <stdlib.h>
+
+enum {
+    MARGIN_MS_MAX = 2000,
+    BACKOFF_MS_MIN = 50,
+    BACKOFF_MS_MAX = 2000,
+    BACKOFF_DOUBLINGS_MAX = 10,
+    ENDING_MAX = 16, /* room for messages that have ended and wait to be taken */
+};
+
+void worker_options_init(struct worker_options *options)
+{
+    *options = (struct worker_options){
+        .slots = 16, .completions_max = 16, .lease_ms = 30000, .grace_ms = 10000, .stop_grace_ms = 2000};
+}
+
+struct worker_machine *worker_create(const struct worker_options *options)
+{
+    assert(options->slots > 0 && options->lease_ms > 0);
+    struct worker_machine *const w = calloc(1, sizeof *w);
+    size_t const cap = (size_t)options->slots + options->completions_max + WORKER_PARKED_MAX + ENDING_MAX;
+    if (w == NULL)
+        return NULL;
+    w->options = *options;
+    w->wake_ms = w->renew_due_ms = w->progress_due_ms = UINT64_MAX;
+    w->stop_ms = w->kill_ms = UINT64_MAX;
+    w->events = calloc(cap * LEASE_EVENTS_MAX, sizeof *w->events);
+    w->rows = calloc(cap, sizeof *w->rows);
+    w->ids = calloc(cap, sizeof *w->ids);
+    w->renew_ids = calloc(cap, sizeof *w->renew_ids);
+    if (lease_table_init(&w->table, cap) != THOLE_OK || w->events == NULL || w->rows == NULL ||
+        w->ids == NULL || w->renew_ids == NULL) {
+        worker_destroy(w);
+        return NULL;
+    }
+    return w;
+}
+
+void worker_destroy(struct worker_machine *w)
+{
+    if (w == NULL)
+        return;
+    lease_table_release(&w->table);
+    free(w->events);
+    free(w->rows);
+    free(w->ids);
+    free(w->renew_ids);
+    free(w);
+}
+
+/* ---- time ---- */
+
+uint64_t worker_margin_ms(const struct worker_machine *w)
+{
+    uint64_t const fifth_ms = w->options.lease_ms / 5;
+    return fifth_ms < MARGIN_MS_MAX ? fifth_ms : MARGIN_MS_MAX;
+}
+
+uint64_t worker_backoff_ms(const struct worker_machine *w, uint32_t retries)
+{
+    uint64_t const most_ms =
+        w->options.lease_ms / 8 < BACKOFF_MS_MAX ? w->options.lease_ms / 8 : BACKOFF_MS_MAX;
+    uint32_t const doublings = retries > BACKOFF_DOUBLINGS_MAX ? BACKOFF_DOUBLINGS_MAX : retries;
+    uint64_t const delay_ms = ((uint64_t)BACKOFF_MS_MIN << doublings) / 2;
+    return delay_ms < most_ms ? delay_ms : most_ms;
+}
+
+uint64_t lease_fence_ms(const struct worker_machine *w, const struct lease *lease)
+{
+    uint64_t const from_ms = lease->extended_ms < lease->renewed_ms ? lease->extended_ms : lease->renewed_ms;
+    return from_ms + w->options.lease_ms - worker_margin_ms(w);
+}
+
+static uint64_t min_ms(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t due_ms(const struct worker_machine *w, const struct lease *lease)
+{
+    uint64_t const fence_ms = lease_fence_ms(w, lease);
+    switch (lease->state) {
+    case LEASE_PARKED: return lease->grace_ms;
+    case LEASE_QUEUED:
+    case LEASE_CONFIRMING: return fence_ms;
+    case LEASE_READY: return lease->listed ? fence_ms : min_ms(lease->retry_ms, fence_ms);
+    case LEASE_RUNNING:
+        if (!lease->fired)
+            return fence_ms;
+        return lease->lost || lease->confirmed ? lease->grace_ms : min_ms(lease->grace_ms, fence_ms);
+    case LEASE_CLAIMING:
+    case LEASE_IN_BATCH:
+    case LEASE_RELEASING:
+    case LEASE_ENDED: break;
+    }
+    return UINT64_MAX; /* an answer is due, or nothing */
+}
+
+void lease_refresh(struct worker_machine *w, struct lease *lease)
+{
+    lease->due_ms = due_ms(w, lease);
+    w->wake_ms = min_ms(w->wake_ms, lease->due_ms);
+}
+
+static void running_due(struct worker_machine *w, struct lease *lease)
+{
+    if (!lease->lost && !lease->confirmed && w->now_ms >= lease_fence_ms(w, lease))
+        lease_lose(w, lease, false);
+    if (lease->fired && w->now_ms >= lease->grace_ms)
+        lease_abandon(w, lease);
+}
+
+static void lease_due(struct worker_machine *w, struct lease *lease)
+{
+    bool const fenced = w->now_ms >= lease_fence_ms(w, lease);
+    switch (lease->state) {
+    case LEASE_PARKED: lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_UNKNOWN); break;
+    case LEASE_QUEUED: lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_UNCLAIMED); break;
+    case LEASE_RUNNING: running_due(w, lease); break;
+    case LEASE_CONFIRMING: lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_CANCELLED); break;
+    case LEASE_READY:
+        if (fenced)
+            lease_lose(w, lease, false);
+        else
+            lease_ready(w, lease);
+        break;
+    case LEASE_CLAIMING:
+    case LEASE_IN_BATCH:
+    case LEASE_RELEASING:
+    case LEASE_ENDED: assert(false);
+    }
+}
+
+/* All leases are looked at, but only when one of them may be due. */
+static void advance_leases(struct worker_machine *w)
+{
+    if (w->now_ms < w->wake_ms)
+        return;
+    w->wake_ms = UINT64_MAX;
+    for (size_t i = 0; i < w->table.cap; i++) {
+        struct lease *const lease = &w->table.leases[i];
+        if (lease->id == 0 || lease->state == LEASE_ENDED)
+            continue;
+        if (due_ms(w, lease) <= w->now_ms)
+            lease_due(w, lease);
+        if (lease->state != LEASE_ENDED)
+            lease_refresh(w, lease);
+    }
+}
+
+/* ---- stopping ---- */
+
+static void stop(struct worker_machine *w, uint64_t limit_ms)
+{
+    uint64_t const stop_ms = limit_ms < UINT64_MAX / 4 ? w->now_ms + limit_ms : UINT64_MAX / 2;
+    w->stop_ms = min_ms(w->stop_ms, stop_ms);
+    w->kill_ms = w->stop_ms + w->options.stop_grace_ms;
+    if (w->stopping)
+        return;
+    w->stopping = true;
+    for (size_t i = 0; i < w->table.cap; i++) {
+        struct lease *const lease = &w->table.leases[i];
+        if (lease->id != 0 && (lease->state == LEASE_QUEUED || lease->state == LEASE_PARKED))
+            lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
+    }
+}
+
+static void fire_all(struct worker_machine *w)
+{
+    w->stop_fired = true;
+    for (size_t i = 0; i < w->table.cap; i++) {
+        struct lease *const lease = &w->table.leases[i];
+        if (lease->id == 0 || lease->state != LEASE_RUNNING)
+            continue;
+        lease_fire(w, lease, WORKER_PATH_SHUTDOWN);
+        lease->grace_ms = min_ms(lease->grace_ms, w->kill_ms);
+        lease_refresh(w, lease);
+    }
+}
+
+/* What is not completed now never will be, here. */
+static void kill_all(struct worker_machine *w)
+{
+    w->killed = true;
+    for (size_t i = 0; i < w->table.cap; i++) {
+        struct lease *const lease = &w->table.leases[i];
+        if (lease->id == 0)
+            continue;
+        if (lease->state == LEASE_CONFIRMING)
+            lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_CANCELLED);
+        if (lease->state != LEASE_READY)
+            continue;
+        if (lease->listed)
+            lease_list_remove(&w->ready, lease);
+        lease_hand_back(w, lease);
+    }
+}
+
+static bool nothing_left(const struct worker_machine *w)
+{
+    return w->table.len == 0 && w->step == BATCH_IDLE && !w->claim_in_flight && !w->renew_in_flight &&
+           !w->release_in_flight;
+}
+
+static bool poll_stopped(struct worker_machine *w, struct worker_out *ret)
+{
+    if (!w->stopping || w->stopped || !nothing_left(w))
+        return false;
+    w->stopped = true;
+    *ret = (struct worker_out){.kind = WORKER_OUT_STOPPED};
+    return true;
+}
+
+/* ---- what the host calls ---- */
+
+static void set_now(struct worker_machine *w, uint64_t now_ms)
+{
+    if (now_ms > w->now_ms)
+        w->now_ms = now_ms;
+}
+
+static void connection(struct worker_machine *w, const struct worker_in *in)
+{
+    if (in->up && in->epoch >= w->epoch) {
+        w->up = true;
+        w->epoch = in->epoch;
+    } else if (!in->up) {
+        w->up = false;
+    }
+}
+
+static void slot_replaced(struct worker_machine *w)
+{
+    assert(w->slots_used > 0);
+    w->slots_used--;
+}
+
+thole_status worker_input(struct worker_machine *w, const struct worker_in *in, uint64_t now_ms)
+{
+    set_now(w, now_ms);
+    switch (in->kind) {
+    case WORKER_IN_CONNECTION: connection(w, in); break;
+    case WORKER_IN_DELIVERED: return worker_delivered(w, in);
+    case WORKER_IN_CLAIMED: worker_claimed(w, in); break;
+    case WORKER_IN_RENEWED: worker_renewed(w, in); break;
+    case WORKER_IN_PROGRESSED: worker_progressed(w, in); break;
+    case WORKER_IN_FINISHED: worker_finished(w, in); break;
+    case WORKER_IN_SLOT: slot_replaced(w); break;
+    case WORKER_IN_BEGUN: worker_begun(w, in); break;
+    case WORKER_IN_PUBLISHED: worker_published(w, in); break;
+    case WORKER_IN_COMMITTED: worker_committed(w, in); break;
+    case WORKER_IN_RELEASED: worker_released(w); break;
+    case WORKER_IN_PUSHED: worker_pushed(w, in); break;
+    case WORKER_IN_STOP: stop(w, in->limit_ms); break;
+    }
+    return THOLE_OK;
+}
+
+void worker_advance(struct worker_machine *w, uint64_t now_ms)
+{
+    set_now(w, now_ms);
+    if (w->stopping && !w->stop_fired && w->now_ms >= w->stop_ms)
+        fire_all(w);
+    if (w->stopping && !w->killed && w->now_ms >= w->kill_ms)
+        kill_all(w);
+    advance_leases(w);
+}
+
+uint64_t worker_next_deadline_ms(const struct worker_machine *w)
+{
+    uint64_t next_ms = min_ms(w->wake_ms, w->progress_due_ms);
+    next_ms = min_ms(next_ms, worker_renew_due_ms(w));
+    next_ms = min_ms(next_ms, worker_claim_due_ms(w));
+    if (w->stopping && !w->stop_fired)
+        next_ms = min_ms(next_ms, w->stop_ms);
+    if (w->stopping && !w->killed)
+        next_ms = min_ms(next_ms, w->kill_ms);
+    return next_ms;
+}
+
+bool worker_poll(struct worker_machine *w, struct worker_out *ret)
+{
+    return worker_poll_event(w, ret) || worker_poll_want(w, ret) || worker_poll_progress(w, ret) ||
+           worker_poll_renew(w, ret) || worker_poll_claim(w, ret) || worker_poll_complete(w, ret) ||
+           worker_poll_release(w, ret) || poll_stopped(w, ret);
+}
+
+struct worker_counters worker_counters(const struct worker_machine *w)
+{
+    return w->counters;
+}
+
+size_t worker_capacity(const struct worker_machine *w)
+{
+    return w->table.cap;
+}
+
+size_t worker_held(const struct worker_machine *w)
+{
+    return w->table.len;
+}
+
+const char *worker_path_name(enum worker_path path)
+{
+    switch (path) {
+    case WORKER_PATH_PUSH: return "push";
+    case WORKER_PATH_RENEWAL: return "renewal";
+    case WORKER_PATH_LEASE_LOST: return "lease_lost";
+    case WORKER_PATH_SHUTDOWN: return "shutdown";
+    }
+    return "?";
+}
+
+const char *worker_end_name(enum worker_end end)
+{
+    switch (end) {
+    case WORKER_END_COMPLETED: return "completed";
+    case WORKER_END_GONE: return "gone";
+    case WORKER_END_CANCELLED: return "cancelled";
+    case WORKER_END_REFUSED: return "refused";
+    case WORKER_END_STOLEN: return "stolen";
+    case WORKER_END_LEASE_LOST: return "lease_lost";
+    case WORKER_END_UNCLAIMED: return "unclaimed";
+    case WORKER_END_UNKNOWN: return "unknown";
+    case WORKER_END_HANDED_BACK: return "handed_back";
+    }
+    return "?";
+}

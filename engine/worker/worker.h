@@ -1,0 +1,191 @@
+/*
+ * The worker: leases with a fence, as a state machine without I/O (design §6). The host feeds inputs, takes
+ * outputs and does what they say; it decides nothing. The same code runs in the simulation.
+ *
+ *   worker_input(w, &in, now);   any number of times
+ *   worker_advance(w, now);      does what is due by time
+ *   while (worker_poll(w, &out)) do what out says
+ *   sleep until worker_next_deadline_ms(w) or the next input
+ *
+ * Time is a monotonic clock in milliseconds; a step back is ignored. Pure, one thread at a time.
+ *
+ * Memory: inputs are borrowed for the call (instance and reason are copied). Outputs are borrowed until the
+ * next call of any function here.
+ *
+ * Messages are named by ids that the host chooses (not 0, not used twice at a time). Each DELIVERED that was
+ * taken ends with exactly one of ACK, NAK or DROP, after which the machine has forgotten the id; the host
+ * then frees the message and the handler's result, or leaves that to an abandoned handler's thread.
+ *
+ * Each CLAIM, RENEW, RELEASE, COMPLETE_BEGIN and COMPLETE_COMMIT is answered exactly once, however late; at
+ * most one of each kind is in flight. Each id of a PROGRESS and of a COMPLETE_PUBLISH is answered exactly
+ * once. The answer "unknown" says that it may or may not have happened. Nothing else is answered.
+ *
+ * What time means here, with L = lease_ms:
+ *  - The lease of a message ends L after its delivery or its last +WPI that was sent, or L after the claim or
+ *    the last renewal of its row was sent, whichever is earlier. Only +WPI on the connection of the delivery
+ *    counts: once that is lost, nothing extends the lease and nothing is acknowledged.
+ *  - Everything that is claimed is renewed every L / 3 in one statement, and after an unknown answer every
+ *    L / 15 (at most 1 s).
+ *  - A margin of L / 5 (at most 2 s) before that end the machine fences itself: the token fires, the result
+ * is thrown away, nothing is sent for the message. What is not yet claimed is forgotten at that time.
+ *
+ * An activity that this program does not know is never claimed: another worker of the queue may know it (a
+ * rolling deployment). Its message is parked without taking a slot and handed back after 100 ms, doubled with
+ * every delivery that it had, at most a third of the lease: a worker that knows it gets it soon, and none
+ * that does not is kept busy. At most WORKER_PARKED_MAX are parked; what comes above that is dropped
+ * unacknowledged and comes back when its lease ends.
+ */
+#ifndef THOLE_WORKER_H
+#define THOLE_WORKER_H
+#include "thole/types.h"
+
+enum {
+    WORKER_PARKED_MAX = 64,
+    WORKER_CLAIM_MAX = 256,     /* rows in one CLAIM, one completion batch, one RELEASE */
+    WORKER_KIND_BYTES_MAX = 64, /* what is longer is cut, as are reasons above WORKER_REASON_BYTES_MAX */
+    WORKER_REASON_BYTES_MAX = 1024,
+};
+
+struct worker_options {
+    uint32_t slots;           /* handlers at a time; at least 1 */
+    uint32_t completions_max; /* results on their way at a time, beyond the slots */
+    uint64_t lease_ms;        /* ack_wait of the queue */
+    uint64_t grace_ms;        /* what a cancelled handler gets to return */
+    uint64_t stop_grace_ms;   /* the same for a graceful stop whose limit is over */
+};
+/* 16 slots, as many completions, lease 30 s, grace 10 s, stop grace 2 s. */
+void worker_options_init(struct worker_options *options);
+
+struct worker_machine;
+struct worker_machine *worker_create(const struct worker_options *options); /* NULL: out of memory */
+void worker_destroy(struct worker_machine *w);                              /* at any time; NULL-safe */
+
+struct worker_key {
+    thole_slice instance;
+    uint64_t execution, activity_id;
+};
+
+/* Same values as enum row_state of the store. */
+enum worker_row_state { WORKER_ROW_MISSING = 0, WORKER_ROW_MINE = 1, WORKER_ROW_STOLEN = 2 };
+
+struct worker_row {
+    uint64_t id;
+    struct worker_key key;
+    uint64_t attempt;            /* in; out for CLAIM */
+    enum worker_row_state state; /* out */
+};
+
+enum worker_in_kind {
+    WORKER_IN_CONNECTION, /* up, epoch (grows with every reconnect, from 1). Down at the start. */
+    WORKER_IN_DELIVERED,  /* id, key, known, epoch, deliveries, arrived_ms */
+    WORKER_IN_CLAIMED,    /* unknown, or rows: those of CLAIM in its order, with attempt and state */
+    WORKER_IN_RENEWED,    /* unknown, or rows: those of RENEW in its order, with state */
+    WORKER_IN_PROGRESSED, /* id, ok: +WPI was sent on the connection of the delivery */
+    WORKER_IN_FINISHED,   /* id, status: the handler returned; ignored when its slot was abandoned */
+    WORKER_IN_SLOT,       /* an abandoned slot has been replaced (at once, later or never) */
+    WORKER_IN_BEGUN,      /* unknown (nothing is open), or rows: those of COMPLETE_BEGIN in its order */
+    WORKER_IN_PUBLISHED,  /* id, ok: stored, or known to have been stored before */
+    WORKER_IN_COMMITTED,  /* unknown, or not */
+    WORKER_IN_RELEASED,   /* answer to RELEASE; unknown or not is the same */
+    WORKER_IN_PUSHED,     /* key.instance, key.execution, activity_ids, cancel_kind, reason */
+    WORKER_IN_STOP,       /* limit_ms: stop gracefully; a second one can only shorten it */
+};
+
+struct worker_in {
+    enum worker_in_kind kind;
+    uint64_t id;
+    struct worker_key key;
+    bool up, known, ok, unknown;
+    uint64_t epoch;      /* CONNECTION; DELIVERED: of the connection when it came */
+    uint64_t deliveries; /* DELIVERED: from 1; a hint */
+    uint64_t arrived_ms; /* DELIVERED: when the host got it; 0 = now */
+    thole_status status; /* FINISHED */
+    const struct worker_row *rows;
+    size_t rows_len;
+    const uint64_t *activity_ids; /* PUSHED */
+    size_t activity_ids_len;
+    thole_slice cancel_kind, reason; /* PUSHED */
+    uint64_t limit_ms;               /* STOP */
+};
+/* THOLE_OK; THOLE_LIMIT for a DELIVERED that there is no room for (more than was wanted): it was not taken,
+ * hand it back. Nothing else fails. */
+THOLE_NODISCARD thole_status worker_input(struct worker_machine *w, const struct worker_in *in,
+                                          uint64_t now_ms);
+void worker_advance(struct worker_machine *w, uint64_t now_ms);
+/* When worker_advance() has something to do; UINT64_MAX: never, unless something comes in. May be early. */
+uint64_t worker_next_deadline_ms(const struct worker_machine *w);
+
+enum worker_out_kind {
+    WORKER_OUT_WANT,     /* count: so many more messages are wanted in total (replaces the last wish) */
+    WORKER_OUT_CLAIM,    /* rows (id, key): one statement; answer CLAIMED */
+    WORKER_OUT_RUN,      /* id, attempt: run the handler on a free slot (there is one); answer FINISHED */
+    WORKER_OUT_FIRE,     /* id, path, cancel_kind, reason: fire its token; at most once for each id */
+    WORKER_OUT_ABANDON,  /* id: it did not return in time: give its slot up; answer SLOT once it is replaced.
+                            Handlers abandoned while stopping need not be replaced */
+    WORKER_OUT_RENEW,    /* rows (id, key, attempt): one statement; answer RENEWED */
+    WORKER_OUT_PROGRESS, /* ids: +WPI for each; answer PROGRESSED for each */
+    WORKER_OUT_COMPLETE_BEGIN,    /* rows: begin, and delete them if they are mine; answer BEGUN */
+    WORKER_OUT_COMPLETE_PUBLISH,  /* ids: publish their results; answer PUBLISHED for each */
+    WORKER_OUT_COMPLETE_COMMIT,   /* answer COMMITTED */
+    WORKER_OUT_COMPLETE_ROLLBACK, /* no answer; done before the next COMPLETE_BEGIN */
+    WORKER_OUT_RELEASE,           /* rows: give the claims back; answer RELEASED */
+    WORKER_OUT_ACK,               /* id, end: the message is done: acknowledge it. Forgotten */
+    WORKER_OUT_NAK,               /* id, end: hand the message back. Forgotten */
+    WORKER_OUT_DROP,              /* id, end: send nothing for the message. Forgotten */
+    WORKER_OUT_STOPPED,           /* once, after STOP: nothing is held and nothing is in flight */
+};
+
+/* Which way the cancellation came. */
+enum worker_path {
+    WORKER_PATH_PUSH,
+    WORKER_PATH_RENEWAL,    /* the row is missing */
+    WORKER_PATH_LEASE_LOST, /* fenced by time, or the row is another's */
+    WORKER_PATH_SHUTDOWN,
+};
+const char *worker_path_name(enum worker_path path); /* "push", "renewal", "lease_lost", "shutdown" */
+
+/* How the worker's part in a message ended, for logs and counters. */
+enum worker_end {
+    WORKER_END_COMPLETED,   /* its completion is stored */
+    WORKER_END_GONE,        /* the row was missing when it was claimed: cancelled or done before */
+    WORKER_END_CANCELLED,   /* while it was here; confirmed unless it ends with DROP */
+    WORKER_END_REFUSED,     /* the completion found no row: cancelled in the last moment; nothing published */
+    WORKER_END_STOLEN,      /* another claim holds the row; nothing published */
+    WORKER_END_LEASE_LOST,  /* fenced by time */
+    WORKER_END_UNCLAIMED,   /* could not be claimed in time */
+    WORKER_END_UNKNOWN,     /* an activity that this program does not know */
+    WORKER_END_HANDED_BACK, /* by a graceful stop */
+};
+const char *worker_end_name(enum worker_end end);
+
+struct worker_out {
+    enum worker_out_kind kind;
+    uint64_t id;
+    uint64_t attempt;
+    uint32_t count;
+    const struct worker_row *rows;
+    size_t rows_len;
+    const uint64_t *ids;
+    size_t ids_len;
+    enum worker_path path;
+    enum worker_end end;
+    thole_slice cancel_kind; /* FIRE: as pushed, else "cancelled", "lease_lost" or "shutdown" */
+    thole_slice reason;      /* FIRE: as pushed; may be empty */
+};
+/* Takes the next output; false when there is none. */
+bool worker_poll(struct worker_machine *w, struct worker_out *ret);
+
+struct worker_counters {
+    uint64_t delivered, claimed, completed;
+    uint64_t cancelled_by_push, cancelled_by_renewal; /* tokens fired that way */
+    uint64_t lease_lost; /* leases that ended by time, with or without a result */
+    uint64_t abandoned, stolen;
+    uint64_t gone, refused, unclaimed, unknown, handed_back;
+    uint64_t contradicted; /* pushed, yet the row was still there */
+};
+struct worker_counters worker_counters(const struct worker_machine *w);
+/* The most rows or ids that one output can have. */
+size_t worker_capacity(const struct worker_machine *w);
+/* Messages taken and not ended; for tests and logs. */
+size_t worker_held(const struct worker_machine *w);
+#endif

@@ -1,0 +1,183 @@
+/* From the delivery of a message to the claim of its row. */
+#include "worker_machine.h"
+#include <assert.h>
+
+enum { PARK_MS_MIN = 100, PARK_DOUBLINGS_MAX = 20 };
+
+static size_t main_cap(const struct worker_machine *w)
+{
+    return (size_t)w->options.slots + w->options.completions_max;
+}
+
+/* Longer with every delivery, so that a message that nobody knows does not go round for nothing. */
+static void park(struct worker_machine *w, struct lease *lease, uint64_t deliveries)
+{
+    uint64_t const doublings = deliveries > 0 ? deliveries - 1 : 0, most_ms = w->options.lease_ms / 3;
+    uint64_t delay_ms = (uint64_t)PARK_MS_MIN
+                        << (doublings < PARK_DOUBLINGS_MAX ? doublings : PARK_DOUBLINGS_MAX);
+    if (delay_ms > most_ms)
+        delay_ms = most_ms;
+    lease->state = LEASE_PARKED;
+    lease->grace_ms = w->now_ms + delay_ms;
+    w->parked++;
+    w->counters.unknown++;
+    if (w->parked > WORKER_PARKED_MAX)
+        lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_UNKNOWN);
+    else if (w->stopping)
+        lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
+    else
+        lease_refresh(w, lease);
+}
+
+thole_status worker_delivered(struct worker_machine *w, const struct worker_in *in)
+{
+    struct lease *lease = NULL;
+    if (w->wanted > 0)
+        w->wanted--;
+    if (w->table.len - w->parked < main_cap(w) || !in->known)
+        lease = lease_table_add(&w->table, in->id, &in->key);
+    if (lease == NULL)
+        return THOLE_LIMIT;
+    if (in->epoch > w->epoch) { /* the delivery was faster than the news of its connection */
+        w->epoch = in->epoch;
+        w->up = true;
+    }
+    w->counters.delivered++;
+    lease->epoch = in->epoch;
+    lease->extended_ms = in->arrived_ms != 0 && in->arrived_ms < w->now_ms ? in->arrived_ms : w->now_ms;
+    lease->renewed_ms = UINT64_MAX;
+    if (!in->known) {
+        park(w, lease, in->deliveries);
+        return THOLE_OK;
+    }
+    lease->state = LEASE_QUEUED;
+    if (w->stopping) {
+        lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
+        return THOLE_OK;
+    }
+    lease_list_append(&w->queued, lease);
+    lease_refresh(w, lease);
+    return THOLE_OK;
+}
+
+/* While claims fail nothing more is fetched than one message to try with: others may reach the database. */
+static uint32_t want_now(const struct worker_machine *w)
+{
+    size_t const main_len = w->table.len - w->parked, queued = w->queued.len;
+    size_t const slots = w->options.slots - w->slots_used;
+    if (w->stopping || main_len >= main_cap(w) || slots <= queued)
+        return 0;
+    size_t want = slots - queued;
+    if (want > main_cap(w) - main_len)
+        want = main_cap(w) - main_len;
+    if (w->claim_failures > 0)
+        want = queued + w->claims_len == 0 ? 1 : 0;
+    return (uint32_t)want;
+}
+
+bool worker_poll_want(struct worker_machine *w, struct worker_out *ret)
+{
+    uint32_t const want = want_now(w);
+    if (want == w->wanted)
+        return false;
+    w->wanted = want;
+    *ret = (struct worker_out){.kind = WORKER_OUT_WANT, .count = want};
+    return true;
+}
+
+uint64_t worker_claim_due_ms(const struct worker_machine *w)
+{
+    if (w->claim_in_flight || w->queued.len == 0 || w->slots_used >= w->options.slots)
+        return UINT64_MAX;
+    return w->claim_gate_ms;
+}
+
+/* Two deliveries of one activity: one statement must not name a row twice. */
+static bool is_in_claim(const struct worker_machine *w, const struct lease *lease)
+{
+    const struct lease *same = lease_table_find_key(&w->table, &lease->key);
+    while (same != NULL && same->state != LEASE_CLAIMING)
+        same = lease_next_same(same);
+    return same != NULL;
+}
+
+bool worker_poll_claim(struct worker_machine *w, struct worker_out *ret)
+{
+    size_t n = 0;
+    struct lease *next;
+    if (w->now_ms < worker_claim_due_ms(w))
+        return false;
+    for (struct lease *l = w->queued.first; l != NULL; l = next) {
+        next = l->next;
+        if (w->slots_used == w->options.slots || n == WORKER_CLAIM_MAX)
+            break;
+        if (is_in_claim(w, l))
+            continue;
+        lease_list_remove(&w->queued, l);
+        l->state = LEASE_CLAIMING;
+        w->rows[n] = (struct worker_row){.id = l->id, .key = l->key};
+        w->claims[n++] = l;
+        w->slots_used++;
+    }
+    assert(n > 0);
+    w->claims_len = n;
+    w->claim_in_flight = true;
+    w->claim_sent_ms = w->now_ms;
+    *ret = (struct worker_out){.kind = WORKER_OUT_CLAIM, .rows = w->rows, .rows_len = n};
+    return true;
+}
+
+static void claim_failed(struct worker_machine *w, struct lease *lease)
+{
+    lease->state = LEASE_QUEUED;
+    if (w->stopping) {
+        lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
+        return;
+    }
+    lease_list_prepend(&w->queued, lease); /* the answer is walked from its end, so that the order stays */
+    lease_refresh(w, lease);
+}
+
+static void claim_won(struct worker_machine *w, struct lease *lease, uint64_t attempt)
+{
+    w->counters.claimed++;
+    lease->attempt = attempt;
+    lease->renewed_ms = w->claim_sent_ms;
+    if (w->now_ms >= lease_fence_ms(w, lease)) { /* the answer came too late: the next delivery takes over */
+        lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_UNCLAIMED);
+        return;
+    }
+    worker_renew_arm(w, lease);
+    if (lease->pushed) { /* the push is no proof: the row says whether it is cancelled */
+        lease->state = LEASE_CONFIRMING;
+        lease_confirm(w, lease, CONFIRM_WANTED);
+        lease_refresh(w, lease);
+    } else if (w->stopping) {
+        lease_hand_back(w, lease);
+    } else {
+        w->slots_used++;
+        lease_run(w, lease);
+    }
+}
+
+void worker_claimed(struct worker_machine *w, const struct worker_in *in)
+{
+    size_t const n = w->claims_len;
+    assert(w->claim_in_flight && (in->unknown || in->rows_len == n));
+    w->claim_in_flight = false;
+    w->claim_failures = in->unknown ? w->claim_failures + 1 : 0;
+    w->claim_gate_ms = in->unknown ? w->now_ms + worker_backoff_ms(w, w->claim_failures) : 0;
+    w->claims_len = 0;
+    assert(w->slots_used >= n);
+    w->slots_used -= (uint32_t)n;
+    for (size_t i = n; i > 0; i--)
+        if (in->unknown || in->rows[i - 1].state == WORKER_ROW_STOLEN) /* a claim takes over: no answer */
+            claim_failed(w, w->claims[i - 1]);
+    for (size_t i = 0; i < n && !in->unknown; i++) {
+        assert(in->rows[i].id == w->claims[i]->id);
+        if (in->rows[i].state == WORKER_ROW_MINE)
+            claim_won(w, w->claims[i], in->rows[i].attempt);
+        else if (in->rows[i].state == WORKER_ROW_MISSING)
+            lease_end(w, w->claims[i], WORKER_OUT_ACK, WORKER_END_GONE);
+    }
+}

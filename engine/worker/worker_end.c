@@ -1,0 +1,228 @@
+/* A running handler until its message is done: tokens, pushes, grace, the last signal. */
+#include "worker_machine.h"
+#include <assert.h>
+#include <string.h>
+
+static void add_event(struct worker_machine *w, struct worker_event event)
+{
+    size_t const cap = w->table.cap * LEASE_EVENTS_MAX;
+    assert(w->events_len < cap);
+    w->events[(w->events_at + w->events_len++) % cap] = event;
+}
+
+/* What a push says is kept for when the token fires. */
+static void remember(struct lease *lease, thole_slice kind, thole_slice reason)
+{
+    lease->cancel_kind_len = kind.len < WORKER_KIND_BYTES_MAX ? kind.len : WORKER_KIND_BYTES_MAX;
+    lease->reason_len = reason.len < WORKER_REASON_BYTES_MAX ? reason.len : WORKER_REASON_BYTES_MAX;
+    if (lease->cancel_kind_len > 0)
+        memcpy(lease->cancel_kind, kind.ptr, lease->cancel_kind_len);
+    if (lease->reason_len > 0)
+        memcpy(lease->reason, reason.ptr, lease->reason_len);
+}
+
+bool lease_may_signal(const struct worker_machine *w, const struct lease *lease)
+{
+    uint64_t const end_ms = lease->extended_ms + w->options.lease_ms - worker_margin_ms(w);
+    return w->up && lease->epoch == w->epoch && !lease->lost && w->now_ms < end_ms;
+}
+
+static void count_end(struct worker_machine *w, enum worker_end end)
+{
+    switch (end) {
+    case WORKER_END_COMPLETED: w->counters.completed++; break;
+    case WORKER_END_GONE: w->counters.gone++; break;
+    case WORKER_END_REFUSED: w->counters.refused++; break;
+    case WORKER_END_UNCLAIMED: w->counters.unclaimed++; break;
+    case WORKER_END_HANDED_BACK: w->counters.handed_back++; break;
+    case WORKER_END_CANCELLED:  /* counted when the token fired, */
+    case WORKER_END_LEASE_LOST: /* when it was lost, */
+    case WORKER_END_STOLEN:
+    case WORKER_END_UNKNOWN: break; /* when it came */
+    }
+}
+
+static void unlist(struct worker_machine *w, struct lease *lease)
+{
+    if (!lease->listed)
+        return;
+    if (lease->state == LEASE_QUEUED)
+        lease_list_remove(&w->queued, lease);
+    else if (lease->state == LEASE_READY)
+        lease_list_remove(&w->ready, lease);
+    else
+        lease_list_remove(&w->releasing, lease);
+}
+
+void lease_end(struct worker_machine *w, struct lease *lease, enum worker_out_kind kind, enum worker_end end)
+{
+    assert(lease->state != LEASE_ENDED);
+    assert(kind == WORKER_OUT_ACK || kind == WORKER_OUT_NAK || kind == WORKER_OUT_DROP);
+    unlist(w, lease);
+    lease_confirm(w, lease, CONFIRM_NONE);
+    w->parked -= lease->state == LEASE_PARKED;
+    lease->state = LEASE_ENDED;
+    lease->due_ms = UINT64_MAX;
+    count_end(w, end);
+    add_event(w, (struct worker_event){.kind = kind, .end = end, .lease = lease});
+}
+
+void lease_run(struct worker_machine *w, struct lease *lease)
+{
+    lease->state = LEASE_RUNNING;
+    lease_refresh(w, lease);
+    add_event(w, (struct worker_event){.kind = WORKER_OUT_RUN, .attempt = lease->attempt, .lease = lease});
+}
+
+static void count_path(struct worker_machine *w, enum worker_path path)
+{
+    switch (path) {
+    case WORKER_PATH_PUSH: w->counters.cancelled_by_push++; break;
+    case WORKER_PATH_RENEWAL: w->counters.cancelled_by_renewal++; break;
+    case WORKER_PATH_LEASE_LOST: /* counted by lease_lose() */
+    case WORKER_PATH_SHUTDOWN: break;
+    }
+}
+
+void lease_fire(struct worker_machine *w, struct lease *lease, enum worker_path path)
+{
+    assert(lease->state == LEASE_RUNNING);
+    if (lease->fired)
+        return;
+    lease->fired = true;
+    lease->shut_down = path == WORKER_PATH_SHUTDOWN;
+    lease->grace_ms = w->now_ms + w->options.grace_ms;
+    if (w->stopping && lease->grace_ms > w->kill_ms)
+        lease->grace_ms = w->kill_ms;
+    if (path == WORKER_PATH_RENEWAL)
+        remember(lease, THOLE_STR("cancelled"), THOLE_STR(""));
+    else if (path != WORKER_PATH_PUSH)
+        remember(lease, thole_slice_from(worker_path_name(path)), THOLE_STR(""));
+    count_path(w, path);
+    lease_refresh(w, lease);
+    add_event(w, (struct worker_event){.kind = WORKER_OUT_FIRE, .path = path, .lease = lease});
+}
+
+void lease_lose(struct worker_machine *w, struct lease *lease, bool stolen)
+{
+    if (lease->lost)
+        return;
+    lease->lost = true;
+    lease->stolen = stolen;
+    w->counters.stolen += stolen;
+    w->counters.lease_lost += !stolen;
+    lease_confirm(w, lease, CONFIRM_NONE);
+    if (lease->state == LEASE_RUNNING)
+        lease_fire(w, lease, WORKER_PATH_LEASE_LOST);
+    else if (lease->state == LEASE_READY || lease->state == LEASE_CONFIRMING)
+        lease_end(w, lease, WORKER_OUT_DROP, stolen ? WORKER_END_STOLEN : WORKER_END_LEASE_LOST);
+}
+
+/* No handler runs any more, and what it returned, if anything, does not count. */
+static void without_result(struct worker_machine *w, struct lease *lease)
+{
+    if (lease->lost) {
+        lease_end(w, lease, WORKER_OUT_DROP, lease->stolen ? WORKER_END_STOLEN : WORKER_END_LEASE_LOST);
+    } else if (lease->confirmed) {
+        lease_end(w, lease, WORKER_OUT_ACK, WORKER_END_CANCELLED);
+    } else if (lease->pushed) {
+        if (lease->confirm == CONFIRM_NONE || w->killed) { /* the row has said that it is still there */
+            lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_CANCELLED);
+            return;
+        }
+        lease->state = LEASE_CONFIRMING;
+        lease_refresh(w, lease);
+    } else {
+        assert(lease->shut_down);
+        lease_hand_back(w, lease);
+    }
+}
+
+void worker_finished(struct worker_machine *w, const struct worker_in *in)
+{
+    struct lease *const lease = lease_table_find(&w->table, in->id);
+    if (lease == NULL || lease->state != LEASE_RUNNING)
+        return;
+    assert(w->slots_used > 0);
+    w->slots_used--;
+    /* Told to stop because the worker stops: only a success is a result, everything else runs again. */
+    bool const handed_back = lease->shut_down && in->status != THOLE_OK;
+    if (lease->lost || lease->confirmed || lease->pushed || handed_back)
+        without_result(w, lease);
+    else
+        lease_ready(w, lease);
+}
+
+void lease_abandon(struct worker_machine *w, struct lease *lease)
+{
+    assert(lease->state == LEASE_RUNNING && lease->fired);
+    w->counters.abandoned++;
+    add_event(w, (struct worker_event){.kind = WORKER_OUT_ABANDON, .lease = lease});
+    without_result(w, lease);
+}
+
+static void pushed(struct worker_machine *w, struct lease *lease, const struct worker_in *in)
+{
+    bool const runs = lease->state == LEASE_RUNNING && !lease->confirmed && !lease->lost;
+    bool const waits = lease->state == LEASE_QUEUED || lease->state == LEASE_CLAIMING;
+    if (!runs && !waits && lease->state != LEASE_CONFIRMING)
+        return; /* its completion will be told by the row; or it has ended */
+    lease->pushed = true;
+    if (!lease->fired)
+        remember(lease, in->cancel_kind, in->reason);
+    if (waits)
+        return;
+    lease_confirm(w, lease, CONFIRM_WANTED);
+    if (runs && !lease->started) { /* between claim and start: it is not run */
+        lease->state = LEASE_CONFIRMING;
+        w->slots_used--;
+        lease_refresh(w, lease);
+    } else if (runs) {
+        lease_fire(w, lease, WORKER_PATH_PUSH);
+    }
+}
+
+void worker_pushed(struct worker_machine *w, const struct worker_in *in)
+{
+    struct worker_key key = in->key;
+    for (size_t i = 0; i < in->activity_ids_len; i++) {
+        key.activity_id = in->activity_ids[i];
+        for (struct lease *l = lease_table_find_key(&w->table, &key); l != NULL; l = lease_next_same(l))
+            pushed(w, l, in);
+    }
+}
+
+static struct worker_event next_event(struct worker_machine *w)
+{
+    struct worker_event const event = w->events[w->events_at];
+    w->events_at = (w->events_at + 1) % (w->table.cap * LEASE_EVENTS_MAX);
+    w->events_len--;
+    return event;
+}
+
+bool worker_poll_event(struct worker_machine *w, struct worker_out *ret)
+{
+    struct worker_event event = {.lease = NULL};
+    while (w->events_len > 0 && event.lease == NULL) {
+        event = next_event(w);
+        if (event.kind == WORKER_OUT_RUN &&
+            event.lease->state != LEASE_RUNNING) /* pushed before it started */
+            event.lease = NULL;
+    }
+    struct lease *const lease = event.lease;
+    if (lease == NULL)
+        return false;
+    lease->started |= event.kind == WORKER_OUT_RUN;
+    *ret = (struct worker_out){
+        .kind = event.kind, .id = lease->id, .attempt = event.attempt, .path = event.path, .end = event.end};
+    if (event.kind == WORKER_OUT_FIRE) {
+        ret->cancel_kind = (thole_slice){lease->cancel_kind, lease->cancel_kind_len};
+        ret->reason = (thole_slice){lease->reason, lease->reason_len};
+    }
+    if (event.kind == WORKER_OUT_ACK || event.kind == WORKER_OUT_NAK || event.kind == WORKER_OUT_DROP) {
+        if (!lease_may_signal(w, lease))
+            ret->kind = WORKER_OUT_DROP;
+        lease_table_remove(&w->table, lease);
+    }
+    return true;
+}

@@ -1,0 +1,131 @@
+/*
+ * Inside engine/worker/: the machine's state, and what its parts do for each other.
+ *
+ *   worker.c           options, dispatch, time, poll       lease_table.c      what is held
+ *   worker_claim.c     delivered, wanted, claimed          worker_renew.c     renewed, +WPI, confirmed
+ *   worker_end.c       run, fired, finished, ended         worker_complete.c  completion batches, releases
+ */
+#ifndef THOLE_WORKER_MACHINE_H
+#define THOLE_WORKER_MACHINE_H
+#include "lease_table.h"
+
+enum { LEASE_EVENTS_MAX = 4 }; /* RUN, FIRE, ABANDON, and one of ACK, NAK, DROP */
+
+/* An output about one message; waits in a ring. */
+struct worker_event {
+    enum worker_out_kind kind;
+    enum worker_path path;
+    enum worker_end end;
+    uint64_t attempt;
+    struct lease *lease;
+};
+
+enum batch_step {
+    BATCH_IDLE,
+    BATCH_BEGINNING,
+    BATCH_TO_PUBLISH,
+    BATCH_PUBLISHING,
+    BATCH_TO_COMMIT,
+    BATCH_COMMITTING,
+    BATCH_TO_ROLL_BACK,
+};
+
+struct worker_machine {
+    struct worker_options options;
+    struct lease_table table;
+    struct worker_counters counters;
+    uint64_t now_ms;
+    uint64_t wake_ms; /* no lease has anything to do before this */
+
+    struct worker_event *events; /* ring of table.cap * LEASE_EVENTS_MAX */
+    size_t events_at, events_len;
+    struct worker_row *rows; /* of the output that was taken last; table.cap */
+    uint64_t *ids;
+
+    bool up;
+    uint64_t epoch;
+
+    uint32_t slots_used; /* reserved by a claim, running, or abandoned and not yet replaced */
+    uint32_t wanted;     /* the wish that the host knows of, counted down by deliveries */
+    size_t parked;
+
+    struct lease_list queued;
+    bool claim_in_flight;
+    struct lease *claims[WORKER_CLAIM_MAX]; /* in flight, in its order */
+    size_t claims_len;
+    uint64_t claim_sent_ms, claim_gate_ms; /* after a failure not before the gate */
+    uint32_t claim_failures;
+
+    bool renew_in_flight;
+    uint64_t renew_sent_ms, renew_due_ms, renew_gate_ms;
+    uint64_t *renew_ids;
+    size_t renew_len;
+    size_t confirms; /* leases with CONFIRM_WANTED */
+    uint64_t progress_due_ms;
+
+    struct lease_list ready;
+    enum batch_step step;
+    struct lease *batch[WORKER_CLAIM_MAX];
+    size_t batch_len, batch_open; /* open: publishes that are not answered yet */
+
+    struct lease_list releasing;
+    bool release_in_flight;
+    struct lease *released[WORKER_CLAIM_MAX];
+    size_t released_len;
+
+    bool stopping, stop_fired, killed, stopped;
+    uint64_t stop_ms, kill_ms; /* when the limit is over; when the grace after it is over */
+};
+
+/* ---- worker.c ---- */
+/* Margin before the end of a lease at which the machine fences itself. */
+uint64_t worker_margin_ms(const struct worker_machine *w);
+/* When this lease is fenced. */
+uint64_t lease_fence_ms(const struct worker_machine *w, const struct lease *lease);
+/* To be called whenever what time does to a lease may come earlier than before. */
+void lease_refresh(struct worker_machine *w, struct lease *lease);
+/* 50 ms, doubled with each retry, at most 2 s and an eighth of the lease. */
+uint64_t worker_backoff_ms(const struct worker_machine *w, uint32_t retries);
+
+/* ---- worker_claim.c ---- */
+thole_status worker_delivered(struct worker_machine *w, const struct worker_in *in);
+void worker_claimed(struct worker_machine *w, const struct worker_in *in);
+bool worker_poll_want(struct worker_machine *w, struct worker_out *ret);
+bool worker_poll_claim(struct worker_machine *w, struct worker_out *ret);
+uint64_t worker_claim_due_ms(const struct worker_machine *w);
+
+/* ---- worker_renew.c ---- */
+/* The lease was claimed: it takes part in renewals. */
+void worker_renew_arm(struct worker_machine *w, const struct lease *lease);
+void lease_confirm(struct worker_machine *w, struct lease *lease, enum lease_confirm confirm);
+void worker_renewed(struct worker_machine *w, const struct worker_in *in);
+void worker_progressed(struct worker_machine *w, const struct worker_in *in);
+bool worker_poll_renew(struct worker_machine *w, struct worker_out *ret);
+bool worker_poll_progress(struct worker_machine *w, struct worker_out *ret);
+uint64_t worker_renew_due_ms(const struct worker_machine *w);
+
+/* ---- worker_end.c ---- */
+void lease_run(struct worker_machine *w, struct lease *lease);
+/* Fires the token unless it was fired before. */
+void lease_fire(struct worker_machine *w, struct lease *lease, enum worker_path path);
+/* The lease is over (by time, or stolen). */
+void lease_lose(struct worker_machine *w, struct lease *lease, bool stolen);
+void lease_abandon(struct worker_machine *w, struct lease *lease);
+/* Last output: ACK or NAK become DROP when nothing may be sent for the message any more. Unlists it. */
+void lease_end(struct worker_machine *w, struct lease *lease, enum worker_out_kind kind, enum worker_end end);
+/* May anything be sent to the broker about this message? */
+bool lease_may_signal(const struct worker_machine *w, const struct lease *lease);
+void worker_finished(struct worker_machine *w, const struct worker_in *in);
+void worker_pushed(struct worker_machine *w, const struct worker_in *in);
+bool worker_poll_event(struct worker_machine *w, struct worker_out *ret);
+
+/* ---- worker_complete.c ---- */
+void lease_ready(struct worker_machine *w, struct lease *lease);
+void lease_hand_back(struct worker_machine *w, struct lease *lease);
+void worker_begun(struct worker_machine *w, const struct worker_in *in);
+void worker_published(struct worker_machine *w, const struct worker_in *in);
+void worker_committed(struct worker_machine *w, const struct worker_in *in);
+void worker_released(struct worker_machine *w);
+bool worker_poll_complete(struct worker_machine *w, struct worker_out *ret);
+bool worker_poll_release(struct worker_machine *w, struct worker_out *ret);
+#endif

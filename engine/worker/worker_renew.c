@@ -1,0 +1,165 @@
+/* Renewal of what is claimed, with its three outcomes; +WPI; confirmation of what was pushed. */
+#include "worker_machine.h"
+#include <assert.h>
+
+enum { UNKNOWN_RETRY_MS_MAX = 1000 };
+
+static uint64_t min_ms(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t interval_ms(const struct worker_machine *w)
+{
+    return w->options.lease_ms / 3;
+}
+
+/* Claimed, and its row has yet something to say. While it is in a completion batch that batch holds the row's
+ * lock, and its answer comes from there. */
+static bool takes_part(const struct lease *lease)
+{
+    return lease->id != 0 && !lease->confirmed && !lease->lost &&
+           (lease->state == LEASE_RUNNING || lease->state == LEASE_CONFIRMING || lease->state == LEASE_READY);
+}
+
+/* A handler that still runs keeps its message even when it is cancelled, so that no other worker gets it. */
+static bool needs_progress(const struct worker_machine *w, const struct lease *lease)
+{
+    bool const held = lease->state == LEASE_RUNNING || lease->state == LEASE_CONFIRMING ||
+                      lease->state == LEASE_READY || lease->state == LEASE_IN_BATCH;
+    return lease->id != 0 && held && lease_may_signal(w, lease);
+}
+
+void worker_renew_arm(struct worker_machine *w, const struct lease *lease)
+{
+    w->renew_due_ms = min_ms(w->renew_due_ms, lease->renewed_ms + interval_ms(w));
+    w->progress_due_ms = min_ms(w->progress_due_ms, lease->extended_ms + interval_ms(w));
+}
+
+void lease_confirm(struct worker_machine *w, struct lease *lease, enum lease_confirm confirm)
+{
+    w->confirms -= lease->confirm == CONFIRM_WANTED;
+    w->confirms += confirm == CONFIRM_WANTED;
+    lease->confirm = confirm;
+}
+
+uint64_t worker_renew_due_ms(const struct worker_machine *w)
+{
+    uint64_t const due_ms = w->confirms > 0 ? 0 : w->renew_due_ms;
+    if (w->renew_in_flight)
+        return UINT64_MAX;
+    return due_ms > w->renew_gate_ms ? due_ms : w->renew_gate_ms;
+}
+
+bool worker_poll_renew(struct worker_machine *w, struct worker_out *ret)
+{
+    bool const tick = w->now_ms >= w->renew_due_ms;
+    if (w->now_ms < worker_renew_due_ms(w) || (!tick && w->confirms == 0))
+        return false;
+    w->renew_len = 0;
+    for (size_t i = 0; i < w->table.cap; i++) {
+        struct lease *const lease = &w->table.leases[i];
+        if (!takes_part(lease) || (!tick && lease->confirm != CONFIRM_WANTED))
+            continue;
+        if (lease->confirm == CONFIRM_WANTED)
+            lease_confirm(w, lease, CONFIRM_ASKED);
+        w->rows[w->renew_len] =
+            (struct worker_row){.id = lease->id, .key = lease->key, .attempt = lease->attempt};
+        w->renew_ids[w->renew_len++] = lease->id;
+    }
+    assert(w->confirms == 0); /* whoever wants to be confirmed takes part */
+    if (tick)
+        w->renew_due_ms = w->renew_len > 0 ? w->now_ms + interval_ms(w) : UINT64_MAX;
+    if (w->renew_len == 0)
+        return false;
+    w->renew_in_flight = true;
+    w->renew_sent_ms = w->now_ms;
+    *ret = (struct worker_out){.kind = WORKER_OUT_RENEW, .rows = w->rows, .rows_len = w->renew_len};
+    return true;
+}
+
+/* Unknown is neither kept nor gone: nothing fires, it is asked again soon, and time does the rest. */
+static void renew_unknown(struct worker_machine *w)
+{
+    uint64_t const retry_ms = min_ms(w->options.lease_ms / 15 + 1, UNKNOWN_RETRY_MS_MAX);
+    w->renew_gate_ms = w->now_ms + retry_ms;
+    w->renew_due_ms = min_ms(w->renew_due_ms, w->renew_gate_ms);
+    for (size_t i = 0; i < w->renew_len; i++) {
+        struct lease *const lease = lease_table_find(&w->table, w->renew_ids[i]);
+        if (lease != NULL && takes_part(lease) && lease->confirm == CONFIRM_ASKED)
+            lease_confirm(w, lease, CONFIRM_WANTED);
+    }
+}
+
+static void kept(struct worker_machine *w, struct lease *lease)
+{
+    if (lease->renewed_ms < w->renew_sent_ms)
+        lease->renewed_ms = w->renew_sent_ms;
+    if (lease->confirm != CONFIRM_ASKED) /* not asked yet: the row may have gone after this was answered */
+        return;
+    lease_confirm(w, lease, CONFIRM_NONE);
+    w->counters.contradicted++;
+    if (lease->state == LEASE_CONFIRMING) /* a push alone drops nothing: the message comes back */
+        lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_CANCELLED);
+}
+
+static void missing(struct worker_machine *w, struct lease *lease)
+{
+    lease_confirm(w, lease, CONFIRM_NONE);
+    lease->confirmed = true;
+    switch (lease->state) {
+    case LEASE_RUNNING: lease_fire(w, lease, WORKER_PATH_RENEWAL); break;
+    case LEASE_CONFIRMING: lease_end(w, lease, WORKER_OUT_ACK, WORKER_END_CANCELLED); break;
+    case LEASE_READY: /* gone before its completion could ask; or by its completion, whose answer was lost */
+        lease_end(w, lease, WORKER_OUT_ACK, lease->published ? WORKER_END_COMPLETED : WORKER_END_REFUSED);
+        break;
+    case LEASE_PARKED:
+    case LEASE_QUEUED:
+    case LEASE_CLAIMING:
+    case LEASE_IN_BATCH:
+    case LEASE_RELEASING:
+    case LEASE_ENDED: assert(false);
+    }
+}
+
+void worker_renewed(struct worker_machine *w, const struct worker_in *in)
+{
+    assert(w->renew_in_flight && (in->unknown || in->rows_len == w->renew_len));
+    w->renew_in_flight = false;
+    w->renew_gate_ms = 0;
+    if (in->unknown)
+        renew_unknown(w);
+    for (size_t i = 0; i < in->rows_len && !in->unknown; i++) {
+        struct lease *const lease = lease_table_find(&w->table, w->renew_ids[i]);
+        assert(in->rows[i].id == w->renew_ids[i]);
+        if (lease == NULL || !takes_part(lease)) /* ended, or being completed, since it was asked */
+            continue;
+        switch (in->rows[i].state) {
+        case WORKER_ROW_MINE: kept(w, lease); break;
+        case WORKER_ROW_MISSING: missing(w, lease); break;
+        case WORKER_ROW_STOLEN: lease_lose(w, lease, true); break;
+        }
+    }
+}
+
+bool worker_poll_progress(struct worker_machine *w, struct worker_out *ret)
+{
+    size_t n = 0;
+    if (w->now_ms < w->progress_due_ms)
+        return false;
+    for (size_t i = 0; i < w->table.cap; i++)
+        if (needs_progress(w, &w->table.leases[i]))
+            w->ids[n++] = w->table.leases[i].id;
+    w->progress_due_ms = n > 0 ? w->now_ms + interval_ms(w) : UINT64_MAX;
+    if (n == 0)
+        return false;
+    *ret = (struct worker_out){.kind = WORKER_OUT_PROGRESS, .ids = w->ids, .ids_len = n};
+    return true;
+}
+
+void worker_progressed(struct worker_machine *w, const struct worker_in *in)
+{
+    struct lease *const lease = lease_table_find(&w->table, in->id);
+    if (lease != NULL && in->ok && !lease->lost)
+        lease->extended_ms = w->now_ms;
+}

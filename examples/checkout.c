@@ -1,0 +1,115 @@
+/*
+ * Checkout: reserve the goods, charge the card before a time limit, ship.
+ *
+ *   thole dev -- build/dev/examples/checkout run
+ *   thole run checkout --input 'order=17;pay_ms=50;limit_ms=1000'
+ *
+ * The orchestration is code that survives: kill the program at any point, start it again, and every order
+ * goes on where it was. When the card takes longer than limit_ms, the timer wins the race and the charge is
+ * cancelled: its activity is told at once, wherever it runs.
+ *
+ * Input: order (a number), pay_ms (how long the card takes; default 50), limit_ms (default 30000).
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <thole/program.h>
+#include <time.h>
+
+enum { PAY_MS = 50, LIMIT_MS = 30000 };
+
+/* The number behind "key=" in "order=17;pay_ms=50"; fallback when it is not there. */
+static uint64_t field(thole_slice text, const char *key, uint64_t fallback)
+{
+    size_t const key_len = strlen(key);
+    for (size_t at = 0; at < text.len;) {
+        const char *part = (const char *)text.ptr + at;
+        const char *end = memchr(part, ';', text.len - at);
+        size_t const len = end == NULL ? text.len - at : (size_t)(end - part);
+        if (len > key_len && memcmp(part, key, key_len) == 0 && part[key_len] == '=') {
+            uint64_t value = 0;
+            for (size_t i = key_len + 1; i < len && part[i] >= '0' && part[i] <= '9'; i++)
+                value = value * 10 + (uint64_t)(part[i] - '0');
+            return value;
+        }
+        at += len + 1;
+    }
+    return fallback;
+}
+
+/* ---- the orchestration: deterministic, owns nothing, suspends only in thole_await...() ---- */
+
+static thole_status checkout(thole_ctx *ctx, thole_slice order, thole_slice *ret_output)
+{
+    thole_slice reserved, tracking;
+    size_t winner;
+
+    THOLE_TRY(thole_await(ctx, thole_call(ctx, THOLE_STR("reserve"), order), &reserved));
+
+    thole_task const charge = thole_call(ctx, THOLE_STR("charge"), order);
+    thole_task const limit = thole_timer(ctx, field(order, "limit_ms", LIMIT_MS));
+    THOLE_TRY(thole_await_any(ctx, (thole_task[]){charge, limit}, 2, &winner)); /* the loser is cancelled */
+    if (winner == 1) {
+        *ret_output = THOLE_STR("payment timed out, nothing was charged");
+        return THOLE_OK;
+    }
+    THOLE_TRY(thole_await(ctx, charge, NULL)); /* it has ended: this only looks how */
+
+    THOLE_TRY(thole_await(ctx, thole_call(ctx, THOLE_STR("ship"), reserved), &tracking));
+    *ret_output =
+        thole_format(ctx, "order %" PRIu64 " shipped: %.*s", field(order, "order", 0), THOLE_FMT(tracking));
+    return THOLE_OK;
+}
+
+/* ---- the activities: ordinary functions that may block ---- */
+
+static thole_status reserve(thole_activity *act, thole_slice order, thole_slice *ret_output)
+{
+    *ret_output = thole_activity_format(act, "goods-%" PRIu64, field(order, "order", 0));
+    return THOLE_OK;
+}
+
+/* The wall clock, so that it can be compared with what other programs on this machine print. */
+static void say(const thole_activity *act, const char *what, thole_slice why)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    fprintf(stderr, "charge of %.*s %s at_us=%" PRIu64 " %.*s\n", THOLE_FMT(thole_activity_instance(act)),
+            what, (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000, THOLE_FMT(why));
+}
+
+/* A card that takes its time. A real one would send thole_activity_key() along, so that a second try after a
+ * crash does not charge twice. */
+static thole_status charge(thole_activity *act, thole_slice order, thole_slice *ret_output)
+{
+    say(act, "begins", order);
+    thole_status const status = thole_activity_wait(act, field(order, "pay_ms", PAY_MS));
+    if (status == THOLE_CANCELLED) { /* as soon as the token fires */
+        say(act, "cancelled", thole_activity_cancel_reason(act));
+        return status;
+    }
+    *ret_output = THOLE_STR("charged");
+    return THOLE_OK;
+}
+
+static thole_status ship(thole_activity *act, thole_slice goods, thole_slice *ret_output)
+{
+    *ret_output = thole_activity_format(act, "parcel with %.*s", THOLE_FMT(goods));
+    return THOLE_OK;
+}
+
+int main(int argc, char **argv)
+{
+    static const thole_orchestration_entry orchestrations[] = {{"checkout", checkout}};
+    static const thole_activity_entry activities[] = {
+        {"reserve", reserve}, {"charge", charge}, {"ship", ship}};
+    static const thole_program program = {
+        .size = sizeof program,
+        .name = "checkout",
+        .orchestrations = orchestrations,
+        .orchestrations_len = 1,
+        .activities = activities,
+        .activities_len = 3,
+    };
+    return thole_main(argc, argv, &program);
+}

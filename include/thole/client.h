@@ -1,0 +1,153 @@
+/**
+ * The client library: starts, watches, cancels and lists instances from any process.
+ *
+ * A client is safe to use from several threads at once; each call blocks its caller only. Calls return
+ * THOLE_UNAVAILABLE when a server cannot be reached within the client's timeout; start and cancel are then
+ * safe to repeat with the same arguments.
+ */
+#ifndef THOLE_CLIENT_H
+#define THOLE_CLIENT_H
+#include "thole/types.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct thole_client thole_client;
+
+/** Fill with thole_client_options_init(), then set what differs. Strings are borrowed for the call. */
+typedef struct thole_client_options {
+    size_t size;            /**< set by init */
+    const char *nats_url;   /**< default $THOLE_NATS_URL, else nats://127.0.0.1:4222 */
+    const char *nats_creds; /**< path of a .creds file; default $THOLE_NATS_CREDS, else none */
+    const char *postgres;   /**< libpq connection string; default $THOLE_POSTGRES; only list and show need it */
+    const char *ns;         /**< namespace; default $THOLE_NAMESPACE, else "default" */
+    uint64_t timeout_ms;    /**< of each round trip; default 5000 */
+    size_t payload_max;     /**< bytes of an input; default THOLE_PAYLOAD_BYTES_DEFAULT */
+} thole_client_options;
+
+/** Where an instance stands. Values are stored; append only. */
+typedef enum thole_instance_status {
+    THOLE_INSTANCE_UNKNOWN = 0,
+    THOLE_INSTANCE_RUNNING = 1,   /**< has work to do or waits for an activity, a timer or an event */
+    THOLE_INSTANCE_WAITING = 2,   /**< no live engine knows this orchestration; goes on when one does */
+    THOLE_INSTANCE_STUCK = 3,     /**< the code diverged from the history, or the history is damaged */
+    THOLE_INSTANCE_COMPLETED = 4, /**< terminal, as are the next two */
+    THOLE_INSTANCE_FAILED = 5,
+    THOLE_INSTANCE_CANCELLED = 6
+} thole_instance_status;
+
+/** "Running", "Waiting", "Stuck", "Completed", "Failed", "Cancelled", "Unknown". Static text. */
+THOLE_API const char *thole_instance_status_name(thole_instance_status status);
+
+/** How an instance ended. Release with thole_outcome_release(). */
+typedef struct thole_outcome {
+    thole_instance_status status;
+    thole_slice output; /**< the result when completed, else the failure or cancellation text; owned */
+    uint64_t execution;
+} thole_outcome;
+
+/** One event of a history, as read back from the stream. Slices are borrowed for the callback. */
+typedef struct thole_history_event {
+    uint64_t sequence;  /**< of the record in the history stream */
+    uint64_t execution; /**< from 1 */
+    uint64_t turn;      /**< from 1 within the execution */
+    uint64_t id;        /**< from 1 within the execution */
+    uint64_t ref;       /**< id of the event that this one resolves; 0 = none */
+    uint64_t time_ms;   /**< logical time of the turn, milliseconds since 1970 UTC */
+    uint64_t due_ms;    /**< when a timer fires, else 0 */
+    const char *kind;   /**< "Started", "ActivityScheduled", …; static text */
+    thole_slice name;   /**< orchestration or activity, else empty */
+    thole_slice data;   /**< payload, failure text or reason */
+} thole_history_event;
+/** Called for each event in order. Anything but THOLE_OK stops the reading and is returned. */
+typedef thole_status thole_history_fn(void *arg, const thole_history_event *event);
+
+/** One row of the projection. Slices are borrowed for the callback. */
+typedef struct thole_instance_info {
+    thole_slice instance, orchestration;
+    uint64_t execution;
+    thole_instance_status status;
+    uint64_t created_ms, updated_ms; /**< logical time of the first and the last turn */
+    thole_slice detail;              /**< why it waits or is stuck; the failure text's head; else empty */
+    uint32_t partition;
+    uint64_t open_activities; /**< scheduled and not yet resolved */
+    uint64_t open_timers;
+} thole_instance_info;
+typedef thole_status thole_instance_fn(void *arg, const thole_instance_info *info);
+
+/** What thole_client_list() selects. Zeroed = everything, newest first. Slices are borrowed. */
+typedef struct thole_list_filter {
+    size_t size;
+    thole_instance_status status; /**< THOLE_INSTANCE_UNKNOWN = any */
+    thole_slice orchestration;    /**< empty = any */
+    thole_slice id_prefix;        /**< empty = any */
+    uint64_t limit;               /**< rows at most; 0 = 100 */
+} thole_list_filter;
+
+THOLE_API void thole_client_options_init(thole_client_options *options);
+
+/**
+ * Connects to NATS and reads the namespace's configuration. Postgres is connected at the first call that
+ * needs it.
+ * @param options  NULL = defaults.
+ * @return THOLE_OK; THOLE_UNAVAILABLE; THOLE_DENIED; THOLE_NOT_FOUND (no engine has ever run in this
+ *         namespace); THOLE_INVALID; THOLE_NOMEM.
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_client_open(const thole_client_options *options,
+                                                         thole_client **ret_client, thole_error *reterr);
+/** Closes and frees. NULL is allowed. No other call may be under way. */
+THOLE_API void thole_client_close(thole_client *client);
+
+/**
+ * Starts an instance unless one with the same id exists (running or ended).
+ * Durable when it returns THOLE_OK. Waits up to the client's timeout for an engine to accept it; without
+ * a live engine the start stays queued and @p ret_accepted is false.
+ * @param ret_accepted  May be NULL.
+ * @return THOLE_OK; THOLE_CONFLICT (id in use, nothing was changed); THOLE_INVALID; THOLE_LIMIT (input too
+ *         large); THOLE_UNAVAILABLE.
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_client_start(thole_client *client, thole_slice instance,
+                                                          thole_slice orchestration, thole_slice input,
+                                                          bool *ret_accepted, thole_error *reterr);
+/**
+ * Waits until the instance has ended. The answer comes from committed history.
+ * @param wait_ms  0 = look once.
+ * @return THOLE_OK with *ret_outcome filled; THOLE_TIMEOUT (still running); THOLE_NOT_FOUND (no such
+ *         instance within the time); THOLE_UNAVAILABLE; THOLE_INVALID.
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_client_wait(thole_client *client, thole_slice instance,
+                                                         uint64_t wait_ms, thole_outcome *ret_outcome,
+                                                         thole_error *reterr);
+/** thole_client_start() and thole_client_wait() with one subscription: the fastest way to a result. */
+THOLE_NODISCARD THOLE_API thole_status thole_client_run(thole_client *client, thole_slice instance,
+                                                        thole_slice orchestration, thole_slice input,
+                                                        uint64_t wait_ms, thole_outcome *ret_outcome,
+                                                        thole_error *reterr);
+/** Frees what an outcome owns. A zeroed outcome is allowed. */
+THOLE_API void thole_outcome_release(thole_outcome *outcome);
+
+/**
+ * Requests cancellation. Durable when it returns THOLE_OK; the instance sees it in its next turn. Repeating
+ * it, or cancelling an ended instance, changes nothing; the first reason wins.
+ * @param reason  At most 1024 bytes; may be empty.
+ * @return THOLE_OK; THOLE_NOT_FOUND; THOLE_INVALID; THOLE_UNAVAILABLE.
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_client_cancel(thole_client *client, thole_slice instance,
+                                                           thole_slice reason, thole_error *reterr);
+/** Reads the instance's history from the stream, in order. THOLE_NOT_FOUND when there is none. */
+THOLE_NODISCARD THOLE_API thole_status thole_client_history(thole_client *client, thole_slice instance,
+                                                            thole_history_fn *each, void *arg,
+                                                            thole_error *reterr);
+/** Reads one row of the projection. THOLE_NOT_FOUND when there is none (yet). */
+THOLE_NODISCARD THOLE_API thole_status thole_client_show(thole_client *client, thole_slice instance,
+                                                         thole_instance_fn *each, void *arg,
+                                                         thole_error *reterr);
+/** Lists rows of the projection. */
+THOLE_NODISCARD THOLE_API thole_status thole_client_list(thole_client *client,
+                                                         const thole_list_filter *filter,
+                                                         thole_instance_fn *each, void *arg,
+                                                         thole_error *reterr);
+#ifdef __cplusplus
+}
+#endif
+#endif

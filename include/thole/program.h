@@ -1,0 +1,50 @@
+/**
+ * A user's program: registers orchestrations and activities and gets the roles `engine`, `worker` and
+ * `run` (both), options, signals and logging from thole_main().
+ */
+#ifndef THOLE_PROGRAM_H
+#define THOLE_PROGRAM_H
+#include "thole/activity.h"
+#include "thole/orchestration.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A registered orchestration. @c name is a NUL-terminated static string, [A-Za-z0-9_-]{1,64}. */
+typedef struct thole_orchestration_entry {
+    const char *name;
+    thole_orchestration_fn *run;
+} thole_orchestration_entry;
+
+/** A registered activity. */
+typedef struct thole_activity_entry {
+    const char *name;
+    thole_activity_fn *run;
+} thole_activity_entry;
+
+/** What a program can run. All pointers are borrowed for the duration of thole_main(). */
+typedef struct thole_program {
+    size_t size;      /**< sizeof(thole_program), so that the struct can grow */
+    const char *name; /**< shown in --help and in logs */
+    const thole_orchestration_entry *orchestrations;
+    size_t orchestrations_len;
+    const thole_activity_entry *activities;
+    size_t activities_len;
+} thole_program;
+
+/**
+ * Runs the role named in @p argv until SIGTERM or SIGINT, then stops gracefully.
+ * `PROGRAM engine|worker|run [options]`; `PROGRAM --help` lists every option with its default and its
+ * environment variable. Logs go to stderr.
+ * @return Exit code: 0 stopped as asked, 1 failed, 2 wrong usage, 6 cannot connect or configuration refused,
+ *         130 on a second SIGINT. Call once, from the main thread.
+ */
+THOLE_API int thole_main(int argc, char **argv, const thole_program *program);
+
+/** The library's version, "0.1.0". Static text. */
+THOLE_API const char *thole_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

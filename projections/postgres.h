@@ -1,0 +1,58 @@
+/*
+ * Postgres connections. One connection belongs to one thread at a time. Secrets (the connection string) never
+ * appear in an error text or a log.
+ *
+ * Every call in projections/ blocks until the server has answered, at most for the statement timeout and two
+ * seconds. A call that finds no connection makes one first (at most the connect timeout for each host).
+ *
+ * Statuses of every call:
+ *  THOLE_OK
+ *  THOLE_UNAVAILABLE  connection lost, server starting or shutting down, too many connections, timeout,
+ * deadlock or serialization failure, out of disk, a read-only replica, tables that are not there (yet) or
+ * older than this program. The caller may try again, later. Whether a change was made is then unknown: all
+ * changes may be repeated. THOLE_DENIED       wrong password, role or database, missing privilege
+ *  THOLE_UNSUPPORTED  server older than 14, encoding other than UTF8, a schema newer than this program
+ *  THOLE_INVALID      malformed connection string or namespace; ids that are not UTF-8 or hold a NUL, numbers
+ * above INT64_MAX. Nothing was changed, the connection is good. THOLE_LIMIT        more than 64 MiB of
+ * parameters, or no room in the caller's arena THOLE_NOMEM THOLE_CORRUPT      an answer of unexpected shape,
+ * or a failure that no other status fits The error text says what was tried, the host, port and database, the
+ * server's message and what to try.
+ *
+ * A lost connection is reported by one call as THOLE_UNAVAILABLE; the call after it connects again by itself.
+ * Commits are asynchronous by default: a server that crashed may have forgotten the last of them. That is why
+ * a partition has to be opened again on every new connection (projector_store.h).
+ */
+#ifndef THOLE_POSTGRES_H
+#define THOLE_POSTGRES_H
+#include "thole/types.h"
+
+struct postgres;
+
+struct postgres_options {
+    const char *conninfo; /* libpq connection string or URI, several hosts allowed; NULL: the environment's */
+    const char
+        *ns; /* namespace of at most 50 bytes: rows live in schema "thole_<ns>", as it is, case and all */
+    const char *application;       /* shown in pg_stat_activity, for example "thole-engine"; NULL: "thole" */
+    uint64_t connect_timeout_ms;   /* for each host; 0: 5 s */
+    uint64_t statement_timeout_ms; /* 0: 30 s */
+    bool synchronous_commit;       /* false: SET synchronous_commit = off on this connection */
+};
+
+/* Strings are borrowed for the call. Makes no tables: see postgres_migrate(). */
+THOLE_NODISCARD thole_status postgres_open(const struct postgres_options *options, struct postgres **ret,
+                                           thole_error *reterr);
+void postgres_close(struct postgres *pg); /* NULL-safe */
+/* The socket, for poll(2): readable while no statement runs means that the connection may be going away, see
+ * postgres_check_idle(). -1 while there is no connection. Another one after a reconnect. */
+int postgres_socket(const struct postgres *pg);
+/* Reads what an idle socket has to say (notices, a lost connection). Never blocks, never connects. */
+THOLE_NODISCARD thole_status postgres_check_idle(struct postgres *pg, thole_error *reterr);
+/* Applies migrations/NNNN_*.sql that are not yet applied, in order, each in a transaction, under an advisory
+ * lock. Any number of processes may call it at once. Needs the privilege to create a schema unless there is
+ * one. Waits at most ten minutes for each migration, whatever the statement timeout is. */
+THOLE_NODISCARD thole_status postgres_migrate(struct postgres *pg, thole_error *reterr);
+/* Statements sent on this connection since it was opened; for the idle test. */
+uint64_t postgres_statements(const struct postgres *pg);
+/* The database's clock, milliseconds since 1970 UTC. */
+THOLE_NODISCARD thole_status postgres_now_ms(struct postgres *pg, uint64_t *ret_ms, thole_error *reterr);
+#endif

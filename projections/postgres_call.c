@@ -1,0 +1,399 @@
+/* Binary parameters, pipelines, results. */
+#include "postgres_call.h"
+#include <assert.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+
+/* Object ids of the types that are sent and received: src/include/catalog/pg_type.dat, fixed for ever. */
+enum { TYPE_INT8 = 20, TYPE_INT4 = 23, TYPE_TEXT = 25 };
+enum { CLIENT_GRACE_MS = 2000 }; /* the server's own statement timeout fires first and is clearer */
+
+static void clear_results(struct postgres *pg)
+{
+    for (size_t i = 0; i < pg->results_len; i++) {
+        PQclear(pg->results[i]);
+        pg->results[i] = NULL;
+    }
+    pg->results_len = 0;
+}
+
+void call_begin(struct postgres *pg, const char *what)
+{
+    clear_results(pg);
+    pg->what = what;
+    pg->timeout_ms = pg->statement_timeout_ms + CLIENT_GRACE_MS;
+    pg->failed = THOLE_OK;
+    pg->queued_len = 0;
+    pg->pending_len = 0;
+    pg->params = 0;
+    buf_clear(&pg->bytes);
+    pg->connect_failed.status = THOLE_OK;
+    if (pg->conn != NULL)
+        return;
+    if (pg->in_transaction)
+        pg->failed = thole_fail(&pg->connect_failed, THOLE_UNAVAILABLE,
+                                "%s failed on Postgres %s: the transaction was lost with its connection",
+                                what, pg->where);
+    else
+        pg->failed = session_open(pg, &pg->connect_failed);
+}
+
+void call_timeout(struct postgres *pg, uint64_t timeout_ms)
+{
+    pg->timeout_ms = timeout_ms;
+}
+
+/* -- parameters -- */
+
+static void put_int4(struct buf *to, uint32_t value)
+{
+    uint8_t bytes[4] = {(uint8_t)(value >> 24), (uint8_t)(value >> 16), (uint8_t)(value >> 8),
+                        (uint8_t)value};
+    buf_append(to, bytes, sizeof bytes);
+}
+
+static void put_int8(struct buf *to, uint64_t value)
+{
+    put_int4(to, (uint32_t)(value >> 32));
+    put_int4(to, (uint32_t)value);
+}
+
+static void start_param(struct postgres *pg)
+{
+    assert(pg->params < CALL_PARAMS_MAX);
+    pg->offsets[pg->params] = pg->bytes.len;
+}
+
+static void end_param(struct postgres *pg)
+{
+    size_t bytes = pg->bytes.len - pg->offsets[pg->params];
+    assert(bytes <= CALL_BYTES_MAX);
+    pg->lengths[pg->params++] = (int)bytes;
+}
+
+static void too_large(struct postgres *pg)
+{
+    if (pg->failed == THOLE_OK)
+        pg->failed = THOLE_INVALID;
+}
+
+void call_text(struct postgres *pg, thole_slice text)
+{
+    start_param(pg);
+    buf_slice(&pg->bytes, text);
+    end_param(pg);
+}
+
+void call_int8(struct postgres *pg, uint64_t value)
+{
+    if (value > INT64_MAX)
+        too_large(pg);
+    start_param(pg);
+    put_int8(&pg->bytes, value);
+    end_param(pg);
+}
+
+void call_int4(struct postgres *pg, uint32_t value)
+{
+    if (value > INT32_MAX)
+        too_large(pg);
+    start_param(pg);
+    put_int4(&pg->bytes, value);
+    end_param(pg);
+}
+
+/* One dimension, from 1, no NULLs. */
+static void start_array(struct postgres *pg, uint32_t type, size_t n)
+{
+    start_param(pg);
+    if (n > INT32_MAX)
+        too_large(pg);
+    put_int4(&pg->bytes, n > 0 ? 1 : 0);
+    put_int4(&pg->bytes, 0);
+    put_int4(&pg->bytes, type);
+    if (n > 0) {
+        put_int4(&pg->bytes, (uint32_t)n);
+        put_int4(&pg->bytes, 1);
+    }
+}
+
+static const void *at(const void *first, size_t stride, size_t i)
+{
+    return (const uint8_t *)first + i * stride;
+}
+
+void call_text_array(struct postgres *pg, const thole_slice *first, size_t stride, size_t n)
+{
+    start_array(pg, TYPE_TEXT, n);
+    for (size_t i = 0; i < n; i++) {
+        const thole_slice *text = at(first, stride, i);
+        if (text->len > INT32_MAX) {
+            too_large(pg);
+            break;
+        }
+        put_int4(&pg->bytes, (uint32_t)text->len);
+        buf_slice(&pg->bytes, *text);
+    }
+    end_param(pg);
+}
+
+void call_int8_array(struct postgres *pg, const uint64_t *first, size_t stride, size_t n)
+{
+    start_array(pg, TYPE_INT8, n);
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t *value = at(first, stride, i);
+        if (*value > INT64_MAX)
+            too_large(pg);
+        put_int4(&pg->bytes, 8);
+        put_int8(&pg->bytes, *value);
+    }
+    end_param(pg);
+}
+
+void call_int4_array(struct postgres *pg, const uint32_t *first, size_t stride, size_t n)
+{
+    start_array(pg, TYPE_INT4, n);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t *value = at(first, stride, i);
+        if (*value > INT32_MAX)
+            too_large(pg);
+        put_int4(&pg->bytes, 4);
+        put_int4(&pg->bytes, *value);
+    }
+    end_param(pg);
+}
+
+/* -- sending -- */
+
+void call_send(struct postgres *pg, enum statement statement)
+{
+    assert(pg->queued_len < CALL_STATEMENTS_MAX);
+    size_t first = pg->queued_len > 0 ? pg->queued[pg->queued_len - 1].params_end : 0;
+    pg->queued[pg->queued_len++] = (struct call_queued){statement, first, pg->params};
+}
+
+static bool is_pending(const struct postgres *pg, enum statement statement)
+{
+    for (size_t i = 0; i < pg->pending_len; i++)
+        if (pg->pending[i].statement == statement)
+            return true;
+    return false;
+}
+
+static bool send_queued(struct postgres *pg, const struct call_queued *queued)
+{
+    enum statement statement = queued->statement;
+    const struct statement_text *text = &statement_texts[statement];
+    size_t n = queued->params_end - queued->params_first;
+    const char *values[CALL_PARAMS_MAX];
+    int formats[CALL_PARAMS_MAX];
+    for (size_t i = 0; i < n; i++) {
+        values[i] = buf_cstr(&pg->bytes) + pg->offsets[queued->params_first + i];
+        formats[i] = 1;
+    }
+    if (!pg->prepared[statement] && !is_pending(pg, statement)) {
+        if (PQsendPrepare(pg->conn, text->name, text->sql, 0, NULL) != 1)
+            return false;
+        pg->pending[pg->pending_len++] = (struct call_pending){statement, true};
+    }
+    pg->pending[pg->pending_len++] = (struct call_pending){statement, false};
+    pg->statements++;
+    return PQsendQueryPrepared(pg->conn, text->name, (int)n, values, pg->lengths + queued->params_first,
+                               formats, 1) == 1;
+}
+
+/* Nothing is sent before everything is known to be good. */
+static bool send_all(struct postgres *pg)
+{
+    for (size_t i = 0; i < pg->queued_len; i++)
+        if (!send_queued(pg, &pg->queued[i]))
+            return false;
+    return PQpipelineSync(pg->conn) == 1;
+}
+
+/* -- waiting -- */
+
+thole_status call_wait(struct postgres *pg, uint64_t deadline_ms, thole_error *reterr)
+{
+    for (;;) {
+        int unsent = PQflush(pg->conn);
+        if (unsent < 0)
+            return error_from_result(pg, pg->what, NULL, reterr);
+        if (unsent == 0 && PQisBusy(pg->conn) == 0)
+            return THOLE_OK;
+        uint64_t now = session_clock_ms();
+        if (now >= deadline_ms) {
+            session_drop(pg); /* an answer that comes now would be taken for the next one's */
+            return thole_fail(reterr, THOLE_UNAVAILABLE, "%s failed: no answer from Postgres %s in time",
+                              pg->what, pg->where);
+        }
+        struct pollfd fd = {.fd = PQsocket(pg->conn),
+                            .events = (short)(POLLIN | (unsent == 1 ? POLLOUT : 0))};
+        uint64_t left = deadline_ms - now;
+        (void)poll(&fd, 1, left < INT_MAX ? (int)left : INT_MAX); /* interrupted or late: the loop looks */
+        if ((fd.revents & (POLLIN | POLLERR | POLLHUP)) != 0 && PQconsumeInput(pg->conn) != 1)
+            return error_from_result(pg, pg->what, NULL, reterr);
+    }
+}
+
+static thole_status check_shape(struct postgres *pg, const struct statement_text *text,
+                                const PGresult *result, thole_error *reterr)
+{
+    size_t columns = strlen(text->columns);
+    bool ok = PQnfields(result) == (int)columns;
+    for (size_t i = 0; ok && i < columns; i++)
+        ok = PQftype(result, (int)i) == (text->columns[i] == 't' ? TYPE_TEXT : TYPE_INT8) &&
+             PQfformat(result, (int)i) == 1;
+    if (ok)
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_CORRUPT, "%s failed: statement %s answers with columns of another shape",
+                      pg->what, text->name);
+}
+
+/* Takes over the result of one pending message. Only the first failure of a pipeline says something. */
+static thole_status take_result(struct postgres *pg, const struct call_pending *pending, PGresult *result,
+                                thole_error *reterr)
+{
+    thole_status status = THOLE_OK;
+    ExecStatusType kind = PQresultStatus(result);
+    if (kind == PGRES_PIPELINE_ABORTED)
+        status = THOLE_OK; /* skipped after the failure before it */
+    else if (kind != PGRES_COMMAND_OK && kind != PGRES_TUPLES_OK)
+        status = error_from_result(pg, pg->what, result, reterr);
+    else if (pending->prepare)
+        pg->prepared[pending->statement] = true;
+    else
+        status = check_shape(pg, &statement_texts[pending->statement], result, reterr);
+    if (pending->prepare || status != THOLE_OK)
+        PQclear(result);
+    else
+        pg->results[pg->results_len++] = result;
+    return status;
+}
+
+/* Reads until the end of the pipeline, so that the connection is ready for the next call whatever happened.
+ */
+static thole_status read_results(struct postgres *pg, uint64_t deadline_ms, thole_error *reterr)
+{
+    thole_status first = THOLE_OK;
+    for (size_t taken = 0;;) {
+        thole_status status = call_wait(pg, deadline_ms, first == THOLE_OK ? reterr : NULL);
+        if (status != THOLE_OK)
+            return first != THOLE_OK ? first : status;
+        PGresult *result = PQgetResult(pg->conn);
+        if (result == NULL && PQstatus(pg->conn) == CONNECTION_OK)
+            continue; /* between two statements */
+        if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
+            PQclear(result);
+            return first;
+        }
+        if (result == NULL || taken == pg->pending_len) {
+            status = error_from_result(pg, pg->what, result, first == THOLE_OK ? reterr : NULL);
+            PQclear(result);
+            session_drop(pg);
+            return first != THOLE_OK ? first : status;
+        }
+        status = take_result(pg, &pg->pending[taken++], result, first == THOLE_OK ? reterr : NULL);
+        if (first == THOLE_OK)
+            first = status;
+        if (pg->conn == NULL)
+            return first;
+    }
+}
+
+/* What went wrong before anything was sent. */
+static thole_status report_failed(struct postgres *pg, thole_error *reterr)
+{
+    thole_status status = pg->failed;
+    if (pg->connect_failed.status != THOLE_OK) {
+        if (reterr != NULL)
+            *reterr = pg->connect_failed;
+        return status;
+    }
+    if (status == THOLE_INVALID)
+        return thole_fail(reterr, status, "%s failed: a number does not fit into the tables", pg->what);
+    return thole_fail(reterr, status, "%s failed: more than %d bytes at once, or out of memory", pg->what,
+                      (int)CALL_BYTES_MAX);
+}
+
+thole_status call_run(struct postgres *pg, thole_error *reterr)
+{
+    uint64_t deadline_ms = session_clock_ms() + pg->timeout_ms;
+    if (pg->failed == THOLE_OK)
+        pg->failed = buf_status(&pg->bytes);
+    if (pg->failed != THOLE_OK)
+        return report_failed(pg, reterr);
+    if (!send_all(pg)) {
+        thole_status status = error_from_result(pg, pg->what, NULL, reterr);
+        session_drop(pg); /* a part may have been sent: it must not be completed by the next call */
+        return status;
+    }
+    return read_results(pg, deadline_ms, reterr);
+}
+
+thole_status call_sql(struct postgres *pg, const char *what, const char *sql, uint64_t timeout_ms,
+                      PGresult **ret_last, thole_error *reterr)
+{
+    uint64_t deadline_ms = session_clock_ms() + timeout_ms;
+    thole_status status = THOLE_OK;
+    PGresult *last = NULL;
+    bool pipeline = PQpipelineStatus(pg->conn) != PQ_PIPELINE_OFF;
+    pg->what = what;
+    pg->statements++;
+    if ((pipeline && PQexitPipelineMode(pg->conn) != 1) || PQsendQuery(pg->conn, sql) != 1)
+        return error_from_result(pg, what, NULL, reterr);
+    for (;;) {
+        thole_status waited = call_wait(pg, deadline_ms, status == THOLE_OK ? reterr : NULL);
+        PGresult *result = waited == THOLE_OK ? PQgetResult(pg->conn) : NULL;
+        if (result == NULL) {
+            status = status != THOLE_OK ? status : waited;
+            break;
+        }
+        PQclear(last);
+        last = result;
+        ExecStatusType kind = PQresultStatus(result);
+        if (kind != PGRES_COMMAND_OK && kind != PGRES_TUPLES_OK && status == THOLE_OK)
+            status = error_from_result(pg, what, result, reterr);
+        if (pg->conn == NULL)
+            break;
+    }
+    if (pg->conn != NULL && pipeline && PQenterPipelineMode(pg->conn) != 1 && status == THOLE_OK)
+        status = error_from_result(pg, what, NULL, reterr);
+    if (status == THOLE_OK && ret_last != NULL)
+        *ret_last = last;
+    else
+        PQclear(last);
+    return status;
+}
+
+/* -- results -- */
+
+size_t call_rows(const struct postgres *pg, size_t i)
+{
+    assert(i < pg->results_len);
+    return (size_t)PQntuples(pg->results[i]);
+}
+
+thole_slice call_cell_text(const struct postgres *pg, size_t i, size_t row, size_t column)
+{
+    assert(row < call_rows(pg, i));
+    int len = PQgetlength(pg->results[i], (int)row, (int)column);
+    return (thole_slice){(const uint8_t *)PQgetvalue(pg->results[i], (int)row, (int)column), (size_t)len};
+}
+
+uint64_t call_cell_int8(const struct postgres *pg, size_t i, size_t row, size_t column)
+{
+    thole_slice cell = call_cell_text(pg, i, row, column);
+    uint64_t value = 0;
+    assert(cell.len == 0 || cell.len == sizeof value); /* check_shape() has seen the type */
+    for (size_t byte = 0; byte < cell.len; byte++)
+        value = value << 8 | cell.ptr[byte];
+    return value;
+}
+
+const char *call_tag(const struct postgres *pg, size_t i)
+{
+    assert(i < pg->results_len);
+    return PQcmdStatus(pg->results[i]);
+}

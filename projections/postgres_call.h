@@ -1,0 +1,111 @@
+/*
+ * Inside projections/: calls of prepared statements with binary parameters and binary results.
+ *
+ * A call is a pipeline: any number of statements, one transaction, one round trip.
+ *     call_begin(pg, "claiming activities");
+ *     call_text(pg, worker);                    parameters of the first statement, in order
+ *     call_send(pg, STATEMENT_CLAIM);           queues it
+ *     THOLE_TRY(call_run(pg, reterr));          sends, waits, checks
+ *     call_rows(pg, 0) ...                      results by number of the statement, until the next call
+ * Failures before call_run() are sticky and reported by it.
+ */
+#ifndef THOLE_POSTGRES_CALL_H
+#define THOLE_POSTGRES_CALL_H
+#include "buf.h"
+#include "postgres.h"
+#include "statements.h"
+#include <libpq-fe.h>
+
+enum {
+    CALL_STATEMENTS_MAX = 12,
+    CALL_PARAMS_MAX = 64,              /* of all statements of a call */
+    CALL_BYTES_MAX = 64 * 1024 * 1024, /* likewise */
+    PARTITIONS_MAX = 65536,
+    WHERE_BYTES = 256,
+};
+
+struct call_queued { /* its parameters: params_first up to, not including, params_end */
+    enum statement statement;
+    size_t params_first, params_end;
+};
+
+/* A message whose result is awaited. */
+struct call_pending {
+    enum statement statement;
+    bool prepare;
+};
+
+struct postgres {
+    PGconn *conn; /* NULL: lost, and that was reported; the next call connects again */
+    char *conninfo, *application;
+    char schema[64];         /* as it is stored, without quotes */
+    char where[WHERE_BYTES]; /* host, port and database, for error texts */
+    uint64_t connect_timeout_ms, statement_timeout_ms;
+    bool synchronous_commit;
+    bool in_transaction; /* between complete_begin and commit or rollback */
+    uint64_t statements;
+    bool prepared[STATEMENTS];
+    uint64_t opened[PARTITIONS_MAX / 64]; /* partitions opened on this connection since it was made */
+
+    /* the call under way */
+    const char *what;
+    uint64_t timeout_ms;
+    thole_status failed;        /* sticky */
+    thole_error connect_failed; /* its text, when the call could not connect */
+    struct buf bytes;           /* of all parameters */
+    size_t params, offsets[CALL_PARAMS_MAX];
+    int lengths[CALL_PARAMS_MAX];
+    struct call_queued queued[CALL_STATEMENTS_MAX];
+    size_t queued_len;
+    struct call_pending pending[2 * CALL_STATEMENTS_MAX];
+    size_t pending_len;
+    PGresult *results[CALL_STATEMENTS_MAX];
+    size_t results_len;
+};
+
+/* Connects if there is no connection. @p what completes "… failed" in error texts; static text. */
+void call_begin(struct postgres *pg, const char *what);
+/* For this call only; otherwise it is the connection's statement timeout. Client side. */
+void call_timeout(struct postgres *pg, uint64_t timeout_ms);
+
+/* Parameters. Arrays are read from the same field of @p n structs: the first one's, and the struct's size. */
+void call_text(struct postgres *pg, thole_slice text);
+void call_int8(struct postgres *pg, uint64_t value); /* above INT64_MAX: THOLE_INVALID */
+void call_int4(struct postgres *pg, uint32_t value); /* above INT32_MAX: THOLE_INVALID */
+void call_text_array(struct postgres *pg, const thole_slice *first, size_t stride, size_t n);
+void call_int8_array(struct postgres *pg, const uint64_t *first, size_t stride, size_t n);
+void call_int4_array(struct postgres *pg, const uint32_t *first, size_t stride, size_t n);
+
+void call_send(struct postgres *pg, enum statement statement);
+THOLE_NODISCARD thole_status call_run(struct postgres *pg, thole_error *reterr);
+
+/* Results of the @p i-th statement. Cells are borrowed until the next call. NULL reads as 0 and empty. */
+size_t call_rows(const struct postgres *pg, size_t i);
+thole_slice call_cell_text(const struct postgres *pg, size_t i, size_t row, size_t column);
+uint64_t call_cell_int8(const struct postgres *pg, size_t i, size_t row, size_t column);
+/* The server's name for what the statement did, for example "COMMIT". */
+const char *call_tag(const struct postgres *pg, size_t i);
+
+/* Any SQL without parameters, outside a call; may hold several statements. Text results; the last one goes to
+ * *ret_last (may be NULL), which the caller clears. */
+THOLE_NODISCARD thole_status call_sql(struct postgres *pg, const char *what, const char *sql,
+                                      uint64_t timeout_ms, PGresult **ret_last, thole_error *reterr);
+/* Waits until a result can be read without blocking. UNAVAILABLE after the deadline or when lost. */
+THOLE_NODISCARD thole_status call_wait(struct postgres *pg, uint64_t deadline_ms, thole_error *reterr);
+
+/* postgres_connect.c. Makes a new connection and its settings; pg->conn is NULL before. */
+THOLE_NODISCARD thole_status session_open(struct postgres *pg, thole_error *reterr);
+/* Closes it: the next call connects again. Keeps in_transaction. */
+void session_drop(struct postgres *pg);
+/* Monotonic, for deadlines. */
+uint64_t session_clock_ms(void);
+
+/*
+ * postgres_error.c. Status, text and, if the connection is of no more use, its end.
+ * @p result may be NULL: the connection failed.
+ */
+THOLE_NODISCARD thole_status error_from_result(struct postgres *pg, const char *what, const PGresult *result,
+                                               thole_error *reterr);
+/* For a connection attempt: the status is found in the message, which holds SQLSTATEs (PQERRORS_VERBOSE). */
+THOLE_NODISCARD thole_status error_from_connect(struct postgres *pg, PGconn *conn, thole_error *reterr);
+#endif

@@ -1,0 +1,352 @@
+/* Making, keeping and losing a connection. */
+#include "message.h"
+#include "postgres_call.h"
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    CONNECT_TIMEOUT_MS = 5000, /* when the options say 0 */
+    STATEMENT_TIMEOUT_MS = 30000,
+    IDLE_IN_TRANSACTION_MS = 10000,
+    SERVER_VERSION_MIN = 140000,
+    NAMESPACE_BYTES_MAX = 50, /* Postgres cuts names at 63 bytes */
+};
+
+uint64_t session_clock_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Nothing may be printed to stderr by a library. */
+static void ignore_notice(void *arg, const char *message)
+{
+    (void)arg;
+    (void)message;
+}
+
+static void name_place(struct postgres *pg, PGconn *conn)
+{
+    const char *host = PQhost(conn), *port = PQport(conn), *db = PQdb(conn);
+    (void)snprintf(pg->where, sizeof pg->where, "%.120s:%.8s database \"%.64s\"", host != NULL ? host : "",
+                   port != NULL ? port : "", db != NULL ? db : "");
+}
+
+/*
+ * One of the hosts of a connection string: "host=a,b port=5432". libpq would try them in turn by itself, but
+ * from the outside one cannot make it give up a host that does not answer.
+ */
+struct place {
+    bool chosen; /* false: the connection string names one host at most */
+    char host[256], hostaddr[64], port[16];
+};
+
+/* The @p i-th of a list with commas; the only one, if it has but one. False when there is none or it is cut.
+ */
+static bool pick(const char *list, size_t i, char *ret, size_t cap)
+{
+    ret[0] = '\0';
+    if (list == NULL)
+        return true;
+    const char *at = list;
+    for (const char *comma = strchr(at, ','); i > 0 && comma != NULL; i--, comma = strchr(at, ','))
+        at = comma + 1;
+    size_t len = strcspn(at, ",");
+    if ((i > 0 && at != list) || len >= cap)
+        return false;
+    memcpy(ret, at, len);
+    ret[len] = '\0';
+    return true;
+}
+
+static const char *find_option(const PQconninfoOption *options, const char *name)
+{
+    while (options->keyword != NULL && strcmp(options->keyword, name) != 0)
+        options++;
+    return options->val;
+}
+
+/* False when there is no @p i-th place. */
+static bool find_place(const char *conninfo, size_t i, struct place *ret)
+{
+    PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+    if (options == NULL)
+        return false;
+    const char *host = find_option(options, "host"), *addr = find_option(options, "hostaddr");
+    const char *list = addr != NULL ? addr : host;
+    ret->chosen = list != NULL && strchr(list, ',') != NULL;
+    bool found = !ret->chosen ? i == 0
+                              : pick(host, i, ret->host, sizeof ret->host) &&
+                                    pick(addr, i, ret->hostaddr, sizeof ret->hostaddr) &&
+                                    pick(find_option(options, "port"), i, ret->port, sizeof ret->port);
+    PQconninfoFree(options);
+    return found;
+}
+
+/* Ours before "dbname" can be changed by the connection string, which replaces it; those after it cannot. */
+static PGconn *start(const struct postgres *pg, const struct place *place)
+{
+    char user_timeout[24];
+    const char *const names[] = {"keepalives_idle",
+                                 "keepalives_interval",
+                                 "keepalives_count",
+                                 "tcp_user_timeout",
+                                 "target_session_attrs",
+                                 "dbname",
+                                 "fallback_application_name",
+                                 "client_encoding",
+                                 place->chosen ? "host" : NULL,
+                                 "hostaddr",
+                                 "port",
+                                 NULL};
+    const char *const values[] = {"10",
+                                  "5",
+                                  "3",
+                                  user_timeout,
+                                  "read-write",
+                                  pg->conninfo,
+                                  pg->application,
+                                  "UTF8",
+                                  place->host,
+                                  place->hostaddr,
+                                  place->port,
+                                  NULL};
+    (void)snprintf(user_timeout, sizeof user_timeout, "%llu",
+                   (unsigned long long)(pg->statement_timeout_ms + IDLE_IN_TRANSACTION_MS) % 1000000000);
+    return PQconnectStartParams(names, values, 1);
+}
+
+/* Drives the handshake. False: failed, or time is over and *ret_late says so. */
+static bool shake_hands(PGconn *conn, uint64_t deadline_ms, bool *ret_late)
+{
+    PostgresPollingStatusType wanted = PGRES_POLLING_WRITING;
+    *ret_late = false;
+    while (PQstatus(conn) != CONNECTION_BAD) {
+        uint64_t now = session_clock_ms();
+        if (now >= deadline_ms) {
+            *ret_late = true;
+            return false;
+        }
+        struct pollfd fd = {.fd = PQsocket(conn),
+                            .events = wanted == PGRES_POLLING_READING ? POLLIN : POLLOUT};
+        if (poll(&fd, 1, (int)(deadline_ms - now)) <= 0)
+            continue; /* interrupted, or late: the loop looks */
+        wanted = PQconnectPoll(conn);
+        if (wanted == PGRES_POLLING_OK)
+            return true;
+        if (wanted == PGRES_POLLING_FAILED)
+            return false;
+    }
+    return false;
+}
+
+static thole_status check_server(const struct postgres *pg, PGconn *conn, thole_error *reterr)
+{
+    const char *encoding = PQparameterStatus(conn, "server_encoding");
+    if (PQserverVersion(conn) < SERVER_VERSION_MIN)
+        return thole_fail(reterr, THOLE_UNSUPPORTED, "Postgres %s is version %d; 14 or newer is needed",
+                          pg->where, PQserverVersion(conn) / 10000);
+    if (encoding == NULL || strcmp(encoding, "UTF8") != 0)
+        return thole_fail(reterr, THOLE_UNSUPPORTED,
+                          "Postgres %s has encoding %s; create the database with encoding UTF8", pg->where,
+                          encoding != NULL ? encoding : "?");
+    return THOLE_OK;
+}
+
+/*
+ * One round trip. Every access path of ours is an index: sequential scans, and joins that read all of a
+ * table, are planned for tables as small as they are at the moment and are wrong a minute later.
+ */
+static thole_status settle(struct postgres *pg, thole_error *reterr)
+{
+    struct buf sql;
+    buf_init(&sql, 4096);
+    char *schema = PQescapeIdentifier(pg->conn, pg->schema, strlen(pg->schema));
+    if (schema == NULL) {
+        buf_release(&sql);
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory for a schema's name");
+    }
+    buf_printf(&sql,
+               "SET search_path = %s, pg_temp; SET statement_timeout = %llu;"
+               " SET idle_in_transaction_session_timeout = %d; SET synchronous_commit = %s;"
+               " SET default_transaction_isolation = 'read committed'; SET jit = off;"
+               " SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;"
+               " SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off",
+               schema, (unsigned long long)pg->statement_timeout_ms, IDLE_IN_TRANSACTION_MS,
+               pg->synchronous_commit ? "on" : "off");
+    PQfreemem(schema);
+    thole_status status = buf_status(&sql);
+    if (status != THOLE_OK)
+        (void)thole_fail(reterr, status, "out of memory for a connection's settings");
+    else
+        status =
+            call_sql(pg, "setting up a connection", buf_cstr(&sql), pg->connect_timeout_ms, NULL, reterr);
+    buf_release(&sql);
+    return status;
+}
+
+/* A connection that shook hands with a server we can use. */
+static thole_status connect_place(struct postgres *pg, const struct place *place, PGconn **ret,
+                                  thole_error *reterr)
+{
+    bool late;
+    uint64_t deadline_ms = session_clock_ms() + pg->connect_timeout_ms;
+    PGconn *conn = start(pg, place);
+    if (conn == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory for a connection");
+    (void)PQsetErrorVerbosity(conn, PQERRORS_VERBOSE); /* for the SQLSTATE of a refusal */
+    (void)PQsetNoticeProcessor(conn, ignore_notice, NULL);
+    bool made = shake_hands(conn, deadline_ms, &late);
+    name_place(pg, conn);
+    thole_status status = THOLE_OK;
+    if (late)
+        status = thole_fail(reterr, THOLE_UNAVAILABLE, "no answer from Postgres %s within %llu ms", pg->where,
+                            (unsigned long long)pg->connect_timeout_ms);
+    else if (!made)
+        status = error_from_connect(pg, conn, reterr);
+    else
+        status = check_server(pg, conn, reterr);
+    if (status == THOLE_OK)
+        *ret = conn;
+    else
+        PQfinish(conn);
+    return status;
+}
+
+thole_status session_open(struct postgres *pg, thole_error *reterr)
+{
+    struct place place = {0};
+    size_t tried = 0;
+    thole_status status = THOLE_UNAVAILABLE;
+    while (status == THOLE_UNAVAILABLE && find_place(pg->conninfo, tried, &place)) {
+        status = connect_place(pg, &place, &pg->conn, reterr);
+        tried++;
+    }
+    if (tried == 0)
+        return thole_fail(reterr, THOLE_INVALID,
+                          "the Postgres connection string names a host of over 255 bytes");
+    THOLE_TRY(status);
+    memset(pg->prepared, 0, sizeof pg->prepared);
+    memset(pg->opened, 0, sizeof pg->opened);
+    status = settle(pg, reterr);
+    if (status == THOLE_OK && (PQsetnonblocking(pg->conn, 1) != 0 || PQenterPipelineMode(pg->conn) != 1))
+        status = error_from_result(pg, "setting up a connection", NULL, reterr);
+    if (status != THOLE_OK)
+        session_drop(pg);
+    return status;
+}
+
+void session_drop(struct postgres *pg)
+{
+    PQfinish(pg->conn); /* NULL-safe */
+    pg->conn = NULL;
+    memset(pg->opened, 0, sizeof pg->opened);
+}
+
+/* Malformed text must not be repeated: libpq's message quotes it, with the password in it. */
+static thole_status check_conninfo(const char *conninfo, thole_error *reterr)
+{
+    char *message = NULL;
+    PQconninfoOption *parsed = PQconninfoParse(conninfo, &message);
+    bool ok = parsed != NULL;
+    PQconninfoFree(parsed);
+    if (message != NULL)
+        PQfreemem(message);
+    if (!ok)
+        return thole_fail(
+            reterr, THOLE_INVALID,
+            "the Postgres connection string is malformed (it is not shown, as it may hold a "
+            "password); expected postgres://user:password@host:port/database or key=value pairs");
+    return THOLE_OK;
+}
+
+static thole_status check_namespace(const char *ns, thole_error *reterr)
+{
+    thole_slice name = thole_slice_from(ns);
+    THOLE_TRY(name_check(name, "namespace", reterr));
+    if (name.len > NAMESPACE_BYTES_MAX)
+        return thole_fail(reterr, THOLE_INVALID,
+                          "namespace \"%s\" has %zu bytes; at most %d fit into the name of a Postgres schema",
+                          ns, name.len, (int)NAMESPACE_BYTES_MAX);
+    return THOLE_OK;
+}
+
+thole_status postgres_open(const struct postgres_options *options, struct postgres **ret, thole_error *reterr)
+{
+    const char *conninfo = options->conninfo != NULL ? options->conninfo : "";
+    THOLE_TRY(check_namespace(options->ns, reterr));
+    THOLE_TRY(check_conninfo(conninfo, reterr));
+    struct postgres *pg = calloc(1, sizeof *pg);
+    if (pg == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory for a connection");
+    buf_init(&pg->bytes, CALL_BYTES_MAX);
+    pg->conninfo = strdup(conninfo);
+    pg->application = strdup(options->application != NULL ? options->application : "thole");
+    pg->connect_timeout_ms =
+        options->connect_timeout_ms > 0 ? options->connect_timeout_ms : CONNECT_TIMEOUT_MS;
+    pg->statement_timeout_ms =
+        options->statement_timeout_ms > 0 ? options->statement_timeout_ms : STATEMENT_TIMEOUT_MS;
+    pg->synchronous_commit = options->synchronous_commit;
+    (void)snprintf(pg->schema, sizeof pg->schema, "thole_%s", options->ns);
+    thole_status status = pg->conninfo != NULL && pg->application != NULL
+                              ? session_open(pg, reterr)
+                              : thole_fail(reterr, THOLE_NOMEM, "out of memory for a connection");
+    if (status != THOLE_OK) {
+        postgres_close(pg);
+        return status;
+    }
+    *ret = pg;
+    return THOLE_OK;
+}
+
+void postgres_close(struct postgres *pg)
+{
+    if (pg == NULL)
+        return;
+    for (size_t i = 0; i < pg->results_len; i++)
+        PQclear(pg->results[i]);
+    session_drop(pg);
+    buf_release(&pg->bytes);
+    free(pg->conninfo);
+    free(pg->application);
+    free(pg);
+}
+
+int postgres_socket(const struct postgres *pg)
+{
+    return pg->conn != NULL ? PQsocket(pg->conn) : -1;
+}
+
+thole_status postgres_check_idle(struct postgres *pg, thole_error *reterr)
+{
+    if (pg->conn == NULL)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "no connection to Postgres %s", pg->where);
+    if (PQconsumeInput(pg->conn) != 1 || PQstatus(pg->conn) != CONNECTION_OK)
+        return error_from_result(pg, "waiting", NULL, reterr);
+    (void)PQisBusy(pg->conn); /* parses what came in; notices are dropped */
+    if (PQstatus(pg->conn) != CONNECTION_OK)
+        return error_from_result(pg, "waiting", NULL, reterr);
+    for (PGnotify *notify = PQnotifies(pg->conn); notify != NULL; notify = PQnotifies(pg->conn))
+        PQfreemem(notify);
+    return THOLE_OK;
+}
+
+uint64_t postgres_statements(const struct postgres *pg)
+{
+    return pg->statements;
+}
+
+thole_status postgres_now_ms(struct postgres *pg, uint64_t *ret_ms, thole_error *reterr)
+{
+    call_begin(pg, "reading the clock");
+    call_send(pg, STATEMENT_NOW);
+    THOLE_TRY(call_run(pg, reterr));
+    if (call_rows(pg, 0) != 1)
+        return thole_fail(reterr, THOLE_CORRUPT, "Postgres %s told no time", pg->where);
+    *ret_ms = call_cell_int8(pg, 0, 0, 0);
+    return THOLE_OK;
+}

@@ -1,0 +1,125 @@
+/* What a failure of Postgres means here: one table. */
+#include "postgres_call.h"
+#include <ctype.h>
+#include <string.h>
+
+struct error_class {
+    const char *code; /* how the SQLSTATE begins; the first row that fits counts */
+    thole_status status;
+    bool drop;        /* the connection is of no more use */
+    const char *hint; /* what to try */
+};
+
+static const struct error_class classes[] = {
+    {"08", THOLE_UNAVAILABLE, true, ""},                                      /* connection failure */
+    {"57P01", THOLE_UNAVAILABLE, true, "the server is going down"},           /* administrator's shutdown */
+    {"57P02", THOLE_UNAVAILABLE, true, "the server is going down"},           /* crash of another backend */
+    {"57P03", THOLE_UNAVAILABLE, true, "the server is starting or stopping"}, /* cannot connect now */
+    {"57P05", THOLE_UNAVAILABLE, true, "the server closed an idle session"},  /* idle_session_timeout */
+    {"25P03", THOLE_UNAVAILABLE, true, "the transaction was left open for too long"},
+    {"25006", THOLE_UNAVAILABLE, true, "this server only reads: point to the primary"},
+    {"26000", THOLE_UNAVAILABLE, true, "a pooler in transaction mode? use session mode, or no pooler"},
+    {"0A000", THOLE_UNAVAILABLE, true, "planned again on a new connection"}, /* a table was changed */
+    {"57014", THOLE_UNAVAILABLE, false, "statement timeout, or cancelled by an administrator"},
+    {"55P03", THOLE_UNAVAILABLE, false, "lock timeout"},
+    {"40001", THOLE_UNAVAILABLE, false, ""}, /* serialization failure */
+    {"40P01", THOLE_UNAVAILABLE, false, ""}, /* deadlock */
+    {"53300", THOLE_UNAVAILABLE, true, "raise max_connections, or start fewer processes"},
+    {"53", THOLE_UNAVAILABLE, false, "the server is out of a resource"},
+    {"58", THOLE_UNAVAILABLE, false, "the server's own disk or system"},
+    {"42P01", THOLE_UNAVAILABLE, false, "the tables are not there yet: start an engine, which makes them"},
+    {"3F000", THOLE_UNAVAILABLE, false, "the schema is not there yet: start an engine, which makes it"},
+    {"42703", THOLE_UNAVAILABLE, false,
+     "the tables are older than this program: start an engine of this version"},
+    {"42501", THOLE_DENIED, false, "grant the role the privilege"},
+    {"28", THOLE_DENIED, true, "check user, password and pg_hba.conf"},
+    {"3D000", THOLE_DENIED, true, "create the database, or correct its name"},
+    {"22012", THOLE_FENCED, false, ""}, /* division by zero: STATEMENT_PARTITION_MOVE */
+    {"22", THOLE_INVALID, false, ""},   /* data that Postgres refuses, for example text that is not UTF-8 */
+    {"", THOLE_CORRUPT, false, ""},
+};
+
+static const struct error_class *find_class(const char *code)
+{
+    size_t i = 0;
+    while (strncmp(code, classes[i].code, strlen(classes[i].code)) != 0)
+        i++;
+    return &classes[i];
+}
+
+/* Newlines would break log lines; the last one goes. Cuts at @p cap. */
+static void one_line(const char *message, char *ret, size_t cap)
+{
+    size_t len = strnlen(message, cap - 1);
+    memcpy(ret, message, len);
+    while (len > 0 && isspace((unsigned char)ret[len - 1]))
+        len--;
+    ret[len] = '\0';
+    for (size_t i = 0; i < len; i++)
+        if (iscntrl((unsigned char)ret[i]))
+            ret[i] = ' ';
+}
+
+static thole_status fail(const struct postgres *pg, const char *what, const struct error_class *class,
+                         const char *code, const char *message, thole_error *reterr)
+{
+    char line[320];
+    one_line(message, line, sizeof line);
+    return thole_fail(reterr, class->status, "%s failed on Postgres %s: %s%s%s%s%s%s", what, pg->where, line,
+                      code[0] != '\0' ? " (SQLSTATE " : "", code, code[0] != '\0' ? ")" : "",
+                      class->hint[0] != '\0' ? "; " : "", class->hint);
+}
+
+thole_status error_from_result(struct postgres *pg, const char *what, const PGresult *result,
+                               thole_error *reterr)
+{
+    static const struct error_class lost = {"08", THOLE_UNAVAILABLE, true, "the connection was lost"};
+    const char *code = result != NULL ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
+    const char *message = result != NULL ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : NULL;
+    bool broken = PQstatus(pg->conn) != CONNECTION_OK;
+    const struct error_class *class = code != NULL ? find_class(code) : &lost;
+    if (message == NULL)
+        message = result != NULL ? PQresultErrorMessage(result) : PQerrorMessage(pg->conn);
+    if (broken && class->status != THOLE_DENIED) /* whatever was said last, the connection is gone */
+        class = class->drop ? class : &lost;
+    thole_status status = fail(pg, what, class, code != NULL ? code : "", message, reterr);
+    if (broken || class->drop)
+        session_drop(pg);
+    return status;
+}
+
+/* The last "FATAL:  28P01: " of a verbose message; the word differs with the server's language. */
+static bool find_code(const char *message, char ret_code[6])
+{
+    bool found = false;
+    for (const char *at = strstr(message, ":  "); at != NULL; at = strstr(at + 1, ":  ")) {
+        size_t len = strspn(at + 3, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+        if (len == 5 && at[3 + 5] == ':') {
+            memcpy(ret_code, at + 3, 5);
+            ret_code[5] = '\0';
+            found = true;
+        }
+    }
+    return found;
+}
+
+thole_status error_from_connect(struct postgres *pg, PGconn *conn, thole_error *reterr)
+{
+    static const struct error_class unreachable = {"", THOLE_UNAVAILABLE, true, ""};
+    static const struct error_class malformed = {"", THOLE_INVALID, true, "correct the connection string"};
+    static const struct error_class no_password = {"", THOLE_DENIED, true, "give a password"};
+    char code[6] = "", message[256], what[256];
+    const struct error_class *class = &unreachable;
+    one_line(PQerrorMessage(conn), message, sizeof message);
+    char *location = strstr(message, " LOCATION:");
+    if (location != NULL)
+        *location = '\0';
+    if (find_code(message, code))
+        class = find_class(code);
+    else if (PQconnectionNeedsPassword(conn))
+        class = &no_password;
+    else if (strncmp(message, "invalid ", 8) == 0) /* an option's value; nothing was sent */
+        class = &malformed;
+    (void)snprintf(what, sizeof what, "connecting as user \"%s\"", PQuser(conn) != NULL ? PQuser(conn) : "");
+    return fail(pg, what, class, "", message, reterr);
+}

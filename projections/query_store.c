@@ -1,0 +1,116 @@
+/* Reads for people. */
+#include "query_store.h"
+#include "postgres_call.h"
+#include <string.h>
+
+enum {
+    LIST_LIMIT = 100,    /* when the filter says 0 */
+    LIST_PAGE_MAX = 500, /* rows of one round trip */
+    PREFIX_BYTES_MAX = 2 * THOLE_ID_BYTES_MAX + 1,
+};
+
+/* Row @p row of result @p i; the columns are INSTANCE_COLUMNS of statements.c. */
+static thole_instance_info read_info(const struct postgres *pg, size_t i, size_t row)
+{
+    return (thole_instance_info){
+        .instance = call_cell_text(pg, i, row, 0),
+        .orchestration = call_cell_text(pg, i, row, 1),
+        .execution = call_cell_int8(pg, i, row, 2),
+        .status = (thole_instance_status)call_cell_int8(pg, i, row, 3),
+        .created_ms = call_cell_int8(pg, i, row, 4),
+        .updated_ms = call_cell_int8(pg, i, row, 5),
+        .detail = call_cell_text(pg, i, row, 6),
+        .partition = (uint32_t)call_cell_int8(pg, i, row, 7),
+        .open_activities = call_cell_int8(pg, i, row, 8),
+        .open_timers = call_cell_int8(pg, i, row, 9),
+    };
+}
+
+thole_status query_store_show(struct postgres *pg, thole_slice instance, thole_instance_fn *each, void *arg,
+                              thole_error *reterr)
+{
+    call_begin(pg, "reading an instance");
+    call_text(pg, instance);
+    call_send(pg, STATEMENT_SHOW);
+    THOLE_TRY(call_run(pg, reterr));
+    if (call_rows(pg, 0) == 0)
+        return thole_fail(reterr, THOLE_NOT_FOUND, "no instance \"%.*s\" in the projection (yet)",
+                          THOLE_FMT(instance));
+    thole_instance_info info = read_info(pg, 0, 0);
+    return each(arg, &info);
+}
+
+/* A pattern for LIKE: what is special in one is escaped. */
+static void make_pattern(thole_slice prefix, struct buf *to)
+{
+    for (size_t i = 0; i < prefix.len; i++) {
+        if (prefix.ptr[i] == '%' || prefix.ptr[i] == '_' || prefix.ptr[i] == '\\')
+            buf_text(to, "\\");
+        buf_append(to, &prefix.ptr[i], 1);
+    }
+    if (prefix.len > 0)
+        buf_text(to, "%");
+}
+
+/* Where the next page begins: behind this row. The id is a copy, as the row goes with its result. */
+struct list_place {
+    uint64_t created_ms;
+    uint8_t id[THOLE_ID_BYTES_MAX];
+    size_t id_len;
+};
+
+static thole_status read_page(struct postgres *pg, const thole_list_filter *filter, thole_slice pattern,
+                              const struct list_place *place, uint64_t limit, thole_error *reterr)
+{
+    call_begin(pg, "listing instances");
+    call_text(pg, THOLE_STR("plan_cache_mode")); /* which index is best depends on the filter */
+    call_text(pg, THOLE_STR("force_custom_plan"));
+    call_send(pg, STATEMENT_SET);
+    call_int4(pg, (uint32_t)filter->status);
+    call_text(pg, filter->orchestration);
+    call_text(pg, pattern);
+    call_int8(pg, place->created_ms);
+    call_text(pg, (thole_slice){place->id, place->id_len});
+    call_int8(pg, limit);
+    call_send(pg, STATEMENT_LIST);
+    return call_run(pg, reterr);
+}
+
+static thole_status give_page(const struct postgres *pg, thole_instance_fn *each, void *arg,
+                              struct list_place *place, thole_error *reterr)
+{
+    for (size_t row = 0; row < call_rows(pg, 1); row++) {
+        thole_instance_info info = read_info(pg, 1, row);
+        if (info.instance.len > sizeof place->id)
+            return thole_fail(reterr, THOLE_CORRUPT, "an instance id of %zu bytes", info.instance.len);
+        place->created_ms = info.created_ms;
+        place->id_len = info.instance.len;
+        memcpy(place->id, info.instance.ptr, info.instance.len);
+        THOLE_TRY(each(arg, &info));
+    }
+    return THOLE_OK;
+}
+
+thole_status query_store_list(struct postgres *pg, const thole_list_filter *filter, thole_instance_fn *each,
+                              void *arg, thole_error *reterr)
+{
+    struct list_place place = {.created_ms = INT64_MAX};
+    struct buf pattern;
+    uint64_t left = filter->limit > 0 ? filter->limit : LIST_LIMIT;
+    buf_init(&pattern, PREFIX_BYTES_MAX);
+    make_pattern(filter->id_prefix, &pattern);
+    thole_status status = buf_status(&pattern);
+    if (status != THOLE_OK)
+        (void)thole_fail(reterr, status, "the prefix has more than %d bytes", THOLE_ID_BYTES_MAX);
+    while (status == THOLE_OK && left > 0) {
+        uint64_t wanted = left < LIST_PAGE_MAX ? left : LIST_PAGE_MAX;
+        status = read_page(pg, filter, buf_bytes(&pattern), &place, wanted, reterr);
+        if (status != THOLE_OK)
+            break;
+        size_t rows = call_rows(pg, 1);
+        status = give_page(pg, each, arg, &place, reterr);
+        left = rows < wanted ? 0 : left - rows;
+    }
+    buf_release(&pattern);
+    return status;
+}

@@ -1,0 +1,16 @@
+/* Reads for people: show and list. Statuses: see postgres.h, and THOLE_NOT_FOUND. A callback must not use the
+ * connection; anything but THOLE_OK from it stops the reading and is returned. */
+#ifndef THOLE_QUERY_STORE_H
+#define THOLE_QUERY_STORE_H
+#include "postgres.h"
+#include "thole/client.h"
+
+THOLE_NODISCARD thole_status query_store_show(struct postgres *pg, thole_slice instance,
+                                              thole_instance_fn *each, void *arg, thole_error *reterr);
+/*
+ * Newest first by created_ms, then by id. Reads pages of 500, each a round trip: nothing is counted twice,
+ * what starts meanwhile is not seen. THOLE_LIMIT for a prefix that no id can have.
+ */
+THOLE_NODISCARD thole_status query_store_list(struct postgres *pg, const thole_list_filter *filter,
+                                              thole_instance_fn *each, void *arg, thole_error *reterr);
+#endif

@@ -1,0 +1,46 @@
+/* Inside projections/: every prepared statement, in one table. */
+#ifndef THOLE_STATEMENTS_H
+#define THOLE_STATEMENTS_H
+#include <stddef.h>
+
+enum statement {
+    STATEMENT_NOW,
+    STATEMENT_BEGIN,
+    STATEMENT_COMMIT,
+    STATEMENT_ROLLBACK,
+    STATEMENT_SET,
+    STATEMENT_PARTITION_OPEN,
+    STATEMENT_PARTITION_MOVE,
+    STATEMENT_PARTITION_RESET,
+    STATEMENT_ACTIVITIES_RESET,
+    STATEMENT_TIMERS_RESET,
+    STATEMENT_INSTANCES_RESET,
+    STATEMENT_EXECUTIONS_RESET,
+    STATEMENT_ACTIVITIES_ADD,
+    STATEMENT_ACTIVITIES_REMOVE,
+    STATEMENT_TIMERS_ADD,
+    STATEMENT_TIMERS_REMOVE,
+    STATEMENT_INSTANCES,
+    STATEMENT_EXECUTIONS,
+    STATEMENT_TIMERS_DUE,
+    STATEMENT_LIVE_BLOCKED,
+    STATEMENT_LIVE_ORCHESTRATIONS,
+    STATEMENT_LIVE_ACTIVITIES,
+    STATEMENT_ORPHANS,
+    STATEMENT_CLAIM,
+    STATEMENT_RENEW,
+    STATEMENT_COMPLETE,
+    STATEMENT_RELEASE,
+    STATEMENT_LOOK,
+    STATEMENT_SHOW,
+    STATEMENT_LIST,
+    STATEMENTS
+};
+
+struct statement_text {
+    const char *name;
+    const char *columns; /* of its result: t text, i bigint; anything else is THOLE_CORRUPT */
+    const char *sql;
+};
+extern const struct statement_text statement_texts[STATEMENTS];
+#endif

@@ -1,0 +1,153 @@
+/* Claims, renewals and completions of a worker. */
+#include "worker_store.h"
+#include "postgres_call.h"
+#include <assert.h>
+#include <string.h>
+
+static void send_keys(struct postgres *pg, const struct claim *claims, size_t n)
+{
+    call_text_array(pg, &claims->key.instance, sizeof *claims, n);
+    call_int8_array(pg, &claims->key.execution, sizeof *claims, n);
+    call_int8_array(pg, &claims->key.activity_id, sizeof *claims, n);
+}
+
+static void send_held(struct postgres *pg, enum statement statement, thole_slice worker,
+                      const struct claim *claims, size_t n)
+{
+    send_keys(pg, claims, n);
+    call_int8_array(pg, &claims->attempt, sizeof *claims, n);
+    call_text(pg, worker);
+    call_send(pg, statement);
+}
+
+/* Rows of result @p i are (place from 1, attempt). The claims that are named get @p state. */
+static thole_status take_states(struct postgres *pg, size_t i, struct claim *claims, size_t n,
+                                enum row_state state, thole_error *reterr)
+{
+    for (size_t row = 0; row < call_rows(pg, i); row++) {
+        uint64_t place = call_cell_int8(pg, i, row, 0);
+        if (place < 1 || place > n)
+            return thole_fail(reterr, THOLE_CORRUPT, "Postgres named row %llu of %zu",
+                              (unsigned long long)place, n);
+        if (claims[place - 1].state == ROW_MINE)
+            continue;
+        claims[place - 1].state = state;
+        if (state == ROW_MINE)
+            claims[place - 1].attempt = call_cell_int8(pg, i, row, 1);
+    }
+    return THOLE_OK;
+}
+
+static size_t count_missing(const struct claim *claims, size_t n)
+{
+    size_t missing = 0;
+    for (size_t i = 0; i < n; i++)
+        missing += claims[i].state == ROW_MISSING;
+    return missing;
+}
+
+static void set_missing(struct claim *claims, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        claims[i].state = ROW_MISSING;
+}
+
+/* Whoever has no row to show may be missing, or somebody else's: looks with new eyes, only when it has to. */
+static thole_status look_again(struct postgres *pg, struct claim *claims, size_t n, thole_error *reterr)
+{
+    if (count_missing(claims, n) == 0)
+        return THOLE_OK;
+    call_begin(pg, "looking for activities");
+    send_keys(pg, claims, n);
+    call_send(pg, STATEMENT_LOOK);
+    THOLE_TRY(call_run(pg, reterr));
+    return take_states(pg, 0, claims, n, ROW_STOLEN, reterr);
+}
+
+/* Renewals and the like: changes of rows that this worker must hold. */
+static thole_status change_rows(struct postgres *pg, const char *what, enum statement statement,
+                                thole_slice worker, struct claim *claims, size_t n, thole_error *reterr)
+{
+    assert(!pg->in_transaction);
+    set_missing(claims, n);
+    if (n == 0)
+        return THOLE_OK;
+    call_begin(pg, what);
+    send_held(pg, statement, worker, claims, n);
+    THOLE_TRY(call_run(pg, reterr));
+    THOLE_TRY(take_states(pg, 0, claims, n, ROW_MINE, reterr));
+    return look_again(pg, claims, n, reterr);
+}
+
+thole_status worker_store_claim(struct postgres *pg, thole_slice worker, struct claim *claims, size_t n,
+                                thole_error *reterr)
+{
+    assert(!pg->in_transaction);
+    set_missing(claims, n);
+    if (n == 0)
+        return THOLE_OK;
+    call_begin(pg, "claiming activities");
+    send_keys(pg, claims, n);
+    call_text(pg, worker);
+    call_send(pg, STATEMENT_CLAIM);
+    THOLE_TRY(call_run(pg, reterr));
+    THOLE_TRY(take_states(pg, 0, claims, n, ROW_MINE, reterr));
+    return look_again(pg, claims, n, reterr);
+}
+
+thole_status worker_store_renew(struct postgres *pg, thole_slice worker, struct claim *claims, size_t n,
+                                thole_error *reterr)
+{
+    return change_rows(pg, "renewing activities", STATEMENT_RENEW, worker, claims, n, reterr);
+}
+
+thole_status worker_store_release(struct postgres *pg, thole_slice worker, struct claim *claims, size_t n,
+                                  thole_error *reterr)
+{
+    return change_rows(pg, "giving activities back", STATEMENT_RELEASE, worker, claims, n, reterr);
+}
+
+thole_status worker_store_complete_begin(struct postgres *pg, thole_slice worker, struct claim *claims,
+                                         size_t n, thole_error *reterr)
+{
+    assert(!pg->in_transaction);
+    set_missing(claims, n);
+    call_begin(pg, "completing activities");
+    call_send(pg, STATEMENT_BEGIN);
+    send_held(pg, STATEMENT_COMPLETE, worker, claims, n);
+    thole_status status = call_run(pg, reterr);
+    pg->in_transaction = true;
+    if (status == THOLE_OK)
+        status = take_states(pg, 1, claims, n, ROW_MINE, reterr);
+    if (status == THOLE_OK)
+        status = look_again(pg, claims, n, reterr);
+    if (status != THOLE_OK)
+        worker_store_complete_rollback(pg);
+    return status;
+}
+
+thole_status worker_store_complete_commit(struct postgres *pg, thole_error *reterr)
+{
+    assert(pg->in_transaction);
+    call_begin(pg, "committing completions");
+    call_send(pg, STATEMENT_COMMIT);
+    thole_status status = call_run(pg, reterr);
+    pg->in_transaction = false;
+    THOLE_TRY(status);
+    if (strcmp(call_tag(pg, 0), "COMMIT") != 0)
+        return thole_fail(reterr, THOLE_UNAVAILABLE,
+                          "committing completions failed on Postgres %s: it answered %s", pg->where,
+                          call_tag(pg, 0));
+    return THOLE_OK;
+}
+
+void worker_store_complete_rollback(struct postgres *pg)
+{
+    if (pg->in_transaction && pg->conn != NULL) {
+        call_begin(pg, "rolling back completions");
+        call_send(pg, STATEMENT_ROLLBACK);
+        if (call_run(pg, NULL) != THOLE_OK)
+            session_drop(pg); /* the server rolls back when it sees that */
+    }
+    pg->in_transaction = false;
+}

@@ -1,0 +1,56 @@
+/*
+ * What a worker asks of Postgres: claim, renew, complete. Statuses: see postgres.h. One thread at a time for
+ * each connection. The fence of a claim is (attempt, worker): worker is this process's incarnation, unique
+ * for ever, so that a row projected again after a loss never matches an old claim.
+ *
+ * Each call is one statement for all claims and one round trip; a second one looks at those that had no row
+ * to change, when there are any. Rows are locked in the order of their keys, so that calls never deadlock. A
+ * call waits for rows that another transaction holds: a completion that is not yet committed holds up
+ * renewals of the same activities, so leave those out of a renewal. On any status but THOLE_OK states are not
+ * to be used.
+ */
+#ifndef THOLE_WORKER_STORE_H
+#define THOLE_WORKER_STORE_H
+#include "arena.h"
+#include "postgres.h"
+
+struct activity_key {
+    thole_slice instance;
+    uint64_t execution, activity_id;
+};
+
+enum row_state {
+    ROW_MISSING = 0, /* cancelled or done: confirmed, the message may be dropped */
+    ROW_MINE = 1,    /* claimed / kept / deleted by me */
+    ROW_STOLEN = 2,  /* the row is there but another claim holds it (or mine was lost by the database) */
+};
+
+struct claim {
+    struct activity_key key;
+    uint64_t attempt;     /* in for renew, complete and release; out for claim: attempt := attempt + 1 */
+    enum row_state state; /* out */
+};
+
+/* Claims in one statement. A claim always takes over a row that somebody else holds: the broker has decided
+ * that the lease is over. state = ROW_MINE or ROW_MISSING for each; ROW_STOLEN for a key given twice (one of
+ * the two is MINE) or whose row appeared a moment later: leave the message alone. */
+THOLE_NODISCARD thole_status worker_store_claim(struct postgres *pg, thole_slice worker, struct claim *claims,
+                                                size_t n, thole_error *reterr);
+/* Renews in one statement (renewed_at = database clock). state = MINE (kept), MISSING or STOLEN. */
+THOLE_NODISCARD thole_status worker_store_renew(struct postgres *pg, thole_slice worker, struct claim *claims,
+                                                size_t n, thole_error *reterr);
+/* BEGIN and DELETE ... AND attempt = mine AND worker = me RETURNING, in one round trip. state for each.
+ * The transaction stays open until commit or rollback; on an error it is rolled back already. The server ends
+ * the connection, and with it the transaction, when nothing follows for ten seconds. Until then no other call
+ * may use this connection. */
+THOLE_NODISCARD thole_status worker_store_complete_begin(struct postgres *pg, thole_slice worker,
+                                                         struct claim *claims, size_t n, thole_error *reterr);
+/* The transaction is over afterwards, whatever the status. THOLE_UNAVAILABLE: whether the rows are deleted is
+ * unknown. */
+THOLE_NODISCARD thole_status worker_store_complete_commit(struct postgres *pg, thole_error *reterr);
+/* Never fails: a connection that cannot roll back is as good as rolled back. Nothing to do: does nothing. */
+void worker_store_complete_rollback(struct postgres *pg);
+/* Gives claimed rows back (graceful stop): worker = NULL, claimed_at = NULL, attempt stays. */
+THOLE_NODISCARD thole_status worker_store_release(struct postgres *pg, thole_slice worker,
+                                                  struct claim *claims, size_t n, thole_error *reterr);
+#endif

@@ -1,0 +1,178 @@
+# shellcheck shell=bash
+# Sourced by the scripts here: brings a Debian 12 or 13 to the point where thole builds and its servers start.
+# Installs only what is missing, so that a second run needs no network. Nothing of the system is replaced.
+set -eu -o pipefail
+THOLE_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+THOLE_TOOLS=$THOLE_TOP/build/tools
+NATS_VERSION_MIN=2.10.23 # older ones can lose what they acknowledged; Debian 12 has 2.9.10
+
+PACKAGES_BUILD='gcc libc6-dev cmake ninja-build pkg-config libnats-dev libprotobuf-c-dev protobuf-c-compiler libpq-dev'
+PACKAGES_TEST='g++ binutils git libcunit1-dev clang clang-format'
+
+say() { printf '%s\n' "$*" >&2; }
+die() {
+    say "error: $*"
+    exit 1
+}
+
+# missing_packages NAME...: those that are not installed.
+missing_packages() {
+    local name
+    for name in "$@"; do
+        case $(dpkg-query -W -f '${Status}' "$name" 2>/dev/null) in
+            *' installed') ;;
+            *) printf '%s ' "$name" ;;
+        esac
+    done
+}
+
+# apt_get ARGUMENT...: quietly; what it wrote is shown when it fails.
+apt_get() {
+    local log=$THOLE_TOP/build/apt.log
+    mkdir -p "$THOLE_TOP/build"
+    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 "$@" >"$log" 2>&1 </dev/null || {
+        tail -n 20 "$log" >&2
+        return 1
+    }
+}
+
+# need_packages NAME...: installs what is missing, or says what to type.
+need_packages() {
+    local missing
+    if ! command -v dpkg-query >/dev/null; then
+        say "note: no dpkg here, so what is missing cannot be installed: $*"
+        return
+    fi
+    missing=$(missing_packages "$@")
+    [ -n "$missing" ] || return 0
+    if [ "$(id -u)" -ne 0 ]; then
+        die "missing packages. As root: apt-get update && apt-get install --no-install-recommends $missing"
+    fi
+    say "installing: $missing"
+    apt_get update || die "apt-get update failed: is there a network, and is a Debian mirror configured?"
+    # shellcheck disable=SC2086
+    apt_get install -y --no-install-recommends $missing || die "could not install: $missing"
+}
+
+# ---- Postgres ------------------------------------------------------------------------------------------------
+
+# The newest installed server. /usr/lib/postgresql first: what is on PATH may be a client, or of another origin.
+find_postgres() {
+    local dir
+    if [ -n "${POSTGRES_BIN:-}" ] && [ -x "$POSTGRES_BIN/initdb" ]; then
+        return 0
+    fi
+    for dir in $(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -t/ -k5 -rn); do
+        if [ -x "$dir/initdb" ] && [ -x "$dir/postgres" ]; then
+            POSTGRES_BIN=$dir
+            return 0
+        fi
+    done
+    return 1
+}
+
+# Debian's package makes and starts a cluster of its own on port 5432 unless it is told not to; the wish is taken
+# back afterwards.
+install_postgres() {
+    local conf=/etc/postgresql-common/createcluster.conf
+    if [ -z "$(missing_packages postgresql-common)" ]; then
+        need_packages postgresql
+        return
+    fi
+    need_packages postgresql-common
+    cp -p "$conf" "$conf.thole"
+    printf 'create_main_cluster = false\n' >>"$conf"
+    (need_packages postgresql) || { mv "$conf.thole" "$conf" && exit 1; }
+    mv "$conf.thole" "$conf"
+}
+
+need_postgres() {
+    find_postgres || {
+        install_postgres
+        find_postgres || die "no Postgres server in /usr/lib/postgresql; set POSTGRES_BIN to the folder of initdb and postgres"
+    }
+    export POSTGRES_BIN
+}
+
+# ---- NATS ----------------------------------------------------------------------------------------------------
+
+# nats_is_new_enough PATH
+nats_is_new_enough() {
+    local version
+    [ -n "$1" ] && [ -x "$1" ] || return 1
+    version=$("$1" --version 2>/dev/null | sed -n 's/.*v\([0-9][0-9.]*\).*/\1/p')
+    [ -n "$version" ] && [ "$(printf '%s\n%s\n' "$NATS_VERSION_MIN" "$version" | sort -V | head -n 1)" = "$NATS_VERSION_MIN" ]
+}
+
+find_nats() {
+    local candidate
+    for candidate in "${NATS_SERVER:-}" "$(command -v nats-server || true)" /usr/sbin/nats-server "$THOLE_TOOLS/nats/usr/sbin/nats-server"; do
+        if nats_is_new_enough "$candidate"; then
+            NATS_SERVER=$candidate
+            return 0
+        fi
+    done
+    return 1
+}
+
+# debian_sources SUITE FOLDER: this machine's own Debian mirror entries, for another suite, into FOLDER. Entries of
+# other vendors are left out: an entry counts when it offers the suite that this machine runs, with component main.
+debian_sources() {
+    local here file
+    here=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
+    for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+        [ -f "$file" ] || continue
+        awk -v here="$here" -v suite="$1" '
+            $1 == "deb" { at = 2
+                if ($2 ~ /^\[/) { while (at < NF && $at !~ /\]$/) at++; at++ }
+                if ($(at + 1) == here && $0 ~ /[ \t]main([ \t]|$)/) { $(at + 1) = suite; print } }' "$file"
+    done >"$2/debian.list"
+    for file in /etc/apt/sources.list.d/*.sources; do
+        [ -f "$file" ] || continue
+        awk -v here="$here" -v suite="$1" '
+            function flush() {
+                if (text != "" && suites ~ "(^|[ \t])" here "([ \t]|$)" && components ~ /(^|[ \t])main([ \t]|$)/ && !off) print text
+                text = suites = components = ""; off = 0 }
+            /^[ \t]*$/ { flush(); next }
+            /^#/ { next }
+            tolower($1) == "suites:" { suites = $0; sub(/^[^:]*:[ \t]*/, "", suites); text = text "Suites: " suite "\n"; next }
+            tolower($1) == "components:" { components = $0; sub(/^[^:]*:[ \t]*/, "", components); text = text "Components: main\n"; next }
+            tolower($1) == "types:" { text = text "Types: deb\n"; next }
+            tolower($1) == "enabled:" { off = tolower($2) == "no"; next }
+            { text = text $0 "\n" }
+            END { flush() }' "$file"
+    done >"$2/debian.sources"
+    [ -s "$2/debian.list" ] || [ -s "$2/debian.sources" ]
+}
+
+# fetch_nats SUITE: downloads SUITE's package with a package state of its own, and unpacks it privately. It is never
+# installed: an installed package would start a server on port 4222, and on Debian 12 belongs to another release.
+fetch_nats() {
+    local apt=$THOLE_TOOLS/apt-$1 options
+    rm -rf "$apt"
+    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/parts"
+    debian_sources "$1" "$apt/parts" || return 1
+    options=(-o "Dir::State::lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o Dir::Etc::sourcelist=/dev/null
+        -o "Dir::Etc::sourceparts=$apt/parts" -o APT::Get::List-Cleanup=0 -o Acquire::Languages=none
+        -o APT::Sandbox::User=root)
+    say "fetching nats-server of Debian $1 into build/tools"
+    apt_get "${options[@]}" update || return 1
+    (cd "$apt" && apt_get "${options[@]}" download nats-server) || return 1
+    rm -rf "$THOLE_TOOLS/nats"
+    mkdir -p "$THOLE_TOOLS/nats"
+    dpkg-deb -x "$apt"/nats-server_*.deb "$THOLE_TOOLS/nats" || return 1
+    rm -rf "$apt"
+    nats_is_new_enough "$THOLE_TOOLS/nats/usr/sbin/nats-server"
+}
+
+need_nats() {
+    local suite
+    if ! find_nats; then
+        command -v apt-get >/dev/null || die "nats-server $NATS_VERSION_MIN or newer is needed: put it on PATH, or set NATS_SERVER"
+        suite=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
+        [ "$suite" != bookworm ] || suite=trixie
+        fetch_nats "$suite" && find_nats || die "could not fetch nats-server $NATS_VERSION_MIN or newer from the configured" \
+            "Debian mirror. Put one on PATH, or set NATS_SERVER to its path; see https://github.com/nats-io/nats-server/releases"
+    fi
+    export NATS_SERVER
+}

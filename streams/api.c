@@ -1,0 +1,66 @@
+/* JetStream API calls. */
+#include "api.h"
+#include "jscan.h"
+#include "link.h"
+#include <stdio.h>
+
+static thole_status api_status(uint64_t code, uint64_t http)
+{
+    switch (code) {
+    case API_STREAM_NOT_FOUND:
+    case API_CONSUMER_NOT_FOUND:
+    case API_MESSAGE_NOT_FOUND:
+    case API_SEQUENCE_NOT_FOUND: return THOLE_NOT_FOUND;
+    case API_STREAM_EXISTS:
+    case API_CONSUMER_EXISTS:
+    case API_CONSUMER_EXISTS_OTHER:
+    case API_WRONG_LAST: return THOLE_CONFLICT;
+    case API_NOT_ENABLED:
+    case API_NOT_ENABLED_FOR_ACCOUNT: return THOLE_UNSUPPORTED;
+    case 10008: /* no meta leader */
+    case 10009: return THOLE_UNAVAILABLE;
+    default: return http == 503 ? THOLE_UNAVAILABLE : THOLE_INVALID;
+    }
+}
+
+thole_status api_judge(thole_slice answer, const char *verb, const char *target, uint32_t *ret_error,
+                       thole_error *reterr)
+{
+    thole_slice error, value;
+    struct buf text;
+    uint64_t code = 0, http = 0;
+    if (ret_error != NULL)
+        *ret_error = 0;
+    if (!json_find(answer, "error", &error)) {
+        if (!json_find(answer, "type", &value)) /* every answer of the API has one */
+            return thole_fail(reterr, THOLE_CORRUPT, "%s %s: the answer is not one of JetStream's", verb, target);
+        return THOLE_OK;
+    }
+    if (json_find(error, "err_code", &value))
+        (void)json_uint(value, &code);
+    if (json_find(error, "code", &value))
+        (void)json_uint(value, &http);
+    if (ret_error != NULL)
+        *ret_error = (uint32_t)code;
+    buf_init(&text, 300);
+    if (!json_find(error, "description", &value) || !json_text(value, &text))
+        buf_clear(&text);
+    thole_status const status = thole_fail(reterr, api_status(code, http), "%s %s: the server says: %s (%llu)", verb,
+                                           target, buf_cstr(&text), (unsigned long long)code);
+    buf_release(&text);
+    return status;
+}
+
+thole_status api_call(struct connection *connection, const char *verb, const char *target, thole_slice body,
+                      struct buf *answer, uint32_t *ret_error, thole_error *reterr)
+{
+    char subject[API_SUBJECT_BYTES];
+    int const len =
+        snprintf(subject, sizeof subject, "$JS.API.%s%s%s", verb, target[0] == 0 ? "" : ".", target);
+    if (len < 0 || (size_t)len >= sizeof subject)
+        return thole_fail(reterr, THOLE_INVALID, "%s: the name is too long", verb);
+    if (ret_error != NULL)
+        *ret_error = 0;
+    THOLE_TRY(connection_request(connection, subject, body, answer, reterr));
+    return api_judge(buf_bytes(answer), verb, target, ret_error, reterr);
+}

@@ -1,0 +1,32 @@
+/* Inside streams/: blocking calls of the JetStream API, with the server's errors turned into statuses. */
+#ifndef THOLE_API_H
+#define THOLE_API_H
+#include "connection.h"
+
+enum { API_ANSWER_MAX = 64 * 1024 * 1024, API_SUBJECT_BYTES = 512 };
+
+enum api_error {
+    API_STREAM_NOT_FOUND = 10059,
+    API_CONSUMER_NOT_FOUND = 10014,
+    API_MESSAGE_NOT_FOUND = 10037,
+    API_SEQUENCE_NOT_FOUND = 10043,
+    API_STREAM_EXISTS = 10058,
+    API_CONSUMER_EXISTS = 10013,
+    API_CONSUMER_EXISTS_OTHER = 10148,
+    API_WRONG_LAST = 10071,
+    API_NOT_ENABLED = 10076,
+    API_NOT_ENABLED_FOR_ACCOUNT = 10039,
+};
+
+/*
+ * $JS.API.<verb>.<target>. *ret_error (may be NULL): the server's err_code, 0 when there was none. NOT_FOUND,
+ * CONFLICT, UNSUPPORTED (JetStream off), UNAVAILABLE (503, no leader, no answer), INVALID (refused); and those
+ * of connection_request(). @p answer is initialised by the caller and holds the whole answer.
+ */
+THOLE_NODISCARD thole_status api_call(struct connection *connection, const char *verb, const char *target,
+                                      thole_slice body, struct buf *answer, uint32_t *ret_error,
+                                      thole_error *reterr);
+/* The same judgement for an answer that came another way. */
+THOLE_NODISCARD thole_status api_judge(thole_slice answer, const char *verb, const char *target,
+                                       uint32_t *ret_error, thole_error *reterr);
+#endif

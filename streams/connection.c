@@ -1,0 +1,629 @@
+/* The life of a connection: connecting, losing, connecting again, alarms. See link.h. */
+#include "link.h"
+#include "server_info.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    URLS_MAX = 64,
+    URL_TEXT_MAX = 16 * 1024,
+    VIOLATION_BYTES = 256,
+    RETRY_FIRST_MS = 50,
+    RETRY_MAX_MS = 2000,
+    PING_INTERVAL_MS = 3000,
+    PINGS_UNANSWERED_MAX = 2,
+    /* nats.c 3.4.1 spins when its own connect times out between INFO and PONG; server_info_read() has already
+     * seen that somebody is there, so this only bounds what is left. */
+    HANDSHAKE_MS_MIN = 30000,
+};
+
+struct connection {
+    pthread_mutex_t turn; /* state changes, alarms, attaching, detaching: one at a time */
+    pthread_mutex_t lock; /* everything below unless it says "fixed" or "keeper" */
+    pthread_cond_t changed;
+    pthread_t keeper;
+    bool stopping;
+    struct link *current; /* NULL while disconnected; its `lost` is set before it is taken away */
+    struct link *links;   /* all that are not destroyed yet, current included */
+    size_t closed_owed;   /* connections whose closed callback has not run; may wrap below 0 for a moment */
+    struct attachment *attachments;
+    struct orphan *orphans;
+    uint64_t violations;
+    char violation[VIOLATION_BYTES];
+    char version[4][SERVER_VERSION_BYTES]; /* the last few, so that a borrowed slice stays readable */
+    atomic_uint version_at;
+    atomic_size_t max_payload;
+    atomic_bool jetstream;
+    _Atomic uint64_t epoch;
+    uint64_t last_epoch;
+    /* fixed */
+    natsOptions *options;
+    char *urls[URLS_MAX];
+    size_t urls_len;
+    char *url_text;
+    uint64_t connect_timeout_ms, request_timeout_ms;
+    connection_state_fn *on_state;
+    void *arg;
+    /* keeper */
+    size_t url_at;
+    uint64_t retry_ms, retry_due_ms, random;
+};
+
+uint64_t link_now_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+uint64_t connection_request_timeout_ms(const struct connection *connection)
+{
+    return connection->request_timeout_ms;
+}
+
+uint64_t connection_epoch(const struct connection *connection)
+{
+    return atomic_load(&((struct connection *)(uintptr_t)connection)->epoch);
+}
+
+thole_slice connection_server_version(const struct connection *connection)
+{
+    struct connection *c = (struct connection *)(uintptr_t)connection;
+    return thole_slice_from(c->version[atomic_load(&c->version_at) % 4]);
+}
+
+size_t connection_max_payload(const struct connection *connection)
+{
+    return atomic_load(&((struct connection *)(uintptr_t)connection)->max_payload);
+}
+
+bool connection_has_jetstream(const struct connection *connection)
+{
+    return atomic_load(&((struct connection *)(uintptr_t)connection)->jetstream);
+}
+
+void connection_orphan(struct connection *connection, struct orphan *orphan)
+{
+    pthread_mutex_lock(&connection->lock);
+    orphan->next = connection->orphans;
+    connection->orphans = orphan;
+    pthread_mutex_unlock(&connection->lock);
+}
+
+uint64_t connection_violations(struct connection *connection, char *ret_text, size_t cap)
+{
+    pthread_mutex_lock(&connection->lock);
+    uint64_t const count = connection->violations;
+    (void)snprintf(ret_text, cap, "%s", connection->violation);
+    pthread_mutex_unlock(&connection->lock);
+    return count;
+}
+
+/* ---- links ---- */
+
+struct link *link_acquire(struct connection *connection)
+{
+    pthread_mutex_lock(&connection->lock);
+    struct link *link = connection->current;
+    if (link != NULL && link->lost)
+        link = NULL;
+    if (link != NULL)
+        link->refs++;
+    pthread_mutex_unlock(&connection->lock);
+    return link;
+}
+
+void link_release(struct link *link)
+{
+    if (link == NULL)
+        return;
+    struct connection *connection = link->connection;
+    pthread_mutex_lock(&connection->lock);
+    assert(link->refs > 0);
+    if (--link->refs == 0 && link->lost)
+        pthread_cond_broadcast(&connection->changed); /* the keeper destroys it */
+    pthread_mutex_unlock(&connection->lock);
+}
+
+/* The lock is held. */
+static void mark_lost(struct connection *connection, struct link *link)
+{
+    if (link->lost)
+        return;
+    link->lost = true;
+    if (link == connection->current)
+        atomic_store(&connection->epoch, 0);
+    pthread_cond_broadcast(&connection->changed);
+}
+
+void link_break(struct link *link)
+{
+    pthread_mutex_lock(&link->connection->lock);
+    mark_lost(link->connection, link);
+    pthread_mutex_unlock(&link->connection->lock);
+}
+
+/* ---- nats.c's callbacks ---- */
+
+static void on_disconnected(natsConnection *nc, void *closure)
+{
+    struct connection *connection = closure;
+    pthread_mutex_lock(&connection->lock);
+    for (struct link *link = connection->links; link != NULL; link = link->next) {
+        if (link->nc == nc)
+            mark_lost(connection, link);
+    }
+    pthread_mutex_unlock(&connection->lock);
+}
+
+static void on_closed(natsConnection *nc, void *closure)
+{
+    struct connection *connection = closure;
+    on_disconnected(nc, closure);
+    pthread_mutex_lock(&connection->lock);
+    connection->closed_owed--;
+    pthread_cond_broadcast(&connection->changed);
+    pthread_mutex_unlock(&connection->lock);
+}
+
+static void on_error(natsConnection *nc, natsSubscription *subscription, natsStatus status, void *closure)
+{
+    struct connection *connection = closure;
+    const char *text = NULL;
+    (void)subscription;
+    if (status != NATS_NOT_PERMITTED || natsConnection_GetLastError(nc, &text) == NATS_OK || text == NULL)
+        return;
+    pthread_mutex_lock(&connection->lock);
+    connection->violations++;
+    (void)snprintf(connection->violation, sizeof connection->violation, "%s", text);
+    pthread_mutex_unlock(&connection->lock);
+}
+
+/* ---- attachments ---- */
+
+void connection_attach(struct connection *connection, struct attachment *attachment)
+{
+    pthread_mutex_lock(&connection->turn);
+    pthread_mutex_lock(&connection->lock);
+    attachment->due_ms = 0;
+    attachment->prev = NULL;
+    attachment->next = connection->attachments;
+    if (attachment->next != NULL)
+        attachment->next->prev = attachment;
+    connection->attachments = attachment;
+    struct link *link = connection->current; /* even a lost one: down() comes for it */
+    if (link != NULL)
+        link->refs++;
+    pthread_mutex_unlock(&connection->lock);
+    if (link != NULL)
+        attachment->up(attachment->arg, link);
+    link_release(link);
+    pthread_mutex_unlock(&connection->turn);
+}
+
+void connection_detach(struct connection *connection, struct attachment *attachment)
+{
+    pthread_mutex_lock(&connection->turn);
+    pthread_mutex_lock(&connection->lock);
+    if (attachment->prev != NULL)
+        attachment->prev->next = attachment->next;
+    else
+        connection->attachments = attachment->next;
+    if (attachment->next != NULL)
+        attachment->next->prev = attachment->prev;
+    pthread_mutex_unlock(&connection->lock);
+    pthread_mutex_unlock(&connection->turn);
+}
+
+void connection_alarm(struct connection *connection, struct attachment *attachment, uint64_t due_ms)
+{
+    pthread_mutex_lock(&connection->lock);
+    bool const sooner = due_ms != 0 && (attachment->due_ms == 0 || due_ms < attachment->due_ms);
+    attachment->due_ms = due_ms;
+    if (sooner)
+        pthread_cond_broadcast(&connection->changed);
+    pthread_mutex_unlock(&connection->lock);
+}
+
+void connection_alarm_by(struct connection *connection, struct attachment *attachment, uint64_t due_ms)
+{
+    pthread_mutex_lock(&connection->lock);
+    if (attachment->due_ms == 0 || due_ms < attachment->due_ms) {
+        attachment->due_ms = due_ms;
+        pthread_cond_broadcast(&connection->changed);
+    }
+    pthread_mutex_unlock(&connection->lock);
+}
+
+/* Takes one due alarm off; the lock is held. *ret_next: when the next one is due, 0 = none. */
+static struct attachment *due_alarm(struct connection *connection, uint64_t now, uint64_t *ret_next)
+{
+    *ret_next = 0;
+    for (struct attachment *at = connection->attachments; at != NULL; at = at->next) {
+        if (at->due_ms == 0)
+            continue;
+        if (at->due_ms <= now) {
+            at->due_ms = 0;
+            return at;
+        }
+        if (*ret_next == 0 || at->due_ms < *ret_next)
+            *ret_next = at->due_ms;
+    }
+    return NULL;
+}
+
+static void fire_alarms(struct connection *connection)
+{
+    uint64_t next;
+    pthread_mutex_lock(&connection->turn);
+    for (;;) {
+        pthread_mutex_lock(&connection->lock);
+        struct attachment *due = due_alarm(connection, link_now_ms(), &next);
+        pthread_mutex_unlock(&connection->lock);
+        if (due == NULL)
+            break;
+        due->fire(due->arg); /* stays attached: detaching needs the turn */
+    }
+    pthread_mutex_unlock(&connection->turn);
+}
+
+/* ---- connecting ---- */
+
+static thole_status handshake(struct connection *connection, const char *url, natsConnection **ret,
+                              thole_error *reterr)
+{
+    char address[SERVER_ADDRESS_BYTES] = "";
+    (void)server_address(url, address);
+    natsStatus status = natsOptions_SetURL(connection->options, url);
+    if (status == NATS_OK)
+        status = natsConnection_Connect(ret, connection->options);
+    if (status == NATS_OK)
+        return THOLE_OK;
+    thole_status const result = link_fail(status, "NATS server", address, reterr);
+    if (result == THOLE_DENIED)
+        return thole_fail(reterr, THOLE_DENIED,
+                          "NATS server %s refuses the credentials: check --nats-creds, or user and password in the URL",
+                          address);
+    return result;
+}
+
+/* Puts a connected natsConnection in place as the next epoch. The turn is held, or there is no keeper yet. */
+static thole_status install(struct connection *connection, natsConnection *nc, const struct server_info *info,
+                            struct link **ret, thole_error *reterr)
+{
+    struct link *link = calloc(1, sizeof *link);
+    pthread_mutex_lock(&connection->lock);
+    connection->closed_owed++;
+    if (link == NULL) {
+        pthread_mutex_unlock(&connection->lock);
+        natsConnection_Destroy(nc);
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    }
+    unsigned const at = atomic_load(&connection->version_at) + 1;
+    (void)snprintf(connection->version[at % 4], SERVER_VERSION_BYTES, "%s", info->version);
+    atomic_store(&connection->version_at, at);
+    atomic_store(&connection->max_payload, (size_t)info->max_payload);
+    atomic_store(&connection->jetstream, info->jetstream);
+    *link = (struct link){.nc = nc, .epoch = ++connection->last_epoch, .connection = connection, .refs = 1};
+    link->next = connection->links;
+    connection->links = link;
+    connection->current = link;
+    atomic_store(&connection->epoch, link->epoch);
+    if (natsConnection_IsClosed(nc)) /* its callback may have come before it was in the list */
+        mark_lost(connection, link);
+    pthread_mutex_unlock(&connection->lock);
+    *ret = link;
+    return THOLE_OK;
+}
+
+/* Tries every URL once, beginning behind the one used last. */
+static thole_status connect_once(struct connection *connection, natsConnection **ret, struct server_info *ret_info,
+                                 thole_error *reterr)
+{
+    thole_status status = THOLE_UNAVAILABLE;
+    for (size_t i = 0; i < connection->urls_len; i++) {
+        const char *url = connection->urls[connection->url_at];
+        connection->url_at = (connection->url_at + 1) % connection->urls_len;
+        status = server_info_read(url, connection->connect_timeout_ms, ret_info, reterr);
+        if (status == THOLE_OK)
+            status = handshake(connection, url, ret, reterr);
+        if (status == THOLE_OK)
+            return THOLE_OK;
+    }
+    return status;
+}
+
+/* ---- the keeper's thread ---- */
+
+static void tell_state(struct connection *connection, bool connected, uint64_t epoch)
+{
+    if (connection->on_state != NULL)
+        connection->on_state(connection->arg, connected, epoch);
+}
+
+static void go_up(struct connection *connection, natsConnection *nc, const struct server_info *info)
+{
+    struct link *link;
+    pthread_mutex_lock(&connection->turn);
+    if (install(connection, nc, info, &link, NULL) == THOLE_OK) {
+        for (struct attachment *at = connection->attachments; at != NULL; at = at->next)
+            at->up(at->arg, link);
+        tell_state(connection, true, link->epoch);
+        link_release(link);
+    }
+    pthread_mutex_unlock(&connection->turn);
+}
+
+static void go_down(struct connection *connection)
+{
+    pthread_mutex_lock(&connection->turn);
+    pthread_mutex_lock(&connection->lock);
+    uint64_t const epoch = connection->current->epoch;
+    connection->current = NULL;
+    pthread_mutex_unlock(&connection->lock);
+    for (struct attachment *at = connection->attachments; at != NULL; at = at->next)
+        at->down(at->arg, epoch);
+    tell_state(connection, false, epoch);
+    pthread_mutex_unlock(&connection->turn);
+}
+
+/* Destroys links that are lost and that nobody holds. The lock is held, and let go meanwhile. */
+static void reap(struct connection *connection)
+{
+    struct link **at = &connection->links;
+    while (*at != NULL) {
+        struct link *link = *at;
+        if (!link->lost || link->refs > 0 || link == connection->current) {
+            at = &link->next;
+            continue;
+        }
+        *at = link->next;
+        pthread_mutex_unlock(&connection->lock);
+        natsConnection_Destroy(link->nc);
+        free(link);
+        pthread_mutex_lock(&connection->lock);
+        at = &connection->links;
+    }
+}
+
+static void retry_later(struct connection *connection)
+{
+    connection->random ^= connection->random << 13;
+    connection->random ^= connection->random >> 7;
+    connection->random ^= connection->random << 17;
+    connection->retry_ms = connection->retry_ms == 0 ? RETRY_FIRST_MS : connection->retry_ms * 2;
+    if (connection->retry_ms > RETRY_MAX_MS)
+        connection->retry_ms = RETRY_MAX_MS;
+    connection->retry_due_ms =
+        link_now_ms() + connection->retry_ms / 2 + connection->random % (connection->retry_ms / 2 + 1);
+}
+
+static void try_connect(struct connection *connection)
+{
+    natsConnection *nc = NULL;
+    struct server_info info;
+    if (connect_once(connection, &nc, &info, NULL) != THOLE_OK) {
+        retry_later(connection);
+        return;
+    }
+    connection->retry_ms = 0;
+    connection->retry_due_ms = link_now_ms() + RETRY_FIRST_MS; /* one that is lost at once is not hammered */
+    go_up(connection, nc, &info);
+}
+
+static void wait_until(struct connection *connection, uint64_t due_ms)
+{
+    if (due_ms == 0) {
+        pthread_cond_wait(&connection->changed, &connection->lock);
+        return;
+    }
+    struct timespec const at = {.tv_sec = (time_t)(due_ms / 1000), .tv_nsec = (long)(due_ms % 1000) * 1000000};
+    (void)pthread_cond_timedwait(&connection->changed, &connection->lock, &at);
+}
+
+static void *keeper_main(void *arg)
+{
+    struct connection *connection = arg;
+    pthread_mutex_lock(&connection->turn);
+    tell_state(connection, true, connection->last_epoch);
+    pthread_mutex_unlock(&connection->turn);
+    pthread_mutex_lock(&connection->lock);
+    while (!connection->stopping) {
+        uint64_t const now = link_now_ms();
+        uint64_t due = 0;
+        reap(connection);
+        if (connection->stopping)
+            break;
+        if (connection->current != NULL && connection->current->lost) {
+            pthread_mutex_unlock(&connection->lock);
+            go_down(connection);
+        } else if (connection->current == NULL && now >= connection->retry_due_ms) {
+            pthread_mutex_unlock(&connection->lock);
+            try_connect(connection);
+        } else if (due_alarm(connection, 0, &due), due != 0 && due <= now) {
+            pthread_mutex_unlock(&connection->lock);
+            fire_alarms(connection);
+        } else {
+            if (connection->current == NULL && (due == 0 || connection->retry_due_ms < due))
+                due = connection->retry_due_ms;
+            wait_until(connection, due);
+            continue;
+        }
+        pthread_mutex_lock(&connection->lock);
+    }
+    pthread_mutex_unlock(&connection->lock);
+    nats_ReleaseThreadMemory();
+    return NULL;
+}
+
+/* ---- opening and closing ---- */
+
+/* Splits the comma-separated list; entries without a scheme are completed. */
+static thole_status set_urls(struct connection *connection, const char *text, thole_error *reterr)
+{
+    size_t const len = text == NULL ? 0 : strnlen(text, URL_TEXT_MAX);
+    if (len == 0 || len == URL_TEXT_MAX)
+        return thole_fail(reterr, THOLE_INVALID, "the NATS URL is empty or longer than %d bytes", URL_TEXT_MAX);
+    connection->url_text = malloc(len + 1);
+    if (connection->url_text == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    memcpy(connection->url_text, text, len + 1);
+    char *rest = connection->url_text;
+    while (rest != NULL) {
+        char *url = strsep(&rest, ",");
+        char address[SERVER_ADDRESS_BYTES];
+        url += strspn(url, " \t\r\n");
+        url[strcspn(url, " \t\r\n")] = 0;
+        if (url[0] == 0)
+            continue;
+        if (!server_address(url, address))
+            return thole_fail(reterr, THOLE_INVALID, "a NATS URL names no server; expected nats://host:port");
+        if (connection->urls_len == URLS_MAX)
+            return thole_fail(reterr, THOLE_INVALID, "more than %d NATS URLs", URLS_MAX);
+        connection->urls[connection->urls_len++] = url;
+    }
+    if (connection->urls_len == 0)
+        return thole_fail(reterr, THOLE_INVALID, "the NATS URL is empty");
+    return THOLE_OK;
+}
+
+static thole_status set_options(struct connection *connection, const struct connection_options *options,
+                                thole_error *reterr)
+{
+    natsOptions **o = &connection->options;
+    int64_t const handshake_ms = options->connect_timeout_ms > HANDSHAKE_MS_MIN
+                                     ? (int64_t)options->connect_timeout_ms
+                                     : HANDSHAKE_MS_MIN;
+    natsStatus status = natsOptions_Create(o);
+#define SET(call) status = status == NATS_OK ? (call) : status
+#if NATS_VERSION_NUMBER < 0x030E00
+    SET(natsOptions_SetSendAsap(*o, true));
+#endif
+    SET(natsOptions_SetAllowReconnect(*o, false));
+    SET(natsOptions_SetReconnectBufSize(*o, 0));
+    SET(natsOptions_SetTimeout(*o, handshake_ms));
+    SET(natsOptions_SetWriteDeadline(*o, (int64_t)options->request_timeout_ms));
+    SET(natsOptions_SetPingInterval(*o, PING_INTERVAL_MS));
+    SET(natsOptions_SetMaxPingsOut(*o, PINGS_UNANSWERED_MAX));
+    SET(natsOptions_SetDisconnectedCB(*o, on_disconnected, connection));
+    SET(natsOptions_SetClosedCB(*o, on_closed, connection));
+    SET(natsOptions_SetErrorHandler(*o, on_error, connection));
+    SET(natsOptions_SetCustomInboxPrefix(*o, "_INBOX.thole"));
+    if (options->name != NULL)
+        SET(natsOptions_SetName(*o, options->name));
+    if (options->creds != NULL)
+        SET(natsOptions_SetUserCredentialsFromFiles(*o, options->creds, NULL));
+#undef SET
+    return link_fail(status, "NATS connection", "options", reterr);
+}
+
+static struct connection *connection_create(const struct connection_options *options)
+{
+    struct connection *connection = calloc(1, sizeof *connection);
+    pthread_condattr_t attr;
+    if (connection == NULL)
+        return NULL;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&connection->turn, NULL);
+    pthread_mutex_init(&connection->lock, NULL);
+    pthread_cond_init(&connection->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    connection->connect_timeout_ms = options->connect_timeout_ms;
+    connection->request_timeout_ms = options->request_timeout_ms;
+    connection->on_state = options->on_state;
+    connection->arg = options->arg;
+    connection->random = ((uint64_t)(uintptr_t)connection ^ link_now_ms() << 20) | 1;
+    return connection;
+}
+
+/* Waits until nats.c has said of every natsConnection that it is closed, then destroys them. */
+static void close_links(struct connection *connection)
+{
+    pthread_mutex_lock(&connection->lock);
+    connection->current = NULL;
+    atomic_store(&connection->epoch, 0);
+    for (struct link *link = connection->links; link != NULL; link = link->next) {
+        assert(link->refs == 0); /* a call on the connection is still running */
+        link->lost = true;
+        pthread_mutex_unlock(&connection->lock);
+        natsConnection_Close(link->nc); /* nobody else changes the list now */
+        pthread_mutex_lock(&connection->lock);
+    }
+    reap(connection);
+    while (connection->closed_owed > 0)
+        pthread_cond_wait(&connection->changed, &connection->lock);
+    pthread_mutex_unlock(&connection->lock);
+}
+
+static void connection_free(struct connection *connection)
+{
+    while (connection->orphans != NULL) {
+        struct orphan *orphan = connection->orphans;
+        connection->orphans = orphan->next;
+        free(orphan);
+    }
+    natsOptions_Destroy(connection->options);
+    pthread_cond_destroy(&connection->changed);
+    pthread_mutex_destroy(&connection->lock);
+    pthread_mutex_destroy(&connection->turn);
+    free(connection->url_text);
+    free(connection);
+}
+
+static thole_status connect_first(struct connection *connection, thole_error *reterr)
+{
+    natsConnection *nc = NULL;
+    struct server_info info;
+    struct link *link = NULL;
+    THOLE_TRY(connect_once(connection, &nc, &info, reterr));
+    THOLE_TRY(install(connection, nc, &info, &link, reterr));
+    link_release(link);
+    if (pthread_create(&connection->keeper, NULL, keeper_main, connection) != 0)
+        return thole_fail(reterr, THOLE_NOMEM, "no thread for the NATS connection: %s", strerror(errno));
+    return THOLE_OK;
+}
+
+thole_status connection_open(const struct connection_options *options, struct connection **ret, thole_error *reterr)
+{
+    if (options->connect_timeout_ms == 0 || options->request_timeout_ms == 0)
+        return thole_fail(reterr, THOLE_INVALID, "connect and request timeouts must be above 0 ms");
+    if (options->creds != NULL && access(options->creds, R_OK) != 0)
+        return thole_fail(reterr, THOLE_INVALID, "NATS credentials file %s cannot be read: %s", options->creds,
+                          strerror(errno));
+    struct connection *connection = connection_create(options);
+    if (connection == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    thole_status status = set_urls(connection, options->url, reterr);
+    if (status == THOLE_OK)
+        status = set_options(connection, options, reterr);
+    if (status == THOLE_OK)
+        status = connect_first(connection, reterr);
+    if (status != THOLE_OK) {
+        close_links(connection);
+        connection_free(connection);
+        return status;
+    }
+    *ret = connection;
+    return THOLE_OK;
+}
+
+void connection_close(struct connection *connection)
+{
+    if (connection == NULL)
+        return;
+    assert(connection->attachments == NULL); /* windows, readers, … are closed first */
+    pthread_mutex_lock(&connection->lock);
+    connection->stopping = true;
+    pthread_cond_broadcast(&connection->changed);
+    pthread_mutex_unlock(&connection->lock);
+    pthread_join(connection->keeper, NULL);
+    close_links(connection);
+    connection_free(connection);
+}

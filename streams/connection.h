@@ -1,0 +1,76 @@
+/*
+ * One NATS connection. Thread-safe. Callbacks run on nats.c's threads, must not block, and must not close
+ * the connection.
+ *
+ * Options set for every connection: SendAsap when nats.c is older than 3.14 (its flusher sleeps 1 ms
+ * otherwise), reconnect buffer 0 (a publish while disconnected fails at once), reconnect for ever with
+ * capped backoff and jitter, pending limits off, an inbox prefix of its own, no echo needed.
+ *
+ * Statuses of streams/: THOLE_OK; THOLE_UNAVAILABLE (not connected, timeout, no responders, no leader: try
+ * again); THOLE_DENIED; THOLE_NOT_FOUND; THOLE_CONFLICT; THOLE_UNSUPPORTED; THOLE_LIMIT; THOLE_INVALID;
+ * THOLE_NOMEM; THOLE_CORRUPT. Texts name the subject or stream, the server's words, and what to try; never
+ * credentials (a user:password in a URL is masked).
+ */
+#ifndef THOLE_CONNECTION_H
+#define THOLE_CONNECTION_H
+#include "buf.h"
+
+struct connection;
+
+/* connected: also after each reconnect, with a new epoch. */
+typedef void connection_state_fn(void *arg, bool connected, uint64_t epoch);
+
+struct connection_options {
+    const char *url;   /* one or more, comma-separated */
+    const char *creds; /* NULL = none */
+    const char *name;  /* shown by the server's monitoring */
+    uint64_t connect_timeout_ms;
+    uint64_t request_timeout_ms; /* of each API round trip */
+    connection_state_fn *on_state; /* may be NULL */
+    void *arg;
+};
+
+/* Tries once; THOLE_UNAVAILABLE when no server answers in time (the caller decides whether to try again).
+ * Once open it reconnects by itself for ever. */
+THOLE_NODISCARD thole_status connection_open(const struct connection_options *options,
+                                             struct connection **ret, thole_error *reterr);
+void connection_close(struct connection *connection); /* NULL-safe; no callback runs after it returns */
+/* Grows with every (re)connect, from 1; 0 while disconnected. What was received or sent under another epoch
+ * must not be acknowledged, extended or handed back. */
+uint64_t connection_epoch(const struct connection *connection);
+/* "2.10.27", as the server said when connecting. */
+thole_slice connection_server_version(const struct connection *connection);
+size_t connection_max_payload(const struct connection *connection); /* bytes, as the server said */
+
+struct header {
+    const char *key;   /* static text */
+    thole_slice value; /* CR and LF are refused with THOLE_INVALID */
+};
+
+/* Core publish, at most once. Bytes are copied. */
+THOLE_NODISCARD thole_status connection_publish(struct connection *connection, const char *subject,
+                                                const struct header *headers, size_t headers_len,
+                                                thole_slice body, thole_error *reterr);
+
+/* Blocking request, for set-up and rare calls. The answer's body replaces what is in @p ret. */
+THOLE_NODISCARD thole_status connection_request(struct connection *connection, const char *subject,
+                                                thole_slice body, struct buf *ret, thole_error *reterr);
+
+/* A received message; everything is borrowed for the callback. */
+struct delivery {
+    thole_slice subject, reply, body;
+    const void *native; /* for delivery_header() */
+};
+/* Value of a header, exact case; empty when absent. Borrowed like the delivery. */
+thole_slice delivery_header(const struct delivery *delivery, const char *key);
+
+typedef void delivery_fn(void *arg, const struct delivery *delivery);
+struct subscription;
+THOLE_NODISCARD thole_status connection_subscribe(struct connection *connection, const char *subject,
+                                                  delivery_fn *each, void *arg, struct subscription **ret,
+                                                  thole_error *reterr);
+/* NULL-safe; no callback runs after it returns. Must not be called from the callback. */
+void subscription_close(struct subscription *subscription);
+/* Returns when the server has processed what was sent before (PING/PONG). */
+THOLE_NODISCARD thole_status connection_flush(struct connection *connection, thole_error *reterr);
+#endif

@@ -1,0 +1,179 @@
+/* Publish, request, subscribe and flush over a connection. */
+#include "link.h"
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static thole_status not_connected(const char *what, const char *name, thole_error *reterr)
+{
+    return thole_fail(reterr, THOLE_UNAVAILABLE, "%s %s: not connected to NATS", what, name);
+}
+
+void connection_inbox(struct connection *connection, char ret[LINK_INBOX_BYTES])
+{
+    natsInbox *inbox = NULL;
+    (void)connection;
+    if (natsInbox_Create(&inbox) != NATS_OK || strncmp(inbox, "_INBOX.", 7) != 0)
+        abort(); /* out of memory for 30 bytes, or not nats.c */
+    (void)snprintf(ret, LINK_INBOX_BYTES, "_INBOX.thole.%s", inbox + 7);
+    natsInbox_Destroy(inbox);
+}
+
+thole_status connection_publish(struct connection *connection, const char *subject, const struct header *headers,
+                                size_t headers_len, thole_slice body, thole_error *reterr)
+{
+    natsMsg *message;
+    bool sent;
+    THOLE_TRY(link_message(subject, NULL, headers, headers_len, body, &message, reterr));
+    struct link *link = link_acquire(connection);
+    thole_status const status =
+        link == NULL ? not_connected("publish to", subject, reterr) : link_send(link, message, &sent, reterr);
+    link_release(link);
+    natsMsg_Destroy(message);
+    return status;
+}
+
+/* A request that a permission forbids is not answered; the server only tells the connection. */
+static thole_status explain_silence(struct connection *connection, uint64_t violations_before, const char *subject,
+                                    thole_status status, thole_error *reterr)
+{
+    char text[256];
+    if (status == THOLE_UNAVAILABLE && connection_violations(connection, text, sizeof text) != violations_before &&
+        strstr(text, subject) != NULL)
+        return thole_fail(reterr, THOLE_DENIED, "the NATS server forbids it: %s", text);
+    return status;
+}
+
+thole_status connection_request_with(struct connection *connection, const char *subject,
+                                     const struct header *headers, size_t headers_len, thole_slice body,
+                                     struct buf *ret, thole_error *reterr)
+{
+    natsMsg *message, *answer = NULL;
+    char ignored[1];
+    THOLE_TRY(link_message(subject, NULL, headers, headers_len, body, &message, reterr));
+    struct link *link = link_acquire(connection);
+    if (link == NULL) {
+        natsMsg_Destroy(message);
+        return not_connected("request to", subject, reterr);
+    }
+    uint64_t const violations = connection_violations(connection, ignored, sizeof ignored);
+    natsStatus const sent = natsConnection_RequestMsg(&answer, link->nc, message,
+                                                      (int64_t)connection_request_timeout_ms(connection));
+    natsMsg_Destroy(message);
+    thole_status status = link_fail(sent, "request to", subject, reterr);
+    link_release(link);
+    if (status != THOLE_OK)
+        return explain_silence(connection, violations, subject, status, reterr);
+    struct delivery const delivery = link_delivery(answer);
+    buf_clear(ret);
+    buf_slice(ret, delivery.body);
+    natsMsg_Destroy(answer);
+    if (buf_status(ret) != THOLE_OK)
+        return thole_fail(reterr, buf_status(ret), "answer from %s is larger than %zu bytes", subject, ret->max);
+    return THOLE_OK;
+}
+
+thole_status connection_request(struct connection *connection, const char *subject, thole_slice body,
+                                struct buf *ret, thole_error *reterr)
+{
+    return connection_request_with(connection, subject, NULL, 0, body, ret, reterr);
+}
+
+thole_status connection_flush(struct connection *connection, thole_error *reterr)
+{
+    struct link *link = link_acquire(connection);
+    if (link == NULL)
+        return not_connected("flush", "to the server", reterr);
+    natsStatus const status =
+        natsConnection_FlushTimeout(link->nc, (int64_t)connection_request_timeout_ms(connection));
+    thole_status const result = link_fail(status, "flush", "to the server", reterr);
+    link_release(link);
+    return result;
+}
+
+struct subscription {
+    struct connection *connection;
+    struct attachment attachment;
+    struct taps taps;
+    pthread_mutex_t dispatch; /* held during each(): the last call of an epoch may meet the first of the next */
+    delivery_fn *each;
+    void *arg;
+    char *subject;
+    thole_status opened; /* of the first up() */
+    thole_error error;
+};
+
+static void subscription_message(void *arg, natsMsg **message, uint64_t epoch)
+{
+    struct subscription *subscription = arg;
+    struct delivery const delivery = link_delivery(*message);
+    (void)epoch;
+    pthread_mutex_lock(&subscription->dispatch);
+    subscription->each(subscription->arg, &delivery);
+    pthread_mutex_unlock(&subscription->dispatch);
+}
+
+static void subscription_up(void *arg, struct link *link)
+{
+    struct subscription *subscription = arg;
+    struct tap *tap = NULL;
+    subscription->opened =
+        tap_open(link, subscription->subject, subscription_message, subscription, &tap, &subscription->error);
+    if (subscription->opened != THOLE_OK && subscription->opened != THOLE_INVALID)
+        link_break(link); /* no memory or no thread: the next epoch tries again */
+    taps_replace(&subscription->taps, tap);
+}
+
+static void subscription_down(void *arg, uint64_t epoch)
+{
+    (void)arg;
+    (void)epoch;
+}
+
+static void subscription_fire(void *arg)
+{
+    (void)arg;
+}
+
+thole_status connection_subscribe(struct connection *connection, const char *subject, delivery_fn *each, void *arg,
+                                  struct subscription **ret, thole_error *reterr)
+{
+    for (const char *c = subject; *c != 0; c++) {
+        if ((unsigned char)*c <= ' ' || *c == 0x7f)
+            return thole_fail(reterr, THOLE_INVALID, "subject has a space or control byte");
+    }
+    struct subscription *subscription = calloc(1, sizeof *subscription);
+    char *copy = strdup(subject);
+    if (subscription == NULL || copy == NULL) {
+        free(subscription);
+        free(copy);
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    }
+    subscription->connection = connection;
+    subscription->attachment = (struct attachment){
+        .up = subscription_up, .down = subscription_down, .fire = subscription_fire, .arg = subscription};
+    pthread_mutex_init(&subscription->dispatch, NULL);
+    subscription->each = each;
+    subscription->arg = arg;
+    subscription->subject = copy;
+    connection_attach(connection, &subscription->attachment);
+    if (subscription->opened == THOLE_INVALID) {
+        thole_error const error = subscription->error;
+        subscription_close(subscription);
+        return thole_fail(reterr, THOLE_INVALID, "%s", error.text);
+    }
+    *ret = subscription;
+    return THOLE_OK;
+}
+
+void subscription_close(struct subscription *subscription)
+{
+    if (subscription == NULL)
+        return;
+    connection_detach(subscription->connection, &subscription->attachment);
+    taps_close(&subscription->taps);
+    pthread_mutex_destroy(&subscription->dispatch);
+    free(subscription->subject);
+    free(subscription);
+}

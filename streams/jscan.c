@@ -1,0 +1,372 @@
+/* A scanner for the server's JSON answers. */
+#include "jscan.h"
+#include <string.h>
+
+static bool blank(uint8_t c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static size_t skip_blank(thole_slice s, size_t at)
+{
+    while (at < s.len && blank(s.ptr[at]))
+        at++;
+    return at;
+}
+
+/* s.ptr[at] is the opening quote; the index behind the closing one, or 0. */
+static size_t string_end(thole_slice s, size_t at)
+{
+    for (at++; at < s.len; at++) {
+        if (s.ptr[at] == '"')
+            return at + 1;
+        if (s.ptr[at] == '\\')
+            at++;
+    }
+    return 0;
+}
+
+static bool scalar_byte(uint8_t c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+' ||
+           c == '.';
+}
+
+/* s.ptr[at] is { or [; the index behind the matching bracket, or 0. */
+static size_t nested_end(thole_slice s, size_t at)
+{
+    uint8_t open[JSCAN_DEPTH_MAX];
+    size_t depth = 0;
+    while (at < s.len) {
+        uint8_t const c = s.ptr[at];
+        if (c == '"') {
+            at = string_end(s, at);
+            if (at == 0)
+                return 0;
+            continue;
+        }
+        if (c == '{' || c == '[') {
+            if (depth == JSCAN_DEPTH_MAX)
+                return 0;
+            open[depth++] = c == '{' ? '}' : ']';
+        } else if (c == '}' || c == ']') {
+            if (open[--depth] != c) /* depth > 0: the first byte was an opening one */
+                return 0;
+            if (depth == 0)
+                return at + 1;
+        }
+        at++;
+    }
+    return 0;
+}
+
+/* Index behind the value that begins at @p at, or 0. */
+static size_t value_end(thole_slice s, size_t at)
+{
+    if (at >= s.len)
+        return 0;
+    if (s.ptr[at] == '"')
+        return string_end(s, at);
+    if (s.ptr[at] == '{' || s.ptr[at] == '[')
+        return nested_end(s, at);
+    size_t const start = at;
+    while (at < s.len && scalar_byte(s.ptr[at]))
+        at++;
+    return at > start ? at : 0;
+}
+
+bool json_find(thole_slice object, const char *key, thole_slice *ret)
+{
+    size_t const key_len = strlen(key);
+    size_t at = skip_blank(object, 0);
+    if (at >= object.len || object.ptr[at] != '{')
+        return false;
+    for (at++;; at++) {
+        at = skip_blank(object, at);
+        if (at >= object.len || object.ptr[at] != '"')
+            return false;
+        size_t const name = at + 1;
+        size_t const behind = string_end(object, at);
+        if (behind == 0)
+            return false;
+        at = skip_blank(object, behind);
+        if (at >= object.len || object.ptr[at] != ':')
+            return false;
+        at = skip_blank(object, at + 1);
+        size_t const end = value_end(object, at);
+        if (end == 0)
+            return false;
+        if (behind - 1 - name == key_len && memcmp(object.ptr + name, key, key_len) == 0) {
+            *ret = (thole_slice){object.ptr + at, end - at};
+            return true;
+        }
+        at = skip_blank(object, end);
+        if (at >= object.len || object.ptr[at] != ',')
+            return false;
+    }
+}
+
+bool json_path(thole_slice object, const char *path, thole_slice *ret)
+{
+    char key[64];
+    for (;;) {
+        const char *dot = strchr(path, '.');
+        size_t const len = dot == NULL ? strlen(path) : (size_t)(dot - path);
+        if (len >= sizeof key)
+            return false;
+        memcpy(key, path, len);
+        key[len] = 0;
+        if (!json_find(object, key, &object))
+            return false;
+        if (dot == NULL)
+            break;
+        path = dot + 1;
+    }
+    *ret = object;
+    return true;
+}
+
+bool json_item(thole_slice array, size_t *at, thole_slice *ret)
+{
+    size_t i = *at;
+    if (i == 0) {
+        i = skip_blank(array, 0);
+        if (i >= array.len || array.ptr[i] != '[')
+            return false;
+    } else {
+        i = skip_blank(array, i);
+        if (i >= array.len || array.ptr[i] != ',')
+            return false;
+    }
+    i = skip_blank(array, i + 1);
+    size_t const end = value_end(array, i);
+    if (end == 0)
+        return false;
+    *ret = (thole_slice){array.ptr + i, end - i};
+    *at = end;
+    return true;
+}
+
+bool json_uint(thole_slice value, uint64_t *ret)
+{
+    uint64_t n = 0;
+    if (value.len == 0)
+        return false;
+    for (size_t i = 0; i < value.len; i++) {
+        uint8_t const c = value.ptr[i];
+        if (c < '0' || c > '9' || n > (UINT64_MAX - (uint64_t)(c - '0')) / 10)
+            return false;
+        n = n * 10 + (uint64_t)(c - '0');
+    }
+    *ret = n;
+    return true;
+}
+
+bool json_int(thole_slice value, int64_t *ret)
+{
+    bool const negative = value.len > 0 && value.ptr[0] == '-';
+    uint64_t n;
+    if (negative)
+        value = (thole_slice){value.ptr + 1, value.len - 1};
+    if (!json_uint(value, &n) || n > (uint64_t)INT64_MAX)
+        return false;
+    *ret = negative ? -(int64_t)n : (int64_t)n;
+    return true;
+}
+
+bool json_is_true(thole_slice value)
+{
+    return thole_slice_equal(value, THOLE_STR("true"));
+}
+
+/* Four hex digits at p, or -1. */
+static int32_t hex4(const uint8_t *p, size_t left)
+{
+    int32_t n = 0;
+    if (left < 4)
+        return -1;
+    for (size_t i = 0; i < 4; i++) {
+        uint8_t const c = p[i];
+        int32_t const digit = c >= '0' && c <= '9'   ? c - '0'
+                              : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                              : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                                     : -1;
+        if (digit < 0)
+            return -1;
+        n = n * 16 + digit;
+    }
+    return n;
+}
+
+static void append_utf8(struct buf *to, uint32_t c)
+{
+    uint8_t out[4];
+    size_t len;
+    if (c < 0x80) {
+        out[0] = (uint8_t)c;
+        len = 1;
+    } else if (c < 0x800) {
+        out[0] = (uint8_t)(0xc0 | (c >> 6));
+        out[1] = (uint8_t)(0x80 | (c & 0x3f));
+        len = 2;
+    } else if (c < 0x10000) {
+        out[0] = (uint8_t)(0xe0 | (c >> 12));
+        out[1] = (uint8_t)(0x80 | ((c >> 6) & 0x3f));
+        out[2] = (uint8_t)(0x80 | (c & 0x3f));
+        len = 3;
+    } else {
+        out[0] = (uint8_t)(0xf0 | (c >> 18));
+        out[1] = (uint8_t)(0x80 | ((c >> 12) & 0x3f));
+        out[2] = (uint8_t)(0x80 | ((c >> 6) & 0x3f));
+        out[3] = (uint8_t)(0x80 | (c & 0x3f));
+        len = 4;
+    }
+    buf_append(to, out, len);
+}
+
+/* p is behind \u; returns the bytes used (4 or, for a surrogate pair, 10), 0 = malformed. */
+static size_t append_escaped_rune(struct buf *to, const uint8_t *p, size_t left)
+{
+    int32_t const first = hex4(p, left);
+    if (first < 0)
+        return 0;
+    if (first < 0xd800 || first > 0xdfff) {
+        append_utf8(to, (uint32_t)first);
+        return 4;
+    }
+    if (first > 0xdbff || left < 10 || p[4] != '\\' || p[5] != 'u')
+        return 0;
+    int32_t const second = hex4(p + 6, left - 6);
+    if (second < 0xdc00 || second > 0xdfff)
+        return 0;
+    append_utf8(to, 0x10000 + (((uint32_t)first - 0xd800) << 10) + ((uint32_t)second - 0xdc00));
+    return 10;
+}
+
+static uint8_t plain_escape(uint8_t c)
+{
+    switch (c) {
+    case 'n': return '\n';
+    case 't': return '\t';
+    case 'r': return '\r';
+    case 'b': return '\b';
+    case 'f': return '\f';
+    case '"':
+    case '\\':
+    case '/': return c;
+    default: return 0;
+    }
+}
+
+bool json_text(thole_slice value, struct buf *to)
+{
+    if (value.len < 2 || value.ptr[0] != '"' || value.ptr[value.len - 1] != '"')
+        return false;
+    size_t const end = value.len - 1;
+    for (size_t i = 1; i < end; i++) {
+        if (value.ptr[i] != '\\') {
+            buf_append(to, value.ptr + i, 1);
+            continue;
+        }
+        if (++i >= end)
+            return false;
+        if (value.ptr[i] == 'u') {
+            size_t const used = append_escaped_rune(to, value.ptr + i + 1, end - i - 1);
+            if (used == 0)
+                return false;
+            i += used;
+            continue;
+        }
+        uint8_t const c = plain_escape(value.ptr[i]);
+        if (c == 0)
+            return false;
+        buf_append(to, &c, 1);
+    }
+    return buf_status(to) == THOLE_OK;
+}
+
+bool json_text_is(thole_slice value, const char *text)
+{
+    struct buf copy;
+    buf_init(&copy, value.len);
+    bool const same = json_text(value, &copy) && thole_slice_equal(buf_bytes(&copy), thole_slice_from(text));
+    buf_release(&copy);
+    return same;
+}
+
+void json_quote(struct buf *to, thole_slice text)
+{
+    buf_text(to, "\"");
+    for (size_t i = 0; i < text.len; i++) {
+        uint8_t const c = text.ptr[i];
+        if (c == '"' || c == '\\')
+            buf_append(to, (const uint8_t[]){'\\', c}, 2);
+        else if (c < 0x20)
+            buf_printf(to, "\\u%04x", c);
+        else
+            buf_append(to, &c, 1);
+    }
+    buf_text(to, "\"");
+}
+
+void json_field(struct buf *to, const char *key)
+{
+    if (to->len > 0 && to->ptr[to->len - 1] != '{')
+        buf_text(to, ",");
+    json_quote(to, thole_slice_from(key));
+    buf_text(to, ":");
+}
+
+void json_field_text(struct buf *to, const char *key, const char *text)
+{
+    json_field(to, key);
+    json_quote(to, thole_slice_from(text));
+}
+
+void json_field_int(struct buf *to, const char *key, int64_t n)
+{
+    json_field(to, key);
+    buf_printf(to, "%lld", (long long)n);
+}
+
+void json_field_bool(struct buf *to, const char *key, bool yes)
+{
+    json_field(to, key);
+    buf_text(to, yes ? "true" : "false");
+}
+
+static int32_t base64_digit(uint8_t c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+bool base64_decode(thole_slice text, struct buf *to)
+{
+    if (text.len % 4 != 0)
+        return false;
+    size_t padding = 0;
+    while (padding < 2 && padding < text.len && text.ptr[text.len - 1 - padding] == '=')
+        padding++;
+    uint8_t *out = buf_extend(to, text.len / 4 * 3 - padding);
+    if (out == NULL)
+        return text.len == 0 && buf_status(to) == THOLE_OK;
+    for (size_t i = 0; i < text.len; i += 4) {
+        uint32_t group = 0;
+        size_t const digits = i + 4 == text.len ? 4 - padding : 4;
+        for (size_t k = 0; k < 4; k++) {
+            int32_t const digit = k < digits ? base64_digit(text.ptr[i + k]) : 0;
+            if (digit < 0)
+                return false;
+            group = group << 6 | (uint32_t)digit;
+        }
+        for (size_t k = 0; k + 1 < digits; k++)
+            *out++ = (uint8_t)(group >> (16 - 8 * k));
+    }
+    return true;
+}

@@ -1,0 +1,42 @@
+/*
+ * Reads what is needed from the server's JSON answers, writes JSON strings, decodes base64. Pure; every index
+ * is checked against the slice; malformed text is "not found", never a crash; recursion is not used.
+ *
+ * A value is the slice of its raw text: {"a":1} [1,2] "x" 12 true null.
+ */
+#ifndef THOLE_JSCAN_H
+#define THOLE_JSCAN_H
+#include "buf.h"
+
+enum { JSCAN_DEPTH_MAX = 64 };
+
+/* The value of @p key in @p object (both borrowed). False: not an object, malformed before it, or absent. Keys
+ * are compared as written: an escaped key is never found. */
+bool json_find(thole_slice object, const char *key, thole_slice *ret);
+/* json_find() through nested objects: "config.subjects". */
+bool json_path(thole_slice object, const char *path, thole_slice *ret);
+/* Iterates over an array: *at starts at 0; false at the end or when malformed. */
+bool json_item(thole_slice array, size_t *at, thole_slice *ret);
+
+/* A non-negative integer that fits; false for anything else. */
+bool json_uint(thole_slice value, uint64_t *ret);
+bool json_int(thole_slice value, int64_t *ret);
+bool json_is_true(thole_slice value);
+/* Appends the text of a string value, escapes resolved. False: not a string, malformed, or it does not fit. */
+bool json_text(thole_slice value, struct buf *to);
+/* True when @p value is a string with exactly this text. */
+bool json_text_is(thole_slice value, const char *text);
+
+/* Appends "text" with quotes and escapes. */
+void json_quote(struct buf *to, thole_slice text);
+
+/* Append "key":value inside an object, with a comma unless it is the first field. Keys are plain text. */
+void json_field_text(struct buf *to, const char *key, const char *text);
+void json_field_int(struct buf *to, const char *key, int64_t n);
+void json_field_bool(struct buf *to, const char *key, bool yes);
+/* Only the key, for a nested value to follow. */
+void json_field(struct buf *to, const char *key);
+
+/* Appends the decoded bytes (standard alphabet, padded). False when malformed or when they do not fit. */
+bool base64_decode(thole_slice text, struct buf *to);
+#endif

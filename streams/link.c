@@ -1,0 +1,287 @@
+/* Links and taps: thin, checked wrappers around nats.c's connection, message and subscription. */
+#include "link.h"
+#include <assert.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+thole_status link_fail(natsStatus status, const char *what, const char *name, thole_error *reterr)
+{
+    const char *said = nats_GetLastError(NULL);
+    const char *text = said != NULL && said[0] != 0 ? said : natsStatus_GetText(status);
+    switch (status) {
+    case NATS_OK: return THOLE_OK;
+    case NATS_NO_MEMORY: return thole_fail(reterr, THOLE_NOMEM, "%s %s: out of memory", what, name);
+    case NATS_MAX_PAYLOAD: return thole_fail(reterr, THOLE_LIMIT, "%s %s: %s", what, name, text);
+    case NATS_CONNECTION_AUTH_FAILED:
+    case NATS_NOT_PERMITTED: return thole_fail(reterr, THOLE_DENIED, "%s %s: %s", what, name, text);
+    case NATS_NO_RESPONDERS:
+        return thole_fail(reterr, THOLE_UNAVAILABLE,
+                          "%s %s: nobody answers there; is JetStream on and its leader elected?", what, name);
+    case NATS_INVALID_ARG:
+    case NATS_INVALID_SUBJECT: return thole_fail(reterr, THOLE_INVALID, "%s %s: %s", what, name, text);
+    case NATS_TIMEOUT: return thole_fail(reterr, THOLE_UNAVAILABLE, "%s %s: no answer in time", what, name);
+    default: return thole_fail(reterr, THOLE_UNAVAILABLE, "%s %s: %s", what, name, text);
+    }
+}
+
+/* nats.c sends what it is given: CR LF would begin a command, a space a reply subject. */
+static bool subject_is_safe(const char *subject)
+{
+    size_t len = 0;
+    for (; subject[len] != 0; len++) {
+        unsigned char const c = (unsigned char)subject[len];
+        if (c <= ' ' || c == 0x7f)
+            return false;
+    }
+    return len > 0;
+}
+
+static thole_status add_header(natsMsg *message, const struct header *header, thole_error *reterr)
+{
+    char small[512];
+    char *value = small;
+    if (memchr(header->value.ptr == NULL ? (const uint8_t *)"" : header->value.ptr, '\r', header->value.len) != NULL ||
+        (header->value.len > 0 && memchr(header->value.ptr, '\n', header->value.len) != NULL) ||
+        (header->value.len > 0 && memchr(header->value.ptr, 0, header->value.len) != NULL))
+        return thole_fail(reterr, THOLE_INVALID, "value of header %s has a line break or a NUL byte", header->key);
+    if (header->value.len >= sizeof small && (value = malloc(header->value.len + 1)) == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    if (header->value.len > 0)
+        memcpy(value, header->value.ptr, header->value.len);
+    value[header->value.len] = 0;
+    natsStatus const status = natsMsgHeader_Set(message, header->key, value);
+    if (value != small)
+        free(value);
+    return link_fail(status, "header", header->key, reterr);
+}
+
+thole_status link_message(const char *subject, const char *reply, const struct header *headers, size_t headers_len,
+                          thole_slice body, natsMsg **ret, thole_error *reterr)
+{
+    natsMsg *message = NULL;
+    if (!subject_is_safe(subject))
+        return thole_fail(reterr, THOLE_INVALID, "subject is empty or has a space or control byte");
+    if (body.len > INT_MAX)
+        return thole_fail(reterr, THOLE_LIMIT, "message of %zu bytes", body.len);
+    THOLE_TRY(link_fail(natsMsg_Create(&message, subject, reply, (const char *)body.ptr, (int)body.len),
+                        "message to", subject, reterr));
+    for (size_t i = 0; i < headers_len; i++) {
+        thole_status const status = add_header(message, &headers[i], reterr);
+        if (status != THOLE_OK) {
+            natsMsg_Destroy(message);
+            return status;
+        }
+    }
+    *ret = message;
+    return THOLE_OK;
+}
+
+static thole_status judge_send(struct link *link, natsStatus status, const char *subject, bool *ret_sent,
+                               thole_error *reterr)
+{
+    *ret_sent = status == NATS_OK;
+    if (status == NATS_OK)
+        return THOLE_OK;
+    if (status != NATS_MAX_PAYLOAD && status != NATS_CONNECTION_CLOSED && status != NATS_INSUFFICIENT_BUFFER &&
+        status != NATS_INVALID_ARG && status != NATS_NO_MEMORY && status != NATS_NO_SERVER_SUPPORT) {
+        *ret_sent = true; /* perhaps, or a part of it */
+        link_break(link);
+    }
+    return link_fail(status, "publish to", subject, reterr);
+}
+
+thole_status link_send(struct link *link, natsMsg *message, bool *ret_sent, thole_error *reterr)
+{
+    natsStatus const status = natsConnection_PublishMsg(link->nc, message);
+    return judge_send(link, status, natsMsg_GetSubject(message), ret_sent, reterr);
+}
+
+thole_status link_send_bytes(struct link *link, const char *subject, const char *reply, thole_slice body,
+                             bool *ret_sent, thole_error *reterr)
+{
+    natsStatus status;
+    *ret_sent = false;
+    if (!subject_is_safe(subject) || (reply != NULL && !subject_is_safe(reply)))
+        return thole_fail(reterr, THOLE_INVALID, "subject is empty or has a space or control byte");
+    if (body.len > INT_MAX)
+        return thole_fail(reterr, THOLE_LIMIT, "message of %zu bytes", body.len);
+    if (reply == NULL)
+        status = natsConnection_Publish(link->nc, subject, body.ptr, (int)body.len);
+    else
+        status = natsConnection_PublishRequest(link->nc, subject, reply, body.ptr, (int)body.len);
+    return judge_send(link, status, subject, ret_sent, reterr);
+}
+
+void link_hint(struct link *link, const char *subject, const char *reply, thole_slice body)
+{
+    bool sent;
+    thole_status const ignored = link_send_bytes(link, subject, reply, body, &sent, NULL);
+    (void)ignored;
+}
+
+struct delivery link_delivery(natsMsg *message)
+{
+    int const len = natsMsg_GetDataLength(message);
+    return (struct delivery){
+        .subject = thole_slice_from(natsMsg_GetSubject(message)),
+        .reply = thole_slice_from(natsMsg_GetReply(message)),
+        .body = {(const uint8_t *)natsMsg_GetData(message), len > 0 ? (size_t)len : 0},
+        .native = message,
+    };
+}
+
+thole_slice link_native_header(natsMsg *message, const char *key)
+{
+    const char *value = NULL;
+    if (natsMsgHeader_Get(message, key, &value) != NATS_OK)
+        return (thole_slice){NULL, 0};
+    return thole_slice_from(value);
+}
+
+thole_slice delivery_header(const struct delivery *delivery, const char *key)
+{
+    return link_native_header((natsMsg *)(uintptr_t)delivery->native, key);
+}
+
+uint32_t link_status(const struct delivery *delivery, thole_slice *ret_text)
+{
+    *ret_text = (thole_slice){NULL, 0};
+    if (delivery->body.len > 0)
+        return 0;
+    thole_slice const number = delivery_header(delivery, "Status");
+    uint32_t status = 0;
+    for (size_t i = 0; i < number.len && i < 3; i++) {
+        if (number.ptr[i] < '0' || number.ptr[i] > '9')
+            return 0;
+        status = status * 10 + (uint32_t)(number.ptr[i] - '0');
+    }
+    if (number.len > 0)
+        *ret_text = delivery_header(delivery, "Description");
+    return status;
+}
+
+struct tap {
+    struct orphan orphan;
+    pthread_mutex_t lock; /* held during fn */
+    bool muted;
+    atomic_int refs; /* the owner, and nats.c's thread until it has ended */
+    tap_fn *fn;
+    void *arg;
+    uint64_t epoch;
+    natsSubscription *native;
+    struct tap *older;
+};
+
+static void tap_unref(struct tap *tap)
+{
+    if (atomic_fetch_sub(&tap->refs, 1) != 1)
+        return;
+    pthread_mutex_destroy(&tap->lock);
+    free(tap);
+}
+
+static void tap_message(natsConnection *nc, natsSubscription *native, natsMsg *message, void *closure)
+{
+    struct tap *tap = closure;
+    (void)nc;
+    (void)native;
+    pthread_mutex_lock(&tap->lock);
+    if (!tap->muted)
+        tap->fn(tap->arg, &message, tap->epoch);
+    pthread_mutex_unlock(&tap->lock);
+    natsMsg_Destroy(message);
+}
+
+static void tap_ended(void *closure)
+{
+    tap_unref(closure);
+}
+
+thole_status tap_open(struct link *link, const char *subject, tap_fn *fn, void *arg, struct tap **ret,
+                      thole_error *reterr)
+{
+    struct tap *tap = calloc(1, sizeof *tap);
+    if (tap == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    pthread_mutex_init(&tap->lock, NULL);
+    atomic_init(&tap->refs, 2);
+    tap->fn = fn;
+    tap->arg = arg;
+    tap->epoch = link->epoch;
+    natsStatus status = natsConnection_Subscribe(&tap->native, link->nc, subject, tap_message, tap);
+    if (status != NATS_OK) {
+        atomic_store(&tap->refs, 1);
+        tap_unref(tap);
+        return link_fail(status, "subscribe to", subject, reterr);
+    }
+    (void)natsSubscription_SetPendingLimits(tap->native, -1, -1);
+    status = natsSubscription_SetOnCompleteCB(tap->native, tap_ended, tap);
+    if (status != NATS_OK) {
+        /* Lost in between: nobody will say when nats.c's thread has gone, so the memory stays for a while. */
+        pthread_mutex_lock(&tap->lock);
+        tap->muted = true;
+        pthread_mutex_unlock(&tap->lock);
+        natsSubscription_Destroy(tap->native);
+        connection_orphan(link->connection, &tap->orphan);
+        return link_fail(status, "subscribe to", subject, reterr);
+    }
+    *ret = tap;
+    return THOLE_OK;
+}
+
+/* The tap's lock is held and is let go. */
+static void tap_finish(struct tap *tap)
+{
+    natsSubscription *native = tap->native;
+    tap->muted = true;
+    pthread_mutex_unlock(&tap->lock);
+    natsSubscription_Destroy(native); /* also unsubscribes; nats.c's thread ends and calls tap_ended() */
+    tap_unref(tap);
+}
+
+void tap_close(struct tap *tap)
+{
+    if (tap == NULL)
+        return;
+    pthread_mutex_lock(&tap->lock);
+    tap_finish(tap);
+}
+
+void taps_replace(struct taps *taps, struct tap *tap)
+{
+    struct tap **at = &taps->newest;
+    while (*at != NULL) {
+        struct tap *old = *at;
+        if (pthread_mutex_trylock(&old->lock) == 0) {
+            *at = old->older;
+            tap_finish(old);
+        } else {
+            at = &old->older;
+        }
+    }
+    if (tap != NULL) {
+        tap->older = taps->newest;
+        taps->newest = tap;
+    }
+}
+
+void taps_close(struct taps *taps)
+{
+    while (taps->newest != NULL) {
+        struct tap *tap = taps->newest;
+        taps->newest = tap->older;
+        tap_close(tap);
+    }
+}
+
+void taps_drain(struct taps *taps, uint64_t wait_ms)
+{
+    for (struct tap *tap = taps->newest; tap != NULL; tap = tap->older) {
+        if (natsSubscription_DrainTimeout(tap->native, (int64_t)wait_ms) == NATS_OK)
+            (void)natsSubscription_WaitForDrainCompletion(tap->native, (int64_t)wait_ms);
+    }
+}

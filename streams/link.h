@@ -1,0 +1,114 @@
+/*
+ * Inside streams/: what the other files need of a connection.
+ *
+ * Reconnecting is done here and not by nats.c: one natsConnection lives for one epoch. So a message always
+ * belongs to the epoch in which it was read, and what is sent for an epoch cannot slip into the next one. (Also,
+ * nats.c 3.4.1 gives up for good when the server refuses the same credentials twice or answers -ERR, and its
+ * ordered consumer falls back to the stream's first message when it is reset before its first delivery.)
+ *
+ * Locks, outermost first: turn (state changes, alarms), an owner's own locks, connection lock (short).
+ */
+#ifndef THOLE_LINK_H
+#define THOLE_LINK_H
+#include "connection.h"
+#include <nats/nats.h>
+#include <pthread.h>
+
+enum {
+    NANOS_PER_MS = 1000000,
+    MESSAGE_HEADERS_MAX = 16,
+};
+
+/* One natsConnection: an epoch. Held by reference; closed and destroyed by the connection's own thread. */
+struct link {
+    natsConnection *nc;
+    uint64_t epoch;
+    struct connection *connection;
+    struct link *next; /* connection lock, like the rest */
+    size_t refs;
+    bool lost;
+};
+/* NULL while disconnected. */
+struct link *link_acquire(struct connection *connection);
+void link_release(struct link *link); /* NULL-safe */
+/* After a write that may have been cut off: the bytes on the wire cannot be trusted any more. */
+void link_break(struct link *link);
+
+/* natsStatus → thole_status with nats.c's text; @p what begins it. On the thread of the failing call. */
+thole_status link_fail(natsStatus status, const char *what, const char *name, thole_error *reterr);
+/* Checks the subject and headers (no CR, LF, space, control byte) and copies everything into a message. */
+THOLE_NODISCARD thole_status link_message(const char *subject, const char *reply, const struct header *headers,
+                                          size_t headers_len, thole_slice body, natsMsg **ret,
+                                          thole_error *reterr);
+/* Sends it. *ret_sent: false when nothing was sent for certain. */
+THOLE_NODISCARD thole_status link_send(struct link *link, natsMsg *message, bool *ret_sent, thole_error *reterr);
+
+/* A body without headers; copies nothing but into the socket's buffer. */
+THOLE_NODISCARD thole_status link_send_bytes(struct link *link, const char *subject, const char *reply,
+                                             thole_slice body, bool *ret_sent, thole_error *reterr);
+/* The same where nothing depends on it. */
+void link_hint(struct link *link, const char *subject, const char *reply, thole_slice body);
+
+/*
+ * What follows a connection through its epochs. up, down and fire are called one at a time, never after
+ * connection_detach(), must not block, and must not attach or detach. up: also from connection_attach() when
+ * connected. fire: the alarm is due.
+ */
+struct attachment {
+    void (*up)(void *arg, struct link *link);
+    void (*down)(void *arg, uint64_t epoch);
+    void (*fire)(void *arg);
+    void *arg;
+    uint64_t due_ms; /* 0: no alarm */
+    struct attachment *prev, *next;
+};
+void connection_attach(struct connection *connection, struct attachment *attachment);
+void connection_detach(struct connection *connection, struct attachment *attachment);
+/* Sets the alarm, or takes it off with 0. Monotonic milliseconds, see link_now_ms(). */
+void connection_alarm(struct connection *connection, struct attachment *attachment, uint64_t due_ms);
+/* The same unless an earlier one is set. */
+void connection_alarm_by(struct connection *connection, struct attachment *attachment, uint64_t due_ms);
+uint64_t link_now_ms(void);
+uint64_t connection_request_timeout_ms(const struct connection *connection);
+/* connection_request() with headers. */
+THOLE_NODISCARD thole_status connection_request_with(struct connection *connection, const char *subject,
+                                                     const struct header *headers, size_t headers_len,
+                                                     thole_slice body, struct buf *ret, thole_error *reterr);
+/* What the server said about itself: it has JetStream. */
+bool connection_has_jetstream(const struct connection *connection);
+/* How many permission violations the server has reported, and the last one's text. */
+uint64_t connection_violations(struct connection *connection, char *ret_text, size_t cap);
+/* Inbox subject that nobody else uses, of at most LINK_INBOX_BYTES with its NUL. */
+enum { LINK_INBOX_BYTES = 96 };
+void connection_inbox(struct connection *connection, char ret[LINK_INBOX_BYTES]);
+
+/* Memory for free() when the connection closes. First member of what it belongs to. */
+struct orphan {
+    struct orphan *next;
+};
+void connection_orphan(struct connection *connection, struct orphan *orphan);
+
+/* A subscription of one link. fn runs on nats.c's thread; it may take the message by clearing *message. */
+struct tap;
+typedef void tap_fn(void *arg, natsMsg **message, uint64_t epoch);
+THOLE_NODISCARD thole_status tap_open(struct link *link, const char *subject, tap_fn *fn, void *arg,
+                                      struct tap **ret, thole_error *reterr);
+/* Waits for a call of fn in progress; none comes afterwards. NULL-safe. */
+void tap_close(struct tap *tap);
+/* The taps of an owner: one for the current epoch, and those whose last call may still be running. */
+struct taps {
+    struct tap *newest;
+};
+/* Makes @p tap (may be NULL) the newest; closes older ones that are idle. Never blocks. */
+void taps_replace(struct taps *taps, struct tap *tap);
+void taps_close(struct taps *taps);
+/* Unsubscribes, and waits until what had come has been through fn; at most @p wait_ms. Before taps_close(). */
+void taps_drain(struct taps *taps, uint64_t wait_ms);
+
+/* Borrowed view of a received message. */
+struct delivery link_delivery(natsMsg *message);
+/* Status header of a message without a body (100, 404, 408, 409, 503); 0: an ordinary message. *ret_text: the
+ * words behind the number. */
+uint32_t link_status(const struct delivery *delivery, thole_slice *ret_text);
+thole_slice link_native_header(natsMsg *message, const char *key);
+#endif

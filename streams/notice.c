@@ -1,0 +1,186 @@
+/* Cancellation pushes and live events. */
+#include "notice.h"
+#include "event.h"
+#include "jscan.h"
+#include "message.h"
+#include "subject.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { IDS_TEXT_MAX = CANCEL_NOTICE_IDS_MAX * 21, NUMBER_BYTES = 24 };
+
+static thole_slice number_text(char text[NUMBER_BYTES], uint64_t n)
+{
+    return (thole_slice){(const uint8_t *)text, (size_t)snprintf(text, NUMBER_BYTES, "%llu", (unsigned long long)n)};
+}
+
+/* The @p index-th token back to an id, in the arena. */
+static thole_status read_token(thole_slice subject, size_t index, struct arena *arena, thole_slice *ret,
+                               thole_error *reterr)
+{
+    struct buf id;
+    buf_init(&id, THOLE_ID_BYTES_MAX);
+    thole_status status = subject_token_decode(subject_nth(subject, index), &id, reterr);
+    if (status == THOLE_OK && arena_dup(arena, buf_bytes(&id), ret) != THOLE_OK)
+        status = thole_fail(reterr, THOLE_LIMIT, "the notice does not fit into the arena");
+    else if (status != THOLE_OK)
+        status = THOLE_CORRUPT;
+    buf_release(&id);
+    return status;
+}
+
+static thole_status read_number(thole_slice text, const char *what, uint64_t *ret, thole_error *reterr)
+{
+    if (json_uint(text, ret) && *ret > 0)
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_CORRUPT, "the notice's %s is not a positive number", what);
+}
+
+static thole_status copy(struct arena *arena, thole_slice from, thole_slice *ret, thole_error *reterr)
+{
+    if (arena_dup(arena, from, ret) == THOLE_OK)
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_LIMIT, "the notice does not fit into the arena");
+}
+
+/* ---- cancellation ---- */
+
+static thole_status publish_ids(struct connection *connection, const char *subject,
+                                const struct cancel_notice *notice, size_t first, size_t len, thole_error *reterr)
+{
+    struct buf ids;
+    buf_init(&ids, IDS_TEXT_MAX);
+    for (size_t i = 0; i < len; i++)
+        buf_printf(&ids, i == 0 ? "%llu" : ",%llu", (unsigned long long)notice->activity_ids[first + i]);
+    struct header const headers[] = {{"Thole-Activities", buf_bytes(&ids)}, {"Thole-Kind", notice->kind}};
+    thole_status status = buf_status(&ids);
+    if (status == THOLE_OK)
+        status = connection_publish(connection, subject, headers, 2, notice->reason, reterr);
+    else
+        status = thole_fail(reterr, status, "cancel notice: no room for the activity ids");
+    buf_release(&ids);
+    return status;
+}
+
+thole_status cancel_notice_publish(struct connection *connection, const char *ns, const struct cancel_notice *notice,
+                                   thole_error *reterr)
+{
+    struct buf subject;
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    thole_status status = name_check(notice->kind, "cancel kind", reterr);
+    if (status == THOLE_OK)
+        status = subject_cancel(&subject, ns, notice->instance, notice->execution, reterr);
+    for (size_t at = 0; status == THOLE_OK && at < notice->activity_ids_len; at += CANCEL_NOTICE_IDS_MAX) {
+        size_t const left = notice->activity_ids_len - at;
+        status = publish_ids(connection, buf_cstr(&subject), notice, at,
+                             left < CANCEL_NOTICE_IDS_MAX ? left : CANCEL_NOTICE_IDS_MAX, reterr);
+    }
+    buf_release(&subject);
+    return status;
+}
+
+static thole_status read_ids(thole_slice text, struct arena *arena, struct cancel_notice *notice, thole_error *reterr)
+{
+    size_t count = text.len > 0 ? 1 : 0;
+    for (size_t i = 0; i < text.len; i++)
+        count += text.ptr[i] == ',';
+    if (count == 0 || count > CANCEL_NOTICE_IDS_MAX)
+        return thole_fail(reterr, THOLE_CORRUPT, "the cancel notice names %zu activities", count);
+    uint64_t *ids = arena_array(arena, count, sizeof *ids);
+    if (ids == NULL)
+        return thole_fail(reterr, THOLE_LIMIT, "the notice does not fit into the arena");
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *comma = memchr(text.ptr, ',', text.len);
+        size_t const len = comma == NULL ? text.len : (size_t)(comma - text.ptr);
+        THOLE_TRY(read_number((thole_slice){text.ptr, len}, "activity id", &ids[i], reterr));
+        text.ptr += comma == NULL ? len : len + 1;
+        text.len -= comma == NULL ? len : len + 1;
+    }
+    notice->activity_ids = ids;
+    notice->activity_ids_len = count;
+    return THOLE_OK;
+}
+
+thole_status cancel_notice_parse(const struct delivery *delivery, struct arena *arena, struct cancel_notice *ret,
+                                 thole_error *reterr)
+{
+    enum { TOKEN_INSTANCE = 3, TOKEN_EXECUTION = 4, TOKENS = 5 };
+    struct cancel_notice notice = {.execution = 0};
+    thole_slice const kind = delivery_header(delivery, "Thole-Kind");
+    if (!thole_slice_equal(subject_nth(delivery->subject, 2), THOLE_STR("cancel")) ||
+        subject_nth(delivery->subject, TOKENS).len > 0)
+        return thole_fail(reterr, THOLE_CORRUPT, "not the subject of a cancel notice");
+    if (name_check(kind, "cancel kind", reterr) != THOLE_OK)
+        return THOLE_CORRUPT;
+    if (delivery->body.len > REASON_BYTES_MAX)
+        return thole_fail(reterr, THOLE_CORRUPT, "the cancel notice's reason has %zu bytes", delivery->body.len);
+    THOLE_TRY(read_token(delivery->subject, TOKEN_INSTANCE, arena, &notice.instance, reterr));
+    THOLE_TRY(read_number(subject_nth(delivery->subject, TOKEN_EXECUTION), "execution", &notice.execution, reterr));
+    THOLE_TRY(read_ids(delivery_header(delivery, "Thole-Activities"), arena, &notice, reterr));
+    THOLE_TRY(copy(arena, kind, &notice.kind, reterr));
+    THOLE_TRY(copy(arena, delivery->body, &notice.reason, reterr));
+    *ret = notice;
+    return THOLE_OK;
+}
+
+/* ---- events ---- */
+
+static const char *const event_kinds[] = {"started", "completed", "failed", "cancelled", "rejected"};
+
+static const char *known_kind(thole_slice kind)
+{
+    for (size_t i = 0; i < sizeof event_kinds / sizeof event_kinds[0]; i++) {
+        if (thole_slice_equal(kind, thole_slice_from(event_kinds[i])))
+            return event_kinds[i];
+    }
+    return NULL;
+}
+
+thole_status event_notice_publish(struct connection *connection, const char *ns, const struct event_notice *notice,
+                                  thole_error *reterr)
+{
+    char execution[NUMBER_BYTES];
+    struct buf subject, request;
+    if (known_kind(thole_slice_from(notice->kind)) == NULL)
+        return thole_fail(reterr, THOLE_INVALID, "there is no event notice of kind \"%s\"", notice->kind);
+    if (notice->orchestration.len == 0)
+        return thole_fail(reterr, THOLE_INVALID, "orchestration name is empty");
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    buf_init(&request, SUBJECT_BYTES_MAX);
+    thole_status status =
+        subject_event(&subject, ns, notice->orchestration, notice->instance, notice->kind, reterr);
+    if (status == THOLE_OK && notice->request_id.len > 0)
+        status = subject_token(&request, notice->request_id, reterr);
+    if (status == THOLE_OK) {
+        struct header const headers[] = {{"Thole-Execution", number_text(execution, notice->execution)},
+                                         {"Thole-Request", buf_bytes(&request)}};
+        status = connection_publish(connection, buf_cstr(&subject), headers, request.len > 0 ? 2 : 1, notice->data,
+                                    reterr);
+    }
+    buf_release(&subject);
+    buf_release(&request);
+    return status;
+}
+
+thole_status event_notice_parse(const struct delivery *delivery, struct arena *arena, struct event_notice *ret,
+                                thole_error *reterr)
+{
+    enum { TOKEN_ORCHESTRATION = 3, TOKEN_INSTANCE = 4, TOKEN_KIND = 5, TOKENS = 6 };
+    struct event_notice notice = {.execution = 0};
+    thole_slice const orchestration = subject_nth(delivery->subject, TOKEN_ORCHESTRATION);
+    thole_slice const request = delivery_header(delivery, "Thole-Request");
+    notice.kind = known_kind(subject_nth(delivery->subject, TOKEN_KIND));
+    if (!thole_slice_equal(subject_nth(delivery->subject, 2), THOLE_STR("event")) ||
+        subject_nth(delivery->subject, TOKENS).len > 0 || notice.kind == NULL)
+        return thole_fail(reterr, THOLE_CORRUPT, "not the subject of an event notice");
+    if (name_check(orchestration, "orchestration", reterr) != THOLE_OK)
+        return THOLE_CORRUPT;
+    THOLE_TRY(read_token(delivery->subject, TOKEN_INSTANCE, arena, &notice.instance, reterr));
+    THOLE_TRY(read_number(delivery_header(delivery, "Thole-Execution"), "execution", &notice.execution, reterr));
+    if (request.len > 0)
+        THOLE_TRY(read_token(request, 0, arena, &notice.request_id, reterr));
+    THOLE_TRY(copy(arena, orchestration, &notice.orchestration, reterr));
+    THOLE_TRY(copy(arena, delivery->body, &notice.data, reterr));
+    *ret = notice;
+    return THOLE_OK;
+}

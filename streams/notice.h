@@ -1,0 +1,38 @@
+/* Core NATS notices: cancellation pushes and live events. At most once by nature; nothing depends on them. */
+#ifndef THOLE_NOTICE_H
+#define THOLE_NOTICE_H
+#include "arena.h"
+#include "connection.h"
+
+enum { CANCEL_NOTICE_IDS_MAX = 256 }; /* in one message; more are sent in several */
+
+/* Headers Thole-Activities: 3,7,12 and Thole-Kind: select_loser; the body is the reason. */
+struct cancel_notice {
+    thole_slice instance;
+    uint64_t execution;
+    const uint64_t *activity_ids;
+    size_t activity_ids_len;
+    thole_slice kind;   /* cancel_kind_name() */
+    thole_slice reason;
+};
+THOLE_NODISCARD thole_status cancel_notice_publish(struct connection *connection, const char *ns,
+                                                   const struct cancel_notice *notice, thole_error *reterr);
+/* THOLE_CORRUPT for anything malformed: drop it. Copies into @p arena. */
+THOLE_NODISCARD thole_status cancel_notice_parse(const struct delivery *delivery, struct arena *arena,
+                                                 struct cancel_notice *ret, thole_error *reterr);
+
+/* kind: started, completed, failed, cancelled, rejected (a start under an id in use).
+ * Headers Thole-Execution, Thole-Request (request id, percent-encoded; may be absent); body = output, failure
+ * text or reason. */
+struct event_notice {
+    thole_slice orchestration, instance;
+    const char *kind;
+    uint64_t execution;
+    thole_slice request_id;
+    thole_slice data;
+};
+THOLE_NODISCARD thole_status event_notice_publish(struct connection *connection, const char *ns,
+                                                  const struct event_notice *notice, thole_error *reterr);
+THOLE_NODISCARD thole_status event_notice_parse(const struct delivery *delivery, struct arena *arena,
+                                                struct event_notice *ret, thole_error *reterr);
+#endif

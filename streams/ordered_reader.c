@@ -1,0 +1,359 @@
+/*
+ * The endless ordered reader: an ephemeral push consumer without acknowledgements, made anew from the next
+ * wanted sequence whenever anything is in doubt. Not nats.c's own: see link.h.
+ *
+ * Each consumer ("run") has a name of its own; what an earlier one still sends is told apart by it.
+ */
+#include "api.h"
+#include "jscan.h"
+#include "push_consumer.h"
+#include "reader.h"
+#include "subject.h"
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    HEARTBEAT_MS = 2000,
+    SILENCE_MS = 2 * HEARTBEAT_MS + 1000, /* two missed heartbeats */
+    CREATE_MS = 3000,                     /* the answer to a create may take this long */
+    RETRY_FIRST_MS = 100,
+    RETRY_MAX_MS = 2000,
+};
+
+struct ordered_reader {
+    struct connection *connection;
+    struct attachment attachment;
+    struct taps taps, data; /* answers; what the consumer of the current run delivers */
+    char *stream, *filter;
+    ordered_reader_fn *each;
+    void *arg;
+    pthread_mutex_t dispatch; /* held during each() */
+    pthread_mutex_t lock;     /* the rest */
+    pthread_cond_t settled;
+    uint64_t next; /* stream sequence; nothing below it is handed over again */
+    bool last_per_subject; /* until the first message */
+    uint64_t run;
+    char inbox[LINK_INBOX_BYTES], name[PUSH_NAME_BYTES];
+    uint64_t consumer_sequence; /* of this run's last message */
+    bool created, busy;         /* the server has said yes; each() is running */
+    uint64_t heard_ms, retry_ms;
+    thole_status status; /* of the last create, for ordered_reader_open() */
+    thole_error error;
+    bool tried;
+};
+
+static void on_delivery(void *arg, natsMsg **message, uint64_t epoch);
+
+/* ---- a run; the lock is held ---- */
+
+static void start_run(struct ordered_reader *reader, struct link *link)
+{
+    char api[PUSH_API_BYTES], reply[LINK_INBOX_BYTES + 24], deliver[LINK_INBOX_BYTES + 24];
+    struct buf request;
+    if (reader->run > 0)
+        push_remove(link, reader->stream, reader->name);
+    reader->run++;
+    reader->created = false;
+    reader->consumer_sequence = 0;
+    reader->heard_ms = link_now_ms();
+    (void)snprintf(reader->name, sizeof reader->name, "reader_%.40s_%llu", strrchr(reader->inbox, '.') + 1,
+                   (unsigned long long)reader->run);
+    (void)snprintf(reply, sizeof reply, "%s.c.%llu", reader->inbox, (unsigned long long)reader->run);
+    (void)snprintf(deliver, sizeof deliver, "%s_d%llu", reader->inbox, (unsigned long long)reader->run);
+    /* A push consumer stays asleep unless somebody subscribes to exactly its subject: a wildcard does not do. */
+    struct tap *tap = NULL;
+    if (tap_open(link, deliver, on_delivery, reader, &tap, NULL) != THOLE_OK) {
+        link_break(link);
+        return;
+    }
+    taps_replace(&reader->data, tap);
+    struct push_options const options = {.stream = reader->stream,
+                                         .filter = reader->filter,
+                                         .name = reader->name,
+                                         .deliver = deliver,
+                                         .from = reader->next,
+                                         .last_per_subject = reader->last_per_subject,
+                                         .heartbeat_ms = HEARTBEAT_MS};
+    buf_init(&request, PUSH_JSON_MAX);
+    thole_status const status = push_request(&options, api, &request, NULL);
+    assert(status == THOLE_OK); /* checked when it was opened */
+    (void)status;
+    link_hint(link, api, reply, buf_bytes(&request));
+    buf_release(&request);
+    connection_alarm(reader->connection, &reader->attachment, reader->heard_ms + CREATE_MS);
+}
+
+static void restart(struct ordered_reader *reader, struct link *link)
+{
+    if (reader->inbox[0] != 0)
+        start_run(reader, link);
+}
+
+/* Like restart(), after a pause that grows. */
+static void restart_later(struct ordered_reader *reader)
+{
+    reader->run++; /* nothing of the current run counts any more */
+    reader->name[0] = 0;
+    reader->created = false;
+    reader->retry_ms = reader->retry_ms == 0 ? RETRY_FIRST_MS : reader->retry_ms * 2;
+    if (reader->retry_ms > RETRY_MAX_MS)
+        reader->retry_ms = RETRY_MAX_MS;
+    reader->heard_ms = link_now_ms();
+    connection_alarm(reader->connection, &reader->attachment, reader->heard_ms + reader->retry_ms);
+}
+
+/* ---- what comes in; the lock is held, on nats.c's thread ---- */
+
+static void take_create(struct ordered_reader *reader, const struct delivery *delivery)
+{
+    thole_slice text;
+    thole_error error = {.status = THOLE_OK};
+    thole_status status;
+    if (link_status(delivery, &text) == 503)
+        status = thole_fail(&error, THOLE_UNAVAILABLE, "stream %s: JetStream does not answer", reader->stream);
+    else
+        status = api_judge(delivery->body, "CONSUMER.CREATE", reader->stream, NULL, &error);
+    reader->status = status;
+    reader->error = error;
+    reader->tried = true;
+    pthread_cond_broadcast(&reader->settled);
+    if (status != THOLE_OK) {
+        restart_later(reader);
+        return;
+    }
+    reader->created = true;
+    reader->retry_ms = 0;
+    reader->heard_ms = link_now_ms();
+    connection_alarm(reader->connection, &reader->attachment, reader->heard_ms + SILENCE_MS);
+}
+
+static void take_control(struct ordered_reader *reader, struct link *link, const struct delivery *delivery)
+{
+    uint64_t sent;
+    thole_slice text;
+    if (link_status(delivery, &text) != 100) { /* for example 409 Consumer Deleted, Leadership Change */
+        restart_later(reader);
+        return;
+    }
+    reader->heard_ms = link_now_ms();
+    push_flow_reply(link, delivery->reply);
+    push_flow_reply(link, delivery_header(delivery, "Nats-Consumer-Stalled"));
+    if (slice_uint(delivery_header(delivery, "Nats-Last-Consumer"), &sent) && sent != reader->consumer_sequence)
+        restart(reader, link);
+}
+
+/* True: hand it over. */
+static bool take_message(struct ordered_reader *reader, struct link *link, const struct delivery *delivery,
+                         uint64_t *ret_sequence)
+{
+    struct ack_meta meta;
+    if (!ack_parse(delivery->reply, &meta) || !thole_slice_equal(meta.consumer, thole_slice_from(reader->name)))
+        return false;
+    reader->heard_ms = link_now_ms();
+    if (meta.consumer_sequence != reader->consumer_sequence + 1) {
+        restart(reader, link);
+        return false;
+    }
+    reader->consumer_sequence = meta.consumer_sequence;
+    if (meta.stream_sequence < reader->next)
+        return false;
+    reader->next = meta.stream_sequence + 1;
+    reader->last_per_subject = false; /* they come in stream order, so what is missing is behind this one */
+    *ret_sequence = meta.stream_sequence;
+    return true;
+}
+
+/* <inbox>.c.<run> or <inbox>_d<run>; *ret_mine: it is of the current run. */
+static bool control_kind(const struct ordered_reader *reader, thole_slice subject, uint8_t *ret_kind, bool *ret_mine)
+{
+    size_t const len = strlen(reader->inbox);
+    uint64_t run;
+    if (len == 0 || subject.len < len + 3 || memcmp(subject.ptr, reader->inbox, len) != 0)
+        return false;
+    *ret_kind = subject.ptr[len + 1];
+    size_t const digits = len + (*ret_kind == 'c' ? 3 : 2);
+    *ret_mine = subject.len > digits &&
+                slice_uint((thole_slice){subject.ptr + digits, subject.len - digits}, &run) && run == reader->run;
+    return true;
+}
+
+static void on_delivery(void *arg, natsMsg **message, uint64_t epoch)
+{
+    struct ordered_reader *reader = arg;
+    struct delivery const delivery = link_delivery(*message);
+    uint64_t sequence;
+    uint8_t kind;
+    bool mine, wanted = false;
+    struct link *link = link_acquire(reader->connection);
+    if (link == NULL || link->epoch != epoch) {
+        link_release(link); /* lost: whatever is missed now is read again */
+        return;
+    }
+    pthread_mutex_lock(&reader->dispatch);
+    pthread_mutex_lock(&reader->lock);
+    if (!control_kind(reader, delivery.subject, &kind, &mine))
+        wanted = take_message(reader, link, &delivery, &sequence);
+    else if (mine && kind == 'c')
+        take_create(reader, &delivery);
+    else if (mine)
+        take_control(reader, link, &delivery);
+    reader->busy = wanted;
+    pthread_mutex_unlock(&reader->lock);
+    if (wanted) {
+        link_release(link); /* each() may block; the link must not be kept alive by it */
+        link = NULL;
+        reader->each(reader->arg, sequence, &delivery);
+        pthread_mutex_lock(&reader->lock);
+        reader->busy = false;
+        reader->heard_ms = link_now_ms();
+        pthread_mutex_unlock(&reader->lock);
+    }
+    pthread_mutex_unlock(&reader->dispatch);
+    link_release(link);
+}
+
+/* ---- following the connection ---- */
+
+static void reader_up(void *arg, struct link *link)
+{
+    struct ordered_reader *reader = arg;
+    char inbox[LINK_INBOX_BYTES], pattern[LINK_INBOX_BYTES + 8];
+    struct tap *tap = NULL;
+    connection_inbox(reader->connection, inbox);
+    (void)snprintf(pattern, sizeof pattern, "%s.c.*", inbox);
+    if (tap_open(link, pattern, on_delivery, reader, &tap, NULL) != THOLE_OK) {
+        link_break(link);
+        return;
+    }
+    taps_replace(&reader->taps, tap);
+    pthread_mutex_lock(&reader->lock);
+    memcpy(reader->inbox, inbox, sizeof inbox);
+    start_run(reader, link);
+    pthread_mutex_unlock(&reader->lock);
+}
+
+static void reader_down(void *arg, uint64_t epoch)
+{
+    struct ordered_reader *reader = arg;
+    (void)epoch;
+    pthread_mutex_lock(&reader->lock);
+    reader->inbox[0] = 0;
+    reader->name[0] = 0;
+    connection_alarm(reader->connection, &reader->attachment, 0);
+    pthread_mutex_unlock(&reader->lock);
+}
+
+/* Silence: the create was not answered, heartbeats are missing, or a pause is over. */
+static void reader_fire(void *arg)
+{
+    struct ordered_reader *reader = arg;
+    struct link *link = link_acquire(reader->connection);
+    pthread_mutex_lock(&reader->lock);
+    uint64_t const now = link_now_ms();
+    uint64_t const patience = reader->created ? SILENCE_MS : reader->name[0] == 0 ? reader->retry_ms : CREATE_MS;
+    if (link == NULL || reader->inbox[0] == 0)
+        ; /* up() goes on */
+    else if (reader->busy)
+        connection_alarm(reader->connection, &reader->attachment, now + SILENCE_MS);
+    else if (now < reader->heard_ms + patience)
+        connection_alarm(reader->connection, &reader->attachment, reader->heard_ms + patience);
+    else
+        restart(reader, link);
+    pthread_mutex_unlock(&reader->lock);
+    link_release(link);
+}
+
+/* ---- opening and closing ---- */
+
+static void reader_free(struct ordered_reader *reader)
+{
+    pthread_cond_destroy(&reader->settled);
+    pthread_mutex_destroy(&reader->lock);
+    pthread_mutex_destroy(&reader->dispatch);
+    free(reader->stream);
+    free(reader->filter);
+    free(reader);
+}
+
+static struct ordered_reader *reader_create(struct connection *connection,
+                                            const struct ordered_reader_options *options)
+{
+    pthread_condattr_t attr;
+    struct ordered_reader *reader = calloc(1, sizeof *reader);
+    if (reader == NULL)
+        return NULL;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&reader->dispatch, NULL);
+    pthread_mutex_init(&reader->lock, NULL);
+    pthread_cond_init(&reader->settled, &attr);
+    pthread_condattr_destroy(&attr);
+    reader->connection = connection;
+    reader->stream = strdup(options->stream);
+    reader->filter = options->filter == NULL ? NULL : strdup(options->filter);
+    reader->next = options->last_per_subject ? 1 : options->from == 0 ? 1 : options->from;
+    reader->last_per_subject = options->last_per_subject;
+    reader->each = options->each;
+    reader->arg = options->arg;
+    reader->attachment =
+        (struct attachment){.up = reader_up, .down = reader_down, .fire = reader_fire, .arg = reader};
+    if (reader->stream == NULL || (options->filter != NULL && reader->filter == NULL)) {
+        reader_free(reader);
+        return NULL;
+    }
+    return reader;
+}
+
+/* Waits for the server's answer to the first create. */
+static thole_status wait_settled(struct ordered_reader *reader, thole_error *reterr)
+{
+    uint64_t const due = link_now_ms() + connection_request_timeout_ms(reader->connection);
+    struct timespec const at = {.tv_sec = (time_t)(due / 1000), .tv_nsec = (long)(due % 1000) * NANOS_PER_MS};
+    pthread_mutex_lock(&reader->lock);
+    int late = 0;
+    while (!reader->tried && late == 0)
+        late = pthread_cond_timedwait(&reader->settled, &reader->lock, &at);
+    thole_status status = reader->status;
+    if (!reader->tried)
+        status = thole_fail(reterr, THOLE_UNAVAILABLE, "stream %s: no answer to the reader's request",
+                            reader->stream);
+    else if (status != THOLE_OK && reterr != NULL)
+        *reterr = reader->error;
+    pthread_mutex_unlock(&reader->lock);
+    return status;
+}
+
+thole_status ordered_reader_open(struct connection *connection, const struct ordered_reader_options *options,
+                                 struct ordered_reader **ret, thole_error *reterr)
+{
+    if (strlen(options->stream) >= STREAM_NAME_BYTES_MAX ||
+        (options->filter != NULL && strlen(options->filter) >= SUBJECT_BYTES_MAX))
+        return thole_fail(reterr, THOLE_INVALID, "stream or filter name is too long");
+    struct ordered_reader *reader = reader_create(connection, options);
+    if (reader == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    connection_attach(connection, &reader->attachment);
+    thole_status const status = wait_settled(reader, reterr);
+    if (status != THOLE_OK) {
+        ordered_reader_close(reader);
+        return status;
+    }
+    *ret = reader;
+    return THOLE_OK;
+}
+
+void ordered_reader_close(struct ordered_reader *reader)
+{
+    if (reader == NULL)
+        return;
+    connection_detach(reader->connection, &reader->attachment);
+    taps_close(&reader->taps);
+    taps_close(&reader->data);
+    struct link *link = link_acquire(reader->connection);
+    if (link != NULL && reader->name[0] != 0)
+        push_remove(link, reader->stream, reader->name);
+    link_release(link);
+    reader_free(reader);
+}

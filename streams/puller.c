@@ -1,0 +1,291 @@
+/*
+ * Pulling from a queue. What is asked for and not yet delivered is counted over all requests together: the
+ * server says with each end of a request how much of it is left. As that message can be lost, requests are also
+ * counted by the second in which they were sent, and after their time has passed nothing of them is awaited.
+ */
+#include "link.h"
+#include "push_consumer.h"
+#include "work_message.h"
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    EXPIRES_MS = 30000,
+    HEARTBEAT_MS = 5000,
+    SILENCE_MS = 2 * HEARTBEAT_MS + 1000,
+    ENDED_S = EXPIRES_MS / 1000 + 3, /* a request older than this has ended, whatever was heard of it */
+    BATCH_MAX = 1000,
+    RETRY_FIRST_MS = 100,
+    RETRY_MAX_MS = 2000,
+    DRAIN_MS = 2000,
+};
+
+struct puller {
+    struct connection *connection;
+    struct attachment attachment;
+    struct taps taps;
+    struct work_names names;
+    puller_fn *each;
+    puller_bad_fn *bad;
+    void *arg;
+    pthread_mutex_t dispatch; /* held during each() and bad() */
+    pthread_mutex_t lock;     /* the rest */
+    char inbox[LINK_INBOX_BYTES]; /* empty while disconnected */
+    uint64_t epoch;
+    uint32_t wanted, asked;
+    struct {
+        uint64_t second;
+        uint32_t count;
+    } sent[ENDED_S + 1]; /* ring by second */
+    uint64_t heard_ms, retry_ms, pause_until_ms;
+    bool closing;
+};
+
+/* ---- asking; the lock is held ---- */
+
+static void forget_ended(struct puller *puller, uint64_t now)
+{
+    uint64_t const second = now / 1000;
+    uint32_t alive = 0;
+    for (size_t i = 0; i <= ENDED_S; i++) {
+        if (puller->sent[i].second + ENDED_S >= second)
+            alive += puller->sent[i].count;
+    }
+    if (puller->asked > alive)
+        puller->asked = alive;
+}
+
+static void note_sent(struct puller *puller, uint64_t now, uint32_t count)
+{
+    uint64_t const second = now / 1000;
+    size_t const at = second % (ENDED_S + 1);
+    if (puller->sent[at].second != second) {
+        puller->sent[at].second = second;
+        puller->sent[at].count = 0;
+    }
+    puller->sent[at].count += count;
+    puller->asked += count;
+}
+
+static void send_pull(struct puller *puller, struct link *link, uint32_t batch)
+{
+    char subject[PUSH_API_BYTES], reply[LINK_INBOX_BYTES + 16], body[128];
+    (void)snprintf(subject, sizeof subject, "$JS.API.CONSUMER.MSG.NEXT.%s.%s", puller->names.stream,
+                   puller->names.consumer);
+    (void)snprintf(reply, sizeof reply, "%s.%u", puller->inbox, batch);
+    int const len = snprintf(body, sizeof body, "{\"batch\":%u,\"expires\":%lld,\"idle_heartbeat\":%lld}", batch,
+                             (long long)EXPIRES_MS * NANOS_PER_MS, (long long)HEARTBEAT_MS * NANOS_PER_MS);
+    link_hint(link, subject, reply, (thole_slice){(const uint8_t *)body, (size_t)len});
+}
+
+/* Asks when half of what is wanted is not asked for yet: few requests, and never an idle queue. */
+static void ask(struct puller *puller, struct link *link)
+{
+    uint64_t const now = link_now_ms();
+    if (link == NULL || puller->inbox[0] == 0 || link->epoch != puller->epoch || puller->closing)
+        return;
+    if (now < puller->pause_until_ms) {
+        connection_alarm_by(puller->connection, &puller->attachment, puller->pause_until_ms);
+        return;
+    }
+    forget_ended(puller, now);
+    uint32_t const missing = puller->wanted > puller->asked ? puller->wanted - puller->asked : 0;
+    if (missing == 0 || (puller->asked > 0 && missing < (puller->wanted + 1) / 2))
+        return;
+    if (puller->asked == 0)
+        puller->heard_ms = now; /* silence counts from here */
+    uint32_t const batch = missing < BATCH_MAX ? missing : BATCH_MAX;
+    send_pull(puller, link, batch);
+    note_sent(puller, now, batch);
+    connection_alarm_by(puller->connection, &puller->attachment, puller->heard_ms + SILENCE_MS);
+}
+
+static void ask_later(struct puller *puller)
+{
+    puller->retry_ms = puller->retry_ms == 0 ? RETRY_FIRST_MS : puller->retry_ms * 2;
+    if (puller->retry_ms > RETRY_MAX_MS)
+        puller->retry_ms = RETRY_MAX_MS;
+    puller->pause_until_ms = link_now_ms() + puller->retry_ms;
+    connection_alarm_by(puller->connection, &puller->attachment, puller->pause_until_ms);
+}
+
+static void forget_all(struct puller *puller)
+{
+    puller->asked = 0;
+    memset(puller->sent, 0, sizeof puller->sent);
+}
+
+/* ---- what comes in ---- */
+
+/* The end of a request, or a heartbeat; the lock is held. */
+static void take_status(struct puller *puller, uint32_t status, const struct delivery *delivery)
+{
+    uint64_t left = 0;
+    size_t const inbox = strlen(puller->inbox);
+    if (status == 100)
+        return;
+    if (!slice_uint(delivery_header(delivery, "Nats-Pending-Messages"), &left) && delivery->subject.len > inbox + 1)
+        (void)slice_uint((thole_slice){delivery->subject.ptr + inbox + 1, delivery->subject.len - inbox - 1}, &left);
+    puller->asked -= left < puller->asked ? (uint32_t)left : puller->asked;
+    if (status == 408)
+        puller->retry_ms = 0; /* its time was over: the usual end */
+    else
+        ask_later(puller); /* 404, 409: deleted, leader changed, too many waiting; 503: nobody there */
+}
+
+/* The lock is held. True: it is wanted. */
+static bool count_message(struct puller *puller, bool bad)
+{
+    puller->retry_ms = 0;
+    if (puller->asked > 0)
+        puller->asked--;
+    if (puller->closing || (puller->wanted == 0 && !bad))
+        return false;
+    if (!bad)
+        puller->wanted--;
+    return true;
+}
+
+static void hand_over(struct puller *puller, struct work_message *message, const char *bad)
+{
+    pthread_mutex_lock(&puller->lock);
+    bool const wanted = count_message(puller, bad != NULL);
+    pthread_mutex_unlock(&puller->lock);
+    if (wanted && bad == NULL) {
+        puller->each(puller->arg, message);
+    } else if (wanted) {
+        puller->bad(puller->arg, message, bad);
+    } else { /* came after all when it was no longer wanted: another worker may have it at once */
+        thole_status const ignored = work_message_signal(puller->connection, message, WORK_NAK, NULL);
+        (void)ignored;
+        work_message_destroy(message);
+    }
+}
+
+static void on_pulled(void *arg, natsMsg **native, uint64_t epoch)
+{
+    struct puller *puller = arg;
+    struct delivery const delivery = link_delivery(*native);
+    thole_slice text;
+    uint32_t const status = delivery.reply.len == 0 ? link_status(&delivery, &text) : 0;
+    pthread_mutex_lock(&puller->dispatch);
+    pthread_mutex_lock(&puller->lock);
+    puller->heard_ms = link_now_ms();
+    bool const current = epoch == puller->epoch;
+    if (delivery.reply.len == 0 && current)
+        take_status(puller, status, &delivery);
+    pthread_mutex_unlock(&puller->lock);
+    if (delivery.reply.len > 0 && current) {
+        const char *bad;
+        struct work_message *message = work_message_create(*native, &puller->names, epoch, &bad);
+        if (message != NULL) {
+            *native = NULL;
+            hand_over(puller, message, bad);
+        }
+    }
+    struct link *link = link_acquire(puller->connection);
+    pthread_mutex_lock(&puller->lock);
+    ask(puller, link);
+    pthread_mutex_unlock(&puller->lock);
+    link_release(link);
+    pthread_mutex_unlock(&puller->dispatch);
+}
+
+/* ---- following the connection ---- */
+
+static void puller_up(void *arg, struct link *link)
+{
+    struct puller *puller = arg;
+    char inbox[LINK_INBOX_BYTES], pattern[LINK_INBOX_BYTES + 4];
+    struct tap *tap = NULL;
+    connection_inbox(puller->connection, inbox);
+    (void)snprintf(pattern, sizeof pattern, "%s.*", inbox);
+    if (tap_open(link, pattern, on_pulled, puller, &tap, NULL) != THOLE_OK) {
+        link_break(link);
+        return;
+    }
+    taps_replace(&puller->taps, tap);
+    pthread_mutex_lock(&puller->lock);
+    memcpy(puller->inbox, inbox, sizeof inbox);
+    puller->epoch = link->epoch;
+    puller->pause_until_ms = 0;
+    puller->retry_ms = 0;
+    forget_all(puller);
+    ask(puller, link);
+    pthread_mutex_unlock(&puller->lock);
+}
+
+static void puller_down(void *arg, uint64_t epoch)
+{
+    struct puller *puller = arg;
+    (void)epoch;
+    pthread_mutex_lock(&puller->lock);
+    puller->inbox[0] = 0;
+    forget_all(puller);
+    connection_alarm(puller->connection, &puller->attachment, 0);
+    pthread_mutex_unlock(&puller->lock);
+}
+
+static void puller_fire(void *arg)
+{
+    struct puller *puller = arg;
+    struct link *link = link_acquire(puller->connection);
+    pthread_mutex_lock(&puller->lock);
+    uint64_t const now = link_now_ms();
+    if (puller->asked > 0 && now >= puller->heard_ms + SILENCE_MS)
+        forget_all(puller);
+    ask(puller, link);
+    if (puller->asked > 0)
+        connection_alarm_by(puller->connection, &puller->attachment, puller->heard_ms + SILENCE_MS);
+    pthread_mutex_unlock(&puller->lock);
+    link_release(link);
+}
+
+thole_status puller_open(struct connection *connection, const char *ns, thole_slice queue, puller_fn *each,
+                         puller_bad_fn *bad, void *arg, struct puller **ret, thole_error *reterr)
+{
+    struct work_names names;
+    THOLE_TRY(work_names_make(ns, queue, &names, reterr));
+    struct puller *puller = calloc(1, sizeof *puller);
+    if (puller == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    puller->connection = connection;
+    puller->names = names;
+    puller->each = each;
+    puller->bad = bad;
+    puller->arg = arg;
+    puller->attachment =
+        (struct attachment){.up = puller_up, .down = puller_down, .fire = puller_fire, .arg = puller};
+    pthread_mutex_init(&puller->dispatch, NULL);
+    pthread_mutex_init(&puller->lock, NULL);
+    connection_attach(connection, &puller->attachment);
+    *ret = puller;
+    return THOLE_OK;
+}
+
+void puller_want(struct puller *puller, uint32_t free_slots)
+{
+    struct link *link = link_acquire(puller->connection);
+    pthread_mutex_lock(&puller->lock);
+    puller->wanted = free_slots;
+    ask(puller, link);
+    pthread_mutex_unlock(&puller->lock);
+    link_release(link);
+}
+
+void puller_close(struct puller *puller)
+{
+    if (puller == NULL)
+        return;
+    connection_detach(puller->connection, &puller->attachment);
+    pthread_mutex_lock(&puller->lock);
+    puller->closing = true; /* what is still on its way is handed back */
+    pthread_mutex_unlock(&puller->lock);
+    taps_drain(&puller->taps, DRAIN_MS);
+    taps_close(&puller->taps);
+    pthread_mutex_destroy(&puller->lock);
+    pthread_mutex_destroy(&puller->dispatch);
+    free(puller);
+}

@@ -1,0 +1,88 @@
+/* Ephemeral push consumers. */
+#include "push_consumer.h"
+#include "jscan.h"
+#include "subject.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { PUSH_INACTIVE_MS = 30000 };
+
+thole_status push_request(const struct push_options *options, char ret_subject[PUSH_API_BYTES], struct buf *to,
+                          thole_error *reterr)
+{
+    const char *filter = options->filter != NULL ? options->filter : options->last_per_subject ? ">" : NULL;
+    int const len = snprintf(ret_subject, PUSH_API_BYTES, "$JS.API.CONSUMER.CREATE.%s.%s%s%s", options->stream,
+                             options->name, filter == NULL ? "" : ".", filter == NULL ? "" : filter);
+    if (len < 0 || len >= PUSH_API_BYTES) /* the form without the filter is as good */
+        (void)snprintf(ret_subject, PUSH_API_BYTES, "$JS.API.CONSUMER.CREATE.%s.%s", options->stream,
+                       options->name);
+    buf_clear(to);
+    buf_text(to, "{");
+    json_field_text(to, "stream_name", options->stream);
+    json_field(to, "config");
+    buf_text(to, "{");
+    json_field_text(to, "name", options->name);
+    if (options->last_per_subject) {
+        json_field_text(to, "deliver_policy", "last_per_subject");
+    } else {
+        json_field_text(to, "deliver_policy", "by_start_sequence");
+        json_field_int(to, "opt_start_seq", options->from == 0 ? 1 : (int64_t)options->from);
+    }
+    if (filter != NULL)
+        json_field_text(to, "filter_subject", filter);
+    json_field_text(to, "ack_policy", "none");
+    json_field_text(to, "replay_policy", "instant");
+    json_field_int(to, "max_deliver", 1);
+    json_field_text(to, "deliver_subject", options->deliver);
+    json_field_bool(to, "flow_control", true);
+    json_field_int(to, "idle_heartbeat", (int64_t)options->heartbeat_ms * NANOS_PER_MS);
+    json_field_int(to, "inactive_threshold", (int64_t)PUSH_INACTIVE_MS * NANOS_PER_MS);
+    json_field_int(to, "num_replicas", 1);
+    json_field_bool(to, "mem_storage", true);
+    buf_text(to, "}}");
+    return buf_status(to) == THOLE_OK ? THOLE_OK
+                                      : thole_fail(reterr, THOLE_INVALID, "stream or filter name is too long");
+}
+
+void push_remove(struct link *link, const char *stream, const char *name)
+{
+    char subject[PUSH_API_BYTES];
+    (void)snprintf(subject, sizeof subject, "$JS.API.CONSUMER.DELETE.%s.%s", stream, name);
+    link_hint(link, subject, "_INBOX.thole.nobody", THOLE_STR("")); /* if it fails, the consumer expires */
+}
+
+bool push_flow_reply(struct link *link, thole_slice reply)
+{
+    char subject[256];
+    if (reply.len == 0 || reply.len >= sizeof subject)
+        return false;
+    memcpy(subject, reply.ptr, reply.len);
+    subject[reply.len] = 0;
+    link_hint(link, subject, NULL, THOLE_STR(""));
+    return true;
+}
+
+bool slice_uint(thole_slice text, uint64_t *ret)
+{
+    return json_uint(text, ret);
+}
+
+bool ack_parse(thole_slice reply, struct ack_meta *ret)
+{
+    enum { SHORT_TOKENS = 9, LONG_TOKENS = 11 };
+    size_t tokens = reply.len > 0 ? 1 : 0;
+    for (size_t i = 0; i < reply.len; i++)
+        tokens += reply.ptr[i] == '.';
+    if (tokens != SHORT_TOKENS && tokens < LONG_TOKENS)
+        return false;
+    size_t const at = tokens == SHORT_TOKENS ? 2 : 4; /* the long form has domain and account hash before */
+    if (!thole_slice_equal(subject_nth(reply, 0), THOLE_STR("$JS")) ||
+        !thole_slice_equal(subject_nth(reply, 1), THOLE_STR("ACK")))
+        return false;
+    ret->stream = subject_nth(reply, at);
+    ret->consumer = subject_nth(reply, at + 1);
+    return json_uint(subject_nth(reply, at + 2), &ret->deliveries) &&
+           json_uint(subject_nth(reply, at + 3), &ret->stream_sequence) &&
+           json_uint(subject_nth(reply, at + 4), &ret->consumer_sequence) &&
+           json_uint(subject_nth(reply, at + 6), &ret->pending);
+}

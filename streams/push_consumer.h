@@ -1,0 +1,31 @@
+/* Inside streams/: ephemeral push consumers without acknowledgement, and what JetStream writes into reply
+ * subjects. Pure but for the one call that removes a consumer. */
+#ifndef THOLE_PUSH_CONSUMER_H
+#define THOLE_PUSH_CONSUMER_H
+#include "link.h"
+
+enum { PUSH_NAME_BYTES = 64, PUSH_JSON_MAX = 4096, PUSH_API_BYTES = 512 };
+
+struct push_options {
+    const char *stream, *filter; /* filter NULL = all */
+    const char *name, *deliver;  /* the consumer's name; where it sends to */
+    uint64_t from;               /* 0 or 1: from the beginning */
+    bool last_per_subject;       /* instead of from; filter NULL = ">" */
+    uint64_t heartbeat_ms;
+};
+/* The API subject and the request that make it. THOLE_INVALID: a name does not fit. */
+THOLE_NODISCARD thole_status push_request(const struct push_options *options, char ret_subject[PUSH_API_BYTES],
+                                          struct buf *to, thole_error *reterr);
+/* Asks for its removal and does not wait. */
+void push_remove(struct link *link, const char *stream, const char *name);
+/* Answers a flow control message; false when @p reply is not one. */
+bool push_flow_reply(struct link *link, thole_slice reply);
+
+/* $JS.ACK.… of a delivered message, in both forms. */
+struct ack_meta {
+    thole_slice stream, consumer;
+    uint64_t deliveries, stream_sequence, consumer_sequence, pending;
+};
+bool ack_parse(thole_slice reply, struct ack_meta *ret);
+bool slice_uint(thole_slice text, uint64_t *ret); /* decimal digits that fit */
+#endif

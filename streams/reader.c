@@ -1,0 +1,334 @@
+/* Blocking reads of streams, and removal. */
+#include "reader.h"
+#include "api.h"
+#include "jscan.h"
+#include "push_consumer.h"
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    READ_HEARTBEAT_MS = 250,  /* tells that the end was reached when the last messages were deleted */
+    READ_SILENCE_MS = 2000,   /* then the consumer is taken for gone */
+    READ_ATTEMPTS_MAX = 3,    /* in a row without a message */
+    GET_REQUEST_MAX = 4096,
+};
+
+static bool get_uint(thole_slice object, const char *path, uint64_t *ret)
+{
+    thole_slice value;
+    return json_path(object, path, &value) && json_uint(value, ret);
+}
+
+static thole_status parse_bounds(thole_slice answer, const char *stream, struct stream_bounds *ret,
+                                 thole_error *reterr)
+{
+    struct stream_bounds bounds;
+    if (!get_uint(answer, "state.first_seq", &bounds.first) || !get_uint(answer, "state.last_seq", &bounds.last) ||
+        !get_uint(answer, "state.messages", &bounds.messages))
+        return thole_fail(reterr, THOLE_CORRUPT, "stream %s: the server's answer has no state", stream);
+    if (bounds.messages == 0)
+        bounds.first = bounds.last + 1;
+    *ret = bounds;
+    return THOLE_OK;
+}
+
+thole_status stream_bounds(struct connection *connection, const char *stream, struct stream_bounds *ret,
+                           thole_error *reterr)
+{
+    struct buf answer;
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status status = api_call(connection, "STREAM.INFO", stream, THOLE_STR(""), &answer, NULL, reterr);
+    if (status == THOLE_OK)
+        status = parse_bounds(buf_bytes(&answer), stream, ret, reterr);
+    buf_release(&answer);
+    return status;
+}
+
+thole_status stream_get_request(struct buf *to, const char *subject)
+{
+    buf_clear(to);
+    buf_text(to, "{");
+    json_field_text(to, "last_by_subj", subject);
+    buf_text(to, "}");
+    return buf_status(to);
+}
+
+thole_status stream_get_answer(thole_slice answer, uint64_t *ret_sequence, struct buf *ret_body, thole_error *reterr)
+{
+    thole_slice message, data;
+    struct buf text;
+    uint32_t code;
+    thole_status status = api_judge(answer, "STREAM.MSG.GET", "", &code, reterr);
+    if (code == API_MESSAGE_NOT_FOUND) {
+        *ret_sequence = 0;
+        if (ret_body != NULL)
+            buf_clear(ret_body);
+        return THOLE_OK;
+    }
+    THOLE_TRY(status);
+    if (!json_find(answer, "message", &message) || !get_uint(message, "seq", ret_sequence) || *ret_sequence == 0)
+        return thole_fail(reterr, THOLE_CORRUPT, "the server's answer holds no message");
+    if (ret_body == NULL)
+        return THOLE_OK;
+    buf_clear(ret_body);
+    if (!json_find(message, "data", &data)) /* an empty body is left away */
+        return THOLE_OK;
+    buf_init(&text, data.len);
+    bool const good = json_text(data, &text) && base64_decode(buf_bytes(&text), ret_body);
+    buf_release(&text);
+    if (buf_status(ret_body) != THOLE_OK)
+        return thole_fail(reterr, buf_status(ret_body), "a message is larger than %zu bytes", ret_body->max);
+    return good ? THOLE_OK : thole_fail(reterr, THOLE_CORRUPT, "the server's answer has no valid base64");
+}
+
+thole_status stream_last_by_subject(struct connection *connection, const char *stream, const char *subject,
+                                    uint64_t *ret_sequence, struct buf *ret_body, thole_error *reterr)
+{
+    struct buf request, answer;
+    uint32_t code;
+    buf_init(&request, GET_REQUEST_MAX);
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status status = stream_get_request(&request, subject);
+    if (status != THOLE_OK)
+        status = thole_fail(reterr, status, "subject is too long");
+    else
+        status = api_call(connection, "STREAM.MSG.GET", stream, buf_bytes(&request), &answer, &code, reterr);
+    if (status == THOLE_OK || (status == THOLE_NOT_FOUND && code == API_MESSAGE_NOT_FOUND))
+        status = stream_get_answer(buf_bytes(&answer), ret_sequence, ret_body, reterr);
+    buf_release(&request);
+    buf_release(&answer);
+    return status;
+}
+
+/* ---- stream_read ---- */
+
+struct read {
+    const char *stream, *filter;
+    uint64_t to;
+    stream_read_fn *each;
+    void *arg;
+    uint64_t next;   /* first sequence not handed over yet */
+    uint64_t target; /* all that matters is at or below it; asked of the leader */
+    bool bounded;    /* target is known */
+    bool done;
+    /* of the attempt */
+    struct link *link;
+    natsSubscription *native;
+    char inbox[LINK_INBOX_BYTES], name[PUSH_NAME_BYTES];
+    uint64_t consumer_sequence; /* of the last message */
+    bool broken;                /* a gap, or the server says the consumer is gone: try again */
+};
+
+static thole_status send_create(struct read *read, thole_error *reterr)
+{
+    char api[PUSH_API_BYTES];
+    struct buf request;
+    bool sent;
+    struct push_options const options = {.stream = read->stream,
+                                         .filter = read->filter,
+                                         .name = read->name,
+                                         .deliver = read->inbox,
+                                         .from = read->next,
+                                         .heartbeat_ms = READ_HEARTBEAT_MS};
+    buf_init(&request, PUSH_JSON_MAX);
+    thole_status status = push_request(&options, api, &request, reterr);
+    if (status == THOLE_OK)
+        status = link_send_bytes(read->link, api, read->inbox, buf_bytes(&request), &sent, reterr);
+    buf_release(&request);
+    return status;
+}
+
+/* Asks the leader how far to read: with a filter for the last message that matches. */
+static thole_status send_bounds(struct read *read, thole_error *reterr)
+{
+    char api[PUSH_API_BYTES];
+    struct buf request;
+    bool sent;
+    (void)snprintf(api, sizeof api, "$JS.API.STREAM.%s.%s", read->filter == NULL ? "INFO" : "MSG.GET",
+                   read->stream);
+    buf_init(&request, GET_REQUEST_MAX);
+    thole_status status = read->filter == NULL ? THOLE_OK : stream_get_request(&request, read->filter);
+    if (status != THOLE_OK)
+        status = thole_fail(reterr, status, "filter is too long");
+    else
+        status = link_send_bytes(read->link, api, read->inbox, buf_bytes(&request), &sent, reterr);
+    buf_release(&request);
+    return status;
+}
+
+static thole_status take_bounds(struct read *read, thole_slice answer, thole_error *reterr)
+{
+    struct stream_bounds bounds = {.last = 0};
+    if (read->filter == NULL) {
+        THOLE_TRY(api_judge(answer, "STREAM.INFO", read->stream, NULL, reterr));
+        THOLE_TRY(parse_bounds(answer, read->stream, &bounds, reterr));
+        if (bounds.messages == 0)
+            bounds.last = 0;
+    } else {
+        THOLE_TRY(stream_get_answer(answer, &bounds.last, NULL, reterr));
+    }
+    read->target = bounds.last < read->to ? bounds.last : read->to;
+    read->bounded = true;
+    read->done = read->next > read->target;
+    return THOLE_OK;
+}
+
+/* Heartbeats and flow control. The heartbeat says how far the consumer has looked. */
+static void take_status(struct read *read, uint32_t status, const struct delivery *delivery)
+{
+    uint64_t looked = 0, sent = 0;
+    if (status != 100) {
+        read->broken = true;
+        return;
+    }
+    push_flow_reply(read->link, delivery->reply);
+    push_flow_reply(read->link, delivery_header(delivery, "Nats-Consumer-Stalled"));
+    if (!slice_uint(delivery_header(delivery, "Nats-Last-Consumer"), &sent))
+        return; /* flow control */
+    if (sent != read->consumer_sequence)
+        read->broken = true;
+    else if (read->bounded && slice_uint(delivery_header(delivery, "Nats-Last-Stream"), &looked) &&
+             looked >= read->target)
+        read->done = true;
+}
+
+static thole_status take_message(struct read *read, const struct delivery *delivery)
+{
+    struct ack_meta meta;
+    if (!ack_parse(delivery->reply, &meta) || !thole_slice_equal(meta.consumer, thole_slice_from(read->name)))
+        return THOLE_OK; /* not ours */
+    if (meta.consumer_sequence != read->consumer_sequence + 1) {
+        read->broken = true;
+        return THOLE_OK;
+    }
+    read->consumer_sequence = meta.consumer_sequence;
+    if (meta.stream_sequence < read->next)
+        return THOLE_OK;
+    if (meta.stream_sequence > read->to) {
+        read->done = true;
+        return THOLE_OK;
+    }
+    read->next = meta.stream_sequence + 1;
+    read->done = read->bounded && read->next > read->target;
+    return read->each(read->arg, meta.stream_sequence, delivery->subject, delivery->body);
+}
+
+static thole_status take(struct read *read, natsMsg *message, thole_error *reterr)
+{
+    struct delivery const delivery = link_delivery(message);
+    thole_slice text;
+    /* Messages keep their own subjects; only answers and statuses come under the inbox's. */
+    if (!thole_slice_equal(delivery.subject, thole_slice_from(read->inbox)))
+        return take_message(read, &delivery);
+    uint32_t const status = link_status(&delivery, &text);
+    if (status == 503)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "read of stream %s: JetStream does not answer", read->stream);
+    if (status != 0) {
+        take_status(read, status, &delivery);
+        return THOLE_OK;
+    }
+    if (json_find(delivery.body, "type", &text) && text.len > 0 &&
+        memmem(text.ptr, text.len, "consumer_create", strlen("consumer_create")) != NULL)
+        return api_judge(delivery.body, "CONSUMER.CREATE", read->stream, NULL, reterr);
+    return take_bounds(read, delivery.body, reterr);
+}
+
+static thole_status read_loop(struct read *read, thole_error *reterr)
+{
+    while (!read->done && !read->broken) {
+        natsMsg *message = NULL;
+        natsStatus const got = natsSubscription_NextMsg(&message, read->native, READ_SILENCE_MS);
+        if (got == NATS_TIMEOUT) {
+            read->broken = true;
+            break;
+        }
+        THOLE_TRY(link_fail(got, "read of stream", read->stream, reterr));
+        thole_status const status = take(read, message, reterr);
+        natsMsg_Destroy(message);
+        THOLE_TRY(status);
+    }
+    return THOLE_OK;
+}
+
+/* One consumer: until done, broken, or an error. */
+static thole_status read_once(struct read *read, struct connection *connection, thole_error *reterr)
+{
+    read->link = link_acquire(connection);
+    if (read->link == NULL)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "read of stream %s: not connected to NATS", read->stream);
+    read->broken = false;
+    read->consumer_sequence = 0;
+    connection_inbox(connection, read->inbox);
+    (void)snprintf(read->name, sizeof read->name, "read_%s", strrchr(read->inbox, '.') + 1);
+    /* One literal subject for all: a push consumer stays asleep unless somebody subscribes to exactly its own. */
+    natsStatus const subscribed = natsConnection_SubscribeSync(&read->native, read->link->nc, read->inbox);
+    thole_status status = link_fail(subscribed, "read of stream", read->stream, reterr);
+    if (status == THOLE_OK) {
+        (void)natsSubscription_SetPendingLimits(read->native, -1, -1);
+        status = send_bounds(read, reterr);
+        if (status == THOLE_OK)
+            status = send_create(read, reterr);
+        if (status == THOLE_OK)
+            status = read_loop(read, reterr);
+        natsSubscription_Destroy(read->native);
+        push_remove(read->link, read->stream, read->name);
+    }
+    link_release(read->link);
+    return status;
+}
+
+thole_status stream_read(struct connection *connection, const char *stream, const char *filter, uint64_t from,
+                         uint64_t to, stream_read_fn *each, void *arg, thole_error *reterr)
+{
+    struct read read = {.stream = stream, .filter = filter, .to = to, .each = each, .arg = arg};
+    read.next = from == 0 ? 1 : from;
+    if (read.next > to)
+        return THOLE_OK;
+    for (int attempt = 0; attempt < READ_ATTEMPTS_MAX; attempt++) {
+        uint64_t const before = read.next;
+        THOLE_TRY(read_once(&read, connection, reterr));
+        if (read.done)
+            return THOLE_OK;
+        assert(read.broken);
+        if (read.next > before)
+            attempt = 0;
+    }
+    return thole_fail(reterr, THOLE_UNAVAILABLE, "read of stream %s stopped before sequence %llu: try again", stream,
+                      (unsigned long long)read.next);
+}
+
+/* ---- removal ---- */
+
+thole_status stream_delete(struct connection *connection, const char *stream, uint64_t sequence, thole_error *reterr)
+{
+    enum { API_DELETE_FAILED = 10057 }; /* of a sequence outside the stream, on some versions */
+    char body[64];
+    struct buf answer;
+    uint32_t code;
+    int const len = snprintf(body, sizeof body, "{\"seq\":%llu,\"no_erase\":true}", (unsigned long long)sequence);
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status status = api_call(connection, "STREAM.MSG.DELETE", stream,
+                                   (thole_slice){(const uint8_t *)body, (size_t)len}, &answer, &code, reterr);
+    if (code == API_SEQUENCE_NOT_FOUND || code == API_MESSAGE_NOT_FOUND)
+        status = THOLE_OK;
+    (void)API_DELETE_FAILED;
+    buf_release(&answer);
+    return status;
+}
+
+thole_status stream_purge_below(struct connection *connection, const char *stream, uint64_t sequence,
+                                thole_error *reterr)
+{
+    char body[64];
+    struct buf answer;
+    if (sequence <= 1)
+        return THOLE_OK; /* 0 would mean everything */
+    int const len = snprintf(body, sizeof body, "{\"seq\":%llu}", (unsigned long long)sequence);
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status const status =
+        api_call(connection, "STREAM.PURGE", stream, (thole_slice){(const uint8_t *)body, (size_t)len}, &answer, NULL,
+                 reterr);
+    buf_release(&answer);
+    return status;
+}

@@ -1,0 +1,61 @@
+/* Reading streams: blocking reads for set-up, loading and people; ordered readers for inboxes and buckets. */
+#ifndef THOLE_READER_H
+#define THOLE_READER_H
+#include "connection.h"
+
+struct stream_bounds {
+    uint64_t first, last; /* sequences; last 0 = never written; first = last + 1 when empty */
+    uint64_t messages;
+};
+/* From the stream's leader. */
+THOLE_NODISCARD thole_status stream_bounds(struct connection *connection, const char *stream,
+                                           struct stream_bounds *ret, thole_error *reterr);
+/* Last message whose subject matches (wildcards allowed), from the leader. *ret_sequence = 0: there is none.
+ * @p ret_body may be NULL. */
+THOLE_NODISCARD thole_status stream_last_by_subject(struct connection *connection, const char *stream,
+                                                    const char *subject, uint64_t *ret_sequence,
+                                                    struct buf *ret_body, thole_error *reterr);
+/* The answer of a raw $JS.API.STREAM.MSG.GET.<stream> request (see requests_send()). NOT_FOUND → sequence 0. */
+THOLE_NODISCARD thole_status stream_get_request(struct buf *to, const char *subject);
+THOLE_NODISCARD thole_status stream_get_answer(thole_slice answer, uint64_t *ret_sequence,
+                                               struct buf *ret_body, thole_error *reterr);
+
+/* Return anything but THOLE_OK to stop; it is passed on. */
+typedef thole_status stream_read_fn(void *arg, uint64_t sequence, thole_slice subject, thole_slice body);
+/*
+ * Calls @p each for every message with from <= sequence <= to, in order, that matches @p filter (NULL = all).
+ * Complete or an error: it asks the leader for the bounds first and checks that it got there. Blocking; uses
+ * an ephemeral pull consumer that it deletes.
+ */
+THOLE_NODISCARD thole_status stream_read(struct connection *connection, const char *stream,
+                                         const char *filter, uint64_t from, uint64_t to,
+                                         stream_read_fn *each, void *arg, thole_error *reterr);
+
+/* Removes one message for good, without overwriting it. NOT_FOUND counts as done. */
+THOLE_NODISCARD thole_status stream_delete(struct connection *connection, const char *stream,
+                                           uint64_t sequence, thole_error *reterr);
+/* Removes every message below @p sequence. */
+THOLE_NODISCARD thole_status stream_purge_below(struct connection *connection, const char *stream,
+                                                uint64_t sequence, thole_error *reterr);
+
+/*
+ * An ordered, gap-free, endless reader (nats.c's ordered consumer): calls @p each from nats.c's thread for
+ * every message from @p from on, through reconnects and server restarts. The callback may block for a while
+ * (flow control holds the server back). @p last_per_subject starts with the newest message of each subject
+ * instead (for buckets).
+ */
+struct ordered_reader;
+typedef void ordered_reader_fn(void *arg, uint64_t sequence, const struct delivery *delivery);
+struct ordered_reader_options {
+    const char *stream, *filter; /* filter NULL = all */
+    uint64_t from;
+    bool last_per_subject;
+    ordered_reader_fn *each;
+    void *arg;
+};
+THOLE_NODISCARD thole_status ordered_reader_open(struct connection *connection,
+                                                 const struct ordered_reader_options *options,
+                                                 struct ordered_reader **ret, thole_error *reterr);
+/* NULL-safe; no callback runs after it returns. Not from the callback. */
+void ordered_reader_close(struct ordered_reader *reader);
+#endif

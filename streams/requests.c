@@ -1,0 +1,379 @@
+/* The window of requests. */
+#include "requests.h"
+#include "jscan.h"
+#include "link.h"
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ERR_WRONG_LAST = 10071, ERR_WRONG_LAST_BUSY = 10164, ERR_MAX_PER_SUBJECT = 10077, ERR_TOO_MANY = 10167 };
+#define NO_SLOT UINT32_MAX
+
+struct slot {
+    uint64_t token, due_ms, epoch;
+    uint32_t generation; /* of the request in it; grows when it is answered */
+    uint32_t prev, next; /* in flight: by age; free: only next */
+    bool in_flight, publish;
+};
+
+struct requests {
+    struct connection *connection;
+    struct attachment attachment;
+    struct taps taps;
+    char inbox[LINK_INBOX_BYTES]; /* of the newest epoch; changes in up(), under the lock */
+    uint64_t inbox_epoch;
+    pthread_mutex_t dispatch; /* held during done(): one at a time, whichever thread */
+    pthread_mutex_t lock;     /* slots */
+    struct slot *slots;
+    uint32_t window, free_head, oldest, youngest;
+    atomic_size_t in_flight;
+    uint64_t timeout_ms;
+    request_done_fn *done;
+    void *arg;
+};
+
+/* ---- slots; the lock is held ---- */
+
+static uint32_t take_slot(struct requests *requests, uint64_t token, bool publish)
+{
+    uint32_t const at = requests->free_head;
+    if (at == NO_SLOT)
+        return NO_SLOT;
+    struct slot *slot = &requests->slots[at];
+    requests->free_head = slot->next;
+    slot->token = token;
+    slot->publish = publish;
+    slot->epoch = requests->inbox_epoch;
+    slot->due_ms = link_now_ms() + requests->timeout_ms;
+    slot->in_flight = true;
+    slot->prev = requests->youngest;
+    slot->next = NO_SLOT;
+    if (slot->prev != NO_SLOT)
+        requests->slots[slot->prev].next = at;
+    else
+        requests->oldest = at;
+    requests->youngest = at;
+    atomic_fetch_add(&requests->in_flight, 1);
+    return at;
+}
+
+static void free_slot(struct requests *requests, uint32_t at)
+{
+    struct slot *slot = &requests->slots[at];
+    assert(slot->in_flight);
+    slot->in_flight = false;
+    slot->generation++;
+    if (slot->prev != NO_SLOT)
+        requests->slots[slot->prev].next = slot->next;
+    else
+        requests->oldest = slot->next;
+    if (slot->next != NO_SLOT)
+        requests->slots[slot->next].prev = slot->prev;
+    else
+        requests->youngest = slot->prev;
+    slot->next = requests->free_head;
+    requests->free_head = at;
+    atomic_fetch_sub(&requests->in_flight, 1);
+}
+
+/* ---- answers ---- */
+
+static void decode_error(thole_slice error, struct request_done *done)
+{
+    thole_slice value;
+    uint64_t code = 0, http = 0;
+    if (json_find(error, "err_code", &value))
+        (void)json_uint(value, &code);
+    if (json_find(error, "code", &value))
+        (void)json_uint(value, &http);
+    done->err_code = code <= UINT32_MAX ? (uint32_t)code : 0;
+    if (code == ERR_WRONG_LAST || code == ERR_WRONG_LAST_BUSY)
+        done->result = REQUEST_REFUSED;
+    else if (code == ERR_MAX_PER_SUBJECT)
+        done->result = REQUEST_EXISTS;
+    else if (code == ERR_TOO_MANY || http == 503)
+        done->result = REQUEST_BUSY;
+    else
+        done->result = REQUEST_FAILED;
+}
+
+/* The pub ack: {"stream":"S","seq":7,"duplicate":true} or {"error":{…},…}. */
+static void decode_publish(struct request_done *done)
+{
+    thole_slice value;
+    if (json_find(done->body, "error", &value))
+        decode_error(value, done);
+    else if (json_find(done->body, "seq", &value) && json_uint(value, &done->sequence) && done->sequence > 0) {
+        done->result = REQUEST_STORED;
+        done->duplicate = json_find(done->body, "duplicate", &value) && json_is_true(value);
+    } else {
+        done->result = REQUEST_FAILED; /* somebody answers who is not JetStream */
+    }
+}
+
+/* Reads one decimal number that ends at a dot or at the end. */
+static bool read_number(const char **at, uint32_t *ret)
+{
+    uint64_t n = 0;
+    const char *c = *at;
+    if (*c < '0' || *c > '9')
+        return false;
+    for (; *c >= '0' && *c <= '9'; c++) {
+        n = n * 10 + (uint64_t)(*c - '0');
+        if (n > UINT32_MAX)
+            return false;
+    }
+    if (*c != 0 && *c != '.')
+        return false;
+    *at = *c == '.' ? c + 1 : c;
+    *ret = (uint32_t)n;
+    return true;
+}
+
+/* <inbox>.<slot>.<generation> */
+static bool read_address(const char *subject, uint32_t *ret_slot, uint32_t *ret_generation)
+{
+    const char *at = subject + strlen(subject);
+    for (int dots = 0; at > subject; at--) {
+        if (at[-1] == '.' && ++dots == 2)
+            return read_number(&at, ret_slot) && read_number(&at, ret_generation) && *at == 0;
+    }
+    return false;
+}
+
+static void on_answer(void *arg, natsMsg **message, uint64_t epoch)
+{
+    struct requests *requests = arg;
+    struct delivery const delivery = link_delivery(*message);
+    struct request_done done = {.result = REQUEST_ANSWERED, .body = delivery.body};
+    uint32_t at, generation;
+    thole_slice text;
+    (void)epoch;
+    if (!read_address(natsMsg_GetSubject(*message), &at, &generation) || at >= requests->window)
+        return;
+    pthread_mutex_lock(&requests->dispatch);
+    pthread_mutex_lock(&requests->lock);
+    struct slot const slot = requests->slots[at];
+    bool const mine = slot.in_flight && slot.generation == generation;
+    if (mine)
+        free_slot(requests, at);
+    pthread_mutex_unlock(&requests->lock);
+    if (mine) {
+        done.token = slot.token;
+        if (link_status(&delivery, &text) == 503)
+            done.result = REQUEST_BUSY;
+        else if (slot.publish)
+            decode_publish(&done);
+        requests->done(requests->arg, &done);
+    }
+    pthread_mutex_unlock(&requests->dispatch);
+}
+
+/* Answers with REQUEST_UNKNOWN, oldest first: those of epochs up to @p epoch, or those due by @p now. */
+static void give_up(struct requests *requests, uint64_t epoch, uint64_t now)
+{
+    pthread_mutex_lock(&requests->dispatch);
+    for (;;) {
+        pthread_mutex_lock(&requests->lock);
+        uint32_t const at = requests->oldest;
+        bool const found =
+            at != NO_SLOT && (requests->slots[at].epoch <= epoch || requests->slots[at].due_ms <= now);
+        uint64_t const token = found ? requests->slots[at].token : 0;
+        if (found)
+            free_slot(requests, at);
+        pthread_mutex_unlock(&requests->lock);
+        if (!found)
+            break;
+        requests->done(requests->arg, &(struct request_done){.result = REQUEST_UNKNOWN, .token = token});
+    }
+    pthread_mutex_unlock(&requests->dispatch);
+}
+
+/* ---- following the connection ---- */
+
+static void requests_up(void *arg, struct link *link)
+{
+    struct requests *requests = arg;
+    char inbox[LINK_INBOX_BYTES], pattern[LINK_INBOX_BYTES + 8];
+    struct tap *tap = NULL;
+    connection_inbox(requests->connection, inbox);
+    (void)snprintf(pattern, sizeof pattern, "%s.*.*", inbox);
+    if (tap_open(link, pattern, on_answer, requests, &tap, NULL) != THOLE_OK)
+        link_break(link);
+    taps_replace(&requests->taps, tap);
+    pthread_mutex_lock(&requests->lock);
+    memcpy(requests->inbox, inbox, sizeof inbox);
+    requests->inbox_epoch = tap == NULL ? 0 : link->epoch;
+    pthread_mutex_unlock(&requests->lock);
+}
+
+static void requests_down(void *arg, uint64_t epoch)
+{
+    struct requests *requests = arg;
+    pthread_mutex_lock(&requests->lock);
+    requests->inbox_epoch = 0; /* nothing is taken in for it any more */
+    pthread_mutex_unlock(&requests->lock);
+    give_up(requests, epoch, 0);
+}
+
+static void requests_fire(void *arg)
+{
+    struct requests *requests = arg;
+    give_up(requests, 0, link_now_ms());
+    pthread_mutex_lock(&requests->lock);
+    if (requests->oldest != NO_SLOT)
+        connection_alarm_by(requests->connection, &requests->attachment, requests->slots[requests->oldest].due_ms);
+    pthread_mutex_unlock(&requests->lock);
+}
+
+thole_status requests_open(struct connection *connection, size_t window, uint64_t timeout_ms, request_done_fn *done,
+                           void *arg, struct requests **ret, thole_error *reterr)
+{
+    if (window == 0 || window >= NO_SLOT || timeout_ms == 0)
+        return thole_fail(reterr, THOLE_INVALID, "a window of %zu requests with a timeout of %llu ms", window,
+                          (unsigned long long)timeout_ms);
+    struct requests *requests = calloc(1, sizeof *requests);
+    struct slot *slots = calloc(window, sizeof *slots);
+    if (requests == NULL || slots == NULL) {
+        free(requests);
+        free(slots);
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    }
+    *requests = (struct requests){.connection = connection,
+                                  .slots = slots,
+                                  .window = (uint32_t)window,
+                                  .free_head = 0,
+                                  .oldest = NO_SLOT,
+                                  .youngest = NO_SLOT,
+                                  .timeout_ms = timeout_ms,
+                                  .done = done,
+                                  .arg = arg};
+    requests->attachment = (struct attachment){
+        .up = requests_up, .down = requests_down, .fire = requests_fire, .arg = requests};
+    for (uint32_t i = 0; i < requests->window; i++)
+        slots[i].next = i + 1 < requests->window ? i + 1 : NO_SLOT;
+    pthread_mutex_init(&requests->dispatch, NULL);
+    pthread_mutex_init(&requests->lock, NULL);
+    connection_attach(connection, &requests->attachment);
+    *ret = requests;
+    return THOLE_OK;
+}
+
+void requests_close(struct requests *requests)
+{
+    if (requests == NULL)
+        return;
+    connection_detach(requests->connection, &requests->attachment);
+    pthread_mutex_lock(&requests->lock);
+    requests->inbox_epoch = 0;
+    pthread_mutex_unlock(&requests->lock);
+    taps_close(&requests->taps);
+    give_up(requests, UINT64_MAX, 0);
+    pthread_mutex_destroy(&requests->lock);
+    pthread_mutex_destroy(&requests->dispatch);
+    free(requests->slots);
+    free(requests);
+}
+
+size_t requests_in_flight(const struct requests *requests)
+{
+    return atomic_load(&((struct requests *)(uintptr_t)requests)->in_flight);
+}
+
+/* ---- sending ---- */
+
+/* Takes a slot of this link's epoch and names its reply subject. */
+static thole_status reserve(struct requests *requests, const struct link *link, uint64_t token, bool publish,
+                            char reply[LINK_INBOX_BYTES + 24], uint32_t *ret_slot, uint32_t *ret_generation,
+                            thole_error *reterr)
+{
+    pthread_mutex_lock(&requests->lock);
+    if (requests->inbox_epoch != link->epoch) { /* connected, but up() has not come yet */
+        pthread_mutex_unlock(&requests->lock);
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "not connected to NATS");
+    }
+    bool const first = requests->oldest == NO_SLOT;
+    uint32_t const at = take_slot(requests, token, publish);
+    if (at == NO_SLOT) {
+        pthread_mutex_unlock(&requests->lock);
+        return thole_fail(reterr, THOLE_LIMIT, "all %u requests of the window are in flight", requests->window);
+    }
+    *ret_slot = at;
+    *ret_generation = requests->slots[at].generation;
+    (void)snprintf(reply, LINK_INBOX_BYTES + 24, "%s.%u.%u", requests->inbox, at, *ret_generation);
+    if (first)
+        connection_alarm_by(requests->connection, &requests->attachment, requests->slots[at].due_ms);
+    pthread_mutex_unlock(&requests->lock);
+    return THOLE_OK;
+}
+
+/* Gives a slot back for which nothing was sent. False: its callback has come in the meantime. */
+static bool unreserve(struct requests *requests, uint32_t at, uint32_t generation)
+{
+    pthread_mutex_lock(&requests->lock);
+    struct slot const *slot = &requests->slots[at];
+    bool const mine = slot->in_flight && slot->generation == generation;
+    if (mine)
+        free_slot(requests, at);
+    pthread_mutex_unlock(&requests->lock);
+    return mine;
+}
+
+static thole_status send_request(struct requests *requests, const char *subject, const struct header *headers,
+                                 size_t headers_len, thole_slice body, bool publish, uint64_t token,
+                                 thole_error *reterr)
+{
+    char reply[LINK_INBOX_BYTES + 24];
+    uint32_t at = NO_SLOT, generation = 0;
+    natsMsg *message;
+    bool sent = false;
+    struct link *link = link_acquire(requests->connection);
+    if (link == NULL)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "publish to %s: not connected to NATS", subject);
+    thole_status status = reserve(requests, link, token, publish, reply, &at, &generation, reterr);
+    if (status != THOLE_OK) {
+        link_release(link);
+        return status;
+    }
+    status = link_message(subject, reply, headers, headers_len, body, &message, reterr);
+    if (status == THOLE_OK) {
+        status = link_send(link, message, &sent, reterr);
+        natsMsg_Destroy(message);
+    }
+    link_release(link);
+    if (status == THOLE_OK || sent) /* sent in part: the lost connection will answer it */
+        return THOLE_OK;
+    return unreserve(requests, at, generation) ? status : THOLE_OK;
+}
+
+enum { PUBLISH_HEADERS_MAX = MESSAGE_HEADERS_MAX + 2 };
+
+thole_status requests_publish(struct requests *requests, const struct publish *publish, uint64_t token,
+                              thole_error *reterr)
+{
+    struct header headers[PUBLISH_HEADERS_MAX];
+    char expected[24];
+    size_t len = 0;
+    if (publish->headers_len > MESSAGE_HEADERS_MAX)
+        return thole_fail(reterr, THOLE_INVALID, "more than %d headers", MESSAGE_HEADERS_MAX);
+    if (publish->message_id != NULL) {
+        if (publish->message_id[0] == 0)
+            return thole_fail(reterr, THOLE_INVALID, "message id is empty");
+        headers[len++] = (struct header){"Nats-Msg-Id", thole_slice_from(publish->message_id)};
+    }
+    if (publish->expect_last) {
+        (void)snprintf(expected, sizeof expected, "%llu", (unsigned long long)publish->expected_last);
+        headers[len++] = (struct header){"Nats-Expected-Last-Sequence", thole_slice_from(expected)};
+    }
+    for (size_t i = 0; i < publish->headers_len; i++)
+        headers[len++] = publish->headers[i];
+    return send_request(requests, publish->subject, headers, len, publish->body, true, token, reterr);
+}
+
+thole_status requests_send(struct requests *requests, const char *subject, thole_slice body, uint64_t token,
+                           thole_error *reterr)
+{
+    return send_request(requests, subject, NULL, 0, body, false, token, reterr);
+}

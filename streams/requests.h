@@ -1,0 +1,58 @@
+/*
+ * Asynchronous requests and acknowledged publishes over one wildcard inbox: a window of slots, the slot's
+ * number and generation in the reply subject. The base of the append pipeline. Thread-safe.
+ *
+ * Each accepted request is answered exactly once by the callback: with an answer, or with REQUEST_UNKNOWN
+ * after the timeout or as soon as the connection is lost. Callbacks run on nats.c's thread or on the window's
+ * own timeout thread, in the order in which answers arrive, must not block, and may send new requests.
+ */
+#ifndef THOLE_REQUESTS_H
+#define THOLE_REQUESTS_H
+#include "connection.h"
+
+enum request_result {
+    REQUEST_ANSWERED = 0, /* raw requests: the body is the answer */
+    REQUEST_STORED,       /* publish: stored at sequence (duplicate: it was there already) */
+    REQUEST_REFUSED,      /* 10071, 10164: another writer was first */
+    REQUEST_EXISTS,       /* 10077: the subject already holds its one message */
+    REQUEST_BUSY,         /* 10167, 503: try again later */
+    REQUEST_FAILED,       /* any other error of the server: code and text say which */
+    REQUEST_UNKNOWN,      /* no answer: it may or may not have happened */
+};
+
+struct request_done {
+    enum request_result result;
+    uint64_t token;    /* the caller's */
+    uint64_t sequence; /* REQUEST_STORED */
+    bool duplicate;
+    uint32_t err_code; /* the server's err_code, 0 = none */
+    thole_slice body;  /* of the answer; borrowed for the callback */
+};
+typedef void request_done_fn(void *arg, const struct request_done *done);
+
+struct requests;
+/* @p window: requests in flight at most. */
+THOLE_NODISCARD thole_status requests_open(struct connection *connection, size_t window, uint64_t timeout_ms,
+                                           request_done_fn *done, void *arg, struct requests **ret,
+                                           thole_error *reterr);
+/* Answers what is in flight with REQUEST_UNKNOWN, then frees. NULL-safe. Not from a callback. */
+void requests_close(struct requests *requests);
+size_t requests_in_flight(const struct requests *requests);
+
+struct publish {
+    const char *subject;
+    thole_slice body;
+    const char *message_id;      /* Nats-Msg-Id; NULL = none */
+    bool expect_last;            /* send Nats-Expected-Last-Sequence */
+    uint64_t expected_last;      /* of the stream; 0 = empty stream */
+    const struct header *headers; /* more of them */
+    size_t headers_len;
+};
+/* JetStream publish. THOLE_OK: the callback will come. THOLE_UNAVAILABLE (not connected), THOLE_LIMIT (window
+ * full, or larger than the server's max_payload), THOLE_INVALID: nothing was sent and no callback comes. */
+THOLE_NODISCARD thole_status requests_publish(struct requests *requests, const struct publish *publish,
+                                              uint64_t token, thole_error *reterr);
+/* Raw request, for example to $JS.API.STREAM.MSG.GET.<stream>. */
+THOLE_NODISCARD thole_status requests_send(struct requests *requests, const char *subject, thole_slice body,
+                                           uint64_t token, thole_error *reterr);
+#endif

@@ -1,0 +1,216 @@
+/* The subject gate. */
+#include "subject.h"
+#include "message.h"
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CRC_TABLE_LEN = 16 };
+
+/* CRC-32 (IEEE 802.3, reflected, 0xedb88320) of every half byte. */
+static const uint32_t crc_table[CRC_TABLE_LEN] = {
+    0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
+    0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c, 0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
+};
+
+uint32_t subject_partition(thole_slice instance, uint32_t partitions)
+{
+    assert(partitions > 0);
+    uint32_t crc = 0xffffffffu;
+    for (size_t i = 0; i < instance.len; i++) {
+        crc ^= instance.ptr[i];
+        crc = (crc >> 4) ^ crc_table[crc & 15];
+        crc = (crc >> 4) ^ crc_table[crc & 15];
+    }
+    return (crc ^ 0xffffffffu) % partitions;
+}
+
+/* Bytes that stand for themselves in a token: none of them means anything to NATS. */
+static bool token_byte(uint8_t c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c == '~';
+}
+
+static void append_token(struct buf *to, thole_slice id)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < id.len; i++) {
+        uint8_t const c = id.ptr[i];
+        if (token_byte(c))
+            buf_append(to, &c, 1);
+        else
+            buf_append(to, (const char[]){'%', hex[c >> 4], hex[c & 15]}, 3);
+    }
+}
+
+static int hex_digit(uint8_t c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* buf's own failure with a text. */
+static thole_status finished(const struct buf *to, thole_error *reterr)
+{
+    if (buf_status(to) == THOLE_OK)
+        return THOLE_OK;
+    return thole_fail(reterr, buf_status(to), "subject does not fit into %zu bytes", to->max);
+}
+
+thole_status subject_token(struct buf *to, thole_slice id, thole_error *reterr)
+{
+    buf_clear(to);
+    THOLE_TRY(id_check(id, reterr));
+    append_token(to, id);
+    return finished(to, reterr);
+}
+
+thole_status subject_token_decode(thole_slice token, struct buf *to, thole_error *reterr)
+{
+    buf_clear(to);
+    for (size_t i = 0; i < token.len; i++) {
+        uint8_t c = token.ptr[i];
+        if (c == '%') {
+            int const high = i + 2 < token.len ? hex_digit(token.ptr[i + 1]) : -1;
+            int const low = i + 2 < token.len ? hex_digit(token.ptr[i + 2]) : -1;
+            if (high < 0 || low < 0)
+                return thole_fail(reterr, THOLE_INVALID, "subject token has a bad escape at byte %zu", i);
+            c = (uint8_t)(high * 16 + low);
+            i += 2;
+            if (token_byte(c)) /* there is one token for each id, else two subjects mean one instance */
+                return thole_fail(reterr, THOLE_INVALID, "subject token escapes 0x%02x without need", c);
+        } else if (!token_byte(c)) {
+            return thole_fail(reterr, THOLE_INVALID, "subject token has byte 0x%02x at %zu", c, i);
+        }
+        buf_append(to, &c, 1);
+    }
+    THOLE_TRY(finished(to, reterr));
+    return id_check(buf_bytes(to), reterr);
+}
+
+static thole_status begin(struct buf *to, const char *ns, thole_error *reterr)
+{
+    buf_clear(to);
+    THOLE_TRY(name_check(thole_slice_from(ns), "namespace", reterr));
+    buf_printf(to, "thole.%s.", ns);
+    return THOLE_OK;
+}
+
+static thole_status check_partition(uint32_t p, thole_error *reterr)
+{
+    if (p < PARTITIONS_MAX)
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_INVALID, "partition %u is not below %d", p, PARTITIONS_MAX);
+}
+
+thole_status subject_inbox(struct buf *to, const char *ns, uint32_t p, thole_slice instance, thole_error *reterr)
+{
+    THOLE_TRY(begin(to, ns, reterr));
+    THOLE_TRY(check_partition(p, reterr));
+    THOLE_TRY(id_check(instance, reterr));
+    buf_printf(to, "in.%u.", p);
+    append_token(to, instance);
+    return finished(to, reterr);
+}
+
+thole_status subject_history(struct buf *to, const char *ns, uint32_t p, thole_slice instance, uint64_t execution,
+                             thole_error *reterr)
+{
+    THOLE_TRY(begin(to, ns, reterr));
+    THOLE_TRY(check_partition(p, reterr));
+    THOLE_TRY(id_check(instance, reterr));
+    buf_printf(to, "hist.%u.", p);
+    append_token(to, instance);
+    if (execution == 0)
+        buf_text(to, ".*");
+    else
+        buf_printf(to, ".%llu", (unsigned long long)execution);
+    return finished(to, reterr);
+}
+
+thole_status subject_control(struct buf *to, const char *ns, uint32_t p, const char *what, thole_error *reterr)
+{
+    THOLE_TRY(begin(to, ns, reterr));
+    THOLE_TRY(check_partition(p, reterr));
+    THOLE_TRY(name_check(thole_slice_from(what), "control subject", reterr));
+    buf_printf(to, "ctl.%u.%s", p, what);
+    return finished(to, reterr);
+}
+
+thole_status subject_work(struct buf *to, const char *ns, thole_slice queue, thole_slice instance,
+                          uint64_t execution, uint64_t activity_id, uint64_t try_number, thole_error *reterr)
+{
+    THOLE_TRY(begin(to, ns, reterr));
+    THOLE_TRY(name_check(queue, "queue", reterr));
+    THOLE_TRY(id_check(instance, reterr));
+    buf_printf(to, "work.%.*s.", THOLE_FMT(queue));
+    append_token(to, instance);
+    buf_printf(to, ".%llu.%llu.%llu", (unsigned long long)execution, (unsigned long long)activity_id,
+               (unsigned long long)try_number);
+    return finished(to, reterr);
+}
+
+thole_status subject_cancel(struct buf *to, const char *ns, thole_slice instance, uint64_t execution,
+                            thole_error *reterr)
+{
+    THOLE_TRY(begin(to, ns, reterr));
+    THOLE_TRY(id_check(instance, reterr));
+    buf_text(to, "cancel.");
+    append_token(to, instance);
+    buf_printf(to, ".%llu", (unsigned long long)execution);
+    return finished(to, reterr);
+}
+
+thole_status subject_event(struct buf *to, const char *ns, thole_slice orchestration, thole_slice instance,
+                           const char *kind, thole_error *reterr)
+{
+    bool const any_kind = kind == NULL || kind[0] == 0;
+    THOLE_TRY(begin(to, ns, reterr));
+    if (orchestration.len > 0)
+        THOLE_TRY(name_check(orchestration, "orchestration", reterr));
+    THOLE_TRY(id_check(instance, reterr));
+    if (!any_kind)
+        THOLE_TRY(name_check(thole_slice_from(kind), "event kind", reterr));
+    buf_text(to, "event.");
+    buf_slice(to, orchestration.len > 0 ? orchestration : THOLE_STR("*"));
+    buf_text(to, ".");
+    append_token(to, instance);
+    buf_text(to, ".");
+    buf_text(to, any_kind ? "*" : kind);
+    return finished(to, reterr);
+}
+
+thole_status stream_name(struct buf *to, const char *ns, const char *kind, int64_t p, thole_error *reterr)
+{
+    buf_clear(to);
+    THOLE_TRY(name_check(thole_slice_from(ns), "namespace", reterr));
+    THOLE_TRY(name_check(thole_slice_from(kind), "stream kind", reterr));
+    buf_printf(to, "THOLE_%s_%s", ns, kind);
+    if (p >= 0) {
+        if (p >= PARTITIONS_MAX)
+            return thole_fail(reterr, THOLE_INVALID, "partition %lld is not below %d", (long long)p,
+                              PARTITIONS_MAX);
+        buf_printf(to, "_%u", (uint32_t)p);
+    }
+    return finished(to, reterr);
+}
+
+thole_slice subject_nth(thole_slice subject, size_t index)
+{
+    const uint8_t *at = subject.ptr;
+    size_t left = subject.len;
+    while (left > 0) {
+        const uint8_t *dot = memchr(at, '.', left);
+        size_t const len = dot == NULL ? left : (size_t)(dot - at);
+        if (index-- == 0)
+            return (thole_slice){at, len};
+        if (dot == NULL)
+            break;
+        at = dot + 1;
+        left -= len + 1;
+    }
+    return (thole_slice){NULL, 0};
+}

@@ -1,0 +1,43 @@
+/*
+ * The subject gate: the only code that builds a subject from an id or a name. nats.c does not check
+ * subjects, so an unchecked CR LF would inject a protocol command. Pure; fuzzed.
+ *
+ * One id becomes one token: bytes outside A-Z a-z 0-9 - _ ~ are percent-encoded. Every builder appends to
+ * @p to (cleared first) and returns THOLE_INVALID for an id or name that id_check()/name_check() refuses.
+ */
+#ifndef THOLE_SUBJECT_H
+#define THOLE_SUBJECT_H
+#include "buf.h"
+
+enum { SUBJECT_BYTES_MAX = 1024, STREAM_NAME_BYTES_MAX = 128, PARTITIONS_MAX = 4096 };
+
+/* CRC-32 (IEEE 802.3) of the id modulo @p partitions. Frozen for ever. */
+uint32_t subject_partition(thole_slice instance, uint32_t partitions);
+
+THOLE_NODISCARD thole_status subject_token(struct buf *to, thole_slice id, thole_error *reterr);
+/* Back from a token to the id; THOLE_INVALID when the token is not what subject_token() would have made. */
+THOLE_NODISCARD thole_status subject_token_decode(thole_slice token, struct buf *to, thole_error *reterr);
+
+THOLE_NODISCARD thole_status subject_inbox(struct buf *to, const char *ns, uint32_t p, thole_slice instance,
+                                           thole_error *reterr); /* thole.<ns>.in.<p>.<instance> */
+/* thole.<ns>.hist.<p>.<instance>.<execution>; execution 0 gives the wildcard * */
+THOLE_NODISCARD thole_status subject_history(struct buf *to, const char *ns, uint32_t p, thole_slice instance,
+                                             uint64_t execution, thole_error *reterr);
+THOLE_NODISCARD thole_status subject_control(struct buf *to, const char *ns, uint32_t p, const char *what,
+                                             thole_error *reterr); /* thole.<ns>.ctl.<p>.<what>: epoch, position */
+THOLE_NODISCARD thole_status subject_work(struct buf *to, const char *ns, thole_slice queue,
+                                          thole_slice instance, uint64_t execution, uint64_t activity_id,
+                                          uint64_t try_number, thole_error *reterr);
+/* thole.<ns>.cancel.<instance>.<execution> */
+THOLE_NODISCARD thole_status subject_cancel(struct buf *to, const char *ns, thole_slice instance,
+                                            uint64_t execution, thole_error *reterr);
+/* thole.<ns>.event.<orchestration>.<instance>.<kind>; an empty orchestration or kind gives * */
+THOLE_NODISCARD thole_status subject_event(struct buf *to, const char *ns, thole_slice orchestration,
+                                           thole_slice instance, const char *kind, thole_error *reterr);
+/* Stream names: kind "IN" or "HIST" with p, or "WORK". Written into @p to. */
+THOLE_NODISCARD thole_status stream_name(struct buf *to, const char *ns, const char *kind, int64_t p,
+                                         thole_error *reterr); /* p < 0: none */
+
+/* The @p index-th token (from 0) of @p subject; empty when there are fewer. Borrowed. */
+thole_slice subject_nth(thole_slice subject, size_t index);
+#endif

@@ -1,0 +1,283 @@
+/* The streams and buckets of a namespace. */
+#include "topology.h"
+#include "api.h"
+#include "jscan.h"
+#include "link.h"
+#include "message.h"
+#include "reader.h"
+#include "subject.h"
+#include "topology_spec.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { CONFIG_FORMAT = 1, VALUE_BYTES_MAX = 64, DEDUPE_MS = 120000 };
+
+static struct stream_spec inbox_spec(const char *ns, uint32_t p, uint32_t replicas)
+{
+    struct stream_spec spec = {.purpose = "it takes the messages to instances",
+                               .retention = "limits",
+                               .replicas = replicas,
+                               .subjects_len = 1,
+                               .dedupe_ms = DEDUPE_MS,
+                               .allow_direct = true};
+    (void)snprintf(spec.name, sizeof spec.name, "THOLE_%s_IN_%u", ns, p);
+    (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "thole.%s.in.%u.*", ns, p);
+    return spec;
+}
+
+static struct stream_spec history_spec(const char *ns, uint32_t p, uint32_t replicas)
+{
+    struct stream_spec spec = {.purpose = "it is the history and must never lose a message to a limit",
+                               .retention = "limits",
+                               .replicas = replicas,
+                               .subjects_len = 2,
+                               .no_limits = true,
+                               .deny_purge = true};
+    (void)snprintf(spec.name, sizeof spec.name, "THOLE_%s_HIST_%u", ns, p);
+    (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "thole.%s.hist.%u.*.*", ns, p);
+    (void)snprintf(spec.subjects[1], sizeof spec.subjects[1], "thole.%s.ctl.%u.*", ns, p);
+    return spec;
+}
+
+static struct stream_spec work_spec(const char *ns, uint32_t replicas)
+{
+    struct stream_spec spec = {.purpose = "it holds each activity once until a worker has done it",
+                               .retention = "workqueue",
+                               .replicas = replicas,
+                               .subjects_len = 1,
+                               .dedupe_ms = DEDUPE_MS,
+                               .max_per_subject = 1,
+                               .discard_new_per_subject = true,
+                               .deny_purge = true,
+                               .allow_direct = true};
+    (void)snprintf(spec.name, sizeof spec.name, "THOLE_%s_WORK", ns);
+    (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "thole.%s.work.>", ns);
+    return spec;
+}
+
+/* A key-value bucket, as every NATS client understands it. */
+static struct stream_spec bucket_spec(const char *ns, const char *kind, uint64_t ttl_ms, uint32_t replicas)
+{
+    struct stream_spec spec = {.purpose = "it is a key-value bucket",
+                               .retention = "limits",
+                               .replicas = replicas,
+                               .subjects_len = 1,
+                               .max_age_ms = ttl_ms,
+                               .dedupe_ms = ttl_ms > 0 && ttl_ms < DEDUPE_MS ? ttl_ms : DEDUPE_MS,
+                               .max_per_subject = 1,
+                               .deny_delete = true,
+                               .allow_rollup = true,
+                               .allow_direct = true};
+    (void)snprintf(spec.name, sizeof spec.name, "KV_THOLE_%s_%s", ns, kind);
+    (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "$KV.THOLE_%s_%s.>", ns, kind);
+    return spec;
+}
+
+/* ---- the server ---- */
+
+/* Is "a.b.c…" at least major.minor.patch? False for anything that is no version. */
+static bool version_at_least(thole_slice version, const unsigned least[3])
+{
+    size_t at = 0;
+    for (size_t part = 0; part < 3; part++) {
+        unsigned n = 0;
+        size_t digits = 0;
+        for (; at < version.len && version.ptr[at] >= '0' && version.ptr[at] <= '9' && digits < 6; at++, digits++)
+            n = n * 10 + (unsigned)(version.ptr[at] - '0');
+        if (digits == 0)
+            return false;
+        if (n != least[part])
+            return n > least[part];
+        if (part < 2 && (at >= version.len || version.ptr[at++] != '.'))
+            return false;
+    }
+    return true;
+}
+
+static thole_status check_server(struct connection *connection, thole_error *reterr)
+{
+    static const unsigned least[3] = {2, 10, 23};
+    struct buf answer;
+    thole_slice const version = connection_server_version(connection);
+    if (!version_at_least(version, least))
+        return thole_fail(reterr, THOLE_UNSUPPORTED,
+                          "nats-server is version %.*s, but 2.10.23 or newer is needed (older ones lose "
+                          "deletes and acknowledgements in a crash): upgrade the server",
+                          THOLE_FMT(version));
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status status = api_call(connection, "INFO", "", THOLE_STR(""), &answer, NULL, reterr);
+    buf_release(&answer);
+    if (status == THOLE_UNAVAILABLE && connection_epoch(connection) != 0 && !connection_has_jetstream(connection))
+        status = THOLE_UNSUPPORTED;
+    if (status == THOLE_UNSUPPORTED)
+        return thole_fail(reterr, status,
+                          "JetStream is off at the NATS server or for this account: start nats-server with "
+                          "--jetstream, or enable it for the account");
+    return status;
+}
+
+/* ---- CONFIG ---- */
+
+/* A number in the CONFIG bucket; *ret 0 when the key is not there. */
+static thole_status config_get(struct connection *connection, const char *ns, const char *key, uint64_t *ret,
+                               thole_error *reterr)
+{
+    char stream[STREAM_NAME_BYTES_MAX], subject[SPEC_SUBJECT_BYTES];
+    uint64_t sequence;
+    struct buf body;
+    (void)snprintf(stream, sizeof stream, "KV_THOLE_%s_CONFIG", ns);
+    (void)snprintf(subject, sizeof subject, "$KV.THOLE_%s_CONFIG.%s", ns, key);
+    buf_init(&body, VALUE_BYTES_MAX);
+    *ret = 0;
+    thole_status status = stream_last_by_subject(connection, stream, subject, &sequence, &body, reterr);
+    if (status == THOLE_OK && sequence != 0 && (!json_uint(buf_bytes(&body), ret) || *ret == 0))
+        status = thole_fail(reterr, THOLE_CORRUPT,
+                            "key %s of bucket THOLE_%s_CONFIG is \"%.*s\", but a positive number is needed: put "
+                            "back what was there",
+                            key, ns, THOLE_FMT(buf_bytes(&body)));
+    buf_release(&body);
+    return status;
+}
+
+/* Writes the key unless it exists, then reads what counts. */
+static thole_status config_create(struct connection *connection, const char *ns, const char *key, uint64_t value,
+                                  uint64_t *ret, thole_error *reterr)
+{
+    char subject[SPEC_SUBJECT_BYTES], text[24];
+    struct buf answer;
+    thole_slice error, code;
+    struct header const create = {"Nats-Expected-Last-Subject-Sequence", THOLE_STR("0")};
+    (void)snprintf(subject, sizeof subject, "$KV.THOLE_%s_CONFIG.%s", ns, key);
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status status =
+        connection_request_with(connection, subject, &create, 1, thole_slice_from(text), &answer, reterr);
+    if (status == THOLE_OK && json_find(buf_bytes(&answer), "error", &error) &&
+        !(json_find(error, "err_code", &code) &&
+          (thole_slice_equal(code, THOLE_STR("10071")) || thole_slice_equal(code, THOLE_STR("10164")))))
+        status = thole_fail(reterr, THOLE_UNAVAILABLE, "write to %s: the server says: %.*s", subject,
+                            THOLE_FMT(error));
+    buf_release(&answer);
+    THOLE_TRY(status);
+    THOLE_TRY(config_get(connection, ns, key, ret, reterr));
+    if (*ret == 0)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "%s was written and is not there: try again", subject);
+    return THOLE_OK;
+}
+
+static thole_status check_config(const char *ns, uint64_t format, uint64_t partitions, uint32_t wanted,
+                                 thole_error *reterr)
+{
+    if (format > CONFIG_FORMAT)
+        return thole_fail(reterr, THOLE_UNSUPPORTED,
+                          "namespace %s has format %llu, this program knows %d: upgrade this program", ns,
+                          (unsigned long long)format, CONFIG_FORMAT);
+    if (partitions > PARTITIONS_MAX)
+        return thole_fail(reterr, THOLE_CORRUPT, "namespace %s has %llu partitions, at most %d are possible", ns,
+                          (unsigned long long)partitions, PARTITIONS_MAX);
+    if (wanted != 0 && wanted != partitions)
+        return thole_fail(reterr, THOLE_INVALID,
+                          "namespace %s has %llu partitions, %u were asked for: the number is fixed when the "
+                          "namespace is made; leave --partitions away, or use another namespace",
+                          ns, (unsigned long long)partitions, wanted);
+    return THOLE_OK;
+}
+
+/* The bucket and its two keys. The bucket's replicas count for the other streams when none were asked for. */
+static thole_status ensure_config(struct connection *connection, const struct topology_options *options,
+                                  struct topology *topology, thole_error *reterr)
+{
+    struct stream_spec spec = bucket_spec(options->ns, "CONFIG", 0, options->replicas);
+    uint64_t partitions, format;
+    THOLE_TRY(spec_ensure(connection, &spec, reterr));
+    topology->replicas = spec.replicas;
+    THOLE_TRY(config_get(connection, options->ns, "partitions", &partitions, reterr));
+    if (partitions == 0)
+        THOLE_TRY(config_create(connection, options->ns, "partitions",
+                                options->partitions != 0 ? options->partitions : PARTITIONS_DEFAULT, &partitions,
+                                reterr));
+    THOLE_TRY(config_get(connection, options->ns, "format", &format, reterr));
+    if (format == 0)
+        THOLE_TRY(config_create(connection, options->ns, "format", CONFIG_FORMAT, &format, reterr));
+    THOLE_TRY(check_config(options->ns, format, partitions, options->partitions, reterr));
+    topology->partitions = (uint32_t)partitions;
+    return THOLE_OK;
+}
+
+static thole_status check_options(const struct topology_options *options, thole_error *reterr)
+{
+    THOLE_TRY(name_check(thole_slice_from(options->ns), "namespace", reterr));
+    if (options->partitions > PARTITIONS_MAX)
+        return thole_fail(reterr, THOLE_INVALID, "%u partitions were asked for, at most %d are possible",
+                          options->partitions, PARTITIONS_MAX);
+    if (options->replicas != 0 && options->replicas != 1 && options->replicas != 3 && options->replicas != 5)
+        return thole_fail(reterr, THOLE_INVALID, "%u replicas were asked for, possible are 1, 3 and 5",
+                          options->replicas);
+    if (options->nodes_ttl_ms != 0 && options->nodes_ttl_ms < 1000)
+        return thole_fail(reterr, THOLE_INVALID, "the nodes' time to live is %llu ms, at least 1000 are needed",
+                          (unsigned long long)options->nodes_ttl_ms);
+    return THOLE_OK;
+}
+
+static thole_status ensure_streams(struct connection *connection, const struct topology_options *options,
+                                   struct topology *topology, thole_error *reterr)
+{
+    struct stream_spec nodes = bucket_spec(options->ns, "NODES",
+                                           options->nodes_ttl_ms != 0 ? options->nodes_ttl_ms : NODES_TTL_MS_DEFAULT,
+                                           topology->replicas);
+    nodes.keep_max_age = options->nodes_ttl_ms == 0;
+    THOLE_TRY(spec_ensure(connection, &nodes, reterr));
+    topology->nodes_ttl_ms = nodes.max_age_ms;
+    struct stream_spec work = work_spec(options->ns, topology->replicas);
+    THOLE_TRY(spec_ensure(connection, &work, reterr));
+    for (uint32_t p = 0; p < topology->partitions; p++) {
+        struct stream_spec inbox = inbox_spec(options->ns, p, topology->replicas);
+        struct stream_spec history = history_spec(options->ns, p, topology->replicas);
+        THOLE_TRY(spec_ensure(connection, &inbox, reterr));
+        THOLE_TRY(spec_ensure(connection, &history, reterr));
+    }
+    return THOLE_OK;
+}
+
+thole_status topology_ensure(struct connection *connection, const struct topology_options *options,
+                             struct topology *ret, thole_error *reterr)
+{
+    struct topology topology = {.partitions = 0};
+    THOLE_TRY(check_options(options, reterr));
+    THOLE_TRY(check_server(connection, reterr));
+    (void)snprintf(topology.ns, sizeof topology.ns, "%s", options->ns);
+    THOLE_TRY(ensure_config(connection, options, &topology, reterr));
+    THOLE_TRY(ensure_streams(connection, options, &topology, reterr));
+    *ret = topology;
+    return THOLE_OK;
+}
+
+thole_status topology_read(struct connection *connection, const char *ns, struct topology *ret, thole_error *reterr)
+{
+    struct topology topology = {.partitions = 0};
+    uint64_t partitions, format;
+    THOLE_TRY(name_check(thole_slice_from(ns), "namespace", reterr));
+    THOLE_TRY(check_server(connection, reterr));
+    struct stream_spec config = bucket_spec(ns, "CONFIG", 0, 0);
+    struct stream_spec nodes = bucket_spec(ns, "NODES", NODES_TTL_MS_DEFAULT, 0);
+    nodes.keep_max_age = true;
+    thole_status status = spec_verify(connection, &config, reterr);
+    if (status == THOLE_OK)
+        status = config_get(connection, ns, "partitions", &partitions, reterr);
+    if (status == THOLE_OK)
+        status = config_get(connection, ns, "format", &format, reterr);
+    if (status == THOLE_OK && partitions != 0 && format != 0)
+        status = spec_verify(connection, &nodes, reterr);
+    if (status == THOLE_NOT_FOUND || (status == THOLE_OK && (partitions == 0 || format == 0)))
+        return thole_fail(reterr, THOLE_NOT_FOUND,
+                          "namespace %s has not been set up yet: start an engine for it first, or check --namespace",
+                          ns);
+    THOLE_TRY(status);
+    THOLE_TRY(check_config(ns, format, partitions, 0, reterr));
+    (void)snprintf(topology.ns, sizeof topology.ns, "%s", ns);
+    topology.partitions = (uint32_t)partitions;
+    topology.replicas = config.replicas;
+    topology.nodes_ttl_ms = nodes.max_age_ms;
+    *ret = topology;
+    return THOLE_OK;
+}

@@ -1,0 +1,41 @@
+/* Streams, consumers and buckets of a namespace: made, and read back and verified. */
+#ifndef THOLE_TOPOLOGY_H
+#define THOLE_TOPOLOGY_H
+#include "connection.h"
+
+enum { PARTITIONS_DEFAULT = 8, NODES_TTL_MS_DEFAULT = 10000 };
+
+struct topology_options {
+    const char *ns;
+    uint32_t partitions;   /* 0 = what CONFIG says, else PARTITIONS_DEFAULT */
+    uint32_t replicas;     /* 1, 3 or 5; 0 = keep what is there, else 1 */
+    uint64_t nodes_ttl_ms; /* of the NODES bucket; 0 = default */
+};
+struct topology {
+    char ns[THOLE_NAME_BYTES_MAX + 1];
+    uint32_t partitions;
+    uint32_t replicas;
+    uint64_t nodes_ttl_ms;
+};
+
+/*
+ * For engines: creates what is missing, reads everything back, refuses with one clear sentence what does not
+ * fit: server older than 2.10.23, JetStream off, replicas, retention, discard policy, limits, max age,
+ * max_msgs_per_subject, subjects, a partition count that differs from CONFIG, a newer CONFIG format.
+ * Any number of engines may call it at once. THOLE_UNSUPPORTED / THOLE_INVALID for a refusal.
+ */
+THOLE_NODISCARD thole_status topology_ensure(struct connection *connection,
+                                             const struct topology_options *options, struct topology *ret,
+                                             thole_error *reterr);
+/* For clients and workers: reads CONFIG and checks the server's version. THOLE_NOT_FOUND when no engine has
+ * set the namespace up yet. */
+THOLE_NODISCARD thole_status topology_read(struct connection *connection, const char *ns,
+                                           struct topology *ret, thole_error *reterr);
+/*
+ * For workers: creates the queue's durable pull consumer with ack_wait = @p lease_ms, or verifies the one that
+ * is there. @p lease_ms 0 takes what is there, else 30 s. THOLE_INVALID when it differs from the request.
+ */
+THOLE_NODISCARD thole_status topology_ensure_queue(struct connection *connection, const char *ns,
+                                                   thole_slice queue, uint64_t lease_ms,
+                                                   uint64_t *ret_lease_ms, thole_error *reterr);
+#endif

@@ -1,0 +1,134 @@
+/* The durable consumer of a queue. */
+#include "api.h"
+#include "jscan.h"
+#include "link.h"
+#include "message.h"
+#include "topology.h"
+#include "work_names.h"
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    LEASE_MS_DEFAULT = 30000,
+    QUEUE_JSON_MAX = 4096,
+    /* Above the slots of all workers of a queue together; when it is reached the queue stalls. */
+    MAX_ACK_PENDING = 100000,
+    MAX_WAITING = 4096,
+};
+
+static void consumer_json(const struct work_names *names, uint64_t lease_ms, struct buf *to)
+{
+    buf_text(to, "{");
+    json_field_text(to, "stream_name", names->stream);
+    json_field_text(to, "action", "create");
+    json_field(to, "config");
+    buf_text(to, "{");
+    json_field_text(to, "durable_name", names->consumer);
+    json_field_text(to, "name", names->consumer);
+    json_field_text(to, "filter_subject", names->filter);
+    json_field_text(to, "deliver_policy", "all");
+    json_field_text(to, "replay_policy", "instant");
+    json_field_text(to, "ack_policy", "explicit");
+    json_field_int(to, "ack_wait", (int64_t)lease_ms * NANOS_PER_MS);
+    json_field_int(to, "max_deliver", -1);
+    json_field_int(to, "max_ack_pending", MAX_ACK_PENDING);
+    json_field_int(to, "max_waiting", MAX_WAITING);
+    json_field_int(to, "num_replicas", 0);
+    buf_text(to, "}}");
+}
+
+static thole_status differs(const struct work_names *names, const char *field, thole_slice there, const char *needed,
+                            thole_error *reterr)
+{
+    return thole_fail(reterr, THOLE_INVALID,
+                      "consumer %s of stream %s has %s %.*s, but %s is needed: stop the queue's workers, remove the "
+                      "consumer with `nats consumer rm` and start again",
+                      names->consumer, names->stream, field, there.len > 100 ? 100 : (int)there.len,
+                      (const char *)there.ptr, needed);
+}
+
+static thole_status want_text(const struct work_names *names, thole_slice config, const char *field,
+                              const char *needed, thole_error *reterr)
+{
+    thole_slice there;
+    if (!json_find(config, field, &there))
+        there = THOLE_STR("\"\"");
+    return json_text_is(there, needed) ? THOLE_OK : differs(names, field, there, needed, reterr);
+}
+
+static thole_status verify_consumer(const struct work_names *names, thole_slice config, uint64_t lease_ms,
+                                    uint64_t *ret_lease_ms, thole_error *reterr)
+{
+    char needed[32];
+    uint64_t ack_wait = 0;
+    int64_t n = 0;
+    thole_slice there;
+    THOLE_TRY(want_text(names, config, "ack_policy", "explicit", reterr));
+    THOLE_TRY(want_text(names, config, "deliver_policy", "all", reterr));
+    THOLE_TRY(want_text(names, config, "replay_policy", "instant", reterr));
+    THOLE_TRY(want_text(names, config, "filter_subject", names->filter, reterr));
+    THOLE_TRY(want_text(names, config, "deliver_subject", "", reterr));
+    if (json_find(config, "backoff", &there))
+        return differs(names, "backoff", there, "none", reterr);
+    if (json_find(config, "max_deliver", &there) && (!json_int(there, &n) || n > 0))
+        return differs(names, "max_deliver", there, "no limit", reterr);
+    if (json_find(config, "max_ack_pending", &there) && (!json_int(there, &n) || (n > 0 && n < 1000)))
+        return differs(names, "max_ack_pending", there, "1000 or more", reterr);
+    if (!json_find(config, "ack_wait", &there) || !json_uint(there, &ack_wait) || ack_wait < NANOS_PER_MS)
+        return differs(names, "ack_wait", THOLE_STR("absent"), "a time", reterr);
+    if (lease_ms != 0 && lease_ms != ack_wait / NANOS_PER_MS) {
+        (void)snprintf(needed, sizeof needed, "%llu", (unsigned long long)lease_ms * NANOS_PER_MS);
+        return differs(names, "ack_wait", there, needed, reterr);
+    }
+    *ret_lease_ms = ack_wait / NANOS_PER_MS;
+    return THOLE_OK;
+}
+
+static thole_status verify_queue(struct connection *connection, const struct work_names *names, uint64_t lease_ms,
+                                 uint64_t *ret_lease_ms, thole_error *reterr)
+{
+    char target[API_SUBJECT_BYTES];
+    struct buf answer;
+    thole_slice config;
+    (void)snprintf(target, sizeof target, "%s.%s", names->stream, names->consumer);
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status status = api_call(connection, "CONSUMER.INFO", target, THOLE_STR(""), &answer, NULL, reterr);
+    if (status == THOLE_OK && !json_find(buf_bytes(&answer), "config", &config))
+        status = thole_fail(reterr, THOLE_CORRUPT, "consumer %s: the server's answer has no config", names->consumer);
+    else if (status == THOLE_OK)
+        status = verify_consumer(names, config, lease_ms, ret_lease_ms, reterr);
+    buf_release(&answer);
+    return status;
+}
+
+static thole_status create_queue(struct connection *connection, const struct work_names *names, uint64_t lease_ms,
+                                 thole_error *reterr)
+{
+    char target[API_SUBJECT_BYTES];
+    struct buf json, answer;
+    (void)snprintf(target, sizeof target, "%s.%s.%s", names->stream, names->consumer, names->filter);
+    buf_init(&json, QUEUE_JSON_MAX);
+    buf_init(&answer, API_ANSWER_MAX);
+    consumer_json(names, lease_ms, &json);
+    thole_status status = api_call(connection, "CONSUMER.CREATE", target, buf_bytes(&json), &answer, NULL, reterr);
+    if (status == THOLE_CONFLICT) /* another worker was first: verification decides */
+        status = THOLE_OK;
+    buf_release(&json);
+    buf_release(&answer);
+    return status;
+}
+
+thole_status topology_ensure_queue(struct connection *connection, const char *ns, thole_slice queue,
+                                   uint64_t lease_ms, uint64_t *ret_lease_ms, thole_error *reterr)
+{
+    struct work_names names;
+    THOLE_TRY(work_names_make(ns, queue, &names, reterr));
+    if (lease_ms != 0 && lease_ms < 1000)
+        return thole_fail(reterr, THOLE_INVALID, "a lease of %llu ms is too short, at least 1000 are needed",
+                          (unsigned long long)lease_ms);
+    thole_status const status = verify_queue(connection, &names, lease_ms, ret_lease_ms, reterr);
+    if (status != THOLE_NOT_FOUND)
+        return status;
+    THOLE_TRY(create_queue(connection, &names, lease_ms != 0 ? lease_ms : LEASE_MS_DEFAULT, reterr));
+    return verify_queue(connection, &names, lease_ms, ret_lease_ms, reterr);
+}

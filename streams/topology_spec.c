@@ -1,0 +1,210 @@
+/* Stream configurations: as JSON, and compared with the server's. */
+#include "topology_spec.h"
+#include "api.h"
+#include "jscan.h"
+#include "link.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SPEC_JSON_MAX = 8192 };
+
+static void spec_json(const struct stream_spec *spec, struct buf *to)
+{
+    buf_text(to, "{");
+    json_field_text(to, "name", spec->name);
+    json_field(to, "subjects");
+    for (size_t i = 0; i < spec->subjects_len; i++) {
+        buf_text(to, i == 0 ? "[" : ",");
+        json_quote(to, thole_slice_from(spec->subjects[i]));
+    }
+    buf_text(to, "]");
+    json_field_text(to, "retention", spec->retention);
+    json_field_text(to, "storage", "file");
+    json_field_text(to, "discard", "new");
+    json_field_int(to, "num_replicas", spec->replicas == 0 ? 1 : spec->replicas);
+    json_field_int(to, "max_consumers", -1);
+    json_field_int(to, "max_msgs", -1);
+    json_field_int(to, "max_bytes", -1);
+    json_field_int(to, "max_age", (int64_t)spec->max_age_ms * NANOS_PER_MS);
+    json_field_int(to, "max_msg_size", -1);
+    json_field_int(to, "max_msgs_per_subject", spec->max_per_subject == 0 ? -1 : spec->max_per_subject);
+    if (spec->discard_new_per_subject)
+        json_field_bool(to, "discard_new_per_subject", true);
+    if (spec->dedupe_ms != 0)
+        json_field_int(to, "duplicate_window", (int64_t)spec->dedupe_ms * NANOS_PER_MS);
+    json_field_bool(to, "allow_direct", spec->allow_direct);
+    json_field_bool(to, "allow_rollup_hdrs", spec->allow_rollup);
+    json_field_bool(to, "deny_delete", spec->deny_delete);
+    json_field_bool(to, "deny_purge", spec->deny_purge);
+    buf_text(to, "}");
+}
+
+/* The refusal. */
+static thole_status differs(const struct stream_spec *spec, const char *field, thole_slice there, const char *needed,
+                            thole_error *reterr)
+{
+    return thole_fail(reterr, THOLE_INVALID,
+                      "stream %s has %s %.*s, but %s is needed (%s): change it with `nats stream edit`, or, if "
+                      "nothing in it is needed, remove the stream and start again",
+                      spec->name, field, there.len > 100 ? 100 : (int)there.len, (const char *)there.ptr, needed,
+                      spec->purpose);
+}
+
+static thole_slice field_or(thole_slice config, const char *field, thole_slice otherwise)
+{
+    thole_slice value;
+    return json_find(config, field, &value) ? value : otherwise;
+}
+
+static thole_status want_text(const struct stream_spec *spec, thole_slice config, const char *field,
+                              const char *needed, thole_error *reterr)
+{
+    thole_slice const there = field_or(config, field, THOLE_STR("absent"));
+    return json_text_is(there, needed) ? THOLE_OK : differs(spec, field, there, needed, reterr);
+}
+
+static thole_status want_bool(const struct stream_spec *spec, thole_slice config, const char *field, bool needed,
+                              thole_error *reterr)
+{
+    thole_slice const there = field_or(config, field, THOLE_STR("false"));
+    if (json_is_true(there) == needed)
+        return THOLE_OK;
+    return differs(spec, field, there, needed ? "true" : "false", reterr);
+}
+
+/* needed 0: unlimited, which servers write as 0 or -1. */
+static thole_status want_limit(const struct stream_spec *spec, thole_slice config, const char *field, int64_t needed,
+                               thole_error *reterr)
+{
+    char text[32] = "no limit";
+    int64_t n = 0;
+    thole_slice const there = field_or(config, field, THOLE_STR("0"));
+    if (json_int(there, &n) && (needed == 0 ? n <= 0 : n == needed))
+        return THOLE_OK;
+    if (needed != 0)
+        (void)snprintf(text, sizeof text, "%" PRId64, needed);
+    return differs(spec, field, there, text, reterr);
+}
+
+static thole_status want_absent(const struct stream_spec *spec, thole_slice config, const char *field,
+                                thole_error *reterr)
+{
+    thole_slice there;
+    if (!json_find(config, field, &there) || thole_slice_equal(there, THOLE_STR("null")))
+        return THOLE_OK;
+    return differs(spec, field, there, "none", reterr);
+}
+
+static thole_status want_subjects(const struct stream_spec *spec, thole_slice config, thole_error *reterr)
+{
+    char needed[SPEC_SUBJECTS_MAX * (SPEC_SUBJECT_BYTES + 8)] = "";
+    thole_slice const list = field_or(config, "subjects", THOLE_STR("none"));
+    thole_slice item;
+    size_t at = 0, count = 0, matches = 0, len = 0;
+    while (json_item(list, &at, &item)) {
+        count++;
+        for (size_t i = 0; i < spec->subjects_len; i++)
+            matches += json_text_is(item, spec->subjects[i]);
+    }
+    if (count == spec->subjects_len && matches == count)
+        return THOLE_OK;
+    for (size_t i = 0; i < spec->subjects_len; i++)
+        len += (size_t)snprintf(needed + len, sizeof needed - len, "%s%s", i == 0 ? "" : " and ", spec->subjects[i]);
+    return differs(spec, "subjects", list, needed, reterr);
+}
+
+static thole_status want_replicas(struct stream_spec *spec, thole_slice config, thole_error *reterr)
+{
+    uint64_t n = 0;
+    thole_slice const there = field_or(config, "num_replicas", THOLE_STR("absent"));
+    if (!json_uint(there, &n) || n == 0 || n > 100)
+        return differs(spec, "num_replicas", there, "a number", reterr);
+    if (spec->replicas != 0 && spec->replicas != n)
+        return want_limit(spec, config, "num_replicas", spec->replicas, reterr);
+    spec->replicas = (uint32_t)n;
+    return THOLE_OK;
+}
+
+static thole_status want_max_age(struct stream_spec *spec, thole_slice config, thole_error *reterr)
+{
+    uint64_t ns = 0;
+    thole_slice const there = field_or(config, "max_age", THOLE_STR("0"));
+    if (!spec->keep_max_age)
+        return want_limit(spec, config, "max_age", (int64_t)spec->max_age_ms * NANOS_PER_MS, reterr);
+    if (!json_uint(there, &ns) || ns < (uint64_t)1000 * NANOS_PER_MS)
+        return differs(spec, "max_age", there, "at least a second", reterr);
+    spec->max_age_ms = ns / NANOS_PER_MS;
+    return THOLE_OK;
+}
+
+static thole_status verify_config(struct stream_spec *spec, thole_slice config, thole_error *reterr)
+{
+    THOLE_TRY(want_subjects(spec, config, reterr));
+    THOLE_TRY(want_text(spec, config, "retention", spec->retention, reterr));
+    THOLE_TRY(want_text(spec, config, "storage", "file", reterr));
+    THOLE_TRY(want_text(spec, config, "discard", "new", reterr));
+    THOLE_TRY(want_max_age(spec, config, reterr));
+    THOLE_TRY(want_limit(spec, config, "max_msgs_per_subject", spec->max_per_subject, reterr));
+    THOLE_TRY(want_limit(spec, config, "max_consumers", 0, reterr));
+    if (spec->no_limits) {
+        THOLE_TRY(want_limit(spec, config, "max_msgs", 0, reterr));
+        THOLE_TRY(want_limit(spec, config, "max_bytes", 0, reterr));
+    }
+    THOLE_TRY(want_limit(spec, config, "max_msg_size", 0, reterr));
+    THOLE_TRY(want_bool(spec, config, "discard_new_per_subject", spec->discard_new_per_subject, reterr));
+    THOLE_TRY(want_bool(spec, config, "deny_delete", spec->deny_delete, reterr));
+    THOLE_TRY(want_bool(spec, config, "deny_purge", spec->deny_purge, reterr));
+    THOLE_TRY(want_bool(spec, config, "allow_rollup_hdrs", spec->allow_rollup, reterr));
+    THOLE_TRY(want_bool(spec, config, "sealed", false, reterr));
+    THOLE_TRY(want_bool(spec, config, "no_ack", false, reterr));
+    THOLE_TRY(want_absent(spec, config, "mirror", reterr));
+    THOLE_TRY(want_absent(spec, config, "sources", reterr));
+    THOLE_TRY(want_absent(spec, config, "subject_transform", reterr));
+    THOLE_TRY(want_replicas(spec, config, reterr));
+    return THOLE_OK;
+}
+
+thole_status spec_verify(struct connection *connection, struct stream_spec *spec, thole_error *reterr)
+{
+    struct buf answer;
+    thole_slice config;
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status status = api_call(connection, "STREAM.INFO", spec->name, THOLE_STR(""), &answer, NULL, reterr);
+    if (status == THOLE_OK) {
+        if (json_find(buf_bytes(&answer), "config", &config))
+            status = verify_config(spec, config, reterr);
+        else
+            status = thole_fail(reterr, THOLE_CORRUPT, "stream %s: the server's answer has no config", spec->name);
+    }
+    buf_release(&answer);
+    return status;
+}
+
+static thole_status spec_create(struct connection *connection, const struct stream_spec *spec, thole_error *reterr)
+{
+    struct buf json, answer;
+    uint32_t code;
+    buf_init(&json, SPEC_JSON_MAX);
+    buf_init(&answer, API_ANSWER_MAX);
+    spec_json(spec, &json);
+    thole_status status = buf_status(&json);
+    if (status != THOLE_OK)
+        status = thole_fail(reterr, status, "stream %s: its configuration is too large", spec->name);
+    else
+        status = api_call(connection, "STREAM.CREATE", spec->name, buf_bytes(&json), &answer, &code, reterr);
+    if (status == THOLE_CONFLICT) /* another engine was first, perhaps an older one: verification decides */
+        status = THOLE_OK;
+    buf_release(&json);
+    buf_release(&answer);
+    return status;
+}
+
+thole_status spec_ensure(struct connection *connection, struct stream_spec *spec, thole_error *reterr)
+{
+    thole_status const status = spec_verify(connection, spec, reterr);
+    if (status != THOLE_NOT_FOUND)
+        return status;
+    THOLE_TRY(spec_create(connection, spec, reterr));
+    return spec_verify(connection, spec, reterr);
+}

@@ -1,0 +1,30 @@
+/* Inside streams/: what a stream must be like; making it; comparing it with what is there, field by field. */
+#ifndef THOLE_TOPOLOGY_SPEC_H
+#define THOLE_TOPOLOGY_SPEC_H
+#include "connection.h"
+#include "subject.h"
+
+enum { SPEC_SUBJECTS_MAX = 2, SPEC_SUBJECT_BYTES = 160 };
+
+struct stream_spec {
+    char name[STREAM_NAME_BYTES_MAX];
+    char subjects[SPEC_SUBJECTS_MAX][SPEC_SUBJECT_BYTES];
+    size_t subjects_len;
+    const char *purpose;   /* why a wrong field matters: ends the refusal */
+    const char *retention; /* "limits", "workqueue" */
+    uint32_t replicas;     /* 0: as they are, else 1; set to what is there by ensure and verify */
+    uint64_t max_age_ms;   /* 0: for ever */
+    bool keep_max_age;     /* any that is there will do; max_age_ms is set to it */
+    uint64_t dedupe_ms;    /* for making it; 0: the server's default */
+    int64_t max_per_subject; /* 0: unlimited */
+    bool discard_new_per_subject, deny_purge, deny_delete, allow_rollup, allow_direct;
+    bool no_limits; /* on bytes and messages; where discard is "new" they are otherwise the operator's choice */
+};
+
+/* Makes the stream unless it is there, then verifies. */
+THOLE_NODISCARD thole_status spec_ensure(struct connection *connection, struct stream_spec *spec,
+                                         thole_error *reterr);
+/* NOT_FOUND; INVALID with one sentence for the first field that does not fit. */
+THOLE_NODISCARD thole_status spec_verify(struct connection *connection, struct stream_spec *spec,
+                                         thole_error *reterr);
+#endif

@@ -1,0 +1,142 @@
+/* Activity messages: publishing, reading, signalling. */
+#include "work.h"
+#include "link.h"
+#include "message.h"
+#include "push_consumer.h"
+#include "subject.h"
+#include "work_message.h"
+#include "work_names.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+thole_status work_names_make(const char *ns, thole_slice queue, struct work_names *ret, thole_error *reterr)
+{
+    THOLE_TRY(name_check(thole_slice_from(ns), "namespace", reterr));
+    THOLE_TRY(name_check(queue, "queue", reterr));
+    (void)snprintf(ret->stream, sizeof ret->stream, "THOLE_%s_WORK", ns);
+    (void)snprintf(ret->consumer, sizeof ret->consumer, "q_%.*s", THOLE_FMT(queue));
+    (void)snprintf(ret->filter, sizeof ret->filter, "thole.%s.work.%.*s.>", ns, THOLE_FMT(queue));
+    (void)snprintf(ret->ns, sizeof ret->ns, "%s", ns);
+    (void)snprintf(ret->queue, sizeof ret->queue, "%.*s", THOLE_FMT(queue));
+    return THOLE_OK;
+}
+
+static thole_slice number_text(char text[24], uint64_t n)
+{
+    return (thole_slice){(const uint8_t *)text, (size_t)snprintf(text, 24, "%llu", (unsigned long long)n)};
+}
+
+thole_status work_publish(struct requests *requests, const char *ns, const struct work_item *item, uint64_t token,
+                          thole_error *reterr)
+{
+    char execution[24], activity_id[24], try_number[24];
+    struct buf subject;
+    THOLE_TRY(name_check(item->activity, "activity", reterr));
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    thole_status status = subject_work(&subject, ns, item->queue, item->instance, item->execution, item->activity_id,
+                                       item->try_number, reterr);
+    if (status == THOLE_OK) {
+        struct header const headers[] = {
+            {"Thole-Instance", subject_nth(buf_bytes(&subject), WORK_TOKEN_INSTANCE)},
+            {"Thole-Execution", number_text(execution, item->execution)},
+            {"Thole-Activity-Id", number_text(activity_id, item->activity_id)},
+            {"Thole-Activity", item->activity},
+            {"Thole-Try", number_text(try_number, item->try_number)},
+        };
+        struct publish const publish = {.subject = buf_cstr(&subject),
+                                        .body = item->input,
+                                        .headers = headers,
+                                        .headers_len = sizeof headers / sizeof headers[0]};
+        status = requests_publish(requests, &publish, token, reterr);
+    }
+    buf_release(&subject);
+    return status;
+}
+
+/* The header must be there, and say what the subject says. */
+static bool agrees(natsMsg *native, const char *key, thole_slice token)
+{
+    return token.len > 0 && thole_slice_equal(link_native_header(native, key), token);
+}
+
+static const char *read_item(natsMsg *native, const struct work_names *names, struct work_box *box)
+{
+    struct work_item *item = &box->message.item;
+    thole_slice const subject = thole_slice_from(natsMsg_GetSubject(native));
+    thole_slice const instance = subject_nth(subject, WORK_TOKEN_INSTANCE);
+    struct buf id;
+    if (subject_nth(subject, WORK_TOKENS).len > 0 ||
+        !thole_slice_equal(subject_nth(subject, 1), thole_slice_from(names->ns)) ||
+        !thole_slice_equal(subject_nth(subject, WORK_TOKEN_QUEUE), thole_slice_from(names->queue)))
+        return "the subject is not one of this queue";
+    if (!agrees(native, "Thole-Instance", instance))
+        return "header Thole-Instance is missing or differs from the subject";
+    if (!agrees(native, "Thole-Execution", subject_nth(subject, WORK_TOKEN_INSTANCE + 1)) ||
+        !slice_uint(subject_nth(subject, WORK_TOKEN_INSTANCE + 1), &item->execution))
+        return "header Thole-Execution is missing, no number, or differs from the subject";
+    if (!agrees(native, "Thole-Activity-Id", subject_nth(subject, WORK_TOKEN_INSTANCE + 2)) ||
+        !slice_uint(subject_nth(subject, WORK_TOKEN_INSTANCE + 2), &item->activity_id))
+        return "header Thole-Activity-Id is missing, no number, or differs from the subject";
+    if (!agrees(native, "Thole-Try", subject_nth(subject, WORK_TOKEN_INSTANCE + 3)) ||
+        !slice_uint(subject_nth(subject, WORK_TOKEN_INSTANCE + 3), &item->try_number))
+        return "header Thole-Try is missing, no number, or differs from the subject";
+    item->activity = link_native_header(native, "Thole-Activity");
+    if (name_check(item->activity, "activity", NULL) != THOLE_OK)
+        return "header Thole-Activity is missing or not a name";
+    buf_init(&id, THOLE_ID_BYTES_MAX);
+    thole_status const status = subject_token_decode(instance, &id, NULL);
+    if (status == THOLE_OK)
+        memcpy(box->instance, id.ptr, id.len);
+    item->instance = (thole_slice){box->instance, status == THOLE_OK ? id.len : 0};
+    buf_release(&id);
+    return status == THOLE_OK ? NULL : "the instance in the subject is not a valid id";
+}
+
+struct work_message *work_message_create(natsMsg *native, const struct work_names *names, uint64_t epoch,
+                                         const char **ret_bad)
+{
+    struct ack_meta meta = {.deliveries = 0};
+    struct work_box *box = calloc(1, sizeof *box);
+    if (box == NULL)
+        return NULL;
+    int const len = natsMsg_GetDataLength(native);
+    *ret_bad = read_item(native, names, box);
+    if (!ack_parse(thole_slice_from(natsMsg_GetReply(native)), &meta))
+        *ret_bad = "the reply subject is not JetStream's";
+    box->message.item.queue = subject_nth(thole_slice_from(natsMsg_GetSubject(native)), WORK_TOKEN_QUEUE);
+    box->message.item.input = (thole_slice){(const uint8_t *)natsMsg_GetData(native), len > 0 ? (size_t)len : 0};
+    box->message.deliveries = meta.deliveries;
+    box->message.sequence = meta.stream_sequence;
+    box->message.epoch = epoch;
+    box->message.native = native;
+    return &box->message;
+}
+
+void work_message_destroy(struct work_message *message)
+{
+    if (message == NULL)
+        return;
+    natsMsg_Destroy(message->native);
+    free(message); /* the first member of its box */
+}
+
+thole_status work_message_signal(struct connection *connection, const struct work_message *message,
+                                 enum work_signal signal, thole_error *reterr)
+{
+    static const char *const words[] = {
+        [WORK_ACK] = "+ACK", [WORK_NAK] = "-NAK", [WORK_PROGRESS] = "+WPI", [WORK_TERM] = "+TERM"};
+    bool sent;
+    const char *reply = natsMsg_GetReply(message->native);
+    struct link *link = link_acquire(connection);
+    if (reply == NULL || link == NULL || link->epoch != message->epoch) {
+        link_release(link);
+        return thole_fail(reterr, THOLE_FENCED, "the connection was lost since the activity message was delivered");
+    }
+    /* The link is the one it came over: if it has just been lost, nothing gets out. */
+    thole_status status = link_send_bytes(link, reply, NULL, thole_slice_from(words[signal]), &sent, reterr);
+    if (status != THOLE_OK && !sent)
+        status = thole_fail(reterr, THOLE_FENCED, "the connection was lost since the activity message was delivered");
+    link_release(link);
+    return status;
+}

@@ -1,0 +1,53 @@
+/*
+ * The WORK stream: activity messages, pulled by workers. Metadata in headers, the body is the raw input, so
+ * that a worker in any language needs no protobuf:
+ *   Thole-Instance (percent-encoded as in the subject), Thole-Execution, Thole-Activity-Id, Thole-Activity,
+ *   Thole-Try
+ */
+#ifndef THOLE_WORK_H
+#define THOLE_WORK_H
+#include "requests.h"
+
+struct work_item {
+    thole_slice queue, instance, activity, input;
+    uint64_t execution, activity_id, try_number;
+};
+/* Publishes to the item's own subject; REQUEST_EXISTS = already queued. Statuses of requests_publish(). */
+THOLE_NODISCARD thole_status work_publish(struct requests *requests, const char *ns,
+                                          const struct work_item *item, uint64_t token, thole_error *reterr);
+
+/* A delivered message; owned by whoever holds it; free with work_message_destroy(). */
+struct work_message {
+    struct work_item item; /* slices borrow from the message */
+    uint64_t deliveries;   /* a hint only */
+    uint64_t sequence;     /* in WORK */
+    uint64_t epoch;        /* of the connection when it came */
+    void *native;
+};
+void work_message_destroy(struct work_message *message); /* NULL-safe; sends nothing */
+
+enum work_signal { WORK_ACK, WORK_NAK, WORK_PROGRESS, WORK_TERM };
+/* Sends the signal unless the connection's epoch has changed since the delivery: then it sends nothing and
+ * returns THOLE_FENCED. Does not wait. */
+THOLE_NODISCARD thole_status work_message_signal(struct connection *connection,
+                                                 const struct work_message *message, enum work_signal signal,
+                                                 thole_error *reterr);
+
+/*
+ * Pulls from one queue's durable consumer with raw requests (nats.c's Fetch is not used: heap overflow before
+ * 3.8.3, 1 ms per call). Keeps as many requested as was wanted and not yet delivered; asks again after two
+ * missed idle heartbeats, after 404/408/409 answers and after a reconnect; never polls.
+ */
+struct puller;
+typedef void puller_fn(void *arg, struct work_message *message); /* takes the message; nats.c's thread */
+/* A malformed message (headers missing, subject and headers disagree) goes here; it stays unacknowledged until
+ * this terminates it. Text says what is wrong. */
+typedef void puller_bad_fn(void *arg, struct work_message *message, const char *text);
+THOLE_NODISCARD thole_status puller_open(struct connection *connection, const char *ns, thole_slice queue,
+                                         puller_fn *each, puller_bad_fn *bad, void *arg, struct puller **ret,
+                                         thole_error *reterr);
+/* From now on at most @p free_slots more messages are wanted in total (replaces the earlier wish; every
+ * delivery counts it down). 0 = stop pulling. Thread-safe, does not block. */
+void puller_want(struct puller *puller, uint32_t free_slots);
+void puller_close(struct puller *puller); /* NULL-safe; no callback runs after it returns */
+#endif

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# consumer.sh SOURCE BUILD CMAKE CC: installs into a temporary prefix, moves it, then builds and runs a user's program
+# against it: the shared library through find_package and pkg-config, the static one through find_package.
+set -eu
+source=$1 build=$2 cmake=$3 cc=$4
+here=$source/tests/install
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export PKG_CONFIG_PATH=
+
+by_find_package() { # PREFIX FOLDER
+    mkdir "$work/$2"
+    cp "$here/consumer.c" "$work/$2/"
+    cp "$here/project.cmake" "$work/$2/CMakeLists.txt"
+    "$cmake" -S "$work/$2" -B "$work/$2/build" -G Ninja -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$1" >/dev/null
+    "$cmake" --build "$work/$2/build" >/dev/null
+    LD_LIBRARY_PATH= "$work/$2/build/consumer"
+}
+
+by_pkg_config() { # PREFIX
+    local dir
+    dir=$(dirname "$(find "$1" -name thole.pc)")
+    export PKG_CONFIG_PATH=$dir
+    # shellcheck disable=SC2046
+    "$cc" -std=c11 "$here/consumer.c" -o "$work/consumer" $(pkg-config --cflags --libs thole)
+    LD_LIBRARY_PATH=$(pkg-config --variable=libdir thole) "$work/consumer"
+}
+
+"$cmake" --install "$build" --prefix "$work/first" >/dev/null
+mv "$work/first" "$work/shared" # nothing in it may know where it was installed
+echo "shared, find_package"
+by_find_package "$work/shared" consumer-shared
+echo "shared, pkg-config"
+by_pkg_config "$work/shared"
+if [ -x "$work/shared/bin/thole" ]; then
+    "$work/shared/bin/thole" version
+fi
+
+echo "static, find_package"
+"$cmake" -S "$source" -B "$build/install-static" -DCMAKE_C_COMPILER="$cc" -DCMAKE_BUILD_TYPE=Debug -DBUILD_SHARED_LIBS=OFF \
+    -DTHOLE_BUILD_TESTS=OFF -DTHOLE_BUILD_EXAMPLES=OFF -G Ninja >/dev/null
+"$cmake" --build "$build/install-static" --target thole thole_command >/dev/null
+"$cmake" --install "$build/install-static" --prefix "$work/static" >/dev/null
+if find "$work/static" -name 'libthole.so*' | grep .; then
+    echo "the static build installed a shared library"
+    exit 1
+fi
+by_find_package "$work/static" consumer-static

@@ -1,0 +1,49 @@
+/*
+ * Plays the engine's part for tests of the client: reads the inbox, writes history records and sends notices
+ * as it is told, so that every order of events and every loss can be tried. One partition.
+ */
+#ifndef THOLE_ENGINE_SCRIPT_H
+#define THOLE_ENGINE_SCRIPT_H
+#include "event.h"
+#include "message.h"
+#include "reader.h"
+#include "requests.h"
+#include "topology.h"
+#include <pthread.h>
+
+enum script_mode {
+    SCRIPT_SILENT,     /* reads the inbox and does nothing */
+    SCRIPT_COMPLETE,   /* runs each start to its end: Started, then Completed with the input as output */
+    SCRIPT_NO_NOTICES, /* the same, and every notice is lost */
+    SCRIPT_REJECT,     /* answers each start with the notice "rejected" */
+};
+
+struct engine_script {
+    struct connection *connection;
+    struct requests *requests;
+    struct ordered_reader *reader;
+    struct topology topology;
+    pthread_mutex_t appending; /* one append at a time; held around all of it */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    enum script_mode mode; /* under lock, as is all below */
+    uint64_t n;            /* of the last record that the modes wrote, under epoch 1 */
+    size_t messages;       /* inbox messages seen; the last of them is in arena */
+    struct message last;
+    struct arena arena;
+    bool answered, stored; /* of the append under way */
+};
+
+THOLE_NODISCARD thole_status engine_script_open(struct engine_script *script, const char *url, const char *ns,
+                                                thole_error *reterr);
+void engine_script_close(struct engine_script *script);
+void engine_script_mode(struct engine_script *script, enum script_mode mode);
+/* Waits until so many inbox messages have been seen; false after ten seconds. */
+bool engine_script_seen(struct engine_script *script, size_t messages);
+
+/* Each appends a record; false when it is not stored. */
+bool engine_script_epoch(struct engine_script *script, uint64_t epoch);
+bool engine_script_turn(struct engine_script *script, uint64_t epoch, uint64_t n, const struct turn *turn);
+void engine_script_notice(struct engine_script *script, const char *kind, thole_slice instance,
+                          thole_slice request_id);
+#endif

@@ -1,0 +1,209 @@
+#include "stack.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void must(thole_status status, const thole_error *err, const char *what)
+{
+    if (status == THOLE_OK)
+        return;
+    fprintf(stderr, "%s: %s: %s\n", what, thole_status_name(status), err->text);
+    exit(1);
+}
+
+void stack_start(struct stack *stack)
+{
+    char dir[SERVER_PATH_BYTES + 16];
+    *stack = (struct stack){0};
+    must(server_dir_create("thole-it", stack->dir, &stack->err), &stack->err, "folder");
+    (void)chmod(stack->dir, 0755); /* Postgres runs as another user */
+    snprintf(dir, sizeof dir, "%s/nats", stack->dir);
+    mkdir(dir, 0755);
+    struct nats_server_options const nats = {.dir = dir};
+    must(server_nats_start(&nats, &stack->nats, &stack->err), &stack->err, "nats-server");
+    snprintf(dir, sizeof dir, "%s/pg", stack->dir);
+    mkdir(dir, 0755);
+    struct postgres_server_options const postgres = {.dir = dir, .no_fsync = true};
+    must(server_postgres_start(&postgres, &stack->postgres, &stack->err), &stack->err, "postgres");
+    snprintf(stack->effects, sizeof stack->effects, "%s/effects", stack->dir);
+    snprintf(stack->tokens, sizeof stack->tokens, "%s/tokens", stack->dir);
+    setenv("THOLE_NATS_URL", stack->nats.url, 1);
+    setenv("THOLE_POSTGRES", stack->postgres.url, 1);
+    setenv("THOLE_NAMESPACE", "default", 1);
+    setenv("ORDERS_EFFECTS", stack->effects, 1);
+    setenv("ORDERS_TOKENS", stack->tokens, 1);
+    unsetenv("ORDERS_LACKS");
+    unsetenv("ORDERS_WORK_MS");
+}
+
+void stack_stop(struct stack *stack)
+{
+    for (size_t i = 0; i < stack->programs_len; i++)
+        (void)stack_terminate(&stack->programs[i], 20000);
+    server_stop(&stack->nats);
+    server_stop(&stack->postgres);
+    if (getenv("THOLE_TEST_KEEP") == NULL)
+        server_dir_remove(stack->dir);
+    else
+        fprintf(stderr, "kept: %s\n", stack->dir);
+}
+
+static struct stack_program *find_program(struct stack *stack, const char *name)
+{
+    for (size_t i = 0; i < stack->programs_len; i++)
+        if (strcmp(stack->programs[i].name, name) == 0)
+            return &stack->programs[i];
+    if (stack->programs_len == STACK_PROGRAMS_MAX)
+        abort();
+    struct stack_program *program = &stack->programs[stack->programs_len++];
+    snprintf(program->name, sizeof program->name, "%s", name);
+    snprintf(program->log, sizeof program->log, "%s/%s.log", stack->dir, name);
+    return program;
+}
+
+struct stack_program *stack_program(struct stack *stack, const char *name, const char *role, ...)
+{
+    static struct process process; /* large */
+    struct stack_program *program = find_program(stack, name);
+    process = (struct process){0};
+    process_arg(&process, "%s/program_orders", THOLE_TEST_PROGRAMS);
+    process_arg(&process, "%s", role);
+    process_arg(&process, "--log-level=debug");
+    process_arg(&process, "--node=%s-%d", name, (int)(now_us() % 1000000));
+    va_list args;
+    va_start(args, role);
+    for (const char *arg; (arg = va_arg(args, const char *)) != NULL;)
+        process_arg(&process, "%s", arg);
+    va_end(args);
+    snprintf(process.log, sizeof process.log, "%s", program->log);
+    must(process_spawn(&process, &program->pid, &stack->err), &stack->err, name);
+    return program;
+}
+
+void stack_kill9(struct stack_program *program)
+{
+    if (program->pid > 0)
+        process_kill9(program->pid);
+    program->pid = 0;
+}
+
+int stack_ended(struct stack_program *program)
+{
+    int status = -1;
+    if (program->pid <= 0 || waitpid(program->pid, &status, WNOHANG) != program->pid)
+        return -1;
+    program->pid = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int stack_terminate(struct stack_program *program, uint64_t wait_ms)
+{
+    if (program->pid <= 0)
+        return 0;
+    kill(program->pid, SIGTERM);
+    uint64_t const end = clock_monotonic_ms() + wait_ms;
+    while (clock_monotonic_ms() < end) {
+        int const code = stack_ended(program);
+        if (code >= 0)
+            return code;
+        pause_ms(2);
+    }
+    fprintf(stderr, "%s did not stop within %llu ms\n", program->name, (unsigned long long)wait_ms);
+    stack_kill9(program);
+    return -1;
+}
+
+static char *read_file(const char *path)
+{
+    struct stat st;
+    int const fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    char *text = fstat(fd, &st) == 0 ? calloc(1, (size_t)st.st_size + 1) : NULL;
+    ssize_t const n = text == NULL ? 0 : read(fd, text, (size_t)st.st_size);
+    if (text != NULL && n >= 0)
+        text[n] = '\0';
+    close(fd);
+    return text;
+}
+
+size_t stack_count(const char *path, const char *text)
+{
+    size_t n = 0;
+    char *all = read_file(path);
+    for (const char *at = all; at != NULL && (at = strstr(at, text)) != NULL; at++)
+        n++;
+    free(all);
+    return n;
+}
+
+bool stack_logged(const struct stack_program *program, const char *text, size_t times, uint64_t wait_ms)
+{
+    uint64_t const end = clock_monotonic_ms() + wait_ms;
+    for (;;) {
+        if (stack_count(program->log, text) >= times)
+            return true;
+        if (clock_monotonic_ms() >= end)
+            return false;
+        pause_ms(5);
+    }
+}
+
+uint64_t stack_log_number(const struct stack_program *program, const char *name)
+{
+    char key[64];
+    uint64_t value = UINT64_MAX;
+    char *all = read_file(program->log);
+    snprintf(key, sizeof key, "%s=", name);
+    for (const char *at = all; at != NULL && (at = strstr(at, key)) != NULL; at++)
+        value = strtoull(at + strlen(key), NULL, 10);
+    free(all);
+    return value;
+}
+
+thole_client *stack_client(struct stack *stack)
+{
+    thole_client *client = NULL;
+    uint64_t const end = clock_monotonic_ms() + 30000;
+    for (;;) {
+        thole_status const status = thole_client_open(NULL, &client, &stack->err);
+        if (status == THOLE_OK)
+            return client;
+        if (clock_monotonic_ms() >= end)
+            must(status, &stack->err, "client");
+        pause_ms(50);
+    }
+}
+
+const char *stack_outcome(thole_client *client, const char *id, uint64_t wait_ms, thole_instance_status *ret_status)
+{
+    static char text[4096];
+    thole_outcome outcome = {0};
+    thole_error err = {0};
+    *ret_status = THOLE_INSTANCE_UNKNOWN;
+    thole_status const status = thole_client_wait(client, thole_slice_from(id), wait_ms, &outcome, &err);
+    if (status != THOLE_OK) {
+        fprintf(stderr, "wait %s: %s %s\n", id, thole_status_name(status), err.text);
+        return "";
+    }
+    *ret_status = outcome.status;
+    snprintf(text, sizeof text, "%.*s", THOLE_FMT(outcome.output));
+    thole_outcome_release(&outcome);
+    return text;
+}
+
+uint64_t now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+void pause_ms(unsigned ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000}, NULL);
+}

@@ -1,0 +1,55 @@
+/* The whole system as a user runs it: servers, engines, workers as processes; for tests that kill them. */
+#ifndef THOLE_STACK_H
+#define THOLE_STACK_H
+#include "clock.h"
+#include "integration.h"
+#include "server_process.h"
+#include "thole/client.h"
+
+enum { STACK_PROGRAMS_MAX = 16 };
+
+struct stack_program {
+    pid_t pid; /* 0 while it does not run */
+    char name[32];
+    char log[PROCESS_TEXT_BYTES];
+};
+
+struct stack {
+    char dir[SERVER_PATH_BYTES];
+    struct server nats, postgres;
+    char effects[128], tokens[128];
+    struct stack_program programs[STACK_PROGRAMS_MAX];
+    size_t programs_len;
+    thole_error err;
+};
+
+/* Starts NATS and Postgres (no_fsync: nothing here cuts the power) and sets the environment. Exits the test
+ * program with a message when that fails. */
+void stack_start(struct stack *stack);
+/* Stops everything that runs and removes the folder, unless $THOLE_TEST_KEEP is set. */
+void stack_stop(struct stack *stack);
+
+/* Starts the orders program: role engine, worker or run, with options (NULL-terminated). The same name again
+ * appends to the same log. */
+struct stack_program *stack_program(struct stack *stack, const char *name, const char *role, ...);
+void stack_kill9(struct stack_program *program);
+/* SIGTERM; returns the exit code, or -1 when it took longer than wait_ms (then it is killed). */
+int stack_terminate(struct stack_program *program, uint64_t wait_ms);
+/* The exit code of a program that has ended by itself; -1: it still runs. */
+int stack_ended(struct stack_program *program);
+/* True when the program's log has had @p text at least @p times within wait_ms. */
+bool stack_logged(const struct stack_program *program, const char *text, size_t times, uint64_t wait_ms);
+/* How often a text stands in a file. */
+size_t stack_count(const char *path, const char *text);
+/* Value of "NAME=VALUE" after the last occurrence of NAME= in the log; UINT64_MAX: not there. */
+uint64_t stack_log_number(const struct stack_program *program, const char *name);
+
+/* A client of the stack; tries until an engine has set the namespace up (30 s). Exits when that fails. */
+thole_client *stack_client(struct stack *stack);
+
+/* What an ended instance gave; "" on failure. Static buffer. */
+const char *stack_outcome(thole_client *client, const char *id, uint64_t wait_ms,
+                          thole_instance_status *ret_status);
+uint64_t now_us(void); /* monotonic */
+void pause_ms(unsigned ms);
+#endif

@@ -1,0 +1,243 @@
+#include "store_fixture.h"
+#include "postgres_call.h"
+#include "servers.h"
+#include <stdarg.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "servers.h"
+
+thole_error store_err;
+static struct server server;
+static PGconn *watcher; /* for store_sql() */
+
+void store_check(const char *what, thole_status got, thole_status want, const char *file, int line)
+{
+    CU_ASSERT_EQUAL(got, want);
+    if (got != want)
+        fprintf(stderr, "\n  %s:%d: %s\n    got  %s (%s)\n    want %s\n", file, line, what,
+                thole_status_name(got), got != THOLE_OK ? store_err.text : "", thole_status_name(want));
+}
+
+void store_check_int(const char *what, uint64_t got, uint64_t want, const char *file, int line)
+{
+    CU_ASSERT_EQUAL(got, want);
+    if (got != want)
+        fprintf(stderr, "\n  %s:%d: %s\n    got  %llu\n    want %llu\n", file, line, what,
+                (unsigned long long)got, (unsigned long long)want);
+}
+
+void store_check_has(const char *text, const char *part, const char *file, int line)
+{
+    CU_ASSERT(strstr(text, part) != NULL);
+    if (strstr(text, part) == NULL)
+        fprintf(stderr, "\n  %s:%d: \"%s\"\n    lacks \"%s\"\n", file, line, text, part);
+}
+
+static void give_up(const char *what, const char *why)
+{
+    fprintf(stderr, "%s: %s\n", what, why);
+    server_kill9(&server);
+    server_dir_remove(server.dir);
+    exit(2);
+}
+
+int store_run(const char *name, const struct thole_test *tests, size_t n)
+{
+    char dir[SERVER_PATH_BYTES];
+    if (server_dir_create("thole-store", dir, &store_err) != THOLE_OK)
+        give_up("folder", store_err.text);
+    struct postgres_server_options options = {.dir = dir, .no_fsync = true};
+    thole_status status = server_postgres_start(&options, &server, &store_err);
+    if (status != THOLE_OK) {
+        fprintf(stderr, "%s\n", store_err.text);
+        server_dir_remove(dir);
+        return status == THOLE_NOT_FOUND ? 77 : 2;
+    }
+    int result = thole_run_suite(name, tests, n);
+    PQfinish(watcher);
+    server_stop(&server);
+    server_dir_remove(dir);
+    return result;
+}
+
+uint16_t store_port(void)
+{
+    return server.port;
+}
+
+const char *store_conninfo(const char *user, const char *password, const char *database)
+{
+    static char text[256];
+    (void)snprintf(text, sizeof text, "host=127.0.0.1 port=%u user=%s password=%s dbname=%s", server.port,
+                   user != NULL ? user : "thole", password != NULL ? password : "thole",
+                   database != NULL ? database : "postgres");
+    return text;
+}
+
+void store_kill9(void)
+{
+    PQfinish(watcher);
+    watcher = NULL;
+    server_kill9(&server);
+}
+
+void store_restart(void)
+{
+    if (server_restart(&server, &store_err) != THOLE_OK)
+        give_up("restart", store_err.text);
+}
+
+void store_pause(void)
+{
+    server_pause(&server);
+}
+
+void store_resume(void)
+{
+    server_resume(&server);
+}
+
+struct postgres *store_open(const char *ns)
+{
+    struct postgres *pg = NULL;
+    struct postgres_options options = {.conninfo = store_conninfo(NULL, NULL, NULL),
+                                       .ns = ns,
+                                       .application = "thole-test",
+                                       .connect_timeout_ms = 5000,
+                                       .statement_timeout_ms = 10000};
+    if (postgres_open(&options, &pg, &store_err) != THOLE_OK)
+        give_up("connection", store_err.text);
+    return pg;
+}
+
+struct postgres *store_migrated(const char *ns)
+{
+    struct postgres *pg = store_open(ns);
+    if (postgres_migrate(pg, &store_err) != THOLE_OK)
+        give_up("migration", store_err.text);
+    return pg;
+}
+
+struct postgres *store_partition(const char *ns)
+{
+    uint64_t seq;
+    struct postgres *pg = store_migrated(ns);
+    if (projector_store_open(pg, 1, 1, &seq, &store_err) != THOLE_OK)
+        give_up("partition", store_err.text);
+    return pg;
+}
+
+const char *store_sql(const char *ns, const char *fmt, ...)
+{
+    static char value[65536];
+    char sql[4096];
+    va_list args;
+    int used = snprintf(sql, sizeof sql, "SET search_path = \"thole_%s\"; ", ns);
+    va_start(args, fmt);
+    (void)vsnprintf(sql + used, sizeof sql - (size_t)used, fmt, args);
+    va_end(args);
+    if (watcher == NULL || PQstatus(watcher) != CONNECTION_OK) {
+        PQfinish(watcher);
+        watcher = PQconnectdb(store_conninfo(NULL, NULL, NULL));
+    }
+    PGresult *result = PQexec(watcher, sql);
+    bool ok = PQresultStatus(result) == PGRES_TUPLES_OK || PQresultStatus(result) == PGRES_COMMAND_OK;
+    CU_ASSERT(ok);
+    if (!ok)
+        fprintf(stderr, "\n  %s\n    %s\n", sql, PQerrorMessage(watcher));
+    value[0] = '\0';
+    for (int row = 0, len = 0; ok && row < PQntuples(result) && len < (int)sizeof value; row++)
+        len += snprintf(value + len, sizeof value - (size_t)len, "%s%s", row > 0 ? "\n" : "",
+                        PQgetvalue(result, row, 0));
+    PQclear(result);
+    return value;
+}
+
+void store_database(const char *name, const char *options)
+{
+    char sql[256];
+    (void)snprintf(sql, sizeof sql, "CREATE DATABASE %s %s", name, options);
+    PGconn *conn = PQconnectdb(store_conninfo(NULL, NULL, NULL));
+    PGresult *result = PQexec(conn, sql);
+    CU_ASSERT_EQUAL(PQresultStatus(result), PGRES_COMMAND_OK);
+    PQclear(result);
+    PQfinish(conn);
+}
+
+const char *store_own_sql(struct postgres *pg, const char *fmt, ...)
+{
+    static char text[16384];
+    char sql[4096];
+    va_list args;
+    PGresult *result = NULL;
+    va_start(args, fmt);
+    (void)vsnprintf(sql, sizeof sql, fmt, args);
+    va_end(args);
+    text[0] = '\0';
+    CHECK_OK(call_sql(pg, sql, sql, 60000, &result, &store_err));
+    for (int row = 0, len = 0; PQnfields(result) > 0 && row < PQntuples(result) && len < (int)sizeof text;
+         row++)
+        len += snprintf(text + len, sizeof text - (size_t)len, "%s\n", PQgetvalue(result, row, 0));
+    PQclear(result);
+    return text;
+}
+
+uint64_t store_count(const char *ns, const char *table)
+{
+    return strtoull(store_sql(ns, "SELECT count(*) FROM %s", table), NULL, 10);
+}
+
+struct batch *store_batch(uint64_t epoch, uint64_t projected_seq)
+{
+    struct batch *batch = batch_create(1, epoch);
+    if (batch == NULL)
+        give_up("batch", "out of memory");
+    batch->projected_seq = projected_seq;
+    return batch;
+}
+
+static struct batch_activity *make_activities(struct batch *batch, const char *instance, uint64_t first,
+                                              size_t n)
+{
+    struct batch_activity *rows = arena_array(&batch->arena, n, sizeof *rows);
+    for (size_t i = 0; i < n; i++)
+        rows[i] = (struct batch_activity){.instance = thole_slice_from(instance),
+                                          .execution = 1,
+                                          .activity_id = first + i,
+                                          .queue = THOLE_STR("default"),
+                                          .activity = THOLE_STR("charge")};
+    return rows;
+}
+
+void store_add_activities(struct batch *batch, const char *instance, uint64_t first, size_t n)
+{
+    batch->activities_added = make_activities(batch, instance, first, n);
+    batch->activities_added_len = n;
+}
+
+void store_remove_activities(struct batch *batch, const char *instance, uint64_t first, size_t n)
+{
+    batch->activities_removed = make_activities(batch, instance, first, n);
+    batch->activities_removed_len = n;
+}
+
+thole_status store_apply(struct postgres *pg, struct batch *batch)
+{
+    thole_status status = projector_store_apply(pg, batch, &store_err);
+    batch_destroy(batch);
+    return status;
+}
+
+struct claim store_claim_of(const char *instance, uint64_t activity_id)
+{
+    return (struct claim){
+        .key = {.instance = thole_slice_from(instance), .execution = 1, .activity_id = activity_id}};
+}
+
+double store_now_us(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}

@@ -1,0 +1,224 @@
+/* The `thole` command as people and scripts meet it: words, exit codes, and `thole dev` that leaves nothing
+ * behind. */
+#include "integration.h"
+#include <dirent.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { OUTPUT_BYTES = 64 * 1024, START_MS = 60000, POLL_PAUSE_MS = 20 };
+
+/* Runs the command in a shell, both outputs together; "EXIT: OUTPUT". Static. */
+static const char *outcome_of(const char *arguments)
+{
+    static char text[OUTPUT_BYTES];
+    char command[1024], output[OUTPUT_BYTES - 32];
+    (void)snprintf(command, sizeof command, "%s %s 2>&1", THOLE_COMMAND, arguments);
+    FILE *from = popen(command, "r");
+    size_t const len = from == NULL ? 0 : fread(output, 1, sizeof output - 1, from);
+    int const status = from == NULL ? -1 : pclose(from);
+    output[len] = '\0';
+    (void)snprintf(text, sizeof text, "%d: %s", WIFEXITED(status) ? WEXITSTATUS(status) : -1, output);
+    return text;
+}
+
+/* The row passes when the outcome begins with the code and holds the words. */
+static void check(const char *arguments, int code, const char *words)
+{
+    char want[64];
+    const char *got = outcome_of(arguments);
+    (void)snprintf(want, sizeof want, "%d: ", code);
+    bool const good = strncmp(got, want, strlen(want)) == 0 && strstr(got, words) != NULL;
+    CU_ASSERT(good);
+    if (!good)
+        fprintf(stderr, "\n  [thole %s]\n    got  %s\n    want %s…%s\n", arguments, got, want, words);
+}
+
+static void test_words(void)
+{
+    static const struct {
+        const char *arguments;
+        int code;
+        const char *words;
+    } cases[] = {
+        {"", 2, "usage: thole"},
+        {"--help", 0, "Verbs:"},
+        {"help", 0, "Exit codes:"},
+        {"help run", 0, "thole run checkout"},
+        {"run --help", 0, "--timeout DURATION"},
+        {"--version", 0, "thole 0."},
+        {"version", 0, "thole 0."},
+        {"version -o json", 0, "{\"schema\":\"thole.version.v1\",\"version\":\"0."},
+        {"-o json version", 0, "{\"schema\":"},
+        {"strat x", 2, "did you mean start?"},
+        {"frobnicate", 2, "Try: thole help"},
+        {"help strat", 2, "did you mean start?"},
+        {"list --stauts failed", 2, "did you mean --status?"},
+        {"list --status exploded", 2, "none of: any, running"},
+        {"list --limit 0", 2, "--limit: 0"},
+        {"list more", 2, "one word too many"},
+        {"start", 2, "ORCHESTRATION is missing"},
+        {"wait", 2, "ID is missing"},
+        {"wait x --timeout 5", 2, "not a duration"},
+        {"run order --input @/nowhere/at/all", 2, "cannot read /nowhere/at/all"},
+        {"--nats", 2, "--nats needs a value"},
+        {"list -n a.b", 2, "--namespace"},
+        {"--nats nats://127.0.0.1:1 --timeout 300ms history x", 6, "thole dev"},
+        {"--nats nats://user:secret@127.0.0.1:1 --timeout 300ms history x", 6, "127.0.0.1:1"},
+        {"dev --nats-port 70000", 2, "--nats-port: 70000"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        check(cases[i].arguments, cases[i].code, cases[i].words);
+    CU_ASSERT_PTR_NULL(
+        strstr(outcome_of("--nats nats://user:secret@127.0.0.1:1 --timeout 300ms history x"), "secret"));
+}
+
+static void test_environment(void)
+{
+    setenv("THOLE_NAMESPACE", "a b", 1);
+    check("list", 2, "THOLE_NAMESPACE");
+    check("help", 0, "Verbs:");
+    check("version", 0, "thole 0.");
+    unsetenv("THOLE_NAMESPACE");
+}
+
+/* ---- dev ---- */
+
+/* How many thole-dev folders are below the test's own TMPDIR. */
+static int folders_left(const char *below)
+{
+    int n = 0;
+    DIR *dir = opendir(below);
+    struct dirent *entry;
+    while (dir != NULL && (entry = readdir(dir)) != NULL)
+        n += strncmp(entry->d_name, "thole-", 6) == 0;
+    if (dir != NULL)
+        closedir(dir);
+    return n;
+}
+
+static void test_dev_program(const char *below)
+{
+    check("dev -- sh -c 'echo \"url=$THOLE_NATS_URL pg=$THOLE_POSTGRES\"; exit 7'", 7,
+          "url=nats://127.0.0.1:");
+    check("dev sh -c 'test -n \"$THOLE_POSTGRES\"'", 0, "export THOLE_POSTGRES='postgres://");
+    check("dev -- /nowhere/at/all", 127, "cannot run /nowhere/at/all");
+    check("dev -- sh -c 'kill -9 $$'", 137, "");
+    check("dev -- sh -c 'sleep 1000 & sleep 1000 & exit 3'", 3, ""); /* leftovers are ended: it returns */
+    check("dev -- sh -c 'trap \"exit 42\" INT; kill -INT $PPID; while :; do sleep 0.1; done'", 42, "");
+    check("dev -- sh -c 'trap \"exit 43\" TERM; kill -TERM $PPID; while :; do sleep 0.1; done'", 43, "");
+    CU_ASSERT_EQUAL(folders_left(below), 0);
+}
+
+/* A folder that was asked for is kept, and its servers come back with their data and password. */
+static void test_dev_folder(const char *below)
+{
+    char arguments[512], first[256] = "";
+    for (int round = 0; round < 2; round++) {
+        (void)snprintf(arguments, sizeof arguments,
+                       "dev --dir %s/kept -- sh -c 'echo \"pg=$THOLE_POSTGRES\"'", below);
+        const char *got = outcome_of(arguments), *password = strstr(got, "pg=postgres://thole:");
+        CU_ASSERT_FATAL(password != NULL);
+        if (round == 0)
+            (void)snprintf(first, sizeof first, "%.*s", (int)strcspn(password, "@"), password);
+        CU_ASSERT_EQUAL(strncmp(password, first, strlen(first)), 0);
+    }
+    check("dev --dir /proc/nowhere -- true", 2, "cannot make the folder /proc/nowhere");
+    (void)snprintf(arguments, sizeof arguments, "%s/kept", below);
+    CU_ASSERT_EQUAL(access(arguments, F_OK), 0);
+}
+
+/* `thole dev` as a child, its stderr in a file. */
+static pid_t dev_start(const char *below, char log[SERVER_PATH_BYTES + 16])
+{
+    (void)snprintf(log, SERVER_PATH_BYTES + 16, "%s/log", below);
+    (void)unlink(log); /* of the last one */
+    pid_t const pid = fork();
+    if (pid == 0) {
+        FILE *to = freopen(log, "w", stderr);
+        if (to != NULL)
+            execl(THOLE_COMMAND, "thole", "dev", (char *)NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+static bool has_line(const char *path, const char *words, char *ret, size_t cap)
+{
+    FILE *from = fopen(path, "r");
+    bool found = false;
+    while (from != NULL && !found && fgets(ret, (int)cap, from) != NULL)
+        found = strstr(ret, words) != NULL;
+    if (from != NULL)
+        (void)fclose(from);
+    return found;
+}
+
+static void pause_a_little(void)
+{
+    struct timespec const pause = {.tv_nsec = POLL_PAUSE_MS * 1000000L};
+    nanosleep(&pause, NULL);
+}
+
+static int dev_end(pid_t pid, int number, uint16_t *ret_port, const char *log)
+{
+    char line[512] = "";
+    int status = 0;
+    for (int waited = 0; waited < START_MS && !has_line(log, "Ctrl-C ends", line, sizeof line);
+         waited += POLL_PAUSE_MS)
+        pause_a_little();
+    if (has_line(log, "NATS ", line, sizeof line))
+        *ret_port = (uint16_t)strtoul(strrchr(line, ':') + 1, NULL, 10);
+    CU_ASSERT(*ret_port != 0 && server_port_is_open(*ret_port));
+    kill(pid, number);
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void test_dev_signals(const char *below)
+{
+    static const struct {
+        int number, code;
+    } cases[] = {{SIGINT, 130}, {SIGTERM, 0}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char log[SERVER_PATH_BYTES + 16];
+        uint16_t port = 0;
+        pid_t const pid = dev_start(below, log);
+        CU_ASSERT_EQUAL(dev_end(pid, cases[i].number, &port, log), cases[i].code);
+        CU_ASSERT_FALSE(server_port_is_open(port));
+        CU_ASSERT_EQUAL(folders_left(below), 0);
+    }
+}
+
+static void test_dev(void)
+{
+    char below[SERVER_PATH_BYTES];
+    char path[1024];
+    if (server_find_postgres(path, sizeof path, NULL) != THOLE_OK)
+        return;
+    CU_ASSERT_EQUAL(server_dir_create("t", below, NULL), THOLE_OK);
+    setenv("TMPDIR", below, 1);
+    test_dev_program(below);
+    test_dev_signals(below);
+    test_dev_folder(below);
+    unsetenv("TMPDIR");
+    server_dir_remove(below);
+}
+
+static const struct thole_test tests[] = {
+    {"words", test_words},
+    {"environment", test_environment},
+    {"dev", test_dev},
+};
+
+int main(void)
+{
+    static const char *const settings[] = {"THOLE_NATS_URL", "THOLE_NATS_CREDS", "THOLE_POSTGRES",
+                                           "THOLE_NAMESPACE", "THOLE_PAYLOAD_MAX"};
+    for (size_t i = 0; i < ARRAY_LEN(settings); i++)
+        unsetenv(settings[i]);
+    skip_without_nats();
+    return thole_run_suite("cli_command", tests, ARRAY_LEN(tests));
+}

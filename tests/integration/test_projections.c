@@ -1,0 +1,404 @@
+/* Connections, migrations and failures of projections/, on a real Postgres. */
+#include "migrations.h"
+#include "store_fixture.h"
+#include <arpa/inet.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { MIGRATORS = 8 };
+
+static thole_status try_open(const char *conninfo, const char *ns)
+{
+    struct postgres *pg = NULL;
+    struct postgres_options options = {.conninfo = conninfo, .ns = ns, .connect_timeout_ms = 2000};
+    thole_status status = postgres_open(&options, &pg, &store_err);
+    postgres_close(pg);
+    return status;
+}
+
+/* -- opening -- */
+
+static void open_refuses_what_cannot_work(void)
+{
+    static const struct open_case {
+        const char *name, *conninfo, *ns;
+        thole_status want;
+        const char *text;
+    } cases[] = {
+        {"no such pair", "host=127.0.0.1 hunter2", "a", THOLE_INVALID, "malformed"},
+        {"not a URI", "postgres://u:hunter2@[::1", "a", THOLE_INVALID, "malformed"},
+        {"unknown option", "password=hunter2 colour=red", "a", THOLE_INVALID, "malformed"},
+        {"bad port", "host=127.0.0.1 port=x password=hunter2", "a", THOLE_INVALID, "\"x\""},
+        {"bad sslmode", "host=127.0.0.1 sslmode=x password=hunter2", "a", THOLE_INVALID, "sslmode"},
+        {"nothing listens", "host=127.0.0.1 port=1 password=hunter2", "a", THOLE_UNAVAILABLE, "127.0.0.1:1 "},
+        {"no namespace", "host=127.0.0.1 port=1", "", THOLE_INVALID, "namespace"},
+        {"namespace with a quote", "host=127.0.0.1 port=1", "a\"b", THOLE_INVALID, "namespace"},
+        {"namespace of 51 bytes", "host=127.0.0.1 port=1",
+         "n12345678901234567890123456789012345678901234567890", THOLE_INVALID, "at most 50"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CHECK_STATUS(try_open(cases[i].conninfo, cases[i].ns), cases[i].want);
+        CHECK_HAS(store_err.text, cases[i].text);
+        CU_ASSERT(strstr(store_err.text, "hunter2") == NULL);
+    }
+}
+
+static void open_says_who_was_denied_and_no_secret(void)
+{
+    char port[16];
+    (void)snprintf(port, sizeof port, ":%u ", store_port());
+    CHECK_STATUS(try_open(store_conninfo(NULL, "hunter2", NULL), "a"), THOLE_DENIED);
+    CHECK_HAS(store_err.text, "as user \"thole\"");
+    CHECK_HAS(store_err.text, "127.0.0.1");
+    CHECK_HAS(store_err.text, port);
+    CHECK_HAS(store_err.text, "database \"postgres\"");
+    CU_ASSERT(strstr(store_err.text, "hunter2") == NULL);
+    CU_ASSERT(strchr(store_err.text, '\n') == NULL);
+
+    CHECK_STATUS(try_open(store_conninfo("nobody", "hunter2", NULL), "a"), THOLE_DENIED);
+    CHECK_HAS(store_err.text, "nobody");
+    CHECK_STATUS(try_open(store_conninfo(NULL, NULL, "nowhere"), "a"), THOLE_DENIED);
+    CHECK_HAS(store_err.text, "nowhere");
+    CHECK_HAS(store_err.text, "create the database");
+}
+
+static void open_refuses_encodings_that_lose_ids(void)
+{
+    store_database("latin", "ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0");
+    CHECK_STATUS(try_open(store_conninfo(NULL, NULL, "latin"), "a"), THOLE_UNSUPPORTED);
+    CHECK_HAS(store_err.text, "LATIN1");
+}
+
+static void open_waits_its_time_and_no_longer(void)
+{
+    store_pause();
+    double before = store_now_us();
+    CHECK_STATUS(try_open(store_conninfo(NULL, NULL, NULL), "a"), THOLE_UNAVAILABLE);
+    CU_ASSERT((store_now_us() - before) < 3e6);
+    CHECK_HAS(store_err.text, "no answer");
+    store_resume();
+    CHECK_OK(try_open(store_conninfo(NULL, NULL, NULL), "a"));
+}
+
+/* The first host accepts and never says a word; the second refuses; the third is the server. */
+static void open_goes_through_all_hosts(void)
+{
+    char conninfo[256];
+    struct postgres *pg = NULL;
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof address;
+    int mute = socket(AF_INET, SOCK_STREAM, 0);
+    CU_ASSERT_FATAL(bind(mute, (struct sockaddr *)&address, len) == 0 && listen(mute, 4) == 0);
+    CU_ASSERT_FATAL(getsockname(mute, (struct sockaddr *)&address, &len) == 0);
+    (void)snprintf(conninfo, sizeof conninfo,
+                   "postgres://thole:thole@127.0.0.1:%u,127.0.0.1:1,127.0.0.1:%u/postgres",
+                   ntohs(address.sin_port), store_port());
+    struct postgres_options options = {.conninfo = conninfo, .ns = "hosts", .connect_timeout_ms = 300};
+    CHECK_OK(postgres_open(&options, &pg, &store_err));
+    postgres_close(pg);
+    *strrchr(conninfo, ',') = '\0';
+    CHECK_STATUS(try_open(conninfo, "hosts"), THOLE_UNAVAILABLE);
+    CHECK_HAS(store_err.text, "127.0.0.1:1 ");
+    close(mute);
+}
+
+static void connection_limit_is_an_outage(void)
+{
+    (void)store_sql("x", "CREATE ROLE few LOGIN PASSWORD 'few' CONNECTION LIMIT 0");
+    CHECK_STATUS(try_open(store_conninfo("few", "few", NULL), "a"), THOLE_UNAVAILABLE);
+    CHECK_HAS(store_err.text, "too many connections");
+}
+
+static void clock_is_the_databases(void)
+{
+    uint64_t ms = 0;
+    struct postgres *pg = store_open("clock");
+    CHECK_OK(postgres_now_ms(pg, &ms, &store_err));
+    uint64_t theirs = strtoull(store_sql("x", "SELECT floor(extract(epoch FROM now()) * 1000)"), NULL, 10);
+    CU_ASSERT(theirs - ms < 5000);
+    uint64_t before = postgres_statements(pg);
+    CHECK_OK(postgres_now_ms(pg, &ms, &store_err));
+    CHECK_INT(postgres_statements(pg) - before, 1);
+    postgres_close(pg);
+    postgres_close(NULL);
+}
+
+/* -- migrations -- */
+
+struct migrator {
+    pthread_t thread;
+    struct postgres *pg;
+    thole_status status;
+    thole_error err;
+};
+
+static void *migrate(void *arg)
+{
+    struct migrator *self = arg;
+    self->status = postgres_migrate(self->pg, &self->err);
+    return NULL;
+}
+
+static void eight_connections_migrate_at_once(void)
+{
+    struct migrator all[MIGRATORS] = {0};
+    for (size_t i = 0; i < MIGRATORS; i++)
+        all[i].pg = store_open("a-b_C");
+    for (size_t i = 0; i < MIGRATORS; i++)
+        CU_ASSERT_FATAL(pthread_create(&all[i].thread, NULL, migrate, &all[i]) == 0);
+    for (size_t i = 0; i < MIGRATORS; i++) {
+        pthread_join(all[i].thread, NULL);
+        store_err = all[i].err;
+        CHECK_OK(all[i].status);
+        postgres_close(all[i].pg);
+    }
+    CHECK_INT(store_count("a-b_C", "schema_migrations"), migrations_len);
+    CHECK_STR("schema", store_sql("a-b_C", "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'thole_a%%'"),
+              "thole_a-b_C");
+}
+
+static void migrated_twice_changes_nothing(void)
+{
+    struct postgres *pg = store_migrated("twice");
+    uint64_t before = postgres_statements(pg);
+    CHECK_OK(postgres_migrate(pg, &store_err));
+    CHECK_INT(postgres_statements(pg) - before, 2);
+    postgres_close(pg);
+}
+
+static void namespaces_do_not_see_each_other(void)
+{
+    struct postgres *one = store_partition("one"), *two = store_partition("two");
+    struct batch *batch = store_batch(1, 1);
+    store_add_activities(batch, "i", 1, 1);
+    CHECK_OK(store_apply(one, batch));
+    CHECK_INT(store_count("one", "worker_queue"), 1);
+    CHECK_INT(store_count("two", "worker_queue"), 0);
+    struct claim claim = store_claim_of("i", 1);
+    CHECK_OK(worker_store_claim(two, THOLE_STR("w"), &claim, 1, &store_err));
+    CHECK_INT(claim.state, ROW_MISSING);
+    postgres_close(one);
+    postgres_close(two);
+}
+
+static void newer_schema_is_left_alone(void)
+{
+    struct postgres *pg = store_migrated("newer");
+    (void)store_sql("newer", "INSERT INTO schema_migrations (number, name) VALUES (999, '0999_future')");
+    CHECK_STATUS(postgres_migrate(pg, &store_err), THOLE_UNSUPPORTED);
+    CHECK_HAS(store_err.text, "999");
+    postgres_close(pg);
+}
+
+static void missing_tables_say_what_to_do(void)
+{
+    struct claim claim = store_claim_of("i", 1);
+    struct postgres *pg = store_open("bare");
+    CHECK_STATUS(worker_store_claim(pg, THOLE_STR("w"), &claim, 1, &store_err), THOLE_UNAVAILABLE);
+    CHECK_HAS(store_err.text, "start an engine");
+    CHECK_OK(postgres_migrate(pg, &store_err));
+    CHECK_OK(worker_store_claim(pg, THOLE_STR("w"), &claim, 1, &store_err)); /* the same connection goes on */
+    postgres_close(pg);
+}
+
+static void privileges_are_named(void)
+{
+    struct postgres *pg = store_migrated("rights"), *poor = NULL;
+    struct claim claim = store_claim_of("i", 1);
+    (void)store_sql("rights", "CREATE ROLE poor LOGIN PASSWORD 'poor'");
+    struct postgres_options options = {.conninfo = store_conninfo("poor", "poor", NULL), .ns = "rights2"};
+    CHECK_OK(postgres_open(&options, &poor, &store_err));
+    CHECK_STATUS(postgres_migrate(poor, &store_err), THOLE_DENIED);
+    CHECK_HAS(store_err.text, "creating the schema");
+    postgres_close(poor);
+    options.ns = "rights";
+    (void)store_sql("rights", "GRANT USAGE ON SCHEMA \"thole_rights\" TO poor");
+    CHECK_OK(postgres_open(&options, &poor, &store_err));
+    CHECK_STATUS(worker_store_claim(poor, THOLE_STR("w"), &claim, 1, &store_err), THOLE_DENIED);
+    CHECK_HAS(store_err.text, "worker_queue");
+    (void)store_sql("rights", "GRANT SELECT, UPDATE ON worker_queue TO poor");
+    CHECK_OK(worker_store_claim(poor, THOLE_STR("w"), &claim, 1, &store_err));
+    postgres_close(poor);
+    postgres_close(pg);
+}
+
+static void every_column_is_described(void)
+{
+    struct postgres *pg = store_migrated("words");
+    CHECK_STR("columns without a comment",
+              store_sql("words",
+                        "SELECT a.attrelid::regclass || '.' || a.attname FROM pg_attribute a JOIN pg_class c"
+                        " ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE"
+                        " n.nspname = 'thole_words' AND c.relkind = 'r' AND a.attnum > 0 AND"
+                        " (col_description(c.oid, a.attnum) IS NULL OR obj_description(c.oid) IS NULL)"),
+              "");
+    postgres_close(pg);
+}
+
+/* -- losing the server -- */
+
+static void terminated_while_idle_is_noticed(void)
+{
+    uint64_t ms;
+    struct postgres *pg = store_open("idle");
+    uint64_t before = postgres_statements(pg);
+    CHECK_OK(postgres_check_idle(pg, &store_err));
+    CU_ASSERT(postgres_socket(pg) >= 0);
+    (void)store_sql(
+        "x", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'thole-test'");
+    struct pollfd fd = {.fd = postgres_socket(pg), .events = POLLIN};
+    CHECK_INT(poll(&fd, 1, 5000), 1);
+    thole_status status = THOLE_OK;
+    for (int i = 0; i < 100 && status == THOLE_OK; i++, poll(&fd, 1, 100))
+        status = postgres_check_idle(pg, &store_err);
+    CHECK_STATUS(status, THOLE_UNAVAILABLE);
+    CHECK_INT(postgres_socket(pg), -1);
+    CHECK_STATUS(postgres_check_idle(pg, &store_err), THOLE_UNAVAILABLE);
+    CHECK_INT(postgres_statements(pg) - before, 0);
+    CHECK_OK(postgres_now_ms(pg, &ms, &store_err)); /* connects again */
+    CU_ASSERT(postgres_socket(pg) >= 0);
+    postgres_close(pg);
+}
+
+static void terminated_between_calls_is_reported_once(void)
+{
+    uint64_t ms;
+    struct postgres *pg = store_open("idle2");
+    CHECK_OK(postgres_now_ms(pg, &ms, &store_err));
+    (void)store_sql(
+        "x",
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'thole-test'");
+    CHECK_STATUS(postgres_now_ms(pg, &ms, &store_err), THOLE_UNAVAILABLE);
+    CHECK_OK(postgres_now_ms(pg, &ms, &store_err));
+    postgres_close(pg);
+}
+
+static void killed_in_a_transaction(void)
+{
+    uint64_t seq = 0;
+    struct postgres *pg = store_partition("killed"), *worker = store_open("killed");
+    struct claim claim = store_claim_of("i", 1);
+    struct batch *batch = store_batch(1, 7);
+    store_add_activities(batch, "i", 1, 1);
+    CHECK_OK(store_apply(pg, batch));
+    CHECK_OK(worker_store_claim(worker, THOLE_STR("w"), &claim, 1, &store_err));
+    (void)store_sql("killed", "CHECKPOINT");
+    CHECK_OK(worker_store_complete_begin(worker, THOLE_STR("w"), &claim, 1, &store_err));
+    CHECK_INT(claim.state, ROW_MINE);
+    store_kill9();
+    CHECK_STATUS(worker_store_complete_commit(worker, &store_err), THOLE_UNAVAILABLE);
+    CHECK_STATUS(projector_store_open(pg, 1, 1, &seq, &store_err), THOLE_UNAVAILABLE);
+    CHECK_STATUS(projector_store_open(pg, 1, 1, &seq, &store_err), THOLE_UNAVAILABLE); /* nothing listens */
+    store_restart();
+    CHECK_OK(worker_store_complete_begin(worker, THOLE_STR("w"), &claim, 1, &store_err));
+    CHECK_INT(claim.state, ROW_MINE); /* the first try was rolled back */
+    CHECK_OK(worker_store_complete_commit(worker, &store_err));
+    batch = store_batch(1, 8);
+    CHECK_STATUS(store_apply(pg, batch), THOLE_FENCED); /* not opened since the connection was made */
+    CHECK_HAS(store_err.text, "open it again");
+    CHECK_OK(projector_store_open(pg, 1, 1, &seq, &store_err));
+    CHECK_INT(seq, 7);
+    CHECK_OK(store_apply(pg, store_batch(1, 8)));
+    postgres_close(pg);
+    postgres_close(worker);
+}
+
+static void rollback_after_a_loss_is_quiet(void)
+{
+    uint64_t ms;
+    struct postgres *worker = store_migrated("quiet");
+    struct claim claim = store_claim_of("i", 1);
+    CHECK_OK(worker_store_complete_begin(worker, THOLE_STR("w"), &claim, 1, &store_err));
+    store_kill9();
+    worker_store_complete_rollback(worker);
+    store_restart();
+    CHECK_OK(postgres_now_ms(worker, &ms, &store_err));
+    postgres_close(worker);
+}
+
+static void silent_server_is_noticed(void)
+{
+    uint64_t ms;
+    struct postgres *pg = NULL;
+    struct postgres_options options = {
+        .conninfo = store_conninfo(NULL, NULL, NULL), .ns = "silent", .statement_timeout_ms = 500};
+    CHECK_OK(postgres_open(&options, &pg, &store_err));
+    CHECK_OK(postgres_now_ms(pg, &ms, &store_err));
+    store_pause();
+    double before = store_now_us();
+    CHECK_STATUS(postgres_now_ms(pg, &ms, &store_err), THOLE_UNAVAILABLE);
+    CU_ASSERT(store_now_us() - before < 4e6);
+    CHECK_HAS(store_err.text, "in time");
+    CHECK_INT(postgres_socket(pg), -1); /* the answer may still come: to nobody */
+    store_resume();
+    CHECK_OK(postgres_now_ms(pg, &ms, &store_err));
+    postgres_close(pg);
+}
+
+static void statement_timeout_is_an_outage(void)
+{
+    struct postgres *pg = NULL, *holder = store_partition("slow");
+    struct postgres_options options = {
+        .conninfo = store_conninfo(NULL, NULL, NULL), .ns = "slow", .statement_timeout_ms = 200};
+    struct claim held = store_claim_of("i", 1), wanted = store_claim_of("i", 1);
+    CHECK_OK(postgres_open(&options, &pg, &store_err));
+    struct batch *batch = store_batch(1, 7);
+    store_add_activities(batch, "i", 1, 1);
+    CHECK_OK(store_apply(holder, batch));
+    CHECK_OK(worker_store_claim(holder, THOLE_STR("w"), &held, 1, &store_err));
+    CHECK_OK(worker_store_complete_begin(holder, THOLE_STR("w"), &held, 1, &store_err));
+    CHECK_STATUS(worker_store_claim(pg, THOLE_STR("v"), &wanted, 1, &store_err), THOLE_UNAVAILABLE);
+    CHECK_HAS(store_err.text, "57014");
+    worker_store_complete_rollback(holder);
+    CHECK_OK(worker_store_claim(pg, THOLE_STR("v"), &wanted, 1, &store_err));
+    CHECK_INT(wanted.attempt, 2);
+    postgres_close(pg);
+    postgres_close(holder);
+}
+
+static void transaction_left_open_is_ended(void)
+{
+    struct postgres *pg = store_migrated("left");
+    struct claim claim = store_claim_of("i", 1);
+    CHECK_STR("limit", store_own_sql(pg, "SHOW idle_in_transaction_session_timeout"), "10s\n");
+    CHECK_OK(worker_store_complete_begin(pg, THOLE_STR("w"), &claim, 1, &store_err));
+    /* the limit is 10 s; the same thing at once */
+    (void)store_sql("x", "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+                         " WHERE application_name = 'thole-test' AND state = 'idle in transaction'");
+    CHECK_STATUS(worker_store_complete_commit(pg, &store_err), THOLE_UNAVAILABLE);
+    CHECK_OK(worker_store_complete_begin(pg, THOLE_STR("w"), &claim, 1, &store_err));
+    CHECK_OK(worker_store_complete_commit(pg, &store_err));
+    postgres_close(pg);
+}
+
+static const struct thole_test tests[] = {
+    {"open refuses what cannot work", open_refuses_what_cannot_work},
+    {"open says who was denied, and no secret", open_says_who_was_denied_and_no_secret},
+    {"open refuses encodings that lose ids", open_refuses_encodings_that_lose_ids},
+    {"open waits its time and no longer", open_waits_its_time_and_no_longer},
+    {"open goes through all hosts", open_goes_through_all_hosts},
+    {"connection limit is an outage", connection_limit_is_an_outage},
+    {"clock is the database's", clock_is_the_databases},
+    {"eight connections migrate at once", eight_connections_migrate_at_once},
+    {"migrated twice changes nothing", migrated_twice_changes_nothing},
+    {"namespaces do not see each other", namespaces_do_not_see_each_other},
+    {"newer schema is left alone", newer_schema_is_left_alone},
+    {"missing tables say what to do", missing_tables_say_what_to_do},
+    {"privileges are named", privileges_are_named},
+    {"every column is described", every_column_is_described},
+    {"terminated while idle is noticed", terminated_while_idle_is_noticed},
+    {"terminated between calls is reported once", terminated_between_calls_is_reported_once},
+    {"killed in a transaction", killed_in_a_transaction},
+    {"rollback after a loss is quiet", rollback_after_a_loss_is_quiet},
+    {"silent server is noticed", silent_server_is_noticed},
+    {"statement timeout is an outage", statement_timeout_is_an_outage},
+    {"transaction left open is ended", transaction_left_open_is_ended},
+};
+
+int main(void)
+{
+    return store_run("projections", tests, ARRAY_LEN(tests));
+}

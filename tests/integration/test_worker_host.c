@@ -1,0 +1,339 @@
+/* The worker role against real servers: a hand plays the engine's part. */
+#include "worker_stage.h"
+#include <inttypes.h>
+
+static struct stage stage;
+
+#define CHECK_LOG(log, text)                                                                                 \
+    do {                                                                                                     \
+        CU_ASSERT_PTR_NOT_NULL(strstr(log, text));                                                           \
+        if (strstr(log, text) == NULL)                                                                       \
+            fprintf(stderr, "\n  %s:%d: the log lacks \"%s\"\n", __FILE__, __LINE__, text);                  \
+    } while (0)
+
+static void test_runs_once(void)
+{
+    enum { N = 50 };
+    stage_begin(&stage, "once");
+    stage_log_begin(&stage);
+    struct worker_host *const worker = stage_worker(&stage, &stage_program);
+    for (uint64_t i = 1; i <= N; i++)
+        stage_schedule(&stage, "order 1/ä", i, "echo", "hello");
+    CU_ASSERT_EQUAL(stage_results(&stage, "order 1/ä", N, 10000), N);
+    CHECK_STR("echo", stage_last.data, "hello");
+    CU_ASSERT_EQUAL(stage_last.attempt, 1);
+    CU_ASSERT_TRUE(stage_drained(&stage, 2000));
+    CU_ASSERT_EQUAL(atomic_load(&stage_notes.started), N);
+    stage_message(&stage, "order 1/ä", 1, "echo", "again"); /* no row: done before */
+    CU_ASSERT_TRUE(stage_drained(&stage, 2000));
+    CU_ASSERT_EQUAL(atomic_load(&stage_notes.started), N);
+    worker_host_stop(worker);
+    const char *const log = stage_log_end(&stage);
+    CHECK_LOG(log, "claimed=50 completed=50 cancelled_by_push=0");
+    CHECK_LOG(log, "gone=1");
+    stage_end(&stage);
+}
+
+static void test_failures(void)
+{
+    static const struct {
+        const char *activity, *text;
+        uint32_t status;
+    } rows[] = {
+        {"declined", "declined: card, key i%204.1.1", THOLE_APP},
+        {"large", "the output has 262145 bytes; at most 262144 are allowed", THOLE_LIMIT},
+        {"odd", "the handler returned 77, which is not a status", THOLE_APP},
+        {"gives_up", "the handler returned CANCELLED, but nothing had cancelled it", THOLE_APP},
+    };
+    stage_begin(&stage, "failures");
+    struct worker_host *const worker = stage_worker(&stage, &stage_program);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        stage_schedule(&stage, "i 4", i + 1, rows[i].activity, "card");
+        CU_ASSERT_EQUAL(stage_results(&stage, "i 4", i + 1, 5000), i + 1);
+        CHECK_STR(rows[i].activity, stage_last.data, rows[i].text);
+        CU_ASSERT_EQUAL(stage_last.status, rows[i].status);
+    }
+    worker_host_stop(worker);
+    stage_end(&stage);
+}
+
+/* Row away, then the push, as the projector does it. */
+static void test_push(void)
+{
+    enum { RUNS = 50 };
+    uint64_t sum_us = 0, most_us = 0;
+    stage_begin(&stage, "push");
+    stage_log_begin(&stage);
+    struct worker_host *const worker = stage_worker(&stage, &stage_program);
+    for (unsigned i = 1; i <= RUNS; i++) {
+        stage_schedule(&stage, "i", i, "hold", "");
+        CU_ASSERT_TRUE(stage_wait(&stage_notes.started, i, 5000));
+        stage_row(&stage, "i", i, "hold", false);
+        uint64_t const pushed_us = stage_now_us();
+        stage_push(&stage, "i", i);
+        CU_ASSERT_TRUE(stage_wait(&stage_notes.fired, i, 5000));
+        uint64_t const took_us = atomic_load(&stage_notes.fired_us) - pushed_us;
+        sum_us += took_us;
+        most_us = took_us > most_us ? took_us : most_us;
+        CU_ASSERT_TRUE(stage_drained(&stage, 1000)); /* confirmed, so dropped */
+    }
+    CHECK_STR("reason", stage_notes.reason, "not needed");
+    CU_ASSERT_TRUE(sum_us / RUNS < 100000);
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", 0, 0), 0);
+    worker_host_stop(worker);
+    const char *const log = stage_log_end(&stage);
+    fprintf(stderr, "\n  push to token: %" PRIu64 " us on average, %" PRIu64 " us at most\n", sum_us / RUNS,
+            most_us);
+    CHECK_LOG(log, "token fired: path=push instance=i execution=1 activity=hold id=1");
+    CHECK_LOG(log, "cancelled_by_push=50 cancelled_by_renewal=0 lease_lost=0 abandoned=0 stolen=0");
+    stage_end(&stage);
+}
+
+static void test_push_alone_proves_nothing(void)
+{
+    stage_begin(&stage, "proof");
+    struct worker_host *const worker = stage_worker(&stage, &stage_program);
+    stage_schedule(&stage, "i", 1, "hold", "");
+    CU_ASSERT_TRUE(stage_wait(&stage_notes.started, 1, 5000));
+    stage_push(&stage, "i", 1); /* but the row stays */
+    CU_ASSERT_TRUE(stage_wait(&stage_notes.fired, 1, 1000));
+    CU_ASSERT_EQUAL(stage_queued(&stage), 1);
+    CU_ASSERT_TRUE(stage_wait(&stage_notes.started, 2, STAGE_LEASE_MS * 2)); /* runs again */
+    stage_row(&stage, "i", 1, "hold", false);
+    stage_push(&stage, "i", 1);
+    CU_ASSERT_TRUE(stage_drained(&stage, 2000));
+    worker_host_stop(worker);
+    stage_end(&stage);
+}
+
+static void test_renewal(void)
+{
+    stage_begin(&stage, "renewal");
+    stage.options.suppress_push = true;
+    stage_log_begin(&stage);
+    struct worker_host *const worker = stage_worker(&stage, &stage_program);
+    stage_schedule(&stage, "i", 1, "hold", "");
+    CU_ASSERT_TRUE(stage_wait(&stage_notes.started, 1, 5000));
+    stage_pause_ms(STAGE_LEASE_MS + 500); /* kept for longer than one lease */
+    CU_ASSERT_EQUAL(atomic_load(&stage_notes.fired), 0);
+    stage_row(&stage, "i", 1, "hold", false);
+    uint64_t const gone_us = stage_now_us();
+    stage_push(&stage, "i", 1);
+    CU_ASSERT_TRUE(stage_wait(&stage_notes.fired, 1, 5000));
+    uint64_t const took_ms = (atomic_load(&stage_notes.fired_us) - gone_us) / 1000;
+    CU_ASSERT_TRUE(took_ms <= STAGE_LEASE_MS / 3 + 300);
+    CU_ASSERT_TRUE(stage_drained(&stage, 1000));
+    worker_host_stop(worker);
+    const char *const log = stage_log_end(&stage);
+    fprintf(stderr, "\n  row gone to token, push suppressed: %" PRIu64 " ms\n", took_ms);
+    CHECK_LOG(log, "path=renewal");
+    CHECK_LOG(log, "cancelled_by_push=0 cancelled_by_renewal=1");
+    stage_end(&stage);
+}
+
+static void test_stolen(void)
+{
+    struct claim claim = {.key = {THOLE_STR("i"), 1, 1}};
+    stage_begin(&stage, "stolen");
+    stage_log_begin(&stage);
+    struct worker_host *const worker = stage_worker(&stage, &stage_program);
+    stage_schedule(&stage, "i", 1, "hold", "");
+    CU_ASSERT_TRUE(stage_wait(&stage_notes.started, 1, 5000));
+    CHECK_OK(worker_store_claim(stage.pg, THOLE_STR("rival"), &claim, 1, &stage.err), &stage.err);
+    CU_ASSERT_TRUE(stage_wait(&stage_notes.fired, 1, STAGE_LEASE_MS));
+    CHECK_STR("reason", stage_notes.reason, "lease_lost");
+    CU_ASSERT_EQUAL(stage_queued(&stage), 1); /* not acknowledged */
+    stage_row(&stage, "i", 1, "hold", false);
+    CU_ASSERT_TRUE(stage_drained(&stage, STAGE_LEASE_MS * 2)); /* the next delivery finds no row */
+    CU_ASSERT_EQUAL(atomic_load(&stage_notes.started), 1);
+    worker_host_stop(worker);
+    CHECK_LOG(stage_log_end(&stage), "stolen=1");
+    stage_end(&stage);
+}
+
+static void test_abandoned(void)
+{
+    stage_begin(&stage, "abandoned");
+    stage.options.slots = 1;
+    stage.options.grace_ms = 300;
+    stage_log_begin(&stage);
+    struct worker_host *worker = stage_worker(&stage, &stage_program);
+    stage_schedule(&stage, "i", 1, "stubborn", "");
+    CU_ASSERT_TRUE(stage_wait(&stage_notes.started, 1, 5000));
+    stage_schedule(&stage, "i", 2, "echo", "next"); /* waits for the only slot */
+    stage_row(&stage, "i", 1, "stubborn", false);
+    stage_push(&stage, "i", 1);
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", 1, 5000), 1);
+    CHECK_STR("the slot was replaced", stage_last.data, "next");
+    CU_ASSERT_EQUAL(atomic_load(&stage_notes.returned), 1);
+    CU_ASSERT_TRUE(stage_drained(&stage, 1000));
+    stage_schedule(&stage, "i", 3, "stubborn", ""); /* this one outlives the worker */
+    CU_ASSERT_TRUE(stage_wait(&stage_notes.started, 3, 5000));
+    stage.options.stop_limit_ms = 0;
+    worker_host_stop(worker);
+    CU_ASSERT_EQUAL(atomic_load(&stage_notes.returned), 1);
+    atomic_store(&stage_notes.release, true);
+    CU_ASSERT_TRUE(stage_wait(&stage_notes.returned, 3, 5000));
+    stage_pause_ms(50); /* until the threads have let go of what they held */
+    CHECK_LOG(stage_log_end(&stage), "abandoned=2");
+    stage_end(&stage);
+}
+
+static void test_stop_lets_finish(void)
+{
+    stage_begin(&stage, "finish");
+    struct worker_host *const worker = stage_worker(&stage, &stage_program);
+    stage_schedule(&stage, "i", 1, "slow", "700");
+    CU_ASSERT_TRUE(stage_wait(&stage_notes.started, 1, 5000));
+    worker_host_stop(worker);
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", 1, 1000), 1);
+    CHECK_STR("finished", stage_last.data, "ok by attempt 1");
+    CU_ASSERT_TRUE(stage_drained(&stage, 1000));
+    stage_end(&stage);
+}
+
+static void test_stop_hands_back(void)
+{
+    stage_begin(&stage, "handback");
+    stage.options.lease_ms = 30000; /* nothing here waits for it */
+    stage.options.stop_limit_ms = 200;
+    stage_log_begin(&stage);
+    struct worker_host *const first = stage_worker(&stage, &stage_program);
+    stage_schedule(&stage, "i", 1, "relay", "");
+    CU_ASSERT_TRUE(stage_wait(&stage_notes.started, 1, 5000));
+    uint64_t const from_us = stage_now_us();
+    worker_host_stop(first);
+    CHECK_STR("reason", stage_notes.reason, "shutdown");
+    struct worker_host *const second = stage_worker(&stage, &stage_program);
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", 1, 10000), 1);
+    uint64_t const took_us = stage_now_us() - from_us;
+    CHECK_STR("handed back", stage_last.data, "relayed");
+    CU_ASSERT_EQUAL(stage_last.attempt, 2);
+    CU_ASSERT_TRUE(took_us < 10000000);
+    worker_host_stop(second);
+    CHECK_LOG(stage_log_end(&stage), "handed_back=1");
+    stage_end(&stage);
+}
+
+static void test_unknown_activity(void)
+{
+    stage_begin(&stage, "unknown");
+    stage_log_begin(&stage);
+    struct worker_host *const first = stage_worker(&stage, &stage_program);
+    stage_schedule(&stage, "i", 1, "elsewhere", "x");
+    stage_schedule(&stage, "i", 2, "elsewhere", "x");
+    stage_pause_ms(1500);
+    CU_ASSERT_EQUAL(stage_queued(&stage), 2);
+    struct worker_host *const second = stage_worker(&stage, &stage_other_program);
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", 2, STAGE_LEASE_MS * 3), 2);
+    worker_host_stop(first);
+    worker_host_stop(second);
+    const char *const log = stage_log_end(&stage);
+    const char *const warned = strstr(log, "activity elsewhere is queued");
+    CU_ASSERT_PTR_NOT_NULL(warned);
+    CU_ASSERT_PTR_NULL(warned != NULL ? strstr(warned + 1, "activity elsewhere is queued") : NULL); /* once */
+    stage_end(&stage);
+}
+
+static void test_postgres_killed(void)
+{
+    stage_begin(&stage, "pgkill");
+    struct worker_host *const worker = stage_worker(&stage, &stage_program);
+    stage_schedule(&stage, "i", 1, "slow", "1500");
+    CU_ASSERT_TRUE(stage_wait(&stage_notes.started, 1, 5000));
+    stage_pause_ms(300);
+    server_kill9(&stage.postgres);
+    stage_pause_ms(300);
+    CHECK_OK(server_restart(&stage.postgres, &stage.err), &stage.err);
+    CU_ASSERT_TRUE(stage_results(&stage, "i", 1, 20000) >= 1);
+    CU_ASSERT_TRUE(stage_drained(&stage, 10000));
+    worker_host_stop(worker);
+    stage_end(&stage);
+}
+
+/* Away when the handler returns, and for longer than the lease: nothing is lost, it runs again. */
+static void test_postgres_away(void)
+{
+    stage_begin(&stage, "pgaway");
+    stage_log_begin(&stage);
+    struct worker_host *const worker = stage_worker(&stage, &stage_program);
+    stage_schedule(&stage, "i", 1, "slow", "500");
+    CU_ASSERT_TRUE(stage_wait(&stage_notes.started, 1, 5000));
+    server_kill9(&stage.postgres);
+    stage_pause_ms(STAGE_LEASE_MS + 1000);
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", 0, 0), 0);
+    CHECK_OK(server_restart(&stage.postgres, &stage.err), &stage.err);
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", 1, 20000), 1);
+    CU_ASSERT_TRUE(stage_drained(&stage, 10000));
+    worker_host_stop(worker);
+    CHECK_LOG(stage_log_end(&stage), "lease_lost=1");
+    stage_end(&stage);
+}
+
+static void test_nats_killed(void)
+{
+    stage_begin(&stage, "natskill");
+    struct worker_host *const worker = stage_worker(&stage, &stage_program);
+    stage_schedule(&stage, "i", 1, "slow", "1500");
+    CU_ASSERT_TRUE(stage_wait(&stage_notes.started, 1, 5000));
+    stage_pause_ms(300);
+    server_kill9(&stage.nats);
+    stage_pause_ms(300);
+    CHECK_OK(server_restart(&stage.nats, &stage.err), &stage.err);
+    CU_ASSERT_TRUE(stage_results(&stage, "i", 1, 20000) >= 1);
+    CU_ASSERT_TRUE(
+        stage_drained(&stage, 20000)); /* no ack after a reconnect: the next delivery finds no row */
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", 0, 0), 1);
+    stage_schedule(&stage, "i", 2, "echo", "after");
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", 2, 20000), 2);
+    worker_host_stop(worker);
+    stage_end(&stage);
+}
+
+static void test_throughput(void)
+{
+    enum { N = 2000 };
+    stage_begin(&stage, "many");
+    log_configure(LOG_LEVEL_INFO, false, "test");
+    stage.options.slots = 16;
+    for (uint64_t i = 1; i <= N; i++)
+        stage_schedule(&stage, "i", i, "echo", "hello");
+    uint64_t const from_us = stage_now_us();
+    struct worker_host *const worker = stage_worker(&stage, &stage_program);
+    CU_ASSERT_TRUE(stage_wait(&stage_notes.started, N, 60000));
+    CU_ASSERT_TRUE(stage_drained(&stage, 10000));
+    uint64_t const took_us = stage_now_us() - from_us;
+    CU_ASSERT_EQUAL(stage_results(&stage, "i", N, 10000), N);
+    CU_ASSERT_EQUAL(atomic_load(&stage_notes.started), N);
+    fprintf(stderr, "\n  %d activities on 16 slots: %" PRIu64 " a second\n", N,
+            N * UINT64_C(1000000) / took_us);
+    worker_host_stop(worker);
+    stage_end(&stage);
+}
+
+static const struct thole_test tests[] = {
+    {"runs once", test_runs_once},
+    {"failures", test_failures},
+    {"cancelled by push", test_push},
+    {"a push alone proves nothing", test_push_alone_proves_nothing},
+    {"push suppressed: cancelled by renewal", test_renewal},
+    {"taken over by another", test_stolen},
+    {"a handler that ignores its token", test_abandoned},
+    {"stop lets activities finish", test_stop_lets_finish},
+    {"stop hands back", test_stop_hands_back},
+    {"an activity that this program does not know", test_unknown_activity},
+    {"kill -9 of Postgres", test_postgres_killed},
+    {"Postgres away for longer than the lease", test_postgres_away},
+    {"kill -9 of nats-server", test_nats_killed},
+    {"many", test_throughput},
+};
+
+int main(void)
+{
+    skip_without_nats();
+    skip_without_postgres();
+    stage_open(&stage);
+    int const result = thole_run_suite("worker_host", tests, ARRAY_LEN(tests));
+    stage_close(&stage);
+    return result;
+}

@@ -1,0 +1,488 @@
+/* Claims, renewals and completions: the fence of an activity's lease, on a real Postgres. */
+#include "store_fixture.h"
+#include <pthread.h>
+#include <stdlib.h>
+
+#define ME THOLE_STR("worker-1")
+#define OTHER THOLE_STR("worker-2")
+
+/* A namespace with activities 1..n of instance "i". */
+static struct postgres *with_activities(const char *ns, size_t n)
+{
+    struct postgres *pg = store_partition(ns);
+    struct batch *batch = store_batch(1, 1);
+    store_add_activities(batch, "i", 1, n);
+    CHECK_OK(store_apply(pg, batch));
+    return pg;
+}
+
+static void remove_activities(struct postgres *pg, uint64_t first, size_t n)
+{
+    struct batch *batch = store_batch(1, 2);
+    store_remove_activities(batch, "i", first, n);
+    CHECK_OK(store_apply(pg, batch));
+}
+
+static enum row_state claim_one(struct postgres *pg, thole_slice worker, struct claim *claim)
+{
+    CHECK_OK(worker_store_claim(pg, worker, claim, 1, &store_err));
+    return claim->state;
+}
+
+static enum row_state renew_one(struct postgres *pg, thole_slice worker, struct claim *claim)
+{
+    CHECK_OK(worker_store_renew(pg, worker, claim, 1, &store_err));
+    return claim->state;
+}
+
+static enum row_state complete_one(struct postgres *pg, thole_slice worker, struct claim *claim)
+{
+    CHECK_OK(worker_store_complete_begin(pg, worker, claim, 1, &store_err));
+    enum row_state state = claim->state;
+    CHECK_OK(worker_store_complete_commit(pg, &store_err));
+    return state;
+}
+
+/* -- the fence -- */
+
+static void claim_grows_attempt_and_takes_over(void)
+{
+    struct postgres *pg = with_activities("claim", 1);
+    struct claim mine = store_claim_of("i", 1), theirs = mine;
+    CHECK_INT(claim_one(pg, ME, &mine), ROW_MINE);
+    CHECK_INT(mine.attempt, 1);
+    CHECK_INT(renew_one(pg, ME, &mine), ROW_MINE);
+    CHECK_INT(claim_one(pg, OTHER, &theirs), ROW_MINE);
+    CHECK_INT(theirs.attempt, 2);
+
+    CHECK_INT(renew_one(pg, ME, &mine), ROW_STOLEN);
+    CHECK_INT(complete_one(pg, ME, &mine), ROW_STOLEN);
+    CHECK_INT(store_count("claim", "worker_queue"), 1);
+    CHECK_INT(renew_one(pg, OTHER, &theirs), ROW_MINE);
+    CHECK_INT(complete_one(pg, OTHER, &theirs), ROW_MINE);
+    CHECK_INT(store_count("claim", "worker_queue"), 0);
+    CHECK_INT(complete_one(pg, OTHER, &theirs), ROW_MISSING);
+    CHECK_INT(renew_one(pg, ME, &mine), ROW_MISSING);
+    postgres_close(pg);
+}
+
+/* Delivered to one worker twice: the first delivery's claim is as dead as another worker's. */
+static void second_claim_of_one_worker_ends_its_first(void)
+{
+    struct postgres *pg = with_activities("second", 1);
+    struct claim first = store_claim_of("i", 1), second = first;
+    CHECK_INT(claim_one(pg, ME, &first), ROW_MINE);
+    CHECK_INT(claim_one(pg, ME, &second), ROW_MINE);
+    CHECK_INT(renew_one(pg, ME, &first), ROW_STOLEN);
+    CHECK_INT(complete_one(pg, ME, &first), ROW_STOLEN);
+    CHECK_OK(worker_store_release(pg, ME, &first, 1, &store_err));
+    CHECK_INT(first.state, ROW_STOLEN);
+    CHECK_INT(complete_one(pg, ME, &second), ROW_MINE);
+    postgres_close(pg);
+}
+
+/* The database lost the row and it was projected again: the attempt counts from 1 again, the worker differs.
+ */
+static void row_projected_again_is_not_the_old_claims(void)
+{
+    struct postgres *pg = with_activities("again", 1);
+    struct claim mine = store_claim_of("i", 1), theirs = mine;
+    CHECK_INT(claim_one(pg, ME, &mine), ROW_MINE);
+    remove_activities(pg, 1, 1);
+    struct batch *batch = store_batch(1, 3);
+    store_add_activities(batch, "i", 1, 1);
+    CHECK_OK(store_apply(pg, batch));
+    CHECK_INT(complete_one(pg, ME, &mine), ROW_STOLEN); /* nobody's, and not mine */
+    CHECK_INT(claim_one(pg, OTHER, &theirs), ROW_MINE);
+    CHECK_INT(theirs.attempt, mine.attempt);
+    CHECK_INT(renew_one(pg, ME, &mine), ROW_STOLEN);
+    CHECK_INT(complete_one(pg, ME, &mine), ROW_STOLEN);
+    CHECK_INT(store_count("again", "worker_queue"), 1);
+    postgres_close(pg);
+}
+
+static void cancellation_of_locked_activity_causes_renewal_failure(void)
+{
+    struct postgres *pg = with_activities("cancelled", 2);
+    struct claim claims[] = {store_claim_of("i", 1), store_claim_of("i", 2)};
+    CHECK_OK(worker_store_claim(pg, ME, claims, 2, &store_err));
+    remove_activities(pg, 1, 1);
+    CHECK_OK(worker_store_renew(pg, ME, claims, 2, &store_err));
+    CHECK_INT(claims[0].state, ROW_MISSING);
+    CHECK_INT(claims[1].state, ROW_MINE);
+    postgres_close(pg);
+}
+
+static void cancellation_of_unlocked_activity_removes_from_queue(void)
+{
+    struct postgres *pg = with_activities("unlocked", 1);
+    struct claim claim = store_claim_of("i", 1);
+    remove_activities(pg, 1, 1);
+    CHECK_INT(claim_one(pg, ME, &claim), ROW_MISSING);
+    CHECK_INT(claim.attempt, 0);
+    postgres_close(pg);
+}
+
+static void ack_work_item_fails_on_cancelled_row(void)
+{
+    struct postgres *pg = with_activities("ack", 1);
+    struct claim claim = store_claim_of("i", 1);
+    CHECK_INT(claim_one(pg, ME, &claim), ROW_MINE);
+    remove_activities(pg, 1, 1);
+    CHECK_INT(complete_one(pg, ME, &claim), ROW_MISSING);
+    postgres_close(pg);
+}
+
+static void states_belong_to_their_places(void)
+{
+    struct postgres *pg = with_activities("mixed", 5);
+    struct claim claims[] = {store_claim_of("i", 5), store_claim_of("none", 1), store_claim_of("i", 2),
+                             store_claim_of("i", 9), store_claim_of("i", 4)};
+    static const enum row_state claimed[] = {ROW_MINE, ROW_MISSING, ROW_MINE, ROW_MISSING, ROW_MINE};
+    static const enum row_state completed[] = {ROW_MINE, ROW_MISSING, ROW_STOLEN, ROW_MISSING, ROW_MINE};
+    struct claim thief = claims[2];
+    CHECK_INT(claim_one(pg, OTHER, &thief), ROW_MINE);
+    CHECK_OK(worker_store_claim(pg, ME, claims, ARRAY_LEN(claims), &store_err));
+    for (size_t i = 0; i < ARRAY_LEN(claims); i++)
+        CHECK_INT(claims[i].state, claimed[i]);
+    CHECK_INT(claims[0].attempt, 1);
+    CHECK_INT(claims[2].attempt, 2);
+    CHECK_INT(claim_one(pg, OTHER, &thief), ROW_MINE);
+    CHECK_OK(worker_store_complete_begin(pg, ME, claims, ARRAY_LEN(claims), &store_err));
+    for (size_t i = 0; i < ARRAY_LEN(claims); i++)
+        CHECK_INT(claims[i].state, completed[i]);
+    CHECK_OK(worker_store_complete_commit(pg, &store_err));
+    CHECK_STR("left", store_sql("mixed", "SELECT activity_id FROM worker_queue ORDER BY 1"), "1\n2\n3");
+    postgres_close(pg);
+}
+
+static void same_key_twice_is_never_missing(void)
+{
+    struct postgres *pg = with_activities("double", 1);
+    struct claim claims[] = {store_claim_of("i", 1), store_claim_of("i", 1)};
+    CHECK_OK(worker_store_claim(pg, ME, claims, 2, &store_err));
+    CHECK_INT(claims[0].state + claims[1].state, ROW_MINE + ROW_STOLEN);
+    CHECK_STR("attempt", store_sql("double", "SELECT attempt FROM worker_queue"), "1");
+    postgres_close(pg);
+}
+
+static void release_gives_back_and_keeps_the_count(void)
+{
+    struct postgres *pg = with_activities("release", 1);
+    struct claim mine = store_claim_of("i", 1), theirs = mine;
+    CHECK_INT(claim_one(pg, ME, &mine), ROW_MINE);
+    CHECK_OK(worker_store_release(pg, ME, &mine, 1, &store_err));
+    CHECK_INT(mine.state, ROW_MINE);
+    CHECK_STR("row", store_sql("release", "SELECT (worker, claimed_at, attempt) FROM worker_queue"), "(,,1)");
+    CHECK_INT(complete_one(pg, ME, &mine), ROW_STOLEN);
+    CHECK_INT(claim_one(pg, OTHER, &theirs), ROW_MINE);
+    CHECK_INT(theirs.attempt, 2);
+    CHECK_OK(worker_store_release(pg, ME, &mine, 1, &store_err));
+    CHECK_INT(mine.state, ROW_STOLEN);
+    CHECK_INT(renew_one(pg, OTHER, &theirs), ROW_MINE);
+    postgres_close(pg);
+}
+
+static void rollback_leaves_the_claim(void)
+{
+    struct postgres *pg = with_activities("rollback", 1);
+    struct claim claim = store_claim_of("i", 1);
+    CHECK_INT(claim_one(pg, ME, &claim), ROW_MINE);
+    CHECK_OK(worker_store_complete_begin(pg, ME, &claim, 1, &store_err));
+    worker_store_complete_rollback(pg);
+    worker_store_complete_rollback(pg); /* nothing is open: nothing happens */
+    CHECK_INT(renew_one(pg, ME, &claim), ROW_MINE);
+    CHECK_INT(complete_one(pg, ME, &claim), ROW_MINE);
+    postgres_close(pg);
+}
+
+static void bad_claims_do_not_spoil_the_connection(void)
+{
+    struct postgres *pg = with_activities("bad", 1);
+    struct claim claim = store_claim_of("i", 1), bad = claim;
+    bad.key.instance = THOLE_STR("a\0b");
+    CHECK_STATUS(worker_store_claim(pg, ME, &bad, 1, &store_err), THOLE_INVALID);
+    bad.key.instance = THOLE_STR("\xff\xfe");
+    CHECK_STATUS(worker_store_complete_begin(pg, ME, &bad, 1, &store_err), THOLE_INVALID);
+    bad = claim;
+    bad.key.activity_id = UINT64_MAX;
+    CHECK_STATUS(worker_store_renew(pg, ME, &bad, 1, &store_err), THOLE_INVALID);
+    CHECK_STATUS(worker_store_complete_begin(pg, ME, &bad, 1, &store_err), THOLE_INVALID);
+    CHECK_INT(claim_one(pg, ME, &claim), ROW_MINE);
+    CHECK_OK(worker_store_claim(pg, ME, NULL, 0, &store_err));
+    CHECK_INT(complete_one(pg, ME, &claim), ROW_MINE);
+    postgres_close(pg);
+}
+
+static void only_the_databases_clock_is_written(void)
+{
+    struct postgres *pg = with_activities("clock", 1);
+    struct claim claim = store_claim_of("i", 1);
+    CHECK_INT(claim_one(pg, ME, &claim), ROW_MINE);
+    CHECK_STR("claimed",
+              store_sql("clock",
+                        "SELECT clock_timestamp() - claimed_at < '5 s' AND claimed_at >= created_at AND"
+                        " renewed_at IS NULL FROM worker_queue"),
+              "t");
+    CHECK_INT(renew_one(pg, ME, &claim), ROW_MINE);
+    CHECK_STR("renewed", store_sql("clock", "SELECT renewed_at > claimed_at FROM worker_queue"), "t");
+    postgres_close(pg);
+}
+
+/* -- races -- */
+
+struct racer {
+    pthread_t thread;
+    struct postgres *pg;
+    struct claim claim;
+    struct batch *batch;
+    thole_status status;
+    thole_error err;
+};
+
+static void *run_complete_begin(void *arg)
+{
+    struct racer *self = arg;
+    self->status = worker_store_complete_begin(self->pg, ME, &self->claim, 1, &self->err);
+    return NULL;
+}
+
+static void *run_apply(void *arg)
+{
+    struct racer *self = arg;
+    self->status = projector_store_apply(self->pg, self->batch, &self->err);
+    return NULL;
+}
+
+/* Until a statement of the tests' connections waits for a lock. */
+static void wait_for_waiter(void)
+{
+    for (int i = 0; i < 2000; i++)
+        if (strcmp(store_sql("x", "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND"
+                                  " application_name = 'thole-test'"),
+                   "1") == 0)
+            return;
+    CU_FAIL("nobody waits for a lock");
+}
+
+/* Completed first: the cancellation finds nothing to delete. Cancelled first: the completion is refused. */
+static void completion_races_deletion_first_committer_wins(void)
+{
+    struct racer racer = {.pg = with_activities("race", 2)};
+    struct postgres *worker = store_open("race");
+    struct claim claim = store_claim_of("i", 1);
+    CHECK_INT(claim_one(worker, ME, &claim), ROW_MINE);
+    CHECK_OK(worker_store_complete_begin(worker, ME, &claim, 1, &store_err));
+    racer.batch = store_batch(1, 5);
+    store_remove_activities(racer.batch, "i", 1, 1);
+    CU_ASSERT_FATAL(pthread_create(&racer.thread, NULL, run_apply, &racer) == 0);
+    wait_for_waiter();
+    CHECK_INT(claim.state, ROW_MINE);
+    CHECK_OK(worker_store_complete_commit(worker, &store_err));
+    pthread_join(racer.thread, NULL);
+    CHECK_OK(racer.status);
+    batch_destroy(racer.batch);
+
+    racer.claim = store_claim_of("i", 2);
+    CHECK_INT(claim_one(worker, ME, &racer.claim), ROW_MINE);
+    (void)store_sql("race", "BEGIN; DELETE FROM worker_queue WHERE activity_id = 2");
+    struct postgres *projector = racer.pg;
+    racer.pg = worker;
+    CU_ASSERT_FATAL(pthread_create(&racer.thread, NULL, run_complete_begin, &racer) == 0);
+    wait_for_waiter();
+    (void)store_sql("race", "COMMIT");
+    pthread_join(racer.thread, NULL);
+    CHECK_OK(racer.status);
+    CHECK_INT(racer.claim.state, ROW_MISSING);
+    worker_store_complete_rollback(worker);
+    postgres_close(worker);
+    postgres_close(projector);
+}
+
+enum { RACERS = 6, RACES = 60 };
+
+static void *claim_and_complete(void *arg)
+{
+    struct racer *self = arg;
+    uint64_t won = 0;
+    for (uint64_t id = 1; id <= RACES && self->status == THOLE_OK; id++) {
+        struct claim claim = store_claim_of("i", id);
+        self->status = worker_store_claim(self->pg, self->claim.key.instance, &claim, 1, &self->err);
+        if (self->status == THOLE_OK && claim.state == ROW_MINE)
+            self->status =
+                worker_store_complete_begin(self->pg, self->claim.key.instance, &claim, 1, &self->err);
+        else
+            continue;
+        won += self->status == THOLE_OK && claim.state == ROW_MINE;
+        if (self->status == THOLE_OK)
+            self->status = worker_store_complete_commit(self->pg, &self->err);
+    }
+    self->claim.attempt = won;
+    return NULL;
+}
+
+static void two_workers_race_only_one_completion_counts(void)
+{
+    static const char *const names[RACERS] = {"w1", "w2", "w3", "w4", "w5", "w6"};
+    struct racer racers[RACERS] = {0};
+    uint64_t won = 0;
+    postgres_close(with_activities("workers", RACES));
+    for (size_t i = 0; i < RACERS; i++) {
+        racers[i].pg = store_open("workers");
+        racers[i].claim.key.instance = thole_slice_from(names[i]);
+        CU_ASSERT_FATAL(pthread_create(&racers[i].thread, NULL, claim_and_complete, &racers[i]) == 0);
+    }
+    for (size_t i = 0; i < RACERS; i++) {
+        pthread_join(racers[i].thread, NULL);
+        store_err = racers[i].err;
+        CHECK_OK(racers[i].status);
+        won += racers[i].claim.attempt;
+        postgres_close(racers[i].pg);
+    }
+    CHECK_INT(won, RACES);
+    CHECK_INT(store_count("workers", "worker_queue"), 0);
+}
+
+enum { CROWD = 200, ROUNDS = 60 };
+
+/* Claims all rows again and again, each time in another order. */
+static void *claim_in_all_orders(void *arg)
+{
+    struct racer *self = arg;
+    struct claim claims[CROWD];
+    for (uint64_t round = 0; round < ROUNDS && self->status == THOLE_OK; round++) {
+        for (uint64_t i = 0; i < CROWD; i++)
+            claims[i] = store_claim_of("i", 1 + (i * 77 + round * 31) % CROWD);
+        self->status = worker_store_claim(self->pg, ME, claims, CROWD, &self->err);
+        if (self->status == THOLE_OK)
+            self->status = worker_store_renew(self->pg, ME, claims, CROWD, &self->err);
+    }
+    return NULL;
+}
+
+static void *remove_and_add_in_all_orders(void *arg)
+{
+    struct racer *self = arg;
+    for (uint64_t round = 0; round < 2 * ROUNDS && self->status == THOLE_OK; round++) {
+        struct batch *batch = store_batch(1, round + 1);
+        if (round % 2 == 0)
+            store_remove_activities(batch, "i", 1, CROWD);
+        else
+            store_add_activities(batch, "i", 1, CROWD);
+        for (size_t i = 0; round % 2 == 0 && i < CROWD; i++)
+            batch->activities_removed[i].activity_id = 1 + (i * 59 + round * 13) % CROWD;
+        self->status = projector_store_apply(self->pg, batch, &self->err);
+        batch_destroy(batch);
+    }
+    return NULL;
+}
+
+static void rows_in_any_order_never_deadlock(void)
+{
+    struct racer racers[4] = {{.pg = with_activities("crowd", CROWD)}};
+    for (size_t i = 0; i < ARRAY_LEN(racers); i++) {
+        if (i > 0)
+            racers[i].pg = store_open("crowd");
+        CU_ASSERT_FATAL(pthread_create(&racers[i].thread, NULL,
+                                       i == 0 ? remove_and_add_in_all_orders : claim_in_all_orders,
+                                       &racers[i]) == 0);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(racers); i++) {
+        pthread_join(racers[i].thread, NULL);
+        store_err = racers[i].err;
+        CHECK_OK(racers[i].status);
+        postgres_close(racers[i].pg);
+    }
+    CHECK_STR("deadlocks",
+              store_sql("x", "SELECT deadlocks FROM pg_stat_database WHERE datname = 'postgres'"), "0");
+}
+
+/* -- what it costs -- */
+
+static void claims_and_renewals_are_hot(void)
+{
+    enum { ROWS = 500 };
+    struct postgres *pg = with_activities("hot", ROWS);
+    static struct claim claims[ROWS];
+    for (size_t i = 0; i < ROWS; i++)
+        claims[i] = store_claim_of("i", i + 1);
+    CHECK_OK(worker_store_claim(pg, ME, claims, ROWS, &store_err));
+    CHECK_OK(worker_store_renew(pg, ME, claims, ROWS, &store_err));
+    CHECK_OK(worker_store_renew(pg, ME, claims, ROWS, &store_err));
+    postgres_close(pg); /* its statistics are sent when it ends */
+    const char *hot = "0";
+    for (int i = 0; i < 2000 && strcmp(hot, "t") != 0; i++)
+        hot = store_sql("hot",
+                        "SELECT n_tup_upd = %d AND n_tup_hot_upd >= %d FROM pg_stat_all_tables"
+                        " WHERE schemaname = 'thole_hot' AND relname = 'worker_queue'",
+                        3 * ROWS, 3 * ROWS * 9 / 10);
+    CHECK_STR("hot", hot, "t");
+}
+
+/* Prints, and checks nothing: the machine decides. */
+static void measure(struct postgres *projector, struct postgres *worker, size_t rows, size_t rounds)
+{
+    double us[4] = {0};
+    struct claim *claims = calloc(rows, sizeof *claims);
+    for (size_t round = 0; round < rounds; round++) {
+        struct batch *batch = store_batch(1, round + 1);
+        store_add_activities(batch, "speed-of-an-instance", 1 + round * rows, rows);
+        for (size_t i = 0; i < rows; i++)
+            claims[i] = store_claim_of("speed-of-an-instance", 1 + round * rows + i);
+        double start = store_now_us();
+        CHECK_OK(projector_store_apply(projector, batch, &store_err));
+        us[0] += store_now_us() - start;
+        batch_destroy(batch);
+        start = store_now_us();
+        CHECK_OK(worker_store_claim(worker, ME, claims, rows, &store_err));
+        us[1] += store_now_us() - start;
+        start = store_now_us();
+        CHECK_OK(worker_store_complete_begin(worker, ME, claims, rows, &store_err));
+        us[2] += store_now_us() - start;
+        start = store_now_us();
+        CHECK_OK(worker_store_complete_commit(worker, &store_err));
+        us[3] += store_now_us() - start;
+    }
+    double n = (double)(rows * rounds);
+    printf(
+        "\n    %5zu rows: insert %.1f, claim %.1f, delete %.1f, commit %.1f, all %.1f us for each activity",
+        rows, us[0] / n, us[1] / n, us[2] / n, us[3] / n, (us[0] + us[1] + us[2] + us[3]) / n);
+    free(claims);
+}
+
+static void speed(void)
+{
+    static const size_t rows[] = {1, 10, 100, 1000, 10000};
+    struct postgres *projector = store_partition("speed"), *worker = store_open("speed");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        measure(projector, worker, rows[i], rows[i] == 1 ? 2000 : 20000 / rows[i]);
+    postgres_close(projector);
+    postgres_close(worker);
+}
+
+static const struct thole_test tests[] = {
+    {"claim grows attempt and takes over", claim_grows_attempt_and_takes_over},
+    {"second claim of one worker ends its first", second_claim_of_one_worker_ends_its_first},
+    {"row projected again is not the old claim's", row_projected_again_is_not_the_old_claims},
+    {"cancellation_of_locked_activity_causes_renewal_failure",
+     cancellation_of_locked_activity_causes_renewal_failure},
+    {"cancellation_of_unlocked_activity_removes_from_queue",
+     cancellation_of_unlocked_activity_removes_from_queue},
+    {"ack_work_item_fails_on_cancelled_row", ack_work_item_fails_on_cancelled_row},
+    {"states belong to their places", states_belong_to_their_places},
+    {"same key twice is never missing", same_key_twice_is_never_missing},
+    {"release gives back and keeps the count", release_gives_back_and_keeps_the_count},
+    {"rollback leaves the claim", rollback_leaves_the_claim},
+    {"bad claims do not spoil the connection", bad_claims_do_not_spoil_the_connection},
+    {"only the database's clock is written", only_the_databases_clock_is_written},
+    {"completion_races_deletion_first_committer_wins", completion_races_deletion_first_committer_wins},
+    {"two_workers_race_only_one_completion_counts", two_workers_race_only_one_completion_counts},
+    {"rows in any order never deadlock", rows_in_any_order_never_deadlock},
+    {"claims and renewals are HOT", claims_and_renewals_are_hot},
+    {"speed", speed},
+};
+
+int main(void)
+{
+    return store_run("worker_store", tests, ARRAY_LEN(tests));
+}

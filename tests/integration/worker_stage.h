@@ -1,0 +1,80 @@
+/* A worker role in this process, with real servers, and a hand that plays the engine's part. */
+#ifndef THOLE_WORKER_STAGE_H
+#define THOLE_WORKER_STAGE_H
+#include "clock.h"
+#include "integration.h"
+#include "notice.h"
+#include "postgres.h"
+#include "projector_store.h"
+#include "reader.h"
+#include "subject.h"
+#include "topology.h"
+#include "work.h"
+#include "worker_host.h"
+#include "worker_store.h"
+#include <stdatomic.h>
+
+enum { STAGE_LEASE_MS = 3000, STAGE_LOG_BYTES = 1 << 20 };
+
+/* What handlers of the test's program have done; set to zero by stage_begin(). */
+struct stage_notes {
+    atomic_uint started, returned, fired;
+    atomic_uint_least64_t fired_us; /* when the last token fired, as its handler saw it */
+    atomic_bool release;            /* ends stubborn handlers */
+    char reason[64];
+};
+extern struct stage_notes stage_notes;
+/*
+ * Activities: echo; hold (until its token fires, then CANCELLED); slow (as many ms as its input says, then
+ * "ok"); stubborn (ignores its token until released); relay (first attempt: hold; later: "relayed"); large
+ * (more than the payload limit); odd (returns what is not a status); gives_up (CANCELLED by itself).
+ */
+extern const thole_program stage_program, stage_other_program; /* the other knows only "elsewhere" */
+
+struct stage {
+    char dir[SERVER_PATH_BYTES];
+    struct server nats, postgres;
+    thole_error err;
+    char ns[32];
+    struct connection *connection;
+    struct requests *requests;
+    atomic_uint stored;
+    struct postgres *pg;
+    uint64_t seq; /* of batches */
+    struct host_options options;
+};
+
+void stage_open(struct stage *stage); /* starts the servers, exits when it cannot */
+void stage_close(struct stage *stage);
+/* A fresh namespace with one partition; sets options to the test's usual ones. */
+void stage_begin(struct stage *stage, const char *ns);
+void stage_end(struct stage *stage);
+struct worker_host *stage_worker(struct stage *stage, const thole_program *program);
+
+/* The engine's part: the row, then the message. */
+void stage_schedule(struct stage *stage, const char *instance, uint64_t id, const char *activity,
+                    const char *input);
+void stage_row(struct stage *stage, const char *instance, uint64_t id, const char *activity, bool add);
+void stage_message(struct stage *stage, const char *instance, uint64_t id, const char *activity,
+                   const char *input);
+void stage_push(struct stage *stage, const char *instance, uint64_t id);
+
+/* Number of results for that instance's inbox; the last one's status and data. Waits until there are @p
+ * least. */
+size_t stage_results(struct stage *stage, const char *instance, size_t least, uint64_t wait_ms);
+extern struct stage_result {
+    uint32_t status;
+    uint64_t activity_id, attempt;
+    char data[256];
+} stage_last;
+uint64_t stage_queued(struct stage *stage); /* messages in WORK */
+/* Waits until WORK is empty. */
+bool stage_drained(struct stage *stage, uint64_t wait_ms);
+bool stage_wait(atomic_uint *count, unsigned least, uint64_t wait_ms);
+uint64_t stage_now_us(void);
+void stage_pause_ms(unsigned ms);
+
+/* What is logged between the two calls goes to a buffer, and then to stderr as well. */
+void stage_log_begin(struct stage *stage);
+const char *stage_log_end(struct stage *stage);
+#endif

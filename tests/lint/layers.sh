@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# layers.sh ROOT: each folder includes only its own headers and those of the folders above it in this order;
+# nats/nats.h only in streams/, libpq-fe.h only in projections/; examples/ only the installed headers.
+set -eu
+. "$(dirname "$0")/files.sh"
+order='include/thole proto engine/core engine/partition engine/worker streams projections engine/host engine/client cli'
+{
+    files_of "$1" '*.h' | sed 's,^,header ,'
+    files_of "$1" '*.c' '*.h' | while IFS= read -r file; do
+        code_of "$1/$file" | awk -v file="$file" '/^[ \t]*#[ \t]*include/ { sub(/.*include[ \t]*/, ""); print "include", file, NR, $0 }'
+    done
+} | awk -v order="$order" '
+    function folder(path) { sub("/[^/]*$", "", path); return path }
+    function free(path) { return path ~ /^(tests|bench)\// } # may include everything
+    function say(text) { printf "%s:%s: %s %s\n", $2, $3, $4, text }
+    BEGIN { n = split(order, names, " "); for (i = 1; i <= n; i++) rank[names[i]] = i }
+    $1 == "header" { name = $2; sub(".*/", "", name); where[name] = folder($2); next }
+    free($2) { next }
+    $4 ~ /^<nats\// && folder($2) != "streams" { say("is for streams/ alone"); next }
+    $4 ~ /libpq/ && folder($2) != "projections" { say("is for projections/ alone"); next }
+    $4 ~ /^</ && $4 !~ /^<thole\// { next }
+    { name = substr($4, 2, length($4) - 2); from = folder($2)
+      if (name ~ /\.\./ || (name ~ /\// && name !~ /^thole\/[^\/]*$/)) { say("must be a plain name or thole/NAME"); next }
+      public = name ~ /^thole\//
+      if (from ~ /^examples/) { if (!public && where[name] != from) say("is not an installed header"); next }
+      if (!(from in rank)) { say("is in a folder that is not a layer"); next }
+      sub(".*/", "", name)
+      to = public ? "include/thole" : name ~ /\.pb-c\.h$/ ? "proto" : where[name]
+      if (to == "") { say("does not exist"); next }
+      if (!(to in rank)) { say("is in " to ", which is not a layer"); next }
+      if (rank[to] > rank[from]) say("is in " to ", below " from) }' >"$found"
+verdict "includes against the order of the folders"

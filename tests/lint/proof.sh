@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# proof.sh ROOT CC: plants in a small tree what each lint must catch, and looks whether it does; a lint that cannot
+# fail protects nobody.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+cc=$2
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+bad=0
+
+fresh() { # a tree that every lint accepts
+    rm -rf "${tree:?}"/* "$tree"/.[a-z]*
+    mkdir -p "$tree"/{include/thole,engine/core,engine/host,streams,projections,examples,tests}
+    cp "$here/../../.clang-format" "$tree/"
+    printf '#ifndef A_H\n#define A_H\n#include <stdint.h>\n#define THOLE_API __attribute__((visibility("default")))\n' >"$tree/include/thole/a.h"
+    printf '#ifdef __cplusplus\nextern "C" {\n#endif\nTHOLE_API uint32_t *thole_a(uint32_t *n);\n' >>"$tree/include/thole/a.h"
+    printf '#ifdef __cplusplus\n}\n#endif\n#endif\n' >>"$tree/include/thole/a.h"
+    printf '#include "thole/a.h"\nint core_b(int n);\n' >"$tree/engine/core/b.h"
+    printf '#include "b.h"\nint core_b(int n)\n{\n    return n; /* not rand() and not "strcpy(" */\n}\n' >"$tree/engine/core/b.c"
+    printf 'int host_c(int n);\n' >"$tree/engine/host/c.h"
+    printf '#include "thole/a.h"\nuint32_t *thole_a(uint32_t *n)\n{\n    return n;\n}\n' >"$tree/engine/host/c.c"
+}
+
+object() { "$cc" -std=c11 -fPIC -fvisibility=hidden -I"$tree/include" -I"$tree/engine/core" -c "$1" -o "$2"; }
+library() { "$cc" -std=c11 -shared -fPIC -fvisibility=hidden -I"$tree/include" -I"$tree/engine/core" "$tree"/engine/*/*.c -o "$tree/lib.so"; }
+run() { # LINT: on the tree as it is
+    case $1 in
+        core_is_pure) object "$tree/engine/core/b.c" "$tree/b.c.o" && "$here/$1.sh" "$tree/b.c.o" -- ;;
+        exports) library && "$here/$1.sh" "$tree" "$tree/lib.so" ;;
+        headers) "$here/$1.sh" "$tree" "$cc" ;;
+        *) "$here/$1.sh" "$tree" ;;
+    esac
+}
+expect() { # good|bad LINT WHAT [WORD that the message must hold]
+    local code=0 output
+    output=$(run "$2" 2>&1) || code=$?
+    if [ "$code" -eq 77 ]; then
+        echo "skipped: $2"
+    elif { [ "$1" = good ] && [ "$code" -ne 0 ]; } || { [ "$1" = bad ] && [ "$code" -ne 1 ]; } || [[ $output != *"${4:-}"* ]]; then
+        printf 'lint.%s: %s: expected %s, exit code %d: %s\n' "$2" "$3" "$1" "$code" "$output"
+        bad=$((bad + 1))
+    fi
+}
+plant() { # LINT WHAT WORD FILE TEXT: appends the text to a file of a fresh tree
+    fresh
+    printf "$5" >>"$tree/$4"
+    expect bad "$1" "$2" "$3"
+}
+
+for lint in core_is_pure exports headers function_length file_length layers banned unique_names words format; do
+    fresh
+    expect good "$lint" "the clean tree"
+done
+
+long=$(printf '    n++;\\n%.0s' {1..67})
+fresh
+printf "int core_d(int n)\n{\n$long    return n;\n}\n" >>"$tree/engine/core/b.c"
+expect good function_length "a function of 70 lines"
+plant function_length "a function of 71 lines" 'b.c:7: 71 lines: int core_d' engine/core/b.c "int core_d(int n)\n{\n$long    n--;\n    return n;\n}\n"
+plant file_length "a file of 801 lines" 'd.h: 801 lines' engine/core/d.h "$(printf '\\n%.0s' {1..801})"
+plant banned "a call of sprintf" 'b.c:6: ' engine/core/b.c 'int core_d(char *s) { return sprintf (s, "x"); }\n'
+plant banned "a call of rand" 'rand()' streams/d.c 'int d(void) { return rand(); }\n'
+plant unique_names "a name used twice" 'b.h' streams/b.h '\n'
+plant unique_names "a header guard used twice" 'guard A_H' streams/d.h '#ifndef A_H\n#define A_H\n#endif\n'
+plant words "a path of this machine" 'c.h:2:' engine/host/c.h "/* see /w""ork/x */\n"
+plant words "a home" 'c.h:2:' engine/host/c.h "/* see /ro""ot/.x */\n"
+plant format "a line that is not formatted" 'c.h' engine/host/c.h 'int   host_d (void) ;\n'
+plant layers "core includes host" 'below engine/core' engine/core/b.c '#include "c.h"\n'
+plant layers "host includes nats" 'streams/ alone' engine/host/c.c '#include <nats/nats.h>\n'
+plant layers "streams include libpq" 'projections/ alone' streams/d.c '#include <libpq-fe.h>\n'
+plant layers "a path in quotes" 'plain name' engine/host/c.c '#include "../core/b.h"\n'
+plant layers "an example includes what is not installed" 'installed' examples/d.c '#include "b.h"\n'
+plant layers "a header that is not there" 'does not exist' engine/core/b.c '#include "none.h"\n'
+plant headers "a header that needs another" 'size_t' include/thole/d.h 'size_t thole_d(void);\n'
+plant headers "a header that is not C++" 'c++17' include/thole/d.h 'int thole_d(int new);\n'
+plant exports "a symbol that is not thole_" 'core_d' engine/core/b.c '__attribute__((visibility("default"))) int core_d(void);\nint core_d(void) { return 0; }\n'
+plant exports "a function that is declared and not there" 'thole_d' include/thole/d.h '#include "thole/a.h"\nTHOLE_API int thole_d(const char *(*f)(void));\n'
+plant core_is_pure "a clock" 'calls time' engine/core/b.c '#include <time.h>\nlong core_d(void) { return (long)time(0); }\n'
+plant core_is_pure "randomness" 'calls getrandom' engine/core/b.c '#include <sys/random.h>\nlong core_d(void *p) { return (long)getrandom(p, 1, 0); }\n'
+plant core_is_pure "a lock" 'calls pthread_mutex_lock' engine/core/b.c '#include <pthread.h>\nint core_d(pthread_mutex_t *m) { return pthread_mutex_lock(m); }\n'
+plant core_is_pure "output" 'calls puts' engine/core/b.c '#include <stdio.h>\nint core_d(void) { return puts("x"); }\n'
+plant core_is_pure "memory maps outside the coroutine" 'calls munmap' engine/core/b.c '#include <sys/mman.h>\nint core_d(void *p) { return munmap(p, 1); }\n'
+plant core_is_pure "a global" 'writable global core_e' engine/core/b.c 'int core_e;\nint core_d(void) { return core_e++; }\n'
+plant core_is_pure "a static inside a function" 'writable global' engine/core/b.c 'int core_d(void) { static int n; return n++; }\n'
+
+echo "$bad lints that did not do as they should"
+[ "$bad" -eq 0 ]

@@ -1,0 +1,467 @@
+#include "checks.h"
+#include "coro.h"
+#include "engine_request.h"
+#include "orchestrations.h"
+#include "work_fake.h"
+#include "worker_node.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUND_MS = 2 * LEASE_MS };
+
+static void seat_open(struct world *w, struct seat *seat);
+
+/* ---- inputs ----------------------------------------------------------------------------------------------
+ */
+
+/* An input is lent for the call only: the machine gets a copy that is spoiled right afterwards. */
+static thole_slice lend(struct engine *engine, thole_slice slice)
+{
+    thole_slice copy;
+    if (slice.len == 0)
+        return slice;
+    if (engine->lent_len == LENT_MAX)
+        return slice;
+    if (arena_dup(&engine->loan, slice, &copy) != THOLE_OK)
+        abort();
+    engine->lent[engine->lent_len++] = copy;
+    return copy;
+}
+
+static void take_back(struct engine *engine)
+{
+    for (size_t i = 0; i < engine->lent_len; i++)
+        memset((uint8_t *)(uintptr_t)engine->lent[i].ptr, 0xDD, engine->lent[i].len);
+    engine->lent_len = 0;
+    arena_release(&engine->loan);
+}
+
+static void *lend_array(struct engine *engine, const void *items, size_t len, size_t size)
+{
+    if (len == 0)
+        return NULL;
+    return (uint8_t *)(uintptr_t)lend(engine, (thole_slice){items, len * size}).ptr;
+}
+
+void seat_input(struct world *w, struct seat *seat, const struct partition_in *in)
+{
+    struct engine *engine = seat->engine;
+    if (seat->machine == NULL)
+        return;
+    struct partition_in lent = *in;
+    struct log_record *records = lend_array(engine, in->records, in->records_len, sizeof *records);
+    for (size_t i = 0; i < in->records_len; i++)
+        records[i].bytes = lend(engine, in->records[i].bytes);
+    struct batch_instance *blocked = lend_array(engine, in->blocked, in->blocked_len, sizeof *blocked);
+    for (size_t i = 0; i < in->blocked_len; i++)
+        blocked[i].instance = lend(engine, in->blocked[i].instance);
+    struct batch_timer *timers = lend_array(engine, in->timers, in->timers_len, sizeof *timers);
+    for (size_t i = 0; i < in->timers_len; i++)
+        timers[i].instance = lend(engine, in->timers[i].instance);
+    thole_slice *names = lend_array(engine, in->live_names, in->live_names_len, sizeof *names);
+    for (size_t i = 0; i < in->live_names_len; i++)
+        names[i] = lend(engine, in->live_names[i]);
+    lent.records = records;
+    lent.blocked = blocked;
+    lent.timers = timers;
+    lent.live_names = names;
+    lent.instance = lend(engine, in->instance);
+    lent.bytes = lend(engine, in->bytes);
+    if (partition_input(seat->machine, &lent, node_now_ms(w, &engine->node)) != THOLE_OK)
+        broken(w, "%s: out of memory", engine->node.name);
+    take_back(engine);
+    seat_drive_soon(w, seat);
+}
+
+/* ---- the inbox -------------------------------------------------------------------------------------------
+ */
+
+static void task_deliver(struct world *w, void *arg, uint64_t life);
+
+static void deliver_soon(struct world *w, struct seat *seat)
+{
+    if (seat->deliver_due || !seat->reader.active || !seat->engine->node.links[SERVER_NATS].up ||
+        server_down(w, SERVER_NATS) || inbox_next(w->inboxes[seat->partition], seat->reader.next) == NULL)
+        return;
+    seat->deliver_due = true;
+    after(w, net_latency_ms(w), task_deliver, seat, seat->engine->node.life);
+}
+
+static void task_deliver(struct world *w, void *arg, uint64_t life)
+{
+    struct seat *seat = arg;
+    if (!node_runs(w, &seat->engine->node, life, task_deliver, arg))
+        return;
+    seat->deliver_due = false;
+    for (uint64_t left = between(w, 1, 6); left > 0; left--) {
+        const struct inbox_entry *entry = inbox_next(w->inboxes[seat->partition], seat->reader.next);
+        if (!seat->reader.active || !seat->engine->node.links[SERVER_NATS].up || seat->machine == NULL ||
+            entry == NULL || partition_room(seat->machine) == 0)
+            return;
+        seat->reader.next = entry->sequence + 1;
+        if (w->mutation == MUTATION_INBOX_SKIPS && rnd(w, 10) == 0)
+            continue;
+        struct partition_in const in = {.kind = PARTITION_IN_MESSAGE,
+                                        .generation = seat->reader.generation,
+                                        .sequence = entry->sequence,
+                                        .instance = w->instances[entry->instance],
+                                        .bytes = entry->bytes};
+        seat_input(w, seat, &in);
+    }
+    deliver_soon(w, seat);
+}
+
+void engines_inbox_stirs(struct world *w, uint32_t partition)
+{
+    for (size_t i = 0; i < w->engines_len; i++)
+        deliver_soon(w, &w->engines[i]->seats[partition]);
+}
+
+/* ---- outputs ---------------------------------------------------------------------------------------------
+ */
+
+static void task_open(struct world *w, void *arg, uint64_t life)
+{
+    struct seat *seat = arg;
+    if (!node_runs(w, &seat->engine->node, life, task_open, arg))
+        return;
+    seat->open_due = false;
+    seat_open(w, seat);
+}
+
+static void open_soon(struct world *w, struct seat *seat, uint64_t delay_ms)
+{
+    if (seat->open_due || !seat->wanted || !seat->engine->node.alive)
+        return;
+    seat->open_due = true;
+    after(w, delay_ms, task_open, seat, seat->engine->node.life);
+}
+
+static void on_closed(struct world *w, struct seat *seat, const struct partition_out *out)
+{
+    trace(w, "%s: partition %u closed: %s", seat->engine->node.name, seat->partition,
+          out->text == NULL ? "" : out->text);
+    seat->reader.active = false;
+    open_soon(w, seat, between(w, 1, 800)); /* the pause is short: the more attempts, the better */
+}
+
+static void on_output(struct world *w, struct seat *seat, const struct partition_out *out)
+{
+    struct engine *engine = seat->engine;
+    const char *who = engine->node.name;
+    switch (out->kind) {
+    case PARTITION_OUT_CLOSED: on_closed(w, seat, out); return;
+    case PARTITION_OUT_OPENED:
+        w->stats.opens++;
+        trace(w, "%s: partition %u open, epoch %" PRIu64, who, seat->partition, out->epoch);
+        return;
+    case PARTITION_OUT_READ_INBOX:
+        seat->reader.active = true;
+        seat->reader.generation = out->generation;
+        seat->reader.next = out->from;
+        deliver_soon(w, seat);
+        return;
+    case PARTITION_OUT_PUSH_CANCEL:
+        checks_push(w, out, who);
+        if (engine->node.links[SERVER_NATS].up && !server_down(w, SERVER_NATS))
+            workers_pushed(w, out);
+        return;
+    case PARTITION_OUT_EVENT: checks_notice(w, out, who); return;
+    case PARTITION_OUT_REJECTED:
+        trace(w, "%s: inbox message %" PRIu64 " rejected: %s", who, out->sequence, out->text);
+        return;
+    case PARTITION_OUT_APPLY: checks_batch(w, out->batch, who); break;
+    case PARTITION_OUT_PUBLISH_WORK: checks_work(w, out, who); break;
+    default: break;
+    }
+    engine_ask(w, seat, out);
+}
+
+static void task_drive(struct world *w, void *arg, uint64_t life);
+
+static void check_seat(struct world *w, const struct seat *seat)
+{
+    enum partition_state const state = partition_state(seat->machine);
+    if (state == PARTITION_OPEN || state == PARTITION_CLOSING)
+        checks_writer(w, seat->partition, partition_epoch(seat->machine),
+                      partition_committed_n(seat->machine), seat->engine->node.name);
+}
+
+static void sleep_until_deadline(struct world *w, struct seat *seat)
+{
+    uint64_t const deadline_ms = partition_deadline_ms(seat->machine);
+    if (deadline_ms == UINT64_MAX)
+        return;
+    int64_t const due_ms = (int64_t)deadline_ms - seat->engine->node.clock_ms;
+    uint64_t const wake_ms = due_ms <= (int64_t)w->now_ms ? w->now_ms + 1 : (uint64_t)due_ms;
+    if (seat->wake_ms > w->now_ms && seat->wake_ms <= wake_ms)
+        return; /* it wakes before that anyway */
+    seat->wake_ms = wake_ms;
+    at(w, wake_ms, task_drive, seat, seat->engine->node.life);
+}
+
+static void task_drive(struct world *w, void *arg, uint64_t life)
+{
+    struct seat *seat = arg;
+    struct partition_out out;
+    if (!node_runs(w, &seat->engine->node, life, task_drive, arg))
+        return;
+    seat->drive_due = false;
+    if (seat->machine == NULL)
+        return;
+    partition_flush(seat->machine, node_now_ms(w, &seat->engine->node));
+    check_seat(w, seat);
+    while (!is_broken(w) && partition_poll(seat->machine, &out)) {
+        on_output(w, seat, &out);
+        if (strikes(w, FAULT_CRASH_POINT, 1)) {
+            engine_crash(w, seat->engine, between(w, 50, 5000));
+            return;
+        }
+    }
+    check_seat(w, seat);
+    if (partition_state(seat->machine) == PARTITION_CLOSED && !seat->wanted && rnd(w, 2) == 0) {
+        partition_destroy(seat->machine);
+        seat->machine = NULL;
+        seat->machine_life++;
+        return;
+    }
+    sleep_until_deadline(w, seat);
+    if (partition_room(seat->machine) > 0)
+        deliver_soon(w, seat);
+}
+
+void seat_drive_soon(struct world *w, struct seat *seat)
+{
+    if (seat->drive_due)
+        return;
+    seat->drive_due = true;
+    after(w, rnd(w, 4) == 0 ? between(w, 1, 3) : 0, task_drive, seat, seat->engine->node.life);
+}
+
+/* ---- ownership -------------------------------------------------------------------------------------------
+ */
+
+static void seat_open(struct world *w, struct seat *seat)
+{
+    if (!seat->wanted)
+        return;
+    if (seat->machine == NULL) {
+        struct partition_options options = seat->engine->options;
+        options.partition = seat->partition;
+        options.orchestrations_len = seat->engine->knows_late ? ORCHESTRATIONS_LEN : ORCHESTRATION_LATE;
+        seat->machine = partition_create(&options);
+        seat->machine_life++;
+        if (seat->machine == NULL)
+            broken(w, "out of memory");
+    }
+    if (is_broken(w) || partition_state(seat->machine) != PARTITION_CLOSED)
+        return;
+    trace(w, "%s: opens partition %u", seat->engine->node.name, seat->partition);
+    seat_input(w, seat, &(struct partition_in){.kind = PARTITION_IN_OPEN});
+}
+
+void engine_wants(struct world *w, struct engine *engine, uint32_t partition, bool wants)
+{
+    struct seat *seat = &engine->seats[partition];
+    seat->wanted = wants;
+    if (!engine->node.alive)
+        return;
+    if (wants)
+        open_soon(w, seat, rnd(w, 20));
+    else if (seat->machine != NULL && partition_state(seat->machine) != PARTITION_CLOSED) {
+        trace(w, "%s: hands partition %u over", engine->node.name, partition);
+        seat_input(w, seat, &(struct partition_in){.kind = PARTITION_IN_CLOSE});
+    }
+}
+
+static void task_round(struct world *w, void *arg, uint64_t life);
+
+static void drop_machines(struct engine *engine)
+{
+    for (uint32_t p = 0; p < WORLD_PARTITIONS_MAX; p++) {
+        struct seat *seat = &engine->seats[p];
+        partition_destroy(seat->machine);
+        seat->machine = NULL;
+        seat->machine_life++;
+        seat->open_due = seat->drive_due = seat->deliver_due = seat->reader.active = false;
+        seat->wake_ms = 0;
+        engine_forget_statements(seat);
+    }
+}
+
+static void task_restart(struct world *w, void *arg, uint64_t life)
+{
+    struct engine *engine = arg;
+    if (engine->node.alive || engine->node.life != life)
+        return;
+    trace(w, "%s: starts again", engine->node.name);
+    node_restart(w, &engine->node);
+    if (rnd(w, 4) == 0)
+        engine->knows_late = true;
+    after(w, ROUND_MS, task_round, engine, engine->node.life);
+    for (uint32_t p = 0; p < w->partitions; p++)
+        open_soon(w, &engine->seats[p], rnd(w, 100));
+}
+
+void engine_crash(struct world *w, struct engine *engine, uint64_t down_ms)
+{
+    if (!engine->node.alive)
+        return;
+    trace(w, "%s: crashes", engine->node.name);
+    node_crash(w, &engine->node);
+    drop_machines(engine);
+    after(w, down_ms, task_restart, engine, engine->node.life);
+}
+
+void engine_learns(struct world *w, struct engine *engine)
+{
+    (void)w;
+    engine->knows_late = true;
+}
+
+bool engine_knows_all(const struct engine *engine)
+{
+    return engine->knows_late;
+}
+
+struct node *engine_node(struct engine *engine)
+{
+    return &engine->node;
+}
+
+void engine_loses_link(struct world *w, struct engine *engine, enum server server)
+{
+    node_lose_link(w, &engine->node, server);
+}
+
+/* ---- rounds ----------------------------------------------------------------------------------------------
+ */
+
+/*
+ * The sweeper: work that nobody holds is published again. It repairs what an acknowledgement that arrives
+ * late does to the message of another, and what happens when the database loses a row, a worker finds it
+ * missing and drops the message, and between the two the row is projected again and its message found to be
+ * there still. Where the weather has none of those the sweeper stays off, so that it hides nothing.
+ */
+static void sweep(struct world *w, const struct seat *seat)
+{
+    uint64_t const needed = (uint64_t)1 << FAULT_REQUEST_LATE | (uint64_t)1 << FAULT_STORE_CRASH;
+    const struct row *row;
+    while ((w->enabled & needed) != 0 && (row = store_orphan(w, seat->partition, 2 * LEASE_MS)) != NULL) {
+        const struct model_event *scheduled = model_find(w, row->instance, row->id);
+        struct work_item_fake const item = {.instance = row->instance,
+                                            .execution = row->execution,
+                                            .activity_id = row->id,
+                                            .queue = row->queue,
+                                            .activity = row->activity,
+                                            .input = scheduled->data};
+        if (work_publish_fake(w, &item) != 0)
+            w->stats.swept++;
+    }
+}
+
+static void task_round(struct world *w, void *arg, uint64_t life)
+{
+    struct engine *engine = arg;
+    if (!node_runs(w, &engine->node, life, task_round, arg))
+        return;
+    after(w, between(w, ROUND_MS / 2, ROUND_MS), task_round, engine, life);
+    if (!engine->node.links[SERVER_NATS].up || !engine->node.links[SERVER_STORE].up ||
+        server_down(w, SERVER_NATS) || server_down(w, SERVER_STORE))
+        return;
+    for (uint32_t p = 0; p < w->partitions; p++)
+        if (engine->seats[p].machine != NULL && partition_state(engine->seats[p].machine) == PARTITION_OPEN)
+            sweep(w, &engine->seats[p]);
+}
+
+/* The store may have lost what it had committed, so every seat doubts; of the streams nothing is lost, and
+ * the requests that failed say so themselves: a host may close what is open anyway. */
+static void on_link(struct world *w, struct node *node, enum server server)
+{
+    struct engine *engine = node->owner;
+    bool const up = node->links[server].up;
+    for (uint32_t p = 0; p < w->partitions; p++) {
+        struct seat *seat = &engine->seats[p];
+        if (up && server == SERVER_NATS)
+            deliver_soon(w, seat);
+        if (up || seat->machine == NULL || (server == SERVER_NATS && rnd(w, 2) == 0))
+            continue;
+        struct partition_in const in = {.kind = PARTITION_IN_DOUBT,
+                                        .generation = partition_generation(seat->machine),
+                                        .text = "connection lost"};
+        seat_input(w, seat, &in);
+    }
+}
+
+static void choose_options(struct world *w, struct engine *engine)
+{
+    struct partition_options *options = &engine->options;
+    partition_options_init(options);
+    options->node = thole_slice_from(engine->node.name);
+    options->orchestrations = ORCHESTRATIONS;
+    options->stacks = w->stacks;
+    if (rnd(w, 2) == 0)
+        options->record_max = (size_t)between(w, 1200, 3000);
+    if (rnd(w, 2) == 0)
+        options->parked_max = (size_t)between(w, 1, 4);
+    if (rnd(w, 3) == 0)
+        options->window_max = (size_t)between(w, 1, 8);
+    options->idle_ms = between(w, 20, 1000);
+    options->timer_horizon_ms = between(w, 300, 20000);
+}
+
+struct engine *engine_create(struct world *w, unsigned index)
+{
+    struct engine *engine = keep(w, sizeof *engine);
+    node_begin(w, &engine->node, "engine", index, engine);
+    engine->node.on_link = on_link;
+    engine->knows_late = rnd(w, 3) != 0 || 1;
+    arena_init(&engine->loan, WORLD_MEMORY_MAX);
+    choose_options(w, engine);
+    for (uint32_t p = 0; p < WORLD_PARTITIONS_MAX; p++) {
+        engine->seats[p].engine = engine;
+        engine->seats[p].partition = p;
+    }
+    after(w, ROUND_MS, task_round, engine, engine->node.life);
+    return engine;
+}
+
+void engine_destroy(struct engine *engine)
+{
+    drop_machines(engine);
+    engine_free_batches(engine);
+    arena_release(&engine->loan);
+}
+
+bool engines_idle(struct world *w, char *why, size_t size)
+{
+    for (uint32_t p = 0; p < w->partitions; p++) {
+        const struct model_partition *part = &w->model->partitions[p];
+        unsigned open = 0;
+        for (size_t i = 0; i < w->engines_len; i++) {
+            const struct seat *seat = &w->engines[i]->seats[p];
+            if (seat->machine == NULL || partition_state(seat->machine) == PARTITION_CLOSED)
+                continue;
+            if (partition_state(seat->machine) != PARTITION_OPEN || !partition_idle(seat->machine)) {
+                snprintf(why, size, "partition %u of %s is in state %d, %s", p, seat->engine->node.name,
+                         (int)partition_state(seat->machine),
+                         partition_idle(seat->machine) ? "idle" : "not idle");
+                return false;
+            }
+            open++;
+            if (partition_epoch(seat->machine) == part->epoch &&
+                partition_committed_n(seat->machine) != part->n)
+                broken(w,
+                       "partition %u: its idle writer holds %" PRIu64 "/%" PRIu64 " for committed, %" PRIu64
+                       "/%" PRIu64 " counts",
+                       p, partition_epoch(seat->machine), partition_committed_n(seat->machine), part->epoch,
+                       part->n);
+        }
+        if (open != 1) {
+            snprintf(why, size, "partition %u is open on %u nodes", p, open);
+            return false;
+        }
+    }
+    return true;
+}

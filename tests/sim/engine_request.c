@@ -1,0 +1,332 @@
+/* What an engine asks of the streams and the database, how it is executed there, and what is answered. */
+#include "engine_request.h"
+#include "checks.h"
+#include "work_fake.h"
+#include "worker_node.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { STATEMENT_TIMEOUT_MS = 3000 };
+
+/* ---- at the servers --------------------------------------------------------------------------------------
+ */
+
+static void execute_tail(struct world *w, struct engine_request *r)
+{
+    const struct log_stream *log = w->logs[r->seat->partition];
+    uint64_t const opened = log_last_epoch_opened(log);
+    uint64_t from = opened + 1;
+    if (r->out.count > 0 && log->len >= r->out.count && log->len - r->out.count + 1 > from)
+        from = log->len - r->out.count + 1;
+    r->epoch_sequence = opened;
+    r->last_sequence = log->len;
+    r->records = log_read(w, log, from, log->len, SIZE_MAX);
+    if (opened == 0)
+        return;
+    struct log_records const head = log_read(w, log, opened, opened, SIZE_MAX);
+    struct log_record *all = keep(w, (r->records.len + 1) * sizeof *all);
+    all[0] = head.items[0];
+    if (r->records.len > 0)
+        memcpy(all + 1, r->records.items, r->records.len * sizeof *all);
+    r->records = (struct log_records){all, r->records.len + 1};
+}
+
+static void execute_delete(struct world *w, struct engine_request *r)
+{
+    for (size_t i = 0; i < r->out.sequences_len; i++) {
+        if (strikes(w, FAULT_STATEMENT, 10)) {
+            r->status = THOLE_UNAVAILABLE;
+            return;
+        }
+        log_delete(w, w->logs[r->seat->partition], r->out.sequences[i]);
+    }
+}
+
+static void execute_append(struct world *w, struct engine_request *r)
+{
+    struct log_append const append = {.kind = r->out.record_kind,
+                                      .instance = r->instance,
+                                      .execution = r->out.execution,
+                                      .expected_last = r->out.expected_last,
+                                      .bytes = r->out.bytes};
+    r->sequence = log_append(w, w->logs[r->seat->partition], &append);
+    if (r->sequence == 0)
+        trace(w, "%s: append %" PRIu64 "/%" PRIu64 " at %" PRIu64 " is refused", r->request.node->name,
+              r->out.epoch, r->out.n, r->out.expected_last);
+}
+
+static void execute_work(struct world *w, struct engine_request *r)
+{
+    struct work_item_fake const item = {.instance = r->instance,
+                                        .execution = r->out.execution,
+                                        .activity_id = r->out.activity_id,
+                                        .queue = r->out.queue,
+                                        .activity = r->out.activity,
+                                        .input = r->out.data};
+    r->sequence = work_publish_fake(w, &item);
+}
+
+static enum executed execute_stream(struct world *w, struct request *request)
+{
+    struct engine_request *r = (struct engine_request *)request;
+    uint32_t const p = r->seat->partition;
+    r->status = THOLE_OK;
+    switch (r->out.kind) {
+    case PARTITION_OUT_READ_TAIL: execute_tail(w, r); break;
+    case PARTITION_OUT_DELETE_RECORDS: execute_delete(w, r); break;
+    case PARTITION_OUT_APPEND: execute_append(w, r); break;
+    case PARTITION_OUT_READ_LOG:
+        r->records = log_read(w, w->logs[p], r->out.from, r->out.to, SIZE_MAX);
+        break;
+    case PARTITION_OUT_LOAD:
+        r->records = log_read(w, w->logs[p], 1, UINT64_MAX, r->instance);
+        w->stats.cold_loads++;
+        break;
+    case PARTITION_OUT_PUBLISH_WORK: execute_work(w, r); break;
+    case PARTITION_OUT_WITHDRAW: work_withdraw(w, r->out.sequence); break;
+    case PARTITION_OUT_PURGE_INBOX: inbox_purge(w, w->inboxes[p], r->out.from); break;
+    default: abort();
+    }
+    return EXECUTED;
+}
+
+static enum executed run_statement(struct world *w, struct engine_request *r)
+{
+    uint32_t const p = r->seat->partition;
+    switch (r->out.kind) {
+    case PARTITION_OUT_STORE_OPEN: return store_open(w, p, r->out.epoch, &r->sequence, &r->status);
+    case PARTITION_OUT_STORE_RESET: return store_reset(w, p, r->out.epoch, &r->status);
+    case PARTITION_OUT_APPLY: return store_apply(w, r->out.batch, &r->status);
+    case PARTITION_OUT_READ_LIVE: r->live = store_live(w, p); return EXECUTED;
+    case PARTITION_OUT_READ_TIMERS: r->timers = store_timers(w, p, r->out.before_ms); return EXECUTED;
+    default: abort();
+    }
+}
+
+static enum executed execute_store(struct world *w, struct request *request)
+{
+    struct engine_request *r = (struct engine_request *)request;
+    r->status = THOLE_OK;
+    if (strikes(w, FAULT_STATEMENT, 10) || w->now_ms > request->arrived_ms + STATEMENT_TIMEOUT_MS) {
+        r->status = THOLE_UNAVAILABLE;
+        r->executed = true;
+        return EXECUTED;
+    }
+    enum executed const executed = run_statement(w, r);
+    r->executed = executed == EXECUTED;
+    return executed;
+}
+
+/* ---- answers ---------------------------------------------------------------------------------------------
+ */
+
+static void doubt(struct world *w, struct engine_request *r, const char *text)
+{
+    struct partition_in const in = {.kind = PARTITION_IN_DOUBT,
+                                    .generation = r->out.generation,
+                                    .text = text,
+                                    .fenced = r->status == THOLE_FENCED};
+    seat_input(w, r->seat, &in);
+}
+
+static void give_answer(struct world *w, struct engine_request *r)
+{
+    static const struct {
+        enum partition_out_kind out;
+        enum partition_in_kind in;
+    } answers[] = {{PARTITION_OUT_READ_TAIL, PARTITION_IN_TAIL},
+                   {PARTITION_OUT_DELETE_RECORDS, PARTITION_IN_DELETED},
+                   {PARTITION_OUT_APPEND, PARTITION_IN_APPENDED},
+                   {PARTITION_OUT_READ_LOG, PARTITION_IN_LOG},
+                   {PARTITION_OUT_LOAD, PARTITION_IN_HISTORY},
+                   {PARTITION_OUT_STORE_OPEN, PARTITION_IN_STORE_OPENED},
+                   {PARTITION_OUT_STORE_RESET, PARTITION_IN_STORE_RESET},
+                   {PARTITION_OUT_READ_LIVE, PARTITION_IN_LIVE},
+                   {PARTITION_OUT_READ_TIMERS, PARTITION_IN_TIMERS},
+                   {PARTITION_OUT_APPLY, PARTITION_IN_APPLIED},
+                   {PARTITION_OUT_PUBLISH_WORK, PARTITION_IN_PUBLISHED}};
+    struct partition_in in = {.generation = r->out.generation,
+                              .n = r->out.n,
+                              .sequence = r->sequence,
+                              .token = r->out.token,
+                              .epoch_sequence = r->epoch_sequence,
+                              .last_sequence = r->last_sequence,
+                              .records = r->records.items,
+                              .records_len = r->records.len,
+                              .instance = r->out.instance,
+                              .blocked = r->live.blocked,
+                              .blocked_len = r->live.blocked_len,
+                              .live_names = r->live.names,
+                              .live_counts = r->live.counts,
+                              .live_names_len = r->live.names_len,
+                              .timers = r->timers.items,
+                              .timers_len = r->timers.len,
+                              .next_due_ms = r->timers.next_due_ms};
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++)
+        if (answers[i].out == r->out.kind) {
+            in.kind = answers[i].in;
+            seat_input(w, r->seat, &in);
+        }
+}
+
+static bool for_this_machine(const struct engine_request *r)
+{
+    return r->seat->machine != NULL && r->seat->machine_life == r->machine_life;
+}
+
+static void task_again(struct world *w, void *arg, uint64_t life)
+{
+    struct engine_request *r = arg;
+    if (!node_runs(w, &r->seat->engine->node, life, task_again, arg) || !for_this_machine(r))
+        return;
+    if (r->out.generation != partition_generation(r->seat->machine) && rnd(w, 2) == 0)
+        return; /* it has been told to forget it; a host may or may not notice */
+    net_send(w, &r->seat->engine->node, SERVER_NATS, &r->request);
+}
+
+static void append_answered(struct world *w, struct engine_request *r, bool known)
+{
+    if (r->lent_bytes != NULL && r->out.generation == partition_generation(r->seat->machine) &&
+        memcmp(r->lent_bytes, r->out.bytes.ptr, r->out.bytes.len) != 0)
+        broken(w, "%s: the bytes of append %" PRIu64 " changed before its answer", r->request.node->name,
+               r->out.n);
+    if (known && r->sequence != 0) {
+        give_answer(w, r);
+        return;
+    }
+    struct partition_in const in = {
+        .kind = PARTITION_IN_APPEND_FAILED, .generation = r->out.generation, .n = r->out.n};
+    seat_input(w, r->seat, &in);
+}
+
+static void stream_answered(struct world *w, struct request *request, bool known)
+{
+    struct engine_request *r = (struct engine_request *)request;
+    if (!for_this_machine(r))
+        return;
+    if (r->out.kind == PARTITION_OUT_APPEND) {
+        append_answered(w, r, known);
+    } else if (r->out.kind == PARTITION_OUT_PUBLISH_WORK && !known) {
+        struct engine_request *again = keep(w, sizeof *again); /* the old one may still arrive */
+        *again = *r;
+        after(w, between(w, 5, 500), task_again, again, request->node_life);
+    } else if (!known || r->status != THOLE_OK) {
+        doubt(w, r, "the stream did not answer");
+    } else {
+        give_answer(w, r);
+    }
+}
+
+static void one_way_answered(struct world *w, struct request *request, bool known)
+{
+    (void)w, (void)request, (void)known;
+}
+
+static void free_batch(struct engine *engine, struct engine_request *r)
+{
+    struct engine_request **at = &engine->batches;
+    if (r->out.batch == NULL)
+        return;
+    while (*at != r)
+        at = &(*at)->next_batch;
+    *at = r->next_batch;
+    batch_destroy(r->out.batch);
+    r->out.batch = NULL;
+}
+
+static void next_statement(struct world *w, struct seat *seat);
+
+static void store_answered(struct world *w, struct request *request, bool known)
+{
+    struct engine_request *r = (struct engine_request *)request;
+    struct seat *seat = r->seat;
+    seat->statement_out = false;
+    memmove(seat->statements, seat->statements + 1, --seat->statements_len * sizeof *seat->statements);
+    if (r->executed)
+        free_batch(seat->engine, r);
+    if (for_this_machine(r)) {
+        if (known && r->status == THOLE_OK)
+            give_answer(w, r);
+        else
+            doubt(w, r, known ? thole_status_name(r->status) : "the database did not answer");
+    }
+    next_statement(w, seat);
+}
+
+/* ---- sending ---------------------------------------------------------------------------------------------
+ */
+
+static void next_statement(struct world *w, struct seat *seat)
+{
+    if (seat->statement_out || seat->statements_len == 0)
+        return;
+    seat->statement_out = true;
+    net_send(w, &seat->engine->node, SERVER_STORE, &seat->statements[0]->request);
+}
+
+void engine_forget_statements(struct seat *seat)
+{
+    seat->statements_len = 0;
+    seat->statement_out = false;
+}
+
+void engine_free_batches(struct engine *engine)
+{
+    for (; engine->batches != NULL; engine->batches = engine->batches->next_batch)
+        batch_destroy(engine->batches->out.batch);
+}
+
+static void copy_output(struct world *w, struct engine_request *r, const struct partition_out *out)
+{
+    r->out = *out;
+    r->out.text = NULL;
+    r->out.bytes = keep_slice(w, out->bytes);
+    r->out.instance = keep_slice(w, out->instance);
+    r->out.queue = keep_slice(w, out->queue);
+    r->out.activity = keep_slice(w, out->activity);
+    r->out.orchestration = keep_slice(w, out->orchestration);
+    r->out.request_id = keep_slice(w, out->request_id);
+    r->out.data = keep_slice(w, out->data);
+    if (out->sequences_len > 0) {
+        uint64_t *copy = keep(w, out->sequences_len * sizeof *copy);
+        memcpy(copy, out->sequences, out->sequences_len * sizeof *copy);
+        r->out.sequences = copy;
+    }
+    r->instance = out->instance.len > 0 ? instance_index(w, out->instance) : SIZE_MAX;
+}
+
+static bool is_statement(enum partition_out_kind kind)
+{
+    return kind == PARTITION_OUT_STORE_OPEN || kind == PARTITION_OUT_STORE_RESET ||
+           kind == PARTITION_OUT_READ_LIVE || kind == PARTITION_OUT_READ_TIMERS ||
+           kind == PARTITION_OUT_APPLY;
+}
+
+void engine_ask(struct world *w, struct seat *seat, const struct partition_out *out)
+{
+    struct engine_request *r = keep(w, sizeof *r);
+    r->seat = seat;
+    r->machine_life = seat->machine_life;
+    copy_output(w, r, out);
+    if (is_statement(out->kind)) {
+        r->request.execute = execute_store;
+        r->request.answered = store_answered;
+        if (seat->statements_len == SEAT_QUEUE_MAX) {
+            broken(w, "%s: more than %d statements wait", seat->engine->node.name, SEAT_QUEUE_MAX);
+            batch_destroy(out->batch);
+            return;
+        }
+        if (out->batch != NULL) {
+            r->next_batch = seat->engine->batches;
+            seat->engine->batches = r;
+        }
+        seat->statements[seat->statements_len++] = r;
+        next_statement(w, seat);
+        return;
+    }
+    bool const one_way = out->kind == PARTITION_OUT_WITHDRAW || out->kind == PARTITION_OUT_PURGE_INBOX;
+    r->lent_bytes = out->kind == PARTITION_OUT_APPEND ? out->bytes.ptr : NULL;
+    r->request.execute = execute_stream;
+    r->request.answered = one_way ? one_way_answered : stream_answered;
+    net_send(w, &seat->engine->node, SERVER_NATS, &r->request);
+}

@@ -1,0 +1,63 @@
+/* Inside of the engine node: its seats and what it asks of the servers. */
+#ifndef THOLE_ENGINE_REQUEST_H
+#define THOLE_ENGINE_REQUEST_H
+#include "engine_node.h"
+#include "log_fake.h"
+#include "store_fake.h"
+
+enum { SEAT_QUEUE_MAX = 256, LENT_MAX = 4096 };
+
+struct seat { /* one partition as this node sees it */
+    struct engine *engine;
+    uint32_t partition;
+    struct partition *machine;
+    uint64_t machine_life; /* answers to an earlier machine are thrown away */
+    bool wanted, open_due, drive_due, deliver_due;
+    uint64_t wake_ms;
+    struct {
+        bool active;
+        uint64_t generation, next;
+    } reader;
+    /* Statements go one after the other over the seat's connection. */
+    struct engine_request *statements[SEAT_QUEUE_MAX];
+    size_t statements_len;
+    bool statement_out;
+};
+
+struct engine {
+    struct node node;
+    struct seat seats[WORLD_PARTITIONS_MAX];
+    struct partition_options options; /* of this seed */
+    bool knows_late;
+    struct arena loan; /* what an input lends to a machine; overwritten after the call */
+    thole_slice lent[LENT_MAX];
+    size_t lent_len;
+    struct engine_request *batches; /* requests that own a batch */
+};
+
+struct engine_request {
+    struct request request;
+    struct seat *seat;
+    uint64_t machine_life;
+    struct partition_out out; /* slices and arrays are the world's copies */
+    const void *lent_bytes;   /* APPEND: the machine's own bytes, which must stay what they are */
+    size_t instance;
+    struct engine_request *next_batch;
+    bool executed;
+    /* the answer */
+    thole_status status;
+    uint64_t sequence, epoch_sequence, last_sequence;
+    struct log_records records;
+    struct store_timers timers;
+    struct store_live live;
+};
+
+/* engine_request.c: copies the output and sends it. */
+void engine_ask(struct world *w, struct seat *seat, const struct partition_out *out);
+void engine_forget_statements(struct seat *seat);
+void engine_free_batches(struct engine *engine);
+
+/* engine_node.c */
+void seat_input(struct world *w, struct seat *seat, const struct partition_in *in);
+void seat_drive_soon(struct world *w, struct seat *seat);
+#endif

@@ -1,0 +1,110 @@
+#include "log_fake.h"
+#include "checks.h"
+#include "engine_node.h"
+#include <string.h>
+
+struct log_stream *log_stream_create(struct world *w, uint32_t partition)
+{
+    struct log_stream *log = keep(w, sizeof *log);
+    log->partition = partition;
+    return log;
+}
+
+uint64_t log_append(struct world *w, struct log_stream *log, const struct log_append *append)
+{
+    if (append->expected_last != log->len && w->mutation != MUTATION_APPEND_ANY) {
+        w->stats.refused++;
+        return 0;
+    }
+    if (w->mutation == MUTATION_ACK_LOSES && append->kind == RECORD_TURN && rnd(w, 50) == 0)
+        return log->len + 1;
+    log->entries = grown(w, log->entries, log->len, &log->cap, sizeof *log->entries);
+    struct log_entry *entry = &log->entries[log->len++];
+    *entry = (struct log_entry){.sequence = log->len,
+                                .kind = append->kind,
+                                .instance = append->instance,
+                                .execution = append->execution,
+                                .bytes = keep_slice(w, append->bytes)};
+    w->stats.records++;
+    checks_on_append(w, log, entry);
+    return entry->sequence;
+}
+
+void log_delete(struct world *w, struct log_stream *log, uint64_t sequence)
+{
+    if (sequence == 0 || sequence > log->len || log->entries[sequence - 1].deleted)
+        return;
+    checks_on_delete(w, log, &log->entries[sequence - 1]);
+    log->entries[sequence - 1].deleted = true;
+    w->stats.deleted++;
+}
+
+struct log_records log_read(struct world *w, const struct log_stream *log, uint64_t from, uint64_t to,
+                            size_t instance)
+{
+    struct log_records records = {NULL, 0};
+    size_t cap = 0;
+    for (uint64_t s = from == 0 ? 1 : from; s <= to && s <= log->len; s++) {
+        const struct log_entry *entry = &log->entries[s - 1];
+        if (entry->deleted || (instance != SIZE_MAX && entry->instance != instance))
+            continue;
+        records.items = grown(w, records.items, records.len, &cap, sizeof *records.items);
+        records.items[records.len++] = (struct log_record){entry->sequence, entry->bytes};
+    }
+    if (w->mutation == MUTATION_LOAD_STALE && instance != SIZE_MAX && records.len > 1)
+        records.len--;
+    return records;
+}
+
+uint64_t log_last_epoch_opened(const struct log_stream *log)
+{
+    for (size_t i = log->len; i > 0; i--)
+        if (log->entries[i - 1].kind == RECORD_EPOCH_OPENED && !log->entries[i - 1].deleted)
+            return log->entries[i - 1].sequence;
+    return 0;
+}
+
+struct inbox_stream *inbox_stream_create(struct world *w, uint32_t partition)
+{
+    struct inbox_stream *inbox = keep(w, sizeof *inbox);
+    inbox->partition = partition;
+    inbox->first = 1;
+    return inbox;
+}
+
+uint64_t inbox_publish(struct world *w, size_t instance, thole_slice bytes)
+{
+    struct inbox_stream *inbox = w->inboxes[instance_partition(w, instance)];
+    thole_error err = {0};
+    inbox->entries = grown(w, inbox->entries, inbox->len, &inbox->cap, sizeof *inbox->entries);
+    struct inbox_entry *entry = &inbox->entries[inbox->len++];
+    *entry =
+        (struct inbox_entry){.sequence = inbox->len, .instance = instance, .bytes = keep_slice(w, bytes)};
+    entry->valid = message_decode(entry->bytes, &w->memory, &entry->message, &err) == THOLE_OK &&
+                   thole_slice_equal(entry->message.instance, w->instances[instance]);
+    trace(w, "in.%u #%" PRIu64 " for %.*s: kind %d #%" PRIu64, inbox->partition, entry->sequence,
+          THOLE_FMT(w->instances[instance]), entry->valid ? (int)entry->message.kind : 0,
+          entry->message.activity_id);
+    engines_inbox_stirs(w, inbox->partition);
+    return entry->sequence;
+}
+
+void inbox_purge(struct world *w, struct inbox_stream *inbox, uint64_t below)
+{
+    if (w->mutation == MUTATION_PURGE_ALL)
+        below = inbox->len + 1;
+    if (below > inbox->len + 1)
+        below = inbox->len + 1;
+    if (below <= inbox->first)
+        return;
+    checks_on_purge(w, inbox, below);
+    for (uint64_t s = inbox->first; s < below; s++)
+        inbox->entries[s - 1].purged = true;
+    inbox->first = below;
+}
+
+const struct inbox_entry *inbox_next(const struct inbox_stream *inbox, uint64_t from)
+{
+    uint64_t const sequence = from < inbox->first ? inbox->first : from;
+    return sequence <= inbox->len ? &inbox->entries[sequence - 1] : NULL;
+}

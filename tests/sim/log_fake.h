@@ -1,0 +1,62 @@
+/* HIST and IN streams as JetStream keeps them: they survive everything here. */
+#ifndef THOLE_LOG_FAKE_H
+#define THOLE_LOG_FAKE_H
+#include "partition.h"
+#include "world.h"
+
+struct log_entry {
+    uint64_t sequence;
+    enum record_kind kind; /* by subject */
+    size_t instance;       /* of a turn's subject; SIZE_MAX otherwise */
+    uint64_t execution;
+    thole_slice bytes;
+    bool deleted;
+    bool counts, part_dropped; /* what the independent reader said when it was stored: model.c */
+    uint64_t epoch, n;
+};
+struct log_stream {
+    uint32_t partition;
+    struct log_entry *entries; /* entry i has sequence i + 1: deletes leave gaps, numbers never come back */
+    size_t len, cap;
+};
+struct log_stream *log_stream_create(struct world *w, uint32_t partition);
+
+struct log_append {
+    enum record_kind kind;
+    size_t instance;
+    uint64_t execution, expected_last;
+    thole_slice bytes;
+};
+/* 0: refused. */
+uint64_t log_append(struct world *w, struct log_stream *log, const struct log_append *append);
+void log_delete(struct world *w, struct log_stream *log, uint64_t sequence);
+
+/* Records that are there; instance SIZE_MAX = all. In memory of the world. */
+struct log_records {
+    struct log_record *items;
+    size_t len;
+};
+struct log_records log_read(struct world *w, const struct log_stream *log, uint64_t from, uint64_t to,
+                            size_t instance);
+uint64_t log_last_epoch_opened(const struct log_stream *log); /* sequence; 0 = none */
+
+struct inbox_entry {
+    uint64_t sequence;
+    size_t instance; /* of the subject */
+    thole_slice bytes;
+    bool purged;
+    bool valid; /* decodes, and names the instance of the subject */
+    struct message message;
+};
+struct inbox_stream {
+    uint32_t partition;
+    struct inbox_entry *entries; /* entry i has sequence i + 1 */
+    size_t len, cap;
+    uint64_t first; /* smallest sequence that is there, or len + 1 */
+};
+struct inbox_stream *inbox_stream_create(struct world *w, uint32_t partition);
+uint64_t inbox_publish(struct world *w, size_t instance, thole_slice bytes);
+void inbox_purge(struct world *w, struct inbox_stream *inbox, uint64_t below);
+/* The first message at or above @p from; NULL when there is none yet. */
+const struct inbox_entry *inbox_next(const struct inbox_stream *inbox, uint64_t from);
+#endif

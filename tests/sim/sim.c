@@ -1,0 +1,133 @@
+/*
+ * A deterministic world around the partition and worker machines; see world.h.
+ *
+ *   sim SEED                    one seed, with a readable trace and its hash
+ *   sim FIRST COUNT             many, silent unless one fails; every 64th runs twice and must not differ
+ *   sim --mutation NAME FIRST COUNT   breaks a rule of the world: succeeds when a seed notices
+ *   sim --mutation NAME SEED          the trace of that
+ */
+#include "world.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { FAILURES_MAX = 3 };
+
+static struct world the_world;
+
+static bool run_seed(uint64_t seed, bool verbose, enum mutation mutation)
+{
+    world_begin(&the_world, seed, verbose, mutation);
+    world_run(&the_world);
+    world_end(&the_world);
+    return !is_broken(&the_world);
+}
+
+static void add_stats(struct stats *sum)
+{
+    const uint64_t *from = (const uint64_t *)&the_world.stats;
+    uint64_t *to = (uint64_t *)sum;
+    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++)
+        to[i] += from[i];
+}
+
+static void print_stats(const struct stats *s, uint64_t seeds, double seconds)
+{
+    printf("%" PRIu64 " seeds in %.1f s: %" PRIu64 " steps, %" PRIu64 " instances, %" PRIu64
+           " turns, %" PRIu64 " records (%" PRIu64 " void, %" PRIu64 " deleted), %" PRIu64
+           " refused appends\n",
+           seeds, seconds, s->steps, s->instances, s->turns, s->records, s->void_records, s->deleted,
+           s->refused);
+    printf("%" PRIu64 " opens, %" PRIu64 " histories loaded, %" PRIu64 " batches, %" PRIu64
+           " fenced, %" PRIu64 " rebuilt, %" PRIu64 " handlers, %" PRIu64 " pushes, %" PRIu64 " swept\n",
+           s->opens, s->cold_loads, s->batches, s->fenced, s->resets, s->handlers, s->pushes, s->swept);
+    for (int f = 0; f < FAULTS_LEN; f++)
+        printf("%s%s %" PRIu64, f == 0 ? "" : ", ", fault_name((enum fault)f), s->faults[f]);
+    printf("\n");
+}
+
+static double now_s(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static int run_many(uint64_t first, uint64_t count)
+{
+    struct stats sum = {0};
+    double const began = now_s();
+    unsigned failures = 0;
+    uint64_t seed = first;
+    for (; seed < first + count && failures < FAILURES_MAX; seed++) {
+        bool ok = run_seed(seed, false, MUTATION_NONE);
+        uint64_t const hash = the_world.hash;
+        add_stats(&sum);
+        if (ok && seed % 64 == 0) {
+            ok = run_seed(seed, false, MUTATION_NONE) && the_world.hash == hash;
+            if (!ok)
+                snprintf(the_world.why, sizeof the_world.why, "the second run differs");
+        }
+        if (ok)
+            continue;
+        failures++;
+        printf("seed %" PRIu64 ": %s\n  again with: sim %" PRIu64 "\n", seed, the_world.why, seed);
+        fflush(stdout);
+    }
+    print_stats(&sum, seed - first, now_s() - began);
+    return failures == 0 ? 0 : 1;
+}
+
+static int run_one(uint64_t seed, enum mutation mutation)
+{
+    bool const ok = run_seed(seed, true, mutation);
+    print_stats(&the_world.stats, 1, 0);
+    printf("trace hash %016" PRIx64 "\n", the_world.hash);
+    if (!ok)
+        printf("sim %" PRIu64 ": %s\n", seed, the_world.why);
+    return ok ? 0 : 1;
+}
+
+static int run_mutation(enum mutation mutation, uint64_t first, uint64_t count)
+{
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        if (run_seed(seed, false, mutation))
+            continue;
+        printf("%s: found by seed %" PRIu64 ": %s\n", mutation_name(mutation), seed, the_world.why);
+        return 0;
+    }
+    printf("%s: not found by %" PRIu64 " seeds\n", mutation_name(mutation), count);
+    return 1;
+}
+
+static enum mutation mutation_by_name(const char *name)
+{
+    for (int m = 0; m < MUTATIONS_LEN; m++)
+        if (strcmp(name, mutation_name((enum mutation)m)) == 0)
+            return (enum mutation)m;
+    fprintf(stderr, "no such mutation: %s; there are:", name);
+    for (int m = 1; m < MUTATIONS_LEN; m++)
+        fprintf(stderr, " %s", mutation_name((enum mutation)m));
+    fprintf(stderr, "\n");
+    exit(2);
+}
+
+int main(int argc, char **argv)
+{
+    enum mutation mutation = MUTATION_NONE;
+    if (argc > 2 && strcmp(argv[1], "--mutation") == 0) {
+        mutation = mutation_by_name(argv[2]);
+        argv += 2;
+        argc -= 2;
+    }
+    if (argc < 2 || argc > 3) {
+        fprintf(stderr, "usage: sim [--mutation NAME] SEED | FIRST COUNT\n");
+        return 2;
+    }
+    uint64_t const first = strtoull(argv[1], NULL, 10);
+    if (argc == 2)
+        return run_one(first, mutation);
+    uint64_t const count = strtoull(argv[2], NULL, 10);
+    return mutation == MUTATION_NONE ? run_many(first, count) : run_mutation(mutation, first, count);
+}

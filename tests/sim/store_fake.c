@@ -1,0 +1,557 @@
+#include "store_fake.h"
+#include "checks.h"
+#include "engine_node.h"
+#include "thole/client.h"
+#include "worker_node.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { INDEX_SIZE = 1 << 14, OPEN_TX_MAX = 64, LOST_MAX = 6, LOST_WINDOW_MS = 600 };
+
+struct undo {
+    size_t row;
+    struct row before;
+};
+struct commit {
+    uint64_t time_ms;
+    size_t undo_from;
+};
+struct store {
+    struct row *rows;
+    size_t rows_len, rows_cap;
+    uint32_t index[INDEX_SIZE]; /* row + 1 */
+    struct undo *undo;
+    size_t undo_len, undo_cap;
+    struct commit *commits;
+    size_t commits_len, commits_cap;
+    struct store_tx *open[OPEN_TX_MAX];
+    size_t open_len;
+    uint64_t down_until_ms;
+};
+
+struct store *store_create(struct world *w)
+{
+    return keep(w, sizeof(struct store));
+}
+
+uint64_t store_down_until_ms(const struct store *store)
+{
+    return store->down_until_ms;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------
+ */
+
+static size_t slot_of(const struct store *store, enum row_kind kind, uint32_t partition, size_t instance,
+                      uint64_t execution, uint64_t id)
+{
+    uint64_t hash = ((uint64_t)kind * 31 + partition) * 1000003 + instance;
+    hash = (hash * 1000003 + execution) * 1000003 + id;
+    hash ^= hash >> 29;
+    for (size_t slot = hash % INDEX_SIZE;; slot = (slot + 1) % INDEX_SIZE) {
+        if (store->index[slot] == 0)
+            return slot;
+        const struct row *row = &store->rows[store->index[slot] - 1];
+        if (row->kind == kind && row->partition == partition && row->instance == instance &&
+            row->execution == execution && row->id == id)
+            return slot;
+    }
+}
+
+const struct row *store_find(const struct store *store, enum row_kind kind, uint32_t partition,
+                             size_t instance, uint64_t execution, uint64_t id)
+{
+    uint32_t const found = store->index[slot_of(store, kind, partition, instance, execution, id)];
+    return found != 0 && store->rows[found - 1].present ? &store->rows[found - 1] : NULL;
+}
+
+const struct row *store_row(const struct store *store, size_t i)
+{
+    return i < store->rows_len ? &store->rows[i] : NULL;
+}
+
+/* The row of that key, present or not. Valid until the next call. */
+static struct row *row_at(struct world *w, enum row_kind kind, uint32_t partition, size_t instance,
+                          uint64_t execution, uint64_t id)
+{
+    struct store *store = w->store;
+    size_t const slot = slot_of(store, kind, partition, instance, execution, id);
+    if (store->index[slot] != 0)
+        return &store->rows[store->index[slot] - 1];
+    if (store->rows_len >= INDEX_SIZE / 2)
+        abort();
+    store->rows = grown(w, store->rows, store->rows_len, &store->rows_cap, sizeof *store->rows);
+    store->rows[store->rows_len] = (struct row){
+        .kind = kind, .partition = partition, .instance = instance, .execution = execution, .id = id};
+    store->index[slot] = (uint32_t)++store->rows_len;
+    return &store->rows[store->rows_len - 1];
+}
+
+static struct row *activity_at(struct world *w, size_t instance, uint64_t execution, uint64_t id)
+{
+    return row_at(w, ROW_ACTIVITY, instance_partition(w, instance), instance, execution, id);
+}
+
+/* ---- transactions ----------------------------------------------------------------------------------------
+ */
+
+static void commit_begin(struct world *w)
+{
+    struct store *store = w->store;
+    if (store->commits_len > 4 * LOST_MAX) { /* what is older cannot be lost any more */
+        size_t const drop = store->commits_len - LOST_MAX;
+        size_t const from = store->commits[drop].undo_from;
+        memmove(store->undo, store->undo + from, (store->undo_len - from) * sizeof *store->undo);
+        store->undo_len -= from;
+        memmove(store->commits, store->commits + drop, LOST_MAX * sizeof *store->commits);
+        store->commits_len = LOST_MAX;
+        for (size_t i = 0; i < LOST_MAX; i++)
+            store->commits[i].undo_from -= from;
+    }
+    store->commits =
+        grown(w, store->commits, store->commits_len, &store->commits_cap, sizeof *store->commits);
+    store->commits[store->commits_len++] = (struct commit){w->now_ms, store->undo_len};
+}
+
+/* Before every change of a row. */
+static void remember(struct world *w, const struct row *row)
+{
+    struct store *store = w->store;
+    store->undo = grown(w, store->undo, store->undo_len, &store->undo_cap, sizeof *store->undo);
+    store->undo[store->undo_len++] = (struct undo){(size_t)(row - store->rows), *row};
+}
+
+static void unlock_rows(struct world *w, struct store_tx *tx)
+{
+    for (size_t i = 0; i < tx->rows_len; i++)
+        w->store->rows[tx->rows[i]].locked_by = NULL;
+    for (size_t i = 0; i < w->store->open_len; i++)
+        if (w->store->open[i] == tx)
+            w->store->open[i--] = w->store->open[--w->store->open_len];
+    tx->open = false;
+    tx->rows_len = 0;
+}
+
+void store_goes_down(struct world *w, uint64_t outage_ms)
+{
+    w->store->down_until_ms = w->now_ms + outage_ms;
+    for (size_t i = 0; i < w->engines_len; i++)
+        engine_loses_link(w, w->engines[i], SERVER_STORE);
+    for (size_t i = 0; i < w->workers_len; i++)
+        worker_node_loses_link(w, w->workers[i], SERVER_STORE);
+}
+
+void store_crashes(struct world *w)
+{
+    struct store *store = w->store;
+    while (store->open_len > 0)
+        store_tx_dies(w, store->open[0]);
+    size_t lose = (size_t)rnd(w, LOST_MAX), lost = 0;
+    for (; lose > 0 && store->commits_len > 0; lose--, lost++) {
+        struct commit const last = store->commits[store->commits_len - 1];
+        if (last.time_ms + LOST_WINDOW_MS < w->now_ms)
+            break;
+        store->commits_len--;
+        while (store->undo_len > last.undo_from) {
+            const struct undo *undo = &store->undo[--store->undo_len];
+            if (w->mutation == MUTATION_POSITION_STAYS && undo->before.kind == ROW_PARTITION)
+                continue;
+            store->rows[undo->row] = undo->before;
+            store->rows[undo->row].locked_by = NULL;
+        }
+    }
+    trace(w, "the store crashes and loses %zu transactions", lost);
+    store_goes_down(w, between(w, 50, 3000));
+}
+
+/* ---- the projector ---------------------------------------------------------------------------------------
+ */
+
+static bool fenced(const struct world *w, uint32_t partition, uint64_t epoch)
+{
+    const struct row *row = store_find(w->store, ROW_PARTITION, partition, 0, 0, 0);
+    return row == NULL || row->epoch != epoch;
+}
+
+enum executed store_open(struct world *w, uint32_t partition, uint64_t epoch, uint64_t *ret_projected,
+                         thole_status *ret_status)
+{
+    struct row *row = row_at(w, ROW_PARTITION, partition, 0, 0, 0);
+    *ret_status = row->present && row->epoch > epoch ? THOLE_FENCED : THOLE_OK;
+    *ret_projected = row->present ? row->projected_seq : 0;
+    if (*ret_status != THOLE_OK)
+        return EXECUTED;
+    commit_begin(w);
+    remember(w, row);
+    row->present = true;
+    row->epoch = epoch;
+    return EXECUTED;
+}
+
+static bool locked(const struct world *w, thole_slice instance, uint64_t execution, uint64_t id)
+{
+    size_t const i = instance_index(w, instance);
+    const struct row *row =
+        i == SIZE_MAX ? NULL : store_find(w->store, ROW_ACTIVITY, instance_partition(w, i), i, execution, id);
+    return row != NULL && row->locked_by != NULL;
+}
+
+static bool batch_locked(const struct world *w, const struct batch *batch)
+{
+    for (size_t i = 0; i < batch->activities_added_len; i++) {
+        const struct batch_activity *a = &batch->activities_added[i];
+        if (locked(w, a->instance, a->execution, a->activity_id))
+            return true;
+    }
+    for (size_t i = 0; i < batch->activities_removed_len; i++) {
+        const struct batch_activity *a = &batch->activities_removed[i];
+        if (locked(w, a->instance, a->execution, a->activity_id))
+            return true;
+    }
+    return false;
+}
+
+static void add_activity(struct world *w, const struct batch_activity *a)
+{
+    struct row *row = activity_at(w, instance_index(w, a->instance), a->execution, a->activity_id);
+    if (row->present)
+        return;
+    remember(w, row);
+    row->present = true;
+    row->queue = keep_slice(w, a->queue);
+    row->activity = keep_slice(w, a->activity);
+    row->attempt = 0;
+    row->touched_ms = w->now_ms;
+    row->worker = (thole_slice){NULL, 0};
+}
+
+static void add_timer(struct world *w, const struct batch_timer *t)
+{
+    size_t const i = instance_index(w, t->instance);
+    struct row *row = row_at(w, ROW_TIMER, instance_partition(w, i), i, t->execution, t->timer_id);
+    if (row->present)
+        return;
+    remember(w, row);
+    row->present = true;
+    row->due_ms = t->due_ms;
+}
+
+static void remove_row(struct world *w, enum row_kind kind, thole_slice instance, uint64_t execution,
+                       uint64_t id)
+{
+    size_t const i = instance_index(w, instance);
+    struct row *row = row_at(w, kind, instance_partition(w, i), i, execution, id);
+    if (!row->present)
+        return;
+    remember(w, row);
+    row->present = false;
+}
+
+static void put_instance(struct world *w, const struct batch_instance *b)
+{
+    size_t const i = instance_index(w, b->instance);
+    struct row *row = row_at(w, ROW_INSTANCE, instance_partition(w, i), i, 0, 0);
+    if (row->present && row->history_seq >= b->history_seq)
+        return;
+    remember(w, row);
+    if (!row->present && b->orchestration.len == 0)
+        broken(w, "the row of %.*s is not there and the batch has no orchestration for it",
+               THOLE_FMT(b->instance));
+    row->present = true;
+    if (b->orchestration.len > 0)
+        row->orchestration = keep_slice(w, b->orchestration);
+    if (b->created_ms != 0)
+        row->created_ms = b->created_ms;
+    row->status = b->status;
+    row->updated_ms = b->updated_ms;
+    row->detail = keep_slice(w, b->detail);
+    row->turns = b->turns;
+    row->history_seq = b->history_seq;
+}
+
+enum executed store_apply(struct world *w, const struct batch *batch, thole_status *ret_status)
+{
+    bool const torn = w->mutation == MUTATION_TORN_BATCH && rnd(w, 20) == 0;
+    if (fenced(w, batch->partition, batch->epoch) && w->mutation != MUTATION_STORE_UNFENCED) {
+        *ret_status = THOLE_FENCED;
+        w->stats.fenced++;
+        return EXECUTED;
+    }
+    if (batch_locked(w, batch))
+        return EXECUTE_LATER;
+    *ret_status = THOLE_OK;
+    w->stats.batches++;
+    commit_begin(w);
+    for (size_t i = 0; i < batch->activities_added_len; i++)
+        add_activity(w, &batch->activities_added[i]);
+    for (size_t i = 0; i < batch->timers_added_len; i++)
+        add_timer(w, &batch->timers_added[i]);
+    for (size_t i = 0; i < batch->activities_removed_len && !torn; i++) {
+        const struct batch_activity *a = &batch->activities_removed[i];
+        remove_row(w, ROW_ACTIVITY, a->instance, a->execution, a->activity_id);
+    }
+    for (size_t i = 0; i < batch->timers_removed_len && !torn; i++) {
+        const struct batch_timer *t = &batch->timers_removed[i];
+        remove_row(w, ROW_TIMER, t->instance, t->execution, t->timer_id);
+    }
+    for (size_t i = 0; i < batch->instances_len; i++)
+        put_instance(w, &batch->instances[i]);
+    struct row *row = row_at(w, ROW_PARTITION, batch->partition, 0, 0, 0);
+    if (batch->projected_seq > row->projected_seq) {
+        remember(w, row);
+        row->projected_seq = batch->projected_seq;
+    }
+    return EXECUTED;
+}
+
+enum executed store_reset(struct world *w, uint32_t partition, uint64_t epoch, thole_status *ret_status)
+{
+    *ret_status = fenced(w, partition, epoch) ? THOLE_FENCED : THOLE_OK;
+    if (*ret_status != THOLE_OK)
+        return EXECUTED;
+    for (size_t i = 0; i < w->store->rows_len; i++)
+        if (w->store->rows[i].partition == partition && w->store->rows[i].locked_by != NULL)
+            return EXECUTE_LATER;
+    w->stats.resets++;
+    commit_begin(w);
+    for (size_t i = 0; i < w->store->rows_len; i++) {
+        struct row *row = &w->store->rows[i];
+        if (row->partition != partition || !row->present)
+            continue;
+        remember(w, row);
+        row->present = row->kind == ROW_PARTITION;
+        row->projected_seq = 0;
+    }
+    return EXECUTED;
+}
+
+static int by_due(const void *a, const void *b)
+{
+    const struct batch_timer *left = a, *right = b;
+    if (left->due_ms != right->due_ms)
+        return left->due_ms < right->due_ms ? -1 : 1;
+    return left->timer_id < right->timer_id ? -1 : left->timer_id > right->timer_id;
+}
+
+struct store_timers store_timers(struct world *w, uint32_t partition, uint64_t before_ms)
+{
+    struct store_timers timers = {NULL, 0, 0};
+    size_t cap = 0;
+    for (size_t i = 0; i < w->store->rows_len; i++) {
+        const struct row *row = &w->store->rows[i];
+        if (!row->present || row->kind != ROW_TIMER || row->partition != partition)
+            continue;
+        if (row->due_ms >= before_ms) {
+            if (timers.next_due_ms == 0 || row->due_ms < timers.next_due_ms)
+                timers.next_due_ms = row->due_ms;
+            continue;
+        }
+        timers.items = grown(w, timers.items, timers.len, &cap, sizeof *timers.items);
+        timers.items[timers.len++] =
+            (struct batch_timer){w->instances[row->instance], row->execution, row->id, row->due_ms};
+    }
+    if (timers.len > 0)
+        qsort(timers.items, timers.len, sizeof *timers.items, by_due);
+    return timers;
+}
+
+static void count_name(struct world *w, struct store_live *live, thole_slice name)
+{
+    for (size_t i = 0; i < live->names_len; i++)
+        if (thole_slice_equal(live->names[i], name)) {
+            live->counts[i]++;
+            return;
+        }
+    if (live->names == NULL) {
+        live->names = keep(w, WORLD_INSTANCES_MAX * sizeof *live->names);
+        live->counts = keep(w, WORLD_INSTANCES_MAX * sizeof *live->counts);
+    }
+    live->names[live->names_len] = name;
+    live->counts[live->names_len++] = 1;
+}
+
+struct store_live store_live(struct world *w, uint32_t partition)
+{
+    struct store_live live = {0};
+    live.blocked = keep(w, WORLD_INSTANCES_MAX * sizeof *live.blocked);
+    for (size_t i = 0; i < w->store->rows_len; i++) {
+        const struct row *row = &w->store->rows[i];
+        if (!row->present || row->kind != ROW_INSTANCE || row->partition != partition ||
+            row->status >= THOLE_INSTANCE_COMPLETED)
+            continue;
+        count_name(w, &live, row->orchestration);
+        if (row->status == THOLE_INSTANCE_WAITING || row->status == THOLE_INSTANCE_STUCK)
+            live.blocked[live.blocked_len++] =
+                (struct batch_instance){.instance = w->instances[row->instance],
+                                        .orchestration = row->orchestration,
+                                        .execution = 1,
+                                        .status = row->status,
+                                        .created_ms = row->created_ms,
+                                        .updated_ms = row->updated_ms,
+                                        .detail = row->detail,
+                                        .turns = row->turns,
+                                        .history_seq = row->history_seq};
+    }
+    return live;
+}
+
+const struct row *store_orphan(struct world *w, uint32_t partition, uint64_t older_than_ms)
+{
+    for (size_t i = 0; i < w->store->rows_len; i++) {
+        struct row *row = &w->store->rows[i];
+        if (!row->present || row->kind != ROW_ACTIVITY || row->partition != partition ||
+            row->locked_by != NULL || row->touched_ms + older_than_ms > w->now_ms)
+            continue;
+        commit_begin(w);
+        remember(w, row);
+        row->touched_ms = w->now_ms;
+        return row;
+    }
+    return NULL;
+}
+
+/* ---- the worker ------------------------------------------------------------------------------------------
+ */
+
+static bool claims_locked(const struct world *w, const struct store_tx *mine, const struct claim *claims,
+                          size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t const k = instance_index(w, claims[i].key.instance);
+        const struct row *row = k == SIZE_MAX
+                                    ? NULL
+                                    : store_find(w->store, ROW_ACTIVITY, instance_partition(w, k), k,
+                                                 claims[i].key.execution, claims[i].key.activity_id);
+        if (row != NULL && row->locked_by != NULL && row->locked_by != mine)
+            return true;
+    }
+    return false;
+}
+
+static struct row *claimed_row(struct world *w, const struct claim *claim)
+{
+    size_t const i = instance_index(w, claim->key.instance);
+    return i == SIZE_MAX ? NULL : activity_at(w, i, claim->key.execution, claim->key.activity_id);
+}
+
+static enum row_state holds(const struct world *w, const struct row *row, thole_slice worker,
+                            const struct claim *claim)
+{
+    (void)w;
+    if (row == NULL || !row->present)
+        return ROW_MISSING;
+    return row->attempt == claim->attempt && thole_slice_equal(row->worker, worker) ? ROW_MINE : ROW_STOLEN;
+}
+
+enum executed store_claim(struct world *w, thole_slice worker, struct claim *claims, size_t n)
+{
+    if (claims_locked(w, NULL, claims, n))
+        return EXECUTE_LATER;
+    commit_begin(w);
+    for (size_t i = 0; i < n; i++) {
+        struct row *row = claimed_row(w, &claims[i]);
+        claims[i].state = ROW_MISSING;
+        if (row == NULL || !row->present) {
+            if (w->mutation == MUTATION_CLAIM_MISSING) {
+                claims[i].state = ROW_MINE;
+                claims[i].attempt = 1;
+            }
+            continue;
+        }
+        remember(w, row);
+        row->attempt++;
+        row->worker = worker;
+        row->touched_ms = w->now_ms;
+        claims[i].attempt = row->attempt;
+        claims[i].state = ROW_MINE;
+    }
+    return EXECUTED;
+}
+
+enum executed store_renew(struct world *w, thole_slice worker, struct claim *claims, size_t n)
+{
+    if (claims_locked(w, NULL, claims, n))
+        return EXECUTE_LATER;
+    commit_begin(w);
+    for (size_t i = 0; i < n; i++) {
+        struct row *row = claimed_row(w, &claims[i]);
+        claims[i].state = holds(w, row, worker, &claims[i]);
+        if (claims[i].state != ROW_MINE)
+            continue;
+        remember(w, row);
+        row->touched_ms = w->now_ms;
+    }
+    return EXECUTED;
+}
+
+enum executed store_complete_begin(struct world *w, struct store_tx *tx, thole_slice worker,
+                                   struct claim *claims, size_t n)
+{
+    if (tx->dead)
+        return EXECUTED;
+    if (claims_locked(w, tx, claims, n))
+        return EXECUTE_LATER;
+    if (!tx->open) {
+        if (w->store->open_len == OPEN_TX_MAX)
+            abort();
+        w->store->open[w->store->open_len++] = tx;
+        tx->open = true;
+        tx->rows_len = 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct row *row = claimed_row(w, &claims[i]);
+        claims[i].state = holds(w, row, worker, &claims[i]);
+        if (claims[i].state == ROW_STOLEN && w->mutation == MUTATION_COMPLETE_ANY)
+            claims[i].state = ROW_MINE;
+        if (claims[i].state != ROW_MINE || row->locked_by == tx)
+            continue;
+        if (tx->rows_len == STORE_TX_ROWS_MAX)
+            abort();
+        row->locked_by = tx;
+        tx->rows[tx->rows_len++] = (size_t)(row - w->store->rows);
+    }
+    return EXECUTED;
+}
+
+bool store_complete_commit(struct world *w, struct store_tx *tx)
+{
+    if (!tx->open)
+        return false;
+    commit_begin(w);
+    for (size_t i = 0; i < tx->rows_len; i++) {
+        struct row *row = &w->store->rows[tx->rows[i]];
+        row->locked_by = NULL;
+        remember(w, row);
+        row->present = false;
+    }
+    unlock_rows(w, tx);
+    return true;
+}
+
+void store_complete_rollback(struct world *w, struct store_tx *tx)
+{
+    if (tx->open)
+        unlock_rows(w, tx);
+}
+
+void store_tx_dies(struct world *w, struct store_tx *tx)
+{
+    store_complete_rollback(w, tx);
+    tx->dead = true;
+}
+
+enum executed store_release(struct world *w, thole_slice worker, struct claim *claims, size_t n)
+{
+    if (claims_locked(w, NULL, claims, n))
+        return EXECUTE_LATER;
+    commit_begin(w);
+    for (size_t i = 0; i < n; i++) {
+        struct row *row = claimed_row(w, &claims[i]);
+        claims[i].state = holds(w, row, worker, &claims[i]);
+        if (claims[i].state != ROW_MINE)
+            continue;
+        remember(w, row);
+        row->worker = (thole_slice){NULL, 0};
+    }
+    return EXECUTED;
+}

@@ -1,0 +1,82 @@
+/*
+ * Postgres as the projection uses it: rows, transactions that are atomic, row locks of an open completion,
+ * the fence of partitions(epoch). A crash rolls open transactions back and may lose the last committed ones
+ * (synchronous_commit = off), always a suffix.
+ */
+#ifndef THOLE_STORE_FAKE_H
+#define THOLE_STORE_FAKE_H
+#include "net_fake.h"
+#include "partition.h"
+#include "worker_store.h"
+
+enum row_kind { ROW_PARTITION = 1, ROW_ACTIVITY, ROW_TIMER, ROW_INSTANCE };
+
+struct store_tx;
+struct row {
+    enum row_kind kind;
+    uint32_t partition;
+    size_t instance; /* of a partition's row: 0 */
+    uint64_t execution, id;
+    bool present;
+    const struct store_tx *locked_by;
+    /* ROW_ACTIVITY; also attempt, and worker */
+    thole_slice queue, activity, worker;
+    uint64_t attempt, touched_ms; /* inserted, claimed, renewed or swept */
+    /* ROW_TIMER */
+    uint64_t due_ms;
+    /* ROW_INSTANCE */
+    thole_slice orchestration, detail;
+    uint32_t status;
+    uint64_t created_ms, updated_ms, turns, history_seq;
+    /* ROW_PARTITION */
+    uint64_t epoch, projected_seq;
+};
+
+struct store *store_create(struct world *w);
+uint64_t store_down_until_ms(const struct store *store);
+void store_goes_down(struct world *w, uint64_t outage_ms);
+void store_crashes(struct world *w); /* loses up to a few transactions */
+/* NULL: not there. */
+const struct row *store_find(const struct store *store, enum row_kind kind, uint32_t partition,
+                             size_t instance, uint64_t execution, uint64_t id);
+const struct row *store_row(const struct store *store,
+                            size_t i); /* NULL after the last; may be not present */
+
+/* The projector's statements. ret_status: OK or FENCED. */
+enum executed store_open(struct world *w, uint32_t partition, uint64_t epoch, uint64_t *ret_projected,
+                         thole_status *ret_status);
+enum executed store_apply(struct world *w, const struct batch *batch, thole_status *ret_status);
+enum executed store_reset(struct world *w, uint32_t partition, uint64_t epoch, thole_status *ret_status);
+struct store_timers {
+    struct batch_timer *items;
+    size_t len;
+    uint64_t next_due_ms;
+};
+struct store_timers store_timers(struct world *w, uint32_t partition, uint64_t before_ms);
+struct store_live {
+    struct batch_instance *blocked;
+    size_t blocked_len;
+    thole_slice *names;
+    uint64_t *counts;
+    size_t names_len;
+};
+struct store_live store_live(struct world *w, uint32_t partition);
+
+/* An activity of the partition that nobody touched for that long; it then counts as touched. NULL: none. */
+const struct row *store_orphan(struct world *w, uint32_t partition, uint64_t older_than_ms);
+
+/* The worker's statements; see worker_store.h. */
+enum { STORE_TX_ROWS_MAX = 256 };
+struct store_tx {    /* of one connection */
+    bool open, dead; /* dead: the connection is gone, what still arrives on it does nothing */
+    size_t rows[STORE_TX_ROWS_MAX], rows_len;
+};
+enum executed store_claim(struct world *w, thole_slice worker, struct claim *claims, size_t n);
+enum executed store_renew(struct world *w, thole_slice worker, struct claim *claims, size_t n);
+enum executed store_complete_begin(struct world *w, struct store_tx *tx, thole_slice worker,
+                                   struct claim *claims, size_t n);
+bool store_complete_commit(struct world *w, struct store_tx *tx); /* false: the transaction is gone */
+void store_complete_rollback(struct world *w, struct store_tx *tx);
+void store_tx_dies(struct world *w, struct store_tx *tx);
+enum executed store_release(struct world *w, thole_slice worker, struct claim *claims, size_t n);
+#endif

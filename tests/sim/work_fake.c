@@ -1,0 +1,116 @@
+#include "work_fake.h"
+#include "worker_node.h"
+
+struct work_stream *work_stream_create(struct world *w)
+{
+    return keep(w, sizeof(struct work_stream));
+}
+
+uint64_t work_publish_fake(struct world *w, const struct work_item_fake *item)
+{
+    struct work_stream *work = w->work;
+    for (size_t i = work->first; i < work->len; i++) {
+        const struct work_item_fake *other = &work->items[i];
+        if (!other->gone && other->instance == item->instance && other->execution == item->execution &&
+            other->activity_id == item->activity_id)
+            return 0;
+    }
+    work->items = grown(w, work->items, work->len, &work->cap, sizeof *work->items);
+    work->items[work->len++] = *item;
+    work->items[work->len - 1].sequence = work->len;
+    trace(w, "work #%zu: %.*s#%" PRIu64 " %.*s", work->len, THOLE_FMT(w->instances[item->instance]),
+          item->activity_id, THOLE_FMT(item->activity));
+    workers_stir(w);
+    return work->len;
+}
+
+static struct work_item_fake *item_at(struct world *w, uint64_t sequence)
+{
+    if (sequence == 0 || sequence > w->work->len || w->work->items[sequence - 1].gone)
+        return NULL;
+    return &w->work->items[sequence - 1];
+}
+
+static void remove_item(struct world *w, struct work_item_fake *item)
+{
+    struct work_stream *work = w->work;
+    item->gone = true;
+    while (work->first < work->len && work->items[work->first].gone)
+        work->first++;
+}
+
+void work_withdraw(struct world *w, uint64_t sequence)
+{
+    struct work_item_fake *item = item_at(w, sequence);
+    if (item != NULL)
+        remove_item(w, item);
+}
+
+/* Wakes the workers whenever a lease ends. */
+static void task_lease_ends(struct world *w, void *arg, uint64_t value)
+{
+    uint64_t const next_ms = work_next_free_ms(w);
+    (void)arg, (void)value;
+    w->work->alarm = next_ms != UINT64_MAX;
+    if (w->work->alarm)
+        at(w, next_ms > w->now_ms ? next_ms : w->now_ms + 200, task_lease_ends, NULL, 0);
+    workers_stir(w);
+}
+
+const struct work_item_fake *work_deliver(struct world *w)
+{
+    for (size_t i = w->work->first; i < w->work->len; i++) {
+        struct work_item_fake *item = &w->work->items[i];
+        if (item->gone || item->held_until_ms > w->now_ms)
+            continue;
+        if (item->deliveries > 0 && w->mutation == MUTATION_NO_REDELIVERY)
+            continue;
+        item->held_until_ms = w->now_ms + LEASE_MS;
+        item->deliveries++;
+        if (!w->work->alarm)
+            at(w, item->held_until_ms, task_lease_ends, NULL, 0);
+        w->work->alarm = true;
+        return item;
+    }
+    return NULL;
+}
+
+uint64_t work_next_free_ms(const struct world *w)
+{
+    uint64_t next_ms = UINT64_MAX;
+    for (size_t i = w->work->first; i < w->work->len; i++) {
+        const struct work_item_fake *item = &w->work->items[i];
+        if (!item->gone && item->held_until_ms < next_ms)
+            next_ms = item->held_until_ms;
+    }
+    return next_ms;
+}
+
+void work_signal_fake(struct world *w, uint64_t sequence, enum signal signal)
+{
+    struct work_item_fake *item = item_at(w, sequence);
+    if (item == NULL)
+        return;
+    switch (signal) {
+    case SIGNAL_ACK:
+        if (w->mutation != MUTATION_QUEUE_TWICE)
+            remove_item(w, item);
+        break;
+    case SIGNAL_NAK:
+        item->held_until_ms = 0;
+        workers_stir(w);
+        break;
+    case SIGNAL_PROGRESS:
+        if (item->held_until_ms > w->now_ms) /* one that waits for its redelivery is nobody's */
+            item->held_until_ms = w->now_ms + LEASE_MS;
+        break;
+    }
+}
+
+size_t work_left(const struct world *w)
+{
+    size_t left = 0;
+    for (size_t i = w->work->first; i < w->work->len; i++)
+        left += !w->work->items[i].gone;
+    return left;
+}

@@ -1,0 +1,674 @@
+#include "worker_node.h"
+#include "checks.h"
+#include "log_fake.h"
+#include "orchestrations.h"
+#include "store_fake.h"
+#include "work_fake.h"
+#include "worker.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STATEMENT_TIMEOUT_MS = 3000, WORKER_LIMIT_MS = 2000, PUSH_IDS_MAX = 256 };
+
+struct held { /* one delivered message, and its handler */
+    struct worker *worker;
+    uint64_t id, node_life, link_life, work_sequence;
+    size_t instance;
+    uint64_t execution, activity_id, attempt;
+    thole_slice activity;
+    struct activity_run run;
+    bool claimed, missing, running, finished, fired, abandoned, may_publish, published, forgotten;
+    thole_slice output;
+    struct held *next;
+};
+
+struct worker {
+    struct node node;
+    struct worker_machine *machine;
+    uint64_t machine_life;
+    char name[48];
+    thole_slice identity; /* of this incarnation, unique for ever */
+    struct worker_options options;
+    struct held *held; /* of this life, newest first */
+    struct store_tx *tx;
+    uint64_t next_id, wake_ms;
+    uint32_t wanted, coming, running;
+    bool drive_due, pull_due, ignorant, stopping;
+};
+
+static void start_machine(struct world *w, struct worker *worker);
+static void drive_soon(struct world *w, struct worker *worker);
+
+/* ---- requests --------------------------------------------------------------------------------------------
+ */
+
+struct worker_request {
+    struct request request;
+    struct worker *worker;
+    uint64_t machine_life;
+    enum worker_out_kind kind;
+    struct claim *claims;
+    struct worker_row *rows;
+    size_t rows_len;
+    struct store_tx *tx;
+    thole_slice identity;
+    struct held *held;
+    enum signal signal;
+    bool failed;
+    thole_slice bytes;
+};
+
+static void input(struct world *w, struct worker *worker, const struct worker_in *in)
+{
+    if (worker->machine == NULL)
+        return;
+    if (worker_input(worker->machine, in, w->now_ms) != THOLE_OK)
+        broken(w, "%s: an input was refused", worker->node.name);
+    drive_soon(w, worker);
+}
+
+static struct held *find_held(const struct worker *worker, uint64_t id)
+{
+    for (struct held *h = worker->held; h != NULL; h = h->next)
+        if (h->id == id)
+            return h;
+    return NULL;
+}
+
+static bool for_this_machine(const struct worker_request *r)
+{
+    return r->worker->machine != NULL && r->worker->machine_life == r->machine_life;
+}
+
+static enum executed run_statement(struct world *w, struct worker_request *r)
+{
+    switch (r->kind) {
+    case WORKER_OUT_CLAIM: return store_claim(w, r->identity, r->claims, r->rows_len);
+    case WORKER_OUT_RENEW: return store_renew(w, r->identity, r->claims, r->rows_len);
+    case WORKER_OUT_RELEASE: return store_release(w, r->identity, r->claims, r->rows_len);
+    case WORKER_OUT_COMPLETE_BEGIN:
+        return store_complete_begin(w, r->tx, r->identity, r->claims, r->rows_len);
+    case WORKER_OUT_COMPLETE_COMMIT: r->failed = !store_complete_commit(w, r->tx); return EXECUTED;
+    case WORKER_OUT_COMPLETE_ROLLBACK: store_complete_rollback(w, r->tx); return EXECUTED;
+    default: abort();
+    }
+}
+
+static enum executed execute_statement(struct world *w, struct request *request)
+{
+    struct worker_request *r = (struct worker_request *)request;
+    r->failed = strikes(w, FAULT_STATEMENT, 10) || w->now_ms > request->arrived_ms + STATEMENT_TIMEOUT_MS;
+    return r->failed ? EXECUTED : run_statement(w, r);
+}
+
+static void task_tx_dies(struct world *w, void *arg, uint64_t value)
+{
+    (void)value;
+    store_tx_dies(w, arg);
+}
+
+/* What is open on a connection that its client gave up is rolled back when the server notices. */
+static void new_tx(struct world *w, struct worker *worker)
+{
+    if (worker->tx != NULL)
+        after(w, rnd(w, 3) == 0 ? between(w, 0, 3000) : rnd(w, 5), task_tx_dies, worker->tx, 0);
+    worker->tx = keep(w, sizeof *worker->tx);
+}
+
+static void note_states(struct world *w, struct worker_request *r)
+{
+    for (size_t i = 0; i < r->rows_len; i++) {
+        struct held *h = find_held(r->worker, r->rows[i].id);
+        r->rows[i].state = (enum worker_row_state)r->claims[i].state;
+        r->rows[i].attempt = r->claims[i].attempt;
+        if (h == NULL)
+            continue;
+        h->missing = h->missing || r->claims[i].state == ROW_MISSING;
+        if (r->kind == WORKER_OUT_CLAIM && r->claims[i].state == ROW_MINE) {
+            h->claimed = true;
+            h->attempt = r->claims[i].attempt;
+        }
+        if (r->kind == WORKER_OUT_COMPLETE_BEGIN)
+            h->may_publish = r->claims[i].state == ROW_MINE;
+    }
+    (void)w;
+}
+
+static void statement_answered(struct world *w, struct request *request, bool known)
+{
+    struct worker_request *r = (struct worker_request *)request;
+    struct worker *worker = r->worker;
+    bool const unknown = !known || r->failed;
+    if (!for_this_machine(r))
+        return;
+    if (unknown && r->tx != NULL && r->tx == worker->tx)
+        new_tx(w, worker); /* nothing may stay open: the connection is given up */
+    struct worker_in in = {.unknown = unknown, .rows = r->rows, .rows_len = unknown ? 0 : r->rows_len};
+    if (!unknown)
+        note_states(w, r);
+    switch (r->kind) {
+    case WORKER_OUT_CLAIM: in.kind = WORKER_IN_CLAIMED; break;
+    case WORKER_OUT_RENEW: in.kind = WORKER_IN_RENEWED; break;
+    case WORKER_OUT_RELEASE: in.kind = WORKER_IN_RELEASED; break;
+    case WORKER_OUT_COMPLETE_BEGIN: in.kind = WORKER_IN_BEGUN; break;
+    case WORKER_OUT_COMPLETE_COMMIT: in.kind = WORKER_IN_COMMITTED; break;
+    default: return;
+    }
+    input(w, worker, &in);
+}
+
+static struct worker_request *new_request(struct world *w, struct worker *worker, enum worker_out_kind kind)
+{
+    struct worker_request *r = keep(w, sizeof *r);
+    r->worker = worker;
+    r->machine_life = worker->machine_life;
+    r->kind = kind;
+    r->identity = worker->identity;
+    return r;
+}
+
+static void send_statement(struct world *w, struct worker *worker, const struct worker_out *out)
+{
+    struct worker_request *r = new_request(w, worker, out->kind);
+    if (out->kind == WORKER_OUT_COMPLETE_BEGIN || out->kind == WORKER_OUT_COMPLETE_COMMIT ||
+        out->kind == WORKER_OUT_COMPLETE_ROLLBACK)
+        r->tx = worker->tx;
+    r->rows_len = out->rows_len;
+    r->rows = keep(w, (out->rows_len + 1) * sizeof *r->rows);
+    r->claims = keep(w, (out->rows_len + 1) * sizeof *r->claims);
+    for (size_t i = 0; i < out->rows_len; i++) {
+        const struct held *h = find_held(worker, out->rows[i].id);
+        if (h == NULL || h->forgotten) {
+            broken(w, "%s: a statement for message %" PRIu64 ", which is not held", worker->node.name,
+                   out->rows[i].id);
+            return;
+        }
+        r->rows[i] = out->rows[i];
+        r->rows[i].key.instance = w->instances[h->instance];
+        r->claims[i] = (struct claim){.key = {w->instances[h->instance], h->execution, h->activity_id},
+                                      .attempt = out->rows[i].attempt};
+    }
+    r->request.execute = execute_statement;
+    r->request.answered = statement_answered;
+    net_send(w, &worker->node, SERVER_STORE, &r->request);
+}
+
+static enum executed execute_signal(struct world *w, struct request *request)
+{
+    struct worker_request *r = (struct worker_request *)request;
+    work_signal_fake(w, r->held->work_sequence, r->signal);
+    return EXECUTED;
+}
+
+static void signal_answered(struct world *w, struct request *request, bool known)
+{
+    (void)w, (void)request, (void)known;
+}
+
+/* Only on the connection of the delivery; nobody answers. */
+static bool send_signal(struct world *w, struct worker *worker, struct held *h, enum signal signal)
+{
+    const struct link *link = &worker->node.links[SERVER_NATS];
+    if (!link->up || link->life != h->link_life)
+        return false;
+    struct worker_request *r = new_request(w, worker, WORKER_OUT_ACK);
+    r->held = h;
+    r->signal = signal;
+    r->request.execute = execute_signal;
+    r->request.answered = signal_answered;
+    net_send(w, &worker->node, SERVER_NATS, &r->request);
+    return true;
+}
+
+static enum executed execute_publish(struct world *w, struct request *request)
+{
+    struct worker_request *r = (struct worker_request *)request;
+    inbox_publish(w, r->held->instance, r->bytes);
+    return EXECUTED;
+}
+
+static void publish_answered(struct world *w, struct request *request, bool known)
+{
+    struct worker_request *r = (struct worker_request *)request;
+    r->held->published = r->held->published || known;
+    if (for_this_machine(r))
+        input(w, r->worker, &(struct worker_in){.kind = WORKER_IN_PUBLISHED, .id = r->held->id, .ok = known});
+}
+
+static void publish_result(struct world *w, struct worker *worker, struct held *h)
+{
+    struct message const message = {.kind = MESSAGE_ACTIVITY_RESULT,
+                                    .instance = w->instances[h->instance],
+                                    .execution = h->execution,
+                                    .activity_id = h->activity_id,
+                                    .status = (uint32_t)h->run.status,
+                                    .data = h->output,
+                                    .attempt = h->attempt,
+                                    .worker = worker->identity};
+    struct buf bytes;
+    if (!h->may_publish || !h->finished)
+        broken(w, "%s publishes a completion of %.*s#%" PRIu64 " that is not its own", worker->node.name,
+               THOLE_FMT(w->instances[h->instance]), h->activity_id);
+    buf_init(&bytes, MESSAGE_BYTES_MAX);
+    if (message_encode(&message, &bytes) != THOLE_OK)
+        broken(w, "a completion cannot be encoded");
+    struct worker_request *r = new_request(w, worker, WORKER_OUT_COMPLETE_PUBLISH);
+    r->held = h;
+    r->bytes = keep_slice(w, buf_bytes(&bytes));
+    r->request.execute = execute_publish;
+    r->request.answered = publish_answered;
+    buf_release(&bytes);
+    net_send(w, &worker->node, SERVER_NATS, &r->request);
+}
+
+/* ---- pulling ---------------------------------------------------------------------------------------------
+ */
+
+static void task_arrives(struct world *w, void *arg, uint64_t life)
+{
+    struct held *h = arg;
+    struct worker *worker = h->worker;
+    if (!node_runs(w, &worker->node, life, task_arrives, arg) || h->node_life != worker->machine_life)
+        return;
+    worker->coming--;
+    if (worker->node.links[SERVER_NATS].life != h->link_life)
+        return; /* lost with its connection: it comes again */
+    if (worker->wanted > 0)
+        worker->wanted--;
+    h->id = ++worker->next_id;
+    h->next = worker->held;
+    worker->held = h;
+    struct worker_in const in = {.kind = WORKER_IN_DELIVERED,
+                                 .id = h->id,
+                                 .key = {w->instances[h->instance], h->execution, h->activity_id},
+                                 .known =
+                                     !worker->ignorant || !thole_slice_equal(h->activity, THOLE_STR("slow")),
+                                 .epoch = h->link_life,
+                                 .deliveries = 1};
+    if (worker_input(worker->machine, &in, w->now_ms) == THOLE_OK) {
+        drive_soon(w, worker);
+        return;
+    }
+    h->forgotten = true;
+    (void)send_signal(w, worker, h, SIGNAL_NAK);
+}
+
+static void task_pull(struct world *w, void *arg, uint64_t life)
+{
+    struct worker *worker = arg;
+    const struct work_item_fake *item;
+    if (!node_runs(w, &worker->node, life, task_pull, arg))
+        return;
+    worker->pull_due = false;
+    while (worker->machine != NULL && worker->wanted > worker->coming && worker->node.links[SERVER_NATS].up &&
+           !server_down(w, SERVER_NATS) && (item = work_deliver(w)) != NULL) {
+        struct held *h = keep(w, sizeof *h);
+        *h = (struct held){.worker = worker,
+                           .node_life = worker->machine_life,
+                           .link_life = worker->node.links[SERVER_NATS].life,
+                           .work_sequence = item->sequence,
+                           .instance = item->instance,
+                           .execution = item->execution,
+                           .activity_id = item->activity_id,
+                           .activity = item->activity};
+        worker->coming++;
+        after(w, net_latency_ms(w), task_arrives, h, worker->node.life);
+    }
+}
+
+static void pull_soon(struct world *w, struct worker *worker)
+{
+    if (worker->pull_due || !worker->node.alive || worker->wanted <= worker->coming)
+        return;
+    worker->pull_due = true;
+    after(w, rnd(w, 3), task_pull, worker, worker->node.life);
+}
+
+void workers_stir(struct world *w)
+{
+    for (size_t i = 0; i < w->workers_len; i++)
+        pull_soon(w, w->workers[i]);
+}
+
+/* ---- handlers --------------------------------------------------------------------------------------------
+ */
+
+static void task_returns(struct world *w, void *arg, uint64_t life)
+{
+    struct held *h = arg;
+    struct worker *worker = h->worker;
+    if (!node_runs(w, &worker->node, life, task_returns, arg) || h->finished ||
+        h->node_life != worker->machine_life)
+        return;
+    h->finished = true;
+    if (h->fired && h->run.returns_after_ms != UINT64_MAX)
+        h->run.status = THOLE_CANCELLED;
+    if (!h->abandoned)
+        worker->running--;
+    char text[64];
+    snprintf(text, sizeof text, "%s by attempt %" PRIu64, h->run.status == THOLE_OK ? "done" : "failed",
+             h->attempt);
+    h->output = keep_slice(w, thole_slice_from(text));
+    trace(w, "%s: handler of %.*s#%" PRIu64 " returns", worker->node.name,
+          THOLE_FMT(w->instances[h->instance]), h->activity_id);
+    if (!h->abandoned || rnd(w, 2) == 0)
+        input(w, worker,
+              &(struct worker_in){.kind = WORKER_IN_FINISHED, .id = h->id, .status = h->run.status});
+}
+
+static void run_handler(struct world *w, struct worker *worker, struct held *h, uint64_t attempt)
+{
+    if (!h->claimed || h->attempt != attempt)
+        broken(w, "%s starts %.*s#%" PRIu64 " without a claim", worker->node.name,
+               THOLE_FMT(w->instances[h->instance]), h->activity_id);
+    const struct model_event *scheduled = model_find(w, h->instance, h->activity_id);
+    if (scheduled == NULL)
+        broken(w, "%s starts %.*s#%" PRIu64 ", which is not committed", worker->node.name,
+               THOLE_FMT(w->instances[h->instance]), h->activity_id);
+    if (h->running || ++worker->running > worker->options.slots)
+        broken(w, "%s runs more handlers than it has slots", worker->node.name);
+    h->running = true;
+    h->run = activity_run(w, h->activity);
+    w->stats.handlers++;
+    trace(w, "%s: runs %.*s#%" PRIu64 " attempt %" PRIu64 " for %" PRIu64 " ms", worker->node.name,
+          THOLE_FMT(w->instances[h->instance]), h->activity_id, attempt, h->run.duration_ms);
+    after(w, h->run.duration_ms, task_returns, h, worker->node.life);
+}
+
+static void fire_token(struct world *w, struct worker *worker, struct held *h, const struct worker_out *out)
+{
+    trace(w, "%s: cancels %.*s#%" PRIu64 " by %s", worker->node.name, THOLE_FMT(w->instances[h->instance]),
+          h->activity_id, worker_path_name(out->path));
+    if (h->fired)
+        broken(w, "%s fires a token twice", worker->node.name);
+    h->fired = true;
+    if (h->running && !h->finished && h->run.returns_after_ms != UINT64_MAX)
+        after(w, h->run.returns_after_ms, task_returns, h, worker->node.life);
+}
+
+static void task_slot(struct world *w, void *arg, uint64_t life)
+{
+    struct worker *worker = arg;
+    if (!node_runs(w, &worker->node, life, task_slot, arg))
+        return;
+    input(w, worker, &(struct worker_in){.kind = WORKER_IN_SLOT});
+}
+
+static void abandon(struct world *w, struct worker *worker, struct held *h)
+{
+    if (!h->running || h->abandoned)
+        broken(w, "%s abandons a handler that does not run", worker->node.name);
+    h->abandoned = true;
+    if (!h->finished)
+        worker->running--;
+    after(w, rnd(w, 50), task_slot, worker, worker->node.life);
+}
+
+/* ---- outputs ---------------------------------------------------------------------------------------------
+ */
+
+static void end_message(struct world *w, struct worker *worker, struct held *h, const struct worker_out *out)
+{
+    trace(w, "%s: %.*s#%" PRIu64 " ends: %s, %s", worker->node.name, THOLE_FMT(w->instances[h->instance]),
+          h->activity_id, worker_end_name(out->end),
+          out->kind == WORKER_OUT_ACK   ? "ack"
+          : out->kind == WORKER_OUT_NAK ? "nak"
+                                        : "drop");
+    if (out->kind == WORKER_OUT_ACK && !h->missing && !h->published)
+        broken(w, "%s acknowledges %.*s#%" PRIu64 " without completion or confirmed cancellation",
+               worker->node.name, THOLE_FMT(w->instances[h->instance]), h->activity_id);
+    h->forgotten = true;
+    if (out->kind != WORKER_OUT_DROP)
+        (void)send_signal(w, worker, h, out->kind == WORKER_OUT_ACK ? SIGNAL_ACK : SIGNAL_NAK);
+}
+
+static void progress(struct world *w, struct worker *worker, const struct worker_out *out)
+{
+    uint64_t ids[WORKER_CLAIM_MAX];
+    size_t const n = out->ids_len < WORKER_CLAIM_MAX ? out->ids_len : WORKER_CLAIM_MAX;
+    memcpy(ids, out->ids, n * sizeof *ids);
+    for (size_t i = 0; i < n; i++) {
+        struct held *h = find_held(worker, ids[i]);
+        bool const ok = h != NULL && send_signal(w, worker, h, SIGNAL_PROGRESS);
+        input(w, worker, &(struct worker_in){.kind = WORKER_IN_PROGRESSED, .id = ids[i], .ok = ok});
+    }
+}
+
+static void publish_all(struct world *w, struct worker *worker, const struct worker_out *out)
+{
+    for (size_t i = 0; i < out->ids_len; i++) {
+        struct held *h = find_held(worker, out->ids[i]);
+        if (h == NULL)
+            broken(w, "%s publishes what it does not hold", worker->node.name);
+        else
+            publish_result(w, worker, h);
+    }
+}
+
+static void task_restart(struct world *w, void *arg, uint64_t life)
+{
+    struct worker *worker = arg;
+    if (worker->node.alive || worker->node.life != life)
+        return;
+    trace(w, "%s: starts again", worker->node.name);
+    node_restart(w, &worker->node);
+    start_machine(w, worker);
+}
+
+static void on_output(struct world *w, struct worker *worker, const struct worker_out *out)
+{
+    struct held *h = out->id != 0 ? find_held(worker, out->id) : NULL;
+    if (out->id != 0 && (h == NULL || h->forgotten)) {
+        broken(w, "%s: output %d for message %" PRIu64 ", which it does not hold", worker->node.name,
+               (int)out->kind, out->id);
+        return;
+    }
+    switch (out->kind) {
+    case WORKER_OUT_WANT:
+        worker->wanted = out->count;
+        pull_soon(w, worker);
+        break;
+    case WORKER_OUT_CLAIM:
+    case WORKER_OUT_RENEW:
+    case WORKER_OUT_RELEASE:
+    case WORKER_OUT_COMPLETE_BEGIN:
+    case WORKER_OUT_COMPLETE_COMMIT: send_statement(w, worker, out); break;
+    case WORKER_OUT_COMPLETE_ROLLBACK: /* nobody waits for it, so what comes next has another connection */
+        send_statement(w, worker, out);
+        new_tx(w, worker);
+        break;
+    case WORKER_OUT_RUN: run_handler(w, worker, h, out->attempt); break;
+    case WORKER_OUT_FIRE: fire_token(w, worker, h, out); break;
+    case WORKER_OUT_ABANDON: abandon(w, worker, h); break;
+    case WORKER_OUT_PROGRESS: progress(w, worker, out); break;
+    case WORKER_OUT_COMPLETE_PUBLISH: publish_all(w, worker, out); break;
+    case WORKER_OUT_ACK:
+    case WORKER_OUT_NAK:
+    case WORKER_OUT_DROP: end_message(w, worker, h, out); break;
+    case WORKER_OUT_STOPPED:
+        if (worker_held(worker->machine) != 0)
+            broken(w, "%s stopped and holds %zu messages", worker->node.name, worker_held(worker->machine));
+        worker->stopping = true;
+        break;
+    }
+}
+
+static void task_drive(struct world *w, void *arg, uint64_t life)
+{
+    struct worker *worker = arg;
+    struct worker_out out;
+    if (!node_runs(w, &worker->node, life, task_drive, arg))
+        return;
+    worker->drive_due = false;
+    if (worker->machine == NULL)
+        return;
+    worker_advance(worker->machine, w->now_ms);
+    while (!is_broken(w) && worker_poll(worker->machine, &out)) {
+        on_output(w, worker, &out);
+        if (strikes(w, FAULT_CRASH_POINT, 1)) {
+            worker_node_crash(w, worker, between(w, 50, 4000));
+            return;
+        }
+    }
+    if (worker->stopping) {
+        worker_node_crash(w, worker, between(w, 10, 1000));
+        return;
+    }
+    uint64_t deadline_ms = worker_next_deadline_ms(worker->machine);
+    if (deadline_ms == UINT64_MAX)
+        return;
+    deadline_ms = deadline_ms <= w->now_ms ? w->now_ms + 1 : deadline_ms;
+    if (worker->wake_ms > w->now_ms && worker->wake_ms <= deadline_ms)
+        return;
+    worker->wake_ms = deadline_ms;
+    at(w, deadline_ms, task_drive, worker, worker->node.life);
+}
+
+static void drive_soon(struct world *w, struct worker *worker)
+{
+    if (worker->drive_due)
+        return;
+    worker->drive_due = true;
+    after(w, rnd(w, 4) == 0 ? 1 : 0, task_drive, worker, worker->node.life);
+}
+
+/* ---- pushes ----------------------------------------------------------------------------------------------
+ */
+
+struct push {
+    struct worker *worker;
+    thole_slice instance, cancel_kind, reason;
+    uint64_t execution, ids[PUSH_IDS_MAX];
+    size_t ids_len;
+};
+
+static void task_pushed(struct world *w, void *arg, uint64_t life)
+{
+    struct push *push = arg;
+    if (!node_runs(w, &push->worker->node, life, task_pushed, arg) ||
+        !push->worker->node.links[SERVER_NATS].up)
+        return;
+    input(w, push->worker,
+          &(struct worker_in){.kind = WORKER_IN_PUSHED,
+                              .key = {.instance = push->instance, .execution = push->execution},
+                              .activity_ids = push->ids,
+                              .activity_ids_len = push->ids_len,
+                              .cancel_kind = push->cancel_kind,
+                              .reason = push->reason});
+}
+
+void workers_pushed(struct world *w, const struct partition_out *out)
+{
+    for (size_t i = 0; i < w->workers_len; i++) {
+        struct push *push = keep(w, sizeof *push);
+        push->worker = w->workers[i];
+        push->instance = keep_slice(w, out->instance);
+        push->cancel_kind = keep_slice(w, thole_slice_from(out->event_kind));
+        push->reason = keep_slice(w, out->data);
+        push->execution = out->execution;
+        push->ids_len = out->sequences_len < PUSH_IDS_MAX ? out->sequences_len : PUSH_IDS_MAX;
+        memcpy(push->ids, out->sequences, push->ids_len * sizeof *push->ids);
+        w->stats.pushes++;
+        if (strikes(w, FAULT_CORE_LOSS, 200))
+            continue;
+        after(w, strikes(w, FAULT_CORE_LOSS, 100) ? between(w, 50, 3000) : net_latency_ms(w), task_pushed,
+              push, push->worker->node.life);
+        if (strikes(w, FAULT_CORE_LOSS, 50))
+            after(w, between(w, 0, 1000), task_pushed, push, push->worker->node.life);
+    }
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------
+ */
+
+static void tell_connection(struct world *w, struct worker *worker)
+{
+    const struct link *link = &worker->node.links[SERVER_NATS];
+    input(w, worker, &(struct worker_in){.kind = WORKER_IN_CONNECTION, .up = link->up, .epoch = link->life});
+}
+
+static void on_link(struct world *w, struct node *node, enum server server)
+{
+    struct worker *worker = node->owner;
+    if (server == SERVER_STORE) {
+        if (!node->links[SERVER_STORE].up)
+            new_tx(w, worker);
+        return;
+    }
+    tell_connection(w, worker);
+    if (node->links[SERVER_NATS].up)
+        pull_soon(w, worker);
+}
+
+static void start_machine(struct world *w, struct worker *worker)
+{
+    worker->machine = worker_create(&worker->options);
+    if (worker->machine == NULL)
+        abort();
+    worker->machine_life++;
+    snprintf(worker->name, sizeof worker->name, "%s-%" PRIu64, worker->node.name, worker->machine_life);
+    worker->identity = keep_slice(w, thole_slice_from(worker->name));
+    worker->held = NULL;
+    worker->wanted = worker->coming = worker->running = 0;
+    worker->drive_due = worker->pull_due = worker->stopping = false;
+    worker->wake_ms = 0;
+    new_tx(w, worker);
+    tell_connection(w, worker);
+}
+
+struct worker *worker_node_create(struct world *w, unsigned index)
+{
+    struct worker *worker = keep(w, sizeof *worker);
+    node_begin(w, &worker->node, "worker", index, worker);
+    worker->node.on_link = on_link;
+    worker_options_init(&worker->options);
+    worker->options.slots = (uint32_t)between(w, 1, 8);
+    worker->options.completions_max = (uint32_t)between(w, 1, 16);
+    worker->options.lease_ms = LEASE_MS;
+    worker->options.grace_ms = between(w, 50, 2000);
+    worker->options.stop_grace_ms = between(w, 20, 500);
+    worker->ignorant = index > 0 && rnd(w, 4) == 0;
+    start_machine(w, worker);
+    return worker;
+}
+
+void worker_node_destroy(struct worker *worker)
+{
+    worker_destroy(worker->machine);
+}
+
+void worker_node_crash(struct world *w, struct worker *worker, uint64_t down_ms)
+{
+    if (!worker->node.alive)
+        return;
+    trace(w, "%s: %s", worker->node.name, worker->stopping ? "has stopped" : "crashes");
+    node_crash(w, &worker->node);
+    worker_destroy(worker->machine);
+    worker->machine = NULL;
+    new_tx(w, worker);
+    after(w, down_ms, task_restart, worker, worker->node.life);
+}
+
+void worker_node_stop(struct world *w, struct worker *worker)
+{
+    if (!worker->node.alive || worker->machine == NULL)
+        return;
+    trace(w, "%s: is asked to stop", worker->node.name);
+    input(w, worker, &(struct worker_in){.kind = WORKER_IN_STOP, .limit_ms = rnd(w, WORKER_LIMIT_MS)});
+}
+
+void worker_node_learns(struct worker *worker)
+{
+    worker->ignorant = false;
+}
+
+void worker_node_loses_link(struct world *w, struct worker *worker, enum server server)
+{
+    node_lose_link(w, &worker->node, server);
+}
+
+struct node *worker_node(struct worker *worker)
+{
+    return &worker->node;
+}

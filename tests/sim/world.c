@@ -1,0 +1,301 @@
+#include "world.h"
+#include "checks.h"
+#include "client_fake.h"
+#include "coro.h"
+#include "engine_node.h"
+#include "log_fake.h"
+#include "store_fake.h"
+#include "work_fake.h"
+#include "worker_node.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    START_MS = 1700000000,  /* of the virtual clock: it must not be near 0 */
+    CALM_LIMIT_MS = 900000, /* virtual time in which everything must have ended once the weather is fair */
+    SETTLE_MS = 500,
+};
+
+static const char *const FAULT_NAMES[FAULTS_LEN] = {
+    "engine crash",    "engine pause",     "engine nats lost",  "engine store lost", "worker crash",
+    "worker pause",    "worker nats lost", "worker store lost", "crash point",       "rival",
+    "request lost",    "request late",     "answer lost",       "store crash",       "store outage",
+    "nats outage",     "publish twice",    "core loss",         "clock jump",        "slow",
+    "statement fails",
+};
+static const char *const MUTATION_NAMES[MUTATIONS_LEN] = {
+    "none",         "append_any", "store_unfenced", "no_redelivery", "claim_missing",
+    "complete_any", "purge_all",  "inbox_skips",    "torn_batch",    "position_stays",
+    "load_stale",   "ack_loses",  "queue_twice",
+};
+
+const char *fault_name(enum fault fault)
+{
+    return FAULT_NAMES[fault];
+}
+
+const char *mutation_name(enum mutation mutation)
+{
+    return MUTATION_NAMES[mutation];
+}
+
+uint64_t rnd(struct world *w, uint64_t bound)
+{
+    w->rng ^= w->rng << 13;
+    w->rng ^= w->rng >> 7;
+    w->rng ^= w->rng << 17;
+    return (w->rng >> 11) % bound;
+}
+
+uint64_t between(struct world *w, uint64_t low, uint64_t high)
+{
+    return low + rnd(w, high - low + 1);
+}
+
+bool fault_enabled(const struct world *w, enum fault fault)
+{
+    return w->faults && (w->enabled >> fault & 1) != 0;
+}
+
+bool strikes(struct world *w, enum fault fault, unsigned permille)
+{
+    if (!fault_enabled(w, fault) || rnd(w, 1000) >= permille)
+        return false;
+    w->stats.faults[fault]++;
+    return true;
+}
+
+void trace(struct world *w, const char *fmt, ...)
+{
+    char line[400];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    for (const char *p = line; *p != '\0'; p++)
+        w->hash = (w->hash ^ (uint8_t)*p) * 1099511628211u;
+    w->hash = (w->hash ^ w->now_ms) * 1099511628211u;
+    if (w->verbose)
+        printf("[%7" PRIu64 "] %s\n", w->now_ms - START_MS, line);
+}
+
+void broken(struct world *w, const char *fmt, ...)
+{
+    va_list args;
+    if (w->why[0] != '\0')
+        return;
+    va_start(args, fmt);
+    vsnprintf(w->why, sizeof w->why, fmt, args);
+    va_end(args);
+    trace(w, "BROKEN: %s", w->why);
+}
+
+bool is_broken(const struct world *w)
+{
+    return w->why[0] != '\0';
+}
+
+void *keep(struct world *w, size_t bytes)
+{
+    void *memory = arena_alloc(&w->memory, bytes);
+    if (memory == NULL)
+        abort();
+    return memory;
+}
+
+thole_slice keep_slice(struct world *w, thole_slice slice)
+{
+    thole_slice copy;
+    if (arena_dup(&w->memory, slice, &copy) != THOLE_OK)
+        abort();
+    return copy;
+}
+
+void *grown(struct world *w, void *items, size_t len, size_t *cap, size_t size)
+{
+    if (len < *cap)
+        return items;
+    size_t const wanted = *cap == 0 ? 16 : *cap * 2;
+    void *bigger = keep(w, wanted * size);
+    if (len > 0)
+        memcpy(bigger, items, len * size);
+    *cap = wanted;
+    return bigger;
+}
+
+static bool earlier(const struct task *a, const struct task *b)
+{
+    return a->due_ms < b->due_ms || (a->due_ms == b->due_ms && a->sequence < b->sequence);
+}
+
+void at(struct world *w, uint64_t due_ms, task_fn *run, void *arg, uint64_t value)
+{
+    w->queue = grown(w, w->queue, w->queue_len, &w->queue_cap, sizeof *w->queue);
+    struct task const task = {due_ms < w->now_ms ? w->now_ms : due_ms, w->sequence++, value, run, arg};
+    size_t hole = w->queue_len++;
+    while (hole > 0 && earlier(&task, &w->queue[(hole - 1) / 2])) {
+        w->queue[hole] = w->queue[(hole - 1) / 2];
+        hole = (hole - 1) / 2;
+    }
+    w->queue[hole] = task;
+}
+
+void after(struct world *w, uint64_t delay_ms, task_fn *run, void *arg, uint64_t value)
+{
+    at(w, w->now_ms + delay_ms, run, arg, value);
+}
+
+static struct task next_task(struct world *w)
+{
+    struct task const first = w->queue[0], last = w->queue[--w->queue_len];
+    size_t hole = 0;
+    for (;;) {
+        size_t child = hole * 2 + 1;
+        if (child >= w->queue_len)
+            break;
+        if (child + 1 < w->queue_len && earlier(&w->queue[child + 1], &w->queue[child]))
+            child++;
+        if (!earlier(&w->queue[child], &last))
+            break;
+        w->queue[hole] = w->queue[child];
+        hole = child;
+    }
+    w->queue[hole] = last;
+    return first;
+}
+
+size_t instance_index(const struct world *w, thole_slice id)
+{
+    for (size_t i = 0; i < w->instances_len; i++)
+        if (thole_slice_equal(w->instances[i], id))
+            return i;
+    return SIZE_MAX;
+}
+
+uint32_t instance_partition(const struct world *w, size_t instance)
+{
+    return (uint32_t)(instance % w->partitions);
+}
+
+/* Swarm: each seed has its own subset of kinds; one in eight has none, one in eight all. */
+static uint64_t choose_faults(struct world *w)
+{
+    uint64_t const all = ((uint64_t)1 << FAULTS_LEN) - 1;
+    uint64_t bits = 0;
+    switch (rnd(w, 8)) {
+    case 0: return 0;
+    case 1: return all;
+    default:
+        for (unsigned i = 0; i < FAULTS_LEN; i++)
+            if (rnd(w, 3) != 0)
+                bits |= (uint64_t)1 << i;
+        return bits;
+    }
+}
+
+void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mutation)
+{
+    *w = (struct world){.seed = seed,
+                        .rng = seed * 0x9E3779B97F4A7C15u + 0x1234567,
+                        .hash = 14695981039346656037u,
+                        .now_ms = START_MS,
+                        .faults = true,
+                        .verbose = verbose,
+                        .mutation = mutation};
+    arena_init(&w->memory, WORLD_MEMORY_MAX);
+    for (int i = 0; i < 8; i++)
+        rnd(w, 2);
+    w->enabled = choose_faults(w);
+    w->wildness = between(w, 1, 4);
+    w->partitions = (uint32_t)between(w, 1, WORLD_PARTITIONS_MAX);
+    w->engines_len = (size_t)between(w, 2, WORLD_ENGINES_MAX);
+    w->workers_len = (size_t)between(w, 1, WORLD_WORKERS_MAX);
+    w->stacks = stack_pool_create(256, 4096);
+    if (w->stacks == NULL)
+        abort();
+    for (uint32_t p = 0; p < w->partitions; p++) {
+        w->logs[p] = log_stream_create(w, p);
+        w->inboxes[p] = inbox_stream_create(w, p);
+    }
+    w->work = work_stream_create(w);
+    w->store = store_create(w);
+    w->model = model_create(w);
+    w->client = client_fake_create(w);
+    for (size_t i = 0; i < w->engines_len; i++)
+        w->engines[i] = engine_create(w, (unsigned)i);
+    for (size_t i = 0; i < w->workers_len; i++)
+        w->workers[i] = worker_node_create(w, (unsigned)i);
+    weather_begin(w);
+}
+
+static bool step(struct world *w)
+{
+    if (w->queue_len == 0 || is_broken(w))
+        return false;
+    struct task const task = next_task(w);
+    w->now_ms = task.due_ms;
+    w->stats.steps++;
+    task.run(w, task.arg, task.value);
+    if (w->stats.steps > WORLD_STEPS_MAX)
+        broken(w, "more than %d steps: something spins", WORLD_STEPS_MAX);
+    return !is_broken(w);
+}
+
+/* Everything has ended, nothing is in flight, and the projection is what the log says. */
+static bool settled(struct world *w, char *why, size_t size)
+{
+    if (!checks_all_ended(w, why, size) || !engines_idle(w, why, size))
+        return false;
+    checks_at_the_end(w, why, size);
+    return why[0] == '\0';
+}
+
+static void task_look(struct world *w, void *arg, uint64_t value)
+{
+    (void)w, (void)arg, (void)value;
+}
+
+static void run_calm(struct world *w)
+{
+    uint64_t const limit_ms = w->now_ms + CALM_LIMIT_MS;
+    char why[512] = "";
+    while (!is_broken(w) && w->now_ms < limit_ms) {
+        uint64_t const look_ms = w->now_ms + SETTLE_MS;
+        at(w, look_ms, task_look, NULL, 0); /* time goes on even when nobody has anything to do */
+        while (w->now_ms < look_ms && step(w))
+            ;
+        why[0] = '\0';
+        if (!is_broken(w) && settled(w, why, sizeof why))
+            return;
+    }
+    broken(w, "not settled %d virtual seconds after the weather cleared: %s", CALM_LIMIT_MS / 1000, why);
+}
+
+void world_run(struct world *w)
+{
+    uint64_t const storm_ms = between(w, 10000, 60000);
+    uint64_t const until_ms = w->now_ms + storm_ms;
+    while (w->queue_len > 0 && w->queue[0].due_ms < until_ms && step(w))
+        ;
+    if (is_broken(w))
+        return;
+    trace(w, "the weather clears");
+    w->faults = false;
+    weather_clears(w);
+    run_calm(w);
+}
+
+void world_end(struct world *w)
+{
+    for (size_t i = 0; i < w->engines_len; i++)
+        engine_destroy(w->engines[i]);
+    for (size_t i = 0; i < w->workers_len; i++)
+        worker_node_destroy(w->workers[i]);
+    model_destroy(w->model);
+    if (stack_pool_in_use(w->stacks) != 0)
+        broken(w, "%zu coroutine stacks are still in use", stack_pool_in_use(w->stacks));
+    stack_pool_destroy(w->stacks);
+    arena_release(&w->memory);
+}

@@ -1,0 +1,159 @@
+/*
+ * A deterministic world in one thread: PRNG, virtual clock, event queue, durable fakes, nodes that crash. One
+ * seed decides every delay, loss, crash and interleaving, so that `sim SEED` shows any failure again.
+ *
+ *   world.h / world.c    seed, clock, queue, trace, faults       net_fake.c    links, requests, lost answers
+ *   log_fake.c           HIST and IN streams                     store_fake.c  Postgres
+ *   work_fake.c          the WORK stream                         engine_node.c, worker_node.c, client_fake.c
+ *   model.c, checks.c    the independent reader and what must hold      weather.c  who is struck when
+ */
+#ifndef THOLE_WORLD_H
+#define THOLE_WORLD_H
+#include "arena.h"
+#include "event.h"
+#include "message.h"
+#include <inttypes.h>
+
+enum {
+    WORLD_PARTITIONS_MAX = 3,
+    WORLD_ENGINES_MAX = 4,
+    WORLD_WORKERS_MAX = 3,
+    WORLD_INSTANCES_MAX = 32,
+    WORLD_MEMORY_MAX = 1 << 30, /* bytes of one seed */
+    WORLD_STEPS_MAX = 300000,
+    REQUEST_TIMEOUT_MS = 5000,
+    LEASE_MS = 3000,
+};
+
+/* Kinds of weather. Each seed enables a part of them, so that some seeds are wild in few ways only. */
+enum fault {
+    FAULT_ENGINE_CRASH,
+    FAULT_ENGINE_PAUSE,
+    FAULT_ENGINE_NATS,  /* connection lost */
+    FAULT_ENGINE_STORE, /* connection lost */
+    FAULT_WORKER_CRASH,
+    FAULT_WORKER_PAUSE,
+    FAULT_WORKER_NATS,
+    FAULT_WORKER_STORE,
+    FAULT_CRASH_POINT,  /* a node dies between two outputs */
+    FAULT_RIVAL,        /* somebody else opens the partition too */
+    FAULT_REQUEST_LOST, /* one request never arrives */
+    FAULT_REQUEST_LATE, /* one request arrives long after its sender gave up */
+    FAULT_ANSWER_LOST,
+    FAULT_STORE_CRASH,  /* the database restarts and loses its last transactions */
+    FAULT_STORE_OUTAGE, /* nobody reaches it for a while */
+    FAULT_NATS_OUTAGE,
+    FAULT_PUBLISH_TWICE, /* a client repeats a message */
+    FAULT_CORE_LOSS,     /* core publishes lost, late or doubled */
+    FAULT_CLOCK_JUMP,    /* a node's wall clock moves */
+    FAULT_SLOW,          /* latency of everything */
+    FAULT_STATEMENT,     /* a statement fails without effect, the connection stays */
+    FAULTS_LEN
+};
+const char *fault_name(enum fault fault);
+
+/* Rules that the world can break, to show that the checks find it. */
+enum mutation {
+    MUTATION_NONE,
+    MUTATION_APPEND_ANY,     /* the expected last sequence is ignored */
+    MUTATION_STORE_UNFENCED, /* a batch of an old epoch is applied */
+    MUTATION_NO_REDELIVERY,  /* ack-wait never ends */
+    MUTATION_CLAIM_MISSING,  /* a claim of a missing row succeeds */
+    MUTATION_COMPLETE_ANY,   /* a completion deletes the row whoever holds it */
+    MUTATION_PURGE_ALL,      /* an inbox purge takes everything */
+    MUTATION_INBOX_SKIPS,    /* the inbox reader leaves out a message now and then */
+    MUTATION_TORN_BATCH,     /* a batch is applied in part, but its position is moved */
+    MUTATION_POSITION_STAYS, /* the crashed database loses rows but not projected_seq */
+    MUTATION_LOAD_STALE,     /* reading an instance's history misses its last record */
+    MUTATION_ACK_LOSES,      /* an append is acknowledged and not stored */
+    MUTATION_QUEUE_TWICE,    /* an ack does not remove the message */
+    MUTATIONS_LEN
+};
+const char *mutation_name(enum mutation mutation);
+
+struct world;
+typedef void task_fn(struct world *w, void *arg, uint64_t value);
+struct task {
+    uint64_t due_ms, sequence, value;
+    task_fn *run;
+    void *arg;
+};
+
+struct stats {
+    uint64_t steps, faults[FAULTS_LEN];
+    uint64_t instances, turns, records, void_records, refused, opens, handlers, fenced, deleted;
+    uint64_t cold_loads, pushes, batches, resets, swept;
+};
+
+struct engine;
+struct worker;
+struct log_stream;
+struct inbox_stream;
+struct work_stream;
+struct store;
+struct model;
+struct client_fake;
+
+struct world {
+    uint64_t seed, rng, now_ms, sequence, hash;
+    bool faults, verbose;
+    uint64_t enabled;  /* bits of enum fault */
+    uint64_t wildness; /* 1..4: how often */
+    enum mutation mutation;
+    char why[512];       /* empty: everything holds so far */
+    struct arena memory; /* everything that lives as long as the seed */
+    struct task *queue;  /* heap */
+    size_t queue_len, queue_cap;
+    struct stats stats;
+
+    uint32_t partitions;
+    struct log_stream *logs[WORLD_PARTITIONS_MAX];
+    struct inbox_stream *inboxes[WORLD_PARTITIONS_MAX];
+    struct work_stream *work;
+    struct store *store;
+    struct model *model;
+    struct client_fake *client;
+    struct engine *engines[WORLD_ENGINES_MAX];
+    struct worker *workers[WORLD_WORKERS_MAX];
+    size_t engines_len, workers_len;
+    uint64_t nats_down_until_ms, slow_until_ms;
+    struct stack_pool *stacks;
+
+    thole_slice instances[WORLD_INSTANCES_MAX]; /* ids; everything else names an instance by its index */
+    size_t instances_len;
+};
+
+uint64_t rnd(struct world *w, uint64_t bound);                  /* 0..bound-1; bound > 0 */
+uint64_t between(struct world *w, uint64_t low, uint64_t high); /* both inclusive */
+/* True with permille / 1000 while faults of this kind are on; counted. */
+bool strikes(struct world *w, enum fault fault, unsigned permille);
+bool fault_enabled(const struct world *w, enum fault fault);
+
+void trace(struct world *w, const char *fmt, ...) THOLE_PRINTF(2, 3);
+/* The first failure is kept. */
+void broken(struct world *w, const char *fmt, ...) THOLE_PRINTF(2, 3);
+bool is_broken(const struct world *w);
+
+/* Runs after everything that is due before it, and after what was queued earlier for the same time. */
+void after(struct world *w, uint64_t delay_ms, task_fn *run, void *arg, uint64_t value);
+void at(struct world *w, uint64_t due_ms, task_fn *run, void *arg, uint64_t value);
+
+/* Memory of the seed; aborts when there is none. */
+void *keep(struct world *w, size_t bytes);
+thole_slice keep_slice(struct world *w, thole_slice slice);
+/* Grows an array of the world: *items of *cap elements has room for one more than len afterwards. */
+void *grown(struct world *w, void *items, size_t len, size_t *cap, size_t size);
+
+/* Index of an instance id; SIZE_MAX when nobody ever named it. */
+size_t instance_index(const struct world *w, thole_slice id);
+uint32_t instance_partition(const struct world *w, size_t instance);
+
+/* One seed. */
+void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mutation);
+void world_run(struct world *w);
+void world_end(struct world *w); /* frees; why, hash and stats stay */
+
+/* weather.c */
+void weather_begin(struct world *w);
+void weather_clears(struct world *w);
+#endif

@@ -1,0 +1,61 @@
+/*
+ * Plays of the replay core, written and shown as text.
+ *
+ * A script or a history is turns separated by " / "; a turn is events separated by " | ", each as
+ * event_render() shows it. In a script "#N " before an event is left out, as the instance numbers events
+ * itself. Before the first event of a turn there may be "@5000 " (logical time; else the turn's number times
+ * 1000) and "~" (the code does not run). Example, a history of two turns:
+ *
+ *   #1 Started t(in) | #2 ActivityScheduled charge(card) / #3 ActivityCompleted #2 (ok) | #4 Completed (ok)
+ */
+#ifndef THOLE_PLAY_H
+#define THOLE_PLAY_H
+#include "coro.h"
+#include "instance.h"
+#include "thole_cunit.h"
+
+enum { PLAY_TURNS_MAX = 40, PLAY_TEXT_MAX = 64 * 1024 };
+
+struct play_turns {
+    struct arena arena;
+    struct turn turns[PLAY_TURNS_MAX];
+    size_t len;
+};
+
+struct play {
+    thole_orchestration_fn *code;
+    size_t memory_max, payload_max;
+    struct stack_pool *stacks;
+};
+struct play play_of(thole_orchestration_fn *code);
+void play_release(struct play *play);
+struct instance *play_instance(const struct play *play);
+
+/* The text as turns; aborts on what it does not understand. */
+void play_parse(const char *text, struct play_turns *ret);
+void play_turns_release(struct play_turns *turns);
+
+/*
+ * Runs the script live, turn by turn, through encoded records, and appends the history to @p to; a turn that
+ * fails is shown as "LIMIT: text". Then checks that every prefix of what was recorded can be replayed, and
+ * that going on live from there gives the same bytes.
+ */
+void play_live(const struct play *play, const char *script, struct buf *to);
+/* Replays a history: "ok", "ok, ended", or "NONDETERMINISM: text". */
+void play_replay(const struct play *play, const char *history, struct buf *to);
+
+/* For a status that a play does not care about: gcc does not take a cast to void for that. */
+static inline void play_ignore(thole_status status)
+{
+    (void)status;
+}
+
+/* Rows of a table: a situation in text, and the text that shows what came of it. */
+struct play_row {
+    const char *name;
+    thole_orchestration_fn *code;
+    const char *text, *expected;
+};
+void play_check_live(const struct play_row *rows, size_t n);
+void play_check_replay(const struct play_row *rows, size_t n);
+#endif

@@ -1,0 +1,147 @@
+/* The JSON writer, and text made safe for terminals. */
+#include "json.h"
+#include "text.h"
+#include "thole_cunit.h"
+#include <stdlib.h>
+
+enum { OUT_BYTES = 8192 };
+
+static thole_slice bytes_of(const char *text, size_t len)
+{
+    return (thole_slice){(const uint8_t *)text, len};
+}
+
+#define BYTES(literal) bytes_of(literal, sizeof(literal) - 1)
+
+/* Writes one object with one payload; returns static text. */
+static const char *data_as_json(thole_slice data)
+{
+    static char out[OUT_BYTES];
+    struct json json;
+    FILE *to = fmemopen(out, sizeof out, "w");
+    json_init(&json, to);
+    json_object(&json);
+    json_member_data(&json, "data", data);
+    json_end(&json);
+    (void)fclose(to);
+    return out;
+}
+
+static void test_payloads(void)
+{
+    static const struct {
+        const char *name, *data;
+        size_t len;
+        const char *want;
+    } cases[] = {
+#define CASE(name, literal, want) {name, literal, sizeof(literal) - 1, want}
+        CASE("empty", "", "{\"data\":\"\"}\n"),
+        CASE("plain", "order=1", "{\"data\":\"order=1\"}\n"),
+        CASE("quotes", "a\"b\\c", "{\"data\":\"a\\\"b\\\\c\"}\n"),
+        CASE("controls", "\n\r\t\x01\x1f\x7f", "{\"data\":\"\\n\\r\\t\\u0001\\u001f\\u007f\"}\n"),
+        CASE("NUL", "a\0b", "{\"data\":\"a\\u0000b\"}\n"),
+        CASE("utf8", "h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+             "{\"data\":\"h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"}\n"),
+        CASE("not utf8", "\xff\xfe", "{\"data_base64\":\"//4=\"}\n"),
+        CASE("overlong", "\xc0\x80", "{\"data_base64\":\"wIA=\"}\n"),
+        CASE("surrogate", "\xed\xa0\x80", "{\"data_base64\":\"7aCA\"}\n"),
+        CASE("beyond unicode", "\xf4\x90\x80\x80", "{\"data_base64\":\"9JCAgA==\"}\n"),
+        CASE("cut", "ab\xe2\x82", "{\"data_base64\":\"YWLigg==\"}\n"),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        CHECK_STR(cases[i].name, data_as_json(bytes_of(cases[i].data, cases[i].len)), cases[i].want);
+}
+
+static void test_nesting(void)
+{
+    char out[OUT_BYTES];
+    struct json json;
+    FILE *to = fmemopen(out, sizeof out, "w");
+    json_init(&json, to);
+    json_object(&json);
+    json_member(&json, "id", BYTES("a\xff"));
+    json_key(&json, "list");
+    json_array(&json);
+    json_number(&json, 0);
+    json_number(&json, UINT64_MAX);
+    json_true(&json, false);
+    json_null(&json);
+    json_object(&json);
+    json_end(&json);
+    json_array(&json);
+    json_end(&json);
+    json_end(&json);
+    json_member_time(&json, "then", UINT64_C(1763717401250));
+    json_member_time(&json, "never", 0);
+    json_end(&json);
+    json_object(&json); /* the next line */
+    json_end(&json);
+    (void)fclose(to);
+    CHECK_STR("nested", out,
+              "{\"id\":\"a\xef\xbf\xbd\",\"list\":[0,18446744073709551615,false,null,{},[]],"
+              "\"then\":\"2025-11-21T09:30:01.250Z\",\"never\":null}\n{}\n");
+}
+
+/* Larger than the pieces that base64 is written in. */
+static void test_long_base64(void)
+{
+    enum { LEN = 10000 };
+    uint8_t *data = malloc(LEN);
+    char *out = calloc(1, 2 * LEN);
+    struct json json;
+    memset(data, 0xff, LEN);
+    FILE *to = fmemopen(out, 2 * LEN, "w");
+    json_init(&json, to);
+    json_object(&json);
+    json_member_data(&json, "data", (thole_slice){data, LEN});
+    json_end(&json);
+    (void)fclose(to);
+    /* 3,333 groups of //// and one byte: /w== */
+    CU_ASSERT_EQUAL(strlen(out), strlen("{\"data_base64\":\"") + 4 * 3334 + strlen("\"}\n"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(out, "/////w==\"}\n"));
+    CU_ASSERT_EQUAL(strspn(out + strlen("{\"data_base64\":\""), "/"), 4 * 3333 + 1);
+    free(data);
+    free(out);
+}
+
+static void test_safe_text(void)
+{
+    static const struct {
+        const char *text, *want;
+        size_t columns;
+    } cases[] = {
+        {"plain", "plain", 10},
+        {"cut here", "cut…", 3},
+        {"a\x1b[31mred", "a\\x1b[31mred", 20},
+        {"line\nnext\ttab", "line\\nnext\\ttab", 20},
+        {"\xc2\x9b"
+         "31m",
+         "\\xc2\\x9b31m", 20},
+        {"\xff", "\\xff", 20},
+        {"h\xc3\xa9h\xc3\xa9", "h\xc3\xa9…", 2},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct buf got;
+        buf_init(&got, 1024);
+        text_safe(&got, thole_slice_from(cases[i].text), cases[i].columns);
+        CHECK_STR(cases[i].want, buf_cstr(&got), cases[i].want);
+        buf_release(&got);
+    }
+}
+
+static void test_times(void)
+{
+    char text[TIME_TEXT_BYTES];
+    text_time(0, text);
+    CHECK_STR("none", text, "-");
+    text_time(1, text);
+    CHECK_STR("first", text, "1970-01-01T00:00:00.001Z");
+    text_time(UINT64_MAX, text);
+    CHECK_STR("absurd", text, "-");
+}
+
+static const struct thole_test tests[] = {
+    {"payloads", test_payloads},   {"nesting", test_nesting}, {"long_base64", test_long_base64},
+    {"safe_text", test_safe_text}, {"times", test_times},
+};
+THOLE_TEST_MAIN("cli_json", tests)

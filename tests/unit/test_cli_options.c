@@ -1,0 +1,167 @@
+/* The option tables: flags over environment over defaults, and a sentence for every mistake. */
+#include "host_options.h"
+#include "option_table.h"
+#include "thole_cunit.h"
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { WORDS_MAX = 16, TEXT_BYTES = 1024 };
+
+/* Splits at spaces; the words live in @p room. */
+static int split(const char *line, char room[TEXT_BYTES], char *words[WORDS_MAX + 1])
+{
+    int n = 0;
+    char *save = NULL;
+    (void)snprintf(room, TEXT_BYTES, "%s", line);
+    for (char *word = strtok_r(room, " ", &save); word != NULL && n < WORDS_MAX;
+         word = strtok_r(NULL, " ", &save))
+        words[n++] = word;
+    words[n] = NULL;
+    return n;
+}
+
+/* What a command line comes to, as text. Static. */
+static const char *outcome_of(const char *line)
+{
+    static char out[TEXT_BYTES];
+    static struct host_command command;
+    char room[TEXT_BYTES], *words[WORDS_MAX + 1];
+    thole_error error = {.status = THOLE_OK};
+    const struct host_options *options = &command.options;
+    int const n = split(line, room, words);
+    if (host_command_parse(n, words, &command, &error) != THOLE_OK)
+        (void)snprintf(out, sizeof out, "%s", error.text);
+    else if (command.help || command.version)
+        (void)snprintf(out, sizeof out, "%s", command.help ? "help" : "version");
+    else
+        (void)snprintf(out, sizeof out,
+                       "%s ns=%s lease=%" PRIu64 " ttl=%" PRIu64 "/%" PRIu64 " slots=%u json=%d",
+                       host_role_name(command.role), options->ns, options->lease_ms, options->node_ttl_ms,
+                       options->heartbeat_ms, options->slots, options->log_json);
+    return out;
+}
+
+struct row {
+    const char *line, *want;
+};
+
+static void check_rows(const struct row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        CHECK_STR(rows[i].line, outcome_of(rows[i].line), rows[i].want);
+}
+
+static void clear_environment(void)
+{
+    unsetenv("THOLE_POSTGRES");
+    unsetenv("THOLE_NAMESPACE");
+    unsetenv("THOLE_SLOTS");
+    unsetenv("THOLE_NATS_URL");
+}
+
+static void test_good_lines(void)
+{
+    static const struct row rows[] = {
+        {"p run --postgres x", "run ns=default lease=0 ttl=10000/3333 slots=16 json=0"},
+        {"p --postgres x worker --slots 3", "worker ns=default lease=0 ttl=10000/3333 slots=3 json=0"},
+        {"p engine --postgres=x -n shop --node-ttl 4s",
+         "engine ns=shop lease=0 ttl=4000/1333 slots=16 json=0"},
+        {"p run --postgres x --lease 1.5s --log-format json --heartbeat 500ms",
+         "run ns=default lease=1500 ttl=10000/500 slots=16 json=1"},
+        {"p --help", "help"},
+        {"p run -h", "help"},
+        {"p --version", "version"},
+    };
+    clear_environment();
+    check_rows(rows, ARRAY_LEN(rows));
+}
+
+static void test_mistakes(void)
+{
+    static const struct row rows[] = {
+        {"p", "a role is missing: run, engine or worker"},
+        {"p wroker --postgres x", "there is no role \"wroker\"; did you mean worker?"},
+        {"p serve --postgres x", "there is no role \"serve\"; the roles are run, engine and worker"},
+        {"p run more --postgres x", "\"more\" is one word too many"},
+        {"p run", "--postgres is missing: give it a libpq connection string such as "
+                  "postgres://thole@localhost/thole, or set THOLE_POSTGRES"},
+        {"p run --postgress x", "there is no option --postgress; did you mean --postgres?"},
+        {"p run --zzzzzz", "there is no option --zzzzzz"},
+        {"p run -z", "there is no option -z"},
+        {"p run --postgres", "--postgres needs a value"},
+        {"p run -n", "-n needs a value"},
+        {"p run --help=yes", "--help takes no value"},
+        {"p run --postgres x --lease 10",
+         "--lease: \"10\" is not a duration; write a number and a unit: 500ms, 10s, "
+         "1.5s, 2m, 1h, 7d"},
+        {"p run --postgres x --lease 10ms", "--lease: 10ms is not between 500ms and 1d"},
+        {"p run --postgres x --slots 0", "--slots: 0 is not between 1 and 10000"},
+        {"p run --postgres x --slots many", "--slots: \"many\" is not a whole number"},
+        {"p run --postgres x --replicas 2", "--replicas: 2 is not 1, 3 or 5"},
+        {"p run --postgres x --log-level loud", "--log-level: \"loud\" is none of: error, warn, info, debug"},
+        {"p run --postgres x --instance-memory-max 1k", "--instance-memory-max: 1k is less than 1048576"},
+        {"p run --postgres x --node-ttl 2s --heartbeat 1500ms",
+         "--heartbeat: must be at most half of --node-ttl, or one lost heartbeat is a death"},
+    };
+    clear_environment();
+    check_rows(rows, ARRAY_LEN(rows));
+    char room[TEXT_BYTES], *words[WORDS_MAX + 1];
+    struct host_command command;
+    thole_error error = {.status = THOLE_OK};
+    int const n = split("p run --postgres x --namespace a.b", room, words);
+    CU_ASSERT_EQUAL(host_command_parse(n, words, &command, &error), THOLE_INVALID);
+    CU_ASSERT_EQUAL(strncmp(error.text, "--namespace: ", 13), 0);
+}
+
+static void test_environment(void)
+{
+    static const struct row good[] = {
+        {"p run", "run ns=shop lease=0 ttl=10000/3333 slots=7 json=0"},
+        {"p run --slots 9", "run ns=shop lease=0 ttl=10000/3333 slots=9 json=0"},
+    };
+    clear_environment();
+    setenv("THOLE_POSTGRES", "x", 1);
+    setenv("THOLE_NAMESPACE", "shop", 1);
+    setenv("THOLE_SLOTS", "7", 1);
+    check_rows(good, ARRAY_LEN(good));
+    setenv("THOLE_SLOTS", "lots", 1);
+    CHECK_STR("bad", outcome_of("p run"), "THOLE_SLOTS: \"lots\" is not a whole number");
+    setenv("THOLE_SLOTS", "", 1);
+    CHECK_STR("empty is unset", outcome_of("p run"), "run ns=shop lease=0 ttl=10000/3333 slots=16 json=0");
+    clear_environment();
+}
+
+/* Every option of the header is in --help, with its environment variable, and none that is hidden. */
+static void test_help(void)
+{
+    static const char *const words[] = {"--nats",       "--nats-creds",
+                                        "--postgres",   "--namespace",
+                                        "--node",       "--log-level",
+                                        "--log-format", "--payload-max",
+                                        "--stop-limit", "--partitions",
+                                        "--replicas",   "--node-ttl",
+                                        "--heartbeat",  "--engine-threads",
+                                        "--parked-max", "--instance-memory-max",
+                                        "--queue",      "--slots",
+                                        "--lease",      "--grace",
+                                        "$THOLE_LEASE", "[default 30s; $THOLE_STOP_LIMIT]",
+                                        "checkout"};
+    static const thole_orchestration_entry orchestrations[] = {{"checkout", NULL}};
+    static const thole_program program = {
+        .size = sizeof program, .name = "shop", .orchestrations = orchestrations, .orchestrations_len = 1};
+    struct buf text;
+    buf_init(&text, 64 * 1024);
+    host_command_help(&program, &text);
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        CHECK_STR(words[i], strstr(buf_cstr(&text), words[i]) == NULL ? "missing" : "there", "there");
+    CU_ASSERT_PTR_NULL(strstr(buf_cstr(&text), "suppress"));
+    buf_release(&text);
+}
+
+static const struct thole_test tests[] = {
+    {"good_lines", test_good_lines},
+    {"mistakes", test_mistakes},
+    {"environment", test_environment},
+    {"help", test_help},
+};
+THOLE_TEST_MAIN("cli_options", tests)

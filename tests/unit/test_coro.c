@@ -1,0 +1,209 @@
+#include "coro.h"
+#include "thole_cunit.h"
+#include <pthread.h>
+#include <stdlib.h>
+
+struct counter {
+    struct coro *co;
+    int steps, limit;
+};
+
+static void count(void *arg)
+{
+    struct counter *c = arg;
+    while (c->steps < c->limit) {
+        c->steps++;
+        coro_yield(c->co);
+    }
+}
+
+static struct counter *counter_create(struct stack_pool *pool, int limit)
+{
+    struct counter *c = calloc(1, sizeof *c);
+    c->limit = limit;
+    c->co = coro_create(pool, count, c);
+    return c;
+}
+
+static void counter_destroy(struct counter *c)
+{
+    coro_destroy(c->co);
+    free(c);
+}
+
+static void runs_to_the_end(void)
+{
+    struct stack_pool *pool = stack_pool_create(2, 4);
+    struct counter *c = counter_create(pool, 3);
+    CU_ASSERT_EQUAL(c->steps, 0); /* not before the first resume */
+    for (int i = 1; i <= 3; i++) {
+        CU_ASSERT(coro_resume(c->co));
+        CU_ASSERT_EQUAL(c->steps, i);
+    }
+    CU_ASSERT_FALSE(coro_resume(c->co));
+    CU_ASSERT_EQUAL(stack_pool_in_use(pool), 1);
+    counter_destroy(c);
+    CU_ASSERT_EQUAL(stack_pool_in_use(pool), 0);
+    coro_destroy(NULL);
+    stack_pool_destroy(pool);
+    stack_pool_destroy(NULL);
+}
+
+static void dropped_before_it_ran_and_while_suspended(void)
+{
+    struct stack_pool *pool = stack_pool_create(2, 4);
+    struct counter *never = counter_create(pool, 3), *half = counter_create(pool, 3);
+    CU_ASSERT(coro_resume(half->co));
+    counter_destroy(never);
+    counter_destroy(half);
+    CU_ASSERT_EQUAL(stack_pool_in_use(pool), 0);
+    stack_pool_destroy(pool);
+}
+
+static void two_take_turns(void)
+{
+    struct stack_pool *pool = stack_pool_create(2, 4);
+    struct counter *a = counter_create(pool, 1000), *b = counter_create(pool, 1000);
+    for (int i = 0; i < 1000; i++) {
+        CU_ASSERT(coro_resume(a->co) && coro_resume(b->co));
+        CU_ASSERT(a->steps == i + 1 && b->steps == i + 1);
+    }
+    counter_destroy(a);
+    counter_destroy(b);
+    stack_pool_destroy(pool);
+}
+
+static void the_pool_has_a_bound_and_reuses(void)
+{
+    struct stack_pool *pool = stack_pool_create(1, 3);
+    struct counter *c[3];
+    for (int i = 0; i < 3; i++)
+        c[i] = counter_create(pool, 1);
+    CU_ASSERT_EQUAL(stack_pool_in_use(pool), 3);
+    CU_ASSERT_PTR_NULL(coro_create(pool, count, c[0]));
+    struct coro *last = c[0]->co;
+    counter_destroy(c[0]);
+    struct counter *again = counter_create(pool, 1);
+    CU_ASSERT_PTR_EQUAL(again->co, last);
+    counter_destroy(again);
+    counter_destroy(c[1]); /* only one is kept */
+    counter_destroy(c[2]);
+    CU_ASSERT_EQUAL(stack_pool_in_use(pool), 0);
+    stack_pool_destroy(pool);
+}
+
+/* ---- a stack that is dropped in the middle of deep frames ---- */
+
+struct digger {
+    struct coro *co;
+    uint64_t sum;
+    int depth;
+};
+
+/* Frames of two shapes, so that what one leaves poisoned lies where the other has its variables. */
+#define DIG(name, bytes)                                                                                     \
+    static __attribute__((noinline)) uint64_t name(struct digger *d, int depth)                              \
+    {                                                                                                        \
+        volatile uint8_t frame[bytes];                                                                       \
+        for (size_t i = 0; i < sizeof frame; i++)                                                            \
+            frame[i] = (uint8_t)(depth + (int)i);                                                            \
+        if (depth == 0)                                                                                      \
+            coro_yield(d->co);                                                                               \
+        uint64_t const below = depth == 0 ? 0 : name(d, depth - 1);                                          \
+        return below + frame[depth];                                                                         \
+    }
+DIG(dig_narrow, 72)
+DIG(dig_wide, 500)
+
+static void narrow(void *arg)
+{
+    struct digger *d = arg;
+    d->sum = dig_narrow(d, d->depth);
+}
+
+static void wide(void *arg)
+{
+    struct digger *d = arg;
+    d->sum = dig_wide(d, d->depth);
+}
+
+/* Under AddressSanitizer the frames that were never left are poisoned: the next user must not meet that. */
+static void a_dropped_stack_is_clean(void)
+{
+    struct stack_pool *pool = stack_pool_create(1, 1);
+    uint64_t expected = 0;
+    for (int depth = 0; depth <= 40; depth++)
+        expected += (uint8_t)(depth + depth);
+    for (int round = 0; round < 300; round++) {
+        struct digger d = {.depth = 40 + round % 20};
+        d.co = coro_create(pool, narrow, &d);
+        CU_ASSERT(coro_resume(d.co));
+        coro_destroy(d.co);
+        struct digger all = {.depth = 40};
+        all.co = coro_create(pool, wide, &all);
+        CU_ASSERT(coro_resume(all.co));
+        CU_ASSERT_FALSE(coro_resume(all.co));
+        CU_ASSERT_EQUAL(all.sum, expected);
+        coro_destroy(all.co);
+    }
+    stack_pool_destroy(pool);
+}
+
+/* ---- from thread to thread ---- */
+
+static void *resume_some(void *arg)
+{
+    struct counter *c = arg;
+    for (int i = 0; i < 50; i++)
+        (void)coro_resume(c->co);
+    return NULL;
+}
+
+static void moves_between_threads(void)
+{
+    struct stack_pool *pool = stack_pool_create(1, 1);
+    struct counter *c = counter_create(pool, 1000);
+    for (int i = 0; i < 10; i++) {
+        pthread_t thread;
+        CU_ASSERT_EQUAL(pthread_create(&thread, NULL, resume_some, c), 0);
+        CU_ASSERT_EQUAL(pthread_join(thread, NULL), 0);
+        CU_ASSERT(coro_resume(c->co));
+        CU_ASSERT_EQUAL(c->steps, (i + 1) * 51);
+    }
+    counter_destroy(c);
+    stack_pool_destroy(pool);
+}
+
+static void *churn(void *arg)
+{
+    (void)arg;
+    struct stack_pool *pool = stack_pool_create(4, 8);
+    for (int i = 0; i < 200; i++) {
+        struct counter *c = counter_create(pool, 3);
+        for (int j = 0; j < i % 5 && coro_resume(c->co); j++)
+            ;
+        counter_destroy(c);
+    }
+    stack_pool_destroy(pool);
+    return NULL;
+}
+
+static void a_pool_for_each_thread(void)
+{
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        CU_ASSERT_EQUAL(pthread_create(&threads[i], NULL, churn, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        CU_ASSERT_EQUAL(pthread_join(threads[i], NULL), 0);
+}
+
+static const struct thole_test tests[] = {
+    {"runs to the end", runs_to_the_end},
+    {"dropped before it ran and while suspended", dropped_before_it_ran_and_while_suspended},
+    {"two take turns", two_take_turns},
+    {"the pool has a bound and reuses", the_pool_has_a_bound_and_reuses},
+    {"a dropped stack is clean", a_dropped_stack_is_clean},
+    {"moves between threads", moves_between_threads},
+    {"a pool for each thread", a_pool_for_each_thread},
+};
+THOLE_TEST_MAIN("coro", tests)

@@ -1,0 +1,164 @@
+/* Memory ceilings: every smaller one ends the turn with THOLE_LIMIT and nothing else; the smallest that is
+ * enough gives the same bytes as a large one. */
+#include "play.h"
+#include "thole/orchestration.h"
+
+enum { SWEEP_STEP = 16, SWEEP_MAX = 64 * 1024 };
+
+/* Something of everything that takes memory. */
+static thole_status greedy(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_task tasks[20];
+    for (size_t i = 0; i < 18; i++)
+        tasks[i] = thole_call(ctx, i % 2 == 0 ? THOLE_STR("even") : THOLE_STR("odd"),
+                              thole_format(ctx, "%zu of %.*s", i, THOLE_FMT(input)));
+    tasks[18] = thole_timer(ctx, 5);
+    tasks[19] = thole_call(ctx, THOLE_STR("last"), input);
+    thole_cancel(ctx, tasks[3], THOLE_STR("not this one"));
+    THOLE_TRY(thole_await(ctx, tasks[0], &input));
+    size_t winner;
+    THOLE_TRY(thole_await_any(ctx, &tasks[16], 4, &winner));
+    thole_slice *results = thole_alloc(ctx, 3 * sizeof *results);
+    if (results == NULL)
+        return THOLE_APP;
+    THOLE_TRY(thole_await_all(ctx, (thole_task[]){tasks[0], tasks[4], tasks[16 + winner]}, 3, results));
+    *ret_output = thole_format(ctx, "%.*s|%.*s", THOLE_FMT(input), THOLE_FMT(results[1]));
+    return THOLE_OK;
+}
+
+static const char script[] =
+    "Started t(an input that is copied) / ActivityCompleted #2 (the first result) / "
+    "ActivityCompleted #6 (the second) | ActivityCompleted #18 (third) / TimerFired #20";
+
+/* Plays it with so much memory; true when it went through, else the last thing shown is the limit. */
+static bool plays_within(size_t memory_max, struct buf *to)
+{
+    struct play play = play_of(greedy);
+    play.memory_max = memory_max;
+    play_live(&play, script, to);
+    CU_ASSERT_EQUAL(stack_pool_in_use(play.stacks), 0);
+    play_release(&play);
+    return strstr(buf_cstr(to), "LIMIT: ") == NULL;
+}
+
+static void every_smaller_ceiling_is_a_limit(void)
+{
+    struct buf enough, got;
+    char expected[80];
+    size_t memory_max = 0, failures = 0;
+    buf_init(&enough, PLAY_TEXT_MAX);
+    buf_init(&got, PLAY_TEXT_MAX);
+    CU_ASSERT(plays_within(1 << 20, &enough));
+    CU_ASSERT_PTR_NOT_NULL(strstr(buf_cstr(&enough), "Completed (the first result|the second)"));
+    while (memory_max < SWEEP_MAX && !plays_within(memory_max, &got)) {
+        (void)snprintf(expected, sizeof expected,
+                       "LIMIT: the instance's memory limit of %zu bytes is reached", memory_max);
+        CHECK_STR("limit", strstr(buf_cstr(&got), "LIMIT: "), expected);
+        memory_max += SWEEP_STEP;
+        failures++;
+        buf_clear(&got);
+    }
+    CU_ASSERT(failures > 100);
+    CHECK_STR("enough", buf_cstr(&got), buf_cstr(&enough));
+    buf_release(&got);
+    buf_release(&enough);
+}
+
+/* What went through live goes through again when replayed, with the same ceiling: play_live() has checked it
+ * for the largest ceilings too; here is the exact one. */
+static void replay_needs_no_more_than_live(void)
+{
+    struct buf got;
+    size_t memory_max = 0;
+    buf_init(&got, PLAY_TEXT_MAX);
+    while (!plays_within(memory_max, &got)) {
+        memory_max += SWEEP_STEP;
+        buf_clear(&got);
+    }
+    buf_release(&got);
+}
+
+/* ---- what the code sees ---- */
+
+static thole_status never_stops_asking(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)ret_output;
+    while (thole_alloc(ctx, 1000) != NULL)
+        ;
+    CU_ASSERT_PTR_NULL(thole_alloc(ctx, SIZE_MAX));
+    CU_ASSERT_EQUAL(thole_format(ctx, "%01000d", 0).len, 0);
+    CU_ASSERT_EQUAL(thole_await(ctx, thole_call(ctx, THOLE_STR("a"), input), NULL), THOLE_LIMIT);
+    CU_ASSERT_EQUAL(thole_await_all(ctx, NULL, 0, NULL), THOLE_LIMIT);
+    while (thole_await(ctx, thole_timer(ctx, 1), NULL) != THOLE_OK)
+        ; /* parked after a while, and dropped with the instance */
+    return THOLE_OK;
+}
+
+static thole_status schedules_for_ever(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)ret_output;
+    thole_task task;
+    do
+        task = thole_call(ctx, THOLE_STR("a"), input);
+    while (task.id < 1000000);
+    return thole_await(ctx, task, NULL);
+}
+
+static void code_is_told_and_then_parked(void)
+{
+    struct play_row const rows[] = {
+        {"allocates for ever", never_stops_asking, "Started t(x)",
+         "LIMIT: the instance's memory limit of 1048576 bytes is reached"},
+        {"schedules for ever", schedules_for_ever, "Started t(x)",
+         "LIMIT: the instance's memory limit of 1048576 bytes is reached"},
+    };
+    play_check_live(rows, ARRAY_LEN(rows));
+}
+
+static thole_status one(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    return thole_await(ctx, thole_call(ctx, THOLE_STR("a"), input), ret_output);
+}
+
+static void a_failed_instance_stays_failed(void)
+{
+    struct play play = play_of(one);
+    play.memory_max = 64;
+    struct instance *instance = play_instance(&play);
+    struct event const start = {.kind = EVENT_STARTED, .name = THOLE_STR("t"), .data = THOLE_STR("x")};
+    struct turn_in const in = {.received = &start, .received_len = 1, .run = true};
+    struct turn_out out;
+    thole_error err = {0};
+    CU_ASSERT_EQUAL(instance_turn(instance, &in, &out, &err), THOLE_LIMIT);
+    CU_ASSERT_EQUAL(instance_turn(instance, &in, &out, &err), THOLE_LIMIT);
+    CHECK_STR("again", err.text, "an earlier turn of this instance failed");
+    instance_destroy(instance);
+    play_release(&play);
+}
+
+static void no_stack_is_no_memory(void)
+{
+    struct play play = play_of(one);
+    stack_pool_destroy(play.stacks);
+    play.stacks = stack_pool_create(0, 1);
+    struct instance *first = play_instance(&play), *second = play_instance(&play);
+    struct event const start = {.kind = EVENT_STARTED, .name = THOLE_STR("t"), .data = THOLE_STR("x")};
+    struct turn_in const in = {.received = &start, .received_len = 1, .run = true};
+    struct turn_out out;
+    thole_error err = {0};
+    CU_ASSERT_EQUAL(instance_turn(first, &in, &out, &err), THOLE_OK);
+    CU_ASSERT_EQUAL(instance_turn(second, &in, &out, &err), THOLE_NOMEM);
+    CHECK_STR("text", err.text, "no stack for an orchestration (1 are in use)");
+    instance_destroy(first);
+    instance_destroy(second);
+    play_release(&play);
+}
+
+static const struct thole_test tests[] = {
+    {"every smaller ceiling is a limit", every_smaller_ceiling_is_a_limit},
+    {"replay needs no more than live", replay_needs_no_more_than_live},
+    {"code is told and then parked", code_is_told_and_then_parked},
+    {"a failed instance stays failed", a_failed_instance_stays_failed},
+    {"no stack is no memory", no_stack_is_no_memory},
+};
+THOLE_TEST_MAIN("instance_limits", tests)

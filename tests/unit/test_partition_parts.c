@@ -1,0 +1,120 @@
+/* The small parts of the partition machine: inbox position, timers, ownership. */
+#include "machine.h"
+#include "ownership.h"
+#include "thole_cunit.h"
+#include <stdlib.h>
+
+static const char *render(const struct progress *progress)
+{
+    static char text[256];
+    int n = snprintf(text, sizeof text, "%llu", (unsigned long long)progress->floor);
+    for (size_t i = 0; i < progress->above_len; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, " %llu", (unsigned long long)progress->above[i]);
+    return text;
+}
+
+static const struct progress_case {
+    const char *name;
+    uint64_t floor, above[4], above_len, add[8], add_len;
+    const char *expected;
+} progress_cases[] = {
+    {"in order", 0, {0}, 0, {1, 2, 3}, 3, "3"},
+    {"out of order", 0, {0}, 0, {3, 1}, 2, "1 3"},
+    {"a gap closes", 0, {0}, 0, {3, 2, 1}, 3, "3"},
+    {"a gap closes up to the next", 0, {0}, 0, {5, 3, 2, 1}, 4, "3 5"},
+    {"twice is once", 4, {6}, 1, {6, 4, 3}, 3, "4 6"},
+    {"taken over", 10, {12, 14}, 2, {11, 13}, 2, "14"},
+};
+
+static void test_progress_table(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(progress_cases); i++) {
+        const struct progress_case *c = &progress_cases[i];
+        struct progress progress = {0};
+        struct position const position = {c->floor, c->above, c->above_len};
+        CU_ASSERT_EQUAL(progress_set(&progress, &position), THOLE_OK);
+        for (size_t k = 0; k < c->add_len; k++)
+            CU_ASSERT_EQUAL(progress_add(&progress, c->add[k]), THOLE_OK);
+        for (size_t k = 0; k < c->add_len; k++)
+            CU_ASSERT_TRUE(progress_has(&progress, c->add[k]));
+        CHECK_STR(c->name, render(&progress), c->expected);
+        progress_release(&progress);
+    }
+}
+
+static void test_progress_any_order_ends_at_the_top(void)
+{
+    struct progress progress = {0};
+    for (uint64_t i = 0; i < 1000; i++)
+        CU_ASSERT_EQUAL(progress_add(&progress, (i * 387) % 1000 + 1), THOLE_OK);
+    CHECK_STR("permutation", render(&progress), "1000");
+    progress_release(&progress);
+}
+
+static void test_timers_fire_in_order(void)
+{
+    struct timer_heap heap = {0};
+    struct timer_entry entry;
+    for (uint64_t i = 0; i < 500; i++) {
+        struct batch_timer const timer = {
+            .instance = THOLE_STR("i"), .timer_id = i, .due_ms = (i * 7919) % 251};
+        CU_ASSERT_EQUAL(timer_heap_push(&heap, &timer), THOLE_OK);
+    }
+    CU_ASSERT_EQUAL(timer_heap_next(&heap), 0);
+    uint64_t last_due = 0, fired = 0;
+    while (timer_heap_pop_due(&heap, 100, &entry)) {
+        CU_ASSERT_TRUE(entry.due_ms <= 100);
+        fired++;
+        free((void *)(uintptr_t)entry.instance.ptr);
+    }
+    CU_ASSERT_TRUE(timer_heap_next(&heap) > 100);
+    while (timer_heap_pop_due(&heap, 1000, &entry)) {
+        CU_ASSERT_TRUE(entry.due_ms >= last_due);
+        last_due = entry.due_ms;
+        fired++;
+        free((void *)(uintptr_t)entry.instance.ptr);
+    }
+    CU_ASSERT_EQUAL(timer_heap_next(&heap), UINT64_MAX);
+    CU_ASSERT_EQUAL(fired, 500);
+    timer_heap_release(&heap);
+}
+
+static const thole_slice knows_a[] = {{(const uint8_t *)"a", 1}};
+static const thole_slice knows_ab[] = {{(const uint8_t *)"a", 1}, {(const uint8_t *)"b", 1}};
+
+static void test_ownership_is_spread_and_stable(void)
+{
+    struct node_view nodes[3] = {
+        {THOLE_STR("n1"), knows_a, 1}, {THOLE_STR("n2"), knows_a, 1}, {THOLE_STR("n3"), knows_a, 1}};
+    size_t count[3] = {0}, moved = 0;
+    for (uint32_t p = 0; p < 3000; p++) {
+        size_t const three = ownership_of(p, nodes, 3, NULL, 0);
+        size_t const two = ownership_of(p, nodes, 2, NULL, 0);
+        count[three]++;
+        moved += three != 2 && three != two; /* only what the third had may move when it goes */
+    }
+    CU_ASSERT_EQUAL(moved, 0);
+    for (size_t i = 0; i < 3; i++)
+        CU_ASSERT_TRUE(count[i] > 850 && count[i] < 1150);
+    CU_ASSERT_EQUAL(ownership_of(1, nodes, 0, NULL, 0), SIZE_MAX);
+}
+
+static void test_ownership_prefers_who_knows(void)
+{
+    struct node_view nodes[3] = {
+        {THOLE_STR("n1"), knows_a, 1}, {THOLE_STR("n2"), knows_ab, 2}, {THOLE_STR("n3"), knows_a, 1}};
+    thole_slice const needs_b = THOLE_STR("b"), needs_c = THOLE_STR("c");
+    for (uint32_t p = 0; p < 100; p++) {
+        CU_ASSERT_EQUAL(ownership_of(p, nodes, 3, &needs_b, 1), 1);
+        CU_ASSERT_EQUAL(ownership_of(p, nodes, 3, &needs_c, 1), ownership_of(p, nodes, 3, NULL, 0));
+    }
+}
+
+static const struct thole_test tests[] = {
+    {"partition: inbox position table", test_progress_table},
+    {"partition: inbox position, any order", test_progress_any_order_ends_at_the_top},
+    {"partition: timers fire in order", test_timers_fire_in_order},
+    {"ownership: spread and stable", test_ownership_is_spread_and_stable},
+    {"ownership: prefers who knows", test_ownership_prefers_who_knows},
+};
+THOLE_TEST_MAIN("partition parts", tests)
