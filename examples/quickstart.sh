@@ -46,13 +46,22 @@ logged_us() { sed -n "s/^$1 at_us=\([0-9]*\).*/\1/p" "$log" | head -n 1; }
 
 milliseconds() { printf '%d.%03d ms' $(($1 / 1000)) $(($1 % 1000)); }
 say() { printf '\n== %s\n' "$*"; }
+
+# show ARGUMENT...: prints the command as one would type it, and runs it.
 show() {
-    printf '$ thole %s\n' "$*"
+    local word line='$ thole'
+    for word in "$@"; do
+        case $word in
+            *[!A-Za-z0-9_=.,/-]*) line+=" '$word'" ;;
+            *) line+=" $word" ;;
+        esac
+    done
+    printf '%s\n' "$line"
     "$thole" "$@"
 }
 
 say "The program: orchestration, engine and worker in one process"
-printf '$ checkout run\n'
+echo '$ checkout run'
 "$checkout" run >"$log" 2>&1 &
 server=$!
 until_logged serving
@@ -73,7 +82,7 @@ echo "The running payment knew $(milliseconds $(($(logged_us 'charge of order-2 
 say "3. The customer cancels while the payment runs"
 show start checkout --id order-3 --input 'order=3;pay_ms=60000;limit_ms=60000'
 until_logged 'charge of order-3 begins'
-printf '$ thole cancel order-3 --reason "customer changed their mind"\n'
+echo "\$ thole cancel order-3 --reason 'customer changed their mind'"
 answer=$("$thole" cancel order-3 --reason 'customer changed their mind' -o json)
 requested_us=$(printf '%s' "$answer" | sed -n 's/.*"requested_us":\([0-9]*\).*/\1/p')
 until_logged 'charge of order-3 cancelled'

@@ -280,9 +280,9 @@ static thole_status handshake(struct connection *connection, const char *url, na
 {
     char address[SERVER_ADDRESS_BYTES] = "";
     (void)server_address(url, address);
-    natsStatus status = natsOptions_SetURL(connection->options, url);
-    if (status == NATS_OK)
-        status = natsConnection_Connect(ret, connection->options);
+    if (natsOptions_SetURL(connection->options, url) != NATS_OK) /* whose text could hold a password */
+        return thole_fail(reterr, THOLE_INVALID, "the NATS URL of server %s is malformed", address);
+    natsStatus const status = natsConnection_Connect(ret, connection->options);
     if (status == NATS_OK)
         return THOLE_OK;
     thole_status const result = link_fail(status, "NATS server", address, reterr);

@@ -139,10 +139,8 @@ static void subscription_fire(void *arg)
 thole_status connection_subscribe(struct connection *connection, const char *subject, delivery_fn *each, void *arg,
                                   struct subscription **ret, thole_error *reterr)
 {
-    for (const char *c = subject; *c != 0; c++) {
-        if ((unsigned char)*c <= ' ' || *c == 0x7f)
-            return thole_fail(reterr, THOLE_INVALID, "subject has a space or control byte");
-    }
+    if (!link_subject_is_safe(subject))
+        return thole_fail(reterr, THOLE_INVALID, "subject is empty or has a space or control byte");
     struct subscription *subscription = calloc(1, sizeof *subscription);
     char *copy = strdup(subject);
     if (subscription == NULL || copy == NULL) {

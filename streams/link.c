@@ -28,8 +28,7 @@ thole_status link_fail(natsStatus status, const char *what, const char *name, th
     }
 }
 
-/* nats.c sends what it is given: CR LF would begin a command, a space a reply subject. */
-static bool subject_is_safe(const char *subject)
+bool link_subject_is_safe(const char *subject)
 {
     size_t len = 0;
     for (; subject[len] != 0; len++) {
@@ -63,7 +62,7 @@ thole_status link_message(const char *subject, const char *reply, const struct h
                           thole_slice body, natsMsg **ret, thole_error *reterr)
 {
     natsMsg *message = NULL;
-    if (!subject_is_safe(subject))
+    if (!link_subject_is_safe(subject))
         return thole_fail(reterr, THOLE_INVALID, "subject is empty or has a space or control byte");
     if (body.len > INT_MAX)
         return thole_fail(reterr, THOLE_LIMIT, "message of %zu bytes", body.len);
@@ -105,7 +104,7 @@ thole_status link_send_bytes(struct link *link, const char *subject, const char 
 {
     natsStatus status;
     *ret_sent = false;
-    if (!subject_is_safe(subject) || (reply != NULL && !subject_is_safe(reply)))
+    if (!link_subject_is_safe(subject) || (reply != NULL && !link_subject_is_safe(reply)))
         return thole_fail(reterr, THOLE_INVALID, "subject is empty or has a space or control byte");
     if (body.len > INT_MAX)
         return thole_fail(reterr, THOLE_LIMIT, "message of %zu bytes", body.len);
@@ -259,7 +258,8 @@ void taps_replace(struct taps *taps, struct tap *tap)
         if (pthread_mutex_trylock(&old->lock) == 0) {
             *at = old->older;
             tap_finish(old);
-        } else {
+        } else { /* perhaps we are in its fn: it ends afterwards, but nothing more is sent to it */
+            (void)natsSubscription_Unsubscribe(old->native);
             at = &old->older;
         }
     }

@@ -36,6 +36,8 @@ void link_break(struct link *link);
 
 /* natsStatus → thole_status with nats.c's text; @p what begins it. On the thread of the failing call. */
 thole_status link_fail(natsStatus status, const char *what, const char *name, thole_error *reterr);
+/* nats.c sends what it is given: CR LF would begin a command, a space a reply subject. */
+bool link_subject_is_safe(const char *subject);
 /* Checks the subject and headers (no CR, LF, space, control byte) and copies everything into a message. */
 THOLE_NODISCARD thole_status link_message(const char *subject, const char *reply, const struct header *headers,
                                           size_t headers_len, thole_slice body, natsMsg **ret,

@@ -2,7 +2,7 @@
  * The endless ordered reader: an ephemeral push consumer without acknowledgements, made anew from the next
  * wanted sequence whenever anything is in doubt. Not nats.c's own: see link.h.
  *
- * Each consumer ("run") has a name of its own; what an earlier one still sends is told apart by it.
+ * Each consumer ("run") has a name and an inbox of its own; what an earlier one still sends is told apart by them.
  */
 #include "api.h"
 #include "jscan.h"
@@ -25,19 +25,18 @@ enum {
 struct ordered_reader {
     struct connection *connection;
     struct attachment attachment;
-    struct taps taps, data; /* answers; what the consumer of the current run delivers */
+    struct taps taps;
     char *stream, *filter;
     ordered_reader_fn *each;
     void *arg;
     pthread_mutex_t dispatch; /* held during each() */
     pthread_mutex_t lock;     /* the rest */
     pthread_cond_t settled;
-    uint64_t next; /* stream sequence; nothing below it is handed over again */
+    uint64_t next;         /* stream sequence; nothing below it is handed over again */
     bool last_per_subject; /* until the first message */
-    uint64_t run;
-    char inbox[LINK_INBOX_BYTES], name[PUSH_NAME_BYTES];
-    uint64_t consumer_sequence; /* of this run's last message */
-    bool created, busy;         /* the server has said yes; each() is running */
+    char inbox[LINK_INBOX_BYTES], name[PUSH_NAME_BYTES]; /* of the run; empty between runs */
+    uint64_t consumer_sequence;                          /* of the run's last message */
+    bool created, busy;                                  /* the server has said yes; each() is running */
     uint64_t heard_ms, retry_ms;
     thole_status status; /* of the last create, for ordered_reader_open() */
     thole_error error;
@@ -48,55 +47,56 @@ static void on_delivery(void *arg, natsMsg **message, uint64_t epoch);
 
 /* ---- a run; the lock is held ---- */
 
-static void start_run(struct ordered_reader *reader, struct link *link)
+static void end_run(struct ordered_reader *reader, struct link *link)
 {
-    char api[PUSH_API_BYTES], reply[LINK_INBOX_BYTES + 24], deliver[LINK_INBOX_BYTES + 24];
-    struct buf request;
-    if (reader->run > 0)
+    if (reader->name[0] != 0)
         push_remove(link, reader->stream, reader->name);
-    reader->run++;
+    reader->name[0] = 0;
+    reader->inbox[0] = 0;
     reader->created = false;
     reader->consumer_sequence = 0;
-    reader->heard_ms = link_now_ms();
-    (void)snprintf(reader->name, sizeof reader->name, "reader_%.40s_%llu", strrchr(reader->inbox, '.') + 1,
-                   (unsigned long long)reader->run);
-    (void)snprintf(reply, sizeof reply, "%s.c.%llu", reader->inbox, (unsigned long long)reader->run);
-    (void)snprintf(deliver, sizeof deliver, "%s_d%llu", reader->inbox, (unsigned long long)reader->run);
-    /* A push consumer stays asleep unless somebody subscribes to exactly its subject: a wildcard does not do. */
-    struct tap *tap = NULL;
-    if (tap_open(link, deliver, on_delivery, reader, &tap, NULL) != THOLE_OK) {
-        link_break(link);
-        return;
-    }
-    taps_replace(&reader->data, tap);
+}
+
+static void send_create(struct ordered_reader *reader, struct link *link)
+{
+    char api[PUSH_API_BYTES];
+    struct buf request;
     struct push_options const options = {.stream = reader->stream,
                                          .filter = reader->filter,
                                          .name = reader->name,
-                                         .deliver = deliver,
+                                         .deliver = reader->inbox,
                                          .from = reader->next,
                                          .last_per_subject = reader->last_per_subject,
                                          .heartbeat_ms = HEARTBEAT_MS};
     buf_init(&request, PUSH_JSON_MAX);
     thole_status const status = push_request(&options, api, &request, NULL);
-    assert(status == THOLE_OK); /* checked when it was opened */
+    assert(status == THOLE_OK); /* lengths were checked when it was opened */
     (void)status;
-    link_hint(link, api, reply, buf_bytes(&request));
+    link_hint(link, api, reader->inbox, buf_bytes(&request));
     buf_release(&request);
+}
+
+static void start_run(struct ordered_reader *reader, struct link *link)
+{
+    struct tap *tap = NULL;
+    end_run(reader, link);
+    connection_inbox(reader->connection, reader->inbox);
+    (void)snprintf(reader->name, sizeof reader->name, "reader_%.40s", strrchr(reader->inbox, '.') + 1);
+    reader->heard_ms = link_now_ms();
+    /* No wildcard: the server wakes a push consumer only when its deliver subject itself is subscribed to. */
+    if (tap_open(link, reader->inbox, on_delivery, reader, &tap, NULL) != THOLE_OK) {
+        link_break(link); /* no memory or no thread: the next epoch tries again */
+        return;
+    }
+    taps_replace(&reader->taps, tap);
+    send_create(reader, link);
     connection_alarm(reader->connection, &reader->attachment, reader->heard_ms + CREATE_MS);
 }
 
-static void restart(struct ordered_reader *reader, struct link *link)
+/* Like start_run(), after a pause that grows. */
+static void start_later(struct ordered_reader *reader, struct link *link)
 {
-    if (reader->inbox[0] != 0)
-        start_run(reader, link);
-}
-
-/* Like restart(), after a pause that grows. */
-static void restart_later(struct ordered_reader *reader)
-{
-    reader->run++; /* nothing of the current run counts any more */
-    reader->name[0] = 0;
-    reader->created = false;
+    end_run(reader, link);
     reader->retry_ms = reader->retry_ms == 0 ? RETRY_FIRST_MS : reader->retry_ms * 2;
     if (reader->retry_ms > RETRY_MAX_MS)
         reader->retry_ms = RETRY_MAX_MS;
@@ -106,7 +106,7 @@ static void restart_later(struct ordered_reader *reader)
 
 /* ---- what comes in; the lock is held, on nats.c's thread ---- */
 
-static void take_create(struct ordered_reader *reader, const struct delivery *delivery)
+static void take_create(struct ordered_reader *reader, struct link *link, const struct delivery *delivery)
 {
     thole_slice text;
     thole_error error = {.status = THOLE_OK};
@@ -120,7 +120,7 @@ static void take_create(struct ordered_reader *reader, const struct delivery *de
     reader->tried = true;
     pthread_cond_broadcast(&reader->settled);
     if (status != THOLE_OK) {
-        restart_later(reader);
+        start_later(reader, link);
         return;
     }
     reader->created = true;
@@ -133,15 +133,20 @@ static void take_control(struct ordered_reader *reader, struct link *link, const
 {
     uint64_t sent;
     thole_slice text;
-    if (link_status(delivery, &text) != 100) { /* for example 409 Consumer Deleted, Leadership Change */
-        restart_later(reader);
+    uint32_t const status = link_status(delivery, &text);
+    if (status != 100 && !reader->created) {
+        take_create(reader, link, delivery);
+        return;
+    }
+    if (status != 100) { /* for example 409 Consumer Deleted, Leadership Change */
+        start_later(reader, link);
         return;
     }
     reader->heard_ms = link_now_ms();
     push_flow_reply(link, delivery->reply);
     push_flow_reply(link, delivery_header(delivery, "Nats-Consumer-Stalled"));
     if (slice_uint(delivery_header(delivery, "Nats-Last-Consumer"), &sent) && sent != reader->consumer_sequence)
-        restart(reader, link);
+        start_run(reader, link); /* some are missing */
 }
 
 /* True: hand it over. */
@@ -153,7 +158,7 @@ static bool take_message(struct ordered_reader *reader, struct link *link, const
         return false;
     reader->heard_ms = link_now_ms();
     if (meta.consumer_sequence != reader->consumer_sequence + 1) {
-        restart(reader, link);
+        start_run(reader, link);
         return false;
     }
     reader->consumer_sequence = meta.consumer_sequence;
@@ -165,27 +170,12 @@ static bool take_message(struct ordered_reader *reader, struct link *link, const
     return true;
 }
 
-/* <inbox>.c.<run> or <inbox>_d<run>; *ret_mine: it is of the current run. */
-static bool control_kind(const struct ordered_reader *reader, thole_slice subject, uint8_t *ret_kind, bool *ret_mine)
-{
-    size_t const len = strlen(reader->inbox);
-    uint64_t run;
-    if (len == 0 || subject.len < len + 3 || memcmp(subject.ptr, reader->inbox, len) != 0)
-        return false;
-    *ret_kind = subject.ptr[len + 1];
-    size_t const digits = len + (*ret_kind == 'c' ? 3 : 2);
-    *ret_mine = subject.len > digits &&
-                slice_uint((thole_slice){subject.ptr + digits, subject.len - digits}, &run) && run == reader->run;
-    return true;
-}
-
 static void on_delivery(void *arg, natsMsg **message, uint64_t epoch)
 {
     struct ordered_reader *reader = arg;
     struct delivery const delivery = link_delivery(*message);
-    uint64_t sequence;
-    uint8_t kind;
-    bool mine, wanted = false;
+    uint64_t sequence = 0;
+    bool wanted = false;
     struct link *link = link_acquire(reader->connection);
     if (link == NULL || link->epoch != epoch) {
         link_release(link); /* lost: whatever is missed now is read again */
@@ -193,17 +183,14 @@ static void on_delivery(void *arg, natsMsg **message, uint64_t epoch)
     }
     pthread_mutex_lock(&reader->dispatch);
     pthread_mutex_lock(&reader->lock);
-    if (!control_kind(reader, delivery.subject, &kind, &mine))
-        wanted = take_message(reader, link, &delivery, &sequence);
-    else if (mine && kind == 'c')
-        take_create(reader, &delivery);
-    else if (mine)
+    if (thole_slice_equal(delivery.subject, thole_slice_from(reader->inbox)))
         take_control(reader, link, &delivery);
+    else
+        wanted = take_message(reader, link, &delivery, &sequence);
     reader->busy = wanted;
     pthread_mutex_unlock(&reader->lock);
+    link_release(link); /* each() may block, and must not keep the link alive */
     if (wanted) {
-        link_release(link); /* each() may block; the link must not be kept alive by it */
-        link = NULL;
         reader->each(reader->arg, sequence, &delivery);
         pthread_mutex_lock(&reader->lock);
         reader->busy = false;
@@ -211,7 +198,6 @@ static void on_delivery(void *arg, natsMsg **message, uint64_t epoch)
         pthread_mutex_unlock(&reader->lock);
     }
     pthread_mutex_unlock(&reader->dispatch);
-    link_release(link);
 }
 
 /* ---- following the connection ---- */
@@ -219,17 +205,7 @@ static void on_delivery(void *arg, natsMsg **message, uint64_t epoch)
 static void reader_up(void *arg, struct link *link)
 {
     struct ordered_reader *reader = arg;
-    char inbox[LINK_INBOX_BYTES], pattern[LINK_INBOX_BYTES + 8];
-    struct tap *tap = NULL;
-    connection_inbox(reader->connection, inbox);
-    (void)snprintf(pattern, sizeof pattern, "%s.c.*", inbox);
-    if (tap_open(link, pattern, on_delivery, reader, &tap, NULL) != THOLE_OK) {
-        link_break(link);
-        return;
-    }
-    taps_replace(&reader->taps, tap);
     pthread_mutex_lock(&reader->lock);
-    memcpy(reader->inbox, inbox, sizeof inbox);
     start_run(reader, link);
     pthread_mutex_unlock(&reader->lock);
 }
@@ -240,7 +216,8 @@ static void reader_down(void *arg, uint64_t epoch)
     (void)epoch;
     pthread_mutex_lock(&reader->lock);
     reader->inbox[0] = 0;
-    reader->name[0] = 0;
+    reader->name[0] = 0; /* the consumer expires */
+    reader->retry_ms = 0;
     connection_alarm(reader->connection, &reader->attachment, 0);
     pthread_mutex_unlock(&reader->lock);
 }
@@ -253,14 +230,14 @@ static void reader_fire(void *arg)
     pthread_mutex_lock(&reader->lock);
     uint64_t const now = link_now_ms();
     uint64_t const patience = reader->created ? SILENCE_MS : reader->name[0] == 0 ? reader->retry_ms : CREATE_MS;
-    if (link == NULL || reader->inbox[0] == 0)
+    if (link == NULL)
         ; /* up() goes on */
     else if (reader->busy)
         connection_alarm(reader->connection, &reader->attachment, now + SILENCE_MS);
     else if (now < reader->heard_ms + patience)
         connection_alarm(reader->connection, &reader->attachment, reader->heard_ms + patience);
     else
-        restart(reader, link);
+        start_run(reader, link);
     pthread_mutex_unlock(&reader->lock);
     link_release(link);
 }
@@ -328,9 +305,10 @@ static thole_status wait_settled(struct ordered_reader *reader, thole_error *ret
 thole_status ordered_reader_open(struct connection *connection, const struct ordered_reader_options *options,
                                  struct ordered_reader **ret, thole_error *reterr)
 {
-    if (strlen(options->stream) >= STREAM_NAME_BYTES_MAX ||
-        (options->filter != NULL && strlen(options->filter) >= SUBJECT_BYTES_MAX))
-        return thole_fail(reterr, THOLE_INVALID, "stream or filter name is too long");
+    if (strlen(options->stream) >= STREAM_NAME_BYTES_MAX || !link_subject_is_safe(options->stream) ||
+        (options->filter != NULL &&
+         (strlen(options->filter) >= SUBJECT_BYTES_MAX || !link_subject_is_safe(options->filter))))
+        return thole_fail(reterr, THOLE_INVALID, "stream or filter is too long, empty, or has a space or control byte");
     struct ordered_reader *reader = reader_create(connection, options);
     if (reader == NULL)
         return thole_fail(reterr, THOLE_NOMEM, "out of memory");
@@ -350,7 +328,6 @@ void ordered_reader_close(struct ordered_reader *reader)
         return;
     connection_detach(reader->connection, &reader->attachment);
     taps_close(&reader->taps);
-    taps_close(&reader->data);
     struct link *link = link_acquire(reader->connection);
     if (link != NULL && reader->name[0] != 0)
         push_remove(link, reader->stream, reader->name);

@@ -214,24 +214,26 @@ static thole_status take_message(struct read *read, const struct delivery *deliv
     return read->each(read->arg, meta.stream_sequence, delivery->subject, delivery->body);
 }
 
+/* An answer of the API: to the create, or with the bounds. */
+static thole_status take_answer(struct read *read, thole_slice answer, thole_error *reterr)
+{
+    thole_slice type;
+    if (json_find(answer, "type", &type) &&
+        json_text_is(type, "io.nats.jetstream.api.v1.consumer_create_response"))
+        return api_judge(answer, "CONSUMER.CREATE", read->stream, NULL, reterr);
+    return take_bounds(read, answer, reterr);
+}
+
 static thole_status take(struct read *read, natsMsg *message, thole_error *reterr)
 {
     struct delivery const delivery = link_delivery(message);
     thole_slice text;
-    /* Messages keep their own subjects; only answers and statuses come under the inbox's. */
     if (!thole_slice_equal(delivery.subject, thole_slice_from(read->inbox)))
         return take_message(read, &delivery);
-    uint32_t const status = link_status(&delivery, &text);
-    if (status == 503)
-        return thole_fail(reterr, THOLE_UNAVAILABLE, "read of stream %s: JetStream does not answer", read->stream);
-    if (status != 0) {
-        take_status(read, status, &delivery);
-        return THOLE_OK;
-    }
-    if (json_find(delivery.body, "type", &text) && text.len > 0 &&
-        memmem(text.ptr, text.len, "consumer_create", strlen("consumer_create")) != NULL)
-        return api_judge(delivery.body, "CONSUMER.CREATE", read->stream, NULL, reterr);
-    return take_bounds(read, delivery.body, reterr);
+    if (delivery.body.len > 0)
+        return take_answer(read, delivery.body, reterr);
+    take_status(read, link_status(&delivery, &text), &delivery);
+    return THOLE_OK;
 }
 
 static thole_status read_loop(struct read *read, thole_error *reterr)
@@ -283,6 +285,8 @@ thole_status stream_read(struct connection *connection, const char *stream, cons
 {
     struct read read = {.stream = stream, .filter = filter, .to = to, .each = each, .arg = arg};
     read.next = from == 0 ? 1 : from;
+    if (!link_subject_is_safe(stream) || (filter != NULL && !link_subject_is_safe(filter)))
+        return thole_fail(reterr, THOLE_INVALID, "stream or filter is empty or has a space or control byte");
     if (read.next > to)
         return THOLE_OK;
     for (int attempt = 0; attempt < READ_ATTEMPTS_MAX; attempt++) {
@@ -302,7 +306,6 @@ thole_status stream_read(struct connection *connection, const char *stream, cons
 
 thole_status stream_delete(struct connection *connection, const char *stream, uint64_t sequence, thole_error *reterr)
 {
-    enum { API_DELETE_FAILED = 10057 }; /* of a sequence outside the stream, on some versions */
     char body[64];
     struct buf answer;
     uint32_t code;
@@ -312,7 +315,6 @@ thole_status stream_delete(struct connection *connection, const char *stream, ui
                                    (thole_slice){(const uint8_t *)body, (size_t)len}, &answer, &code, reterr);
     if (code == API_SEQUENCE_NOT_FOUND || code == API_MESSAGE_NOT_FOUND)
         status = THOLE_OK;
-    (void)API_DELETE_FAILED;
     buf_release(&answer);
     return status;
 }

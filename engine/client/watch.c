@@ -29,12 +29,22 @@ bool watch_sleep(struct watch *watch, watch_predicate *holds, uint64_t until_ms)
                                    .tv_nsec = (long)(until_ms % 1000) * 1000000};
     pthread_mutex_lock(&watch->client->lock);
     bool held = holds(watch);
+    watch->holds = holds;
     while (!held && client_now_ms() < until_ms) {
         (void)pthread_cond_timedwait(&watch->changed, &watch->client->lock, &until);
         held = holds(watch);
     }
+    watch->holds = NULL;
     pthread_mutex_unlock(&watch->client->lock);
     return held;
+}
+
+/* After a change, under client.lock. Most of what arrives is not what the caller waits for: it is left
+ * asleep. */
+static void wake(struct watch *watch)
+{
+    if (watch->holds != NULL && watch->holds(watch))
+        pthread_cond_signal(&watch->changed);
 }
 
 static bool has_reconnected(const struct watch *watch)
@@ -67,7 +77,7 @@ static void note(struct watch *watch, const struct event_notice *notice)
     } else if (own) {
         watch->accepted = watch->accepted || strcmp(notice->kind, "started") == 0;
         watch->rejected = watch->rejected || strcmp(notice->kind, "rejected") == 0;
-        pthread_cond_signal(&watch->changed);
+        wake(watch);
     }
     pthread_mutex_unlock(&watch->client->lock);
 }
@@ -90,7 +100,7 @@ static bool send_look(struct watch *watch)
     pthread_mutex_lock(&client->lock);
     watch->look = LOOK_FAILED;
     watch->look_error = error;
-    pthread_cond_signal(&watch->changed);
+    wake(watch);
     pthread_mutex_unlock(&client->lock);
     return true;
 }
@@ -112,7 +122,7 @@ static void on_notice(void *arg, const struct delivery *delivery)
     if (ended && !send_look(watch)) {
         pthread_mutex_lock(&watch->client->lock);
         watch->look_wanted = true;
-        pthread_cond_signal(&watch->changed);
+        wake(watch);
         pthread_mutex_unlock(&watch->client->lock);
     }
 }
@@ -125,7 +135,7 @@ void watches_on_state(void *arg, bool connected, uint64_t epoch)
     for (struct watch *watch = client->watches; connected && watch != NULL; watch = watch->next) {
         watch->reconnected = true;
         watch->look_wanted = true; /* a notice may have been missed */
-        pthread_cond_signal(&watch->changed);
+        wake(watch);
     }
     pthread_mutex_unlock(&client->lock);
 }
@@ -178,7 +188,7 @@ void watches_on_done(void *arg, const struct request_done *done)
             take_answer(watch, done);
         else
             take_acknowledgement(watch, done);
-        pthread_cond_signal(&watch->changed);
+        wake(watch);
     }
     pthread_mutex_unlock(&client->lock);
 }

@@ -13,6 +13,9 @@ enum watch_kind {
 };
 enum look_state { LOOK_NONE, LOOK_UNDER_WAY, LOOK_ANSWERED, LOOK_FAILED };
 
+struct watch;
+typedef bool watch_predicate(const struct watch *watch); /* called under client.lock, on any thread */
+
 struct watch {
     struct thole_client *client;
     thole_slice instance; /* borrowed from the caller, as is request */
@@ -24,6 +27,7 @@ struct watch {
     uint64_t token; /* of looks; + 1 is that of the publish */
     /* Under client.lock: */
     struct watch *next;
+    watch_predicate *holds;  /* what the caller's thread sleeps for; NULL: it is awake */
     bool accepted, rejected; /* notices that name this request */
     uint64_t ended;          /* execution whose end a notice has told; 0 = none */
     bool reconnected;
@@ -42,7 +46,6 @@ THOLE_NODISCARD thole_status watch_open(struct thole_client *client, enum watch_
                                         thole_error *reterr);
 void watch_close(struct watch *watch);
 
-typedef bool watch_predicate(const struct watch *watch); /* called under client.lock */
 /* Sleeps until it holds (true) or until @p until_ms (false). */
 bool watch_sleep(struct watch *watch, watch_predicate *holds, uint64_t until_ms);
 

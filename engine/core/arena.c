@@ -32,10 +32,12 @@ void arena_init(struct arena *arena, size_t limit_bytes)
 static struct arena_block *block_create(struct arena *arena, size_t cap)
 {
     struct arena_block *block = calloc(1, sizeof *block + cap);
-    if (block != NULL) {
-        block->cap = cap;
-        arena->held += sizeof *block + cap;
+    if (block == NULL) {
+        arena->nomem = true;
+        return NULL;
     }
+    block->cap = cap;
+    arena->held += sizeof *block + cap;
     return block;
 }
 
@@ -95,6 +97,11 @@ void *arena_alloc(struct arena *arena, size_t size)
     return p;
 }
 
+thole_status arena_status(const struct arena *arena)
+{
+    return arena->nomem ? THOLE_NOMEM : THOLE_LIMIT;
+}
+
 void *arena_array(struct arena *arena, size_t n, size_t size)
 {
     if (size != 0 && n > SIZE_MAX / size)
@@ -108,7 +115,7 @@ thole_status arena_dup(struct arena *arena, thole_slice from, thole_slice *ret)
         return THOLE_LIMIT;
     uint8_t *p = arena_alloc(arena, from.len + 1);
     if (p == NULL)
-        return THOLE_LIMIT;
+        return arena_status(arena);
     if (from.len > 0)
         memcpy(p, from.ptr, from.len);
     *ret = (thole_slice){p, from.len};
@@ -124,4 +131,5 @@ void arena_release(struct arena *arena)
     arena->head = NULL;
     arena->used = 0;
     arena->held = 0;
+    arena->nomem = false;
 }

@@ -51,6 +51,8 @@ thole_status codec_unpack(const ProtobufCMessageDescriptor *descriptor, thole_sl
     if (bytes.len == 0)
         return thole_fail(reterr, THOLE_CORRUPT, "%s is empty", what);
     ProtobufCMessage *message = protobuf_c_message_unpack(descriptor, &allocator, bytes.len, bytes.ptr);
+    if (message == NULL && scratch->arena.nomem)
+        return codec_full(&scratch->arena, reterr);
     if (message == NULL && scratch->exhausted)
         return thole_fail(reterr, THOLE_LIMIT, "%s takes too much memory to decode", what);
     if (message == NULL)
@@ -73,8 +75,15 @@ thole_status codec_dup(struct arena *arena, ProtobufCBinaryData bytes, thole_sli
 {
     *ret = (thole_slice){NULL, 0};
     if (bytes.len > 0 && arena_dup(arena, codec_slice(bytes), ret) != THOLE_OK)
-        return thole_fail(reterr, THOLE_LIMIT, "no memory for %zu decoded bytes", bytes.len);
+        return codec_full(arena, reterr);
     return THOLE_OK;
+}
+
+thole_status codec_full(const struct arena *arena, thole_error *reterr)
+{
+    if (arena_status(arena) == THOLE_NOMEM)
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    return thole_fail(reterr, THOLE_LIMIT, "what is decoded takes more than %zu bytes", arena->limit);
 }
 
 thole_status codec_corrupt(thole_status status, thole_error *reterr)

@@ -245,7 +245,8 @@ void coro_yield(struct coro *co)
 /*
  * Frees what the sanitizers hold for a fiber that will not run again. ASan frees a fake stack only when its
  * own fiber leaves for good, so this pretends to be that fiber, without leaving the caller's stack. The real
- * stack has poisoned frames that nobody will leave: the next user of the stack must not meet them.
+ * stack has poisoned frames that nobody will leave: the next user of the stack must not meet them. (ASan's
+ * swapcontext clears them too, but nothing promises that it will.)
  */
 NOINLINE NO_ASAN static void sanitizers_drop(struct coro *co)
 {

@@ -6,22 +6,22 @@ enum { RENDER_DATA_MAX = 64 };
 
 /* Which fields of struct event each kind uses, beside id. */
 static const struct {
-    enum event_kind kind;
     const char *name;
+    enum event_kind kind;
     bool received, terminal;
 } kinds[] = {
-    {EVENT_STARTED, "Started", true, false},                       /* name, data = input, code, request_id */
-    {EVENT_ACTIVITY_SCHEDULED, "ActivityScheduled", false, false}, /* name, data = input, queue */
-    {EVENT_ACTIVITY_COMPLETED, "ActivityCompleted", true, false},  /* ref, data = output */
-    {EVENT_ACTIVITY_FAILED, "ActivityFailed", true, false},        /* ref, code, data = text */
-    {EVENT_ACTIVITY_CANCELLED, "ActivityCancelled", false, false}, /* ref, code, data = reason */
-    {EVENT_TIMER_CREATED, "TimerCreated", false, false},           /* due_ms */
-    {EVENT_TIMER_FIRED, "TimerFired", true, false},                /* ref */
-    {EVENT_TIMER_CANCELLED, "TimerCancelled", false, false},       /* ref, code, data = reason */
-    {EVENT_CANCEL_REQUESTED, "CancelRequested", true, false},      /* data = reason, request_id */
-    {EVENT_COMPLETED, "Completed", false, true},                   /* data = output */
-    {EVENT_FAILED, "Failed", false, true},                         /* code, data = text */
-    {EVENT_CANCELLED, "Cancelled", false, true},                   /* data = reason */
+    {"Started", EVENT_STARTED, true, false},                       /* name, data = input, code, request_id */
+    {"ActivityScheduled", EVENT_ACTIVITY_SCHEDULED, false, false}, /* name, data = input, queue */
+    {"ActivityCompleted", EVENT_ACTIVITY_COMPLETED, true, false},  /* ref, data = output */
+    {"ActivityFailed", EVENT_ACTIVITY_FAILED, true, false},        /* ref, code, data = text */
+    {"ActivityCancelled", EVENT_ACTIVITY_CANCELLED, false, false}, /* ref, code, data = reason */
+    {"TimerCreated", EVENT_TIMER_CREATED, false, false},           /* due_ms */
+    {"TimerFired", EVENT_TIMER_FIRED, true, false},                /* ref */
+    {"TimerCancelled", EVENT_TIMER_CANCELLED, false, false},       /* ref, code, data = reason */
+    {"CancelRequested", EVENT_CANCEL_REQUESTED, true, false},      /* data = reason, request_id */
+    {"Completed", EVENT_COMPLETED, false, true},                   /* data = output */
+    {"Failed", EVENT_FAILED, false, true},                         /* code, data = text */
+    {"Cancelled", EVENT_CANCELLED, false, true},                   /* data = reason */
 };
 enum { KINDS_LEN = sizeof kinds / sizeof kinds[0] };
 

@@ -65,7 +65,7 @@ static thole_status names_decode(struct arena *arena, const ProtobufCBinaryData 
 {
     thole_slice *names = arena_array(arena, n, sizeof *names);
     if (names == NULL)
-        return thole_fail(reterr, THOLE_LIMIT, "no memory for %zu names", n);
+        return codec_full(arena, reterr);
     for (size_t i = 0; i < n; i++) {
         THOLE_TRY(codec_corrupt(name_check(codec_slice(from[i]), "orchestration", reterr), reterr));
         THOLE_TRY(codec_dup(arena, from[i], &names[i], reterr));
@@ -79,7 +79,7 @@ static thole_status needs_decode(struct arena *arena, const Thole__V1__NodeHeart
 {
     struct partition_needs *needs = arena_array(arena, pb->n_needs, sizeof *needs);
     if (needs == NULL)
-        return thole_fail(reterr, THOLE_LIMIT, "no memory for a heartbeat");
+        return codec_full(arena, reterr);
     for (size_t i = 0; i < pb->n_needs; i++) {
         const Thole__V1__PartitionNeeds *from = pb->needs[i];
         needs[i].partition = from->partition;

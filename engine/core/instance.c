@@ -35,6 +35,13 @@ void instance_destroy(struct instance *instance)
     free(instance);
 }
 
+void instance_trim(struct instance *instance)
+{
+    arena_release(&instance->turn_arena);
+    instance->events = NULL;
+    instance->events_len = instance->events_cap = 0;
+}
+
 /* ---- facts ---- */
 
 bool instance_started(const struct instance *instance)
@@ -115,6 +122,8 @@ thole_status instance_break(struct instance *in, thole_status status, const char
 
 thole_status instance_full(struct instance *in)
 {
+    if (in->arena.nomem || in->turn_arena.nomem)
+        return instance_break(in, THOLE_NOMEM, "out of memory");
     return instance_break(in, THOLE_LIMIT, "the instance's memory limit of %zu bytes is reached",
                           in->options.memory_max);
 }
@@ -123,9 +132,7 @@ thole_status instance_full(struct instance *in)
 
 void instance_turn_begin(struct instance *in, uint64_t time_ms, thole_error *reterr)
 {
-    arena_release(&in->turn_arena);
-    in->events = NULL;
-    in->events_len = in->events_cap = 0;
+    instance_trim(in);
     in->expected = NULL;
     in->expected_len = 0;
     in->turns++;
@@ -329,7 +336,9 @@ static thole_status turn_live(struct instance *in, const struct turn_in *turn)
             event.code = SEMANTICS_VERSION;
         THOLE_TRY(instance_receive(in, &event));
     }
-    return turn->run && in->started ? instance_run(in) : THOLE_OK;
+    if (!in->started)
+        return instance_break(in, THOLE_INVALID, "the execution has not started");
+    return turn->run ? instance_run(in) : THOLE_OK;
 }
 
 thole_status instance_turn(struct instance *instance, const struct turn_in *in, struct turn_out *ret,
@@ -339,8 +348,8 @@ thole_status instance_turn(struct instance *instance, const struct turn_in *in, 
         return thole_fail(reterr, THOLE_INVALID, "the execution has ended");
     if (instance->broken != THOLE_OK)
         return thole_fail(reterr, instance->broken, "an earlier turn of this instance failed");
-    instance_turn_begin(instance, in->time_ms, reterr);
     instance->replaying = false;
+    instance_turn_begin(instance, in->time_ms, reterr);
     thole_status const status = turn_live(instance, in);
     instance->reterr = NULL;
     if (status != THOLE_OK)

@@ -7,22 +7,22 @@
  * replay checks.
  *
  * Pure: no clock, I/O, threads, randomness, globals. Same calls, same bytes.
- * One thread at a time may use an instance; it may move between threads between calls.
+ * One thread at a time may use an instance and its pool of stacks; both may move between threads between
+ * calls.
  */
 #ifndef THOLE_INSTANCE_H
 #define THOLE_INSTANCE_H
 #include "event.h"
 #include "thole/orchestration.h"
 
-struct stack_pool; /* coro.h; reused coroutine stacks. One per thread, passed to each call that may run code
-                    */
+struct stack_pool; /* coro.h; reused coroutine stacks, one pool for all instances of a thread */
 struct instance;
 
 struct instance_options {
-    thole_orchestration_fn *code; /* NULL: received events can be recorded, code cannot run */
+    thole_orchestration_fn *code; /* NULL: received events can be recorded, code cannot run; see replay */
     thole_slice id;
     uint64_t execution;
-    size_t memory_max;  /* bytes of the instance's arena */
+    size_t memory_max;  /* bytes of the instance's arena, and as many for the events of one turn */
     size_t payload_max; /* bytes of one input, output or text */
     struct stack_pool *stacks;
 };
@@ -49,14 +49,17 @@ struct turn_out {
 
 /*
  * Would this received event change anything? False: what it resolves is unknown, resolved or cancelled, the
- * instance has started / been asked to cancel already, or has ended. Such an event must not be given to a
- * turn.
+ * instance has started / been asked to cancel already, or has ended; before Started, anything but Started.
+ * Only a turn with an accepted event is worth running. A turn leaves out by itself what is not accepted when
+ * its place comes (the second of two completions, a cancel request before Started), so a batch may be given
+ * as it is.
  */
 bool instance_accepts(const struct instance *instance, const struct event *received);
 
 /*
  * Runs a live turn. On any error the instance must be destroyed: nothing of the turn may be recorded.
- * THOLE_LIMIT (memory), THOLE_NOMEM.
+ * THOLE_LIMIT (memory), THOLE_NOMEM (also: no stack left in the pool), THOLE_INVALID (not started, ended, or
+ * no code to run).
  */
 THOLE_NODISCARD thole_status instance_turn(struct instance *instance, const struct turn_in *in,
                                            struct turn_out *ret, thole_error *reterr);
@@ -67,6 +70,10 @@ THOLE_NODISCARD thole_status instance_turn(struct instance *instance, const stru
  * THOLE_CORRUPT: gap in turn or event numbers, events before Started or after the end, a resolution of
  * something never scheduled. THOLE_UNSUPPORTED: semantics or event kinds newer than this engine.
  * THOLE_LIMIT, THOLE_NOMEM. After an error the instance may only be destroyed.
+ *
+ * What a turn that did not run has received was not checked against anything when it was recorded: there, a
+ * resolution of nothing changes nothing. Duplicates change nothing anywhere. Without code the recorded events
+ * are taken as facts, newer ones are passed over, and instance_accepts() answers as it would with code.
  */
 THOLE_NODISCARD thole_status instance_replay(struct instance *instance, const struct turn *turn,
                                              thole_error *reterr);
@@ -77,7 +84,9 @@ bool instance_ended(const struct instance *instance);
 thole_slice instance_orchestration(const struct instance *instance); /* empty before Started */
 uint64_t instance_turns(const struct instance *instance);            /* number of the last turn */
 uint64_t instance_time_ms(const struct instance *instance);
-size_t instance_memory(const struct instance *instance); /* bytes held, stack included */
+size_t instance_memory(const struct instance *instance); /* bytes held, its stack counted in full */
 /* Is a received-but-not-run event waiting for a turn that runs? */
 bool instance_has_undelivered(const struct instance *instance);
+/* Frees the last turn's events, which an instance otherwise keeps while it is parked. */
+void instance_trim(struct instance *instance);
 #endif

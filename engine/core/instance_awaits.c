@@ -173,7 +173,7 @@ thole_status thole_await_first(thole_ctx *ctx, const thole_task *tasks, size_t n
 thole_status thole_await_any(thole_ctx *ctx, const thole_task *tasks, size_t n, size_t *ret_winner)
 {
     struct instance *in = ctx->instance;
-    size_t winner;
+    size_t winner = 0;
     THOLE_TRY(thole_await_first(ctx, tasks, n, &winner));
     for (size_t i = 0; i < n; i++) {
         struct task *task = task_find(in, tasks[i].id);

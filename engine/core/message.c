@@ -5,17 +5,17 @@
 
 /* ---- encoding ---- */
 
-static thole_status start_encode(Thole__V1__InboxMessage *pb, const struct message *m, struct buf *to)
+static thole_status start_encode(Thole__V1__InboxMessage pb, const struct message *m, struct buf *to)
 {
     Thole__V1__Start body = THOLE__V1__START__INIT;
     body.orchestration = codec_bytes(m->orchestration);
     body.input = codec_bytes(m->data);
     body.request_id = codec_bytes(m->request_id);
-    pb->start = &body;
-    return codec_pack(&pb->base, to);
+    pb.start = &body;
+    return codec_pack(&pb.base, to);
 }
 
-static thole_status activity_result_encode(Thole__V1__InboxMessage *pb, const struct message *m,
+static thole_status activity_result_encode(Thole__V1__InboxMessage pb, const struct message *m,
                                            struct buf *to)
 {
     Thole__V1__ActivityResult body = THOLE__V1__ACTIVITY_RESULT__INIT;
@@ -25,17 +25,17 @@ static thole_status activity_result_encode(Thole__V1__InboxMessage *pb, const st
     body.data = codec_bytes(m->data);
     body.attempt = m->attempt;
     body.worker = codec_bytes(m->worker);
-    pb->activity_result = &body;
-    return codec_pack(&pb->base, to);
+    pb.activity_result = &body;
+    return codec_pack(&pb.base, to);
 }
 
-static thole_status cancel_encode(Thole__V1__InboxMessage *pb, const struct message *m, struct buf *to)
+static thole_status cancel_encode(Thole__V1__InboxMessage pb, const struct message *m, struct buf *to)
 {
     Thole__V1__CancelInstance body = THOLE__V1__CANCEL_INSTANCE__INIT;
     body.reason = codec_bytes(m->data);
     body.request_id = codec_bytes(m->request_id);
-    pb->cancel = &body;
-    return codec_pack(&pb->base, to);
+    pb.cancel = &body;
+    return codec_pack(&pb.base, to);
 }
 
 thole_status message_encode(const struct message *message, struct buf *to)
@@ -45,9 +45,9 @@ thole_status message_encode(const struct message *message, struct buf *to)
     pb.instance = codec_bytes(message->instance);
     pb.body_case = (Thole__V1__InboxMessage__BodyCase)message->kind;
     switch (message->kind) {
-    case MESSAGE_START: return start_encode(&pb, message, to);
-    case MESSAGE_ACTIVITY_RESULT: return activity_result_encode(&pb, message, to);
-    case MESSAGE_CANCEL: return cancel_encode(&pb, message, to);
+    case MESSAGE_START: return start_encode(pb, message, to);
+    case MESSAGE_ACTIVITY_RESULT: return activity_result_encode(pb, message, to);
+    case MESSAGE_CANCEL: return cancel_encode(pb, message, to);
     }
     return THOLE_INVALID;
 }

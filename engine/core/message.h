@@ -24,7 +24,7 @@ struct message {
 };
 
 THOLE_NODISCARD thole_status message_encode(const struct message *message, struct buf *to);
-/* Copies into @p arena. THOLE_CORRUPT, THOLE_UNSUPPORTED (newer format or unknown kind), THOLE_LIMIT.
+/* Copies into @p arena. THOLE_CORRUPT, THOLE_UNSUPPORTED (newer format or unknown kind), THOLE_LIMIT, NOMEM.
  * Checks ids and names (id_check, name_check) and sizes, so that what comes out may be trusted in form. */
 THOLE_NODISCARD thole_status message_decode(thole_slice bytes, struct arena *arena, struct message *ret,
                                             thole_error *reterr);

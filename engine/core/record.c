@@ -132,19 +132,19 @@ static void event_to_pb(const struct event *e, struct event_pb *pb)
         pb->event.body_case = (Thole__V1__Event__BodyCase)e->kind; /* the kinds are the field numbers */
 }
 
-static thole_status record_pack(Thole__V1__Record *pb, const struct record *record, struct buf *to)
+static thole_status record_pack(Thole__V1__Record pb, const struct record *record, struct buf *to)
 {
     Thole__V1__Position position = THOLE__V1__POSITION__INIT;
     position.floor = record->position.floor;
     position.above = (uint64_t *)record->position.above;
     position.n_above = record->position.above_len;
-    pb->format = RECORD_FORMAT;
-    pb->epoch = record->epoch;
-    pb->n = record->n;
-    pb->committed = record->committed;
-    pb->position = &position;
-    pb->body_case = (Thole__V1__Record__BodyCase)record->kind;
-    return codec_pack(&pb->base, to);
+    pb.format = RECORD_FORMAT;
+    pb.epoch = record->epoch;
+    pb.n = record->n;
+    pb.committed = record->committed;
+    pb.position = &position;
+    pb.body_case = (Thole__V1__Record__BodyCase)record->kind;
+    return codec_pack(&pb.base, to);
 }
 
 static thole_status turn_pack(const struct record *record, Thole__V1__Event **events, struct buf *to)
@@ -167,7 +167,7 @@ static thole_status turn_pack(const struct record *record, Thole__V1__Event **ev
     body.events = events;
     body.n_events = turn->events_len;
     pb.turn = &body;
-    return record_pack(&pb, record, to);
+    return record_pack(pb, record, to);
 }
 
 static thole_status turn_encode(const struct record *record, struct buf *to)
@@ -178,7 +178,7 @@ static thole_status turn_encode(const struct record *record, struct buf *to)
     if (n > RECORD_EVENTS_MAX)
         return THOLE_LIMIT;
     if (n > EVENTS_ON_STACK) {
-        pbs = malloc(n * (sizeof *pbs + sizeof *pointers));
+        pbs = malloc(n * (sizeof(struct event_pb) + sizeof(void *)));
         if (pbs == NULL)
             return THOLE_NOMEM;
         pointers = (Thole__V1__Event **)(void *)(pbs + n);
@@ -202,7 +202,7 @@ static thole_status epoch_opened_encode(const struct record *record, struct buf 
     body.previous_epoch = record->previous_epoch;
     body.previous_n = record->previous_n;
     pb.epoch_opened = &body;
-    return record_pack(&pb, record, to);
+    return record_pack(pb, record, to);
 }
 
 thole_status record_encode(const struct record *record, struct buf *to)
@@ -214,7 +214,7 @@ thole_status record_encode(const struct record *record, struct buf *to)
     switch (record->kind) {
     case RECORD_TURN: return turn_encode(record, to);
     case RECORD_EPOCH_OPENED: return epoch_opened_encode(record, to);
-    case RECORD_POSITION: pb.position_moved = &moved; return record_pack(&pb, record, to);
+    case RECORD_POSITION: pb.position_moved = &moved; return record_pack(pb, record, to);
     case RECORD_UNKNOWN: break;
     }
     return THOLE_INVALID; /* what a newer thole wrote is never written again */
@@ -323,7 +323,7 @@ static thole_status events_decode(const struct decoding *d, const Thole__V1__Tur
                           pb->n_events, RECORD_EVENTS_MAX);
     struct event *events = arena_array(d->arena, pb->n_events, sizeof *events);
     if (events == NULL)
-        return thole_fail(d->reterr, THOLE_LIMIT, "no memory for %zu decoded events", pb->n_events);
+        return codec_full(d->arena, d->reterr);
     for (size_t i = 0; i < pb->n_events; i++) {
         const Thole__V1__Event *from = pb->events[i];
         events[i].kind = (enum event_kind)from->body_case;
@@ -374,7 +374,7 @@ static thole_status position_decode(const struct decoding *d, const Thole__V1__P
                           pb->n_above, POSITION_ABOVE_MAX);
     uint64_t *above = arena_array(d->arena, pb->n_above, sizeof *above);
     if (above == NULL)
-        return thole_fail(d->reterr, THOLE_LIMIT, "no memory for a position");
+        return codec_full(d->arena, d->reterr);
     uint64_t last = pb->floor == UINT64_MAX ? UINT64_MAX : pb->floor + 1;
     for (size_t i = 0; i < pb->n_above; i++) {
         if (pb->above[i] <= last)
@@ -401,11 +401,13 @@ static thole_status header_check(const Thole__V1__Record *pb, thole_error *reter
 {
     unsigned long long const epoch = pb->epoch, n = pb->n, committed = pb->committed;
     bool const opens = pb->body_case == THOLE__V1__RECORD__BODY_EPOCH_OPENED;
-    if (pb->format > RECORD_FORMAT)
+    /* Every format keeps the envelope: epoch and a body under one of the known numbers. Else it is garbage. */
+    bool const envelope = pb->epoch > 0 && pb->body_case != THOLE__V1__RECORD__BODY__NOT_SET;
+    if (pb->format > RECORD_FORMAT && envelope)
         return thole_fail(reterr, THOLE_UNSUPPORTED, "record format %u, this engine knows %d", pb->format,
                           RECORD_FORMAT);
-    if (pb->format == 0)
-        return thole_fail(reterr, THOLE_CORRUPT, "record without a format");
+    if (pb->format != RECORD_FORMAT)
+        return thole_fail(reterr, THOLE_CORRUPT, "record of format %u", pb->format);
     if (pb->epoch == 0)
         return thole_fail(reterr, THOLE_CORRUPT, "record without an epoch");
     if (opens != (pb->n == 0) && pb->body_case != THOLE__V1__RECORD__BODY__NOT_SET)

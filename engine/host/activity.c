@@ -195,7 +195,10 @@ thole_status thole_activity_fail(thole_activity *act, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    act->failure = format(act, ACTIVITY_FAILURE_BYTES_MAX, fmt, args);
+    thole_slice const text = format(act, ACTIVITY_FAILURE_BYTES_MAX, fmt, args);
     va_end(args);
+    (void)pthread_mutex_lock(&act->lock);
+    act->failure = text;
+    (void)pthread_mutex_unlock(&act->lock);
     return THOLE_APP;
 }

@@ -41,7 +41,7 @@ struct thole_activity {
     struct handler_thread *thread;
 
     /* the token */
-    pthread_mutex_t lock; /* of reason_len's first writing, fired_cond and memory */
+    pthread_mutex_t lock; /* of the first writing of reason, of fired_cond, memory and failure */
     pthread_cond_t fired_cond;
     atomic_bool fired;
     char reason[ACTIVITY_REASON_BYTES];

@@ -77,7 +77,15 @@ static thole_status set_up_streams(struct engine_host *engine, thole_error *rete
                                              .partitions = engine->options.partitions,
                                              .replicas = engine->options.replicas,
                                              .nodes_ttl_ms = engine->options.node_ttl_ms};
-    return topology_ensure(engine->connection, &options, &engine->topology, reterr);
+    THOLE_TRY(topology_ensure(engine->connection, &options, &engine->topology, reterr));
+    if (engine->options.heartbeat_ms == 0)
+        engine->options.heartbeat_ms = engine->topology.nodes_ttl_ms / 3;
+    if (engine->options.heartbeat_ms > engine->topology.nodes_ttl_ms / 2)
+        return thole_fail(reterr, THOLE_INVALID,
+                          "--heartbeat: must be at most half of the node TTL of %llu ms, or one lost heartbeat is a "
+                          "death",
+                          (unsigned long long)engine->topology.nodes_ttl_ms);
+    return THOLE_OK;
 }
 
 static thole_status migrate(struct engine_host *engine, thole_error *reterr)

@@ -2,8 +2,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { ABANDONED_MAX = 1024 };
-
 struct handler_thread {
     struct handlers *pool;
     bool abandoned; /* under the pool's lock */
@@ -13,11 +11,11 @@ struct handlers {
     pthread_mutex_t lock;
     pthread_cond_t jobs, gone;
     struct thole_activity *first, **last;
-    struct mailbox *inbox; /* NULL once closed */
-    size_t threads;        /* all that are alive */
-    size_t abandoned;      /* of those */
-    uint32_t owed;         /* slots without a thread */
-    uint32_t replaced;     /* owed slots that have got one and were not reported yet */
+    struct mailbox *inbox;           /* NULL once closed */
+    size_t threads;                  /* all that are alive */
+    size_t abandoned, abandoned_max; /* of those */
+    uint32_t owed;                   /* slots without a thread */
+    uint32_t replaced;               /* owed slots that have got one and were not reported yet */
     bool closed;
 };
 
@@ -134,14 +132,15 @@ no_lock:
     return NULL;
 }
 
-thole_status handlers_create(uint32_t slots, struct mailbox *inbox, struct handlers **ret,
-                             thole_error *reterr)
+thole_status handlers_create(uint32_t slots, uint32_t abandoned_max, struct mailbox *inbox,
+                             struct handlers **ret, thole_error *reterr)
 {
     assert(slots > 0);
     struct handlers *const pool = pool_create(inbox);
     if (pool == NULL)
         return thole_fail(reterr, THOLE_NOMEM, "out of memory for %u slots", slots);
     uint32_t started = 0;
+    pool->abandoned_max = abandoned_max;
     (void)pthread_mutex_lock(&pool->lock);
     while (started < slots && start_thread(pool))
         started++;
@@ -189,7 +188,7 @@ bool handlers_abandon(struct handlers *pool, struct thole_activity *act, bool re
         assert(!act->thread->abandoned);
         act->thread->abandoned = true;
         pool->abandoned++;
-        replaced = replace && pool->abandoned <= ABANDONED_MAX && start_thread(pool);
+        replaced = replace && pool->abandoned <= pool->abandoned_max && start_thread(pool);
         pool->owed += replace && !replaced;
     }
     (void)pthread_mutex_unlock(&pool->lock);

@@ -9,9 +9,10 @@
 
 struct handlers;
 
-/* Starts @p slots threads. What they send to @p inbox: `finished` of an activity that has returned. */
-THOLE_NODISCARD thole_status handlers_create(uint32_t slots, struct mailbox *inbox, struct handlers **ret,
-                                             thole_error *reterr);
+/* Starts @p slots threads. What they send to @p inbox: `finished` of an activity that has returned. At most
+ * @p abandoned_max abandoned threads are replaced at a time. */
+THOLE_NODISCARD thole_status handlers_create(uint32_t slots, uint32_t abandoned_max, struct mailbox *inbox,
+                                             struct handlers **ret, thole_error *reterr);
 /* Waits for threads that are not abandoned. An abandoned one keeps what it needs, frees its activity when it
  * returns, and sends nothing any more. NULL-safe. */
 void handlers_destroy(struct handlers *handlers);

@@ -277,7 +277,7 @@ static void compute(struct membership *m, uint64_t now_ms)
             settle(m, p, false, now_ms);
             continue;
         }
-        settle(m, p, thole_slice_equal(views[owner].node, self(m)), now_ms);
+        settle(m, p, m->engine->options.own_all || thole_slice_equal(views[owner].node, self(m)), now_ms);
         memset(m->owners[p], 0, sizeof m->owners[p]);
         memcpy(m->owners[p], views[owner].node.ptr, views[owner].node.len);
     }

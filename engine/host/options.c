@@ -112,7 +112,7 @@ static const struct option_row engine_rows[] = {
      .kind = OPTION_DURATION,
      .env = "THOLE_NODE_TTL",
      .unit = "DURATION",
-     .fallback = "10s",
+     .shown = "what is there, else 10s",
      .min = SECOND,
      .max = 10 * MINUTE,
      FIELD(node_ttl_ms),
@@ -126,6 +126,11 @@ static const struct option_row engine_rows[] = {
      .max = 10 * MINUTE,
      FIELD(heartbeat_ms),
      .help = "how often an engine says that it is alive"},
+    {.flag = "test-own-all",
+     .kind = OPTION_SWITCH,
+     .hidden = true,
+     FIELD(own_all),
+     .help = "own every partition, whoever else does"},
     {.flag = "engine-threads",
      .kind = OPTION_NUMBER,
      .env = "THOLE_ENGINE_THREADS",
@@ -258,9 +263,7 @@ static thole_status check_together(struct host_options *options, enum host_role 
                           "--nats is empty: give it a URL such as nats://127.0.0.1:4222");
     if ((role & HOST_ENGINE) != 0 && (options->replicas == 2 || options->replicas == 4))
         return thole_fail(reterr, THOLE_INVALID, "--replicas: %u is not 1, 3 or 5", options->replicas);
-    if (options->heartbeat_ms == 0)
-        options->heartbeat_ms = options->node_ttl_ms / 3;
-    if (options->heartbeat_ms > options->node_ttl_ms / 2)
+    if (options->node_ttl_ms != 0 && options->heartbeat_ms > options->node_ttl_ms / 2)
         return thole_fail(
             reterr, THOLE_INVALID,
             "--heartbeat: must be at most half of --node-ttl, or one lost heartbeat is a death");

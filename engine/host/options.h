@@ -20,7 +20,7 @@ struct host_options {
     /* engine */
     uint32_t partitions;     /* --partitions      THOLE_PARTITIONS      what is there, else 8 */
     uint32_t replicas;       /* --replicas        THOLE_REPLICAS        what is there, else 1 */
-    uint64_t node_ttl_ms;    /* --node-ttl        THOLE_NODE_TTL        10s */
+    uint64_t node_ttl_ms;    /* --node-ttl        THOLE_NODE_TTL        what is there, else 10s */
     uint64_t heartbeat_ms;   /* --heartbeat       THOLE_HEARTBEAT       a third of the node ttl */
     uint32_t engine_threads; /* --engine-threads  THOLE_ENGINE_THREADS  2 */
     uint64_t
@@ -31,6 +31,7 @@ struct host_options {
     uint32_t slots;     /* --slots       THOLE_SLOTS       16 */
     uint64_t lease_ms;  /* --lease       THOLE_LEASE       what the queue has, else 30s */
     uint64_t grace_ms;  /* --grace       THOLE_GRACE       10s */
+    bool own_all;       /* --test-own-all: own every partition, whoever else does; for tests, not in --help */
     bool suppress_push; /* --test-suppress-push: ignore cancellation pushes; for tests, not in --help */
 };
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { BACKOFF_MS_MIN = 100, BACKOFF_MS_MAX = 5000 };
+enum { BACKOFF_MS_MIN = 100, BACKOFF_MS_MAX = 5000, SAY_EVERY_MS = 30000 };
 
 static_assert((int)WORKER_ROW_MISSING == (int)ROW_MISSING && (int)WORKER_ROW_MINE == (int)ROW_MINE &&
                   (int)WORKER_ROW_STOLEN == (int)ROW_STOLEN,
@@ -19,6 +19,7 @@ struct row_calls {
     struct postgres *pg;
     uint32_t failures;
     uint64_t gate_ms; /* not tried again before this */
+    uint64_t said_ms; /* when a failure was last logged */
 };
 
 /* ---- calls ---- */
@@ -95,14 +96,15 @@ static uint64_t jittered_ms(uint64_t delay_ms)
  * that. */
 static void failed(struct row_calls *calls, const thole_error *error)
 {
-    uint64_t delay_ms = BACKOFF_MS_MIN;
-    if (calls->failures == 0) {
+    uint64_t delay_ms = BACKOFF_MS_MIN, now_ms = clock_monotonic_ms();
+    if (calls->failures == 0 || now_ms - calls->said_ms >= SAY_EVERY_MS) {
         log_line(LOG_LEVEL_WARN, "worker", "%s: %s", calls->options.name, error->text);
-    } else {
+        calls->said_ms = now_ms;
+    }
+    if (calls->failures > 0) {
         for (uint32_t i = 1; i < calls->failures && delay_ms < BACKOFF_MS_MAX; i++)
             delay_ms *= 2;
-        calls->gate_ms =
-            clock_monotonic_ms() + jittered_ms(delay_ms < BACKOFF_MS_MAX ? delay_ms : BACKOFF_MS_MAX);
+        calls->gate_ms = now_ms + jittered_ms(delay_ms < BACKOFF_MS_MAX ? delay_ms : BACKOFF_MS_MAX);
     }
     calls->failures++;
 }

@@ -408,7 +408,11 @@ void shard_do(struct shard *shard, struct owned *owned, const struct partition_o
     case PARTITION_OUT_CLOSED: on_closed(shard, owned, out); break;
     case PARTITION_OUT_OPENED: on_opened(owned, out); break;
     case PARTITION_OUT_READ_TAIL: submit_stream_job(shard, owned, out, JOB_READ_TAIL); break;
-    case PARTITION_OUT_DELETE_RECORDS: submit_stream_job(shard, owned, out, JOB_DELETE); break;
+    case PARTITION_OUT_DELETE_RECORDS:
+        log_line(LOG_LEVEL_INFO, "partition", "p=%u removes void records: %zu of a former owner", owned->p,
+                 out->sequences_len);
+        submit_stream_job(shard, owned, out, JOB_DELETE);
+        break;
     case PARTITION_OUT_APPEND: do_append(shard, owned, out); break;
     case PARTITION_OUT_READ_LOG: submit_stream_job(shard, owned, out, JOB_READ_LOG); break;
     case PARTITION_OUT_LOAD: do_load(shard, owned, out); break;

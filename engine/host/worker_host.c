@@ -20,6 +20,7 @@ enum {
     PAUSE_MS_MAX = 2000,
     SAY_EVERY_MS = 10000,
     EXTRA_COMPLETIONS = 64,
+    ABANDONED_MAX = 1024, /* threads that are lost before slots are */
 };
 
 /* ---- waiting for what is not there yet ---- */
@@ -251,7 +252,7 @@ static thole_status connect_all(struct worker_host *host, bool (*stop_requested)
                                      open_completions, create_machine, open_requests, subscribe};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
         THOLE_TRY(until_done(host, steps[i], stop_requested, reterr));
-    THOLE_TRY(handlers_create(host->options.slots, &host->inbox, &host->handlers, reterr));
+    THOLE_TRY(handlers_create(host->options.slots, ABANDONED_MAX, &host->inbox, &host->handlers, reterr));
     THOLE_TRY(until_done(host, open_puller, stop_requested, reterr));
     return start_loop(host, reterr);
 }

@@ -75,6 +75,8 @@ static thole_status encode(const struct worker_host *host, const struct thole_ac
                               .worker = host->incarnation_slice};
     if (server_max > HEADER_ROOM_BYTES && payload_max > server_max - HEADER_ROOM_BYTES)
         payload_max = server_max - HEADER_ROOM_BYTES;
+    if (payload_max > MESSAGE_BYTES_MAX - HEADER_ROOM_BYTES)
+        payload_max = MESSAGE_BYTES_MAX - HEADER_ROOM_BYTES; /* or it could never be stored */
     fill(act, payload_max, text, &message);
     THOLE_TRY(subject_inbox(subject, host->options.ns,
                             subject_partition(item->instance, host->topology.partitions), item->instance,

@@ -225,9 +225,10 @@ static uint32_t status_of_turn(const struct turn *turn)
 
 static thole_slice head_of(thole_slice text)
 {
-    if (text.len > DETAIL_BYTES_MAX)
-        text.len = DETAIL_BYTES_MAX;
-    while (text.len > 0 && text.len == DETAIL_BYTES_MAX && (text.ptr[text.len - 1] & 0xC0) == 0x80)
+    if (text.len <= DETAIL_BYTES_MAX)
+        return text;
+    text.len = DETAIL_BYTES_MAX;
+    while (text.len > 0 && (text.ptr[text.len] & 0xC0) == 0x80)
         text.len--; /* not in the middle of a character */
     return text;
 }

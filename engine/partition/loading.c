@@ -54,8 +54,9 @@ static struct history decode(struct partition *p, const struct partition_in *in,
             partition_no_memory(p);
             return history;
         }
-        history.too_new |= status == THOLE_UNSUPPORTED;
-        history.damaged |= status != THOLE_OK && status != THOLE_UNSUPPORTED && in->records[i].sequence <= p->chain.base;
+        bool const counted = in->records[i].sequence <= p->chain.base; /* behind it, it is not ours: void */
+        history.too_new |= status == THOLE_UNSUPPORTED && counted;
+        history.damaged |= status != THOLE_OK && status != THOLE_UNSUPPORTED && counted;
         if (status == THOLE_OK && record.kind == RECORD_TURN && counts(p, &record, in->records[i].sequence))
             keep(&history, &record);
     }

@@ -39,7 +39,8 @@ static bool decode_tail(struct partition *p, const struct partition_in *in, stru
     }
     for (size_t i = 0; i < in->records_len; i++) {
         thole_status const status = record_decode(in->records[i].bytes, arena, &tail->records[i], NULL);
-        if (status == THOLE_UNSUPPORTED) {
+        /* An owner writes one format: behind an EpochOpened that is understood, a newer one is nobody's. */
+        if (status == THOLE_UNSUPPORTED && in->records[i].sequence == in->epoch_sequence) {
             partition_drop(p, "the history was written by a newer version of thole", true);
             return false;
         }

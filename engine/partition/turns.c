@@ -281,9 +281,10 @@ static void keep_awaited(struct partition *p, struct slot *slot, struct intake *
 static void record_only(struct partition *p, struct slot *slot, struct intake *in)
 {
     uint64_t const time = p->now_ms > slot->time_ms ? p->now_ms : slot->time_ms;
+    bool const came = in->len > 0;
     keep_awaited(p, slot, in);
-    if (in->len == 0)
-        return;
+    if (came && in->len == 0)
+        return; /* none of it changes anything */
     slot->time_ms = time;
     struct turn const turn = {.instance = slot->id,
                               .execution = slot->execution,
@@ -314,13 +315,13 @@ static void run(struct partition *p, struct slot *slot, struct intake *in)
     }
     remember(slot, in->events, in->len);
     slot->cancel_delivered |= slot->cancel_requested;
-    for (size_t i = 0; i < out.events_len; i++)
-        if (slot_mark(slot, &out.events[i]) != THOLE_OK)
-            partition_no_memory(p);
     slot->turns = out.number;
     slot->time_ms = out.time_ms;
-    if (out.events_len > 0)
-        slot->events = out.events[out.events_len - 1].id;
+    for (size_t i = 0; i < out.events_len; i++) {
+        slot->events = out.events[i].id;
+        if (slot_mark(slot, &out.events[i]) != THOLE_OK)
+            partition_no_memory(p);
+    }
     struct turn const turn = {.instance = slot->id,
                               .execution = slot->execution,
                               .number = out.number,
@@ -329,6 +330,7 @@ static void run(struct partition *p, struct slot *slot, struct intake *in)
                               .events = out.events,
                               .events_len = out.events_len};
     chain_append(p, RECORD_TURN, slot, &turn);
+    instance_trim(slot->instance);
     if (out.ended) {
         instance_destroy(slot->instance);
         slot->instance = NULL;

@@ -145,6 +145,14 @@ void engine_script_mode(struct engine_script *script, enum script_mode mode)
     pthread_mutex_unlock(&script->lock);
 }
 
+size_t engine_script_messages(struct engine_script *script)
+{
+    pthread_mutex_lock(&script->lock);
+    size_t const messages = script->messages;
+    pthread_mutex_unlock(&script->lock);
+    return messages;
+}
+
 bool engine_script_seen(struct engine_script *script, size_t messages)
 {
     struct timespec until;

@@ -38,6 +38,7 @@ THOLE_NODISCARD thole_status engine_script_open(struct engine_script *script, co
                                                 thole_error *reterr);
 void engine_script_close(struct engine_script *script);
 void engine_script_mode(struct engine_script *script, enum script_mode mode);
+size_t engine_script_messages(struct engine_script *script);
 /* Waits until so many inbox messages have been seen; false after ten seconds. */
 bool engine_script_seen(struct engine_script *script, size_t messages);
 

@@ -15,7 +15,21 @@ static void must(thole_status status, const thole_error *err, const char *what)
     exit(1);
 }
 
-void stack_start(struct stack *stack)
+static void start_nats(struct stack *stack, const char *dir, bool cluster)
+{
+    static struct server servers[3];
+    struct nats_server_options const nats = {.dir = dir};
+    if (cluster) {
+        must(server_nats_cluster_start(&nats, 3, servers, &stack->err), &stack->err, "nats-server cluster");
+        stack->nats = servers[0];
+        stack->others[0] = servers[1];
+        stack->others[1] = servers[2];
+    } else {
+        must(server_nats_start(&nats, &stack->nats, &stack->err), &stack->err, "nats-server");
+    }
+}
+
+static void start(struct stack *stack, bool cluster)
 {
     char dir[SERVER_PATH_BYTES + 16];
     *stack = (struct stack){0};
@@ -23,15 +37,17 @@ void stack_start(struct stack *stack)
     (void)chmod(stack->dir, 0755); /* Postgres runs as another user */
     snprintf(dir, sizeof dir, "%s/nats", stack->dir);
     mkdir(dir, 0755);
-    struct nats_server_options const nats = {.dir = dir};
-    must(server_nats_start(&nats, &stack->nats, &stack->err), &stack->err, "nats-server");
+    start_nats(stack, dir, cluster);
     snprintf(dir, sizeof dir, "%s/pg", stack->dir);
     mkdir(dir, 0755);
     struct postgres_server_options const postgres = {.dir = dir, .no_fsync = true};
     must(server_postgres_start(&postgres, &stack->postgres, &stack->err), &stack->err, "postgres");
     snprintf(stack->effects, sizeof stack->effects, "%s/effects", stack->dir);
     snprintf(stack->tokens, sizeof stack->tokens, "%s/tokens", stack->dir);
-    setenv("THOLE_NATS_URL", stack->nats.url, 1);
+    char urls[400];
+    snprintf(urls, sizeof urls, "%s%s%s%s%s", stack->nats.url, cluster ? "," : "", stack->others[0].url,
+             cluster ? "," : "", stack->others[1].url);
+    setenv("THOLE_NATS_URL", urls, 1);
     setenv("THOLE_POSTGRES", stack->postgres.url, 1);
     setenv("THOLE_NAMESPACE", "default", 1);
     setenv("ORDERS_EFFECTS", stack->effects, 1);
@@ -40,11 +56,23 @@ void stack_start(struct stack *stack)
     unsetenv("ORDERS_WORK_MS");
 }
 
+void stack_start(struct stack *stack)
+{
+    start(stack, false);
+}
+
+void stack_start_cluster(struct stack *stack)
+{
+    start(stack, true);
+}
+
 void stack_stop(struct stack *stack)
 {
     for (size_t i = 0; i < stack->programs_len; i++)
         (void)stack_terminate(&stack->programs[i], 20000);
     server_stop(&stack->nats);
+    server_stop(&stack->others[0]);
+    server_stop(&stack->others[1]);
     server_stop(&stack->postgres);
     if (getenv("THOLE_TEST_KEEP") == NULL)
         server_dir_remove(stack->dir);

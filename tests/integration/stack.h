@@ -17,6 +17,7 @@ struct stack_program {
 struct stack {
     char dir[SERVER_PATH_BYTES];
     struct server nats, postgres;
+    struct server others[2]; /* of a cluster of three */
     char effects[128], tokens[128];
     struct stack_program programs[STACK_PROGRAMS_MAX];
     size_t programs_len;
@@ -26,6 +27,8 @@ struct stack {
 /* Starts NATS and Postgres (no_fsync: nothing here cuts the power) and sets the environment. Exits the test
  * program with a message when that fails. */
 void stack_start(struct stack *stack);
+/* The same with three NATS servers as a cluster. */
+void stack_start_cluster(struct stack *stack);
 /* Stops everything that runs and removes the folder, unless $THOLE_TEST_KEEP is set. */
 void stack_stop(struct stack *stack);
 

@@ -177,7 +177,7 @@ static void test_wrong_password(void)
     struct stack_program *p;
     char wrong[160];
     snprintf(wrong, sizeof wrong, "--postgres=postgres://thole:Wr0ngS3cret@127.0.0.1:%u/postgres", stack.postgres.port);
-    p = stack_program(&stack, "wrong", "engine", wrong, NULL);
+    p = stack_program(&stack, "wrong", "engine", "--node-ttl=3s", wrong, NULL);
     int status = -1;
     for (int i = 0; i < 1000 && (status = stack_ended(p)) < 0; i++)
         pause_ms(10);

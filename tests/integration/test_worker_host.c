@@ -156,8 +156,9 @@ static void test_abandoned(void)
     stage_begin(&stage, "abandoned");
     stage.options.slots = 1;
     stage.options.grace_ms = 300;
+    stage.options.stop_limit_ms = 100;
     stage_log_begin(&stage);
-    struct worker_host *worker = stage_worker(&stage, &stage_program);
+    struct worker_host *const worker = stage_worker(&stage, &stage_program);
     stage_schedule(&stage, "i", 1, "stubborn", "");
     CU_ASSERT_TRUE(stage_wait(&stage_notes.started, 1, 5000));
     stage_schedule(&stage, "i", 2, "echo", "next"); /* waits for the only slot */
@@ -169,7 +170,6 @@ static void test_abandoned(void)
     CU_ASSERT_TRUE(stage_drained(&stage, 1000));
     stage_schedule(&stage, "i", 3, "stubborn", ""); /* this one outlives the worker */
     CU_ASSERT_TRUE(stage_wait(&stage_notes.started, 3, 5000));
-    stage.options.stop_limit_ms = 0;
     worker_host_stop(worker);
     CU_ASSERT_EQUAL(atomic_load(&stage_notes.returned), 1);
     atomic_store(&stage_notes.release, true);
@@ -290,6 +290,50 @@ static void test_nats_killed(void)
     stage_end(&stage);
 }
 
+static atomic_uint_least64_t result_us;
+static atomic_uint results_seen;
+
+static void on_result(void *arg, const struct delivery *delivery)
+{
+    (void)arg, (void)delivery;
+    atomic_store(&result_us, stage_now_us());
+    atomic_fetch_add(&results_seen, 1);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t const x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* From the publish of the message to the result at the inbox. */
+static void test_latency(void)
+{
+    enum { RUNS = 200 };
+    uint64_t took_us[RUNS];
+    struct subscription *subscription = NULL;
+    stage_begin(&stage, "latency");
+    log_configure(LOG_LEVEL_INFO, false, "test");
+    atomic_store(&results_seen, 0);
+    CHECK_OK(connection_subscribe(stage.connection, "thole.latency.in.>", on_result, NULL, &subscription,
+                                  &stage.err),
+             &stage.err);
+    struct worker_host *const worker = stage_worker(&stage, &stage_program);
+    for (unsigned i = 0; i < RUNS; i++) {
+        stage_row(&stage, "i", i + 1, "echo", true);
+        uint64_t const from_us = stage_now_us();
+        stage_message(&stage, "i", i + 1, "echo", "hello");
+        CU_ASSERT_TRUE(stage_wait(&results_seen, i + 1, 5000));
+        took_us[i] = atomic_load(&result_us) - from_us;
+    }
+    qsort(took_us, RUNS, sizeof took_us[0], by_value);
+    fprintf(stderr, "\n  message to result, one at a time: p50 %" PRIu64 " us, p99 %" PRIu64 " us\n",
+            took_us[RUNS / 2], took_us[RUNS * 99 / 100]);
+    worker_host_stop(worker);
+    subscription_close(subscription);
+    stage_end(&stage);
+}
+
 static void test_throughput(void)
 {
     enum { N = 2000 };
@@ -325,15 +369,22 @@ static const struct thole_test tests[] = {
     {"kill -9 of Postgres", test_postgres_killed},
     {"Postgres away for longer than the lease", test_postgres_away},
     {"kill -9 of nats-server", test_nats_killed},
+    {"latency", test_latency},
     {"many", test_throughput},
 };
 
-int main(void)
+/* An argument: only tests with that in their names. */
+int main(int argc, char **argv)
 {
+    struct thole_test chosen[ARRAY_LEN(tests)];
+    size_t n = 0;
     skip_without_nats();
     skip_without_postgres();
+    for (size_t i = 0; i < ARRAY_LEN(tests); i++)
+        if (argc < 2 || strstr(tests[i].name, argv[1]) != NULL)
+            chosen[n++] = tests[i];
     stage_open(&stage);
-    int const result = thole_run_suite("worker_host", tests, ARRAY_LEN(tests));
+    int const result = thole_run_suite("worker_host", chosen, n);
     stage_close(&stage);
     return result;
 }

@@ -286,7 +286,7 @@ void checks_at_the_end(struct world *w, char *why, size_t size)
     for (uint32_t p = 0; p < w->partitions; p++) {
         check_readback(w, w->logs[p]);
         row = store_find(w->store, ROW_PARTITION, p, 0, 0, 0);
-        if (row == NULL) {
+        if (row == NULL || row->epoch != w->model->partitions[p].epoch) {
             not_yet(why, size, "the store does not know the epoch of partition %u", p);
             return;
         }

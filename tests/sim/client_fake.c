@@ -129,7 +129,7 @@ static void add_instance(struct world *w)
 struct client_fake *client_fake_create(struct world *w)
 {
     struct client_fake *client = keep(w, sizeof *client);
-    size_t const n = (size_t)between(w, 3, 16);
+    size_t const n = (size_t)(rnd(w, 8) == 0 ? between(w, 16, WORLD_INSTANCES_MAX) : between(w, 3, 16));
     w->client = client;
     node_begin(w, &client->node, "client", 0, client);
     while (w->instances_len < n)
@@ -148,8 +148,8 @@ struct client_fake *client_fake_create(struct world *w)
         if (rnd(w, 8) == 0)
             cancel(w, start_ms + rnd(w, 1000), i);
         if (rnd(w, 6) == 0)
-            if (0)
-                nonsense(w, start_ms + rnd(w, 3000), i);
+
+            nonsense(w, start_ms + rnd(w, 3000), i);
     }
     return client;
 }

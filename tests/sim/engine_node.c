@@ -171,6 +171,10 @@ static void on_output(struct world *w, struct seat *seat, const struct partition
     case PARTITION_OUT_REJECTED:
         trace(w, "%s: inbox message %" PRIu64 " rejected: %s", who, out->sequence, out->text);
         return;
+    case PARTITION_OUT_APPEND:
+        if (out->record_kind == RECORD_TURN && strikes(w, FAULT_RIVAL, w->rivalry))
+            engines_rival(w, engine, seat->partition);
+        break;
     case PARTITION_OUT_APPLY: checks_batch(w, out->batch, who); break;
     case PARTITION_OUT_PUBLISH_WORK: checks_work(w, out, who); break;
     default: break;
@@ -214,7 +218,7 @@ static void task_drive(struct world *w, void *arg, uint64_t life)
     check_seat(w, seat);
     while (!is_broken(w) && partition_poll(seat->machine, &out)) {
         on_output(w, seat, &out);
-        if (strikes(w, FAULT_CRASH_POINT, 1)) {
+        if (strikes(w, FAULT_CRASH_POINT, (unsigned)w->wildness)) {
             engine_crash(w, seat->engine, between(w, 50, 5000));
             return;
         }
@@ -250,6 +254,8 @@ static void seat_open(struct world *w, struct seat *seat)
         struct partition_options options = seat->engine->options;
         options.partition = seat->partition;
         options.orchestrations_len = seat->engine->knows_late ? ORCHESTRATIONS_LEN : ORCHESTRATION_LATE;
+        if (seat->engine->knows_late)
+            options.instance_memory_max = (size_t)16 << 20;
         seat->machine = partition_create(&options);
         seat->machine_life++;
         if (seat->machine == NULL)
@@ -276,6 +282,15 @@ void engine_wants(struct world *w, struct engine *engine, uint32_t partition, bo
 }
 
 static void task_round(struct world *w, void *arg, uint64_t life);
+
+void engines_rival(struct world *w, const struct engine *by, uint32_t partition)
+{
+    struct engine *rival = w->engines[rnd(w, w->engines_len)];
+    if (rival == by || !rival->node.alive)
+        return;
+    rival->seats[partition].wanted = true;
+    open_soon(w, &rival->seats[partition], rnd(w, 12));
+}
 
 static void drop_machines(struct engine *engine)
 {
@@ -346,7 +361,8 @@ void engine_loses_link(struct world *w, struct engine *engine, enum server serve
  */
 static void sweep(struct world *w, const struct seat *seat)
 {
-    uint64_t const needed = (uint64_t)1 << FAULT_REQUEST_LATE | (uint64_t)1 << FAULT_STORE_CRASH;
+    uint64_t const needed = (uint64_t)1 << FAULT_REQUEST_LATE | (uint64_t)1
+                                                                    << FAULT_STORE_CRASH; /* or AHEAD */
     const struct row *row;
     while ((w->enabled & needed) != 0 && (row = store_orphan(w, seat->partition, 2 * LEASE_MS)) != NULL) {
         const struct model_event *scheduled = model_find(w, row->instance, row->id);
@@ -361,6 +377,25 @@ static void sweep(struct world *w, const struct seat *seat)
     }
 }
 
+/*
+ * An owner that is idle learns of nothing: a rival that opened the partition, committed a turn and died
+ * before it projected it would leave that turn to nobody. So every host looks now and then at the last
+ * EpochOpened.
+ */
+static void look_for_rivals(struct world *w, struct seat *seat)
+{
+    const struct log_stream *log = w->logs[seat->partition];
+    uint64_t const opened = log_last_epoch_opened(log);
+    if (opened == 0 || log->entries[opened - 1].epoch <= partition_epoch(seat->machine))
+        return;
+    struct partition_in const in = {.kind = PARTITION_IN_DOUBT,
+                                    .generation = partition_generation(seat->machine),
+                                    .text = "a newer epoch was opened",
+                                    .fenced = true};
+    w->stats.rivals_seen++;
+    seat_input(w, seat, &in);
+}
+
 static void task_round(struct world *w, void *arg, uint64_t life)
 {
     struct engine *engine = arg;
@@ -370,9 +405,13 @@ static void task_round(struct world *w, void *arg, uint64_t life)
     if (!engine->node.links[SERVER_NATS].up || !engine->node.links[SERVER_STORE].up ||
         server_down(w, SERVER_NATS) || server_down(w, SERVER_STORE))
         return;
-    for (uint32_t p = 0; p < w->partitions; p++)
-        if (engine->seats[p].machine != NULL && partition_state(engine->seats[p].machine) == PARTITION_OPEN)
-            sweep(w, &engine->seats[p]);
+    for (uint32_t p = 0; p < w->partitions; p++) {
+        struct seat *seat = &engine->seats[p];
+        if (seat->machine == NULL || partition_state(seat->machine) != PARTITION_OPEN)
+            continue;
+        sweep(w, seat);
+        look_for_rivals(w, seat);
+    }
 }
 
 /* The store may have lost what it had committed, so every seat doubts; of the streams nothing is lost, and
@@ -402,11 +441,13 @@ static void choose_options(struct world *w, struct engine *engine)
     options->orchestrations = ORCHESTRATIONS;
     options->stacks = w->stacks;
     if (rnd(w, 2) == 0)
-        options->record_max = (size_t)between(w, 1200, 3000);
+        options->record_max = (size_t)between(w, 3400, 4500);
     if (rnd(w, 2) == 0)
         options->parked_max = (size_t)between(w, 1, 4);
     if (rnd(w, 3) == 0)
         options->window_max = (size_t)between(w, 1, 8);
+    if (rnd(w, 2) == 0) /* until it learns: a node that is too small for some instances */
+        options->instance_memory_max = (size_t)between(w, 1500, 20000);
     options->idle_ms = between(w, 20, 1000);
     options->timer_horizon_ms = between(w, 300, 20000);
 }
@@ -416,7 +457,7 @@ struct engine *engine_create(struct world *w, unsigned index)
     struct engine *engine = keep(w, sizeof *engine);
     node_begin(w, &engine->node, "engine", index, engine);
     engine->node.on_link = on_link;
-    engine->knows_late = rnd(w, 3) != 0 || 1;
+    engine->knows_late = rnd(w, 3) != 0;
     arena_init(&engine->loan, WORLD_MEMORY_MAX);
     choose_options(w, engine);
     for (uint32_t p = 0; p < WORLD_PARTITIONS_MAX; p++) {
@@ -450,8 +491,11 @@ bool engines_idle(struct world *w, char *why, size_t size)
                 return false;
             }
             open++;
-            if (partition_epoch(seat->machine) == part->epoch &&
-                partition_committed_n(seat->machine) != part->n)
+            if (partition_epoch(seat->machine) != part->epoch) {
+                snprintf(why, size, "%s has partition %u open at an old epoch", seat->engine->node.name, p);
+                return false;
+            }
+            if (partition_committed_n(seat->machine) != part->n)
                 broken(w,
                        "partition %u: its idle writer holds %" PRIu64 "/%" PRIu64 " for committed, %" PRIu64
                        "/%" PRIu64 " counts",

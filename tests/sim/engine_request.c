@@ -309,6 +309,8 @@ void engine_ask(struct world *w, struct seat *seat, const struct partition_out *
     r->machine_life = seat->machine_life;
     copy_output(w, r, out);
     if (is_statement(out->kind)) {
+        if (out->kind != PARTITION_OUT_STORE_OPEN)
+            r->out.epoch = partition_epoch(seat->machine);
         r->request.execute = execute_store;
         r->request.answered = store_answered;
         if (seat->statements_len == SEAT_QUEUE_MAX) {

@@ -281,6 +281,7 @@ static void apply_turn(struct world *w, uint32_t p, size_t instance, const struc
     m->history_seq = sequence;
     m->blocked = turn->blocked;
     w->stats.turns++;
+    w->stats.blocked += turn->blocked != BLOCKED_NOT;
     replay(w, instance, turn);
 }
 
@@ -292,6 +293,7 @@ static void drop_parts(struct world *w, struct log_stream *log)
     for (size_t i = part->part_from; i < log->len; i++)
         if (log->entries[i].counts && log->entries[i].kind == RECORD_TURN)
             log->entries[i].part_dropped = true;
+    w->stats.parts_dropped++;
     w->model->instances[part->part_of].part_events_len = 0;
     part->part_of = SIZE_MAX;
 }
@@ -318,6 +320,7 @@ static bool join(struct world *w, struct log_stream *log, size_t instance, struc
     }
     if (turn->more)
         return false;
+    w->stats.parts++;
     turn->events = m->part_events;
     turn->events_len = m->part_events_len;
     m->part_events = NULL;

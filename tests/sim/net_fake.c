@@ -34,7 +34,7 @@ uint64_t net_latency_ms(struct world *w)
 {
     if (w->now_ms < w->slow_until_ms)
         return between(w, 20, 600);
-    return rnd(w, 16) == 0 ? between(w, 2, 30) : rnd(w, 3);
+    return rnd(w, 16) == 0 ? between(w, 2, 30) : rnd(w, w->latency_ms);
 }
 
 bool server_down(const struct world *w, enum server server)
@@ -83,7 +83,12 @@ static void task_execute(struct world *w, void *arg, uint64_t life)
 {
     struct request *r = arg;
     (void)life;
-    if (r->never || server_down(w, r->server))
+    if (!r->never && w->now_ms < r->not_before_ms) {
+        at(w, r->not_before_ms, task_execute, arg, 0);
+        return;
+    }
+    if (r->never || server_down(w, r->server) ||
+        (r->server == SERVER_STORE && r->server_life != store_life(w->store)))
         return;
     if (!r->arrived)
         r->arrived_ms = w->now_ms;
@@ -109,8 +114,10 @@ void net_send(struct world *w, struct node *node, enum server server, struct req
     r->server = server;
     r->node_life = node->life;
     r->link_life = link->life;
+    r->server_life = store_life(w->store);
     r->sent_ms = w->now_ms;
     r->arrived = r->never = r->done = false;
+    r->not_before_ms = 0;
     r->prev = NULL;
     r->next = node->pending;
     if (r->next != NULL)
@@ -134,16 +141,26 @@ void net_send(struct world *w, struct node *node, enum server server, struct req
     at(w, due_ms, task_execute, r, 0);
 }
 
-/* What was sent and has not arrived: a part of it never does. A connection is a queue: once one is lost, so
- * are those behind it; except that a hostile network also drops from the middle. */
-static void scatter(struct world *w, struct request *r)
+/* What was sent on a lost connection and has not arrived: it is stuck for a while and arrives after all, in
+ * order, or a part of it never does (a hostile network also drops from the middle). */
+static void scatter(struct world *w, struct request *r, uint64_t stuck_until_ms)
 {
-    if (!r->arrived && rnd(w, 2) == 0)
+    if (r->arrived)
+        return;
+    if (stuck_until_ms > 0)
+        r->not_before_ms = stuck_until_ms;
+    else if (rnd(w, 2) == 0)
         r->never = true;
+}
+
+static uint64_t stuck_until_ms(struct world *w)
+{
+    return rnd(w, 2) == 0 ? 0 : w->now_ms + between(w, 1, rnd(w, 3) == 0 ? 4000 : 100);
 }
 
 void node_crash(struct world *w, struct node *node)
 {
+    uint64_t const stuck_ms = stuck_until_ms(w);
     node->alive = false;
     node->life++;
     node->paused_until_ms = 0;
@@ -155,7 +172,7 @@ void node_crash(struct world *w, struct node *node)
         struct request *r = node->pending;
         r->done = true;
         unlink_request(r);
-        scatter(w, r);
+        scatter(w, r, stuck_ms);
         if (r->dropped != NULL)
             r->dropped(w, r);
     }
@@ -203,6 +220,7 @@ void node_pause(struct world *w, struct node *node, uint64_t pause_ms)
 void node_lose_link(struct world *w, struct node *node, enum server server)
 {
     struct link *link = &node->links[server];
+    uint64_t const stuck_ms = stuck_until_ms(w);
     if (!node->alive || !link->up)
         return;
     trace(w, "%s: connection to %s lost", node->name, server == SERVER_NATS ? "nats" : "the store");
@@ -211,7 +229,7 @@ void node_lose_link(struct world *w, struct node *node, enum server server)
     for (struct request *r = node->pending; r != NULL; r = r->next) {
         if (r->server != server)
             continue;
-        scatter(w, r);
+        scatter(w, r, stuck_ms);
         after(w, rnd(w, 5), task_unknown, r, node->life);
     }
     after(w, rnd(w, 5), task_link_down, link, node->life);

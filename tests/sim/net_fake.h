@@ -37,6 +37,8 @@ struct request { /* first member of every kind of request */
     struct node *node;
     enum server server;
     uint64_t node_life, link_life, sent_ms, arrived_ms;
+    uint64_t server_life;   /* a server that crashed has no connections of before */
+    uint64_t not_before_ms; /* it is stuck somewhere until then */
     bool arrived, never, done;
     enum executed (*execute)(struct world *w, struct request *request);     /* at the server */
     void (*answered)(struct world *w, struct request *request, bool known); /* at the node, once */

@@ -42,6 +42,9 @@ static void print_stats(const struct stats *s, uint64_t seeds, double seconds)
     printf("%" PRIu64 " opens, %" PRIu64 " histories loaded, %" PRIu64 " batches, %" PRIu64
            " fenced, %" PRIu64 " rebuilt, %" PRIu64 " handlers, %" PRIu64 " pushes, %" PRIu64 " swept\n",
            s->opens, s->cold_loads, s->batches, s->fenced, s->resets, s->handlers, s->pushes, s->swept);
+    printf("%" PRIu64 " turns in parts, %" PRIu64 " given up; %" PRIu64
+           " turns without code or room; %" PRIu64 " rivals seen\n",
+           s->parts, s->parts_dropped, s->blocked, s->rivals_seen);
     for (int f = 0; f < FAULTS_LEN; f++)
         printf("%s%s %" PRIu64, f == 0 ? "" : ", ", fault_name((enum fault)f), s->faults[f]);
     printf("\n");

@@ -26,7 +26,7 @@ struct store {
     size_t commits_len, commits_cap;
     struct store_tx *open[OPEN_TX_MAX];
     size_t open_len;
-    uint64_t down_until_ms;
+    uint64_t down_until_ms, life;
 };
 
 struct store *store_create(struct world *w)
@@ -37,6 +37,11 @@ struct store *store_create(struct world *w)
 uint64_t store_down_until_ms(const struct store *store)
 {
     return store->down_until_ms;
+}
+
+uint64_t store_life(const struct store *store)
+{
+    return store->life;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------
@@ -141,6 +146,24 @@ void store_goes_down(struct world *w, uint64_t outage_ms)
         worker_node_loses_link(w, w->workers[i], SERVER_STORE);
 }
 
+/* Somebody restored another copy: rows are missing, others come from nowhere, positions are from the future.
+ */
+static void comes_back_ahead(struct world *w)
+{
+    struct store *store = w->store;
+    trace(w, "the store comes back ahead of the log");
+    for (size_t i = 0; i < store->rows_len; i++) {
+        struct row *row = &store->rows[i];
+        if (row->kind == ROW_PARTITION)
+            row->projected_seq += row->present ? 1000000 : 0;
+        else if (row->present && rnd(w, 3) == 0)
+            row->present = false;
+        else if (!row->present && rnd(w, 3) == 0)
+            row->present = true;
+    }
+    store->commits_len = store->undo_len = 0;
+}
+
 void store_crashes(struct world *w)
 {
     struct store *store = w->store;
@@ -160,6 +183,9 @@ void store_crashes(struct world *w)
             store->rows[undo->row].locked_by = NULL;
         }
     }
+    if (strikes(w, FAULT_STORE_AHEAD, 200))
+        comes_back_ahead(w);
+    store->life++;
     trace(w, "the store crashes and loses %zu transactions", lost);
     store_goes_down(w, between(w, 50, 3000));
 }
@@ -185,6 +211,8 @@ enum executed store_open(struct world *w, uint32_t partition, uint64_t epoch, ui
     remember(w, row);
     row->present = true;
     row->epoch = epoch;
+    trace(w, "store: partition %u belongs to epoch %" PRIu64 ", projected %" PRIu64, partition, epoch,
+          row->projected_seq);
     return EXECUTED;
 }
 
@@ -301,6 +329,11 @@ enum executed store_apply(struct world *w, const struct batch *batch, thole_stat
         remember(w, row);
         row->projected_seq = batch->projected_seq;
     }
+    trace(w,
+          "store: partition %u epoch %" PRIu64
+          ": +%zu -%zu activities, +%zu -%zu timers, %zu instances, projected %" PRIu64,
+          batch->partition, batch->epoch, batch->activities_added_len, batch->activities_removed_len,
+          batch->timers_added_len, batch->timers_removed_len, batch->instances_len, row->projected_seq);
     return EXECUTED;
 }
 

@@ -34,6 +34,7 @@ struct row {
 
 struct store *store_create(struct world *w);
 uint64_t store_down_until_ms(const struct store *store);
+uint64_t store_life(const struct store *store); /* grows with every crash */
 void store_goes_down(struct world *w, uint64_t outage_ms);
 void store_crashes(struct world *w); /* loses up to a few transactions */
 /* NULL: not there. */

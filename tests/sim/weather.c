@@ -93,6 +93,7 @@ static void strike(struct world *w, enum fault fault)
     case FAULT_ANSWER_LOST:
     case FAULT_PUBLISH_TWICE:
     case FAULT_CORE_LOSS:
+    case FAULT_STORE_AHEAD:
     case FAULT_STATEMENT:
     case FAULTS_LEN: break; /* they strike where they happen */
     }

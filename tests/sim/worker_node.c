@@ -18,7 +18,8 @@ struct held { /* one delivered message, and its handler */
     uint64_t execution, activity_id, attempt;
     thole_slice activity;
     struct activity_run run;
-    bool claimed, missing, running, finished, fired, abandoned, may_publish, published, forgotten;
+    bool claimed, missing, row_was_there, was_mine, running, finished, fired, abandoned, may_publish,
+        published, forgotten;
     thole_slice output;
     struct held *next;
 };
@@ -95,9 +96,27 @@ static enum executed run_statement(struct world *w, struct worker_request *r)
     }
 }
 
+/* What is true of the rows at this moment, whatever the store then says. */
+static void look_at_rows(struct world *w, const struct worker_request *r)
+{
+    for (size_t i = 0; i < r->rows_len; i++) {
+        struct held *h = find_held(r->worker, r->rows[i].id);
+        if (h == NULL || !for_this_machine(r))
+            continue;
+        const struct row *row = store_find(w->store, ROW_ACTIVITY, instance_partition(w, h->instance),
+                                           h->instance, h->execution, h->activity_id);
+        if (r->kind == WORKER_OUT_CLAIM)
+            h->row_was_there = row != NULL;
+        else if (r->kind == WORKER_OUT_COMPLETE_BEGIN)
+            h->was_mine = row != NULL && row->attempt == r->rows[i].attempt &&
+                          thole_slice_equal(row->worker, r->identity);
+    }
+}
+
 static enum executed execute_statement(struct world *w, struct request *request)
 {
     struct worker_request *r = (struct worker_request *)request;
+    look_at_rows(w, r);
     r->failed = strikes(w, FAULT_STATEMENT, 10) || w->now_ms > request->arrived_ms + STATEMENT_TIMEOUT_MS;
     return r->failed ? EXECUTED : run_statement(w, r);
 }
@@ -247,7 +266,7 @@ static void publish_result(struct world *w, struct worker *worker, struct held *
                                     .attempt = h->attempt,
                                     .worker = worker->identity};
     struct buf bytes;
-    if (!h->may_publish || !h->finished)
+    if (!h->may_publish || !h->was_mine || !h->finished)
         broken(w, "%s publishes a completion of %.*s#%" PRIu64 " that is not its own", worker->node.name,
                THOLE_FMT(w->instances[h->instance]), h->activity_id);
     buf_init(&bytes, MESSAGE_BYTES_MAX);
@@ -359,7 +378,7 @@ static void task_returns(struct world *w, void *arg, uint64_t life)
 
 static void run_handler(struct world *w, struct worker *worker, struct held *h, uint64_t attempt)
 {
-    if (!h->claimed || h->attempt != attempt)
+    if (!h->claimed || !h->row_was_there || h->attempt != attempt)
         broken(w, "%s starts %.*s#%" PRIu64 " without a claim", worker->node.name,
                THOLE_FMT(w->instances[h->instance]), h->activity_id);
     const struct model_event *scheduled = model_find(w, h->instance, h->activity_id);
@@ -506,7 +525,7 @@ static void task_drive(struct world *w, void *arg, uint64_t life)
     worker_advance(worker->machine, w->now_ms);
     while (!is_broken(w) && worker_poll(worker->machine, &out)) {
         on_output(w, worker, &out);
-        if (strikes(w, FAULT_CRASH_POINT, 1)) {
+        if (strikes(w, FAULT_CRASH_POINT, (unsigned)w->wildness)) {
             worker_node_crash(w, worker, between(w, 50, 4000));
             return;
         }

@@ -19,11 +19,11 @@ enum {
 };
 
 static const char *const FAULT_NAMES[FAULTS_LEN] = {
-    "engine crash",    "engine pause",     "engine nats lost",  "engine store lost", "worker crash",
-    "worker pause",    "worker nats lost", "worker store lost", "crash point",       "rival",
-    "request lost",    "request late",     "answer lost",       "store crash",       "store outage",
-    "nats outage",     "publish twice",    "core loss",         "clock jump",        "slow",
-    "statement fails",
+    "engine crash", "engine pause",     "engine nats lost",  "engine store lost", "worker crash",
+    "worker pause", "worker nats lost", "worker store lost", "crash point",       "rival",
+    "request lost", "request late",     "answer lost",       "store crash",       "store outage",
+    "nats outage",  "publish twice",    "core loss",         "clock jump",        "slow",
+    "store ahead",  "statement fails",
 };
 static const char *const MUTATION_NAMES[MUTATIONS_LEN] = {
     "none",         "append_any", "store_unfenced", "no_redelivery", "claim_missing",
@@ -209,6 +209,8 @@ void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mut
         rnd(w, 2);
     w->enabled = choose_faults(w);
     w->wildness = between(w, 1, 4);
+    w->latency_ms = rnd(w, 3) == 0 ? between(w, 4, 60) : 3;
+    w->rivalry = rnd(w, 3) == 0 ? (unsigned)between(w, 5, 200) : 0;
     w->partitions = (uint32_t)between(w, 1, WORLD_PARTITIONS_MAX);
     w->engines_len = (size_t)between(w, 2, WORLD_ENGINES_MAX);
     w->workers_len = (size_t)between(w, 1, WORLD_WORKERS_MAX);

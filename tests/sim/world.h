@@ -47,7 +47,8 @@ enum fault {
     FAULT_CORE_LOSS,     /* core publishes lost, late or doubled */
     FAULT_CLOCK_JUMP,    /* a node's wall clock moves */
     FAULT_SLOW,          /* latency of everything */
-    FAULT_STATEMENT,     /* a statement fails without effect, the connection stays */
+    FAULT_STORE_AHEAD, /* with a crash: it comes back from another time, ahead of the log, with wrong rows */
+    FAULT_STATEMENT,   /* a statement fails without effect, the connection stays */
     FAULTS_LEN
 };
 const char *fault_name(enum fault fault);
@@ -82,7 +83,7 @@ struct task {
 struct stats {
     uint64_t steps, faults[FAULTS_LEN];
     uint64_t instances, turns, records, void_records, refused, opens, handlers, fenced, deleted;
-    uint64_t cold_loads, pushes, batches, resets, swept;
+    uint64_t cold_loads, pushes, batches, resets, swept, rivals_seen, parts, parts_dropped, blocked;
 };
 
 struct engine;
@@ -97,8 +98,10 @@ struct client_fake;
 struct world {
     uint64_t seed, rng, now_ms, sequence, hash;
     bool faults, verbose;
-    uint64_t enabled;  /* bits of enum fault */
-    uint64_t wildness; /* 1..4: how often */
+    uint64_t enabled;    /* bits of enum fault */
+    uint64_t wildness;   /* 1..4: how often */
+    uint64_t latency_ms; /* of an ordinary message, less than this */
+    unsigned rivalry;    /* permille of appends that somebody answers by opening the partition too */
     enum mutation mutation;
     char why[512];       /* empty: everything holds so far */
     struct arena memory; /* everything that lives as long as the seed */

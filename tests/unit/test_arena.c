@@ -73,6 +73,32 @@ static void sizes_that_overflow(void)
     arena_release(&arena);
 }
 
+/* So that a sanitizer's allocator answers NULL, as malloc does. */
+THOLE_API const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+THOLE_API const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
+static void no_memory_is_not_the_limit(void)
+{
+    struct arena arena;
+    arena_init(&arena, SIZE_MAX / 2);
+    CU_ASSERT_PTR_NULL(arena_alloc(&arena, (size_t)1 << 60));
+    CU_ASSERT_EQUAL(arena_status(&arena), THOLE_NOMEM);
+    CU_ASSERT_PTR_NOT_NULL(arena_alloc(&arena, 1));
+    arena_release(&arena);
+    arena_init(&arena, 100);
+    CU_ASSERT_PTR_NULL(arena_alloc(&arena, (size_t)1 << 60));
+    CU_ASSERT_EQUAL(arena_status(&arena), THOLE_LIMIT);
+    arena_release(&arena);
+}
+
 static void copies_end_with_nul(void)
 {
     struct arena arena;
@@ -94,6 +120,7 @@ static const struct thole_test tests[] = {
     {"large ones leave the head alone", large_ones_leave_the_head_alone},
     {"the limit is exact", the_limit_is_exact},
     {"sizes that overflow", sizes_that_overflow},
+    {"no memory is not the limit", no_memory_is_not_the_limit},
     {"copies end with NUL", copies_end_with_nul},
 };
 THOLE_TEST_MAIN("arena", tests)

@@ -377,6 +377,8 @@ static void duplicates_are_left_out(void)
          PAIR " / #4 ActivityCompleted #3 (b)"},
         {"started twice", all_failing, "Started t(x) | Started u(y) / Started v(z)", PAIR " / -"},
         {"nothing before the start", all_failing, "CancelRequested (no) | Started t(x)", PAIR},
+        {"nothing but a start starts", all_failing, "CancelRequested (no)",
+         "INVALID: the execution has not started"},
         {"nothing after the end", echo, "Started t(in) / CancelRequested (late)",
          "#1 Started t(in) | #2 Completed (in) / INVALID: the execution has ended"},
     };
@@ -525,6 +527,27 @@ static void facts(void)
     play_release(&play);
 }
 
+/* What a parked instance holds when its last turn is no longer needed. */
+static void trimmed(void)
+{
+    struct play play = play_of(one);
+    struct instance *instance = play_instance(&play);
+    struct event const start = {.kind = EVENT_STARTED, .name = THOLE_STR("t"), .data = THOLE_STR("input")};
+    struct event const done = {.kind = EVENT_ACTIVITY_COMPLETED, .ref = 2, .data = THOLE_STR("ok")};
+    struct turn_in in = {.received = &start, .received_len = 1, .run = true};
+    struct turn_out out = {0};
+    CU_ASSERT_EQUAL(instance_turn(instance, &in, &out, NULL), THOLE_OK);
+    size_t const before = instance_memory(instance);
+    instance_trim(instance);
+    instance_trim(instance);
+    CU_ASSERT(instance_memory(instance) < before);
+    in.received = &done;
+    CU_ASSERT_EQUAL(instance_turn(instance, &in, &out, NULL), THOLE_OK);
+    CU_ASSERT(out.ended && thole_slice_equal(out.events[1].data, THOLE_STR("ok")));
+    instance_destroy(instance);
+    play_release(&play);
+}
+
 static const struct thole_test tests[] = {
     {"turns and ends", turns_and_ends},
     {"failures", failures},
@@ -536,5 +559,6 @@ static const struct thole_test tests[] = {
     {"wrong arguments surface at the await", wrong_arguments_surface_at_the_await},
     {"failure text is cut between letters", failure_text_is_cut_between_letters},
     {"facts", facts},
+    {"trimmed", trimmed},
 };
 THOLE_TEST_MAIN("instance_turns", tests)

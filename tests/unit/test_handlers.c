@@ -1,0 +1,238 @@
+/* What a handler sees of its activity, and the threads that run handlers. No server is needed. */
+#include "clock.h"
+#include "handlers.h"
+#include "thole_cunit.h"
+#include <stdlib.h>
+#include <time.h>
+
+static struct mailbox inbox;
+static atomic_bool let_go;
+static atomic_uint runs;
+
+static struct thole_activity *make(const char *instance, thole_activity_fn *run)
+{
+    struct work_message *const message = calloc(1, sizeof *message);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(message);
+    message->item = (struct work_item){.instance = thole_slice_from(instance),
+                                       .activity = THOLE_STR("charge"),
+                                       .input = THOLE_STR("42"),
+                                       .execution = 3,
+                                       .activity_id = 7};
+    struct thole_activity *const act = activity_create(message, 1, 1);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(act);
+    act->run = run;
+    act->attempt = 2;
+    return act;
+}
+
+static void check_text(const char *what, thole_slice got, const char *want)
+{
+    char text[1024];
+    (void)snprintf(text, sizeof text, "%.*s", THOLE_FMT(got));
+    CHECK_STR(what, text, want);
+}
+
+/* ---- include/thole/activity.h ---- */
+
+static thole_status looks(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    check_text("input", input, "42");
+    CU_ASSERT_EQUAL(ret_output->len, 0);
+    check_text("instance", thole_activity_instance(act), "order 1/\xc3\xa4");
+    check_text("name", thole_activity_name(act), "charge");
+    check_text("key", thole_activity_key(act), "order%201%2F%C3%A4.3.7");
+    CU_ASSERT_EQUAL(thole_activity_execution(act), 3);
+    CU_ASSERT_EQUAL(thole_activity_id(act), 7);
+    CU_ASSERT_EQUAL(thole_activity_attempt(act), 2);
+    CU_ASSERT_FALSE(thole_activity_cancelled(act));
+    check_text("no reason yet", thole_activity_cancel_reason(act), "");
+    const unsigned char *const zeroed = thole_activity_alloc(act, 100);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(zeroed);
+    for (size_t i = 0; i < 100; i++)
+        CU_ASSERT_EQUAL(zeroed[i], 0);
+    CU_ASSERT_PTR_NULL(thole_activity_alloc(act, SIZE_MAX));
+    *ret_output = thole_activity_format(act, "%s-%d", "done", 5);
+    return THOLE_OK;
+}
+
+static void test_looks(void)
+{
+    struct thole_activity *const act = make("order 1/\xc3\xa4", looks);
+    activity_run(act);
+    CU_ASSERT_EQUAL(act->status, THOLE_OK);
+    check_text("output", act->output, "done-5");
+    activity_destroy(act);
+    activity_destroy(NULL);
+}
+
+static void test_longest_key(void)
+{
+    char instance[THOLE_ID_BYTES_MAX + 1] = "";
+    memset(instance, ' ', THOLE_ID_BYTES_MAX);
+    struct thole_activity *const act = make(instance, looks);
+    CU_ASSERT_EQUAL(thole_activity_key(act).len, (size_t)THOLE_ID_BYTES_MAX * 3 + 4);
+    activity_destroy(act);
+}
+
+static thole_status fails(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    (void)ret_output;
+    CU_ASSERT_EQUAL(thole_activity_fail(act, "%0*d", 100000, 1), THOLE_APP); /* cut */
+    CU_ASSERT_EQUAL(act->failure.len, ACTIVITY_FAILURE_BYTES_MAX);
+    return thole_activity_fail(act, "card %.*s declined", THOLE_FMT(input));
+}
+
+static void test_fails(void)
+{
+    struct thole_activity *const act = make("i", fails);
+    activity_run(act);
+    CU_ASSERT_EQUAL(act->status, THOLE_APP);
+    check_text("failure", act->failure, "card 42 declined");
+    activity_destroy(act);
+}
+
+static void test_token(void)
+{
+    char longer[ACTIVITY_REASON_BYTES + 100] = "";
+    struct thole_activity *act = make("i", looks);
+    uint64_t const from_ms = clock_monotonic_ms();
+    CU_ASSERT_EQUAL(thole_activity_wait(act, 0), THOLE_OK);
+    CU_ASSERT_EQUAL(thole_activity_wait(act, 20), THOLE_OK);
+    CU_ASSERT_TRUE(clock_monotonic_ms() - from_ms >= 20);
+    activity_fire(act, THOLE_STR("select_loser"));
+    activity_fire(act, THOLE_STR("later")); /* only the first one counts */
+    CU_ASSERT_TRUE(thole_activity_cancelled(act));
+    CU_ASSERT_EQUAL(thole_activity_wait(act, UINT64_MAX), THOLE_CANCELLED);
+    check_text("reason", thole_activity_cancel_reason(act), "select_loser");
+    activity_destroy(act);
+    act = make("i", looks);
+    memset(longer, 'x', sizeof longer);
+    activity_fire(act, (thole_slice){(const uint8_t *)longer, sizeof longer});
+    CU_ASSERT_EQUAL(thole_activity_cancel_reason(act).len, ACTIVITY_REASON_BYTES);
+    activity_destroy(act);
+}
+
+/* ---- threads ---- */
+
+static thole_status waits_for_token(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    (void)input, (void)ret_output;
+    atomic_fetch_add(&runs, 1);
+    return thole_activity_wait(act, UINT64_MAX);
+}
+
+static thole_status ignores_token(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    struct timespec const pause = {.tv_nsec = 1000000};
+    (void)act, (void)input, (void)ret_output;
+    atomic_fetch_add(&runs, 1);
+    while (!atomic_load(&let_go))
+        nanosleep(&pause, NULL);
+    atomic_fetch_add(&runs, 1);
+    return THOLE_OK;
+}
+
+static void until_runs(unsigned n)
+{
+    struct timespec const pause = {.tv_nsec = 1000000};
+    for (int i = 0; i < 10000 && atomic_load(&runs) < n; i++)
+        nanosleep(&pause, NULL);
+    CU_ASSERT_TRUE(atomic_load(&runs) >= n);
+}
+
+static struct handlers *open_pool(uint32_t slots, uint32_t abandoned_max)
+{
+    struct handlers *pool = NULL;
+    CU_ASSERT_EQUAL_FATAL(mailbox_init(&inbox), THOLE_OK);
+    atomic_store(&let_go, false);
+    atomic_store(&runs, 0);
+    CU_ASSERT_EQUAL_FATAL(handlers_create(slots, abandoned_max, &inbox, &pool, NULL), THOLE_OK);
+    return pool;
+}
+
+/* The next activity that has returned. */
+static struct thole_activity *next_finished(void)
+{
+    static struct mail *rest;
+    if (rest == NULL && mailbox_wait(&inbox, clock_monotonic_ms() + 10000))
+        rest = mailbox_take_all(&inbox);
+    struct worker_mail *const mail = (struct worker_mail *)rest;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mail);
+    rest = rest->next;
+    CU_ASSERT_EQUAL(mail->kind, WORKER_MAIL_FINISHED);
+    return mail->owner;
+}
+
+static void test_many_runs(void)
+{
+    struct handlers *const pool = open_pool(4, 4);
+    struct thole_activity *acts[64];
+    for (size_t i = 0; i < ARRAY_LEN(acts); i++) {
+        acts[i] = make("i", waits_for_token);
+        handlers_run(pool, acts[i]);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(acts); i++)
+        activity_fire(acts[i], THOLE_STR("enough"));
+    for (size_t i = 0; i < ARRAY_LEN(acts); i++) {
+        struct thole_activity *const act = next_finished();
+        CU_ASSERT_EQUAL(act->status, THOLE_CANCELLED);
+        activity_destroy(act);
+    }
+    handlers_destroy(pool);
+    handlers_destroy(NULL);
+    mailbox_release(&inbox);
+}
+
+static void test_abandoned(void)
+{
+    struct handlers *const pool = open_pool(1, 1);
+    struct thole_activity *const stuck = make("i", ignores_token), *const next = make("i", waits_for_token);
+    handlers_run(pool, stuck);
+    until_runs(1);
+    handlers_run(pool, next); /* waits: the only thread is taken */
+    CU_ASSERT_TRUE(handlers_abandon(pool, stuck, true));
+    until_runs(2);
+    CU_ASSERT_FALSE(handlers_abandon(pool, next, true)); /* one abandoned thread is enough */
+    struct thole_activity *const third = make("i", waits_for_token);
+    activity_fire(third, THOLE_STR("enough"));
+    handlers_run(pool, third);
+    CU_ASSERT_EQUAL(handlers_replaced(pool), 0);
+    activity_fire(next, THOLE_STR("enough")); /* it comes back, and its thread fills the slot that is owed */
+    CU_ASSERT_PTR_EQUAL(next_finished(), next);
+    CU_ASSERT_EQUAL(handlers_replaced(pool), 1);
+    CU_ASSERT_EQUAL(handlers_replaced(pool), 0);
+    CU_ASSERT_PTR_EQUAL(next_finished(), third);
+    atomic_store(&let_go, true);
+    CU_ASSERT_PTR_EQUAL(next_finished(), stuck); /* and its thread ends */
+    activity_destroy(stuck);
+    activity_destroy(next);
+    activity_destroy(third);
+    handlers_destroy(pool);
+    mailbox_release(&inbox);
+}
+
+static void test_outlives_the_pool(void)
+{
+    struct timespec const pause = {.tv_nsec = 50000000};
+    struct handlers *const pool = open_pool(2, 4);
+    struct thole_activity *const stuck = make("i", ignores_token);
+    handlers_run(pool, stuck);
+    until_runs(1);
+    (void)handlers_abandon(pool, stuck, false); /* nobody needs the slot */
+    handlers_destroy(pool);
+    mailbox_release(&inbox);
+    atomic_store(&let_go, true);
+    until_runs(2);
+    nanosleep(&pause, NULL); /* its thread frees the activity and the pool: for the leak checker */
+}
+
+static const struct thole_test tests[] = {
+    {"what a handler sees", test_looks},
+    {"the longest key", test_longest_key},
+    {"failure texts", test_fails},
+    {"the token", test_token},
+    {"more activities than threads", test_many_runs},
+    {"abandoned, replaced, owed", test_abandoned},
+    {"a handler that outlives everything", test_outlives_the_pool},
+};
+THOLE_TEST_MAIN("handlers", tests)

@@ -1,0 +1,221 @@
+/* The subject gate: one id, one token, and nothing that means anything to NATS. */
+#include "message.h"
+#include "subject.h"
+#include "thole_cunit.h"
+#include <stdlib.h>
+
+static thole_slice slice(const char *text)
+{
+    return thole_slice_from(text);
+}
+
+static void test_partition_is_frozen(void)
+{
+    /* CRC-32 of "123456789" is 0xcbf43926, of "" 0, of "a" 0xe8b7be43: check values of the standard. */
+    CU_ASSERT_EQUAL(subject_partition(THOLE_STR("123456789"), UINT32_MAX), 0xcbf43926u);
+    CU_ASSERT_EQUAL(subject_partition(THOLE_STR("a"), UINT32_MAX), 0xe8b7be43u);
+    CU_ASSERT_EQUAL(subject_partition((thole_slice){NULL, 0}, 8), 0);
+    CU_ASSERT_EQUAL(subject_partition(THOLE_STR("order-42"), 1), 0);
+    uint8_t all[256];
+    for (int i = 0; i < 256; i++)
+        all[i] = (uint8_t)i;
+    CU_ASSERT_EQUAL(subject_partition((thole_slice){all, 256}, UINT32_MAX), 0x29058c73u);
+    CU_ASSERT_EQUAL(subject_partition(THOLE_STR("order-42"), 8), 6);
+    CU_ASSERT_EQUAL(subject_partition(THOLE_STR("order-43"), 8), 0);
+}
+
+static void test_partition_spreads(void)
+{
+    unsigned count[8] = {0};
+    for (int i = 0; i < 8000; i++) {
+        char id[32];
+        snprintf(id, sizeof id, "order-%d", i);
+        count[subject_partition(slice(id), 8)]++;
+    }
+    for (int p = 0; p < 8; p++)
+        CU_ASSERT(count[p] > 800 && count[p] < 1200);
+}
+
+static const struct {
+    const char *row, *id, *token;
+} tokens[] = {
+    {"plain", "order-42_A~z", "order-42_A~z"},
+    {"dot", "a.b", "a%2Eb"},
+    {"space makes a reply subject", "a b", "a%20b"},
+    {"CR LF begins a command", "a\r\nPUB x 0\r\n\r\n", "a%0D%0APUB%20x%200%0D%0A%0D%0A"},
+    {"wildcards", "*.>", "%2A%2E%3E"},
+    {"percent", "100%", "100%25"},
+    {"looks escaped", "%2E", "%252E"},
+    {"tab and DEL", "\t\x7f", "%09%7F"},
+    {"UTF-8", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "%C3%A4%E2%82%AC%F0%9F%98%80"},
+    {"dollar", "$JS.API", "%24JS%2EAPI"},
+    {"slash colon at", "a/b:c@d", "a%2Fb%3Ac%40d"},
+};
+
+static void test_tokens(void)
+{
+    struct buf to, back;
+    thole_error err = {0};
+    buf_init(&to, SUBJECT_BYTES_MAX);
+    buf_init(&back, SUBJECT_BYTES_MAX);
+    for (size_t i = 0; i < ARRAY_LEN(tokens); i++) {
+        CU_ASSERT_EQUAL(subject_token(&to, slice(tokens[i].id), &err), THOLE_OK);
+        CHECK_STR(tokens[i].row, buf_cstr(&to), tokens[i].token);
+        CU_ASSERT_EQUAL(subject_token_decode(buf_bytes(&to), &back, &err), THOLE_OK);
+        CHECK_STR(tokens[i].row, buf_cstr(&back), tokens[i].id);
+    }
+    buf_release(&to);
+    buf_release(&back);
+}
+
+static const char *const bad_tokens[] = {"",     "a.b",     "a b",     "%",    "%2",  "a%2",  "%2e",    "%zz", "%41",
+                                         "%00",  "a%7E",    "\xc3\xa4", "%C3",  "a*",  ">",    "a\r\n",  "%5F", "%C0%80",
+                                         "%FF",  "%ED%A0%80"};
+
+static void test_bad_tokens_are_refused(void)
+{
+    struct buf back;
+    buf_init(&back, SUBJECT_BYTES_MAX);
+    for (size_t i = 0; i < ARRAY_LEN(bad_tokens); i++) {
+        thole_error err = {0};
+        CU_ASSERT_EQUAL(subject_token_decode(slice(bad_tokens[i]), &back, &err), THOLE_INVALID);
+        CU_ASSERT(err.text[0] != 0);
+    }
+    buf_release(&back);
+}
+
+static void test_every_byte_stays_one_token(void)
+{
+    struct buf to, back;
+    buf_init(&to, SUBJECT_BYTES_MAX);
+    buf_init(&back, SUBJECT_BYTES_MAX);
+    for (int c = 1; c < 0x80; c++) {
+        uint8_t const id[3] = {'x', (uint8_t)c, 'y'};
+        CU_ASSERT_EQUAL(subject_token(&to, (thole_slice){id, 3}, NULL), THOLE_OK);
+        for (size_t i = 0; i < to.len; i++)
+            CU_ASSERT(to.ptr[i] > ' ' && to.ptr[i] < 0x7f && strchr(".*>$\"'\\/", to.ptr[i]) == NULL);
+        CU_ASSERT_EQUAL(subject_token_decode(buf_bytes(&to), &back, NULL), THOLE_OK);
+        CU_ASSERT(thole_slice_equal(buf_bytes(&back), (thole_slice){id, 3}));
+    }
+    buf_release(&to);
+    buf_release(&back);
+}
+
+static void test_ids_that_are_refused(void)
+{
+    struct buf to;
+    char long_id[THOLE_ID_BYTES_MAX + 1];
+    memset(long_id, 'x', sizeof long_id);
+    struct {
+        thole_slice id;
+        thole_status want;
+    } const rows[] = {
+        {{NULL, 0}, THOLE_INVALID},
+        {{(const uint8_t *)long_id, THOLE_ID_BYTES_MAX}, THOLE_OK},
+        {{(const uint8_t *)long_id, THOLE_ID_BYTES_MAX + 1}, THOLE_INVALID},
+        {{(const uint8_t *)"a\0b", 3}, THOLE_INVALID},
+        {{(const uint8_t *)"\xff", 1}, THOLE_INVALID},
+        {{(const uint8_t *)"\xc0\x80", 2}, THOLE_INVALID},
+    };
+    buf_init(&to, SUBJECT_BYTES_MAX);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        CU_ASSERT_EQUAL(subject_token(&to, rows[i].id, NULL), rows[i].want);
+        CU_ASSERT_EQUAL(subject_inbox(&to, "ns", 0, rows[i].id, NULL), rows[i].want);
+        CU_ASSERT_EQUAL(subject_history(&to, "ns", 0, rows[i].id, 1, NULL), rows[i].want);
+        CU_ASSERT_EQUAL(subject_work(&to, "ns", THOLE_STR("q"), rows[i].id, 1, 1, 1, NULL), rows[i].want);
+        CU_ASSERT_EQUAL(subject_cancel(&to, "ns", rows[i].id, 1, NULL), rows[i].want);
+        CU_ASSERT_EQUAL(subject_event(&to, "ns", THOLE_STR("o"), rows[i].id, "completed", NULL), rows[i].want);
+    }
+    buf_release(&to);
+}
+
+/* Runs one builder, chosen by number, and gives its text or its status' name. */
+static const char *build(struct buf *to, int which, const char *ns, const char *name, thole_slice id)
+{
+    thole_status status = THOLE_INVALID;
+    switch (which) {
+    case 0: status = subject_inbox(to, ns, 7, id, NULL); break;
+    case 1: status = subject_history(to, ns, 7, id, 3, NULL); break;
+    case 2: status = subject_history(to, ns, 7, id, 0, NULL); break;
+    case 3: status = subject_control(to, ns, 7, name, NULL); break;
+    case 4: status = subject_work(to, ns, slice(name), id, 1, 2, 3, NULL); break;
+    case 5: status = subject_cancel(to, ns, id, 4, NULL); break;
+    case 6: status = subject_event(to, ns, slice(name), id, "failed", NULL); break;
+    case 7: status = subject_event(to, ns, slice(""), id, "", NULL); break;
+    case 8: status = stream_name(to, ns, name, 7, NULL); break;
+    case 9: status = stream_name(to, ns, name, -1, NULL); break;
+    }
+    return status == THOLE_OK ? buf_cstr(to) : thole_status_name(status);
+}
+
+static void test_builders(void)
+{
+    static const char *const want[] = {
+        "thole.shop.in.7.a%2Eb",
+        "thole.shop.hist.7.a%2Eb.3",
+        "thole.shop.hist.7.a%2Eb.*",
+        "thole.shop.ctl.7.epoch",
+        "thole.shop.work.epoch.a%2Eb.1.2.3",
+        "thole.shop.cancel.a%2Eb.4",
+        "thole.shop.event.epoch.a%2Eb.failed",
+        "thole.shop.event.*.a%2Eb.*",
+        "THOLE_shop_epoch_7",
+        "THOLE_shop_epoch",
+    };
+    static const char *const bad[] = {"", "a.b", "a b", "*", ">", "a\r\nb", "\xc3\xa4", "a/b"};
+    struct buf to;
+    buf_init(&to, SUBJECT_BYTES_MAX);
+    for (int i = 0; i < (int)ARRAY_LEN(want); i++) {
+        CHECK_STR("builder", build(&to, i, "shop", "epoch", THOLE_STR("a.b")), want[i]);
+        for (size_t k = 0; k < ARRAY_LEN(bad); k++) {
+            CHECK_STR("namespace", build(&to, i, bad[k], "epoch", THOLE_STR("a.b")), "INVALID");
+            if ((i == 3 || i == 4 || i == 6 || i >= 8) && !(i == 6 && k == 0)) /* an empty orchestration is any */
+                CHECK_STR("name", build(&to, i, "shop", bad[k], THOLE_STR("a.b")), "INVALID");
+        }
+    }
+    buf_release(&to);
+}
+
+static void test_longest_fits(void)
+{
+    struct buf to;
+    char name[THOLE_NAME_BYTES_MAX + 1], id[THOLE_ID_BYTES_MAX];
+    memset(name, 'n', THOLE_NAME_BYTES_MAX);
+    name[THOLE_NAME_BYTES_MAX] = 0;
+    memset(id, '.', sizeof id); /* each takes three bytes */
+    thole_slice const longest = {(const uint8_t *)id, sizeof id};
+    buf_init(&to, SUBJECT_BYTES_MAX);
+    CU_ASSERT_EQUAL(subject_work(&to, name, slice(name), longest, UINT64_MAX, UINT64_MAX, UINT64_MAX, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(subject_event(&to, name, slice(name), longest, "cancelled", NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(subject_inbox(&to, name, PARTITIONS_MAX, longest, NULL), THOLE_INVALID);
+    buf_release(&to);
+    buf_init(&to, STREAM_NAME_BYTES_MAX - 1);
+    CU_ASSERT_EQUAL(stream_name(&to, name, "HIST", PARTITIONS_MAX - 1, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(stream_name(&to, name, "HIST", PARTITIONS_MAX, NULL), THOLE_INVALID);
+    buf_release(&to);
+    buf_init(&to, 10);
+    CU_ASSERT_EQUAL(subject_cancel(&to, "ns", longest, 1, NULL), THOLE_LIMIT);
+    buf_release(&to);
+}
+
+static void test_nth(void)
+{
+    static const char *const want[] = {"thole", "", "x", "", ""};
+    for (size_t i = 0; i < ARRAY_LEN(want); i++)
+        CU_ASSERT(thole_slice_equal(subject_nth(THOLE_STR("thole..x"), i), slice(want[i])));
+    CU_ASSERT_EQUAL(subject_nth((thole_slice){NULL, 0}, 0).len, 0);
+    CU_ASSERT_EQUAL(subject_nth(THOLE_STR("a."), 1).len, 0);
+}
+
+static const struct thole_test tests[] = {
+    {"the partition of an id is frozen", test_partition_is_frozen},
+    {"partitions are used evenly", test_partition_spreads},
+    {"ids become tokens and come back", test_tokens},
+    {"what subject_token() would not write is refused", test_bad_tokens_are_refused},
+    {"no byte gets out of its token", test_every_byte_stays_one_token},
+    {"ids that are refused", test_ids_that_are_refused},
+    {"subjects and stream names", test_builders},
+    {"the longest fit, and what does not fit says so", test_longest_fits},
+    {"tokens of a subject", test_nth},
+};
+THOLE_TEST_MAIN("subject", tests)

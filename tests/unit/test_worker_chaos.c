@@ -1,0 +1,304 @@
+/*
+ * The worker machine under any order of anything: answers of all kinds and ages, lost connections, pushes,
+ * handlers that return late or never, and a stop; what must hold in all of it is checked at each output.
+ */
+#include "thole_cunit.h"
+#include "worker.h"
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { SEEDS = 300, STEPS = 400, IDS = 4000, IDS_MAX = 64, SLOTS = 3, KEYS = 6 };
+
+struct fate {
+    bool ended, runs, fired, abandoned, lost, missing, mine, answered, claimed;
+};
+struct pending { /* a call or a publish in flight */
+    enum worker_in_kind kind;
+    bool open;
+    size_t len;
+    struct worker_row rows[IDS_MAX];
+};
+struct chaos {
+    struct worker_machine *w;
+    uint64_t rng, now_ms, epoch, next_id;
+    bool up, stopping, stopped;
+    uint32_t wish;
+    int running, slots_owed;
+    struct pending claim, renew, begin, commit, release;
+    uint64_t publishing[IDS_MAX];
+    size_t publishing_len;
+    struct fate fates[IDS];
+};
+
+static struct worker_key key_of(char letter)
+{
+    return (struct worker_key){THOLE_STR("order-1"), 1, (uint64_t)letter};
+}
+
+static uint64_t dice(struct chaos *c, uint64_t sides)
+{
+    c->rng = c->rng * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (c->rng >> 33) % sides;
+}
+
+static void give(struct chaos *c, struct worker_in in)
+{
+    CU_ASSERT_EQUAL(worker_input(c->w, &in, c->now_ms), THOLE_OK);
+}
+
+static void hold(struct pending *call, enum worker_in_kind kind, const struct worker_out *out)
+{
+    CU_ASSERT_FALSE(call->open); /* one of each kind */
+    call->open = true;
+    call->kind = kind;
+    call->len = out->rows_len;
+    for (size_t i = 0; i < out->rows_len; i++)
+        call->rows[i] = out->rows[i];
+}
+
+static void ended(struct chaos *c, const struct worker_out *out)
+{
+    struct fate *const fate = &c->fates[out->id];
+    bool const acked = out->kind == WORKER_OUT_ACK;
+    CU_ASSERT_FALSE(fate->ended);
+    CU_ASSERT_FALSE(fate->runs && !fate->abandoned);
+    if (fate->lost)
+        CU_ASSERT_EQUAL(out->kind, WORKER_OUT_DROP); /* nothing is sent after the lease */
+    if (acked)                                       /* only when it is sure that the row is gone */
+        CU_ASSERT_TRUE(fate->missing || out->end == WORKER_END_COMPLETED);
+    if (out->end == WORKER_END_COMPLETED)
+        CU_ASSERT_TRUE(fate->answered);
+    if (out->kind != WORKER_OUT_DROP)
+        CU_ASSERT_TRUE(c->up);
+    fate->ended = true;
+}
+
+static void obey(struct chaos *c, const struct worker_out *out)
+{
+    struct fate *const fate = &c->fates[out->id];
+    uint64_t ids[IDS_MAX];
+    switch (out->kind) {
+    case WORKER_OUT_WANT: c->wish = out->count; break;
+    case WORKER_OUT_CLAIM: hold(&c->claim, WORKER_IN_CLAIMED, out); break;
+    case WORKER_OUT_RENEW: hold(&c->renew, WORKER_IN_RENEWED, out); break;
+    case WORKER_OUT_RELEASE: hold(&c->release, WORKER_IN_RELEASED, out); break;
+    case WORKER_OUT_COMPLETE_BEGIN: hold(&c->begin, WORKER_IN_BEGUN, out); break;
+    case WORKER_OUT_COMPLETE_COMMIT: hold(&c->commit, WORKER_IN_COMMITTED, out); break;
+    case WORKER_OUT_COMPLETE_ROLLBACK: CU_ASSERT_FALSE(c->begin.open || c->commit.open); break;
+    case WORKER_OUT_COMPLETE_PUBLISH:
+        for (size_t i = 0; i < out->ids_len; i++) {
+            CU_ASSERT_TRUE(c->fates[out->ids[i]].mine); /* the fence */
+            c->publishing[c->publishing_len++] = out->ids[i];
+        }
+        break;
+    case WORKER_OUT_RUN:
+        CU_ASSERT_FALSE(fate->runs);
+        CU_ASSERT_TRUE(fate->claimed && out->attempt > 0);
+        fate->runs = true;
+        CU_ASSERT_TRUE(++c->running + c->slots_owed <= SLOTS);
+        break;
+    case WORKER_OUT_FIRE:
+        CU_ASSERT_FALSE(fate->fired);
+        fate->fired = true;
+        fate->lost |= out->path == WORKER_PATH_LEASE_LOST;
+        break;
+    case WORKER_OUT_ABANDON:
+        CU_ASSERT_TRUE(fate->runs && fate->fired && !fate->abandoned);
+        fate->abandoned = true;
+        c->running--;
+        c->slots_owed++;
+        break;
+    case WORKER_OUT_PROGRESS:
+        CU_ASSERT_TRUE(c->up);
+        memcpy(ids, out->ids, out->ids_len * sizeof ids[0]);
+        for (size_t i = 0, n = out->ids_len; i < n; i++)
+            give(c, (struct worker_in){.kind = WORKER_IN_PROGRESSED, .id = ids[i], .ok = dice(c, 8) != 0});
+        break;
+    case WORKER_OUT_ACK:
+    case WORKER_OUT_NAK:
+    case WORKER_OUT_DROP: ended(c, out); break;
+    case WORKER_OUT_STOPPED: c->stopped = true; break;
+    }
+}
+
+static enum worker_row_state any_state(struct chaos *c, enum worker_in_kind kind)
+{
+    uint64_t const roll = dice(c, 20);
+    if (roll < 2)
+        return WORKER_ROW_MISSING;
+    return roll == 2 && kind != WORKER_IN_CLAIMED ? WORKER_ROW_STOLEN : WORKER_ROW_MINE;
+}
+
+static void reply(struct chaos *c, struct pending *call)
+{
+    bool const unknown = dice(c, 6) == 0;
+    if (!call->open)
+        return;
+    call->open = false;
+    for (size_t i = 0; i < call->len && !unknown; i++) {
+        struct worker_row *const row = &call->rows[i];
+        struct fate *const fate = &c->fates[row->id];
+        row->state = any_state(c, call->kind);
+        fate->missing |= row->state == WORKER_ROW_MISSING;
+        if (call->kind == WORKER_IN_BEGUN)
+            fate->mine = row->state == WORKER_ROW_MINE;
+        if (call->kind == WORKER_IN_CLAIMED)
+            row->attempt = c->next_id;
+        fate->claimed |= call->kind == WORKER_IN_CLAIMED && row->state == WORKER_ROW_MINE;
+    }
+    give(c, (struct worker_in){.kind = call->kind,
+                               .unknown = unknown,
+                               .rows = call->rows,
+                               .rows_len = unknown ? 0 : call->len});
+}
+
+static void finish_one(struct chaos *c)
+{
+    uint64_t const id = dice(c, c->next_id);
+    struct fate *const fate = &c->fates[id];
+    if (!fate->runs)
+        return;
+    fate->runs = false;
+    if (!fate->abandoned)
+        c->running--;
+    give(c, (struct worker_in){.kind = WORKER_IN_FINISHED,
+                               .id = id,
+                               .status = dice(c, 3) == 0 ? THOLE_CANCELLED : THOLE_OK});
+}
+
+static void publish_one(struct chaos *c)
+{
+    if (c->publishing_len == 0)
+        return;
+    uint64_t const id = c->publishing[--c->publishing_len];
+    bool const ok = dice(c, 5) != 0;
+    c->fates[id].answered |= ok;
+    give(c, (struct worker_in){.kind = WORKER_IN_PUBLISHED, .id = id, .ok = ok});
+}
+
+static void deliver_one(struct chaos *c)
+{
+    struct worker_in const in = {.kind = WORKER_IN_DELIVERED,
+                                 .id = c->next_id,
+                                 .key = key_of((char)('a' + dice(c, KEYS))),
+                                 .known = dice(c, 10) != 0,
+                                 .epoch = c->epoch - (dice(c, 10) == 0 && c->epoch > 1),
+                                 .deliveries = dice(c, 4)};
+    if (!c->up || c->next_id + 1 >= IDS || (c->wish == 0 && dice(c, 30) != 0))
+        return;
+    if (c->wish > 0)
+        c->wish--;
+    if (worker_input(c->w, &in, c->now_ms) == THOLE_OK)
+        c->next_id++;
+}
+
+static void push_one(struct chaos *c)
+{
+    uint64_t const id = 'a' + dice(c, KEYS);
+    give(c, (struct worker_in){.kind = WORKER_IN_PUSHED,
+                               .key = key_of('a'),
+                               .activity_ids = &id,
+                               .activity_ids_len = 1,
+                               .cancel_kind = THOLE_STR("ended")});
+}
+
+static void connect_or_not(struct chaos *c)
+{
+    c->up = !c->up;
+    c->epoch += c->up;
+    give(c, (struct worker_in){.kind = WORKER_IN_CONNECTION, .up = c->up, .epoch = c->epoch});
+}
+
+static void anything(struct chaos *c)
+{
+    switch (dice(c, 16)) {
+    case 0: c->now_ms += dice(c, 3) == 0 ? dice(c, 9000) : dice(c, 100); break;
+    case 1: reply(c, &c->claim); break;
+    case 2: reply(c, &c->renew); break;
+    case 3: reply(c, &c->begin); break;
+    case 4: reply(c, &c->commit); break;
+    case 5: reply(c, &c->release); break;
+    case 6:
+    case 7: publish_one(c); break;
+    case 8:
+    case 9: finish_one(c); break;
+    case 10:
+        if (dice(c, 4) == 0)
+            push_one(c);
+        break;
+    case 11:
+        if (dice(c, 10) == 0)
+            connect_or_not(c);
+        break;
+    case 12:
+        if (c->slots_owed > 0) {
+            c->slots_owed--;
+            give(c, (struct worker_in){.kind = WORKER_IN_SLOT});
+        }
+        break;
+    default: deliver_one(c); break;
+    }
+}
+
+static void settle(struct chaos *c)
+{
+    struct worker_out out;
+    worker_advance(c->w, c->now_ms);
+    while (worker_poll(c->w, &out))
+        obey(c, &out);
+    CU_ASSERT_TRUE(worker_next_deadline_ms(c->w) > c->now_ms);
+}
+
+static bool chaos_run(uint64_t seed)
+{
+    static struct chaos c;
+    struct worker_options options = {.slots = SLOTS,
+                                     .completions_max = 2,
+                                     .lease_ms = 3000 + seed % 7 * 4000,
+                                     .grace_ms = 100 + seed % 5 * 2000,
+                                     .stop_grace_ms = 500};
+    c = (struct chaos){.rng = seed, .now_ms = 1, .next_id = 1};
+    c.w = worker_create(&options);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c.w);
+    connect_or_not(&c);
+    for (int i = 0; i < STEPS * 3 && !c.stopped; i++) {
+        if (i == STEPS * 2)
+            give(&c, (struct worker_in){.kind = WORKER_IN_STOP, .limit_ms = dice(&c, 5000)});
+        anything(&c);
+        if (dice(&c, 3) != 0)
+            settle(&c);
+    }
+    for (int i = 0; i < 100000 && !c.stopped; i++) { /* answers come, handlers need not return */
+        c.now_ms += 10;
+        reply(&c, &c.claim);
+        reply(&c, &c.renew);
+        reply(&c, &c.begin);
+        reply(&c, &c.commit);
+        reply(&c, &c.release);
+        publish_one(&c);
+        settle(&c);
+    }
+    bool good = c.stopped && worker_held(c.w) == 0;
+    for (uint64_t id = 1; id < c.next_id; id++)
+        good &= c.fates[id].ended;
+    worker_destroy(c.w);
+    return good;
+}
+
+static void test_chaos(void)
+{
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        unsigned const before = CU_get_number_of_failures();
+        bool const good = chaos_run(seed);
+        CU_ASSERT_TRUE(good);
+        if (!good || CU_get_number_of_failures() != before) {
+            fprintf(stderr, "\n  seed %" PRIu64 "\n", seed);
+            return;
+        }
+    }
+}
+
+static const struct thole_test tests[] = {
+    {"any order of anything", test_chaos},
+};
+THOLE_TEST_MAIN("worker_chaos", tests)
