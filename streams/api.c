@@ -33,7 +33,8 @@ thole_status api_judge(thole_slice answer, const char *verb, const char *target,
         *ret_error = 0;
     if (!json_find(answer, "error", &error)) {
         if (!json_find(answer, "type", &value)) /* every answer of the API has one */
-            return thole_fail(reterr, THOLE_CORRUPT, "%s %s: the answer is not one of JetStream's", verb, target);
+            return thole_fail(reterr, THOLE_CORRUPT, "%s %s: the answer is not one of JetStream's", verb,
+                              target);
         return THOLE_OK;
     }
     if (json_find(error, "err_code", &value))
@@ -45,8 +46,9 @@ thole_status api_judge(thole_slice answer, const char *verb, const char *target,
     buf_init(&text, 300);
     if (!json_find(error, "description", &value) || !json_text(value, &text))
         buf_clear(&text);
-    thole_status const status = thole_fail(reterr, api_status(code, http), "%s %s: the server says: %s (%llu)", verb,
-                                           target, buf_cstr(&text), (unsigned long long)code);
+    thole_status const status =
+        thole_fail(reterr, api_status(code, http), "%s %s: the server says: %s (%llu)", verb, target,
+                   buf_cstr(&text), (unsigned long long)code);
     buf_release(&text);
     return status;
 }
@@ -57,10 +59,10 @@ thole_status api_call(struct connection *connection, const char *verb, const cha
     char subject[API_SUBJECT_BYTES];
     int const len =
         snprintf(subject, sizeof subject, "$JS.API.%s%s%s", verb, target[0] == 0 ? "" : ".", target);
-    if (len < 0 || (size_t)len >= sizeof subject)
-        return thole_fail(reterr, THOLE_INVALID, "%s: the name is too long", verb);
     if (ret_error != NULL)
         *ret_error = 0;
+    if (len < 0 || (size_t)len >= sizeof subject)
+        return thole_fail(reterr, THOLE_INVALID, "%s: the name is too long", verb);
     THOLE_TRY(connection_request(connection, subject, body, answer, reterr));
     return api_judge(buf_bytes(answer), verb, target, ret_error, reterr);
 }

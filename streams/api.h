@@ -10,6 +10,7 @@ enum api_error {
     API_CONSUMER_NOT_FOUND = 10014,
     API_MESSAGE_NOT_FOUND = 10037,
     API_SEQUENCE_NOT_FOUND = 10043,
+    API_DELETE_FAILED = 10057,
     API_STREAM_EXISTS = 10058,
     API_CONSUMER_EXISTS = 10013,
     API_CONSUMER_EXISTS_OTHER = 10148,
@@ -20,8 +21,8 @@ enum api_error {
 
 /*
  * $JS.API.<verb>.<target>. *ret_error (may be NULL): the server's err_code, 0 when there was none. NOT_FOUND,
- * CONFLICT, UNSUPPORTED (JetStream off), UNAVAILABLE (503, no leader, no answer), INVALID (refused); and those
- * of connection_request(). @p answer is initialised by the caller and holds the whole answer.
+ * CONFLICT, UNSUPPORTED (JetStream off), UNAVAILABLE (503, no leader, no answer), INVALID (refused); and
+ * those of connection_request(). @p answer is initialised by the caller and holds the whole answer.
  */
 THOLE_NODISCARD thole_status api_call(struct connection *connection, const char *verb, const char *target,
                                       thole_slice body, struct buf *answer, uint32_t *ret_error,

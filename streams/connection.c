@@ -16,6 +16,8 @@ enum {
     VIOLATION_BYTES = 256,
     RETRY_FIRST_MS = 50,
     RETRY_MAX_MS = 2000,
+    BURY_PAUSE_MS = 1000,
+    BURY_FLUSH_MS = 1000,
     PING_INTERVAL_MS = 3000,
     PINGS_UNANSWERED_MAX = 2,
     /* nats.c 3.4.1 spins when its own connect times out between INFO and PONG; server_info_read() has already
@@ -34,6 +36,8 @@ struct connection {
     size_t closed_owed;   /* connections whose closed callback has not run; may wrap below 0 for a moment */
     struct attachment *attachments;
     struct orphan *orphans;
+    struct burial *buried; /* see connection_bury() */
+    uint64_t bury_due_ms;  /* 0: none */
     uint64_t violations;
     char violation[VIOLATION_BYTES];
     char version[4][SERVER_VERSION_BYTES]; /* the last few, so that a borrowed slice stays readable */
@@ -287,9 +291,10 @@ static thole_status handshake(struct connection *connection, const char *url, na
         return THOLE_OK;
     thole_status const result = link_fail(status, "NATS server", address, reterr);
     if (result == THOLE_DENIED)
-        return thole_fail(reterr, THOLE_DENIED,
-                          "NATS server %s refuses the credentials: check --nats-creds, or user and password in the URL",
-                          address);
+        return thole_fail(
+            reterr, THOLE_DENIED,
+            "NATS server %s refuses the credentials: check --nats-creds, or user and password in the URL",
+            address);
     return result;
 }
 
@@ -323,8 +328,8 @@ static thole_status install(struct connection *connection, natsConnection *nc, c
 }
 
 /* Tries every URL once, beginning behind the one used last. */
-static thole_status connect_once(struct connection *connection, natsConnection **ret, struct server_info *ret_info,
-                                 thole_error *reterr)
+static thole_status connect_once(struct connection *connection, natsConnection **ret,
+                                 struct server_info *ret_info, thole_error *reterr)
 {
     thole_status status = THOLE_UNAVAILABLE;
     for (size_t i = 0; i < connection->urls_len; i++) {
@@ -349,9 +354,9 @@ static void tell_state(struct connection *connection, bool connected, uint64_t e
 
 static void go_up(struct connection *connection, natsConnection *nc, const struct server_info *info)
 {
-    struct link *link;
+    struct link *link = NULL;
     pthread_mutex_lock(&connection->turn);
-    if (install(connection, nc, info, &link, NULL) == THOLE_OK) {
+    if (install(connection, nc, info, &link, NULL) == THOLE_OK && link != NULL) {
         for (struct attachment *at = connection->attachments; at != NULL; at = at->next)
             at->up(at->arg, link);
         tell_state(connection, true, link->epoch);
@@ -392,6 +397,74 @@ static void reap(struct connection *connection)
     }
 }
 
+/* ---- subscriptions that nobody uses any more ---- */
+
+struct burial {
+    struct burial *next;
+    natsSubscription *native;
+    uint64_t epoch;
+};
+
+void connection_bury(struct connection *connection, natsSubscription *native, uint64_t epoch)
+{
+    struct burial *burial = malloc(sizeof *burial);
+    (void)natsSubscription_Unsubscribe(native);
+    if (burial == NULL)
+        return; /* it leaks: better than freeing it too early */
+    *burial = (struct burial){.native = native, .epoch = epoch};
+    pthread_mutex_lock(&connection->lock);
+    burial->next = connection->buried;
+    connection->buried = burial;
+    if (connection->bury_due_ms == 0) {
+        connection->bury_due_ms = link_now_ms() + BURY_PAUSE_MS;
+        pthread_cond_broadcast(&connection->changed);
+    }
+    pthread_mutex_unlock(&connection->lock);
+}
+
+/* The lock is held. Its thread may still read. */
+static bool link_is_there(const struct connection *connection, uint64_t epoch)
+{
+    for (const struct link *link = connection->links; link != NULL; link = link->next)
+        if (link->epoch == epoch)
+            return true;
+    return false;
+}
+
+/* Destroys what is certainly out of use; what is not stays for the next time. */
+static void exhume(struct connection *connection)
+{
+    struct link *link = link_acquire(connection);
+    pthread_mutex_lock(&connection->lock);
+    struct burial *all = connection->buried, *keep = NULL;
+    connection->buried = NULL;
+    connection->bury_due_ms = 0;
+    pthread_mutex_unlock(&connection->lock);
+    bool const flushed = link != NULL && natsConnection_FlushTimeout(link->nc, BURY_FLUSH_MS) == NATS_OK;
+    for (struct burial *next; all != NULL; all = next) {
+        next = all->next;
+        pthread_mutex_lock(&connection->lock);
+        bool const gone = !link_is_there(connection, all->epoch);
+        pthread_mutex_unlock(&connection->lock);
+        if (gone || (flushed && all->epoch == link->epoch)) {
+            natsSubscription_Destroy(all->native);
+            free(all);
+        } else {
+            all->next = keep;
+            keep = all;
+        }
+    }
+    link_release(link);
+    pthread_mutex_lock(&connection->lock);
+    for (struct burial *next; keep != NULL; keep = next) {
+        next = keep->next;
+        keep->next = connection->buried;
+        connection->buried = keep;
+        connection->bury_due_ms = link_now_ms() + BURY_PAUSE_MS;
+    }
+    pthread_mutex_unlock(&connection->lock);
+}
+
 static void retry_later(struct connection *connection)
 {
     connection->random ^= connection->random << 13;
@@ -423,7 +496,8 @@ static void wait_until(struct connection *connection, uint64_t due_ms)
         pthread_cond_wait(&connection->changed, &connection->lock);
         return;
     }
-    struct timespec const at = {.tv_sec = (time_t)(due_ms / 1000), .tv_nsec = (long)(due_ms % 1000) * 1000000};
+    struct timespec const at = {.tv_sec = (time_t)(due_ms / 1000),
+                                .tv_nsec = (long)(due_ms % 1000) * 1000000};
     (void)pthread_cond_timedwait(&connection->changed, &connection->lock, &at);
 }
 
@@ -449,9 +523,14 @@ static void *keeper_main(void *arg)
         } else if (due_alarm(connection, 0, &due), due != 0 && due <= now) {
             pthread_mutex_unlock(&connection->lock);
             fire_alarms(connection);
+        } else if (connection->bury_due_ms != 0 && now >= connection->bury_due_ms) {
+            pthread_mutex_unlock(&connection->lock);
+            exhume(connection);
         } else {
             if (connection->current == NULL && (due == 0 || connection->retry_due_ms < due))
                 due = connection->retry_due_ms;
+            if (connection->bury_due_ms != 0 && (due == 0 || connection->bury_due_ms < due))
+                due = connection->bury_due_ms;
             wait_until(connection, due);
             continue;
         }
@@ -469,7 +548,8 @@ static thole_status set_urls(struct connection *connection, const char *text, th
 {
     size_t const len = text == NULL ? 0 : strnlen(text, URL_TEXT_MAX);
     if (len == 0 || len == URL_TEXT_MAX)
-        return thole_fail(reterr, THOLE_INVALID, "the NATS URL is empty or longer than %d bytes", URL_TEXT_MAX);
+        return thole_fail(reterr, THOLE_INVALID, "the NATS URL is empty or longer than %d bytes",
+                          URL_TEXT_MAX);
     connection->url_text = malloc(len + 1);
     if (connection->url_text == NULL)
         return thole_fail(reterr, THOLE_NOMEM, "out of memory");
@@ -569,6 +649,12 @@ static void connection_free(struct connection *connection)
         connection->orphans = orphan->next;
         free(orphan);
     }
+    while (connection->buried != NULL) { /* all reading threads have ended */
+        struct burial *burial = connection->buried;
+        connection->buried = burial->next;
+        natsSubscription_Destroy(burial->native);
+        free(burial);
+    }
     natsOptions_Destroy(connection->options);
     pthread_cond_destroy(&connection->changed);
     pthread_mutex_destroy(&connection->lock);
@@ -590,13 +676,14 @@ static thole_status connect_first(struct connection *connection, thole_error *re
     return THOLE_OK;
 }
 
-thole_status connection_open(const struct connection_options *options, struct connection **ret, thole_error *reterr)
+thole_status connection_open(const struct connection_options *options, struct connection **ret,
+                             thole_error *reterr)
 {
     if (options->connect_timeout_ms == 0 || options->request_timeout_ms == 0)
         return thole_fail(reterr, THOLE_INVALID, "connect and request timeouts must be above 0 ms");
     if (options->creds != NULL && access(options->creds, R_OK) != 0)
-        return thole_fail(reterr, THOLE_INVALID, "NATS credentials file %s cannot be read: %s", options->creds,
-                          strerror(errno));
+        return thole_fail(reterr, THOLE_INVALID, "NATS credentials file %s cannot be read: %s",
+                          options->creds, strerror(errno));
     struct connection *connection = connection_create(options);
     if (connection == NULL)
         return thole_fail(reterr, THOLE_NOMEM, "out of memory");

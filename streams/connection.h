@@ -25,7 +25,7 @@ struct connection_options {
     const char *creds; /* NULL = none */
     const char *name;  /* shown by the server's monitoring */
     uint64_t connect_timeout_ms;
-    uint64_t request_timeout_ms; /* of each API round trip */
+    uint64_t request_timeout_ms;   /* of each API round trip */
     connection_state_fn *on_state; /* may be NULL */
     void *arg;
 };

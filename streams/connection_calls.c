@@ -20,8 +20,9 @@ void connection_inbox(struct connection *connection, char ret[LINK_INBOX_BYTES])
     natsInbox_Destroy(inbox);
 }
 
-thole_status connection_publish(struct connection *connection, const char *subject, const struct header *headers,
-                                size_t headers_len, thole_slice body, thole_error *reterr)
+thole_status connection_publish(struct connection *connection, const char *subject,
+                                const struct header *headers, size_t headers_len, thole_slice body,
+                                thole_error *reterr)
 {
     natsMsg *message;
     bool sent;
@@ -35,11 +36,12 @@ thole_status connection_publish(struct connection *connection, const char *subje
 }
 
 /* A request that a permission forbids is not answered; the server only tells the connection. */
-static thole_status explain_silence(struct connection *connection, uint64_t violations_before, const char *subject,
-                                    thole_status status, thole_error *reterr)
+static thole_status explain_silence(struct connection *connection, uint64_t violations_before,
+                                    const char *subject, thole_status status, thole_error *reterr)
 {
     char text[256];
-    if (status == THOLE_UNAVAILABLE && connection_violations(connection, text, sizeof text) != violations_before &&
+    if (status == THOLE_UNAVAILABLE &&
+        connection_violations(connection, text, sizeof text) != violations_before &&
         strstr(text, subject) != NULL)
         return thole_fail(reterr, THOLE_DENIED, "the NATS server forbids it: %s", text);
     return status;
@@ -70,7 +72,8 @@ thole_status connection_request_with(struct connection *connection, const char *
     buf_slice(ret, delivery.body);
     natsMsg_Destroy(answer);
     if (buf_status(ret) != THOLE_OK)
-        return thole_fail(reterr, buf_status(ret), "answer from %s is larger than %zu bytes", subject, ret->max);
+        return thole_fail(reterr, buf_status(ret), "answer from %s is larger than %zu bytes", subject,
+                          ret->max);
     return THOLE_OK;
 }
 
@@ -96,7 +99,8 @@ struct subscription {
     struct connection *connection;
     struct attachment attachment;
     struct taps taps;
-    pthread_mutex_t dispatch; /* held during each(): the last call of an epoch may meet the first of the next */
+    pthread_mutex_t
+        dispatch; /* held during each(): the last call of an epoch may meet the first of the next */
     delivery_fn *each;
     void *arg;
     char *subject;
@@ -136,8 +140,8 @@ static void subscription_fire(void *arg)
     (void)arg;
 }
 
-thole_status connection_subscribe(struct connection *connection, const char *subject, delivery_fn *each, void *arg,
-                                  struct subscription **ret, thole_error *reterr)
+thole_status connection_subscribe(struct connection *connection, const char *subject, delivery_fn *each,
+                                  void *arg, struct subscription **ret, thole_error *reterr)
 {
     if (!link_subject_is_safe(subject))
         return thole_fail(reterr, THOLE_INVALID, "subject is empty or has a space or control byte");

@@ -28,8 +28,8 @@ static size_t string_end(thole_slice s, size_t at)
 
 static bool scalar_byte(uint8_t c)
 {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+' ||
-           c == '.';
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+           c == '+' || c == '.';
 }
 
 /* s.ptr[at] is { or [; the index behind the matching bracket, or 0. */
@@ -50,7 +50,7 @@ static size_t nested_end(thole_slice s, size_t at)
                 return 0;
             open[depth++] = c == '{' ? '}' : ']';
         } else if (c == '}' || c == ']') {
-            if (open[--depth] != c) /* depth > 0: the first byte was an opening one */
+            if (depth == 0 || open[--depth] != c)
                 return 0;
             if (depth == 0)
                 return at + 1;

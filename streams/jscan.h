@@ -10,8 +10,8 @@
 
 enum { JSCAN_DEPTH_MAX = 64 };
 
-/* The value of @p key in @p object (both borrowed). False: not an object, malformed before it, or absent. Keys
- * are compared as written: an escaped key is never found. */
+/* The value of @p key in @p object (both borrowed). False: not an object, malformed before it, or absent.
+ * Keys are compared as written: an escaped key is never found. */
 bool json_find(thole_slice object, const char *key, thole_slice *ret);
 /* json_find() through nested objects: "config.subjects". */
 bool json_path(thole_slice object, const char *path, thole_slice *ret);
@@ -22,7 +22,8 @@ bool json_item(thole_slice array, size_t *at, thole_slice *ret);
 bool json_uint(thole_slice value, uint64_t *ret);
 bool json_int(thole_slice value, int64_t *ret);
 bool json_is_true(thole_slice value);
-/* Appends the text of a string value, escapes resolved. False: not a string, malformed, or it does not fit. */
+/* Appends the text of a string value, escapes resolved. False: not a string, malformed, or it does not fit.
+ */
 bool json_text(thole_slice value, struct buf *to);
 /* True when @p value is a string with exactly this text. */
 bool json_text_is(thole_slice value, const char *text);

@@ -39,14 +39,22 @@ bool link_subject_is_safe(const char *subject)
     return len > 0;
 }
 
+static bool header_is_safe(thole_slice value)
+{
+    for (size_t i = 0; i < value.len; i++) {
+        if (value.ptr[i] == '\r' || value.ptr[i] == '\n' || value.ptr[i] == 0)
+            return false;
+    }
+    return true;
+}
+
 static thole_status add_header(natsMsg *message, const struct header *header, thole_error *reterr)
 {
     char small[512];
     char *value = small;
-    if (memchr(header->value.ptr == NULL ? (const uint8_t *)"" : header->value.ptr, '\r', header->value.len) != NULL ||
-        (header->value.len > 0 && memchr(header->value.ptr, '\n', header->value.len) != NULL) ||
-        (header->value.len > 0 && memchr(header->value.ptr, 0, header->value.len) != NULL))
-        return thole_fail(reterr, THOLE_INVALID, "value of header %s has a line break or a NUL byte", header->key);
+    if (!header_is_safe(header->value))
+        return thole_fail(reterr, THOLE_INVALID, "value of header %s has a line break or a NUL byte",
+                          header->key);
     if (header->value.len >= sizeof small && (value = malloc(header->value.len + 1)) == NULL)
         return thole_fail(reterr, THOLE_NOMEM, "out of memory");
     if (header->value.len > 0)
@@ -58,8 +66,8 @@ static thole_status add_header(natsMsg *message, const struct header *header, th
     return link_fail(status, "header", header->key, reterr);
 }
 
-thole_status link_message(const char *subject, const char *reply, const struct header *headers, size_t headers_len,
-                          thole_slice body, natsMsg **ret, thole_error *reterr)
+thole_status link_message(const char *subject, const char *reply, const struct header *headers,
+                          size_t headers_len, thole_slice body, natsMsg **ret, thole_error *reterr)
 {
     natsMsg *message = NULL;
     if (!link_subject_is_safe(subject))
@@ -85,8 +93,9 @@ static thole_status judge_send(struct link *link, natsStatus status, const char 
     *ret_sent = status == NATS_OK;
     if (status == NATS_OK)
         return THOLE_OK;
-    if (status != NATS_MAX_PAYLOAD && status != NATS_CONNECTION_CLOSED && status != NATS_INSUFFICIENT_BUFFER &&
-        status != NATS_INVALID_ARG && status != NATS_NO_MEMORY && status != NATS_NO_SERVER_SUPPORT) {
+    if (status != NATS_MAX_PAYLOAD && status != NATS_CONNECTION_CLOSED &&
+        status != NATS_INSUFFICIENT_BUFFER && status != NATS_INVALID_ARG && status != NATS_NO_MEMORY &&
+        status != NATS_NO_SERVER_SUPPORT) {
         *ret_sent = true; /* perhaps, or a part of it */
         link_break(link);
     }
@@ -171,6 +180,7 @@ struct tap {
     tap_fn *fn;
     void *arg;
     uint64_t epoch;
+    struct connection *connection;
     natsSubscription *native;
     struct tap *older;
 };
@@ -211,6 +221,7 @@ thole_status tap_open(struct link *link, const char *subject, tap_fn *fn, void *
     tap->fn = fn;
     tap->arg = arg;
     tap->epoch = link->epoch;
+    tap->connection = link->connection;
     natsStatus status = natsConnection_Subscribe(&tap->native, link->nc, subject, tap_message, tap);
     if (status != NATS_OK) {
         atomic_store(&tap->refs, 1);
@@ -224,7 +235,7 @@ thole_status tap_open(struct link *link, const char *subject, tap_fn *fn, void *
         pthread_mutex_lock(&tap->lock);
         tap->muted = true;
         pthread_mutex_unlock(&tap->lock);
-        natsSubscription_Destroy(tap->native);
+        connection_bury(link->connection, tap->native, link->epoch);
         connection_orphan(link->connection, &tap->orphan);
         return link_fail(status, "subscribe to", subject, reterr);
     }
@@ -236,9 +247,11 @@ thole_status tap_open(struct link *link, const char *subject, tap_fn *fn, void *
 static void tap_finish(struct tap *tap)
 {
     natsSubscription *native = tap->native;
+    struct connection *connection = tap->connection;
+    uint64_t const epoch = tap->epoch;
     tap->muted = true;
     pthread_mutex_unlock(&tap->lock);
-    natsSubscription_Destroy(native); /* also unsubscribes; nats.c's thread ends and calls tap_ended() */
+    connection_bury(connection, native, epoch); /* nats.c's thread ends and calls tap_ended() */
     tap_unref(tap);
 }
 

@@ -2,9 +2,10 @@
  * Inside streams/: what the other files need of a connection.
  *
  * Reconnecting is done here and not by nats.c: one natsConnection lives for one epoch. So a message always
- * belongs to the epoch in which it was read, and what is sent for an epoch cannot slip into the next one. (Also,
- * nats.c 3.4.1 gives up for good when the server refuses the same credentials twice or answers -ERR, and its
- * ordered consumer falls back to the stream's first message when it is reset before its first delivery.)
+ * belongs to the epoch in which it was read, and what is sent for an epoch cannot slip into the next one.
+ * (Also, nats.c 3.4.1 gives up for good when the server refuses the same credentials twice or answers -ERR,
+ * and its ordered consumer falls back to the stream's first message when it is reset before its first
+ * delivery.)
  *
  * Locks, outermost first: turn (state changes, alarms), an owner's own locks, connection lock (short).
  */
@@ -39,11 +40,12 @@ thole_status link_fail(natsStatus status, const char *what, const char *name, th
 /* nats.c sends what it is given: CR LF would begin a command, a space a reply subject. */
 bool link_subject_is_safe(const char *subject);
 /* Checks the subject and headers (no CR, LF, space, control byte) and copies everything into a message. */
-THOLE_NODISCARD thole_status link_message(const char *subject, const char *reply, const struct header *headers,
-                                          size_t headers_len, thole_slice body, natsMsg **ret,
-                                          thole_error *reterr);
+THOLE_NODISCARD thole_status link_message(const char *subject, const char *reply,
+                                          const struct header *headers, size_t headers_len, thole_slice body,
+                                          natsMsg **ret, thole_error *reterr);
 /* Sends it. *ret_sent: false when nothing was sent for certain. */
-THOLE_NODISCARD thole_status link_send(struct link *link, natsMsg *message, bool *ret_sent, thole_error *reterr);
+THOLE_NODISCARD thole_status link_send(struct link *link, natsMsg *message, bool *ret_sent,
+                                       thole_error *reterr);
 
 /* A body without headers; copies nothing but into the socket's buffer. */
 THOLE_NODISCARD thole_status link_send_bytes(struct link *link, const char *subject, const char *reply,
@@ -84,6 +86,13 @@ uint64_t connection_violations(struct connection *connection, char *ret_text, si
 enum { LINK_INBOX_BYTES = 96 };
 void connection_inbox(struct connection *connection, char ret[LINK_INBOX_BYTES]);
 
+/*
+ * Unsubscribes now, destroys later. nats.c 3.4.1 looks a subscription up, lets go of the lock, and locks the
+ * subscription afterwards: to free it in between, while a message for it comes in, is a use after free. Once a
+ * PONG has been read that was asked for after the unsubscribe, no message for it is on its way. Never blocks.
+ */
+void connection_bury(struct connection *connection, natsSubscription *native, uint64_t epoch);
+
 /* Memory for free() when the connection closes. First member of what it belongs to. */
 struct orphan {
     struct orphan *next;
@@ -104,7 +113,8 @@ struct taps {
 /* Makes @p tap (may be NULL) the newest; closes older ones that are idle. Never blocks. */
 void taps_replace(struct taps *taps, struct tap *tap);
 void taps_close(struct taps *taps);
-/* Unsubscribes, and waits until what had come has been through fn; at most @p wait_ms. Before taps_close(). */
+/* Unsubscribes, and waits until what had come has been through fn; at most @p wait_ms. Before taps_close().
+ */
 void taps_drain(struct taps *taps, uint64_t wait_ms);
 
 /* Borrowed view of a received message. */

@@ -12,7 +12,8 @@
 enum { NODE_SUBJECT_BYTES = 240, TOKEN_NODE = 2 };
 
 /* $KV.THOLE_<ns>_NODES.<node> */
-static thole_status node_subject(const char *ns, thole_slice node, char ret[NODE_SUBJECT_BYTES], thole_error *reterr)
+static thole_status node_subject(const char *ns, thole_slice node, char ret[NODE_SUBJECT_BYTES],
+                                 thole_error *reterr)
 {
     THOLE_TRY(name_check(thole_slice_from(ns), "namespace", reterr));
     THOLE_TRY(name_check(node, "node", reterr));
@@ -32,9 +33,11 @@ static thole_status write_key(struct connection *connection, const char *ns, tho
     thole_status status =
         connection_request_with(connection, subject, headers, headers_len, value, &answer, reterr);
     if (status == THOLE_OK && json_find(buf_bytes(&answer), "error", &found))
-        status = thole_fail(reterr, THOLE_UNAVAILABLE, "write to %s: the server says: %.*s", subject, THOLE_FMT(found));
+        status = thole_fail(reterr, THOLE_UNAVAILABLE, "write to %s: the server says: %.*s", subject,
+                            THOLE_FMT(found));
     else if (status == THOLE_OK && !json_find(buf_bytes(&answer), "seq", &found))
-        status = thole_fail(reterr, THOLE_UNAVAILABLE, "write to %s: nothing says that it is stored", subject);
+        status =
+            thole_fail(reterr, THOLE_UNAVAILABLE, "write to %s: nothing says that it is stored", subject);
     buf_release(&answer);
     return status;
 }
@@ -45,7 +48,8 @@ thole_status nodes_put(struct connection *connection, const char *ns, thole_slic
     return write_key(connection, ns, node, NULL, 0, heartbeat, reterr);
 }
 
-thole_status nodes_delete(struct connection *connection, const char *ns, thole_slice node, thole_error *reterr)
+thole_status nodes_delete(struct connection *connection, const char *ns, thole_slice node,
+                          thole_error *reterr)
 {
     struct header const mark = {"KV-Operation", THOLE_STR("DEL")};
     return write_key(connection, ns, node, &mark, 1, THOLE_STR(""), reterr);

@@ -11,7 +11,8 @@ enum { IDS_TEXT_MAX = CANCEL_NOTICE_IDS_MAX * 21, NUMBER_BYTES = 24 };
 
 static thole_slice number_text(char text[NUMBER_BYTES], uint64_t n)
 {
-    return (thole_slice){(const uint8_t *)text, (size_t)snprintf(text, NUMBER_BYTES, "%llu", (unsigned long long)n)};
+    return (thole_slice){(const uint8_t *)text,
+                         (size_t)snprintf(text, NUMBER_BYTES, "%llu", (unsigned long long)n)};
 }
 
 /* The @p index-th token back to an id, in the arena. */
@@ -46,7 +47,8 @@ static thole_status copy(struct arena *arena, thole_slice from, thole_slice *ret
 /* ---- cancellation ---- */
 
 static thole_status publish_ids(struct connection *connection, const char *subject,
-                                const struct cancel_notice *notice, size_t first, size_t len, thole_error *reterr)
+                                const struct cancel_notice *notice, size_t first, size_t len,
+                                thole_error *reterr)
 {
     struct buf ids;
     buf_init(&ids, IDS_TEXT_MAX);
@@ -62,8 +64,8 @@ static thole_status publish_ids(struct connection *connection, const char *subje
     return status;
 }
 
-thole_status cancel_notice_publish(struct connection *connection, const char *ns, const struct cancel_notice *notice,
-                                   thole_error *reterr)
+thole_status cancel_notice_publish(struct connection *connection, const char *ns,
+                                   const struct cancel_notice *notice, thole_error *reterr)
 {
     struct buf subject;
     buf_init(&subject, SUBJECT_BYTES_MAX);
@@ -79,7 +81,8 @@ thole_status cancel_notice_publish(struct connection *connection, const char *ns
     return status;
 }
 
-static thole_status read_ids(thole_slice text, struct arena *arena, struct cancel_notice *notice, thole_error *reterr)
+static thole_status read_ids(thole_slice text, struct arena *arena, struct cancel_notice *notice,
+                             thole_error *reterr)
 {
     size_t count = text.len > 0 ? 1 : 0;
     for (size_t i = 0; i < text.len; i++)
@@ -101,8 +104,8 @@ static thole_status read_ids(thole_slice text, struct arena *arena, struct cance
     return THOLE_OK;
 }
 
-thole_status cancel_notice_parse(const struct delivery *delivery, struct arena *arena, struct cancel_notice *ret,
-                                 thole_error *reterr)
+thole_status cancel_notice_parse(const struct delivery *delivery, struct arena *arena,
+                                 struct cancel_notice *ret, thole_error *reterr)
 {
     enum { TOKEN_INSTANCE = 3, TOKEN_EXECUTION = 4, TOKENS = 5 };
     struct cancel_notice notice = {.execution = 0};
@@ -113,9 +116,11 @@ thole_status cancel_notice_parse(const struct delivery *delivery, struct arena *
     if (name_check(kind, "cancel kind", reterr) != THOLE_OK)
         return THOLE_CORRUPT;
     if (delivery->body.len > REASON_BYTES_MAX)
-        return thole_fail(reterr, THOLE_CORRUPT, "the cancel notice's reason has %zu bytes", delivery->body.len);
+        return thole_fail(reterr, THOLE_CORRUPT, "the cancel notice's reason has %zu bytes",
+                          delivery->body.len);
     THOLE_TRY(read_token(delivery->subject, TOKEN_INSTANCE, arena, &notice.instance, reterr));
-    THOLE_TRY(read_number(subject_nth(delivery->subject, TOKEN_EXECUTION), "execution", &notice.execution, reterr));
+    THOLE_TRY(
+        read_number(subject_nth(delivery->subject, TOKEN_EXECUTION), "execution", &notice.execution, reterr));
     THOLE_TRY(read_ids(delivery_header(delivery, "Thole-Activities"), arena, &notice, reterr));
     THOLE_TRY(copy(arena, kind, &notice.kind, reterr));
     THOLE_TRY(copy(arena, delivery->body, &notice.reason, reterr));
@@ -136,8 +141,8 @@ static const char *known_kind(thole_slice kind)
     return NULL;
 }
 
-thole_status event_notice_publish(struct connection *connection, const char *ns, const struct event_notice *notice,
-                                  thole_error *reterr)
+thole_status event_notice_publish(struct connection *connection, const char *ns,
+                                  const struct event_notice *notice, thole_error *reterr)
 {
     char execution[NUMBER_BYTES];
     struct buf subject, request;
@@ -154,16 +159,16 @@ thole_status event_notice_publish(struct connection *connection, const char *ns,
     if (status == THOLE_OK) {
         struct header const headers[] = {{"Thole-Execution", number_text(execution, notice->execution)},
                                          {"Thole-Request", buf_bytes(&request)}};
-        status = connection_publish(connection, buf_cstr(&subject), headers, request.len > 0 ? 2 : 1, notice->data,
-                                    reterr);
+        status = connection_publish(connection, buf_cstr(&subject), headers, request.len > 0 ? 2 : 1,
+                                    notice->data, reterr);
     }
     buf_release(&subject);
     buf_release(&request);
     return status;
 }
 
-thole_status event_notice_parse(const struct delivery *delivery, struct arena *arena, struct event_notice *ret,
-                                thole_error *reterr)
+thole_status event_notice_parse(const struct delivery *delivery, struct arena *arena,
+                                struct event_notice *ret, thole_error *reterr)
 {
     enum { TOKEN_ORCHESTRATION = 3, TOKEN_INSTANCE = 4, TOKEN_KIND = 5, TOKENS = 6 };
     struct event_notice notice = {.execution = 0};
@@ -176,7 +181,8 @@ thole_status event_notice_parse(const struct delivery *delivery, struct arena *a
     if (name_check(orchestration, "orchestration", reterr) != THOLE_OK)
         return THOLE_CORRUPT;
     THOLE_TRY(read_token(delivery->subject, TOKEN_INSTANCE, arena, &notice.instance, reterr));
-    THOLE_TRY(read_number(delivery_header(delivery, "Thole-Execution"), "execution", &notice.execution, reterr));
+    THOLE_TRY(
+        read_number(delivery_header(delivery, "Thole-Execution"), "execution", &notice.execution, reterr));
     if (request.len > 0)
         THOLE_TRY(read_token(request, 0, arena, &notice.request_id, reterr));
     THOLE_TRY(copy(arena, orchestration, &notice.orchestration, reterr));

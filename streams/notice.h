@@ -12,7 +12,7 @@ struct cancel_notice {
     uint64_t execution;
     const uint64_t *activity_ids;
     size_t activity_ids_len;
-    thole_slice kind;   /* cancel_kind_name() */
+    thole_slice kind; /* cancel_kind_name() */
     thole_slice reason;
 };
 THOLE_NODISCARD thole_status cancel_notice_publish(struct connection *connection, const char *ns,

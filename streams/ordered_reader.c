@@ -2,7 +2,8 @@
  * The endless ordered reader: an ephemeral push consumer without acknowledgements, made anew from the next
  * wanted sequence whenever anything is in doubt. Not nats.c's own: see link.h.
  *
- * Each consumer ("run") has a name and an inbox of its own; what an earlier one still sends is told apart by them.
+ * Each consumer ("run") has a name and an inbox of its own; what an earlier one still sends is told apart by
+ * them.
  */
 #include "api.h"
 #include "jscan.h"
@@ -112,7 +113,8 @@ static void take_create(struct ordered_reader *reader, struct link *link, const 
     thole_error error = {.status = THOLE_OK};
     thole_status status;
     if (link_status(delivery, &text) == 503)
-        status = thole_fail(&error, THOLE_UNAVAILABLE, "stream %s: JetStream does not answer", reader->stream);
+        status =
+            thole_fail(&error, THOLE_UNAVAILABLE, "stream %s: JetStream does not answer", reader->stream);
     else
         status = api_judge(delivery->body, "CONSUMER.CREATE", reader->stream, NULL, &error);
     reader->status = status;
@@ -145,7 +147,8 @@ static void take_control(struct ordered_reader *reader, struct link *link, const
     reader->heard_ms = link_now_ms();
     push_flow_reply(link, delivery->reply);
     push_flow_reply(link, delivery_header(delivery, "Nats-Consumer-Stalled"));
-    if (slice_uint(delivery_header(delivery, "Nats-Last-Consumer"), &sent) && sent != reader->consumer_sequence)
+    if (slice_uint(delivery_header(delivery, "Nats-Last-Consumer"), &sent) &&
+        sent != reader->consumer_sequence)
         start_run(reader, link); /* some are missing */
 }
 
@@ -154,7 +157,8 @@ static bool take_message(struct ordered_reader *reader, struct link *link, const
                          uint64_t *ret_sequence)
 {
     struct ack_meta meta;
-    if (!ack_parse(delivery->reply, &meta) || !thole_slice_equal(meta.consumer, thole_slice_from(reader->name)))
+    if (!ack_parse(delivery->reply, &meta) ||
+        !thole_slice_equal(meta.consumer, thole_slice_from(reader->name)))
         return false;
     reader->heard_ms = link_now_ms();
     if (meta.consumer_sequence != reader->consumer_sequence + 1) {
@@ -229,7 +233,9 @@ static void reader_fire(void *arg)
     struct link *link = link_acquire(reader->connection);
     pthread_mutex_lock(&reader->lock);
     uint64_t const now = link_now_ms();
-    uint64_t const patience = reader->created ? SILENCE_MS : reader->name[0] == 0 ? reader->retry_ms : CREATE_MS;
+    uint64_t const patience = reader->created        ? SILENCE_MS
+                              : reader->name[0] == 0 ? reader->retry_ms
+                                                     : CREATE_MS;
     if (link == NULL)
         ; /* up() goes on */
     else if (reader->busy)
@@ -308,7 +314,8 @@ thole_status ordered_reader_open(struct connection *connection, const struct ord
     if (strlen(options->stream) >= STREAM_NAME_BYTES_MAX || !link_subject_is_safe(options->stream) ||
         (options->filter != NULL &&
          (strlen(options->filter) >= SUBJECT_BYTES_MAX || !link_subject_is_safe(options->filter))))
-        return thole_fail(reterr, THOLE_INVALID, "stream or filter is too long, empty, or has a space or control byte");
+        return thole_fail(reterr, THOLE_INVALID,
+                          "stream or filter is too long, empty, or has a space or control byte");
     struct ordered_reader *reader = reader_create(connection, options);
     if (reader == NULL)
         return thole_fail(reterr, THOLE_NOMEM, "out of memory");

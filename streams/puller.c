@@ -1,7 +1,8 @@
 /*
  * Pulling from a queue. What is asked for and not yet delivered is counted over all requests together: the
- * server says with each end of a request how much of it is left. As that message can be lost, requests are also
- * counted by the second in which they were sent, and after their time has passed nothing of them is awaited.
+ * server says with each end of a request how much of it is left. As that message can be lost, requests are
+ * also counted by the second in which they were sent, and after their time has passed nothing of them is
+ * awaited.
  */
 #include "link.h"
 #include "push_consumer.h"
@@ -30,8 +31,8 @@ struct puller {
     puller_fn *each;
     puller_bad_fn *bad;
     void *arg;
-    pthread_mutex_t dispatch; /* held during each() and bad() */
-    pthread_mutex_t lock;     /* the rest */
+    pthread_mutex_t dispatch;     /* held during each() and bad() */
+    pthread_mutex_t lock;         /* the rest */
     char inbox[LINK_INBOX_BYTES]; /* empty while disconnected */
     uint64_t epoch;
     uint32_t wanted, asked;
@@ -75,8 +76,9 @@ static void send_pull(struct puller *puller, struct link *link, uint32_t batch)
     (void)snprintf(subject, sizeof subject, "$JS.API.CONSUMER.MSG.NEXT.%s.%s", puller->names.stream,
                    puller->names.consumer);
     (void)snprintf(reply, sizeof reply, "%s.%u", puller->inbox, batch);
-    int const len = snprintf(body, sizeof body, "{\"batch\":%u,\"expires\":%lld,\"idle_heartbeat\":%lld}", batch,
-                             (long long)EXPIRES_MS * NANOS_PER_MS, (long long)HEARTBEAT_MS * NANOS_PER_MS);
+    int const len =
+        snprintf(body, sizeof body, "{\"batch\":%u,\"expires\":%lld,\"idle_heartbeat\":%lld}", batch,
+                 (long long)EXPIRES_MS * NANOS_PER_MS, (long long)HEARTBEAT_MS * NANOS_PER_MS);
     link_hint(link, subject, reply, (thole_slice){(const uint8_t *)body, (size_t)len});
 }
 
@@ -126,8 +128,10 @@ static void take_status(struct puller *puller, uint32_t status, const struct del
     size_t const inbox = strlen(puller->inbox);
     if (status == 100)
         return;
-    if (!slice_uint(delivery_header(delivery, "Nats-Pending-Messages"), &left) && delivery->subject.len > inbox + 1)
-        (void)slice_uint((thole_slice){delivery->subject.ptr + inbox + 1, delivery->subject.len - inbox - 1}, &left);
+    if (!slice_uint(delivery_header(delivery, "Nats-Pending-Messages"), &left) &&
+        delivery->subject.len > inbox + 1)
+        (void)slice_uint((thole_slice){delivery->subject.ptr + inbox + 1, delivery->subject.len - inbox - 1},
+                         &left);
     puller->asked -= left < puller->asked ? (uint32_t)left : puller->asked;
     if (status == 408)
         puller->retry_ms = 0; /* its time was over: the usual end */

@@ -7,12 +7,13 @@
 
 enum { PUSH_INACTIVE_MS = 30000 };
 
-thole_status push_request(const struct push_options *options, char ret_subject[PUSH_API_BYTES], struct buf *to,
-                          thole_error *reterr)
+thole_status push_request(const struct push_options *options, char ret_subject[PUSH_API_BYTES],
+                          struct buf *to, thole_error *reterr)
 {
     const char *filter = options->filter != NULL ? options->filter : options->last_per_subject ? ">" : NULL;
-    int const len = snprintf(ret_subject, PUSH_API_BYTES, "$JS.API.CONSUMER.CREATE.%s.%s%s%s", options->stream,
-                             options->name, filter == NULL ? "" : ".", filter == NULL ? "" : filter);
+    int const len =
+        snprintf(ret_subject, PUSH_API_BYTES, "$JS.API.CONSUMER.CREATE.%s.%s%s%s", options->stream,
+                 options->name, filter == NULL ? "" : ".", filter == NULL ? "" : filter);
     if (len < 0 || len >= PUSH_API_BYTES) /* the form without the filter is as good */
         (void)snprintf(ret_subject, PUSH_API_BYTES, "$JS.API.CONSUMER.CREATE.%s.%s", options->stream,
                        options->name);
@@ -40,8 +41,9 @@ thole_status push_request(const struct push_options *options, char ret_subject[P
     json_field_int(to, "num_replicas", 1);
     json_field_bool(to, "mem_storage", true);
     buf_text(to, "}}");
-    return buf_status(to) == THOLE_OK ? THOLE_OK
-                                      : thole_fail(reterr, THOLE_INVALID, "stream or filter name is too long");
+    return buf_status(to) == THOLE_OK
+               ? THOLE_OK
+               : thole_fail(reterr, THOLE_INVALID, "stream or filter name is too long");
 }
 
 void push_remove(struct link *link, const char *stream, const char *name)

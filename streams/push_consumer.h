@@ -14,8 +14,9 @@ struct push_options {
     uint64_t heartbeat_ms;
 };
 /* The API subject and the request that make it. THOLE_INVALID: a name does not fit. */
-THOLE_NODISCARD thole_status push_request(const struct push_options *options, char ret_subject[PUSH_API_BYTES],
-                                          struct buf *to, thole_error *reterr);
+THOLE_NODISCARD thole_status push_request(const struct push_options *options,
+                                          char ret_subject[PUSH_API_BYTES], struct buf *to,
+                                          thole_error *reterr);
 /* Asks for its removal and does not wait. */
 void push_remove(struct link *link, const char *stream, const char *name);
 /* Answers a flow control message; false when @p reply is not one. */

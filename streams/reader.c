@@ -3,14 +3,15 @@
 #include "api.h"
 #include "jscan.h"
 #include "push_consumer.h"
+#include "subject.h"
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 enum {
-    READ_HEARTBEAT_MS = 250,  /* tells that the end was reached when the last messages were deleted */
-    READ_SILENCE_MS = 2000,   /* then the consumer is taken for gone */
-    READ_ATTEMPTS_MAX = 3,    /* in a row without a message */
+    READ_HEARTBEAT_MS = 250, /* tells that the end was reached when the last messages were deleted */
+    READ_SILENCE_MS = 2000,  /* then the consumer is taken for gone */
+    READ_ATTEMPTS_MAX = 3,   /* in a row without a message */
     GET_REQUEST_MAX = 4096,
 };
 
@@ -24,7 +25,8 @@ static thole_status parse_bounds(thole_slice answer, const char *stream, struct 
                                  thole_error *reterr)
 {
     struct stream_bounds bounds;
-    if (!get_uint(answer, "state.first_seq", &bounds.first) || !get_uint(answer, "state.last_seq", &bounds.last) ||
+    if (!get_uint(answer, "state.first_seq", &bounds.first) ||
+        !get_uint(answer, "state.last_seq", &bounds.last) ||
         !get_uint(answer, "state.messages", &bounds.messages))
         return thole_fail(reterr, THOLE_CORRUPT, "stream %s: the server's answer has no state", stream);
     if (bounds.messages == 0)
@@ -45,20 +47,44 @@ thole_status stream_bounds(struct connection *connection, const char *stream, st
     return status;
 }
 
-thole_status stream_get_request(struct buf *to, const char *subject)
+/*
+ * The subject with a wildcard for its second token, the namespace or the bucket, which is the same for all
+ * messages of a stream. For a literal subject whose last message was deleted, nats-server 2.10.27 answers "no
+ * message found" even when older ones are there; with a wildcard it looks properly.
+ */
+static void widen(struct buf *to, const char *subject)
 {
-    buf_clear(to);
-    buf_text(to, "{");
-    json_field_text(to, "last_by_subj", subject);
-    buf_text(to, "}");
-    return buf_status(to);
+    const char *first = strchr(subject, '.');
+    const char *second = first == NULL ? NULL : strchr(first + 1, '.');
+    if (second == NULL || strpbrk(subject, "*>") != NULL) {
+        buf_text(to, subject);
+        return;
+    }
+    buf_append(to, subject, (size_t)(first + 1 - subject));
+    buf_text(to, "*");
+    buf_text(to, second);
 }
 
-thole_status stream_get_answer(thole_slice answer, uint64_t *ret_sequence, struct buf *ret_body, thole_error *reterr)
+thole_status stream_get_request(struct buf *to, const char *subject)
+{
+    struct buf wide;
+    buf_init(&wide, SUBJECT_BYTES_MAX + 1);
+    widen(&wide, subject);
+    buf_clear(to);
+    buf_text(to, "{");
+    json_field_text(to, "last_by_subj", buf_cstr(&wide));
+    buf_text(to, "}");
+    thole_status const status = buf_status(&wide) != THOLE_OK ? buf_status(&wide) : buf_status(to);
+    buf_release(&wide);
+    return status;
+}
+
+thole_status stream_get_answer(thole_slice answer, uint64_t *ret_sequence, struct buf *ret_body,
+                               thole_error *reterr)
 {
     thole_slice message, data;
     struct buf text;
-    uint32_t code;
+    uint32_t code = 0;
     thole_status status = api_judge(answer, "STREAM.MSG.GET", "", &code, reterr);
     if (code == API_MESSAGE_NOT_FOUND) {
         *ret_sequence = 0;
@@ -67,7 +93,8 @@ thole_status stream_get_answer(thole_slice answer, uint64_t *ret_sequence, struc
         return THOLE_OK;
     }
     THOLE_TRY(status);
-    if (!json_find(answer, "message", &message) || !get_uint(message, "seq", ret_sequence) || *ret_sequence == 0)
+    if (!json_find(answer, "message", &message) || !get_uint(message, "seq", ret_sequence) ||
+        *ret_sequence == 0)
         return thole_fail(reterr, THOLE_CORRUPT, "the server's answer holds no message");
     if (ret_body == NULL)
         return THOLE_OK;
@@ -86,7 +113,7 @@ thole_status stream_last_by_subject(struct connection *connection, const char *s
                                     uint64_t *ret_sequence, struct buf *ret_body, thole_error *reterr)
 {
     struct buf request, answer;
-    uint32_t code;
+    uint32_t code = 0;
     buf_init(&request, GET_REQUEST_MAX);
     buf_init(&answer, API_ANSWER_MAX);
     thole_status status = stream_get_request(&request, subject);
@@ -258,12 +285,14 @@ static thole_status read_once(struct read *read, struct connection *connection, 
 {
     read->link = link_acquire(connection);
     if (read->link == NULL)
-        return thole_fail(reterr, THOLE_UNAVAILABLE, "read of stream %s: not connected to NATS", read->stream);
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "read of stream %s: not connected to NATS",
+                          read->stream);
     read->broken = false;
     read->consumer_sequence = 0;
     connection_inbox(connection, read->inbox);
     (void)snprintf(read->name, sizeof read->name, "read_%s", strrchr(read->inbox, '.') + 1);
-    /* One literal subject for all: a push consumer stays asleep unless somebody subscribes to exactly its own. */
+    /* One literal subject for all: a push consumer stays asleep unless somebody subscribes to exactly its
+     * own. */
     natsStatus const subscribed = natsConnection_SubscribeSync(&read->native, read->link->nc, read->inbox);
     thole_status status = link_fail(subscribed, "read of stream", read->stream, reterr);
     if (status == THOLE_OK) {
@@ -273,7 +302,7 @@ static thole_status read_once(struct read *read, struct connection *connection, 
             status = send_create(read, reterr);
         if (status == THOLE_OK)
             status = read_loop(read, reterr);
-        natsSubscription_Destroy(read->native);
+        connection_bury(connection, read->native, read->link->epoch);
         push_remove(read->link, read->stream, read->name);
     }
     link_release(read->link);
@@ -298,39 +327,48 @@ thole_status stream_read(struct connection *connection, const char *stream, cons
         if (read.next > before)
             attempt = 0;
     }
-    return thole_fail(reterr, THOLE_UNAVAILABLE, "read of stream %s stopped before sequence %llu: try again", stream,
-                      (unsigned long long)read.next);
+    return thole_fail(reterr, THOLE_UNAVAILABLE, "read of stream %s stopped before sequence %llu: try again",
+                      stream, (unsigned long long)read.next);
 }
 
 /* ---- removal ---- */
 
-thole_status stream_delete(struct connection *connection, const char *stream, uint64_t sequence, thole_error *reterr)
+/* A call with the body {"seq":<n><more>}. */
+static thole_status call_seq(struct connection *connection, const char *verb, const char *stream,
+                             uint64_t sequence, const char *more, uint32_t *ret_error, thole_error *reterr)
 {
     char body[64];
     struct buf answer;
-    uint32_t code;
-    int const len = snprintf(body, sizeof body, "{\"seq\":%llu,\"no_erase\":true}", (unsigned long long)sequence);
+    int const len = snprintf(body, sizeof body, "{\"seq\":%llu%s}", (unsigned long long)sequence, more);
     buf_init(&answer, API_ANSWER_MAX);
-    thole_status status = api_call(connection, "STREAM.MSG.DELETE", stream,
-                                   (thole_slice){(const uint8_t *)body, (size_t)len}, &answer, &code, reterr);
+    thole_status const status =
+        api_call(connection, verb, stream, (thole_slice){(const uint8_t *)body, (size_t)len}, &answer,
+                 ret_error, reterr);
+    buf_release(&answer);
+    return status;
+}
+
+thole_status stream_delete(struct connection *connection, const char *stream, uint64_t sequence,
+                           thole_error *reterr)
+{
+    uint32_t code = 0, why = 0;
+    thole_status status =
+        call_seq(connection, "STREAM.MSG.DELETE", stream, sequence, ",\"no_erase\":true", &code, reterr);
     if (code == API_SEQUENCE_NOT_FOUND || code == API_MESSAGE_NOT_FOUND)
         status = THOLE_OK;
-    buf_release(&answer);
+    if (code == API_DELETE_FAILED) { /* 2.10 says so of a message that is not there, and of real failures */
+        thole_status const ignored = call_seq(connection, "STREAM.MSG.GET", stream, sequence, "", &why, NULL);
+        (void)ignored;
+        if (why == API_MESSAGE_NOT_FOUND)
+            status = THOLE_OK;
+    }
     return status;
 }
 
 thole_status stream_purge_below(struct connection *connection, const char *stream, uint64_t sequence,
                                 thole_error *reterr)
 {
-    char body[64];
-    struct buf answer;
     if (sequence <= 1)
         return THOLE_OK; /* 0 would mean everything */
-    int const len = snprintf(body, sizeof body, "{\"seq\":%llu}", (unsigned long long)sequence);
-    buf_init(&answer, API_ANSWER_MAX);
-    thole_status const status =
-        api_call(connection, "STREAM.PURGE", stream, (thole_slice){(const uint8_t *)body, (size_t)len}, &answer, NULL,
-                 reterr);
-    buf_release(&answer);
-    return status;
+    return call_seq(connection, "STREAM.PURGE", stream, sequence, "", NULL, reterr);
 }

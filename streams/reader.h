@@ -15,7 +15,8 @@ THOLE_NODISCARD thole_status stream_bounds(struct connection *connection, const 
 THOLE_NODISCARD thole_status stream_last_by_subject(struct connection *connection, const char *stream,
                                                     const char *subject, uint64_t *ret_sequence,
                                                     struct buf *ret_body, thole_error *reterr);
-/* The answer of a raw $JS.API.STREAM.MSG.GET.<stream> request (see requests_send()). NOT_FOUND → sequence 0. */
+/* The answer of a raw $JS.API.STREAM.MSG.GET.<stream> request (see requests_send()). NOT_FOUND → sequence 0.
+ */
 THOLE_NODISCARD thole_status stream_get_request(struct buf *to, const char *subject);
 THOLE_NODISCARD thole_status stream_get_answer(thole_slice answer, uint64_t *ret_sequence,
                                                struct buf *ret_body, thole_error *reterr);
@@ -28,8 +29,8 @@ typedef thole_status stream_read_fn(void *arg, uint64_t sequence, thole_slice su
  * an ephemeral pull consumer that it deletes.
  */
 THOLE_NODISCARD thole_status stream_read(struct connection *connection, const char *stream,
-                                         const char *filter, uint64_t from, uint64_t to,
-                                         stream_read_fn *each, void *arg, thole_error *reterr);
+                                         const char *filter, uint64_t from, uint64_t to, stream_read_fn *each,
+                                         void *arg, thole_error *reterr);
 
 /* Removes one message for good, without overwriting it. NOT_FOUND counts as done. */
 THOLE_NODISCARD thole_status stream_delete(struct connection *connection, const char *stream,

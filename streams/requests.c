@@ -8,7 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ERR_WRONG_LAST = 10071, ERR_WRONG_LAST_BUSY = 10164, ERR_MAX_PER_SUBJECT = 10077, ERR_TOO_MANY = 10167 };
+enum {
+    ERR_WRONG_LAST = 10071,
+    ERR_WRONG_LAST_BUSY = 10164,
+    ERR_MAX_PER_SUBJECT = 10077,
+    ERR_TOO_MANY = 10167
+};
+enum { REPLY_BYTES = LINK_INBOX_BYTES + 24 };
 #define NO_SLOT UINT32_MAX
 
 struct slot {
@@ -23,6 +29,7 @@ struct requests {
     struct attachment attachment;
     struct taps taps;
     char inbox[LINK_INBOX_BYTES]; /* of the newest epoch; changes in up(), under the lock */
+    size_t inbox_len;
     uint64_t inbox_epoch;
     pthread_mutex_t dispatch; /* held during done(): one at a time, whichever thread */
     pthread_mutex_t lock;     /* slots */
@@ -36,7 +43,7 @@ struct requests {
 
 /* ---- slots; the lock is held ---- */
 
-static uint32_t take_slot(struct requests *requests, uint64_t token, bool publish)
+static uint32_t take_slot(struct requests *requests, uint64_t token, uint64_t due_ms, bool publish)
 {
     uint32_t const at = requests->free_head;
     if (at == NO_SLOT)
@@ -46,7 +53,7 @@ static uint32_t take_slot(struct requests *requests, uint64_t token, bool publis
     slot->token = token;
     slot->publish = publish;
     slot->epoch = requests->inbox_epoch;
-    slot->due_ms = link_now_ms() + requests->timeout_ms;
+    slot->due_ms = due_ms;
     slot->in_flight = true;
     slot->prev = requests->youngest;
     slot->next = NO_SLOT;
@@ -105,7 +112,8 @@ static void decode_publish(struct request_done *done)
     thole_slice value;
     if (json_find(done->body, "error", &value))
         decode_error(value, done);
-    else if (json_find(done->body, "seq", &value) && json_uint(value, &done->sequence) && done->sequence > 0) {
+    else if (json_find(done->body, "seq", &value) && json_uint(value, &done->sequence) &&
+             done->sequence > 0) {
         done->result = REQUEST_STORED;
         done->duplicate = json_find(done->body, "duplicate", &value) && json_is_true(value);
     } else {
@@ -130,6 +138,28 @@ static bool read_number(const char **at, uint32_t *ret)
     *at = *c == '.' ? c + 1 : c;
     *ret = (uint32_t)n;
     return true;
+}
+
+static char *write_number(char *to, uint32_t n)
+{
+    char digits[10];
+    size_t len = 0;
+    do
+        digits[len++] = (char)('0' + n % 10);
+    while ((n /= 10) > 0);
+    while (len > 0)
+        *to++ = digits[--len];
+    return to;
+}
+
+/* .<slot>.<generation> and a NUL; by hand because it is done for every publish. */
+static void write_address(char *to, uint32_t slot, uint32_t generation)
+{
+    *to++ = '.';
+    to = write_number(to, slot);
+    *to++ = '.';
+    to = write_number(to, generation);
+    *to = 0;
 }
 
 /* <inbox>.<slot>.<generation> */
@@ -205,6 +235,7 @@ static void requests_up(void *arg, struct link *link)
     taps_replace(&requests->taps, tap);
     pthread_mutex_lock(&requests->lock);
     memcpy(requests->inbox, inbox, sizeof inbox);
+    requests->inbox_len = strlen(inbox);
     requests->inbox_epoch = tap == NULL ? 0 : link->epoch;
     pthread_mutex_unlock(&requests->lock);
 }
@@ -224,12 +255,13 @@ static void requests_fire(void *arg)
     give_up(requests, 0, link_now_ms());
     pthread_mutex_lock(&requests->lock);
     if (requests->oldest != NO_SLOT)
-        connection_alarm_by(requests->connection, &requests->attachment, requests->slots[requests->oldest].due_ms);
+        connection_alarm_by(requests->connection, &requests->attachment,
+                            requests->slots[requests->oldest].due_ms);
     pthread_mutex_unlock(&requests->lock);
 }
 
-thole_status requests_open(struct connection *connection, size_t window, uint64_t timeout_ms, request_done_fn *done,
-                           void *arg, struct requests **ret, thole_error *reterr)
+thole_status requests_open(struct connection *connection, size_t window, uint64_t timeout_ms,
+                           request_done_fn *done, void *arg, struct requests **ret, thole_error *reterr)
 {
     if (window == 0 || window >= NO_SLOT || timeout_ms == 0)
         return thole_fail(reterr, THOLE_INVALID, "a window of %zu requests with a timeout of %llu ms", window,
@@ -250,8 +282,8 @@ thole_status requests_open(struct connection *connection, size_t window, uint64_
                                   .timeout_ms = timeout_ms,
                                   .done = done,
                                   .arg = arg};
-    requests->attachment = (struct attachment){
-        .up = requests_up, .down = requests_down, .fire = requests_fire, .arg = requests};
+    requests->attachment =
+        (struct attachment){.up = requests_up, .down = requests_down, .fire = requests_fire, .arg = requests};
     for (uint32_t i = 0; i < requests->window; i++)
         slots[i].next = i + 1 < requests->window ? i + 1 : NO_SLOT;
     pthread_mutex_init(&requests->dispatch, NULL);
@@ -286,25 +318,28 @@ size_t requests_in_flight(const struct requests *requests)
 
 /* Takes a slot of this link's epoch and names its reply subject. */
 static thole_status reserve(struct requests *requests, const struct link *link, uint64_t token, bool publish,
-                            char reply[LINK_INBOX_BYTES + 24], uint32_t *ret_slot, uint32_t *ret_generation,
+                            char reply[REPLY_BYTES], uint32_t *ret_slot, uint32_t *ret_generation,
                             thole_error *reterr)
 {
+    uint64_t const due_ms = link_now_ms() + requests->timeout_ms;
     pthread_mutex_lock(&requests->lock);
     if (requests->inbox_epoch != link->epoch) { /* connected, but up() has not come yet */
         pthread_mutex_unlock(&requests->lock);
         return thole_fail(reterr, THOLE_UNAVAILABLE, "not connected to NATS");
     }
     bool const first = requests->oldest == NO_SLOT;
-    uint32_t const at = take_slot(requests, token, publish);
+    uint32_t const at = take_slot(requests, token, due_ms, publish);
     if (at == NO_SLOT) {
         pthread_mutex_unlock(&requests->lock);
-        return thole_fail(reterr, THOLE_LIMIT, "all %u requests of the window are in flight", requests->window);
+        return thole_fail(reterr, THOLE_LIMIT, "all %u requests of the window are in flight",
+                          requests->window);
     }
     *ret_slot = at;
     *ret_generation = requests->slots[at].generation;
-    (void)snprintf(reply, LINK_INBOX_BYTES + 24, "%s.%u.%u", requests->inbox, at, *ret_generation);
+    memcpy(reply, requests->inbox, requests->inbox_len);
+    write_address(reply + requests->inbox_len, at, *ret_generation);
     if (first)
-        connection_alarm_by(requests->connection, &requests->attachment, requests->slots[at].due_ms);
+        connection_alarm_by(requests->connection, &requests->attachment, due_ms);
     pthread_mutex_unlock(&requests->lock);
     return THOLE_OK;
 }
@@ -325,7 +360,7 @@ static thole_status send_request(struct requests *requests, const char *subject,
                                  size_t headers_len, thole_slice body, bool publish, uint64_t token,
                                  thole_error *reterr)
 {
-    char reply[LINK_INBOX_BYTES + 24];
+    char reply[REPLY_BYTES];
     uint32_t at = NO_SLOT, generation = 0;
     natsMsg *message;
     bool sent = false;

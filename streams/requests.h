@@ -42,9 +42,9 @@ size_t requests_in_flight(const struct requests *requests);
 struct publish {
     const char *subject;
     thole_slice body;
-    const char *message_id;      /* Nats-Msg-Id; NULL = none */
-    bool expect_last;            /* send Nats-Expected-Last-Sequence */
-    uint64_t expected_last;      /* of the stream; 0 = empty stream */
+    const char *message_id;       /* Nats-Msg-Id; NULL = none */
+    bool expect_last;             /* send Nats-Expected-Last-Sequence */
+    uint64_t expected_last;       /* of the stream; 0 = empty stream */
     const struct header *headers; /* more of them */
     size_t headers_len;
 };

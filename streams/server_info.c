@@ -26,7 +26,8 @@ bool server_address(const char *url, char ret[SERVER_ADDRESS_BYTES])
         }
     }
     const char *inside = host[0] == '[' ? memchr(host, ']', len) : NULL;
-    const char *colon = memchr(inside == NULL ? host : inside, ':', inside == NULL ? len : len - (size_t)(inside - host));
+    const char *colon =
+        memchr(inside == NULL ? host : inside, ':', inside == NULL ? len : len - (size_t)(inside - host));
     if (len == 0 || len + 8 > SERVER_ADDRESS_BYTES)
         return false;
     (void)snprintf(ret, SERVER_ADDRESS_BYTES, "%.*s%s", (int)len, host, colon == NULL ? ":4222" : "");
@@ -75,7 +76,8 @@ static int connect_any(const char *address, int64_t deadline)
     const char *port = strrchr(address, ':') + 1; /* server_address() put one there */
     size_t len = (size_t)(port - 1 - address);
     bool const bracket = len >= 2 && address[0] == '[' && address[len - 1] == ']';
-    (void)snprintf(host, sizeof host, "%.*s", (int)(bracket ? len - 2 : len), bracket ? address + 1 : address);
+    (void)snprintf(host, sizeof host, "%.*s", (int)(bracket ? len - 2 : len),
+                   bracket ? address + 1 : address);
     struct addrinfo const hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *list = NULL;
     if (getaddrinfo(host, port, &hints, &list) != 0)
@@ -122,7 +124,8 @@ static bool parse_info(thole_slice line, struct server_info *ret)
     return found;
 }
 
-thole_status server_info_read(const char *url, uint64_t timeout_ms, struct server_info *ret, thole_error *reterr)
+thole_status server_info_read(const char *url, uint64_t timeout_ms, struct server_info *ret,
+                              thole_error *reterr)
 {
     char address[SERVER_ADDRESS_BYTES];
     if (!server_address(url, address))

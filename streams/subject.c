@@ -29,8 +29,8 @@ uint32_t subject_partition(thole_slice instance, uint32_t partitions)
 /* Bytes that stand for themselves in a token: none of them means anything to NATS. */
 static bool token_byte(uint8_t c)
 {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
-           c == '~';
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '~';
 }
 
 static void append_token(struct buf *to, thole_slice id)
@@ -106,7 +106,8 @@ static thole_status check_partition(uint32_t p, thole_error *reterr)
     return thole_fail(reterr, THOLE_INVALID, "partition %u is not below %d", p, PARTITIONS_MAX);
 }
 
-thole_status subject_inbox(struct buf *to, const char *ns, uint32_t p, thole_slice instance, thole_error *reterr)
+thole_status subject_inbox(struct buf *to, const char *ns, uint32_t p, thole_slice instance,
+                           thole_error *reterr)
 {
     THOLE_TRY(begin(to, ns, reterr));
     THOLE_TRY(check_partition(p, reterr));
@@ -116,8 +117,8 @@ thole_status subject_inbox(struct buf *to, const char *ns, uint32_t p, thole_sli
     return finished(to, reterr);
 }
 
-thole_status subject_history(struct buf *to, const char *ns, uint32_t p, thole_slice instance, uint64_t execution,
-                             thole_error *reterr)
+thole_status subject_history(struct buf *to, const char *ns, uint32_t p, thole_slice instance,
+                             uint64_t execution, thole_error *reterr)
 {
     THOLE_TRY(begin(to, ns, reterr));
     THOLE_TRY(check_partition(p, reterr));
@@ -131,7 +132,8 @@ thole_status subject_history(struct buf *to, const char *ns, uint32_t p, thole_s
     return finished(to, reterr);
 }
 
-thole_status subject_control(struct buf *to, const char *ns, uint32_t p, const char *what, thole_error *reterr)
+thole_status subject_control(struct buf *to, const char *ns, uint32_t p, const char *what,
+                             thole_error *reterr)
 {
     THOLE_TRY(begin(to, ns, reterr));
     THOLE_TRY(check_partition(p, reterr));

@@ -23,8 +23,9 @@ THOLE_NODISCARD thole_status subject_inbox(struct buf *to, const char *ns, uint3
 /* thole.<ns>.hist.<p>.<instance>.<execution>; execution 0 gives the wildcard * */
 THOLE_NODISCARD thole_status subject_history(struct buf *to, const char *ns, uint32_t p, thole_slice instance,
                                              uint64_t execution, thole_error *reterr);
-THOLE_NODISCARD thole_status subject_control(struct buf *to, const char *ns, uint32_t p, const char *what,
-                                             thole_error *reterr); /* thole.<ns>.ctl.<p>.<what>: epoch, position */
+THOLE_NODISCARD thole_status
+subject_control(struct buf *to, const char *ns, uint32_t p, const char *what,
+                thole_error *reterr); /* thole.<ns>.ctl.<p>.<what>: epoch, position */
 THOLE_NODISCARD thole_status subject_work(struct buf *to, const char *ns, thole_slice queue,
                                           thole_slice instance, uint64_t execution, uint64_t activity_id,
                                           uint64_t try_number, thole_error *reterr);

@@ -82,7 +82,8 @@ static bool version_at_least(thole_slice version, const unsigned least[3])
     for (size_t part = 0; part < 3; part++) {
         unsigned n = 0;
         size_t digits = 0;
-        for (; at < version.len && version.ptr[at] >= '0' && version.ptr[at] <= '9' && digits < 6; at++, digits++)
+        for (; at < version.len && version.ptr[at] >= '0' && version.ptr[at] <= '9' && digits < 6;
+             at++, digits++)
             n = n * 10 + (unsigned)(version.ptr[at] - '0');
         if (digits == 0)
             return false;
@@ -107,7 +108,8 @@ static thole_status check_server(struct connection *connection, thole_error *ret
     buf_init(&answer, API_ANSWER_MAX);
     thole_status status = api_call(connection, "INFO", "", THOLE_STR(""), &answer, NULL, reterr);
     buf_release(&answer);
-    if (status == THOLE_UNAVAILABLE && connection_epoch(connection) != 0 && !connection_has_jetstream(connection))
+    if (status == THOLE_UNAVAILABLE && connection_epoch(connection) != 0 &&
+        !connection_has_jetstream(connection))
         status = THOLE_UNSUPPORTED;
     if (status == THOLE_UNSUPPORTED)
         return thole_fail(reterr, status,
@@ -131,17 +133,18 @@ static thole_status config_get(struct connection *connection, const char *ns, co
     *ret = 0;
     thole_status status = stream_last_by_subject(connection, stream, subject, &sequence, &body, reterr);
     if (status == THOLE_OK && sequence != 0 && (!json_uint(buf_bytes(&body), ret) || *ret == 0))
-        status = thole_fail(reterr, THOLE_CORRUPT,
-                            "key %s of bucket THOLE_%s_CONFIG is \"%.*s\", but a positive number is needed: put "
-                            "back what was there",
-                            key, ns, THOLE_FMT(buf_bytes(&body)));
+        status =
+            thole_fail(reterr, THOLE_CORRUPT,
+                       "key %s of bucket THOLE_%s_CONFIG is \"%.*s\", but a positive number is needed: put "
+                       "back what was there",
+                       key, ns, THOLE_FMT(buf_bytes(&body)));
     buf_release(&body);
     return status;
 }
 
 /* Writes the key unless it exists, then reads what counts. */
-static thole_status config_create(struct connection *connection, const char *ns, const char *key, uint64_t value,
-                                  uint64_t *ret, thole_error *reterr)
+static thole_status config_create(struct connection *connection, const char *ns, const char *key,
+                                  uint64_t value, uint64_t *ret, thole_error *reterr)
 {
     char subject[SPEC_SUBJECT_BYTES], text[24];
     struct buf answer;
@@ -173,8 +176,8 @@ static thole_status check_config(const char *ns, uint64_t format, uint64_t parti
                           "namespace %s has format %llu, this program knows %d: upgrade this program", ns,
                           (unsigned long long)format, CONFIG_FORMAT);
     if (partitions > PARTITIONS_MAX)
-        return thole_fail(reterr, THOLE_CORRUPT, "namespace %s has %llu partitions, at most %d are possible", ns,
-                          (unsigned long long)partitions, PARTITIONS_MAX);
+        return thole_fail(reterr, THOLE_CORRUPT, "namespace %s has %llu partitions, at most %d are possible",
+                          ns, (unsigned long long)partitions, PARTITIONS_MAX);
     if (wanted != 0 && wanted != partitions)
         return thole_fail(reterr, THOLE_INVALID,
                           "namespace %s has %llu partitions, %u were asked for: the number is fixed when the "
@@ -183,7 +186,8 @@ static thole_status check_config(const char *ns, uint64_t format, uint64_t parti
     return THOLE_OK;
 }
 
-/* The bucket and its two keys. The bucket's replicas count for the other streams when none were asked for. */
+/* The bucket and how many partitions there are; the key format comes last of all (see finish_config()). The
+ * bucket's replicas count for the other streams when none were asked for. */
 static thole_status ensure_config(struct connection *connection, const struct topology_options *options,
                                   struct topology *topology, thole_error *reterr)
 {
@@ -194,14 +198,20 @@ static thole_status ensure_config(struct connection *connection, const struct to
     THOLE_TRY(config_get(connection, options->ns, "partitions", &partitions, reterr));
     if (partitions == 0)
         THOLE_TRY(config_create(connection, options->ns, "partitions",
-                                options->partitions != 0 ? options->partitions : PARTITIONS_DEFAULT, &partitions,
-                                reterr));
+                                options->partitions != 0 ? options->partitions : PARTITIONS_DEFAULT,
+                                &partitions, reterr));
     THOLE_TRY(config_get(connection, options->ns, "format", &format, reterr));
-    if (format == 0)
-        THOLE_TRY(config_create(connection, options->ns, "format", CONFIG_FORMAT, &format, reterr));
     THOLE_TRY(check_config(options->ns, format, partitions, options->partitions, reterr));
     topology->partitions = (uint32_t)partitions;
     return THOLE_OK;
+}
+
+/* Says that everything is there: before that, topology_read() finds no namespace. */
+static thole_status finish_config(struct connection *connection, const char *ns, thole_error *reterr)
+{
+    uint64_t format;
+    THOLE_TRY(config_get(connection, ns, "format", &format, reterr));
+    return format != 0 ? THOLE_OK : config_create(connection, ns, "format", CONFIG_FORMAT, &format, reterr);
 }
 
 static thole_status check_options(const struct topology_options *options, thole_error *reterr)
@@ -214,7 +224,8 @@ static thole_status check_options(const struct topology_options *options, thole_
         return thole_fail(reterr, THOLE_INVALID, "%u replicas were asked for, possible are 1, 3 and 5",
                           options->replicas);
     if (options->nodes_ttl_ms != 0 && options->nodes_ttl_ms < 1000)
-        return thole_fail(reterr, THOLE_INVALID, "the nodes' time to live is %llu ms, at least 1000 are needed",
+        return thole_fail(reterr, THOLE_INVALID,
+                          "the nodes' time to live is %llu ms, at least 1000 are needed",
                           (unsigned long long)options->nodes_ttl_ms);
     return THOLE_OK;
 }
@@ -222,9 +233,9 @@ static thole_status check_options(const struct topology_options *options, thole_
 static thole_status ensure_streams(struct connection *connection, const struct topology_options *options,
                                    struct topology *topology, thole_error *reterr)
 {
-    struct stream_spec nodes = bucket_spec(options->ns, "NODES",
-                                           options->nodes_ttl_ms != 0 ? options->nodes_ttl_ms : NODES_TTL_MS_DEFAULT,
-                                           topology->replicas);
+    struct stream_spec nodes = bucket_spec(
+        options->ns, "NODES", options->nodes_ttl_ms != 0 ? options->nodes_ttl_ms : NODES_TTL_MS_DEFAULT,
+        topology->replicas);
     nodes.keep_max_age = options->nodes_ttl_ms == 0;
     THOLE_TRY(spec_ensure(connection, &nodes, reterr));
     topology->nodes_ttl_ms = nodes.max_age_ms;
@@ -248,11 +259,13 @@ thole_status topology_ensure(struct connection *connection, const struct topolog
     (void)snprintf(topology.ns, sizeof topology.ns, "%s", options->ns);
     THOLE_TRY(ensure_config(connection, options, &topology, reterr));
     THOLE_TRY(ensure_streams(connection, options, &topology, reterr));
+    THOLE_TRY(finish_config(connection, topology.ns, reterr));
     *ret = topology;
     return THOLE_OK;
 }
 
-thole_status topology_read(struct connection *connection, const char *ns, struct topology *ret, thole_error *reterr)
+thole_status topology_read(struct connection *connection, const char *ns, struct topology *ret,
+                           thole_error *reterr)
 {
     struct topology topology = {.partitions = 0};
     uint64_t partitions, format;
@@ -269,9 +282,9 @@ thole_status topology_read(struct connection *connection, const char *ns, struct
     if (status == THOLE_OK && partitions != 0 && format != 0)
         status = spec_verify(connection, &nodes, reterr);
     if (status == THOLE_NOT_FOUND || (status == THOLE_OK && (partitions == 0 || format == 0)))
-        return thole_fail(reterr, THOLE_NOT_FOUND,
-                          "namespace %s has not been set up yet: start an engine for it first, or check --namespace",
-                          ns);
+        return thole_fail(
+            reterr, THOLE_NOT_FOUND,
+            "namespace %s has not been set up yet: start an engine for it first, or check --namespace", ns);
     THOLE_TRY(status);
     THOLE_TRY(check_config(ns, format, partitions, 0, reterr));
     (void)snprintf(topology.ns, sizeof topology.ns, "%s", ns);

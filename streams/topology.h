@@ -32,8 +32,9 @@ THOLE_NODISCARD thole_status topology_ensure(struct connection *connection,
 THOLE_NODISCARD thole_status topology_read(struct connection *connection, const char *ns,
                                            struct topology *ret, thole_error *reterr);
 /*
- * For workers: creates the queue's durable pull consumer with ack_wait = @p lease_ms, or verifies the one that
- * is there. @p lease_ms 0 takes what is there, else 30 s. THOLE_INVALID when it differs from the request.
+ * For workers: creates the queue's durable pull consumer with ack_wait = @p lease_ms, or verifies the one
+ * that is there. @p lease_ms 0 takes what is there, else 30 s. THOLE_INVALID when it differs from the
+ * request.
  */
 THOLE_NODISCARD thole_status topology_ensure_queue(struct connection *connection, const char *ns,
                                                    thole_slice queue, uint64_t lease_ms,

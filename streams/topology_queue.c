@@ -4,6 +4,7 @@
 #include "link.h"
 #include "message.h"
 #include "topology.h"
+#include "topology_spec.h"
 #include "work_names.h"
 #include <stdio.h>
 #include <string.h>
@@ -37,14 +38,15 @@ static void consumer_json(const struct work_names *names, uint64_t lease_ms, str
     buf_text(to, "}}");
 }
 
-static thole_status differs(const struct work_names *names, const char *field, thole_slice there, const char *needed,
-                            thole_error *reterr)
+static thole_status differs(const struct work_names *names, const char *field, thole_slice there,
+                            const char *needed, thole_error *reterr)
 {
-    return thole_fail(reterr, THOLE_INVALID,
-                      "consumer %s of stream %s has %s %.*s, but %s is needed: stop the queue's workers, remove the "
-                      "consumer with `nats consumer rm` and start again",
-                      names->consumer, names->stream, field, there.len > 100 ? 100 : (int)there.len,
-                      (const char *)there.ptr, needed);
+    return thole_fail(
+        reterr, THOLE_INVALID,
+        "consumer %s of stream %s has %s %.*s, but %s is needed: stop the queue's workers, remove the "
+        "consumer with `nats consumer rm` and start again",
+        names->consumer, names->stream, field, there.len > 100 ? 100 : (int)there.len,
+        (const char *)there.ptr, needed);
 }
 
 static thole_status want_text(const struct work_names *names, thole_slice config, const char *field,
@@ -59,7 +61,7 @@ static thole_status want_text(const struct work_names *names, thole_slice config
 static thole_status verify_consumer(const struct work_names *names, thole_slice config, uint64_t lease_ms,
                                     uint64_t *ret_lease_ms, thole_error *reterr)
 {
-    char needed[32];
+    char has[DURATION_BYTES], needed[DURATION_BYTES];
     uint64_t ack_wait = 0;
     int64_t n = 0;
     thole_slice there;
@@ -77,15 +79,15 @@ static thole_status verify_consumer(const struct work_names *names, thole_slice 
     if (!json_find(config, "ack_wait", &there) || !json_uint(there, &ack_wait) || ack_wait < NANOS_PER_MS)
         return differs(names, "ack_wait", THOLE_STR("absent"), "a time", reterr);
     if (lease_ms != 0 && lease_ms != ack_wait / NANOS_PER_MS) {
-        (void)snprintf(needed, sizeof needed, "%llu", (unsigned long long)lease_ms * NANOS_PER_MS);
-        return differs(names, "ack_wait", there, needed, reterr);
+        (void)duration_text(needed, lease_ms * NANOS_PER_MS);
+        return differs(names, "ack_wait", duration_text(has, ack_wait), needed, reterr);
     }
     *ret_lease_ms = ack_wait / NANOS_PER_MS;
     return THOLE_OK;
 }
 
-static thole_status verify_queue(struct connection *connection, const struct work_names *names, uint64_t lease_ms,
-                                 uint64_t *ret_lease_ms, thole_error *reterr)
+static thole_status verify_queue(struct connection *connection, const struct work_names *names,
+                                 uint64_t lease_ms, uint64_t *ret_lease_ms, thole_error *reterr)
 {
     char target[API_SUBJECT_BYTES];
     struct buf answer;
@@ -94,15 +96,16 @@ static thole_status verify_queue(struct connection *connection, const struct wor
     buf_init(&answer, API_ANSWER_MAX);
     thole_status status = api_call(connection, "CONSUMER.INFO", target, THOLE_STR(""), &answer, NULL, reterr);
     if (status == THOLE_OK && !json_find(buf_bytes(&answer), "config", &config))
-        status = thole_fail(reterr, THOLE_CORRUPT, "consumer %s: the server's answer has no config", names->consumer);
+        status = thole_fail(reterr, THOLE_CORRUPT, "consumer %s: the server's answer has no config",
+                            names->consumer);
     else if (status == THOLE_OK)
         status = verify_consumer(names, config, lease_ms, ret_lease_ms, reterr);
     buf_release(&answer);
     return status;
 }
 
-static thole_status create_queue(struct connection *connection, const struct work_names *names, uint64_t lease_ms,
-                                 thole_error *reterr)
+static thole_status create_queue(struct connection *connection, const struct work_names *names,
+                                 uint64_t lease_ms, thole_error *reterr)
 {
     char target[API_SUBJECT_BYTES];
     struct buf json, answer;
@@ -110,7 +113,8 @@ static thole_status create_queue(struct connection *connection, const struct wor
     buf_init(&json, QUEUE_JSON_MAX);
     buf_init(&answer, API_ANSWER_MAX);
     consumer_json(names, lease_ms, &json);
-    thole_status status = api_call(connection, "CONSUMER.CREATE", target, buf_bytes(&json), &answer, NULL, reterr);
+    thole_status status =
+        api_call(connection, "CONSUMER.CREATE", target, buf_bytes(&json), &answer, NULL, reterr);
     if (status == THOLE_CONFLICT) /* another worker was first: verification decides */
         status = THOLE_OK;
     buf_release(&json);

@@ -41,14 +41,15 @@ static void spec_json(const struct stream_spec *spec, struct buf *to)
 }
 
 /* The refusal. */
-static thole_status differs(const struct stream_spec *spec, const char *field, thole_slice there, const char *needed,
-                            thole_error *reterr)
+static thole_status differs(const struct stream_spec *spec, const char *field, thole_slice there,
+                            const char *needed, thole_error *reterr)
 {
-    return thole_fail(reterr, THOLE_INVALID,
-                      "stream %s has %s %.*s, but %s is needed (%s): change it with `nats stream edit`, or, if "
-                      "nothing in it is needed, remove the stream and start again",
-                      spec->name, field, there.len > 100 ? 100 : (int)there.len, (const char *)there.ptr, needed,
-                      spec->purpose);
+    return thole_fail(
+        reterr, THOLE_INVALID,
+        "stream %s has %s %.*s, but %s is needed (%s): change it with `nats stream edit`, or, if "
+        "nothing in it is needed, remove the stream and start again",
+        spec->name, field, there.len > 100 ? 100 : (int)there.len, (const char *)there.ptr, needed,
+        spec->purpose);
 }
 
 static thole_slice field_or(thole_slice config, const char *field, thole_slice otherwise)
@@ -64,8 +65,8 @@ static thole_status want_text(const struct stream_spec *spec, thole_slice config
     return json_text_is(there, needed) ? THOLE_OK : differs(spec, field, there, needed, reterr);
 }
 
-static thole_status want_bool(const struct stream_spec *spec, thole_slice config, const char *field, bool needed,
-                              thole_error *reterr)
+static thole_status want_bool(const struct stream_spec *spec, thole_slice config, const char *field,
+                              bool needed, thole_error *reterr)
 {
     thole_slice const there = field_or(config, field, THOLE_STR("false"));
     if (json_is_true(there) == needed)
@@ -74,8 +75,8 @@ static thole_status want_bool(const struct stream_spec *spec, thole_slice config
 }
 
 /* needed 0: unlimited, which servers write as 0 or -1. */
-static thole_status want_limit(const struct stream_spec *spec, thole_slice config, const char *field, int64_t needed,
-                               thole_error *reterr)
+static thole_status want_limit(const struct stream_spec *spec, thole_slice config, const char *field,
+                               int64_t needed, thole_error *reterr)
 {
     char text[32] = "no limit";
     int64_t n = 0;
@@ -110,7 +111,8 @@ static thole_status want_subjects(const struct stream_spec *spec, thole_slice co
     if (count == spec->subjects_len && matches == count)
         return THOLE_OK;
     for (size_t i = 0; i < spec->subjects_len; i++)
-        len += (size_t)snprintf(needed + len, sizeof needed - len, "%s%s", i == 0 ? "" : " and ", spec->subjects[i]);
+        len += (size_t)snprintf(needed + len, sizeof needed - len, "%s%s", i == 0 ? "" : " and ",
+                                spec->subjects[i]);
     return differs(spec, "subjects", list, needed, reterr);
 }
 
@@ -126,20 +128,43 @@ static thole_status want_replicas(struct stream_spec *spec, thole_slice config, 
     return THOLE_OK;
 }
 
+thole_slice duration_text(char text[DURATION_BYTES], uint64_t ns)
+{
+    uint64_t const second = (uint64_t)1000 * NANOS_PER_MS;
+    uint64_t const unit = ns % second == 0 ? second : ns % NANOS_PER_MS == 0 ? NANOS_PER_MS : 1;
+    int const len = snprintf(text, DURATION_BYTES, "%" PRIu64 "%s", ns / unit,
+                             unit == second         ? "s"
+                             : unit == NANOS_PER_MS ? "ms"
+                                                    : "ns");
+    return (thole_slice){(const uint8_t *)text, (size_t)len};
+}
+
 static thole_status want_max_age(struct stream_spec *spec, thole_slice config, thole_error *reterr)
 {
+    char has[DURATION_BYTES], needed[DURATION_BYTES] = "no limit";
     uint64_t ns = 0;
     thole_slice const there = field_or(config, "max_age", THOLE_STR("0"));
-    if (!spec->keep_max_age)
-        return want_limit(spec, config, "max_age", (int64_t)spec->max_age_ms * NANOS_PER_MS, reterr);
-    if (!json_uint(there, &ns) || ns < (uint64_t)1000 * NANOS_PER_MS)
-        return differs(spec, "max_age", there, "at least a second", reterr);
-    spec->max_age_ms = ns / NANOS_PER_MS;
-    return THOLE_OK;
+    if (!json_uint(there, &ns))
+        return differs(spec, "max_age", there, "a time", reterr);
+    if (spec->keep_max_age && ns >= (uint64_t)1000 * NANOS_PER_MS) {
+        spec->max_age_ms = ns / NANOS_PER_MS;
+        return THOLE_OK;
+    }
+    if (!spec->keep_max_age && ns == spec->max_age_ms * NANOS_PER_MS)
+        return THOLE_OK;
+    if (spec->keep_max_age)
+        return differs(spec, "max_age", duration_text(has, ns), "at least a second", reterr);
+    if (spec->max_age_ms != 0)
+        (void)duration_text(needed, spec->max_age_ms * NANOS_PER_MS);
+    return differs(spec, "max_age", duration_text(has, ns), needed, reterr);
 }
 
 static thole_status verify_config(struct stream_spec *spec, thole_slice config, thole_error *reterr)
 {
+    THOLE_TRY(want_absent(spec, config, "mirror", reterr));
+    THOLE_TRY(want_absent(spec, config, "sources", reterr));
+    THOLE_TRY(want_absent(spec, config, "subject_transform", reterr));
+    THOLE_TRY(want_bool(spec, config, "sealed", false, reterr));
     THOLE_TRY(want_subjects(spec, config, reterr));
     THOLE_TRY(want_text(spec, config, "retention", spec->retention, reterr));
     THOLE_TRY(want_text(spec, config, "storage", "file", reterr));
@@ -156,11 +181,7 @@ static thole_status verify_config(struct stream_spec *spec, thole_slice config, 
     THOLE_TRY(want_bool(spec, config, "deny_delete", spec->deny_delete, reterr));
     THOLE_TRY(want_bool(spec, config, "deny_purge", spec->deny_purge, reterr));
     THOLE_TRY(want_bool(spec, config, "allow_rollup_hdrs", spec->allow_rollup, reterr));
-    THOLE_TRY(want_bool(spec, config, "sealed", false, reterr));
     THOLE_TRY(want_bool(spec, config, "no_ack", false, reterr));
-    THOLE_TRY(want_absent(spec, config, "mirror", reterr));
-    THOLE_TRY(want_absent(spec, config, "sources", reterr));
-    THOLE_TRY(want_absent(spec, config, "subject_transform", reterr));
     THOLE_TRY(want_replicas(spec, config, reterr));
     return THOLE_OK;
 }
@@ -170,18 +191,21 @@ thole_status spec_verify(struct connection *connection, struct stream_spec *spec
     struct buf answer;
     thole_slice config;
     buf_init(&answer, API_ANSWER_MAX);
-    thole_status status = api_call(connection, "STREAM.INFO", spec->name, THOLE_STR(""), &answer, NULL, reterr);
+    thole_status status =
+        api_call(connection, "STREAM.INFO", spec->name, THOLE_STR(""), &answer, NULL, reterr);
     if (status == THOLE_OK) {
         if (json_find(buf_bytes(&answer), "config", &config))
             status = verify_config(spec, config, reterr);
         else
-            status = thole_fail(reterr, THOLE_CORRUPT, "stream %s: the server's answer has no config", spec->name);
+            status =
+                thole_fail(reterr, THOLE_CORRUPT, "stream %s: the server's answer has no config", spec->name);
     }
     buf_release(&answer);
     return status;
 }
 
-static thole_status spec_create(struct connection *connection, const struct stream_spec *spec, thole_error *reterr)
+static thole_status spec_create(struct connection *connection, const struct stream_spec *spec,
+                                thole_error *reterr)
 {
     struct buf json, answer;
     uint32_t code;

@@ -10,15 +10,16 @@ struct stream_spec {
     char name[STREAM_NAME_BYTES_MAX];
     char subjects[SPEC_SUBJECTS_MAX][SPEC_SUBJECT_BYTES];
     size_t subjects_len;
-    const char *purpose;   /* why a wrong field matters: ends the refusal */
-    const char *retention; /* "limits", "workqueue" */
-    uint32_t replicas;     /* 0: as they are, else 1; set to what is there by ensure and verify */
-    uint64_t max_age_ms;   /* 0: for ever */
-    bool keep_max_age;     /* any that is there will do; max_age_ms is set to it */
-    uint64_t dedupe_ms;    /* for making it; 0: the server's default */
+    const char *purpose;     /* why a wrong field matters: ends the refusal */
+    const char *retention;   /* "limits", "workqueue" */
+    uint32_t replicas;       /* 0: as they are, else 1; set to what is there by ensure and verify */
+    uint64_t max_age_ms;     /* 0: for ever */
+    bool keep_max_age;       /* any that is there will do; max_age_ms is set to it */
+    uint64_t dedupe_ms;      /* for making it; 0: the server's default */
     int64_t max_per_subject; /* 0: unlimited */
     bool discard_new_per_subject, deny_purge, deny_delete, allow_rollup, allow_direct;
-    bool no_limits; /* on bytes and messages; where discard is "new" they are otherwise the operator's choice */
+    bool no_limits; /* on bytes and messages; where discard is "new" they are otherwise the operator's choice
+                     */
 };
 
 /* Makes the stream unless it is there, then verifies. */
@@ -27,4 +28,8 @@ THOLE_NODISCARD thole_status spec_ensure(struct connection *connection, struct s
 /* NOT_FOUND; INVALID with one sentence for the first field that does not fit. */
 THOLE_NODISCARD thole_status spec_verify(struct connection *connection, struct stream_spec *spec,
                                          thole_error *reterr);
+
+/* Nanoseconds for people: "30s", "1500ms", "7ns". Borrowed from @p text. */
+enum { DURATION_BYTES = 32 };
+thole_slice duration_text(char text[DURATION_BYTES], uint64_t ns);
 #endif

@@ -27,15 +27,15 @@ static thole_slice number_text(char text[24], uint64_t n)
     return (thole_slice){(const uint8_t *)text, (size_t)snprintf(text, 24, "%llu", (unsigned long long)n)};
 }
 
-thole_status work_publish(struct requests *requests, const char *ns, const struct work_item *item, uint64_t token,
-                          thole_error *reterr)
+thole_status work_publish(struct requests *requests, const char *ns, const struct work_item *item,
+                          uint64_t token, thole_error *reterr)
 {
     char execution[24], activity_id[24], try_number[24];
     struct buf subject;
     THOLE_TRY(name_check(item->activity, "activity", reterr));
     buf_init(&subject, SUBJECT_BYTES_MAX);
-    thole_status status = subject_work(&subject, ns, item->queue, item->instance, item->execution, item->activity_id,
-                                       item->try_number, reterr);
+    thole_status status = subject_work(&subject, ns, item->queue, item->instance, item->execution,
+                                       item->activity_id, item->try_number, reterr);
     if (status == THOLE_OK) {
         struct header const headers[] = {
             {"Thole-Instance", subject_nth(buf_bytes(&subject), WORK_TOKEN_INSTANCE)},
@@ -105,7 +105,8 @@ struct work_message *work_message_create(natsMsg *native, const struct work_name
     if (!ack_parse(thole_slice_from(natsMsg_GetReply(native)), &meta))
         *ret_bad = "the reply subject is not JetStream's";
     box->message.item.queue = subject_nth(thole_slice_from(natsMsg_GetSubject(native)), WORK_TOKEN_QUEUE);
-    box->message.item.input = (thole_slice){(const uint8_t *)natsMsg_GetData(native), len > 0 ? (size_t)len : 0};
+    box->message.item.input =
+        (thole_slice){(const uint8_t *)natsMsg_GetData(native), len > 0 ? (size_t)len : 0};
     box->message.deliveries = meta.deliveries;
     box->message.sequence = meta.stream_sequence;
     box->message.epoch = epoch;
@@ -131,12 +132,14 @@ thole_status work_message_signal(struct connection *connection, const struct wor
     struct link *link = link_acquire(connection);
     if (reply == NULL || link == NULL || link->epoch != message->epoch) {
         link_release(link);
-        return thole_fail(reterr, THOLE_FENCED, "the connection was lost since the activity message was delivered");
+        return thole_fail(reterr, THOLE_FENCED,
+                          "the connection was lost since the activity message was delivered");
     }
     /* The link is the one it came over: if it has just been lost, nothing gets out. */
     thole_status status = link_send_bytes(link, reply, NULL, thole_slice_from(words[signal]), &sent, reterr);
     if (status != THOLE_OK && !sent)
-        status = thole_fail(reterr, THOLE_FENCED, "the connection was lost since the activity message was delivered");
+        status = thole_fail(reterr, THOLE_FENCED,
+                            "the connection was lost since the activity message was delivered");
     link_release(link);
     return status;
 }

@@ -40,8 +40,8 @@ THOLE_NODISCARD thole_status work_message_signal(struct connection *connection,
  */
 struct puller;
 typedef void puller_fn(void *arg, struct work_message *message); /* takes the message; nats.c's thread */
-/* A malformed message (headers missing, subject and headers disagree) goes here; it stays unacknowledged until
- * this terminates it. Text says what is wrong. */
+/* A malformed message (headers missing, subject and headers disagree) goes here; it stays unacknowledged
+ * until this terminates it. Text says what is wrong. */
 typedef void puller_bad_fn(void *arg, struct work_message *message, const char *text);
 THOLE_NODISCARD thole_status puller_open(struct connection *connection, const char *ns, thole_slice queue,
                                          puller_fn *each, puller_bad_fn *bad, void *arg, struct puller **ret,

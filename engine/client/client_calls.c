@@ -116,17 +116,43 @@ static thole_status check_unused(struct watch *watch, uint64_t until_ms, thole_e
     return status;
 }
 
+/* Waits for the engine's word, and looks now and then, more and more rarely: a notice may be lost.
+ * *ret_exists: the history was found meanwhile. */
+static thole_status await_decision(struct watch *watch, uint64_t until_ms, bool *ret_exists,
+                                   thole_error *reterr)
+{
+    uint64_t pause_ms = FIRST_LOOK_PAUSE_MS;
+    struct record record;
+    struct arena arena;
+    uint64_t sequence = 0;
+    thole_status status = THOLE_OK;
+    arena_init(&arena, CLIENT_ARENA_MAX);
+    for (; status == THOLE_OK && sequence == 0 && client_now_ms() < until_ms; pause_ms *= 2) {
+        uint64_t const pause = client_now_ms() + pause_ms;
+        if (watch_sleep(watch, is_decided, pause < until_ms ? pause : until_ms))
+            break;
+        status = watch_take_look(watch, client_now_ms() + watch->client->timeout_ms, &arena, &sequence,
+                                 &record, reterr);
+        arena_release(&arena);
+    }
+    *ret_exists = sequence > 0;
+    return sequence > 0 ? THOLE_OK : status; /* a record that cannot be read is there all the same */
+}
+
 static thole_status start_watched(struct watch *watch, thole_slice body, uint64_t until_ms,
                                   bool *ret_accepted, thole_error *reterr)
 {
     uint64_t sequence = 0;
+    bool exists = false;
     THOLE_TRY(check_unused(watch, until_ms, reterr));
     THOLE_TRY(watch_publish(watch, "start", body, until_ms, reterr));
-    (void)watch_sleep(watch, is_decided, until_ms);
-    if (!holds_now(watch, is_accepted))
-        THOLE_TRY(check_own(watch, &sequence,
-                            reterr)); /* a rejection may answer a repetition of an accepted start */
-    *ret_accepted = sequence > 0 || holds_now(watch, is_accepted);
+    THOLE_TRY(await_decision(watch, until_ms, &exists, reterr));
+    *ret_accepted = holds_now(watch, is_accepted);
+    if (*ret_accepted || (!exists && !holds_now(watch, is_rejected)))
+        return THOLE_OK;
+    THOLE_TRY(
+        check_own(watch, &sequence, reterr)); /* a rejection may answer a repetition of an accepted start */
+    *ret_accepted = sequence > 0;
     return THOLE_OK;
 }
 

@@ -166,6 +166,7 @@ void *thole_activity_alloc(thole_activity *act, size_t bytes)
 }
 
 /* Formatted text of at most @p max bytes; what is longer is cut. */
+static thole_slice format(thole_activity *act, size_t max, const char *fmt, va_list args) THOLE_PRINTF(3, 0);
 static thole_slice format(thole_activity *act, size_t max, const char *fmt, va_list args)
 {
     va_list again;

@@ -126,6 +126,7 @@ struct owned { /* a partition of this shard, owned or not */
     uint32_t p;
     bool wanted, touched, opened;
     uint64_t not_before_ms, close_by_ms; /* monotonic; 0 = none */
+    uint64_t needs_shared_ms;
     uint32_t failures;
     struct inbox_tap *tap;
     char *hist_stream, *in_stream;

@@ -64,13 +64,16 @@ static size_t escape(unsigned char byte, bool json, char ret[8])
     return (size_t)snprintf(ret, 8, json ? "\\u%04x" : "\\x%02x", byte);
 }
 
-/* Where a text that was cut at @p len bytes must end so that no UTF-8 character is cut: never more than it
- * had. */
+/* The length of a text that was cut at @p len bytes, less the UTF-8 character that was cut in two, if one
+ * was. */
 static size_t whole_characters(const char *text, size_t len)
 {
-    while (len > 0 && ((unsigned char)text[len - 1] & 0x80) != 0)
-        len--;
-    return len;
+    size_t tail = 0;
+    while (tail < 3 && tail + 1 < len && ((unsigned char)text[len - 1 - tail] & 0xc0) == 0x80)
+        tail++;
+    unsigned const head = len > 0 ? (unsigned char)text[len - 1 - tail] : 0;
+    size_t const wanted = head >= 0xf0 ? 3 : head >= 0xe0 ? 2 : head >= 0xc0 ? 1 : tail;
+    return wanted == tail ? len : len - 1 - tail;
 }
 
 static size_t append_escaped(char *line, size_t at, size_t cap, const char *text, bool json)

@@ -204,6 +204,17 @@ static thole_status encode_self(struct membership *m)
     return status;
 }
 
+/* Needs that every live node can meet are nobody's business. */
+static bool needs_are_news(struct membership *m)
+{
+    struct arena arena;
+    struct partition_needs *needs;
+    arena_init(&arena, 4 * HEARTBEAT_BYTES_MAX);
+    bool const news = collect_needs(m, &arena, &needs) > 0;
+    arena_release(&arena);
+    return news;
+}
+
 static void put(struct membership *m)
 {
     thole_error err = {0};
@@ -310,7 +321,7 @@ static void *membership_main(void *arg)
     struct membership *m = arg;
     while (!mailbox_is_closed(&m->mailbox)) {
         take_mails(m);
-        if (atomic_exchange(&m->needs_changed, false))
+        if (atomic_exchange(&m->needs_changed, false) && needs_are_news(m))
             m->next_put_ms = 0;
         if (clock_monotonic_ms() >= m->next_put_ms)
             put(m);

@@ -56,8 +56,7 @@ static thole_status read_number(const struct option_row *row, const char *text, 
     case OPTION_TEXT:
     case OPTION_NAME: break;
     }
-    assert(!"not a number");
-    return THOLE_INVALID;
+    return thole_fail(reterr, THOLE_INVALID, "\"%.40s\" is not a number", text); /* a mistake in the table */
 }
 
 static void format_value(const struct option_row *row, uint64_t value, char ret[DURATION_TEXT_BYTES])

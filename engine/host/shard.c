@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STACKS_KEPT = 256, STACKS_MAX = 30000, RECORD_HEADROOM = 4096 };
+enum { NEEDS_SHRINK_MS = 10000, STACKS_KEPT = 256, STACKS_MAX = 30000, RECORD_HEADROOM = 4096 };
 
 struct shard_mail *shard_mail_create(enum shard_mail_kind kind, size_t bytes)
 {
@@ -56,34 +56,55 @@ static void try_open(struct shard *shard, struct owned *owned, uint64_t now_ms)
     shard_input(shard, owned, &(struct partition_in){.kind = PARTITION_IN_OPEN});
 }
 
-static void share_needs(struct shard *shard, const struct owned *owned)
+static bool has_name(const struct needs *needs, thole_slice name)
+{
+    for (size_t i = 0; i < needs->names_len; i++)
+        if (thole_slice_equal(needs->names[i], name))
+            return true;
+    return false;
+}
+
+static void replace_needs(struct needs *needs, const thole_slice *names, size_t n)
+{
+    size_t bytes = n * sizeof *names;
+    for (size_t i = 0; i < n; i++)
+        bytes += names[i].len;
+    thole_slice *copy = malloc(bytes + 1);
+    if (copy == NULL)
+        return; /* the old list does for a while */
+    uint8_t *at = (uint8_t *)(copy + n);
+    for (size_t i = 0; i < n; at += names[i].len, i++) {
+        memcpy(at, names[i].ptr, names[i].len);
+        copy[i] = (thole_slice){at, names[i].len};
+    }
+    free(needs->names);
+    *needs = (struct needs){copy, n};
+}
+
+/*
+ * Which orchestrations the live instances of a partition need. A new name is told at once; names that are not
+ * needed any more go away in time, or every short instance would be a heartbeat. A partition that is handed over
+ * keeps its list: it is why it was handed over.
+ */
+static void share_needs(struct shard *shard, struct owned *owned)
 {
     struct engine_host *engine = shard->engine;
     const thole_slice *names = NULL;
-    size_t const n =
-        partition_state(owned->machine) == PARTITION_OPEN ? partition_live_names(owned->machine, &names) : 0;
-    struct needs *needs = &engine->needs[owned->p];
+    if (partition_state(owned->machine) != PARTITION_OPEN)
+        return;
+    size_t const n = partition_live_names(owned->machine, &names);
+    uint64_t const now = clock_monotonic_ms();
+    struct needs *needs = &engine->needs[owned->p]; /* written by this thread only */
+    bool grown = false;
+    for (size_t i = 0; i < n && !grown; i++)
+        grown = !has_name(needs, names[i]);
+    if (!grown && (n == needs->names_len || now < owned->needs_shared_ms + NEEDS_SHRINK_MS))
+        return;
+    owned->needs_shared_ms = now;
     pthread_mutex_lock(&engine->needs_lock);
-    bool same = needs->names_len == n;
-    for (size_t i = 0; i < n && same; i++)
-        same = thole_slice_equal(needs->names[i], names[i]);
-    if (!same) {
-        size_t bytes = n * sizeof *names;
-        for (size_t i = 0; i < n; i++)
-            bytes += names[i].len;
-        thole_slice *copy = malloc(bytes + 1);
-        if (copy != NULL) {
-            uint8_t *at = (uint8_t *)(copy + n);
-            for (size_t i = 0; i < n; at += names[i].len, i++) {
-                memcpy(at, names[i].ptr, names[i].len);
-                copy[i] = (thole_slice){at, names[i].len};
-            }
-            free(needs->names);
-            *needs = (struct needs){copy, n};
-        }
-    }
+    replace_needs(needs, names, n);
     pthread_mutex_unlock(&engine->needs_lock);
-    if (!same && engine->membership != NULL)
+    if (grown)
         membership_needs_changed(engine->membership);
 }
 

@@ -34,7 +34,8 @@ thole_status slot_mark(struct slot *slot, const struct event *event)
     case EVENT_ACTIVITY_FAILED:
     case EVENT_ACTIVITY_CANCELLED:
     case EVENT_TIMER_FIRED:
-    case EVENT_TIMER_CANCELLED: return event->ref > slot->events ? THOLE_OK : set(slot, event->ref, MARK_RESOLVED);
+    case EVENT_TIMER_CANCELLED:
+        return event->ref > slot->events ? THOLE_OK : set(slot, event->ref, MARK_RESOLVED);
     case EVENT_UNKNOWN:
     case EVENT_STARTED:
     case EVENT_CANCEL_REQUESTED:

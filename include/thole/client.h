@@ -3,7 +3,8 @@
  *
  * A client is safe to use from several threads at once; each call blocks its caller only. Calls return
  * THOLE_UNAVAILABLE when a server cannot be reached within the client's timeout; start and cancel are then
- * safe to repeat with the same arguments.
+ * safe to repeat with the same arguments (a start that had been stored after all answers THOLE_CONFLICT).
+ * A lost connection is made again by itself; calls under way go on when it is back.
  */
 #ifndef THOLE_CLIENT_H
 #define THOLE_CLIENT_H
@@ -19,10 +20,10 @@ typedef struct thole_client_options {
     size_t size;            /**< set by init */
     const char *nats_url;   /**< default $THOLE_NATS_URL, else nats://127.0.0.1:4222 */
     const char *nats_creds; /**< path of a .creds file; default $THOLE_NATS_CREDS, else none */
-    const char *postgres;   /**< libpq connection string; default $THOLE_POSTGRES; only list and show need it */
-    const char *ns;         /**< namespace; default $THOLE_NAMESPACE, else "default" */
-    uint64_t timeout_ms;    /**< of each round trip; default 5000 */
-    size_t payload_max;     /**< bytes of an input; default THOLE_PAYLOAD_BYTES_DEFAULT */
+    const char *postgres; /**< libpq connection string; default $THOLE_POSTGRES; only list and show need it */
+    const char *ns;       /**< namespace; default $THOLE_NAMESPACE, else "default" */
+    uint64_t timeout_ms;  /**< of each round trip; default 5000 */
+    size_t payload_max;   /**< bytes of an input; default THOLE_PAYLOAD_BYTES_DEFAULT */
 } thole_client_options;
 
 /** Where an instance stands. Values are stored; append only. */
@@ -42,7 +43,9 @@ THOLE_API const char *thole_instance_status_name(thole_instance_status status);
 /** How an instance ended. Release with thole_outcome_release(). */
 typedef struct thole_outcome {
     thole_instance_status status;
-    thole_slice output; /**< the result when completed, else the failure or cancellation text; owned */
+    /** The result when completed, else the failure or cancellation text. Owned; a NUL that is not counted
+     * follows, so that text can be printed. */
+    thole_slice output;
     uint64_t execution;
 } thole_outcome;
 
@@ -59,7 +62,8 @@ typedef struct thole_history_event {
     thole_slice name;   /**< orchestration or activity, else empty */
     thole_slice data;   /**< payload, failure text or reason */
 } thole_history_event;
-/** Called for each event in order. Anything but THOLE_OK stops the reading and is returned. */
+/** Called for each event in order, on the caller's thread. Anything but THOLE_OK stops the reading and is
+ * returned. It may call other functions of the client. */
 typedef thole_status thole_history_fn(void *arg, const thole_history_event *event);
 
 /** One row of the projection. Slices are borrowed for the callback. */
@@ -73,6 +77,8 @@ typedef struct thole_instance_info {
     uint64_t open_activities; /**< scheduled and not yet resolved */
     uint64_t open_timers;
 } thole_instance_info;
+/** Called for each row on the caller's thread. Anything but THOLE_OK stops and is returned. It must not call
+ * thole_client_show() or thole_client_list() of the same client, which serve one call at a time. */
 typedef thole_status thole_instance_fn(void *arg, const thole_instance_info *info);
 
 /** What thole_client_list() selects. Zeroed = everything, newest first. Slices are borrowed. */
@@ -110,15 +116,21 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_start(thole_client *client, 
                                                           thole_slice orchestration, thole_slice input,
                                                           bool *ret_accepted, thole_error *reterr);
 /**
- * Waits until the instance has ended. The answer comes from committed history.
- * @param wait_ms  0 = look once.
+ * Waits until the instance has ended. The answer comes from committed history. Costs nothing while it waits
+ * but one small read every five seconds, since the notice that ends the wait may be lost.
+ * @param wait_ms  0 = look once; UINT64_MAX = for ever.
  * @return THOLE_OK with *ret_outcome filled; THOLE_TIMEOUT (still running); THOLE_NOT_FOUND (no such
  *         instance within the time); THOLE_UNAVAILABLE; THOLE_INVALID.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_wait(thole_client *client, thole_slice instance,
                                                          uint64_t wait_ms, thole_outcome *ret_outcome,
                                                          thole_error *reterr);
-/** thole_client_start() and thole_client_wait() with one subscription: the fastest way to a result. */
+/**
+ * thole_client_start() and thole_client_wait() with one subscription: the fastest way to a result. Nothing is
+ * asked beforehand; the engine refuses an id in use.
+ * @return As both. THOLE_TIMEOUT: the start is stored and the instance has not ended within @p wait_ms; go on
+ *         with thole_client_wait().
+ */
 THOLE_NODISCARD THOLE_API thole_status thole_client_run(thole_client *client, thole_slice instance,
                                                         thole_slice orchestration, thole_slice input,
                                                         uint64_t wait_ms, thole_outcome *ret_outcome,

@@ -53,7 +53,8 @@ struct topology fresh_topology(struct connection *connection, uint32_t partition
 {
     struct topology topology = {0};
     thole_error err = {0};
-    struct topology_options const options = {.ns = fresh_ns(), .partitions = partitions == 0 ? 1 : partitions};
+    struct topology_options const options = {.ns = fresh_ns(),
+                                             .partitions = partitions == 0 ? 1 : partitions};
     CHECK_OK(topology_ensure(connection, &options, &topology, &err), &err);
     return topology;
 }
@@ -84,12 +85,12 @@ bool start_configured(struct server *ret, const char *program, const char *confi
     for (int i = 0; i < 500; i++) {
         if (server_port_is_open(ret->port))
             return true;
-        pause_ms(10);
+        nap_ms(10);
     }
     return false;
 }
 
-void put(char ret[TEXT_BYTES], const char *fmt, ...)
+void put_text(char ret[TEXT_BYTES], const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -97,21 +98,11 @@ void put(char ret[TEXT_BYTES], const char *fmt, ...)
     va_end(args);
 }
 
-uint64_t now_ms(void)
-{
-    return process_now_ms();
-}
-
-void pause_ms(unsigned ms)
-{
-    process_pause_ms(ms);
-}
-
 bool reaches(const atomic_ulong *counter, unsigned long want)
 {
-    uint64_t const due = now_ms() + WAIT_MS;
+    uint64_t const due = clock_ms() + WAIT_MS;
     while (atomic_load((atomic_ulong *)counter) < want) {
-        if (now_ms() > due)
+        if (clock_ms() > due)
             return false;
         usleep(200);
     }
@@ -120,20 +111,13 @@ bool reaches(const atomic_ulong *counter, unsigned long want)
 
 bool wait_epoch_above(const struct connection *connection, uint64_t old)
 {
-    uint64_t const due = now_ms() + WAIT_MS;
+    uint64_t const due = clock_ms() + WAIT_MS;
     while (connection_epoch(connection) <= old) {
-        if (now_ms() > due)
+        if (clock_ms() > due)
             return false;
-        pause_ms(1);
+        nap_ms(1);
     }
     return true;
-}
-
-uint64_t now_us(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
 static int by_value(const void *a, const void *b)
@@ -148,7 +132,7 @@ uint64_t median(uint64_t *values, size_t n)
     return values[n / 2];
 }
 
-const char *api(struct connection *connection, const char *subject, const char *json)
+const char *api_answer(struct connection *connection, const char *subject, const char *json)
 {
     static char text[65536];
     struct buf answer;
@@ -179,7 +163,8 @@ void sink_done(void *arg, const struct request_done *done)
     atomic_fetch_add(&sink->done, 1);
 }
 
-struct requests *open_window(struct connection *connection, size_t window, uint64_t timeout_ms, struct sink *sink)
+struct requests *open_window(struct connection *connection, size_t window, uint64_t timeout_ms,
+                             struct sink *sink)
 {
     struct requests *requests = NULL;
     thole_error err = {0};
@@ -213,7 +198,7 @@ enum request_result publish_one(struct requests *requests, struct sink *sink, co
     return moved(&before, sink);
 }
 
-void fill(struct connection *connection, const char *subject_prefix, unsigned n, unsigned subjects)
+void fill_stream(struct connection *connection, const char *subject_prefix, unsigned n, unsigned subjects)
 {
     struct sink sink = {0};
     thole_error err = {0};

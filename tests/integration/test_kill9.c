@@ -54,10 +54,16 @@ static bool check_order(const char *id)
     ok = ok && t.scheduled == STEPS && t.completed == STEPS && t.ended == 1 && !t.gap && t.events == 2 + 2 * STEPS;
     snprintf(key, sizeof key, "%s", id);
     ok = ok && stack_count(stack.effects, key) >= STEPS;
-    if (!ok)
+    if (!ok) {
+        struct tally again = {0};
+        pause_ms(2000);
+        (void)!thole_client_history(client, thole_slice_from(id), count_event, &again, &err);
         fprintf(stderr, "  %s: %s '%s' scheduled %u completed %u ended %u events %u gap %d effects %zu\n", id,
                 thole_instance_status_name(status), out, t.scheduled, t.completed, t.ended, t.events, t.gap,
                 stack_count(stack.effects, key));
+        fprintf(stderr, "    read again: scheduled %u completed %u ended %u events %u\n", again.scheduled,
+                again.completed, again.ended, again.events);
+    }
     return ok;
 }
 

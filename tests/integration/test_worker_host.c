@@ -290,6 +290,37 @@ static void test_nats_killed(void)
     stage_end(&stage);
 }
 
+/* Both servers die again and again while activities come and go: each gets its result. */
+static void test_storm(void)
+{
+    enum { N = 60, ROUNDS = 3 };
+    char instance[16];
+    stage_begin(&stage, "storm");
+    log_configure(LOG_LEVEL_ERROR, false, "test");
+    stage.options.slots = 6;
+    for (unsigned i = 0; i < N; i++) {
+        snprintf(instance, sizeof instance, "i%u", i);
+        stage_schedule(&stage, instance, 1, "slow", "300");
+    }
+    struct worker_host *const worker = stage_worker(&stage, &stage_program);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        stage_pause_ms(333);
+        server_kill9(&stage.nats);
+        CHECK_OK(server_restart(&stage.nats, &stage.err), &stage.err);
+        stage_pause_ms(444);
+        server_kill9(&stage.postgres);
+        CHECK_OK(server_restart(&stage.postgres, &stage.err), &stage.err);
+    }
+    for (unsigned i = 0; i < N; i++) {
+        snprintf(instance, sizeof instance, "i%u", i);
+        CU_ASSERT_TRUE(stage_has_result(&stage, instance, 30000));
+    }
+    CU_ASSERT_TRUE(stage_drained(&stage, 20000));
+    fprintf(stderr, "\n  storm: %d activities started %u times\n", N, atomic_load(&stage_notes.started));
+    worker_host_stop(worker);
+    stage_end(&stage);
+}
+
 static atomic_uint_least64_t result_us;
 static atomic_uint results_seen;
 
@@ -369,6 +400,7 @@ static const struct thole_test tests[] = {
     {"kill -9 of Postgres", test_postgres_killed},
     {"Postgres away for longer than the lease", test_postgres_away},
     {"kill -9 of nats-server", test_nats_killed},
+    {"storm", test_storm},
     {"latency", test_latency},
     {"many", test_throughput},
 };

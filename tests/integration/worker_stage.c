@@ -331,6 +331,19 @@ size_t stage_results(struct stage *stage, const char *instance, size_t least, ui
     return n;
 }
 
+bool stage_has_result(struct stage *stage, const char *instance, uint64_t wait_ms)
+{
+    uint64_t const end = clock_monotonic_ms() + wait_ms;
+    char stream[64];
+    snprintf(stream, sizeof stream, "THOLE_%s_IN_0", stage->ns);
+    while (!read_last(stage, stream, instance)) {
+        if (clock_monotonic_ms() >= end)
+            return false;
+        stage_pause_ms(20);
+    }
+    return true;
+}
+
 uint64_t stage_queued(struct stage *stage)
 {
     struct stream_bounds bounds = {.messages = UINT64_MAX};

@@ -67,6 +67,8 @@ extern struct stage_result {
     uint64_t activity_id, attempt;
     char data[256];
 } stage_last;
+/* Waits until there is a result in that instance's inbox, whatever there is in others. */
+bool stage_has_result(struct stage *stage, const char *instance, uint64_t wait_ms);
 uint64_t stage_queued(struct stage *stage); /* messages in WORK */
 /* Waits until WORK is empty. */
 bool stage_drained(struct stage *stage, uint64_t wait_ms);

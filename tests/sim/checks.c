@@ -147,6 +147,63 @@ void checks_notice(struct world *w, const struct partition_out *out, const char 
                THOLE_FMT(out->instance));
 }
 
+/* ---- the store -------------------------------------------------------------------------------------------
+ */
+
+static void check_promise(struct world *w, size_t i, uint64_t projected_seq)
+{
+    const struct model_instance *m = &w->model->instances[i];
+    uint32_t const p = instance_partition(w, i);
+    uint64_t turn = m->turn_seqs_len;
+    while (turn > 0 && m->turn_seqs[turn - 1] > projected_seq)
+        turn--;
+    const struct row *row = store_find(w->store, ROW_INSTANCE, p, i, 0, 0);
+    if (turn > 0 && (row == NULL || row->turns < turn))
+        broken(w, "projected up to %" PRIu64 ", but the row of %.*s lacks turn %" PRIu64, projected_seq,
+               THOLE_FMT(w->instances[i]), turn);
+    for (size_t k = 0; k < m->events_len; k++) {
+        const struct model_event *e = &m->events[k];
+        bool const timer = e->kind == EVENT_TIMER_CREATED;
+        if ((!timer && e->kind != EVENT_ACTIVITY_SCHEDULED) || e->sequence > projected_seq)
+            continue;
+        row = store_find(w->store, timer ? ROW_TIMER : ROW_ACTIVITY, p, i, 1, k + 1);
+        if (row != NULL && e->resolved_by != EVENT_UNKNOWN && e->resolved_sequence <= projected_seq)
+            broken(w, "projected up to %" PRIu64 ", but the row of %.*s#%zu is still there", projected_seq,
+                   THOLE_FMT(w->instances[i]), k + 1);
+        if (row == NULL && e->resolved_by == EVENT_UNKNOWN && timer)
+            broken(w, "projected up to %" PRIu64 ", but timer %.*s#%zu has no row", projected_seq,
+                   THOLE_FMT(w->instances[i]), k + 1);
+    }
+}
+
+/* projected_seq never promises more than the rows hold. */
+void checks_on_store_open(struct world *w, uint32_t partition, uint64_t epoch, uint64_t projected_seq)
+{
+    w->model->partitions[partition].store_epoch = epoch;
+    if (projected_seq > w->logs[partition]->len)
+        return; /* a copy of another time: it will be rebuilt */
+    for (size_t i = 0; i < w->instances_len; i++)
+        if (instance_partition(w, i) == partition)
+            check_promise(w, i, projected_seq);
+}
+
+void checks_on_apply(struct world *w, const struct batch *batch)
+{
+    uint64_t const newest = w->model->partitions[batch->partition].store_epoch;
+    if (batch->epoch < newest)
+        broken(w, "partition %u: rows of epoch %" PRIu64 " are written, the store knows epoch %" PRIu64,
+               batch->partition, batch->epoch, newest);
+}
+
+/* It may have lost the newest epochs too. */
+void checks_on_store_crash(struct world *w)
+{
+    for (uint32_t p = 0; p < w->partitions; p++) {
+        const struct row *row = store_find(w->store, ROW_PARTITION, p, 0, 0, 0);
+        w->model->partitions[p].store_epoch = row == NULL ? 0 : row->epoch;
+    }
+}
+
 /* ---- the end ---------------------------------------------------------------------------------------------
  */
 

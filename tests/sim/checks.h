@@ -12,7 +12,8 @@
 struct model_event { /* by event id - 1 */
     enum event_kind kind;
     uint64_t ref, due_ms;
-    enum event_kind resolved_by; /* of what was scheduled; EVENT_UNKNOWN = open */
+    enum event_kind resolved_by;          /* of what was scheduled; EVENT_UNKNOWN = open */
+    uint64_t sequence, resolved_sequence; /* of the records that said so */
     thole_slice name, queue, data;
 };
 
@@ -23,6 +24,8 @@ struct model_instance {
     struct model_event *events;
     size_t events_len, events_cap;
     uint64_t turns, time_ms, created_ms, history_seq;
+    uint64_t *turn_seqs; /* of the last record of each turn */
+    size_t turn_seqs_len, turn_seqs_cap;
     enum blocked_kind blocked;
     struct instance *replay;
     /* the parts of a turn that has not ended yet */
@@ -38,7 +41,9 @@ struct model_partition {
     struct position position; /* of the last record that ends a turn, or is none */
     size_t part_of;           /* instance whose turn comes in parts; SIZE_MAX = none */
     uint64_t part_number;
-    size_t part_from; /* entry of the first part */
+    size_t part_from;     /* entry of the first part */
+    uint64_t sequence;    /* of the record that is being read */
+    uint64_t store_epoch; /* the newest that the store knows */
 };
 
 struct model {
@@ -54,6 +59,9 @@ const struct model_event *model_find(const struct world *w, size_t instance, uin
 void checks_on_append(struct world *w, struct log_stream *log, struct log_entry *entry);
 void checks_on_delete(struct world *w, struct log_stream *log, const struct log_entry *entry);
 void checks_on_purge(struct world *w, const struct inbox_stream *inbox, uint64_t below);
+void checks_on_store_open(struct world *w, uint32_t partition, uint64_t epoch, uint64_t projected_seq);
+void checks_on_apply(struct world *w, const struct batch *batch);
+void checks_on_store_crash(struct world *w);
 /* Outputs of a writer, when it gives them away: nothing that is not committed. */
 void checks_writer(struct world *w, uint32_t partition, uint64_t epoch, uint64_t committed_n,
                    const char *who);

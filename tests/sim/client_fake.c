@@ -118,6 +118,17 @@ static void nonsense(struct world *w, uint64_t delay_ms, size_t instance)
     after(w, delay_ms, task_post, letter, 0);
 }
 
+/* So many that the inbox is purged while turns are running. */
+static void flood(struct world *w, uint64_t spread_ms)
+{
+    for (uint64_t i = between(w, 1000, 1500); i > 0; i--) {
+        struct letter *letter = keep(w, sizeof *letter);
+        letter->instance = 0;
+        letter->bytes = THOLE_STR("\xff");
+        after(w, rnd(w, spread_ms), task_post, letter, 0);
+    }
+}
+
 static void add_instance(struct world *w)
 {
     static const char *const shapes[] = {"order-", "Bestellung \xc3\xa4 ", "a.b.*.>.", "/\r\n"};
@@ -136,6 +147,9 @@ struct client_fake *client_fake_create(struct world *w)
         add_instance(w);
     w->stats.instances = n;
     uint64_t const spread_ms = rnd(w, 3) == 0 ? 200 : 12000; /* all at once, or one after the other */
+    w->flood = rnd(w, 50) == 0;
+    if (w->flood)
+        flood(w, spread_ms);
     for (size_t i = 0; i < n; i++) {
         uint64_t const start_ms = rnd(w, spread_ms);
         size_t const orchestration = (size_t)rnd(w, ORCHESTRATIONS_LEN);

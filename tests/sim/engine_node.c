@@ -440,7 +440,7 @@ static void choose_options(struct world *w, struct engine *engine)
     options->node = thole_slice_from(engine->node.name);
     options->orchestrations = ORCHESTRATIONS;
     options->stacks = w->stacks;
-    if (rnd(w, 2) == 0)
+    if (rnd(w, 2) == 0 && !w->flood)
         options->record_max = (size_t)between(w, 3400, 4500);
     if (rnd(w, 2) == 0)
         options->parked_max = (size_t)between(w, 1, 4);
@@ -449,7 +449,7 @@ static void choose_options(struct world *w, struct engine *engine)
     if (rnd(w, 2) == 0) /* until it learns: a node that is too small for some instances */
         options->instance_memory_max = (size_t)between(w, 1500, 20000);
     options->idle_ms = between(w, 20, 1000);
-    options->timer_horizon_ms = between(w, 300, 20000);
+    options->timer_horizon_ms = rnd(w, 2) == 0 ? between(w, 20, 400) : between(w, 400, 20000);
 }
 
 struct engine *engine_create(struct world *w, unsigned index)

@@ -117,6 +117,7 @@ static void resolve(struct world *w, size_t instance, const struct event *e, enu
         broken(w, "%.*s#%" PRIu64 ": fired %" PRIu64 " ms early", THOLE_FMT(w->instances[instance]), e->id,
                target->due_ms - time_ms);
     target->resolved_by = e->kind;
+    target->resolved_sequence = w->model->partitions[instance_partition(w, instance)].sequence;
 }
 
 static void check_end(struct world *w, size_t instance)
@@ -140,12 +141,14 @@ static void apply_event(struct world *w, size_t instance, const struct event *e,
         return;
     }
     m->events = grown(w, m->events, m->events_len, &m->events_cap, sizeof *m->events);
-    m->events[m->events_len++] = (struct model_event){.kind = e->kind,
-                                                      .ref = e->ref,
-                                                      .due_ms = e->due_ms,
-                                                      .name = keep_slice(w, e->name),
-                                                      .queue = keep_slice(w, e->queue),
-                                                      .data = keep_slice(w, e->data)};
+    m->events[m->events_len++] =
+        (struct model_event){.kind = e->kind,
+                             .ref = e->ref,
+                             .due_ms = e->due_ms,
+                             .sequence = w->model->partitions[instance_partition(w, instance)].sequence,
+                             .name = keep_slice(w, e->name),
+                             .queue = keep_slice(w, e->queue),
+                             .data = keep_slice(w, e->data)};
     switch (e->kind) {
     case EVENT_UNKNOWN: broken(w, "an unknown event kind was written"); break;
     case EVENT_STARTED:
@@ -279,6 +282,8 @@ static void apply_turn(struct world *w, uint32_t p, size_t instance, const struc
     m->time_ms = turn->time_ms;
     m->created_ms = turn->number == 1 ? turn->time_ms : m->created_ms;
     m->history_seq = sequence;
+    m->turn_seqs = grown(w, m->turn_seqs, m->turn_seqs_len, &m->turn_seqs_cap, sizeof *m->turn_seqs);
+    m->turn_seqs[m->turn_seqs_len++] = sequence;
     m->blocked = turn->blocked;
     w->stats.turns++;
     w->stats.blocked += turn->blocked != BLOCKED_NOT;
@@ -398,6 +403,7 @@ void checks_on_append(struct world *w, struct log_stream *log, struct log_entry 
     }
     entry->epoch = record.epoch;
     entry->n = record.n;
+    part->sequence = entry->sequence;
     trace(w, "hist.%u #%" PRIu64 ": kind %d %" PRIu64 "/%" PRIu64 " inbox %" PRIu64 "+%zu %.*s turn %" PRIu64,
           log->partition, entry->sequence, (int)record.kind, record.epoch, record.n, record.position.floor,
           record.position.above_len, THOLE_FMT(record.turn.instance), record.turn.number);

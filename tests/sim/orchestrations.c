@@ -91,9 +91,26 @@ static thole_status mixed(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return status == THOLE_APP ? THOLE_OK : status;
 }
 
+/* Timers and nothing else, near and far, some of them cancelled. */
+static thole_status ticks(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    uint64_t const began_ms = thole_now_ms(ctx);
+    for (size_t i = 0; i < 8; i++) {
+        size_t winner;
+        uint64_t const step_ms = 7 + (input.len * 131 + i * 97) % 400;
+        thole_task const tasks[] = {thole_timer(ctx, step_ms), thole_timer(ctx, step_ms * (1 + i % 3)),
+                                    thole_timer(ctx, 5 * step_ms)};
+        THOLE_TRY(thole_await_any(ctx, tasks, 3, &winner));
+        if (winner == 2)
+            return thole_throw(ctx, "a later timer fired first");
+    }
+    *ret_output = thole_format(ctx, "%s", thole_now_ms(ctx) > began_ms ? "later" : "at once");
+    return THOLE_OK;
+}
+
 const thole_orchestration_entry ORCHESTRATIONS[ORCHESTRATIONS_LEN] = {
-    {"sequence", sequence}, {"fan", fan},     {"race", race},     {"saga", saga},
-    {"fails", fails},       {"mixed", mixed}, {"late", sequence},
+    {"sequence", sequence}, {"fan", fan},     {"race", race},   {"saga", saga},
+    {"fails", fails},       {"mixed", mixed}, {"ticks", ticks}, {"late", sequence},
 };
 
 thole_orchestration_fn *orchestration_code(thole_slice name)

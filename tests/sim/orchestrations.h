@@ -4,7 +4,7 @@
 #include "thole/program.h"
 #include "world.h"
 
-enum { ORCHESTRATIONS_LEN = 7, ORCHESTRATION_LATE = 6 /* only some nodes know it at first */ };
+enum { ORCHESTRATIONS_LEN = 8, ORCHESTRATION_LATE = 7 /* only some nodes know it at first */ };
 extern const thole_orchestration_entry ORCHESTRATIONS[ORCHESTRATIONS_LEN];
 thole_orchestration_fn *orchestration_code(thole_slice name); /* NULL: unknown */
 

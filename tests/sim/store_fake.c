@@ -186,6 +186,7 @@ void store_crashes(struct world *w)
     if (strikes(w, FAULT_STORE_AHEAD, 200))
         comes_back_ahead(w);
     store->life++;
+    checks_on_store_crash(w);
     trace(w, "the store crashes and loses %zu transactions", lost);
     store_goes_down(w, between(w, 50, 3000));
 }
@@ -211,6 +212,7 @@ enum executed store_open(struct world *w, uint32_t partition, uint64_t epoch, ui
     remember(w, row);
     row->present = true;
     row->epoch = epoch;
+    checks_on_store_open(w, partition, epoch, row->projected_seq);
     trace(w, "store: partition %u belongs to epoch %" PRIu64 ", projected %" PRIu64, partition, epoch,
           row->projected_seq);
     return EXECUTED;
@@ -309,6 +311,7 @@ enum executed store_apply(struct world *w, const struct batch *batch, thole_stat
         return EXECUTE_LATER;
     *ret_status = THOLE_OK;
     w->stats.batches++;
+    checks_on_apply(w, batch);
     commit_begin(w);
     for (size_t i = 0; i < batch->activities_added_len; i++)
         add_activity(w, &batch->activities_added[i]);

@@ -101,6 +101,7 @@ struct world {
     uint64_t enabled;    /* bits of enum fault */
     uint64_t wildness;   /* 1..4: how often */
     uint64_t latency_ms; /* of an ordinary message, less than this */
+    bool flood;          /* of inbox messages: positions are long */
     unsigned rivalry;    /* permille of appends that somebody answers by opening the partition too */
     enum mutation mutation;
     char why[512];       /* empty: everything holds so far */

@@ -62,12 +62,12 @@ static void clear_environment(void)
 static void test_good_lines(void)
 {
     static const struct row rows[] = {
-        {"p run --postgres x", "run ns=default lease=0 ttl=10000/3333 slots=16 json=0"},
-        {"p --postgres x worker --slots 3", "worker ns=default lease=0 ttl=10000/3333 slots=3 json=0"},
+        {"p run --postgres x", "run ns=default lease=0 ttl=0/0 slots=16 json=0"},
+        {"p --postgres x worker --slots 3", "worker ns=default lease=0 ttl=0/0 slots=3 json=0"},
         {"p engine --postgres=x -n shop --node-ttl 4s",
-         "engine ns=shop lease=0 ttl=4000/1333 slots=16 json=0"},
+         "engine ns=shop lease=0 ttl=4000/0 slots=16 json=0"},
         {"p run --postgres x --lease 1.5s --log-format json --heartbeat 500ms",
-         "run ns=default lease=1500 ttl=10000/500 slots=16 json=1"},
+         "run ns=default lease=1500 ttl=0/500 slots=16 json=1"},
         {"p --help", "help"},
         {"p run -h", "help"},
         {"p --version", "version"},
@@ -116,8 +116,8 @@ static void test_mistakes(void)
 static void test_environment(void)
 {
     static const struct row good[] = {
-        {"p run", "run ns=shop lease=0 ttl=10000/3333 slots=7 json=0"},
-        {"p run --slots 9", "run ns=shop lease=0 ttl=10000/3333 slots=9 json=0"},
+        {"p run", "run ns=shop lease=0 ttl=0/0 slots=7 json=0"},
+        {"p run --slots 9", "run ns=shop lease=0 ttl=0/0 slots=9 json=0"},
     };
     clear_environment();
     setenv("THOLE_POSTGRES", "x", 1);
@@ -127,7 +127,7 @@ static void test_environment(void)
     setenv("THOLE_SLOTS", "lots", 1);
     CHECK_STR("bad", outcome_of("p run"), "THOLE_SLOTS: \"lots\" is not a whole number");
     setenv("THOLE_SLOTS", "", 1);
-    CHECK_STR("empty is unset", outcome_of("p run"), "run ns=shop lease=0 ttl=10000/3333 slots=16 json=0");
+    CHECK_STR("empty is unset", outcome_of("p run"), "run ns=shop lease=0 ttl=0/0 slots=16 json=0");
     clear_environment();
 }
 

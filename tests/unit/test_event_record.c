@@ -441,7 +441,11 @@ static void newer_formats(void)
     struct arena arena;
     struct record to;
     pb.format = 2, pb.epoch = 1, pb.n = 1;
+    CU_ASSERT_EQUAL(decode_pb(&pb, THOLE_STR(""), &arena, &to), THOLE_CORRUPT); /* no body: no record */
+    Thole__V1__PositionMoved moved = THOLE__V1__POSITION_MOVED__INIT;
+    pb.body_case = THOLE__V1__RECORD__BODY_POSITION_MOVED, pb.position_moved = &moved;
     CU_ASSERT_EQUAL(decode_pb(&pb, THOLE_STR(""), &arena, &to), THOLE_UNSUPPORTED);
+    pb.body_case = THOLE__V1__RECORD__BODY__NOT_SET;
     pb.format = 0;
     CU_ASSERT_EQUAL(decode_pb(&pb, THOLE_STR(""), &arena, &to), THOLE_CORRUPT);
     pb.format = 1; /* a body of a kind that is not known: field 9 */

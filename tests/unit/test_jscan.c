@@ -185,8 +185,9 @@ static void test_items(void)
     static const struct {
         const char *text;
         size_t want;
-    } rows[] = {{"[]", 0}, {"[1]", 1}, {" [ 1 , {\"a\":[2]} ,\"x\"] ", 3}, {"[1 2]", 1}, {"[1,]", 1},
-                {"{}", 0}, {"", 0},    {"[", 0},                           {"[,1]", 0}};
+    } rows[] = {{"[]", 0},    {"[1]", 1},  {" [ 1 , {\"a\":[2]} ,\"x\"] ", 3},
+                {"[1 2]", 1}, {"[1,]", 1}, {"{}", 0},
+                {"", 0},      {"[", 0},    {"[,1]", 0}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         thole_slice const text = exact(rows[i].text, strlen(rows[i].text));
         thole_slice item;
@@ -214,8 +215,9 @@ static void test_writing(void)
     buf_text(&to, "{");
     json_field_bool(&to, "inner", false);
     buf_text(&to, "}}");
-    CHECK_STR("object", buf_cstr(&to),
-              "{\"t\":\"a\\\"b\\\\c\\u000d\\u000a\\u0001\xc3\xa4\",\"n\":-5,\"b\":true,\"o\":{\"inner\":false}}");
+    CHECK_STR(
+        "object", buf_cstr(&to),
+        "{\"t\":\"a\\\"b\\\\c\\u000d\\u000a\\u0001\xc3\xa4\",\"n\":-5,\"b\":true,\"o\":{\"inner\":false}}");
     CU_ASSERT(json_find(buf_bytes(&to), "t", &value) && json_text(value, &back));
     CHECK_STR("round trip", buf_cstr(&back), hostile);
     buf_release(&to);
@@ -227,9 +229,21 @@ static void test_base64(void)
     static const struct {
         const char *text, *want;
     } rows[] = {
-        {"", ""},          {"Zg==", "f"},     {"Zm8=", "fo"},    {"Zm9v", "foo"},   {"Zm9vYg==", "foob"},
-        {"Zm9vYmFy", "foobar"}, {"+/+/", "\xfb\xff\xbf"}, {"Zg=", NULL}, {"Zg", NULL}, {"Z===", NULL}, {"Zm9v\n", NULL},
-        {"Zm.v", NULL},    {"====", NULL},    {"Zg==Zg==", NULL}, {"-_-_", NULL},
+        {"", ""},
+        {"Zg==", "f"},
+        {"Zm8=", "fo"},
+        {"Zm9v", "foo"},
+        {"Zm9vYg==", "foob"},
+        {"Zm9vYmFy", "foobar"},
+        {"+/+/", "\xfb\xff\xbf"},
+        {"Zg=", NULL},
+        {"Zg", NULL},
+        {"Z===", NULL},
+        {"Zm9v\n", NULL},
+        {"Zm.v", NULL},
+        {"====", NULL},
+        {"Zg==Zg==", NULL},
+        {"-_-_", NULL},
     };
     struct buf to;
     buf_init(&to, 64);
@@ -250,13 +264,9 @@ static void test_base64(void)
 }
 
 static const struct thole_test tests[] = {
-    {"fields and nested fields", test_paths},
-    {"damaged text", test_damaged_text},
-    {"nesting is bounded", test_depth_is_bounded},
-    {"numbers", test_numbers},
-    {"strings and escapes", test_strings},
-    {"items of arrays", test_items},
-    {"objects that we write", test_writing},
-    {"base64", test_base64},
+    {"fields and nested fields", test_paths},      {"damaged text", test_damaged_text},
+    {"nesting is bounded", test_depth_is_bounded}, {"numbers", test_numbers},
+    {"strings and escapes", test_strings},         {"items of arrays", test_items},
+    {"objects that we write", test_writing},       {"base64", test_base64},
 };
 THOLE_TEST_MAIN("jscan", tests)

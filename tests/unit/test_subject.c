@@ -68,9 +68,9 @@ static void test_tokens(void)
     buf_release(&back);
 }
 
-static const char *const bad_tokens[] = {"",     "a.b",     "a b",     "%",    "%2",  "a%2",  "%2e",    "%zz", "%41",
-                                         "%00",  "a%7E",    "\xc3\xa4", "%C3",  "a*",  ">",    "a\r\n",  "%5F", "%C0%80",
-                                         "%FF",  "%ED%A0%80"};
+static const char *const bad_tokens[] = {"",    "a.b",   "a b", "%",      "%2",       "a%2",      "%2e",
+                                         "%zz", "%41",   "%00", "a%7E",   "\xc3\xa4", "%C3",      "a*",
+                                         ">",   "a\r\n", "%5F", "%C0%80", "%FF",      "%ED%A0%80"};
 
 static void test_bad_tokens_are_refused(void)
 {
@@ -124,7 +124,8 @@ static void test_ids_that_are_refused(void)
         CU_ASSERT_EQUAL(subject_history(&to, "ns", 0, rows[i].id, 1, NULL), rows[i].want);
         CU_ASSERT_EQUAL(subject_work(&to, "ns", THOLE_STR("q"), rows[i].id, 1, 1, 1, NULL), rows[i].want);
         CU_ASSERT_EQUAL(subject_cancel(&to, "ns", rows[i].id, 1, NULL), rows[i].want);
-        CU_ASSERT_EQUAL(subject_event(&to, "ns", THOLE_STR("o"), rows[i].id, "completed", NULL), rows[i].want);
+        CU_ASSERT_EQUAL(subject_event(&to, "ns", THOLE_STR("o"), rows[i].id, "completed", NULL),
+                        rows[i].want);
     }
     buf_release(&to);
 }
@@ -169,7 +170,8 @@ static void test_builders(void)
         CHECK_STR("builder", build(&to, i, "shop", "epoch", THOLE_STR("a.b")), want[i]);
         for (size_t k = 0; k < ARRAY_LEN(bad); k++) {
             CHECK_STR("namespace", build(&to, i, bad[k], "epoch", THOLE_STR("a.b")), "INVALID");
-            if ((i == 3 || i == 4 || i == 6 || i >= 8) && !(i == 6 && k == 0)) /* an empty orchestration is any */
+            if ((i == 3 || i == 4 || i == 6 || i >= 8) &&
+                !(i == 6 && k == 0)) /* an empty orchestration is any */
                 CHECK_STR("name", build(&to, i, "shop", bad[k], THOLE_STR("a.b")), "INVALID");
         }
     }
@@ -185,7 +187,8 @@ static void test_longest_fits(void)
     memset(id, '.', sizeof id); /* each takes three bytes */
     thole_slice const longest = {(const uint8_t *)id, sizeof id};
     buf_init(&to, SUBJECT_BYTES_MAX);
-    CU_ASSERT_EQUAL(subject_work(&to, name, slice(name), longest, UINT64_MAX, UINT64_MAX, UINT64_MAX, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(subject_work(&to, name, slice(name), longest, UINT64_MAX, UINT64_MAX, UINT64_MAX, NULL),
+                    THOLE_OK);
     CU_ASSERT_EQUAL(subject_event(&to, name, slice(name), longest, "cancelled", NULL), THOLE_OK);
     CU_ASSERT_EQUAL(subject_inbox(&to, name, PARTITIONS_MAX, longest, NULL), THOLE_INVALID);
     buf_release(&to);

@@ -1,0 +1,610 @@
+/* Activity messages: queued once, pulled as wanted, acknowledged under a fence; cancel and event notices. */
+#include "notice.h"
+#include "push_consumer.h"
+#include "reader.h"
+#include "streams_fixture.h"
+#include "subject.h"
+#include "work.h"
+#include <unistd.h>
+
+static struct connection *connection;
+
+/* ---- a worker that keeps what it gets ---- */
+
+enum { KEPT_MAX = 5000 };
+struct worker {
+    pthread_mutex_t lock;
+    struct work_message *kept[KEPT_MAX];
+    atomic_ulong count, bad_count;
+    char bad_text[160];
+    bool ack;
+    struct connection *connection;
+};
+
+static void keep(void *arg, struct work_message *message)
+{
+    struct worker *worker = arg;
+    thole_error err = {0};
+    if (worker->ack) {
+        thole_status const ignored = work_message_signal(worker->connection, message, WORK_ACK, &err);
+        (void)ignored;
+        work_message_destroy(message);
+    } else {
+        pthread_mutex_lock(&worker->lock);
+        worker->kept[atomic_load(&worker->count) % KEPT_MAX] = message;
+        pthread_mutex_unlock(&worker->lock);
+    }
+    atomic_fetch_add(&worker->count, 1);
+}
+
+static void keep_bad(void *arg, struct work_message *message, const char *text)
+{
+    struct worker *worker = arg;
+    thole_error err = {0};
+    snprintf(worker->bad_text, sizeof worker->bad_text, "%s", text);
+    CHECK_OK(work_message_signal(worker->connection, message, WORK_TERM, &err), &err);
+    work_message_destroy(message);
+    atomic_fetch_add(&worker->bad_count, 1);
+}
+
+static void signal_all(struct worker *worker, enum work_signal signal, thole_status want)
+{
+    unsigned long const n = atomic_load(&worker->count);
+    for (unsigned long i = 0; i < n; i++) {
+        thole_error err = {0};
+        CU_ASSERT_EQUAL(work_message_signal(worker->connection, worker->kept[i], signal, &err), want);
+        work_message_destroy(worker->kept[i]);
+        worker->kept[i] = NULL;
+    }
+    atomic_store(&worker->count, 0);
+}
+
+struct stage {
+    struct topology t;
+    char stream[TEXT_BYTES];
+    struct sink sink;
+    struct requests *requests;
+    struct worker worker;
+    struct puller *puller;
+};
+
+static void stage_open(struct stage *stage, uint64_t lease_ms)
+{
+    thole_error err = {0};
+    memset(stage, 0, sizeof *stage);
+    stage->t = fresh_topology(connection, 1);
+    stage->worker = (struct worker){.lock = PTHREAD_MUTEX_INITIALIZER, .connection = connection};
+    put_text(stage->stream, "THOLE_%s_WORK", stage->t.ns);
+    stage->requests = open_window(connection, 256, 10000, &stage->sink);
+    CHECK_OK(topology_ensure_queue(connection, stage->t.ns, THOLE_STR("q"), lease_ms, &lease_ms, &err), &err);
+    CHECK_OK(puller_open(connection, stage->t.ns, THOLE_STR("q"), keep, keep_bad, &stage->worker,
+                         &stage->puller, &err),
+             &err);
+}
+
+static void stage_close(struct stage *stage)
+{
+    puller_close(stage->puller);
+    for (unsigned long i = 0; i < KEPT_MAX; i++)
+        work_message_destroy(stage->worker.kept[i]);
+    requests_close(stage->requests);
+}
+
+static void queue_items(struct stage *stage, uint64_t first, uint64_t n)
+{
+    unsigned long const before = atomic_load(&stage->sink.done);
+    for (uint64_t i = first; i < first + n; i++) {
+        thole_error err = {0};
+        struct work_item const item = {.queue = THOLE_STR("q"),
+                                       .instance = THOLE_STR("order 42.\xc3\xa4"),
+                                       .activity = THOLE_STR("charge"),
+                                       .input = THOLE_STR("input"),
+                                       .execution = 3,
+                                       .activity_id = i,
+                                       .try_number = 2};
+        thole_status status =
+            THOLE_LIMIT; /* window full; or the window has not yet followed the connection */
+        while (status == THOLE_LIMIT || status == THOLE_UNAVAILABLE) {
+            status = work_publish(stage->requests, stage->t.ns, &item, i, &err);
+            if (status != THOLE_OK)
+                usleep(50);
+        }
+        CU_ASSERT_EQUAL(status, THOLE_OK);
+    }
+    CU_ASSERT(reaches(&stage->sink.done, before + n));
+}
+
+static uint64_t queued(const struct stage *stage)
+{
+    struct stream_bounds b = {0};
+    thole_error err = {0};
+    CHECK_OK(stream_bounds(connection, stage->stream, &b, &err), &err);
+    return b.messages;
+}
+
+/* ---- tests ---- */
+
+static void test_one_activity(void)
+{
+    struct stage stage;
+    thole_error err = {0};
+    stage_open(&stage, 0);
+    queue_items(&stage, 7, 1);
+    CU_ASSERT_EQUAL(stage.sink.stored, 1);
+    queue_items(&stage, 7, 1);
+    CU_ASSERT_EQUAL(stage.sink.exists, 1);
+    CU_ASSERT_EQUAL(stage.worker.count, 0); /* nothing is wanted */
+    puller_want(stage.puller, 4);
+    CU_ASSERT(reaches(&stage.worker.count, 1));
+    struct work_message *message = stage.worker.kept[0];
+    CU_ASSERT(thole_slice_equal(message->item.instance, THOLE_STR("order 42.\xc3\xa4")));
+    CU_ASSERT(thole_slice_equal(message->item.queue, THOLE_STR("q")));
+    CU_ASSERT(thole_slice_equal(message->item.activity, THOLE_STR("charge")));
+    CU_ASSERT(thole_slice_equal(message->item.input, THOLE_STR("input")));
+    CU_ASSERT(message->item.execution == 3 && message->item.activity_id == 7 &&
+              message->item.try_number == 2);
+    CU_ASSERT(message->deliveries == 1 && message->sequence == 1 &&
+              message->epoch == connection_epoch(connection));
+    CHECK_OK(work_message_signal(connection, message, WORK_PROGRESS, &err), &err);
+    CHECK_OK(work_message_signal(connection, message, WORK_NAK, &err), &err);
+    CU_ASSERT(reaches(&stage.worker.count, 2));
+    CU_ASSERT_EQUAL(stage.worker.kept[1]->deliveries, 2);
+    CHECK_OK(work_message_signal(connection, stage.worker.kept[1], WORK_ACK, &err), &err);
+    CHECK_OK(connection_flush(connection, &err), &err);
+    nap_ms(20);
+    CU_ASSERT_EQUAL(queued(&stage), 0);
+    queue_items(&stage, 7, 1); /* the subject is free again */
+    CU_ASSERT_EQUAL(stage.sink.stored, 2);
+    stage_close(&stage);
+    work_message_destroy(NULL);
+    puller_close(NULL);
+}
+
+static void test_bad_publishes(void)
+{
+    static const struct work_item rows[] = {
+        {.queue = {0}, .instance = {(const uint8_t *)"i", 1}, .activity = {(const uint8_t *)"a", 1}},
+        {.queue = {(const uint8_t *)"q", 1}, .instance = {0}, .activity = {(const uint8_t *)"a", 1}},
+        {.queue = {(const uint8_t *)"q", 1}, .instance = {(const uint8_t *)"i", 1}, .activity = {0}},
+        {.queue = {(const uint8_t *)"a.b", 3},
+         .instance = {(const uint8_t *)"i", 1},
+         .activity = {(const uint8_t *)"a", 1}},
+        {.queue = {(const uint8_t *)"q", 1},
+         .instance = {(const uint8_t *)"i", 1},
+         .activity = {(const uint8_t *)"a\r\n", 3}},
+    };
+    struct stage stage;
+    stage_open(&stage, 0);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        thole_error err = {0};
+        CU_ASSERT_EQUAL(work_publish(stage.requests, stage.t.ns, &rows[i], 0, &err), THOLE_INVALID);
+    }
+    CU_ASSERT_EQUAL(requests_in_flight(stage.requests), 0);
+    stage_close(&stage);
+}
+
+/* Never more than wanted, whatever is wished in between; what is there is all delivered in the end. */
+static void test_wishes_are_kept(void)
+{
+    struct stage stage;
+    stage_open(&stage, 0);
+    queue_items(&stage, 1, 1000);
+    unsigned long total = 0;
+    for (uint32_t want = 1; total < 1000; want = want * 2 + 1) {
+        uint32_t const left = (uint32_t)(1000 - total);
+        puller_want(stage.puller, want);
+        unsigned long const expected = want < left ? want : left;
+        CU_ASSERT(reaches(&stage.worker.count, expected));
+        nap_ms(20);
+        CU_ASSERT_EQUAL(stage.worker.count, expected);
+        total += stage.worker.count;
+        signal_all(&stage.worker, WORK_ACK, THOLE_OK);
+    }
+    puller_want(stage.puller, 0);
+    nap_ms(20);
+    CU_ASSERT_EQUAL(queued(&stage), 0);
+    stage_close(&stage);
+}
+
+/* Asked for, then no longer wanted: what comes all the same goes to another worker at once. */
+static void test_excess_is_handed_back(void)
+{
+    struct stage stage;
+    struct worker other = {.lock = PTHREAD_MUTEX_INITIALIZER, .connection = connection, .ack = true};
+    struct puller *puller = NULL;
+    thole_error err = {0};
+    stage_open(&stage, 0);
+    puller_want(stage.puller, 10);
+    CHECK_OK(connection_flush(connection, &err), &err);
+    puller_want(stage.puller, 2);
+    queue_items(&stage, 1, 10);
+    CU_ASSERT(reaches(&stage.worker.count, 2));
+    CHECK_OK(puller_open(connection, stage.t.ns, THOLE_STR("q"), keep, keep_bad, &other, &puller, &err),
+             &err);
+    puller_want(puller, 100);
+    uint64_t const start = clock_ms();
+    CU_ASSERT(reaches(&other.count, 8));
+    CU_ASSERT(clock_ms() - start < 5000); /* the lease is 30 s */
+    CU_ASSERT_EQUAL(stage.worker.count, 2);
+    puller_close(puller);
+    stage_close(&stage);
+}
+
+/* Messages that are on their way when a puller closes are not lost for a lease. */
+static void test_close_hands_back(void)
+{
+    struct stage stage;
+    struct worker other = {.lock = PTHREAD_MUTEX_INITIALIZER, .connection = connection, .ack = true};
+    struct puller *puller = NULL;
+    thole_error err = {0};
+    stage_open(&stage, 0);
+    queue_items(&stage, 1, 500);
+    puller_want(stage.puller, 500);
+    CU_ASSERT(reaches(&stage.worker.count, 1));
+    puller_close(stage.puller);
+    stage.puller = NULL;
+    unsigned long const got = stage.worker.count;
+    CHECK_OK(puller_open(connection, stage.t.ns, THOLE_STR("q"), keep, keep_bad, &other, &puller, &err),
+             &err);
+    puller_want(puller, 1000);
+    uint64_t const start = clock_ms();
+    CU_ASSERT(reaches(&other.count, 500 - got));
+    CU_ASSERT(clock_ms() - start < 5000);
+    CU_ASSERT_EQUAL(stage.worker.count, got);
+    puller_close(puller);
+    stage_close(&stage);
+}
+
+static void test_stale_signals_are_fenced(void)
+{
+    struct stage stage;
+    thole_error err = {0};
+    stage_open(&stage, 2000);
+    queue_items(&stage, 1, 3);
+    puller_want(stage.puller, 3);
+    CU_ASSERT(reaches(&stage.worker.count, 3));
+    uint64_t const epoch = connection_epoch(connection);
+    server_kill9(&fixture_server);
+    while (connection_epoch(connection) == epoch)
+        nap_ms(1);
+    static const enum work_signal signals[] = {WORK_ACK, WORK_NAK, WORK_PROGRESS, WORK_TERM};
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+        CU_ASSERT_EQUAL(work_message_signal(connection, stage.worker.kept[0], signals[i], &err),
+                        THOLE_FENCED);
+    CHECK_OK(server_restart(&fixture_server, &err), &err);
+    CU_ASSERT(wait_epoch_above(connection, epoch));
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+        CU_ASSERT_EQUAL(work_message_signal(connection, stage.worker.kept[0], signals[i], &err),
+                        THOLE_FENCED);
+    CU_ASSERT_EQUAL(queued(&stage), 3); /* none of it got through */
+    signal_all(&stage.worker, WORK_ACK, THOLE_FENCED);
+    puller_want(stage.puller, 10);
+    CU_ASSERT(reaches(&stage.worker.count, 3)); /* delivered again after the lease, to the new epoch */
+    signal_all(&stage.worker, WORK_ACK, THOLE_OK);
+    stage_close(&stage);
+}
+
+/* A puller goes on by itself after restarts, under load, and everything is done. */
+static void test_pulling_through_kill9(void)
+{
+    struct stage stage;
+    thole_error err = {0};
+    stage_open(&stage, 1000);
+    stage.worker.ack = true;
+    puller_want(stage.puller, UINT32_MAX);
+    for (uint64_t round = 0; round < 3; round++) {
+        uint64_t const epoch = connection_epoch(connection);
+        queue_items(&stage, 1 + round * 2000, 2000);
+        server_kill9(&fixture_server);
+        CHECK_OK(server_restart(&fixture_server, &err), &err);
+        CU_ASSERT(wait_epoch_above(connection, epoch));
+    }
+    uint64_t const start = clock_ms();
+    while (queued(&stage) > 0 && clock_ms() - start < WAIT_MS)
+        nap_ms(20);
+    CU_ASSERT_EQUAL(queued(&stage), 0);
+    CU_ASSERT(stage.worker.count >= 6000);
+    stage_close(&stage);
+}
+
+static void test_a_queue_that_is_deleted_and_made_again(void)
+{
+    struct stage stage;
+    char subject[TEXT_BYTES];
+    uint64_t lease;
+    thole_error err = {0};
+    stage_open(&stage, 0);
+    puller_want(stage.puller, 5);
+    CHECK_OK(connection_flush(connection, &err), &err);
+    put_text(subject, "$JS.API.CONSUMER.DELETE.%s.q_q", stage.stream);
+    CU_ASSERT_PTR_NOT_NULL(strstr(api_answer(connection, subject, ""), "\"success\":true"));
+    nap_ms(300);
+    CHECK_OK(topology_ensure_queue(connection, stage.t.ns, THOLE_STR("q"), 0, &lease, &err), &err);
+    queue_items(&stage, 1, 5);
+    CU_ASSERT(reaches(&stage.worker.count, 5));
+    signal_all(&stage.worker, WORK_ACK, THOLE_OK);
+    stage_close(&stage);
+}
+
+/* What others may write into the stream. */
+static const struct {
+    const char *subject, *instance, *execution, *id, *activity, *try, *text;
+} bads[] = {
+    {"i.1.2.3", "i", "1", "2", NULL, "3", "Thole-Activity is missing"},
+    {"i.1.2.4", "i", "1", "2", "a b", "4", "Thole-Activity is missing or not a name"},
+    {"i.1.2.5", "j", "1", "2", "a", "5", "Thole-Instance is missing or differs"},
+    {"i.1.2.6", "i", "9", "2", "a", "6", "Thole-Execution is missing, no number, or differs"},
+    {"i.1.2.7", "i", "1", "9", "a", "7", "Thole-Activity-Id is missing, no number, or differs"},
+    {"i.1.2.8", "i", "1", "2", "a", "9", "Thole-Try is missing, no number, or differs"},
+    {"i.x.2.3", "i", "x", "2", "a", "3", "Thole-Execution is missing, no number, or differs"},
+    {"i.1.2.3.4", "i", "1", "2", "a", "3", "the subject is not one of this queue"},
+    {"i.1", "i", "1", NULL, "a", NULL, "Thole-Activity-Id is missing, no number, or differs"},
+    {"i%41.1.2.3", "i%41", "1", "2", "a", "3", "the instance in the subject is not a valid id"},
+    {"%ff.1.2.3", "%ff", "1", "2", "a", "3", "the instance in the subject is not a valid id"},
+};
+
+static void test_malformed_messages(void)
+{
+    struct stage stage;
+    stage_open(&stage, 0);
+    puller_want(stage.puller, 1);
+    for (size_t i = 0; i < ARRAY_LEN(bads); i++) {
+        char subject[TEXT_BYTES];
+        const char *const values[] = {bads[i].instance, bads[i].execution, bads[i].id, bads[i].activity,
+                                      bads[i].try};
+        static const char *const keys[] = {"Thole-Instance", "Thole-Execution", "Thole-Activity-Id",
+                                           "Thole-Activity", "Thole-Try"};
+        struct header headers[5];
+        size_t len = 0;
+        for (size_t k = 0; k < 5; k++) {
+            if (values[k] != NULL)
+                headers[len++] = (struct header){keys[k], thole_slice_from(values[k])};
+        }
+        put_text(subject, "thole.%s.work.q.%s", stage.t.ns, bads[i].subject);
+        struct publish const publish = {.subject = subject, .headers = headers, .headers_len = len};
+        CU_ASSERT_EQUAL(publish_one(stage.requests, &stage.sink, &publish), REQUEST_STORED);
+        CU_ASSERT(reaches(&stage.worker.bad_count, i + 1));
+        CU_ASSERT_PTR_NOT_NULL(strstr(stage.worker.bad_text, bads[i].text));
+    }
+    queue_items(&stage, 1, 1); /* none of them has used up the wish */
+    CU_ASSERT(reaches(&stage.worker.count, 1));
+    CU_ASSERT_EQUAL(queued(&stage), 1);
+    stage_close(&stage);
+}
+
+static void test_ack_subjects(void)
+{
+    static const struct {
+        const char *reply;
+        bool good;
+    } rows[] = {
+        {"$JS.ACK.S.C.3.70.12.1700000000000000000.5", true},
+        {"$JS.ACK._.hash.S.C.3.70.12.1700000000000000000.5", true},
+        {"$JS.ACK.domain.hash.S.C.3.70.12.1700000000000000000.5.rnd", true},
+        {"$JS.ACK.S.C.3.70.12.1700000000000000000", false},
+        {"$JS.ACK.domain.S.C.3.70.12.1700000000000000000.5", false}, /* 10 tokens */
+        {"$JS.ACK.S.C.3.x.12.1700000000000000000.5", false},
+        {"$JS.FC.S.C.3.70.12.1700000000000000000.5", false},
+        {"JS.ACK.S.C.3.70.12.1700000000000000000.5", false},
+        {"", false},
+        {"........", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct ack_meta meta = {0};
+        CU_ASSERT_EQUAL(ack_parse(thole_slice_from(rows[i].reply), &meta), rows[i].good);
+        if (rows[i].good) {
+            CU_ASSERT(thole_slice_equal(meta.stream, THOLE_STR("S")) &&
+                      thole_slice_equal(meta.consumer, THOLE_STR("C")));
+            CU_ASSERT(meta.deliveries == 3 && meta.stream_sequence == 70 && meta.consumer_sequence == 12 &&
+                      meta.pending == 5);
+        }
+    }
+}
+
+/* ---- notices ---- */
+
+struct notices {
+    pthread_mutex_t lock;
+    struct arena arena;
+    struct cancel_notice cancels[16];
+    struct event_notice events[16];
+    atomic_ulong cancels_len, events_len, garbage;
+};
+
+static void take_cancel(void *arg, const struct delivery *delivery)
+{
+    struct notices *notices = arg;
+    thole_error err = {0};
+    pthread_mutex_lock(&notices->lock);
+    thole_status const status =
+        cancel_notice_parse(delivery, &notices->arena, &notices->cancels[notices->cancels_len % 16], &err);
+    pthread_mutex_unlock(&notices->lock);
+    CU_ASSERT(status == THOLE_OK || (status == THOLE_CORRUPT && err.text[0] != 0));
+    atomic_fetch_add(status == THOLE_OK ? &notices->cancels_len : &notices->garbage, 1);
+}
+
+static void take_event(void *arg, const struct delivery *delivery)
+{
+    struct notices *notices = arg;
+    thole_error err = {0};
+    pthread_mutex_lock(&notices->lock);
+    thole_status const status =
+        event_notice_parse(delivery, &notices->arena, &notices->events[notices->events_len % 16], &err);
+    pthread_mutex_unlock(&notices->lock);
+    CU_ASSERT(status == THOLE_OK || (status == THOLE_CORRUPT && err.text[0] != 0));
+    atomic_fetch_add(status == THOLE_OK ? &notices->events_len : &notices->garbage, 1);
+}
+
+static const char *const hostile_ids[] = {"a\r\nPUB x 0\r\n\r\n", "a b",      "a.b.c", "*", ">", "%",
+                                          "\xf0\x9f\x98\x80",     "$JS.API.>"};
+
+static void test_cancel_notices(void)
+{
+    enum { IDS = 2000 };
+    static struct notices notices = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct subscription *subscription = NULL;
+    thole_error err = {0};
+    uint64_t ids[IDS];
+    size_t seen = 0;
+    arena_init(&notices.arena, 1024 * 1024);
+    for (size_t i = 0; i < IDS; i++)
+        ids[i] = i == 0 ? UINT64_MAX : i;
+    CHECK_OK(
+        connection_subscribe(connection, "thole.n1.cancel.>", take_cancel, &notices, &subscription, &err),
+        &err);
+    struct cancel_notice notice = {.instance = THOLE_STR("a b.c"),
+                                   .execution = 4,
+                                   .activity_ids = ids,
+                                   .activity_ids_len = IDS,
+                                   .kind = THOLE_STR("select_loser"),
+                                   .reason = THOLE_STR("too\r\nslow")};
+    CHECK_OK(cancel_notice_publish(connection, "n1", &notice, &err), &err);
+    CU_ASSERT(reaches(&notices.cancels_len, 8)); /* 256 in each */
+    for (size_t k = 0; k < 8; k++) {
+        struct cancel_notice const *got = &notices.cancels[k];
+        CU_ASSERT(thole_slice_equal(got->instance, notice.instance) && got->execution == 4);
+        CU_ASSERT(thole_slice_equal(got->kind, notice.kind) && thole_slice_equal(got->reason, notice.reason));
+        for (size_t i = 0; i < got->activity_ids_len; i++)
+            CU_ASSERT_EQUAL(got->activity_ids[i], ids[seen++]);
+    }
+    CU_ASSERT_EQUAL(seen, IDS);
+    notice.activity_ids_len = 1;
+    for (size_t i = 0; i < ARRAY_LEN(hostile_ids); i++) {
+        notice.instance = thole_slice_from(hostile_ids[i]);
+        CHECK_OK(cancel_notice_publish(connection, "n1", &notice, &err), &err);
+        CU_ASSERT(reaches(&notices.cancels_len, 9 + i));
+        CU_ASSERT(thole_slice_equal(notices.cancels[(8 + i) % 16].instance, notice.instance));
+    }
+    notice.kind = THOLE_STR("a\r\nb");
+    CU_ASSERT_EQUAL(cancel_notice_publish(connection, "n1", &notice, &err), THOLE_INVALID);
+    notice.kind = THOLE_STR("explicit");
+    notice.instance = (thole_slice){NULL, 0};
+    CU_ASSERT_EQUAL(cancel_notice_publish(connection, "n1", &notice, &err), THOLE_INVALID);
+    CU_ASSERT_EQUAL(notices.garbage, 0);
+    subscription_close(subscription);
+    arena_release(&notices.arena);
+}
+
+static void test_event_notices(void)
+{
+    static struct notices notices = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    static const char *const kinds[] = {"started", "completed", "failed", "cancelled", "rejected"};
+    struct subscription *subscription = NULL;
+    thole_error err = {0};
+    arena_init(&notices.arena, 1024 * 1024);
+    CHECK_OK(connection_subscribe(connection, "thole.n2.event.checkout.*.*", take_event, &notices,
+                                  &subscription, &err),
+             &err);
+    for (size_t i = 0; i < ARRAY_LEN(hostile_ids); i++) {
+        struct event_notice const notice = {.orchestration = THOLE_STR("checkout"),
+                                            .instance = thole_slice_from(hostile_ids[i]),
+                                            .kind = kinds[i % 5],
+                                            .execution = i + 1,
+                                            .request_id =
+                                                i % 2 ? thole_slice_from(hostile_ids[i]) : (thole_slice){0},
+                                            .data = THOLE_STR("out\r\n\0put")};
+        CHECK_OK(event_notice_publish(connection, "n2", &notice, &err), &err);
+        CU_ASSERT(reaches(&notices.events_len, i + 1));
+        struct event_notice const *got = &notices.events[i];
+        CU_ASSERT(thole_slice_equal(got->instance, notice.instance) && got->execution == i + 1);
+        CU_ASSERT(thole_slice_equal(got->orchestration, notice.orchestration));
+        CU_ASSERT(thole_slice_equal(got->request_id, notice.request_id) &&
+                  thole_slice_equal(got->data, notice.data));
+        CHECK_STR("kind", got->kind, notice.kind);
+    }
+    struct event_notice bad = {
+        .orchestration = THOLE_STR("checkout"), .instance = THOLE_STR("i"), .kind = "nonsense"};
+    CU_ASSERT_EQUAL(event_notice_publish(connection, "n2", &bad, &err), THOLE_INVALID);
+    bad.kind = "failed";
+    bad.orchestration = (thole_slice){0};
+    CU_ASSERT_EQUAL(event_notice_publish(connection, "n2", &bad, &err), THOLE_INVALID);
+    CU_ASSERT_EQUAL(notices.garbage, 0);
+    subscription_close(subscription);
+    arena_release(&notices.arena);
+}
+
+static void test_garbage_notices(void)
+{
+    static struct notices notices = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    static const struct {
+        const char *subject, *activities, *kind;
+    } rows[] = {
+        {"thole.n3.cancel.i.1", NULL, "explicit"},
+        {"thole.n3.cancel.i.1", "", "explicit"},
+        {"thole.n3.cancel.i.1", "1,,2", "explicit"},
+        {"thole.n3.cancel.i.1", "1,2,", "explicit"},
+        {"thole.n3.cancel.i.1", "0", "explicit"},
+        {"thole.n3.cancel.i.1", "-1", "explicit"},
+        {"thole.n3.cancel.i.1", "1 2", "explicit"},
+        {"thole.n3.cancel.i.1", "99999999999999999999", "explicit"},
+        {"thole.n3.cancel.i.1", "1", NULL},
+        {"thole.n3.cancel.i.1", "1", "a b"},
+        {"thole.n3.cancel.i.0", "1", "explicit"},
+        {"thole.n3.cancel.i.x", "1", "explicit"},
+        {"thole.n3.cancel.i", "1", "explicit"},
+        {"thole.n3.cancel.i.1.2", "1", "explicit"},
+        {"thole.n3.cancel.i%41.1", "1", "explicit"},
+        {"thole.n3.cancel.%ff.1", "1", "explicit"},
+        {"thole.n3.event.o.i", NULL, NULL},
+        {"thole.n3.event.o.i.nonsense", NULL, NULL},
+        {"thole.n3.event.o.i.completed", NULL, NULL},
+        {"thole.n3.event.o.i.completed.x", NULL, NULL},
+        {"thole.n3.event.a~b.i.completed", NULL, NULL},
+    };
+    struct subscription *a = NULL, *b = NULL;
+    thole_error err = {0};
+    char many[CANCEL_NOTICE_IDS_MAX * 2 + 3];
+    arena_init(&notices.arena, 1024 * 1024);
+    CHECK_OK(connection_subscribe(connection, "thole.n3.cancel.>", take_cancel, &notices, &a, &err), &err);
+    CHECK_OK(connection_subscribe(connection, "thole.n3.event.>", take_event, &notices, &b, &err), &err);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct header headers[2];
+        size_t len = 0;
+        if (rows[i].activities != NULL)
+            headers[len++] = (struct header){"Thole-Activities", thole_slice_from(rows[i].activities)};
+        if (rows[i].kind != NULL)
+            headers[len++] = (struct header){"Thole-Kind", thole_slice_from(rows[i].kind)};
+        CHECK_OK(connection_publish(connection, rows[i].subject, headers, len, THOLE_STR("x"), &err), &err);
+        CU_ASSERT(reaches(&notices.garbage, i + 1));
+    }
+    for (size_t i = 0; i <= CANCEL_NOTICE_IDS_MAX; i++)
+        memcpy(many + 2 * i, "1,", 3);
+    many[2 * CANCEL_NOTICE_IDS_MAX + 1] = 0; /* one too many */
+    struct header const headers[] = {{"Thole-Activities", thole_slice_from(many)},
+                                     {"Thole-Kind", THOLE_STR("explicit")}};
+    CHECK_OK(connection_publish(connection, "thole.n3.cancel.i.1", headers, 2, THOLE_STR("x"), &err), &err);
+    CU_ASSERT(reaches(&notices.garbage, ARRAY_LEN(rows) + 1));
+    CU_ASSERT(notices.cancels_len == 0 && notices.events_len == 0);
+    subscription_close(a);
+    subscription_close(b);
+    arena_release(&notices.arena);
+}
+
+static void test_open(void)
+{
+    connection = connect_here();
+}
+
+static void test_close(void)
+{
+    connection_close(connection);
+}
+
+static const struct thole_test tests[] = {
+    {"connect", test_open},
+    {"one activity", test_one_activity},
+    {"publishes that are refused", test_bad_publishes},
+    {"wishes are kept", test_wishes_are_kept},
+    {"excess is handed back", test_excess_is_handed_back},
+    {"closing hands back", test_close_hands_back},
+    {"stale signals are fenced", test_stale_signals_are_fenced},
+    {"pulling through kill -9", test_pulling_through_kill9},
+    {"a queue that is deleted and made again", test_a_queue_that_is_deleted_and_made_again},
+    {"malformed messages", test_malformed_messages},
+    {"both forms of reply subjects", test_ack_subjects},
+    {"cancel notices", test_cancel_notices},
+    {"event notices", test_event_notices},
+    {"garbage notices", test_garbage_notices},
+    {"close", test_close},
+};
+FIXTURE_MAIN("pull", tests)
