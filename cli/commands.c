@@ -313,9 +313,9 @@ static int check_words(const struct cli *cli)
 
 static int run_verb(struct cli *cli)
 {
-    int const code = check_words(cli);
     if (cli->options.help)
         return print_help(cli->command, stdout);
+    int const code = check_words(cli);
     return code == EXIT_DONE ? cli->command->run(cli) : code;
 }
 

@@ -72,23 +72,25 @@ find_postgres() {
 }
 
 # Debian's package makes and starts a cluster of its own on port 5432 unless it is told not to; the wish is taken
-# back afterwards.
-install_postgres() {
-    local conf=/etc/postgresql-common/createcluster.conf
+# back afterwards, on Ctrl-C too.
+install_postgres() (
+    conf=/etc/postgresql-common/createcluster.conf
     if [ -z "$(missing_packages postgresql-common)" ]; then
         need_packages postgresql
-        return
+        exit
     fi
     need_packages postgresql-common
-    cp -p "$conf" "$conf.thole"
+    cp -p "$conf" "$conf.thole" || exit 1
+    trap 'mv "$conf.thole" "$conf"' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
     printf 'create_main_cluster = false\n' >>"$conf"
-    (need_packages postgresql) || { mv "$conf.thole" "$conf" && exit 1; }
-    mv "$conf.thole" "$conf"
-}
+    need_packages postgresql
+)
 
 need_postgres() {
     find_postgres || {
-        install_postgres
+        install_postgres || exit
         find_postgres || die "no Postgres server in /usr/lib/postgresql; set POSTGRES_BIN to the folder of initdb and postgres"
     }
     export POSTGRES_BIN

@@ -1,15 +1,18 @@
 /*
- * One NATS connection. Thread-safe. Callbacks run on nats.c's threads, must not block, and must not close
- * the connection.
+ * One NATS connection. Thread-safe. Callbacks run on nats.c's threads or on the connection's own, must not
+ * block, must not open or close anything of streams/, and must not close the connection.
  *
- * Options set for every connection: SendAsap when nats.c is older than 3.14 (its flusher sleeps 1 ms
- * otherwise), reconnect buffer 0 (a publish while disconnected fails at once), reconnect for ever with
- * capped backoff and jitter, pending limits off, an inbox prefix of its own, no echo needed.
+ * It reconnects for ever, with capped backoff and jitter, by making a new natsConnection for each epoch: what
+ * was received in an epoch can only be answered in it, and nothing that was being sent when it ended is sent
+ * later. Set for each of them: SendAsap when nats.c is older than 3.14 (its flusher sleeps 1 ms otherwise), a
+ * write deadline, pings every 3 s (a server that froze is noticed within about 9 s), pending limits off,
+ * inboxes below _INBOX.thole. User and password go into the URL; all servers of a cluster should be listed in
+ * it.
  *
  * Statuses of streams/: THOLE_OK; THOLE_UNAVAILABLE (not connected, timeout, no responders, no leader: try
  * again); THOLE_DENIED; THOLE_NOT_FOUND; THOLE_CONFLICT; THOLE_UNSUPPORTED; THOLE_LIMIT; THOLE_INVALID;
  * THOLE_NOMEM; THOLE_CORRUPT. Texts name the subject or stream, the server's words, and what to try; never
- * credentials (a user:password in a URL is masked).
+ * credentials.
  */
 #ifndef THOLE_CONNECTION_H
 #define THOLE_CONNECTION_H
@@ -17,7 +20,11 @@
 
 struct connection;
 
-/* connected: also after each reconnect, with a new epoch. */
+/*
+ * From the connection's own thread, one at a time: (true, 1), perhaps before connection_open() has returned;
+ * then (false, n) when epoch n has ended, and (true, n + 1) when windows, readers, pullers and subscriptions
+ * have followed into the next one.
+ */
 typedef void connection_state_fn(void *arg, bool connected, uint64_t epoch);
 
 struct connection_options {
@@ -34,11 +41,12 @@ struct connection_options {
  * Once open it reconnects by itself for ever. */
 THOLE_NODISCARD thole_status connection_open(const struct connection_options *options,
                                              struct connection **ret, thole_error *reterr);
-void connection_close(struct connection *connection); /* NULL-safe; no callback runs after it returns */
+/* NULL-safe; no callback runs after it returns. What was opened on the connection must be closed before. */
+void connection_close(struct connection *connection);
 /* Grows with every (re)connect, from 1; 0 while disconnected. What was received or sent under another epoch
- * must not be acknowledged, extended or handed back. */
+ * must not be acknowledged, extended or handed back. Never blocks. */
 uint64_t connection_epoch(const struct connection *connection);
-/* "2.10.27", as the server said when connecting. */
+/* "2.10.27", as the server said when connecting. Stays readable through the next few reconnects. */
 thole_slice connection_server_version(const struct connection *connection);
 size_t connection_max_payload(const struct connection *connection); /* bytes, as the server said */
 
@@ -52,7 +60,9 @@ THOLE_NODISCARD thole_status connection_publish(struct connection *connection, c
                                                 const struct header *headers, size_t headers_len,
                                                 thole_slice body, thole_error *reterr);
 
-/* Blocking request, for set-up and rare calls. The answer's body replaces what is in @p ret. */
+/* Blocking request, for set-up and rare calls. The answer's body replaces what is in @p ret. THOLE_DENIED
+ * comes after the request timeout: the server does not answer what a permission forbids, it only tells the
+ * connection. */
 THOLE_NODISCARD thole_status connection_request(struct connection *connection, const char *subject,
                                                 thole_slice body, struct buf *ret, thole_error *reterr);
 
@@ -66,6 +76,8 @@ thole_slice delivery_header(const struct delivery *delivery, const char *key);
 
 typedef void delivery_fn(void *arg, const struct delivery *delivery);
 struct subscription;
+/* Calls @p each, one at a time, for what is published from now on; also after reconnects. What is published
+ * while disconnected is missed. */
 THOLE_NODISCARD thole_status connection_subscribe(struct connection *connection, const char *subject,
                                                   delivery_fn *each, void *arg, struct subscription **ret,
                                                   thole_error *reterr);

@@ -144,7 +144,10 @@ struct read {
     natsSubscription *native;
     char inbox[LINK_INBOX_BYTES], name[PUSH_NAME_BYTES];
     uint64_t consumer_sequence; /* of the last message */
-    bool broken;                /* a gap, or the server says the consumer is gone: try again */
+    uint64_t looked;            /* how far it has looked, as its heartbeats say */
+    uint64_t progress_ms;       /* when anything of this last moved */
+    uint64_t patience_ms; /* with a consumer that lives and does not move: its replica has fallen behind */
+    bool broken;          /* a gap, standstill, or the consumer is gone: try again */
 };
 
 static thole_status send_create(struct read *read, thole_error *reterr)
@@ -197,6 +200,7 @@ static thole_status take_bounds(struct read *read, thole_slice answer, thole_err
     }
     read->target = bounds.last < read->to ? bounds.last : read->to;
     read->bounded = true;
+    read->progress_ms = link_now_ms();
     read->done = read->next > read->target;
     return THOLE_OK;
 }
@@ -213,11 +217,16 @@ static void take_status(struct read *read, uint32_t status, const struct deliver
     push_flow_reply(read->link, delivery_header(delivery, "Nats-Consumer-Stalled"));
     if (!slice_uint(delivery_header(delivery, "Nats-Last-Consumer"), &sent))
         return; /* flow control */
-    if (sent != read->consumer_sequence)
+    if (sent != read->consumer_sequence ||
+        !slice_uint(delivery_header(delivery, "Nats-Last-Stream"), &looked)) {
         read->broken = true;
-    else if (read->bounded && slice_uint(delivery_header(delivery, "Nats-Last-Stream"), &looked) &&
-             looked >= read->target)
-        read->done = true;
+        return;
+    }
+    if (looked > read->looked) {
+        read->looked = looked;
+        read->progress_ms = link_now_ms();
+    }
+    read->done = read->bounded && looked >= read->target;
 }
 
 static thole_status take_message(struct read *read, const struct delivery *delivery)
@@ -238,7 +247,10 @@ static thole_status take_message(struct read *read, const struct delivery *deliv
     }
     read->next = meta.stream_sequence + 1;
     read->done = read->bounded && read->next > read->target;
-    return read->each(read->arg, meta.stream_sequence, delivery->subject, delivery->body);
+    thole_status const status =
+        read->each(read->arg, meta.stream_sequence, delivery->subject, delivery->body);
+    read->progress_ms = link_now_ms(); /* it may have taken long */
+    return status;
 }
 
 /* An answer of the API: to the create, or with the bounds. */
@@ -276,6 +288,8 @@ static thole_status read_loop(struct read *read, thole_error *reterr)
         thole_status const status = take(read, message, reterr);
         natsMsg_Destroy(message);
         THOLE_TRY(status);
+        if (link_now_ms() - read->progress_ms > read->patience_ms)
+            read->broken = true;
     }
     return THOLE_OK;
 }
@@ -289,6 +303,9 @@ static thole_status read_once(struct read *read, struct connection *connection, 
                           read->stream);
     read->broken = false;
     read->consumer_sequence = 0;
+    read->looked = 0;
+    read->progress_ms = link_now_ms();
+    read->patience_ms = connection_request_timeout_ms(connection);
     connection_inbox(connection, read->inbox);
     (void)snprintf(read->name, sizeof read->name, "read_%s", strrchr(read->inbox, '.') + 1);
     /* One literal subject for all: a push consumer stays asleep unless somebody subscribes to exactly its

@@ -10,8 +10,12 @@ struct stream_bounds {
 /* From the stream's leader. */
 THOLE_NODISCARD thole_status stream_bounds(struct connection *connection, const char *stream,
                                            struct stream_bounds *ret, thole_error *reterr);
-/* Last message whose subject matches (wildcards allowed), from the leader. *ret_sequence = 0: there is none.
- * @p ret_body may be NULL. */
+/*
+ * Last message whose subject matches (wildcards allowed), from the leader. *ret_sequence = 0: there is none.
+ * @p ret_body may be NULL. In all messages of the stream the second token must be the same, as it is in
+ * thole's: a literal subject is asked for with a wildcard there, because nats-server 2.10.27 otherwise says
+ * "not found" after the subject's last message was deleted.
+ */
 THOLE_NODISCARD thole_status stream_last_by_subject(struct connection *connection, const char *stream,
                                                     const char *subject, uint64_t *ret_sequence,
                                                     struct buf *ret_body, thole_error *reterr);
@@ -25,8 +29,11 @@ THOLE_NODISCARD thole_status stream_get_answer(thole_slice answer, uint64_t *ret
 typedef thole_status stream_read_fn(void *arg, uint64_t sequence, thole_slice subject, thole_slice body);
 /*
  * Calls @p each for every message with from <= sequence <= to, in order, that matches @p filter (NULL = all).
- * Complete or an error: it asks the leader for the bounds first and checks that it got there. Blocking; uses
- * an ephemeral pull consumer that it deletes.
+ * Complete or an error: it asks the leader how far it must get, and gets there, with up to three consumers if
+ * they vanish. What is stored meanwhile may or may not be seen. Blocking: a round trip when there is nothing,
+ * about two for an instance's history; one more heartbeat (250 ms) when the stream's last messages were
+ * deleted and there is no filter. Uses an ephemeral push consumer with flow control and removes it.
+ * THOLE_UNAVAILABLE: try again from behind the last sequence that was handed over.
  */
 THOLE_NODISCARD thole_status stream_read(struct connection *connection, const char *stream,
                                          const char *filter, uint64_t from, uint64_t to, stream_read_fn *each,
@@ -40,10 +47,15 @@ THOLE_NODISCARD thole_status stream_purge_below(struct connection *connection, c
                                                 uint64_t sequence, thole_error *reterr);
 
 /*
- * An ordered, gap-free, endless reader (nats.c's ordered consumer): calls @p each from nats.c's thread for
- * every message from @p from on, through reconnects and server restarts. The callback may block for a while
- * (flow control holds the server back). @p last_per_subject starts with the newest message of each subject
- * instead (for buckets).
+ * An ordered, gap-free, endless reader: calls @p each from nats.c's threads, one at a time, for every message
+ * from
+ * @p from on, each sequence once, through reconnects, server restarts and lost consumers. Messages that are
+ * purged before they were read are skipped. The callback may block for a while (flow control holds the server
+ * back).
+ * @p last_per_subject starts with the newest message of each subject instead (for buckets).
+ *
+ * A stream that lost its tail (a server without fsync that lost power) writes sequences again that the reader
+ * has already passed; these are not handed over: compare stream_bounds() with the position when opening.
  */
 struct ordered_reader;
 typedef void ordered_reader_fn(void *arg, uint64_t sequence, const struct delivery *delivery);

@@ -3,8 +3,10 @@
  * number and generation in the reply subject. The base of the append pipeline. Thread-safe.
  *
  * Each accepted request is answered exactly once by the callback: with an answer, or with REQUEST_UNKNOWN
- * after the timeout or as soon as the connection is lost. Callbacks run on nats.c's thread or on the window's
- * own timeout thread, in the order in which answers arrive, must not block, and may send new requests.
+ * after the timeout or as soon as the connection is lost. Callbacks run on nats.c's thread or on the
+ * connection's, one at a time, in the order in which answers arrive (what is given up: oldest first), must
+ * not block, and may send new requests. No lock of the window that sending takes is held meanwhile. Idle
+ * windows cost no wake-ups.
  */
 #ifndef THOLE_REQUESTS_H
 #define THOLE_REQUESTS_H
@@ -35,7 +37,8 @@ struct requests;
 THOLE_NODISCARD thole_status requests_open(struct connection *connection, size_t window, uint64_t timeout_ms,
                                            request_done_fn *done, void *arg, struct requests **ret,
                                            thole_error *reterr);
-/* Answers what is in flight with REQUEST_UNKNOWN, then frees. NULL-safe. Not from a callback. */
+/* Answers what is in flight with REQUEST_UNKNOWN, then frees. NULL-safe. Not from a callback; no other thread
+ * may be sending. */
 void requests_close(struct requests *requests);
 size_t requests_in_flight(const struct requests *requests);
 
@@ -49,7 +52,9 @@ struct publish {
     size_t headers_len;
 };
 /* JetStream publish. THOLE_OK: the callback will come. THOLE_UNAVAILABLE (not connected), THOLE_LIMIT (window
- * full, or larger than the server's max_payload), THOLE_INVALID: nothing was sent and no callback comes. */
+ * full, or larger than the server's max_payload), THOLE_INVALID (subject, header or message id with bytes
+ * that do not belong there): nothing was sent and no callback comes. Publishes of one thread reach the server
+ * in order. */
 THOLE_NODISCARD thole_status requests_publish(struct requests *requests, const struct publish *publish,
                                               uint64_t token, thole_error *reterr);
 /* Raw request, for example to $JS.API.STREAM.MSG.GET.<stream>. */

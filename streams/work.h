@@ -28,15 +28,17 @@ void work_message_destroy(struct work_message *message); /* NULL-safe; sends not
 
 enum work_signal { WORK_ACK, WORK_NAK, WORK_PROGRESS, WORK_TERM };
 /* Sends the signal unless the connection's epoch has changed since the delivery: then it sends nothing and
- * returns THOLE_FENCED. Does not wait. */
+ * returns THOLE_FENCED. There is no moment in between: the signal can only leave over the connection that the
+ * message came from. Does not wait. @p connection: the puller's. */
 THOLE_NODISCARD thole_status work_message_signal(struct connection *connection,
                                                  const struct work_message *message, enum work_signal signal,
                                                  thole_error *reterr);
 
 /*
  * Pulls from one queue's durable consumer with raw requests (nats.c's Fetch is not used: heap overflow before
- * 3.8.3, 1 ms per call). Keeps as many requested as was wanted and not yet delivered; asks again after two
- * missed idle heartbeats, after 404/408/409 answers and after a reconnect; never polls.
+ * 3.8.3, 1 ms per call). Keeps between half and all requested of what was wanted and not yet delivered; asks
+ * again after two missed idle heartbeats, after 404/408/409/503 answers (with growing pauses) and after a
+ * reconnect; never polls. What comes although it is no longer wanted is handed back (-NAK) at once.
  */
 struct puller;
 typedef void puller_fn(void *arg, struct work_message *message); /* takes the message; nats.c's thread */
@@ -49,5 +51,6 @@ THOLE_NODISCARD thole_status puller_open(struct connection *connection, const ch
 /* From now on at most @p free_slots more messages are wanted in total (replaces the earlier wish; every
  * delivery counts it down). 0 = stop pulling. Thread-safe, does not block. */
 void puller_want(struct puller *puller, uint32_t free_slots);
-void puller_close(struct puller *puller); /* NULL-safe; no callback runs after it returns */
+/* NULL-safe; no callback runs after it returns. Hands back what is still on its way. */
+void puller_close(struct puller *puller);
 #endif

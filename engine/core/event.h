@@ -111,10 +111,11 @@ struct record {
 THOLE_NODISCARD thole_status record_encode(const struct record *record, struct buf *to);
 /*
  * Decodes into memory of @p arena; slices are copied, @p bytes may go away. A record format newer than
- * RECORD_FORMAT (with an epoch and a body, which every format has) is THOLE_UNSUPPORTED, anything malformed THOLE_CORRUPT, too large (or too much for the arena)
- * THOLE_LIMIT, no memory THOLE_NOMEM. Unknown bodies become RECORD_UNKNOWN, unknown event kinds
- * EVENT_UNKNOWN, unknown reasons for being blocked BLOCKED_TOO_NEW; unknown fields are ignored. What a ref
- * points to is not checked here but by the instance. Never asserts on input.
+ * RECORD_FORMAT (with an epoch and a body, which every format has) is THOLE_UNSUPPORTED, anything malformed
+ * THOLE_CORRUPT, too large (or too much for the arena) THOLE_LIMIT, no memory THOLE_NOMEM. Unknown bodies
+ * become RECORD_UNKNOWN, unknown event kinds EVENT_UNKNOWN, unknown reasons for being blocked
+ * BLOCKED_TOO_NEW; unknown fields are ignored. What a ref points to is not checked here but by the instance.
+ * Never asserts on input.
  */
 THOLE_NODISCARD thole_status record_decode(thole_slice bytes, struct arena *arena, struct record *ret,
                                            thole_error *reterr);

@@ -401,7 +401,8 @@ static thole_status header_check(const Thole__V1__Record *pb, thole_error *reter
 {
     unsigned long long const epoch = pb->epoch, n = pb->n, committed = pb->committed;
     bool const opens = pb->body_case == THOLE__V1__RECORD__BODY_EPOCH_OPENED;
-    /* Every format keeps the envelope: epoch and a body under one of the known numbers. Else it is garbage. */
+    /* Every format keeps the envelope: epoch and a body under one of the known numbers. Else it is garbage.
+     */
     bool const envelope = pb->epoch > 0 && pb->body_case != THOLE__V1__RECORD__BODY__NOT_SET;
     if (pb->format > RECORD_FORMAT && envelope)
         return thole_fail(reterr, THOLE_UNSUPPORTED, "record format %u, this engine knows %d", pb->format,

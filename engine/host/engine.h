@@ -4,6 +4,7 @@
  *   engine_host.c  start, stop                     membership.c  heartbeats, views, who owns what
  *   shard.c        one thread, its partitions      shard_out.c   what a partition asks for is done
  *   store.c        one thread, one Postgres        loader.c      a few threads for blocking stream reads
+ *   sweeper.c      activities that nobody reports on are queued again
  *
  * Every answer comes back to the shard as a mail; nothing else touches a partition.
  */
@@ -35,6 +36,7 @@ struct shard;
 
 /* --- mails to a shard --------------------------------------------------------------------------------------- */
 enum shard_mail_kind {
+    SHARD_EPOCH,      /* p; sequence: an epoch that somebody opens, or tries to */
     SHARD_OWN,        /* p; since_ms: not before this monotonic time */
     SHARD_DISOWN,     /* p */
     SHARD_LINK,       /* NATS: up */
@@ -71,6 +73,7 @@ enum job_kind {
     JOB_READ_TAIL,
     JOB_READ_LOG,
     JOB_LOAD,
+    JOB_FIND, /* the input of an activity, from the history: for the sweeper */
     JOB_DELETE,
     JOB_PURGE,
     JOB_OPEN_INBOX,
@@ -80,6 +83,7 @@ enum job_kind {
     JOB_STORE_LIVE,
     JOB_STORE_TIMERS,
     JOB_STORE_APPLY,
+    JOB_STORE_ORPHANS, /* older than before_ms milliseconds */
 };
 
 struct inbox_tap; /* an open inbox reader: shard.c */
@@ -97,10 +101,15 @@ struct job {
     thole_slice instance; /* in arena */
     struct batch *batch;
     struct inbox_tap *tap;
+    struct batch_activity activity; /* FIND; in arena */
     /* what came of it */
     thole_status status;
     thole_error err;
     struct partition_in in; /* points into arena */
+    struct batch_activity *orphans;
+    size_t orphans_len;
+    thole_slice input; /* FIND */
+    bool found;
     struct arena arena;
 };
 struct job *job_create(enum job_kind kind, struct shard *shard, uint32_t p, uint64_t generation);
@@ -126,7 +135,8 @@ struct owned { /* a partition of this shard, owned or not */
     uint32_t p;
     bool wanted, touched, opened;
     uint64_t not_before_ms, close_by_ms; /* monotonic; 0 = none */
-    uint64_t needs_shared_ms;
+    uint64_t needs_shared_ms, sweep_ms; /* monotonic */
+    bool sweeping;
     uint32_t failures;
     struct inbox_tap *tap;
     char *hist_stream, *in_stream;
@@ -163,6 +173,7 @@ struct engine_host {
     struct topology topology;
     struct loader *loader;
     struct membership *membership;
+    struct subscription *epochs; /* who else opens our partitions */
     struct shard *shards;
     size_t shards_len;
     atomic_bool ready; /* shards may be sent to */
@@ -182,6 +193,12 @@ void shard_send(struct shard *shard, struct shard_mail *mail);
 void shard_do(struct shard *shard, struct owned *owned, const struct partition_out *out);
 void shard_request_answered(struct shard *shard, struct shard_mail *mail);
 void shard_send_waiting(struct shard *shard);
+/* sweeper.c: activities that no worker reports on are queued again. */
+void sweeper_run(struct shard *shard, struct owned *owned, uint64_t now_ms);
+uint64_t sweeper_deadline_ms(const struct owned *owned);
+void sweeper_answered(struct shard *shard, struct owned *owned, const struct job *job);
+void shard_requeue(struct shard *shard, struct owned *owned, const struct batch_activity *activity,
+                   thole_slice input);
 void shard_forget_sent(struct shard *shard); /* at the end: frees what was never answered */
 void shard_doubt(struct shard *shard, struct owned *owned, const char *text, bool fenced);
 void shard_input(struct shard *shard, struct owned *owned, const struct partition_in *in);

@@ -3,11 +3,14 @@
 #include "postgres.h"
 #include "subject.h"
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 enum { CONNECT_TIMEOUT_MS = 5000, REQUEST_TIMEOUT_MS = 5000, FIRST_RETRY_MS = 100, NAP_MS = 50 };
+/* A record with one event of the largest payload, the position and the envelope must fit into one message. */
+enum { PAYLOAD_HEADROOM = 64 * 1024 };
 
 static void on_state(void *arg, bool connected, uint64_t epoch)
 {
@@ -105,6 +108,13 @@ static thole_status migrate(struct engine_host *engine, thole_error *reterr)
 
 static thole_status start_threads(struct engine_host *engine, thole_error *reterr)
 {
+    size_t const payload = connection_max_payload(engine->connection);
+    if (payload < engine->options.payload_max + PAYLOAD_HEADROOM)
+        return thole_fail(reterr, THOLE_UNSUPPORTED,
+                          "the NATS server takes messages of %zu bytes, but payloads may have %llu: set max_payload to "
+                          "%llu or more, or lower --payload-max",
+                          payload, (unsigned long long)engine->options.payload_max,
+                          (unsigned long long)engine->options.payload_max + PAYLOAD_HEADROOM);
     engine->needs = calloc(engine->topology.partitions, sizeof *engine->needs);
     size_t shards = engine->options.engine_threads;
     if (shards > engine->topology.partitions)
@@ -120,6 +130,37 @@ static thole_status start_threads(struct engine_host *engine, thole_error *reter
     atomic_store(&engine->ready, true);
     on_state(engine, connection_epoch(engine->connection) != 0, 0); /* what happened while starting */
     return THOLE_OK;
+}
+
+/* thole.<ns>.ctl.<p>.epoch, as it goes by: also what the stream then refuses. */
+static void on_epoch(void *arg, const struct delivery *delivery)
+{
+    enum { TOKEN_PARTITION = 3, EPOCH_ARENA_MAX = 4 * 1024 * 1024 };
+    struct engine_host *engine = arg;
+    struct record record;
+    struct arena arena;
+    uint64_t p = 0;
+    thole_slice const token = subject_nth(delivery->subject, TOKEN_PARTITION);
+    for (size_t i = 0; i < token.len && i < 5; i++)
+        p = p * 10 + (uint64_t)(token.ptr[i] - '0');
+    arena_init(&arena, EPOCH_ARENA_MAX);
+    if (p < engine->topology.partitions && record_decode(delivery->body, &arena, &record, NULL) == THOLE_OK &&
+        record.kind == RECORD_EPOCH_OPENED) {
+        struct shard_mail *mail = shard_mail_create(SHARD_EPOCH, 0);
+        if (mail == NULL)
+            abort();
+        mail->p = (uint32_t)p;
+        mail->sequence = record.epoch;
+        shard_send(&engine->shards[p % engine->shards_len], mail);
+    }
+    arena_release(&arena);
+}
+
+static thole_status watch_epochs(struct engine_host *engine, thole_error *reterr)
+{
+    char subject[THOLE_NAME_BYTES_MAX + 32];
+    snprintf(subject, sizeof subject, "thole.%s.ctl.*.epoch", engine->topology.ns);
+    return connection_subscribe(engine->connection, subject, on_epoch, engine, &engine->epochs, reterr);
 }
 
 static thole_status join_nodes(struct engine_host *engine, thole_error *reterr)
@@ -145,6 +186,8 @@ thole_status engine_host_start(const struct host_options *options, const thole_p
     if (status == THOLE_OK)
         status = start_threads(engine, reterr);
     if (status == THOLE_OK)
+        status = insist(engine, watch_epochs, stop_requested, reterr);
+    if (status == THOLE_OK)
         status = insist(engine, join_nodes, stop_requested, reterr);
     if (status != THOLE_OK) {
         engine_host_stop(engine);
@@ -168,6 +211,7 @@ void engine_host_stop(struct engine_host *engine)
     atomic_store(&engine->ready, false);
     for (size_t i = 0; i < engine->shards_len; i++)
         shard_stop(&engine->shards[i]);
+    subscription_close(engine->epochs);
     membership_stop(engine->membership);
     loader_stop(engine->loader);
     for (size_t i = 0; i < engine->shards_len; i++)

@@ -114,10 +114,13 @@ static thole_status read_tail(struct loader *loader, struct job *job)
     struct stream_bounds bounds = {0};
     thole_status status =
         subject_control(&subject, loader->engine->topology.ns, job->p, "epoch", &job->err);
-    if (status == THOLE_OK)
-        status = stream_last_by_subject(connection, stream, buf_cstr(&subject), &opened, &body, &job->err);
+    /* In this order: every EpochOpened up to the bound is known when the last one is asked for. */
     if (status == THOLE_OK)
         status = stream_bounds(connection, stream, &bounds, &job->err);
+    if (status == THOLE_OK)
+        status = stream_last_by_subject(connection, stream, buf_cstr(&subject), &opened, &body, &job->err);
+    if (status == THOLE_OK && opened > bounds.last)
+        status = thole_fail(&job->err, THOLE_CONFLICT, "a rival opened the partition meanwhile");
     if (status == THOLE_OK && opened > 0)
         status = collect_record(&c, opened, (thole_slice){0}, buf_bytes(&body));
     if (status == THOLE_OK) {
@@ -162,6 +165,47 @@ static thole_status load(struct loader *loader, struct job *job)
     return status;
 }
 
+/* --- the input of an activity -------------------------------------------------------------------------------- */
+
+static thole_status find_scheduled(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+{
+    struct job *job = arg;
+    struct arena arena;
+    struct record record;
+    thole_status status = THOLE_OK;
+    (void)sequence;
+    (void)subject;
+    arena_init(&arena, RECORD_BYTES_MAX * 2);
+    if (record_decode(body, &arena, &record, NULL) == THOLE_OK && record.kind == RECORD_TURN &&
+        record.turn.execution == job->activity.execution)
+        for (size_t i = 0; i < record.turn.events_len && status == THOLE_OK; i++) {
+            const struct event *event = &record.turn.events[i];
+            if (event->kind != EVENT_ACTIVITY_SCHEDULED || event->id != job->activity.activity_id)
+                continue;
+            job->found = true;
+            status = arena_dup(&job->arena, event->data, &job->input);
+        }
+    arena_release(&arena);
+    return status;
+}
+
+static thole_status find_input(struct loader *loader, struct job *job)
+{
+    struct buf subject;
+    struct stream_bounds bounds = {0};
+    const struct batch_activity *activity = &job->activity;
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    thole_status status = subject_history(&subject, loader->engine->topology.ns, job->p, activity->instance,
+                                          activity->execution, &job->err);
+    if (status == THOLE_OK)
+        status = stream_bounds(loader->engine->connection, owned_of(job)->hist_stream, &bounds, &job->err);
+    if (status == THOLE_OK)
+        status = stream_read(loader->engine->connection, owned_of(job)->hist_stream, buf_cstr(&subject), 1,
+                             bounds.last, find_scheduled, job, &job->err);
+    buf_release(&subject);
+    return status;
+}
+
 static thole_status delete_records(struct loader *loader, struct job *job)
 {
     for (size_t i = 0; i < job->sequences_len; i++)
@@ -177,6 +221,7 @@ static thole_status perform(struct loader *loader, struct job *job)
     case JOB_READ_TAIL: return read_tail(loader, job);
     case JOB_READ_LOG: return read_log(loader, job);
     case JOB_LOAD: return load(loader, job);
+    case JOB_FIND: return find_input(loader, job);
     case JOB_DELETE: return delete_records(loader, job);
     case JOB_PURGE:
         return stream_purge_below(loader->engine->connection, owned_of(job)->in_stream, job->from, &job->err);
@@ -186,6 +231,7 @@ static thole_status perform(struct loader *loader, struct job *job)
     case JOB_STORE_RESET:
     case JOB_STORE_LIVE:
     case JOB_STORE_TIMERS:
+    case JOB_STORE_ORPHANS:
     case JOB_STORE_APPLY: break;
     }
     assert(!"a store's job came to the loader");

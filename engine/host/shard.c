@@ -147,6 +147,8 @@ static uint64_t step_all(struct shard *shard)
         }
         if (owned->touched || partition_deadline_ms(owned->machine) <= clock_wall_ms())
             step(shard, owned);
+        sweeper_run(shard, owned, now);
+        deadline = min_ms(deadline, sweeper_deadline_ms(owned));
         held += partition_pending(owned->machine);
         deadline = min_ms(deadline, to_monotonic(partition_deadline_ms(owned->machine), now));
         if (owned->close_by_ms != 0)
@@ -236,12 +238,14 @@ static void on_answer(struct shard *shard, struct job *job)
         else
             close_tap(shard, owned, job->tap);
     }
-    if (job->kind == JOB_PURGE || job->kind == JOB_CLOSE_INBOX) {
+    if (job->kind == JOB_STORE_ORPHANS || job->kind == JOB_FIND)
+        sweeper_answered(shard, owned, job);
+    if (job->kind == JOB_PURGE || job->kind == JOB_CLOSE_INBOX || job->kind == JOB_FIND) {
         if (job->status != THOLE_OK)
-            log_line(LOG_LEVEL_DEBUG, "partition", "p=%u purge: %s", job->p, job->err.text);
+            log_line(LOG_LEVEL_DEBUG, "partition", "p=%u not done: %s", job->p, job->err.text);
     } else if (job->status != THOLE_OK && current) {
         shard_doubt(shard, owned, job->err.text, job->status == THOLE_FENCED);
-    } else if (job->status == THOLE_OK && job->kind != JOB_OPEN_INBOX) {
+    } else if (job->status == THOLE_OK && job->kind != JOB_OPEN_INBOX && job->kind != JOB_STORE_ORPHANS) {
         shard_input(shard, owned, &job->in);
     }
     job_destroy(job);
@@ -258,6 +262,10 @@ static void on_own(struct shard *shard, const struct shard_mail *mail)
 static void handle(struct shard *shard, struct shard_mail *mail)
 {
     switch (mail->kind) {
+    case SHARD_EPOCH:
+        shard_input(shard, shard_owned(shard, mail->p),
+                    &(struct partition_in){.kind = PARTITION_IN_RIVAL, .sequence = mail->sequence});
+        break;
     case SHARD_OWN: on_own(shard, mail); break;
     case SHARD_DISOWN: disown(shard, shard_owned(shard, mail->p)); break;
     case SHARD_LINK: on_link(shard, mail); break;

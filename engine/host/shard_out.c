@@ -10,7 +10,7 @@
 
 enum { REOPEN_FIRST_MS = 20, BUSY_RETRY_MS = 100 };
 
-enum sent_kind { SENT_APPEND, SENT_WORK, SENT_LOOK };
+enum sent_kind { SENT_APPEND, SENT_WORK, SENT_LOOK, SENT_REQUEUE };
 
 struct sent { /* an asynchronous request; its address is the request's token */
     struct sent *next;
@@ -188,6 +188,21 @@ static void do_work(struct shard *shard, const struct owned *owned, const struct
     send_in_turn(shard, sent);
 }
 
+void shard_requeue(struct shard *shard, struct owned *owned, const struct batch_activity *activity, thole_slice input)
+{
+    struct partition_out const out = {.generation = partition_generation(owned->machine),
+                                      .queue = activity->queue,
+                                      .instance = activity->instance,
+                                      .execution = activity->execution,
+                                      .activity_id = activity->activity_id,
+                                      .activity = activity->activity,
+                                      .data = input};
+    struct sent *sent = sent_create(SENT_REQUEUE, owned, &out);
+    if (keep_item(sent, &out) != THOLE_OK)
+        abort();
+    send_in_turn(shard, sent);
+}
+
 void shard_send_waiting(struct shard *shard)
 {
     uint64_t const now = clock_monotonic_ms();
@@ -291,6 +306,12 @@ void shard_request_answered(struct shard *shard, struct shard_mail *mail)
     case SENT_WORK: work_answered(shard, owned, sent, mail); break;
     case SENT_LOOK:
         look_answered(shard, owned, sent, mail);
+        sent_destroy(sent);
+        break;
+    case SENT_REQUEUE: /* there already: it only has to wait longer than we thought */
+        if (mail->result == REQUEST_STORED)
+            log_line(LOG_LEVEL_WARN, "sweeper", "p=%u activity %llu of %.*s was lost and is queued again", sent->p,
+                     (unsigned long long)sent->item.activity_id, THOLE_FMT(sent->item.instance));
         sent_destroy(sent);
         break;
     }

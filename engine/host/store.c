@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { CONNECT_TIMEOUT_MS = 5000, STATEMENT_TIMEOUT_MS = 30000, FIRST_RETRY_MS = 100, TIMERS_MAX = 1000000 };
+enum { CONNECT_TIMEOUT_MS = 5000, STATEMENT_TIMEOUT_MS = 30000, FIRST_RETRY_MS = 100, TIMERS_MAX = 1000000, ORPHANS_MAX = 1000 };
 
 struct store {
     struct shard *shard;
@@ -43,6 +43,7 @@ static thole_status read_live(struct store *store, struct job *job)
     job->in.live_names = live.orchestrations;
     job->in.live_counts = live.orchestration_counts;
     job->in.live_names_len = live.orchestrations_len;
+    job->in.live_activities = live.open_activities;
     return THOLE_OK;
 }
 
@@ -70,12 +71,16 @@ static thole_status perform(struct store *store, struct job *job)
         return projector_store_reset(store->pg, job->p, job->epoch, &job->err);
     case JOB_STORE_LIVE: return read_live(store, job);
     case JOB_STORE_TIMERS: return read_timers(store, job);
+    case JOB_STORE_ORPHANS:
+        return projector_store_orphans(store->pg, job->p, job->before_ms, ORPHANS_MAX, &job->arena, &job->orphans,
+                                       &job->orphans_len, &job->err);
     case JOB_STORE_APPLY:
         job->in.kind = PARTITION_IN_APPLIED;
         return projector_store_apply(store->pg, job->batch, &job->err);
     case JOB_READ_TAIL:
     case JOB_READ_LOG:
     case JOB_LOAD:
+    case JOB_FIND:
     case JOB_DELETE:
     case JOB_PURGE:
     case JOB_OPEN_INBOX:

@@ -25,11 +25,11 @@ struct batch_instance { /* an instances row and its executions row: the last sta
     thole_slice instance;
     thole_slice orchestration; /* empty = unchanged (the row exists) */
     uint64_t execution;
-    uint32_t status; /* a thole_instance_status */
+    uint32_t status;     /* a thole_instance_status */
     uint64_t created_ms; /* 0 = unchanged */
     uint64_t updated_ms;
-    thole_slice detail; /* blocked text, head of a failure text; at most 1024 bytes */
-    uint64_t turns;     /* number of the last turn */
+    thole_slice detail;   /* blocked text, head of a failure text; at most 1024 bytes */
+    uint64_t turns;       /* number of the last turn */
     uint64_t history_seq; /* stream sequence of the last turn's record */
 };
 
@@ -38,7 +38,8 @@ struct batch {
     struct arena arena; /* owns everything below */
     uint32_t partition;
     uint64_t epoch;
-    uint64_t projected_seq; /* moves partitions.projected_seq up to this in the same transaction; 0 = leaves it */
+    uint64_t
+        projected_seq; /* moves partitions.projected_seq up to this in the same transaction; 0 = leaves it */
     struct batch_activity *activities_added, *activities_removed;
     size_t activities_added_len, activities_removed_len;
     struct batch_timer *timers_added, *timers_removed;

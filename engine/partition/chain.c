@@ -79,8 +79,8 @@ static struct position position_now(const struct partition *p)
 /* A turn in as many records as it needs; only the last carries the inbox position. */
 static void append_turn(struct partition *p, struct slot *slot, const struct turn *turn)
 {
-    size_t const overhead =
-        RECORD_OVERHEAD + turn->instance.len + turn->blocked_text.len + p->progress.above_len * POSITION_BYTES_EACH;
+    size_t const overhead = RECORD_OVERHEAD + turn->instance.len + turn->blocked_text.len +
+                            p->progress.above_len * POSITION_BYTES_EACH;
     assert(overhead < p->options.record_max);
     size_t const room = p->options.record_max - overhead;
     size_t first = 0;

@@ -279,10 +279,19 @@ static void notice(struct partition *p, const struct turn *turn, const struct ev
         names_remove(p, slot->orchestration);
 }
 
+static bool is_activity_end(enum event_kind kind)
+{
+    return kind == EVENT_ACTIVITY_COMPLETED || kind == EVENT_ACTIVITY_FAILED || kind == EVENT_ACTIVITY_CANCELLED;
+}
+
 static void fold_events(struct partition *p, struct build *b, const struct turn *turn, struct slot *slot, bool live)
 {
     for (size_t i = 0; i < turn->events_len && !p->nomem; i++) {
         const struct event *event = &turn->events[i];
+        if (live && event->kind == EVENT_ACTIVITY_SCHEDULED)
+            p->open_activities++;
+        else if (live && is_activity_end(event->kind) && p->open_activities > 0)
+            p->open_activities--;
         switch (event->kind) {
         case EVENT_ACTIVITY_SCHEDULED: activity_scheduled(p, b, turn, event); break;
         case EVENT_ACTIVITY_COMPLETED:

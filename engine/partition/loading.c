@@ -92,7 +92,8 @@ static size_t join(const struct history *history, size_t first, struct arena *ar
     return parts;
 }
 
-/* --- facts that need no code ----------------------------------------------------------------------------- */
+/* --- facts that need no code -----------------------------------------------------------------------------
+ */
 
 static void note_turn(struct partition *p, struct slot *slot, const struct turn *turn)
 {

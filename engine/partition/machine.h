@@ -228,6 +228,9 @@ struct partition {
     struct projector projector;
     struct timer_book timers;
     uint64_t purged_below;
+    uint64_t open_activities;
+    bool ending; /* in doubt: nothing new; dropped once all appends are answered */
+    char ending_why[160];
     struct live_name *names;
     size_t names_len, names_cap;
     thole_slice *names_view;

@@ -66,7 +66,16 @@ enum tail_verdict {
     TAIL_READ_ALL,
     TAIL_NO_EPOCH,     /* what stands in the place of the EpochOpened is none: remove it, look again */
     TAIL_INCONSISTENT, /* the log says that more was stored than is there */
+    TAIL_OVERTAKEN,    /* records of a newer epoch behind it: it is not the last EpochOpened; never remove those */
 };
+
+static bool has_newer(const struct tail *tail, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (tail->records[i].kind != RECORD_UNKNOWN && tail->records[i].epoch > tail->epoch)
+            return true;
+    return false;
+}
 
 /* The log rule over the records that were read; the first is the EpochOpened. @p cut: those that follow it were
  * not asked for. (A gap alone does not say so: an earlier owner may have removed void records there.) */
@@ -79,6 +88,8 @@ static enum tail_verdict walk_tail(const struct partition_in *in, bool cut, stru
         return TAIL_NO_EPOCH;
     tail->epoch = opened->epoch;
     tail->position = &opened->position;
+    if (has_newer(tail, in->records_len))
+        return TAIL_OVERTAKEN;
     uint64_t const known = acknowledged_n(tail, in->records_len);
     bool found_position = !cut;
     for (size_t i = 1; i < in->records_len; i++) {
@@ -126,6 +137,7 @@ static void settle_tail(struct partition *p, const struct partition_in *in, stru
     enum tail_verdict verdict = TAIL_FOUND;
     if (in->epoch_sequence == 0) {
         tail->position = &nothing;
+        verdict = has_newer(tail, in->records_len) ? TAIL_OVERTAKEN : TAIL_FOUND;
         for (size_t i = 0; i < in->records_len; i++)
             tail->voids[tail->voids_len++] = in->records[i].sequence;
     } else {
@@ -139,6 +151,7 @@ static void settle_tail(struct partition *p, const struct partition_in *in, stru
         p->tail_again = true;
         delete_records(p, &in->epoch_sequence, 1);
         return;
+    case TAIL_OVERTAKEN: partition_drop(p, "a rival opened the partition while its tail was read", true); return;
     case TAIL_INCONSISTENT:
         partition_drop(p, "the history stream lacks records that were acknowledged: look at its limits, and for "
                           "a restored backup",
@@ -255,6 +268,7 @@ void opening_live(struct partition *p, const struct partition_in *in)
         return;
     for (size_t i = 0; i < in->live_names_len; i++)
         names_add(p, in->live_names[i], in->live_counts[i]);
+    p->open_activities = in->live_activities;
     p->phase = PHASE_TIMERS;
     timer_book_reset(&p->timers);
     /* Perhaps this node can run what its predecessor could not. */

@@ -127,6 +127,8 @@ static void forget(struct partition *p)
     progress_release(&p->progress);
     names_release(p);
     p->purged_below = 0;
+    p->open_activities = 0;
+    p->ending = false;
     p->redo_reading = p->tail_again = false;
     p->phase = PHASE_CLOSED;
     p->generation++;
@@ -179,12 +181,40 @@ static void close_gracefully(struct partition *p)
         partition_drop(p, "handed over while opening", false);
 }
 
+/*
+ * Something is in doubt. What is in flight is answered first (by the server, or by the host when it gives up), so
+ * that what this epoch holds for committed is what it is: then the memory goes.
+ */
+static void end(struct partition *p, const char *why)
+{
+    if (p->chain.len == 0) {
+        partition_drop(p, why, true);
+        return;
+    }
+    if (p->ending)
+        return;
+    size_t len = why == NULL ? 0 : strlen(why);
+    if (len >= sizeof p->ending_why)
+        len = sizeof p->ending_why - 1;
+    if (len > 0)
+        memcpy(p->ending_why, why, len);
+    p->ending_why[len] = '\0';
+    p->ending = true;
+}
+
+static void hear_of_rival(struct partition *p, uint64_t epoch)
+{
+    if ((p->phase == PHASE_SERVING || p->phase == PHASE_CLOSING) && epoch > p->chain.epoch)
+        end(p, "a rival opens the partition");
+}
+
 static void answer(struct partition *p, const struct partition_in *in)
 {
     switch (in->kind) {
     case PARTITION_IN_OPEN: open(p); break;
     case PARTITION_IN_CLOSE: close_gracefully(p); break;
-    case PARTITION_IN_DOUBT: partition_drop(p, in->text, true); break;
+    case PARTITION_IN_DOUBT: end(p, in->text); break;
+    case PARTITION_IN_RIVAL: hear_of_rival(p, in->sequence); break;
     case PARTITION_IN_TAIL: opening_tail(p, in); break;
     case PARTITION_IN_DELETED: opening_deleted(p); break;
     case PARTITION_IN_APPENDED: chain_appended(p, in); break;
@@ -210,6 +240,8 @@ static void after_step(struct partition *p)
         project_pump(p);
     if (!p->nomem && p->phase == PHASE_REDO)
         opening_redo_more(p);
+    if (!p->nomem && p->ending && p->chain.len == 0)
+        partition_drop(p, p->ending_why, true);
     if (p->nomem) {
         p->nomem = false;
         partition_drop(p, "out of memory", true);
@@ -220,7 +252,8 @@ thole_status partition_input(struct partition *p, const struct partition_in *in,
 {
     if (now_ms > p->now_ms)
         p->now_ms = now_ms;
-    bool const unconditional = in->kind == PARTITION_IN_OPEN || in->kind == PARTITION_IN_CLOSE;
+    bool const unconditional =
+        in->kind == PARTITION_IN_OPEN || in->kind == PARTITION_IN_CLOSE || in->kind == PARTITION_IN_RIVAL;
     if (!unconditional && in->generation != p->generation)
         return THOLE_OK;
     answer(p, in);
@@ -297,15 +330,17 @@ void partition_flush(struct partition *p, uint64_t now_ms)
 {
     if (now_ms > p->now_ms)
         p->now_ms = now_ms;
-    if (p->phase == PHASE_SERVING)
+    if (p->phase == PHASE_SERVING && !p->ending)
         serve(p);
-    else if (p->phase == PHASE_CLOSING)
+    else if (p->phase == PHASE_CLOSING && !p->ending)
         finish(p);
     after_step(p);
 }
 
 uint64_t partition_deadline_ms(const struct partition *p)
 {
+    if (p->ending)
+        return UINT64_MAX;
     if (p->phase == PHASE_CLOSING)
         return p->chain.len == 0 && project_idle(p) ? p->now_ms : UINT64_MAX;
     if (p->phase != PHASE_SERVING)
@@ -358,6 +393,11 @@ uint64_t partition_epoch(const struct partition *p)
 uint64_t partition_generation(const struct partition *p)
 {
     return p->generation;
+}
+
+uint64_t partition_open_activities(const struct partition *p)
+{
+    return p->open_activities;
 }
 
 uint64_t partition_committed_n(const struct partition *p)

@@ -58,7 +58,10 @@ struct log_record {
 enum partition_in_kind {
     PARTITION_IN_OPEN,       /* own it: open it */
     PARTITION_IN_CLOSE,      /* hand it over: finish what is in flight, then CLOSED */
-    PARTITION_IN_DOUBT,      /* something failed: text; fenced: a newer owner is known to exist */
+    PARTITION_IN_DOUBT,      /* something failed: text; fenced: a newer owner is known to exist. Appends in flight
+                                must still be answered: CLOSED comes after the last answer */
+    PARTITION_IN_RIVAL,      /* sequence: somebody opens, or tries to open, the partition under this epoch. An idle
+                                owner would meet no record of its rival's. Ignored unless it is newer */
     PARTITION_IN_TAIL,       /* answer to READ_TAIL */
     PARTITION_IN_DELETED,    /* answer to DELETE_RECORDS: all are gone */
     PARTITION_IN_APPENDED,   /* record n is stored at sequence */
@@ -77,7 +80,7 @@ enum partition_in_kind {
 
 struct partition_in {
     enum partition_in_kind kind;
-    uint64_t generation; /* of the output that this answers; ignored for OPEN and CLOSE */
+    uint64_t generation; /* of the output that this answers; ignored for OPEN, CLOSE and RIVAL */
     uint64_t n;          /* APPENDED, APPEND_FAILED */
     uint64_t sequence;   /* APPENDED, PUBLISHED, MESSAGE: inbox sequence; STORE_OPENED: projected_seq */
     uint64_t token;      /* PUBLISHED, HISTORY */
@@ -96,6 +99,7 @@ struct partition_in {
     const thole_slice *live_names;
     const uint64_t *live_counts;
     size_t live_names_len;
+    uint64_t live_activities; /* scheduled and not resolved: rows in worker_queue */
     /* TIMERS: due before what was asked; next_due_ms: of the first one after them, 0 = none */
     const struct batch_timer *timers;
     size_t timers_len;
@@ -173,6 +177,9 @@ uint64_t partition_epoch(const struct partition *p);
 uint64_t partition_generation(const struct partition *p);
 /* Nothing to do: no input waiting, nothing in flight, everything projected. */
 bool partition_idle(const struct partition *p);
+/* Activities that are scheduled and not resolved, as far as is committed: while there are any, somebody must look
+ * after those that no worker reports on. */
+uint64_t partition_open_activities(const struct partition *p);
 /* Names of the orchestrations of all live instances. Borrowed until the next input. */
 size_t partition_live_names(const struct partition *p, const thole_slice **ret_names);
 /* For the simulation's checks: what this writer holds for committed: records 1..n of its epoch. */

@@ -49,7 +49,8 @@ struct build *project_filling(struct partition *p)
     return b;
 }
 
-/* --- a build as a batch ------------------------------------------------------------------------------------ */
+/* --- a build as a batch ------------------------------------------------------------------------------------
+ */
 
 /* The batch goes to another thread and may outlive the partition: it owns copies of the keys. */
 static thole_slice own(struct batch *batch, thole_slice from, bool *failed)
@@ -155,7 +156,8 @@ static void retire(struct partition *p)
 
 static bool build_empty(const struct build *b)
 {
-    return b->added_len + b->removed_len + b->timers_added_len + b->timers_removed_len + b->instances_len == 0;
+    return b->added_len + b->removed_len + b->timers_added_len + b->timers_removed_len + b->instances_len ==
+           0;
 }
 
 /* Records that change no row need no transaction: the watermark is saved when things are quiet. */
@@ -184,7 +186,8 @@ void project_pump(struct partition *p)
     }
 }
 
-/* --- after the rows ------------------------------------------------------------------------------------------ */
+/* --- after the rows
+ * ------------------------------------------------------------------------------------------ */
 
 static void publish(struct partition *p, struct build *b)
 {
@@ -206,8 +209,8 @@ static void publish(struct partition *p, struct build *b)
 
 static bool same_push(const struct fold_push *a, const struct fold_push *b)
 {
-    return a->kind == b->kind && a->execution == b->execution && thole_slice_equal(a->instance, b->instance) &&
-           thole_slice_equal(a->reason, b->reason);
+    return a->kind == b->kind && a->execution == b->execution &&
+           thole_slice_equal(a->instance, b->instance) && thole_slice_equal(a->reason, b->reason);
 }
 
 /* One notice for each run of cancellations of one instance with one reason. */

@@ -56,7 +56,8 @@ static void slot_destroy(struct slots *slots, struct slot *slot)
     free(slot);
 }
 
-/* Ended instances are cheap and many; they have a list of their own so that they do not push out live ones. */
+/* Ended instances are cheap and many; they have a list of their own so that they do not push out live ones.
+ */
 static void lru_insert(struct slots *slots, struct slot *slot)
 {
     bool const ended = slot->state == SLOT_ENDED || slot->state == SLOT_ABSENT;

@@ -141,8 +141,10 @@ void timer_book_loaded(struct partition *p, const struct partition_in *in)
     for (size_t i = 0; i < book->recent.len; i++) {
         const struct timer_entry *e = &book->recent.entries[i];
         if (e->due_ms >= old_end)
-            enter(p, &(struct batch_timer){.instance = e->instance, .execution = e->execution,
-                                           .timer_id = e->timer_id, .due_ms = e->due_ms});
+            enter(p, &(struct batch_timer){.instance = e->instance,
+                                           .execution = e->execution,
+                                           .timer_id = e->timer_id,
+                                           .due_ms = e->due_ms});
     }
     timer_heap_release(&book->recent);
 }

@@ -393,7 +393,7 @@ static void run_slot(struct partition *p, struct slot *slot)
 
 static bool may_run(const struct partition *p)
 {
-    return p->phase == PHASE_SERVING && !p->nomem && !p->chain.failed && p->chain.len < p->options.window_max &&
+    return p->phase == PHASE_SERVING && !p->nomem && !p->chain.failed && !p->ending && p->chain.len < p->options.window_max &&
            p->progress.above_len < ABOVE_MAX && p->projector.unprojected < UNPROJECTED_MAX;
 }
 

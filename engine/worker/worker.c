@@ -177,6 +177,8 @@ static void fire_all(struct worker_machine *w)
         if (lease->id == 0 || lease->state != LEASE_RUNNING)
             continue;
         lease_fire(w, lease, WORKER_PATH_SHUTDOWN);
+        if (lease->state != LEASE_RUNNING) /* it was not started */
+            continue;
         lease->grace_ms = min_ms(lease->grace_ms, w->kill_ms);
         lease_refresh(w, lease);
     }

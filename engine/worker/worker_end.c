@@ -84,13 +84,46 @@ static void count_path(struct worker_machine *w, enum worker_path path)
     }
 }
 
+/* No handler runs any more, and what it returned, if anything, does not count. */
+static void without_result(struct worker_machine *w, struct lease *lease)
+{
+    if (lease->lost) {
+        lease_end(w, lease, WORKER_OUT_DROP, lease->stolen ? WORKER_END_STOLEN : WORKER_END_LEASE_LOST);
+    } else if (lease->confirmed) {
+        lease_end(w, lease, WORKER_OUT_ACK, WORKER_END_CANCELLED);
+    } else if (lease->pushed) {
+        if (lease->confirm == CONFIRM_NONE || w->killed) { /* the row has said that it is still there */
+            lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_CANCELLED);
+            return;
+        }
+        lease->state = LEASE_CONFIRMING;
+        lease_refresh(w, lease);
+    } else {
+        assert(lease->shut_down);
+        lease_hand_back(w, lease);
+    }
+}
+
+/* Between claim and start, however long that was: it is not run, and has no token. Its RUN, which waits to be
+ * taken, says nothing any more. */
+static void never_start(struct worker_machine *w, struct lease *lease)
+{
+    assert(lease->state == LEASE_RUNNING && !lease->started && w->slots_used > 0);
+    w->slots_used--;
+    without_result(w, lease);
+}
+
 void lease_fire(struct worker_machine *w, struct lease *lease, enum worker_path path)
 {
     assert(lease->state == LEASE_RUNNING);
     if (lease->fired)
         return;
-    lease->fired = true;
     lease->shut_down = path == WORKER_PATH_SHUTDOWN;
+    if (!lease->started) {
+        never_start(w, lease);
+        return;
+    }
+    lease->fired = true;
     lease->grace_ms = w->now_ms + w->options.grace_ms;
     if (w->stopping && lease->grace_ms > w->kill_ms)
         lease->grace_ms = w->kill_ms;
@@ -116,26 +149,6 @@ void lease_lose(struct worker_machine *w, struct lease *lease, bool stolen)
         lease_fire(w, lease, WORKER_PATH_LEASE_LOST);
     else if (lease->state == LEASE_READY || lease->state == LEASE_CONFIRMING)
         lease_end(w, lease, WORKER_OUT_DROP, stolen ? WORKER_END_STOLEN : WORKER_END_LEASE_LOST);
-}
-
-/* No handler runs any more, and what it returned, if anything, does not count. */
-static void without_result(struct worker_machine *w, struct lease *lease)
-{
-    if (lease->lost) {
-        lease_end(w, lease, WORKER_OUT_DROP, lease->stolen ? WORKER_END_STOLEN : WORKER_END_LEASE_LOST);
-    } else if (lease->confirmed) {
-        lease_end(w, lease, WORKER_OUT_ACK, WORKER_END_CANCELLED);
-    } else if (lease->pushed) {
-        if (lease->confirm == CONFIRM_NONE || w->killed) { /* the row has said that it is still there */
-            lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_CANCELLED);
-            return;
-        }
-        lease->state = LEASE_CONFIRMING;
-        lease_refresh(w, lease);
-    } else {
-        assert(lease->shut_down);
-        lease_hand_back(w, lease);
-    }
 }
 
 void worker_finished(struct worker_machine *w, const struct worker_in *in)
@@ -173,13 +186,8 @@ static void pushed(struct worker_machine *w, struct lease *lease, const struct w
     if (waits)
         return;
     lease_confirm(w, lease, CONFIRM_WANTED);
-    if (runs && !lease->started) { /* between claim and start: it is not run */
-        lease->state = LEASE_CONFIRMING;
-        w->slots_used--;
-        lease_refresh(w, lease);
-    } else if (runs) {
+    if (runs)
         lease_fire(w, lease, WORKER_PATH_PUSH);
-    }
 }
 
 void worker_pushed(struct worker_machine *w, const struct worker_in *in)
@@ -206,7 +214,7 @@ bool worker_poll_event(struct worker_machine *w, struct worker_out *ret)
     while (w->events_len > 0 && event.lease == NULL) {
         event = next_event(w);
         if (event.kind == WORKER_OUT_RUN &&
-            event.lease->state != LEASE_RUNNING) /* pushed before it started */
+            event.lease->state != LEASE_RUNNING) /* cancelled, lost or stopped before it started */
             event.lease = NULL;
     }
     struct lease *const lease = event.lease;

@@ -106,7 +106,8 @@ uint64_t worker_renew_due_ms(const struct worker_machine *w);
 
 /* ---- worker_end.c ---- */
 void lease_run(struct worker_machine *w, struct lease *lease);
-/* Fires the token unless it was fired before. */
+/* Fires the token unless it was fired before. A handler that was not started never is: the caller must expect
+ * that the lease does not run any more. */
 void lease_fire(struct worker_machine *w, struct lease *lease, enum worker_path path);
 /* The lease is over (by time, or stolen). */
 void lease_lose(struct worker_machine *w, struct lease *lease, bool stolen);

@@ -11,7 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* --- orchestrations ---------------------------------------------------------------------------------------- */
+/* --- orchestrations ----------------------------------------------------------------------------------------
+ */
 
 static thole_status order(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
@@ -45,7 +46,8 @@ static thole_status hold(thole_ctx *ctx, thole_slice input, thole_slice *ret_out
 static thole_status saga(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     THOLE_TRY(thole_await(ctx, thole_call(ctx, THOLE_STR("reserve"), input), ret_output));
-    thole_status const status = thole_await(ctx, thole_call(ctx, THOLE_STR("slow"), THOLE_STR("60000")), NULL);
+    thole_status const status =
+        thole_await(ctx, thole_call(ctx, THOLE_STR("slow"), THOLE_STR("60000")), NULL);
     if (status == THOLE_CANCELLED)
         THOLE_TRY(thole_await(ctx, thole_call(ctx, THOLE_STR("release"), input), NULL));
     return status;
@@ -79,7 +81,8 @@ static thole_status lost(thole_ctx *ctx, thole_slice input, thole_slice *ret_out
     return thole_await(ctx, thole_call(ctx, THOLE_STR("nobody-knows-me"), input), ret_output);
 }
 
-/* --- activities ----------------------------------------------------------------------------------------------- */
+/* --- activities
+ * ----------------------------------------------------------------------------------------------- */
 
 static void append_line(const char *variable, const char *line)
 {
@@ -106,7 +109,8 @@ static thole_status step(thole_activity *act, thole_slice input, thole_slice *re
     if (work != NULL)
         THOLE_TRY(thole_activity_wait(act, strtoul(work, NULL, 10)));
     effect(act);
-    *ret_output = thole_activity_format(act, "%.*s,%.*s", THOLE_FMT(input), THOLE_FMT(thole_activity_name(act)));
+    *ret_output =
+        thole_activity_format(act, "%.*s,%.*s", THOLE_FMT(input), THOLE_FMT(thole_activity_name(act)));
     return THOLE_OK;
 }
 
@@ -127,7 +131,8 @@ static thole_status slow(thole_activity *act, thole_slice input, thole_slice *re
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
         snprintf(line, sizeof line, "%.*s %lld %.*s\n", THOLE_FMT(thole_activity_key(act)),
-                 (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000, THOLE_FMT(thole_activity_cancel_reason(act)));
+                 (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000,
+                 THOLE_FMT(thole_activity_cancel_reason(act)));
         append_line("ORDERS_TOKENS", line);
     }
     *ret_output = THOLE_STR("done");
@@ -143,12 +148,12 @@ static thole_status decline(thole_activity *act, thole_slice input, thole_slice 
 
 int main(int argc, char **argv)
 {
-    static const thole_orchestration_entry all[] = {{"order", order}, {"one", one}, {"race", race},
+    static const thole_orchestration_entry all[] = {{"order", order}, {"one", one},   {"race", race},
                                                     {"hold", hold},   {"saga", saga}, {"fan", fan},
                                                     {"nap", nap},     {"fail", fail}, {"lost", lost}};
-    static const thole_activity_entry activities[] = {
-        {"reserve", step}, {"charge", step}, {"ship", step},      {"release", step},
-        {"echo", echo},    {"slow", slow},   {"decline", decline}};
+    static const thole_activity_entry activities[] = {{"reserve", step},   {"charge", step}, {"ship", step},
+                                                      {"release", step},   {"echo", echo},   {"slow", slow},
+                                                      {"decline", decline}};
     thole_orchestration_entry known[sizeof all / sizeof all[0]];
     const char *lacks = getenv("ORDERS_LACKS");
     size_t n = 0;

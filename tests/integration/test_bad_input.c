@@ -1,7 +1,8 @@
-/* What is malformed, hostile or missing: a clear answer or a visible waiting state; nobody else is disturbed. */
+/* What is malformed, hostile or missing: a clear answer or a visible waiting state; nobody else is disturbed.
+ */
+#include "connection.h"
 #include "stack.h"
 #include "subject.h"
-#include "connection.h"
 
 static struct stack stack;
 static thole_client *client;
@@ -9,8 +10,8 @@ static thole_client *client;
 static thole_status start(const char *id, size_t len, const char *orchestration, thole_slice input)
 {
     stack.err = (thole_error){0};
-    return thole_client_start(client, (thole_slice){(const uint8_t *)id, len}, thole_slice_from(orchestration), input,
-                              NULL, &stack.err);
+    return thole_client_start(client, (thole_slice){(const uint8_t *)id, len},
+                              thole_slice_from(orchestration), input, NULL, &stack.err);
 }
 
 static void check_runs(const char *id)
@@ -27,12 +28,17 @@ static void test_ids(void)
     for (int i = 0; i < 100; i++)
         memcpy(utf8_200 + 2 * i, "\xC3\xA9", 2);
     memset(utf8_201, 'a', 201);
-    static const char *const good[] = {"with space", "cr\r\nlf", "a.b.c", "*", ">", "a*b>c", "%41", "$JS", "-", utf8_200};
+    static const char *const good[] = {"with space", "cr\r\nlf", "a.b.c", "*", ">",
+                                       "a*b>c",      "%41",      "$JS",   "-", utf8_200};
     static const struct {
         const char *name, *id;
         size_t len;
-    } bad[] = {{"empty", "", 0}, {"201 bytes", utf8_201, 201}, {"NUL", "a\0b", 3}, {"no UTF-8", "\xFF\xFE", 2},
-               {"overlong", "\xC0\xAF", 2}, {"surrogate", "\xED\xA0\x80", 3}};
+    } bad[] = {{"empty", "", 0},
+               {"201 bytes", utf8_201, 201},
+               {"NUL", "a\0b", 3},
+               {"no UTF-8", "\xFF\xFE", 2},
+               {"overlong", "\xC0\xAF", 2},
+               {"surrogate", "\xED\xA0\x80", 3}};
     for (size_t i = 0; i < ARRAY_LEN(good); i++)
         check_runs(good[i]);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
@@ -63,10 +69,11 @@ static void test_payload_over_the_limit(void)
     free(bytes);
 }
 
-/* --- garbage on every subject ----------------------------------------------------------------------------------- */
+/* --- garbage on every subject
+ * ----------------------------------------------------------------------------------- */
 
-static const char *const garbage[] = {"", "x", "\x08\x01\x12\xFF\xFF\xFF\xFF\x0F", "\x0A\x05hello\x12",
-                                      "{\"json\":true}", "\x08\x63\x10\x01"};
+static const char *const garbage[] = {
+    "", "x", "\x08\x01\x12\xFF\xFF\xFF\xFF\x0F", "\x0A\x05hello\x12", "{\"json\":true}", "\x08\x63\x10\x01"};
 
 /* The # of the subject is where the partition goes. */
 static void throw_garbage(struct connection *connection, const char *with, uint32_t p)
@@ -96,13 +103,19 @@ static void test_garbage_everywhere(void)
     struct connection_options const options = {
         .url = stack.nats.url, .name = "garbage", .connect_timeout_ms = 2000, .request_timeout_ms = 2000};
     CHECK_OK(connection_open(&options, &connection, &stack.err), &stack.err);
-    static const char *const subjects[] = {
-        "thole.default.in.#.someone",      "thole.default.in.#.%zz",      "thole.default.in.#.warm",
-        "thole.default.hist.#.someone.1",  "thole.default.hist.#.someone.99999999999999999999",
-        "thole.default.ctl.#.epoch",       "thole.default.ctl.#.position",
-        "thole.default.work.default.i.1.#.1", "thole.default.work.default.#",
-        "thole.default.cancel.someone.#",  "thole.default.event.one.someone.#",
-        "$KV.THOLE_default_NODES.node.#",  "thole.default.in.#.other-partition"};
+    static const char *const subjects[] = {"thole.default.in.#.someone",
+                                           "thole.default.in.#.%zz",
+                                           "thole.default.in.#.warm",
+                                           "thole.default.hist.#.someone.1",
+                                           "thole.default.hist.#.someone.99999999999999999999",
+                                           "thole.default.ctl.#.epoch",
+                                           "thole.default.ctl.#.position",
+                                           "thole.default.work.default.i.1.#.1",
+                                           "thole.default.work.default.#",
+                                           "thole.default.cancel.someone.#",
+                                           "thole.default.event.one.someone.#",
+                                           "$KV.THOLE_default_NODES.node.#",
+                                           "thole.default.in.#.other-partition"};
     for (size_t s = 0; s < ARRAY_LEN(subjects); s++) {
         for (uint32_t p = 0; p < 8; p++)
             throw_garbage(connection, subjects[s], p);
@@ -114,7 +127,8 @@ static void test_garbage_everywhere(void)
     connection_close(connection);
 }
 
-/* --- what nobody knows ---------------------------------------------------------------------------------------------- */
+/* --- what nobody knows
+ * ---------------------------------------------------------------------------------------------- */
 
 struct seen {
     thole_instance_status status;
@@ -170,13 +184,15 @@ static void test_unknown_activity_waits_for_a_worker(void)
     CU_ASSERT_TRUE(becomes("nobody", THOLE_INSTANCE_CANCELLED, 10000, &seen));
 }
 
-/* --- servers that are away or refuse ------------------------------------------------------------------------------- */
+/* --- servers that are away or refuse
+ * ------------------------------------------------------------------------------- */
 
 static void test_wrong_password(void)
 {
     struct stack_program *p;
     char wrong[160];
-    snprintf(wrong, sizeof wrong, "--postgres=postgres://thole:Wr0ngS3cret@127.0.0.1:%u/postgres", stack.postgres.port);
+    snprintf(wrong, sizeof wrong, "--postgres=postgres://thole:Wr0ngS3cret@127.0.0.1:%u/postgres",
+             stack.postgres.port);
     p = stack_program(&stack, "wrong", "engine", "--node-ttl=3s", wrong, NULL);
     int status = -1;
     for (int i = 0; i < 1000 && (status = stack_ended(p)) < 0; i++)

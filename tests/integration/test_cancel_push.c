@@ -44,7 +44,8 @@ static uint64_t token_us(const char *id)
 static uint64_t cancel_one(const char *id, uint64_t wait_ms)
 {
     char key[80];
-    CHECK_OK(thole_client_start(client, thole_slice_from(id), THOLE_STR("hold"), THOLE_STR("60000"), NULL, &stack.err),
+    CHECK_OK(thole_client_start(client, thole_slice_from(id), THOLE_STR("hold"), THOLE_STR("60000"), NULL,
+                                &stack.err),
              &stack.err);
     snprintf(key, sizeof key, "%s", id);
     CU_ASSERT_TRUE(wait_count(stack.effects, key, 1, 10000));
@@ -68,15 +69,17 @@ static void test_push(void)
     }
     CU_ASSERT_EQUAL(stack_terminate(w, 10000), 0);
     qsort(us, RUNS, sizeof us[0], by_value);
-    fprintf(stderr, "  cancel accepted to token fired, %d runs: p50 %llu us, p99 %llu us, max %llu us\n", RUNS,
-            (unsigned long long)us[RUNS / 2], (unsigned long long)us[RUNS * 99 / 100], (unsigned long long)us[RUNS - 1]);
+    fprintf(stderr, "  cancel accepted to token fired, %d runs: p50 %llu us, p99 %llu us, max %llu us\n",
+            RUNS, (unsigned long long)us[RUNS / 2], (unsigned long long)us[RUNS * 99 / 100],
+            (unsigned long long)us[RUNS - 1]);
     CU_ASSERT_EQUAL(stack_log_number(w, "cancelled_by_push"), RUNS);
     CU_ASSERT_EQUAL(stack_log_number(w, "cancelled_by_renewal"), 0);
 }
 
 static void test_push_suppressed(void)
 {
-    struct stack_program *w = stack_program(&stack, "deaf", "worker", "--lease=3s", "--test-suppress-push", NULL);
+    struct stack_program *w =
+        stack_program(&stack, "deaf", "worker", "--lease=3s", "--test-suppress-push", NULL);
     uint64_t worst = 0;
     for (int i = 0; i < SUPPRESSED_RUNS; i++) {
         char id[32];
@@ -86,8 +89,8 @@ static void test_push_suppressed(void)
         worst = us > worst ? us : worst;
     }
     CU_ASSERT_EQUAL(stack_terminate(w, 10000), 0);
-    fprintf(stderr, "  push suppressed, %d runs: worst %llu ms; a renewal interval is %d ms\n", SUPPRESSED_RUNS,
-            (unsigned long long)worst / 1000, LEASE_MS / 3);
+    fprintf(stderr, "  push suppressed, %d runs: worst %llu ms; a renewal interval is %d ms\n",
+            SUPPRESSED_RUNS, (unsigned long long)worst / 1000, LEASE_MS / 3);
     CU_ASSERT_EQUAL(stack_log_number(w, "cancelled_by_push"), 0);
     CU_ASSERT_EQUAL(stack_log_number(w, "cancelled_by_renewal"), SUPPRESSED_RUNS);
 }

@@ -71,6 +71,7 @@ static void test_words(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         check(cases[i].arguments, cases[i].code, cases[i].words);
+    CU_ASSERT_PTR_NULL(strstr(outcome_of("run --help"), "is missing"));
     CU_ASSERT_PTR_NULL(
         strstr(outcome_of("--nats nats://user:secret@127.0.0.1:1 --timeout 300ms history x"), "secret"));
 }

@@ -12,7 +12,8 @@ static int open_now(const struct stack_program *program)
     return (int)stack_count(program->log, " open, epoch ") - (int)stack_count(program->log, " closed: ");
 }
 
-static bool becomes(const struct stack_program *program, int low, int high, uint64_t wait_ms, const char *what)
+static bool becomes(const struct stack_program *program, int low, int high, uint64_t wait_ms,
+                    const char *what)
 {
     uint64_t const begin = clock_monotonic_ms();
     while (clock_monotonic_ms() < begin + wait_ms) {
@@ -33,7 +34,8 @@ static void start_orders(const char *round, int n)
     for (int i = 0; i < n; i++) {
         char id[64];
         snprintf(id, sizeof id, "%s-%03d", round, i);
-        CHECK_OK(thole_client_start(client, thole_slice_from(id), THOLE_STR("order"), THOLE_STR("x"), NULL, &stack.err),
+        CHECK_OK(thole_client_start(client, thole_slice_from(id), THOLE_STR("order"), THOLE_STR("x"), NULL,
+                                    &stack.err),
                  &stack.err);
     }
 }

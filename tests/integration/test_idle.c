@@ -29,8 +29,9 @@ static uint64_t cpu_ticks(pid_t pid)
 static void last_queries(char *to, size_t cap)
 {
     PGconn *pg = PQconnectdb(stack.postgres.url);
-    PGresult *result = PQexec(pg, "SELECT pid || ' ' || coalesce(query_start::text, '-') FROM pg_stat_activity "
-                                  "WHERE application_name LIKE 'thole%' ORDER BY pid");
+    PGresult *result =
+        PQexec(pg, "SELECT pid || ' ' || coalesce(query_start::text, '-') FROM pg_stat_activity "
+                   "WHERE application_name LIKE 'thole%' ORDER BY pid");
     size_t len = 0;
     for (int i = 0; i < PQntuples(result) && len < cap; i++)
         len += (size_t)snprintf(to + len, cap - len, "%s\n", PQgetvalue(result, i, 0));
@@ -42,7 +43,8 @@ static void test_idle(void)
 {
     char before[4096] = "", after[4096] = "";
     thole_outcome outcome = {0};
-    CHECK_OK(thole_client_run(client, THOLE_STR("warm"), THOLE_STR("order"), THOLE_STR("x"), 20000, &outcome, &stack.err),
+    CHECK_OK(thole_client_run(client, THOLE_STR("warm"), THOLE_STR("order"), THOLE_STR("x"), 20000, &outcome,
+                              &stack.err),
              &stack.err);
     thole_outcome_release(&outcome);
     pause_ms(SETTLE_MS);

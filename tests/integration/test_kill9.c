@@ -18,7 +18,8 @@ static void start_orders(const char *round)
         thole_error err = {0};
         snprintf(id, sizeof id, "%s-%03d", round, i);
         do /* the server may be away: the same start again is safe only under a new request id */
-            status = thole_client_start(client, thole_slice_from(id), THOLE_STR("order"), THOLE_STR("x"), NULL, &err);
+            status = thole_client_start(client, thole_slice_from(id), THOLE_STR("order"), THOLE_STR("x"),
+                                        NULL, &err);
         while (status == THOLE_UNAVAILABLE);
         CU_ASSERT_TRUE(status == THOLE_OK || status == THOLE_CONFLICT);
     }
@@ -51,7 +52,8 @@ static bool check_order(const char *id)
     bool ok = status == THOLE_INSTANCE_COMPLETED && strcmp(out, "x,reserve,charge,ship") == 0;
     thole_error err = {0};
     ok = ok && thole_client_history(client, thole_slice_from(id), count_event, &t, &err) == THOLE_OK;
-    ok = ok && t.scheduled == STEPS && t.completed == STEPS && t.ended == 1 && !t.gap && t.events == 2 + 2 * STEPS;
+    ok = ok && t.scheduled == STEPS && t.completed == STEPS && t.ended == 1 && !t.gap &&
+         t.events == 2 + 2 * STEPS;
     snprintf(key, sizeof key, "%s", id);
     ok = ok && stack_count(stack.effects, key) >= STEPS;
     if (!ok) {
@@ -141,7 +143,7 @@ static void test_all_at_once(void)
 }
 
 static const struct thole_test tests[] = {
-    {"kill9_engine", test_engine},     {"kill9_worker", test_worker}, {"kill9_nats", test_nats},
+    {"kill9_engine", test_engine},     {"kill9_worker", test_worker},           {"kill9_nats", test_nats},
     {"kill9_postgres", test_postgres}, {"kill9_all_at_once", test_all_at_once},
 };
 

@@ -17,7 +17,7 @@ struct worker {
     struct work_message *kept[KEPT_MAX];
     atomic_ulong count, bad_count;
     char bad_text[160];
-    bool ack;
+    bool ack, slow;
     struct connection *connection;
 };
 
@@ -34,6 +34,8 @@ static void keep(void *arg, struct work_message *message)
         worker->kept[atomic_load(&worker->count) % KEPT_MAX] = message;
         pthread_mutex_unlock(&worker->lock);
     }
+    if (worker->slow)
+        nap_ms(2);
     atomic_fetch_add(&worker->count, 1);
 }
 
@@ -239,6 +241,7 @@ static void test_close_hands_back(void)
     thole_error err = {0};
     stage_open(&stage, 0);
     queue_items(&stage, 1, 500);
+    stage.worker.slow = true;
     puller_want(stage.puller, 500);
     CU_ASSERT(reaches(&stage.worker.count, 1));
     puller_close(stage.puller);

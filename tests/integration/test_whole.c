@@ -49,9 +49,10 @@ static void test_order_completes(void)
 {
     start("order-1", "order", "book");
     check_outcome("order-1", THOLE_INSTANCE_COMPLETED, "book,reserve,charge,ship");
-    CHECK_STR("order-1", history("order-1"),
-              "1:Started 2:ActivityScheduled 3:ActivityCompleted(2) 4:ActivityScheduled 5:ActivityCompleted(4) "
-              "6:ActivityScheduled 7:ActivityCompleted(6) 8:Completed");
+    CHECK_STR(
+        "order-1", history("order-1"),
+        "1:Started 2:ActivityScheduled 3:ActivityCompleted(2) 4:ActivityScheduled 5:ActivityCompleted(4) "
+        "6:ActivityScheduled 7:ActivityCompleted(6) 8:Completed");
     CU_ASSERT_EQUAL(stack_count(stack.effects, "order-1"), 3);
 }
 
@@ -59,11 +60,13 @@ static void test_duplicate_start_is_a_conflict(void)
 {
     thole_error err = {0};
     start("twice", "one", "a");
-    CU_ASSERT_EQUAL(thole_client_start(client, THOLE_STR("twice"), THOLE_STR("one"), THOLE_STR("b"), NULL, &err),
-                    THOLE_CONFLICT);
+    CU_ASSERT_EQUAL(
+        thole_client_start(client, THOLE_STR("twice"), THOLE_STR("one"), THOLE_STR("b"), NULL, &err),
+        THOLE_CONFLICT);
     check_outcome("twice", THOLE_INSTANCE_COMPLETED, "a");
-    CU_ASSERT_EQUAL(thole_client_start(client, THOLE_STR("twice"), THOLE_STR("one"), THOLE_STR("b"), NULL, &err),
-                    THOLE_CONFLICT);
+    CU_ASSERT_EQUAL(
+        thole_client_start(client, THOLE_STR("twice"), THOLE_STR("one"), THOLE_STR("b"), NULL, &err),
+        THOLE_CONFLICT);
     check_outcome("twice", THOLE_INSTANCE_COMPLETED, "a");
 }
 
@@ -71,8 +74,9 @@ static void test_timer_wins_the_race(void)
 {
     start("race-timer", "race", "60000");
     check_outcome("race-timer", THOLE_INSTANCE_COMPLETED, "timer");
-    CHECK_STR("race-timer", history("race-timer"),
-              "1:Started 2:ActivityScheduled 3:TimerCreated 4:TimerFired(3) 5:ActivityCancelled(2) 6:Completed");
+    CHECK_STR(
+        "race-timer", history("race-timer"),
+        "1:Started 2:ActivityScheduled 3:TimerCreated 4:TimerFired(3) 5:ActivityCancelled(2) 6:Completed");
     for (int i = 0; i < 200 && stack_count(stack.tokens, "race-timer") == 0; i++)
         pause_ms(10);
     CU_ASSERT_EQUAL(stack_count(stack.tokens, "select_loser"), 1);
@@ -99,9 +103,11 @@ static void test_failure_reaches_the_client(void)
 static void test_cancel_while_an_activity_runs(void)
 {
     start("hold", "hold", "60000");
-    for (int i = 0; i < 500 && stack_count(stack.effects, "hold.") == 0 && stack_count(stack.effects, "hold") == 0; i++)
+    for (int i = 0;
+         i < 500 && stack_count(stack.effects, "hold.") == 0 && stack_count(stack.effects, "hold") == 0; i++)
         pause_ms(10);
-    CHECK_OK(thole_client_cancel(client, THOLE_STR("hold"), THOLE_STR("changed my mind"), &stack.err), &stack.err);
+    CHECK_OK(thole_client_cancel(client, THOLE_STR("hold"), THOLE_STR("changed my mind"), &stack.err),
+             &stack.err);
     check_outcome("hold", THOLE_INSTANCE_CANCELLED, "changed my mind");
     for (int i = 0; i < 200 && stack_count(stack.tokens, "changed my mind") == 0; i++)
         pause_ms(10);

@@ -64,8 +64,7 @@ static void test_good_lines(void)
     static const struct row rows[] = {
         {"p run --postgres x", "run ns=default lease=0 ttl=0/0 slots=16 json=0"},
         {"p --postgres x worker --slots 3", "worker ns=default lease=0 ttl=0/0 slots=3 json=0"},
-        {"p engine --postgres=x -n shop --node-ttl 4s",
-         "engine ns=shop lease=0 ttl=4000/0 slots=16 json=0"},
+        {"p engine --postgres=x -n shop --node-ttl 4s", "engine ns=shop lease=0 ttl=4000/0 slots=16 json=0"},
         {"p run --postgres x --lease 1.5s --log-format json --heartbeat 500ms",
          "run ns=default lease=1500 ttl=0/500 slots=16 json=1"},
         {"p --help", "help"},

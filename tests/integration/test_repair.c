@@ -1,0 +1,144 @@
+/* What should never be needed: work messages that are gone, rivals that came and went, rows that are gone. */
+#include "connection.h"
+#include "event.h"
+#include "reader.h"
+#include "stack.h"
+#include <libpq-fe.h>
+
+static struct stack stack;
+static thole_client *client;
+static struct stack_program *engine, *worker;
+static struct connection *connection;
+
+static void start(const char *id, const char *orchestration)
+{
+    thole_slice const input = strcmp(orchestration, "hold") == 0 ? THOLE_STR("60000") : THOLE_STR("x");
+    CHECK_OK(thole_client_start(client, thole_slice_from(id), thole_slice_from(orchestration), input, NULL, &stack.err),
+             &stack.err);
+}
+
+static void check_outcome(const char *id, const char *want)
+{
+    thole_instance_status status;
+    CHECK_STR(id, stack_outcome(client, id, 20000, &status), want);
+}
+
+static uint64_t messages(const char *stream)
+{
+    struct stream_bounds bounds = {0};
+    CHECK_OK(stream_bounds(connection, stream, &bounds, &stack.err), &stack.err);
+    return bounds.messages;
+}
+
+static void wait_messages(const char *stream, uint64_t want)
+{
+    for (int i = 0; i < 500 && messages(stream) != want; i++)
+        pause_ms(10);
+    CU_ASSERT_EQUAL(messages(stream), want);
+}
+
+static void test_lost_work_is_queued_again(void)
+{
+    struct stream_bounds bounds = {0};
+    (void)stack_terminate(worker, 10000);
+    start("lost-work", "one");
+    wait_messages("THOLE_default_WORK", 1);
+    CHECK_OK(stream_bounds(connection, "THOLE_default_WORK", &bounds, &stack.err), &stack.err);
+    CHECK_OK(stream_delete(connection, "THOLE_default_WORK", bounds.last, &stack.err), &stack.err);
+    worker = stack_program(&stack, "worker", "worker", NULL);
+    check_outcome("lost-work", "x");
+    CU_ASSERT_TRUE(stack_logged(engine, "was lost and is queued again", 1, 1000));
+}
+
+static void wait_settled(const char *id)
+{
+    start(id, "one");
+    check_outcome(id, "x");
+    pause_ms(2500); /* positions and watermarks are saved */
+}
+
+/* A rival opens each partition once and is never heard of again; the owners are idle. */
+static void test_rival_that_dies_is_noticed(void)
+{
+    wait_settled("before-the-rival");
+    size_t const before = stack_count(engine->log, "a rival opens the partition");
+    for (uint32_t p = 0; p < 8; p++) {
+        char stream[64], subject[64], expected[24];
+        struct stream_bounds bounds = {0};
+        struct buf body;
+        struct record const record = {.kind = RECORD_EPOCH_OPENED, .epoch = 1000, .node = THOLE_STR("rival")};
+        snprintf(stream, sizeof stream, "THOLE_default_HIST_%u", p);
+        snprintf(subject, sizeof subject, "thole.default.ctl.%u.epoch", p);
+        CHECK_OK(stream_bounds(connection, stream, &bounds, &stack.err), &stack.err);
+        snprintf(expected, sizeof expected, "%llu", (unsigned long long)bounds.last);
+        buf_init(&body, 4096);
+        CHECK_OK(record_encode(&record, &body), &stack.err);
+        struct header const header = {"Nats-Expected-Last-Sequence", thole_slice_from(expected)};
+        CHECK_OK(connection_publish(connection, subject, &header, 1, buf_bytes(&body), &stack.err), &stack.err);
+        buf_release(&body);
+    }
+    CU_ASSERT_TRUE(stack_logged(engine, "a rival opens the partition", before + 8, 5000));
+    CU_ASSERT_TRUE(stack_logged(engine, " open, epoch 1001", 8, 5000));
+    for (int i = 0; i < 20; i++) {
+        char id[32];
+        snprintf(id, sizeof id, "after-the-rival-%d", i);
+        start(id, "order");
+        check_outcome(id, "x,reserve,charge,ship");
+    }
+}
+
+/* Postgres loses everything: the partitions notice the restart and project again what is still open. */
+static void test_emptied_database_is_projected_again(void)
+{
+    start("outlives-the-rows", "hold");
+    start("sleeps-through", "nap");
+    for (int i = 0; i < 500 && stack_count(stack.effects, "outlives-the-rows") == 0; i++)
+        pause_ms(10);
+    PGconn *pg = PQconnectdb(stack.postgres.url);
+    PGresult *result = PQexec(pg, "SET search_path = thole_default; BEGIN; DELETE FROM worker_queue; DELETE FROM timers; "
+                                  "DELETE FROM instances; DELETE FROM executions; UPDATE partitions SET projected_seq = 0; "
+                                  "COMMIT");
+    CU_ASSERT_EQUAL(PQresultStatus(result), PGRES_COMMAND_OK);
+    if (PQresultStatus(result) != PGRES_COMMAND_OK)
+        fprintf(stderr, "  %s\n", PQerrorMessage(pg));
+    PQclear(result);
+    PQfinish(pg);
+    server_kill9(&stack.postgres);
+    CHECK_OK(server_restart(&stack.postgres, &stack.err), &stack.err);
+    check_outcome("sleeps-through", "");
+    start("after-the-loss", "order");
+    check_outcome("after-the-loss", "x,reserve,charge,ship");
+    CHECK_OK(thole_client_cancel(client, THOLE_STR("outlives-the-rows"), THOLE_STR("enough"), &stack.err), &stack.err);
+    check_outcome("outlives-the-rows", "enough");
+    pg = PQconnectdb(stack.postgres.url);
+    result = PQexec(pg, "SELECT (SELECT count(*) FROM thole_default.instances WHERE instance IN ('lost-work', "
+                        "'before-the-rival', 'outlives-the-rows', 'after-the-loss'))");
+    CHECK_STR("rows are back", PQntuples(result) == 1 ? PQgetvalue(result, 0, 0) : "", "4");
+    PQclear(result);
+    PQfinish(pg);
+}
+
+static const struct thole_test tests[] = {
+    {"lost_work_is_queued_again", test_lost_work_is_queued_again},
+    {"rival_that_dies_is_noticed", test_rival_that_dies_is_noticed},
+    {"emptied_database_is_projected_again", test_emptied_database_is_projected_again},
+};
+
+int main(void)
+{
+    skip_without_nats();
+    skip_without_postgres();
+    stack_start(&stack);
+    struct connection_options const options = {
+        .url = stack.nats.url, .name = "repair", .connect_timeout_ms = 2000, .request_timeout_ms = 2000};
+    if (connection_open(&options, &connection, &stack.err) != THOLE_OK)
+        return 1;
+    engine = stack_program(&stack, "engine", "engine", "--sweep=1s", NULL);
+    client = stack_client(&stack);
+    worker = stack_program(&stack, "worker", "worker", "--lease=3s", NULL);
+    int const failed = thole_run_suite("repair", tests, ARRAY_LEN(tests));
+    thole_client_close(client);
+    connection_close(connection);
+    stack_stop(&stack);
+    return failed;
+}
