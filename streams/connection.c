@@ -51,6 +51,7 @@ struct connection {
     char *urls[URLS_MAX];
     size_t urls_len;
     char *url_text;
+    bool creds; /* from a file */
     uint64_t connect_timeout_ms, request_timeout_ms;
     connection_state_fn *on_state;
     void *arg;
@@ -279,23 +280,55 @@ static void fire_alarms(struct connection *connection)
 
 /* ---- connecting ---- */
 
-static thole_status handshake(struct connection *connection, const char *url, natsConnection **ret,
-                              thole_error *reterr)
+/* TLS when the URL or the server asks for it; then the certificate must be for the URL's host. */
+static natsStatus set_tls(natsOptions *options, const char *url, const char *address, bool required)
+{
+    char host[SERVER_ADDRESS_BYTES];
+    bool const secure = required || strncmp(url, "tls://", 6) == 0;
+    (void)snprintf(host, sizeof host, "%s", address);
+    *strrchr(host, ':') = 0; /* server_address() put a port there */
+    natsStatus const status = natsOptions_SetSecure(options, secure);
+    if (status != NATS_OK || !secure)
+        return status;
+    size_t const len = strlen(host);
+    bool const bracket = host[0] == '[' && host[len - 1] == ']';
+    if (bracket)
+        host[len - 1] = 0;
+    return natsOptions_SetExpectedHostname(options, bracket ? host + 1 : host);
+}
+
+/* What nats.c says of a failed connect. Only what may pass by itself is THOLE_UNAVAILABLE. */
+static thole_status explain(const struct connection *connection, natsStatus status, const char *address,
+                            thole_error *reterr)
+{
+    thole_error said = {.status = THOLE_OK};
+    thole_status const result = link_fail(status, "NATS server", address, &said);
+    if (result == THOLE_DENIED)
+        return thole_fail(
+            reterr, result,
+            "NATS server %s refuses the credentials: check the credentials file, or user and password "
+            "in the URL",
+            address);
+    if (status == NATS_SSL_ERROR || status == NATS_SECURE_CONNECTION_WANTED ||
+        status == NATS_SECURE_CONNECTION_REQUIRED)
+        return thole_fail(reterr, THOLE_DENIED, "%s: check tls:// in the URL and the trusted certificates",
+                          said.text);
+    if (connection->creds && (status == NATS_ERR || status == NATS_INVALID_ARG))
+        return thole_fail(reterr, THOLE_DENIED, "%s: check the credentials file", said.text);
+    return thole_fail(reterr, result, "%s", said.text);
+}
+
+static thole_status handshake(struct connection *connection, const char *url, const struct server_info *info,
+                              natsConnection **ret, thole_error *reterr)
 {
     char address[SERVER_ADDRESS_BYTES] = "";
     (void)server_address(url, address);
     if (natsOptions_SetURL(connection->options, url) != NATS_OK) /* whose text could hold a password */
         return thole_fail(reterr, THOLE_INVALID, "the NATS URL of server %s is malformed", address);
-    natsStatus const status = natsConnection_Connect(ret, connection->options);
+    natsStatus status = set_tls(connection->options, url, address, info->tls_required);
     if (status == NATS_OK)
-        return THOLE_OK;
-    thole_status const result = link_fail(status, "NATS server", address, reterr);
-    if (result == THOLE_DENIED)
-        return thole_fail(
-            reterr, THOLE_DENIED,
-            "NATS server %s refuses the credentials: check --nats-creds, or user and password in the URL",
-            address);
-    return result;
+        status = natsConnection_Connect(ret, connection->options);
+    return status == NATS_OK ? THOLE_OK : explain(connection, status, address, reterr);
 }
 
 /* Puts a connected natsConnection in place as the next epoch. The turn is held, or there is no keeper yet. */
@@ -337,7 +370,7 @@ static thole_status connect_once(struct connection *connection, natsConnection *
         connection->url_at = (connection->url_at + 1) % connection->urls_len;
         status = server_info_read(url, connection->connect_timeout_ms, ret_info, reterr);
         if (status == THOLE_OK)
-            status = handshake(connection, url, ret, reterr);
+            status = handshake(connection, url, ret_info, ret, reterr);
         if (status == THOLE_OK)
             return THOLE_OK;
     }
@@ -619,6 +652,7 @@ static struct connection *connection_create(const struct connection_options *opt
     connection->request_timeout_ms = options->request_timeout_ms;
     connection->on_state = options->on_state;
     connection->arg = options->arg;
+    connection->creds = options->creds != NULL;
     connection->random = ((uint64_t)(uintptr_t)connection ^ link_now_ms() << 20) | 1;
     return connection;
 }

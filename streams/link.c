@@ -12,6 +12,9 @@ thole_status link_fail(natsStatus status, const char *what, const char *name, th
 {
     const char *said = nats_GetLastError(NULL);
     const char *text = said != NULL && said[0] != 0 ? said : natsStatus_GetText(status);
+    const char *place = text[0] == '(' ? strstr(text, "): ") : NULL; /* "(conn.c:4212): " is for others */
+    if (place != NULL)
+        text = place + 3;
     switch (status) {
     case NATS_OK: return THOLE_OK;
     case NATS_NO_MEMORY: return thole_fail(reterr, THOLE_NOMEM, "%s %s: out of memory", what, name);

@@ -8,7 +8,7 @@ enum { SERVER_VERSION_BYTES = 32, SERVER_ADDRESS_BYTES = 280 };
 struct server_info {
     char version[SERVER_VERSION_BYTES];
     uint64_t max_payload;
-    bool jetstream;
+    bool jetstream, tls_required;
 };
 /* host:port of a URL, without user and password; IPv6 keeps its brackets. False: not a URL. */
 bool server_address(const char *url, char ret[SERVER_ADDRESS_BYTES]);

@@ -1,8 +1,8 @@
 /*
- * What should never be needed: an activity whose row no worker claims or renews, because its message is gone, is
- * queued again. Acknowledgements are not fences, so a message can go while its row stays: a late one removes a
- * redelivered message; a database that lost its last moments shows a worker no row, and it acknowledges.
- * Asks the database only while the partition has open activities.
+ * What should never be needed: an activity whose row no worker claims or renews, because its message is gone,
+ * is queued again. Acknowledgements are not fences, so a message can go while its row stays: a late one
+ * removes a redelivered message; a database that lost its last moments shows a worker no row, and it
+ * acknowledges. Asks the database only while the partition has open activities.
  */
 #include "engine.h"
 #include <stdlib.h>
@@ -61,8 +61,8 @@ void sweeper_answered(struct shard *shard, struct owned *owned, const struct job
         return;
     const struct batch_activity *activity = &job->activity;
     if (!job->found) {
-        log_line(LOG_LEVEL_ERROR, "sweeper", "p=%u %.*s has an activity %llu that its history does not know", owned->p,
-                 THOLE_FMT(activity->instance), (unsigned long long)activity->activity_id);
+        log_line(LOG_LEVEL_ERROR, "sweeper", "p=%u %.*s has an activity %llu that its history does not know",
+                 owned->p, THOLE_FMT(activity->instance), (unsigned long long)activity->activity_id);
         return;
     }
     shard_requeue(shard, owned, activity, job->input);

@@ -71,7 +71,8 @@ static uint32_t *cell(const struct key_index *index, const struct build *build, 
     size_t at = key_hash(key.instance, key.execution, key.id) % index->cap;
     for (; index->cells[at] != 0; at = (at + 1) % index->cap) {
         struct row_key const has = key_of(build, index->cells[at] - 1);
-        if (has.id == key.id && has.execution == key.execution && thole_slice_equal(has.instance, key.instance))
+        if (has.id == key.id && has.execution == key.execution &&
+            thole_slice_equal(has.instance, key.instance))
             break;
     }
     return &index->cells[at];
@@ -107,7 +108,8 @@ static bool index_put(struct key_index *index, const struct build *build, key_fn
     return true;
 }
 
-/* --- events to rows --------------------------------------------------------------------------------------- */
+/* --- events to rows ---------------------------------------------------------------------------------------
+ */
 
 static void activity_scheduled(struct partition *p, struct build *b, const struct turn *turn,
                                const struct event *event)
@@ -128,10 +130,11 @@ static void activity_scheduled(struct partition *p, struct build *b, const struc
 }
 
 /*
- * True when the row may exist, so that it must be deleted (and its worker told): it was added before this build,
- * or this is a redo, where a former owner may have added it already.
+ * True when the row may exist, so that it must be deleted (and its worker told): it was added before this
+ * build, or this is a redo, where a former owner may have added it already.
  */
-static bool activity_resolved(struct partition *p, struct build *b, const struct turn *turn, uint64_t id, bool live)
+static bool activity_resolved(struct partition *p, struct build *b, const struct turn *turn, uint64_t id,
+                              bool live)
 {
     struct row_key const key = {turn->instance, turn->execution, id};
     size_t const added = index_find(&b->added_index, b, added_key, key);
@@ -183,7 +186,8 @@ static void timer_created(struct partition *p, struct build *b, const struct tur
         timer_book_created(p, row);
 }
 
-static void timer_resolved(struct partition *p, struct build *b, const struct turn *turn, uint64_t id, bool live)
+static void timer_resolved(struct partition *p, struct build *b, const struct turn *turn, uint64_t id,
+                           bool live)
 {
     struct row_key const key = {turn->instance, turn->execution, id};
     size_t const added = index_find(&b->timers_index, b, timer_key, key);
@@ -264,7 +268,7 @@ static void notice(struct partition *p, const struct turn *turn, const struct ev
 {
     struct partition_out *out = partition_emit(p, PARTITION_OUT_EVENT);
     bool const started = event->kind == EVENT_STARTED;
-    out->event_kind = started                           ? "started"
+    out->event_kind = started                          ? "started"
                       : event->kind == EVENT_COMPLETED ? "completed"
                       : event->kind == EVENT_FAILED    ? "failed"
                                                        : "cancelled";
@@ -281,10 +285,12 @@ static void notice(struct partition *p, const struct turn *turn, const struct ev
 
 static bool is_activity_end(enum event_kind kind)
 {
-    return kind == EVENT_ACTIVITY_COMPLETED || kind == EVENT_ACTIVITY_FAILED || kind == EVENT_ACTIVITY_CANCELLED;
+    return kind == EVENT_ACTIVITY_COMPLETED || kind == EVENT_ACTIVITY_FAILED ||
+           kind == EVENT_ACTIVITY_CANCELLED;
 }
 
-static void fold_events(struct partition *p, struct build *b, const struct turn *turn, struct slot *slot, bool live)
+static void fold_events(struct partition *p, struct build *b, const struct turn *turn, struct slot *slot,
+                        bool live)
 {
     for (size_t i = 0; i < turn->events_len && !p->nomem; i++) {
         const struct event *event = &turn->events[i];
@@ -313,7 +319,8 @@ static void fold_events(struct partition *p, struct build *b, const struct turn 
     }
 }
 
-/* --- records ------------------------------------------------------------------------------------------------ */
+/* --- records
+ * ------------------------------------------------------------------------------------------------ */
 
 static bool continues(const struct projector *projector, const struct record *record)
 {

@@ -15,12 +15,12 @@
 enum {
     TURN_RECEIVED_MAX = 1000,
     TURN_RECEIVED_BYTES_MAX = 4 * 1024 * 1024,
-    PENDING_MAX = 20000,      /* inbox messages held in memory */
-    ABOVE_MAX = 4096,         /* incorporated messages above the floor before turns pause */
-    UNPROJECTED_MAX = 8192,   /* committed records that wait for the projection before turns pause */
-    ENDED_MAX = 10000,        /* ended instances remembered */
+    PENDING_MAX = 20000,    /* inbox messages held in memory */
+    ABOVE_MAX = 4096,       /* incorporated messages above the floor before turns pause */
+    UNPROJECTED_MAX = 8192, /* committed records that wait for the projection before turns pause */
+    ENDED_MAX = 10000,      /* ended instances remembered */
     DETAIL_BYTES_MAX = 1024,
-    PURGE_EVERY = 1000,       /* inbox messages */
+    PURGE_EVERY = 1000, /* inbox messages */
     SLOT_BUCKETS = 4096,
 };
 
@@ -53,9 +53,9 @@ uint64_t timer_heap_next(const struct timer_heap *heap); /* UINT64_MAX = empty *
 
 struct timer_book { /* which timers are in memory, and which are only rows */
     struct timer_heap heap;
-    uint64_t horizon_end;    /* every committed timer due before this is in the heap */
-    uint64_t beyond_due;     /* earliest known at or after it; UINT64_MAX = none */
-    bool reading;            /* READ_TIMERS is out */
+    uint64_t horizon_end; /* every committed timer due before this is in the heap */
+    uint64_t beyond_due;  /* earliest known at or after it; UINT64_MAX = none */
+    bool reading;         /* READ_TIMERS is out */
     uint64_t reading_before;
     struct timer_heap recent; /* committed since it went out, or perhaps not yet visible to it */
 };
@@ -89,7 +89,7 @@ struct slot {
     enum blocked_kind blocked;
     thole_slice blocked_text; /* in arena */
     struct arena arena;
-    uint8_t *marks;   /* by event id, see marks.c */
+    uint8_t *marks; /* by event id, see marks.c */
     size_t marks_cap;
     size_t in_flight; /* its records that are not yet committed */
     struct pending *first, *last;
@@ -123,11 +123,12 @@ void slot_remember(struct slot *slot, thole_slice from, thole_slice *to);
 THOLE_NODISCARD thole_status slot_mark(struct slot *slot, const struct event *event);
 bool slot_awaits(const struct slot *slot, const struct event *resolution);
 
-/* --- chain.c: the append pipeline ------------------------------------------------------------------------ */
+/* --- chain.c: the append pipeline ------------------------------------------------------------------------
+ */
 struct link { /* one record of this epoch that is not yet committed */
     uint64_t n;
     bool acked;
-    uint64_t floor; /* inbox floor that it makes durable */
+    uint64_t floor;    /* inbox floor that it makes durable */
     struct slot *slot; /* NULL: epoch or position */
     struct buf bytes;
 };
@@ -142,7 +143,8 @@ struct chain {
 };
 void chain_release(struct chain *chain);
 
-/* --- project.c, fold.c ----------------------------------------------------------------------------------- */
+/* --- project.c, fold.c -----------------------------------------------------------------------------------
+ */
 struct fold_activity {
     struct batch_activity row;
     thole_slice input;
@@ -186,7 +188,8 @@ struct projector {
 };
 void projector_release(struct projector *projector);
 
-/* --- partition.c ------------------------------------------------------------------------------------------ */
+/* --- partition.c ------------------------------------------------------------------------------------------
+ */
 enum phase {
     PHASE_CLOSED,
     PHASE_TAIL,

@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MARKS_MAX = 16 * 1024 * 1024 };
 enum mark { MARK_NONE, MARK_ACTIVITY, MARK_TIMER, MARK_RESOLVED };
 
 static thole_status set(struct slot *slot, uint64_t id, enum mark mark)
 {
+    if (id > MARKS_MAX)
+        return THOLE_OK; /* a damaged history may claim any number: it must not cost the memory for it */
     if (id >= slot->marks_cap) {
-        if (id >= SIZE_MAX / 4)
-            return THOLE_NOMEM;
         size_t const cap = id < 32 ? 64 : (size_t)id * 2;
         uint8_t *marks = realloc(slot->marks, cap);
         if (marks == NULL)

@@ -29,7 +29,8 @@ void opening_start(struct partition *p)
     read_tail(p, TAIL_COUNT);
 }
 
-static bool decode_tail(struct partition *p, const struct partition_in *in, struct arena *arena, struct tail *tail)
+static bool decode_tail(struct partition *p, const struct partition_in *in, struct arena *arena,
+                        struct tail *tail)
 {
     tail->records = arena_array(arena, in->records_len, sizeof *tail->records);
     tail->voids = arena_array(arena, in->records_len, sizeof *tail->voids);
@@ -66,7 +67,8 @@ enum tail_verdict {
     TAIL_READ_ALL,
     TAIL_NO_EPOCH,     /* what stands in the place of the EpochOpened is none: remove it, look again */
     TAIL_INCONSISTENT, /* the log says that more was stored than is there */
-    TAIL_OVERTAKEN,    /* records of a newer epoch behind it: it is not the last EpochOpened; never remove those */
+    TAIL_OVERTAKEN, /* records of a newer epoch behind it: it is not the last EpochOpened; never remove those
+                     */
 };
 
 static bool has_newer(const struct tail *tail, size_t n)
@@ -77,8 +79,8 @@ static bool has_newer(const struct tail *tail, size_t n)
     return false;
 }
 
-/* The log rule over the records that were read; the first is the EpochOpened. @p cut: those that follow it were
- * not asked for. (A gap alone does not say so: an earlier owner may have removed void records there.) */
+/* The log rule over the records that were read; the first is the EpochOpened. @p cut: those that follow it
+ * were not asked for. (A gap alone does not say so: an earlier owner may have removed void records there.) */
 static enum tail_verdict walk_tail(const struct partition_in *in, bool cut, struct tail *tail)
 {
     const struct record *opened = &tail->records[0];
@@ -151,10 +153,13 @@ static void settle_tail(struct partition *p, const struct partition_in *in, stru
         p->tail_again = true;
         delete_records(p, &in->epoch_sequence, 1);
         return;
-    case TAIL_OVERTAKEN: partition_drop(p, "a rival opened the partition while its tail was read", true); return;
+    case TAIL_OVERTAKEN:
+        partition_drop(p, "a rival opened the partition while its tail was read", true);
+        return;
     case TAIL_INCONSISTENT:
-        partition_drop(p, "the history stream lacks records that were acknowledged: look at its limits, and for "
-                          "a restored backup",
+        partition_drop(p,
+                       "the history stream lacks records that were acknowledged: look at its limits, and for "
+                       "a restored backup",
                        true);
         return;
     }
@@ -202,7 +207,8 @@ void opening_epoch_stored(struct partition *p)
     partition_emit(p, PARTITION_OUT_STORE_OPEN)->epoch = p->chain.epoch;
 }
 
-/* --- the projection up to here ----------------------------------------------------------------------------- */
+/* --- the projection up to here -----------------------------------------------------------------------------
+ */
 
 void opening_store(struct partition *p, uint64_t projected_seq)
 {
@@ -260,7 +266,8 @@ void opening_log(struct partition *p, const struct partition_in *in)
         fold_record(p, in->records[i].bytes, in->records[i].sequence, NULL, false);
 }
 
-/* --- who lives here ------------------------------------------------------------------------------------------ */
+/* --- who lives here
+ * ------------------------------------------------------------------------------------------ */
 
 void opening_live(struct partition *p, const struct partition_in *in)
 {

@@ -29,7 +29,8 @@ struct partition *partition_create(const struct partition_options *options)
     return p;
 }
 
-/* --- outputs -------------------------------------------------------------------------------------------------- */
+/* --- outputs
+ * -------------------------------------------------------------------------------------------------- */
 
 static void node_destroy(struct out_node *node)
 {
@@ -110,7 +111,8 @@ static void clear_outputs(struct partition *p)
     p->out_last = NULL;
 }
 
-/* --- states --------------------------------------------------------------------------------------------------- */
+/* --- states
+ * --------------------------------------------------------------------------------------------------- */
 
 void partition_no_memory(struct partition *p)
 {
@@ -182,8 +184,8 @@ static void close_gracefully(struct partition *p)
 }
 
 /*
- * Something is in doubt. What is in flight is answered first (by the server, or by the host when it gives up), so
- * that what this epoch holds for committed is what it is: then the memory goes.
+ * Something is in doubt. What is in flight is answered first (by the server, or by the host when it gives
+ * up), so that what this epoch holds for committed is what it is: then the memory goes.
  */
 static void end(struct partition *p, const char *why)
 {
@@ -262,7 +264,8 @@ thole_status partition_input(struct partition *p, const struct partition_in *in,
     return nomem ? THOLE_NOMEM : THOLE_OK;
 }
 
-/* --- time ------------------------------------------------------------------------------------------------------- */
+/* --- time
+ * ------------------------------------------------------------------------------------------------------- */
 
 static bool quiet(const struct partition *p)
 {
@@ -365,7 +368,8 @@ size_t partition_pending(const struct partition *p)
     return p->slots.pending_len;
 }
 
-/* --- facts ------------------------------------------------------------------------------------------------------- */
+/* --- facts
+ * ------------------------------------------------------------------------------------------------------- */
 
 enum partition_state partition_state(const struct partition *p)
 {

@@ -11,31 +11,31 @@
  * or, where it says so, until their answer, or are given away (APPLY's batch).
  *
  * One recovery path: whatever goes wrong (refused or unanswered append, lost connection, fenced database, a
- * failed read) is PARTITION_IN_DOUBT or PARTITION_IN_APPEND_FAILED. The machine then drops its memory and says
- * CLOSED; the host gives PARTITION_IN_OPEN again, after a pause, if it should still own the partition. Outputs
- * and their answers carry a generation; answers of an older one are ignored.
+ * failed read) is PARTITION_IN_DOUBT or PARTITION_IN_APPEND_FAILED. The machine then drops its memory and
+ * says CLOSED; the host gives PARTITION_IN_OPEN again, after a pause, if it should still own the partition.
+ * Outputs and their answers carry a generation; answers of an older one are ignored.
  *
  * Time is wall-clock milliseconds; a step back is ignored. Pure, one thread at a time.
  */
 #ifndef THOLE_PARTITION_H
 #define THOLE_PARTITION_H
 #include "batch.h"
-#include "message.h"
 #include "instance.h"
+#include "message.h"
 #include "thole/program.h"
 
 struct partition_options {
     uint32_t partition;
-    thole_slice node; /* written into EpochOpened */
+    thole_slice node;                                /* written into EpochOpened */
     const thole_orchestration_entry *orchestrations; /* borrowed for the machine's life */
     size_t orchestrations_len;
     struct stack_pool *stacks; /* borrowed for the machine's life; of the thread that runs it */
     size_t payload_max;
     size_t instance_memory_max;
-    size_t record_max;  /* bytes of one record: the server's max_payload less room for headers */
-    size_t parked_max;  /* live instances kept in memory */
-    size_t window_max;  /* appends in flight, at most PARTITION_WINDOW_MAX */
-    uint64_t idle_ms;   /* an unsaved inbox position is written after so long without a turn */
+    size_t record_max;         /* bytes of one record: the server's max_payload less room for headers */
+    size_t parked_max;         /* live instances kept in memory */
+    size_t window_max;         /* appends in flight, at most PARTITION_WINDOW_MAX */
+    uint64_t idle_ms;          /* an unsaved inbox position is written after so long without a turn */
     uint64_t timer_horizon_ms; /* timers due within this are in memory */
 };
 enum { PARTITION_WINDOW_MAX = 512, PARTITION_LOG_CHUNK = 2000 };
@@ -56,26 +56,26 @@ struct log_record {
 };
 
 enum partition_in_kind {
-    PARTITION_IN_OPEN,       /* own it: open it */
-    PARTITION_IN_CLOSE,      /* hand it over: finish what is in flight, then CLOSED */
-    PARTITION_IN_DOUBT,      /* something failed: text; fenced: a newer owner is known to exist. Appends in flight
-                                must still be answered: CLOSED comes after the last answer */
-    PARTITION_IN_RIVAL,      /* sequence: somebody opens, or tries to open, the partition under this epoch. An idle
-                                owner would meet no record of its rival's. Ignored unless it is newer */
-    PARTITION_IN_TAIL,       /* answer to READ_TAIL */
-    PARTITION_IN_DELETED,    /* answer to DELETE_RECORDS: all are gone */
-    PARTITION_IN_APPENDED,   /* record n is stored at sequence */
-    PARTITION_IN_APPEND_FAILED, /* n: refused, timed out, connection lost: the epoch ends before n. The answers
-                                   to smaller n must still be given */
+    PARTITION_IN_OPEN,  /* own it: open it */
+    PARTITION_IN_CLOSE, /* hand it over: finish what is in flight, then CLOSED */
+    PARTITION_IN_DOUBT, /* something failed: text; fenced: a newer owner is known to exist. Appends in flight
+                           must still be answered: CLOSED comes after the last answer */
+    PARTITION_IN_RIVAL, /* sequence: somebody opens, or tries to open, the partition under this epoch. An idle
+                           owner would meet no record of its rival's. Ignored unless it is newer */
+    PARTITION_IN_TAIL,  /* answer to READ_TAIL */
+    PARTITION_IN_DELETED,       /* answer to DELETE_RECORDS: all are gone */
+    PARTITION_IN_APPENDED,      /* record n is stored at sequence */
+    PARTITION_IN_APPEND_FAILED, /* n: refused, timed out, connection lost: the epoch ends before n. The
+                                   answers to smaller n must still be given */
     PARTITION_IN_STORE_OPENED,  /* projected_seq */
     PARTITION_IN_STORE_RESET,   /* done */
-    PARTITION_IN_LOG,        /* answer to READ_LOG: records; all from..to that exist */
-    PARTITION_IN_LIVE,       /* answer to READ_LIVE */
-    PARTITION_IN_TIMERS,     /* answer to READ_TIMERS */
-    PARTITION_IN_APPLIED,    /* the batch is committed */
-    PARTITION_IN_PUBLISHED,  /* token: stored or already there; sequence in WORK (0 = unknown) */
-    PARTITION_IN_MESSAGE,    /* an inbox message, in order */
-    PARTITION_IN_HISTORY,    /* answer to LOAD: all records of the instance, of all executions; may be none */
+    PARTITION_IN_LOG,           /* answer to READ_LOG: records; all from..to that exist */
+    PARTITION_IN_LIVE,          /* answer to READ_LIVE */
+    PARTITION_IN_TIMERS,        /* answer to READ_TIMERS */
+    PARTITION_IN_APPLIED,       /* the batch is committed */
+    PARTITION_IN_PUBLISHED,     /* token: stored or already there; sequence in WORK (0 = unknown) */
+    PARTITION_IN_MESSAGE,       /* an inbox message, in order */
+    PARTITION_IN_HISTORY, /* answer to LOAD: all records of the instance, of all executions; may be none */
 };
 
 struct partition_in {
@@ -106,34 +106,35 @@ struct partition_in {
     uint64_t next_due_ms;
 };
 /* THOLE_NOMEM only; the machine is then closed (CLOSED follows). */
-thole_status partition_input(struct partition *p, const struct partition_in *in,
-                                             uint64_t now_ms);
+thole_status partition_input(struct partition *p, const struct partition_in *in, uint64_t now_ms);
 void partition_flush(struct partition *p, uint64_t now_ms);
 
 enum partition_out_kind {
-    PARTITION_OUT_CLOSED,  /* text: why; reopen: an accident, OPEN again if it is still yours;
-                              epoch (0: none was opened) and count: its records 1..count are committed */
-    PARTITION_OUT_OPENED,  /* open and serving: epoch */
+    PARTITION_OUT_CLOSED, /* text: why; reopen: an accident, OPEN again if it is still yours;
+                             epoch (0: none was opened) and count: its records 1..count are committed */
+    PARTITION_OUT_OPENED, /* open and serving: epoch */
     /* The log. Answers TAIL, DELETED, APPENDED or APPEND_FAILED. */
-    PARTITION_OUT_READ_TAIL, /* last EpochOpened o (its own record too), last sequence L, and records
-                                max(o, L - count + 1)..L; count 0 = from o on */
+    PARTITION_OUT_READ_TAIL,      /* last EpochOpened o (its own record too), last sequence L, and records
+                                     max(o, L - count + 1)..L; count 0 = from o on */
     PARTITION_OUT_DELETE_RECORDS, /* sequences: void records */
-    PARTITION_OUT_APPEND,  /* bytes at expected_last; subject by record kind: see struct; answered for each n */
+    PARTITION_OUT_APPEND,   /* bytes at expected_last; subject by record kind: see struct; answered for each n
+                             */
     PARTITION_OUT_READ_LOG, /* records from..to (inclusive) */
-    PARTITION_OUT_LOAD,    /* history of instance; answer HISTORY with token */
+    PARTITION_OUT_LOAD,     /* history of instance; answer HISTORY with token */
     /* The store. Answers STORE_OPENED, STORE_RESET, LIVE, TIMERS, APPLIED; DOUBT with fenced when fenced. */
     PARTITION_OUT_STORE_OPEN, /* epoch */
     PARTITION_OUT_STORE_RESET,
     PARTITION_OUT_READ_LIVE,
     PARTITION_OUT_READ_TIMERS, /* due before before_ms */
-    PARTITION_OUT_APPLY,   /* batch: given away, free with batch_destroy() */
+    PARTITION_OUT_APPLY,       /* batch: given away, free with batch_destroy() */
     /* After the rows are committed. */
     PARTITION_OUT_PUBLISH_WORK, /* activity: retry until stored or there; answer PUBLISHED with token. Its
                                    slices stay valid until then, or until CLOSED */
     PARTITION_OUT_PUSH_CANCEL,  /* at most once, no answer */
     PARTITION_OUT_WITHDRAW,     /* delete message `sequence` from WORK if it is still there; no answer */
     /* After the record is committed; at most once, no answer. */
-    PARTITION_OUT_EVENT,   /* live notice: event_kind_text, orchestration, instance, execution, request_id, data */
+    PARTITION_OUT_EVENT, /* live notice: event_kind_text, orchestration, instance, execution, request_id, data
+                          */
     /* The inbox. */
     PARTITION_OUT_READ_INBOX,  /* deliver MESSAGE for every message from `from` on, in order, without end */
     PARTITION_OUT_PURGE_INBOX, /* remove messages below `from`; no answer */
@@ -158,9 +159,9 @@ struct partition_out {
     thole_slice instance;
     uint64_t execution, activity_id;
     thole_slice queue, activity, orchestration, request_id;
-    thole_slice data;        /* PUBLISH_WORK: input; EVENT: payload; PUSH_CANCEL: reason */
-    const char *event_kind;  /* EVENT: started, completed, …; PUSH_CANCEL: cancel_kind_name() */
-    struct batch *batch;     /* APPLY */
+    thole_slice data;       /* PUBLISH_WORK: input; EVENT: payload; PUSH_CANCEL: reason */
+    const char *event_kind; /* EVENT: started, completed, …; PUSH_CANCEL: cancel_kind_name() */
+    struct batch *batch;    /* APPLY */
 };
 /* Takes the next output; false when there is none. */
 bool partition_poll(struct partition *p, struct partition_out *ret);
@@ -177,8 +178,8 @@ uint64_t partition_epoch(const struct partition *p);
 uint64_t partition_generation(const struct partition *p);
 /* Nothing to do: no input waiting, nothing in flight, everything projected. */
 bool partition_idle(const struct partition *p);
-/* Activities that are scheduled and not resolved, as far as is committed: while there are any, somebody must look
- * after those that no worker reports on. */
+/* Activities that are scheduled and not resolved, as far as is committed: while there are any, somebody must
+ * look after those that no worker reports on. */
 uint64_t partition_open_activities(const struct partition *p);
 /* Names of the orchestrations of all live instances. Borrowed until the next input. */
 size_t partition_live_names(const struct partition *p, const thole_slice **ret_names);

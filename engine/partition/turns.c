@@ -112,7 +112,8 @@ void turns_timer(struct partition *p, const struct timer_entry *timer)
     arrived(p, slot, pending);
 }
 
-/* --- what a pending thing means to an instance ------------------------------------------------------------ */
+/* --- what a pending thing means to an instance ------------------------------------------------------------
+ */
 
 static struct event event_of(const struct pending *pending)
 {
@@ -127,11 +128,11 @@ static struct event event_of(const struct pending *pending)
                               .code = SEMANTICS_VERSION,
                               .request_id = m->request_id};
     case MESSAGE_ACTIVITY_RESULT:
-        return (struct event){
-            .kind = m->status == THOLE_OK ? EVENT_ACTIVITY_COMPLETED : EVENT_ACTIVITY_FAILED,
-            .ref = m->activity_id,
-            .code = m->status,
-            .data = m->data};
+        return (struct event){.kind =
+                                  m->status == THOLE_OK ? EVENT_ACTIVITY_COMPLETED : EVENT_ACTIVITY_FAILED,
+                              .ref = m->activity_id,
+                              .code = m->status,
+                              .data = m->data};
     case MESSAGE_CANCEL:
         return (struct event){.kind = EVENT_CANCEL_REQUESTED, .data = m->data, .request_id = m->request_id};
     }
@@ -193,7 +194,8 @@ struct intake { /* what a turn takes in */
     struct pending *taken; /* kept until the turn is recorded: events borrow from them */
 };
 
-/* A start under an id in use is answered when what it collides with is committed: nobody hears of what is not. */
+/* A start under an id in use is answered when what it collides with is committed: nobody hears of what is
+ * not. */
 static bool must_wait(const struct slot *slot)
 {
     return slot->first != NULL && slot->in_flight > 0 && slot->first->inbox_sequence != 0 &&
@@ -236,7 +238,8 @@ static void release(struct intake *intake)
     }
 }
 
-/* --- turns ------------------------------------------------------------------------------------------------- */
+/* --- turns -------------------------------------------------------------------------------------------------
+ */
 
 static void block(struct slot *slot, enum blocked_kind kind, thole_slice text)
 {
@@ -259,7 +262,8 @@ static void remember(struct slot *slot, const struct event *events, size_t n)
     }
 }
 
-/* What the instance would refuse is left out here too: its history must replay when its code can run again. */
+/* What the instance would refuse is left out here too: its history must replay when its code can run again.
+ */
 static void keep_awaited(struct partition *p, struct slot *slot, struct intake *in)
 {
     size_t n = 0;
@@ -393,8 +397,9 @@ static void run_slot(struct partition *p, struct slot *slot)
 
 static bool may_run(const struct partition *p)
 {
-    return p->phase == PHASE_SERVING && !p->nomem && !p->chain.failed && !p->ending && p->chain.len < p->options.window_max &&
-           p->progress.above_len < ABOVE_MAX && p->projector.unprojected < UNPROJECTED_MAX;
+    return p->phase == PHASE_SERVING && !p->nomem && !p->chain.failed && !p->ending &&
+           p->chain.len < p->options.window_max && p->progress.above_len < ABOVE_MAX &&
+           p->projector.unprojected < UNPROJECTED_MAX;
 }
 
 void turns_run_ready(struct partition *p)

@@ -113,7 +113,8 @@ static void compare(void)
         for (uint64_t epoch = 1; epoch <= e->highest; epoch++) {
             epochs++;
             records += e->counted[epoch];
-            unaccounted += e->counted[epoch] > 0 && !e->closed[epoch]; /* one that was just opened may not know it */
+            unaccounted +=
+                e->counted[epoch] > 0 && !e->closed[epoch]; /* one that was just opened may not know it */
             if (e->closed[epoch] && e->counted[epoch] != e->claimed[epoch]) {
                 wrong++;
                 fprintf(stderr, "  partition %u epoch %llu: the reader counts %llu, the writer held %llu\n",

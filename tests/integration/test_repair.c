@@ -13,7 +13,8 @@ static struct connection *connection;
 static void start(const char *id, const char *orchestration)
 {
     thole_slice const input = strcmp(orchestration, "hold") == 0 ? THOLE_STR("60000") : THOLE_STR("x");
-    CHECK_OK(thole_client_start(client, thole_slice_from(id), thole_slice_from(orchestration), input, NULL, &stack.err),
+    CHECK_OK(thole_client_start(client, thole_slice_from(id), thole_slice_from(orchestration), input, NULL,
+                                &stack.err),
              &stack.err);
 }
 
@@ -74,7 +75,8 @@ static void test_rival_that_dies_is_noticed(void)
         buf_init(&body, 4096);
         CHECK_OK(record_encode(&record, &body), &stack.err);
         struct header const header = {"Nats-Expected-Last-Sequence", thole_slice_from(expected)};
-        CHECK_OK(connection_publish(connection, subject, &header, 1, buf_bytes(&body), &stack.err), &stack.err);
+        CHECK_OK(connection_publish(connection, subject, &header, 1, buf_bytes(&body), &stack.err),
+                 &stack.err);
         buf_release(&body);
     }
     CU_ASSERT_TRUE(stack_logged(engine, "a rival opens the partition", before + 8, 5000));
@@ -95,9 +97,10 @@ static void test_emptied_database_is_projected_again(void)
     for (int i = 0; i < 500 && stack_count(stack.effects, "outlives-the-rows") == 0; i++)
         pause_ms(10);
     PGconn *pg = PQconnectdb(stack.postgres.url);
-    PGresult *result = PQexec(pg, "SET search_path = thole_default; BEGIN; DELETE FROM worker_queue; DELETE FROM timers; "
-                                  "DELETE FROM instances; DELETE FROM executions; UPDATE partitions SET projected_seq = 0; "
-                                  "COMMIT");
+    PGresult *result =
+        PQexec(pg, "SET search_path = thole_default; BEGIN; DELETE FROM worker_queue; DELETE FROM timers; "
+                   "DELETE FROM instances; DELETE FROM executions; UPDATE partitions SET projected_seq = 0; "
+                   "COMMIT");
     CU_ASSERT_EQUAL(PQresultStatus(result), PGRES_COMMAND_OK);
     if (PQresultStatus(result) != PGRES_COMMAND_OK)
         fprintf(stderr, "  %s\n", PQerrorMessage(pg));
@@ -108,11 +111,13 @@ static void test_emptied_database_is_projected_again(void)
     check_outcome("sleeps-through", "");
     start("after-the-loss", "order");
     check_outcome("after-the-loss", "x,reserve,charge,ship");
-    CHECK_OK(thole_client_cancel(client, THOLE_STR("outlives-the-rows"), THOLE_STR("enough"), &stack.err), &stack.err);
+    CHECK_OK(thole_client_cancel(client, THOLE_STR("outlives-the-rows"), THOLE_STR("enough"), &stack.err),
+             &stack.err);
     check_outcome("outlives-the-rows", "enough");
     pg = PQconnectdb(stack.postgres.url);
-    result = PQexec(pg, "SELECT (SELECT count(*) FROM thole_default.instances WHERE instance IN ('lost-work', "
-                        "'before-the-rival', 'outlives-the-rows', 'after-the-loss'))");
+    result =
+        PQexec(pg, "SELECT (SELECT count(*) FROM thole_default.instances WHERE instance IN ('lost-work', "
+                   "'before-the-rival', 'outlives-the-rows', 'after-the-loss'))");
     CHECK_STR("rows are back", PQntuples(result) == 1 ? PQgetvalue(result, 0, 0) : "", "4");
     PQclear(result);
     PQfinish(pg);

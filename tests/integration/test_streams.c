@@ -106,6 +106,57 @@ static void test_credentials_and_permissions(void)
     server_dir_remove(server.dir);
 }
 
+static void test_credentials_file_that_is_none(void)
+{
+    char path[TEXT_BYTES], dir[SERVER_PATH_BYTES];
+    thole_error err = {0};
+    CHECK_OK(server_dir_create("thole-creds", dir, &err), &err);
+    put_text(path, "%s/bad.creds", dir);
+    FILE *file = fopen(path, "w");
+    fputs("nothing of use\n", file);
+    fclose(file);
+    CU_ASSERT_EQUAL(try_open(fixture_server.url, path, &err), THOLE_DENIED);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "check the credentials file"));
+    server_dir_remove(dir);
+}
+
+/* nats.c alone would connect to a tls:// URL in plain text, and take a certificate for any host. */
+static void test_tls(void)
+{
+    struct server server;
+    char dir[SERVER_PATH_BYTES], command[2 * TEXT_BYTES], config[TEXT_BYTES], program[1024];
+    char by_name[TEXT_BYTES], by_number[TEXT_BYTES], plain[TEXT_BYTES];
+    thole_error err = {0};
+    put_text(plain, "tls://127.0.0.1:%u", fixture_server.port);
+    CU_ASSERT_EQUAL(try_open(plain, NULL, &err), THOLE_DENIED);
+    CHECK_OK(server_find_nats(program, sizeof program, &err), &err);
+    CHECK_OK(server_dir_create("thole-tls", dir, &err), &err);
+    snprintf(command, sizeof command,
+             "cd %s && openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj "
+             "/CN=localhost -addext subjectAltName=DNS:localhost >log 2>&1",
+             dir);
+    if (system(command) != 0) {
+        fprintf(stderr, "(no openssl: no certificate was tried) ");
+        server_dir_remove(dir);
+        return;
+    }
+    put_text(config, "tls { cert_file: \"%s/cert.pem\", key_file: \"%s/key.pem\" }", dir, dir);
+    CU_ASSERT(start_configured(&server, program, config));
+    put_text(by_name, "tls://localhost:%u", server.port);
+    put_text(by_number, "tls://127.0.0.1:%u", server.port);
+    put_text(plain, "nats://localhost:%u", server.port);
+    CU_ASSERT_EQUAL(try_open(by_name, NULL, &err), THOLE_DENIED); /* nobody trusts it */
+    put_text(config, "%s/cert.pem", dir);
+    setenv("SSL_CERT_FILE", config, 1);
+    CHECK_OK(try_open(by_name, NULL, &err), &err);
+    CHECK_OK(try_open(plain, NULL, &err), &err);                    /* the server asks for it */
+    CU_ASSERT_EQUAL(try_open(by_number, NULL, &err), THOLE_DENIED); /* another host's certificate */
+    unsetenv("SSL_CERT_FILE");
+    server_stop(&server);
+    server_dir_remove(server.dir);
+    server_dir_remove(dir);
+}
+
 /* ---- epochs ---- */
 
 struct states {
@@ -559,6 +610,8 @@ static const struct thole_test tests[] = {
     {"refusals when opening", test_open_refusals},
     {"a server that says nothing", test_open_at_a_silent_server},
     {"credentials and permissions", test_credentials_and_permissions},
+    {"a credentials file that is none", test_credentials_file_that_is_none},
+    {"TLS", test_tls},
     {"epochs over three kill -9", test_epochs_over_kill9},
     {"closing while disconnected", test_close_while_disconnected},
     {"a frozen server is noticed", test_a_frozen_server_is_noticed},
