@@ -10,7 +10,7 @@
 
 enum { REOPEN_FIRST_MS = 20, BUSY_RETRY_MS = 100 };
 
-enum sent_kind { SENT_APPEND, SENT_WORK, SENT_LOOK, SENT_REQUEUE };
+enum sent_kind { SENT_APPEND, SENT_WORK, SENT_LOOK, SENT_REQUEUE, SENT_WITHDRAW };
 
 struct sent { /* an asynchronous request; its address is the request's token */
     struct sent *next;
@@ -155,14 +155,31 @@ static thole_status send_look(struct shard *shard, struct sent *sent, thole_erro
     return requests_send(shard->works, api, buf_bytes(&shard->body), (uint64_t)(uintptr_t)sent, reterr);
 }
 
+static thole_status send_withdraw(struct shard *shard, struct sent *sent, thole_error *reterr)
+{
+    char api[STREAM_NAME_BYTES_MAX + 40], body[64];
+    snprintf(api, sizeof api, "$JS.API.STREAM.MSG.DELETE.THOLE_%s_WORK", shard->engine->topology.ns);
+    snprintf(body, sizeof body, "{\"seq\":%llu,\"no_erase\":true}", (unsigned long long)sent->token);
+    return requests_send(shard->works, api, thole_slice_from(body), (uint64_t)(uintptr_t)sent, reterr);
+}
+
+static thole_status send_kind(struct shard *shard, struct sent *sent, thole_error *reterr)
+{
+    switch (sent->kind) {
+    case SENT_LOOK: return send_look(shard, sent, reterr);
+    case SENT_WITHDRAW: return send_withdraw(shard, sent, reterr);
+    case SENT_WORK:
+    case SENT_REQUEUE:
+    case SENT_APPEND: break;
+    }
+    return work_publish(shard->works, shard->engine->topology.ns, &sent->item, (uint64_t)(uintptr_t)sent, reterr);
+}
+
 /* Work and look-ups share a window; what finds no room waits its turn. */
 static void send_now(struct shard *shard, struct sent *sent)
 {
     thole_error err = {0};
-    thole_status const status = sent->kind == SENT_LOOK
-                                    ? send_look(shard, sent, &err)
-                                    : work_publish(shard->works, shard->engine->topology.ns, &sent->item,
-                                                   (uint64_t)(uintptr_t)sent, &err);
+    thole_status const status = send_kind(shard, sent, &err);
     if (status == THOLE_LIMIT && requests_in_flight(shard->works) > 0) {
         wait_for_window(shard, sent);
     } else if (status != THOLE_OK) {
@@ -200,6 +217,13 @@ void shard_requeue(struct shard *shard, struct owned *owned, const struct batch_
     struct sent *sent = sent_create(SENT_REQUEUE, owned, &out);
     if (keep_item(sent, &out) != THOLE_OK)
         abort();
+    send_in_turn(shard, sent);
+}
+
+static void do_withdraw(struct shard *shard, const struct owned *owned, const struct partition_out *out)
+{
+    struct sent *sent = sent_create(SENT_WITHDRAW, owned, out);
+    sent->token = out->sequence;
     send_in_turn(shard, sent);
 }
 
@@ -308,6 +332,7 @@ void shard_request_answered(struct shard *shard, struct shard_mail *mail)
         look_answered(shard, owned, sent, mail);
         sent_destroy(sent);
         break;
+    case SENT_WITHDRAW: sent_destroy(sent); break; /* gone, or a worker has it: either is fine */
     case SENT_REQUEUE: /* there already: it only has to wait longer than we thought */
         if (mail->result == REQUEST_STORED)
             log_line(LOG_LEVEL_WARN, "sweeper", "p=%u activity %llu of %.*s was lost and is queued again", sent->p,
@@ -444,7 +469,7 @@ void shard_do(struct shard *shard, struct owned *owned, const struct partition_o
     case PARTITION_OUT_APPLY: submit_store_job(shard, owned, out, JOB_STORE_APPLY); break;
     case PARTITION_OUT_PUBLISH_WORK: do_work(shard, owned, out); break;
     case PARTITION_OUT_PUSH_CANCEL: do_push(shard, out); break;
-    case PARTITION_OUT_WITHDRAW: break;
+    case PARTITION_OUT_WITHDRAW: do_withdraw(shard, owned, out); break;
     case PARTITION_OUT_EVENT: do_event(shard, out); break;
     case PARTITION_OUT_READ_INBOX: submit_stream_job(shard, owned, out, JOB_OPEN_INBOX); break;
     case PARTITION_OUT_PURGE_INBOX: submit_stream_job(shard, owned, out, JOB_PURGE); break;

@@ -176,7 +176,13 @@ struct build { /* a projection batch on its way */
     uint64_t last_sequence, records;
     size_t publishes_left;
 };
+/* Where an activity's message is queued, for as long as nobody overwrites it: only to withdraw it in time. */
+struct work_ref {
+    uint64_t key, sequence;
+};
+enum { WORK_REFS = 16384 };
 struct projector {
+    struct work_ref *work_refs; /* by key modulo WORK_REFS; NULL until the first */
     struct build *first, *last; /* FIFO; at most one applying, before it only publishing ones */
     uint64_t next_id;
     uint64_t watermark;      /* everything up to this sequence is applied and published */

@@ -15,6 +15,7 @@ void projector_release(struct projector *projector)
         build_destroy(b);
     }
     free(projector->parts);
+    free(projector->work_refs);
     *projector = (struct projector){.next_id = projector->next_id};
 }
 
@@ -213,6 +214,38 @@ static bool same_push(const struct fold_push *a, const struct fold_push *b)
            thole_slice_equal(a->instance, b->instance) && thole_slice_equal(a->reason, b->reason);
 }
 
+static struct work_ref *work_ref(const struct partition *p, const struct batch_activity *row, uint64_t *ret_key)
+{
+    *ret_key = key_hash(row->instance, row->execution, row->activity_id);
+    return &p->projector.work_refs[*ret_key % WORK_REFS];
+}
+
+static void note_queued(struct partition *p, const struct batch_activity *row, uint64_t sequence)
+{
+    uint64_t key;
+    if (p->projector.work_refs == NULL)
+        p->projector.work_refs = calloc(WORK_REFS, sizeof *p->projector.work_refs);
+    if (p->projector.work_refs == NULL || sequence == 0)
+        return;
+    struct work_ref *ref = work_ref(p, row, &key);
+    *ref = (struct work_ref){key, sequence};
+}
+
+/* Best effort: a message that is not withdrawn is dropped by the worker, who finds no row. */
+static void withdraw(struct partition *p, const struct fold_push *push)
+{
+    uint64_t key;
+    struct batch_activity const row = {
+        .instance = push->instance, .execution = push->execution, .activity_id = push->activity_id};
+    if (p->projector.work_refs == NULL)
+        return;
+    struct work_ref *ref = work_ref(p, &row, &key);
+    if (ref->key != key || ref->sequence == 0)
+        return;
+    partition_emit(p, PARTITION_OUT_WITHDRAW)->sequence = ref->sequence;
+    *ref = (struct work_ref){0};
+}
+
 /* One notice for each run of cancellations of one instance with one reason. */
 static void push(struct partition *p, const struct build *b)
 {
@@ -231,6 +264,8 @@ static void push(struct partition *p, const struct build *b)
         out->sequences = ids;
         out->sequences_len = ids == NULL ? 0 : n;
     }
+    for (size_t i = 0; i < b->pushes_len; i++)
+        withdraw(p, &b->pushes[i]);
 }
 
 void project_applied(struct partition *p)
@@ -253,6 +288,9 @@ void project_published(struct partition *p, const struct partition_in *in)
         b = b->next;
     if (b == NULL || b->state != BUILD_PUBLISHING || b->publishes_left == 0)
         return;
+    size_t const i = in->token & (((uint64_t)1 << TOKEN_BITS) - 1);
+    if (i < b->added_len)
+        note_queued(p, &b->added[i].row, in->sequence);
     b->publishes_left--;
     retire(p);
 }

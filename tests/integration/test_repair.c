@@ -51,6 +51,19 @@ static void test_lost_work_is_queued_again(void)
     CU_ASSERT_TRUE(stack_logged(engine, "was lost and is queued again", 1, 1000));
 }
 
+/* No worker is there: what is cancelled leaves the queue without one. */
+static void test_cancelled_work_is_withdrawn(void)
+{
+    (void)stack_terminate(worker, 10000);
+    start("withdrawn", "hold");
+    wait_messages("THOLE_default_WORK", 1);
+    CHECK_OK(thole_client_cancel(client, THOLE_STR("withdrawn"), THOLE_STR("no"), &stack.err), &stack.err);
+    check_outcome("withdrawn", "no");
+    wait_messages("THOLE_default_WORK", 0);
+    worker = stack_program(&stack, "worker", "worker", NULL);
+    CU_ASSERT_EQUAL(stack_count(stack.effects, "withdrawn"), 0);
+}
+
 static void wait_settled(const char *id)
 {
     start(id, "one");
@@ -125,6 +138,7 @@ static void test_emptied_database_is_projected_again(void)
 
 static const struct thole_test tests[] = {
     {"lost_work_is_queued_again", test_lost_work_is_queued_again},
+    {"cancelled_work_is_withdrawn", test_cancelled_work_is_withdrawn},
     {"rival_that_dies_is_noticed", test_rival_that_dies_is_noticed},
     {"emptied_database_is_projected_again", test_emptied_database_is_projected_again},
 };
