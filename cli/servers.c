@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -241,8 +242,13 @@ void server_stop(struct server *server)
 
 void server_pause(const struct server *server)
 {
-    if (server->kind != SERVER_NONE && server->pid != 0)
-        process_signal(server->pid, SIGSTOP);
+    siginfo_t info;
+    if (server->kind == SERVER_NONE || server->pid == 0)
+        return;
+    process_signal(server->pid, SIGSTOP);
+    /* Until it has stopped it may still answer. */
+    while (waitid(P_PID, (id_t)server->pid, &info, WSTOPPED | WEXITED | WNOWAIT) != 0 && errno == EINTR)
+        ;
 }
 
 void server_resume(const struct server *server)

@@ -534,7 +534,9 @@ static void test_nodes(void)
     thole_error err = {0};
     CHECK_OK(nodes_watch_open(connection, t.ns, watch_node, &early, &a, &err), &err);
     CHECK_OK(nodes_put(connection, t.ns, THOLE_STR("n1"), THOLE_STR("x"), &err), &err);
+    CU_ASSERT(reaches(&early.count, 1)); /* what is overwritten before it was read is not seen */
     CHECK_OK(nodes_put(connection, t.ns, THOLE_STR("n2"), THOLE_STR("y"), &err), &err);
+    CU_ASSERT(reaches(&early.count, 2));
     CHECK_OK(nodes_put(connection, t.ns, THOLE_STR("n1"), THOLE_STR("z"), &err), &err);
     CHECK_OK(nodes_delete(connection, t.ns, THOLE_STR("n2"), &err), &err);
     CU_ASSERT(reaches(&early.count, 4));
