@@ -34,7 +34,8 @@ enum {
 struct engine_host;
 struct shard;
 
-/* --- mails to a shard --------------------------------------------------------------------------------------- */
+/* --- mails to a shard
+ * --------------------------------------------------------------------------------------- */
 enum shard_mail_kind {
     SHARD_EPOCH,      /* p; sequence: an epoch that somebody opens, or tries to */
     SHARD_OWN,        /* p; since_ms: not before this monotonic time */
@@ -68,7 +69,8 @@ struct shard_mail {
 struct shard_mail *shard_mail_create(enum shard_mail_kind kind, size_t bytes);
 void shard_mail_destroy(struct shard_mail *mail); /* one that no shard has handled */
 
-/* --- jobs: blocking work for the store or a loader ----------------------------------------------------------- */
+/* --- jobs: blocking work for the store or a loader
+ * ----------------------------------------------------------- */
 enum job_kind {
     JOB_READ_TAIL,
     JOB_READ_LOG,
@@ -118,7 +120,8 @@ void job_destroy(struct job *job);
 void job_answer(struct job *job);
 
 struct loader;
-THOLE_NODISCARD thole_status loader_start(struct engine_host *engine, struct loader **ret, thole_error *reterr);
+THOLE_NODISCARD thole_status loader_start(struct engine_host *engine, struct loader **ret,
+                                          thole_error *reterr);
 void loader_submit(struct loader *loader, struct job *job); /* takes the job */
 void loader_stop(struct loader *loader);                    /* unfinished jobs are dropped; NULL-safe */
 
@@ -129,13 +132,14 @@ void store_submit(struct store *store, struct job *job);
 void store_stop(struct store *store); /* NULL-safe */
 uint64_t store_statements(const struct store *store);
 
-/* --- shards ---------------------------------------------------------------------------------------------------- */
+/* --- shards
+ * ---------------------------------------------------------------------------------------------------- */
 struct owned { /* a partition of this shard, owned or not */
     struct partition *machine;
     uint32_t p;
     bool wanted, touched, opened;
     uint64_t not_before_ms, close_by_ms; /* monotonic; 0 = none */
-    uint64_t needs_shared_ms, sweep_ms; /* monotonic */
+    uint64_t needs_shared_ms, sweep_ms;  /* monotonic */
     bool sweeping;
     uint32_t failures;
     struct inbox_tap *tap;
@@ -182,11 +186,12 @@ struct engine_host {
     struct needs {
         thole_slice *names; /* one allocation */
         size_t names_len;
-    } *needs; /* by partition */
+    } * needs; /* by partition */
 };
 
-thole_status shard_start(struct engine_host *engine, uint32_t index, struct shard *shard, thole_error *reterr);
-void shard_stop(struct shard *shard); /* graceful; joins its threads */
+thole_status shard_start(struct engine_host *engine, uint32_t index, struct shard *shard,
+                         thole_error *reterr);
+void shard_stop(struct shard *shard);    /* graceful; joins its threads */
 void shard_release(struct shard *shard); /* after the loader has stopped: nobody sends it anything now */
 void shard_send(struct shard *shard, struct shard_mail *mail);
 /* The partition's machine asked for this: do it, or send it on its way. */

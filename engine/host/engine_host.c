@@ -55,7 +55,8 @@ static thole_status insist(struct engine_host *engine, start_fn *step, bool (*st
                 *reterr = err;
             return status;
         }
-        log_line(LOG_LEVEL_WARN, "engine", "%s; trying again in %llu ms", err.text, (unsigned long long)retry_ms);
+        log_line(LOG_LEVEL_WARN, "engine", "%s; trying again in %llu ms", err.text,
+                 (unsigned long long)retry_ms);
         if (!nap(retry_ms, stop_requested))
             return thole_fail(reterr, THOLE_CANCELLED, "stopped while starting");
         retry_ms = retry_ms * 2 < RETRY_MS_MAX ? retry_ms * 2 : RETRY_MS_MAX;
@@ -84,10 +85,11 @@ static thole_status set_up_streams(struct engine_host *engine, thole_error *rete
     if (engine->options.heartbeat_ms == 0)
         engine->options.heartbeat_ms = engine->topology.nodes_ttl_ms / 3;
     if (engine->options.heartbeat_ms > engine->topology.nodes_ttl_ms / 2)
-        return thole_fail(reterr, THOLE_INVALID,
-                          "--heartbeat: must be at most half of the node TTL of %llu ms, or one lost heartbeat is a "
-                          "death",
-                          (unsigned long long)engine->topology.nodes_ttl_ms);
+        return thole_fail(
+            reterr, THOLE_INVALID,
+            "--heartbeat: must be at most half of the node TTL of %llu ms, or one lost heartbeat is a "
+            "death",
+            (unsigned long long)engine->topology.nodes_ttl_ms);
     return THOLE_OK;
 }
 
@@ -110,11 +112,12 @@ static thole_status start_threads(struct engine_host *engine, thole_error *reter
 {
     size_t const payload = connection_max_payload(engine->connection);
     if (payload < engine->options.payload_max + PAYLOAD_HEADROOM)
-        return thole_fail(reterr, THOLE_UNSUPPORTED,
-                          "the NATS server takes messages of %zu bytes, but payloads may have %llu: set max_payload to "
-                          "%llu or more, or lower --payload-max",
-                          payload, (unsigned long long)engine->options.payload_max,
-                          (unsigned long long)engine->options.payload_max + PAYLOAD_HEADROOM);
+        return thole_fail(
+            reterr, THOLE_UNSUPPORTED,
+            "the NATS server takes messages of %zu bytes, but payloads may have %llu: set max_payload to "
+            "%llu or more, or lower --payload-max",
+            payload, (unsigned long long)engine->options.payload_max,
+            (unsigned long long)engine->options.payload_max + PAYLOAD_HEADROOM);
     engine->needs = calloc(engine->topology.partitions, sizeof *engine->needs);
     size_t shards = engine->options.engine_threads;
     if (shards > engine->topology.partitions)

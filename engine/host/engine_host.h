@@ -1,13 +1,15 @@
-/* The engine role: membership, shards of partitions, projectors, timers. Started and stopped by one thread. */
+/* The engine role: membership, shards of partitions, projectors, timers. Started and stopped by one thread.
+ */
 #ifndef THOLE_ENGINE_HOST_H
 #define THOLE_ENGINE_HOST_H
 #include "options.h"
 
 struct engine_host;
 /*
- * Connects, verifies streams, migrates Postgres, starts its threads. While NATS or Postgres cannot be reached it
- * keeps trying with capped backoff (and logs it) until @p stop_requested returns true (then THOLE_CANCELLED).
- * A refusal (wrong configuration, wrong password) is returned at once: THOLE_INVALID, DENIED, UNSUPPORTED.
+ * Connects, verifies streams, migrates Postgres, starts its threads. While NATS or Postgres cannot be reached
+ * it keeps trying with capped backoff (and logs it) until @p stop_requested returns true (then
+ * THOLE_CANCELLED). A refusal (wrong configuration, wrong password) is returned at once: THOLE_INVALID,
+ * DENIED, UNSUPPORTED.
  */
 THOLE_NODISCARD thole_status engine_host_start(const struct host_options *options,
                                                const thole_program *program, bool (*stop_requested)(void),

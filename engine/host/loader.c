@@ -51,7 +51,8 @@ void job_answer(struct job *job)
     shard_send(job->shard, mail);
 }
 
-/* --- collecting records ------------------------------------------------------------------------------------ */
+/* --- collecting records ------------------------------------------------------------------------------------
+ */
 
 struct collect {
     struct job *job;
@@ -100,7 +101,8 @@ static void use(struct job *job, const struct collect *c, enum partition_in_kind
     job->in.records_len = c->len;
 }
 
-/* --- the jobs ------------------------------------------------------------------------------------------------ */
+/* --- the jobs
+ * ------------------------------------------------------------------------------------------------ */
 
 static thole_status read_tail(struct loader *loader, struct job *job)
 {
@@ -112,8 +114,7 @@ static thole_status read_tail(struct loader *loader, struct job *job)
     buf_init(&body, RECORD_BYTES_MAX);
     uint64_t opened = 0;
     struct stream_bounds bounds = {0};
-    thole_status status =
-        subject_control(&subject, loader->engine->topology.ns, job->p, "epoch", &job->err);
+    thole_status status = subject_control(&subject, loader->engine->topology.ns, job->p, "epoch", &job->err);
     /* In this order: every EpochOpened up to the bound is known when the last one is asked for. */
     if (status == THOLE_OK)
         status = stream_bounds(connection, stream, &bounds, &job->err);
@@ -165,7 +166,8 @@ static thole_status load(struct loader *loader, struct job *job)
     return status;
 }
 
-/* --- the input of an activity -------------------------------------------------------------------------------- */
+/* --- the input of an activity
+ * -------------------------------------------------------------------------------- */
 
 static thole_status find_scheduled(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
 {
@@ -238,7 +240,8 @@ static thole_status perform(struct loader *loader, struct job *job)
     return THOLE_INVALID;
 }
 
-/* --- threads ------------------------------------------------------------------------------------------------- */
+/* --- threads
+ * ------------------------------------------------------------------------------------------------- */
 
 static struct job *next_job(struct loader *loader)
 {

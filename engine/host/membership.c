@@ -30,7 +30,7 @@ struct membership {
     size_t nodes_len;
     uint64_t started_ms, next_put_ms, confirmed_ms; /* monotonic but started_ms */
     atomic_bool needs_changed;
-    bool *mine;          /* by partition */
+    bool *mine;                               /* by partition */
     char (*owners)[THOLE_NAME_BYTES_MAX + 1]; /* as last computed; "" = unknown */
     struct buf body;
 };
@@ -45,7 +45,8 @@ static thole_slice self(const struct membership *m)
     return thole_slice_from(m->engine->options.node);
 }
 
-/* --- the view -------------------------------------------------------------------------------------------------- */
+/* --- the view
+ * -------------------------------------------------------------------------------------------------- */
 
 static void node_destroy(struct node *node)
 {
@@ -82,7 +83,8 @@ static struct node *decode_node(const struct node_mail *mail)
     if (status == THOLE_OK && !thole_slice_equal(node->heartbeat.node, name))
         status = thole_fail(&err, THOLE_CORRUPT, "key and heartbeat name different nodes");
     if (status != THOLE_OK) {
-        log_line(LOG_LEVEL_WARN, "membership", "heartbeat of node %.*s ignored: %s", THOLE_FMT(name), err.text);
+        log_line(LOG_LEVEL_WARN, "membership", "heartbeat of node %.*s ignored: %s", THOLE_FMT(name),
+                 err.text);
         node_destroy(node);
         return NULL;
     }
@@ -140,7 +142,8 @@ static void on_node(void *arg, thole_slice node, thole_slice heartbeat)
     mailbox_push(&m->mailbox, &mail->mail);
 }
 
-/* --- our own heartbeat ----------------------------------------------------------------------------------------- */
+/* --- our own heartbeat
+ * ----------------------------------------------------------------------------------------- */
 
 static struct node_view view_of(const struct node *node)
 {
@@ -230,7 +233,8 @@ static void put(struct membership *m)
         clock_monotonic_ms() + (status == THOLE_OK ? m->engine->options.heartbeat_ms : PUT_RETRY_MS);
 }
 
-/* --- ownership --------------------------------------------------------------------------------------------------- */
+/* --- ownership
+ * --------------------------------------------------------------------------------------------------- */
 
 /* A node that cannot confirm its own heartbeat owns nothing: others may be about to take over. */
 static bool confirmed(const struct membership *m, uint64_t now_ms)
@@ -268,7 +272,8 @@ static void settle(struct membership *m, uint32_t p, bool mine, uint64_t now_ms)
     if (mine == m->mine[p])
         return;
     thole_slice const before = thole_slice_from(m->owners[p]);
-    bool const alive = before.len > 0 && !thole_slice_equal(before, self(m)) && find_node(m, before) < m->nodes_len;
+    bool const alive =
+        before.len > 0 && !thole_slice_equal(before, self(m)) && find_node(m, before) < m->nodes_len;
     bool const unknown = before.len == 0 && m->nodes_len > 1;
     m->mine[p] = mine;
     tell(m, p, mine, alive || unknown ? now_ms + HANDOVER_MS : now_ms);
@@ -303,7 +308,8 @@ static uint64_t next_deadline(const struct membership *m)
     return deadline;
 }
 
-/* --- the thread ------------------------------------------------------------------------------------------------------ */
+/* --- the thread
+ * ------------------------------------------------------------------------------------------------------ */
 
 static void take_mails(struct membership *m)
 {

@@ -30,7 +30,8 @@ struct owned *shard_owned(struct shard *shard, uint32_t p)
     return &shard->owned[i];
 }
 
-/* --- the machine ---------------------------------------------------------------------------------------------- */
+/* --- the machine
+ * ---------------------------------------------------------------------------------------------- */
 
 void shard_input(struct shard *shard, struct owned *owned, const struct partition_in *in)
 {
@@ -83,8 +84,8 @@ static void replace_needs(struct needs *needs, const thole_slice *names, size_t 
 
 /*
  * Which orchestrations the live instances of a partition need. A new name is told at once; names that are not
- * needed any more go away in time, or every short instance would be a heartbeat. A partition that is handed over
- * keeps its list: it is why it was handed over.
+ * needed any more go away in time, or every short instance would be a heartbeat. A partition that is handed
+ * over keeps its list: it is why it was handed over.
  */
 static void share_needs(struct shard *shard, struct owned *owned)
 {
@@ -167,7 +168,8 @@ static uint64_t step_all(struct shard *shard)
     return deadline;
 }
 
-/* --- mails ---------------------------------------------------------------------------------------------------- */
+/* --- mails
+ * ---------------------------------------------------------------------------------------------------- */
 
 static void disown(struct shard *shard, struct owned *owned)
 {
@@ -206,12 +208,12 @@ static void on_inbox(struct shard *shard, struct shard_mail *mail)
     pthread_mutex_unlock(&shard->backlog_lock);
     struct owned *owned = shard_owned(shard, mail->p);
     shard_input(shard, owned,
-                &(struct partition_in){.kind = PARTITION_IN_MESSAGE,
-                                       .generation = mail->generation,
-                                       .sequence = mail->sequence,
-                                       .instance = {mail->bytes, mail->instance_len},
-                                       .bytes = {mail->bytes + mail->instance_len,
-                                                 mail->bytes_len - mail->instance_len}});
+                &(struct partition_in){
+                    .kind = PARTITION_IN_MESSAGE,
+                    .generation = mail->generation,
+                    .sequence = mail->sequence,
+                    .instance = {mail->bytes, mail->instance_len},
+                    .bytes = {mail->bytes + mail->instance_len, mail->bytes_len - mail->instance_len}});
 }
 
 static bool is_current(const struct owned *owned, const struct job *job)
@@ -306,7 +308,8 @@ static void *shard_main(void *arg)
     }
 }
 
-/* --- inbox readers ---------------------------------------------------------------------------------------------- */
+/* --- inbox readers
+ * ---------------------------------------------------------------------------------------------- */
 
 struct inbox_tap {
     struct shard *shard;
@@ -388,7 +391,8 @@ void inbox_tap_close(struct inbox_tap *tap)
     free(tap);
 }
 
-/* --- start and stop ------------------------------------------------------------------------------------------------ */
+/* --- start and stop
+ * ------------------------------------------------------------------------------------------------ */
 
 static char *copy_stream_name(struct shard *shard, const char *kind, uint32_t p)
 {
@@ -416,7 +420,7 @@ static thole_status create_machine(struct shard *shard, struct owned *owned, uin
     owned->hist_stream = copy_stream_name(shard, "HIST", p);
     owned->in_stream = copy_stream_name(shard, "IN", p);
     return owned->machine == NULL || owned->hist_stream == NULL || owned->in_stream == NULL ? THOLE_NOMEM
-                                                                                          : THOLE_OK;
+                                                                                            : THOLE_OK;
 }
 
 static thole_status create_machines(struct shard *shard)
@@ -446,8 +450,8 @@ thole_status shard_start(struct engine_host *engine, uint32_t index, struct shar
     THOLE_TRY(mailbox_init(&shard->mailbox));
     if (create_machines(shard) != THOLE_OK)
         return thole_fail(reterr, THOLE_NOMEM, "no memory for %u partitions", engine->topology.partitions);
-    THOLE_TRY(requests_open(engine->connection, shard->owned_len * PARTITION_WINDOW_MAX + 1, APPEND_TIMEOUT_MS,
-                            shard_on_request, shard, &shard->appends, reterr));
+    THOLE_TRY(requests_open(engine->connection, shard->owned_len * PARTITION_WINDOW_MAX + 1,
+                            APPEND_TIMEOUT_MS, shard_on_request, shard, &shard->appends, reterr));
     THOLE_TRY(requests_open(engine->connection, WORK_WINDOW, APPEND_TIMEOUT_MS, shard_on_request, shard,
                             &shard->works, reterr));
     THOLE_TRY(store_start(shard, &shard->store, reterr));

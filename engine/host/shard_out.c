@@ -22,7 +22,8 @@ struct sent { /* an asynchronous request; its address is the request's token */
     thole_slice instance;
 };
 
-static struct sent *sent_create(enum sent_kind kind, const struct owned *owned, const struct partition_out *out)
+static struct sent *sent_create(enum sent_kind kind, const struct owned *owned,
+                                const struct partition_out *out)
 {
     struct sent *sent = calloc(1, sizeof *sent);
     if (sent == NULL)
@@ -60,10 +61,12 @@ void shard_on_request(void *arg, const struct request_done *done)
 /* A request that could not even be sent is answered like one that was lost, but never within the call. */
 static void answer_unsent(struct shard *shard, struct sent *sent)
 {
-    shard_on_request(shard, &(struct request_done){.result = REQUEST_UNKNOWN, .token = (uint64_t)(uintptr_t)sent});
+    shard_on_request(shard,
+                     &(struct request_done){.result = REQUEST_UNKNOWN, .token = (uint64_t)(uintptr_t)sent});
 }
 
-/* --- appends -------------------------------------------------------------------------------------------------- */
+/* --- appends
+ * -------------------------------------------------------------------------------------------------- */
 
 static thole_status append_subject(struct shard *shard, const struct owned *owned,
                                    const struct partition_out *out)
@@ -121,7 +124,8 @@ static void append_answered(struct shard *shard, struct owned *owned, const stru
     shard_input(shard, owned, &in);
 }
 
-/* --- work -------------------------------------------------------------------------------------------------------- */
+/* --- work
+ * -------------------------------------------------------------------------------------------------------- */
 
 static thole_status keep_item(struct sent *sent, const struct partition_out *out)
 {
@@ -149,7 +153,8 @@ static thole_status send_look(struct shard *shard, struct sent *sent, thole_erro
 {
     char api[STREAM_NAME_BYTES_MAX + 32];
     snprintf(api, sizeof api, "$JS.API.STREAM.MSG.GET.%s", shard_owned(shard, sent->p)->hist_stream);
-    THOLE_TRY(subject_history(&shard->subject, shard->engine->topology.ns, sent->p, sent->instance, 0, reterr));
+    THOLE_TRY(
+        subject_history(&shard->subject, shard->engine->topology.ns, sent->p, sent->instance, 0, reterr));
     buf_clear(&shard->body);
     THOLE_TRY(stream_get_request(&shard->body, buf_cstr(&shard->subject)));
     return requests_send(shard->works, api, buf_bytes(&shard->body), (uint64_t)(uintptr_t)sent, reterr);
@@ -172,7 +177,8 @@ static thole_status send_kind(struct shard *shard, struct sent *sent, thole_erro
     case SENT_REQUEUE:
     case SENT_APPEND: break;
     }
-    return work_publish(shard->works, shard->engine->topology.ns, &sent->item, (uint64_t)(uintptr_t)sent, reterr);
+    return work_publish(shard->works, shard->engine->topology.ns, &sent->item, (uint64_t)(uintptr_t)sent,
+                        reterr);
 }
 
 /* Work and look-ups share a window; what finds no room waits its turn. */
@@ -205,7 +211,8 @@ static void do_work(struct shard *shard, const struct owned *owned, const struct
     send_in_turn(shard, sent);
 }
 
-void shard_requeue(struct shard *shard, struct owned *owned, const struct batch_activity *activity, thole_slice input)
+void shard_requeue(struct shard *shard, struct owned *owned, const struct batch_activity *activity,
+                   thole_slice input)
 {
     struct partition_out const out = {.generation = partition_generation(owned->machine),
                                       .queue = activity->queue,
@@ -266,7 +273,8 @@ static void work_answered(struct shard *shard, struct owned *owned, struct sent 
     sent_destroy(sent);
 }
 
-/* --- histories --------------------------------------------------------------------------------------------------- */
+/* --- histories
+ * --------------------------------------------------------------------------------------------------- */
 
 static struct job *job_for(struct shard *shard, enum job_kind kind, const struct owned *owned,
                            const struct partition_out *out)
@@ -335,8 +343,8 @@ void shard_request_answered(struct shard *shard, struct shard_mail *mail)
     case SENT_WITHDRAW: sent_destroy(sent); break; /* gone, or a worker has it: either is fine */
     case SENT_REQUEUE: /* there already: it only has to wait longer than we thought */
         if (mail->result == REQUEST_STORED)
-            log_line(LOG_LEVEL_WARN, "sweeper", "p=%u activity %llu of %.*s was lost and is queued again", sent->p,
-                     (unsigned long long)sent->item.activity_id, THOLE_FMT(sent->item.instance));
+            log_line(LOG_LEVEL_WARN, "sweeper", "p=%u activity %llu of %.*s was lost and is queued again",
+                     sent->p, (unsigned long long)sent->item.activity_id, THOLE_FMT(sent->item.instance));
         sent_destroy(sent);
         break;
     }
@@ -367,7 +375,8 @@ void shard_mail_destroy(struct shard_mail *mail)
     free(mail);
 }
 
-/* --- the rest ------------------------------------------------------------------------------------------------------ */
+/* --- the rest
+ * ------------------------------------------------------------------------------------------------------ */
 
 static void submit_stream_job(struct shard *shard, struct owned *owned, const struct partition_out *out,
                               enum job_kind kind)
@@ -405,7 +414,8 @@ static void do_push(struct shard *shard, const struct partition_out *out)
                                          .kind = thole_slice_from(out->event_kind),
                                          .reason = out->data};
     thole_error err = {0};
-    if (cancel_notice_publish(shard->engine->connection, shard->engine->topology.ns, &notice, &err) != THOLE_OK)
+    if (cancel_notice_publish(shard->engine->connection, shard->engine->topology.ns, &notice, &err) !=
+        THOLE_OK)
         log_line(LOG_LEVEL_DEBUG, "partition", "a cancel push was not sent: %s", err.text);
 }
 
@@ -418,7 +428,8 @@ static void do_event(struct shard *shard, const struct partition_out *out)
                                         .request_id = out->request_id,
                                         .data = out->data};
     thole_error err = {0};
-    if (event_notice_publish(shard->engine->connection, shard->engine->topology.ns, &notice, &err) != THOLE_OK)
+    if (event_notice_publish(shard->engine->connection, shard->engine->topology.ns, &notice, &err) !=
+        THOLE_OK)
         log_line(LOG_LEVEL_DEBUG, "partition", "a live event was not sent: %s", err.text);
 }
 
@@ -436,7 +447,8 @@ static void on_closed(struct shard *shard, struct owned *owned, const struct par
     }
     uint64_t const pause = (uint64_t)REOPEN_FIRST_MS << (owned->failures < 8 ? owned->failures : 8);
     uint64_t const now = clock_monotonic_ms();
-    uint64_t const until = now + (pause < RETRY_MS_MAX ? pause : RETRY_MS_MAX) + (now ^ owned->p) % REOPEN_FIRST_MS;
+    uint64_t const until =
+        now + (pause < RETRY_MS_MAX ? pause : RETRY_MS_MAX) + (now ^ owned->p) % REOPEN_FIRST_MS;
     if (until > owned->not_before_ms)
         owned->not_before_ms = until;
     owned->failures++;

@@ -8,7 +8,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { CONNECT_TIMEOUT_MS = 5000, STATEMENT_TIMEOUT_MS = 30000, FIRST_RETRY_MS = 100, TIMERS_MAX = 1000000, ORPHANS_MAX = 1000 };
+enum {
+    CONNECT_TIMEOUT_MS = 5000,
+    STATEMENT_TIMEOUT_MS = 30000,
+    FIRST_RETRY_MS = 100,
+    TIMERS_MAX = 1000000,
+    ORPHANS_MAX = 1000
+};
 
 struct store {
     struct shard *shard;
@@ -31,7 +37,8 @@ static void say_link(struct store *store, bool up)
     shard_send(store->shard, mail);
 }
 
-/* --- jobs ----------------------------------------------------------------------------------------------------- */
+/* --- jobs
+ * ----------------------------------------------------------------------------------------------------- */
 
 static thole_status read_live(struct store *store, struct job *job)
 {
@@ -72,8 +79,8 @@ static thole_status perform(struct store *store, struct job *job)
     case JOB_STORE_LIVE: return read_live(store, job);
     case JOB_STORE_TIMERS: return read_timers(store, job);
     case JOB_STORE_ORPHANS:
-        return projector_store_orphans(store->pg, job->p, job->before_ms, ORPHANS_MAX, &job->arena, &job->orphans,
-                                       &job->orphans_len, &job->err);
+        return projector_store_orphans(store->pg, job->p, job->before_ms, ORPHANS_MAX, &job->arena,
+                                       &job->orphans, &job->orphans_len, &job->err);
     case JOB_STORE_APPLY:
         job->in.kind = PARTITION_IN_APPLIED;
         return projector_store_apply(store->pg, job->batch, &job->err);
@@ -129,7 +136,8 @@ static void do_job(struct store *store, struct job *job)
     job_answer(job);
 }
 
-/* --- waiting without polling ------------------------------------------------------------------------------- */
+/* --- waiting without polling -------------------------------------------------------------------------------
+ */
 
 static void drain(int fd)
 {

@@ -214,7 +214,8 @@ static bool same_push(const struct fold_push *a, const struct fold_push *b)
            thole_slice_equal(a->instance, b->instance) && thole_slice_equal(a->reason, b->reason);
 }
 
-static struct work_ref *work_ref(const struct partition *p, const struct batch_activity *row, uint64_t *ret_key)
+static struct work_ref *work_ref(const struct partition *p, const struct batch_activity *row,
+                                 uint64_t *ret_key)
 {
     *ret_key = key_hash(row->instance, row->execution, row->activity_id);
     return &p->projector.work_refs[*ret_key % WORK_REFS];

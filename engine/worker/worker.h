@@ -116,10 +116,10 @@ void worker_advance(struct worker_machine *w, uint64_t now_ms);
 uint64_t worker_next_deadline_ms(const struct worker_machine *w);
 
 enum worker_out_kind {
-    WORKER_OUT_WANT,     /* count: so many more messages are wanted in total (replaces the last wish) */
-    WORKER_OUT_CLAIM,    /* rows (id, key): one statement; answer CLAIMED */
-    WORKER_OUT_RUN,      /* id, attempt: run the handler on a free slot (there is one); answer FINISHED */
-    WORKER_OUT_FIRE,     /* id, path, cancel_kind, reason: fire its token; after RUN, at most once for each id */
+    WORKER_OUT_WANT,  /* count: so many more messages are wanted in total (replaces the last wish) */
+    WORKER_OUT_CLAIM, /* rows (id, key): one statement; answer CLAIMED */
+    WORKER_OUT_RUN,   /* id, attempt: run the handler on a free slot (there is one); answer FINISHED */
+    WORKER_OUT_FIRE,  /* id, path, cancel_kind, reason: fire its token; after RUN, at most once for each id */
     WORKER_OUT_ABANDON,  /* id: it did not return in time: give its slot up; answer SLOT once it is replaced.
                             Handlers abandoned while stopping need not be replaced */
     WORKER_OUT_RENEW,    /* rows (id, key, attempt): one statement; answer RENEWED */

@@ -66,10 +66,63 @@ void stack_start_cluster(struct stack *stack)
     start(stack, true);
 }
 
+static char *read_file(const char *path)
+{
+    struct stat st;
+    int const fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    char *text = fstat(fd, &st) == 0 ? calloc(1, (size_t)st.st_size + 1) : NULL;
+    ssize_t const n = text == NULL ? 0 : read(fd, text, (size_t)st.st_size);
+    if (text != NULL && n >= 0)
+        text[n] = '\0';
+    close(fd);
+    return text;
+}
+
+static bool is_report(const char *line)
+{
+    static const char *const marks[] = {"ERROR: AddressSanitizer", "ThreadSanitizer:", "LeakSanitizer",
+                                        "UndefinedBehaviorSanitizer", "runtime error:"};
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++)
+        if (strstr(line, marks[i]) != NULL)
+            return true;
+    return false;
+}
+
+/* Prints what sanitizers reported into the program's log; true when they did. Its exit code is not enough:
+ * tests kill programs, and some reports do not change it. */
+static bool sanitizer_spoke(const struct stack_program *program)
+{
+    enum { LINES_AFTER = 60 };
+    bool spoke = false;
+    size_t lines = 0;
+    char *const all = read_file(program->log), *next = all;
+    while (next != NULL && *next != '\0') {
+        char *const line = next;
+        next = strchr(line, '\n');
+        if (next != NULL)
+            *next++ = '\0';
+        if (is_report(line)) {
+            spoke = true;
+            lines = 1 + LINES_AFTER;
+        }
+        if (lines > 0) {
+            lines--;
+            fprintf(stderr, "%s: %s\n", program->name, line);
+        }
+    }
+    free(all);
+    return spoke;
+}
+
 void stack_stop(struct stack *stack)
 {
-    for (size_t i = 0; i < stack->programs_len; i++)
+    bool spoke = false;
+    for (size_t i = 0; i < stack->programs_len; i++) {
         (void)stack_terminate(&stack->programs[i], 20000);
+        spoke |= sanitizer_spoke(&stack->programs[i]);
+    }
     server_stop(&stack->nats);
     server_stop(&stack->others[0]);
     server_stop(&stack->others[1]);
@@ -78,6 +131,10 @@ void stack_stop(struct stack *stack)
         server_dir_remove(stack->dir);
     else
         fprintf(stderr, "kept: %s\n", stack->dir);
+    if (spoke) {
+        fprintf(stderr, "a sanitizer reported an error in a program under test\n");
+        exit(1);
+    }
 }
 
 static struct stack_program *find_program(struct stack *stack, const char *name)
@@ -145,20 +202,6 @@ int stack_terminate(struct stack_program *program, uint64_t wait_ms)
     return -1;
 }
 
-static char *read_file(const char *path)
-{
-    struct stat st;
-    int const fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return NULL;
-    char *text = fstat(fd, &st) == 0 ? calloc(1, (size_t)st.st_size + 1) : NULL;
-    ssize_t const n = text == NULL ? 0 : read(fd, text, (size_t)st.st_size);
-    if (text != NULL && n >= 0)
-        text[n] = '\0';
-    close(fd);
-    return text;
-}
-
 size_t stack_count(const char *path, const char *text)
 {
     size_t n = 0;
@@ -207,7 +250,8 @@ thole_client *stack_client(struct stack *stack)
     }
 }
 
-const char *stack_outcome(thole_client *client, const char *id, uint64_t wait_ms, thole_instance_status *ret_status)
+const char *stack_outcome(thole_client *client, const char *id, uint64_t wait_ms,
+                          thole_instance_status *ret_status)
 {
     static char text[4096];
     thole_outcome outcome = {0};

@@ -29,7 +29,8 @@ struct stack {
 void stack_start(struct stack *stack);
 /* The same with three NATS servers as a cluster. */
 void stack_start_cluster(struct stack *stack);
-/* Stops everything that runs and removes the folder, unless $THOLE_TEST_KEEP is set. */
+/* Stops everything that runs and removes the folder, unless $THOLE_TEST_KEEP is set. Exits the test program
+ * with 1 when a sanitizer has reported an error in a program's log, and prints the report. */
 void stack_stop(struct stack *stack);
 
 /* Starts the orders program: role engine, worker or run, with options (NULL-terminated). The same name again

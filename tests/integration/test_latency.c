@@ -1,4 +1,5 @@
-/* Sequential orders of one activity each, one at a time: from start to result. Printed, and far from a poll. */
+/* Sequential orders of one activity each, one at a time: from start to result. Printed, and far from a poll.
+ */
 #include "stack.h"
 
 enum { RUNS = 300, WARM_UP = 30, POLL_US = 50000 };
@@ -18,7 +19,8 @@ static uint64_t run_one(int i)
     thole_outcome outcome = {0};
     snprintf(id, sizeof id, "one-%d", i);
     uint64_t const begin = now_us();
-    CHECK_OK(thole_client_run(client, thole_slice_from(id), THOLE_STR("one"), THOLE_STR("x"), 20000, &outcome, &stack.err),
+    CHECK_OK(thole_client_run(client, thole_slice_from(id), THOLE_STR("one"), THOLE_STR("x"), 20000, &outcome,
+                              &stack.err),
              &stack.err);
     uint64_t const us = now_us() - begin;
     CU_ASSERT_EQUAL(outcome.status, THOLE_INSTANCE_COMPLETED);

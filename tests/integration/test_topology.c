@@ -409,6 +409,49 @@ static void test_queues(void)
                     THOLE_INVALID);
 }
 
+struct queue_racer {
+    const char *ns;
+    uint64_t asked_ms, got_ms;
+    thole_status status;
+};
+
+static void *race_for_queue(void *arg)
+{
+    struct queue_racer *racer = arg;
+    thole_error err = {0};
+    struct connection *own = connect_here();
+    racer->status =
+        topology_ensure_queue(own, racer->ns, THOLE_STR("q"), racer->asked_ms, &racer->got_ms, &err);
+    connection_close(own);
+    return NULL;
+}
+
+/* Nobody changes the lease of a queue that another worker has just made. */
+static void test_many_workers_at_once(void)
+{
+    enum { RACERS = 8 };
+    for (int round = 0; round < 5; round++) {
+        struct topology const t = fresh_topology(connection, 1);
+        struct queue_racer racers[RACERS];
+        pthread_t threads[RACERS];
+        uint64_t lease = 0;
+        size_t won = 0;
+        thole_error err = {0};
+        for (size_t i = 0; i < RACERS; i++) {
+            racers[i] = (struct queue_racer){.ns = t.ns, .asked_ms = 1000 * (i + 1)};
+            pthread_create(&threads[i], NULL, race_for_queue, &racers[i]);
+        }
+        for (size_t i = 0; i < RACERS; i++)
+            pthread_join(threads[i], NULL);
+        CHECK_OK(topology_ensure_queue(connection, t.ns, THOLE_STR("q"), 0, &lease, &err), &err);
+        for (size_t i = 0; i < RACERS; i++) {
+            won += racers[i].status == THOLE_OK;
+            CU_ASSERT_EQUAL(racers[i].status, racers[i].asked_ms == lease ? THOLE_OK : THOLE_INVALID);
+        }
+        CU_ASSERT_EQUAL(won, 1);
+    }
+}
+
 static const struct {
     const char *more, *text;
 } consumers[] = {
@@ -451,6 +494,7 @@ static const struct thole_test tests[] = {
     {"buckets work with NATS clients", test_buckets_are_ordinary_ones},
     {"servers that will not do", test_servers_that_will_not_do},
     {"queues", test_queues},
+    {"many workers at once", test_many_workers_at_once},
     {"wrong consumers are refused", test_wrong_consumers_are_refused},
 };
 

@@ -1,0 +1,242 @@
+#include "worker_story.h"
+#include "thole_cunit.h"
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+enum {
+    TEXT_BYTES = 4096,
+    IDS_MAX = 64,
+};
+
+struct world {
+    struct worker_machine *w;
+    uint64_t now_ms, epoch;
+    bool wpi_off;
+    struct worker_row claim[IDS_MAX], renew[IDS_MAX], begin[IDS_MAX];
+    size_t claim_len, renew_len, begin_len;
+    char text[TEXT_BYTES];
+};
+
+static void say(struct world *t, const char *fmt, ...) THOLE_PRINTF(2, 3);
+static void say(struct world *t, const char *fmt, ...)
+{
+    size_t const at = strlen(t->text);
+    va_list args;
+    va_start(args, fmt);
+    if (at > 0)
+        (void)snprintf(t->text + at, sizeof t->text - at, " | ");
+    (void)vsnprintf(t->text + strlen(t->text), sizeof t->text - strlen(t->text), fmt, args);
+    va_end(args);
+}
+
+static void say_ids(struct world *t, const char *what, const uint64_t *ids, size_t n)
+{
+    char text[256] = "";
+    for (size_t i = 0; i < n; i++)
+        (void)snprintf(text + strlen(text), sizeof text - strlen(text), "%s%" PRIu64, i > 0 ? "," : "",
+                       ids[i]);
+    say(t, "%s %s", what, text);
+}
+
+static void take_rows(struct world *t, const char *what, const struct worker_out *out,
+                      struct worker_row *rows, size_t *ret_len)
+{
+    uint64_t ids[IDS_MAX];
+    for (size_t i = 0; i < out->rows_len; i++) {
+        rows[i] = out->rows[i];
+        ids[i] = rows[i].id;
+    }
+    *ret_len = out->rows_len;
+    say_ids(t, what, ids, out->rows_len);
+}
+
+static void input(struct world *t, struct worker_in in)
+{
+    CU_ASSERT_EQUAL(worker_input(t->w, &in, t->now_ms), THOLE_OK);
+}
+
+static void take_progress(struct world *t, const struct worker_out *out)
+{
+    uint64_t ids[IDS_MAX];
+    size_t const n = out->ids_len;
+    memcpy(ids, out->ids, n * sizeof ids[0]);
+    say_ids(t, "wpi", ids, n);
+    for (size_t i = 0; i < n; i++)
+        input(t, (struct worker_in){.kind = WORKER_IN_PROGRESSED, .id = ids[i], .ok = !t->wpi_off});
+}
+
+static void take_out(struct world *t, const struct worker_out *out)
+{
+    struct worker_row released[IDS_MAX];
+    size_t released_len;
+    switch (out->kind) {
+    case WORKER_OUT_WANT: say(t, "want %u", out->count); break;
+    case WORKER_OUT_CLAIM: take_rows(t, "claim", out, t->claim, &t->claim_len); break;
+    case WORKER_OUT_RENEW: take_rows(t, "renew", out, t->renew, &t->renew_len); break;
+    case WORKER_OUT_COMPLETE_BEGIN: take_rows(t, "begin", out, t->begin, &t->begin_len); break;
+    case WORKER_OUT_RELEASE: take_rows(t, "release", out, released, &released_len); break;
+    case WORKER_OUT_RUN: say(t, "run %" PRIu64 "#%" PRIu64, out->id, out->attempt); break;
+    case WORKER_OUT_FIRE:
+        say(t, "fire %" PRIu64 " %s %.*s%s%.*s", out->id, worker_path_name(out->path),
+            THOLE_FMT(out->cancel_kind), out->reason.len > 0 ? ": " : "", THOLE_FMT(out->reason));
+        break;
+    case WORKER_OUT_ABANDON: say(t, "abandon %" PRIu64, out->id); break;
+    case WORKER_OUT_PROGRESS: take_progress(t, out); break;
+    case WORKER_OUT_COMPLETE_PUBLISH: say_ids(t, "publish", out->ids, out->ids_len); break;
+    case WORKER_OUT_COMPLETE_COMMIT: say(t, "commit"); break;
+    case WORKER_OUT_COMPLETE_ROLLBACK: say(t, "rollback"); break;
+    case WORKER_OUT_ACK: say(t, "ack %" PRIu64 " %s", out->id, worker_end_name(out->end)); break;
+    case WORKER_OUT_NAK: say(t, "nak %" PRIu64 " %s", out->id, worker_end_name(out->end)); break;
+    case WORKER_OUT_DROP: say(t, "drop %" PRIu64 " %s", out->id, worker_end_name(out->end)); break;
+    case WORKER_OUT_STOPPED: say(t, "stopped"); break;
+    }
+}
+
+static void answer(struct world *t, enum worker_in_kind kind, struct worker_row *rows, size_t n,
+                   const char *states)
+{
+    static uint64_t const attempts[] = {0, 5};
+    if (states[0] == '?') {
+        input(t, (struct worker_in){.kind = kind, .unknown = true});
+        return;
+    }
+    CU_ASSERT_EQUAL(strlen(states), n);
+    for (size_t i = 0; i < n; i++) {
+        rows[i].state = states[i] == 'm'   ? WORKER_ROW_MINE
+                        : states[i] == 's' ? WORKER_ROW_STOLEN
+                                           : WORKER_ROW_MISSING;
+        if (kind == WORKER_IN_CLAIMED)
+            rows[i].attempt = attempts[1] + rows[i].id;
+    }
+    input(t, (struct worker_in){.kind = kind, .rows = rows, .rows_len = n});
+}
+
+struct worker_key story_key(char letter)
+{
+    return (struct worker_key){THOLE_STR("order-1"), 1, (uint64_t)letter};
+}
+
+static const char *option(const char *text, const char *name)
+{
+    const char *const at = strstr(text, name);
+    return at != NULL ? at + strlen(name) : NULL;
+}
+
+static void deliver(struct world *t, uint64_t id, char letter, const char *text)
+{
+    const char *const epoch = option(text, "epoch="), *const n = option(text, "n=");
+    const char *const ago = option(text, "ago=");
+    struct worker_in const in = {.kind = WORKER_IN_DELIVERED,
+                                 .id = id,
+                                 .key = story_key(letter),
+                                 .known = strstr(text, "unknown") == NULL,
+                                 .epoch = epoch != NULL ? strtoull(epoch, NULL, 10) : t->epoch,
+                                 .deliveries = n != NULL ? strtoull(n, NULL, 10) : 1,
+                                 .arrived_ms = t->now_ms - (ago != NULL ? strtoull(ago, NULL, 10) : 0)};
+    if (worker_input(t->w, &in, t->now_ms) == THOLE_LIMIT)
+        say(t, "no room");
+}
+
+static void push(struct world *t, const char *letters)
+{
+    uint64_t ids[IDS_MAX];
+    size_t n = 0;
+    for (; letters[n] > ' '; n++)
+        ids[n] = (uint64_t)letters[n];
+    input(t, (struct worker_in){.kind = WORKER_IN_PUSHED,
+                                .key = story_key(' '),
+                                .activity_ids = ids,
+                                .activity_ids_len = n,
+                                .cancel_kind = THOLE_STR("requested"),
+                                .reason = THOLE_STR("too late")});
+}
+
+static void command(struct world *t, const char *text)
+{
+    char word[16] = "", arg[16] = "", more[16] = "";
+    (void)sscanf(text, "%15s %15s %15s", word, arg, more);
+    uint64_t const number = strtoull(arg, NULL, 10);
+    bool const ok = strcmp(more, "?") != 0 && strcmp(arg, "?") != 0;
+    if (word[0] == '+')
+        t->now_ms += strtoull(word + 1, NULL, 10);
+    else if (strcmp(word, "up") == 0)
+        input(t, (struct worker_in){.kind = WORKER_IN_CONNECTION, .up = true, .epoch = t->epoch = number});
+    else if (strcmp(word, "down") == 0)
+        input(t, (struct worker_in){.kind = WORKER_IN_CONNECTION});
+    else if (strcmp(word, "msg") == 0)
+        deliver(t, number, more[0], text);
+    else if (strcmp(word, "claimed") == 0)
+        answer(t, WORKER_IN_CLAIMED, t->claim, t->claim_len, arg);
+    else if (strcmp(word, "renewed") == 0)
+        answer(t, WORKER_IN_RENEWED, t->renew, t->renew_len, arg);
+    else if (strcmp(word, "begun") == 0)
+        answer(t, WORKER_IN_BEGUN, t->begin, t->begin_len, arg);
+    else if (strcmp(word, "wpi") == 0)
+        t->wpi_off = strcmp(arg, "off") == 0;
+    else if (strcmp(word, "done") == 0)
+        input(t, (struct worker_in){.kind = WORKER_IN_FINISHED,
+                                    .id = number,
+                                    .status = strcmp(more, "cancelled") == 0 ? THOLE_CANCELLED
+                                              : strcmp(more, "failed") == 0  ? THOLE_APP
+                                                                             : THOLE_OK});
+    else if (strcmp(word, "published") == 0)
+        input(t, (struct worker_in){.kind = WORKER_IN_PUBLISHED, .id = number, .ok = ok});
+    else if (strcmp(word, "committed") == 0)
+        input(t, (struct worker_in){.kind = WORKER_IN_COMMITTED, .unknown = !ok});
+    else if (strcmp(word, "released") == 0)
+        input(t, (struct worker_in){.kind = WORKER_IN_RELEASED});
+    else if (strcmp(word, "push") == 0)
+        push(t, arg);
+    else if (strcmp(word, "slot") == 0)
+        input(t, (struct worker_in){.kind = WORKER_IN_SLOT});
+    else if (strcmp(word, "stop") == 0)
+        input(t, (struct worker_in){.kind = WORKER_IN_STOP, .limit_ms = number});
+    else
+        CU_FAIL("no such command");
+}
+
+/* Several commands with ';' between them are given before the machine is asked anything. */
+static void step(struct world *t, const char *commands)
+{
+    char text[128];
+    struct worker_out out;
+    (void)snprintf(text, sizeof text, "%s", commands);
+    t->text[0] = '\0';
+    for (char *at = text, *end; at != NULL; at = end) {
+        end = strchr(at, ';');
+        if (end != NULL)
+            *end++ = '\0';
+        command(t, at);
+    }
+    worker_advance(t->w, t->now_ms);
+    while (worker_poll(t->w, &out))
+        take_out(t, &out);
+    CU_ASSERT_TRUE(worker_next_deadline_ms(t->w) > t->now_ms); /* or the host would spin */
+}
+
+static void begin_world(struct world *t)
+{
+    struct worker_options options;
+    *t = (struct world){.now_ms = 1000000};
+    worker_options_init(&options);
+    options.slots = 2;
+    options.completions_max = 2;
+    t->w = worker_create(&options);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(t->w);
+}
+
+void story_tell(const struct story *story)
+{
+    struct world t;
+    begin_world(&t);
+    step(&t, "up 1");
+    CHECK_STR(story->name, t.text, "want 2");
+    for (size_t s = 0; s < STORY_STEPS_MAX && story->steps[s].does != NULL; s++) {
+        char name[256];
+        (void)snprintf(name, sizeof name, "%s, step %zu: %s", story->name, s + 1, story->steps[s].does);
+        step(&t, story->steps[s].does);
+        CHECK_STR(name, t.text, story->steps[s].says);
+    }
+    worker_destroy(t.w);
+}
