@@ -236,7 +236,7 @@ static thole_status perform(struct loader *loader, struct job *job)
     case JOB_STORE_ORPHANS:
     case JOB_STORE_APPLY: break;
     }
-    assert(!"a store's job came to the loader");
+    assert(false && "a store's job came to the loader");
     return THOLE_INVALID;
 }
 

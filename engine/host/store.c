@@ -93,7 +93,7 @@ static thole_status perform(struct store *store, struct job *job)
     case JOB_OPEN_INBOX:
     case JOB_CLOSE_INBOX: break;
     }
-    assert(!"a loader's job came to the store");
+    assert(false && "a loader's job came to the store");
     return THOLE_INVALID;
 }
 
