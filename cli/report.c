@@ -22,7 +22,8 @@ int cli_exit_code(thole_status status)
     case THOLE_NONDETERMINISM:
     case THOLE_CANCELLED:
     case THOLE_APP:
-    case THOLE_FENCED: return EXIT_GENERIC;
+    case THOLE_FENCED:
+    case THOLE_LATER: return EXIT_GENERIC;
     }
     return EXIT_GENERIC;
 }
@@ -49,7 +50,8 @@ static const char *advice(thole_status status, bool connecting)
     case THOLE_NONDETERMINISM:
     case THOLE_CANCELLED:
     case THOLE_APP:
-    case THOLE_FENCED: return NULL;
+    case THOLE_FENCED:
+    case THOLE_LATER: return NULL;
     }
     return NULL;
 }

@@ -100,7 +100,7 @@ static thole_status ship(thole_activity *act, thole_slice goods, thole_slice *re
 
 int main(int argc, char **argv)
 {
-    static const thole_orchestration_entry orchestrations[] = {{"checkout", checkout}};
+    static const thole_orchestration_entry orchestrations[] = {{.name = "checkout", .run = checkout}};
     static const thole_activity_entry activities[] = {
         {"reserve", reserve}, {"charge", charge}, {"ship", ship}};
     static const thole_program program = {

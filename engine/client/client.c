@@ -18,6 +18,7 @@ const char *thole_instance_status_name(thole_instance_status status)
     case THOLE_INSTANCE_COMPLETED: return "Completed";
     case THOLE_INSTANCE_FAILED: return "Failed";
     case THOLE_INSTANCE_CANCELLED: return "Cancelled";
+    default: break;
     }
     return "Unknown";
 }

@@ -10,18 +10,49 @@ static const struct {
     enum event_kind kind;
     bool received, terminal;
 } kinds[] = {
-    {"Started", EVENT_STARTED, true, false},                       /* name, data = input, code, request_id */
-    {"ActivityScheduled", EVENT_ACTIVITY_SCHEDULED, false, false}, /* name, data = input, queue */
-    {"ActivityCompleted", EVENT_ACTIVITY_COMPLETED, true, false},  /* ref, data = output */
-    {"ActivityFailed", EVENT_ACTIVITY_FAILED, true, false},        /* ref, code, data = text */
-    {"ActivityCancelled", EVENT_ACTIVITY_CANCELLED, false, false}, /* ref, code, data = reason */
-    {"TimerCreated", EVENT_TIMER_CREATED, false, false},           /* due_ms */
-    {"TimerFired", EVENT_TIMER_FIRED, true, false},                /* ref */
-    {"TimerCancelled", EVENT_TIMER_CANCELLED, false, false},       /* ref, code, data = reason */
-    {"CancelRequested", EVENT_CANCEL_REQUESTED, true, false},      /* data = reason, request_id */
-    {"Completed", EVENT_COMPLETED, false, true},                   /* data = output */
-    {"Failed", EVENT_FAILED, false, true},                         /* code, data = text */
-    {"Cancelled", EVENT_CANCELLED, false, true},                   /* data = reason */
+    {"Started", EVENT_STARTED, true, false}, /* name, version, data = input, code, request_id, parent */
+    {"ActivityScheduled", EVENT_ACTIVITY_SCHEDULED, false, false},   /* name, data = input, queue, retry */
+    {"ActivityCompleted", EVENT_ACTIVITY_COMPLETED, true, false},    /* ref, try, timed, data = output */
+    {"ActivityFailed", EVENT_ACTIVITY_FAILED, true, false},          /* ref, try, timed, code, error_type,
+                                                                        data = text */
+    {"ActivityCancelled", EVENT_ACTIVITY_CANCELLED, false, false},   /* ref, timed, code, data = reason */
+    {"TimerCreated", EVENT_TIMER_CREATED, false, false},             /* due_ms */
+    {"TimerFired", EVENT_TIMER_FIRED, true, false},                  /* ref */
+    {"TimerCancelled", EVENT_TIMER_CANCELLED, false, false},         /* ref, code, data = reason */
+    {"CancelRequested", EVENT_CANCEL_REQUESTED, true, false},        /* data = reason, request_id */
+    {"Completed", EVENT_COMPLETED, false, true},                     /* data = output */
+    {"Failed", EVENT_FAILED, false, true},                           /* code, error_type, data = text */
+    {"Cancelled", EVENT_CANCELLED, false, true},                     /* data = reason */
+    {"ActivityTryFailed", EVENT_ACTIVITY_TRY_FAILED, true, false},   /* ref, try, code, error_type, data =
+                                                                        text, due_ms, details */
+    {"ActivityTryStarted", EVENT_ACTIVITY_TRY_STARTED, true, false}, /* ref, try, name, queue, data = input,
+                                                                        retry->try_timeout_ms, due_ms,
+                                                                        details */
+    {"EventReceived", EVENT_EVENT_RECEIVED, true, false},            /* name, data, request_id */
+    {"EventAwaited", EVENT_EVENT_AWAITED, false, false},             /* name */
+    {"EventAwaitCancelled", EVENT_EVENT_AWAIT_CANCELLED, false, false}, /* ref, code, data = reason */
+    {"ChildScheduled", EVENT_CHILD_SCHEDULED, false, false},   /* name, version, data = input, target,
+                                                                  code */
+    {"ChildCompleted", EVENT_CHILD_COMPLETED, true, false},    /* ref, data = output */
+    {"ChildFailed", EVENT_CHILD_FAILED, true, false},          /* ref, code, error_type, data = text */
+    {"ChildCancelled", EVENT_CHILD_CANCELLED, false, false},   /* ref, code, data = reason, target,
+                                                                  flag = terminate */
+    {"DetachedStarted", EVENT_DETACHED_STARTED, false, false}, /* name, version, data = input, target */
+    {"EventSent", EVENT_EVENT_SENT, false, false},             /* name, data, target */
+    {"SideEffectRecorded", EVENT_SIDE_EFFECT_RECORDED, false, false}, /* data */
+    {"CustomStatusSet", EVENT_CUSTOM_STATUS_SET, false, false},       /* data */
+    {"StateSet", EVENT_STATE_SET, false, false},                      /* name = key, data = value, flag =
+                                                                         removed */
+    {"Patched", EVENT_PATCHED, false, false},                         /* name */
+    {"ContinuedAsNew", EVENT_CONTINUED_AS_NEW, false, true},          /* version, data = input */
+    {"TerminateRequested", EVENT_TERMINATE_REQUESTED, true, false},   /* data = reason, request_id */
+    {"Terminated", EVENT_TERMINATED, false, true},                    /* data = reason */
+    {"Paused", EVENT_PAUSED, true, false},                            /* data = reason, request_id */
+    {"Resumed", EVENT_RESUMED, true, false},                          /* data = reason, request_id */
+    {"StateCarried", EVENT_STATE_CARRIED, true, false},               /* name = key, data = value */
+    {"OriginsCarried", EVENT_ORIGINS_CARRIED, true, false},           /* data = 8-byte hashes */
+    {"VersionChosen", EVENT_VERSION_CHOSEN, true, false},             /* version */
+    {"Discarded", EVENT_DISCARDED, true, false},                      /* data = reason */
 };
 enum { KINDS_LEN = sizeof kinds / sizeof kinds[0] };
 
@@ -59,6 +90,8 @@ const char *cancel_kind_name(uint32_t kind)
     case CANCEL_SELECT_LOSER: return "select_loser";
     case CANCEL_EXPLICIT: return "explicit";
     case CANCEL_ENDED: return "ended";
+    case CANCEL_TIMEOUT: return "timeout";
+    case CANCEL_TERMINATED: return "terminated";
     }
     return "unknown";
 }
@@ -110,7 +143,8 @@ void event_render(const struct event *event, struct buf *to)
     case EVENT_ACTIVITY_COMPLETED:
     case EVENT_CANCEL_REQUESTED:
     case EVENT_COMPLETED:
-    case EVENT_CANCELLED: buf_text(to, " "); break;
+    case EVENT_CANCELLED:
+    default: buf_text(to, " "); break;
     }
     render_data(to, event->data);
 }

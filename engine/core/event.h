@@ -32,38 +32,97 @@ enum event_kind {
     EVENT_COMPLETED = 12,
     EVENT_FAILED = 13,
     EVENT_CANCELLED = 14,
+    EVENT_ACTIVITY_TRY_FAILED = 15,
+    EVENT_ACTIVITY_TRY_STARTED = 16,
+    EVENT_EVENT_RECEIVED = 17,
+    EVENT_EVENT_AWAITED = 18,
+    EVENT_EVENT_AWAIT_CANCELLED = 19,
+    EVENT_CHILD_SCHEDULED = 20,
+    EVENT_CHILD_COMPLETED = 21,
+    EVENT_CHILD_FAILED = 22,
+    EVENT_CHILD_CANCELLED = 23,
+    EVENT_DETACHED_STARTED = 24,
+    EVENT_EVENT_SENT = 25,
+    EVENT_SIDE_EFFECT_RECORDED = 26,
+    EVENT_CUSTOM_STATUS_SET = 27,
+    EVENT_STATE_SET = 28,
+    EVENT_PATCHED = 29,
+    EVENT_CONTINUED_AS_NEW = 30,
+    EVENT_TERMINATE_REQUESTED = 31,
+    EVENT_TERMINATED = 32,
+    EVENT_PAUSED = 33,
+    EVENT_RESUMED = 34,
+    EVENT_STATE_CARRIED = 35,
+    EVENT_ORIGINS_CARRIED = 36,
+    EVENT_VERSION_CHOSEN = 37,
+    EVENT_DISCARDED = 38,
 };
 
-/* Why an activity or a timer was cancelled. Stored; append only. */
+/* Why something was cancelled. Stored; append only. */
 enum cancel_kind {
     CANCEL_REQUESTED = 1, /* the instance was cancelled from outside */
     CANCEL_SELECT_LOSER = 2,
     CANCEL_EXPLICIT = 3, /* thole_cancel() */
-    CANCEL_ENDED = 4,    /* the orchestration completed or failed with it outstanding */
+    CANCEL_ENDED = 4,    /* the orchestration ended, or continued as new, with it outstanding */
+    CANCEL_TIMEOUT = 5,
+    CANCEL_TERMINATED = 6,
+};
+
+/* What becomes of a child when its parent ends first. Stored; append only. */
+enum close_policy { CLOSE_CANCEL = 0, CLOSE_ABANDON = 1, CLOSE_TERMINATE = 2 };
+
+/* An event of another execution. instance empty: none. */
+struct origin {
+    thole_slice instance;
+    uint64_t execution, event;
+};
+
+/* When and how often an activity is tried. All zero: one try, no limit of time. */
+struct retry {
+    uint64_t try_timeout_ms, total_timeout_ms; /* 0 = none */
+    uint32_t tries_max;                        /* 0 and 1 = one */
+    uint64_t first_delay_ms, max_delay_ms;     /* max 0 = no ceiling */
+    uint32_t factor_milli, jitter_milli;
+    const thole_slice *final_types; /* error types that are never tried again */
+    size_t final_types_len;
 };
 
 /* One flat struct for all kinds: which fields are used is said beside each kind in event.c's table. */
 struct event {
     enum event_kind kind;
-    uint64_t id;            /* position in the execution's history, from 1 */
-    uint64_t ref;           /* what this resolves or cancels; 0 = none */
-    uint64_t due_ms;        /* TIMER_CREATED */
-    uint32_t code;          /* status of FAILED kinds, cancel_kind of CANCELLED kinds, semantics of STARTED */
-    thole_slice name;       /* orchestration or activity */
-    thole_slice queue;      /* ACTIVITY_SCHEDULED */
-    thole_slice data;       /* input, output, failure text, reason */
-    thole_slice request_id; /* STARTED, CANCEL_REQUESTED */
+    uint64_t id;     /* position in the execution's history, from 1 */
+    uint64_t ref;    /* what this resolves or cancels; 0 = none */
+    uint64_t due_ms; /* TIMER_CREATED; ACTIVITY_TRY_FAILED: of the next try; ACTIVITY_TRY_STARTED: when the
+                        total timeout ends it, 0 = never */
+    uint32_t code;   /* status of FAILED kinds, cancel_kind of CANCELLED kinds, semantics of STARTED,
+                        close_policy of CHILD_SCHEDULED */
+    uint32_t try_number;    /* ACTIVITY_COMPLETED, _FAILED, _TRY_FAILED, _TRY_STARTED; from 1 */
+    uint32_t version;       /* of the orchestration's code; 0 = not chosen */
+    bool timed;             /* ACTIVITY_COMPLETED, _FAILED, _CANCELLED: a timer row belongs to the activity */
+    bool flag;              /* STATE_SET: removed; CHILD_CANCELLED: terminate */
+    bool final;             /* ACTIVITY_FAILED on its way in: not to be tried again. Not stored */
+    thole_slice name;       /* orchestration, activity, event, state key, change id */
+    thole_slice queue;      /* ACTIVITY_SCHEDULED, _TRY_STARTED */
+    thole_slice data;       /* input, output, failure text, reason, value */
+    thole_slice request_id; /* STARTED, CANCEL_REQUESTED, EVENT_RECEIVED, … */
+    thole_slice error_type; /* ACTIVITY_FAILED, _TRY_FAILED, CHILD_FAILED, FAILED */
+    thole_slice details;    /* ACTIVITY_TRY_FAILED, _TRY_STARTED: last heartbeat of the failed try */
+    thole_slice target;     /* instance: CHILD_SCHEDULED, CHILD_CANCELLED, DETACHED_STARTED, EVENT_SENT */
+    struct origin parent;   /* STARTED */
+    const struct retry *retry; /* ACTIVITY_SCHEDULED; NULL = all zero. ACTIVITY_TRY_STARTED: try_timeout_ms */
 };
 
 /* "Started", "ActivityScheduled", …; "Unknown". */
 const char *event_kind_name(enum event_kind kind);
-/* "requested", "select_loser", "explicit", "ended"; "unknown". */
+/* "requested", "select_loser", "explicit", "ended", "timeout", "terminated"; "unknown". */
 const char *cancel_kind_name(uint32_t kind);
-/* Received from outside (completions, timers fired, cancel request, start); the rest is asked for by code. */
+/* Received from outside (completions, timers fired, requests, start, what was carried over); the rest is
+ * asked for by code. */
 bool event_is_received(enum event_kind kind);
-/* COMPLETED, FAILED, CANCELLED. */
+/* COMPLETED, FAILED, CANCELLED, TERMINATED, CONTINUED_AS_NEW. */
 bool event_is_terminal(enum event_kind kind);
-/* Same kind, ref, due, code, name, queue and data. Ids are compared by the caller. */
+/* Same in all that code decides. Ids are compared by the caller. Not compared: an activity's retry (the
+ * recorded one counts, so that it can be changed under running instances). */
 bool event_equal(const struct event *a, const struct event *b);
 
 /* Which inbox sequences are incorporated: all <= floor and those in above (ascending, all > floor + 1). */
@@ -80,14 +139,16 @@ enum blocked_kind {
     BLOCKED_DAMAGED = 3,
     BLOCKED_TOO_NEW = 4,
     BLOCKED_LIMIT = 5,
+    BLOCKED_PAUSED = 6,
+    BLOCKED_NOT_STARTED = 7, /* execution 0 */
 };
 
 struct turn {
     thole_slice instance;
-    uint64_t execution, number; /* both from 1 */
+    uint64_t execution, number; /* from 1; execution 0 holds events that came before the instance did */
     uint64_t time_ms;
     bool more; /* the next record of the same number continues this one */
-    bool ran;  /* the code ran after the received events */
+    bool ran;  /* what was received has been delivered; what was asked for follows it */
     enum blocked_kind blocked;
     thole_slice blocked_text;
     const struct event *events;

@@ -22,6 +22,7 @@ struct instance_options {
     thole_orchestration_fn *code; /* NULL: received events can be recorded, code cannot run; see replay */
     thole_slice id;
     uint64_t execution;
+    uint32_t version;   /* of code; recorded where history has none, see EVENT_VERSION_CHOSEN */
     size_t memory_max;  /* bytes of the instance's arena, and as many for the events of one turn */
     size_t payload_max; /* bytes of one input, output or text */
     struct stack_pool *stacks;
@@ -36,7 +37,14 @@ struct turn_in {
     uint64_t time_ms;             /* logical; raised to the last turn's time if it is below it */
     const struct event *received; /* ids are assigned by the instance, the given ones are ignored */
     size_t received_len;
-    bool run; /* false: only record the received events; they are delivered with the next turn that runs */
+    bool run; /* false: only record the received events; they are delivered with the next turn that runs. A
+                 paused instance does not run either; a terminated one ends without its code */
+};
+
+/* A line that the code logged in a live turn. */
+struct turn_log {
+    uint32_t level; /* a thole_log_level */
+    thole_slice text;
 };
 
 struct turn_out {
@@ -44,15 +52,25 @@ struct turn_out {
     uint64_t time_ms;           /* logical time that was used */
     const struct event *events; /* received, then new; ids set; valid until the next call on the instance */
     size_t events_len;
+    bool ran;   /* what was received has been delivered; false: recorded only */
     bool ended; /* the last event is terminal */
+    const struct turn_log *logs;
+    size_t logs_len;
 };
 
 /*
- * Would this received event change anything? False: what it resolves is unknown, resolved or cancelled, the
- * instance has started / been asked to cancel already, or has ended; before Started, anything but Started.
- * Only a turn with an accepted event is worth running. A turn leaves out by itself what is not accepted when
- * its place comes (the second of two completions, a cancel request before Started), so a batch may be given
- * as it is.
+ * Would this received event change anything? False: what it resolves is unknown, resolved or cancelled, or
+ * it reports another try than the one that runs; the instance has started / been asked to cancel already, is
+ * paused / not paused, or has ended; the event's request id was seen before; before Started, anything but
+ * Started. Only a turn with an accepted event is worth running. A turn leaves out by itself what is not
+ * accepted when its place comes (the second of two completions, a cancel request before Started), so a batch
+ * may be given as it is.
+ *
+ * What comes is not always what is recorded:
+ *  - ACTIVITY_FAILED of a try that may be followed by another is recorded as ACTIVITY_TRY_FAILED;
+ *  - TIMER_FIRED whose ref is an activity is its wake: recorded as ACTIVITY_TRY_STARTED when the next try is
+ *    due, as ACTIVITY_FAILED (THOLE_TIMEOUT, "timeout") when its total time is over, else refused;
+ *  - a cancel request while paused resumes.
  */
 bool instance_accepts(const struct instance *instance, const struct event *received);
 
@@ -78,9 +96,34 @@ THOLE_NODISCARD thole_status instance_turn(struct instance *instance, const stru
 THOLE_NODISCARD thole_status instance_replay(struct instance *instance, const struct turn *turn,
                                              thole_error *reterr);
 
+/*
+ * Answers a query from the parked instance: THOLE_NOT_FOUND (no handler of that name), THOLE_INVALID (it
+ * tried to schedule, wait or set; no code; ended), or what the handler returned. The output is valid until
+ * the next call on the instance. Changes nothing.
+ */
+THOLE_NODISCARD thole_status instance_query(struct instance *instance, thole_slice name, thole_slice input,
+                                            thole_slice *ret_output, thole_error *reterr);
+
+/*
+ * The events that the next execution of an instance begins with, after CONTINUED_AS_NEW: STARTED, then
+ * STATE_CARRIED, ORIGINS_CARRIED, the custom status (as CUSTOM_STATUS_SET has it: part of STARTED's turn),
+ * CANCEL_REQUESTED if no await told of it, and EVENT_RECEIVED that nobody took, in order. In memory of
+ * @p arena. Works with and without code. THOLE_LIMIT, THOLE_NOMEM.
+ */
+THOLE_NODISCARD thole_status instance_carry(const struct instance *ended, struct arena *arena,
+                                            struct event **ret_events, size_t *ret_len);
+
 /* Facts; slices are borrowed from the instance. */
 bool instance_started(const struct instance *instance);
 bool instance_ended(const struct instance *instance);
+bool instance_paused(const struct instance *instance);
+/* Ended with CONTINUED_AS_NEW. */
+bool instance_continued(const struct instance *instance);
+uint32_t instance_version(const struct instance *instance); /* 0 = not chosen */
+thole_slice instance_custom_status(const struct instance *instance);
+struct origin instance_parent(const struct instance *instance);
+/* Where the code last called the library, for the replay tool: a return address; NULL = unknown. */
+const void *instance_call_site(const struct instance *instance);
 thole_slice instance_orchestration(const struct instance *instance); /* empty before Started */
 uint64_t instance_turns(const struct instance *instance);            /* number of the last turn */
 uint64_t instance_time_ms(const struct instance *instance);

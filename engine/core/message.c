@@ -20,7 +20,7 @@ static thole_status activity_result_encode(Thole__V1__InboxMessage pb, const str
 {
     Thole__V1__ActivityResult body = THOLE__V1__ACTIVITY_RESULT__INIT;
     body.execution = m->execution;
-    body.activity_id = m->activity_id;
+    body.activity_id = m->task;
     body.status = m->status;
     body.data = codec_bytes(m->data);
     body.attempt = m->attempt;
@@ -48,6 +48,7 @@ thole_status message_encode(const struct message *message, struct buf *to)
     case MESSAGE_START: return start_encode(pb, message, to);
     case MESSAGE_ACTIVITY_RESULT: return activity_result_encode(pb, message, to);
     case MESSAGE_CANCEL: return cancel_encode(pb, message, to);
+    default: break;
     }
     return THOLE_INVALID;
 }
@@ -88,7 +89,7 @@ static thole_status activity_result_decode(const struct decoding *d, const Thole
     if (pb->execution == 0 || pb->activity_id == 0)
         return thole_fail(d->reterr, THOLE_CORRUPT, "activity result without an execution or an activity");
     ret->execution = pb->execution;
-    ret->activity_id = pb->activity_id;
+    ret->task = pb->activity_id;
     ret->status = pb->status;
     ret->attempt = pb->attempt;
     THOLE_TRY(dup_limited(d, pb->worker, THOLE_ID_BYTES_MAX, "worker id", &ret->worker));

@@ -3,24 +3,46 @@
 #define THOLE_MESSAGE_H
 #include "arena.h"
 #include "buf.h"
+#include "event.h"
 
 enum {
     MESSAGE_FORMAT = 1,
     MESSAGE_BYTES_MAX = 8 * 1024 * 1024,
     REASON_BYTES_MAX = 1024,
-    REQUEST_ID_BYTES_MAX = 200,
+    /* A client's is at most 200 bytes and does not begin with '<'. An execution that sends makes its own:
+     * "<execution.event.instance". */
+    REQUEST_ID_BYTES_MAX = 256,
+    ERROR_TYPE_BYTES_MAX = 64,     /* [A-Za-z0-9_.-]{0,64} */
+    DETAILS_BYTES_MAX = 16 * 1024, /* of a heartbeat */
 };
 
-enum message_kind { MESSAGE_START = 3, MESSAGE_ACTIVITY_RESULT = 4, MESSAGE_CANCEL = 5 };
+/* Values are those of the oneof's field numbers in messages.proto. */
+enum message_kind {
+    MESSAGE_START = 3,
+    MESSAGE_ACTIVITY_RESULT = 4,
+    MESSAGE_CANCEL = 5,
+    MESSAGE_EVENT = 6,
+    MESSAGE_CHILD_RESULT = 7,
+    MESSAGE_TERMINATE = 8,
+    MESSAGE_PAUSE = 9,
+    MESSAGE_RESUME = 10,
+};
 
 struct message {
     enum message_kind kind;
     thole_slice instance;
-    /* START: orchestration, data = input, request_id. CANCEL: data = reason, request_id.
-     * ACTIVITY_RESULT: execution, activity_id, status, data = output or failure text, attempt, worker. */
-    thole_slice orchestration, data, request_id, worker;
-    uint64_t execution, activity_id, attempt;
-    uint32_t status;
+    /* START: orchestration, version, data = input, request_id, parent; event_name (empty = none), event_data:
+     * delivered too, with request_id.
+     * ACTIVITY_RESULT: execution, task, status, try_number (0 read as 1), data = output or failure text,
+     * error_type, final, details, attempt, worker.
+     * EVENT: event_name, event_data, request_id.
+     * CHILD_RESULT: execution, task, status, data, error_type, child.
+     * CANCEL, TERMINATE, PAUSE, RESUME: data = reason, request_id. */
+    thole_slice orchestration, data, request_id, worker, event_name, event_data, error_type, details, child;
+    struct origin parent;
+    uint64_t execution, task, attempt; /* task: id of the event that scheduled it */
+    uint32_t status, try_number, version;
+    bool final;
 };
 
 THOLE_NODISCARD thole_status message_encode(const struct message *message, struct buf *to);

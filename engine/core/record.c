@@ -304,6 +304,7 @@ static thole_status event_check(const struct event *e, thole_error *reterr)
     case EVENT_CANCEL_REQUESTED:
     case EVENT_COMPLETED:
     case EVENT_CANCELLED: break;
+    default: break;
     }
     unsigned long long const id = e->id, ref = e->ref;
     const char *name = event_kind_name(e->kind);

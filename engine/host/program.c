@@ -96,7 +96,8 @@ static int exit_code(thole_status status)
     case THOLE_NONDETERMINISM:
     case THOLE_APP:
     case THOLE_TIMEOUT:
-    case THOLE_FENCED: return EXIT_FAILED;
+    case THOLE_FENCED:
+    case THOLE_LATER: return EXIT_FAILED;
     }
     return EXIT_FAILED;
 }

@@ -489,5 +489,6 @@ void shard_do(struct shard *shard, struct owned *owned, const struct partition_o
         log_line(LOG_LEVEL_WARN, "partition", "p=%u inbox message %llu dropped: %s", owned->p,
                  (unsigned long long)out->sequence, out->text);
         break;
+    default: break;
     }
 }

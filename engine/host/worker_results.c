@@ -70,7 +70,7 @@ static thole_status encode(const struct worker_host *host, const struct thole_ac
     struct message message = {.kind = MESSAGE_ACTIVITY_RESULT,
                               .instance = item->instance,
                               .execution = item->execution,
-                              .activity_id = item->activity_id,
+                              .task = item->activity_id,
                               .attempt = act->attempt,
                               .worker = host->incarnation_slice};
     if (server_max > HEADER_ROOM_BYTES && payload_max > server_max - HEADER_ROOM_BYTES)

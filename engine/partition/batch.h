@@ -13,9 +13,12 @@ struct batch_activity { /* a worker_queue row */
     thole_slice instance;
     uint64_t execution, activity_id;
     thole_slice queue, activity; /* empty in deletes */
+    uint32_t try_number;         /* from 1; in deletes 0 = whatever try it is */
+    uint64_t try_timeout_ms;     /* 0 = none; the claim makes a deadline of it */
+    thole_slice details;         /* of the last try's heartbeat */
 };
 
-struct batch_timer { /* a timers row */
+struct batch_timer { /* a timers row: a timer, or the next wake of an activity. Inserting replaces */
     thole_slice instance;
     uint64_t execution, timer_id;
     uint64_t due_ms; /* 0 in deletes */
@@ -23,14 +26,19 @@ struct batch_timer { /* a timers row */
 
 struct batch_instance { /* an instances row and its executions row: the last state in the batch */
     thole_slice instance;
-    thole_slice orchestration; /* empty = unchanged (the row exists) */
-    uint64_t execution;
-    uint32_t status;     /* a thole_instance_status */
-    uint64_t created_ms; /* 0 = unchanged */
+    thole_slice orchestration; /* empty = unchanged (the row exists), or none yet (execution 0) */
+    uint32_t version;          /* 0 = unchanged */
+    uint64_t execution;        /* 0: events wait for an instance that does not exist yet */
+    uint32_t status;           /* a thole_instance_status */
+    uint64_t created_ms;       /* 0 = unchanged */
     uint64_t updated_ms;
     thole_slice detail;   /* blocked text, head of a failure text; at most 1024 bytes */
     uint64_t turns;       /* number of the last turn */
     uint64_t history_seq; /* stream sequence of the last turn's record */
+    bool custom_status_set;
+    thole_slice custom_status; /* at most 1024 bytes */
+    thole_slice parent;        /* instance id; empty = unchanged or none */
+    bool removed;              /* the instance's rows go */
 };
 
 /* Inserts and deletes never name the same row: the machine nets them. Owned by whoever holds it. */

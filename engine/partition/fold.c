@@ -315,6 +315,7 @@ static void fold_events(struct partition *p, struct build *b, const struct turn 
             break;
         case EVENT_CANCEL_REQUESTED:
         case EVENT_UNKNOWN: break;
+        default: break;
         }
     }
 }

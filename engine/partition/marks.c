@@ -42,7 +42,8 @@ thole_status slot_mark(struct slot *slot, const struct event *event)
     case EVENT_CANCEL_REQUESTED:
     case EVENT_COMPLETED:
     case EVENT_FAILED:
-    case EVENT_CANCELLED: break;
+    case EVENT_CANCELLED:
+    default: break;
     }
     return THOLE_OK;
 }

@@ -233,6 +233,7 @@ static void answer(struct partition *p, const struct partition_in *in)
     case PARTITION_IN_PUBLISHED: project_published(p, in); break;
     case PARTITION_IN_MESSAGE: turns_message(p, in); break;
     case PARTITION_IN_HISTORY: loading_history(p, in); break;
+    default: break;
     }
 }
 

@@ -76,6 +76,8 @@ enum partition_in_kind {
     PARTITION_IN_PUBLISHED,     /* token: stored or already there; sequence in WORK (0 = unknown) */
     PARTITION_IN_MESSAGE,       /* an inbox message, in order */
     PARTITION_IN_HISTORY, /* answer to LOAD: all records of the instance, of all executions; may be none */
+    PARTITION_IN_SENT,    /* answer to SEND: token: stored */
+    PARTITION_IN_QUERY,   /* token, instance, query, bytes = input; answered by QUERY_ANSWER */
 };
 
 struct partition_in {
@@ -83,7 +85,7 @@ struct partition_in {
     uint64_t generation; /* of the output that this answers; ignored for OPEN, CLOSE and RIVAL */
     uint64_t n;          /* APPENDED, APPEND_FAILED */
     uint64_t sequence;   /* APPENDED, PUBLISHED, MESSAGE: inbox sequence; STORE_OPENED: projected_seq */
-    uint64_t token;      /* PUBLISHED, HISTORY */
+    uint64_t token;      /* PUBLISHED, HISTORY, SENT, QUERY */
     const char *text;    /* DOUBT */
     bool fenced;         /* DOUBT */
     /* TAIL: epoch_sequence = last EpochOpened (0 = none), last_sequence = of the stream;
@@ -92,7 +94,7 @@ struct partition_in {
     const struct log_record *records;
     size_t records_len;
     /* MESSAGE: the instance that the subject names, and the body. HISTORY: the instance that LOAD named */
-    thole_slice instance, bytes;
+    thole_slice instance, bytes, query;
     /* LIVE: instances that are Waiting or Stuck; names of live orchestrations with their counts */
     const struct batch_instance *blocked;
     size_t blocked_len;
@@ -131,14 +133,18 @@ enum partition_out_kind {
     PARTITION_OUT_PUBLISH_WORK, /* activity: retry until stored or there; answer PUBLISHED with token. Its
                                    slices stay valid until then, or until CLOSED */
     PARTITION_OUT_PUSH_CANCEL,  /* at most once, no answer */
-    PARTITION_OUT_WITHDRAW,     /* delete message `sequence` from WORK if it is still there; no answer */
+    PARTITION_OUT_SEND,     /* bytes to the inbox of instance (any partition): retry until stored; answer SENT
+                               with     token. bytes stay valid until then, or until CLOSED */
+    PARTITION_OUT_WITHDRAW, /* delete message `sequence` from WORK if it is still there; no answer */
     /* After the record is committed; at most once, no answer. */
     PARTITION_OUT_EVENT, /* live notice: event_kind_text, orchestration, instance, execution, request_id, data
                           */
     /* The inbox. */
-    PARTITION_OUT_READ_INBOX,  /* deliver MESSAGE for every message from `from` on, in order, without end */
-    PARTITION_OUT_PURGE_INBOX, /* remove messages below `from`; no answer */
-    PARTITION_OUT_REJECTED,    /* a malformed inbox message was dropped: sequence, text; for the log */
+    PARTITION_OUT_READ_INBOX,   /* deliver MESSAGE for every message from `from` on, in order, without end */
+    PARTITION_OUT_PURGE_INBOX,  /* remove messages below `from`; no answer */
+    PARTITION_OUT_REJECTED,     /* a malformed inbox message was dropped: sequence, text; for the log */
+    PARTITION_OUT_LOG,          /* a line of an orchestration: level, instance, execution, data; no answer */
+    PARTITION_OUT_QUERY_ANSWER, /* token, status, data = output or error text; no answer */
 };
 
 struct partition_out {
@@ -158,6 +164,9 @@ struct partition_out {
     /* APPEND of a turn, LOAD, PUBLISH_WORK, PUSH_CANCEL, EVENT */
     thole_slice instance;
     uint64_t execution, activity_id;
+    uint32_t try_number; /* PUBLISH_WORK */
+    uint32_t level;      /* LOG: a thole_log_level */
+    thole_status status; /* QUERY_ANSWER */
     thole_slice queue, activity, orchestration, request_id;
     thole_slice data;       /* PUBLISH_WORK: input; EVENT: payload; PUSH_CANCEL: reason */
     const char *event_kind; /* EVENT: started, completed, …; PUSH_CANCEL: cancel_kind_name() */

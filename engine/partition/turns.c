@@ -130,11 +130,12 @@ static struct event event_of(const struct pending *pending)
     case MESSAGE_ACTIVITY_RESULT:
         return (struct event){.kind =
                                   m->status == THOLE_OK ? EVENT_ACTIVITY_COMPLETED : EVENT_ACTIVITY_FAILED,
-                              .ref = m->activity_id,
+                              .ref = m->task,
                               .code = m->status,
                               .data = m->data};
     case MESSAGE_CANCEL:
         return (struct event){.kind = EVENT_CANCEL_REQUESTED, .data = m->data, .request_id = m->request_id};
+    default: break;
     }
     return (struct event){0};
 }

@@ -47,15 +47,54 @@ THOLE_API thole_slice thole_activity_key(const thole_activity *act);
 THOLE_API uint64_t thole_activity_execution(const thole_activity *act);
 /** Event id of the scheduling event, unique within the execution. */
 THOLE_API uint64_t thole_activity_id(const thole_activity *act);
-/** How many times this activity has been claimed, from 1; more than 1 after a worker was lost. */
+/** The try of the retry policy, from 1. */
+THOLE_API uint32_t thole_activity_try(const thole_activity *act);
+/** How many times this try has been claimed, from 1; more than 1 after a worker was lost. */
 THOLE_API uint32_t thole_activity_attempt(const thole_activity *act);
+/** The queue that it came from. Borrowed until the return. */
+THOLE_API thole_slice thole_activity_queue(const thole_activity *act);
+/** Milliseconds until this try is timed out (0 = it is over); UINT64_MAX = no limit. */
+THOLE_API uint64_t thole_activity_time_left_ms(const thole_activity *act);
+
+/**
+ * A descriptor that becomes readable when the token fires, for poll() and event loops. Owned by the library:
+ * do not read, write or close it. @return -1 when none can be made.
+ */
+THOLE_API int thole_activity_cancel_fd(thole_activity *act);
+
+/**
+ * Notes progress. The details are stored with the lease's next renewal, so that the next try, or the next
+ * claim after a crash, can go on from there. Does not block; cheap; the last one counts.
+ * @param details  Copied; at most 16 KiB.
+ * @return THOLE_OK; THOLE_CANCELLED once the token has fired; THOLE_LIMIT (too large, not noted);
+ * THOLE_NOMEM.
+ */
+THOLE_API thole_status thole_activity_heartbeat(thole_activity *act, thole_slice details);
+/** What the last heartbeat before this try or claim said; empty for none. Borrowed until the return. */
+THOLE_API thole_slice thole_activity_details(const thole_activity *act);
+
+/**
+ * Completes this activity later, from any process, with thole_client_complete() or thole_client_fail():
+ * return its status from the handler, `return thole_activity_later(act, &token)`. No lease is kept then: only
+ * the timeouts, a cancellation (nobody is told) or the completion end it, so give it a timeout.
+ * @param ret_token  Printable ASCII; lives until the handler returns. Good for this try only.
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_activity_later(thole_activity *act, thole_slice *ret_token);
 
 /** Zeroed memory that is freed after the result has been taken. NULL when out of memory. */
 THOLE_API void *thole_activity_alloc(thole_activity *act, size_t bytes);
 /** printf into such memory; an empty slice when out of memory. */
 THOLE_API thole_slice thole_activity_format(thole_activity *act, const char *fmt, ...) THOLE_PRINTF(2, 3);
-/** Sets the failure text and returns THOLE_APP: `return thole_activity_fail(act, "card declined")`. */
+/** Sets the failure text and returns THOLE_APP: `return thole_activity_fail(act, "bank is away")`. Tried
+ * again if the call's retry policy says so. */
 THOLE_API thole_status thole_activity_fail(thole_activity *act, const char *fmt, ...) THOLE_PRINTF(2, 3);
+/** The same with an error type, [A-Za-z0-9_.-]{0,64}, that orchestrations and retry policies can tell apart.
+ */
+THOLE_API thole_status thole_activity_fail_as(thole_activity *act, thole_slice type, const char *fmt, ...)
+    THOLE_PRINTF(3, 4);
+/** The same, and it is not tried again whatever the policy says. */
+THOLE_API thole_status thole_activity_fail_final(thole_activity *act, thole_slice type, const char *fmt, ...)
+    THOLE_PRINTF(3, 4);
 
 #ifdef __cplusplus
 }

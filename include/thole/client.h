@@ -34,10 +34,14 @@ typedef enum thole_instance_status {
     THOLE_INSTANCE_STUCK = 3,     /**< the code diverged from the history, or the history is damaged */
     THOLE_INSTANCE_COMPLETED = 4, /**< terminal, as are the next two */
     THOLE_INSTANCE_FAILED = 5,
-    THOLE_INSTANCE_CANCELLED = 6
+    THOLE_INSTANCE_CANCELLED = 6,
+    THOLE_INSTANCE_TERMINATED = 7, /**< terminal too */
+    THOLE_INSTANCE_PAUSED = 8,
+    THOLE_INSTANCE_CONTINUED_AS_NEW = 9 /**< an execution that ended so; of an instance only for a moment */
 } thole_instance_status;
 
-/** "Running", "Waiting", "Stuck", "Completed", "Failed", "Cancelled", "Unknown". Static text. */
+/** "Running", "Waiting", "Stuck", "Completed", "Failed", "Cancelled", "Terminated", "Paused",
+ * "ContinuedAsNew", "Unknown". Static text. */
 THOLE_API const char *thole_instance_status_name(thole_instance_status status);
 
 /** How an instance ended. Release with thole_outcome_release(). */
@@ -46,6 +50,7 @@ typedef struct thole_outcome {
     /** The result when completed, else the failure or cancellation text. Owned; a NUL that is not counted
      * follows, so that text can be printed. */
     thole_slice output;
+    thole_slice error_type; /**< of a failure; may be empty. Owned */
     uint64_t execution;
 } thole_outcome;
 
@@ -76,6 +81,10 @@ typedef struct thole_instance_info {
     uint32_t partition;
     uint64_t open_activities; /**< scheduled and not yet resolved */
     uint64_t open_timers;
+    uint32_t version;          /**< of its orchestration; 0 = not chosen yet */
+    thole_slice custom_status; /**< of thole_set_status(); else empty */
+    thole_slice parent;        /**< the instance whose child it is; else empty */
+    uint64_t turns;            /**< of the latest execution */
 } thole_instance_info;
 /** Called for each row on the caller's thread. Anything but THOLE_OK stops and is returned. It must not call
  * thole_client_show() or thole_client_list() of the same client, which serve one call at a time. */
@@ -84,10 +93,12 @@ typedef thole_status thole_instance_fn(void *arg, const thole_instance_info *inf
 /** What thole_client_list() selects. Zeroed = everything, newest first. Slices are borrowed. */
 typedef struct thole_list_filter {
     size_t size;
-    thole_instance_status status; /**< THOLE_INSTANCE_UNKNOWN = any */
-    thole_slice orchestration;    /**< empty = any */
-    thole_slice id_prefix;        /**< empty = any */
-    uint64_t limit;               /**< rows at most; 0 = 100 */
+    thole_instance_status status;                 /**< THOLE_INSTANCE_UNKNOWN = any */
+    thole_slice orchestration;                    /**< empty = any */
+    thole_slice id_prefix;                        /**< empty = any */
+    thole_slice parent;                           /**< children of this instance; empty = any */
+    uint64_t created_after_ms, created_before_ms; /**< 0 = any; the first inclusive, the second not */
+    uint64_t limit;                               /**< rows at most; 0 = 100 */
 } thole_list_filter;
 
 THOLE_API void thole_client_options_init(thole_client_options *options);
@@ -115,6 +126,19 @@ THOLE_API void thole_client_close(thole_client *client);
 THOLE_NODISCARD THOLE_API thole_status thole_client_start(thole_client *client, thole_slice instance,
                                                           thole_slice orchestration, thole_slice input,
                                                           bool *ret_accepted, thole_error *reterr);
+/** Fill with zeroes, set size, then what differs. Slices are borrowed for the call. */
+typedef struct thole_start_options {
+    size_t size;       /**< sizeof(thole_start_options) */
+    uint32_t version;  /**< of the orchestration; 0 = the newest */
+    thole_slice event; /**< name of an event that is delivered in any case, started now or before; then an
+                            id in use is no conflict (signal with start). Empty = none */
+    thole_slice event_data;
+} thole_start_options;
+/** thole_client_start() with options. */
+THOLE_NODISCARD THOLE_API thole_status thole_client_start_with(thole_client *client, thole_slice instance,
+                                                               thole_slice orchestration, thole_slice input,
+                                                               const thole_start_options *options,
+                                                               bool *ret_accepted, thole_error *reterr);
 /**
  * Waits until the instance has ended. The answer comes from committed history. Costs nothing while it waits
  * but one small read every five seconds, since the notice that ends the wait may be lost.
@@ -146,6 +170,46 @@ THOLE_API void thole_outcome_release(thole_outcome *outcome);
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_cancel(thole_client *client, thole_slice instance,
                                                            thole_slice reason, thole_error *reterr);
+/**
+ * Raises an event in an instance. Durable when it returns THOLE_OK; delivered once. An instance that does not
+ * exist yet finds it when it starts, for 7 days; one that has ended drops it.
+ * @param request_id  The same for every repetition of one request, at most 200 bytes, not beginning with '<';
+ *                    empty = a new one.
+ * @return THOLE_OK; THOLE_INVALID; THOLE_LIMIT (data too large); THOLE_UNAVAILABLE.
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_client_signal(thole_client *client, thole_slice instance,
+                                                           thole_slice name, thole_slice data,
+                                                           thole_slice request_id, thole_error *reterr);
+/** Ends the instance at once; its code does not run again. Else as thole_client_cancel(). */
+THOLE_NODISCARD THOLE_API thole_status thole_client_terminate(thole_client *client, thole_slice instance,
+                                                              thole_slice reason, thole_error *reterr);
+/** Its code does not run until it is resumed, cancelled or terminated; what comes meanwhile is kept, running
+ * activities go on. Else as thole_client_cancel(). */
+THOLE_NODISCARD THOLE_API thole_status thole_client_pause(thole_client *client, thole_slice instance,
+                                                          thole_slice reason, thole_error *reterr);
+/** Ends a pause. */
+THOLE_NODISCARD THOLE_API thole_status thole_client_resume(thole_client *client, thole_slice instance,
+                                                           thole_slice reason, thole_error *reterr);
+/**
+ * Asks the engine that owns the instance; see thole_on_query(). Changes nothing.
+ * @param ret_output  On THOLE_OK: owned, release with thole_client_release().
+ * @return THOLE_OK; THOLE_NOT_FOUND (no such instance, or no such query); THOLE_INVALID (it has ended, or its
+ *         code cannot run); THOLE_UNAVAILABLE (no engine owns it within the client's timeout); what the
+ *         handler returned.
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_client_query(thole_client *client, thole_slice instance,
+                                                          thole_slice name, thole_slice input,
+                                                          thole_slice *ret_output, thole_error *reterr);
+/** Completes an activity whose handler returned thole_activity_later(). Durable when it returns THOLE_OK; too
+ * late or a second time changes nothing. THOLE_INVALID: not a token. */
+THOLE_NODISCARD THOLE_API thole_status thole_client_complete(thole_client *client, thole_slice token,
+                                                             thole_slice output, thole_error *reterr);
+/** Fails it; the retry policy decides what follows. */
+THOLE_NODISCARD THOLE_API thole_status thole_client_fail(thole_client *client, thole_slice token,
+                                                         thole_slice type, thole_slice message,
+                                                         thole_error *reterr);
+/** Frees a slice that a function of this library said to release so. Empty is allowed. */
+THOLE_API void thole_client_release(thole_slice owned);
 /** Reads the instance's history from the stream, in order. THOLE_NOT_FOUND when there is none. */
 THOLE_NODISCARD THOLE_API thole_status thole_client_history(thole_client *client, thole_slice instance,
                                                             thole_history_fn *each, void *arg,

@@ -3,12 +3,13 @@
  *
  * An orchestration runs on its own small stack (64 KiB) and may be dropped at any await without being
  * unwound, then run again from the top over its recorded history. It must therefore
- *  - be deterministic: take time, ids and memory from @c ctx only; no clock, randomness, I/O, locks,
+ *  - be deterministic: take time, ids, randomness and memory from @c ctx only; no clock, I/O, locks,
  *    threads, globals or thread-locals;
  *  - own nothing but memory from thole_alloc() and thole_format().
  *
- * All functions here must be called on the orchestration's own stack. Scheduling never blocks and never
- * fails: errors surface at the await. Only the thole_await functions suspend.
+ * All functions here must be called on the orchestration's own stack, except where a query handler may use
+ * them. Scheduling never blocks and never fails: errors surface at the await. Only the thole_await functions
+ * suspend. docs/guarantees.md says what holds, and why.
  */
 #ifndef THOLE_ORCHESTRATION_H
 #define THOLE_ORCHESTRATION_H
@@ -20,7 +21,8 @@ extern "C" {
 /** The running execution. Valid until the orchestration function returns. */
 typedef struct thole_ctx thole_ctx;
 
-/** Something scheduled: an activity or a timer. Plain data, copy freely. id 0 is never valid. */
+/** Something scheduled: an activity, a timer, a wait for an event, a child. Plain data, copy freely. id 0 is
+ * never valid. */
 typedef struct thole_task {
     uint64_t id; /**< event id of the scheduling event in this execution's history */
 } thole_task;
@@ -28,29 +30,101 @@ typedef struct thole_task {
 /**
  * Body of an orchestration.
  * @param input       Borrowed; valid until the function returns.
- * @param ret_output  Starts empty. Read when the function returns THOLE_OK: static memory, the input, an
- *                    activity's result, or memory from thole_alloc(). At most the payload limit.
- * @return THOLE_OK completes the instance. THOLE_CANCELLED after a cancellation ends it as cancelled.
- *         Any other status fails it, with the text of thole_throw() or of the last failed await.
+ * @param ret_output  Starts empty. Read when the function returns THOLE_OK: static memory, the input, a
+ *                    task's result, or memory from thole_alloc(). At most the payload limit.
+ * @return THOLE_OK completes the instance (or continues it as new, see thole_continue_as_new()).
+ *         THOLE_CANCELLED after a cancellation ends it as cancelled. Any other status fails it, with the text
+ *         of thole_throw() or of the last failed await.
  */
 typedef thole_status thole_orchestration_fn(thole_ctx *ctx, thole_slice input, thole_slice *ret_output);
 
+/* ---- activities ---- */
+
 /**
- * Schedules activity @p name on the default queue.
+ * Schedules activity @p name on the queue "default", with one try.
  * @param name   [A-Za-z0-9_-]{1,64}. An invalid name makes the await return THOLE_INVALID.
  * @param input  Copied. More than the payload limit makes the await return THOLE_LIMIT.
  */
 THOLE_API thole_task thole_call(thole_ctx *ctx, thole_slice name, thole_slice input);
 
+/** When a failed try is followed by another. Zeroed: it is not. */
+typedef struct thole_retry {
+    uint32_t tries_max;      /**< the first one included; 0 and 1 = no second try; at most 10,000 */
+    uint64_t first_delay_ms; /**< before the second try */
+    double factor;           /**< each later delay is the one before times this; 0 = 1; at most 1,000 */
+    uint64_t max_delay_ms;   /**< ceiling of a delay; 0 = none */
+    double jitter;           /**< 0..1: up to so much of each delay is taken off, differently for each try */
+    /** Error types (see thole_activity_fail_as()) that are never tried again; may be NULL. Copied. */
+    const thole_slice *final_types;
+    size_t final_types_len; /**< at most 64 */
+} thole_retry;
+
+/** Fill with zeroes, set size, then what differs. Recorded at the first run; a replay takes what is recorded,
+ * so that all but the queue may be changed in the code under running instances. */
+typedef struct thole_call_options {
+    size_t size;               /**< sizeof(thole_call_options) */
+    thole_slice queue;         /**< whose workers may run it; empty = "default" */
+    uint64_t try_timeout_ms;   /**< from the start of a try to its end; it then fails; 0 = none */
+    uint64_t total_timeout_ms; /**< from now to the end of the last try; 0 = none */
+    thole_retry retry;
+} thole_call_options;
+
+/** thole_call() with options; NULL = none. A wrong option makes the await return THOLE_INVALID. */
+THOLE_API thole_task thole_call_with(thole_ctx *ctx, thole_slice name, thole_slice input,
+                                     const thole_call_options *options);
+
+/* ---- timers, events, children ---- */
+
 /** Schedules a durable timer @p delay_ms milliseconds after thole_now_ms(). At most 100 years. */
 THOLE_API thole_task thole_timer(thole_ctx *ctx, uint64_t delay_ms);
 
 /**
+ * Waits for the next external event called @p name. Events of a name are taken in the order in which they
+ * came, also those that came before this call, or before the instance existed. A wait that is cancelled or
+ * loses a race takes no event.
+ * @param name  [A-Za-z0-9_-]{1,64}; else the await returns THOLE_INVALID.
+ */
+THOLE_API thole_task thole_event(thole_ctx *ctx, thole_slice name);
+
+/** Raises an event in another instance (or in this one). Durable with this turn; delivered once. An instance
+ * that has ended drops it; one that does not exist yet finds it when it starts, for 7 days.
+ * A wrong id, name or size makes the next await return THOLE_INVALID or THOLE_LIMIT. */
+THOLE_API void thole_raise(thole_ctx *ctx, thole_slice instance, thole_slice name, thole_slice data);
+
+/** What becomes of a child that is running when its parent ends or continues as new. */
+typedef enum thole_close {
+    THOLE_CLOSE_CANCEL = 0,   /**< it is asked to cancel, and may compensate */
+    THOLE_CLOSE_ABANDON = 1,  /**< it goes on */
+    THOLE_CLOSE_TERMINATE = 2 /**< it ends at once */
+} thole_close;
+
+/** Fill with zeroes, set size, then what differs. */
+typedef struct thole_child_options {
+    size_t size;          /**< sizeof(thole_child_options) */
+    thole_slice instance; /**< its id; empty = "<parent>:<execution>:<event id>" */
+    uint32_t version;     /**< of its code; 0 = the newest where it starts */
+    thole_close close;
+} thole_child_options;
+
+/** Starts a child orchestration; the await gives its output. An id in use makes the await return THOLE_APP
+ * with error type "conflict". Cancelling the task cancels the child. @param options  NULL = none. */
+THOLE_API thole_task thole_child(thole_ctx *ctx, thole_slice orchestration, thole_slice input,
+                                 const thole_child_options *options);
+
+/** Starts an instance that is nobody's child and waits for nothing; an id in use is left alone. Wrong
+ * arguments make the next await return THOLE_INVALID or THOLE_LIMIT. options.close is not used. */
+THOLE_API void thole_start(thole_ctx *ctx, thole_slice orchestration, thole_slice input,
+                           const thole_child_options *options);
+
+/* ---- awaits ---- */
+
+/**
  * Suspends until @p task is resolved.
- * @param ret_result  May be NULL. On THOLE_OK: the activity's output (empty for a timer), borrowed until
- *                    the orchestration returns.
- * @return THOLE_OK; THOLE_APP (the activity failed, see thole_task_error()); THOLE_CANCELLED (the task, or
- *         the whole orchestration, was cancelled); THOLE_INVALID; THOLE_LIMIT.
+ * @param ret_result  May be NULL. On THOLE_OK: the activity's or child's output, the event's data (empty for
+ * a timer), borrowed until the orchestration returns.
+ * @return THOLE_OK; THOLE_APP (it failed, see thole_task_failure()); THOLE_TIMEOUT (an activity's time is
+ *         over); THOLE_CANCELLED (the task, or the whole orchestration, was cancelled); THOLE_INVALID;
+ *         THOLE_LIMIT.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_await(thole_ctx *ctx, thole_task task, thole_slice *ret_result);
 
@@ -77,15 +151,35 @@ THOLE_NODISCARD THOLE_API thole_status thole_await_first(thole_ctx *ctx, const t
 THOLE_NODISCARD THOLE_API thole_status thole_await_all(thole_ctx *ctx, const thole_task *tasks, size_t n,
                                                        thole_slice *ret_results);
 
-/** Cancels @p task unless it is resolved: the activity's worker is told at once. Awaiting it afterwards
- * returns THOLE_CANCELLED. @p reason is copied; at most 1024 bytes are kept. */
+/** True when an await of @p task would return at once. */
+THOLE_API bool thole_ready(thole_ctx *ctx, thole_task task);
+
+/** Cancels @p task unless it is resolved: the activity's worker, or the child, is told at once; a timer wakes
+ * nobody. Awaiting it afterwards returns THOLE_CANCELLED. @p reason is copied; at most 1024 bytes are kept.
+ */
 THOLE_API void thole_cancel(thole_ctx *ctx, thole_task task, thole_slice reason);
 
-/** Failure text of a task whose await returned THOLE_APP; empty otherwise. Borrowed until the return. */
+/** How a task failed. */
+typedef struct thole_failure {
+    thole_status status; /**< THOLE_OK: it did not fail (yet). THOLE_APP, THOLE_TIMEOUT, THOLE_CANCELLED, … */
+    thole_slice type;    /**< error type, such as "card_declined"; may be empty. "timeout", "conflict" and
+                              "poison" are the engine's */
+    thole_slice message; /**< borrowed until the return, as is type */
+    uint32_t tries;      /**< how many tries an activity had */
+} thole_failure;
+THOLE_API thole_failure thole_task_failure(thole_ctx *ctx, thole_task task);
+
+/** The message of thole_task_failure(). */
 THOLE_API thole_slice thole_task_error(thole_ctx *ctx, thole_task task);
 
 /** Sets the failure text of this orchestration and returns THOLE_APP: `return thole_throw(ctx, "…")`. */
 THOLE_API thole_status thole_throw(thole_ctx *ctx, const char *fmt, ...) THOLE_PRINTF(2, 3);
+/** The same with an error type, [A-Za-z0-9_.-]{0,64}, that a parent can read. Static or thole_alloc() memory.
+ */
+THOLE_API thole_status thole_throw_as(thole_ctx *ctx, thole_slice type, const char *fmt, ...)
+    THOLE_PRINTF(3, 4);
+
+/* ---- what stands still: time, ids, randomness, values from outside ---- */
 
 /** Logical time of this turn: milliseconds since 1970-01-01 UTC. Never goes back within an execution. */
 THOLE_API uint64_t thole_now_ms(const thole_ctx *ctx);
@@ -93,6 +187,106 @@ THOLE_API uint64_t thole_now_ms(const thole_ctx *ctx);
 THOLE_API thole_slice thole_instance_id(const thole_ctx *ctx);
 /** 1 for the first execution of the instance. */
 THOLE_API uint64_t thole_execution_id(const thole_ctx *ctx);
+/** The version of the code that this execution runs. */
+THOLE_API uint32_t thole_version_id(const thole_ctx *ctx);
+
+/** The next number of a sequence that is this execution's own; the same in every replay. Not for secrets. */
+THOLE_API uint64_t thole_random(thole_ctx *ctx);
+/** A version 4 UUID from thole_random(), 36 characters in thole_alloc() memory; empty at the memory limit. */
+THOLE_API thole_slice thole_uuid(thole_ctx *ctx);
+
+/** Makes a value that may differ from run to run. It may read clocks and make random numbers; it must be
+ * quick, and must not use the orchestration's functions but thole_alloc() and thole_format(). */
+typedef thole_status thole_side_effect_fn(thole_ctx *ctx, void *arg, thole_slice *ret_value);
+/**
+ * Calls @p make once and records its value; a replay gets the recorded value and does not call it. Something
+ * that can fail, block or must be told to others belongs in an activity.
+ * @return What @p make returned: anything but THOLE_OK is not recorded and fails the turn's execution with
+ *         that status when the orchestration passes it on; THOLE_LIMIT (larger than the payload limit).
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_side_effect(thole_ctx *ctx, thole_side_effect_fn *make,
+                                                         void *arg, thole_slice *ret_value);
+
+typedef enum thole_log_level {
+    THOLE_LOG_DEBUG,
+    THOLE_LOG_INFO,
+    THOLE_LOG_WARN,
+    THOLE_LOG_ERROR
+} thole_log_level;
+/** Writes a line to the engine's log with the instance's id. Silent in replay; lost when the turn is. */
+THOLE_API void thole_log(thole_ctx *ctx, thole_log_level level, const char *fmt, ...) THOLE_PRINTF(3, 4);
+
+/* ---- what others can see ---- */
+
+/** Sets a short text or document that list, show and the client see. At most 1024 bytes, else cut. */
+THOLE_API void thole_set_status(thole_ctx *ctx, thole_slice status);
+
+/**
+ * Answers a query from the parked instance. It sees what the code last left in @p arg and in the state, must
+ * change neither, and must not schedule, wait, raise or set anything: what it tries is refused, and the query
+ * fails. thole_format() and thole_alloc() give memory that lives until the answer is sent.
+ */
+typedef thole_status thole_query_fn(thole_ctx *ctx, void *arg, thole_slice input, thole_slice *ret_output);
+/** Registers @p answer under @p name from here on. @p arg must live as long as the execution: the
+ * orchestration's own stack, or thole_alloc() memory. At most 64; an invalid name is not registered. */
+THOLE_API void thole_on_query(thole_ctx *ctx, thole_slice name, thole_query_fn *answer, void *arg);
+
+/* ---- state that survives continue-as-new ---- */
+
+/** Sets @p key (1..64 bytes) to a copy of @p value. All values together: at most the payload limit; beyond it
+ * the next await returns THOLE_LIMIT. */
+THOLE_API void thole_state_set(thole_ctx *ctx, thole_slice key, thole_slice value);
+/** Forgets @p key. */
+THOLE_API void thole_state_remove(thole_ctx *ctx, thole_slice key);
+/** THOLE_OK or THOLE_NOT_FOUND. The value is borrowed until the key is set again. For queries too. */
+THOLE_NODISCARD THOLE_API thole_status thole_state_get(thole_ctx *ctx, thole_slice key,
+                                                       thole_slice *ret_value);
+/** The first key that sorts (byte by byte) after @p key, empty = the first of all. THOLE_NOT_FOUND at the
+ * end. For queries too. */
+THOLE_NODISCARD THOLE_API thole_status thole_state_next(thole_ctx *ctx, thole_slice key, thole_slice *ret_key,
+                                                        thole_slice *ret_value);
+
+/* ---- long lives and new code ---- */
+
+/**
+ * Ends this execution and starts the next one of the same instance with @p input and an empty history:
+ * `return thole_continue_as_new(ctx, input, 0);`. State, custom status, parent, events that nobody has taken
+ * and a cancellation that no await has told of go with it; what is outstanding is cancelled.
+ * @param version  Of the code that goes on; 0 = the same.
+ * @return THOLE_OK, to be returned at once; THOLE_LIMIT (input too large).
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_continue_as_new(thole_ctx *ctx, thole_slice input,
+                                                             uint32_t version);
+/** True once the history has more than 10,000 events or 8 MiB: time to continue as new. */
+THOLE_API bool thole_should_continue_as_new(const thole_ctx *ctx);
+
+/**
+ * For a change of code under running instances: true where the new code is to run. New executions, and those
+ * whose history has not yet come here, get true for ever (a marker is recorded); those whose history went
+ * through the old code get false for ever. When no old execution is left the call and the old code can go.
+ * @param change  [A-Za-z0-9_-]{1,64}, once for each change; an invalid one is false.
+ */
+THOLE_API bool thole_patch(thole_ctx *ctx, thole_slice change);
+
+/* ---- cancellation and compensation ---- */
+
+/** True from the await that told this orchestration of its cancellation. */
+THOLE_API bool thole_is_cancelled(const thole_ctx *ctx);
+/** The reason given with it; empty before. */
+THOLE_API thole_slice thole_cancel_reason(const thole_ctx *ctx);
+
+/** Steps to undo. Zeroed = none. */
+typedef struct thole_saga {
+    struct thole_saga_step *last; /**< of the library */
+} thole_saga;
+/** Notes that activity @p name with @p input undoes what was just done. Both are copied. */
+THOLE_API void thole_saga_add(thole_ctx *ctx, thole_saga *saga, thole_slice name, thole_slice input,
+                              const thole_call_options *options);
+/** Runs the noted activities, the last noted first, each after the one before it has ended; forgets them.
+ * Goes on after one that fails. @return THOLE_OK, or the status of the first that did not succeed. */
+THOLE_NODISCARD THOLE_API thole_status thole_saga_compensate(thole_ctx *ctx, thole_saga *saga);
+
+/* ---- memory ---- */
 
 /**
  * Zeroed memory that lives until the orchestration ends. Never freed singly.

@@ -14,6 +14,9 @@ extern "C" {
 typedef struct thole_orchestration_entry {
     const char *name;
     thole_orchestration_fn *run;
+    /** Several entries of one name may differ in this. 0 is read as 1. An instance keeps the version it began
+     * with (until it continues as new); a start that names none gets the highest. */
+    uint32_t version;
 } thole_orchestration_entry;
 
 /** A registered activity. */

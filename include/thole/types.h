@@ -45,7 +45,8 @@ extern "C" {
     X(TIMEOUT, 11, "timed out")                                                                              \
     X(UNSUPPORTED, 12, "not supported by this server or version")                                            \
     X(DENIED, 13, "permission denied")                                                                       \
-    X(FENCED, 14, "a newer owner has taken over")
+    X(FENCED, 14, "a newer owner has taken over")                                                            \
+    X(LATER, 15, "is completed later by somebody else")
 
 /** Result of every fallible call. THOLE_OK is 0. */
 typedef enum thole_status {

@@ -300,7 +300,7 @@ static bool read_last(struct stage *stage, const char *stream, const char *insta
            thole_slice_equal(message.instance, thole_slice_from(instance));
     if (good) {
         stage_last = (struct stage_result){
-            .status = message.status, .activity_id = message.activity_id, .attempt = message.attempt};
+            .status = message.status, .activity_id = message.task, .attempt = message.attempt};
         snprintf(stage_last.data, sizeof stage_last.data, "%.*s", THOLE_FMT(message.data));
     }
     buf_release(&subject);

@@ -100,9 +100,8 @@ static void cancel(struct world *w, uint64_t delay_ms, size_t instance)
 /* A completion of something that was never scheduled, or bytes that are no message at all. */
 static void nonsense(struct world *w, uint64_t delay_ms, size_t instance)
 {
-    struct message const strangers[] = {{.execution = 2, .activity_id = 2},
-                                        {.execution = 1, .activity_id = 1},
-                                        {.execution = 1, .activity_id = 99999}};
+    struct message const strangers[] = {
+        {.execution = 2, .task = 2}, {.execution = 1, .task = 1}, {.execution = 1, .task = 99999}};
     struct message message = strangers[rnd(w, 3)];
     message.kind = MESSAGE_ACTIVITY_RESULT;
     message.instance = w->instances[instance];

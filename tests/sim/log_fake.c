@@ -84,7 +84,7 @@ uint64_t inbox_publish(struct world *w, size_t instance, thole_slice bytes)
                    thole_slice_equal(entry->message.instance, w->instances[instance]);
     trace(w, "in.%u #%" PRIu64 " for %.*s: kind %d #%" PRIu64, inbox->partition, entry->sequence,
           THOLE_FMT(w->instances[instance]), entry->valid ? (int)entry->message.kind : 0,
-          entry->message.activity_id);
+          entry->message.task);
     engines_inbox_stirs(w, inbox->partition);
     return entry->sequence;
 }

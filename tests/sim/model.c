@@ -67,11 +67,12 @@ static bool accepted(struct world *w, size_t instance, const struct message *mes
     case MESSAGE_START: return !m->started;
     case MESSAGE_CANCEL: return m->started && !m->ended && !m->cancel_requested;
     case MESSAGE_ACTIVITY_RESULT:
-        scheduled = find_event(m, message->activity_id);
+        scheduled = find_event(m, message->task);
         /* Between a cancel request and its delivery, what is outstanding is as good as cancelled. */
         return m->started && !m->ended && m->cancel_requested == m->cancel_delivered &&
                message->execution == 1 && scheduled != NULL && scheduled->kind == EVENT_ACTIVITY_SCHEDULED &&
                scheduled->resolved_by == EVENT_UNKNOWN;
+    default: break;
     }
     return false;
 }
@@ -88,11 +89,12 @@ static bool is_effect_of(const struct event *event, const struct message *messag
                thole_slice_equal(event->request_id, message->request_id) &&
                thole_slice_equal(event->data, message->data);
     case MESSAGE_ACTIVITY_RESULT:
-        if (event->ref != message->activity_id || !thole_slice_equal(event->data, message->data))
+        if (event->ref != message->task || !thole_slice_equal(event->data, message->data))
             return false;
         return message->status == THOLE_OK
                    ? event->kind == EVENT_ACTIVITY_COMPLETED
                    : event->kind == EVENT_ACTIVITY_FAILED && event->code == message->status;
+    default: break;
     }
     return false;
 }
@@ -175,6 +177,7 @@ static void apply_event(struct world *w, size_t instance, const struct event *e,
         m->terminal = e->kind;
         check_end(w, instance);
         break;
+    default: break;
     }
 }
 
@@ -214,7 +217,7 @@ static size_t apply_messages(struct world *w, uint32_t p, size_t instance, const
                    "inbox message %u/%" PRIu64 " (kind %d #%" PRIu64
                    ") for %.*s was taken in without its effect by turn %" PRIu64
                    " of %.*s, whose next event is %s",
-                   p, s, (int)entry->message.kind, entry->message.activity_id,
+                   p, s, (int)entry->message.kind, entry->message.task,
                    THOLE_FMT(w->instances[entry->instance]), turn->number, THOLE_FMT(turn->instance),
                    next < turn->events_len ? event_kind_name(turn->events[next].kind) : "none");
             return next;

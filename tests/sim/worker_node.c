@@ -260,7 +260,7 @@ static void publish_result(struct world *w, struct worker *worker, struct held *
     struct message const message = {.kind = MESSAGE_ACTIVITY_RESULT,
                                     .instance = w->instances[h->instance],
                                     .execution = h->execution,
-                                    .activity_id = h->activity_id,
+                                    .task = h->activity_id,
                                     .status = (uint32_t)h->run.status,
                                     .data = h->output,
                                     .attempt = h->attempt,

@@ -17,7 +17,7 @@ static const struct message every_kind[] = {
     {.kind = MESSAGE_ACTIVITY_RESULT,
      .instance = S("\xe2\x82\xac"),
      .execution = 2,
-     .activity_id = UINT64_MAX,
+     .task = UINT64_MAX,
      .status = THOLE_APP,
      .data = S("declined"),
      .attempt = 3,
@@ -30,7 +30,7 @@ static bool same(const struct message *a, const struct message *b)
     return a->kind == b->kind && thole_slice_equal(a->instance, b->instance) &&
            thole_slice_equal(a->orchestration, b->orchestration) && thole_slice_equal(a->data, b->data) &&
            thole_slice_equal(a->request_id, b->request_id) && thole_slice_equal(a->worker, b->worker) &&
-           a->execution == b->execution && a->activity_id == b->activity_id && a->attempt == b->attempt &&
+           a->execution == b->execution && a->task == b->task && a->attempt == b->attempt &&
            a->status == b->status;
 }
 
@@ -86,7 +86,7 @@ static void refused(void)
     rows[3].message.orchestration = THOLE_STR("a.b");
     rows[4].message.request_id = (thole_slice){long_text, 201};
     rows[5].message.execution = 0;
-    rows[6].message.activity_id = 0;
+    rows[6].message.task = 0;
     rows[7].message.worker = (thole_slice){long_text, 201};
     rows[8].message.data = (thole_slice){long_text, 1025};
     rows[9].message.request_id = (thole_slice){long_text, 201};

@@ -1,0 +1,93 @@
+/**
+ * The test kit: runs orchestrations in this process, without servers, in virtual time that skips to the next
+ * timer. The engine's own partition and replay code runs underneath, over a history in memory.
+ *
+ * Unless told otherwise each instance is dropped from memory after every turn and replayed from its history
+ * before the next one, so that every test also checks that the orchestration is deterministic.
+ *
+ * One thread at a time for each environment. Nothing here blocks but real activities that do.
+ */
+#ifndef THOLE_TESTING_H
+#define THOLE_TESTING_H
+#include "thole/client.h"
+#include "thole/program.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct thole_test_env thole_test_env;
+
+/** @param program  Borrowed for the environment's life. NULL on no memory. Time begins at 1,000,000,000,000.
+ */
+THOLE_API thole_test_env *thole_test_create(const thole_program *program);
+/** NULL is allowed. */
+THOLE_API void thole_test_destroy(thole_test_env *env);
+
+/** Instances stay in memory from turn to turn: faster, but replay is not checked. */
+THOLE_API void thole_test_keep_parked(thole_test_env *env);
+
+/* ---- activities: the program's own, unless scripted ---- */
+
+/** Activity @p name, from now on, gives this instead of running: the next @p times calls, 0 = all. Scripts of
+ * one name are used up in the order given. Slices are copied. */
+THOLE_API void thole_test_returns(thole_test_env *env, const char *name, thole_slice output, size_t times);
+/** … fails so, with error type @p type. */
+THOLE_API void thole_test_fails(thole_test_env *env, const char *name, thole_slice type, thole_slice message,
+                                size_t times);
+/** … never ends: only a timeout, a cancellation or thole_test_complete() does. */
+THOLE_API void thole_test_hangs(thole_test_env *env, const char *name, size_t times);
+/** … takes so long before it does what it does otherwise. */
+THOLE_API void thole_test_takes(thole_test_env *env, const char *name, uint64_t duration_ms);
+/** Ends the oldest running activity of that name. THOLE_NOT_FOUND when none runs. */
+THOLE_NODISCARD THOLE_API thole_status thole_test_complete(thole_test_env *env, const char *name,
+                                                           thole_slice output);
+/** How often activity @p name was begun, tries included; how often it was told to cancel. */
+THOLE_API size_t thole_test_calls(const thole_test_env *env, const char *name);
+THOLE_API size_t thole_test_cancels(const thole_test_env *env, const char *name);
+
+/* ---- what clients do; statuses as in client.h ---- */
+
+THOLE_NODISCARD THOLE_API thole_status thole_test_start(thole_test_env *env, thole_slice instance,
+                                                        thole_slice orchestration, thole_slice input);
+THOLE_NODISCARD THOLE_API thole_status thole_test_start_with(thole_test_env *env, thole_slice instance,
+                                                             thole_slice orchestration, thole_slice input,
+                                                             const thole_start_options *options);
+THOLE_API void thole_test_signal(thole_test_env *env, thole_slice instance, thole_slice name,
+                                 thole_slice data);
+THOLE_API void thole_test_cancel(thole_test_env *env, thole_slice instance, thole_slice reason);
+THOLE_API void thole_test_terminate(thole_test_env *env, thole_slice instance, thole_slice reason);
+THOLE_API void thole_test_pause(thole_test_env *env, thole_slice instance);
+THOLE_API void thole_test_resume(thole_test_env *env, thole_slice instance);
+/** @param ret_output  Borrowed until the next call. */
+THOLE_NODISCARD THOLE_API thole_status thole_test_query(thole_test_env *env, thole_slice instance,
+                                                        thole_slice name, thole_slice input,
+                                                        thole_slice *ret_output);
+
+/* ---- time and accidents ---- */
+
+/** Runs until nothing is left to do now; time stands still. */
+THOLE_API void thole_test_settle(thole_test_env *env);
+/** Runs @p duration_ms of virtual time; what is due on the way happens in order. */
+THOLE_API void thole_test_advance(thole_test_env *env, uint64_t duration_ms);
+/** Runs, skipping from timer to timer, until the instance has ended or nothing more will happen.
+ * @return Its status then. */
+THOLE_API thole_instance_status thole_test_run(thole_test_env *env, thole_slice instance);
+THOLE_API uint64_t thole_test_now_ms(const thole_test_env *env);
+/** The engine dies and another opens the partition; running activities die with it and are begun again. */
+THOLE_API void thole_test_crash(thole_test_env *env);
+
+/* ---- what came of it; slices are borrowed until the next call ---- */
+
+THOLE_API thole_instance_status thole_test_status(thole_test_env *env, thole_slice instance);
+/** Output, failure text or reason of an instance that has ended; why it waits or is stuck; else empty. */
+THOLE_API thole_slice thole_test_output(thole_test_env *env, thole_slice instance);
+THOLE_API thole_slice thole_test_error_type(thole_test_env *env, thole_slice instance);
+THOLE_API thole_slice thole_test_custom_status(thole_test_env *env, thole_slice instance);
+/** The history of the latest execution as text, one event a line: "#2 ActivityScheduled charge(card)". For
+ * comparison with what a test, or a file beside it, expects. NUL-terminated. */
+THOLE_API const char *thole_test_history(thole_test_env *env, thole_slice instance);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
