@@ -98,6 +98,44 @@ void activity_fire(struct thole_activity *act, thole_slice reason)
     (void)pthread_mutex_unlock(&act->lock);
 }
 
+/* ---- what it returned ---- */
+
+static bool is_known_status(thole_status status)
+{
+    return strcmp(thole_status_name(status), "UNKNOWN") != 0;
+}
+
+void activity_result(const struct thole_activity *act, size_t payload_max,
+                     char text[ACTIVITY_RESULT_TEXT_BYTES], struct message *ret)
+{
+    thole_status status = act->status;
+    thole_slice data = act->failure;
+    if (status == THOLE_OK) {
+        data = act->output.ptr != NULL ? act->output : (thole_slice){0};
+        if (data.len > payload_max) {
+            (void)snprintf(text, ACTIVITY_RESULT_TEXT_BYTES,
+                           "the output has %zu bytes; at most %zu are allowed", data.len, payload_max);
+            status = THOLE_LIMIT;
+            data = thole_slice_from(text);
+        }
+    } else if (!is_known_status(status)) {
+        (void)snprintf(text, ACTIVITY_RESULT_TEXT_BYTES, "the handler returned %d, which is not a status",
+                       (int)status);
+        status = THOLE_APP;
+        data = thole_slice_from(text);
+    } else if (status == THOLE_CANCELLED) { /* a result that counts was not cancelled */
+        status = THOLE_APP;
+        if (data.len == 0)
+            data = THOLE_STR("the handler returned CANCELLED, but nothing had cancelled it");
+    } else if (data.len == 0) {
+        data = thole_slice_from(thole_status_text(status));
+    }
+    if (data.len > payload_max)
+        data.len = payload_max;
+    ret->status = (uint32_t)status;
+    ret->data = data;
+}
+
 /* ---- include/thole/activity.h ---- */
 
 bool thole_activity_cancelled(const thole_activity *act)
@@ -107,6 +145,8 @@ bool thole_activity_cancelled(const thole_activity *act)
 
 thole_status thole_activity_wait(thole_activity *act, uint64_t wait_ms)
 {
+    if (act->wait != NULL)
+        return act->wait(act, wait_ms);
     uint64_t const now_ms = clock_monotonic_ms();
     uint64_t const most_ms = (uint64_t)INT64_MAX / 2 - now_ms;
     uint64_t const end_ms = now_ms + (wait_ms < most_ms ? wait_ms : most_ms);

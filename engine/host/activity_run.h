@@ -7,6 +7,7 @@
 #ifndef THOLE_ACTIVITY_RUN_H
 #define THOLE_ACTIVITY_RUN_H
 #include "arena.h"
+#include "message.h"
 #include "thole/activity.h"
 #include "work.h"
 #include "worker_mail.h"
@@ -15,6 +16,7 @@
 enum {
     ACTIVITY_KEY_BYTES = 704,
     ACTIVITY_REASON_BYTES = 1024,
+    ACTIVITY_RESULT_TEXT_BYTES = 160,
     ACTIVITY_FAILURE_BYTES_MAX = 64 * 1024,  /* of thole_activity_fail() */
     ACTIVITY_MEMORY_MAX = 256 * 1024 * 1024, /* of thole_activity_alloc() */
 };
@@ -29,6 +31,7 @@ struct thole_activity {
     uint64_t arrived_ms;
     thole_slice key;
     char key_bytes[ACTIVITY_KEY_BYTES];
+    thole_status (*wait)(struct thole_activity *act, uint64_t wait_ms); /* in virtual time; NULL: as it is */
 
     /* the loop's */
     thole_activity_fn *run; /* NULL: this program does not know it */
@@ -63,6 +66,10 @@ struct thole_activity *activity_create(struct work_message *message, uint64_t se
 void activity_destroy(struct thole_activity *act); /* NULL-safe; no thread uses it any more */
 /* Runs the handler on this thread; then status and output are set. */
 void activity_run(struct thole_activity *act);
+/* What is reported of one that has run, as the rules of include/thole/activity.h have it: status and data.
+ * @p text: room for a text of ours. */
+void activity_result(const struct thole_activity *act, size_t payload_max,
+                     char text[ACTIVITY_RESULT_TEXT_BYTES], struct message *ret);
 /* Fires the token. Only the first call counts. Any thread. */
 void activity_fire(struct thole_activity *act, thole_slice reason);
 #endif

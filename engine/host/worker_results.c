@@ -9,45 +9,7 @@
 enum {
     MESSAGE_ID_BYTES = 256,
     HEADER_ROOM_BYTES = 4096, /* of the server's max_payload, for ids and headers */
-    FAILURE_TEXT_BYTES = 160,
 };
-
-static bool is_known_status(thole_status status)
-{
-    return strcmp(thole_status_name(status), "UNKNOWN") != 0;
-}
-
-/* What is reported, as the rules of include/thole/activity.h have it. @p text: room for a text of ours. */
-static void fill(const struct thole_activity *act, size_t payload_max, char text[FAILURE_TEXT_BYTES],
-                 struct message *ret)
-{
-    thole_status status = act->status;
-    thole_slice data = act->failure;
-    if (status == THOLE_OK) {
-        data = act->output.ptr != NULL ? act->output : (thole_slice){0};
-        if (data.len > payload_max) {
-            (void)snprintf(text, FAILURE_TEXT_BYTES, "the output has %zu bytes; at most %zu are allowed",
-                           data.len, payload_max);
-            status = THOLE_LIMIT;
-            data = thole_slice_from(text);
-        }
-    } else if (!is_known_status(status)) {
-        (void)snprintf(text, FAILURE_TEXT_BYTES, "the handler returned %d, which is not a status",
-                       (int)status);
-        status = THOLE_APP;
-        data = thole_slice_from(text);
-    } else if (status == THOLE_CANCELLED) { /* a result that counts was not cancelled */
-        status = THOLE_APP;
-        if (data.len == 0)
-            data = THOLE_STR("the handler returned CANCELLED, but nothing had cancelled it");
-    } else if (data.len == 0) {
-        data = thole_slice_from(thole_status_text(status));
-    }
-    if (data.len > payload_max)
-        data.len = payload_max;
-    ret->status = (uint32_t)status;
-    ret->data = data;
-}
 
 /* The same for every publish of this result and for no other one. The readable form has dots that the short
  * one cannot have, so that the two never meet. */
@@ -66,7 +28,7 @@ static thole_status encode(const struct worker_host *host, const struct thole_ac
     const struct work_item *const item = &act->message->item;
     size_t const server_max = connection_max_payload(host->connection);
     size_t payload_max = host->options.payload_max;
-    char text[FAILURE_TEXT_BYTES];
+    char text[ACTIVITY_RESULT_TEXT_BYTES];
     struct message message = {.kind = MESSAGE_ACTIVITY_RESULT,
                               .instance = item->instance,
                               .execution = item->execution,
@@ -77,7 +39,7 @@ static thole_status encode(const struct worker_host *host, const struct thole_ac
         payload_max = server_max - HEADER_ROOM_BYTES;
     if (payload_max > MESSAGE_BYTES_MAX - HEADER_ROOM_BYTES)
         payload_max = MESSAGE_BYTES_MAX - HEADER_ROOM_BYTES; /* or it could never be stored */
-    fill(act, payload_max, text, &message);
+    activity_result(act, payload_max, text, &message);
     THOLE_TRY(subject_inbox(subject, host->options.ns,
                             subject_partition(item->instance, host->topology.partitions), item->instance,
                             reterr));
