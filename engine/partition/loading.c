@@ -1,5 +1,6 @@
 /* A history as read from the stream becomes a parked instance, or a reason why it cannot. */
 #include "machine.h"
+#include "turn_list.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,14 +8,12 @@
 enum { HISTORY_ARENA_MAX = 1024 * 1024 * 1024 };
 
 struct history { /* the counted records of the newest execution, in order */
-    struct record *records;
-    size_t len;
+    struct turn_list list;
     bool damaged, too_new;
 };
 
 /*
- * Everything up to the epoch's start counts (open has removed the rest); after it only this epoch's. Where a
- * take-over left two records with one turn number after all, the higher epoch counts.
+ * Everything up to the epoch's start counts (open has removed the rest); after it only this epoch's.
  */
 static bool counts(const struct partition *p, const struct record *record, uint64_t sequence)
 {
@@ -24,26 +23,11 @@ static bool counts(const struct partition *p, const struct record *record, uint6
            sequence == p->chain.base + record->n;
 }
 
-static void keep(struct history *history, const struct record *record)
-{
-    const struct turn *turn = &record->turn;
-    if (history->len > 0 && turn->execution < history->records[0].turn.execution)
-        return;
-    if (history->len > 0 && turn->execution > history->records[0].turn.execution)
-        history->len = 0;
-    while (history->len > 0) {
-        const struct record *last = &history->records[history->len - 1];
-        if (last->turn.number < turn->number || last->epoch >= record->epoch)
-            break;
-        history->len--; /* superseded by the record of a newer owner */
-    }
-    history->records[history->len++] = *record;
-}
-
 static struct history decode(struct partition *p, const struct partition_in *in, struct arena *arena)
 {
-    struct history history = {.records = arena_array(arena, in->records_len + 1, sizeof *history.records)};
-    if (history.records == NULL) {
+    struct history history = {.list.records =
+                                  arena_array(arena, in->records_len + 1, sizeof *history.list.records)};
+    if (history.list.records == NULL) {
         partition_no_memory(p);
         return history;
     }
@@ -58,38 +42,9 @@ static struct history decode(struct partition *p, const struct partition_in *in,
         history.too_new |= status == THOLE_UNSUPPORTED && counted;
         history.damaged |= status != THOLE_OK && status != THOLE_UNSUPPORTED && counted;
         if (status == THOLE_OK && record.kind == RECORD_TURN && counts(p, &record, in->records[i].sequence))
-            keep(&history, &record);
+            turn_list_take(&history.list, &record);
     }
     return history;
-}
-
-static bool same_turn(const struct record *a, const struct record *b)
-{
-    return b->epoch == a->epoch && b->n == a->n + 1 && b->turn.number == a->turn.number;
-}
-
-/* Joins the parts that start at @p first into *ret; returns how many records that took. 0: no memory.
- * An incomplete turn (its owner died between the parts) never happened: ret->more stays true. */
-static size_t join(const struct history *history, size_t first, struct arena *arena, struct turn *ret)
-{
-    size_t parts = 1, events = history->records[first].turn.events_len;
-    while (history->records[first + parts - 1].turn.more && first + parts < history->len &&
-           same_turn(&history->records[first + parts - 1], &history->records[first + parts]))
-        events += history->records[first + parts++].turn.events_len;
-    *ret = history->records[first + parts - 1].turn;
-    if (parts == 1)
-        return 1;
-    struct event *all = arena_array(arena, events, sizeof *all);
-    if (all == NULL)
-        return 0;
-    ret->events = all;
-    ret->events_len = events;
-    for (size_t i = 0; i < parts; i++) {
-        const struct turn *part = &history->records[first + i].turn;
-        memcpy(all, part->events, part->events_len * sizeof *all);
-        all += part->events_len;
-    }
-    return parts;
 }
 
 /* --- facts that need no code -----------------------------------------------------------------------------
@@ -167,14 +122,14 @@ static void replay(struct partition *p, struct slot *slot, const struct turn *tu
 
 static void settle(struct partition *p, struct slot *slot, const struct history *history, struct arena *arena)
 {
-    struct turn *turns = arena_array(arena, history->len, sizeof *turns);
+    struct turn *turns = arena_array(arena, history->list.len, sizeof *turns);
     if (turns == NULL) {
         partition_no_memory(p);
         return;
     }
     size_t n = 0;
-    for (size_t first = 0, parts; first < history->len; first += parts) {
-        parts = join(history, first, arena, &turns[n]);
+    for (size_t first = 0, parts; first < history->list.len; first += parts) {
+        parts = turn_list_join(&history->list, first, arena, &turns[n]);
         if (parts == 0) {
             partition_no_memory(p);
             return;
