@@ -130,7 +130,9 @@ thole_status cancel_notice_parse(const struct delivery *delivery, struct arena *
 
 /* ---- events ---- */
 
-static const char *const event_kinds[] = {"started", "completed", "failed", "cancelled", "rejected"};
+static const char *const event_kinds[] = {"started",   "completed",  "failed",
+                                          "cancelled", "terminated", "continued_as_new",
+                                          "paused",    "resumed",    "rejected"};
 
 static const char *known_kind(thole_slice kind)
 {
@@ -139,6 +141,12 @@ static const char *known_kind(thole_slice kind)
             return event_kinds[i];
     }
     return NULL;
+}
+
+/* An execution's own request ids begin with '<': no client waits for one. */
+static bool is_clients(thole_slice request_id)
+{
+    return request_id.len > 0 && request_id.ptr[0] != '<';
 }
 
 thole_status event_notice_publish(struct connection *connection, const char *ns,
@@ -154,7 +162,7 @@ thole_status event_notice_publish(struct connection *connection, const char *ns,
     buf_init(&request, SUBJECT_BYTES_MAX);
     thole_status status =
         subject_event(&subject, ns, notice->orchestration, notice->instance, notice->kind, reterr);
-    if (status == THOLE_OK && notice->request_id.len > 0)
+    if (status == THOLE_OK && is_clients(notice->request_id))
         status = subject_token(&request, notice->request_id, reterr);
     if (status == THOLE_OK) {
         struct header const headers[] = {{"Thole-Execution", number_text(execution, notice->execution)},

@@ -125,7 +125,7 @@ thole_status subject_history(struct buf *to, const char *ns, uint32_t p, thole_s
     THOLE_TRY(id_check(instance, reterr));
     buf_printf(to, "hist.%u.", p);
     append_token(to, instance);
-    if (execution == 0)
+    if (execution == EXECUTIONS_ALL)
         buf_text(to, ".*");
     else
         buf_printf(to, ".%llu", (unsigned long long)execution);
@@ -183,6 +183,41 @@ thole_status subject_event(struct buf *to, const char *ns, thole_slice orchestra
     buf_text(to, ".");
     buf_text(to, any_kind ? "*" : kind);
     return finished(to, reterr);
+}
+
+thole_status subject_query(struct buf *to, const char *ns, uint32_t p, thole_slice instance,
+                           thole_error *reterr)
+{
+    THOLE_TRY(begin(to, ns, reterr));
+    THOLE_TRY(check_partition(p, reterr));
+    if (instance.len > 0)
+        THOLE_TRY(id_check(instance, reterr));
+    buf_printf(to, "query.%u.", p);
+    if (instance.len > 0)
+        append_token(to, instance);
+    else
+        buf_text(to, "*");
+    return finished(to, reterr);
+}
+
+static bool begins_with(thole_slice text, const char *with)
+{
+    size_t const len = strlen(with);
+    return text.len > len && memcmp(text.ptr, with, len) == 0;
+}
+
+bool subject_is_reply(thole_slice subject)
+{
+    bool previous_dot = true;
+    if (!begins_with(subject, "_INBOX") && !begins_with(subject, "_R_."))
+        return false;
+    for (size_t i = 0; i < subject.len; i++) {
+        uint8_t const c = subject.ptr[i];
+        if (c <= ' ' || c >= 0x7f || c == '*' || c == '>' || (c == '.' && previous_dot))
+            return false;
+        previous_dot = c == '.';
+    }
+    return !previous_dot && subject.len < SUBJECT_BYTES_MAX;
 }
 
 thole_status stream_name(struct buf *to, const char *ns, const char *kind, int64_t p, thole_error *reterr)

@@ -20,7 +20,8 @@ THOLE_NODISCARD thole_status subject_token_decode(thole_slice token, struct buf 
 
 THOLE_NODISCARD thole_status subject_inbox(struct buf *to, const char *ns, uint32_t p, thole_slice instance,
                                            thole_error *reterr); /* thole.<ns>.in.<p>.<instance> */
-/* thole.<ns>.hist.<p>.<instance>.<execution>; execution 0 gives the wildcard * */
+/* thole.<ns>.hist.<p>.<instance>.<execution>; EXECUTIONS_ALL gives the wildcard * */
+#define EXECUTIONS_ALL UINT64_MAX
 THOLE_NODISCARD thole_status subject_history(struct buf *to, const char *ns, uint32_t p, thole_slice instance,
                                              uint64_t execution, thole_error *reterr);
 THOLE_NODISCARD thole_status
@@ -35,9 +36,19 @@ THOLE_NODISCARD thole_status subject_cancel(struct buf *to, const char *ns, thol
 /* thole.<ns>.event.<orchestration>.<instance>.<kind>; an empty orchestration or kind gives * */
 THOLE_NODISCARD thole_status subject_event(struct buf *to, const char *ns, thole_slice orchestration,
                                            thole_slice instance, const char *kind, thole_error *reterr);
+/* thole.<ns>.query.<p>.<instance>; an empty instance gives * */
+THOLE_NODISCARD thole_status subject_query(struct buf *to, const char *ns, uint32_t p, thole_slice instance,
+                                           thole_error *reterr);
 /* Stream names: kind "IN" or "HIST" with p, or "WORK". Written into @p to. */
 THOLE_NODISCARD thole_status stream_name(struct buf *to, const char *ns, const char *kind, int64_t p,
                                          thole_error *reterr); /* p < 0: none */
+
+/*
+ * May a request be answered there? Only where replies go: below _INBOX… or _R_. (another account). A request
+ * that names an inbox or history subject for its reply would have the engine write into it with the engine's
+ * own permissions.
+ */
+bool subject_is_reply(thole_slice subject);
 
 /* The @p index-th token (from 0) of @p subject; empty when there are fewer. Borrowed. */
 thole_slice subject_nth(thole_slice subject, size_t index);

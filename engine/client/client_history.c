@@ -27,7 +27,7 @@ thole_status place_history(const struct thole_client *client, thole_slice instan
 {
     uint32_t p;
     THOLE_TRY(place_init(client, instance, "HIST", ret, &p, reterr));
-    return subject_history(&ret->subject, client->topology.ns, p, instance, 0, reterr);
+    return subject_history(&ret->subject, client->topology.ns, p, instance, EXECUTIONS_ALL, reterr);
 }
 
 thole_status place_epoch(const struct thole_client *client, thole_slice instance, struct place *ret,

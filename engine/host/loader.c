@@ -153,8 +153,8 @@ static thole_status load(struct loader *loader, struct job *job)
     struct buf subject;
     struct stream_bounds bounds = {0};
     buf_init(&subject, SUBJECT_BYTES_MAX);
-    thole_status status =
-        subject_history(&subject, loader->engine->topology.ns, job->p, job->instance, 0, &job->err);
+    thole_status status = subject_history(&subject, loader->engine->topology.ns, job->p, job->instance,
+                                          EXECUTIONS_ALL, &job->err);
     if (status == THOLE_OK)
         status = stream_bounds(loader->engine->connection, owned_of(job)->hist_stream, &bounds, &job->err);
     if (status == THOLE_OK)

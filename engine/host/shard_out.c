@@ -153,8 +153,8 @@ static thole_status send_look(struct shard *shard, struct sent *sent, thole_erro
 {
     char api[STREAM_NAME_BYTES_MAX + 32];
     snprintf(api, sizeof api, "$JS.API.STREAM.MSG.GET.%s", shard_owned(shard, sent->p)->hist_stream);
-    THOLE_TRY(
-        subject_history(&shard->subject, shard->engine->topology.ns, sent->p, sent->instance, 0, reterr));
+    THOLE_TRY(subject_history(&shard->subject, shard->engine->topology.ns, sent->p, sent->instance,
+                              EXECUTIONS_ALL, reterr));
     buf_clear(&shard->body);
     THOLE_TRY(stream_get_request(&shard->body, buf_cstr(&shard->subject)));
     return requests_send(shard->works, api, buf_bytes(&shard->body), (uint64_t)(uintptr_t)sent, reterr);

@@ -34,6 +34,8 @@ static void check_id(thole_slice id)
     }
     if (subject_work(&to, "ns", THOLE_STR("q"), id, 1, 2, 3, NULL) == THOLE_OK)
         check_subject(&to, 8);
+    if (id.len > 0 && subject_query(&to, "ns", 3, id, NULL) == THOLE_OK)
+        check_subject(&to, 5);
     if (subject_event(&to, "ns", THOLE_STR("o"), id, "failed", NULL) == THOLE_OK)
         check_subject(&to, 6);
     if (subject_work(&to, "ns", id, THOLE_STR("i"), 1, 2, 3, NULL) == THOLE_OK) /* as a name */
@@ -65,5 +67,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < 4; i++)
         (void)subject_nth(input, i);
     (void)subject_partition(input, 8);
+    if (subject_is_reply(input))
+        assert(input.len > 4 && memchr(input.ptr, ' ', input.len) == NULL &&
+               memchr(input.ptr, '\n', input.len) == NULL);
     return 0;
 }

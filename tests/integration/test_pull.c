@@ -506,7 +506,8 @@ static void test_cancel_notices(void)
 static void test_event_notices(void)
 {
     static struct notices notices = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    static const char *const kinds[] = {"started", "completed", "failed", "cancelled", "rejected"};
+    static const char *const kinds[] = {"started",          "completed", "failed",  "cancelled", "terminated",
+                                        "continued_as_new", "paused",    "resumed", "rejected"};
     struct subscription *subscription = NULL;
     thole_error err = {0};
     arena_init(&notices.arena, 1024 * 1024);
@@ -516,7 +517,7 @@ static void test_event_notices(void)
     for (size_t i = 0; i < ARRAY_LEN(hostile_ids); i++) {
         struct event_notice const notice = {.orchestration = THOLE_STR("checkout"),
                                             .instance = thole_slice_from(hostile_ids[i]),
-                                            .kind = kinds[i % 5],
+                                            .kind = kinds[i % ARRAY_LEN(kinds)],
                                             .execution = i + 1,
                                             .request_id =
                                                 i % 2 ? thole_slice_from(hostile_ids[i]) : (thole_slice){0},
@@ -530,6 +531,14 @@ static void test_event_notices(void)
                   thole_slice_equal(got->data, notice.data));
         CHECK_STR("kind", got->kind, notice.kind);
     }
+    struct event_notice own = {.orchestration = THOLE_STR("checkout"),
+                               .instance = THOLE_STR("i"),
+                               .kind = "started",
+                               .execution = 1,
+                               .request_id = THOLE_STR("<1.5.parent")};
+    CHECK_OK(event_notice_publish(connection, "n2", &own, &err), &err);
+    CU_ASSERT(reaches(&notices.events_len, ARRAY_LEN(hostile_ids) + 1));
+    CU_ASSERT_EQUAL(notices.events[ARRAY_LEN(hostile_ids) % 16].request_id.len, 0);
     struct event_notice bad = {
         .orchestration = THOLE_STR("checkout"), .instance = THOLE_STR("i"), .kind = "nonsense"};
     CU_ASSERT_EQUAL(event_notice_publish(connection, "n2", &bad, &err), THOLE_INVALID);

@@ -124,6 +124,8 @@ static void test_ids_that_are_refused(void)
         CU_ASSERT_EQUAL(subject_history(&to, "ns", 0, rows[i].id, 1, NULL), rows[i].want);
         CU_ASSERT_EQUAL(subject_work(&to, "ns", THOLE_STR("q"), rows[i].id, 1, 1, 1, NULL), rows[i].want);
         CU_ASSERT_EQUAL(subject_cancel(&to, "ns", rows[i].id, 1, NULL), rows[i].want);
+        if (rows[i].id.len > 0) /* an empty instance is any */
+            CU_ASSERT_EQUAL(subject_query(&to, "ns", 0, rows[i].id, NULL), rows[i].want);
         CU_ASSERT_EQUAL(subject_event(&to, "ns", THOLE_STR("o"), rows[i].id, "completed", NULL),
                         rows[i].want);
     }
@@ -137,7 +139,7 @@ static const char *build(struct buf *to, int which, const char *ns, const char *
     switch (which) {
     case 0: status = subject_inbox(to, ns, 7, id, NULL); break;
     case 1: status = subject_history(to, ns, 7, id, 3, NULL); break;
-    case 2: status = subject_history(to, ns, 7, id, 0, NULL); break;
+    case 2: status = subject_history(to, ns, 7, id, EXECUTIONS_ALL, NULL); break;
     case 3: status = subject_control(to, ns, 7, name, NULL); break;
     case 4: status = subject_work(to, ns, slice(name), id, 1, 2, 3, NULL); break;
     case 5: status = subject_cancel(to, ns, id, 4, NULL); break;
@@ -145,6 +147,9 @@ static const char *build(struct buf *to, int which, const char *ns, const char *
     case 7: status = subject_event(to, ns, slice(""), id, "", NULL); break;
     case 8: status = stream_name(to, ns, name, 7, NULL); break;
     case 9: status = stream_name(to, ns, name, -1, NULL); break;
+    case 10: status = subject_query(to, ns, 7, id, NULL); break;
+    case 11: status = subject_query(to, ns, 7, slice(""), NULL); break;
+    case 12: status = subject_history(to, ns, 7, id, 0, NULL); break;
     }
     return status == THOLE_OK ? buf_cstr(to) : thole_status_name(status);
 }
@@ -162,6 +167,9 @@ static void test_builders(void)
         "thole.shop.event.*.a%2Eb.*",
         "THOLE_shop_epoch_7",
         "THOLE_shop_epoch",
+        "thole.shop.query.7.a%2Eb",
+        "thole.shop.query.7.*",
+        "thole.shop.hist.7.a%2Eb.0",
     };
     static const char *const bad[] = {"", "a.b", "a b", "*", ">", "a\r\nb", "\xc3\xa4", "a/b"};
     struct buf to;
@@ -170,12 +178,37 @@ static void test_builders(void)
         CHECK_STR("builder", build(&to, i, "shop", "epoch", THOLE_STR("a.b")), want[i]);
         for (size_t k = 0; k < ARRAY_LEN(bad); k++) {
             CHECK_STR("namespace", build(&to, i, bad[k], "epoch", THOLE_STR("a.b")), "INVALID");
-            if ((i == 3 || i == 4 || i == 6 || i >= 8) &&
+            if ((i == 3 || i == 4 || i == 6 || i == 8 || i == 9) &&
                 !(i == 6 && k == 0)) /* an empty orchestration is any */
                 CHECK_STR("name", build(&to, i, "shop", bad[k], THOLE_STR("a.b")), "INVALID");
         }
     }
     buf_release(&to);
+}
+
+static void test_replies(void)
+{
+    static const char *const good[] = {"_INBOX.x", "_INBOX.thole.abc.1", "_INBOX_me.x.2", "_R_.abc"};
+    static const char *const bad[] = {"",
+                                      "_INBOX",
+                                      "_R_",
+                                      "thole.shop.in.7.x",
+                                      "thole._INBOX.x",
+                                      "$JS.API.STREAM.DELETE.THOLE_shop_HIST_0",
+                                      "_INBOX.x y",
+                                      "_INBOX.x\r\nPUB a 0",
+                                      "_INBOX.*",
+                                      "_INBOX.>",
+                                      "_INBOX..x",
+                                      "_INBOX.x.",
+                                      "_INBOX.\xc3\xa4"};
+    char longest[SUBJECT_BYTES_MAX + 1] = "_INBOX.";
+    for (size_t i = 0; i < ARRAY_LEN(good); i++)
+        CU_ASSERT_TRUE(subject_is_reply(slice(good[i])));
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        CU_ASSERT_FALSE(subject_is_reply(slice(bad[i])));
+    memset(longest + 7, 'x', sizeof longest - 8);
+    CU_ASSERT_FALSE(subject_is_reply(slice(longest)));
 }
 
 static void test_longest_fits(void)
@@ -218,6 +251,7 @@ static const struct thole_test tests[] = {
     {"no byte gets out of its token", test_every_byte_stays_one_token},
     {"ids that are refused", test_ids_that_are_refused},
     {"subjects and stream names", test_builders},
+    {"where replies may go", test_replies},
     {"the longest fit, and what does not fit says so", test_longest_fits},
     {"tokens of a subject", test_nth},
 };
