@@ -146,7 +146,9 @@ static struct stack_program *find_program(struct stack *stack, const char *name)
         abort();
     struct stack_program *program = &stack->programs[stack->programs_len++];
     snprintf(program->name, sizeof program->name, "%s", name);
-    snprintf(program->log, sizeof program->log, "%s/%s.log", stack->dir, name);
+    char log[sizeof program->log];
+    snprintf(log, sizeof log, "%s/%s.log", stack->dir, name);
+    memcpy(program->log, log, sizeof log); /* gcc -O2 takes the folder for part of the destination */
     return program;
 }
 
