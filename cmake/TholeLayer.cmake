@@ -8,18 +8,8 @@ foreach(folder IN LISTS THOLE_LAYERS)
   list(APPEND THOLE_LAYER_FOLDERS "${PROJECT_SOURCE_DIR}/${folder}")
 endforeach()
 
-# Fails the configure early and in words when a layer has no sources to compile; CMake would only say that it
-# cannot determine a linker language. A folder that is still empty gets one empty object instead.
-function(thole_sources_or_empty target out)
-  set(sources ${ARGN})
-  if(NOT sources)
-    set(sources "${CMAKE_CURRENT_BINARY_DIR}/${target}_empty.c")
-    file(CONFIGURE OUTPUT "${sources}" CONTENT "typedef int @target@_empty;\n" @ONLY)
-  endif()
-  set(${out} "${sources}" PARENT_SCOPE)
-endfunction()
-
-# thole_layer(<target> <folder> <source>...): an object library of one layer.
+# thole_layer(<target> <folder> <source>...): an object library of one layer. The sources are named one by one; what is
+# in a folder and not in its list fails lint.source_lists.
 function(thole_layer target folder)
   list(FIND THOLE_LAYERS "${folder}" at)
   if(at EQUAL -1)
@@ -27,8 +17,7 @@ function(thole_layer target folder)
   endif()
   math(EXPR len "${at} + 2") # include/, then all layers up to this one
   list(SUBLIST THOLE_LAYER_FOLDERS 0 ${len} folders)
-  thole_sources_or_empty(${target} sources ${ARGN})
-  add_library(${target} OBJECT ${sources})
+  add_library(${target} OBJECT ${ARGN})
   target_include_directories(${target} PRIVATE ${folders})
   target_include_directories(${target} SYSTEM PRIVATE "${THOLE_PROTO_FOLDER}")
   target_link_libraries(${target} PRIVATE thole_flags ProtobufC::protobuf-c)

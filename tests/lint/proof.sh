@@ -17,6 +17,7 @@ fresh() { # a tree that every lint accepts
     printf '#ifdef __cplusplus\n}\n#endif\n#endif\n' >>"$tree/include/thole/a.h"
     printf '#include "thole/a.h"\nint core_b(int n);\n' >"$tree/engine/core/b.h"
     printf '#include "b.h"\nint core_b(int n)\n{\n    return n; /* not rand() and not "strcpy(" */\n}\n' >"$tree/engine/core/b.c"
+    printf 'set(core\n  core/b.c)\nset(host\n  host/c.c)\n' >"$tree/engine/CMakeLists.txt"
     printf 'int host_c(int n);\n' >"$tree/engine/host/c.h"
     printf '#include "thole/a.h"\nuint32_t *thole_a(uint32_t *n)\n{\n    return n;\n}\n' >"$tree/engine/host/c.c"
 }
@@ -47,7 +48,7 @@ plant() { # LINT WHAT WORD FILE TEXT: appends the text to a file of a fresh tree
     expect bad "$1" "$2" "$3"
 }
 
-for lint in core_is_pure exports headers function_length file_length layers banned unique_names words format; do
+for lint in core_is_pure exports headers function_length file_length layers banned unique_names source_lists words format; do
     fresh
     expect good "$lint" "the clean tree"
 done
@@ -62,6 +63,11 @@ plant banned "a call of sprintf" 'b.c:6: ' engine/core/b.c 'int core_d(char *s) 
 plant banned "a call of rand" 'rand()' streams/d.c 'int d(void) { return rand(); }\n'
 plant unique_names "a name used twice" 'b.h' streams/b.h '\n'
 plant unique_names "a header guard used twice" 'guard A_H' streams/d.h '#ifndef A_H\n#define A_H\n#endif\n'
+plant source_lists "a source that no list names" 'core/a.c is in no list' engine/core/a.c '\n'
+plant source_lists "a folder without a list" 'streams/d.c is in no list' streams/d.c '\n'
+plant source_lists "a list that is not sorted" 'core/a.c after core/b.c' engine/CMakeLists.txt 'set(more\n  core/b.c core/a.c)\n'
+plant source_lists "a source that is not there" 'core/d.c is not there' engine/CMakeLists.txt 'set(more\n  core/d.c)\n'
+plant source_lists "a glob" 'engine/CMakeLists.txt:5: ' engine/CMakeLists.txt 'file(GLOB more "core/*.c")\n'
 plant words "a path of this machine" 'c.h:2:' engine/host/c.h "/* see /w""ork/x */\n"
 plant words "a home" 'c.h:2:' engine/host/c.h "/* see /ro""ot/.x */\n"
 plant format "a line that is not formatted" 'c.h' engine/host/c.h 'int   host_d (void) ;\n'
