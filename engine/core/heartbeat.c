@@ -2,6 +2,7 @@
 #include "codec.h"
 #include "message.h"
 #include "messages.pb-c.h"
+#include <string.h>
 
 /* ---- encoding: pointers and arrays live in one arena until it is packed ---- */
 
@@ -60,6 +61,22 @@ thole_status heartbeat_encode(const struct heartbeat *heartbeat, struct buf *to)
 
 /* ---- decoding ---- */
 
+/* "name", or "name@version" with a version of at most ten digits. */
+static thole_status check_versioned(thole_slice name, thole_error *reterr)
+{
+    enum { DIGITS_MAX = 10 };
+    const uint8_t *at = name.len == 0 ? NULL : memchr(name.ptr, '@', name.len);
+    if (at == NULL)
+        return name_check(name, "orchestration", reterr);
+    size_t const len = (size_t)(at - name.ptr), digits = name.len - len - 1;
+    bool good = digits > 0 && digits <= DIGITS_MAX && at[1] != '0';
+    for (size_t i = 1; i <= digits; i++)
+        good = good && at[i] >= '0' && at[i] <= '9';
+    if (!good)
+        return thole_fail(reterr, THOLE_INVALID, "orchestration has a version that is no number");
+    return name_check((thole_slice){name.ptr, len}, "orchestration", reterr);
+}
+
 static thole_status names_decode(struct arena *arena, const ProtobufCBinaryData *from, size_t n,
                                  const thole_slice **ret, thole_error *reterr)
 {
@@ -67,7 +84,7 @@ static thole_status names_decode(struct arena *arena, const ProtobufCBinaryData 
     if (names == NULL)
         return codec_full(arena, reterr);
     for (size_t i = 0; i < n; i++) {
-        THOLE_TRY(codec_corrupt(name_check(codec_slice(from[i]), "orchestration", reterr), reterr));
+        THOLE_TRY(codec_corrupt(check_versioned(codec_slice(from[i]), reterr), reterr));
         THOLE_TRY(codec_dup(arena, from[i], &names[i], reterr));
     }
     *ret = names;

@@ -5,6 +5,7 @@
  *   shard.c        one thread, its partitions      shard_out.c   what a partition asks for is done
  *   store.c        one thread, one Postgres        loader.c      a few threads for blocking stream reads
  *   sweeper.c      activities that nobody reports on are queued again
+ *   shard_query.c  questions to instances
  *
  * Every answer comes back to the shard as a mail; nothing else touches a partition.
  */
@@ -45,6 +46,7 @@ enum shard_mail_kind {
     SHARD_REQUEST,    /* an asynchronous request was answered: sent, result, sequence */
     SHARD_INBOX,      /* sequence, subject, bytes */
     SHARD_ANSWER,     /* a job is done: job */
+    SHARD_QUERY,      /* p, generation: reply, token of the subject's instance, body */
     SHARD_STOP,
 };
 
@@ -62,8 +64,10 @@ struct shard_mail {
     uint64_t sequence;
     uint32_t err_code;
     struct job *job;
-    size_t instance_len, bytes_len;
-    uint8_t bytes[]; /* SHARD_INBOX: instance token, then the body; SHARD_REQUEST: the answer's body */
+    size_t instance_len, reply_len, bytes_len;
+    /* SHARD_INBOX: instance, then the body; SHARD_REQUEST: the answer's body; SHARD_QUERY: reply subject and
+     * a NUL, instance token, body */
+    uint8_t bytes[];
 };
 /* NULL: out of memory. */
 struct shard_mail *shard_mail_create(enum shard_mail_kind kind, size_t bytes);
@@ -89,6 +93,8 @@ enum job_kind {
 };
 
 struct inbox_tap; /* an open inbox reader: shard.c */
+struct query_tap; /* and an open partition's subscription: shard_query.c */
+struct asked;
 
 struct job {
     struct job *next;
@@ -143,6 +149,8 @@ struct owned { /* a partition of this shard, owned or not */
     bool sweeping;
     uint32_t failures;
     struct inbox_tap *tap;
+    struct query_tap *queries; /* while it is open */
+    struct asked *asked;       /* questions that the machine has */
     char *hist_stream, *in_stream;
 };
 
@@ -158,8 +166,10 @@ struct shard {
     size_t owned_len;
     bool link_up, store_up, stopping;
     struct sent *waiting_first, *waiting_last; /* work publishes that the window had no room for */
-    struct sent *delayed;                      /* to be sent again at delayed_ms */
-    uint64_t delayed_ms;
+    struct sent *delayed;                      /* to be sent again at their due_ms */
+    uint64_t delayed_ms;                       /* the first of them; monotonic */
+    atomic_size_t queries;                     /* from their arrival to their answer */
+    uint64_t query_token;                      /* the last one given out */
     struct buf subject, body;
     /* inbox messages on their way, shared with NATS's threads: in mails, and held by machines */
     pthread_mutex_t backlog_lock;
@@ -204,6 +214,11 @@ uint64_t sweeper_deadline_ms(const struct owned *owned);
 void sweeper_answered(struct shard *shard, struct owned *owned, const struct job *job);
 void shard_requeue(struct shard *shard, struct owned *owned, const struct batch_activity *activity,
                    thole_slice input);
+/* shard_query.c: the partition has opened, has closed; a question has come, an answer is there. */
+void shard_queries_open(struct shard *shard, struct owned *owned);
+void shard_queries_close(struct shard *shard, struct owned *owned);
+void shard_query(struct shard *shard, const struct shard_mail *mail);
+void shard_query_answered(struct shard *shard, struct owned *owned, const struct partition_out *out);
 void shard_forget_sent(struct shard *shard); /* at the end: frees what was never answered */
 void shard_doubt(struct shard *shard, struct owned *owned, const char *text, bool fenced);
 void shard_input(struct shard *shard, struct owned *owned, const struct partition_in *in);

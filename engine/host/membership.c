@@ -3,6 +3,8 @@
 #include "message.h"
 #include "nodes.h"
 #include "ownership.h"
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -183,6 +185,16 @@ static size_t collect_needs(struct membership *m, struct arena *arena, struct pa
     return len;
 }
 
+/* As partition_live_names() has them: "name", and "name@version" beyond version 1. */
+static thole_status live_name(const thole_orchestration_entry *entry, struct arena *arena, thole_slice *ret)
+{
+    char text[THOLE_NAME_BYTES_MAX + 16];
+    if (entry->version <= 1)
+        return arena_dup(arena, thole_slice_from(entry->name), ret);
+    (void)snprintf(text, sizeof text, "%s@%" PRIu32, entry->name, entry->version);
+    return arena_dup(arena, thole_slice_from(text), ret);
+}
+
 static thole_status encode_self(struct membership *m)
 {
     const thole_program *program = m->engine->program;
@@ -192,8 +204,8 @@ static thole_status encode_self(struct membership *m)
     thole_status status = names == NULL ? THOLE_NOMEM : THOLE_OK;
     if (status == THOLE_OK) {
         struct partition_needs *needs;
-        for (size_t i = 0; i < program->orchestrations_len; i++)
-            names[i] = thole_slice_from(program->orchestrations[i].name);
+        for (size_t i = 0; i < program->orchestrations_len && status == THOLE_OK; i++)
+            status = live_name(&program->orchestrations[i], &arena, &names[i]);
         struct heartbeat heartbeat = {.node = self(m),
                                       .started_ms = m->started_ms,
                                       .orchestrations = names,
@@ -201,7 +213,8 @@ static thole_status encode_self(struct membership *m)
         heartbeat.needs_len = collect_needs(m, &arena, &needs);
         heartbeat.needs = needs;
         buf_clear(&m->body);
-        status = heartbeat_encode(&heartbeat, &m->body);
+        if (status == THOLE_OK)
+            status = heartbeat_encode(&heartbeat, &m->body);
     }
     arena_release(&arena);
     return status;

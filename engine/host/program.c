@@ -18,36 +18,44 @@ const char *thole_version(void)
 
 /* ---- what the program registered ---- */
 
-static thole_status check_name(const char *const *names, size_t at, const char *what, thole_error *reterr)
+static thole_status check_name(const char *name, size_t at, const char *what, thole_error *reterr)
 {
-    if (names[at] == NULL)
+    if (name == NULL)
         return thole_fail(reterr, THOLE_INVALID, "%s %zu has no name", what, at);
-    THOLE_TRY(name_check(thole_slice_from(names[at]), what, reterr));
-    for (size_t i = 0; i < at; i++)
-        if (strcmp(names[i], names[at]) == 0)
-            return thole_fail(reterr, THOLE_INVALID, "%s %s is registered twice", what, names[at]);
-    return THOLE_OK;
+    return name_check(thole_slice_from(name), what, reterr);
 }
 
-static thole_status check_orchestrations(const thole_program *program, const char **names,
-                                         thole_error *reterr)
+static uint32_t version_of(const thole_orchestration_entry *entry)
+{
+    return entry->version == 0 ? 1 : entry->version;
+}
+
+static thole_status check_orchestrations(const thole_program *program, thole_error *reterr)
 {
     for (size_t i = 0; i < program->orchestrations_len; i++) {
-        names[i] = program->orchestrations[i].name;
-        THOLE_TRY(check_name(names, i, "orchestration", reterr));
-        if (program->orchestrations[i].run == NULL)
-            return thole_fail(reterr, THOLE_INVALID, "orchestration %s has no function", names[i]);
+        const thole_orchestration_entry *entry = &program->orchestrations[i];
+        THOLE_TRY(check_name(entry->name, i, "orchestration", reterr));
+        if (entry->run == NULL)
+            return thole_fail(reterr, THOLE_INVALID, "orchestration %s has no function", entry->name);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(program->orchestrations[k].name, entry->name) == 0 &&
+                version_of(&program->orchestrations[k]) == version_of(entry))
+                return thole_fail(reterr, THOLE_INVALID, "orchestration %s is registered twice as version %u",
+                                  entry->name, version_of(entry));
     }
     return THOLE_OK;
 }
 
-static thole_status check_activities(const thole_program *program, const char **names, thole_error *reterr)
+static thole_status check_activities(const thole_program *program, thole_error *reterr)
 {
     for (size_t i = 0; i < program->activities_len; i++) {
-        names[i] = program->activities[i].name;
-        THOLE_TRY(check_name(names, i, "activity", reterr));
-        if (program->activities[i].run == NULL)
-            return thole_fail(reterr, THOLE_INVALID, "activity %s has no function", names[i]);
+        const thole_activity_entry *entry = &program->activities[i];
+        THOLE_TRY(check_name(entry->name, i, "activity", reterr));
+        if (entry->run == NULL)
+            return thole_fail(reterr, THOLE_INVALID, "activity %s has no function", entry->name);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(program->activities[k].name, entry->name) == 0)
+                return thole_fail(reterr, THOLE_INVALID, "activity %s is registered twice", entry->name);
     }
     return THOLE_OK;
 }
@@ -56,16 +64,8 @@ static thole_status check_program(const thole_program *program, thole_error *ret
 {
     if (program == NULL || program->size < sizeof(thole_program) || program->name == NULL)
         return thole_fail(reterr, THOLE_INVALID, "thole_program.size or .name is not set");
-    size_t const most = program->orchestrations_len > program->activities_len ? program->orchestrations_len
-                                                                              : program->activities_len;
-    const char **names = calloc(most + 1, sizeof *names);
-    if (names == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
-    thole_status status = check_orchestrations(program, names, reterr);
-    if (status == THOLE_OK)
-        status = check_activities(program, names, reterr);
-    free(names);
-    return status;
+    THOLE_TRY(check_orchestrations(program, reterr));
+    return check_activities(program, reterr);
 }
 
 static thole_status check_role(const thole_program *program, enum host_role role, thole_error *reterr)

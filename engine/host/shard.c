@@ -275,6 +275,7 @@ static void handle(struct shard *shard, struct shard_mail *mail)
     case SHARD_REQUEST: shard_request_answered(shard, mail); break;
     case SHARD_INBOX: on_inbox(shard, mail); break;
     case SHARD_ANSWER: on_answer(shard, mail->job); break;
+    case SHARD_QUERY: shard_query(shard, mail); break;
     case SHARD_STOP:
         shard->stopping = true;
         for (size_t i = 0; i < shard->owned_len; i++)
@@ -490,6 +491,7 @@ void shard_release(struct shard *shard)
     shard_forget_sent(shard);
     free_mails(shard);
     for (size_t i = 0; i < shard->owned_len; i++) {
+        shard_queries_close(shard, &shard->owned[i]);
         partition_destroy(shard->owned[i].machine);
         free(shard->owned[i].hist_stream);
         free(shard->owned[i].in_stream);

@@ -8,18 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REOPEN_FIRST_MS = 20, BUSY_RETRY_MS = 100 };
+enum { REOPEN_FIRST_MS = 20, BUSY_RETRY_MS = 100, SEND_RETRY_MS = 500 };
 
-enum sent_kind { SENT_APPEND, SENT_WORK, SENT_LOOK, SENT_REQUEUE, SENT_WITHDRAW };
+enum sent_kind { SENT_APPEND, SENT_WORK, SENT_LOOK, SENT_REQUEUE, SENT_WITHDRAW, SENT_MESSAGE };
 
 struct sent { /* an asynchronous request; its address is the request's token */
     struct sent *next;
     enum sent_kind kind;
     uint32_t p;
     uint64_t generation, token; /* APPEND: n */
-    struct arena arena;         /* WORK: the item; LOOK: the instance */
+    uint64_t due_ms;            /* monotonic; while it is delayed */
+    struct arena arena;         /* WORK: the item; LOOK, MESSAGE: the instance; MESSAGE: the body */
     struct work_item item;
-    thole_slice instance;
+    thole_slice instance, body;
 };
 
 static struct sent *sent_create(enum sent_kind kind, const struct owned *owned,
@@ -132,7 +133,7 @@ static thole_status keep_item(struct sent *sent, const struct partition_out *out
     struct work_item *item = &sent->item;
     item->execution = out->execution;
     item->activity_id = out->activity_id;
-    item->try_number = 1;
+    item->try_number = out->try_number == 0 ? 1 : out->try_number;
     THOLE_TRY(arena_dup(&sent->arena, out->queue, &item->queue));
     THOLE_TRY(arena_dup(&sent->arena, out->instance, &item->instance));
     THOLE_TRY(arena_dup(&sent->arena, out->activity, &item->activity));
@@ -168,11 +169,21 @@ static thole_status send_withdraw(struct shard *shard, struct sent *sent, thole_
     return requests_send(shard->works, api, thole_slice_from(body), (uint64_t)(uintptr_t)sent, reterr);
 }
 
+static thole_status send_message(struct shard *shard, struct sent *sent, thole_error *reterr)
+{
+    const struct topology *topology = &shard->engine->topology;
+    uint32_t const p = subject_partition(sent->instance, topology->partitions);
+    THOLE_TRY(subject_inbox(&shard->subject, topology->ns, p, sent->instance, reterr));
+    struct publish const publish = {.subject = buf_cstr(&shard->subject), .body = sent->body};
+    return requests_publish(shard->works, &publish, (uint64_t)(uintptr_t)sent, reterr);
+}
+
 static thole_status send_kind(struct shard *shard, struct sent *sent, thole_error *reterr)
 {
     switch (sent->kind) {
     case SENT_LOOK: return send_look(shard, sent, reterr);
     case SENT_WITHDRAW: return send_withdraw(shard, sent, reterr);
+    case SENT_MESSAGE: return send_message(shard, sent, reterr);
     case SENT_WORK:
     case SENT_REQUEUE:
     case SENT_APPEND: break;
@@ -185,6 +196,10 @@ static thole_status send_kind(struct shard *shard, struct sent *sent, thole_erro
 static void send_now(struct shard *shard, struct sent *sent)
 {
     thole_error err = {0};
+    if (sent->generation != partition_generation(shard_owned(shard, sent->p)->machine)) {
+        sent_destroy(sent); /* of an earlier life: the next one asks for all that is missing */
+        return;
+    }
     thole_status const status = send_kind(shard, sent, &err);
     if (status == THOLE_LIMIT && requests_in_flight(shard->works) > 0) {
         wait_for_window(shard, sent);
@@ -219,6 +234,7 @@ void shard_requeue(struct shard *shard, struct owned *owned, const struct batch_
                                       .instance = activity->instance,
                                       .execution = activity->execution,
                                       .activity_id = activity->activity_id,
+                                      .try_number = activity->try_number,
                                       .activity = activity->activity,
                                       .data = input};
     struct sent *sent = sent_create(SENT_REQUEUE, owned, &out);
@@ -234,14 +250,45 @@ static void do_withdraw(struct shard *shard, const struct owned *owned, const st
     send_in_turn(shard, sent);
 }
 
-void shard_send_waiting(struct shard *shard)
+/* To another instance, in whichever partition: its own message, with its own meaning, so that a repetition
+ * does no harm. */
+static void do_send(struct shard *shard, const struct owned *owned, const struct partition_out *out)
+{
+    struct sent *sent = sent_create(SENT_MESSAGE, owned, out);
+    if (arena_dup(&sent->arena, out->instance, &sent->instance) != THOLE_OK ||
+        arena_dup(&sent->arena, out->bytes, &sent->body) != THOLE_OK)
+        abort();
+    send_in_turn(shard, sent);
+}
+
+static void delay(struct shard *shard, struct sent *sent, uint64_t pause_ms)
+{
+    sent->due_ms = clock_monotonic_ms() + pause_ms;
+    if (shard->delayed == NULL || sent->due_ms < shard->delayed_ms)
+        shard->delayed_ms = sent->due_ms;
+    sent->next = shard->delayed;
+    shard->delayed = sent;
+}
+
+static void take_due(struct shard *shard)
 {
     uint64_t const now = clock_monotonic_ms();
-    while (shard->delayed != NULL && now >= shard->delayed_ms) {
-        struct sent *sent = shard->delayed;
-        shard->delayed = sent->next;
-        wait_for_window(shard, sent);
+    struct sent *all = shard->delayed;
+    if (all == NULL || now < shard->delayed_ms)
+        return;
+    shard->delayed = NULL;
+    for (struct sent *next; all != NULL; all = next) {
+        next = all->next;
+        if (now >= all->due_ms)
+            wait_for_window(shard, all);
+        else
+            delay(shard, all, all->due_ms - now);
     }
+}
+
+void shard_send_waiting(struct shard *shard)
+{
+    take_due(shard);
     while (shard->waiting_first != NULL && requests_in_flight(shard->works) < WORK_WINDOW) {
         struct sent *sent = shard->waiting_first;
         shard->waiting_first = sent->next;
@@ -257,9 +304,7 @@ static void work_answered(struct shard *shard, struct owned *owned, struct sent 
     bool const done = mail->result == REQUEST_STORED || mail->result == REQUEST_EXISTS;
     bool const current = sent->generation == partition_generation(owned->machine);
     if (mail->result == REQUEST_BUSY && current) {
-        sent->next = shard->delayed;
-        shard->delayed = sent;
-        shard->delayed_ms = clock_monotonic_ms() + BUSY_RETRY_MS;
+        delay(shard, sent, BUSY_RETRY_MS);
         return;
     }
     if (done)
@@ -270,6 +315,29 @@ static void work_answered(struct shard *shard, struct owned *owned, struct sent 
                                            .sequence = mail->sequence});
     else if (current)
         shard_doubt(shard, owned, "a work message could not be published", false);
+    sent_destroy(sent);
+}
+
+/* Whether it was stored may be unknown: it is sent again, and receivers know a repetition by its meaning. */
+static void message_answered(struct shard *shard, struct owned *owned, struct sent *sent,
+                             const struct shard_mail *mail)
+{
+    bool const done = mail->result == REQUEST_STORED || mail->result == REQUEST_EXISTS;
+    bool const current = sent->generation == partition_generation(owned->machine);
+    if (!done && current) {
+        if (mail->result == REQUEST_FAILED)
+            log_line(LOG_LEVEL_WARN, "partition",
+                     "p=%u a message to %.*s is refused with error %u; it is tried again", owned->p,
+                     THOLE_FMT(sent->instance), mail->err_code);
+        delay(shard, sent, mail->result == REQUEST_BUSY ? BUSY_RETRY_MS : SEND_RETRY_MS);
+        return;
+    }
+    if (done)
+        shard_input(shard, owned,
+                    &(struct partition_in){.kind = PARTITION_IN_SENT,
+                                           .generation = sent->generation,
+                                           .token = sent->token,
+                                           .sequence = mail->sequence});
     sent_destroy(sent);
 }
 
@@ -336,6 +404,7 @@ void shard_request_answered(struct shard *shard, struct shard_mail *mail)
         sent_destroy(sent);
         break;
     case SENT_WORK: work_answered(shard, owned, sent, mail); break;
+    case SENT_MESSAGE: message_answered(shard, owned, sent, mail); break;
     case SENT_LOOK:
         look_answered(shard, owned, sent, mail);
         sent_destroy(sent);
@@ -433,12 +502,26 @@ static void do_event(struct shard *shard, const struct partition_out *out)
         log_line(LOG_LEVEL_DEBUG, "partition", "a live event was not sent: %s", err.text);
 }
 
+/* A line that an orchestration wrote. */
+static void do_log(const struct partition_out *out)
+{
+    static const enum log_level levels[] = {[THOLE_LOG_DEBUG] = LOG_LEVEL_DEBUG,
+                                            [THOLE_LOG_INFO] = LOG_LEVEL_INFO,
+                                            [THOLE_LOG_WARN] = LOG_LEVEL_WARN,
+                                            [THOLE_LOG_ERROR] = LOG_LEVEL_ERROR};
+    enum log_level const level =
+        out->level < sizeof levels / sizeof levels[0] ? levels[out->level] : LOG_LEVEL_INFO;
+    log_line(level, "orchestration", "instance=%.*s execution=%llu: %.*s", THOLE_FMT(out->instance),
+             (unsigned long long)out->execution, THOLE_FMT(out->data));
+}
+
 static void on_closed(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
     log_line(out->reopen ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "partition",
              "p=%u closed: %s (epoch %llu, %llu records committed)", owned->p, out->text,
              (unsigned long long)out->epoch, (unsigned long long)out->count);
     owned->close_by_ms = 0;
+    shard_queries_close(shard, owned);
     if (owned->tap != NULL) {
         struct job *job = job_for(shard, JOB_CLOSE_INBOX, owned, out);
         job->tap = owned->tap;
@@ -454,9 +537,10 @@ static void on_closed(struct shard *shard, struct owned *owned, const struct par
     owned->failures++;
 }
 
-static void on_opened(struct owned *owned, const struct partition_out *out)
+static void on_opened(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
     owned->failures = 0;
+    shard_queries_open(shard, owned);
     log_line(LOG_LEVEL_INFO, "partition", "p=%u open, epoch %llu", owned->p, (unsigned long long)out->epoch);
 }
 
@@ -464,7 +548,7 @@ void shard_do(struct shard *shard, struct owned *owned, const struct partition_o
 {
     switch (out->kind) {
     case PARTITION_OUT_CLOSED: on_closed(shard, owned, out); break;
-    case PARTITION_OUT_OPENED: on_opened(owned, out); break;
+    case PARTITION_OUT_OPENED: on_opened(shard, owned, out); break;
     case PARTITION_OUT_READ_TAIL: submit_stream_job(shard, owned, out, JOB_READ_TAIL); break;
     case PARTITION_OUT_DELETE_RECORDS:
         log_line(LOG_LEVEL_INFO, "partition", "p=%u removes void records: %zu of a former owner", owned->p,
@@ -489,6 +573,8 @@ void shard_do(struct shard *shard, struct owned *owned, const struct partition_o
         log_line(LOG_LEVEL_WARN, "partition", "p=%u inbox message %llu dropped: %s", owned->p,
                  (unsigned long long)out->sequence, out->text);
         break;
-    default: break;
+    case PARTITION_OUT_SEND: do_send(shard, owned, out); break;
+    case PARTITION_OUT_LOG: do_log(out); break;
+    case PARTITION_OUT_QUERY_ANSWER: shard_query_answered(shard, owned, out); break;
     }
 }

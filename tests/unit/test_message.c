@@ -242,6 +242,27 @@ static void heartbeats_refused(void)
     check_heartbeat(&h, THOLE_CORRUPT, "node id has 0 bytes");
 }
 
+static void versioned_names(void)
+{
+    static const struct {
+        thole_slice name;
+        const char *text;
+    } rows[] = {
+        {S("order@2"), "ok"},
+        {S("order@4294967295"), "ok"},
+        {S("order@"), "orchestration has a version that is no number"},
+        {S("order@02"), "orchestration has a version that is no number"},
+        {S("order@x"), "orchestration has a version that is no number"},
+        {S("order@2@3"), "orchestration has a version that is no number"},
+        {S("order@12345678901"), "orchestration has a version that is no number"},
+        {S("@2"), "orchestration name is empty"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct heartbeat const h = {.node = S("n"), .orchestrations = &rows[i].name, .orchestrations_len = 1};
+        check_heartbeat(&h, strcmp(rows[i].text, "ok") == 0 ? THOLE_OK : THOLE_CORRUPT, rows[i].text);
+    }
+}
+
 static const struct thole_test tests[] = {
     {"round trip", round_trip},
     {"refused", refused},
@@ -249,5 +270,6 @@ static const struct thole_test tests[] = {
     {"damaged bytes", damaged_bytes},
     {"heartbeat round trip", heartbeat_round_trip},
     {"heartbeats refused", heartbeats_refused},
+    {"versioned names", versioned_names},
 };
 THOLE_TEST_MAIN("message", tests)

@@ -1,0 +1,210 @@
+/*
+ * Queries: core NATS requests to the owner of a partition. The subscription is there while the partition is
+ * open, so that NATS itself says when there is no owner. Nothing of a query is stored, nothing waits for one.
+ */
+#include "engine.h"
+#include "query_message.h"
+#include "subject.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    QUERIES_MAX = 256,     /* of one shard, from their arrival to their answer */
+    QUERY_OVERHEAD = 4096, /* of a question around its input */
+    QUERY_TOKEN_INSTANCE = 4,
+};
+
+struct query_tap { /* an open partition's subscription */
+    struct shard *shard;
+    uint32_t p;
+    uint64_t generation;
+    struct subscription *subscription;
+};
+
+struct asked { /* a question that the machine has */
+    struct asked *next;
+    uint64_t token;
+    char reply[];
+};
+
+static void answer(struct shard *shard, const char *reply, thole_status status, thole_slice data)
+{
+    struct query_answer const said = {.status = (uint32_t)status, .data = data};
+    struct buf body;
+    thole_error err = {0};
+    buf_init(&body, MESSAGE_BYTES_MAX);
+    thole_status sent = query_answer_encode(&said, &body);
+    if (sent == THOLE_OK)
+        sent = connection_publish(shard->engine->connection, reply, NULL, 0, buf_bytes(&body), &err);
+    if (sent != THOLE_OK)
+        log_line(LOG_LEVEL_DEBUG, "query", "an answer was not sent: %s", err.text);
+    buf_release(&body);
+}
+
+static void answer_text(struct shard *shard, const char *reply, thole_status status, const char *text)
+{
+    answer(shard, reply, status, thole_slice_from(text));
+}
+
+/* --- arriving: NATS's threads -----------------------------------------------------------------------------
+ */
+
+static void refuse(const struct query_tap *tap, thole_slice reply, thole_status status, const char *text)
+{
+    char to[SUBJECT_BYTES_MAX];
+    memcpy(to, reply.ptr, reply.len); /* shorter, as subject_is_reply() has seen */
+    to[reply.len] = '\0';
+    answer_text(tap->shard, to, status, text);
+}
+
+static void on_question(void *arg, const struct delivery *delivery)
+{
+    struct query_tap *tap = arg;
+    struct shard *shard = tap->shard;
+    if (!subject_is_reply(delivery->reply))
+        return; /* nobody to answer, or somebody who means no good */
+    if (delivery->body.len > shard->engine->options.payload_max + QUERY_OVERHEAD) {
+        refuse(tap, delivery->reply, THOLE_LIMIT, "the query is larger than a payload may be");
+        return;
+    }
+    if (atomic_fetch_add(&shard->queries, 1) >= QUERIES_MAX) {
+        atomic_fetch_sub(&shard->queries, 1);
+        refuse(tap, delivery->reply, THOLE_UNAVAILABLE, "the engine has too many queries at once");
+        return;
+    }
+    thole_slice const token = subject_nth(delivery->subject, QUERY_TOKEN_INSTANCE);
+    struct shard_mail *mail =
+        shard_mail_create(SHARD_QUERY, delivery->reply.len + 1 + token.len + delivery->body.len);
+    if (mail == NULL)
+        abort();
+    mail->p = tap->p;
+    mail->generation = tap->generation;
+    mail->reply_len = delivery->reply.len;
+    mail->instance_len = token.len;
+    memcpy(mail->bytes, delivery->reply.ptr, delivery->reply.len);
+    memcpy(mail->bytes + mail->reply_len + 1, token.ptr, token.len);
+    if (delivery->body.len > 0)
+        memcpy(mail->bytes + mail->reply_len + 1 + token.len, delivery->body.ptr, delivery->body.len);
+    shard_send(shard, mail);
+}
+
+/* --- asking and answering: the shard's thread -------------------------------------------------------------
+ */
+
+static bool is_subjects(thole_slice instance, thole_slice token)
+{
+    struct buf id;
+    buf_init(&id, THOLE_ID_BYTES_MAX);
+    bool const same =
+        subject_token_decode(token, &id, NULL) == THOLE_OK && thole_slice_equal(buf_bytes(&id), instance);
+    buf_release(&id);
+    return same;
+}
+
+static bool is_here(const struct shard *shard, const struct shard_mail *mail, thole_slice instance)
+{
+    const thole_slice token = {mail->bytes + mail->reply_len + 1, mail->instance_len};
+    return is_subjects(instance, token) &&
+           subject_partition(instance, shard->engine->topology.partitions) == mail->p;
+}
+
+static void ask(struct shard *shard, struct owned *owned, const char *reply, const struct query *query)
+{
+    size_t const len = strlen(reply);
+    struct asked *asked = calloc(1, sizeof *asked + len + 1);
+    if (asked == NULL)
+        abort();
+    memcpy(asked->reply, reply, len);
+    asked->token = ++shard->query_token;
+    asked->next = owned->asked;
+    owned->asked = asked;
+    shard_input(shard, owned,
+                &(struct partition_in){.kind = PARTITION_IN_QUERY,
+                                       .generation = partition_generation(owned->machine),
+                                       .token = asked->token,
+                                       .instance = query->instance,
+                                       .query = query->name,
+                                       .bytes = query->input});
+}
+
+void shard_query(struct shard *shard, const struct shard_mail *mail)
+{
+    struct owned *owned = shard_owned(shard, mail->p);
+    const char *reply = (const char *)mail->bytes;
+    size_t const head = mail->reply_len + 1 + mail->instance_len;
+    struct query query;
+    struct arena arena;
+    thole_error err = {0};
+    arena_init(&arena, MESSAGE_BYTES_MAX);
+    thole_status status =
+        query_decode((thole_slice){mail->bytes + head, mail->bytes_len - head}, &arena, &query, &err);
+    if (status == THOLE_OK && !is_here(shard, mail, query.instance))
+        status = thole_fail(&err, THOLE_CORRUPT, "the query is for another instance than its subject says");
+    if (status == THOLE_OK && partition_state(owned->machine) != PARTITION_OPEN)
+        status = thole_fail(&err, THOLE_UNAVAILABLE, "the partition is being handed over");
+    if (status == THOLE_OK) {
+        ask(shard, owned, reply, &query);
+    } else {
+        atomic_fetch_sub(&shard->queries, 1);
+        answer_text(shard, reply, status, err.text);
+    }
+    arena_release(&arena);
+}
+
+static void forget(struct shard *shard, struct asked *asked)
+{
+    atomic_fetch_sub(&shard->queries, 1);
+    free(asked);
+}
+
+void shard_query_answered(struct shard *shard, struct owned *owned, const struct partition_out *out)
+{
+    struct asked **at = &owned->asked;
+    while (*at != NULL && (*at)->token != out->token)
+        at = &(*at)->next;
+    struct asked *asked = *at;
+    if (asked == NULL)
+        return;
+    *at = asked->next;
+    if (out->status == THOLE_OK && out->data.len > shard->engine->options.payload_max)
+        answer_text(shard, asked->reply, THOLE_LIMIT, "the answer is larger than a payload may be");
+    else
+        answer(shard, asked->reply, out->status, out->data);
+    forget(shard, asked);
+}
+
+/* --- as partitions come and go
+ * ------------------------------------------------------------------------------
+ */
+
+void shard_queries_open(struct shard *shard, struct owned *owned)
+{
+    struct query_tap *tap = calloc(1, sizeof *tap);
+    thole_error err = {0};
+    if (tap == NULL)
+        abort();
+    *tap =
+        (struct query_tap){.shard = shard, .p = owned->p, .generation = partition_generation(owned->machine)};
+    thole_status status =
+        subject_query(&shard->subject, shard->engine->topology.ns, owned->p, (thole_slice){0}, &err);
+    if (status == THOLE_OK)
+        status = connection_subscribe(shard->engine->connection, buf_cstr(&shard->subject), on_question, tap,
+                                      &tap->subscription, &err);
+    if (status != THOLE_OK)
+        log_line(LOG_LEVEL_WARN, "query", "p=%u answers no queries: %s", owned->p, err.text);
+    owned->queries = tap;
+}
+
+void shard_queries_close(struct shard *shard, struct owned *owned)
+{
+    if (owned->queries != NULL)
+        subscription_close(owned->queries->subscription);
+    free(owned->queries);
+    owned->queries = NULL;
+    for (struct asked *asked = owned->asked, *next; asked != NULL; asked = next) {
+        next = asked->next;
+        answer_text(shard, asked->reply, THOLE_UNAVAILABLE, "the partition is being handed over");
+        forget(shard, asked);
+    }
+    owned->asked = NULL;
+}
