@@ -63,15 +63,21 @@ struct stack_pool {
     struct coro *free;
     size_t free_len, keep_max;
     size_t in_use, stacks_max;
-    size_t guard_bytes;
+    size_t guard_bytes, stack_bytes;
 };
 
 struct stack_pool *stack_pool_create(size_t keep_max, size_t stacks_max)
+{
+    return stack_pool_create_sized(CORO_STACK_BYTES, keep_max, stacks_max);
+}
+
+struct stack_pool *stack_pool_create_sized(size_t stack_bytes, size_t keep_max, size_t stacks_max)
 {
     long const page = sysconf(_SC_PAGESIZE);
     struct stack_pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL)
         return NULL;
+    pool->stack_bytes = stack_bytes;
     pool->keep_max = keep_max;
     pool->stacks_max = stacks_max;
     pool->guard_bytes = page > 0 ? (size_t)page : 4096;
@@ -85,7 +91,7 @@ size_t stack_pool_in_use(const struct stack_pool *pool)
 
 static void stack_unmap(struct coro *co)
 {
-    (void)munmap(co->map, co->pool->guard_bytes + CORO_STACK_BYTES);
+    (void)munmap(co->map, co->pool->guard_bytes + co->pool->stack_bytes);
     free(co);
 }
 
@@ -107,7 +113,7 @@ static struct coro *stack_map(struct stack_pool *pool)
     if (co == NULL)
         return NULL;
     co->pool = pool;
-    co->map = mmap(NULL, pool->guard_bytes + CORO_STACK_BYTES, PROT_READ | PROT_WRITE,
+    co->map = mmap(NULL, pool->guard_bytes + pool->stack_bytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
     if (co->map == MAP_FAILED) {
         free(co);
@@ -155,7 +161,7 @@ static void stack_give(struct coro *co)
 NOINLINE NO_ASAN static void switch_in(struct coro *co)
 {
 #ifdef CORO_ASAN
-    __sanitizer_start_switch_fiber(&co->fake_caller, co->stack, CORO_STACK_BYTES);
+    __sanitizer_start_switch_fiber(&co->fake_caller, co->stack, co->pool->stack_bytes);
 #endif
 #ifdef CORO_TSAN
     co->tsan_caller = __tsan_get_current_fiber();
@@ -212,7 +218,7 @@ struct coro *coro_create(struct stack_pool *pool, void (*entry)(void *arg), void
     co->running = false;
     co->next_free = NULL;
     co->self.uc_stack.ss_sp = co->stack;
-    co->self.uc_stack.ss_size = CORO_STACK_BYTES;
+    co->self.uc_stack.ss_size = co->pool->stack_bytes;
     co->self.uc_link = NULL;
     uintptr_t const p = (uintptr_t)co;
     makecontext(&co->self, (void (*)(void))trampoline, 2, (unsigned)((uint64_t)p >> 32), (unsigned)p);
@@ -255,13 +261,13 @@ NOINLINE NO_ASAN static void sanitizers_drop(struct coro *co)
         void *mine = NULL;
         const void *bottom = NULL;
         size_t size = 0;
-        __sanitizer_start_switch_fiber(&mine, co->stack, CORO_STACK_BYTES);
+        __sanitizer_start_switch_fiber(&mine, co->stack, co->pool->stack_bytes);
         __sanitizer_finish_switch_fiber(co->fake_self, &bottom, &size);
         __sanitizer_start_switch_fiber(NULL, bottom, size);
         __sanitizer_finish_switch_fiber(mine, NULL, NULL);
         co->fake_self = NULL;
     }
-    __asan_unpoison_memory_region(co->stack, CORO_STACK_BYTES);
+    __asan_unpoison_memory_region(co->stack, co->pool->stack_bytes);
 #endif
 #ifdef CORO_TSAN
     __tsan_destroy_fiber(co->tsan_self);

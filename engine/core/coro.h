@@ -10,7 +10,9 @@ enum { CORO_STACK_BYTES = 64 * 1024 };
 
 /* Keeps up to keep_max free stacks for reuse and refuses more than stacks_max in use (vm.max_map_count). */
 struct stack_pool;
-struct stack_pool *stack_pool_create(size_t keep_max, size_t stacks_max);
+struct stack_pool *stack_pool_create(size_t keep_max, size_t stacks_max); /* of CORO_STACK_BYTES each */
+/* A multiple of the page size. */
+struct stack_pool *stack_pool_create_sized(size_t stack_bytes, size_t keep_max, size_t stacks_max);
 void stack_pool_destroy(struct stack_pool *pool); /* all coroutines must be destroyed first; NULL-safe */
 size_t stack_pool_in_use(const struct stack_pool *pool);
 

@@ -146,7 +146,7 @@ bool thole_activity_cancelled(const thole_activity *act)
 thole_status thole_activity_wait(thole_activity *act, uint64_t wait_ms)
 {
     if (act->wait != NULL)
-        return act->wait(act, wait_ms);
+        return act->wait(act->wait_arg, wait_ms);
     uint64_t const now_ms = clock_monotonic_ms();
     uint64_t const most_ms = (uint64_t)INT64_MAX / 2 - now_ms;
     uint64_t const end_ms = now_ms + (wait_ms < most_ms ? wait_ms : most_ms);

@@ -31,7 +31,8 @@ struct thole_activity {
     uint64_t arrived_ms;
     thole_slice key;
     char key_bytes[ACTIVITY_KEY_BYTES];
-    thole_status (*wait)(struct thole_activity *act, uint64_t wait_ms); /* in virtual time; NULL: as it is */
+    thole_status (*wait)(void *arg, uint64_t wait_ms); /* in virtual time; NULL: as it is */
+    void *wait_arg;
 
     /* the loop's */
     thole_activity_fn *run; /* NULL: this program does not know it */

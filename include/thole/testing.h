@@ -5,7 +5,10 @@
  * Unless told otherwise each instance is dropped from memory after every turn and replayed from its history
  * before the next one, so that every test also checks that the orchestration is deterministic.
  *
- * One thread at a time for each environment. Nothing here blocks but real activities that do.
+ * One thread at a time for each environment; activities run on that thread too, on stacks of 1 MiB. Nothing
+ * here blocks but activities that do; thole_activity_wait() lets virtual time go by. What clients do is taken
+ * in at once; activities begin in the functions that let something run (settle, advance, run). A call that
+ * comes to no end in virtual time returns after a million steps.
  */
 #ifndef THOLE_TESTING_H
 #define THOLE_TESTING_H
@@ -29,16 +32,16 @@ THOLE_API void thole_test_keep_parked(thole_test_env *env);
 /* ---- activities: the program's own, unless scripted ---- */
 
 /** Activity @p name, from now on, gives this instead of running: the next @p times calls, 0 = all. Scripts of
- * one name are used up in the order given. Slices are copied. */
+ * one name are used up in the order given; one without end ends where another is given. Slices are copied. */
 THOLE_API void thole_test_returns(thole_test_env *env, const char *name, thole_slice output, size_t times);
 /** … fails so, with error type @p type. */
 THOLE_API void thole_test_fails(thole_test_env *env, const char *name, thole_slice type, thole_slice message,
                                 size_t times);
-/** … never ends: only a timeout, a cancellation or thole_test_complete() does. */
+/** … never ends: only a timeout, a cancellation or thole_test_complete() ends it. */
 THOLE_API void thole_test_hangs(thole_test_env *env, const char *name, size_t times);
 /** … takes so long before it does what it does otherwise. */
 THOLE_API void thole_test_takes(thole_test_env *env, const char *name, uint64_t duration_ms);
-/** Ends the oldest running activity of that name. THOLE_NOT_FOUND when none runs. */
+/** Settles, then ends the oldest running activity of that name. THOLE_NOT_FOUND when none runs. */
 THOLE_NODISCARD THOLE_API thole_status thole_test_complete(thole_test_env *env, const char *name,
                                                            thole_slice output);
 /** How often activity @p name was begun, tries included; how often it was told to cancel. */
@@ -73,8 +76,15 @@ THOLE_API void thole_test_advance(thole_test_env *env, uint64_t duration_ms);
  * @return Its status then. */
 THOLE_API thole_instance_status thole_test_run(thole_test_env *env, thole_slice instance);
 THOLE_API uint64_t thole_test_now_ms(const thole_test_env *env);
-/** The engine dies and another opens the partition; running activities die with it and are begun again. */
+/** The engine dies and another opens the partition; running activities die with it and are begun again. One
+ * that is in thole_activity_wait() is told by its token, so that it can free what it holds; its result is
+ * lost. */
 THOLE_API void thole_test_crash(thole_test_env *env);
+/** The same once, in the midst of whatever call comes to it: after @p steps more of the things that the
+ * engine and the workers do one after the other. A loop over 0, 1, 2, … until thole_test_crashes() stays 0
+ * has seen a crash at each point. */
+THOLE_API void thole_test_crash_after(thole_test_env *env, size_t steps);
+THOLE_API size_t thole_test_crashes(const thole_test_env *env);
 
 /* ---- what came of it; slices are borrowed until the next call ---- */
 

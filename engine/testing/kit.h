@@ -1,0 +1,198 @@
+/*
+ * Inside of the test kit (include/thole/testing.h): the real partition machine and the real activity context
+ * over servers that are plain memory. What its files share; nobody outside this folder includes it but its
+ * own tests.
+ *
+ *   kit_env.c      create, destroy           kit_drive.c     outputs of the machine, time, crashes
+ *   kit_streams.c  history and inbox         kit_rows.c      what Postgres would hold
+ *   kit_work.c     activities that run       kit_scripts.c   activities that are scripted
+ *   kit_client.c   what clients do           kit_history.c   what came of it
+ *
+ * Memory lives in one arena until the environment goes. A test has no use for a status that says "out of
+ * memory": the kit ends the process then.
+ */
+#ifndef THOLE_KIT_H
+#define THOLE_KIT_H
+#include "activity_run.h"
+#include "coro.h"
+#include "message.h"
+#include "partition.h"
+#include "thole/testing.h"
+
+enum {
+    KIT_INSTANCE_BUCKETS = 1024,
+    KIT_STEPS_MAX = 1000000, /* of one call: what goes on for longer goes on for ever */
+};
+
+/* ---- streams ---- */
+
+struct kit_record { /* record i has sequence i + 1 */
+    enum record_kind kind;
+    thole_slice bytes;
+    bool deleted;
+};
+struct kit_message {
+    thole_slice instance, bytes;
+    bool purged;
+};
+
+/* ---- rows ---- */
+
+struct kit_instance { /* an instances row, and which records are its history */
+    struct kit_instance *hash_next, *next;
+    thole_slice id, orchestration, detail, custom_status, parent;
+    uint64_t execution;
+    uint32_t version;
+    thole_instance_status status; /* UNKNOWN: no row */
+    size_t *records;              /* indices */
+    size_t records_len, records_cap;
+    const char *diverged; /* a replay of what is recorded did not do the same; NULL = it did */
+};
+
+/* ---- work ---- */
+
+enum kit_work_state {
+    KIT_WORK_ROW,     /* its message is not queued yet */
+    KIT_WORK_QUEUED,  /* nobody has taken it, perhaps because nobody knows it */
+    KIT_WORK_DELAYED, /* thole_test_takes(): until wake_ms */
+    KIT_WORK_WAITING, /* in thole_activity_wait(), until wake_ms */
+    KIT_WORK_RUNNING, /* on the stack now */
+    KIT_WORK_HANGING, /* until somebody ends it */
+    KIT_WORK_LATER,   /* the same, and no worker has it */
+};
+struct kit_work { /* a worker_queue row with its message, and the worker that has it */
+    struct kit_work *next;
+    thole_test_env *env;
+    enum kit_work_state state;
+    bool gone; /* the row is: what it returns counts for nobody */
+    struct batch_activity row;
+    thole_slice input;
+    uint32_t attempt;
+    uint64_t deadline_ms; /* of this try, from its first claim on; UINT64_MAX = none */
+    uint64_t wake_ms;
+    struct kit_script *script;  /* NULL: the program's own */
+    struct thole_activity *act; /* these three while the program's own runs */
+    struct coro *co;
+    size_t waits_in_vain; /* since its token fired */
+    bool abandoned;       /* too many of them: it is not run on */
+    bool dropped;         /* its worker dies: what it returns reaches nobody */
+};
+
+enum kit_script_kind { KIT_RETURNS, KIT_FAILS, KIT_HANGS };
+struct kit_script {
+    struct kit_script *next;
+    enum kit_script_kind kind;
+    thole_slice data, type;
+    size_t times; /* 0 = always */
+};
+struct kit_name { /* of an activity */
+    struct kit_name *next;
+    thole_slice name;
+    thole_activity_fn *run; /* NULL: the program does not register it */
+    struct kit_script *scripts;
+    uint64_t takes_ms;
+    size_t calls, cancels;
+};
+
+struct kit_timer {
+    struct batch_timer row; /* due_ms 0 = free */
+};
+
+struct thole_test_env {
+    const thole_program *program;
+    struct arena memory;
+    struct partition_options options;
+    struct stack_pool *stacks, *activity_stacks;
+    struct partition *machine;
+    uint64_t now_ms;
+
+    struct kit_record *records;
+    size_t records_len, records_cap;
+    struct kit_message *inbox;
+    size_t inbox_len, inbox_cap;
+    bool reading;
+    uint64_t read_next, read_generation;
+
+    struct kit_instance *buckets[KIT_INSTANCE_BUCKETS], *instances;
+    struct kit_timer *timers;
+    size_t timers_len, timers_cap;
+    uint64_t projected_seq;
+
+    struct kit_work *work, **work_last;
+    struct kit_name *names;
+    struct kit_work *running;
+    uint64_t serial;
+
+    uint64_t crash_in; /* steps; UINT64_MAX = never */
+    bool dying, pumping;
+    size_t crashes, mishaps, steps_left;
+
+    /* what a client waits for */
+    thole_slice asked_request;
+    const char *asked_event;
+    uint64_t asked_query;
+    bool query_answered;
+    thole_status query_status;
+    struct buf query_output;
+    struct buf answer; /* borrowed by the caller until the next call */
+};
+
+/* ---- kit_env.c ---- */
+void kit_must(bool worked);
+void *kit_alloc(thole_test_env *env, size_t bytes);
+thole_slice kit_dup(thole_test_env *env, thole_slice from);
+/* Room for one more in a growing array of the arena. */
+void *kit_grow(thole_test_env *env, void *items, size_t len, size_t *cap, size_t size);
+/* A new machine over what is stored; the old one's memory is lost. */
+void kit_open(thole_test_env *env);
+
+/* ---- kit_drive.c ---- */
+/* Lets the machine do all that it can do now: messages, due timers, nothing of the workers. */
+void kit_pump(thole_test_env *env);
+/* A step is done: false when the engine is to die here. */
+bool kit_step(thole_test_env *env);
+
+/* ---- kit_streams.c ---- */
+uint64_t kit_log_append(thole_test_env *env, const struct partition_out *out);
+void kit_log_tail(const thole_test_env *env, uint64_t count, struct arena *arena, struct partition_in *in);
+void kit_log_read(const thole_test_env *env, uint64_t from, uint64_t to, struct arena *arena,
+                  struct partition_in *in);
+void kit_log_load(thole_test_env *env, thole_slice instance, struct arena *arena, struct partition_in *in);
+void kit_inbox_add(thole_test_env *env, thole_slice instance, thole_slice bytes);
+void kit_inbox_send(thole_test_env *env, const struct message *message);
+/* The next message to read; NULL = none. */
+const struct kit_message *kit_inbox_next(thole_test_env *env, uint64_t *ret_sequence);
+
+/* ---- kit_rows.c ---- */
+struct kit_instance *kit_instance_find(const thole_test_env *env, thole_slice id); /* NULL: none */
+struct kit_instance *kit_instance_at(thole_test_env *env, thole_slice id);         /* found or made */
+void kit_rows_apply(thole_test_env *env, const struct batch *batch);
+void kit_rows_reset(thole_test_env *env);
+void kit_rows_live(thole_test_env *env, struct arena *arena, struct partition_in *in);
+void kit_rows_timers(thole_test_env *env, uint64_t before_ms, struct arena *arena, struct partition_in *in);
+
+/* ---- kit_work.c ---- */
+void kit_work_added(thole_test_env *env, const struct batch_activity *row);
+void kit_work_removed(thole_test_env *env, const struct batch_activity *key);
+void kit_work_published(thole_test_env *env, const struct partition_out *out);
+void kit_work_cancelled(thole_test_env *env, const struct partition_out *out);
+size_t kit_work_rows(const thole_test_env *env);
+/* Does one thing that is due; false: nothing is. */
+bool kit_work_step(thole_test_env *env);
+uint64_t kit_work_next_ms(const thole_test_env *env); /* UINT64_MAX = never */
+/* Workers die: what ran is queued again. @p for_ever: it is not. */
+void kit_work_crash(thole_test_env *env, bool for_ever);
+/* Ends the oldest that runs under the name; false: none does. */
+bool kit_work_complete(thole_test_env *env, thole_slice name, thole_slice output);
+/* The name of an activity that the instance waits for and nobody knows; empty = none. */
+thole_slice kit_work_unknown(thole_test_env *env, thole_slice instance);
+
+/* ---- kit_scripts.c ---- */
+struct kit_name *kit_name_at(thole_test_env *env, thole_slice name);
+/* Uses up one call of the scripts; NULL: the program's own is to run. */
+struct kit_script *kit_script_take(struct kit_name *name);
+
+/* ---- kit_history.c ---- */
+/* Replays the execution that the instance has just ended, as nobody else will: it will not run again. */
+void kit_history_check(thole_test_env *env, struct kit_instance *instance);
+#endif

@@ -1,0 +1,214 @@
+/* What Postgres would hold: instances, timers; the rows of activities are in kit_work.c. */
+#include "kit.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- instances ---- */
+
+static struct kit_instance **bucket(const thole_test_env *env, thole_slice id)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (size_t i = 0; i < id.len; i++)
+        hash = (hash ^ id.ptr[i]) * 1099511628211u;
+    return (struct kit_instance **)&env->buckets[hash % KIT_INSTANCE_BUCKETS];
+}
+
+struct kit_instance *kit_instance_find(const thole_test_env *env, thole_slice id)
+{
+    struct kit_instance *instance = *bucket(env, id);
+    while (instance != NULL && !thole_slice_equal(instance->id, id))
+        instance = instance->hash_next;
+    return instance;
+}
+
+struct kit_instance *kit_instance_at(thole_test_env *env, thole_slice id)
+{
+    struct kit_instance *instance = kit_instance_find(env, id);
+    if (instance != NULL)
+        return instance;
+    struct kit_instance **const at = bucket(env, id);
+    instance = kit_alloc(env, sizeof *instance);
+    instance->id = kit_dup(env, id);
+    instance->hash_next = *at;
+    *at = instance;
+    instance->next = env->instances;
+    env->instances = instance;
+    return instance;
+}
+
+static void replace(thole_test_env *env, thole_slice *text, thole_slice by)
+{
+    if (!thole_slice_equal(*text, by))
+        *text = kit_dup(env, by);
+}
+
+static void apply_instance(thole_test_env *env, const struct batch_instance *row)
+{
+    struct kit_instance *const instance = kit_instance_at(env, row->instance);
+    if (row->removed) {
+        instance->status = THOLE_INSTANCE_UNKNOWN;
+        instance->orchestration = instance->detail = instance->custom_status = instance->parent =
+            (thole_slice){0};
+        instance->execution = instance->version = 0;
+        return;
+    }
+    instance->status = (thole_instance_status)row->status;
+    instance->execution = row->execution;
+    if (row->version != 0)
+        instance->version = row->version;
+    if (row->orchestration.len > 0)
+        replace(env, &instance->orchestration, row->orchestration);
+    if (row->parent.len > 0)
+        replace(env, &instance->parent, row->parent);
+    if (row->custom_status_set)
+        replace(env, &instance->custom_status, row->custom_status);
+    replace(env, &instance->detail, row->detail);
+}
+
+/* ---- timers ---- */
+
+static struct kit_timer *timer_find(const thole_test_env *env, const struct batch_timer *key)
+{
+    for (size_t i = 0; i < env->timers_len; i++) {
+        struct kit_timer *const timer = &env->timers[i];
+        if (timer->row.due_ms != 0 && timer->row.timer_id == key->timer_id &&
+            timer->row.execution == key->execution && thole_slice_equal(timer->row.instance, key->instance))
+            return timer;
+    }
+    return NULL;
+}
+
+static void add_timer(thole_test_env *env, const struct batch_timer *row)
+{
+    struct kit_timer *timer = timer_find(env, row);
+    for (size_t i = 0; timer == NULL && i < env->timers_len; i++)
+        if (env->timers[i].row.due_ms == 0)
+            timer = &env->timers[i];
+    if (timer == NULL) {
+        env->timers = kit_grow(env, env->timers, env->timers_len, &env->timers_cap, sizeof *env->timers);
+        timer = &env->timers[env->timers_len++];
+    }
+    timer->row = *row;
+    timer->row.instance = kit_instance_at(env, row->instance)->id;
+}
+
+void kit_rows_timers(thole_test_env *env, uint64_t before_ms, struct arena *arena, struct partition_in *in)
+{
+    struct batch_timer *const timers = arena_array(arena, env->timers_len, sizeof *timers);
+    kit_must(timers != NULL);
+    in->timers_len = 0;
+    in->next_due_ms = 0;
+    for (size_t i = 0; i < env->timers_len; i++) {
+        const struct batch_timer *const row = &env->timers[i].row;
+        if (row->due_ms != 0 && row->due_ms < before_ms)
+            timers[in->timers_len++] = *row;
+        else if (row->due_ms != 0 && (in->next_due_ms == 0 || row->due_ms < in->next_due_ms))
+            in->next_due_ms = row->due_ms;
+    }
+    in->timers = timers;
+}
+
+/* ---- transactions ---- */
+
+void kit_rows_apply(thole_test_env *env, const struct batch *batch)
+{
+    for (size_t i = 0; i < batch->activities_removed_len; i++)
+        kit_work_removed(env, &batch->activities_removed[i]);
+    for (size_t i = 0; i < batch->activities_added_len; i++)
+        kit_work_added(env, &batch->activities_added[i]);
+    for (size_t i = 0; i < batch->timers_removed_len; i++) {
+        struct kit_timer *const timer = timer_find(env, &batch->timers_removed[i]);
+        if (timer != NULL)
+            timer->row.due_ms = 0;
+    }
+    for (size_t i = 0; i < batch->timers_added_len; i++)
+        add_timer(env, &batch->timers_added[i]);
+    for (size_t i = 0; i < batch->instances_len; i++)
+        apply_instance(env, &batch->instances[i]);
+    if (batch->projected_seq > env->projected_seq)
+        env->projected_seq = batch->projected_seq;
+}
+
+static bool is_live(const struct kit_instance *instance)
+{
+    switch (instance->status) {
+    case THOLE_INSTANCE_UNKNOWN:
+    case THOLE_INSTANCE_COMPLETED:
+    case THOLE_INSTANCE_FAILED:
+    case THOLE_INSTANCE_CANCELLED:
+    case THOLE_INSTANCE_TERMINATED: return false;
+    case THOLE_INSTANCE_RUNNING:
+    case THOLE_INSTANCE_WAITING:
+    case THOLE_INSTANCE_STUCK:
+    case THOLE_INSTANCE_PAUSED:
+    case THOLE_INSTANCE_CONTINUED_AS_NEW: break;
+    }
+    return instance->execution > 0;
+}
+
+static bool is_blocked(const struct kit_instance *instance)
+{
+    return is_live(instance) &&
+           (instance->status == THOLE_INSTANCE_WAITING || instance->status == THOLE_INSTANCE_STUCK ||
+            instance->status == THOLE_INSTANCE_CONTINUED_AS_NEW);
+}
+
+/* "name" or "name@version" beyond version 1. */
+static thole_slice live_name(const struct kit_instance *instance, struct arena *arena)
+{
+    size_t const room = THOLE_NAME_BYTES_MAX + 16;
+    char *const text = arena_alloc(arena, room);
+    kit_must(text != NULL);
+    int const len = instance->version > 1 ? snprintf(text, room, "%.*s@%u",
+                                                     THOLE_FMT(instance->orchestration), instance->version)
+                                          : snprintf(text, room, "%.*s", THOLE_FMT(instance->orchestration));
+    return (thole_slice){(const uint8_t *)text, (size_t)len};
+}
+
+static void count_name(thole_slice *names, uint64_t *counts, size_t *len, thole_slice name)
+{
+    size_t i = 0;
+    while (i < *len && !thole_slice_equal(names[i], name))
+        i++;
+    *len += i == *len;
+    names[i] = name;
+    counts[i]++;
+}
+
+void kit_rows_live(thole_test_env *env, struct arena *arena, struct partition_in *in)
+{
+    size_t n = 0;
+    for (const struct kit_instance *i = env->instances; i != NULL; i = i->next)
+        n += is_live(i);
+    struct batch_instance *const blocked = arena_array(arena, n, sizeof *blocked);
+    thole_slice *const names = arena_array(arena, n, sizeof *names);
+    uint64_t *const counts = arena_array(arena, n, sizeof *counts);
+    kit_must(blocked != NULL && names != NULL && counts != NULL);
+    for (const struct kit_instance *i = env->instances; i != NULL; i = i->next) {
+        if (is_live(i))
+            count_name(names, counts, &in->live_names_len, live_name(i, arena));
+        if (is_blocked(i))
+            blocked[in->blocked_len++] = (struct batch_instance){.instance = i->id,
+                                                                 .orchestration = i->orchestration,
+                                                                 .version = i->version,
+                                                                 .execution = i->execution,
+                                                                 .status = i->status,
+                                                                 .detail = i->detail};
+    }
+    in->blocked = blocked;
+    in->live_names = names;
+    in->live_counts = counts;
+    in->live_activities = kit_work_rows(env);
+}
+
+void kit_rows_reset(thole_test_env *env)
+{
+    for (struct kit_instance *i = env->instances; i != NULL; i = i->next)
+        i->status = THOLE_INSTANCE_UNKNOWN;
+    for (size_t i = 0; i < env->timers_len; i++)
+        env->timers[i].row.due_ms = 0;
+    for (const struct kit_work *w = env->work; w != NULL; w = w->next)
+        if (!w->gone)
+            kit_work_removed(env, &w->row);
+    env->projected_seq = 0;
+}

@@ -1,0 +1,104 @@
+/* History and inbox, as the streams keep them: they survive everything here. */
+#include "kit.h"
+#include <assert.h>
+
+/* ---- history ---- */
+
+static void note_turn(thole_test_env *env, const struct partition_out *out, size_t index)
+{
+    struct kit_instance *const instance = kit_instance_at(env, out->instance);
+    instance->records = kit_grow(env, instance->records, instance->records_len, &instance->records_cap,
+                                 sizeof *instance->records);
+    instance->records[instance->records_len++] = index;
+    kit_history_check(env, instance);
+}
+
+uint64_t kit_log_append(thole_test_env *env, const struct partition_out *out)
+{
+    assert(out->expected_last == env->records_len); /* one engine at a time */
+    env->records = kit_grow(env, env->records, env->records_len, &env->records_cap, sizeof *env->records);
+    env->records[env->records_len++] =
+        (struct kit_record){.kind = out->record_kind, .bytes = kit_dup(env, out->bytes)};
+    if (out->record_kind == RECORD_TURN)
+        note_turn(env, out, env->records_len - 1);
+    return env->records_len;
+}
+
+static void read_into(const thole_test_env *env, uint64_t from, uint64_t to, struct log_record *records,
+                      size_t *len)
+{
+    for (uint64_t s = from; s <= to && s <= env->records_len; s++)
+        if (!env->records[s - 1].deleted)
+            records[(*len)++] = (struct log_record){s, env->records[s - 1].bytes};
+}
+
+void kit_log_tail(const thole_test_env *env, uint64_t count, struct arena *arena, struct partition_in *in)
+{
+    uint64_t opened = env->records_len;
+    while (opened > 0 &&
+           (env->records[opened - 1].deleted || env->records[opened - 1].kind != RECORD_EPOCH_OPENED))
+        opened--;
+    uint64_t from = opened + 1;
+    if (count > 0 && env->records_len >= count && env->records_len - count + 1 > from)
+        from = env->records_len - count + 1;
+    struct log_record *const records = arena_array(arena, env->records_len - from + 2, sizeof *records);
+    kit_must(records != NULL);
+    size_t len = 0;
+    read_into(env, opened == 0 ? 1 : opened, opened, records, &len);
+    read_into(env, from, env->records_len, records, &len);
+    in->epoch_sequence = opened;
+    in->last_sequence = env->records_len;
+    in->records = records;
+    in->records_len = len;
+}
+
+void kit_log_read(const thole_test_env *env, uint64_t from, uint64_t to, struct arena *arena,
+                  struct partition_in *in)
+{
+    struct log_record *const records = arena_array(arena, to - from + 1, sizeof *records);
+    kit_must(records != NULL);
+    in->records_len = 0;
+    read_into(env, from, to, records, &in->records_len);
+    in->records = records;
+}
+
+void kit_log_load(thole_test_env *env, thole_slice id, struct arena *arena, struct partition_in *in)
+{
+    const struct kit_instance *const instance = kit_instance_find(env, id);
+    size_t const n = instance == NULL ? 0 : instance->records_len;
+    struct log_record *const records = arena_array(arena, n, sizeof *records);
+    kit_must(records != NULL);
+    in->instance = id;
+    in->records_len = 0;
+    for (size_t i = 0; i < n; i++)
+        read_into(env, instance->records[i] + 1, instance->records[i] + 1, records, &in->records_len);
+    in->records = records;
+}
+
+/* ---- inbox ---- */
+
+void kit_inbox_add(thole_test_env *env, thole_slice instance, thole_slice bytes)
+{
+    env->inbox = kit_grow(env, env->inbox, env->inbox_len, &env->inbox_cap, sizeof *env->inbox);
+    env->inbox[env->inbox_len++] =
+        (struct kit_message){.instance = kit_dup(env, instance), .bytes = kit_dup(env, bytes)};
+}
+
+void kit_inbox_send(thole_test_env *env, const struct message *message)
+{
+    struct buf bytes;
+    buf_init(&bytes, MESSAGE_BYTES_MAX);
+    kit_must(message_encode(message, &bytes) == THOLE_OK); /* what could be too large was checked before */
+    kit_inbox_add(env, message->instance, buf_bytes(&bytes));
+    buf_release(&bytes);
+}
+
+const struct kit_message *kit_inbox_next(thole_test_env *env, uint64_t *ret_sequence)
+{
+    while (env->read_next <= env->inbox_len && env->inbox[env->read_next - 1].purged)
+        env->read_next++;
+    if (!env->reading || env->read_next > env->inbox_len || partition_room(env->machine) == 0)
+        return NULL;
+    *ret_sequence = env->read_next++;
+    return &env->inbox[*ret_sequence - 1];
+}

@@ -1,0 +1,344 @@
+/*
+ * Activities. A worker_queue row, its message and its worker are one thing here. What the program registers
+ * runs on a stack of its own, so that thole_activity_wait() can let virtual time go by; everything is on the
+ * caller's thread.
+ */
+#include "kit.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WAITS_IN_VAIN_MAX = 1000 };
+
+static uint64_t later(uint64_t now_ms, uint64_t delay_ms)
+{
+    return delay_ms < UINT64_MAX - now_ms ? now_ms + delay_ms : UINT64_MAX;
+}
+
+static bool is_begun(const struct kit_work *w)
+{
+    return w->state == KIT_WORK_DELAYED || w->state == KIT_WORK_WAITING || w->state == KIT_WORK_RUNNING ||
+           w->state == KIT_WORK_HANGING;
+}
+
+/* ---- rows and messages ---- */
+
+static struct kit_work *find(const thole_test_env *env, thole_slice instance, uint64_t execution, uint64_t id)
+{
+    struct kit_work *w = env->work;
+    while (w != NULL && (w->gone || w->row.activity_id != id || w->row.execution != execution ||
+                         !thole_slice_equal(w->row.instance, instance)))
+        w = w->next;
+    return w;
+}
+
+void kit_work_added(thole_test_env *env, const struct batch_activity *row)
+{
+    struct kit_work *w = find(env, row->instance, row->execution, row->activity_id);
+    if (w != NULL && w->row.try_number == row->try_number)
+        return; /* projected again */
+    if (w != NULL)
+        w->gone = true;
+    w = kit_alloc(env, sizeof *w);
+    w->env = env;
+    w->row = *row;
+    w->row.instance = kit_instance_at(env, row->instance)->id;
+    w->row.queue = kit_dup(env, row->queue);
+    w->row.activity = kit_name_at(env, row->activity)->name;
+    w->row.details = kit_dup(env, row->details);
+    w->deadline_ms = UINT64_MAX;
+    *env->work_last = w;
+    env->work_last = &w->next;
+}
+
+void kit_work_removed(thole_test_env *env, const struct batch_activity *key)
+{
+    struct kit_work *const w = find(env, key->instance, key->execution, key->activity_id);
+    if (w != NULL)
+        w->gone = true;
+}
+
+void kit_work_published(thole_test_env *env, const struct partition_out *out)
+{
+    struct kit_work *const w = find(env, out->instance, out->execution, out->activity_id);
+    if (w == NULL || w->state != KIT_WORK_ROW)
+        return;
+    w->input = kit_dup(env, out->data);
+    w->state = KIT_WORK_QUEUED;
+}
+
+size_t kit_work_rows(const thole_test_env *env)
+{
+    size_t n = 0;
+    for (const struct kit_work *w = env->work; w != NULL; w = w->next)
+        n += !w->gone;
+    return n;
+}
+
+/* Those whose row is gone and that nobody runs. */
+static void sweep(thole_test_env *env)
+{
+    struct kit_work **at = &env->work;
+    while (*at != NULL)
+        if ((*at)->gone && (*at)->co == NULL)
+            *at = (*at)->next;
+        else
+            at = &(*at)->next;
+    env->work_last = at;
+}
+
+static bool is_unknown(thole_test_env *env, const struct kit_work *w)
+{
+    const struct kit_name *const name = kit_name_at(env, w->row.activity);
+    return w->state == KIT_WORK_QUEUED && !w->gone && name->run == NULL && name->scripts == NULL;
+}
+
+thole_slice kit_work_unknown(thole_test_env *env, thole_slice instance)
+{
+    for (const struct kit_work *w = env->work; w != NULL; w = w->next)
+        if (is_unknown(env, w) && thole_slice_equal(w->row.instance, instance))
+            return w->row.activity;
+    return (thole_slice){0};
+}
+
+/* ---- ends ---- */
+
+/* The row goes with the result, as a worker's transaction has it. */
+static void report(struct kit_work *w, struct message *result)
+{
+    result->kind = MESSAGE_ACTIVITY_RESULT;
+    result->instance = w->row.instance;
+    result->execution = w->row.execution;
+    result->task = w->row.activity_id;
+    result->try_number = w->row.try_number;
+    result->attempt = w->attempt;
+    result->worker = THOLE_STR("test");
+    w->gone = true;
+    kit_inbox_send(w->env, result);
+}
+
+static void fire(struct kit_work *w, thole_slice reason)
+{
+    if (w->co == NULL)
+        return;
+    activity_fire(w->act, reason);
+    w->wake_ms = w->env->now_ms; /* it hears of it at once */
+}
+
+static void tell(struct kit_work *w, thole_slice reason)
+{
+    if (!is_begun(w))
+        return;
+    kit_name_at(w->env, w->row.activity)->cancels++;
+    fire(w, reason);
+}
+
+void kit_work_cancelled(thole_test_env *env, const struct partition_out *out)
+{
+    for (struct kit_work *w = env->work; w != NULL; w = w->next)
+        for (size_t i = 0; i < out->sequences_len; i++)
+            if (w->gone && w->row.activity_id == out->sequences[i] && w->row.execution == out->execution &&
+                thole_slice_equal(w->row.instance, out->instance))
+                tell(w, out->data.len > 0 ? out->data : thole_slice_from(out->event_kind));
+    sweep(env);
+}
+
+static void time_out(struct kit_work *w)
+{
+    struct message result = {
+        .status = THOLE_TIMEOUT, .data = THOLE_STR("timeout"), .error_type = THOLE_STR("timeout")};
+    tell(w, THOLE_STR("timeout"));
+    report(w, &result);
+}
+
+bool kit_work_complete(thole_test_env *env, thole_slice name, thole_slice output)
+{
+    struct kit_work *w = env->work;
+    while (w != NULL && (w->gone || !(is_begun(w) || w->state == KIT_WORK_LATER) ||
+                         !thole_slice_equal(w->row.activity, name)))
+        w = w->next;
+    if (w == NULL)
+        return false;
+    fire(w, THOLE_STR("completed"));
+    report(w, &(struct message){.status = THOLE_OK, .data = output});
+    return true;
+}
+
+/* ---- the program's own ---- */
+
+static void forget(struct kit_work *w)
+{
+    coro_destroy(w->co);
+    activity_destroy(w->act);
+    w->co = NULL;
+    w->act = NULL;
+}
+
+static void returned(struct kit_work *w)
+{
+    struct thole_activity *const act = w->act;
+    if (w->gone || w->dropped || !kit_step(w->env)) { /* … or the worker dies before it can say so */
+        forget(w);
+        return;
+    }
+    if (act->status == THOLE_LATER) {
+        w->state = KIT_WORK_LATER;
+    } else {
+        char text[ACTIVITY_RESULT_TEXT_BYTES];
+        struct message result = {0};
+        activity_result(act, w->env->options.payload_max, text, &result);
+        report(w, &result);
+    }
+    forget(w);
+}
+
+static void run_on(struct kit_work *w)
+{
+    thole_test_env *const env = w->env;
+    assert(env->running == NULL);
+    env->running = w;
+    w->state = KIT_WORK_RUNNING;
+    bool const more = coro_resume(w->co);
+    env->running = NULL;
+    if (!more)
+        returned(w);
+    else if (w->abandoned)
+        forget(w);
+}
+
+static thole_status wait_for(void *arg, uint64_t wait_ms)
+{
+    struct kit_work *const w = arg;
+    if (thole_activity_cancelled(w->act)) {
+        if (++w->waits_in_vain < WAITS_IN_VAIN_MAX)
+            return THOLE_CANCELLED;
+        w->abandoned = true;
+    }
+    w->state = KIT_WORK_WAITING;
+    w->wake_ms = later(w->env->now_ms, wait_ms);
+    coro_yield(w->co);
+    return thole_activity_cancelled(w->act) ? THOLE_CANCELLED : THOLE_OK;
+}
+
+static void entry(void *arg)
+{
+    activity_run(((struct kit_work *)arg)->act);
+}
+
+static void run_own(struct kit_work *w, thole_activity_fn *run)
+{
+    thole_test_env *const env = w->env;
+    struct work_message *const message = calloc(1, sizeof *message);
+    kit_must(message != NULL);
+    message->item = (struct work_item){.queue = w->row.queue,
+                                       .instance = w->row.instance,
+                                       .activity = w->row.activity,
+                                       .input = w->input,
+                                       .execution = w->row.execution,
+                                       .activity_id = w->row.activity_id,
+                                       .try_number = w->row.try_number};
+    w->act = activity_create(message, ++env->serial, env->now_ms);
+    kit_must(w->act != NULL);
+    w->act->run = run;
+    w->act->attempt = w->attempt;
+    w->act->wait = wait_for;
+    w->act->wait_arg = w;
+    w->waits_in_vain = 0;
+    w->abandoned = false;
+    w->co = coro_create(env->activity_stacks, entry, w);
+    kit_must(w->co != NULL);
+    run_on(w);
+}
+
+/* ---- one thing after the other ---- */
+
+static void perform(struct kit_work *w)
+{
+    const struct kit_script *const script = w->script;
+    if (script == NULL) {
+        run_own(w, kit_name_at(w->env, w->row.activity)->run);
+        return;
+    }
+    switch (script->kind) {
+    case KIT_RETURNS: report(w, &(struct message){.status = THOLE_OK, .data = script->data}); break;
+    case KIT_FAILS:
+        report(w, &(struct message){.status = THOLE_APP, .data = script->data, .error_type = script->type});
+        break;
+    case KIT_HANGS: w->state = KIT_WORK_HANGING; break;
+    }
+}
+
+static void begin(struct kit_work *w)
+{
+    thole_test_env *const env = w->env;
+    struct kit_name *const name = kit_name_at(env, w->row.activity);
+    name->calls++;
+    w->attempt++;
+    if (w->deadline_ms == UINT64_MAX && w->row.try_timeout_ms > 0)
+        w->deadline_ms = later(env->now_ms, w->row.try_timeout_ms);
+    w->script = kit_script_take(name);
+    w->state = KIT_WORK_DELAYED;
+    w->wake_ms = later(env->now_ms, name->takes_ms);
+    if (name->takes_ms == 0)
+        perform(w);
+}
+
+static bool due(struct kit_work *w)
+{
+    uint64_t const now_ms = w->env->now_ms;
+    if (w->state == KIT_WORK_QUEUED)
+        return !is_unknown(w->env, w);
+    return ((w->state == KIT_WORK_DELAYED || w->state == KIT_WORK_WAITING) && w->wake_ms <= now_ms) ||
+           (!w->gone && w->deadline_ms <= now_ms);
+}
+
+bool kit_work_step(thole_test_env *env)
+{
+    sweep(env);
+    struct kit_work *w = env->work;
+    while (w != NULL && !due(w))
+        w = w->next;
+    if (w == NULL)
+        return false;
+    if (!kit_step(env))
+        return true;
+    if (w->state == KIT_WORK_QUEUED && w->deadline_ms > env->now_ms)
+        begin(w);
+    else if (w->state == KIT_WORK_WAITING && w->wake_ms <= env->now_ms)
+        run_on(w);
+    else if (w->state == KIT_WORK_DELAYED && w->wake_ms <= env->now_ms)
+        perform(w);
+    else
+        time_out(w);
+    return true;
+}
+
+uint64_t kit_work_next_ms(const thole_test_env *env)
+{
+    uint64_t next = UINT64_MAX;
+    for (const struct kit_work *w = env->work; w != NULL; w = w->next) {
+        if ((w->state == KIT_WORK_DELAYED || w->state == KIT_WORK_WAITING) && w->wake_ms < next)
+            next = w->wake_ms;
+        if (!w->gone && w->deadline_ms < next)
+            next = w->deadline_ms;
+    }
+    return next;
+}
+
+/* ---- the death of workers ---- */
+
+void kit_work_crash(thole_test_env *env, bool for_ever)
+{
+    for (struct kit_work *w = env->work; w != NULL; w = w->next) {
+        if (w->co != NULL) { /* it is told, so that it can free what it holds; nobody hears what it says */
+            w->dropped = true;
+            activity_fire(w->act, THOLE_STR("lost"));
+            run_on(w);
+            w->dropped = false;
+        }
+        if (is_begun(w))
+            w->state = KIT_WORK_QUEUED;
+        w->gone |= for_ever;
+    }
+    sweep(env);
+}
