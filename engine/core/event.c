@@ -4,55 +4,66 @@
 
 enum { RENDER_DATA_MAX = 64 };
 
-/* Which fields of struct event each kind uses, beside id. */
+/* What of an event is shown, in this order. */
+enum {
+    LATER_TRY = 1, /* the number of a try that is not the first */
+    EVERY_TRY = 2,
+    STATUS = 4, /* with the error type */
+    CANCEL = 8,
+    NAME = 16,
+    VERSION = 32,
+    DATA = 64,
+    HASHES = 128, /* how many */
+    TARGET = 256,
+    PARENT = 512,
+    DUE = 1024, /* unless 0 */
+    DUE_ALWAYS = 2048,
+    FLAG = 4096,
+};
+
+/* Which fields of struct event each kind uses is in record.c's table. */
 static const struct {
     const char *name;
     enum event_kind kind;
-    bool received, terminal;
+    enum { RECEIVED, ASKED, TERMINAL } by; /* terminal: asked for, and the last of its execution */
+    unsigned shows;
 } kinds[] = {
-    {"Started", EVENT_STARTED, true, false}, /* name, version, data = input, code, request_id, parent */
-    {"ActivityScheduled", EVENT_ACTIVITY_SCHEDULED, false, false},   /* name, data = input, queue, retry */
-    {"ActivityCompleted", EVENT_ACTIVITY_COMPLETED, true, false},    /* ref, try, timed, data = output */
-    {"ActivityFailed", EVENT_ACTIVITY_FAILED, true, false},          /* ref, try, timed, code, error_type,
-                                                                        data = text */
-    {"ActivityCancelled", EVENT_ACTIVITY_CANCELLED, false, false},   /* ref, timed, code, data = reason */
-    {"TimerCreated", EVENT_TIMER_CREATED, false, false},             /* due_ms */
-    {"TimerFired", EVENT_TIMER_FIRED, true, false},                  /* ref */
-    {"TimerCancelled", EVENT_TIMER_CANCELLED, false, false},         /* ref, code, data = reason */
-    {"CancelRequested", EVENT_CANCEL_REQUESTED, true, false},        /* data = reason, request_id */
-    {"Completed", EVENT_COMPLETED, false, true},                     /* data = output */
-    {"Failed", EVENT_FAILED, false, true},                           /* code, error_type, data = text */
-    {"Cancelled", EVENT_CANCELLED, false, true},                     /* data = reason */
-    {"ActivityTryFailed", EVENT_ACTIVITY_TRY_FAILED, true, false},   /* ref, try, code, error_type, data =
-                                                                        text, due_ms, details */
-    {"ActivityTryStarted", EVENT_ACTIVITY_TRY_STARTED, true, false}, /* ref, try, name, queue, data = input,
-                                                                        retry->try_timeout_ms, due_ms,
-                                                                        details */
-    {"EventReceived", EVENT_EVENT_RECEIVED, true, false},            /* name, data, request_id */
-    {"EventAwaited", EVENT_EVENT_AWAITED, false, false},             /* name */
-    {"EventAwaitCancelled", EVENT_EVENT_AWAIT_CANCELLED, false, false}, /* ref, code, data = reason */
-    {"ChildScheduled", EVENT_CHILD_SCHEDULED, false, false},   /* name, version, data = input, target,
-                                                                  code */
-    {"ChildCompleted", EVENT_CHILD_COMPLETED, true, false},    /* ref, data = output */
-    {"ChildFailed", EVENT_CHILD_FAILED, true, false},          /* ref, code, error_type, data = text */
-    {"ChildCancelled", EVENT_CHILD_CANCELLED, false, false},   /* ref, code, data = reason, target,
-                                                                  flag = terminate */
-    {"DetachedStarted", EVENT_DETACHED_STARTED, false, false}, /* name, version, data = input, target */
-    {"EventSent", EVENT_EVENT_SENT, false, false},             /* name, data, target */
-    {"SideEffectRecorded", EVENT_SIDE_EFFECT_RECORDED, false, false}, /* data */
-    {"CustomStatusSet", EVENT_CUSTOM_STATUS_SET, false, false},       /* data */
-    {"StateSet", EVENT_STATE_SET, false, false},                      /* name = key, data = value, flag =
-                                                                         removed */
-    {"Patched", EVENT_PATCHED, false, false},                         /* name */
-    {"ContinuedAsNew", EVENT_CONTINUED_AS_NEW, false, true},          /* version, data = input */
-    {"TerminateRequested", EVENT_TERMINATE_REQUESTED, true, false},   /* data = reason, request_id */
-    {"Terminated", EVENT_TERMINATED, false, true},                    /* data = reason */
-    {"Paused", EVENT_PAUSED, true, false},                            /* data = reason, request_id */
-    {"Resumed", EVENT_RESUMED, true, false},                          /* data = reason, request_id */
-    {"StateCarried", EVENT_STATE_CARRIED, true, false},               /* name = key, data = value */
-    {"OriginsCarried", EVENT_ORIGINS_CARRIED, true, false},           /* data = 8-byte hashes */
-    {"VersionChosen", EVENT_VERSION_CHOSEN, true, false},             /* version */
-    {"Discarded", EVENT_DISCARDED, true, false},                      /* data = reason */
+    {"Started", EVENT_STARTED, RECEIVED, NAME | VERSION | DATA | PARENT},
+    {"ActivityScheduled", EVENT_ACTIVITY_SCHEDULED, ASKED, NAME | DATA},
+    {"ActivityCompleted", EVENT_ACTIVITY_COMPLETED, RECEIVED, LATER_TRY | DATA},
+    {"ActivityFailed", EVENT_ACTIVITY_FAILED, RECEIVED, LATER_TRY | STATUS | DATA},
+    {"ActivityCancelled", EVENT_ACTIVITY_CANCELLED, ASKED, CANCEL | DATA},
+    {"TimerCreated", EVENT_TIMER_CREATED, ASKED, DUE_ALWAYS},
+    {"TimerFired", EVENT_TIMER_FIRED, RECEIVED, 0},
+    {"TimerCancelled", EVENT_TIMER_CANCELLED, ASKED, CANCEL | DATA},
+    {"CancelRequested", EVENT_CANCEL_REQUESTED, RECEIVED, DATA},
+    {"Completed", EVENT_COMPLETED, TERMINAL, DATA},
+    {"Failed", EVENT_FAILED, TERMINAL, STATUS | DATA},
+    {"Cancelled", EVENT_CANCELLED, TERMINAL, DATA},
+    {"ActivityTryFailed", EVENT_ACTIVITY_TRY_FAILED, RECEIVED, EVERY_TRY | STATUS | DATA | DUE},
+    {"ActivityTryStarted", EVENT_ACTIVITY_TRY_STARTED, RECEIVED, EVERY_TRY | NAME | DATA | DUE},
+    {"EventReceived", EVENT_EVENT_RECEIVED, RECEIVED, NAME | DATA},
+    {"EventAwaited", EVENT_EVENT_AWAITED, ASKED, NAME},
+    {"EventAwaitCancelled", EVENT_EVENT_AWAIT_CANCELLED, ASKED, CANCEL | DATA},
+    {"ChildScheduled", EVENT_CHILD_SCHEDULED, ASKED, NAME | VERSION | DATA | TARGET},
+    {"ChildCompleted", EVENT_CHILD_COMPLETED, RECEIVED, DATA},
+    {"ChildFailed", EVENT_CHILD_FAILED, RECEIVED, STATUS | DATA},
+    {"ChildCancelled", EVENT_CHILD_CANCELLED, ASKED, CANCEL | DATA | TARGET | FLAG},
+    {"DetachedStarted", EVENT_DETACHED_STARTED, ASKED, NAME | VERSION | DATA | TARGET},
+    {"EventSent", EVENT_EVENT_SENT, ASKED, NAME | DATA | TARGET},
+    {"SideEffectRecorded", EVENT_SIDE_EFFECT_RECORDED, ASKED, DATA},
+    {"CustomStatusSet", EVENT_CUSTOM_STATUS_SET, ASKED, DATA},
+    {"StateSet", EVENT_STATE_SET, ASKED, NAME | DATA | FLAG},
+    {"Patched", EVENT_PATCHED, ASKED, NAME},
+    {"ContinuedAsNew", EVENT_CONTINUED_AS_NEW, TERMINAL, VERSION | DATA},
+    {"TerminateRequested", EVENT_TERMINATE_REQUESTED, RECEIVED, DATA},
+    {"Terminated", EVENT_TERMINATED, TERMINAL, DATA},
+    {"Paused", EVENT_PAUSED, RECEIVED, DATA},
+    {"Resumed", EVENT_RESUMED, RECEIVED, DATA},
+    {"StateCarried", EVENT_STATE_CARRIED, RECEIVED, NAME | DATA},
+    {"OriginsCarried", EVENT_ORIGINS_CARRIED, RECEIVED, HASHES},
+    {"VersionChosen", EVENT_VERSION_CHOSEN, RECEIVED, VERSION},
+    {"Discarded", EVENT_DISCARDED, RECEIVED, DATA},
 };
 enum { KINDS_LEN = sizeof kinds / sizeof kinds[0] };
 
@@ -74,13 +85,13 @@ const char *event_kind_name(enum event_kind kind)
 bool event_is_received(enum event_kind kind)
 {
     int const i = kind_find(kind);
-    return i >= 0 && kinds[i].received;
+    return i >= 0 && kinds[i].by == RECEIVED;
 }
 
 bool event_is_terminal(enum event_kind kind)
 {
     int const i = kind_find(kind);
-    return i >= 0 && kinds[i].terminal;
+    return i >= 0 && kinds[i].by == TERMINAL;
 }
 
 const char *cancel_kind_name(uint32_t kind)
@@ -98,9 +109,11 @@ const char *cancel_kind_name(uint32_t kind)
 
 bool event_equal(const struct event *a, const struct event *b)
 {
+    bool const same_data = a->kind == EVENT_SIDE_EFFECT_RECORDED || thole_slice_equal(a->data, b->data);
     return a->kind == b->kind && a->ref == b->ref && a->due_ms == b->due_ms && a->code == b->code &&
+           a->version == b->version && a->flag == b->flag && same_data &&
            thole_slice_equal(a->name, b->name) && thole_slice_equal(a->queue, b->queue) &&
-           thole_slice_equal(a->data, b->data);
+           thole_slice_equal(a->target, b->target) && thole_slice_equal(a->error_type, b->error_type);
 }
 
 /* Printable ASCII as it is, anything else as '.'. */
@@ -115,36 +128,69 @@ static void render_bytes(struct buf *to, thole_slice bytes)
         buf_text(to, "...");
 }
 
-static void render_data(struct buf *to, thole_slice data)
+/* A space, then the text. */
+static void render_word(struct buf *to, thole_slice text)
 {
-    buf_text(to, "(");
-    render_bytes(to, data);
-    buf_text(to, ")");
+    buf_text(to, " ");
+    render_bytes(to, text);
+}
+
+/* How it went: try, status and error type, or why it was cancelled. */
+static void render_outcome(struct buf *to, const struct event *event, unsigned shows)
+{
+    if ((shows & EVERY_TRY) != 0 || ((shows & LATER_TRY) != 0 && event->try_number > 1))
+        buf_printf(to, " try %u", event->try_number);
+    if ((shows & STATUS) != 0)
+        buf_printf(to, " %s", thole_status_name((thole_status)event->code));
+    if ((shows & STATUS) != 0 && event->error_type.len > 0)
+        render_word(to, event->error_type);
+    if ((shows & CANCEL) != 0)
+        buf_printf(to, " %s", cancel_kind_name(event->code));
+}
+
+/* What it is about: name@version(data). */
+static void render_thing(struct buf *to, const struct event *event, unsigned shows)
+{
+    bool const version = (shows & VERSION) != 0 && event->version != 0;
+    if ((shows & NAME) != 0)
+        render_word(to, event->name);
+    if (version)
+        buf_printf(to, "%s@%u", (shows & NAME) != 0 ? "" : " ", event->version);
+    if ((shows & DATA) != 0) {
+        buf_text(to, (shows & NAME) != 0 || version ? "(" : " (");
+        render_bytes(to, event->data);
+        buf_text(to, ")");
+    }
+    if ((shows & HASHES) != 0)
+        buf_printf(to, " %zu", event->data.len / sizeof(uint64_t));
+}
+
+static void render_rest(struct buf *to, const struct event *event, unsigned shows)
+{
+    if ((shows & TARGET) != 0) {
+        buf_text(to, " ->");
+        render_word(to, event->target);
+    }
+    if ((shows & PARENT) != 0 && event->parent.instance.len > 0) {
+        buf_text(to, " of");
+        render_word(to, event->parent.instance);
+        buf_printf(to, ":%llu#%llu", (unsigned long long)event->parent.execution,
+                   (unsigned long long)event->parent.event);
+    }
+    if ((shows & DUE_ALWAYS) != 0 || ((shows & DUE) != 0 && event->due_ms != 0))
+        buf_printf(to, " due %llu", (unsigned long long)event->due_ms);
+    if ((shows & FLAG) != 0 && event->flag)
+        buf_text(to, event->kind == EVENT_STATE_SET ? " removed" : " terminate");
 }
 
 void event_render(const struct event *event, struct buf *to)
 {
+    int const i = kind_find(event->kind);
+    unsigned const shows = i < 0 ? 0 : kinds[i].shows;
     buf_printf(to, "#%llu %s", (unsigned long long)event->id, event_kind_name(event->kind));
     if (event->ref != 0)
         buf_printf(to, " #%llu", (unsigned long long)event->ref);
-    switch (event->kind) {
-    case EVENT_UNKNOWN:
-    case EVENT_TIMER_FIRED: return;
-    case EVENT_TIMER_CREATED: buf_printf(to, " due %llu", (unsigned long long)event->due_ms); return;
-    case EVENT_STARTED:
-    case EVENT_ACTIVITY_SCHEDULED:
-        buf_text(to, " ");
-        render_bytes(to, event->name);
-        break;
-    case EVENT_ACTIVITY_FAILED:
-    case EVENT_FAILED: buf_printf(to, " %s ", thole_status_name((thole_status)event->code)); break;
-    case EVENT_ACTIVITY_CANCELLED:
-    case EVENT_TIMER_CANCELLED: buf_printf(to, " %s ", cancel_kind_name(event->code)); break;
-    case EVENT_ACTIVITY_COMPLETED:
-    case EVENT_CANCEL_REQUESTED:
-    case EVENT_COMPLETED:
-    case EVENT_CANCELLED:
-    default: buf_text(to, " "); break;
-    }
-    render_data(to, event->data);
+    render_outcome(to, event, shows);
+    render_thing(to, event, shows);
+    render_rest(to, event, shows);
 }

@@ -14,6 +14,7 @@ enum {
     RECORD_BYTES_MAX = 8 * 1024 * 1024, /* refused before unpacking */
     RECORD_EVENTS_MAX = 100000,         /* in one record */
     POSITION_ABOVE_MAX = 65536,
+    RETRY_FINAL_TYPES_MAX = 64,
     SEMANTICS_VERSION = 1,
 };
 
@@ -87,7 +88,7 @@ struct retry {
     size_t final_types_len;
 };
 
-/* One flat struct for all kinds: which fields are used is said beside each kind in event.c's table. */
+/* One flat struct for all kinds: which fields each kind uses is said in record.c's table. */
 struct event {
     enum event_kind kind;
     uint64_t id;     /* position in the execution's history, from 1 */
@@ -122,7 +123,8 @@ bool event_is_received(enum event_kind kind);
 /* COMPLETED, FAILED, CANCELLED, TERMINATED, CONTINUED_AS_NEW. */
 bool event_is_terminal(enum event_kind kind);
 /* Same in all that code decides. Ids are compared by the caller. Not compared: an activity's retry (the
- * recorded one counts, so that it can be changed under running instances). */
+ * recorded one counts, so that it can be changed under running instances), what a side effect gave, and what
+ * comes from outside (request id, parent, try, details). */
 bool event_equal(const struct event *a, const struct event *b);
 
 /* Which inbox sequences are incorporated: all <= floor and those in above (ascending, all > floor + 1). */

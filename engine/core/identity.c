@@ -1,4 +1,4 @@
-/* What an instance id and a name may be. */
+/* What an instance id, a name and an error type may be. */
 #include "message.h"
 #include <string.h>
 
@@ -56,6 +56,19 @@ thole_status name_check(thole_slice name, const char *what, thole_error *reterr)
         if (!name_byte(name.ptr[i]))
             return thole_fail(reterr, THOLE_INVALID, "%s name has byte 0x%02x, allowed is [A-Za-z0-9_-]",
                               what, name.ptr[i]);
+    }
+    return THOLE_OK;
+}
+
+thole_status error_type_check(thole_slice type, thole_error *reterr)
+{
+    if (type.len > ERROR_TYPE_BYTES_MAX)
+        return thole_fail(reterr, THOLE_INVALID, "error type has %zu bytes, at most %d are allowed", type.len,
+                          ERROR_TYPE_BYTES_MAX);
+    for (size_t i = 0; i < type.len; i++) {
+        if (!name_byte(type.ptr[i]) && type.ptr[i] != '.')
+            return thole_fail(reterr, THOLE_INVALID, "error type has byte 0x%02x, allowed is [A-Za-z0-9_.-]",
+                              type.ptr[i]);
     }
     return THOLE_OK;
 }

@@ -2,135 +2,121 @@
 #include "message.h"
 #include "codec.h"
 #include "messages.pb-c.h"
+#include <assert.h>
+#include <string.h>
+
+/* ---- the table ---- */
+
+#define CODEC_PLAIN struct message
+
+static const struct codec_message parent_table = {&thole__v1__parent__descriptor,
+                                                  PB_FIELDS(PB_ID(Parent, instance, parent.instance),
+                                                            PB_U64(Parent, execution, parent.execution),
+                                                            PB_U64(Parent, event, parent.event))};
+/* The event that a start brings along has the start's request id. */
+static const struct codec_message start_event_table = {
+    &thole__v1__raise_event__descriptor,
+    PB_FIELDS(PB_NAME(RaiseEvent, name, event_name, "event"), PB_BYTES(RaiseEvent, data, event_data))};
+
+#define KIND(kind, message, ...)                                                                             \
+    [MESSAGE_##kind - MESSAGE_START] = {&thole__v1__##message##__descriptor, PB_FIELDS(__VA_ARGS__)}
+static const struct codec_message kinds[] = {
+    KIND(START, start, PB_NAME(Start, orchestration, orchestration, "orchestration"),
+         PB_UPTO(Start, request_id, request_id, REQUEST_ID_BYTES_MAX, "request id"),
+         PB_BYTES(Start, input, data), PB_U32(Start, version, version),
+         PB_PART(Start, parent, Parent, parent_table), PB_PART(Start, event, RaiseEvent, start_event_table)),
+    KIND(ACTIVITY_RESULT, activity_result, PB_U64(ActivityResult, execution, execution),
+         PB_U64(ActivityResult, activity_id, task), PB_U32(ActivityResult, status, status),
+         PB_BYTES(ActivityResult, data, data), PB_U64(ActivityResult, attempt, attempt),
+         PB_UPTO(ActivityResult, worker, worker, THOLE_ID_BYTES_MAX, "worker id"),
+         PB_TRY(ActivityResult, try_number, try_number), PB_TYPE(ActivityResult, error_type, error_type),
+         PB_BOOL(ActivityResult, final, final),
+         PB_UPTO(ActivityResult, details, details, DETAILS_BYTES_MAX, "details")),
+    KIND(CANCEL, cancel_instance,
+         PB_UPTO(CancelInstance, request_id, request_id, REQUEST_ID_BYTES_MAX, "request id"),
+         PB_UPTO(CancelInstance, reason, data, REASON_BYTES_MAX, "cancel reason")),
+    KIND(EVENT, raise_event, PB_NAME(RaiseEvent, name, event_name, "event"),
+         PB_BYTES(RaiseEvent, data, event_data),
+         PB_UPTO(RaiseEvent, request_id, request_id, REQUEST_ID_BYTES_MAX, "request id")),
+    KIND(CHILD_RESULT, child_result, PB_U64(ChildResult, execution, execution),
+         PB_U64(ChildResult, event, task), PB_U32(ChildResult, status, status),
+         PB_BYTES(ChildResult, data, data), PB_TYPE(ChildResult, error_type, error_type),
+         PB_ID(ChildResult, child, child)),
+    KIND(TERMINATE, terminate_instance,
+         PB_UPTO(TerminateInstance, request_id, request_id, REQUEST_ID_BYTES_MAX, "request id"),
+         PB_UPTO(TerminateInstance, reason, data, REASON_BYTES_MAX, "terminate reason")),
+    KIND(PAUSE, pause_instance,
+         PB_UPTO(PauseInstance, request_id, request_id, REQUEST_ID_BYTES_MAX, "request id"),
+         PB_UPTO(PauseInstance, reason, data, REASON_BYTES_MAX, "pause reason")),
+    KIND(RESUME, resume_instance,
+         PB_UPTO(ResumeInstance, request_id, request_id, REQUEST_ID_BYTES_MAX, "request id"),
+         PB_UPTO(ResumeInstance, reason, data, REASON_BYTES_MAX, "resume reason")),
+};
+enum { KINDS_LEN = sizeof kinds / sizeof kinds[0] };
+_Static_assert(KINDS_LEN == MESSAGE_RESUME - MESSAGE_START + 1, "a row for each kind");
 
 /* ---- encoding ---- */
 
-static thole_status start_encode(Thole__V1__InboxMessage pb, const struct message *m, struct buf *to)
+static thole_status message_pack(const struct message *message, struct arena *arena, struct buf *to)
 {
-    Thole__V1__Start body = THOLE__V1__START__INIT;
-    body.orchestration = codec_bytes(m->orchestration);
-    body.input = codec_bytes(m->data);
-    body.request_id = codec_bytes(m->request_id);
-    pb.start = &body;
-    return codec_pack(&pb.base, to);
-}
-
-static thole_status activity_result_encode(Thole__V1__InboxMessage pb, const struct message *m,
-                                           struct buf *to)
-{
-    Thole__V1__ActivityResult body = THOLE__V1__ACTIVITY_RESULT__INIT;
-    body.execution = m->execution;
-    body.activity_id = m->task;
-    body.status = m->status;
-    body.data = codec_bytes(m->data);
-    body.attempt = m->attempt;
-    body.worker = codec_bytes(m->worker);
-    pb.activity_result = &body;
-    return codec_pack(&pb.base, to);
-}
-
-static thole_status cancel_encode(Thole__V1__InboxMessage pb, const struct message *m, struct buf *to)
-{
-    Thole__V1__CancelInstance body = THOLE__V1__CANCEL_INSTANCE__INIT;
-    body.reason = codec_bytes(m->data);
-    body.request_id = codec_bytes(m->request_id);
-    pb.cancel = &body;
+    Thole__V1__InboxMessage pb = THOLE__V1__INBOX_MESSAGE__INIT;
+    ProtobufCMessage *body;
+    THOLE_TRY(codec_to_pb(&kinds[message->kind - MESSAGE_START], message, arena, &body));
+    pb.format = MESSAGE_FORMAT;
+    pb.instance = codec_bytes(message->instance);
+    memcpy(&pb.start, &body, sizeof body); /* all bodies are pointers in one union */
+    pb.body_case = (Thole__V1__InboxMessage__BodyCase)message->kind; /* the kinds are the field numbers */
     return codec_pack(&pb.base, to);
 }
 
 thole_status message_encode(const struct message *message, struct buf *to)
 {
-    Thole__V1__InboxMessage pb = THOLE__V1__INBOX_MESSAGE__INIT;
-    pb.format = MESSAGE_FORMAT;
-    pb.instance = codec_bytes(message->instance);
-    pb.body_case = (Thole__V1__InboxMessage__BodyCase)message->kind;
-    switch (message->kind) {
-    case MESSAGE_START: return start_encode(pb, message, to);
-    case MESSAGE_ACTIVITY_RESULT: return activity_result_encode(pb, message, to);
-    case MESSAGE_CANCEL: return cancel_encode(pb, message, to);
-    default: break;
-    }
-    return THOLE_INVALID;
+    struct arena arena;
+    if (message->kind < MESSAGE_START || message->kind > MESSAGE_RESUME)
+        return THOLE_INVALID;
+    arena_init(&arena, CODEC_SCRATCH_MAX);
+    thole_status const status = message_pack(message, &arena, to);
+    arena_release(&arena);
+    return status;
 }
 
 /* ---- decoding ---- */
 
-struct decoding {
-    struct arena *arena;
-    thole_error *reterr;
-};
-
-static thole_status dup(const struct decoding *d, ProtobufCBinaryData from, thole_slice *ret)
+/* What the table cannot say. */
+static thole_status numbers_check(const struct message *m, thole_error *reterr)
 {
-    return codec_dup(d->arena, from, ret, d->reterr);
+    bool const placed = m->execution != 0 && m->task != 0;
+    if (m->kind == MESSAGE_ACTIVITY_RESULT && !placed)
+        return thole_fail(reterr, THOLE_CORRUPT, "activity result without an execution or an activity");
+    if (m->kind == MESSAGE_CHILD_RESULT && !placed)
+        return thole_fail(reterr, THOLE_CORRUPT, "child result without an execution or an event");
+    if (m->parent.instance.len > 0 && (m->parent.execution == 0 || m->parent.event == 0))
+        return thole_fail(reterr, THOLE_CORRUPT, "parent without an execution or an event");
+    return THOLE_OK;
 }
 
-static thole_status dup_limited(const struct decoding *d, ProtobufCBinaryData from, size_t bytes_max,
-                                const char *what, thole_slice *ret)
-{
-    if (from.len > bytes_max)
-        return thole_fail(d->reterr, THOLE_CORRUPT, "%s has %zu bytes, at most %zu are allowed", what,
-                          from.len, bytes_max);
-    return dup(d, from, ret);
-}
-
-static thole_status start_decode(const struct decoding *d, const Thole__V1__Start *pb, struct message *ret)
-{
-    thole_slice const name = codec_slice(pb->orchestration);
-    THOLE_TRY(codec_corrupt(name_check(name, "orchestration", d->reterr), d->reterr));
-    THOLE_TRY(dup(d, pb->orchestration, &ret->orchestration));
-    THOLE_TRY(dup_limited(d, pb->request_id, REQUEST_ID_BYTES_MAX, "request id", &ret->request_id));
-    return dup(d, pb->input, &ret->data);
-}
-
-static thole_status activity_result_decode(const struct decoding *d, const Thole__V1__ActivityResult *pb,
-                                           struct message *ret)
-{
-    if (pb->execution == 0 || pb->activity_id == 0)
-        return thole_fail(d->reterr, THOLE_CORRUPT, "activity result without an execution or an activity");
-    ret->execution = pb->execution;
-    ret->task = pb->activity_id;
-    ret->status = pb->status;
-    ret->attempt = pb->attempt;
-    THOLE_TRY(dup_limited(d, pb->worker, THOLE_ID_BYTES_MAX, "worker id", &ret->worker));
-    return dup(d, pb->data, &ret->data);
-}
-
-static thole_status cancel_decode(const struct decoding *d, const Thole__V1__CancelInstance *pb,
-                                  struct message *ret)
-{
-    THOLE_TRY(dup_limited(d, pb->request_id, REQUEST_ID_BYTES_MAX, "request id", &ret->request_id));
-    return dup_limited(d, pb->reason, REASON_BYTES_MAX, "cancel reason", &ret->data);
-}
-
-static thole_status message_from_pb(const struct decoding *d, const Thole__V1__InboxMessage *pb,
-                                    struct message *ret)
+static thole_status message_from_pb(const Thole__V1__InboxMessage *pb, struct arena *arena,
+                                    struct message *ret, thole_error *reterr)
 {
     if (pb->format > MESSAGE_FORMAT)
-        return thole_fail(d->reterr, THOLE_UNSUPPORTED, "message format %u, this engine knows %d", pb->format,
+        return thole_fail(reterr, THOLE_UNSUPPORTED, "message format %u, this engine knows %d", pb->format,
                           MESSAGE_FORMAT);
     if (pb->format == 0)
-        return thole_fail(d->reterr, THOLE_CORRUPT, "message without a format");
-    THOLE_TRY(codec_corrupt(id_check(codec_slice(pb->instance), d->reterr), d->reterr));
-    THOLE_TRY(dup(d, pb->instance, &ret->instance));
-    switch (pb->body_case) {
-    case THOLE__V1__INBOX_MESSAGE__BODY_START:
-        ret->kind = MESSAGE_START;
-        return start_decode(d, pb->start, ret);
-    case THOLE__V1__INBOX_MESSAGE__BODY_ACTIVITY_RESULT:
-        ret->kind = MESSAGE_ACTIVITY_RESULT;
-        return activity_result_decode(d, pb->activity_result, ret);
-    case THOLE__V1__INBOX_MESSAGE__BODY_CANCEL:
-        ret->kind = MESSAGE_CANCEL;
-        return cancel_decode(d, pb->cancel, ret);
-    default: break;
-    }
-    return thole_fail(d->reterr, THOLE_UNSUPPORTED, "message of an unknown kind");
+        return thole_fail(reterr, THOLE_CORRUPT, "message without a format");
+    THOLE_TRY(codec_corrupt(id_check(codec_slice(pb->instance), reterr), reterr));
+    THOLE_TRY(codec_dup(arena, pb->instance, &ret->instance, reterr));
+    if (pb->body_case == THOLE__V1__INBOX_MESSAGE__BODY__NOT_SET)
+        return thole_fail(reterr, THOLE_UNSUPPORTED, "message of an unknown kind");
+    ret->kind = (enum message_kind)pb->body_case;
+    assert(ret->kind >= MESSAGE_START && ret->kind <= MESSAGE_RESUME);
+    const ProtobufCMessage *body;
+    memcpy(&body, &pb->start, sizeof body);
+    THOLE_TRY(codec_from_pb(&kinds[ret->kind - MESSAGE_START], body, arena, ret, reterr));
+    return numbers_check(ret, reterr);
 }
 
 thole_status message_decode(thole_slice bytes, struct arena *arena, struct message *ret, thole_error *reterr)
 {
-    struct decoding const d = {arena, reterr};
     struct message message = {.kind = MESSAGE_START};
     struct codec_scratch scratch;
     ProtobufCMessage *pb = NULL;
@@ -138,7 +124,7 @@ thole_status message_decode(thole_slice bytes, struct arena *arena, struct messa
     thole_status status = codec_unpack(&thole__v1__inbox_message__descriptor, bytes, MESSAGE_BYTES_MAX,
                                        &scratch, "message", &pb, reterr);
     if (status == THOLE_OK)
-        status = message_from_pb(&d, (const Thole__V1__InboxMessage *)pb, &message);
+        status = message_from_pb((const Thole__V1__InboxMessage *)pb, arena, &message, reterr);
     codec_release(&scratch);
     if (status == THOLE_OK)
         *ret = message;

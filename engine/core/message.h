@@ -51,7 +51,8 @@ THOLE_NODISCARD thole_status message_encode(const struct message *message, struc
 THOLE_NODISCARD thole_status message_decode(thole_slice bytes, struct arena *arena, struct message *ret,
                                             thole_error *reterr);
 
-/* An engine's heartbeat. Name lists are arrays of slices. */
+/* An engine's heartbeat. Name lists are arrays of slices, each "name" or "name@version" (beyond version 1).
+ */
 struct partition_needs {
     uint32_t partition;
     const thole_slice *orchestrations;
@@ -73,4 +74,6 @@ THOLE_NODISCARD thole_status heartbeat_decode(thole_slice bytes, struct arena *a
 THOLE_NODISCARD thole_status id_check(thole_slice id, thole_error *reterr);
 /* [A-Za-z0-9_-]{1,64}; @p what names the thing in the error text, for example "queue". */
 THOLE_NODISCARD thole_status name_check(thole_slice name, const char *what, thole_error *reterr);
+/* [A-Za-z0-9_.-]{0,64} */
+THOLE_NODISCARD thole_status error_type_check(thole_slice type, thole_error *reterr);
 #endif

@@ -4,132 +4,161 @@
 #include "history.pb-c.h"
 #include "message.h"
 #include <assert.h>
-#include <stdlib.h>
+#include <string.h>
 
-enum {
-    EVENTS_ON_STACK = 8,
-    EVENT_FRAME_BYTES_MAX = 96, /* all tags, lengths and numbers of one event: under 70 */
-};
+enum { EVENT_FRAME_BYTES_MAX = 160, FINAL_TYPE_FRAME_BYTES_MAX = 6 };
 
-/* One event and its body side by side, so that a turn's events are one allocation at most. */
-struct event_pb {
-    Thole__V1__Event event;
-    union {
-        Thole__V1__Started started;
-        Thole__V1__ActivityScheduled activity_scheduled;
-        Thole__V1__ActivityCompleted activity_completed;
-        Thole__V1__ActivityFailed activity_failed;
-        Thole__V1__ActivityCancelled activity_cancelled;
-        Thole__V1__TimerCreated timer_created;
-        Thole__V1__TimerFired timer_fired;
-        Thole__V1__TimerCancelled timer_cancelled;
-        Thole__V1__CancelRequested cancel_requested;
-        Thole__V1__Completed completed;
-        Thole__V1__Failed failed;
-        Thole__V1__Cancelled cancelled;
-    } body;
-};
-
+/* Replay-affecting: thole_should_continue_as_new() adds these up. */
 size_t event_bytes_max(const struct event *event)
 {
-    return EVENT_FRAME_BYTES_MAX + event->name.len + event->queue.len + event->data.len +
-           event->request_id.len;
+    size_t bytes = EVENT_FRAME_BYTES_MAX + event->name.len + event->queue.len + event->data.len +
+                   event->request_id.len + event->error_type.len + event->details.len + event->target.len +
+                   event->parent.instance.len;
+    for (size_t i = 0; event->retry != NULL && i < event->retry->final_types_len; i++)
+        bytes += FINAL_TYPE_FRAME_BYTES_MAX + event->retry->final_types[i].len;
+    return bytes;
 }
+
+/* ---- the table of events ---- */
+
+/* An event with its retry beside it, so that a table reaches both. */
+struct whole_event {
+    struct event event;
+    struct retry retry;
+};
+
+#define CODEC_PLAIN struct whole_event
+
+static const struct codec_message origin_table = {&thole__v1__origin__descriptor,
+                                                  PB_FIELDS(PB_ID(Origin, instance, event.parent.instance),
+                                                            PB_U64(Origin, execution, event.parent.execution),
+                                                            PB_U64(Origin, event, event.parent.event))};
+static const struct codec_message retry_table = {
+    &thole__v1__retry__descriptor,
+    PB_FIELDS(PB_U32(Retry, tries_max, retry.tries_max), PB_U64(Retry, first_delay_ms, retry.first_delay_ms),
+              PB_U32(Retry, factor_milli, retry.factor_milli),
+              PB_U64(Retry, max_delay_ms, retry.max_delay_ms),
+              PB_U32(Retry, jitter_milli, retry.jitter_milli),
+              PB_LIST(Retry, final_types, retry.final_types, RETRY_FINAL_TYPES_MAX, "final error types"))};
+
+enum { REF = 1, CODE = 2 }; /* must not be 0; a ref must be 0 in other kinds */
+
+#define KIND(kind, message, must, ...)                                                                       \
+    [EVENT_##kind - EVENT_STARTED] = {{&thole__v1__##message##__descriptor, PB_FIELDS(__VA_ARGS__)}, must}
+static const struct {
+    struct codec_message body;
+    unsigned must;
+} kinds[] = {
+    KIND(STARTED, started, CODE, PB_NAME(Started, orchestration, event.name, "orchestration"),
+         PB_BYTES(Started, input, event.data), PB_U32(Started, semantics, event.code),
+         PB_BYTES(Started, request_id, event.request_id), PB_U32(Started, version, event.version),
+         PB_PART(Started, parent, Origin, origin_table)),
+    KIND(ACTIVITY_SCHEDULED, activity_scheduled, 0, PB_NAME(ActivityScheduled, name, event.name, "activity"),
+         PB_NAME(ActivityScheduled, queue, event.queue, "queue"),
+         PB_BYTES(ActivityScheduled, input, event.data),
+         PB_U64(ActivityScheduled, try_timeout_ms, retry.try_timeout_ms),
+         PB_U64(ActivityScheduled, total_timeout_ms, retry.total_timeout_ms),
+         PB_PART(ActivityScheduled, retry, Retry, retry_table)),
+    KIND(ACTIVITY_COMPLETED, activity_completed, REF, PB_BYTES(ActivityCompleted, output, event.data),
+         PB_TRY(ActivityCompleted, try_number, event.try_number),
+         PB_BOOL(ActivityCompleted, timed, event.timed)),
+    KIND(ACTIVITY_FAILED, activity_failed, REF | CODE, PB_U32(ActivityFailed, status, event.code),
+         PB_BYTES(ActivityFailed, text, event.data), PB_TRY(ActivityFailed, try_number, event.try_number),
+         PB_BOOL(ActivityFailed, timed, event.timed), PB_TYPE(ActivityFailed, error_type, event.error_type)),
+    KIND(ACTIVITY_CANCELLED, activity_cancelled, REF | CODE, PB_U32(ActivityCancelled, kind, event.code),
+         PB_BYTES(ActivityCancelled, reason, event.data), PB_BOOL(ActivityCancelled, timed, event.timed)),
+    KIND(TIMER_CREATED, timer_created, 0, PB_U64(TimerCreated, due_ms, event.due_ms)),
+    KIND(TIMER_FIRED, timer_fired, REF, PB_END),
+    KIND(TIMER_CANCELLED, timer_cancelled, REF | CODE, PB_U32(TimerCancelled, kind, event.code),
+         PB_BYTES(TimerCancelled, reason, event.data)),
+    KIND(CANCEL_REQUESTED, cancel_requested, 0, PB_BYTES(CancelRequested, reason, event.data),
+         PB_BYTES(CancelRequested, request_id, event.request_id)),
+    KIND(COMPLETED, completed, 0, PB_BYTES(Completed, output, event.data)),
+    KIND(FAILED, failed, CODE, PB_U32(Failed, status, event.code), PB_BYTES(Failed, text, event.data),
+         PB_TYPE(Failed, error_type, event.error_type)),
+    KIND(CANCELLED, cancelled, 0, PB_BYTES(Cancelled, reason, event.data)),
+    KIND(ACTIVITY_TRY_FAILED, activity_try_failed, REF | CODE, PB_U32(ActivityTryFailed, status, event.code),
+         PB_BYTES(ActivityTryFailed, text, event.data),
+         PB_TRY(ActivityTryFailed, try_number, event.try_number),
+         PB_TYPE(ActivityTryFailed, error_type, event.error_type),
+         PB_U64(ActivityTryFailed, due_ms, event.due_ms),
+         PB_BYTES(ActivityTryFailed, details, event.details)),
+    KIND(ACTIVITY_TRY_STARTED, activity_try_started, REF,
+         PB_TRY(ActivityTryStarted, try_number, event.try_number),
+         PB_NAME(ActivityTryStarted, name, event.name, "activity"),
+         PB_NAME(ActivityTryStarted, queue, event.queue, "queue"),
+         PB_BYTES(ActivityTryStarted, input, event.data),
+         PB_U64(ActivityTryStarted, try_timeout_ms, retry.try_timeout_ms),
+         PB_U64(ActivityTryStarted, due_ms, event.due_ms),
+         PB_BYTES(ActivityTryStarted, details, event.details)),
+    KIND(EVENT_RECEIVED, event_received, 0, PB_NAME(EventReceived, name, event.name, "event"),
+         PB_BYTES(EventReceived, data, event.data), PB_BYTES(EventReceived, request_id, event.request_id)),
+    KIND(EVENT_AWAITED, event_awaited, 0, PB_NAME(EventAwaited, name, event.name, "event")),
+    KIND(EVENT_AWAIT_CANCELLED, event_await_cancelled, REF | CODE,
+         PB_U32(EventAwaitCancelled, kind, event.code), PB_BYTES(EventAwaitCancelled, reason, event.data)),
+    KIND(CHILD_SCHEDULED, child_scheduled, 0,
+         PB_NAME(ChildScheduled, orchestration, event.name, "orchestration"),
+         PB_BYTES(ChildScheduled, input, event.data), PB_ID(ChildScheduled, instance, event.target),
+         PB_U32(ChildScheduled, version, event.version), PB_U32(ChildScheduled, close, event.code)),
+    KIND(CHILD_COMPLETED, child_completed, REF, PB_BYTES(ChildCompleted, output, event.data)),
+    KIND(CHILD_FAILED, child_failed, REF | CODE, PB_U32(ChildFailed, status, event.code),
+         PB_BYTES(ChildFailed, text, event.data), PB_TYPE(ChildFailed, error_type, event.error_type)),
+    KIND(CHILD_CANCELLED, child_cancelled, REF | CODE, PB_U32(ChildCancelled, kind, event.code),
+         PB_BYTES(ChildCancelled, reason, event.data), PB_ID(ChildCancelled, instance, event.target),
+         PB_BOOL(ChildCancelled, terminate, event.flag)),
+    KIND(DETACHED_STARTED, detached_started, 0,
+         PB_NAME(DetachedStarted, orchestration, event.name, "orchestration"),
+         PB_BYTES(DetachedStarted, input, event.data), PB_ID(DetachedStarted, instance, event.target),
+         PB_U32(DetachedStarted, version, event.version)),
+    KIND(EVENT_SENT, event_sent, 0, PB_ID(EventSent, instance, event.target),
+         PB_NAME(EventSent, name, event.name, "event"), PB_BYTES(EventSent, data, event.data)),
+    KIND(SIDE_EFFECT_RECORDED, side_effect_recorded, 0, PB_BYTES(SideEffectRecorded, data, event.data)),
+    KIND(CUSTOM_STATUS_SET, custom_status_set, 0, PB_BYTES(CustomStatusSet, data, event.data)),
+    KIND(STATE_SET, state_set, 0, PB_UPTO(StateSet, key, event.name, THOLE_NAME_BYTES_MAX, "key"),
+         PB_BYTES(StateSet, value, event.data), PB_BOOL(StateSet, removed, event.flag)),
+    KIND(PATCHED, patched, 0, PB_NAME(Patched, change, event.name, "change")),
+    KIND(CONTINUED_AS_NEW, continued_as_new, 0, PB_BYTES(ContinuedAsNew, input, event.data),
+         PB_U32(ContinuedAsNew, version, event.version)),
+    KIND(TERMINATE_REQUESTED, terminate_requested, 0, PB_BYTES(TerminateRequested, reason, event.data),
+         PB_BYTES(TerminateRequested, request_id, event.request_id)),
+    KIND(TERMINATED, terminated, 0, PB_BYTES(Terminated, reason, event.data)),
+    KIND(PAUSED, paused, 0, PB_BYTES(Paused, reason, event.data),
+         PB_BYTES(Paused, request_id, event.request_id)),
+    KIND(RESUMED, resumed, 0, PB_BYTES(Resumed, reason, event.data),
+         PB_BYTES(Resumed, request_id, event.request_id)),
+    KIND(STATE_CARRIED, state_carried, 0, PB_UPTO(StateCarried, key, event.name, THOLE_NAME_BYTES_MAX, "key"),
+         PB_BYTES(StateCarried, value, event.data)),
+    KIND(ORIGINS_CARRIED, origins_carried, 0, PB_BYTES(OriginsCarried, hashes, event.data)),
+    KIND(VERSION_CHOSEN, version_chosen, 0, PB_U32(VersionChosen, version, event.version)),
+    KIND(DISCARDED, discarded, 0, PB_BYTES(Discarded, reason, event.data)),
+};
+enum { KINDS_LEN = sizeof kinds / sizeof kinds[0] };
+_Static_assert(KINDS_LEN == EVENT_DISCARDED - EVENT_STARTED + 1, "a row for each kind");
 
 /* ---- encoding ---- */
 
-/* Activities and timers. Returns false for other kinds. */
-static bool task_to_pb(const struct event *e, struct event_pb *pb)
+static thole_status body_to_pb(const struct event *e, struct arena *arena, Thole__V1__Event *pb)
 {
-    switch (e->kind) {
-    case EVENT_ACTIVITY_SCHEDULED:
-        thole__v1__activity_scheduled__init(&pb->body.activity_scheduled);
-        pb->body.activity_scheduled.name = codec_bytes(e->name);
-        pb->body.activity_scheduled.input = codec_bytes(e->data);
-        pb->body.activity_scheduled.queue = codec_bytes(e->queue);
-        pb->event.activity_scheduled = &pb->body.activity_scheduled;
-        return true;
-    case EVENT_ACTIVITY_COMPLETED:
-        thole__v1__activity_completed__init(&pb->body.activity_completed);
-        pb->body.activity_completed.output = codec_bytes(e->data);
-        pb->event.activity_completed = &pb->body.activity_completed;
-        return true;
-    case EVENT_ACTIVITY_FAILED:
-        thole__v1__activity_failed__init(&pb->body.activity_failed);
-        pb->body.activity_failed.status = e->code;
-        pb->body.activity_failed.text = codec_bytes(e->data);
-        pb->event.activity_failed = &pb->body.activity_failed;
-        return true;
-    case EVENT_ACTIVITY_CANCELLED:
-        thole__v1__activity_cancelled__init(&pb->body.activity_cancelled);
-        pb->body.activity_cancelled.kind = e->code;
-        pb->body.activity_cancelled.reason = codec_bytes(e->data);
-        pb->event.activity_cancelled = &pb->body.activity_cancelled;
-        return true;
-    case EVENT_TIMER_CREATED:
-        thole__v1__timer_created__init(&pb->body.timer_created);
-        pb->body.timer_created.due_ms = e->due_ms;
-        pb->event.timer_created = &pb->body.timer_created;
-        return true;
-    case EVENT_TIMER_FIRED:
-        thole__v1__timer_fired__init(&pb->body.timer_fired);
-        pb->event.timer_fired = &pb->body.timer_fired;
-        return true;
-    case EVENT_TIMER_CANCELLED:
-        thole__v1__timer_cancelled__init(&pb->body.timer_cancelled);
-        pb->body.timer_cancelled.kind = e->code;
-        pb->body.timer_cancelled.reason = codec_bytes(e->data);
-        pb->event.timer_cancelled = &pb->body.timer_cancelled;
-        return true;
-    default: return false;
-    }
+    struct whole_event whole = {.event = *e};
+    if (e->retry != NULL)
+        whole.retry = *e->retry;
+    ProtobufCMessage *body;
+    THOLE_TRY(codec_to_pb(&kinds[e->kind - EVENT_STARTED].body, &whole, arena, &body));
+    memcpy(&pb->started, &body, sizeof body);            /* all bodies are pointers in one union */
+    pb->body_case = (Thole__V1__Event__BodyCase)e->kind; /* the kinds are the field numbers */
+    return THOLE_OK;
 }
 
-/* What concerns the whole execution. Returns false for other kinds. */
-static bool execution_to_pb(const struct event *e, struct event_pb *pb)
+static thole_status event_to_pb(const struct event *e, struct arena *arena, Thole__V1__Event **ret)
 {
-    switch (e->kind) {
-    case EVENT_STARTED:
-        thole__v1__started__init(&pb->body.started);
-        pb->body.started.orchestration = codec_bytes(e->name);
-        pb->body.started.input = codec_bytes(e->data);
-        pb->body.started.semantics = e->code;
-        pb->body.started.request_id = codec_bytes(e->request_id);
-        pb->event.started = &pb->body.started;
-        return true;
-    case EVENT_CANCEL_REQUESTED:
-        thole__v1__cancel_requested__init(&pb->body.cancel_requested);
-        pb->body.cancel_requested.reason = codec_bytes(e->data);
-        pb->body.cancel_requested.request_id = codec_bytes(e->request_id);
-        pb->event.cancel_requested = &pb->body.cancel_requested;
-        return true;
-    case EVENT_COMPLETED:
-        thole__v1__completed__init(&pb->body.completed);
-        pb->body.completed.output = codec_bytes(e->data);
-        pb->event.completed = &pb->body.completed;
-        return true;
-    case EVENT_FAILED:
-        thole__v1__failed__init(&pb->body.failed);
-        pb->body.failed.status = e->code;
-        pb->body.failed.text = codec_bytes(e->data);
-        pb->event.failed = &pb->body.failed;
-        return true;
-    case EVENT_CANCELLED:
-        thole__v1__cancelled__init(&pb->body.cancelled);
-        pb->body.cancelled.reason = codec_bytes(e->data);
-        pb->event.cancelled = &pb->body.cancelled;
-        return true;
-    default: return false;
-    }
-}
-
-static void event_to_pb(const struct event *e, struct event_pb *pb)
-{
-    thole__v1__event__init(&pb->event);
-    pb->event.id = e->id;
-    pb->event.ref = e->ref;
-    if (task_to_pb(e, pb) || execution_to_pb(e, pb))
-        pb->event.body_case = (Thole__V1__Event__BodyCase)e->kind; /* the kinds are the field numbers */
+    Thole__V1__Event *pb = arena_alloc(arena, sizeof *pb);
+    if (pb == NULL)
+        return arena_status(arena);
+    thole__v1__event__init(pb);
+    pb->id = e->id;
+    pb->ref = e->ref;
+    *ret = pb;
+    return e->kind < EVENT_STARTED || e->kind > EVENT_DISCARDED ? THOLE_OK : body_to_pb(e, arena, pb);
 }
 
 static thole_status record_pack(Thole__V1__Record pb, const struct record *record, struct buf *to)
@@ -170,26 +199,25 @@ static thole_status turn_pack(const struct record *record, Thole__V1__Event **ev
     return record_pack(pb, record, to);
 }
 
+static thole_status events_pack(const struct record *record, struct arena *arena, struct buf *to)
+{
+    size_t const n = record->turn.events_len;
+    Thole__V1__Event **events = arena_array(arena, n, sizeof(Thole__V1__Event *));
+    if (events == NULL)
+        return arena_status(arena);
+    for (size_t i = 0; i < n; i++)
+        THOLE_TRY(event_to_pb(&record->turn.events[i], arena, &events[i]));
+    return turn_pack(record, events, to);
+}
+
 static thole_status turn_encode(const struct record *record, struct buf *to)
 {
-    struct event_pb few[EVENTS_ON_STACK], *pbs = few;
-    Thole__V1__Event *few_pointers[EVENTS_ON_STACK], **pointers = few_pointers;
-    size_t const n = record->turn.events_len;
-    if (n > RECORD_EVENTS_MAX)
+    struct arena arena;
+    if (record->turn.events_len > RECORD_EVENTS_MAX)
         return THOLE_LIMIT;
-    if (n > EVENTS_ON_STACK) {
-        pbs = malloc(n * (sizeof(struct event_pb) + sizeof(void *)));
-        if (pbs == NULL)
-            return THOLE_NOMEM;
-        pointers = (Thole__V1__Event **)(void *)(pbs + n);
-    }
-    for (size_t i = 0; i < n; i++) {
-        event_to_pb(&record->turn.events[i], &pbs[i]);
-        pointers[i] = &pbs[i].event;
-    }
-    thole_status const status = turn_pack(record, pointers, to);
-    if (pbs != few)
-        free(pbs);
+    arena_init(&arena, SIZE_MAX); /* what is written is bounded by the buffer */
+    thole_status const status = events_pack(record, &arena, to);
+    arena_release(&arena);
     return status;
 }
 
@@ -232,88 +260,55 @@ static thole_status dup(const struct decoding *d, ProtobufCBinaryData from, thol
     return codec_dup(d->arena, from, ret, d->reterr);
 }
 
-static thole_status dup_name(const struct decoding *d, ProtobufCBinaryData from, const char *what,
-                             thole_slice *ret)
+/* What a table cannot say. What a ref refers to is for the instance to judge. */
+static thole_status event_check(const struct event *e, unsigned must, thole_error *reterr)
 {
-    THOLE_TRY(codec_corrupt(name_check(codec_slice(from), what, d->reterr), d->reterr));
-    return dup(d, from, ret);
-}
-
-/* Of activities and timers; leaves ret alone for other kinds. */
-static thole_status task_from_pb(const struct decoding *d, const Thole__V1__Event *pb, struct event *ret)
-{
-    switch (pb->body_case) {
-    case THOLE__V1__EVENT__BODY_ACTIVITY_SCHEDULED:
-        THOLE_TRY(dup_name(d, pb->activity_scheduled->name, "activity", &ret->name));
-        THOLE_TRY(dup_name(d, pb->activity_scheduled->queue, "queue", &ret->queue));
-        return dup(d, pb->activity_scheduled->input, &ret->data);
-    case THOLE__V1__EVENT__BODY_ACTIVITY_COMPLETED: return dup(d, pb->activity_completed->output, &ret->data);
-    case THOLE__V1__EVENT__BODY_ACTIVITY_FAILED:
-        ret->code = pb->activity_failed->status;
-        return dup(d, pb->activity_failed->text, &ret->data);
-    case THOLE__V1__EVENT__BODY_ACTIVITY_CANCELLED:
-        ret->code = pb->activity_cancelled->kind;
-        return dup(d, pb->activity_cancelled->reason, &ret->data);
-    case THOLE__V1__EVENT__BODY_TIMER_CREATED: ret->due_ms = pb->timer_created->due_ms; return THOLE_OK;
-    case THOLE__V1__EVENT__BODY_TIMER_CANCELLED:
-        ret->code = pb->timer_cancelled->kind;
-        return dup(d, pb->timer_cancelled->reason, &ret->data);
-    default: return THOLE_OK;
-    }
-}
-
-/* Of the whole execution; leaves ret alone for other kinds. */
-static thole_status execution_from_pb(const struct decoding *d, const Thole__V1__Event *pb, struct event *ret)
-{
-    switch (pb->body_case) {
-    case THOLE__V1__EVENT__BODY_STARTED:
-        ret->code = pb->started->semantics;
-        THOLE_TRY(dup_name(d, pb->started->orchestration, "orchestration", &ret->name));
-        THOLE_TRY(dup(d, pb->started->request_id, &ret->request_id));
-        return dup(d, pb->started->input, &ret->data);
-    case THOLE__V1__EVENT__BODY_CANCEL_REQUESTED:
-        THOLE_TRY(dup(d, pb->cancel_requested->request_id, &ret->request_id));
-        return dup(d, pb->cancel_requested->reason, &ret->data);
-    case THOLE__V1__EVENT__BODY_COMPLETED: return dup(d, pb->completed->output, &ret->data);
-    case THOLE__V1__EVENT__BODY_FAILED:
-        ret->code = pb->failed->status;
-        return dup(d, pb->failed->text, &ret->data);
-    case THOLE__V1__EVENT__BODY_CANCELLED: return dup(d, pb->cancelled->reason, &ret->data);
-    default: return THOLE_OK;
-    }
-}
-
-/* Numbers only; slices have been checked while they were copied. */
-static thole_status event_check(const struct event *e, thole_error *reterr)
-{
-    bool needs_ref = false, needs_code = false;
-    switch (e->kind) {
-    case EVENT_UNKNOWN: return THOLE_OK;
-    case EVENT_STARTED:
-    case EVENT_FAILED: needs_code = true; break;
-    case EVENT_ACTIVITY_FAILED:
-    case EVENT_ACTIVITY_CANCELLED:
-    case EVENT_TIMER_CANCELLED:
-        needs_code = true;
-        needs_ref = true;
-        break;
-    case EVENT_ACTIVITY_COMPLETED:
-    case EVENT_TIMER_FIRED: needs_ref = true; break;
-    case EVENT_ACTIVITY_SCHEDULED:
-    case EVENT_TIMER_CREATED:
-    case EVENT_CANCEL_REQUESTED:
-    case EVENT_COMPLETED:
-    case EVENT_CANCELLED: break;
-    default: break;
-    }
     unsigned long long const id = e->id, ref = e->ref;
     const char *name = event_kind_name(e->kind);
     if (e->id == 0)
         return thole_fail(reterr, THOLE_CORRUPT, "%s without an event id", name);
-    if (needs_ref != (e->ref != 0)) /* what it refers to is for the instance to judge */
+    if (((must & REF) != 0) != (e->ref != 0))
         return thole_fail(reterr, THOLE_CORRUPT, "event %llu, %s, refers to event %llu", id, name, ref);
-    if (needs_code && e->code == 0)
+    if ((must & CODE) != 0 && e->code == 0)
         return thole_fail(reterr, THOLE_CORRUPT, "event %llu, %s, has code 0", id, name);
+    if (e->parent.instance.len > 0 && (e->parent.execution == 0 || e->parent.event == 0))
+        return thole_fail(reterr, THOLE_CORRUPT, "event %llu, %s, has a parent without a number", id, name);
+    if (e->kind == EVENT_STATE_SET && e->name.len == 0)
+        return thole_fail(reterr, THOLE_CORRUPT, "event %llu, %s, has no key", id, name);
+    if (e->kind == EVENT_ORIGINS_CARRIED && e->data.len % sizeof(uint64_t) != 0)
+        return thole_fail(reterr, THOLE_CORRUPT, "event %llu, %s, has %zu bytes", id, name, e->data.len);
+    return THOLE_OK;
+}
+
+static bool retry_is_empty(const struct retry *r)
+{
+    return r->try_timeout_ms == 0 && r->total_timeout_ms == 0 && r->tries_max == 0 &&
+           r->first_delay_ms == 0 && r->max_delay_ms == 0 && r->factor_milli == 0 && r->jitter_milli == 0 &&
+           r->final_types_len == 0;
+}
+
+static thole_status event_decode(const struct decoding *d, const Thole__V1__Event *pb, struct event *ret)
+{
+    struct whole_event whole = {
+        .event = {.kind = (enum event_kind)pb->body_case, .id = pb->id, .ref = pb->ref}};
+    if (whole.event.kind == EVENT_UNKNOWN) {
+        *ret = whole.event;
+        return THOLE_OK;
+    }
+    assert(whole.event.kind >= EVENT_STARTED && whole.event.kind <= EVENT_DISCARDED);
+    size_t const row = (size_t)(whole.event.kind - EVENT_STARTED);
+    const ProtobufCMessage *body;
+    memcpy(&body, &pb->started, sizeof body);
+    THOLE_TRY(codec_from_pb(&kinds[row].body, body, d->arena, &whole, d->reterr));
+    THOLE_TRY(event_check(&whole.event, kinds[row].must, d->reterr));
+    if (!retry_is_empty(&whole.retry)) {
+        struct retry *retry = arena_alloc(d->arena, sizeof *retry);
+        if (retry == NULL)
+            return codec_full(d->arena, d->reterr);
+        *retry = whole.retry;
+        whole.event.retry = retry;
+    }
+    *ret = whole.event;
     return THOLE_OK;
 }
 
@@ -325,15 +320,8 @@ static thole_status events_decode(const struct decoding *d, const Thole__V1__Tur
     struct event *events = arena_array(d->arena, pb->n_events, sizeof *events);
     if (events == NULL)
         return codec_full(d->arena, d->reterr);
-    for (size_t i = 0; i < pb->n_events; i++) {
-        const Thole__V1__Event *from = pb->events[i];
-        events[i].kind = (enum event_kind)from->body_case;
-        events[i].id = from->id;
-        events[i].ref = from->ref;
-        THOLE_TRY(task_from_pb(d, from, &events[i]));
-        THOLE_TRY(execution_from_pb(d, from, &events[i]));
-        THOLE_TRY(event_check(&events[i], d->reterr));
-    }
+    for (size_t i = 0; i < pb->n_events; i++)
+        THOLE_TRY(event_decode(d, pb->events[i], &events[i]));
     ret->events = events;
     ret->events_len = pb->n_events;
     return THOLE_OK;
@@ -341,13 +329,14 @@ static thole_status events_decode(const struct decoding *d, const Thole__V1__Tur
 
 static enum blocked_kind blocked_from_pb(uint32_t kind)
 {
-    return kind >= BLOCKED_NO_CODE && kind <= BLOCKED_LIMIT ? (enum blocked_kind)kind : BLOCKED_TOO_NEW;
+    return kind >= BLOCKED_NO_CODE && kind <= BLOCKED_NOT_STARTED ? (enum blocked_kind)kind : BLOCKED_TOO_NEW;
 }
 
 static thole_status turn_decode(const struct decoding *d, const Thole__V1__Turn *pb, struct turn *ret)
 {
     THOLE_TRY(codec_corrupt(id_check(codec_slice(pb->instance), d->reterr), d->reterr));
-    if (pb->execution == 0 || pb->turn == 0)
+    bool const antechamber = pb->execution == 0 && !pb->ran; /* nothing runs in execution 0 */
+    if ((pb->execution == 0 && !antechamber) || pb->turn == 0)
         return thole_fail(d->reterr, THOLE_CORRUPT, "turn without an execution or a number");
     if (pb->ran && pb->blocked != NULL)
         return thole_fail(d->reterr, THOLE_CORRUPT, "turn %llu ran and was blocked",

@@ -1,38 +1,13 @@
 /* The codecs of inbox messages and heartbeats. */
 #include "message.h"
 #include "messages.pb-c.h"
+#include "samples.h"
 #include "torture.h"
 
 #define S(literal)                                                                                           \
     {                                                                                                        \
         (const uint8_t *)("" literal), sizeof(literal) - 1                                                   \
     }
-
-static const struct message every_kind[] = {
-    {.kind = MESSAGE_START,
-     .instance = S("order-1"),
-     .orchestration = S("checkout"),
-     .data = S("in\0put"),
-     .request_id = S("r")},
-    {.kind = MESSAGE_ACTIVITY_RESULT,
-     .instance = S("\xe2\x82\xac"),
-     .execution = 2,
-     .task = UINT64_MAX,
-     .status = THOLE_APP,
-     .data = S("declined"),
-     .attempt = 3,
-     .worker = S("w-1")},
-    {.kind = MESSAGE_CANCEL, .instance = S("order-1"), .data = S("why"), .request_id = S("r")},
-};
-
-static bool same(const struct message *a, const struct message *b)
-{
-    return a->kind == b->kind && thole_slice_equal(a->instance, b->instance) &&
-           thole_slice_equal(a->orchestration, b->orchestration) && thole_slice_equal(a->data, b->data) &&
-           thole_slice_equal(a->request_id, b->request_id) && thole_slice_equal(a->worker, b->worker) &&
-           a->execution == b->execution && a->task == b->task && a->attempt == b->attempt &&
-           a->status == b->status;
-}
 
 static void encode(const struct message *message, struct buf *to)
 {
@@ -42,65 +17,156 @@ static void encode(const struct message *message, struct buf *to)
 
 static void round_trip(void)
 {
-    for (size_t i = 0; i < ARRAY_LEN(every_kind); i++) {
+    for (size_t i = 0; i < sample_messages_len; i++) {
         struct buf bytes;
         struct arena arena;
         struct message to;
-        encode(&every_kind[i], &bytes);
+        encode(&sample_messages[i], &bytes);
         arena_init(&arena, 1000);
         CU_ASSERT_EQUAL(message_decode(buf_bytes(&bytes), &arena, &to, NULL), THOLE_OK);
         buf_release(&bytes);
-        CU_ASSERT(same(&to, &every_kind[i]));
+        struct buf got, want;
+        buf_init(&got, 10000);
+        buf_init(&want, 10000);
+        show_message(&to, &got);
+        show_message(&sample_messages[i], &want);
+        CHECK_STR("round trip", buf_cstr(&got), buf_cstr(&want));
+        buf_release(&got);
+        buf_release(&want);
         arena_release(&arena);
     }
     struct buf bytes;
     buf_init(&bytes, 100);
-    CU_ASSERT_EQUAL(message_encode(&(struct message){.kind = (enum message_kind)9}, &bytes), THOLE_INVALID);
+    CU_ASSERT_EQUAL(message_encode(&(struct message){.kind = (enum message_kind)11}, &bytes), THOLE_INVALID);
     buf_init(&bytes, 10);
-    CU_ASSERT_EQUAL(message_encode(&every_kind[0], &bytes), THOLE_LIMIT);
+    CU_ASSERT_EQUAL(message_encode(&sample_messages[0], &bytes), THOLE_LIMIT);
     buf_release(&bytes);
+}
+
+static uint8_t const long_text[DETAILS_BYTES_MAX + 1] = {0};
+
+/* One field of a good message is made wrong. */
+struct wrong {
+    const char *text;
+    enum message_kind kind;
+    size_t at; /* of a slice or of a number */
+    thole_slice bytes;
+};
+#define WRONG(text, kind, member, ...)                                                                       \
+    {                                                                                                        \
+        text, MESSAGE_##kind, offsetof(struct message, member), __VA_ARGS__                                  \
+    }
+
+static struct message make_wrong(const struct wrong *row)
+{
+    struct message message = sample_messages[row->kind - MESSAGE_START];
+    uint8_t *at = (uint8_t *)&message + row->at;
+    if (row->at == offsetof(struct message, execution) || row->at == offsetof(struct message, task) ||
+        row->at == offsetof(struct message, parent.execution) ||
+        row->at == offsetof(struct message, parent.event))
+        memset(at, 0, sizeof(uint64_t));
+    else
+        memcpy(at, &row->bytes, sizeof row->bytes);
+    return message;
+}
+
+static void check_wrong(const struct wrong *row)
+{
+    struct message const message = make_wrong(row);
+    struct message to;
+    struct buf bytes;
+    struct arena arena;
+    thole_error err = {.text = "ok"};
+    encode(&message, &bytes);
+    arena_init(&arena, 100000);
+    CU_ASSERT_EQUAL(message_decode(buf_bytes(&bytes), &arena, &to, &err), THOLE_CORRUPT);
+    CHECK_STR("refused", err.text, row->text);
+    CU_ASSERT_EQUAL(err.status, THOLE_CORRUPT);
+    buf_release(&bytes);
+    arena_release(&arena);
 }
 
 static void refused(void)
 {
-    static const uint8_t long_text[1025] = {0};
-    struct message const start = every_kind[0], result = every_kind[1], cancel = every_kind[2];
-    struct {
-        const char *text;
-        struct message message;
-    } rows[] = {
-        {"instance id is empty", start},
-        {"instance id contains a NUL byte", cancel},
-        {"orchestration name is empty", start},
-        {"orchestration name has byte 0x2e, allowed is [A-Za-z0-9_-]", start},
-        {"request id has 201 bytes, at most 200 are allowed", start},
-        {"activity result without an execution or an activity", result},
-        {"activity result without an execution or an activity", result},
-        {"worker id has 201 bytes, at most 200 are allowed", result},
-        {"cancel reason has 1025 bytes, at most 1024 are allowed", cancel},
-        {"request id has 201 bytes, at most 200 are allowed", cancel},
+    struct wrong const rows[] = {
+        WRONG("instance id is empty", START, instance, {NULL, 0}),
+        WRONG("instance id contains a NUL byte", CANCEL, instance, {long_text, 1}),
+        WRONG("orchestration name is empty", START, orchestration, {NULL, 0}),
+        WRONG("orchestration name has byte 0x2e, allowed is [A-Za-z0-9_-]", START, orchestration, S("a.b")),
+        WRONG("request id has 257 bytes, at most 256 are allowed", START, request_id, {long_text, 257}),
+        WRONG("instance id is not valid UTF-8 at byte 0", START, parent.instance, S("\xff")),
+        WRONG("instance id is empty", START, parent.instance, {NULL, 0}),
+        WRONG("parent without an execution or an event", START, parent.execution, {NULL, 0}),
+        WRONG("parent without an execution or an event", START, parent.event, {NULL, 0}),
+        WRONG("event name is empty", START, event_name, {NULL, 0}),
+        WRONG("event name has byte 0x20, allowed is [A-Za-z0-9_-]", START, event_name, S("a b")),
+        WRONG("activity result without an execution or an activity", ACTIVITY_RESULT, execution, {NULL, 0}),
+        WRONG("activity result without an execution or an activity", ACTIVITY_RESULT, task, {NULL, 0}),
+        WRONG("worker id has 201 bytes, at most 200 are allowed", ACTIVITY_RESULT, worker, {long_text, 201}),
+        WRONG("error type has 65 bytes, at most 64 are allowed", ACTIVITY_RESULT, error_type,
+              {long_text, 65}),
+        WRONG("error type has byte 0x20, allowed is [A-Za-z0-9_.-]", ACTIVITY_RESULT, error_type, S("a b")),
+        WRONG("details has 16385 bytes, at most 16384 are allowed", ACTIVITY_RESULT, details,
+              {long_text, DETAILS_BYTES_MAX + 1}),
+        WRONG("cancel reason has 1025 bytes, at most 1024 are allowed", CANCEL, data, {long_text, 1025}),
+        WRONG("request id has 257 bytes, at most 256 are allowed", CANCEL, request_id, {long_text, 257}),
+        WRONG("event name is empty", EVENT, event_name, {NULL, 0}),
+        WRONG("request id has 257 bytes, at most 256 are allowed", EVENT, request_id, {long_text, 257}),
+        WRONG("child result without an execution or an event", CHILD_RESULT, execution, {NULL, 0}),
+        WRONG("child result without an execution or an event", CHILD_RESULT, task, {NULL, 0}),
+        WRONG("error type has byte 0x0a, allowed is [A-Za-z0-9_.-]", CHILD_RESULT, error_type, S("a\n")),
+        WRONG("instance id is empty", CHILD_RESULT, child, {NULL, 0}),
+        WRONG("terminate reason has 1025 bytes, at most 1024 are allowed", TERMINATE, data,
+              {long_text, 1025}),
+        WRONG("request id has 257 bytes, at most 256 are allowed", TERMINATE, request_id, {long_text, 257}),
+        WRONG("pause reason has 1025 bytes, at most 1024 are allowed", PAUSE, data, {long_text, 1025}),
+        WRONG("request id has 257 bytes, at most 256 are allowed", PAUSE, request_id, {long_text, 257}),
+        WRONG("resume reason has 1025 bytes, at most 1024 are allowed", RESUME, data, {long_text, 1025}),
+        WRONG("request id has 257 bytes, at most 256 are allowed", RESUME, request_id, {long_text, 257}),
     };
-    rows[0].message.instance.len = 0;
-    rows[1].message.instance = (thole_slice){long_text, 1};
-    rows[2].message.orchestration.len = 0;
-    rows[3].message.orchestration = THOLE_STR("a.b");
-    rows[4].message.request_id = (thole_slice){long_text, 201};
-    rows[5].message.execution = 0;
-    rows[6].message.task = 0;
-    rows[7].message.worker = (thole_slice){long_text, 201};
-    rows[8].message.data = (thole_slice){long_text, 1025};
-    rows[9].message.request_id = (thole_slice){long_text, 201};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        check_wrong(&rows[i]);
+}
+
+/* The shortest message of each kind, as an older thole writes it. */
+static void least(void)
+{
+    static uint8_t const most[DETAILS_BYTES_MAX] = {0};
+    struct {
+        struct message message;
+        uint32_t try_number; /* comes out so */
+    } const rows[] = {
+        {{.kind = MESSAGE_START, .orchestration = S("o")}, 0},
+        {{.kind = MESSAGE_START, .orchestration = S("o"), .event_name = S("e")}, 0},
+        {{.kind = MESSAGE_START, .orchestration = S("o"), .parent = {S("p"), 1, 1}}, 0},
+        {{.kind = MESSAGE_ACTIVITY_RESULT, .execution = 1, .task = 1}, 1},
+        {{.kind = MESSAGE_ACTIVITY_RESULT, .execution = 1, .task = 1, .try_number = 1}, 1},
+        {{.kind = MESSAGE_ACTIVITY_RESULT, .execution = 1, .task = 1, .try_number = 2}, 2},
+        {{.kind = MESSAGE_ACTIVITY_RESULT, .execution = 1, .task = 1, .details = {most, sizeof most}}, 1},
+        {{.kind = MESSAGE_EVENT, .event_name = S("e")}, 0},
+        {{.kind = MESSAGE_CHILD_RESULT, .execution = 1, .task = 1, .child = S("c")}, 0},
+        {{.kind = MESSAGE_CANCEL, .data = {most, 1024}, .request_id = {most, 256}}, 0},
+        {{.kind = MESSAGE_TERMINATE}, 0},
+        {{.kind = MESSAGE_PAUSE}, 0},
+        {{.kind = MESSAGE_RESUME}, 0},
+    };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct buf bytes;
+        struct message from = rows[i].message, to;
+        from.instance = THOLE_STR("i");
+        struct buf bytes, got, want;
         struct arena arena;
-        struct message to;
-        thole_error err = {.text = "ok"};
-        encode(&rows[i].message, &bytes);
-        arena_init(&arena, 10000);
-        CU_ASSERT_EQUAL(message_decode(buf_bytes(&bytes), &arena, &to, &err), THOLE_CORRUPT);
-        CHECK_STR("refused", err.text, rows[i].text);
-        CU_ASSERT_EQUAL(err.status, THOLE_CORRUPT);
+        encode(&from, &bytes);
+        arena_init(&arena, 100000);
+        buf_init(&got, 100000);
+        buf_init(&want, 100000);
+        CU_ASSERT_EQUAL(message_decode(buf_bytes(&bytes), &arena, &to, NULL), THOLE_OK);
+        from.try_number = rows[i].try_number;
+        show_message(&to, &got);
+        show_message(&from, &want);
+        CHECK_STR(message_kind_text(from.kind), buf_cstr(&got), buf_cstr(&want));
         buf_release(&bytes);
+        buf_release(&got);
+        buf_release(&want);
         arena_release(&arena);
     }
 }
@@ -123,7 +189,7 @@ static void newer_and_other_bytes(void)
     check_bytes("format 2", THOLE_STR("\x08\x02"), THOLE_UNSUPPORTED,
                 "message format 2, this engine knows 1");
     check_bytes("no format", THOLE_STR("\x12\x01i"), THOLE_CORRUPT, "message without a format");
-    check_bytes("kind 9", THOLE_STR("\x08\x01\x12\x01i\x4a\x02hi"), THOLE_UNSUPPORTED,
+    check_bytes("kind 11", THOLE_STR("\x08\x01\x12\x01i\x5a\x02hi"), THOLE_UNSUPPORTED,
                 "message of an unknown kind");
     check_bytes("no kind", THOLE_STR("\x08\x01\x12\x01i"), THOLE_UNSUPPORTED, "message of an unknown kind");
     check_bytes("an unknown field", THOLE_STR("\x08\x01\x12\x01i\x2a\x05\x0a\x01y\xa2\x06\x00"),
@@ -139,13 +205,17 @@ static thole_status decode_and_touch(thole_slice bytes, struct arena *arena, tho
 {
     struct message m;
     THOLE_TRY(message_decode(bytes, arena, &m, reterr));
-    torture_touch(m.instance);
-    torture_touch(m.orchestration);
-    torture_touch(m.data);
-    torture_touch(m.request_id);
-    torture_touch(m.worker);
+    struct buf text;
+    buf_init(&text, 1 << 20);
+    show_message(&m, &text); /* reads every byte */
+    buf_clear(&text);
+    if (message_encode(&m, &text) != THOLE_OK)
+        CU_FAIL("what was decoded cannot be encoded");
+    buf_release(&text);
     if (id_check(m.instance, NULL) != THOLE_OK)
         CU_FAIL("an id that is none");
+    if (error_type_check(m.error_type, NULL) != THOLE_OK)
+        CU_FAIL("an error type that is none");
     if (m.kind == MESSAGE_START && name_check(m.orchestration, "x", NULL) != THOLE_OK)
         CU_FAIL("a name that is none");
     return THOLE_OK;
@@ -153,9 +223,9 @@ static thole_status decode_and_touch(thole_slice bytes, struct arena *arena, tho
 
 static void damaged_bytes(void)
 {
-    for (size_t i = 0; i < ARRAY_LEN(every_kind); i++) {
+    for (size_t i = 0; i < sample_messages_len; i++) {
         struct buf bytes;
-        encode(&every_kind[i], &bytes);
+        encode(&sample_messages[i], &bytes);
         torture_bytes(decode_and_touch, buf_bytes(&bytes));
         torture_arena(decode_and_touch, buf_bytes(&bytes));
         buf_release(&bytes);
@@ -165,7 +235,7 @@ static void damaged_bytes(void)
 
 /* ---- heartbeats ---- */
 
-static const thole_slice names[] = {S("checkout"), S("refund"), S("x")};
+static const thole_slice names[] = {S("checkout"), S("refund@2"), S("x")};
 static const struct partition_needs needs[] = {
     {.partition = 3, .orchestrations = names, .orchestrations_len = 2},
     {.partition = UINT32_MAX, .orchestrations = NULL, .orchestrations_len = 0},
@@ -266,6 +336,7 @@ static void versioned_names(void)
 static const struct thole_test tests[] = {
     {"round trip", round_trip},
     {"refused", refused},
+    {"least", least},
     {"newer and other bytes", newer_and_other_bytes},
     {"damaged bytes", damaged_bytes},
     {"heartbeat round trip", heartbeat_round_trip},

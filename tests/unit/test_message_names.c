@@ -113,10 +113,29 @@ static void names(void)
     }
 }
 
+static void error_types(void)
+{
+    uint8_t bytes[65];
+    thole_error err;
+    memset(bytes, 'x', sizeof bytes);
+    CU_ASSERT_EQUAL(error_type_check((thole_slice){NULL, 0}, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(error_type_check((thole_slice){bytes, 64}, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(error_type_check((thole_slice){bytes, 65}, &err), THOLE_INVALID);
+    CHECK_STR("long", err.text, "error type has 65 bytes, at most 64 are allowed");
+    CU_ASSERT_EQUAL(error_type_check(THOLE_STR("a/b"), &err), THOLE_INVALID);
+    CHECK_STR("slash", err.text, "error type has byte 0x2f, allowed is [A-Za-z0-9_.-]");
+    for (int c = 0; c < 256; c++) {
+        uint8_t const byte = (uint8_t)c;
+        bool const good = name_check((thole_slice){&byte, 1}, "x", NULL) == THOLE_OK || c == '.';
+        CU_ASSERT_EQUAL(error_type_check((thole_slice){&byte, 1}, NULL) == THOLE_OK, good);
+    }
+}
+
 static const struct thole_test tests[] = {
     {"ids", ids},
     {"every single sequence", every_single_sequence},
     {"lengths", lengths},
     {"names", names},
+    {"error types", error_types},
 };
 THOLE_TEST_MAIN("message_names", tests)

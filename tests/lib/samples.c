@@ -1,0 +1,317 @@
+#include "samples.h"
+
+#define S(literal)                                                                                           \
+    {                                                                                                        \
+        (const uint8_t *)("" literal), sizeof(literal) - 1                                                   \
+    }
+
+static const thole_slice final_types[] = {S("card_declined"), S(""), S("any bytes \xff\x00")};
+static const struct retry retry = {.try_timeout_ms = 1001,
+                                   .total_timeout_ms = UINT64_MAX,
+                                   .tries_max = 10000,
+                                   .first_delay_ms = 1003,
+                                   .max_delay_ms = 1004,
+                                   .factor_milli = 2500,
+                                   .jitter_milli = 100,
+                                   .final_types = final_types,
+                                   .final_types_len = 3};
+static const struct retry try_timeout = {.try_timeout_ms = 1001};
+
+const struct event sample_events[] = {
+    {.kind = EVENT_STARTED,
+     .id = 1,
+     .name = S("checkout"),
+     .data = S("in\0put"),
+     .code = 1,
+     .request_id = S("r-1"),
+     .version = 3,
+     .parent = {S("shop/\xe2\x82\xac"), 4, 5}},
+    {.kind = EVENT_ACTIVITY_SCHEDULED,
+     .id = 2,
+     .name = S("charge"),
+     .data = S("card"),
+     .queue = S("default"),
+     .retry = &retry},
+    {.kind = EVENT_ACTIVITY_COMPLETED, .id = 3, .ref = 2, .try_number = 2, .timed = true, .data = S("ok")},
+    {.kind = EVENT_ACTIVITY_FAILED,
+     .id = 4,
+     .ref = 2,
+     .try_number = 3,
+     .timed = true,
+     .code = THOLE_APP,
+     .error_type = S("card_declined"),
+     .data = S("declined")},
+    {.kind = EVENT_ACTIVITY_CANCELLED,
+     .id = 5,
+     .ref = 2,
+     .timed = true,
+     .code = CANCEL_SELECT_LOSER,
+     .data = S("select_loser")},
+    {.kind = EVENT_TIMER_CREATED, .id = 6, .due_ms = UINT64_MAX},
+    {.kind = EVENT_TIMER_FIRED, .id = 7, .ref = 6},
+    {.kind = EVENT_TIMER_CANCELLED, .id = 8, .ref = 6, .code = CANCEL_ENDED, .data = S("ended")},
+    {.kind = EVENT_CANCEL_REQUESTED, .id = 9, .data = S("why"), .request_id = S("r-2")},
+    {.kind = EVENT_COMPLETED, .id = 10, .data = S("out")},
+    {.kind = EVENT_FAILED, .id = 11, .code = THOLE_TIMEOUT, .error_type = S("timeout"), .data = S("text")},
+    {.kind = EVENT_CANCELLED, .id = 12, .data = S("why")},
+    {.kind = EVENT_ACTIVITY_TRY_FAILED,
+     .id = 13,
+     .ref = 2,
+     .try_number = 1,
+     .code = THOLE_APP,
+     .error_type = S("a.b_c-D9"),
+     .data = S("text"),
+     .due_ms = 5000,
+     .details = S("half \x80")},
+    {.kind = EVENT_ACTIVITY_TRY_STARTED,
+     .id = 14,
+     .ref = 2,
+     .try_number = 2,
+     .name = S("charge"),
+     .queue = S("default"),
+     .data = S("card"),
+     .retry = &try_timeout,
+     .due_ms = 9000,
+     .details = S("half")},
+    {.kind = EVENT_EVENT_RECEIVED,
+     .id = 15,
+     .name = S("approved"),
+     .data = S("yes"),
+     .request_id = S("<1.2.shop")},
+    {.kind = EVENT_EVENT_AWAITED, .id = 16, .name = S("approved")},
+    {.kind = EVENT_EVENT_AWAIT_CANCELLED, .id = 17, .ref = 16, .code = CANCEL_EXPLICIT, .data = S("late")},
+    {.kind = EVENT_CHILD_SCHEDULED,
+     .id = 18,
+     .name = S("ship"),
+     .data = S("in"),
+     .target = S("shop:1:18"),
+     .version = 2,
+     .code = CLOSE_TERMINATE},
+    {.kind = EVENT_CHILD_COMPLETED, .id = 19, .ref = 18, .data = S("out")},
+    {.kind = EVENT_CHILD_FAILED,
+     .id = 20,
+     .ref = 18,
+     .code = THOLE_CONFLICT,
+     .error_type = S("conflict"),
+     .data = S("in use")},
+    {.kind = EVENT_CHILD_CANCELLED,
+     .id = 21,
+     .ref = 18,
+     .code = CANCEL_TERMINATED,
+     .data = S("why"),
+     .target = S("shop:1:18"),
+     .flag = true},
+    {.kind = EVENT_DETACHED_STARTED,
+     .id = 22,
+     .name = S("audit"),
+     .data = S("in"),
+     .target = S("audit/7"),
+     .version = 7},
+    {.kind = EVENT_EVENT_SENT, .id = 23, .name = S("ready"), .data = S("now"), .target = S("shop")},
+    {.kind = EVENT_SIDE_EFFECT_RECORDED, .id = 24, .data = S("\x01\x02")},
+    {.kind = EVENT_CUSTOM_STATUS_SET, .id = 25, .data = S("packing")},
+    {.kind = EVENT_STATE_SET, .id = 26, .name = S("key \xff"), .data = S("value"), .flag = true},
+    {.kind = EVENT_PATCHED, .id = 27, .name = S("faster-tax")},
+    {.kind = EVENT_CONTINUED_AS_NEW, .id = 28, .data = S("next"), .version = 4},
+    {.kind = EVENT_TERMINATE_REQUESTED, .id = 29, .data = S("why"), .request_id = S("r-3")},
+    {.kind = EVENT_TERMINATED, .id = 30, .data = S("why")},
+    {.kind = EVENT_PAUSED, .id = 31, .data = S("why"), .request_id = S("r-4")},
+    {.kind = EVENT_RESUMED, .id = 32, .data = S("why"), .request_id = S("r-5")},
+    {.kind = EVENT_STATE_CARRIED, .id = 33, .name = S("key"), .data = S("value")},
+    {.kind = EVENT_ORIGINS_CARRIED, .id = 34, .data = S("01234567abcdefgh")},
+    {.kind = EVENT_VERSION_CHOSEN, .id = 35, .version = UINT32_MAX},
+    {.kind = EVENT_DISCARDED, .id = 36, .data = S("too old")},
+};
+const size_t sample_events_len = sizeof sample_events / sizeof sample_events[0];
+
+const struct message sample_messages[] = {
+    {.kind = MESSAGE_START,
+     .instance = S("order-1"),
+     .orchestration = S("checkout"),
+     .data = S("in\0put"),
+     .request_id = S("r-1"),
+     .version = 3,
+     .parent = {S("shop/\xe2\x82\xac"), 4, 5},
+     .event_name = S("approved"),
+     .event_data = S("yes")},
+    {.kind = MESSAGE_ACTIVITY_RESULT,
+     .instance = S("\xe2\x82\xac"),
+     .execution = 2,
+     .task = UINT64_MAX,
+     .status = THOLE_APP,
+     .data = S("declined"),
+     .attempt = 3,
+     .worker = S("w-1"),
+     .try_number = 2,
+     .error_type = S("card_declined"),
+     .final = true,
+     .details = S("half \x80")},
+    {.kind = MESSAGE_CANCEL, .instance = S("order-1"), .data = S("why"), .request_id = S("r-2")},
+    {.kind = MESSAGE_EVENT,
+     .instance = S("order-1"),
+     .event_name = S("approved"),
+     .event_data = S("yes"),
+     .request_id = S("<1.2.shop")},
+    {.kind = MESSAGE_CHILD_RESULT,
+     .instance = S("shop"),
+     .execution = 1,
+     .task = 18,
+     .status = THOLE_CONFLICT,
+     .data = S("in use"),
+     .error_type = S("conflict"),
+     .child = S("shop:1:18")},
+    {.kind = MESSAGE_TERMINATE, .instance = S("order-1"), .data = S("why"), .request_id = S("r-3")},
+    {.kind = MESSAGE_PAUSE, .instance = S("order-1"), .data = S("why"), .request_id = S("r-4")},
+    {.kind = MESSAGE_RESUME, .instance = S("order-1"), .data = S("why"), .request_id = S("r-5")},
+};
+const size_t sample_messages_len = sizeof sample_messages / sizeof sample_messages[0];
+
+/* ---- texts ---- */
+
+static void show_slice(struct buf *to, const char *name, thole_slice bytes)
+{
+    if (bytes.len == 0)
+        return;
+    buf_printf(to, "%s: \"", name);
+    for (size_t i = 0; i < bytes.len; i++) {
+        uint8_t const c = bytes.ptr[i];
+        bool const plain = c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+        buf_printf(to, plain ? "%c" : "\\x%02x", c);
+    }
+    buf_text(to, "\"\n");
+}
+
+static void show_number(struct buf *to, const char *name, uint64_t number)
+{
+    if (number != 0)
+        buf_printf(to, "%s: %llu\n", name, (unsigned long long)number);
+}
+
+static void show_origin(struct buf *to, const struct origin *origin)
+{
+    show_slice(to, "parent.instance", origin->instance);
+    show_number(to, "parent.execution", origin->execution);
+    show_number(to, "parent.event", origin->event);
+}
+
+static void show_retry(struct buf *to, const struct retry *r)
+{
+    show_number(to, "retry.try_timeout_ms", r->try_timeout_ms);
+    show_number(to, "retry.total_timeout_ms", r->total_timeout_ms);
+    show_number(to, "retry.tries_max", r->tries_max);
+    show_number(to, "retry.first_delay_ms", r->first_delay_ms);
+    show_number(to, "retry.max_delay_ms", r->max_delay_ms);
+    show_number(to, "retry.factor_milli", r->factor_milli);
+    show_number(to, "retry.jitter_milli", r->jitter_milli);
+    for (size_t i = 0; i < r->final_types_len; i++) {
+        buf_printf(to, "retry.final_types: %zu bytes\n", r->final_types[i].len);
+        show_slice(to, "retry.final_types", r->final_types[i]);
+    }
+}
+
+void show_event(const struct event *event, struct buf *to)
+{
+    event_render(event, to);
+    buf_text(to, "\n");
+    show_number(to, "ref", event->ref);
+    show_number(to, "due_ms", event->due_ms);
+    show_number(to, "code", event->code);
+    show_number(to, "try_number", event->try_number);
+    show_number(to, "version", event->version);
+    show_number(to, "timed", event->timed);
+    show_number(to, "flag", event->flag);
+    show_slice(to, "name", event->name);
+    show_slice(to, "queue", event->queue);
+    show_slice(to, "data", event->data);
+    show_slice(to, "request_id", event->request_id);
+    show_slice(to, "error_type", event->error_type);
+    show_slice(to, "details", event->details);
+    show_slice(to, "target", event->target);
+    show_origin(to, &event->parent);
+    if (event->retry != NULL)
+        show_retry(to, event->retry);
+}
+
+const char *message_kind_text(enum message_kind kind)
+{
+    switch (kind) {
+    case MESSAGE_START: return "start";
+    case MESSAGE_ACTIVITY_RESULT: return "activity_result";
+    case MESSAGE_CANCEL: return "cancel";
+    case MESSAGE_EVENT: return "event";
+    case MESSAGE_CHILD_RESULT: return "child_result";
+    case MESSAGE_TERMINATE: return "terminate";
+    case MESSAGE_PAUSE: return "pause";
+    case MESSAGE_RESUME: return "resume";
+    }
+    return "unknown";
+}
+
+void show_message(const struct message *m, struct buf *to)
+{
+    buf_printf(to, "%s\n", message_kind_text(m->kind));
+    show_slice(to, "instance", m->instance);
+    show_slice(to, "orchestration", m->orchestration);
+    show_slice(to, "data", m->data);
+    show_slice(to, "request_id", m->request_id);
+    show_slice(to, "worker", m->worker);
+    show_slice(to, "event_name", m->event_name);
+    show_slice(to, "event_data", m->event_data);
+    show_slice(to, "error_type", m->error_type);
+    show_slice(to, "details", m->details);
+    show_slice(to, "child", m->child);
+    show_origin(to, &m->parent);
+    show_number(to, "execution", m->execution);
+    show_number(to, "task", m->task);
+    show_number(to, "attempt", m->attempt);
+    show_number(to, "status", m->status);
+    show_number(to, "try_number", m->try_number);
+    show_number(to, "version", m->version);
+    show_number(to, "final", m->final);
+}
+
+void show_heartbeat(const struct heartbeat *h, struct buf *to)
+{
+    show_slice(to, "node", h->node);
+    show_number(to, "started_ms", h->started_ms);
+    for (size_t i = 0; i < h->orchestrations_len; i++)
+        show_slice(to, "orchestration", h->orchestrations[i]);
+    for (size_t i = 0; i < h->needs_len; i++) {
+        buf_printf(to, "partition: %u\n", h->needs[i].partition);
+        for (size_t j = 0; j < h->needs[i].orchestrations_len; j++)
+            show_slice(to, "needs", h->needs[i].orchestrations[j]);
+    }
+}
+
+static void show_turn(const struct turn *turn, struct buf *to)
+{
+    show_slice(to, "instance", turn->instance);
+    show_number(to, "execution", turn->execution);
+    show_number(to, "turn", turn->number);
+    show_number(to, "time_ms", turn->time_ms);
+    show_number(to, "more", turn->more);
+    show_number(to, "ran", turn->ran);
+    show_number(to, "blocked", turn->blocked);
+    show_slice(to, "blocked_text", turn->blocked_text);
+    for (size_t i = 0; i < turn->events_len; i++)
+        show_event(&turn->events[i], to);
+}
+
+void show_record(const struct record *record, struct buf *to)
+{
+    static const char *const kinds[] = {"unknown", "epoch_opened", "turn", "position"};
+    bool const known = record->kind >= RECORD_EPOCH_OPENED && record->kind <= RECORD_POSITION;
+    buf_printf(to, "%s\n", kinds[known ? record->kind - RECORD_EPOCH_OPENED + 1 : 0]);
+    show_number(to, "epoch", record->epoch);
+    show_number(to, "n", record->n);
+    show_number(to, "committed", record->committed);
+    show_number(to, "floor", record->position.floor);
+    for (size_t i = 0; i < record->position.above_len; i++)
+        show_number(to, "above", record->position.above[i]);
+    show_slice(to, "node", record->node);
+    show_number(to, "time_ms", record->time_ms);
+    show_number(to, "previous_epoch", record->previous_epoch);
+    show_number(to, "previous_n", record->previous_n);
+    if (record->kind == RECORD_TURN)
+        show_turn(&record->turn, to);
+}
