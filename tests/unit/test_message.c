@@ -201,6 +201,66 @@ static void newer_and_other_bytes(void)
                 "message has 8388609 bytes, at most 8388608 are allowed");
 }
 
+/* An unknown field in the message, its body, and what is in it. */
+static void unknown_fields_everywhere(void)
+{
+    uint8_t data[] = "\x02hi";
+    ProtobufCMessageUnknownField field = {
+        .tag = 1000, .wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED, .len = 3, .data = data};
+    for (size_t i = 0; i < sample_messages_len; i++) {
+        struct buf bytes, got, want;
+        struct arena arena;
+        struct message to;
+        encode(&sample_messages[i], &bytes);
+        Thole__V1__InboxMessage *pb = thole__v1__inbox_message__unpack(NULL, bytes.len, bytes.ptr);
+        ProtobufCMessage *all[4] = {&pb->base, &pb->start->base}; /* whichever it is */
+        size_t n = 2;
+        if (pb->body_case == THOLE__V1__INBOX_MESSAGE__BODY_START)
+            all[n++] = &pb->start->parent->base, all[n++] = &pb->start->event->base;
+        for (size_t j = 0; j < n; j++)
+            all[j]->unknown_fields = &field, all[j]->n_unknown_fields = 1;
+        buf_clear(&bytes);
+        thole__v1__inbox_message__pack(pb, buf_extend(&bytes, thole__v1__inbox_message__get_packed_size(pb)));
+        for (size_t j = 0; j < n; j++)
+            all[j]->unknown_fields = NULL, all[j]->n_unknown_fields = 0;
+        thole__v1__inbox_message__free_unpacked(pb, NULL);
+        arena_init(&arena, 10000);
+        buf_init(&got, 10000);
+        buf_init(&want, 10000);
+        CU_ASSERT_EQUAL(message_decode(buf_bytes(&bytes), &arena, &to, NULL), THOLE_OK);
+        show_message(&to, &got);
+        show_message(&sample_messages[i], &want);
+        CHECK_STR("unknown fields", buf_cstr(&got), buf_cstr(&want));
+        buf_release(&bytes);
+        buf_release(&got);
+        buf_release(&want);
+        arena_release(&arena);
+    }
+}
+
+/* A heartbeat of eight million bytes that are all needs, and one of names. */
+static void hostile_counts(void)
+{
+    struct buf bytes;
+    struct arena arena;
+    struct heartbeat to;
+    thole_error err;
+    buf_init(&bytes, MESSAGE_BYTES_MAX);
+    for (int row = 0; row < 2; row++) {
+        buf_clear(&bytes);
+        buf_append(&bytes, "\x08\x01\x12\x01n", 5);
+        uint8_t *items = buf_extend(&bytes, MESSAGE_BYTES_MAX - 6);
+        for (size_t i = 0; i + 1 < MESSAGE_BYTES_MAX - 6; i += 2)
+            memcpy(items + i, row == 0 ? "\x2a\x00" : "\x22\x00", 2);
+        arena_init(&arena, 1 << 20);
+        thole_status const status = heartbeat_decode(buf_bytes(&bytes), &arena, &to, &err);
+        CU_ASSERT(status == THOLE_LIMIT);
+        CHECK_STR("hostile", err.text, "heartbeat takes too much memory to decode");
+        arena_release(&arena);
+    }
+    buf_release(&bytes);
+}
+
 static thole_status decode_and_touch(thole_slice bytes, struct arena *arena, thole_error *reterr)
 {
     struct message m;
@@ -338,6 +398,8 @@ static const struct thole_test tests[] = {
     {"refused", refused},
     {"least", least},
     {"newer and other bytes", newer_and_other_bytes},
+    {"unknown fields everywhere", unknown_fields_everywhere},
+    {"hostile counts", hostile_counts},
     {"damaged bytes", damaged_bytes},
     {"heartbeat round trip", heartbeat_round_trip},
     {"heartbeats refused", heartbeats_refused},
