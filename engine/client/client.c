@@ -18,7 +18,9 @@ const char *thole_instance_status_name(thole_instance_status status)
     case THOLE_INSTANCE_COMPLETED: return "Completed";
     case THOLE_INSTANCE_FAILED: return "Failed";
     case THOLE_INSTANCE_CANCELLED: return "Cancelled";
-    default: break;
+    case THOLE_INSTANCE_TERMINATED: return "Terminated";
+    case THOLE_INSTANCE_PAUSED: return "Paused";
+    case THOLE_INSTANCE_CONTINUED_AS_NEW: return "ContinuedAsNew";
     }
     return "Unknown";
 }

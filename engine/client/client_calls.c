@@ -1,4 +1,4 @@
-/* start, run, wait, cancel. */
+/* start, run, wait. */
 #include "message.h"
 #include "watch.h"
 #include <assert.h>
@@ -12,18 +12,13 @@
 enum {
     LOOK_PAUSE_MS = 5000,      /* a waiter that hears nothing looks this often: notices may be lost */
     FIRST_LOOK_PAUSE_MS = 250, /* of run: nobody has taken the start for so long */
-    MESSAGE_OVERHEAD = 4096,   /* of an inbox message around its payload */
 };
 
 static const uint64_t WAIT_MS_MAX = UINT64_C(100) * 365 * 24 * 3600 * 1000;
 
 /* ---- arguments and messages ---- */
 
-struct request_id {
-    char text[REQUEST_ID_BYTES + 1];
-};
-
-static thole_status request_id_make(struct request_id *ret, thole_error *reterr)
+thole_status request_id_make(struct request_id *ret, thole_error *reterr)
 {
     uint8_t bytes[REQUEST_ID_BYTES / 2];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
@@ -33,24 +28,28 @@ static thole_status request_id_make(struct request_id *ret, thole_error *reterr)
     return THOLE_OK;
 }
 
-static thole_status check_start(const struct thole_client *client, thole_slice instance,
-                                thole_slice orchestration, thole_slice input, thole_error *reterr)
+static thole_status check_start(const struct thole_client *client, const struct message *start,
+                                thole_error *reterr)
 {
-    size_t const room = connection_max_payload(client->connection);
-    THOLE_TRY(id_check(instance, reterr));
-    THOLE_TRY(name_check(orchestration, "orchestration", reterr));
-    if (input.len > client->payload_max)
-        return thole_fail(reterr, THOLE_LIMIT, "the input has %zu bytes, at most %zu are allowed", input.len,
-                          client->payload_max);
-    if (input.len + MESSAGE_OVERHEAD + HEADERS_BYTES_MAX > room)
+    THOLE_TRY(id_check(start->instance, reterr));
+    THOLE_TRY(name_check(start->orchestration, "orchestration", reterr));
+    if (start->event_name.len > 0)
+        THOLE_TRY(name_check(start->event_name, "event", reterr));
+    else if (start->event_data.len > 0)
+        return thole_fail(reterr, THOLE_INVALID, "the event has data but no name");
+    THOLE_TRY(client_check_payload(client, "input", start->data.len, reterr));
+    THOLE_TRY(client_check_payload(client, "event's data", start->event_data.len, reterr));
+    size_t const both = start->data.len + start->event_data.len,
+                 room = connection_max_payload(client->connection);
+    if (both + MESSAGE_OVERHEAD > room)
         return thole_fail(reterr, THOLE_LIMIT,
-                          "the input has %zu bytes; with its envelope that is more than the NATS server's "
-                          "max_payload of %zu",
-                          input.len, room);
+                          "the input and the event have %zu bytes; with their envelope that is more than the "
+                          "NATS server's max_payload of %zu",
+                          both, room);
     return THOLE_OK;
 }
 
-static thole_status encode(const struct message *message, struct buf *to, thole_error *reterr)
+thole_status client_encode(const struct message *message, struct buf *to, thole_error *reterr)
 {
     thole_status const status = message_encode(message, to);
     return status == THOLE_OK
@@ -145,7 +144,7 @@ static thole_status start_watched(struct watch *watch, thole_slice body, uint64_
     uint64_t sequence = 0;
     bool exists = false;
     THOLE_TRY(check_unused(watch, until_ms, reterr));
-    THOLE_TRY(watch_publish(watch, "start", body, until_ms, reterr));
+    THOLE_TRY(watch_publish(watch, body, until_ms, reterr));
     THOLE_TRY(await_decision(watch, until_ms, &exists, reterr));
     *ret_accepted = holds_now(watch, is_accepted);
     if (*ret_accepted || (!exists && !holds_now(watch, is_rejected)))
@@ -156,22 +155,59 @@ static thole_status start_watched(struct watch *watch, thole_slice body, uint64_
     return THOLE_OK;
 }
 
+/* Signal with start: the instance may be there before. Whether the event was taken is told by a notice, which
+ * may be lost, or by the history. What is stored is no failure any more: a repetition would be another event.
+ */
+static thole_status start_signalled(struct watch *watch, thole_slice body, uint64_t until_ms,
+                                    bool *ret_accepted, thole_error *reterr)
+{
+    THOLE_TRY(watch_publish(watch, body, until_ms, reterr));
+    for (uint64_t pause_ms = FIRST_LOOK_PAUSE_MS; client_now_ms() < until_ms; pause_ms *= 2) {
+        uint64_t const pause = client_now_ms() + pause_ms;
+        bool const decided = watch_sleep(watch, is_decided, pause < until_ms ? pause : until_ms);
+        *ret_accepted = holds_now(watch, is_accepted);
+        if (*ret_accepted)
+            return THOLE_OK;
+        thole_status const status =
+            history_has_request(watch->client, watch->instance, watch->request, ret_accepted, reterr);
+        if (*ret_accepted)
+            return THOLE_OK;
+        if (decided)
+            return status != THOLE_OK
+                       ? status
+                       : thole_fail(reterr, THOLE_CONFLICT,
+                                    "instance \"%.*s\" has ended; the event was dropped, nothing was started",
+                                    THOLE_FMT(watch->instance));
+    }
+    return THOLE_OK;
+}
+
 /* ---- the end ---- */
+
+static thole_instance_status status_of(enum event_kind end)
+{
+    if (end == EVENT_COMPLETED)
+        return THOLE_INSTANCE_COMPLETED;
+    if (end == EVENT_FAILED)
+        return THOLE_INSTANCE_FAILED;
+    return end == EVENT_TERMINATED ? THOLE_INSTANCE_TERMINATED : THOLE_INSTANCE_CANCELLED;
+}
 
 static thole_status outcome_fill(const struct turn *turn, thole_outcome *ret, thole_error *reterr)
 {
     const struct event *end = turn_end(turn);
-    uint8_t *output = malloc(end->data.len + 1);
+    size_t const len = end->data.len, type_len = end->error_type.len;
+    uint8_t *output = calloc(1, len + 1 + type_len + 1); /* NULs are not counted: for those who print it */
     if (output == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory for a result of %zu bytes", end->data.len);
-    if (end->data.len > 0)
-        memcpy(output, end->data.ptr, end->data.len);
-    output[end->data.len] = '\0'; /* not counted: for those who print it */
-    *ret = (thole_outcome){.output = {output, end->data.len}, .execution = turn->execution};
-    if (end->kind == EVENT_COMPLETED)
-        ret->status = THOLE_INSTANCE_COMPLETED;
-    else
-        ret->status = end->kind == EVENT_FAILED ? THOLE_INSTANCE_FAILED : THOLE_INSTANCE_CANCELLED;
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory for a result of %zu bytes", len);
+    if (len > 0)
+        memcpy(output, end->data.ptr, len);
+    if (type_len > 0)
+        memcpy(output + len + 1, end->error_type.ptr, type_len);
+    *ret = (thole_outcome){.status = status_of(end->kind),
+                           .output = {output, len},
+                           .error_type = {output + len + 1, type_len},
+                           .execution = turn->execution};
     return THOLE_OK;
 }
 
@@ -294,32 +330,68 @@ static uint64_t deadline(uint64_t wait_ms)
 
 /* ---- the calls ---- */
 
-thole_status thole_client_start(thole_client *client, thole_slice instance, thole_slice orchestration,
-                                thole_slice input, bool *ret_accepted, thole_error *reterr)
-{
+/* A start on its way: its message and the watch over it. */
+struct starting {
     struct request_id id;
-    struct watch watch;
     struct buf body;
-    bool accepted = false;
-    THOLE_TRY(check_start(client, instance, orchestration, input, reterr));
-    THOLE_TRY(request_id_make(&id, reterr));
-    struct message const message = {.kind = MESSAGE_START,
-                                    .instance = instance,
-                                    .orchestration = orchestration,
-                                    .data = input,
-                                    .request_id = thole_slice_from(id.text)};
-    buf_init(&body, MESSAGE_BYTES_MAX);
-    thole_status status = encode(&message, &body, reterr);
+    struct watch watch;
+};
+
+static thole_status starting_open(thole_client *client, struct message *start, struct starting *ret,
+                                  thole_error *reterr)
+{
+    THOLE_TRY(check_start(client, start, reterr));
+    THOLE_TRY(request_id_make(&ret->id, reterr));
+    start->kind = MESSAGE_START;
+    start->request_id = thole_slice_from(ret->id.text);
+    buf_init(&ret->body, MESSAGE_BYTES_MAX);
+    thole_status status = client_encode(start, &ret->body, reterr);
     if (status == THOLE_OK)
-        status = watch_open(client, WATCH_NOTICES, instance, message.request_id, &watch, reterr);
-    if (status == THOLE_OK) {
-        status = start_watched(&watch, buf_bytes(&body), deadline(client->timeout_ms), &accepted, reterr);
-        watch_close(&watch);
-    }
-    buf_release(&body);
+        status = watch_open(client, WATCH_NOTICES, start->instance, start->request_id, &ret->watch, reterr);
+    if (status != THOLE_OK)
+        buf_release(&ret->body);
+    return status;
+}
+
+static void starting_close(struct starting *starting)
+{
+    watch_close(&starting->watch);
+    buf_release(&starting->body);
+}
+
+thole_status thole_client_start_with(thole_client *client, thole_slice instance, thole_slice orchestration,
+                                     thole_slice input, const thole_start_options *options,
+                                     bool *ret_accepted, thole_error *reterr)
+{
+    thole_start_options const none = {.size = sizeof none};
+    struct starting starting;
+    bool accepted = false;
+    if (options == NULL)
+        options = &none;
+    if (options->size < sizeof none)
+        return thole_fail(reterr, THOLE_INVALID, "thole_start_options.size is not set");
+    struct message start = {.instance = instance,
+                            .orchestration = orchestration,
+                            .data = input,
+                            .version = options->version,
+                            .event_name = options->event,
+                            .event_data = options->event_data};
+    THOLE_TRY(starting_open(client, &start, &starting, reterr));
+    uint64_t const until = deadline(client->timeout_ms);
+    thole_slice const body = buf_bytes(&starting.body);
+    thole_status const status = start.event_name.len > 0
+                                    ? start_signalled(&starting.watch, body, until, &accepted, reterr)
+                                    : start_watched(&starting.watch, body, until, &accepted, reterr);
+    starting_close(&starting);
     if (status == THOLE_OK && ret_accepted != NULL)
         *ret_accepted = accepted;
     return status;
+}
+
+thole_status thole_client_start(thole_client *client, thole_slice instance, thole_slice orchestration,
+                                thole_slice input, bool *ret_accepted, thole_error *reterr)
+{
+    return thole_client_start_with(client, instance, orchestration, input, NULL, ret_accepted, reterr);
 }
 
 thole_status thole_client_wait(thole_client *client, thole_slice instance, uint64_t wait_ms,
@@ -342,71 +414,14 @@ thole_status thole_client_run(thole_client *client, thole_slice instance, thole_
                               thole_slice input, uint64_t wait_ms, thole_outcome *ret_outcome,
                               thole_error *reterr)
 {
-    struct request_id id;
-    struct watch watch;
-    struct buf body;
+    struct starting starting;
+    struct message start = {.instance = instance, .orchestration = orchestration, .data = input};
     uint64_t const until = deadline(wait_ms);
-    THOLE_TRY(check_start(client, instance, orchestration, input, reterr));
-    THOLE_TRY(request_id_make(&id, reterr));
-    struct message const message = {.kind = MESSAGE_START,
-                                    .instance = instance,
-                                    .orchestration = orchestration,
-                                    .data = input,
-                                    .request_id = thole_slice_from(id.text)};
-    buf_init(&body, MESSAGE_BYTES_MAX);
-    thole_status status = encode(&message, &body, reterr);
+    THOLE_TRY(starting_open(client, &start, &starting, reterr));
+    thole_status status =
+        watch_publish(&starting.watch, buf_bytes(&starting.body), deadline(client->timeout_ms), reterr);
     if (status == THOLE_OK)
-        status = watch_open(client, WATCH_NOTICES, instance, message.request_id, &watch, reterr);
-    if (status == THOLE_OK) {
-        status = watch_publish(&watch, "start", buf_bytes(&body), deadline(client->timeout_ms), reterr);
-        if (status == THOLE_OK)
-            status = await_end(&watch, FIRST_LOOK_PAUSE_MS, until, ret_outcome, reterr);
-        watch_close(&watch);
-    }
-    buf_release(&body);
-    return status;
-}
-
-static thole_status cancel_watched(struct watch *watch, thole_slice body, uint64_t until_ms,
-                                   thole_error *reterr)
-{
-    struct arena arena;
-    struct record record;
-    uint64_t sequence = 0;
-    arena_init(&arena, CLIENT_ARENA_MAX);
-    thole_status status = watch_take_look(watch, until_ms, &arena, &sequence, &record, reterr);
-    arena_release(&arena);
-    if (status != THOLE_OK && sequence == 0)
-        return status;
-    if (sequence == 0)
-        return thole_fail(reterr, THOLE_NOT_FOUND, "there is no instance \"%.*s\" in namespace %s",
-                          THOLE_FMT(watch->instance), watch->client->topology.ns);
-    return watch_publish(watch, "cancel", body, until_ms, reterr);
-}
-
-thole_status thole_client_cancel(thole_client *client, thole_slice instance, thole_slice reason,
-                                 thole_error *reterr)
-{
-    struct request_id id;
-    struct watch watch;
-    struct buf body;
-    THOLE_TRY(id_check(instance, reterr));
-    if (reason.len > REASON_BYTES_MAX)
-        return thole_fail(reterr, THOLE_INVALID, "the reason has %zu bytes, at most %d are allowed",
-                          reason.len, REASON_BYTES_MAX);
-    THOLE_TRY(request_id_make(&id, reterr));
-    struct message const message = {.kind = MESSAGE_CANCEL,
-                                    .instance = instance,
-                                    .data = reason,
-                                    .request_id = thole_slice_from(id.text)};
-    buf_init(&body, MESSAGE_BYTES_MAX);
-    thole_status status = encode(&message, &body, reterr);
-    if (status == THOLE_OK)
-        status = watch_open(client, WATCH_QUIET, instance, message.request_id, &watch, reterr);
-    if (status == THOLE_OK) {
-        status = cancel_watched(&watch, buf_bytes(&body), deadline(client->timeout_ms), reterr);
-        watch_close(&watch);
-    }
-    buf_release(&body);
+        status = await_end(&starting.watch, FIRST_LOOK_PAUSE_MS, until, ret_outcome, reterr);
+    starting_close(&starting);
     return status;
 }

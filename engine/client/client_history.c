@@ -59,9 +59,18 @@ thole_status turn_decode(thole_slice bytes, thole_slice instance, struct arena *
 
 const struct event *turn_end(const struct turn *turn)
 {
-    if (turn->more || turn->events_len == 0 || !event_is_terminal(turn->events[turn->events_len - 1].kind))
-        return NULL;
-    return &turn->events[turn->events_len - 1];
+    const struct event *last = turn->events_len == 0 ? NULL : &turn->events[turn->events_len - 1];
+    bool const ends =
+        !turn->more && last != NULL && event_is_terminal(last->kind) && last->kind != EVENT_CONTINUED_AS_NEW;
+    return ends ? last : NULL;
+}
+
+bool turn_has_request(const struct turn *turn, thole_slice request)
+{
+    for (size_t i = 0; i < turn->events_len; i++)
+        if (turn->events[i].request_id.len > 0 && thole_slice_equal(turn->events[i].request_id, request))
+            return true;
+    return false;
 }
 
 thole_slice turn_request(const struct turn *turn)
@@ -133,6 +142,9 @@ thole_status history_request(struct thole_client *client, thole_slice instance, 
     struct place place = {.stream = {.ptr = NULL}};
     struct first first = {.instance = instance, .arena = arena, .reterr = reterr};
     thole_status status = place_history(client, instance, &place, reterr);
+    uint32_t const p = subject_partition(instance, client->topology.partitions);
+    if (status == THOLE_OK) /* execution 0 is not an instance yet */
+        status = subject_history(&place.subject, client->topology.ns, p, instance, 1, reterr);
     if (status == THOLE_OK)
         status = stream_read(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject), 1,
                              UINT64_MAX, take_first, &first, reterr);
@@ -144,4 +156,37 @@ thole_status history_request(struct thole_client *client, thole_slice instance, 
         *ret_request = turn_request(&first.record.turn);
     }
     return status;
+}
+
+struct search {
+    thole_slice instance, request;
+    bool found;
+};
+
+static thole_status search_record(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+{
+    struct search *search = arg;
+    struct record record;
+    struct arena arena;
+    (void)sequence;
+    (void)subject;
+    arena_init(&arena, CLIENT_ARENA_MAX);
+    if (turn_decode(body, search->instance, &arena, &record, NULL) == THOLE_OK)
+        search->found = turn_has_request(&record.turn, search->request);
+    arena_release(&arena);
+    return search->found ? THOLE_CANCELLED : THOLE_OK;
+}
+
+thole_status history_has_request(struct thole_client *client, thole_slice instance, thole_slice request,
+                                 bool *ret, thole_error *reterr)
+{
+    struct place place = {.stream = {.ptr = NULL}};
+    struct search search = {.instance = instance, .request = request};
+    thole_status status = place_history(client, instance, &place, reterr);
+    if (status == THOLE_OK)
+        status = stream_read(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject), 1,
+                             UINT64_MAX, search_record, &search, reterr);
+    place_release(&place);
+    *ret = search.found;
+    return search.found ? THOLE_OK : status;
 }

@@ -2,6 +2,7 @@
 #ifndef THOLE_CLIENT_INTERNAL_H
 #define THOLE_CLIENT_INTERNAL_H
 #include "event.h"
+#include "message.h"
 #include "postgres.h"
 #include "reader.h"
 #include "requests.h"
@@ -14,8 +15,8 @@ enum {
     CLIENT_WINDOW = 4096, /* requests in flight, of all threads together */
     CLIENT_TIMEOUT_MS_DEFAULT = 5000,
     CLIENT_ARENA_MAX = 64 * 1024 * 1024,
-    HEADERS_BYTES_MAX = 1024, /* of a published message, kept back from the server's max_payload */
-    REQUEST_ID_BYTES = 32,    /* 16 random bytes in hex */
+    MESSAGE_OVERHEAD = 5120, /* of an inbox message and its headers around the payload */
+    REQUEST_ID_BYTES = 32,   /* 16 random bytes in hex */
 };
 
 struct watch;
@@ -39,6 +40,16 @@ struct thole_client {
 /* Milliseconds of the monotonic clock; for deadlines. */
 uint64_t client_now_ms(void);
 
+struct request_id {
+    char text[REQUEST_ID_BYTES + 1];
+};
+THOLE_NODISCARD thole_status request_id_make(struct request_id *ret, thole_error *reterr);
+THOLE_NODISCARD thole_status client_encode(const struct message *message, struct buf *to,
+                                           thole_error *reterr);
+/* THOLE_LIMIT unless so many bytes of payload are allowed and fit into a message. @p what: "input". */
+THOLE_NODISCARD thole_status client_check_payload(const struct thole_client *client, const char *what,
+                                                  size_t bytes, thole_error *reterr);
+
 /* An instance's stream of kind "IN" or "HIST" and its subject there. Released by place_release(), also after
  * an error and when zeroed. */
 struct place {
@@ -55,10 +66,13 @@ void place_release(struct place *place);
 /* A record of @p instance's history, in @p arena; THOLE_CORRUPT when it is anything else. */
 THOLE_NODISCARD thole_status turn_decode(thole_slice bytes, thole_slice instance, struct arena *arena,
                                          struct record *ret, thole_error *reterr);
-/* The event that ends an execution, or NULL. It is the last one of its turn. */
+/* The event that ends the instance, or NULL. It is the last one of its turn. One that continues as new goes
+ * on. */
 const struct event *turn_end(const struct turn *turn);
 /* The request id of the STARTED event; empty when the turn has none. */
 thole_slice turn_request(const struct turn *turn);
+/* Has the turn taken a message with this request id? */
+bool turn_has_request(const struct turn *turn, thole_slice request);
 
 /* Who owns the partition now: the last EpochOpened and its sequence. A record of a lower epoch that stands
  * behind it is void (design: the log rule). */
@@ -69,9 +83,12 @@ THOLE_NODISCARD thole_status owner_read(struct thole_client *client, thole_slice
                                         thole_error *reterr);
 bool owner_voids(const struct owner *owner, const struct record *record, uint64_t sequence);
 
-/* Whose start began the instance: the first record's request id, in @p arena; sequence 0: there is no
- * history. */
+/* Whose start began the instance: the request id of its first execution, in @p arena; sequence 0: it does not
+ * exist. */
 THOLE_NODISCARD thole_status history_request(struct thole_client *client, thole_slice instance,
                                              struct arena *arena, uint64_t *ret_sequence,
                                              thole_slice *ret_request, thole_error *reterr);
+/* Is a message with this request id anywhere in the instance's history? */
+THOLE_NODISCARD thole_status history_has_request(struct thole_client *client, thole_slice instance,
+                                                 thole_slice request, bool *ret, thole_error *reterr);
 #endif

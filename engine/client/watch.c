@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { RETRY_PAUSE_MS = 250, API_BODY_MAX = 2048, MESSAGE_ID_BYTES = 80 };
+enum { RETRY_PAUSE_MS = 250, API_BODY_MAX = 2048 };
 
 /* ---- sleeping ---- */
 
@@ -65,7 +65,8 @@ static void pause_before_retry(struct watch *watch, uint64_t until_ms)
 
 static bool is_end(const char *kind)
 {
-    return strcmp(kind, "completed") == 0 || strcmp(kind, "failed") == 0 || strcmp(kind, "cancelled") == 0;
+    return strcmp(kind, "completed") == 0 || strcmp(kind, "failed") == 0 || strcmp(kind, "cancelled") == 0 ||
+           strcmp(kind, "terminated") == 0;
 }
 
 static void note(struct watch *watch, const struct event_notice *notice)
@@ -317,8 +318,12 @@ thole_status watch_take_look(struct watch *watch, uint64_t until_ms, struct aren
                               watch->api_subject);
         if (take_body(watch, arena, ret_sequence, &body, &error)) {
             memset(ret_record, 0, sizeof *ret_record);
-            return *ret_sequence == 0 ? THOLE_OK
-                                      : turn_decode(body, watch->instance, arena, ret_record, reterr);
+            if (*ret_sequence == 0)
+                return THOLE_OK;
+            THOLE_TRY(turn_decode(body, watch->instance, arena, ret_record, reterr));
+            if (ret_record->turn.execution == 0)
+                *ret_sequence = 0;
+            return THOLE_OK;
         }
         if (error.status != THOLE_UNAVAILABLE || client_now_ms() >= until_ms)
             return thole_fail(reterr, error.status, "%s", error.text);
@@ -347,17 +352,12 @@ static void mark_not_stored(struct watch *watch, const thole_error *why)
     pthread_mutex_unlock(&watch->client->lock);
 }
 
-/* A repetition has a message id of its own: on three replicas a server may answer "duplicate" for a message
- * that it has lost. The request id in the body is what makes it one request. */
-static thole_status send_once(struct watch *watch, const char *what, unsigned attempt, const char *subject,
-                              thole_slice body, thole_error *reterr)
+/* Without a message id: on three replicas a server may answer "duplicate" for a message that it has lost.
+ * What the body means is what makes it one request. */
+static thole_status send_once(struct watch *watch, const char *subject, thole_slice body, thole_error *reterr)
 {
-    char id[MESSAGE_ID_BYTES];
     thole_error error = {.status = THOLE_OK};
-    int const n = snprintf(id, sizeof id, attempt == 0 ? "%s.%.*s" : "%s.%.*s.%u", what,
-                           THOLE_FMT(watch->request), attempt);
-    assert(n > 0 && (size_t)n < sizeof id);
-    struct publish const publish = {.subject = subject, .body = body, .message_id = id};
+    struct publish const publish = {.subject = subject, .body = body};
     mark_not_stored(watch, NULL);
     thole_status const status = requests_publish(watch->client->requests, &publish, watch->token + 1, &error);
     if (status == THOLE_OK)
@@ -369,11 +369,11 @@ static thole_status send_once(struct watch *watch, const char *what, unsigned at
     return THOLE_OK;
 }
 
-static thole_status publish_to(struct watch *watch, const char *what, const char *subject, thole_slice body,
-                               uint64_t until_ms, thole_error *reterr)
+static thole_status publish_to(struct watch *watch, const char *subject, thole_slice body, uint64_t until_ms,
+                               thole_error *reterr)
 {
-    for (unsigned attempt = 0;; attempt++) {
-        THOLE_TRY(send_once(watch, what, attempt, subject, body, reterr));
+    for (;;) {
+        THOLE_TRY(send_once(watch, subject, body, reterr));
         if (!watch_sleep(watch, publish_is_done, until_ms))
             return thole_fail(reterr, THOLE_UNAVAILABLE,
                               "%s was not acknowledged in time; repeating it is safe", subject);
@@ -388,14 +388,12 @@ static thole_status publish_to(struct watch *watch, const char *what, const char
     }
 }
 
-thole_status watch_publish(struct watch *watch, const char *what, thole_slice body, uint64_t until_ms,
-                           thole_error *reterr)
+thole_status watch_publish(struct watch *watch, thole_slice body, uint64_t until_ms, thole_error *reterr)
 {
     struct place place = {.stream = {.ptr = NULL}};
-    assert(watch->request.len > 0);
     thole_status status = place_inbox(watch->client, watch->instance, &place, reterr);
     if (status == THOLE_OK)
-        status = publish_to(watch, what, buf_cstr(&place.subject), body, until_ms, reterr);
+        status = publish_to(watch, buf_cstr(&place.subject), body, until_ms, reterr);
     place_release(&place);
     return status;
 }

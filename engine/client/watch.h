@@ -53,14 +53,14 @@ bool watch_sleep(struct watch *watch, watch_predicate *holds, uint64_t until_ms)
  * answer. */
 void watch_look(struct watch *watch);
 /* Waits for a look's answer, and looks again while the stream cannot be read, until @p until_ms. Sequence 0:
- * there is no record. The record lives in @p arena. */
+ * there is no record, or only of events that wait for the instance. The record lives in @p arena. */
 THOLE_NODISCARD thole_status watch_take_look(struct watch *watch, uint64_t until_ms, struct arena *arena,
                                              uint64_t *ret_sequence, struct record *ret_record,
                                              thole_error *reterr);
-/* Publishes to the instance's inbox and repeats that until it is stored or @p until_ms has passed. @p what:
- * "start" or "cancel". A notice that names the request counts as stored. */
-THOLE_NODISCARD thole_status watch_publish(struct watch *watch, const char *what, thole_slice body,
-                                           uint64_t until_ms, thole_error *reterr);
+/* Publishes to the instance's inbox and repeats that until it is stored or @p until_ms has passed. A notice
+ * that names the request counts as stored. */
+THOLE_NODISCARD thole_status watch_publish(struct watch *watch, thole_slice body, uint64_t until_ms,
+                                           thole_error *reterr);
 
 /* Callbacks of the client's connection and requests; arg is the client. */
 void watches_on_state(void *arg, bool connected, uint64_t epoch);

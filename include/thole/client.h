@@ -131,7 +131,8 @@ typedef struct thole_start_options {
     size_t size;       /**< sizeof(thole_start_options) */
     uint32_t version;  /**< of the orchestration; 0 = the newest */
     thole_slice event; /**< name of an event that is delivered in any case, started now or before; then an
-                            id in use is no conflict (signal with start). Empty = none */
+                            id in use is a conflict only if that instance has ended (signal with
+                            start). Empty = none */
     thole_slice event_data;
 } thole_start_options;
 /** thole_client_start() with options. */

@@ -1,0 +1,95 @@
+/* Questions to an instance: core NATS requests to whoever owns its partition. */
+#include "client_internal.h"
+#include "message.h"
+#include "query_message.h"
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* A partition that is being handed over has no owner for a moment. */
+enum { HANDOVER_PATIENCE_MS = 500, HANDOVER_PAUSE_MS = 50 };
+
+static thole_status keep_output(thole_slice from, thole_slice *ret, thole_error *reterr)
+{
+    uint8_t *copy = malloc(from.len + 1);
+    if (copy == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory for an answer of %zu bytes", from.len);
+    if (from.len > 0)
+        memcpy(copy, from.ptr, from.len);
+    copy[from.len] = '\0'; /* not counted: for those who print it */
+    *ret = (thole_slice){copy, from.len};
+    return THOLE_OK;
+}
+
+void thole_client_release(thole_slice owned)
+{
+    free((void *)(uintptr_t)owned.ptr);
+}
+
+static thole_status take_answer(thole_slice body, thole_slice *ret_output, thole_error *reterr)
+{
+    struct query_answer answer;
+    struct arena arena;
+    arena_init(&arena, CLIENT_ARENA_MAX);
+    thole_status status = query_answer_decode(body, &arena, &answer, reterr);
+    if (status == THOLE_OK && answer.status == THOLE_OK)
+        status = keep_output(answer.data, ret_output, reterr);
+    else if (status == THOLE_OK)
+        status =
+            thole_fail(reterr, (thole_status)answer.status, "%.*s",
+                       (int)(answer.data.len < 400 ? answer.data.len : 400), (const char *)answer.data.ptr);
+    arena_release(&arena);
+    return status;
+}
+
+static thole_status ask_once(thole_client *client, const char *subject, thole_slice body,
+                             thole_slice *ret_output, thole_error *reterr)
+{
+    struct buf answer;
+    thole_error error = {.status = THOLE_OK};
+    buf_init(&answer, MESSAGE_BYTES_MAX);
+    thole_status status = connection_request(client->connection, subject, body, &answer, &error);
+    if (status == THOLE_OK)
+        status = take_answer(buf_bytes(&answer), ret_output, reterr);
+    else if (status == THOLE_UNAVAILABLE)
+        status = thole_fail(reterr, status, "no engine answers: %.300s", error.text);
+    else
+        status = thole_fail(reterr, status, "%s", error.text);
+    buf_release(&answer);
+    return status;
+}
+
+static thole_status ask(thole_client *client, const char *subject, thole_slice body, thole_slice *ret_output,
+                        thole_error *reterr)
+{
+    uint64_t const patience =
+        client->timeout_ms < HANDOVER_PATIENCE_MS ? client->timeout_ms : HANDOVER_PATIENCE_MS;
+    uint64_t const until = client_now_ms() + patience;
+    for (;;) {
+        thole_status const status = ask_once(client, subject, body, ret_output, reterr);
+        if (status != THOLE_UNAVAILABLE || client_now_ms() >= until)
+            return status;
+        nanosleep(&(struct timespec){.tv_nsec = HANDOVER_PAUSE_MS * 1000000L}, NULL);
+    }
+}
+
+thole_status thole_client_query(thole_client *client, thole_slice instance, thole_slice name,
+                                thole_slice input, thole_slice *ret_output, thole_error *reterr)
+{
+    struct query const query = {.instance = instance, .name = name, .input = input};
+    struct buf subject, body;
+    THOLE_TRY(id_check(instance, reterr));
+    THOLE_TRY(name_check(name, "query", reterr));
+    THOLE_TRY(client_check_payload(client, "input", input.len, reterr));
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    buf_init(&body, MESSAGE_BYTES_MAX);
+    uint32_t const p = subject_partition(instance, client->topology.partitions);
+    thole_status status = subject_query(&subject, client->topology.ns, p, instance, reterr);
+    if (status == THOLE_OK && query_encode(&query, &body) != THOLE_OK)
+        status = thole_fail(reterr, buf_status(&body), "the query cannot be encoded");
+    if (status == THOLE_OK)
+        status = ask(client, buf_cstr(&subject), buf_bytes(&body), ret_output, reterr);
+    buf_release(&subject);
+    buf_release(&body);
+    return status;
+}

@@ -1,0 +1,227 @@
+/* What is asked of an instance, durably: cancel, terminate, pause, resume, signal; and the ends of activities
+ * that are completed from outside. */
+#include "message.h"
+#include "watch.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- arguments ---- */
+
+thole_status client_check_payload(const struct thole_client *client, const char *what, size_t bytes,
+                                  thole_error *reterr)
+{
+    size_t const room = connection_max_payload(client->connection);
+    if (bytes > client->payload_max)
+        return thole_fail(reterr, THOLE_LIMIT, "the %s has %zu bytes, at most %zu are allowed", what, bytes,
+                          client->payload_max);
+    if (bytes + MESSAGE_OVERHEAD > room)
+        return thole_fail(reterr, THOLE_LIMIT,
+                          "the %s has %zu bytes; with its envelope that is more than the NATS server's "
+                          "max_payload of %zu",
+                          what, bytes, room);
+    return THOLE_OK;
+}
+
+static thole_status check_request_id(thole_slice request_id, thole_error *reterr)
+{
+    if (request_id.len == 0)
+        return THOLE_OK;
+    if (id_check(request_id, NULL) != THOLE_OK)
+        return thole_fail(reterr, THOLE_INVALID,
+                          "a request id is at most %d bytes of UTF-8 without NUL, like an instance id",
+                          THOLE_ID_BYTES_MAX);
+    if (request_id.ptr[0] == '<')
+        return thole_fail(reterr, THOLE_INVALID,
+                          "a request id must not begin with '<': those are the engine's own");
+    return THOLE_OK;
+}
+
+static thole_status check_type(thole_slice type, thole_error *reterr)
+{
+    if (type.len > ERROR_TYPE_BYTES_MAX)
+        return thole_fail(reterr, THOLE_INVALID, "the error type has %zu bytes, at most %d are allowed",
+                          type.len, ERROR_TYPE_BYTES_MAX);
+    for (size_t i = 0; i < type.len; i++) {
+        uint8_t const c = type.ptr[i];
+        if (c == '.' || c == '_' || c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+            (c >= 'A' && c <= 'Z'))
+            continue;
+        return thole_fail(reterr, THOLE_INVALID, "the error type has byte 0x%02x, allowed is [A-Za-z0-9_.-]",
+                          c);
+    }
+    return THOLE_OK;
+}
+
+/* ---- sending ---- */
+
+static thole_status check_exists(struct watch *watch, uint64_t until_ms, thole_error *reterr)
+{
+    struct arena arena;
+    struct record record;
+    uint64_t sequence = 0;
+    arena_init(&arena, CLIENT_ARENA_MAX);
+    thole_status const status = watch_take_look(watch, until_ms, &arena, &sequence, &record, reterr);
+    arena_release(&arena);
+    if (sequence > 0) /* a record that cannot be read is there all the same */
+        return THOLE_OK;
+    if (status != THOLE_OK)
+        return status;
+    return thole_fail(reterr, THOLE_NOT_FOUND, "there is no instance \"%.*s\" in namespace %s",
+                      THOLE_FMT(watch->instance), watch->client->topology.ns);
+}
+
+enum must { MUST_EXIST, MAY_EXIST };
+
+/* Durable when it returns THOLE_OK. */
+static thole_status send_message(thole_client *client, const struct message *message, enum must must,
+                                 thole_error *reterr)
+{
+    struct watch watch;
+    struct buf body;
+    uint64_t const until = client_now_ms() + client->timeout_ms;
+    buf_init(&body, MESSAGE_BYTES_MAX);
+    thole_status status = client_encode(message, &body, reterr);
+    if (status == THOLE_OK)
+        status = watch_open(client, WATCH_QUIET, message->instance, message->request_id, &watch, reterr);
+    if (status == THOLE_OK) {
+        if (must == MUST_EXIST)
+            status = check_exists(&watch, until, reterr);
+        if (status == THOLE_OK)
+            status = watch_publish(&watch, buf_bytes(&body), until, reterr);
+        watch_close(&watch);
+    }
+    buf_release(&body);
+    return status;
+}
+
+/* ---- requests with a reason ---- */
+
+static thole_status request(thole_client *client, enum message_kind kind, thole_slice instance,
+                            thole_slice reason, thole_error *reterr)
+{
+    struct request_id id;
+    THOLE_TRY(id_check(instance, reterr));
+    if (reason.len > REASON_BYTES_MAX)
+        return thole_fail(reterr, THOLE_INVALID, "the reason has %zu bytes, at most %d are allowed",
+                          reason.len, REASON_BYTES_MAX);
+    THOLE_TRY(request_id_make(&id, reterr));
+    struct message const message = {
+        .kind = kind, .instance = instance, .data = reason, .request_id = thole_slice_from(id.text)};
+    return send_message(client, &message, MUST_EXIST, reterr);
+}
+
+thole_status thole_client_cancel(thole_client *client, thole_slice instance, thole_slice reason,
+                                 thole_error *reterr)
+{
+    return request(client, MESSAGE_CANCEL, instance, reason, reterr);
+}
+
+thole_status thole_client_terminate(thole_client *client, thole_slice instance, thole_slice reason,
+                                    thole_error *reterr)
+{
+    return request(client, MESSAGE_TERMINATE, instance, reason, reterr);
+}
+
+thole_status thole_client_pause(thole_client *client, thole_slice instance, thole_slice reason,
+                                thole_error *reterr)
+{
+    return request(client, MESSAGE_PAUSE, instance, reason, reterr);
+}
+
+thole_status thole_client_resume(thole_client *client, thole_slice instance, thole_slice reason,
+                                 thole_error *reterr)
+{
+    return request(client, MESSAGE_RESUME, instance, reason, reterr);
+}
+
+/* ---- events ---- */
+
+thole_status thole_client_signal(thole_client *client, thole_slice instance, thole_slice name,
+                                 thole_slice data, thole_slice request_id, thole_error *reterr)
+{
+    struct request_id id;
+    THOLE_TRY(id_check(instance, reterr));
+    THOLE_TRY(name_check(name, "event", reterr));
+    THOLE_TRY(client_check_payload(client, "data", data.len, reterr));
+    THOLE_TRY(check_request_id(request_id, reterr));
+    if (request_id.len == 0) {
+        THOLE_TRY(request_id_make(&id, reterr));
+        request_id = thole_slice_from(id.text);
+    }
+    struct message const message = {.kind = MESSAGE_EVENT,
+                                    .instance = instance,
+                                    .event_name = name,
+                                    .event_data = data,
+                                    .request_id = request_id};
+    return send_message(client, &message, MAY_EXIST, reterr);
+}
+
+/* ---- activities that are completed from outside ---- */
+
+/* The @p index-th of the token's numbers: digits only, no zero in front. */
+static bool token_number(thole_slice token, size_t index, uint64_t max, uint64_t *ret)
+{
+    thole_slice const digits = subject_nth(token, index);
+    uint64_t value = 0;
+    if (digits.len == 0 || (digits.len > 1 && digits.ptr[0] == '0'))
+        return false;
+    for (size_t i = 0; i < digits.len; i++) {
+        uint64_t const digit = (uint64_t)digits.ptr[i] - '0';
+        if (digits.ptr[i] < '0' || digits.ptr[i] > '9' || value > (max - digit) / 10)
+            return false;
+        value = value * 10 + digit;
+    }
+    *ret = value;
+    return true;
+}
+
+/* "<partition>.<execution>.<activity id>.<try>.<instance, percent-encoded>". The instance goes into @p id. */
+static thole_status token_parse(const struct thole_client *client, thole_slice token, struct buf *id,
+                                struct message *ret, thole_error *reterr)
+{
+    enum { PARTITION, EXECUTION, ACTIVITY, TRY, INSTANCE, PARTS };
+    uint64_t p, number;
+    if (!token_number(token, PARTITION, PARTITIONS_MAX, &p) ||
+        !token_number(token, EXECUTION, INT64_MAX, &ret->execution) || ret->execution == 0 ||
+        !token_number(token, ACTIVITY, INT64_MAX, &ret->task) || ret->task == 0 ||
+        !token_number(token, TRY, UINT32_MAX, &number) || number == 0 || subject_nth(token, PARTS).len > 0 ||
+        subject_token_decode(subject_nth(token, INSTANCE), id, NULL) != THOLE_OK)
+        return thole_fail(reterr, THOLE_INVALID,
+                          "this is not a token that thole_activity_later() has given out");
+    ret->try_number = (uint32_t)number;
+    ret->instance = buf_bytes(id);
+    if (subject_partition(ret->instance, client->topology.partitions) != p)
+        return thole_fail(reterr, THOLE_INVALID, "the token is of another namespace than %s",
+                          client->topology.ns);
+    return THOLE_OK;
+}
+
+static thole_status end_activity(thole_client *client, thole_slice token, struct message *message,
+                                 thole_error *reterr)
+{
+    struct buf id;
+    buf_init(&id, THOLE_ID_BYTES_MAX);
+    message->kind = MESSAGE_ACTIVITY_RESULT;
+    thole_status status = token_parse(client, token, &id, message, reterr);
+    if (status == THOLE_OK)
+        status = send_message(client, message, MAY_EXIST, reterr);
+    buf_release(&id);
+    return status;
+}
+
+thole_status thole_client_complete(thole_client *client, thole_slice token, thole_slice output,
+                                   thole_error *reterr)
+{
+    struct message message = {.status = THOLE_OK, .data = output};
+    THOLE_TRY(client_check_payload(client, "output", output.len, reterr));
+    return end_activity(client, token, &message, reterr);
+}
+
+thole_status thole_client_fail(thole_client *client, thole_slice token, thole_slice type, thole_slice message,
+                               thole_error *reterr)
+{
+    struct message failed = {.status = THOLE_APP, .data = message, .error_type = type};
+    THOLE_TRY(check_type(type, reterr));
+    THOLE_TRY(client_check_payload(client, "message", message.len, reterr));
+    return end_activity(client, token, &failed, reterr);
+}
