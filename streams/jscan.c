@@ -294,6 +294,56 @@ bool json_text_is(thole_slice value, const char *text)
     return same;
 }
 
+/* Exactly @p digits of them, at @p at. */
+static bool fixed_uint(thole_slice text, size_t at, size_t digits, uint64_t *ret)
+{
+    *ret = 0;
+    if (at + digits > text.len)
+        return false;
+    for (size_t i = at; i < at + digits; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+            return false;
+        *ret = *ret * 10 + (uint64_t)(text.ptr[i] - '0');
+    }
+    return true;
+}
+
+static uint64_t days_since_1970(uint64_t year, uint64_t month, uint64_t day)
+{
+    uint64_t const y = month <= 2 ? year - 1 : year; /* a year that begins in March ends with the odd day */
+    uint64_t const months = month <= 2 ? month + 9 : month - 3;
+    return y * 365 + y / 4 - y / 100 + y / 400 + (153 * months + 2) / 5 + day - 1 - 719468;
+}
+
+bool json_time_ns(thole_slice value, uint64_t *ret)
+{
+    enum { YEAR_MIN = 1970, YEAR_MAX = 2553, FRACTION_AT = 20, DIGITS_MAX = 9, NANOS = 1000000000 };
+    static const struct {
+        size_t at, digits;
+        char then;
+    } fields[] = {{1, 4, '-'}, {6, 2, '-'}, {9, 2, 'T'}, {12, 2, ':'}, {15, 2, ':'}, {18, 2, 0}};
+    uint64_t n[6], fraction = 0;
+    size_t at = FRACTION_AT, digits = 0;
+    if (value.len < FRACTION_AT + 2 || value.ptr[0] != '"')
+        return false;
+    for (size_t i = 0; i < 6; i++)
+        if (!fixed_uint(value, fields[i].at, fields[i].digits, &n[i]) ||
+            (fields[i].then != 0 && value.ptr[fields[i].at + fields[i].digits] != fields[i].then))
+            return false;
+    if (value.ptr[at] == '.')
+        for (at++; digits < DIGITS_MAX && at < value.len && value.ptr[at] >= '0' && value.ptr[at] <= '9';
+             digits++)
+            fraction = fraction * 10 + (uint64_t)(value.ptr[at++] - '0');
+    if (value.len != at + 2 || value.ptr[at] != 'Z' || value.ptr[at + 1] != '"' || n[0] < YEAR_MIN ||
+        n[0] > YEAR_MAX || n[1] < 1 || n[1] > 12 || n[2] < 1 || n[2] > 31 || n[3] > 23 || n[4] > 59 ||
+        n[5] > 60)
+        return false;
+    for (; digits < DIGITS_MAX; digits++)
+        fraction *= 10;
+    *ret = (((days_since_1970(n[0], n[1], n[2]) * 24 + n[3]) * 60 + n[4]) * 60 + n[5]) * NANOS + fraction;
+    return true;
+}
+
 void json_quote(struct buf *to, thole_slice text)
 {
     buf_text(to, "\"");

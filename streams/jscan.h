@@ -28,6 +28,9 @@ bool json_text(thole_slice value, struct buf *to);
 /* True when @p value is a string with exactly this text. */
 bool json_text_is(thole_slice value, const char *text);
 
+/* A string like "2026-11-21T04:24:23.5Z", from 1970 to 2554, as nanoseconds since 1970. UTC only. */
+bool json_time_ns(thole_slice value, uint64_t *ret);
+
 /* Appends "text" with quotes and escapes. */
 void json_quote(struct buf *to, thole_slice text);
 

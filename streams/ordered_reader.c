@@ -1,6 +1,7 @@
 /*
- * The endless ordered reader: an ephemeral push consumer without acknowledgements, made anew from the next
- * wanted sequence whenever anything is in doubt. Not nats.c's own: see link.h.
+ * The ordered reader: an ephemeral push consumer without acknowledgements, made anew from the next wanted
+ * sequence whenever anything is in doubt, unless the owner wants to hear of that. Not nats.c's own: see
+ * link.h.
  *
  * Each consumer ("run") has a name and an inbox of its own; what an earlier one still sends is told apart by
  * them.
@@ -29,15 +30,17 @@ struct ordered_reader {
     struct taps taps;
     char *stream, *filter;
     ordered_reader_fn *each;
+    ordered_reader_lost_fn *lost; /* NULL: goes on with the next run */
     void *arg;
     pthread_mutex_t dispatch; /* held during each() */
     pthread_mutex_t lock;     /* the rest */
     pthread_cond_t settled;
-    uint64_t next;         /* stream sequence; nothing below it is handed over again */
-    bool last_per_subject; /* until the first message */
+    uint64_t next; /* stream sequence; nothing below it is handed over again */
+    bool last_per_subject;
     char inbox[LINK_INBOX_BYTES], name[PUSH_NAME_BYTES]; /* of the run; empty between runs */
     uint64_t consumer_sequence;                          /* of the run's last message */
     bool created, busy;                                  /* the server has said yes; each() is running */
+    bool opened, over; /* it has ever said yes, or sent anything; the owner knows that nothing more comes */
     uint64_t heard_ms, retry_ms;
     thole_status status; /* of the last create, for ordered_reader_open() */
     thole_error error;
@@ -105,6 +108,26 @@ static void start_later(struct ordered_reader *reader, struct link *link)
     connection_alarm(reader->connection, &reader->attachment, reader->heard_ms + reader->retry_ms);
 }
 
+static void tell_lost(struct ordered_reader *reader)
+{
+    if (!reader->over)
+        reader->lost(reader->arg);
+    reader->over = true;
+}
+
+/* Something may be missing in this run, or it may have ended. */
+static void run_fails(struct ordered_reader *reader, struct link *link,
+                      void (*go_on)(struct ordered_reader *reader, struct link *link))
+{
+    if (reader->lost == NULL || !reader->opened) {
+        go_on(reader, link);
+        return;
+    }
+    end_run(reader, link);
+    connection_alarm(reader->connection, &reader->attachment, 0);
+    tell_lost(reader);
+}
+
 /* ---- what comes in; the lock is held, on nats.c's thread ---- */
 
 static void take_create(struct ordered_reader *reader, struct link *link, const struct delivery *delivery)
@@ -125,7 +148,7 @@ static void take_create(struct ordered_reader *reader, struct link *link, const 
         start_later(reader, link);
         return;
     }
-    reader->created = true;
+    reader->created = reader->opened = true;
     reader->retry_ms = 0;
     reader->heard_ms = link_now_ms();
     connection_alarm(reader->connection, &reader->attachment, reader->heard_ms + SILENCE_MS);
@@ -141,7 +164,7 @@ static void take_control(struct ordered_reader *reader, struct link *link, const
         return;
     }
     if (status != 100) { /* for example 409 Consumer Deleted, Leadership Change */
-        start_later(reader, link);
+        run_fails(reader, link, start_later);
         return;
     }
     reader->heard_ms = link_now_ms();
@@ -149,7 +172,7 @@ static void take_control(struct ordered_reader *reader, struct link *link, const
     push_flow_reply(link, delivery_header(delivery, "Nats-Consumer-Stalled"));
     if (slice_uint(delivery_header(delivery, "Nats-Last-Consumer"), &sent) &&
         sent != reader->consumer_sequence)
-        start_run(reader, link); /* some are missing */
+        run_fails(reader, link, start_run); /* some are missing */
 }
 
 /* True: hand it over. */
@@ -162,16 +185,22 @@ static bool take_message(struct ordered_reader *reader, struct link *link, const
         return false;
     reader->heard_ms = link_now_ms();
     if (meta.consumer_sequence != reader->consumer_sequence + 1) {
-        start_run(reader, link);
+        run_fails(reader, link, start_run);
         return false;
     }
     reader->consumer_sequence = meta.consumer_sequence;
-    if (meta.stream_sequence < reader->next)
-        return false;
+    if (meta.stream_sequence < reader->next && !reader->last_per_subject)
+        return false; /* from a replica that has fallen behind */
     reader->next = meta.stream_sequence + 1;
-    reader->last_per_subject = false; /* they come in stream order, so what is missing is behind this one */
+    reader->opened = true;
     *ret_sequence = meta.stream_sequence;
     return true;
+}
+
+uint64_t delivery_stored_ns(const struct delivery *delivery)
+{
+    struct ack_meta meta;
+    return ack_parse(delivery->reply, &meta) ? meta.stored_ns : 0;
 }
 
 static void on_delivery(void *arg, natsMsg **message, uint64_t epoch)
@@ -210,7 +239,8 @@ static void reader_up(void *arg, struct link *link)
 {
     struct ordered_reader *reader = arg;
     pthread_mutex_lock(&reader->lock);
-    start_run(reader, link);
+    if (!reader->over)
+        start_run(reader, link);
     pthread_mutex_unlock(&reader->lock);
 }
 
@@ -223,6 +253,8 @@ static void reader_down(void *arg, uint64_t epoch)
     reader->name[0] = 0; /* the consumer expires */
     reader->retry_ms = 0;
     connection_alarm(reader->connection, &reader->attachment, 0);
+    if (reader->lost != NULL && reader->opened)
+        tell_lost(reader);
     pthread_mutex_unlock(&reader->lock);
 }
 
@@ -236,14 +268,14 @@ static void reader_fire(void *arg)
     uint64_t const patience = reader->created        ? SILENCE_MS
                               : reader->name[0] == 0 ? reader->retry_ms
                                                      : CREATE_MS;
-    if (link == NULL)
-        ; /* up() goes on */
+    if (link == NULL || reader->over)
+        ; /* up() goes on, or nothing does */
     else if (reader->busy)
         connection_alarm(reader->connection, &reader->attachment, now + SILENCE_MS);
     else if (now < reader->heard_ms + patience)
         connection_alarm(reader->connection, &reader->attachment, reader->heard_ms + patience);
     else
-        start_run(reader, link);
+        run_fails(reader, link, start_run);
     pthread_mutex_unlock(&reader->lock);
     link_release(link);
 }
@@ -279,6 +311,7 @@ static struct ordered_reader *reader_create(struct connection *connection,
     reader->next = options->last_per_subject ? 1 : options->from == 0 ? 1 : options->from;
     reader->last_per_subject = options->last_per_subject;
     reader->each = options->each;
+    reader->lost = options->lost;
     reader->arg = options->arg;
     reader->attachment =
         (struct attachment){.up = reader_up, .down = reader_down, .fire = reader_fire, .arg = reader};

@@ -86,5 +86,6 @@ bool ack_parse(thole_slice reply, struct ack_meta *ret)
     return json_uint(subject_nth(reply, at + 2), &ret->deliveries) &&
            json_uint(subject_nth(reply, at + 3), &ret->stream_sequence) &&
            json_uint(subject_nth(reply, at + 4), &ret->consumer_sequence) &&
+           json_uint(subject_nth(reply, at + 5), &ret->stored_ns) &&
            json_uint(subject_nth(reply, at + 6), &ret->pending);
 }

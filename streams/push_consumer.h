@@ -25,7 +25,7 @@ bool push_flow_reply(struct link *link, thole_slice reply);
 /* $JS.ACK.… of a delivered message, in both forms. */
 struct ack_meta {
     thole_slice stream, consumer;
-    uint64_t deliveries, stream_sequence, consumer_sequence, pending;
+    uint64_t deliveries, stream_sequence, consumer_sequence, stored_ns, pending;
 };
 bool ack_parse(thole_slice reply, struct ack_meta *ret);
 bool slice_uint(thole_slice text, uint64_t *ret); /* decimal digits that fit */

@@ -35,6 +35,29 @@ static thole_status parse_bounds(thole_slice answer, const char *stream, struct 
     return THOLE_OK;
 }
 
+/* A call with the body {"seq":<n><more>}. */
+static thole_status call_seq(struct connection *connection, const char *verb, const char *stream,
+                             uint64_t sequence, const char *more, struct buf *answer, uint32_t *ret_error,
+                             thole_error *reterr)
+{
+    char body[64];
+    int const len = snprintf(body, sizeof body, "{\"seq\":%llu%s}", (unsigned long long)sequence, more);
+    return api_call(connection, verb, stream, (thole_slice){(const uint8_t *)body, (size_t)len}, answer,
+                    ret_error, reterr);
+}
+
+/* The same, where the answer says no more than that it was done. */
+static thole_status tell_seq(struct connection *connection, const char *verb, const char *stream,
+                             uint64_t sequence, const char *more, uint32_t *ret_error, thole_error *reterr)
+{
+    struct buf answer;
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status const status =
+        call_seq(connection, verb, stream, sequence, more, &answer, ret_error, reterr);
+    buf_release(&answer);
+    return status;
+}
+
 thole_status stream_bounds(struct connection *connection, const char *stream, struct stream_bounds *ret,
                            thole_error *reterr)
 {
@@ -43,6 +66,36 @@ thole_status stream_bounds(struct connection *connection, const char *stream, st
     thole_status status = api_call(connection, "STREAM.INFO", stream, THOLE_STR(""), &answer, NULL, reterr);
     if (status == THOLE_OK)
         status = parse_bounds(buf_bytes(&answer), stream, ret, reterr);
+    buf_release(&answer);
+    return status;
+}
+
+thole_status stream_still_holds(struct connection *connection, const char *stream, uint64_t sequence,
+                                uint64_t stored_ns, bool *ret, uint64_t *ret_last, thole_error *reterr)
+{
+    struct stream_bounds bounds;
+    struct buf answer;
+    thole_slice time;
+    uint64_t ns = 0;
+    uint32_t code = 0;
+    /* In this order: what is not there although the stream reaches so far was removed. */
+    THOLE_TRY(stream_bounds(connection, stream, &bounds, reterr));
+    *ret_last = bounds.last;
+    *ret = bounds.last >= sequence;
+    if (!*ret || stored_ns == 0)
+        return THOLE_OK;
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status status =
+        call_seq(connection, "STREAM.MSG.GET", stream, sequence, "", &answer, &code, reterr);
+    if (status == THOLE_OK) {
+        if (json_path(buf_bytes(&answer), "message.time", &time) && json_time_ns(time, &ns))
+            *ret = ns == stored_ns;
+        else
+            status = thole_fail(reterr, THOLE_CORRUPT, "stream %s: message %llu has no time", stream,
+                                (unsigned long long)sequence);
+    } else if (code == API_MESSAGE_NOT_FOUND) {
+        status = THOLE_OK;
+    }
     buf_release(&answer);
     return status;
 }
@@ -350,31 +403,16 @@ thole_status stream_read(struct connection *connection, const char *stream, cons
 
 /* ---- removal ---- */
 
-/* A call with the body {"seq":<n><more>}. */
-static thole_status call_seq(struct connection *connection, const char *verb, const char *stream,
-                             uint64_t sequence, const char *more, uint32_t *ret_error, thole_error *reterr)
-{
-    char body[64];
-    struct buf answer;
-    int const len = snprintf(body, sizeof body, "{\"seq\":%llu%s}", (unsigned long long)sequence, more);
-    buf_init(&answer, API_ANSWER_MAX);
-    thole_status const status =
-        api_call(connection, verb, stream, (thole_slice){(const uint8_t *)body, (size_t)len}, &answer,
-                 ret_error, reterr);
-    buf_release(&answer);
-    return status;
-}
-
 thole_status stream_delete(struct connection *connection, const char *stream, uint64_t sequence,
                            thole_error *reterr)
 {
     uint32_t code = 0, why = 0;
     thole_status status =
-        call_seq(connection, "STREAM.MSG.DELETE", stream, sequence, ",\"no_erase\":true", &code, reterr);
+        tell_seq(connection, "STREAM.MSG.DELETE", stream, sequence, ",\"no_erase\":true", &code, reterr);
     if (code == API_SEQUENCE_NOT_FOUND || code == API_MESSAGE_NOT_FOUND)
         status = THOLE_OK;
     if (code == API_DELETE_FAILED) { /* 2.10 says so of a message that is not there, and of real failures */
-        thole_status const ignored = call_seq(connection, "STREAM.MSG.GET", stream, sequence, "", &why, NULL);
+        thole_status const ignored = tell_seq(connection, "STREAM.MSG.GET", stream, sequence, "", &why, NULL);
         (void)ignored;
         if (why == API_MESSAGE_NOT_FOUND)
             status = THOLE_OK;
@@ -382,10 +420,18 @@ thole_status stream_delete(struct connection *connection, const char *stream, ui
     return status;
 }
 
+/*
+ * The last message always stays. To empty a stream, nats-server 2.10 renames its folder away before it notes
+ * the last sequence in the new one: a kill -9 in between and the stream begins again at 1, and whoever
+ * remembers a position takes new messages for old ones.
+ */
 thole_status stream_purge_below(struct connection *connection, const char *stream, uint64_t sequence,
                                 thole_error *reterr)
 {
-    if (sequence <= 1)
-        return THOLE_OK; /* 0 would mean everything */
-    return call_seq(connection, "STREAM.PURGE", stream, sequence, "", NULL, reterr);
+    struct stream_bounds bounds;
+    THOLE_TRY(stream_bounds(connection, stream, &bounds, reterr));
+    uint64_t const below = sequence < bounds.last ? sequence : bounds.last;
+    if (bounds.messages == 0 || below <= bounds.first)
+        return THOLE_OK;
+    return tell_seq(connection, "STREAM.PURGE", stream, below, "", NULL, reterr);
 }

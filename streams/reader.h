@@ -42,30 +42,49 @@ THOLE_NODISCARD thole_status stream_read(struct connection *connection, const ch
 /* Removes one message for good, without overwriting it. NOT_FOUND counts as done. */
 THOLE_NODISCARD thole_status stream_delete(struct connection *connection, const char *stream,
                                            uint64_t sequence, thole_error *reterr);
-/* Removes every message below @p sequence. */
+/* Removes every message below @p sequence, but never the stream's last one: see reader.c. */
 THOLE_NODISCARD thole_status stream_purge_below(struct connection *connection, const char *stream,
                                                 uint64_t sequence, thole_error *reterr);
 
 /*
- * An ordered, gap-free, endless reader: calls @p each from nats.c's threads, one at a time, for every message
- * from
- * @p from on, each sequence once, through reconnects, server restarts and lost consumers. Messages that are
- * purged before they were read are skipped. The callback may block for a while (flow control holds the server
- * back).
- * @p last_per_subject starts with the newest message of each subject instead (for buckets).
+ * Whether the stream still is what somebody has seen: message @p sequence is the one that was stored at
+ * @p stored_ns (0: nobody knows when), or was removed since and the stream goes on behind it. False: it lost
+ * its tail, or was made anew (a server that lost power or was restored, a stream that was deleted), and the
+ * same sequences stand, or will stand, for other messages. By the leader. *ret_last: its last sequence.
+ */
+THOLE_NODISCARD thole_status stream_still_holds(struct connection *connection, const char *stream,
+                                                uint64_t sequence, uint64_t stored_ns, bool *ret,
+                                                uint64_t *ret_last, thole_error *reterr);
+
+/*
+ * An ordered, gap-free reader: calls @p each from nats.c's threads, one at a time, for every message from
+ * @p from on, each sequence once. Messages that are purged before they were read are skipped. The callback
+ * may block for a while (flow control holds the server back).
  *
- * A stream that lost its tail (a server without fsync that lost power) writes sequences again that the reader
- * has already passed; these are not handed over: compare stream_bounds() with the position when opening.
+ * Without @p lost it is endless, through reconnects, server restarts and lost consumers. A stream that goes
+ * back meanwhile (stream_still_holds()) is not noticed.
+ *
+ * With @p lost it reads over one consumer: when that may be gone, also when the connection is, @p lost is
+ * called once and @p each not again, but for a call in progress. So all that it hands over is of one stream
+ * that went back at no time. What was found to be true of the stream after ordered_reader_open() holds for
+ * all of it.
+ *
+ * @p last_per_subject starts with the newest message of each subject instead (for buckets), and does so again
+ * with each new consumer, whatever it has handed over before.
  */
 struct ordered_reader;
 typedef void ordered_reader_fn(void *arg, uint64_t sequence, const struct delivery *delivery);
+typedef void ordered_reader_lost_fn(void *arg); /* must not block, nor close the reader */
 struct ordered_reader_options {
     const char *stream, *filter; /* filter NULL = all */
     uint64_t from;
     bool last_per_subject;
     ordered_reader_fn *each;
+    ordered_reader_lost_fn *lost; /* may be NULL */
     void *arg;
 };
+/* When the stream stored what ordered_reader_fn is given, in nanoseconds since 1970; 0: not a delivery. */
+uint64_t delivery_stored_ns(const struct delivery *delivery);
 THOLE_NODISCARD thole_status ordered_reader_open(struct connection *connection,
                                                  const struct ordered_reader_options *options,
                                                  struct ordered_reader **ret, thole_error *reterr);

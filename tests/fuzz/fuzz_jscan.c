@@ -29,6 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             continue;
         inside(value, input);
         (void)json_int(value, &number);
+        (void)json_time_ns(value, &sequence);
         buf_clear(&text);
         (void)json_text(value, &text);
         while (json_item(value, &at, &item))
@@ -50,6 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     thole_status const ignored = stream_get_answer(input, &sequence, &text, NULL);
     (void)ignored;
     (void)ack_parse(input, &meta);
+    (void)json_time_ns(input, &sequence);
     buf_release(&text);
     return 0;
 }

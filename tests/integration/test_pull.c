@@ -402,6 +402,7 @@ static void test_ack_subjects(void)
         {"$JS.ACK.S.C.3.70.12.1700000000000000000", false},
         {"$JS.ACK.domain.S.C.3.70.12.1700000000000000000.5", false}, /* 10 tokens */
         {"$JS.ACK.S.C.3.x.12.1700000000000000000.5", false},
+        {"$JS.ACK.S.C.3.70.12.-1.5", false},
         {"$JS.FC.S.C.3.70.12.1700000000000000000.5", false},
         {"JS.ACK.S.C.3.70.12.1700000000000000000.5", false},
         {"", false},
@@ -414,7 +415,7 @@ static void test_ack_subjects(void)
             CU_ASSERT(thole_slice_equal(meta.stream, THOLE_STR("S")) &&
                       thole_slice_equal(meta.consumer, THOLE_STR("C")));
             CU_ASSERT(meta.deliveries == 3 && meta.stream_sequence == 70 && meta.consumer_sequence == 12 &&
-                      meta.pending == 5);
+                      meta.stored_ns == UINT64_C(1700000000000000000) && meta.pending == 5);
         }
     }
 }

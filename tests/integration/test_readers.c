@@ -290,8 +290,16 @@ static void test_purge_below(void)
     CU_ASSERT(b.first == 61 && b.last == 100 && b.messages == 40);
     CHECK_OK(stream_purge_below(connection, place.in, 1000, &err), &err);
     CHECK_OK(stream_bounds(connection, place.in, &b, &err), &err);
-    CU_ASSERT(b.messages == 0);
+    CU_ASSERT(b.first == 100 && b.last == 100 && b.messages == 1); /* the last one always stays */
+    CHECK_OK(stream_purge_below(connection, place.in, 101, &err), &err);
+    CHECK_OK(stream_delete(connection, place.in, 100, &err), &err);
+    CHECK_OK(stream_purge_below(connection, place.in, 101, &err), &err);
+    CHECK_OK(stream_bounds(connection, place.in, &b, &err), &err);
+    CU_ASSERT(b.last == 100 && b.messages == 0);
+    fill_stream(connection, place.prefix, 10, 1);
     CU_ASSERT_NOT_EQUAL(stream_purge_below(connection, place.hist, 5, &err), THOLE_OK); /* deny_purge */
+    CHECK_OK(stream_bounds(connection, place.hist, &b, &err), &err);
+    CU_ASSERT(b.first == 1 && b.messages == 10);
     CU_ASSERT_EQUAL(stream_purge_below(connection, "NONE", 5, &err), THOLE_NOT_FOUND);
     CU_ASSERT_EQUAL(stream_delete(connection, "NONE", 5, &err), THOLE_NOT_FOUND);
 }
@@ -300,7 +308,8 @@ static void test_purge_below(void)
 
 enum { SEEN_MAX = 300000 };
 struct following {
-    atomic_ulong last, count;
+    atomic_ulong last, count, lost;
+    _Atomic uint64_t stored_ns;
     atomic_bool disorder, closed, late, slow;
     bool keep;
     _Atomic uint8_t *seen; /* by the number in the body */
@@ -322,6 +331,7 @@ static void follow(void *arg, uint64_t sequence, const struct delivery *delivery
     if (atomic_load(&f->slow))
         usleep(2000);
     atomic_store(&f->last, sequence);
+    atomic_store(&f->stored_ns, delivery_stored_ns(delivery));
     atomic_fetch_add(&f->count, 1);
 }
 
@@ -510,6 +520,145 @@ static void test_the_next_sequence_was_purged(void)
     ordered_reader_close(reader);
 }
 
+/* ---- streams that go back ---- */
+
+static void delete_stream(const char *stream)
+{
+    char subject[TEXT_BYTES];
+    put_text(subject, "$JS.API.STREAM.DELETE.%s", stream);
+    CU_ASSERT_PTR_NOT_NULL(strstr(api_answer(connection, subject, ""), "\"success\":true"));
+}
+
+static void make_anew(const struct place *place)
+{
+    struct topology t;
+    thole_error err = {0};
+    struct topology_options const again = {.ns = place->t.ns};
+    delete_stream(place->hist);
+    CHECK_OK(topology_ensure(connection, &again, &t, &err), &err);
+}
+
+static bool holds(const char *stream, uint64_t sequence, uint64_t stored_ns, uint64_t want_last)
+{
+    thole_error err = {0};
+    bool good = false;
+    uint64_t last = 0;
+    CHECK_OK(stream_still_holds(connection, stream, sequence, stored_ns, &good, &last, &err), &err);
+    CU_ASSERT_EQUAL(last, want_last);
+    return good;
+}
+
+static void test_still_holds(void)
+{
+    struct place const place = fresh_place();
+    struct following f = {0};
+    thole_error err = {0};
+    bool good;
+    uint64_t last;
+    fill_stream(connection, place.prefix, 10, 1);
+    struct ordered_reader *reader = open_reader(place.hist, NULL, 0, &f);
+    CU_ASSERT(reaches(&f.count, 10));
+    ordered_reader_close(reader);
+    uint64_t const ns = f.stored_ns; /* of the tenth */
+    CU_ASSERT(ns > UINT64_C(1700000000000000000));
+    CU_ASSERT(holds(place.hist, 10, ns, 10) && holds(place.hist, 10, 0, 10) && holds(place.hist, 9, 0, 10));
+    CU_ASSERT(!holds(place.hist, 10, ns + 1, 10) && !holds(place.hist, 10, ns - 1, 10));
+    CU_ASSERT(!holds(place.hist, 9, ns, 10) && !holds(place.hist, 11, 0, 10) &&
+              !holds(place.hist, 11, ns, 10));
+    fill_stream(connection, place.prefix, 5, 1);
+    CU_ASSERT(holds(place.hist, 10, ns, 15));
+    CHECK_OK(stream_delete(connection, place.hist, 10, &err), &err);
+    CU_ASSERT(holds(place.hist, 10, ns, 15)); /* removed in good order */
+    make_anew(&place);
+    CU_ASSERT(!holds(place.hist, 10, ns, 0) && !holds(place.hist, 1, 0, 0));
+    fill_stream(connection, place.prefix, 12, 1); /* it has overtaken what was known of it */
+    CU_ASSERT_FALSE(holds(place.hist, 10, ns, 12));
+    CU_ASSERT_EQUAL(stream_still_holds(connection, "NONE", 1, 0, &good, &last, &err), THOLE_NOT_FOUND);
+}
+
+static void note_lost(void *arg)
+{
+    struct following *f = arg;
+    atomic_fetch_add(&f->lost, 1);
+}
+
+/* It says so once, and hands over nothing more: not what comes after, and not in the next epoch. */
+static void check_lost(const struct place *place, struct following *f,
+                       void (*strike)(const struct place *place))
+{
+    struct ordered_reader *reader = NULL;
+    thole_error err = {0};
+    struct ordered_reader_options const options = {
+        .stream = place->hist, .each = follow, .lost = note_lost, .arg = f};
+    CHECK_OK(ordered_reader_open(connection, &options, &reader, &err), &err);
+    fill_stream(connection, place->prefix, 100, 1);
+    CU_ASSERT(reaches(&f->count, 100));
+    CU_ASSERT_EQUAL(f->lost, 0);
+    strike(place);
+    fill_stream(connection, place->prefix, 10, 1);
+    CU_ASSERT(reaches(&f->lost, 1));
+    fill_stream(connection, place->prefix, 100, 1);
+    nap_ms(300);
+    CU_ASSERT(f->lost == 1 && f->count == 100 && !f->disorder);
+    ordered_reader_close(reader);
+    CU_ASSERT_EQUAL(f->lost, 1);
+}
+
+static void strike_consumer(const struct place *place)
+{
+    drop_consumers((void *)(uintptr_t)place);
+}
+
+static void strike_server(const struct place *place)
+{
+    thole_error err = {0};
+    uint64_t const epoch = connection_epoch(connection);
+    (void)place;
+    server_kill9(&fixture_server);
+    CHECK_OK(server_restart(&fixture_server, &err), &err);
+    CU_ASSERT(wait_epoch_above(connection, epoch));
+}
+
+static void test_a_reader_that_says_so(void)
+{
+    void (*const strikes[])(const struct place *place) = {strike_consumer, strike_server, make_anew};
+    for (size_t i = 0; i < ARRAY_LEN(strikes); i++) {
+        struct place const place = fresh_place();
+        struct following f = {0};
+        check_lost(&place, &f, strikes[i]);
+    }
+    struct following f = {0};
+    struct ordered_reader *reader = NULL;
+    thole_error err = {0};
+    struct ordered_reader_options const options = {
+        .stream = "NONE", .each = follow, .lost = note_lost, .arg = &f};
+    CU_ASSERT_EQUAL(ordered_reader_open(connection, &options, &reader, &err), THOLE_NOT_FOUND);
+    CU_ASSERT_EQUAL(f.lost, 0);
+}
+
+/* Who reads the newest message of each subject goes on in a stream that begins again at 1. */
+static void test_a_bucket_that_is_made_anew(void)
+{
+    struct place const place = fresh_place();
+    struct following f = {0};
+    struct ordered_reader *reader = NULL;
+    thole_error err = {0};
+    fill_stream(connection, place.prefix, 100, 2);
+    struct ordered_reader_options const options = {
+        .stream = place.hist, .last_per_subject = true, .each = follow, .arg = &f};
+    CHECK_OK(ordered_reader_open(connection, &options, &reader, &err), &err);
+    CU_ASSERT(reaches(&f.count, 2));
+    CU_ASSERT(f.last == 100 && !f.disorder);
+    make_anew(&place);
+    fill_stream(connection, place.prefix, 10, 2);
+    CU_ASSERT(reaches(&f.count, 4));
+    CU_ASSERT_EQUAL(f.last, 10);
+    fill_stream(connection, place.prefix, 10, 2);
+    CU_ASSERT(reaches(&f.count, 14));
+    CU_ASSERT_EQUAL(f.last, 20);
+    ordered_reader_close(reader);
+}
+
 /* ---- nodes ---- */
 
 struct watched {
@@ -549,8 +698,8 @@ static void test_nodes(void)
     CHECK_OK(server_restart(&fixture_server, &err), &err);
     while (nodes_put(connection, t.ns, THOLE_STR("n3"), THOLE_STR("w"), &err) != THOLE_OK)
         nap_ms(10);
-    CU_ASSERT(reaches(&early.count, 5) && reaches(&late.count, 3));
-    CHECK_STR("after a restart", late.text, "n1=z n2= n3=w ");
+    CU_ASSERT(reaches(&early.count, 7) && reaches(&late.count, 5));
+    CHECK_STR("after a restart", late.text, "n1=z n2= n1=z n2= n3=w ");
     CU_ASSERT_EQUAL(nodes_put(connection, t.ns, THOLE_STR("a.b"), THOLE_STR("x"), &err), THOLE_INVALID);
     CU_ASSERT_EQUAL(nodes_put(connection, "a b", THOLE_STR("n"), THOLE_STR("x"), &err), THOLE_INVALID);
     CU_ASSERT_EQUAL(nodes_put(connection, "nosuch", THOLE_STR("n"), THOLE_STR("x"), &err), THOLE_UNAVAILABLE);
@@ -586,6 +735,9 @@ static const struct thole_test tests[] = {
     {"a reader whose consumer is deleted", test_a_reader_whose_consumer_is_deleted},
     {"three kill -9 and a purge every 100 ms", test_three_kill9_and_a_purge_every_100_ms},
     {"the next sequence was purged", test_the_next_sequence_was_purged},
+    {"a stream that still holds what was seen", test_still_holds},
+    {"a reader that says so", test_a_reader_that_says_so},
+    {"a bucket that is made anew", test_a_bucket_that_is_made_anew},
     {"nodes", test_nodes},
     {"close", test_close},
 };

@@ -263,10 +263,60 @@ static void test_base64(void)
     buf_release(&to);
 }
 
+static void test_times(void)
+{
+    static const struct {
+        const char *text;
+        uint64_t want;
+    } rows[] = {
+        {"\"1970-01-01T00:00:00Z\"", 0},
+        {"\"2026-11-21T04:24:23.123456789Z\"", UINT64_C(1795235063123456789)},
+        {"\"2026-11-21T04:24:23.1Z\"", UINT64_C(1795235063100000000)},
+        {"\"2026-11-21T04:24:23Z\"", UINT64_C(1795235063000000000)},
+        {"\"2024-02-29T23:59:59.000000001Z\"", UINT64_C(1709251199000000001)},
+        {"\"2000-03-01T00:00:00Z\"", UINT64_C(951868800000000000)},
+        {"\"2553-12-31T23:59:59.999999999Z\"", UINT64_C(18429292799999999999)},
+    };
+    static const char *const bad[] = {"",
+                                      "\"\"",
+                                      "12",
+                                      "\"1969-12-31T23:59:59Z\"",
+                                      "\"2554-01-01T00:00:00Z\"",
+                                      "\"2026-13-21T04:24:23Z\"",
+                                      "\"2026-00-21T04:24:23Z\"",
+                                      "\"2026-11-00T04:24:23Z\"",
+                                      "\"2026-11-21T24:24:23Z\"",
+                                      "\"2026-11-21T04:24:23\"",
+                                      "\"2026-11-21T04:24:23+01:00\"",
+                                      "\"2026-11-21T04:24:23.1234567891Z\"",
+                                      "\"2026-11-21T04:24:23.12345678\"",
+                                      "\"2026-11-21T04:24:23.Z",
+                                      "\"2026-11-21 04:24:23Z\"",
+                                      "\"2026-11-2xT04:24:23Z\"",
+                                      "\"2026-11-21T04:24:23ZZ\""};
+    uint64_t ns = 0;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        thole_slice const text = exact(rows[i].text, strlen(rows[i].text));
+        CU_ASSERT(json_time_ns(text, &ns));
+        CU_ASSERT_EQUAL(ns, rows[i].want);
+        drop(text);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        thole_slice const text = exact(bad[i], strlen(bad[i]));
+        CU_ASSERT_FALSE(json_time_ns(text, &ns));
+        drop(text);
+    }
+}
+
 static const struct thole_test tests[] = {
-    {"fields and nested fields", test_paths},      {"damaged text", test_damaged_text},
-    {"nesting is bounded", test_depth_is_bounded}, {"numbers", test_numbers},
-    {"strings and escapes", test_strings},         {"items of arrays", test_items},
-    {"objects that we write", test_writing},       {"base64", test_base64},
+    {"fields and nested fields", test_paths},
+    {"damaged text", test_damaged_text},
+    {"nesting is bounded", test_depth_is_bounded},
+    {"numbers", test_numbers},
+    {"strings and escapes", test_strings},
+    {"items of arrays", test_items},
+    {"objects that we write", test_writing},
+    {"base64", test_base64},
+    {"times", test_times},
 };
 THOLE_TEST_MAIN("jscan", tests)
