@@ -65,7 +65,8 @@ bool engine_script_turn(struct engine_script *script, uint64_t epoch, uint64_t n
     struct record record = {.kind = RECORD_TURN, .epoch = epoch, .n = n, .turn = *turn};
     struct buf subject;
     record.turn.time_ms = LOGICAL_MS + turn->number;
-    record.turn.ran = true;
+    record.turn.ran = turn->execution > 0;
+    record.turn.blocked = turn->execution > 0 ? BLOCKED_NOT : BLOCKED_NOT_STARTED;
     buf_init(&subject, SUBJECT_BYTES_MAX);
     bool const stored = subject_history(&subject, script->topology.ns, 0, turn->instance, turn->execution,
                                         NULL) == THOLE_OK &&
@@ -108,6 +109,20 @@ static void complete(struct engine_script *script, const struct message *start, 
         engine_script_notice(script, "completed", start->instance, (thole_slice){NULL, 0});
 }
 
+static void take_event(struct engine_script *script, const struct message *start, uint64_t n, bool notice)
+{
+    struct event const received = {.kind = EVENT_EVENT_RECEIVED,
+                                   .id = 2,
+                                   .name = start->event_name,
+                                   .data = start->event_data,
+                                   .request_id = start->request_id};
+    struct turn const turn = {
+        .instance = start->instance, .execution = 1, .number = 2, .events = &received, .events_len = 1};
+    (void)engine_script_turn(script, 1, n, &turn);
+    if (notice)
+        engine_script_notice(script, "started", start->instance, start->request_id);
+}
+
 static void act(struct engine_script *script, enum script_mode mode, const struct message *start, uint64_t n)
 {
     switch (mode) {
@@ -115,6 +130,8 @@ static void act(struct engine_script *script, enum script_mode mode, const struc
     case SCRIPT_COMPLETE: complete(script, start, n, true); break;
     case SCRIPT_NO_NOTICES: complete(script, start, n, false); break;
     case SCRIPT_REJECT: engine_script_notice(script, "rejected", start->instance, start->request_id); break;
+    case SCRIPT_TAKE_EVENT: take_event(script, start, n, true); break;
+    case SCRIPT_TAKE_EVENT_QUIETLY: take_event(script, start, n, false); break;
     }
 }
 

@@ -16,6 +16,8 @@ enum script_mode {
     SCRIPT_COMPLETE,   /* runs each start to its end: Started, then Completed with the input as output */
     SCRIPT_NO_NOTICES, /* the same, and every notice is lost */
     SCRIPT_REJECT,     /* answers each start with the notice "rejected" */
+    SCRIPT_TAKE_EVENT, /* records the event of a start, as for an instance that is there already */
+    SCRIPT_TAKE_EVENT_QUIETLY, /* the same, and the notice is lost */
 };
 
 struct engine_script {
