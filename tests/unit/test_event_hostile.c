@@ -222,76 +222,76 @@ static void refused(void)
 }
 
 /* Of each kind something that no thole writes. */
+static const uint8_t long_bytes[65] = {0};
+static const struct {
+    const char *text;
+    struct event event;
+} bad_events[] = {
+    {"instance id is not valid UTF-8 at byte 0",
+     {.kind = EVENT_STARTED, .name = S("o"), .code = 1, .parent = {S("\xff"), 1, 1}}},
+    {"instance id is empty", {.kind = EVENT_STARTED, .name = S("o"), .code = 1, .parent = {S(""), 1, 1}}},
+    {"event 5, Started, has a parent without a number",
+     {.kind = EVENT_STARTED, .name = S("o"), .code = 1, .parent = {S("p"), 0, 1}}},
+    {"event 5, Started, has a parent without a number",
+     {.kind = EVENT_STARTED, .name = S("o"), .code = 1, .parent = {S("p"), 1, 0}}},
+    {"event 5, ActivityCompleted, refers to event 0", {.kind = EVENT_ACTIVITY_COMPLETED}},
+    {"error type has byte 0x20, allowed is [A-Za-z0-9_.-]",
+     {.kind = EVENT_ACTIVITY_FAILED, .ref = 1, .code = 7, .error_type = S(" ")}},
+    {"event 5, ActivityCancelled, refers to event 0", {.kind = EVENT_ACTIVITY_CANCELLED, .code = 1}},
+    {"event 5, TimerCreated, refers to event 1", {.kind = EVENT_TIMER_CREATED, .ref = 1}},
+    {"event 5, CancelRequested, refers to event 1", {.kind = EVENT_CANCEL_REQUESTED, .ref = 1}},
+    {"event 5, Completed, refers to event 1", {.kind = EVENT_COMPLETED, .ref = 1}},
+    {"error type has 65 bytes, at most 64 are allowed",
+     {.kind = EVENT_FAILED, .code = 7, .error_type = {long_bytes, 65}}},
+    {"event 5, Cancelled, refers to event 1", {.kind = EVENT_CANCELLED, .ref = 1}},
+    {"event 5, ActivityTryFailed, refers to event 0", {.kind = EVENT_ACTIVITY_TRY_FAILED, .code = 7}},
+    {"event 5, ActivityTryFailed, has code 0", {.kind = EVENT_ACTIVITY_TRY_FAILED, .ref = 1}},
+    {"error type has byte 0x2f, allowed is [A-Za-z0-9_.-]",
+     {.kind = EVENT_ACTIVITY_TRY_FAILED, .ref = 1, .code = 7, .error_type = S("/")}},
+    {"event 5, ActivityTryStarted, refers to event 0",
+     {.kind = EVENT_ACTIVITY_TRY_STARTED, .name = S("a"), .queue = S("q")}},
+    {"activity name is empty", {.kind = EVENT_ACTIVITY_TRY_STARTED, .ref = 1, .queue = S("q")}},
+    {"queue name is empty", {.kind = EVENT_ACTIVITY_TRY_STARTED, .ref = 1, .name = S("a")}},
+    {"event name is empty", {.kind = EVENT_EVENT_RECEIVED}},
+    {"event 5, EventReceived, refers to event 1", {.kind = EVENT_EVENT_RECEIVED, .ref = 1, .name = S("e")}},
+    {"event name has byte 0x2e, allowed is [A-Za-z0-9_-]", {.kind = EVENT_EVENT_AWAITED, .name = S(".")}},
+    {"event 5, EventAwaitCancelled, refers to event 0", {.kind = EVENT_EVENT_AWAIT_CANCELLED, .code = 1}},
+    {"event 5, EventAwaitCancelled, has code 0", {.kind = EVENT_EVENT_AWAIT_CANCELLED, .ref = 1}},
+    {"orchestration name is empty", {.kind = EVENT_CHILD_SCHEDULED, .target = S("c")}},
+    {"instance id is empty", {.kind = EVENT_CHILD_SCHEDULED, .name = S("o")}},
+    {"event 5, ChildCompleted, refers to event 0", {.kind = EVENT_CHILD_COMPLETED}},
+    {"event 5, ChildFailed, refers to event 0", {.kind = EVENT_CHILD_FAILED, .code = 7}},
+    {"event 5, ChildFailed, has code 0", {.kind = EVENT_CHILD_FAILED, .ref = 1}},
+    {"error type has byte 0xff, allowed is [A-Za-z0-9_.-]",
+     {.kind = EVENT_CHILD_FAILED, .ref = 1, .code = 7, .error_type = S("\xff")}},
+    {"event 5, ChildCancelled, refers to event 0",
+     {.kind = EVENT_CHILD_CANCELLED, .code = 1, .target = S("c")}},
+    {"event 5, ChildCancelled, has code 0", {.kind = EVENT_CHILD_CANCELLED, .ref = 1, .target = S("c")}},
+    {"instance id is empty", {.kind = EVENT_CHILD_CANCELLED, .ref = 1, .code = 1}},
+    {"orchestration name is empty", {.kind = EVENT_DETACHED_STARTED, .target = S("c")}},
+    {"instance id is empty", {.kind = EVENT_DETACHED_STARTED, .name = S("o")}},
+    {"event name is empty", {.kind = EVENT_EVENT_SENT, .target = S("c")}},
+    {"instance id is empty", {.kind = EVENT_EVENT_SENT, .name = S("e")}},
+    {"event 5, SideEffectRecorded, refers to event 1", {.kind = EVENT_SIDE_EFFECT_RECORDED, .ref = 1}},
+    {"event 5, CustomStatusSet, refers to event 1", {.kind = EVENT_CUSTOM_STATUS_SET, .ref = 1}},
+    {"event 5, StateSet, has no key", {.kind = EVENT_STATE_SET}},
+    {"key has 65 bytes, at most 64 are allowed", {.kind = EVENT_STATE_SET, .name = {long_bytes, 65}}},
+    {"change name is empty", {.kind = EVENT_PATCHED}},
+    {"event 5, ContinuedAsNew, refers to event 1", {.kind = EVENT_CONTINUED_AS_NEW, .ref = 1}},
+    {"event 5, TerminateRequested, refers to event 1", {.kind = EVENT_TERMINATE_REQUESTED, .ref = 1}},
+    {"event 5, Terminated, refers to event 1", {.kind = EVENT_TERMINATED, .ref = 1}},
+    {"event 5, Paused, refers to event 1", {.kind = EVENT_PAUSED, .ref = 1}},
+    {"event 5, Resumed, refers to event 1", {.kind = EVENT_RESUMED, .ref = 1}},
+    {"key has 65 bytes, at most 64 are allowed", {.kind = EVENT_STATE_CARRIED, .name = {long_bytes, 65}}},
+    {"event 5, OriginsCarried, has 9 bytes", {.kind = EVENT_ORIGINS_CARRIED, .data = S("012345678")}},
+    {"event 5, VersionChosen, refers to event 1", {.kind = EVENT_VERSION_CHOSEN, .ref = 1}},
+    {"event 5, Discarded, refers to event 1", {.kind = EVENT_DISCARDED, .ref = 1}},
+};
+
 static void refused_events(void)
 {
-    static const uint8_t long_bytes[65] = {0};
-    struct {
-        const char *text;
-        struct event event;
-    } const rows[] = {
-        {"instance id is not valid UTF-8 at byte 0",
-         {.kind = EVENT_STARTED, .name = S("o"), .code = 1, .parent = {S("\xff"), 1, 1}}},
-        {"instance id is empty", {.kind = EVENT_STARTED, .name = S("o"), .code = 1, .parent = {S(""), 1, 1}}},
-        {"event 5, Started, has a parent without a number",
-         {.kind = EVENT_STARTED, .name = S("o"), .code = 1, .parent = {S("p"), 0, 1}}},
-        {"event 5, Started, has a parent without a number",
-         {.kind = EVENT_STARTED, .name = S("o"), .code = 1, .parent = {S("p"), 1, 0}}},
-        {"event 5, ActivityCompleted, refers to event 0", {.kind = EVENT_ACTIVITY_COMPLETED}},
-        {"error type has byte 0x20, allowed is [A-Za-z0-9_.-]",
-         {.kind = EVENT_ACTIVITY_FAILED, .ref = 1, .code = 7, .error_type = S(" ")}},
-        {"event 5, ActivityCancelled, refers to event 0", {.kind = EVENT_ACTIVITY_CANCELLED, .code = 1}},
-        {"event 5, TimerCreated, refers to event 1", {.kind = EVENT_TIMER_CREATED, .ref = 1}},
-        {"event 5, CancelRequested, refers to event 1", {.kind = EVENT_CANCEL_REQUESTED, .ref = 1}},
-        {"event 5, Completed, refers to event 1", {.kind = EVENT_COMPLETED, .ref = 1}},
-        {"error type has 65 bytes, at most 64 are allowed",
-         {.kind = EVENT_FAILED, .code = 7, .error_type = {long_bytes, 65}}},
-        {"event 5, Cancelled, refers to event 1", {.kind = EVENT_CANCELLED, .ref = 1}},
-        {"event 5, ActivityTryFailed, refers to event 0", {.kind = EVENT_ACTIVITY_TRY_FAILED, .code = 7}},
-        {"event 5, ActivityTryFailed, has code 0", {.kind = EVENT_ACTIVITY_TRY_FAILED, .ref = 1}},
-        {"error type has byte 0x2f, allowed is [A-Za-z0-9_.-]",
-         {.kind = EVENT_ACTIVITY_TRY_FAILED, .ref = 1, .code = 7, .error_type = S("/")}},
-        {"event 5, ActivityTryStarted, refers to event 0",
-         {.kind = EVENT_ACTIVITY_TRY_STARTED, .name = S("a"), .queue = S("q")}},
-        {"activity name is empty", {.kind = EVENT_ACTIVITY_TRY_STARTED, .ref = 1, .queue = S("q")}},
-        {"queue name is empty", {.kind = EVENT_ACTIVITY_TRY_STARTED, .ref = 1, .name = S("a")}},
-        {"event name is empty", {.kind = EVENT_EVENT_RECEIVED}},
-        {"event 5, EventReceived, refers to event 1",
-         {.kind = EVENT_EVENT_RECEIVED, .ref = 1, .name = S("e")}},
-        {"event name has byte 0x2e, allowed is [A-Za-z0-9_-]", {.kind = EVENT_EVENT_AWAITED, .name = S(".")}},
-        {"event 5, EventAwaitCancelled, refers to event 0", {.kind = EVENT_EVENT_AWAIT_CANCELLED, .code = 1}},
-        {"event 5, EventAwaitCancelled, has code 0", {.kind = EVENT_EVENT_AWAIT_CANCELLED, .ref = 1}},
-        {"orchestration name is empty", {.kind = EVENT_CHILD_SCHEDULED, .target = S("c")}},
-        {"instance id is empty", {.kind = EVENT_CHILD_SCHEDULED, .name = S("o")}},
-        {"event 5, ChildCompleted, refers to event 0", {.kind = EVENT_CHILD_COMPLETED}},
-        {"event 5, ChildFailed, refers to event 0", {.kind = EVENT_CHILD_FAILED, .code = 7}},
-        {"event 5, ChildFailed, has code 0", {.kind = EVENT_CHILD_FAILED, .ref = 1}},
-        {"error type has byte 0xff, allowed is [A-Za-z0-9_.-]",
-         {.kind = EVENT_CHILD_FAILED, .ref = 1, .code = 7, .error_type = S("\xff")}},
-        {"event 5, ChildCancelled, refers to event 0",
-         {.kind = EVENT_CHILD_CANCELLED, .code = 1, .target = S("c")}},
-        {"event 5, ChildCancelled, has code 0", {.kind = EVENT_CHILD_CANCELLED, .ref = 1, .target = S("c")}},
-        {"instance id is empty", {.kind = EVENT_CHILD_CANCELLED, .ref = 1, .code = 1}},
-        {"orchestration name is empty", {.kind = EVENT_DETACHED_STARTED, .target = S("c")}},
-        {"instance id is empty", {.kind = EVENT_DETACHED_STARTED, .name = S("o")}},
-        {"event name is empty", {.kind = EVENT_EVENT_SENT, .target = S("c")}},
-        {"instance id is empty", {.kind = EVENT_EVENT_SENT, .name = S("e")}},
-        {"event 5, SideEffectRecorded, refers to event 1", {.kind = EVENT_SIDE_EFFECT_RECORDED, .ref = 1}},
-        {"event 5, CustomStatusSet, refers to event 1", {.kind = EVENT_CUSTOM_STATUS_SET, .ref = 1}},
-        {"event 5, StateSet, has no key", {.kind = EVENT_STATE_SET}},
-        {"key has 65 bytes, at most 64 are allowed", {.kind = EVENT_STATE_SET, .name = {long_bytes, 65}}},
-        {"change name is empty", {.kind = EVENT_PATCHED}},
-        {"event 5, ContinuedAsNew, refers to event 1", {.kind = EVENT_CONTINUED_AS_NEW, .ref = 1}},
-        {"event 5, TerminateRequested, refers to event 1", {.kind = EVENT_TERMINATE_REQUESTED, .ref = 1}},
-        {"event 5, Terminated, refers to event 1", {.kind = EVENT_TERMINATED, .ref = 1}},
-        {"event 5, Paused, refers to event 1", {.kind = EVENT_PAUSED, .ref = 1}},
-        {"event 5, Resumed, refers to event 1", {.kind = EVENT_RESUMED, .ref = 1}},
-        {"key has 65 bytes, at most 64 are allowed", {.kind = EVENT_STATE_CARRIED, .name = {long_bytes, 65}}},
-        {"event 5, OriginsCarried, has 9 bytes", {.kind = EVENT_ORIGINS_CARRIED, .data = S("012345678")}},
-        {"event 5, VersionChosen, refers to event 1", {.kind = EVENT_VERSION_CHOSEN, .ref = 1}},
-        {"event 5, Discarded, refers to event 1", {.kind = EVENT_DISCARDED, .ref = 1}},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct event event = rows[i].event;
+    for (size_t i = 0; i < ARRAY_LEN(bad_events); i++) {
+        struct event event = bad_events[i].event;
         event.id = 5;
         struct record record = turn_record(&event, 1), to;
         struct buf bytes;
@@ -299,7 +299,7 @@ static void refused_events(void)
         thole_error err = {.text = "ok"};
         record_bytes(&record, &bytes);
         CU_ASSERT_EQUAL(record_read(&bytes, &arena, &to, &err), THOLE_CORRUPT);
-        CHECK_STR(event_kind_name(event.kind), err.text, rows[i].text);
+        CHECK_STR(event_kind_name(event.kind), err.text, bad_events[i].text);
         CU_ASSERT_EQUAL(err.status, THOLE_CORRUPT);
         buf_release(&bytes);
         arena_release(&arena);

@@ -1,0 +1,190 @@
+/* Golden bytes and their texts. */
+#include "golden.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- files ---- */
+
+const char *golden_path(int version, struct golden golden, const char *ending)
+{
+    static char path[512];
+    (void)snprintf(path, sizeof path, THOLE_SOURCE_DIR "/tests/golden/v%d/%s/%s%s", version, golden.group,
+                   golden.name, ending);
+    return path;
+}
+
+bool golden_read(const char *path, struct buf *to)
+{
+    FILE *file = fopen(path, "rb");
+    uint8_t some[4096];
+    buf_clear(to);
+    if (file == NULL)
+        return false;
+    for (size_t n; (n = fread(some, 1, sizeof some, file)) > 0;)
+        buf_append(to, some, n);
+    bool const good = ferror(file) == 0 && buf_status(to) == THOLE_OK;
+    (void)fclose(file);
+    return good;
+}
+
+void golden_write(const char *path, thole_slice bytes)
+{
+    FILE *file = fopen(path, "wbx"); /* never over one that exists */
+    bool const good = file != NULL && fwrite(bytes.ptr, 1, bytes.len, file) == bytes.len && fclose(file) == 0;
+    if (!good) {
+        perror(path);
+        exit(1);
+    }
+}
+
+/* ---- samples ---- */
+
+struct sampling {
+    golden_fn *each;
+    void *arg;
+    struct buf bytes, text;
+};
+
+static void sample(struct sampling *s, const char *group, const char *name)
+{
+    struct golden const golden = {group, name};
+    buf_clear(&s->text);
+    golden_show(golden, buf_bytes(&s->bytes), &s->text);
+    s->each(s->arg, golden, buf_bytes(&s->bytes), buf_bytes(&s->text));
+}
+
+static void sample_record(struct sampling *s, const char *group, const char *name,
+                          const struct record *record)
+{
+    buf_clear(&s->bytes);
+    if (record_encode(record, &s->bytes) != THOLE_OK)
+        abort();
+    sample(s, group, name);
+}
+
+static void sample_every_event(struct sampling *s)
+{
+    for (size_t i = 0; i < sample_events_len; i++) {
+        struct record const record = {.kind = RECORD_TURN,
+                                      .epoch = 1,
+                                      .n = 1,
+                                      .turn = {.instance = THOLE_STR("i"),
+                                               .execution = 1,
+                                               .number = 1,
+                                               .events = &sample_events[i],
+                                               .events_len = 1}};
+        sample_record(s, "events", event_kind_name(sample_events[i].kind), &record);
+    }
+}
+
+static void sample_every_message(struct sampling *s)
+{
+    for (size_t i = 0; i < sample_messages_len; i++) {
+        buf_clear(&s->bytes);
+        if (message_encode(&sample_messages[i], &s->bytes) != THOLE_OK)
+            abort();
+        sample(s, "messages", message_kind_text(sample_messages[i].kind));
+    }
+    thole_slice const names[] = {THOLE_STR("checkout"), THOLE_STR("refund@2")};
+    struct partition_needs const needs[] = {{0, names, 1}, {63, names, 2}, {7, NULL, 0}};
+    struct heartbeat const heartbeat = {THOLE_STR("n-1"), 1700000000000, names, 2, needs, 3};
+    buf_clear(&s->bytes);
+    if (heartbeat_encode(&heartbeat, &s->bytes) != THOLE_OK)
+        abort();
+    sample(s, "messages", "heartbeat");
+}
+
+static void sample_every_record(struct sampling *s)
+{
+    static const uint64_t above[] = {12, 15, 1000000};
+    struct position const position = {.floor = 10, .above = above, .above_len = 3};
+    struct record const opened = {.kind = RECORD_EPOCH_OPENED,
+                                  .epoch = 4,
+                                  .position = position,
+                                  .node = THOLE_STR("n-1"),
+                                  .time_ms = 1700000000000,
+                                  .previous_epoch = 3,
+                                  .previous_n = 77};
+    struct record const moved = {
+        .kind = RECORD_POSITION, .epoch = 4, .n = 1, .committed = 1, .position = position};
+    struct record turn = {.kind = RECORD_TURN,
+                          .epoch = 4,
+                          .n = 300,
+                          .committed = 299,
+                          .position = {.floor = UINT64_MAX},
+                          .turn = {.instance = THOLE_STR("order 1/\xe2\x82\xac"),
+                                   .execution = 2,
+                                   .number = 9,
+                                   .time_ms = 1700000000000,
+                                   .ran = true,
+                                   .events = sample_events,
+                                   .events_len = sample_events_len}};
+    sample_record(s, "records", "epoch_opened", &opened);
+    sample_record(s, "records", "position", &moved);
+    sample_record(s, "records", "turn", &turn);
+    turn.turn.more = true;
+    turn.turn.events_len = 0;
+    sample_record(s, "records", "part", &turn);
+    static const char *const blocked[] = {"no_code", "nondeterminism", "damaged",    "too_new",
+                                          "limit",   "paused",         "not_started"};
+    turn.turn.more = turn.turn.ran = false;
+    turn.turn.blocked_text = THOLE_STR("why");
+    for (size_t i = 0; i < sizeof blocked / sizeof blocked[0]; i++) {
+        turn.turn.blocked = (enum blocked_kind)(i + 1);
+        turn.turn.execution = turn.turn.blocked == BLOCKED_NOT_STARTED ? 0 : 2;
+        sample_record(s, "records", blocked[i], &turn);
+    }
+}
+
+void golden_samples(golden_fn *each, void *arg)
+{
+    struct sampling s = {.each = each, .arg = arg};
+    buf_init(&s.bytes, GOLDEN_BYTES_MAX);
+    buf_init(&s.text, GOLDEN_BYTES_MAX);
+    sample_every_event(&s);
+    sample_every_message(&s);
+    sample_every_record(&s);
+    buf_release(&s.bytes);
+    buf_release(&s.text);
+}
+
+/* ---- texts ---- */
+
+static thole_status show_bytes(struct golden golden, thole_slice bytes, struct arena *arena, struct buf *to,
+                               thole_error *reterr)
+{
+    struct record records[GOLDEN_RECORDS_MAX];
+    struct heartbeat heartbeat;
+    struct message message;
+    if (strcmp(golden.group, "histories") == 0) {
+        size_t const n = golden_records(bytes, arena, records, reterr);
+        for (size_t i = 0; i < n; i++)
+            show_record(&records[i], to);
+        return n == 0 ? THOLE_CORRUPT : THOLE_OK;
+    }
+    if (strcmp(golden.name, "heartbeat") == 0) {
+        THOLE_TRY(heartbeat_decode(bytes, arena, &heartbeat, reterr));
+        show_heartbeat(&heartbeat, to);
+        return THOLE_OK;
+    }
+    if (strcmp(golden.group, "messages") == 0) {
+        THOLE_TRY(message_decode(bytes, arena, &message, reterr));
+        show_message(&message, to);
+        return THOLE_OK;
+    }
+    THOLE_TRY(record_decode(bytes, arena, &records[0], reterr));
+    show_record(&records[0], to);
+    return THOLE_OK;
+}
+
+void golden_show(struct golden golden, thole_slice bytes, struct buf *to)
+{
+    struct arena arena;
+    thole_error err = {.text = ""};
+    arena_init(&arena, 64 * 1024 * 1024);
+    thole_status const status = show_bytes(golden, bytes, &arena, to, &err);
+    if (status != THOLE_OK)
+        buf_printf(to, "%s: %s\n", thole_status_name(status), err.text);
+    arena_release(&arena);
+}
