@@ -189,6 +189,7 @@ thole_slice kit_work_unknown(thole_test_env *env, thole_slice instance);
 
 /* ---- kit_scripts.c ---- */
 struct kit_name *kit_name_at(thole_test_env *env, thole_slice name);
+void kit_names_look_up(thole_test_env *env); /* again, in another program */
 /* Uses up one call of the scripts; NULL: the program's own is to run. */
 struct kit_script *kit_script_take(struct kit_name *name);
 

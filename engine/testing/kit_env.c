@@ -58,12 +58,18 @@ void kit_open(thole_test_env *env)
              THOLE_OK);
 }
 
+static void set_program(thole_test_env *env, const thole_program *program)
+{
+    env->program = program;
+    env->options.orchestrations = program->orchestrations;
+    env->options.orchestrations_len = program->orchestrations_len;
+    kit_names_look_up(env);
+}
+
 static void set_options(thole_test_env *env)
 {
     partition_options_init(&env->options);
     env->options.node = THOLE_STR("test");
-    env->options.orchestrations = env->program->orchestrations;
-    env->options.orchestrations_len = env->program->orchestrations_len;
     env->options.stacks = env->stacks;
     env->options.parked_max = 0;
     env->options.idle_ms = 0;
@@ -75,7 +81,6 @@ thole_test_env *thole_test_create(const thole_program *program)
     thole_test_env *const env = calloc(1, sizeof *env);
     if (env == NULL)
         return NULL;
-    env->program = program;
     env->now_ms = BEGINNING_MS;
     env->crash_in = UINT64_MAX;
     env->work_last = &env->work;
@@ -89,6 +94,7 @@ thole_test_env *thole_test_create(const thole_program *program)
         return NULL;
     }
     set_options(env);
+    set_program(env, program);
     kit_open(env);
     kit_pump(env);
     return env;
@@ -114,5 +120,13 @@ void thole_test_keep_parked(thole_test_env *env)
     partition_options_init(&defaults);
     env->options.parked_max = defaults.parked_max;
     kit_open(env); /* what a machine may keep is said when it is made */
+    kit_pump(env);
+}
+
+void thole_test_deploy(thole_test_env *env, const thole_program *program)
+{
+    kit_work_crash(env, false);
+    set_program(env, program);
+    kit_open(env);
     kit_pump(env);
 }

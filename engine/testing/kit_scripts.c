@@ -1,6 +1,20 @@
 /* Activities by name: what is scripted, what is counted. */
 #include "kit.h"
 
+static void look_up(const thole_program *program, struct kit_name *name)
+{
+    name->run = NULL;
+    for (size_t i = 0; i < program->activities_len; i++)
+        if (thole_slice_equal(thole_slice_from(program->activities[i].name), name->name))
+            name->run = program->activities[i].run;
+}
+
+void kit_names_look_up(thole_test_env *env)
+{
+    for (struct kit_name *name = env->names; name != NULL; name = name->next)
+        look_up(env->program, name);
+}
+
 struct kit_name *kit_name_at(thole_test_env *env, thole_slice name)
 {
     struct kit_name **at = &env->names;
@@ -10,9 +24,7 @@ struct kit_name *kit_name_at(thole_test_env *env, thole_slice name)
         return *at;
     struct kit_name *const made = kit_alloc(env, sizeof *made);
     made->name = kit_dup(env, name);
-    for (size_t i = 0; i < env->program->activities_len; i++)
-        if (thole_slice_equal(thole_slice_from(env->program->activities[i].name), name))
-            made->run = env->program->activities[i].run;
+    look_up(env->program, made);
     *at = made;
     return made;
 }

@@ -85,6 +85,9 @@ THOLE_API void thole_test_crash(thole_test_env *env);
  * has seen a crash at each point. */
 THOLE_API void thole_test_crash_after(thole_test_env *env, size_t steps);
 THOLE_API size_t thole_test_crashes(const thole_test_env *env);
+/** Another program is deployed: it takes over as after a crash, with the same servers. Whether new code can
+ * go on with what old code has begun. @param program  Borrowed like the first one. */
+THOLE_API void thole_test_deploy(thole_test_env *env, const thole_program *program);
 
 /* ---- what came of it; slices are borrowed until the next call ---- */
 

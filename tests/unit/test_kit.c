@@ -426,6 +426,51 @@ static void test_crash_from_an_activity(void)
     ends(suicidal, THOLE_INSTANCE_COMPLETED, "attempt 2");
 }
 
+/* ---- another program ---- */
+
+static thole_status pay_more(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)input;
+    return thole_await(ctx, thole_call(ctx, THOLE_STR("charge"), THOLE_STR("more")), ret_output);
+}
+
+static thole_status recharge(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    (void)input;
+    *ret_output = thole_activity_format(act, "again, attempt %u", thole_activity_attempt(act));
+    return THOLE_OK;
+}
+
+static const thole_activity_entry NEW_ACTIVITIES[] = {{"charge", recharge}};
+
+static void test_deploy(void)
+{
+    static const thole_program same = {.size = sizeof same,
+                                       .orchestrations = ORCHESTRATIONS,
+                                       .orchestrations_len = ARRAY_LEN(ORCHESTRATIONS),
+                                       .activities = NEW_ACTIVITIES,
+                                       .activities_len = 1};
+    thole_test_env *const env = begun("pay", "card");
+    thole_test_settle(env);
+    thole_test_deploy(env, &same);
+    ends(env, THOLE_INSTANCE_COMPLETED, "again, attempt 2");
+}
+
+static void test_deploy_what_diverges(void)
+{
+    static const thole_orchestration_entry orchestrations[] = {{.name = "pay", .run = pay_more}};
+    static const thole_program other = {.size = sizeof other,
+                                        .orchestrations = orchestrations,
+                                        .orchestrations_len = 1,
+                                        .activities = NEW_ACTIVITIES,
+                                        .activities_len = 1};
+    thole_test_env *const env = begun("pay", "card");
+    thole_test_deploy(env, &other);
+    CU_ASSERT_EQUAL(thole_test_run(env, ID), THOLE_INSTANCE_STUCK);
+    thole_test_deploy(env, &PROGRAM); /* with the right code it goes on */
+    ends(env, THOLE_INSTANCE_COMPLETED, "again, attempt 1");
+}
+
 static void test_destroy_in_the_midst(void)
 {
     slow_begun = slow_told = 0;
@@ -460,6 +505,8 @@ int main(void)
         {"a crash runs activities again", test_crash_runs_again},
         {"a crash at each point ends the same", test_crash_at_each_point},
         {"a crash after the effect", test_crash_from_an_activity},
+        {"another program", test_deploy},
+        {"another program that diverges", test_deploy_what_diverges},
         {"destroyed while an activity runs", test_destroy_in_the_midst},
     };
     return thole_run_suite("kit", tests, ARRAY_LEN(tests));
