@@ -7,13 +7,30 @@
 #include "instance_state.h"
 #include <assert.h>
 
+/* Never returns: the instance, or the query, is dropped with the stack. */
+static void park(struct instance *in)
+{
+    for (;;)
+        coro_yield(in->guard == GUARD_QUERY ? in->query.coro : in->coro);
+}
+
 /* The turn has failed. Code may see that its memory is exhausted, a few times; the rest of it never runs. */
 static thole_status await_broken(struct instance *in)
 {
-    if (in->broken == THOLE_LIMIT && in->broken_awaits++ < BROKEN_AWAITS_MAX)
-        return THOLE_LIMIT;
-    for (;;)
-        coro_yield(in->coro);
+    if (in->broken != THOLE_LIMIT || in->broken_awaits++ >= BROKEN_AWAITS_MAX)
+        park(in);
+    return THOLE_LIMIT;
+}
+
+/* In a query, or a side effect: one that does not take no for an answer is parked, too. */
+static thole_status await_refused(struct instance *in)
+{
+    if (in->refused_awaits++ < BROKEN_AWAITS_MAX)
+        return THOLE_INVALID;
+    if (in->guard == GUARD_EFFECT)
+        (void)instance_break(in, THOLE_INVALID, "a side effect awaits for ever");
+    park(in);
+    return THOLE_INVALID;
 }
 
 /* An await tells the code that the whole execution is cancelled. */
@@ -31,6 +48,26 @@ static thole_status await_cancelled(struct instance *in)
     return THOLE_CANCELLED;
 }
 
+static thole_status await_fault(struct instance *in, enum task_fault fault, uint64_t id)
+{
+    in->last_failure = (struct last_failure){.status = fault_status(fault), .fault = fault, .id = id};
+    return in->last_failure.status;
+}
+
+/* What every await looks at first. THOLE_OK: go on. */
+static thole_status await_begin(struct instance *in)
+{
+    if (instance_refuses(in))
+        return await_refused(in);
+    if (in->broken != THOLE_OK)
+        return await_broken(in);
+    if (in->fault == 0)
+        return THOLE_OK;
+    enum task_fault const fault = in->fault;
+    in->fault = 0;
+    return await_fault(in, fault, 0);
+}
+
 /* Until so many of the marked tasks are resolved. When a cancellation is pending it returns at once. */
 static thole_status suspend(struct instance *in, size_t waits)
 {
@@ -44,44 +81,31 @@ static thole_status suspend(struct instance *in, size_t waits)
     return await_cancelled(in);
 }
 
-static bool is_fault(thole_task task)
-{
-    return (task.id & TASK_FAULT_BIT) != 0;
-}
-
 /* The task was never scheduled, or is not one of this execution's. */
 static thole_status await_nothing(struct instance *in, thole_task task)
 {
-    enum task_fault const fault = is_fault(task) ? (enum task_fault)(task.id & ~TASK_FAULT_BIT) : 0;
-    in->last_failure =
-        (struct last_failure){.status = fault_status(fault), .fault = fault, .id = task.id & ~TASK_FAULT_BIT};
-    return in->last_failure.status;
+    return await_fault(in, task_fault_of(task), task.id & ~TASK_FAULT_BIT);
 }
 
-static thole_status outcome(struct instance *in, const struct task *task, thole_slice *ret_result)
+static thole_status outcome(struct instance *in, struct task *task, thole_slice *ret_result)
 {
-    thole_status status = THOLE_OK;
-    switch ((enum task_state)task->state) {
-    case TASK_SUCCEEDED:
+    assert(task->state != TASK_OUTSTANDING);
+    thole_status const status = task_outcome(task);
+    task->told = true;
+    if (status == THOLE_OK) {
         if (ret_result != NULL)
             *ret_result = task->data;
         return THOLE_OK;
-    case TASK_FAILED: status = THOLE_APP; break;
-    case TASK_CANCELLED: status = THOLE_CANCELLED; break;
-    case TASK_OUTSTANDING: break;
     }
-    assert(status != THOLE_OK);
-    if (status == THOLE_CANCELLED && task->code == CANCEL_REQUESTED)
+    if (task->state == TASK_CANCELLED && task->code == CANCEL_REQUESTED)
         notice_cancel(in);
     in->last_failure = (struct last_failure){.status = status, .task = task};
     return status;
 }
 
-thole_status thole_await(thole_ctx *ctx, thole_task task, thole_slice *ret_result)
+thole_status await_one(struct instance *in, thole_task task, thole_slice *ret_result)
 {
-    struct instance *in = ctx->instance;
-    if (in->broken != THOLE_OK)
-        return await_broken(in);
+    THOLE_TRY(await_begin(in));
     struct task *found = task_find(in, task.id);
     if (found == NULL)
         return await_nothing(in, task);
@@ -94,6 +118,21 @@ thole_status thole_await(thole_ctx *ctx, thole_task task, thole_slice *ret_resul
     return outcome(in, found, ret_result);
 }
 
+thole_status thole_await(thole_ctx *ctx, thole_task task, thole_slice *ret_result)
+{
+    NOTE_CALL_SITE(ctx->instance);
+    return await_one(ctx->instance, task, ret_result);
+}
+
+bool thole_ready(thole_ctx *ctx, thole_task task)
+{
+    const struct instance *in = ctx->instance;
+    NOTE_CALL_SITE(ctx->instance);
+    const struct task *found = task_find(in, task.id);
+    return found == NULL || found->state != TASK_OUTSTANDING || in->cancel_pending || in->fault != 0 ||
+           in->broken != THOLE_OK;
+}
+
 /* ---- several ---- */
 
 /* All are this execution's, or faults. */
@@ -102,7 +141,7 @@ static thole_status tasks_check(struct instance *in, const thole_task *tasks, si
     if (n < n_min || n > TASKS_AWAITED_MAX)
         return await_nothing(in, (thole_task){0});
     for (size_t i = 0; i < n; i++) {
-        if (!is_fault(tasks[i]) && task_find(in, tasks[i].id) == NULL)
+        if ((tasks[i].id & TASK_FAULT_BIT) == 0 && task_find(in, tasks[i].id) == NULL)
             return await_nothing(in, tasks[i]);
     }
     return THOLE_OK;
@@ -149,11 +188,9 @@ static size_t tasks_earliest(const struct instance *in, const thole_task *tasks,
     return first;
 }
 
-thole_status thole_await_first(thole_ctx *ctx, const thole_task *tasks, size_t n, size_t *ret_first)
+static thole_status await_first(struct instance *in, const thole_task *tasks, size_t n, size_t *ret_first)
 {
-    struct instance *in = ctx->instance;
-    if (in->broken != THOLE_OK)
-        return await_broken(in);
+    THOLE_TRY(await_begin(in));
     THOLE_TRY(tasks_check(in, tasks, n, 1));
     size_t first = tasks_earliest(in, tasks, n);
     if (first == n) {
@@ -165,6 +202,18 @@ thole_status thole_await_first(thole_ctx *ctx, const thole_task *tasks, size_t n
         first = tasks_earliest(in, tasks, n);
     }
     assert(first < n);
+    struct task *task = task_find(in, tasks[first].id);
+    if (task != NULL)
+        task->told = true;
+    *ret_first = first;
+    return THOLE_OK;
+}
+
+thole_status thole_await_first(thole_ctx *ctx, const thole_task *tasks, size_t n, size_t *ret_first)
+{
+    size_t first = 0;
+    NOTE_CALL_SITE(ctx->instance);
+    THOLE_TRY(await_first(ctx->instance, tasks, n, &first));
     if (ret_first != NULL)
         *ret_first = first;
     return THOLE_OK;
@@ -174,7 +223,8 @@ thole_status thole_await_any(thole_ctx *ctx, const thole_task *tasks, size_t n, 
 {
     struct instance *in = ctx->instance;
     size_t winner = 0;
-    THOLE_TRY(thole_await_first(ctx, tasks, n, &winner));
+    NOTE_CALL_SITE(in);
+    THOLE_TRY(await_first(in, tasks, n, &winner));
     for (size_t i = 0; i < n; i++) {
         struct task *task = task_find(in, tasks[i].id);
         if (task != NULL)
@@ -188,16 +238,17 @@ thole_status thole_await_any(thole_ctx *ctx, const thole_task *tasks, size_t n, 
 }
 
 /* Fills the results in; returns the index of the first that did not succeed, or n. */
-static size_t tasks_collect(const struct instance *in, const thole_task *tasks, size_t n,
-                            thole_slice *results)
+static size_t tasks_collect(struct instance *in, const thole_task *tasks, size_t n, thole_slice *results)
 {
     size_t failed = n;
     for (size_t i = 0; i < n; i++) {
-        const struct task *task = task_find(in, tasks[i].id);
+        struct task *task = task_find(in, tasks[i].id);
         bool const succeeded = task != NULL && task->state == TASK_SUCCEEDED;
         if (results != NULL)
             results[i] = succeeded ? task->data : (thole_slice){NULL, 0};
-        if (!succeeded && failed == n)
+        if (succeeded)
+            task->told = true;
+        else if (failed == n)
             failed = i;
     }
     return failed;
@@ -206,8 +257,8 @@ static size_t tasks_collect(const struct instance *in, const thole_task *tasks, 
 thole_status thole_await_all(thole_ctx *ctx, const thole_task *tasks, size_t n, thole_slice *ret_results)
 {
     struct instance *in = ctx->instance;
-    if (in->broken != THOLE_OK)
-        return await_broken(in);
+    NOTE_CALL_SITE(in);
+    THOLE_TRY(await_begin(in));
     THOLE_TRY(tasks_check(in, tasks, n, 0));
     thole_status status = THOLE_OK;
     size_t const waits = tasks_mark(in, tasks, n);
@@ -220,6 +271,6 @@ thole_status thole_await_all(thole_ctx *ctx, const thole_task *tasks, size_t n, 
     size_t const failed = tasks_collect(in, tasks, n, ret_results);
     if (status != THOLE_OK || failed == n)
         return status;
-    const struct task *task = task_find(in, tasks[failed].id);
+    struct task *task = task_find(in, tasks[failed].id);
     return task == NULL ? await_nothing(in, tasks[failed]) : outcome(in, task, NULL);
 }

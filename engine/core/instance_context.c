@@ -1,4 +1,4 @@
-/* What an orchestration may call beside the awaits, and the words for why it failed. */
+/* What an orchestration may ask at any time, memory, and texts. */
 #include "instance_state.h"
 #include "message.h"
 #include <assert.h>
@@ -6,57 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PREFIX_BYTES = 160 };
-
-/* ---- scheduling ---- */
-
-static thole_task fault_task(enum task_fault fault)
+bool instance_refuses(struct instance *in)
 {
-    return (thole_task){TASK_FAULT_BIT | (uint64_t)fault};
+    if (in->guard == GUARD_NONE)
+        return false;
+    in->refused = true;
+    return true;
 }
 
-/* The table's entry comes first: the event borrows its copy of the name. */
-static thole_task schedule(struct instance *in, struct event *event)
-{
-    if (in->broken != THOLE_OK)
-        return fault_task(FAULT_MEMORY);
-    struct task *task = task_add(in, in->next_event, event->name);
-    if (task == NULL)
-        return fault_task(FAULT_MEMORY);
-    event->name = task->name;
-    if (instance_emit(in, event) == 0)
-        return fault_task(FAULT_MEMORY);
-    return (thole_task){task->id};
-}
-
-thole_task thole_call(thole_ctx *ctx, thole_slice name, thole_slice input)
-{
-    struct instance *in = ctx->instance;
-    struct event event = {
-        .kind = EVENT_ACTIVITY_SCHEDULED, .name = name, .queue = THOLE_STR("default"), .data = input};
-    if (name_check(name, "activity", NULL) != THOLE_OK)
-        return fault_task(FAULT_ACTIVITY_NAME);
-    if (input.len > in->options.payload_max)
-        return fault_task(FAULT_ACTIVITY_INPUT);
-    /* A replayed turn only compares it, at once. */
-    if (!in->replaying && input.len > 0 && arena_dup(&in->turn_arena, input, &event.data) != THOLE_OK) {
-        (void)instance_full(in);
-        return fault_task(FAULT_MEMORY);
-    }
-    return schedule(in, &event);
-}
-
-thole_task thole_timer(thole_ctx *ctx, uint64_t delay_ms)
-{
-    struct instance *in = ctx->instance;
-    if (delay_ms > TIMER_DELAY_MS_MAX || delay_ms > UINT64_MAX - in->time_ms)
-        return fault_task(FAULT_TIMER_DELAY);
-    struct event event = {.kind = EVENT_TIMER_CREATED, .due_ms = in->time_ms + delay_ms};
-    return schedule(in, &event);
-}
-
-/* At most so many bytes, not ending in the middle of a UTF-8 sequence. */
-static thole_slice cut(thole_slice text, size_t bytes_max)
+thole_slice text_cut(thole_slice text, size_t bytes_max)
 {
     if (text.len <= bytes_max)
         return text;
@@ -66,25 +24,37 @@ static thole_slice cut(thole_slice text, size_t bytes_max)
     return (thole_slice){text.ptr, len};
 }
 
-void thole_cancel(thole_ctx *ctx, thole_task task, thole_slice reason)
+/* ---- facts ---- */
+
+static thole_failure failure_of(const struct instance *in, thole_task task)
 {
-    struct instance *in = ctx->instance;
-    struct task *found = task_find(in, task.id);
-    if (found == NULL || found->state != TASK_OUTSTANDING || in->broken != THOLE_OK)
-        return;
-    thole_slice kept = {NULL, 0};
-    if (reason.len > 0 && arena_dup(&in->arena, cut(reason, REASON_BYTES_MAX), &kept) != THOLE_OK)
-        (void)instance_full(in);
-    else
-        task_cancel(in, found, CANCEL_EXPLICIT, kept);
+    const struct task *found = task_find(in, task.id);
+    if (found == NULL) {
+        enum task_fault const fault = task_fault_of(task);
+        return (thole_failure){.status = fault_status(fault), .message = thole_slice_from(fault_text(fault))};
+    }
+    thole_failure failure = {.status = THOLE_OK};
+    if (found->kind == TASK_ACTIVITY)
+        failure.tries = task_try(found);
+    if (found->state == TASK_FAILED || found->state == TASK_CANCELLED) {
+        failure.status = found->state == TASK_FAILED ? (thole_status)found->code : THOLE_CANCELLED;
+        failure.message = found->data;
+        if (found->error_type != NULL)
+            failure.type = *found->error_type;
+    }
+    return failure;
 }
 
-/* ---- facts ---- */
+thole_failure thole_task_failure(thole_ctx *ctx, thole_task task)
+{
+    NOTE_CALL_SITE(ctx->instance);
+    return failure_of(ctx->instance, task);
+}
 
 thole_slice thole_task_error(thole_ctx *ctx, thole_task task)
 {
-    const struct task *found = task_find(ctx->instance, task.id);
-    return found != NULL && found->state == TASK_FAILED ? found->data : (thole_slice){NULL, 0};
+    NOTE_CALL_SITE(ctx->instance);
+    return failure_of(ctx->instance, task).message;
 }
 
 uint64_t thole_now_ms(const thole_ctx *ctx)
@@ -102,11 +72,35 @@ uint64_t thole_execution_id(const thole_ctx *ctx)
     return ctx->instance->options.execution;
 }
 
+uint32_t thole_version_id(const thole_ctx *ctx)
+{
+    const struct instance *in = ctx->instance;
+    return in->version != 0 ? in->version : in->options.version;
+}
+
+bool thole_is_cancelled(const thole_ctx *ctx)
+{
+    return ctx->instance->cancel_noticed;
+}
+
+thole_slice thole_cancel_reason(const thole_ctx *ctx)
+{
+    return ctx->instance->cancel_noticed ? ctx->instance->cancel_reason : (thole_slice){NULL, 0};
+}
+
+bool thole_should_continue_as_new(const thole_ctx *ctx)
+{
+    const struct instance *in = ctx->instance;
+    return in->next_event - 1 > CONTINUE_EVENTS || in->event_bytes > CONTINUE_BYTES;
+}
+
 /* ---- memory ---- */
 
 void *thole_alloc(thole_ctx *ctx, size_t bytes)
 {
     struct instance *in = ctx->instance;
+    if (in->guard == GUARD_QUERY)
+        return arena_alloc(&in->query.arena, bytes);
     void *p = arena_alloc(&in->arena, bytes);
     if (p == NULL)
         (void)instance_full(in);
@@ -137,82 +131,77 @@ thole_slice thole_format(thole_ctx *ctx, const char *fmt, ...)
     return text;
 }
 
-thole_status thole_throw(thole_ctx *ctx, const char *fmt, ...)
+/* ---- failing ---- */
+
+static thole_status throw(struct instance * in, thole_slice type, thole_slice text)
 {
-    va_list args;
-    va_start(args, fmt);
-    ctx->instance->thrown = format(ctx, fmt, args);
-    va_end(args);
+    if (in->guard == GUARD_QUERY) {
+        in->query.thrown = text;
+        return THOLE_APP;
+    }
+    if (!instance_refuses(in)) {
+        in->threw = true;
+        in->thrown = text;
+        in->thrown_type = error_type_check(type, NULL) == THOLE_OK ? type : (thole_slice){NULL, 0};
+    }
     return THOLE_APP;
 }
 
-/* ---- why it failed ---- */
-
-static const char *why(const struct task *task)
+thole_status thole_throw(thole_ctx *ctx, const char *fmt, ...)
 {
-    if (task->state == TASK_CANCELLED)
-        return "was cancelled";
-    assert(task->state == TASK_FAILED);
-    return "failed";
+    NOTE_CALL_SITE(ctx->instance);
+    va_list args;
+    va_start(args, fmt);
+    thole_slice const text = format(ctx, fmt, args);
+    va_end(args);
+    return throw(ctx->instance, (thole_slice){NULL, 0}, text);
 }
 
-/* "activity 'charge' failed", "timer 5 was cancelled". */
-static void task_prefix(const struct task *task, char to[PREFIX_BYTES])
+thole_status thole_throw_as(thole_ctx *ctx, thole_slice type, const char *fmt, ...)
 {
-    if (task_is_timer(task))
-        (void)snprintf(to, PREFIX_BYTES, "timer %llu %s", (unsigned long long)task->id, why(task));
-    else
-        (void)snprintf(to, PREFIX_BYTES, "activity '%.*s' %s", THOLE_FMT(task->name), why(task));
+    NOTE_CALL_SITE(ctx->instance);
+    va_list args;
+    va_start(args, fmt);
+    thole_slice const text = format(ctx, fmt, args);
+    va_end(args);
+    return throw(ctx->instance, type, text);
 }
 
-/* "prefix: text", cut to the payload limit. */
-static thole_slice joined(struct instance *in, const char *prefix, thole_slice text)
+/* ---- the log ---- */
+
+static struct turn_log *log_line(struct instance *in)
 {
-    thole_slice const parts[] = {thole_slice_from(prefix), thole_slice_from(": "), text};
-    size_t const n = text.len > 0 ? 3 : 1;
-    size_t len = 0;
-    for (size_t i = 0; i < n; i++)
-        len += parts[i].len;
-    uint8_t *to = arena_alloc(&in->turn_arena, len);
-    if (to == NULL) {
-        (void)instance_full(in);
-        return (thole_slice){NULL, 0};
+    if (in->logs_len == in->logs_cap) {
+        size_t const cap = in->logs_cap == 0 ? 8 : in->logs_cap * 2;
+        struct turn_log *logs = arena_array(&in->turn_arena, cap, sizeof *logs);
+        if (logs == NULL)
+            return NULL;
+        if (in->logs_len > 0)
+            memcpy(logs, in->logs, in->logs_len * sizeof *logs);
+        in->logs = logs;
+        in->logs_cap = cap;
     }
-    len = 0;
-    for (size_t i = 0; i < n; i++) {
-        memcpy(to + len, parts[i].ptr, parts[i].len);
-        len += parts[i].len;
-    }
-    return cut((thole_slice){to, len}, in->options.payload_max);
+    return &in->logs[in->logs_len];
 }
 
-static thole_slice last_failure_text(struct instance *in)
+/* What does not fit is lost: a log line is no reason to fail. */
+void thole_log(thole_ctx *ctx, thole_log_level level, const char *fmt, ...)
 {
-    const struct last_failure *last = &in->last_failure;
-    char prefix[PREFIX_BYTES];
-    if (last->task != NULL) {
-        thole_slice text = last->task->data;
-        if (text.len == 0 && last->task->state == TASK_FAILED && last->task->code != THOLE_APP)
-            text = thole_slice_from(thole_status_text((thole_status)last->task->code));
-        task_prefix(last->task, prefix);
-        return joined(in, prefix, text);
-    }
-    if (last->status == THOLE_CANCELLED)
-        return thole_slice_from(thole_status_text(THOLE_CANCELLED));
-    return joined(in, fault_text(last->fault), (thole_slice){NULL, 0});
-}
-
-thole_slice instance_failure_text(struct instance *in, thole_status status)
-{
-    char text[PREFIX_BYTES];
-    if (in->returned_status == THOLE_OK) {
-        (void)snprintf(text, sizeof text, "the output has %zu bytes, at most %zu are allowed", in->output.len,
-                       in->options.payload_max);
-        return joined(in, text, (thole_slice){NULL, 0});
-    }
-    if (in->thrown.len > 0)
-        return cut(in->thrown, in->options.payload_max);
-    if (in->last_failure.status != THOLE_OK)
-        return last_failure_text(in);
-    return thole_slice_from(thole_status_text(status));
+    struct instance *in = ctx->instance;
+    char text[512];
+    NOTE_CALL_SITE(in);
+    if (in->replaying || in->guard == GUARD_QUERY || in->broken != THOLE_OK)
+        return;
+    va_list args;
+    va_start(args, fmt);
+    int const whole = vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    size_t const len = whole < 0 ? 0 : (size_t)whole < sizeof text ? (size_t)whole : sizeof text - 1;
+    struct turn_log *line = in->logs_bytes + len > LOG_BYTES_MAX ? NULL : log_line(in);
+    if (line == NULL ||
+        arena_dup(&in->turn_arena, (thole_slice){(const uint8_t *)text, len}, &line->text) != THOLE_OK)
+        return;
+    line->level = (uint32_t)level;
+    in->logs_bytes += len + sizeof *line;
+    in->logs_len++;
 }

@@ -58,21 +58,7 @@ struct task *task_find(const struct instance *in, uint64_t id)
     return segment_search(in->segments[k], len, id);
 }
 
-/* Many tasks in a row have the same name: one copy serves them all. */
-static thole_status name_keep(struct instance *in, thole_slice name, thole_slice *ret)
-{
-    if (in->tasks_len > 0 && thole_slice_equal(task_at(in, in->tasks_len - 1)->name, name)) {
-        *ret = task_at(in, in->tasks_len - 1)->name;
-        return THOLE_OK;
-    }
-    if (name.len == 0) {
-        *ret = (thole_slice){NULL, 0};
-        return THOLE_OK;
-    }
-    return arena_dup(&in->arena, name, ret);
-}
-
-struct task *task_add(struct instance *in, uint64_t id, thole_slice name)
+struct task *task_add(struct instance *in, uint64_t id, enum task_kind kind, thole_slice name)
 {
     size_t const k = segment_of(in->tasks_len);
     assert(in->tasks_len == 0 || task_at(in, in->tasks_len - 1)->id < id);
@@ -82,49 +68,103 @@ struct task *task_add(struct instance *in, uint64_t id, thole_slice name)
     }
     if (in->segments[k] == NULL)
         in->segments[k] = arena_array(&in->arena, segment_len(k), sizeof(struct task));
-    thole_slice kept;
-    if (in->segments[k] == NULL || name_keep(in, name, &kept) != THOLE_OK) {
+    if (in->segments[k] == NULL) {
         (void)instance_full(in);
         return NULL;
     }
+    struct name *interned = kind == TASK_TIMER ? NULL : names_intern(in, name);
+    if (kind != TASK_TIMER && interned == NULL)
+        return NULL;
     struct task *task = &in->segments[k][in->tasks_len++ - segment_start(k)];
-    *task = (struct task){.id = id, .name = kept, .state = TASK_OUTSTANDING};
+    *task = (struct task){.id = id, .name = interned, .kind = (uint8_t)kind, .state = TASK_OUTSTANDING};
     return task;
 }
 
-bool task_is_timer(const struct task *task)
+const char *task_kind_text(const struct task *task)
 {
-    return task->name.len == 0;
+    static const char *const texts[] = {"activity", "timer", "event", "child"};
+    return texts[task->kind];
+}
+
+/* ---- what belongs to a kind of task ---- */
+
+static thole_status keep_final_types(struct instance *in, struct retry *retry)
+{
+    if (retry->final_types_len == 0)
+        return THOLE_OK;
+    thole_slice *types = arena_array(&in->arena, retry->final_types_len, sizeof *types);
+    if (types == NULL)
+        return instance_full(in);
+    for (size_t i = 0; i < retry->final_types_len; i++)
+        THOLE_TRY(instance_keep(in, retry->final_types[i], &types[i]));
+    retry->final_types = types;
+    return THOLE_OK;
+}
+
+thole_status task_describe_call(struct instance *in, struct task *task, const struct event *scheduled)
+{
+    if (scheduled->retry == NULL || retry_is_none(scheduled->retry))
+        return THOLE_OK;
+    struct task_call *call = arena_alloc(&in->arena, sizeof *call);
+    if (call == NULL)
+        return instance_full(in);
+    call->retry = *scheduled->retry;
+    call->per_try = (struct retry){.try_timeout_ms = call->retry.try_timeout_ms};
+    call->try_number = 1;
+    uint64_t const total = call->retry.total_timeout_ms;
+    if (total != 0)
+        call->deadline_ms = total > UINT64_MAX - in->time_ms ? UINT64_MAX : in->time_ms + total;
+    task->call = call;
+    THOLE_TRY(keep_final_types(in, &call->retry));
+    if (call->retry.tries_max <= 1)
+        return THOLE_OK;
+    THOLE_TRY(instance_keep(in, scheduled->queue, &call->queue));
+    return instance_keep(in, scheduled->data, &call->input);
+}
+
+thole_status task_describe_child(struct instance *in, struct task *task, const struct event *scheduled)
+{
+    task->child = arena_alloc(&in->arena, sizeof *task->child);
+    if (task->child == NULL)
+        return instance_full(in);
+    task->child->close = (enum close_policy)scheduled->code;
+    return instance_keep(in, scheduled->target, &task->child->target);
+}
+
+/* ---- resolution ---- */
+
+static bool kind_fits(enum event_kind kind, enum task_kind *ret)
+{
+    switch (kind) {
+    case EVENT_ACTIVITY_COMPLETED:
+    case EVENT_ACTIVITY_FAILED:
+    case EVENT_ACTIVITY_CANCELLED:
+    case EVENT_ACTIVITY_TRY_FAILED:
+    case EVENT_ACTIVITY_TRY_STARTED: *ret = TASK_ACTIVITY; return true;
+    case EVENT_TIMER_FIRED:
+    case EVENT_TIMER_CANCELLED: *ret = TASK_TIMER; return true;
+    case EVENT_EVENT_AWAIT_CANCELLED: *ret = TASK_EVENT; return true;
+    case EVENT_CHILD_COMPLETED:
+    case EVENT_CHILD_FAILED:
+    case EVENT_CHILD_CANCELLED: *ret = TASK_CHILD; return true;
+    default: return false;
+    }
 }
 
 struct task *task_resolved_by(const struct instance *in, const struct event *event)
 {
+    enum task_kind kind = TASK_ACTIVITY;
+    if (!kind_fits(event->kind, &kind))
+        return NULL;
     struct task *task = task_find(in, event->ref);
-    bool const by_timer = event->kind == EVENT_TIMER_FIRED || event->kind == EVENT_TIMER_CANCELLED;
-    return task != NULL && task_is_timer(task) == by_timer ? task : NULL;
+    return task != NULL && task->kind == kind ? task : NULL;
 }
 
-static enum task_state state_after(enum event_kind kind)
+void task_resolve(struct task *task, enum task_state state, uint64_t at, struct instance *in)
 {
-    switch (kind) {
-    case EVENT_ACTIVITY_COMPLETED:
-    case EVENT_TIMER_FIRED: return TASK_SUCCEEDED;
-    case EVENT_ACTIVITY_FAILED: return TASK_FAILED;
-    case EVENT_ACTIVITY_CANCELLED:
-    case EVENT_TIMER_CANCELLED: return TASK_CANCELLED;
-    default: break;
-    }
-    assert(kind == EVENT_TIMER_FIRED); /* what is not a resolution never comes here */
-    return TASK_OUTSTANDING;
-}
-
-void task_resolve(struct instance *in, struct task *task, const struct event *by)
-{
-    assert(task->state == TASK_OUTSTANDING && by->id > task->id);
-    task->state = (uint8_t)state_after(by->kind);
-    task->resolved_at = by->id;
-    task->data = by->data;
-    task->code = by->code;
+    assert(task->state == TASK_OUTSTANDING && state != TASK_OUTSTANDING && at != 0);
+    task->state = (uint8_t)state;
+    task->resolved_at = at;
     if (task->awaited) { /* several may be, where the first is enough */
         task->awaited = false;
         if (in->waits_left > 0)
@@ -132,43 +172,76 @@ void task_resolve(struct instance *in, struct task *task, const struct event *by
     }
 }
 
+static enum event_kind cancelled_kind(const struct task *task)
+{
+    switch ((enum task_kind)task->kind) {
+    case TASK_ACTIVITY: return EVENT_ACTIVITY_CANCELLED;
+    case TASK_TIMER: return EVENT_TIMER_CANCELLED;
+    case TASK_EVENT: return EVENT_EVENT_AWAIT_CANCELLED;
+    case TASK_CHILD: break;
+    }
+    return EVENT_CHILD_CANCELLED;
+}
+
+thole_status task_apply_cancelled(struct instance *in, struct task *task, const struct event *event)
+{
+    if (task->state == TASK_SUCCEEDED)
+        THOLE_TRY(event_give_back(in, task));
+    task_resolve(task, TASK_CANCELLED, event->id, in);
+    task->code = event->code;
+    return THOLE_OK;
+}
+
+bool task_may_be_cancelled(const struct task *task)
+{
+    return task->state == TASK_OUTSTANDING ||
+           (task->kind == TASK_EVENT && task->state == TASK_SUCCEEDED && !task->told);
+}
+
+static void cancel(struct instance *in, struct task *task, enum cancel_kind kind, thole_slice reason,
+                   bool terminate)
+{
+    struct event event = {
+        .kind = cancelled_kind(task), .ref = task->id, .code = (uint32_t)kind, .data = reason};
+    if (task->kind == TASK_ACTIVITY)
+        event.timed = task_timed(task);
+    if (task->kind == TASK_CHILD) {
+        event.target = task->child->target;
+        event.flag = terminate;
+    }
+    event.id = instance_emit(in, &event);
+    if (event.id != 0 && task_apply_cancelled(in, task, &event) == THOLE_OK)
+        task->data = reason;
+}
+
 void task_cancel(struct instance *in, struct task *task, enum cancel_kind kind, thole_slice reason)
 {
-    if (task->state != TASK_OUTSTANDING)
-        return;
-    struct event event = {.kind = task_is_timer(task) ? EVENT_TIMER_CANCELLED : EVENT_ACTIVITY_CANCELLED,
-                          .ref = task->id,
-                          .code = (uint32_t)kind,
-                          .data = reason};
-    event.id = instance_emit(in, &event);
-    if (event.id != 0)
-        task_resolve(in, task, &event);
+    if (in->broken == THOLE_OK && task_may_be_cancelled(task))
+        cancel(in, task, kind, reason, false);
 }
 
 void tasks_cancel_outstanding(struct instance *in, enum cancel_kind kind, thole_slice reason)
 {
-    for (size_t i = 0; i < in->tasks_len && in->broken == THOLE_OK; i++)
-        task_cancel(in, task_at(in, i), kind, reason);
+    for (size_t i = 0; i < in->tasks_len && in->broken == THOLE_OK; i++) {
+        struct task *task = task_at(in, i);
+        if (task->state == TASK_OUTSTANDING)
+            cancel(in, task, kind, reason, false);
+    }
 }
 
-thole_status fault_status(enum task_fault fault)
+/* The next execution shall find the events that this one has not looked at. */
+static bool closes(const struct instance *in, const struct task *task)
 {
-    switch (fault) {
-    case FAULT_ACTIVITY_NAME:
-    case FAULT_TIMER_DELAY: return THOLE_INVALID;
-    case FAULT_ACTIVITY_INPUT:
-    case FAULT_MEMORY: return THOLE_LIMIT;
-    }
-    return THOLE_INVALID;
+    if (task->state != TASK_OUTSTANDING)
+        return in->continuing && task_may_be_cancelled(task);
+    return task->kind != TASK_CHILD || task->child->close != CLOSE_ABANDON;
 }
 
-const char *fault_text(enum task_fault fault)
+void tasks_close(struct instance *in, enum cancel_kind kind, thole_slice reason)
 {
-    switch (fault) {
-    case FAULT_ACTIVITY_NAME: return "an activity's name is not [A-Za-z0-9_-]{1,64}";
-    case FAULT_ACTIVITY_INPUT: return "an activity's input is larger than the payload limit";
-    case FAULT_TIMER_DELAY: return "a timer is longer than 100 years";
-    case FAULT_MEMORY: return "the instance's memory limit is reached";
+    for (size_t i = 0; i < in->tasks_len && in->broken == THOLE_OK; i++) {
+        struct task *task = task_at(in, i);
+        if (closes(in, task))
+            cancel(in, task, kind, reason, task->kind == TASK_CHILD && task->child->close == CLOSE_TERMINATE);
     }
-    return "a task that does not exist was awaited";
 }

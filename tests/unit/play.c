@@ -5,8 +5,11 @@ enum { RECORD_MAX = 16 * 1024 * 1024 };
 
 struct play play_of(thole_orchestration_fn *code)
 {
-    return (struct play){
-        .code = code, .memory_max = 1 << 20, .payload_max = 256, .stacks = stack_pool_create(4, 16)};
+    return (struct play){.code = code,
+                         .id = "order-1",
+                         .memory_max = 1 << 20,
+                         .payload_max = 256,
+                         .stacks = stack_pool_create(4, 16)};
 }
 
 void play_release(struct play *play)
@@ -14,12 +17,13 @@ void play_release(struct play *play)
     stack_pool_destroy(play->stacks);
 }
 
-struct instance *play_instance(const struct play *play)
+static struct instance *create(const struct play *play, thole_orchestration_fn *code)
 {
     struct instance *instance = NULL;
-    struct instance_options const options = {.code = play->code,
-                                             .id = THOLE_STR("order-1"),
+    struct instance_options const options = {.code = code,
+                                             .id = thole_slice_from(play->id),
                                              .execution = 1,
+                                             .version = code == NULL ? 0 : play->version,
                                              .memory_max = play->memory_max,
                                              .payload_max = play->payload_max,
                                              .stacks = play->stacks};
@@ -28,134 +32,14 @@ struct instance *play_instance(const struct play *play)
     return instance;
 }
 
-/* ---- text to turns ---- */
-
-struct cursor {
-    const char *at;
-    struct arena *arena;
-};
-
-static bool skip(struct cursor *c, const char *text)
+struct instance *play_instance(const struct play *play)
 {
-    size_t const len = strlen(text);
-    if (strncmp(c->at, text, len) != 0)
-        return false;
-    c->at += len;
-    return true;
+    return create(play, play->code);
 }
 
-static uint64_t number(struct cursor *c)
+struct instance *play_codeless(const struct play *play)
 {
-    char *end;
-    uint64_t const n = strtoull(c->at, &end, 10);
-    if (end == c->at) {
-        fprintf(stderr, "play: a number is missing at: %s\n", c->at);
-        abort();
-    }
-    c->at = end;
-    return n;
-}
-
-static thole_slice until(struct cursor *c, const char *stops)
-{
-    size_t const len = strcspn(c->at, stops);
-    thole_slice copy = {NULL, 0};
-    if (len > 0 && arena_dup(c->arena, (thole_slice){(const uint8_t *)c->at, len}, &copy) != THOLE_OK)
-        abort();
-    c->at += len;
-    return copy;
-}
-
-static enum event_kind kind_named(thole_slice name)
-{
-    for (int kind = EVENT_STARTED; kind <= EVENT_CANCELLED; kind++) {
-        if (thole_slice_equal(name, thole_slice_from(event_kind_name((enum event_kind)kind))))
-            return (enum event_kind)kind;
-    }
-    return EVENT_UNKNOWN;
-}
-
-static uint32_t code_named(enum event_kind kind, thole_slice name)
-{
-    bool const cancels = kind == EVENT_ACTIVITY_CANCELLED || kind == EVENT_TIMER_CANCELLED;
-    for (uint32_t code = 0; code < 32; code++) {
-        const char *text = cancels ? cancel_kind_name(code) : thole_status_name((thole_status)code);
-        if (thole_slice_equal(name, thole_slice_from(text)))
-            return code;
-    }
-    fprintf(stderr, "play: unknown code %.*s\n", THOLE_FMT(name));
-    abort();
-}
-
-static void parse_event(struct cursor *c, struct event *e)
-{
-    *e = (struct event){.kind = EVENT_UNKNOWN};
-    if (skip(c, "#")) {
-        e->id = number(c);
-        (void)skip(c, " ");
-    }
-    e->kind = kind_named(until(c, " |/"));
-    if (skip(c, " #"))
-        e->ref = number(c);
-    if (skip(c, " due "))
-        e->due_ms = number(c);
-    if (*c->at == ' ' && c->at[1] != '|' && c->at[1] != '/') {
-        c->at++;
-        thole_slice const word = until(c, " (");
-        if (e->kind == EVENT_STARTED || e->kind == EVENT_ACTIVITY_SCHEDULED)
-            e->name = word;
-        else if (word.len > 0)
-            e->code = code_named(e->kind, word);
-        (void)skip(c, " ");
-    }
-    if (e->kind == EVENT_STARTED)
-        e->code = SEMANTICS_VERSION;
-    if (e->kind == EVENT_ACTIVITY_SCHEDULED)
-        e->queue = THOLE_STR("default");
-    if (skip(c, "(")) {
-        e->data = until(c, ")");
-        (void)skip(c, ")");
-    }
-}
-
-static void parse_turn(struct cursor *c, struct turn *turn, uint64_t number_from_1)
-{
-    struct event *events = arena_array(c->arena, 64, sizeof *events);
-    *turn =
-        (struct turn){.instance = THOLE_STR("order-1"), .execution = 1, .number = number_from_1, .ran = true};
-    turn->time_ms = number_from_1 * 1000;
-    if (skip(c, "@")) {
-        turn->time_ms = number(c);
-        (void)skip(c, " ");
-    }
-    if (skip(c, "~")) {
-        turn->ran = false;
-        turn->blocked = BLOCKED_NO_CODE;
-    }
-    turn->events = events;
-    (void)skip(c, "-");
-    while (*c->at != '\0' && !skip(c, " / ")) {
-        parse_event(c, &events[turn->events_len++]);
-        (void)skip(c, " | ");
-    }
-}
-
-void play_parse(const char *text, struct play_turns *ret)
-{
-    ret->len = 0;
-    arena_init(&ret->arena, 16 << 20);
-    struct cursor c = {text, &ret->arena};
-    while (*c.at != '\0') {
-        if (ret->len == PLAY_TURNS_MAX)
-            abort();
-        parse_turn(&c, &ret->turns[ret->len], ret->len + 1);
-        ret->len++;
-    }
-}
-
-void play_turns_release(struct play_turns *turns)
-{
-    arena_release(&turns->arena);
+    return create(play, NULL);
 }
 
 /* ---- live ---- */
@@ -171,33 +55,44 @@ static void render_turn(const struct turn *turn, struct buf *to)
     for (size_t i = 0; i < turn->events_len; i++) {
         if (i > 0)
             buf_text(to, " | ");
-        event_render(&turn->events[i], to);
+        play_render(&turn->events[i], to);
     }
 }
 
-static thole_status turn_live(struct instance *instance, const struct turn *script, struct buf *record,
-                              thole_error *err)
+static enum blocked_kind blocked_by(const struct instance *instance, const struct turn_out *out)
 {
-    struct turn_in const in = {.time_ms = script->time_ms,
-                               .received = script->events,
-                               .received_len = script->events_len,
-                               .run = script->ran};
+    if (out->ran)
+        return BLOCKED_NOT;
+    return instance_paused(instance) ? BLOCKED_PAUSED : BLOCKED_NO_CODE;
+}
+
+static thole_status turn_live(const struct play *play, struct instance *instance, const struct turn_in *in,
+                              struct buf *record, thole_error *err)
+{
     struct turn_out out;
-    THOLE_TRY(instance_turn(instance, &in, &out, err));
+    THOLE_TRY(instance_turn(instance, in, &out, err));
     CU_ASSERT_EQUAL(out.ended, instance_ended(instance));
     CU_ASSERT_EQUAL(out.number, instance_turns(instance));
     struct record const r = {.kind = RECORD_TURN,
                              .epoch = 1,
                              .n = out.number,
-                             .turn = {.instance = script->instance,
+                             .turn = {.instance = thole_slice_from(play->id),
                                       .execution = 1,
                                       .number = out.number,
                                       .time_ms = out.time_ms,
-                                      .ran = script->ran,
-                                      .blocked = script->blocked,
+                                      .ran = out.ran,
+                                      .blocked = blocked_by(instance, &out),
                                       .events = out.events,
                                       .events_len = out.events_len}};
     return record_encode(&r, record);
+}
+
+static struct turn_in scripted(const struct turn *script)
+{
+    return (struct turn_in){.time_ms = script->time_ms,
+                            .received = script->events,
+                            .received_len = script->events_len,
+                            .run = script->ran};
 }
 
 static void show_record(const struct buf *record, struct buf *to)
@@ -225,54 +120,166 @@ static thole_status replay_record(struct instance *instance, const struct buf *r
     return status;
 }
 
-/* Replays the first turns, plays the rest live, and compares all that is recorded. */
-static void check_prefix(const struct play *play, const struct play_turns *script, const struct buf *records,
-                         size_t records_len, size_t prefix)
+/* ---- what must hold for every play ---- */
+
+struct played {
+    const struct play *play;
+    struct play_turns script;
+    struct buf records[PLAY_TURNS_MAX];
+    size_t len;
+};
+
+static struct instance *replayed(const struct played *p, size_t prefix, struct instance *instance)
 {
-    struct instance *instance = play_instance(play);
-    thole_error err = {0};
+    thole_error err = {.text = ""};
     thole_status status = THOLE_OK;
     for (size_t i = 0; i < prefix && status == THOLE_OK; i++)
-        status = replay_record(instance, &records[i], &err);
+        status = replay_record(instance, &p->records[i], &err);
+    CHECK_STR("replay of a prefix", err.text, "");
     CU_ASSERT_EQUAL(status, THOLE_OK);
-    for (size_t i = prefix; i < records_len && status == THOLE_OK; i++) {
+    return instance;
+}
+
+/* Goes on live behind the prefix. */
+static void check_going_on(const struct played *p, size_t prefix)
+{
+    struct instance *instance = replayed(p, prefix, play_instance(p->play));
+    thole_status status = THOLE_OK;
+    thole_error err = {.text = ""};
+    for (size_t i = prefix; i < p->len && status == THOLE_OK; i++) {
+        struct turn_in const in = scripted(&p->script.turns[i]);
         struct buf record;
         buf_init(&record, RECORD_MAX);
-        status = turn_live(instance, &script->turns[i], &record, &err);
+        status = turn_live(p->play, instance, &in, &record, &err);
         CU_ASSERT_EQUAL(status, THOLE_OK);
-        CU_ASSERT(thole_slice_equal(buf_bytes(&record), buf_bytes(&records[i])));
+        CU_ASSERT(thole_slice_equal(buf_bytes(&record), buf_bytes(&p->records[i])));
         buf_release(&record);
     }
-    if (status != THOLE_OK)
-        fprintf(stderr, "\n  after %zu replayed turns: %s\n", prefix, err.text);
+    CHECK_STR("going on after a prefix", err.text, "");
     instance_destroy(instance);
+}
+
+/* What comes next, recorded with and without code. */
+static void check_facts(const struct played *p, size_t prefix)
+{
+    struct instance *instance = replayed(p, prefix, play_instance(p->play));
+    struct instance *facts = replayed(p, prefix, play_codeless(p->play));
+    struct turn_in in = scripted(&p->script.turns[prefix]);
+    struct buf a, b;
+    buf_init(&a, RECORD_MAX);
+    buf_init(&b, RECORD_MAX);
+    in.run = false;
+    for (size_t i = 0; i < in.received_len; i++)
+        CU_ASSERT_EQUAL(instance_accepts(instance, &in.received[i]),
+                        instance_accepts(facts, &in.received[i]));
+    CU_ASSERT_EQUAL(turn_live(p->play, instance, &in, &a, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(turn_live(p->play, facts, &in, &b, NULL), THOLE_OK);
+    CU_ASSERT(thole_slice_equal(buf_bytes(&a), buf_bytes(&b)) || (prefix == 0 && p->play->version != 0));
+    CU_ASSERT_EQUAL(instance_paused(instance), instance_paused(facts));
+    CU_ASSERT_EQUAL(instance_has_undelivered(instance), instance_has_undelivered(facts));
+    CU_ASSERT(thole_slice_equal(instance_custom_status(instance), instance_custom_status(facts)));
+    buf_release(&a);
+    buf_release(&b);
+    instance_destroy(instance);
+    instance_destroy(facts);
+}
+
+/* Terminated without code; the code must accept the history. */
+static void check_termination(const struct played *p, size_t prefix)
+{
+    struct instance *facts = replayed(p, prefix, play_codeless(p->play));
+    struct event const terminate = {.kind = EVENT_TERMINATE_REQUESTED, .data = THOLE_STR("enough")};
+    struct turn_in const in = {.time_ms = 1, .received = &terminate, .received_len = 1};
+    struct buf record;
+    thole_error err = {.text = ""};
+    buf_init(&record, RECORD_MAX);
+    CU_ASSERT_EQUAL(turn_live(p->play, facts, &in, &record, &err), THOLE_OK);
+    CU_ASSERT(instance_ended(facts));
+    struct instance *instance = replayed(p, prefix, play_instance(p->play));
+    CU_ASSERT_EQUAL(replay_record(instance, &record, &err), THOLE_OK);
+    CHECK_STR("terminated without code", err.text, "");
+    CU_ASSERT(instance_ended(instance));
+    buf_release(&record);
+    instance_destroy(instance);
+    instance_destroy(facts);
+}
+
+static void render_carried(const struct instance *instance, struct buf *to)
+{
+    struct arena arena;
+    struct event *events = NULL;
+    size_t n = 0;
+    arena_init(&arena, RECORD_MAX);
+    buf_text(to, " => ");
+    CU_ASSERT_EQUAL(instance_carry(instance, &arena, &events, &n), THOLE_OK);
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0)
+            buf_text(to, " | ");
+        play_render(&events[i], to);
+    }
+    arena_release(&arena);
+}
+
+/* What continue-as-new takes along. */
+static void check_carried(const struct played *p, struct instance *live, struct buf *to)
+{
+    struct instance *others[] = {replayed(p, p->len, play_instance(p->play)),
+                                 replayed(p, p->len, play_codeless(p->play))};
+    struct buf carried;
+    buf_init(&carried, PLAY_TEXT_MAX);
+    render_carried(live, &carried);
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        struct buf other;
+        buf_init(&other, PLAY_TEXT_MAX);
+        CU_ASSERT(instance_continued(others[i]));
+        render_carried(others[i], &other);
+        CHECK_STR("carried", buf_cstr(&other), buf_cstr(&carried));
+        buf_release(&other);
+        instance_destroy(others[i]);
+    }
+    buf_text(to, buf_cstr(&carried));
+    buf_release(&carried);
+}
+
+static void check_rules(const struct played *p, bool ended)
+{
+    for (size_t prefix = 0; prefix <= p->len; prefix++) {
+        check_going_on(p, prefix);
+        if (prefix < p->len)
+            check_facts(p, prefix);
+        if (prefix > 0 && (prefix < p->len || !ended))
+            check_termination(p, prefix);
+    }
 }
 
 void play_live(const struct play *play, const char *text, struct buf *to)
 {
-    struct play_turns script;
-    struct buf records[PLAY_TURNS_MAX];
+    struct played *p = calloc(1, sizeof *p);
     struct instance *instance = play_instance(play);
     thole_error err = {0};
     thole_status status = THOLE_OK;
-    size_t len = 0;
-    play_parse(text, &script);
-    for (size_t i = 0; i < script.len && status == THOLE_OK; i++) {
-        buf_init(&records[i], RECORD_MAX);
-        status = turn_live(instance, &script.turns[i], &records[i], &err);
+    p->play = play;
+    play_parse(text, &p->script);
+    for (size_t i = 0; i < p->script.len && status == THOLE_OK; i++) {
+        struct turn_in const in = scripted(&p->script.turns[i]);
+        buf_init(&p->records[i], RECORD_MAX);
+        status = turn_live(play, instance, &in, &p->records[i], &err);
         if (status == THOLE_OK)
-            show_record(&records[len++], to);
+            show_record(&p->records[p->len++], to);
         else
-            buf_release(&records[i]);
+            buf_release(&p->records[i]);
     }
     if (status != THOLE_OK)
         buf_printf(to, "%s%s: %s", to->len > 0 ? " / " : "", thole_status_name(status), err.text);
+    bool const ended = instance_ended(instance);
+    if (instance_continued(instance))
+        check_carried(p, instance, to);
     instance_destroy(instance);
-    for (size_t prefix = 0; prefix <= len; prefix++)
-        check_prefix(play, &script, records, len, prefix);
-    for (size_t i = 0; i < len; i++)
-        buf_release(&records[i]);
-    play_turns_release(&script);
+    check_rules(p, ended);
+    for (size_t i = 0; i < p->len; i++)
+        buf_release(&p->records[i]);
+    play_turns_release(&p->script);
+    free(p);
 }
 
 /* ---- replay ---- */

@@ -7,6 +7,13 @@
  * 1000) and "~" (the code does not run). Example, a history of two turns:
  *
  *   #1 Started t(in) | #2 ActivityScheduled charge(card) / #3 ActivityCompleted #2 (ok) | #4 Completed (ok)
+ *
+ * What event_render() does not show comes behind the event, in brackets, when it is not what it mostly is:
+ *
+ *   [timed] [final] [id=request] [queue=name] [details=bytes] [close=2] [tries=5 delay=100 factor=2000
+ * max=900 jitter=500 finals=a,b try_ms=10 total_ms=99]
+ *
+ * A play that ends with ContinuedAsNew also shows what the next execution begins with, after " => ".
  */
 #ifndef THOLE_PLAY_H
 #define THOLE_PLAY_H
@@ -24,21 +31,30 @@ struct play_turns {
 
 struct play {
     thole_orchestration_fn *code;
+    const char *id;
+    uint32_t version;
     size_t memory_max, payload_max;
     struct stack_pool *stacks;
 };
 struct play play_of(thole_orchestration_fn *code);
 void play_release(struct play *play);
 struct instance *play_instance(const struct play *play);
+/* One that has no code. */
+struct instance *play_codeless(const struct play *play);
 
 /* The text as turns; aborts on what it does not understand. */
 void play_parse(const char *text, struct play_turns *ret);
 void play_turns_release(struct play_turns *turns);
+/* One event, as in a history. */
+void play_render(const struct event *event, struct buf *to);
 
 /*
  * Runs the script live, turn by turn, through encoded records, and appends the history to @p to; a turn that
- * fails is shown as "LIMIT: text". Then checks that every prefix of what was recorded can be replayed, and
- * that going on live from there gives the same bytes.
+ * fails is shown as "LIMIT: text". Then checks, for every prefix of what was recorded, that
+ *   - it can be replayed, and going on live from there gives the same bytes;
+ *   - without code, what comes next is recorded with the same bytes;
+ *   - without code, the instance can be terminated there, and the code accepts that history;
+ * and that what continue-as-new takes along is the same live, replayed and without code.
  */
 void play_live(const struct play *play, const char *script, struct buf *to);
 /* Replays a history: "ok", "ok, ended", or "NONDETERMINISM: text". */

@@ -266,7 +266,7 @@ static void facts_without_code(void)
         {"no code, no divergence", NULL, "#1 Started t() | #2 ActivityScheduled anything()", "ok"},
         {"unknown kinds are left alone", NULL,
          "#1 Started t() | #2 ChildStarted / #3 SignalReceived (x) | #4 ActivityScheduled a() / "
-         "#5 ActivityCompleted #4 () | #6 ChildCancelled #2 | #7 Completed ()",
+         "#5 ActivityCompleted #4 () | #6 ChildParked #2 | #7 Completed ()",
          "ok, ended"},
         {"still damaged", NULL, START " / #4 ActivityCompleted #9 (x)",
          "CORRUPT: event 4: ActivityCompleted for event 9, which scheduled no such thing"},

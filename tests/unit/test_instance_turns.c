@@ -121,8 +121,8 @@ static void failures(void)
          "#1 Started t(card) | #2 ActivityScheduled charge(card) / #3 ActivityFailed #2 APP () | "
          "#4 Failed APP (activity 'charge' failed)"},
         {"a failure by status", one, "Started t(card) / ActivityFailed #2 TIMEOUT ()",
-         "#1 Started t(card) | #2 ActivityScheduled charge(card) / #3 ActivityFailed #2 TIMEOUT () | "
-         "#4 Failed APP (activity 'charge' failed: timed out)"},
+         "#1 Started t(card) | #2 ActivityScheduled charge(card) / #3 ActivityFailed #2 TIMEOUT timeout () | "
+         "#4 Failed TIMEOUT timeout (activity 'charge' failed: timed out)"},
         {"task error", error_of, "Started t(card) / ActivityFailed #2 APP (card declined)",
          "#1 Started t(card) | #2 ActivityScheduled charge(card) / #3 ActivityFailed #2 APP (card declined) "
          "| "
@@ -326,7 +326,7 @@ static void explicit_cancellation(void)
         {"cancelled, never run", gives_up, "Started t(x)",
          "#1 Started t(x) | #2 ActivityScheduled a(x) | #3 TimerCreated due 1010 | "
          "#4 ActivityCancelled #2 explicit (not needed) | #5 TimerCancelled #3 explicit () | "
-         "#6 Completed (CANCELLED CANCELLED '')"},
+         "#6 Completed (CANCELLED CANCELLED 'not needed')"},
         {"a cancelled one can win a race", race_of_cancelled, "Started t(x)",
          PAIR
          " | #4 ActivityCancelled #3 explicit (why) | #5 ActivityCancelled #2 select_loser (select_loser) | "

@@ -1,0 +1,102 @@
+/*
+ * Recorded turns without code: what was asked for is taken as facts, so that an instance whose code is
+ * missing still knows which messages would change something, tries again what failed, and can be terminated.
+ */
+#include "instance_state.h"
+
+static thole_status corrupt(struct instance *in, const struct event *e, const char *what)
+{
+    return instance_break(in, THOLE_CORRUPT, "event %llu: %s", (unsigned long long)e->id, what);
+}
+
+static thole_status apply_scheduled(struct instance *in, const struct event *e, enum task_kind kind)
+{
+    if (kind == TASK_ACTIVITY && e->name.len == 0)
+        return corrupt(in, e, "an activity without a name");
+    if (kind == TASK_CHILD && e->target.len == 0)
+        return corrupt(in, e, "a child without an id");
+    struct task *task = task_add(in, e->id, kind, e->name);
+    if (task == NULL)
+        return in->broken;
+    if (kind == TASK_ACTIVITY)
+        return task_describe_call(in, task, e);
+    if (kind == TASK_CHILD)
+        return task_describe_child(in, task, e);
+    if (kind == TASK_EVENT)
+        event_await(in, task);
+    return THOLE_OK;
+}
+
+static thole_status apply_cancelled(struct instance *in, const struct event *e)
+{
+    struct task *task = task_resolved_by(in, e);
+    bool const taken = task != NULL && task->kind == TASK_EVENT && task->state == TASK_SUCCEEDED;
+    if (task == NULL || (task->state != TASK_OUTSTANDING && !taken))
+        return instance_break(in, THOLE_CORRUPT, "event %llu: %s of event %llu, which is not outstanding",
+                              (unsigned long long)e->id, event_kind_name(e->kind),
+                              (unsigned long long)e->ref);
+    return task_apply_cancelled(in, task, e);
+}
+
+static thole_status apply_state(struct instance *in, const struct event *e)
+{
+    if (e->name.len == 0 || e->name.len > STATE_KEY_BYTES_MAX)
+        return corrupt(in, e, "a key of the wrong length");
+    if (!e->flag)
+        return state_put(in, e->name, e->data);
+    state_drop(&in->state, e->name);
+    return THOLE_OK;
+}
+
+static thole_status apply_end(struct instance *in, const struct event *e)
+{
+    if (e->kind == EVENT_CANCELLED && !in->cancel_received)
+        return corrupt(in, e, "Cancelled without a request");
+    if ((e->kind == EVENT_TERMINATED) != in->terminate_received)
+        return corrupt(in, e,
+                       e->kind == EVENT_TERMINATED ? "Terminated without a request"
+                                                   : "an end after a request to terminate");
+    if (e->kind == EVENT_CONTINUED_AS_NEW) {
+        in->continued = true;
+        in->next_version = e->version;
+        THOLE_TRY(instance_keep(in, e->data, &in->next_input));
+    }
+    in->ended = true;
+    return THOLE_OK;
+}
+
+static thole_status apply(struct instance *in, const struct event *e)
+{
+    in->next_event++;
+    instance_count_event(in, e);
+    switch (e->kind) {
+    case EVENT_ACTIVITY_SCHEDULED: return apply_scheduled(in, e, TASK_ACTIVITY);
+    case EVENT_TIMER_CREATED: return apply_scheduled(in, e, TASK_TIMER);
+    case EVENT_EVENT_AWAITED: return apply_scheduled(in, e, TASK_EVENT);
+    case EVENT_CHILD_SCHEDULED: return apply_scheduled(in, e, TASK_CHILD);
+    case EVENT_ACTIVITY_CANCELLED:
+    case EVENT_TIMER_CANCELLED:
+    case EVENT_EVENT_AWAIT_CANCELLED:
+    case EVENT_CHILD_CANCELLED: return apply_cancelled(in, e);
+    case EVENT_CUSTOM_STATUS_SET: return instance_set_custom_status(in, e->data);
+    case EVENT_STATE_SET: return apply_state(in, e);
+    case EVENT_COMPLETED:
+    case EVENT_FAILED:
+    case EVENT_CANCELLED:
+    case EVENT_TERMINATED:
+    case EVENT_CONTINUED_AS_NEW: return apply_end(in, e);
+    default: return THOLE_OK; /* changes nothing here, or is of a kind that a newer engine knows */
+    }
+}
+
+thole_status instance_apply(struct instance *in)
+{
+    in->undelivered = false;
+    in->cancel_delivered = in->cancel_received;
+    for (size_t i = 0; i < in->expected_len; i++)
+        THOLE_TRY(apply(in, &in->expected[i]));
+    if (in->terminate_received && !in->ended)
+        return instance_break(in, THOLE_CORRUPT, "turn %llu: a request to terminate did not end it",
+                              (unsigned long long)in->turns);
+    return THOLE_OK;
+}

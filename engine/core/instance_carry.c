@@ -1,0 +1,124 @@
+/* What continue-as-new takes along: the events that the next execution begins with. */
+#include "instance_state.h"
+#include <assert.h>
+#include <stdlib.h>
+
+struct carry {
+    const struct instance *in;
+    struct arena *arena;
+    struct event *events;
+    size_t len, cap;
+};
+
+static struct event *add(struct carry *c, enum event_kind kind)
+{
+    assert(c->len < c->cap);
+    struct event *event = &c->events[c->len++];
+    *event = (struct event){.kind = kind, .id = c->len};
+    return event;
+}
+
+static thole_status dup(const struct carry *c, thole_slice from, thole_slice *ret)
+{
+    *ret = (thole_slice){NULL, 0};
+    return from.len == 0 ? THOLE_OK : arena_dup(c->arena, from, ret);
+}
+
+static thole_status carry_start(struct carry *c)
+{
+    const struct instance *in = c->in;
+    struct event *start = add(c, EVENT_STARTED);
+    start->code = SEMANTICS_VERSION;
+    start->version = in->next_version != 0 ? in->next_version : in->version;
+    start->parent = in->parent;
+    THOLE_TRY(dup(c, in->parent.instance, &start->parent.instance));
+    THOLE_TRY(dup(c, in->orchestration, &start->name));
+    THOLE_TRY(dup(c, in->request_id, &start->request_id));
+    return dup(c, in->next_input, &start->data);
+}
+
+static thole_status carry_state(struct carry *c)
+{
+    thole_slice key = {NULL, 0}, value;
+    if (c->in->custom_status.len > 0)
+        THOLE_TRY(dup(c, c->in->custom_status, &add(c, EVENT_STATE_CARRIED)->data));
+    while (state_next(&c->in->state, key, &key, &value)) {
+        struct event *event = add(c, EVENT_STATE_CARRIED);
+        THOLE_TRY(dup(c, key, &event->name));
+        THOLE_TRY(dup(c, value, &event->data));
+    }
+    return THOLE_OK;
+}
+
+static thole_status carry_origins(struct carry *c)
+{
+    uint64_t hashes[ORIGINS_CARRIED_MAX];
+    size_t const n = requests_last(&c->in->requests, hashes);
+    if (n == 0)
+        return THOLE_OK;
+    uint8_t *bytes = arena_array(c->arena, n, sizeof(uint64_t));
+    if (bytes == NULL)
+        return arena_status(c->arena);
+    for (size_t i = 0; i < n * sizeof(uint64_t); i++)
+        bytes[i] = (uint8_t)(hashes[i / sizeof(uint64_t)] >> 8 * (i % sizeof(uint64_t)));
+    add(c, EVENT_ORIGINS_CARRIED)->data = (thole_slice){bytes, n * sizeof(uint64_t)};
+    return THOLE_OK;
+}
+
+/* An execution that was told of a cancellation ends as cancelled: one that continues was not. */
+static thole_status carry_cancel(struct carry *c)
+{
+    if (!c->in->cancel_received)
+        return THOLE_OK;
+    struct event *event = add(c, EVENT_CANCEL_REQUESTED);
+    THOLE_TRY(dup(c, c->in->cancel_request_id, &event->request_id));
+    return dup(c, c->in->cancel_reason, &event->data);
+}
+
+static void visit_kept(void *arg, const struct name *name, uint64_t id, thole_slice data)
+{
+    struct event *event = add(arg, EVENT_EVENT_RECEIVED);
+    event->id = id;
+    event->name = name->text;
+    event->data = data;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct event *left = a, *right = b;
+    return left->id < right->id ? -1 : left->id > right->id;
+}
+
+/* Their request ids are among the origins: with them they would be taken for repetitions. */
+static thole_status carry_events(struct carry *c)
+{
+    size_t const first = c->len;
+    size_t const n = events_kept(c->in, visit_kept, c);
+    if (n > 0)
+        qsort(&c->events[first], n, sizeof *c->events, by_id);
+    for (size_t i = first; i < c->len; i++) {
+        c->events[i].id = i + 1;
+        THOLE_TRY(dup(c, c->events[i].name, &c->events[i].name));
+        THOLE_TRY(dup(c, c->events[i].data, &c->events[i].data));
+    }
+    return THOLE_OK;
+}
+
+thole_status instance_carry(const struct instance *ended, struct arena *arena, struct event **ret_events,
+                            size_t *ret_len)
+{
+    struct carry c = {.in = ended, .arena = arena};
+    assert(ended->continued);
+    c.cap = 4 + ended->state.len + events_kept(ended, NULL, NULL);
+    c.events = arena_array(arena, c.cap, sizeof *c.events);
+    if (c.events == NULL)
+        return arena_status(arena);
+    THOLE_TRY(carry_start(&c));
+    THOLE_TRY(carry_state(&c));
+    THOLE_TRY(carry_origins(&c));
+    THOLE_TRY(carry_cancel(&c));
+    THOLE_TRY(carry_events(&c));
+    *ret_events = c.events;
+    *ret_len = c.len;
+    return THOLE_OK;
+}

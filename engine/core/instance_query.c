@@ -1,0 +1,101 @@
+/*
+ * Questions to a parked instance. The handler runs on a stack of its own with the orchestration's context
+ * under guard: what would change anything is refused, memory comes from a scratch arena, and a handler that
+ * waits all the same is dropped.
+ */
+#include "instance_state.h"
+#include "message.h"
+#include <assert.h>
+
+static const struct query_handler *handler_find(const struct instance *in, thole_slice name)
+{
+    for (const struct query_handler *h = in->queries; h != NULL; h = h->next)
+        if (thole_slice_equal(h->name, name))
+            return h;
+    return NULL;
+}
+
+void thole_on_query(thole_ctx *ctx, thole_slice name, thole_query_fn *answer, void *arg)
+{
+    struct instance *in = ctx->instance;
+    NOTE_CALL_SITE(in);
+    if (instance_refuses(in) || in->broken != THOLE_OK || name_check(name, "query", NULL) != THOLE_OK)
+        return;
+    struct query_handler *handler = (struct query_handler *)handler_find(in, name);
+    if (handler == NULL) {
+        if (in->queries_len >= QUERIES_MAX)
+            return;
+        handler = arena_alloc(&in->arena, sizeof *handler);
+        if (handler == NULL) {
+            (void)instance_full(in);
+            return;
+        }
+        if (instance_keep(in, name, &handler->name) != THOLE_OK)
+            return;
+        handler->next = in->queries;
+        in->queries = handler;
+        in->queries_len++;
+    }
+    handler->answer = answer;
+    handler->arg = arg;
+}
+
+static void query_entry(void *arg)
+{
+    struct instance *in = arg;
+    struct query *query = &in->query;
+    query->status = query->handler->answer(&in->ctx, query->handler->arg, query->input, &query->output);
+    query->done = true;
+}
+
+static thole_status query_run(struct instance *in, thole_error *reterr)
+{
+    struct query *query = &in->query;
+    query->coro = coro_create(in->options.stacks, query_entry, in);
+    if (query->coro == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "no stack for a query (%zu are in use)",
+                          stack_pool_in_use(in->options.stacks));
+    in->guard = GUARD_QUERY;
+    in->refused = false;
+    in->refused_awaits = 0;
+    (void)coro_resume(query->coro);
+    in->guard = GUARD_NONE;
+    coro_destroy(query->coro);
+    query->coro = NULL;
+    if (in->refused)
+        return thole_fail(reterr, THOLE_INVALID, "the query tried to schedule, wait or set something");
+    assert(query->done);
+    return THOLE_OK;
+}
+
+static thole_status query_answer(const struct instance *in, thole_slice *ret_output, thole_error *reterr)
+{
+    const struct query *query = &in->query;
+    if (query->status != THOLE_OK && query->thrown.len > 0)
+        return thole_fail(reterr, query->status, "%.*s", THOLE_FMT(query->thrown));
+    if (query->status != THOLE_OK)
+        return thole_fail(reterr, query->status, "%s", thole_status_text(query->status));
+    if (query->output.len > in->options.payload_max)
+        return thole_fail(reterr, THOLE_LIMIT, "the answer has %zu bytes, at most %zu are allowed",
+                          query->output.len, in->options.payload_max);
+    *ret_output = query->output;
+    return THOLE_OK;
+}
+
+thole_status instance_query(struct instance *instance, thole_slice name, thole_slice input,
+                            thole_slice *ret_output, thole_error *reterr)
+{
+    struct query *query = &instance->query;
+    if (instance->ended)
+        return thole_fail(reterr, THOLE_INVALID, "the execution has ended");
+    if (instance->broken != THOLE_OK || instance->options.code == NULL)
+        return thole_fail(reterr, THOLE_INVALID, "no code can run here to answer a query");
+    arena_release(&query->arena);
+    const struct query_handler *handler = handler_find(instance, name);
+    if (handler == NULL)
+        return thole_fail(reterr, THOLE_NOT_FOUND, "no query '%.*s'", (int)(name.len < 64 ? name.len : 64),
+                          (const char *)name.ptr);
+    *query = (struct query){.arena = query->arena, .handler = handler, .input = input};
+    THOLE_TRY(query_run(instance, reterr));
+    return query_answer(instance, ret_output, reterr);
+}

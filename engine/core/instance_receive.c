@@ -1,0 +1,279 @@
+/* What comes from outside: whether it is accepted, what is recorded for it, and what it changes. */
+#include "instance_state.h"
+#include <assert.h>
+#include <string.h>
+
+bool instance_cancel_undelivered(const struct instance *in)
+{
+    return in->cancel_received && !in->cancel_delivered;
+}
+
+/* ---- acceptance ---- */
+
+static bool accepts_resolution(const struct instance *in, const struct event *e)
+{
+    const struct task *task = e->kind == EVENT_TIMER_FIRED ? task_find(in, e->ref) : task_resolved_by(in, e);
+    if (task == NULL || task->state != TASK_OUTSTANDING || instance_cancel_undelivered(in))
+        return false;
+    switch (e->kind) {
+    case EVENT_ACTIVITY_COMPLETED:
+    case EVENT_ACTIVITY_FAILED: return retry_takes_result(task, e->try_number);
+    case EVENT_CHILD_COMPLETED:
+    case EVENT_CHILD_FAILED: return true;
+    case EVENT_TIMER_FIRED:
+        if (task->kind == TASK_TIMER)
+            return true;
+        return task->kind == TASK_ACTIVITY && task_timed(task) &&
+               retry_wake(task, e->due_ms == 0 ? UINT64_MAX : e->due_ms) != EVENT_UNKNOWN;
+    default: return false;
+    }
+}
+
+bool instance_accepts(const struct instance *instance, const struct event *received)
+{
+    if (instance->ended || instance->terminate_received)
+        return false;
+    if (received->kind == EVENT_STARTED)
+        return !instance->started;
+    if (!instance->started ||
+        requests_seen(&instance->requests, request_hash(received->kind, received->request_id)))
+        return false;
+    switch (received->kind) {
+    case EVENT_CANCEL_REQUESTED: return !instance->cancel_received;
+    case EVENT_PAUSED: return !instance->paused;
+    case EVENT_RESUMED: return instance->paused;
+    case EVENT_TERMINATE_REQUESTED:
+    case EVENT_EVENT_RECEIVED: return true;
+    case EVENT_STATE_CARRIED:
+    case EVENT_ORIGINS_CARRIED: return instance->coro == NULL && instance->turns <= 1;
+    default: return accepts_resolution(instance, received);
+    }
+}
+
+bool instance_convert(struct instance *in, struct event *event)
+{
+    const struct task *task = task_find(in, event->ref);
+    switch (event->kind) {
+    case EVENT_STARTED:
+        event->code = SEMANTICS_VERSION;
+        if (event->version == 0 && in->options.code != NULL)
+            event->version = in->options.version;
+        return true;
+    case EVENT_ACTIVITY_COMPLETED:
+        event->try_number = task_try(task);
+        event->timed = task_timed(task);
+        return true;
+    case EVENT_ACTIVITY_FAILED: retry_convert_failure(in, task, event); return true;
+    case EVENT_TIMER_FIRED:
+        event->due_ms = 0;
+        if (task->kind == TASK_ACTIVITY)
+            retry_convert_wake(in, task, event);
+        return event->kind != EVENT_UNKNOWN;
+    default: return true;
+    }
+}
+
+/* ---- what it changes ---- */
+
+static thole_status corrupt(struct instance *in, const struct event *e, const char *what)
+{
+    return instance_break(in, THOLE_CORRUPT, "event %llu: %s %s", (unsigned long long)e->id,
+                          event_kind_name(e->kind), what);
+}
+
+static thole_status receive_started(struct instance *in, struct event *event)
+{
+    if (in->started)
+        return corrupt(in, event, "a second time");
+    THOLE_TRY(instance_keep(in, event->name, &in->orchestration));
+    THOLE_TRY(instance_keep(in, event->data, &in->input));
+    THOLE_TRY(instance_keep(in, event->request_id, &in->request_id));
+    in->parent = event->parent;
+    THOLE_TRY(instance_keep(in, event->parent.instance, &in->parent.instance));
+    event->name = in->orchestration;
+    event->data = in->input;
+    event->request_id = in->request_id;
+    event->parent = in->parent;
+    in->version = event->version;
+    uint64_t const seed = hash_number(hash_bytes(1, in->options.id), in->options.execution);
+    in->random_seed = hash_number(seed, in->time_ms);
+    in->started = true;
+    return THOLE_OK;
+}
+
+static thole_status receive_cancel(struct instance *in, struct event *event)
+{
+    if (in->cancel_received) /* the first reason wins */
+        return THOLE_OK;
+    THOLE_TRY(instance_keep(in, event->data, &in->cancel_reason));
+    THOLE_TRY(instance_keep(in, event->request_id, &in->cancel_request_id));
+    event->data = in->cancel_reason;
+    event->request_id = in->cancel_request_id;
+    in->cancel_received = true;
+    in->paused = false;
+    return THOLE_OK;
+}
+
+static thole_status receive_terminate(struct instance *in, struct event *event)
+{
+    if (in->terminate_received)
+        return THOLE_OK;
+    THOLE_TRY(instance_keep(in, event->data, &in->terminate_reason));
+    THOLE_TRY(instance_keep(in, event->request_id, &event->request_id));
+    event->data = in->terminate_reason;
+    in->terminate_received = true;
+    in->paused = false;
+    return THOLE_OK;
+}
+
+static thole_status receive_pause(struct instance *in, struct event *event)
+{
+    THOLE_TRY(instance_keep(in, event->data, &event->data));
+    THOLE_TRY(instance_keep(in, event->request_id, &event->request_id));
+    in->paused = event->kind == EVENT_PAUSED;
+    return THOLE_OK;
+}
+
+static thole_status receive_event(struct instance *in, struct event *event)
+{
+    THOLE_TRY(instance_keep(in, event->data, &event->data));
+    THOLE_TRY(instance_keep(in, event->request_id, &event->request_id));
+    THOLE_TRY(event_arrived(in, event->name, event->id, event->data));
+    struct name *name = names_find(in, event->name);
+    event->name = name->text;
+    return THOLE_OK;
+}
+
+static thole_status receive_state(struct instance *in, struct event *event)
+{
+    if (in->turns > 1)
+        return corrupt(in, event, "after the first turn");
+    THOLE_TRY(instance_keep(in, event->name, &event->name));
+    THOLE_TRY(instance_keep(in, event->data, &event->data));
+    if (event->name.len > STATE_KEY_BYTES_MAX)
+        return corrupt(in, event, "with a key that is too long");
+    if (event->name.len == 0) /* no key: the custom status */
+        return instance_set_custom_status(in, event->data);
+    return state_put(in, event->name, event->data);
+}
+
+static thole_status receive_origins(struct instance *in, struct event *event)
+{
+    if (in->turns > 1)
+        return corrupt(in, event, "after the first turn");
+    if (event->data.len % sizeof(uint64_t) != 0)
+        return corrupt(in, event, "with half a hash");
+    THOLE_TRY(instance_keep(in, event->data, &event->data));
+    for (size_t at = 0; at + sizeof(uint64_t) <= event->data.len; at += sizeof(uint64_t)) {
+        uint64_t hash = 0;
+        for (size_t i = sizeof hash; i-- > 0;)
+            hash = hash << 8 | event->data.ptr[at + i];
+        THOLE_TRY(requests_add(in, hash));
+    }
+    return THOLE_OK;
+}
+
+static thole_status receive_version(struct instance *in, const struct event *event)
+{
+    if (in->version != 0 || in->coro != NULL)
+        return corrupt(in, event, "when it was chosen");
+    in->version = event->version;
+    return THOLE_OK;
+}
+
+static thole_status keep_failure(struct instance *in, struct task *task, struct event *event)
+{
+    if (event->error_type.len == 0)
+        return THOLE_OK;
+    thole_slice *type = arena_alloc(&in->arena, sizeof *type);
+    if (type == NULL)
+        return instance_full(in);
+    THOLE_TRY(instance_keep(in, event->error_type, type));
+    event->error_type = *type;
+    task->error_type = type;
+    return THOLE_OK;
+}
+
+static thole_status resolve(struct instance *in, struct task *task, struct event *event)
+{
+    bool const failed = event->kind == EVENT_ACTIVITY_FAILED || event->kind == EVENT_CHILD_FAILED;
+    THOLE_TRY(instance_keep(in, event->data, &event->data));
+    if (failed)
+        THOLE_TRY(keep_failure(in, task, event));
+    task->data = event->data;
+    task->code = event->code;
+    task_resolve(task, failed ? TASK_FAILED : TASK_SUCCEEDED, event->id, in);
+    return THOLE_OK;
+}
+
+/* A result of another try than the one that runs was refused when the turn was made; only what was recorded
+ * unchecked may hold one. */
+static thole_status receive_result(struct instance *in, struct task *task, struct event *event)
+{
+    bool const over = event->kind == EVENT_ACTIVITY_FAILED && event->code == THOLE_TIMEOUT;
+    uint32_t const number = event->try_number == 0 ? 1 : event->try_number;
+    bool const takes = retry_takes_result(task, number) || (over && number == task_try(task));
+    if (takes)
+        return resolve(in, task, event);
+    if (in->unchecked)
+        return THOLE_OK;
+    return instance_break(in, THOLE_CORRUPT, "event %llu: %s of try %u, the activity's try is %u%s",
+                          (unsigned long long)event->id, event_kind_name(event->kind), number, task_try(task),
+                          task->call != NULL && task->call->waiting ? ", and failed" : "");
+}
+
+static thole_status receive_resolution(struct instance *in, struct event *event)
+{
+    struct task *task = task_resolved_by(in, event);
+    if (task == NULL && in->unchecked)
+        return THOLE_OK; /* nobody had looked when it was recorded */
+    if (task == NULL)
+        return instance_break(
+            in, THOLE_CORRUPT, "event %llu: %s for event %llu, which scheduled no such thing",
+            (unsigned long long)event->id, event_kind_name(event->kind), (unsigned long long)event->ref);
+    if (task->state != TASK_OUTSTANDING || instance_cancel_undelivered(in))
+        return THOLE_OK; /* a duplicate, or too late */
+    switch (event->kind) {
+    case EVENT_ACTIVITY_COMPLETED:
+    case EVENT_ACTIVITY_FAILED: return receive_result(in, task, event);
+    case EVENT_ACTIVITY_TRY_FAILED: return retry_try_failed(in, task, event);
+    case EVENT_ACTIVITY_TRY_STARTED: return retry_try_started(in, task, event);
+    default: return resolve(in, task, event);
+    }
+}
+
+static thole_status dispatch(struct instance *in, struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_STARTED: return receive_started(in, event);
+    case EVENT_CANCEL_REQUESTED: return receive_cancel(in, event);
+    case EVENT_TERMINATE_REQUESTED: return receive_terminate(in, event);
+    case EVENT_PAUSED:
+    case EVENT_RESUMED: return receive_pause(in, event);
+    case EVENT_EVENT_RECEIVED: return receive_event(in, event);
+    case EVENT_STATE_CARRIED: return receive_state(in, event);
+    case EVENT_ORIGINS_CARRIED: return receive_origins(in, event);
+    case EVENT_VERSION_CHOSEN: return receive_version(in, event);
+    case EVENT_DISCARDED: return corrupt(in, event, "in an execution that has started");
+    default: return receive_resolution(in, event);
+    }
+}
+
+thole_status instance_receive(struct instance *in, const struct event *event)
+{
+    struct event own = *event;
+    own.id = in->next_event++;
+    if (own.kind != EVENT_STARTED && !in->started)
+        return corrupt(in, &own, "before Started");
+    uint64_t const hash = own.kind == EVENT_STARTED ? 0 : request_hash(own.kind, own.request_id);
+    bool const seen = requests_seen(&in->requests, hash); /* only where it was recorded unchecked */
+    if (!seen) {
+        THOLE_TRY(dispatch(in, &own));
+        THOLE_TRY(requests_add(in, hash));
+    }
+    in->undelivered = true;
+    if (!in->replaying)
+        return instance_push(in, &own);
+    instance_count_event(in, &own);
+    return THOLE_OK;
+}

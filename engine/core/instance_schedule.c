@@ -1,0 +1,260 @@
+/* What an orchestration may schedule, start, raise and cancel. */
+#include "instance_state.h"
+#include "message.h"
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static thole_task fault_task(enum task_fault fault)
+{
+    return (thole_task){TASK_FAULT_BIT | (uint64_t)fault};
+}
+
+/* What a struct with a size member says, in one that has all members. */
+static bool options_copy(void *to, size_t to_size, const void *from, size_t from_size)
+{
+    if (from_size < sizeof(size_t))
+        return false;
+    memcpy(to, from, from_size < to_size ? from_size : to_size);
+    return true;
+}
+
+/* The table's entry comes first: the event borrows its copy of the name. */
+static struct task *schedule(struct instance *in, enum task_kind kind, struct event *event)
+{
+    if (in->broken != THOLE_OK)
+        return NULL;
+    uint64_t const id = instance_next_id(in);
+    struct task *task = in->broken == THOLE_OK ? task_add(in, id, kind, event->name) : NULL;
+    if (task == NULL)
+        return NULL;
+    if (task->name != NULL)
+        event->name = task->name->text;
+    return instance_emit(in, event) == 0 ? NULL : task;
+}
+
+static thole_task scheduled(const struct task *task, thole_status status)
+{
+    return task == NULL || status != THOLE_OK ? fault_task(FAULT_MEMORY) : (thole_task){task->id};
+}
+
+/* ---- activities ---- */
+
+static enum task_fault call_prepare(struct instance *in, thole_slice name, thole_slice input,
+                                    const thole_call_options *given, struct event *event, struct retry *retry,
+                                    thole_slice types[FINAL_TYPES_MAX])
+{
+    thole_call_options options = {.size = 0};
+    if (name_check(name, "activity", NULL) != THOLE_OK)
+        return FAULT_ACTIVITY_NAME;
+    if (input.len > in->options.payload_max)
+        return FAULT_ACTIVITY_INPUT;
+    if (given != NULL && !options_copy(&options, sizeof options, given, given->size))
+        return FAULT_CALL_OPTIONS;
+    enum task_fault const fault = retry_from_options(&options, retry, types);
+    if (fault != 0)
+        return fault;
+    *event = (struct event){.kind = EVENT_ACTIVITY_SCHEDULED,
+                            .name = name,
+                            .queue = options.queue.len > 0 ? options.queue : THOLE_STR("default"),
+                            .data = input,
+                            .retry = retry_is_none(retry) ? NULL : retry};
+    return 0;
+}
+
+/* The recorded policy counts, so that the code's may change. The event is given that of the task, which lives
+ * as long as the execution. */
+static thole_status call_describe(struct instance *in, struct task *task, const struct event *event)
+{
+    THOLE_TRY(task_describe_call(in, task, in->replaying ? in->matched : event));
+    if (!in->replaying)
+        in->events[in->events_len - 1].retry = task->call == NULL ? NULL : &task->call->retry;
+    return THOLE_OK;
+}
+
+thole_task schedule_call(struct instance *in, thole_slice name, thole_slice input,
+                         const thole_call_options *options)
+{
+    struct event event;
+    struct retry retry;
+    thole_slice types[FINAL_TYPES_MAX];
+    enum task_fault const fault = call_prepare(in, name, input, options, &event, &retry, types);
+    if (fault != 0)
+        return fault_task(fault);
+    if (in->broken != THOLE_OK || instance_keep_for_turn(in, input, &event.data) != THOLE_OK ||
+        (options != NULL && instance_keep_for_turn(in, event.queue, &event.queue) != THOLE_OK))
+        return fault_task(FAULT_MEMORY);
+    struct task *task = schedule(in, TASK_ACTIVITY, &event);
+    return scheduled(task, task == NULL ? THOLE_LIMIT : call_describe(in, task, &event));
+}
+
+thole_task thole_call(thole_ctx *ctx, thole_slice name, thole_slice input)
+{
+    NOTE_CALL_SITE(ctx->instance);
+    if (instance_refuses(ctx->instance))
+        return fault_task(FAULT_FORBIDDEN);
+    return schedule_call(ctx->instance, name, input, NULL);
+}
+
+thole_task thole_call_with(thole_ctx *ctx, thole_slice name, thole_slice input,
+                           const thole_call_options *options)
+{
+    NOTE_CALL_SITE(ctx->instance);
+    if (instance_refuses(ctx->instance))
+        return fault_task(FAULT_FORBIDDEN);
+    return schedule_call(ctx->instance, name, input, options);
+}
+
+/* ---- timers, events ---- */
+
+thole_task thole_timer(thole_ctx *ctx, uint64_t delay_ms)
+{
+    struct instance *in = ctx->instance;
+    NOTE_CALL_SITE(in);
+    if (instance_refuses(in))
+        return fault_task(FAULT_FORBIDDEN);
+    if (delay_ms > TIMER_DELAY_MS_MAX || delay_ms > UINT64_MAX - in->time_ms)
+        return fault_task(FAULT_TIMER_DELAY);
+    struct event event = {.kind = EVENT_TIMER_CREATED, .due_ms = in->time_ms + delay_ms};
+    return scheduled(schedule(in, TASK_TIMER, &event), THOLE_OK);
+}
+
+thole_task thole_event(thole_ctx *ctx, thole_slice name)
+{
+    struct instance *in = ctx->instance;
+    NOTE_CALL_SITE(in);
+    if (instance_refuses(in))
+        return fault_task(FAULT_FORBIDDEN);
+    if (name_check(name, "event", NULL) != THOLE_OK)
+        return fault_task(FAULT_EVENT_NAME);
+    struct event event = {.kind = EVENT_EVENT_AWAITED, .name = name};
+    struct task *task = schedule(in, TASK_EVENT, &event);
+    if (task != NULL)
+        event_await(in, task);
+    return scheduled(task, THOLE_OK);
+}
+
+static enum task_fault raise_fault(const struct instance *in, const struct event *event)
+{
+    if (id_check(event->target, NULL) != THOLE_OK)
+        return FAULT_RAISE_ID;
+    if (name_check(event->name, "event", NULL) != THOLE_OK)
+        return FAULT_RAISE_NAME;
+    return event->data.len > in->options.payload_max ? FAULT_RAISE_DATA : 0;
+}
+
+void thole_raise(thole_ctx *ctx, thole_slice instance, thole_slice name, thole_slice data)
+{
+    struct instance *in = ctx->instance;
+    struct event event = {.kind = EVENT_EVENT_SENT, .target = instance, .name = name, .data = data};
+    NOTE_CALL_SITE(in);
+    if (instance_refuses(in) || in->broken != THOLE_OK)
+        return;
+    enum task_fault const fault = raise_fault(in, &event);
+    if (fault != 0)
+        instance_fault(in, fault);
+    else if (instance_keep_for_turn(in, instance, &event.target) == THOLE_OK &&
+             instance_keep_for_turn(in, name, &event.name) == THOLE_OK &&
+             instance_keep_for_turn(in, data, &event.data) == THOLE_OK)
+        (void)instance_emit(in, &event);
+}
+
+/* ---- children and instances of their own ---- */
+
+/* "<this instance>:<execution>:<event id>" */
+static enum task_fault derive_id(struct instance *in, char to[THOLE_ID_BYTES_MAX + 48], thole_slice *ret)
+{
+    int const len =
+        snprintf(to, THOLE_ID_BYTES_MAX + 48, "%.*s:%llu:%llu", THOLE_FMT(in->options.id),
+                 (unsigned long long)in->options.execution, (unsigned long long)instance_next_id(in));
+    *ret = (thole_slice){(const uint8_t *)to, len < 0 ? 0 : (size_t)len};
+    return ret->len > THOLE_ID_BYTES_MAX ? FAULT_CHILD_ID_DERIVED : 0;
+}
+
+/* Fills in all of the event but its kind. */
+static enum task_fault child_prepare(struct instance *in, thole_slice orchestration, thole_slice input,
+                                     const thole_child_options *given, char id[THOLE_ID_BYTES_MAX + 48],
+                                     struct event *event)
+{
+    thole_child_options options = {.size = 0};
+    if (name_check(orchestration, "orchestration", NULL) != THOLE_OK)
+        return FAULT_CHILD_NAME;
+    if (input.len > in->options.payload_max)
+        return FAULT_CHILD_INPUT;
+    if (given != NULL && !options_copy(&options, sizeof options, given, given->size))
+        return FAULT_CHILD_OPTIONS;
+    if ((unsigned)options.close > THOLE_CLOSE_TERMINATE)
+        return FAULT_CHILD_OPTIONS;
+    if (options.instance.len > 0 && id_check(options.instance, NULL) != THOLE_OK)
+        return FAULT_CHILD_ID;
+    event->name = orchestration;
+    event->data = input;
+    event->target = options.instance;
+    event->version = options.version;
+    event->code = event->kind == EVENT_CHILD_SCHEDULED ? (uint32_t)options.close : 0;
+    return options.instance.len > 0 ? 0 : derive_id(in, id, &event->target);
+}
+
+static thole_status child_keep(struct instance *in, struct event *event)
+{
+    THOLE_TRY(in->broken);
+    THOLE_TRY(instance_keep_for_turn(in, event->target, &event->target));
+    return instance_keep_for_turn(in, event->data, &event->data);
+}
+
+thole_task thole_child(thole_ctx *ctx, thole_slice orchestration, thole_slice input,
+                       const thole_child_options *options)
+{
+    struct instance *in = ctx->instance;
+    struct event event = {.kind = EVENT_CHILD_SCHEDULED};
+    char id[THOLE_ID_BYTES_MAX + 48];
+    NOTE_CALL_SITE(in);
+    if (instance_refuses(in))
+        return fault_task(FAULT_FORBIDDEN);
+    enum task_fault const fault = child_prepare(in, orchestration, input, options, id, &event);
+    if (fault != 0)
+        return fault_task(fault);
+    if (child_keep(in, &event) != THOLE_OK)
+        return fault_task(FAULT_MEMORY);
+    struct task *task = schedule(in, TASK_CHILD, &event);
+    return scheduled(task, task == NULL ? THOLE_LIMIT : task_describe_child(in, task, &event));
+}
+
+void thole_start(thole_ctx *ctx, thole_slice orchestration, thole_slice input,
+                 const thole_child_options *options)
+{
+    struct instance *in = ctx->instance;
+    struct event event = {.kind = EVENT_DETACHED_STARTED};
+    char id[THOLE_ID_BYTES_MAX + 48];
+    NOTE_CALL_SITE(in);
+    if (instance_refuses(in) || in->broken != THOLE_OK)
+        return;
+    enum task_fault const fault = child_prepare(in, orchestration, input, options, id, &event);
+    if (fault != 0)
+        instance_fault(in, fault);
+    else if (child_keep(in, &event) == THOLE_OK &&
+             instance_keep_for_turn(in, orchestration, &event.name) == THOLE_OK)
+        (void)instance_emit(in, &event);
+}
+
+/* ---- cancelling ---- */
+
+void thole_cancel(thole_ctx *ctx, thole_task task, thole_slice reason)
+{
+    struct instance *in = ctx->instance;
+    thole_slice kept;
+    NOTE_CALL_SITE(in);
+    if (instance_refuses(in) || in->broken != THOLE_OK)
+        return;
+    struct task *found = task_find(in, task.id);
+    if (found == NULL || !task_may_be_cancelled(found))
+        return;
+    if (instance_keep(in, text_cut(reason, REASON_BYTES_MAX), &kept) == THOLE_OK)
+        task_cancel(in, found, CANCEL_EXPLICIT, kept);
+}
+
+void instance_fault(struct instance *in, enum task_fault fault)
+{
+    if (in->fault == 0)
+        in->fault = fault;
+}

@@ -1,0 +1,181 @@
+/*
+ * The state of an execution: sorted keys in a skip list. Heights come from a hash of the key, so the list is
+ * the same in every replay. A value that is set again stays where it is as long as it fits, and nodes that
+ * are dropped are used again: an execution that lives long does not fill its memory with old values.
+ */
+#include "instance_state.h"
+#include <assert.h>
+#include <string.h>
+
+enum { HEIGHT_MAX = 9, VALUE_ROOM_MIN = 16 };
+
+struct state_node {
+    uint8_t key[STATE_KEY_BYTES_MAX];
+    uint8_t key_len, height;
+    uint8_t *value;
+    size_t value_len, value_room;
+    struct state_node *next[HEIGHT_MAX];
+};
+
+static thole_slice key_of(const struct state_node *node)
+{
+    return (thole_slice){node->key, node->key_len};
+}
+
+static int compare(thole_slice a, thole_slice b)
+{
+    size_t const len = a.len < b.len ? a.len : b.len;
+    int const order = len == 0 ? 0 : memcmp(a.ptr, b.ptr, len);
+    if (order != 0)
+        return order;
+    return a.len < b.len ? -1 : a.len > b.len;
+}
+
+/* The last node before @p key on each level; the list's head is a node without a key. */
+static struct state_node *before(const struct state_map *map, thole_slice key,
+                                 struct state_node *path[HEIGHT_MAX])
+{
+    struct state_node *node = map->head;
+    for (size_t level = HEIGHT_MAX; level-- > 0;) {
+        while (node->next[level] != NULL && compare(key_of(node->next[level]), key) < 0)
+            node = node->next[level];
+        if (path != NULL)
+            path[level] = node;
+    }
+    return node;
+}
+
+static struct state_node *find(const struct state_map *map, thole_slice key)
+{
+    if (map->head == NULL)
+        return NULL;
+    struct state_node *node = before(map, key, NULL)->next[0];
+    return node != NULL && compare(key_of(node), key) == 0 ? node : NULL;
+}
+
+bool state_find(const struct state_map *map, thole_slice key, thole_slice *ret_value)
+{
+    const struct state_node *node = find(map, key);
+    if (node != NULL)
+        *ret_value = (thole_slice){node->value, node->value_len};
+    return node != NULL;
+}
+
+bool state_next(const struct state_map *map, thole_slice key, thole_slice *ret_key, thole_slice *ret_value)
+{
+    if (map->head == NULL)
+        return false;
+    const struct state_node *node = before(map, key, NULL)->next[0];
+    if (node != NULL && compare(key_of(node), key) == 0)
+        node = node->next[0];
+    if (node == NULL)
+        return false;
+    *ret_key = key_of(node);
+    *ret_value = (thole_slice){node->value, node->value_len};
+    return true;
+}
+
+static uint8_t height_of(thole_slice key)
+{
+    uint64_t hash = hash_bytes(3, key);
+    uint8_t height = 1;
+    for (; height < HEIGHT_MAX && (hash & 3) == 0; hash >>= 2)
+        height++;
+    return height;
+}
+
+static struct state_node *node_create(struct instance *in)
+{
+    struct state_node *node = in->state.spare;
+    if (node != NULL) {
+        in->state.spare = node->next[0];
+        return node;
+    }
+    node = arena_alloc(&in->arena, sizeof *node);
+    if (node == NULL)
+        (void)instance_full(in);
+    return node;
+}
+
+static struct state_node *insert(struct instance *in, thole_slice key)
+{
+    struct state_map *map = &in->state;
+    struct state_node *path[HEIGHT_MAX];
+    if (map->head == NULL) {
+        map->head = node_create(in);
+        if (map->head == NULL)
+            return NULL;
+        map->head->height = HEIGHT_MAX;
+    }
+    struct state_node *node = node_create(in);
+    if (node == NULL)
+        return NULL;
+    assert(key.len >= 1 && key.len <= STATE_KEY_BYTES_MAX);
+    memmove(node->key, key.ptr, key.len); /* the key may be that of a node that was dropped */
+    node->key_len = (uint8_t)key.len;
+    node->height = height_of(key);
+    node->value_len = 0;
+    (void)before(map, key, path);
+    for (size_t level = 0; level < node->height; level++) {
+        node->next[level] = path[level]->next[level];
+        path[level]->next[level] = node;
+    }
+    map->bytes += key.len;
+    map->len++;
+    return node;
+}
+
+/* The value may be a part of the old one. */
+thole_status state_put(struct instance *in, thole_slice key, thole_slice value)
+{
+    struct state_node *node = find(&in->state, key);
+    if (node == NULL)
+        node = insert(in, key);
+    if (node == NULL)
+        return in->broken;
+    uint8_t *to = node->value;
+    if (value.len > node->value_room) {
+        size_t room = node->value_room == 0 ? VALUE_ROOM_MIN : node->value_room * 2;
+        if (room < value.len)
+            room = value.len;
+        to = arena_alloc(&in->arena, room);
+        if (to == NULL)
+            return instance_full(in);
+        node->value_room = room;
+    }
+    if (value.len > 0)
+        memmove(to, value.ptr, value.len);
+    in->state.bytes = in->state.bytes - node->value_len + value.len;
+    node->value = to;
+    node->value_len = value.len;
+    return THOLE_OK;
+}
+
+void state_drop(struct state_map *map, thole_slice key)
+{
+    struct state_node *path[HEIGHT_MAX], *node = find(map, key);
+    if (node == NULL)
+        return;
+    (void)before(map, key, path);
+    for (size_t level = 0; level < node->height; level++) {
+        assert(path[level]->next[level] == node);
+        path[level]->next[level] = node->next[level];
+    }
+    map->bytes -= node->key_len + node->value_len;
+    map->len--;
+    node->next[0] = map->spare;
+    map->spare = node;
+}
+
+thole_status instance_set_custom_status(struct instance *in, thole_slice status)
+{
+    thole_slice const text = text_cut(status, STATUS_BYTES_MAX);
+    if (in->custom_status_room == NULL)
+        in->custom_status_room = arena_alloc(&in->arena, STATUS_BYTES_MAX);
+    if (in->custom_status_room == NULL)
+        return instance_full(in);
+    if (text.len > 0)
+        memmove(in->custom_status_room, text.ptr, text.len);
+    in->custom_status = (thole_slice){in->custom_status_room, text.len};
+    return THOLE_OK;
+}
