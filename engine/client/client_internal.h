@@ -88,6 +88,10 @@ bool owner_voids(const struct owner *owner, const struct record *record, uint64_
 THOLE_NODISCARD thole_status history_request(struct thole_client *client, thole_slice instance,
                                              struct arena *arena, uint64_t *ret_sequence,
                                              thole_slice *ret_request, thole_error *reterr);
+/* The records that count, in order, as they are stored. Otherwise as thole_client_history(). */
+typedef thole_status client_record_fn(void *arg, uint64_t sequence, thole_slice bytes);
+THOLE_NODISCARD thole_status client_history_records(struct thole_client *client, thole_slice instance,
+                                                    client_record_fn *each, void *arg, thole_error *reterr);
 /* Is a message with this request id anywhere in the instance's history? */
 THOLE_NODISCARD thole_status history_has_request(struct thole_client *client, thole_slice instance,
                                                  thole_slice request, bool *ret, thole_error *reterr);

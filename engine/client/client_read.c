@@ -17,6 +17,7 @@ struct held {
     struct held *next;
     struct arena arena;
     struct record record;
+    thole_slice bytes; /* of the record, when somebody wants them */
     uint64_t sequence;
 };
 struct reading {
@@ -25,7 +26,8 @@ struct reading {
     size_t len;
     uint64_t epoch; /* the highest seen */
     uint64_t emitted;
-    thole_history_fn *each;
+    thole_history_fn *each;        /* events, or */
+    client_record_fn *each_record; /* records as they are stored */
     void *arg;
     thole_error *reterr;
 };
@@ -48,6 +50,18 @@ static bool is_proven(const struct record *held, const struct record *later)
     return held->epoch < later->epoch && turn_is_before(&held->turn, &later->turn);
 }
 
+static bool is_failure(enum event_kind kind)
+{
+    return kind == EVENT_FAILED || kind == EVENT_ACTIVITY_FAILED || kind == EVENT_ACTIVITY_TRY_FAILED ||
+           kind == EVENT_CHILD_FAILED;
+}
+
+static bool is_cancellation(enum event_kind kind)
+{
+    return kind == EVENT_ACTIVITY_CANCELLED || kind == EVENT_TIMER_CANCELLED ||
+           kind == EVENT_EVENT_AWAIT_CANCELLED || kind == EVENT_CHILD_CANCELLED;
+}
+
 static thole_status emit_event(struct reading *reading, const struct held *held, const struct event *event)
 {
     const struct turn *turn = &held->record.turn;
@@ -62,6 +76,14 @@ static thole_status emit_event(struct reading *reading, const struct held *held,
         .kind = event_kind_name(event->kind),
         .name = event->name,
         .data = event->data,
+        .try_number = event->try_number,
+        .version = event->version,
+        .status = is_failure(event->kind) ? (thole_status)event->code : THOLE_OK,
+        .cause = is_cancellation(event->kind) ? cancel_kind_name(event->code) : NULL,
+        .error_type = event->error_type,
+        .queue = event->queue,
+        .instance = event->kind == EVENT_STARTED ? event->parent.instance : event->target,
+        .request_id = event->request_id,
     };
     return reading->each(reading->arg, &out);
 }
@@ -71,7 +93,9 @@ static thole_status emit_first(struct reading *reading)
 {
     struct held *held = reading->first;
     thole_status status = THOLE_OK;
-    for (size_t i = 0; i < held->record.turn.events_len && status == THOLE_OK; i++)
+    if (reading->each_record != NULL)
+        status = reading->each_record(reading->arg, held->sequence, held->bytes);
+    for (size_t i = 0; reading->each != NULL && i < held->record.turn.events_len && status == THOLE_OK; i++)
         status = emit_event(reading, held, &held->record.turn.events[i]);
     reading->first = held->next;
     if (reading->first == NULL)
@@ -140,13 +164,35 @@ static thole_status on_record(void *arg, uint64_t sequence, thole_slice subject,
         return thole_fail(reading->reterr, THOLE_NOMEM, "out of memory for a history record");
     held->sequence = sequence;
     arena_init(&held->arena, CLIENT_ARENA_MAX);
-    thole_status const status =
-        turn_decode(body, reading->instance, &held->arena, &held->record, reading->reterr);
+    thole_status status = turn_decode(body, reading->instance, &held->arena, &held->record, reading->reterr);
+    if (status == THOLE_OK && reading->each_record != NULL &&
+        arena_dup(&held->arena, body, &held->bytes) != THOLE_OK)
+        status = thole_fail(reading->reterr, THOLE_NOMEM, "out of memory for a history record");
     if (status != THOLE_OK) {
         held_destroy(held);
         return status;
     }
     return take(reading, held);
+}
+
+/* A turn whose last part is not there yet has not happened. */
+static void drop_unfinished(struct reading *reading)
+{
+    struct held **at = &reading->first, **begin = at, *last = NULL;
+    for (; *at != NULL; at = &(*at)->next) {
+        if (last != NULL && turn_is_before(&last->record.turn, &(*at)->record.turn))
+            begin = at;
+        last = *at;
+    }
+    if (last == NULL || !last->record.turn.more)
+        return;
+    for (struct held *held = *begin, *next; held != NULL; held = next) {
+        next = held->next;
+        reading->len--;
+        held_destroy(held);
+    }
+    *begin = NULL;
+    reading->last = begin;
 }
 
 /* What is still held at the end counts, unless the partition has a newer owner that has not come to it yet.
@@ -156,17 +202,19 @@ static thole_status emit_rest(struct reading *reading, struct thole_client *clie
     struct owner owner;
     if (reading->first != NULL)
         THOLE_TRY(owner_read(client, reading->instance, &owner, reading->reterr));
+    drop_unfinished(reading);
     while (reading->first != NULL && !owner_voids(&owner, &reading->first->record, reading->first->sequence))
         THOLE_TRY(emit_first(reading));
     return THOLE_OK;
 }
 
-thole_status thole_client_history(thole_client *client, thole_slice instance, thole_history_fn *each,
-                                  void *arg, thole_error *reterr)
+static thole_status read_history(thole_client *client, const struct reading *wish, thole_error *reterr)
 {
     struct place place = {.stream = {.ptr = NULL}};
-    struct reading reading = {.instance = instance, .each = each, .arg = arg, .reterr = reterr};
+    struct reading reading = *wish;
+    thole_slice const instance = reading.instance;
     reading.last = &reading.first;
+    reading.reterr = reterr;
     THOLE_TRY(id_check(instance, reterr));
     thole_status status = place_history(client, instance, &place, reterr);
     if (status == THOLE_OK)
@@ -184,4 +232,18 @@ thole_status thole_client_history(thole_client *client, thole_slice instance, th
     }
     place_release(&place);
     return status;
+}
+
+thole_status thole_client_history(thole_client *client, thole_slice instance, thole_history_fn *each,
+                                  void *arg, thole_error *reterr)
+{
+    struct reading const wish = {.instance = instance, .each = each, .arg = arg};
+    return read_history(client, &wish, reterr);
+}
+
+thole_status client_history_records(struct thole_client *client, thole_slice instance, client_record_fn *each,
+                                    void *arg, thole_error *reterr)
+{
+    struct reading const wish = {.instance = instance, .each_record = each, .arg = arg};
+    return read_history(client, &wish, reterr);
 }

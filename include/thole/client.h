@@ -56,16 +56,24 @@ typedef struct thole_outcome {
 
 /** One event of a history, as read back from the stream. Slices are borrowed for the callback. */
 typedef struct thole_history_event {
-    uint64_t sequence;  /**< of the record in the history stream */
-    uint64_t execution; /**< from 1 */
-    uint64_t turn;      /**< from 1 within the execution */
-    uint64_t id;        /**< from 1 within the execution */
-    uint64_t ref;       /**< id of the event that this one resolves; 0 = none */
-    uint64_t time_ms;   /**< logical time of the turn, milliseconds since 1970 UTC */
-    uint64_t due_ms;    /**< when a timer fires, else 0 */
-    const char *kind;   /**< "Started", "ActivityScheduled", …; static text */
-    thole_slice name;   /**< orchestration or activity, else empty */
-    thole_slice data;   /**< payload, failure text or reason */
+    uint64_t sequence;   /**< of the record in the history stream */
+    uint64_t execution;  /**< from 1; 0: what came before the instance was started */
+    uint64_t turn;       /**< from 1 within the execution */
+    uint64_t id;         /**< from 1 within the execution */
+    uint64_t ref;        /**< id of the event that this one resolves; 0 = none */
+    uint64_t time_ms;    /**< logical time of the turn, milliseconds since 1970 UTC */
+    uint64_t due_ms;     /**< when a timer fires or the next try is due, else 0 */
+    const char *kind;    /**< "Started", "ActivityScheduled", …; static text */
+    thole_slice name;    /**< orchestration, activity, event, state key or change, else empty */
+    thole_slice data;    /**< payload, failure text or reason */
+    uint32_t try_number; /**< of an activity's end and of its next tries, else 0 */
+    uint32_t version;    /**< of the orchestration that is started; 0 = none, or not chosen yet */
+    thole_status status; /**< of a failure, else THOLE_OK */
+    const char *cause; /**< why something was cancelled: "requested", "select_loser", …; static; else NULL */
+    thole_slice error_type; /**< of a failure; may be empty */
+    thole_slice queue;      /**< of an activity, else empty */
+    thole_slice instance;   /**< the other one: child, parent, receiver of an event; else empty */
+    thole_slice request_id; /**< of what a client or another instance asked for, else empty */
 } thole_history_event;
 /** Called for each event in order, on the caller's thread. Anything but THOLE_OK stops the reading and is
  * returned. It may call other functions of the client. */

@@ -233,10 +233,13 @@ static void test_split_turn(void)
     CU_ASSERT(fixture_started(2, "split-1", "r"));
     CU_ASSERT(engine_script_turn(&fixture.script, 2, 3, &turn));
     fixture_check("half", fixture_wait("split-1", 0), "TIMEOUT");
+    fixture_check("half a turn is none", fixture_history("split-1"), "1.1 Started |");
     turn.more = false;
     turn.events = &completed;
     CU_ASSERT(engine_script_turn(&fixture.script, 2, 4, &turn));
     fixture_check("whole", fixture_wait("split-1", 0), "Completed #1 out");
+    fixture_check("history", fixture_history("split-1"),
+                  "1.1 Started |2.2 ActivityScheduled |2.3 Completed out|");
     fixture_check("nobody", fixture_history("never"), "NOT_FOUND");
 }
 
