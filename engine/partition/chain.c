@@ -7,12 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RECORD_OVERHEAD = 512, POSITION_BYTES_EACH = 10 };
+static void link_release(struct link *link)
+{
+    buf_release(&link->bytes);
+    arena_release(&link->arena);
+}
 
 void chain_release(struct chain *chain)
 {
     for (size_t i = 0; i < chain->len; i++)
-        buf_release(&chain->links[(chain->head + i) % chain->cap].bytes);
+        link_release(&chain->links[(chain->head + i) % chain->cap]);
     free(chain->links);
     *chain = (struct chain){0};
 }
@@ -36,25 +40,26 @@ static struct link *chain_push(struct chain *chain)
     return link;
 }
 
-/* Encodes the record, enters it into the pipeline and asks the host to append it. */
-static void append(struct partition *p, struct record *record, struct slot *slot, bool moves_position)
+/* Encodes the record, enters it into the pipeline and asks the host to append it. NULL: out of memory. */
+static struct link *append(struct partition *p, struct record *record, struct slot *slot, bool moves_position)
 {
     struct chain *chain = &p->chain;
     struct link *link = chain_push(chain);
     if (link == NULL) {
         partition_no_memory(p);
-        return;
+        return NULL;
     }
     record->epoch = chain->epoch;
     record->n = chain->next_n++;
     record->committed = chain->committed_n;
     link->n = record->n;
     link->slot = slot;
+    link->execution = record->turn.execution;
     link->floor = moves_position ? p->progress.floor : chain->committed_floor;
     buf_init(&link->bytes, RECORD_BYTES_MAX);
     if (record_encode(record, &link->bytes) != THOLE_OK) {
         partition_no_memory(p);
-        return;
+        return NULL;
     }
     if (slot != NULL)
         slot->in_flight++;
@@ -67,8 +72,9 @@ static void append(struct partition *p, struct record *record, struct slot *slot
     out->bytes = buf_bytes(&link->bytes);
     if (slot != NULL) {
         out->instance = slot->id;
-        out->execution = slot->execution;
+        out->execution = record->turn.execution;
     }
+    return link;
 }
 
 static struct position position_now(const struct partition *p)
@@ -76,14 +82,30 @@ static struct position position_now(const struct partition *p)
     return (struct position){p->progress.floor, p->progress.above, p->progress.above_len};
 }
 
+/* What the orchestration's lines wait for: until then nobody is to hear of the turn. */
+static void keep_logs(struct partition *p, struct link *link, const struct turn_log *logs, size_t n)
+{
+    arena_init(&link->arena, SIZE_MAX / 2);
+    link->logs = arena_array(&link->arena, n, sizeof *link->logs);
+    for (size_t i = 0; i < n && link->logs != NULL; i++) {
+        link->logs[i].level = logs[i].level;
+        if (arena_dup(&link->arena, logs[i].text, &link->logs[i].text) != THOLE_OK)
+            link->logs = NULL;
+    }
+    link->logs_len = n;
+    if (link->logs == NULL)
+        partition_no_memory(p);
+}
+
 /* A turn in as many records as it needs; only the last carries the inbox position. */
-static void append_turn(struct partition *p, struct slot *slot, const struct turn *turn)
+void chain_append_turn(struct partition *p, struct slot *slot, const struct turn *turn,
+                       const struct turn_log *logs, size_t logs_len)
 {
     size_t const overhead = RECORD_OVERHEAD + turn->instance.len + turn->blocked_text.len +
                             p->progress.above_len * POSITION_BYTES_EACH;
-    assert(overhead < p->options.record_max);
-    size_t const room = p->options.record_max - overhead;
+    size_t const room = overhead < p->options.record_max ? p->options.record_max - overhead : 0;
     size_t first = 0;
+    p->busy_ms = p->now_ms;
     do {
         size_t bytes = 0, n = 0;
         while (first + n < turn->events_len) {
@@ -100,18 +122,20 @@ static void append_turn(struct partition *p, struct slot *slot, const struct tur
         record.turn.events = turn->events + first;
         record.turn.events_len = n;
         record.turn.more = !last;
-        append(p, &record, slot, last);
+        struct link *link = append(p, &record, slot, last);
+        if (link != NULL && last && logs_len > 0)
+            keep_logs(p, link, logs, logs_len);
         first += n;
     } while (first < turn->events_len && !p->nomem);
 }
 
 void chain_append(struct partition *p, enum record_kind kind, struct slot *slot, const struct turn *turn)
 {
-    p->busy_ms = p->now_ms;
     if (turn != NULL) {
-        append_turn(p, slot, turn);
+        chain_append_turn(p, slot, turn, NULL, 0);
         return;
     }
+    p->busy_ms = p->now_ms;
     struct record record = {.kind = kind, .position = position_now(p)};
     if (kind == RECORD_EPOCH_OPENED) {
         record.node = thole_slice_from(p->node);
@@ -119,21 +143,42 @@ void chain_append(struct partition *p, enum record_kind kind, struct slot *slot,
         record.previous_epoch = p->tail_epoch;
         record.previous_n = p->tail_n;
     }
-    append(p, &record, NULL, true);
+    (void)append(p, &record, NULL, true);
+}
+
+static void say_lines(struct partition *p, const struct link *link)
+{
+    for (size_t i = 0; i < link->logs_len; i++) {
+        struct partition_out *out = partition_emit(p, PARTITION_OUT_LOG);
+        out->level = link->logs[i].level;
+        out->instance = partition_out_copy(p, link->slot->id);
+        out->execution = link->execution;
+        out->data = partition_out_copy(p, link->logs[i].text);
+    }
+}
+
+/* What waited for the last of its records. */
+static void settled(struct partition *p, struct slot *slot)
+{
+    if (slot->reload)
+        intake_load(p, slot);
+    else if (slot->first != NULL && slot->state != SLOT_LOADING)
+        slots_ready(&p->slots, slot);
 }
 
 static void committed(struct partition *p, struct link *link)
 {
     if (link->n > 0)
         fold_record(p, buf_bytes(&link->bytes), p->chain.base + link->n, link->slot, true);
-    if (link->slot != NULL) {
-        assert(link->slot->in_flight > 0);
-        if (--link->slot->in_flight == 0 && link->slot->first != NULL && link->slot->state != SLOT_LOADING)
-            slots_ready(&p->slots, link->slot);
-    }
     p->chain.committed_n = link->n;
     p->chain.committed_floor = link->floor;
-    buf_release(&link->bytes);
+    if (link->slot != NULL) {
+        assert(link->slot->in_flight > 0);
+        say_lines(p, link);
+        if (--link->slot->in_flight == 0)
+            settled(p, link->slot);
+    }
+    link_release(link);
 }
 
 /* Records before the failed one may still be acknowledged: only then is what was committed known. */

@@ -5,226 +5,185 @@
 #include <stdlib.h>
 #include <string.h>
 
-void build_destroy(struct build *build)
-{
-    if (build == NULL)
-        return;
-    arena_release(&build->arena);
-    free(build->added);
-    free(build->removed);
-    free(build->timers_added);
-    free(build->timers_removed);
-    free(build->instances);
-    free(build->pushes);
-    free(build->added_index.cells);
-    free(build->timers_index.cells);
-    free(build->instances_index.cells);
-    free(build);
-}
-
-/* Room for one more row; NULL: out of memory. */
-static void *row_add(void **rows, size_t *len, size_t *cap, size_t size)
-{
-    if (*len == *cap) {
-        size_t const more = *cap == 0 ? 16 : *cap * 2;
-        void *grown = realloc(*rows, more * size);
-        if (grown == NULL)
-            return NULL;
-        *rows = grown;
-        *cap = more;
-    }
-    void *row = (uint8_t *)*rows + (*len)++ * size;
-    memset(row, 0, size);
-    return row;
-}
-#define ROW_ADD(p, build, name)                                                                              \
-    row_add((void **)&(build)->name, &(build)->name##_len, &(build)->name##_cap, sizeof *(build)->name)
-
-/* --- finding a row of this build by its key ------------------------------------------------------------- */
-
-struct row_key {
-    thole_slice instance;
-    uint64_t execution, id;
+struct folding { /* one turn, or a part of it */
+    struct partition *p;
+    struct build *build;
+    const struct turn *turn;
+    struct slot *slot; /* live: of the instance */
+    bool live;
 };
-typedef struct row_key key_fn(const struct build *build, size_t i);
 
-static struct row_key added_key(const struct build *build, size_t i)
+/* --- activities ---------------------------------------------------------------------------------- */
+
+static struct fold_activity *activity_row(const struct folding *f, uint64_t id, bool *ret_new)
 {
-    const struct batch_activity *row = &build->added[i].row;
-    return (struct row_key){row->instance, row->execution, row->activity_id};
-}
-
-static struct row_key timer_key(const struct build *build, size_t i)
-{
-    const struct batch_timer *row = &build->timers_added[i];
-    return (struct row_key){row->instance, row->execution, row->timer_id};
-}
-
-static struct row_key instance_key(const struct build *build, size_t i)
-{
-    return (struct row_key){build->instances[i].instance, 0, 0};
-}
-
-static uint32_t *cell(const struct key_index *index, const struct build *build, key_fn *key_of,
-                      struct row_key key)
-{
-    size_t at = key_hash(key.instance, key.execution, key.id) % index->cap;
-    for (; index->cells[at] != 0; at = (at + 1) % index->cap) {
-        struct row_key const has = key_of(build, index->cells[at] - 1);
-        if (has.id == key.id && has.execution == key.execution &&
-            thole_slice_equal(has.instance, key.instance))
-            break;
-    }
-    return &index->cells[at];
-}
-
-/* Row number of the key; SIZE_MAX when it is not there. */
-static size_t index_find(const struct key_index *index, const struct build *build, key_fn *key_of,
-                         struct row_key key)
-{
-    if (index->len == 0)
-        return SIZE_MAX;
-    uint32_t const found = *cell(index, build, key_of, key);
-    return found == 0 ? SIZE_MAX : found - 1;
-}
-
-static bool index_put(struct key_index *index, const struct build *build, key_fn *key_of, size_t row)
-{
-    if (index->cap < 2 * (index->len + 1)) {
-        struct key_index grown = {.cap = index->cap == 0 ? 61 : index->cap * 2 + 1};
-        grown.cells = calloc(grown.cap, sizeof *grown.cells);
-        if (grown.cells == NULL)
-            return false;
-        for (size_t i = 0; i < index->cap; i++)
-            if (index->cells[i] != 0)
-                *cell(&grown, build, key_of, key_of(build, index->cells[i] - 1)) = index->cells[i];
-        grown.len = index->len;
-        free(index->cells);
-        *index = grown;
-    }
-    uint32_t *at = cell(index, build, key_of, key_of(build, row));
-    index->len += *at == 0;
-    *at = (uint32_t)row + 1;
-    return true;
-}
-
-/* --- events to rows ---------------------------------------------------------------------------------------
- */
-
-static void activity_scheduled(struct partition *p, struct build *b, const struct turn *turn,
-                               const struct event *event)
-{
-    struct fold_activity *row = ROW_ADD(p, b, added);
-    if (row == NULL) {
-        partition_no_memory(p);
-        return;
-    }
-    row->row = (struct batch_activity){.instance = turn->instance,
-                                       .execution = turn->execution,
-                                       .activity_id = event->id,
-                                       .queue = event->queue,
-                                       .activity = event->name};
-    row->input = event->data;
-    if (!index_put(&b->added_index, b, added_key, b->added_len - 1))
-        partition_no_memory(p);
-}
-
-/*
- * True when the row may exist, so that it must be deleted (and its worker told): it was added before this
- * build, or this is a redo, where a former owner may have added it already.
- */
-static bool activity_resolved(struct partition *p, struct build *b, const struct turn *turn, uint64_t id,
-                              bool live)
-{
-    struct row_key const key = {turn->instance, turn->execution, id};
-    size_t const added = index_find(&b->added_index, b, added_key, key);
-    if (added != SIZE_MAX) {
-        b->added[added].gone = true;
-        if (live)
-            return false;
-    }
-    struct batch_activity *row = ROW_ADD(p, b, removed);
+    struct fold_activity *row = build_activity(f->build, f->turn->instance, f->turn->execution, id, ret_new);
     if (row == NULL)
-        partition_no_memory(p);
-    else
-        *row = (struct batch_activity){
-            .instance = turn->instance, .execution = turn->execution, .activity_id = id};
-    return true;
-}
-
-static void activity_cancelled(struct partition *p, struct build *b, const struct turn *turn,
-                               const struct event *event, bool live)
-{
-    if (!activity_resolved(p, b, turn, event->ref, live))
-        return;
-    struct fold_push *push = ROW_ADD(p, b, pushes);
-    if (push == NULL)
-        partition_no_memory(p);
-    else
-        *push = (struct fold_push){.instance = turn->instance,
-                                   .execution = turn->execution,
-                                   .activity_id = event->ref,
-                                   .kind = event->code,
-                                   .reason = event->data};
-}
-
-static void timer_created(struct partition *p, struct build *b, const struct turn *turn,
-                          const struct event *event, bool live)
-{
-    struct batch_timer *row = ROW_ADD(p, b, timers_added);
-    if (row == NULL) {
-        partition_no_memory(p);
-        return;
-    }
-    *row = (struct batch_timer){.instance = turn->instance,
-                                .execution = turn->execution,
-                                .timer_id = event->id,
-                                .due_ms = event->due_ms == 0 ? 1 : event->due_ms};
-    if (!index_put(&b->timers_index, b, timer_key, b->timers_added_len - 1))
-        partition_no_memory(p);
-    if (live)
-        timer_book_created(p, row);
-}
-
-static void timer_resolved(struct partition *p, struct build *b, const struct turn *turn, uint64_t id,
-                           bool live)
-{
-    struct row_key const key = {turn->instance, turn->execution, id};
-    size_t const added = index_find(&b->timers_index, b, timer_key, key);
-    if (added != SIZE_MAX) {
-        b->timers_added[added].due_ms = 0; /* never reaches the database */
-        if (live)
-            return;
-    }
-    struct batch_timer *row = ROW_ADD(p, b, timers_removed);
-    if (row == NULL)
-        partition_no_memory(p);
-    else
-        *row = (struct batch_timer){.instance = turn->instance, .execution = turn->execution, .timer_id = id};
-}
-
-static struct batch_instance *instance_row(struct partition *p, struct build *b, const struct turn *turn)
-{
-    struct row_key const key = {turn->instance, 0, 0};
-    size_t const found = index_find(&b->instances_index, b, instance_key, key);
-    if (found != SIZE_MAX)
-        return &b->instances[found];
-    struct batch_instance *row = ROW_ADD(p, b, instances);
-    if (row == NULL) {
-        partition_no_memory(p);
-        return NULL;
-    }
-    row->instance = turn->instance;
-    if (!index_put(&b->instances_index, b, instance_key, b->instances_len - 1))
-        partition_no_memory(p);
+        partition_no_memory(f->p);
     return row;
 }
+
+/* A try is queued. */
+static void activity_queued(const struct folding *f, const struct event *event, uint64_t id)
+{
+    struct fold_activity *row = activity_row(f, id, NULL);
+    if (row == NULL)
+        return;
+    row->gone = false;
+    row->before |= !f->live; /* a former owner may have made it already */
+    row->row.queue = event->queue;
+    row->row.activity = event->name;
+    row->row.try_number = event->try_number == 0 ? 1 : event->try_number;
+    row->row.try_timeout_ms = event->retry == NULL ? 0 : event->retry->try_timeout_ms;
+    row->row.details = event->details;
+    row->input = event->data;
+    if (f->live)
+        f->p->open_activities++;
+}
+
+/* The row of that try goes, or of any try (0). True when there may be one: its worker must be told. */
+static bool activity_gone(const struct folding *f, uint64_t id, uint32_t try_number)
+{
+    bool fresh = false;
+    struct fold_activity *row = activity_row(f, id, &fresh);
+    if (row == NULL)
+        return false;
+    row->before |= fresh || !f->live;
+    row->gone = true;
+    row->row = (struct batch_activity){.instance = row->row.instance,
+                                       .execution = row->row.execution,
+                                       .activity_id = id,
+                                       .try_number = try_number};
+    return row->before;
+}
+
+/* Approximate: what ends while it waits for its next try has no row, and its end does not say so. Rather too
+ * many than too few: somebody looks after them while there are any. */
+static void uncount_activity(const struct folding *f, const struct event *event)
+{
+    bool const waited =
+        event->timed && (event->kind == EVENT_ACTIVITY_CANCELLED ||
+                         (event->kind == EVENT_ACTIVITY_FAILED && event->code == THOLE_TIMEOUT));
+    if (f->live && !waited && f->p->open_activities > 0)
+        f->p->open_activities--;
+}
+
+static void push_cancel(const struct folding *f, uint64_t id, enum cancel_kind kind, thole_slice reason)
+{
+    struct fold_push *push = build_push(f->build);
+    if (push == NULL) {
+        partition_no_memory(f->p);
+        return;
+    }
+    *push = (struct fold_push){.instance = f->turn->instance,
+                               .execution = f->turn->execution,
+                               .activity_id = id,
+                               .kind = kind,
+                               .reason = reason};
+}
+
+/* --- timers -------------------------------------------------------------------------------------- */
+
+static struct fold_timer *timer_row(const struct folding *f, uint64_t execution, uint64_t id, bool *ret_new)
+{
+    struct fold_timer *row = build_timer(f->build, f->turn->instance, execution, id, ret_new);
+    if (row == NULL)
+        partition_no_memory(f->p);
+    return row;
+}
+
+static void timer_set(const struct folding *f, uint64_t id, uint64_t due_ms)
+{
+    struct fold_timer *row = timer_row(f, f->turn->execution, id, NULL);
+    if (row == NULL)
+        return;
+    row->gone = false;
+    row->before |= !f->live;
+    row->row.due_ms = due_ms == 0 ? 1 : due_ms;
+    if (f->live)
+        timer_book_created(f->p, &row->row);
+}
+
+static void timer_gone(const struct folding *f, uint64_t execution, uint64_t id)
+{
+    bool fresh = false;
+    struct fold_timer *row = timer_row(f, execution, id, &fresh);
+    if (row == NULL)
+        return;
+    row->before |= fresh || !f->live;
+    row->gone = true;
+    row->row.due_ms = 0;
+}
+
+/* --- activities with their timers ---------------------------------------------------------------- */
+
+static void activity_scheduled(const struct folding *f, const struct event *event)
+{
+    activity_queued(f, event, event->id);
+    if (event->retry != NULL && event->retry->total_timeout_ms > 0)
+        timer_set(f, event->id, f->turn->time_ms + event->retry->total_timeout_ms);
+}
+
+static void try_failed(const struct folding *f, const struct event *event)
+{
+    bool const told = activity_gone(f, event->ref, event->try_number);
+    if (f->live && f->p->open_activities > 0)
+        f->p->open_activities--;
+    if (told && event->code == THOLE_TIMEOUT)
+        push_cancel(f, event->ref, CANCEL_TIMEOUT, event->data);
+    timer_set(f, event->ref, event->due_ms);
+}
+
+static void try_started(const struct folding *f, const struct event *event)
+{
+    activity_queued(f, event, event->ref);
+    if (event->due_ms != 0)
+        timer_set(f, event->ref, event->due_ms);
+    else
+        timer_gone(f, f->turn->execution, event->ref);
+}
+
+static void activity_ended(const struct folding *f, const struct event *event)
+{
+    bool const told = activity_gone(f, event->ref, 0);
+    uncount_activity(f, event);
+    if (event->timed)
+        timer_gone(f, f->turn->execution, event->ref);
+    if (told && event->kind == EVENT_ACTIVITY_CANCELLED)
+        push_cancel(f, event->ref, (enum cancel_kind)event->code, event->data);
+    else if (told && event->kind == EVENT_ACTIVITY_FAILED && event->code == THOLE_TIMEOUT)
+        push_cancel(f, event->ref, CANCEL_TIMEOUT, event->data);
+}
+
+/* --- the instance -------------------------------------------------------------------------------- */
 
 static uint32_t status_of_turn(const struct turn *turn)
 {
     if (turn->ran)
         return THOLE_INSTANCE_RUNNING;
-    return turn->blocked == BLOCKED_NO_CODE ? THOLE_INSTANCE_WAITING : THOLE_INSTANCE_STUCK;
+    switch (turn->blocked) {
+    case BLOCKED_NO_CODE:
+    case BLOCKED_NOT_STARTED: return THOLE_INSTANCE_WAITING;
+    case BLOCKED_PAUSED: return THOLE_INSTANCE_PAUSED;
+    case BLOCKED_NOT:
+    case BLOCKED_NONDETERMINISM:
+    case BLOCKED_DAMAGED:
+    case BLOCKED_TOO_NEW:
+    case BLOCKED_LIMIT: break;
+    }
+    return THOLE_INSTANCE_STUCK;
+}
+
+static uint32_t status_of_end(enum event_kind kind)
+{
+    switch (kind) {
+    case EVENT_COMPLETED: return THOLE_INSTANCE_COMPLETED;
+    case EVENT_FAILED: return THOLE_INSTANCE_FAILED;
+    case EVENT_TERMINATED: return THOLE_INSTANCE_TERMINATED;
+    case EVENT_CONTINUED_AS_NEW: return THOLE_INSTANCE_CONTINUED_AS_NEW;
+    default: break;
+    }
+    return THOLE_INSTANCE_CANCELLED;
 }
 
 static thole_slice head_of(thole_slice text)
@@ -237,91 +196,165 @@ static thole_slice head_of(thole_slice text)
     return text;
 }
 
-static void fold_instance(struct partition *p, struct build *b, const struct turn *turn, uint64_t sequence)
+static void instance_started_row(const struct folding *f, struct fold_instance *to, const struct event *event)
 {
-    struct batch_instance *row = instance_row(p, b, turn);
-    if (row == NULL)
+    struct batch_instance *row = &to->row;
+    row->orchestration = event->name;
+    row->version = event->version;
+    row->created_ms = f->turn->execution == 1 ? f->turn->time_ms : 0;
+    row->parent = event->parent.instance;
+    to->parent = event->parent;
+    to->parent_known = true;
+}
+
+static void instance_ended_row(struct batch_instance *row, const struct event *event)
+{
+    bool const says_why =
+        event->kind == EVENT_FAILED || event->kind == EVENT_CANCELLED || event->kind == EVENT_TERMINATED;
+    row->status = status_of_end(event->kind);
+    row->detail = says_why ? head_of(event->data) : (thole_slice){0};
+}
+
+static void fold_instance_event(const struct folding *f, struct fold_instance *to, const struct event *event)
+{
+    struct batch_instance *row = &to->row;
+    if (event->kind == EVENT_STARTED) {
+        instance_started_row(f, to, event);
+    } else if (event->kind == EVENT_VERSION_CHOSEN) {
+        row->version = event->version;
+    } else if (event->kind == EVENT_CUSTOM_STATUS_SET ||
+               (event->kind == EVENT_STATE_CARRIED && event->name.len == 0)) {
+        row->custom_status_set = true;
+        row->custom_status = head_of(event->data);
+    } else if (event->kind == EVENT_DISCARDED) {
+        row->removed = true;
+    } else if (event_is_terminal(event->kind)) {
+        instance_ended_row(row, event);
+    }
+}
+
+static void fold_instance(const struct folding *f, uint64_t sequence)
+{
+    const struct turn *turn = f->turn;
+    struct fold_instance *to = build_instance(f->build, turn->instance, turn->execution, NULL);
+    if (to == NULL) {
+        partition_no_memory(f->p);
         return;
-    row->execution = turn->execution;
+    }
+    struct batch_instance *row = &to->row;
     row->updated_ms = turn->time_ms;
     row->turns = turn->number;
     row->history_seq = sequence;
+    row->removed = false;
     row->status = status_of_turn(turn);
     row->detail = turn->ran ? (thole_slice){0} : head_of(turn->blocked_text);
-    for (size_t i = 0; i < turn->events_len; i++) {
-        const struct event *event = &turn->events[i];
-        if (event->kind == EVENT_STARTED) {
-            row->orchestration = event->name;
-            if (turn->execution == 1)
-                row->created_ms = turn->time_ms;
-        } else if (event_is_terminal(event->kind)) {
-            row->status = event->kind == EVENT_COMPLETED ? THOLE_INSTANCE_COMPLETED
-                          : event->kind == EVENT_FAILED  ? THOLE_INSTANCE_FAILED
-                                                         : THOLE_INSTANCE_CANCELLED;
-            row->detail = event->kind == EVENT_COMPLETED ? (thole_slice){0} : head_of(event->data);
-        }
-    }
+    for (size_t i = 0; i < turn->events_len; i++)
+        fold_instance_event(f, to, &turn->events[i]);
 }
 
-static void notice(struct partition *p, const struct turn *turn, const struct event *event,
-                   const struct slot *slot)
+/* --- notices ------------------------------------------------------------------------------------- */
+
+static const char *notice_kind(const struct turn *turn, const struct event *event)
 {
-    struct partition_out *out = partition_emit(p, PARTITION_OUT_EVENT);
+    switch (event->kind) {
+    case EVENT_STARTED: return turn->execution == 1 ? "started" : NULL;
+    case EVENT_COMPLETED: return "completed";
+    case EVENT_FAILED: return "failed";
+    case EVENT_CANCELLED: return "cancelled";
+    case EVENT_TERMINATED: return "terminated";
+    case EVENT_CONTINUED_AS_NEW: return "continued_as_new";
+    case EVENT_PAUSED: return "paused";
+    case EVENT_RESUMED: return "resumed";
+    default: break;
+    }
+    return NULL;
+}
+
+static bool is_of_a_client(thole_slice request_id)
+{
+    return request_id.len > 0 && request_id.ptr[0] != '<';
+}
+
+static void notice(const struct folding *f, const struct event *event)
+{
+    struct partition *p = f->p;
+    const char *kind = notice_kind(f->turn, event);
+    if (kind == NULL)
+        return;
     bool const started = event->kind == EVENT_STARTED;
-    out->event_kind = started                          ? "started"
-                      : event->kind == EVENT_COMPLETED ? "completed"
-                      : event->kind == EVENT_FAILED    ? "failed"
-                                                       : "cancelled";
-    out->instance = partition_out_copy(p, turn->instance);
-    out->execution = turn->execution;
-    out->orchestration = partition_out_copy(p, started ? event->name : slot->orchestration);
-    out->request_id = partition_out_copy(p, started ? event->request_id : (thole_slice){0});
-    out->data = started ? (thole_slice){0} : partition_out_copy(p, event->data);
-    if (started)
-        names_add(p, event->name, 1);
-    else
-        names_remove(p, slot->orchestration);
+    bool const asked = is_of_a_client(event->request_id);
+    struct partition_out *out = partition_emit(p, PARTITION_OUT_EVENT);
+    out->event_kind = kind;
+    out->instance = partition_out_copy(p, f->turn->instance);
+    out->execution = f->turn->execution;
+    out->orchestration = partition_out_copy(p, started ? event->name : f->slot->orchestration);
+    out->request_id = asked ? partition_out_copy(p, event->request_id) : (thole_slice){0};
+    bool const quiet = started || event->kind == EVENT_CONTINUED_AS_NEW;
+    out->data = quiet ? (thole_slice){0} : partition_out_copy(p, event->data);
 }
 
-static bool is_activity_end(enum event_kind kind)
+static void count_name(const struct folding *f, const struct event *event)
 {
-    return kind == EVENT_ACTIVITY_COMPLETED || kind == EVENT_ACTIVITY_FAILED ||
-           kind == EVENT_ACTIVITY_CANCELLED;
+    if (event->kind == EVENT_STARTED)
+        names_count(f->p, f->slot, event->name, event->version);
+    else if (event->kind == EVENT_VERSION_CHOSEN)
+        names_count(f->p, f->slot, f->slot->orchestration, event->version);
+    else if (event_is_terminal(event->kind) && event->kind != EVENT_CONTINUED_AS_NEW)
+        names_uncount(f->p, f->slot);
 }
 
-static void fold_events(struct partition *p, struct build *b, const struct turn *turn, struct slot *slot,
-                        bool live)
+/* --- a turn -------------------------------------------------------------------------------------- */
+
+/* Events of execution 0 wait for their instance, but not for ever: each for at least so long. */
+static void fold_early(const struct folding *f)
 {
-    for (size_t i = 0; i < turn->events_len && !p->nomem; i++) {
-        const struct event *event = &turn->events[i];
-        if (live && event->kind == EVENT_ACTIVITY_SCHEDULED)
-            p->open_activities++;
-        else if (live && is_activity_end(event->kind) && p->open_activities > 0)
-            p->open_activities--;
-        switch (event->kind) {
-        case EVENT_ACTIVITY_SCHEDULED: activity_scheduled(p, b, turn, event); break;
-        case EVENT_ACTIVITY_COMPLETED:
-        case EVENT_ACTIVITY_FAILED: (void)activity_resolved(p, b, turn, event->ref, live); break;
-        case EVENT_ACTIVITY_CANCELLED: activity_cancelled(p, b, turn, event, live); break;
-        case EVENT_TIMER_CREATED: timer_created(p, b, turn, event, live); break;
-        case EVENT_TIMER_FIRED:
-        case EVENT_TIMER_CANCELLED: timer_resolved(p, b, turn, event->ref, live); break;
-        case EVENT_STARTED:
-        case EVENT_COMPLETED:
-        case EVENT_FAILED:
-        case EVENT_CANCELLED:
-            if (live && slot != NULL)
-                notice(p, turn, event, slot);
-            break;
-        case EVENT_CANCEL_REQUESTED:
-        case EVENT_UNKNOWN: break;
-        default: break;
-        }
+    const struct turn *turn = f->turn;
+    for (size_t i = 0; i < turn->events_len; i++) {
+        if (turn->events[i].kind == EVENT_EVENT_RECEIVED)
+            timer_set(f, EARLY_TIMER, turn->time_ms + f->p->options.early_event_ms);
+        else if (turn->events[i].kind == EVENT_DISCARDED)
+            timer_gone(f, 0, EARLY_TIMER);
     }
 }
 
-/* --- records
- * ------------------------------------------------------------------------------------------------ */
+static void fold_event(const struct folding *f, const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_ACTIVITY_SCHEDULED: activity_scheduled(f, event); break;
+    case EVENT_ACTIVITY_TRY_FAILED: try_failed(f, event); break;
+    case EVENT_ACTIVITY_TRY_STARTED: try_started(f, event); break;
+    case EVENT_ACTIVITY_COMPLETED:
+    case EVENT_ACTIVITY_FAILED:
+    case EVENT_ACTIVITY_CANCELLED: activity_ended(f, event); break;
+    case EVENT_TIMER_CREATED: timer_set(f, event->id, event->due_ms); break;
+    case EVENT_TIMER_FIRED:
+    case EVENT_TIMER_CANCELLED: timer_gone(f, f->turn->execution, event->ref); break;
+    case EVENT_EVENT_RECEIVED: /* what came before the instance is part of its first turn */
+        if (f->turn->execution == 1 && f->turn->number == 1)
+            timer_gone(f, 0, EARLY_TIMER);
+        break;
+    default: break;
+    }
+    outbox_fold(f->p, f->build, f->turn, event, f->slot);
+    if (f->slot == NULL || !f->live)
+        return;
+    notice(f, event);
+    count_name(f, event);
+}
+
+static void fold_turn(const struct folding *f, uint64_t sequence)
+{
+    const struct turn *turn = f->turn;
+    fold_instance(f, sequence);
+    if (turn->execution == 0) {
+        fold_early(f);
+        return;
+    }
+    for (size_t i = 0; i < turn->events_len && !f->p->nomem; i++)
+        fold_event(f, &turn->events[i]);
+}
+
+/* --- records ------------------------------------------------------------------------------------- */
 
 static bool continues(const struct projector *projector, const struct record *record)
 {
@@ -370,11 +403,12 @@ void fold_record(struct partition *p, thole_slice bytes, uint64_t sequence, stru
         keep_part(p, &record);
         return;
     }
+    struct folding f = {.p = p, .build = b, .slot = slot, .live = live};
     for (size_t i = 0; i < p->projector.parts_len; i++) {
-        fold_instance(p, b, &p->projector.parts[i].turn, sequence);
-        fold_events(p, b, &p->projector.parts[i].turn, slot, live);
+        f.turn = &p->projector.parts[i].turn;
+        fold_turn(&f, sequence);
     }
     p->projector.parts_len = 0;
-    fold_instance(p, b, &record.turn, sequence);
-    fold_events(p, b, &record.turn, slot, live);
+    f.turn = &record.turn;
+    fold_turn(&f, sequence);
 }

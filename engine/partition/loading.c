@@ -15,7 +15,7 @@ struct history { /* the counted records of the newest execution, in order */
 /*
  * Everything up to the epoch's start counts (open has removed the rest); after it only this epoch's.
  */
-static bool counts(const struct partition *p, const struct record *record, uint64_t sequence)
+bool loading_counts(const struct partition *p, const struct record *record, uint64_t sequence)
 {
     if (sequence <= p->chain.base)
         return record->epoch < p->chain.epoch;
@@ -41,16 +41,16 @@ static struct history decode(struct partition *p, const struct partition_in *in,
         bool const counted = in->records[i].sequence <= p->chain.base; /* behind it, it is not ours: void */
         history.too_new |= status == THOLE_UNSUPPORTED && counted;
         history.damaged |= status != THOLE_OK && status != THOLE_UNSUPPORTED && counted;
-        if (status == THOLE_OK && record.kind == RECORD_TURN && counts(p, &record, in->records[i].sequence))
+        if (status == THOLE_OK && record.kind == RECORD_TURN &&
+            loading_counts(p, &record, in->records[i].sequence))
             turn_list_take(&history.list, &record);
     }
     return history;
 }
 
-/* --- facts that need no code -----------------------------------------------------------------------------
- */
+/* --- facts that need no code --------------------------------------------------------------------- */
 
-static void note_turn(struct partition *p, struct slot *slot, const struct turn *turn)
+static void note_turn(struct slot *slot, const struct turn *turn)
 {
     slot->execution = turn->execution;
     slot->turns = turn->number;
@@ -58,102 +58,134 @@ static void note_turn(struct partition *p, struct slot *slot, const struct turn 
     slot->blocked = turn->ran ? BLOCKED_NOT : turn->blocked;
     for (size_t i = 0; i < turn->events_len; i++) {
         const struct event *event = &turn->events[i];
-        slot->events = event->id;
-        if (event->kind == EVENT_STARTED) {
-            slot_remember(slot, event->name, &slot->orchestration);
-            slot_remember(slot, event->request_id, &slot->request_id);
-        }
-        slot->cancel_requested |= event->kind == EVENT_CANCEL_REQUESTED;
+        slot_note(slot, event);
         if (event_is_terminal(event->kind))
-            slot->state = SLOT_ENDED;
-        if (slot_mark(slot, event) != THOLE_OK)
-            partition_no_memory(p);
-    }
-    slot->cancel_delivered |= turn->ran && slot->cancel_requested;
-}
-
-static void set_blocked(struct slot *slot, enum blocked_kind kind, const char *text)
-{
-    slot->state = SLOT_BLOCKED;
-    slot->blocked = kind;
-    slot_remember(slot, thole_slice_from(text), &slot->blocked_text);
-}
-
-static enum blocked_kind blocked_by(thole_status status)
-{
-    switch (status) {
-    case THOLE_NONDETERMINISM: return BLOCKED_NONDETERMINISM;
-    case THOLE_UNSUPPORTED: return BLOCKED_TOO_NEW;
-    case THOLE_LIMIT: return BLOCKED_LIMIT;
-    default: return BLOCKED_DAMAGED;
+            slot->state = event->kind == EVENT_CONTINUED_AS_NEW ? SLOT_CONTINUED : SLOT_ENDED;
     }
 }
 
-static void replay(struct partition *p, struct slot *slot, const struct turn *turns, size_t n)
+/* --- instances ----------------------------------------------------------------------------------- */
+
+/* An instance that has been through all turns; code NULL: without. */
+static thole_status replay(struct partition *p, struct slot *slot, const thole_orchestration_entry *code,
+                           const struct turn *turns, size_t n, thole_error *reterr)
 {
-    const thole_orchestration_entry *code = turns_code(p, slot->orchestration);
-    thole_error err = {0};
-    if (code == NULL) {
-        (void)thole_fail(&err, THOLE_NOT_FOUND, "no live engine knows orchestration '%.*s'",
-                         THOLE_FMT(slot->orchestration));
-        set_blocked(slot, BLOCKED_NO_CODE, err.text);
-        return;
-    }
-    struct instance_options const options = {.code = code->run,
-                                             .id = slot->id,
-                                             .execution = slot->execution,
-                                             .memory_max = p->options.instance_memory_max,
-                                             .payload_max = p->options.payload_max,
-                                             .stacks = p->options.stacks};
-    thole_status status = instance_create(&options, &slot->instance);
+    thole_status status = turns_instance(p, slot, code, &slot->instance);
+    if (status != THOLE_OK)
+        return thole_fail(reterr, status, "out of memory");
     for (size_t i = 0; i < n && status == THOLE_OK; i++)
-        status = instance_replay(slot->instance, &turns[i], &err);
-    if (status == THOLE_OK) {
-        slot->state = SLOT_LIVE;
-        return;
-    }
+        status = instance_replay(slot->instance, &turns[i], reterr);
+    if (status == THOLE_OK)
+        return THOLE_OK;
     instance_destroy(slot->instance);
     slot->instance = NULL;
+    return status;
+}
+
+static void block_raw(struct slot *slot, enum blocked_kind kind, const char *text)
+{
+    slot->state = SLOT_BLOCKED;
+    slot->raw = true;
+    slot_block(slot, kind, thole_slice_from(text));
+}
+
+/* What its history says of it, if nothing can be run. False: not even that. */
+static bool replay_bare(struct partition *p, struct slot *slot, const struct turn *turns, size_t n)
+{
+    thole_error err = {0};
+    thole_status const status = slot->raw ? THOLE_LIMIT : replay(p, slot, NULL, turns, n, &err);
+    if (status == THOLE_OK)
+        return true;
     if (status == THOLE_NOMEM)
         partition_no_memory(p);
+    else if (slot->raw)
+        slot->state = SLOT_BLOCKED;
     else
-        set_blocked(slot, blocked_by(status), err.text);
+        block_raw(slot, turns_blocked_by(status), err.text);
+    return false;
+}
+
+/* True: it is live. Else why not is noted. */
+static bool replay_code(struct partition *p, struct slot *slot, const struct turn *turns, size_t n)
+{
+    const thole_orchestration_entry *code = turns_code(p, slot->orchestration, slot->version);
+    thole_error err = {0};
+    if (slot->failed != BLOCKED_NOT) {
+        slot->blocked = slot->failed; /* its text is still there */
+        return false;
+    }
+    if (code == NULL) {
+        turns_no_code(slot);
+        return false;
+    }
+    thole_status status = replay(p, slot, code, turns, n, &err);
+    if (status == THOLE_NOMEM && !slot->squeezed) {
+        slot->squeezed = true; /* others go, and so do their stacks */
+        slots_evict(&p->slots, p->slots.len / 2);
+        status = replay(p, slot, code, turns, n, &err);
+    }
+    if (status != THOLE_OK) {
+        slot_block(slot, turns_blocked_by(status), thole_slice_from(err.text));
+        slot->failed = slot->blocked;
+    }
+    return status == THOLE_OK;
+}
+
+static void settle_turns(struct partition *p, struct slot *slot, const struct turn *turns, size_t n)
+{
+    if (slot->state == SLOT_CONTINUED) {
+        (void)replay_bare(p, slot, turns, n); /* for what it hands on */
+    } else if (replay_code(p, slot, turns, n)) {
+        slot->state = SLOT_LIVE;
+    } else if (replay_bare(p, slot, turns, n)) {
+        slot->state = SLOT_BLOCKED;
+    }
+}
+
+/* Memory of @p arena. NULL: none left. */
+static struct turn *join(const struct history *history, struct arena *arena, size_t *ret_len)
+{
+    struct turn *turns = arena_array(arena, history->list.len, sizeof *turns);
+    *ret_len = 0;
+    for (size_t first = 0, parts; turns != NULL && first < history->list.len; first += parts) {
+        struct turn *turn = &turns[*ret_len];
+        parts = turn_list_join(&history->list, first, arena, turn);
+        if (parts == 0)
+            return NULL;
+        if (!turn->more)
+            ++*ret_len;
+    }
+    return turns;
 }
 
 static void settle(struct partition *p, struct slot *slot, const struct history *history, struct arena *arena)
 {
-    struct turn *turns = arena_array(arena, history->list.len, sizeof *turns);
+    size_t n = 0;
+    const struct turn *turns = join(history, arena, &n);
     if (turns == NULL) {
         partition_no_memory(p);
         return;
     }
-    size_t n = 0;
-    for (size_t first = 0, parts; first < history->list.len; first += parts) {
-        parts = turn_list_join(&history->list, first, arena, &turns[n]);
-        if (parts == 0) {
-            partition_no_memory(p);
-            return;
-        }
-        if (turns[n].more)
-            continue;
-        note_turn(p, slot, &turns[n++]);
-    }
+    for (size_t i = 0; i < n; i++)
+        note_turn(slot, &turns[i]);
     if (slot->state == SLOT_ENDED)
         return;
-    if (n == 0 && !history->damaged && !history->too_new)
-        slot->state = SLOT_ABSENT;
-    else if (history->too_new)
-        set_blocked(slot, BLOCKED_TOO_NEW, "the history was written by a newer version of thole");
+    if (history->too_new)
+        block_raw(slot, BLOCKED_TOO_NEW, "the history was written by a newer version of thole");
     else if (history->damaged)
-        set_blocked(slot, BLOCKED_DAMAGED, "a record of the history does not decode");
+        block_raw(slot, BLOCKED_DAMAGED, "a record of the history does not decode");
+    else if (n == 0)
+        slot->state = SLOT_ABSENT;
+    else if (slot->execution == 0)
+        early_load(p, slot, turns, n);
     else
-        replay(p, slot, turns, n);
+        settle_turns(p, slot, turns, n);
 }
 
 void loading_history(struct partition *p, const struct partition_in *in)
 {
     struct slot *slot = slots_find_token(&p->slots, in->token, in->instance);
-    if (slot == NULL)
+    if (slot == NULL || slot->reload)
         return;
     assert(slot->in_flight == 0);
     struct arena arena;
@@ -163,9 +195,16 @@ void loading_history(struct partition *p, const struct partition_in *in)
     if (!p->nomem)
         settle(p, slot, &history, &arena);
     arena_release(&arena);
+    if (p->nomem)
+        return;
+    /* What the rows count it for, before anything new is committed. */
+    slot->counted = slot->execution > 0 && slot->state != SLOT_ENDED && slot->state != SLOT_ABSENT;
+    slot->counted_version = slot->version;
     /* An owner that can run what another could not: run it, so that its status says so. */
     slot->retry = was_retry && slot->state == SLOT_LIVE;
     slots_touch(&p->slots, slot);
-    if (slot->first != NULL || slot->retry)
+    if (slot->questions != NULL && slot->state != SLOT_CONTINUED)
+        queries_answer(p, slot);
+    if (slot->first != NULL || slot->retry || slot->state == SLOT_CONTINUED)
         slots_ready(&p->slots, slot);
 }

@@ -2,10 +2,12 @@
  * Inside of the partition machine: what its files share. Nobody outside this folder includes it.
  *
  *   partition.c  inputs, outputs, states        opening.c  tail, epoch, redo of the projection
- *   slots.c      instances in memory            turns.c    messages to turns to records
- *   marks.c      what an execution waits for
- *   chain.c      the fenced append pipeline     loading.c  histories to parked instances
+ *   slots.c      instances in memory            loading.c  histories to parked instances
+ *   intake.c     what comes for an instance     turns.c    turns to records
+ *   early.c      events before their instance   queries.c  questions to parked instances
+ *   chain.c      the fenced append pipeline     build.c    rows of a batch by their keys
  *   fold.c       records to projection changes  project.c  batches: apply, publish, push, watermark
+ *   outbox.c     messages to other instances    names.c    live orchestrations
  *   timers.c     due timers                     progress.c which inbox messages are incorporated
  */
 #ifndef THOLE_MACHINE_H
@@ -16,15 +18,21 @@ enum {
     TURN_RECEIVED_MAX = 1000,
     TURN_RECEIVED_BYTES_MAX = 4 * 1024 * 1024,
     PENDING_MAX = 20000,    /* inbox messages held in memory */
-    ABOVE_MAX = 4096,       /* incorporated messages above the floor before turns pause */
     UNPROJECTED_MAX = 8192, /* committed records that wait for the projection before turns pause */
     ENDED_MAX = 10000,      /* ended instances remembered */
     DETAIL_BYTES_MAX = 1024,
     PURGE_EVERY = 1000, /* inbox messages */
     SLOT_BUCKETS = 4096,
+    RECORD_OVERHEAD = 512,   /* of a turn's record, beside the texts, the position and the events */
+    POSITION_BYTES_EACH = 8, /* of an inbox sequence, up to 2^56 */
+    EVENT_BYTES_BESIDE = DETAILS_BYTES_MAX + 6144, /* of an event, beside one payload */
+    EARLY_EVENTS_MAX = 10000,
+    EARLY_BYTES_MAX = 8 * 1024 * 1024,
+    EARLY_TIMER = 1, /* its row: (instance, execution 0, this) */
+    QUERIES_PENDING_MAX = 1000,
 };
 
-/* --- progress.c: the inbox position -------------------------------------------------------------------- */
+/* --- progress.c: the inbox position -------------------------------------------------------------- */
 struct progress {
     uint64_t floor, received; /* received: the highest sequence seen */
     uint64_t *above;
@@ -36,7 +44,7 @@ THOLE_NODISCARD thole_status progress_set(struct progress *progress, const struc
 bool progress_has(const struct progress *progress, uint64_t sequence);
 THOLE_NODISCARD thole_status progress_add(struct progress *progress, uint64_t sequence);
 
-/* --- timers.c: a heap of due times ---------------------------------------------------------------------- */
+/* --- timers.c: a heap of due times --------------------------------------------------------------- */
 struct timer_entry {
     uint64_t due_ms, execution, timer_id;
     thole_slice instance; /* owned */
@@ -60,12 +68,15 @@ struct timer_book { /* which timers are in memory, and which are only rows */
     struct timer_heap recent; /* committed since it went out, or perhaps not yet visible to it */
 };
 
-/* --- slots.c: instances in memory ----------------------------------------------------------------------- */
+/* --- slots.c: instances in memory ---------------------------------------------------------------- */
 enum slot_state {
-    SLOT_LOADING, /* its history is being read */
+    SLOT_LOADING, /* its history is being read, or will be once its records are committed */
     SLOT_ABSENT,  /* there is none */
+    SLOT_EARLY,   /* execution 0: there are only events that came before it */
     SLOT_LIVE,    /* parked, ready to run */
-    SLOT_BLOCKED, /* its code cannot run; what arrives is recorded */
+    SLOT_BLOCKED, /* its code cannot run: an instance without code takes what comes; NULL: it is recorded raw
+                   */
+    SLOT_CONTINUED, /* its execution has ended with ContinuedAsNew: the next one begins */
     SLOT_ENDED,
 };
 
@@ -77,22 +88,44 @@ struct pending { /* something that arrived for an instance and is not yet in a r
     struct arena arena; /* owns what message points to */
 };
 
+struct question { /* a query that waits for its instance to be loaded */
+    struct question *next;
+    uint64_t token;
+    thole_slice name, input;
+    struct arena arena;
+};
+
+struct early { /* what an instance that does not exist yet will begin with */
+    struct arena arena;
+    struct event *events;
+    size_t len, cap;
+    uint64_t due_ms; /* when they are given up */
+};
+
 struct slot {
     struct slot *hash_next, *ready_next, *lru_prev, *lru_next;
     thole_slice id;
     uint64_t token; /* of its LOAD */
     enum slot_state state;
-    bool ready, retry, cancel_requested, cancel_delivered, in_ended;
-    struct instance *instance; /* LIVE */
+    bool ready, retry, in_ended;
+    bool reload;               /* LOADING: the history has yet to be asked for */
+    bool squeezed;             /* there was no memory for it once: others had to go */
+    enum blocked_kind failed;  /* its code failed here, and will not be tried again by this owner */
+    bool raw;                  /* even without code */
+    struct instance *instance; /* LIVE, BLOCKED, CONTINUED */
+    struct early *early;       /* EARLY */
     uint64_t execution, turns, events, time_ms;
     thole_slice orchestration, request_id; /* in arena */
+    uint32_t version;                      /* of its code; 0 = not chosen */
+    struct origin parent;                  /* in arena */
+    bool counted; /* among the live names, under counted_version: as far as is committed */
+    uint32_t counted_version;
     enum blocked_kind blocked;
     thole_slice blocked_text; /* in arena */
     struct arena arena;
-    uint8_t *marks; /* by event id, see marks.c */
-    size_t marks_cap;
     size_t in_flight; /* its records that are not yet committed */
     struct pending *first, *last;
+    struct question *questions;
 };
 
 struct slots {
@@ -100,7 +133,7 @@ struct slots {
     struct slot *ready_first, *ready_last;
     struct slot lru, ended; /* sentinels: lru_next is the most recently used */
     size_t len, ended_len;  /* of each list */
-    size_t pending_len;
+    size_t pending_len, questions_len;
     uint64_t next_token;
 };
 void slots_init(struct slots *slots);
@@ -113,24 +146,40 @@ void slots_ready(struct slots *slots, struct slot *slot);
 struct slot *slots_take_ready(struct slots *slots);
 void slots_evict(struct slots *slots, size_t keep);
 void slot_push(struct slots *slots, struct slot *slot, struct pending *pending);
+void slot_give_back(struct slots *slots, struct slot *slot, struct pending *pending); /* as the first */
 struct pending *slot_take(struct slots *slots, struct slot *slot); /* the first; NULL = none */
 void pending_destroy(struct pending *pending);
 struct pending *pending_create(void);
 /* Sets or replaces a text in the slot's arena; forgets it silently when the arena is full. */
 void slot_remember(struct slot *slot, thole_slice from, thole_slice *to);
+/* Its code cannot run, and why. */
+void slot_block(struct slot *slot, enum blocked_kind kind, thole_slice text);
+/* Facts of the execution that an event tells. */
+void slot_note(struct slot *slot, const struct event *event);
 
-/* --- marks.c: what an execution waits for, without its code -------------------------------------------- */
-THOLE_NODISCARD thole_status slot_mark(struct slot *slot, const struct event *event);
-bool slot_awaits(const struct slot *slot, const struct event *resolution);
-
-/* --- chain.c: the append pipeline ------------------------------------------------------------------------
+/* --- early.c: execution 0 ------------------------------------------------------------------------ */
+void early_destroy(struct early *early); /* NULL-safe */
+/* Keeps the event unless its request was seen before. THOLE_CONFLICT: it was; THOLE_LIMIT: too many; NOMEM.
  */
+THOLE_NODISCARD thole_status early_keep(struct slot *slot, const struct event *event);
+/* From a history of execution 0: the slot is EARLY, or ABSENT when all were given up. */
+void early_load(struct partition *p, struct slot *slot, const struct turn *turns, size_t n);
+/* A turn of execution 0. */
+void early_record(struct partition *p, struct slot *slot, struct event *events, size_t n);
+/* Its time is over: gives them up. */
+void early_expire(struct partition *p, struct slot *slot);
+
+/* --- chain.c: the append pipeline ---------------------------------------------------------------- */
 struct link { /* one record of this epoch that is not yet committed */
     uint64_t n;
     bool acked;
     uint64_t floor;    /* inbox floor that it makes durable */
     struct slot *slot; /* NULL: epoch or position */
     struct buf bytes;
+    uint64_t execution;
+    struct turn_log *logs; /* lines of the turn that it ends, in arena */
+    size_t logs_len;
+    struct arena arena;
 };
 struct chain {
     struct link *links; /* ring */
@@ -143,17 +192,34 @@ struct chain {
 };
 void chain_release(struct chain *chain);
 
-/* --- project.c, fold.c -----------------------------------------------------------------------------------
- */
+/* --- build.c, project.c, fold.c, outbox.c -------------------------------------------------------- */
 struct fold_activity {
     struct batch_activity row;
     thole_slice input;
-    bool gone; /* removed again in the same build */
+    bool gone;   /* there is to be no row */
+    bool before; /* there may be one, made before this build */
+    bool published;
+};
+struct fold_timer {
+    struct batch_timer row;
+    bool gone, before;
+};
+struct fold_instance {
+    struct batch_instance row;
+    bool parent_known;
+    struct origin parent;
 };
 struct fold_push {
     thole_slice instance, reason;
     uint64_t execution, activity_id;
     uint32_t kind;
+};
+struct fold_send {          /* a message to another instance */
+    struct fold_send *next; /* in its lane */
+    struct message message; /* instance empty: that of the sender's parent, which has to be looked up */
+    struct buf bytes;
+    uint64_t token;
+    bool answered;
 };
 struct key_index { /* open addressing over an array of rows: index + 1, 0 = free */
     uint32_t *cells;
@@ -165,25 +231,57 @@ struct build { /* a projection batch on its way */
     enum build_state state;
     uint64_t id;
     struct arena arena;
-    struct fold_activity *added;
-    struct batch_activity *removed;
-    struct batch_timer *timers_added, *timers_removed;
-    struct batch_instance *instances;
+    struct fold_activity *activities;
+    struct fold_timer *timers;
+    struct fold_instance *instances; /* by execution */
     struct fold_push *pushes;
-    size_t added_len, added_cap, removed_len, removed_cap, timers_added_len, timers_added_cap;
-    size_t timers_removed_len, timers_removed_cap, instances_len, instances_cap, pushes_len, pushes_cap;
-    struct key_index added_index, timers_index, instances_index;
+    struct fold_send *sends;
+    size_t activities_len, activities_cap, timers_len, timers_cap, instances_len, instances_cap;
+    size_t pushes_len, pushes_cap, sends_len, sends_cap;
+    struct key_index activities_index, timers_index, instances_index;
     uint64_t last_sequence, records;
+    size_t applied; /* rows of each kind that are in batches */
     size_t publishes_left;
 };
+struct build *build_create(uint64_t id); /* NULL: out of memory */
+void build_destroy(struct build *build); /* NULL-safe */
+bool build_full(const struct build *build);
+bool build_empty(const struct build *build); /* no rows */
+/* The row with the key, made at need; NULL: out of memory. ret_new may be NULL. */
+struct fold_activity *build_activity(struct build *build, thole_slice instance, uint64_t execution,
+                                     uint64_t id, bool *ret_new);
+struct fold_timer *build_timer(struct build *build, thole_slice instance, uint64_t execution, uint64_t id,
+                               bool *ret_new);
+struct fold_instance *build_instance(struct build *build, thole_slice instance, uint64_t execution,
+                                     bool *ret_new);
+struct fold_push *build_push(struct build *build);
+struct fold_send *build_send(struct build *build);
+/* A copy of the next rows, at most BATCH_ROWS_MAX of a kind, that owns everything; moves *from behind them. A
+ * turn may have more rows than one transaction. NULL: out of memory. */
+struct batch *build_batch(const struct build *build, uint32_t partition, uint64_t epoch, size_t *from);
+bool build_has_more(const struct build *build, size_t from);
+/* Room for one more at the end of a growing array, zeroed; NULL: out of memory. */
+void *row_add(void **rows, size_t *len, size_t *cap, size_t size);
+
 /* Where an activity's message is queued, for as long as nobody overwrites it: only to withdraw it in time. */
 struct work_ref {
     uint64_t key, sequence;
 };
-enum { WORK_REFS = 16384 };
+enum { WORK_REFS = 16384, OUTBOX_LANES = 256, BUILD_TOKEN_BITS = 24 };
+/* Of tokens that are no build's PUBLISHED or SENT, and no slot's LOAD: those of outbox.c. */
+#define OUTBOX_TOKEN (UINT64_C(1) << 63)
+/* An inbox message that counts as incorporated once its answer is on its way. */
+struct refusal {
+    struct refusal *next;
+    uint64_t token, inbox_sequence;
+    struct buf bytes;
+};
 struct projector {
     struct work_ref *work_refs; /* by key modulo WORK_REFS; NULL until the first */
-    struct build *first, *last; /* FIFO; at most one applying, before it only publishing ones */
+    struct lane {
+        struct fold_send *first, *last; /* the first is on its way */
+    } lanes[OUTBOX_LANES];              /* by receiver, so that what one receives keeps its order */
+    struct build *first, *last;         /* FIFO; at most one applying, before it only publishing ones */
     uint64_t next_id;
     uint64_t watermark;      /* everything up to this sequence is applied and published */
     uint64_t watermark_sent; /* what the database knows of it, or is being told */
@@ -194,8 +292,7 @@ struct projector {
 };
 void projector_release(struct projector *projector);
 
-/* --- partition.c ------------------------------------------------------------------------------------------
- */
+/* --- partition.c --------------------------------------------------------------------------------- */
 enum phase {
     PHASE_CLOSED,
     PHASE_TAIL,
@@ -236,6 +333,9 @@ struct partition {
     struct slots slots;
     struct projector projector;
     struct timer_book timers;
+    struct refusal *refusals;
+    uint64_t next_refusal;
+    size_t event_room; /* bytes of the largest event that a record can hold */
     uint64_t purged_below;
     uint64_t open_activities;
     bool ending; /* in doubt: nothing new; dropped once all appends are answered */
@@ -266,30 +366,76 @@ void opening_redo_more(struct partition *p); /* when the projector has room */
 void opening_live(struct partition *p, const struct partition_in *in);
 void opening_timers(struct partition *p);
 
-void turns_message(struct partition *p, const struct partition_in *in);
-void turns_timer(struct partition *p, const struct timer_entry *timer);
+void intake_message(struct partition *p, const struct partition_in *in);
+void intake_timer(struct partition *p, const struct timer_entry *timer);
+struct slot *intake_slot(struct partition *p, thole_slice instance); /* found, or made and LOAD asked */
+void intake_load(struct partition *p, struct slot *slot);            /* asks for its history */
+void intake_incorporate(struct partition *p, uint64_t inbox_sequence);
+/* Taken for a turn: incorporated when it is recorded, or given back. */
+struct intake {
+    struct event *events; /* with room for one more */
+    size_t len;
+    bool expired;          /* EARLY: what has been kept is given up */
+    struct pending *taken; /* the last one first; events borrow from them */
+};
+struct intake intake_take(struct partition *p, struct slot *slot, struct arena *arena);
+void intake_done(struct partition *p, const struct intake *in); /* it is in the record that comes next */
+void intake_give_back(struct partition *p, struct slot *slot, struct intake *in);
+void intake_release(struct intake *in);
+/* Has the slot something that can be taken now? */
+bool intake_waits(const struct slot *slot);
+
 void turns_run_ready(struct partition *p);
-struct slot *turns_slot(struct partition *p, thole_slice instance); /* found, or made and LOAD asked */
-const thole_orchestration_entry *turns_code(const struct partition *p, thole_slice orchestration);
+/* The entry for that version; 0 = the newest. NULL: not here. */
+const thole_orchestration_entry *turns_code(const struct partition *p, thole_slice orchestration,
+                                            uint32_t version);
+/* An instance of the slot's execution. code NULL: without. */
+THOLE_NODISCARD thole_status turns_instance(const struct partition *p, const struct slot *slot,
+                                            const thole_orchestration_entry *code, struct instance **ret);
+enum blocked_kind turns_blocked_by(thole_status status);
+/* "no live engine knows …" */
+void turns_no_code(struct slot *slot);
+
+void queries_ask(struct partition *p, const struct partition_in *in);
+void queries_answer(struct partition *p, struct slot *slot); /* those that wait for the slot */
+void queries_release(struct slots *slots, struct slot *slot);
 
 /* turn NULL: a record of kind EPOCH_OPENED or POSITION. Appends the parts of a turn. */
 void chain_append(struct partition *p, enum record_kind kind, struct slot *slot, const struct turn *turn);
+void chain_append_turn(struct partition *p, struct slot *slot, const struct turn *turn,
+                       const struct turn_log *logs, size_t logs_len);
 void chain_appended(struct partition *p, const struct partition_in *in);
 void chain_append_failed(struct partition *p, const struct partition_in *in);
 
 void loading_history(struct partition *p, const struct partition_in *in);
 
+/* Does the record count? See loading.c. */
+bool loading_counts(const struct partition *p, const struct record *record, uint64_t sequence);
+
 /* A counted record into the build that is filling; live: it was just committed here, so notices, timers and
  * names follow too. Parts of a turn wait for its last one. */
 void fold_record(struct partition *p, thole_slice bytes, uint64_t sequence, struct slot *slot, bool live);
-void build_destroy(struct build *build);
 struct build *project_filling(struct partition *p); /* NULL: out of memory */
 void project_pump(struct partition *p);
 void project_applied(struct partition *p);
 void project_published(struct partition *p, const struct partition_in *in);
+void project_answered(struct partition *p,
+                      struct build *build); /* one of its messages is there, or not needed */
+struct build *project_find(struct partition *p, uint64_t token); /* publishing; NULL: none */
 bool project_idle(const struct partition *p);
 /* Tells the database about the watermark if it does not know. */
 void project_save_watermark(struct partition *p);
+
+/* What an event says to another instance. slot: of the turn; NULL: redo. */
+void outbox_fold(struct partition *p, struct build *build, const struct turn *turn, const struct event *event,
+                 const struct slot *slot);
+void outbox_post(struct partition *p, struct build *build); /* its rows are committed */
+void outbox_sent(struct partition *p, const struct partition_in *in);
+/* Answer to a LOAD that asked for an instance's parent. */
+void outbox_history(struct partition *p, const struct partition_in *in);
+/* The start cannot be, and its parent is told. */
+void outbox_refuse(struct partition *p, const struct pending *start);
+void outbox_release(struct partition *p);
 
 void timer_book_reset(struct timer_book *book);
 void timer_book_created(struct partition *p, const struct batch_timer *timer);
@@ -299,7 +445,9 @@ void timer_book_fire(struct partition *p);
 uint64_t timer_book_deadline(const struct partition *p);
 
 void names_add(struct partition *p, thole_slice name, uint64_t count);
-void names_remove(struct partition *p, thole_slice name);
+/* The slot's orchestration and version count as live from now on, in the place of what counted before. */
+void names_count(struct partition *p, struct slot *slot, thole_slice orchestration, uint32_t version);
+void names_uncount(struct partition *p, struct slot *slot);
 void names_release(struct partition *p);
 
 uint64_t key_hash(thole_slice instance, uint64_t a, uint64_t b);

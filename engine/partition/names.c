@@ -1,7 +1,10 @@
 /* How many live instances of each orchestration a partition has: few names, so an array is enough. */
 #include "machine.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { VERSIONED_NAME_BYTES = THOLE_NAME_BYTES_MAX + 16 };
 
 static size_t find(const struct partition *p, thole_slice name)
 {
@@ -30,12 +33,14 @@ static bool grow(struct partition *p)
 
 void names_add(struct partition *p, thole_slice name, uint64_t count)
 {
+    if (name.len == 0)
+        return;
     size_t const i = find(p, name);
     if (i < p->names_len) {
         p->names[i].count += count;
         return;
     }
-    uint8_t *copy = malloc(name.len + 1);
+    uint8_t *copy = malloc(name.len);
     if (copy == NULL || !grow(p)) {
         free(copy);
         partition_no_memory(p);
@@ -45,13 +50,38 @@ void names_add(struct partition *p, thole_slice name, uint64_t count)
     p->names[p->names_len++] = (struct live_name){{copy, name.len}, count};
 }
 
-void names_remove(struct partition *p, thole_slice name)
+static void names_remove(struct partition *p, thole_slice name)
 {
     size_t const i = find(p, name);
     if (i == p->names_len || --p->names[i].count > 0)
         return;
     free((void *)(uintptr_t)p->names[i].name.ptr);
     p->names[i] = p->names[--p->names_len];
+}
+
+static thole_slice versioned(char text[VERSIONED_NAME_BYTES], thole_slice name, uint32_t version)
+{
+    if (version <= 1 || name.len > THOLE_NAME_BYTES_MAX)
+        return name;
+    int const n = snprintf(text, VERSIONED_NAME_BYTES, "%.*s@%u", THOLE_FMT(name), version);
+    return (thole_slice){(const uint8_t *)text, (size_t)n};
+}
+
+void names_count(struct partition *p, struct slot *slot, thole_slice orchestration, uint32_t version)
+{
+    char text[VERSIONED_NAME_BYTES];
+    names_add(p, versioned(text, orchestration, version), 1);
+    names_uncount(p, slot);
+    slot->counted = true;
+    slot->counted_version = version;
+}
+
+void names_uncount(struct partition *p, struct slot *slot)
+{
+    char text[VERSIONED_NAME_BYTES];
+    if (slot->counted)
+        names_remove(p, versioned(text, slot->orchestration, slot->counted_version));
+    slot->counted = false;
 }
 
 void names_release(struct partition *p)

@@ -207,8 +207,7 @@ void opening_epoch_stored(struct partition *p)
     partition_emit(p, PARTITION_OUT_STORE_OPEN)->epoch = p->chain.epoch;
 }
 
-/* --- the projection up to here -----------------------------------------------------------------------------
- */
+/* --- the projection up to here ------------------------------------------------------------------- */
 
 void opening_store(struct partition *p, uint64_t projected_seq)
 {
@@ -266,8 +265,7 @@ void opening_log(struct partition *p, const struct partition_in *in)
         fold_record(p, in->records[i].bytes, in->records[i].sequence, NULL, false);
 }
 
-/* --- who lives here
- * ------------------------------------------------------------------------------------------ */
+/* --- who lives here ------------------------------------------------------------------------------ */
 
 void opening_live(struct partition *p, const struct partition_in *in)
 {
@@ -278,9 +276,9 @@ void opening_live(struct partition *p, const struct partition_in *in)
     p->open_activities = in->live_activities;
     p->phase = PHASE_TIMERS;
     timer_book_reset(&p->timers);
-    /* Perhaps this node can run what its predecessor could not. */
+    /* Perhaps this node can run what its predecessor could not; what has continued as new goes on. */
     for (size_t i = 0; i < in->blocked_len; i++) {
-        struct slot *slot = turns_slot(p, in->blocked[i].instance);
+        struct slot *slot = intake_slot(p, in->blocked[i].instance);
         if (slot != NULL)
             slot->retry = true;
     }

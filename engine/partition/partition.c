@@ -12,25 +12,39 @@ void partition_options_init(struct partition_options *options)
                                           .parked_max = 1000,
                                           .window_max = 256,
                                           .idle_ms = 1000,
-                                          .timer_horizon_ms = 60 * 1000};
+                                          .timer_horizon_ms = 60 * 1000,
+                                          .early_event_ms = UINT64_C(7) * 24 * 3600 * 1000,
+                                          .ahead_max = PARTITION_AHEAD_MAX};
+}
+
+static size_t record_beside(const struct partition_options *options)
+{
+    return RECORD_OVERHEAD + THOLE_ID_BYTES_MAX + DETAIL_BYTES_MAX + options->ahead_max * POSITION_BYTES_EACH;
+}
+
+size_t partition_record_min(const struct partition_options *options)
+{
+    return record_beside(options) + options->payload_max + EVENT_BYTES_BESIDE;
 }
 
 struct partition *partition_create(const struct partition_options *options)
 {
     assert(options->window_max > 0 && options->window_max <= PARTITION_WINDOW_MAX);
     assert(options->node.len <= THOLE_NAME_BYTES_MAX);
+    assert(options->ahead_max > 0 && options->ahead_max <= PARTITION_AHEAD_MAX);
+    assert(options->record_max >= partition_record_min(options));
     struct partition *p = calloc(1, sizeof *p);
     if (p == NULL)
         return NULL;
     p->options = *options;
     memcpy(p->node, options->node.ptr, options->node.len);
+    p->event_room = options->record_max - record_beside(options);
     slots_init(&p->slots);
     timer_book_reset(&p->timers);
     return p;
 }
 
-/* --- outputs
- * -------------------------------------------------------------------------------------------------- */
+/* --- outputs ------------------------------------------------------------------------------------- */
 
 static void node_destroy(struct out_node *node)
 {
@@ -111,8 +125,7 @@ static void clear_outputs(struct partition *p)
     p->out_last = NULL;
 }
 
-/* --- states
- * --------------------------------------------------------------------------------------------------- */
+/* --- states -------------------------------------------------------------------------------------- */
 
 void partition_no_memory(struct partition *p)
 {
@@ -128,6 +141,7 @@ static void forget(struct partition *p)
     timer_book_reset(&p->timers);
     progress_release(&p->progress);
     names_release(p);
+    outbox_release(p);
     p->purged_below = 0;
     p->open_activities = 0;
     p->ending = false;
@@ -231,9 +245,15 @@ static void answer(struct partition *p, const struct partition_in *in)
         break;
     case PARTITION_IN_APPLIED: project_applied(p); break;
     case PARTITION_IN_PUBLISHED: project_published(p, in); break;
-    case PARTITION_IN_MESSAGE: turns_message(p, in); break;
-    case PARTITION_IN_HISTORY: loading_history(p, in); break;
-    default: break;
+    case PARTITION_IN_SENT: outbox_sent(p, in); break;
+    case PARTITION_IN_MESSAGE: intake_message(p, in); break;
+    case PARTITION_IN_HISTORY:
+        if ((in->token & OUTBOX_TOKEN) != 0)
+            outbox_history(p, in);
+        else
+            loading_history(p, in);
+        break;
+    case PARTITION_IN_QUERY: queries_ask(p, in); break;
     }
 }
 
@@ -255,8 +275,8 @@ thole_status partition_input(struct partition *p, const struct partition_in *in,
 {
     if (now_ms > p->now_ms)
         p->now_ms = now_ms;
-    bool const unconditional =
-        in->kind == PARTITION_IN_OPEN || in->kind == PARTITION_IN_CLOSE || in->kind == PARTITION_IN_RIVAL;
+    bool const unconditional = in->kind == PARTITION_IN_OPEN || in->kind == PARTITION_IN_CLOSE ||
+                               in->kind == PARTITION_IN_RIVAL || in->kind == PARTITION_IN_QUERY;
     if (!unconditional && in->generation != p->generation)
         return THOLE_OK;
     answer(p, in);
@@ -265,12 +285,11 @@ thole_status partition_input(struct partition *p, const struct partition_in *in,
     return nomem ? THOLE_NOMEM : THOLE_OK;
 }
 
-/* --- time
- * ------------------------------------------------------------------------------------------------------- */
+/* --- time ---------------------------------------------------------------------------------------- */
 
 static bool quiet(const struct partition *p)
 {
-    return p->chain.len == 0 && project_idle(p) && p->slots.ready_first == NULL;
+    return p->chain.len == 0 && project_idle(p) && p->slots.ready_first == NULL && p->refusals == NULL;
 }
 
 static bool unsaved(const struct partition *p)
@@ -359,9 +378,12 @@ uint64_t partition_deadline_ms(const struct partition *p)
 
 size_t partition_room(const struct partition *p)
 {
-    if (p->phase != PHASE_SERVING || p->slots.pending_len >= PENDING_MAX)
+    const struct progress *progress = &p->progress;
+    uint64_t const ahead = progress->received > progress->floor ? progress->received - progress->floor : 0;
+    if (p->phase != PHASE_SERVING || p->slots.pending_len >= PENDING_MAX || ahead >= p->options.ahead_max)
         return 0;
-    return PENDING_MAX - p->slots.pending_len;
+    size_t const room = PENDING_MAX - p->slots.pending_len, ahead_room = p->options.ahead_max - (size_t)ahead;
+    return room < ahead_room ? room : ahead_room;
 }
 
 size_t partition_pending(const struct partition *p)
@@ -369,8 +391,7 @@ size_t partition_pending(const struct partition *p)
     return p->slots.pending_len;
 }
 
-/* --- facts
- * ------------------------------------------------------------------------------------------------------- */
+/* --- facts --------------------------------------------------------------------------------------- */
 
 enum partition_state partition_state(const struct partition *p)
 {

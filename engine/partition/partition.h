@@ -32,20 +32,28 @@ struct partition_options {
     struct stack_pool *stacks; /* borrowed for the machine's life; of the thread that runs it */
     size_t payload_max;
     size_t instance_memory_max;
-    size_t record_max;         /* bytes of one record: the server's max_payload less room for headers */
+    size_t record_max;         /* bytes of one record: the server's max_payload less room for headers; at
+                                  least partition_record_min() */
     size_t parked_max;         /* live instances kept in memory */
     size_t window_max;         /* appends in flight, at most PARTITION_WINDOW_MAX */
     uint64_t idle_ms;          /* an unsaved inbox position is written after so long without a turn */
     uint64_t timer_horizon_ms; /* timers due within this are in memory */
+    uint64_t early_event_ms;   /* how long an event waits for its instance to start */
+    size_t ahead_max;          /* inbox messages taken in beyond the first one that is not, at most
+                                  PARTITION_AHEAD_MAX:          they are listed in every record */
 };
-enum { PARTITION_WINDOW_MAX = 512, PARTITION_LOG_CHUNK = 2000 };
+enum { PARTITION_WINDOW_MAX = 512, PARTITION_LOG_CHUNK = 2000, PARTITION_AHEAD_MAX = 4096 };
 
 /* Defaults for all but partition, node, orchestrations, stacks. */
 void partition_options_init(struct partition_options *options);
+/* The smallest record_max: a record must hold the largest event (payload_max) and the longest list of inbox
+ * sequences (ahead_max). */
+size_t partition_record_min(const struct partition_options *options);
 
 struct partition;
-struct partition *partition_create(const struct partition_options *options); /* NULL: out of memory */
-void partition_destroy(struct partition *partition);                         /* at any time; NULL-safe */
+/* NULL: out of memory. Options that are wrong are a mistake of the caller's: look at record_max first. */
+struct partition *partition_create(const struct partition_options *options);
+void partition_destroy(struct partition *partition); /* at any time; NULL-safe */
 
 enum partition_state { PARTITION_CLOSED, PARTITION_OPENING, PARTITION_OPEN, PARTITION_CLOSING };
 
@@ -77,12 +85,13 @@ enum partition_in_kind {
     PARTITION_IN_MESSAGE,       /* an inbox message, in order */
     PARTITION_IN_HISTORY, /* answer to LOAD: all records of the instance, of all executions; may be none */
     PARTITION_IN_SENT,    /* answer to SEND: token: stored */
-    PARTITION_IN_QUERY,   /* token, instance, query, bytes = input; answered by QUERY_ANSWER */
+    PARTITION_IN_QUERY,   /* token, instance, query, bytes = input; answered by QUERY_ANSWER, unless CLOSED
+                             comes   before it */
 };
 
 struct partition_in {
     enum partition_in_kind kind;
-    uint64_t generation; /* of the output that this answers; ignored for OPEN, CLOSE and RIVAL */
+    uint64_t generation; /* of the output that this answers; ignored for OPEN, CLOSE, RIVAL and QUERY */
     uint64_t n;          /* APPENDED, APPEND_FAILED */
     uint64_t sequence;   /* APPENDED, PUBLISHED, MESSAGE: inbox sequence; STORE_OPENED: projected_seq */
     uint64_t token;      /* PUBLISHED, HISTORY, SENT, QUERY */
@@ -95,7 +104,8 @@ struct partition_in {
     size_t records_len;
     /* MESSAGE: the instance that the subject names, and the body. HISTORY: the instance that LOAD named */
     thole_slice instance, bytes, query;
-    /* LIVE: instances that are Waiting or Stuck; names of live orchestrations with their counts */
+    /* LIVE: instances that are Waiting, Stuck or ContinuedAsNew (those of execution 0 left out); names of
+     * live orchestrations ("name", "name@version" beyond version 1) with their counts */
     const struct batch_instance *blocked;
     size_t blocked_len;
     const thole_slice *live_names;
@@ -134,11 +144,12 @@ enum partition_out_kind {
                                    slices stay valid until then, or until CLOSED */
     PARTITION_OUT_PUSH_CANCEL,  /* at most once, no answer */
     PARTITION_OUT_SEND,     /* bytes to the inbox of instance (any partition): retry until stored; answer SENT
-                               with     token. bytes stay valid until then, or until CLOSED */
+                               with token. bytes stay valid until then, or until CLOSED. What is meant for one
+                               instance comes in order: the next one after the answer */
     PARTITION_OUT_WITHDRAW, /* delete message `sequence` from WORK if it is still there; no answer */
     /* After the record is committed; at most once, no answer. */
-    PARTITION_OUT_EVENT, /* live notice: event_kind_text, orchestration, instance, execution, request_id, data
-                          */
+    PARTITION_OUT_EVENT, /* live notice: event_kind (see streams/notice.h), orchestration, instance,
+                            execution, request_id, data */
     /* The inbox. */
     PARTITION_OUT_READ_INBOX,   /* deliver MESSAGE for every message from `from` on, in order, without end */
     PARTITION_OUT_PURGE_INBOX,  /* remove messages below `from`; no answer */
@@ -190,7 +201,8 @@ bool partition_idle(const struct partition *p);
 /* Activities that are scheduled and not resolved, as far as is committed: while there are any, somebody must
  * look after those that no worker reports on. */
 uint64_t partition_open_activities(const struct partition *p);
-/* Names of the orchestrations of all live instances. Borrowed until the next input. */
+/* Names of the orchestrations of all live instances, "name" or "name@version" beyond version 1. Borrowed
+ * until the next input. */
 size_t partition_live_names(const struct partition *p, const thole_slice **ret_names);
 /* For the simulation's checks: what this writer holds for committed: records 1..n of its epoch. */
 uint64_t partition_committed_n(const struct partition *p);

@@ -1,12 +1,11 @@
 /*
- * Builds on their way to the outside: rows in one transaction, then work messages and pushes, then the
- * watermark. One build is applied at a time, while the messages of those before it are on their way.
+ * Builds on their way to the outside: rows in one transaction, then work messages, pushes and messages to
+ * other instances, then the watermark. One build is applied at a time, while the messages of those before it
+ * are on their way.
  */
 #include "machine.h"
 #include <assert.h>
 #include <stdlib.h>
-
-enum { BUILD_BYTES_MAX = 16 * 1024 * 1024, TOKEN_BITS = 24 };
 
 void projector_release(struct projector *projector)
 {
@@ -19,13 +18,6 @@ void projector_release(struct projector *projector)
     *projector = (struct projector){.next_id = projector->next_id};
 }
 
-static bool build_full(const struct build *b)
-{
-    return b->added_len >= BATCH_ROWS_MAX || b->removed_len >= BATCH_ROWS_MAX ||
-           b->timers_added_len >= BATCH_ROWS_MAX || b->timers_removed_len >= BATCH_ROWS_MAX ||
-           b->instances_len >= BATCH_ROWS_MAX || b->arena.used >= BUILD_BYTES_MAX;
-}
-
 struct build *project_filling(struct partition *p)
 {
     struct projector *projector = &p->projector;
@@ -35,13 +27,12 @@ struct build *project_filling(struct partition *p)
             return last;
         last->state = BUILD_SEALED;
     }
-    struct build *b = calloc(1, sizeof *b);
+    struct build *b = build_create(projector->next_id + 1);
     if (b == NULL) {
         partition_no_memory(p);
         return NULL;
     }
-    arena_init(&b->arena, SIZE_MAX / 2);
-    b->id = ++projector->next_id;
+    projector->next_id++;
     if (last != NULL)
         last->next = b;
     else
@@ -50,87 +41,10 @@ struct build *project_filling(struct partition *p)
     return b;
 }
 
-/* --- a build as a batch ------------------------------------------------------------------------------------
- */
-
-/* The batch goes to another thread and may outlive the partition: it owns copies of the keys. */
-static thole_slice own(struct batch *batch, thole_slice from, bool *failed)
-{
-    thole_slice copy = {0};
-    if (from.len > 0 && arena_dup(&batch->arena, from, &copy) != THOLE_OK)
-        *failed = true;
-    return copy;
-}
-
-static struct batch_activity own_activity(struct batch *batch, const struct batch_activity *row, bool *failed)
-{
-    struct batch_activity copy = *row;
-    copy.instance = own(batch, row->instance, failed);
-    copy.queue = own(batch, row->queue, failed);
-    copy.activity = own(batch, row->activity, failed);
-    return copy;
-}
-
-static bool copy_activities(struct batch *batch, const struct build *b)
-{
-    bool failed = false;
-    batch->activities_added = arena_array(&batch->arena, b->added_len, sizeof *batch->activities_added);
-    batch->activities_removed = arena_array(&batch->arena, b->removed_len, sizeof *batch->activities_removed);
-    if (batch->activities_added == NULL || batch->activities_removed == NULL)
-        return false;
-    for (size_t i = 0; i < b->added_len; i++)
-        if (!b->added[i].gone)
-            batch->activities_added[batch->activities_added_len++] =
-                own_activity(batch, &b->added[i].row, &failed);
-    for (size_t i = 0; i < b->removed_len; i++)
-        batch->activities_removed[batch->activities_removed_len++] =
-            own_activity(batch, &b->removed[i], &failed);
-    return !failed;
-}
-
-static bool copy_timers(struct batch *batch, const struct build *b)
-{
-    bool failed = false;
-    batch->timers_added = arena_array(&batch->arena, b->timers_added_len, sizeof *batch->timers_added);
-    batch->timers_removed = arena_array(&batch->arena, b->timers_removed_len, sizeof *batch->timers_removed);
-    if (batch->timers_added == NULL || batch->timers_removed == NULL)
-        return false;
-    for (size_t i = 0; i < b->timers_added_len; i++) {
-        if (b->timers_added[i].due_ms == 0)
-            continue;
-        struct batch_timer *row = &batch->timers_added[batch->timers_added_len++];
-        *row = b->timers_added[i];
-        row->instance = own(batch, row->instance, &failed);
-    }
-    for (size_t i = 0; i < b->timers_removed_len; i++) {
-        struct batch_timer *row = &batch->timers_removed[batch->timers_removed_len++];
-        *row = b->timers_removed[i];
-        row->instance = own(batch, row->instance, &failed);
-    }
-    return !failed;
-}
-
-static bool copy_instances(struct batch *batch, const struct build *b)
-{
-    bool failed = false;
-    batch->instances = arena_array(&batch->arena, b->instances_len, sizeof *batch->instances);
-    if (batch->instances == NULL)
-        return false;
-    for (size_t i = 0; i < b->instances_len; i++) {
-        struct batch_instance *row = &batch->instances[batch->instances_len++];
-        *row = b->instances[i];
-        row->instance = own(batch, row->instance, &failed);
-        row->orchestration = own(batch, row->orchestration, &failed);
-        row->detail = own(batch, row->detail, &failed);
-    }
-    return !failed;
-}
-
 static void apply(struct partition *p, struct build *b)
 {
-    struct batch *batch = batch_create(p->options.partition, p->chain.epoch);
-    if (batch == NULL || !copy_activities(batch, b) || !copy_timers(batch, b) || !copy_instances(batch, b)) {
-        batch_destroy(batch);
+    struct batch *batch = build_batch(b, p->options.partition, p->chain.epoch, &b->applied);
+    if (batch == NULL) {
         partition_no_memory(p);
         return;
     }
@@ -155,15 +69,10 @@ static void retire(struct partition *p)
     }
 }
 
-static bool build_empty(const struct build *b)
-{
-    return b->added_len + b->removed_len + b->timers_added_len + b->timers_removed_len + b->instances_len ==
-           0;
-}
-
 /* Records that change no row need no transaction: the watermark is saved when things are quiet. */
 static void send(struct partition *p, struct build *b)
 {
+    assert(b->sends_len == 0 || !build_empty(b)); /* every turn has an instance's row */
     if (!build_empty(b)) {
         apply(p, b);
         return;
@@ -187,20 +96,20 @@ void project_pump(struct partition *p)
     }
 }
 
-/* --- after the rows
- * ------------------------------------------------------------------------------------------ */
+/* --- after the rows ------------------------------------------------------------------------------ */
 
 static void publish(struct partition *p, struct build *b)
 {
-    for (size_t i = 0; i < b->added_len; i++) {
-        const struct fold_activity *activity = &b->added[i];
+    for (size_t i = 0; i < b->activities_len; i++) {
+        const struct fold_activity *activity = &b->activities[i];
         if (activity->gone)
             continue;
         struct partition_out *out = partition_emit(p, PARTITION_OUT_PUBLISH_WORK);
-        out->token = b->id << TOKEN_BITS | i;
+        out->token = b->id << BUILD_TOKEN_BITS | i;
         out->instance = activity->row.instance;
         out->execution = activity->row.execution;
         out->activity_id = activity->row.activity_id;
+        out->try_number = activity->row.try_number;
         out->queue = activity->row.queue;
         out->activity = activity->row.activity;
         out->data = activity->input;
@@ -276,24 +185,41 @@ void project_applied(struct partition *p)
         b = b->next;
     if (b == NULL)
         return;
+    if (build_has_more(b, b->applied)) {
+        apply(p, b);
+        return;
+    }
     b->state = BUILD_PUBLISHING;
     push(p, b);
     publish(p, b);
+    outbox_post(p, b);
+    retire(p);
+}
+
+struct build *project_find(struct partition *p, uint64_t token)
+{
+    struct build *b = p->projector.first;
+    while (b != NULL && b->id != token >> BUILD_TOKEN_BITS)
+        b = b->next;
+    return b != NULL && b->state == BUILD_PUBLISHING ? b : NULL;
+}
+
+void project_answered(struct partition *p, struct build *build)
+{
+    assert(build->publishes_left > 0);
+    build->publishes_left--;
     retire(p);
 }
 
 void project_published(struct partition *p, const struct partition_in *in)
 {
-    struct build *b = p->projector.first;
-    while (b != NULL && b->id != in->token >> TOKEN_BITS)
-        b = b->next;
-    if (b == NULL || b->state != BUILD_PUBLISHING || b->publishes_left == 0)
+    struct build *b = project_find(p, in->token);
+    size_t const i = in->token & ((UINT64_C(1) << BUILD_TOKEN_BITS) - 1);
+    if (b == NULL || i >= b->activities_len || b->activities[i].published)
         return;
-    size_t const i = in->token & (((uint64_t)1 << TOKEN_BITS) - 1);
-    if (i < b->added_len)
-        note_queued(p, &b->added[i].row, in->sequence);
-    b->publishes_left--;
-    retire(p);
+    b->activities[i].published = true;
+    note_queued(p, &b->activities[i].row, in->sequence);
+    project_answered(p, b);
 }
 
 bool project_idle(const struct partition *p)

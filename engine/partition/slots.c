@@ -49,9 +49,10 @@ static void slot_destroy(struct slots *slots, struct slot *slot)
     struct pending *pending;
     while ((pending = slot_take(slots, slot)) != NULL)
         pending_destroy(pending);
+    queries_release(slots, slot);
     instance_destroy(slot->instance);
+    early_destroy(slot->early);
     arena_release(&slot->arena);
-    free(slot->marks);
     free((void *)(uintptr_t)slot->id.ptr);
     free(slot);
 }
@@ -171,7 +172,8 @@ struct slot *slots_take_ready(struct slots *slots)
 /* Only what is at rest may go: what it holds can be read back from committed history. */
 static bool at_rest(const struct slot *slot)
 {
-    return slot->state != SLOT_LOADING && slot->in_flight == 0 && slot->first == NULL && !slot->ready;
+    return slot->state != SLOT_LOADING && slot->state != SLOT_CONTINUED && slot->in_flight == 0 &&
+           slot->first == NULL && slot->questions == NULL && !slot->ready;
 }
 
 static void evict(struct slots *slots, struct slot *sentinel, const size_t *len, size_t keep)
@@ -203,6 +205,15 @@ void slot_push(struct slots *slots, struct slot *slot, struct pending *pending)
     slots->pending_len++;
 }
 
+void slot_give_back(struct slots *slots, struct slot *slot, struct pending *pending)
+{
+    pending->next = slot->first;
+    slot->first = pending;
+    if (slot->last == NULL)
+        slot->last = pending;
+    slots->pending_len++;
+}
+
 struct pending *slot_take(struct slots *slots, struct slot *slot)
 {
     struct pending *pending = slot->first;
@@ -221,4 +232,26 @@ void slot_remember(struct slot *slot, thole_slice from, thole_slice *to)
         return;
     if (arena_dup(&slot->arena, from, to) != THOLE_OK)
         *to = (thole_slice){0};
+}
+
+void slot_block(struct slot *slot, enum blocked_kind kind, thole_slice text)
+{
+    text.len = text.len < DETAIL_BYTES_MAX ? text.len : DETAIL_BYTES_MAX;
+    slot->blocked = kind;
+    slot_remember(slot, text, &slot->blocked_text);
+}
+
+void slot_note(struct slot *slot, const struct event *event)
+{
+    slot->events = event->id;
+    if (event->kind == EVENT_STARTED) {
+        slot_remember(slot, event->name, &slot->orchestration);
+        slot_remember(slot, event->request_id, &slot->request_id);
+        slot_remember(slot, event->parent.instance, &slot->parent.instance);
+        slot->parent.execution = event->parent.execution;
+        slot->parent.event = event->parent.event;
+        slot->version = event->version;
+    } else if (event->kind == EVENT_VERSION_CHOSEN) {
+        slot->version = event->version;
+    }
 }

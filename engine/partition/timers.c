@@ -83,7 +83,7 @@ uint64_t timer_heap_next(const struct timer_heap *heap)
     return heap->len == 0 ? UINT64_MAX : heap->entries[0].due_ms;
 }
 
-/* --- the book: what is in memory and what is only a row ------------------------------------------------- */
+/* --- the book: what is in memory and what is only a row ------------------------------------------ */
 
 void timer_book_reset(struct timer_book *book)
 {
@@ -118,9 +118,8 @@ void timer_book_read(struct partition *p)
     book->reading_before = p->now_ms + p->options.timer_horizon_ms;
     /* Rows that are still on their way to the database may be missed by the query. */
     for (const struct build *b = p->projector.first; b != NULL; b = b->next)
-        for (size_t i = 0; i < b->timers_added_len; i++)
-            if (b->timers_added[i].due_ms != 0 &&
-                timer_heap_push(&book->recent, &b->timers_added[i]) != THOLE_OK)
+        for (size_t i = 0; i < b->timers_len; i++)
+            if (!b->timers[i].gone && timer_heap_push(&book->recent, &b->timers[i].row) != THOLE_OK)
                 partition_no_memory(p);
     partition_emit(p, PARTITION_OUT_READ_TIMERS)->before_ms = book->reading_before;
 }
@@ -162,7 +161,7 @@ void timer_book_fire(struct partition *p)
 {
     struct timer_entry due;
     while (timer_heap_pop_due(&p->timers.heap, p->now_ms, &due)) {
-        turns_timer(p, &due);
+        intake_timer(p, &due);
         free((void *)(uintptr_t)due.instance.ptr);
     }
     if (read_at(p) <= p->now_ms)

@@ -1,406 +1,298 @@
-/* Messages and timers become turns, turns become records. */
+/* What was taken in becomes turns, turns become records. */
 #include "machine.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-const thole_orchestration_entry *turns_code(const struct partition *p, thole_slice orchestration)
+enum {
+    INTAKE_BYTES_MAX = (TURN_RECEIVED_MAX + EARLY_EVENTS_MAX + 4) * sizeof(struct event) + 4096,
+    BARE_MEMORY_MAX = 1024 * 1024 * 1024, /* of an instance without code: its history is all it has */
+};
+
+/* --- code ---------------------------------------------------------------------------------------- */
+
+static uint32_t entry_version(const thole_orchestration_entry *entry)
 {
-    for (size_t i = 0; i < p->options.orchestrations_len; i++)
-        if (thole_slice_equal(thole_slice_from(p->options.orchestrations[i].name), orchestration))
-            return &p->options.orchestrations[i];
-    return NULL;
+    return entry->version == 0 ? 1 : entry->version;
 }
 
-struct slot *turns_slot(struct partition *p, thole_slice instance)
+const thole_orchestration_entry *turns_code(const struct partition *p, thole_slice orchestration,
+                                            uint32_t version)
 {
-    struct slot *slot = slots_find(&p->slots, instance);
-    if (slot != NULL) {
-        slots_touch(&p->slots, slot);
-        return slot;
+    const thole_orchestration_entry *newest = NULL;
+    for (size_t i = 0; i < p->options.orchestrations_len; i++) {
+        const thole_orchestration_entry *entry = &p->options.orchestrations[i];
+        if (!thole_slice_equal(thole_slice_from(entry->name), orchestration))
+            continue;
+        if (entry_version(entry) == version)
+            return entry;
+        if (newest == NULL || entry_version(entry) > entry_version(newest))
+            newest = entry;
     }
-    slot = slots_add(&p->slots, instance);
-    if (slot == NULL) {
-        partition_no_memory(p);
-        return NULL;
-    }
-    struct partition_out *out = partition_emit(p, PARTITION_OUT_LOAD);
-    out->token = slot->token;
-    out->instance = partition_out_copy(p, instance);
-    return slot;
+    return version == 0 ? newest : NULL;
 }
 
-static void incorporate(struct partition *p, uint64_t sequence)
+thole_status turns_instance(const struct partition *p, const struct slot *slot,
+                            const thole_orchestration_entry *code, struct instance **ret)
 {
-    if (sequence != 0 && progress_add(&p->progress, sequence) != THOLE_OK)
-        partition_no_memory(p);
+    struct instance_options const options = {.code = code == NULL ? NULL : code->run,
+                                             .id = slot->id,
+                                             .execution = slot->execution,
+                                             .version = code == NULL ? 0 : entry_version(code),
+                                             .memory_max = code == NULL ? BARE_MEMORY_MAX
+                                                                        : p->options.instance_memory_max,
+                                             .payload_max = p->options.payload_max,
+                                             .stacks = p->options.stacks};
+    return instance_create(&options, ret);
 }
 
-static void arrived(struct partition *p, struct slot *slot, struct pending *pending)
+void turns_no_code(struct slot *slot)
 {
-    slot_push(&p->slots, slot, pending);
-    if (slot->state != SLOT_LOADING)
-        slots_ready(&p->slots, slot);
-}
-
-static void reject(struct partition *p, uint64_t sequence, const char *text)
-{
-    struct partition_out *out = partition_emit(p, PARTITION_OUT_REJECTED);
-    out->sequence = sequence;
-    thole_slice const copy = partition_out_copy(p, thole_slice_from(text));
-    out->text = copy.ptr == NULL ? "malformed" : (const char *)copy.ptr;
-    incorporate(p, sequence);
-}
-
-/* The reader is gap-free: sequences that it skips do not exist (any more). */
-static void skip_gap(struct partition *p, uint64_t next)
-{
-    struct progress *progress = &p->progress;
-    if (progress->floor >= progress->received && progress->above_len == 0 && next > progress->floor + 1) {
-        progress->floor = next - 1;
-        progress->dirty = true;
-    }
-    for (uint64_t s = progress->received + 1; s < next; s++)
-        incorporate(p, s);
-}
-
-void turns_message(struct partition *p, const struct partition_in *in)
-{
-    if (p->phase != PHASE_SERVING || in->sequence <= p->progress.received)
-        return;
-    skip_gap(p, in->sequence);
-    p->progress.received = in->sequence;
-    p->busy_ms = p->now_ms;
-    if (progress_has(&p->progress, in->sequence))
-        return;
-    struct pending *pending = pending_create();
-    if (pending == NULL) {
-        partition_no_memory(p);
-        return;
-    }
     thole_error err = {0};
-    thole_status status = message_decode(in->bytes, &pending->arena, &pending->message, &err);
-    if (status == THOLE_OK && !thole_slice_equal(pending->message.instance, in->instance))
-        status = thole_fail(&err, THOLE_CORRUPT, "the subject and the message name different instances");
-    if (status != THOLE_OK) {
-        pending_destroy(pending);
-        if (status == THOLE_NOMEM)
-            partition_no_memory(p);
-        else
-            reject(p, in->sequence, err.text);
-        return;
-    }
-    pending->inbox_sequence = in->sequence;
-    struct slot *slot = turns_slot(p, in->instance);
-    if (slot == NULL)
-        pending_destroy(pending);
+    if (slot->version > 1)
+        (void)thole_fail(&err, THOLE_NOT_FOUND, "no live engine knows version %u of orchestration '%.*s'",
+                         slot->version, THOLE_FMT(slot->orchestration));
     else
-        arrived(p, slot, pending);
+        (void)thole_fail(&err, THOLE_NOT_FOUND, "no live engine knows orchestration '%.*s'",
+                         THOLE_FMT(slot->orchestration));
+    slot_block(slot, BLOCKED_NO_CODE, thole_slice_from(err.text));
 }
 
-void turns_timer(struct partition *p, const struct timer_entry *timer)
+enum blocked_kind turns_blocked_by(thole_status status)
 {
-    struct pending *pending = pending_create();
-    struct slot *slot = pending == NULL ? NULL : turns_slot(p, timer->instance);
-    if (slot == NULL) {
-        pending_destroy(pending);
-        partition_no_memory(p);
-        return;
-    }
-    pending->execution = timer->execution;
-    pending->timer_id = timer->timer_id;
-    arrived(p, slot, pending);
-}
-
-/* --- what a pending thing means to an instance ------------------------------------------------------------
- */
-
-static struct event event_of(const struct pending *pending)
-{
-    const struct message *m = &pending->message;
-    if (pending->inbox_sequence == 0)
-        return (struct event){.kind = EVENT_TIMER_FIRED, .ref = pending->timer_id};
-    switch (m->kind) {
-    case MESSAGE_START:
-        return (struct event){.kind = EVENT_STARTED,
-                              .name = m->orchestration,
-                              .data = m->data,
-                              .code = SEMANTICS_VERSION,
-                              .request_id = m->request_id};
-    case MESSAGE_ACTIVITY_RESULT:
-        return (struct event){.kind =
-                                  m->status == THOLE_OK ? EVENT_ACTIVITY_COMPLETED : EVENT_ACTIVITY_FAILED,
-                              .ref = m->task,
-                              .code = m->status,
-                              .data = m->data};
-    case MESSAGE_CANCEL:
-        return (struct event){.kind = EVENT_CANCEL_REQUESTED, .data = m->data, .request_id = m->request_id};
+    switch (status) {
+    case THOLE_NONDETERMINISM: return BLOCKED_NONDETERMINISM;
+    case THOLE_UNSUPPORTED: return BLOCKED_TOO_NEW;
+    case THOLE_LIMIT:
+    case THOLE_NOMEM: return BLOCKED_LIMIT;
     default: break;
     }
-    return (struct event){0};
+    return BLOCKED_DAMAGED;
 }
 
-/* A start under an id in use: the same request again is told what it was told, another one is refused. */
-static void answer_start(struct partition *p, const struct slot *slot, const struct message *m)
-{
-    bool const again = m->request_id.len > 0 && thole_slice_equal(m->request_id, slot->request_id);
-    struct partition_out *out = partition_emit(p, PARTITION_OUT_EVENT);
-    out->event_kind = again ? "started" : "rejected";
-    out->orchestration = partition_out_copy(p, again ? slot->orchestration : m->orchestration);
-    out->instance = partition_out_copy(p, slot->id);
-    out->execution = slot->execution;
-    out->request_id = partition_out_copy(p, m->request_id);
-}
+/* --- failed turns -------------------------------------------------------------------------------- */
 
-static bool wanted(struct partition *p, struct slot *slot, const struct pending *pending,
-                   const struct event *event)
-{
-    if (slot->state == SLOT_ABSENT)
-        return event->kind == EVENT_STARTED;
-    if (event->kind == EVENT_STARTED) {
-        answer_start(p, slot, &pending->message);
-        return false;
-    }
-    uint64_t const execution = pending->inbox_sequence == 0 ? pending->execution : pending->message.execution;
-    if (event->kind != EVENT_CANCEL_REQUESTED && execution != slot->execution)
-        return false;
-    if (slot->state == SLOT_ENDED)
-        return false;
-    if (event->kind == EVENT_CANCEL_REQUESTED && slot->cancel_requested)
-        return false;
-    return slot->state == SLOT_BLOCKED || instance_accepts(slot->instance, event);
-}
-
-enum {
-    TAKEN_CELLS = 2 * TURN_RECEIVED_MAX + 47,
-    INTAKE_BYTES_MAX = TURN_RECEIVED_MAX * sizeof(struct event) + TAKEN_CELLS * sizeof(uint64_t) + 4096
-};
-
-/* Two resolutions of one thing in one turn: the first counts. A cancel request has ref 0. */
-static bool taken_before(uint64_t *cells, uint64_t ref)
-{
-    for (size_t at = ref % TAKEN_CELLS;; at = (at + 1) % TAKEN_CELLS) {
-        if (cells[at] == ref + 1)
-            return true;
-        if (cells[at] == 0) {
-            cells[at] = ref + 1;
-            return false;
-        }
-    }
-}
-
-struct intake { /* what a turn takes in */
-    struct event *events;
-    size_t len;
-    struct pending *taken; /* kept until the turn is recorded: events borrow from them */
-};
-
-/* A start under an id in use is answered when what it collides with is committed: nobody hears of what is
- * not. */
-static bool must_wait(const struct slot *slot)
-{
-    return slot->first != NULL && slot->in_flight > 0 && slot->first->inbox_sequence != 0 &&
-           slot->first->message.kind == MESSAGE_START;
-}
-
-static struct intake take(struct partition *p, struct slot *slot, struct arena *arena)
-{
-    struct intake intake = {.events = arena_array(arena, TURN_RECEIVED_MAX, sizeof *intake.events)};
-    uint64_t *cells = arena_array(arena, TAKEN_CELLS, sizeof *cells);
-    if (intake.events == NULL || cells == NULL) {
-        partition_no_memory(p);
-        return intake;
-    }
-    size_t bytes = 0;
-    struct pending *pending;
-    while (intake.len < TURN_RECEIVED_MAX && bytes < TURN_RECEIVED_BYTES_MAX && !must_wait(slot) &&
-           (pending = slot_take(&p->slots, slot)) != NULL) {
-        struct event const event = event_of(pending);
-        incorporate(p, pending->inbox_sequence);
-        if (!wanted(p, slot, pending, &event) || taken_before(cells, event.ref)) {
-            pending_destroy(pending);
-            continue;
-        }
-        bytes += event.data.len;
-        intake.events[intake.len++] = event;
-        pending->next = intake.taken;
-        intake.taken = pending;
-        if (event.kind == EVENT_STARTED)
-            break; /* the instance exists from the next turn on */
-    }
-    return intake;
-}
-
-static void release(struct intake *intake)
-{
-    for (struct pending *next; intake->taken != NULL; intake->taken = next) {
-        next = intake->taken->next;
-        pending_destroy(intake->taken);
-    }
-}
-
-/* --- turns -------------------------------------------------------------------------------------------------
+/*
+ * A turn that cannot be made: nothing of it is recorded. The instance comes back from its history without its
+ * code, and takes what was meant for the turn; raw, when even that does not go. Where memory was short,
+ * others go first, and the code gets a second chance.
  */
-
-static void block(struct slot *slot, enum blocked_kind kind, thole_slice text)
+static void fail(struct partition *p, struct slot *slot, struct intake *in, thole_status status,
+                 thole_slice text)
 {
+    bool const bare = slot->state == SLOT_BLOCKED;
+    if (bare && status == THOLE_NOMEM) {
+        partition_no_memory(p);
+        return;
+    }
+    intake_give_back(p, slot, in);
+    slot_block(slot, turns_blocked_by(status), text);
     instance_destroy(slot->instance);
     slot->instance = NULL;
-    slot->state = SLOT_BLOCKED;
-    slot->blocked = kind;
-    slot_remember(slot, (thole_slice){text.ptr, text.len < DETAIL_BYTES_MAX ? text.len : DETAIL_BYTES_MAX},
-                  &slot->blocked_text);
-}
-
-static void remember(struct slot *slot, const struct event *events, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (events[i].kind == EVENT_STARTED) {
-            slot_remember(slot, events[i].name, &slot->orchestration);
-            slot_remember(slot, events[i].request_id, &slot->request_id);
-        }
-        slot->cancel_requested |= events[i].kind == EVENT_CANCEL_REQUESTED;
+    slot->state = SLOT_LOADING;
+    slot->reload = true;
+    if (status == THOLE_NOMEM && !slot->squeezed) {
+        slot->squeezed = true;
+        slots_evict(&p->slots, p->slots.len / 2);
+    } else {
+        slot->failed = slot->blocked;
+        slot->raw |= bare;
     }
+    if (slot->in_flight == 0)
+        intake_load(p, slot);
 }
 
-/* What the instance would refuse is left out here too: its history must replay when its code can run again.
- */
-static void keep_awaited(struct partition *p, struct slot *slot, struct intake *in)
+/* --- turns --------------------------------------------------------------------------------------- */
+
+static void after_end(struct partition *p, struct slot *slot)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < in->len; i++) {
-        struct event *event = &in->events[i];
-        bool const resolves = event->kind != EVENT_STARTED && event->kind != EVENT_CANCEL_REQUESTED;
-        if (resolves && !slot_awaits(slot, event))
-            continue;
-        event->id = ++slot->events;
-        remember(slot, event, 1);
-        if (slot_mark(slot, event) != THOLE_OK)
-            partition_no_memory(p);
-        in->events[n++] = *event;
+    if (instance_continued(slot->instance)) {
+        slot->state = SLOT_CONTINUED;
+        return;
     }
-    in->len = n;
-}
-
-/* Records what came for an instance whose code cannot run; it is delivered when it can. */
-static void record_only(struct partition *p, struct slot *slot, struct intake *in)
-{
-    uint64_t const time = p->now_ms > slot->time_ms ? p->now_ms : slot->time_ms;
-    bool const came = in->len > 0;
-    keep_awaited(p, slot, in);
-    if (came && in->len == 0)
-        return; /* none of it changes anything */
-    slot->time_ms = time;
-    struct turn const turn = {.instance = slot->id,
-                              .execution = slot->execution,
-                              .number = ++slot->turns,
-                              .time_ms = time,
-                              .blocked = slot->blocked,
-                              .blocked_text = slot->blocked_text,
-                              .events = in->events,
-                              .events_len = in->len};
-    chain_append(p, RECORD_TURN, slot, &turn);
+    instance_destroy(slot->instance);
+    slot->instance = NULL;
+    slot->state = SLOT_ENDED;
+    slots_touch(&p->slots, slot);
 }
 
 static void run(struct partition *p, struct slot *slot, struct intake *in)
 {
-    struct turn_in const turn_in = {
-        .time_ms = p->now_ms, .received = in->events, .received_len = in->len, .run = true};
+    struct turn_in const turn_in = {.time_ms = p->now_ms,
+                                    .received = in->events,
+                                    .received_len = in->len,
+                                    .run = slot->state == SLOT_LIVE};
     struct turn_out out;
     thole_error err = {0};
     thole_status const status = instance_turn(slot->instance, &turn_in, &out, &err);
-    if (status == THOLE_NOMEM) {
-        partition_no_memory(p);
-        return;
-    }
     if (status != THOLE_OK) {
-        block(slot, BLOCKED_LIMIT, thole_slice_from(err.text));
-        record_only(p, slot, in);
+        fail(p, slot, in, status, thole_slice_from(err.text));
         return;
     }
-    remember(slot, in->events, in->len);
-    slot->cancel_delivered |= slot->cancel_requested;
+    for (size_t i = 0; i < out.events_len; i++)
+        slot_note(slot, &out.events[i]);
     slot->turns = out.number;
     slot->time_ms = out.time_ms;
-    for (size_t i = 0; i < out.events_len; i++) {
-        slot->events = out.events[i].id;
-        if (slot_mark(slot, &out.events[i]) != THOLE_OK)
-            partition_no_memory(p);
+    intake_done(p, in);
+    bool const paused = !out.ran && instance_paused(slot->instance);
+    struct turn turn = {.instance = slot->id,
+                        .execution = slot->execution,
+                        .number = out.number,
+                        .time_ms = out.time_ms,
+                        .ran = out.ran,
+                        .events = out.events,
+                        .events_len = out.events_len};
+    if (paused) {
+        turn.blocked = BLOCKED_PAUSED;
+    } else if (!out.ran) {
+        turn.blocked = slot->blocked;
+        turn.blocked_text = slot->blocked_text;
     }
-    struct turn const turn = {.instance = slot->id,
-                              .execution = slot->execution,
-                              .number = out.number,
-                              .time_ms = out.time_ms,
-                              .ran = true,
-                              .events = out.events,
-                              .events_len = out.events_len};
-    chain_append(p, RECORD_TURN, slot, &turn);
+    chain_append_turn(p, slot, &turn, out.logs, out.logs_len);
     instance_trim(slot->instance);
-    if (out.ended) {
-        instance_destroy(slot->instance);
-        slot->instance = NULL;
-        slot->state = SLOT_ENDED;
-        slots_touch(&p->slots, slot);
-    }
+    if (out.ended)
+        after_end(p, slot);
 }
 
-/* The first turn: the instance comes into being, parked or waiting for code. */
-static void begin(struct partition *p, struct slot *slot, struct intake *in)
+/* What comes for an instance whose history makes no sense here. It is kept for whoever can read it; but it
+ * can be terminated. */
+static void record_raw(struct partition *p, struct slot *slot, struct intake *in)
 {
-    const thole_orchestration_entry *code = turns_code(p, in->events[0].name);
-    slot->execution = 1;
-    slot->turns = slot->events = slot->time_ms = 0;
-    slot->cancel_requested = slot->cancel_delivered = false;
-    if (code == NULL) {
-        thole_error err;
-        (void)thole_fail(&err, THOLE_NOT_FOUND, "no live engine knows orchestration '%.*s'",
-                         THOLE_FMT(in->events[0].name));
-        block(slot, BLOCKED_NO_CODE, thole_slice_from(err.text));
-        slots_touch(&p->slots, slot);
-        record_only(p, slot, in);
-        return;
+    bool ends = false;
+    size_t n = 0;
+    while (n < in->len && !ends)
+        ends = in->events[n++].kind == EVENT_TERMINATE_REQUESTED;
+    if (ends) {
+        in->events[n] = (struct event){.kind = EVENT_TERMINATED, .data = in->events[n - 1].data};
+        n++;
     }
-    struct instance_options const options = {.code = code->run,
-                                             .id = slot->id,
-                                             .execution = 1,
-                                             .memory_max = p->options.instance_memory_max,
-                                             .payload_max = p->options.payload_max,
-                                             .stacks = p->options.stacks};
-    if (instance_create(&options, &slot->instance) != THOLE_OK) {
+    for (size_t i = 0; i < n; i++)
+        in->events[i].id = ++slot->events;
+    slot->time_ms = p->now_ms > slot->time_ms ? p->now_ms : slot->time_ms;
+    struct turn const turn = {.instance = slot->id,
+                              .execution = slot->execution,
+                              .number = ++slot->turns,
+                              .time_ms = slot->time_ms,
+                              .ran = ends,
+                              .blocked = ends ? BLOCKED_NOT : slot->blocked,
+                              .blocked_text = ends ? (thole_slice){0} : slot->blocked_text,
+                              .events = in->events,
+                              .events_len = n};
+    intake_done(p, in);
+    chain_append(p, RECORD_TURN, slot, &turn);
+    if (!ends)
+        return;
+    slot->state = SLOT_ENDED;
+    slots_touch(&p->slots, slot);
+}
+
+/* The first turn of an execution: its instance comes into being, with its code or without. */
+static void begin(struct partition *p, struct slot *slot, uint64_t execution, struct intake *in)
+{
+    const struct event *started = &in->events[0];
+    slot->execution = execution;
+    slot->turns = slot->events = slot->time_ms = 0;
+    slot->blocked = BLOCKED_NOT;
+    const thole_orchestration_entry *code =
+        slot->failed == BLOCKED_NOT ? turns_code(p, started->name, started->version) : NULL;
+    if (turns_instance(p, slot, code, &slot->instance) != THOLE_OK) {
         partition_no_memory(p);
         return;
     }
-    slot->state = SLOT_LIVE;
-    slots_touch(&p->slots, slot);
+    slot_note(slot, started);
+    slot->state = code != NULL ? SLOT_LIVE : SLOT_BLOCKED;
+    if (slot->failed != BLOCKED_NOT)
+        slot->blocked = slot->failed; /* its text is still there */
+    else if (code == NULL)
+        turns_no_code(slot);
     run(p, slot, in);
+    slots_touch(&p->slots, slot);
+}
+
+static void start(struct partition *p, struct slot *slot, struct intake *in)
+{
+    struct early *early = slot->early; /* the turn's events borrow from it */
+    slot->early = NULL;
+    begin(p, slot, 1, in);
+    early_destroy(early);
+}
+
+/* The execution has ended so that another may begin, right behind it. */
+static void continue_as_new(struct partition *p, struct slot *slot)
+{
+    struct arena arena;
+    struct intake in = {0};
+    struct instance *ended = slot->instance;
+    arena_init(&arena, SIZE_MAX / 2);
+    if (instance_carry(ended, &arena, &in.events, &in.len) != THOLE_OK) {
+        partition_no_memory(p);
+    } else {
+        slot->instance = NULL;
+        begin(p, slot, slot->execution + 1, &in);
+        instance_destroy(ended);
+    }
+    arena_release(&arena);
+}
+
+/* --- the loop ------------------------------------------------------------------------------------ */
+
+static void take_turn(struct partition *p, struct slot *slot, struct intake *in)
+{
+    bool const retry = slot->retry;
+    slot->retry = false;
+    switch (slot->state) {
+    case SLOT_ABSENT:
+    case SLOT_EARLY:
+        if (in->expired) {
+            early_expire(p, slot);
+        } else if (in->len > 0 && in->events[0].kind == EVENT_STARTED) {
+            start(p, slot, in);
+        } else if (in->len > 0) {
+            intake_done(p, in);
+            early_record(p, slot, in->events, in->len);
+        }
+        break;
+    case SLOT_LIVE:
+        if (in->len > 0 || (retry && !instance_paused(slot->instance)))
+            run(p, slot, in);
+        break;
+    case SLOT_BLOCKED:
+        if (in->len > 0 && slot->instance != NULL)
+            run(p, slot, in);
+        else if (in->len > 0)
+            record_raw(p, slot, in);
+        break;
+    case SLOT_LOADING:
+    case SLOT_CONTINUED:
+    case SLOT_ENDED: break;
+    }
 }
 
 static void run_slot(struct partition *p, struct slot *slot)
 {
-    struct arena arena;
-    arena_init(&arena, INTAKE_BYTES_MAX);
-    struct intake in = take(p, slot, &arena);
-    bool const retry = slot->retry;
-    slot->retry = false;
-    if (!p->nomem) {
-        if (slot->state == SLOT_ABSENT && in.len > 0)
-            begin(p, slot, &in);
-        else if (slot->state == SLOT_BLOCKED && in.len > 0)
-            record_only(p, slot, &in);
-        else if (slot->state == SLOT_LIVE && (in.len > 0 || retry))
-            run(p, slot, &in);
+    if (slot->state == SLOT_CONTINUED) {
+        continue_as_new(p, slot);
+    } else {
+        struct arena arena;
+        arena_init(&arena, INTAKE_BYTES_MAX);
+        struct intake in = intake_take(p, slot, &arena);
+        if (!p->nomem)
+            take_turn(p, slot, &in);
+        intake_release(&in);
+        arena_release(&arena);
     }
-    release(&in);
-    arena_release(&arena);
-    if (slot->first != NULL && !must_wait(slot))
+    if (p->nomem)
+        return;
+    if (slot->questions != NULL && slot->state != SLOT_LOADING && slot->state != SLOT_CONTINUED)
+        queries_answer(p, slot);
+    if (slot->state == SLOT_CONTINUED || intake_waits(slot))
         slots_ready(&p->slots, slot);
 }
 
 static bool may_run(const struct partition *p)
 {
     return p->phase == PHASE_SERVING && !p->nomem && !p->chain.failed && !p->ending &&
-           p->chain.len < p->options.window_max && p->progress.above_len < ABOVE_MAX &&
-           p->projector.unprojected < UNPROJECTED_MAX;
+           p->chain.len < p->options.window_max && p->projector.unprojected < UNPROJECTED_MAX;
 }
 
 void turns_run_ready(struct partition *p)

@@ -441,7 +441,7 @@ static void choose_options(struct world *w, struct engine *engine)
     options->orchestrations = ORCHESTRATIONS;
     options->stacks = w->stacks;
     if (rnd(w, 2) == 0 && !w->flood)
-        options->record_max = (size_t)between(w, 3400, 4500);
+        options->record_max = partition_record_min(options);
     if (rnd(w, 2) == 0)
         options->parked_max = (size_t)between(w, 1, 4);
     if (rnd(w, 3) == 0)

@@ -187,7 +187,8 @@ static void apply_event(struct world *w, size_t instance, const struct event *e,
 /* Timers that come first among the received events; they have no message. */
 static size_t apply_timers(struct world *w, size_t instance, const struct turn *turn, size_t from)
 {
-    while (from < turn->events_len && turn->events[from].kind == EVENT_TIMER_FIRED)
+    while (from < turn->events_len &&
+           (turn->events[from].kind == EVENT_TIMER_FIRED || turn->events[from].kind == EVENT_VERSION_CHOSEN))
         apply_event(w, instance, &turn->events[from++], turn->time_ms);
     return from;
 }

@@ -1,0 +1,289 @@
+/*
+ * The rows of a projection batch while it is being made: one for each key, holding what the last change says.
+ * So inserts and deletes never name the same row, however often a build changes it.
+ */
+#include "machine.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUILD_BYTES_MAX = 16 * 1024 * 1024 };
+
+struct build *build_create(uint64_t id)
+{
+    struct build *b = calloc(1, sizeof *b);
+    if (b == NULL)
+        return NULL;
+    arena_init(&b->arena, SIZE_MAX / 2);
+    b->id = id;
+    return b;
+}
+
+void build_destroy(struct build *build)
+{
+    if (build == NULL)
+        return;
+    for (size_t i = 0; i < build->sends_len; i++)
+        buf_release(&build->sends[i].bytes);
+    arena_release(&build->arena);
+    free(build->activities);
+    free(build->timers);
+    free(build->instances);
+    free(build->pushes);
+    free(build->sends);
+    free(build->activities_index.cells);
+    free(build->timers_index.cells);
+    free(build->instances_index.cells);
+    free(build);
+}
+
+bool build_full(const struct build *b)
+{
+    return b->activities_len >= BATCH_ROWS_MAX || b->timers_len >= BATCH_ROWS_MAX ||
+           b->instances_len >= BATCH_ROWS_MAX || b->sends_len >= BATCH_ROWS_MAX ||
+           b->arena.used >= BUILD_BYTES_MAX;
+}
+
+bool build_empty(const struct build *b)
+{
+    return b->activities_len + b->timers_len + b->instances_len == 0;
+}
+
+void *row_add(void **rows, size_t *len, size_t *cap, size_t size)
+{
+    if (*len == *cap) {
+        size_t const more = *cap == 0 ? 16 : *cap * 2;
+        void *grown = realloc(*rows, more * size);
+        if (grown == NULL)
+            return NULL;
+        *rows = grown;
+        *cap = more;
+    }
+    void *row = (uint8_t *)*rows + (*len)++ * size;
+    memset(row, 0, size);
+    return row;
+}
+#define ROW_ADD(build, name)                                                                                 \
+    row_add((void **)&(build)->name, &(build)->name##_len, &(build)->name##_cap, sizeof *(build)->name)
+
+/* --- rows by their keys -------------------------------------------------------------------------- */
+
+struct row_key {
+    thole_slice instance;
+    uint64_t execution, id;
+};
+typedef struct row_key key_fn(const struct build *build, size_t i);
+
+static struct row_key activity_key(const struct build *build, size_t i)
+{
+    const struct batch_activity *row = &build->activities[i].row;
+    return (struct row_key){row->instance, row->execution, row->activity_id};
+}
+
+static struct row_key timer_key(const struct build *build, size_t i)
+{
+    const struct batch_timer *row = &build->timers[i].row;
+    return (struct row_key){row->instance, row->execution, row->timer_id};
+}
+
+static struct row_key instance_key(const struct build *build, size_t i)
+{
+    const struct batch_instance *row = &build->instances[i].row;
+    return (struct row_key){row->instance, row->execution, 0};
+}
+
+static uint32_t *cell(const struct key_index *index, const struct build *build, key_fn *key_of,
+                      const struct row_key *key)
+{
+    size_t at = key_hash(key->instance, key->execution, key->id) % index->cap;
+    for (; index->cells[at] != 0; at = (at + 1) % index->cap) {
+        struct row_key const has = key_of(build, index->cells[at] - 1);
+        if (has.id == key->id && has.execution == key->execution &&
+            thole_slice_equal(has.instance, key->instance))
+            break;
+    }
+    return &index->cells[at];
+}
+
+/* Room for one more entry. */
+static bool index_grow(struct key_index *index, const struct build *build, key_fn *key_of)
+{
+    if (index->cap >= 2 * (index->len + 1))
+        return true;
+    struct key_index grown = {.cap = index->cap == 0 ? 61 : index->cap * 2 + 1, .len = index->len};
+    grown.cells = calloc(grown.cap, sizeof *grown.cells);
+    if (grown.cells == NULL)
+        return false;
+    for (size_t i = 0; i < index->cap; i++) {
+        if (index->cells[i] == 0)
+            continue;
+        struct row_key const key = key_of(build, index->cells[i] - 1);
+        *cell(&grown, build, key_of, &key) = index->cells[i];
+    }
+    free(index->cells);
+    *index = grown;
+    return true;
+}
+
+/* The cell of the key; 0 in it: there is no such row yet. NULL: out of memory. */
+static uint32_t *find(struct key_index *index, const struct build *build, key_fn *key_of,
+                      const struct row_key *key, bool *ret_new)
+{
+    if (!index_grow(index, build, key_of))
+        return NULL;
+    uint32_t *at = cell(index, build, key_of, key);
+    if (ret_new != NULL)
+        *ret_new = *at == 0;
+    return at;
+}
+
+struct fold_activity *build_activity(struct build *build, thole_slice instance, uint64_t execution,
+                                     uint64_t id, bool *ret_new)
+{
+    struct row_key const key = {instance, execution, id};
+    uint32_t *at = find(&build->activities_index, build, activity_key, &key, ret_new);
+    if (at == NULL || *at != 0)
+        return at == NULL ? NULL : &build->activities[*at - 1];
+    struct fold_activity *added = ROW_ADD(build, activities);
+    if (added == NULL)
+        return NULL;
+    added->row = (struct batch_activity){.instance = instance, .execution = execution, .activity_id = id};
+    *at = (uint32_t)build->activities_len;
+    build->activities_index.len++;
+    return added;
+}
+
+struct fold_timer *build_timer(struct build *build, thole_slice instance, uint64_t execution, uint64_t id,
+                               bool *ret_new)
+{
+    struct row_key const key = {instance, execution, id};
+    uint32_t *at = find(&build->timers_index, build, timer_key, &key, ret_new);
+    if (at == NULL || *at != 0)
+        return at == NULL ? NULL : &build->timers[*at - 1];
+    struct fold_timer *added = ROW_ADD(build, timers);
+    if (added == NULL)
+        return NULL;
+    added->row = (struct batch_timer){.instance = instance, .execution = execution, .timer_id = id};
+    *at = (uint32_t)build->timers_len;
+    build->timers_index.len++;
+    return added;
+}
+
+struct fold_instance *build_instance(struct build *build, thole_slice instance, uint64_t execution,
+                                     bool *ret_new)
+{
+    struct row_key const key = {instance, execution, 0};
+    uint32_t *at = find(&build->instances_index, build, instance_key, &key, ret_new);
+    if (at == NULL || *at != 0)
+        return at == NULL ? NULL : &build->instances[*at - 1];
+    struct fold_instance *added = ROW_ADD(build, instances);
+    if (added == NULL)
+        return NULL;
+    added->row = (struct batch_instance){.instance = instance, .execution = execution};
+    *at = (uint32_t)build->instances_len;
+    build->instances_index.len++;
+    return added;
+}
+
+struct fold_push *build_push(struct build *build)
+{
+    return ROW_ADD(build, pushes);
+}
+
+struct fold_send *build_send(struct build *build)
+{
+    return ROW_ADD(build, sends);
+}
+
+/* --- a build as a batch -------------------------------------------------------------------------- */
+
+/* The batch goes to another thread and may outlive the partition: it owns copies of everything. */
+static thole_slice own(struct batch *batch, thole_slice from, bool *failed)
+{
+    thole_slice copy = {0};
+    if (from.len > 0 && arena_dup(&batch->arena, from, &copy) != THOLE_OK)
+        *failed = true;
+    return copy;
+}
+
+static bool copy_activities(struct batch *batch, const struct build *b, size_t from, size_t to)
+{
+    bool failed = false;
+    batch->activities_added = arena_array(&batch->arena, to - from, sizeof *batch->activities_added);
+    batch->activities_removed = arena_array(&batch->arena, to - from, sizeof *batch->activities_removed);
+    if (batch->activities_added == NULL || batch->activities_removed == NULL)
+        return false;
+    for (size_t i = from; i < b->activities_len && i < to; i++) {
+        const struct fold_activity *made = &b->activities[i];
+        if (made->gone && !made->before)
+            continue;
+        struct batch_activity *row = made->gone ? &batch->activities_removed[batch->activities_removed_len++]
+                                                : &batch->activities_added[batch->activities_added_len++];
+        *row = made->row;
+        row->instance = own(batch, row->instance, &failed);
+        row->queue = own(batch, row->queue, &failed);
+        row->activity = own(batch, row->activity, &failed);
+        row->details = own(batch, row->details, &failed);
+    }
+    return !failed;
+}
+
+static bool copy_timers(struct batch *batch, const struct build *b, size_t from, size_t to)
+{
+    bool failed = false;
+    batch->timers_added = arena_array(&batch->arena, to - from, sizeof *batch->timers_added);
+    batch->timers_removed = arena_array(&batch->arena, to - from, sizeof *batch->timers_removed);
+    if (batch->timers_added == NULL || batch->timers_removed == NULL)
+        return false;
+    for (size_t i = from; i < b->timers_len && i < to; i++) {
+        const struct fold_timer *made = &b->timers[i];
+        if (made->gone && !made->before)
+            continue;
+        struct batch_timer *row = made->gone ? &batch->timers_removed[batch->timers_removed_len++]
+                                             : &batch->timers_added[batch->timers_added_len++];
+        *row = made->row;
+        row->instance = own(batch, row->instance, &failed);
+    }
+    return !failed;
+}
+
+static bool copy_instances(struct batch *batch, const struct build *b, size_t from, size_t to)
+{
+    bool failed = false;
+    batch->instances = arena_array(&batch->arena, to - from, sizeof *batch->instances);
+    if (batch->instances == NULL)
+        return false;
+    for (size_t i = from; i < b->instances_len && i < to; i++) {
+        struct batch_instance *row = &batch->instances[batch->instances_len++];
+        *row = b->instances[i].row;
+        row->instance = own(batch, row->instance, &failed);
+        row->orchestration = own(batch, row->orchestration, &failed);
+        row->detail = own(batch, row->detail, &failed);
+        row->custom_status = own(batch, row->custom_status, &failed);
+        row->parent = own(batch, row->parent, &failed);
+    }
+    return !failed;
+}
+
+static size_t longest(const struct build *b)
+{
+    size_t const more = b->activities_len > b->timers_len ? b->activities_len : b->timers_len;
+    return b->instances_len > more ? b->instances_len : more;
+}
+
+struct batch *build_batch(const struct build *b, uint32_t partition, uint64_t epoch, size_t *from)
+{
+    size_t const left = longest(b) - *from, rows = left < BATCH_ROWS_MAX ? left : BATCH_ROWS_MAX;
+    struct batch *batch = batch_create(partition, epoch);
+    if (batch == NULL || !copy_activities(batch, b, *from, *from + rows) ||
+        !copy_timers(batch, b, *from, *from + rows) || !copy_instances(batch, b, *from, *from + rows)) {
+        batch_destroy(batch);
+        return NULL;
+    }
+    *from += rows;
+    return batch;
+}
+
+bool build_has_more(const struct build *b, size_t from)
+{
+    return from < longest(b);
+}

@@ -1,0 +1,409 @@
+/*
+ * What comes for an instance: messages, timers, and what they mean to it. They wait at its slot until a turn
+ * takes them; an inbox message counts as incorporated with the record of that turn.
+ */
+#include "machine.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+void intake_load(struct partition *p, struct slot *slot)
+{
+    slot->reload = false;
+    struct partition_out *out = partition_emit(p, PARTITION_OUT_LOAD);
+    out->token = slot->token;
+    out->instance = partition_out_copy(p, slot->id);
+}
+
+struct slot *intake_slot(struct partition *p, thole_slice instance)
+{
+    struct slot *slot = slots_find(&p->slots, instance);
+    if (slot != NULL) {
+        slots_touch(&p->slots, slot);
+        return slot;
+    }
+    slot = slots_add(&p->slots, instance);
+    if (slot == NULL)
+        partition_no_memory(p);
+    else
+        intake_load(p, slot);
+    return slot;
+}
+
+void intake_incorporate(struct partition *p, uint64_t inbox_sequence)
+{
+    if (inbox_sequence != 0 && progress_add(&p->progress, inbox_sequence) != THOLE_OK)
+        partition_no_memory(p);
+}
+
+static void arrived(struct partition *p, struct slot *slot, struct pending *pending)
+{
+    slot_push(&p->slots, slot, pending);
+    if (slot->state != SLOT_LOADING)
+        slots_ready(&p->slots, slot);
+}
+
+static void reject(struct partition *p, uint64_t sequence, const char *text)
+{
+    struct partition_out *out = partition_emit(p, PARTITION_OUT_REJECTED);
+    out->sequence = sequence;
+    thole_slice const copy = partition_out_copy(p, thole_slice_from(text));
+    out->text = copy.ptr == NULL ? "malformed" : (const char *)copy.ptr;
+    intake_incorporate(p, sequence);
+}
+
+/* The reader is gap-free: sequences that it skips do not exist (any more). */
+static void skip_gap(struct partition *p, uint64_t next)
+{
+    struct progress *progress = &p->progress;
+    if (progress->floor >= progress->received && progress->above_len == 0 && next > progress->floor + 1) {
+        progress->floor = next - 1;
+        progress->dirty = true;
+    }
+    for (uint64_t s = progress->received + 1; s < next; s++)
+        intake_incorporate(p, s);
+}
+
+void intake_message(struct partition *p, const struct partition_in *in)
+{
+    if (p->phase != PHASE_SERVING || in->sequence <= p->progress.received)
+        return;
+    skip_gap(p, in->sequence);
+    p->progress.received = in->sequence;
+    p->busy_ms = p->now_ms;
+    if (progress_has(&p->progress, in->sequence))
+        return;
+    struct pending *pending = pending_create();
+    if (pending == NULL) {
+        partition_no_memory(p);
+        return;
+    }
+    thole_error err = {0};
+    thole_status status = message_decode(in->bytes, &pending->arena, &pending->message, &err);
+    if (status == THOLE_OK && !thole_slice_equal(pending->message.instance, in->instance))
+        status = thole_fail(&err, THOLE_CORRUPT, "the subject and the message name different instances");
+    if (status != THOLE_OK) {
+        pending_destroy(pending);
+        if (status == THOLE_NOMEM)
+            partition_no_memory(p);
+        else
+            reject(p, in->sequence, err.text);
+        return;
+    }
+    pending->inbox_sequence = in->sequence;
+    struct slot *slot = intake_slot(p, in->instance);
+    if (slot == NULL)
+        pending_destroy(pending);
+    else
+        arrived(p, slot, pending);
+}
+
+void intake_timer(struct partition *p, const struct timer_entry *timer)
+{
+    struct pending *pending = pending_create();
+    struct slot *slot = pending == NULL ? NULL : intake_slot(p, timer->instance);
+    if (slot == NULL) {
+        pending_destroy(pending);
+        partition_no_memory(p);
+        return;
+    }
+    pending->execution = timer->execution;
+    pending->timer_id = timer->timer_id;
+    arrived(p, slot, pending);
+}
+
+/* --- what a message means ------------------------------------------------------------------------ */
+
+static struct event result_event(const struct message *m, enum event_kind completed, enum event_kind failed)
+{
+    return (struct event){.kind = m->status == THOLE_OK ? completed : failed,
+                          .ref = m->task,
+                          .code = m->status,
+                          .data = m->data,
+                          .error_type = m->error_type,
+                          .details = m->details,
+                          .final = m->final,
+                          .try_number = m->try_number};
+}
+
+static struct event asked_event(const struct message *m, enum event_kind kind)
+{
+    return (struct event){.kind = kind, .data = m->data, .request_id = m->request_id};
+}
+
+static struct event raised_event(const struct message *m)
+{
+    return (struct event){.kind = EVENT_EVENT_RECEIVED,
+                          .name = m->event_name,
+                          .data = m->event_data,
+                          .request_id = m->request_id};
+}
+
+static struct event started_event(const struct message *m)
+{
+    return (struct event){.kind = EVENT_STARTED,
+                          .name = m->orchestration,
+                          .data = m->data,
+                          .code = SEMANTICS_VERSION,
+                          .version = m->version,
+                          .request_id = m->request_id,
+                          .parent = m->parent};
+}
+
+static struct event message_event(const struct message *m)
+{
+    switch (m->kind) {
+    case MESSAGE_START: break; /* more than one event: see below */
+    case MESSAGE_ACTIVITY_RESULT: {
+        struct event event = result_event(m, EVENT_ACTIVITY_COMPLETED, EVENT_ACTIVITY_FAILED);
+        event.try_number += event.try_number == 0;
+        return event;
+    }
+    case MESSAGE_CHILD_RESULT: return result_event(m, EVENT_CHILD_COMPLETED, EVENT_CHILD_FAILED);
+    case MESSAGE_CANCEL: return asked_event(m, EVENT_CANCEL_REQUESTED);
+    case MESSAGE_TERMINATE: return asked_event(m, EVENT_TERMINATE_REQUESTED);
+    case MESSAGE_PAUSE: return asked_event(m, EVENT_PAUSED);
+    case MESSAGE_RESUME: return asked_event(m, EVENT_RESUMED);
+    case MESSAGE_EVENT: return raised_event(m);
+    }
+    return (struct event){0};
+}
+
+/* A record must hold it. What is waited for comes in any case, if only as a failure. */
+static bool fits(struct partition *p, const struct pending *pending, struct event *event)
+{
+    if (event_bytes_max(event) <= p->event_room)
+        return true;
+    bool const activity = event->kind == EVENT_ACTIVITY_COMPLETED || event->kind == EVENT_ACTIVITY_FAILED;
+    if (activity || event->kind == EVENT_CHILD_COMPLETED || event->kind == EVENT_CHILD_FAILED) {
+        event->kind = activity ? EVENT_ACTIVITY_FAILED : EVENT_CHILD_FAILED;
+        event->code = THOLE_LIMIT;
+        event->data = THOLE_STR("the result is larger than what a record can hold");
+        event->details = event->error_type = (thole_slice){0};
+        event->final = true;
+        return true;
+    }
+    reject(p, pending->inbox_sequence, "the message is larger than what a record can hold");
+    return false;
+}
+
+/* --- starts under an id in use ------------------------------------------------------------------- */
+
+static bool exists(const struct slot *slot)
+{
+    return slot->state != SLOT_ABSENT && slot->state != SLOT_EARLY;
+}
+
+/* They are answered when what they collide with is committed: nobody hears of what is not. */
+static bool must_wait(const struct slot *slot)
+{
+    return slot->in_flight > 0 && exists(slot) && slot->first != NULL && slot->first->inbox_sequence != 0 &&
+           slot->first->message.kind == MESSAGE_START;
+}
+
+bool intake_waits(const struct slot *slot)
+{
+    return slot->first != NULL && slot->state != SLOT_LOADING && !must_wait(slot);
+}
+
+static bool same_origin(const struct origin *a, const struct origin *b)
+{
+    return a->execution == b->execution && a->event == b->event &&
+           thole_slice_equal(a->instance, b->instance);
+}
+
+/* The same request again is told what it was told, another one is refused; where an event comes with it, any
+ * instance will do. */
+static void answer_client(struct partition *p, const struct slot *slot, const struct message *m)
+{
+    bool const same = m->request_id.len > 0 && thole_slice_equal(m->request_id, slot->request_id);
+    bool const again = same || m->event_name.len > 0;
+    struct partition_out *out = partition_emit(p, PARTITION_OUT_EVENT);
+    out->event_kind = again ? "started" : "rejected";
+    out->orchestration = partition_out_copy(p, again ? slot->orchestration : m->orchestration);
+    out->instance = partition_out_copy(p, slot->id);
+    out->execution = slot->execution;
+    out->request_id = partition_out_copy(p, m->request_id);
+}
+
+/* True when the message is to be held until the answer is stored. */
+static bool start_collides(struct partition *p, const struct slot *slot, const struct pending *pending)
+{
+    const struct message *m = &pending->message;
+    if (m->parent.instance.len > 0) {
+        if (same_origin(&m->parent, &slot->parent))
+            return false;
+        outbox_refuse(p, pending);
+        return true;
+    }
+    if (m->request_id.len == 0 ||
+        m->request_id.ptr[0] != '<') /* else an orchestration's, which does not wait */
+        answer_client(p, slot, m);
+    return false;
+}
+
+/* --- taking -------------------------------------------------------------------------------------- */
+
+enum taken {
+    TAKEN,   /* its events are in the intake */
+    DROPPED, /* it changes nothing */
+    HELD,    /* it is answered first */
+};
+
+static enum taken put(struct partition *p, const struct pending *pending, struct intake *in,
+                      struct event event)
+{
+    if (!fits(p, pending, &event))
+        return DROPPED;
+    in->events[in->len++] = event;
+    return TAKEN;
+}
+
+/* An instance comes into being, with what came before it. */
+static enum taken take_first_start(struct partition *p, const struct slot *slot,
+                                   const struct pending *pending, struct arena *arena, struct intake *in)
+{
+    size_t const early = slot->early == NULL ? 0 : slot->early->len;
+    assert(in->len == 0);
+    in->events = arena_array(arena, early + 2, sizeof *in->events);
+    if (in->events == NULL) {
+        partition_no_memory(p);
+        return DROPPED;
+    }
+    if (put(p, pending, in, started_event(&pending->message)) == DROPPED)
+        return DROPPED;
+    if (early > 0)
+        memcpy(&in->events[in->len], slot->early->events, early * sizeof *in->events);
+    in->len += early;
+    if (pending->message.event_name.len > 0)
+        (void)put(p, pending, in, raised_event(&pending->message));
+    return TAKEN;
+}
+
+static enum taken take_early(struct partition *p, struct slot *slot, const struct pending *pending,
+                             struct intake *in)
+{
+    if (pending->inbox_sequence == 0) {
+        bool const due = slot->state == SLOT_EARLY && pending->execution == 0 && in->len == 0;
+        in->expired = due && slot->early->due_ms <= p->now_ms;
+        return DROPPED;
+    }
+    if (pending->message.kind != MESSAGE_EVENT)
+        return DROPPED;
+    struct event event = raised_event(&pending->message);
+    if (!fits(p, pending, &event))
+        return DROPPED;
+    switch (early_keep(slot, &event)) {
+    case THOLE_OK: return put(p, pending, in, event);
+    case THOLE_CONFLICT: break;
+    case THOLE_LIMIT:
+        reject(p, pending->inbox_sequence, "too many events wait for an instance that does not exist");
+        break;
+    default: partition_no_memory(p); break;
+    }
+    return DROPPED;
+}
+
+static bool for_this_execution(const struct slot *slot, const struct pending *pending)
+{
+    if (pending->inbox_sequence == 0)
+        return pending->execution == slot->execution;
+    const struct message *m = &pending->message;
+    return (m->kind != MESSAGE_ACTIVITY_RESULT && m->kind != MESSAGE_CHILD_RESULT) ||
+           m->execution == slot->execution;
+}
+
+static enum taken take_existing(struct partition *p, const struct slot *slot, const struct pending *pending,
+                                struct intake *in)
+{
+    const struct message *m = &pending->message;
+    bool const timer = pending->inbox_sequence == 0, start = !timer && m->kind == MESSAGE_START;
+    if (start && start_collides(p, slot, pending))
+        return HELD;
+    if (slot->state == SLOT_ENDED || (start && m->event_name.len == 0) || !for_this_execution(slot, pending))
+        return DROPPED;
+    if (timer)
+        return put(p, pending, in,
+                   (struct event){.kind = EVENT_TIMER_FIRED, .ref = pending->timer_id, .due_ms = p->now_ms});
+    return put(p, pending, in, start ? raised_event(m) : message_event(m));
+}
+
+static enum taken take_one(struct partition *p, struct slot *slot, const struct pending *pending,
+                           struct arena *arena, struct intake *in)
+{
+    if (exists(slot))
+        return take_existing(p, slot, pending, in);
+    if (pending->inbox_sequence != 0 && pending->message.kind == MESSAGE_START)
+        return take_first_start(p, slot, pending, arena, in);
+    return take_early(p, slot, pending, in);
+}
+
+/* Would any of it change anything? What the first ones change decides about the others in their place. */
+static bool any_accepted(const struct slot *slot, const struct intake *in)
+{
+    if (slot->instance == NULL || in->len == 0)
+        return true;
+    for (size_t i = 0; i < in->len; i++)
+        if (instance_accepts(slot->instance, &in->events[i]))
+            return true;
+    return false;
+}
+
+/* The start of an instance that does not exist makes a turn of its own. */
+static bool starts(const struct slot *slot)
+{
+    return !exists(slot) && slot->first->inbox_sequence != 0 && slot->first->message.kind == MESSAGE_START;
+}
+
+struct intake intake_take(struct partition *p, struct slot *slot, struct arena *arena)
+{
+    struct intake in = {.events = arena_array(arena, TURN_RECEIVED_MAX + 2, sizeof *in.events)};
+    size_t bytes = 0;
+    bool over = in.events == NULL;
+    if (over)
+        partition_no_memory(p);
+    while (!over && !p->nomem && in.len < TURN_RECEIVED_MAX && bytes < TURN_RECEIVED_BYTES_MAX &&
+           intake_waits(slot) && !(starts(slot) && in.len > 0)) {
+        bool const first = starts(slot);
+        struct pending *pending = slot_take(&p->slots, slot);
+        enum taken const taken = take_one(p, slot, pending, arena, &in);
+        over = in.expired || (first && taken == TAKEN);
+        if (taken == TAKEN) {
+            bytes += pending->message.data.len + pending->message.event_data.len;
+            pending->next = in.taken;
+            in.taken = pending;
+            continue;
+        }
+        if (taken == DROPPED)
+            intake_incorporate(p, pending->inbox_sequence);
+        pending_destroy(pending);
+    }
+    if (!any_accepted(slot, &in)) {
+        intake_done(p, &in);
+        intake_release(&in);
+        in.len = 0;
+    }
+    return in;
+}
+
+void intake_done(struct partition *p, const struct intake *in)
+{
+    for (const struct pending *pending = in->taken; pending != NULL; pending = pending->next)
+        intake_incorporate(p, pending->inbox_sequence);
+}
+
+void intake_give_back(struct partition *p, struct slot *slot, struct intake *in)
+{
+    for (struct pending *next; in->taken != NULL; in->taken = next) {
+        next = in->taken->next;
+        slot_give_back(&p->slots, slot, in->taken);
+    }
+}
+
+void intake_release(struct intake *in)
+{
+    for (struct pending *next; in->taken != NULL; in->taken = next) {
+        next = in->taken->next;
+        pending_destroy(in->taken);
+    }
+}
