@@ -11,10 +11,11 @@ enum {
     EXIT_USAGE = 2,
     EXIT_NOT_FOUND = 3,
     EXIT_CONFLICT = 4,
+    EXIT_DIVERGED = 5, /* replay: code and history differ */
     EXIT_UNREACHABLE = 6,
     EXIT_DENIED = 7,
     EXIT_TIMEOUT = 8,
-    EXIT_UNSUCCESSFUL = 9, /* run, wait: the instance failed or was cancelled */
+    EXIT_UNSUCCESSFUL = 9, /* run, wait: the instance failed, was cancelled or terminated */
     EXIT_INTERRUPTED = 130,
     EXIT_SIGNALLED = 128, /* plus the signal's number */
 };
@@ -28,8 +29,9 @@ struct cli_options {
     uint64_t timeout_ms; /* 0 = not given */
     bool help, version;
     /* of one verb or the other */
-    const char *id, *input, *reason, *orchestration, *id_prefix, *dir;
-    bool wait;
+    const char *id, *input, *reason, *orchestration, *prefix, *dir;
+    const char *event, *event_data, *request_id, *type, *parent, *after, *before, *raw, *file;
+    bool wait, all;
     uint32_t status; /* a thole_instance_status, from 0 in the order of their values */
     uint64_t limit, payload_max;
     uint32_t nats_port, postgres_port;
@@ -41,6 +43,7 @@ struct cli {
     const struct command *command;
     char **words; /* what is not an option, behind the verb */
     int words_len;
+    int program_len; /* the last of them, which stood behind -- */
 };
 
 struct command {
@@ -51,6 +54,7 @@ struct command {
     int (*run)(struct cli *cli);
     bool waits;      /* --timeout is for the instance's end, not for each answer of a server */
     bool local;      /* asks no server: a bad setting in the environment is none of its business */
+    bool program;    /* words behind -- are somebody else's command line */
     bool early_stop; /* options end at the first word: the rest is somebody else's command line */
 };
 
@@ -62,6 +66,14 @@ int command_start(struct cli *cli);
 int command_run(struct cli *cli);
 int command_wait(struct cli *cli);
 int command_cancel(struct cli *cli);
+int command_terminate(struct cli *cli);
+int command_pause(struct cli *cli);
+int command_resume(struct cli *cli);
+int command_signal(struct cli *cli);
+int command_query(struct cli *cli);
+int command_complete(struct cli *cli);
+int command_fail(struct cli *cli);
+int command_replay(struct cli *cli);
 int command_show(struct cli *cli);
 int command_history(struct cli *cli);
 int command_list(struct cli *cli);

@@ -13,8 +13,9 @@
 enum { HELP_BYTES_MAX = 64 * 1024, PORT_MAX = 65535 };
 
 static const char *const outputs[] = {"table", "json", "jsonl", NULL};
-static const char *const statuses[] = {"any",       "running", "waiting",   "stuck",
-                                       "completed", "failed",  "cancelled", NULL};
+static const char *const statuses[] = {"any",       "running",          "waiting",   "stuck",
+                                       "completed", "failed",           "cancelled", "terminated",
+                                       "paused",    "continued-as-new", NULL};
 
 static const struct option_row global_rows[] = {
     {.flag = "nats",
@@ -79,14 +80,58 @@ static const struct option_row global_rows[] = {
         .help = "largest input; as the engines have it"                                                      \
     }
 
+#define EVENT_ROW                                                                                            \
+    {                                                                                                        \
+        .flag = "event", .kind = OPTION_NAME, .unit = "NAME", FIELD(event),                                  \
+        .help = "deliver this event too, also to an instance that runs already"                              \
+    }
+#define EVENT_DATA_ROW                                                                                       \
+    {                                                                                                        \
+        .flag = "event-data", .kind = OPTION_TEXT, .unit = "TEXT|@FILE|-", .shown = "empty",                 \
+        FIELD(event_data), .help = "what the event carries"                                                  \
+    }
+
 static const struct option_row start_rows[] = {
-    ID_ROW,
-    INPUT_ROW,
-    PAYLOAD_ROW,
-    {.flag = "wait", .kind = OPTION_SWITCH, FIELD(wait), .help = "the same as thole run"},
+    ID_ROW,      INPUT_ROW,
+    EVENT_ROW,   EVENT_DATA_ROW,
+    PAYLOAD_ROW, {.flag = "wait", .kind = OPTION_SWITCH, FIELD(wait), .help = "the same as thole run"},
 };
-static const struct option_row run_rows[] = {ID_ROW, INPUT_ROW, PAYLOAD_ROW};
-static const struct option_row cancel_rows[] = {
+static const struct option_row run_rows[] = {ID_ROW, INPUT_ROW, EVENT_ROW, EVENT_DATA_ROW, PAYLOAD_ROW};
+static const struct option_row payload_rows[] = {PAYLOAD_ROW};
+static const struct option_row signal_rows[] = {
+    {.flag = "request-id",
+     .kind = OPTION_TEXT,
+     .unit = "ID",
+     .shown = "a new one",
+     FIELD(request_id),
+     .help = "the same for every repetition: the event is delivered once"},
+    PAYLOAD_ROW,
+};
+static const struct option_row fail_rows[] = {
+    {.flag = "type",
+     .kind = OPTION_TEXT,
+     .unit = "TYPE",
+     .shown = "none",
+     FIELD(type),
+     .help = "error type, for the orchestration and its retry policy"},
+    PAYLOAD_ROW,
+};
+static const struct option_row history_rows[] = {
+    {.flag = "raw",
+     .kind = OPTION_TEXT,
+     .unit = "FILE|-",
+     FIELD(raw),
+     .help = "write the records as they are stored to FILE, for replay and archives"},
+};
+static const struct option_row replay_rows[] = {
+    {.flag = "all", .kind = OPTION_SWITCH, FIELD(all), .help = "every history of the namespace"},
+    {.flag = "file",
+     .kind = OPTION_TEXT,
+     .unit = "FILE|-",
+     FIELD(file),
+     .help = "what thole history --raw wrote; needs no server"},
+};
+static const struct option_row reason_rows[] = {
     {.flag = "reason",
      .kind = OPTION_TEXT,
      .unit = "TEXT",
@@ -105,11 +150,22 @@ static const struct option_row list_rows[] = {
      .unit = "NAME",
      FIELD(orchestration),
      .help = "only those"},
-    {.flag = "id-prefix",
+    {.flag = "prefix",
      .kind = OPTION_TEXT,
      .unit = "TEXT",
-     FIELD(id_prefix),
+     FIELD(prefix),
      .help = "only ids that begin with it"},
+    {.flag = "parent", .kind = OPTION_TEXT, .unit = "ID", FIELD(parent), .help = "only its children"},
+    {.flag = "after",
+     .kind = OPTION_TEXT,
+     .unit = "TIME",
+     FIELD(after),
+     .help = "only those created then or later: 2026-11-21T09:30:00Z, 2026-11-21, or 2h (ago)"},
+    {.flag = "before",
+     .kind = OPTION_TEXT,
+     .unit = "TIME",
+     FIELD(before),
+     .help = "only those created before then"},
     {.flag = "limit",
      .kind = OPTION_NUMBER,
      .unit = "N",
@@ -148,7 +204,7 @@ static int command_help(struct cli *cli);
 
 static const struct command commands[] = {
     {.name = "start",
-     .usage = "ORCHESTRATION",
+     .usage = "ORCHESTRATION[@VERSION]",
      .summary = "start an instance",
      .example = "thole start checkout --id order-17 --input 'order=17;pay_ms=50'",
      ROWS(start_rows),
@@ -156,7 +212,7 @@ static const struct command commands[] = {
      .words_max = 1,
      .run = command_start},
     {.name = "run",
-     .usage = "ORCHESTRATION",
+     .usage = "ORCHESTRATION[@VERSION]",
      .summary = "start an instance, wait for its end, print the result",
      .example = "thole run checkout --input 'order=18;pay_ms=50' --timeout 30s",
      ROWS(run_rows),
@@ -183,23 +239,88 @@ static const struct command commands[] = {
      .usage = "ID",
      .summary = "print an instance's history (from the stream)",
      .example = "thole history order-17 -o jsonl",
+     ROWS(history_rows),
      .words_min = 1,
      .words_max = 1,
      .run = command_history},
     {.name = "list",
      .usage = "",
      .summary = "list instances (from Postgres)",
-     .example = "thole list --status running --orchestration checkout --limit 20",
+     .example = "thole list --status running --orchestration checkout --after 2h --limit 20",
      ROWS(list_rows),
      .run = command_list},
+    {.name = "signal",
+     .usage = "ID NAME [DATA]",
+     .summary = "raise an event in an instance, also before it is started; DATA: TEXT, @FILE or -",
+     .example = "thole signal order-17 paid 'amount=99'",
+     ROWS(signal_rows),
+     .words_min = 2,
+     .words_max = 3,
+     .run = command_signal},
+    {.name = "query",
+     .usage = "ID NAME [INPUT]",
+     .summary = "ask an instance a question that its code answers; INPUT: TEXT, @FILE or -",
+     .example = "thole query order-17 progress",
+     ROWS(payload_rows),
+     .words_min = 2,
+     .words_max = 3,
+     .run = command_query},
     {.name = "cancel",
      .usage = "ID",
-     .summary = "ask an instance to end",
+     .summary = "ask an instance to end; it may compensate first",
      .example = "thole cancel order-17 --reason 'customer changed their mind'",
-     ROWS(cancel_rows),
+     ROWS(reason_rows),
      .words_min = 1,
      .words_max = 1,
      .run = command_cancel},
+    {.name = "terminate",
+     .usage = "ID",
+     .summary = "end an instance at once, without its code",
+     .example = "thole terminate order-17 --reason 'its card provider is gone'",
+     ROWS(reason_rows),
+     .words_min = 1,
+     .words_max = 1,
+     .run = command_terminate},
+    {.name = "pause",
+     .usage = "ID",
+     .summary = "keep an instance's code from running until it is resumed",
+     .example = "thole pause order-17 --reason 'under investigation'",
+     ROWS(reason_rows),
+     .words_min = 1,
+     .words_max = 1,
+     .run = command_pause},
+    {.name = "resume",
+     .usage = "ID",
+     .summary = "end a pause",
+     .example = "thole resume order-17",
+     ROWS(reason_rows),
+     .words_min = 1,
+     .words_max = 1,
+     .run = command_resume},
+    {.name = "complete",
+     .usage = "TOKEN [OUTPUT]",
+     .summary = "complete an activity that waits for it; OUTPUT: TEXT, @FILE or -",
+     .example = "thole complete 3.1.5.1.order-17 approved",
+     ROWS(payload_rows),
+     .words_min = 1,
+     .words_max = 2,
+     .run = command_complete},
+    {.name = "fail",
+     .usage = "TOKEN [MESSAGE]",
+     .summary = "let such an activity fail; its retry policy decides what follows",
+     .example = "thole fail 3.1.5.1.order-17 'not approved' --type refused",
+     ROWS(fail_rows),
+     .words_min = 1,
+     .words_max = 2,
+     .run = command_fail},
+    {.name = "replay",
+     .usage = "[ID]... -- PROGRAM [ARGUMENT]...",
+     .summary = "run PROGRAM's code over recorded histories: does it still decide the same?",
+     .example = "thole replay --all -- ./checkout",
+     ROWS(replay_rows),
+     .words_max = INT32_MAX,
+     .run = command_replay,
+     .program = true},
     {.name = "dev",
      .usage = "[-- PROGRAM [ARGUMENT]...]",
      .summary = "private nats-server and Postgres for as long as it (or PROGRAM) runs",
@@ -232,13 +353,14 @@ static void help_of_all(struct buf *to)
              "usage: thole [OPTION]... VERB [WORD]... [OPTION]...\n\nDurable execution on NATS JetStream and "
              "Postgres.\n\nVerbs:\n");
     for (size_t i = 0; i < COUNT(commands); i++)
-        buf_printf(to, "  %-8s %s\n", commands[i].name, commands[i].summary);
+        buf_printf(to, "  %-9s %s\n", commands[i].name, commands[i].summary);
     buf_text(to, "\nOptions of every verb, before or after it:\n");
     options_help(global_rows, COUNT(global_rows), to);
     buf_text(
         to,
-        "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 exists already, 6 cannot connect,\n"
-        "7 permission denied, 8 timed out, 9 the instance failed or was cancelled, 130 interrupted.\n\n"
+        "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 exists already, 5 replay: code and\n"
+        "history differ, 6 cannot connect, 7 permission denied, 8 timed out, 9 the instance failed, was\n"
+        "cancelled or terminated, 130 interrupted.\n\n"
         "Examples:\n  thole dev -- ./checkout run\n");
     for (size_t i = 0; i < 2; i++)
         buf_printf(to, "  %s\n", commands[i].example);
@@ -304,8 +426,12 @@ static int command_help(struct cli *cli)
 static int check_words(const struct cli *cli)
 {
     const struct command *command = cli->command;
-    if (cli->words_len < command->words_min)
-        return cli_misused(cli, "%s is missing", command->usage);
+    if (cli->words_len < command->words_min) {
+        const char *word = command->usage;
+        for (int i = 0; i < cli->words_len; i++)
+            word += strcspn(word, " ") + 1;
+        return cli_misused(cli, "%.*s is missing", (int)strcspn(word, " ["), word);
+    }
     if (cli->words_len > command->words_max)
         return cli_misused(cli, "\"%.60s\" is one word too many", cli->words[command->words_max]);
     return EXIT_DONE;
@@ -320,6 +446,14 @@ static int run_verb(struct cli *cli)
 }
 
 /* The verb's options are known only once the verb is: what stands before it is read first. */
+static int words_behind_dashes(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--") == 0)
+            return argc - i - 1;
+    return 0;
+}
+
 static int parse_and_run(struct cli *cli, int argc, char **argv)
 {
     struct option_set sets[] = {{global_rows, COUNT(global_rows), &cli->options}, {NULL, 0, &cli->options}};
@@ -343,6 +477,7 @@ static int parse_and_run(struct cli *cli, int argc, char **argv)
     sets[1].len = cli->command->rows_len;
     argc -= first;
     argv += first;
+    cli->program_len = cli->command->program ? words_behind_dashes(argc, argv) : 0;
     if (options_defaults(sets + 1, 1, &error) != THOLE_OK ||
         options_read(sets, COUNT(sets), cli->command->early_stop, argc, argv, &first, &error) != THOLE_OK)
         return cli_misused(cli, "%s", error.text);

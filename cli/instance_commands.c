@@ -1,58 +1,38 @@
-/* start, run, wait, cancel. */
-#include "command.h"
+/* start, run, wait. */
+#include "payload.h"
 #include "text.h"
+#include "values.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
-#include <unistd.h>
 
-enum { INPUT_CHUNK = 64 * 1024, ID_TEXT_BYTES = THOLE_NAME_BYTES_MAX + 20 };
+enum { ID_TEXT_BYTES = THOLE_NAME_BYTES_MAX + 20 };
 
-/* ---- input and id ---- */
+/* ---- what is to be started ---- */
 
-/* One byte more than allowed is read, so that too much is told apart from just enough. */
-static bool read_all(FILE *from, uint64_t max, struct buf *to)
+/* "checkout", or "checkout@2" for a version of it. */
+static bool parse_orchestration(const struct cli *cli, const char *word, thole_slice *ret_name,
+                                uint32_t *ret_version, int *ret_code)
 {
-    char chunk[INPUT_CHUNK];
-    size_t n;
-    while (to->len <= max && (n = fread(chunk, 1, sizeof chunk, from)) > 0)
-        buf_append(to, chunk, n);
-    return !ferror(from) && buf_status(to) == THOLE_OK;
-}
-
-/* False after a complaint; *ret_code is the exit code. */
-static bool read_input(const struct cli *cli, struct buf *to, int *ret_code)
-{
-    const char *input = cli->options.input == NULL ? "" : cli->options.input;
-    const char *path = input[0] == '@' ? input + 1 : NULL;
-    bool const standard = strcmp(input, "-") == 0;
-    buf_init(to, cli->options.payload_max + INPUT_CHUNK + 1);
-    if (path == NULL && !standard) {
-        buf_text(to, input);
-    } else {
-        FILE *from = standard ? stdin : fopen(path, "re");
-        bool const ok = from != NULL && read_all(from, cli->options.payload_max, to);
-        int const error = errno;
-        if (from != NULL && !standard)
-            (void)fclose(from);
-        if (!ok) {
-            *ret_code = cli_misused(cli, "cannot read %s: %s", standard ? "stdin" : path, strerror(error));
-            return false;
-        }
+    const char *at = strchr(word, '@');
+    uint64_t version = 0;
+    *ret_name = (thole_slice){(const uint8_t *)word, at == NULL ? strlen(word) : (size_t)(at - word)};
+    if (at != NULL &&
+        (number_parse(at + 1, &version, NULL) != THOLE_OK || version == 0 || version > UINT32_MAX)) {
+        *ret_code = cli_misused(cli, "%.60s: behind the @ stands a version, a number from 1", word);
+        return false;
     }
-    if (buf_status(to) == THOLE_OK && to->len <= cli->options.payload_max)
-        return true;
-    *ret_code = cli_misused(cli, "the input has more than %" PRIu64 " bytes; see --payload-max",
-                            cli->options.payload_max);
-    return false;
+    *ret_version = (uint32_t)version;
+    return true;
 }
 
 /* "checkout-3f9c2a7be1d04c58" */
-static bool choose_id(const struct cli *cli, char room[ID_TEXT_BYTES], thole_slice *ret)
+static bool choose_id(const struct cli *cli, thole_slice orchestration, char room[ID_TEXT_BYTES],
+                      thole_slice *ret)
 {
+    size_t const len = orchestration.len < THOLE_NAME_BYTES_MAX ? orchestration.len : THOLE_NAME_BYTES_MAX;
     uint64_t random;
     if (cli->options.id != NULL) {
         *ret = thole_slice_from(cli->options.id);
@@ -60,7 +40,8 @@ static bool choose_id(const struct cli *cli, char room[ID_TEXT_BYTES], thole_sli
     }
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
         return false;
-    (void)snprintf(room, ID_TEXT_BYTES, "%.*s-%016" PRIx64, THOLE_NAME_BYTES_MAX, cli->words[0], random);
+    (void)snprintf(room, ID_TEXT_BYTES, "%.*s-%016" PRIx64, (int)len, (const char *)orchestration.ptr,
+                   random);
     *ret = thole_slice_from(room);
     return true;
 }
@@ -69,7 +50,8 @@ static bool choose_id(const struct cli *cli, char room[ID_TEXT_BYTES], thole_sli
 struct order {
     thole_client *client;
     thole_slice id, orchestration;
-    struct buf input;
+    thole_start_options with;
+    struct buf input, event_data;
     char room[ID_TEXT_BYTES];
 };
 
@@ -77,24 +59,46 @@ static void order_release(struct order *order)
 {
     thole_client_close(order->client);
     buf_release(&order->input);
+    buf_release(&order->event_data);
+}
+
+static bool order_read(const struct cli *cli, struct order *order, int *ret_code)
+{
+    const struct cli_options *options = &cli->options;
+    bool const both = options->event_data != NULL && options->input != NULL &&
+                      strcmp(options->event_data, "-") == 0 && strcmp(options->input, "-") == 0;
+    order->with = (thole_start_options){.size = sizeof order->with};
+    if (!parse_orchestration(cli, cli->words[0], &order->orchestration, &order->with.version, ret_code))
+        return false;
+    if (both || (options->event_data != NULL && options->event == NULL)) {
+        *ret_code = cli_misused(cli, both ? "stdin can be read once: --input or --event-data"
+                                          : "--event-data is of an event: see --event");
+        return false;
+    }
+    if (!payload_read(cli, options->input, &order->input, ret_code) ||
+        !payload_read(cli, options->event_data, &order->event_data, ret_code))
+        return false;
+    order->with.event = thole_slice_from(options->event);
+    order->with.event_data = buf_bytes(&order->event_data);
+    if (choose_id(cli, order->orchestration, order->room, &order->id))
+        return true;
+    *ret_code = cli_misused(cli, "no random bytes for an id: %s", strerror(errno));
+    return false;
 }
 
 static bool order_init(const struct cli *cli, struct order *order, int *ret_code)
 {
     memset(order, 0, sizeof *order);
-    order->orchestration = thole_slice_from(cli->words[0]);
-    if (!choose_id(cli, order->room, &order->id)) {
-        *ret_code = cli_misused(cli, "no random bytes for an id: %s", strerror(errno));
-        return false;
-    }
-    if (!read_input(cli, &order->input, ret_code)) {
-        order_release(order);
-        return false;
-    }
-    order->client = cli_connect(cli, ret_code);
+    if (order_read(cli, order, ret_code))
+        order->client = cli_connect(cli, ret_code);
     if (order->client == NULL)
         order_release(order);
     return order->client != NULL;
+}
+
+static bool is_plain(const struct order *order)
+{
+    return order->with.version == 0 && order->with.event.len == 0;
 }
 
 static const char *id_text(thole_slice id)
@@ -113,7 +117,16 @@ static void print_outcome_json(thole_slice id, const thole_outcome *outcome)
     json_member(&json, "status", thole_slice_from(thole_instance_status_name(outcome->status)));
     json_member_number(&json, "execution", outcome->execution);
     json_member_data(&json, "output", outcome->output);
+    if (outcome->error_type.len > 0)
+        json_member(&json, "error_type", outcome->error_type);
     json_end(&json);
+}
+
+static const char *end_text(thole_instance_status status)
+{
+    if (status == THOLE_INSTANCE_FAILED)
+        return "failed";
+    return status == THOLE_INSTANCE_TERMINATED ? "was terminated" : "was cancelled";
 }
 
 /* A result is data, and goes to stdout byte for byte; why there is none is talk. */
@@ -121,16 +134,16 @@ static void print_outcome_text(thole_slice id, const thole_outcome *outcome)
 {
     struct buf text;
     if (outcome->status == THOLE_INSTANCE_COMPLETED) {
-        (void)fwrite(outcome->output.ptr, 1, outcome->output.len, stdout);
-        if (outcome->output.len == 0 || outcome->output.ptr[outcome->output.len - 1] != '\n')
-            (void)fputc('\n', stdout);
+        payload_print(outcome->output);
         return;
     }
     buf_init(&text, THOLE_PAYLOAD_BYTES_DEFAULT);
+    if (outcome->error_type.len > 0)
+        buf_printf(&text, " (%.*s)", THOLE_FMT(outcome->error_type));
+    if (outcome->output.len > 0)
+        buf_text(&text, ": ");
     text_safe(&text, outcome->output, 2000);
-    (void)fprintf(stderr, "instance %s %s%s%s\n", id_text(id),
-                  outcome->status == THOLE_INSTANCE_FAILED ? "failed" : "was cancelled",
-                  text.len == 0 ? "" : ": ", buf_cstr(&text));
+    (void)fprintf(stderr, "instance %s %s%s\n", id_text(id), end_text(outcome->status), buf_cstr(&text));
     buf_release(&text);
 }
 
@@ -152,6 +165,16 @@ static uint64_t patience(const struct cli *cli)
 
 /* ---- verbs ---- */
 
+static thole_status run_order(struct order *order, uint64_t wait_ms, thole_outcome *ret, thole_error *reterr)
+{
+    thole_slice const input = buf_bytes(&order->input);
+    if (is_plain(order))
+        return thole_client_run(order->client, order->id, order->orchestration, input, wait_ms, ret, reterr);
+    THOLE_TRY(thole_client_start_with(order->client, order->id, order->orchestration, input, &order->with,
+                                      NULL, reterr));
+    return thole_client_wait(order->client, order->id, wait_ms, ret, reterr);
+}
+
 int command_run(struct cli *cli)
 {
     struct order order;
@@ -162,8 +185,7 @@ int command_run(struct cli *cli)
         return code;
     if (cli->options.id == NULL)
         (void)fprintf(stderr, "instance %s\n", id_text(order.id));
-    error.status = thole_client_run(order.client, order.id, order.orchestration, buf_bytes(&order.input),
-                                    patience(cli), &outcome, &error);
+    error.status = run_order(&order, patience(cli), &outcome, &error);
     if (error.status == THOLE_OK)
         code = print_outcome(cli, order.id, &outcome);
     else
@@ -199,8 +221,8 @@ int command_start(struct cli *cli)
         return command_run(cli);
     if (!order_init(cli, &order, &code))
         return code;
-    error.status = thole_client_start(order.client, order.id, order.orchestration, buf_bytes(&order.input),
-                                      &accepted, &error);
+    error.status = thole_client_start_with(order.client, order.id, order.orchestration,
+                                           buf_bytes(&order.input), &order.with, &accepted, &error);
     if (error.status == THOLE_OK)
         print_started(cli, order.id, accepted);
     else
@@ -221,51 +243,6 @@ int command_wait(struct cli *cli)
     error.status = thole_client_wait(client, id, patience(cli), &outcome, &error);
     code = error.status == THOLE_OK ? print_outcome(cli, id, &outcome)
                                     : cli_complain(cli, cli->words[0], &error);
-    thole_client_close(client);
-    return code;
-}
-
-/* Of the wall clock, so that it can be compared with what an activity on the same machine prints. */
-static uint64_t wall_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
-static void print_cancelled(const struct cli *cli, thole_slice id, uint64_t requested_us,
-                            uint64_t accepted_us)
-{
-    struct json json;
-    if (cli->options.output == OUTPUT_TABLE) {
-        (void)printf("cancellation of %s accepted\n", id_text(id));
-        return;
-    }
-    json_init(&json, stdout);
-    cli_json_begin(&json, "thole.cancel.v1");
-    json_member(&json, "instance", id);
-    json_key(&json, "accepted");
-    json_true(&json, true);
-    json_member_number(&json, "requested_us", requested_us);
-    json_member_number(&json, "accepted_us", accepted_us);
-    json_end(&json);
-}
-
-int command_cancel(struct cli *cli)
-{
-    thole_slice const id = thole_slice_from(cli->words[0]);
-    thole_slice const reason = thole_slice_from(cli->options.reason);
-    thole_error error = {.status = THOLE_OK};
-    int code = EXIT_DONE;
-    thole_client *client = cli_connect(cli, &code);
-    if (client == NULL)
-        return code;
-    uint64_t const requested_us = wall_us();
-    error.status = thole_client_cancel(client, id, reason, &error);
-    if (error.status == THOLE_OK)
-        print_cancelled(cli, id, requested_us, wall_us());
-    else
-        code = cli_complain(cli, cli->words[0], &error);
     thole_client_close(client);
     return code;
 }

@@ -3,6 +3,7 @@
 #include "text.h"
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
 enum { CELL_BYTES_MAX = 4096, DATA_COLUMNS = 60, NAME_COLUMNS = 24, ID_COLUMNS = 36, DETAIL_COLUMNS = 60 };
 
@@ -50,6 +51,26 @@ struct timeline {
     uint64_t events, execution;
 };
 
+static void history_details(struct json *json, const thole_history_event *event)
+{
+    if (event->try_number != 0)
+        json_member_number(json, "try", event->try_number);
+    if (event->version != 0)
+        json_member_number(json, "version", event->version);
+    if (event->status != THOLE_OK)
+        json_member(json, "status", thole_slice_from(thole_status_name(event->status)));
+    if (event->error_type.len > 0)
+        json_member(json, "error_type", event->error_type);
+    if (event->cause != NULL)
+        json_member(json, "cause", thole_slice_from(event->cause));
+    if (event->queue.len > 0)
+        json_member(json, "queue", event->queue);
+    if (event->instance.len > 0)
+        json_member(json, "other", event->instance);
+    if (event->request_id.len > 0)
+        json_member(json, "request_id", event->request_id);
+}
+
 static void history_members(struct json *json, const thole_history_event *event)
 {
     json_member_number(json, "execution", event->execution);
@@ -60,6 +81,7 @@ static void history_members(struct json *json, const thole_history_event *event)
     if (event->name.len > 0)
         json_member(json, "name", event->name);
     json_member_data(json, "data", event->data);
+    history_details(json, event);
     if (event->due_ms != 0)
         json_member_time(json, "due", event->due_ms);
     json_member_time(json, "time", event->time_ms);
@@ -67,24 +89,52 @@ static void history_members(struct json *json, const thole_history_event *event)
     json_member_number(json, "sequence", event->sequence);
 }
 
+/* "of 5", "of 5 try 2", "checkout", "checkout@2". */
+static void history_name(const thole_history_event *event, char *to, size_t cap)
+{
+    int n = event->ref != 0 ? snprintf(to, cap, "of %" PRIu64, event->ref)
+                            : snprintf(to, cap, "%.*s", THOLE_FMT(event->name));
+    if (n >= 0 && (size_t)n < cap && event->try_number > 1)
+        (void)snprintf(to + n, cap - (size_t)n, " try %" PRIu32, event->try_number);
+    else if (n >= 0 && (size_t)n < cap && event->version > 1)
+        (void)snprintf(to + n, cap - (size_t)n, "@%" PRIu32, event->version);
+}
+
+/* What there is to say beside the payload comes before it. */
+static void history_data(const thole_history_event *event)
+{
+    struct buf text;
+    buf_init(&text, CELL_BYTES_MAX);
+    if (event->due_ms != 0)
+        buf_printf(&text, "in %" PRIu64 " ms ",
+                   event->due_ms > event->time_ms ? event->due_ms - event->time_ms : 0);
+    if (event->cause != NULL)
+        buf_printf(&text, "%s ", event->cause);
+    if (event->error_type.len > 0)
+        buf_printf(&text, "(%.*s) ", THOLE_FMT(event->error_type));
+    if (event->instance.len > 0)
+        buf_printf(&text, "[%.*s] ", THOLE_FMT(event->instance));
+    buf_append(&text, event->data.ptr,
+               event->data.len < DATA_COLUMNS * 4 ? event->data.len : DATA_COLUMNS * 4);
+    while (text.len > 0 && text.ptr[text.len - 1] == ' ' && event->data.len == 0)
+        text.len--;
+    print_last_cell(buf_bytes(&text), DATA_COLUMNS);
+    buf_release(&text);
+}
+
 static void history_row(struct timeline *timeline, const thole_history_event *event)
 {
-    char time[TIME_TEXT_BYTES], id[32], name[THOLE_NAME_BYTES_MAX + 32], due[48];
+    char time[TIME_TEXT_BYTES], id[32], name[THOLE_NAME_BYTES_MAX + 48];
     if (timeline->events == 0)
         (void)printf("%-24s  %4s  %-20s  %-24s  %s\n", "TIME", "ID", "EVENT", "NAME", "DATA");
     else if (event->execution != timeline->execution)
         (void)printf("-- execution %" PRIu64 "\n", event->execution);
     text_time(event->time_ms, time);
     (void)snprintf(id, sizeof id, "%4" PRIu64, event->id);
-    if (event->ref != 0)
-        (void)snprintf(name, sizeof name, "of %" PRIu64, event->ref);
-    else
-        (void)snprintf(name, sizeof name, "%.*s", THOLE_FMT(event->name));
+    history_name(event, name, sizeof name);
     (void)printf("%-24s  %s  %-20s  ", time, id, event->kind);
-    print_cell(thole_slice_from(name), NAME_COLUMNS, THOLE_NAME_BYTES_MAX);
-    (void)snprintf(due, sizeof due, "in %" PRIu64 " ms",
-                   event->due_ms > event->time_ms ? event->due_ms - event->time_ms : 0);
-    print_last_cell(event->due_ms != 0 ? thole_slice_from(due) : event->data, DATA_COLUMNS);
+    print_cell(thole_slice_from(name), NAME_COLUMNS, THOLE_NAME_BYTES_MAX + 16);
+    history_data(event);
 }
 
 static void history_begin(struct timeline *timeline)
@@ -154,11 +204,18 @@ static void info_members(struct json *json, const thole_instance_info *info)
 {
     json_member(json, "instance", info->instance);
     json_member(json, "orchestration", info->orchestration);
+    if (info->version != 0)
+        json_member_number(json, "version", info->version);
     json_member(json, "status", thole_slice_from(thole_instance_status_name(info->status)));
     json_member_number(json, "execution", info->execution);
     json_member_time(json, "created", info->created_ms);
     json_member_time(json, "updated", info->updated_ms);
     json_member_data(json, "detail", info->detail);
+    if (info->custom_status.len > 0)
+        json_member_data(json, "custom_status", info->custom_status);
+    if (info->parent.len > 0)
+        json_member(json, "parent", info->parent);
+    json_member_number(json, "turns", info->turns);
     json_member_number(json, "partition", info->partition);
     json_member_number(json, "open_activities", info->open_activities);
     json_member_number(json, "open_timers", info->open_timers);
@@ -183,7 +240,14 @@ static void show_table(const thole_instance_info *info)
     show_line("status", thole_slice_from(thole_instance_status_name(info->status)));
     if (info->detail.len > 0)
         show_line("detail", info->detail);
+    if (info->custom_status.len > 0)
+        show_line("custom status", info->custom_status);
+    if (info->version != 0)
+        show_number("version", info->version);
+    if (info->parent.len > 0)
+        show_line("parent", info->parent);
     show_number("execution", info->execution);
+    show_number("turns", info->turns);
     text_time(info->created_ms, time);
     show_line("created", thole_slice_from(time));
     text_time(info->updated_ms, time);
@@ -224,7 +288,7 @@ int command_show(struct cli *cli)
 
 static void list_table_row(const thole_instance_info *info, bool first)
 {
-    char created[TIME_TEXT_BYTES], updated[TIME_TEXT_BYTES];
+    char created[TIME_TEXT_BYTES], updated[TIME_TEXT_BYTES], name[THOLE_NAME_BYTES_MAX + 16];
     if (first)
         (void)printf("%-36s  %-10s  %-20s  %-24s  %-24s  %s\n", "ID", "STATUS", "ORCHESTRATION", "CREATED",
                      "UPDATED", "DETAIL");
@@ -232,9 +296,12 @@ static void list_table_row(const thole_instance_info *info, bool first)
     text_time(info->updated_ms, updated);
     print_cell(info->instance, ID_COLUMNS, THOLE_ID_BYTES_MAX);
     (void)printf("%-10s  ", thole_instance_status_name(info->status));
-    print_cell(info->orchestration, 20, THOLE_NAME_BYTES_MAX);
+    int const n = snprintf(name, sizeof name, "%.*s", THOLE_FMT(info->orchestration));
+    if (n >= 0 && (size_t)n < sizeof name && info->version > 1)
+        (void)snprintf(name + n, sizeof name - (size_t)n, "@%" PRIu32, info->version);
+    print_cell(thole_slice_from(name), 20, sizeof name);
     (void)printf("%-24s  %-24s  ", created, updated);
-    print_last_cell(info->detail, DETAIL_COLUMNS);
+    print_last_cell(info->detail.len > 0 ? info->detail : info->custom_status, DETAIL_COLUMNS);
 }
 
 static thole_status list_row(void *arg, const thole_instance_info *info)
@@ -258,16 +325,39 @@ static thole_status list_row(void *arg, const thole_instance_info *info)
     return output_status();
 }
 
-static thole_status list_all(const struct cli *cli, thole_client *client, struct listing *listing,
-                             thole_error *reterr)
+/* Empty leaves *ret 0. False after a complaint. */
+static bool read_time(const struct cli *cli, const char *flag, const char *text, uint64_t *ret)
 {
-    thole_list_filter const filter = {
-        .size = sizeof filter,
+    struct timespec now;
+    if (text == NULL)
+        return true;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (text_time_parse(text, (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000, ret))
+        return true;
+    (void)cli_misused(cli,
+                      "--%s: %.60s is no time; expected 2026-11-21T09:30:00Z, 2026-11-21, or a duration such "
+                      "as 2h, which is that long ago",
+                      flag, text);
+    return false;
+}
+
+static bool make_filter(const struct cli *cli, thole_list_filter *ret)
+{
+    *ret = (thole_list_filter){
+        .size = sizeof *ret,
         .status = (thole_instance_status)cli->options.status,
         .orchestration = thole_slice_from(cli->options.orchestration),
-        .id_prefix = thole_slice_from(cli->options.id_prefix),
+        .id_prefix = thole_slice_from(cli->options.prefix),
+        .parent = thole_slice_from(cli->options.parent),
         .limit = cli->options.limit,
     };
+    return read_time(cli, "after", cli->options.after, &ret->created_after_ms) &&
+           read_time(cli, "before", cli->options.before, &ret->created_before_ms);
+}
+
+static thole_status list_all(const struct cli *cli, thole_client *client, const thole_list_filter *filter,
+                             struct listing *listing, thole_error *reterr)
+{
     bool const json = cli->options.output == OUTPUT_JSON;
     if (json) {
         json_init(&listing->json, stdout);
@@ -275,7 +365,7 @@ static thole_status list_all(const struct cli *cli, thole_client *client, struct
         json_key(&listing->json, "instances");
         json_array(&listing->json);
     }
-    thole_status const status = thole_client_list(client, &filter, list_row, listing, reterr);
+    thole_status const status = thole_client_list(client, filter, list_row, listing, reterr);
     if (json) {
         json_end(&listing->json);
         json_key(&listing->json, "complete");
@@ -289,11 +379,14 @@ int command_list(struct cli *cli)
 {
     struct listing listing = {.cli = cli};
     thole_error error = {.status = THOLE_OK};
+    thole_list_filter filter;
     int code = EXIT_DONE;
+    if (!make_filter(cli, &filter))
+        return EXIT_USAGE;
     thole_client *client = cli_connect(cli, &code);
     if (client == NULL)
         return code;
-    thole_status const status = list_all(cli, client, &listing, &error);
+    thole_status const status = list_all(cli, client, &filter, &listing, &error);
     code = verdict(cli, "", &error, status);
     if (code == EXIT_DONE && listing.rows == 0 && cli->options.output == OUTPUT_TABLE)
         (void)fprintf(stderr, "no instances\n");

@@ -17,9 +17,9 @@ int cli_exit_code(thole_status status)
     case THOLE_UNSUPPORTED: return EXIT_UNREACHABLE;
     case THOLE_DENIED: return EXIT_DENIED;
     case THOLE_TIMEOUT: return EXIT_TIMEOUT;
+    case THOLE_NONDETERMINISM: return EXIT_DIVERGED;
     case THOLE_NOMEM:
     case THOLE_CORRUPT:
-    case THOLE_NONDETERMINISM:
     case THOLE_CANCELLED:
     case THOLE_APP:
     case THOLE_FENCED:
@@ -29,10 +29,12 @@ int cli_exit_code(thole_status status)
 }
 
 /* What to try next. */
-static const char *advice(thole_status status, bool connecting)
+static const char *advice(const struct cli *cli, thole_status status, bool connecting)
 {
     switch (status) {
     case THOLE_UNAVAILABLE:
+        if (!connecting && cli->command->run == command_query)
+            return "an engine must run for this namespace (PROGRAM run); a moment later it may have one";
         return connecting ? "is the server running there? Without one, try: thole dev"
                           : "the server may be restarting; the same command may be repeated";
     case THOLE_UNSUPPORTED: return "upgrade the server; nats-server 2.10.23 and Postgres 14 are the oldest";
@@ -59,7 +61,7 @@ static const char *advice(thole_status status, bool connecting)
 static int complain(const struct cli *cli, const char *object, const thole_error *error, bool connecting)
 {
     const char *text = error->text[0] == '\0' ? thole_status_text(error->status) : error->text;
-    const char *next = advice(error->status, connecting);
+    const char *next = advice(cli, error->status, connecting);
     (void)fprintf(stderr, "thole %s%s%s: %s\n", cli->command->name, object[0] == '\0' ? "" : " ", object,
                   text);
     if (next != NULL)

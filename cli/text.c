@@ -1,4 +1,5 @@
 #include "text.h"
+#include "values.h"
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -97,6 +98,60 @@ void text_time(uint64_t time_ms, char ret[TIME_TEXT_BYTES])
     }
     (void)strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
     (void)snprintf(ret, TIME_TEXT_BYTES, "%s.%03uZ", text, (unsigned)(time_ms % 1000));
+}
+
+/* Exactly @p digits digits at *at, which moves behind them. */
+static bool take_digits(const char **at, size_t digits, int *ret)
+{
+    *ret = 0;
+    for (; digits > 0; digits--, (*at)++) {
+        if (**at < '0' || **at > '9')
+            return false;
+        *ret = *ret * 10 + (**at - '0');
+    }
+    return true;
+}
+
+static bool take_part(const char **at, char before, size_t digits, int *ret)
+{
+    if (**at != before)
+        return false;
+    (*at)++;
+    return take_digits(at, digits, ret);
+}
+
+bool text_time_parse(const char *text, uint64_t now_ms, uint64_t *ret_ms)
+{
+    struct tm parts = {.tm_year = 0};
+    int millis = 0;
+    uint64_t ago;
+    if (duration_parse(text, &ago, NULL) == THOLE_OK) {
+        *ret_ms = ago < now_ms ? now_ms - ago : 1;
+        return true;
+    }
+    const char *at = text;
+    if (!take_digits(&at, 4, &parts.tm_year) || !take_part(&at, '-', 2, &parts.tm_mon) ||
+        !take_part(&at, '-', 2, &parts.tm_mday))
+        return false;
+    if (take_part(&at, 'T', 2, &parts.tm_hour)) {
+        if (!take_part(&at, ':', 2, &parts.tm_min))
+            return false;
+        if (*at == ':' && !take_part(&at, ':', 2, &parts.tm_sec))
+            return false;
+        if (*at == '.' && !take_part(&at, '.', 3, &millis))
+            return false;
+    }
+    if (*at == 'Z')
+        at++;
+    struct tm const wish = parts;
+    parts.tm_year -= 1900;
+    parts.tm_mon -= 1;
+    time_t const seconds = timegm(&parts); /* puts right what is out of range: the 31st of June */
+    if (*at != '\0' || seconds < 0 || parts.tm_mday != wish.tm_mday || parts.tm_mon + 1 != wish.tm_mon ||
+        parts.tm_hour != wish.tm_hour || parts.tm_min != wish.tm_min || parts.tm_sec != wish.tm_sec)
+        return false;
+    *ret_ms = (uint64_t)seconds * 1000 + (uint64_t)millis;
+    return true;
 }
 
 void text_base64(struct buf *to, thole_slice bytes)

@@ -13,5 +13,8 @@ bool utf8_is_valid(thole_slice text);
 void text_safe(struct buf *to, thole_slice text, size_t columns);
 /* "2026-11-21T09:30:01.250Z". 0 gives "-". */
 void text_time(uint64_t time_ms, char ret[TIME_TEXT_BYTES]);
+/* The other way: "2026-11-21T09:30:01.250Z", cut after the day, minute or second, UTC; or a duration such as
+ * "2h", which is that long before @p now_ms. False: neither. */
+bool text_time_parse(const char *text, uint64_t now_ms, uint64_t *ret_ms);
 void text_base64(struct buf *to, thole_slice bytes);
 #endif

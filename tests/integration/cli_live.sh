@@ -70,7 +70,7 @@ done
 expect 0 'Cancelled' show c-4
 expect 0 '"status":"Cancelled"' show c-4 -o json
 expect 0 '"instance":"c-1"' list --status completed -o json
-expect 0 'c-4' list --status cancelled --orchestration checkout --id-prefix c-
+expect 0 'c-4' list --status cancelled --orchestration checkout --prefix c-
 expect 0 'no instances' list --status stuck
 expect 0 'there may be more' list --limit 1
 

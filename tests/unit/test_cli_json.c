@@ -140,8 +140,50 @@ static void test_times(void)
     CHECK_STR("absurd", text, "-");
 }
 
+static void test_time_parse(void)
+{
+    static const struct {
+        const char *text;
+        uint64_t want; /* 0: no time */
+    } rows[] = {
+        {"2026-11-21T09:30:01.250Z", 1795253401250},
+        {"2026-11-21T09:30:01Z", 1795253401000},
+        {"2026-11-21T09:30Z", 1795253400000},
+        {"2026-11-21T09:30", 1795253400000},
+        {"2026-11-21", 1795219200000},
+        {"2024-02-29", 1709164800000},
+        {"2h", 1795253400000 - 7200000},
+        {"0", 1795253400000},
+        {"100000d", 1},
+        {"", 0},
+        {"yesterday", 0},
+        {"2026-13-01", 0},
+        {"2026-02-29", 0},
+        {"2026-11-31", 0},
+        {"2026-11-21T24:00", 0},
+        {"2026-11-21T09:60", 0},
+        {"2026-11-21T09:30:61", 0},
+        {"2026-11-21T09", 0},
+        {"2026-11-21T09:30:01.25Z", 0},
+        {"2026-11-21 09:30", 0},
+        {"2026-11-21T09:30Z ", 0},
+        {"2026-11-21T09:30+01:00", 0},
+        {"1969-12-31", 0},
+        {"-1h", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char text[64], want[64];
+        uint64_t got = 0;
+        if (!text_time_parse(rows[i].text, UINT64_C(1795253400000), &got))
+            got = 0;
+        (void)snprintf(text, sizeof text, "%llu", (unsigned long long)got);
+        (void)snprintf(want, sizeof want, "%llu", (unsigned long long)rows[i].want);
+        CHECK_STR(rows[i].text, text, want);
+    }
+}
+
 static const struct thole_test tests[] = {
     {"payloads", test_payloads},   {"nesting", test_nesting}, {"long_base64", test_long_base64},
-    {"safe_text", test_safe_text}, {"times", test_times},
+    {"safe_text", test_safe_text}, {"times", test_times},     {"time_parse", test_time_parse},
 };
 THOLE_TEST_MAIN("cli_json", tests)

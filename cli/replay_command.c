@@ -1,0 +1,58 @@
+/* replay: the program itself does it, with its own code; this gives it the servers and the namespace. */
+#include "command.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXIT_CANNOT_RUN = 126, EXIT_NO_PROGRAM = 127 };
+
+/* In the environment and not as arguments: an URL may hold a password, and everybody can read those. */
+static void export_setting(const char *name, const char *value)
+{
+    if (value != NULL && value[0] != '\0')
+        (void)setenv(name, value, 1);
+}
+
+/* PROGRAM ARGUMENT... replay [--all] [--file FILE] [--threads N] -- ID... */
+static char **make_arguments(const struct cli *cli, int ids)
+{
+    static char replay[] = "replay", all[] = "--all", file[] = "--file", end[] = "--";
+    char **made = calloc((size_t)cli->words_len + 6, sizeof *made);
+    size_t n = 0;
+    if (made == NULL)
+        return NULL;
+    for (int i = ids; i < cli->words_len; i++)
+        made[n++] = cli->words[i];
+    made[n++] = replay;
+    if (cli->options.all)
+        made[n++] = all;
+    if (cli->options.file != NULL) {
+        made[n++] = file;
+        made[n++] = (char *)(uintptr_t)cli->options.file;
+    }
+    made[n++] = end;
+    for (int i = 0; i < ids; i++)
+        made[n++] = cli->words[i];
+    return made;
+}
+
+int command_replay(struct cli *cli)
+{
+    int const ids = cli->words_len - cli->program_len;
+    if (cli->program_len == 0)
+        return cli_misused(cli,
+                           "PROGRAM is missing: the program that registers the orchestrations, behind --");
+    if ((ids > 0) + cli->options.all + (cli->options.file != NULL) != 1)
+        return cli_misused(cli, "what is to be replayed? IDs, --all or --file");
+    char **arguments = make_arguments(cli, ids);
+    if (arguments == NULL)
+        return cli_misused(cli, "out of memory");
+    export_setting("THOLE_NATS_URL", cli->options.nats_url);
+    export_setting("THOLE_NATS_CREDS", cli->options.nats_creds);
+    export_setting("THOLE_NAMESPACE", cli->options.ns);
+    (void)execvp(arguments[0], arguments);
+    (void)fprintf(stderr, "thole replay: cannot run %s: %s\n", arguments[0], strerror(errno));
+    free(arguments);
+    return errno == ENOENT ? EXIT_NO_PROGRAM : EXIT_CANNOT_RUN;
+}

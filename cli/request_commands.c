@@ -1,0 +1,183 @@
+/* What is asked of an instance that is there: cancel, terminate, pause, resume, signal, query; complete and
+ * fail for activities. */
+#include "payload.h"
+#include <string.h>
+#include <time.h>
+
+/* Of the wall clock, so that it can be compared with what an activity on the same machine prints. */
+static uint64_t wall_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* One request on its way: what all these verbs share. */
+struct request {
+    const struct cli *cli;
+    thole_client *client;
+    thole_slice object; /* an instance, or a token */
+    struct buf payload;
+    thole_error error;
+    uint64_t requested_us, accepted_us;
+};
+
+/* @p payload: a word of the command line, or NULL. */
+static bool request_open(struct cli *cli, const char *payload, struct request *ret, int *ret_code)
+{
+    *ret = (struct request){.cli = cli, .object = thole_slice_from(cli->words[0])};
+    if (payload_read(cli, payload, &ret->payload, ret_code))
+        ret->client = cli_connect(cli, ret_code);
+    if (ret->client == NULL)
+        buf_release(&ret->payload);
+    ret->requested_us = wall_us();
+    return ret->client != NULL;
+}
+
+static void print_accepted(const struct request *request, const char *key)
+{
+    char schema[64];
+    struct json json;
+    json_init(&json, stdout);
+    (void)snprintf(schema, sizeof schema, "thole.%s.v1", request->cli->command->name);
+    cli_json_begin(&json, schema);
+    json_member(&json, key, request->object);
+    json_key(&json, "accepted");
+    json_true(&json, true);
+    json_member_number(&json, "requested_us", request->requested_us);
+    json_member_number(&json, "accepted_us", request->accepted_us);
+    json_end(&json);
+}
+
+/* @p said: what a person is told; the object follows it. */
+static int request_close(struct request *request, thole_status status, const char *key, const char *said)
+{
+    int code = EXIT_DONE;
+    request->accepted_us = wall_us();
+    request->error.status = status;
+    if (status != THOLE_OK)
+        code = cli_complain(request->cli, request->cli->words[0], &request->error);
+    else if (request->cli->options.output == OUTPUT_TABLE)
+        (void)printf("%s %s accepted\n", said, request->cli->words[0]);
+    else
+        print_accepted(request, key);
+    thole_client_close(request->client);
+    buf_release(&request->payload);
+    return code;
+}
+
+/* ---- with a reason ---- */
+
+typedef thole_status reason_fn(thole_client *client, thole_slice instance, thole_slice reason,
+                               thole_error *reterr);
+
+static int ask(struct cli *cli, reason_fn *call, const char *said)
+{
+    struct request request;
+    int code = EXIT_DONE;
+    if (!request_open(cli, NULL, &request, &code))
+        return code;
+    thole_slice const reason = thole_slice_from(cli->options.reason);
+    return request_close(&request, call(request.client, request.object, reason, &request.error), "instance",
+                         said);
+}
+
+int command_cancel(struct cli *cli)
+{
+    return ask(cli, thole_client_cancel, "cancellation of");
+}
+
+int command_terminate(struct cli *cli)
+{
+    return ask(cli, thole_client_terminate, "termination of");
+}
+
+int command_pause(struct cli *cli)
+{
+    return ask(cli, thole_client_pause, "pause of");
+}
+
+int command_resume(struct cli *cli)
+{
+    return ask(cli, thole_client_resume, "resumption of");
+}
+
+/* ---- events ---- */
+
+static const char *word(const struct cli *cli, int at)
+{
+    return at < cli->words_len ? cli->words[at] : NULL;
+}
+
+int command_signal(struct cli *cli)
+{
+    struct request request;
+    int code = EXIT_DONE;
+    if (!request_open(cli, word(cli, 2), &request, &code))
+        return code;
+    thole_status const status = thole_client_signal(
+        request.client, request.object, thole_slice_from(cli->words[1]), buf_bytes(&request.payload),
+        thole_slice_from(cli->options.request_id), &request.error);
+    return request_close(&request, status, "instance", "event for");
+}
+
+/* ---- activities that are completed from outside ---- */
+
+int command_complete(struct cli *cli)
+{
+    struct request request;
+    int code = EXIT_DONE;
+    if (!request_open(cli, word(cli, 1), &request, &code))
+        return code;
+    thole_status const status =
+        thole_client_complete(request.client, request.object, buf_bytes(&request.payload), &request.error);
+    return request_close(&request, status, "token", "completion of");
+}
+
+int command_fail(struct cli *cli)
+{
+    struct request request;
+    int code = EXIT_DONE;
+    if (!request_open(cli, word(cli, 1), &request, &code))
+        return code;
+    thole_status const status =
+        thole_client_fail(request.client, request.object, thole_slice_from(cli->options.type),
+                          buf_bytes(&request.payload), &request.error);
+    return request_close(&request, status, "token", "failure of");
+}
+
+/* ---- queries ---- */
+
+static void print_answer(const struct cli *cli, thole_slice output)
+{
+    struct json json;
+    if (cli->options.output == OUTPUT_TABLE) {
+        payload_print(output);
+        return;
+    }
+    json_init(&json, stdout);
+    cli_json_begin(&json, "thole.query.v1");
+    json_member(&json, "instance", thole_slice_from(cli->words[0]));
+    json_member(&json, "name", thole_slice_from(cli->words[1]));
+    json_member_data(&json, "output", output);
+    json_end(&json);
+}
+
+int command_query(struct cli *cli)
+{
+    struct request request;
+    thole_slice output = {NULL, 0};
+    int code = EXIT_DONE;
+    if (!request_open(cli, word(cli, 2), &request, &code))
+        return code;
+    request.error.status = thole_client_query(request.client, request.object, thole_slice_from(cli->words[1]),
+                                              buf_bytes(&request.payload), &output, &request.error);
+    if (request.error.status == THOLE_OK)
+        print_answer(cli, output);
+    else
+        code = cli_complain(cli, cli->words[0], &request.error);
+    thole_client_release(output);
+    thole_client_close(request.client);
+    buf_release(&request.payload);
+    return code;
+}
