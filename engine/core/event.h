@@ -95,8 +95,8 @@ struct event {
     uint64_t ref;    /* what this resolves or cancels; 0 = none */
     uint64_t due_ms; /* TIMER_CREATED; ACTIVITY_TRY_FAILED: of the next try; ACTIVITY_TRY_STARTED: when the
                         total timeout ends it, 0 = never */
-    uint32_t code;   /* status of FAILED kinds, cancel_kind of CANCELLED kinds, semantics of STARTED,
-                        close_policy of CHILD_SCHEDULED */
+    uint32_t code;   /* status of FAILED kinds and of a side effect, cancel_kind of CANCELLED kinds, semantics
+                        of STARTED, close_policy of CHILD_SCHEDULED */
     uint32_t try_number;    /* ACTIVITY_COMPLETED, _FAILED, _TRY_FAILED, _TRY_STARTED; from 1 */
     uint32_t version;       /* of the orchestration's code; 0 = not chosen */
     bool timed;             /* ACTIVITY_COMPLETED, _FAILED, _CANCELLED: a timer row belongs to the activity */

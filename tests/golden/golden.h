@@ -41,17 +41,18 @@ void golden_show(struct golden golden, thole_slice bytes, struct buf *to);
 
 struct golden_turn {
     uint64_t time_ms;
-    bool held; /* recorded only: no code was there */
+    bool held; /* recorded only: by an engine that has no such code */
     const struct event *received;
     size_t received_len;
 };
 struct golden_story {
     const char *name;
-    thole_orchestration_fn *code;
+    thole_orchestration_fn *code; /* replays it */
     const struct golden_turn *turns;
     size_t turns_len;
-    const char *follows; /* the story whose execution this one continues; NULL = none */
-    uint32_t version;    /* of the code */
+    thole_orchestration_fn *written_by; /* NULL = code */
+    const char *follows; /* the story whose execution this one continues: turn 0 receives what that carries */
+    uint32_t version;    /* of the code; 0 = it had none, as before there were versions */
     size_t part;         /* events in a record; 0 = all of the turn */
 };
 extern const struct golden_story golden_stories[];
@@ -59,12 +60,26 @@ extern const size_t golden_stories_len;
 
 extern const thole_slice golden_instance; /* all stories are of one instance */
 
-/* A new instance for the story: with its code, or without. Ends the process when there is no memory. */
-struct instance *golden_begin(const struct golden_story *story, struct stack_pool *stacks, bool code);
+/* A new instance for the story. Ends the process when there is no memory. */
+struct instance *golden_begin(const struct golden_story *story, struct stack_pool *stacks,
+                              thole_orchestration_fn *code);
 /* The input of turn @p i of the story. What continues another story is in memory of @p arena. */
 struct turn_in golden_input(const struct golden_story *story, size_t i, struct stack_pool *stacks,
                             struct arena *arena);
-/* Runs the story and appends its history. */
+
+struct golden_history {
+    struct arena arena;
+    struct turn turns[GOLDEN_RECORDS_MAX];
+    size_t turns_len;
+};
+/* The turns of a history in a file, parts joined; none when it is damaged. */
+void golden_turns(thole_slice bytes, struct golden_history *ret, thole_error *reterr);
+void golden_release(struct golden_history *history);
+/* Replays the first @p n turns. */
+THOLE_NODISCARD thole_status golden_replay(struct instance *instance, const struct golden_history *history,
+                                           size_t n, thole_error *reterr);
+/* Runs the story and appends its history. Each turn has an engine of its own, which replays what was before.
+ */
 void golden_run(const struct golden_story *story, struct stack_pool *stacks, struct buf *to);
 /* The records of a history. Their number; 0: it is damaged. */
 size_t golden_records(thole_slice bytes, struct arena *arena, struct record *ret, thole_error *reterr);

@@ -1,6 +1,7 @@
 /* Histories: how they are made, and how they are kept in a file. */
 #include "coro.h"
 #include "golden.h"
+#include "turn_list.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,13 +23,14 @@ static uint64_t execution_of(const struct golden_story *story)
     return story->follows == NULL ? 1 : execution_of(story_named(story->follows)) + 1;
 }
 
-struct instance *golden_begin(const struct golden_story *story, struct stack_pool *stacks, bool code)
+struct instance *golden_begin(const struct golden_story *story, struct stack_pool *stacks,
+                              thole_orchestration_fn *code)
 {
     struct instance *instance = NULL;
-    struct instance_options const options = {.code = code ? story->code : NULL,
+    struct instance_options const options = {.code = code,
                                              .id = golden_instance,
                                              .execution = execution_of(story),
-                                             .version = story->version,
+                                             .version = code == NULL ? 0 : story->version,
                                              .memory_max = 1024 * 1024,
                                              .payload_max = THOLE_PAYLOAD_BYTES_DEFAULT,
                                              .stacks = stacks};
@@ -37,13 +39,43 @@ struct instance *golden_begin(const struct golden_story *story, struct stack_poo
     return instance;
 }
 
+static void give_up(const struct golden_story *story, size_t turn, const thole_error *err)
+{
+    fprintf(stderr, "%s, turn %zu: %s\n", story->name, turn + 1, err->text);
+    abort();
+}
+
+/* What the story that this one follows carries over. */
+static struct turn_in carried(const struct golden_story *story, struct stack_pool *stacks,
+                              struct arena *arena)
+{
+    const struct golden_story *before = story_named(story->follows);
+    struct golden_history history;
+    struct event *events;
+    struct buf bytes;
+    size_t n;
+    thole_error err = {.text = ""};
+    buf_init(&bytes, GOLDEN_BYTES_MAX);
+    golden_run(before, stacks, &bytes);
+    golden_turns(buf_bytes(&bytes), &history, &err);
+    struct instance *ended = golden_begin(before, stacks, NULL);
+    if (golden_replay(ended, &history, history.turns_len, &err) != THOLE_OK ||
+        instance_carry(ended, arena, &events, &n) != THOLE_OK)
+        give_up(story, 0, &err);
+    struct turn_in const in = {instance_time_ms(ended), events, n, true};
+    instance_destroy(ended);
+    golden_release(&history);
+    buf_release(&bytes);
+    return in;
+}
+
 struct turn_in golden_input(const struct golden_story *story, size_t i, struct stack_pool *stacks,
                             struct arena *arena)
 {
     const struct golden_turn *turn = &story->turns[i];
-    struct turn_in const in = {turn->time_ms, turn->received, turn->received_len, !turn->held};
-    (void)stacks, (void)arena;
-    return in;
+    if (i == 0 && story->follows != NULL)
+        return carried(story, stacks, arena);
+    return (struct turn_in){turn->time_ms, turn->received, turn->received_len, !turn->held};
 }
 
 /* ---- writing ---- */
@@ -75,15 +107,17 @@ static void write_record(struct writing *w, struct turn turn, const struct event
     buf_release(&bytes);
 }
 
-static void write_turn(struct writing *w, const struct golden_story *story, bool ran,
+static void write_turn(struct writing *w, const struct golden_story *story, bool paused,
                        const struct turn_out *out)
 {
     struct turn const turn = {.instance = golden_instance,
                               .execution = execution_of(story),
                               .number = out->number,
                               .time_ms = out->time_ms,
-                              .ran = ran,
-                              .blocked = ran ? BLOCKED_NOT : BLOCKED_NO_CODE};
+                              .ran = out->ran,
+                              .blocked = out->ran ? BLOCKED_NOT
+                                         : paused ? BLOCKED_PAUSED
+                                                  : BLOCKED_NO_CODE};
     size_t const part = story->part == 0 ? out->events_len : story->part;
     size_t first = 0;
     do {
@@ -92,26 +126,6 @@ static void write_turn(struct writing *w, const struct golden_story *story, bool
         write_record(w, turn, out->events + first, n, n < left);
         first += n;
     } while (first < out->events_len);
-}
-
-void golden_run(const struct golden_story *story, struct stack_pool *stacks, struct buf *to)
-{
-    struct instance *instance = golden_begin(story, stacks, true);
-    struct writing w = {.to = to};
-    struct arena arena;
-    arena_init(&arena, GOLDEN_BYTES_MAX);
-    for (size_t i = 0; i < story->turns_len; i++) {
-        struct turn_in const in = golden_input(story, i, stacks, &arena);
-        struct turn_out out;
-        thole_error err = {.text = ""};
-        if (instance_turn(instance, &in, &out, &err) != THOLE_OK) {
-            fprintf(stderr, "%s, turn %zu: %s\n", story->name, i + 1, err.text);
-            abort();
-        }
-        write_turn(&w, story, in.run, &out);
-    }
-    instance_destroy(instance);
-    arena_release(&arena);
 }
 
 /* ---- reading ---- */
@@ -131,4 +145,63 @@ size_t golden_records(thole_slice bytes, struct arena *arena, struct record *ret
         n++;
     }
     return bytes.len == 0 ? n : 0;
+}
+
+void golden_turns(thole_slice bytes, struct golden_history *ret, thole_error *reterr)
+{
+    struct record records[GOLDEN_RECORDS_MAX], taken[GOLDEN_RECORDS_MAX];
+    struct turn_list list = {taken, 0};
+    arena_init(&ret->arena, 64 * 1024 * 1024);
+    ret->turns_len = 0;
+    size_t const n = golden_records(bytes, &ret->arena, records, reterr);
+    for (size_t i = 0; i < n; i++)
+        turn_list_take(&list, &records[i]);
+    for (size_t i = 0, used; i < list.len; i += used) {
+        used = turn_list_join(&list, i, &ret->arena, &ret->turns[ret->turns_len]);
+        if (used == 0 || ret->turns[ret->turns_len].more)
+            break;
+        ret->turns_len++;
+    }
+}
+
+void golden_release(struct golden_history *history)
+{
+    arena_release(&history->arena);
+}
+
+thole_status golden_replay(struct instance *instance, const struct golden_history *history, size_t n,
+                           thole_error *reterr)
+{
+    for (size_t i = 0; i < n; i++)
+        THOLE_TRY(instance_replay(instance, &history->turns[i], reterr));
+    return THOLE_OK;
+}
+
+/* ---- running ---- */
+
+static void run_turn(const struct golden_story *story, size_t i, struct stack_pool *stacks, struct writing *w)
+{
+    thole_orchestration_fn *code = story->written_by != NULL ? story->written_by : story->code;
+    struct instance *instance = golden_begin(story, stacks, story->turns[i].held ? NULL : code);
+    struct golden_history history;
+    struct arena arena;
+    struct turn_out out;
+    thole_error err = {.text = ""};
+    arena_init(&arena, GOLDEN_BYTES_MAX);
+    golden_turns(buf_bytes(w->to), &history, &err);
+    struct turn_in const in = golden_input(story, i, stacks, &arena);
+    if (golden_replay(instance, &history, history.turns_len, &err) != THOLE_OK ||
+        instance_turn(instance, &in, &out, &err) != THOLE_OK)
+        give_up(story, i, &err);
+    write_turn(w, story, instance_paused(instance), &out);
+    instance_destroy(instance);
+    golden_release(&history);
+    arena_release(&arena);
+}
+
+void golden_run(const struct golden_story *story, struct stack_pool *stacks, struct buf *to)
+{
+    struct writing w = {.to = to};
+    for (size_t i = 0; i < story->turns_len; i++)
+        run_turn(story, i, stacks, &w);
 }
