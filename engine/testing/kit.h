@@ -46,7 +46,9 @@ struct kit_instance { /* an instances row, and which records are its history */
     thole_instance_status status; /* UNKNOWN: no row */
     size_t *records;              /* indices */
     size_t records_len, records_cap;
-    const char *diverged; /* a replay of what is recorded did not do the same; NULL = it did */
+    uint64_t newest;                 /* execution of which there is a record */
+    size_t from_newest, from_before; /* its first record; that of the one before it */
+    const char *diverged;            /* a replay of what is recorded did not do the same; NULL = it did */
 };
 
 /* ---- work ---- */
@@ -71,8 +73,9 @@ struct kit_work { /* a worker_queue row with its message, and the worker that ha
     uint64_t deadline_ms; /* of this try, from its first claim on; UINT64_MAX = none */
     uint64_t wake_ms;
     struct kit_script *script;  /* NULL: the program's own */
-    struct thole_activity *act; /* these three while the program's own runs */
+    struct thole_activity *act; /* these while the program's own runs */
     struct coro *co;
+    bool told;            /* that it is to end */
     size_t waits_in_vain; /* since its token fired */
     bool abandoned;       /* too many of them: it is not run on */
     bool dropped;         /* its worker dies: what it returns reaches nobody */

@@ -21,7 +21,7 @@ static void read_turns(const thole_test_env *env, const struct kit_instance *ins
     struct turn_list list = {.records = arena_array(&turns->arena, instance->records_len + 1, sizeof record)};
     turns->items = arena_array(&turns->arena, instance->records_len + 1, sizeof *turns->items);
     kit_must(list.records != NULL && turns->items != NULL);
-    for (size_t i = 0; i < instance->records_len; i++) {
+    for (size_t i = instance->from_before; i < instance->records_len; i++) {
         const struct kit_record *const stored = &env->records[instance->records[i]];
         if (stored->deleted)
             continue;

@@ -9,6 +9,11 @@ static void note_turn(thole_test_env *env, const struct partition_out *out, size
     struct kit_instance *const instance = kit_instance_at(env, out->instance);
     instance->records = kit_grow(env, instance->records, instance->records_len, &instance->records_cap,
                                  sizeof *instance->records);
+    if (instance->records_len == 0 || out->execution > instance->newest) {
+        instance->from_before = instance->from_newest;
+        instance->from_newest = instance->records_len;
+        instance->newest = out->execution;
+    }
     instance->records[instance->records_len++] = index;
     kit_history_check(env, instance);
 }
@@ -62,6 +67,7 @@ void kit_log_read(const thole_test_env *env, uint64_t from, uint64_t to, struct 
     in->records = records;
 }
 
+/* The newest execution counts, and the one before it when all that is stored of the newest is half a turn. */
 void kit_log_load(thole_test_env *env, thole_slice id, struct arena *arena, struct partition_in *in)
 {
     const struct kit_instance *const instance = kit_instance_find(env, id);
@@ -70,7 +76,7 @@ void kit_log_load(thole_test_env *env, thole_slice id, struct arena *arena, stru
     kit_must(records != NULL);
     in->instance = id;
     in->records_len = 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = n == 0 ? 0 : instance->from_before; i < n; i++)
         read_into(env, instance->records[i] + 1, instance->records[i] + 1, records, &in->records_len);
     in->records = records;
 }

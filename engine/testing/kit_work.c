@@ -127,8 +127,9 @@ static void fire(struct kit_work *w, thole_slice reason)
 
 static void tell(struct kit_work *w, thole_slice reason)
 {
-    if (!is_begun(w))
+    if (!is_begun(w) || w->told)
         return;
+    w->told = true;
     kit_name_at(w->env, w->row.activity)->cancels++;
     fire(w, reason);
 }
@@ -244,7 +245,7 @@ static void run_own(struct kit_work *w, thole_activity_fn *run)
     w->act->wait = wait_for;
     w->act->wait_arg = w;
     w->waits_in_vain = 0;
-    w->abandoned = false;
+    w->abandoned = w->told = false;
     w->co = coro_create(env->activity_stacks, entry, w);
     kit_must(w->co != NULL);
     run_on(w);
