@@ -53,7 +53,7 @@ static void test_idle(void)
     uint64_t const engine_ticks = cpu_ticks(engine), worker_ticks = cpu_ticks(worker);
     pause_ms(IDLE_MS);
     last_queries(after, sizeof after);
-    double const seconds = IDLE_MS / 1000.0, hz = (double)sysconf(_SC_CLK_TCK);
+    double const seconds = (double)IDLE_MS / 1000, hz = (double)sysconf(_SC_CLK_TCK);
     double const e = (double)(cpu_ticks(engine) - engine_ticks) / hz / seconds * 100;
     double const w = (double)(cpu_ticks(worker) - worker_ticks) / hz / seconds * 100;
     fprintf(stderr, "  idle for %d s: engine %.2f %% CPU, worker %.2f %% CPU\n", IDLE_MS / 1000, e, w);

@@ -663,7 +663,7 @@ static void speed_of_one_turn(void)
         us += store_now_us() - start;
         batch_destroy(batch);
     }
-    printf("\n    a turn with one activity: %.0f us", us / TURNS);
+    printf("\n    a turn with one activity: %.0f us", us / (double)TURNS);
     postgres_close(pg);
 }
 
