@@ -69,7 +69,8 @@ static void on_entry(void *arg, uint64_t sequence, const struct delivery *delive
     (void)sequence;
     if (name_check(node, "node", NULL) != THOLE_OK || subject_nth(delivery->subject, TOKEN_NODE + 1).len > 0)
         return; /* not written by an engine */
-    watch->each(watch->arg, node, operation.len > 0 ? (thole_slice){NULL, 0} : delivery->body);
+    watch->each(watch->arg, node, operation.len > 0 ? (thole_slice){NULL, 0} : delivery->body,
+                delivery_stored_ns(delivery));
 }
 
 thole_status nodes_watch_open(struct connection *connection, const char *ns, nodes_fn *each, void *arg,

@@ -9,8 +9,9 @@ THOLE_NODISCARD thole_status nodes_put(struct connection *connection, const char
 /* Says goodbye: watchers see it at once. */
 THOLE_NODISCARD thole_status nodes_delete(struct connection *connection, const char *ns, thole_slice node,
                                           thole_error *reterr);
-/* body empty: the node said goodbye. Called from nats.c's thread; current entries first. */
-typedef void nodes_fn(void *arg, thole_slice node, thole_slice heartbeat);
+/* heartbeat empty: the node said goodbye. Called from nats.c's thread; what is current comes first, and again
+ * after a reconnect: stored_ns, by the server's clock, says how old an entry is compared to others. */
+typedef void nodes_fn(void *arg, thole_slice node, thole_slice heartbeat, uint64_t stored_ns);
 struct nodes_watch;
 THOLE_NODISCARD thole_status nodes_watch_open(struct connection *connection, const char *ns, nodes_fn *each,
                                               void *arg, struct nodes_watch **ret, thole_error *reterr);

@@ -13,11 +13,12 @@ enum { HEARTBEAT_BYTES_MAX = 512 * 1024, NODES_MAX = 1024, PUT_RETRY_MS = 200 };
 struct node { /* a live node as last heard of */
     struct arena arena;
     struct heartbeat heartbeat;
-    uint64_t seen_ms;
+    uint64_t seen_ms, stored_ns; /* when it was heard; when it was stored, by the server's clock */
 };
 
 struct node_mail {
     struct mail mail;
+    uint64_t seen_ms, stored_ns;
     size_t node_len, bytes_len; /* bytes_len 0: goodbye */
     uint8_t bytes[];            /* node, then its heartbeat */
 };
@@ -30,6 +31,7 @@ struct membership {
     struct nodes_watch *watch;
     struct node *nodes[NODES_MAX];
     size_t nodes_len;
+    uint64_t self_seen_ms, self_stored_ns;          /* of our own heartbeat that was heard last */
     uint64_t started_ms, next_put_ms, confirmed_ms; /* monotonic but started_ms */
     atomic_bool needs_changed;
     bool *mine;                               /* by partition */
@@ -90,8 +92,33 @@ static struct node *decode_node(const struct node_mail *mail)
         node_destroy(node);
         return NULL;
     }
-    node->seen_ms = clock_monotonic_ms();
+    node->seen_ms = mail->seen_ms;
+    node->stored_ns = mail->stored_ns;
     return node;
+}
+
+/* An entry that was stored before our own is as much older as the server says. That matters for entries that
+ * were there when we began to watch: a dead node's must not count as a heartbeat of now. */
+static void age(const struct membership *m, struct node *node)
+{
+    if (node->stored_ns >= m->self_stored_ns)
+        return;
+    uint64_t const older_ms = (m->self_stored_ns - node->stored_ns) / 1000000;
+    uint64_t const seen_ms = older_ms < m->self_seen_ms ? m->self_seen_ms - older_ms : 0;
+    if (seen_ms < node->seen_ms)
+        node->seen_ms = seen_ms;
+}
+
+/* Only when we join are the others aged: a server's clock that is set while we are there is no death. */
+static void heard_self(struct membership *m, const struct node *node, bool known)
+{
+    if (node->heartbeat.started_ms != m->started_ms)
+        return; /* of an earlier life under the same name */
+    bool const joined = !known || m->self_stored_ns == 0;
+    m->self_seen_ms = node->seen_ms;
+    m->self_stored_ns = node->stored_ns;
+    for (size_t i = 0; joined && i < m->nodes_len; i++)
+        age(m, m->nodes[i]);
 }
 
 static void heard(struct membership *m, const struct node_mail *mail)
@@ -114,6 +141,10 @@ static void heard(struct membership *m, const struct node_mail *mail)
         return;
     }
     m->nodes[m->nodes_len++] = node;
+    if (thole_slice_equal(name, self(m)))
+        heard_self(m, node, known);
+    else
+        age(m, node);
 }
 
 static void expire(struct membership *m, uint64_t now_ms)
@@ -129,12 +160,14 @@ static void expire(struct membership *m, uint64_t now_ms)
     }
 }
 
-static void on_node(void *arg, thole_slice node, thole_slice heartbeat)
+static void on_node(void *arg, thole_slice node, thole_slice heartbeat, uint64_t stored_ns)
 {
     struct membership *m = arg;
     struct node_mail *mail = malloc(sizeof *mail + node.len + heartbeat.len);
     if (mail == NULL)
         return; /* the next heartbeat comes soon */
+    mail->seen_ms = clock_monotonic_ms();
+    mail->stored_ns = stored_ns;
     mail->node_len = node.len;
     mail->bytes_len = heartbeat.len;
     if (node.len > 0)
@@ -342,8 +375,10 @@ static void *membership_main(void *arg)
         take_mails(m);
         if (atomic_exchange(&m->needs_changed, false) && needs_are_news(m))
             m->next_put_ms = 0;
-        if (clock_monotonic_ms() >= m->next_put_ms)
+        if (clock_monotonic_ms() >= m->next_put_ms) {
             put(m);
+            take_mails(m); /* a slow server must not make the others look silent */
+        }
         uint64_t const now = clock_monotonic_ms();
         expire(m, now);
         compute(m, now);
@@ -355,7 +390,7 @@ static void *membership_main(void *arg)
 void membership_needs_changed(struct membership *m)
 {
     atomic_store(&m->needs_changed, true);
-    on_node(m, (thole_slice){0}, (thole_slice){0});
+    on_node(m, (thole_slice){0}, (thole_slice){0}, 0);
 }
 
 thole_status membership_create(struct engine_host *engine, struct membership **ret, thole_error *reterr)

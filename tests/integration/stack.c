@@ -160,7 +160,8 @@ struct stack_program *stack_program(struct stack *stack, const char *name, const
     process_arg(&process, "%s/program_orders", THOLE_TEST_PROGRAMS);
     process_arg(&process, "%s", role);
     process_arg(&process, "--log-level=debug");
-    process_arg(&process, "--node=%s-%d", name, (int)(now_us() % 1000000));
+    /* Each life has a name of its own, the same in each run: names say who owns what. */
+    process_arg(&process, "--node=%s-%u", name, ++program->lives);
     va_list args;
     va_start(args, role);
     for (const char *arg; (arg = va_arg(args, const char *)) != NULL;)

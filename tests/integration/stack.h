@@ -10,6 +10,7 @@ enum { STACK_PROGRAMS_MAX = 16 };
 
 struct stack_program {
     pid_t pid; /* 0 while it does not run */
+    unsigned lives;
     char name[32];
     char log[PROCESS_TEXT_BYTES];
 };

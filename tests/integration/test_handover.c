@@ -77,10 +77,37 @@ static void test_share_kill_leave(void)
     CU_ASSERT_EQUAL(stack_terminate(a, 5000), 0);
     CU_ASSERT_TRUE(becomes(c, PARTITIONS, PARTITIONS, 1000, "graceful stop: the other owns all"));
     check_orders("left", 50);
-    stack_terminate(c, 5000);
+    CU_ASSERT_EQUAL(stack_terminate(c, 5000), 0);
 }
 
-static const struct thole_test tests[] = {{"share_kill_leave", test_share_kill_leave}};
+/* What lies in the bucket when an engine starts is as old as it is: the dead get no second TTL of life. */
+static void test_newcomer_and_the_dead(void)
+{
+    enum { DEAD_MS = 2000, OLD_MS = 1000, NODE_TTL_MS = 3000 };
+    struct stack_program *f = stack_program(&stack, "f", "engine", "--node-ttl=3s", NULL);
+    CU_ASSERT_TRUE(becomes(f, PARTITIONS, PARTITIONS, WITHIN_MS, "one alone"));
+    struct stack_program *d = stack_program(&stack, "d", "engine", "--node-ttl=3s", NULL);
+    CU_ASSERT_TRUE(becomes(d, 1, PARTITIONS - 1, WITHIN_MS, "the one to die has a share"));
+    stack_kill9(d);
+    pause_ms(DEAD_MS);
+    struct stack_program *e = stack_program(&stack, "e", "engine", "--node-ttl=3s", NULL);
+    CU_ASSERT_TRUE(
+        stack_logged(e, "node e-", 3, WITHIN_MS)); /* starts, serves, joined: it has read the bucket */
+    if (stack_count(e->log, "node d-") > 0) {      /* its key was still there */
+        uint64_t const heard_ms = clock_monotonic_ms();
+        CU_ASSERT_TRUE(stack_logged(e, "is gone", 1, WITHIN_MS));
+        uint64_t const believed_ms = clock_monotonic_ms() - heard_ms;
+        fprintf(stderr, "  the dead lived for %llu ms more\n", (unsigned long long)believed_ms);
+        CU_ASSERT_TRUE(believed_ms < NODE_TTL_MS - OLD_MS);
+    }
+    CU_ASSERT_TRUE(becomes(e, 1, PARTITIONS - 1, WITHIN_MS, "the newcomer has a share"));
+    start_orders("new", 50);
+    check_orders("new", 50);
+    CU_ASSERT_EQUAL(open_now(f) + open_now(e), PARTITIONS);
+}
+
+static const struct thole_test tests[] = {{"share_kill_leave", test_share_kill_leave},
+                                          {"newcomer_and_the_dead", test_newcomer_and_the_dead}};
 
 int main(void)
 {

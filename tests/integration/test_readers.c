@@ -666,9 +666,10 @@ struct watched {
     char text[1024];
 };
 
-static void watch_node(void *arg, thole_slice node, thole_slice heartbeat)
+static void watch_node(void *arg, thole_slice node, thole_slice heartbeat, uint64_t stored_ns)
 {
     struct watched *watched = arg;
+    CU_ASSERT(stored_ns > 0);
     size_t const len = strlen(watched->text);
     snprintf(watched->text + len, sizeof watched->text - len, "%.*s=%.*s ", THOLE_FMT(node),
              THOLE_FMT(heartbeat));
