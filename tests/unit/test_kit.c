@@ -180,7 +180,7 @@ static void test_history(void)
     thole_test_env *const env = begun("pay", "card");
     CU_ASSERT_EQUAL(thole_test_run(env, ID), THOLE_INSTANCE_COMPLETED);
     CHECK_STR("history", thole_test_history(env, ID),
-              "#1 Started pay(card)\n"
+              "#1 Started pay@1(card)\n"
               "#2 ActivityScheduled charge(card)\n"
               "#3 TimerCreated due 1000000030000\n"
               "#4 ActivityCompleted #2 (charged card)\n"
