@@ -250,11 +250,13 @@ static thole_status choose_version(struct instance *in, const struct turn_in *tu
 static thole_status turn_live(struct instance *in, const struct turn_in *turn, bool *ret_ran)
 {
     THOLE_TRY(choose_version(in, turn));
+    in->receiving = true;
     for (size_t i = 0; i < turn->received_len; i++) {
         struct event event = turn->received[i];
         if (instance_accepts(in, &event) && instance_convert(in, &event))
             THOLE_TRY(instance_receive(in, &event));
     }
+    in->receiving = false;
     if (!in->started)
         return instance_break(in, THOLE_INVALID, "the execution has not started");
     *ret_ran = in->terminate_received || (turn->run && !in->paused);

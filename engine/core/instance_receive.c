@@ -45,7 +45,7 @@ bool instance_accepts(const struct instance *instance, const struct event *recei
     case EVENT_TERMINATE_REQUESTED:
     case EVENT_EVENT_RECEIVED: return true;
     case EVENT_STATE_CARRIED:
-    case EVENT_ORIGINS_CARRIED: return instance->coro == NULL && instance->turns <= 1;
+    case EVENT_ORIGINS_CARRIED: return instance->receiving && instance->turns == 1;
     default: return accepts_resolution(instance, received);
     }
 }

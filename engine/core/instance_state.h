@@ -246,6 +246,7 @@ struct instance {
 
     /* The turn at hand. */
     bool replaying;
+    bool receiving;               /* live: what the turn was given is being taken in */
     bool unchecked;               /* replaying a turn that did not run: see instance_replay() */
     const struct event *expected; /* replaying: recorded new events that the code has yet to ask for */
     size_t expected_len;
