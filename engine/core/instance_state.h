@@ -395,9 +395,12 @@ thole_status instance_set_custom_status(struct instance *in, thole_slice status)
 
 /* ---- what the code calls ---- */
 
-/* Notes where the code is. Only in functions that an orchestration calls. */
+/* Notes where the code is; when the turn has failed, where it was then. Only in functions that an
+ * orchestration calls. */
 #define NOTE_CALL_SITE(in)                                                                                   \
-    ((in)->guard == GUARD_NONE ? (void)((in)->call_site = __builtin_return_address(0)) : (void)0)
+    ((in)->guard == GUARD_NONE && (in)->broken == THOLE_OK                                                   \
+         ? (void)((in)->call_site = __builtin_return_address(0))                                             \
+         : (void)0)
 /* A query or a side effect tries what only the orchestration may do: noted, and refused. */
 bool instance_refuses(struct instance *in);
 /* Remembers the fault for the next await; the first one counts. */
