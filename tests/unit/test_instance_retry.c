@@ -119,6 +119,13 @@ static void tries(void)
          CALL " / #3 ActivityFailed #2 APP busy (no) | #4 Completed (APP '' APP busy 'no' 1)"},
         {"a timeout is a failure", retried, "@1000 Started t(x) / @1010 ActivityFailed #2 TIMEOUT ()",
          CALL " / #3 ActivityTryFailed #2 try 1 TIMEOUT timeout () due 1110"},
+    };
+    play_check_live(rows, ARRAY_LEN(rows));
+}
+
+static void between_tries(void)
+{
+    struct play_row const rows[] = {
         {"results while it waits", retried,
          "@1000 Started t(x) / @1010 ActivityFailed #2 APP busy (no) / ActivityCompleted #2 (late) | "
          "ActivityFailed #2 APP (late) | ActivityCompleted #2 try 2 (early)",
@@ -487,6 +494,7 @@ static void wakes_are_asked_about(void)
 
 static const struct thole_test tests[] = {
     {"tries", tries},
+    {"between tries", between_tries},
     {"timeouts", timeouts},
     {"thrown", thrown},
     {"options", options},
