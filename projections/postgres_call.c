@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Object ids of the types that are sent and received: src/include/catalog/pg_type.dat, fixed for ever. */
-enum { TYPE_INT8 = 20, TYPE_INT4 = 23, TYPE_TEXT = 25 };
+enum { TYPE_BOOL = 16, TYPE_BYTEA = 17, TYPE_INT8 = 20, TYPE_INT4 = 23, TYPE_TEXT = 25 };
 enum { CLIENT_GRACE_MS = 2000 }; /* the server's own statement timeout fires first and is clearer */
 
 static void clear_results(struct postgres *pg)
@@ -123,7 +123,61 @@ static const void *at(const void *first, size_t stride, size_t i)
     return (const uint8_t *)first + i * stride;
 }
 
+static void put_slices(struct postgres *pg, uint32_t type, const thole_slice *first, size_t stride, size_t n)
+{
+    start_array(pg, type, n);
+    for (size_t i = 0; i < n; i++) {
+        const thole_slice *slice = at(first, stride, i);
+        if (slice->len > INT32_MAX) {
+            too_large(pg);
+            break;
+        }
+        put_int4(&pg->bytes, (uint32_t)slice->len);
+        buf_slice(&pg->bytes, *slice);
+    }
+    end_param(pg);
+}
+
 void call_text_array(struct postgres *pg, const thole_slice *first, size_t stride, size_t n)
+{
+    put_slices(pg, TYPE_TEXT, first, stride, n);
+}
+
+void call_bytes_array(struct postgres *pg, const thole_slice *first, size_t stride, size_t n)
+{
+    put_slices(pg, TYPE_BYTEA, first, stride, n);
+}
+
+static bool is_continuation(uint8_t byte)
+{
+    return (byte & 0xC0) == 0x80;
+}
+
+/* Bytes of the character at @p p that Postgres would take as text; 0: none. */
+static size_t character_bytes(const uint8_t *p, size_t len)
+{
+    size_t const bytes = p[0] < 0x80 ? 1 : p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
+    if (p[0] == 0 || p[0] > 0xF4 || bytes == 0 || bytes > len)
+        return 0;
+    for (size_t i = 1; i < bytes; i++)
+        if (!is_continuation(p[i]))
+            return 0;
+    if ((p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xED && p[1] > 0x9F) || (p[0] == 0xF0 && p[1] < 0x90) ||
+        (p[0] == 0xF4 && p[1] > 0x8F))
+        return 0;
+    return bytes;
+}
+
+static void put_readable(struct buf *to, thole_slice text)
+{
+    for (size_t at = 0; at < text.len;) {
+        size_t const bytes = character_bytes(text.ptr + at, text.len - at);
+        buf_append(to, bytes > 0 ? text.ptr + at : (const uint8_t *)"?", bytes > 0 ? bytes : 1);
+        at += bytes > 0 ? bytes : 1;
+    }
+}
+
+void call_readable_array(struct postgres *pg, const thole_slice *first, size_t stride, size_t n)
 {
     start_array(pg, TYPE_TEXT, n);
     for (size_t i = 0; i < n; i++) {
@@ -132,21 +186,38 @@ void call_text_array(struct postgres *pg, const thole_slice *first, size_t strid
             too_large(pg);
             break;
         }
-        put_int4(&pg->bytes, (uint32_t)text->len);
-        buf_slice(&pg->bytes, *text);
+        put_int4(&pg->bytes, (uint32_t)text->len); /* one byte for each that is replaced */
+        put_readable(&pg->bytes, *text);
+    }
+    end_param(pg);
+}
+
+void call_int8_array_most(struct postgres *pg, const uint64_t *first, size_t stride, size_t n, uint64_t most)
+{
+    start_array(pg, TYPE_INT8, n);
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t *value = at(first, stride, i);
+        if (*value > INT64_MAX && most > INT64_MAX)
+            too_large(pg);
+        put_int4(&pg->bytes, 8);
+        put_int8(&pg->bytes, *value < most ? *value : most);
     }
     end_param(pg);
 }
 
 void call_int8_array(struct postgres *pg, const uint64_t *first, size_t stride, size_t n)
 {
-    start_array(pg, TYPE_INT8, n);
+    call_int8_array_most(pg, first, stride, n, UINT64_MAX);
+}
+
+void call_bool_array(struct postgres *pg, const bool *first, size_t stride, size_t n)
+{
+    start_array(pg, TYPE_BOOL, n);
     for (size_t i = 0; i < n; i++) {
-        const uint64_t *value = at(first, stride, i);
-        if (*value > INT64_MAX)
-            too_large(pg);
-        put_int4(&pg->bytes, 8);
-        put_int8(&pg->bytes, *value);
+        const bool *value = at(first, stride, i);
+        uint8_t const byte = *value;
+        put_int4(&pg->bytes, 1);
+        buf_append(&pg->bytes, &byte, 1);
     }
     end_param(pg);
 }
@@ -237,14 +308,18 @@ thole_status call_wait(struct postgres *pg, uint64_t deadline_ms, thole_error *r
     }
 }
 
+static Oid type_of_column(char letter)
+{
+    return letter == 't' ? TYPE_TEXT : letter == 'b' ? TYPE_BYTEA : TYPE_INT8;
+}
+
 static thole_status check_shape(struct postgres *pg, const struct statement_text *text,
                                 const PGresult *result, thole_error *reterr)
 {
     size_t columns = strlen(text->columns);
     bool ok = PQnfields(result) == (int)columns;
     for (size_t i = 0; ok && i < columns; i++)
-        ok = PQftype(result, (int)i) == (text->columns[i] == 't' ? TYPE_TEXT : TYPE_INT8) &&
-             PQfformat(result, (int)i) == 1;
+        ok = PQftype(result, (int)i) == type_of_column(text->columns[i]) && PQfformat(result, (int)i) == 1;
     if (ok)
         return THOLE_OK;
     return thole_fail(reterr, THOLE_CORRUPT, "%s failed: statement %s answers with columns of another shape",
@@ -365,6 +440,33 @@ thole_status call_sql(struct postgres *pg, const char *what, const char *sql, ui
     else
         PQclear(last);
     return status;
+}
+
+/* -- transactions over several calls -- */
+
+thole_status call_commit(struct postgres *pg, const char *what, thole_error *reterr)
+{
+    assert(pg->in_transaction);
+    call_begin(pg, what);
+    call_send(pg, STATEMENT_COMMIT);
+    thole_status status = call_run(pg, reterr);
+    pg->in_transaction = false;
+    THOLE_TRY(status);
+    if (strcmp(call_tag(pg, 0), "COMMIT") != 0)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "%s failed on Postgres %s: it answered %s", what,
+                          pg->where, call_tag(pg, 0));
+    return THOLE_OK;
+}
+
+void call_rollback(struct postgres *pg, const char *what)
+{
+    if (pg->in_transaction && pg->conn != NULL) {
+        call_begin(pg, what);
+        call_send(pg, STATEMENT_ROLLBACK);
+        if (call_run(pg, NULL) != THOLE_OK)
+            session_drop(pg); /* the server rolls back when it sees that */
+    }
+    pg->in_transaction = false;
 }
 
 /* -- results -- */

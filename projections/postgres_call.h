@@ -18,7 +18,7 @@
 
 enum {
     CALL_STATEMENTS_MAX = 12,
-    CALL_PARAMS_MAX = 64,              /* of all statements of a call */
+    CALL_PARAMS_MAX = 96,              /* of all statements of a call */
     CALL_BYTES_MAX = 64 * 1024 * 1024, /* likewise */
     PARTITIONS_MAX = 65536,
     WHERE_BYTES = 256,
@@ -75,12 +75,27 @@ void call_int4(struct postgres *pg, uint32_t value); /* above INT32_MAX: THOLE_I
 void call_text_array(struct postgres *pg, const thole_slice *first, size_t stride, size_t n);
 void call_int8_array(struct postgres *pg, const uint64_t *first, size_t stride, size_t n);
 void call_int4_array(struct postgres *pg, const uint32_t *first, size_t stride, size_t n);
+void call_bool_array(struct postgres *pg, const bool *first, size_t stride, size_t n);
+void call_bytes_array(struct postgres *pg, const thole_slice *first, size_t stride, size_t n);
+/* Text for people, which may hold anything: what is not UTF-8, or is a NUL, becomes a question mark. */
+void call_readable_array(struct postgres *pg, const thole_slice *first, size_t stride, size_t n);
+/* What is more than @p most becomes @p most. */
+void call_int8_array_most(struct postgres *pg, const uint64_t *first, size_t stride, size_t n, uint64_t most);
 
 void call_send(struct postgres *pg, enum statement statement);
 THOLE_NODISCARD thole_status call_run(struct postgres *pg, thole_error *reterr);
 
+/* Ends the transaction that a call with STATEMENT_BEGIN has left open. It is over afterwards, whatever the
+ * status; THOLE_UNAVAILABLE: whether it is committed is unknown. */
+THOLE_NODISCARD thole_status call_commit(struct postgres *pg, const char *what, thole_error *reterr);
+/* Never fails: a connection that cannot roll back is as good as rolled back. Nothing is open: nothing
+ * happens.
+ */
+void call_rollback(struct postgres *pg, const char *what);
+
 /* Results of the @p i-th statement. Cells are borrowed until the next call. NULL reads as 0 and empty. */
 size_t call_rows(const struct postgres *pg, size_t i);
+/* Of a text or bytes. */
 thole_slice call_cell_text(const struct postgres *pg, size_t i, size_t row, size_t column);
 uint64_t call_cell_int8(const struct postgres *pg, size_t i, size_t row, size_t column);
 /* The server's name for what the statement did, for example "COMMIT". */

@@ -1,9 +1,13 @@
 /* What a partition's projector writes and reads. */
 #include "projector_store.h"
 #include "postgres_call.h"
+#include <assert.h>
 #include <string.h>
 
 enum { RESET_TIMEOUT_MS = 600000 }; /* a whole partition */
+
+/* What is meant as "no limit" must fit into Postgres's dates: a hundred years. */
+#define TRY_TIMEOUT_MS_MAX UINT64_C(3155760000000)
 
 static thole_status check_partition(uint32_t partition, thole_error *reterr)
 {
@@ -52,55 +56,92 @@ thole_status projector_store_open(struct postgres *pg, uint32_t partition, uint6
     return THOLE_OK;
 }
 
-static void send_activities(struct postgres *pg, const struct batch *batch)
+static void send_activities_added(struct postgres *pg, const struct batch *batch, bool later_tries)
 {
-    const struct batch_activity *added = batch->activities_added, *removed = batch->activities_removed;
+    const struct batch_activity *added = batch->activities_added;
     size_t n = batch->activities_added_len;
-    if (n > 0) {
-        call_text_array(pg, &added->instance, sizeof *added, n);
-        call_int8_array(pg, &added->execution, sizeof *added, n);
-        call_int8_array(pg, &added->activity_id, sizeof *added, n);
-        call_text_array(pg, &added->queue, sizeof *added, n);
-        call_text_array(pg, &added->activity, sizeof *added, n);
-        call_int4(pg, batch->partition);
-        call_send(pg, STATEMENT_ACTIVITIES_ADD);
-    }
-    n = batch->activities_removed_len;
-    if (n > 0) {
-        call_text_array(pg, &removed->instance, sizeof *removed, n);
-        call_int8_array(pg, &removed->execution, sizeof *removed, n);
-        call_int8_array(pg, &removed->activity_id, sizeof *removed, n);
-        call_send(pg, STATEMENT_ACTIVITIES_REMOVE);
-    }
+    call_text_array(pg, &added->instance, sizeof *added, n);
+    call_int8_array(pg, &added->execution, sizeof *added, n);
+    call_int8_array(pg, &added->activity_id, sizeof *added, n);
+    call_text_array(pg, &added->queue, sizeof *added, n);
+    call_text_array(pg, &added->activity, sizeof *added, n);
+    call_int4_array(pg, &added->try_number, sizeof *added, n);
+    call_int8_array_most(pg, &added->try_timeout_ms, sizeof *added, n, TRY_TIMEOUT_MS_MAX);
+    call_bytes_array(pg, &added->details, sizeof *added, n);
+    call_int4(pg, batch->partition);
+    call_int4(pg, later_tries);
+    call_send(pg, STATEMENT_ACTIVITIES_ADD);
 }
 
+static void send_keys_and_tries(struct postgres *pg, const struct batch_activity *rows, size_t n)
+{
+    static const struct batch_activity nobody;
+    if (n == 0)
+        rows = &nobody; /* there may be no array */
+    call_text_array(pg, &rows->instance, sizeof *rows, n);
+    call_int8_array(pg, &rows->execution, sizeof *rows, n);
+    call_int8_array(pg, &rows->activity_id, sizeof *rows, n);
+    call_int4_array(pg, &rows->try_number, sizeof *rows, n);
+}
+
+static size_t count_later_tries(const struct batch *batch)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < batch->activities_added_len; i++)
+        n += batch->activities_added[i].try_number > 1;
+    return n;
+}
+
+/* First tries, removals, later tries: see STATEMENT_ACTIVITIES_ADD. */
+static void send_activities(struct postgres *pg, const struct batch *batch)
+{
+    size_t const later_tries = count_later_tries(batch);
+    if (batch->activities_added_len > later_tries)
+        send_activities_added(pg, batch, false);
+    if (batch->activities_removed_len > 0 || later_tries > 0) {
+        send_keys_and_tries(pg, batch->activities_removed, batch->activities_removed_len);
+        send_keys_and_tries(pg, batch->activities_added, later_tries > 0 ? batch->activities_added_len : 0);
+        call_send(pg, STATEMENT_ACTIVITIES_REMOVE);
+    }
+    if (later_tries > 0)
+        send_activities_added(pg, batch, true);
+}
+
+/* Removals first: a timer that was replaced may have been removed before. */
 static void send_timers(struct postgres *pg, const struct batch *batch)
 {
     const struct batch_timer *added = batch->timers_added, *removed = batch->timers_removed;
-    size_t n = batch->timers_added_len;
-    if (n > 0) {
-        call_text_array(pg, &added->instance, sizeof *added, n);
-        call_int8_array(pg, &added->execution, sizeof *added, n);
-        call_int8_array(pg, &added->timer_id, sizeof *added, n);
-        call_int8_array(pg, &added->due_ms, sizeof *added, n);
-        call_int4(pg, batch->partition);
-        call_send(pg, STATEMENT_TIMERS_ADD);
-    }
-    n = batch->timers_removed_len;
+    size_t n = batch->timers_removed_len;
     if (n > 0) {
         call_text_array(pg, &removed->instance, sizeof *removed, n);
         call_int8_array(pg, &removed->execution, sizeof *removed, n);
         call_int8_array(pg, &removed->timer_id, sizeof *removed, n);
         call_send(pg, STATEMENT_TIMERS_REMOVE);
     }
+    n = batch->timers_added_len;
+    if (n > 0) {
+        call_text_array(pg, &added->instance, sizeof *added, n);
+        call_int8_array(pg, &added->execution, sizeof *added, n);
+        call_int8_array(pg, &added->timer_id, sizeof *added, n);
+        call_int8_array_most(pg, &added->due_ms, sizeof *added, n, INT64_MAX);
+        call_int4(pg, batch->partition);
+        call_send(pg, STATEMENT_TIMERS_ADD);
+    }
 }
 
-static void send_instances(struct postgres *pg, const struct batch *batch, enum statement statement)
+static void send_instances_removed(struct postgres *pg, const struct batch *batch, enum statement statement)
+{
+    const struct batch_instance *rows = batch->instances;
+    call_text_array(pg, &rows->instance, sizeof *rows, batch->instances_len);
+    call_int8_array(pg, &rows->history_seq, sizeof *rows, batch->instances_len);
+    call_bool_array(pg, &rows->removed, sizeof *rows, batch->instances_len);
+    call_send(pg, statement);
+}
+
+static void send_instance_rows(struct postgres *pg, const struct batch *batch)
 {
     const struct batch_instance *rows = batch->instances;
     size_t n = batch->instances_len;
-    if (n == 0)
-        return;
     call_int4(pg, batch->partition);
     call_text_array(pg, &rows->instance, sizeof *rows, n);
     call_text_array(pg, &rows->orchestration, sizeof *rows, n);
@@ -108,10 +149,46 @@ static void send_instances(struct postgres *pg, const struct batch *batch, enum 
     call_int4_array(pg, &rows->status, sizeof *rows, n);
     call_int8_array(pg, &rows->created_ms, sizeof *rows, n);
     call_int8_array(pg, &rows->updated_ms, sizeof *rows, n);
-    call_text_array(pg, &rows->detail, sizeof *rows, n);
+    call_readable_array(pg, &rows->detail, sizeof *rows, n);
     call_int8_array(pg, &rows->turns, sizeof *rows, n);
     call_int8_array(pg, &rows->history_seq, sizeof *rows, n);
-    call_send(pg, statement);
+    call_int4_array(pg, &rows->version, sizeof *rows, n);
+    call_bool_array(pg, &rows->custom_status_set, sizeof *rows, n);
+    call_bytes_array(pg, &rows->custom_status, sizeof *rows, n);
+    call_text_array(pg, &rows->parent, sizeof *rows, n);
+    call_bool_array(pg, &rows->removed, sizeof *rows, n);
+    call_send(pg, STATEMENT_INSTANCES);
+}
+
+static void send_execution_rows(struct postgres *pg, const struct batch *batch)
+{
+    const struct batch_instance *rows = batch->instances;
+    size_t n = batch->instances_len;
+    call_int4(pg, batch->partition);
+    call_text_array(pg, &rows->instance, sizeof *rows, n);
+    call_int8_array(pg, &rows->execution, sizeof *rows, n);
+    call_int4_array(pg, &rows->status, sizeof *rows, n);
+    call_int8_array(pg, &rows->created_ms, sizeof *rows, n);
+    call_int8_array(pg, &rows->updated_ms, sizeof *rows, n);
+    call_int8_array(pg, &rows->turns, sizeof *rows, n);
+    call_int8_array(pg, &rows->history_seq, sizeof *rows, n);
+    call_bool_array(pg, &rows->removed, sizeof *rows, n);
+    call_send(pg, STATEMENT_EXECUTIONS);
+}
+
+static void send_instances(struct postgres *pg, const struct batch *batch)
+{
+    size_t removed = 0;
+    for (size_t i = 0; i < batch->instances_len; i++)
+        removed += batch->instances[i].removed;
+    if (removed > 0) {
+        send_instances_removed(pg, batch, STATEMENT_INSTANCES_REMOVE);
+        send_instances_removed(pg, batch, STATEMENT_EXECUTIONS_REMOVE);
+    }
+    if (batch->instances_len > removed) {
+        send_instance_rows(pg, batch);
+        send_execution_rows(pg, batch);
+    }
 }
 
 static void send_epoch(struct postgres *pg, uint32_t partition, uint64_t epoch)
@@ -150,8 +227,7 @@ thole_status projector_store_apply(struct postgres *pg, const struct batch *batc
     call_send(pg, STATEMENT_PARTITION_MOVE);
     send_activities(pg, batch);
     send_timers(pg, batch);
-    send_instances(pg, batch, STATEMENT_INSTANCES);
-    send_instances(pg, batch, STATEMENT_EXECUTIONS);
+    send_instances(pg, batch);
     thole_status status = call_run(pg, reterr);
     return status == THOLE_FENCED ? fenced(batch->partition, batch->epoch, reterr) : status;
 }
@@ -245,6 +321,7 @@ static thole_status read_blocked(const struct postgres *pg, size_t i, struct are
         THOLE_TRY(arena_dup(arena, call_cell_text(pg, i, row, 6), &to->detail));
         to->turns = call_cell_int8(pg, i, row, 7);
         to->history_seq = call_cell_int8(pg, i, row, 8);
+        to->version = (uint32_t)call_cell_int8(pg, i, row, 9);
     }
     ret->blocked_len = rows;
     return THOLE_OK;
@@ -270,7 +347,7 @@ thole_status projector_store_live(struct postgres *pg, uint32_t partition, struc
                                   struct live_summary *ret, thole_error *reterr)
 {
     static const enum statement reads[] = {STATEMENT_LIVE_BLOCKED, STATEMENT_LIVE_ORCHESTRATIONS,
-                                           STATEMENT_LIVE_ACTIVITIES};
+                                           STATEMENT_LIVE_ACTIVITIES, STATEMENT_NEXT_DEADLINE};
     struct live_summary summary = {0};
     call_begin(pg, "reading what is live");
     for (size_t i = 0; i < sizeof reads / sizeof reads[0]; i++) {
@@ -283,6 +360,7 @@ thole_status projector_store_live(struct postgres *pg, uint32_t partition, struc
         return full(reterr);
     if (call_rows(pg, 2) == 1)
         summary.open_activities = call_cell_int8(pg, 2, 0, 0);
+    summary.deadline_in_ms = call_rows(pg, 3) == 1 ? call_cell_int8(pg, 3, 0, 0) : UINT64_MAX;
     *ret = summary;
     return THOLE_OK;
 }
@@ -309,8 +387,75 @@ thole_status projector_store_orphans(struct postgres *pg, uint32_t partition, ui
             return full(reterr);
         to->execution = call_cell_int8(pg, 0, row, 1);
         to->activity_id = call_cell_int8(pg, 0, row, 2);
+        to->try_number = (uint32_t)call_cell_int8(pg, 0, row, 5);
+        to->try_timeout_ms = call_cell_int8(pg, 0, row, 6);
     }
     *ret = orphans;
     *ret_len = rows;
     return THOLE_OK;
+}
+
+/* -- deadlines -- */
+
+thole_status projector_store_next_deadline(struct postgres *pg, uint32_t partition, uint64_t *ret_in_ms,
+                                           thole_error *reterr)
+{
+    call_begin(pg, "looking for deadlines");
+    call_int4(pg, partition);
+    call_send(pg, STATEMENT_NEXT_DEADLINE);
+    THOLE_TRY(call_run(pg, reterr));
+    *ret_in_ms = call_rows(pg, 0) == 1 ? call_cell_int8(pg, 0, 0, 0) : UINT64_MAX;
+    return THOLE_OK;
+}
+
+static thole_status read_expired(const struct postgres *pg, size_t i, struct arena *arena,
+                                 struct expired_try **ret, size_t *ret_len)
+{
+    size_t const rows = call_rows(pg, i);
+    struct expired_try *expired = arena_array(arena, rows, sizeof *expired);
+    if (expired == NULL)
+        return THOLE_LIMIT;
+    for (size_t row = 0; row < rows; row++) {
+        struct expired_try *to = &expired[row];
+        THOLE_TRY(arena_dup(arena, call_cell_text(pg, i, row, 0), &to->row.instance));
+        to->row.execution = call_cell_int8(pg, i, row, 1);
+        to->row.activity_id = call_cell_int8(pg, i, row, 2);
+        to->row.try_number = (uint32_t)call_cell_int8(pg, i, row, 3);
+        to->row.try_timeout_ms = call_cell_int8(pg, i, row, 4);
+        to->attempt = call_cell_int8(pg, i, row, 5);
+        THOLE_TRY(arena_dup(arena, call_cell_text(pg, i, row, 6), &to->row.details));
+    }
+    *ret = expired;
+    *ret_len = rows;
+    return THOLE_OK;
+}
+
+thole_status projector_store_expire_begin(struct postgres *pg, uint32_t partition, uint64_t since_ms,
+                                          size_t limit, struct arena *arena, struct expired_try **ret,
+                                          size_t *ret_len, thole_error *reterr)
+{
+    assert(!pg->in_transaction);
+    call_begin(pg, "ending what is past its deadline");
+    call_send(pg, STATEMENT_BEGIN);
+    call_int4(pg, partition);
+    call_int8(pg, min_u64(since_ms, INT32_MAX));
+    call_int8(pg, min_u64(limit, BATCH_ROWS_MAX));
+    call_send(pg, STATEMENT_EXPIRE);
+    thole_status status = call_run(pg, reterr);
+    pg->in_transaction = true;
+    if (status == THOLE_OK && read_expired(pg, 1, arena, ret, ret_len) != THOLE_OK)
+        status = full(reterr);
+    if (status != THOLE_OK)
+        projector_store_expire_rollback(pg);
+    return status;
+}
+
+thole_status projector_store_expire_commit(struct postgres *pg, thole_error *reterr)
+{
+    return call_commit(pg, "committing ends by deadline", reterr);
+}
+
+void projector_store_expire_rollback(struct postgres *pg)
+{
+    call_rollback(pg, "rolling back ends by deadline");
 }

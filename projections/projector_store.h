@@ -18,12 +18,15 @@
 THOLE_NODISCARD thole_status projector_store_open(struct postgres *pg, uint32_t partition, uint64_t epoch,
                                                   uint64_t *ret_projected_seq, thole_error *reterr);
 /*
- * Applies the batch in one transaction: set-based statements only (unnest), inserts with ON CONFLICT DO
- * NOTHING (activities, timers) or DO UPDATE (instances and executions, never to an older history_seq),
- * deletes USING unnest; projected_seq never goes back. A delete waits for a worker that is completing the
- * same activity. THOLE_FENCED (nothing applied) when the partition's epoch is not the batch's, or the
- * partition is not open on this connection. THOLE_INVALID for more than BATCH_ROWS_MAX rows of a kind.
- * Idempotent.
+ * Applies the batch in one transaction, by set-based statements only (unnest). projected_seq never goes back.
+ *  - Activities: added unless they are there; a later try takes the place of the row of an earlier one. What
+ *    is removed goes if it is of the try that the removal names (0: any) or an older one. A removal waits for
+ *    a worker that is completing the same activity.
+ *  - Timers: removed, then added; adding replaces the due time.
+ *  - Instances and executions: never to an older history_seq. Of several rows of one instance the last
+ *    execution counts. Rows of execution 0 are not executions. Details that are not text are made readable.
+ * THOLE_FENCED (nothing applied) when the partition's epoch is not the batch's, or the partition is not open
+ * on this connection. THOLE_INVALID for more than BATCH_ROWS_MAX rows of a kind. Idempotent.
  */
 THOLE_NODISCARD thole_status projector_store_apply(struct postgres *pg, const struct batch *batch,
                                                    thole_error *reterr);
@@ -40,8 +43,9 @@ THOLE_NODISCARD thole_status projector_store_timers(struct postgres *pg, uint32_
                                                     uint64_t before_ms, size_t limit, struct arena *arena,
                                                     struct batch_timer **ret_timers, size_t *ret_len,
                                                     uint64_t *ret_next_due_ms, thole_error *reterr);
-/* Instances of the partition in status WAITING or STUCK (to be tried again by a new owner), oldest first, and
- * the distinct orchestration names of all that have not ended, by name. Arrays and slices live in the arena.
+/* Instances of the partition in status WAITING, STUCK or CONTINUED_AS_NEW (to be tried again by a new owner),
+ * oldest first, and the distinct orchestrations of all that have not ended, "name" or from version 2 on
+ * "name@version", by name. Arrays and slices live in the arena.
  */
 struct live_summary {
     struct batch_instance *blocked;
@@ -50,6 +54,7 @@ struct live_summary {
     uint64_t *orchestration_counts; /* live instances of each */
     size_t orchestrations_len;
     uint64_t open_activities; /* rows in worker_queue */
+    uint64_t deadline_in_ms;  /* as projector_store_next_deadline() says */
 };
 THOLE_NODISCARD thole_status projector_store_live(struct postgres *pg, uint32_t partition,
                                                   struct arena *arena, struct live_summary *ret,
@@ -58,10 +63,31 @@ THOLE_NODISCARD thole_status projector_store_live(struct postgres *pg, uint32_t 
  * Activities of the partition that nobody claimed or renewed since @p older_than_ms milliseconds (database
  * clock; at most 24 days), about the oldest first, at most @p limit: for the sweeper. Takes them: a row comes
  * again only after the same time, so that rows which nobody can run do not hide those behind them. Passes
- * over rows that are being worked on at the moment.
+ * over rows that are being worked on at the moment, and over those that are completed later, from outside.
  */
 THOLE_NODISCARD thole_status projector_store_orphans(struct postgres *pg, uint32_t partition,
                                                      uint64_t older_than_ms, size_t limit,
                                                      struct arena *arena, struct batch_activity **ret,
                                                      size_t *ret_len, thole_error *reterr);
+
+/* Milliseconds, by the database's clock, to the partition's next deadline, or to the first one that a claim
+ * could make from now on; 0: one has passed; UINT64_MAX: there is no try with a timeout. */
+THOLE_NODISCARD thole_status projector_store_next_deadline(struct postgres *pg, uint32_t partition,
+                                                           uint64_t *ret_in_ms, thole_error *reterr);
+/* A try that is over. */
+struct expired_try {
+    struct batch_activity row; /* without queue and activity; details of its last heartbeat */
+    uint64_t attempt;          /* of its last claim */
+};
+/*
+ * BEGIN, and DELETE of tries whose deadline passed more than @p since_ms ago, at most @p limit; those that a
+ * worker is completing at the moment are passed over. The transaction stays open until commit or rollback, as
+ * with worker_store_complete_begin(); on an error it is rolled back already.
+ */
+THOLE_NODISCARD thole_status projector_store_expire_begin(struct postgres *pg, uint32_t partition,
+                                                          uint64_t since_ms, size_t limit,
+                                                          struct arena *arena, struct expired_try **ret,
+                                                          size_t *ret_len, thole_error *reterr);
+THOLE_NODISCARD thole_status projector_store_expire_commit(struct postgres *pg, thole_error *reterr);
+void projector_store_expire_rollback(struct postgres *pg);
 #endif

@@ -23,6 +23,10 @@ static thole_instance_info read_info(const struct postgres *pg, size_t i, size_t
         .partition = (uint32_t)call_cell_int8(pg, i, row, 7),
         .open_activities = call_cell_int8(pg, i, row, 8),
         .open_timers = call_cell_int8(pg, i, row, 9),
+        .version = (uint32_t)call_cell_int8(pg, i, row, 10),
+        .custom_status = call_cell_text(pg, i, row, 11),
+        .parent = call_cell_text(pg, i, row, 12),
+        .turns = call_cell_int8(pg, i, row, 13),
     };
 }
 
@@ -72,6 +76,8 @@ static thole_status read_page(struct postgres *pg, const thole_list_filter *filt
     call_int8(pg, place->created_ms);
     call_text(pg, (thole_slice){place->id, place->id_len});
     call_int8(pg, limit);
+    call_text(pg, filter->parent);
+    call_int8(pg, filter->created_after_ms < INT64_MAX ? filter->created_after_ms : INT64_MAX);
     call_send(pg, STATEMENT_LIST);
     return call_run(pg, reterr);
 }
@@ -94,9 +100,11 @@ static thole_status give_page(const struct postgres *pg, thole_instance_fn *each
 thole_status query_store_list(struct postgres *pg, const thole_list_filter *filter, thole_instance_fn *each,
                               void *arg, thole_error *reterr)
 {
-    struct list_place place = {.created_ms = INT64_MAX};
+    struct list_place place = {.created_ms = INT64_MAX}; /* in front of all */
     struct buf pattern;
     uint64_t left = filter->limit > 0 ? filter->limit : LIST_LIMIT;
+    if (filter->created_before_ms > 0 && filter->created_before_ms <= INT64_MAX)
+        place.created_ms = filter->created_before_ms - 1;
     buf_init(&pattern, PREFIX_BYTES_MAX);
     make_pattern(filter->id_prefix, &pattern);
     thole_status status = buf_status(&pattern);

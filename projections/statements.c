@@ -9,15 +9,22 @@
  * right for every size: keys are sorted, then each is looked up in the primary key.
  */
 
-/* The keys of arrays $1..$3 in the order of the index, with their place in the arrays. */
+/* The keys of arrays $1..$4, tries and all, in the order of the index, with their place in the arrays. */
 #define KEYS_FROM(array, column)                                                                             \
-    "(SELECT * FROM unnest($1::text[], $2::int8[], $3::int8[]" array ")"                                     \
-    " WITH ORDINALITY AS u (instance, execution, id" column ", ord)"                                         \
+    "(SELECT * FROM unnest($1::text[], $2::int8[], $3::int8[], $4::int4[]" array ")"                         \
+    " WITH ORDINALITY AS u (instance, execution, id, try" column ", ord)"                                    \
     " ORDER BY u.instance COLLATE \"C\", u.execution, u.id) AS k"
 #define KEYS KEYS_FROM("", "")
 /* The same with the attempts of a worker's claims, and the condition that they still hold. */
-#define CLAIMS KEYS_FROM(", $4::int8[]", ", attempt")
-#define HELD " AND q.attempt = k.attempt AND q.worker = $5::text"
+#define CLAIMS KEYS_FROM(", $5::int8[]", ", attempt")
+#define HELD(worker) " AND q.try_number = k.try AND q.attempt = k.attempt AND q.worker = " worker "::text"
+/* The same with what heartbeats have said since; its worker is $8. */
+#define NOTED_CLAIMS KEYS_FROM(", $5::int8[], $6::bool[], $7::bytea[]", ", attempt, noted, details")
+#define SET_NOTED "details = CASE WHEN k.noted THEN k.details ELSE q.details END"
+/* Keys without tries, of arrays $1..$3. */
+#define TIMER_KEYS                                                                                           \
+    "(SELECT * FROM unnest($1::text[], $2::int8[], $3::int8[]) AS u (instance, execution, id)"               \
+    " ORDER BY u.instance COLLATE \"C\", u.execution, u.id) AS k"
 
 /*
  * q's primary key = k. The form with ANY leaves the planner one way only: for each k a descent into the
@@ -30,13 +37,14 @@
     "i.instance, i.orchestration, i.execution, i.status::int8, i.created_ms, i.updated_ms, i.detail,"        \
     " i.p::int8,"                                                                                            \
     " (SELECT count(*) FROM worker_queue AS q WHERE q.instance = i.instance),"                               \
-    " (SELECT count(*) FROM timers AS t WHERE t.instance = i.instance)"
+    " (SELECT count(*) FROM timers AS t WHERE t.instance = i.instance),"                                     \
+    " i.version::int8, i.custom_status, i.parent, i.turns"
 
-/* The rows of arrays $2..$10: one for each instance, or for each execution of one. */
-#define INSTANCE_ROWS                                                                                        \
-    "unnest($2::text[], $3::text[], $4::int8[], $5::int4[], $6::int8[], $7::int8[], $8::text[], $9::int8[]," \
-    " $10::int8[]) AS u (instance, orchestration, execution, status, created_ms, updated_ms, detail, turns," \
-    " history_seq)"
+/* Statuses of instances that have ended, and of executions that have. */
+#define ENDED "(4, 5, 6, 7)"
+#define EXECUTION_ENDED "(4, 5, 6, 7, 9)"
+/* Milliseconds from now to q's deadline; 0: it has passed. */
+#define DEADLINE_LEFT "greatest(0, ceil(extract(epoch FROM q.deadline_at - clock_timestamp()) * 1000))::int8"
 
 const struct statement_text statement_texts[STATEMENTS] = {
     [STATEMENT_NOW] = {"now", "i", "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::int8"},
@@ -66,40 +74,82 @@ const struct statement_text statement_texts[STATEMENTS] = {
     [STATEMENT_INSTANCES_RESET] = {"instances_reset", "", "DELETE FROM instances WHERE p = $1::int4"},
     [STATEMENT_EXECUTIONS_RESET] = {"executions_reset", "", "DELETE FROM executions WHERE p = $1::int4"},
 
+    /*
+     * $10: 0 = first tries, 1 = later ones. Those are added when what is obsolete has been removed, so that
+     * they take the place of the try before; the others before anything is locked.
+     */
     [STATEMENT_ACTIVITIES_ADD] =
         {"activities_add", "",
-         "INSERT INTO worker_queue (instance, execution, activity_id, p, queue, activity)"
-         " SELECT u.instance, u.execution, u.id, $6::int4, u.queue, u.activity"
-         " FROM unnest($1::text[], $2::int8[], $3::int8[], $4::text[], $5::text[])"
-         " AS u (instance, execution, id, queue, activity)"
+         "INSERT INTO worker_queue (instance, execution, activity_id, p, queue, activity, try_number,"
+         " try_timeout_ms, details)"
+         " SELECT u.instance, u.execution, u.id, $9::int4, u.queue, u.activity, greatest(u.try, 1),"
+         " u.timeout_ms, u.details"
+         " FROM unnest($1::text[], $2::int8[], $3::int8[], $4::text[], $5::text[], $6::int4[], $7::int8[],"
+         " $8::bytea[]) AS u (instance, execution, id, queue, activity, try, timeout_ms, details)"
+         " WHERE (u.try > 1) = ($10::int4 = 1)"
          " ORDER BY u.instance COLLATE \"C\", u.execution, u.id"
          " ON CONFLICT (instance, execution, activity_id) DO NOTHING"},
-    [STATEMENT_ACTIVITIES_REMOVE] = {"activities_remove", "",
-                                     "DELETE FROM worker_queue AS q USING " KEYS
-                                     " WHERE" SAME("activity_id")},
+    /* Rows of the tries of $4 and older ones (0: of any try), and what is older than the added ones, $5..$8.
+     * One statement, so that all rows are locked in the order of their keys. */
+    [STATEMENT_ACTIVITIES_REMOVE] =
+        {"activities_remove", "",
+         "DELETE FROM worker_queue AS q USING (SELECT * FROM ("
+         "SELECT r.instance, r.execution, r.id, CASE r.try WHEN 0 THEN 2147483647 ELSE r.try END"
+         " FROM unnest($1::text[], $2::int8[], $3::int8[], $4::int4[]) AS r (instance, execution, id, try)"
+         " UNION ALL SELECT a.instance, a.execution, a.id, a.try - 1"
+         " FROM unnest($5::text[], $6::int8[], $7::int8[], $8::int4[]) AS a (instance, execution, id, try)"
+         " WHERE a.try > 1) AS u (instance, execution, id, last_try)"
+         " ORDER BY u.instance COLLATE \"C\", u.execution, u.id) AS k"
+         " WHERE" SAME("activity_id") " AND q.try_number <= k.last_try"},
     [STATEMENT_TIMERS_ADD] =
         {"timers_add", "",
-         "INSERT INTO timers (instance, execution, timer_id, p, due_ms)"
-         " SELECT u.instance, u.execution, u.id, $5::int4, u.due_ms"
-         " FROM unnest($1::text[], $2::int8[], $3::int8[], $4::int8[]) AS u (instance, execution, id, due_ms)"
-         " ORDER BY u.instance COLLATE \"C\", u.execution, u.id"
-         " ON CONFLICT (instance, execution, timer_id) DO NOTHING"},
+         "INSERT INTO timers AS t (instance, execution, timer_id, p, due_ms)"
+         " SELECT DISTINCT ON (u.instance COLLATE \"C\", u.execution, u.id) u.instance, u.execution, u.id,"
+         " $5::int4, u.due_ms FROM unnest($1::text[], $2::int8[], $3::int8[], $4::int8[]) WITH ORDINALITY"
+         " AS u (instance, execution, id, due_ms, ord)"
+         " ORDER BY u.instance COLLATE \"C\", u.execution, u.id, u.ord DESC"
+         " ON CONFLICT (instance, execution, timer_id) DO UPDATE SET due_ms = excluded.due_ms"
+         " WHERE t.due_ms <> excluded.due_ms"},
     [STATEMENT_TIMERS_REMOVE] = {"timers_remove", "",
-                                 "DELETE FROM timers AS q USING " KEYS " WHERE" SAME("timer_id")},
+                                 "DELETE FROM timers AS q USING " TIMER_KEYS " WHERE" SAME("timer_id")},
+    /* Never what is newer than the removal. */
+    [STATEMENT_INSTANCES_REMOVE] =
+        {"instances_remove", "",
+         "DELETE FROM instances AS i USING unnest($1::text[], $2::int8[], $3::bool[])"
+         " AS u (instance, history_seq, removed)"
+         " WHERE u.removed AND i.instance = ANY (ARRAY[u.instance]) AND i.history_seq <= u.history_seq"},
+    [STATEMENT_EXECUTIONS_REMOVE] =
+        {"executions_remove", "",
+         "DELETE FROM executions AS e USING unnest($1::text[], $2::int8[], $3::bool[])"
+         " AS u (instance, history_seq, removed)"
+         " WHERE u.removed AND e.instance = ANY (ARRAY[u.instance]) AND e.history_seq <= u.history_seq"},
+    /* Of several executions of one instance the last counts, with what only an earlier one says. */
     [STATEMENT_INSTANCES] =
         {"instances", "",
          "INSERT INTO instances AS i (instance, p, orchestration, execution, status, created_ms, updated_ms,"
-         " detail, turns, history_seq)"
+         " detail, turns, history_seq, version, custom_status, parent)"
          " SELECT DISTINCT ON (u.instance COLLATE \"C\") u.instance, $1::int4, u.orchestration, u.execution,"
-         " u.status::int2, CASE u.created_ms WHEN 0 THEN u.updated_ms ELSE u.created_ms END, u.updated_ms,"
-         " u.detail, u.turns, u.history_seq FROM " INSTANCE_ROWS
+         " u.status::int2, coalesce(min(nullif(u.created_ms, 0)) FILTER (WHERE u.execution > 0) OVER w,"
+         " nullif(u.created_ms, 0), u.updated_ms), u.updated_ms, u.detail, u.turns, u.history_seq, u.version,"
+         " (array_agg(u.custom_status) FILTER (WHERE u.custom_set) OVER w)"
+         "[(count(*) FILTER (WHERE u.custom_set) OVER w)::int4], u.parent"
+         " FROM unnest($2::text[], $3::text[], $4::int8[], $5::int4[], $6::int8[], $7::int8[], $8::text[],"
+         " $9::int8[], $10::int8[], $11::int4[], $12::bool[], $13::bytea[], $14::text[], $15::bool[])"
+         " AS u (instance, orchestration, execution, status, created_ms, updated_ms, detail, turns,"
+         " history_seq, version, custom_set, custom_status, parent, removed)"
+         " WHERE NOT u.removed"
+         " WINDOW w AS (PARTITION BY u.instance COLLATE \"C\" ORDER BY u.execution, u.history_seq)"
          " ORDER BY u.instance COLLATE \"C\", u.execution DESC, u.history_seq DESC"
          " ON CONFLICT (instance) DO UPDATE SET"
          " orchestration = CASE excluded.orchestration WHEN '' THEN i.orchestration"
          " ELSE excluded.orchestration END,"
          " execution = excluded.execution, status = excluded.status,"
-         " created_ms = least(i.created_ms, excluded.created_ms), updated_ms = excluded.updated_ms,"
-         " detail = excluded.detail, turns = excluded.turns, history_seq = excluded.history_seq"
+         " created_ms = CASE WHEN i.execution = 0 AND excluded.execution > 0 THEN excluded.created_ms"
+         " ELSE least(i.created_ms, excluded.created_ms) END, updated_ms = excluded.updated_ms,"
+         " detail = excluded.detail, turns = excluded.turns, history_seq = excluded.history_seq,"
+         " version = CASE excluded.version WHEN 0 THEN i.version ELSE excluded.version END,"
+         " custom_status = coalesce(excluded.custom_status, i.custom_status),"
+         " parent = CASE excluded.parent WHEN '' THEN i.parent ELSE excluded.parent END"
          " WHERE i.history_seq <= excluded.history_seq"},
     [STATEMENT_EXECUTIONS] =
         {"executions", "",
@@ -107,7 +157,11 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " history_seq)"
          " SELECT DISTINCT ON (u.instance COLLATE \"C\", u.execution) u.instance, u.execution, $1::int4,"
          " u.status::int2, CASE u.created_ms WHEN 0 THEN u.updated_ms ELSE u.created_ms END,"
-         " CASE WHEN u.status IN (4, 5, 6) THEN u.updated_ms END, u.turns, u.history_seq FROM " INSTANCE_ROWS
+         " CASE WHEN u.status IN " EXECUTION_ENDED " THEN u.updated_ms END, u.turns, u.history_seq"
+         " FROM unnest($2::text[], $3::int8[], $4::int4[], $5::int8[], $6::int8[], $7::int8[], $8::int8[],"
+         " $9::bool[]) AS u (instance, execution, status, created_ms, updated_ms, turns, history_seq, "
+         "removed)"
+         " WHERE u.execution > 0 AND NOT u.removed"
          " ORDER BY u.instance COLLATE \"C\", u.execution, u.history_seq DESC"
          " ON CONFLICT (instance, execution) DO UPDATE SET status = excluded.status,"
          " ended_ms = excluded.ended_ms, turns = excluded.turns, history_seq = excluded.history_seq"
@@ -121,56 +175,92 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " (SELECT instance, execution, timer_id, due_ms FROM timers WHERE p = $1::int4 AND due_ms >= "
          "$2::int8"
          " ORDER BY due_ms LIMIT 1) ORDER BY due_ms"},
+    /* 9: continued as new, and nobody has gone on. Events that wait for their instance are not its. */
     [STATEMENT_LIVE_BLOCKED] =
-        {"live_blocked", "ttiiiitii",
+        {"live_blocked", "ttiiiitiii",
          "SELECT instance, orchestration, execution, status::int8, created_ms, updated_ms, detail, turns,"
-         " history_seq FROM instances WHERE p = $1::int4 AND status IN (2, 3) ORDER BY created_ms, instance"},
+         " history_seq, version::int8 FROM instances WHERE p = $1::int4 AND status IN (2, 3, 9)"
+         " AND execution > 0 ORDER BY created_ms, instance"},
     [STATEMENT_LIVE_ORCHESTRATIONS] =
         {"live_orchestrations", "ti",
-         "SELECT orchestration, count(*) FROM instances WHERE p = $1::int4 AND status NOT IN (4, 5, 6)"
-         " GROUP BY orchestration ORDER BY orchestration"},
+         "SELECT orchestration || CASE WHEN version > 1 THEN '@' || version ELSE '' END AS name, count(*)"
+         " FROM instances WHERE p = $1::int4 AND status NOT IN " ENDED " AND orchestration <> ''"
+         " GROUP BY name ORDER BY name"},
     [STATEMENT_LIVE_ACTIVITIES] = {"live_activities", "i",
                                    "SELECT count(*) FROM worker_queue WHERE p = $1::int4"},
     /*
      * Takes what it finds: a row is an orphan again only after the same time, so that rows which nobody can
-     * run do not hide those behind them. A row that is locked is being worked on.
+     * run do not hide those behind them. A row that is locked is being worked on, and one that is completed
+     * later needs no worker.
      */
     [STATEMENT_ORPHANS] =
-        {"orphans", "tiitt",
+        {"orphans", "tiittii",
          "UPDATE worker_queue AS q SET swept_at = clock_timestamp() WHERE ctid = ANY (ARRAY("
-         " SELECT o.ctid FROM worker_queue AS o WHERE o.p = $1::int4"
+         " SELECT o.ctid FROM worker_queue AS o WHERE o.p = $1::int4 AND NOT o.later"
          " AND o.created_at < statement_timestamp() - $2::int8 * interval '1 millisecond'"
          " AND greatest(o.created_at, o.claimed_at, o.renewed_at, o.swept_at)"
          " < statement_timestamp() - $2::int8 * interval '1 millisecond'"
          " ORDER BY o.created_at LIMIT $3::int8 FOR UPDATE SKIP LOCKED))"
-         " RETURNING q.instance, q.execution, q.activity_id, q.queue, q.activity"},
+         " RETURNING q.instance, q.execution, q.activity_id, q.queue, q.activity, q.try_number::int8,"
+         " q.try_timeout_ms"},
+    /* Milliseconds to the next deadline that there is, or that a claim could make; -1: none. */
+    [STATEMENT_NEXT_DEADLINE] =
+        {"next_deadline", "i",
+         "SELECT coalesce(least("
+         "(SELECT " DEADLINE_LEFT " FROM worker_queue AS q WHERE q.p = $1::int4 AND q.deadline_at IS NOT NULL"
+         " ORDER BY q.deadline_at LIMIT 1),"
+         " (SELECT q.try_timeout_ms FROM worker_queue AS q WHERE q.p = $1::int4 AND q.deadline_at IS NULL"
+         " AND q.try_timeout_ms > 0 ORDER BY q.try_timeout_ms LIMIT 1)), -1)"},
+    /* A row that is locked is being completed. */
+    [STATEMENT_EXPIRE] =
+        {"expire", "tiiiiib",
+         "DELETE FROM worker_queue AS q WHERE ctid = ANY (ARRAY("
+         " SELECT d.ctid FROM worker_queue AS d WHERE d.p = $1::int4 AND d.deadline_at IS NOT NULL"
+         " AND d.deadline_at < statement_timestamp() - $2::int8 * interval '1 millisecond'"
+         " ORDER BY d.deadline_at LIMIT $3::int8 FOR UPDATE SKIP LOCKED))"
+         " RETURNING q.instance, q.execution, q.activity_id, q.try_number::int8, q.try_timeout_ms, q.attempt,"
+         " q.details"},
 
-    [STATEMENT_CLAIM] = {"claim", "ii",
-                         "UPDATE worker_queue AS q SET attempt = q.attempt + 1, worker = $4::text,"
-                         " claimed_at = clock_timestamp(), renewed_at = NULL"
-                         " FROM " KEYS " WHERE" SAME("activity_id") " RETURNING k.ord, q.attempt"},
+    /* The first claim of a try writes its deadline; -1: it has none. */
+    [STATEMENT_CLAIM] =
+        {"claim", "iiib",
+         "UPDATE worker_queue AS q SET attempt = q.attempt + 1, worker = $5::text,"
+         " claimed_at = clock_timestamp(), renewed_at = NULL, deadline_at = CASE WHEN q.try_timeout_ms > 0"
+         " THEN coalesce(q.deadline_at, clock_timestamp() + q.try_timeout_ms * interval '1 millisecond') END"
+         " FROM " KEYS " WHERE" SAME("activity_id") " AND q.try_number = k.try AND NOT q.later"
+                                                    " RETURNING k.ord, q.attempt, CASE WHEN q.deadline_at IS "
+                                                    "NULL THEN -1 ELSE " DEADLINE_LEFT " END,"
+                                                    " q.details"},
     [STATEMENT_RENEW] = {"renew", "ii",
-                         "UPDATE worker_queue AS q SET renewed_at = clock_timestamp()"
-                         " FROM " CLAIMS " WHERE" SAME("activity_id") HELD " RETURNING k.ord, q.attempt"},
+                         "UPDATE worker_queue AS q SET renewed_at = clock_timestamp(), " SET_NOTED
+                         " FROM " NOTED_CLAIMS " WHERE" SAME("activity_id")
+                             HELD("$8") " RETURNING k.ord, q.attempt"},
     [STATEMENT_COMPLETE] = {"complete", "ii",
-                            "DELETE FROM worker_queue AS q USING " CLAIMS " WHERE" SAME("activity_id") HELD
-                            " RETURNING k.ord, q.attempt"},
+                            "DELETE FROM worker_queue AS q USING " CLAIMS " WHERE" SAME("activity_id")
+                                HELD("$6") " RETURNING k.ord, q.attempt"},
     [STATEMENT_RELEASE] =
         {"release", "ii",
-         "UPDATE worker_queue AS q SET worker = NULL, claimed_at = NULL, renewed_at = clock_timestamp()"
-         " FROM " CLAIMS " WHERE" SAME("activity_id") HELD " RETURNING k.ord, q.attempt"},
-    /* Which of the keys have a row? */
+         "UPDATE worker_queue AS q SET worker = NULL, claimed_at = NULL, renewed_at = clock_timestamp(),"
+         " " SET_NOTED " FROM " NOTED_CLAIMS " WHERE" SAME("activity_id")
+             HELD("$8") " RETURNING k.ord, q.attempt"},
+    [STATEMENT_LEAVE] =
+        {"leave", "ii",
+         "UPDATE worker_queue AS q SET later = true, renewed_at = clock_timestamp(), " SET_NOTED
+         " FROM " NOTED_CLAIMS " WHERE" SAME("activity_id") HELD("$8") " RETURNING k.ord, q.attempt"},
+    /* Which of the keys have a row that needs a worker? */
     [STATEMENT_LOOK] = {"look", "ii",
-                        "SELECT k.ord, q.attempt FROM worker_queue AS q, " KEYS " WHERE" SAME("activity_id")},
+                        "SELECT k.ord, q.attempt FROM worker_queue AS q, " KEYS
+                        " WHERE" SAME("activity_id") " AND q.try_number = k.try AND NOT q.later"},
 
-    [STATEMENT_SHOW] = {"show", "ttiiiitiii",
+    [STATEMENT_SHOW] = {"show", "ttiiiitiiiibti",
                         "SELECT " INSTANCE_COLUMNS " FROM instances AS i WHERE i.instance = $1::text"},
     /* The page after ($4, $5); planned for the filters at hand, see query_store.c. */
     [STATEMENT_LIST] =
-        {"list", "ttiiiitiii",
+        {"list", "ttiiiitiiiibti",
          "SELECT " INSTANCE_COLUMNS " FROM instances AS i"
          " WHERE ($1::int4 = 0 OR i.status = $1::int4) AND ($2::text = '' OR i.orchestration = $2::text)"
          " AND ($3::text = '' OR i.instance LIKE $3::text)"
+         " AND ($7::text = '' OR i.parent = $7::text) AND i.created_ms >= $8::int8"
          " AND i.created_ms <= $4::int8 AND (i.created_ms < $4::int8 OR i.instance > $5::text)"
          " ORDER BY i.created_ms DESC, i.instance LIMIT $6::int8"},
 };

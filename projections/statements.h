@@ -20,6 +20,8 @@ enum statement {
     STATEMENT_ACTIVITIES_REMOVE,
     STATEMENT_TIMERS_ADD,
     STATEMENT_TIMERS_REMOVE,
+    STATEMENT_INSTANCES_REMOVE,
+    STATEMENT_EXECUTIONS_REMOVE,
     STATEMENT_INSTANCES,
     STATEMENT_EXECUTIONS,
     STATEMENT_TIMERS_DUE,
@@ -27,10 +29,13 @@ enum statement {
     STATEMENT_LIVE_ORCHESTRATIONS,
     STATEMENT_LIVE_ACTIVITIES,
     STATEMENT_ORPHANS,
+    STATEMENT_NEXT_DEADLINE,
+    STATEMENT_EXPIRE,
     STATEMENT_CLAIM,
     STATEMENT_RENEW,
     STATEMENT_COMPLETE,
     STATEMENT_RELEASE,
+    STATEMENT_LEAVE,
     STATEMENT_LOOK,
     STATEMENT_SHOW,
     STATEMENT_LIST,
@@ -39,7 +44,7 @@ enum statement {
 
 struct statement_text {
     const char *name;
-    const char *columns; /* of its result: t text, i bigint; anything else is THOLE_CORRUPT */
+    const char *columns; /* of its result: t text, i bigint, b bytea; anything else is THOLE_CORRUPT */
     const char *sql;
 };
 extern const struct statement_text statement_texts[STATEMENTS];

@@ -2,13 +2,13 @@
 #include "worker_store.h"
 #include "postgres_call.h"
 #include <assert.h>
-#include <string.h>
 
 static void send_keys(struct postgres *pg, const struct claim *claims, size_t n)
 {
     call_text_array(pg, &claims->key.instance, sizeof *claims, n);
     call_int8_array(pg, &claims->key.execution, sizeof *claims, n);
     call_int8_array(pg, &claims->key.activity_id, sizeof *claims, n);
+    call_int4_array(pg, &claims->key.try_number, sizeof *claims, n);
 }
 
 static void send_held(struct postgres *pg, enum statement statement, thole_slice worker,
@@ -16,6 +16,10 @@ static void send_held(struct postgres *pg, enum statement statement, thole_slice
 {
     send_keys(pg, claims, n);
     call_int8_array(pg, &claims->attempt, sizeof *claims, n);
+    if (statement != STATEMENT_COMPLETE) {
+        call_bool_array(pg, &claims->noted, sizeof *claims, n);
+        call_bytes_array(pg, &claims->details, sizeof *claims, n);
+    }
     call_text(pg, worker);
     call_send(pg, statement);
 }
@@ -79,8 +83,26 @@ static thole_status change_rows(struct postgres *pg, const char *what, enum stat
     return look_again(pg, claims, n, reterr);
 }
 
+/* What a claim learns beyond its attempt; rows are (place, attempt, milliseconds left or -1, details). */
+static thole_status take_tries(struct postgres *pg, struct claim *claims, struct arena *arena,
+                               thole_error *reterr)
+{
+    for (size_t row = 0; row < call_rows(pg, 0); row++) {
+        struct claim *claim = &claims[call_cell_int8(pg, 0, row, 0) - 1]; /* take_states() has seen it */
+        uint64_t const left_ms = call_cell_int8(pg, 0, row, 2);
+        claim->expired = left_ms == 0;
+        claim->left_ms = left_ms > INT64_MAX ? 0 : left_ms;
+        if (arena == NULL)
+            continue;
+        thole_status const status = arena_dup(arena, call_cell_text(pg, 0, row, 3), &claim->details);
+        if (status != THOLE_OK)
+            return thole_fail(reterr, status, "no room for what heartbeats have said");
+    }
+    return THOLE_OK;
+}
+
 thole_status worker_store_claim(struct postgres *pg, thole_slice worker, struct claim *claims, size_t n,
-                                thole_error *reterr)
+                                struct arena *arena, thole_error *reterr)
 {
     assert(!pg->in_transaction);
     set_missing(claims, n);
@@ -92,6 +114,7 @@ thole_status worker_store_claim(struct postgres *pg, thole_slice worker, struct 
     call_send(pg, STATEMENT_CLAIM);
     THOLE_TRY(call_run(pg, reterr));
     THOLE_TRY(take_states(pg, 0, claims, n, ROW_MINE, reterr));
+    THOLE_TRY(take_tries(pg, claims, arena, reterr));
     return look_again(pg, claims, n, reterr);
 }
 
@@ -105,6 +128,12 @@ thole_status worker_store_release(struct postgres *pg, thole_slice worker, struc
                                   thole_error *reterr)
 {
     return change_rows(pg, "giving activities back", STATEMENT_RELEASE, worker, claims, n, reterr);
+}
+
+thole_status worker_store_leave(struct postgres *pg, thole_slice worker, struct claim *claims, size_t n,
+                                thole_error *reterr)
+{
+    return change_rows(pg, "leaving activities to others", STATEMENT_LEAVE, worker, claims, n, reterr);
 }
 
 thole_status worker_store_complete_begin(struct postgres *pg, thole_slice worker, struct claim *claims,
@@ -128,26 +157,10 @@ thole_status worker_store_complete_begin(struct postgres *pg, thole_slice worker
 
 thole_status worker_store_complete_commit(struct postgres *pg, thole_error *reterr)
 {
-    assert(pg->in_transaction);
-    call_begin(pg, "committing completions");
-    call_send(pg, STATEMENT_COMMIT);
-    thole_status status = call_run(pg, reterr);
-    pg->in_transaction = false;
-    THOLE_TRY(status);
-    if (strcmp(call_tag(pg, 0), "COMMIT") != 0)
-        return thole_fail(reterr, THOLE_UNAVAILABLE,
-                          "committing completions failed on Postgres %s: it answered %s", pg->where,
-                          call_tag(pg, 0));
-    return THOLE_OK;
+    return call_commit(pg, "committing completions", reterr);
 }
 
 void worker_store_complete_rollback(struct postgres *pg)
 {
-    if (pg->in_transaction && pg->conn != NULL) {
-        call_begin(pg, "rolling back completions");
-        call_send(pg, STATEMENT_ROLLBACK);
-        if (call_run(pg, NULL) != THOLE_OK)
-            session_drop(pg); /* the server rolls back when it sees that */
-    }
-    pg->in_transaction = false;
+    call_rollback(pg, "rolling back completions");
 }

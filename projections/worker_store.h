@@ -1,7 +1,8 @@
 /*
  * What a worker asks of Postgres: claim, renew, complete. Statuses: see postgres.h. One thread at a time for
- * each connection. The fence of a claim is (attempt, worker): worker is this process's incarnation, unique
- * for ever, so that a row projected again after a loss never matches an old claim.
+ * each connection. The fence of a claim is (try, attempt, worker): worker is this process's incarnation,
+ * unique for ever, so that a row projected again after a loss never matches an old claim. A row of another
+ * try of the same activity is as good as missing, and so is one that is completed later, from outside.
  *
  * Each call is one statement for all claims and one round trip; a second one looks at those that had no row
  * to change, when there are any. Rows are locked in the order of their keys, so that calls never deadlock. A
@@ -17,6 +18,7 @@
 struct activity_key {
     thole_slice instance;
     uint64_t execution, activity_id;
+    uint32_t try_number; /* from 1 */
 };
 
 enum row_state {
@@ -27,19 +29,28 @@ enum row_state {
 
 struct claim {
     struct activity_key key;
-    uint64_t attempt;     /* in for renew, complete and release; out for claim: attempt := attempt + 1 */
+    uint64_t attempt; /* in for renew, complete, release and leave; out for claim: attempt := attempt + 1 */
     enum row_state state; /* out */
+    /* out for claim, when it is mine */
+    bool expired;     /* the try's deadline has passed: its handler must not be run (again) */
+    uint64_t left_ms; /* until its deadline, at least 1; 0: it has none */
+    /* out for claim, in its arena; in for renew, release and leave, when noted: what the last heartbeat said
+     */
+    thole_slice details;
+    bool noted;
 };
 
 /* Claims in one statement. A claim always takes over a row that somebody else holds: the broker has decided
  * that the lease is over. state = ROW_MINE or ROW_MISSING for each; ROW_STOLEN for a key given twice (one of
- * the two is MINE) or whose row appeared a moment later: leave the message alone. */
+ * the two is MINE) or whose row appeared a moment later: leave the message alone. The try's first claim
+ * writes its deadline, by the database's clock. Details go to @p arena (NULL: nobody wants them); THOLE_LIMIT
+ * or THOLE_NOMEM when it is full (the claims are made all the same). */
 THOLE_NODISCARD thole_status worker_store_claim(struct postgres *pg, thole_slice worker, struct claim *claims,
-                                                size_t n, thole_error *reterr);
+                                                size_t n, struct arena *arena, thole_error *reterr);
 /* Renews in one statement (renewed_at = database clock). state = MINE (kept), MISSING or STOLEN. */
 THOLE_NODISCARD thole_status worker_store_renew(struct postgres *pg, thole_slice worker, struct claim *claims,
                                                 size_t n, thole_error *reterr);
-/* BEGIN and DELETE ... AND attempt = mine AND worker = me RETURNING, in one round trip. state for each.
+/* BEGIN and DELETE ... AND try, attempt and worker are mine RETURNING, in one round trip. state for each.
  * The transaction stays open until commit or rollback; on an error it is rolled back already. The server ends
  * the connection, and with it the transaction, when nothing follows for ten seconds. Until then no other call
  * may use this connection. */
@@ -53,4 +64,8 @@ void worker_store_complete_rollback(struct postgres *pg);
 /* Gives claimed rows back (graceful stop): worker = NULL, claimed_at = NULL, attempt stays. */
 THOLE_NODISCARD thole_status worker_store_release(struct postgres *pg, thole_slice worker,
                                                   struct claim *claims, size_t n, thole_error *reterr);
+/* Lets go of claimed rows that somebody completes later, from outside: no claim, orphan or renewal finds them
+ * any more; deadlines still count. Repeating it is fine. */
+THOLE_NODISCARD thole_status worker_store_leave(struct postgres *pg, thole_slice worker, struct claim *claims,
+                                                size_t n, thole_error *reterr);
 #endif

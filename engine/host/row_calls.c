@@ -60,7 +60,8 @@ void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t 
         call->rows[i].key.instance.ptr = call->instances[i];
         call->claims[i] = (struct claim){.key = {.instance = call->rows[i].key.instance,
                                                  .execution = rows[i].key.execution,
-                                                 .activity_id = rows[i].key.activity_id},
+                                                 .activity_id = rows[i].key.activity_id,
+                                                 .try_number = 1},
                                          .attempt = rows[i].attempt};
     }
 }
@@ -71,7 +72,7 @@ static thole_status perform(struct row_calls *calls, struct row_call *call, thol
 {
     thole_slice const worker = calls->options.worker;
     switch (call->kind) {
-    case ROW_CALL_CLAIM: return worker_store_claim(calls->pg, worker, call->claims, call->len, reterr);
+    case ROW_CALL_CLAIM: return worker_store_claim(calls->pg, worker, call->claims, call->len, NULL, reterr);
     case ROW_CALL_RENEW: return worker_store_renew(calls->pg, worker, call->claims, call->len, reterr);
     case ROW_CALL_RELEASE: return worker_store_release(calls->pg, worker, call->claims, call->len, reterr);
     case ROW_CALL_BEGIN:

@@ -206,7 +206,8 @@ static struct batch_activity *make_activities(struct batch *batch, const char *i
                                           .execution = 1,
                                           .activity_id = first + i,
                                           .queue = THOLE_STR("default"),
-                                          .activity = THOLE_STR("charge")};
+                                          .activity = THOLE_STR("charge"),
+                                          .try_number = 1};
     return rows;
 }
 
@@ -231,8 +232,10 @@ thole_status store_apply(struct postgres *pg, struct batch *batch)
 
 struct claim store_claim_of(const char *instance, uint64_t activity_id)
 {
-    return (struct claim){
-        .key = {.instance = thole_slice_from(instance), .execution = 1, .activity_id = activity_id}};
+    return (struct claim){.key = {.instance = thole_slice_from(instance),
+                                  .execution = 1,
+                                  .activity_id = activity_id,
+                                  .try_number = 1}};
 }
 
 double store_now_us(void)

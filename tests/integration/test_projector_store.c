@@ -67,7 +67,7 @@ static void apply_writes_every_kind(void)
     CHECK_OK(store_apply(pg, full_batch(1, 50)));
     CHECK_STR("rows", dump("apply"),
               "a i 1 1 1 default charge\na i 1 2 1 default charge\ne (i,1,1,1,100,,3,50)\n"
-              "i (i,1,checkout,1,1,100,200,\"\",3,50)\np 1 1 50\nt i 1 1 1 1000\nt i 1 2 1 2000");
+              "i (i,1,checkout,1,1,100,200,\"\",3,50,0,,\"\")\np 1 1 50\nt i 1 1 1 1000\nt i 1 2 1 2000");
     struct batch *batch = store_batch(1, 60);
     struct batch_instance *row = add_instances(batch, 1);
     store_remove_activities(batch, "i", 1, 2);
@@ -84,7 +84,8 @@ static void apply_writes_every_kind(void)
                                    .history_seq = 60};
     CHECK_OK(store_apply(pg, batch));
     CHECK_STR("rows", dump("apply"),
-              "e (i,1,1,5,100,300,4,60)\ni (i,1,checkout,1,5,100,300,\"card declined\",4,60)\np 1 1 60\nt i "
+              "e (i,1,1,5,100,300,4,60)\ni (i,1,checkout,1,5,100,300,\"card declined\",4,60,0,,\"\")\np 1 1 "
+              "60\nt i "
               "1 1 1 1000");
     postgres_close(pg);
 }
@@ -191,7 +192,7 @@ static void instances_only_move_forward(void)
     rows[0].status = THOLE_INSTANCE_COMPLETED;
     CHECK_OK(store_apply(pg, batch));
     CHECK_STR("older", store_sql("forward", "SELECT i FROM instances i"),
-              "(i,1,checkout,1,1,100,200,\"\",3,50)");
+              "(i,1,checkout,1,1,100,200,\"\",3,50,0,,\"\")");
     CHECK_STR("older", store_sql("forward", "SELECT e FROM executions e"), "(i,1,1,1,100,,3,50)");
 
     batch = store_batch(1, 52); /* two executions of one instance, the later one first */
@@ -206,7 +207,7 @@ static void instances_only_move_forward(void)
     rows[1].updated_ms = 600;
     CHECK_OK(store_apply(pg, batch));
     CHECK_STR("instance", store_sql("forward", "SELECT i FROM instances i"),
-              "(i,1,checkout,2,1,100,700,\"\",3,70)");
+              "(i,1,checkout,2,1,100,700,\"\",3,70,0,,\"\")");
     CHECK_STR("executions", store_sql("forward", "SELECT e FROM executions e ORDER BY execution"),
               "(i,1,1,4,100,600,3,60)\n(i,2,1,1,700,,3,70)");
     postgres_close(pg);
@@ -219,7 +220,7 @@ static void what_does_not_fit_is_refused_whole(void)
     batch->activities_added[1].execution = UINT64_MAX;
     CHECK_STATUS(store_apply(pg, batch), THOLE_INVALID);
     batch = full_batch(1, 50);
-    batch->instances[0].detail = THOLE_STR("\xc3\x28");
+    batch->instances[0].parent = THOLE_STR("\xc3\x28");
     CHECK_STATUS(store_apply(pg, batch), THOLE_INVALID);
     batch = full_batch(1, 50);
     batch->timers_added[1].instance = THOLE_STR("a\0b");
@@ -298,10 +299,10 @@ static void hostile_ids_come_back_as_they_are(void)
     for (size_t i = 0; i < n; i++) {
         thole_slice id = thole_slice_from(ids[i]);
         batch->activities_added[i].instance = timers[i].instance = instances[i].instance = id;
-        claims[i] = (struct claim){.key = {id, 1, 7 + i}};
+        claims[i] = (struct claim){.key = {id, 1, 7 + i, 1}};
     }
     CHECK_OK(store_apply(pg, batch));
-    CHECK_OK(worker_store_claim(pg, THOLE_STR("w"), claims, n, &store_err));
+    CHECK_OK(worker_store_claim(pg, THOLE_STR("w"), claims, n, NULL, &store_err));
     for (size_t i = 0; i < n; i++) {
         struct seen seen = {0};
         CHECK_INT(claims[i].state, ROW_MINE);
@@ -385,7 +386,8 @@ static void mass_cancellation_deletes_all_activities(void)
     remove_and_count(pg, 2000);
     const char *plan = store_own_sql(
         pg, "EXPLAIN (ANALYZE, TIMING OFF) EXECUTE activities_remove(array_fill('i'::text, '{2000}'),"
-            " array_fill(1::int8, '{2000}'), array_fill(7::int8, '{2000}'))");
+            " array_fill(1::int8, '{2000}'), array_fill(7::int8, '{2000}'), array_fill(0, '{2000}'),"
+            " '{}', '{}', '{}', '{}')");
     CHECK_HAS(plan, "Index Scan using worker_queue_pkey on worker_queue q");
     CHECK_HAS(plan, "Index Cond: ((instance = ANY (ARRAY[k.instance])) AND (execution = k.execution) AND"
                     " (activity_id = k.id))");
@@ -515,7 +517,7 @@ static void orphans_are_what_nobody_touched(void)
     CHECK_INT(orphans(pg, 60000, 10, &id), 0);
     (void)store_sql("orphans", "UPDATE worker_queue SET created_at = now() - interval '1 hour'");
     struct claim claims[] = {store_claim_of("i", 1), store_claim_of("i", 2)};
-    CHECK_OK(worker_store_claim(pg, THOLE_STR("w"), claims, 2, &store_err)); /* 1 and 2 are being run */
+    CHECK_OK(worker_store_claim(pg, THOLE_STR("w"), claims, 2, NULL, &store_err)); /* 1 and 2 are being run */
     (void)store_sql("orphans", "UPDATE worker_queue SET claimed_at = created_at WHERE activity_id <= 2");
     CHECK_OK(worker_store_renew(pg, THOLE_STR("w"), claims, 1, &store_err)); /* 2's worker is gone */
     CHECK_INT(orphans(pg, 7200000, 10, &id), 0);
@@ -549,9 +551,10 @@ static void reset_empties_one_partition(void)
     batch->timers_added_len = 0;
     CHECK_OK(store_apply(pg, batch));
     CHECK_OK(projector_store_reset(pg, 1, 1, &store_err));
-    CHECK_STR("left", dump("reset"),
-              "a j 1 1 2 default charge\ne (j,1,2,1,100,,3,50)\ni (j,2,checkout,1,1,100,200,\"\",3,50)\n"
-              "p 1 1 0\np 2 1 60");
+    CHECK_STR(
+        "left", dump("reset"),
+        "a j 1 1 2 default charge\ne (j,1,2,1,100,,3,50)\ni (j,2,checkout,1,1,100,200,\"\",3,50,0,,\"\")\n"
+        "p 1 1 0\np 2 1 60");
     CHECK_STR("settings", store_own_sql(pg, "SHOW statement_timeout"), "10s\n");
     CHECK_STR("settings", store_own_sql(pg, "SHOW synchronous_commit"), "off\n");
     CHECK_OK(store_apply(pg, full_batch(1, 50)));

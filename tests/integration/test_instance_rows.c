@@ -1,0 +1,311 @@
+/* Rows of instances: versions, statuses of their own, parents, what ends them, and how people find them. */
+#include "store_fixture.h"
+
+struct list_seen {
+    char ids[512]; /* each followed by a space */
+    thole_instance_info last;
+    char custom_status[64], parent[64];
+};
+
+static thole_status see(void *arg, const thole_instance_info *info)
+{
+    struct list_seen *seen = arg;
+    size_t const used = strlen(seen->ids);
+    (void)snprintf(seen->ids + used, sizeof seen->ids - used, "%.*s ", THOLE_FMT(info->instance));
+    (void)snprintf(seen->custom_status, sizeof seen->custom_status, "%.*s", THOLE_FMT(info->custom_status));
+    (void)snprintf(seen->parent, sizeof seen->parent, "%.*s", THOLE_FMT(info->parent));
+    seen->last = *info;
+    return THOLE_OK;
+}
+
+static struct batch_instance instance_row(const char *id, uint64_t execution, uint32_t status, uint64_t seq)
+{
+    return (struct batch_instance){.instance = thole_slice_from(id),
+                                   .orchestration = THOLE_STR("checkout"),
+                                   .execution = execution,
+                                   .status = status,
+                                   .created_ms = execution == 1 ? seq * 10 : 0,
+                                   .updated_ms = seq * 10 + 1,
+                                   .turns = 1,
+                                   .history_seq = seq};
+}
+
+static void apply_rows(struct postgres *pg, struct batch_instance *rows, size_t n)
+{
+    static uint64_t seq;
+    struct batch *batch = store_batch(1, ++seq);
+    batch->instances = rows;
+    batch->instances_len = n;
+    CHECK_OK(store_apply(pg, batch));
+}
+
+static struct list_seen show(struct postgres *pg, const char *id)
+{
+    struct list_seen seen = {.ids = ""};
+    CHECK_OK(query_store_show(pg, thole_slice_from(id), see, &seen, &store_err));
+    return seen;
+}
+
+/* -- what a row says -- */
+
+static void unchanged_fields_stay(void)
+{
+    struct postgres *pg = store_partition("fields");
+    struct batch_instance row = instance_row("i", 1, THOLE_INSTANCE_RUNNING, 10);
+    row.version = 3;
+    row.parent = THOLE_STR("order-1");
+    row.custom_status_set = true;
+    row.custom_status = THOLE_STR("half \0 way\xff");
+    apply_rows(pg, &row, 1);
+    struct list_seen seen = show(pg, "i");
+    CHECK_INT(seen.last.version, 3);
+    CHECK_INT(seen.last.turns, 1);
+    CHECK_INT(seen.last.custom_status.len, 11);
+    CHECK_STR("parent", seen.parent, "order-1");
+    row = instance_row("i", 1, THOLE_INSTANCE_PAUSED, 11);
+    row.orchestration = THOLE_STR("");
+    row.created_ms = 0;
+    apply_rows(pg, &row, 1);
+    seen = show(pg, "i");
+    CHECK_INT(seen.last.version, 3);
+    CHECK_INT(seen.last.status, THOLE_INSTANCE_PAUSED);
+    CHECK_INT(seen.last.custom_status.len, 11);
+    CHECK_STR("parent", seen.parent, "order-1");
+    row = instance_row("i", 1, THOLE_INSTANCE_RUNNING, 12);
+    row.custom_status_set = true;
+    apply_rows(pg, &row, 1);
+    CHECK_STR("taken back", show(pg, "i").custom_status, "");
+    postgres_close(pg);
+}
+
+/* A failure's text may hold anything: it must not stop the partition. */
+static void details_are_made_readable(void)
+{
+    static const struct detail_case {
+        const char *name;
+        thole_slice from;
+        const char *want;
+    } cases[] = {
+        {"text", {(const uint8_t *)"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", 14}, "café € 😀"},
+        {"a NUL", {(const uint8_t *)"a\0b", 3}, "a?b"},
+        {"not UTF-8", {(const uint8_t *)"\xff\xc3\x28\x80z", 5}, "\?\?(\?z"},
+        {"cut off", {(const uint8_t *)"a\xe2\x82", 3}, "a??"},
+        {"overlong, surrogate, beyond the end",
+         {(const uint8_t *)"\xc0\xaf|\xed\xa0\x80|\xf4\x90\x80\x80|\xe0\x80\x80|\xf0\x80\x80\x80", 20},
+         "??|???|????|???|????"},
+    };
+    struct postgres *pg = store_partition("details");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct batch_instance row = instance_row("i", 1, THOLE_INSTANCE_FAILED, 10 + i);
+        row.detail = cases[i].from;
+        apply_rows(pg, &row, 1);
+        CHECK_STR(cases[i].name, store_sql("details", "SELECT detail FROM instances"), cases[i].want);
+    }
+    postgres_close(pg);
+}
+
+static void executions_end_when_the_next_one_begins(void)
+{
+    struct postgres *pg = store_partition("again");
+    struct batch_instance rows[] = {
+        instance_row("i", 1, THOLE_INSTANCE_CONTINUED_AS_NEW, 10),
+        instance_row("i", 2, THOLE_INSTANCE_CONTINUED_AS_NEW, 20),
+        instance_row("i", 3, THOLE_INSTANCE_RUNNING, 30),
+    };
+    rows[0].custom_status_set = true;
+    rows[0].custom_status = THOLE_STR("first");
+    rows[1].custom_status_set = true;
+    rows[1].custom_status = THOLE_STR("second");
+    rows[1].orchestration = rows[2].orchestration = THOLE_STR("");
+    rows[0].version = 2;
+    apply_rows(pg, rows, 3);
+    CHECK_STR("instance",
+              store_sql("again", "SELECT (execution, status, created_ms, updated_ms) FROM instances"),
+              "(3,1,100,301)");
+    CHECK_STR("status", show(pg, "i").custom_status, "second"); /* of the last that says one */
+    CHECK_STR("executions",
+              store_sql("again", "SELECT (execution, status, ended_ms) FROM executions ORDER BY execution"),
+              "(1,9,101)\n(2,9,201)\n(3,1,)");
+    struct batch_instance last = instance_row("i", 3, THOLE_INSTANCE_TERMINATED, 40);
+    apply_rows(pg, &last, 1);
+    CHECK_STR("ended", store_sql("again", "SELECT ended_ms FROM executions WHERE execution = 3"), "401");
+    postgres_close(pg);
+}
+
+/* Execution 0: events that came first. */
+static void what_waits_for_its_instance_is_no_execution(void)
+{
+    struct postgres *pg = store_partition("early");
+    struct batch_instance row = instance_row("i", 0, THOLE_INSTANCE_WAITING, 10);
+    row.orchestration = THOLE_STR("");
+    row.created_ms = 5;
+    apply_rows(pg, &row, 1);
+    CHECK_STR("waits", store_sql("early", "SELECT (orchestration, execution, created_ms) FROM instances"),
+              "(\"\",0,5)");
+    CHECK_INT(store_count("early", "executions"), 0);
+    struct arena arena;
+    struct live_summary live;
+    arena_init(&arena, 1 << 20);
+    CHECK_OK(projector_store_live(pg, 1, &arena, &live, &store_err));
+    CHECK_INT(live.blocked_len + live.orchestrations_len, 0);
+    arena_release(&arena);
+    row = instance_row("i", 1, THOLE_INSTANCE_RUNNING, 20);
+    apply_rows(pg, &row, 1);
+    CHECK_STR("started", store_sql("early", "SELECT (orchestration, execution, created_ms) FROM instances"),
+              "(checkout,1,200)");
+    CHECK_INT(store_count("early", "executions"), 1);
+    postgres_close(pg);
+}
+
+static void removal_takes_nothing_newer(void)
+{
+    struct postgres *pg = store_partition("removed");
+    struct batch_instance rows[] = {instance_row("a", 0, THOLE_INSTANCE_WAITING, 10),
+                                    instance_row("b", 0, THOLE_INSTANCE_WAITING, 10),
+                                    instance_row("c", 1, THOLE_INSTANCE_RUNNING, 10)};
+    apply_rows(pg, rows, 3);
+    struct batch_instance gone[] = {
+        instance_row("a", 0, THOLE_INSTANCE_WAITING, 20), instance_row("b", 0, THOLE_INSTANCE_WAITING, 20),
+        instance_row("b", 1, THOLE_INSTANCE_RUNNING, 21), instance_row("c", 0, THOLE_INSTANCE_WAITING, 9)};
+    gone[0].removed = gone[1].removed = gone[3].removed = true;
+    apply_rows(pg, gone, 4);
+    CHECK_STR("left",
+              store_sql("removed", "SELECT (instance, execution, history_seq) FROM instances ORDER BY 1"),
+              "(b,1,21)\n(c,1,10)");
+    CHECK_STR("left", store_sql("removed", "SELECT instance FROM executions ORDER BY 1"), "b\nc");
+    gone[1].removed = false; /* a redo puts it back for a moment, */
+    apply_rows(pg, &gone[0], 1);
+    struct batch_instance again = instance_row("a", 0, THOLE_INSTANCE_WAITING, 10);
+    apply_rows(pg, &again, 1);
+    CHECK_INT(store_count("removed", "instances"), 3);
+    apply_rows(pg, &gone[0], 1); /* and takes it away again */
+    CHECK_INT(store_count("removed", "instances"), 2);
+    postgres_close(pg);
+}
+
+/* -- what a new owner asks -- */
+
+static void live_names_have_versions(void)
+{
+    static const struct live_case {
+        const char *id;
+        uint32_t version, status;
+    } rows[] = {
+        {"a", 0, THOLE_INSTANCE_RUNNING},   {"b", 1, THOLE_INSTANCE_PAUSED},
+        {"c", 2, THOLE_INSTANCE_RUNNING},   {"d", 2, THOLE_INSTANCE_CONTINUED_AS_NEW},
+        {"e", 3, THOLE_INSTANCE_COMPLETED}, {"f", 4, THOLE_INSTANCE_TERMINATED},
+        {"g", 10, THOLE_INSTANCE_STUCK},
+    };
+    struct postgres *pg = store_partition("versions");
+    struct batch_instance batch[ARRAY_LEN(rows)];
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        batch[i] = instance_row(rows[i].id, 1, rows[i].status, i + 1);
+        batch[i].version = rows[i].version;
+    }
+    apply_rows(pg, batch, ARRAY_LEN(rows));
+    struct arena arena;
+    struct live_summary live;
+    arena_init(&arena, 1 << 20);
+    CHECK_OK(projector_store_live(pg, 1, &arena, &live, &store_err));
+    CHECK_INT(live.orchestrations_len, 3);
+    CHECK_STR("name", (const char *)live.orchestrations[0].ptr, "checkout");
+    CHECK_INT(live.orchestration_counts[0], 2); /* paused ones need their code as well */
+    CHECK_STR("name", (const char *)live.orchestrations[1].ptr, "checkout@10");
+    CHECK_STR("name", (const char *)live.orchestrations[2].ptr, "checkout@2");
+    CHECK_INT(live.orchestration_counts[2], 2);
+    CHECK_INT(live.blocked_len, 2); /* stuck, and continued as new; not the paused one */
+    CHECK_STR("blocked", (const char *)live.blocked[0].instance.ptr, "d");
+    CHECK_INT(live.blocked[0].status, THOLE_INSTANCE_CONTINUED_AS_NEW);
+    CHECK_INT(live.blocked[0].version, 2);
+    CHECK_STR("blocked", (const char *)live.blocked[1].instance.ptr, "g");
+    CHECK_INT(live.deadline_in_ms, UINT64_MAX);
+    arena_release(&arena);
+    const char *const plan = store_own_sql(pg, "EXPLAIN EXECUTE live_orchestrations(1)");
+    CHECK_HAS(plan, "using instances_live");
+    postgres_close(pg);
+}
+
+/* -- what people ask -- */
+
+static void list_by_parent_status_and_time(void)
+{
+    static const struct list_case {
+        const char *name;
+        thole_list_filter filter;
+        const char *want;
+    } cases[] = {
+        {"children", {.parent = {(const uint8_t *)"p", 1}}, "d b "},
+        {"children that failed", {.parent = {(const uint8_t *)"p", 1}, .status = 5}, "b "},
+        {"nobody's children", {.parent = {(const uint8_t *)"q", 1}}, ""},
+        {"from then on", {.created_after_ms = 30}, "e d c "},
+        {"before then", {.created_before_ms = 30}, "b a "},
+        {"in between", {.created_after_ms = 20, .created_before_ms = 41}, "d c b "},
+        {"none in between", {.created_after_ms = 21, .created_before_ms = 30}, ""},
+        {"the ends of time", {.created_after_ms = 1, .created_before_ms = UINT64_MAX}, "e d c b a "},
+        {"after the end of time", {.created_after_ms = UINT64_MAX}, ""},
+        {"terminated", {.status = THOLE_INSTANCE_TERMINATED}, "c "},
+        {"paused", {.status = THOLE_INSTANCE_PAUSED}, "d "},
+    };
+    struct postgres *pg = store_partition("people");
+    struct batch_instance rows[] = {
+        instance_row("a", 1, THOLE_INSTANCE_RUNNING, 1), instance_row("b", 1, THOLE_INSTANCE_FAILED, 2),
+        instance_row("c", 1, THOLE_INSTANCE_TERMINATED, 3), instance_row("d", 1, THOLE_INSTANCE_PAUSED, 4),
+        instance_row("e", 1, THOLE_INSTANCE_RUNNING, 5)};
+    rows[1].parent = rows[3].parent = THOLE_STR("p");
+    apply_rows(pg, rows, ARRAY_LEN(rows));
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct list_seen seen = {.ids = ""};
+        CHECK_OK(query_store_list(pg, &cases[i].filter, see, &seen, &store_err));
+        CHECK_STR(cases[i].name, seen.ids, cases[i].want);
+    }
+    postgres_close(pg);
+}
+
+/* Pages of one filter do not read what the filter leaves out. */
+static void lists_use_an_index_for_each_filter(void)
+{
+    static const struct plan_case {
+        const char *name, *arguments, *index;
+    } cases[] = {
+        {"all", "0, '', '', 9223372036854775807, '', 100, '', 0", "using instances_newest"},
+        {"failed", "5, '', '', 9223372036854775807, '', 100, '', 0", "using instances_status"},
+        {"terminated", "7, '', '', 9223372036854775807, '', 100, '', 0", "using instances_status"},
+        {"children", "0, '', '', 9223372036854775807, '', 100, 'p7', 0", "using instances_parent"},
+        {"in between", "0, '', '', 200, '', 100, '', 100", "using instances_newest"},
+    };
+    struct postgres *pg = store_partition("plans");
+    struct list_seen seen = {.ids = ""};
+    thole_list_filter const filter = {.size = sizeof filter};
+    (void)store_sql("plans",
+                    "INSERT INTO instances (instance, p, orchestration, execution, status, created_ms,"
+                    " updated_ms, detail, turns, history_seq, parent) SELECT 'i' || g, 1, 'o', 1,"
+                    " CASE WHEN g %% 1000 = 0 THEN 5 ELSE 4 END, g, g, '', 1, g,"
+                    " CASE WHEN g %% 50 = 0 THEN 'p' || g / 500 ELSE '' END FROM generate_series(1, 20000) g;"
+                    " ANALYZE instances");
+    CHECK_OK(query_store_list(pg, &filter, see, &seen, &store_err)); /* prepares it */
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const char *const plan = store_own_sql(
+            pg, "BEGIN; SET LOCAL plan_cache_mode = force_custom_plan; EXPLAIN EXECUTE list(%s)",
+            cases[i].arguments);
+        CHECK_HAS(plan, cases[i].index);
+        CU_ASSERT(strstr(plan, "Sort") == NULL);
+        (void)store_own_sql(pg, "COMMIT");
+    }
+    postgres_close(pg);
+}
+
+static const struct thole_test tests[] = {
+    {"unchanged fields stay", unchanged_fields_stay},
+    {"details are made readable", details_are_made_readable},
+    {"executions end when the next one begins", executions_end_when_the_next_one_begins},
+    {"what waits for its instance is no execution", what_waits_for_its_instance_is_no_execution},
+    {"removal takes nothing newer", removal_takes_nothing_newer},
+    {"live names have versions", live_names_have_versions},
+    {"list by parent, status and time", list_by_parent_status_and_time},
+    {"lists use an index for each filter", lists_use_an_index_for_each_filter},
+};
+
+int main(void)
+{
+    return store_run("instance_rows", tests, ARRAY_LEN(tests));
+}
