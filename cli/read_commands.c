@@ -1,6 +1,9 @@
 /* show, history, list. */
+#include "client_internal.h"
 #include "command.h"
+#include "history_file.h"
 #include "text.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -108,7 +111,7 @@ static void history_data(const thole_history_event *event)
     if (event->due_ms != 0)
         buf_printf(&text, "in %" PRIu64 " ms ",
                    event->due_ms > event->time_ms ? event->due_ms - event->time_ms : 0);
-    if (event->cause != NULL)
+    if (event->cause != NULL && !thole_slice_equal(event->data, thole_slice_from(event->cause)))
         buf_printf(&text, "%s ", event->cause);
     if (event->error_type.len > 0)
         buf_printf(&text, "(%.*s) ", THOLE_FMT(event->error_type));
@@ -171,6 +174,53 @@ static thole_status print_event(void *arg, const thole_history_event *event)
     return output_status();
 }
 
+/* ---- history, as it is stored ---- */
+
+struct raw {
+    FILE *to;
+    uint64_t records;
+};
+
+static thole_status write_record(void *arg, uint64_t sequence, thole_slice bytes)
+{
+    struct raw *raw = arg;
+    history_file_record(raw->to, sequence, bytes);
+    raw->records++;
+    return ferror(raw->to) ? THOLE_CANCELLED : THOLE_OK;
+}
+
+static int write_raw(const struct cli *cli, thole_client *client, FILE *to)
+{
+    struct raw raw = {.to = to};
+    thole_error error = {.status = THOLE_OK};
+    thole_slice const id = thole_slice_from(cli->words[0]);
+    uint32_t const p = subject_partition(id, client->topology.partitions);
+    history_file_begin(to, client->topology.ns, p, id);
+    error.status = client_history_records(client, id, write_record, &raw, &error);
+    if (error.status == THOLE_OK)
+        history_file_end(to, raw.records);
+    if (error.status != THOLE_OK && error.status != THOLE_CANCELLED)
+        return cli_complain(cli, cli->words[0], &error);
+    return EXIT_DONE;
+}
+
+static int history_raw(const struct cli *cli, thole_client *client)
+{
+    const char *path = cli->options.raw;
+    if (strcmp(path, "-") == 0)
+        return write_raw(cli, client, stdout); /* cli_finish() has the word on stdout */
+    FILE *to = fopen(path, "we");
+    if (to == NULL)
+        return cli_misused(cli, "cannot write %s: %s", path, strerror(errno));
+    int code = write_raw(cli, client, to);
+    bool const failed = ferror(to) != 0;
+    if ((fclose(to) != 0 || failed) && code == EXIT_DONE)
+        code = cli_misused(cli, "cannot write %s: %s", path, strerror(errno));
+    if (code != EXIT_DONE)
+        (void)remove(path);
+    return code;
+}
+
 int command_history(struct cli *cli)
 {
     struct timeline timeline = {.cli = cli};
@@ -179,6 +229,11 @@ int command_history(struct cli *cli)
     thole_client *client = cli_connect(cli, &code);
     if (client == NULL)
         return code;
+    if (cli->options.raw != NULL) {
+        code = history_raw(cli, client);
+        thole_client_close(client);
+        return code;
+    }
     thole_status const status =
         thole_client_history(client, thole_slice_from(cli->words[0]), print_event, &timeline, &error);
     if (cli->options.output == OUTPUT_JSON && timeline.events > 0) {

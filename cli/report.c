@@ -40,6 +40,8 @@ static const char *advice(const struct cli *cli, thole_status status, bool conne
     case THOLE_UNSUPPORTED: return "upgrade the server; nats-server 2.10.23 and Postgres 14 are the oldest";
     case THOLE_DENIED: return "check --nats-creds, --postgres and the user's permissions";
     case THOLE_NOT_FOUND:
+        if (!connecting && cli->command->run == command_query)
+            return "thole show ID: is it there, and does its code answer this query?";
         return connecting ? "start an engine for this namespace (PROGRAM run), or name another with -n"
                           : "thole list";
     case THOLE_CONFLICT: return "another --id, or: thole show ID";

@@ -4,7 +4,7 @@
 #include "buf.h"
 #include "options.h"
 
-enum host_role { HOST_ENGINE = 1, HOST_WORKER = 2, HOST_RUN = HOST_ENGINE | HOST_WORKER };
+enum host_role { HOST_ENGINE = 1, HOST_WORKER = 2, HOST_RUN = HOST_ENGINE | HOST_WORKER, HOST_REPLAY = 4 };
 enum { NODE_NAME_BYTES = THOLE_NAME_BYTES_MAX + 1 };
 
 struct host_command {
@@ -12,9 +12,16 @@ struct host_command {
     bool help, version;
     struct host_options options;
     char node[NODE_NAME_BYTES]; /* options.node points here unless it was given */
+    /* of the role replay */
+    bool all;
+    const char *file;
+    uint32_t threads; /* 0 = as many as there are processors */
+    uint64_t memory_max;
+    char **words; /* ids */
+    int words_len;
 };
 
-/* "engine", "worker", "run". */
+/* "engine", "worker", "run", "replay". */
 const char *host_role_name(enum host_role role);
 /* THOLE_INVALID with one sentence for people. With help or version set nothing else is checked. The options
  * borrow from argv, the environment and *ret, which must not move. */

@@ -34,7 +34,7 @@ struct option_row {
 };
 #define OPTION_FIELD(type, member) .offset = offsetof(type, member), .width = sizeof(((type *)0)->member)
 
-enum { OPTION_ROWS_MAX = 64, OPTION_TABLES_MAX = 4 };
+enum { OPTION_ROWS_MAX = 64, OPTION_TABLES_MAX = 5 };
 
 /* A table and the struct that its values go into. */
 struct option_set {

@@ -209,6 +209,33 @@ static const struct option_row worker_rows[] = {
      .help = "ignore cancellation pushes"},
 };
 
+static const struct option_row replay_rows[] = {
+    {.flag = "all",
+     .kind = OPTION_SWITCH,
+     OPTION_FIELD(struct host_command, all),
+     .help = "every history of the namespace"},
+    {.flag = "file",
+     .kind = OPTION_TEXT,
+     .unit = "FILE|-",
+     OPTION_FIELD(struct host_command, file),
+     .help = "what thole history --raw wrote; needs no server"},
+    {.flag = "threads",
+     .kind = OPTION_NUMBER,
+     .unit = "N",
+     .shown = "one for each processor",
+     .min = 1,
+     .max = 64,
+     OPTION_FIELD(struct host_command, threads),
+     .help = "partitions that are replayed at the same time"},
+    {.flag = "memory-max",
+     .kind = OPTION_SIZE,
+     .unit = "SIZE",
+     .fallback = "1GiB",
+     .min = MEBIBYTE,
+     OPTION_FIELD(struct host_command, memory_max),
+     .help = "of executions under way; what needs more is read in several passes"},
+};
+
 struct general {
     bool help, version;
 };
@@ -232,6 +259,7 @@ static const struct {
     {"run", HOST_RUN, "engine and worker in one process"},
     {"engine", HOST_ENGINE, "runs orchestrations and owns partitions"},
     {"worker", HOST_WORKER, "runs activities"},
+    {"replay", HOST_REPLAY, "runs this code over recorded histories: ID..., --all or --file"},
 };
 
 const char *host_role_name(enum host_role role)
@@ -261,8 +289,16 @@ static thole_status make_node_name(char ret[NODE_NAME_BYTES], thole_error *reter
 }
 
 /* What one option says about another. */
-static thole_status check_together(struct host_options *options, enum host_role role, thole_error *reterr)
+static thole_status check_together(const struct host_command *command, thole_error *reterr)
 {
+    const struct host_options *options = &command->options;
+    enum host_role const role = command->role;
+    if (role == HOST_REPLAY)
+        return (command->words_len > 0) + command->all + (command->file != NULL) == 1
+                   ? THOLE_OK
+                   : thole_fail(reterr, THOLE_INVALID, "what is to be replayed? IDs, --all or --file");
+    if (command->all || command->file != NULL)
+        return thole_fail(reterr, THOLE_INVALID, "--all and --file are of the role replay");
     if (options->postgres == NULL || options->postgres[0] == '\0')
         return thole_fail(reterr, THOLE_INVALID,
                           "--postgres is missing: give it a libpq connection string such as "
@@ -293,7 +329,7 @@ static thole_status parse_role(const char *word, enum host_role *ret, thole_erro
     if (near != NULL)
         return thole_fail(reterr, THOLE_INVALID, "there is no role \"%.40s\"; did you mean %s?", word, near);
     return thole_fail(reterr, THOLE_INVALID,
-                      "there is no role \"%.40s\"; the roles are run, engine and worker", word);
+                      "there is no role \"%.40s\"; the roles are run, engine, worker and replay", word);
 }
 
 /* Options may stand before and after the role. */
@@ -301,10 +337,9 @@ thole_status host_command_parse(int argc, char **argv, struct host_command *ret,
 {
     struct general general = {.help = false};
     const struct option_set sets[] = {
-        {general_rows, COUNT(general_rows), &general},
-        {shared_rows, COUNT(shared_rows), &ret->options},
-        {engine_rows, COUNT(engine_rows), &ret->options},
-        {worker_rows, COUNT(worker_rows), &ret->options},
+        {general_rows, COUNT(general_rows), &general},    {shared_rows, COUNT(shared_rows), &ret->options},
+        {engine_rows, COUNT(engine_rows), &ret->options}, {worker_rows, COUNT(worker_rows), &ret->options},
+        {replay_rows, COUNT(replay_rows), ret},
     };
     int first;
     memset(ret, 0, sizeof *ret);
@@ -315,15 +350,17 @@ thole_status host_command_parse(int argc, char **argv, struct host_command *ret,
     if (ret->help || ret->version)
         return THOLE_OK;
     if (first >= argc)
-        return thole_fail(reterr, THOLE_INVALID, "a role is missing: run, engine or worker");
+        return thole_fail(reterr, THOLE_INVALID, "a role is missing: run, engine, worker or replay");
     THOLE_TRY(parse_role(argv[first], &ret->role, reterr));
-    if (first + 1 < argc)
-        return thole_fail(reterr, THOLE_INVALID, "\"%.40s\" is one word too many", argv[first + 1]);
+    ret->words = argv + first + 1;
+    ret->words_len = argc - first - 1;
+    if (ret->role != HOST_REPLAY && ret->words_len > 0)
+        return thole_fail(reterr, THOLE_INVALID, "\"%.40s\" is one word too many", ret->words[0]);
     if (ret->options.node == NULL) {
         THOLE_TRY(make_node_name(ret->node, reterr));
         ret->options.node = ret->node;
     }
-    return check_together(&ret->options, ret->role, reterr);
+    return check_together(ret, reterr);
 }
 
 void host_command_help(const thole_program *program, struct buf *to)
@@ -338,6 +375,8 @@ void host_command_help(const thole_program *program, struct buf *to)
     options_help(engine_rows, COUNT(engine_rows), to);
     buf_text(to, "\nWorker:\n");
     options_help(worker_rows, COUNT(worker_rows), to);
+    buf_text(to, "\nReplay:\n");
+    options_help(replay_rows, COUNT(replay_rows), to);
     buf_text(to, "\nDurations: 500ms, 10s, 2m, 1h. Sizes: 262144, 256KiB, 64MiB.\n\nOrchestrations:");
     for (size_t i = 0; i < program->orchestrations_len; i++)
         buf_printf(to, " %s", program->orchestrations[i].name);

@@ -2,6 +2,7 @@
 #include "engine_host.h"
 #include "host_options.h"
 #include "message.h"
+#include "replay_host.h"
 #include "stop_signals.h"
 #include "worker_host.h"
 #include <stdio.h>
@@ -70,8 +71,9 @@ static thole_status check_program(const thole_program *program, thole_error *ret
 
 static thole_status check_role(const thole_program *program, enum host_role role, thole_error *reterr)
 {
-    if (role == HOST_ENGINE && program->orchestrations_len == 0)
-        return thole_fail(reterr, THOLE_INVALID, "role engine: %s registers no orchestration", program->name);
+    if ((role == HOST_ENGINE || role == HOST_REPLAY) && program->orchestrations_len == 0)
+        return thole_fail(reterr, THOLE_INVALID, "role %s: %s registers no orchestration",
+                          host_role_name(role), program->name);
     if (role == HOST_WORKER && program->activities_len == 0)
         return thole_fail(reterr, THOLE_INVALID, "role worker: %s registers no activity", program->name);
     return THOLE_OK;
@@ -129,6 +131,18 @@ static thole_status run_role(const thole_program *program, const struct host_com
     return status;
 }
 
+/* It ends by itself: signals do what they do to any tool. */
+static int run_replay(const thole_program *program, const struct host_command *command)
+{
+    thole_error error = {.status = THOLE_OK};
+    int code = EXIT_FAILED;
+    thole_status const status = replay_host_run(command, program, &code, &error);
+    if (status == THOLE_OK)
+        return code;
+    (void)fprintf(stderr, "%s replay: %s\n", program->name, error.text);
+    return exit_code(status);
+}
+
 static int usage_error(const char *name, const thole_error *error)
 {
     (void)fprintf(stderr, "%s: %s\nTry: %s --help\n", name, error->text, name);
@@ -165,6 +179,8 @@ int thole_main(int argc, char **argv, const thole_program *program)
                    ? usage_error(program->name, &error)
                    : (fprintf(stderr, "%s: %s\n", program->name, error.text), EXIT_FAILED);
     log_configure(command.options.log_level, command.options.log_json, program->name);
+    if (command.role == HOST_REPLAY)
+        return run_replay(program, &command);
     status = stop_signals_install(&error);
     if (status == THOLE_OK)
         status = run_role(program, &command, &error);

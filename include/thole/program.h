@@ -1,6 +1,6 @@
 /**
- * A user's program: registers orchestrations and activities and gets the roles `engine`, `worker` and
- * `run` (both), options, signals and logging from thole_main().
+ * A user's program: registers orchestrations and activities and gets the roles `engine`, `worker`, `run`
+ * (both) and `replay`, options, signals and logging from thole_main().
  */
 #ifndef THOLE_PROGRAM_H
 #define THOLE_PROGRAM_H
@@ -37,10 +37,12 @@ typedef struct thole_program {
 
 /**
  * Runs the role named in @p argv until SIGTERM or SIGINT, then stops gracefully.
- * `PROGRAM engine|worker|run [options]`; `PROGRAM --help` lists every option with its default and its
- * environment variable. Logs go to stderr.
+ * `PROGRAM engine|worker|run [options]`; `PROGRAM replay ID...|--all|--file FILE [options]` instead runs the
+ * orchestrations over recorded histories, says where they decide differently, and ends. `PROGRAM --help`
+ * lists every option with its default and its environment variable. Logs go to stderr.
  * @return Exit code: 0 stopped as asked, 1 failed, 2 wrong usage, 6 cannot connect or configuration refused,
- *         130 on a second SIGINT. Call once, from the main thread.
+ *         130 on a second SIGINT; replay: 0 the same, 1 a history cannot be read, 3 no such instance,
+ *         5 diverged. Call once, from the main thread.
  */
 THOLE_API int thole_main(int argc, char **argv, const thole_program *program);
 

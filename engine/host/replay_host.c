@@ -1,0 +1,462 @@
+/* Where histories come from, and what is said about them. */
+#include "replay_host.h"
+#include "call_site.h"
+#include "connection.h"
+#include "history_file.h"
+#include "message.h"
+#include "reader.h"
+#include "replayer.h"
+#include "subject.h"
+#include "topology.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    TIMEOUT_MS = 10000,
+    THREADS_MAX = 64,
+    STACKS_MAX = 30000, /* of all threads: two mappings each, vm.max_map_count is 65530 */
+    REPORTS_MAX = 100,
+    CALL_SITE_BYTES = 2048,
+    TEXT_BYTES = 8192,
+};
+
+struct replay {
+    const struct host_command *command;
+    const thole_program *program;
+    struct connection *connection;
+    struct topology topology;
+    size_t threads;
+    atomic_uint next_partition;
+    pthread_mutex_t lock; /* guards the rest, and stdout */
+    struct replay_counts counts;
+    size_t reports;
+    bool stopped;
+    uint64_t missing; /* ids that have no history */
+    thole_status status;
+    thole_error error;
+};
+
+/* --- reports -----------------------------------------------------------------------------------------------
+ */
+
+static void put_escaped(thole_slice text, struct buf *to)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] < 0x20 || text.ptr[i] == 0x7f)
+            buf_printf(to, "\\x%02x", text.ptr[i]);
+        else
+            buf_append(to, &text.ptr[i], 1);
+}
+
+static bool on_report(void *arg, const struct replay_report *report)
+{
+    struct replay *replay = arg;
+    struct buf text, site;
+    buf_init(&text, TEXT_BYTES);
+    buf_init(&site, CALL_SITE_BYTES);
+    call_site_text(report->call_site, &site);
+    buf_text(&text, report->status == THOLE_NONDETERMINISM ? "DIVERGED " : "UNREADABLE ");
+    put_escaped(report->instance, &text);
+    buf_printf(&text, " execution %" PRIu64 " turn %" PRIu64 ": ", report->execution, report->turn);
+    put_escaped(thole_slice_from(report->text), &text);
+    if (report->call_site != NULL)
+        buf_printf(&text, "\n  asked for at %s", buf_cstr(&site));
+    pthread_mutex_lock(&replay->lock);
+    (void)printf("%s\n", buf_cstr(&text));
+    replay->stopped |= ++replay->reports >= REPORTS_MAX;
+    bool const go_on = !replay->stopped;
+    pthread_mutex_unlock(&replay->lock);
+    buf_release(&text);
+    buf_release(&site);
+    return go_on;
+}
+
+static void add_counts(struct replay *replay, const struct replayer *replayer)
+{
+    struct replay_counts const counts = replayer_counts(replayer);
+    pthread_mutex_lock(&replay->lock);
+    replay_counts_add(&replay->counts, &counts);
+    pthread_mutex_unlock(&replay->lock);
+}
+
+static thole_status open_replayer(struct replay *replay, struct replayer **ret, thole_error *reterr)
+{
+    const struct host_options *options = &replay->command->options;
+    struct replay_options const wish = {.program = replay->program,
+                                        .memory_max = (size_t)replay->command->memory_max / replay->threads,
+                                        .stacks_max = STACKS_MAX / replay->threads,
+                                        .instance_memory_max = options->instance_memory_max,
+                                        .payload_max = options->payload_max,
+                                        .report = on_report,
+                                        .arg = replay};
+    return replayer_create(&wish, ret, reterr);
+}
+
+/* --- one record
+ * ---------------------------------------------------------------------------------------------- */
+
+/* Reading, from a stream or a file: what is the same for both. */
+struct reading {
+    struct replay *replay;
+    struct replayer *replayer;
+    uint64_t records;
+    thole_slice instance; /* of one instance's history */
+    /* A partition's log: which records count */
+    uint64_t epoch, base; /* of the last EpochOpened, and its sequence */
+    bool voids;           /* until the next one: a deposed owner has written in between */
+    /* One instance's records out of it: */
+    uint64_t owner_epoch, owner_sequence;
+};
+
+/* The instance and execution that a history subject names. */
+static void take_damaged(struct reading *reading, thole_slice subject, const thole_error *why,
+                         thole_status *ret)
+{
+    enum { TOKEN_KIND = 2, TOKEN_INSTANCE = 4, TOKEN_EXECUTION = 5 };
+    struct buf id;
+    uint64_t execution = 0;
+    thole_slice const digits = subject_nth(subject, TOKEN_EXECUTION);
+    buf_init(&id, THOLE_ID_BYTES_MAX);
+    for (size_t i = 0; i < digits.len && i < 19; i++)
+        execution = execution * 10 + (uint64_t)(digits.ptr[i] - '0');
+    if (thole_slice_equal(subject_nth(subject, TOKEN_KIND), THOLE_STR("hist")) &&
+        subject_token_decode(subject_nth(subject, TOKEN_INSTANCE), &id, NULL) == THOLE_OK)
+        *ret = replayer_take_damage(reading->replayer, buf_bytes(&id), execution, why->status, why->text);
+    buf_release(&id);
+}
+
+/* The log rule; see the architecture page. */
+static bool counts_in_log(struct reading *reading, const struct record *record, uint64_t sequence)
+{
+    if (record->kind == RECORD_EPOCH_OPENED) {
+        reading->epoch = record->epoch;
+        reading->base = sequence;
+        reading->voids = false;
+        return false;
+    }
+    if (reading->epoch == 0) { /* a log whose beginning is not there */
+        reading->epoch = record->epoch;
+        reading->base = sequence - record->n;
+    }
+    reading->voids |= record->epoch != reading->epoch || sequence != reading->base + record->n;
+    return !reading->voids && record->kind == RECORD_TURN;
+}
+
+static thole_status on_log(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+{
+    struct reading *reading = arg;
+    struct arena arena;
+    struct record record;
+    thole_error err = {.status = THOLE_OK};
+    arena_init(&arena, (size_t)RECORD_BYTES_MAX * 8);
+    reading->records++;
+    thole_status status = record_decode(body, &arena, &record, &err);
+    if (status == THOLE_OK && counts_in_log(reading, &record, sequence)) {
+        status = replayer_take(reading->replayer, &record);
+    } else if (status != THOLE_OK && status != THOLE_NOMEM) {
+        status = THOLE_OK;
+        take_damaged(reading, subject, &err, &status);
+    }
+    arena_release(&arena);
+    return status;
+}
+
+static thole_status on_one(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+{
+    struct reading *reading = arg;
+    struct arena arena;
+    struct record record;
+    thole_error err = {.status = THOLE_OK};
+    arena_init(&arena, (size_t)RECORD_BYTES_MAX * 8);
+    reading->records++;
+    thole_status status = record_decode(body, &arena, &record, &err);
+    bool const is_void =
+        status == THOLE_OK && record.epoch < reading->owner_epoch && sequence > reading->owner_sequence;
+    bool const is_its = status == THOLE_OK && record.kind == RECORD_TURN &&
+                        thole_slice_equal(record.turn.instance, reading->instance);
+    if (is_its && !is_void)
+        status = replayer_take(reading->replayer, &record);
+    else if (status == THOLE_OK && !is_its)
+        status = thole_fail(&err, THOLE_CORRUPT, "the record at %" PRIu64 " is of something else", sequence);
+    if (status != THOLE_OK && status != THOLE_NOMEM && status != THOLE_CANCELLED) {
+        status = THOLE_OK;
+        if (subject.len > 0)
+            take_damaged(reading, subject, &err, &status);
+        else
+            status = replayer_take_damage(reading->replayer, reading->instance, 1, err.status, err.text);
+    }
+    arena_release(&arena);
+    return status;
+}
+
+/* --- streams
+ * --------------------------------------------------------------------------------------------------- */
+
+static thole_status connect(struct replay *replay, thole_error *reterr)
+{
+    const struct host_options *options = &replay->command->options;
+    struct connection_options const connection = {.url = options->nats_url,
+                                                  .creds = options->nats_creds,
+                                                  .name = "thole-replay",
+                                                  .connect_timeout_ms = TIMEOUT_MS,
+                                                  .request_timeout_ms = TIMEOUT_MS};
+    THOLE_TRY(connection_open(&connection, &replay->connection, reterr));
+    return topology_read(replay->connection, options->ns, &replay->topology, reterr);
+}
+
+static thole_status read_owner(struct reading *reading, const char *stream, uint32_t p, thole_error *reterr)
+{
+    struct connection *connection = reading->replay->connection;
+    struct buf subject, body;
+    struct arena arena;
+    struct record record;
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    buf_init(&body, RECORD_BYTES_MAX);
+    arena_init(&arena, (size_t)RECORD_BYTES_MAX * 8);
+    thole_status status = subject_control(&subject, reading->replay->topology.ns, p, "epoch", reterr);
+    if (status == THOLE_OK)
+        status = stream_last_by_subject(connection, stream, buf_cstr(&subject), &reading->owner_sequence,
+                                        &body, reterr);
+    if (status == THOLE_OK && reading->owner_sequence > 0)
+        status = record_decode(buf_bytes(&body), &arena, &record, reterr);
+    if (status == THOLE_OK && reading->owner_sequence > 0)
+        reading->owner_epoch = record.epoch;
+    arena_release(&arena);
+    buf_release(&subject);
+    buf_release(&body);
+    return status;
+}
+
+/* What is stored when it begins; @p filter NULL: everything. */
+static thole_status read_stream(struct reading *reading, const char *stream, const char *filter,
+                                thole_error *reterr)
+{
+    struct connection *connection = reading->replay->connection;
+    stream_read_fn *each = filter == NULL ? on_log : on_one;
+    struct stream_bounds bounds;
+    THOLE_TRY(stream_bounds(connection, stream, &bounds, reterr));
+    do {
+        reading->epoch = reading->records = 0;
+        reading->voids = false;
+        THOLE_TRY(stream_read(connection, stream, filter, 1, bounds.last, each, reading, reterr));
+    } while (replayer_pass(reading->replayer));
+    return THOLE_OK;
+}
+
+static thole_status replay_partition(struct replay *replay, uint32_t p, thole_error *reterr)
+{
+    struct reading reading = {.replay = replay};
+    struct buf stream;
+    buf_init(&stream, STREAM_NAME_BYTES_MAX);
+    thole_status status = stream_name(&stream, replay->topology.ns, "HIST", p, reterr);
+    if (status == THOLE_OK)
+        status = open_replayer(replay, &reading.replayer, reterr);
+    if (status == THOLE_OK) {
+        status = read_stream(&reading, buf_cstr(&stream), NULL, reterr);
+        add_counts(replay, reading.replayer);
+    }
+    replayer_destroy(reading.replayer);
+    buf_release(&stream);
+    return status;
+}
+
+static thole_status replay_one(struct replay *replay, thole_slice instance, thole_error *reterr)
+{
+    struct reading reading = {.replay = replay, .instance = instance};
+    struct buf stream, filter;
+    THOLE_TRY(id_check(instance, reterr));
+    uint32_t const p = subject_partition(instance, replay->topology.partitions);
+    buf_init(&stream, STREAM_NAME_BYTES_MAX);
+    buf_init(&filter, SUBJECT_BYTES_MAX);
+    thole_status status = stream_name(&stream, replay->topology.ns, "HIST", p, reterr);
+    if (status == THOLE_OK)
+        status = subject_history(&filter, replay->topology.ns, p, instance, EXECUTIONS_ALL, reterr);
+    if (status == THOLE_OK)
+        status = read_owner(&reading, buf_cstr(&stream), p, reterr);
+    if (status == THOLE_OK)
+        status = open_replayer(replay, &reading.replayer, reterr);
+    if (status == THOLE_OK) {
+        status = read_stream(&reading, buf_cstr(&stream), buf_cstr(&filter), reterr);
+        add_counts(replay, reading.replayer);
+    }
+    if (status == THOLE_OK && reading.records == 0) {
+        (void)fprintf(stderr, "there is no instance \"%.*s\" in namespace %s\n", THOLE_FMT(instance),
+                      replay->topology.ns);
+        replay->missing++;
+    }
+    replayer_destroy(reading.replayer);
+    buf_release(&stream);
+    buf_release(&filter);
+    return status;
+}
+
+static void *replay_partitions(void *arg)
+{
+    struct replay *replay = arg;
+    for (;;) {
+        thole_error error = {.status = THOLE_OK};
+        uint32_t const p = atomic_fetch_add(&replay->next_partition, 1);
+        pthread_mutex_lock(&replay->lock);
+        bool const go_on = p < replay->topology.partitions && replay->status == THOLE_OK && !replay->stopped;
+        pthread_mutex_unlock(&replay->lock);
+        if (!go_on)
+            return NULL;
+        thole_status const status = replay_partition(replay, p, &error);
+        pthread_mutex_lock(&replay->lock);
+        if (status != THOLE_OK && replay->status == THOLE_OK) {
+            replay->status = status;
+            replay->error = error;
+        }
+        pthread_mutex_unlock(&replay->lock);
+    }
+}
+
+static thole_status replay_all(struct replay *replay, thole_error *reterr)
+{
+    pthread_t threads[THREADS_MAX];
+    size_t started = 0;
+    while (started + 1 < replay->threads &&
+           pthread_create(&threads[started], NULL, replay_partitions, replay) == 0)
+        started++;
+    (void)replay_partitions(replay);
+    for (size_t i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    return replay->status == THOLE_OK ? THOLE_OK
+                                      : thole_fail(reterr, replay->status, "%s", replay->error.text);
+}
+
+static thole_status replay_ids(struct replay *replay, thole_error *reterr)
+{
+    const struct host_command *command = replay->command;
+    for (int i = 0; i < command->words_len && !replay->stopped; i++)
+        THOLE_TRY(replay_one(replay, thole_slice_from(command->words[i]), reterr));
+    return THOLE_OK;
+}
+
+/* --- files
+ * ----------------------------------------------------------------------------------------------------- */
+
+static thole_status file_begin(void *arg, thole_slice instance)
+{
+    struct reading *reading = arg;
+    reading->instance = instance;
+    return open_replayer(reading->replay, &reading->replayer, NULL);
+}
+
+static thole_status file_record(void *arg, uint64_t sequence, thole_slice bytes)
+{
+    return on_one(arg, sequence, (thole_slice){NULL, 0}, bytes);
+}
+
+/* One history: it needs no second pass. */
+static thole_status file_end(void *arg)
+{
+    struct reading *reading = arg;
+    (void)replayer_pass(reading->replayer);
+    add_counts(reading->replay, reading->replayer);
+    replayer_destroy(reading->replayer);
+    reading->replayer = NULL;
+    return THOLE_OK;
+}
+
+static thole_status replay_file(struct replay *replay, thole_error *reterr)
+{
+    const char *path = replay->command->file;
+    bool const standard = strcmp(path, "-") == 0;
+    struct reading reading = {.replay = replay};
+    struct history_file_reader const reader = {file_begin, file_record, file_end, &reading};
+    thole_error err = {.status = THOLE_OK};
+    FILE *from = standard ? stdin : fopen(path, "re");
+    if (from == NULL)
+        return thole_fail(reterr, THOLE_NOT_FOUND, "cannot open %s: %s", path, strerror(errno));
+    thole_status status = history_file_read(from, &reader, &err);
+    if (status != THOLE_OK && status != THOLE_CANCELLED)
+        status = thole_fail(reterr, status, "%s: %.400s", path, err.text);
+    if (reading.replayer != NULL) { /* it broke off in the midst of a history */
+        (void)replayer_pass(reading.replayer);
+        add_counts(replay, reading.replayer);
+        replayer_destroy(reading.replayer);
+    }
+    if (!standard)
+        (void)fclose(from);
+    return status;
+}
+
+/* --- the whole
+ * -------------------------------------------------------------------------------------------------- */
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void say_end(const struct replay *replay, uint64_t elapsed_ms)
+{
+    const struct replay_counts *counts = &replay->counts;
+    uint64_t const per_s = counts->events * 1000 / (elapsed_ms == 0 ? 1 : elapsed_ms);
+    (void)printf("%s%" PRIu64 " instances, %" PRIu64 " executions, %" PRIu64 " events replayed in %" PRIu64
+                 ".%03" PRIu64 " s: %" PRIu64 " events/s; %" PRIu64 " diverged, %" PRIu64
+                 " unreadable, %" PRIu64 " without code here",
+                 replay->stopped ? "stopped after many reports: " : "", counts->instances, counts->executions,
+                 counts->events, elapsed_ms / 1000, elapsed_ms % 1000, per_s, counts->diverged,
+                 counts->unreadable, counts->without_code);
+    if (counts->unknown[0] != '\0') /* " a, b," */
+        (void)printf(" (%.*s)", (int)strlen(counts->unknown) - 2, counts->unknown + 1);
+    (void)printf("\n");
+}
+
+static int verdict(const struct replay *replay)
+{
+    if (replay->counts.diverged > 0)
+        return EXIT_REPLAY_DIVERGED;
+    if (replay->counts.unreadable > 0)
+        return EXIT_REPLAY_FAILED;
+    return replay->missing > 0 ? EXIT_REPLAY_NOT_FOUND : EXIT_REPLAY_SAME;
+}
+
+static size_t count_threads(const struct host_command *command, const struct topology *topology)
+{
+    long const cores = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t threads = command->threads != 0 ? command->threads : cores < 1 ? 1 : (size_t)cores;
+    if (threads > THREADS_MAX)
+        threads = THREADS_MAX;
+    return threads < topology->partitions ? threads : topology->partitions;
+}
+
+static thole_status run(struct replay *replay, thole_error *reterr)
+{
+    if (replay->command->file != NULL)
+        return replay_file(replay, reterr);
+    THOLE_TRY(connect(replay, reterr));
+    if (!replay->command->all)
+        return replay_ids(replay, reterr);
+    replay->threads = count_threads(replay->command, &replay->topology);
+    return replay_all(replay, reterr);
+}
+
+thole_status replay_host_run(const struct host_command *command, const thole_program *program, int *ret_code,
+                             thole_error *reterr)
+{
+    struct replay replay = {.command = command, .program = program, .threads = 1};
+    pthread_mutex_init(&replay.lock, NULL);
+    uint64_t const began_ms = now_ms();
+    thole_status status = run(&replay, reterr);
+    if (status == THOLE_CANCELLED && replay.stopped) /* by the number of reports */
+        status = THOLE_OK;
+    if (status == THOLE_OK)
+        say_end(&replay, now_ms() - began_ms);
+    *ret_code = verdict(&replay);
+    connection_close(replay.connection);
+    pthread_mutex_destroy(&replay.lock);
+    return status == THOLE_OK && fflush(stdout) != 0
+               ? thole_fail(reterr, THOLE_UNAVAILABLE, "cannot write to stdout: %s", strerror(errno))
+               : status;
+}

@@ -1,0 +1,11 @@
+/* The replay role: histories of a namespace, or of a file, executed again with the program's code. */
+#ifndef THOLE_REPLAY_HOST_H
+#define THOLE_REPLAY_HOST_H
+#include "host_options.h"
+
+enum { EXIT_REPLAY_SAME = 0, EXIT_REPLAY_FAILED = 1, EXIT_REPLAY_NOT_FOUND = 3, EXIT_REPLAY_DIVERGED = 5 };
+
+/* Prints to stdout. THOLE_OK: *ret_code is the program's exit code. Otherwise why it could not be done. */
+THOLE_NODISCARD thole_status replay_host_run(const struct host_command *command, const thole_program *program,
+                                             int *ret_code, thole_error *reterr);
+#endif

@@ -1,0 +1,59 @@
+/*
+ * Recorded histories executed again with a program's code. Records go in, in the order of their stream and
+ * only those that count; of any number of instances, mixed. What differs is reported, one report for each
+ * execution; the rest goes on. No I/O. One thread at a time for each replayer.
+ *
+ * Memory is bounded: when the executions that are under way take more than allowed, those in half of the
+ * instances (by a hash of the id) are dropped, and left for another pass over the same records. So
+ *
+ *   do { for each record: replayer_take(); } while (replayer_pass(replayer));
+ */
+#ifndef THOLE_REPLAYER_H
+#define THOLE_REPLAYER_H
+#include "event.h"
+#include "thole/program.h"
+
+struct replay_report {
+    thole_slice instance;
+    uint64_t execution, turn;
+    thole_status
+        status; /* NONDETERMINISM, or why it could not be executed again: CORRUPT, UNSUPPORTED, LIMIT */
+    const char *text;
+    const void *call_site; /* where the code last called the library; NULL = unknown */
+};
+/* False: enough, stop. */
+typedef bool replay_report_fn(void *arg, const struct replay_report *report);
+
+struct replay_options {
+    const thole_program *program;  /* borrowed, as is all else */
+    size_t memory_max, stacks_max; /* of all executions under way */
+    size_t instance_memory_max, payload_max;
+    replay_report_fn *report;
+    void *arg;
+};
+
+/* Executions that were replayed to the end of their records; also those that diverged. */
+struct replay_counts {
+    uint64_t instances, executions, turns, events;
+    uint64_t diverged, unreadable; /* executions */
+    uint64_t without_code;
+    char unknown[256]; /* names of orchestrations that the program does not register */
+};
+
+struct replayer;
+THOLE_NODISCARD thole_status replayer_create(const struct replay_options *options, struct replayer **ret,
+                                             thole_error *reterr);
+void replayer_destroy(struct replayer *replayer); /* NULL-safe */
+
+/* Memory of the record may go away. THOLE_CANCELLED: the report said stop; THOLE_NOMEM. Anything else that is
+ * wrong is a report. */
+THOLE_NODISCARD thole_status replayer_take(struct replayer *replayer, const struct record *record);
+/* A record of @p instance that does not decode. */
+THOLE_NODISCARD thole_status replayer_take_damage(struct replayer *replayer, thole_slice instance,
+                                                  uint64_t execution, thole_status status, const char *text);
+/* All records have been given. True: another pass is needed. */
+bool replayer_pass(struct replayer *replayer);
+struct replay_counts replayer_counts(const struct replayer *replayer);
+/* Adds @p more to @p to. */
+void replay_counts_add(struct replay_counts *to, const struct replay_counts *more);
+#endif

@@ -1,0 +1,252 @@
+/* Recorded histories executed again, of many instances at once, within little memory. */
+#include "play.h"
+#include "replayer.h"
+#include <string.h>
+
+/* --- the program -------------------------------------------------------------------------------------------
+ */
+
+static thole_status order(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    THOLE_TRY(thole_await(ctx, thole_call(ctx, THOLE_STR("charge"), input), ret_output));
+    return thole_await(ctx, thole_call(ctx, THOLE_STR("ship"), *ret_output), ret_output);
+}
+
+/* A version that charges less. */
+static thole_status order_2(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    return thole_await(ctx, thole_call(ctx, THOLE_STR("ship"), input), ret_output);
+}
+
+static const thole_orchestration_entry entries[] = {{"order", order, 0}, {"order", order_2, 2}};
+static const thole_program program = {
+    .size = sizeof program, .name = "test", .orchestrations = entries, .orchestrations_len = 2};
+
+/* --- records
+ * ------------------------------------------------------------------------------------------------- */
+
+#define OPEN "#1 Started order@1(in) | #2 ActivityScheduled charge(in)"
+#define CHARGED " / #3 ActivityCompleted #2 (ok) | #4 ActivityScheduled ship(ok)"
+#define SHIPPED " / #5 ActivityCompleted #4 (done) | #6 Completed (done)"
+
+struct reports {
+    char text[2048];
+    size_t len, stop_after;
+};
+
+static bool on_report(void *arg, const struct replay_report *report)
+{
+    struct reports *reports = arg;
+    size_t const at = strlen(reports->text);
+    (void)snprintf(reports->text + at, sizeof reports->text - at, "%.*s/%llu turn %llu %s: %s%s\n",
+                   THOLE_FMT(report->instance), (unsigned long long)report->execution,
+                   (unsigned long long)report->turn, thole_status_name(report->status), report->text,
+                   report->call_site == NULL ? "" : " (site)");
+    return ++reports->len != reports->stop_after;
+}
+
+static struct replayer *replayer_of(struct reports *reports, size_t memory_max)
+{
+    struct replay_options const options = {.program = &program,
+                                           .memory_max = memory_max,
+                                           .stacks_max = 1000,
+                                           .instance_memory_max = 1024 * 1024,
+                                           .payload_max = 1024,
+                                           .report = on_report,
+                                           .arg = reports};
+    struct replayer *replayer = NULL;
+    CU_ASSERT_EQUAL_FATAL(replayer_create(&options, &replayer, NULL), THOLE_OK);
+    return replayer;
+}
+
+/* Gives the history's turns to the replayer, from @p first on, at most @p n. */
+static thole_status give(struct replayer *replayer, const char *instance, uint64_t execution,
+                         const char *history, size_t first, size_t n)
+{
+    struct play_turns turns;
+    thole_status status = THOLE_OK;
+    play_parse(history, &turns);
+    for (size_t i = first; i < turns.len && n > 0 && status == THOLE_OK; i++, n--) {
+        struct record record = {.kind = RECORD_TURN, .epoch = 1, .n = i + 1, .turn = turns.turns[i]};
+        record.turn.instance = thole_slice_from(instance);
+        record.turn.execution = execution;
+        status = replayer_take(replayer, &record);
+    }
+    play_turns_release(&turns);
+    return status;
+}
+
+static const char *counted(const struct replayer *replayer)
+{
+    static char text[512];
+    struct replay_counts const c = replayer_counts(replayer);
+    (void)snprintf(text, sizeof text,
+                   "%llu instances %llu executions %llu turns %llu events %llu diverged %llu "
+                   "unreadable %llu without code:%s",
+                   (unsigned long long)c.instances, (unsigned long long)c.executions,
+                   (unsigned long long)c.turns, (unsigned long long)c.events, (unsigned long long)c.diverged,
+                   (unsigned long long)c.unreadable, (unsigned long long)c.without_code, c.unknown);
+    return text;
+}
+
+enum { ALL = 100, PLENTY = 64 * 1024 * 1024 };
+
+static void check_one(const char *row, const char *history, const char *want_counts, const char *want_reports)
+{
+    struct reports reports = {.len = 0};
+    struct replayer *replayer = replayer_of(&reports, PLENTY);
+    CU_ASSERT_EQUAL(give(replayer, "i", 1, history, 0, ALL), THOLE_OK);
+    CU_ASSERT_FALSE(replayer_pass(replayer));
+    CHECK_STR(row, counted(replayer), want_counts);
+    CHECK_STR(row, reports.text, want_reports);
+    replayer_destroy(replayer);
+}
+
+static void test_one(void)
+{
+    static const struct {
+        const char *row, *history, *counts, *reports;
+    } rows[] = {
+        {"ended", OPEN CHARGED SHIPPED,
+         "1 instances 1 executions 3 turns 6 events 0 diverged 0 unreadable 0 without code:", ""},
+        {"open", OPEN CHARGED,
+         "1 instances 1 executions 2 turns 4 events 0 diverged 0 unreadable 0 without code:", ""},
+        {"version 2", "#1 Started order@2(in) | #2 ActivityScheduled ship(in)",
+         "1 instances 1 executions 1 turns 2 events 0 diverged 0 unreadable 0 without code:", ""},
+        {"the newest where none is named", "#1 Started order(in) | #2 ActivityScheduled ship(in)",
+         "1 instances 1 executions 1 turns 2 events 0 diverged 0 unreadable 0 without code:", ""},
+        {"chosen later", "~#1 Started order(in) / #2 VersionChosen @1 | #3 ActivityScheduled charge(in)",
+         "1 instances 1 executions 2 turns 3 events 0 diverged 0 unreadable 0 without code:", ""},
+        {"never ran", "~#1 Started order@1(in)",
+         "0 instances 0 executions 0 turns 0 events 0 diverged 0 unreadable 0 without code:", ""},
+        {"no such version", "#1 Started order@3(in) | #2 ActivityScheduled ship(in)",
+         "0 instances 0 executions 0 turns 0 events 0 diverged 0 unreadable 1 without code: order,", ""},
+        {"no such orchestration", "#1 Started refund@1(in) | #2 Completed ()",
+         "0 instances 0 executions 0 turns 0 events 0 diverged 0 unreadable 1 without code: refund,", ""},
+        {"diverged", OPEN " / #3 ActivityCompleted #2 (ok) | #4 ActivityScheduled wrap(ok)" SHIPPED,
+         "1 instances 1 executions 1 turns 2 events 1 diverged 0 unreadable 0 without code:",
+         "i/1 turn 2 NONDETERMINISM: event 4: history has ActivityScheduled 'wrap', the code asked for "
+         "ActivityScheduled 'ship' (site)\n"},
+        {"a turn is missing", OPEN SHIPPED, "", ""},
+    };
+    for (size_t i = 0; i + 1 < ARRAY_LEN(rows); i++)
+        check_one(rows[i].row, rows[i].history, rows[i].counts, rows[i].reports);
+}
+
+static void test_gap(void)
+{
+    struct reports reports = {.len = 0};
+    struct replayer *replayer = replayer_of(&reports, PLENTY);
+    CU_ASSERT_EQUAL(give(replayer, "i", 1, OPEN CHARGED SHIPPED, 0, 1), THOLE_OK);
+    CU_ASSERT_EQUAL(give(replayer, "i", 1, OPEN CHARGED SHIPPED, 2, 1), THOLE_OK);
+    CU_ASSERT_EQUAL(give(replayer, "headless", 1, OPEN CHARGED, 1, 1), THOLE_OK); /* another pass's */
+    CU_ASSERT_EQUAL(replayer_take_damage(replayer, THOLE_STR("damaged"), 1, THOLE_CORRUPT, "no record"),
+                    THOLE_OK);
+    CU_ASSERT_FALSE(replayer_pass(replayer));
+    CHECK_STR("reports", reports.text,
+              "i/1 turn 2 CORRUPT: turn 3 follows turn 1 (site)\ndamaged/1 turn 1 CORRUPT: no record\n");
+    replayer_destroy(replayer);
+}
+
+/* Parts, and a turn that its next owner wrote again. */
+static void test_parts(void)
+{
+    struct reports reports = {.len = 0};
+    struct replayer *replayer = replayer_of(&reports, PLENTY);
+    struct play_turns turns;
+    play_parse(OPEN CHARGED SHIPPED, &turns);
+    for (size_t i = 0; i < turns.len; i++) {
+        struct record first = {.kind = RECORD_TURN, .epoch = 1, .n = 2 * i + 1, .turn = turns.turns[i]};
+        first.turn.instance = THOLE_STR("i");
+        first.turn.execution = 1;
+        struct record second = first;
+        first.turn.more = true;
+        first.turn.events_len = 1;
+        second.n++;
+        second.turn.events++;
+        second.turn.events_len--;
+        if (i == 1) /* its writer dies; the next one begins the turn again */
+            CU_ASSERT_EQUAL(replayer_take(replayer, &first), THOLE_OK);
+        first.epoch = second.epoch = i == 0 ? 1 : 2;
+        CU_ASSERT_EQUAL(replayer_take(replayer, &first), THOLE_OK);
+        CU_ASSERT_EQUAL(replayer_take(replayer, &second), THOLE_OK);
+    }
+    play_turns_release(&turns);
+    CU_ASSERT_FALSE(replayer_pass(replayer));
+    CHECK_STR("parts", counted(replayer),
+              "1 instances 1 executions 3 turns 6 events 0 diverged 0 unreadable 0 without code:");
+    CHECK_STR("parts", reports.text, "");
+    replayer_destroy(replayer);
+}
+
+static void test_executions(void)
+{
+    struct reports reports = {.len = 0};
+    struct replayer *replayer = replayer_of(&reports, PLENTY);
+    CU_ASSERT_EQUAL(give(replayer, "i", 0, "~#1 EventReceived paid(1)", 0, ALL), THOLE_OK);
+    CU_ASSERT_EQUAL(give(replayer, "i", 1, OPEN CHARGED SHIPPED, 0, ALL), THOLE_OK);
+    CU_ASSERT_EQUAL(give(replayer, "i", 2, OPEN, 0, ALL), THOLE_OK);
+    CU_ASSERT_EQUAL(give(replayer, "i", 3, OPEN CHARGED, 0, ALL), THOLE_OK);
+    CU_ASSERT_FALSE(replayer_pass(replayer));
+    CHECK_STR("executions", counted(replayer),
+              "1 instances 3 executions 6 turns 12 events 0 diverged 0 unreadable 0 without code:");
+    replayer_destroy(replayer);
+}
+
+static void test_stop(void)
+{
+    struct reports reports = {.stop_after = 2};
+    struct replayer *replayer = replayer_of(&reports, PLENTY);
+    static const char *const ids[] = {"a", "b", "c"};
+    thole_status status = THOLE_OK;
+    for (size_t i = 0; i < ARRAY_LEN(ids) && status == THOLE_OK; i++)
+        status = give(replayer, ids[i], 1, "#1 Started order@1(in) | #2 Patched x", 0, ALL);
+    CU_ASSERT_EQUAL(status, THOLE_CANCELLED);
+    CU_ASSERT_FALSE(replayer_pass(replayer));
+    CU_ASSERT_EQUAL(reports.len, 2);
+    replayer_destroy(replayer);
+}
+
+/* Turn by turn through all instances, so that all of them are under way at once; the memory is for a few. */
+static void test_many_in_little_memory(void)
+{
+    enum { INSTANCES = 400, STACKS = 20 };
+    struct reports reports = {.len = 0};
+    struct replayer *replayer = replayer_of(&reports, STACKS * 80 * 1024);
+    size_t passes = 0;
+    do {
+        passes++;
+        for (size_t turn = 0; turn < 3; turn++)
+            for (int i = 0; i < INSTANCES; i++) {
+                char id[32];
+                (void)snprintf(id, sizeof id, "instance-%d", i);
+                const char *history = i == 7    ? OPEN " / #3 ActivityCompleted #2 (ok) | #4 Completed (ok)"
+                                      : i == 11 ? "#1 Started refund@1(in) / #2 CancelRequested (x)"
+                                                : OPEN CHARGED SHIPPED;
+                CU_ASSERT_EQUAL(give(replayer, id, 1, history, turn, 1), THOLE_OK);
+            }
+    } while (replayer_pass(replayer));
+    CU_ASSERT(passes > INSTANCES / STACKS / 2 && passes <= 64);
+    CHECK_STR("many", counted(replayer),
+              "399 instances 399 executions 1195 turns 2390 events 1 diverged 0 unreadable 1 without code: "
+              "refund,");
+    CU_ASSERT_EQUAL(reports.len, 1);
+    replayer_destroy(replayer);
+}
+
+static void test_sums(void)
+{
+    struct replay_counts to = {.events = 1, .unknown = " a, b,"};
+    struct replay_counts const more = {.events = 2, .diverged = 3, .unknown = " b, c,"};
+    replay_counts_add(&to, &more);
+    CU_ASSERT(to.events == 3 && to.diverged == 3);
+    CHECK_STR("names", to.unknown, " a, b, c,");
+}
+
+static const struct thole_test tests[] = {
+    {"one history", test_one}, {"gaps and damage", test_gap},
+    {"parts", test_parts},     {"executions", test_executions},
+    {"stop", test_stop},       {"many in little memory", test_many_in_little_memory},
+    {"sums", test_sums},
+};
+THOLE_TEST_MAIN("replayer", tests)
