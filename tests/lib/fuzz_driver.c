@@ -1,6 +1,6 @@
 /*
- * A fuzz target's main where there is no libFuzzer: runs it over all files of a folder and over mutations of
- * them, the same ones each time.   fuzz_X FOLDER COUNT
+ * A fuzz target's main where there is no libFuzzer: runs it over all files of some folders and over COUNT
+ * mutations of them, the same ones each time.   fuzz_X COUNT FOLDER...
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { INPUT_BYTES = 4096, SEEDS_MAX = 256 };
+enum { INPUT_BYTES = 4096, SEEDS_MAX = 512 };
 
 struct input {
     uint8_t bytes[INPUT_BYTES];
@@ -25,9 +25,9 @@ static uint64_t next(uint64_t *state)
     return *state;
 }
 
-static size_t read_seeds(const char *folder, struct input *seeds)
+/* Behind the @p n that are there; returns how many there are then. */
+static size_t read_seeds(const char *folder, struct input *seeds, size_t n)
 {
-    size_t n = 1; /* the first is empty */
     struct dirent **entries = NULL;
     int const count = scandir(folder, &entries, NULL, alphasort);
     for (int i = 0; i < count; i++) {
@@ -86,9 +86,11 @@ static void run(const struct input *input)
 int main(int argc, char **argv)
 {
     static struct input seeds[SEEDS_MAX], input;
-    uint64_t const count = argc > 2 ? strtoull(argv[2], NULL, 10) : 1000;
+    uint64_t const count = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000;
     uint64_t state = 0x9E3779B97F4A7C15u;
-    size_t const n = read_seeds(argc > 1 ? argv[1] : ".", seeds);
+    size_t n = 1; /* the first is empty */
+    for (int i = 2; i < argc; i++)
+        n = read_seeds(argv[i], seeds, n);
     for (size_t i = 0; i < n; i++)
         run(&seeds[i]);
     for (uint64_t i = 0; i < count; i++) {
