@@ -234,7 +234,7 @@ uint64_t instance_emit(struct instance *in, struct event *event)
 static thole_status choose_version(struct instance *in, const struct turn_in *turn)
 {
     bool const has_code = in->options.code != NULL && in->options.version != 0;
-    if (!in->started || in->version != 0 || !has_code || !turn->run || in->coro != NULL)
+    if (!in->started || in->version != 0 || !has_code || !turn->run || in->has_run)
         return THOLE_OK;
     bool stays_paused = in->paused;
     for (size_t i = 0; i < turn->received_len && stays_paused; i++) {

@@ -92,6 +92,7 @@ static thole_status apply(struct instance *in, const struct event *e)
 thole_status instance_apply(struct instance *in)
 {
     in->undelivered = false;
+    in->has_run = true;
     in->cancel_delivered = in->cancel_received;
     for (size_t i = 0; i < in->expected_len; i++)
         THOLE_TRY(apply(in, &in->expected[i]));

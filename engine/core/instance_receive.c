@@ -175,7 +175,7 @@ static thole_status receive_origins(struct instance *in, struct event *event)
 
 static thole_status receive_version(struct instance *in, const struct event *event)
 {
-    if (in->version != 0 || in->coro != NULL)
+    if (in->version != 0 || in->has_run)
         return corrupt(in, event, "when it was chosen");
     in->version = event->version;
     return THOLE_OK;

@@ -113,6 +113,7 @@ thole_status instance_run(struct instance *in)
 {
     assert(in->started && !in->ended);
     in->undelivered = false;
+    in->has_run = true;
     if (in->terminate_received) {
         terminate(in);
         return in->broken;

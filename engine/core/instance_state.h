@@ -195,6 +195,7 @@ struct instance {
     /* Where it stands. */
     uint64_t turns, time_ms, next_event, event_bytes;
     bool started, ended, undelivered, paused;
+    bool has_run; /* a turn has delivered what it received */
     thole_slice orchestration, input, request_id;
     uint32_t version;
     uint64_t random_seed, random_count;

@@ -245,6 +245,8 @@ static void check_rules(const struct played *p, bool ended)
 {
     for (size_t prefix = 0; prefix <= p->len; prefix++) {
         check_going_on(p, prefix);
+        if (p->play->bare)
+            continue;
         if (prefix < p->len)
             check_facts(p, prefix);
         if (prefix > 0 && (prefix < p->len || !ended))

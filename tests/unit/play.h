@@ -34,6 +34,7 @@ struct play {
     const char *id;
     uint32_t version;
     size_t memory_max, payload_max;
+    bool bare; /* without the checks that need more memory than the play itself */
     struct stack_pool *stacks;
 };
 struct play play_of(thole_orchestration_fn *code);
