@@ -4,7 +4,7 @@
  *   thole dev -- build/dev/examples/approval run
  *   thole start expense --id expense-7 --input 'taxi, 48.00'
  *   thole query expense-7 state
- *   thole signal expense-7 decision --data approved
+ *   thole signal expense-7 decision approved
  *
  * The instance waits for days and costs nothing but its rows meanwhile. A decision that comes before anybody
  * waits for it, or even before the instance was started, is kept.

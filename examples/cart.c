@@ -3,9 +3,9 @@
  *
  *   thole dev -- build/dev/examples/cart run
  *   thole start cart --id cart-3 --event add --event-data book     (the first event starts it)
- *   thole signal cart-3 add --data lamp
+ *   thole signal cart-3 add lamp
  *   thole query cart-3 items
- *   thole signal cart-3 pay --data visa
+ *   thole signal cart-3 pay visa
  *
  * Anybody who may publish can raise events, with any NATS client: docs/tutorial.md shows the message. The
  * cart is in the state, so that it survives continue-as-new, which keeps the history of a very busy customer

@@ -152,22 +152,38 @@ static struct stack_program *find_program(struct stack *stack, const char *name)
     return program;
 }
 
+static struct stack_program *prepare(struct stack *stack, struct process *process, const char *file,
+                                     const char *name, const char *role)
+{
+    struct stack_program *program = find_program(stack, name);
+    *process = (struct process){0};
+    process_arg(process, "%s/%s", THOLE_TEST_PROGRAMS, file);
+    process_arg(process, "%s", role);
+    process_arg(process, "--log-level=debug");
+    /* Each life has a name of its own, the same in each run: names say who owns what. */
+    process_arg(process, "--node=%s-%u", name, ++program->lives);
+    snprintf(process->log, sizeof process->log, "%s", program->log);
+    return program;
+}
+
 struct stack_program *stack_program(struct stack *stack, const char *name, const char *role, ...)
 {
     static struct process process; /* large */
-    struct stack_program *program = find_program(stack, name);
-    process = (struct process){0};
-    process_arg(&process, "%s/program_orders", THOLE_TEST_PROGRAMS);
-    process_arg(&process, "%s", role);
-    process_arg(&process, "--log-level=debug");
-    /* Each life has a name of its own, the same in each run: names say who owns what. */
-    process_arg(&process, "--node=%s-%u", name, ++program->lives);
+    struct stack_program *program = prepare(stack, &process, "program_orders", name, role);
     va_list args;
     va_start(args, role);
     for (const char *arg; (arg = va_arg(args, const char *)) != NULL;)
         process_arg(&process, "%s", arg);
     va_end(args);
-    snprintf(process.log, sizeof process.log, "%s", program->log);
+    must(process_spawn(&process, &program->pid, &stack->err), &stack->err, name);
+    return program;
+}
+
+struct stack_program *stack_program_of(struct stack *stack, const char *file, const char *name,
+                                       const char *role)
+{
+    static struct process process;
+    struct stack_program *program = prepare(stack, &process, file, name, role);
     must(process_spawn(&process, &program->pid, &stack->err), &stack->err, name);
     return program;
 }

@@ -34,6 +34,9 @@ void stack_start_cluster(struct stack *stack);
  * with 1 when a sanitizer has reported an error in a program's log, and prints the report. */
 void stack_stop(struct stack *stack);
 
+/* Starts another test program of this folder, for example "program_verbs". */
+struct stack_program *stack_program_of(struct stack *stack, const char *file, const char *name,
+                                       const char *role);
 /* Starts the orders program: role engine, worker or run, with options (NULL-terminated). The same name again
  * appends to the same log. */
 struct stack_program *stack_program(struct stack *stack, const char *name, const char *role, ...);

@@ -33,6 +33,9 @@ static const char *outcome_of(const char *line)
         (void)snprintf(out, sizeof out, "%s", error.text);
     else if (command.help || command.version)
         (void)snprintf(out, sizeof out, "%s", command.help ? "help" : "version");
+    else if (command.role == HOST_REPLAY)
+        (void)snprintf(out, sizeof out, "replay ids=%d all=%d file=%s memory=%" PRIu64, command.words_len,
+                       command.all, command.file == NULL ? "-" : command.file, command.memory_max);
     else
         (void)snprintf(out, sizeof out,
                        "%s ns=%s lease=%" PRIu64 " ttl=%" PRIu64 "/%" PRIu64 " slots=%u json=%d",
@@ -70,6 +73,9 @@ static void test_good_lines(void)
         {"p --help", "help"},
         {"p run -h", "help"},
         {"p --version", "version"},
+        {"p replay a b", "replay ids=2 all=0 file=- memory=1073741824"},
+        {"p replay --all --memory-max 2MiB", "replay ids=0 all=1 file=- memory=2097152"},
+        {"p replay --file f -n shop", "replay ids=0 all=0 file=f memory=1073741824"},
     };
     clear_environment();
     check_rows(rows, ARRAY_LEN(rows));
@@ -78,9 +84,12 @@ static void test_good_lines(void)
 static void test_mistakes(void)
 {
     static const struct row rows[] = {
-        {"p", "a role is missing: run, engine or worker"},
+        {"p", "a role is missing: run, engine, worker or replay"},
         {"p wroker --postgres x", "there is no role \"wroker\"; did you mean worker?"},
-        {"p serve --postgres x", "there is no role \"serve\"; the roles are run, engine and worker"},
+        {"p serve --postgres x", "there is no role \"serve\"; the roles are run, engine, worker and replay"},
+        {"p replay", "what is to be replayed? IDs, --all or --file"},
+        {"p replay a --all", "what is to be replayed? IDs, --all or --file"},
+        {"p run --postgres x --all", "--all and --file are of the role replay"},
         {"p run more --postgres x", "\"more\" is one word too many"},
         {"p run", "--postgres is missing: give it a libpq connection string such as "
                   "postgres://thole@localhost/thole, or set THOLE_POSTGRES"},

@@ -1,0 +1,375 @@
+/* Every function of the client library against a live engine and worker. */
+#include "stack.h"
+#include "thole_cunit.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { WAIT_MS = 20000 };
+
+static struct stack stack;
+static struct stack_program *verbs;
+static thole_client *client;
+static const thole_slice nothing = {NULL, 0};
+
+static thole_slice text(const char *from)
+{
+    return thole_slice_from(from);
+}
+
+static void check(const char *row, const char *got, const char *want)
+{
+    CHECK_STR(row, got, want);
+}
+
+#define CHECK_STATUS(got, want) check(#got, thole_status_name(got), thole_status_name(want))
+
+static void start_with(const char *id, const char *orchestration, const char *input,
+                       const thole_start_options *options)
+{
+    bool accepted = false;
+    CHECK_OK(thole_client_start_with(client, text(id), text(orchestration), text(input), options, &accepted,
+                                     &stack.err),
+             &stack.err);
+    CU_ASSERT_TRUE(accepted);
+}
+
+static void start(const char *id, const char *orchestration, const char *input)
+{
+    start_with(id, orchestration, input, NULL);
+}
+
+static void signal_go(const char *id, const char *data)
+{
+    CHECK_OK(thole_client_signal(client, text(id), THOLE_STR("go"), text(data), nothing, &stack.err),
+             &stack.err);
+}
+
+/* "Completed #1 output", "Failed #1 text (type)". Static. */
+static const char *end_of(const char *id)
+{
+    static char said[512];
+    thole_outcome outcome = {.status = THOLE_INSTANCE_UNKNOWN};
+    thole_status const status = thole_client_wait(client, text(id), WAIT_MS, &outcome, &stack.err);
+    if (status != THOLE_OK)
+        (void)snprintf(said, sizeof said, "%s: %s", thole_status_name(status), stack.err.text);
+    else
+        (void)snprintf(said, sizeof said, "%s #%" PRIu64 " %.*s%s%.*s%s",
+                       thole_instance_status_name(outcome.status), outcome.execution,
+                       THOLE_FMT(outcome.output), outcome.error_type.len > 0 ? " (" : "",
+                       THOLE_FMT(outcome.error_type), outcome.error_type.len > 0 ? ")" : "");
+    thole_outcome_release(&outcome);
+    return said;
+}
+
+/* --- histories and rows
+ * ----------------------------------------------------------------------------------------- */
+
+struct rendered {
+    char text[2048];
+};
+
+static thole_status render(void *arg, const thole_history_event *event)
+{
+    struct rendered *r = arg;
+    size_t const len = strlen(r->text);
+    (void)snprintf(r->text + len, sizeof r->text - len, "%s%" PRIu64 ":%s", len > 0 ? " " : "",
+                   event->execution, event->kind);
+    return THOLE_OK;
+}
+
+static const char *history(const char *id)
+{
+    static struct rendered r;
+    r.text[0] = '\0';
+    CHECK_OK(thole_client_history(client, text(id), render, &r, &stack.err), &stack.err);
+    return r.text;
+}
+
+static thole_status render_row(void *arg, const thole_instance_info *info)
+{
+    struct rendered *r = arg;
+    size_t const len = strlen(r->text);
+    (void)snprintf(r->text + len, sizeof r->text - len, "%s%.*s %s v%" PRIu32 " [%.*s] <%.*s>",
+                   len > 0 ? " | " : "", THOLE_FMT(info->instance), thole_instance_status_name(info->status),
+                   info->version, THOLE_FMT(info->custom_status), THOLE_FMT(info->parent));
+    return THOLE_OK;
+}
+
+static const char *row_of(const char *id)
+{
+    static struct rendered r;
+    r.text[0] = '\0';
+    thole_status const status = thole_client_show(client, text(id), render_row, &r, &stack.err);
+    return status == THOLE_OK ? r.text : thole_status_name(status);
+}
+
+/* The projection follows. */
+static void row_becomes(const char *id, const char *want)
+{
+    for (int i = 0; i < 1000 && strcmp(row_of(id), want) != 0; i++)
+        pause_ms(10);
+    check(id, row_of(id), want);
+}
+
+static const char *list_of(const thole_list_filter *filter)
+{
+    static struct rendered r;
+    r.text[0] = '\0';
+    CHECK_OK(thole_client_list(client, filter, render_row, &r, &stack.err), &stack.err);
+    return r.text;
+}
+
+/* --- queries
+ * ------------------------------------------------------------------------------------------------------ */
+
+static const char *ask(const char *id, const char *name, const char *input)
+{
+    static char said[512];
+    thole_slice output = nothing;
+    thole_status const status =
+        thole_client_query(client, text(id), text(name), text(input), &output, &stack.err);
+    if (status == THOLE_OK)
+        (void)snprintf(said, sizeof said, "%.*s", THOLE_FMT(output));
+    else
+        (void)snprintf(said, sizeof said, "%s", thole_status_name(status));
+    thole_client_release(output);
+    return said;
+}
+
+static void answer_becomes(const char *id, const char *want)
+{
+    for (int i = 0; i < 1000 && strcmp(ask(id, "passed", ""), want) != 0; i++)
+        pause_ms(10);
+    check(id, ask(id, "passed", ""), want);
+}
+
+static void test_query(void)
+{
+    start("query", "gate", "2");
+    answer_becomes("query", "passed 0");
+    signal_go("query", "a");
+    answer_becomes("query", "passed 1");
+    check("input", ask("query", "passed", "so far"), "passed 1 so far");
+    check("no such query", ask("query", "other", ""), "NOT_FOUND");
+    check("no such instance", ask("nobody", "passed", ""), "NOT_FOUND");
+    check("handler says no", ask("query", "no", ""), "APP");
+    check("not allowed", ask("query", "badly", ""), "INVALID");
+    check("still as before", ask("query", "passed", ""), "passed 1");
+    signal_go("query", "b");
+    check("query", end_of("query"), "Completed #1 b");
+    check("ended", ask("query", "passed", ""), "INVALID");
+    check("changed nothing", history("query"),
+          "1:Started 1:CustomStatusSet 1:EventAwaited 1:EventReceived 1:CustomStatusSet 1:EventAwaited "
+          "1:EventReceived 1:Completed");
+}
+
+/* --- events
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+static void test_signal(void)
+{
+    start("signal", "gate", "");
+    signal_go("signal", "data");
+    check("signal", end_of("signal"), "Completed #1 data");
+    signal_go("early", "first"); /* nobody has started it */
+    thole_start_options const options = {
+        .size = sizeof options, .event = THOLE_STR("go"), .event_data = THOLE_STR("second")};
+    start("early", "gate", "2");
+    start_with("early", "gate", "2", &options); /* it is there: the event alone */
+    check("early", end_of("early"), "Completed #1 second");
+    start_with("with", "gate", "", &options);
+    check("with", end_of("with"), "Completed #1 second");
+}
+
+static void test_signal_once(void)
+{
+    start("once", "gate", "2");
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(thole_client_signal(client, THOLE_STR("once"), THOLE_STR("go"), THOLE_STR("same"),
+                                     THOLE_STR("request 1"), &stack.err),
+                 &stack.err);
+    answer_becomes("once", "passed 1");
+    signal_go("once", "other");
+    check("once", end_of("once"), "Completed #1 other");
+}
+
+static void test_raise(void)
+{
+    start("raised", "gate", "");
+    start("raiser", "raiser", "raised");
+    check("raiser", end_of("raiser"), "Completed #1 ");
+    check("raised", end_of("raised"), "Completed #1 raised");
+    CU_ASSERT_TRUE(stack_logged(verbs, "instance=raiser execution=1: raises go in raised", 1, 2000));
+}
+
+/* --- pause, terminate, cancel
+ * --------------------------------------------------------------------------------------- */
+
+static void test_pause(void)
+{
+    start("paused", "gate", "");
+    CHECK_OK(thole_client_pause(client, THOLE_STR("paused"), THOLE_STR("look"), &stack.err), &stack.err);
+    row_becomes("paused", "paused Paused v1 [waits for go 1] <>");
+    signal_go("paused", "meanwhile");
+    thole_outcome outcome;
+    CHECK_STATUS(thole_client_wait(client, THOLE_STR("paused"), 300, &outcome, &stack.err), THOLE_TIMEOUT);
+    CHECK_OK(thole_client_resume(client, THOLE_STR("paused"), nothing, &stack.err), &stack.err);
+    check("resumed", end_of("paused"), "Completed #1 meanwhile");
+    CHECK_STATUS(thole_client_pause(client, THOLE_STR("nobody"), nothing, &stack.err), THOLE_NOT_FOUND);
+    CHECK_STATUS(thole_client_resume(client, THOLE_STR("nobody"), nothing, &stack.err), THOLE_NOT_FOUND);
+}
+
+static void test_terminate(void)
+{
+    start("terminated", "gate", "");
+    CHECK_OK(thole_client_terminate(client, THOLE_STR("terminated"), THOLE_STR("at once"), &stack.err),
+             &stack.err);
+    check("terminated", end_of("terminated"), "Terminated #1 at once");
+    CHECK_OK(thole_client_terminate(client, THOLE_STR("terminated"), THOLE_STR("again"), &stack.err),
+             &stack.err);
+    check("the first counts", end_of("terminated"), "Terminated #1 at once");
+    CHECK_STATUS(thole_client_terminate(client, THOLE_STR("nobody"), nothing, &stack.err), THOLE_NOT_FOUND);
+    row_becomes("terminated", "terminated Terminated v1 [waits for go 1] <>");
+}
+
+static void test_cancel(void)
+{
+    start("cancelled", "gate", "");
+    CHECK_OK(thole_client_cancel(client, THOLE_STR("cancelled"), THOLE_STR("no more"), &stack.err),
+             &stack.err);
+    check("cancelled", end_of("cancelled"), "Cancelled #1 no more");
+}
+
+/* --- children, long lives, versions
+ * --------------------------------------------------------------------------------- */
+
+static void test_child(void)
+{
+    start("parent", "parent", "");
+    row_becomes("parent-child", "parent-child Running v1 [waits for go 1] <parent>");
+    thole_list_filter const children = {.size = sizeof children, .parent = THOLE_STR("parent")};
+    check("children", list_of(&children), "parent-child Running v1 [waits for go 1] <parent>");
+    signal_go("parent-child", "from below");
+    check("parent", end_of("parent"), "Completed #1 from below");
+}
+
+static void test_continue_as_new(void)
+{
+    start("counter", "counter", "");
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(
+            thole_client_signal(client, THOLE_STR("counter"), THOLE_STR("add"), nothing, nothing, &stack.err),
+            &stack.err);
+    check("the last execution", end_of("counter"), "Completed #3 +++");
+    CU_ASSERT_PTR_NOT_NULL(strstr(history("counter"), "1:ContinuedAsNew 2:Started"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(history("counter"), "3:Completed"));
+}
+
+static void test_versions(void)
+{
+    thole_start_options const old = {.size = sizeof old, .version = 1};
+    thole_start_options const unknown = {.size = sizeof unknown, .version = 7};
+    start_with("version-1", "versioned", "", &old);
+    start("version-newest", "versioned", "");
+    start_with("version-7", "versioned", "", &unknown);
+    signal_go("version-1", "");
+    check("one", end_of("version-1"), "Completed #1 one");
+    check("newest", end_of("version-newest"), "Completed #1 two");
+    row_becomes("version-newest", "version-newest Completed v2 [] <>");
+    row_becomes("version-7", "version-7 Waiting v7 [] <>");
+    CHECK_OK(thole_client_terminate(client, THOLE_STR("version-7"), nothing, &stack.err), &stack.err);
+    check("terminated without code", end_of("version-7"), "Terminated #1 ");
+}
+
+static void test_failure(void)
+{
+    thole_outcome outcome;
+    CHECK_OK(thole_client_run(client, THOLE_STR("failing"), THOLE_STR("failing"), THOLE_STR("4711"), WAIT_MS,
+                              &outcome, &stack.err),
+             &stack.err);
+    CU_ASSERT_EQUAL(outcome.status, THOLE_INSTANCE_FAILED);
+    CU_ASSERT(thole_slice_equal(outcome.output, THOLE_STR("no card for 4711")));
+    CU_ASSERT(thole_slice_equal(outcome.error_type, THOLE_STR("card_declined")));
+    thole_outcome_release(&outcome);
+}
+
+/* --- lists
+ * ------------------------------------------------------------------------------------------------------------
+ */
+
+static void test_list(void)
+{
+    start("list-a", "gate", "");
+    row_becomes("list-a", "list-a Running v1 [waits for go 1] <>");
+    start("list-b", "gate", "");
+    row_becomes("list-b", "list-b Running v1 [waits for go 1] <>");
+    thole_list_filter filter = {.size = sizeof filter, .id_prefix = THOLE_STR("list-")};
+    check("newest first", list_of(&filter),
+          "list-b Running v1 [waits for go 1] <> | list-a Running v1 [waits for go 1] <>");
+    filter.limit = 1;
+    check("limit", list_of(&filter), "list-b Running v1 [waits for go 1] <>");
+    filter.limit = 0;
+    filter.orchestration = THOLE_STR("counter");
+    check("orchestration", list_of(&filter), "");
+    filter.orchestration = THOLE_STR("gate");
+    filter.status = THOLE_INSTANCE_PAUSED;
+    check("status", list_of(&filter), "");
+    filter.status = THOLE_INSTANCE_RUNNING;
+    filter.created_before_ms = 1000;
+    check("before", list_of(&filter), "");
+    filter.created_before_ms = 0;
+    filter.created_after_ms = UINT64_C(4000000000000);
+    check("after", list_of(&filter), "");
+}
+
+/* --- without an owner: last
+ * ------------------------------------------------------------------------------------------- */
+
+static void test_nobody_owns_it(void)
+{
+    start("alone", "gate", "");
+    answer_becomes("alone", "passed 0");
+    CU_ASSERT_EQUAL(stack_terminate(verbs, 20000), 0);
+    uint64_t const since = now_us();
+    check("no owner", ask("alone", "passed", ""), "UNAVAILABLE");
+    CU_ASSERT(now_us() - since < 1500000); /* NATS says it, nothing has to time out */
+    CU_ASSERT_PTR_NOT_NULL(strstr(stack.err.text, "nobody answers there"));
+    signal_go("alone", "later"); /* stored, and taken when somebody comes */
+    verbs = stack_program_of(&stack, "program_verbs", "verbs", "run");
+    check("a new owner", end_of("alone"), "Completed #1 later");
+}
+
+static const struct thole_test tests[] = {
+    {"query", test_query},
+    {"signal", test_signal},
+    {"signal_once", test_signal_once},
+    {"raise", test_raise},
+    {"pause", test_pause},
+    {"terminate", test_terminate},
+    {"cancel", test_cancel},
+    {"child", test_child},
+    {"continue_as_new", test_continue_as_new},
+    {"versions", test_versions},
+    {"failure", test_failure},
+    {"list", test_list},
+    {"nobody_owns_it", test_nobody_owns_it},
+};
+
+int main(void)
+{
+    char tokens[256];
+    skip_without_nats();
+    skip_without_postgres();
+    stack_start(&stack);
+    (void)snprintf(tokens, sizeof tokens, "%s/verbs", stack.dir);
+    setenv("VERBS_TOKENS", tokens, 1);
+    unsetenv("VERBS_CHANGED");
+    unsetenv("VERBS_OLD");
+    verbs = stack_program_of(&stack, "program_verbs", "verbs", "run");
+    client = stack_client(&stack);
+    int const failed = thole_run_suite("verbs", tests, ARRAY_LEN(tests));
+    thole_client_close(client);
+    stack_stop(&stack);
+    return failed;
+}
