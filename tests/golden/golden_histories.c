@@ -51,9 +51,9 @@ static struct turn_in carried(const struct golden_story *story, struct stack_poo
 {
     const struct golden_story *before = story_named(story->follows);
     struct golden_history history;
-    struct event *events;
+    struct event *events = NULL;
     struct buf bytes;
-    size_t n;
+    size_t n = 0;
     thole_error err = {.text = ""};
     buf_init(&bytes, GOLDEN_BYTES_MAX);
     golden_run(before, stacks, &bytes);
