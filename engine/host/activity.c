@@ -4,12 +4,15 @@
 #include "clock.h"
 #include "subject.h"
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ---- from delivery to return ---- */
 
@@ -58,6 +61,9 @@ struct thole_activity *activity_create(struct work_message *message, uint64_t se
     act->published = (struct worker_mail){.kind = WORKER_MAIL_PUBLISHED, .owner = act};
     act->serial = serial;
     act->arrived_ms = now_ms;
+    act->deadline_ms = UINT64_MAX;
+    act->fd = -1;
+    buf_init(&act->noted, DETAILS_BYTES_MAX);
     if (make_key(act) != THOLE_OK || !init_locks(act)) {
         free(act);
         return NULL;
@@ -72,9 +78,20 @@ void activity_destroy(struct thole_activity *act)
         return;
     work_message_destroy(act->message);
     arena_release(&act->memory);
+    buf_release(&act->noted);
+    if (act->fd >= 0)
+        (void)close(act->fd);
     (void)pthread_cond_destroy(&act->fired_cond);
     (void)pthread_mutex_destroy(&act->lock);
     free(act);
+}
+
+thole_status activity_begin(struct thole_activity *act, uint64_t attempt, uint64_t deadline_ms,
+                            thole_slice details)
+{
+    act->attempt = attempt;
+    act->deadline_ms = deadline_ms;
+    return arena_dup(&act->memory, details, &act->before) == THOLE_OK ? THOLE_OK : THOLE_NOMEM;
 }
 
 void activity_run(struct thole_activity *act)
@@ -82,6 +99,14 @@ void activity_run(struct thole_activity *act)
     assert(act->run != NULL);
     act->output = (thole_slice){0};
     act->status = act->run(act, act->message->item.input, &act->output);
+}
+
+/* Under the lock. */
+static void raise_fd(const struct thole_activity *act)
+{
+    uint64_t const one = 1;
+    if (act->fd >= 0 && write(act->fd, &one, sizeof one) < 0)
+        assert(errno == EAGAIN); /* it is readable already */
 }
 
 void activity_fire(struct thole_activity *act, thole_slice reason)
@@ -93,6 +118,7 @@ void activity_fire(struct thole_activity *act, thole_slice reason)
             memcpy(act->reason, reason.ptr, len);
         act->reason_len = len;
         atomic_store_explicit(&act->fired, true, memory_order_release);
+        raise_fd(act);
         (void)pthread_cond_broadcast(&act->fired_cond);
     }
     (void)pthread_mutex_unlock(&act->lock);
@@ -134,6 +160,22 @@ void activity_result(const struct thole_activity *act, size_t payload_max,
         data.len = payload_max;
     ret->status = (uint32_t)status;
     ret->data = data;
+    if (status == THOLE_OK)
+        return;
+    ret->error_type = act->failure_type;
+    ret->final = act->final;
+    ret->details = act->noted_count > 0 ? buf_bytes(&act->noted) : act->before;
+}
+
+bool activity_details_since(struct thole_activity *act, uint64_t *count, struct buf *to)
+{
+    (void)pthread_mutex_lock(&act->lock);
+    bool const newer = act->noted_count > *count;
+    if (newer)
+        buf_slice(to, buf_bytes(&act->noted));
+    *count = act->noted_count;
+    (void)pthread_mutex_unlock(&act->lock);
+    return newer;
 }
 
 /* ---- include/thole/activity.h ---- */
@@ -145,8 +187,8 @@ bool thole_activity_cancelled(const thole_activity *act)
 
 thole_status thole_activity_wait(thole_activity *act, uint64_t wait_ms)
 {
-    if (act->wait != NULL)
-        return act->wait(act->wait_arg, wait_ms);
+    if (act->time != NULL)
+        return act->time->wait(act->time_arg, wait_ms);
     uint64_t const now_ms = clock_monotonic_ms();
     uint64_t const most_ms = (uint64_t)INT64_MAX / 2 - now_ms;
     uint64_t const end_ms = now_ms + (wait_ms < most_ms ? wait_ms : most_ms);
@@ -192,6 +234,75 @@ uint64_t thole_activity_id(const thole_activity *act)
     return act->message->item.activity_id;
 }
 
+uint32_t thole_activity_try(const thole_activity *act)
+{
+    uint64_t const number = act->message->item.try_number;
+    return number == 0 ? 1 : number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+}
+
+thole_slice thole_activity_queue(const thole_activity *act)
+{
+    return act->message->item.queue;
+}
+
+uint64_t thole_activity_time_left_ms(const thole_activity *act)
+{
+    if (act->deadline_ms == UINT64_MAX)
+        return UINT64_MAX;
+    uint64_t const now_ms = act->time != NULL ? act->time->now_ms(act->time_arg) : clock_monotonic_ms();
+    return act->deadline_ms > now_ms ? act->deadline_ms - now_ms : 0;
+}
+
+int thole_activity_cancel_fd(thole_activity *act)
+{
+    (void)pthread_mutex_lock(&act->lock);
+    if (act->fd < 0) {
+        act->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (atomic_load(&act->fired))
+            raise_fd(act);
+    }
+    int const fd = act->fd;
+    (void)pthread_mutex_unlock(&act->lock);
+    return fd;
+}
+
+thole_status thole_activity_heartbeat(thole_activity *act, thole_slice details)
+{
+    if (details.len > DETAILS_BYTES_MAX)
+        return THOLE_LIMIT;
+    struct buf noted;
+    buf_init(&noted, DETAILS_BYTES_MAX);
+    buf_slice(&noted, details);
+    if (buf_status(&noted) != THOLE_OK) {
+        buf_release(&noted);
+        return THOLE_NOMEM;
+    }
+    (void)pthread_mutex_lock(&act->lock);
+    buf_release(&act->noted);
+    act->noted = noted;
+    act->noted_count++;
+    (void)pthread_mutex_unlock(&act->lock);
+    return thole_activity_cancelled(act) ? THOLE_CANCELLED : THOLE_OK;
+}
+
+thole_slice thole_activity_details(const thole_activity *act)
+{
+    return act->before;
+}
+
+thole_status thole_activity_later(thole_activity *act, thole_slice *ret_token)
+{
+    const struct work_item *const item = &act->message->item;
+    struct buf instance;
+    buf_init(&instance, ACTIVITY_KEY_BYTES);
+    thole_status const status = subject_token(&instance, item->instance, NULL);
+    *ret_token = thole_activity_format(act, "%" PRIu32 ".%" PRIu64 ".%" PRIu64 ".%" PRIu32 ".%s",
+                                       act->partition, item->execution, item->activity_id,
+                                       thole_activity_try(act), buf_cstr(&instance));
+    buf_release(&instance);
+    return status != THOLE_OK ? status : ret_token->len > 0 ? THOLE_LATER : THOLE_NOMEM;
+}
+
 uint32_t thole_activity_attempt(const thole_activity *act)
 {
     return act->attempt < UINT32_MAX ? (uint32_t)act->attempt : UINT32_MAX;
@@ -232,14 +343,46 @@ thole_slice thole_activity_format(thole_activity *act, const char *fmt, ...)
     return text;
 }
 
+/* A type that is not one is none: the text says what happened. */
+static thole_status fail(thole_activity *act, thole_slice type, bool final, const char *fmt, va_list args)
+    THOLE_PRINTF(4, 0);
+static thole_status fail(thole_activity *act, thole_slice type, bool final, const char *fmt, va_list args)
+{
+    thole_slice const text = format(act, ACTIVITY_FAILURE_BYTES_MAX, fmt, args);
+    thole_slice kept = {0};
+    (void)pthread_mutex_lock(&act->lock);
+    if (error_type_check(type, NULL) == THOLE_OK && arena_dup(&act->memory, type, &kept) != THOLE_OK)
+        kept = (thole_slice){0};
+    act->failure = text;
+    act->failure_type = kept;
+    act->final = final;
+    (void)pthread_mutex_unlock(&act->lock);
+    return THOLE_APP;
+}
+
 thole_status thole_activity_fail(thole_activity *act, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    thole_slice const text = format(act, ACTIVITY_FAILURE_BYTES_MAX, fmt, args);
+    thole_status const status = fail(act, (thole_slice){0}, false, fmt, args);
     va_end(args);
-    (void)pthread_mutex_lock(&act->lock);
-    act->failure = text;
-    (void)pthread_mutex_unlock(&act->lock);
-    return THOLE_APP;
+    return status;
+}
+
+thole_status thole_activity_fail_as(thole_activity *act, thole_slice type, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    thole_status const status = fail(act, type, false, fmt, args);
+    va_end(args);
+    return status;
+}
+
+thole_status thole_activity_fail_final(thole_activity *act, thole_slice type, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    thole_status const status = fail(act, type, true, fmt, args);
+    va_end(args);
+    return status;
 }

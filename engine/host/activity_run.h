@@ -7,6 +7,7 @@
 #ifndef THOLE_ACTIVITY_RUN_H
 #define THOLE_ACTIVITY_RUN_H
 #include "arena.h"
+#include "buf.h"
 #include "message.h"
 #include "thole/activity.h"
 #include "work.h"
@@ -23,6 +24,12 @@ enum {
 
 struct handler_thread;
 
+/* Another time than the wall's, for the test kit. */
+struct activity_time {
+    uint64_t (*now_ms)(void *arg);
+    thole_status (*wait)(void *arg, uint64_t wait_ms); /* thole_activity_wait() */
+};
+
 struct thole_activity {
     struct worker_mail delivered, finished, published; /* to the loop: at most one of each at a time */
 
@@ -31,8 +38,13 @@ struct thole_activity {
     uint64_t arrived_ms;
     thole_slice key;
     char key_bytes[ACTIVITY_KEY_BYTES];
-    thole_status (*wait)(void *arg, uint64_t wait_ms); /* in virtual time; NULL: as it is */
-    void *wait_arg;
+    uint32_t partition;               /* of the instance, for the token of thole_activity_later() */
+    const struct activity_time *time; /* NULL: CLOCK_MONOTONIC */
+    void *time_arg;
+
+    /* set before it runs, then only read */
+    uint64_t deadline_ms; /* of this try; UINT64_MAX = none */
+    thole_slice before;   /* what the last heartbeat before this claim said; see activity_begin() */
 
     /* the loop's */
     thole_activity_fn *run; /* NULL: this program does not know it */
@@ -45,15 +57,20 @@ struct thole_activity {
     struct handler_thread *thread;
 
     /* the token */
-    pthread_mutex_t lock; /* of the first writing of reason, of fired_cond, memory and failure */
+    pthread_mutex_t lock; /* of the first writing of reason, of fired_cond, fd, memory, noted and failure */
     pthread_cond_t fired_cond;
     atomic_bool fired;
     char reason[ACTIVITY_REASON_BYTES];
     size_t reason_len;
+    int fd; /* -1 until somebody wants it */
 
     /* the handler's while it runs, the loop's afterwards */
     struct arena memory;
-    thole_slice failure; /* in memory */
+    struct buf noted;         /* by heartbeats of this run */
+    uint64_t noted_count;     /* how many there were */
+    thole_slice failure;      /* in memory */
+    thole_slice failure_type; /* the same */
+    bool final;               /* it is not to be tried again */
     thole_status status;
     thole_slice output;
     uint64_t serial; /* unique in this process */
@@ -65,12 +82,18 @@ struct thole_activity {
 /* Takes the message; NULL when out of memory (then it does not). */
 struct thole_activity *activity_create(struct work_message *message, uint64_t serial, uint64_t now_ms);
 void activity_destroy(struct thole_activity *act); /* NULL-safe; no thread uses it any more */
+/* Says what the claim gave, before it runs. The details are copied. THOLE_NOMEM. */
+THOLE_NODISCARD thole_status activity_begin(struct thole_activity *act, uint64_t attempt,
+                                            uint64_t deadline_ms, thole_slice details);
 /* Runs the handler on this thread; then status and output are set. */
 void activity_run(struct thole_activity *act);
-/* What is reported of one that has run, as the rules of include/thole/activity.h have it: status and data.
- * @p text: room for a text of ours. */
+/* What is reported of one that has run, as the rules of include/thole/activity.h have it: status, data, error
+ * type, final, details. Not for one that returned THOLE_LATER. @p text: room for a text of ours. */
 void activity_result(const struct thole_activity *act, size_t payload_max,
                      char text[ACTIVITY_RESULT_TEXT_BYTES], struct message *ret);
+/* The newest details, if there were heartbeats beyond the *count-th: appends them to @p to (an empty buffer),
+ * moves *count up and says true. Any thread. */
+bool activity_details_since(struct thole_activity *act, uint64_t *count, struct buf *to);
 /* Fires the token. Only the first call counts. Any thread. */
 void activity_fire(struct thole_activity *act, thole_slice reason);
 #endif

@@ -16,8 +16,8 @@ enum {
 static void message_id(const struct worker_host *host, const struct thole_activity *act,
                        char ret[MESSAGE_ID_BYTES])
 {
-    int const len = snprintf(ret, MESSAGE_ID_BYTES, "%.*s.%" PRIu64 ".%s", THOLE_FMT(act->key), act->attempt,
-                             host->incarnation);
+    int const len = snprintf(ret, MESSAGE_ID_BYTES, "%.*s.%" PRIu32 ".%" PRIu64 ".%s", THOLE_FMT(act->key),
+                             thole_activity_try(act), act->attempt, host->incarnation);
     if (len < 0 || len >= MESSAGE_ID_BYTES)
         (void)snprintf(ret, MESSAGE_ID_BYTES, "%s.%" PRIu64, host->incarnation, act->serial);
 }
@@ -33,6 +33,7 @@ static thole_status encode(const struct worker_host *host, const struct thole_ac
                               .instance = item->instance,
                               .execution = item->execution,
                               .task = item->activity_id,
+                              .try_number = thole_activity_try(act),
                               .attempt = act->attempt,
                               .worker = host->incarnation_slice};
     if (server_max > HEADER_ROOM_BYTES && payload_max > server_max - HEADER_ROOM_BYTES)

@@ -87,6 +87,12 @@ static void on_query_answer(thole_test_env *env, const struct partition_out *out
     buf_slice(&env->query_output, out->data);
 }
 
+static void on_log(const struct partition_out *out)
+{
+    if (getenv("THOLE_TEST_LOG") != NULL)
+        (void)fprintf(stderr, "%.*s: %.*s\n", THOLE_FMT(out->instance), THOLE_FMT(out->data));
+}
+
 static void on_output(thole_test_env *env, const struct partition_out *out)
 {
     switch (out->kind) {
@@ -130,8 +136,8 @@ static void on_output(thole_test_env *env, const struct partition_out *out)
     case PARTITION_OUT_QUERY_ANSWER: on_query_answer(env, out); break;
     case PARTITION_OUT_OPENED:
     case PARTITION_OUT_WITHDRAW:
-    case PARTITION_OUT_REJECTED:
-    case PARTITION_OUT_LOG: break;
+    case PARTITION_OUT_REJECTED: break;
+    case PARTITION_OUT_LOG: on_log(out); break;
     }
 }
 

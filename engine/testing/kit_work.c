@@ -113,6 +113,9 @@ static void report(struct kit_work *w, struct message *result)
     result->try_number = w->row.try_number;
     result->attempt = w->attempt;
     result->worker = THOLE_STR("test");
+    if (result->status != THOLE_OK && result->details.len == 0)
+        result->details =
+            w->act != NULL && w->act->noted_count > 0 ? buf_bytes(&w->act->noted) : w->row.details;
     w->gone = true;
     kit_inbox_send(w->env, result);
 }
@@ -169,6 +172,8 @@ bool kit_work_complete(thole_test_env *env, thole_slice name, thole_slice output
 
 static void forget(struct kit_work *w)
 {
+    if (w->act->noted_count > 0) /* a renewal has stored them */
+        w->row.details = kit_dup(w->env, buf_bytes(&w->act->noted));
     coro_destroy(w->co);
     activity_destroy(w->act);
     w->co = NULL;
@@ -221,6 +226,13 @@ static thole_status wait_for(void *arg, uint64_t wait_ms)
     return thole_activity_cancelled(w->act) ? THOLE_CANCELLED : THOLE_OK;
 }
 
+static uint64_t virtual_now_ms(void *arg)
+{
+    return ((const struct kit_work *)arg)->env->now_ms;
+}
+
+static const struct activity_time virtual_time = {.now_ms = virtual_now_ms, .wait = wait_for};
+
 static void entry(void *arg)
 {
     activity_run(((struct kit_work *)arg)->act);
@@ -241,9 +253,9 @@ static void run_own(struct kit_work *w, thole_activity_fn *run)
     w->act = activity_create(message, ++env->serial, env->now_ms);
     kit_must(w->act != NULL);
     w->act->run = run;
-    w->act->attempt = w->attempt;
-    w->act->wait = wait_for;
-    w->act->wait_arg = w;
+    w->act->time = &virtual_time;
+    w->act->time_arg = w;
+    kit_must(activity_begin(w->act, w->attempt, w->deadline_ms, w->row.details) == THOLE_OK);
     w->waits_in_vain = 0;
     w->abandoned = w->told = false;
     w->co = coro_create(env->activity_stacks, entry, w);
