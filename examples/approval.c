@@ -2,7 +2,7 @@
  * An expense that a person approves: a question, reminders, an end.
  *
  *   thole dev -- build/dev/examples/approval run
- *   thole start expense --id expense-7 --input 'taxi, 48.00'
+ *   thole start expense --id expense-7 --input "taxi, 48.00"
  *   thole query expense-7 state
  *   thole signal expense-7 decision approved
  *
