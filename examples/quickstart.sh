@@ -60,6 +60,13 @@ show() {
     "$thole" "$@"
 }
 
+# fails ARGUMENT...: the same for a run or wait of an instance that does not complete.
+fails() {
+    local code=0
+    show "$@" || code=$?
+    [ "$code" -eq 9 ] || die "thole $1 answered $code instead of 9"
+}
+
 say "The program: orchestration, engine and worker in one process"
 echo '$ checkout run'
 "$checkout" run >"$log" 2>&1 &
@@ -70,8 +77,8 @@ say "1. An order that completes"
 show run checkout --id order-1 --input 'order=1;pay_ms=50;limit_ms=5000' --timeout 60s
 show history order-1
 
-say "2. The payment takes a minute, its limit is one second: the timer wins the race, the payment is cancelled"
-show run checkout --id order-2 --input 'order=2;pay_ms=60000;limit_ms=1000' --timeout 60s
+say "2. The payment takes a minute, its limit is one second: the timer wins, the payment is cancelled, all is undone"
+fails run checkout --id order-2 --input 'order=2;pay_ms=60000;limit_ms=1000' --timeout 60s
 show history order-2
 until_logged 'charge of order-2 cancelled'
 due=$("$thole" history order-2 -o jsonl | sed -n 's/.*"kind":"TimerCreated".*"due":"\([^"]*\)".*/\1/p')
@@ -86,9 +93,7 @@ echo "\$ thole cancel order-3 --reason 'customer changed their mind'"
 answer=$("$thole" cancel order-3 --reason 'customer changed their mind' -o json)
 requested_us=$(printf '%s' "$answer" | sed -n 's/.*"requested_us":\([0-9]*\).*/\1/p')
 until_logged 'charge of order-3 cancelled'
-code=0
-show wait order-3 --timeout 60s || code=$?
-[ "$code" -eq 9 ] || die "thole wait answered $code instead of 9"
+fails wait order-3 --timeout 60s
 show history order-3
 echo "The running payment knew $(milliseconds $(($(logged_us 'charge of order-3 cancelled') - requested_us))) after" \
     "the request (from thole_client_cancel() being called in one process to the token in the other)."
