@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
-# Run by test_cli_command under `thole dev`: every verb against a live engine. cli_live.sh THOLE CHECKOUT
+# Run by test_cli_command under `thole dev`: every verb against a live engine. cli_live.sh THOLE CHECKOUT VERBS
 # Prints one line for each check that fails; exit code 0 when there is none.
 set -u
 thole=$1
 checkout=$2
+verbs=$3
 bad=0
 log=$(mktemp)
 server=
+other_server=
 finish() {
-    [ -z "$server" ] || { kill -TERM "$server" && wait "$server"; }
-    rm -f "$log"
+    for pid in $server $other_server; do
+        kill -TERM "$pid" && wait "$pid"
+    done
+    rm -f "$log" "$log".*
 }
 trap finish EXIT
 
@@ -27,13 +31,26 @@ expect_of() {
 }
 expect() { expect_of "$thole" "$@"; }
 
+# await SECONDS COMMAND...: until it succeeds.
+await() {
+    local tries=$(($1 * 20))
+    shift
+    for _ in $(seq "$tries"); do
+        ! "$@" >"$log.await" 2>&1 || return 0
+        sleep 0.05
+    done
+    echo "never came true: $*: $(cat "$log.await")" && bad=1
+}
+says() {
+    local words=$1
+    shift
+    "$thole" "$@" 2>&1 | grep -qF -- "$words"
+}
+
 expect 3 'Try: start an engine' history x
 "$checkout" run >"$log" 2>&1 &
 server=$!
-for _ in $(seq 1200); do
-    ! grep -q serving "$log" || break
-    sleep 0.05
-done
+await 60 grep -q serving "$log"
 
 expect 0 'order 1 shipped: parcel with goods-1' run checkout --id c-1 --input 'order=1;pay_ms=1' --timeout 60s
 expect 4 'exists already' run checkout --id c-1 --timeout 60s
@@ -63,16 +80,76 @@ expect 2 'more than 262144 bytes' start checkout --input @/dev/zero
 expect 6 'Try:' --nats nats://127.0.0.1:1 --timeout 300ms list
 
 # The projection follows the history: what is asked for is there soon.
-for _ in $(seq 200); do
-    "$thole" show c-4 2>/dev/null | grep -q Cancelled && break
-    sleep 0.05
-done
+await 10 says Cancelled show c-4
 expect 0 'Cancelled' show c-4
 expect 0 '"status":"Cancelled"' show c-4 -o json
 expect 0 '"instance":"c-1"' list --status completed -o json
 expect 0 'c-4' list --status cancelled --orchestration checkout --prefix c-
 expect 0 'no instances' list --status stuck
 expect 0 'there may be more' list --limit 1
+
+# Verbs that an orchestration has to play along with, in a namespace of their own.
+export THOLE_NAMESPACE=verbs
+VERBS_TOKENS=$log.tokens "$verbs" run >"$log.verbs" 2>&1 &
+other_server=$!
+await 60 grep -q serving "$log.verbs"
+expect 0 'g-1' start gate --id g-1 --input 2
+expect 0 'passed 0' query g-1 passed
+expect 0 '{"schema":"thole.query.v1","instance":"g-1","name":"passed","output":"passed 0 now"}' \
+    query g-1 passed now -o json
+expect 3 'Try: thole show ID' query g-1 other
+expect 0 'event for g-1 accepted' signal g-1 go first
+await 10 says 'passed 1' query g-1 passed
+printf 'from a file' >"$log.data"
+expect 0 '{"schema":"thole.signal.v1","instance":"g-1","accepted":true,' signal g-1 go "@$log.data" -o json
+expect 0 'from a file' wait g-1 --timeout 60s
+expect 2 'the instance has ended' query g-1 passed
+expect 2 'must not begin with' signal g-1 go --request-id '<1'
+expect 2 'instance id' signal "$(printf 'x%.0s' $(seq 201))" go
+expect 0 'accepted' signal early go before # nobody has started it
+expect 0 'before' run gate --id early --timeout 60s
+expect 0 'started with' run gate --id with --event go --event-data 'started with' --timeout 60s
+expect 0 'g-3' start gate --id g-3
+expect 0 'pause of g-3 accepted' pause g-3 --reason look
+await 10 says Paused show g-3
+expect 0 'waits for go 1' show g-3
+expect 0 '"status":"Paused"' show g-3 -o json
+expect 0 '"custom_status":"waits for go 1"' show g-3 -o json
+expect 0 'g-3' list --status paused --prefix g-
+expect 0 'resumption of g-3 accepted' resume g-3
+expect 0 '{"schema":"thole.terminate.v1","instance":"g-3","accepted":true,' terminate g-3 --reason enough -o json
+expect 9 'instance g-3 was terminated: enough' wait g-3 --timeout 60s
+expect 9 '"status":"Terminated"' wait g-3 -o json --timeout 60s
+expect 3 'there is no instance' terminate nobody
+expect 3 'there is no instance' pause nobody
+expect 3 'there is no instance' resume nobody
+expect 9 'instance f-1 failed (card_declined): no card for 7' run failing --id f-1 --input 7 --timeout 60s
+expect 9 '"error_type":"card_declined"' wait f-1 -o json
+expect 0 'one' run versioned@1 --id v-1 --event go --timeout 60s
+expect 0 'two' run versioned --id v-2 --timeout 60s
+expect 0 'Started               versioned@2' history v-2
+expect 0 '"version":2' history v-2 -o json
+expect 0 'p-1' start parent --id p-1
+await 10 says p-1-child list --parent p-1
+expect 0 '"parent":"p-1"' show p-1-child -o json
+expect 0 '[p-1-child]' history p-1
+expect 0 'no instances' list --parent p-2
+expect 0 'event for p-1-child accepted' signal p-1-child go up
+expect 0 'up' wait p-1 --timeout 60s
+expect 0 'no instances' list --after 2100-01-01
+expect 0 'no instances' list --before 2020-01-01T00:00Z
+expect 0 'v-2' list --after 1h --orchestration versioned
+await 10 says 'versioned@2' list --prefix v-2
+expect 0 'executions' replay v-1 p-1 -- "$verbs"
+VERBS_CHANGED=1 expect 0 '0 diverged' replay --all -- "$verbs"
+expect 0 'h-1' start steps --id h-1 --input x
+expect 0 'x' wait h-1 --timeout 60s
+expect 0 '' history h-1 --raw "$log.raw"
+VERBS_CHANGED=1 expect 5 'DIVERGED h-1' replay --file "$log.raw" -- "$verbs"
+kill -TERM "$other_server" && wait "$other_server"
+other_server=
+expect 6 'Try: an engine must run' query g-1 passed
+unset THOLE_NAMESPACE
 
 # What thole_main() says of itself.
 expect_of "$checkout" 0 'THOLE_LEASE' --help
