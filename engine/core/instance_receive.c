@@ -42,8 +42,8 @@ bool instance_accepts(const struct instance *instance, const struct event *recei
     case EVENT_CANCEL_REQUESTED: return !instance->cancel_received;
     case EVENT_PAUSED: return !instance->paused;
     case EVENT_RESUMED: return instance->paused;
-    case EVENT_TERMINATE_REQUESTED:
-    case EVENT_EVENT_RECEIVED: return true;
+    case EVENT_TERMINATE_REQUESTED: return true;
+    case EVENT_EVENT_RECEIVED: return received->name.len > 0;
     case EVENT_STATE_CARRIED:
     case EVENT_ORIGINS_CARRIED: return instance->receiving && instance->turns == 1;
     default: return accepts_resolution(instance, received);
@@ -69,7 +69,9 @@ bool instance_convert(struct instance *in, struct event *event)
         if (task->kind == TASK_ACTIVITY)
             retry_convert_wake(in, task, event);
         return event->kind != EVENT_UNKNOWN;
-    default: return true;
+    case EVENT_CHILD_COMPLETED:
+    case EVENT_CHILD_FAILED: return true;
+    default: event->ref = 0; return true; /* a record of another kind must not have one */
     }
 }
 

@@ -67,32 +67,45 @@ static enum blocked_kind blocked_by(const struct instance *instance, const struc
 }
 
 static thole_status turn_live(const struct play *play, struct instance *instance, const struct turn_in *in,
-                              struct buf *record, thole_error *err)
+                              struct buf *record, struct turn_out *out, thole_error *err)
 {
-    struct turn_out out;
-    THOLE_TRY(instance_turn(instance, in, &out, err));
-    CU_ASSERT_EQUAL(out.ended, instance_ended(instance));
-    CU_ASSERT_EQUAL(out.number, instance_turns(instance));
+    THOLE_TRY(instance_turn(instance, in, out, err));
+    CU_ASSERT_EQUAL(out->ended, instance_ended(instance));
+    CU_ASSERT_EQUAL(out->number, instance_turns(instance));
     struct record const r = {.kind = RECORD_TURN,
                              .epoch = 1,
-                             .n = out.number,
+                             .n = out->number,
                              .turn = {.instance = thole_slice_from(play->id),
                                       .execution = 1,
-                                      .number = out.number,
-                                      .time_ms = out.time_ms,
-                                      .ran = out.ran,
-                                      .blocked = blocked_by(instance, &out),
-                                      .events = out.events,
-                                      .events_len = out.events_len}};
+                                      .number = out->number,
+                                      .time_ms = out->time_ms,
+                                      .ran = out->ran,
+                                      .blocked = blocked_by(instance, out),
+                                      .events = out->events,
+                                      .events_len = out->events_len}};
     return record_encode(&r, record);
 }
 
-static struct turn_in scripted(const struct turn *script)
+thole_status play_feed(struct played *p, struct instance *instance, struct turn_in in, struct turn_out *ret,
+                       thole_error *reterr)
 {
-    return (struct turn_in){.time_ms = script->time_ms,
-                            .received = script->events,
-                            .received_len = script->events_len,
-                            .run = script->ran};
+    struct buf *record = &p->records[p->len];
+    buf_init(record, RECORD_MAX);
+    if (p->before_turn != NULL)
+        p->before_turn(p->len);
+    thole_status const status = turn_live(p->play, instance, &in, record, ret, reterr);
+    if (status == THOLE_OK)
+        p->fed[p->len++] = in;
+    else
+        buf_release(record);
+    p->ended = instance_ended(instance);
+    return status;
+}
+
+void played_release(struct played *p)
+{
+    for (size_t i = 0; i < p->len; i++)
+        buf_release(&p->records[i]);
 }
 
 static void show_record(const struct buf *record, struct buf *to)
@@ -122,17 +135,12 @@ static thole_status replay_record(struct instance *instance, const struct buf *r
 
 /* ---- what must hold for every play ---- */
 
-struct played {
-    const struct play *play;
-    struct play_turns script;
-    struct buf records[PLAY_TURNS_MAX];
-    size_t len;
-};
-
 static struct instance *replayed(const struct played *p, size_t prefix, struct instance *instance)
 {
     thole_error err = {.text = ""};
     thole_status status = THOLE_OK;
+    if (p->before_replay != NULL)
+        p->before_replay();
     for (size_t i = 0; i < prefix && status == THOLE_OK; i++)
         status = replay_record(instance, &p->records[i], &err);
     CHECK_STR("replay of a prefix", err.text, "");
@@ -147,10 +155,12 @@ static void check_going_on(const struct played *p, size_t prefix)
     thole_status status = THOLE_OK;
     thole_error err = {.text = ""};
     for (size_t i = prefix; i < p->len && status == THOLE_OK; i++) {
-        struct turn_in const in = scripted(&p->script.turns[i]);
+        struct turn_out out;
         struct buf record;
         buf_init(&record, RECORD_MAX);
-        status = turn_live(p->play, instance, &in, &record, &err);
+        if (p->before_turn != NULL)
+            p->before_turn(i);
+        status = turn_live(p->play, instance, &p->fed[i], &record, &out, &err);
         CU_ASSERT_EQUAL(status, THOLE_OK);
         CU_ASSERT(thole_slice_equal(buf_bytes(&record), buf_bytes(&p->records[i])));
         buf_release(&record);
@@ -164,7 +174,8 @@ static void check_facts(const struct played *p, size_t prefix)
 {
     struct instance *instance = replayed(p, prefix, play_instance(p->play));
     struct instance *facts = replayed(p, prefix, play_codeless(p->play));
-    struct turn_in in = scripted(&p->script.turns[prefix]);
+    struct turn_in in = p->fed[prefix];
+    struct turn_out out;
     struct buf a, b;
     buf_init(&a, RECORD_MAX);
     buf_init(&b, RECORD_MAX);
@@ -172,8 +183,8 @@ static void check_facts(const struct played *p, size_t prefix)
     for (size_t i = 0; i < in.received_len; i++)
         CU_ASSERT_EQUAL(instance_accepts(instance, &in.received[i]),
                         instance_accepts(facts, &in.received[i]));
-    CU_ASSERT_EQUAL(turn_live(p->play, instance, &in, &a, NULL), THOLE_OK);
-    CU_ASSERT_EQUAL(turn_live(p->play, facts, &in, &b, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(turn_live(p->play, instance, &in, &a, &out, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(turn_live(p->play, facts, &in, &b, &out, NULL), THOLE_OK);
     CU_ASSERT(thole_slice_equal(buf_bytes(&a), buf_bytes(&b)) || (prefix == 0 && p->play->version != 0));
     CU_ASSERT_EQUAL(instance_paused(instance), instance_paused(facts));
     CU_ASSERT_EQUAL(instance_has_undelivered(instance), instance_has_undelivered(facts));
@@ -190,10 +201,11 @@ static void check_termination(const struct played *p, size_t prefix)
     struct instance *facts = replayed(p, prefix, play_codeless(p->play));
     struct event const terminate = {.kind = EVENT_TERMINATE_REQUESTED, .data = THOLE_STR("enough")};
     struct turn_in const in = {.time_ms = 1, .received = &terminate, .received_len = 1};
+    struct turn_out out;
     struct buf record;
     thole_error err = {.text = ""};
     buf_init(&record, RECORD_MAX);
-    CU_ASSERT_EQUAL(turn_live(p->play, facts, &in, &record, &err), THOLE_OK);
+    CU_ASSERT_EQUAL(turn_live(p->play, facts, &in, &record, &out, &err), THOLE_OK);
     CU_ASSERT(instance_ended(facts));
     struct instance *instance = replayed(p, prefix, play_instance(p->play));
     CU_ASSERT_EQUAL(replay_record(instance, &record, &err), THOLE_OK);
@@ -220,8 +232,7 @@ static void render_carried(const struct instance *instance, struct buf *to)
     arena_release(&arena);
 }
 
-/* What continue-as-new takes along. */
-static void check_carried(const struct played *p, struct instance *live, struct buf *to)
+void play_check_carried(const struct played *p, const struct instance *live, struct buf *to)
 {
     struct instance *others[] = {replayed(p, p->len, play_instance(p->play)),
                                  replayed(p, p->len, play_codeless(p->play))};
@@ -241,46 +252,49 @@ static void check_carried(const struct played *p, struct instance *live, struct 
     buf_release(&carried);
 }
 
-static void check_rules(const struct played *p, bool ended)
+void play_check_prefix(const struct played *p, size_t prefix)
 {
-    for (size_t prefix = 0; prefix <= p->len; prefix++) {
-        check_going_on(p, prefix);
-        if (p->play->bare)
-            continue;
-        if (prefix < p->len)
-            check_facts(p, prefix);
-        if (prefix > 0 && (prefix < p->len || !ended))
-            check_termination(p, prefix);
-    }
+    check_going_on(p, prefix);
+    if (p->play->bare)
+        return;
+    if (prefix < p->len)
+        check_facts(p, prefix);
+    if (prefix > 0 && (prefix < p->len || !p->ended))
+        check_termination(p, prefix);
+}
+
+static struct turn_in scripted(const struct turn *script)
+{
+    return (struct turn_in){.time_ms = script->time_ms,
+                            .received = script->events,
+                            .received_len = script->events_len,
+                            .run = script->ran};
 }
 
 void play_live(const struct play *play, const char *text, struct buf *to)
 {
     struct played *p = calloc(1, sizeof *p);
+    struct play_turns script;
     struct instance *instance = play_instance(play);
+    struct turn_out out;
     thole_error err = {0};
     thole_status status = THOLE_OK;
     p->play = play;
-    play_parse(text, &p->script);
-    for (size_t i = 0; i < p->script.len && status == THOLE_OK; i++) {
-        struct turn_in const in = scripted(&p->script.turns[i]);
-        buf_init(&p->records[i], RECORD_MAX);
-        status = turn_live(play, instance, &in, &p->records[i], &err);
+    play_parse(text, &script);
+    for (size_t i = 0; i < script.len && status == THOLE_OK; i++) {
+        status = play_feed(p, instance, scripted(&script.turns[i]), &out, &err);
         if (status == THOLE_OK)
-            show_record(&p->records[p->len++], to);
-        else
-            buf_release(&p->records[i]);
+            show_record(&p->records[i], to);
     }
     if (status != THOLE_OK)
         buf_printf(to, "%s%s: %s", to->len > 0 ? " / " : "", thole_status_name(status), err.text);
-    bool const ended = instance_ended(instance);
     if (instance_continued(instance))
-        check_carried(p, instance, to);
+        play_check_carried(p, instance, to);
     instance_destroy(instance);
-    check_rules(p, ended);
-    for (size_t i = 0; i < p->len; i++)
-        buf_release(&p->records[i]);
-    play_turns_release(&p->script);
+    for (size_t prefix = 0; prefix <= p->len; prefix++)
+        play_check_prefix(p, prefix);
+    played_release(p);
+    play_turns_release(&script);
     free(p);
 }
 

@@ -49,14 +49,32 @@ void play_turns_release(struct play_turns *turns);
 /* One event, as in a history. */
 void play_render(const struct event *event, struct buf *to);
 
+/* A live run, turn by turn, through encoded records. */
+struct played {
+    const struct play *play;
+    struct turn_in fed[PLAY_TURNS_MAX];
+    struct buf records[PLAY_TURNS_MAX];
+    size_t len;
+    bool ended;
+    void (*before_turn)(size_t i); /* before each live turn, also when going on after a prefix; may be NULL */
+    void (*before_replay)(void);
+};
+/* Feeds the next turn and records it; the error is the turn's. */
+thole_status play_feed(struct played *p, struct instance *instance, struct turn_in in, struct turn_out *ret,
+                       thole_error *reterr);
+void played_release(struct played *p);
 /*
- * Runs the script live, turn by turn, through encoded records, and appends the history to @p to; a turn that
- * fails is shown as "LIMIT: text". Then checks, for every prefix of what was recorded, that
+ * What must hold after each prefix of what was recorded:
  *   - it can be replayed, and going on live from there gives the same bytes;
  *   - without code, what comes next is recorded with the same bytes;
- *   - without code, the instance can be terminated there, and the code accepts that history;
- * and that what continue-as-new takes along is the same live, replayed and without code.
+ *   - without code, the instance can be terminated there, and the code accepts that history.
  */
+void play_check_prefix(const struct played *p, size_t prefix);
+/* What continue-as-new takes along is the same live, replayed and without code; shows it as " => ...". */
+void play_check_carried(const struct played *p, const struct instance *live, struct buf *to);
+
+/* Runs the script live and appends the history to @p to; a turn that fails is shown as "LIMIT: text". Then
+ * checks all of the above. */
 void play_live(const struct play *play, const char *script, struct buf *to);
 /* Replays a history: "ok", "ok, ended", or "NONDETERMINISM: text". */
 void play_replay(const struct play *play, const char *history, struct buf *to);

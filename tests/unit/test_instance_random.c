@@ -1,266 +1,234 @@
 /*
- * Random orchestrations fed with random events. The input is a program of which each byte is an operation, so
- * the code is deterministic and does everything in every order. After each run the recorded history must
- *   - be well formed: nothing resolved twice, all resolved at the end, the end last;
- *   - replay at every prefix, and go on from there with the same bytes;
- *   - without code, give the same answers about which messages would change something.
+ * Random orchestrations fed with random events: see random_program.h. After each run the recorded history
+ * must
+ *   - be well formed: nothing resolved twice, all resolved at the end, the end last, tries in order;
+ *   - replay at every prefix, go on from there with the same bytes, and mean the same without code;
+ *   - have each event told to one task at most, or carried into the next execution, or neither, never both;
+ * and however it is damaged, it must be refused in words or accepted, never more.
  */
-#include "play.h"
-#include "thole/orchestration.h"
+#include "random_program.h"
 #include <stdlib.h>
 
-enum { SEEDS = 400, PROGRAM_MAX = 24, TASKS_MAX = 64, TURNS_MAX = 40, EVENTS_MAX = 1000, BATCH_MAX = 6 };
+enum { SEEDS = 600, DAMAGES = 12 };
 
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
-
-/* ---- the orchestration ---- */
-
-struct machine {
-    thole_task tasks[TASKS_MAX];
-    size_t len;
+struct count {
+    size_t turns, ended, cancelled, continued, terminated, tries, given_back, refused, accepted;
 };
 
-static thole_status await_some(thole_ctx *ctx, struct machine *m, uint8_t op)
+/* ---- events: who has them ---- */
+
+static size_t serial_of(thole_slice data)
 {
-    thole_task some[4];
-    size_t winner = 0, n = (size_t)(op >> 5) % 4 + 1;
-    for (size_t i = 0; i < n; i++)
-        some[i] = m->len == 0 ? (thole_task){0} : m->tasks[(op + i * 3) % m->len];
-    switch (op % 3) {
-    case 0: return thole_await_any(ctx, some, n, &winner);
-    case 1: return thole_await_first(ctx, some, n, &winner);
-    default: return thole_await_all(ctx, some, n, NULL);
-    }
+    char text[16];
+    (void)snprintf(text, sizeof text, "%.*s", THOLE_FMT(data));
+    return text[0] == 'e' ? (size_t)strtoul(text + 1, NULL, 10) : 0;
 }
 
-static thole_status step(thole_ctx *ctx, struct machine *m, uint8_t op)
+/* All that was accepted is told of or carried, once. */
+static void check_conservation(const struct random_run *run, const struct event *carried, size_t n)
 {
-    thole_task const one = m->len == 0 ? (thole_task){0} : m->tasks[op % m->len];
-    thole_task made = {0};
-    switch (op % 7) {
-    case 0:
-    case 1:
-        made = thole_call(ctx, op % 2 == 0 ? THOLE_STR("even") : THOLE_STR("odd"), (thole_slice){&op, 1});
-        break;
-    case 2: made = thole_timer(ctx, op); break;
-    case 3: return thole_await(ctx, one, NULL);
-    case 4: thole_cancel(ctx, one, thole_task_error(ctx, m->tasks[0])); return THOLE_OK;
-    default: return await_some(ctx, m, op);
-    }
-    if (m->len < TASKS_MAX)
-        m->tasks[m->len++] = made;
-    return THOLE_OK;
-}
-
-static thole_status interpret(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
-{
-    struct machine m = {.len = 0};
-    thole_slice said = {NULL, 0};
-    for (size_t i = 0; i < input.len; i++) {
-        thole_status const status = step(ctx, &m, input.ptr[i]);
-        said = thole_format(ctx, "%.*s%d", THOLE_FMT(said), (int)status);
-        if (status == THOLE_LIMIT || (status != THOLE_OK && input.ptr[i] % 5 == 0))
-            return status == THOLE_APP ? thole_throw(ctx, "%.*s", THOLE_FMT(said)) : status;
-    }
-    *ret_output = said;
-    return THOLE_OK;
-}
-
-/* ---- a run and what is known of it from outside ---- */
-
-struct run {
-    uint64_t random;
-    struct arena arena; /* of all below */
-    struct turn_in fed[TURNS_MAX];
-    struct buf records[TURNS_MAX];
-    size_t turns;
-    enum event_kind kind_of[EVENTS_MAX]; /* by event id */
-    bool resolved[EVENTS_MAX];
-    uint64_t events;
-    bool ended, cancel_asked;
-};
-
-/* A resolution of something scheduled, now and then of anything at all. */
-static struct event any_resolution(struct run *run)
-{
-    uint64_t const r = next_random(&run->random);
-    uint64_t ref = run->events == 0 ? 1 : r % (run->events + 1);
-    for (uint64_t i = 0; i < run->events && r % 10 != 0; i++) {
-        ref = (r + i) % run->events + 1;
-        bool const task =
-            run->kind_of[ref] == EVENT_ACTIVITY_SCHEDULED || run->kind_of[ref] == EVENT_TIMER_CREATED;
-        if (task && (!run->resolved[ref] || r % 9 == 0))
-            break;
-    }
-    if (run->kind_of[ref] == EVENT_TIMER_CREATED)
-        return (struct event){.kind = EVENT_TIMER_FIRED, .ref = ref};
-    if (r % 4 == 0)
-        return (struct event){
-            .kind = EVENT_ACTIVITY_FAILED, .ref = ref, .code = THOLE_APP, .data = THOLE_STR("no")};
-    return (struct event){.kind = EVENT_ACTIVITY_COMPLETED, .ref = ref, .data = THOLE_STR("ok")};
-}
-
-static struct turn_in next_turn(struct run *run)
-{
-    struct event *events = arena_array(&run->arena, BATCH_MAX, sizeof *events);
-    size_t n = 0;
-    if (run->turns == 0) {
-        uint8_t program[PROGRAM_MAX];
-        for (size_t i = 0; i < sizeof program; i++)
-            program[i] = (uint8_t)next_random(&run->random);
-        events[0] = (struct event){.kind = EVENT_STARTED, .name = THOLE_STR("t")};
-        if (arena_dup(&run->arena, (thole_slice){program, sizeof program}, &events[0].data) != THOLE_OK)
-            abort();
-        n = 1;
-    }
-    size_t const more = next_random(&run->random) % 4;
-    for (size_t i = 0; i < more; i++)
-        events[n++] = any_resolution(run);
-    if (next_random(&run->random) % 24 == 0 && n < BATCH_MAX)
-        events[n++] = (struct event){.kind = EVENT_CANCEL_REQUESTED, .data = THOLE_STR("why")};
-    return (struct turn_in){.time_ms = next_random(&run->random) % 100000,
-                            .received = events,
-                            .received_len = n,
-                            .run = next_random(&run->random) % 6 != 0};
-}
-
-/* What a recorded event may be, given those before it. */
-static void check_event(struct run *run, const struct event *e)
-{
-    CU_ASSERT_FALSE(run->ended);
-    CU_ASSERT_EQUAL(e->id, ++run->events);
-    if (e->id >= EVENTS_MAX)
-        abort();
-    run->kind_of[e->id] = e->kind;
-    if (e->ref != 0) {
-        bool const by_timer = e->kind == EVENT_TIMER_FIRED || e->kind == EVENT_TIMER_CANCELLED;
-        CU_ASSERT_EQUAL(run->kind_of[e->ref], by_timer ? EVENT_TIMER_CREATED : EVENT_ACTIVITY_SCHEDULED);
-        CU_ASSERT_FALSE(run->resolved[e->ref]);
-        run->resolved[e->ref] = true;
-    }
-    if (e->kind == EVENT_CANCEL_REQUESTED) {
-        CU_ASSERT_FALSE(run->cancel_asked);
-        run->cancel_asked = true;
-    }
-    run->ended = event_is_terminal(e->kind);
-    for (uint64_t id = 1; id <= run->events && run->ended; id++) {
-        if (run->kind_of[id] == EVENT_ACTIVITY_SCHEDULED || run->kind_of[id] == EVENT_TIMER_CREATED)
-            CU_ASSERT(run->resolved[id]);
-    }
-}
-
-static thole_status turn_recorded(struct instance *instance, const struct turn_in *in, struct buf *to,
-                                  struct turn_out *out, thole_error *err)
-{
-    THOLE_TRY(instance_turn(instance, in, out, err));
-    struct record const r = {.kind = RECORD_TURN,
-                             .epoch = 1,
-                             .n = out->number,
-                             .turn = {.instance = THOLE_STR("order-1"),
-                                      .execution = 1,
-                                      .number = out->number,
-                                      .time_ms = out->time_ms,
-                                      .ran = in->run,
-                                      .events = out->events,
-                                      .events_len = out->events_len}};
-    buf_init(to, RECORD_BYTES_MAX);
-    return record_encode(&r, to);
-}
-
-static void live(const struct play *play, struct run *run)
-{
-    struct instance *instance = play_instance(play);
-    while (run->turns < TURNS_MAX && !run->ended) {
-        struct turn_out out = {0};
-        thole_error err = {.text = ""};
-        run->fed[run->turns] = next_turn(run);
-        thole_status const status =
-            turn_recorded(instance, &run->fed[run->turns], &run->records[run->turns], &out, &err);
-        CHECK_STR("live", err.text, "");
-        if (status != THOLE_OK)
-            break;
-        run->turns++;
-        for (size_t i = 0; i < out.events_len; i++)
-            check_event(run, &out.events[i]);
-        CU_ASSERT_EQUAL(out.ended, run->ended);
-    }
-    instance_destroy(instance);
-}
-
-static void replay_prefix(struct instance *instance, const struct run *run, size_t prefix)
-{
-    for (size_t i = 0; i < prefix; i++) {
+    uint8_t seen[RANDOM_SERIALS_MAX] = {0};
+    uint64_t last = 0;
+    for (size_t i = 0; i < run->played.len; i++) {
         struct arena arena;
         struct record r;
-        thole_error err = {.text = ""};
-        arena_init(&arena, 1 << 20);
-        if (record_decode(buf_bytes(&run->records[i]), &arena, &r, &err) == THOLE_OK)
-            play_ignore(instance_replay(instance, &r.turn, &err));
-        CHECK_STR("replayed", err.text, "");
+        arena_init(&arena, 4 << 20);
+        CU_ASSERT_EQUAL(record_decode(buf_bytes(&run->played.records[i]), &arena, &r, NULL), THOLE_OK);
+        for (size_t k = 0; k < r.turn.events_len; k++)
+            if (r.turn.events[k].kind == EVENT_EVENT_RECEIVED)
+                seen[serial_of(r.turn.events[k].data)] = 1;
         arena_release(&arena);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (carried[i].kind != EVENT_EVENT_RECEIVED)
+            continue;
+        size_t const serial = serial_of(carried[i].data);
+        CU_ASSERT(seen[serial] == 1 && random_told_to(serial) == 0);
+        CU_ASSERT(serial > last); /* in order */
+        last = serial;
+        seen[serial] = 2;
+    }
+    for (size_t serial = 1; serial < RANDOM_SERIALS_MAX; serial++)
+        CU_ASSERT(seen[serial] != 1 || random_told_to(serial) != 0);
+}
+
+/* ---- damage ---- */
+
+static void damage_event(struct event *e, uint64_t r)
+{
+    switch (r % 9) {
+    case 0: e->kind = (enum event_kind)(r >> 8 & 63); break;
+    case 1: e->ref = r >> 8 & 31; break;
+    case 2: e->ref ^= 1u << (r >> 8 & 7); break;
+    case 3: e->try_number = r >> 8 & 3; break;
+    case 4: e->code = r >> 8 & 15; break;
+    case 5: e->name = r & 1 ? THOLE_STR("a") : (thole_slice){NULL, 0}; break;
+    case 6: e->data = THOLE_STR("damaged"); break;
+    case 7: e->id += (r >> 8) % 3; break;
+    default: e->target = (thole_slice){NULL, 0}; break;
     }
 }
 
-static void check_prefix(const struct play *play, const struct run *run, size_t prefix)
+/* Numbers follow what was moved, mostly: else a gap is all that is ever found. */
+static void renumber(struct turn *turns, size_t n, uint64_t r)
 {
-    struct play without_code = *play;
-    without_code.code = NULL;
-    struct instance *instance = play_instance(play), *facts = play_instance(&without_code);
-    replay_prefix(instance, run, prefix);
-    replay_prefix(facts, run, prefix);
-    for (uint64_t ref = 0; ref <= run->events + 1; ref++) {
-        for (int kind = EVENT_STARTED; kind <= EVENT_CANCELLED; kind++) {
-            struct event const e = {.kind = (enum event_kind)kind, .ref = ref};
-            CU_ASSERT_EQUAL(instance_accepts(instance, &e), instance_accepts(facts, &e));
-        }
+    uint64_t id = 1;
+    for (size_t i = 0; i < n && r % 8 != 0; i++)
+        for (size_t k = 0; k < turns[i].events_len; k++)
+            ((struct event *)turns[i].events)[k].id = id++;
+}
+
+static void damage(struct turn *turns, size_t n, uint64_t *random)
+{
+    uint64_t const r = random_next(random);
+    struct turn *turn = &turns[r % n];
+    struct event *events = (struct event *)turn->events;
+    size_t const at = turn->events_len == 0 ? 0 : (r >> 16) % turn->events_len;
+    switch (r >> 8 & 7) {
+    case 0: turn->ran = !turn->ran; break;
+    case 1: turn->time_ms = r; break;
+    case 2:
+        if (turn->events_len > 1)
+            events[at] = events[(r >> 24) % turn->events_len];
+        break;
+    case 3:
+        if (turn->events_len > 0)
+            memmove(&events[at], &events[at + 1], (--turn->events_len - at) * sizeof *events);
+        break;
+    default:
+        if (turn->events_len > 0)
+            damage_event(&events[at], r >> 16);
+        break;
     }
-    CU_ASSERT_EQUAL(instance_ended(instance), instance_ended(facts));
-    CU_ASSERT_EQUAL(instance_has_undelivered(instance), instance_has_undelivered(facts));
-    CU_ASSERT_EQUAL(instance_time_ms(instance), instance_time_ms(facts));
-    instance_destroy(facts);
-    for (size_t i = prefix; i < run->turns; i++) {
-        struct buf record;
+    renumber(turns, n, r >> 40);
+}
+
+static void replay_damaged(struct instance *instance, const struct turn *turns, size_t n, struct count *count)
+{
+    thole_status status = THOLE_OK;
+    thole_error err = {.text = ""};
+    for (size_t i = 0; i < n && status == THOLE_OK; i++)
+        status = instance_replay(instance, &turns[i], &err);
+    if (status == THOLE_OK)
+        count->accepted++;
+    else
+        count->refused++;
+    bool const known = status == THOLE_OK || status == THOLE_CORRUPT || status == THOLE_NONDETERMINISM ||
+                       status == THOLE_UNSUPPORTED || status == THOLE_LIMIT;
+    CU_ASSERT(known);
+    CU_ASSERT_EQUAL(status != THOLE_OK, err.text[0] != '\0');
+    if (status == THOLE_OK && !instance_ended(instance)) { /* goes on with what it believes */
+        struct event const stop = {.kind = EVENT_TERMINATE_REQUESTED};
+        struct turn_in const in = {.received = &stop, .received_len = 1};
         struct turn_out out;
-        CU_ASSERT_EQUAL(turn_recorded(instance, &run->fed[i], &record, &out, NULL), THOLE_OK);
-        CU_ASSERT(thole_slice_equal(buf_bytes(&record), buf_bytes(&run->records[i])));
-        buf_release(&record);
+        CU_ASSERT_EQUAL(instance_turn(instance, &in, &out, &err), THOLE_OK);
+        CU_ASSERT(out.ended);
     }
     instance_destroy(instance);
+}
+
+static void check_damaged(const struct random_run *run, uint64_t *random, struct count *count)
+{
+    struct turn turns[PLAY_TURNS_MAX];
+    struct arena arena;
+    size_t n = 0;
+    arena_init(&arena, 4 << 20);
+    for (; n < run->played.len; n++) {
+        struct record r;
+        CU_ASSERT_EQUAL(record_decode(buf_bytes(&run->played.records[n]), &arena, &r, NULL), THOLE_OK);
+        turns[n] = r.turn;
+    }
+    damage(turns, n, random);
+    if (random_next(random) % 2 == 0)
+        damage(turns, n, random);
+    run->played.before_replay();
+    random_damaged(true);
+    replay_damaged(play_instance(run->played.play), turns, n, count);
+    replay_damaged(play_codeless(run->played.play), turns, n, count);
+    random_damaged(false);
+    arena_release(&arena);
+}
+
+/* ---- a run ---- */
+
+static void count_run(const struct random_run *run, struct count *count)
+{
+    const struct outside *o = &run->outside;
+    count->turns += run->played.len;
+    count->ended += o->ended;
+    count->cancelled += o->cancelled;
+    count->continued += o->continued;
+    count->terminated += o->terminated;
+    for (uint64_t id = 1; id <= o->events; id++) {
+        count->tries += o->kind_of[id] == EVENT_ACTIVITY_TRY_STARTED;
+        count->given_back += o->kind_of[id] == EVENT_EVENT_AWAIT_CANCELLED;
+    }
+}
+
+static void check_run(struct random_run *run, uint64_t *random, struct count *count)
+{
+    for (size_t prefix = 0; prefix <= run->played.len; prefix += prefix / 4 + 1)
+        play_check_prefix(&run->played, prefix);
+    for (int i = 0; i < DAMAGES; i++)
+        check_damaged(run, random, count);
+    count_run(run, count);
+}
+
+/* An execution, and those that it continues as. */
+static void run_executions(const struct play *play, uint64_t seed, struct count *count)
+{
+    struct arena carried;
+    struct event *first = NULL;
+    size_t first_len = 0;
+    uint64_t random = seed;
+    arena_init(&carried, 16 << 20);
+    for (uint64_t execution = 1; execution <= 3; execution++) {
+        struct random_run *run = malloc(sizeof *run);
+        random_run_init(run, play, seed * 8 + execution);
+        run->outside.serials = (execution - 1) * (RANDOM_SERIALS_MAX / 3);
+        struct instance *instance = random_run_live(run, first, first_len);
+        bool const goes_on = instance_continued(instance);
+        if (goes_on) {
+            struct buf text;
+            buf_init(&text, PLAY_TEXT_MAX);
+            CU_ASSERT_EQUAL(instance_carry(instance, &carried, &first, &first_len), THOLE_OK);
+            check_conservation(run, first, first_len);
+            play_check_carried(&run->played, instance, &text);
+            buf_release(&text);
+        }
+        instance_destroy(instance);
+        check_run(run, &random, count);
+        random_run_release(run);
+        free(run);
+        if (!goes_on)
+            break;
+    }
+    arena_release(&carried);
 }
 
 static void random_programs(void)
 {
-    size_t ended = 0, cancelled = 0, turns = 0;
+    struct count c = {0};
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         unsigned const failures = CU_get_number_of_failures();
-        struct play play = play_of(interpret);
-        struct run *run = calloc(1, sizeof *run);
-        run->random = seed * 0x9e3779b97f4a7c15;
-        arena_init(&run->arena, 1 << 20);
-        live(&play, run);
-        for (size_t prefix = 0; prefix <= run->turns; prefix += prefix / 4 + 1)
-            check_prefix(&play, run, prefix);
-        ended += run->ended;
-        cancelled += run->cancel_asked;
-        turns += run->turns;
-        for (size_t i = 0; i < run->turns; i++)
-            buf_release(&run->records[i]);
-        arena_release(&run->arena);
-        free(run);
+        struct play play = play_of(random_program);
+        play.payload_max = 4096;
+        run_executions(&play, seed, &c);
+        CU_ASSERT_EQUAL(stack_pool_in_use(play.stacks), 0);
         play_release(&play);
         if (CU_get_number_of_failures() != failures) {
             fprintf(stderr, "\n  seed %llu\n", (unsigned long long)seed);
             break;
         }
     }
-    printf("(%zu turns, %zu of %d ended, %zu cancelled) ", turns, ended, SEEDS, cancelled);
-    CU_ASSERT(ended > SEEDS / 2 && cancelled > SEEDS / 10);
+    printf("\n    %zu turns; %zu ended, %zu cancelled, %zu terminated, %zu continued; %zu further tries, %zu "
+           "waits "
+           "cancelled; damaged: %zu refused, %zu accepted ",
+           c.turns, c.ended, c.cancelled, c.terminated, c.continued, c.tries, c.given_back, c.refused,
+           c.accepted);
+    CU_ASSERT(c.ended > SEEDS / 2 && c.cancelled > SEEDS / 10 && c.terminated > SEEDS / 20);
+    CU_ASSERT(c.continued > SEEDS / 10 && c.tries > SEEDS / 10 && c.given_back > SEEDS / 10);
+    CU_ASSERT(c.refused > c.accepted / 4 && c.accepted > 0);
 }
 
 static const struct thole_test tests[] = {
