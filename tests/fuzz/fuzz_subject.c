@@ -40,6 +40,16 @@ static void check_id(thole_slice id)
         check_subject(&to, 6);
     if (subject_work(&to, "ns", id, THOLE_STR("i"), 1, 2, 3, NULL) == THOLE_OK) /* as a name */
         check_subject(&to, 8);
+    if (subject_inbox(&to, "ns", 3, id, NULL) == THOLE_OK)
+        check_subject(&to, 5);
+    if (subject_history(&to, "ns", 3, id, 0, NULL) == THOLE_OK)
+        check_subject(&to, 6);
+    if (subject_cancel(&to, "ns", id, 1, NULL) == THOLE_OK)
+        check_subject(&to, 5);
+    if (id.len > 0 && subject_query(&to, "ns", 3, id, NULL) == THOLE_OK)
+        check_subject(&to, 5);
+    if (good) /* no instance is somebody's mailbox */
+        assert(!subject_is_reply(buf_bytes(&to)));
     buf_release(&to);
     buf_release(&back);
 }
@@ -67,6 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < 4; i++)
         (void)subject_nth(input, i);
     (void)subject_partition(input, 8);
+    (void)subject_is_reply(input);
     if (subject_is_reply(input))
         assert(input.len > 4 && memchr(input.ptr, ' ', input.len) == NULL &&
                memchr(input.ptr, '\n', input.len) == NULL);
