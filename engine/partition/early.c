@@ -113,7 +113,7 @@ void early_record(struct partition *p, struct slot *slot, struct event *events, 
 {
     if (slot->state == SLOT_ABSENT) {
         if (slot->execution != 0)
-            slot->turns = slot->events = slot->time_ms = 0;
+            slot->turns = slot->events = 0;
         slot->execution = 0;
         slot->state = SLOT_EARLY;
         slots_touch(&p->slots, slot);

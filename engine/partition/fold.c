@@ -92,13 +92,14 @@ static struct fold_timer *timer_row(const struct folding *f, uint64_t execution,
     return row;
 }
 
-static void timer_set(const struct folding *f, uint64_t id, uint64_t due_ms)
+/* first: no row with this key was ever made before, other than by a former owner. */
+static void timer_set(const struct folding *f, uint64_t id, uint64_t due_ms, bool first)
 {
     struct fold_timer *row = timer_row(f, f->turn->execution, id, NULL);
     if (row == NULL)
         return;
     row->gone = false;
-    row->before |= !f->live;
+    row->before |= !first || !f->live;
     row->row.due_ms = due_ms == 0 ? 1 : due_ms;
     if (f->live)
         timer_book_created(f->p, &row->row);
@@ -121,7 +122,7 @@ static void activity_scheduled(const struct folding *f, const struct event *even
 {
     activity_queued(f, event, event->id);
     if (event->retry != NULL && event->retry->total_timeout_ms > 0)
-        timer_set(f, event->id, f->turn->time_ms + event->retry->total_timeout_ms);
+        timer_set(f, event->id, f->turn->time_ms + event->retry->total_timeout_ms, true);
 }
 
 static void try_failed(const struct folding *f, const struct event *event)
@@ -131,14 +132,14 @@ static void try_failed(const struct folding *f, const struct event *event)
         f->p->open_activities--;
     if (told && event->code == THOLE_TIMEOUT)
         push_cancel(f, event->ref, CANCEL_TIMEOUT, event->data);
-    timer_set(f, event->ref, event->due_ms);
+    timer_set(f, event->ref, event->due_ms, false);
 }
 
 static void try_started(const struct folding *f, const struct event *event)
 {
     activity_queued(f, event, event->ref);
     if (event->due_ms != 0)
-        timer_set(f, event->ref, event->due_ms);
+        timer_set(f, event->ref, event->due_ms, false);
     else
         timer_gone(f, f->turn->execution, event->ref);
 }
@@ -311,7 +312,7 @@ static void fold_early(const struct folding *f)
     const struct turn *turn = f->turn;
     for (size_t i = 0; i < turn->events_len; i++) {
         if (turn->events[i].kind == EVENT_EVENT_RECEIVED)
-            timer_set(f, EARLY_TIMER, turn->time_ms + f->p->options.early_event_ms);
+            timer_set(f, EARLY_TIMER, turn->time_ms + f->p->options.early_event_ms, false);
         else if (turn->events[i].kind == EVENT_DISCARDED)
             timer_gone(f, 0, EARLY_TIMER);
     }
@@ -326,7 +327,7 @@ static void fold_event(const struct folding *f, const struct event *event)
     case EVENT_ACTIVITY_COMPLETED:
     case EVENT_ACTIVITY_FAILED:
     case EVENT_ACTIVITY_CANCELLED: activity_ended(f, event); break;
-    case EVENT_TIMER_CREATED: timer_set(f, event->id, event->due_ms); break;
+    case EVENT_TIMER_CREATED: timer_set(f, event->id, event->due_ms, true); break;
     case EVENT_TIMER_FIRED:
     case EVENT_TIMER_CANCELLED: timer_gone(f, f->turn->execution, event->ref); break;
     case EVENT_EVENT_RECEIVED: /* what came before the instance is part of its first turn */

@@ -118,7 +118,7 @@ static void after_end(struct partition *p, struct slot *slot)
 
 static void run(struct partition *p, struct slot *slot, struct intake *in)
 {
-    struct turn_in const turn_in = {.time_ms = p->now_ms,
+    struct turn_in const turn_in = {.time_ms = p->now_ms > slot->time_ms ? p->now_ms : slot->time_ms,
                                     .received = in->events,
                                     .received_len = in->len,
                                     .run = slot->state == SLOT_LIVE};
@@ -191,7 +191,7 @@ static void begin(struct partition *p, struct slot *slot, uint64_t execution, st
 {
     const struct event *started = &in->events[0];
     slot->execution = execution;
-    slot->turns = slot->events = slot->time_ms = 0;
+    slot->turns = slot->events = 0; /* time goes on */
     slot->blocked = BLOCKED_NOT;
     const thole_orchestration_entry *code =
         slot->failed == BLOCKED_NOT ? turns_code(p, started->name, started->version) : NULL;

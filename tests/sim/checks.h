@@ -2,6 +2,10 @@
  * What must hold. model.c is the independent reader: it sees every record at the moment it is stored, applies
  * the log rule, joins the parts of turns, replays each instance, and knows which inbox messages must have had
  * which effect. Everything outside (rows, messages, pushes, notices) is compared to it.
+ *
+ *   model.c        the log rule, parts, inbox positions      checks.c      what writers give away
+ *   model_turn.c   what a turn may say, and what follows     checks_end.c  the store's promises, and the end
+ *   model_mail.c   messages between instances
  */
 #ifndef THOLE_CHECKS_H
 #define THOLE_CHECKS_H
@@ -9,25 +13,65 @@
 #include "log_fake.h"
 #include "world.h"
 
+struct model_row { /* a row of the projection, as of the record with that sequence */
+    bool there;
+    uint32_t try_number;
+    uint64_t due_ms, sequence;
+};
+
 struct model_event { /* by event id - 1 */
     enum event_kind kind;
     uint64_t ref, due_ms;
-    enum event_kind resolved_by;          /* of what was scheduled; EVENT_UNKNOWN = open */
-    uint64_t sequence, resolved_sequence; /* of the records that said so */
-    thole_slice name, queue, data;
+    enum event_kind resolved_by; /* of what was scheduled; EVENT_UNKNOWN = open */
+    uint64_t sequence;           /* of the record that said so */
+    uint32_t code;
+    thole_slice name, queue, data, target;
+    struct retry retry; /* ACTIVITY_SCHEDULED; then its tries */
+    uint32_t try_number;
+    bool waiting;
+    uint64_t next_due_ms, deadline_ms;
+    struct model_row work, timer;
 };
 
-struct model_instance {
-    bool started, ended, cancel_requested, cancel_delivered;
+struct model_execution {
+    bool ended, paused, cancel_requested, cancel_delivered, terminate_requested;
     enum event_kind terminal;
-    thole_slice orchestration, request_id;
     struct model_event *events;
     size_t events_len, events_cap;
-    uint64_t turns, time_ms, created_ms, history_seq;
+    uint64_t turns, time_ms, history_seq;
     uint64_t *turn_seqs; /* of the last record of each turn */
     size_t turn_seqs_len, turn_seqs_cap;
     enum blocked_kind blocked;
+    uint32_t version, end_code;
+    thole_slice end_data, end_type;
+    struct turn *history; /* until its version is known */
+    size_t history_len, history_cap;
     struct instance *replay;
+};
+
+struct model_request {
+    enum event_kind kind;
+    thole_slice id;
+};
+
+struct model_instance {
+    struct model_execution *executions; /* from execution 1 on */
+    size_t executions_len, executions_cap;
+    thole_slice orchestration, request_id, custom_status;
+    struct origin parent;
+    uint64_t created_ms;
+    struct model_request *seen;
+    size_t seen_len, seen_cap;
+    thole_slice *items; /* of all executions, as they came */
+    size_t items_len, items_cap;
+    thole_slice *given_up; /* came too early: they may come again, in any order */
+    size_t given_up_len, given_up_cap;
+    /* execution 0 */
+    struct model_execution early;
+    struct event *kept;
+    size_t kept_len, kept_cap;
+    uint64_t kept_ms;
+    struct model_row early_timer;
     /* the parts of a turn that has not ended yet */
     struct event *part_events;
     size_t part_events_len, part_events_cap;
@@ -46,14 +90,56 @@ struct model_partition {
     uint64_t store_epoch; /* the newest that the store knows */
 };
 
+struct model_letter { /* a message that a committed turn stands for */
+    enum message_kind kind;
+    size_t sender, target;
+    uint64_t execution, event;
+};
+
+struct model_line {
+    size_t instance;
+    uint64_t execution;
+    thole_slice text;
+};
+
 struct model {
     struct model_partition partitions[WORLD_PARTITIONS_MAX];
     struct model_instance instances[WORLD_INSTANCES_MAX];
+    struct model_letter *letters;
+    size_t letters_len, letters_cap;
+    thole_slice *sent; /* bytes of messages that were given away to be sent */
+    size_t sent_len, sent_cap;
+    struct model_line *lines; /* logged */
+    size_t lines_len, lines_cap;
 };
 struct model *model_create(struct world *w);
 void model_destroy(struct model *model);
+struct model_instance *model_of(const struct world *w, size_t instance);
+/* The newest one; NULL: it was never started. */
+struct model_execution *model_current(struct model_instance *m);
+struct model_execution *model_execution(struct model_instance *m, uint64_t execution); /* NULL: none */
 /* The event with that id; NULL when the counted history has none. */
-const struct model_event *model_find(const struct world *w, size_t instance, uint64_t id);
+const struct model_event *model_find(const struct world *w, size_t instance, uint64_t execution, uint64_t id);
+
+/* model_turn.c: a whole turn counts. */
+void model_turn(struct world *w, uint32_t partition, size_t instance, const struct turn *turn,
+                const struct position *position, uint64_t sequence);
+/* Inbox messages that a position takes in beyond the last one, other than those of @p turn: they have no
+ * effect. instance SIZE_MAX: no turn. */
+size_t model_messages(struct world *w, uint32_t partition, size_t instance, const struct turn *turn,
+                      const struct position *position);
+bool model_incorporated(const struct position *position, uint64_t sequence);
+
+/* model_mail.c */
+void model_expect_letter(struct world *w, size_t sender, uint64_t execution, const struct event *event);
+void model_expect_result(struct world *w, size_t sender, uint64_t execution, const struct event *end);
+/* What came of a child is what the child says. */
+void model_check_child(struct world *w, size_t parent, uint64_t execution, const struct event *event);
+/* A start that was refused has been answered. */
+void model_check_refused(struct world *w, const struct message *start);
+void model_check_items(struct world *w, size_t instance, thole_slice item);
+/* A collector gives back what it got, once and in order. */
+void model_check_output(struct world *w, size_t instance, const struct event *end);
 
 /* Durable changes, called by the fakes. */
 void checks_on_append(struct world *w, struct log_stream *log, struct log_entry *entry);
@@ -68,9 +154,15 @@ void checks_writer(struct world *w, uint32_t partition, uint64_t epoch, uint64_t
 void checks_batch(struct world *w, const struct batch *batch, const char *who);
 void checks_work(struct world *w, const struct partition_out *out, const char *who);
 void checks_push(struct world *w, const struct partition_out *out, const char *who);
+void checks_send(struct world *w, const struct partition_out *out, const char *who);
+bool checks_sent_before(struct world *w, thole_slice bytes); /* given away once already, before this time */
 void checks_notice(struct world *w, const struct partition_out *out, const char *who);
+void checks_line(struct world *w, const struct partition_out *out, const char *who);
+void checks_answer(struct world *w, size_t instance, const struct partition_out *out, const char *who);
 
 /* At the end. The first two say why not yet; the last one writes "" when all is well. */
 bool checks_all_ended(struct world *w, char *why, size_t size);
 void checks_at_the_end(struct world *w, char *why, size_t size);
+bool checks_mail(struct world *w, char *why, size_t size); /* model_mail.c */
+uint32_t checks_status(const struct model_instance *m);
 #endif

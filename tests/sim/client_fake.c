@@ -1,4 +1,5 @@
 #include "client_fake.h"
+#include "checks.h"
 #include "log_fake.h"
 #include "net_fake.h"
 #include "orchestrations.h"
@@ -76,21 +77,43 @@ static thole_slice request_id(struct world *w)
     return keep_slice(w, thole_slice_from(text));
 }
 
-static void start(struct world *w, uint64_t delay_ms, size_t instance, size_t orchestration)
+static thole_slice input(struct world *w)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz";
-    thole_slice const input = {(const uint8_t *)letters, (size_t)between(w, 1, rnd(w, 4) == 0 ? 40 : 6)};
-    struct message const message = {.kind = MESSAGE_START,
-                                    .instance = w->instances[instance],
-                                    .orchestration = thole_slice_from(ORCHESTRATIONS[orchestration].name),
-                                    .data = input,
-                                    .request_id = request_id(w)};
+    char text[128];
+    int const n = (int)between(w, 1, rnd(w, 4) == 0 ? 40 : 6);
+    thole_slice const whom = w->instances[rnd(w, w->client_instances_len)];
+    int const len = snprintf(text, sizeof text, "%.*s|%.*s", n, letters, THOLE_FMT(whom));
+    return keep_slice(w, (thole_slice){(const uint8_t *)text, (size_t)len});
+}
+
+static void start(struct world *w, uint64_t delay_ms, size_t instance, const thole_orchestration_entry *entry)
+{
+    struct message message = {.kind = MESSAGE_START,
+                              .instance = w->instances[instance],
+                              .orchestration = thole_slice_from(entry->name),
+                              .version = rnd(w, 2) == 0 ? entry->version : 0,
+                              .data = input(w),
+                              .request_id = request_id(w)};
+    if (rnd(w, 5) == 0) { /* signal with start */
+        message.event_name = THOLE_STR("item");
+        message.event_data = message.request_id;
+    }
     send_message(w, delay_ms, instance, &message);
 }
 
-static void cancel(struct world *w, uint64_t delay_ms, size_t instance)
+static void raise_item(struct world *w, uint64_t delay_ms, size_t instance)
 {
-    struct message const message = {.kind = MESSAGE_CANCEL,
+    struct message message = {
+        .kind = MESSAGE_EVENT, .instance = w->instances[instance], .request_id = request_id(w)};
+    message.event_name = rnd(w, 6) == 0 ? THOLE_STR("other") : THOLE_STR("item");
+    message.event_data = message.request_id;
+    send_message(w, delay_ms, instance, &message);
+}
+
+static void request(struct world *w, uint64_t delay_ms, size_t instance, enum message_kind kind)
+{
+    struct message const message = {.kind = kind,
                                     .instance = w->instances[instance],
                                     .data = THOLE_STR("the customer went away"),
                                     .request_id = request_id(w)};
@@ -128,22 +151,77 @@ static void flood(struct world *w, uint64_t spread_ms)
     }
 }
 
-static void add_instance(struct world *w)
+static void new_instance(struct world *w)
 {
     static const char *const shapes[] = {"order-", "Bestellung \xc3\xa4 ", "a.b.*.>.", "/\r\n"};
     char text[64];
     snprintf(text, sizeof text, "%s%zu", shapes[rnd(w, 4) == 0 ? rnd(w, 4) : 0], w->instances_len);
-    w->instances[w->instances_len++] = keep_slice(w, thole_slice_from(text));
+    (void)instance_add(w, thole_slice_from(text));
+}
+
+/* What happens to one instance while it lives, and before. */
+static void bother(struct world *w, size_t instance, uint64_t start_ms)
+{
+    if (rnd(w, 4) == 0)
+        request(w, start_ms + rnd(w, 4000), instance, MESSAGE_CANCEL);
+    if (rnd(w, 8) == 0)
+        request(w, start_ms + rnd(w, 1000), instance, MESSAGE_CANCEL);
+    if (rnd(w, 12) == 0)
+        request(w, start_ms + rnd(w, 3000), instance, MESSAGE_TERMINATE);
+    for (uint64_t n = rnd(w, 4) == 0 ? between(w, 1, 4) : 0; n > 0; n--) {
+        request(w, start_ms + rnd(w, 3000), instance, MESSAGE_PAUSE);
+        request(w, start_ms + rnd(w, 6000), instance, MESSAGE_RESUME);
+    }
+    if (rnd(w, 6) == 0)
+        nonsense(w, start_ms + rnd(w, 3000), instance);
+    for (uint64_t n = rnd(w, 2) == 0 ? between(w, 1, 5) : 0; n > 0; n--)
+        raise_item(w, start_ms < 3000 || rnd(w, 3) > 0 ? start_ms + rnd(w, 6000) : start_ms - rnd(w, 3000),
+                   instance);
+}
+
+/* Whoever is paused when the weather has cleared goes on, children too. */
+static void task_resume(struct world *w, void *arg, uint64_t value)
+{
+    (void)arg, (void)value;
+    for (size_t i = 0; i < w->instances_len && !w->faults; i++) {
+        const struct model_execution *x = model_current(model_of(w, i));
+        if (x != NULL && !x->ended && x->paused)
+            request(w, 0, i, MESSAGE_RESUME);
+    }
+    after(w, 3000, task_resume, NULL, 0);
+}
+
+/* Children have no client of their own, but somebody may know of them. */
+static void task_meddle(struct world *w, void *arg, uint64_t value)
+{
+    static const enum message_kind kinds[] = {MESSAGE_CANCEL, MESSAGE_PAUSE, MESSAGE_RESUME,
+                                              MESSAGE_TERMINATE, MESSAGE_RESUME};
+    (void)arg, (void)value;
+    if (!w->faults)
+        return;
+    if (w->instances_len > w->client_instances_len) {
+        size_t const n = w->instances_len - w->client_instances_len;
+        request(w, 0, w->client_instances_len + (size_t)rnd(w, n), kinds[rnd(w, 5)]);
+    }
+    after(w, between(w, 500, 6000), task_meddle, NULL, 0);
+}
+
+static const thole_orchestration_entry *any_orchestration(struct world *w)
+{
+    return rnd(w, 8) == 0 ? orchestration_entry(THOLE_STR("tries"), 0)
+                          : &ORCHESTRATIONS[rnd(w, ORCHESTRATIONS_LEN)];
 }
 
 struct client_fake *client_fake_create(struct world *w)
 {
     struct client_fake *client = keep(w, sizeof *client);
-    size_t const n = (size_t)(rnd(w, 8) == 0 ? between(w, 16, WORLD_INSTANCES_MAX) : between(w, 3, 16));
+    size_t const n =
+        (size_t)(rnd(w, 8) == 0 ? between(w, 16, WORLD_CLIENT_INSTANCES_MAX) : between(w, 3, 16));
     w->client = client;
     node_begin(w, &client->node, "client", 0, client);
     while (w->instances_len < n)
-        add_instance(w);
+        new_instance(w);
+    w->client_instances_len = n;
     w->stats.instances = n;
     uint64_t const spread_ms = rnd(w, 3) == 0 ? 200 : 12000; /* all at once, or one after the other */
     w->flood = rnd(w, 50) == 0;
@@ -151,18 +229,13 @@ struct client_fake *client_fake_create(struct world *w)
         flood(w, spread_ms);
     for (size_t i = 0; i < n; i++) {
         uint64_t const start_ms = rnd(w, spread_ms);
-        size_t const orchestration = (size_t)rnd(w, ORCHESTRATIONS_LEN);
         if (rnd(w, 20) != 0)
-            start(w, start_ms, i, orchestration);
+            start(w, start_ms, i, any_orchestration(w));
         if (rnd(w, 4) == 0) /* somebody else wants the same id */
-            start(w, start_ms + rnd(w, 3000), i, (size_t)rnd(w, ORCHESTRATIONS_LEN));
-        if (rnd(w, 4) == 0)
-            cancel(w, start_ms + rnd(w, 4000), i);
-        if (rnd(w, 8) == 0)
-            cancel(w, start_ms + rnd(w, 1000), i);
-        if (rnd(w, 6) == 0)
-
-            nonsense(w, start_ms + rnd(w, 3000), i);
+            start(w, start_ms + rnd(w, 3000), i, any_orchestration(w));
+        bother(w, i, start_ms);
     }
+    after(w, 1000, task_resume, NULL, 0);
+    after(w, 1000, task_meddle, NULL, 0);
     return client;
 }

@@ -68,10 +68,25 @@ void seat_input(struct world *w, struct seat *seat, const struct partition_in *i
     lent.live_names = names;
     lent.instance = lend(engine, in->instance);
     lent.bytes = lend(engine, in->bytes);
+    lent.query = lend(engine, in->query);
     if (partition_input(seat->machine, &lent, node_now_ms(w, &engine->node)) != THOLE_OK)
         broken(w, "%s: out of memory", engine->node.name);
     take_back(engine);
     seat_drive_soon(w, seat);
+}
+
+/* Somebody wants to know. */
+static void ask(struct world *w, struct seat *seat)
+{
+    size_t const i = (size_t)rnd(w, w->instances_len);
+    if (instance_partition(w, i) != seat->partition)
+        return;
+    seat_input(w, seat,
+               &(struct partition_in){.kind = PARTITION_IN_QUERY,
+                                      .token = i + 1,
+                                      .instance = w->instances[i],
+                                      .query = rnd(w, 8) == 0 ? THOLE_STR("why") : THOLE_STR("where"),
+                                      .bytes = THOLE_STR("now")});
 }
 
 /* ---- the inbox -------------------------------------------------------------------------------------------
@@ -94,6 +109,8 @@ static void task_deliver(struct world *w, void *arg, uint64_t life)
     if (!node_runs(w, &seat->engine->node, life, task_deliver, arg))
         return;
     seat->deliver_due = false;
+    if (rnd(w, 30) == 0)
+        ask(w, seat);
     for (uint64_t left = between(w, 1, 6); left > 0; left--) {
         const struct inbox_entry *entry = inbox_next(w->inboxes[seat->partition], seat->reader.next);
         if (!seat->reader.active || !seat->engine->node.links[SERVER_NATS].up || seat->machine == NULL ||
@@ -159,7 +176,7 @@ static void on_output(struct world *w, struct seat *seat, const struct partition
     case PARTITION_OUT_READ_INBOX:
         seat->reader.active = true;
         seat->reader.generation = out->generation;
-        seat->reader.next = out->from;
+        seat->reader.next = out->from + (w->mutation == MUTATION_POSITION_AHEAD);
         deliver_soon(w, seat);
         return;
     case PARTITION_OUT_PUSH_CANCEL:
@@ -177,6 +194,14 @@ static void on_output(struct world *w, struct seat *seat, const struct partition
         break;
     case PARTITION_OUT_APPLY: checks_batch(w, out->batch, who); break;
     case PARTITION_OUT_PUBLISH_WORK: checks_work(w, out, who); break;
+    case PARTITION_OUT_SEND: checks_send(w, out, who); break;
+    case PARTITION_OUT_LOG: checks_line(w, out, who); return;
+    case PARTITION_OUT_QUERY_ANSWER:
+        if (out->token == 0 || out->token > w->instances_len)
+            broken(w, "%s answers a query that nobody asked", who);
+        else
+            checks_answer(w, (size_t)out->token - 1, out, who);
+        return;
     default: break;
     }
     engine_ask(w, seat, out);
@@ -253,7 +278,7 @@ static void seat_open(struct world *w, struct seat *seat)
     if (seat->machine == NULL) {
         struct partition_options options = seat->engine->options;
         options.partition = seat->partition;
-        options.orchestrations_len = seat->engine->knows_late ? ORCHESTRATIONS_LEN : ORCHESTRATION_LATE;
+        options.orchestrations_len = seat->engine->knows_late ? ORCHESTRATIONS_LEN : ORCHESTRATIONS_EARLY;
         if (seat->engine->knows_late)
             options.instance_memory_max = (size_t)16 << 20;
         seat->machine = partition_create(&options);
@@ -282,6 +307,7 @@ void engine_wants(struct world *w, struct engine *engine, uint32_t partition, bo
 }
 
 static void task_round(struct world *w, void *arg, uint64_t life);
+static void task_expire(struct world *w, void *arg, uint64_t life);
 
 void engines_rival(struct world *w, const struct engine *by, uint32_t partition)
 {
@@ -315,6 +341,7 @@ static void task_restart(struct world *w, void *arg, uint64_t life)
     if (rnd(w, 4) == 0)
         engine->knows_late = true;
     after(w, ROUND_MS, task_round, engine, engine->node.life);
+    after(w, 1000, task_expire, engine, engine->node.life);
     for (uint32_t p = 0; p < w->partitions; p++)
         open_soon(w, &engine->seats[p], rnd(w, 100));
 }
@@ -365,15 +392,44 @@ static void sweep(struct world *w, const struct seat *seat)
                                                                     << FAULT_STORE_CRASH; /* or AHEAD */
     const struct row *row;
     while ((w->enabled & needed) != 0 && (row = store_orphan(w, seat->partition, 2 * LEASE_MS)) != NULL) {
-        const struct model_event *scheduled = model_find(w, row->instance, row->id);
+        const struct model_event *scheduled = model_find(w, row->instance, row->execution, row->id);
         struct work_item_fake const item = {.instance = row->instance,
                                             .execution = row->execution,
                                             .activity_id = row->id,
+                                            .try_number = row->try_number,
                                             .queue = row->queue,
                                             .activity = row->activity,
                                             .input = scheduled->data};
         if (work_publish_fake(w, &item) != 0)
             w->stats.swept++;
+    }
+}
+
+/* Tries whose time is over, also when nobody runs them: the row goes, and the result is published. A crash in
+ * between leaves the row, and the result comes twice. */
+static void expire(struct world *w, const struct seat *seat)
+{
+    const struct row *row;
+    while ((row = store_expired(w, seat->partition)) != NULL) {
+        struct message const message = {.kind = MESSAGE_ACTIVITY_RESULT,
+                                        .instance = w->instances[row->instance],
+                                        .execution = row->execution,
+                                        .task = row->id,
+                                        .try_number = row->try_number,
+                                        .status = THOLE_TIMEOUT,
+                                        .data = THOLE_STR("the try took too long"),
+                                        .error_type = THOLE_STR("timeout"),
+                                        .attempt = row->attempt};
+        struct buf bytes;
+        buf_init(&bytes, MESSAGE_BYTES_MAX);
+        if (message_encode(&message, &bytes) != THOLE_OK)
+            abort();
+        inbox_publish(w, row->instance, buf_bytes(&bytes));
+        buf_release(&bytes);
+        w->stats.expired++;
+        if (strikes(w, FAULT_STATEMENT, 50))
+            return;
+        store_expire(w, row);
     }
 }
 
@@ -414,12 +470,26 @@ static void task_round(struct world *w, void *arg, uint64_t life)
     }
 }
 
+static void task_expire(struct world *w, void *arg, uint64_t life)
+{
+    struct engine *engine = arg;
+    if (!node_runs(w, &engine->node, life, task_expire, arg))
+        return;
+    after(w, between(w, 200, 1500), task_expire, engine, life);
+    if (!engine->node.links[SERVER_NATS].up || !engine->node.links[SERVER_STORE].up ||
+        server_down(w, SERVER_NATS) || server_down(w, SERVER_STORE))
+        return;
+    for (uint32_t p = 0; p < w->partitions; p++)
+        if (engine->seats[p].machine != NULL && partition_state(engine->seats[p].machine) == PARTITION_OPEN)
+            expire(w, &engine->seats[p]);
+}
+
 /* The store may have lost what it had committed, so every seat doubts; of the streams nothing is lost, and
  * the requests that failed say so themselves: a host may close what is open anyway. */
 static void on_link(struct world *w, struct node *node, enum server server)
 {
     struct engine *engine = node->owner;
-    bool const up = node->links[server].up;
+    bool const up = node->links[server].up && !node->links[server].telling_loss;
     for (uint32_t p = 0; p < w->partitions; p++) {
         struct seat *seat = &engine->seats[p];
         if (up && server == SERVER_NATS)
@@ -440,14 +510,18 @@ static void choose_options(struct world *w, struct engine *engine)
     options->node = thole_slice_from(engine->node.name);
     options->orchestrations = ORCHESTRATIONS;
     options->stacks = w->stacks;
-    if (rnd(w, 2) == 0 && !w->flood)
+    options->payload_max = SIM_PAYLOAD_MAX;
+    options->early_event_ms = w->early_event_ms;
+    if (rnd(w, 2) == 0 && !w->flood) {
+        options->ahead_max = (size_t)between(w, 5, 400);
         options->record_max = partition_record_min(options);
+    }
     if (rnd(w, 2) == 0)
         options->parked_max = (size_t)between(w, 1, 4);
     if (rnd(w, 3) == 0)
         options->window_max = (size_t)between(w, 1, 8);
     if (rnd(w, 2) == 0) /* until it learns: a node that is too small for some instances */
-        options->instance_memory_max = (size_t)between(w, 1500, 20000);
+        options->instance_memory_max = (size_t)between(w, 1000, 9000);
     options->idle_ms = between(w, 20, 1000);
     options->timer_horizon_ms = rnd(w, 2) == 0 ? between(w, 20, 400) : between(w, 400, 20000);
 }
@@ -465,6 +539,7 @@ struct engine *engine_create(struct world *w, unsigned index)
         engine->seats[p].partition = p;
     }
     after(w, ROUND_MS, task_round, engine, engine->node.life);
+    after(w, 1000, task_expire, engine, engine->node.life);
     return engine;
 }
 

@@ -3,6 +3,7 @@
 #include "checks.h"
 #include "work_fake.h"
 #include "worker_node.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,24 +12,68 @@ enum { STATEMENT_TIMEOUT_MS = 3000 };
 /* ---- at the servers --------------------------------------------------------------------------------------
  */
 
-static void execute_tail(struct world *w, struct engine_request *r)
+/* Bounds, then the last EpochOpened, then the records, as a host reads them: others write in between. */
+enum { TAIL_BOUNDS, TAIL_EPOCH, TAIL_RECORDS, TAIL_STEPS };
+
+static void tail_epoch(struct engine_request *r, const struct log_stream *log)
 {
-    const struct log_stream *log = w->logs[r->seat->partition];
-    uint64_t const opened = log_last_epoch_opened(log);
-    uint64_t from = opened + 1;
-    if (r->out.count > 0 && log->len >= r->out.count && log->len - r->out.count + 1 > from)
-        from = log->len - r->out.count + 1;
-    r->epoch_sequence = opened;
-    r->last_sequence = log->len;
-    r->records = log_read(w, log, from, log->len, SIZE_MAX);
-    if (opened == 0)
+    r->epoch_sequence = log_last_epoch_opened(log);
+    if (r->epoch_sequence > r->last_sequence && r->last_sequence != UINT64_MAX)
+        r->status = THOLE_CONFLICT; /* a rival opened the partition meanwhile */
+}
+
+static void tail_records(struct world *w, struct engine_request *r, const struct log_stream *log)
+{
+    uint64_t from = r->epoch_sequence + 1;
+    if (r->out.count > 0 && r->last_sequence >= r->out.count && r->last_sequence - r->out.count + 1 > from)
+        from = r->last_sequence - r->out.count + 1;
+    r->records = log_read(w, log, from, r->last_sequence, SIZE_MAX);
+    if (r->epoch_sequence == 0)
         return;
-    struct log_records const head = log_read(w, log, opened, opened, SIZE_MAX);
+    struct log_records const head = log_read(w, log, r->epoch_sequence, r->epoch_sequence, SIZE_MAX);
     struct log_record *all = keep(w, (r->records.len + 1) * sizeof *all);
-    all[0] = head.items[0];
+    size_t const opened = head.len; /* 0: somebody removed it meanwhile */
+    if (opened > 0)
+        all[0] = head.items[0];
     if (r->records.len > 0)
-        memcpy(all + 1, r->records.items, r->records.len * sizeof *all);
-    r->records = (struct log_records){all, r->records.len + 1};
+        memcpy(all + opened, r->records.items, r->records.len * sizeof *all);
+    r->records = (struct log_records){all, r->records.len + opened};
+}
+
+/* Without the rule that a newer epoch is never overlooked. */
+static void forget_rivals(struct world *w, struct engine_request *r, const struct log_stream *log)
+{
+    size_t n = 0;
+    struct log_record *items = keep(w, (r->records.len + 1) * sizeof *items);
+    for (size_t i = 0; i < r->records.len; i++)
+        if (r->epoch_sequence == 0 ||
+            log->entries[r->records.items[i].sequence - 1].epoch <= log->entries[r->epoch_sequence - 1].epoch)
+            items[n++] = r->records.items[i];
+    r->records = (struct log_records){items, n};
+}
+
+static enum executed execute_tail(struct world *w, struct engine_request *r)
+{
+    static const unsigned forward[] = {TAIL_BOUNDS, TAIL_EPOCH, TAIL_RECORDS};
+    static const unsigned backward[] = {TAIL_EPOCH, TAIL_BOUNDS, TAIL_RECORDS};
+    const struct log_stream *log = w->logs[r->seat->partition];
+    bool const mutant = w->mutation == MUTATION_TAIL_BACKWARDS;
+    if (r->step == 0)
+        r->last_sequence = UINT64_MAX;
+    while (r->step < TAIL_STEPS) {
+        switch ((mutant ? backward : forward)[r->step++]) {
+        case TAIL_BOUNDS: r->last_sequence = log->len; break;
+        case TAIL_EPOCH: tail_epoch(r, log); break;
+        default: tail_records(w, r, log); break;
+        }
+        if (r->status != THOLE_OK)
+            return EXECUTED;
+        if (r->step < TAIL_STEPS && (rnd(w, 2) == 0 || strikes(w, FAULT_TAIL_RACE, 500)))
+            return EXECUTE_LATER;
+    }
+    if (mutant)
+        forget_rivals(w, r, log);
+    return EXECUTED;
 }
 
 static void execute_delete(struct world *w, struct engine_request *r)
@@ -38,7 +83,8 @@ static void execute_delete(struct world *w, struct engine_request *r)
             r->status = THOLE_UNAVAILABLE;
             return;
         }
-        log_delete(w, w->logs[r->seat->partition], r->out.sequences[i]);
+        if (w->mutation != MUTATION_VOIDS_STAY)
+            log_delete(w, w->logs[r->seat->partition], r->out.sequences[i]);
     }
 }
 
@@ -60,10 +106,52 @@ static void execute_work(struct world *w, struct engine_request *r)
     struct work_item_fake const item = {.instance = r->instance,
                                         .execution = r->out.execution,
                                         .activity_id = r->out.activity_id,
+                                        .try_number = r->out.try_number,
                                         .queue = r->out.queue,
                                         .activity = r->out.activity,
                                         .input = r->out.data};
     r->sequence = work_publish_fake(w, &item);
+}
+
+/* So that nobody recognises it. */
+static thole_slice disguised(struct world *w, thole_slice bytes)
+{
+    struct message message;
+    struct buf buf;
+    char text[REQUEST_ID_BYTES_MAX];
+    if (message_decode(bytes, &w->memory, &message, NULL) != THOLE_OK || message.kind != MESSAGE_EVENT)
+        return bytes;
+    int const n = snprintf(text, sizeof text, "<again %" PRIu64, w->stats.steps);
+    message.request_id = (thole_slice){(const uint8_t *)text, (size_t)n};
+    buf_init(&buf, MESSAGE_BYTES_MAX);
+    if (message_encode(&message, &buf) != THOLE_OK)
+        abort();
+    thole_slice const copy = keep_slice(w, buf_bytes(&buf));
+    buf_release(&buf);
+    return copy;
+}
+
+static void execute_send(struct world *w, struct engine_request *r)
+{
+    struct inbox_stream *inbox = w->inboxes[instance_partition(w, r->instance)];
+    bool again = false;
+    for (size_t i = 0; i < inbox->len && w->mutation == MUTATION_SEND_ANEW && !again; i++)
+        again = inbox->entries[i].instance == r->instance &&
+                thole_slice_equal(inbox->entries[i].bytes, r->out.bytes);
+    inbox_publish(w, r->instance, again ? disguised(w, r->out.bytes) : r->out.bytes);
+}
+
+static void execute_load(struct world *w, struct engine_request *r)
+{
+    const struct log_stream *log = w->logs[r->seat->partition];
+    r->records = log_read(w, log, 1, UINT64_MAX, r->instance);
+    w->stats.cold_loads++;
+    size_t n = 0;
+    for (size_t i = 0; i < r->records.len && w->mutation == MUTATION_EARLY_LOST; i++)
+        if (log->entries[r->records.items[i].sequence - 1].execution > 0)
+            r->records.items[n++] = r->records.items[i];
+    if (w->mutation == MUTATION_EARLY_LOST)
+        r->records.len = n;
 }
 
 static enum executed execute_stream(struct world *w, struct request *request)
@@ -72,16 +160,14 @@ static enum executed execute_stream(struct world *w, struct request *request)
     uint32_t const p = r->seat->partition;
     r->status = THOLE_OK;
     switch (r->out.kind) {
-    case PARTITION_OUT_READ_TAIL: execute_tail(w, r); break;
+    case PARTITION_OUT_READ_TAIL: return execute_tail(w, r);
     case PARTITION_OUT_DELETE_RECORDS: execute_delete(w, r); break;
     case PARTITION_OUT_APPEND: execute_append(w, r); break;
     case PARTITION_OUT_READ_LOG:
         r->records = log_read(w, w->logs[p], r->out.from, r->out.to, SIZE_MAX);
         break;
-    case PARTITION_OUT_LOAD:
-        r->records = log_read(w, w->logs[p], 1, UINT64_MAX, r->instance);
-        w->stats.cold_loads++;
-        break;
+    case PARTITION_OUT_LOAD: execute_load(w, r); break;
+    case PARTITION_OUT_SEND: execute_send(w, r); break;
     case PARTITION_OUT_PUBLISH_WORK: execute_work(w, r); break;
     case PARTITION_OUT_WITHDRAW: work_withdraw(w, r->out.sequence); break;
     case PARTITION_OUT_PURGE_INBOX: inbox_purge(w, w->inboxes[p], r->out.from); break;
@@ -144,7 +230,8 @@ static void give_answer(struct world *w, struct engine_request *r)
                    {PARTITION_OUT_READ_LIVE, PARTITION_IN_LIVE},
                    {PARTITION_OUT_READ_TIMERS, PARTITION_IN_TIMERS},
                    {PARTITION_OUT_APPLY, PARTITION_IN_APPLIED},
-                   {PARTITION_OUT_PUBLISH_WORK, PARTITION_IN_PUBLISHED}};
+                   {PARTITION_OUT_PUBLISH_WORK, PARTITION_IN_PUBLISHED},
+                   {PARTITION_OUT_SEND, PARTITION_IN_SENT}};
     struct partition_in in = {.generation = r->out.generation,
                               .n = r->out.n,
                               .sequence = r->sequence,
@@ -159,6 +246,7 @@ static void give_answer(struct world *w, struct engine_request *r)
                               .live_names = r->live.names,
                               .live_counts = r->live.counts,
                               .live_names_len = r->live.names_len,
+                              .live_activities = r->live.activities,
                               .timers = r->timers.items,
                               .timers_len = r->timers.len,
                               .next_due_ms = r->timers.next_due_ms};
@@ -191,7 +279,11 @@ static void append_answered(struct world *w, struct engine_request *r, bool know
         broken(w, "%s: the bytes of append %" PRIu64 " changed before its answer", r->request.node->name,
                r->out.n);
     if (known && r->sequence != 0) {
-        give_answer(w, r);
+        uint64_t const n = r->out.n, sequence = r->sequence;
+        for (r->out.n = w->mutation == MUTATION_PREFIX_SKIPPED && n > 0 ? 1 : n; r->out.n <= n; r->out.n++) {
+            r->sequence = sequence - (n - r->out.n);
+            give_answer(w, r);
+        }
         return;
     }
     struct partition_in const in = {
@@ -206,7 +298,7 @@ static void stream_answered(struct world *w, struct request *request, bool known
         return;
     if (r->out.kind == PARTITION_OUT_APPEND) {
         append_answered(w, r, known);
-    } else if (r->out.kind == PARTITION_OUT_PUBLISH_WORK && !known) {
+    } else if ((r->out.kind == PARTITION_OUT_PUBLISH_WORK || r->out.kind == PARTITION_OUT_SEND) && !known) {
         struct engine_request *again = keep(w, sizeof *again); /* the old one may still arrive */
         *again = *r;
         after(w, between(w, 5, 500), task_again, again, request->node_life);
@@ -292,7 +384,7 @@ static void copy_output(struct world *w, struct engine_request *r, const struct 
         memcpy(copy, out->sequences, out->sequences_len * sizeof *copy);
         r->out.sequences = copy;
     }
-    r->instance = out->instance.len > 0 ? instance_index(w, out->instance) : SIZE_MAX;
+    r->instance = out->instance.len > 0 ? instance_add(w, out->instance) : SIZE_MAX;
 }
 
 static bool is_statement(enum partition_out_kind kind)
@@ -300,6 +392,33 @@ static bool is_statement(enum partition_out_kind kind)
     return kind == PARTITION_OUT_STORE_OPEN || kind == PARTITION_OUT_STORE_RESET ||
            kind == PARTITION_OUT_READ_LIVE || kind == PARTITION_OUT_READ_TIMERS ||
            kind == PARTITION_OUT_APPLY;
+}
+
+/* Only where a rule is broken: was it given to somebody to send before? */
+static bool is_repeated(struct world *w, const struct partition_out *out)
+{
+    return w->mutation == MUTATION_SEND_ONCE && checks_sent_before(w, out->bytes);
+}
+
+static void task_sent(struct world *w, void *arg, uint64_t life)
+{
+    struct engine_request *r = arg;
+    if (node_runs(w, &r->seat->engine->node, life, task_sent, arg) && for_this_machine(r))
+        give_answer(w, r);
+}
+
+static void task_send(struct world *w, void *arg, uint64_t value)
+{
+    struct engine_request *r = arg;
+    (void)value;
+    inbox_publish(w, r->instance, r->out.bytes);
+}
+
+static void pretend_sent(struct world *w, struct engine_request *r, bool really)
+{
+    if (really)
+        after(w, rnd(w, 300), task_send, r, 0);
+    after(w, 0, task_sent, r, r->seat->engine->node.life);
 }
 
 void engine_ask(struct world *w, struct seat *seat, const struct partition_out *out)
@@ -324,6 +443,10 @@ void engine_ask(struct world *w, struct seat *seat, const struct partition_out *
         }
         seat->statements[seat->statements_len++] = r;
         next_statement(w, seat);
+        return;
+    }
+    if (out->kind == PARTITION_OUT_SEND && (is_repeated(w, out) || w->mutation == MUTATION_SEND_SHUFFLED)) {
+        pretend_sent(w, r, !is_repeated(w, out));
         return;
     }
     bool const one_way = out->kind == PARTITION_OUT_WITHDRAW || out->kind == PARTITION_OUT_PURGE_INBOX;

@@ -50,6 +50,7 @@ struct engine_request {
     struct log_records records;
     struct store_timers timers;
     struct store_live live;
+    unsigned step; /* READ_TAIL */
 };
 
 /* engine_request.c: copies the output and sends it. */

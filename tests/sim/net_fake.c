@@ -196,8 +196,11 @@ static void task_link_up(struct world *w, void *arg, uint64_t life)
 static void task_link_down(struct world *w, void *arg, uint64_t life)
 {
     struct link *link = arg;
-    if (node_runs(w, link->node, life, task_link_down, arg) && link->node->on_link != NULL)
-        link->node->on_link(w, link->node, link->server);
+    if (!node_runs(w, link->node, life, task_link_down, arg) || link->node->on_link == NULL)
+        return;
+    link->telling_loss = true;
+    link->node->on_link(w, link->node, link->server);
+    link->telling_loss = false;
 }
 
 void node_restart(struct world *w, struct node *node)

@@ -14,7 +14,8 @@ struct link {
     struct node *node;
     enum server server;
     bool up;
-    uint64_t life; /* grows with every loss */
+    bool telling_loss; /* while on_link() is told of a loss, though it may be up again */
+    uint64_t life;     /* grows with every loss */
     uint64_t last_there_ms, last_back_ms;
 };
 

@@ -4,15 +4,32 @@
 #include "thole/program.h"
 #include "world.h"
 
-enum { ORCHESTRATIONS_LEN = 8, ORCHESTRATION_LATE = 7 /* only some nodes know it at first */ };
+enum {
+    ORCHESTRATIONS_LEN = 17,
+    ORCHESTRATIONS_EARLY = 15, /* only some nodes know the others at first */
+    SIM_PAYLOAD_MAX = 2000,
+};
+/* What a look outside gives: another number each time. The world sets it back. */
+extern uint64_t sim_outside;
 extern const thole_orchestration_entry ORCHESTRATIONS[ORCHESTRATIONS_LEN];
-thole_orchestration_fn *orchestration_code(thole_slice name); /* NULL: unknown */
+/* version 0 = the newest of all; NULL: there is none. */
+const thole_orchestration_entry *orchestration_entry(thole_slice name, uint32_t version);
+
+/*
+ * Inputs are "letters|instance": how many letters says how much there is to do, the instance is whom to send
+ * to. Failures that begin so are never the world's fault:
+ */
+#define WRONG "WRONG: "
+/* "a;b;" for the items a and b: what a collector gives back. */
+#define ITEM_END ";"
 
 /* How one run of an activity goes. */
 struct activity_run {
     uint64_t duration_ms;
     uint64_t returns_after_ms; /* once its token has fired; UINT64_MAX: it ignores the token */
     thole_status status;
+    const char *error_type;
+    bool final;
 };
 struct activity_run activity_run(struct world *w, thole_slice name);
 #endif

@@ -3,6 +3,7 @@
 #include "engine_node.h"
 #include "thole/client.h"
 #include "worker_node.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -244,12 +245,15 @@ static bool batch_locked(const struct world *w, const struct batch *batch)
 static void add_activity(struct world *w, const struct batch_activity *a)
 {
     struct row *row = activity_at(w, instance_index(w, a->instance), a->execution, a->activity_id);
-    if (row->present)
+    if (row->present && row->try_number >= a->try_number)
         return;
     remember(w, row);
     row->present = true;
     row->queue = keep_slice(w, a->queue);
     row->activity = keep_slice(w, a->activity);
+    row->try_number = a->try_number;
+    row->try_timeout_ms = a->try_timeout_ms;
+    row->deadline_ms = 0;
     row->attempt = 0;
     row->touched_ms = w->now_ms;
     row->worker = (thole_slice){NULL, 0};
@@ -259,39 +263,82 @@ static void add_timer(struct world *w, const struct batch_timer *t)
 {
     size_t const i = instance_index(w, t->instance);
     struct row *row = row_at(w, ROW_TIMER, instance_partition(w, i), i, t->execution, t->timer_id);
-    if (row->present)
+    if (row->present && row->due_ms == t->due_ms)
         return;
     remember(w, row);
     row->present = true;
     row->due_ms = t->due_ms;
 }
 
-static void remove_row(struct world *w, enum row_kind kind, thole_slice instance, uint64_t execution,
-                       uint64_t id)
+static void remove_row(struct world *w, struct row *row)
 {
-    size_t const i = instance_index(w, instance);
-    struct row *row = row_at(w, kind, instance_partition(w, i), i, execution, id);
     if (!row->present)
         return;
     remember(w, row);
     row->present = false;
 }
 
-static void put_instance(struct world *w, const struct batch_instance *b)
+static void remove_activity(struct world *w, const struct batch_activity *a)
+{
+    struct row *row = activity_at(w, instance_index(w, a->instance), a->execution, a->activity_id);
+    if (a->try_number == 0 || row->try_number <= a->try_number)
+        remove_row(w, row);
+}
+
+static void remove_timer(struct world *w, const struct batch_timer *t)
+{
+    size_t const i = instance_index(w, t->instance);
+    remove_row(w, row_at(w, ROW_TIMER, instance_partition(w, i), i, t->execution, t->timer_id));
+}
+
+/* Rows that go, but never what is newer than their removal. */
+static void remove_instance(struct world *w, const struct batch_instance *b)
 {
     size_t const i = instance_index(w, b->instance);
     struct row *row = row_at(w, ROW_INSTANCE, instance_partition(w, i), i, 0, 0);
-    if (row->present && row->history_seq >= b->history_seq)
+    if (row->history_seq <= b->history_seq)
+        remove_row(w, row);
+}
+
+static void put_execution(struct world *w, size_t i, const struct batch_instance *b)
+{
+    struct row *row = row_at(w, ROW_EXECUTION, instance_partition(w, i), i, b->execution, 0);
+    if (b->execution == 0 || (row->present && row->history_seq > b->history_seq))
         return;
     remember(w, row);
-    if (!row->present && b->orchestration.len == 0)
-        broken(w, "the row of %.*s is not there and the batch has no orchestration for it",
-               THOLE_FMT(b->instance));
+    row->present = true;
+    row->status = b->status;
+    row->turns = b->turns;
+    row->history_seq = b->history_seq;
+}
+
+static void put_instance(struct world *w, const struct batch_instance *b)
+{
+    size_t const i = instance_index(w, b->instance);
+    put_execution(w, i, b);
+    struct row *row = row_at(w, ROW_INSTANCE, instance_partition(w, i), i, 0, 0);
+    uint64_t const created_ms = b->created_ms != 0 ? b->created_ms : b->updated_ms;
+    if (row->present && row->history_seq > b->history_seq)
+        return;
+    remember(w, row);
+    if (!row->present) {
+        row->created_ms = UINT64_MAX;
+        row->version = 0;
+        row->orchestration = row->custom_status = row->parent = (thole_slice){NULL, 0};
+    }
+    bool const starts = !row->present || (row->execution_now == 0 && b->execution > 0);
+    if (starts || created_ms < row->created_ms)
+        row->created_ms = created_ms;
     row->present = true;
     if (b->orchestration.len > 0)
         row->orchestration = keep_slice(w, b->orchestration);
-    if (b->created_ms != 0)
-        row->created_ms = b->created_ms;
+    if (b->version != 0)
+        row->version = b->version;
+    if (b->custom_status_set)
+        row->custom_status = keep_slice(w, b->custom_status);
+    if (b->parent.len > 0)
+        row->parent = keep_slice(w, b->parent);
+    row->execution_now = b->execution;
     row->status = b->status;
     row->updated_ms = b->updated_ms;
     row->detail = keep_slice(w, b->detail);
@@ -313,20 +360,20 @@ enum executed store_apply(struct world *w, const struct batch *batch, thole_stat
     w->stats.batches++;
     checks_on_apply(w, batch);
     commit_begin(w);
+    for (size_t i = 0; i < batch->activities_removed_len && !torn; i++)
+        remove_activity(w, &batch->activities_removed[i]);
     for (size_t i = 0; i < batch->activities_added_len; i++)
         add_activity(w, &batch->activities_added[i]);
+    for (size_t i = 0; i < batch->timers_removed_len && !torn; i++)
+        remove_timer(w, &batch->timers_removed[i]);
     for (size_t i = 0; i < batch->timers_added_len; i++)
         add_timer(w, &batch->timers_added[i]);
-    for (size_t i = 0; i < batch->activities_removed_len && !torn; i++) {
-        const struct batch_activity *a = &batch->activities_removed[i];
-        remove_row(w, ROW_ACTIVITY, a->instance, a->execution, a->activity_id);
-    }
-    for (size_t i = 0; i < batch->timers_removed_len && !torn; i++) {
-        const struct batch_timer *t = &batch->timers_removed[i];
-        remove_row(w, ROW_TIMER, t->instance, t->execution, t->timer_id);
-    }
     for (size_t i = 0; i < batch->instances_len; i++)
-        put_instance(w, &batch->instances[i]);
+        if (batch->instances[i].removed)
+            remove_instance(w, &batch->instances[i]);
+    for (size_t i = 0; i < batch->instances_len; i++)
+        if (!batch->instances[i].removed)
+            put_instance(w, &batch->instances[i]);
     struct row *row = row_at(w, ROW_PARTITION, batch->partition, 0, 0, 0);
     if (batch->projected_seq > row->projected_seq) {
         remember(w, row);
@@ -391,41 +438,51 @@ struct store_timers store_timers(struct world *w, uint32_t partition, uint64_t b
     return timers;
 }
 
-static void count_name(struct world *w, struct store_live *live, thole_slice name)
+static void count_name(struct world *w, struct store_live *live, const struct row *row)
 {
+    thole_slice name = row->orchestration;
+    char text[96];
+    if (row->version > 1) {
+        int const n = snprintf(text, sizeof text, "%.*s@%u", THOLE_FMT(name), row->version);
+        name = keep_slice(w, (thole_slice){(const uint8_t *)text, (size_t)n});
+    }
     for (size_t i = 0; i < live->names_len; i++)
         if (thole_slice_equal(live->names[i], name)) {
             live->counts[i]++;
             return;
         }
     if (live->names == NULL) {
-        live->names = keep(w, WORLD_INSTANCES_MAX * sizeof *live->names);
-        live->counts = keep(w, WORLD_INSTANCES_MAX * sizeof *live->counts);
+        live->names = keep(w, w->instances_len * sizeof *live->names);
+        live->counts = keep(w, w->instances_len * sizeof *live->counts);
     }
     live->names[live->names_len] = name;
     live->counts[live->names_len++] = 1;
 }
 
+static bool has_ended(uint32_t status)
+{
+    return status >= THOLE_INSTANCE_COMPLETED && status <= THOLE_INSTANCE_TERMINATED;
+}
+
 struct store_live store_live(struct world *w, uint32_t partition)
 {
     struct store_live live = {0};
-    live.blocked = keep(w, WORLD_INSTANCES_MAX * sizeof *live.blocked);
+    live.blocked = keep(w, (w->instances_len + 1) * sizeof *live.blocked);
     for (size_t i = 0; i < w->store->rows_len; i++) {
         const struct row *row = &w->store->rows[i];
-        if (!row->present || row->kind != ROW_INSTANCE || row->partition != partition ||
-            row->status >= THOLE_INSTANCE_COMPLETED)
+        if (!row->present || row->partition != partition)
             continue;
-        count_name(w, &live, row->orchestration);
-        if (row->status == THOLE_INSTANCE_WAITING || row->status == THOLE_INSTANCE_STUCK)
+        live.activities += row->kind == ROW_ACTIVITY;
+        if (row->kind != ROW_INSTANCE || has_ended(row->status) || row->execution_now == 0)
+            continue;
+        count_name(w, &live, row);
+        if (row->status == THOLE_INSTANCE_WAITING || row->status == THOLE_INSTANCE_STUCK ||
+            row->status == THOLE_INSTANCE_CONTINUED_AS_NEW)
             live.blocked[live.blocked_len++] =
                 (struct batch_instance){.instance = w->instances[row->instance],
                                         .orchestration = row->orchestration,
-                                        .execution = 1,
+                                        .execution = row->execution_now,
                                         .status = row->status,
-                                        .created_ms = row->created_ms,
-                                        .updated_ms = row->updated_ms,
-                                        .detail = row->detail,
-                                        .turns = row->turns,
                                         .history_seq = row->history_seq};
     }
     return live;
@@ -446,48 +503,60 @@ const struct row *store_orphan(struct world *w, uint32_t partition, uint64_t old
     return NULL;
 }
 
+const struct row *store_expired(struct world *w, uint32_t partition)
+{
+    for (size_t i = 0; i < w->store->rows_len; i++) {
+        const struct row *row = &w->store->rows[i];
+        if (row->present && row->kind == ROW_ACTIVITY && row->partition == partition &&
+            row->locked_by == NULL && row->deadline_ms != 0 && row->deadline_ms < w->now_ms)
+            return row;
+    }
+    return NULL;
+}
+
+void store_expire(struct world *w, const struct row *expired)
+{
+    commit_begin(w);
+    remove_row(w, &w->store->rows[expired - w->store->rows]);
+}
+
 /* ---- the worker ------------------------------------------------------------------------------------------
  */
 
-static bool claims_locked(const struct world *w, const struct store_tx *mine, const struct claim *claims,
+static bool claims_locked(struct world *w, const struct store_tx *mine, const struct sim_claim *claims,
                           size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        size_t const k = instance_index(w, claims[i].key.instance);
-        const struct row *row = k == SIZE_MAX
-                                    ? NULL
-                                    : store_find(w->store, ROW_ACTIVITY, instance_partition(w, k), k,
-                                                 claims[i].key.execution, claims[i].key.activity_id);
+        const struct row *row = store_find(w->store, ROW_ACTIVITY, instance_partition(w, claims[i].instance),
+                                           claims[i].instance, claims[i].execution, claims[i].activity_id);
         if (row != NULL && row->locked_by != NULL && row->locked_by != mine)
             return true;
     }
     return false;
 }
 
-static struct row *claimed_row(struct world *w, const struct claim *claim)
+static struct row *claimed_row(struct world *w, const struct sim_claim *claim)
 {
-    size_t const i = instance_index(w, claim->key.instance);
-    return i == SIZE_MAX ? NULL : activity_at(w, i, claim->key.execution, claim->key.activity_id);
+    return activity_at(w, claim->instance, claim->execution, claim->activity_id);
 }
 
-static enum row_state holds(const struct world *w, const struct row *row, thole_slice worker,
-                            const struct claim *claim)
+static enum row_state holds(const struct row *row, thole_slice worker, const struct sim_claim *claim)
 {
-    (void)w;
-    if (row == NULL || !row->present)
+    if (!row->present || row->try_number != claim->try_number)
         return ROW_MISSING;
     return row->attempt == claim->attempt && thole_slice_equal(row->worker, worker) ? ROW_MINE : ROW_STOLEN;
 }
 
-enum executed store_claim(struct world *w, thole_slice worker, struct claim *claims, size_t n)
+enum executed store_claim(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n)
 {
     if (claims_locked(w, NULL, claims, n))
         return EXECUTE_LATER;
     commit_begin(w);
     for (size_t i = 0; i < n; i++) {
         struct row *row = claimed_row(w, &claims[i]);
+        bool const another = row->try_number != claims[i].try_number && w->mutation != MUTATION_CLAIM_ANY_TRY;
         claims[i].state = ROW_MISSING;
-        if (row == NULL || !row->present) {
+        if (!row->present || another) {
             if (w->mutation == MUTATION_CLAIM_MISSING) {
                 claims[i].state = ROW_MINE;
                 claims[i].attempt = 1;
@@ -498,30 +567,36 @@ enum executed store_claim(struct world *w, thole_slice worker, struct claim *cla
         row->attempt++;
         row->worker = worker;
         row->touched_ms = w->now_ms;
+        if (row->try_timeout_ms > 0 && row->deadline_ms == 0)
+            row->deadline_ms = w->now_ms + row->try_timeout_ms;
         claims[i].attempt = row->attempt;
         claims[i].state = ROW_MINE;
     }
     return EXECUTED;
 }
 
-enum executed store_renew(struct world *w, thole_slice worker, struct claim *claims, size_t n)
+enum executed store_renew(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n)
 {
     if (claims_locked(w, NULL, claims, n))
         return EXECUTE_LATER;
     commit_begin(w);
     for (size_t i = 0; i < n; i++) {
         struct row *row = claimed_row(w, &claims[i]);
-        claims[i].state = holds(w, row, worker, &claims[i]);
-        if (claims[i].state != ROW_MINE)
-            continue;
-        remember(w, row);
-        row->touched_ms = w->now_ms;
+        claims[i].state = holds(row, worker, &claims[i]);
+        if (claims[i].state == ROW_STOLEN && w->mutation == MUTATION_STOLEN_IS_GONE)
+            claims[i].state = ROW_MISSING;
+        else if (claims[i].state == ROW_MISSING && w->mutation == MUTATION_GONE_IS_MINE)
+            claims[i].state = ROW_MINE;
+        else if (claims[i].state == ROW_MINE) {
+            remember(w, row);
+            row->touched_ms = w->now_ms;
+        }
     }
     return EXECUTED;
 }
 
 enum executed store_complete_begin(struct world *w, struct store_tx *tx, thole_slice worker,
-                                   struct claim *claims, size_t n)
+                                   struct sim_claim *claims, size_t n)
 {
     if (tx->dead)
         return EXECUTED;
@@ -536,7 +611,7 @@ enum executed store_complete_begin(struct world *w, struct store_tx *tx, thole_s
     }
     for (size_t i = 0; i < n; i++) {
         struct row *row = claimed_row(w, &claims[i]);
-        claims[i].state = holds(w, row, worker, &claims[i]);
+        claims[i].state = holds(row, worker, &claims[i]);
         if (claims[i].state == ROW_STOLEN && w->mutation == MUTATION_COMPLETE_ANY)
             claims[i].state = ROW_MINE;
         if (claims[i].state != ROW_MINE || row->locked_by == tx)
@@ -576,14 +651,14 @@ void store_tx_dies(struct world *w, struct store_tx *tx)
     tx->dead = true;
 }
 
-enum executed store_release(struct world *w, thole_slice worker, struct claim *claims, size_t n)
+enum executed store_release(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n)
 {
     if (claims_locked(w, NULL, claims, n))
         return EXECUTE_LATER;
     commit_begin(w);
     for (size_t i = 0; i < n; i++) {
         struct row *row = claimed_row(w, &claims[i]);
-        claims[i].state = holds(w, row, worker, &claims[i]);
+        claims[i].state = holds(row, worker, &claims[i]);
         if (claims[i].state != ROW_MINE)
             continue;
         remember(w, row);

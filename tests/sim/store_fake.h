@@ -9,7 +9,7 @@
 #include "partition.h"
 #include "worker_store.h"
 
-enum row_kind { ROW_PARTITION = 1, ROW_ACTIVITY, ROW_TIMER, ROW_INSTANCE };
+enum row_kind { ROW_PARTITION = 1, ROW_ACTIVITY, ROW_TIMER, ROW_INSTANCE, ROW_EXECUTION };
 
 struct store_tx;
 struct row {
@@ -19,15 +19,19 @@ struct row {
     uint64_t execution, id;
     bool present;
     const struct store_tx *locked_by;
-    /* ROW_ACTIVITY; also attempt, and worker */
+    /* ROW_ACTIVITY */
     thole_slice queue, activity, worker;
-    uint64_t attempt, touched_ms; /* inserted, claimed, renewed or swept */
+    uint32_t try_number;
+    uint64_t attempt, touched_ms;         /* inserted, claimed, renewed or swept */
+    uint64_t try_timeout_ms, deadline_ms; /* deadline: since the first claim of the try; 0 = none */
     /* ROW_TIMER */
     uint64_t due_ms;
-    /* ROW_INSTANCE */
-    thole_slice orchestration, detail;
+    /* ROW_INSTANCE; ROW_EXECUTION: from status on */
+    thole_slice orchestration, detail, custom_status, parent;
+    uint32_t version;
+    uint64_t execution_now, created_ms, updated_ms;
     uint32_t status;
-    uint64_t created_ms, updated_ms, turns, history_seq;
+    uint64_t turns, history_seq;
     /* ROW_PARTITION */
     uint64_t epoch, projected_seq;
 };
@@ -60,24 +64,36 @@ struct store_live {
     thole_slice *names;
     uint64_t *counts;
     size_t names_len;
+    uint64_t activities;
 };
 struct store_live store_live(struct world *w, uint32_t partition);
 
 /* An activity of the partition that nobody touched for that long; it then counts as touched. NULL: none. */
 const struct row *store_orphan(struct world *w, uint32_t partition, uint64_t older_than_ms);
 
+/* A try of the partition whose deadline has passed. NULL: none. The row goes when the result is stored. */
+const struct row *store_expired(struct world *w, uint32_t partition);
+void store_expire(struct world *w, const struct row *row);
+
 /* The worker's statements; see worker_store.h. */
+struct sim_claim {
+    size_t instance;
+    uint64_t execution, activity_id;
+    uint32_t try_number;
+    uint64_t attempt;
+    enum row_state state;
+};
 enum { STORE_TX_ROWS_MAX = 256 };
 struct store_tx {    /* of one connection */
     bool open, dead; /* dead: the connection is gone, what still arrives on it does nothing */
     size_t rows[STORE_TX_ROWS_MAX], rows_len;
 };
-enum executed store_claim(struct world *w, thole_slice worker, struct claim *claims, size_t n);
-enum executed store_renew(struct world *w, thole_slice worker, struct claim *claims, size_t n);
+enum executed store_claim(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
+enum executed store_renew(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
 enum executed store_complete_begin(struct world *w, struct store_tx *tx, thole_slice worker,
-                                   struct claim *claims, size_t n);
+                                   struct sim_claim *claims, size_t n);
 bool store_complete_commit(struct world *w, struct store_tx *tx); /* false: the transaction is gone */
 void store_complete_rollback(struct world *w, struct store_tx *tx);
 void store_tx_dies(struct world *w, struct store_tx *tx);
-enum executed store_release(struct world *w, thole_slice worker, struct claim *claims, size_t n);
+enum executed store_release(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
 #endif

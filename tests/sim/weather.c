@@ -95,6 +95,7 @@ static void strike(struct world *w, enum fault fault)
     case FAULT_CORE_LOSS:
     case FAULT_STORE_AHEAD:
     case FAULT_STATEMENT:
+    case FAULT_TAIL_RACE:
     case FAULTS_LEN: break; /* they strike where they happen */
     }
 }

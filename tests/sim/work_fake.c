@@ -12,7 +12,7 @@ uint64_t work_publish_fake(struct world *w, const struct work_item_fake *item)
     for (size_t i = work->first; i < work->len; i++) {
         const struct work_item_fake *other = &work->items[i];
         if (!other->gone && other->instance == item->instance && other->execution == item->execution &&
-            other->activity_id == item->activity_id)
+            other->activity_id == item->activity_id && other->try_number == item->try_number)
             return 0;
     }
     work->items = grown(w, work->items, work->len, &work->cap, sizeof *work->items);

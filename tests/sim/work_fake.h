@@ -1,6 +1,7 @@
 /*
- * The WORK stream: one message for each subject, handed out under an ack-wait. Acks are not fences: an ack of
- * a superseded delivery removes the message, a stale nak or progress acts on the new holder's delivery.
+ * The WORK stream: one message for each subject (the try is part of it), handed out under an ack-wait. Acks
+ * are not fences: an ack of a superseded delivery removes the message, a stale nak or progress acts on the
+ * new holder's delivery.
  */
 #ifndef THOLE_WORK_FAKE_H
 #define THOLE_WORK_FAKE_H
@@ -10,6 +11,7 @@ struct work_item_fake {
     uint64_t sequence;
     size_t instance;
     uint64_t execution, activity_id;
+    uint32_t try_number;
     thole_slice queue, activity, input;
     bool gone;
     uint64_t held_until_ms; /* delivered, and nobody else's before then */

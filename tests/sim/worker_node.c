@@ -16,6 +16,7 @@ struct held { /* one delivered message, and its handler */
     uint64_t id, node_life, link_life, work_sequence;
     size_t instance;
     uint64_t execution, activity_id, attempt;
+    uint32_t try_number;
     thole_slice activity;
     struct activity_run run;
     bool claimed, missing, row_was_there, was_mine, running, finished, fired, abandoned, may_publish,
@@ -49,8 +50,9 @@ struct worker_request {
     struct worker *worker;
     uint64_t machine_life;
     enum worker_out_kind kind;
-    struct claim *claims;
+    struct sim_claim *claims;
     struct worker_row *rows;
+    bool *gone; /* of each row: it truly was, whatever the store then says */
     size_t rows_len;
     struct store_tx *tx;
     thole_slice identity;
@@ -105,10 +107,11 @@ static void look_at_rows(struct world *w, const struct worker_request *r)
             continue;
         const struct row *row = store_find(w->store, ROW_ACTIVITY, instance_partition(w, h->instance),
                                            h->instance, h->execution, h->activity_id);
+        r->gone[i] = row == NULL || row->try_number != h->try_number;
         if (r->kind == WORKER_OUT_CLAIM)
-            h->row_was_there = row != NULL;
+            h->row_was_there = !r->gone[i];
         else if (r->kind == WORKER_OUT_COMPLETE_BEGIN)
-            h->was_mine = row != NULL && row->attempt == r->rows[i].attempt &&
+            h->was_mine = !r->gone[i] && row->attempt == r->rows[i].attempt &&
                           thole_slice_equal(row->worker, r->identity);
     }
 }
@@ -135,6 +138,17 @@ static void new_tx(struct world *w, struct worker *worker)
     worker->tx = keep(w, sizeof *worker->tx);
 }
 
+/* A handler whose row is gone is told with the renewal that found it so. */
+static void task_told(struct world *w, void *arg, uint64_t life)
+{
+    const struct held *h = arg;
+    if (!node_runs(w, &h->worker->node, life, task_told, arg) || h->node_life != h->worker->machine_life)
+        return;
+    if (h->running && !h->finished && !h->fired && !h->abandoned && !h->forgotten)
+        broken(w, "%s lets %.*s#%" PRIu64 " run, whose row is gone", h->worker->node.name,
+               THOLE_FMT(w->instances[h->instance]), h->activity_id);
+}
+
 static void note_states(struct world *w, struct worker_request *r)
 {
     for (size_t i = 0; i < r->rows_len; i++) {
@@ -143,7 +157,9 @@ static void note_states(struct world *w, struct worker_request *r)
         r->rows[i].attempt = r->claims[i].attempt;
         if (h == NULL)
             continue;
-        h->missing = h->missing || r->claims[i].state == ROW_MISSING;
+        h->missing = h->missing || r->gone[i];
+        if (r->kind == WORKER_OUT_RENEW && r->gone[i] && h->running && !h->finished)
+            after(w, 20, task_told, h, r->worker->node.life);
         if (r->kind == WORKER_OUT_CLAIM && r->claims[i].state == ROW_MINE) {
             h->claimed = true;
             h->attempt = r->claims[i].attempt;
@@ -151,7 +167,6 @@ static void note_states(struct world *w, struct worker_request *r)
         if (r->kind == WORKER_OUT_COMPLETE_BEGIN)
             h->may_publish = r->claims[i].state == ROW_MINE;
     }
-    (void)w;
 }
 
 static void statement_answered(struct world *w, struct request *request, bool known)
@@ -196,6 +211,7 @@ static void send_statement(struct world *w, struct worker *worker, const struct 
     r->rows_len = out->rows_len;
     r->rows = keep(w, (out->rows_len + 1) * sizeof *r->rows);
     r->claims = keep(w, (out->rows_len + 1) * sizeof *r->claims);
+    r->gone = keep(w, (out->rows_len + 1) * sizeof *r->gone);
     for (size_t i = 0; i < out->rows_len; i++) {
         const struct held *h = find_held(worker, out->rows[i].id);
         if (h == NULL || h->forgotten) {
@@ -205,8 +221,11 @@ static void send_statement(struct world *w, struct worker *worker, const struct 
         }
         r->rows[i] = out->rows[i];
         r->rows[i].key.instance = w->instances[h->instance];
-        r->claims[i] = (struct claim){.key = {w->instances[h->instance], h->execution, h->activity_id},
-                                      .attempt = out->rows[i].attempt};
+        r->claims[i] = (struct sim_claim){.instance = h->instance,
+                                          .execution = h->execution,
+                                          .activity_id = h->activity_id,
+                                          .try_number = h->try_number,
+                                          .attempt = out->rows[i].attempt};
     }
     r->request.execute = execute_statement;
     r->request.answered = statement_answered;
@@ -261,8 +280,11 @@ static void publish_result(struct world *w, struct worker *worker, struct held *
                                     .instance = w->instances[h->instance],
                                     .execution = h->execution,
                                     .task = h->activity_id,
+                                    .try_number = h->try_number == 1 && rnd(w, 2) == 0 ? 0 : h->try_number,
                                     .status = (uint32_t)h->run.status,
                                     .data = h->output,
+                                    .error_type = thole_slice_from(h->run.error_type),
+                                    .final = h->run.final && h->run.status == THOLE_APP,
                                     .attempt = h->attempt,
                                     .worker = worker->identity};
     struct buf bytes;
@@ -330,6 +352,7 @@ static void task_pull(struct world *w, void *arg, uint64_t life)
                            .instance = item->instance,
                            .execution = item->execution,
                            .activity_id = item->activity_id,
+                           .try_number = item->try_number,
                            .activity = item->activity};
         worker->coming++;
         after(w, net_latency_ms(w), task_arrives, h, worker->node.life);
@@ -366,8 +389,8 @@ static void task_returns(struct world *w, void *arg, uint64_t life)
     if (!h->abandoned)
         worker->running--;
     char text[64];
-    snprintf(text, sizeof text, "%s by attempt %" PRIu64, h->run.status == THOLE_OK ? "done" : "failed",
-             h->attempt);
+    snprintf(text, sizeof text, "%s by attempt %" PRIu64 " of try %u",
+             h->run.status == THOLE_OK ? "done" : "failed", h->attempt, h->try_number);
     h->output = keep_slice(w, thole_slice_from(text));
     trace(w, "%s: handler of %.*s#%" PRIu64 " returns", worker->node.name,
           THOLE_FMT(w->instances[h->instance]), h->activity_id);
@@ -376,12 +399,22 @@ static void task_returns(struct world *w, void *arg, uint64_t life)
               &(struct worker_in){.kind = WORKER_IN_FINISHED, .id = h->id, .status = h->run.status});
 }
 
+/* Of the try, by the database's clock. */
+static uint64_t time_left_ms(const struct world *w, const struct held *h)
+{
+    const struct row *row = store_find(w->store, ROW_ACTIVITY, instance_partition(w, h->instance),
+                                       h->instance, h->execution, h->activity_id);
+    if (row == NULL || row->try_number != h->try_number || row->deadline_ms == 0)
+        return UINT64_MAX;
+    return row->deadline_ms > w->now_ms ? row->deadline_ms - w->now_ms : 0;
+}
+
 static void run_handler(struct world *w, struct worker *worker, struct held *h, uint64_t attempt)
 {
     if (!h->claimed || !h->row_was_there || h->attempt != attempt)
         broken(w, "%s starts %.*s#%" PRIu64 " without a claim", worker->node.name,
                THOLE_FMT(w->instances[h->instance]), h->activity_id);
-    const struct model_event *scheduled = model_find(w, h->instance, h->activity_id);
+    const struct model_event *scheduled = model_find(w, h->instance, h->execution, h->activity_id);
     if (scheduled == NULL)
         broken(w, "%s starts %.*s#%" PRIu64 ", which is not committed", worker->node.name,
                THOLE_FMT(w->instances[h->instance]), h->activity_id);
@@ -389,6 +422,12 @@ static void run_handler(struct world *w, struct worker *worker, struct held *h, 
         broken(w, "%s runs more handlers than it has slots", worker->node.name);
     h->running = true;
     h->run = activity_run(w, h->activity);
+    uint64_t const limit_ms = time_left_ms(w, h);
+    if (h->run.duration_ms > limit_ms) { /* it gives up by itself, or somebody does it for it */
+        h->run.duration_ms = limit_ms;
+        h->run.status = THOLE_TIMEOUT;
+        h->run.error_type = NULL;
+    }
     w->stats.handlers++;
     trace(w, "%s: runs %.*s#%" PRIu64 " attempt %" PRIu64 " for %" PRIu64 " ms", worker->node.name,
           THOLE_FMT(w->instances[h->instance]), h->activity_id, attempt, h->run.duration_ms);
@@ -611,7 +650,7 @@ static void on_link(struct world *w, struct node *node, enum server server)
 {
     struct worker *worker = node->owner;
     if (server == SERVER_STORE) {
-        if (!node->links[SERVER_STORE].up)
+        if (!node->links[SERVER_STORE].up || node->links[SERVER_STORE].telling_loss)
             new_tx(w, worker);
         return;
     }

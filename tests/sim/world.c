@@ -4,6 +4,7 @@
 #include "coro.h"
 #include "engine_node.h"
 #include "log_fake.h"
+#include "orchestrations.h"
 #include "store_fake.h"
 #include "work_fake.h"
 #include "worker_node.h"
@@ -23,12 +24,13 @@ static const char *const FAULT_NAMES[FAULTS_LEN] = {
     "worker pause", "worker nats lost", "worker store lost", "crash point",       "rival",
     "request lost", "request late",     "answer lost",       "store crash",       "store outage",
     "nats outage",  "publish twice",    "core loss",         "clock jump",        "slow",
-    "store ahead",  "statement fails",
+    "store ahead",  "statement fails",  "tail race",
 };
 static const char *const MUTATION_NAMES[MUTATIONS_LEN] = {
-    "none",         "append_any", "store_unfenced", "no_redelivery", "claim_missing",
-    "complete_any", "purge_all",  "inbox_skips",    "torn_batch",    "position_stays",
-    "load_stale",   "ack_loses",  "queue_twice",
+    "none",         "append_any",     "store_unfenced", "no_redelivery",  "claim_missing",  "complete_any",
+    "purge_all",    "inbox_skips",    "torn_batch",     "position_stays", "load_stale",     "ack_loses",
+    "queue_twice",  "prefix_skipped", "voids_stay",     "tail_backwards", "position_ahead", "stolen_is_gone",
+    "gone_is_mine", "claim_any_try",  "send_once",      "send_anew",      "send_shuffled",  "early_lost",
 };
 
 const char *fault_name(enum fault fault)
@@ -166,12 +168,37 @@ static struct task next_task(struct world *w)
     return first;
 }
 
+/* The cell of the id, or the free one where it belongs. */
+static size_t instance_cell(const struct world *w, thole_slice id)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (size_t i = 0; i < id.len; i++)
+        hash = (hash ^ id.ptr[i]) * 1099511628211u;
+    size_t const cells = sizeof w->instance_cells / sizeof w->instance_cells[0];
+    size_t at = hash % cells;
+    while (w->instance_cells[at] != 0 && !thole_slice_equal(w->instances[w->instance_cells[at] - 1], id))
+        at = (at + 1) % cells;
+    return at;
+}
+
 size_t instance_index(const struct world *w, thole_slice id)
 {
-    for (size_t i = 0; i < w->instances_len; i++)
-        if (thole_slice_equal(w->instances[i], id))
-            return i;
-    return SIZE_MAX;
+    uint16_t const found = w->instance_cells[instance_cell(w, id)];
+    return found == 0 ? SIZE_MAX : found - 1u;
+}
+
+size_t instance_add(struct world *w, thole_slice id)
+{
+    size_t const cell = instance_cell(w, id);
+    if (w->instance_cells[cell] != 0)
+        return w->instance_cells[cell] - 1u;
+    if (w->instances_len == WORLD_INSTANCES_MAX) {
+        broken(w, "more than %d instances: the orchestrations under test breed", WORLD_INSTANCES_MAX);
+        return 0;
+    }
+    w->instances[w->instances_len++] = keep_slice(w, id);
+    w->instance_cells[cell] = (uint16_t)w->instances_len;
+    return w->instances_len - 1;
 }
 
 uint32_t instance_partition(const struct world *w, size_t instance)
@@ -205,12 +232,14 @@ void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mut
                         .verbose = verbose,
                         .mutation = mutation};
     arena_init(&w->memory, WORLD_MEMORY_MAX);
+    sim_outside = seed;
     for (int i = 0; i < 8; i++)
         rnd(w, 2);
     w->enabled = choose_faults(w);
     w->wildness = between(w, 1, 4);
     w->latency_ms = rnd(w, 3) == 0 ? between(w, 4, 60) : 3;
     w->rivalry = rnd(w, 3) == 0 ? (unsigned)between(w, 5, 200) : 0;
+    w->early_event_ms = between(w, 2000, 40000);
     w->partitions = (uint32_t)between(w, 1, WORLD_PARTITIONS_MAX);
     w->engines_len = (size_t)between(w, 2, WORLD_ENGINES_MAX);
     w->workers_len = (size_t)between(w, 1, WORLD_WORKERS_MAX);

@@ -18,8 +18,9 @@ enum {
     WORLD_PARTITIONS_MAX = 3,
     WORLD_ENGINES_MAX = 4,
     WORLD_WORKERS_MAX = 3,
-    WORLD_INSTANCES_MAX = 32,
-    WORLD_MEMORY_MAX = 1 << 30, /* bytes of one seed */
+    WORLD_INSTANCES_MAX = 512,
+    WORLD_CLIENT_INSTANCES_MAX = 32, /* those that clients start; the others are children and the like */
+    WORLD_MEMORY_MAX = 1 << 30,      /* bytes of one seed */
     WORLD_STEPS_MAX = 300000,
     REQUEST_TIMEOUT_MS = 5000,
     LEASE_MS = 3000,
@@ -49,6 +50,7 @@ enum fault {
     FAULT_SLOW,          /* latency of everything */
     FAULT_STORE_AHEAD, /* with a crash: it comes back from another time, ahead of the log, with wrong rows */
     FAULT_STATEMENT,   /* a statement fails without effect, the connection stays */
+    FAULT_TAIL_RACE,   /* the steps of reading a tail lie far apart */
     FAULTS_LEN
 };
 const char *fault_name(enum fault fault);
@@ -68,6 +70,17 @@ enum mutation {
     MUTATION_LOAD_STALE,     /* reading an instance's history misses its last record */
     MUTATION_ACK_LOSES,      /* an append is acknowledged and not stored */
     MUTATION_QUEUE_TWICE,    /* an ack does not remove the message */
+    MUTATION_PREFIX_SKIPPED, /* an acknowledgement counts for all records before it */
+    MUTATION_VOIDS_STAY,     /* void records are not removed */
+    MUTATION_TAIL_BACKWARDS, /* the tail's end is looked up after its EpochOpened, records of rivals unseen */
+    MUTATION_POSITION_AHEAD, /* a new owner reads the inbox from one message further on */
+    MUTATION_STOLEN_IS_GONE, /* a renewal says of a row that is another's that it is gone */
+    MUTATION_GONE_IS_MINE,   /* a renewal says of a row that is gone that it is kept */
+    MUTATION_CLAIM_ANY_TRY,  /* a claim takes the row of another try */
+    MUTATION_SEND_ONCE,      /* a message to an instance that was once tried to be sent is never sent again */
+    MUTATION_SEND_ANEW,      /* a message that is sent again is not recognised by its receiver */
+    MUTATION_SEND_SHUFFLED,  /* messages to one instance overtake each other */
+    MUTATION_EARLY_LOST,     /* what is recorded before an instance starts is not found when it does */
     MUTATIONS_LEN
 };
 const char *mutation_name(enum mutation mutation);
@@ -84,6 +97,9 @@ struct stats {
     uint64_t steps, faults[FAULTS_LEN];
     uint64_t instances, turns, records, void_records, refused, opens, handlers, fenced, deleted;
     uint64_t cold_loads, pushes, batches, resets, swept, rivals_seen, parts, parts_dropped, blocked;
+    uint64_t children, conflicts, continued, early, discarded, events, sends, tries, expired, paused,
+        terminated;
+    uint64_t queries, lines;
 };
 
 struct engine;
@@ -98,11 +114,12 @@ struct client_fake;
 struct world {
     uint64_t seed, rng, now_ms, sequence, hash;
     bool faults, verbose;
-    uint64_t enabled;    /* bits of enum fault */
-    uint64_t wildness;   /* 1..4: how often */
-    uint64_t latency_ms; /* of an ordinary message, less than this */
-    bool flood;          /* of inbox messages: positions are long */
-    unsigned rivalry;    /* permille of appends that somebody answers by opening the partition too */
+    uint64_t enabled;        /* bits of enum fault */
+    uint64_t wildness;       /* 1..4: how often */
+    uint64_t latency_ms;     /* of an ordinary message, less than this */
+    bool flood;              /* of inbox messages: positions are long */
+    uint64_t early_event_ms; /* how long events wait for their instance */
+    unsigned rivalry;        /* permille of appends that somebody answers by opening the partition too */
     enum mutation mutation;
     char why[512];       /* empty: everything holds so far */
     struct arena memory; /* everything that lives as long as the seed */
@@ -124,7 +141,8 @@ struct world {
     struct stack_pool *stacks;
 
     thole_slice instances[WORLD_INSTANCES_MAX]; /* ids; everything else names an instance by its index */
-    size_t instances_len;
+    size_t instances_len, client_instances_len; /* the first ones are clients' */
+    uint16_t instance_cells[4 * WORLD_INSTANCES_MAX]; /* index + 1 by hash of the id */
 };
 
 uint64_t rnd(struct world *w, uint64_t bound);                  /* 0..bound-1; bound > 0 */
@@ -150,6 +168,7 @@ void *grown(struct world *w, void *items, size_t len, size_t *cap, size_t size);
 
 /* Index of an instance id; SIZE_MAX when nobody ever named it. */
 size_t instance_index(const struct world *w, thole_slice id);
+size_t instance_add(struct world *w, thole_slice id); /* found or added */
 uint32_t instance_partition(const struct world *w, size_t instance);
 
 /* One seed. */

@@ -1,0 +1,285 @@
+/* Messages between instances: none lost, none that nobody sent, each with its effect once. */
+#include "checks.h"
+#include "orchestrations.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what committed turns stand for ---- */
+
+static void expect(struct world *w, enum message_kind kind, size_t sender, uint64_t execution, uint64_t event,
+                   thole_slice target)
+{
+    struct model *model = w->model;
+    model->letters =
+        grown(w, model->letters, model->letters_len, &model->letters_cap, sizeof *model->letters);
+    model->letters[model->letters_len++] = (struct model_letter){.kind = kind,
+                                                                 .sender = sender,
+                                                                 .target = instance_add(w, target),
+                                                                 .execution = execution,
+                                                                 .event = event};
+}
+
+static enum message_kind kind_of(const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_EVENT_SENT: return MESSAGE_EVENT;
+    case EVENT_CHILD_CANCELLED: return event->flag ? MESSAGE_TERMINATE : MESSAGE_CANCEL;
+    default: return MESSAGE_START;
+    }
+}
+
+void model_expect_letter(struct world *w, size_t sender, uint64_t execution, const struct event *event)
+{
+    expect(w, kind_of(event), sender, execution, event->id, event->target);
+}
+
+void model_expect_result(struct world *w, size_t sender, uint64_t execution, const struct event *end)
+{
+    const struct model_instance *m = model_of(w, sender);
+    if (m->parent.instance.len > 0)
+        expect(w, MESSAGE_CHILD_RESULT, sender, execution, end->id, m->parent.instance);
+}
+
+static thole_slice request_id(struct world *w, const struct model_letter *letter, char text[320])
+{
+    int const n = snprintf(text, 320, "<%" PRIu64 ".%" PRIu64 ".%.*s", letter->execution, letter->event,
+                           THOLE_FMT(w->instances[letter->sender]));
+    return (thole_slice){(const uint8_t *)text, (size_t)n};
+}
+
+static bool same_origin(const struct origin *a, const struct origin *b)
+{
+    return a->execution == b->execution && a->event == b->event &&
+           thole_slice_equal(a->instance, b->instance);
+}
+
+static bool is_letter(struct world *w, const struct model_letter *letter, const struct message *message)
+{
+    char text[320];
+    if (message->kind != letter->kind)
+        return false;
+    if (letter->kind == MESSAGE_CHILD_RESULT) {
+        const struct origin *parent = &model_of(w, letter->sender)->parent;
+        return message->execution == parent->execution && message->task == parent->event &&
+               thole_slice_equal(message->child, w->instances[letter->sender]);
+    }
+    struct origin const origin = {w->instances[letter->sender], letter->execution, letter->event};
+    if (letter->kind == MESSAGE_START && message->parent.instance.len > 0)
+        return same_origin(&message->parent, &origin);
+    return thole_slice_equal(message->request_id, request_id(w, letter, text));
+}
+
+/* The first message of that kind that is there for the instance, as @p is says. */
+static bool in_inbox(struct world *w, const struct model_letter *letter)
+{
+    const struct inbox_stream *inbox = w->inboxes[instance_partition(w, letter->target)];
+    for (size_t i = 0; i < inbox->len; i++)
+        if (inbox->entries[i].valid && inbox->entries[i].instance == letter->target &&
+            is_letter(w, letter, &inbox->entries[i].message))
+            return true;
+    return false;
+}
+
+bool checks_mail(struct world *w, char *why, size_t size)
+{
+    for (size_t i = 0; i < w->model->letters_len; i++) {
+        const struct model_letter *letter = &w->model->letters[i];
+        if (in_inbox(w, letter))
+            continue;
+        snprintf(why, size,
+                 "%.*s/%" PRIu64 "#%" PRIu64 " has sent a message of kind %d to %.*s, which is lost",
+                 THOLE_FMT(w->instances[letter->sender]), letter->execution, letter->event, (int)letter->kind,
+                 THOLE_FMT(w->instances[letter->target]));
+        return false;
+    }
+    return true;
+}
+
+/* ---- what is sent ---- */
+
+static bool is_refusal(struct world *w, const struct message *m)
+{
+    size_t const child = instance_index(w, m->child);
+    struct origin const asked = {m->instance, m->execution, m->task};
+    return m->status == THOLE_CONFLICT && thole_slice_equal(m->error_type, THOLE_STR("conflict")) &&
+           child != SIZE_MAX && model_of(w, child)->executions_len > 0 &&
+           !same_origin(&model_of(w, child)->parent, &asked);
+}
+
+static bool is_result(struct world *w, const struct message *m)
+{
+    size_t const child = instance_index(w, m->child);
+    struct origin const asked = {m->instance, m->execution, m->task};
+    const struct model_execution *x = child == SIZE_MAX ? NULL : model_current(model_of(w, child));
+    if (x == NULL || !x->ended || !same_origin(&model_of(w, child)->parent, &asked) ||
+        !thole_slice_equal(m->data, x->end_data))
+        return false;
+    switch (x->terminal) {
+    case EVENT_COMPLETED: return m->status == THOLE_OK;
+    case EVENT_FAILED: return m->status == x->end_code && thole_slice_equal(m->error_type, x->end_type);
+    case EVENT_CANCELLED:
+    case EVENT_TERMINATED: return m->status == THOLE_CANCELLED;
+    default: return false;
+    }
+}
+
+static bool sent_by(struct world *w, const struct message *m, const struct origin *origin,
+                    enum event_kind kind)
+{
+    size_t const sender = instance_index(w, origin->instance);
+    const struct model_event *e =
+        sender == SIZE_MAX ? NULL : model_find(w, sender, origin->execution, origin->event);
+    return e != NULL && e->kind == kind && thole_slice_equal(e->target, m->instance);
+}
+
+/* "<execution.event.instance" */
+static struct origin parse(thole_slice id)
+{
+    struct origin origin = {0};
+    uint64_t numbers[2] = {0, 0};
+    size_t at = 1;
+    for (int i = 0; i < 2; i++, at++)
+        for (; at < id.len && id.ptr[at] != '.'; at++)
+            numbers[i] = numbers[i] * 10 + (uint64_t)(id.ptr[at] - '0');
+    if (at < id.len)
+        origin = (struct origin){{id.ptr + at, id.len - at}, numbers[0], numbers[1]};
+    return origin;
+}
+
+static bool is_committed(struct world *w, const struct message *m)
+{
+    struct origin const origin = parse(m->request_id);
+    switch (m->kind) {
+    case MESSAGE_START:
+        if (m->parent.instance.len > 0)
+            return sent_by(w, m, &m->parent, EVENT_CHILD_SCHEDULED);
+        return sent_by(w, m, &origin, EVENT_DETACHED_STARTED);
+    case MESSAGE_EVENT: return sent_by(w, m, &origin, EVENT_EVENT_SENT);
+    case MESSAGE_CANCEL:
+    case MESSAGE_TERMINATE: return sent_by(w, m, &origin, EVENT_CHILD_CANCELLED);
+    case MESSAGE_CHILD_RESULT: return is_refusal(w, m) || is_result(w, m);
+    case MESSAGE_ACTIVITY_RESULT:
+    case MESSAGE_PAUSE:
+    case MESSAGE_RESUME: break;
+    }
+    return false;
+}
+
+bool checks_sent_before(struct world *w, thole_slice bytes)
+{
+    size_t times = 0;
+    for (size_t i = 0; i < w->model->sent_len; i++)
+        times += thole_slice_equal(w->model->sent[i], bytes);
+    return times > 1;
+}
+
+void checks_send(struct world *w, const struct partition_out *out, const char *who)
+{
+    struct message message;
+    thole_error err = {0};
+    w->stats.sends++;
+    if (w->mutation == MUTATION_SEND_ONCE) {
+        w->model->sent =
+            grown(w, w->model->sent, w->model->sent_len, &w->model->sent_cap, sizeof *w->model->sent);
+        w->model->sent[w->model->sent_len++] = keep_slice(w, out->bytes);
+    }
+    if (message_decode(out->bytes, &w->memory, &message, &err) != THOLE_OK)
+        broken(w, "%s sends what nobody understands: %s", who, err.text);
+    else if (!thole_slice_equal(message.instance, out->instance))
+        broken(w, "%s sends a message for %.*s to %.*s", who, THOLE_FMT(message.instance),
+               THOLE_FMT(out->instance));
+    else if (!is_committed(w, &message))
+        broken(w, "%s sends %.*s a message of kind %d, which is not committed", who,
+               THOLE_FMT(message.instance), (int)message.kind);
+}
+
+/* ---- what comes of it ---- */
+
+void model_check_child(struct world *w, size_t parent, uint64_t execution, const struct event *event)
+{
+    const struct model_event *scheduled = model_find(w, parent, execution, event->ref);
+    struct message const result = {.kind = MESSAGE_CHILD_RESULT,
+                                   .instance = w->instances[parent],
+                                   .execution = execution,
+                                   .task = event->ref,
+                                   .status = event->code,
+                                   .data = event->data,
+                                   .error_type = event->error_type,
+                                   .child = scheduled->target};
+    w->stats.conflicts += event->code == THOLE_CONFLICT;
+    if (!is_committed(w, &result))
+        broken(w, "%.*s/%" PRIu64 "#%" PRIu64 ": child %.*s did not end so", THOLE_FMT(w->instances[parent]),
+               execution, event->id, THOLE_FMT(scheduled->target));
+}
+
+/* A start that another instance is in the way of counts as incorporated only after the parent's answer. */
+void model_check_refused(struct world *w, const struct message *start)
+{
+    size_t const child = instance_index(w, start->instance), parent = instance_add(w, start->parent.instance);
+    const struct model_instance *m = model_of(w, child);
+    if (m->executions_len == 0 || same_origin(&m->parent, &start->parent))
+        return;
+    const struct inbox_stream *inbox = w->inboxes[instance_partition(w, parent)];
+    for (size_t i = 0; i < inbox->len; i++) {
+        const struct message *answer = &inbox->entries[i].message;
+        if (inbox->entries[i].valid && inbox->entries[i].instance == parent &&
+            answer->kind == MESSAGE_CHILD_RESULT && answer->status == THOLE_CONFLICT &&
+            answer->execution == start->parent.execution && answer->task == start->parent.event)
+            return;
+    }
+    broken(w, "%.*s#%" PRIu64 " was refused its child %.*s and never heard of it",
+           THOLE_FMT(start->parent.instance), start->parent.event, THOLE_FMT(start->instance));
+}
+
+/* ---- items: "sender/execution/number" ---- */
+
+static bool split(thole_slice item, thole_slice *ret_sender, uint64_t *ret_number)
+{
+    size_t at = item.len;
+    while (at > 0 && item.ptr[at - 1] != '/')
+        at--;
+    *ret_sender = (thole_slice){item.ptr, at};
+    *ret_number = 0;
+    for (size_t i = at; i < item.len; i++)
+        *ret_number = *ret_number * 10 + (uint64_t)(item.ptr[i] - '0');
+    return at > 0;
+}
+
+void model_check_items(struct world *w, size_t instance, thole_slice item)
+{
+    struct model_instance *m = model_of(w, instance);
+    thole_slice sender, other;
+    uint64_t number, before;
+    bool ordered = split(item, &sender, &number);
+    for (size_t i = 0; i < m->given_up_len; i++)
+        ordered = ordered && !thole_slice_equal(m->given_up[i], item);
+    for (size_t i = 0; i < m->items_len; i++) {
+        if (thole_slice_equal(m->items[i], item))
+            broken(w, "%.*s gets the item %.*s twice", THOLE_FMT(w->instances[instance]), THOLE_FMT(item));
+        if (ordered && split(m->items[i], &other, &before) && thole_slice_equal(sender, other) &&
+            before > number)
+            broken(w, "%.*s gets the item %.*s after %.*s", THOLE_FMT(w->instances[instance]),
+                   THOLE_FMT(item), THOLE_FMT(m->items[i]));
+    }
+    m->items = grown(w, m->items, m->items_len, &m->items_cap, sizeof *m->items);
+    m->items[m->items_len++] = item;
+}
+
+void model_check_output(struct world *w, size_t instance, const struct event *end)
+{
+    const struct model_instance *m = model_of(w, instance);
+    thole_slice rest = end->data;
+    if (end->kind != EVENT_COMPLETED || !thole_slice_equal(m->orchestration, THOLE_STR("collector")))
+        return;
+    for (size_t i = 0; i < m->items_len && rest.len > 0; i++) {
+        size_t const len = m->items[i].len + strlen(ITEM_END);
+        if (rest.len < len || memcmp(rest.ptr, m->items[i].ptr, m->items[i].len) != 0)
+            break;
+        rest = (thole_slice){rest.ptr + len, rest.len - len};
+    }
+    if (rest.len > 0)
+        broken(w, "%.*s gives back %.*s, which is not what came", THOLE_FMT(w->instances[instance]),
+               THOLE_FMT(end->data));
+}

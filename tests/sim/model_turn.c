@@ -1,0 +1,747 @@
+/* What a turn that counts may say, and what follows from it: written from the text, not from the machine. */
+#include "checks.h"
+#include "orchestrations.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct reading { /* of one turn */
+    struct world *w;
+    uint32_t partition;
+    size_t instance; /* SIZE_MAX: none, only a position */
+    struct model_instance *m;
+    struct model_execution *x; /* NULL: it has not begun */
+    const struct turn *turn;
+    size_t next; /* event */
+};
+
+THOLE_PRINTF(2, 3)
+static void wrong(struct reading *r, const char *fmt, ...)
+{
+    char text[300];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    broken(r->w, "%.*s/%" PRIu64 " turn %" PRIu64 ": %s", THOLE_FMT(r->w->instances[r->instance]),
+           r->turn->execution, r->turn->number, text);
+}
+
+static struct model_event *event_at(struct model_execution *x, uint64_t id)
+{
+    return id >= 1 && id <= x->events_len ? &x->events[id - 1] : NULL;
+}
+
+/* ---- which messages change anything ---- */
+
+static bool seen(const struct model_instance *m, enum event_kind kind, thole_slice id)
+{
+    for (size_t i = 0; i < m->seen_len && id.len > 0; i++)
+        if (m->seen[i].kind == kind && thole_slice_equal(m->seen[i].id, id))
+            return true;
+    return false;
+}
+
+static void note_request(struct world *w, struct model_instance *m, enum event_kind kind, thole_slice id)
+{
+    if (id.len == 0)
+        return;
+    m->seen = grown(w, m->seen, m->seen_len, &m->seen_cap, sizeof *m->seen);
+    m->seen[m->seen_len++] = (struct model_request){kind, keep_slice(w, id)};
+}
+
+static bool is_kept(const struct model_instance *m, thole_slice request_id)
+{
+    for (size_t i = 0; i < m->kept_len; i++)
+        if (thole_slice_equal(m->kept[i].request_id, request_id))
+            return true;
+    return false;
+}
+
+/* Between a cancel request and its delivery, what is outstanding is as good as cancelled. */
+static const struct model_event *outstanding(struct model_execution *x, const struct message *message,
+                                             enum event_kind kind)
+{
+    const struct model_event *scheduled = event_at(x, message->task);
+    bool const open = scheduled != NULL && scheduled->kind == kind && scheduled->resolved_by == EVENT_UNKNOWN;
+    return open && x->cancel_requested == x->cancel_delivered ? scheduled : NULL;
+}
+
+static bool accepts_activity_result(struct model_execution *x, const struct message *message)
+{
+    const struct model_event *scheduled = outstanding(x, message, EVENT_ACTIVITY_SCHEDULED);
+    uint32_t const number = message->try_number == 0 ? 1 : message->try_number;
+    return scheduled != NULL && !scheduled->waiting && scheduled->try_number == number;
+}
+
+/* Would this message change anything, in the state that the counted history says? */
+static bool accepted(struct world *w, size_t instance, const struct message *message)
+{
+    struct model_instance *m = model_of(w, instance);
+    struct model_execution *x = model_current(m);
+    bool const event = message->kind == MESSAGE_EVENT ||
+                       (message->kind == MESSAGE_START && x != NULL && message->event_name.len > 0);
+    if (x == NULL)
+        return message->kind == MESSAGE_START || (event && !is_kept(m, message->request_id));
+    if ((x->ended && x->terminal != EVENT_CONTINUED_AS_NEW) || x->terminate_requested)
+        return false;
+    if (event) /* also between two executions: the next one must find it */
+        return !seen(m, EVENT_EVENT_RECEIVED, message->request_id);
+    if (x->ended)
+        return false;
+    switch (message->kind) {
+    case MESSAGE_START:
+    case MESSAGE_EVENT: return false;
+    case MESSAGE_CANCEL: return !x->cancel_requested;
+    case MESSAGE_TERMINATE: return true;
+    case MESSAGE_PAUSE: return !x->paused && !seen(m, EVENT_PAUSED, message->request_id);
+    case MESSAGE_RESUME: return x->paused && !seen(m, EVENT_RESUMED, message->request_id);
+    case MESSAGE_ACTIVITY_RESULT:
+        return message->execution == m->executions_len && accepts_activity_result(x, message);
+    case MESSAGE_CHILD_RESULT:
+        return message->execution == m->executions_len &&
+               outstanding(x, message, EVENT_CHILD_SCHEDULED) != NULL;
+    }
+    return false;
+}
+
+/* ---- what they change ---- */
+
+static bool is_final(const struct retry *retry, const struct message *message)
+{
+    for (size_t i = 0; i < retry->final_types_len; i++)
+        if (thole_slice_equal(retry->final_types[i], message->error_type))
+            return true;
+    return message->final;
+}
+
+static bool is_try_result(struct reading *r, const struct event *event, const struct message *message)
+{
+    const struct model_event *scheduled = event_at(r->x, message->task);
+    const struct retry *retry = &scheduled->retry;
+    bool const again = scheduled->try_number < retry->tries_max && !is_final(retry, message);
+    uint64_t const time_ms = r->turn->time_ms;
+    if (event->ref != message->task || !thole_slice_equal(event->data, message->data) ||
+        event->try_number != scheduled->try_number)
+        return false;
+    if (message->status == THOLE_OK)
+        return event->kind == EVENT_ACTIVITY_COMPLETED && event->timed == scheduled->timer.there;
+    if (event->code != message->status)
+        return false;
+    if (event->kind == EVENT_ACTIVITY_TRY_FAILED)
+        return again && event->due_ms >= time_ms && event->due_ms <= time_ms + retry->max_delay_ms &&
+               (scheduled->deadline_ms == 0 || event->due_ms < scheduled->deadline_ms);
+    return event->kind == EVENT_ACTIVITY_FAILED && event->timed == scheduled->timer.there &&
+           (!again || scheduled->deadline_ms != 0);
+}
+
+static bool is_request(const struct event *event, const struct message *message, enum event_kind kind)
+{
+    return event->kind == kind && thole_slice_equal(event->request_id, message->request_id) &&
+           thole_slice_equal(event->data, message->data);
+}
+
+static bool is_raised(const struct event *event, const struct message *message)
+{
+    return event->kind == EVENT_EVENT_RECEIVED && thole_slice_equal(event->name, message->event_name) &&
+           thole_slice_equal(event->data, message->event_data) &&
+           thole_slice_equal(event->request_id, message->request_id);
+}
+
+static bool is_effect_of(struct reading *r, const struct event *event, const struct message *message)
+{
+    switch (message->kind) {
+    case MESSAGE_EVENT:
+    case MESSAGE_START: return is_raised(event, message);
+    case MESSAGE_CANCEL: return is_request(event, message, EVENT_CANCEL_REQUESTED);
+    case MESSAGE_TERMINATE: return is_request(event, message, EVENT_TERMINATE_REQUESTED);
+    case MESSAGE_PAUSE: return is_request(event, message, EVENT_PAUSED);
+    case MESSAGE_RESUME: return is_request(event, message, EVENT_RESUMED);
+    case MESSAGE_ACTIVITY_RESULT: return is_try_result(r, event, message);
+    case MESSAGE_CHILD_RESULT:
+        return event->ref == message->task && thole_slice_equal(event->data, message->data) &&
+               event->code == message->status &&
+               event->kind == (message->status == THOLE_OK ? EVENT_CHILD_COMPLETED : EVENT_CHILD_FAILED);
+    }
+    return false;
+}
+
+/* ---- events ---- */
+
+static struct model_event *resolve(struct reading *r, const struct event *e, enum event_kind what)
+{
+    struct model_event *target = event_at(r->x, e->ref);
+    if (target == NULL || target->kind != what) {
+        wrong(r, "#%" PRIu64 " %s: there is no %s with id %" PRIu64, e->id, event_kind_name(e->kind),
+              event_kind_name(what), e->ref);
+        return NULL;
+    }
+    if (target->resolved_by != EVENT_UNKNOWN)
+        wrong(r, "#%" PRIu64 " %s: #%" PRIu64 " was resolved by %s already", e->id, event_kind_name(e->kind),
+              e->ref, event_kind_name(target->resolved_by));
+    return target;
+}
+
+static struct model_row row_now(const struct reading *r, bool there, uint32_t try_number, uint64_t due_ms)
+{
+    return (struct model_row){there, try_number, due_ms, r->w->model->partitions[r->partition].sequence};
+}
+
+static void on_scheduled(struct reading *r, struct model_event *own, const struct event *e)
+{
+    own->try_number = 1;
+    own->work = row_now(r, true, 1, 0);
+    if (e->retry == NULL)
+        return;
+    own->retry = *e->retry;
+    if (own->retry.total_timeout_ms == 0)
+        return;
+    own->deadline_ms = r->turn->time_ms + own->retry.total_timeout_ms;
+    own->timer = row_now(r, true, 0, own->deadline_ms);
+}
+
+static void on_try_failed(struct reading *r, const struct event *e)
+{
+    struct model_event *target = resolve(r, e, EVENT_ACTIVITY_SCHEDULED);
+    if (target == NULL)
+        return;
+    if (target->waiting || e->try_number != target->try_number)
+        wrong(r, "#%" PRIu64 ": try %u failed, try %u is under way", e->id, e->try_number,
+              target->try_number);
+    r->w->stats.tries++;
+    target->waiting = true;
+    target->next_due_ms = e->due_ms;
+    target->work = row_now(r, false, e->try_number, 0);
+    target->timer = row_now(r, true, 0, e->due_ms == 0 ? 1 : e->due_ms);
+}
+
+static void on_try_started(struct reading *r, const struct event *e)
+{
+    struct model_event *target = resolve(r, e, EVENT_ACTIVITY_SCHEDULED);
+    if (target == NULL)
+        return;
+    if (!target->waiting || e->try_number != target->try_number + 1 || r->turn->time_ms < target->next_due_ms)
+        wrong(r, "#%" PRIu64 ": try %u starts after try %u, %s, before its time", e->id, e->try_number,
+              target->try_number, target->waiting ? "which failed" : "which is under way");
+    if (!thole_slice_equal(e->name, target->name) || !thole_slice_equal(e->queue, target->queue) ||
+        !thole_slice_equal(e->data, target->data) || e->due_ms != target->deadline_ms)
+        wrong(r, "#%" PRIu64 ": the next try is of something else", e->id);
+    target->waiting = false;
+    target->try_number = e->try_number;
+    target->work = row_now(r, true, e->try_number, 0);
+    target->timer = row_now(r, target->deadline_ms != 0, 0, target->deadline_ms);
+}
+
+static void on_activity_end(struct reading *r, const struct event *e)
+{
+    struct model_event *target = resolve(r, e, EVENT_ACTIVITY_SCHEDULED);
+    if (target == NULL)
+        return;
+    if (e->timed != target->timer.there)
+        wrong(r, "#%" PRIu64 " %s says that there is %s timer", e->id, event_kind_name(e->kind),
+              e->timed ? "a" : "no");
+    target->resolved_by = e->kind;
+    target->work = row_now(r, false, 0, 0);
+    if (target->timer.there)
+        target->timer = row_now(r, false, 0, 0);
+}
+
+static void on_timer_end(struct reading *r, const struct event *e)
+{
+    struct model_event *target = resolve(r, e, EVENT_TIMER_CREATED);
+    if (target == NULL)
+        return;
+    if (e->kind == EVENT_TIMER_FIRED && r->turn->time_ms < target->due_ms)
+        wrong(r, "#%" PRIu64 ": fired %" PRIu64 " ms early", e->id, target->due_ms - r->turn->time_ms);
+    target->resolved_by = e->kind;
+    target->timer = row_now(r, false, 0, 0);
+}
+
+static void on_child_end(struct reading *r, const struct event *e)
+{
+    struct model_event *target = resolve(r, e, EVENT_CHILD_SCHEDULED);
+    if (target == NULL)
+        return;
+    target->resolved_by = e->kind;
+    if (e->kind != EVENT_CHILD_CANCELLED)
+        model_check_child(r->w, r->instance, r->turn->execution, e);
+}
+
+static void on_started(struct reading *r, const struct event *e)
+{
+    struct model_instance *m = r->m;
+    r->x->version = e->version;
+    if (r->turn->execution > 1) {
+        if (!thole_slice_equal(m->orchestration, e->name) ||
+            !thole_slice_equal(m->request_id, e->request_id) ||
+            !thole_slice_equal(m->parent.instance, e->parent.instance) ||
+            m->parent.execution != e->parent.execution || m->parent.event != e->parent.event)
+            wrong(r, "it continues as somebody else");
+        return;
+    }
+    m->orchestration = keep_slice(r->w, e->name);
+    m->request_id = keep_slice(r->w, e->request_id);
+    m->parent = e->parent;
+    m->created_ms = r->turn->time_ms;
+    if (m->parent.instance.len > 0)
+        r->w->stats.children++;
+}
+
+static void on_end(struct reading *r, const struct event *e)
+{
+    struct model_execution *x = r->x;
+    x->ended = true;
+    x->terminal = e->kind;
+    x->end_code = e->code;
+    x->end_data = e->data;
+    x->end_type = e->error_type;
+    r->w->stats.continued += e->kind == EVENT_CONTINUED_AS_NEW;
+    r->w->stats.terminated += e->kind == EVENT_TERMINATED;
+    for (size_t i = 0; i < x->events_len; i++) {
+        const struct model_event *open = &x->events[i];
+        bool const child = open->kind == EVENT_CHILD_SCHEDULED && open->code != CLOSE_ABANDON;
+        if ((child || open->kind == EVENT_ACTIVITY_SCHEDULED || open->kind == EVENT_TIMER_CREATED) &&
+            open->resolved_by == EVENT_UNKNOWN)
+            wrong(r, "it ends with #%zu outstanding", i + 1);
+    }
+    if (e->kind == EVENT_FAILED && e->data.len >= strlen(WRONG) &&
+        memcmp(e->data.ptr, WRONG, strlen(WRONG)) == 0)
+        wrong(r, "%.*s", THOLE_FMT(e->data));
+    if (e->kind == EVENT_CONTINUED_AS_NEW)
+        return;
+    model_check_output(r->w, r->instance, e);
+    model_expect_result(r->w, r->instance, r->turn->execution, e);
+}
+
+static void on_event_received(struct reading *r, const struct event *e)
+{
+    r->w->stats.events++;
+    if (r->turn->execution > 1 && r->turn->number == 1 && e->request_id.len == 0)
+        return; /* carried over */
+    if (thole_slice_equal(e->name, THOLE_STR("item")))
+        model_check_items(r->w, r->instance, e->data);
+}
+
+static void on_asked(struct reading *r, const struct event *e)
+{
+    struct model_execution *x = r->x;
+    switch (e->kind) {
+    case EVENT_CANCEL_REQUESTED:
+        if (x->cancel_requested)
+            wrong(r, "cancelled twice");
+        x->cancel_requested = true;
+        x->paused = false;
+        break;
+    case EVENT_TERMINATE_REQUESTED:
+        x->terminate_requested = true;
+        x->paused = false;
+        break;
+    case EVENT_PAUSED:
+        r->w->stats.paused++;
+        x->paused = true;
+        break;
+    case EVENT_RESUMED: x->paused = false; break;
+    default: break;
+    }
+}
+
+static void set_custom_status(struct reading *r, const struct event *e)
+{
+    if (e->kind == EVENT_CUSTOM_STATUS_SET || e->name.len == 0)
+        r->m->custom_status = e->data;
+}
+
+static void dispatch(struct reading *r, struct model_event *own, const struct event *e)
+{
+    switch (e->kind) {
+    case EVENT_UNKNOWN: wrong(r, "an unknown event kind was written"); break;
+    case EVENT_STARTED: on_started(r, e); break;
+    case EVENT_VERSION_CHOSEN: r->x->version = e->version; break;
+    case EVENT_ACTIVITY_SCHEDULED: on_scheduled(r, own, e); break;
+    case EVENT_ACTIVITY_TRY_FAILED: on_try_failed(r, e); break;
+    case EVENT_ACTIVITY_TRY_STARTED: on_try_started(r, e); break;
+    case EVENT_ACTIVITY_COMPLETED:
+    case EVENT_ACTIVITY_FAILED:
+    case EVENT_ACTIVITY_CANCELLED: on_activity_end(r, e); break;
+    case EVENT_TIMER_CREATED: own->timer = row_now(r, true, 0, e->due_ms); break;
+    case EVENT_TIMER_FIRED:
+    case EVENT_TIMER_CANCELLED: on_timer_end(r, e); break;
+    case EVENT_CHILD_COMPLETED:
+    case EVENT_CHILD_FAILED: on_child_end(r, e); break;
+    case EVENT_CHILD_CANCELLED:
+        on_child_end(r, e);
+        model_expect_letter(r->w, r->instance, r->turn->execution, e);
+        break;
+    case EVENT_CHILD_SCHEDULED:
+    case EVENT_DETACHED_STARTED:
+    case EVENT_EVENT_SENT: model_expect_letter(r->w, r->instance, r->turn->execution, e); break;
+    case EVENT_EVENT_RECEIVED: on_event_received(r, e); break;
+    case EVENT_CANCEL_REQUESTED:
+    case EVENT_TERMINATE_REQUESTED:
+    case EVENT_PAUSED:
+    case EVENT_RESUMED: on_asked(r, e); break;
+    case EVENT_CUSTOM_STATUS_SET:
+    case EVENT_STATE_CARRIED: set_custom_status(r, e); break;
+    case EVENT_COMPLETED:
+    case EVENT_FAILED:
+    case EVENT_CANCELLED:
+    case EVENT_TERMINATED:
+    case EVENT_CONTINUED_AS_NEW: on_end(r, e); break;
+    case EVENT_DISCARDED: wrong(r, "discarded, but it has started"); break;
+    case EVENT_EVENT_AWAITED:
+    case EVENT_EVENT_AWAIT_CANCELLED:
+    case EVENT_SIDE_EFFECT_RECORDED:
+    case EVENT_STATE_SET:
+    case EVENT_PATCHED:
+    case EVENT_ORIGINS_CARRIED: break;
+    }
+}
+
+static void apply_event(struct reading *r)
+{
+    const struct event *e = &r->turn->events[r->next++];
+    struct model_execution *x = r->x;
+    if (x == NULL || e->id != x->events_len + 1 || x->ended ||
+        (e->kind == EVENT_STARTED) != (x->events_len == 0)) {
+        wrong(r, "event #%" PRIu64 " %s after %zu events", e->id, event_kind_name(e->kind),
+              x == NULL ? 0 : x->events_len);
+        return;
+    }
+    x->events = grown(r->w, x->events, x->events_len, &x->events_cap, sizeof *x->events);
+    struct model_event *own = &x->events[x->events_len++];
+    *own = (struct model_event){.kind = e->kind,
+                                .ref = e->ref,
+                                .due_ms = e->due_ms,
+                                .code = e->code,
+                                .sequence = r->w->model->partitions[r->partition].sequence,
+                                .name = e->name,
+                                .queue = e->queue,
+                                .data = e->data,
+                                .target = e->target};
+    if (event_is_received(e->kind) && e->kind != EVENT_STARTED)
+        note_request(r->w, r->m, e->kind, e->request_id);
+    dispatch(r, own, e);
+}
+
+/* ---- turns ---- */
+
+/* What comes among the received events without a message: timers, wakes of activities, the choice of a
+ * version. */
+static void apply_unasked(struct reading *r)
+{
+    while (r->next < r->turn->events_len && r->x != NULL && !is_broken(r->w)) {
+        const struct event *e = &r->turn->events[r->next];
+        const struct model_event *target = event_at(r->x, e->ref);
+        bool const over = e->kind == EVENT_ACTIVITY_FAILED && target != NULL && e->code == THOLE_TIMEOUT &&
+                          target->deadline_ms != 0 && target->deadline_ms <= r->turn->time_ms &&
+                          thole_slice_equal(e->data, THOLE_STR("the total timeout is over"));
+        if (!over && e->kind != EVENT_TIMER_FIRED && e->kind != EVENT_VERSION_CHOSEN &&
+            e->kind != EVENT_ACTIVITY_TRY_STARTED)
+            return;
+        apply_event(r);
+    }
+}
+
+static struct model_execution *begin_execution(struct reading *r)
+{
+    struct model_instance *m = r->m;
+    m->executions = grown(r->w, m->executions, m->executions_len, &m->executions_cap, sizeof *m->executions);
+    m->executions[m->executions_len] = (struct model_execution){0};
+    return &m->executions[m->executions_len++];
+}
+
+static bool same_event(const struct event *a, const struct event *b)
+{
+    return a->kind == b->kind && thole_slice_equal(a->name, b->name) && thole_slice_equal(a->data, b->data) &&
+           thole_slice_equal(a->request_id, b->request_id);
+}
+
+/* [Started, what came before it in order, the event that came with the start]. */
+static void apply_start(struct reading *r, const struct message *message)
+{
+    struct model_instance *m = r->m;
+    const struct turn *turn = r->turn;
+    struct event const started = {.kind = EVENT_STARTED,
+                                  .name = message->orchestration,
+                                  .data = message->data,
+                                  .request_id = message->request_id};
+    if (turn->execution != 1 || turn->number != 1 || turn->events_len < 1 + m->kept_len ||
+        !same_event(&turn->events[0], &started)) {
+        wrong(r, "a start was taken in without its effect");
+        return;
+    }
+    r->x = begin_execution(r);
+    apply_event(r);
+    for (size_t i = 0; i < m->kept_len && !is_broken(r->w); i++) {
+        if (!same_event(&turn->events[r->next], &m->kept[i]))
+            wrong(r, "it does not begin with what came before it");
+        else
+            apply_event(r);
+    }
+    r->w->stats.early += m->kept_len;
+    if (m->early_timer.there)
+        m->early_timer = row_now(r, false, 0, 0);
+    bool const again = is_kept(m, message->request_id);
+    m->kept_len = 0;
+    if (message->event_name.len == 0 || again)
+        return;
+    if (r->next == turn->events_len || !is_raised(&turn->events[r->next], message))
+        wrong(r, "the event that came with the start is missing");
+    else
+        apply_event(r);
+}
+
+static void apply_early_event(struct reading *r, const struct message *message)
+{
+    struct model_instance *m = r->m;
+    const struct event *e = &r->turn->events[r->next];
+    if (r->turn->execution != 0 || r->next == r->turn->events_len || !is_raised(e, message)) {
+        wrong(r, "an event that came early was taken in without its effect");
+        return;
+    }
+    m->kept = grown(r->w, m->kept, m->kept_len, &m->kept_cap, sizeof *m->kept);
+    m->kept[m->kept_len++] = *e;
+    m->kept_ms = r->turn->time_ms;
+    r->next++;
+}
+
+static void apply_message(struct reading *r, const struct inbox_entry *entry)
+{
+    const struct message *message = &entry->message;
+    bool const mine = entry->instance == r->instance;
+    if (mine)
+        apply_unasked(r);
+    if (message->kind == MESSAGE_START && message->parent.instance.len > 0)
+        model_check_refused(r->w, message);
+    if (is_broken(r->w) || !accepted(r->w, entry->instance, message))
+        return;
+    if (!mine) {
+        broken(r->w,
+               "inbox message %u/%" PRIu64 " (kind %d #%" PRIu64
+               ") for %.*s was taken in without its effect by %.*s/%" PRIu64 " turn %" PRIu64,
+               r->partition, entry->sequence, (int)message->kind, message->task,
+               THOLE_FMT(r->w->instances[entry->instance]), THOLE_FMT(r->turn->instance), r->turn->execution,
+               r->turn->number);
+        return;
+    }
+    if (r->x == NULL && message->kind == MESSAGE_START) {
+        apply_start(r, message);
+    } else if (r->x == NULL) {
+        apply_early_event(r, message);
+    } else if (r->next == r->turn->events_len || !is_effect_of(r, &r->turn->events[r->next], message)) {
+        wrong(r, "inbox message %" PRIu64 " (kind %d #%" PRIu64 ") was taken in, but the next event is %s",
+              entry->sequence, (int)message->kind, message->task,
+              r->next == r->turn->events_len ? "none" : event_kind_name(r->turn->events[r->next].kind));
+    } else {
+        apply_event(r);
+    }
+}
+
+/* Every message that this record's position newly takes in has exactly the effect that it must have. */
+static void apply_messages(struct reading *r, const struct position *position)
+{
+    const struct position *before = &r->w->model->partitions[r->partition].position;
+    const struct inbox_stream *inbox = r->w->inboxes[r->partition];
+    uint64_t const last =
+        position->above_len > 0 ? position->above[position->above_len - 1] : position->floor;
+    if (last > inbox->len)
+        broken(r->w, "partition %u: position %" PRIu64 ", the inbox ends at %zu", r->partition, last,
+               inbox->len);
+    for (uint64_t s = before->floor + 1; s <= last && s <= inbox->len && !is_broken(r->w); s++) {
+        const struct inbox_entry *entry = &inbox->entries[s - 1];
+        if (entry->valid && model_incorporated(position, s) && !model_incorporated(before, s))
+            apply_message(r, entry);
+    }
+}
+
+size_t model_messages(struct world *w, uint32_t partition, size_t instance, const struct turn *turn,
+                      const struct position *position)
+{
+    struct reading r = {.w = w, .partition = partition, .instance = instance, .turn = turn};
+    apply_messages(&r, position);
+    return r.next;
+}
+
+/* The next execution begins with what the last one hands on, and with nothing else. */
+static void apply_carried(struct reading *r)
+{
+    struct model_execution *last = model_current(r->m);
+    struct arena arena;
+    struct event *events = NULL;
+    size_t n = 0;
+    if (last == NULL || last->terminal != EVENT_CONTINUED_AS_NEW || last->replay == NULL) {
+        wrong(r, "nothing has continued as new");
+        return;
+    }
+    arena_init(&arena, WORLD_MEMORY_MAX);
+    if (instance_carry(last->replay, &arena, &events, &n) != THOLE_OK)
+        wrong(r, "out of memory");
+    instance_destroy(last->replay);
+    last->replay = NULL;
+    r->x = begin_execution(r); /* moves the others */
+    if (n > r->turn->events_len)
+        wrong(r, "it takes over %zu events, %zu are there", n, r->turn->events_len);
+    for (size_t i = 0; i < n && !is_broken(r->w); i++) {
+        if (!same_event(&r->turn->events[r->next], &events[i]))
+            wrong(r, "#%zu is not what the last execution hands on", i + 1);
+        else
+            apply_event(r);
+    }
+    arena_release(&arena);
+}
+
+static void replay_turn(struct reading *r, const struct turn *turn)
+{
+    thole_error err = {0};
+    thole_status const status = instance_replay(r->x->replay, turn, &err);
+    if (status != THOLE_OK)
+        wrong(r, "the counted history does not replay: %s: %s", thole_status_name(status), err.text);
+}
+
+/* Replays as soon as it is known which version of the code it was. */
+static void replay(struct reading *r)
+{
+    struct model_execution *x = r->x;
+    const thole_orchestration_entry *entry =
+        x->version == 0 ? NULL : orchestration_entry(r->m->orchestration, x->version);
+    if (x->replay == NULL) {
+        x->history = grown(r->w, x->history, x->history_len, &x->history_cap, sizeof *x->history);
+        x->history[x->history_len++] = *r->turn;
+        if (entry == NULL)
+            return;
+        struct instance_options const options = {.code = entry->run,
+                                                 .id = r->w->instances[r->instance],
+                                                 .execution = r->turn->execution,
+                                                 .version = x->version,
+                                                 .memory_max = (size_t)64 << 20,
+                                                 .payload_max = SIM_PAYLOAD_MAX,
+                                                 .stacks = r->w->stacks};
+        if (instance_create(&options, &x->replay) != THOLE_OK)
+            wrong(r, "out of memory");
+        for (size_t i = 0; i < x->history_len && !is_broken(r->w); i++)
+            replay_turn(r, &x->history[i]);
+    } else {
+        replay_turn(r, r->turn);
+    }
+    if (is_broken(r->w))
+        return;
+    if (x->ended != instance_ended(x->replay))
+        wrong(r, "replay and history differ on whether it has ended");
+    if (x->ended && x->terminal != EVENT_CONTINUED_AS_NEW) { /* its stack is not needed any more */
+        instance_destroy(x->replay);
+        x->replay = NULL;
+    }
+}
+
+static bool in_order(struct reading *r)
+{
+    const struct turn *turn = r->turn;
+    const struct model_execution *x = r->x;
+    uint64_t const turns = x == NULL ? 0 : x->turns, time_ms = x == NULL ? 0 : x->time_ms;
+    if (turn->number == turns + 1 && turn->time_ms >= time_ms && (x == NULL || !x->ended))
+        return true;
+    wrong(r, "it comes after turn %" PRIu64 "%s", turns, x != NULL && x->ended ? ", which ended it" : "");
+    return false;
+}
+
+static void note_turn(struct reading *r, struct model_execution *x, uint64_t sequence)
+{
+    x->turns = r->turn->number;
+    x->time_ms = r->turn->time_ms;
+    x->history_seq = sequence;
+    x->blocked = r->turn->ran ? BLOCKED_NOT : r->turn->blocked;
+    x->turn_seqs = grown(r->w, x->turn_seqs, x->turn_seqs_len, &x->turn_seqs_cap, sizeof *x->turn_seqs);
+    x->turn_seqs[x->turn_seqs_len++] = sequence;
+    r->w->stats.turns++;
+    r->w->stats.blocked +=
+        x->blocked != BLOCKED_NOT && x->blocked != BLOCKED_PAUSED && x->blocked != BLOCKED_NOT_STARTED;
+}
+
+static void give_up_kept(struct world *w, struct model_instance *m)
+{
+    for (; m->kept_len > 0; m->kept_len--) {
+        m->given_up = grown(w, m->given_up, m->given_up_len, &m->given_up_cap, sizeof *m->given_up);
+        m->given_up[m->given_up_len++] = m->kept[m->kept_len - 1].data;
+    }
+}
+
+/* Execution 0: events that came before the instance, or the end of their patience. */
+static void early_turn(struct reading *r, const struct position *position, uint64_t sequence)
+{
+    struct model_instance *m = r->m;
+    const struct turn *turn = r->turn;
+    r->x = &m->early;
+    if (m->executions_len > 0)
+        wrong(r, "events come before an instance that exists");
+    if (is_broken(r->w) || !in_order(r))
+        return;
+    if (turn->ran || turn->blocked != BLOCKED_NOT_STARTED)
+        wrong(r, "who ran it?");
+    r->x = NULL;
+    size_t const kept = m->kept_len;
+    apply_messages(r, position);
+    if (r->next < turn->events_len && turn->events[r->next].kind == EVENT_DISCARDED) {
+        if (m->kept_len == 0 || r->next > 0 || turn->time_ms < m->kept_ms + r->w->early_event_ms)
+            wrong(r, "what came early is given up too early");
+        r->next++;
+        give_up_kept(r->w, m);
+        m->early_timer = row_now(r, false, 0, 0);
+        r->w->stats.discarded++;
+    }
+    if (m->kept_len > kept)
+        m->early_timer = row_now(r, true, 0, m->kept_ms + r->w->early_event_ms);
+    if (r->next != turn->events_len)
+        wrong(r, "#%" PRIu64 " %s: no message says so", turn->events[r->next].id,
+              event_kind_name(turn->events[r->next].kind));
+    note_turn(r, &m->early, sequence);
+}
+
+static void check_ran(struct reading *r)
+{
+    const struct turn *turn = r->turn;
+    if (turn->ran == (turn->blocked != BLOCKED_NOT))
+        wrong(r, "it %s, and is blocked by %d", turn->ran ? "ran" : "did not run", (int)turn->blocked);
+    if (turn->ran && r->x->paused)
+        wrong(r, "it ran while it was paused");
+    if (!turn->ran && r->x->paused != (turn->blocked == BLOCKED_PAUSED))
+        wrong(r, "it is %s, and blocked by %d", r->x->paused ? "paused" : "not paused", (int)turn->blocked);
+    r->x->cancel_delivered = r->x->cancel_delivered || (turn->ran && r->x->cancel_requested);
+}
+
+void model_turn(struct world *w, uint32_t partition, size_t instance, const struct turn *turn,
+                const struct position *position, uint64_t sequence)
+{
+    struct reading r = {
+        .w = w, .partition = partition, .instance = instance, .m = model_of(w, instance), .turn = turn};
+    if (turn->execution == 0) {
+        early_turn(&r, position, sequence);
+        return;
+    }
+    bool const first = turn->execution == r.m->executions_len + 1;
+    if (first && turn->execution > 1)
+        apply_carried(&r);
+    else if (!first)
+        r.x = model_execution(r.m, turn->execution);
+    if (!first && turn->execution != r.m->executions_len)
+        wrong(&r, "there are %zu executions", r.m->executions_len);
+    if (is_broken(w) || !in_order(&r))
+        return;
+    apply_messages(&r, position);
+    apply_unasked(&r);
+    if (r.x == NULL && !is_broken(w))
+        wrong(&r, "nobody started it");
+    while (r.next < turn->events_len && !is_broken(w)) {
+        const struct event *e = &turn->events[r.next];
+        if (event_is_received(e->kind))
+            wrong(&r, "#%" PRIu64 " %s: no message says so", e->id, event_kind_name(e->kind));
+        else if (!turn->ran)
+            wrong(&r, "#%" PRIu64 ": the code did not run, who asked for it?", e->id);
+        else
+            apply_event(&r);
+    }
+    if (is_broken(w))
+        return;
+    check_ran(&r);
+    note_turn(&r, r.x, sequence);
+    replay(&r);
+}
