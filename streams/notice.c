@@ -54,10 +54,14 @@ static thole_status publish_ids(struct connection *connection, const char *subje
     buf_init(&ids, IDS_TEXT_MAX);
     for (size_t i = 0; i < len; i++)
         buf_printf(&ids, i == 0 ? "%llu" : ",%llu", (unsigned long long)notice->activity_ids[first + i]);
-    struct header const headers[] = {{"Thole-Activities", buf_bytes(&ids)}, {"Thole-Kind", notice->kind}};
+    char number[NUMBER_BYTES];
+    struct header const headers[] = {{"Thole-Activities", buf_bytes(&ids)},
+                                     {"Thole-Kind", notice->kind},
+                                     {"Thole-Try", number_text(number, notice->try_number)}};
     thole_status status = buf_status(&ids);
     if (status == THOLE_OK)
-        status = connection_publish(connection, subject, headers, 2, notice->reason, reterr);
+        status = connection_publish(connection, subject, headers, notice->try_number > 0 ? 3 : 2,
+                                    notice->reason, reterr);
     else
         status = thole_fail(reterr, status, "cancel notice: no room for the activity ids");
     buf_release(&ids);
@@ -104,6 +108,19 @@ static thole_status read_ids(thole_slice text, struct arena *arena, struct cance
     return THOLE_OK;
 }
 
+static thole_status read_try(thole_slice text, uint32_t *ret, thole_error *reterr)
+{
+    uint64_t number = 0;
+    if (text.len == 0)
+        return THOLE_OK;
+    THOLE_TRY(read_number(text, "try", &number, reterr));
+    if (number > UINT32_MAX)
+        return thole_fail(reterr, THOLE_CORRUPT, "the cancel notice is for try %llu",
+                          (unsigned long long)number);
+    *ret = (uint32_t)number;
+    return THOLE_OK;
+}
+
 thole_status cancel_notice_parse(const struct delivery *delivery, struct arena *arena,
                                  struct cancel_notice *ret, thole_error *reterr)
 {
@@ -122,6 +139,7 @@ thole_status cancel_notice_parse(const struct delivery *delivery, struct arena *
     THOLE_TRY(
         read_number(subject_nth(delivery->subject, TOKEN_EXECUTION), "execution", &notice.execution, reterr));
     THOLE_TRY(read_ids(delivery_header(delivery, "Thole-Activities"), arena, &notice, reterr));
+    THOLE_TRY(read_try(delivery_header(delivery, "Thole-Try"), &notice.try_number, reterr));
     THOLE_TRY(copy(arena, kind, &notice.kind, reterr));
     THOLE_TRY(copy(arena, delivery->body, &notice.reason, reterr));
     *ret = notice;

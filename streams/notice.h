@@ -6,13 +6,15 @@
 
 enum { CANCEL_NOTICE_IDS_MAX = 256 }; /* in one message; more are sent in several */
 
-/* Headers Thole-Activities: 3,7,12 and Thole-Kind: select_loser; the body is the reason. */
+/* Headers Thole-Activities: 3,7,12 and Thole-Kind: select_loser, and Thole-Try: 2 when only that try of each
+ * is meant; the body is the reason. */
 struct cancel_notice {
     thole_slice instance;
     uint64_t execution;
     const uint64_t *activity_ids;
     size_t activity_ids_len;
-    thole_slice kind; /* cancel_kind_name() */
+    uint32_t try_number; /* 0 = whatever try it is */
+    thole_slice kind;    /* cancel_kind_name() */
     thole_slice reason;
 };
 THOLE_NODISCARD thole_status cancel_notice_publish(struct connection *connection, const char *ns,

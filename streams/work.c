@@ -60,6 +60,12 @@ static bool agrees(natsMsg *native, const char *key, thole_slice token)
     return token.len > 0 && thole_slice_equal(link_native_header(native, key), token);
 }
 
+/* What the rows can hold: one message that has more would spoil the claims of all. */
+static bool agreed_number(natsMsg *native, const char *key, thole_slice token, uint64_t most, uint64_t *ret)
+{
+    return agrees(native, key, token) && slice_uint(token, ret) && *ret > 0 && *ret <= most;
+}
+
 static const char *read_item(natsMsg *native, const struct work_names *names, struct work_box *box)
 {
     struct work_item *item = &box->message.item;
@@ -72,14 +78,14 @@ static const char *read_item(natsMsg *native, const struct work_names *names, st
         return "the subject is not one of this queue";
     if (!agrees(native, "Thole-Instance", instance))
         return "header Thole-Instance is missing or differs from the subject";
-    if (!agrees(native, "Thole-Execution", subject_nth(subject, WORK_TOKEN_INSTANCE + 1)) ||
-        !slice_uint(subject_nth(subject, WORK_TOKEN_INSTANCE + 1), &item->execution))
+    if (!agreed_number(native, "Thole-Execution", subject_nth(subject, WORK_TOKEN_INSTANCE + 1), INT64_MAX,
+                       &item->execution))
         return "header Thole-Execution is missing, no number, or differs from the subject";
-    if (!agrees(native, "Thole-Activity-Id", subject_nth(subject, WORK_TOKEN_INSTANCE + 2)) ||
-        !slice_uint(subject_nth(subject, WORK_TOKEN_INSTANCE + 2), &item->activity_id))
+    if (!agreed_number(native, "Thole-Activity-Id", subject_nth(subject, WORK_TOKEN_INSTANCE + 2), INT64_MAX,
+                       &item->activity_id))
         return "header Thole-Activity-Id is missing, no number, or differs from the subject";
-    if (!agrees(native, "Thole-Try", subject_nth(subject, WORK_TOKEN_INSTANCE + 3)) ||
-        !slice_uint(subject_nth(subject, WORK_TOKEN_INSTANCE + 3), &item->try_number))
+    if (!agreed_number(native, "Thole-Try", subject_nth(subject, WORK_TOKEN_INSTANCE + 3), INT32_MAX,
+                       &item->try_number))
         return "header Thole-Try is missing, no number, or differs from the subject";
     item->activity = link_native_header(native, "Thole-Activity");
     if (name_check(item->activity, "activity", NULL) != THOLE_OK)

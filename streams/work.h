@@ -10,7 +10,7 @@
 
 struct work_item {
     thole_slice queue, instance, activity, input;
-    uint64_t execution, activity_id, try_number;
+    uint64_t execution, activity_id, try_number; /* from 1; in messages at most INT64_MAX, tries INT32_MAX */
 };
 /* Publishes to the item's own subject; REQUEST_EXISTS = already queued. Statuses of requests_publish(). */
 THOLE_NODISCARD thole_status work_publish(struct requests *requests, const char *ns,

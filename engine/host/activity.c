@@ -99,6 +99,8 @@ void activity_run(struct thole_activity *act)
     assert(act->run != NULL);
     act->output = (thole_slice){0};
     act->status = act->run(act, act->message->item.input, &act->output);
+    if (act->status == THOLE_LATER && !act->later)
+        act->status = thole_activity_fail(act, "the handler returned LATER without thole_activity_later()");
 }
 
 /* Under the lock. */
@@ -131,9 +133,19 @@ static bool is_known_status(thole_status status)
     return strcmp(thole_status_name(status), "UNKNOWN") != 0;
 }
 
+static void timeout_result(struct message *ret)
+{
+    ret->status = THOLE_TIMEOUT;
+    ret->data = ret->error_type = THOLE_STR("timeout");
+}
+
 void activity_result(const struct thole_activity *act, size_t payload_max,
                      char text[ACTIVITY_RESULT_TEXT_BYTES], struct message *ret)
 {
+    if (act->timed_out) {
+        timeout_result(ret);
+        return;
+    }
     thole_status status = act->status;
     thole_slice data = act->failure;
     if (status == THOLE_OK) {
@@ -300,6 +312,7 @@ thole_status thole_activity_later(thole_activity *act, thole_slice *ret_token)
                                        act->partition, item->execution, item->activity_id,
                                        thole_activity_try(act), buf_cstr(&instance));
     buf_release(&instance);
+    act->later = true;
     return status != THOLE_OK ? status : ret_token->len > 0 ? THOLE_LATER : THOLE_NOMEM;
 }
 

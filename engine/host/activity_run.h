@@ -47,7 +47,9 @@ struct thole_activity {
     thole_slice before;   /* what the last heartbeat before this claim said; see activity_begin() */
 
     /* the loop's */
-    thole_activity_fn *run; /* NULL: this program does not know it */
+    bool timed_out;                  /* the result is a timeout, whatever the handler says or still does */
+    uint64_t sent_count, sent_round; /* of heartbeats: what was sent last, and in which round */
+    thole_activity_fn *run;          /* NULL: this program does not know it */
     uint64_t attempt;
     bool running;   /* between RUN and the handler's return */
     bool forgotten; /* by the machine, while it was running */
@@ -71,6 +73,7 @@ struct thole_activity {
     thole_slice failure;      /* in memory */
     thole_slice failure_type; /* the same */
     bool final;               /* it is not to be tried again */
+    bool later;               /* it has asked for a token */
     thole_status status;
     thole_slice output;
     uint64_t serial; /* unique in this process */
@@ -88,7 +91,8 @@ THOLE_NODISCARD thole_status activity_begin(struct thole_activity *act, uint64_t
 /* Runs the handler on this thread; then status and output are set. */
 void activity_run(struct thole_activity *act);
 /* What is reported of one that has run, as the rules of include/thole/activity.h have it: status, data, error
- * type, final, details. Not for one that returned THOLE_LATER. @p text: room for a text of ours. */
+ * type, final, details. Of one that is timed out, and may still run, all but the details. Not for one that
+ * returned THOLE_LATER. @p text: room for a text of ours. */
 void activity_result(const struct thole_activity *act, size_t payload_max,
                      char text[ACTIVITY_RESULT_TEXT_BYTES], struct message *ret);
 /* The newest details, if there were heartbeats beyond the *count-th: appends them to @p to (an empty buffer),

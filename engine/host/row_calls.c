@@ -1,6 +1,7 @@
 #include "row_calls.h"
 #include "clock.h"
 #include "log.h"
+#include "message.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ struct row_calls {
 thole_status row_call_init(struct row_call *call, enum row_call_kind kind, size_t cap)
 {
     *call = (struct row_call){.kind = kind, .cap = cap};
+    arena_init(&call->details, (cap + 1) * (DETAILS_BYTES_MAX + 64));
     call->mail = (struct worker_mail){.kind = WORKER_MAIL_ANSWER, .owner = call};
     if (cap == 0)
         return THOLE_OK;
@@ -44,6 +46,7 @@ void row_call_release(struct row_call *call)
     free(call->claims);
     free(call->rows);
     free(call->instances);
+    arena_release(&call->details);
     *call = (struct row_call){.kind = call->kind};
 }
 
@@ -52,6 +55,7 @@ void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t 
     assert(n <= call->cap);
     call->len = n;
     call->unknown = false;
+    arena_release(&call->details);
     for (size_t i = 0; i < n; i++) {
         thole_slice const instance = rows[i].key.instance;
         assert(instance.len <= THOLE_ID_BYTES_MAX);
@@ -61,7 +65,7 @@ void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t 
         call->claims[i] = (struct claim){.key = {.instance = call->rows[i].key.instance,
                                                  .execution = rows[i].key.execution,
                                                  .activity_id = rows[i].key.activity_id,
-                                                 .try_number = 1},
+                                                 .try_number = rows[i].key.try_number},
                                          .attempt = rows[i].attempt};
     }
 }
@@ -72,9 +76,11 @@ static thole_status perform(struct row_calls *calls, struct row_call *call, thol
 {
     thole_slice const worker = calls->options.worker;
     switch (call->kind) {
-    case ROW_CALL_CLAIM: return worker_store_claim(calls->pg, worker, call->claims, call->len, NULL, reterr);
+    case ROW_CALL_CLAIM:
+        return worker_store_claim(calls->pg, worker, call->claims, call->len, &call->details, reterr);
     case ROW_CALL_RENEW: return worker_store_renew(calls->pg, worker, call->claims, call->len, reterr);
     case ROW_CALL_RELEASE: return worker_store_release(calls->pg, worker, call->claims, call->len, reterr);
+    case ROW_CALL_LEAVE: return worker_store_leave(calls->pg, worker, call->claims, call->len, reterr);
     case ROW_CALL_BEGIN:
         return worker_store_complete_begin(calls->pg, worker, call->claims, call->len, reterr);
     case ROW_CALL_COMMIT: return worker_store_complete_commit(calls->pg, reterr);
@@ -128,6 +134,8 @@ static void answer(struct row_calls *calls, struct row_call *call)
     for (size_t i = 0; i < call->len; i++) {
         call->rows[i].attempt = call->claims[i].attempt;
         call->rows[i].state = (enum worker_row_state)call->claims[i].state;
+        call->rows[i].expired = call->claims[i].expired;
+        call->rows[i].left_ms = call->claims[i].left_ms;
     }
     if (call->kind != ROW_CALL_ROLLBACK)
         mailbox_push(calls->options.answers, &call->mail.mail);

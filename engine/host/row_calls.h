@@ -13,6 +13,7 @@ enum row_call_kind {
     ROW_CALL_CLAIM,
     ROW_CALL_RENEW,
     ROW_CALL_RELEASE,
+    ROW_CALL_LEAVE,
     ROW_CALL_BEGIN,
     ROW_CALL_COMMIT,
     ROW_CALL_ROLLBACK, /* is not answered */
@@ -26,6 +27,7 @@ struct row_call {
     struct claim *claims;
     struct worker_row *rows; /* what the machine gets back; keys borrow from instances */
     uint8_t (*instances)[THOLE_ID_BYTES_MAX];
+    struct arena details; /* of heartbeats: the claims' */
     size_t len, cap;
     bool unknown; /* out */
 };

@@ -170,7 +170,7 @@ static thole_status open_rows(struct worker_host *host, const char *name, struct
                                              .application = "thole-worker",
                                              .connect_timeout_ms = call_timeout_ms(host),
                                              .statement_timeout_ms = call_timeout_ms(host)};
-    struct claim nobody = {.key = {.instance = THOLE_STR("-")}};
+    struct claim nobody = {.key = {.instance = THOLE_STR("-"), .try_number = 1}};
     struct postgres *pg = NULL;
     THOLE_TRY(postgres_open(&options, &pg, reterr));
     thole_status status = worker_store_renew(pg, host->incarnation_slice, &nobody, 1, reterr);

@@ -1,5 +1,6 @@
 /* The loop that owns the machine: takes all mail, then does all that the machine says, then sleeps. */
 #include "clock.h"
+#include "subject.h"
 #include "worker_parts.h"
 #include <assert.h>
 #include <inttypes.h>
@@ -83,15 +84,17 @@ static void take_delivered(struct worker_host *host, struct thole_activity *act)
     if (host->wish > 0)
         host->wish--;
     act->run = find_handler(host->program, item->activity);
+    act->partition = subject_partition(item->instance, host->topology.partitions);
     if (act->run == NULL)
         warn_unknown(host, item->activity);
-    struct worker_in const in = {.kind = WORKER_IN_DELIVERED,
-                                 .id = (uint64_t)(uintptr_t)act,
-                                 .key = {item->instance, item->execution, item->activity_id},
-                                 .known = act->run != NULL,
-                                 .epoch = act->message->epoch,
-                                 .deliveries = act->message->deliveries,
-                                 .arrived_ms = act->arrived_ms};
+    struct worker_in const in = {
+        .kind = WORKER_IN_DELIVERED,
+        .id = (uint64_t)(uintptr_t)act,
+        .key = {item->instance, item->execution, item->activity_id, (uint32_t)item->try_number},
+        .known = act->run != NULL,
+        .epoch = act->message->epoch,
+        .deliveries = act->message->deliveries,
+        .arrived_ms = act->arrived_ms};
     if (worker_input(host->machine, &in, clock_monotonic_ms()) != THOLE_OK)
         hand_back(host, act);
 }
@@ -127,14 +130,28 @@ static void take_published(struct worker_host *host, const struct thole_activity
                                                 .ok = act->published_ok});
 }
 
+/* A message is not forgotten while its claim is under way, so all of them are there. */
+static void take_details(const struct row_call *call)
+{
+    for (size_t i = 0; i < call->len && !call->unknown; i++) {
+        const struct worker_row *const row = &call->rows[i];
+        if (row->state == WORKER_ROW_MINE && activity_begin(worker_activity(row->id), row->attempt,
+                                                            UINT64_MAX, call->claims[i].details) != THOLE_OK)
+            log_line(LOG_LEVEL_WARN, "worker", "out of memory: a handler does not see its details");
+    }
+}
+
 static void take_answer(struct worker_host *host, const struct row_call *call)
 {
     static const enum worker_in_kind kinds[ROW_CALL_KINDS] = {
         [ROW_CALL_CLAIM] = WORKER_IN_CLAIMED,    [ROW_CALL_RENEW] = WORKER_IN_RENEWED,
         [ROW_CALL_RELEASE] = WORKER_IN_RELEASED, [ROW_CALL_BEGIN] = WORKER_IN_BEGUN,
-        [ROW_CALL_COMMIT] = WORKER_IN_COMMITTED,
+        [ROW_CALL_COMMIT] = WORKER_IN_COMMITTED, [ROW_CALL_LEAVE] = WORKER_IN_LEFT,
     };
     assert(call->kind != ROW_CALL_ROLLBACK);
+    if (call->kind == ROW_CALL_CLAIM)
+        take_details(call);
+    host->details_round += call->unknown; /* what was sent may be lost */
     worker_loop_input(host, &(struct worker_in){.kind = kinds[call->kind],
                                                 .unknown = call->unknown,
                                                 .rows = call->rows,
@@ -150,12 +167,13 @@ static void free_push(struct push_mail *push)
 static void take_push(struct worker_host *host, struct push_mail *push)
 {
     const struct cancel_notice *const notice = &push->notice;
-    worker_loop_input(host, &(struct worker_in){.kind = WORKER_IN_PUSHED,
-                                                .key = {notice->instance, notice->execution, 0},
-                                                .activity_ids = notice->activity_ids,
-                                                .activity_ids_len = notice->activity_ids_len,
-                                                .cancel_kind = notice->kind,
-                                                .reason = notice->reason});
+    worker_loop_input(host,
+                      &(struct worker_in){.kind = WORKER_IN_PUSHED,
+                                          .key = {notice->instance, notice->execution, 0, notice->try_number},
+                                          .activity_ids = notice->activity_ids,
+                                          .activity_ids_len = notice->activity_ids_len,
+                                          .cancel_kind = notice->kind,
+                                          .reason = notice->reason});
     free_push(push);
 }
 
@@ -183,9 +201,11 @@ static void log_counters(const struct worker_machine *machine)
              "worker stopped: claimed=%" PRIu64 " completed=%" PRIu64 " cancelled_by_push=%" PRIu64
              " cancelled_by_renewal=%" PRIu64 " lease_lost=%" PRIu64 " abandoned=%" PRIu64 " stolen=%" PRIu64
              " delivered=%" PRIu64 " gone=%" PRIu64 " refused=%" PRIu64 " unclaimed=%" PRIu64
-             " unknown=%" PRIu64 " handed_back=%" PRIu64 " contradicted=%" PRIu64,
+             " unknown=%" PRIu64 " handed_back=%" PRIu64 " contradicted=%" PRIu64 " timed_out=%" PRIu64
+             " left=%" PRIu64,
              c.claimed, c.completed, c.cancelled_by_push, c.cancelled_by_renewal, c.lease_lost, c.abandoned,
-             c.stolen, c.delivered, c.gone, c.refused, c.unclaimed, c.unknown, c.handed_back, c.contradicted);
+             c.stolen, c.delivered, c.gone, c.refused, c.unclaimed, c.unknown, c.handed_back, c.contradicted,
+             c.timed_out, c.left);
 }
 
 void *worker_loop_main(void *arg)

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static struct thole_activity *activity_of(uint64_t id)
+struct thole_activity *worker_activity(uint64_t id)
 {
     assert(id != 0);
     return (struct thole_activity *)(uintptr_t)id; /* ids are what worker_loop.c has made of activities */
@@ -17,9 +17,10 @@ static void say(enum log_level level, const struct thole_activity *act, const ch
     const struct work_item *const item = &act->message->item;
     if (log_enabled(level))
         log_line(level, "worker",
-                 "%s: instance=%.*s execution=%" PRIu64 " activity=%.*s id=%" PRIu64 " attempt=%" PRIu64,
+                 "%s: instance=%.*s execution=%" PRIu64 " activity=%.*s id=%" PRIu64 " try=%" PRIu64
+                 " attempt=%" PRIu64,
                  what, THOLE_FMT(item->instance), item->execution, THOLE_FMT(item->activity),
-                 item->activity_id, act->attempt);
+                 item->activity_id, item->try_number, act->attempt);
 }
 
 static void say_fired(const struct thole_activity *act, const struct worker_out *out)
@@ -48,32 +49,61 @@ static void say_end(const struct thole_activity *act, enum worker_end end)
     case WORKER_END_UNCLAIMED: say(LOG_LEVEL_WARN, act, "could not be claimed in time, comes back"); break;
     case WORKER_END_UNKNOWN: break; /* said once for each name */
     case WORKER_END_HANDED_BACK: say(LOG_LEVEL_INFO, act, "handed back"); break;
+    case WORKER_END_LATER: say(LOG_LEVEL_DEBUG, act, "is completed from outside"); break;
     }
 }
 
 /* ---- rows ---- */
 
+/* What heartbeats have said since it was last sent; again when it is unknown what became of that. */
+static void note(const struct worker_host *host, struct thole_activity *act, struct row_call *call,
+                 struct claim *claim)
+{
+    uint64_t count = act->sent_round == host->details_round ? act->sent_count : 0;
+    struct buf details;
+    buf_init(&details, DETAILS_BYTES_MAX);
+    claim->noted = activity_details_since(act, &count, &details) &&
+                   arena_dup(&call->details, buf_bytes(&details), &claim->details) == THOLE_OK;
+    buf_release(&details);
+    if (!claim->noted)
+        return;
+    act->sent_count = count;
+    act->sent_round = host->details_round;
+}
+
 static void call_rows(struct worker_host *host, enum row_call_kind kind, const struct worker_out *out)
 {
     struct row_call *const call = &host->calls[kind];
     bool const completes = kind == ROW_CALL_BEGIN || kind == ROW_CALL_COMMIT || kind == ROW_CALL_ROLLBACK;
+    bool const notes = kind == ROW_CALL_RENEW || kind == ROW_CALL_RELEASE || kind == ROW_CALL_LEAVE;
     row_call_fill(call, out->rows, out->rows_len);
+    for (size_t i = 0; i < out->rows_len && notes; i++)
+        note(host, worker_activity(out->rows[i].id), call, &call->claims[i]);
     row_calls_send(completes ? host->completions : host->claims, call);
 }
 
 /* ---- handlers ---- */
 
-static void run(struct worker_host *host, struct thole_activity *act, uint64_t attempt)
+static void run(struct worker_host *host, struct thole_activity *act, const struct worker_out *out)
 {
     assert(act->run != NULL && !act->running);
-    act->attempt = attempt;
+    act->attempt = out->attempt;
+    act->deadline_ms = out->deadline_ms;
     act->running = true;
     handlers_run(host->handlers, act);
+}
+
+static void expire(struct thole_activity *act, uint64_t attempt)
+{
+    act->attempt = attempt;
+    act->timed_out = true;
+    say(LOG_LEVEL_INFO, act, "not run (again), its deadline has passed");
 }
 
 static void fire(struct thole_activity *act, const struct worker_out *out)
 {
     say_fired(act, out);
+    act->timed_out |= out->path == WORKER_PATH_TIMEOUT;
     activity_fire(act, out->reason.len > 0 ? out->reason : out->cancel_kind);
 }
 
@@ -109,7 +139,7 @@ static void progress(struct worker_host *host, const struct worker_out *out)
     assert(n <= host->ids_cap);
     memcpy(host->ids, out->ids, n * sizeof *host->ids); /* the output is gone with the first answer */
     for (size_t i = 0; i < n; i++) {
-        bool const ok = work_message_signal(host->connection, activity_of(host->ids[i])->message,
+        bool const ok = work_message_signal(host->connection, worker_activity(host->ids[i])->message,
                                             WORK_PROGRESS, NULL) == THOLE_OK;
         worker_loop_input(host,
                           &(struct worker_in){.kind = WORKER_IN_PROGRESSED, .id = host->ids[i], .ok = ok});
@@ -126,20 +156,22 @@ void worker_output(struct worker_host *host, const struct worker_out *out)
     case WORKER_OUT_CLAIM: call_rows(host, ROW_CALL_CLAIM, out); break;
     case WORKER_OUT_RENEW: call_rows(host, ROW_CALL_RENEW, out); break;
     case WORKER_OUT_RELEASE: call_rows(host, ROW_CALL_RELEASE, out); break;
+    case WORKER_OUT_LEAVE: call_rows(host, ROW_CALL_LEAVE, out); break;
     case WORKER_OUT_COMPLETE_BEGIN: call_rows(host, ROW_CALL_BEGIN, out); break;
     case WORKER_OUT_COMPLETE_COMMIT: call_rows(host, ROW_CALL_COMMIT, out); break;
     case WORKER_OUT_COMPLETE_ROLLBACK: call_rows(host, ROW_CALL_ROLLBACK, out); break;
     case WORKER_OUT_COMPLETE_PUBLISH:
         for (size_t i = 0; i < out->ids_len; i++)
-            worker_result_publish(host, activity_of(out->ids[i]));
+            worker_result_publish(host, worker_activity(out->ids[i]));
         break;
-    case WORKER_OUT_RUN: run(host, activity_of(out->id), out->attempt); break;
-    case WORKER_OUT_FIRE: fire(activity_of(out->id), out); break;
-    case WORKER_OUT_ABANDON: abandon(host, activity_of(out->id)); break;
+    case WORKER_OUT_RUN: run(host, worker_activity(out->id), out); break;
+    case WORKER_OUT_EXPIRED: expire(worker_activity(out->id), out->attempt); break;
+    case WORKER_OUT_FIRE: fire(worker_activity(out->id), out); break;
+    case WORKER_OUT_ABANDON: abandon(host, worker_activity(out->id)); break;
     case WORKER_OUT_PROGRESS: progress(host, out); break;
     case WORKER_OUT_ACK:
     case WORKER_OUT_NAK:
-    case WORKER_OUT_DROP: end(host, activity_of(out->id), out); break;
+    case WORKER_OUT_DROP: end(host, worker_activity(out->id), out); break;
     case WORKER_OUT_STOPPED: host->stopped = true; break;
     }
 }

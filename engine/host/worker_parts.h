@@ -62,7 +62,8 @@ struct worker_host {
     bool stopping, stopped;
     char unknown_names[WORKER_UNKNOWN_NAMES_MAX][THOLE_NAME_BYTES_MAX + 1];
     size_t unknown_names_len;
-    uint64_t warned_ms; /* when a publish that failed was last logged */
+    uint64_t details_round; /* grows when it is unknown whether heartbeats' details were stored */
+    uint64_t warned_ms;     /* when a publish that failed was last logged */
 };
 
 /* ---- worker_loop.c ---- */
@@ -79,6 +80,7 @@ void worker_loop_forget(struct thole_activity *act); /* frees it, or leaves that
 
 /* ---- worker_outputs.c ---- */
 void worker_output(struct worker_host *host, const struct worker_out *out);
+struct thole_activity *worker_activity(uint64_t id); /* of the machine's id */
 
 /* ---- worker_results.c ---- */
 /* Starts the publish of a finished activity's result; `published` of the activity comes in any case. */

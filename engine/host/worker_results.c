@@ -22,13 +22,28 @@ static void message_id(const struct worker_host *host, const struct thole_activi
         (void)snprintf(ret, MESSAGE_ID_BYTES, "%s.%" PRIu64, host->incarnation, act->serial);
 }
 
-static thole_status encode(const struct worker_host *host, const struct thole_activity *act,
-                           struct buf *subject, struct buf *body, thole_error *reterr)
+/* What is not a success says how far it has come, so that the next try can go on from there: also a handler
+ * that is timed out, while it still runs. @p details: empty, as long as @p message. */
+static void add_details(struct thole_activity *act, size_t payload_max, struct buf *details,
+                        struct message *message)
+{
+    uint64_t none = 0;
+    if (act->timed_out)
+        message->details = activity_details_since(act, &none, details) ? buf_bytes(details) : act->before;
+    if (message->details.len > payload_max)
+        message->details = (thole_slice){0};
+    if (message->data.len > payload_max - message->details.len && message->status != THOLE_OK)
+        message->data.len = payload_max - message->details.len;
+}
+
+static thole_status encode(const struct worker_host *host, struct thole_activity *act, struct buf *subject,
+                           struct buf *body, thole_error *reterr)
 {
     const struct work_item *const item = &act->message->item;
     size_t const server_max = connection_max_payload(host->connection);
     size_t payload_max = host->options.payload_max;
     char text[ACTIVITY_RESULT_TEXT_BYTES];
+    struct buf details;
     struct message message = {.kind = MESSAGE_ACTIVITY_RESULT,
                               .instance = item->instance,
                               .execution = item->execution,
@@ -40,11 +55,12 @@ static thole_status encode(const struct worker_host *host, const struct thole_ac
         payload_max = server_max - HEADER_ROOM_BYTES;
     if (payload_max > MESSAGE_BYTES_MAX - HEADER_ROOM_BYTES)
         payload_max = MESSAGE_BYTES_MAX - HEADER_ROOM_BYTES; /* or it could never be stored */
+    THOLE_TRY(subject_inbox(subject, host->options.ns, act->partition, item->instance, reterr));
+    buf_init(&details, DETAILS_BYTES_MAX);
     activity_result(act, payload_max, text, &message);
-    THOLE_TRY(subject_inbox(subject, host->options.ns,
-                            subject_partition(item->instance, host->topology.partitions), item->instance,
-                            reterr));
+    add_details(act, payload_max, &details, &message);
     thole_status const status = message_encode(&message, body);
+    buf_release(&details);
     return status == THOLE_OK ? status : thole_fail(reterr, status, "cannot encode a result");
 }
 

@@ -9,10 +9,12 @@ enum lease_state {
     LEASE_CLAIMING,   /* in the CLAIM that is in flight; holds a slot */
     LEASE_RUNNING,    /* its handler runs; holds a slot */
     LEASE_CONFIRMING, /* pushed, and no handler runs: the row will say whether it is cancelled */
-    LEASE_READY,      /* has a result that waits to be completed (list ready, or until retry_ms) */
-    LEASE_IN_BATCH,   /* in the completion batch */
-    LEASE_RELEASING,  /* waits for RELEASE (list releasing), or is in it */
-    LEASE_ENDED,      /* its last output waits to be taken */
+    LEASE_READY,    /* has a result that waits to be completed, or a row that waits to be left to others (list
+                       ready, or leaving, or until retry_ms) */
+    LEASE_IN_BATCH, /* in the completion batch */
+    LEASE_RELEASING, /* waits for RELEASE (list releasing), or is in it */
+    LEASE_LEAVING,   /* in the LEAVE that is in flight */
+    LEASE_ENDED,     /* its last output waits to be taken */
 };
 
 /* How far the question "is the row really gone?" has got. */
@@ -31,11 +33,14 @@ struct lease {
     bool shut_down;    /* and that was because the worker stops */
     bool confirmed;    /* its row is missing */
     bool lost, stolen; /* the lease is over; the row is another's */
+    bool timed_out;    /* its result is a timeout */
+    bool later;        /* it has none: others complete it */
     bool published;    /* its result has been stored at least once */
     bool failed;       /* its publish in this batch was not answered with ok */
     bool listed;
     uint64_t extended_ms; /* delivery or last +WPI */
     uint64_t renewed_ms;  /* claim or last renewal of the row, as sent */
+    uint64_t deadline_ms; /* of the try; UINT64_MAX: none */
     uint64_t grace_ms;    /* fired: when its slot is given up; parked: when it is handed back */
     uint64_t retry_ms;    /* ready and not listed: when it is tried again */
     uint64_t due_ms;      /* not before this has time anything to say about it */

@@ -90,11 +90,12 @@ static uint64_t due_ms(const struct worker_machine *w, const struct lease *lease
     case LEASE_READY: return lease->listed ? fence_ms : min_ms(lease->retry_ms, fence_ms);
     case LEASE_RUNNING:
         if (!lease->fired)
-            return fence_ms;
+            return min_ms(fence_ms, lease->deadline_ms);
         return lease->lost || lease->confirmed ? lease->grace_ms : min_ms(lease->grace_ms, fence_ms);
     case LEASE_CLAIMING:
     case LEASE_IN_BATCH:
     case LEASE_RELEASING:
+    case LEASE_LEAVING:
     case LEASE_ENDED: break;
     }
     return UINT64_MAX; /* an answer is due, or nothing */
@@ -110,7 +111,9 @@ static void running_due(struct worker_machine *w, struct lease *lease)
 {
     if (!lease->lost && !lease->confirmed && w->now_ms >= lease_fence_ms(w, lease))
         lease_lose(w, lease, false);
-    if (lease->fired && w->now_ms >= lease->grace_ms)
+    if (lease->state == LEASE_RUNNING && !lease->fired && w->now_ms >= lease->deadline_ms)
+        lease_fire(w, lease, WORKER_PATH_TIMEOUT);
+    if (lease->state == LEASE_RUNNING && lease->fired && w->now_ms >= lease->grace_ms)
         lease_abandon(w, lease);
 }
 
@@ -131,6 +134,7 @@ static void lease_due(struct worker_machine *w, struct lease *lease)
     case LEASE_CLAIMING:
     case LEASE_IN_BATCH:
     case LEASE_RELEASING:
+    case LEASE_LEAVING:
     case LEASE_ENDED: assert(false);
     }
 }
@@ -197,7 +201,7 @@ static void kill_all(struct worker_machine *w)
         if (lease->state != LEASE_READY)
             continue;
         if (lease->listed)
-            lease_list_remove(&w->ready, lease);
+            lease_list_remove(lease_ready_list(w, lease), lease);
         lease_hand_back(w, lease);
     }
 }
@@ -205,7 +209,7 @@ static void kill_all(struct worker_machine *w)
 static bool nothing_left(const struct worker_machine *w)
 {
     return w->table.len == 0 && w->step == BATCH_IDLE && !w->claim_in_flight && !w->renew_in_flight &&
-           !w->release_in_flight;
+           !w->release_in_flight && !w->leave_in_flight;
 }
 
 static bool poll_stopped(struct worker_machine *w, struct worker_out *ret)
@@ -256,6 +260,7 @@ thole_status worker_input(struct worker_machine *w, const struct worker_in *in, 
     case WORKER_IN_PUBLISHED: worker_published(w, in); break;
     case WORKER_IN_COMMITTED: worker_committed(w, in); break;
     case WORKER_IN_RELEASED: worker_released(w); break;
+    case WORKER_IN_LEFT: worker_left(w, in); break;
     case WORKER_IN_PUSHED: worker_pushed(w, in); break;
     case WORKER_IN_STOP: stop(w, in->limit_ms); break;
     }
@@ -288,7 +293,7 @@ bool worker_poll(struct worker_machine *w, struct worker_out *ret)
 {
     return worker_poll_event(w, ret) || worker_poll_want(w, ret) || worker_poll_progress(w, ret) ||
            worker_poll_renew(w, ret) || worker_poll_claim(w, ret) || worker_poll_complete(w, ret) ||
-           worker_poll_release(w, ret) || poll_stopped(w, ret);
+           worker_poll_release(w, ret) || worker_poll_leave(w, ret) || poll_stopped(w, ret);
 }
 
 struct worker_counters worker_counters(const struct worker_machine *w)
@@ -313,6 +318,7 @@ const char *worker_path_name(enum worker_path path)
     case WORKER_PATH_RENEWAL: return "renewal";
     case WORKER_PATH_LEASE_LOST: return "lease_lost";
     case WORKER_PATH_SHUTDOWN: return "shutdown";
+    case WORKER_PATH_TIMEOUT: return "timeout";
     }
     return "?";
 }
@@ -329,6 +335,7 @@ const char *worker_end_name(enum worker_end end)
     case WORKER_END_UNCLAIMED: return "unclaimed";
     case WORKER_END_UNKNOWN: return "unknown";
     case WORKER_END_HANDED_BACK: return "handed_back";
+    case WORKER_END_LATER: return "later";
     }
     return "?";
 }

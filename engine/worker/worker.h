@@ -16,9 +16,9 @@
  * taken ends with exactly one of ACK, NAK or DROP, after which the machine has forgotten the id; the host
  * then frees the message and the handler's result, or leaves that to an abandoned handler's thread.
  *
- * Each CLAIM, RENEW, RELEASE, COMPLETE_BEGIN and COMPLETE_COMMIT is answered exactly once, however late; at
- * most one of each kind is in flight. Each id of a PROGRESS and of a COMPLETE_PUBLISH is answered exactly
- * once. The answer "unknown" says that it may or may not have happened. Nothing else is answered.
+ * Each CLAIM, RENEW, RELEASE, LEAVE, COMPLETE_BEGIN and COMPLETE_COMMIT is answered exactly once, however
+ * late; at most one of each kind is in flight. Each id of a PROGRESS and of a COMPLETE_PUBLISH is answered
+ * exactly once. The answer "unknown" says that it may or may not have happened. Nothing else is answered.
  *
  * What time means here, with L = lease_ms:
  *  - The lease of a message ends L after its delivery or its last +WPI that was sent, or L after the claim or
@@ -28,6 +28,13 @@
  *    L / 15 (at most 1 s).
  *  - A margin of L / 5 (at most 2 s) before that end the machine fences itself: the token fires, the result
  * is thrown away, nothing is sent for the message. What is not yet claimed is forgotten at that time.
+ *
+ * A try may have a deadline, which the claim tells. When it passes, the token fires; the result is then a
+ * timeout, whatever the handler returns, and also if it does not return within its grace. A claim that comes
+ * after the deadline does not run the handler at all: EXPIRED.
+ *
+ * A handler that returns THOLE_LATER has no result: the row is left to whoever completes it, and the message
+ * is acknowledged.
  *
  * An activity that this program does not know is never claimed: another worker of the queue may know it (a
  * rolling deployment). Its message is parked without taking a slot and handed back after 100 ms, doubled with
@@ -63,6 +70,7 @@ void worker_destroy(struct worker_machine *w);                              /* a
 struct worker_key {
     thole_slice instance;
     uint64_t execution, activity_id;
+    uint32_t try_number; /* from 1; PUSHED: 0 = any try */
 };
 
 /* Same values as enum row_state of the store. */
@@ -73,6 +81,8 @@ struct worker_row {
     struct worker_key key;
     uint64_t attempt;            /* in; out for CLAIM */
     enum worker_row_state state; /* out */
+    bool expired;                /* out for CLAIM: the try's deadline has passed */
+    uint64_t left_ms;            /* out for CLAIM: until its deadline, from now; 0 = it has none */
 };
 
 enum worker_in_kind {
@@ -87,7 +97,8 @@ enum worker_in_kind {
     WORKER_IN_PUBLISHED,  /* id, ok: stored, or known to have been stored before */
     WORKER_IN_COMMITTED,  /* unknown, or not */
     WORKER_IN_RELEASED,   /* answer to RELEASE; unknown or not is the same */
-    WORKER_IN_PUSHED,     /* key.instance, key.execution, activity_ids, cancel_kind, reason */
+    WORKER_IN_LEFT,       /* unknown, or rows: those of LEAVE in its order, with state */
+    WORKER_IN_PUSHED,     /* key.instance, .execution, .try_number, activity_ids, cancel_kind, reason */
     WORKER_IN_STOP,       /* limit_ms: stop gracefully; a second one can only shorten it */
 };
 
@@ -116,19 +127,23 @@ void worker_advance(struct worker_machine *w, uint64_t now_ms);
 uint64_t worker_next_deadline_ms(const struct worker_machine *w);
 
 enum worker_out_kind {
-    WORKER_OUT_WANT,  /* count: so many more messages are wanted in total (replaces the last wish) */
-    WORKER_OUT_CLAIM, /* rows (id, key): one statement; answer CLAIMED */
-    WORKER_OUT_RUN,   /* id, attempt: run the handler on a free slot (there is one); answer FINISHED */
-    WORKER_OUT_FIRE,  /* id, path, cancel_kind, reason: fire its token; after RUN, at most once for each id */
-    WORKER_OUT_ABANDON,  /* id: it did not return in time: give its slot up; answer SLOT once it is replaced.
-                            Handlers abandoned while stopping need not be replaced */
-    WORKER_OUT_RENEW,    /* rows (id, key, attempt): one statement; answer RENEWED */
-    WORKER_OUT_PROGRESS, /* ids: +WPI for each; answer PROGRESSED for each */
+    WORKER_OUT_WANT,    /* count: so many more messages are wanted in total (replaces the last wish) */
+    WORKER_OUT_CLAIM,   /* rows (id, key): one statement; answer CLAIMED */
+    WORKER_OUT_RUN,     /* id, attempt, deadline_ms: run the handler on a free slot (there is one); answer
+                           FINISHED */
+    WORKER_OUT_EXPIRED, /* id, attempt: in place of RUN: the result is a timeout */
+    WORKER_OUT_FIRE,    /* id, path, cancel_kind, reason: fire its token; after RUN, at most once for each id.
+                           Path TIMEOUT: the result is a timeout, should it be published */
+    WORKER_OUT_ABANDON, /* id: it did not return in time: give its slot up; answer SLOT once it is replaced.
+                           Handlers abandoned while stopping need not be replaced */
+    WORKER_OUT_RENEW,   /* rows (id, key, attempt): one statement; answer RENEWED */
+    WORKER_OUT_PROGRESS,          /* ids: +WPI for each; answer PROGRESSED for each */
     WORKER_OUT_COMPLETE_BEGIN,    /* rows: begin, and delete them if they are mine; answer BEGUN */
     WORKER_OUT_COMPLETE_PUBLISH,  /* ids: publish their results; answer PUBLISHED for each */
     WORKER_OUT_COMPLETE_COMMIT,   /* answer COMMITTED */
     WORKER_OUT_COMPLETE_ROLLBACK, /* no answer; done before the next COMPLETE_BEGIN */
     WORKER_OUT_RELEASE,           /* rows: give the claims back; answer RELEASED */
+    WORKER_OUT_LEAVE,             /* rows: they are completed later, from outside; answer LEFT */
     WORKER_OUT_ACK,               /* id, end: the message is done: acknowledge it. Forgotten */
     WORKER_OUT_NAK,               /* id, end: hand the message back. Forgotten */
     WORKER_OUT_DROP,              /* id, end: send nothing for the message. Forgotten */
@@ -141,8 +156,10 @@ enum worker_path {
     WORKER_PATH_RENEWAL,    /* the row is missing */
     WORKER_PATH_LEASE_LOST, /* fenced by time, or the row is another's */
     WORKER_PATH_SHUTDOWN,
+    WORKER_PATH_TIMEOUT, /* the try's deadline has passed */
 };
-const char *worker_path_name(enum worker_path path); /* "push", "renewal", "lease_lost", "shutdown" */
+/* "push", "renewal", "lease_lost", "shutdown", "timeout" */
+const char *worker_path_name(enum worker_path path);
 
 /* How the worker's part in a message ended, for logs and counters. */
 enum worker_end {
@@ -155,6 +172,7 @@ enum worker_end {
     WORKER_END_UNCLAIMED,   /* could not be claimed in time */
     WORKER_END_UNKNOWN,     /* an activity that this program does not know */
     WORKER_END_HANDED_BACK, /* by a graceful stop */
+    WORKER_END_LATER,       /* somebody else completes it, or has done so already */
 };
 const char *worker_end_name(enum worker_end end);
 
@@ -162,6 +180,7 @@ struct worker_out {
     enum worker_out_kind kind;
     uint64_t id;
     uint64_t attempt;
+    uint64_t deadline_ms; /* RUN: of the try; UINT64_MAX = none */
     uint32_t count;
     const struct worker_row *rows;
     size_t rows_len;
@@ -169,7 +188,7 @@ struct worker_out {
     size_t ids_len;
     enum worker_path path;
     enum worker_end end;
-    thole_slice cancel_kind; /* FIRE: as pushed, else "cancelled", "lease_lost" or "shutdown" */
+    thole_slice cancel_kind; /* FIRE: as pushed, else "cancelled", "lease_lost", "shutdown" or "timeout" */
     thole_slice reason;      /* FIRE: as pushed; may be empty */
 };
 /* Takes the next output; false when there is none. */
@@ -182,6 +201,8 @@ struct worker_counters {
     uint64_t abandoned, stolen;
     uint64_t gone, refused, unclaimed, unknown, handed_back;
     uint64_t contradicted; /* pushed, yet the row was still there */
+    uint64_t timed_out;    /* tries whose deadline passed here, or before they could be run */
+    uint64_t left;         /* to be completed from outside */
 };
 struct worker_counters worker_counters(const struct worker_machine *w);
 /* The most rows or ids that one output can have. */

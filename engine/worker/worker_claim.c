@@ -45,7 +45,7 @@ thole_status worker_delivered(struct worker_machine *w, const struct worker_in *
     w->counters.delivered++;
     lease->epoch = in->epoch;
     lease->extended_ms = in->arrived_ms != 0 && in->arrived_ms < w->now_ms ? in->arrived_ms : w->now_ms;
-    lease->renewed_ms = UINT64_MAX;
+    lease->renewed_ms = lease->deadline_ms = UINT64_MAX;
     if (!in->known) {
         park(w, lease, in->deliveries);
         return THOLE_OK;
@@ -138,11 +138,13 @@ static void claim_failed(struct worker_machine *w, struct lease *lease)
     lease_refresh(w, lease);
 }
 
-static void claim_won(struct worker_machine *w, struct lease *lease, uint64_t attempt)
+static void claim_won(struct worker_machine *w, struct lease *lease, const struct worker_row *row)
 {
+    uint64_t const most_ms = UINT64_MAX - w->now_ms;
     w->counters.claimed++;
-    lease->attempt = attempt;
+    lease->attempt = row->attempt;
     lease->renewed_ms = w->claim_sent_ms;
+    lease->deadline_ms = row->left_ms == 0 || row->left_ms > most_ms ? UINT64_MAX : w->now_ms + row->left_ms;
     if (w->now_ms >= lease_fence_ms(w, lease)) { /* the answer came too late: the next delivery takes over */
         lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_UNCLAIMED);
         return;
@@ -154,6 +156,8 @@ static void claim_won(struct worker_machine *w, struct lease *lease, uint64_t at
         lease_refresh(w, lease);
     } else if (w->stopping) {
         lease_hand_back(w, lease);
+    } else if (row->expired) {
+        lease_expire(w, lease);
     } else {
         w->slots_used++;
         lease_run(w, lease);
@@ -176,7 +180,7 @@ void worker_claimed(struct worker_machine *w, const struct worker_in *in)
     for (size_t i = 0; i < n && !in->unknown; i++) {
         assert(in->rows[i].id == w->claims[i]->id);
         if (in->rows[i].state == WORKER_ROW_MINE)
-            claim_won(w, w->claims[i], in->rows[i].attempt);
+            claim_won(w, w->claims[i], &in->rows[i]);
         else if (in->rows[i].state == WORKER_ROW_MISSING)
             lease_end(w, w->claims[i], WORKER_OUT_ACK, WORKER_END_GONE);
     }

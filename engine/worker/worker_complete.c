@@ -6,6 +6,11 @@
 #include "worker_machine.h"
 #include <assert.h>
 
+struct lease_list *lease_ready_list(struct worker_machine *w, const struct lease *lease)
+{
+    return lease->later ? &w->leaving : &w->ready;
+}
+
 void lease_ready(struct worker_machine *w, struct lease *lease)
 {
     lease->state = LEASE_READY;
@@ -14,13 +19,13 @@ void lease_ready(struct worker_machine *w, struct lease *lease)
         return;
     }
     lease->retry_ms = 0;
-    lease_list_append(&w->ready, lease);
+    lease_list_append(lease_ready_list(w, lease), lease);
     lease_refresh(w, lease);
 }
 
 static void retry(struct worker_machine *w, struct lease *lease, bool at_once)
 {
-    assert(lease->state == LEASE_IN_BATCH);
+    assert(lease->state == LEASE_IN_BATCH || lease->state == LEASE_LEAVING);
     lease->state = LEASE_READY;
     if (w->now_ms >= lease_fence_ms(w, lease)) {
         lease_lose(w, lease, false);
@@ -207,4 +212,44 @@ void worker_released(struct worker_machine *w)
     for (size_t i = 0; i < w->released_len; i++)
         lease_end(w, w->released[i], WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
     w->released_len = 0;
+}
+
+/* ---- leaving to others ---- */
+
+bool worker_poll_leave(struct worker_machine *w, struct worker_out *ret)
+{
+    size_t n = 0;
+    if (w->leave_in_flight || w->leaving.len == 0)
+        return false;
+    while (w->leaving.first != NULL && n < WORKER_CLAIM_MAX) {
+        struct lease *const lease = w->leaving.first;
+        lease_list_remove(&w->leaving, lease);
+        lease->state = LEASE_LEAVING;
+        w->rows[n] = (struct worker_row){.id = lease->id, .key = lease->key, .attempt = lease->attempt};
+        w->left[n++] = lease;
+    }
+    w->left_len = n;
+    w->leave_in_flight = true;
+    *ret = (struct worker_out){.kind = WORKER_OUT_LEAVE, .rows = w->rows, .rows_len = n};
+    return true;
+}
+
+/* A row that is missing has been completed already, by whoever got the token. */
+void worker_left(struct worker_machine *w, const struct worker_in *in)
+{
+    assert(w->leave_in_flight && (in->unknown || in->rows_len == w->left_len));
+    w->leave_in_flight = false;
+    for (size_t i = 0; i < w->left_len; i++) {
+        struct lease *const lease = w->left[i];
+        assert(in->unknown || in->rows[i].id == lease->id);
+        if (in->unknown) {
+            retry(w, lease, false);
+        } else if (in->rows[i].state == WORKER_ROW_STOLEN) {
+            lease->state = LEASE_READY;
+            lease_lose(w, lease, true);
+        } else {
+            lease_end(w, lease, WORKER_OUT_ACK, WORKER_END_LATER);
+        }
+    }
+    w->left_len = 0;
 }

@@ -35,6 +35,7 @@ static void count_end(struct worker_machine *w, enum worker_end end)
     case WORKER_END_REFUSED: w->counters.refused++; break;
     case WORKER_END_UNCLAIMED: w->counters.unclaimed++; break;
     case WORKER_END_HANDED_BACK: w->counters.handed_back++; break;
+    case WORKER_END_LATER: w->counters.left++; break;
     case WORKER_END_CANCELLED:  /* counted when the token fired, */
     case WORKER_END_LEASE_LOST: /* when it was lost, */
     case WORKER_END_STOLEN:
@@ -49,7 +50,7 @@ static void unlist(struct worker_machine *w, struct lease *lease)
     if (lease->state == LEASE_QUEUED)
         lease_list_remove(&w->queued, lease);
     else if (lease->state == LEASE_READY)
-        lease_list_remove(&w->ready, lease);
+        lease_list_remove(lease_ready_list(w, lease), lease);
     else
         lease_list_remove(&w->releasing, lease);
 }
@@ -79,9 +80,25 @@ static void count_path(struct worker_machine *w, enum worker_path path)
     switch (path) {
     case WORKER_PATH_PUSH: w->counters.cancelled_by_push++; break;
     case WORKER_PATH_RENEWAL: w->counters.cancelled_by_renewal++; break;
+    case WORKER_PATH_TIMEOUT: w->counters.timed_out++; break;
     case WORKER_PATH_LEASE_LOST: /* counted by lease_lose() */
     case WORKER_PATH_SHUTDOWN: break;
     }
+}
+
+/* Nothing but time, or nothing at all, has stopped it: what came of it counts. */
+static bool has_result(const struct lease *lease)
+{
+    return !lease->lost && !lease->confirmed && !lease->pushed;
+}
+
+void lease_expire(struct worker_machine *w, struct lease *lease)
+{
+    w->counters.timed_out++;
+    lease->timed_out = true;
+    add_event(w,
+              (struct worker_event){.kind = WORKER_OUT_EXPIRED, .attempt = lease->attempt, .lease = lease});
+    lease_ready(w, lease);
 }
 
 /* No handler runs any more, and what it returned, if anything, does not count. */
@@ -106,11 +123,14 @@ static void without_result(struct worker_machine *w, struct lease *lease)
 
 /* Between claim and start, however long that was: it is not run, and has no token. Its RUN, which waits to be
  * taken, says nothing any more. */
-static void never_start(struct worker_machine *w, struct lease *lease)
+static void never_start(struct worker_machine *w, struct lease *lease, enum worker_path path)
 {
     assert(lease->state == LEASE_RUNNING && !lease->started && w->slots_used > 0);
     w->slots_used--;
-    without_result(w, lease);
+    if (path == WORKER_PATH_TIMEOUT)
+        lease_expire(w, lease);
+    else
+        without_result(w, lease);
 }
 
 void lease_fire(struct worker_machine *w, struct lease *lease, enum worker_path path)
@@ -120,10 +140,11 @@ void lease_fire(struct worker_machine *w, struct lease *lease, enum worker_path 
         return;
     lease->shut_down = path == WORKER_PATH_SHUTDOWN;
     if (!lease->started) {
-        never_start(w, lease);
+        never_start(w, lease, path);
         return;
     }
     lease->fired = true;
+    lease->timed_out = path == WORKER_PATH_TIMEOUT;
     lease->grace_ms = w->now_ms + w->options.grace_ms;
     if (w->stopping && lease->grace_ms > w->kill_ms)
         lease->grace_ms = w->kill_ms;
@@ -159,8 +180,9 @@ void worker_finished(struct worker_machine *w, const struct worker_in *in)
     assert(w->slots_used > 0);
     w->slots_used--;
     /* Told to stop because the worker stops: only a success is a result, everything else runs again. */
-    bool const handed_back = lease->shut_down && in->status != THOLE_OK;
-    if (lease->lost || lease->confirmed || lease->pushed || handed_back)
+    bool const success = in->status == THOLE_OK || in->status == THOLE_LATER;
+    lease->later = in->status == THOLE_LATER && !lease->timed_out;
+    if (!has_result(lease) || (lease->shut_down && !success))
         without_result(w, lease);
     else
         lease_ready(w, lease);
@@ -171,7 +193,10 @@ void lease_abandon(struct worker_machine *w, struct lease *lease)
     assert(lease->state == LEASE_RUNNING && lease->fired);
     w->counters.abandoned++;
     add_event(w, (struct worker_event){.kind = WORKER_OUT_ABANDON, .lease = lease});
-    without_result(w, lease);
+    if (lease->timed_out && has_result(lease))
+        lease_ready(w, lease);
+    else
+        without_result(w, lease);
 }
 
 static void pushed(struct worker_machine *w, struct lease *lease, const struct worker_in *in)
@@ -196,7 +221,8 @@ void worker_pushed(struct worker_machine *w, const struct worker_in *in)
     for (size_t i = 0; i < in->activity_ids_len; i++) {
         key.activity_id = in->activity_ids[i];
         for (struct lease *l = lease_table_find_key(&w->table, &key); l != NULL; l = lease_next_same(l))
-            pushed(w, l, in);
+            if (in->key.try_number == 0 || in->key.try_number == l->key.try_number)
+                pushed(w, l, in);
     }
 }
 
@@ -223,6 +249,8 @@ bool worker_poll_event(struct worker_machine *w, struct worker_out *ret)
     lease->started |= event.kind == WORKER_OUT_RUN;
     *ret = (struct worker_out){
         .kind = event.kind, .id = lease->id, .attempt = event.attempt, .path = event.path, .end = event.end};
+    if (event.kind == WORKER_OUT_RUN)
+        ret->deadline_ms = lease->deadline_ms;
     if (event.kind == WORKER_OUT_FIRE) {
         ret->cancel_kind = (thole_slice){lease->cancel_kind, lease->cancel_kind_len};
         ret->reason = (thole_slice){lease->reason, lease->reason_len};

@@ -3,13 +3,14 @@
  *
  *   worker.c           options, dispatch, time, poll       lease_table.c      what is held
  *   worker_claim.c     delivered, wanted, claimed          worker_renew.c     renewed, +WPI, confirmed
- *   worker_end.c       run, fired, finished, ended         worker_complete.c  completion batches, releases
+ *   worker_end.c       run, fired, finished, ended         worker_complete.c  completion batches, releases,
+ *                                                                       what is completed later
  */
 #ifndef THOLE_WORKER_MACHINE_H
 #define THOLE_WORKER_MACHINE_H
 #include "lease_table.h"
 
-enum { LEASE_EVENTS_MAX = 4 }; /* RUN, FIRE, ABANDON, and one of ACK, NAK, DROP */
+enum { LEASE_EVENTS_MAX = 4 }; /* RUN, FIRE or EXPIRED, ABANDON, and one of ACK, NAK, DROP */
 
 /* An output about one message; waits in a ring. */
 struct worker_event {
@@ -73,6 +74,11 @@ struct worker_machine {
     struct lease *released[WORKER_CLAIM_MAX];
     size_t released_len;
 
+    struct lease_list leaving;
+    bool leave_in_flight;
+    struct lease *left[WORKER_CLAIM_MAX];
+    size_t left_len;
+
     bool stopping, stop_fired, killed, stopped;
     uint64_t stop_ms, kill_ms; /* when the limit is over; when the grace after it is over */
 };
@@ -112,6 +118,8 @@ void lease_fire(struct worker_machine *w, struct lease *lease, enum worker_path 
 /* The lease is over (by time, or stolen). */
 void lease_lose(struct worker_machine *w, struct lease *lease, bool stolen);
 void lease_abandon(struct worker_machine *w, struct lease *lease);
+/* It is over without having been run. */
+void lease_expire(struct worker_machine *w, struct lease *lease);
 /* Last output: ACK or NAK become DROP when nothing may be sent for the message any more. Unlists it. */
 void lease_end(struct worker_machine *w, struct lease *lease, enum worker_out_kind kind, enum worker_end end);
 /* May anything be sent to the broker about this message? */
@@ -122,11 +130,15 @@ bool worker_poll_event(struct worker_machine *w, struct worker_out *ret);
 
 /* ---- worker_complete.c ---- */
 void lease_ready(struct worker_machine *w, struct lease *lease);
+/* The list in which it waits when it is ready. */
+struct lease_list *lease_ready_list(struct worker_machine *w, const struct lease *lease);
 void lease_hand_back(struct worker_machine *w, struct lease *lease);
 void worker_begun(struct worker_machine *w, const struct worker_in *in);
 void worker_published(struct worker_machine *w, const struct worker_in *in);
 void worker_committed(struct worker_machine *w, const struct worker_in *in);
 void worker_released(struct worker_machine *w);
+void worker_left(struct worker_machine *w, const struct worker_in *in);
 bool worker_poll_complete(struct worker_machine *w, struct worker_out *ret);
 bool worker_poll_release(struct worker_machine *w, struct worker_out *ret);
+bool worker_poll_leave(struct worker_machine *w, struct worker_out *ret);
 #endif

@@ -26,7 +26,8 @@ static bool takes_part(const struct lease *lease)
 static bool needs_progress(const struct worker_machine *w, const struct lease *lease)
 {
     bool const held = lease->state == LEASE_RUNNING || lease->state == LEASE_CONFIRMING ||
-                      lease->state == LEASE_READY || lease->state == LEASE_IN_BATCH;
+                      lease->state == LEASE_READY || lease->state == LEASE_IN_BATCH ||
+                      lease->state == LEASE_LEAVING;
     return lease->id != 0 && held && lease_may_signal(w, lease);
 }
 
@@ -111,13 +112,17 @@ static void missing(struct worker_machine *w, struct lease *lease)
     case LEASE_RUNNING: lease_fire(w, lease, WORKER_PATH_RENEWAL); break;
     case LEASE_CONFIRMING: lease_end(w, lease, WORKER_OUT_ACK, WORKER_END_CANCELLED); break;
     case LEASE_READY: /* gone before its completion could ask; or by its completion, whose answer was lost */
-        lease_end(w, lease, WORKER_OUT_ACK, lease->published ? WORKER_END_COMPLETED : WORKER_END_REFUSED);
+        lease_end(w, lease, WORKER_OUT_ACK,
+                  lease->published ? WORKER_END_COMPLETED
+                  : lease->later   ? WORKER_END_LATER
+                                   : WORKER_END_REFUSED);
         break;
     case LEASE_PARKED:
     case LEASE_QUEUED:
     case LEASE_CLAIMING:
     case LEASE_IN_BATCH:
     case LEASE_RELEASING:
+    case LEASE_LEAVING:
     case LEASE_ENDED: assert(false);
     }
 }

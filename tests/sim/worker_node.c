@@ -536,6 +536,10 @@ static void on_output(struct world *w, struct worker *worker, const struct worke
         send_statement(w, worker, out);
         new_tx(w, worker);
         break;
+    case WORKER_OUT_EXPIRED:
+    case WORKER_OUT_LEAVE:
+        broken(w, "%s: a try without a timeout is over, or left to others", worker->node.name);
+        break;
     case WORKER_OUT_RUN: run_handler(w, worker, h, out->attempt); break;
     case WORKER_OUT_FIRE: fire_token(w, worker, h, out); break;
     case WORKER_OUT_ABANDON: abandon(w, worker, h); break;

@@ -187,6 +187,29 @@ static thole_status large_output(thole_activity *act, thole_slice input, thole_s
     return THOLE_OK;
 }
 
+static thole_status pretends(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    (void)act, (void)input, (void)ret_output;
+    return THOLE_LATER;
+}
+
+static thole_status leaves(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    thole_slice token;
+    (void)input, (void)ret_output;
+    return thole_activity_later(act, &token);
+}
+
+static void test_later(void)
+{
+    struct thole_activity *const act = made(leaves);
+    activity_run(act);
+    CU_ASSERT_EQUAL(act->status, THOLE_LATER);
+    activity_destroy(act);
+    check_result(made(pretends), THOLE_APP, "the handler returned LATER without thole_activity_later()", "",
+                 false, "");
+}
+
 static void test_results(void)
 {
     struct thole_activity *act = made(fails);
@@ -198,6 +221,9 @@ static void test_results(void)
     check_result(made(cancels_itself), THOLE_APP,
                  "the handler returned CANCELLED, but nothing had cancelled it", "", false, "");
     check_result(made(odd), THOLE_APP, "the handler returned 12345, which is not a status", "", false, "");
+    act = made(changes_its_mind);
+    act->timed_out = true; /* it was too late */
+    check_result(act, THOLE_TIMEOUT, "timeout", "timeout", false, "");
     check_result(made(large_output), THOLE_LIMIT, "the output has 101 bytes; at most 100 are allowed", "",
                  false, "");
 }
@@ -209,6 +235,7 @@ int main(void)
                                               {"the descriptor of the token", test_cancel_fd},
                                               {"a poll is woken", test_fd_wakes_a_poll},
                                               {"heartbeats", test_heartbeats},
+                                              {"later", test_later},
                                               {"what is reported", test_results}};
     return thole_run_suite("activity", tests, ARRAY_LEN(tests));
 }

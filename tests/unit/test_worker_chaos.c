@@ -10,7 +10,7 @@
 enum { SEEDS = 300, STEPS = 400, IDS = 4000, IDS_MAX = 64, SLOTS = 3, KEYS = 6 };
 
 struct fate {
-    bool ended, runs, fired, abandoned, lost, missing, mine, answered, claimed;
+    bool ended, runs, fired, abandoned, lost, missing, mine, answered, claimed, late, timed_out, later;
 };
 struct pending { /* a call or a publish in flight */
     enum worker_in_kind kind;
@@ -24,7 +24,7 @@ struct chaos {
     bool up, stopping, stopped;
     uint32_t wish;
     int running, slots_owed;
-    struct pending claim, renew, begin, commit, release;
+    struct pending claim, renew, begin, commit, release, leave;
     uint64_t publishing[IDS_MAX];
     size_t publishing_len;
     struct fate fates[IDS];
@@ -32,7 +32,7 @@ struct chaos {
 
 static struct worker_key key_of(char letter)
 {
-    return (struct worker_key){THOLE_STR("order-1"), 1, (uint64_t)letter};
+    return (struct worker_key){THOLE_STR("order-1"), 1, (uint64_t)letter, 1};
 }
 
 static uint64_t dice(struct chaos *c, uint64_t sides)
@@ -64,8 +64,10 @@ static void ended(struct chaos *c, const struct worker_out *out)
     CU_ASSERT_FALSE(fate->runs && !fate->abandoned);
     if (fate->lost)
         CU_ASSERT_EQUAL(out->kind, WORKER_OUT_DROP); /* nothing is sent after the lease */
-    if (acked)                                       /* only when it is sure that the row is gone */
-        CU_ASSERT_TRUE(fate->missing || out->end == WORKER_END_COMPLETED);
+    if (acked)                                       /* only when it is sure that the row is gone, or left */
+        CU_ASSERT_TRUE(fate->missing || out->end == WORKER_END_COMPLETED || out->end == WORKER_END_LATER);
+    if (out->end == WORKER_END_LATER)
+        CU_ASSERT_TRUE(fate->later && !fate->timed_out);
     if (out->end == WORKER_END_COMPLETED)
         CU_ASSERT_TRUE(fate->answered);
     if (out->kind != WORKER_OUT_DROP)
@@ -91,8 +93,14 @@ static void obey(struct chaos *c, const struct worker_out *out)
             c->publishing[c->publishing_len++] = out->ids[i];
         }
         break;
+    case WORKER_OUT_LEAVE: hold(&c->leave, WORKER_IN_LEFT, out); break;
+    case WORKER_OUT_EXPIRED:
+        CU_ASSERT_FALSE(fate->runs || fate->timed_out);
+        CU_ASSERT_TRUE(fate->claimed && out->attempt > 0);
+        fate->timed_out = true;
+        break;
     case WORKER_OUT_RUN:
-        CU_ASSERT_FALSE(fate->runs);
+        CU_ASSERT_FALSE(fate->runs || fate->late || fate->timed_out);
         CU_ASSERT_TRUE(fate->claimed && out->attempt > 0);
         fate->runs = true;
         CU_ASSERT_TRUE(++c->running + c->slots_owed <= SLOTS);
@@ -101,6 +109,7 @@ static void obey(struct chaos *c, const struct worker_out *out)
         CU_ASSERT_FALSE(fate->fired);
         fate->fired = true;
         fate->lost |= out->path == WORKER_PATH_LEASE_LOST;
+        fate->timed_out |= out->path == WORKER_PATH_TIMEOUT;
         break;
     case WORKER_OUT_ABANDON:
         CU_ASSERT_TRUE(fate->runs && fate->fired && !fate->abandoned);
@@ -142,8 +151,11 @@ static void reply(struct chaos *c, struct pending *call)
         fate->missing |= row->state == WORKER_ROW_MISSING;
         if (call->kind == WORKER_IN_BEGUN)
             fate->mine = row->state == WORKER_ROW_MINE;
-        if (call->kind == WORKER_IN_CLAIMED)
+        if (call->kind == WORKER_IN_CLAIMED) {
             row->attempt = c->next_id;
+            row->left_ms = dice(c, 2) == 0 ? dice(c, 5000) : 0;
+            row->expired = fate->late = dice(c, 8) == 0;
+        }
         fate->claimed |= call->kind == WORKER_IN_CLAIMED && row->state == WORKER_ROW_MINE;
     }
     give(c, (struct worker_in){.kind = call->kind,
@@ -161,9 +173,10 @@ static void finish_one(struct chaos *c)
     fate->runs = false;
     if (!fate->abandoned)
         c->running--;
-    give(c, (struct worker_in){.kind = WORKER_IN_FINISHED,
-                               .id = id,
-                               .status = dice(c, 3) == 0 ? THOLE_CANCELLED : THOLE_OK});
+    static thole_status const statuses[] = {THOLE_OK, THOLE_OK, THOLE_CANCELLED, THOLE_LATER};
+    thole_status const status = statuses[dice(c, ARRAY_LEN(statuses))];
+    fate->later = status == THOLE_LATER;
+    give(c, (struct worker_in){.kind = WORKER_IN_FINISHED, .id = id, .status = status});
 }
 
 static void publish_one(struct chaos *c)
@@ -211,13 +224,14 @@ static void connect_or_not(struct chaos *c)
 
 static void anything(struct chaos *c)
 {
-    switch (dice(c, 16)) {
+    switch (dice(c, 17)) {
     case 0: c->now_ms += dice(c, 3) == 0 ? dice(c, 9000) : dice(c, 100); break;
     case 1: reply(c, &c->claim); break;
     case 2: reply(c, &c->renew); break;
     case 3: reply(c, &c->begin); break;
     case 4: reply(c, &c->commit); break;
     case 5: reply(c, &c->release); break;
+    case 13: reply(c, &c->leave); break;
     case 6:
     case 7: publish_one(c); break;
     case 8:
@@ -275,6 +289,7 @@ static bool chaos_run(uint64_t seed)
         reply(&c, &c.begin);
         reply(&c, &c.commit);
         reply(&c, &c.release);
+        reply(&c, &c.leave);
         publish_one(&c);
         settle(&c);
     }

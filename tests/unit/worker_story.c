@@ -13,8 +13,8 @@ struct world {
     struct worker_machine *w;
     uint64_t now_ms, epoch;
     bool wpi_off;
-    struct worker_row claim[IDS_MAX], renew[IDS_MAX], begin[IDS_MAX];
-    size_t claim_len, renew_len, begin_len;
+    struct worker_row claim[IDS_MAX], renew[IDS_MAX], begin[IDS_MAX], leave[IDS_MAX];
+    size_t claim_len, renew_len, begin_len, leave_len;
     char text[TEXT_BYTES];
 };
 
@@ -76,6 +76,8 @@ static void take_out(struct world *t, const struct worker_out *out)
     case WORKER_OUT_RENEW: take_rows(t, "renew", out, t->renew, &t->renew_len); break;
     case WORKER_OUT_COMPLETE_BEGIN: take_rows(t, "begin", out, t->begin, &t->begin_len); break;
     case WORKER_OUT_RELEASE: take_rows(t, "release", out, released, &released_len); break;
+    case WORKER_OUT_LEAVE: take_rows(t, "leave", out, t->leave, &t->leave_len); break;
+    case WORKER_OUT_EXPIRED: say(t, "expired %" PRIu64 "#%" PRIu64, out->id, out->attempt); break;
     case WORKER_OUT_RUN: say(t, "run %" PRIu64 "#%" PRIu64, out->id, out->attempt); break;
     case WORKER_OUT_FIRE:
         say(t, "fire %" PRIu64 " %s %.*s%s%.*s", out->id, worker_path_name(out->path),
@@ -103,9 +105,11 @@ static void answer(struct world *t, enum worker_in_kind kind, struct worker_row 
     }
     CU_ASSERT_EQUAL(strlen(states), n);
     for (size_t i = 0; i < n; i++) {
-        rows[i].state = states[i] == 'm'   ? WORKER_ROW_MINE
-                        : states[i] == 's' ? WORKER_ROW_STOLEN
-                                           : WORKER_ROW_MISSING;
+        rows[i].state = states[i] == 's'   ? WORKER_ROW_STOLEN
+                        : states[i] == 'x' ? WORKER_ROW_MISSING
+                                           : WORKER_ROW_MINE;
+        rows[i].expired = states[i] == 'e';
+        rows[i].left_ms = states[i] == 't' ? STORY_DEADLINE_MS : 0;
         if (kind == WORKER_IN_CLAIMED)
             rows[i].attempt = attempts[1] + rows[i].id;
     }
@@ -114,7 +118,7 @@ static void answer(struct world *t, enum worker_in_kind kind, struct worker_row 
 
 struct worker_key story_key(char letter)
 {
-    return (struct worker_key){THOLE_STR("order-1"), 1, (uint64_t)letter};
+    return (struct worker_key){THOLE_STR("order-1"), 1, (uint64_t)letter, 1};
 }
 
 static const char *option(const char *text, const char *name)
@@ -138,14 +142,17 @@ static void deliver(struct world *t, uint64_t id, char letter, const char *text)
         say(t, "no room");
 }
 
-static void push(struct world *t, const char *letters)
+static void push(struct world *t, const char *letters, const char *text)
 {
+    const char *const try_number = option(text, "try=");
+    struct worker_key key = story_key(' ');
     uint64_t ids[IDS_MAX];
     size_t n = 0;
     for (; letters[n] > ' '; n++)
         ids[n] = (uint64_t)letters[n];
+    key.try_number = try_number != NULL ? (uint32_t)strtoul(try_number, NULL, 10) : 0;
     input(t, (struct worker_in){.kind = WORKER_IN_PUSHED,
-                                .key = story_key(' '),
+                                .key = key,
                                 .activity_ids = ids,
                                 .activity_ids_len = n,
                                 .cancel_kind = THOLE_STR("requested"),
@@ -179,6 +186,7 @@ static void command(struct world *t, const char *text)
                                     .id = number,
                                     .status = strcmp(more, "cancelled") == 0 ? THOLE_CANCELLED
                                               : strcmp(more, "failed") == 0  ? THOLE_APP
+                                              : strcmp(more, "later") == 0   ? THOLE_LATER
                                                                              : THOLE_OK});
     else if (strcmp(word, "published") == 0)
         input(t, (struct worker_in){.kind = WORKER_IN_PUBLISHED, .id = number, .ok = ok});
@@ -187,7 +195,9 @@ static void command(struct world *t, const char *text)
     else if (strcmp(word, "released") == 0)
         input(t, (struct worker_in){.kind = WORKER_IN_RELEASED});
     else if (strcmp(word, "push") == 0)
-        push(t, arg);
+        push(t, arg, text);
+    else if (strcmp(word, "left") == 0)
+        answer(t, WORKER_IN_LEFT, t->leave, t->leave_len, arg);
     else if (strcmp(word, "slot") == 0)
         input(t, (struct worker_in){.kind = WORKER_IN_SLOT});
     else if (strcmp(word, "stop") == 0)
