@@ -28,8 +28,9 @@ enum {
     LOADER_THREADS = 2,
     APPEND_TIMEOUT_MS = 5000,
     RETRY_MS_MAX = 5000,
-    HANDOVER_MS = 250,     /* a live predecessor gets so long to hand over before it is fenced */
-    CLOSE_LIMIT_MS = 1000, /* a handing-over partition gets so long to finish */
+    RECORD_HEADROOM = 4096, /* of a message around its record */
+    HANDOVER_MS = 250,      /* a live predecessor gets so long to hand over before it is fenced */
+    CLOSE_LIMIT_MS = 1000,  /* a handing-over partition gets so long to finish */
 };
 
 struct engine_host;

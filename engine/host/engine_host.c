@@ -9,8 +9,6 @@
 #include <time.h>
 
 enum { CONNECT_TIMEOUT_MS = 5000, REQUEST_TIMEOUT_MS = 5000, FIRST_RETRY_MS = 100, NAP_MS = 50 };
-/* A record with one event of the largest payload, the position and the envelope must fit into one message. */
-enum { PAYLOAD_HEADROOM = 64 * 1024 };
 
 static void on_state(void *arg, bool connected, uint64_t epoch)
 {
@@ -108,16 +106,26 @@ static thole_status migrate(struct engine_host *engine, thole_error *reterr)
     return status;
 }
 
+/* A record with one event of the largest payload, the position and the envelope must fit into one message. */
+static thole_status check_sizes(const struct engine_host *engine, thole_error *reterr)
+{
+    struct partition_options options;
+    partition_options_init(&options);
+    options.payload_max = engine->options.payload_max;
+    size_t const room = connection_max_payload(engine->connection);
+    size_t const needed = partition_record_min(&options) + RECORD_HEADROOM;
+    if (room >= needed)
+        return THOLE_OK;
+    return thole_fail(
+        reterr, THOLE_UNSUPPORTED,
+        "the NATS server takes messages of %zu bytes, but with payloads of %llu they may have %zu: set "
+        "max_payload to that or more, or lower --payload-max",
+        room, (unsigned long long)engine->options.payload_max, needed);
+}
+
 static thole_status start_threads(struct engine_host *engine, thole_error *reterr)
 {
-    size_t const payload = connection_max_payload(engine->connection);
-    if (payload < engine->options.payload_max + PAYLOAD_HEADROOM)
-        return thole_fail(
-            reterr, THOLE_UNSUPPORTED,
-            "the NATS server takes messages of %zu bytes, but payloads may have %llu: set max_payload to "
-            "%llu or more, or lower --payload-max",
-            payload, (unsigned long long)engine->options.payload_max,
-            (unsigned long long)engine->options.payload_max + PAYLOAD_HEADROOM);
+    THOLE_TRY(check_sizes(engine, reterr));
     engine->needs = calloc(engine->topology.partitions, sizeof *engine->needs);
     size_t shards = engine->options.engine_threads;
     if (shards > engine->topology.partitions)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NEEDS_SHRINK_MS = 10000, STACKS_KEPT = 256, STACKS_MAX = 30000, RECORD_HEADROOM = 4096 };
+enum { NEEDS_SHRINK_MS = 10000, STACKS_KEPT = 256, STACKS_MAX = 30000 };
 
 struct shard_mail *shard_mail_create(enum shard_mail_kind kind, size_t bytes)
 {
@@ -415,6 +415,7 @@ static thole_status create_machine(struct shard *shard, struct owned *owned, uin
     options.payload_max = engine->options.payload_max;
     options.instance_memory_max = engine->options.instance_memory_max;
     options.parked_max = engine->options.parked_max;
+    options.early_event_ms = engine->options.early_event_ms;
     options.record_max = connection_max_payload(engine->connection) - RECORD_HEADROOM;
     owned->p = p;
     owned->machine = partition_create(&options);
