@@ -3,15 +3,39 @@
 #include <assert.h>
 #include <string.h>
 
+static bool continues(const struct record *a, const struct record *b)
+{
+    return a->turn.more && b->epoch == a->epoch && b->n == a->n + 1 && b->turn.number == a->turn.number;
+}
+
+/*
+ * The first turn of a newer execution, until it is whole: its writer may have died between the parts, and
+ * then it is the older execution that an owner goes on from.
+ */
+static void take_newer(struct turn_list *list, const struct record *record)
+{
+    if (list->held > 0 && !continues(&list->records[list->len + list->held - 1], record))
+        list->held = 0;
+    list->records[list->len + list->held++] = *record;
+    if (record->turn.more)
+        return;
+    memmove(list->records, list->records + list->len, list->held * sizeof *list->records);
+    list->len = list->held;
+    list->held = 0;
+}
+
 void turn_list_take(struct turn_list *list, const struct record *record)
 {
     const struct turn *turn = &record->turn;
     assert(record->kind == RECORD_TURN);
     if (list->len > 0 && (turn->execution < list->records[0].turn.execution ||
-                          record->epoch < list->records[list->len - 1].epoch))
+                          record->epoch < list->records[list->len + list->held - 1].epoch))
         return;
-    if (list->len > 0 && turn->execution > list->records[0].turn.execution)
-        list->len = 0;
+    if (list->len > 0 && turn->execution > list->records[0].turn.execution) {
+        take_newer(list, record);
+        return;
+    }
+    list->held = 0;
     while (list->len > 0) {
         const struct record *last = &list->records[list->len - 1];
         if (last->turn.number < turn->number || last->epoch >= record->epoch)
@@ -19,11 +43,6 @@ void turn_list_take(struct turn_list *list, const struct record *record)
         list->len--; /* superseded by the record of a newer owner */
     }
     list->records[list->len++] = *record;
-}
-
-static bool continues(const struct record *a, const struct record *b)
-{
-    return a->turn.more && b->epoch == a->epoch && b->n == a->n + 1 && b->turn.number == a->turn.number;
 }
 
 size_t turn_list_join(const struct turn_list *list, size_t first, struct arena *arena, struct turn *ret)

@@ -10,12 +10,13 @@
 struct turn_list {
     struct record *records; /* the caller's, with room for all that is taken */
     size_t len;
+    size_t held; /* behind them: parts of a newer execution's first turn, which is not whole yet */
 };
 
 /*
- * Takes the next turn's record in the stream's order. Only the newest execution is kept. Of what was written
- * twice the higher epoch counts, and what a lower one writes behind it is void. Memory is shared with @p
- * record.
+ * Takes the next turn's record in the stream's order. Only the newest execution of which there is a whole
+ * turn is kept. Of what was written twice the higher epoch counts, and what a lower one writes behind it is
+ * void. Memory is shared with @p record.
  */
 void turn_list_take(struct turn_list *list, const struct record *record);
 /*
