@@ -118,6 +118,26 @@ static thole_status fickle(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
     return thole_continue_as_new(ctx, thole_format(ctx, "%.*s%u", THOLE_FMT(input), ++whim), 0);
 }
 
+static thole_status wavers(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)input;
+    THOLE_TRY(thole_await(ctx, thole_timer(ctx, ++whim), ret_output));
+    return thole_await(ctx, thole_timer(ctx, DAY_MS), ret_output);
+}
+
+/* Its second execution begins with a turn that does not fit into one record. */
+static thole_status bulk(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    enum { CALLS = 6, BYTES = 200 * 1000 };
+    thole_task tasks[CALLS];
+    (void)ret_output;
+    if (thole_execution_id(ctx) == 1)
+        return thole_continue_as_new(ctx, input, 0);
+    for (size_t i = 0; i < CALLS; i++)
+        tasks[i] = thole_call(ctx, THOLE_STR("swallows"), (thole_slice){thole_alloc(ctx, BYTES), BYTES});
+    return thole_await_all(ctx, tasks, CALLS, NULL);
+}
+
 static thole_status answer(thole_ctx *ctx, void *arg, thole_slice input, thole_slice *ret_output)
 {
     *ret_output = thole_format(ctx, "%.*s %d", THOLE_FMT(input), *(const int *)arg);
@@ -244,6 +264,12 @@ static thole_status echo(thole_activity *act, thole_slice input, thole_slice *re
     return THOLE_OK;
 }
 
+static thole_status swallows(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    (void)act, (void)input, (void)ret_output;
+    return THOLE_OK;
+}
+
 static thole_status calls(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     thole_call_options const options = {
@@ -262,6 +288,8 @@ static const thole_orchestration_entry ORCHESTRATIONS[] = {
     {.name = "fails", .run = fails},
     {.name = "counts", .run = counts},
     {.name = "fickle", .run = fickle},
+    {.name = "wavers", .run = wavers},
+    {.name = "bulk", .run = bulk},
     {.name = "asked", .run = asked},
     {.name = "versions", .run = first_version},
     {.name = "versions", .run = second_version, .version = 2},
@@ -270,7 +298,7 @@ static const thole_orchestration_entry ORCHESTRATIONS[] = {
     {.name = "calls", .run = calls},
 };
 static const thole_activity_entry ACTIVITIES[] = {
-    {"work", work}, {"resumes", resumes}, {"later", later}, {"echo", echo}};
+    {"work", work}, {"resumes", resumes}, {"later", later}, {"echo", echo}, {"swallows", swallows}};
 static const thole_program PROGRAM = {.size = sizeof PROGRAM,
                                       .name = "kit",
                                       .orchestrations = ORCHESTRATIONS,
@@ -362,6 +390,7 @@ static void test_later(void)
     thole_test_env *env = begun("calls", "later");
     thole_test_advance(env, 3600 * 1000);
     thole_test_crash(env); /* nobody has it, so nobody begins it again */
+    thole_test_settle(env);
     CU_ASSERT_EQUAL(thole_test_calls(env, "later"), 1);
     CU_ASSERT_EQUAL(thole_test_complete(env, "later", THOLE_STR("at last")), THOLE_OK);
     ends(env, THOLE_INSTANCE_COMPLETED, "at last");
@@ -495,6 +524,16 @@ static void test_terminate(void)
     ends(env, THOLE_INSTANCE_TERMINATED, "at once");
 }
 
+/* What is stuck can be ended, and is not held to what its code would do. */
+static void test_terminate_what_is_stuck(void)
+{
+    whim = 0;
+    thole_test_env *const env = begun("wavers", "");
+    CU_ASSERT_EQUAL(thole_test_run(env, ID), THOLE_INSTANCE_STUCK);
+    thole_test_terminate(env, ID, THOLE_STR("at once"));
+    ends(env, THOLE_INSTANCE_TERMINATED, "at once");
+}
+
 /* ---- queries ---- */
 
 static void test_query(void)
@@ -560,7 +599,7 @@ static const struct {
 } CRASH_ROWS[] = {
     {"tries", "busy", false},      {"listens", "aba", false},  {"family", "fails", false},
     {"family", "versions", false}, {"lets_go", "", false},     {"counts", "xxx", false},
-    {"from_outside", "", true},    {"calls", "resumes", true},
+    {"from_outside", "", true},    {"calls", "resumes", true}, {"bulk", "", false},
 };
 
 static size_t play(size_t row, size_t crash_after, char *history, size_t room)
@@ -614,6 +653,7 @@ int main(void)
         {"a divergence before the new execution", test_divergence_before_the_new_execution},
         {"pause", test_pause},
         {"terminate", test_terminate},
+        {"terminate what is stuck", test_terminate_what_is_stuck},
         {"query", test_query},
         {"versions", test_versions},
         {"patch", test_patch},
