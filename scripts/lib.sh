@@ -45,8 +45,9 @@ need_packages() {
     fi
     missing=$(missing_packages "$@")
     [ -n "$missing" ] || return 0
-    if [ "$(id -u)" -ne 0 ]; then
-        die "missing packages. As root: apt-get update && apt-get install --no-install-recommends $missing"
+    if [ "$(id -u)" -ne 0 ]; then # all at once: also the server that would be missed next
+        [ "$*" = postgresql ] || find_postgres || missing+=postgresql
+        die "packages are missing. As root: apt-get update && apt-get install -y --no-install-recommends ${missing% }"
     fi
     say "installing: $missing"
     apt_get update || die "apt-get update failed: is there a network, and is a Debian mirror configured?"
