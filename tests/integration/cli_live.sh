@@ -146,6 +146,15 @@ expect 0 'h-1' start steps --id h-1 --input x
 expect 0 'x' wait h-1 --timeout 60s
 expect 0 '' history h-1 --raw "$log.raw"
 VERBS_CHANGED=1 expect 5 'DIVERGED h-1' replay --file "$log.raw" -- "$verbs"
+expect 0 'l-1' start outside --id l-1
+await 10 grep -q . "$log.tokens"
+expect 0 'completion of' complete "$(head -n 1 "$log.tokens")" approved
+expect 0 'approved' wait l-1 --timeout 60s
+expect 0 'l-2' start outside --id l-2
+await 10 grep -q l-2 "$log.tokens"
+expect 0 '"schema":"thole.fail.v1","token":"' fail "$(tail -n 1 "$log.tokens")" 'no way' --type refused -o json
+expect 9 'instance l-2 failed (refused): outside said: no way' wait l-2 --timeout 60s
+expect 2 'not a token' complete nonsense
 kill -TERM "$other_server" && wait "$other_server"
 other_server=
 expect 6 'Try: an engine must run' query g-1 passed

@@ -282,6 +282,44 @@ static void test_versions(void)
     check("terminated without code", end_of("version-7"), "Terminated #1 ");
 }
 
+/* --- the ends of activities
+ * ------------------------------------------------------------------------------------------ */
+
+/* The last token that was given out. Static. */
+static thole_slice token(size_t number)
+{
+    static char line[512];
+    FILE *from = NULL;
+    for (int i = 0; i < 1000; i++) {
+        size_t n = 0;
+        from = fopen(getenv("VERBS_TOKENS"), "r");
+        while (from != NULL && n < number && fgets(line, sizeof line, from) != NULL)
+            n++;
+        if (from != NULL)
+            (void)fclose(from);
+        if (n == number)
+            break;
+        pause_ms(10);
+    }
+    line[strcspn(line, "\n")] = '\0';
+    return text(line);
+}
+
+static void test_complete(void)
+{
+    start("outside-1", "outside", "");
+    thole_slice const first = token(1);
+    CHECK_OK(thole_client_complete(client, first, THOLE_STR("approved"), &stack.err), &stack.err);
+    check("completed", end_of("outside-1"), "Completed #1 approved");
+    CHECK_OK(thole_client_complete(client, first, THOLE_STR("too late"), &stack.err), &stack.err);
+    start("outside-2", "outside", "");
+    CHECK_OK(
+        thole_client_fail(client, token(2), THOLE_STR("refused"), THOLE_STR("not this time"), &stack.err),
+        &stack.err);
+    check("failed", end_of("outside-2"), "Failed #1 outside said: not this time (refused)");
+    CHECK_STATUS(thole_client_complete(client, THOLE_STR("no token"), nothing, &stack.err), THOLE_INVALID);
+}
+
 static void test_failure(void)
 {
     thole_outcome outcome;
@@ -351,6 +389,7 @@ static const struct thole_test tests[] = {
     {"child", test_child},
     {"continue_as_new", test_continue_as_new},
     {"versions", test_versions},
+    {"complete", test_complete},
     {"failure", test_failure},
     {"list", test_list},
     {"nobody_owns_it", test_nobody_owns_it},
