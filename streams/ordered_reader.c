@@ -40,7 +40,7 @@ struct ordered_reader {
     char inbox[LINK_INBOX_BYTES], name[PUSH_NAME_BYTES]; /* of the run; empty between runs */
     uint64_t consumer_sequence;                          /* of the run's last message */
     bool created, busy;                                  /* the server has said yes; each() is running */
-    bool opened, over; /* it has ever said yes, or sent anything; the owner knows that nothing more comes */
+    bool opened, over; /* it has ever said yes, or sent anything; nothing more is handed over */
     uint64_t heard_ms, retry_ms;
     thole_status status; /* of the last create, for ordered_reader_open() */
     thole_error error;
@@ -130,6 +130,15 @@ static void run_fails(struct ordered_reader *reader, struct link *link,
 
 /* ---- what comes in; the lock is held, on nats.c's thread ---- */
 
+/* Whoever waits for the first consumer hears of it. */
+static void settle(struct ordered_reader *reader, thole_status status, const thole_error *error)
+{
+    reader->status = status;
+    reader->error = *error;
+    reader->tried = true;
+    pthread_cond_broadcast(&reader->settled);
+}
+
 static void take_create(struct ordered_reader *reader, struct link *link, const struct delivery *delivery)
 {
     thole_slice text;
@@ -140,10 +149,7 @@ static void take_create(struct ordered_reader *reader, struct link *link, const 
             thole_fail(&error, THOLE_UNAVAILABLE, "stream %s: JetStream does not answer", reader->stream);
     else
         status = api_judge(delivery->body, "CONSUMER.CREATE", reader->stream, NULL, &error);
-    reader->status = status;
-    reader->error = error;
-    reader->tried = true;
-    pthread_cond_broadcast(&reader->settled);
+    settle(reader, status, &error);
     if (status != THOLE_OK) {
         start_later(reader, link);
         return;
@@ -180,7 +186,7 @@ static bool take_message(struct ordered_reader *reader, struct link *link, const
                          uint64_t *ret_sequence)
 {
     struct ack_meta meta;
-    if (!ack_parse(delivery->reply, &meta) ||
+    if (reader->over || !ack_parse(delivery->reply, &meta) ||
         !thole_slice_equal(meta.consumer, thole_slice_from(reader->name)))
         return false;
     reader->heard_ms = link_now_ms();
@@ -193,6 +199,9 @@ static bool take_message(struct ordered_reader *reader, struct link *link, const
         return false; /* from a replica that has fallen behind */
     reader->next = meta.stream_sequence + 1;
     reader->opened = true;
+    if (!reader->tried ||
+        reader->status != THOLE_OK) /* the answer to the create may come behind it, and each() may block */
+        settle(reader, THOLE_OK, &(thole_error){.status = THOLE_OK});
     *ret_sequence = meta.stream_sequence;
     return true;
 }
@@ -322,7 +331,7 @@ static struct ordered_reader *reader_create(struct connection *connection,
     return reader;
 }
 
-/* Waits for the server's answer to the first create. */
+/* Waits for the first consumer. When there is none, each() is not called any more. */
 static thole_status wait_settled(struct ordered_reader *reader, thole_error *reterr)
 {
     uint64_t const due = link_now_ms() + connection_request_timeout_ms(reader->connection);
@@ -337,6 +346,8 @@ static thole_status wait_settled(struct ordered_reader *reader, thole_error *ret
                             reader->stream);
     else if (status != THOLE_OK && reterr != NULL)
         *reterr = reader->error;
+    if (status != THOLE_OK)
+        reader->over = true;
     pthread_mutex_unlock(&reader->lock);
     return status;
 }
