@@ -31,7 +31,7 @@ static void check(const struct play_row *rows, size_t n)
     }
 }
 
-static void what_is_received(void)
+static void tries_and_results(void)
 {
     struct play_row const rows[] = {
         {"whole", busy, BUSY, "ok"},
@@ -66,6 +66,13 @@ static void what_is_received(void)
         {"but its time may be over", busy, FAILED1 " / #9 ActivityFailed #2 try 1 TIMEOUT ()", "ok"},
         {"a second try of an activity that has one", busy, BUSY " / #8 ActivityFailed #6 try 2 APP ()",
          "CORRUPT: event 8: ActivityFailed of try 2, the activity's try is 1"},
+    };
+    check(rows, ARRAY_LEN(rows));
+}
+
+static void what_comes_for_another(void)
+{
+    struct play_row const rows[] = {
         {"a child's result for an activity", busy, BUSY " / #8 ChildCompleted #2 ()",
          "CORRUPT: event 8: ChildCompleted for event 2, which scheduled no such thing"},
         {"a child's failure for a timer", busy, BUSY " / #8 ChildFailed #3 APP ()",
@@ -331,7 +338,8 @@ static void odd_policies(void)
 }
 
 static const struct thole_test tests[] = {
-    {"what is received", what_is_received},
+    {"tries and results", tries_and_results},
+    {"what comes for another", what_comes_for_another},
     {"what was asked for", what_was_asked_for},
     {"mismatches", mismatches},
     {"raw events", raw_events},
