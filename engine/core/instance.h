@@ -22,7 +22,8 @@ struct instance_options {
     thole_orchestration_fn *code; /* NULL: received events can be recorded, code cannot run; see replay */
     thole_slice id;
     uint64_t execution;
-    uint32_t version;   /* of code; recorded where history has none, see EVENT_VERSION_CHOSEN */
+    uint32_t version;   /* of code, 0 = unknown; recorded where history has none: in STARTED, or, where that
+                           came without code, as VERSION_CHOSEN at the head of the first turn that may run */
     size_t memory_max;  /* bytes of the instance's arena, and as many for the events of one turn */
     size_t payload_max; /* bytes of one input, output or text */
     struct stack_pool *stacks;
@@ -69,7 +70,8 @@ struct turn_out {
  * What comes is not always what is recorded:
  *  - ACTIVITY_FAILED of a try that may be followed by another is recorded as ACTIVITY_TRY_FAILED;
  *  - TIMER_FIRED whose ref is an activity is its wake: recorded as ACTIVITY_TRY_STARTED when the next try is
- *    due, as ACTIVITY_FAILED (THOLE_TIMEOUT, "timeout") when its total time is over, else refused;
+ *    due, as ACTIVITY_FAILED (THOLE_TIMEOUT, "timeout") when its total time is over, else refused. For the
+ *    question whether it is accepted, due_ms is the present time; 0 = late enough. A turn goes by its own;
  *  - a cancel request while paused resumes.
  */
 bool instance_accepts(const struct instance *instance, const struct event *received);
@@ -98,17 +100,18 @@ THOLE_NODISCARD thole_status instance_replay(struct instance *instance, const st
 
 /*
  * Answers a query from the parked instance: THOLE_NOT_FOUND (no handler of that name), THOLE_INVALID (it
- * tried to schedule, wait or set; no code; ended), or what the handler returned. The output is valid until
- * the next call on the instance. Changes nothing.
+ * tried to schedule, wait or set; no code; ended), THOLE_LIMIT (a larger answer than a payload may be),
+ * THOLE_NOMEM (no stack), or what the handler returned, with the text of its thole_throw(). The output is
+ * valid until the next call on the instance. Changes nothing.
  */
 THOLE_NODISCARD thole_status instance_query(struct instance *instance, thole_slice name, thole_slice input,
                                             thole_slice *ret_output, thole_error *reterr);
 
 /*
  * The events that the next execution of an instance begins with, after CONTINUED_AS_NEW: STARTED, then
- * STATE_CARRIED, ORIGINS_CARRIED, the custom status (as CUSTOM_STATUS_SET has it: part of STARTED's turn),
- * CANCEL_REQUESTED if no await told of it, and EVENT_RECEIVED that nobody took, in order. In memory of
- * @p arena. Works with and without code. THOLE_LIMIT, THOLE_NOMEM.
+ * STATE_CARRIED (the custom status under the key "", the keys in order), ORIGINS_CARRIED, CANCEL_REQUESTED if
+ * no await told of it, and EVENT_RECEIVED that nobody took, in order and without their request ids, which are
+ * among the origins. In memory of @p arena. Works with and without code. THOLE_LIMIT, THOLE_NOMEM.
  */
 THOLE_NODISCARD thole_status instance_carry(const struct instance *ended, struct arena *arena,
                                             struct event **ret_events, size_t *ret_len);
@@ -122,7 +125,8 @@ bool instance_continued(const struct instance *instance);
 uint32_t instance_version(const struct instance *instance); /* 0 = not chosen */
 thole_slice instance_custom_status(const struct instance *instance);
 struct origin instance_parent(const struct instance *instance);
-/* Where the code last called the library, for the replay tool: a return address; NULL = unknown. */
+/* Where the code last called the library, or where it was when a turn failed, for the replay tool: a return
+ * address; NULL = unknown. */
 const void *instance_call_site(const struct instance *instance);
 thole_slice instance_orchestration(const struct instance *instance); /* empty before Started */
 uint64_t instance_turns(const struct instance *instance);            /* number of the last turn */

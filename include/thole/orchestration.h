@@ -81,14 +81,15 @@ THOLE_API thole_task thole_timer(thole_ctx *ctx, uint64_t delay_ms);
 /**
  * Waits for the next external event called @p name. Events of a name are taken in the order in which they
  * came, also those that came before this call, or before the instance existed. A wait that is cancelled or
- * loses a race takes no event.
+ * loses a race takes no event: one that it had got and that no await had told of goes to the next wait.
  * @param name  [A-Za-z0-9_-]{1,64}; else the await returns THOLE_INVALID.
  */
 THOLE_API thole_task thole_event(thole_ctx *ctx, thole_slice name);
 
 /** Raises an event in another instance (or in this one). Durable with this turn; delivered once. An instance
  * that has ended drops it; one that does not exist yet finds it when it starts, for 7 days.
- * A wrong id, name or size makes the next await return THOLE_INVALID or THOLE_LIMIT. */
+ * A wrong id, name or size makes the next await return THOLE_INVALID or THOLE_LIMIT; an execution that ends
+ * without another await fails with it. */
 THOLE_API void thole_raise(thole_ctx *ctx, thole_slice instance, thole_slice name, thole_slice data);
 
 /** What becomes of a child that is running when its parent ends or continues as new. */
@@ -112,7 +113,7 @@ THOLE_API thole_task thole_child(thole_ctx *ctx, thole_slice orchestration, thol
                                  const thole_child_options *options);
 
 /** Starts an instance that is nobody's child and waits for nothing; an id in use is left alone. Wrong
- * arguments make the next await return THOLE_INVALID or THOLE_LIMIT. options.close is not used. */
+ * arguments are told as those of thole_raise() are. options.close is not used. */
 THOLE_API void thole_start(thole_ctx *ctx, thole_slice orchestration, thole_slice input,
                            const thole_child_options *options);
 
@@ -123,8 +124,8 @@ THOLE_API void thole_start(thole_ctx *ctx, thole_slice orchestration, thole_slic
  * @param ret_result  May be NULL. On THOLE_OK: the activity's or child's output, the event's data (empty for
  * a timer), borrowed until the orchestration returns.
  * @return THOLE_OK; THOLE_APP (it failed, see thole_task_failure()); THOLE_TIMEOUT (an activity's time is
- *         over); THOLE_CANCELLED (the task, or the whole orchestration, was cancelled); THOLE_INVALID;
- *         THOLE_LIMIT.
+ *         over); THOLE_CANCELLED (the task, the child itself, or the whole orchestration, was cancelled);
+ *         THOLE_INVALID; THOLE_LIMIT.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_await(thole_ctx *ctx, thole_task task, thole_slice *ret_result);
 
@@ -174,8 +175,8 @@ THOLE_API thole_slice thole_task_error(thole_ctx *ctx, thole_task task);
 
 /** Sets the failure text of this orchestration and returns THOLE_APP: `return thole_throw(ctx, "…")`. */
 THOLE_API thole_status thole_throw(thole_ctx *ctx, const char *fmt, ...) THOLE_PRINTF(2, 3);
-/** The same with an error type, [A-Za-z0-9_.-]{0,64}, that a parent can read. Static or thole_alloc() memory.
- */
+/** The same with an error type, [A-Za-z0-9_.-]{0,64}, that a parent can read; another one is left out. Static
+ * or thole_alloc() memory. */
 THOLE_API thole_status thole_throw_as(thole_ctx *ctx, thole_slice type, const char *fmt, ...)
     THOLE_PRINTF(3, 4);
 
@@ -201,8 +202,8 @@ typedef thole_status thole_side_effect_fn(thole_ctx *ctx, void *arg, thole_slice
 /**
  * Calls @p make once and records its value; a replay gets the recorded value and does not call it. Something
  * that can fail, block or must be told to others belongs in an activity.
- * @return What @p make returned: anything but THOLE_OK is not recorded and fails the turn's execution with
- *         that status when the orchestration passes it on; THOLE_LIMIT (larger than the payload limit).
+ * @return What @p make returned, THOLE_LIMIT (larger than the payload limit) or THOLE_INVALID (it used more
+ *         than it may). Anything but THOLE_OK is recorded without a value: a replay returns it again.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_side_effect(thole_ctx *ctx, thole_side_effect_fn *make,
                                                          void *arg, thole_slice *ret_value);
@@ -213,7 +214,8 @@ typedef enum thole_log_level {
     THOLE_LOG_WARN,
     THOLE_LOG_ERROR
 } thole_log_level;
-/** Writes a line to the engine's log with the instance's id. Silent in replay; lost when the turn is. */
+/** Writes a line to the engine's log with the instance's id: at most 511 bytes of it, and 64 KiB of lines in
+ * a turn. Silent in replay and in queries; lost when the turn is. */
 THOLE_API void thole_log(thole_ctx *ctx, thole_log_level level, const char *fmt, ...) THOLE_PRINTF(3, 4);
 
 /* ---- what others can see ---- */
@@ -233,12 +235,12 @@ THOLE_API void thole_on_query(thole_ctx *ctx, thole_slice name, thole_query_fn *
 
 /* ---- state that survives continue-as-new ---- */
 
-/** Sets @p key (1..64 bytes) to a copy of @p value. All values together: at most the payload limit; beyond it
- * the next await returns THOLE_LIMIT. */
+/** Sets @p key (1..64 bytes) to a copy of @p value. All keys and values together: at most the payload limit;
+ * beyond it nothing is set, and the next await returns THOLE_LIMIT (see thole_raise()). */
 THOLE_API void thole_state_set(thole_ctx *ctx, thole_slice key, thole_slice value);
 /** Forgets @p key. */
 THOLE_API void thole_state_remove(thole_ctx *ctx, thole_slice key);
-/** THOLE_OK or THOLE_NOT_FOUND. The value is borrowed until the key is set again. For queries too. */
+/** THOLE_OK or THOLE_NOT_FOUND. The value is borrowed until the key is set or removed. For queries too. */
 THOLE_NODISCARD THOLE_API thole_status thole_state_get(thole_ctx *ctx, thole_slice key,
                                                        thole_slice *ret_value);
 /** The first key that sorts (byte by byte) after @p key, empty = the first of all. THOLE_NOT_FOUND at the
@@ -283,7 +285,9 @@ typedef struct thole_saga {
 THOLE_API void thole_saga_add(thole_ctx *ctx, thole_saga *saga, thole_slice name, thole_slice input,
                               const thole_call_options *options);
 /** Runs the noted activities, the last noted first, each after the one before it has ended; forgets them.
- * Goes on after one that fails. @return THOLE_OK, or the status of the first that did not succeed. */
+ * Goes on after one that fails. A cancellation of the whole orchestration that is told in here leaves no step
+ * undone: the one that it has cancelled is run again.
+ * @return THOLE_OK, or the status of the first that did not succeed. */
 THOLE_NODISCARD THOLE_API thole_status thole_saga_compensate(thole_ctx *ctx, thole_saga *saga);
 
 /* ---- memory ---- */

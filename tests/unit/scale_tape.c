@@ -66,6 +66,7 @@ bool tape_feed(struct tape *tape, struct instance *instance, const struct event 
     CU_ASSERT_EQUAL(status, THOLE_OK);
     if (status == THOLE_OK)
         record(tape, &out);
+    tape->completed = out.ended && out.events[out.events_len - 1].kind == EVENT_COMPLETED;
     return status == THOLE_OK && !out.ended;
 }
 

@@ -7,6 +7,7 @@ struct tape {
     struct buf *records;
     size_t len, cap;
     uint64_t begin_ms; /* of processor time */
+    bool completed;    /* ended so, and not as failed */
 };
 
 struct play scale_play(thole_orchestration_fn *code);

@@ -156,6 +156,12 @@ static void given_back(void)
          "#1 Started t() | #2 EventAwaited go | #3 TimerCreated due 1010 / #4 TimerFired #3 | "
          "#5 EventReceived go(e) | #6 EventAwaitCancelled #2 " LOST " | #7 EventAwaited go | "
          "#8 TimerCreated due 1020 | #9 TimerCancelled #8 " LOST " | #10 Completed (10e)"},
+        {"what is given back comes before what came later", patient,
+         "@1000 Started t() / @1010 TimerFired #3 | EventReceived go(1) | EventReceived go(2)",
+         "#1 Started t() | #2 EventAwaited go | #3 TimerCreated due 1010 / #4 TimerFired #3 | "
+         "#5 EventReceived go(1) | #6 EventReceived go(2) | #7 EventAwaitCancelled #2 " LOST " | "
+         "#8 EventAwaited go | #9 TimerCreated due 1020 | #10 TimerCancelled #9 " LOST
+         " | #11 Completed (101)"},
         {"the earlier in history wins", patient,
          "@1000 Started t() / @1010 EventReceived go(e) | TimerFired #3 / TimerFired #6",
          "#1 Started t() | #2 EventAwaited go | #3 TimerCreated due 1010 / #4 EventReceived go(e) | "
