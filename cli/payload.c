@@ -43,7 +43,8 @@ bool payload_read(const struct cli *cli, const char *text, struct buf *to, int *
 
 void payload_print(thole_slice bytes)
 {
-    (void)fwrite(bytes.ptr, 1, bytes.len, stdout);
+    if (bytes.len > 0)
+        (void)fwrite(bytes.ptr, 1, bytes.len, stdout);
     if (bytes.len == 0 || bytes.ptr[bytes.len - 1] != '\n')
         (void)fputc('\n', stdout);
 }

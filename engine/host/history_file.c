@@ -23,7 +23,8 @@ void history_file_begin(FILE *to, const char *ns, uint32_t partition, thole_slic
 void history_file_record(FILE *to, uint64_t sequence, thole_slice bytes)
 {
     (void)fprintf(to, "%" PRIu64 " %zu\n", sequence, bytes.len);
-    (void)fwrite(bytes.ptr, 1, bytes.len, to);
+    if (bytes.len > 0)
+        (void)fwrite(bytes.ptr, 1, bytes.len, to);
     (void)fputc('\n', to);
 }
 
