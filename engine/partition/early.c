@@ -122,6 +122,17 @@ void early_record(struct partition *p, struct slot *slot, struct event *events, 
     slot->early->due_ms = slot->time_ms + p->options.early_event_ms;
 }
 
+/* A row that was written with another patience may fire before its time: it is to fire again. */
+bool early_is_over(struct partition *p, const struct slot *slot)
+{
+    if (slot->early->due_ms <= p->now_ms)
+        return true;
+    struct batch_timer const timer = {
+        .instance = slot->id, .timer_id = EARLY_TIMER, .due_ms = slot->early->due_ms};
+    timer_book_created(p, &timer);
+    return false;
+}
+
 void early_expire(struct partition *p, struct slot *slot)
 {
     struct event discarded = {.kind = EVENT_DISCARDED, .data = THOLE_STR("nobody started it in time")};

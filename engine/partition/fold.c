@@ -37,8 +37,6 @@ static void activity_queued(const struct folding *f, const struct event *event, 
     row->row.try_timeout_ms = event->retry == NULL ? 0 : event->retry->try_timeout_ms;
     row->row.details = event->details;
     row->input = event->data;
-    if (f->live)
-        f->p->open_activities++;
 }
 
 /* The row of that try goes, or of any try (0). True when there may be one: its worker must be told. */
@@ -57,15 +55,49 @@ static bool activity_gone(const struct folding *f, uint64_t id, uint32_t try_num
     return row->before;
 }
 
-/* Approximate: what ends while it waits for its next try has no row, and its end does not say so. Rather too
- * many than too few: somebody looks after them while there are any. */
-static void uncount_activity(const struct folding *f, const struct event *event)
+/*
+ * How many rows there are: while there are any, somebody looks after them, so it must not be too few. Of what
+ * was scheduled before the instance was loaded, or before the last count, it is not known whether it was
+ * counted: its row may have been gone by then, with its result on the way. Then it may be too many, until the
+ * rows are counted again.
+ */
+static void count_rows(const struct folding *f, const struct event *event)
 {
-    bool const waited =
-        event->timed && (event->kind == EVENT_ACTIVITY_CANCELLED ||
-                         (event->kind == EVENT_ACTIVITY_FAILED && event->code == THOLE_TIMEOUT));
-    if (f->live && !waited && f->p->open_activities > 0)
-        f->p->open_activities--;
+    struct partition *p = f->p;
+    const struct slot *slot = f->slot;
+    bool nomem = false;
+    int const more = slot_note_tries(f->slot, event, &nomem);
+    bool const old = f->turn->execution == slot->old_execution && event->ref <= slot->old_events;
+    if (nomem)
+        partition_no_memory(p);
+    p->activity_changes += more != 0;
+    if (more > 0)
+        p->open_activities++;
+    else if (more < 0 && old)
+        p->recount = true;
+    else if (more < 0 && p->open_activities > 0)
+        p->open_activities--;
+}
+
+void fold_recount(struct partition *p)
+{
+    p->recount = false;
+    p->recounting = true;
+    p->recount_changes = p->activity_changes;
+    partition_emit(p, PARTITION_OUT_READ_LIVE);
+}
+
+void fold_recounted(struct partition *p, const struct partition_in *in)
+{
+    if (!p->recounting)
+        return;
+    p->recounting = false;
+    if (p->recount_changes != p->activity_changes || p->chain.len > 0) {
+        p->recount = true;
+        return;
+    }
+    p->open_activities = in->live_activities;
+    slots_grow_old(&p->slots);
 }
 
 static void push_cancel(const struct folding *f, uint64_t id, enum cancel_kind kind, thole_slice reason)
@@ -128,8 +160,6 @@ static void activity_scheduled(const struct folding *f, const struct event *even
 static void try_failed(const struct folding *f, const struct event *event)
 {
     bool const told = activity_gone(f, event->ref, event->try_number);
-    if (f->live && f->p->open_activities > 0)
-        f->p->open_activities--;
     if (told && event->code == THOLE_TIMEOUT)
         push_cancel(f, event->ref, CANCEL_TIMEOUT, event->data);
     timer_set(f, event->ref, event->due_ms, false);
@@ -147,7 +177,6 @@ static void try_started(const struct folding *f, const struct event *event)
 static void activity_ended(const struct folding *f, const struct event *event)
 {
     bool const told = activity_gone(f, event->ref, 0);
-    uncount_activity(f, event);
     if (event->timed)
         timer_gone(f, f->turn->execution, event->ref);
     if (told && event->kind == EVENT_ACTIVITY_CANCELLED)
@@ -339,6 +368,7 @@ static void fold_event(const struct folding *f, const struct event *event)
     outbox_fold(f->p, f->build, f->turn, event, f->slot);
     if (f->slot == NULL || !f->live)
         return;
+    count_rows(f, event);
     notice(f, event);
     count_name(f, event);
 }

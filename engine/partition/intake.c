@@ -52,23 +52,12 @@ static void reject(struct partition *p, uint64_t sequence, const char *text)
     intake_incorporate(p, sequence);
 }
 
-/* The reader is gap-free: sequences that it skips do not exist (any more). */
-static void skip_gap(struct partition *p, uint64_t next)
-{
-    struct progress *progress = &p->progress;
-    if (progress->floor >= progress->received && progress->above_len == 0 && next > progress->floor + 1) {
-        progress->floor = next - 1;
-        progress->dirty = true;
-    }
-    for (uint64_t s = progress->received + 1; s < next; s++)
-        intake_incorporate(p, s);
-}
-
 void intake_message(struct partition *p, const struct partition_in *in)
 {
     if (p->phase != PHASE_SERVING || in->sequence <= p->progress.received)
         return;
-    skip_gap(p, in->sequence);
+    if (progress_skip(&p->progress, p->progress.received + 1, in->sequence - 1) != THOLE_OK)
+        partition_no_memory(p);
     p->progress.received = in->sequence;
     p->busy_ms = p->now_ms;
     if (progress_has(&p->progress, in->sequence))
@@ -284,8 +273,8 @@ static enum taken take_early(struct partition *p, struct slot *slot, const struc
                              struct intake *in)
 {
     if (pending->inbox_sequence == 0) {
-        bool const due = slot->state == SLOT_EARLY && pending->execution == 0 && in->len == 0;
-        in->expired = due && slot->early->due_ms <= p->now_ms;
+        if (slot->state == SLOT_EARLY && pending->execution == 0)
+            in->expired = in->len == 0 && early_is_over(p, slot);
         return DROPPED;
     }
     if (pending->message.kind != MESSAGE_EVENT)

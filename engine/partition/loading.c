@@ -50,8 +50,9 @@ static struct history decode(struct partition *p, const struct partition_in *in,
 
 /* --- facts that need no code --------------------------------------------------------------------- */
 
-static void note_turn(struct slot *slot, const struct turn *turn)
+static void note_turn(struct partition *p, struct slot *slot, const struct turn *turn)
 {
+    bool nomem = false;
     slot->execution = turn->execution;
     slot->turns = turn->number;
     slot->time_ms = turn->time_ms;
@@ -59,9 +60,12 @@ static void note_turn(struct slot *slot, const struct turn *turn)
     for (size_t i = 0; i < turn->events_len; i++) {
         const struct event *event = &turn->events[i];
         slot_note(slot, event);
+        (void)slot_note_tries(slot, event, &nomem);
         if (event_is_terminal(event->kind))
             slot->state = event->kind == EVENT_CONTINUED_AS_NEW ? SLOT_CONTINUED : SLOT_ENDED;
     }
+    if (nomem)
+        partition_no_memory(p);
 }
 
 /* --- instances ----------------------------------------------------------------------------------- */
@@ -167,7 +171,7 @@ static void settle(struct partition *p, struct slot *slot, const struct history 
         return;
     }
     for (size_t i = 0; i < n; i++)
-        note_turn(slot, &turns[i]);
+        note_turn(p, slot, &turns[i]);
     if (slot->state == SLOT_ENDED)
         return;
     if (history->too_new)
@@ -200,6 +204,8 @@ void loading_history(struct partition *p, const struct partition_in *in)
     /* What the rows count it for, before anything new is committed. */
     slot->counted = slot->execution > 0 && slot->state != SLOT_ENDED && slot->state != SLOT_ABSENT;
     slot->counted_version = slot->version;
+    slot->old_execution = slot->execution;
+    slot->old_events = slot->events;
     /* An owner that can run what another could not: run it, so that its status says so. */
     slot->retry = was_retry && slot->state == SLOT_LIVE;
     slots_touch(&p->slots, slot);

@@ -37,12 +37,19 @@ struct progress {
     uint64_t floor, received; /* received: the highest sequence seen */
     uint64_t *above;
     size_t above_len, above_cap;
+    struct gap {
+        uint64_t first, last;
+    } * gaps; /* sequences that do not exist, behind messages that are not yet incorporated; ascending */
+    size_t gaps_len, gaps_cap;
     bool dirty; /* differs from what the last record says */
 };
 void progress_release(struct progress *progress);
 THOLE_NODISCARD thole_status progress_set(struct progress *progress, const struct position *position);
 bool progress_has(const struct progress *progress, uint64_t sequence);
 THOLE_NODISCARD thole_status progress_add(struct progress *progress, uint64_t sequence);
+/* There are no such sequences: the reader, which leaves out nothing, has gone beyond them. There may be many,
+ * so they are not listed. */
+THOLE_NODISCARD thole_status progress_skip(struct progress *progress, uint64_t first, uint64_t last);
 
 /* --- timers.c: a heap of due times --------------------------------------------------------------- */
 struct timer_entry {
@@ -123,7 +130,10 @@ struct slot {
     enum blocked_kind blocked;
     thole_slice blocked_text; /* in arena */
     struct arena arena;
-    size_t in_flight; /* its records that are not yet committed */
+    size_t in_flight;                   /* its records that are not yet committed */
+    uint64_t old_execution, old_events; /* what there was of it when it was loaded, or rows were counted */
+    uint64_t *waiting; /* activities that wait for their next try, and have no row: as far as is committed */
+    size_t waiting_len, waiting_cap;
     struct pending *first, *last;
     struct question *questions;
 };
@@ -145,6 +155,7 @@ void slots_touch(struct slots *slots, struct slot *slot);
 void slots_ready(struct slots *slots, struct slot *slot);
 struct slot *slots_take_ready(struct slots *slots);
 void slots_evict(struct slots *slots, size_t keep);
+void slots_grow_old(struct slots *slots); /* see old_events */
 void slot_push(struct slots *slots, struct slot *slot, struct pending *pending);
 void slot_give_back(struct slots *slots, struct slot *slot, struct pending *pending); /* as the first */
 struct pending *slot_take(struct slots *slots, struct slot *slot); /* the first; NULL = none */
@@ -156,6 +167,8 @@ void slot_remember(struct slot *slot, thole_slice from, thole_slice *to);
 void slot_block(struct slot *slot, enum blocked_kind kind, thole_slice text);
 /* Facts of the execution that an event tells. */
 void slot_note(struct slot *slot, const struct event *event);
+/* Which activities have no row, for the time being. Returns by how much the rows grow: -1, 0, 1. */
+int slot_note_tries(struct slot *slot, const struct event *event, bool *ret_nomem);
 
 /* --- early.c: execution 0 ------------------------------------------------------------------------ */
 void early_destroy(struct early *early); /* NULL-safe */
@@ -166,7 +179,9 @@ THOLE_NODISCARD thole_status early_keep(struct slot *slot, const struct event *e
 void early_load(struct partition *p, struct slot *slot, const struct turn *turns, size_t n);
 /* A turn of execution 0. */
 void early_record(struct partition *p, struct slot *slot, struct event *events, size_t n);
-/* Its time is over: gives them up. */
+/* A timer says so; if not, there will be another one. */
+bool early_is_over(struct partition *p, const struct slot *slot);
+/* Gives them up. */
 void early_expire(struct partition *p, struct slot *slot);
 
 /* --- chain.c: the append pipeline ---------------------------------------------------------------- */
@@ -337,8 +352,11 @@ struct partition {
     uint64_t next_refusal;
     size_t event_room; /* bytes of the largest event that a record can hold */
     uint64_t purged_below;
-    uint64_t open_activities;
-    bool ending; /* in doubt: nothing new; dropped once all appends are answered */
+    uint64_t open_activities;  /* at least as many as have rows */
+    uint64_t activity_changes; /* how often that changed */
+    uint64_t recount_changes;  /* when it was last asked */
+    bool recount, recounting;  /* it may be too many: the rows are counted when things are quiet */
+    bool ending;               /* in doubt: nothing new; dropped once all appends are answered */
     char ending_why[160];
     struct live_name *names;
     size_t names_len, names_cap;
@@ -364,6 +382,8 @@ void opening_reset(struct partition *p);
 void opening_log(struct partition *p, const struct partition_in *in);
 void opening_redo_more(struct partition *p); /* when the projector has room */
 void opening_live(struct partition *p, const struct partition_in *in);
+void fold_recount(struct partition *p); /* asks how many rows of activities there are */
+void fold_recounted(struct partition *p, const struct partition_in *in);
 void opening_timers(struct partition *p);
 
 void intake_message(struct partition *p, const struct partition_in *in);

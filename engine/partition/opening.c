@@ -269,8 +269,10 @@ void opening_log(struct partition *p, const struct partition_in *in)
 
 void opening_live(struct partition *p, const struct partition_in *in)
 {
-    if (p->phase != PHASE_LIVE)
+    if (p->phase != PHASE_LIVE) {
+        fold_recounted(p, in);
         return;
+    }
     for (size_t i = 0; i < in->live_names_len; i++)
         names_add(p, in->live_names[i], in->live_counts[i]);
     p->open_activities = in->live_activities;

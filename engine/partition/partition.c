@@ -144,6 +144,7 @@ static void forget(struct partition *p)
     outbox_release(p);
     p->purged_below = 0;
     p->open_activities = 0;
+    p->recount = p->recounting = false;
     p->ending = false;
     p->redo_reading = p->tail_again = false;
     p->phase = PHASE_CLOSED;
@@ -329,10 +330,13 @@ static void serve(struct partition *p)
     purge(p, PURGE_EVERY);
     if (!quiet(p) || p->now_ms < p->busy_ms + p->options.idle_ms)
         return;
-    if (unsaved(p))
+    if (unsaved(p)) {
         save(p);
-    else
-        purge(p, 1);
+        return;
+    }
+    purge(p, 1);
+    if (p->recount && !p->recounting)
+        fold_recount(p);
 }
 
 static void finish(struct partition *p)
@@ -369,7 +373,7 @@ uint64_t partition_deadline_ms(const struct partition *p)
     if (p->phase != PHASE_SERVING)
         return UINT64_MAX;
     uint64_t deadline = timer_book_deadline(p);
-    if (quiet(p) && (unsaved(p) || unpurged(p))) {
+    if (quiet(p) && (unsaved(p) || unpurged(p) || (p->recount && !p->recounting))) {
         uint64_t const idle = p->busy_ms + p->options.idle_ms;
         deadline = idle < deadline ? idle : deadline;
     }
@@ -433,5 +437,6 @@ uint64_t partition_committed_n(const struct partition *p)
 
 bool partition_idle(const struct partition *p)
 {
-    return p->phase == PHASE_SERVING && quiet(p) && !unsaved(p) && p->slots.pending_len == 0;
+    return p->phase == PHASE_SERVING && quiet(p) && !unsaved(p) && p->slots.pending_len == 0 && !p->recount &&
+           !p->recounting;
 }

@@ -198,8 +198,8 @@ uint64_t partition_epoch(const struct partition *p);
 uint64_t partition_generation(const struct partition *p);
 /* Nothing to do: no input waiting, nothing in flight, everything projected. */
 bool partition_idle(const struct partition *p);
-/* Activities that are scheduled and not resolved, as far as is committed: while there are any, somebody must
- * look after those that no worker reports on. */
+/* At least as many as there are activities with a row, as far as is committed: while there are any, somebody
+ * must look after those that no worker reports on. Exact once the partition has been idle for a while. */
 uint64_t partition_open_activities(const struct partition *p);
 /* Names of the orchestrations of all live instances, "name" or "name@version" beyond version 1. Borrowed
  * until the next input. */

@@ -6,6 +6,7 @@
 void progress_release(struct progress *progress)
 {
     free(progress->above);
+    free(progress->gaps);
     *progress = (struct progress){0};
 }
 
@@ -56,8 +57,7 @@ bool progress_has(const struct progress *progress, uint64_t sequence)
     return at < progress->above_len && progress->above[at] == sequence;
 }
 
-/* Raises the floor over everything that now follows it without a gap. */
-static void absorb(struct progress *progress)
+static void absorb_above(struct progress *progress)
 {
     size_t n = 0;
     while (n < progress->above_len && progress->above[n] <= progress->floor + 1) {
@@ -69,6 +69,19 @@ static void absorb(struct progress *progress)
     memmove(progress->above, progress->above + n, progress->above_len * sizeof *progress->above);
 }
 
+/* Raises the floor over everything that now follows it. */
+static void absorb(struct progress *progress)
+{
+    absorb_above(progress);
+    while (progress->gaps_len > 0 && progress->gaps[0].first <= progress->floor + 1) {
+        if (progress->gaps[0].last > progress->floor)
+            progress->floor = progress->gaps[0].last;
+        progress->gaps_len--;
+        memmove(progress->gaps, progress->gaps + 1, progress->gaps_len * sizeof *progress->gaps);
+        absorb_above(progress);
+    }
+}
+
 thole_status progress_add(struct progress *progress, uint64_t sequence)
 {
     if (progress_has(progress, sequence))
@@ -76,7 +89,7 @@ thole_status progress_add(struct progress *progress, uint64_t sequence)
     progress->dirty = true;
     if (sequence == progress->floor + 1) {
         progress->floor = sequence;
-        if (progress->above_len > 0)
+        if (progress->above_len + progress->gaps_len > 0)
             absorb(progress);
         return THOLE_OK;
     }
@@ -87,5 +100,25 @@ thole_status progress_add(struct progress *progress, uint64_t sequence)
     progress->above[at] = sequence;
     progress->above_len++;
     assert(at == 0 || progress->above[at - 1] < sequence);
+    return THOLE_OK;
+}
+
+thole_status progress_skip(struct progress *progress, uint64_t first, uint64_t last)
+{
+    if (first > last || last <= progress->floor)
+        return THOLE_OK;
+    if (progress->gaps_len == progress->gaps_cap) {
+        size_t const cap = progress->gaps_cap == 0 ? 4 : progress->gaps_cap * 2;
+        struct gap *gaps = realloc(progress->gaps, cap * sizeof *gaps);
+        if (gaps == NULL)
+            return THOLE_NOMEM;
+        progress->gaps = gaps;
+        progress->gaps_cap = cap;
+    }
+    assert(progress->gaps_len == 0 || progress->gaps[progress->gaps_len - 1].last < first);
+    progress->gaps[progress->gaps_len++] = (struct gap){first, last};
+    uint64_t const floor = progress->floor;
+    absorb(progress);
+    progress->dirty |= progress->floor != floor;
     return THOLE_OK;
 }

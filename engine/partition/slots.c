@@ -52,6 +52,7 @@ static void slot_destroy(struct slots *slots, struct slot *slot)
     queries_release(slots, slot);
     instance_destroy(slot->instance);
     early_destroy(slot->early);
+    free(slot->waiting);
     arena_release(&slot->arena);
     free((void *)(uintptr_t)slot->id.ptr);
     free(slot);
@@ -194,6 +195,20 @@ void slots_evict(struct slots *slots, size_t keep)
     evict(slots, &slots->ended, &slots->ended_len, ENDED_MAX);
 }
 
+static void grow_old(struct slot *sentinel)
+{
+    for (struct slot *slot = sentinel->lru_next; slot != sentinel; slot = slot->lru_next) {
+        slot->old_execution = slot->execution;
+        slot->old_events = slot->events;
+    }
+}
+
+void slots_grow_old(struct slots *slots)
+{
+    grow_old(&slots->lru);
+    grow_old(&slots->ended);
+}
+
 void slot_push(struct slots *slots, struct slot *slot, struct pending *pending)
 {
     pending->next = NULL;
@@ -254,4 +269,38 @@ void slot_note(struct slot *slot, const struct event *event)
     } else if (event->kind == EVENT_VERSION_CHOSEN) {
         slot->version = event->version;
     }
+}
+
+static bool stop_waiting(struct slot *slot, uint64_t activity)
+{
+    for (size_t i = 0; i < slot->waiting_len; i++)
+        if (slot->waiting[i] == activity) {
+            slot->waiting[i] = slot->waiting[--slot->waiting_len];
+            return true;
+        }
+    return false;
+}
+
+static bool start_waiting(struct slot *slot, uint64_t activity)
+{
+    uint64_t *place =
+        row_add((void **)&slot->waiting, &slot->waiting_len, &slot->waiting_cap, sizeof *slot->waiting);
+    if (place != NULL)
+        *place = activity;
+    return place != NULL;
+}
+
+int slot_note_tries(struct slot *slot, const struct event *event, bool *ret_nomem)
+{
+    switch (event->kind) {
+    case EVENT_STARTED: slot->waiting_len = 0; return 0;
+    case EVENT_ACTIVITY_SCHEDULED: return 1;
+    case EVENT_ACTIVITY_TRY_STARTED: (void)stop_waiting(slot, event->ref); return 1;
+    case EVENT_ACTIVITY_TRY_FAILED: *ret_nomem |= !start_waiting(slot, event->ref); return -1;
+    case EVENT_ACTIVITY_COMPLETED:
+    case EVENT_ACTIVITY_FAILED:
+    case EVENT_ACTIVITY_CANCELLED: return stop_waiting(slot, event->ref) ? 0 : -1;
+    default: break;
+    }
+    return 0;
 }

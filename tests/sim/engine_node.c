@@ -452,6 +452,21 @@ static void look_for_rivals(struct world *w, struct seat *seat)
     seat_input(w, seat, &in);
 }
 
+/* Whoever looks after rows must know that there are any. */
+static void check_rows_are_known(struct world *w, const struct seat *seat)
+{
+    uint64_t rows = 0;
+    const struct row *row;
+    if (!partition_idle(seat->machine) ||
+        partition_epoch(seat->machine) != w->model->partitions[seat->partition].epoch)
+        return;
+    for (size_t i = 0; (row = store_row(w->store, i)) != NULL; i++)
+        rows += row->present && row->kind == ROW_ACTIVITY && row->partition == seat->partition;
+    if (rows > partition_open_activities(seat->machine))
+        broken(w, "partition %u: %s knows of %" PRIu64 " activities, %" PRIu64 " have rows", seat->partition,
+               seat->engine->node.name, partition_open_activities(seat->machine), rows);
+}
+
 static void task_round(struct world *w, void *arg, uint64_t life)
 {
     struct engine *engine = arg;
@@ -465,6 +480,7 @@ static void task_round(struct world *w, void *arg, uint64_t life)
         struct seat *seat = &engine->seats[p];
         if (seat->machine == NULL || partition_state(seat->machine) != PARTITION_OPEN)
             continue;
+        check_rows_are_known(w, seat);
         sweep(w, seat);
         look_for_rivals(w, seat);
     }
@@ -570,6 +586,13 @@ bool engines_idle(struct world *w, char *why, size_t size)
                 snprintf(why, size, "%s has partition %u open at an old epoch", seat->engine->node.name, p);
                 return false;
             }
+            const thole_slice *names = NULL;
+            if (partition_live_names(seat->machine, &names) > 0)
+                broken(w, "partition %u: %s takes %.*s for alive", p, seat->engine->node.name,
+                       THOLE_FMT(names[0]));
+            if (partition_open_activities(seat->machine) > 0)
+                broken(w, "partition %u: %s counts %" PRIu64 " activities", p, seat->engine->node.name,
+                       partition_open_activities(seat->machine));
             if (partition_committed_n(seat->machine) != part->n)
                 broken(w,
                        "partition %u: its idle writer holds %" PRIu64 "/%" PRIu64 " for committed, %" PRIu64

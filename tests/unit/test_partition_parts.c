@@ -51,6 +51,27 @@ static void test_progress_any_order_ends_at_the_top(void)
     progress_release(&progress);
 }
 
+/* What does not exist is not listed, however much it is, and is stepped over once nothing is left before it.
+ */
+static void test_progress_gaps(void)
+{
+    struct progress progress = {0};
+    CU_ASSERT_EQUAL(progress_skip(&progress, 1, 10), THOLE_OK);
+    CHECK_STR("from the start", render(&progress), "10");
+    CU_ASSERT_EQUAL(progress_add(&progress, 12), THOLE_OK);
+    CU_ASSERT_EQUAL(progress_skip(&progress, 13, 5000000), THOLE_OK);
+    CU_ASSERT_EQUAL(progress_add(&progress, 5000001), THOLE_OK);
+    CU_ASSERT_EQUAL(progress_skip(&progress, 5000002, 6000000), THOLE_OK);
+    CHECK_STR("one is missing", render(&progress), "10 12 5000001");
+    CU_ASSERT_EQUAL(progress_add(&progress, 11), THOLE_OK);
+    CHECK_STR("none is missing", render(&progress), "6000000");
+    CU_ASSERT_TRUE(progress.dirty);
+    progress.dirty = false;
+    CU_ASSERT_EQUAL(progress_skip(&progress, 5, 6000000), THOLE_OK);
+    CU_ASSERT_FALSE(progress.dirty);
+    progress_release(&progress);
+}
+
 static void test_timers_fire_in_order(void)
 {
     struct timer_heap heap = {0};
@@ -113,6 +134,7 @@ static void test_ownership_prefers_who_knows(void)
 static const struct thole_test tests[] = {
     {"partition: inbox position table", test_progress_table},
     {"partition: inbox position, any order", test_progress_any_order_ends_at_the_top},
+    {"partition: inbox position, gaps", test_progress_gaps},
     {"partition: timers fire in order", test_timers_fire_in_order},
     {"ownership: spread and stable", test_ownership_is_spread_and_stable},
     {"ownership: prefers who knows", test_ownership_prefers_who_knows},

@@ -1,0 +1,320 @@
+#include "partition_stage.h"
+#include "thole_cunit.h"
+#include <stdlib.h>
+
+void stage_options(struct partition_options *options, const thole_orchestration_entry *entries, size_t n)
+{
+    partition_options_init(options);
+    options->node = THOLE_STR("stage");
+    options->orchestrations = entries;
+    options->orchestrations_len = n;
+}
+
+static void create(struct stage *s, const struct partition_options *options)
+{
+    struct partition_options own = *options;
+    own.stacks = s->stacks;
+    s->p = partition_create(&own);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(s->p);
+    (void)partition_input(s->p, &(struct partition_in){.kind = PARTITION_IN_OPEN}, s->now_ms);
+    stage_run(s);
+}
+
+void stage_begin_with(struct stage *s, const struct partition_options *options, size_t stacks_max)
+{
+    memset(s, 0, sizeof *s);
+    arena_init(&s->arena, SIZE_MAX / 2);
+    buf_init(&s->said, 1 << 20);
+    s->now_ms = 1000000;
+    s->stacks = stack_pool_create(4, stacks_max);
+    create(s, options);
+}
+
+void stage_begin(struct stage *s, const thole_orchestration_entry *entries, size_t n)
+{
+    struct partition_options options;
+    stage_options(&options, entries, n);
+    stage_begin_with(s, &options, 1000);
+}
+
+void stage_end(struct stage *s)
+{
+    partition_destroy(s->p);
+    CU_ASSERT_EQUAL(stack_pool_in_use(s->stacks), 0);
+    stack_pool_destroy(s->stacks);
+    buf_release(&s->said);
+    arena_release(&s->arena);
+}
+
+void stage_again(struct stage *s, const struct partition_options *options)
+{
+    partition_destroy(s->p);
+    s->held_len = 0;
+    create(s, options);
+}
+
+/* ---- the world ---- */
+
+static thole_slice own(struct stage *s, thole_slice slice)
+{
+    thole_slice copy = {0};
+    CU_ASSERT_EQUAL(arena_dup(&s->arena, slice, &copy), THOLE_OK);
+    return copy;
+}
+
+static bool is_of(const struct stage_record *record, thole_slice instance)
+{
+    return instance.len == 0 || thole_slice_equal(thole_slice_from(record->instance), instance);
+}
+
+static void read_records(struct stage *s, struct partition_in *in, uint64_t from, uint64_t to,
+                         thole_slice instance)
+{
+    struct log_record *records = arena_array(&s->arena, s->log_len + 1, sizeof *records);
+    in->records = records;
+    for (uint64_t n = from; n <= to && n <= s->log_len; n++)
+        if (is_of(&s->log[n - 1], instance))
+            records[in->records_len++] = (struct log_record){n, s->log[n - 1].bytes};
+}
+
+static void read_tail(struct stage *s, struct partition_in *in)
+{
+    in->kind = PARTITION_IN_TAIL;
+    in->last_sequence = s->log_len;
+    for (size_t i = s->log_len; i > 0 && in->epoch_sequence == 0; i--)
+        if (s->log[i - 1].kind == RECORD_EPOCH_OPENED)
+            in->epoch_sequence = i;
+    read_records(s, in, in->epoch_sequence == 0 ? 1 : in->epoch_sequence, s->log_len, (thole_slice){0});
+}
+
+static void append(struct stage *s, const struct partition_out *out, struct partition_in *in)
+{
+    in->kind = PARTITION_IN_APPENDED;
+    in->n = out->n;
+    CU_ASSERT_EQUAL(out->expected_last, s->log_len);
+    CU_ASSERT_FATAL(s->log_len < STAGE_RECORDS_MAX);
+    struct stage_record *record = &s->log[s->log_len++];
+    *record = (struct stage_record){.kind = out->record_kind, .bytes = own(s, out->bytes)};
+    snprintf(record->instance, sizeof record->instance, "%.*s", THOLE_FMT(out->instance));
+    in->sequence = s->log_len;
+}
+
+static void apply(struct stage *s, const struct partition_out *out, struct partition_in *in)
+{
+    in->kind = PARTITION_IN_APPLIED;
+    s->batches++;
+    s->activities += out->batch->activities_added_len;
+    s->timers += out->batch->timers_added_len;
+    if (out->batch->activities_added_len > s->largest_batch)
+        s->largest_batch = out->batch->activities_added_len;
+    batch_destroy(out->batch);
+}
+
+static void send(struct stage *s, const struct partition_out *out, struct partition_in *in)
+{
+    struct message message;
+    in->kind = PARTITION_IN_SENT;
+    s->sends++;
+    CU_ASSERT_EQUAL(message_decode(out->bytes, &s->arena, &message, NULL), THOLE_OK);
+    buf_printf(&s->said, "send kind %d to %.*s: %s %.*s\n", (int)message.kind, THOLE_FMT(message.instance),
+               thole_status_name((thole_status)message.status), THOLE_FMT(message.error_type));
+}
+
+static void say(struct stage *s, const struct partition_out *out)
+{
+    switch (out->kind) {
+    case PARTITION_OUT_EVENT:
+        buf_printf(&s->said, "notice %s %.*s\n", out->event_kind, THOLE_FMT(out->instance));
+        break;
+    case PARTITION_OUT_REJECTED: buf_printf(&s->said, "rejected: %s\n", out->text); break;
+    case PARTITION_OUT_LOG:
+        buf_printf(&s->said, "line %.*s: %.*s\n", THOLE_FMT(out->instance), THOLE_FMT(out->data));
+        break;
+    case PARTITION_OUT_QUERY_ANSWER:
+        buf_printf(&s->said, "answer %s: %.*s\n", thole_status_name(out->status), THOLE_FMT(out->data));
+        break;
+    case PARTITION_OUT_CLOSED: snprintf(s->closed, sizeof s->closed, "%s", out->text); break;
+    default: break;
+    }
+}
+
+/* The answer's kind is OPEN where there is none. */
+static struct partition_in do_output(struct stage *s, const struct partition_out *out)
+{
+    struct partition_in in = {.kind = PARTITION_IN_OPEN, .generation = out->generation, .token = out->token};
+    switch (out->kind) {
+    case PARTITION_OUT_READ_TAIL: read_tail(s, &in); break;
+    case PARTITION_OUT_APPEND: append(s, out, &in); break;
+    case PARTITION_OUT_APPLY: apply(s, out, &in); break;
+    case PARTITION_OUT_SEND: send(s, out, &in); break;
+    case PARTITION_OUT_READ_LOG:
+        in.kind = PARTITION_IN_LOG;
+        read_records(s, &in, out->from, out->to, (thole_slice){0});
+        break;
+    case PARTITION_OUT_LOAD:
+        in.kind = PARTITION_IN_HISTORY;
+        in.instance = own(s, out->instance);
+        s->loads++;
+        read_records(s, &in, 1, s->log_len, in.instance);
+        break;
+    case PARTITION_OUT_STORE_OPEN: in.kind = PARTITION_IN_STORE_OPENED; break;
+    case PARTITION_OUT_READ_LIVE: in.kind = PARTITION_IN_LIVE; break;
+    case PARTITION_OUT_READ_TIMERS: in.kind = PARTITION_IN_TIMERS; break;
+    case PARTITION_OUT_PUBLISH_WORK:
+        in.kind = PARTITION_IN_PUBLISHED;
+        s->works++;
+        break;
+    default: say(s, out); break;
+    }
+    return in;
+}
+
+static bool is_held(const struct stage *s, enum partition_in_kind kind)
+{
+    return (kind == PARTITION_IN_APPENDED && s->hold_appends) ||
+           (kind == PARTITION_IN_APPLIED && s->hold_applied) || (kind == PARTITION_IN_SENT && s->hold_sent);
+}
+
+void stage_run(struct stage *s)
+{
+    struct partition_out out;
+    bool more = true;
+    while (more) {
+        more = false;
+        partition_flush(s->p, s->now_ms);
+        while (partition_poll(s->p, &out)) {
+            struct partition_in const in = do_output(s, &out);
+            more = true;
+            if (in.kind == PARTITION_IN_OPEN)
+                continue;
+            if (is_held(s, in.kind) && s->held_len < STAGE_HELD_MAX)
+                s->held[s->held_len++] = in;
+            else
+                (void)partition_input(s->p, &in, s->now_ms);
+        }
+    }
+}
+
+void stage_release(struct stage *s)
+{
+    size_t const n = s->held_len;
+    s->hold_appends = s->hold_applied = s->hold_sent = false;
+    for (size_t i = 0; i < n; i++)
+        (void)partition_input(s->p, &s->held[i], s->now_ms);
+    s->held_len = 0;
+    stage_run(s);
+}
+
+/* ---- what comes ---- */
+
+void stage_message(struct stage *s, const struct message *message)
+{
+    struct buf bytes;
+    buf_init(&bytes, MESSAGE_BYTES_MAX);
+    CU_ASSERT_EQUAL(message_encode(message, &bytes), THOLE_OK);
+    struct partition_in const in = {.kind = PARTITION_IN_MESSAGE,
+                                    .generation = partition_generation(s->p),
+                                    .sequence = ++s->inbox,
+                                    .instance = message->instance,
+                                    .bytes = buf_bytes(&bytes)};
+    (void)partition_input(s->p, &in, s->now_ms);
+    buf_release(&bytes);
+    stage_run(s);
+}
+
+void stage_start(struct stage *s, const char *instance, const char *orchestration)
+{
+    struct message const message = {.kind = MESSAGE_START,
+                                    .instance = thole_slice_from(instance),
+                                    .orchestration = thole_slice_from(orchestration),
+                                    .request_id = THOLE_STR("start")};
+    stage_message(s, &message);
+}
+
+void stage_tell(struct stage *s, const char *instance, enum message_kind kind, const char *text)
+{
+    struct message message = {.kind = kind,
+                              .instance = thole_slice_from(instance),
+                              .data = thole_slice_from(text),
+                              .request_id = thole_slice_from(text)};
+    if (kind == MESSAGE_EVENT) {
+        message.event_name = THOLE_STR("item");
+        message.event_data = message.data;
+        message.data = (thole_slice){0};
+    }
+    stage_message(s, &message);
+}
+
+void stage_complete(struct stage *s, const char *instance, uint64_t activity, thole_slice output)
+{
+    struct message const message = {.kind = MESSAGE_ACTIVITY_RESULT,
+                                    .instance = thole_slice_from(instance),
+                                    .execution = 1,
+                                    .task = activity,
+                                    .data = output,
+                                    .attempt = 1};
+    stage_message(s, &message);
+}
+
+void stage_query(struct stage *s, const char *instance, const char *query)
+{
+    struct partition_in const in = {.kind = PARTITION_IN_QUERY,
+                                    .token = 7,
+                                    .instance = thole_slice_from(instance),
+                                    .query = thole_slice_from(query)};
+    (void)partition_input(s->p, &in, s->now_ms);
+    stage_run(s);
+}
+
+void stage_timer(struct stage *s, uint64_t now_ms)
+{
+    s->now_ms = now_ms;
+    stage_run(s);
+}
+
+void stage_forge(struct stage *s, const char *instance, thole_slice bytes)
+{
+    struct stage_record *record = &s->log[s->log_len++];
+    *record = (struct stage_record){.kind = RECORD_TURN, .bytes = own(s, bytes)};
+    snprintf(record->instance, sizeof record->instance, "%s", instance);
+}
+
+/* ---- what there is ---- */
+
+static void render_turn(const struct turn *turn, struct buf *to)
+{
+    buf_printf(to, "%llu.%llu %s", (unsigned long long)turn->execution, (unsigned long long)turn->number,
+               turn->ran ? "ran" : "waits");
+    if (!turn->ran)
+        buf_printf(to, " %d", (int)turn->blocked);
+    for (size_t i = 0; i < turn->events_len; i++) {
+        buf_text(to, i == 0 ? ": " : "; ");
+        event_render(&turn->events[i], to);
+    }
+    buf_text(to, "\n");
+}
+
+const char *stage_history(struct stage *s, const char *instance)
+{
+    struct buf text;
+    buf_init(&text, 1 << 20);
+    for (size_t i = 0; i < s->log_len; i++) {
+        struct record record;
+        if (strcmp(s->log[i].instance, instance) != 0)
+            continue;
+        if (record_decode(s->log[i].bytes, &s->arena, &record, NULL) != THOLE_OK)
+            buf_text(&text, "garbage\n");
+        else
+            render_turn(&record.turn, &text);
+    }
+    thole_slice const copy = own(s, buf_bytes(&text));
+    buf_release(&text);
+    return copy.len == 0 ? "" : (const char *)copy.ptr;
+}
+
+const char *stage_said(struct stage *s)
+{
+    thole_slice const copy = own(s, buf_bytes(&s->said));
+    buf_clear(&s->said);
+    return copy.len == 0 ? "" : (const char *)copy.ptr;
+}

@@ -1,0 +1,59 @@
+/*
+ * One partition machine, and what it asks for done at once: a log, rows that are only counted, mail that is
+ * kept. Answers can be held back.
+ */
+#ifndef THOLE_PARTITION_STAGE_H
+#define THOLE_PARTITION_STAGE_H
+#include "coro.h"
+#include "partition.h"
+
+enum { STAGE_RECORDS_MAX = 4096, STAGE_HELD_MAX = 64 };
+
+struct stage_record {
+    enum record_kind kind;
+    char instance[64];
+    thole_slice bytes; /* in the stage's arena */
+};
+
+struct stage {
+    struct partition *p;
+    struct stack_pool *stacks;
+    struct arena arena;
+    uint64_t now_ms, inbox;
+    struct stage_record log[STAGE_RECORDS_MAX];
+    size_t log_len;
+    bool hold_appends, hold_applied, hold_sent;
+    struct partition_in held[STAGE_HELD_MAX]; /* answers */
+    size_t held_len;
+    /* what there was */
+    size_t batches, activities, timers, largest_batch, works, sends, loads;
+    struct buf said; /* a line for each notice, rejection, answer, message and line of an orchestration */
+    char closed[256];
+};
+
+void stage_begin(struct stage *s, const thole_orchestration_entry *entries, size_t n);
+/* With other options than those of stage_options(). */
+void stage_begin_with(struct stage *s, const struct partition_options *options, size_t stacks_max);
+void stage_options(struct partition_options *options, const thole_orchestration_entry *entries, size_t n);
+void stage_end(struct stage *s);
+/* Drops the machine and opens another one over the same log. */
+void stage_again(struct stage *s, const struct partition_options *options);
+
+/* Runs until nothing is left to do. */
+void stage_run(struct stage *s);
+/* Gives back the answers that were held, and runs. */
+void stage_release(struct stage *s);
+void stage_message(struct stage *s, const struct message *message);
+void stage_start(struct stage *s, const char *instance, const char *orchestration);
+void stage_tell(struct stage *s, const char *instance, enum message_kind kind, const char *text);
+void stage_complete(struct stage *s, const char *instance, uint64_t activity, thole_slice output);
+void stage_query(struct stage *s, const char *instance, const char *query);
+void stage_timer(struct stage *s, uint64_t now_ms); /* time goes on */
+
+/* Writes into the log as if the machine had; behind its back. */
+void stage_forge(struct stage *s, const char *instance, thole_slice bytes);
+/* All turns of the instance: "1.1 ran: #1 Started …; #2 …\n". Until the next call. */
+const char *stage_history(struct stage *s, const char *instance);
+/* What was said since the last call. */
+const char *stage_said(struct stage *s);
+#endif

@@ -1,0 +1,359 @@
+/* The partition machine at its edges: what the simulation's worlds never offer, or only once in a while. */
+#include "partition_stage.h"
+#include "thole_cunit.h"
+#include <stdlib.h>
+
+/* ---- orchestrations ---- */
+
+static thole_status where(thole_ctx *ctx, void *arg, thole_slice input, thole_slice *ret_output)
+{
+    (void)arg, (void)input;
+    *ret_output = thole_format(ctx, "execution %llu", (unsigned long long)thole_execution_id(ctx));
+    return THOLE_OK;
+}
+
+/* Waits for an activity, and says so. */
+static thole_status plain(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_on_query(ctx, THOLE_STR("where"), where, NULL);
+    thole_log(ctx, THOLE_LOG_INFO, "it begins");
+    return thole_await(ctx, thole_call(ctx, THOLE_STR("work"), input), ret_output);
+}
+
+enum { MANY = 25000 };
+
+static thole_status many(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)input, (void)ret_output;
+    thole_task last = {0};
+    for (int i = 0; i < MANY; i++)
+        last = thole_call(ctx, THOLE_STR("work"), (thole_slice){0});
+    return thole_await(ctx, last, NULL);
+}
+
+/* Takes more memory with every event than there is. */
+static thole_status greedy(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)input, (void)ret_output;
+    for (size_t bytes = 1000;; bytes *= 4) {
+        THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("item")), NULL));
+        if (thole_alloc(ctx, bytes) == NULL)
+            THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("item")), NULL));
+    }
+}
+
+static thole_status mother(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_child_options const options = {.size = sizeof options, .instance = THOLE_STR("kid")};
+    return thole_await(ctx, thole_child(ctx, THOLE_STR("plain"), input, &options), ret_output);
+}
+
+static const thole_orchestration_entry entries[] = {
+    {"plain", plain, 0}, {"many", many, 0}, {"greedy", greedy, 0}, {"mother", mother, 0}};
+
+static void check_said(struct stage *s, const char *row, const char *want)
+{
+    const char *got = stage_said(s);
+    CHECK_STR(row, got, want);
+}
+
+/* So long that everything is saved. */
+static void settle(struct stage *s)
+{
+    for (int i = 0; i < 5; i++)
+        stage_timer(s, s->now_ms + 2000);
+}
+
+/* ---- queries and lines ---- */
+
+static void test_queries(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    stage_begin(s, entries, ARRAY_LEN(entries));
+    stage_query(s, "i", "where");
+    check_said(s, "absent", "answer NOT_FOUND: there is no such instance\n");
+    stage_tell(s, "i", MESSAGE_EVENT, "early");
+    stage_query(s, "i", "where");
+    check_said(s, "not started", "answer NOT_FOUND: there is no such instance\n");
+    stage_start(s, "i", "plain");
+    (void)stage_said(s);
+    stage_query(s, "i", "where");
+    check_said(s, "live", "answer OK: execution 1\n");
+    stage_start(s, "stranger", "nobody-knows-it");
+    (void)stage_said(s);
+    stage_query(s, "stranger", "where");
+    check_said(s, "no code", "answer INVALID: no live engine knows orchestration 'nobody-knows-it'\n");
+    stage_complete(s, "i", 3, THOLE_STR("done"));
+    (void)stage_said(s);
+    stage_query(s, "i", "where");
+    check_said(s, "ended", "answer INVALID: the instance has ended\n");
+    (void)partition_input(
+        s->p, &(struct partition_in){.kind = PARTITION_IN_DOUBT, .generation = partition_generation(s->p)},
+        s->now_ms);
+    stage_query(s, "i", "where");
+    check_said(s, "closed", "answer UNAVAILABLE: the partition is not open\n");
+    stage_end(s);
+    free(s);
+}
+
+static void test_a_query_loads_what_is_cold(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    struct partition_options options;
+    stage_options(&options, entries, ARRAY_LEN(entries));
+    stage_begin_with(s, &options, 1000);
+    stage_start(s, "i", "plain");
+    stage_again(s, &options);
+    (void)stage_said(s);
+    size_t const records = s->log_len;
+    stage_query(s, "i", "where");
+    check_said(s, "cold", "answer OK: execution 1\n");
+    stage_query(s, "i", "what");
+    check_said(s, "no such query", "answer NOT_FOUND: no query 'what'\n");
+    CU_ASSERT_EQUAL(s->log_len, records);
+    stage_end(s);
+    free(s);
+}
+
+static void test_lines_wait_for_their_turn(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    stage_begin(s, entries, ARRAY_LEN(entries));
+    s->hold_appends = true;
+    stage_start(s, "i", "plain");
+    check_said(s, "in flight", "");
+    stage_release(s);
+    check_said(s, "committed", "notice started i\nline i: it begins\n");
+    stage_end(s);
+    free(s);
+}
+
+/* ---- sizes ---- */
+
+static void test_a_turn_of_many_rows(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    stage_begin(s, entries, ARRAY_LEN(entries));
+    s->hold_applied = true;
+    stage_start(s, "i", "many");
+    CU_ASSERT_EQUAL(s->activities, BATCH_ROWS_MAX);
+    CU_ASSERT_EQUAL(s->works, 0);
+    stage_release(s);
+    CU_ASSERT_EQUAL(s->activities, MANY);
+    CU_ASSERT_EQUAL(s->works, MANY);
+    CU_ASSERT_TRUE(s->largest_batch <= BATCH_ROWS_MAX);
+    CU_ASSERT_EQUAL(partition_open_activities(s->p), MANY);
+    stage_end(s);
+    free(s);
+}
+
+static void test_what_no_record_can_hold(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    struct partition_options options;
+    stage_options(&options, entries, ARRAY_LEN(entries));
+    options.payload_max = 1000;
+    options.record_max = partition_record_min(&options);
+    stage_begin_with(s, &options, 1000);
+    thole_slice const huge = {calloc(1, options.record_max), options.record_max};
+    stage_start(s, "i", "plain");
+    (void)stage_said(s);
+    struct message event = {.kind = MESSAGE_EVENT,
+                            .instance = THOLE_STR("i"),
+                            .event_name = THOLE_STR("item"),
+                            .event_data = huge};
+    stage_message(s, &event);
+    check_said(s, "event", "rejected: the message is larger than what a record can hold\n");
+    event.instance = THOLE_STR("absent");
+    stage_message(s, &event);
+    check_said(s, "early", "rejected: the message is larger than what a record can hold\n");
+    stage_complete(s, "i", 2, huge);
+    check_said(s, "result", "notice failed i\n");
+    CU_ASSERT_PTR_NOT_NULL(strstr(stage_history(s, "i"), "ActivityFailed #2 LIMIT"));
+    stage_end(s);
+    free((void *)(uintptr_t)huge.ptr);
+    free(s);
+}
+
+/* ---- instances whose code cannot run ---- */
+
+static void test_a_damaged_history_is_kept_and_can_end(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    struct partition_options options;
+    stage_options(&options, entries, ARRAY_LEN(entries));
+    stage_begin_with(s, &options, 1000);
+    stage_start(s, "i", "plain");
+    stage_again(s, &options);
+    s->log[1].bytes = THOLE_STR("\xff\xff"); /* the turn */
+    (void)stage_said(s);
+    stage_complete(s, "i", 3, THOLE_STR("done"));
+    stage_query(s, "i", "where");
+    check_said(s, "query", "answer INVALID: a record of the history does not decode\n");
+    CHECK_STR("raw", stage_history(s, "i"), "garbage\n1.1 waits 3: #1 ActivityCompleted #3 (done)\n");
+    stage_tell(s, "i", MESSAGE_TERMINATE, "give up");
+    check_said(s, "terminated", "notice terminated i\n");
+    stage_again(s, &options);
+    (void)stage_said(s);
+    stage_tell(s, "i", MESSAGE_EVENT, "late");
+    stage_query(s, "i", "where");
+    check_said(s, "ended", "answer INVALID: the instance has ended\n");
+    CHECK_STR("nothing more", stage_history(s, "i"),
+              "garbage\n1.1 waits 3: #1 ActivityCompleted #3 (done)\n"
+              "1.2 ran: #2 TerminateRequested (give up); #3 Terminated (give up)\n");
+    stage_end(s);
+    free(s);
+}
+
+/* A turn that hits the limit leaves nothing behind; what it was to take is recorded all the same. */
+static void test_a_limit_blocks_the_code_only(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    struct partition_options options;
+    stage_options(&options, entries, ARRAY_LEN(entries));
+    options.instance_memory_max = 100000;
+    stage_begin_with(s, &options, 1000);
+    stage_start(s, "i", "greedy");
+    for (char item[] = "a"; item[0] < 'g'; item[0]++)
+        stage_tell(s, "i", MESSAGE_EVENT, item);
+    const char *history = stage_history(s, "i");
+    CU_ASSERT_PTR_NOT_NULL(strstr(history, "waits 5: #"));
+    for (char item[] = "EventReceived item(a)"; item[19] < 'g'; item[19]++)
+        CU_ASSERT_PTR_NOT_NULL(strstr(history, item));
+    stage_tell(s, "i", MESSAGE_PAUSE, "hold");
+    CU_ASSERT_PTR_NOT_NULL(strstr(stage_history(s, "i"), "waits 6: #"));
+    options.instance_memory_max = 10000000;
+    stage_again(s, &options);
+    (void)stage_said(s);
+    stage_tell(s, "i", MESSAGE_TERMINATE, "enough");
+    check_said(s, "terminated", "notice terminated i\n");
+    stage_end(s);
+    free(s);
+}
+
+/* Stacks are few: who is parked goes, and the turn is made after all. */
+static void test_no_stack_left(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    struct partition_options options;
+    stage_options(&options, entries, ARRAY_LEN(entries));
+    stage_begin_with(s, &options, 3);
+    for (char id[] = "a"; id[0] < 'k'; id[0]++) {
+        stage_start(s, id, "plain");
+        CU_ASSERT_PTR_NOT_NULL(strstr(stage_history(s, id), "1.1 ran: #1 Started"));
+    }
+    for (char id[] = "a"; id[0] < 'k'; id[0]++) {
+        stage_complete(s, id, 3, THOLE_STR("done"));
+        stage_complete(s, id, 2, THOLE_STR("done"));
+        CU_ASSERT_PTR_NOT_NULL(strstr(stage_history(s, id), "Completed (done)"));
+    }
+    stage_end(s);
+    free(s);
+}
+
+/* ---- the inbox position ---- */
+
+/* The start of a child under an id in use counts as taken in when its parent's answer is stored. */
+static void test_a_refused_child_waits_for_its_answer(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    struct partition_options options;
+    stage_options(&options, entries, ARRAY_LEN(entries));
+    stage_begin_with(s, &options, 1000);
+    stage_start(s, "kid", "plain");
+    struct message const start = {.kind = MESSAGE_START,
+                                  .instance = THOLE_STR("kid"),
+                                  .orchestration = THOLE_STR("plain"),
+                                  .parent = {THOLE_STR("other"), 1, 2}};
+    s->hold_sent = true;
+    (void)stage_said(s);
+    stage_message(s, &start);
+    check_said(s, "refused", "send kind 7 to other: CONFLICT conflict\n");
+    settle(s);
+    CU_ASSERT_FALSE(partition_idle(s->p));
+    stage_again(s, &options);
+    s->hold_sent = false;
+    s->inbox--; /* it comes again */
+    (void)stage_said(s);
+    stage_message(s, &start);
+    check_said(s, "again", "send kind 7 to other: CONFLICT conflict\n");
+    settle(s);
+    CU_ASSERT_TRUE(partition_idle(s->p));
+    stage_again(s, &options);
+    s->inbox--;
+    (void)stage_said(s);
+    stage_message(s, &start); /* its position is saved */
+    check_said(s, "never again", "");
+    stage_end(s);
+    free(s);
+}
+
+static void test_the_first_missing_message_holds_the_others_back(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    struct partition_options options;
+    stage_options(&options, entries, ARRAY_LEN(entries));
+    options.ahead_max = 8;
+    stage_begin_with(s, &options, 1000);
+    stage_start(s, "kid", "plain");
+    s->hold_sent = true;
+    struct message const start = {.kind = MESSAGE_START,
+                                  .instance = THOLE_STR("kid"),
+                                  .orchestration = THOLE_STR("plain"),
+                                  .parent = {THOLE_STR("other"), 1, 2}};
+    stage_message(s, &start);
+    for (size_t i = 0; i < 7; i++) {
+        CU_ASSERT_EQUAL(partition_room(s->p), 7 - i);
+        stage_tell(s, "absent", MESSAGE_CANCEL, "why");
+    }
+    CU_ASSERT_EQUAL(partition_room(s->p), 0);
+    stage_release(s);
+    CU_ASSERT_EQUAL(partition_room(s->p), 8);
+    stage_end(s);
+    free(s);
+}
+
+/* ---- execution 0 ---- */
+
+static void test_early_events_wait_and_go(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    struct partition_options options;
+    stage_options(&options, entries, ARRAY_LEN(entries));
+    options.early_event_ms = 5000;
+    stage_begin_with(s, &options, 1000);
+    stage_tell(s, "i", MESSAGE_EVENT, "a");
+    stage_tell(s, "i", MESSAGE_EVENT, "a"); /* the same again */
+    stage_timer(s, s->now_ms + 3000);
+    stage_tell(s, "i", MESSAGE_EVENT, "b");
+    stage_timer(s, s->now_ms + 3000); /* the first alone would be over now */
+    stage_tell(s, "i", MESSAGE_CANCEL, "nobody");
+    CHECK_STR("kept", stage_history(s, "i"),
+              "0.1 waits 7: #1 EventReceived item(a)\n0.2 waits 7: #2 EventReceived item(b)\n");
+    stage_timer(s, s->now_ms + 3000);
+    stage_tell(s, "i", MESSAGE_EVENT, "c");
+    stage_again(s, &options);
+    stage_start(s, "i", "plain");
+    CHECK_STR("begun", stage_history(s, "i"),
+              "0.1 waits 7: #1 EventReceived item(a)\n0.2 waits 7: #2 EventReceived item(b)\n"
+              "0.3 waits 7: #3 Discarded (nobody started it in time)\n"
+              "0.4 waits 7: #4 EventReceived item(c)\n"
+              "1.1 ran: #1 Started plain@1(); #2 EventReceived item(c); #3 ActivityScheduled work()\n");
+    stage_end(s);
+    free(s);
+}
+
+static const struct thole_test tests[] = {
+    {"partition: queries", test_queries},
+    {"partition: a query loads what is cold", test_a_query_loads_what_is_cold},
+    {"partition: lines wait for their turn", test_lines_wait_for_their_turn},
+    {"partition: a turn of many rows", test_a_turn_of_many_rows},
+    {"partition: what no record can hold", test_what_no_record_can_hold},
+    {"partition: a damaged history is kept and can end", test_a_damaged_history_is_kept_and_can_end},
+    {"partition: a limit blocks the code only", test_a_limit_blocks_the_code_only},
+    {"partition: no stack left", test_no_stack_left},
+    {"partition: a refused child waits for its answer", test_a_refused_child_waits_for_its_answer},
+    {"partition: the first missing message holds back", test_the_first_missing_message_holds_the_others_back},
+    {"partition: early events wait and go", test_early_events_wait_and_go},
+};
+THOLE_TEST_MAIN("partition machine", tests)
