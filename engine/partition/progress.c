@@ -60,6 +60,8 @@ bool progress_has(const struct progress *progress, uint64_t sequence)
 static void absorb_above(struct progress *progress)
 {
     size_t n = 0;
+    if (progress->above_len == 0)
+        return;
     while (n < progress->above_len && progress->above[n] <= progress->floor + 1) {
         if (progress->above[n] == progress->floor + 1)
             progress->floor++;
