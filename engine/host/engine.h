@@ -36,8 +36,7 @@ enum {
 struct engine_host;
 struct shard;
 
-/* --- mails to a shard
- * --------------------------------------------------------------------------------------- */
+/* ---- mails to a shard ---- */
 enum shard_mail_kind {
     SHARD_EPOCH,      /* p; sequence: an epoch that somebody opens, or tries to */
     SHARD_OWN,        /* p; since_ms: not before this monotonic time */
@@ -74,8 +73,7 @@ struct shard_mail {
 struct shard_mail *shard_mail_create(enum shard_mail_kind kind, size_t bytes);
 void shard_mail_destroy(struct shard_mail *mail); /* one that no shard has handled */
 
-/* --- jobs: blocking work for the store or a loader
- * ----------------------------------------------------------- */
+/* ---- jobs: blocking work for the store or a loader ---- */
 enum job_kind {
     JOB_READ_TAIL,
     JOB_READ_LOG,
@@ -139,8 +137,7 @@ void store_submit(struct store *store, struct job *job);
 void store_stop(struct store *store); /* NULL-safe */
 uint64_t store_statements(const struct store *store);
 
-/* --- shards
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- shards ---- */
 struct owned { /* a partition of this shard, owned or not */
     struct partition *machine;
     uint32_t p;

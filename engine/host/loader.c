@@ -51,8 +51,7 @@ void job_answer(struct job *job)
     shard_send(job->shard, mail);
 }
 
-/* --- collecting records ------------------------------------------------------------------------------------
- */
+/* ---- collecting records ---- */
 
 struct collect {
     struct job *job;
@@ -101,8 +100,7 @@ static void use(struct job *job, const struct collect *c, enum partition_in_kind
     job->in.records_len = c->len;
 }
 
-/* --- the jobs
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the jobs ---- */
 
 static thole_status read_tail(struct loader *loader, struct job *job)
 {
@@ -166,8 +164,7 @@ static thole_status load(struct loader *loader, struct job *job)
     return status;
 }
 
-/* --- the input of an activity
- * -------------------------------------------------------------------------------- */
+/* ---- the input of an activity ---- */
 
 static thole_status find_scheduled(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
 {
@@ -240,8 +237,7 @@ static thole_status perform(struct loader *loader, struct job *job)
     return THOLE_INVALID;
 }
 
-/* --- threads
- * ------------------------------------------------------------------------------------------------- */
+/* ---- threads ---- */
 
 static struct job *next_job(struct loader *loader)
 {

@@ -49,8 +49,7 @@ static thole_slice self(const struct membership *m)
     return thole_slice_from(m->engine->options.node);
 }
 
-/* --- the view
- * -------------------------------------------------------------------------------------------------- */
+/* ---- the view ---- */
 
 static void node_destroy(struct node *node)
 {
@@ -177,8 +176,7 @@ static void on_node(void *arg, thole_slice node, thole_slice heartbeat, uint64_t
     mailbox_push(&m->mailbox, &mail->mail);
 }
 
-/* --- our own heartbeat
- * ----------------------------------------------------------------------------------------- */
+/* ---- our own heartbeat ---- */
 
 static struct node_view view_of(const struct node *node)
 {
@@ -279,8 +277,7 @@ static void put(struct membership *m)
         clock_monotonic_ms() + (status == THOLE_OK ? m->engine->options.heartbeat_ms : PUT_RETRY_MS);
 }
 
-/* --- ownership
- * --------------------------------------------------------------------------------------------------- */
+/* ---- ownership ---- */
 
 /* A node that cannot confirm its own heartbeat owns nothing: others may be about to take over. */
 static bool confirmed(const struct membership *m, uint64_t now_ms)
@@ -354,8 +351,7 @@ static uint64_t next_deadline(const struct membership *m)
     return deadline;
 }
 
-/* --- the thread
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the thread ---- */
 
 static void take_mails(struct membership *m)
 {

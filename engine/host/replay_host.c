@@ -42,8 +42,7 @@ struct replay {
     thole_error error;
 };
 
-/* --- reports -----------------------------------------------------------------------------------------------
- */
+/* ---- reports ---- */
 
 static void put_escaped(thole_slice text, struct buf *to)
 {
@@ -98,8 +97,7 @@ static thole_status open_replayer(struct replay *replay, struct replayer **ret, 
     return replayer_create(&wish, ret, reterr);
 }
 
-/* --- one record
- * ---------------------------------------------------------------------------------------------- */
+/* ---- one record ---- */
 
 /* Reading, from a stream or a file: what is the same for both. */
 struct reading {
@@ -195,8 +193,7 @@ static thole_status on_one(void *arg, uint64_t sequence, thole_slice subject, th
     return status;
 }
 
-/* --- streams
- * --------------------------------------------------------------------------------------------------- */
+/* ---- streams ---- */
 
 static thole_status connect(struct replay *replay, thole_error *reterr)
 {
@@ -339,8 +336,7 @@ static thole_status replay_ids(struct replay *replay, thole_error *reterr)
     return THOLE_OK;
 }
 
-/* --- files
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- files ---- */
 
 static thole_status file_begin(void *arg, thole_slice instance)
 {
@@ -388,8 +384,7 @@ static thole_status replay_file(struct replay *replay, thole_error *reterr)
     return status;
 }
 
-/* --- the whole
- * -------------------------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 static uint64_t now_ms(void)
 {

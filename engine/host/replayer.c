@@ -65,8 +65,7 @@ struct replayer {
     struct replay_counts counts; /* of reports, until the end */
 };
 
-/* --- the table ---------------------------------------------------------------------------------------------
- */
+/* ---- the table ---- */
 
 static uint64_t hash_of(thole_slice id)
 {
@@ -108,8 +107,7 @@ static void grow(struct replayer *r)
     r->buckets_len = len;
 }
 
-/* --- units
- * --------------------------------------------------------------------------------------------------- */
+/* ---- units ---- */
 
 static void kept_free(struct kept *first)
 {
@@ -209,8 +207,7 @@ static void unit_finish(struct replayer *r, struct unit *unit)
     unit_remove(r, find(r, unit->hash, unit_id(unit)));
 }
 
-/* --- reports
- * -------------------------------------------------------------------------------------------------- */
+/* ---- reports ---- */
 
 static bool was_reported(const struct replayer *r, uint64_t key)
 {
@@ -241,8 +238,7 @@ static void unit_fail(struct replayer *r, struct unit *unit, thole_status status
     unit_empty(unit);
 }
 
-/* --- turns
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- turns ---- */
 
 static uint32_t version_of(const thole_orchestration_entry *entry)
 {
@@ -370,8 +366,7 @@ static thole_status take_turn(struct replayer *r, struct unit *unit, const struc
     return unit->state == UNIT_LIVE ? unit_replay(r, unit, turn) : THOLE_OK;
 }
 
-/* --- parts
- * -------------------------------------------------------------------------------------------------- */
+/* ---- parts ---- */
 
 static thole_status join_parts(struct replayer *r, struct unit *unit)
 {
@@ -420,8 +415,7 @@ static thole_status take_part(struct replayer *r, struct unit *unit, const struc
     return status;
 }
 
-/* --- passes
- * ------------------------------------------------------------------------------------------------- */
+/* ---- passes ---- */
 
 static bool in_pass(const struct pass *pass, uint64_t hash)
 {
@@ -527,8 +521,7 @@ bool replayer_pass(struct replayer *r)
     return true;
 }
 
-/* --- the whole
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the whole ---- */
 
 thole_status replayer_create(const struct replay_options *options, struct replayer **ret, thole_error *reterr)
 {

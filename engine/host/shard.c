@@ -30,8 +30,7 @@ struct owned *shard_owned(struct shard *shard, uint32_t p)
     return &shard->owned[i];
 }
 
-/* --- the machine
- * ---------------------------------------------------------------------------------------------- */
+/* ---- the machine ---- */
 
 void shard_input(struct shard *shard, struct owned *owned, const struct partition_in *in)
 {
@@ -168,8 +167,7 @@ static uint64_t step_all(struct shard *shard)
     return deadline;
 }
 
-/* --- mails
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- mails ---- */
 
 static void disown(struct shard *shard, struct owned *owned)
 {
@@ -309,8 +307,7 @@ static void *shard_main(void *arg)
     }
 }
 
-/* --- inbox readers
- * ---------------------------------------------------------------------------------------------- */
+/* ---- inbox readers ---- */
 
 struct inbox_tap {
     struct shard *shard;
@@ -392,8 +389,7 @@ void inbox_tap_close(struct inbox_tap *tap)
     free(tap);
 }
 
-/* --- start and stop
- * ------------------------------------------------------------------------------------------------ */
+/* ---- start and stop ---- */
 
 static char *copy_stream_name(struct shard *shard, const char *kind, uint32_t p)
 {

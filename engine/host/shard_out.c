@@ -66,8 +66,7 @@ static void answer_unsent(struct shard *shard, struct sent *sent)
                      &(struct request_done){.result = REQUEST_UNKNOWN, .token = (uint64_t)(uintptr_t)sent});
 }
 
-/* --- appends
- * -------------------------------------------------------------------------------------------------- */
+/* ---- appends ---- */
 
 static thole_status append_subject(struct shard *shard, const struct owned *owned,
                                    const struct partition_out *out)
@@ -125,8 +124,7 @@ static void append_answered(struct shard *shard, struct owned *owned, const stru
     shard_input(shard, owned, &in);
 }
 
-/* --- work
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- work ---- */
 
 static thole_status keep_item(struct sent *sent, const struct partition_out *out)
 {
@@ -341,8 +339,7 @@ static void message_answered(struct shard *shard, struct owned *owned, struct se
     sent_destroy(sent);
 }
 
-/* --- histories
- * --------------------------------------------------------------------------------------------------- */
+/* ---- histories ---- */
 
 static struct job *job_for(struct shard *shard, enum job_kind kind, const struct owned *owned,
                            const struct partition_out *out)
@@ -444,8 +441,7 @@ void shard_mail_destroy(struct shard_mail *mail)
     free(mail);
 }
 
-/* --- the rest
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the rest ---- */
 
 static void submit_stream_job(struct shard *shard, struct owned *owned, const struct partition_out *out,
                               enum job_kind kind)

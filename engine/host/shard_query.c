@@ -46,8 +46,7 @@ static void answer_text(struct shard *shard, const char *reply, thole_status sta
     answer(shard, reply, status, thole_slice_from(text));
 }
 
-/* --- arriving: NATS's threads -----------------------------------------------------------------------------
- */
+/* ---- arriving: NATS's threads ---- */
 
 static void refuse(const struct query_tap *tap, thole_slice reply, thole_status status, const char *text)
 {
@@ -88,8 +87,7 @@ static void on_question(void *arg, const struct delivery *delivery)
     shard_send(shard, mail);
 }
 
-/* --- asking and answering: the shard's thread -------------------------------------------------------------
- */
+/* ---- asking and answering: the shard's thread ---- */
 
 static bool is_subjects(thole_slice instance, thole_slice token)
 {
@@ -173,9 +171,7 @@ void shard_query_answered(struct shard *shard, struct owned *owned, const struct
     forget(shard, asked);
 }
 
-/* --- as partitions come and go
- * ------------------------------------------------------------------------------
- */
+/* ---- as partitions come and go ---- */
 
 void shard_queries_open(struct shard *shard, struct owned *owned)
 {

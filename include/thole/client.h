@@ -182,8 +182,8 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_cancel(thole_client *client,
 /**
  * Raises an event in an instance. Durable when it returns THOLE_OK; delivered once. An instance that does not
  * exist yet finds it when it starts, for 7 days; one that has ended drops it.
- * @param request_id  The same for every repetition of one request, at most 200 bytes, not beginning with '<';
- *                    empty = a new one.
+ * @param request_id  The same for every repetition of one request: UTF-8 like an instance id, not beginning
+ *                    with '<'; empty = a new one.
  * @return THOLE_OK; THOLE_INVALID; THOLE_LIMIT (data too large); THOLE_UNAVAILABLE.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_signal(thole_client *client, thole_slice instance,
@@ -203,7 +203,7 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_resume(thole_client *client,
  * Asks the engine that owns the instance; see thole_on_query(). Changes nothing.
  * @param ret_output  On THOLE_OK: owned, release with thole_client_release().
  * @return THOLE_OK; THOLE_NOT_FOUND (no such instance, or no such query); THOLE_INVALID (it has ended, or its
- *         code cannot run); THOLE_UNAVAILABLE (no engine owns it within the client's timeout); what the
+ *         code cannot run); THOLE_UNAVAILABLE (no engine owns it now, or none answers in time); what the
  *         handler returned.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_query(thole_client *client, thole_slice instance,

@@ -11,8 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- events, queries, pauses
- * -------------------------------------------------------------------------------- */
+/* ---- events, queries, pauses ---- */
 
 struct gate {
     unsigned passed;
@@ -68,8 +67,7 @@ static thole_status raiser(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
     return THOLE_OK;
 }
 
-/* --- children, long lives, versions
- * ------------------------------------------------------------------------- */
+/* ---- children, long lives, versions ---- */
 
 /* Its child is a gate. */
 static thole_status parent(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
@@ -110,8 +108,7 @@ static thole_status versioned_2(thole_ctx *ctx, thole_slice input, thole_slice *
     return thole_await(ctx, thole_timer(ctx, 1), NULL);
 }
 
-/* --- activities
- * ----------------------------------------------------------------------------------------------- */
+/* ---- activities ---- */
 
 static thole_status steps(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {

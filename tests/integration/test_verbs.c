@@ -1,10 +1,17 @@
 /* Every function of the client library against a live engine and worker. */
+#include "link.h"
+#include "message.h"
+#include "query_message.h"
+#include "reader.h"
 #include "stack.h"
+#include "subject.h"
 #include "thole_cunit.h"
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { WAIT_MS = 20000, PARTITIONS = 8 };
+enum { WAIT_MS = 20000, PARTITIONS = 8, ASKERS = 8, ASKS_EACH = 50 };
 
 static struct stack stack;
 static struct stack_program *verbs;
@@ -61,8 +68,7 @@ static const char *end_of(const char *id)
     return said;
 }
 
-/* --- histories and rows
- * ----------------------------------------------------------------------------------------- */
+/* ---- histories and rows ---- */
 
 struct rendered {
     char text[2048];
@@ -119,8 +125,7 @@ static const char *list_of(const thole_list_filter *filter)
     return r.text;
 }
 
-/* --- queries
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- queries ---- */
 
 static const char *ask(const char *id, const char *name, const char *input)
 {
@@ -163,9 +168,124 @@ static void test_query(void)
           "1:EventReceived 1:Completed");
 }
 
-/* --- events
- * ---------------------------------------------------------------------------------------------------------
- */
+struct asker {
+    pthread_t thread;
+    size_t good;
+};
+
+static void *ask_often(void *arg)
+{
+    struct asker *asker = arg;
+    for (int i = 0; i < ASKS_EACH; i++) {
+        thole_slice output = nothing;
+        if (thole_client_query(client, THOLE_STR("asked"), THOLE_STR("passed"), THOLE_STR("x"), &output,
+                               NULL) == THOLE_OK &&
+            thole_slice_equal(output, THOLE_STR("passed 0 x")))
+            asker->good++;
+        thole_client_release(output);
+    }
+    return NULL;
+}
+
+static void test_many_queries(void)
+{
+    struct asker askers[ASKERS] = {{.good = 0}};
+    size_t good = 0;
+    start("asked", "gate", "");
+    for (size_t i = 0; i < ASKERS; i++)
+        CU_ASSERT_EQUAL(pthread_create(&askers[i].thread, NULL, ask_often, &askers[i]), 0);
+    for (size_t i = 0; i < ASKERS; i++) {
+        pthread_join(askers[i].thread, NULL);
+        good += askers[i].good;
+    }
+    CU_ASSERT_EQUAL(good, ASKERS * ASKS_EACH);
+}
+
+/* ---- queries that nobody with good intentions sends ---- */
+
+struct heard {
+    pthread_mutex_t lock;
+    char text[1024];
+};
+
+static void on_answer(void *arg, const struct delivery *delivery)
+{
+    struct heard *heard = arg;
+    struct query_answer answer;
+    struct arena arena;
+    arena_init(&arena, MESSAGE_BYTES_MAX);
+    pthread_mutex_lock(&heard->lock);
+    size_t const len = strlen(heard->text);
+    if (query_answer_decode(delivery->body, &arena, &answer, NULL) == THOLE_OK)
+        (void)snprintf(heard->text + len, sizeof heard->text - len, "%s|",
+                       thole_status_name((thole_status)answer.status));
+    pthread_mutex_unlock(&heard->lock);
+    arena_release(&arena);
+}
+
+static void send_raw(struct connection *connection, const char *instance, const char *reply, thole_slice body)
+{
+    struct link *link = link_acquire(connection);
+    struct buf subject;
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    uint32_t const p = subject_partition(THOLE_STR("asked"), PARTITIONS);
+    CU_ASSERT_EQUAL(subject_query(&subject, "default", p, text(instance), NULL), THOLE_OK);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(link);
+    link_hint(link, buf_cstr(&subject), reply, body);
+    link_release(link);
+    buf_release(&subject);
+}
+
+static uint64_t inbox_last(struct connection *connection)
+{
+    struct stream_bounds bounds = {.messages = 0};
+    CHECK_OK(stream_bounds(connection, "THOLE_default_IN_0", &bounds, &stack.err), &stack.err);
+    return bounds.last;
+}
+
+static void heard_becomes(struct heard *heard, const char *want)
+{
+    bool same = false;
+    for (int i = 0; i < 500 && !same; i++) {
+        pause_ms(10);
+        pthread_mutex_lock(&heard->lock);
+        same = strcmp(heard->text, want) == 0;
+        pthread_mutex_unlock(&heard->lock);
+    }
+    pthread_mutex_lock(&heard->lock);
+    check("answers", heard->text, want);
+    pthread_mutex_unlock(&heard->lock);
+}
+
+static void test_hostile_queries(void)
+{
+    static struct heard heard = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct connection_options const options = {
+        .url = stack.nats.url, .name = "hostile", .connect_timeout_ms = 5000, .request_timeout_ms = 5000};
+    struct query const query = {.instance = THOLE_STR("asked"), .name = THOLE_STR("passed")};
+    struct connection *connection = NULL;
+    struct subscription *subscription = NULL;
+    struct buf body;
+    buf_init(&body, MESSAGE_BYTES_MAX);
+    CU_ASSERT_EQUAL(query_encode(&query, &body), THOLE_OK);
+    CHECK_OK(connection_open(&options, &connection, &stack.err), &stack.err);
+    CHECK_OK(connection_subscribe(connection, "_INBOX.hostile", on_answer, &heard, &subscription, &stack.err),
+             &stack.err);
+    uint64_t const before = inbox_last(connection);
+    send_raw(connection, "asked", "_INBOX.hostile", THOLE_STR(""));
+    send_raw(connection, "asked", "_INBOX.hostile", THOLE_STR("garbage"));
+    send_raw(connection, "other", "_INBOX.hostile", buf_bytes(&body));       /* another's subject */
+    send_raw(connection, "asked", "thole.default.in.0.x", buf_bytes(&body)); /* the engine may write there */
+    send_raw(connection, "asked", NULL, buf_bytes(&body));
+    send_raw(connection, "asked", "_INBOX.hostile", buf_bytes(&body));
+    heard_becomes(&heard, "CORRUPT|CORRUPT|CORRUPT|OK|");
+    CU_ASSERT_EQUAL(inbox_last(connection), before);
+    subscription_close(subscription);
+    connection_close(connection);
+    buf_release(&body);
+}
+
+/* ---- events ---- */
 
 static void test_signal(void)
 {
@@ -203,8 +323,7 @@ static void test_raise(void)
     CU_ASSERT_TRUE(stack_logged(verbs, "instance=raiser execution=1: raises go in raised", 1, 2000));
 }
 
-/* --- pause, terminate, cancel
- * --------------------------------------------------------------------------------------- */
+/* ---- pause, terminate, cancel ---- */
 
 static void test_pause(void)
 {
@@ -241,8 +360,7 @@ static void test_cancel(void)
     check("cancelled", end_of("cancelled"), "Cancelled #1 no more");
 }
 
-/* --- children, long lives, versions
- * --------------------------------------------------------------------------------- */
+/* ---- children, long lives, versions ---- */
 
 static void test_child(void)
 {
@@ -282,8 +400,7 @@ static void test_versions(void)
     check("terminated without code", end_of("version-7"), "Terminated #1 ");
 }
 
-/* --- the ends of activities
- * ------------------------------------------------------------------------------------------ */
+/* ---- the ends of activities ---- */
 
 /* The last token that was given out. Static. */
 static thole_slice token(size_t number)
@@ -332,9 +449,7 @@ static void test_failure(void)
     thole_outcome_release(&outcome);
 }
 
-/* --- lists
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- lists ---- */
 
 static void test_list(void)
 {
@@ -361,8 +476,7 @@ static void test_list(void)
     check("after", list_of(&filter), "");
 }
 
-/* --- without an owner: last
- * ------------------------------------------------------------------------------------------- */
+/* ---- without an owner: last ---- */
 
 static void test_nobody_owns_it(void)
 {
@@ -378,8 +492,27 @@ static void test_nobody_owns_it(void)
     check("a new owner", end_of("alone"), "Completed #1 later");
 }
 
+/* An engine that knows only the first version, then one that knows both: what needs the second moves there.
+ */
+static void test_versions_move(void)
+{
+    thole_start_options const second = {.size = sizeof second, .version = 2};
+    CU_ASSERT_EQUAL(stack_terminate(verbs, WAIT_MS), 0);
+    setenv("VERBS_OLD", "1", 1);
+    struct stack_program *old = stack_program_of(&stack, "program_verbs", "old", "engine");
+    CU_ASSERT_TRUE(stack_logged(old, " open, epoch", PARTITIONS, WAIT_MS));
+    start_with("moves", "versioned", "", &second);
+    row_becomes("moves", "moves Waiting v2 [] <>");
+    unsetenv("VERBS_OLD");
+    verbs = stack_program_of(&stack, "program_verbs", "verbs", "run");
+    check("moved", end_of("moves"), "Completed #1 two");
+    CU_ASSERT_EQUAL(stack_terminate(old, WAIT_MS), 0);
+}
+
 static const struct thole_test tests[] = {
     {"query", test_query},
+    {"many_queries", test_many_queries},
+    {"hostile_queries", test_hostile_queries},
     {"signal", test_signal},
     {"signal_once", test_signal_once},
     {"raise", test_raise},
@@ -393,6 +526,7 @@ static const struct thole_test tests[] = {
     {"failure", test_failure},
     {"list", test_list},
     {"nobody_owns_it", test_nobody_owns_it},
+    {"versions_move", test_versions_move},
 };
 
 int main(void)

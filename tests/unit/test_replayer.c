@@ -3,8 +3,7 @@
 #include "replayer.h"
 #include <string.h>
 
-/* --- the program -------------------------------------------------------------------------------------------
- */
+/* ---- the program ---- */
 
 static thole_status order(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
@@ -22,8 +21,7 @@ static const thole_orchestration_entry entries[] = {{"order", order, 0}, {"order
 static const thole_program program = {
     .size = sizeof program, .name = "test", .orchestrations = entries, .orchestrations_len = 2};
 
-/* --- records
- * ------------------------------------------------------------------------------------------------- */
+/* ---- records ---- */
 
 #define OPEN "#1 Started order@1(in) | #2 ActivityScheduled charge(in)"
 #define CHARGED " / #3 ActivityCompleted #2 (ok) | #4 ActivityScheduled ship(ok)"
