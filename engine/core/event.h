@@ -127,11 +127,14 @@ bool event_is_terminal(enum event_kind kind);
  * comes from outside (request id, parent, try, details). */
 bool event_equal(const struct event *a, const struct event *b);
 
-/* Which inbox sequences are incorporated: all <= floor and those in above (ascending, all > floor + 1). */
+/* Which inbox sequences are incorporated: all <= floor and those in above (ascending, all > floor + 1). The
+ * highest that was read (0: not known), and when the stream stored it: by it a stream that went back is
+ * known. */
 struct position {
     uint64_t floor;
     const uint64_t *above;
     size_t above_len;
+    uint64_t seen, seen_ns;
 };
 
 enum blocked_kind {

@@ -168,6 +168,8 @@ static thole_status record_pack(Thole__V1__Record pb, const struct record *recor
     position.floor = record->position.floor;
     position.above = (uint64_t *)record->position.above;
     position.n_above = record->position.above_len;
+    position.seen = record->position.seen;
+    position.seen_ns = record->position.seen_ns;
     pb.format = RECORD_FORMAT;
     pb.epoch = record->epoch;
     pb.n = record->n;
@@ -373,7 +375,11 @@ static thole_status position_decode(const struct decoding *d, const Thole__V1__P
                               (unsigned long long)pb->above[i], (unsigned long long)last);
         above[i] = last = pb->above[i];
     }
-    *ret = (struct position){.floor = pb->floor, .above = above, .above_len = pb->n_above};
+    *ret = (struct position){.floor = pb->floor,
+                             .above = above,
+                             .above_len = pb->n_above,
+                             .seen = pb->seen,
+                             .seen_ns = pb->seen_ns};
     return THOLE_OK;
 }
 

@@ -44,7 +44,8 @@ enum shard_mail_kind {
     SHARD_LINK,       /* NATS: up */
     SHARD_STORE_LINK, /* Postgres: up */
     SHARD_REQUEST,    /* an asynchronous request was answered: sent, result, sequence */
-    SHARD_INBOX,      /* sequence, subject, bytes */
+    SHARD_INBOX,      /* sequence, stored_ns, subject, bytes */
+    SHARD_INBOX_LOST, /* the reader of that generation reads no more */
     SHARD_ANSWER,     /* a job is done: job */
     SHARD_QUERY,      /* p, generation: reply, token of the subject's instance, body */
     SHARD_STOP,
@@ -61,7 +62,7 @@ struct shard_mail {
     bool up;
     struct sent *sent;
     enum request_result result;
-    uint64_t sequence;
+    uint64_t sequence, stored_ns;
     uint32_t err_code;
     struct job *job;
     size_t instance_len, reply_len, bytes_len;
@@ -103,6 +104,7 @@ struct job {
     uint64_t generation;
     /* what is asked */
     uint64_t from, to, count, token, epoch, before_ms;
+    uint64_t sequence, stored_ns; /* OPEN_INBOX, PURGE: what the inbox must hold */
     uint64_t *sequences;
     size_t sequences_len;
     thole_slice instance; /* in arena */
@@ -117,6 +119,7 @@ struct job {
     size_t orphans_len;
     thole_slice input; /* FIND */
     bool found;
+    bool gone_back; /* OPEN_INBOX, PURGE: nothing was done, because the inbox does not hold it */
     struct arena arena;
 };
 struct job *job_create(enum job_kind kind, struct shard *shard, uint32_t p, uint64_t generation);
@@ -222,8 +225,10 @@ void shard_doubt(struct shard *shard, struct owned *owned, const char *text, boo
 void shard_input(struct shard *shard, struct owned *owned, const struct partition_in *in);
 void shard_on_request(void *arg, const struct request_done *done);
 struct owned *shard_owned(struct shard *shard, uint32_t p);
-/* Opens the reader of an inbox; blocking, on a loader's thread. */
-thole_status inbox_tap_open(struct job *job, thole_error *reterr);
+/* Whether the inbox still holds what the partition has seen of it; if not, job->gone_back, and a warning. */
+THOLE_NODISCARD thole_status inbox_check(struct job *job, thole_error *reterr);
+/* Opens the reader of an inbox unless it went back; blocking, on a loader's thread. */
+THOLE_NODISCARD thole_status inbox_tap_open(struct job *job, thole_error *reterr);
 void inbox_tap_close(struct inbox_tap *tap); /* blocking; NULL-safe */
 
 THOLE_NODISCARD thole_status membership_create(struct engine_host *engine, struct membership **ret,

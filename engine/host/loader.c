@@ -214,6 +214,15 @@ static thole_status delete_records(struct loader *loader, struct job *job)
     return THOLE_OK;
 }
 
+/* What waited for its turn while the inbox was made anew must not take from the new one. */
+static thole_status purge_inbox(struct loader *loader, struct job *job)
+{
+    THOLE_TRY(inbox_check(job, &job->err));
+    if (job->gone_back)
+        return THOLE_OK;
+    return stream_purge_below(loader->engine->connection, owned_of(job)->in_stream, job->from, &job->err);
+}
+
 static thole_status perform(struct loader *loader, struct job *job)
 {
     switch (job->kind) {
@@ -222,8 +231,7 @@ static thole_status perform(struct loader *loader, struct job *job)
     case JOB_LOAD: return load(loader, job);
     case JOB_FIND: return find_input(loader, job);
     case JOB_DELETE: return delete_records(loader, job);
-    case JOB_PURGE:
-        return stream_purge_below(loader->engine->connection, owned_of(job)->in_stream, job->from, &job->err);
+    case JOB_PURGE: return purge_inbox(loader, job);
     case JOB_OPEN_INBOX: return inbox_tap_open(job, &job->err);
     case JOB_CLOSE_INBOX: inbox_tap_close(job->tap); return THOLE_OK;
     case JOB_STORE_OPEN:

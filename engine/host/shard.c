@@ -210,8 +210,17 @@ static void on_inbox(struct shard *shard, struct shard_mail *mail)
                     .kind = PARTITION_IN_MESSAGE,
                     .generation = mail->generation,
                     .sequence = mail->sequence,
+                    .stored_ns = mail->stored_ns,
                     .instance = {mail->bytes, mail->instance_len},
                     .bytes = {mail->bytes + mail->instance_len, mail->bytes_len - mail->instance_len}});
+}
+
+static void on_inbox_lost(struct shard *shard, const struct shard_mail *mail)
+{
+    shard_input(shard, shard_owned(shard, mail->p),
+                &(struct partition_in){.kind = PARTITION_IN_DOUBT,
+                                       .generation = mail->generation,
+                                       .text = "the inbox reader lost its consumer"});
 }
 
 static bool is_current(const struct owned *owned, const struct job *job)
@@ -228,24 +237,38 @@ static void close_tap(struct shard *shard, struct owned *owned, struct inbox_tap
     loader_submit(shard->engine->loader, job);
 }
 
+static void on_inbox_open(struct shard *shard, struct owned *owned, struct job *job)
+{
+    bool const current = is_current(owned, job);
+    if (job->gone_back) {
+        shard_input(shard, owned,
+                    &(struct partition_in){.kind = PARTITION_IN_INBOX_BACK, .generation = job->generation});
+    } else if (job->status == THOLE_OK && current) {
+        owned->tap = job->tap;
+        owned->failures = 0;
+    } else if (job->status == THOLE_OK) {
+        close_tap(shard, owned, job->tap);
+    } else if (current) {
+        shard_doubt(shard, owned, job->err.text, false);
+    }
+}
+
 static void on_answer(struct shard *shard, struct job *job)
 {
     struct owned *owned = shard_owned(shard, job->p);
     bool const current = is_current(owned, job);
-    if (job->kind == JOB_OPEN_INBOX && job->tap != NULL) {
-        if (current && job->status == THOLE_OK)
-            owned->tap = job->tap;
-        else
-            close_tap(shard, owned, job->tap);
-    }
     if (job->kind == JOB_STORE_ORPHANS || job->kind == JOB_FIND)
         sweeper_answered(shard, owned, job);
-    if (job->kind == JOB_PURGE || job->kind == JOB_CLOSE_INBOX || job->kind == JOB_FIND) {
+    if (job->kind == JOB_OPEN_INBOX) {
+        on_inbox_open(shard, owned, job);
+    } else if (job->kind == JOB_PURGE && job->gone_back && current) {
+        shard_doubt(shard, owned, "the inbox went back", false);
+    } else if (job->kind == JOB_PURGE || job->kind == JOB_CLOSE_INBOX || job->kind == JOB_FIND) {
         if (job->status != THOLE_OK)
             log_line(LOG_LEVEL_DEBUG, "partition", "p=%u not done: %s", job->p, job->err.text);
     } else if (job->status != THOLE_OK && current) {
         shard_doubt(shard, owned, job->err.text, job->status == THOLE_FENCED);
-    } else if (job->status == THOLE_OK && job->kind != JOB_OPEN_INBOX && job->kind != JOB_STORE_ORPHANS) {
+    } else if (job->status == THOLE_OK && job->kind != JOB_STORE_ORPHANS) {
         shard_input(shard, owned, &job->in);
     }
     job_destroy(job);
@@ -272,6 +295,7 @@ static void handle(struct shard *shard, struct shard_mail *mail)
     case SHARD_STORE_LINK: on_store_link(shard, mail); break;
     case SHARD_REQUEST: shard_request_answered(shard, mail); break;
     case SHARD_INBOX: on_inbox(shard, mail); break;
+    case SHARD_INBOX_LOST: on_inbox_lost(shard, mail); break;
     case SHARD_ANSWER: on_answer(shard, mail->job); break;
     case SHARD_QUERY: shard_query(shard, mail); break;
     case SHARD_STOP:
@@ -314,14 +338,14 @@ struct inbox_tap {
     uint32_t p;
     uint64_t generation;
     struct ordered_reader *reader;
-    bool closing; /* under backlog_lock */
+    bool open, closing; /* under backlog_lock. Not open: nothing is let through yet */
 };
 
 static bool enter_backlog(struct inbox_tap *tap)
 {
     struct shard *shard = tap->shard;
     pthread_mutex_lock(&shard->backlog_lock);
-    while (!tap->closing && shard->backlog_mails + shard->backlog_held >= INBOX_BACKLOG_MAX)
+    while (!tap->closing && (!tap->open || shard->backlog_mails + shard->backlog_held >= INBOX_BACKLOG_MAX))
         pthread_cond_wait(&shard->backlog_room, &shard->backlog_lock);
     bool const open = !tap->closing;
     if (open)
@@ -347,6 +371,7 @@ static void on_inbox_message(void *arg, uint64_t sequence, const struct delivery
     mail->p = tap->p;
     mail->generation = tap->generation;
     mail->sequence = sequence;
+    mail->stored_ns = delivery_stored_ns(delivery);
     mail->instance_len = id.len;
     if (id.len > 0)
         memcpy(mail->bytes, id.ptr, id.len);
@@ -356,6 +381,50 @@ static void on_inbox_message(void *arg, uint64_t sequence, const struct delivery
     shard_send(tap->shard, mail);
 }
 
+static void on_reader_lost(void *arg)
+{
+    const struct inbox_tap *tap = arg;
+    struct shard_mail *mail = shard_mail_create(SHARD_INBOX_LOST, 0);
+    if (mail == NULL)
+        abort();
+    mail->p = tap->p;
+    mail->generation = tap->generation;
+    shard_send(tap->shard, mail);
+}
+
+static void let_through(struct inbox_tap *tap)
+{
+    pthread_mutex_lock(&tap->shard->backlog_lock);
+    tap->open = true;
+    pthread_cond_broadcast(&tap->shard->backlog_room);
+    pthread_mutex_unlock(&tap->shard->backlog_lock);
+}
+
+thole_status inbox_check(struct job *job, thole_error *reterr)
+{
+    const char *stream = shard_owned(job->shard, job->p)->in_stream;
+    uint64_t last = 0;
+    bool holds = true;
+    if (job->sequence == 0)
+        return THOLE_OK;
+    THOLE_TRY(stream_still_holds(job->shard->engine->connection, stream, job->sequence, job->stored_ns,
+                                 &holds, &last, reterr));
+    job->gone_back = !holds;
+    if (job->gone_back)
+        log_line(
+            LOG_LEVEL_WARN, "partition",
+            "p=%u stream %s went back: message %llu was read from it and is not there; its last is %llu. It "
+            "was made anew, or the server lost what it had acknowledged (power, backup)",
+            job->p, stream, (unsigned long long)job->sequence, (unsigned long long)last);
+    return THOLE_OK;
+}
+
+/*
+ * First the reader, then the look at what the stream holds, then the first message. If the stream goes back
+ * after the look, the reader has lost its consumer; if before, the look finds it out, even when by then the
+ * stream has more messages than it ever had. Nothing of a stream that went back comes to the partition in
+ * between.
+ */
 thole_status inbox_tap_open(struct job *job, thole_error *reterr)
 {
     struct inbox_tap *tap = calloc(1, sizeof *tap);
@@ -367,14 +436,21 @@ thole_status inbox_tap_open(struct job *job, thole_error *reterr)
     struct ordered_reader_options const options = {.stream = shard_owned(job->shard, job->p)->in_stream,
                                                    .from = job->from,
                                                    .each = on_inbox_message,
+                                                   .lost = on_reader_lost,
                                                    .arg = tap};
-    thole_status const status =
-        ordered_reader_open(job->shard->engine->connection, &options, &tap->reader, reterr);
-    if (status == THOLE_OK)
-        job->tap = tap;
-    else
+    thole_status status = ordered_reader_open(job->shard->engine->connection, &options, &tap->reader, reterr);
+    if (status != THOLE_OK) {
         free(tap);
-    return status;
+        return status;
+    }
+    status = inbox_check(job, reterr);
+    if (status != THOLE_OK || job->gone_back) {
+        inbox_tap_close(tap);
+        return status;
+    }
+    let_through(tap);
+    job->tap = tap;
+    return THOLE_OK;
 }
 
 void inbox_tap_close(struct inbox_tap *tap)

@@ -450,6 +450,8 @@ static void submit_stream_job(struct shard *shard, struct owned *owned, const st
     job->from = out->from;
     job->to = out->to;
     job->count = out->count;
+    job->sequence = out->sequence;
+    job->stored_ns = out->stored_ns;
     if (out->sequences_len > 0) {
         job->sequences = arena_array(&job->arena, out->sequences_len, sizeof *job->sequences);
         if (job->sequences == NULL)

@@ -79,7 +79,9 @@ static struct link *append(struct partition *p, struct record *record, struct sl
 
 static struct position position_now(const struct partition *p)
 {
-    return (struct position){p->progress.floor, p->progress.above, p->progress.above_len};
+    const struct progress *progress = &p->progress;
+    return (struct position){progress->floor, progress->above, progress->above_len, progress->seen.sequence,
+                             progress->seen.stored_ns};
 }
 
 /* What the orchestration's lines wait for: until then nobody is to hear of the turn. */

@@ -58,7 +58,7 @@ void intake_message(struct partition *p, const struct partition_in *in)
         return;
     if (progress_skip(&p->progress, p->progress.received + 1, in->sequence - 1) != THOLE_OK)
         partition_no_memory(p);
-    p->progress.received = in->sequence;
+    progress_receive(&p->progress, in->sequence, in->stored_ns);
     p->busy_ms = p->now_ms;
     if (progress_has(&p->progress, in->sequence))
         return;

@@ -33,8 +33,12 @@ enum {
 };
 
 /* --- progress.c: the inbox position -------------------------------------------------------------- */
+struct seen { /* an inbox message: all that is left of it when it is purged. 0 = not known */
+    uint64_t sequence, stored_ns;
+};
 struct progress {
-    uint64_t floor, received; /* received: the highest sequence seen */
+    uint64_t floor, received; /* received: the highest sequence since it was opened */
+    struct seen seen;         /* the highest ever */
     uint64_t *above;
     size_t above_len, above_cap;
     struct gap {
@@ -50,6 +54,10 @@ THOLE_NODISCARD thole_status progress_add(struct progress *progress, uint64_t se
 /* There are no such sequences: the reader, which leaves out nothing, has gone beyond them. There may be many,
  * so they are not listed. */
 THOLE_NODISCARD thole_status progress_skip(struct progress *progress, uint64_t first, uint64_t last);
+/* A message came in. */
+void progress_receive(struct progress *progress, uint64_t sequence, uint64_t stored_ns);
+/* What the stream must still hold, or have purged, for the position to mean anything. */
+struct seen progress_seen(const struct progress *progress);
 
 /* --- timers.c: a heap of due times --------------------------------------------------------------- */
 struct timer_entry {
@@ -344,6 +352,7 @@ struct partition {
     /* opening */
     uint64_t tail_last, tail_epoch, tail_n, redo_next;
     struct progress progress;
+    struct seen gone; /* what the inbox did not hold when it was opened last; sequence 0: it did */
     struct chain chain;
     struct slots slots;
     struct projector projector;

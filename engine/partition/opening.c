@@ -133,6 +133,20 @@ static void delete_records(struct partition *p, const uint64_t *sequences, size_
     p->phase = PHASE_DELETE;
 }
 
+/*
+ * The inbox went back: it lost its tail, or was made anew. What the position says of its sequences means
+ * nothing any more: those that stand there now are new messages, or old ones from before the loss, and nobody
+ * can tell. All are read (again); by what they say (request ids, event ids) it is known whether they were
+ * incorporated. Unless somebody else has opened the partition since and found another position.
+ */
+static void forget_position(struct partition *p)
+{
+    struct seen const seen = progress_seen(&p->progress), gone = p->gone;
+    p->gone = (struct seen){0};
+    if (gone.sequence > 0 && seen.sequence == gone.sequence && seen.stored_ns == gone.stored_ns)
+        progress_release(&p->progress); /* the EpochOpened says so before the first message is read */
+}
+
 static void settle_tail(struct partition *p, const struct partition_in *in, struct tail *tail)
 {
     static const struct position nothing = {0};
@@ -166,9 +180,12 @@ static void settle_tail(struct partition *p, const struct partition_in *in, stru
     p->tail_last = in->last_sequence;
     p->tail_epoch = tail->epoch;
     p->tail_n = tail->n;
-    if (progress_set(&p->progress, tail->position) != THOLE_OK)
+    if (progress_set(&p->progress, tail->position) != THOLE_OK) {
         partition_no_memory(p);
-    else if (tail->voids_len > 0)
+        return;
+    }
+    forget_position(p);
+    if (tail->voids_len > 0)
         delete_records(p, tail->voids, tail->voids_len);
     else
         open_epoch(p);
@@ -294,5 +311,9 @@ void opening_timers(struct partition *p)
     p->phase = PHASE_SERVING;
     p->busy_ms = p->now_ms;
     partition_emit(p, PARTITION_OUT_OPENED)->epoch = p->chain.epoch;
-    partition_emit(p, PARTITION_OUT_READ_INBOX)->from = p->progress.floor + 1;
+    struct seen const seen = progress_seen(&p->progress);
+    struct partition_out *out = partition_emit(p, PARTITION_OUT_READ_INBOX);
+    out->from = p->progress.floor + 1;
+    out->sequence = seen.sequence;
+    out->stored_ns = seen.stored_ns;
 }

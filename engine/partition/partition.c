@@ -225,6 +225,13 @@ static void hear_of_rival(struct partition *p, uint64_t epoch)
         end(p, "a rival opens the partition");
 }
 
+/* Nothing was read from it since the partition was opened: the position is the one that was found then. */
+static void inbox_back(struct partition *p)
+{
+    p->gone = progress_seen(&p->progress);
+    end(p, "the inbox lost its tail or was made anew: it is read again");
+}
+
 static void answer(struct partition *p, const struct partition_in *in)
 {
     switch (in->kind) {
@@ -248,6 +255,7 @@ static void answer(struct partition *p, const struct partition_in *in)
     case PARTITION_IN_PUBLISHED: project_published(p, in); break;
     case PARTITION_IN_SENT: outbox_sent(p, in); break;
     case PARTITION_IN_MESSAGE: intake_message(p, in); break;
+    case PARTITION_IN_INBOX_BACK: inbox_back(p); break;
     case PARTITION_IN_HISTORY:
         if ((in->token & OUTBOX_TOKEN) != 0)
             outbox_history(p, in);
@@ -300,16 +308,20 @@ static bool unsaved(const struct partition *p)
 
 static bool unpurged(const struct partition *p)
 {
-    return p->chain.committed_floor > 0 && p->chain.committed_floor + 1 > p->purged_below;
+    return p->chain.committed_floor > 1 && p->chain.committed_floor > p->purged_below;
 }
 
+/* The message at the floor stays: it may be the one by which the stream is known. */
 static void purge(struct partition *p, uint64_t step)
 {
-    uint64_t const below = p->chain.committed_floor + 1;
+    uint64_t const below = p->chain.committed_floor;
     if (below < p->purged_below + step || below <= 1)
         return;
-    p->purged_below = below;
-    partition_emit(p, PARTITION_OUT_PURGE_INBOX)->from = below;
+    struct seen const seen = progress_seen(&p->progress);
+    struct partition_out *out = partition_emit(p, PARTITION_OUT_PURGE_INBOX);
+    p->purged_below = out->from = below;
+    out->sequence = seen.sequence;
+    out->stored_ns = seen.stored_ns;
 }
 
 /* Saves what only memory knows, once nothing else is going on. */

@@ -83,10 +83,12 @@ enum partition_in_kind {
     PARTITION_IN_APPLIED,       /* the batch is committed */
     PARTITION_IN_PUBLISHED,     /* token: stored or already there; sequence in WORK (0 = unknown) */
     PARTITION_IN_MESSAGE,       /* an inbox message, in order */
-    PARTITION_IN_HISTORY, /* answer to LOAD: all records of the instance, of all executions; may be none */
-    PARTITION_IN_SENT,    /* answer to SEND: token: stored */
-    PARTITION_IN_QUERY,   /* token, instance, query, bytes = input; answered by QUERY_ANSWER, unless CLOSED
-                             comes   before it */
+    PARTITION_IN_INBOX_BACK, /* answer to READ_INBOX, before any message: the inbox does not hold what it says
+                              */
+    PARTITION_IN_HISTORY,    /* answer to LOAD: all records of the instance, of all executions; may be none */
+    PARTITION_IN_SENT,       /* answer to SEND: token: stored */
+    PARTITION_IN_QUERY,      /* token, instance, query, bytes = input; answered by QUERY_ANSWER, unless CLOSED
+                                comes   before it */
 };
 
 struct partition_in {
@@ -95,6 +97,7 @@ struct partition_in {
     uint64_t n;          /* APPENDED, APPEND_FAILED */
     uint64_t sequence;   /* APPENDED, PUBLISHED, MESSAGE: inbox sequence; STORE_OPENED: projected_seq */
     uint64_t token;      /* PUBLISHED, HISTORY, SENT, QUERY */
+    uint64_t stored_ns;  /* MESSAGE: when the stream stored it */
     const char *text;    /* DOUBT */
     bool fenced;         /* DOUBT */
     /* TAIL: epoch_sequence = last EpochOpened (0 = none), last_sequence = of the stream;
@@ -151,8 +154,13 @@ enum partition_out_kind {
     PARTITION_OUT_EVENT, /* live notice: event_kind (see streams/notice.h), orchestration, instance,
                             execution, request_id, data */
     /* The inbox. */
-    PARTITION_OUT_READ_INBOX,   /* deliver MESSAGE for every message from `from` on, in order, without end */
-    PARTITION_OUT_PURGE_INBOX,  /* remove messages below `from`; no answer */
+    PARTITION_OUT_READ_INBOX,   /* deliver MESSAGE for every message from `from` on, in order, without end, if
+                                   the stream holds `sequence` as stored at stored_ns (0: whenever; sequence 0:
+                                   nothing to look for), or has removed it since and goes on behind it; else
+                                   INBOX_BACK. To be found out after the place to read from is taken, before
+                                   the first MESSAGE. When the stream may have gone back later: DOUBT */
+    PARTITION_OUT_PURGE_INBOX,  /* remove messages below `from`, if the stream holds `sequence` in the same
+                                   way, else DOUBT; no answer */
     PARTITION_OUT_REJECTED,     /* a malformed inbox message was dropped: sequence, text; for the log */
     PARTITION_OUT_LOG,          /* a line of an orchestration: level, instance, execution, data; no answer */
     PARTITION_OUT_QUERY_ANSWER, /* token, status, data = output or error text; no answer */
@@ -165,7 +173,7 @@ struct partition_out {
     bool reopen;
     uint64_t epoch;
     uint64_t from, to, before_ms, count;
-    uint64_t token, sequence;
+    uint64_t token, sequence, stored_ns;
     const uint64_t *sequences; /* DELETE_RECORDS; PUSH_CANCEL: activity ids */
     size_t sequences_len;
     /* APPEND. bytes stay valid until its answer. */

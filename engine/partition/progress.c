@@ -31,8 +31,22 @@ thole_status progress_set(struct progress *progress, const struct position *posi
     progress->above_len = position->above_len;
     progress->floor = position->floor;
     progress->received = position->floor;
+    progress->seen = (struct seen){position->seen, position->seen_ns};
     progress->dirty = false;
     return THOLE_OK;
+}
+
+void progress_receive(struct progress *progress, uint64_t sequence, uint64_t stored_ns)
+{
+    progress->received = sequence;
+    if (sequence > progress->seen.sequence)
+        progress->seen = (struct seen){sequence, stored_ns};
+}
+
+struct seen progress_seen(const struct progress *progress)
+{
+    uint64_t const top = progress->above_len > 0 ? progress->above[progress->above_len - 1] : progress->floor;
+    return progress->seen.sequence >= top ? progress->seen : (struct seen){top, 0};
 }
 
 /* Index of the first element that is >= sequence. */

@@ -14,6 +14,7 @@ static void check_position(const struct position *a, const struct position *b)
 {
     CU_ASSERT_EQUAL(a->floor, b->floor);
     CU_ASSERT_EQUAL(a->above_len, b->above_len);
+    CU_ASSERT(a->seen == b->seen && a->seen_ns == b->seen_ns);
     CU_ASSERT(a->above_len == 0 || memcmp(a->above, b->above, a->above_len * sizeof *a->above) == 0);
 }
 
@@ -53,7 +54,7 @@ static void round_trip_of_other_records(void)
     struct record const rows[] = {
         {.kind = RECORD_EPOCH_OPENED,
          .epoch = 4,
-         .position = {.floor = UINT64_MAX},
+         .position = {.floor = UINT64_MAX, .seen = UINT64_MAX, .seen_ns = UINT64_MAX},
          .node = S("n1"),
          .time_ms = 5,
          .previous_epoch = 3,
@@ -90,7 +91,20 @@ static void round_trip_of_other_records(void)
     }
 }
 
-/* The bytes of a record that exists may never change: this one was written when the format was made. */
+static void check_bytes(const char *name, const struct record *record, const char *want)
+{
+    struct buf bytes, hex;
+    record_bytes(record, &bytes);
+    buf_init(&hex, 1000);
+    for (size_t i = 0; i < bytes.len; i++)
+        buf_printf(&hex, "%02x", bytes.ptr[i]);
+    CHECK_STR(name, buf_cstr(&hex), want);
+    buf_release(&hex);
+    buf_release(&bytes);
+}
+
+/* The bytes of a record that exists may never change: these were written when the format, and what was added
+ * to it, was made. */
 static void the_bytes_are_for_ever(void)
 {
     struct event const events[] = {{.kind = EVENT_ACTIVITY_COMPLETED, .id = 300, .ref = 2, .data = S("ok")},
@@ -98,18 +112,17 @@ static void the_bytes_are_for_ever(void)
     struct record record = turn_record(events, 2);
     record.turn.instance = (thole_slice)S("i");
     record.turn.more = false;
-    record.position.above_len = 1;
-    struct buf bytes, hex;
-    record_bytes(&record, &bytes);
-    buf_init(&hex, 1000);
-    for (size_t i = 0; i < bytes.len; i++)
-        buf_printf(&hex, "%02x", bytes.ptr[i]);
-    CHECK_STR(
-        "turn", buf_cstr(&hex),
+    record.position = (struct position){.floor = 7, .above = (const uint64_t[]){9}, .above_len = 1};
+    check_bytes(
+        "turn", &record,
         "08011003180720052a0508071201093a220a01691002180420633001420b08ac0210022a040a026f6b420808ad02420308"
         "8827");
-    buf_release(&hex);
-    buf_release(&bytes);
+    record.position.seen = 11;
+    record.position.seen_ns = 5000;
+    check_bytes(
+        "what was seen", &record,
+        "08011003180720052a0a0807120109180b2088273a220a01691002180420633001420b08ac0210022a040a026f6b42"
+        "0808ad024203088827");
 }
 
 /* The most that an event of any kind can take beside its slices: all numbers as long as they get. */

@@ -31,7 +31,7 @@ static void test_progress_table(void)
     for (size_t i = 0; i < ARRAY_LEN(progress_cases); i++) {
         const struct progress_case *c = &progress_cases[i];
         struct progress progress = {0};
-        struct position const position = {c->floor, c->above, c->above_len};
+        struct position const position = {.floor = c->floor, .above = c->above, .above_len = c->above_len};
         CU_ASSERT_EQUAL(progress_set(&progress, &position), THOLE_OK);
         for (size_t k = 0; k < c->add_len; k++)
             CU_ASSERT_EQUAL(progress_add(&progress, c->add[k]), THOLE_OK);
@@ -70,6 +70,33 @@ static void test_progress_gaps(void)
     CU_ASSERT_EQUAL(progress_skip(&progress, 5, 6000000), THOLE_OK);
     CU_ASSERT_FALSE(progress.dirty);
     progress_release(&progress);
+}
+
+/* By the highest message that was ever read the stream is known; it is what the position says until more is
+ * read. */
+static void test_progress_knows_what_it_has_seen(void)
+{
+    uint64_t const above[] = {12, 14};
+    static const struct {
+        uint64_t seen, seen_ns, read, sequence, stored_ns;
+    } rows[] = {
+        {15, 1500, 0, 15, 1500},  /* read and not incorporated yet */
+        {15, 1500, 11, 15, 1500}, /* read again */
+        {15, 1500, 16, 16, 1600}, {14, 1400, 0, 14, 1400}, {0, 0, 0, 14, 0}, /* written before it was noted */
+        {0, 0, 11, 14, 0},        {0, 0, 15, 15, 1500},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct progress progress = {0};
+        struct position const position = {10, above, 2, rows[i].seen, rows[i].seen_ns};
+        CU_ASSERT_EQUAL(progress_set(&progress, &position), THOLE_OK);
+        if (rows[i].read > 0)
+            progress_receive(&progress, rows[i].read, rows[i].read * 100);
+        struct seen const seen = progress_seen(&progress);
+        CU_ASSERT(seen.sequence == rows[i].sequence && seen.stored_ns == rows[i].stored_ns);
+        progress_release(&progress);
+    }
+    struct progress const empty = {0};
+    CU_ASSERT_EQUAL(progress_seen(&empty).sequence, 0);
 }
 
 static void test_timers_fire_in_order(void)
@@ -135,6 +162,7 @@ static const struct thole_test tests[] = {
     {"partition: inbox position table", test_progress_table},
     {"partition: inbox position, any order", test_progress_any_order_ends_at_the_top},
     {"partition: inbox position, gaps", test_progress_gaps},
+    {"partition: what it has seen", test_progress_knows_what_it_has_seen},
     {"partition: timers fire in order", test_timers_fire_in_order},
     {"ownership: spread and stable", test_ownership_is_spread_and_stable},
     {"ownership: prefers who knows", test_ownership_prefers_who_knows},
