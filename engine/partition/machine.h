@@ -30,6 +30,7 @@ enum {
     EARLY_BYTES_MAX = 8 * 1024 * 1024,
     EARLY_TIMER = 1, /* its row: (instance, execution 0, this) */
     QUERIES_PENDING_MAX = 1000,
+    LONERS_MAX = 1000000,
 };
 
 /* --- progress.c: the inbox position -------------------------------------------------------------- */
@@ -300,6 +301,11 @@ struct refusal {
     struct buf bytes;
 };
 struct projector {
+    struct loners { /* ids of instances that are nobody's child: open addressing, empty = free */
+        thole_slice *ids;
+        size_t cap, len;
+        struct arena arena;
+    } loners;                   /* started in the log that is read again, while it is */
     struct work_ref *work_refs; /* by key modulo WORK_REFS; NULL until the first */
     struct lane {
         struct fold_send *first, *last; /* the first is on its way */
@@ -464,6 +470,7 @@ void outbox_sent(struct partition *p, const struct partition_in *in);
 void outbox_history(struct partition *p, const struct partition_in *in);
 /* The start cannot be, and its parent is told. */
 void outbox_refuse(struct partition *p, const struct pending *start);
+void outbox_redone(struct projector *projector); /* the log has been read again */
 void outbox_release(struct partition *p);
 
 void timer_book_reset(struct timer_book *book);

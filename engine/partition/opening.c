@@ -268,6 +268,7 @@ void opening_redo_more(struct partition *p)
         project_pump(p);
         return;
     }
+    outbox_redone(&p->projector);
     p->phase = PHASE_LIVE;
     partition_emit(p, PARTITION_OUT_READ_LIVE);
 }

@@ -15,6 +15,7 @@ void projector_release(struct projector *projector)
     }
     free(projector->parts);
     free(projector->work_refs);
+    outbox_redone(projector);
     *projector = (struct projector){.next_id = projector->next_id};
 }
 
