@@ -152,6 +152,16 @@ struct fold_activity *build_activity(struct build *build, thole_slice instance, 
     return added;
 }
 
+struct fold_activity *build_find_activity(struct build *build, thole_slice instance, uint64_t execution,
+                                          uint64_t id)
+{
+    struct row_key const key = {instance, execution, id};
+    if (build->activities_index.len == 0)
+        return NULL;
+    uint32_t const found = *cell(&build->activities_index, build, activity_key, &key);
+    return found == 0 ? NULL : &build->activities[found - 1];
+}
+
 struct fold_timer *build_timer(struct build *build, thole_slice instance, uint64_t execution, uint64_t id,
                                bool *ret_new)
 {

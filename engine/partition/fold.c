@@ -26,16 +26,24 @@ static struct fold_activity *activity_row(const struct folding *f, uint64_t id, 
 /* A try is queued. */
 static void activity_queued(const struct folding *f, const struct event *event, uint64_t id)
 {
+    struct batch_activity const queued = {.instance = f->turn->instance,
+                                          .execution = f->turn->execution,
+                                          .activity_id = id,
+                                          .queue = event->queue,
+                                          .activity = event->name,
+                                          .try_number = event->try_number == 0 ? 1 : event->try_number,
+                                          .try_timeout_ms =
+                                              event->retry == NULL ? 0 : event->retry->try_timeout_ms,
+                                          .details = event->details};
+    if (!f->live) {
+        redo_queued(f->p, &queued, event->data);
+        return;
+    }
     struct fold_activity *row = activity_row(f, id, NULL);
     if (row == NULL)
         return;
     row->gone = false;
-    row->before |= !f->live; /* a former owner may have made it already */
-    row->row.queue = event->queue;
-    row->row.activity = event->name;
-    row->row.try_number = event->try_number == 0 ? 1 : event->try_number;
-    row->row.try_timeout_ms = event->retry == NULL ? 0 : event->retry->try_timeout_ms;
-    row->row.details = event->details;
+    row->row = queued;
     row->input = event->data;
 }
 
@@ -46,7 +54,9 @@ static bool activity_gone(const struct folding *f, uint64_t id, uint32_t try_num
     struct fold_activity *row = activity_row(f, id, &fresh);
     if (row == NULL)
         return false;
-    row->before |= fresh || !f->live;
+    if (!f->live)
+        redo_gone(f->p, f->turn->instance, f->turn->execution, id);
+    row->before |= fresh || !f->live; /* a former owner may have made it */
     row->gone = true;
     row->row = (struct batch_activity){.instance = row->row.instance,
                                        .execution = row->row.execution,

@@ -119,7 +119,7 @@ static bool replay_code(struct partition *p, struct slot *slot, const struct tur
         return false;
     }
     if (code == NULL) {
-        turns_no_code(slot);
+        turns_no_code(p, slot);
         return false;
     }
     thole_status status = replay(p, slot, code, turns, n, &err);

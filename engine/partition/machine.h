@@ -9,6 +9,7 @@
  *   fold.c       records to projection changes  project.c  batches: apply, publish, push, watermark
  *   outbox.c     messages to other instances    names.c    live orchestrations
  *   timers.c     due timers                     progress.c which inbox messages are incorporated
+ *   redo.c       what the redo keeps in mind
  */
 #ifndef THOLE_MACHINE_H
 #define THOLE_MACHINE_H
@@ -274,6 +275,8 @@ bool build_empty(const struct build *build); /* no rows */
 /* The row with the key, made at need; NULL: out of memory. ret_new may be NULL. */
 struct fold_activity *build_activity(struct build *build, thole_slice instance, uint64_t execution,
                                      uint64_t id, bool *ret_new);
+struct fold_activity *build_find_activity(struct build *build, thole_slice instance, uint64_t execution,
+                                          uint64_t id); /* NULL: there is none */
 struct fold_timer *build_timer(struct build *build, thole_slice instance, uint64_t execution, uint64_t id,
                                bool *ret_new);
 struct fold_instance *build_instance(struct build *build, thole_slice instance, uint64_t execution,
@@ -301,11 +304,6 @@ struct refusal {
     struct buf bytes;
 };
 struct projector {
-    struct loners { /* ids of instances that are nobody's child: open addressing, empty = free */
-        thole_slice *ids;
-        size_t cap, len;
-        struct arena arena;
-    } loners;                   /* started in the log that is read again, while it is */
     struct work_ref *work_refs; /* by key modulo WORK_REFS; NULL until the first */
     struct lane {
         struct fold_send *first, *last; /* the first is on its way */
@@ -320,6 +318,24 @@ struct projector {
     size_t parts_len, parts_cap;
 };
 void projector_release(struct projector *projector);
+
+/* --- redo.c: while the log is read again ------------------------------------------------------- */
+struct redo {
+    struct build *open;  /* activities whose end has not been read yet, each with its last try */
+    size_t open_len;     /* that are not gone */
+    uint64_t done;       /* builds up to this sequence are applied and published */
+    thole_slice *loners; /* ids of instances that are nobody's child: open addressing, empty = free */
+    size_t loners_cap, loners_len;
+    struct arena arena; /* of the ids */
+};
+void redo_release(struct redo *redo);
+void redo_queued(struct partition *p, const struct batch_activity *row, thole_slice input);
+void redo_gone(struct partition *p, thole_slice instance, uint64_t execution, uint64_t id);
+/* At the end of the log: what is still open goes into a build. False: there is none. */
+bool redo_finish(struct partition *p);
+/* Most instances are nobody's child: those that start in this log need not be asked about when they end. */
+void redo_loner(struct partition *p, thole_slice instance);
+bool redo_is_loner(const struct partition *p, thole_slice instance);
 
 /* --- partition.c --------------------------------------------------------------------------------- */
 enum phase {
@@ -363,6 +379,7 @@ struct partition {
     struct slots slots;
     struct projector projector;
     struct timer_book timers;
+    struct redo redo;
     struct refusal *refusals;
     uint64_t next_refusal;
     size_t event_room; /* bytes of the largest event that a record can hold */
@@ -429,7 +446,7 @@ THOLE_NODISCARD thole_status turns_instance(const struct partition *p, const str
                                             const thole_orchestration_entry *code, struct instance **ret);
 enum blocked_kind turns_blocked_by(thole_status status);
 /* "no live engine knows …" */
-void turns_no_code(struct slot *slot);
+void turns_no_code(const struct partition *p, struct slot *slot);
 
 void queries_ask(struct partition *p, const struct partition_in *in);
 void queries_answer(struct partition *p, struct slot *slot); /* those that wait for the slot */
@@ -470,7 +487,6 @@ void outbox_sent(struct partition *p, const struct partition_in *in);
 void outbox_history(struct partition *p, const struct partition_in *in);
 /* The start cannot be, and its parent is told. */
 void outbox_refuse(struct partition *p, const struct pending *start);
-void outbox_redone(struct projector *projector); /* the log has been read again */
 void outbox_release(struct partition *p);
 
 void timer_book_reset(struct timer_book *book);

@@ -268,7 +268,13 @@ void opening_redo_more(struct partition *p)
         project_pump(p);
         return;
     }
-    outbox_redone(&p->projector);
+    if (redo_finish(p)) {
+        project_pump(p);
+        return;
+    }
+    if (p->redo.done > p->projector.watermark)
+        p->projector.watermark = p->redo.done;
+    redo_release(&p->redo);
     p->phase = PHASE_LIVE;
     partition_emit(p, PARTITION_OUT_READ_LIVE);
 }

@@ -63,67 +63,6 @@ static struct message result_for(const struct origin *parent, const struct turn 
     return message;
 }
 
-/* --- redo: who is nobody's child -------------------------------------------------------------- */
-
-/* The cell of the id, or the free one where it belongs. */
-static thole_slice *loner_cell(const struct loners *loners, thole_slice instance)
-{
-    size_t at = key_hash(instance, 1, 1) % loners->cap;
-    while (loners->ids[at].len != 0 && !thole_slice_equal(loners->ids[at], instance))
-        at = (at + 1) % loners->cap;
-    return &loners->ids[at];
-}
-
-static bool grow_loners(struct loners *loners)
-{
-    struct loners grown = *loners;
-    grown.cap = loners->cap == 0 ? 1021 : loners->cap * 2 + 1;
-    grown.ids = calloc(grown.cap, sizeof *grown.ids);
-    if (grown.ids == NULL)
-        return false;
-    for (size_t i = 0; i < loners->cap; i++)
-        if (loners->ids[i].len != 0)
-            *loner_cell(&grown, loners->ids[i]) = loners->ids[i];
-    free(loners->ids);
-    *loners = grown;
-    return true;
-}
-
-/* Most instances are nobody's child: those that start in the log that is read again need not be asked about.
- */
-static void note_loner(struct partition *p, thole_slice instance)
-{
-    struct loners *loners = &p->projector.loners;
-    if (loners->len == LONERS_MAX)
-        return;
-    if (loners->cap == 0)
-        arena_init(&loners->arena, SIZE_MAX / 2);
-    if (loners->cap <= 2 * (loners->len + 1) && !grow_loners(loners)) {
-        partition_no_memory(p);
-        return;
-    }
-    thole_slice *cell = loner_cell(loners, instance);
-    if (cell->len != 0)
-        return;
-    if (arena_dup(&loners->arena, instance, cell) != THOLE_OK)
-        partition_no_memory(p);
-    else
-        loners->len++;
-}
-
-static bool is_loner(const struct partition *p, thole_slice instance)
-{
-    const struct loners *loners = &p->projector.loners;
-    return loners->cap > 0 && loner_cell(loners, instance)->len != 0;
-}
-
-void outbox_redone(struct projector *projector)
-{
-    free(projector->loners.ids);
-    arena_release(&projector->loners.arena);
-    projector->loners = (struct loners){0};
-}
-
 /* --- results ---------------------------------------------------------------------------------- */
 
 /* Whose child it is: the slot knows, or the build if it has seen it start; else the history must be asked. */
@@ -139,7 +78,7 @@ static void end_of_child(struct partition *p, struct build *b, const struct turn
         known = row != NULL && row->parent_known;
         parent = known ? row->parent : parent;
     }
-    if ((known && parent.instance.len == 0) || (!known && is_loner(p, turn->instance)))
+    if ((known && parent.instance.len == 0) || (!known && redo_is_loner(p, turn->instance)))
         return;
     struct message message = result_for(&parent, turn, event);
     if (slot != NULL && arena_dup(&b->arena, parent.instance, &message.instance) != THOLE_OK)
@@ -154,7 +93,7 @@ void outbox_fold(struct partition *p, struct build *b, const struct turn *turn, 
     switch (event->kind) {
     case EVENT_STARTED:
         if (slot == NULL && event->parent.instance.len == 0)
-            note_loner(p, turn->instance);
+            redo_loner(p, turn->instance);
         return;
     case EVENT_CHILD_SCHEDULED:
         message = start_of(event);

@@ -142,6 +142,7 @@ static void forget(struct partition *p)
     progress_release(&p->progress);
     names_release(p);
     outbox_release(p);
+    redo_release(&p->redo);
     p->purged_below = 0;
     p->open_activities = 0;
     p->recount = p->recounting = false;

@@ -15,7 +15,6 @@ void projector_release(struct projector *projector)
     }
     free(projector->parts);
     free(projector->work_refs);
-    outbox_redone(projector);
     *projector = (struct projector){.next_id = projector->next_id};
 }
 
@@ -60,8 +59,10 @@ static void retire(struct partition *p)
     struct projector *projector = &p->projector;
     struct build *b;
     while ((b = projector->first) != NULL && b->state == BUILD_PUBLISHING && b->publishes_left == 0) {
-        if (b->last_sequence > projector->watermark)
-            projector->watermark = b->last_sequence;
+        /* While the log is read again the watermark stays: see redo.c. */
+        uint64_t *done = p->phase == PHASE_REDO ? &p->redo.done : &projector->watermark;
+        if (b->last_sequence > *done)
+            *done = b->last_sequence;
         projector->unprojected -= b->records;
         projector->first = b->next;
         if (projector->first == NULL)

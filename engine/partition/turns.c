@@ -46,10 +46,10 @@ thole_status turns_instance(const struct partition *p, const struct slot *slot,
     return instance_create(&options, ret);
 }
 
-void turns_no_code(struct slot *slot)
+void turns_no_code(const struct partition *p, struct slot *slot)
 {
     thole_error err = {0};
-    if (slot->version > 1)
+    if (slot->version > 1 || turns_code(p, slot->orchestration, 0) != NULL)
         (void)thole_fail(&err, THOLE_NOT_FOUND, "no live engine knows version %u of orchestration '%.*s'",
                          slot->version, THOLE_FMT(slot->orchestration));
     else
@@ -204,7 +204,7 @@ static void begin(struct partition *p, struct slot *slot, uint64_t execution, st
     if (slot->failed != BLOCKED_NOT)
         slot->blocked = slot->failed; /* its text is still there */
     else if (code == NULL)
-        turns_no_code(slot);
+        turns_no_code(p, slot);
     run(p, slot, in);
     slots_touch(&p->slots, slot);
 }

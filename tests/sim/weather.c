@@ -96,6 +96,7 @@ static void strike(struct world *w, enum fault fault)
     case FAULT_STORE_AHEAD:
     case FAULT_STATEMENT:
     case FAULT_TAIL_RACE:
+    case FAULT_REDELIVERED:
     case FAULTS_LEN: break; /* they strike where they happen */
     }
 }

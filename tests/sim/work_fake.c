@@ -57,6 +57,16 @@ static void task_lease_ends(struct world *w, void *arg, uint64_t value)
     workers_stir(w);
 }
 
+static void task_again(struct world *w, void *arg, uint64_t sequence)
+{
+    struct work_item_fake *item = item_at(w, sequence);
+    (void)arg;
+    if (item == NULL)
+        return;
+    item->held_until_ms = 0;
+    workers_stir(w);
+}
+
 const struct work_item_fake *work_deliver(struct world *w)
 {
     for (size_t i = w->work->first; i < w->work->len; i++) {
@@ -70,6 +80,8 @@ const struct work_item_fake *work_deliver(struct world *w)
         if (!w->work->alarm)
             at(w, item->held_until_ms, task_lease_ends, NULL, 0);
         w->work->alarm = true;
+        if (strikes(w, FAULT_REDELIVERED, 30))
+            after(w, between(w, 1, LEASE_MS / 2), task_again, NULL, item->sequence);
         return item;
     }
     return NULL;

@@ -24,7 +24,7 @@ static const char *const FAULT_NAMES[FAULTS_LEN] = {
     "worker pause", "worker nats lost", "worker store lost", "crash point",       "rival",
     "request lost", "request late",     "answer lost",       "store crash",       "store outage",
     "nats outage",  "publish twice",    "core loss",         "clock jump",        "slow",
-    "store ahead",  "statement fails",  "tail race",
+    "store ahead",  "statement fails",  "tail race",         "delivered again",
 };
 static const char *const MUTATION_NAMES[MUTATIONS_LEN] = {
     "none",         "append_any",     "store_unfenced", "no_redelivery",  "claim_missing",  "complete_any",

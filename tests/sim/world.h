@@ -51,6 +51,8 @@ enum fault {
     FAULT_STORE_AHEAD, /* with a crash: it comes back from another time, ahead of the log, with wrong rows */
     FAULT_STATEMENT,   /* a statement fails without effect, the connection stays */
     FAULT_TAIL_RACE,   /* the steps of reading a tail lie far apart */
+    FAULT_REDELIVERED, /* a message of WORK is delivered again while it is held: the consumer has a new leader
+                        */
     FAULTS_LEN
 };
 const char *fault_name(enum fault fault);

@@ -175,6 +175,27 @@ static void test_what_no_record_can_hold(void)
     free(s);
 }
 
+/* What was done long ago is not queued again when the rows are made anew. */
+static void test_a_redo_queues_what_is_open(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    struct partition_options options;
+    stage_options(&options, entries, ARRAY_LEN(entries));
+    stage_begin_with(s, &options, 1000);
+    for (char id[] = "a"; id[0] < 'f'; id[0]++)
+        stage_start(s, id, "plain");
+    for (char id[] = "a"; id[0] < 'd'; id[0]++)
+        stage_complete(s, id, 2, THOLE_STR("done"));
+    CU_ASSERT_EQUAL(s->works, 5);
+    s->works = s->activities = 0;
+    stage_again(s, &options); /* nothing is known to be projected */
+    CU_ASSERT_EQUAL(s->works, 2);
+    CU_ASSERT_EQUAL(s->activities, 2);
+    CU_ASSERT_EQUAL(s->loads, 5); /* when they began; nobody had to be asked whose child they were */
+    stage_end(s);
+    free(s);
+}
+
 /* ---- instances whose code cannot run ---- */
 
 static void test_a_damaged_history_is_kept_and_can_end(void)
@@ -349,6 +370,7 @@ static const struct thole_test tests[] = {
     {"partition: lines wait for their turn", test_lines_wait_for_their_turn},
     {"partition: a turn of many rows", test_a_turn_of_many_rows},
     {"partition: what no record can hold", test_what_no_record_can_hold},
+    {"partition: a redo queues what is open", test_a_redo_queues_what_is_open},
     {"partition: a damaged history is kept and can end", test_a_damaged_history_is_kept_and_can_end},
     {"partition: a limit blocks the code only", test_a_limit_blocks_the_code_only},
     {"partition: no stack left", test_no_stack_left},

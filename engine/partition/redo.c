@@ -1,0 +1,165 @@
+/*
+ * What is kept while the log is read again, so that a partition that opens does not do again what was done
+ * long ago. Activities whose end is in the same log get no row and no message: those that are still open in
+ * the end get theirs then, and only then the watermark moves.
+ */
+#include "machine.h"
+#include <stdlib.h>
+
+enum { COMPACT_MIN = 10000 }; /* entries */
+
+void redo_release(struct redo *redo)
+{
+    build_destroy(redo->open);
+    free(redo->loners);
+    arena_release(&redo->arena);
+    *redo = (struct redo){0};
+}
+
+/* --- activities ------------------------------------------------------------------------------- */
+
+static thole_slice own(struct partition *p, struct build *b, thole_slice from)
+{
+    thole_slice copy = {0};
+    if (from.len > 0 && arena_dup(&b->arena, from, &copy) != THOLE_OK)
+        partition_no_memory(p);
+    return copy;
+}
+
+static void put(struct partition *p, struct build *to, const struct batch_activity *row, thole_slice input)
+{
+    thole_slice const instance = own(p, to, row->instance);
+    struct fold_activity *entry = build_activity(to, instance, row->execution, row->activity_id, NULL);
+    if (entry == NULL) {
+        partition_no_memory(p);
+        return;
+    }
+    entry->gone = false;
+    entry->row = *row;
+    entry->row.instance = instance;
+    entry->row.queue = own(p, to, row->queue);
+    entry->row.activity = own(p, to, row->activity);
+    entry->row.details = own(p, to, row->details);
+    entry->input = own(p, to, input);
+}
+
+/* Those that are gone take memory too: the others move into a new table now and then. */
+static void compact(struct partition *p)
+{
+    struct redo *redo = &p->redo;
+    if (redo->open->activities_len < COMPACT_MIN || 2 * redo->open_len > redo->open->activities_len)
+        return;
+    struct build *fresh = build_create(0);
+    if (fresh == NULL) {
+        partition_no_memory(p);
+        return;
+    }
+    for (size_t i = 0; i < redo->open->activities_len; i++) {
+        const struct fold_activity *entry = &redo->open->activities[i];
+        if (!entry->gone)
+            put(p, fresh, &entry->row, entry->input);
+    }
+    build_destroy(redo->open);
+    redo->open = fresh;
+}
+
+void redo_queued(struct partition *p, const struct batch_activity *row, thole_slice input)
+{
+    struct redo *redo = &p->redo;
+    if (redo->open == NULL)
+        redo->open = build_create(0);
+    if (redo->open == NULL) {
+        partition_no_memory(p);
+        return;
+    }
+    bool fresh = false;
+    const struct fold_activity *known =
+        build_activity(redo->open, row->instance, row->execution, row->activity_id, &fresh);
+    if (known == NULL)
+        partition_no_memory(p);
+    else if (fresh || known->gone)
+        redo->open_len++;
+    put(p, redo->open, row, input);
+}
+
+void redo_gone(struct partition *p, thole_slice instance, uint64_t execution, uint64_t id)
+{
+    struct redo *redo = &p->redo;
+    struct fold_activity *entry =
+        redo->open == NULL ? NULL : build_find_activity(redo->open, instance, execution, id);
+    if (entry == NULL || entry->gone)
+        return;
+    entry->gone = true;
+    redo->open_len--;
+    compact(p);
+}
+
+bool redo_finish(struct partition *p)
+{
+    struct redo *redo = &p->redo;
+    if (redo->open_len == 0 || p->nomem)
+        return false;
+    struct build *b = project_filling(p);
+    if (b == NULL)
+        return true;
+    for (size_t i = 0; i < redo->open->activities_len; i++) {
+        const struct fold_activity *entry = &redo->open->activities[i];
+        if (!entry->gone)
+            put(p, b, &entry->row, entry->input);
+    }
+    build_destroy(redo->open);
+    redo->open = NULL;
+    redo->open_len = 0;
+    return true;
+}
+
+/* --- who is nobody's child --------------------------------------------------------------------- */
+
+/* The cell of the id, or the free one where it belongs. */
+static thole_slice *loner_cell(const struct redo *redo, thole_slice instance)
+{
+    size_t at = key_hash(instance, 1, 1) % redo->loners_cap;
+    while (redo->loners[at].len != 0 && !thole_slice_equal(redo->loners[at], instance))
+        at = (at + 1) % redo->loners_cap;
+    return &redo->loners[at];
+}
+
+static bool grow_loners(struct redo *redo)
+{
+    struct redo grown = *redo;
+    grown.loners_cap = redo->loners_cap == 0 ? 1021 : redo->loners_cap * 2 + 1;
+    grown.loners = calloc(grown.loners_cap, sizeof *grown.loners);
+    if (grown.loners == NULL)
+        return false;
+    for (size_t i = 0; i < redo->loners_cap; i++)
+        if (redo->loners[i].len != 0)
+            *loner_cell(&grown, redo->loners[i]) = redo->loners[i];
+    free(redo->loners);
+    *redo = grown;
+    return true;
+}
+
+void redo_loner(struct partition *p, thole_slice instance)
+{
+    struct redo *redo = &p->redo;
+    if (redo->loners_len == LONERS_MAX)
+        return;
+    if (redo->loners_cap == 0)
+        arena_init(&redo->arena, SIZE_MAX / 2);
+    if (redo->loners_cap <= 2 * (redo->loners_len + 1) && !grow_loners(redo)) {
+        partition_no_memory(p);
+        return;
+    }
+    thole_slice *cell = loner_cell(redo, instance);
+    if (cell->len != 0)
+        return;
+    if (arena_dup(&redo->arena, instance, cell) != THOLE_OK)
+        partition_no_memory(p);
+    else
+        redo->loners_len++;
+}
+
+bool redo_is_loner(const struct partition *p, thole_slice instance)
+{
+    return p->redo.loners_cap > 0 && loner_cell(&p->redo, instance)->len != 0;
+}
