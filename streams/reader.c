@@ -162,6 +162,16 @@ thole_status stream_get_answer(thole_slice answer, uint64_t *ret_sequence, struc
     return good ? THOLE_OK : thole_fail(reterr, THOLE_CORRUPT, "the server's answer has no valid base64");
 }
 
+thole_status stream_get_subject(thole_slice answer, struct buf *to, thole_error *reterr)
+{
+    thole_slice message, subject;
+    buf_clear(to);
+    if (json_find(answer, "message", &message) && json_find(message, "subject", &subject) &&
+        json_text(subject, to) && buf_status(to) == THOLE_OK)
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_CORRUPT, "the server's answer names no subject");
+}
+
 thole_status stream_last_by_subject(struct connection *connection, const char *stream, const char *subject,
                                     uint64_t *ret_sequence, struct buf *ret_body, thole_error *reterr)
 {

@@ -24,6 +24,8 @@ THOLE_NODISCARD thole_status stream_last_by_subject(struct connection *connectio
 THOLE_NODISCARD thole_status stream_get_request(struct buf *to, const char *subject);
 THOLE_NODISCARD thole_status stream_get_answer(thole_slice answer, uint64_t *ret_sequence,
                                                struct buf *ret_body, thole_error *reterr);
+/* The subject of the message in such an answer. */
+THOLE_NODISCARD thole_status stream_get_subject(thole_slice answer, struct buf *to, thole_error *reterr);
 
 /* Return anything but THOLE_OK to stop; it is passed on. */
 typedef thole_status stream_read_fn(void *arg, uint64_t sequence, thole_slice subject, thole_slice body);

@@ -104,6 +104,7 @@ struct job {
     uint64_t generation;
     /* what is asked */
     uint64_t from, to, count, token, epoch, before_ms;
+    uint64_t execution;           /* LOAD: the newest one */
     uint64_t sequence, stored_ns; /* OPEN_INBOX, PURGE: what the inbox must hold */
     uint64_t *sequences;
     size_t sequences_len;

@@ -1,5 +1,6 @@
 /* A few threads that do the blocking stream reads of all shards. */
 #include "engine.h"
+#include "log.h"
 #include "subject.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -145,19 +146,38 @@ static thole_status read_log(struct loader *loader, struct job *job)
     return status;
 }
 
+static thole_status read_execution(struct loader *loader, struct collect *c, uint64_t execution)
+{
+    const struct job *job = c->job;
+    struct buf subject;
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    thole_status status = subject_history(&subject, loader->engine->topology.ns, job->p, job->instance,
+                                          execution, &c->job->err);
+    if (status == THOLE_OK)
+        status = read_records(loader, c, owned_of(job)->hist_stream, buf_cstr(&subject), 1, job->to);
+    buf_release(&subject);
+    return status;
+}
+
+/*
+ * Up to the instance's newest record, which is known. Executions 0 and 1 in one go: events that come before a
+ * start may be recorded after an attempt at it that was cut short. An execution that continued as a new one
+ * is not written to any more.
+ */
 static thole_status load(struct loader *loader, struct job *job)
 {
     struct collect c = {.job = job};
-    struct buf subject;
-    struct stream_bounds bounds = {0};
-    buf_init(&subject, SUBJECT_BYTES_MAX);
-    thole_status status = subject_history(&subject, loader->engine->topology.ns, job->p, job->instance,
-                                          EXECUTIONS_ALL, &job->err);
+    thole_status status = THOLE_OK;
+    if (job->execution > 1) {
+        status = read_execution(loader, &c, job->execution - 1);
+        if (status == THOLE_OK)
+            status = read_execution(loader, &c, job->execution);
+    } else {
+        status = read_execution(loader, &c, EXECUTIONS_ALL);
+    }
     if (status == THOLE_OK)
-        status = stream_bounds(loader->engine->connection, owned_of(job)->hist_stream, &bounds, &job->err);
-    if (status == THOLE_OK)
-        status = read_records(loader, &c, owned_of(job)->hist_stream, buf_cstr(&subject), 1, bounds.last);
-    buf_release(&subject);
+        log_line(LOG_LEVEL_DEBUG, "partition", "p=%u instance %.*s, execution %llu: loads from %zu records",
+                 job->p, THOLE_FMT(job->instance), (unsigned long long)job->execution, c.len);
     use(job, &c, PARTITION_IN_HISTORY);
     job->in.token = job->token;
     job->in.instance = job->instance;

@@ -1,5 +1,6 @@
 /* What a partition asks for is done, or sent on its way. Nothing here answers at once: answers are mails. */
 #include "engine.h"
+#include "jscan.h"
 #include "notice.h"
 #include "subject.h"
 #include "work.h"
@@ -359,11 +360,31 @@ static void do_load(struct shard *shard, struct owned *owned, const struct parti
     send_in_turn(shard, sent);
 }
 
-static void load_history(struct shard *shard, const struct owned *owned, const struct sent *sent)
+/* Of the newest record of an instance: its sequence (0: there is none) and execution. */
+static thole_status newest_record(thole_slice answer, uint64_t *ret_sequence, uint64_t *ret_execution,
+                                  thole_error *reterr)
+{
+    enum { TOKEN_EXECUTION = 5 };
+    struct buf subject;
+    THOLE_TRY(stream_get_answer(answer, ret_sequence, NULL, reterr));
+    if (*ret_sequence == 0)
+        return THOLE_OK;
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    thole_status status = stream_get_subject(answer, &subject, reterr);
+    if (status == THOLE_OK && !json_uint(subject_nth(buf_bytes(&subject), TOKEN_EXECUTION), ret_execution))
+        status = thole_fail(reterr, THOLE_CORRUPT, "a history's subject names no execution");
+    buf_release(&subject);
+    return status;
+}
+
+static void load_history(struct shard *shard, const struct owned *owned, const struct sent *sent,
+                         uint64_t sequence, uint64_t execution)
 {
     struct partition_out const out = {.generation = sent->generation};
     struct job *job = job_for(shard, JOB_LOAD, owned, &out);
     job->token = sent->token;
+    job->to = sequence;
+    job->execution = execution;
     if (arena_dup(&job->arena, sent->instance, &job->instance) != THOLE_OK)
         abort();
     loader_submit(shard->engine->loader, job);
@@ -372,16 +393,16 @@ static void load_history(struct shard *shard, const struct owned *owned, const s
 static void look_answered(struct shard *shard, struct owned *owned, const struct sent *sent,
                           const struct shard_mail *mail)
 {
-    uint64_t sequence = 0;
+    uint64_t sequence = 0, execution = 0;
     thole_error err = {0};
     thole_status status = THOLE_UNAVAILABLE;
     if (mail->result == REQUEST_ANSWERED)
-        status = stream_get_answer((thole_slice){mail->bytes, mail->bytes_len}, &sequence, NULL, &err);
+        status = newest_record((thole_slice){mail->bytes, mail->bytes_len}, &sequence, &execution, &err);
     if (status != THOLE_OK) {
         if (sent->generation == partition_generation(owned->machine))
             shard_doubt(shard, owned, "a history could not be looked up", false);
     } else if (sequence > 0) {
-        load_history(shard, owned, sent);
+        load_history(shard, owned, sent, sequence, execution);
     } else {
         shard_input(shard, owned,
                     &(struct partition_in){.kind = PARTITION_IN_HISTORY,

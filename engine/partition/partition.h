@@ -85,7 +85,7 @@ enum partition_in_kind {
     PARTITION_IN_MESSAGE,       /* an inbox message, in order */
     PARTITION_IN_INBOX_BACK, /* answer to READ_INBOX, before any message: the inbox does not hold what it says
                               */
-    PARTITION_IN_HISTORY,    /* answer to LOAD: all records of the instance, of all executions; may be none */
+    PARTITION_IN_HISTORY,    /* answer to LOAD: records; may be none */
     PARTITION_IN_SENT,       /* answer to SEND: token: stored */
     PARTITION_IN_QUERY,      /* token, instance, query, bytes = input; answered by QUERY_ANSWER, unless CLOSED
                                 comes   before it */
@@ -135,7 +135,9 @@ enum partition_out_kind {
     PARTITION_OUT_APPEND,   /* bytes at expected_last; subject by record kind: see struct; answered for each n
                              */
     PARTITION_OUT_READ_LOG, /* records from..to (inclusive) */
-    PARTITION_OUT_LOAD,     /* history of instance; answer HISTORY with token */
+    PARTITION_OUT_LOAD,     /* history of instance; answer HISTORY with token: at least all records, in order,
+                               of the execution of its last record and of the one before it (a crash may have
+                               cut the first turn of the newer one short) */
     /* The store. Answers STORE_OPENED, STORE_RESET, LIVE, TIMERS, APPLIED; DOUBT with fenced when fenced. */
     PARTITION_OUT_STORE_OPEN, /* epoch */
     PARTITION_OUT_STORE_RESET,

@@ -96,6 +96,15 @@ static thole_status lives(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return THOLE_OK;
 }
 
+/* As many lives as its input says, each a turn; the last one waits. */
+static thole_status rounds(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    unsigned const left = number_of(input);
+    if (left > 1)
+        return thole_continue_as_new(ctx, thole_format(ctx, "%u", left - 1), 0);
+    return thole_await(ctx, thole_event(ctx, THOLE_STR("tick")), ret_output);
+}
+
 /* Tells n ticks to the instance that its input names ("n id"). */
 static thole_status teller(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
@@ -158,7 +167,8 @@ int main(int argc, char **argv)
     static const thole_orchestration_entry orchestrations[] = {
         {.name = "stubborn", .run = stubborn}, {.name = "late", .run = late},
         {.name = "leaf", .run = leaf},         {.name = "family", .run = family},
-        {.name = "lives", .run = lives},       {.name = "teller", .run = teller}};
+        {.name = "lives", .run = lives},       {.name = "teller", .run = teller},
+        {.name = "rounds", .run = rounds}};
     static const thole_activity_entry activities[] = {{"flaky", flaky}, {"hang", hang}, {"count", count}};
     thole_program const program = {.size = sizeof program,
                                    .name = "language",

@@ -124,6 +124,25 @@ static void kill_all(void)
     worker = launch("worker", "worker");
 }
 
+/* What an instance costs that comes back to memory does not grow with its age. */
+static void test_old_instance_loads_its_newest_lives(void)
+{
+    const char *line = "instance rounds-1, execution 300: loads from 2 records";
+    thole_error err = {0};
+    bool loaded = false;
+    start("rounds-1", "rounds", "300");
+    for (int i = 0; i < 1000 && events("rounds-1", "ContinuedAsNew") < 299; i++)
+        pause_ms(20);
+    kill_all();
+    CHECK_OK(thole_client_signal(client, THOLE_STR("rounds-1"), THOLE_STR("tick"), THOLE_STR("over"),
+                                 THOLE_STR("request-2"), &err),
+             &err);
+    check_outcome("rounds-1", "over");
+    for (int i = 0; i < 2; i++)
+        loaded |= stack_count(engines[i]->log, line) > 0;
+    CU_ASSERT_TRUE(loaded);
+}
+
 static void check_family(int i)
 {
     char id[64];
@@ -172,6 +191,7 @@ static const struct thole_test tests[] = {
     {"time is over", test_time_is_over},
     {"children", test_children},
     {"events before their instance", test_events_before_their_instance},
+    {"old instance loads its newest lives", test_old_instance_loads_its_newest_lives},
     {"kill -9 of everything", test_kill9},
 };
 

@@ -146,12 +146,16 @@ static void execute_load(struct world *w, struct engine_request *r)
     const struct log_stream *log = w->logs[r->seat->partition];
     r->records = log_read(w, log, 1, UINT64_MAX, r->instance);
     w->stats.cold_loads++;
+    size_t const len = r->records.len;
     size_t n = 0;
-    for (size_t i = 0; i < r->records.len && w->mutation == MUTATION_EARLY_LOST; i++)
-        if (log->entries[r->records.items[i].sequence - 1].execution > 0)
+    uint64_t const last = len == 0 ? 0 : log->entries[r->records.items[len - 1].sequence - 1].execution;
+    for (size_t i = 0; i < len; i++) {
+        uint64_t const execution = log->entries[r->records.items[i].sequence - 1].execution;
+        if ((execution == last || execution + 1 == last) &&
+            (execution > 0 || w->mutation != MUTATION_EARLY_LOST))
             r->records.items[n++] = r->records.items[i];
-    if (w->mutation == MUTATION_EARLY_LOST)
-        r->records.len = n;
+    }
+    r->records.len = n;
 }
 
 static enum executed execute_stream(struct world *w, struct request *request)
