@@ -135,13 +135,18 @@ bool thole_ready(thole_ctx *ctx, thole_task task)
 
 /* ---- several ---- */
 
-/* All are this execution's, or faults. */
-static thole_status tasks_check(struct instance *in, const thole_task *tasks, size_t n, size_t n_min)
+static bool is_fault(thole_task task)
 {
-    if (n < n_min || n > TASKS_AWAITED_MAX)
+    return (task.id & TASK_FAULT_BIT) != 0;
+}
+
+/* All are this execution's, or faults. */
+static thole_status tasks_check(struct instance *in, const thole_task *tasks, size_t n)
+{
+    if (n > TASKS_AWAITED_MAX)
         return await_nothing(in, (thole_task){0});
     for (size_t i = 0; i < n; i++) {
-        if ((tasks[i].id & TASK_FAULT_BIT) == 0 && task_find(in, tasks[i].id) == NULL)
+        if (!is_fault(tasks[i]) && task_find(in, tasks[i].id) == NULL)
             return await_nothing(in, tasks[i]);
     }
     return THOLE_OK;
@@ -161,28 +166,24 @@ static size_t tasks_mark(struct instance *in, const thole_task *tasks, size_t n)
     return marked;
 }
 
-static void tasks_unmark(struct instance *in, const thole_task *tasks, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct task *task = task_find(in, tasks[i].id);
-        if (task != NULL)
-            task->awaited = false;
-    }
-}
-
-/* Index of the one resolved earliest in history; n when none is. What was never scheduled comes before all.
- */
+/* Index of the one resolved earliest in history; n when none is. What was never scheduled comes before all;
+ * of that, one that is not a fault but another execution's, or nobody's, first. No mark is left. */
 static size_t tasks_earliest(const struct instance *in, const thole_task *tasks, size_t n)
 {
     size_t first = n;
     uint64_t first_at = UINT64_MAX;
     for (size_t i = 0; i < n; i++) {
-        const struct task *task = task_find(in, tasks[i].id);
-        if (task == NULL)
+        struct task *task = task_find(in, tasks[i].id);
+        if (task == NULL && !is_fault(tasks[i]))
             return i;
-        if (task->state != TASK_OUTSTANDING && task->resolved_at < first_at) {
+        uint64_t const at = task == NULL                      ? 0
+                            : task->state == TASK_OUTSTANDING ? UINT64_MAX
+                                                              : task->resolved_at;
+        if (task != NULL)
+            task->awaited = false;
+        if (at < first_at) {
             first = i;
-            first_at = task->resolved_at;
+            first_at = at;
         }
     }
     return first;
@@ -191,14 +192,16 @@ static size_t tasks_earliest(const struct instance *in, const thole_task *tasks,
 static thole_status await_first(struct instance *in, const thole_task *tasks, size_t n, size_t *ret_first)
 {
     THOLE_TRY(await_begin(in));
-    THOLE_TRY(tasks_check(in, tasks, n, 1));
+    if (n == 0 || n > TASKS_AWAITED_MAX)
+        return await_nothing(in, (thole_task){0});
     size_t first = tasks_earliest(in, tasks, n);
+    if (first < n && !is_fault(tasks[first]) && task_find(in, tasks[first].id) == NULL)
+        return await_nothing(in, tasks[first]);
     if (first == n) {
         if (in->cancel_pending)
             return await_cancelled(in);
         (void)tasks_mark(in, tasks, n);
         THOLE_TRY(suspend(in, 1)); /* interrupted: all were cancelled, no mark is left */
-        tasks_unmark(in, tasks, n);
         first = tasks_earliest(in, tasks, n);
     }
     assert(first < n);
@@ -259,11 +262,11 @@ thole_status thole_await_all(thole_ctx *ctx, const thole_task *tasks, size_t n, 
     struct instance *in = ctx->instance;
     NOTE_CALL_SITE(in);
     THOLE_TRY(await_begin(in));
-    THOLE_TRY(tasks_check(in, tasks, n, 0));
+    THOLE_TRY(tasks_check(in, tasks, n));
     thole_status status = THOLE_OK;
     size_t const waits = tasks_mark(in, tasks, n);
     if (waits > 0 && in->cancel_pending) {
-        tasks_unmark(in, tasks, n);
+        (void)tasks_earliest(in, tasks, n); /* takes the marks away */
         status = await_cancelled(in);
     } else if (waits > 0) {
         status = suspend(in, waits);

@@ -43,6 +43,8 @@ enum {
     CONTINUE_EVENTS = 10000,   /* see thole_should_continue_as_new() */
     CONTINUE_BYTES = 8 * 1024 * 1024,
 };
+/* Ids of events that schedule something; so many segments of ordinals hold them. */
+#define TASK_EVENTS_MAX ((UINT64_C(1) << TASK_SEGMENTS_MAX) * TASK_SEGMENT_FIRST - TASK_SEGMENT_FIRST)
 #define TIMER_DELAY_MS_MAX (UINT64_C(36525) * 24 * 3600 * 1000) /* 100 years */
 
 /*
@@ -208,6 +210,7 @@ struct instance {
     /* What was scheduled. */
     struct task *segments[TASK_SEGMENTS_MAX];
     size_t tasks_len;
+    uint32_t *ordinals[TASK_SEGMENTS_MAX]; /* by event id: which task it scheduled, from 1; 0 = none */
     struct name_table names;
 
     /* The code. */

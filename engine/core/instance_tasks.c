@@ -19,64 +19,60 @@ static size_t segment_of(size_t i)
     return (size_t)(63 - __builtin_clzll((unsigned long long)k));
 }
 
-struct task *task_at(const struct instance *in, size_t i)
+static struct task *task_slot(const struct instance *in, size_t i)
 {
-    assert(i < in->tasks_len);
     size_t const k = segment_of(i);
     return &in->segments[k][i - segment_start(k)];
 }
 
-static struct task *segment_search(struct task *tasks, size_t len, uint64_t id)
+struct task *task_at(const struct instance *in, size_t i)
 {
-    size_t low = 0;
-    while (len > 0) {
-        size_t const half = len / 2;
-        struct task *task = &tasks[low + half];
-        if (task->id == id)
-            return task;
-        if (task->id < id) {
-            low += half + 1;
-            len -= half + 1;
-        } else {
-            len = half;
-        }
-    }
-    return NULL;
+    assert(i < in->tasks_len);
+    return task_slot(in, i);
+}
+
+/* Where event ids lead to tasks: in segments, too, of which only those exist that hold one. */
+static uint32_t *ordinal_of(const struct instance *in, uint64_t id)
+{
+    if (id == 0 || id >= TASK_EVENTS_MAX)
+        return NULL;
+    size_t const k = segment_of((size_t)id);
+    return in->ordinals[k] == NULL ? NULL : &in->ordinals[k][(size_t)id - segment_start(k)];
 }
 
 struct task *task_find(const struct instance *in, uint64_t id)
 {
-    if (in->tasks_len == 0)
-        return NULL;
-    size_t k = segment_of(in->tasks_len - 1);
-    size_t len = in->tasks_len - segment_start(k);
-    while (in->segments[k][0].id > id) {
-        if (k == 0)
-            return NULL;
-        len = segment_len(--k);
-    }
-    return segment_search(in->segments[k], len, id);
+    const uint32_t *ordinal = ordinal_of(in, id);
+    return ordinal == NULL || *ordinal == 0 ? NULL : task_at(in, *ordinal - 1);
+}
+
+/* Room for one more task, and for the way to it. */
+static bool task_room(struct instance *in, uint64_t id)
+{
+    size_t const k = segment_of(in->tasks_len);
+    if (k >= TASK_SEGMENTS_MAX || id >= TASK_EVENTS_MAX)
+        return false;
+    size_t const k_id = segment_of((size_t)id);
+    if (in->segments[k] == NULL)
+        in->segments[k] = arena_array(&in->arena, segment_len(k), sizeof(struct task));
+    if (in->ordinals[k_id] == NULL)
+        in->ordinals[k_id] = arena_array(&in->arena, segment_len(k_id), sizeof(uint32_t));
+    return in->segments[k] != NULL && in->ordinals[k_id] != NULL;
 }
 
 struct task *task_add(struct instance *in, uint64_t id, enum task_kind kind, thole_slice name)
 {
-    size_t const k = segment_of(in->tasks_len);
     assert(in->tasks_len == 0 || task_at(in, in->tasks_len - 1)->id < id);
-    if (k >= TASK_SEGMENTS_MAX) {
-        (void)instance_full(in);
-        return NULL;
-    }
-    if (in->segments[k] == NULL)
-        in->segments[k] = arena_array(&in->arena, segment_len(k), sizeof(struct task));
-    if (in->segments[k] == NULL) {
+    if (!task_room(in, id)) {
         (void)instance_full(in);
         return NULL;
     }
     struct name *interned = kind == TASK_TIMER ? NULL : names_intern(in, name);
     if (kind != TASK_TIMER && interned == NULL)
         return NULL;
-    struct task *task = &in->segments[k][in->tasks_len++ - segment_start(k)];
+    struct task *task = task_slot(in, in->tasks_len++);
     *task = (struct task){.id = id, .name = interned, .kind = (uint8_t)kind, .state = TASK_OUTSTANDING};
+    *ordinal_of(in, id) = (uint32_t)in->tasks_len;
     return task;
 }
 

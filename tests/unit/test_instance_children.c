@@ -52,6 +52,9 @@ static void results(void)
          CHILD " / #3 ChildFailed #2 CANCELLED (by hand) | #4 Completed (CANCELLED '' CANCELLED  'by hand')"},
         {"ran out of time", one, "Started t(x) / ChildFailed #2 TIMEOUT timeout ()",
          CHILD " / #3 ChildFailed #2 TIMEOUT timeout () | #4 Completed (APP '' TIMEOUT timeout '')"},
+        {"a status that is also the number of a kind of cancellation", one,
+         "Started t(x) / ChildFailed #2 NOMEM ()",
+         CHILD " / #3 ChildFailed #2 NOMEM () | #4 Completed (APP '' NOMEM  '')"},
         {"type and text travel", passes_on, "Started t(x) / ChildFailed #2 APP broken (no)",
          CHILD " / #3 ChildFailed #2 APP broken (no) | #4 Failed APP broken (child 'ship' failed: no)"},
         {"a cancelled child does not cancel the parent", passes_on,
@@ -395,38 +398,56 @@ static void the_next_execution(void)
 }
 
 /* Through executions: what was seen once is not taken again, up to the last 1,000. */
+enum { FIRST = 1500, SECOND = 300, IDS = FIRST + SECOND };
+
+static void seen(const struct instance *instance, const struct event *events, size_t last)
+{
+    for (size_t i = 0; i < last; i++)
+        CU_ASSERT_EQUAL(instance_accepts(instance, &events[i]), i + 1000 < last);
+}
+
+/* Begins with these, takes in some more, and continues as new: gives what the next one begins with. */
+static void continue_with(struct instance *instance, struct event *begin, size_t n, const struct event *more,
+                          size_t more_len, struct arena *arena, struct event **ret, size_t *ret_len)
+{
+    struct turn_out out;
+    struct event *all = arena_array(arena, n + more_len + 1, sizeof *all);
+    struct event const go = {.kind = EVENT_EVENT_RECEIVED, .name = THOLE_STR("go")};
+    memcpy(all, begin, n * sizeof *all);
+    memcpy(all + n, more, more_len * sizeof *all);
+    all[n + more_len] = go;
+    struct turn_in const in = {.received = all, .received_len = n + more_len + 1, .run = true};
+    CU_ASSERT_EQUAL(instance_turn(instance, &in, &out, NULL), THOLE_OK);
+    CU_ASSERT(instance_continued(instance) && out.events_len > n + more_len);
+    CU_ASSERT_EQUAL(instance_carry(instance, arena, ret, ret_len), THOLE_OK);
+}
+
 static void origins_through_executions(void)
 {
-    enum { N = 1500 };
     struct play play = play_of(again);
     play.memory_max = 8 << 20;
-    struct instance *first = play_instance(&play), *second = play_instance(&play);
-    static struct event events[N + 1];
-    static char ids[N][16];
-    struct event *carried_events;
+    struct instance *instances[] = {play_instance(&play), play_instance(&play), play_codeless(&play)};
+    static struct event events[IDS];
+    static char ids[IDS][16];
+    struct event start = {.kind = EVENT_STARTED, .name = THOLE_STR("t")}, *begin = &start;
     struct arena arena;
-    struct turn_out out;
-    size_t n;
-    arena_init(&arena, 8 << 20);
-    events[0] = (struct event){.kind = EVENT_STARTED, .name = THOLE_STR("t")};
-    for (size_t i = 0; i < N; i++) {
+    size_t n = 1;
+    arena_init(&arena, 16 << 20);
+    for (size_t i = 0; i < IDS; i++) {
         (void)snprintf(ids[i], sizeof ids[i], "r%zu", i);
-        events[i + 1] = (struct event){.kind = EVENT_EVENT_RECEIVED,
-                                       .name = i == 0 ? THOLE_STR("go") : THOLE_STR("x"),
-                                       .request_id = thole_slice_from(ids[i])};
+        events[i] = (struct event){
+            .kind = EVENT_EVENT_RECEIVED, .name = THOLE_STR("x"), .request_id = thole_slice_from(ids[i])};
     }
-    struct turn_in in = {.received = events, .received_len = N + 1, .run = true};
-    CU_ASSERT_EQUAL(instance_turn(first, &in, &out, NULL), THOLE_OK);
-    CU_ASSERT(instance_continued(first));
-    CU_ASSERT_EQUAL(instance_carry(first, &arena, &carried_events, &n), THOLE_OK);
-    CU_ASSERT_EQUAL(n, 1 + 1 + 2 + 1 + (N - 1)); /* start, status, state, origins, events */
-    in = (struct turn_in){.received = carried_events, .received_len = n, .run = true};
-    CU_ASSERT_EQUAL(instance_turn(second, &in, &out, NULL), THOLE_OK);
-    CU_ASSERT(out.events_len > n); /* all were accepted */
-    for (size_t i = 0; i < N; i++)
-        CU_ASSERT_EQUAL(instance_accepts(second, &events[i + 1]), i < N - 1000);
-    instance_destroy(first);
-    instance_destroy(second);
+    continue_with(instances[0], begin, n, events, FIRST, &arena, &begin, &n);
+    CU_ASSERT_EQUAL(n, 1 + 1 + 2 + 1 + FIRST); /* start, status, state, origins, events */
+    continue_with(instances[1], begin, n, events + FIRST, SECOND, &arena, &begin, &n);
+    CU_ASSERT_EQUAL(n, 1 + 1 + 2 + 1 + IDS);
+    struct turn_in const in = {.received = begin, .received_len = n};
+    struct turn_out out;
+    CU_ASSERT_EQUAL(instance_turn(instances[2], &in, &out, NULL), THOLE_OK);
+    seen(instances[2], events, IDS);
+    for (size_t i = 0; i < ARRAY_LEN(instances); i++)
+        instance_destroy(instances[i]);
     arena_release(&arena);
     play_release(&play);
 }

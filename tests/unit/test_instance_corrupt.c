@@ -64,6 +64,8 @@ static void tries_and_results(void)
         {"the same as a failure", busy, FAILED1 " / #9 ActivityFailed #2 try 1 APP ()",
          "CORRUPT: event 9: ActivityFailed of try 1, the activity's try is 1, and failed"},
         {"but its time may be over", busy, FAILED1 " / #9 ActivityFailed #2 try 1 TIMEOUT ()", "ok"},
+        {"its time, of another try", busy, FAILED1 " / #9 ActivityFailed #2 try 2 TIMEOUT ()",
+         "CORRUPT: event 9: ActivityFailed of try 2, the activity's try is 1, and failed"},
         {"a second try of an activity that has one", busy, BUSY " / #8 ActivityFailed #6 try 2 APP ()",
          "CORRUPT: event 8: ActivityFailed of try 2, the activity's try is 1"},
     };
@@ -333,6 +335,7 @@ static void odd_policies(void)
     CU_ASSERT_EQUAL(instance_replay(instance, &turn, NULL), THOLE_OK);
     CU_ASSERT_EQUAL(instance_turn(instance, &in, &out, NULL), THOLE_OK);
     CU_ASSERT_EQUAL(out.events_len, 1);
+    CU_ASSERT(out.events[0].due_ms - turn.time_ms <= UINT64_C(36525) * 24 * 3600 * 1000);
     instance_destroy(instance);
     play_release(&play);
 }

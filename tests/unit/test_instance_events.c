@@ -260,8 +260,20 @@ static void repetitions(void)
          "[id=r1]",
          GO " / #3 CancelRequested (y) [id=r1] | #4 EventReceived go(1) [id=r1] | #5 EventAwaitCancelled #2 "
             "requested (y) | #6 Cancelled (y)"},
+        {"that of a pause and of a resume, too", one,
+         "Started t(x) / Paused () [id=r1] / Resumed () [id=r1] | EventReceived go(1) [id=r1]",
+         GO " / ~#3 Paused () [id=r1] / #4 Resumed () [id=r1] | #5 EventReceived go(1) [id=r1] | #6 "
+            "Completed (1)"},
+    };
+    struct play_row const unchecked[] = {
+        {"recorded by an engine that could not look", three,
+         "#1 Started t() | #2 EventAwaited go / ~#3 EventReceived go(1) [id=r1] | #4 EventReceived go(1) "
+         "[id=r1] / "
+         "#5 EventReceived go(2) | #6 EventAwaited go | #7 EventAwaited go",
+         "ok"},
     };
     play_check_live(rows, ARRAY_LEN(rows));
+    play_check_replay(unchecked, ARRAY_LEN(unchecked));
 }
 
 static void wrong_names(void)

@@ -161,6 +161,11 @@ static void answers(void)
     ask(&a, "not a name", "", THOLE_NOT_FOUND, "no query 'not a name'");
     ask(&a, "greedy", "", THOLE_LIMIT, "a configured limit was reached");
     ask(&a, "large", "", THOLE_LIMIT, "the answer has 257 bytes, at most 256 are allowed");
+    ask(&a, "how-far", "hm", THOLE_OK, "hm: 2 steps, k=v, order-1, at 70, 0");
+    size_t const memory = instance_memory(a.instance);
+    for (int i = 0; i < 1000; i++)
+        ask(&a, "how-far", "hm", THOLE_OK, "hm: 2 steps, k=v, order-1, at 70, 0");
+    CU_ASSERT(instance_memory(a.instance) <= memory);
     feed(&a, EVENT_EVENT_RECEIVED);
     ask(&a, "how-far", "hm", THOLE_OK, "hm: 3 steps, k=v, order-1, at 70, 0");
     asking_end(&a);
@@ -329,6 +334,23 @@ static thole_status asks_itself(thole_ctx *ctx, thole_slice input, thole_slice *
     return thole_await(ctx, thole_event(ctx, THOLE_STR("go")), NULL);
 }
 
+/* What an await would return at once for, beside its task. */
+static thole_status asks_when_ready(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("go")), NULL));
+    thole_task const a = thole_call(ctx, THOLE_STR("a"), input);
+    bool const at_first = thole_ready(ctx, a);
+    thole_raise(ctx, THOLE_STR(""), THOLE_STR("e"), input);
+    bool const with_a_fault = thole_ready(ctx, a);
+    thole_status const fault = thole_await(ctx, a, NULL);
+    bool const after_it = thole_ready(ctx, a);
+    thole_status const cancelled = after_it ? thole_await(ctx, a, NULL) : THOLE_OK;
+    bool const at_last = thole_ready(ctx, a);
+    *ret_output =
+        thole_format(ctx, "%d%d %d %d %d %d", at_first, with_a_fault, fault, after_it, cancelled, at_last);
+    return thole_await(ctx, thole_call(ctx, THOLE_STR("said"), *ret_output), NULL);
+}
+
 static void about_itself(void)
 {
     struct play_row const rows[] = {
@@ -336,6 +358,13 @@ static void about_itself(void)
          "#1 Started t(x) | #2 ActivityScheduled a(x) / #3 ActivityCompleted #2 () | #4 ActivityScheduled "
          "said(00011 "
          "01 2 0) | #5 EventAwaited go"},
+        {"ready with a fault to tell", asks_when_ready, "Started t(x) / EventReceived go()",
+         "#1 Started t(x) | #2 EventAwaited go / #3 EventReceived go() | #4 ActivityScheduled a(x) | "
+         "#5 ActivityScheduled said(01 2 0 0 0)"},
+        {"ready with a cancellation to tell", asks_when_ready,
+         "Started t(x) / EventReceived go() | CancelRequested (why)",
+         "#1 Started t(x) | #2 EventAwaited go / #3 EventReceived go() | #4 CancelRequested (why) | "
+         "#5 ActivityScheduled a(x) | #6 ActivityScheduled said(11 2 1 6 0)"},
         {"cancelled", asks_itself, "Started t(x) / CancelRequested (why)",
          "#1 Started t(x) | #2 ActivityScheduled a(x) / #3 CancelRequested (why) | #4 ActivityCancelled #2 "
          "requested "
@@ -346,6 +375,13 @@ static void about_itself(void)
 
 /* ---- when to continue as new ---- */
 
+static thole_status make(thole_ctx *ctx, void *arg, thole_slice *ret_value)
+{
+    (void)ctx;
+    *ret_value = *(thole_slice *)arg;
+    return THOLE_OK;
+}
+
 static thole_status until_it_should(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     size_t events = 0, len = 0;
@@ -353,8 +389,11 @@ static thole_status until_it_should(thole_ctx *ctx, thole_slice input, thole_sli
         len = len * 10 + (size_t)(input.ptr[i] - '0');
     uint8_t *value = thole_alloc(ctx, len + 1);
     while (!thole_should_continue_as_new(ctx)) {
-        thole_state_set(ctx, THOLE_STR("k"), (thole_slice){value, len});
-        events++;
+        thole_slice data = {value, len};
+        if (events++ % 2 == 0)
+            thole_state_set(ctx, THOLE_STR("k"), data);
+        else
+            THOLE_TRY(thole_side_effect(ctx, make, &data, &data));
     }
     *ret_output = thole_format(ctx, "%zu", events);
     return THOLE_OK;

@@ -51,6 +51,17 @@ static thole_status fan_in_first(thole_ctx *ctx, thole_slice input, thole_slice 
     return THOLE_OK;
 }
 
+/* In the order in which they come: each await is given those that are left. */
+static thole_status fan_in_as_they_come(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    size_t n = scale_number(input), first = 0;
+    thole_task *tasks = fan_out(ctx, input);
+    for (; n > 0; tasks[first] = tasks[--n])
+        THOLE_TRY(thole_await_first(ctx, tasks, n, &first));
+    *ret_output = THOLE_STR("all");
+    return THOLE_OK;
+}
+
 static thole_status loop(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     for (size_t i = 0; i < FAN; i++)
@@ -116,6 +127,7 @@ static void fan_out_and_in(void)
         {"one by one, shuffled", fan_in_one_by_one, FAN, 2477, 1},
         {"one by one, the last one first", fan_in_one_by_one, FAN, FAN - 1, 1},
         {"the first of all", fan_in_first, FAN, 1, 1},
+        {"as they come", fan_in_as_they_come, FAN, 2477, 1},
         {"100,000", fan_in_all, FAN_MAX, 24781, 100},
         {"100,000, one by one", fan_in_one_by_one, FAN_MAX, 24781, 100},
         {"100,000, one turn", fan_in_all, FAN_MAX, 24781, FAN_MAX},

@@ -64,6 +64,7 @@ static thole_status size_limits(thole_ctx *ctx, thole_slice input, thole_slice *
     uint8_t value[256] = {0};
     thole_state_set(ctx, THOLE_STR("a"), (thole_slice){value, 100});
     thole_state_set(ctx, THOLE_STR("b"), (thole_slice){value, 154}); /* with two keys: 256 */
+    thole_state_set(ctx, THOLE_STR("b"), (thole_slice){value, 154});
     thole_status const full = thole_await_all(ctx, NULL, 0, NULL);
     thole_state_set(ctx, THOLE_STR("b"), (thole_slice){value, 155});
     thole_status const over = thole_await_all(ctx, NULL, 0, NULL);
