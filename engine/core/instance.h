@@ -126,7 +126,7 @@ uint32_t instance_version(const struct instance *instance); /* 0 = not chosen */
 thole_slice instance_custom_status(const struct instance *instance);
 struct origin instance_parent(const struct instance *instance);
 /* Where the code last called the library, or where it was when a turn failed, for the replay tool: a return
- * address; NULL = unknown. */
+ * address; NULL = unknown. A call in tail position may have been made a jump: then it is its caller's. */
 const void *instance_call_site(const struct instance *instance);
 thole_slice instance_orchestration(const struct instance *instance); /* empty before Started */
 uint64_t instance_turns(const struct instance *instance);            /* number of the last turn */

@@ -212,6 +212,43 @@ static void many_tries(void)
     play_release(&play);
 }
 
+/* ---- state ---- */
+
+/* Sets so many keys all over the place, walks them twice, removes them. */
+static thole_status keys(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    size_t const n = scale_number(input);
+    thole_slice key = {NULL, 0}, value;
+    char text[24];
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++) {
+        (void)snprintf(text, sizeof text, "%zx", i * 2654435761u % n);
+        thole_state_set(ctx, thole_slice_from(text), THOLE_STR("v"));
+    }
+    while (thole_state_next(ctx, key, &key, &value) == THOLE_OK)
+        found++;
+    key = (thole_slice){NULL, 0};
+    while (thole_state_next(ctx, key, &key, &value) == THOLE_OK)
+        thole_state_remove(ctx, key);
+    *ret_output = thole_format(ctx, "%zu", found);
+    return found == n ? THOLE_OK : THOLE_APP;
+}
+
+static void many_keys(void)
+{
+    struct play play = scale_play(keys);
+    struct tape tape;
+    play.payload_max = 1 << 20;
+    struct instance *instance = play_instance(&play);
+    struct event const start = scale_start(65536);
+    tape_init(&tape);
+    CU_ASSERT_FALSE(tape_feed(&tape, instance, &start, 1));
+    CU_ASSERT(tape.completed);
+    instance_destroy(instance);
+    tape_finish("65,536 keys", &play, &tape);
+    play_release(&play);
+}
+
 /* Many parked instances on one pool, and stacks that are dropped and used again. */
 static void many_parked_instances(void)
 {
@@ -242,6 +279,7 @@ static const struct thole_test tests[] = {
     {"long loop", long_loop},
     {"many timers in one turn", many_timers_in_one_turn},
     {"many tries", many_tries},
+    {"many keys", many_keys},
     {"many parked instances", many_parked_instances},
 };
 THOLE_TEST_MAIN("instance_scale", tests)
