@@ -89,20 +89,29 @@ static void fill(const char *round)
     check_orders(round, 5 * PARTITIONS);
 }
 
-static void make_inboxes_anew(void)
+static void delete_inbox(int p)
+{
+    char subject[64];
+    struct buf answer;
+    snprintf(subject, sizeof subject, "$JS.API.STREAM.DELETE.THOLE_default_IN_%d", p);
+    buf_init(&answer, 4096);
+    CHECK_OK(connection_request(connection, subject, THOLE_STR(""), &answer, &stack.err), &stack.err);
+    CU_ASSERT_PTR_NOT_NULL(strstr(buf_cstr(&answer), "\"success\":true"));
+    buf_release(&answer);
+}
+
+static void make_streams(void)
 {
     struct topology_options const options = {.ns = "default"};
     struct topology topology;
-    for (int p = 0; p < PARTITIONS; p++) {
-        char subject[64];
-        struct buf answer;
-        snprintf(subject, sizeof subject, "$JS.API.STREAM.DELETE.THOLE_default_IN_%d", p);
-        buf_init(&answer, 4096);
-        CHECK_OK(connection_request(connection, subject, THOLE_STR(""), &answer, &stack.err), &stack.err);
-        CU_ASSERT_PTR_NOT_NULL(strstr(buf_cstr(&answer), "\"success\":true"));
-        buf_release(&answer);
-    }
     CHECK_OK(topology_ensure(connection, &options, &topology, &stack.err), &stack.err);
+}
+
+static void make_inboxes_anew(void)
+{
+    for (int p = 0; p < PARTITIONS; p++)
+        delete_inbox(p);
+    make_streams();
 }
 
 static bool inbox_went_back(size_t before)
@@ -158,6 +167,21 @@ static void test_made_anew_and_overtaken_while_the_engine_runs(void)
     CU_ASSERT_TRUE(inbox_went_back(before));
 }
 
+/* Nobody makes it again for a while: the partition tries less and less often. */
+static void test_an_inbox_that_is_missing(void)
+{
+    fill("whole");
+    size_t const before = stack_count(engine->log, "p=0 open, epoch ");
+    delete_inbox(0);
+    CU_ASSERT_TRUE(stack_logged(engine, "p=0 open, epoch ", before + 1, 15000));
+    pause_ms(5000);
+    size_t const opened = stack_count(engine->log, "p=0 open, epoch ") - before;
+    CU_ASSERT(opened >= 3 && opened <= 12);
+    make_streams();
+    post_orders("mended", PARTITIONS);
+    check_orders("mended", PARTITIONS);
+}
+
 static void shell(const char *command)
 {
     struct process process = {0};
@@ -193,6 +217,7 @@ static const struct thole_test tests[] = {
     {"made_anew_and_overtaken_while_no_engine_runs", test_made_anew_and_overtaken_while_no_engine_runs},
     {"made_anew_while_the_engine_runs", test_made_anew_while_the_engine_runs},
     {"made_anew_and_overtaken_while_the_engine_runs", test_made_anew_and_overtaken_while_the_engine_runs},
+    {"an_inbox_that_is_missing", test_an_inbox_that_is_missing},
     {"inboxes_that_lost_their_tail", test_inboxes_that_lost_their_tail},
 };
 
