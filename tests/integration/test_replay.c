@@ -145,8 +145,7 @@ static void test_files(void)
     check("sed 's/history 1/history 2/' $D/steps >$D/cut && $V replay --file $D/cut 2>&1", 6,
           "a history in form 2, this program knows 1", "");
     check("$V replay --file /nowhere/at/all 2>&1", 6, "cannot open /nowhere/at/all", "");
-    check("$T history nobody --raw $D/nobody 2>&1; ls $D/nobody 2>&1", 2, "there is no instance",
-          "/nobody");
+    check("$T history nobody --raw $D/nobody 2>&1; ls $D/nobody 2>&1", 2, "there is no instance", "/nobody");
 }
 
 static bool publish(struct connection *connection, const char *subject, thole_slice body)
