@@ -4,7 +4,8 @@
  *   engine_host.c  start, stop                     membership.c  heartbeats, views, who owns what
  *   shard.c        one thread, its partitions      shard_out.c   what a partition asks for is done
  *   store.c        one thread, one Postgres        loader.c      a few threads for blocking stream reads
- *   sweeper.c      activities that nobody reports on are queued again
+ *   sweeper.c      activities that nobody reports on are queued again, or ended by their deadline
+ *   deadlines.c    how the latter are
  *   shard_query.c  questions to instances
  *
  * Every answer comes back to the shard as a mail; nothing else touches a partition.
@@ -90,6 +91,7 @@ enum job_kind {
     JOB_STORE_TIMERS,
     JOB_STORE_APPLY,
     JOB_STORE_ORPHANS, /* older than before_ms milliseconds */
+    JOB_STORE_EXPIRE,  /* past their deadline for longer than before_ms milliseconds */
 };
 
 struct inbox_tap; /* an open inbox reader: shard.c */
@@ -118,7 +120,10 @@ struct job {
     struct partition_in in; /* points into arena */
     struct batch_activity *orphans;
     size_t orphans_len;
-    thole_slice input; /* FIND */
+    struct expired_try *expired; /* EXPIRE: ended */
+    size_t expired_len;
+    uint64_t deadline_in_ms; /* LIVE, EXPIRE, of the rows of APPLY: see projector_store_next_deadline() */
+    thole_slice input;       /* FIND */
     bool found;
     bool gone_back; /* OPEN_INBOX, PURGE: nothing was done, because the inbox does not hold it */
     struct arena arena;
@@ -141,6 +146,15 @@ void store_submit(struct store *store, struct job *job);
 void store_stop(struct store *store); /* NULL-safe */
 uint64_t store_statements(const struct store *store);
 
+/* deadlines.c: tries that are over. On the store's thread. */
+struct deadlines;
+struct deadlines *deadlines_create(struct engine_host *engine); /* NULL: out of memory */
+void deadlines_destroy(struct deadlines *deadlines);            /* NULL-safe */
+/* Does a JOB_STORE_EXPIRE. */
+THOLE_NODISCARD thole_status deadlines_end(struct deadlines *deadlines, struct postgres *pg, struct job *job);
+/* Milliseconds to the first deadline that a claim of the added rows can make; UINT64_MAX: none. */
+uint64_t deadlines_first(const struct batch *batch);
+
 /* ---- shards ---- */
 struct owned { /* a partition of this shard, owned or not */
     struct partition *machine;
@@ -148,7 +162,8 @@ struct owned { /* a partition of this shard, owned or not */
     bool wanted, touched, opened;
     uint64_t not_before_ms, close_by_ms; /* monotonic; 0 = none */
     uint64_t needs_shared_ms, sweep_ms;  /* monotonic */
-    bool sweeping;
+    uint64_t expire_ms;                  /* monotonic; 0: no try has a timeout */
+    bool sweeping, expiring;
     uint32_t failures;
     struct inbox_tap *tap;
     struct query_tap *queries; /* while it is open */
@@ -210,7 +225,7 @@ void shard_send(struct shard *shard, struct shard_mail *mail);
 void shard_do(struct shard *shard, struct owned *owned, const struct partition_out *out);
 void shard_request_answered(struct shard *shard, struct shard_mail *mail);
 void shard_send_waiting(struct shard *shard);
-/* sweeper.c: activities that no worker reports on are queued again. */
+/* sweeper.c: activities that no worker reports on are queued again, or ended when their time is over. */
 void sweeper_run(struct shard *shard, struct owned *owned, uint64_t now_ms);
 uint64_t sweeper_deadline_ms(const struct owned *owned);
 void sweeper_answered(struct shard *shard, struct owned *owned, const struct job *job);

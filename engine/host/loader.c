@@ -259,6 +259,7 @@ static thole_status perform(struct loader *loader, struct job *job)
     case JOB_STORE_LIVE:
     case JOB_STORE_TIMERS:
     case JOB_STORE_ORPHANS:
+    case JOB_STORE_EXPIRE:
     case JOB_STORE_APPLY: break;
     }
     assert(false && "a store's job came to the loader");

@@ -257,8 +257,7 @@ static void on_answer(struct shard *shard, struct job *job)
 {
     struct owned *owned = shard_owned(shard, job->p);
     bool const current = is_current(owned, job);
-    if (job->kind == JOB_STORE_ORPHANS || job->kind == JOB_FIND)
-        sweeper_answered(shard, owned, job);
+    sweeper_answered(shard, owned, job);
     if (job->kind == JOB_OPEN_INBOX) {
         on_inbox_open(shard, owned, job);
     } else if (job->kind == JOB_PURGE && job->gone_back && current) {
@@ -268,7 +267,7 @@ static void on_answer(struct shard *shard, struct job *job)
             log_line(LOG_LEVEL_DEBUG, "partition", "p=%u not done: %s", job->p, job->err.text);
     } else if (job->status != THOLE_OK && current) {
         shard_doubt(shard, owned, job->err.text, job->status == THOLE_FENCED);
-    } else if (job->status == THOLE_OK && job->kind != JOB_STORE_ORPHANS) {
+    } else if (job->status == THOLE_OK && job->kind != JOB_STORE_ORPHANS && job->kind != JOB_STORE_EXPIRE) {
         shard_input(shard, owned, &job->in);
     }
     job_destroy(job);

@@ -25,6 +25,7 @@ struct store {
     struct job *first, *last;
     bool stopping;
     struct postgres *pg;
+    struct deadlines *deadlines;
     atomic_uint_least64_t statements;
 };
 
@@ -51,6 +52,7 @@ static thole_status read_live(struct store *store, struct job *job)
     job->in.live_counts = live.orchestration_counts;
     job->in.live_names_len = live.orchestrations_len;
     job->in.live_activities = live.open_activities;
+    job->deadline_in_ms = live.deadline_in_ms;
     return THOLE_OK;
 }
 
@@ -81,8 +83,10 @@ static thole_status perform(struct store *store, struct job *job)
     case JOB_STORE_ORPHANS:
         return projector_store_orphans(store->pg, job->p, job->before_ms, ORPHANS_MAX, &job->arena,
                                        &job->orphans, &job->orphans_len, &job->err);
+    case JOB_STORE_EXPIRE: return deadlines_end(store->deadlines, store->pg, job);
     case JOB_STORE_APPLY:
         job->in.kind = PARTITION_IN_APPLIED;
+        job->deadline_in_ms = deadlines_first(job->batch);
         return projector_store_apply(store->pg, job->batch, &job->err);
     case JOB_READ_TAIL:
     case JOB_READ_LOG:
@@ -221,7 +225,8 @@ thole_status store_start(struct shard *shard, struct store **ret, thole_error *r
     store->shard = shard;
     pthread_mutex_init(&store->lock, NULL);
     store->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (store->wake >= 0)
+    store->deadlines = deadlines_create(shard->engine);
+    if (store->wake >= 0 && store->deadlines != NULL)
         store->running = pthread_create(&store->thread, NULL, store_main, store) == 0;
     if (!store->running) {
         store_stop(store);
@@ -262,6 +267,7 @@ void store_stop(struct store *store)
     }
     if (store->wake >= 0)
         close(store->wake);
+    deadlines_destroy(store->deadlines);
     pthread_mutex_destroy(&store->lock);
     free(store);
 }

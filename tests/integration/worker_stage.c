@@ -119,9 +119,42 @@ static thole_status declined(thole_activity *act, thole_slice input, thole_slice
                                THOLE_FMT(thole_activity_key(act)));
 }
 
+static thole_status paged(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    char page[32];
+    int const len =
+        snprintf(page, sizeof page, "page %u.%u", thole_activity_try(act), thole_activity_attempt(act));
+    atomic_store(&stage_notes.left_ms, thole_activity_time_left_ms(act));
+    if (thole_activity_heartbeat(act, (thole_slice){(const uint8_t *)page, (size_t)len}) != THOLE_OK)
+        return THOLE_INVALID;
+    if (thole_slice_equal(input, THOLE_STR("hold")))
+        return hold(act, input, ret_output);
+    if (thole_slice_equal(input, THOLE_STR("stubborn")))
+        return stubborn(act, input, ret_output);
+    atomic_fetch_add(&stage_notes.started, 1);
+    if (thole_slice_equal(input, THOLE_STR("fail")))
+        return thole_activity_fail_as(act, THOLE_STR("bank.away"), "no answer");
+    if (thole_slice_equal(input, THOLE_STR("final")))
+        return thole_activity_fail_final(act, THOLE_STR("declined"), "never");
+    *ret_output = thole_activity_format(act, "%u.%u after %.*s", thole_activity_try(act),
+                                        thole_activity_attempt(act), THOLE_FMT(thole_activity_details(act)));
+    return THOLE_OK;
+}
+
+static thole_status later(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    thole_slice token;
+    (void)input, (void)ret_output;
+    thole_status const status = thole_activity_later(act, &token);
+    snprintf(stage_notes.token, sizeof stage_notes.token, "%.*s", THOLE_FMT(token));
+    atomic_fetch_add(&stage_notes.started, 1);
+    return status;
+}
+
 static const thole_activity_entry activities[] = {
-    {"echo", echo},   {"hold", hold}, {"slow", slow},         {"stubborn", stubborn}, {"relay", relay},
-    {"large", large}, {"odd", odd},   {"gives_up", gives_up}, {"declined", declined},
+    {"echo", echo},         {"hold", hold},   {"slow", slow},   {"stubborn", stubborn},
+    {"relay", relay},       {"large", large}, {"odd", odd},     {"gives_up", gives_up},
+    {"declined", declined}, {"paged", paged}, {"later", later},
 };
 static const thole_activity_entry others[] = {{"elsewhere", echo}};
 const thole_program stage_program = {.size = sizeof stage_program,
@@ -229,11 +262,9 @@ struct worker_host *stage_worker(struct stage *stage, const thole_program *progr
 /* ---- the engine's part ------------------------------------------------------------------------------------
  */
 
-void stage_row(struct stage *stage, const char *instance, uint64_t id, const char *activity, bool add)
+static void apply_row(struct stage *stage, struct batch_activity row, bool add)
 {
     struct batch *batch = batch_create(0, 1);
-    struct batch_activity row = {thole_slice_from(instance), 1, id, THOLE_STR("default"),
-                                 thole_slice_from(activity)};
     thole_status status = THOLE_UNAVAILABLE;
     batch->projected_seq = ++stage->seq;
     if (add)
@@ -246,8 +277,34 @@ void stage_row(struct stage *stage, const char *instance, uint64_t id, const cha
     batch_destroy(batch);
 }
 
-void stage_message(struct stage *stage, const char *instance, uint64_t id, const char *activity,
-                   const char *input)
+void stage_row_try(struct stage *stage, const char *instance, uint64_t id, struct stage_try try,
+                   const char *activity)
+{
+    apply_row(stage,
+              (struct batch_activity){.instance = thole_slice_from(instance),
+                                      .execution = 1,
+                                      .activity_id = id,
+                                      .queue = THOLE_STR("default"),
+                                      .activity = thole_slice_from(activity),
+                                      .try_number = try.number,
+                                      .try_timeout_ms = try.timeout_ms,
+                                      .details = thole_slice_from(try.details)},
+              true);
+}
+
+void stage_row(struct stage *stage, const char *instance, uint64_t id, const char *activity, bool add)
+{
+    apply_row(stage,
+              (struct batch_activity){.instance = thole_slice_from(instance),
+                                      .execution = 1,
+                                      .activity_id = id,
+                                      .queue = THOLE_STR("default"),
+                                      .activity = thole_slice_from(activity)},
+              add);
+}
+
+void stage_message_try(struct stage *stage, const char *instance, uint64_t id, uint32_t try,
+                       const char *activity, const char *input)
 {
     unsigned const before = atomic_load(&stage->stored);
     struct work_item const item = {.queue = THOLE_STR("default"),
@@ -256,9 +313,22 @@ void stage_message(struct stage *stage, const char *instance, uint64_t id, const
                                    .input = thole_slice_from(input),
                                    .execution = 1,
                                    .activity_id = id,
-                                   .try_number = 1};
+                                   .try_number = try};
     must(stage, work_publish(stage->requests, stage->ns, &item, 1, &stage->err), "message");
     CU_ASSERT_TRUE(stage_wait(&stage->stored, before + 1, 5000));
+}
+
+void stage_message(struct stage *stage, const char *instance, uint64_t id, const char *activity,
+                   const char *input)
+{
+    stage_message_try(stage, instance, id, 1, activity, input);
+}
+
+void stage_schedule_try(struct stage *stage, const char *instance, uint64_t id, struct stage_try try,
+                        const char *activity, const char *input)
+{
+    stage_row_try(stage, instance, id, try, activity);
+    stage_message_try(stage, instance, id, try.number, activity, input);
 }
 
 void stage_schedule(struct stage *stage, const char *instance, uint64_t id, const char *activity,
@@ -270,10 +340,16 @@ void stage_schedule(struct stage *stage, const char *instance, uint64_t id, cons
 
 void stage_push(struct stage *stage, const char *instance, uint64_t id)
 {
+    stage_push_try(stage, instance, id, 0);
+}
+
+void stage_push_try(struct stage *stage, const char *instance, uint64_t id, uint32_t try)
+{
     struct cancel_notice const notice = {.instance = thole_slice_from(instance),
                                          .execution = 1,
                                          .activity_ids = &id,
                                          .activity_ids_len = 1,
+                                         .try_number = try,
                                          .kind = THOLE_STR("requested"),
                                          .reason = THOLE_STR("not needed")};
     must(stage, cancel_notice_publish(stage->connection, stage->ns, &notice, &stage->err), "push");
@@ -299,8 +375,13 @@ static bool read_last(struct stage *stage, const char *stream, const char *insta
     good = good && message.kind == MESSAGE_ACTIVITY_RESULT &&
            thole_slice_equal(message.instance, thole_slice_from(instance));
     if (good) {
-        stage_last = (struct stage_result){
-            .status = message.status, .activity_id = message.task, .attempt = message.attempt};
+        stage_last = (struct stage_result){.status = message.status,
+                                           .activity_id = message.task,
+                                           .try_number = message.try_number,
+                                           .final = message.final,
+                                           .attempt = message.attempt};
+        snprintf(stage_last.error_type, sizeof stage_last.error_type, "%.*s", THOLE_FMT(message.error_type));
+        snprintf(stage_last.details, sizeof stage_last.details, "%.*s", THOLE_FMT(message.details));
         snprintf(stage_last.data, sizeof stage_last.data, "%.*s", THOLE_FMT(message.data));
     }
     buf_release(&subject);

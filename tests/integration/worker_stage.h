@@ -20,14 +20,18 @@ enum { STAGE_LEASE_MS = 3000, STAGE_LOG_BYTES = 1 << 20 };
 struct stage_notes {
     atomic_uint started, returned, fired;
     atomic_uint_least64_t fired_us; /* when the last token fired, as its handler saw it */
+    atomic_uint_least64_t left_ms;  /* time left when the last handler of these began */
     atomic_bool release;            /* ends stubborn handlers */
     char reason[64];
+    char token[64]; /* of the last that is completed later */
 };
 extern struct stage_notes stage_notes;
 /*
  * Activities: echo; hold (until its token fires, then CANCELLED); slow (as many ms as its input says, then
  * "ok"); stubborn (ignores its token until released); relay (first attempt: hold; later: "relayed"); large
  * (more than the payload limit); odd (returns what is not a status); gives_up (CANCELLED by itself).
+ * paged (says "page <try>.<attempt>" by a heartbeat and then does what its input says: "hold", "fail",
+ * "final", "stubborn"; else gives "<try>.<attempt> after <details>"); later (leaves it to others).
  */
 extern const thole_program stage_program, stage_other_program; /* the other knows only "elsewhere" */
 
@@ -58,14 +62,29 @@ void stage_row(struct stage *stage, const char *instance, uint64_t id, const cha
 void stage_message(struct stage *stage, const char *instance, uint64_t id, const char *activity,
                    const char *input);
 void stage_push(struct stage *stage, const char *instance, uint64_t id);
+/* The same for one try of an activity. */
+struct stage_try {
+    uint32_t number;
+    uint64_t timeout_ms;
+    const char *details; /* of the try before */
+};
+void stage_schedule_try(struct stage *stage, const char *instance, uint64_t id, struct stage_try try,
+                        const char *activity, const char *input);
+void stage_row_try(struct stage *stage, const char *instance, uint64_t id, struct stage_try try,
+                   const char *activity);
+void stage_message_try(struct stage *stage, const char *instance, uint64_t id, uint32_t try,
+                       const char *activity, const char *input);
+void stage_push_try(struct stage *stage, const char *instance, uint64_t id, uint32_t try);
 
 /* Number of results for that instance's inbox; the last one's status and data. Waits until there are @p
  * least. */
 size_t stage_results(struct stage *stage, const char *instance, size_t least, uint64_t wait_ms);
 extern struct stage_result {
     uint32_t status;
+    uint32_t try_number;
+    bool final;
     uint64_t activity_id, attempt;
-    char data[256];
+    char data[256], error_type[80], details[80];
 } stage_last;
 /* Waits until there is a result in that instance's inbox, whatever there is in others. */
 bool stage_has_result(struct stage *stage, const char *instance, uint64_t wait_ms);

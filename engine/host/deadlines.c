@@ -1,0 +1,153 @@
+/*
+ * Tries that are past their deadline are ended, whether or not a worker is alive to say so: row away, timeout
+ * to the instance's inbox, commit, in a worker's order. So the row decides who reports, a worker or the
+ * engine, and what is said twice after a loss is dropped by whoever gets it. On the store's thread, which
+ * waits for the answers.
+ */
+#include "engine.h"
+#include "subject.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXPIRED_MAX = 256, PUBLISH_TIMEOUT_MS = 3000, AGAIN_MS = 1000 };
+
+struct deadlines {
+    struct engine_host *engine;
+    struct requests *publishes; /* NULL until the first */
+    pthread_mutex_t lock;
+    pthread_cond_t answered;
+    size_t open; /* publishes that are not answered */
+    bool failed; /* one of them was not stored */
+};
+
+struct deadlines *deadlines_create(struct engine_host *engine)
+{
+    struct deadlines *const deadlines = calloc(1, sizeof *deadlines);
+    if (deadlines == NULL)
+        return NULL;
+    deadlines->engine = engine;
+    (void)pthread_mutex_init(&deadlines->lock, NULL);
+    (void)pthread_cond_init(&deadlines->answered, NULL);
+    return deadlines;
+}
+
+void deadlines_destroy(struct deadlines *deadlines)
+{
+    if (deadlines == NULL)
+        return;
+    requests_close(deadlines->publishes);
+    (void)pthread_cond_destroy(&deadlines->answered);
+    (void)pthread_mutex_destroy(&deadlines->lock);
+    free(deadlines);
+}
+
+uint64_t deadlines_first(const struct batch *batch)
+{
+    uint64_t first_ms = UINT64_MAX;
+    for (size_t i = 0; i < batch->activities_added_len; i++) {
+        uint64_t const timeout_ms = batch->activities_added[i].try_timeout_ms;
+        if (timeout_ms > 0 && timeout_ms < first_ms)
+            first_ms = timeout_ms;
+    }
+    return first_ms;
+}
+
+/* Comes from NATS's threads. */
+static void on_answer(void *arg, const struct request_done *done)
+{
+    struct deadlines *const deadlines = arg;
+    (void)pthread_mutex_lock(&deadlines->lock);
+    deadlines->failed |= done->result != REQUEST_STORED;
+    deadlines->open--;
+    (void)pthread_cond_signal(&deadlines->answered);
+    (void)pthread_mutex_unlock(&deadlines->lock);
+}
+
+static void expect(struct deadlines *deadlines, bool one_more)
+{
+    (void)pthread_mutex_lock(&deadlines->lock);
+    if (one_more) {
+        deadlines->open++;
+    } else { /* it was not even sent */
+        deadlines->open--;
+        deadlines->failed = true;
+    }
+    (void)pthread_mutex_unlock(&deadlines->lock);
+}
+
+static void publish(struct deadlines *deadlines, uint32_t p, const struct expired_try *expired)
+{
+    struct message const message = {.kind = MESSAGE_ACTIVITY_RESULT,
+                                    .instance = expired->row.instance,
+                                    .execution = expired->row.execution,
+                                    .task = expired->row.activity_id,
+                                    .status = THOLE_TIMEOUT,
+                                    .data = THOLE_STR("timeout"),
+                                    .error_type = THOLE_STR("timeout"),
+                                    .try_number = expired->row.try_number,
+                                    .attempt = expired->attempt,
+                                    .details = expired->row.details};
+    struct buf subject, body;
+    thole_error err = {0};
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    buf_init(&body, MESSAGE_BYTES_MAX);
+    expect(deadlines, true);
+    thole_status status =
+        subject_inbox(&subject, deadlines->engine->topology.ns, p, expired->row.instance, &err);
+    if (status == THOLE_OK)
+        status = message_encode(&message, &body);
+    if (status == THOLE_OK) {
+        struct publish const wanted = {.subject = buf_cstr(&subject), .body = buf_bytes(&body)};
+        status = requests_publish(deadlines->publishes, &wanted, 0, &err);
+    }
+    if (status != THOLE_OK)
+        expect(deadlines, false);
+    buf_release(&subject);
+    buf_release(&body);
+}
+
+/* True: all are stored. */
+static bool publish_all(struct deadlines *deadlines, const struct job *job)
+{
+    if (deadlines->publishes == NULL &&
+        requests_open(deadlines->engine->connection, EXPIRED_MAX, PUBLISH_TIMEOUT_MS, on_answer, deadlines,
+                      &deadlines->publishes, NULL) != THOLE_OK)
+        return false;
+    deadlines->failed = false;
+    for (size_t i = 0; i < job->expired_len; i++)
+        publish(deadlines, job->p, &job->expired[i]);
+    (void)pthread_mutex_lock(&deadlines->lock);
+    while (deadlines->open > 0) /* each is answered, if only by its own timeout */
+        (void)pthread_cond_wait(&deadlines->answered, &deadlines->lock);
+    bool const stored = !deadlines->failed;
+    (void)pthread_mutex_unlock(&deadlines->lock);
+    return stored;
+}
+
+static thole_status end_some(struct deadlines *deadlines, struct postgres *pg, struct job *job)
+{
+    THOLE_TRY(projector_store_expire_begin(pg, job->p, job->before_ms, EXPIRED_MAX, &job->arena,
+                                           &job->expired, &job->expired_len, &job->err));
+    bool const stored = job->expired_len > 0 && publish_all(deadlines, job);
+    if (stored)
+        return projector_store_expire_commit(pg, &job->err);
+    projector_store_expire_rollback(pg);
+    if (job->expired_len > 0) {
+        log_line(LOG_LEVEL_WARN, "sweeper", "p=%u %zu timeouts could not be stored, they are tried again",
+                 job->p, job->expired_len);
+        job->deadline_in_ms = AGAIN_MS;
+    }
+    job->expired_len = 0;
+    return THOLE_OK;
+}
+
+thole_status deadlines_end(struct deadlines *deadlines, struct postgres *pg, struct job *job)
+{
+    THOLE_TRY(projector_store_next_deadline(pg, job->p, &job->deadline_in_ms, &job->err));
+    if (job->deadline_in_ms > 0)
+        return THOLE_OK;
+    THOLE_TRY(end_some(deadlines, pg, job));
+    if (job->expired_len == 0)
+        return THOLE_OK;
+    return projector_store_next_deadline(pg, job->p, &job->deadline_in_ms, &job->err);
+}
