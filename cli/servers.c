@@ -266,11 +266,14 @@ struct nats_plan {
     const uint16_t *route_ports;
 };
 
+/* Of two members only the later one connects, once: when both do, several times each, both ends sometimes
+ * close the same route as the duplicate of another. A server wants at least one route: the first has one to
+ * itself. */
 static int routes_text(const struct nats_plan *plan, char *to, size_t cap)
 {
-    int n = snprintf(to, cap, "cluster { name: thole, listen: \"127.0.0.1:%u\", routes: [",
+    int n = snprintf(to, cap, "cluster { name: thole, listen: \"127.0.0.1:%u\", pool_size: -1, routes: [",
                      plan->route_ports[plan->self]);
-    for (size_t i = 0; i < plan->members; i++)
+    for (size_t i = 0; i <= plan->self; i++)
         n += snprintf(to + n, cap - (size_t)n, "%s\"nats://127.0.0.1:%u\"", i == 0 ? "" : ", ",
                       plan->route_ports[i]);
     return n + snprintf(to + n, cap - (size_t)n, " ] }\n");

@@ -55,7 +55,7 @@ static void test_replicas(void)
 
 static struct traffic {
     struct requests *requests;
-    atomic_bool stop;
+    atomic_bool stop, gently;
     atomic_ulong accepted, answered, stored;
     _Atomic uint8_t was_stored[NUMBERS_MAX], seen[NUMBERS_MAX];
     atomic_ulong last;
@@ -94,9 +94,61 @@ static void *write_numbers(void *arg)
         struct publish const publish = {.subject = "thole.r3.in.0.a", .body = {(uint8_t *)body, (size_t)len}};
         if (requests_publish(traffic.requests, &publish, traffic.accepted, &err) == THOLE_OK)
             atomic_fetch_add(&traffic.accepted, 1);
-        usleep(100);
+        usleep(atomic_load(&traffic.gently) ? 100000 : 100);
     }
     return NULL;
+}
+
+/* The member that has not all that the leader has; MEMBERS: all have; MEMBERS + 1: nobody leads. */
+static size_t member_behind(void)
+{
+    static char text[65536];
+    char name[TEXT_BYTES];
+    struct buf answer;
+    buf_init(&answer, sizeof text - 1);
+    if (connection_request(connection, "$JS.API.STREAM.INFO.THOLE_r3_IN_0", THOLE_STR(""), &answer, NULL) !=
+        THOLE_OK)
+        buf_clear(&answer);
+    snprintf(text, sizeof text, "%.*s", THOLE_FMT(buf_bytes(&answer)));
+    buf_release(&answer);
+    if (strstr(text, "\"leader\":\"n") == NULL)
+        return MEMBERS + 1;
+    for (size_t i = 0; i < MEMBERS; i++) {
+        put_text(name, "\"leader\":\"n%zu\"", i + 1);
+        bool const leads = strstr(text, name) != NULL;
+        put_text(name, "\"name\":\"n%zu\",\"current\":true", i + 1);
+        if (!leads && strstr(text, name) == NULL)
+            return i;
+    }
+    return MEMBERS;
+}
+
+/*
+ * A member that was killed is away until it has caught up; two away at once is more than three can bear. The
+ * server calls current what has acknowledged the very last message: a little traffic is needed for that, and
+ * a lot hides it. After a kill -9 on a busy machine, 1 of 20 servers of 2.10.27 never takes part again
+ * ("active" is since before the kill) until it is started once more. Whoever runs a cluster watches for that,
+ * and so do we.
+ */
+static bool all_are_current(void)
+{
+    enum { PATIENCE_MS = 10000 };
+    uint64_t const due = clock_ms() + 6 * PATIENCE_MS;
+    uint64_t patience = clock_ms() + PATIENCE_MS;
+    thole_error err = {0};
+    size_t behind;
+    atomic_store(&traffic.gently, true);
+    while ((behind = member_behind()) != MEMBERS && clock_ms() < due) {
+        if (behind < MEMBERS && clock_ms() > patience) {
+            fprintf(stderr, "  n%zu does not come back: it is started again\n", behind + 1);
+            server_kill9(&members[behind]);
+            CHECK_OK(server_restart(&members[behind], &err), &err);
+            patience = clock_ms() + PATIENCE_MS;
+        }
+        nap_ms(20);
+    }
+    atomic_store(&traffic.gently, false);
+    return behind == MEMBERS;
 }
 
 static thole_status count_one(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
@@ -122,6 +174,7 @@ static void test_rolling_kill9(void)
     CHECK_OK(requests_open(connection, 64, 3000, note_answer, NULL, &traffic.requests, &err), &err);
     pthread_create(&writer, NULL, write_numbers, NULL);
     for (size_t i = 0; i < MEMBERS; i++) {
+        CU_ASSERT(all_are_current());
         unsigned long const before = atomic_load(&traffic.stored);
         CU_ASSERT(reaches(&traffic.stored, before + 200));
         server_kill9(&members[i]);
@@ -136,7 +189,12 @@ static void test_rolling_kill9(void)
     while (stream_bounds(connection, "THOLE_r3_IN_0", &b, &err) == THOLE_UNAVAILABLE)
         nap_ms(50);
     CU_ASSERT(reaches(&traffic.last, b.last));
-    CHECK_OK(stream_read(connection, "THOLE_r3_IN_0", NULL, 0, UINT64_MAX, count_one, &count, &err), &err);
+    thole_status status;
+    do
+        count = 0;
+    while ((status = stream_read(connection, "THOLE_r3_IN_0", NULL, 0, b.last, count_one, &count, &err)) ==
+           THOLE_UNAVAILABLE);
+    CHECK_OK(status, &err);
     CU_ASSERT_EQUAL(count, b.messages);
     for (unsigned long i = 0; i < traffic.accepted; i++)
         missing += traffic.was_stored[i] && !traffic.seen[i];
