@@ -97,7 +97,10 @@ static void open_goes_through_all_hosts(void)
                    "postgres://thole:thole@127.0.0.1:%u,127.0.0.1:1,127.0.0.1:%u/postgres",
                    ntohs(address.sin_port), store_port());
     struct postgres_options options = {.conninfo = conninfo, .ns = "hosts", .connect_timeout_ms = 300};
-    CHECK_OK(postgres_open(&options, &pg, &store_err));
+    thole_status status = THOLE_UNAVAILABLE;
+    for (int i = 0; i < 20 && status == THOLE_UNAVAILABLE; i++) /* the server too may need longer than that */
+        status = postgres_open(&options, &pg, &store_err);
+    CHECK_OK(status);
     postgres_close(pg);
     *strrchr(conninfo, ',') = '\0';
     CHECK_STATUS(try_open(conninfo, "hosts"), THOLE_UNAVAILABLE);
