@@ -13,10 +13,18 @@ void checks_on_delete(struct world *w, struct log_stream *log, const struct log_
 
 void checks_on_purge(struct world *w, const struct inbox_stream *inbox, uint64_t below)
 {
-    uint64_t const floor = w->model->partitions[inbox->partition].position.floor;
-    if (below > floor + 1)
+    const struct model_partition *part = &w->model->partitions[inbox->partition];
+    uint64_t const floor = part->position.floor;
+    if (part->stale)
+        broken(w, "partition %u: the inbox went back, and is purged below %" PRIu64, inbox->partition, below);
+    if (below > floor) /* the one at the floor shows that the stream is what it was */
         broken(w, "partition %u: inbox purged below %" PRIu64 ", the counted history has only %" PRIu64,
                inbox->partition, below, floor);
+}
+
+void checks_on_back(struct world *w, const struct inbox_stream *inbox)
+{
+    w->model->partitions[inbox->partition].stale = true;
 }
 
 void checks_writer(struct world *w, uint32_t partition, uint64_t epoch, uint64_t committed_n, const char *who)

@@ -83,6 +83,7 @@ struct model_partition {
     size_t counted_len, counted_cap;
     uint64_t last_counted_seq;
     struct position position; /* of the last record that ends a turn, or is none */
+    bool stale;               /* the inbox went back since: the position means nothing until it is given up */
     size_t part_of;           /* instance whose turn comes in parts; SIZE_MAX = none */
     uint64_t part_number;
     size_t part_from;     /* entry of the first part */
@@ -141,10 +142,14 @@ void model_check_items(struct world *w, size_t instance, thole_slice item);
 /* A collector gives back what it got, once and in order. */
 void model_check_output(struct world *w, size_t instance, const struct event *end);
 
+/* The smallest sequence above which every message of the inbox is certainly incorporated. */
+uint64_t model_last_needed(const struct world *w, const struct inbox_stream *inbox);
+
 /* Durable changes, called by the fakes. */
 void checks_on_append(struct world *w, struct log_stream *log, struct log_entry *entry);
 void checks_on_delete(struct world *w, struct log_stream *log, const struct log_entry *entry);
 void checks_on_purge(struct world *w, const struct inbox_stream *inbox, uint64_t below);
+void checks_on_back(struct world *w, const struct inbox_stream *inbox);
 void checks_on_store_open(struct world *w, uint32_t partition, uint64_t epoch, uint64_t projected_seq);
 void checks_on_apply(struct world *w, const struct batch *batch);
 void checks_on_store_crash(struct world *w);

@@ -102,24 +102,32 @@ static bool not_yet(char *why, size_t size, const char *fmt, ...)
     return false;
 }
 
-/* The first start in inbox order, and only that one, made the instance. */
+static void first_start(const struct inbox_entry *entries, size_t len, size_t instance,
+                        const struct inbox_entry **first)
+{
+    for (size_t s = 0; s < len; s++) {
+        const struct inbox_entry *e = &entries[s];
+        if (e->valid && e->instance == instance && e->message.kind == MESSAGE_START &&
+            (*first == NULL || e->stored_ns < (*first)->stored_ns))
+            *first = e;
+    }
+}
+
+/* The first start that was ever stored, and only that one, made the instance. */
 static bool start_is_in(struct world *w, size_t i, char *why, size_t size)
 {
     const struct inbox_stream *inbox = w->inboxes[instance_partition(w, i)];
     const struct model_instance *m = model_of(w, i);
-    for (size_t s = 0; s < inbox->len; s++) {
-        const struct inbox_entry *e = &inbox->entries[s];
-        if (!e->valid || e->instance != i || e->message.kind != MESSAGE_START)
-            continue;
-        if (m->executions_len == 0)
-            return not_yet(why, size, "%.*s was started by inbox message %zu and is not there",
-                           THOLE_FMT(w->instances[i]), s + 1);
-        if (!thole_slice_equal(m->request_id, e->message.request_id) ||
-            !thole_slice_equal(m->parent.instance, e->message.parent.instance))
-            broken(w, "%.*s was started by another request than its first", THOLE_FMT(w->instances[i]));
-        return true;
-    }
-    if (m->executions_len > 0)
+    const struct inbox_entry *e = NULL;
+    first_start(inbox->entries, inbox->len, i, &e);
+    first_start(inbox->lost, inbox->lost_len, i, &e);
+    if (e != NULL && m->executions_len == 0)
+        return not_yet(why, size, "%.*s was started by inbox message %" PRIu64 " and is not there",
+                       THOLE_FMT(w->instances[i]), e->sequence);
+    if (e != NULL && (!thole_slice_equal(m->request_id, e->message.request_id) ||
+                      !thole_slice_equal(m->parent.instance, e->message.parent.instance)))
+        broken(w, "%.*s was started by another request than its first", THOLE_FMT(w->instances[i]));
+    if (e == NULL && m->executions_len > 0)
         broken(w, "%.*s was never started, but it runs", THOLE_FMT(w->instances[i]));
     if (m->kept_len > 0)
         return not_yet(why, size, "%zu events wait for %.*s", m->kept_len, THOLE_FMT(w->instances[i]));
@@ -174,10 +182,13 @@ bool checks_all_ended(struct world *w, char *why, size_t size)
         if (x != NULL && x->terminal == EVENT_CONTINUED_AS_NEW)
             return not_yet(why, size, "%.*s does not continue", THOLE_FMT(w->instances[i]));
     }
-    for (uint32_t p = 0; p < w->partitions; p++)
-        if (w->model->partitions[p].position.floor != w->inboxes[p]->len)
-            return not_yet(why, size, "partition %u: inbox position %" PRIu64 " of %zu", p,
-                           w->model->partitions[p].position.floor, w->inboxes[p]->len);
+    for (uint32_t p = 0; p < w->partitions; p++) {
+        const struct model_partition *part = &w->model->partitions[p];
+        uint64_t const floor = part->position.floor;
+        if (part->stale || floor > w->inboxes[p]->len || inbox_next(w->inboxes[p], floor + 1) != NULL)
+            return not_yet(why, size, "partition %u: inbox position %" PRIu64 " of %zu%s", p, floor,
+                           w->inboxes[p]->len, part->stale ? ", which went back" : "");
+    }
     return true;
 }
 

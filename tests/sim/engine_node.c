@@ -94,10 +94,17 @@ static void ask(struct world *w, struct seat *seat)
 
 static void task_deliver(struct world *w, void *arg, uint64_t life);
 
+static bool reader_lives(const struct world *w, const struct seat *seat)
+{
+    const struct link *link = &seat->engine->node.links[SERVER_NATS];
+    return seat->reader.active && link->up && seat->reader.link_life == link->life &&
+           seat->reader.inbox_life == w->inboxes[seat->partition]->life;
+}
+
 static void deliver_soon(struct world *w, struct seat *seat)
 {
-    if (seat->deliver_due || !seat->reader.active || !seat->engine->node.links[SERVER_NATS].up ||
-        server_down(w, SERVER_NATS) || inbox_next(w->inboxes[seat->partition], seat->reader.next) == NULL)
+    if (seat->deliver_due || !reader_lives(w, seat) || server_down(w, SERVER_NATS) ||
+        inbox_next(w->inboxes[seat->partition], seat->reader.next) == NULL)
         return;
     seat->deliver_due = true;
     after(w, net_latency_ms(w), task_deliver, seat, seat->engine->node.life);
@@ -113,8 +120,8 @@ static void task_deliver(struct world *w, void *arg, uint64_t life)
         ask(w, seat);
     for (uint64_t left = between(w, 1, 6); left > 0; left--) {
         const struct inbox_entry *entry = inbox_next(w->inboxes[seat->partition], seat->reader.next);
-        if (!seat->reader.active || !seat->engine->node.links[SERVER_NATS].up || seat->machine == NULL ||
-            entry == NULL || partition_room(seat->machine) == 0)
+        if (!reader_lives(w, seat) || seat->machine == NULL || entry == NULL ||
+            partition_room(seat->machine) == 0)
             return;
         seat->reader.next = entry->sequence + 1;
         if (w->mutation == MUTATION_INBOX_SKIPS && rnd(w, 10) == 0)
@@ -122,11 +129,53 @@ static void task_deliver(struct world *w, void *arg, uint64_t life)
         struct partition_in const in = {.kind = PARTITION_IN_MESSAGE,
                                         .generation = seat->reader.generation,
                                         .sequence = entry->sequence,
+                                        .stored_ns = entry->stored_ns,
                                         .instance = w->instances[entry->instance],
                                         .bytes = entry->bytes};
         seat_input(w, seat, &in);
     }
     deliver_soon(w, seat);
+}
+
+/* A reader finds out some time that nothing more will come. */
+static void task_reader_lost(struct world *w, void *arg, uint64_t life)
+{
+    struct seat *seat = arg;
+    if (!node_runs(w, &seat->engine->node, life, task_reader_lost, arg) || !seat->reader.active ||
+        reader_lives(w, seat))
+        return;
+    struct partition_in const in = {.kind = PARTITION_IN_DOUBT,
+                                    .generation = seat->reader.generation,
+                                    .text = "the inbox reader lost its consumer"};
+    seat->reader.active = false;
+    seat_input(w, seat, &in);
+}
+
+static void reader_lost_soon(struct world *w, struct seat *seat)
+{
+    after(w, between(w, 1, 5000), task_reader_lost, seat, seat->engine->node.life);
+}
+
+void seat_reads(struct world *w, struct seat *seat, const struct engine_request *r)
+{
+    if (r->out.generation != partition_generation(seat->machine))
+        return;
+    seat->reader.active = true;
+    seat->reader.generation = r->out.generation;
+    seat->reader.next = r->out.from + (w->mutation == MUTATION_POSITION_AHEAD);
+    seat->reader.inbox_life = r->inbox_life;
+    seat->reader.link_life = r->request.link_life;
+    if (reader_lives(w, seat))
+        deliver_soon(w, seat);
+    else
+        reader_lost_soon(w, seat);
+}
+
+void engines_inbox_went_back(struct world *w, uint32_t partition)
+{
+    for (size_t i = 0; i < w->engines_len; i++)
+        if (w->engines[i]->seats[partition].reader.active)
+            reader_lost_soon(w, &w->engines[i]->seats[partition]);
 }
 
 void engines_inbox_stirs(struct world *w, uint32_t partition)
@@ -172,12 +221,6 @@ static void on_output(struct world *w, struct seat *seat, const struct partition
     case PARTITION_OUT_OPENED:
         w->stats.opens++;
         trace(w, "%s: partition %u open, epoch %" PRIu64, who, seat->partition, out->epoch);
-        return;
-    case PARTITION_OUT_READ_INBOX:
-        seat->reader.active = true;
-        seat->reader.generation = out->generation;
-        seat->reader.next = out->from + (w->mutation == MUTATION_POSITION_AHEAD);
-        deliver_soon(w, seat);
         return;
     case PARTITION_OUT_PUSH_CANCEL:
         checks_push(w, out, who);
@@ -500,16 +543,17 @@ static void task_expire(struct world *w, void *arg, uint64_t life)
             expire(w, &engine->seats[p]);
 }
 
-/* The store may have lost what it had committed, so every seat doubts; of the streams nothing is lost, and
- * the requests that failed say so themselves: a host may close what is open anyway. */
+/* The store may have lost what it had committed, so every seat doubts; of the streams nothing is lost but
+ * what a reader finds out, and the requests that failed say so themselves: a host may close what is open
+ * anyway. */
 static void on_link(struct world *w, struct node *node, enum server server)
 {
     struct engine *engine = node->owner;
     bool const up = node->links[server].up && !node->links[server].telling_loss;
     for (uint32_t p = 0; p < w->partitions; p++) {
         struct seat *seat = &engine->seats[p];
-        if (up && server == SERVER_NATS)
-            deliver_soon(w, seat);
+        if (!up && server == SERVER_NATS && seat->reader.active)
+            reader_lost_soon(w, seat);
         if (up || seat->machine == NULL || (server == SERVER_NATS && rnd(w, 2) == 0))
             continue;
         struct partition_in const in = {.kind = PARTITION_IN_DOUBT,

@@ -19,6 +19,7 @@ struct node *engine_node(struct engine *engine);
 bool engine_knows_all(const struct engine *engine);
 
 void engines_inbox_stirs(struct world *w, uint32_t partition);
+void engines_inbox_went_back(struct world *w, uint32_t partition);
 /* One open machine for each partition, and nothing in flight anywhere. */
 bool engines_idle(struct world *w, char *why, size_t size);
 #endif

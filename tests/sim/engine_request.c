@@ -158,6 +158,23 @@ static void execute_load(struct world *w, struct engine_request *r)
     r->records.len = n;
 }
 
+/* The inbox must hold what the partition has seen of it. */
+static void execute_inbox(struct world *w, struct engine_request *r)
+{
+    struct inbox_stream *inbox = w->inboxes[r->seat->partition];
+    bool const purges = r->out.kind == PARTITION_OUT_PURGE_INBOX;
+    bool holds = inbox_holds(inbox, r->out.sequence, r->out.stored_ns);
+    if (w->mutation == (purges ? MUTATION_BACK_PURGED : MUTATION_BACK_UNSEEN))
+        holds = true;
+    if (w->mutation == MUTATION_BACK_BY_LAST && !purges)
+        holds = inbox->len >= r->out.sequence;
+    r->inbox_life = inbox->life;
+    if (!holds)
+        r->status = THOLE_CONFLICT;
+    else if (purges)
+        inbox_purge(w, inbox, r->out.from);
+}
+
 static enum executed execute_stream(struct world *w, struct request *request)
 {
     struct engine_request *r = (struct engine_request *)request;
@@ -174,7 +191,8 @@ static enum executed execute_stream(struct world *w, struct request *request)
     case PARTITION_OUT_SEND: execute_send(w, r); break;
     case PARTITION_OUT_PUBLISH_WORK: execute_work(w, r); break;
     case PARTITION_OUT_WITHDRAW: work_withdraw(w, r->out.sequence); break;
-    case PARTITION_OUT_PURGE_INBOX: inbox_purge(w, w->inboxes[p], r->out.from); break;
+    case PARTITION_OUT_READ_INBOX:
+    case PARTITION_OUT_PURGE_INBOX: execute_inbox(w, r); break;
     default: abort();
     }
     return EXECUTED;
@@ -306,6 +324,11 @@ static void stream_answered(struct world *w, struct request *request, bool known
         struct engine_request *again = keep(w, sizeof *again); /* the old one may still arrive */
         *again = *r;
         after(w, between(w, 5, 500), task_again, again, request->node_life);
+    } else if (known && r->out.kind == PARTITION_OUT_READ_INBOX && r->status == THOLE_CONFLICT) {
+        seat_input(w, r->seat,
+                   &(struct partition_in){.kind = PARTITION_IN_INBOX_BACK, .generation = r->out.generation});
+    } else if (known && r->out.kind == PARTITION_OUT_READ_INBOX) {
+        seat_reads(w, r->seat, r);
     } else if (!known || r->status != THOLE_OK) {
         doubt(w, r, "the stream did not answer");
     } else {
@@ -315,7 +338,9 @@ static void stream_answered(struct world *w, struct request *request, bool known
 
 static void one_way_answered(struct world *w, struct request *request, bool known)
 {
-    (void)w, (void)request, (void)known;
+    struct engine_request *r = (struct engine_request *)request;
+    if (known && r->status == THOLE_CONFLICT && for_this_machine(r))
+        doubt(w, r, "the inbox went back");
 }
 
 static void free_batch(struct engine *engine, struct engine_request *r)

@@ -17,6 +17,7 @@ struct seat { /* one partition as this node sees it */
     struct {
         bool active;
         uint64_t generation, next;
+        uint64_t inbox_life, link_life; /* it reads nothing more when either has changed */
     } reader;
     /* Statements go one after the other over the seat's connection. */
     struct engine_request *statements[SEAT_QUEUE_MAX];
@@ -46,7 +47,7 @@ struct engine_request {
     bool executed;
     /* the answer */
     thole_status status;
-    uint64_t sequence, epoch_sequence, last_sequence;
+    uint64_t sequence, epoch_sequence, last_sequence, inbox_life;
     struct log_records records;
     struct store_timers timers;
     struct store_live live;
@@ -61,4 +62,6 @@ void engine_free_batches(struct engine *engine);
 /* engine_node.c */
 void seat_input(struct world *w, struct seat *seat, const struct partition_in *in);
 void seat_drive_soon(struct world *w, struct seat *seat);
+/* Its place in the inbox was taken in that life, over the request's connection. */
+void seat_reads(struct world *w, struct seat *seat, const struct engine_request *r);
 #endif

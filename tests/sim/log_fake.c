@@ -78,8 +78,10 @@ uint64_t inbox_publish(struct world *w, size_t instance, thole_slice bytes)
     thole_error err = {0};
     inbox->entries = grown(w, inbox->entries, inbox->len, &inbox->cap, sizeof *inbox->entries);
     struct inbox_entry *entry = &inbox->entries[inbox->len++];
-    *entry =
-        (struct inbox_entry){.sequence = inbox->len, .instance = instance, .bytes = keep_slice(w, bytes)};
+    *entry = (struct inbox_entry){.sequence = inbox->len,
+                                  .stored_ns = ++inbox->stored_ns,
+                                  .instance = instance,
+                                  .bytes = keep_slice(w, bytes)};
     entry->valid = message_decode(entry->bytes, &w->memory, &entry->message, &err) == THOLE_OK &&
                    thole_slice_equal(entry->message.instance, w->instances[instance]);
     trace(w, "in.%u #%" PRIu64 " for %.*s: kind %d #%" PRIu64, inbox->partition, entry->sequence,
@@ -92,7 +94,7 @@ uint64_t inbox_publish(struct world *w, size_t instance, thole_slice bytes)
 void inbox_purge(struct world *w, struct inbox_stream *inbox, uint64_t below)
 {
     if (w->mutation == MUTATION_PURGE_ALL)
-        below = inbox->len + 1;
+        below = inbox->len;
     if (below > inbox->len + 1)
         below = inbox->len + 1;
     if (below <= inbox->first)
@@ -107,4 +109,29 @@ const struct inbox_entry *inbox_next(const struct inbox_stream *inbox, uint64_t 
 {
     uint64_t const sequence = from < inbox->first ? inbox->first : from;
     return sequence <= inbox->len ? &inbox->entries[sequence - 1] : NULL;
+}
+
+bool inbox_holds(const struct inbox_stream *inbox, uint64_t sequence, uint64_t stored_ns)
+{
+    if (sequence == 0)
+        return true;
+    if (sequence > inbox->len)
+        return false;
+    const struct inbox_entry *entry = &inbox->entries[sequence - 1];
+    return entry->purged || entry->stored_ns == stored_ns;
+}
+
+void inbox_goes_back(struct world *w, struct inbox_stream *inbox, uint64_t last, bool anew)
+{
+    trace(w, "in.%u %s after #%" PRIu64 " of %zu", inbox->partition, anew ? "is made anew" : "loses its tail",
+          last, inbox->len);
+    for (uint64_t s = last + 1; s <= inbox->len; s++) {
+        inbox->lost = grown(w, inbox->lost, inbox->lost_len, &inbox->lost_cap, sizeof *inbox->lost);
+        inbox->lost[inbox->lost_len++] = inbox->entries[s - 1];
+    }
+    inbox->len = last;
+    inbox->first = anew ? 1 : inbox->first;
+    inbox->life++;
+    checks_on_back(w, inbox);
+    engines_inbox_went_back(w, inbox->partition);
 }

@@ -1,4 +1,5 @@
-/* HIST and IN streams as JetStream keeps them: they survive everything here. */
+/* HIST and IN streams as JetStream keeps them. HIST survives everything here; IN may lose what the history
+ * has incorporated, and give the same sequences to other messages. */
 #ifndef THOLE_LOG_FAKE_H
 #define THOLE_LOG_FAKE_H
 #include "partition.h"
@@ -41,8 +42,8 @@ struct log_records log_read(struct world *w, const struct log_stream *log, uint6
 uint64_t log_last_epoch_opened(const struct log_stream *log); /* sequence; 0 = none */
 
 struct inbox_entry {
-    uint64_t sequence;
-    size_t instance; /* of the subject */
+    uint64_t sequence, stored_ns; /* no two have the same stored_ns; it grows */
+    size_t instance;              /* of the subject */
     thole_slice bytes;
     bool purged;
     bool valid; /* decodes, and names the instance of the subject */
@@ -53,10 +54,18 @@ struct inbox_stream {
     struct inbox_entry *entries; /* entry i has sequence i + 1 */
     size_t len, cap;
     uint64_t first; /* smallest sequence that is there, or len + 1 */
+    uint64_t life;  /* grows whenever it goes back: readers of before read nothing more */
+    uint64_t stored_ns;
+    struct inbox_entry *lost; /* all that it ever lost */
+    size_t lost_len, lost_cap;
 };
 struct inbox_stream *inbox_stream_create(struct world *w, uint32_t partition);
 uint64_t inbox_publish(struct world *w, size_t instance, thole_slice bytes);
 void inbox_purge(struct world *w, struct inbox_stream *inbox, uint64_t below);
 /* The first message at or above @p from; NULL when there is none yet. */
 const struct inbox_entry *inbox_next(const struct inbox_stream *inbox, uint64_t from);
+/* Whether message @p sequence (0: none) is the one that was stored at @p stored_ns, or has been purged. */
+bool inbox_holds(const struct inbox_stream *inbox, uint64_t sequence, uint64_t stored_ns);
+/* Loses everything above @p last; @p anew: it is deleted and made anew, so last is 0. */
+void inbox_goes_back(struct world *w, struct inbox_stream *inbox, uint64_t last, bool anew);
 #endif

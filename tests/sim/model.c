@@ -55,9 +55,33 @@ bool model_incorporated(const struct position *position, uint64_t sequence)
     return false;
 }
 
+uint64_t model_last_needed(const struct world *w, const struct inbox_stream *inbox)
+{
+    const struct model_partition *part = &w->model->partitions[inbox->partition];
+    uint64_t last = inbox->len;
+    while (!part->stale && last >= inbox->first && model_incorporated(&part->position, last))
+        last--;
+    return last;
+}
+
+/* What it says it has seen is what stood there, and nothing above that is incorporated. */
+static void check_seen(struct world *w, uint32_t p, const struct position *position)
+{
+    const struct inbox_stream *inbox = w->inboxes[p];
+    uint64_t const top = position->above_len > 0 ? position->above[position->above_len - 1] : position->floor;
+    if (position->seen < top)
+        broken(w, "partition %u: position %" PRIu64 ", but only %" PRIu64 " was seen", p, top,
+               position->seen);
+    if (!w->model->partitions[p].stale && position->seen > 0 &&
+        (position->seen > inbox->len || inbox->entries[position->seen - 1].stored_ns != position->seen_ns))
+        broken(w, "partition %u: inbox message %" PRIu64 " was not stored at %" PRIu64, p, position->seen,
+               position->seen_ns);
+}
+
 static void check_position(struct world *w, uint32_t p, const struct position *before,
                            const struct position *position)
 {
+    check_seen(w, p, position);
     if (position->floor < before->floor)
         broken(w, "partition %u: the inbox floor went back from %" PRIu64 " to %" PRIu64, p, before->floor,
                position->floor);
@@ -167,8 +191,14 @@ static void on_epoch_opened(struct world *w, struct log_stream *log, const struc
                " is the last that counts, it is %" PRIu64 "/%" PRIu64,
                log->partition, record->epoch, record->previous_epoch, record->previous_n, part->epoch,
                part->n);
-    if (record->position.floor != part->position.floor ||
-        record->position.above_len != part->position.above_len)
+    const struct position *position = &record->position;
+    if (part->stale && position->floor == 0 && position->above_len == 0 && position->seen == 0) {
+        part->stale = false;
+        part->position = *position;
+        w->stats.begun_again++;
+    }
+    if (position->floor != part->position.floor || position->above_len != part->position.above_len ||
+        position->seen != part->position.seen || position->seen_ns != part->position.seen_ns)
         broken(w, "partition %u: epoch %" PRIu64 " starts at another inbox position", log->partition,
                record->epoch);
     part->epoch = record->epoch;

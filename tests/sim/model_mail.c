@@ -71,15 +71,22 @@ static bool is_letter(struct world *w, const struct model_letter *letter, const 
     return thole_slice_equal(message->request_id, request_id(w, letter, text));
 }
 
-/* The first message of that kind that is there for the instance, as @p is says. */
+static bool is_among(struct world *w, const struct model_letter *letter, const struct inbox_entry *entries,
+                     size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (entries[i].valid && entries[i].instance == letter->target &&
+            is_letter(w, letter, &entries[i].message))
+            return true;
+    return false;
+}
+
+/* It was stored, and may have been lost since, once it was incorporated. */
 static bool in_inbox(struct world *w, const struct model_letter *letter)
 {
     const struct inbox_stream *inbox = w->inboxes[instance_partition(w, letter->target)];
-    for (size_t i = 0; i < inbox->len; i++)
-        if (inbox->entries[i].valid && inbox->entries[i].instance == letter->target &&
-            is_letter(w, letter, &inbox->entries[i].message))
-            return true;
-    return false;
+    return is_among(w, letter, inbox->entries, inbox->len) ||
+           is_among(w, letter, inbox->lost, inbox->lost_len);
 }
 
 bool checks_mail(struct world *w, char *why, size_t size)
@@ -214,21 +221,29 @@ void model_check_child(struct world *w, size_t parent, uint64_t execution, const
                execution, event->id, THOLE_FMT(scheduled->target));
 }
 
+static bool has_refusal(const struct inbox_entry *entries, size_t len, size_t parent,
+                        const struct message *start)
+{
+    for (size_t i = 0; i < len; i++) {
+        const struct message *answer = &entries[i].message;
+        if (entries[i].valid && entries[i].instance == parent && answer->kind == MESSAGE_CHILD_RESULT &&
+            answer->status == THOLE_CONFLICT && answer->execution == start->parent.execution &&
+            answer->task == start->parent.event)
+            return true;
+    }
+    return false;
+}
+
 /* A start that another instance is in the way of counts as incorporated only after the parent's answer. */
 void model_check_refused(struct world *w, const struct message *start)
 {
     size_t const child = instance_index(w, start->instance), parent = instance_add(w, start->parent.instance);
     const struct model_instance *m = model_of(w, child);
-    if (m->executions_len == 0 || same_origin(&m->parent, &start->parent))
-        return;
     const struct inbox_stream *inbox = w->inboxes[instance_partition(w, parent)];
-    for (size_t i = 0; i < inbox->len; i++) {
-        const struct message *answer = &inbox->entries[i].message;
-        if (inbox->entries[i].valid && inbox->entries[i].instance == parent &&
-            answer->kind == MESSAGE_CHILD_RESULT && answer->status == THOLE_CONFLICT &&
-            answer->execution == start->parent.execution && answer->task == start->parent.event)
-            return;
-    }
+    if (m->executions_len == 0 || same_origin(&m->parent, &start->parent) ||
+        has_refusal(inbox->entries, inbox->len, parent, start) ||
+        has_refusal(inbox->lost, inbox->lost_len, parent, start))
+        return;
     broken(w, "%.*s#%" PRIu64 " was refused its child %.*s and never heard of it",
            THOLE_FMT(start->parent.instance), start->parent.event, THOLE_FMT(start->instance));
 }

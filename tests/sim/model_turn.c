@@ -544,12 +544,13 @@ static void apply_messages(struct reading *r, const struct position *position)
     const struct inbox_stream *inbox = r->w->inboxes[r->partition];
     uint64_t const last =
         position->above_len > 0 ? position->above[position->above_len - 1] : position->floor;
-    if (last > inbox->len)
+    if (last > inbox->len && !r->w->model->partitions[r->partition].stale)
         broken(r->w, "partition %u: position %" PRIu64 ", the inbox ends at %zu", r->partition, last,
                inbox->len);
     for (uint64_t s = before->floor + 1; s <= last && s <= inbox->len && !is_broken(r->w); s++) {
         const struct inbox_entry *entry = &inbox->entries[s - 1];
-        if (entry->valid && model_incorporated(position, s) && !model_incorporated(before, s))
+        if (entry->valid && !entry->purged && model_incorporated(position, s) &&
+            !model_incorporated(before, s))
             apply_message(r, entry);
     }
 }

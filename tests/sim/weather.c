@@ -1,4 +1,5 @@
 /* Who is struck by what, and when; and the fair weather afterwards. */
+#include "checks.h"
 #include "engine_node.h"
 #include "net_fake.h"
 #include "store_fake.h"
@@ -70,6 +71,19 @@ static void nats_goes_down(struct world *w)
         worker_node_loses_link(w, w->workers[i], SERVER_NATS);
 }
 
+/* Nothing is lost that somebody relies on: the history has it. */
+static void inbox_back(struct world *w)
+{
+    struct inbox_stream *inbox = w->inboxes[rnd(w, w->partitions)];
+    uint64_t const needed = model_last_needed(w, inbox);
+    bool const anew = needed < inbox->first && rnd(w, 2) == 0;
+    if (needed == inbox->len)
+        return;
+    if (!anew || rnd(w, 2) == 0) /* a server that lost power */
+        nats_goes_down(w);
+    inbox_goes_back(w, inbox, anew ? 0 : between(w, needed, inbox->len - 1), anew);
+}
+
 static void strike(struct world *w, enum fault fault)
 {
     switch (fault) {
@@ -86,6 +100,7 @@ static void strike(struct world *w, enum fault fault)
     case FAULT_STORE_CRASH: store_crashes(w); break;
     case FAULT_STORE_OUTAGE: store_goes_down(w, between(w, 20, 6000)); break;
     case FAULT_NATS_OUTAGE: nats_goes_down(w); break;
+    case FAULT_INBOX_BACK: inbox_back(w); break;
     case FAULT_SLOW: w->slow_until_ms = w->now_ms + between(w, 100, 3000); break;
     case FAULT_CRASH_POINT:
     case FAULT_REQUEST_LOST:

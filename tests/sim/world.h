@@ -53,6 +53,7 @@ enum fault {
     FAULT_TAIL_RACE,   /* the steps of reading a tail lie far apart */
     FAULT_REDELIVERED, /* a message of WORK is delivered again while it is held: the consumer has a new leader
                         */
+    FAULT_INBOX_BACK,  /* an inbox loses its tail, or is made anew: of what is incorporated already */
     FAULTS_LEN
 };
 const char *fault_name(enum fault fault);
@@ -83,6 +84,9 @@ enum mutation {
     MUTATION_SEND_ANEW,      /* a message that is sent again is not recognised by its receiver */
     MUTATION_SEND_SHUFFLED,  /* messages to one instance overtake each other */
     MUTATION_EARLY_LOST,     /* what is recorded before an instance starts is not found when it does */
+    MUTATION_BACK_UNSEEN,    /* who opens an inbox does not look whether it went back */
+    MUTATION_BACK_BY_LAST,   /* or looks at its last sequence only */
+    MUTATION_BACK_PURGED,    /* who purges it does not look */
     MUTATIONS_LEN
 };
 const char *mutation_name(enum mutation mutation);
@@ -101,7 +105,7 @@ struct stats {
     uint64_t cold_loads, pushes, batches, resets, swept, rivals_seen, parts, parts_dropped, blocked;
     uint64_t children, conflicts, continued, early, discarded, events, sends, tries, expired, paused,
         terminated;
-    uint64_t queries, lines;
+    uint64_t queries, lines, begun_again;
 };
 
 struct engine;
