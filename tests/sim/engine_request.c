@@ -163,6 +163,8 @@ static void execute_inbox(struct world *w, struct engine_request *r)
 {
     struct inbox_stream *inbox = w->inboxes[r->seat->partition];
     bool const purges = r->out.kind == PARTITION_OUT_PURGE_INBOX;
+    if (purges && strikes(w, FAULT_INBOX_BACK, 100))
+        (void)inbox_loses(w, inbox); /* while the request was on its way */
     bool holds = inbox_holds(inbox, r->out.sequence, r->out.stored_ns);
     if (w->mutation == (purges ? MUTATION_BACK_PURGED : MUTATION_BACK_UNSEEN))
         holds = true;

@@ -121,7 +121,7 @@ bool inbox_holds(const struct inbox_stream *inbox, uint64_t sequence, uint64_t s
     return entry->purged || entry->stored_ns == stored_ns;
 }
 
-void inbox_goes_back(struct world *w, struct inbox_stream *inbox, uint64_t last, bool anew)
+static void go_back(struct world *w, struct inbox_stream *inbox, uint64_t last, bool anew)
 {
     trace(w, "in.%u %s after #%" PRIu64 " of %zu", inbox->partition, anew ? "is made anew" : "loses its tail",
           last, inbox->len);
@@ -134,4 +134,14 @@ void inbox_goes_back(struct world *w, struct inbox_stream *inbox, uint64_t last,
     inbox->life++;
     checks_on_back(w, inbox);
     engines_inbox_went_back(w, inbox->partition);
+}
+
+bool inbox_loses(struct world *w, struct inbox_stream *inbox)
+{
+    uint64_t const needed = model_last_needed(w, inbox);
+    bool const anew = needed < inbox->first && rnd(w, 2) == 0;
+    if (needed == inbox->len)
+        return false;
+    go_back(w, inbox, anew ? 0 : between(w, needed, inbox->len - 1), anew);
+    return true;
 }

@@ -66,6 +66,6 @@ void inbox_purge(struct world *w, struct inbox_stream *inbox, uint64_t below);
 const struct inbox_entry *inbox_next(const struct inbox_stream *inbox, uint64_t from);
 /* Whether message @p sequence (0: none) is the one that was stored at @p stored_ns, or has been purged. */
 bool inbox_holds(const struct inbox_stream *inbox, uint64_t sequence, uint64_t stored_ns);
-/* Loses everything above @p last; @p anew: it is deleted and made anew, so last is 0. */
-void inbox_goes_back(struct world *w, struct inbox_stream *inbox, uint64_t last, bool anew);
+/* It loses its tail, or all: nothing that somebody relies on, as the history has it. False: there is none. */
+bool inbox_loses(struct world *w, struct inbox_stream *inbox);
 #endif

@@ -1,6 +1,6 @@
 /* Who is struck by what, and when; and the fair weather afterwards. */
-#include "checks.h"
 #include "engine_node.h"
+#include "log_fake.h"
 #include "net_fake.h"
 #include "store_fake.h"
 #include "worker_node.h"
@@ -71,17 +71,11 @@ static void nats_goes_down(struct world *w)
         worker_node_loses_link(w, w->workers[i], SERVER_NATS);
 }
 
-/* Nothing is lost that somebody relies on: the history has it. */
 static void inbox_back(struct world *w)
 {
     struct inbox_stream *inbox = w->inboxes[rnd(w, w->partitions)];
-    uint64_t const needed = model_last_needed(w, inbox);
-    bool const anew = needed < inbox->first && rnd(w, 2) == 0;
-    if (needed == inbox->len)
-        return;
-    if (!anew || rnd(w, 2) == 0) /* a server that lost power */
+    if (inbox_loses(w, inbox) && rnd(w, 3) != 0) /* a server that lost power */
         nats_goes_down(w);
-    inbox_goes_back(w, inbox, anew ? 0 : between(w, needed, inbox->len - 1), anew);
 }
 
 static void strike(struct world *w, enum fault fault)
