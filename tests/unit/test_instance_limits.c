@@ -173,12 +173,23 @@ static thole_status schedules_for_ever(thole_ctx *ctx, thole_slice input, thole_
     return thole_await(ctx, task, NULL);
 }
 
+/* Events alone, which hold no memory of the execution. */
+static thole_status says_nothing_for_ever(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)input, (void)ret_output;
+    for (int i = 0; i < 1000000; i++)
+        thole_set_status(ctx, THOLE_STR(""));
+    return THOLE_OK;
+}
+
 static void code_is_told_and_then_parked(void)
 {
     struct play_row const rows[] = {
         {"allocates for ever", never_stops_asking, "Started t(x)",
          "LIMIT: the instance's memory limit of 1048576 bytes is reached"},
         {"schedules for ever", schedules_for_ever, "Started t(x)",
+         "LIMIT: the instance's memory limit of 1048576 bytes is reached"},
+        {"says nothing for ever", says_nothing_for_ever, "Started t(x)",
          "LIMIT: the instance's memory limit of 1048576 bytes is reached"},
     };
     play_check_live(rows, ARRAY_LEN(rows));

@@ -268,6 +268,12 @@ static void facts_without_code(void)
          "#1 Started t() | #2 ChildStarted / #3 SignalReceived (x) | #4 ActivityScheduled a() / "
          "#5 ActivityCompleted #4 () | #6 ChildParked #2 | #7 Completed ()",
          "ok, ended"},
+        {"whether they were received or asked for", NULL,
+         "#1 Started t() | #2 SignalReceived (x) | #3 EventReceived go(1) | #4 ChildStarted | #5 "
+         "EventAwaited go / "
+         "~#6 SignalReceived (x) / ~#7 EventReceived go(1) | #8 SignalReceived (y) / #9 ActivityScheduled "
+         "a()",
+         "ok"},
         {"still damaged", NULL, START " / #4 ActivityCompleted #9 (x)",
          "CORRUPT: event 4: ActivityCompleted for event 9, which scheduled no such thing"},
         {"cancelled twice", NULL, START " | #4 TimerCancelled #3 explicit () | #5 TimerCancelled #3 ended ()",
