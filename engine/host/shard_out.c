@@ -558,7 +558,6 @@ static void on_closed(struct shard *shard, struct owned *owned, const struct par
 
 static void on_opened(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    owned->failures = 0;
     shard_queries_open(shard, owned);
     log_line(LOG_LEVEL_INFO, "partition", "p=%u open, epoch %llu", owned->p, (unsigned long long)out->epoch);
 }
