@@ -2,6 +2,7 @@
 #include "migrations.h"
 #include "store_fixture.h"
 #include <arpa/inet.h>
+#include <libpq-fe.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -193,6 +194,37 @@ static void newer_schema_is_left_alone(void)
     (void)store_sql("newer", "INSERT INTO schema_migrations (number, name) VALUES (999, '0999_future')");
     CHECK_STATUS(postgres_migrate(pg, &store_err), THOLE_UNSUPPORTED);
     CHECK_HAS(store_err.text, "999");
+    postgres_close(pg);
+}
+
+static void run_raw(PGconn *conn, const char *text)
+{
+    PGresult *result = PQexec(conn, text);
+    CU_ASSERT(PQresultStatus(result) == PGRES_COMMAND_OK);
+    PQclear(result);
+}
+
+/* Rows of the first schema are first tries of instances without a version. */
+static void older_rows_are_brought_along(void)
+{
+    PGconn *conn = PQconnectdb(store_conninfo(NULL, NULL, NULL));
+    run_raw(conn,
+            "CREATE SCHEMA thole_older; SET search_path = thole_older; CREATE TABLE schema_migrations"
+            " (number integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT"
+            " clock_timestamp()); INSERT INTO schema_migrations (number, name) VALUES (1, '0001_init')");
+    run_raw(conn, migrations[0].sql);
+    run_raw(conn,
+            "INSERT INTO worker_queue (instance, execution, activity_id, p, queue, activity) VALUES"
+            " ('i', 1, 1, 1, 'q', 'a'); INSERT INTO instances VALUES ('i', 1, 'o', 1, 1, 1, 1, '', 1, 1)");
+    PQfinish(conn);
+    struct postgres *pg = store_migrated("older");
+    struct claim claim = store_claim_of("i", 1);
+    CHECK_OK(worker_store_claim(pg, THOLE_STR("w"), &claim, 1, NULL, &store_err));
+    CHECK_INT(claim.state, ROW_MINE);
+    CU_ASSERT(!claim.expired && claim.left_ms == 0);
+    CHECK_STR("instance", store_sql("older", "SELECT (version, custom_status, parent) FROM instances"),
+              "(0,,\"\")");
+    CHECK_INT(store_count("older", "schema_migrations"), migrations_len);
     postgres_close(pg);
 }
 
@@ -390,6 +422,7 @@ static const struct thole_test tests[] = {
     {"migrated twice changes nothing", migrated_twice_changes_nothing},
     {"namespaces do not see each other", namespaces_do_not_see_each_other},
     {"newer schema is left alone", newer_schema_is_left_alone},
+    {"older rows are brought along", older_rows_are_brought_along},
     {"missing tables say what to do", missing_tables_say_what_to_do},
     {"privileges are named", privileges_are_named},
     {"every column is described", every_column_is_described},

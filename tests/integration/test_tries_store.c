@@ -130,6 +130,33 @@ static void batches_replace_tries(void)
     postgres_close(pg);
 }
 
+/* All that one batch can have at once: statements and parameters are counted. */
+static void everything_in_one_batch(void)
+{
+    struct postgres *pg = store_partition("all");
+    apply(pg, NULL, 0, (struct try[]){{1, 1, 0, ""}, {2, 1, 0, ""}}, 2);
+    struct batch *batch = store_batch(1, 1);
+    batch->activities_removed = try_rows(batch, (struct try[]){{1, 1, 0, ""}, {2, 1, 0, ""}}, 2);
+    batch->activities_removed_len = 2;
+    batch->activities_added = try_rows(batch, (struct try[]){{2, 2, 0, ""}, {3, 1, 0, ""}}, 2);
+    batch->activities_added_len = 2;
+    struct batch_timer removed = {THOLE_STR("i"), 1, 9, 0}, added = {THOLE_STR("i"), 1, 10, 500};
+    batch->timers_removed = &removed;
+    batch->timers_removed_len = 1;
+    batch->timers_added = &added;
+    batch->timers_added_len = 1;
+    struct batch_instance instances[] = {
+        {.instance = THOLE_STR("gone"), .removed = true, .history_seq = 5},
+        {.instance = THOLE_STR("i"), .orchestration = THOLE_STR("o"), .execution = 1, .status = 1}};
+    batch->instances = instances;
+    batch->instances_len = 2;
+    CHECK_OK(store_apply(pg, batch));
+    CHECK_STR("activities", rows_of("all"), "(2,2,0,)\n(3,1,0,)");
+    CHECK_INT(store_count("all", "timers"), 1);
+    CHECK_STR("instances", store_sql("all", "SELECT instance FROM instances"), "i");
+    postgres_close(pg);
+}
+
 static void timers_are_replaced(void)
 {
     struct postgres *pg = store_partition("timers");
@@ -419,6 +446,7 @@ static void tries_without_a_timeout_stay_hot(void)
 static const struct thole_test tests[] = {
     {"old try is refused", old_try_is_refused},
     {"batches replace tries", batches_replace_tries},
+    {"everything in one batch", everything_in_one_batch},
     {"timers are replaced", timers_are_replaced},
     {"claims write deadlines once", claims_write_deadlines_once},
     {"expired tries are ended together with what is said",
