@@ -256,7 +256,7 @@ void opening_redo_more(struct partition *p)
         return;
     if (p->redo_next < p->chain.base) {
         p->redo_reading = true;
-        uint64_t const last = p->redo_next + PARTITION_LOG_CHUNK - 1;
+        uint64_t const last = p->redo_next + p->options.log_chunk - 1;
         struct partition_out *out = partition_emit(p, PARTITION_OUT_READ_LOG);
         out->from = p->redo_next;
         out->to = last < p->chain.base ? last : p->chain.base - 1;

@@ -14,7 +14,8 @@ void partition_options_init(struct partition_options *options)
                                           .idle_ms = 1000,
                                           .timer_horizon_ms = 60 * 1000,
                                           .early_event_ms = UINT64_C(7) * 24 * 3600 * 1000,
-                                          .ahead_max = PARTITION_AHEAD_MAX};
+                                          .ahead_max = PARTITION_AHEAD_MAX,
+                                          .log_chunk = 2000};
 }
 
 static size_t record_beside(const struct partition_options *options)
@@ -31,6 +32,7 @@ struct partition *partition_create(const struct partition_options *options)
 {
     assert(options->window_max > 0 && options->window_max <= PARTITION_WINDOW_MAX);
     assert(options->node.len <= THOLE_NAME_BYTES_MAX);
+    assert(options->log_chunk > 0);
     assert(options->ahead_max > 0 && options->ahead_max <= PARTITION_AHEAD_MAX);
     assert(options->record_max >= partition_record_min(options));
     struct partition *p = calloc(1, sizeof *p);

@@ -40,9 +40,10 @@ struct partition_options {
     uint64_t timer_horizon_ms; /* timers due within this are in memory */
     uint64_t early_event_ms;   /* how long an event waits for its instance to start */
     size_t ahead_max;          /* inbox messages taken in beyond the first one that is not, at most
-                                  PARTITION_AHEAD_MAX:          they are listed in every record */
+                                  PARTITION_AHEAD_MAX: each record lists them */
+    size_t log_chunk;          /* records of the log that are read at a time */
 };
-enum { PARTITION_WINDOW_MAX = 512, PARTITION_LOG_CHUNK = 2000, PARTITION_AHEAD_MAX = 4096 };
+enum { PARTITION_WINDOW_MAX = 512, PARTITION_AHEAD_MAX = 4096 };
 
 /* Defaults for all but partition, node, orchestrations, stacks. */
 void partition_options_init(struct partition_options *options);

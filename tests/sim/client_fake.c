@@ -208,8 +208,11 @@ static void task_meddle(struct world *w, void *arg, uint64_t value)
 
 static const thole_orchestration_entry *any_orchestration(struct world *w)
 {
-    return rnd(w, 8) == 0 ? orchestration_entry(THOLE_STR("tries"), 0)
-                          : &ORCHESTRATIONS[rnd(w, ORCHESTRATIONS_LEN)];
+    switch (rnd(w, 8)) {
+    case 0: return orchestration_entry(THOLE_STR("tries"), 0);
+    case 1: return orchestration_entry(THOLE_STR("parent"), 0);
+    default: return &ORCHESTRATIONS[rnd(w, ORCHESTRATIONS_LEN)];
+    }
 }
 
 struct client_fake *client_fake_create(struct world *w)

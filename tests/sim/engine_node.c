@@ -572,6 +572,8 @@ static void choose_options(struct world *w, struct engine *engine)
     options->stacks = w->stacks;
     options->payload_max = SIM_PAYLOAD_MAX;
     options->early_event_ms = w->early_event_ms;
+    if (rnd(w, 2) == 0)
+        options->log_chunk = (size_t)between(w, 1, 30);
     if (rnd(w, 2) == 0 && !w->flood) {
         options->ahead_max = (size_t)between(w, 5, 400);
         options->record_max = partition_record_min(options);

@@ -270,7 +270,7 @@ static thole_status parent(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
     thole_task const tasks[] = {
         child(ctx, "chain", "abc|", (thole_slice){0}, THOLE_CLOSE_CANCEL),
         child(ctx, letters(input) % 2 == 0 ? "sequence" : "fails", "x|",
-              thole_format(ctx, "shared %zu", letters(input) % 3), THOLE_CLOSE_ABANDON),
+              letters(input) % 3 == 0 ? friend_of(input) : THOLE_STR("shared"), THOLE_CLOSE_ABANDON),
         child(ctx, "race", "abcd|", (thole_slice){0}, (thole_close)(letters(input) % 3))};
     thole_status const first = thole_await(ctx, tasks[0], &ends);
     if (thole_is_cancelled(ctx))
