@@ -3,10 +3,13 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum {
@@ -15,6 +18,7 @@ enum {
     PORT_FIRST = 20000,
     PORT_COUNT = 10000,
     PORT_SHARE = 25,
+    PORT_SHARES = PORT_COUNT / PORT_SHARE,
     PORT_STRIDE = 7919
 };
 
@@ -55,16 +59,41 @@ static bool can_bind(uint16_t port)
     return bound;
 }
 
+static uint32_t own_share;
+
+/* A name in the kernel's list of sockets, which it forgets when this process ends, says that a share is
+ * taken. */
+static void take_share(void)
+{
+    int const fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    uint32_t const first = (uint32_t)getpid() % PORT_SHARES;
+    own_share = first;
+    for (uint32_t i = 0; fd >= 0 && i < PORT_SHARES; i++) {
+        struct sockaddr_un name = {.sun_family = AF_UNIX};
+        uint32_t const share = (first + i) % PORT_SHARES;
+        int const len = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "thole-ports-%u", share);
+        if (bind(fd, (const struct sockaddr *)&name,
+                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)) == 0) {
+            own_share = share;
+            return; /* and it stays open */
+        }
+    }
+    if (fd >= 0)
+        close(fd); /* all are taken: the first is as good as any */
+}
+
 /*
  * Not a port that the kernel chooses: those are also given to outgoing connections, and one could take the
  * port of a server between its end and its restart (a client that keeps trying can even connect to itself).
- * Each process has a part of the range of its own, so that two which run at once do not choose the same;
- * other parts come second.
+ * Each process has a part of the range of its own: another one must not choose, nor try, the port of a server
+ * that is about to be started again. Other parts come second.
  */
 uint16_t server_free_port(void)
 {
     static atomic_uint turn;
-    uint32_t const own = (uint32_t)getpid() % (PORT_COUNT / PORT_SHARE) * PORT_SHARE;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, take_share);
+    uint32_t const own = own_share * PORT_SHARE;
     uint32_t const first = atomic_fetch_add(&turn, 1);
     for (uint32_t i = 0; i < PORT_SHARE + PORT_COUNT; i++) {
         uint32_t const offset = i < PORT_SHARE ? own + (first + i) % PORT_SHARE : own + i * PORT_STRIDE;

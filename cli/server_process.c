@@ -169,9 +169,9 @@ bool process_wait(pid_t pid, uint64_t wait_ms)
 }
 
 /* Parent of a process, or 0. The name, in parentheses, may hold anything. */
-static pid_t parent_of(pid_t pid)
+static pid_t parent_of(pid_t pid, char *ret_state)
 {
-    char path[64], line[512], state;
+    char path[64], line[512], state = 'X';
     int parent = 0;
     (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     FILE *file = fopen(path, "re");
@@ -180,8 +180,19 @@ static pid_t parent_of(pid_t pid)
         (void)fclose(file);
     const char *after = read ? strrchr(line, ')') : NULL;
     if (after == NULL || sscanf(after + 1, " %c %d", &state, &parent) != 2)
-        return 0;
+        parent = 0;
+    if (ret_state != NULL)
+        *ret_state = state;
     return (pid_t)parent;
+}
+
+/* A signal that stops is on its way for a moment, longer on a busy machine. */
+static void wait_stopped(pid_t pid)
+{
+    uint64_t const end = process_now_ms() + SERVER_WAIT_MS;
+    char state = 'X';
+    while (parent_of(pid, &state) != 0 && strchr("TtZX", state) == NULL && process_now_ms() < end)
+        process_pause_ms(1);
 }
 
 static size_t children_of(pid_t pid, pid_t *ret, size_t cap)
@@ -192,7 +203,7 @@ static size_t children_of(pid_t pid, pid_t *ret, size_t cap)
     while (dir != NULL && n < cap && (entry = readdir(dir)) != NULL) {
         pid_t const one =
             isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
-        if (one > 0 && parent_of(one) == pid)
+        if (one > 0 && parent_of(one, NULL) == pid)
             ret[n++] = one;
     }
     if (dir != NULL)
@@ -220,6 +231,7 @@ void process_kill9(pid_t pid)
     (void)prctl(PR_GET_CHILD_SUBREAPER, &adopting);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     kill(pid, SIGSTOP); /* so that it makes no more of them */
+    wait_stopped(pid);
     size_t const n = children_of(pid, family, FAMILY_MAX);
     kill(-pid, SIGKILL);
     for (size_t i = 0; i < n; i++)

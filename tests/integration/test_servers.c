@@ -2,9 +2,16 @@
 #include "integration.h"
 #include <libpq-fe.h>
 #include <nats/nats.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+struct knocking {
+    atomic_bool stop;
+    char url[256];
+};
 
 static bool stream_create(jsCtx *js, const char *name, int64_t replicas)
 {
@@ -150,6 +157,41 @@ static void test_postgres(void)
     CU_ASSERT(access(dir, F_OK) != 0);
 }
 
+static void *knock(void *arg)
+{
+    struct knocking *knocking = arg;
+    while (!atomic_load(&knocking->stop))
+        PQfinish(PQconnectdb(knocking->url));
+    return NULL;
+}
+
+/* Postgres forks for each client: one that it makes while it is killed must not keep the port. */
+static void test_postgres_under_clients(void)
+{
+    enum { KNOCKERS = 4, ROUNDS = 10 };
+    char dir[SERVER_PATH_BYTES];
+    thole_error err = {0};
+    struct server server;
+    struct knocking knocking = {0};
+    pthread_t threads[KNOCKERS];
+    CHECK_OK(server_dir_create("thole-test", dir, &err), &err);
+    CHECK_OK(
+        server_postgres_start(&(struct postgres_server_options){.dir = dir, .no_fsync = true}, &server, &err),
+        &err);
+    snprintf(knocking.url, sizeof knocking.url, "%s", server.url);
+    for (int i = 0; i < KNOCKERS; i++)
+        pthread_create(&threads[i], NULL, knock, &knocking);
+    for (int i = 0; i < ROUNDS; i++) {
+        server_kill9(&server);
+        CHECK_OK(server_restart(&server, &err), &err);
+    }
+    atomic_store(&knocking.stop, true);
+    for (int i = 0; i < KNOCKERS; i++)
+        pthread_join(threads[i], NULL);
+    server_stop(&server);
+    server_dir_remove(dir);
+}
+
 static void test_postgres_password(void)
 {
     char dir[SERVER_PATH_BYTES];
@@ -251,6 +293,7 @@ static const struct thole_test tests[] = {
     {"servers: nats is killed and comes back", test_nats},
     {"servers: a cluster of three", test_nats_cluster},
     {"servers: postgres is killed and comes back", test_postgres},
+    {"servers: postgres is killed while clients come", test_postgres_under_clients},
     {"servers: postgres wants its password", test_postgres_password},
     {"servers: pause and resume", test_pause},
     {"servers: they die with their parent", test_die_with_parent},
