@@ -38,7 +38,9 @@ static void test_sequential_orders(void)
     qsort(us, RUNS, sizeof us[0], by_value);
     fprintf(stderr, "  start to result, %d orders one after the other: p50 %llu us, p99 %llu us\n", RUNS,
             (unsigned long long)us[RUNS / 2], (unsigned long long)us[RUNS * 99 / 100]);
-    CU_ASSERT_TRUE(us[RUNS / 2] < POLL_US); /* the figure is for people; this only finds a sleep */
+    /* The figures are for people; this only finds a sleep, which would be in each run. Most are slow when the
+     * machine is busy. */
+    CU_ASSERT_TRUE(us[RUNS / 10] < POLL_US);
 }
 
 static const struct thole_test tests[] = {{"sequential_orders", test_sequential_orders}};
