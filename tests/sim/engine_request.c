@@ -296,23 +296,55 @@ static void task_again(struct world *w, void *arg, uint64_t life)
     net_send(w, &r->seat->engine->node, SERVER_NATS, &r->request);
 }
 
-static void append_answered(struct world *w, struct engine_request *r, bool known)
+static void append_failed(struct world *w, struct engine_request *r)
+{
+    struct partition_in const in = {
+        .kind = PARTITION_IN_APPEND_FAILED, .generation = r->out.generation, .n = r->out.n};
+    seat_input(w, r->seat, &in);
+}
+
+static void check_lent_bytes(struct world *w, const struct engine_request *r)
 {
     if (r->lent_bytes != NULL && r->out.generation == partition_generation(r->seat->machine) &&
         memcmp(r->lent_bytes, r->out.bytes.ptr, r->out.bytes.len) != 0)
         broken(w, "%s: the bytes of append %" PRIu64 " changed before its answer", r->request.node->name,
                r->out.n);
-    if (known && r->sequence != 0) {
-        uint64_t const n = r->out.n, sequence = r->sequence;
-        for (r->out.n = w->mutation == MUTATION_PREFIX_SKIPPED && n > 0 ? 1 : n; r->out.n <= n; r->out.n++) {
-            r->sequence = sequence - (n - r->out.n);
-            give_answer(w, r);
-        }
+}
+
+static void task_append_failed(struct world *w, void *arg, uint64_t life)
+{
+    struct engine_request *r = arg;
+    if (node_runs(w, &r->seat->engine->node, life, task_append_failed, arg) && for_this_machine(r))
+        append_failed(w, r);
+}
+
+/* Without the prefix rule: all before it are told to be stored too, and what was refused is heard of late.
+ * The machine is right to take back the bytes of what it was told of, so nobody looks at those. */
+static void prefix_skipped(struct world *w, struct engine_request *r, bool stored)
+{
+    uint64_t const n = r->out.n, sequence = r->sequence;
+    if (!stored) {
+        after(w, between(w, 1, 30), task_append_failed, r, r->seat->engine->node.life);
         return;
     }
-    struct partition_in const in = {
-        .kind = PARTITION_IN_APPEND_FAILED, .generation = r->out.generation, .n = r->out.n};
-    seat_input(w, r->seat, &in);
+    for (r->out.n = n > 0 ? 1 : 0; r->out.n <= n; r->out.n++) {
+        r->sequence = sequence - (n - r->out.n);
+        give_answer(w, r);
+    }
+}
+
+static void append_answered(struct world *w, struct engine_request *r, bool known)
+{
+    bool const stored = known && r->sequence != 0;
+    if (w->mutation == MUTATION_PREFIX_SKIPPED) {
+        prefix_skipped(w, r, stored);
+        return;
+    }
+    check_lent_bytes(w, r);
+    if (stored)
+        give_answer(w, r);
+    else
+        append_failed(w, r);
 }
 
 static void stream_answered(struct world *w, struct request *request, bool known)

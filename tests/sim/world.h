@@ -73,7 +73,7 @@ enum mutation {
     MUTATION_LOAD_STALE,     /* reading an instance's history misses its last record */
     MUTATION_ACK_LOSES,      /* an append is acknowledged and not stored */
     MUTATION_QUEUE_TWICE,    /* an ack does not remove the message */
-    MUTATION_PREFIX_SKIPPED, /* an acknowledgement counts for all records before it */
+    MUTATION_PREFIX_SKIPPED, /* an acknowledgement counts for all before it, refusals come late */
     MUTATION_VOIDS_STAY,     /* void records are not removed */
     MUTATION_TAIL_BACKWARDS, /* the tail's end is looked up after its EpochOpened, records of rivals unseen */
     MUTATION_POSITION_AHEAD, /* a new owner reads the inbox from one message further on */
