@@ -14,7 +14,7 @@ struct cancel_notice {
     const uint64_t *activity_ids;
     size_t activity_ids_len;
     uint32_t try_number; /* 0 = whatever try it is */
-    thole_slice kind;    /* cancel_kind_name() */
+    thole_slice kind;    /* thole_cancel_kind_name() */
     thole_slice reason;
 };
 THOLE_NODISCARD thole_status cancel_notice_publish(struct connection *connection, const char *ns,

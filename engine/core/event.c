@@ -94,17 +94,28 @@ bool event_is_terminal(enum event_kind kind)
     return i >= 0 && kinds[i].by == TERMINAL;
 }
 
-const char *cancel_kind_name(uint32_t kind)
+const char *thole_cancel_kind_name(thole_cancel_kind kind)
 {
     switch (kind) {
-    case CANCEL_REQUESTED: return "requested";
-    case CANCEL_SELECT_LOSER: return "select_loser";
-    case CANCEL_EXPLICIT: return "explicit";
-    case CANCEL_ENDED: return "ended";
-    case CANCEL_TIMEOUT: return "timeout";
-    case CANCEL_TERMINATED: return "terminated";
+#define X(name, value, text)                                                                                 \
+    case THOLE_CANCEL_##name: return text;
+        THOLE_CANCEL_KIND_MAP(X)
+#undef X
     }
     return "unknown";
+}
+
+thole_cancel_kind cancel_kind_find(thole_slice name)
+{
+    static const thole_cancel_kind all[] = {
+#define X(name, value, text) THOLE_CANCEL_##name,
+        THOLE_CANCEL_KIND_MAP(X)
+#undef X
+    };
+    for (size_t i = 1; i < sizeof all / sizeof all[0]; i++)
+        if (thole_slice_equal(name, thole_slice_from(thole_cancel_kind_name(all[i]))))
+            return all[i];
+    return THOLE_CANCEL_CANCELLED;
 }
 
 bool event_equal(const struct event *a, const struct event *b)
@@ -145,7 +156,7 @@ static void render_outcome(struct buf *to, const struct event *event, unsigned s
     if ((shows & STATUS) != 0 && event->error_type.len > 0)
         render_word(to, event->error_type);
     if ((shows & CANCEL) != 0)
-        buf_printf(to, " %s", cancel_kind_name(event->code));
+        buf_printf(to, " %s", thole_cancel_kind_name((thole_cancel_kind)event->code));
 }
 
 /* What it is about: name@version(data). */

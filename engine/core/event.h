@@ -8,6 +8,7 @@
 #define THOLE_EVENT_H
 #include "arena.h"
 #include "buf.h"
+#include "thole/activity.h"
 
 enum {
     RECORD_FORMAT = 1,
@@ -59,14 +60,14 @@ enum event_kind {
     EVENT_DISCARDED = 38,
 };
 
-/* Why something was cancelled. Stored; append only. */
+/* Why something was cancelled: what of the public list is stored. */
 enum cancel_kind {
-    CANCEL_REQUESTED = 1, /* the instance was cancelled from outside */
-    CANCEL_SELECT_LOSER = 2,
-    CANCEL_EXPLICIT = 3, /* thole_cancel() */
-    CANCEL_ENDED = 4,    /* the orchestration ended, or continued as new, with it outstanding */
-    CANCEL_TIMEOUT = 5,
-    CANCEL_TERMINATED = 6,
+    CANCEL_REQUESTED = THOLE_CANCEL_REQUESTED,
+    CANCEL_SELECT_LOSER = THOLE_CANCEL_SELECT_LOSER,
+    CANCEL_EXPLICIT = THOLE_CANCEL_EXPLICIT,
+    CANCEL_ENDED = THOLE_CANCEL_ENDED,
+    CANCEL_TIMEOUT = THOLE_CANCEL_TIMEOUT,
+    CANCEL_TERMINATED = THOLE_CANCEL_TERMINATED,
 };
 
 /* What becomes of a child when its parent ends first. Stored; append only. */
@@ -116,7 +117,8 @@ struct event {
 /* "Started", "ActivityScheduled", …; "Unknown". */
 const char *event_kind_name(enum event_kind kind);
 /* "requested", "select_loser", "explicit", "ended", "timeout", "terminated"; "unknown". */
-const char *cancel_kind_name(uint32_t kind);
+/* The kind with that name; CANCELLED for a name that this version does not know. */
+thole_cancel_kind cancel_kind_find(thole_slice name);
 /* Received from outside (completions, timers fired, requests, start, what was carried over); the rest is
  * asked for by code. */
 bool event_is_received(enum event_kind kind);

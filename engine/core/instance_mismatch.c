@@ -48,7 +48,7 @@ static void describe(const struct event *e, char to[DESCRIPTION_BYTES])
     case EVENT_EVENT_AWAIT_CANCELLED:
     case EVENT_CHILD_CANCELLED:
         (void)snprintf(to, DESCRIPTION_BYTES, "%s of event %llu (%s)", kind, (unsigned long long)e->ref,
-                       cancel_kind_name(e->code));
+                       thole_cancel_kind_name((thole_cancel_kind)e->code));
         break;
     case EVENT_FAILED: (void)snprintf(to, DESCRIPTION_BYTES, "%s %s", kind, status_text(e->code)); break;
     default: (void)snprintf(to, DESCRIPTION_BYTES, "%s", kind); break;

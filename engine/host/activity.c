@@ -62,6 +62,7 @@ struct thole_activity *activity_create(struct work_message *message, uint64_t se
     act->serial = serial;
     act->arrived_ms = now_ms;
     act->deadline_ms = UINT64_MAX;
+    atomic_init(&act->grace_end_ms, UINT64_MAX);
     act->fd = -1;
     buf_init(&act->noted, DETAILS_BYTES_MAX);
     if (make_key(act) != THOLE_OK || !init_locks(act)) {
@@ -111,19 +112,28 @@ static void raise_fd(const struct thole_activity *act)
         assert(errno == EAGAIN); /* it is readable already */
 }
 
-void activity_fire(struct thole_activity *act, thole_slice reason)
+void activity_fire(struct thole_activity *act, const struct activity_cancel *cancel)
 {
+    thole_slice const kind = thole_slice_from(thole_cancel_kind_name(cancel->kind));
+    thole_slice const reason = cancel->reason.len > 0 ? cancel->reason : kind;
     size_t const len = reason.len < sizeof act->reason ? reason.len : sizeof act->reason;
+    assert(cancel->kind != THOLE_CANCEL_NONE);
     (void)pthread_mutex_lock(&act->lock);
     if (!atomic_load(&act->fired)) {
-        if (len > 0)
-            memcpy(act->reason, reason.ptr, len);
+        memcpy(act->reason, reason.ptr, len);
         act->reason_len = len;
+        act->cancel_kind = cancel->kind;
+        atomic_store(&act->grace_end_ms, cancel->grace_end_ms);
         atomic_store_explicit(&act->fired, true, memory_order_release);
         raise_fd(act);
         (void)pthread_cond_broadcast(&act->fired_cond);
     }
     (void)pthread_mutex_unlock(&act->lock);
+}
+
+void activity_hurry(struct thole_activity *act, uint64_t grace_end_ms)
+{
+    atomic_store(&act->grace_end_ms, grace_end_ms);
 }
 
 /* ---- what it returned ---- */
@@ -214,6 +224,11 @@ thole_status thole_activity_wait(thole_activity *act, uint64_t wait_ms)
     return fired ? THOLE_CANCELLED : THOLE_OK;
 }
 
+thole_cancel_kind thole_activity_cancel_kind(const thole_activity *act)
+{
+    return thole_activity_cancelled(act) ? act->cancel_kind : THOLE_CANCEL_NONE;
+}
+
 thole_slice thole_activity_cancel_reason(const thole_activity *act)
 {
     if (!thole_activity_cancelled(act))
@@ -257,12 +272,23 @@ thole_slice thole_activity_queue(const thole_activity *act)
     return act->message->item.queue;
 }
 
-uint64_t thole_activity_time_left_ms(const thole_activity *act)
+/* From now until a time of the activity's clock. */
+static uint64_t left_ms(const struct thole_activity *act, uint64_t end_ms)
 {
-    if (act->deadline_ms == UINT64_MAX)
+    if (end_ms == UINT64_MAX)
         return UINT64_MAX;
     uint64_t const now_ms = act->time != NULL ? act->time->now_ms(act->time_arg) : clock_monotonic_ms();
-    return act->deadline_ms > now_ms ? act->deadline_ms - now_ms : 0;
+    return end_ms > now_ms ? end_ms - now_ms : 0;
+}
+
+uint64_t thole_activity_time_left_ms(const thole_activity *act)
+{
+    return left_ms(act, act->deadline_ms);
+}
+
+uint64_t thole_activity_grace_left_ms(const thole_activity *act)
+{
+    return left_ms(act, atomic_load(&act->grace_end_ms));
 }
 
 int thole_activity_cancel_fd(thole_activity *act)

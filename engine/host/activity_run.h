@@ -59,9 +59,12 @@ struct thole_activity {
     struct handler_thread *thread;
 
     /* the token */
-    pthread_mutex_t lock; /* of the first writing of reason, of fired_cond, fd, memory, noted and failure */
+    pthread_mutex_t
+        lock; /* of the first writing of kind and reason, of fired_cond, fd, memory, noted and failure */
     pthread_cond_t fired_cond;
     atomic_bool fired;
+    thole_cancel_kind cancel_kind;      /* written before fired, as are the next three */
+    atomic_uint_least64_t grace_end_ms; /* may become less; UINT64_MAX before */
     char reason[ACTIVITY_REASON_BYTES];
     size_t reason_len;
     int fd; /* -1 until somebody wants it */
@@ -98,6 +101,13 @@ void activity_result(const struct thole_activity *act, size_t payload_max,
 /* The newest details, if there were heartbeats beyond the *count-th: appends them to @p to (an empty buffer),
  * moves *count up and says true. Any thread. */
 bool activity_details_since(struct thole_activity *act, uint64_t *count, struct buf *to);
+struct activity_cancel {
+    thole_cancel_kind kind;
+    thole_slice reason;    /* empty: the kind's name is the reason */
+    uint64_t grace_end_ms; /* when the slot is given up */
+};
 /* Fires the token. Only the first call counts. Any thread. */
-void activity_fire(struct thole_activity *act, thole_slice reason);
+void activity_fire(struct thole_activity *act, const struct activity_cancel *cancel);
+/* Its token has fired, and now it has less time. Any thread. */
+void activity_hurry(struct thole_activity *act, uint64_t grace_end_ms);
 #endif

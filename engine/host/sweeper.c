@@ -104,7 +104,8 @@ static void push(struct shard *shard, const struct expired_try *expired)
                                          .activity_ids = &expired->row.activity_id,
                                          .activity_ids_len = 1,
                                          .try_number = expired->row.try_number,
-                                         .kind = thole_slice_from(cancel_kind_name(CANCEL_TIMEOUT))};
+                                         .kind =
+                                             thole_slice_from(thole_cancel_kind_name(THOLE_CANCEL_TIMEOUT))};
     thole_error err = {0};
     if (cancel_notice_publish(shard->engine->connection, shard->engine->topology.ns, &notice, &err) !=
         THOLE_OK)

@@ -104,7 +104,9 @@ static void fire(struct thole_activity *act, const struct worker_out *out)
 {
     say_fired(act, out);
     act->timed_out |= out->path == WORKER_PATH_TIMEOUT;
-    activity_fire(act, out->reason.len > 0 ? out->reason : out->cancel_kind);
+    activity_fire(act, &(struct activity_cancel){.kind = cancel_kind_find(out->cancel_kind),
+                                                 .reason = out->reason,
+                                                 .grace_end_ms = out->deadline_ms});
 }
 
 static void abandon(struct worker_host *host, struct thole_activity *act)
@@ -167,6 +169,7 @@ void worker_output(struct worker_host *host, const struct worker_out *out)
     case WORKER_OUT_RUN: run(host, worker_activity(out->id), out); break;
     case WORKER_OUT_EXPIRED: expire(worker_activity(out->id), out->attempt); break;
     case WORKER_OUT_FIRE: fire(worker_activity(out->id), out); break;
+    case WORKER_OUT_HURRY: activity_hurry(worker_activity(out->id), out->deadline_ms); break;
     case WORKER_OUT_ABANDON: abandon(host, worker_activity(out->id)); break;
     case WORKER_OUT_PROGRESS: progress(host, out); break;
     case WORKER_OUT_ACK:

@@ -191,7 +191,7 @@ struct partition_out {
     thole_status status; /* QUERY_ANSWER */
     thole_slice queue, activity, orchestration, request_id;
     thole_slice data;       /* PUBLISH_WORK: input; EVENT: payload; PUSH_CANCEL: reason */
-    const char *event_kind; /* EVENT: started, completed, …; PUSH_CANCEL: cancel_kind_name() */
+    const char *event_kind; /* EVENT: started, completed, …; PUSH_CANCEL: thole_cancel_kind_name() */
     struct batch *batch;    /* APPLY */
 };
 /* Takes the next output; false when there is none. */

@@ -168,7 +168,7 @@ static void push(struct partition *p, const struct build *b)
         struct partition_out *out = partition_emit(p, PARTITION_OUT_PUSH_CANCEL);
         out->instance = partition_out_copy(p, head->instance);
         out->execution = head->execution;
-        out->event_kind = cancel_kind_name(head->kind);
+        out->event_kind = thole_cancel_kind_name((thole_cancel_kind)head->kind);
         out->data = partition_out_copy(p, head->reason);
         uint64_t *ids = partition_out_numbers(p, n);
         for (size_t i = 0; ids != NULL && i < n; i++)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAITS_IN_VAIN_MAX = 1000 };
+enum { WAITS_IN_VAIN_MAX = 1000, GRACE_MS = 10000 /* as a worker's by default */ };
 
 static uint64_t later(uint64_t now_ms, uint64_t delay_ms)
 {
@@ -120,21 +120,23 @@ static void report(struct kit_work *w, struct message *result)
     kit_inbox_send(w->env, result);
 }
 
-static void fire(struct kit_work *w, thole_slice reason)
+static void fire(struct kit_work *w, thole_cancel_kind kind, thole_slice reason)
 {
     if (w->co == NULL)
         return;
-    activity_fire(w->act, reason);
+    activity_fire(w->act, &(struct activity_cancel){.kind = kind,
+                                                    .reason = reason,
+                                                    .grace_end_ms = later(w->env->now_ms, GRACE_MS)});
     w->wake_ms = w->env->now_ms; /* it hears of it at once */
 }
 
-static void tell(struct kit_work *w, thole_slice reason)
+static void tell(struct kit_work *w, thole_cancel_kind kind, thole_slice reason)
 {
     if (!is_begun(w) || w->told)
         return;
     w->told = true;
     kit_name_at(w->env, w->row.activity)->cancels++;
-    fire(w, reason);
+    fire(w, kind, reason);
 }
 
 void kit_work_cancelled(thole_test_env *env, const struct partition_out *out)
@@ -143,7 +145,7 @@ void kit_work_cancelled(thole_test_env *env, const struct partition_out *out)
         for (size_t i = 0; i < out->sequences_len; i++)
             if (w->gone && w->row.activity_id == out->sequences[i] && w->row.execution == out->execution &&
                 thole_slice_equal(w->row.instance, out->instance))
-                tell(w, out->data.len > 0 ? out->data : thole_slice_from(out->event_kind));
+                tell(w, cancel_kind_find(thole_slice_from(out->event_kind)), out->data);
     sweep(env);
 }
 
@@ -151,7 +153,7 @@ static void time_out(struct kit_work *w)
 {
     struct message result = {
         .status = THOLE_TIMEOUT, .data = THOLE_STR("timeout"), .error_type = THOLE_STR("timeout")};
-    tell(w, THOLE_STR("timeout"));
+    tell(w, THOLE_CANCEL_TIMEOUT, (thole_slice){0});
     report(w, &result);
 }
 
@@ -163,7 +165,7 @@ bool kit_work_complete(thole_test_env *env, thole_slice name, thole_slice output
         w = w->next;
     if (w == NULL)
         return false;
-    fire(w, THOLE_STR("completed"));
+    fire(w, THOLE_CANCEL_LEASE_LOST, THOLE_STR("completed"));
     report(w, &(struct message){.status = THOLE_OK, .data = output});
     return true;
 }
@@ -345,7 +347,7 @@ void kit_work_crash(thole_test_env *env, bool for_ever)
     for (struct kit_work *w = env->work; w != NULL; w = w->next) {
         if (w->co != NULL) { /* it is told, so that it can free what it holds; nobody hears what it says */
             w->dropped = true;
-            activity_fire(w->act, THOLE_STR("lost"));
+            fire(w, THOLE_CANCEL_LEASE_LOST, THOLE_STR("lost"));
             run_on(w);
             w->dropped = false;
         }

@@ -180,11 +180,10 @@ static void fire_all(struct worker_machine *w)
         struct lease *const lease = &w->table.leases[i];
         if (lease->id == 0 || lease->state != LEASE_RUNNING)
             continue;
-        lease_fire(w, lease, WORKER_PATH_SHUTDOWN);
-        if (lease->state != LEASE_RUNNING) /* it was not started */
-            continue;
-        lease->grace_ms = min_ms(lease->grace_ms, w->kill_ms);
-        lease_refresh(w, lease);
+        if (lease->fired)
+            lease_hurry(w, lease, w->kill_ms);
+        else
+            lease_fire(w, lease, WORKER_PATH_SHUTDOWN);
     }
 }
 

@@ -133,7 +133,9 @@ enum worker_out_kind {
                            FINISHED */
     WORKER_OUT_EXPIRED, /* id, attempt: in place of RUN: the result is a timeout */
     WORKER_OUT_FIRE,    /* id, path, cancel_kind, reason: fire its token; after RUN, at most once for each id.
-                           Path TIMEOUT: the result is a timeout, should it be published */
+                           Path TIMEOUT: the result is a timeout, should it be published. deadline_ms: when
+                           its slot is given up */
+    WORKER_OUT_HURRY,   /* id, deadline_ms: its token has fired, and now it has less time; at most once */
     WORKER_OUT_ABANDON, /* id: it did not return in time: give its slot up; answer SLOT once it is replaced.
                            Handlers abandoned while stopping need not be replaced */
     WORKER_OUT_RENEW,   /* rows (id, key, attempt): one statement; answer RENEWED */
@@ -180,7 +182,7 @@ struct worker_out {
     enum worker_out_kind kind;
     uint64_t id;
     uint64_t attempt;
-    uint64_t deadline_ms; /* RUN: of the try; UINT64_MAX = none */
+    uint64_t deadline_ms; /* RUN: of the try, UINT64_MAX = none; FIRE, HURRY: of its grace */
     uint32_t count;
     const struct worker_row *rows;
     size_t rows_len;

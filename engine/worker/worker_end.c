@@ -157,6 +157,16 @@ void lease_fire(struct worker_machine *w, struct lease *lease, enum worker_path 
     add_event(w, (struct worker_event){.kind = WORKER_OUT_FIRE, .path = path, .lease = lease});
 }
 
+void lease_hurry(struct worker_machine *w, struct lease *lease, uint64_t grace_ms)
+{
+    assert(lease->state == LEASE_RUNNING && lease->fired);
+    if (lease->grace_ms <= grace_ms)
+        return;
+    lease->grace_ms = grace_ms;
+    lease_refresh(w, lease);
+    add_event(w, (struct worker_event){.kind = WORKER_OUT_HURRY, .lease = lease});
+}
+
 void lease_lose(struct worker_machine *w, struct lease *lease, bool stolen)
 {
     if (lease->lost)
@@ -251,6 +261,8 @@ bool worker_poll_event(struct worker_machine *w, struct worker_out *ret)
         .kind = event.kind, .id = lease->id, .attempt = event.attempt, .path = event.path, .end = event.end};
     if (event.kind == WORKER_OUT_RUN)
         ret->deadline_ms = lease->deadline_ms;
+    if (event.kind == WORKER_OUT_FIRE || event.kind == WORKER_OUT_HURRY)
+        ret->deadline_ms = lease->grace_ms;
     if (event.kind == WORKER_OUT_FIRE) {
         ret->cancel_kind = (thole_slice){lease->cancel_kind, lease->cancel_kind_len};
         ret->reason = (thole_slice){lease->reason, lease->reason_len};

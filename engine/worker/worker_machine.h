@@ -10,7 +10,7 @@
 #define THOLE_WORKER_MACHINE_H
 #include "lease_table.h"
 
-enum { LEASE_EVENTS_MAX = 4 }; /* RUN, FIRE or EXPIRED, ABANDON, and one of ACK, NAK, DROP */
+enum { LEASE_EVENTS_MAX = 5 }; /* RUN, FIRE or EXPIRED, HURRY, ABANDON, and one of ACK, NAK, DROP */
 
 /* An output about one message; waits in a ring. */
 struct worker_event {
@@ -115,6 +115,8 @@ void lease_run(struct worker_machine *w, struct lease *lease);
 /* Fires the token unless it was fired before. A handler that was not started never is: the caller must expect
  * that the lease does not run any more. */
 void lease_fire(struct worker_machine *w, struct lease *lease, enum worker_path path);
+/* Its grace, should it have begun, is over at that time at the latest. */
+void lease_hurry(struct worker_machine *w, struct lease *lease, uint64_t grace_ms);
 /* The lease is over (by time, or stolen). */
 void lease_lose(struct worker_machine *w, struct lease *lease, bool stolen);
 void lease_abandon(struct worker_machine *w, struct lease *lease);

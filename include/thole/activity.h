@@ -26,6 +26,31 @@ typedef struct thole_activity thole_activity;
  */
 typedef thole_status thole_activity_fn(thole_activity *act, thole_slice input, thole_slice *ret_output);
 
+/*
+ * Why a token fired. One list feeds the enum and the names. Append only: the first ones are stored in
+ * history.
+ */
+#define THOLE_CANCEL_KIND_MAP(X)                                                                             \
+    X(NONE, 0, "none")                                                                                       \
+    X(REQUESTED, 1, "requested")       /* its instance was cancelled: `thole cancel` */                      \
+    X(SELECT_LOSER, 2, "select_loser") /* it lost a thole_await_any() */                                     \
+    X(EXPLICIT, 3, "explicit")         /* thole_cancel() of its handle */                                    \
+    X(ENDED, 4, "ended")               /* its execution ended, or continued as new, without it */            \
+    X(TIMEOUT, 5, "timeout")           /* the time of this try, or of all tries, is over */                  \
+    X(TERMINATED, 6, "terminated")     /* its instance was terminated */                                     \
+    X(CANCELLED, 32, "cancelled")      /* one of those above: the message that says which was lost */        \
+    X(LEASE_LOST, 33, "lease_lost") /* this worker does not hold it any more: it runs elsewhere, or will */  \
+    X(SHUTDOWN, 34, "shutdown")     /* this worker stops: a success still counts, else it runs again */
+
+/** Why a token fired; NONE: it has not. */
+typedef enum thole_cancel_kind {
+#define X(name, value, text) THOLE_CANCEL_##name = value,
+    THOLE_CANCEL_KIND_MAP(X)
+#undef X
+} thole_cancel_kind;
+/** "select_loser", …; "unknown" for a value that this library does not know. Static text. */
+THOLE_API const char *thole_cancel_kind_name(thole_cancel_kind kind);
+
 /** True once the cancellation token has fired. Cheap enough for an inner loop. */
 THOLE_API bool thole_activity_cancelled(const thole_activity *act);
 /**
@@ -33,8 +58,14 @@ THOLE_API bool thole_activity_cancelled(const thole_activity *act);
  * @return THOLE_CANCELLED as soon as the token fires (at once if it has); THOLE_OK when the time is over.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_activity_wait(thole_activity *act, uint64_t wait_ms);
-/** Why the token fired, for example "select_loser" or the reason given to `thole cancel`; empty before. */
+/** Why the token fired; THOLE_CANCEL_NONE before. The first reason stays. */
+THOLE_API thole_cancel_kind thole_activity_cancel_kind(const thole_activity *act);
+/** The same as text for people: the reason given to `thole cancel` or thole_cancel(), else the kind's name;
+ * empty before. Borrowed until the return. */
 THOLE_API thole_slice thole_activity_cancel_reason(const thole_activity *act);
+/** Milliseconds that are left of the grace period: when they are over, this try's slot is given up, or its
+ * process is killed. UINT64_MAX before the token has fired. */
+THOLE_API uint64_t thole_activity_grace_left_ms(const thole_activity *act);
 
 /** The instance that scheduled this activity. Borrowed until the return, as are the next two. */
 THOLE_API thole_slice thole_activity_instance(const thole_activity *act);

@@ -542,6 +542,7 @@ static void on_output(struct world *w, struct worker *worker, const struct worke
         break;
     case WORKER_OUT_RUN: run_handler(w, worker, h, out->attempt); break;
     case WORKER_OUT_FIRE: fire_token(w, worker, h, out); break;
+    case WORKER_OUT_HURRY: break; /* how long is told to those who want to know */
     case WORKER_OUT_ABANDON: abandon(w, worker, h); break;
     case WORKER_OUT_PROGRESS: progress(w, worker, out); break;
     case WORKER_OUT_COMPLETE_PUBLISH: publish_all(w, worker, out); break;

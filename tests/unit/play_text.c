@@ -88,7 +88,8 @@ static bool has_name(enum event_kind kind)
 static uint32_t code_named(struct cursor *c, bool cancel, thole_slice name)
 {
     for (uint32_t code = 0; code < 32; code++) {
-        const char *text = cancel ? cancel_kind_name(code) : thole_status_name((thole_status)code);
+        const char *text =
+            cancel ? thole_cancel_kind_name((thole_cancel_kind)code) : thole_status_name((thole_status)code);
         if (thole_slice_equal(name, thole_slice_from(text)))
             return code;
     }

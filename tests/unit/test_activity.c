@@ -23,6 +23,12 @@ static struct thole_activity *made(thole_activity_fn *run)
     return act;
 }
 
+static void fire(struct thole_activity *act, thole_cancel_kind kind, thole_slice reason)
+{
+    activity_fire(act, &(struct activity_cancel){
+                           .kind = kind, .reason = reason, .grace_end_ms = clock_monotonic_ms() + 60000});
+}
+
 static void check_slice(const char *what, thole_slice got, const char *want)
 {
     char text[256];
@@ -70,6 +76,28 @@ static void test_time_left(void)
     activity_destroy(act);
 }
 
+static void test_why_and_how_long(void)
+{
+    struct thole_activity *act = made(NULL);
+    CU_ASSERT_EQUAL(thole_activity_cancel_kind(act), THOLE_CANCEL_NONE);
+    CU_ASSERT_EQUAL(thole_activity_grace_left_ms(act), UINT64_MAX);
+    check_slice("no reason", thole_activity_cancel_reason(act), "");
+    fire(act, THOLE_CANCEL_EXPLICIT, THOLE_STR("too dear"));
+    fire(act, THOLE_CANCEL_SHUTDOWN, (thole_slice){0}); /* the first reason stays */
+    CU_ASSERT_EQUAL(thole_activity_cancel_kind(act), THOLE_CANCEL_EXPLICIT);
+    check_slice("reason", thole_activity_cancel_reason(act), "too dear");
+    CU_ASSERT(thole_activity_grace_left_ms(act) > 50000 && thole_activity_grace_left_ms(act) <= 60000);
+    activity_hurry(act, clock_monotonic_ms() + 1000);
+    CU_ASSERT(thole_activity_grace_left_ms(act) <= 1000);
+    activity_hurry(act, 1);
+    CU_ASSERT_EQUAL(thole_activity_grace_left_ms(act), 0);
+    activity_destroy(act);
+    act = made(NULL);
+    fire(act, THOLE_CANCEL_LEASE_LOST, (thole_slice){0});
+    check_slice("no text", thole_activity_cancel_reason(act), "lease_lost");
+    activity_destroy(act);
+}
+
 static bool readable(int fd)
 {
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
@@ -82,13 +110,13 @@ static void test_cancel_fd(void)
     int const fd = thole_activity_cancel_fd(act);
     CU_ASSERT(fd >= 0 && !readable(fd));
     CU_ASSERT_EQUAL(thole_activity_cancel_fd(act), fd);
-    activity_fire(act, THOLE_STR("enough"));
-    activity_fire(act, THOLE_STR("again"));
+    fire(act, THOLE_CANCEL_REQUESTED, THOLE_STR("enough"));
+    fire(act, THOLE_CANCEL_REQUESTED, THOLE_STR("again"));
     CU_ASSERT(readable(fd));
     check_slice("reason", thole_activity_cancel_reason(act), "enough");
     activity_destroy(act);
     act = made(NULL);
-    activity_fire(act, THOLE_STR(""));
+    fire(act, THOLE_CANCEL_REQUESTED, THOLE_STR(""));
     CU_ASSERT(readable(thole_activity_cancel_fd(act))); /* made after it fired */
     activity_destroy(act);
 }
@@ -96,7 +124,7 @@ static void test_cancel_fd(void)
 static void *fire_soon(void *act)
 {
     (void)nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
-    activity_fire(act, THOLE_STR("soon"));
+    fire(act, THOLE_CANCEL_REQUESTED, THOLE_STR("soon"));
     return NULL;
 }
 
@@ -132,7 +160,7 @@ static void test_heartbeats(void)
     buf_clear(&to);
     CU_ASSERT(activity_details_since(act, &seen, &to));
     CU_ASSERT_EQUAL(to.len, DETAILS_BYTES_MAX);
-    activity_fire(act, THOLE_STR(""));
+    fire(act, THOLE_CANCEL_REQUESTED, THOLE_STR(""));
     CU_ASSERT_EQUAL(thole_activity_heartbeat(act, THOLE_STR("")), THOLE_CANCELLED);
     buf_release(&to);
     activity_destroy(act);
@@ -230,12 +258,14 @@ static void test_results(void)
 
 int main(void)
 {
-    static const struct thole_test tests[] = {{"facts", test_facts},
-                                              {"time left", test_time_left},
-                                              {"the descriptor of the token", test_cancel_fd},
-                                              {"a poll is woken", test_fd_wakes_a_poll},
-                                              {"heartbeats", test_heartbeats},
-                                              {"later", test_later},
-                                              {"what is reported", test_results}};
+    static const struct thole_test tests[] = {
+        {"facts", test_facts},
+        {"time left", test_time_left},
+        {"why it is cancelled, and how long it may go on", test_why_and_how_long},
+        {"the descriptor of the token", test_cancel_fd},
+        {"a poll is woken", test_fd_wakes_a_poll},
+        {"heartbeats", test_heartbeats},
+        {"later", test_later},
+        {"what is reported", test_results}};
     return thole_run_suite("activity", tests, ARRAY_LEN(tests));
 }

@@ -55,14 +55,18 @@ static void kinds(void)
         CU_ASSERT_EQUAL(event_is_received(rows[i].kind), rows[i].received);
         CU_ASSERT_EQUAL(event_is_terminal(rows[i].kind), rows[i].terminal);
     }
-    CHECK_STR("1", cancel_kind_name(CANCEL_REQUESTED), "requested");
-    CHECK_STR("2", cancel_kind_name(CANCEL_SELECT_LOSER), "select_loser");
-    CHECK_STR("3", cancel_kind_name(CANCEL_EXPLICIT), "explicit");
-    CHECK_STR("4", cancel_kind_name(CANCEL_ENDED), "ended");
-    CHECK_STR("5", cancel_kind_name(CANCEL_TIMEOUT), "timeout");
-    CHECK_STR("6", cancel_kind_name(CANCEL_TERMINATED), "terminated");
-    CHECK_STR("7", cancel_kind_name(7), "unknown");
-    CHECK_STR("0", cancel_kind_name(0), "unknown");
+    CHECK_STR("1", thole_cancel_kind_name(THOLE_CANCEL_REQUESTED), "requested");
+    CHECK_STR("2", thole_cancel_kind_name(THOLE_CANCEL_SELECT_LOSER), "select_loser");
+    CHECK_STR("3", thole_cancel_kind_name(THOLE_CANCEL_EXPLICIT), "explicit");
+    CHECK_STR("4", thole_cancel_kind_name(THOLE_CANCEL_ENDED), "ended");
+    CHECK_STR("5", thole_cancel_kind_name(THOLE_CANCEL_TIMEOUT), "timeout");
+    CHECK_STR("6", thole_cancel_kind_name(THOLE_CANCEL_TERMINATED), "terminated");
+    CHECK_STR("7", thole_cancel_kind_name((thole_cancel_kind)7), "unknown");
+    CU_ASSERT_EQUAL(cancel_kind_find(THOLE_STR("select_loser")), THOLE_CANCEL_SELECT_LOSER);
+    CU_ASSERT_EQUAL(cancel_kind_find(THOLE_STR("shutdown")), THOLE_CANCEL_SHUTDOWN);
+    CU_ASSERT_EQUAL(cancel_kind_find(THOLE_STR("none")), THOLE_CANCEL_CANCELLED);
+    CU_ASSERT_EQUAL(cancel_kind_find(THOLE_STR("of a later version")), THOLE_CANCEL_CANCELLED);
+    CHECK_STR("0", thole_cancel_kind_name(THOLE_CANCEL_NONE), "none");
 }
 
 /* What is left out: a first try, what is 0 or empty. What is cut. */

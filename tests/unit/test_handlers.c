@@ -82,6 +82,12 @@ static thole_status fails(thole_activity *act, thole_slice input, thole_slice *r
     return thole_activity_fail(act, "card %.*s declined", THOLE_FMT(input));
 }
 
+static void fire(struct thole_activity *act, thole_cancel_kind kind, thole_slice reason)
+{
+    activity_fire(act, &(struct activity_cancel){
+                           .kind = kind, .reason = reason, .grace_end_ms = clock_monotonic_ms() + 60000});
+}
+
 static void test_fails(void)
 {
     struct thole_activity *const act = make("i", fails);
@@ -99,15 +105,15 @@ static void test_token(void)
     CU_ASSERT_EQUAL(thole_activity_wait(act, 0), THOLE_OK);
     CU_ASSERT_EQUAL(thole_activity_wait(act, 20), THOLE_OK);
     CU_ASSERT_TRUE(clock_monotonic_ms() - from_ms >= 20);
-    activity_fire(act, THOLE_STR("select_loser"));
-    activity_fire(act, THOLE_STR("later")); /* only the first one counts */
+    fire(act, THOLE_CANCEL_SELECT_LOSER, (thole_slice){0});
+    fire(act, THOLE_CANCEL_TIMEOUT, THOLE_STR("later")); /* only the first one counts */
     CU_ASSERT_TRUE(thole_activity_cancelled(act));
     CU_ASSERT_EQUAL(thole_activity_wait(act, UINT64_MAX), THOLE_CANCELLED);
     check_text("reason", thole_activity_cancel_reason(act), "select_loser");
     activity_destroy(act);
     act = make("i", looks);
     memset(longer, 'x', sizeof longer);
-    activity_fire(act, (thole_slice){(const uint8_t *)longer, sizeof longer});
+    fire(act, THOLE_CANCEL_REQUESTED, (thole_slice){(const uint8_t *)longer, sizeof longer});
     CU_ASSERT_EQUAL(thole_activity_cancel_reason(act).len, ACTIVITY_REASON_BYTES);
     activity_destroy(act);
 }
@@ -172,7 +178,7 @@ static void test_many_runs(void)
         handlers_run(pool, acts[i]);
     }
     for (size_t i = 0; i < ARRAY_LEN(acts); i++)
-        activity_fire(acts[i], THOLE_STR("enough"));
+        fire(acts[i], THOLE_CANCEL_REQUESTED, THOLE_STR("enough"));
     for (size_t i = 0; i < ARRAY_LEN(acts); i++) {
         struct thole_activity *const act = next_finished();
         CU_ASSERT_EQUAL(act->status, THOLE_CANCELLED);
@@ -194,10 +200,11 @@ static void test_abandoned(void)
     until_runs(2);
     CU_ASSERT_FALSE(handlers_abandon(pool, next, true)); /* one abandoned thread is enough */
     struct thole_activity *const third = make("i", waits_for_token);
-    activity_fire(third, THOLE_STR("enough"));
+    fire(third, THOLE_CANCEL_REQUESTED, THOLE_STR("enough"));
     handlers_run(pool, third);
     CU_ASSERT_EQUAL(handlers_replaced(pool), 0);
-    activity_fire(next, THOLE_STR("enough")); /* it comes back, and its thread fills the slot that is owed */
+    fire(next, THOLE_CANCEL_REQUESTED,
+         THOLE_STR("enough")); /* it comes back, and its thread fills the slot that is owed */
     CU_ASSERT_PTR_EQUAL(next_finished(), next);
     CU_ASSERT_EQUAL(handlers_replaced(pool), 1);
     CU_ASSERT_EQUAL(handlers_replaced(pool), 0);

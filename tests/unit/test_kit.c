@@ -66,6 +66,8 @@ static thole_status echo(thole_activity *act, thole_slice input, thole_slice *re
 }
 
 static size_t slow_begun, slow_ended, slow_told;
+static thole_cancel_kind slow_kind;
+static uint64_t slow_grace_ms;
 
 /* Holds memory while it waits: a crash must not leak it. */
 static thole_status slow(thole_activity *act, thole_slice input, thole_slice *ret_output)
@@ -79,6 +81,8 @@ static thole_status slow(thole_activity *act, thole_slice input, thole_slice *re
         *ret_output = thole_activity_format(act, "%.*s %s", THOLE_FMT(input), held);
     } else {
         slow_told++;
+        slow_kind = thole_activity_cancel_kind(act);
+        slow_grace_ms = thole_activity_grace_left_ms(act);
     }
     free(held);
     return status;
@@ -278,6 +282,8 @@ static void test_wait_is_virtual_and_told(void)
     thole_test_cancel(env, ID, THOLE_STR("enough"));
     thole_test_settle(env);
     CU_ASSERT_EQUAL(slow_told, 1);
+    CU_ASSERT_EQUAL(slow_kind, THOLE_CANCEL_REQUESTED);
+    CU_ASSERT_EQUAL(slow_grace_ms, 10000);
     CU_ASSERT_EQUAL(thole_test_cancels(env, "slow"), 1);
     ends(env, THOLE_INSTANCE_CANCELLED, "enough");
     CU_ASSERT_EQUAL(slow_begun, 2);

@@ -10,7 +10,8 @@
 enum { SEEDS = 300, STEPS = 400, IDS = 4000, IDS_MAX = 64, SLOTS = 3, KEYS = 6 };
 
 struct fate {
-    bool ended, runs, fired, abandoned, lost, missing, mine, answered, claimed, late, timed_out, later;
+    bool ended, runs, fired, abandoned, lost, missing, mine, answered, claimed, late, timed_out, later,
+        hurried;
 };
 struct pending { /* a call or a publish in flight */
     enum worker_in_kind kind;
@@ -110,6 +111,10 @@ static void obey(struct chaos *c, const struct worker_out *out)
         fate->fired = true;
         fate->lost |= out->path == WORKER_PATH_LEASE_LOST;
         fate->timed_out |= out->path == WORKER_PATH_TIMEOUT;
+        break;
+    case WORKER_OUT_HURRY:
+        CU_ASSERT_TRUE(fate->runs && fate->fired && !fate->abandoned && !fate->hurried);
+        fate->hurried = true;
         break;
     case WORKER_OUT_ABANDON:
         CU_ASSERT_TRUE(fate->runs && fate->fired && !fate->abandoned);

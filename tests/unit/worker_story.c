@@ -83,6 +83,7 @@ static void take_out(struct world *t, const struct worker_out *out)
         say(t, "fire %" PRIu64 " %s %.*s%s%.*s", out->id, worker_path_name(out->path),
             THOLE_FMT(out->cancel_kind), out->reason.len > 0 ? ": " : "", THOLE_FMT(out->reason));
         break;
+    case WORKER_OUT_HURRY: say(t, "hurry %" PRIu64 " until %" PRIu64, out->id, out->deadline_ms); break;
     case WORKER_OUT_ABANDON: say(t, "abandon %" PRIu64, out->id); break;
     case WORKER_OUT_PROGRESS: take_progress(t, out); break;
     case WORKER_OUT_COMPLETE_PUBLISH: say_ids(t, "publish", out->ids, out->ids_len); break;
