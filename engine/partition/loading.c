@@ -9,7 +9,7 @@ enum { HISTORY_ARENA_MAX = 1024 * 1024 * 1024 };
 
 struct history { /* the counted records of the newest execution, in order */
     struct turn_list list;
-    bool damaged, too_new;
+    bool damaged, too_new, foreign;
 };
 
 /*
@@ -21,6 +21,23 @@ bool loading_counts(const struct partition *p, const struct record *record, uint
         return record->epoch < p->chain.epoch;
     return record->epoch == p->chain.epoch && record->n <= p->chain.committed_n &&
            sequence == p->chain.base + record->n;
+}
+
+/*
+ * What stands there hides what counts: the reader was told of the newest executions, and these are nobody's.
+ * An idle owner meets no rival's record but here.
+ */
+bool loading_foreign(const struct partition *p, thole_status decoded, const struct record *record,
+                     uint64_t sequence)
+{
+    if (sequence <= p->chain.base)
+        return false;
+    return decoded != THOLE_OK || record->epoch != p->chain.epoch || sequence != p->chain.base + record->n;
+}
+
+void loading_doubt(struct partition *p)
+{
+    partition_doubt(p, "a history holds what another owner wrote behind this epoch");
 }
 
 static struct history decode(struct partition *p, const struct partition_in *in, struct arena *arena)
@@ -38,9 +55,9 @@ static struct history decode(struct partition *p, const struct partition_in *in,
             partition_no_memory(p);
             return history;
         }
-        bool const counted = in->records[i].sequence <= p->chain.base; /* behind it, it is not ours: void */
-        history.too_new |= status == THOLE_UNSUPPORTED && counted;
-        history.damaged |= status != THOLE_OK && status != THOLE_UNSUPPORTED && counted;
+        history.foreign |= loading_foreign(p, status, &record, in->records[i].sequence);
+        history.too_new |= status == THOLE_UNSUPPORTED;
+        history.damaged |= status != THOLE_OK && status != THOLE_UNSUPPORTED;
         if (status == THOLE_OK && record.kind == RECORD_TURN &&
             loading_counts(p, &record, in->records[i].sequence))
             turn_list_take(&history.list, &record);
@@ -196,11 +213,15 @@ void loading_history(struct partition *p, const struct partition_in *in)
     arena_init(&arena, HISTORY_ARENA_MAX);
     struct history const history = decode(p, in, &arena);
     bool const was_retry = slot->retry;
-    if (!p->nomem)
+    if (!p->nomem && !history.foreign)
         settle(p, slot, &history, &arena);
     arena_release(&arena);
     if (p->nomem)
         return;
+    if (history.foreign) {
+        loading_doubt(p);
+        return;
+    }
     /* What the rows count it for, before anything new is committed. */
     slot->counted = slot->execution > 0 && slot->state != SLOT_ENDED && slot->state != SLOT_ABSENT;
     slot->counted_version = slot->version;

@@ -402,6 +402,8 @@ thole_slice partition_out_copy(struct partition *p, thole_slice from); /* into t
 uint64_t *partition_out_numbers(struct partition *p, size_t n);
 /* Drops all memory and says CLOSED. */
 void partition_drop(struct partition *p, const char *why, bool reopen);
+/* Something is in doubt: drops it once what is in flight has been answered, which may be now. */
+void partition_doubt(struct partition *p, const char *why);
 /* Remembers that memory ran out. */
 void partition_no_memory(struct partition *p);
 
@@ -463,6 +465,11 @@ void loading_history(struct partition *p, const struct partition_in *in);
 
 /* Does the record count? See loading.c. */
 bool loading_counts(const struct partition *p, const struct record *record, uint64_t sequence);
+/* Did somebody else write it, behind this owner's EpochOpened? decoded: what record_decode() said of it. */
+bool loading_foreign(const struct partition *p, thole_status decoded, const struct record *record,
+                     uint64_t sequence);
+/* Nothing that was read with such a record is the whole truth. */
+void loading_doubt(struct partition *p);
 
 /* A counted record into the build that is filling; live: it was just committed here, so notices, timers and
  * names follow too. Parts of a turn wait for its last one. */

@@ -223,18 +223,21 @@ void outbox_sent(struct partition *p, const struct partition_in *in)
 
 /* --- whose child it was -------------------------------------------------------------------------- */
 
-static void find_parent(struct partition *p, const struct partition_in *in, struct build *b,
+/* False: the history cannot be relied on. */
+static bool find_parent(struct partition *p, const struct partition_in *in, struct build *b,
                         struct origin *ret)
 {
     struct arena arena;
+    bool foreign = false;
     arena_init(&arena, SIZE_MAX / 2);
-    for (size_t i = 0; i < in->records_len && ret->instance.len == 0 && !p->nomem; i++) {
+    for (size_t i = 0; i < in->records_len && ret->instance.len == 0 && !p->nomem && !foreign; i++) {
         struct record record;
         arena_release(&arena);
         thole_status const status = record_decode(in->records[i].bytes, &arena, &record, NULL);
         if (status == THOLE_NOMEM)
             partition_no_memory(p);
-        if (status != THOLE_OK || record.kind != RECORD_TURN ||
+        foreign = loading_foreign(p, status, &record, in->records[i].sequence);
+        if (foreign || status != THOLE_OK || record.kind != RECORD_TURN ||
             !loading_counts(p, &record, in->records[i].sequence) || record.turn.events_len == 0 ||
             record.turn.events[0].kind != EVENT_STARTED)
             continue;
@@ -245,6 +248,7 @@ static void find_parent(struct partition *p, const struct partition_in *in, stru
             partition_no_memory(p);
     }
     arena_release(&arena);
+    return !foreign;
 }
 
 void outbox_history(struct partition *p, const struct partition_in *in)
@@ -254,9 +258,13 @@ void outbox_history(struct partition *p, const struct partition_in *in)
     struct fold_send *send = find_send(p, in->token & ~OUTBOX_TOKEN, &b);
     if (send == NULL || send->message.instance.len > 0)
         return;
-    find_parent(p, in, b, &parent);
+    bool const sound = find_parent(p, in, b, &parent);
     if (p->nomem)
         return;
+    if (!sound) {
+        loading_doubt(p);
+        return;
+    }
     if (parent.instance.len == 0) {
         answered(p, b, send);
         return;

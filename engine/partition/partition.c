@@ -205,7 +205,7 @@ static void close_gracefully(struct partition *p)
  * Something is in doubt. What is in flight is answered first (by the server, or by the host when it gives
  * up), so that what this epoch holds for committed is what it is: then the memory goes.
  */
-static void end(struct partition *p, const char *why)
+void partition_doubt(struct partition *p, const char *why)
 {
     if (p->chain.len == 0) {
         partition_drop(p, why, true);
@@ -225,14 +225,14 @@ static void end(struct partition *p, const char *why)
 static void hear_of_rival(struct partition *p, uint64_t epoch)
 {
     if ((p->phase == PHASE_SERVING || p->phase == PHASE_CLOSING) && epoch > p->chain.epoch)
-        end(p, "a rival opens the partition");
+        partition_doubt(p, "a rival opens the partition");
 }
 
 /* Nothing was read from it since the partition was opened: the position is the one that was found then. */
 static void inbox_back(struct partition *p)
 {
     p->gone = progress_seen(&p->progress);
-    end(p, "the inbox lost its tail or was made anew: it is read again");
+    partition_doubt(p, "the inbox lost its tail or was made anew: it is read again");
 }
 
 static void answer(struct partition *p, const struct partition_in *in)
@@ -240,7 +240,7 @@ static void answer(struct partition *p, const struct partition_in *in)
     switch (in->kind) {
     case PARTITION_IN_OPEN: open(p); break;
     case PARTITION_IN_CLOSE: close_gracefully(p); break;
-    case PARTITION_IN_DOUBT: end(p, in->text); break;
+    case PARTITION_IN_DOUBT: partition_doubt(p, in->text); break;
     case PARTITION_IN_RIVAL: hear_of_rival(p, in->sequence); break;
     case PARTITION_IN_TAIL: opening_tail(p, in); break;
     case PARTITION_IN_DELETED: opening_deleted(p); break;

@@ -64,7 +64,8 @@ static thole_slice own(struct stage *s, thole_slice slice)
 
 static bool is_of(const struct stage_record *record, thole_slice instance)
 {
-    return instance.len == 0 || thole_slice_equal(thole_slice_from(record->instance), instance);
+    return !record->deleted &&
+           (instance.len == 0 || thole_slice_equal(thole_slice_from(record->instance), instance));
 }
 
 static void read_records(struct stage *s, struct partition_in *in, uint64_t from, uint64_t to,
@@ -77,12 +78,26 @@ static void read_records(struct stage *s, struct partition_in *in, uint64_t from
             records[in->records_len++] = (struct log_record){n, s->log[n - 1].bytes};
 }
 
+/* No more than what LOAD is promised: of the newest record's execution and the one before. */
+static void read_newest(struct stage *s, struct partition_in *in, thole_slice instance)
+{
+    struct log_record *records = arena_array(&s->arena, s->log_len + 1, sizeof *records);
+    uint64_t newest = 0;
+    in->records = records;
+    for (size_t i = 0; i < s->log_len; i++)
+        newest = is_of(&s->log[i], instance) ? s->log[i].execution : newest;
+    for (size_t i = 0; i < s->log_len; i++)
+        if (is_of(&s->log[i], instance) &&
+            (newest <= 1 || s->log[i].execution == newest || s->log[i].execution + 1 == newest))
+            records[in->records_len++] = (struct log_record){i + 1, s->log[i].bytes};
+}
+
 static void read_tail(struct stage *s, struct partition_in *in)
 {
     in->kind = PARTITION_IN_TAIL;
     in->last_sequence = s->log_len;
     for (size_t i = s->log_len; i > 0 && in->epoch_sequence == 0; i--)
-        if (s->log[i - 1].kind == RECORD_EPOCH_OPENED)
+        if (s->log[i - 1].kind == RECORD_EPOCH_OPENED && !s->log[i - 1].deleted)
             in->epoch_sequence = i;
     read_records(s, in, in->epoch_sequence == 0 ? 1 : in->epoch_sequence, s->log_len, (thole_slice){0});
 }
@@ -94,9 +109,17 @@ static void append(struct stage *s, const struct partition_out *out, struct part
     CU_ASSERT_EQUAL(out->expected_last, s->log_len);
     CU_ASSERT_FATAL(s->log_len < STAGE_RECORDS_MAX);
     struct stage_record *record = &s->log[s->log_len++];
-    *record = (struct stage_record){.kind = out->record_kind, .bytes = own(s, out->bytes)};
+    *record = (struct stage_record){
+        .kind = out->record_kind, .execution = out->execution, .bytes = own(s, out->bytes)};
     snprintf(record->instance, sizeof record->instance, "%.*s", THOLE_FMT(out->instance));
     in->sequence = s->log_len;
+}
+
+static void delete_records(struct stage *s, const struct partition_out *out, struct partition_in *in)
+{
+    in->kind = PARTITION_IN_DELETED;
+    for (size_t i = 0; i < out->sequences_len; i++)
+        s->log[out->sequences[i] - 1].deleted = true;
 }
 
 static void apply(struct stage *s, const struct partition_out *out, struct partition_in *in)
@@ -155,8 +178,9 @@ static struct partition_in do_output(struct stage *s, const struct partition_out
         in.kind = PARTITION_IN_HISTORY;
         in.instance = own(s, out->instance);
         s->loads++;
-        read_records(s, &in, 1, s->log_len, in.instance);
+        read_newest(s, &in, in.instance);
         break;
+    case PARTITION_OUT_DELETE_RECORDS: delete_records(s, out, &in); break;
     case PARTITION_OUT_STORE_OPEN: in.kind = PARTITION_IN_STORE_OPENED; break;
     case PARTITION_OUT_READ_LIVE: in.kind = PARTITION_IN_LIVE; break;
     case PARTITION_OUT_READ_TIMERS: in.kind = PARTITION_IN_TIMERS; break;
@@ -272,11 +296,22 @@ void stage_timer(struct stage *s, uint64_t now_ms)
     stage_run(s);
 }
 
-void stage_forge(struct stage *s, const char *instance, thole_slice bytes)
+void stage_forge(struct stage *s, const struct record *turn)
 {
+    struct buf bytes;
+    buf_init(&bytes, RECORD_BYTES_MAX);
+    CU_ASSERT_EQUAL(record_encode(turn, &bytes), THOLE_OK);
     struct stage_record *record = &s->log[s->log_len++];
-    *record = (struct stage_record){.kind = RECORD_TURN, .bytes = own(s, bytes)};
-    snprintf(record->instance, sizeof record->instance, "%s", instance);
+    *record = (struct stage_record){
+        .kind = RECORD_TURN, .execution = turn->turn.execution, .bytes = own(s, buf_bytes(&bytes))};
+    snprintf(record->instance, sizeof record->instance, "%.*s", THOLE_FMT(turn->turn.instance));
+    buf_release(&bytes);
+}
+
+void stage_open(struct stage *s)
+{
+    (void)partition_input(s->p, &(struct partition_in){.kind = PARTITION_IN_OPEN}, s->now_ms);
+    stage_run(s);
 }
 
 /* ---- what there is ---- */
@@ -300,7 +335,7 @@ const char *stage_history(struct stage *s, const char *instance)
     buf_init(&text, 1 << 20);
     for (size_t i = 0; i < s->log_len; i++) {
         struct record record;
-        if (strcmp(s->log[i].instance, instance) != 0)
+        if (s->log[i].deleted || strcmp(s->log[i].instance, instance) != 0)
             continue;
         if (record_decode(s->log[i].bytes, &s->arena, &record, NULL) != THOLE_OK)
             buf_text(&text, "garbage\n");

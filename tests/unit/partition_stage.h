@@ -12,7 +12,9 @@ enum { STAGE_RECORDS_MAX = 4096, STAGE_HELD_MAX = 64 };
 struct stage_record {
     enum record_kind kind;
     char instance[64];
+    uint64_t execution;
     thole_slice bytes; /* in the stage's arena */
+    bool deleted;
 };
 
 struct stage {
@@ -50,8 +52,10 @@ void stage_complete(struct stage *s, const char *instance, uint64_t activity, th
 void stage_query(struct stage *s, const char *instance, const char *query);
 void stage_timer(struct stage *s, uint64_t now_ms); /* time goes on */
 
-/* Writes into the log as if the machine had; behind its back. */
-void stage_forge(struct stage *s, const char *instance, thole_slice bytes);
+/* Another owner writes into the log; behind the machine's back. */
+void stage_forge(struct stage *s, const struct record *turn);
+/* Opens it again after it has closed by itself. */
+void stage_open(struct stage *s);
 /* All turns of the instance: "1.1 ran: #1 Started …; #2 …\n". Until the next call. */
 const char *stage_history(struct stage *s, const char *instance);
 /* What was said since the last call. */

@@ -115,6 +115,35 @@ static void test_a_query_loads_what_is_cold(void)
     free(s);
 }
 
+/* A deposed owner has gone on behind the epoch, two executions further: what was read hides what counts. */
+static void test_a_rivals_records_hide_nothing(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    struct partition_options options;
+    struct event const started = {
+        .kind = EVENT_STARTED, .id = 1, .code = SEMANTICS_VERSION, .name = THOLE_STR("plain")};
+    struct record record = {
+        .kind = RECORD_TURN,
+        .epoch = 1,
+        .n = 9,
+        .turn = {.instance = THOLE_STR("i"), .number = 1, .ran = true, .events = &started, .events_len = 1}};
+    stage_options(&options, entries, ARRAY_LEN(entries));
+    stage_begin_with(s, &options, 1000);
+    stage_start(s, "i", "plain");
+    stage_again(s, &options);
+    for (record.turn.execution = 2; record.turn.execution <= 3; record.turn.execution++)
+        stage_forge(s, &record);
+    (void)stage_said(s);
+    stage_query(s, "i", "where");
+    check_said(s, "in doubt", "");
+    CHECK_STR("why", s->closed, "a history holds what another owner wrote behind this epoch");
+    stage_open(s);
+    stage_query(s, "i", "where");
+    check_said(s, "voids removed", "answer OK: execution 1\n");
+    stage_end(s);
+    free(s);
+}
+
 static void test_lines_wait_for_their_turn(void)
 {
     struct stage *s = malloc(sizeof *s);
@@ -367,6 +396,7 @@ static void test_early_events_wait_and_go(void)
 static const struct thole_test tests[] = {
     {"partition: queries", test_queries},
     {"partition: a query loads what is cold", test_a_query_loads_what_is_cold},
+    {"partition: a rival's records hide nothing", test_a_rivals_records_hide_nothing},
     {"partition: lines wait for their turn", test_lines_wait_for_their_turn},
     {"partition: a turn of many rows", test_a_turn_of_many_rows},
     {"partition: what no record can hold", test_what_no_record_can_hold},
