@@ -100,6 +100,25 @@ thole_status stream_still_holds(struct connection *connection, const char *strea
     return status;
 }
 
+thole_status stream_next(struct connection *connection, const char *stream, uint64_t from,
+                         uint64_t *ret_sequence, thole_error *reterr)
+{
+    struct buf answer;
+    thole_slice sequence;
+    uint32_t code = 0;
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status status = call_seq(connection, "STREAM.MSG.GET", stream, from, ",\"next_by_subj\":\">\"",
+                                   &answer, &code, reterr);
+    *ret_sequence = 0;
+    if (status == THOLE_OK &&
+        !(json_path(buf_bytes(&answer), "message.seq", &sequence) && json_uint(sequence, ret_sequence)))
+        status = thole_fail(reterr, THOLE_CORRUPT, "stream %s: a message has no sequence", stream);
+    else if (code == API_MESSAGE_NOT_FOUND)
+        status = THOLE_OK;
+    buf_release(&answer);
+    return status;
+}
+
 /*
  * The subject with a wildcard for its second token, the namespace or the bucket, which is the same for all
  * messages of a stream. For a literal subject whose last message was deleted, nats-server 2.10.27 answers "no

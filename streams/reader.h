@@ -19,6 +19,9 @@ THOLE_NODISCARD thole_status stream_bounds(struct connection *connection, const 
 THOLE_NODISCARD thole_status stream_last_by_subject(struct connection *connection, const char *stream,
                                                     const char *subject, uint64_t *ret_sequence,
                                                     struct buf *ret_body, thole_error *reterr);
+/* The first message at @p from or behind it, by the leader. *ret_sequence = 0: there is none. */
+THOLE_NODISCARD thole_status stream_next(struct connection *connection, const char *stream, uint64_t from,
+                                         uint64_t *ret_sequence, thole_error *reterr);
 /* The answer of a raw $JS.API.STREAM.MSG.GET.<stream> request (see requests_send()). NOT_FOUND → sequence 0.
  */
 THOLE_NODISCARD thole_status stream_get_request(struct buf *to, const char *subject);

@@ -4,6 +4,7 @@
  *   engine_host.c  start, stop                     membership.c  heartbeats, views, who owns what
  *   shard.c        one thread, its partitions      shard_out.c   what a partition asks for is done
  *   store.c        one thread, one Postgres        loader.c      a few threads for blocking stream reads
+ *   inbox_reader.c what comes to a partition
  *   sweeper.c      activities that nobody reports on are queued again, or ended by their deadline
  *   deadlines.c    how the latter are
  *   shard_query.c  questions to instances
@@ -85,6 +86,7 @@ enum job_kind {
     JOB_PURGE,
     JOB_OPEN_INBOX,
     JOB_CLOSE_INBOX,
+    JOB_LOOK_INBOX, /* for a message at `from` or behind it */
     JOB_STORE_OPEN,
     JOB_STORE_RESET,
     JOB_STORE_LIVE,
@@ -94,7 +96,7 @@ enum job_kind {
     JOB_STORE_EXPIRE,  /* past their deadline for longer than before_ms milliseconds */
 };
 
-struct inbox_tap; /* an open inbox reader: shard.c */
+struct inbox_tap; /* an open inbox reader: inbox_reader.c */
 struct query_tap; /* and an open partition's subscription: shard_query.c */
 struct asked;
 
@@ -107,7 +109,7 @@ struct job {
     /* what is asked */
     uint64_t from, to, count, token, epoch, before_ms;
     uint64_t execution;           /* LOAD: the newest one */
-    uint64_t sequence, stored_ns; /* OPEN_INBOX, PURGE: what the inbox must hold */
+    uint64_t sequence, stored_ns; /* OPEN_INBOX, PURGE: what the inbox must hold; LOOK_INBOX: found, or 0 */
     uint64_t *sequences;
     size_t sequences_len;
     thole_slice instance; /* in arena */
@@ -164,6 +166,8 @@ struct owned { /* a partition of this shard, owned or not */
     uint64_t needs_shared_ms, sweep_ms;  /* monotonic */
     uint64_t expire_ms;                  /* monotonic; 0: no try has a timeout */
     bool sweeping, expiring;
+    uint64_t look_ms, unread; /* monotonic; a message that the inbox had at the last look, 0 = none */
+    bool looking;
     uint32_t failures;
     struct inbox_tap *tap;
     struct query_tap *queries; /* while it is open */
@@ -246,6 +250,12 @@ THOLE_NODISCARD thole_status inbox_check(struct job *job, thole_error *reterr);
 /* Opens the reader of an inbox unless it went back; blocking, on a loader's thread. */
 THOLE_NODISCARD thole_status inbox_tap_open(struct job *job, thole_error *reterr);
 void inbox_tap_close(struct inbox_tap *tap); /* blocking; NULL-safe */
+/* Asks for a look, says when to be called again, takes its answer; a reader that stays behind is a doubt. */
+void inbox_watch(struct shard *shard, struct owned *owned, uint64_t now_ms);
+uint64_t inbox_watch_ms(const struct owned *owned);
+void inbox_looked(struct owned *owned, const struct job *job);
+/* Does a JOB_LOOK_INBOX; blocking, on a loader's thread. */
+THOLE_NODISCARD thole_status inbox_look(struct job *job, thole_error *reterr);
 
 THOLE_NODISCARD thole_status membership_create(struct engine_host *engine, struct membership **ret,
                                                thole_error *reterr);

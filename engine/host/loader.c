@@ -254,6 +254,7 @@ static thole_status perform(struct loader *loader, struct job *job)
     case JOB_PURGE: return purge_inbox(loader, job);
     case JOB_OPEN_INBOX: return inbox_tap_open(job, &job->err);
     case JOB_CLOSE_INBOX: inbox_tap_close(job->tap); return THOLE_OK;
+    case JOB_LOOK_INBOX: return inbox_look(job, &job->err);
     case JOB_STORE_OPEN:
     case JOB_STORE_RESET:
     case JOB_STORE_LIVE:

@@ -148,7 +148,8 @@ static uint64_t step_all(struct shard *shard)
         if (owned->touched || partition_deadline_ms(owned->machine) <= clock_wall_ms())
             step(shard, owned);
         sweeper_run(shard, owned, now);
-        deadline = min_ms(deadline, sweeper_deadline_ms(owned));
+        inbox_watch(shard, owned, now);
+        deadline = min_ms(deadline, min_ms(sweeper_deadline_ms(owned), inbox_watch_ms(owned)));
         held += partition_pending(owned->machine);
         deadline = min_ms(deadline, to_monotonic(partition_deadline_ms(owned->machine), now));
         if (owned->close_by_ms != 0)
@@ -260,6 +261,8 @@ static void on_answer(struct shard *shard, struct job *job)
     sweeper_answered(shard, owned, job);
     if (job->kind == JOB_OPEN_INBOX) {
         on_inbox_open(shard, owned, job);
+    } else if (job->kind == JOB_LOOK_INBOX) {
+        inbox_looked(owned, job);
     } else if (job->kind == JOB_PURGE && job->gone_back && current) {
         shard_doubt(shard, owned, "the inbox went back", false);
     } else if (job->kind == JOB_PURGE || job->kind == JOB_CLOSE_INBOX || job->kind == JOB_FIND) {
@@ -328,140 +331,6 @@ static void *shard_main(void *arg)
             return NULL;
         (void)mailbox_wait(&shard->mailbox, deadline);
     }
-}
-
-/* ---- inbox readers ---- */
-
-struct inbox_tap {
-    struct shard *shard;
-    uint32_t p;
-    uint64_t generation;
-    struct ordered_reader *reader;
-    bool open, closing; /* under backlog_lock. Not open: nothing is let through yet */
-};
-
-static bool enter_backlog(struct inbox_tap *tap)
-{
-    struct shard *shard = tap->shard;
-    pthread_mutex_lock(&shard->backlog_lock);
-    while (!tap->closing && (!tap->open || shard->backlog_mails + shard->backlog_held >= INBOX_BACKLOG_MAX))
-        pthread_cond_wait(&shard->backlog_room, &shard->backlog_lock);
-    bool const open = !tap->closing;
-    if (open)
-        shard->backlog_mails++;
-    pthread_mutex_unlock(&shard->backlog_lock);
-    return open;
-}
-
-static void on_inbox_message(void *arg, uint64_t sequence, const struct delivery *delivery)
-{
-    struct inbox_tap *tap = arg;
-    if (!enter_backlog(tap))
-        return;
-    struct buf id;
-    buf_init(&id, THOLE_ID_BYTES_MAX);
-    /* A token that is no id's, or another partition's: the machine rejects the message and moves on. */
-    if (subject_token_decode(subject_nth(delivery->subject, 4), &id, NULL) != THOLE_OK ||
-        subject_partition(buf_bytes(&id), tap->shard->engine->topology.partitions) != tap->p)
-        buf_clear(&id);
-    struct shard_mail *mail = shard_mail_create(SHARD_INBOX, id.len + delivery->body.len);
-    if (mail == NULL)
-        abort(); /* a message that is skipped would never be seen again */
-    mail->p = tap->p;
-    mail->generation = tap->generation;
-    mail->sequence = sequence;
-    mail->stored_ns = delivery_stored_ns(delivery);
-    mail->instance_len = id.len;
-    if (id.len > 0)
-        memcpy(mail->bytes, id.ptr, id.len);
-    if (delivery->body.len > 0)
-        memcpy(mail->bytes + id.len, delivery->body.ptr, delivery->body.len);
-    buf_release(&id);
-    shard_send(tap->shard, mail);
-}
-
-static void on_reader_lost(void *arg)
-{
-    const struct inbox_tap *tap = arg;
-    struct shard_mail *mail = shard_mail_create(SHARD_INBOX_LOST, 0);
-    if (mail == NULL)
-        abort();
-    mail->p = tap->p;
-    mail->generation = tap->generation;
-    shard_send(tap->shard, mail);
-}
-
-static void let_through(struct inbox_tap *tap)
-{
-    pthread_mutex_lock(&tap->shard->backlog_lock);
-    tap->open = true;
-    pthread_cond_broadcast(&tap->shard->backlog_room);
-    pthread_mutex_unlock(&tap->shard->backlog_lock);
-}
-
-thole_status inbox_check(struct job *job, thole_error *reterr)
-{
-    const char *stream = shard_owned(job->shard, job->p)->in_stream;
-    uint64_t last = 0;
-    bool holds = true;
-    if (job->sequence == 0)
-        return THOLE_OK;
-    THOLE_TRY(stream_still_holds(job->shard->engine->connection, stream, job->sequence, job->stored_ns,
-                                 &holds, &last, reterr));
-    job->gone_back = !holds;
-    if (job->gone_back)
-        log_line(
-            LOG_LEVEL_WARN, "partition",
-            "p=%u stream %s went back: message %llu was read from it and is not there; its last is %llu. It "
-            "was made anew, or the server lost what it had acknowledged (power, backup)",
-            job->p, stream, (unsigned long long)job->sequence, (unsigned long long)last);
-    return THOLE_OK;
-}
-
-/*
- * First the reader, then the look at what the stream holds, then the first message. If the stream goes back
- * after the look, the reader has lost its consumer; if before, the look finds it out, even when by then the
- * stream has more messages than it ever had. Nothing of a stream that went back comes to the partition in
- * between.
- */
-thole_status inbox_tap_open(struct job *job, thole_error *reterr)
-{
-    struct inbox_tap *tap = calloc(1, sizeof *tap);
-    if (tap == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "no memory for an inbox reader");
-    tap->shard = job->shard;
-    tap->p = job->p;
-    tap->generation = job->generation;
-    struct ordered_reader_options const options = {.stream = shard_owned(job->shard, job->p)->in_stream,
-                                                   .from = job->from,
-                                                   .each = on_inbox_message,
-                                                   .lost = on_reader_lost,
-                                                   .arg = tap};
-    thole_status status = ordered_reader_open(job->shard->engine->connection, &options, &tap->reader, reterr);
-    if (status != THOLE_OK) {
-        free(tap);
-        return status;
-    }
-    status = inbox_check(job, reterr);
-    if (status != THOLE_OK || job->gone_back) {
-        inbox_tap_close(tap);
-        return status;
-    }
-    let_through(tap);
-    job->tap = tap;
-    return THOLE_OK;
-}
-
-void inbox_tap_close(struct inbox_tap *tap)
-{
-    if (tap == NULL)
-        return;
-    pthread_mutex_lock(&tap->shard->backlog_lock);
-    tap->closing = true;
-    pthread_cond_broadcast(&tap->shard->backlog_room);
-    pthread_mutex_unlock(&tap->shard->backlog_lock);
-    ordered_reader_close(tap->reader);
-    free(tap);
 }
 
 /* ---- start and stop ---- */

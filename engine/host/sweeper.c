@@ -162,6 +162,7 @@ void sweeper_answered(struct shard *shard, struct owned *owned, const struct job
     case JOB_PURGE:
     case JOB_OPEN_INBOX:
     case JOB_CLOSE_INBOX:
+    case JOB_LOOK_INBOX:
     case JOB_STORE_OPEN:
     case JOB_STORE_RESET:
     case JOB_STORE_TIMERS: break;

@@ -71,6 +71,45 @@ static void wait_settled(const char *id)
     pause_ms(2500); /* positions and watermarks are saved */
 }
 
+/* The inbox's consumer from now on sends what is never there, as if it stood on a replica that stays behind.
+ */
+static void blind_reader(const char *stream)
+{
+    char api[256], config[4096], request[4200];
+    const char *const nothing = "thole.default.in.0.bm8";
+    struct buf answer;
+    buf_init(&answer, 1 << 16);
+    snprintf(api, sizeof api, "$JS.API.CONSUMER.LIST.%s", stream);
+    CHECK_OK(connection_request(connection, api, (thole_slice){0}, &answer, &stack.err), &stack.err);
+    const char *const from = strstr(buf_cstr(&answer), "\"config\":{");
+    const char *const name = from == NULL ? NULL : strstr(from, "\"name\":\"");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(name);
+    snprintf(config, sizeof config, "%.*s", (int)strcspn(from + 10, "}"),
+             from + 10); /* nothing nested but metadata */
+    int const name_len = (int)strcspn(name + 8, "\"");
+    snprintf(request, sizeof request, "{\"stream_name\":\"%s\",\"config\":{\"filter_subject\":\"%s\",%s}}",
+             stream, nothing, config);
+    snprintf(api, sizeof api, "$JS.API.CONSUMER.CREATE.%s.%.*s.%s", stream, name_len, name + 8, nothing);
+    CHECK_OK(connection_request(connection, api, thole_slice_from(request), &answer, &stack.err), &stack.err);
+    CU_ASSERT_PTR_NULL(strstr(buf_cstr(&answer), "\"error\""));
+    if (strstr(buf_cstr(&answer), "\"error\"") != NULL)
+        fprintf(stderr, "  %s\n  %s\n", request, buf_cstr(&answer));
+    buf_release(&answer);
+}
+
+static void test_reader_that_stays_behind_is_replaced(void)
+{
+    wait_settled("before-the-blind");
+    blind_reader("THOLE_default_IN_0");
+    for (int i = 0; i < 20; i++) {
+        char id[32];
+        snprintf(id, sizeof id, "behind-the-blind-%d", i);
+        start(id, "one");
+        check_outcome(id, "x");
+    }
+    CU_ASSERT_TRUE(stack_logged(engine, "p=0 stream THOLE_default_IN_0 has message ", 1, 1000));
+}
+
 /* A rival opens each partition once and is never heard of again; the owners are idle. */
 static void test_rival_that_dies_is_noticed(void)
 {
@@ -139,6 +178,7 @@ static void test_emptied_database_is_projected_again(void)
 static const struct thole_test tests[] = {
     {"lost_work_is_queued_again", test_lost_work_is_queued_again},
     {"cancelled_work_is_withdrawn", test_cancelled_work_is_withdrawn},
+    {"reader_that_stays_behind_is_replaced", test_reader_that_stays_behind_is_replaced},
     {"rival_that_dies_is_noticed", test_rival_that_dies_is_noticed},
     {"emptied_database_is_projected_again", test_emptied_database_is_projected_again},
 };
