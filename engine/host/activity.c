@@ -11,27 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- from delivery to return ---- */
-
-static bool init_locks(struct thole_activity *act)
-{
-    pthread_condattr_t attr;
-    if (pthread_condattr_init(&attr) != 0)
-        return false;
-    int failed = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    if (failed == 0)
-        failed = pthread_cond_init(&act->fired_cond, &attr);
-    (void)pthread_condattr_destroy(&attr);
-    if (failed != 0)
-        return false;
-    if (pthread_mutex_init(&act->lock, NULL) == 0)
-        return true;
-    (void)pthread_cond_destroy(&act->fired_cond);
-    return false;
-}
 
 /* <instance as in subjects>.<execution>.<activity id> */
 static thole_status make_key(struct thole_activity *act)
@@ -62,10 +44,11 @@ struct thole_activity *activity_create(struct work_message *message, uint64_t se
     act->serial = serial;
     act->arrived_ms = now_ms;
     act->deadline_ms = UINT64_MAX;
-    atomic_init(&act->grace_end_ms, UINT64_MAX);
+    act->token = &act->own_token;
+    token_init(act->token);
     act->fd = -1;
     buf_init(&act->noted, DETAILS_BYTES_MAX);
-    if (make_key(act) != THOLE_OK || !init_locks(act)) {
+    if (make_key(act) != THOLE_OK || pthread_mutex_init(&act->lock, NULL) != 0) {
         free(act);
         return NULL;
     }
@@ -82,7 +65,6 @@ void activity_destroy(struct thole_activity *act)
     buf_release(&act->noted);
     if (act->fd >= 0)
         (void)close(act->fd);
-    (void)pthread_cond_destroy(&act->fired_cond);
     (void)pthread_mutex_destroy(&act->lock);
     free(act);
 }
@@ -114,26 +96,17 @@ static void raise_fd(const struct thole_activity *act)
 
 void activity_fire(struct thole_activity *act, const struct activity_cancel *cancel)
 {
-    thole_slice const kind = thole_slice_from(thole_cancel_kind_name(cancel->kind));
-    thole_slice const reason = cancel->reason.len > 0 ? cancel->reason : kind;
-    size_t const len = reason.len < sizeof act->reason ? reason.len : sizeof act->reason;
-    assert(cancel->kind != THOLE_CANCEL_NONE);
     (void)pthread_mutex_lock(&act->lock);
-    if (!atomic_load(&act->fired)) {
-        memcpy(act->reason, reason.ptr, len);
-        act->reason_len = len;
-        act->cancel_kind = cancel->kind;
-        atomic_store(&act->grace_end_ms, cancel->grace_end_ms);
-        atomic_store_explicit(&act->fired, true, memory_order_release);
+    if (!token_fired(act->token)) {
+        token_fire(act->token, cancel);
         raise_fd(act);
-        (void)pthread_cond_broadcast(&act->fired_cond);
     }
     (void)pthread_mutex_unlock(&act->lock);
 }
 
 void activity_hurry(struct thole_activity *act, uint64_t grace_end_ms)
 {
-    atomic_store(&act->grace_end_ms, grace_end_ms);
+    atomic_store(&act->token->grace_end_ms, grace_end_ms);
 }
 
 /* ---- what it returned ---- */
@@ -204,7 +177,7 @@ bool activity_details_since(struct thole_activity *act, uint64_t *count, struct 
 
 bool thole_activity_cancelled(const thole_activity *act)
 {
-    return atomic_load_explicit(&act->fired, memory_order_acquire);
+    return token_fired(act->token);
 }
 
 thole_status thole_activity_wait(thole_activity *act, uint64_t wait_ms)
@@ -212,28 +185,20 @@ thole_status thole_activity_wait(thole_activity *act, uint64_t wait_ms)
     if (act->time != NULL)
         return act->time->wait(act->time_arg, wait_ms);
     uint64_t const now_ms = clock_monotonic_ms();
-    uint64_t const most_ms = (uint64_t)INT64_MAX / 2 - now_ms;
-    uint64_t const end_ms = now_ms + (wait_ms < most_ms ? wait_ms : most_ms);
-    struct timespec const end = {.tv_sec = (time_t)(end_ms / 1000),
-                                 .tv_nsec = (long)(end_ms % 1000) * 1000000};
-    (void)pthread_mutex_lock(&act->lock);
-    while (!atomic_load(&act->fired) && clock_monotonic_ms() < end_ms)
-        (void)pthread_cond_timedwait(&act->fired_cond, &act->lock, &end);
-    bool const fired = atomic_load(&act->fired);
-    (void)pthread_mutex_unlock(&act->lock);
-    return fired ? THOLE_CANCELLED : THOLE_OK;
+    token_wait(act->token, wait_ms < UINT64_MAX - now_ms ? now_ms + wait_ms : UINT64_MAX);
+    return thole_activity_cancelled(act) ? THOLE_CANCELLED : THOLE_OK;
 }
 
 thole_cancel_kind thole_activity_cancel_kind(const thole_activity *act)
 {
-    return thole_activity_cancelled(act) ? act->cancel_kind : THOLE_CANCEL_NONE;
+    return thole_activity_cancelled(act) ? (thole_cancel_kind)act->token->kind : THOLE_CANCEL_NONE;
 }
 
 thole_slice thole_activity_cancel_reason(const thole_activity *act)
 {
     if (!thole_activity_cancelled(act))
         return (thole_slice){0};
-    return (thole_slice){(const uint8_t *)act->reason, act->reason_len};
+    return (thole_slice){(const uint8_t *)act->token->reason, act->token->reason_len};
 }
 
 thole_slice thole_activity_instance(const thole_activity *act)
@@ -288,7 +253,7 @@ uint64_t thole_activity_time_left_ms(const thole_activity *act)
 
 uint64_t thole_activity_grace_left_ms(const thole_activity *act)
 {
-    return left_ms(act, atomic_load(&act->grace_end_ms));
+    return left_ms(act, atomic_load(&act->token->grace_end_ms));
 }
 
 int thole_activity_cancel_fd(thole_activity *act)
@@ -296,7 +261,7 @@ int thole_activity_cancel_fd(thole_activity *act)
     (void)pthread_mutex_lock(&act->lock);
     if (act->fd < 0) {
         act->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (atomic_load(&act->fired))
+        if (token_fired(act->token))
             raise_fd(act);
     }
     int const fd = act->fd;

@@ -10,13 +10,13 @@
 #include "buf.h"
 #include "message.h"
 #include "thole/activity.h"
+#include "token.h"
 #include "work.h"
 #include "worker_mail.h"
 #include <stdatomic.h>
 
 enum {
     ACTIVITY_KEY_BYTES = 704,
-    ACTIVITY_REASON_BYTES = 1024,
     ACTIVITY_RESULT_TEXT_BYTES = 160,
     ACTIVITY_FAILURE_BYTES_MAX = 64 * 1024,  /* of thole_activity_fail() */
     ACTIVITY_MEMORY_MAX = 256 * 1024 * 1024, /* of thole_activity_alloc() */
@@ -59,14 +59,9 @@ struct thole_activity {
     struct handler_thread *thread;
 
     /* the token */
-    pthread_mutex_t
-        lock; /* of the first writing of kind and reason, of fired_cond, fd, memory, noted and failure */
-    pthread_cond_t fired_cond;
-    atomic_bool fired;
-    thole_cancel_kind cancel_kind;      /* written before fired, as are the next three */
-    atomic_uint_least64_t grace_end_ms; /* may become less; UINT64_MAX before */
-    char reason[ACTIVITY_REASON_BYTES];
-    size_t reason_len;
+    pthread_mutex_t lock;   /* of firing it, of fd, memory, noted and failure */
+    struct token own_token; /* … unless it is in a page that is shared with another process */
+    struct token *token;
     int fd; /* -1 until somebody wants it */
 
     /* the handler's while it runs, the loop's afterwards */
@@ -101,11 +96,6 @@ void activity_result(const struct thole_activity *act, size_t payload_max,
 /* The newest details, if there were heartbeats beyond the *count-th: appends them to @p to (an empty buffer),
  * moves *count up and says true. Any thread. */
 bool activity_details_since(struct thole_activity *act, uint64_t *count, struct buf *to);
-struct activity_cancel {
-    thole_cancel_kind kind;
-    thole_slice reason;    /* empty: the kind's name is the reason */
-    uint64_t grace_end_ms; /* when the slot is given up */
-};
 /* Fires the token. Only the first call counts. Any thread. */
 void activity_fire(struct thole_activity *act, const struct activity_cancel *cancel);
 /* Its token has fired, and now it has less time. Any thread. */

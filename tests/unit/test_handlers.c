@@ -99,7 +99,7 @@ static void test_fails(void)
 
 static void test_token(void)
 {
-    char longer[ACTIVITY_REASON_BYTES + 100] = "";
+    char longer[TOKEN_REASON_BYTES + 100] = "";
     struct thole_activity *act = make("i", looks);
     uint64_t const from_ms = clock_monotonic_ms();
     CU_ASSERT_EQUAL(thole_activity_wait(act, 0), THOLE_OK);
@@ -114,7 +114,7 @@ static void test_token(void)
     act = make("i", looks);
     memset(longer, 'x', sizeof longer);
     fire(act, THOLE_CANCEL_REQUESTED, (thole_slice){(const uint8_t *)longer, sizeof longer});
-    CU_ASSERT_EQUAL(thole_activity_cancel_reason(act).len, ACTIVITY_REASON_BYTES);
+    CU_ASSERT_EQUAL(thole_activity_cancel_reason(act).len, TOKEN_REASON_BYTES);
     activity_destroy(act);
 }
 
