@@ -11,20 +11,29 @@ void checks_on_delete(struct world *w, struct log_stream *log, const struct log_
                log->partition, entry->sequence, entry->epoch, entry->n);
 }
 
+/* All inbox messages up to here are incorporated, also where the position that said so is given up. */
+static uint64_t incorporated(const struct model_partition *part)
+{
+    uint64_t const floor = part->stale ? 0 : part->position.floor;
+    return floor > part->incorporated ? floor : part->incorporated;
+}
+
+/* A purge may have been on its way for long: what it takes must be what was meant. */
 void checks_on_purge(struct world *w, const struct inbox_stream *inbox, uint64_t below)
 {
     const struct model_partition *part = &w->model->partitions[inbox->partition];
-    uint64_t const floor = part->position.floor;
-    if (part->stale)
-        broken(w, "partition %u: the inbox went back, and is purged below %" PRIu64, inbox->partition, below);
-    if (below > floor) /* the one at the floor shows that the stream is what it was */
-        broken(w, "partition %u: inbox purged below %" PRIu64 ", the counted history has only %" PRIu64,
-               inbox->partition, below, floor);
+    uint64_t const most = incorporated(part); /* the one there shows that the stream is what it was */
+    if (below > most)
+        broken(w, "partition %u: inbox purged below %" PRIu64 ", the counted history has only %" PRIu64 "%s",
+               inbox->partition, below, most, part->stale ? "; the inbox went back" : "");
 }
 
 void checks_on_back(struct world *w, const struct inbox_stream *inbox)
 {
-    w->model->partitions[inbox->partition].stale = true;
+    struct model_partition *part = &w->model->partitions[inbox->partition];
+    uint64_t const known = incorporated(part);
+    part->incorporated = known < inbox->len ? known : inbox->len;
+    part->stale = true;
 }
 
 void checks_writer(struct world *w, uint32_t partition, uint64_t epoch, uint64_t committed_n, const char *who)

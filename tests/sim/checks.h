@@ -84,6 +84,7 @@ struct model_partition {
     uint64_t last_counted_seq;
     struct position position; /* of the last record that ends a turn, or is none */
     bool stale;               /* the inbox went back since: the position means nothing until it is given up */
+    uint64_t incorporated;    /* all messages up to here were when it went back, and are what they were */
     size_t part_of;           /* instance whose turn comes in parts; SIZE_MAX = none */
     uint64_t part_number;
     size_t part_from;     /* entry of the first part */
