@@ -167,6 +167,7 @@ enum record_kind { RECORD_UNKNOWN = 0, RECORD_EPOCH_OPENED = 6, RECORD_TURN = 7,
 struct record {
     enum record_kind kind;
     uint64_t epoch, n, committed;
+    uint64_t published; /* what follows from the records up to this sequence was done outside; 0: not known */
     struct position position;
     /* EPOCH_OPENED */
     thole_slice node;

@@ -174,6 +174,7 @@ static thole_status record_pack(Thole__V1__Record pb, const struct record *recor
     pb.epoch = record->epoch;
     pb.n = record->n;
     pb.committed = record->committed;
+    pb.published = record->published;
     pb.position = &position;
     pb.body_case = (Thole__V1__Record__BodyCase)record->kind;
     return codec_pack(&pb.base, to);
@@ -422,6 +423,7 @@ static thole_status record_from_pb(const struct decoding *d, const Thole__V1__Re
     ret->epoch = pb->epoch;
     ret->n = pb->n;
     ret->committed = pb->committed;
+    ret->published = pb->published;
     THOLE_TRY(position_decode(d, pb->position, &ret->position));
     switch (ret->kind) {
     case RECORD_TURN: return turn_decode(d, pb->turn, &ret->turn);

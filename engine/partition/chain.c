@@ -52,6 +52,7 @@ static struct link *append(struct partition *p, struct record *record, struct sl
     record->epoch = chain->epoch;
     record->n = chain->next_n++;
     record->committed = chain->committed_n;
+    record->published = chain->said_published = project_published_seq(p);
     link->n = record->n;
     link->slot = slot;
     link->execution = record->turn.execution;

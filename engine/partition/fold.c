@@ -11,6 +11,7 @@ struct folding { /* one turn, or a part of it */
     const struct turn *turn;
     struct slot *slot; /* live: of the instance */
     bool live;
+    bool published; /* a former owner has told the others what it says to them */
 };
 
 /* --- activities ---------------------------------------------------------------------------------- */
@@ -112,6 +113,8 @@ void fold_recounted(struct partition *p, const struct partition_in *in)
 
 static void push_cancel(const struct folding *f, uint64_t id, enum cancel_kind kind, thole_slice reason)
 {
+    if (f->published)
+        return;
     struct fold_push *push = build_push(f->build);
     if (push == NULL) {
         partition_no_memory(f->p);
@@ -375,7 +378,10 @@ static void fold_event(const struct folding *f, const struct event *event)
         break;
     default: break;
     }
-    outbox_fold(f->p, f->build, f->turn, event, f->slot);
+    if (event->kind == EVENT_STARTED && !f->live && event->parent.instance.len == 0)
+        redo_loner(f->p, f->turn->instance);
+    if (!f->published)
+        outbox_fold(f->p, f->build, f->turn, event, f->slot);
     if (f->slot == NULL || !f->live)
         return;
     count_rows(f, event);
@@ -444,7 +450,11 @@ void fold_record(struct partition *p, thole_slice bytes, uint64_t sequence, stru
         keep_part(p, &record);
         return;
     }
-    struct folding f = {.p = p, .build = b, .slot = slot, .live = live};
+    struct folding f = {.p = p,
+                        .build = b,
+                        .slot = slot,
+                        .live = live,
+                        .published = !live && sequence <= p->projector.published};
     for (size_t i = 0; i < p->projector.parts_len; i++) {
         f.turn = &p->projector.parts[i].turn;
         fold_turn(&f, sequence);

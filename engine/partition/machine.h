@@ -211,7 +211,8 @@ struct chain {
     size_t head, len, cap;
     uint64_t epoch, base; /* base: sequence of EpochOpened; record n is stored at base + n */
     uint64_t next_n, committed_n, committed_floor;
-    bool failed; /* record failed_n was not stored: the epoch ends before it */
+    uint64_t said_published; /* by the last record */
+    bool failed;             /* record failed_n was not stored: the epoch ends before it */
     uint64_t failed_n;
     char why[160];
 };
@@ -312,6 +313,8 @@ struct projector {
     uint64_t next_id;
     uint64_t watermark;      /* everything up to this sequence is applied and published */
     uint64_t watermark_sent; /* what the database knows of it, or is being told */
+    uint64_t published;      /* the same, as the log says: whatever has become of the database */
+    uint64_t sent;           /* the newest record whose messages to other instances are stored */
     size_t unprojected;      /* records in builds */
     /* a turn that comes in parts; their memory is that of the build that is filling */
     struct record *parts;
@@ -482,6 +485,10 @@ void project_answered(struct partition *p,
                       struct build *build); /* one of its messages is there, or not needed */
 struct build *project_find(struct partition *p, uint64_t token); /* publishing; NULL: none */
 bool project_idle(const struct partition *p);
+/* All that follows from the records up to there has been done outside. */
+uint64_t project_published_seq(const struct partition *p);
+/* The log does not say yet that messages to other instances are stored. */
+bool project_unsaid(const struct partition *p);
 /* Tells the database about the watermark if it does not know. */
 void project_save_watermark(struct partition *p);
 

@@ -13,7 +13,7 @@ struct tail {
     struct record *records; /* decoded; kind RECORD_UNKNOWN where that failed */
     uint64_t *voids;
     size_t voids_len;
-    uint64_t epoch, n;
+    uint64_t epoch, n, published;
     const struct position *position;
 };
 
@@ -90,6 +90,7 @@ static enum tail_verdict walk_tail(const struct partition_in *in, bool cut, stru
         return TAIL_NO_EPOCH;
     tail->epoch = opened->epoch;
     tail->position = &opened->position;
+    tail->published = opened->published;
     if (has_newer(tail, in->records_len))
         return TAIL_OVERTAKEN;
     uint64_t const known = acknowledged_n(tail, in->records_len);
@@ -104,6 +105,7 @@ static enum tail_verdict walk_tail(const struct partition_in *in, bool cut, stru
             continue;
         }
         tail->n = r->n;
+        tail->published = r->published; /* it only grows */
         if (r->kind == RECORD_TURN && r->turn.more)
             continue; /* a turn that has no end (yet) moves nothing */
         tail->position = &r->position;
@@ -180,6 +182,7 @@ static void settle_tail(struct partition *p, const struct partition_in *in, stru
     p->tail_last = in->last_sequence;
     p->tail_epoch = tail->epoch;
     p->tail_n = tail->n;
+    p->projector.published = tail->published;
     if (progress_set(&p->progress, tail->position) != THOLE_OK) {
         partition_no_memory(p);
         return;

@@ -1,8 +1,9 @@
 /*
  * What committed turns say to other instances: children to start and to cancel, events, results for parents.
  * Each is a message to an inbox, sent after the rows of its build, repeated by the host until it is stored;
- * the watermark waits for it. A redo sends all of them again: receivers know what they have (by the parent's
- * event, by request id, by what is resolved).
+ * the watermark waits for it. Each record says how far that has come, so that a redo, be it of the whole log,
+ * sends again what perhaps was not stored and no more. Receivers know those from what they have (by the
+ * parent's event, by request id, by what is resolved).
  */
 #include "machine.h"
 #include <assert.h>
@@ -91,10 +92,6 @@ void outbox_fold(struct partition *p, struct build *b, const struct turn *turn, 
 {
     struct message message;
     switch (event->kind) {
-    case EVENT_STARTED:
-        if (slot == NULL && event->parent.instance.len == 0)
-            redo_loner(p, turn->instance);
-        return;
     case EVENT_CHILD_SCHEDULED:
         message = start_of(event);
         message.parent = (struct origin){turn->instance, turn->execution, event->id};

@@ -306,7 +306,7 @@ static bool quiet(const struct partition *p)
 
 static bool unsaved(const struct partition *p)
 {
-    return p->progress.dirty || p->projector.watermark > p->projector.watermark_sent;
+    return p->progress.dirty || project_unsaid(p) || p->projector.watermark > p->projector.watermark_sent;
 }
 
 static bool unpurged(const struct partition *p)
@@ -332,7 +332,7 @@ static void save(struct partition *p)
 {
     if (p->chain.failed)
         return;
-    if (p->progress.dirty)
+    if (p->progress.dirty || project_unsaid(p))
         chain_append(p, RECORD_POSITION, NULL, NULL);
     else
         project_save_watermark(p);

@@ -63,6 +63,8 @@ static void retire(struct partition *p)
         uint64_t *done = p->phase == PHASE_REDO ? &p->redo.done : &projector->watermark;
         if (b->last_sequence > *done)
             *done = b->last_sequence;
+        if (b->sends_len > 0)
+            projector->sent = b->last_sequence;
         projector->unprojected -= b->records;
         projector->first = b->next;
         if (projector->first == NULL)
@@ -227,6 +229,17 @@ void project_published(struct partition *p, const struct partition_in *in)
 bool project_idle(const struct partition *p)
 {
     return p->projector.first == NULL;
+}
+
+uint64_t project_published_seq(const struct partition *p)
+{
+    const struct projector *projector = &p->projector;
+    return projector->watermark > projector->published ? projector->watermark : projector->published;
+}
+
+bool project_unsaid(const struct partition *p)
+{
+    return p->projector.sent > p->chain.said_published;
 }
 
 void project_save_watermark(struct partition *p)

@@ -123,6 +123,9 @@ static void sample_every_record(struct sampling *s)
     sample_record(s, "records", "epoch_opened", &opened);
     sample_record(s, "records", "position", &moved);
     sample_record(s, "records", "turn", &turn);
+    turn.published = 7001;
+    sample_record(s, "records", "turn_published", &turn);
+    turn.published = 0;
     turn.turn.more = true;
     turn.turn.events_len = 0;
     sample_record(s, "records", "part", &turn);

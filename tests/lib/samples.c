@@ -305,6 +305,7 @@ void show_record(const struct record *record, struct buf *to)
     show_number(to, "epoch", record->epoch);
     show_number(to, "n", record->n);
     show_number(to, "committed", record->committed);
+    show_number(to, "published", record->published);
     show_number(to, "floor", record->position.floor);
     for (size_t i = 0; i < record->position.above_len; i++)
         show_number(to, "above", record->position.above[i]);

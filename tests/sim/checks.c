@@ -39,7 +39,7 @@ void checks_on_back(struct world *w, const struct inbox_stream *inbox)
 void checks_writer(struct world *w, uint32_t partition, uint64_t epoch, uint64_t committed_n, const char *who)
 {
     const struct model_partition *p = &w->model->partitions[partition];
-    uint64_t const counted = epoch < p->counted_len ? p->counted[epoch] : 0;
+    uint64_t const counted = epoch < p->epochs_len ? p->epochs[epoch].counted : 0;
     if (committed_n > counted)
         broken(w,
                "partition %u: %s holds %" PRIu64 " records of epoch %" PRIu64 " for committed, %" PRIu64

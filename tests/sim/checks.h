@@ -79,8 +79,12 @@ struct model_instance {
 
 struct model_partition {
     uint64_t epoch, n;
-    uint64_t *counted; /* by epoch: how many of its records count */
-    size_t counted_len, counted_cap;
+    struct model_epoch {
+        uint64_t counted;   /* how many of its records count */
+        uint64_t published; /* what it began with */
+    } * epochs;
+    size_t epochs_len, epochs_cap;
+    uint64_t published; /* the records up to this one: what they say to others is stored */
     uint64_t last_counted_seq;
     struct position position; /* of the last record that ends a turn, or is none */
     bool stale;               /* the inbox went back since: the position means nothing until it is given up */
@@ -95,7 +99,7 @@ struct model_partition {
 struct model_letter { /* a message that a committed turn stands for */
     enum message_kind kind;
     size_t sender, target;
-    uint64_t execution, event;
+    uint64_t execution, event, sequence; /* sequence: of the turn's record */
 };
 
 struct model_line {
@@ -133,6 +137,8 @@ size_t model_messages(struct world *w, uint32_t partition, size_t instance, cons
 bool model_incorporated(const struct position *position, uint64_t sequence);
 
 /* model_mail.c */
+/* A record says that what follows from the records up to there is stored. */
+void model_published(struct world *w, uint32_t partition, uint64_t published);
 void model_expect_letter(struct world *w, size_t sender, uint64_t execution, const struct event *event);
 void model_expect_result(struct world *w, size_t sender, uint64_t execution, const struct event *end);
 /* What came of a child is what the child says. */
@@ -160,7 +166,8 @@ void checks_writer(struct world *w, uint32_t partition, uint64_t epoch, uint64_t
 void checks_batch(struct world *w, const struct batch *batch, const char *who);
 void checks_work(struct world *w, const struct partition_out *out, const char *who);
 void checks_push(struct world *w, const struct partition_out *out, const char *who);
-void checks_send(struct world *w, const struct partition_out *out, const char *who);
+void checks_send(struct world *w, uint32_t partition, uint64_t epoch, const struct partition_out *out,
+                 const char *who);
 bool checks_sent_before(struct world *w, thole_slice bytes); /* given away once already, before this time */
 void checks_notice(struct world *w, const struct partition_out *out, const char *who);
 void checks_line(struct world *w, const struct partition_out *out, const char *who);

@@ -237,7 +237,7 @@ static void on_output(struct world *w, struct seat *seat, const struct partition
         break;
     case PARTITION_OUT_APPLY: checks_batch(w, out->batch, who); break;
     case PARTITION_OUT_PUBLISH_WORK: checks_work(w, out, who); break;
-    case PARTITION_OUT_SEND: checks_send(w, out, who); break;
+    case PARTITION_OUT_SEND: checks_send(w, seat->partition, partition_epoch(seat->machine), out, who); break;
     case PARTITION_OUT_LOG: checks_line(w, out, who); return;
     case PARTITION_OUT_QUERY_ANSWER:
         if (out->token == 0 || out->token > w->instances_len)

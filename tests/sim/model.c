@@ -203,10 +203,11 @@ static void on_epoch_opened(struct world *w, struct log_stream *log, const struc
                record->epoch);
     part->epoch = record->epoch;
     part->n = 0;
-    while (part->counted_len <= part->epoch && !is_broken(w)) {
-        part->counted = grown(w, part->counted, part->counted_len, &part->counted_cap, sizeof *part->counted);
-        part->counted[part->counted_len++] = 0;
+    while (part->epochs_len <= part->epoch && !is_broken(w)) {
+        part->epochs = grown(w, part->epochs, part->epochs_len, &part->epochs_cap, sizeof *part->epochs);
+        part->epochs[part->epochs_len++] = (struct model_epoch){.published = record->published};
     }
+    model_published(w, log->partition, record->published);
 }
 
 /* A record that counts; what it says is taken for true. */
@@ -216,7 +217,8 @@ static void on_counted(struct world *w, struct log_stream *log, const struct log
     static const struct turn no_turn;
     struct model_partition *part = &w->model->partitions[log->partition];
     part->n = record->n;
-    part->counted[part->epoch] = record->n;
+    part->epochs[part->epoch].counted = record->n;
+    model_published(w, log->partition, record->published);
     if (record->committed >= record->n)
         broken(w, "partition %u: record %" PRIu64 " claims to be committed", log->partition, record->n);
     if (record->kind == RECORD_TURN) {

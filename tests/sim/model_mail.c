@@ -8,6 +8,12 @@
 
 /* ---- what committed turns stand for ---- */
 
+/* Of the record that is being read. */
+static uint64_t sequence_of(const struct world *w, size_t sender)
+{
+    return w->model->partitions[instance_partition(w, sender)].sequence;
+}
+
 static void expect(struct world *w, enum message_kind kind, size_t sender, uint64_t execution, uint64_t event,
                    thole_slice target)
 {
@@ -18,7 +24,8 @@ static void expect(struct world *w, enum message_kind kind, size_t sender, uint6
                                                                  .sender = sender,
                                                                  .target = instance_add(w, target),
                                                                  .execution = execution,
-                                                                 .event = event};
+                                                                 .event = event,
+                                                                 .sequence = sequence_of(w, sender)};
 }
 
 static enum message_kind kind_of(const struct event *event)
@@ -87,6 +94,22 @@ static bool in_inbox(struct world *w, const struct model_letter *letter)
     const struct inbox_stream *inbox = w->inboxes[instance_partition(w, letter->target)];
     return is_among(w, letter, inbox->entries, inbox->len) ||
            is_among(w, letter, inbox->lost, inbox->lost_len);
+}
+
+void model_published(struct world *w, uint32_t partition, uint64_t published)
+{
+    struct model_partition *part = &w->model->partitions[partition];
+    if (published < part->published || published > part->sequence)
+        broken(w, "partition %u: a record says that what follows from %" PRIu64 " is done, after %" PRIu64,
+               partition, published, part->published);
+    for (size_t i = 0; i < w->model->letters_len; i++) {
+        const struct model_letter *letter = &w->model->letters[i];
+        if (letter->sequence > part->published && letter->sequence <= published &&
+            instance_partition(w, letter->sender) == partition && !in_inbox(w, letter))
+            broken(w, "partition %u: a record says that a message of %.*s is stored, which is not", partition,
+                   THOLE_FMT(w->instances[letter->sender]));
+    }
+    part->published = published;
 }
 
 bool checks_mail(struct world *w, char *why, size_t size)
@@ -182,7 +205,24 @@ bool checks_sent_before(struct world *w, thole_slice bytes)
     return times > 1;
 }
 
-void checks_send(struct world *w, const struct partition_out *out, const char *who)
+/* The database may have forgotten what was done, the log has not. */
+static void check_not_again(struct world *w, uint32_t partition, uint64_t epoch,
+                            const struct message *message, const char *who)
+{
+    const struct model_partition *part = &w->model->partitions[partition];
+    uint64_t const published = epoch < part->epochs_len ? part->epochs[epoch].published : 0;
+    for (size_t i = 0; i < w->model->letters_len; i++) {
+        const struct model_letter *letter = &w->model->letters[i];
+        if (letter->sequence <= published && instance_partition(w, letter->sender) == partition &&
+            thole_slice_equal(w->instances[letter->target], message->instance) &&
+            is_letter(w, letter, message))
+            broken(w, "%s sends again what the log says is stored: %.*s/%" PRIu64 "#%" PRIu64, who,
+                   THOLE_FMT(w->instances[letter->sender]), letter->execution, letter->event);
+    }
+}
+
+void checks_send(struct world *w, uint32_t partition, uint64_t epoch, const struct partition_out *out,
+                 const char *who)
 {
     struct message message;
     thole_error err = {0};
@@ -200,6 +240,8 @@ void checks_send(struct world *w, const struct partition_out *out, const char *w
     else if (!is_committed(w, &message))
         broken(w, "%s sends %.*s a message of kind %d, which is not committed", who,
                THOLE_FMT(message.instance), (int)message.kind);
+    else
+        check_not_again(w, partition, epoch, &message, who);
 }
 
 /* ---- what comes of it ---- */

@@ -63,6 +63,7 @@ static void round_trip_of_other_records(void)
          .epoch = 4,
          .n = 1,
          .committed = 1,
+         .published = UINT64_MAX,
          .position = {.floor = 7, .above = above, .above_len = 2}},
         {.kind = RECORD_TURN,
          .epoch = 1,
@@ -80,7 +81,8 @@ static void round_trip_of_other_records(void)
         record_bytes(&rows[i], &bytes);
         CU_ASSERT_EQUAL(record_read(&bytes, &arena, &to, NULL), THOLE_OK);
         CU_ASSERT(to.kind == rows[i].kind && to.epoch == rows[i].epoch && to.n == rows[i].n);
-        CU_ASSERT(to.committed == rows[i].committed && to.time_ms == rows[i].time_ms);
+        CU_ASSERT(to.committed == rows[i].committed && to.published == rows[i].published);
+        CU_ASSERT_EQUAL(to.time_ms, rows[i].time_ms);
         CU_ASSERT(to.previous_epoch == rows[i].previous_epoch && to.previous_n == rows[i].previous_n);
         CU_ASSERT(same_slice(to.node, rows[i].node));
         CU_ASSERT_EQUAL(to.turn.blocked, rows[i].turn.blocked);

@@ -225,6 +225,30 @@ static void test_a_redo_queues_what_is_open(void)
     free(s);
 }
 
+/* What others were told is in the log, whatever becomes of the rows. */
+static void test_a_redo_sends_nothing_again(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    struct partition_options options;
+    stage_options(&options, entries, ARRAY_LEN(entries));
+    stage_begin_with(s, &options, 1000);
+    stage_start(s, "a", "mother");
+    CU_ASSERT_EQUAL(s->sends, 1);
+    stage_again(s, &options);
+    CU_ASSERT_EQUAL(s->sends, 2); /* no record says that it was stored */
+    settle(s);
+    CU_ASSERT_TRUE(partition_idle(s->p));
+    stage_again(s, &options);
+    stage_start(s, "b", "mother");
+    CU_ASSERT_EQUAL(s->sends, 3);
+    stage_tell(s, "c", MESSAGE_EVENT, "early");
+    stage_again(s, &options);
+    CU_ASSERT_EQUAL(s->sends, 3);
+    CU_ASSERT_EQUAL(s->loads, 3);
+    stage_end(s);
+    free(s);
+}
+
 /* ---- instances whose code cannot run ---- */
 
 static void test_a_damaged_history_is_kept_and_can_end(void)
@@ -401,6 +425,7 @@ static const struct thole_test tests[] = {
     {"partition: a turn of many rows", test_a_turn_of_many_rows},
     {"partition: what no record can hold", test_what_no_record_can_hold},
     {"partition: a redo queues what is open", test_a_redo_queues_what_is_open},
+    {"partition: a redo sends nothing again", test_a_redo_sends_nothing_again},
     {"partition: a damaged history is kept and can end", test_a_damaged_history_is_kept_and_can_end},
     {"partition: a limit blocks the code only", test_a_limit_blocks_the_code_only},
     {"partition: no stack left", test_no_stack_left},
