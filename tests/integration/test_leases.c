@@ -1,0 +1,367 @@
+/*
+ * Leases over broken networks: between a worker and NATS, between it and Postgres, or both, is a proxy that
+ * stalls, delays or cuts. All cases go on at once, each with a queue and workers of its own.
+ */
+#include "actors.h"
+#include "reader.h"
+#include "subject.h"
+
+enum {
+    CASES_MAX = 16,
+    QUEUE_BYTES = 40,
+    SHORT_LEASE_MS = 6000,
+    LONG_LEASE_MS = 2000,
+    WEATHER_MS = 1000, /* less than a lease */
+    DELAY_MS = 50,
+    SETTLE_MS = 300,
+};
+
+enum weather { STALL_BOTH, STALL_UP, STALL_DOWN, CUT, DELAY };
+enum sides { TO_NATS = 1, TO_POSTGRES = 2, TO_ALL = 3 };
+
+static const struct lease_case {
+    const char *name;
+    enum sides sides;
+    enum weather weather;
+    bool stays; /* for longer than a lease, the lease is kept all the same */
+} cases[] = {
+    {"nats_stalled", TO_NATS, STALL_BOTH},
+    {"nats_stalled_up", TO_NATS, STALL_UP},
+    {"nats_stalled_down", TO_NATS, STALL_DOWN, true}, /* its +WPI go through */
+    {"nats_cut", TO_NATS, CUT},
+    {"postgres_stalled", TO_POSTGRES, STALL_BOTH},
+    {"postgres_stalled_up", TO_POSTGRES, STALL_UP},
+    {"postgres_stalled_down", TO_POSTGRES, STALL_DOWN},
+    {"postgres_cut", TO_POSTGRES, CUT},
+    {"all_stalled", TO_ALL, STALL_BOTH},
+    {"all_stalled_up", TO_ALL, STALL_UP},
+    {"all_stalled_down", TO_ALL, STALL_DOWN},
+    {"all_cut", TO_ALL, CUT},
+    {"all_delayed", TO_ALL, DELAY, true},
+};
+
+static struct stack stack;
+static thole_client *client;
+static struct connection *connection;
+
+/* All cases once. The queues are named after the round and the case, the instances after both and what they
+ * are for. */
+struct round {
+    const char *name;
+    uint64_t lease_ms;
+    char queues[CASES_MAX][QUEUE_BYTES];
+    struct actor_worker first[CASES_MAX], second[CASES_MAX]; /* the first are in the weather */
+};
+static struct round brief = {.name = "brief", .lease_ms = SHORT_LEASE_MS};
+static struct round lasting = {.name = "long", .lease_ms = LONG_LEASE_MS};
+
+/* ---- weather ---- */
+
+static void strike(struct tcp_proxy *proxy, enum weather weather)
+{
+    switch (weather) {
+    case STALL_BOTH: tcp_proxy_stall(proxy, TCP_BOTH); break;
+    case STALL_UP: tcp_proxy_stall(proxy, TCP_TO_SERVER); break;
+    case STALL_DOWN: tcp_proxy_stall(proxy, TCP_TO_CLIENT); break;
+    case CUT: tcp_proxy_cut(proxy); break;
+    case DELAY: tcp_proxy_delay(proxy, TCP_BOTH, DELAY_MS); break;
+    }
+}
+
+static void strike_all(struct round *round)
+{
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        if ((cases[i].sides & TO_NATS) != 0)
+            strike(round->first[i].nats, cases[i].weather);
+        if ((cases[i].sides & TO_POSTGRES) != 0)
+            strike(round->first[i].postgres, cases[i].weather);
+    }
+}
+
+static void heal_all(struct round *round)
+{
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        tcp_proxy_heal(round->first[i].nats);
+        tcp_proxy_heal(round->first[i].postgres);
+    }
+}
+
+/* ---- instances ---- */
+
+static const char *id_of(const struct round *round, size_t i, const char *what)
+{
+    static char id[4][ACTOR_ID_BYTES];
+    static unsigned next;
+    char *const to = id[next++ % ARRAY_LEN(id)];
+    snprintf(to, ACTOR_ID_BYTES, "%s-%s", round->queues[i], what);
+    return to;
+}
+
+static void start(const struct round *round, size_t i, const char *what, const char *orchestration)
+{
+    CHECK_OK(thole_client_start(client, thole_slice_from(id_of(round, i, what)),
+                                thole_slice_from(orchestration), thole_slice_from(round->queues[i]), NULL,
+                                &stack.err),
+             &stack.err);
+}
+
+static void check_first_attempt(const char *id)
+{
+    thole_instance_status status;
+    CHECK_STR(id, stack_outcome(client, id, ACTOR_WAIT_MS, &status), "attempt 1 by A");
+    CU_ASSERT_EQUAL(actors_runs(id, NULL), 1);
+}
+
+static thole_status count_result(void *arg, const thole_history_event *event)
+{
+    *(size_t *)arg += strncmp(event->kind, "Activity", 8) == 0 && event->ref != 0;
+    return THOLE_OK;
+}
+
+static void check_one_result(const char *id)
+{
+    size_t results = 0;
+    CHECK_OK(thole_client_history(client, thole_slice_from(id), count_result, &results, &stack.err),
+             &stack.err);
+    CU_ASSERT_EQUAL(results, 1);
+    if (results != 1)
+        fprintf(stderr, "\n  [%s] %zu results\n", id, results);
+}
+
+/* Is the message of the instance's only activity still in the queue? Its event id is 2. */
+static bool is_queued(const char *queue, const char *id)
+{
+    char subject[256];
+    uint64_t sequence = 0;
+    snprintf(subject, sizeof subject, "thole.default.work.%s.%s.1.2.1", queue, id);
+    CHECK_OK(stream_last_by_subject(connection, "THOLE_default_WORK", subject, &sequence, NULL, &stack.err),
+             &stack.err);
+    return sequence != 0;
+}
+
+static const char *const slots[] = {"slot1", "slot2"};
+
+/* All slots of the first workers serve at the same time. */
+static void check_slots(const struct round *round)
+{
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        for (size_t k = 0; k < ARRAY_LEN(slots); k++)
+            start(round, i, slots[k], "polite");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        for (size_t k = 0; k < ARRAY_LEN(slots); k++) {
+            bool const begun = actors_wait_runs(id_of(round, i, slots[k]), 1);
+            CU_ASSERT_TRUE(begun);
+            if (!begun)
+                fprintf(stderr, "\n  [%s] has not begun\n", id_of(round, i, slots[k]));
+        }
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        for (size_t k = 0; k < ARRAY_LEN(slots); k++) {
+            thole_instance_status status;
+            actors_release(id_of(round, i, slots[k]), UINT32_MAX);
+            const char *const got = stack_outcome(client, id_of(round, i, slots[k]), ACTOR_WAIT_MS, &status);
+            CU_ASSERT_PTR_NOT_NULL(strstr(got, " by A"));
+        }
+}
+
+static void start_first(struct round *round)
+{
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        snprintf(round->queues[i], sizeof round->queues[i], "%s-%s", round->name, cases[i].name);
+        actor_options(&round->first[i], &stack, round->queues[i], round->lease_ms);
+        actor_proxies(&round->first[i], &stack);
+        actor_start(&round->first[i], 'A');
+    }
+}
+
+static void start_second(struct round *round)
+{
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        if (cases[i].stays)
+            continue;
+        actor_options(&round->second[i], &stack, round->queues[i], round->lease_ms);
+        actor_start(&round->second[i], 'B');
+    }
+}
+
+static void stop_first(struct round *round)
+{
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        actor_stop(&round->first[i]);
+}
+
+static void stop_second(struct round *round)
+{
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        actor_stop(&round->second[i]);
+}
+
+/* ---- more than the lease ---- */
+
+static const char *const manners[] = {"polite", "rude"};
+
+/* The token of the first run fires, and its worker sends nothing for the message, which another has now. */
+static void check_taken_over(const struct round *round, size_t i, const char *manner)
+{
+    struct actor_run run;
+    const char *const id = id_of(round, i, manner);
+    CU_ASSERT_TRUE(actors_wait_attempt(id, 2));
+    CU_ASSERT_TRUE(actors_wait_fired(id, 0));
+    CU_ASSERT_TRUE(actors_run(id, 0, &run));
+    CHECK_STR(id, thole_cancel_kind_name(run.kind), "lease_lost");
+    CU_ASSERT_EQUAL(run.attempt, 1);
+    CU_ASSERT_EQUAL(run.worker, 'A');
+}
+
+static void check_result_refused(const struct round *round, size_t i, const char *manner)
+{
+    const char *const id = id_of(round, i, manner);
+    CU_ASSERT_TRUE(actors_wait_returned(id, 0));
+    CU_ASSERT_TRUE(is_queued(round->queues[i], id));
+}
+
+static void each_lost(const struct round *round,
+                      void (*check)(const struct round *round, size_t i, const char *manner))
+{
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        for (size_t k = 0; k < 2 && !cases[i].stays; k++)
+            check(round, i, manners[k]);
+}
+
+static void release_first(const struct round *round, size_t i, const char *manner)
+{
+    actors_release(id_of(round, i, manner), 1);
+}
+
+static void release_later(const struct round *round, size_t i, const char *manner)
+{
+    actors_release(id_of(round, i, manner), UINT32_MAX);
+}
+
+/* Somebody's, whoever's it is. */
+static void check_later_attempt(const struct round *round, size_t i, const char *manner)
+{
+    thole_instance_status status;
+    const char *const id = id_of(round, i, manner);
+    const char *const got = stack_outcome(client, id, ACTOR_WAIT_MS, &status);
+    bool const good = strncmp(got, "attempt ", 8) == 0 && strtoul(got + 8, NULL, 10) >= 2;
+    CU_ASSERT_TRUE(good);
+    if (!good)
+        fprintf(stderr, "\n  [%s] \"%s\"\n", id, got);
+}
+
+/* ---- tests: both rounds go on at the same time ---- */
+
+static const char *const brief_whats[] = {"during", "after"};
+
+static void begin(struct round *round, const char *const whats[2], const char *const orchestrations[2])
+{
+    start_first(round);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        for (size_t k = 0; k < 2; k++)
+            start(round, i, whats[k], orchestrations[k]);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        for (size_t k = 0; k < 2; k++)
+            CU_ASSERT_TRUE(actors_wait_runs(id_of(round, i, whats[k]), 1));
+}
+
+static void release(const struct round *round, const char *what)
+{
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        actors_release(id_of(round, i, what), UINT32_MAX);
+}
+
+static void test_bad_weather_begins(void)
+{
+    static const char *const polite[] = {"polite", "polite"};
+    begin(&brief, brief_whats, polite);
+    begin(&lasting, manners, manners);
+    strike_all(&lasting);
+    strike_all(&brief);
+    release(&brief, "during");
+    pause_ms(WEATHER_MS);
+    heal_all(&brief);
+    release(&brief, "after");
+    start_second(&lasting);
+}
+
+/* Renewed although the network is bad, and the result comes through it. */
+static void test_a_lease_that_is_renewed_through_bad_weather(void)
+{
+    const struct round *const round = &lasting;
+    pause_ms(LONG_LEASE_MS * 3 / 2 - WEATHER_MS);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        for (size_t k = 0; k < 2 && cases[i].stays; k++)
+            actors_release(id_of(round, i, manners[k]), UINT32_MAX);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        for (size_t k = 0; k < 2 && cases[i].stays; k++)
+            check_first_attempt(id_of(round, i, manners[k]));
+}
+
+/* One activity has ended in the weather, one after it, both as if nothing had been. */
+static void test_weather_for_less_than_the_lease(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        for (size_t k = 0; k < 2; k++) {
+            check_first_attempt(id_of(&brief, i, brief_whats[k]));
+            check_one_result(id_of(&brief, i, brief_whats[k]));
+        }
+    check_slots(&brief);
+}
+
+static void test_weather_for_more_than_the_lease(void)
+{
+    struct round *const round = &lasting;
+    each_lost(round, check_taken_over);
+    heal_all(round);
+    each_lost(round, release_first); /* those that did not mind their token: success, and too late */
+    each_lost(round, check_result_refused);
+    pause_ms(SETTLE_MS); /* time to do wrong */
+    each_lost(round, check_result_refused);
+    each_lost(round, release_later);
+    each_lost(round, check_later_attempt);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        for (size_t k = 0; k < 2; k++)
+            check_one_result(id_of(round, i, manners[k]));
+    stop_second(round);
+    check_slots(round);
+}
+
+/* What could not be acknowledged has come again and found no row. */
+static void test_nothing_is_left(void)
+{
+    struct stream_bounds bounds = {.messages = 1};
+    for (int i = 0; i < ACTOR_WAIT_MS / 10 && bounds.messages > 0; i++) {
+        CHECK_OK(stream_bounds(connection, "THOLE_default_WORK", &bounds, &stack.err), &stack.err);
+        pause_ms(10);
+    }
+    CU_ASSERT_EQUAL(bounds.messages, 0);
+    stop_first(&brief);
+    stop_first(&lasting);
+}
+
+static const struct thole_test tests[] = {
+    {"bad weather begins", test_bad_weather_begins},
+    {"a lease that is renewed through bad weather", test_a_lease_that_is_renewed_through_bad_weather},
+    {"weather for less than the lease", test_weather_for_less_than_the_lease},
+    {"weather for more than the lease", test_weather_for_more_than_the_lease},
+    {"nothing is left in the queues", test_nothing_is_left},
+};
+
+int main(void)
+{
+    skip_without_nats();
+    skip_without_postgres();
+    stack_start(&stack);
+    log_configure(LOG_LEVEL_WARN, false, "test");
+    struct connection_options const options = {
+        .url = stack.nats.url, .name = "leases", .connect_timeout_ms = 5000, .request_timeout_ms = 5000};
+    if (connection_open(&options, &connection, &stack.err) != THOLE_OK)
+        return 1;
+    (void)stack_program_of(&stack, "program_seeds", "engine", "engine");
+    client = stack_client(&stack);
+    int const failed = thole_run_suite("leases", tests, ARRAY_LEN(tests));
+    thole_client_close(client);
+    connection_close(connection);
+    stack_stop(&stack);
+    return failed;
+}
