@@ -30,6 +30,7 @@ struct puller {
     struct work_names names;
     puller_fn *each;
     puller_bad_fn *bad;
+    puller_refused_fn *refused;
     void *arg;
     pthread_mutex_t dispatch;     /* held during each() and bad() */
     pthread_mutex_t lock;         /* the rest */
@@ -133,10 +134,13 @@ static void take_status(struct puller *puller, uint32_t status, const struct del
         (void)slice_uint((thole_slice){delivery->subject.ptr + inbox + 1, delivery->subject.len - inbox - 1},
                          &left);
     puller->asked -= left < puller->asked ? (uint32_t)left : puller->asked;
-    if (status == 408)
+    if (status == 408) {
         puller->retry_ms = 0; /* its time was over: the usual end */
-    else
-        ask_later(puller); /* 404, 409: deleted, leader changed, too many waiting; 503: nobody there */
+        return;
+    }
+    ask_later(puller); /* 404, 409: deleted, leader changed, too many waiting; 503: nobody there */
+    if (puller->refused != NULL)
+        puller->refused(puller->arg);
 }
 
 /* The lock is held. True: it is wanted. */
@@ -248,7 +252,8 @@ static void puller_fire(void *arg)
 }
 
 thole_status puller_open(struct connection *connection, const char *ns, thole_slice queue, puller_fn *each,
-                         puller_bad_fn *bad, void *arg, struct puller **ret, thole_error *reterr)
+                         puller_bad_fn *bad, puller_refused_fn *refused, void *arg, struct puller **ret,
+                         thole_error *reterr)
 {
     struct work_names names;
     THOLE_TRY(work_names_make(ns, queue, &names, reterr));
@@ -259,6 +264,7 @@ thole_status puller_open(struct connection *connection, const char *ns, thole_sl
     puller->names = names;
     puller->each = each;
     puller->bad = bad;
+    puller->refused = refused;
     puller->arg = arg;
     puller->attachment =
         (struct attachment){.up = puller_up, .down = puller_down, .fire = puller_fire, .arg = puller};

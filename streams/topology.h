@@ -35,8 +35,13 @@ THOLE_NODISCARD thole_status topology_read(struct connection *connection, const 
  * For workers: creates the queue's durable pull consumer with ack_wait = @p lease_ms, or verifies the one
  * that is there. @p lease_ms 0 takes what is there, else 30 s. THOLE_INVALID when it differs from the
  * request.
+ *
+ * One that is ahead of its stream is made anew: a server that lost the stream's tail (power, a backup) would
+ * skip what is stored next; nats-server 2.10.27 does not look, later ones do for one replica. What was
+ * delivered and not acknowledged is delivered again. *@p ret_anew, unless NULL: it was, or was not there.
  */
 THOLE_NODISCARD thole_status topology_ensure_queue(struct connection *connection, const char *ns,
                                                    thole_slice queue, uint64_t lease_ms,
-                                                   uint64_t *ret_lease_ms, thole_error *reterr);
+                                                   uint64_t *ret_lease_ms, bool *ret_anew,
+                                                   thole_error *reterr);
 #endif

@@ -3,6 +3,7 @@
 #include "jscan.h"
 #include "link.h"
 #include "message.h"
+#include "reader.h"
 #include "topology.h"
 #include "topology_spec.h"
 #include "work_names.h"
@@ -87,11 +88,12 @@ static thole_status verify_consumer(const struct work_names *names, thole_slice 
 }
 
 static thole_status verify_queue(struct connection *connection, const struct work_names *names,
-                                 uint64_t lease_ms, uint64_t *ret_lease_ms, thole_error *reterr)
+                                 uint64_t lease_ms, uint64_t *ret_lease_ms, uint64_t *ret_delivered,
+                                 thole_error *reterr)
 {
     char target[API_SUBJECT_BYTES];
     struct buf answer;
-    thole_slice config;
+    thole_slice config, delivered;
     (void)snprintf(target, sizeof target, "%s.%s", names->stream, names->consumer);
     buf_init(&answer, API_ANSWER_MAX);
     thole_status status = api_call(connection, "CONSUMER.INFO", target, THOLE_STR(""), &answer, NULL, reterr);
@@ -100,8 +102,35 @@ static thole_status verify_queue(struct connection *connection, const struct wor
                             names->consumer);
     else if (status == THOLE_OK)
         status = verify_consumer(names, config, lease_ms, ret_lease_ms, reterr);
+    if (status == THOLE_OK && !(json_path(buf_bytes(&answer), "delivered.stream_seq", &delivered) &&
+                                json_uint(delivered, ret_delivered)))
+        status = thole_fail(reterr, THOLE_CORRUPT,
+                            "consumer %s: the server's answer has no delivered.stream_seq", names->consumer);
     buf_release(&answer);
     return status;
+}
+
+/* What it has delivered, and then how far the stream reaches: that only grows, unless it went back. */
+static thole_status is_ahead(struct connection *connection, const struct work_names *names,
+                             uint64_t delivered, bool *ret, thole_error *reterr)
+{
+    struct stream_bounds bounds = {0};
+    THOLE_TRY(stream_bounds(connection, names->stream, &bounds, reterr));
+    *ret = delivered > bounds.last;
+    return THOLE_OK;
+}
+
+static thole_status remove_queue(struct connection *connection, const struct work_names *names,
+                                 thole_error *reterr)
+{
+    char target[API_SUBJECT_BYTES];
+    struct buf answer;
+    (void)snprintf(target, sizeof target, "%s.%s", names->stream, names->consumer);
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status const status =
+        api_call(connection, "CONSUMER.DELETE", target, THOLE_STR(""), &answer, NULL, reterr);
+    buf_release(&answer);
+    return status == THOLE_NOT_FOUND ? THOLE_OK : status; /* another worker was first */
 }
 
 static thole_status create_queue(struct connection *connection, const struct work_names *names,
@@ -123,16 +152,30 @@ static thole_status create_queue(struct connection *connection, const struct wor
 }
 
 thole_status topology_ensure_queue(struct connection *connection, const char *ns, thole_slice queue,
-                                   uint64_t lease_ms, uint64_t *ret_lease_ms, thole_error *reterr)
+                                   uint64_t lease_ms, uint64_t *ret_lease_ms, bool *ret_anew,
+                                   thole_error *reterr)
 {
     struct work_names names;
+    uint64_t delivered = 0;
+    bool ahead = false;
+    if (ret_anew != NULL)
+        *ret_anew = false;
     THOLE_TRY(work_names_make(ns, queue, &names, reterr));
     if (lease_ms != 0 && lease_ms < 1000)
         return thole_fail(reterr, THOLE_INVALID, "a lease of %llu ms is too short, at least 1000 are needed",
                           (unsigned long long)lease_ms);
-    thole_status const status = verify_queue(connection, &names, lease_ms, ret_lease_ms, reterr);
-    if (status != THOLE_NOT_FOUND)
+    thole_status status = verify_queue(connection, &names, lease_ms, ret_lease_ms, &delivered, reterr);
+    if (status == THOLE_OK) {
+        THOLE_TRY(is_ahead(connection, &names, delivered, &ahead, reterr));
+        if (!ahead)
+            return THOLE_OK;
+        lease_ms = *ret_lease_ms;
+        status = remove_queue(connection, &names, reterr);
+    }
+    if (status != THOLE_OK && status != THOLE_NOT_FOUND)
         return status;
     THOLE_TRY(create_queue(connection, &names, lease_ms != 0 ? lease_ms : LEASE_MS_DEFAULT, reterr));
-    return verify_queue(connection, &names, lease_ms, ret_lease_ms, reterr);
+    if (ret_anew != NULL)
+        *ret_anew = true;
+    return verify_queue(connection, &names, lease_ms, ret_lease_ms, &delivered, reterr);
 }

@@ -45,9 +45,12 @@ typedef void puller_fn(void *arg, struct work_message *message); /* takes the me
 /* A malformed message (headers missing, subject and headers disagree) goes here; it stays unacknowledged
  * until this terminates it. Text says what is wrong. */
 typedef void puller_bad_fn(void *arg, struct work_message *message, const char *text);
+/* The server refused a request: the consumer is gone, or nobody answers. It is asked again in any case. May
+ * be NULL; must not block. */
+typedef void puller_refused_fn(void *arg);
 THOLE_NODISCARD thole_status puller_open(struct connection *connection, const char *ns, thole_slice queue,
-                                         puller_fn *each, puller_bad_fn *bad, void *arg, struct puller **ret,
-                                         thole_error *reterr);
+                                         puller_fn *each, puller_bad_fn *bad, puller_refused_fn *refused,
+                                         void *arg, struct puller **ret, thole_error *reterr);
 /* From now on at most @p free_slots more messages are wanted in total (replaces the earlier wish; every
  * delivery counts it down). 0 = stop pulling. Thread-safe, does not block. */
 void puller_want(struct puller *puller, uint32_t free_slots);

@@ -1,11 +1,15 @@
 #include "clock.h"
-#include <time.h>
 
 static uint64_t read_ms(clockid_t id)
 {
     struct timespec now;
     (void)clock_gettime(id, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+struct timespec clock_timespec(uint64_t ms)
+{
+    return (struct timespec){.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
 }
 
 uint64_t clock_monotonic_ms(void)

@@ -100,9 +100,7 @@ struct mail *mailbox_take_all(struct mailbox *mb)
 
 bool mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
 {
-    uint64_t const end_ms = deadline_ms == UINT64_MAX ? 0 : deadline_ms;
-    struct timespec const end = {.tv_sec = (time_t)(end_ms / 1000),
-                                 .tv_nsec = (long)(end_ms % 1000) * 1000000};
+    struct timespec const end = clock_timespec(deadline_ms == UINT64_MAX ? 0 : deadline_ms);
     (void)pthread_mutex_lock(&mb->lock);
     assert(!mb->sleeping); /* one owner */
     mb->sleeping = true;

@@ -79,11 +79,18 @@ static thole_status until_done(struct worker_host *host, step_fn *step, bool (*s
 
 /* ---- callbacks of streams: they only send mail ---- */
 
+static void look_at_queue(void *arg)
+{
+    const struct worker_host *const host = arg;
+    queue_keeper_look(host->keeper);
+}
+
 static void on_state(void *arg, bool connected, uint64_t epoch)
 {
     (void)connected; /* looked up by the loop, which may be later */
     (void)epoch;
     worker_loop_state(arg);
+    look_at_queue(arg);
 }
 
 static void on_work(void *arg, struct work_message *message)
@@ -158,7 +165,13 @@ static thole_status read_topology(struct worker_host *host, thole_error *reterr)
 static thole_status ensure_queue(struct worker_host *host, thole_error *reterr)
 {
     return topology_ensure_queue(host->connection, host->options.ns, thole_slice_from(host->options.queue),
-                                 host->options.lease_ms, &host->lease_ms, reterr);
+                                 host->options.lease_ms, &host->lease_ms, NULL, reterr);
+}
+
+static thole_status start_keeper(struct worker_host *host, thole_error *reterr)
+{
+    return queue_keeper_start(host->keeper, host->connection, host->options.ns, host->options.queue,
+                              host->lease_ms, reterr);
 }
 
 /* Also says whether the tables are there: nothing is fetched that could not be claimed. */
@@ -212,7 +225,7 @@ static thole_status subscribe(struct worker_host *host, thole_error *reterr)
 static thole_status open_puller(struct worker_host *host, thole_error *reterr)
 {
     return puller_open(host->connection, host->options.ns, thole_slice_from(host->options.queue), on_work,
-                       on_bad_work, host, &host->puller, reterr);
+                       on_bad_work, look_at_queue, host, &host->puller, reterr);
 }
 
 static thole_status create_machine(struct worker_host *host, thole_error *reterr)
@@ -253,6 +266,7 @@ static thole_status connect_all(struct worker_host *host, bool (*stop_requested)
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
         THOLE_TRY(until_done(host, steps[i], stop_requested, reterr));
     THOLE_TRY(handlers_create(host->options.slots, ABANDONED_MAX, &host->inbox, &host->handlers, reterr));
+    THOLE_TRY(start_keeper(host, reterr));
     THOLE_TRY(until_done(host, open_puller, stop_requested, reterr));
     return start_loop(host, reterr);
 }
@@ -280,6 +294,7 @@ static thole_status make_incarnation(struct worker_host *host, thole_error *rete
 static void release(struct worker_host *host)
 {
     puller_close(host->puller);
+    queue_keeper_stop(host->keeper);
     subscription_close(host->cancels);
     requests_close(host->requests);
     row_calls_destroy(host->claims);
@@ -294,6 +309,7 @@ static void release(struct worker_host *host)
     worker_destroy(host->machine);
     for (int kind = 0; kind < ROW_CALL_KINDS; kind++)
         row_call_release(&host->calls[kind]);
+    queue_keeper_destroy(host->keeper);
     mailbox_release(&host->inbox);
     free(host->ids);
     free(host);
@@ -304,10 +320,13 @@ thole_status worker_host_start(const struct host_options *options, const thole_p
 {
     THOLE_TRY(check_options(options, reterr));
     struct worker_host *const host = calloc(1, sizeof *host);
-    if (host == NULL || mailbox_init(&host->inbox) != THOLE_OK) {
+    struct queue_keeper *const keeper = queue_keeper_create();
+    if (host == NULL || keeper == NULL || mailbox_init(&host->inbox) != THOLE_OK) {
+        queue_keeper_destroy(keeper);
         free(host);
         return thole_fail(reterr, THOLE_NOMEM, "out of memory");
     }
+    host->keeper = keeper;
     host->options = *options;
     host->program = program;
     host->state = (struct worker_mail){.kind = WORKER_MAIL_STATE, .owner = host};

@@ -78,8 +78,9 @@ static void stage_open(struct stage *stage, uint64_t lease_ms)
     stage->worker = (struct worker){.lock = PTHREAD_MUTEX_INITIALIZER, .connection = connection};
     put_text(stage->stream, "THOLE_%s_WORK", stage->t.ns);
     stage->requests = open_window(connection, 256, 10000, &stage->sink);
-    CHECK_OK(topology_ensure_queue(connection, stage->t.ns, THOLE_STR("q"), lease_ms, &lease_ms, &err), &err);
-    CHECK_OK(puller_open(connection, stage->t.ns, THOLE_STR("q"), keep, keep_bad, &stage->worker,
+    CHECK_OK(topology_ensure_queue(connection, stage->t.ns, THOLE_STR("q"), lease_ms, &lease_ms, NULL, &err),
+             &err);
+    CHECK_OK(puller_open(connection, stage->t.ns, THOLE_STR("q"), keep, keep_bad, NULL, &stage->worker,
                          &stage->puller, &err),
              &err);
 }
@@ -230,7 +231,7 @@ static void test_excess_is_handed_back(void)
     puller_want(stage.puller, 2);
     queue_items(&stage, 1, 10);
     CU_ASSERT(reaches(&stage.worker.count, 2));
-    CHECK_OK(puller_open(connection, stage.t.ns, THOLE_STR("q"), keep, keep_bad, &other, &puller, &err),
+    CHECK_OK(puller_open(connection, stage.t.ns, THOLE_STR("q"), keep, keep_bad, NULL, &other, &puller, &err),
              &err);
     puller_want(puller, 100);
     uint64_t const start = clock_ms();
@@ -256,7 +257,7 @@ static void test_close_hands_back(void)
     puller_close(stage.puller);
     stage.puller = NULL;
     unsigned long const got = stage.worker.count;
-    CHECK_OK(puller_open(connection, stage.t.ns, THOLE_STR("q"), keep, keep_bad, &other, &puller, &err),
+    CHECK_OK(puller_open(connection, stage.t.ns, THOLE_STR("q"), keep, keep_bad, NULL, &other, &puller, &err),
              &err);
     puller_want(puller, 1000);
     uint64_t const start = clock_ms();
@@ -337,7 +338,7 @@ static void test_a_queue_that_is_deleted_and_made_again(void)
     uint64_t const cpu_us = used_cpu_us();
     nap_ms(500);
     CU_ASSERT(used_cpu_us() - cpu_us < 100000); /* it does not ask in a hurry */
-    CHECK_OK(topology_ensure_queue(connection, stage.t.ns, THOLE_STR("q"), 0, &lease, &err), &err);
+    CHECK_OK(topology_ensure_queue(connection, stage.t.ns, THOLE_STR("q"), 0, &lease, NULL, &err), &err);
     queue_items(&stage, 1, 5);
     CU_ASSERT(reaches(&stage.worker.count, 5));
     signal_all(&stage.worker, WORK_ACK, THOLE_OK);

@@ -392,20 +392,20 @@ static void test_queues(void)
     struct topology const t = fresh_topology(connection, 1);
     uint64_t lease = 0;
     thole_error err = {0};
-    CU_ASSERT_EQUAL(topology_ensure_queue(connection, "none", THOLE_STR("q"), 0, &lease, &err),
+    CU_ASSERT_EQUAL(topology_ensure_queue(connection, "none", THOLE_STR("q"), 0, &lease, NULL, &err),
                     THOLE_NOT_FOUND);
-    CHECK_OK(topology_ensure_queue(connection, t.ns, THOLE_STR("q"), 5000, &lease, &err), &err);
+    CHECK_OK(topology_ensure_queue(connection, t.ns, THOLE_STR("q"), 5000, &lease, NULL, &err), &err);
     CU_ASSERT_EQUAL(lease, 5000);
-    CHECK_OK(topology_ensure_queue(connection, t.ns, THOLE_STR("q"), 0, &lease, &err), &err);
+    CHECK_OK(topology_ensure_queue(connection, t.ns, THOLE_STR("q"), 0, &lease, NULL, &err), &err);
     CU_ASSERT_EQUAL(lease, 5000);
-    CU_ASSERT_EQUAL(topology_ensure_queue(connection, t.ns, THOLE_STR("q"), 6000, &lease, &err),
+    CU_ASSERT_EQUAL(topology_ensure_queue(connection, t.ns, THOLE_STR("q"), 6000, &lease, NULL, &err),
                     THOLE_INVALID);
     CU_ASSERT(has(err.text, "consumer q_q of stream") && has(err.text, "ack_wait 5s, but 6s is needed"));
-    CHECK_OK(topology_ensure_queue(connection, t.ns, THOLE_STR("other"), 0, &lease, &err), &err);
+    CHECK_OK(topology_ensure_queue(connection, t.ns, THOLE_STR("other"), 0, &lease, NULL, &err), &err);
     CU_ASSERT_EQUAL(lease, 30000);
-    CU_ASSERT_EQUAL(topology_ensure_queue(connection, t.ns, THOLE_STR("a.b"), 0, &lease, &err),
+    CU_ASSERT_EQUAL(topology_ensure_queue(connection, t.ns, THOLE_STR("a.b"), 0, &lease, NULL, &err),
                     THOLE_INVALID);
-    CU_ASSERT_EQUAL(topology_ensure_queue(connection, t.ns, THOLE_STR("q2"), 999, &lease, &err),
+    CU_ASSERT_EQUAL(topology_ensure_queue(connection, t.ns, THOLE_STR("q2"), 999, &lease, NULL, &err),
                     THOLE_INVALID);
 }
 
@@ -421,7 +421,7 @@ static void *race_for_queue(void *arg)
     thole_error err = {0};
     struct connection *own = connect_here();
     racer->status =
-        topology_ensure_queue(own, racer->ns, THOLE_STR("q"), racer->asked_ms, &racer->got_ms, &err);
+        topology_ensure_queue(own, racer->ns, THOLE_STR("q"), racer->asked_ms, &racer->got_ms, NULL, &err);
     connection_close(own);
     return NULL;
 }
@@ -443,7 +443,7 @@ static void test_many_workers_at_once(void)
         }
         for (size_t i = 0; i < RACERS; i++)
             pthread_join(threads[i], NULL);
-        CHECK_OK(topology_ensure_queue(connection, t.ns, THOLE_STR("q"), 0, &lease, &err), &err);
+        CHECK_OK(topology_ensure_queue(connection, t.ns, THOLE_STR("q"), 0, &lease, NULL, &err), &err);
         for (size_t i = 0; i < RACERS; i++) {
             won += racers[i].status == THOLE_OK;
             CU_ASSERT_EQUAL(racers[i].status, racers[i].asked_ms == lease ? THOLE_OK : THOLE_INVALID);
@@ -474,7 +474,7 @@ static void test_wrong_consumers_are_refused(void)
                  "\"thole.%s.work.q.>\",\"deliver_policy\":\"all\",\"replay_policy\":\"instant\",%s}}",
                  t.ns, t.ns, consumers[i].more);
         CU_ASSERT(has(api_answer(connection, subject, json), "consumer_create_response"));
-        CU_ASSERT_EQUAL(topology_ensure_queue(connection, t.ns, THOLE_STR("q"), 0, &lease, &err),
+        CU_ASSERT_EQUAL(topology_ensure_queue(connection, t.ns, THOLE_STR("q"), 0, &lease, NULL, &err),
                         THOLE_INVALID);
         CU_ASSERT(has(err.text, consumers[i].text) && has(err.text, "nats consumer rm"));
     }

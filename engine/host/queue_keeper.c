@@ -1,0 +1,120 @@
+#include "queue_keeper.h"
+#include "clock.h"
+#include "log.h"
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { FIRST_RETRY_MS = 500, RETRY_MS_MAX = 15000 };
+
+struct queue_keeper {
+    struct connection *connection;
+    const char *ns, *queue;
+    uint64_t lease_ms;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool wanted, stopping, running;
+};
+
+struct queue_keeper *queue_keeper_create(void)
+{
+    pthread_condattr_t attr;
+    struct queue_keeper *keeper = calloc(1, sizeof *keeper);
+    if (keeper == NULL)
+        return NULL;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&keeper->lock, NULL);
+    pthread_cond_init(&keeper->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    return keeper;
+}
+
+/* One look; false: not known, look again. */
+static bool look(struct queue_keeper *keeper)
+{
+    uint64_t lease_ms;
+    bool anew = false;
+    thole_error err = {0};
+    thole_status const status =
+        topology_ensure_queue(keeper->connection, keeper->ns, thole_slice_from(keeper->queue),
+                              keeper->lease_ms, &lease_ms, &anew, &err);
+    if (anew)
+        log_line(LOG_LEVEL_WARN, "worker",
+                 "queue %s: its consumer was gone, or ahead of its stream (the server lost what it had "
+                 "acknowledged: "
+                 "power, backup), and is made anew",
+                 keeper->queue);
+    if (status != THOLE_OK && status != THOLE_UNAVAILABLE)
+        log_line(LOG_LEVEL_WARN, "worker", "queue %s gives no work: %s", keeper->queue, err.text);
+    return status == THOLE_OK;
+}
+
+/* Waits for a wish to look, or with @p pause_ms for the time of the next try; false: the end. */
+static bool wait_wish(struct queue_keeper *keeper, uint64_t pause_ms)
+{
+    struct timespec const due = clock_timespec(clock_monotonic_ms() + pause_ms);
+    int late = 0;
+    pthread_mutex_lock(&keeper->lock);
+    while (!keeper->stopping && late == 0 && (pause_ms > 0 || !keeper->wanted))
+        late = pause_ms > 0 ? pthread_cond_timedwait(&keeper->changed, &keeper->lock, &due)
+                            : pthread_cond_wait(&keeper->changed, &keeper->lock);
+    keeper->wanted = false;
+    bool const goes_on = !keeper->stopping;
+    pthread_mutex_unlock(&keeper->lock);
+    return goes_on;
+}
+
+static void *keep(void *arg)
+{
+    struct queue_keeper *keeper = arg;
+    uint64_t pause_ms = 0;
+    while (wait_wish(keeper, pause_ms)) {
+        if (look(keeper))
+            pause_ms = 0;
+        else if (pause_ms == 0)
+            pause_ms = FIRST_RETRY_MS;
+        else
+            pause_ms = pause_ms * 2 < RETRY_MS_MAX ? pause_ms * 2 : RETRY_MS_MAX;
+    }
+    return NULL;
+}
+
+thole_status queue_keeper_start(struct queue_keeper *keeper, struct connection *connection, const char *ns,
+                                const char *queue, uint64_t lease_ms, thole_error *reterr)
+{
+    keeper->connection = connection;
+    keeper->ns = ns;
+    keeper->queue = queue;
+    keeper->lease_ms = lease_ms;
+    keeper->running = pthread_create(&keeper->thread, NULL, keep, keeper) == 0;
+    return keeper->running ? THOLE_OK : thole_fail(reterr, THOLE_NOMEM, "cannot start a thread");
+}
+
+void queue_keeper_look(struct queue_keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->lock);
+    keeper->wanted = true;
+    pthread_cond_signal(&keeper->changed);
+    pthread_mutex_unlock(&keeper->lock);
+}
+
+void queue_keeper_stop(struct queue_keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->lock);
+    keeper->stopping = true;
+    pthread_cond_signal(&keeper->changed);
+    pthread_mutex_unlock(&keeper->lock);
+    if (keeper->running)
+        (void)pthread_join(keeper->thread, NULL);
+    keeper->running = false;
+}
+
+void queue_keeper_destroy(struct queue_keeper *keeper)
+{
+    if (keeper == NULL)
+        return;
+    pthread_cond_destroy(&keeper->changed);
+    pthread_mutex_destroy(&keeper->lock);
+    free(keeper);
+}

@@ -1,0 +1,21 @@
+/*
+ * Keeps a queue's durable consumer there and right, as long as its worker runs: a consumer that somebody
+ * removed, or whose stream the server lost the tail of, gives no work to anybody, and says nothing.
+ */
+#ifndef THOLE_QUEUE_KEEPER_H
+#define THOLE_QUEUE_KEEPER_H
+#include "topology.h"
+
+struct queue_keeper;
+/* NULL: out of memory. */
+struct queue_keeper *queue_keeper_create(void);
+/* Starts the thread that looks; texts are borrowed until queue_keeper_stop(). */
+THOLE_NODISCARD thole_status queue_keeper_start(struct queue_keeper *keeper, struct connection *connection,
+                                                const char *ns, const char *queue, uint64_t lease_ms,
+                                                thole_error *reterr);
+/* The connection is new, or the server refused a pull: look soon. Any thread, any time; does not block. */
+void queue_keeper_look(struct queue_keeper *keeper);
+/* Joins the thread, which ends within a request's time. */
+void queue_keeper_stop(struct queue_keeper *keeper);
+void queue_keeper_destroy(struct queue_keeper *keeper); /* NULL-safe */
+#endif
