@@ -35,7 +35,7 @@ static thole_status echo(thole_activity *act, thole_slice input, thole_slice *re
 static int serve(char *name)
 {
     static const thole_orchestration_entry orchestrations[] = {{.name = "order", .run = order}};
-    static const thole_activity_entry activities[] = {{"echo", echo}};
+    static const thole_activity_entry activities[] = {{.name = "echo", .run = echo}};
     static const thole_program program = {.size = sizeof program,
                                           .name = "latency",
                                           .orchestrations = orchestrations,

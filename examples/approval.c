@@ -88,7 +88,7 @@ static thole_status pay(thole_activity *act, thole_slice request, thole_slice *r
 }
 
 static const thole_orchestration_entry orchestrations[] = {{.name = "expense", .run = expense}};
-static const thole_activity_entry activities[] = {{"mail", mail}, {"pay", pay}};
+static const thole_activity_entry activities[] = {{.name = "mail", .run = mail}, {.name = "pay", .run = pay}};
 static const thole_program program = {.size = sizeof program,
                                       .name = "approval",
                                       .orchestrations = orchestrations,

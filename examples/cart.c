@@ -103,7 +103,7 @@ static thole_status sell(thole_activity *act, thole_slice what, thole_slice *ret
 }
 
 static const thole_orchestration_entry orchestrations[] = {{.name = "cart", .run = cart}};
-static const thole_activity_entry activities[] = {{"sell", sell}};
+static const thole_activity_entry activities[] = {{.name = "sell", .run = sell}};
 static const thole_program program = {.size = sizeof program,
                                       .name = "cart",
                                       .orchestrations = orchestrations,

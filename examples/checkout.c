@@ -127,8 +127,11 @@ static thole_status undo_step(thole_activity *act, thole_slice order, thole_slic
 }
 
 static const thole_orchestration_entry orchestrations[] = {{.name = "checkout", .run = checkout}};
-static const thole_activity_entry activities[] = {
-    {"reserve", reserve}, {"charge", charge}, {"ship", ship}, {"release", undo_step}, {"refund", undo_step}};
+static const thole_activity_entry activities[] = {{.name = "reserve", .run = reserve},
+                                                  {.name = "charge", .run = charge},
+                                                  {.name = "ship", .run = ship},
+                                                  {.name = "release", .run = undo_step},
+                                                  {.name = "refund", .run = undo_step}};
 static const thole_program program = {.size = sizeof program,
                                       .name = "checkout",
                                       .orchestrations = orchestrations,

@@ -82,7 +82,7 @@ static thole_status fetch(thole_activity *act, thole_slice pair, thole_slice *re
 }
 
 static const thole_orchestration_entry orchestrations[] = {{.name = "rates", .run = rates}};
-static const thole_activity_entry activities[] = {{"fetch", fetch}};
+static const thole_activity_entry activities[] = {{.name = "fetch", .run = fetch}};
 static const thole_program program = {.size = sizeof program,
                                       .name = "periodic",
                                       .orchestrations = orchestrations,

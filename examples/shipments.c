@@ -110,8 +110,10 @@ static thole_status undo_step(thole_activity *act, thole_slice what, thole_slice
 
 static const thole_orchestration_entry orchestrations[] = {{.name = "order", .run = order},
                                                            {.name = "shipment", .run = shipment}};
-static const thole_activity_entry activities[] = {
-    {"pick", pick}, {"collect", collect}, {"put_back", undo_step}, {"call_back", undo_step}};
+static const thole_activity_entry activities[] = {{.name = "pick", .run = pick},
+                                                  {.name = "collect", .run = collect},
+                                                  {.name = "put_back", .run = undo_step},
+                                                  {.name = "call_back", .run = undo_step}};
 static const thole_program program = {.size = sizeof program,
                                       .name = "shipments",
                                       .orchestrations = orchestrations,

@@ -71,7 +71,7 @@ static thole_status count(thole_activity *act, thole_slice line, thole_slice *re
 }
 
 static const thole_orchestration_entry orchestrations[] = {{.name = "wordcount", .run = wordcount}};
-static const thole_activity_entry activities[] = {{"count", count}};
+static const thole_activity_entry activities[] = {{.name = "count", .run = count}};
 static const thole_program program = {.size = sizeof program,
                                       .name = "wordcount",
                                       .orchestrations = orchestrations,

@@ -2,6 +2,8 @@
 #include "activity_run.h"
 #include "buf.h"
 #include "clock.h"
+#include "process_frame.h"
+#include "process_pool.h"
 #include "subject.h"
 #include <assert.h>
 #include <errno.h>
@@ -47,6 +49,7 @@ struct thole_activity *activity_create(struct work_message *message, uint64_t se
     act->token = &act->own_token;
     token_init(act->token);
     act->fd = -1;
+    act->talk = -1;
     buf_init(&act->noted, DETAILS_BYTES_MAX);
     if (make_key(act) != THOLE_OK || pthread_mutex_init(&act->lock, NULL) != 0) {
         free(act);
@@ -100,13 +103,19 @@ void activity_fire(struct thole_activity *act, const struct activity_cancel *can
     if (!token_fired(act->token)) {
         token_fire(act->token, cancel);
         raise_fd(act);
+        if (act->child != NULL)
+            process_child_fire(act->child, cancel);
     }
     (void)pthread_mutex_unlock(&act->lock);
 }
 
 void activity_hurry(struct thole_activity *act, uint64_t grace_end_ms)
 {
+    (void)pthread_mutex_lock(&act->lock);
     atomic_store(&act->token->grace_end_ms, grace_end_ms);
+    if (act->child != NULL)
+        process_child_hurry(act->child, grace_end_ms);
+    (void)pthread_mutex_unlock(&act->lock);
 }
 
 /* ---- what it returned ---- */
@@ -284,8 +293,9 @@ thole_status thole_activity_heartbeat(thole_activity *act, thole_slice details)
     buf_release(&act->noted);
     act->noted = noted;
     act->noted_count++;
+    bool const heard = act->talk < 0 || frame_send(act->talk, FRAME_NOTED, buf_bytes(&act->noted));
     (void)pthread_mutex_unlock(&act->lock);
-    return thole_activity_cancelled(act) ? THOLE_CANCELLED : THOLE_OK;
+    return thole_activity_cancelled(act) || !heard ? THOLE_CANCELLED : THOLE_OK;
 }
 
 thole_slice thole_activity_details(const thole_activity *act)

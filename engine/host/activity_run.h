@@ -23,6 +23,8 @@ enum {
 };
 
 struct handler_thread;
+struct process_pool;
+struct process_child;
 
 /* Another time than the wall's, for the test kit. */
 struct activity_time {
@@ -62,7 +64,14 @@ struct thole_activity {
     pthread_mutex_t lock;   /* of firing it, of fd, memory, noted and failure */
     struct token own_token; /* … unless it is in a page that is shared with another process */
     struct token *token;
-    int fd; /* -1 until somebody wants it */
+    int fd;   /* -1 until somebody wants it */
+    int talk; /* in a process: its socket to the worker; else -1 */
+
+    /* one that runs in a process of its own, on the worker's side */
+    struct process_pool *pool;   /* NULL: it runs on a thread */
+    size_t entry;                /* of the program */
+    struct process_child *child; /* under lock: what runs it now */
+    bool killed;                 /* under lock */
 
     /* the handler's while it runs, the loop's afterwards */
     struct arena memory;

@@ -1,10 +1,11 @@
 #include "handlers.h"
+#include "process_pool.h"
 #include <assert.h>
 #include <stdlib.h>
 
 struct handler_thread {
     struct handlers *pool;
-    bool abandoned; /* under the pool's lock */
+    enum { HELD, ABANDONED, KILLED } state; /* under the pool's lock */
 };
 
 struct handlers {
@@ -50,14 +51,14 @@ static bool returned(struct handler_thread *thread, struct thole_activity *act)
         activity_destroy(act); /* it was abandoned, and nobody else knows it any more */
     else
         mailbox_push(pool->inbox, &act->finished.mail);
-    if (!thread->abandoned)
+    if (thread->state == HELD)
         return true;
     if (pool->owed == 0 || pool->closed)
         return false;
     pool->owed--;
     pool->replaced++;
-    pool->abandoned--;
-    thread->abandoned = false;
+    pool->abandoned -= thread->state == ABANDONED;
+    thread->state = HELD;
     return true;
 }
 
@@ -76,7 +77,7 @@ static void *thread_main(void *arg)
         more = returned(thread, act);
     }
     pool->threads--;
-    pool->abandoned -= thread->abandoned;
+    pool->abandoned -= thread->state == ABANDONED;
     bool const last = pool->threads == 0 && pool->inbox == NULL;
     (void)pthread_cond_signal(&pool->gone);
     (void)pthread_mutex_unlock(&pool->lock);
@@ -184,9 +185,15 @@ bool handlers_abandon(struct handlers *pool, struct thole_activity *act, bool re
 {
     bool replaced = true; /* it has just returned: its thread is free */
     (void)pthread_mutex_lock(&pool->lock);
-    if (act->thread != NULL) {
-        assert(!act->thread->abandoned);
-        act->thread->abandoned = true;
+    if (act->thread != NULL && act->pool != NULL) {
+        assert(act->thread->state == HELD);
+        act->thread->state = KILLED;
+        process_pool_kill(act);
+        replaced = false;
+        pool->owed += replace;
+    } else if (act->thread != NULL) {
+        assert(act->thread->state == HELD);
+        act->thread->state = ABANDONED;
         pool->abandoned++;
         replaced = replace && pool->abandoned <= pool->abandoned_max && start_thread(pool);
         pool->owed += replace && !replaced;

@@ -1,7 +1,8 @@
 /*
  * The threads that run activity handlers. A handler that does not return in time is abandoned: its thread is
  * left to itself, counted, and replaced by a new one; when it returns after all, the thread takes the place
- * of one that could not be replaced, or ends.
+ * of one that could not be replaced, or ends. Of one that runs in a process the process is killed, which
+ * takes milliseconds: its thread comes back soon, and is waited for.
  */
 #ifndef THOLE_HANDLERS_H
 #define THOLE_HANDLERS_H
@@ -13,14 +14,15 @@ struct handlers;
  * @p abandoned_max abandoned threads are replaced at a time. */
 THOLE_NODISCARD thole_status handlers_create(uint32_t slots, uint32_t abandoned_max, struct mailbox *inbox,
                                              struct handlers **ret, thole_error *reterr);
-/* Waits for threads that are not abandoned. An abandoned one keeps what it needs, frees its activity when it
- * returns, and sends nothing any more. NULL-safe. */
+/* Waits for threads that are not abandoned, and for what was killed. An abandoned one keeps what it needs,
+ * frees its activity when it returns, and sends nothing any more. NULL-safe. */
 void handlers_destroy(struct handlers *handlers);
 
 /* Runs it on the next free thread. */
 void handlers_run(struct handlers *handlers, struct thole_activity *act);
 /* True: replaced by a new thread. False: there are too many abandoned threads already, or no thread could be
- * started; handlers_replaced() will tell when one has come back. @p replace false: nobody needs the slot. */
+ * started, or a process has been killed; handlers_replaced() will tell when one has come back. @p replace
+ * false: nobody needs the slot. */
 bool handlers_abandon(struct handlers *handlers, struct thole_activity *act, bool replace);
 /* Slots that were owed since handlers_abandon() said false, and have been filled since the last call. */
 uint32_t handlers_replaced(struct handlers *handlers);

@@ -1,5 +1,6 @@
 #include "thole/program.h"
 #include "engine_host.h"
+#include "forkserver.h"
 #include "host_options.h"
 #include "message.h"
 #include "replay_host.h"
@@ -47,6 +48,28 @@ static thole_status check_orchestrations(const thole_program *program, thole_err
     return THOLE_OK;
 }
 
+static thole_status check_activity_options(const thole_activity_entry *entry, thole_error *reterr)
+{
+    const thole_activity_options *const options = entry->options;
+    if (options == NULL)
+        return THOLE_OK;
+    if (options->size < sizeof *options)
+        return thole_fail(reterr, THOLE_INVALID, "activity %s: thole_activity_options.size is not set",
+                          entry->name);
+    if (options->isolation == THOLE_ISOLATION_PROCESS)
+        return THOLE_OK;
+    if (options->isolation != THOLE_ISOLATION_THREAD)
+        return thole_fail(reterr, THOLE_INVALID, "activity %s: isolation %d is not known", entry->name,
+                          (int)options->isolation);
+    if (options->terminate || options->keep_env || options->runs_max > 0 || options->cpu_max_s > 0 ||
+        options->memory_max > 0 || options->wall_max_ms > 0)
+        return thole_fail(reterr, THOLE_INVALID,
+                          "activity %s: its options are for a process of its own: set isolation to "
+                          "THOLE_ISOLATION_PROCESS",
+                          entry->name);
+    return THOLE_OK;
+}
+
 static thole_status check_activities(const thole_program *program, thole_error *reterr)
 {
     for (size_t i = 0; i < program->activities_len; i++) {
@@ -54,6 +77,7 @@ static thole_status check_activities(const thole_program *program, thole_error *
         THOLE_TRY(check_name(entry->name, i, "activity", reterr));
         if (entry->run == NULL)
             return thole_fail(reterr, THOLE_INVALID, "activity %s has no function", entry->name);
+        THOLE_TRY(check_activity_options(entry, reterr));
         for (size_t k = 0; k < i; k++)
             if (strcmp(program->activities[k].name, entry->name) == 0)
                 return thole_fail(reterr, THOLE_INVALID, "activity %s is registered twice", entry->name);
@@ -131,6 +155,36 @@ static thole_status run_role(const thole_program *program, const struct host_com
     return status;
 }
 
+/* Before there is any thread or connection. */
+static thole_status start_forkserver(const thole_program *program, char **argv, struct host_command *command,
+                                     thole_error *reterr)
+{
+    struct host_options *const options = &command->options;
+    if ((command->role & HOST_WORKER) == 0 || !forkserver_is_needed(program))
+        return THOLE_OK;
+    struct forkserver_options const wish = {
+        .program = program,
+        .argv = argv,
+        .payload_max = options->payload_max,
+        .lost = stop_request,
+        .secrets = {options->nats_url, options->nats_creds, options->postgres}};
+    return forkserver_start(&wish, &options->forkserver, reterr);
+}
+
+static thole_status serve(const thole_program *program, char **argv, struct host_command *command,
+                          thole_error *reterr)
+{
+    THOLE_TRY(start_forkserver(program, argv, command, reterr));
+    struct forkserver *const forkserver = command->options.forkserver;
+    thole_status status = stop_signals_install(reterr);
+    if (status == THOLE_OK)
+        status = run_role(program, command, reterr);
+    if (status == THOLE_OK && forkserver != NULL && forkserver_is_lost(forkserver))
+        status = thole_fail(reterr, THOLE_APP, "stopped because the forkserver has died: start it again");
+    forkserver_stop(forkserver);
+    return status;
+}
+
 /* It ends by itself: signals do what they do to any tool. */
 static int run_replay(const thole_program *program, const struct host_command *command)
 {
@@ -181,9 +235,7 @@ int thole_main(int argc, char **argv, const thole_program *program)
     log_configure(command.options.log_level, command.options.log_json, program->name);
     if (command.role == HOST_REPLAY)
         return run_replay(program, &command);
-    status = stop_signals_install(&error);
-    if (status == THOLE_OK)
-        status = run_role(program, &command, &error);
+    status = serve(program, argv, &command, &error);
     int const code = exit_code(status);
     if (code != EXIT_STOPPED)
         log_line(LOG_LEVEL_ERROR, host_role_name(command.role), "%s", error.text);

@@ -42,6 +42,14 @@ thole_status stop_signals_install(thole_error *reterr)
     return THOLE_OK;
 }
 
+void stop_request(void)
+{
+    uint64_t const one = 1;
+    atomic_store(&requested, true);
+    ssize_t const written = write(wake, &one, sizeof one);
+    (void)written;
+}
+
 bool stop_requested(void)
 {
     return atomic_load(&requested);

@@ -251,6 +251,16 @@ static thole_status create_machine(struct worker_host *host, thole_error *reterr
                               : thole_fail(reterr, status, "out of memory for %u slots", options.slots);
 }
 
+static thole_status open_processes(struct worker_host *host, thole_error *reterr)
+{
+    if (!forkserver_is_needed(host->program))
+        return THOLE_OK;
+    if (host->options.forkserver == NULL)
+        return thole_fail(reterr, THOLE_INVALID, "there are activities for processes, and no forkserver");
+    return process_pool_create(host->options.forkserver, host->program, host->options.slots, &host->processes,
+                               reterr);
+}
+
 static thole_status start_loop(struct worker_host *host, thole_error *reterr)
 {
     if (pthread_create(&host->loop, NULL, worker_loop_main, host) != 0)
@@ -265,6 +275,7 @@ static thole_status connect_all(struct worker_host *host, bool (*stop_requested)
                                      open_completions, create_machine, open_requests, subscribe};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
         THOLE_TRY(until_done(host, steps[i], stop_requested, reterr));
+    THOLE_TRY(open_processes(host, reterr));
     THOLE_TRY(handlers_create(host->options.slots, ABANDONED_MAX, &host->inbox, &host->handlers, reterr));
     THOLE_TRY(start_keeper(host, reterr));
     THOLE_TRY(until_done(host, open_puller, stop_requested, reterr));
@@ -300,6 +311,7 @@ static void release(struct worker_host *host)
     row_calls_destroy(host->claims);
     row_calls_destroy(host->completions);
     handlers_destroy(host->handlers);
+    process_pool_destroy(host->processes);
     worker_loop_drain(host);
     if (host->connection != NULL && connection_epoch(host->connection) != 0 &&
         connection_flush(host->connection, NULL) != THOLE_OK)

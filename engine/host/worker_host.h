@@ -4,7 +4,8 @@
 #include "options.h"
 
 struct worker_host;
-/* As engine_host_start(). Also waits (visibly, with a log line) until an engine has set the namespace up. */
+/* As engine_host_start(). options.forkserver when an activity of the program runs in a process. Also waits
+ * (visibly, with a log line) until an engine has set the namespace up. */
 THOLE_NODISCARD thole_status worker_host_start(const struct host_options *options,
                                                const thole_program *program, bool (*stop_requested)(void),
                                                struct worker_host **ret, thole_error *reterr);

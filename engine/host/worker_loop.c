@@ -48,12 +48,20 @@ static void take_state(struct worker_host *host)
     worker_loop_wish(host);
 }
 
-static thole_activity_fn *find_handler(const thole_program *program, thole_slice name)
+static void find_handler(const struct worker_host *host, struct thole_activity *act)
 {
-    for (size_t i = 0; i < program->activities_len; i++)
-        if (thole_slice_equal(thole_slice_from(program->activities[i].name), name))
-            return program->activities[i].run;
-    return NULL;
+    const thole_program *const program = host->program;
+    size_t i = 0;
+    while (i < program->activities_len &&
+           !thole_slice_equal(thole_slice_from(program->activities[i].name), act->message->item.activity))
+        i++;
+    if (i == program->activities_len)
+        return;
+    const thole_activity_options *const options = program->activities[i].options;
+    bool const in_process = options != NULL && options->isolation == THOLE_ISOLATION_PROCESS;
+    act->run = in_process ? process_pool_run : program->activities[i].run;
+    act->pool = in_process ? host->processes : NULL;
+    act->entry = i;
 }
 
 static void warn_unknown(struct worker_host *host, thole_slice name)
@@ -83,7 +91,7 @@ static void take_delivered(struct worker_host *host, struct thole_activity *act)
     (void)atomic_fetch_sub(&host->arriving, 1);
     if (host->wish > 0)
         host->wish--;
-    act->run = find_handler(host->program, item->activity);
+    find_handler(host, act);
     act->partition = subject_partition(item->instance, host->topology.partitions);
     if (act->run == NULL)
         warn_unknown(host, item->activity);
@@ -104,8 +112,9 @@ static void take_finished(struct worker_host *host, struct thole_activity *act)
     uint32_t const replaced = handlers_replaced(host->handlers);
     act->running = false;
     if (act->forgotten) {
-        log_line(LOG_LEVEL_INFO, "worker", "an abandoned handler has returned: activity=%.*s id=%" PRIu64,
-                 THOLE_FMT(act->message->item.activity), act->message->item.activity_id);
+        if (act->pool == NULL)
+            log_line(LOG_LEVEL_INFO, "worker", "an abandoned handler has returned: activity=%.*s id=%" PRIu64,
+                     THOLE_FMT(act->message->item.activity), act->message->item.activity_id);
         activity_destroy(act);
     } else {
         worker_loop_input(host, &(struct worker_in){.kind = WORKER_IN_FINISHED,

@@ -111,7 +111,9 @@ static void fire(struct thole_activity *act, const struct worker_out *out)
 
 static void abandon(struct worker_host *host, struct thole_activity *act)
 {
-    say(LOG_LEVEL_WARN, act, "the handler did not return in time, its slot is given up");
+    say(LOG_LEVEL_WARN, act,
+        act->pool != NULL ? "the handler did not return in time, its process is killed"
+                          : "the handler did not return in time, its slot is given up");
     if (handlers_abandon(host->handlers, act, !host->stopping))
         worker_loop_input(host, &(struct worker_in){.kind = WORKER_IN_SLOT});
 }

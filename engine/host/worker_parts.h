@@ -4,7 +4,7 @@
  *   worker_host.c    start, stop          worker_loop.c     the loop: inputs of the machine
  *   worker_outputs.c what it says         worker_results.c  results to inboxes
  *   handlers.c       threads that run     row_calls.c       threads that ask Postgres
- *   queue_keeper.c   a thread that keeps the queue's consumer there
+ *   process_pool.c   processes that run   queue_keeper.c    a thread that keeps the queue's consumer there
  *
  * Threads: the loop owns the machine and everything here that is not said to be shared. Callbacks of streams
  * and the other threads only send mail to it.
@@ -15,6 +15,7 @@
 #include "message.h"
 #include "notice.h"
 #include "options.h"
+#include "process_pool.h"
 #include "queue_keeper.h"
 #include "row_calls.h"
 #include "topology.h"
@@ -46,6 +47,7 @@ struct worker_host {
     struct puller *puller;
     struct queue_keeper *keeper;
     struct requests *requests;
+    struct process_pool *processes; /* NULL: no activity wants one */
     struct handlers *handlers;
     struct row_calls *claims, *completions;
     struct row_call calls[ROW_CALL_KINDS];

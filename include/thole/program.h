@@ -19,10 +19,51 @@ typedef struct thole_orchestration_entry {
     uint32_t version;
 } thole_orchestration_entry;
 
+/** Where the tries of an activity run. */
+typedef enum thole_isolation {
+    /** On a thread of the worker: cheap. A handler that ignores its token keeps its thread, and one that
+     * crashes takes the worker down. */
+    THOLE_ISOLATION_THREAD = 0,
+    /** In a process of its own, which can be killed with all that it has started, and may crash: that is a
+     * failed try of type "crash" (or "limit"). What differs for the handler:
+     * - it runs in a fork of the program as it was at the begin of thole_main(): what main() has set up in
+     *   memory is there, descriptors above 2 and threads are not; stdin is empty, stdout goes to stderr;
+     *   signals have their default actions; it may change what is global (umask, folder, environment);
+     * - nothing that it starts outlives its try, not even a daemon;
+     * - functions of thole/activity.h are for this process, not for those that it forks: these may only use
+     *   thole_activity_cancelled(), thole_activity_wait() and thole_activity_cancel_fd() (call it once
+     * before). docs/process_isolation.md says what it costs, what is guaranteed and what escapes. */
+    THOLE_ISOLATION_PROCESS = 1,
+} thole_isolation;
+
+/** How an activity is run. All that follows isolation is for THOLE_ISOLATION_PROCESS. */
+typedef struct thole_activity_options {
+    size_t size; /**< sizeof(thole_activity_options), so that the struct can grow */
+    thole_isolation isolation;
+    /** When the token fires, the process and its group get SIGTERM as well. */
+    bool terminate;
+    /** THOLE_NATS_URL, THOLE_NATS_CREDS and THOLE_POSTGRES stay in its environment, for a
+     * thole_client_open(); else they are removed. */
+    bool keep_env;
+    /** A process is reused for the next try of the same activity, at most so many times in all. 0 = no limit;
+     * 1 = a new one for each try, which costs a few milliseconds. */
+    uint32_t runs_max;
+    /** Seconds of CPU time of each process (RLIMIT_CPU): SIGXCPU, a second later SIGKILL. 0 = no limit. Each
+     * try gets a new process then, because the system counts over the whole life of one. */
+    uint32_t cpu_max_s;
+    /** Bytes of address space of each process, libraries and all (RLIMIT_AS): allocations fail. 0 = no limit.
+     */
+    uint64_t memory_max;
+    /** Milliseconds from the begin of the try to SIGKILL, without a grace. 0 = no limit. (A try timeout of
+     * the call, which fires the token first, is kinder.) */
+    uint64_t wall_max_ms;
+} thole_activity_options;
+
 /** A registered activity. */
 typedef struct thole_activity_entry {
-    const char *name;
+    const char *name; /**< NUL-terminated static string, [A-Za-z0-9_-]{1,64} */
     thole_activity_fn *run;
+    const thole_activity_options *options; /**< NULL: on a thread */
 } thole_activity_entry;
 
 /** What a program can run. All pointers are borrowed for the duration of thole_main(). */

@@ -23,7 +23,7 @@ static thole_status hello(thole_activity *act, thole_slice name, thole_slice *re
 static int runs_in_the_kit(void)
 {
     static const thole_orchestration_entry orchestrations[] = {{.name = "greet", .run = greet}};
-    static const thole_activity_entry activities[] = {{"hello", hello}};
+    static const thole_activity_entry activities[] = {{.name = "hello", .run = hello}};
     static const thole_program program = {.size = sizeof program,
                                           .name = "consumer",
                                           .orchestrations = orchestrations,

@@ -1,0 +1,19 @@
+/* How a run in a process ended, in words for the failed try. Pure. */
+#ifndef THOLE_PROCESS_END_H
+#define THOLE_PROCESS_END_H
+#include "forkserver.h"
+
+enum process_end {
+    PROCESS_RUNS,
+    PROCESS_RETURNED, /* the handler has */
+    PROCESS_ENDED,    /* before that */
+    PROCESS_CLOSED,   /* it lives, but has closed its socket */
+    PROCESS_BROKEN,   /* it wrote to the socket what is no frame */
+    PROCESS_WALL,     /* its time was over */
+};
+
+enum { PROCESS_TEXT_MAX = 256 };
+/* Error type, "crash" or "limit". For what is neither RUNS nor RETURNED. @p life: what the guard has said. */
+const char *process_end_text(enum process_end end, const struct life_message *life, bool begun,
+                             const thole_activity_options *options, char ret_text[PROCESS_TEXT_MAX]);
+#endif

@@ -1,0 +1,176 @@
+/* The guard of one process: sees it end, or ends it, with everything that descends from it. */
+#include "process_parts.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LISTED_MAX = 256, LIST_BYTES = 4096 };
+
+struct guard {
+    pid_t pid; /* of the process; it leads its group */
+    int life, signals;
+    bool ended; /* it has been waited for */
+    struct life_message end;
+};
+
+int process_children(pid_t of, pid_t *ret, int cap)
+{
+    char path[64], text[LIST_BYTES + 1];
+    int n = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)of, (int)of);
+    int const fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t const len = read(fd, text, LIST_BYTES);
+    (void)close(fd);
+    text[len < 0 ? 0 : len] = '\0';
+    char *end = text;
+    for (char *at = text; n < cap; at = end) {
+        pid_t const pid = (pid_t)strtol(at, &end, 10);
+        if (end == at || *end == '\0') /* the last one may be cut: each is followed by a space */
+            break;
+        ret[n++] = pid;
+    }
+    return n;
+}
+
+void process_life_send(int life, const struct life_message *message)
+{
+    ssize_t const n = send(life, message, sizeof *message, MSG_NOSIGNAL);
+    (void)n; /* nobody is there to hear of it */
+}
+
+void process_close_all_but(const int *keep, size_t n)
+{
+    unsigned from = STDERR_FILENO + 1, next;
+    do {
+        next = ~0U;
+        for (size_t i = 0; i < n; i++)
+            if ((unsigned)keep[i] >= from && (unsigned)keep[i] < next)
+                next = (unsigned)keep[i];
+        if (next > from)
+            (void)close_range(from, next == ~0U ? next : next - 1, 0);
+        from = next + 1;
+    } while (next != ~0U);
+}
+
+static void wait_for_it(struct guard *guard)
+{
+    struct rusage usage;
+    int status;
+    pid_t pid;
+    while ((pid = wait4(guard->pid, &status, __WALL, &usage)) < 0 && errno == EINTR)
+        ;
+    if (pid != guard->pid)
+        return;
+    guard->ended = true;
+    guard->end.status = status;
+    guard->end.cpu_ms = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
+                        (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
+}
+
+/* Waits for those that have ended: our process, and orphans that became ours. Its group is killed before it
+ * is waited for: until then its number can be nobody else's. */
+static void reap(struct guard *guard)
+{
+    siginfo_t info;
+    for (;;) {
+        memset(&info, 0, sizeof info);
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 || info.si_pid == 0)
+            return;
+        if (info.si_pid != guard->pid) {
+            (void)waitpid(info.si_pid, NULL, __WALL);
+            guard->end.others += guard->ended;
+            continue;
+        }
+        (void)kill(-guard->pid, SIGKILL);
+        wait_for_it(guard);
+    }
+}
+
+/* Each one that dies hands its children over to us, so that in the end there is nothing left: until then
+ * whatever is a child is killed. Only what forks faster than this escapes for a while. */
+static void kill_descendants(struct guard *guard)
+{
+    pid_t pids[LISTED_MAX];
+    for (;;) {
+        int const n = process_children(getpid(), pids, LISTED_MAX);
+        for (int i = 0; i < n; i++)
+            (void)kill(pids[i], SIGKILL);
+        pid_t const gone = waitpid(-1, NULL, (n > 0 ? 0 : WNOHANG) | __WALL);
+        guard->end.others += gone > 0;
+        if ((gone < 0 && errno != EINTR) || (gone == 0 && n < 0)) /* none are left; or they cannot be known */
+            return;
+    }
+}
+
+static void kill_all(struct guard *guard)
+{
+    if (!guard->ended) {
+        (void)kill(-guard->pid, SIGKILL);
+        (void)kill(guard->pid, SIGKILL); /* it may have left its group */
+        wait_for_it(guard);
+    }
+    kill_descendants(guard);
+}
+
+/* False: it is to be killed. */
+static bool take_wish(const struct guard *guard)
+{
+    char wish;
+    ssize_t const n = recv(guard->life, &wish, 1, MSG_DONTWAIT);
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR;
+    if (n > 0 && wish == LIFE_TERMINATE)
+        (void)kill(-guard->pid, SIGTERM);
+    return n > 0;
+}
+
+static void watch(struct guard *guard)
+{
+    struct pollfd waits[2] = {{.fd = guard->life, .events = POLLIN},
+                              {.fd = guard->signals, .events = POLLIN}};
+    bool wanted = true;
+    while (wanted && !guard->ended) {
+        struct signalfd_siginfo info;
+        (void)poll(waits, 2, -1);
+        while (read(guard->signals, &info, sizeof info) > 0)
+            ;
+        reap(guard);
+        if (waits[0].revents != 0)
+            wanted = take_wish(guard);
+    }
+}
+
+void process_guard_main(const struct process_spawn *spawn)
+{
+    struct guard guard = {.life = spawn->fds[PROCESS_LIFE], .signals = spawn->signals};
+    pid_t const self = getpid();
+    (void)prctl(PR_SET_NAME, "thole-guard");
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    guard.pid = fork();
+    if (guard.pid == 0)
+        process_child_main(spawn, self);
+    guard.end = (struct life_message){.kind = LIFE_ENDED, .pid = guard.pid};
+    if (guard.pid < 0) {
+        guard.end.error = errno;
+    } else {
+        (void)setpgid(guard.pid, guard.pid); /* it does so itself, too: whoever is first */
+        process_close_all_but((int[]){guard.life, guard.signals}, 2);
+        process_life_send(guard.life, &(struct life_message){.kind = LIFE_STARTED, .pid = guard.pid});
+        watch(&guard);
+        kill_all(&guard);
+    }
+    process_life_send(guard.life, &guard.end);
+    _exit(0);
+}

@@ -1,0 +1,32 @@
+/*
+ * The worker's side of processes that run activities. A slot's thread takes a process, tells it what to run,
+ * hears its heartbeats and its result, and puts it back for the next activity of the same kind; or sees it
+ * end, and makes a failure of that. Only that thread talks to it. Others (the loop) may fire its token and
+ * kill it.
+ *
+ * There are as many processes as there have been activities at a time, at most one for each slot: the first
+ * one of a kind starts one, and it stays warm.
+ */
+#ifndef THOLE_PROCESS_POOL_H
+#define THOLE_PROCESS_POOL_H
+#include "activity_run.h"
+#include "forkserver.h"
+
+/* At most @p max processes are kept. All is borrowed. THOLE_NOMEM. */
+THOLE_NODISCARD thole_status process_pool_create(struct forkserver *forkserver, const thole_program *program,
+                                                 uint32_t max, struct process_pool **ret,
+                                                 thole_error *reterr);
+/* No activity runs any more. Lets go of the processes: forkserver_stop() waits for them. NULL-safe. */
+void process_pool_destroy(struct process_pool *pool);
+
+/* The handler (act->run) of an activity that runs in a process: act->pool and act->entry are set. Returns
+ * when nothing of it is left: it has returned, or its process and all that it has started are dead. */
+thole_status process_pool_run(thole_activity *act, thole_slice input, thole_slice *ret_output);
+/* Kills the process that runs it, now or as soon as there is one. Does not wait. Any thread. */
+void process_pool_kill(struct thole_activity *act);
+
+/* ---- for activity.c, under the activity's lock ---- */
+/* Fires the token on the other side, and sends SIGTERM to the process if that was wished. */
+void process_child_fire(struct process_child *child, const struct activity_cancel *cancel);
+void process_child_hurry(struct process_child *child, uint64_t grace_end_ms);
+#endif
