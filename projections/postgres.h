@@ -35,7 +35,9 @@ struct postgres_options {
     const char *application;       /* shown in pg_stat_activity, for example "thole-engine"; NULL: "thole" */
     uint64_t connect_timeout_ms;   /* for each host; 0: 5 s */
     uint64_t statement_timeout_ms; /* 0: 30 s */
-    bool synchronous_commit;       /* false: SET synchronous_commit = off on this connection */
+    uint64_t idle_in_transaction_ms; /* the server ends a transaction in which nothing comes for so long; 0:
+                                        10 s */
+    bool synchronous_commit;         /* false: SET synchronous_commit = off on this connection */
 };
 
 /* Strings are borrowed for the call. Makes no tables: see postgres_migrate(). */

@@ -40,7 +40,7 @@ struct postgres {
     char *conninfo, *application;
     char schema[64];         /* as it is stored, without quotes */
     char where[WHERE_BYTES]; /* host, port and database, for error texts */
-    uint64_t connect_timeout_ms, statement_timeout_ms;
+    uint64_t connect_timeout_ms, statement_timeout_ms, idle_in_transaction_ms;
     bool synchronous_commit;
     bool in_transaction; /* between complete_begin and commit or rollback */
     uint64_t statements;

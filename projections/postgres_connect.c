@@ -116,7 +116,7 @@ static PGconn *start(const struct postgres *pg, const struct place *place)
                                   place->port,
                                   NULL};
     (void)snprintf(user_timeout, sizeof user_timeout, "%llu",
-                   (unsigned long long)(pg->statement_timeout_ms + IDLE_IN_TRANSACTION_MS) % 1000000000);
+                   (unsigned long long)(pg->statement_timeout_ms + pg->idle_in_transaction_ms) % 1000000000);
     return PQconnectStartParams(names, values, 1);
 }
 
@@ -172,12 +172,12 @@ static thole_status settle(struct postgres *pg, thole_error *reterr)
     }
     buf_printf(&sql,
                "SET search_path = %s, pg_temp; SET statement_timeout = %llu;"
-               " SET idle_in_transaction_session_timeout = %d; SET synchronous_commit = %s;"
+               " SET idle_in_transaction_session_timeout = %llu; SET synchronous_commit = %s;"
                " SET default_transaction_isolation = 'read committed'; SET jit = off;"
                " SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;"
                " SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off",
-               schema, (unsigned long long)pg->statement_timeout_ms, IDLE_IN_TRANSACTION_MS,
-               pg->synchronous_commit ? "on" : "off");
+               schema, (unsigned long long)pg->statement_timeout_ms,
+               (unsigned long long)pg->idle_in_transaction_ms, pg->synchronous_commit ? "on" : "off");
     PQfreemem(schema);
     thole_status status = buf_status(&sql);
     if (status != THOLE_OK)
@@ -290,6 +290,8 @@ thole_status postgres_open(const struct postgres_options *options, struct postgr
         options->connect_timeout_ms > 0 ? options->connect_timeout_ms : CONNECT_TIMEOUT_MS;
     pg->statement_timeout_ms =
         options->statement_timeout_ms > 0 ? options->statement_timeout_ms : STATEMENT_TIMEOUT_MS;
+    pg->idle_in_transaction_ms =
+        options->idle_in_transaction_ms > 0 ? options->idle_in_transaction_ms : IDLE_IN_TRANSACTION_MS;
     pg->synchronous_commit = options->synchronous_commit;
     (void)snprintf(pg->schema, sizeof pg->schema, "thole_%s", options->ns);
     thole_status status = pg->conninfo != NULL && pg->application != NULL

@@ -13,6 +13,8 @@ enum {
     CONNECT_TIMEOUT_MS = 5000,
     CALL_TIMEOUT_MS_MIN = 500, /* of statements and publishes: a sixth of the lease within these */
     CALL_TIMEOUT_MS_MAX = 5000,
+    IDLE_IN_TRANSACTION_MS_MIN = 1000,  /* a lease within these: frozen in a completion, it holds its */
+    IDLE_IN_TRANSACTION_MS_MAX = 10000, /* rows for no longer */
     STOP_GRACE_MS = 2000,
     PUSH_MEMORY_MAX = 64 * 1024,
     PAUSE_STEP_MS = 50,
@@ -145,6 +147,13 @@ static uint64_t call_timeout_ms(const struct worker_host *host)
     return sixth_ms < CALL_TIMEOUT_MS_MAX ? sixth_ms : CALL_TIMEOUT_MS_MAX;
 }
 
+static uint64_t idle_in_transaction_ms(const struct worker_host *host)
+{
+    if (host->lease_ms < IDLE_IN_TRANSACTION_MS_MIN)
+        return IDLE_IN_TRANSACTION_MS_MIN;
+    return host->lease_ms < IDLE_IN_TRANSACTION_MS_MAX ? host->lease_ms : IDLE_IN_TRANSACTION_MS_MAX;
+}
+
 static thole_status open_connection(struct worker_host *host, thole_error *reterr)
 {
     struct connection_options const options = {.url = host->options.nats_url,
@@ -182,7 +191,8 @@ static thole_status open_rows(struct worker_host *host, const char *name, struct
                                              .ns = host->options.ns,
                                              .application = "thole-worker",
                                              .connect_timeout_ms = call_timeout_ms(host),
-                                             .statement_timeout_ms = call_timeout_ms(host)};
+                                             .statement_timeout_ms = call_timeout_ms(host),
+                                             .idle_in_transaction_ms = idle_in_transaction_ms(host)};
     struct claim nobody = {.key = {.instance = THOLE_STR("-"), .try_number = 1}};
     struct postgres *pg = NULL;
     THOLE_TRY(postgres_open(&options, &pg, reterr));

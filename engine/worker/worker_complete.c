@@ -127,9 +127,12 @@ static void not_mine(struct worker_machine *w, struct lease *lease, enum worker_
         lease_end(w, lease, WORKER_OUT_ACK, lease->published ? WORKER_END_COMPLETED : WORKER_END_REFUSED);
 }
 
+/* A worker that slept since it asked may be without the transaction that it asked for: past a lease nothing
+ * is published, even if the row was mine. */
 void worker_begun(struct worker_machine *w, const struct worker_in *in)
 {
     size_t mine = 0;
+    bool late = false;
     assert(w->step == BATCH_BEGINNING && (in->unknown || in->rows_len == w->batch_len));
     if (in->unknown) {
         retry_all(w);
@@ -138,13 +141,15 @@ void worker_begun(struct worker_machine *w, const struct worker_in *in)
     for (size_t i = 0; i < w->batch_len; i++) {
         struct lease *const lease = w->batch[i];
         assert(in->rows[i].id == lease->id);
-        if (in->rows[i].state == WORKER_ROW_MINE)
-            w->batch[mine++] = lease;
-        else
+        if (in->rows[i].state != WORKER_ROW_MINE) {
             not_mine(w, lease, in->rows[i].state);
+            continue;
+        }
+        w->batch[mine++] = lease;
+        late |= w->now_ms >= lease_fence_ms(w, lease);
     }
     w->batch_len = mine;
-    w->step = mine > 0 ? BATCH_TO_PUBLISH : BATCH_TO_ROLL_BACK;
+    w->step = mine > 0 && !late ? BATCH_TO_PUBLISH : BATCH_TO_ROLL_BACK;
 }
 
 void worker_published(struct worker_machine *w, const struct worker_in *in)
