@@ -52,8 +52,8 @@ THOLE_NODISCARD thole_status worker_store_renew(struct postgres *pg, thole_slice
                                                 size_t n, thole_error *reterr);
 /* BEGIN and DELETE ... AND try, attempt and worker are mine RETURNING, in one round trip. state for each.
  * The transaction stays open until commit or rollback; on an error it is rolled back already. The server ends
- * the connection, and with it the transaction, when nothing follows for as long as the options say. Until then no other call
- * may use this connection. */
+ * the connection, and with it the transaction, when nothing follows for as long as the options say. Until
+ * then no other call may use this connection. */
 THOLE_NODISCARD thole_status worker_store_complete_begin(struct postgres *pg, thole_slice worker,
                                                          struct claim *claims, size_t n, thole_error *reterr);
 /* The transaction is over afterwards, whatever the status. THOLE_UNAVAILABLE: whether the rows are deleted is
