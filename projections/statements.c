@@ -18,8 +18,10 @@
 /* The same with the attempts of a worker's claims, and the condition that they still hold. */
 #define CLAIMS KEYS_FROM(", $5::int8[]", ", attempt")
 #define HELD(worker) " AND q.try_number = k.try AND q.attempt = k.attempt AND q.worker = " worker "::text"
-/* The same with what heartbeats have said since; its worker is $8. */
-#define NOTED_CLAIMS KEYS_FROM(", $5::int8[], $6::bool[], $7::bytea[]", ", attempt, noted, details")
+/* The same with what is to be noted of them: what heartbeats have said since, and that they have settled; its
+ * worker is $9. */
+#define NOTED_CLAIMS                                                                                         \
+    KEYS_FROM(", $5::int8[], $6::bool[], $7::bytea[], $8::bool[]", ", attempt, noted, details, settled")
 #define SET_NOTED "details = CASE WHEN k.noted THEN k.details ELSE q.details END"
 /* Keys without tries, of arrays $1..$3. */
 #define TIMER_KEYS                                                                                           \
@@ -40,9 +42,15 @@
     " (SELECT count(*) FROM timers AS t WHERE t.instance = i.instance),"                                     \
     " i.version::int8, i.custom_status, i.parent, i.turns"
 
+#define SAME_TRY SAME("activity_id") " AND q.try_number = k.try"
+
 /* Statuses of instances that have ended, and of executions that have. */
 #define ENDED "(4, 5, 6, 7)"
 #define EXECUTION_ENDED "(4, 5, 6, 7, 9)"
+/* Does the claim of worker $5 find one whose worker never reported? Not if that is this worker itself. */
+#define LOST_NOW "(q.worker IS NOT NULL AND q.worker <> $5::text)"
+#define LOST_THEN "coalesce(cardinality(q.lost), 0) + " LOST_NOW "::int4"
+#define STRIKES_THEN "coalesce(cardinality(q.strikes), 0) + (q.apart AND " LOST_NOW ")::int4"
 /* Milliseconds from now to q's deadline; 0: it has passed. */
 #define DEADLINE_LEFT "greatest(0, ceil(extract(epoch FROM q.deadline_at - clock_timestamp()) * 1000))::int8"
 
@@ -221,20 +229,28 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " RETURNING q.instance, q.execution, q.activity_id, q.try_number::int8, q.try_timeout_ms, q.attempt,"
          " q.details"},
 
-    /* The first claim of a try writes its deadline; -1: it has none. */
+    /* The first claim of a try writes its deadline; -1: it has none. A try that was lost $7 times is claimed
+     * only apart, or when it has $8 strikes and will not be run. */
     [STATEMENT_CLAIM] =
-        {"claim", "iiib",
-         "UPDATE worker_queue AS q SET attempt = q.attempt + 1, worker = $5::text,"
+        {"claim", "iiibiit",
+         "UPDATE worker_queue AS q SET attempt = q.attempt + 1, worker = $5::text, apart = k.apart,"
+         " lost = CASE WHEN " LOST_NOW " THEN q.lost || q.attempt ELSE q.lost END,"
+         " strikes = CASE WHEN q.apart AND " LOST_NOW " THEN q.strikes || q.attempt ELSE q.strikes END,"
+         " lost_worker = CASE WHEN " LOST_NOW " THEN q.worker ELSE q.lost_worker END,"
          " claimed_at = clock_timestamp(), renewed_at = NULL, deadline_at = CASE WHEN q.try_timeout_ms > 0"
          " THEN coalesce(q.deadline_at, clock_timestamp() + q.try_timeout_ms * interval '1 millisecond') END"
-         " FROM " KEYS " WHERE" SAME("activity_id") " AND q.try_number = k.try AND NOT q.later"
-                                                    " RETURNING k.ord, q.attempt, CASE WHEN q.deadline_at IS "
-                                                    "NULL THEN -1 ELSE " DEADLINE_LEFT " END,"
-                                                    " q.details"},
+         " FROM " KEYS_FROM(", $6::bool[]", ", apart") " WHERE" SAME_TRY " AND NOT q.later"
+                                                       " AND (k.apart OR " LOST_THEN
+                                                       " < $7::int4 OR " STRIKES_THEN " >= $8::int4)"
+                                                       " RETURNING k.ord, q.attempt, CASE WHEN q.deadline_at "
+                                                       "IS NULL THEN -1 ELSE " DEADLINE_LEFT " END,"
+                                                       " q.details, coalesce(cardinality(q.lost), 0)::int8, "
+                                                       "coalesce(cardinality(q.strikes), 0)::int8,"
+                                                       " coalesce(q.lost_worker, '')"},
     [STATEMENT_RENEW] = {"renew", "ii",
-                         "UPDATE worker_queue AS q SET renewed_at = clock_timestamp(), " SET_NOTED
-                         " FROM " NOTED_CLAIMS " WHERE" SAME("activity_id")
-                             HELD("$8") " RETURNING k.ord, q.attempt"},
+                         "UPDATE worker_queue AS q SET renewed_at = clock_timestamp(),"
+                         " apart = q.apart AND NOT k.settled, " SET_NOTED " FROM " NOTED_CLAIMS
+                         " WHERE" SAME("activity_id") HELD("$9") " RETURNING k.ord, q.attempt"},
     [STATEMENT_COMPLETE] = {"complete", "ii",
                             "DELETE FROM worker_queue AS q USING " CLAIMS " WHERE" SAME("activity_id")
                                 HELD("$6") " RETURNING k.ord, q.attempt"},
@@ -242,15 +258,30 @@ const struct statement_text statement_texts[STATEMENTS] = {
         {"release", "ii",
          "UPDATE worker_queue AS q SET worker = NULL, claimed_at = NULL, renewed_at = clock_timestamp(),"
          " " SET_NOTED " FROM " NOTED_CLAIMS " WHERE" SAME("activity_id")
-             HELD("$8") " RETURNING k.ord, q.attempt"},
+             HELD("$9") " RETURNING k.ord, q.attempt"},
+    /* Its worker lives: whether or not somebody else has it by now, it was not lost. */
+    [STATEMENT_LET_GO] =
+        {"let_go", "ii",
+         "UPDATE worker_queue AS q SET lost = array_remove(q.lost, k.attempt),"
+         " strikes = array_remove(q.strikes, k.attempt),"
+         " worker = CASE WHEN q.attempt = k.attempt THEN nullif(q.worker, $6::text) ELSE q.worker END"
+         " FROM " CLAIMS " WHERE" SAME_TRY
+         " AND ((q.attempt = k.attempt AND q.worker = $6::text) OR k.attempt = ANY (q.lost))"
+         " RETURNING k.ord, q.attempt"},
     [STATEMENT_LEAVE] =
         {"leave", "ii",
          "UPDATE worker_queue AS q SET later = true, renewed_at = clock_timestamp(), " SET_NOTED
-         " FROM " NOTED_CLAIMS " WHERE" SAME("activity_id") HELD("$8") " RETURNING k.ord, q.attempt"},
+         " FROM " NOTED_CLAIMS " WHERE" SAME("activity_id") HELD("$9") " RETURNING k.ord, q.attempt"},
     /* Which of the keys have a row that needs a worker? */
     [STATEMENT_LOOK] = {"look", "ii",
-                        "SELECT k.ord, q.attempt FROM worker_queue AS q, " KEYS
-                        " WHERE" SAME("activity_id") " AND q.try_number = k.try AND NOT q.later"},
+                        "SELECT k.ord, q.attempt FROM worker_queue AS q, " KEYS " WHERE" SAME_TRY
+                        " AND NOT q.later"},
+
+    /* The same for claims of worker $5, and whether they may only be made apart, from $6 losses on. */
+    [STATEMENT_LOOK_SUSPECT] = {"look_suspect", "iii",
+                                "SELECT k.ord, q.attempt, CASE WHEN " LOST_THEN
+                                " >= $6::int4 THEN 1 ELSE 0 END::int8"
+                                " FROM worker_queue AS q, " KEYS " WHERE" SAME_TRY " AND NOT q.later"},
 
     [STATEMENT_SHOW] = {"show", "ttiiiitiiiibti",
                         "SELECT " INSTANCE_COLUMNS " FROM instances AS i WHERE i.instance = $1::text"},

@@ -16,9 +16,10 @@ static void send_held(struct postgres *pg, enum statement statement, thole_slice
 {
     send_keys(pg, claims, n);
     call_int8_array(pg, &claims->attempt, sizeof *claims, n);
-    if (statement != STATEMENT_COMPLETE) {
+    if (statement != STATEMENT_COMPLETE && statement != STATEMENT_LET_GO) {
         call_bool_array(pg, &claims->noted, sizeof *claims, n);
         call_bytes_array(pg, &claims->details, sizeof *claims, n);
+        call_bool_array(pg, &claims->settled, sizeof *claims, n);
     }
     call_text(pg, worker);
     call_send(pg, statement);
@@ -83,39 +84,77 @@ static thole_status change_rows(struct postgres *pg, const char *what, enum stat
     return look_again(pg, claims, n, reterr);
 }
 
-/* What a claim learns beyond its attempt; rows are (place, attempt, milliseconds left or -1, details). */
-static thole_status take_tries(struct postgres *pg, struct claim *claims, struct arena *arena,
-                               thole_error *reterr)
+static uint32_t capped(uint32_t count)
+{
+    return count < INT32_MAX ? count : INT32_MAX;
+}
+
+/* What a claim learns beyond its attempt; rows are (place, attempt, milliseconds left or -1, details, lost,
+ * strikes, last worker). */
+static thole_status take_tries(struct postgres *pg, const struct claim_policy *policy, struct claim *claims,
+                               struct arena *arena, thole_error *reterr)
 {
     for (size_t row = 0; row < call_rows(pg, 0); row++) {
         struct claim *claim = &claims[call_cell_int8(pg, 0, row, 0) - 1]; /* take_states() has seen it */
         uint64_t const left_ms = call_cell_int8(pg, 0, row, 2);
         claim->expired = left_ms == 0;
         claim->left_ms = left_ms > INT64_MAX ? 0 : left_ms;
+        claim->lost = (uint32_t)call_cell_int8(pg, 0, row, 4);
+        claim->poisoned = call_cell_int8(pg, 0, row, 5) >= policy->strikes_max;
         if (arena == NULL)
             continue;
-        thole_status const status = arena_dup(arena, call_cell_text(pg, 0, row, 3), &claim->details);
+        thole_status status = arena_dup(arena, call_cell_text(pg, 0, row, 3), &claim->details);
+        if (status == THOLE_OK)
+            status = arena_dup(arena, call_cell_text(pg, 0, row, 6), &claim->lost_worker);
         if (status != THOLE_OK)
             return thole_fail(reterr, status, "no room for what heartbeats have said");
     }
     return THOLE_OK;
 }
 
-thole_status worker_store_claim(struct postgres *pg, thole_slice worker, struct claim *claims, size_t n,
-                                struct arena *arena, thole_error *reterr)
+/* Who has no row to show may be missing, a suspect, or appeared a moment later. */
+static thole_status look_for_suspects(struct postgres *pg, thole_slice worker,
+                                      const struct claim_policy *policy, struct claim *claims, size_t n,
+                                      thole_error *reterr)
 {
+    if (count_missing(claims, n) == 0)
+        return THOLE_OK;
+    call_begin(pg, "looking for activities");
+    send_keys(pg, claims, n);
+    call_text(pg, worker);
+    call_int4(pg, capped(policy->suspect_after));
+    call_send(pg, STATEMENT_LOOK_SUSPECT);
+    THOLE_TRY(call_run(pg, reterr));
+    THOLE_TRY(take_states(pg, 0, claims, n, ROW_STOLEN, reterr));
+    for (size_t row = 0; row < call_rows(pg, 0); row++) {
+        struct claim *claim = &claims[call_cell_int8(pg, 0, row, 0) - 1]; /* take_states() has seen it */
+        if (claim->state == ROW_STOLEN && call_cell_int8(pg, 0, row, 2) != 0 && !claim->apart)
+            claim->state = ROW_SUSPECT;
+    }
+    return THOLE_OK;
+}
+
+thole_status worker_store_claim(struct postgres *pg, thole_slice worker, const struct claim_policy *policy,
+                                struct claim *claims, size_t n, struct arena *arena, thole_error *reterr)
+{
+    static const struct claim_policy never = {.suspect_after = UINT32_MAX, .strikes_max = UINT32_MAX};
     assert(!pg->in_transaction);
     set_missing(claims, n);
     if (n == 0)
         return THOLE_OK;
+    if (policy == NULL)
+        policy = &never;
     call_begin(pg, "claiming activities");
     send_keys(pg, claims, n);
     call_text(pg, worker);
+    call_bool_array(pg, &claims->apart, sizeof *claims, n);
+    call_int4(pg, capped(policy->suspect_after));
+    call_int4(pg, capped(policy->strikes_max));
     call_send(pg, STATEMENT_CLAIM);
     THOLE_TRY(call_run(pg, reterr));
     THOLE_TRY(take_states(pg, 0, claims, n, ROW_MINE, reterr));
-    THOLE_TRY(take_tries(pg, claims, arena, reterr));
-    return look_again(pg, claims, n, reterr);
+    THOLE_TRY(take_tries(pg, policy, claims, arena, reterr));
+    return look_for_suspects(pg, worker, policy, claims, n, reterr);
 }
 
 thole_status worker_store_renew(struct postgres *pg, thole_slice worker, struct claim *claims, size_t n,
@@ -128,6 +167,19 @@ thole_status worker_store_release(struct postgres *pg, thole_slice worker, struc
                                   thole_error *reterr)
 {
     return change_rows(pg, "giving activities back", STATEMENT_RELEASE, worker, claims, n, reterr);
+}
+
+thole_status worker_store_let_go(struct postgres *pg, thole_slice worker, struct claim *claims, size_t n,
+                                 thole_error *reterr)
+{
+    assert(!pg->in_transaction);
+    set_missing(claims, n);
+    if (n == 0)
+        return THOLE_OK;
+    call_begin(pg, "letting go of activities");
+    send_held(pg, STATEMENT_LET_GO, worker, claims, n);
+    THOLE_TRY(call_run(pg, reterr));
+    return take_states(pg, 0, claims, n, ROW_MINE, reterr);
 }
 
 thole_status worker_store_leave(struct postgres *pg, thole_slice worker, struct claim *claims, size_t n,

@@ -25,15 +25,27 @@ enum row_state {
     ROW_MISSING = 0, /* cancelled or done: confirmed, the message may be dropped */
     ROW_MINE = 1,    /* claimed / kept / deleted by me */
     ROW_STOLEN = 2,  /* the row is there but another claim holds it (or mine was lost by the database) */
+    ROW_SUSPECT = 3, /* of a claim: it was not made, because it may only be made apart */
 };
+
+/* What a worker makes of claims that were lost: those whose worker died, or was not heard of for a lease. */
+struct claim_policy {
+    uint32_t suspect_after; /* lost so often, a try is claimed only apart */
+    uint32_t strikes_max;   /* lost so often while apart, it is poisoned */
+};                          /* above INT32_MAX: never */
 
 struct claim {
     struct activity_key key;
     uint64_t attempt; /* in for renew, complete, release and leave; out for claim: attempt := attempt + 1 */
+    bool apart;       /* in for claim: nothing else will be started beside it until it is settled */
+    bool settled;     /* in for renew: from now on other things may be */
     enum row_state state; /* out */
     /* out for claim, when it is mine */
-    bool expired;     /* the try's deadline has passed: its handler must not be run (again) */
-    uint64_t left_ms; /* until its deadline, at least 1; 0: it has none */
+    bool expired;            /* the try's deadline has passed: its handler must not be run (again) */
+    uint64_t left_ms;        /* until its deadline, at least 1; 0: it has none */
+    uint32_t lost;           /* claims of this try that were lost */
+    bool poisoned;           /* strikes_max of them apart: it must not be run */
+    thole_slice lost_worker; /* in the arena: with which it was lost last; may be empty */
     /* out for claim, in its arena; in for renew, release and leave, when noted: what the last heartbeat said
      */
     thole_slice details;
@@ -42,10 +54,13 @@ struct claim {
 
 /* Claims in one statement. A claim always takes over a row that somebody else holds: the broker has decided
  * that the lease is over. state = ROW_MINE or ROW_MISSING for each; ROW_STOLEN for a key given twice (one of
- * the two is MINE) or whose row appeared a moment later: leave the message alone. The try's first claim
- * writes its deadline, by the database's clock. Details go to @p arena (NULL: nobody wants them); THOLE_LIMIT
- * or THOLE_NOMEM when it is full (the claims are made all the same). */
-THOLE_NODISCARD thole_status worker_store_claim(struct postgres *pg, thole_slice worker, struct claim *claims,
+ * the two is MINE) or whose row appeared a moment later: leave the message alone; ROW_SUSPECT as the policy
+ * says, but never for what is poisoned or claimed apart. A claim that takes over from another worker notes
+ * that claim as lost. @p policy NULL: nothing is suspect. The try's first claim writes its deadline, by the
+ * database's clock. Details go to @p arena (NULL: nobody wants them); THOLE_LIMIT or THOLE_NOMEM when it is
+ * full (the claims are made all the same). */
+THOLE_NODISCARD thole_status worker_store_claim(struct postgres *pg, thole_slice worker,
+                                                const struct claim_policy *policy, struct claim *claims,
                                                 size_t n, struct arena *arena, thole_error *reterr);
 /* Renews in one statement (renewed_at = database clock). state = MINE (kept), MISSING or STOLEN. */
 THOLE_NODISCARD thole_status worker_store_renew(struct postgres *pg, thole_slice worker, struct claim *claims,
@@ -64,6 +79,10 @@ void worker_store_complete_rollback(struct postgres *pg);
 /* Gives claimed rows back (graceful stop): worker = NULL, claimed_at = NULL, attempt stays. */
 THOLE_NODISCARD thole_status worker_store_release(struct postgres *pg, thole_slice worker,
                                                   struct claim *claims, size_t n, thole_error *reterr);
+/* This worker lives and holds these claims no more: they are not lost, also where somebody else has the row
+ * by now. Repeating it is fine. state = MINE where there was something to change. */
+THOLE_NODISCARD thole_status worker_store_let_go(struct postgres *pg, thole_slice worker,
+                                                 struct claim *claims, size_t n, thole_error *reterr);
 /* Lets go of claimed rows that somebody completes later, from outside: no claim, orphan or renewal finds them
  * any more; deadlines still count. Repeating it is fine. */
 THOLE_NODISCARD thole_status worker_store_leave(struct postgres *pg, thole_slice worker, struct claim *claims,

@@ -131,11 +131,28 @@ static void timeout_result(struct message *ret)
     ret->data = ret->error_type = THOLE_STR("timeout");
 }
 
+static void poison_result(const struct thole_activity *act, char text[ACTIVITY_RESULT_TEXT_BYTES],
+                          struct message *ret)
+{
+    (void)snprintf(text, ACTIVITY_RESULT_TEXT_BYTES,
+                   "%" PRIu32 " workers that ran it were lost, %s the last: no word from it for a lease",
+                   act->lost, act->lost_worker);
+    ret->status = THOLE_APP;
+    ret->data = thole_slice_from(text);
+    ret->error_type = THOLE_STR("poison");
+    ret->final = true;
+    ret->details = act->before;
+}
+
 void activity_result(const struct thole_activity *act, size_t payload_max,
                      char text[ACTIVITY_RESULT_TEXT_BYTES], struct message *ret)
 {
     if (act->timed_out) {
         timeout_result(ret);
+        return;
+    }
+    if (act->poisoned) {
+        poison_result(act, text, ret);
         return;
     }
     thole_status status = act->status;

@@ -17,7 +17,8 @@
 
 enum {
     ACTIVITY_KEY_BYTES = 704,
-    ACTIVITY_RESULT_TEXT_BYTES = 160,
+    ACTIVITY_RESULT_TEXT_BYTES = 256,
+    ACTIVITY_WORKER_BYTES = 96,              /* of the name of a worker */
     ACTIVITY_FAILURE_BYTES_MAX = 64 * 1024,  /* of thole_activity_fail() */
     ACTIVITY_MEMORY_MAX = 256 * 1024 * 1024, /* of thole_activity_alloc() */
 };
@@ -49,7 +50,10 @@ struct thole_activity {
     thole_slice before;   /* what the last heartbeat before this claim said; see activity_begin() */
 
     /* the loop's */
-    bool timed_out;                  /* the result is a timeout, whatever the handler says or still does */
+    bool timed_out; /* the result is a timeout, whatever the handler says or still does */
+    bool poisoned;  /* it is not run; the result is that */
+    uint32_t lost;  /* claims of this try that were lost, and with which worker the last */
+    char lost_worker[ACTIVITY_WORKER_BYTES];
     uint64_t sent_count, sent_round; /* of heartbeats: what was sent last, and in which round */
     thole_activity_fn *run;          /* NULL: this program does not know it */
     uint64_t attempt;
@@ -99,7 +103,7 @@ THOLE_NODISCARD thole_status activity_begin(struct thole_activity *act, uint64_t
 void activity_run(struct thole_activity *act);
 /* What is reported of one that has run, as the rules of include/thole/activity.h have it: status, data, error
  * type, final, details. Of one that is timed out, and may still run, all but the details. Not for one that
- * returned THOLE_LATER. @p text: room for a text of ours. */
+ * returned THOLE_LATER. Of one that is poisoned: that. @p text: room for a text of ours. */
 void activity_result(const struct thole_activity *act, size_t payload_max,
                      char text[ACTIVITY_RESULT_TEXT_BYTES], struct message *ret);
 /* The newest details, if there were heartbeats beyond the *count-th: appends them to @p to (an empty buffer),

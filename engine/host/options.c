@@ -211,6 +211,14 @@ static const struct option_row worker_rows[] = {
      .max = DAY,
      FIELD(grace_ms),
      .help = "how long a cancelled activity may take to return"},
+    {.flag = "poison-after",
+     .kind = OPTION_NUMBER,
+     .env = "THOLE_POISON_AFTER",
+     .unit = "N",
+     .fallback = "5",
+     .max = 1000,
+     FIELD(poison_after),
+     .help = "an activity that was lost with so many workers is not run again; at least 2; 0 = never"},
     {.flag = "test-suppress-push",
      .kind = OPTION_SWITCH,
      .hidden = true,
@@ -317,6 +325,10 @@ static thole_status check_together(const struct host_command *command, thole_err
                           "--nats is empty: give it a URL such as nats://127.0.0.1:4222");
     if ((role & HOST_ENGINE) != 0 && (options->replicas == 2 || options->replicas == 4))
         return thole_fail(reterr, THOLE_INVALID, "--replicas: %u is not 1, 3 or 5", options->replicas);
+    if (options->poison_after == 1)
+        return thole_fail(
+            reterr, THOLE_INVALID,
+            "--poison-after: 1 would blame whatever runs beside; give at least 2, or 0 for never");
     if (options->node_ttl_ms != 0 && options->heartbeat_ms > options->node_ttl_ms / 2)
         return thole_fail(
             reterr, THOLE_INVALID,

@@ -10,7 +10,7 @@
 enum { BACKOFF_MS_MIN = 100, BACKOFF_MS_MAX = 5000, SAY_EVERY_MS = 30000 };
 
 static_assert((int)WORKER_ROW_MISSING == (int)ROW_MISSING && (int)WORKER_ROW_MINE == (int)ROW_MINE &&
-                  (int)WORKER_ROW_STOLEN == (int)ROW_STOLEN,
+                  (int)WORKER_ROW_STOLEN == (int)ROW_STOLEN && (int)WORKER_ROW_SUSPECT == (int)ROW_SUSPECT,
               "the machine and the store name a row's states alike");
 
 struct row_calls {
@@ -28,7 +28,7 @@ struct row_calls {
 thole_status row_call_init(struct row_call *call, enum row_call_kind kind, size_t cap)
 {
     *call = (struct row_call){.kind = kind, .cap = cap};
-    arena_init(&call->details, (cap + 1) * (DETAILS_BYTES_MAX + 64));
+    arena_init(&call->details, (cap + 1) * (DETAILS_BYTES_MAX + 256));
     call->mail = (struct worker_mail){.kind = WORKER_MAIL_ANSWER, .owner = call};
     if (cap == 0)
         return THOLE_OK;
@@ -66,7 +66,9 @@ void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t 
                                                  .execution = rows[i].key.execution,
                                                  .activity_id = rows[i].key.activity_id,
                                                  .try_number = rows[i].key.try_number},
-                                         .attempt = rows[i].attempt};
+                                         .attempt = rows[i].attempt,
+                                         .apart = rows[i].apart,
+                                         .settled = rows[i].settled};
     }
 }
 
@@ -77,10 +79,12 @@ static thole_status perform(struct row_calls *calls, struct row_call *call, thol
     thole_slice const worker = calls->options.worker;
     switch (call->kind) {
     case ROW_CALL_CLAIM:
-        return worker_store_claim(calls->pg, worker, call->claims, call->len, &call->details, reterr);
+        return worker_store_claim(calls->pg, worker, &calls->options.policy, call->claims, call->len,
+                                  &call->details, reterr);
     case ROW_CALL_RENEW: return worker_store_renew(calls->pg, worker, call->claims, call->len, reterr);
     case ROW_CALL_RELEASE: return worker_store_release(calls->pg, worker, call->claims, call->len, reterr);
     case ROW_CALL_LEAVE: return worker_store_leave(calls->pg, worker, call->claims, call->len, reterr);
+    case ROW_CALL_LET_GO: return worker_store_let_go(calls->pg, worker, call->claims, call->len, reterr);
     case ROW_CALL_BEGIN:
         return worker_store_complete_begin(calls->pg, worker, call->claims, call->len, reterr);
     case ROW_CALL_COMMIT: return worker_store_complete_commit(calls->pg, reterr);
@@ -136,6 +140,8 @@ static void answer(struct row_calls *calls, struct row_call *call)
         call->rows[i].state = (enum worker_row_state)call->claims[i].state;
         call->rows[i].expired = call->claims[i].expired;
         call->rows[i].left_ms = call->claims[i].left_ms;
+        call->rows[i].lost = call->claims[i].lost;
+        call->rows[i].poisoned = call->claims[i].poisoned;
     }
     if (call->kind != ROW_CALL_ROLLBACK)
         mailbox_push(calls->options.answers, &call->mail.mail);

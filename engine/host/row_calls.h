@@ -14,6 +14,7 @@ enum row_call_kind {
     ROW_CALL_RENEW,
     ROW_CALL_RELEASE,
     ROW_CALL_LEAVE,
+    ROW_CALL_LET_GO,
     ROW_CALL_BEGIN,
     ROW_CALL_COMMIT,
     ROW_CALL_ROLLBACK, /* is not answered */
@@ -38,9 +39,10 @@ void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t 
 
 struct row_calls;
 struct row_calls_options {
-    const char *name;        /* static text, for logs: "claims" */
-    struct postgres *pg;     /* taken */
-    thole_slice worker;      /* incarnation; borrowed for the thread's life */
+    const char *name;    /* static text, for logs: "claims" */
+    struct postgres *pg; /* taken */
+    thole_slice worker;  /* incarnation; borrowed for the thread's life */
+    struct claim_policy policy;
     struct mailbox *answers; /* gets the calls back */
 };
 THOLE_NODISCARD thole_status row_calls_create(const struct row_calls_options *options, struct row_calls **ret,

@@ -198,7 +198,12 @@ static thole_status open_rows(struct worker_host *host, const char *name, struct
     THOLE_TRY(postgres_open(&options, &pg, reterr));
     thole_status status = worker_store_renew(pg, host->incarnation_slice, &nobody, 1, reterr);
     struct row_calls_options const calls = {
-        .name = name, .pg = pg, .worker = host->incarnation_slice, .answers = &host->inbox};
+        .name = name,
+        .pg = pg,
+        .worker = host->incarnation_slice,
+        .policy = {.suspect_after = worker_suspect_after(host->options.poison_after),
+                   .strikes_max = worker_strikes_max(host->options.poison_after)},
+        .answers = &host->inbox};
     if (status == THOLE_OK)
         status = row_calls_create(&calls, ret, reterr);
     if (status != THOLE_OK)
@@ -246,6 +251,7 @@ static thole_status create_machine(struct worker_host *host, thole_error *reterr
     options.completions_max = host->options.slots + EXTRA_COMPLETIONS;
     options.lease_ms = host->lease_ms;
     options.grace_ms = host->options.grace_ms;
+    options.poison_after = host->options.poison_after;
     options.stop_grace_ms = host->options.grace_ms < STOP_GRACE_MS ? host->options.grace_ms : STOP_GRACE_MS;
     host->machine = worker_create(&options);
     if (host->machine == NULL)

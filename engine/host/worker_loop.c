@@ -4,6 +4,7 @@
 #include "worker_parts.h"
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,8 +145,13 @@ static void take_details(const struct row_call *call)
 {
     for (size_t i = 0; i < call->len && !call->unknown; i++) {
         const struct worker_row *const row = &call->rows[i];
-        if (row->state == WORKER_ROW_MINE && activity_begin(worker_activity(row->id), row->attempt,
-                                                            UINT64_MAX, call->claims[i].details) != THOLE_OK)
+        const struct claim *const claim = &call->claims[i];
+        if (row->state != WORKER_ROW_MINE)
+            continue;
+        struct thole_activity *const act = worker_activity(row->id);
+        act->lost = claim->lost;
+        (void)snprintf(act->lost_worker, sizeof act->lost_worker, "%.*s", THOLE_FMT(claim->lost_worker));
+        if (activity_begin(act, row->attempt, UINT64_MAX, claim->details) != THOLE_OK)
             log_line(LOG_LEVEL_WARN, "worker", "out of memory: a handler does not see its details");
     }
 }
@@ -156,6 +162,7 @@ static void take_answer(struct worker_host *host, const struct row_call *call)
         [ROW_CALL_CLAIM] = WORKER_IN_CLAIMED,    [ROW_CALL_RENEW] = WORKER_IN_RENEWED,
         [ROW_CALL_RELEASE] = WORKER_IN_RELEASED, [ROW_CALL_BEGIN] = WORKER_IN_BEGUN,
         [ROW_CALL_COMMIT] = WORKER_IN_COMMITTED, [ROW_CALL_LEAVE] = WORKER_IN_LEFT,
+        [ROW_CALL_LET_GO] = WORKER_IN_LET_GO,
     };
     assert(call->kind != ROW_CALL_ROLLBACK);
     if (call->kind == ROW_CALL_CLAIM)
@@ -211,10 +218,10 @@ static void log_counters(const struct worker_machine *machine)
              " cancelled_by_renewal=%" PRIu64 " lease_lost=%" PRIu64 " abandoned=%" PRIu64 " stolen=%" PRIu64
              " delivered=%" PRIu64 " gone=%" PRIu64 " refused=%" PRIu64 " unclaimed=%" PRIu64
              " unknown=%" PRIu64 " handed_back=%" PRIu64 " contradicted=%" PRIu64 " timed_out=%" PRIu64
-             " left=%" PRIu64,
+             " left=%" PRIu64 " apart=%" PRIu64 " deferred=%" PRIu64 " poisoned=%" PRIu64,
              c.claimed, c.completed, c.cancelled_by_push, c.cancelled_by_renewal, c.lease_lost, c.abandoned,
              c.stolen, c.delivered, c.gone, c.refused, c.unclaimed, c.unknown, c.handed_back, c.contradicted,
-             c.timed_out, c.left);
+             c.timed_out, c.left, c.apart, c.deferred, c.poisoned);
 }
 
 void *worker_loop_main(void *arg)

@@ -50,6 +50,7 @@ static void say_end(const struct thole_activity *act, enum worker_end end)
     case WORKER_END_UNKNOWN: break; /* said once for each name */
     case WORKER_END_HANDED_BACK: say(LOG_LEVEL_INFO, act, "handed back"); break;
     case WORKER_END_LATER: say(LOG_LEVEL_DEBUG, act, "is completed from outside"); break;
+    case WORKER_END_DEFERRED: say(LOG_LEVEL_DEBUG, act, "handed back, a suspect runs apart"); break;
     }
 }
 
@@ -98,6 +99,13 @@ static void expire(struct thole_activity *act, uint64_t attempt)
     act->attempt = attempt;
     act->timed_out = true;
     say(LOG_LEVEL_INFO, act, "not run (again), its deadline has passed");
+}
+
+static void poison(struct thole_activity *act, uint64_t attempt)
+{
+    act->attempt = attempt;
+    act->poisoned = true;
+    say(LOG_LEVEL_ERROR, act, "poisoned, not run again: it was lost with its workers too often");
 }
 
 static void fire(struct thole_activity *act, const struct worker_out *out)
@@ -161,6 +169,7 @@ void worker_output(struct worker_host *host, const struct worker_out *out)
     case WORKER_OUT_RENEW: call_rows(host, ROW_CALL_RENEW, out); break;
     case WORKER_OUT_RELEASE: call_rows(host, ROW_CALL_RELEASE, out); break;
     case WORKER_OUT_LEAVE: call_rows(host, ROW_CALL_LEAVE, out); break;
+    case WORKER_OUT_LET_GO: call_rows(host, ROW_CALL_LET_GO, out); break;
     case WORKER_OUT_COMPLETE_BEGIN: call_rows(host, ROW_CALL_BEGIN, out); break;
     case WORKER_OUT_COMPLETE_COMMIT: call_rows(host, ROW_CALL_COMMIT, out); break;
     case WORKER_OUT_COMPLETE_ROLLBACK: call_rows(host, ROW_CALL_ROLLBACK, out); break;
@@ -170,6 +179,7 @@ void worker_output(struct worker_host *host, const struct worker_out *out)
         break;
     case WORKER_OUT_RUN: run(host, worker_activity(out->id), out); break;
     case WORKER_OUT_EXPIRED: expire(worker_activity(out->id), out->attempt); break;
+    case WORKER_OUT_POISONED: poison(worker_activity(out->id), out->attempt); break;
     case WORKER_OUT_FIRE: fire(worker_activity(out->id), out); break;
     case WORKER_OUT_HURRY: activity_hurry(worker_activity(out->id), out->deadline_ms); break;
     case WORKER_OUT_ABANDON: abandon(host, worker_activity(out->id)); break;

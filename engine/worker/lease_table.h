@@ -4,8 +4,9 @@
 #include "worker.h"
 
 enum lease_state {
-    LEASE_PARKED,     /* unknown activity; waits to be handed back */
+    LEASE_PARKED,     /* unknown activity, or a suspect; waits to be handed back */
     LEASE_QUEUED,     /* waits to be claimed (list queued) */
+    LEASE_APART,      /* a suspect: waits until it can be claimed apart (the lane's) */
     LEASE_CLAIMING,   /* in the CLAIM that is in flight; holds a slot */
     LEASE_RUNNING,    /* its handler runs; holds a slot */
     LEASE_CONFIRMING, /* pushed, and no handler runs: the row will say whether it is cancelled */
@@ -25,6 +26,7 @@ struct lease {
     struct worker_key key; /* its instance lies in instance_bytes */
     uint64_t attempt;      /* the fencing token; 0 = not claimed */
     uint64_t epoch;        /* of the connection of its delivery */
+    uint64_t deliveries;   /* that its message had; a hint */
     enum lease_state state;
     enum lease_confirm confirm;
     bool started;      /* its RUN was taken */
@@ -34,6 +36,8 @@ struct lease {
     bool confirmed;    /* its row is missing */
     bool lost, stolen; /* the lease is over; the row is another's */
     bool timed_out;    /* its result is a timeout */
+    bool suspect;      /* its row says so */
+    bool poisoned;     /* its result is that */
     bool later;        /* it has none: others complete it */
     bool published;    /* its result has been stored at least once */
     bool failed;       /* its publish in this batch was not answered with ok */

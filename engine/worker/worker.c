@@ -10,17 +10,35 @@ enum {
     BACKOFF_MS_MAX = 2000,
     BACKOFF_DOUBLINGS_MAX = 10,
     ENDING_MAX = 16, /* room for messages that have ended and wait to be taken */
+    LOSSES_FREE = 2,
 };
 
 void worker_options_init(struct worker_options *options)
 {
-    *options = (struct worker_options){
-        .slots = 16, .completions_max = 16, .lease_ms = 30000, .grace_ms = 10000, .stop_grace_ms = 2000};
+    *options = (struct worker_options){.slots = 16,
+                                       .completions_max = 16,
+                                       .lease_ms = 30000,
+                                       .grace_ms = 10000,
+                                       .stop_grace_ms = 2000,
+                                       .poison_after = 5};
+}
+
+/* The first losses are free: who ran beside a handler that kills has them too. The last one never is. */
+uint32_t worker_suspect_after(uint32_t poison_after)
+{
+    if (poison_after == 0)
+        return UINT32_MAX;
+    return poison_after > LOSSES_FREE ? LOSSES_FREE : poison_after - 1;
+}
+
+uint32_t worker_strikes_max(uint32_t poison_after)
+{
+    return poison_after == 0 ? UINT32_MAX : poison_after - worker_suspect_after(poison_after);
 }
 
 struct worker_machine *worker_create(const struct worker_options *options)
 {
-    assert(options->slots > 0 && options->lease_ms > 0);
+    assert(options->slots > 0 && options->lease_ms > 0 && options->poison_after != 1);
     struct worker_machine *const w = calloc(1, sizeof *w);
     size_t const cap = (size_t)options->slots + options->completions_max + WORKER_PARKED_MAX + ENDING_MAX;
     if (w == NULL)
@@ -32,8 +50,9 @@ struct worker_machine *worker_create(const struct worker_options *options)
     w->rows = calloc(cap, sizeof *w->rows);
     w->ids = calloc(cap, sizeof *w->ids);
     w->renew_ids = calloc(cap, sizeof *w->renew_ids);
+    w->let_go = calloc(cap, sizeof *w->let_go);
     if (lease_table_init(&w->table, cap) != THOLE_OK || w->events == NULL || w->rows == NULL ||
-        w->ids == NULL || w->renew_ids == NULL) {
+        w->ids == NULL || w->renew_ids == NULL || w->let_go == NULL) {
         worker_destroy(w);
         return NULL;
     }
@@ -49,6 +68,7 @@ void worker_destroy(struct worker_machine *w)
     free(w->rows);
     free(w->ids);
     free(w->renew_ids);
+    free(w->let_go);
     free(w);
 }
 
@@ -86,6 +106,7 @@ static uint64_t due_ms(const struct worker_machine *w, const struct lease *lease
     switch (lease->state) {
     case LEASE_PARKED: return lease->grace_ms;
     case LEASE_QUEUED:
+    case LEASE_APART:
     case LEASE_CONFIRMING: return fence_ms;
     case LEASE_READY: return lease->listed ? fence_ms : min_ms(lease->retry_ms, fence_ms);
     case LEASE_RUNNING:
@@ -121,8 +142,11 @@ static void lease_due(struct worker_machine *w, struct lease *lease)
 {
     bool const fenced = w->now_ms >= lease_fence_ms(w, lease);
     switch (lease->state) {
-    case LEASE_PARKED: lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_UNKNOWN); break;
-    case LEASE_QUEUED: lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_UNCLAIMED); break;
+    case LEASE_PARKED:
+        lease_end(w, lease, WORKER_OUT_NAK, lease->suspect ? WORKER_END_DEFERRED : WORKER_END_UNKNOWN);
+        break;
+    case LEASE_QUEUED:
+    case LEASE_APART: lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_UNCLAIMED); break;
     case LEASE_RUNNING: running_due(w, lease); break;
     case LEASE_CONFIRMING: lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_CANCELLED); break;
     case LEASE_READY:
@@ -168,7 +192,8 @@ static void stop(struct worker_machine *w, uint64_t limit_ms)
     w->stopping = true;
     for (size_t i = 0; i < w->table.cap; i++) {
         struct lease *const lease = &w->table.leases[i];
-        if (lease->id != 0 && (lease->state == LEASE_QUEUED || lease->state == LEASE_PARKED))
+        if (lease->id != 0 &&
+            (lease->state == LEASE_QUEUED || lease->state == LEASE_PARKED || lease->state == LEASE_APART))
             lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
     }
 }
@@ -208,7 +233,7 @@ static void kill_all(struct worker_machine *w)
 static bool nothing_left(const struct worker_machine *w)
 {
     return w->table.len == 0 && w->step == BATCH_IDLE && !w->claim_in_flight && !w->renew_in_flight &&
-           !w->release_in_flight && !w->leave_in_flight;
+           !w->release_in_flight && !w->leave_in_flight && w->let_go_len == 0;
 }
 
 static bool poll_stopped(struct worker_machine *w, struct worker_out *ret)
@@ -260,6 +285,7 @@ thole_status worker_input(struct worker_machine *w, const struct worker_in *in, 
     case WORKER_IN_COMMITTED: worker_committed(w, in); break;
     case WORKER_IN_RELEASED: worker_released(w); break;
     case WORKER_IN_LEFT: worker_left(w, in); break;
+    case WORKER_IN_LET_GO: worker_let_go_told(w, in); break;
     case WORKER_IN_PUSHED: worker_pushed(w, in); break;
     case WORKER_IN_STOP: stop(w, in->limit_ms); break;
     }
@@ -281,6 +307,7 @@ uint64_t worker_next_deadline_ms(const struct worker_machine *w)
     uint64_t next_ms = min_ms(w->wake_ms, w->progress_due_ms);
     next_ms = min_ms(next_ms, worker_renew_due_ms(w));
     next_ms = min_ms(next_ms, worker_claim_due_ms(w));
+    next_ms = min_ms(next_ms, worker_let_go_due_ms(w));
     if (w->stopping && !w->stop_fired)
         next_ms = min_ms(next_ms, w->stop_ms);
     if (w->stopping && !w->killed)
@@ -292,7 +319,8 @@ bool worker_poll(struct worker_machine *w, struct worker_out *ret)
 {
     return worker_poll_event(w, ret) || worker_poll_want(w, ret) || worker_poll_progress(w, ret) ||
            worker_poll_renew(w, ret) || worker_poll_claim(w, ret) || worker_poll_complete(w, ret) ||
-           worker_poll_release(w, ret) || worker_poll_leave(w, ret) || poll_stopped(w, ret);
+           worker_poll_release(w, ret) || worker_poll_leave(w, ret) || worker_poll_let_go(w, ret) ||
+           poll_stopped(w, ret);
 }
 
 struct worker_counters worker_counters(const struct worker_machine *w)
@@ -335,6 +363,7 @@ const char *worker_end_name(enum worker_end end)
     case WORKER_END_UNKNOWN: return "unknown";
     case WORKER_END_HANDED_BACK: return "handed_back";
     case WORKER_END_LATER: return "later";
+    case WORKER_END_DEFERRED: return "deferred";
     }
     return "?";
 }

@@ -16,9 +16,10 @@
  * taken ends with exactly one of ACK, NAK or DROP, after which the machine has forgotten the id; the host
  * then frees the message and the handler's result, or leaves that to an abandoned handler's thread.
  *
- * Each CLAIM, RENEW, RELEASE, LEAVE, COMPLETE_BEGIN and COMPLETE_COMMIT is answered exactly once, however
- * late; at most one of each kind is in flight. Each id of a PROGRESS and of a COMPLETE_PUBLISH is answered
- * exactly once. The answer "unknown" says that it may or may not have happened. Nothing else is answered.
+ * Each CLAIM, RENEW, RELEASE, LEAVE, LET_GO, COMPLETE_BEGIN and COMPLETE_COMMIT is answered exactly once,
+ * however late; at most one of each kind is in flight. Each id of a PROGRESS and of a COMPLETE_PUBLISH is
+ * answered exactly once. The answer "unknown" says that it may or may not have happened. Nothing else is
+ * answered.
  *
  * What time means here, with L = lease_ms:
  *  - The lease of a message ends L after its delivery or its last +WPI that was sent, or L after the claim or
@@ -41,6 +42,15 @@
  * every delivery that it had, at most a third of the lease: a worker that knows it gets it soon, and none
  * that does not is kept busy. At most WORKER_PARKED_MAX are parked; what comes above that is dropped
  * unacknowledged and comes back when its lease ends.
+ *
+ * A claim is lost when its worker dies with it. Who runs beside a handler that kills the worker loses its
+ * claim as well, again and again, so a lost claim says little. Therefore what was lost suspect_after times is
+ * a suspect, and its claims say more: it is claimed apart. It starts when nothing else runs here, or nothing
+ * else has been started for L / 3, and nothing else starts beside it for L / 3, twice as long with each
+ * further loss; after that a renewal says that it has settled. Only what is lost apart and unsettled counts
+ * against it; after strikes_max such losses the claim says that it is poisoned, and it is not run again. A
+ * worker runs suspects at most half of its time; those that it cannot take it hands back like unknown ones.
+ * A worker that lives and lets go of a claim says so (LET_GO): that claim was not lost.
  */
 #ifndef THOLE_WORKER_H
 #define THOLE_WORKER_H
@@ -59,9 +69,14 @@ struct worker_options {
     uint64_t lease_ms;        /* ack_wait of the queue */
     uint64_t grace_ms;        /* what a cancelled handler gets to return */
     uint64_t stop_grace_ms;   /* the same for a graceful stop whose limit is over */
+    uint32_t poison_after;    /* lost claims until an activity is poisoned; at least 2; 0 = never */
 };
-/* 16 slots, as many completions, lease 30 s, grace 10 s, stop grace 2 s. */
+/* 16 slots, as many completions, lease 30 s, grace 10 s, stop grace 2 s, poisoned after 5. */
 void worker_options_init(struct worker_options *options);
+/* After so many lost claims an activity is a suspect; UINT32_MAX: never. */
+uint32_t worker_suspect_after(uint32_t poison_after);
+/* After so many more, apart, it is poisoned; UINT32_MAX: never. */
+uint32_t worker_strikes_max(uint32_t poison_after);
 
 struct worker_machine;
 struct worker_machine *worker_create(const struct worker_options *options); /* NULL: out of memory */
@@ -74,7 +89,12 @@ struct worker_key {
 };
 
 /* Same values as enum row_state of the store. */
-enum worker_row_state { WORKER_ROW_MISSING = 0, WORKER_ROW_MINE = 1, WORKER_ROW_STOLEN = 2 };
+enum worker_row_state {
+    WORKER_ROW_MISSING = 0,
+    WORKER_ROW_MINE = 1,
+    WORKER_ROW_STOLEN = 2,
+    WORKER_ROW_SUSPECT = 3, /* of a CLAIM that was not apart: it was not made */
+};
 
 struct worker_row {
     uint64_t id;
@@ -83,6 +103,10 @@ struct worker_row {
     enum worker_row_state state; /* out */
     bool expired;                /* out for CLAIM: the try's deadline has passed */
     uint64_t left_ms;            /* out for CLAIM: until its deadline, from now; 0 = it has none */
+    bool apart;                  /* in for CLAIM: suspects too, and nothing else will be started beside it */
+    bool settled;                /* in for RENEW: from now on others may be */
+    uint32_t lost;               /* out for CLAIM: claims of this try that were lost */
+    bool poisoned;               /* out for CLAIM: it must not be run again */
 };
 
 enum worker_in_kind {
@@ -98,6 +122,7 @@ enum worker_in_kind {
     WORKER_IN_COMMITTED,  /* unknown, or not */
     WORKER_IN_RELEASED,   /* answer to RELEASE; unknown or not is the same */
     WORKER_IN_LEFT,       /* unknown, or rows: those of LEAVE in its order, with state */
+    WORKER_IN_LET_GO,     /* answer to LET_GO; unknown: it is said again */
     WORKER_IN_PUSHED,     /* key.instance, .execution, .try_number, activity_ids, cancel_kind, reason */
     WORKER_IN_STOP,       /* limit_ms: stop gracefully; a second one can only shorten it */
 };
@@ -127,11 +152,12 @@ void worker_advance(struct worker_machine *w, uint64_t now_ms);
 uint64_t worker_next_deadline_ms(const struct worker_machine *w);
 
 enum worker_out_kind {
-    WORKER_OUT_WANT,    /* count: so many more messages are wanted in total (replaces the last wish) */
-    WORKER_OUT_CLAIM,   /* rows (id, key): one statement; answer CLAIMED */
-    WORKER_OUT_RUN,     /* id, attempt, deadline_ms: run the handler on a free slot (there is one); answer
-                           FINISHED */
-    WORKER_OUT_EXPIRED, /* id, attempt: in place of RUN: the result is a timeout */
+    WORKER_OUT_WANT,     /* count: so many more messages are wanted in total (replaces the last wish) */
+    WORKER_OUT_CLAIM,    /* rows (id, key): one statement; answer CLAIMED */
+    WORKER_OUT_RUN,      /* id, attempt, deadline_ms: run the handler on a free slot (there is one); answer
+                            FINISHED */
+    WORKER_OUT_EXPIRED,  /* id, attempt: in place of RUN: the result is a timeout */
+    WORKER_OUT_POISONED, /* id, attempt: in place of RUN: the result is that it is poisoned */
     WORKER_OUT_FIRE,    /* id, path, cancel_kind, reason: fire its token; after RUN, at most once for each id.
                            Path TIMEOUT: the result is a timeout, should it be published. deadline_ms: when
                            its slot is given up */
@@ -146,6 +172,7 @@ enum worker_out_kind {
     WORKER_OUT_COMPLETE_ROLLBACK, /* no answer; done before the next COMPLETE_BEGIN */
     WORKER_OUT_RELEASE,           /* rows: give the claims back; answer RELEASED */
     WORKER_OUT_LEAVE,             /* rows: they are completed later, from outside; answer LEFT */
+    WORKER_OUT_LET_GO,            /* rows (key, attempt; no ids): their claims were not lost; answer LET_GO */
     WORKER_OUT_ACK,               /* id, end: the message is done: acknowledge it. Forgotten */
     WORKER_OUT_NAK,               /* id, end: hand the message back. Forgotten */
     WORKER_OUT_DROP,              /* id, end: send nothing for the message. Forgotten */
@@ -175,6 +202,7 @@ enum worker_end {
     WORKER_END_UNKNOWN,     /* an activity that this program does not know */
     WORKER_END_HANDED_BACK, /* by a graceful stop */
     WORKER_END_LATER,       /* somebody else completes it, or has done so already */
+    WORKER_END_DEFERRED,    /* a suspect that cannot be run apart here now, or what has to wait for one */
 };
 const char *worker_end_name(enum worker_end end);
 
@@ -205,6 +233,9 @@ struct worker_counters {
     uint64_t contradicted; /* pushed, yet the row was still there */
     uint64_t timed_out;    /* tries whose deadline passed here, or before they could be run */
     uint64_t left;         /* to be completed from outside */
+    uint64_t apart;        /* suspects that were run apart */
+    uint64_t deferred;     /* suspects, and what waited for them, that were handed back */
+    uint64_t poisoned;
 };
 struct worker_counters worker_counters(const struct worker_machine *w);
 /* The most rows or ids that one output can have. */

@@ -10,9 +10,10 @@ static size_t main_cap(const struct worker_machine *w)
 }
 
 /* Longer with every delivery, so that a message that nobody knows does not go round for nothing. */
-static void park(struct worker_machine *w, struct lease *lease, uint64_t deliveries)
+void lease_park(struct worker_machine *w, struct lease *lease)
 {
-    uint64_t const doublings = deliveries > 0 ? deliveries - 1 : 0, most_ms = w->options.lease_ms / 3;
+    uint64_t const doublings = lease->deliveries > 0 ? lease->deliveries - 1 : 0;
+    uint64_t const most_ms = w->options.lease_ms / 3;
     uint64_t delay_ms = (uint64_t)PARK_MS_MIN
                         << (doublings < PARK_DOUBLINGS_MAX ? doublings : PARK_DOUBLINGS_MAX);
     if (delay_ms > most_ms)
@@ -20,9 +21,8 @@ static void park(struct worker_machine *w, struct lease *lease, uint64_t deliver
     lease->state = LEASE_PARKED;
     lease->grace_ms = w->now_ms + delay_ms;
     w->parked++;
-    w->counters.unknown++;
     if (w->parked > WORKER_PARKED_MAX)
-        lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_UNKNOWN);
+        lease_end(w, lease, WORKER_OUT_DROP, lease->suspect ? WORKER_END_DEFERRED : WORKER_END_UNKNOWN);
     else if (w->stopping)
         lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
     else
@@ -44,15 +44,17 @@ thole_status worker_delivered(struct worker_machine *w, const struct worker_in *
     }
     w->counters.delivered++;
     lease->epoch = in->epoch;
+    lease->deliveries = in->deliveries;
     lease->extended_ms = in->arrived_ms != 0 && in->arrived_ms < w->now_ms ? in->arrived_ms : w->now_ms;
     lease->renewed_ms = lease->deadline_ms = UINT64_MAX;
     if (!in->known) {
-        park(w, lease, in->deliveries);
+        w->counters.unknown++;
+        lease_park(w, lease);
         return THOLE_OK;
     }
     lease->state = LEASE_QUEUED;
-    if (w->stopping) {
-        lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
+    if (w->stopping || w->lane.lease != NULL) {
+        lease_end(w, lease, WORKER_OUT_NAK, w->stopping ? WORKER_END_HANDED_BACK : WORKER_END_DEFERRED);
         return THOLE_OK;
     }
     lease_list_append(&w->queued, lease);
@@ -65,7 +67,7 @@ static uint32_t want_now(const struct worker_machine *w)
 {
     size_t const main_len = w->table.len - w->parked, queued = w->queued.len;
     size_t const slots = w->options.slots - w->slots_used;
-    if (w->stopping || main_len >= main_cap(w) || slots <= queued)
+    if (w->stopping || w->lane.lease != NULL || main_len >= main_cap(w) || slots <= queued)
         return 0;
     size_t want = slots - queued;
     if (want > main_cap(w) - main_len)
@@ -87,9 +89,10 @@ bool worker_poll_want(struct worker_machine *w, struct worker_out *ret)
 
 uint64_t worker_claim_due_ms(const struct worker_machine *w)
 {
-    if (w->claim_in_flight || w->queued.len == 0 || w->slots_used >= w->options.slots)
+    if (w->claim_in_flight || w->slots_used >= w->options.slots)
         return UINT64_MAX;
-    return w->claim_gate_ms;
+    uint64_t const due_ms = w->lane.lease != NULL ? lane_due_ms(w) : w->queued.len > 0 ? 0 : UINT64_MAX;
+    return due_ms > w->claim_gate_ms ? due_ms : w->claim_gate_ms;
 }
 
 /* Two deliveries of one activity: one statement must not name a row twice. */
@@ -101,12 +104,18 @@ static bool is_in_claim(const struct worker_machine *w, const struct lease *leas
     return same != NULL;
 }
 
-bool worker_poll_claim(struct worker_machine *w, struct worker_out *ret)
+static void add_claim(struct worker_machine *w, struct lease *lease, size_t n)
+{
+    lease->state = LEASE_CLAIMING;
+    w->rows[n] = (struct worker_row){.id = lease->id, .key = lease->key, .apart = lane_has(w, lease)};
+    w->claims[n] = lease;
+    w->slots_used++;
+}
+
+static size_t add_claims(struct worker_machine *w)
 {
     size_t n = 0;
     struct lease *next;
-    if (w->now_ms < worker_claim_due_ms(w))
-        return false;
     for (struct lease *l = w->queued.first; l != NULL; l = next) {
         next = l->next;
         if (w->slots_used == w->options.slots || n == WORKER_CLAIM_MAX)
@@ -114,11 +123,20 @@ bool worker_poll_claim(struct worker_machine *w, struct worker_out *ret)
         if (is_in_claim(w, l))
             continue;
         lease_list_remove(&w->queued, l);
-        l->state = LEASE_CLAIMING;
-        w->rows[n] = (struct worker_row){.id = l->id, .key = l->key};
-        w->claims[n++] = l;
-        w->slots_used++;
+        add_claim(w, l, n++);
     }
+    return n;
+}
+
+bool worker_poll_claim(struct worker_machine *w, struct worker_out *ret)
+{
+    size_t n = 1;
+    if (w->now_ms < worker_claim_due_ms(w))
+        return false;
+    if (w->lane.lease != NULL)
+        add_claim(w, w->lane.lease, 0);
+    else
+        n = add_claims(w);
     assert(n > 0);
     w->claims_len = n;
     w->claim_in_flight = true;
@@ -134,7 +152,10 @@ static void claim_failed(struct worker_machine *w, struct lease *lease)
         lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
         return;
     }
-    lease_list_prepend(&w->queued, lease); /* the answer is walked from its end, so that the order stays */
+    if (lane_has(w, lease))
+        lease->state = LEASE_APART;
+    else
+        lease_list_prepend(&w->queued, lease); /* walked from the answer's end, so that the order stays */
     lease_refresh(w, lease);
 }
 
@@ -154,12 +175,16 @@ static void claim_won(struct worker_machine *w, struct lease *lease, const struc
         lease->state = LEASE_CONFIRMING;
         lease_confirm(w, lease, CONFIRM_WANTED);
         lease_refresh(w, lease);
+        lane_leave(w, lease);
     } else if (w->stopping) {
         lease_hand_back(w, lease);
     } else if (row->expired) {
         lease_expire(w, lease);
+    } else if (row->poisoned) {
+        lease_poison(w, lease);
     } else {
         w->slots_used++;
+        lane_started(w, lease, row->lost);
         lease_run(w, lease);
     }
 }
@@ -183,5 +208,7 @@ void worker_claimed(struct worker_machine *w, const struct worker_in *in)
             claim_won(w, w->claims[i], &in->rows[i]);
         else if (in->rows[i].state == WORKER_ROW_MISSING)
             lease_end(w, w->claims[i], WORKER_OUT_ACK, WORKER_END_GONE);
+        else if (in->rows[i].state == WORKER_ROW_SUSPECT)
+            lane_offer(w, w->claims[i]);
     }
 }

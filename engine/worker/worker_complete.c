@@ -14,6 +14,7 @@ struct lease_list *lease_ready_list(struct worker_machine *w, const struct lease
 void lease_ready(struct worker_machine *w, struct lease *lease)
 {
     lease->state = LEASE_READY;
+    lane_leave(w, lease);
     if (w->killed) {
         lease_hand_back(w, lease);
         return;
@@ -188,6 +189,7 @@ void lease_hand_back(struct worker_machine *w, struct lease *lease)
 {
     assert(!lease->listed);
     lease_confirm(w, lease, CONFIRM_NONE);
+    lane_leave(w, lease);
     lease->state = LEASE_RELEASING;
     lease_list_append(&w->releasing, lease);
 }

@@ -36,6 +36,7 @@ static void count_end(struct worker_machine *w, enum worker_end end)
     case WORKER_END_UNCLAIMED: w->counters.unclaimed++; break;
     case WORKER_END_HANDED_BACK: w->counters.handed_back++; break;
     case WORKER_END_LATER: w->counters.left++; break;
+    case WORKER_END_DEFERRED: w->counters.deferred++; break;
     case WORKER_END_CANCELLED:  /* counted when the token fired, */
     case WORKER_END_LEASE_LOST: /* when it was lost, */
     case WORKER_END_STOLEN:
@@ -61,6 +62,9 @@ void lease_end(struct worker_machine *w, struct lease *lease, enum worker_out_ki
     assert(kind == WORKER_OUT_ACK || kind == WORKER_OUT_NAK || kind == WORKER_OUT_DROP);
     unlist(w, lease);
     lease_confirm(w, lease, CONFIRM_NONE);
+    lane_leave(w, lease);
+    if (kind == WORKER_OUT_DROP && (end == WORKER_END_CANCELLED || end == WORKER_END_UNCLAIMED))
+        lease_let_go(w, lease);
     w->parked -= lease->state == LEASE_PARKED;
     lease->state = LEASE_ENDED;
     lease->due_ms = UINT64_MAX;
@@ -101,6 +105,15 @@ void lease_expire(struct worker_machine *w, struct lease *lease)
     lease_ready(w, lease);
 }
 
+void lease_poison(struct worker_machine *w, struct lease *lease)
+{
+    w->counters.poisoned++;
+    lease->poisoned = true;
+    add_event(w,
+              (struct worker_event){.kind = WORKER_OUT_POISONED, .attempt = lease->attempt, .lease = lease});
+    lease_ready(w, lease);
+}
+
 /* No handler runs any more, and what it returned, if anything, does not count. */
 static void without_result(struct worker_machine *w, struct lease *lease)
 {
@@ -127,6 +140,7 @@ static void never_start(struct worker_machine *w, struct lease *lease, enum work
 {
     assert(lease->state == LEASE_RUNNING && !lease->started && w->slots_used > 0);
     w->slots_used--;
+    lane_leave(w, lease);
     if (path == WORKER_PATH_TIMEOUT)
         lease_expire(w, lease);
     else
@@ -176,6 +190,7 @@ void lease_lose(struct worker_machine *w, struct lease *lease, bool stolen)
     w->counters.stolen += stolen;
     w->counters.lease_lost += !stolen;
     lease_confirm(w, lease, CONFIRM_NONE);
+    lease_let_go(w, lease);
     if (lease->state == LEASE_RUNNING)
         lease_fire(w, lease, WORKER_PATH_LEASE_LOST);
     else if (lease->state == LEASE_READY || lease->state == LEASE_CONFIRMING)
@@ -189,6 +204,7 @@ void worker_finished(struct worker_machine *w, const struct worker_in *in)
         return;
     assert(w->slots_used > 0);
     w->slots_used--;
+    lane_leave(w, lease);
     /* Told to stop because the worker stops: only a success is a result, everything else runs again. */
     bool const success = in->status == THOLE_OK || in->status == THOLE_LATER;
     lease->later = in->status == THOLE_LATER && !lease->timed_out;
@@ -202,6 +218,7 @@ void lease_abandon(struct worker_machine *w, struct lease *lease)
 {
     assert(lease->state == LEASE_RUNNING && lease->fired);
     w->counters.abandoned++;
+    lane_leave(w, lease);
     add_event(w, (struct worker_event){.kind = WORKER_OUT_ABANDON, .lease = lease});
     if (lease->timed_out && has_result(lease))
         lease_ready(w, lease);
@@ -212,7 +229,8 @@ void lease_abandon(struct worker_machine *w, struct lease *lease)
 static void pushed(struct worker_machine *w, struct lease *lease, const struct worker_in *in)
 {
     bool const runs = lease->state == LEASE_RUNNING && !lease->confirmed && !lease->lost;
-    bool const waits = lease->state == LEASE_QUEUED || lease->state == LEASE_CLAIMING;
+    bool const waits =
+        lease->state == LEASE_QUEUED || lease->state == LEASE_APART || lease->state == LEASE_CLAIMING;
     if (!runs && !waits && lease->state != LEASE_CONFIRMING)
         return; /* its completion will be told by the row; or it has ended */
     lease->pushed = true;

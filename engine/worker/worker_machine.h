@@ -4,13 +4,14 @@
  *   worker.c           options, dispatch, time, poll       lease_table.c      what is held
  *   worker_claim.c     delivered, wanted, claimed          worker_renew.c     renewed, +WPI, confirmed
  *   worker_end.c       run, fired, finished, ended         worker_complete.c  completion batches, releases,
- *                                                                       what is completed later
+ *   worker_lane.c      suspects, one at a time; claims that                   what is completed later
+ *                      were let go
  */
 #ifndef THOLE_WORKER_MACHINE_H
 #define THOLE_WORKER_MACHINE_H
 #include "lease_table.h"
 
-enum { LEASE_EVENTS_MAX = 5 }; /* RUN, FIRE or EXPIRED, HURRY, ABANDON, and one of ACK, NAK, DROP */
+enum { LEASE_EVENTS_MAX = 5 }; /* RUN; FIRE, EXPIRED or POISONED; HURRY, ABANDON; and ACK, NAK or DROP */
 
 /* An output about one message; waits in a ring. */
 struct worker_event {
@@ -29,6 +30,23 @@ enum batch_step {
     BATCH_TO_COMMIT,
     BATCH_COMMITTING,
     BATCH_TO_ROLL_BACK,
+};
+
+/* Where suspects are run, one at a time. */
+struct lane {
+    struct lease *lease; /* waits for its claim, is in it, or runs unsettled; NULL = nobody */
+    uint64_t since_ms;   /* when it took the lane */
+    uint64_t settled_ms; /* while it runs: others may be started when a renewal after this is kept */
+    uint64_t gate_ms;    /* no other suspect before this */
+    uint64_t started_ms; /* when anything was started last */
+    bool telling;        /* the renewal in flight says that it has settled */
+};
+
+/* A claim that this worker gave up, to be told to its row. */
+struct let_go {
+    struct worker_key key; /* its instance lies in instance_bytes */
+    uint64_t attempt;
+    uint8_t instance_bytes[THOLE_ID_BYTES_MAX];
 };
 
 struct worker_machine {
@@ -74,6 +92,13 @@ struct worker_machine {
     struct lease *released[WORKER_CLAIM_MAX];
     size_t released_len;
 
+    struct lane lane;
+    struct let_go *let_go; /* ring of table.cap */
+    size_t let_go_at, let_go_len, let_go_sent;
+    bool let_go_in_flight;
+    uint32_t let_go_failures;
+    uint64_t let_go_gate_ms;
+
     struct lease_list leaving;
     bool leave_in_flight;
     struct lease *left[WORKER_CLAIM_MAX];
@@ -100,9 +125,33 @@ bool worker_poll_want(struct worker_machine *w, struct worker_out *ret);
 bool worker_poll_claim(struct worker_machine *w, struct worker_out *ret);
 uint64_t worker_claim_due_ms(const struct worker_machine *w);
 
+/* It waits a while, and is then handed back. */
+void lease_park(struct worker_machine *w, struct lease *lease);
+
+/* ---- worker_lane.c ---- */
+/* The row says that it is a suspect. */
+void lane_offer(struct worker_machine *w, struct lease *lease);
+/* Is it the lane's? NULL is not. */
+bool lane_has(const struct worker_machine *w, const struct lease *lease);
+/* When the suspect that waits may be claimed; UINT64_MAX: not yet, or none waits. */
+uint64_t lane_due_ms(const struct worker_machine *w);
+/* It starts. */
+void lane_started(struct worker_machine *w, const struct lease *lease, uint32_t lost);
+/* Its handler runs no more, or never will: does nothing for any other lease. */
+void lane_leave(struct worker_machine *w, const struct lease *lease);
+/* When it has been alone for long enough, and its row is to be told; UINT64_MAX: there is none to tell. */
+uint64_t lane_settles_ms(const struct worker_machine *w);
+/* Its row is told that this worker lives and holds it no more. */
+void lease_let_go(struct worker_machine *w, const struct lease *lease);
+void worker_let_go_told(struct worker_machine *w, const struct worker_in *in);
+bool worker_poll_let_go(struct worker_machine *w, struct worker_out *ret);
+uint64_t worker_let_go_due_ms(const struct worker_machine *w);
+
 /* ---- worker_renew.c ---- */
 /* The lease was claimed: it takes part in renewals. */
 void worker_renew_arm(struct worker_machine *w, const struct lease *lease);
+/* Its message is kept by +WPI. */
+void worker_progress_arm(struct worker_machine *w, const struct lease *lease);
 void lease_confirm(struct worker_machine *w, struct lease *lease, enum lease_confirm confirm);
 void worker_renewed(struct worker_machine *w, const struct worker_in *in);
 void worker_progressed(struct worker_machine *w, const struct worker_in *in);
@@ -122,6 +171,8 @@ void lease_lose(struct worker_machine *w, struct lease *lease, bool stolen);
 void lease_abandon(struct worker_machine *w, struct lease *lease);
 /* It is over without having been run. */
 void lease_expire(struct worker_machine *w, struct lease *lease);
+/* It must not be run. */
+void lease_poison(struct worker_machine *w, struct lease *lease);
 /* Last output: ACK or NAK become DROP when nothing may be sent for the message any more. Unlists it. */
 void lease_end(struct worker_machine *w, struct lease *lease, enum worker_out_kind kind, enum worker_end end);
 /* May anything be sent to the broker about this message? */

@@ -25,16 +25,21 @@ static bool takes_part(const struct lease *lease)
 /* A handler that still runs keeps its message even when it is cancelled, so that no other worker gets it. */
 static bool needs_progress(const struct worker_machine *w, const struct lease *lease)
 {
-    bool const held = lease->state == LEASE_RUNNING || lease->state == LEASE_CONFIRMING ||
-                      lease->state == LEASE_READY || lease->state == LEASE_IN_BATCH ||
-                      lease->state == LEASE_LEAVING;
+    bool const held = lease->state == LEASE_APART || lease->state == LEASE_RUNNING ||
+                      lease->state == LEASE_CONFIRMING || lease->state == LEASE_READY ||
+                      lease->state == LEASE_IN_BATCH || lease->state == LEASE_LEAVING;
     return lease->id != 0 && held && lease_may_signal(w, lease);
+}
+
+void worker_progress_arm(struct worker_machine *w, const struct lease *lease)
+{
+    w->progress_due_ms = min_ms(w->progress_due_ms, lease->extended_ms + interval_ms(w));
 }
 
 void worker_renew_arm(struct worker_machine *w, const struct lease *lease)
 {
     w->renew_due_ms = min_ms(w->renew_due_ms, lease->renewed_ms + interval_ms(w));
-    w->progress_due_ms = min_ms(w->progress_due_ms, lease->extended_ms + interval_ms(w));
+    worker_progress_arm(w, lease);
 }
 
 void lease_confirm(struct worker_machine *w, struct lease *lease, enum lease_confirm confirm)
@@ -46,26 +51,29 @@ void lease_confirm(struct worker_machine *w, struct lease *lease, enum lease_con
 
 uint64_t worker_renew_due_ms(const struct worker_machine *w)
 {
-    uint64_t const due_ms = w->confirms > 0 ? 0 : w->renew_due_ms;
+    uint64_t const due_ms = w->confirms > 0 ? 0 : min_ms(w->renew_due_ms, lane_settles_ms(w));
     if (w->renew_in_flight)
         return UINT64_MAX;
     return due_ms > w->renew_gate_ms ? due_ms : w->renew_gate_ms;
 }
 
+/* With every tick all of them; before it those that have something to ask or to tell. */
 bool worker_poll_renew(struct worker_machine *w, struct worker_out *ret)
 {
-    bool const tick = w->now_ms >= w->renew_due_ms;
-    if (w->now_ms < worker_renew_due_ms(w) || (!tick && w->confirms == 0))
+    bool const tick = w->now_ms >= w->renew_due_ms, settles = w->now_ms >= lane_settles_ms(w);
+    if (w->now_ms < worker_renew_due_ms(w) || (!tick && !settles && w->confirms == 0))
         return false;
     w->renew_len = 0;
     for (size_t i = 0; i < w->table.cap; i++) {
         struct lease *const lease = &w->table.leases[i];
-        if (!takes_part(lease) || (!tick && lease->confirm != CONFIRM_WANTED))
+        bool const settled = settles && lane_has(w, lease);
+        if (!takes_part(lease) || (!tick && !settled && lease->confirm != CONFIRM_WANTED))
             continue;
         if (lease->confirm == CONFIRM_WANTED)
             lease_confirm(w, lease, CONFIRM_ASKED);
-        w->rows[w->renew_len] =
-            (struct worker_row){.id = lease->id, .key = lease->key, .attempt = lease->attempt};
+        w->rows[w->renew_len] = (struct worker_row){
+            .id = lease->id, .key = lease->key, .attempt = lease->attempt, .settled = settled};
+        w->lane.telling |= settled;
         w->renew_ids[w->renew_len++] = lease->id;
     }
     assert(w->confirms == 0); /* whoever wants to be confirmed takes part */
@@ -96,6 +104,8 @@ static void kept(struct worker_machine *w, struct lease *lease)
 {
     if (lease->renewed_ms < w->renew_sent_ms)
         lease->renewed_ms = w->renew_sent_ms;
+    if (w->lane.telling)
+        lane_leave(w, lease);
     if (lease->confirm != CONFIRM_ASKED) /* not asked yet: the row may have gone after this was answered */
         return;
     lease_confirm(w, lease, CONFIRM_NONE);
@@ -119,6 +129,7 @@ static void missing(struct worker_machine *w, struct lease *lease)
         break;
     case LEASE_PARKED:
     case LEASE_QUEUED:
+    case LEASE_APART:
     case LEASE_CLAIMING:
     case LEASE_IN_BATCH:
     case LEASE_RELEASING:
@@ -143,8 +154,10 @@ void worker_renewed(struct worker_machine *w, const struct worker_in *in)
         case WORKER_ROW_MINE: kept(w, lease); break;
         case WORKER_ROW_MISSING: missing(w, lease); break;
         case WORKER_ROW_STOLEN: lease_lose(w, lease, true); break;
+        case WORKER_ROW_SUSPECT: assert(false); break;
         }
     }
+    w->lane.telling = false;
 }
 
 bool worker_poll_progress(struct worker_machine *w, struct worker_out *ret)

@@ -182,7 +182,7 @@ static void namespaces_do_not_see_each_other(void)
     CHECK_INT(store_count("one", "worker_queue"), 1);
     CHECK_INT(store_count("two", "worker_queue"), 0);
     struct claim claim = store_claim_of("i", 1);
-    CHECK_OK(worker_store_claim(two, THOLE_STR("w"), &claim, 1, NULL, &store_err));
+    CHECK_OK(worker_store_claim(two, THOLE_STR("w"), NULL, &claim, 1, NULL, &store_err));
     CHECK_INT(claim.state, ROW_MISSING);
     postgres_close(one);
     postgres_close(two);
@@ -219,7 +219,7 @@ static void older_rows_are_brought_along(void)
     PQfinish(conn);
     struct postgres *pg = store_migrated("older");
     struct claim claim = store_claim_of("i", 1);
-    CHECK_OK(worker_store_claim(pg, THOLE_STR("w"), &claim, 1, NULL, &store_err));
+    CHECK_OK(worker_store_claim(pg, THOLE_STR("w"), NULL, &claim, 1, NULL, &store_err));
     CHECK_INT(claim.state, ROW_MINE);
     CU_ASSERT(!claim.expired && claim.left_ms == 0);
     CHECK_STR("instance", store_sql("older", "SELECT (version, custom_status, parent) FROM instances"),
@@ -232,10 +232,11 @@ static void missing_tables_say_what_to_do(void)
 {
     struct claim claim = store_claim_of("i", 1);
     struct postgres *pg = store_open("bare");
-    CHECK_STATUS(worker_store_claim(pg, THOLE_STR("w"), &claim, 1, NULL, &store_err), THOLE_UNAVAILABLE);
+    CHECK_STATUS(worker_store_claim(pg, THOLE_STR("w"), NULL, &claim, 1, NULL, &store_err),
+                 THOLE_UNAVAILABLE);
     CHECK_HAS(store_err.text, "start an engine");
     CHECK_OK(postgres_migrate(pg, &store_err));
-    CHECK_OK(worker_store_claim(pg, THOLE_STR("w"), &claim, 1, NULL,
+    CHECK_OK(worker_store_claim(pg, THOLE_STR("w"), NULL, &claim, 1, NULL,
                                 &store_err)); /* the same connection goes on */
     postgres_close(pg);
 }
@@ -253,10 +254,10 @@ static void privileges_are_named(void)
     options.ns = "rights";
     (void)store_sql("rights", "GRANT USAGE ON SCHEMA \"thole_rights\" TO poor");
     CHECK_OK(postgres_open(&options, &poor, &store_err));
-    CHECK_STATUS(worker_store_claim(poor, THOLE_STR("w"), &claim, 1, NULL, &store_err), THOLE_DENIED);
+    CHECK_STATUS(worker_store_claim(poor, THOLE_STR("w"), NULL, &claim, 1, NULL, &store_err), THOLE_DENIED);
     CHECK_HAS(store_err.text, "worker_queue");
     (void)store_sql("rights", "GRANT SELECT, UPDATE ON worker_queue TO poor");
-    CHECK_OK(worker_store_claim(poor, THOLE_STR("w"), &claim, 1, NULL, &store_err));
+    CHECK_OK(worker_store_claim(poor, THOLE_STR("w"), NULL, &claim, 1, NULL, &store_err));
     postgres_close(poor);
     postgres_close(pg);
 }
@@ -320,7 +321,7 @@ static void killed_in_a_transaction(void)
     struct batch *batch = store_batch(1, 7);
     store_add_activities(batch, "i", 1, 1);
     CHECK_OK(store_apply(pg, batch));
-    CHECK_OK(worker_store_claim(worker, THOLE_STR("w"), &claim, 1, NULL, &store_err));
+    CHECK_OK(worker_store_claim(worker, THOLE_STR("w"), NULL, &claim, 1, NULL, &store_err));
     (void)store_sql("killed", "CHECKPOINT");
     CHECK_OK(worker_store_complete_begin(worker, THOLE_STR("w"), &claim, 1, &store_err));
     CHECK_INT(claim.state, ROW_MINE);
@@ -384,12 +385,13 @@ static void statement_timeout_is_an_outage(void)
     struct batch *batch = store_batch(1, 7);
     store_add_activities(batch, "i", 1, 1);
     CHECK_OK(store_apply(holder, batch));
-    CHECK_OK(worker_store_claim(holder, THOLE_STR("w"), &held, 1, NULL, &store_err));
+    CHECK_OK(worker_store_claim(holder, THOLE_STR("w"), NULL, &held, 1, NULL, &store_err));
     CHECK_OK(worker_store_complete_begin(holder, THOLE_STR("w"), &held, 1, &store_err));
-    CHECK_STATUS(worker_store_claim(pg, THOLE_STR("v"), &wanted, 1, NULL, &store_err), THOLE_UNAVAILABLE);
+    CHECK_STATUS(worker_store_claim(pg, THOLE_STR("v"), NULL, &wanted, 1, NULL, &store_err),
+                 THOLE_UNAVAILABLE);
     CHECK_HAS(store_err.text, "57014");
     worker_store_complete_rollback(holder);
-    CHECK_OK(worker_store_claim(pg, THOLE_STR("v"), &wanted, 1, NULL, &store_err));
+    CHECK_OK(worker_store_claim(pg, THOLE_STR("v"), NULL, &wanted, 1, NULL, &store_err));
     CHECK_INT(wanted.attempt, 2);
     postgres_close(pg);
     postgres_close(holder);

@@ -302,7 +302,7 @@ static void hostile_ids_come_back_as_they_are(void)
         claims[i] = (struct claim){.key = {id, 1, 7 + i, 1}};
     }
     CHECK_OK(store_apply(pg, batch));
-    CHECK_OK(worker_store_claim(pg, THOLE_STR("w"), claims, n, NULL, &store_err));
+    CHECK_OK(worker_store_claim(pg, THOLE_STR("w"), NULL, claims, n, NULL, &store_err));
     for (size_t i = 0; i < n; i++) {
         struct seen seen = {0};
         CHECK_INT(claims[i].state, ROW_MINE);
@@ -517,7 +517,8 @@ static void orphans_are_what_nobody_touched(void)
     CHECK_INT(orphans(pg, 60000, 10, &id), 0);
     (void)store_sql("orphans", "UPDATE worker_queue SET created_at = now() - interval '1 hour'");
     struct claim claims[] = {store_claim_of("i", 1), store_claim_of("i", 2)};
-    CHECK_OK(worker_store_claim(pg, THOLE_STR("w"), claims, 2, NULL, &store_err)); /* 1 and 2 are being run */
+    CHECK_OK(worker_store_claim(pg, THOLE_STR("w"), NULL, claims, 2, NULL,
+                                &store_err)); /* 1 and 2 are being run */
     (void)store_sql("orphans", "UPDATE worker_queue SET claimed_at = created_at WHERE activity_id <= 2");
     CHECK_OK(worker_store_renew(pg, THOLE_STR("w"), claims, 1, &store_err)); /* 2's worker is gone */
     CHECK_INT(orphans(pg, 7200000, 10, &id), 0);

@@ -55,7 +55,7 @@ static struct claim claim_of(uint64_t id, uint32_t try)
 
 static enum row_state claim_one(struct postgres *pg, thole_slice worker, struct claim *claim)
 {
-    CHECK_OK(worker_store_claim(pg, worker, claim, 1, NULL, &store_err));
+    CHECK_OK(worker_store_claim(pg, worker, NULL, claim, 1, NULL, &store_err));
     return claim->state;
 }
 
@@ -250,7 +250,7 @@ static void expired_tries_are_ended_together_with_what_is_said(void)
     arena_init(&arena, 1 << 20);
     apply(pg, NULL, 0,
           (struct try[]){{1, 3, 5000, "at 7"}, {2, 1, 5000, ""}, {3, 1, 5000, ""}, {4, 1, 5000, ""}}, 4);
-    CHECK_OK(worker_store_claim(pg, ME, claims, 3, NULL, &store_err)); /* 4 waits for a worker */
+    CHECK_OK(worker_store_claim(pg, ME, NULL, claims, 3, NULL, &store_err)); /* 4 waits for a worker */
     CHECK_INT(expire(pg, 0, 10, &arena, &rows), 0);
     projector_store_expire_rollback(pg);
     (void)store_sql("expire", "UPDATE worker_queue SET deadline_at = clock_timestamp() - interval '1 s'"
@@ -339,7 +339,7 @@ static void details_travel_with_the_lease(void)
     struct arena arena;
     arena_init(&arena, 1 << 20);
     add(pg, (struct try){1, 1, 0, "from try 0"});
-    CHECK_OK(worker_store_claim(pg, ME, &claim, 1, &arena, &store_err));
+    CHECK_OK(worker_store_claim(pg, ME, NULL, &claim, 1, &arena, &store_err));
     CHECK_STR("of the try before", (const char *)claim.details.ptr, "from try 0");
     CHECK_OK(worker_store_renew(pg, ME, &claim, 1, &store_err)); /* nothing noted: nothing changes */
     memset(large, 0xff, sizeof large);
@@ -350,17 +350,17 @@ static void details_travel_with_the_lease(void)
     claim.noted = false;
     CHECK_OK(worker_store_renew(pg, ME, &claim, 1, &store_err));
     CHECK_INT(claim.state, ROW_MINE);
-    CHECK_OK(worker_store_claim(pg, OTHER, &claim, 1, &arena, &store_err));
+    CHECK_OK(worker_store_claim(pg, OTHER, NULL, &claim, 1, &arena, &store_err));
     CHECK_INT(claim.details.len, sizeof large);
     CHECK_INT(memcmp(claim.details.ptr, large, sizeof large), 0);
     claim.details = THOLE_STR("last words");
     claim.noted = true;
     CHECK_OK(worker_store_release(pg, OTHER, &claim, 1, &store_err));
-    CHECK_OK(worker_store_claim(pg, ME, &claim, 1, &arena, &store_err));
+    CHECK_OK(worker_store_claim(pg, ME, NULL, &claim, 1, &arena, &store_err));
     CHECK_STR("given back", (const char *)claim.details.ptr, "last words");
     arena_release(&arena);
     arena_init(&arena, 1);
-    CHECK_STATUS(worker_store_claim(pg, ME, &claim, 1, &arena, &store_err), THOLE_LIMIT);
+    CHECK_STATUS(worker_store_claim(pg, ME, NULL, &claim, 1, &arena, &store_err), THOLE_LIMIT);
     arena_release(&arena);
     postgres_close(pg);
 }
@@ -431,7 +431,7 @@ static void tries_without_a_timeout_stay_hot(void)
         claims[i].details = THOLE_STR("half way");
         claims[i].noted = true;
     }
-    CHECK_OK(worker_store_claim(pg, ME, claims, ROWS, NULL, &store_err));
+    CHECK_OK(worker_store_claim(pg, ME, NULL, claims, ROWS, NULL, &store_err));
     CHECK_OK(worker_store_renew(pg, ME, claims, ROWS, &store_err));
     postgres_close(pg); /* its statistics are sent when it ends */
     const char *hot = "0";

@@ -139,7 +139,7 @@ static void test_stolen(void)
     struct worker_host *const worker = stage_worker(&stage, &stage_program);
     stage_schedule(&stage, "i", 1, "hold", "");
     CU_ASSERT_TRUE(stage_wait(&stage_notes.started, 1, 5000));
-    CHECK_OK(worker_store_claim(stage.pg, THOLE_STR("rival"), &claim, 1, NULL, &stage.err), &stage.err);
+    CHECK_OK(worker_store_claim(stage.pg, THOLE_STR("rival"), NULL, &claim, 1, NULL, &stage.err), &stage.err);
     CU_ASSERT_TRUE(stage_wait(&stage_notes.fired, 1, STAGE_LEASE_MS));
     CHECK_STR("reason", stage_notes.reason, "lease_lost");
     CU_ASSERT_EQUAL(stage_queued(&stage), 1); /* not acknowledged */

@@ -25,7 +25,7 @@ static void remove_activities(struct postgres *pg, uint64_t first, size_t n)
 
 static enum row_state claim_one(struct postgres *pg, thole_slice worker, struct claim *claim)
 {
-    CHECK_OK(worker_store_claim(pg, worker, claim, 1, NULL, &store_err));
+    CHECK_OK(worker_store_claim(pg, worker, NULL, claim, 1, NULL, &store_err));
     return claim->state;
 }
 
@@ -105,7 +105,7 @@ static void cancellation_of_locked_activity_causes_renewal_failure(void)
 {
     struct postgres *pg = with_activities("cancelled", 2);
     struct claim claims[] = {store_claim_of("i", 1), store_claim_of("i", 2)};
-    CHECK_OK(worker_store_claim(pg, ME, claims, 2, NULL, &store_err));
+    CHECK_OK(worker_store_claim(pg, ME, NULL, claims, 2, NULL, &store_err));
     remove_activities(pg, 1, 1);
     CHECK_OK(worker_store_renew(pg, ME, claims, 2, &store_err));
     CHECK_INT(claims[0].state, ROW_MISSING);
@@ -142,7 +142,7 @@ static void states_belong_to_their_places(void)
     static const enum row_state completed[] = {ROW_MINE, ROW_MISSING, ROW_STOLEN, ROW_MISSING, ROW_MINE};
     struct claim thief = claims[2];
     CHECK_INT(claim_one(pg, OTHER, &thief), ROW_MINE);
-    CHECK_OK(worker_store_claim(pg, ME, claims, ARRAY_LEN(claims), NULL, &store_err));
+    CHECK_OK(worker_store_claim(pg, ME, NULL, claims, ARRAY_LEN(claims), NULL, &store_err));
     for (size_t i = 0; i < ARRAY_LEN(claims); i++)
         CHECK_INT(claims[i].state, claimed[i]);
     CHECK_INT(claims[0].attempt, 1);
@@ -160,7 +160,7 @@ static void same_key_twice_is_never_missing(void)
 {
     struct postgres *pg = with_activities("double", 1);
     struct claim claims[] = {store_claim_of("i", 1), store_claim_of("i", 1)};
-    CHECK_OK(worker_store_claim(pg, ME, claims, 2, NULL, &store_err));
+    CHECK_OK(worker_store_claim(pg, ME, NULL, claims, 2, NULL, &store_err));
     CHECK_INT(claims[0].state + claims[1].state, ROW_MINE + ROW_STOLEN);
     CHECK_STR("attempt", store_sql("double", "SELECT attempt FROM worker_queue"), "1");
     postgres_close(pg);
@@ -201,7 +201,7 @@ static void bad_claims_do_not_spoil_the_connection(void)
     struct postgres *pg = with_activities("bad", 1);
     struct claim claim = store_claim_of("i", 1), bad = claim;
     bad.key.instance = THOLE_STR("a\0b");
-    CHECK_STATUS(worker_store_claim(pg, ME, &bad, 1, NULL, &store_err), THOLE_INVALID);
+    CHECK_STATUS(worker_store_claim(pg, ME, NULL, &bad, 1, NULL, &store_err), THOLE_INVALID);
     bad.key.instance = THOLE_STR("\xff\xfe");
     CHECK_STATUS(worker_store_complete_begin(pg, ME, &bad, 1, &store_err), THOLE_INVALID);
     bad = claim;
@@ -209,7 +209,7 @@ static void bad_claims_do_not_spoil_the_connection(void)
     CHECK_STATUS(worker_store_renew(pg, ME, &bad, 1, &store_err), THOLE_INVALID);
     CHECK_STATUS(worker_store_complete_begin(pg, ME, &bad, 1, &store_err), THOLE_INVALID);
     CHECK_INT(claim_one(pg, ME, &claim), ROW_MINE);
-    CHECK_OK(worker_store_claim(pg, ME, NULL, 0, NULL, &store_err));
+    CHECK_OK(worker_store_claim(pg, ME, NULL, NULL, 0, NULL, &store_err));
     CHECK_INT(complete_one(pg, ME, &claim), ROW_MINE);
     postgres_close(pg);
 }
@@ -307,7 +307,8 @@ static void *claim_and_complete(void *arg)
     uint64_t won = 0;
     for (uint64_t id = 1; id <= RACES && self->status == THOLE_OK; id++) {
         struct claim claim = store_claim_of("i", id);
-        self->status = worker_store_claim(self->pg, self->claim.key.instance, &claim, 1, NULL, &self->err);
+        self->status =
+            worker_store_claim(self->pg, self->claim.key.instance, NULL, &claim, 1, NULL, &self->err);
         if (self->status == THOLE_OK && claim.state == ROW_MINE)
             self->status =
                 worker_store_complete_begin(self->pg, self->claim.key.instance, &claim, 1, &self->err);
@@ -353,7 +354,7 @@ static void *claim_in_all_orders(void *arg)
     for (uint64_t round = 0; round < ROUNDS && self->status == THOLE_OK; round++) {
         for (uint64_t i = 0; i < CROWD; i++)
             claims[i] = store_claim_of("i", 1 + (i * 77 + round * 31) % CROWD);
-        self->status = worker_store_claim(self->pg, ME, claims, CROWD, NULL, &self->err);
+        self->status = worker_store_claim(self->pg, ME, NULL, claims, CROWD, NULL, &self->err);
         if (self->status == THOLE_OK)
             self->status = worker_store_renew(self->pg, ME, claims, CROWD, &self->err);
     }
@@ -406,7 +407,7 @@ static void claims_and_renewals_are_hot(void)
     static struct claim claims[ROWS];
     for (size_t i = 0; i < ROWS; i++)
         claims[i] = store_claim_of("i", i + 1);
-    CHECK_OK(worker_store_claim(pg, ME, claims, ROWS, NULL, &store_err));
+    CHECK_OK(worker_store_claim(pg, ME, NULL, claims, ROWS, NULL, &store_err));
     CHECK_OK(worker_store_renew(pg, ME, claims, ROWS, &store_err));
     CHECK_OK(worker_store_renew(pg, ME, claims, ROWS, &store_err));
     postgres_close(pg); /* its statistics are sent when it ends */
@@ -434,7 +435,7 @@ static void measure(struct postgres *projector, struct postgres *worker, size_t 
         us[0] += store_now_us() - start;
         batch_destroy(batch);
         start = store_now_us();
-        CHECK_OK(worker_store_claim(worker, ME, claims, rows, NULL, &store_err));
+        CHECK_OK(worker_store_claim(worker, ME, NULL, claims, rows, NULL, &store_err));
         us[1] += store_now_us() - start;
         start = store_now_us();
         CHECK_OK(worker_store_complete_begin(worker, ME, claims, rows, &store_err));

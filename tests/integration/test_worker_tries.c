@@ -11,7 +11,8 @@ static const char *row_details(uint64_t id, uint32_t try)
     struct claim claim = {.key = {THOLE_STR("i"), 1, id, try}};
     struct arena arena;
     arena_init(&arena, 1 << 20);
-    CHECK_OK(worker_store_claim(stage.pg, THOLE_STR("rival"), &claim, 1, &arena, &stage.err), &stage.err);
+    CHECK_OK(worker_store_claim(stage.pg, THOLE_STR("rival"), NULL, &claim, 1, &arena, &stage.err),
+             &stage.err);
     snprintf(text, sizeof text, claim.state == ROW_MINE ? "%.*s" : "missing", THOLE_FMT(claim.details));
     arena_release(&arena);
     return text;
@@ -148,7 +149,7 @@ static void test_a_claim_after_the_deadline_runs_nothing(void)
     stage_begin(&stage, "late");
     stage_log_begin(&stage);
     stage_row_try(&stage, "i", 1, (struct stage_try){1, 300, "half"}, "paged");
-    CHECK_OK(worker_store_claim(stage.pg, THOLE_STR("lost"), &claim, 1, NULL, &stage.err), &stage.err);
+    CHECK_OK(worker_store_claim(stage.pg, THOLE_STR("lost"), NULL, &claim, 1, NULL, &stage.err), &stage.err);
     CU_ASSERT_TRUE(claim.left_ms > 0);
     stage_pause_ms(400);
     struct worker_host *const worker = stage_worker(&stage, &stage_program);

@@ -538,8 +538,10 @@ static void on_output(struct world *w, struct worker *worker, const struct worke
         break;
     case WORKER_OUT_EXPIRED:
     case WORKER_OUT_LEAVE:
-        broken(w, "%s: a try without a timeout is over, or left to others", worker->node.name);
+    case WORKER_OUT_POISONED:
+        broken(w, "%s: a try without a timeout is over, left to others, or poisoned", worker->node.name);
         break;
+    case WORKER_OUT_LET_GO: input(w, worker, &(struct worker_in){.kind = WORKER_IN_LET_GO}); break;
     case WORKER_OUT_RUN: run_handler(w, worker, h, out->attempt); break;
     case WORKER_OUT_FIRE: fire_token(w, worker, h, out); break;
     case WORKER_OUT_HURRY: break; /* how long is told to those who want to know */

@@ -11,7 +11,7 @@ enum { SEEDS = 300, STEPS = 400, IDS = 4000, IDS_MAX = 64, SLOTS = 3, KEYS = 6 }
 
 struct fate {
     bool ended, runs, fired, abandoned, lost, missing, mine, answered, claimed, late, timed_out, later,
-        hurried;
+        hurried, suspect, poisoned;
 };
 struct pending { /* a call or a publish in flight */
     enum worker_in_kind kind;
@@ -25,7 +25,8 @@ struct chaos {
     bool up, stopping, stopped;
     uint32_t wish;
     int running, slots_owed;
-    struct pending claim, renew, begin, commit, release, leave;
+    struct pending claim, renew, begin, commit, release, leave, let_go;
+    uint64_t apart; /* runs apart and has not settled; 0 = none */
     uint64_t publishing[IDS_MAX];
     size_t publishing_len;
     struct fate fates[IDS];
@@ -57,9 +58,17 @@ static void hold(struct pending *call, enum worker_in_kind kind, const struct wo
         call->rows[i] = out->rows[i];
 }
 
+/* Nothing starts beside what runs apart, until a renewal has said that it is settled. */
+static void left_alone(struct chaos *c, uint64_t id)
+{
+    if (c->apart == id)
+        c->apart = 0;
+}
+
 static void ended(struct chaos *c, const struct worker_out *out)
 {
     struct fate *const fate = &c->fates[out->id];
+    left_alone(c, out->id);
     bool const acked = out->kind == WORKER_OUT_ACK;
     CU_ASSERT_FALSE(fate->ended);
     CU_ASSERT_FALSE(fate->runs && !fate->abandoned);
@@ -76,13 +85,27 @@ static void ended(struct chaos *c, const struct worker_out *out)
     fate->ended = true;
 }
 
+static void hold_claim(struct chaos *c, const struct worker_out *out)
+{
+    hold(&c->claim, WORKER_IN_CLAIMED, out);
+    CU_ASSERT_EQUAL(c->apart, 0);
+    for (size_t i = 0; i < out->rows_len; i++) {
+        CU_ASSERT_EQUAL(out->rows[i].apart, c->fates[out->rows[i].id].suspect);
+        CU_ASSERT_TRUE(!out->rows[i].apart || out->rows_len == 1);
+    }
+}
+
 static void obey(struct chaos *c, const struct worker_out *out)
 {
     struct fate *const fate = &c->fates[out->id];
     uint64_t ids[IDS_MAX];
     switch (out->kind) {
     case WORKER_OUT_WANT: c->wish = out->count; break;
-    case WORKER_OUT_CLAIM: hold(&c->claim, WORKER_IN_CLAIMED, out); break;
+    case WORKER_OUT_CLAIM: hold_claim(c, out); break;
+    case WORKER_OUT_LET_GO: hold(&c->let_go, WORKER_IN_LET_GO, out); break;
+    case WORKER_OUT_POISONED:
+        CU_ASSERT_TRUE(fate->poisoned && fate->claimed && !fate->runs && !fate->timed_out);
+        break;
     case WORKER_OUT_RENEW: hold(&c->renew, WORKER_IN_RENEWED, out); break;
     case WORKER_OUT_RELEASE: hold(&c->release, WORKER_IN_RELEASED, out); break;
     case WORKER_OUT_COMPLETE_BEGIN: hold(&c->begin, WORKER_IN_BEGUN, out); break;
@@ -101,7 +124,9 @@ static void obey(struct chaos *c, const struct worker_out *out)
         fate->timed_out = true;
         break;
     case WORKER_OUT_RUN:
-        CU_ASSERT_FALSE(fate->runs || fate->late || fate->timed_out);
+        CU_ASSERT_FALSE(fate->runs || fate->late || fate->timed_out || fate->poisoned);
+        CU_ASSERT_EQUAL(c->apart, 0);
+        c->apart = fate->suspect ? out->id : 0;
         CU_ASSERT_TRUE(fate->claimed && out->attempt > 0);
         fate->runs = true;
         CU_ASSERT_TRUE(++c->running + c->slots_owed <= SLOTS);
@@ -119,6 +144,7 @@ static void obey(struct chaos *c, const struct worker_out *out)
     case WORKER_OUT_ABANDON:
         CU_ASSERT_TRUE(fate->runs && fate->fired && !fate->abandoned);
         fate->abandoned = true;
+        left_alone(c, out->id);
         c->running--;
         c->slots_owed++;
         break;
@@ -154,12 +180,20 @@ static void reply(struct chaos *c, struct pending *call)
         struct fate *const fate = &c->fates[row->id];
         row->state = any_state(c, call->kind);
         fate->missing |= row->state == WORKER_ROW_MISSING;
+        if (call->kind == WORKER_IN_RENEWED && row->settled && row->state == WORKER_ROW_MINE)
+            left_alone(c, row->id);
         if (call->kind == WORKER_IN_BEGUN)
             fate->mine = row->state == WORKER_ROW_MINE;
         if (call->kind == WORKER_IN_CLAIMED) {
             row->attempt = c->next_id;
             row->left_ms = dice(c, 2) == 0 ? dice(c, 5000) : 0;
             row->expired = fate->late = dice(c, 8) == 0;
+            row->lost = (uint32_t)dice(c, 6);
+            row->poisoned = fate->poisoned = dice(c, 10) == 0;
+            if (!row->apart && dice(c, 8) == 0) {
+                row->state = WORKER_ROW_SUSPECT;
+                fate->suspect = true;
+            }
         }
         fate->claimed |= call->kind == WORKER_IN_CLAIMED && row->state == WORKER_ROW_MINE;
     }
@@ -176,6 +210,7 @@ static void finish_one(struct chaos *c)
     if (!fate->runs)
         return;
     fate->runs = false;
+    left_alone(c, id);
     if (!fate->abandoned)
         c->running--;
     static thole_status const statuses[] = {THOLE_OK, THOLE_OK, THOLE_CANCELLED, THOLE_LATER};
@@ -229,7 +264,7 @@ static void connect_or_not(struct chaos *c)
 
 static void anything(struct chaos *c)
 {
-    switch (dice(c, 17)) {
+    switch (dice(c, 18)) {
     case 0: c->now_ms += dice(c, 3) == 0 ? dice(c, 9000) : dice(c, 100); break;
     case 1: reply(c, &c->claim); break;
     case 2: reply(c, &c->renew); break;
@@ -237,6 +272,7 @@ static void anything(struct chaos *c)
     case 4: reply(c, &c->commit); break;
     case 5: reply(c, &c->release); break;
     case 13: reply(c, &c->leave); break;
+    case 14: reply(c, &c->let_go); break;
     case 6:
     case 7: publish_one(c); break;
     case 8:
@@ -275,7 +311,8 @@ static bool chaos_run(uint64_t seed)
                                      .completions_max = 2,
                                      .lease_ms = 3000 + seed % 7 * 4000,
                                      .grace_ms = 100 + seed % 5 * 2000,
-                                     .stop_grace_ms = 500};
+                                     .stop_grace_ms = 500,
+                                     .poison_after = 2 + seed % 3};
     c = (struct chaos){.rng = seed, .now_ms = 1, .next_id = 1};
     c.w = worker_create(&options);
     CU_ASSERT_PTR_NOT_NULL_FATAL(c.w);
@@ -295,6 +332,7 @@ static bool chaos_run(uint64_t seed)
         reply(&c, &c.commit);
         reply(&c, &c.release);
         reply(&c, &c.leave);
+        reply(&c, &c.let_go);
         publish_one(&c);
         settle(&c);
     }

@@ -12,7 +12,7 @@ enum {
 struct world {
     struct worker_machine *w;
     uint64_t now_ms, epoch;
-    bool wpi_off;
+    bool wpi_off, let_go_off;
     struct worker_row claim[IDS_MAX], renew[IDS_MAX], begin[IDS_MAX], leave[IDS_MAX];
     size_t claim_len, renew_len, begin_len, leave_len;
     char text[TEXT_BYTES];
@@ -28,6 +28,11 @@ static void say(struct world *t, const char *fmt, ...)
         (void)snprintf(t->text + at, sizeof t->text - at, " | ");
     (void)vsnprintf(t->text + strlen(t->text), sizeof t->text - strlen(t->text), fmt, args);
     va_end(args);
+}
+
+static void say_more(struct world *t, const char *text)
+{
+    (void)snprintf(t->text + strlen(t->text), sizeof t->text - strlen(t->text), "%s", text);
 }
 
 static void say_ids(struct world *t, const char *what, const uint64_t *ids, size_t n)
@@ -49,6 +54,9 @@ static void take_rows(struct world *t, const char *what, const struct worker_out
     }
     *ret_len = out->rows_len;
     say_ids(t, what, ids, out->rows_len);
+    for (size_t i = 0; i < out->rows_len; i++)
+        if (rows[i].apart || rows[i].settled)
+            say_more(t, rows[i].apart ? " apart" : " settled");
 }
 
 static void input(struct world *t, struct worker_in in)
@@ -66,6 +74,18 @@ static void take_progress(struct world *t, const struct worker_out *out)
         input(t, (struct worker_in){.kind = WORKER_IN_PROGRESSED, .id = ids[i], .ok = !t->wpi_off});
 }
 
+/* Named by the letters of their activities. */
+static void take_let_go(struct world *t, const struct worker_out *out)
+{
+    char text[IDS_MAX] = "";
+    for (size_t i = 0; i < out->rows_len; i++) {
+        text[i] = (char)out->rows[i].key.activity_id;
+        CU_ASSERT_TRUE(out->rows[i].attempt > 0);
+    }
+    say(t, "let go %s", text);
+    input(t, (struct worker_in){.kind = WORKER_IN_LET_GO, .unknown = t->let_go_off});
+}
+
 static void take_out(struct world *t, const struct worker_out *out)
 {
     struct worker_row released[IDS_MAX];
@@ -76,8 +96,10 @@ static void take_out(struct world *t, const struct worker_out *out)
     case WORKER_OUT_RENEW: take_rows(t, "renew", out, t->renew, &t->renew_len); break;
     case WORKER_OUT_COMPLETE_BEGIN: take_rows(t, "begin", out, t->begin, &t->begin_len); break;
     case WORKER_OUT_RELEASE: take_rows(t, "release", out, released, &released_len); break;
+    case WORKER_OUT_LET_GO: take_let_go(t, out); break;
     case WORKER_OUT_LEAVE: take_rows(t, "leave", out, t->leave, &t->leave_len); break;
     case WORKER_OUT_EXPIRED: say(t, "expired %" PRIu64 "#%" PRIu64, out->id, out->attempt); break;
+    case WORKER_OUT_POISONED: say(t, "poisoned %" PRIu64 "#%" PRIu64, out->id, out->attempt); break;
     case WORKER_OUT_RUN: say(t, "run %" PRIu64 "#%" PRIu64, out->id, out->attempt); break;
     case WORKER_OUT_FIRE:
         say(t, "fire %" PRIu64 " %s %.*s%s%.*s", out->id, worker_path_name(out->path),
@@ -108,9 +130,12 @@ static void answer(struct world *t, enum worker_in_kind kind, struct worker_row 
     for (size_t i = 0; i < n; i++) {
         rows[i].state = states[i] == 's'   ? WORKER_ROW_STOLEN
                         : states[i] == 'x' ? WORKER_ROW_MISSING
+                        : states[i] == 'u' ? WORKER_ROW_SUSPECT
                                            : WORKER_ROW_MINE;
         rows[i].expired = states[i] == 'e';
         rows[i].left_ms = states[i] == 't' ? STORY_DEADLINE_MS : 0;
+        rows[i].poisoned = states[i] == 'p';
+        rows[i].lost = states[i] >= '0' && states[i] <= '9' ? (uint32_t)(states[i] - '0') : 0;
         if (kind == WORKER_IN_CLAIMED)
             rows[i].attempt = attempts[1] + rows[i].id;
     }
@@ -182,6 +207,8 @@ static void command(struct world *t, const char *text)
         answer(t, WORKER_IN_BEGUN, t->begin, t->begin_len, arg);
     else if (strcmp(word, "wpi") == 0)
         t->wpi_off = strcmp(arg, "off") == 0;
+    else if (strcmp(word, "letgo") == 0)
+        t->let_go_off = strcmp(arg, "off") == 0;
     else if (strcmp(word, "done") == 0)
         input(t, (struct worker_in){.kind = WORKER_IN_FINISHED,
                                     .id = number,

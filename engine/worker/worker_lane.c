@@ -1,0 +1,132 @@
+/*
+ * Who dies with a worker cannot say who killed it. So what was lost often enough is run apart from others,
+ * one at a time, and nobody who only happened to be there is blamed for long; and a claim that a living
+ * worker gave up is taken back from what counts as lost.
+ */
+#include "worker_machine.h"
+#include <assert.h>
+#include <string.h>
+
+enum { SETTLE_DOUBLINGS_MAX = 16 };
+
+bool lane_has(const struct worker_machine *w, const struct lease *lease)
+{
+    return lease != NULL && w->lane.lease == lease;
+}
+
+/* Others get what is queued here. */
+static void hand_back_queued(struct worker_machine *w)
+{
+    while (w->queued.first != NULL)
+        lease_end(w, w->queued.first, WORKER_OUT_NAK, WORKER_END_DEFERRED);
+}
+
+void lane_offer(struct worker_machine *w, struct lease *lease)
+{
+    lease->suspect = true;
+    if (w->stopping) {
+        lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
+    } else if (w->lane.lease != NULL || w->now_ms < w->lane.gate_ms) {
+        lease_park(w, lease);
+    } else {
+        w->lane.lease = lease;
+        w->lane.since_ms = w->now_ms;
+        w->lane.settled_ms = UINT64_MAX;
+        lease->state = LEASE_APART;
+        worker_progress_arm(w, lease);
+        lease_refresh(w, lease);
+        hand_back_queued(w);
+    }
+}
+
+static uint64_t quiet_ms(const struct worker_machine *w)
+{
+    return w->options.lease_ms / 3;
+}
+
+/* What has run for a while beside others is not what kills them at once. */
+uint64_t lane_due_ms(const struct worker_machine *w)
+{
+    if (w->lane.lease == NULL || w->lane.lease->state != LEASE_APART)
+        return UINT64_MAX;
+    return w->slots_used == 0 ? 0 : w->lane.started_ms + quiet_ms(w);
+}
+
+void lane_started(struct worker_machine *w, const struct lease *lease, uint32_t lost)
+{
+    uint32_t const free = worker_suspect_after(w->options.poison_after);
+    uint32_t const more = lost > free ? lost - free : 0;
+    w->lane.started_ms = w->now_ms;
+    if (!lane_has(w, lease))
+        return;
+    w->counters.apart++;
+    w->lane.settled_ms =
+        w->now_ms + (quiet_ms(w) << (more < SETTLE_DOUBLINGS_MAX ? more : SETTLE_DOUBLINGS_MAX));
+}
+
+void lane_leave(struct worker_machine *w, const struct lease *lease)
+{
+    if (!lane_has(w, lease))
+        return;
+    w->lane.lease = NULL;
+    w->lane.telling = false;
+    w->lane.gate_ms = w->now_ms + (w->now_ms - w->lane.since_ms); /* as much time for all others */
+}
+
+uint64_t lane_settles_ms(const struct worker_machine *w)
+{
+    const struct lease *lease = w->lane.lease;
+    bool const runs = lease != NULL && lease->state == LEASE_RUNNING && !lease->lost && !lease->confirmed;
+    return runs ? w->lane.settled_ms : UINT64_MAX;
+}
+
+/* ---- claims that were let go ---- */
+
+static struct let_go *let_go_at(const struct worker_machine *w, size_t i)
+{
+    return &w->let_go[(w->let_go_at + i) % w->table.cap];
+}
+
+/* When there is no room it will count as lost, once. */
+void lease_let_go(struct worker_machine *w, const struct lease *lease)
+{
+    if (lease->attempt == 0 || w->let_go_len == w->table.cap)
+        return;
+    struct let_go *const to = let_go_at(w, w->let_go_len++);
+    to->key = lease->key;
+    to->attempt = lease->attempt;
+    memcpy(to->instance_bytes, lease->instance_bytes, lease->key.instance.len);
+    to->key.instance.ptr = to->instance_bytes;
+}
+
+uint64_t worker_let_go_due_ms(const struct worker_machine *w)
+{
+    if (w->let_go_in_flight || w->let_go_len == 0)
+        return UINT64_MAX;
+    return w->stopping ? 0 : w->let_go_gate_ms;
+}
+
+bool worker_poll_let_go(struct worker_machine *w, struct worker_out *ret)
+{
+    size_t n = 0;
+    if (w->now_ms < worker_let_go_due_ms(w))
+        return false;
+    for (; n < w->let_go_len && n < WORKER_CLAIM_MAX; n++)
+        w->rows[n] = (struct worker_row){.key = let_go_at(w, n)->key, .attempt = let_go_at(w, n)->attempt};
+    w->let_go_sent = n;
+    w->let_go_in_flight = true;
+    *ret = (struct worker_out){.kind = WORKER_OUT_LET_GO, .rows = w->rows, .rows_len = n};
+    return true;
+}
+
+/* A worker that stops says it once. */
+void worker_let_go_told(struct worker_machine *w, const struct worker_in *in)
+{
+    assert(w->let_go_in_flight && w->let_go_sent <= w->let_go_len);
+    size_t const over = !in->unknown ? w->let_go_sent : w->stopping ? w->let_go_len : 0;
+    w->let_go_in_flight = false;
+    w->let_go_failures = in->unknown ? w->let_go_failures + 1 : 0;
+    w->let_go_gate_ms = in->unknown ? w->now_ms + worker_backoff_ms(w, w->let_go_failures) : 0;
+    w->let_go_at = (w->let_go_at + over) % w->table.cap;
+    w->let_go_len -= over;
+}

@@ -1,0 +1,189 @@
+/* Claims whose worker never reported: what their rows say, and what the next claim makes of it. */
+#include "store_fixture.h"
+
+#define ME THOLE_STR("worker-1")
+#define OTHER THOLE_STR("worker-2")
+#define THIRD THOLE_STR("worker-3")
+
+static const struct claim_policy policy = {.suspect_after = 2, .strikes_max = 2};
+
+static struct postgres *begin(const char *ns, size_t n)
+{
+    struct postgres *pg = store_partition(ns);
+    struct batch *batch = store_batch(1, 0);
+    store_add_activities(batch, "i", 1, n);
+    CHECK_OK(store_apply(pg, batch));
+    return pg;
+}
+
+static struct claim claim_by(struct postgres *pg, thole_slice worker, uint64_t id, bool apart)
+{
+    struct claim claim = store_claim_of("i", id);
+    claim.apart = apart;
+    CHECK_OK(worker_store_claim(pg, worker, &policy, &claim, 1, NULL, &store_err));
+    return claim;
+}
+
+static const char *row_of(const char *ns, uint64_t id)
+{
+    return store_sql(ns,
+                     "SELECT concat_ws(' ', attempt, coalesce(worker, '-'), coalesce(lost::text, '-'),"
+                     " coalesce(strikes::text, '-'), coalesce(lost_worker, '-'))"
+                     " FROM worker_queue WHERE activity_id = %d",
+                     (int)id);
+}
+
+static void let_go(struct postgres *pg, thole_slice worker, struct claim claim, enum row_state want)
+{
+    CHECK_OK(worker_store_let_go(pg, worker, &claim, 1, &store_err));
+    CHECK_INT(claim.state, want);
+}
+
+/* -- what is lost, and what is not -- */
+
+static void who_takes_over_from_another_notes_a_loss(void)
+{
+    struct postgres *pg = begin("takes", 1);
+    struct claim claim = claim_by(pg, ME, 1, false);
+    CHECK_INT(claim.lost, 0);
+    CHECK_STR("claimed", row_of("takes", 1), "1 worker-1 - - -");
+    claim = claim_by(pg, OTHER, 1, false);
+    CHECK_INT(claim.state, ROW_MINE);
+    CHECK_INT(claim.lost, 1);
+    CHECK_STR("taken over", row_of("takes", 1), "2 worker-2 {1} - worker-1");
+    claim = claim_by(pg, OTHER, 1, false); /* it lives, so it has lost nothing */
+    CHECK_INT(claim.lost, 1);
+    CHECK_STR("by itself", row_of("takes", 1), "3 worker-2 {1} - worker-1");
+    CHECK_OK(worker_store_release(pg, OTHER, &claim, 1, &store_err));
+    claim = claim_by(pg, THIRD, 1, false);
+    CHECK_INT(claim.lost, 1);
+    CHECK_STR("given back", row_of("takes", 1), "4 worker-3 {1} - worker-1");
+    postgres_close(pg);
+}
+
+static void what_was_let_go_was_not_lost(void)
+{
+    struct postgres *pg = begin("letgo", 1);
+    struct claim const first = claim_by(pg, ME, 1, true);
+    let_go(pg, ME, first, ROW_MINE);
+    CHECK_STR("in time", row_of("letgo", 1), "1 - - - -");
+    let_go(pg, ME, first, ROW_MISSING); /* again: nothing to change */
+    struct claim const second = claim_by(pg, ME, 1, true), third = claim_by(pg, OTHER, 1, true);
+    CHECK_INT(third.lost, 1);
+    CHECK_STR("lost", row_of("letgo", 1), "3 worker-2 {2} {2} worker-1");
+    let_go(pg, ME, second, ROW_MINE);
+    CHECK_STR("somebody has it already", row_of("letgo", 1), "3 worker-2 {} {} worker-1");
+    let_go(pg, ME, third, ROW_MISSING); /* another's */
+    CHECK_STR("unharmed", row_of("letgo", 1), "3 worker-2 {} {} worker-1");
+    postgres_close(pg);
+}
+
+/* -- suspects -- */
+
+static void a_suspect_is_claimed_only_apart(void)
+{
+    struct postgres *pg = begin("apart", 1);
+    (void)claim_by(pg, ME, 1, false);
+    (void)claim_by(pg, OTHER, 1, false);
+    struct claim claim = claim_by(pg, THIRD, 1, false);
+    CHECK_INT(claim.state, ROW_SUSPECT);
+    CHECK_STR("untouched", row_of("apart", 1), "2 worker-2 {1} - worker-1");
+    claim = claim_by(pg, OTHER, 1, false); /* of its own worker it is none yet */
+    CHECK_INT(claim.state, ROW_MINE);
+    claim = claim_by(pg, THIRD, 1, true);
+    CHECK_INT(claim.state, ROW_MINE);
+    CHECK_INT(claim.lost, 2);
+    CHECK_INT(claim.poisoned, false);
+    CHECK_STR("apart", row_of("apart", 1), "4 worker-3 {1,3} - worker-2");
+    postgres_close(pg);
+}
+
+/* With the third loss in company it would be three; only those count that were lost apart and unsettled. */
+static void only_what_is_lost_apart_counts(void)
+{
+    struct postgres *pg = begin("counts", 1);
+    for (int i = 0; i < 6; i++)
+        (void)claim_by(pg, i % 2 == 0 ? ME : OTHER, 1, i >= 2);
+    struct claim claim = claim_by(pg, THIRD, 1, true);
+    CHECK_INT(claim.poisoned, true);
+    CHECK_INT(claim.lost, 6);
+    CHECK_STR("strikes", row_of("counts", 1), "7 worker-3 {1,2,3,4,5,6} {3,4,5,6} worker-2");
+    postgres_close(pg);
+}
+
+static void what_has_settled_is_lost_for_nothing(void)
+{
+    struct postgres *pg = begin("settled", 1);
+    for (int i = 0; i < 6; i++) {
+        thole_slice const worker = i % 2 == 0 ? ME : OTHER;
+        struct claim claim = claim_by(pg, worker, 1, i >= 2);
+        CHECK_INT(claim.state, ROW_MINE);
+        CHECK_INT(claim.poisoned, false);
+        claim.settled = true;
+        CHECK_OK(worker_store_renew(pg, worker, &claim, 1, &store_err));
+    }
+    struct claim const claim = claim_by(pg, THIRD, 1, true);
+    CHECK_INT(claim.poisoned, false);
+    CHECK_STR("no strikes", row_of("settled", 1), "7 worker-3 {1,2,3,4,5,6} - worker-2");
+    postgres_close(pg);
+}
+
+/* By anybody, at once: it is not run. */
+static void what_is_poisoned_needs_no_time_apart(void)
+{
+    struct postgres *pg = begin("poisoned", 1);
+    struct arena arena;
+    arena_init(&arena, 1 << 20);
+    for (int i = 0; i < 4; i++)
+        (void)claim_by(pg, i % 2 == 0 ? ME : OTHER, 1, i >= 2);
+    struct claim claim = store_claim_of("i", 1);
+    CHECK_OK(worker_store_claim(pg, THIRD, &policy, &claim, 1, &arena, &store_err));
+    CHECK_INT(claim.state, ROW_MINE);
+    CHECK_INT(claim.poisoned, true);
+    CHECK_INT(claim.lost, 4);
+    CHECK_INT(thole_slice_equal(claim.lost_worker, OTHER), true);
+    claim.poisoned = false; /* and again, when the one that was to say so is lost, too */
+    CHECK_OK(worker_store_claim(pg, ME, &policy, &claim, 1, NULL, &store_err));
+    CHECK_INT(claim.poisoned, true);
+    arena_release(&arena);
+    postgres_close(pg);
+}
+
+/* Each in one statement as it is. */
+static void a_claim_of_many_takes_what_it_may(void)
+{
+    enum { ROWS = 2000 };
+    static struct claim claims[ROWS];
+    struct postgres *pg = begin("many", ROWS);
+    size_t counts[4] = {0};
+    for (uint64_t id = 1; id <= 2; id++)
+        for (int i = 0; i < 4; i++)
+            (void)claim_by(pg, i % 2 == 0 ? ME : OTHER, id, i >= 2 && id == 2);
+    for (size_t i = 0; i < ROWS; i++)
+        claims[i] = store_claim_of("i", i + 1);
+    claims[ROWS - 1].key.activity_id = ROWS + 1;
+    CHECK_OK(worker_store_claim(pg, THIRD, &policy, claims, ROWS, NULL, &store_err));
+    for (size_t i = 0; i < ROWS; i++)
+        counts[claims[i].state]++;
+    CHECK_INT(claims[0].state, ROW_SUSPECT);
+    CHECK_INT(claims[1].poisoned, true);
+    CHECK_INT(counts[ROW_SUSPECT], 1);
+    CHECK_INT(counts[ROW_MISSING], 1);
+    CHECK_INT(counts[ROW_MINE], ROWS - 2);
+    postgres_close(pg);
+}
+
+static const struct thole_test tests[] = {
+    {"who takes over from another notes a loss", who_takes_over_from_another_notes_a_loss},
+    {"what was let go was not lost", what_was_let_go_was_not_lost},
+    {"a suspect is claimed only apart", a_suspect_is_claimed_only_apart},
+    {"only what is lost apart counts", only_what_is_lost_apart_counts},
+    {"what has settled is lost for nothing", what_has_settled_is_lost_for_nothing},
+    {"what is poisoned needs no time apart", what_is_poisoned_needs_no_time_apart},
+    {"a claim of many takes what it may", a_claim_of_many_takes_what_it_may},
+};
+
+int main(void)
+{
+    return store_run("lost_claims", tests, ARRAY_LEN(tests));
+}
