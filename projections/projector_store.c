@@ -40,7 +40,7 @@ static thole_status fenced(uint32_t partition, uint64_t epoch, thole_error *rete
 }
 
 thole_status projector_store_open(struct postgres *pg, uint32_t partition, uint64_t epoch,
-                                  uint64_t *ret_projected_seq, thole_error *reterr)
+                                  struct projected *ret_projected, uint64_t *ret_epoch, thole_error *reterr)
 {
     THOLE_TRY(check_partition(partition, reterr));
     call_begin(pg, "opening a partition");
@@ -49,9 +49,12 @@ thole_status projector_store_open(struct postgres *pg, uint32_t partition, uint6
     call_int8(pg, epoch);
     call_send(pg, STATEMENT_PARTITION_OPEN);
     THOLE_TRY(call_run(pg, reterr));
-    if (call_rows(pg, 1) == 0)
+    uint64_t const registered = call_cell_int8(pg, 1, 0, 2);
+    if (ret_epoch != NULL)
+        *ret_epoch = registered;
+    if (registered != epoch)
         return fenced(partition, epoch, reterr);
-    *ret_projected_seq = call_cell_int8(pg, 1, 0, 0);
+    *ret_projected = (struct projected){call_cell_int8(pg, 1, 0, 0), call_cell_int8(pg, 1, 0, 1)};
     set_opened(pg, partition);
     return THOLE_OK;
 }
@@ -223,7 +226,8 @@ thole_status projector_store_apply(struct postgres *pg, const struct batch *batc
             "have lost its last commits; open it again and project from where it stands",
             batch->partition, pg->where);
     send_epoch(pg, batch->partition, batch->epoch);
-    call_int8(pg, batch->projected_seq);
+    call_int8(pg, batch->projected.seq);
+    call_int8(pg, batch->projected.mark);
     call_send(pg, STATEMENT_PARTITION_MOVE);
     send_activities(pg, batch);
     send_timers(pg, batch);

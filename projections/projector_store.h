@@ -14,11 +14,14 @@
 /*
  * Registers @p epoch as the partition's owner and reads how far it is projected (creates the row at need).
  * THOLE_FENCED when a newer epoch is registered already; the same epoch again is fine. Partitions 0..65535.
+ * ret_epoch (may be NULL) is then the one that is registered, also with THOLE_FENCED.
  */
 THOLE_NODISCARD thole_status projector_store_open(struct postgres *pg, uint32_t partition, uint64_t epoch,
-                                                  uint64_t *ret_projected_seq, thole_error *reterr);
+                                                  struct projected *ret_projected, uint64_t *ret_epoch,
+                                                  thole_error *reterr);
 /*
- * Applies the batch in one transaction, by set-based statements only (unnest). projected_seq never goes back.
+ * Applies the batch in one transaction, by set-based statements only (unnest). What is projected never goes
+ * back.
  *  - Activities: added unless they are there; a later try takes the place of the row of an earlier one. What
  *    is removed goes if it is of the try that the removal names (0: any) or an older one. A removal waits for
  *    a worker that is completing the same activity.
@@ -30,8 +33,8 @@ THOLE_NODISCARD thole_status projector_store_open(struct postgres *pg, uint32_t 
  */
 THOLE_NODISCARD thole_status projector_store_apply(struct postgres *pg, const struct batch *batch,
                                                    thole_error *reterr);
-/* Removes every row of the partition and sets projected_seq = 0 (rebuild). FENCED when the epoch is not the
- * partition's. Counts as opening. May take minutes: its timeout is ten. */
+/* Removes every row of the partition and forgets how far it was projected (rebuild). FENCED when the epoch is
+ * not the partition's. Counts as opening. May take minutes: its timeout is ten. */
 THOLE_NODISCARD thole_status projector_store_reset(struct postgres *pg, uint32_t partition, uint64_t epoch,
                                                    thole_error *reterr);
 

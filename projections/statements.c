@@ -63,19 +63,21 @@ const struct statement_text statement_texts[STATEMENTS] = {
     [STATEMENT_SET] = {"set", "t", "SELECT set_config($1::text, $2::text, true)"},
 
     [STATEMENT_PARTITION_OPEN] =
-        {"partition_open", "i",
+        {"partition_open", "iii",
          "INSERT INTO partitions AS q (p, epoch) VALUES ($1::int4, $2::int8)"
-         " ON CONFLICT (p) DO UPDATE SET epoch = excluded.epoch, updated_at = clock_timestamp()"
-         " WHERE q.epoch <= excluded.epoch RETURNING q.projected_seq"},
+         " ON CONFLICT (p) DO UPDATE SET epoch = greatest(q.epoch, excluded.epoch),"
+         " updated_at = clock_timestamp() RETURNING q.projected_seq, q.projected_mark, q.epoch"},
     /* Fails with division_by_zero, and the whole pipeline with it, unless the epoch is the partition's. */
     [STATEMENT_PARTITION_MOVE] =
         {"partition_move", "i",
          "WITH moved AS (UPDATE partitions SET projected_seq = greatest(projected_seq, $3::int8),"
+         " projected_mark = CASE WHEN $3::int8 >= projected_seq THEN $4::int8 ELSE projected_mark END,"
          " updated_at = clock_timestamp() WHERE p = $1::int4 AND epoch = $2::int8 RETURNING 1)"
          " SELECT 1 / count(*) FROM moved"},
     [STATEMENT_PARTITION_RESET] =
         {"partition_reset", "i",
-         "WITH moved AS (UPDATE partitions SET projected_seq = 0, updated_at = clock_timestamp()"
+         "WITH moved AS (UPDATE partitions SET projected_seq = 0, projected_mark = 0, updated_at = "
+         "clock_timestamp()"
          " WHERE p = $1::int4 AND epoch = $2::int8 RETURNING 1) SELECT 1 / count(*) FROM moved"},
     [STATEMENT_ACTIVITIES_RESET] = {"activities_reset", "", "DELETE FROM worker_queue WHERE p = $1::int4"},
     [STATEMENT_TIMERS_RESET] = {"timers_reset", "", "DELETE FROM timers WHERE p = $1::int4"},

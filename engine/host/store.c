@@ -41,6 +41,15 @@ static void say_link(struct store *store, bool up)
 /* --- jobs
  * ----------------------------------------------------------------------------------------------------- */
 
+/* What a newer epoch means there is the machine's to decide. */
+static thole_status open_partition(struct store *store, struct job *job)
+{
+    thole_status const status =
+        projector_store_open(store->pg, job->p, job->epoch, &job->in.projected, &job->in.epoch, &job->err);
+    job->in.kind = PARTITION_IN_STORE_OPENED;
+    return status == THOLE_FENCED ? THOLE_OK : status;
+}
+
 static thole_status read_live(struct store *store, struct job *job)
 {
     struct live_summary live = {0};
@@ -72,9 +81,7 @@ static thole_status read_timers(struct store *store, struct job *job)
 static thole_status perform(struct store *store, struct job *job)
 {
     switch (job->kind) {
-    case JOB_STORE_OPEN:
-        job->in.kind = PARTITION_IN_STORE_OPENED;
-        return projector_store_open(store->pg, job->p, job->epoch, &job->in.sequence, &job->err);
+    case JOB_STORE_OPEN: return open_partition(store, job);
     case JOB_STORE_RESET:
         job->in.kind = PARTITION_IN_STORE_RESET;
         return projector_store_reset(store->pg, job->p, job->epoch, &job->err);

@@ -3,6 +3,15 @@
 
 enum { BATCH_BYTES_MAX = 64 * 1024 * 1024 }; /* all kinds full, with ids and details of the greatest length */
 
+uint64_t projected_mark(thole_slice record)
+{
+    uint64_t mark = 14695981039346656037u; /* FNV-1a */
+    for (size_t i = 0; i < record.len; i++)
+        mark = (mark ^ record.ptr[i]) * 1099511628211u;
+    mark &= INT64_MAX;
+    return mark == 0 ? 1 : mark;
+}
+
 struct batch *batch_create(uint32_t partition, uint64_t epoch)
 {
     struct batch *batch = calloc(1, sizeof *batch);

@@ -41,13 +41,24 @@ struct batch_instance { /* an instances row and its executions row: the last sta
     bool removed;              /* the instance's rows go */
 };
 
+/*
+ * How far a log is projected: to the record at seq, which is known by its mark. The sequence alone would say
+ * the same of another log: one that lost its tail and went on, or one from which a restored backup of the
+ * rows was made. mark 0: not known (seq 0, or written before there were marks).
+ */
+struct projected {
+    uint64_t seq, mark;
+};
+/* The mark of a record: a digest of its bytes, 1..2^63 - 1. It is stored: never another for the same bytes.
+ */
+uint64_t projected_mark(thole_slice record);
+
 /* Inserts and deletes never name the same row: the machine nets them. Owned by whoever holds it. */
 struct batch {
     struct arena arena; /* owns everything below */
     uint32_t partition;
     uint64_t epoch;
-    uint64_t
-        projected_seq; /* moves partitions.projected_seq up to this in the same transaction; 0 = leaves it */
+    struct projected projected; /* moves the partition's up to this in the same transaction; 0 = leaves it */
     struct batch_activity *activities_added, *activities_removed;
     size_t activities_added_len, activities_removed_len;
     struct batch_timer *timers_added, *timers_removed;

@@ -435,7 +435,7 @@ void fold_record(struct partition *p, thole_slice bytes, uint64_t sequence, stru
         partition_drop(p, "the history was written by a newer version of thole", true);
         return;
     }
-    b->last_sequence = sequence;
+    b->last = (struct projected){sequence, projected_mark(bytes)};
     b->records++;
     p->projector.unprojected++;
     if (status != THOLE_OK) {

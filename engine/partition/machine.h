@@ -265,7 +265,8 @@ struct build { /* a projection batch on its way */
     size_t activities_len, activities_cap, timers_len, timers_cap, instances_len, instances_cap;
     size_t pushes_len, pushes_cap, sends_len, sends_cap;
     struct key_index activities_index, timers_index, instances_index;
-    uint64_t last_sequence, records;
+    struct projected last; /* the record that it ends with */
+    uint64_t records;
     size_t applied; /* rows of each kind that are in batches */
     size_t publishes_left;
 };
@@ -311,11 +312,11 @@ struct projector {
     } lanes[OUTBOX_LANES];              /* by receiver, so that what one receives keeps its order */
     struct build *first, *last;         /* FIFO; at most one applying, before it only publishing ones */
     uint64_t next_id;
-    uint64_t watermark;      /* everything up to this sequence is applied and published */
-    uint64_t watermark_sent; /* what the database knows of it, or is being told */
-    uint64_t published;      /* the same, as the log says: whatever has become of the database */
-    uint64_t sent;           /* the newest record whose messages to other instances are stored */
-    size_t unprojected;      /* records in builds */
+    struct projected watermark; /* everything up to this record is applied and published */
+    uint64_t watermark_sent;    /* what the database knows of it, or is being told */
+    uint64_t published;         /* the same, as the log says: whatever has become of the database */
+    uint64_t sent;              /* the newest record whose messages to other instances are stored */
+    size_t unprojected;         /* records in builds */
     /* a turn that comes in parts; their memory is that of the build that is filling */
     struct record *parts;
     size_t parts_len, parts_cap;
@@ -324,10 +325,10 @@ void projector_release(struct projector *projector);
 
 /* --- redo.c: while the log is read again ------------------------------------------------------- */
 struct redo {
-    struct build *open;  /* activities whose end has not been read yet, each with its last try */
-    size_t open_len;     /* that are not gone */
-    uint64_t done;       /* builds up to this sequence are applied and published */
-    thole_slice *loners; /* ids of instances that are nobody's child: open addressing, empty = free */
+    struct build *open;    /* activities whose end has not been read yet, each with its last try */
+    size_t open_len;       /* that are not gone */
+    struct projected done; /* builds up to this record are applied and published */
+    thole_slice *loners;   /* ids of instances that are nobody's child: open addressing, empty = free */
     size_t loners_cap, loners_len;
     struct arena arena; /* of the ids */
 };
@@ -372,12 +373,14 @@ struct partition {
     enum phase phase;
     uint64_t generation, now_ms, busy_ms; /* busy_ms: when something last happened */
     bool nomem, redo_reading, tail_again, tail_all;
+    bool redo_unproven; /* the first record that is read must be the one that the rows end with */
     struct out_node *out_first, *out_last, *out_taken, spare;
 
     /* opening */
     uint64_t tail_last, tail_epoch, tail_n, redo_next;
     struct progress progress;
-    struct seen gone; /* what the inbox did not hold when it was opened last; sequence 0: it did */
+    struct seen gone;          /* what the inbox did not hold when it was opened last; sequence 0: it did */
+    uint64_t epoch_registered; /* the newest that the database is known to have */
     struct chain chain;
     struct slots slots;
     struct projector projector;
@@ -414,7 +417,7 @@ void opening_start(struct partition *p);
 void opening_tail(struct partition *p, const struct partition_in *in);
 void opening_deleted(struct partition *p);
 void opening_epoch_stored(struct partition *p);
-void opening_store(struct partition *p, uint64_t projected_seq);
+void opening_store(struct partition *p, const struct partition_in *in);
 void opening_reset(struct partition *p);
 void opening_log(struct partition *p, const struct partition_in *in);
 void opening_redo_more(struct partition *p); /* when the projector has room */

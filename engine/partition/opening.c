@@ -116,10 +116,11 @@ static enum tail_verdict walk_tail(const struct partition_in *in, bool cut, stru
     return found_position && tail->n >= known ? TAIL_FOUND : TAIL_READ_ALL;
 }
 
+/* The database may know epochs that the log has lost: those must not come again. */
 static void open_epoch(struct partition *p)
 {
     p->phase = PHASE_EPOCH;
-    p->chain.epoch = p->tail_epoch + 1;
+    p->chain.epoch = (p->tail_epoch > p->epoch_registered ? p->tail_epoch : p->epoch_registered) + 1;
     chain_append(p, RECORD_EPOCH_OPENED, NULL, NULL);
 }
 
@@ -229,27 +230,42 @@ void opening_epoch_stored(struct partition *p)
 
 /* --- the projection up to here ------------------------------------------------------------------- */
 
-void opening_store(struct partition *p, uint64_t projected_seq)
+/* The log lost its tail, or one of the two came from a backup: rows from nowhere. */
+static void reset(struct partition *p)
+{
+    p->phase = PHASE_RESET;
+    partition_emit(p, PARTITION_OUT_STORE_RESET);
+}
+
+static void redo(struct partition *p, struct projected projected)
+{
+    p->projector.watermark = projected;
+    p->projector.watermark_sent = projected.seq;
+    p->redo_unproven = projected.seq > 0;
+    p->redo_next = projected.seq > 0 ? projected.seq : 1;
+    p->phase = PHASE_REDO;
+    opening_redo_more(p);
+}
+
+void opening_store(struct partition *p, const struct partition_in *in)
 {
     if (p->phase != PHASE_STORE)
         return;
-    if (projected_seq > p->tail_last) { /* the log lost its tail, or came from a backup: rows from nowhere */
-        p->phase = PHASE_RESET;
-        partition_emit(p, PARTITION_OUT_STORE_RESET);
-        return;
+    if (in->epoch > p->chain.epoch) {
+        p->epoch_registered = in->epoch;
+        partition_drop(p, "the database has a newer epoch of the partition", true);
+    } else if (in->projected.seq > p->tail_last) {
+        reset(p);
+    } else {
+        redo(p, in->projected);
     }
-    p->projector.watermark = p->projector.watermark_sent = projected_seq;
-    p->redo_next = projected_seq + 1;
-    p->phase = PHASE_REDO;
-    opening_redo_more(p);
 }
 
 void opening_reset(struct partition *p)
 {
     if (p->phase != PHASE_RESET)
         return;
-    p->phase = PHASE_STORE;
-    opening_store(p, 0);
+    redo(p, (struct projected){0});
 }
 
 void opening_redo_more(struct partition *p)
@@ -275,11 +291,25 @@ void opening_redo_more(struct partition *p)
         project_pump(p);
         return;
     }
-    if (p->redo.done > p->projector.watermark)
+    if (p->redo.done.seq > p->projector.watermark.seq)
         p->projector.watermark = p->redo.done;
     redo_release(&p->redo);
     p->phase = PHASE_LIVE;
     partition_emit(p, PARTITION_OUT_READ_LIVE);
+}
+
+/*
+ * Are the rows those of this log? They are if the record that they end with is there. A log that lost its
+ * tail may have overtaken them, with records of its own, while the database was away.
+ */
+static bool proven(struct partition *p, const struct partition_in *in)
+{
+    struct projected *known = &p->projector.watermark;
+    bool const there = in->records_len > 0 && in->records[0].sequence == known->seq;
+    uint64_t const mark = there ? projected_mark(in->records[0].bytes) : 0;
+    bool const same = known->mark == 0 || known->mark == mark;
+    known->mark = mark;
+    return same;
 }
 
 /* Everything before the EpochOpened counts: what did not has been removed. */
@@ -288,8 +318,14 @@ void opening_log(struct partition *p, const struct partition_in *in)
     if (p->phase != PHASE_REDO || !p->redo_reading)
         return;
     p->redo_reading = false;
+    if (p->redo_unproven && !proven(p, in)) {
+        reset(p);
+        return;
+    }
+    p->redo_unproven = false;
     for (size_t i = 0; i < in->records_len && p->phase == PHASE_REDO; i++)
-        fold_record(p, in->records[i].bytes, in->records[i].sequence, NULL, false);
+        if (in->records[i].sequence > p->projector.watermark.seq)
+            fold_record(p, in->records[i].bytes, in->records[i].sequence, NULL, false);
 }
 
 /* --- who lives here ------------------------------------------------------------------------------ */

@@ -149,7 +149,7 @@ static void forget(struct partition *p)
     p->open_activities = 0;
     p->recount = p->recounting = false;
     p->ending = false;
-    p->redo_reading = p->tail_again = false;
+    p->redo_reading = p->redo_unproven = p->tail_again = false;
     p->phase = PHASE_CLOSED;
     p->generation++;
 }
@@ -246,7 +246,7 @@ static void answer(struct partition *p, const struct partition_in *in)
     case PARTITION_IN_DELETED: opening_deleted(p); break;
     case PARTITION_IN_APPENDED: chain_appended(p, in); break;
     case PARTITION_IN_APPEND_FAILED: chain_append_failed(p, in); break;
-    case PARTITION_IN_STORE_OPENED: opening_store(p, in->sequence); break;
+    case PARTITION_IN_STORE_OPENED: opening_store(p, in); break;
     case PARTITION_IN_STORE_RESET: opening_reset(p); break;
     case PARTITION_IN_LOG: opening_log(p, in); break;
     case PARTITION_IN_LIVE: opening_live(p, in); break;
@@ -306,7 +306,7 @@ static bool quiet(const struct partition *p)
 
 static bool unsaved(const struct partition *p)
 {
-    return p->progress.dirty || project_unsaid(p) || p->projector.watermark > p->projector.watermark_sent;
+    return p->progress.dirty || project_unsaid(p) || p->projector.watermark.seq > p->projector.watermark_sent;
 }
 
 static bool unpurged(const struct partition *p)

@@ -76,7 +76,7 @@ enum partition_in_kind {
     PARTITION_IN_APPENDED,      /* record n is stored at sequence */
     PARTITION_IN_APPEND_FAILED, /* n: refused, timed out, connection lost: the epoch ends before n. The
                                    answers to smaller n must still be given */
-    PARTITION_IN_STORE_OPENED,  /* projected_seq */
+    PARTITION_IN_STORE_OPENED,  /* epoch, projected */
     PARTITION_IN_STORE_RESET,   /* done */
     PARTITION_IN_LOG,           /* answer to READ_LOG: records; all from..to that exist */
     PARTITION_IN_LIVE,          /* answer to READ_LIVE */
@@ -96,11 +96,13 @@ struct partition_in {
     enum partition_in_kind kind;
     uint64_t generation; /* of the output that this answers; ignored for OPEN, CLOSE, RIVAL and QUERY */
     uint64_t n;          /* APPENDED, APPEND_FAILED */
-    uint64_t sequence;   /* APPENDED, PUBLISHED, MESSAGE: inbox sequence; STORE_OPENED: projected_seq */
+    uint64_t sequence;   /* APPENDED, PUBLISHED, MESSAGE: inbox sequence */
     uint64_t token;      /* PUBLISHED, HISTORY, SENT, QUERY */
     uint64_t stored_ns;  /* MESSAGE: when the stream stored it */
     const char *text;    /* DOUBT */
     bool fenced;         /* DOUBT */
+    struct projected projected; /* STORE_OPENED */
+    uint64_t epoch;             /* STORE_OPENED: that the database has now; a newer one than asked fences */
     /* TAIL: epoch_sequence = last EpochOpened (0 = none), last_sequence = of the stream;
      * records: as READ_TAIL asked. LOG and HISTORY: records. */
     uint64_t epoch_sequence, last_sequence;
@@ -139,7 +141,8 @@ enum partition_out_kind {
     PARTITION_OUT_LOAD,     /* history of instance; answer HISTORY with token: at least all records, in order,
                                of the execution of its last record and of the one before it (a crash may have
                                cut the first turn of the newer one short) */
-    /* The store. Answers STORE_OPENED, STORE_RESET, LIVE, TIMERS, APPLIED; DOUBT with fenced when fenced. */
+    /* The store. Answers STORE_OPENED, STORE_RESET, LIVE, TIMERS, APPLIED; DOUBT with fenced when fenced. All
+     * are done over the connection over which STORE_OPEN was, or not at all. */
     PARTITION_OUT_STORE_OPEN, /* epoch */
     PARTITION_OUT_STORE_RESET,
     PARTITION_OUT_READ_LIVE,

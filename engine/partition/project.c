@@ -48,8 +48,8 @@ static void apply(struct partition *p, struct build *b)
         partition_no_memory(p);
         return;
     }
-    batch->projected_seq = p->projector.watermark;
-    p->projector.watermark_sent = p->projector.watermark;
+    batch->projected = p->projector.watermark;
+    p->projector.watermark_sent = p->projector.watermark.seq;
     b->state = BUILD_APPLYING;
     partition_emit(p, PARTITION_OUT_APPLY)->batch = batch;
 }
@@ -60,11 +60,11 @@ static void retire(struct partition *p)
     struct build *b;
     while ((b = projector->first) != NULL && b->state == BUILD_PUBLISHING && b->publishes_left == 0) {
         /* While the log is read again the watermark stays: see redo.c. */
-        uint64_t *done = p->phase == PHASE_REDO ? &p->redo.done : &projector->watermark;
-        if (b->last_sequence > *done)
-            *done = b->last_sequence;
+        struct projected *done = p->phase == PHASE_REDO ? &p->redo.done : &projector->watermark;
+        if (b->last.seq > done->seq)
+            *done = b->last;
         if (b->sends_len > 0)
-            projector->sent = b->last_sequence;
+            projector->sent = b->last.seq;
         projector->unprojected -= b->records;
         projector->first = b->next;
         if (projector->first == NULL)
@@ -234,7 +234,7 @@ bool project_idle(const struct partition *p)
 uint64_t project_published_seq(const struct partition *p)
 {
     const struct projector *projector = &p->projector;
-    return projector->watermark > projector->published ? projector->watermark : projector->published;
+    return projector->watermark.seq > projector->published ? projector->watermark.seq : projector->published;
 }
 
 bool project_unsaid(const struct partition *p)
@@ -244,7 +244,7 @@ bool project_unsaid(const struct partition *p)
 
 void project_save_watermark(struct partition *p)
 {
-    if (p->projector.first != NULL || p->projector.watermark <= p->projector.watermark_sent)
+    if (p->projector.first != NULL || p->projector.watermark.seq <= p->projector.watermark_sent)
         return;
     struct build *b = project_filling(p);
     if (b != NULL)

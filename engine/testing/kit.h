@@ -119,7 +119,7 @@ struct thole_test_env {
     struct kit_instance *buckets[KIT_INSTANCE_BUCKETS], *instances;
     struct kit_timer *timers;
     size_t timers_len, timers_cap;
-    uint64_t projected_seq;
+    struct projected projected;
 
     struct kit_work *work, **work_last;
     struct kit_name *names;

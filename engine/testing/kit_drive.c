@@ -54,6 +54,13 @@ static void done(thole_test_env *env, const struct partition_out *out, enum part
     input(env, &in);
 }
 
+static void store_opened(thole_test_env *env, const struct partition_out *out)
+{
+    input(env, &(struct partition_in){.kind = PARTITION_IN_STORE_OPENED,
+                                      .generation = out->generation,
+                                      .projected = env->projected});
+}
+
 static void delete_records(thole_test_env *env, const struct partition_out *out)
 {
     for (size_t i = 0; i < out->sequences_len; i++)
@@ -104,7 +111,7 @@ static void on_output(thole_test_env *env, const struct partition_out *out)
     case PARTITION_OUT_READ_TIMERS: answer(env, out); break;
     case PARTITION_OUT_DELETE_RECORDS: delete_records(env, out); break;
     case PARTITION_OUT_APPEND: done(env, out, PARTITION_IN_APPENDED, kit_log_append(env, out)); break;
-    case PARTITION_OUT_STORE_OPEN: done(env, out, PARTITION_IN_STORE_OPENED, env->projected_seq); break;
+    case PARTITION_OUT_STORE_OPEN: store_opened(env, out); break;
     case PARTITION_OUT_STORE_RESET:
         kit_rows_reset(env);
         done(env, out, PARTITION_IN_STORE_RESET, 0);

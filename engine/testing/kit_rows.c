@@ -125,8 +125,8 @@ void kit_rows_apply(thole_test_env *env, const struct batch *batch)
         add_timer(env, &batch->timers_added[i]);
     for (size_t i = 0; i < batch->instances_len; i++)
         apply_instance(env, &batch->instances[i]);
-    if (batch->projected_seq > env->projected_seq)
-        env->projected_seq = batch->projected_seq;
+    if (batch->projected.seq > env->projected.seq)
+        env->projected = batch->projected;
 }
 
 static bool is_live(const struct kit_instance *instance)
@@ -210,5 +210,5 @@ void kit_rows_reset(thole_test_env *env)
     for (const struct kit_work *w = env->work; w != NULL; w = w->next)
         if (!w->gone)
             kit_work_removed(env, &w->row);
-    env->projected_seq = 0;
+    env->projected = (struct projected){0};
 }

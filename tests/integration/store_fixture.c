@@ -121,9 +121,9 @@ struct postgres *store_migrated(const char *ns)
 
 struct postgres *store_partition(const char *ns)
 {
-    uint64_t seq;
+    struct projected projected;
     struct postgres *pg = store_migrated(ns);
-    if (projector_store_open(pg, 1, 1, &seq, &store_err) != THOLE_OK)
+    if (projector_store_open(pg, 1, 1, &projected, NULL, &store_err) != THOLE_OK)
         give_up("partition", store_err.text);
     return pg;
 }
@@ -193,7 +193,7 @@ struct batch *store_batch(uint64_t epoch, uint64_t projected_seq)
     struct batch *batch = batch_create(1, epoch);
     if (batch == NULL)
         give_up("batch", "out of memory");
-    batch->projected_seq = projected_seq;
+    batch->projected = (struct projected){projected_seq, 1000 + projected_seq};
     return batch;
 }
 

@@ -315,7 +315,7 @@ static void terminated_between_calls_is_reported_once(void)
 
 static void killed_in_a_transaction(void)
 {
-    uint64_t seq = 0;
+    struct projected projected;
     struct postgres *pg = store_partition("killed"), *worker = store_open("killed");
     struct claim claim = store_claim_of("i", 1);
     struct batch *batch = store_batch(1, 7);
@@ -327,8 +327,9 @@ static void killed_in_a_transaction(void)
     CHECK_INT(claim.state, ROW_MINE);
     store_kill9();
     CHECK_STATUS(worker_store_complete_commit(worker, &store_err), THOLE_UNAVAILABLE);
-    CHECK_STATUS(projector_store_open(pg, 1, 1, &seq, &store_err), THOLE_UNAVAILABLE);
-    CHECK_STATUS(projector_store_open(pg, 1, 1, &seq, &store_err), THOLE_UNAVAILABLE); /* nothing listens */
+    CHECK_STATUS(projector_store_open(pg, 1, 1, &projected, NULL, &store_err), THOLE_UNAVAILABLE);
+    CHECK_STATUS(projector_store_open(pg, 1, 1, &projected, NULL, &store_err),
+                 THOLE_UNAVAILABLE); /* nothing listens */
     store_restart();
     CHECK_OK(worker_store_complete_begin(worker, THOLE_STR("w"), &claim, 1, &store_err));
     CHECK_INT(claim.state, ROW_MINE); /* the first try was rolled back */
@@ -336,8 +337,8 @@ static void killed_in_a_transaction(void)
     batch = store_batch(1, 8);
     CHECK_STATUS(store_apply(pg, batch), THOLE_FENCED); /* not opened since the connection was made */
     CHECK_HAS(store_err.text, "open it again");
-    CHECK_OK(projector_store_open(pg, 1, 1, &seq, &store_err));
-    CHECK_INT(seq, 7);
+    CHECK_OK(projector_store_open(pg, 1, 1, &projected, NULL, &store_err));
+    CHECK_INT(projected.seq, 7);
     CHECK_OK(store_apply(pg, store_batch(1, 8)));
     postgres_close(pg);
     postgres_close(worker);

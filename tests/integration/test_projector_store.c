@@ -5,9 +5,12 @@
 
 static uint64_t open_epoch(struct postgres *pg, uint64_t epoch)
 {
-    uint64_t seq = UINT64_MAX;
-    CHECK_OK(projector_store_open(pg, 1, epoch, &seq, &store_err));
-    return seq;
+    struct projected projected = {UINT64_MAX, UINT64_MAX};
+    uint64_t registered = 0;
+    CHECK_OK(projector_store_open(pg, 1, epoch, &projected, &registered, &store_err));
+    CHECK_INT(registered, epoch);
+    CHECK_INT(projected.mark, projected.seq == 0 ? 0 : 1000 + projected.seq);
+    return projected.seq;
 }
 
 static struct batch_timer *add_timers(struct batch *batch, size_t n)
@@ -51,7 +54,8 @@ static struct batch *full_batch(uint64_t epoch, uint64_t seq)
 static const char *dump(const char *ns)
 {
     return store_sql(
-        ns, "SELECT 'p ' || p || ' ' || epoch || ' ' || projected_seq FROM partitions UNION ALL"
+        ns, "SELECT 'p ' || p || ' ' || epoch || ' ' || projected_seq || ' ' || projected_mark FROM "
+            "partitions UNION ALL"
             " SELECT 'a ' || instance || ' ' || execution || ' ' || activity_id || ' ' || p || ' ' ||"
             " queue || ' ' || activity FROM worker_queue UNION ALL"
             " SELECT 't ' || instance || ' ' || execution || ' ' || timer_id || ' ' || p || ' ' || due_ms"
@@ -65,9 +69,10 @@ static void apply_writes_every_kind(void)
 {
     struct postgres *pg = store_partition("apply");
     CHECK_OK(store_apply(pg, full_batch(1, 50)));
-    CHECK_STR("rows", dump("apply"),
-              "a i 1 1 1 default charge\na i 1 2 1 default charge\ne (i,1,1,1,100,,3,50)\n"
-              "i (i,1,checkout,1,1,100,200,\"\",3,50,0,,\"\")\np 1 1 50\nt i 1 1 1 1000\nt i 1 2 1 2000");
+    CHECK_STR(
+        "rows", dump("apply"),
+        "a i 1 1 1 default charge\na i 1 2 1 default charge\ne (i,1,1,1,100,,3,50)\n"
+        "i (i,1,checkout,1,1,100,200,\"\",3,50,0,,\"\")\np 1 1 50 1050\nt i 1 1 1 1000\nt i 1 2 1 2000");
     struct batch *batch = store_batch(1, 60);
     struct batch_instance *row = add_instances(batch, 1);
     store_remove_activities(batch, "i", 1, 2);
@@ -84,9 +89,8 @@ static void apply_writes_every_kind(void)
                                    .history_seq = 60};
     CHECK_OK(store_apply(pg, batch));
     CHECK_STR("rows", dump("apply"),
-              "e (i,1,1,5,100,300,4,60)\ni (i,1,checkout,1,5,100,300,\"card declined\",4,60,0,,\"\")\np 1 1 "
-              "60\nt i "
-              "1 1 1 1000");
+              "e (i,1,1,5,100,300,4,60)\ni (i,1,checkout,1,5,100,300,\"card declined\",4,60,0,,\"\")\n"
+              "p 1 1 60 1060\nt i 1 1 1 1000");
     postgres_close(pg);
 }
 
@@ -108,7 +112,8 @@ static void redone_batch_changes_nothing(void)
 static void fenced_batch_applies_nothing(void)
 {
     char before[4096];
-    uint64_t seq;
+    uint64_t now_ms, registered = 0;
+    struct projected projected;
     struct postgres *old = store_partition("fence"), *new = store_open("fence");
     CHECK_OK(store_apply(old, store_batch(1, 30)));
     CHECK_INT(open_epoch(new, 2), 30);
@@ -117,11 +122,12 @@ static void fenced_batch_applies_nothing(void)
     CHECK_STATUS(store_apply(old, full_batch(1, 50)), THOLE_FENCED);
     CHECK_HAS(store_err.text, "partition 1");
     CHECK_STATUS(projector_store_reset(old, 1, 1, &store_err), THOLE_FENCED);
-    CHECK_STATUS(projector_store_open(old, 1, 1, &seq, &store_err), THOLE_FENCED);
+    CHECK_STATUS(projector_store_open(old, 1, 1, &projected, &registered, &store_err), THOLE_FENCED);
+    CHECK_INT(registered, 2); /* who has nothing newer in its log goes on beyond it */
     CHECK_STATUS(store_apply(new, full_batch(3, 50)), THOLE_FENCED); /* never registered */
     CHECK_STR("unchanged", dump("fence"), before);
     CHECK_OK(store_apply(new, full_batch(2, 50)));
-    CHECK_OK(postgres_now_ms(old, &seq, &store_err)); /* the connection goes on */
+    CHECK_OK(postgres_now_ms(old, &now_ms, &store_err)); /* the connection goes on */
     postgres_close(old);
     postgres_close(new);
 }
@@ -228,7 +234,7 @@ static void what_does_not_fit_is_refused_whole(void)
     batch = full_batch(1, 50);
     batch->activities_added_len = BATCH_ROWS_MAX + 1;
     CHECK_STATUS(store_apply(pg, batch), THOLE_INVALID);
-    CHECK_STR("nothing", dump("refused"), "p 1 1 0");
+    CHECK_STR("nothing", dump("refused"), "p 1 1 0 0");
     CHECK_OK(store_apply(pg, full_batch(1, 50)));
     postgres_close(pg);
 }
@@ -354,7 +360,7 @@ static void ten_thousand_of_each_in_one_batch(void)
     start = store_now_us();
     CHECK_OK(projector_store_reset(pg, 1, 1, &store_err));
     printf(", emptied in %.0f ms", (store_now_us() - start) / 1e3);
-    CHECK_STR("empty", dump("many"), "p 1 1 0");
+    CHECK_STR("empty", dump("many"), "p 1 1 0 0");
     postgres_close(pg);
 }
 
@@ -541,10 +547,10 @@ static void orphans_are_what_nobody_touched(void)
 
 static void reset_empties_one_partition(void)
 {
-    uint64_t seq;
+    struct projected projected;
     struct postgres *pg = store_partition("reset");
     CHECK_OK(store_apply(pg, full_batch(1, 50)));
-    CHECK_OK(projector_store_open(pg, 2, 1, &seq, &store_err));
+    CHECK_OK(projector_store_open(pg, 2, 1, &projected, NULL, &store_err));
     struct batch *batch = full_batch(1, 60);
     batch->partition = 2;
     batch->instances[0].instance = batch->activities_added[0].instance = THOLE_STR("j");
@@ -555,7 +561,7 @@ static void reset_empties_one_partition(void)
     CHECK_STR(
         "left", dump("reset"),
         "a j 1 1 2 default charge\ne (j,1,2,1,100,,3,50)\ni (j,2,checkout,1,1,100,200,\"\",3,50,0,,\"\")\n"
-        "p 1 1 0\np 2 1 60");
+        "p 1 1 0 0\np 2 1 60 1060");
     CHECK_STR("settings", store_own_sql(pg, "SHOW statement_timeout"), "10s\n");
     CHECK_STR("settings", store_own_sql(pg, "SHOW synchronous_commit"), "off\n");
     CHECK_OK(store_apply(pg, full_batch(1, 50)));

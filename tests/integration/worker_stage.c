@@ -210,7 +210,7 @@ void stage_close(struct stage *stage)
 void stage_begin(struct stage *stage, const char *ns)
 {
     struct topology topology;
-    uint64_t projected;
+    struct projected projected;
     snprintf(stage->ns, sizeof stage->ns, "%s", ns);
     memset(&stage_notes, 0, sizeof stage_notes);
     memset(&stage_last, 0, sizeof stage_last);
@@ -231,7 +231,7 @@ void stage_begin(struct stage *stage, const char *ns)
                                               .synchronous_commit = true};
     must(stage, postgres_open(&postgres, &stage->pg, &stage->err), "postgres");
     must(stage, postgres_migrate(stage->pg, &stage->err), "migrate");
-    must(stage, projector_store_open(stage->pg, 0, 1, &projected, &stage->err), "partition");
+    must(stage, projector_store_open(stage->pg, 0, 1, &projected, NULL, &stage->err), "partition");
     stage->options = (struct host_options){.nats_url = stage->nats.url,
                                            .postgres = stage->postgres.url,
                                            .ns = stage->ns,
@@ -266,7 +266,7 @@ static void apply_row(struct stage *stage, struct batch_activity row, bool add)
 {
     struct batch *batch = batch_create(0, 1);
     thole_status status = THOLE_UNAVAILABLE;
-    batch->projected_seq = ++stage->seq;
+    batch->projected.seq = ++stage->seq;
     if (add)
         batch->activities_added = &row, batch->activities_added_len = 1;
     else

@@ -162,7 +162,7 @@ void checks_batch(struct world *w, const struct batch *batch, const char *who)
             broken(w, "%s writes status %u of %.*s/%" PRIu64 ", it is %u", who, b->status,
                    THOLE_FMT(b->instance), b->execution, status_of_execution(x));
     }
-    if (batch->projected_seq > w->model->partitions[batch->partition].last_counted_seq)
+    if (batch->projected.seq > w->model->partitions[batch->partition].last_counted_seq)
         broken(w, "%s moves projected_seq beyond what counts", who);
 }
 

@@ -13,6 +13,8 @@
 #include "log_fake.h"
 #include "world.h"
 
+struct row;
+
 struct model_row { /* a row of the projection, as of the record with that sequence */
     bool there;
     uint32_t try_number;
@@ -157,8 +159,8 @@ void checks_on_append(struct world *w, struct log_stream *log, struct log_entry 
 void checks_on_delete(struct world *w, struct log_stream *log, const struct log_entry *entry);
 void checks_on_purge(struct world *w, const struct inbox_stream *inbox, uint64_t below);
 void checks_on_back(struct world *w, const struct inbox_stream *inbox);
-void checks_on_store_open(struct world *w, uint32_t partition, uint64_t epoch, uint64_t projected_seq);
-void checks_on_apply(struct world *w, const struct batch *batch);
+void checks_on_store_open(struct world *w, uint32_t partition, const struct row *row);
+void checks_on_apply(struct world *w, const struct batch *batch, const struct row *row);
 void checks_on_store_crash(struct world *w);
 /* Outputs of a writer, when it gives them away: nothing that is not committed. */
 void checks_writer(struct world *w, uint32_t partition, uint64_t epoch, uint64_t committed_n,

@@ -63,19 +63,19 @@ static void check_promise(struct world *w, size_t i, uint64_t projected_seq)
     }
 }
 
-void checks_on_store_open(struct world *w, uint32_t partition, uint64_t epoch, uint64_t projected_seq)
+void checks_on_store_open(struct world *w, uint32_t partition, const struct row *row)
 {
-    w->model->partitions[partition].store_epoch = epoch;
-    if (projected_seq > w->logs[partition]->len)
-        return; /* a copy of another time: it will be rebuilt */
-    for (size_t i = 0; i < w->instances_len; i++)
+    w->model->partitions[partition].store_epoch = row->epoch;
+    for (size_t i = 0; i < w->instances_len && !row->foreign; i++)
         if (instance_partition(w, i) == partition)
-            check_promise(w, i, projected_seq);
+            check_promise(w, i, row->projected.seq);
 }
 
-void checks_on_apply(struct world *w, const struct batch *batch)
+void checks_on_apply(struct world *w, const struct batch *batch, const struct row *row)
 {
     uint64_t const newest = w->model->partitions[batch->partition].store_epoch;
+    if (row->foreign)
+        broken(w, "partition %u: rows of another time are kept", batch->partition);
     if (batch->epoch < newest)
         broken(w, "partition %u: rows of epoch %" PRIu64 " are written, the store knows epoch %" PRIu64,
                batch->partition, batch->epoch, newest);

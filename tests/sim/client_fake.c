@@ -92,9 +92,9 @@ static void start(struct world *w, uint64_t delay_ms, size_t instance, const tho
     struct message message = {.kind = MESSAGE_START,
                               .instance = w->instances[instance],
                               .orchestration = thole_slice_from(entry->name),
-                              .version = rnd(w, 2) == 0 ? entry->version : 0,
-                              .data = input(w),
-                              .request_id = request_id(w)};
+                              .version = rnd(w, 2) == 0 ? entry->version : 0};
+    message.data = input(w);
+    message.request_id = request_id(w);
     if (rnd(w, 5) == 0) { /* signal with start */
         message.event_name = THOLE_STR("item");
         message.event_data = message.request_id;
@@ -201,7 +201,8 @@ static void task_meddle(struct world *w, void *arg, uint64_t value)
         return;
     if (w->instances_len > w->client_instances_len) {
         size_t const n = w->instances_len - w->client_instances_len;
-        request(w, 0, w->client_instances_len + (size_t)rnd(w, n), kinds[rnd(w, 5)]);
+        size_t const child = w->client_instances_len + (size_t)rnd(w, n);
+        request(w, 0, child, kinds[rnd(w, 5)]);
     }
     after(w, between(w, 500, 6000), task_meddle, NULL, 0);
 }
@@ -231,11 +232,11 @@ struct client_fake *client_fake_create(struct world *w)
     if (w->flood)
         flood(w, spread_ms);
     for (size_t i = 0; i < n; i++) {
-        uint64_t const start_ms = rnd(w, spread_ms);
+        uint64_t const start_ms = rnd(w, spread_ms), later_ms = start_ms + rnd(w, 3000);
         if (rnd(w, 20) != 0)
             start(w, start_ms, i, any_orchestration(w));
         if (rnd(w, 4) == 0) /* somebody else wants the same id */
-            start(w, start_ms + rnd(w, 3000), i, any_orchestration(w));
+            start(w, later_ms, i, any_orchestration(w));
         bother(w, i, start_ms);
     }
     after(w, 1000, task_resume, NULL, 0);

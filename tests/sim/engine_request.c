@@ -200,13 +200,24 @@ static enum executed execute_stream(struct world *w, struct request *request)
     return EXECUTED;
 }
 
+/* A server that was lost may have lost its last commits: on another connection nothing is applied. */
+static enum executed apply(struct world *w, struct engine_request *r)
+{
+    if (r->seat->opened_life == r->request.link_life)
+        return store_apply(w, r->out.batch, &r->status);
+    r->status = THOLE_FENCED;
+    return EXECUTED;
+}
+
 static enum executed run_statement(struct world *w, struct engine_request *r)
 {
     uint32_t const p = r->seat->partition;
     switch (r->out.kind) {
-    case PARTITION_OUT_STORE_OPEN: return store_open(w, p, r->out.epoch, &r->sequence, &r->status);
+    case PARTITION_OUT_STORE_OPEN:
+        r->seat->opened_life = r->request.link_life;
+        return store_open(w, p, r->out.epoch, &r->projected, &r->epoch);
     case PARTITION_OUT_STORE_RESET: return store_reset(w, p, r->out.epoch, &r->status);
-    case PARTITION_OUT_APPLY: return store_apply(w, r->out.batch, &r->status);
+    case PARTITION_OUT_APPLY: return apply(w, r);
     case PARTITION_OUT_READ_LIVE: r->live = store_live(w, p); return EXECUTED;
     case PARTITION_OUT_READ_TIMERS: r->timers = store_timers(w, p, r->out.before_ms); return EXECUTED;
     default: abort();
@@ -260,6 +271,8 @@ static void give_answer(struct world *w, struct engine_request *r)
                               .n = r->out.n,
                               .sequence = r->sequence,
                               .token = r->out.token,
+                              .epoch = r->epoch,
+                              .projected = r->projected,
                               .epoch_sequence = r->epoch_sequence,
                               .last_sequence = r->last_sequence,
                               .records = r->records.items,

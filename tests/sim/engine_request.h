@@ -19,7 +19,8 @@ struct seat { /* one partition as this node sees it */
         uint64_t generation, next;
         uint64_t inbox_life, link_life; /* it reads nothing more when either has changed */
     } reader;
-    /* Statements go one after the other over the seat's connection. */
+    /* Statements go one after the other over the seat's connection: of the life in which it was opened. */
+    uint64_t opened_life;
     struct engine_request *statements[SEAT_QUEUE_MAX];
     size_t statements_len;
     bool statement_out;
@@ -47,7 +48,8 @@ struct engine_request {
     bool executed;
     /* the answer */
     thole_status status;
-    uint64_t sequence, epoch_sequence, last_sequence, inbox_life;
+    uint64_t sequence, epoch_sequence, last_sequence, inbox_life, epoch;
+    struct projected projected;
     struct log_records records;
     struct store_timers timers;
     struct store_live live;

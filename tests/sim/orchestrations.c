@@ -397,7 +397,8 @@ const thole_orchestration_entry *orchestration_entry(thole_slice name, uint32_t 
 
 struct activity_run activity_run(struct world *w, thole_slice name)
 {
-    struct activity_run run = {.duration_ms = between(w, 0, 60), .returns_after_ms = between(w, 0, 200)};
+    struct activity_run run = {.duration_ms = between(w, 0, 60)};
+    run.returns_after_ms = between(w, 0, 200);
     if (thole_slice_equal(name, THOLE_STR("slow"))) {
         run.duration_ms = between(w, 300, 2500);
     } else if (thole_slice_equal(name, THOLE_STR("stubborn"))) {

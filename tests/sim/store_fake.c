@@ -147,16 +147,28 @@ void store_goes_down(struct world *w, uint64_t outage_ms)
         worker_node_loses_link(w, w->workers[i], SERVER_STORE);
 }
 
-/* Somebody restored another copy: rows are missing, others come from nowhere, positions are from the future.
- */
+/* Ahead of the log, far or near (so that the log overtakes it before anybody looks), or behind its end. */
+static void of_another_time(struct world *w, struct row *row)
+{
+    size_t const len = w->logs[row->partition]->len;
+    bool const ahead = len == 0 || rnd(w, 3) != 0;
+    row->projected.seq = ahead ? len + between(w, 1, rnd(w, 2) == 0 ? 12 : 1000000) : between(w, 1, len);
+    row->projected.mark = between(w, 1, INT64_MAX);
+    row->epoch += rnd(w, 2) == 0 ? rnd(w, 200) : 0;
+    row->foreign = true;
+}
+
+/* Somebody restored another copy: rows are missing, others come from nowhere. */
 static void comes_back_ahead(struct world *w)
 {
     struct store *store = w->store;
     trace(w, "the store comes back ahead of the log");
     for (size_t i = 0; i < store->rows_len; i++) {
         struct row *row = &store->rows[i];
-        if (row->kind == ROW_PARTITION)
-            row->projected_seq += row->present ? 1000000 : 0;
+        if (row->kind == ROW_PARTITION && row->present)
+            of_another_time(w, row);
+        else if (row->kind == ROW_PARTITION)
+            continue;
         else if (row->present && rnd(w, 3) == 0)
             row->present = false;
         else if (!row->present && rnd(w, 3) == 0)
@@ -201,21 +213,21 @@ static bool fenced(const struct world *w, uint32_t partition, uint64_t epoch)
     return row == NULL || row->epoch != epoch;
 }
 
-enum executed store_open(struct world *w, uint32_t partition, uint64_t epoch, uint64_t *ret_projected,
-                         thole_status *ret_status)
+enum executed store_open(struct world *w, uint32_t partition, uint64_t epoch, struct projected *ret_projected,
+                         uint64_t *ret_epoch)
 {
     struct row *row = row_at(w, ROW_PARTITION, partition, 0, 0, 0);
-    *ret_status = row->present && row->epoch > epoch ? THOLE_FENCED : THOLE_OK;
-    *ret_projected = row->present ? row->projected_seq : 0;
-    if (*ret_status != THOLE_OK)
+    *ret_epoch = row->present && row->epoch > epoch ? row->epoch : epoch;
+    *ret_projected = row->projected;
+    if (*ret_epoch != epoch)
         return EXECUTED;
     commit_begin(w);
     remember(w, row);
     row->present = true;
     row->epoch = epoch;
-    checks_on_store_open(w, partition, epoch, row->projected_seq);
-    trace(w, "store: partition %u belongs to epoch %" PRIu64 ", projected %" PRIu64, partition, epoch,
-          row->projected_seq);
+    checks_on_store_open(w, partition, row);
+    trace(w, "store: partition %u belongs to epoch %" PRIu64 ", projected %" PRIu64 "%s", partition, epoch,
+          row->projected.seq, row->foreign ? " of another time" : "");
     return EXECUTED;
 }
 
@@ -358,7 +370,7 @@ enum executed store_apply(struct world *w, const struct batch *batch, thole_stat
         return EXECUTE_LATER;
     *ret_status = THOLE_OK;
     w->stats.batches++;
-    checks_on_apply(w, batch);
+    checks_on_apply(w, batch, row_at(w, ROW_PARTITION, batch->partition, 0, 0, 0));
     commit_begin(w);
     for (size_t i = 0; i < batch->activities_removed_len && !torn; i++)
         remove_activity(w, &batch->activities_removed[i]);
@@ -375,15 +387,15 @@ enum executed store_apply(struct world *w, const struct batch *batch, thole_stat
         if (!batch->instances[i].removed)
             put_instance(w, &batch->instances[i]);
     struct row *row = row_at(w, ROW_PARTITION, batch->partition, 0, 0, 0);
-    if (batch->projected_seq > row->projected_seq) {
+    if (batch->projected.seq > row->projected.seq) {
         remember(w, row);
-        row->projected_seq = batch->projected_seq;
+        row->projected = batch->projected;
     }
     trace(w,
           "store: partition %u epoch %" PRIu64
           ": +%zu -%zu activities, +%zu -%zu timers, %zu instances, projected %" PRIu64,
           batch->partition, batch->epoch, batch->activities_added_len, batch->activities_removed_len,
-          batch->timers_added_len, batch->timers_removed_len, batch->instances_len, row->projected_seq);
+          batch->timers_added_len, batch->timers_removed_len, batch->instances_len, row->projected.seq);
     return EXECUTED;
 }
 
@@ -403,7 +415,8 @@ enum executed store_reset(struct world *w, uint32_t partition, uint64_t epoch, t
             continue;
         remember(w, row);
         row->present = row->kind == ROW_PARTITION;
-        row->projected_seq = 0;
+        row->projected = (struct projected){0};
+        row->foreign = false;
     }
     return EXECUTED;
 }

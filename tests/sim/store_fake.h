@@ -33,7 +33,9 @@ struct row {
     uint32_t status;
     uint64_t turns, history_seq;
     /* ROW_PARTITION */
-    uint64_t epoch, projected_seq;
+    uint64_t epoch;
+    struct projected projected;
+    bool foreign; /* the partition's rows are of another time than its log's */
 };
 
 struct store *store_create(struct world *w);
@@ -47,9 +49,9 @@ const struct row *store_find(const struct store *store, enum row_kind kind, uint
 const struct row *store_row(const struct store *store,
                             size_t i); /* NULL after the last; may be not present */
 
-/* The projector's statements. ret_status: OK or FENCED. */
-enum executed store_open(struct world *w, uint32_t partition, uint64_t epoch, uint64_t *ret_projected,
-                         thole_status *ret_status);
+/* The projector's statements. ret_status: OK or FENCED. ret_epoch: what is registered now. */
+enum executed store_open(struct world *w, uint32_t partition, uint64_t epoch, struct projected *ret_projected,
+                         uint64_t *ret_epoch);
 enum executed store_apply(struct world *w, const struct batch *batch, thole_status *ret_status);
 enum executed store_reset(struct world *w, uint32_t partition, uint64_t epoch, thole_status *ret_status);
 struct store_timers {

@@ -31,7 +31,11 @@ static void strike_engine(struct world *w, enum fault fault)
         break;
     case FAULT_ENGINE_NATS: engine_loses_link(w, engine, SERVER_NATS); break;
     case FAULT_ENGINE_STORE: engine_loses_link(w, engine, SERVER_STORE); break;
-    case FAULT_RIVAL: engine_wants(w, engine, (uint32_t)rnd(w, w->partitions), rnd(w, 3) != 0); break;
+    case FAULT_RIVAL: {
+        bool const wants = rnd(w, 3) != 0;
+        engine_wants(w, engine, (uint32_t)rnd(w, w->partitions), wants);
+        break;
+    }
     case FAULT_CLOCK_JUMP:
         engine_node(engine)->clock_ms = (int64_t)rnd(w, 8000) - 4000;
         trace(w, "%s: its clock is off by %" PRId64 " ms", engine_node(engine)->name,

@@ -151,6 +151,9 @@ struct world {
     uint16_t instance_cells[4 * WORLD_INSTANCES_MAX]; /* index + 1 by hash of the id */
 };
 
+/* A seed must mean the same with every compiler, and C says nothing of the order in which the arguments of a
+ * call or the members of an initializer are evaluated: at most one of them may draw. sim.same_as_dev looks.
+ */
 uint64_t rnd(struct world *w, uint64_t bound);                  /* 0..bound-1; bound > 0 */
 uint64_t between(struct world *w, uint64_t low, uint64_t high); /* both inclusive */
 /* True with permille / 1000 while faults of this kind are on; counted. */

@@ -126,6 +126,7 @@ static void apply(struct stage *s, const struct partition_out *out, struct parti
 {
     in->kind = PARTITION_IN_APPLIED;
     s->batches++;
+    s->applied = out->batch->projected;
     s->activities += out->batch->activities_added_len;
     s->timers += out->batch->timers_added_len;
     if (out->batch->activities_added_len > s->largest_batch)
@@ -181,7 +182,15 @@ static struct partition_in do_output(struct stage *s, const struct partition_out
         read_newest(s, &in, in.instance);
         break;
     case PARTITION_OUT_DELETE_RECORDS: delete_records(s, out, &in); break;
-    case PARTITION_OUT_STORE_OPEN: in.kind = PARTITION_IN_STORE_OPENED; break;
+    case PARTITION_OUT_STORE_OPEN:
+        in.kind = PARTITION_IN_STORE_OPENED;
+        in.projected = s->projected;
+        in.epoch = s->epoch > out->epoch ? s->epoch : out->epoch;
+        break;
+    case PARTITION_OUT_STORE_RESET:
+        in.kind = PARTITION_IN_STORE_RESET;
+        s->resets++;
+        break;
     case PARTITION_OUT_READ_LIVE: in.kind = PARTITION_IN_LIVE; break;
     case PARTITION_OUT_READ_TIMERS: in.kind = PARTITION_IN_TIMERS; break;
     case PARTITION_OUT_PUBLISH_WORK:

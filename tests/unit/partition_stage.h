@@ -27,8 +27,12 @@ struct stage {
     bool hold_appends, hold_applied, hold_sent;
     struct partition_in held[STAGE_HELD_MAX]; /* answers */
     size_t held_len;
+    /* what the database says when it is opened: nothing is projected, unless a test says otherwise */
+    struct projected projected;
+    uint64_t epoch;
     /* what there was */
-    size_t batches, activities, timers, largest_batch, works, sends, loads;
+    struct projected applied; /* what it has been told last */
+    size_t batches, activities, timers, largest_batch, works, sends, loads, resets;
     struct buf said; /* a line for each notice, rejection, answer, message and line of an orchestration */
     char closed[256];
 };

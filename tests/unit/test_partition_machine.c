@@ -249,6 +249,62 @@ static void test_a_redo_sends_nothing_again(void)
     free(s);
 }
 
+/* A log that lost its tail and went on, or rows that come from a backup: the sequence alone would not tell.
+ */
+static void test_rows_of_another_log_are_made_anew(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    struct partition_options options;
+    stage_options(&options, entries, ARRAY_LEN(entries));
+    stage_begin_with(s, &options, 1000);
+    stage_start(s, "a", "plain");
+    stage_start(s, "b", "plain");
+    stage_timer(s, s->now_ms + options.idle_ms); /* the database is told how far it is */
+    struct projected const known = s->applied;
+    CU_ASSERT_EQUAL(known.mark, projected_mark(s->log[known.seq - 1].bytes));
+    const struct {
+        const char *name;
+        struct projected projected;
+        const char *expected;
+    } cases[] = {{"the same", known, "0 resets, 0 rows"},
+                 {"from before there were marks", {known.seq, 0}, "0 resets, 0 rows"},
+                 {"another record there", {known.seq, known.mark ^ 1}, "1 resets, 2 rows"},
+                 {"another sequence", {known.seq - 1, known.mark}, "1 resets, 2 rows"},
+                 {"ahead of the log", {known.seq + 1000, known.mark}, "1 resets, 2 rows"}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        s->projected = cases[i].projected;
+        s->resets = s->activities = 0;
+        stage_again(s, &options);
+        char got[64];
+        snprintf(got, sizeof got, "%zu resets, %zu rows", s->resets, s->activities);
+        CHECK_STR(cases[i].name, got, cases[i].expected);
+        CU_ASSERT_EQUAL(partition_state(s->p), PARTITION_OPEN);
+    }
+    s->log[known.seq - 1].deleted = true;
+    s->projected = known;
+    stage_again(s, &options);
+    CU_ASSERT_EQUAL(s->resets, 2);
+    stage_end(s);
+    free(s);
+}
+
+/* A log from a backup may have fewer epochs than the database has seen: none comes again. */
+static void test_epochs_that_the_log_lost(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    struct partition_options options;
+    stage_options(&options, entries, ARRAY_LEN(entries));
+    stage_begin_with(s, &options, 1000);
+    s->epoch = 700;
+    stage_again(s, &options);
+    CHECK_STR("closed", s->closed, "the database has a newer epoch of the partition");
+    stage_open(s);
+    CU_ASSERT_EQUAL(partition_state(s->p), PARTITION_OPEN);
+    CU_ASSERT_EQUAL(partition_epoch(s->p), 701);
+    stage_end(s);
+    free(s);
+}
+
 /* ---- instances whose code cannot run ---- */
 
 static void test_a_damaged_history_is_kept_and_can_end(void)
@@ -426,6 +482,8 @@ static const struct thole_test tests[] = {
     {"partition: what no record can hold", test_what_no_record_can_hold},
     {"partition: a redo queues what is open", test_a_redo_queues_what_is_open},
     {"partition: a redo sends nothing again", test_a_redo_sends_nothing_again},
+    {"partition: rows of another log are made anew", test_rows_of_another_log_are_made_anew},
+    {"partition: epochs that the log lost", test_epochs_that_the_log_lost},
     {"partition: a damaged history is kept and can end", test_a_damaged_history_is_kept_and_can_end},
     {"partition: a limit blocks the code only", test_a_limit_blocks_the_code_only},
     {"partition: no stack left", test_no_stack_left},
