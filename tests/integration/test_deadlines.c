@@ -1,13 +1,18 @@
 /* Tries with a timeout, and what heartbeats said, across the death of workers and engines. */
+#include "notice.h"
 #include "stack.h"
+#include "subject.h"
 #include <libpq-fe.h>
+#include <stdatomic.h>
 
-enum { TIMEOUT_MS = 3000, LEASE_MS = 3000, SETTLED_MS = 2500 };
+enum { TIMEOUT_MS = 3000, LEASE_MS = 1500, SETTLED_MS = 2500, PARTITIONS = 8, WAIT_MS = 20000 };
 
 static struct stack stack;
 static thole_client *client;
+static struct connection *connection;
 static struct stack_program *engine, *worker;
 static char effects[160];
+static atomic_uint timeout_pushes; /* for try 1 of an activity of "killed" */
 
 static void start(const char *id, const char *orchestration, const char *activity)
 {
@@ -75,23 +80,98 @@ static void test_tries_are_timed_out_by_a_worker_that_lives(void)
     CHECK_STR("rows", sql("SELECT count(*) FROM thole_default.worker_queue"), "0");
 }
 
+static void on_push(void *arg, const struct delivery *delivery)
+{
+    struct cancel_notice notice;
+    struct arena arena;
+    (void)arg;
+    arena_init(&arena, 64 * 1024);
+    if (cancel_notice_parse(delivery, &arena, &notice, NULL) == THOLE_OK &&
+        thole_slice_equal(notice.instance, THOLE_STR("killed")) &&
+        thole_slice_equal(notice.kind, THOLE_STR("timeout")) && notice.try_number == 1 &&
+        notice.activity_ids_len == 1 && notice.activity_ids[0] == 2)
+        atomic_fetch_add(&timeout_pushes, 1);
+    arena_release(&arena);
+}
+
+/* From now on messages of that size at most fit into the inbox of the instance; -1: any. */
+static void limit_inbox(const char *id, int bytes)
+{
+    char subject[96], limit[32];
+    struct buf answer, wanted;
+    uint32_t const p = subject_partition(thole_slice_from(id), PARTITIONS);
+    buf_init(&answer, 64 * 1024);
+    buf_init(&wanted, 64 * 1024);
+    snprintf(subject, sizeof subject, "$JS.API.STREAM.INFO.THOLE_default_IN_%u", p);
+    CHECK_OK(connection_request(connection, subject, THOLE_STR(""), &answer, &stack.err), &stack.err);
+    const char *const info = buf_cstr(&answer), *const config = strstr(info, "\"config\":");
+    const char *const field = config == NULL ? NULL : strstr(config, "\"max_msg_size\":");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(field);
+    const char *const from = strchr(config, '{'), *to = from;
+    for (int depth = 0; to == from || depth > 0; to++)
+        depth += *to == '{' ? 1 : *to == '}' ? -1 : 0;
+    snprintf(limit, sizeof limit, "\"max_msg_size\":%d", bytes);
+    buf_append(&wanted, from, (size_t)(field - from));
+    buf_text(&wanted, limit);
+    const char *const rest = field + strcspn(field, ",}");
+    buf_append(&wanted, rest, (size_t)(to - rest));
+    snprintf(subject, sizeof subject, "$JS.API.STREAM.UPDATE.THOLE_default_IN_%u", p);
+    CHECK_OK(connection_request(connection, subject, buf_bytes(&wanted), &answer, &stack.err), &stack.err);
+    CU_ASSERT_PTR_NULL(strstr(buf_cstr(&answer), "\"error\""));
+    buf_release(&answer);
+    buf_release(&wanted);
+}
+
+/* An id of another partition than that one. */
+static const char *id_elsewhere(const char *than)
+{
+    static char id[32];
+    unsigned n = 0;
+    do {
+        snprintf(id, sizeof id, "refused-%u", n++);
+    } while (subject_partition(thole_slice_from(id), PARTITIONS) ==
+             subject_partition(thole_slice_from(than), PARTITIONS));
+    return id;
+}
+
+/* A timeout that cannot be stored is tried again: the row stays as long as nobody was told. */
+static void check_refused(const char *id)
+{
+    CU_ASSERT_TRUE(stack_logged(engine, "1 timeouts could not be stored, they are tried again", 2, WAIT_MS));
+    CHECK_STR("row", sql("SELECT count(*) FROM thole_default.worker_queue"), "1");
+    limit_inbox(id, -1);
+    check_outcome(id, "timed out", WAIT_MS);
+}
+
 static void test_a_killed_workers_try_is_ended(void)
 {
+    const char *const refused = id_elsewhere("killed");
+    struct subscription *pushes = NULL;
+    CHECK_OK(connection_subscribe(connection, "thole.default.cancel.>", on_push, NULL, &pushes, &stack.err),
+             &stack.err);
+    CHECK_OK(connection_flush(connection, &stack.err), &stack.err);
     start("killed", "once", "hang");
+    start(refused, "once", "hang");
     wait_runs("killed", 1);
+    wait_runs(refused, 1);
     uint64_t const from_ms = clock_monotonic_ms();
     stack_kill9(worker);
+    limit_inbox(refused, 1);
     check_outcome("killed", "timed out", 20000); /* while no worker is alive */
     uint64_t const took_ms = clock_monotonic_ms() - from_ms;
     fprintf(stderr, "\n  timeout %d ms, no worker: ended after %llu ms\n", TIMEOUT_MS,
             (unsigned long long)took_ms);
     CU_ASSERT_TRUE(took_ms < TIMEOUT_MS + 3000);
     CU_ASSERT_TRUE(stack_logged(engine, "1 tries are past their deadline and ended", 1, 1000));
+    check_refused(refused);
     worker = start_worker("worker");
     start("after-it", "unlimited", "echo"); /* its message comes again, and finds no row */
     check_outcome("after-it", "try 1, ", 20000);
     pause_ms(LEASE_MS + 1000);
     CU_ASSERT_EQUAL(runs("killed"), 1);
+    CU_ASSERT_EQUAL(runs(refused), 1);
+    CU_ASSERT_EQUAL(atomic_load(&timeout_pushes), 1);
+    subscription_close(pushes);
 }
 
 static void test_a_try_ends_although_no_engine_was_there(void)
@@ -164,9 +244,9 @@ static void test_no_deadline_no_query(void)
     char before[512], after[512];
     start("quiet", "brief", "echo");
     check_outcome("quiet", "try 1, ", 20000);
-    pause_ms(5000); /* the deadline that could have been is over; positions are saved */
+    pause_ms(SETTLED_MS); /* the deadline that could have been is over; positions are saved */
     last_queries(before, sizeof before);
-    pause_ms(5000);
+    pause_ms(SETTLED_MS);
     last_queries(after, sizeof after);
     CU_ASSERT_TRUE(strlen(before) > 0);
     CHECK_STR("queries", after, before);
@@ -189,12 +269,18 @@ int main(void)
     stack_start(&stack);
     snprintf(effects, sizeof effects, "%s/tries", stack.dir);
     setenv("TRIES_EFFECTS", effects, 1);
-    setenv("THOLE_LEASE", "3s", 1);
+    setenv("THOLE_LEASE", "1500ms", 1);
+    setenv("THOLE_NODE_TTL", "2s", 1); /* engines are killed, and the next one takes over */
+    struct connection_options const options = {
+        .url = stack.nats.url, .name = "deadlines", .connect_timeout_ms = 5000, .request_timeout_ms = 5000};
+    if (connection_open(&options, &connection, &stack.err) != THOLE_OK)
+        return 1;
     engine = start_engine();
     client = stack_client(&stack);
     worker = start_worker("worker");
     int const failed = thole_run_suite("deadlines", tests, ARRAY_LEN(tests));
     thole_client_close(client);
+    connection_close(connection);
     stack_stop(&stack);
     return failed;
 }
