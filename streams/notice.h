@@ -4,7 +4,7 @@
 #include "arena.h"
 #include "connection.h"
 
-enum { CANCEL_NOTICE_IDS_MAX = 256 }; /* in one message; more are sent in several */
+enum { CANCEL_NOTICE_IDS_MAX = 2048 }; /* in one message; more are sent in several */
 
 /* Headers Thole-Activities: 3,7,12 and Thole-Kind: select_loser, and Thole-Try: 2 when only that try of each
  * is meant; the body is the reason. */

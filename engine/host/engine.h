@@ -27,6 +27,7 @@
 enum {
     INBOX_BACKLOG_MAX = 20000, /* messages of one shard between NATS's threads and its own */
     WORK_WINDOW = 1024,        /* work publishes and look-ups in flight of one shard */
+    WITHDRAW_WINDOW = 64,      /* of those, deletions of work that is cancelled: it is in nobody's way */
     LOADER_THREADS = 2,
     APPEND_TIMEOUT_MS = 5000,
     RETRY_MS_MAX = 5000,
@@ -187,10 +188,12 @@ struct shard {
     size_t owned_len;
     bool link_up, store_up, stopping;
     struct sent *waiting_first, *waiting_last; /* work publishes that the window had no room for */
-    struct sent *delayed;                      /* to be sent again at their due_ms */
-    uint64_t delayed_ms;                       /* the first of them; monotonic */
-    atomic_size_t queries;                     /* from their arrival to their answer */
-    uint64_t query_token;                      /* the last one given out */
+    struct sent *withdraw_first, *withdraw_last;
+    uint32_t withdrawing;  /* in flight, or among the waiting */
+    struct sent *delayed;  /* to be sent again at their due_ms */
+    uint64_t delayed_ms;   /* the first of them; monotonic */
+    atomic_size_t queries; /* from their arrival to their answer */
+    uint64_t query_token;  /* the last one given out */
     struct buf subject, body;
     /* inbox messages on their way, shared with NATS's threads: in mails, and held by machines */
     pthread_mutex_t backlog_lock;

@@ -139,14 +139,28 @@ static thole_status keep_item(struct sent *sent, const struct partition_out *out
     return arena_dup(&sent->arena, out->data, &item->input);
 }
 
-static void wait_for_window(struct shard *shard, struct sent *sent)
+static void append(struct sent **first, struct sent **last, struct sent *sent)
 {
     sent->next = NULL;
-    if (shard->waiting_last != NULL)
-        shard->waiting_last->next = sent;
+    if (*last != NULL)
+        (*last)->next = sent;
     else
-        shard->waiting_first = sent;
-    shard->waiting_last = sent;
+        *first = sent;
+    *last = sent;
+}
+
+static struct sent *take_first(struct sent **first, struct sent **last)
+{
+    struct sent *const sent = *first;
+    *first = sent->next;
+    if (*first == NULL)
+        *last = NULL;
+    return sent;
+}
+
+static void wait_for_window(struct shard *shard, struct sent *sent)
+{
+    append(&shard->waiting_first, &shard->waiting_last, sent);
 }
 
 static thole_status send_look(struct shard *shard, struct sent *sent, thole_error *reterr)
@@ -196,6 +210,7 @@ static void send_now(struct shard *shard, struct sent *sent)
 {
     thole_error err = {0};
     if (sent->generation != partition_generation(shard_owned(shard, sent->p)->machine)) {
+        shard->withdrawing -= sent->kind == SENT_WITHDRAW;
         sent_destroy(sent); /* of an earlier life: the next one asks for all that is missing */
         return;
     }
@@ -242,11 +257,22 @@ void shard_requeue(struct shard *shard, struct owned *owned, const struct batch_
     send_in_turn(shard, sent);
 }
 
+/* Thousands may be cancelled at once: what is new does not wait behind them. */
+static void withdraw_more(struct shard *shard)
+{
+    while (shard->withdraw_first != NULL && shard->waiting_first == NULL &&
+           shard->withdrawing < WITHDRAW_WINDOW) {
+        shard->withdrawing++;
+        send_now(shard, take_first(&shard->withdraw_first, &shard->withdraw_last));
+    }
+}
+
 static void do_withdraw(struct shard *shard, const struct owned *owned, const struct partition_out *out)
 {
     struct sent *sent = sent_create(SENT_WITHDRAW, owned, out);
     sent->token = out->sequence;
-    send_in_turn(shard, sent);
+    append(&shard->withdraw_first, &shard->withdraw_last, sent);
+    withdraw_more(shard);
 }
 
 /* To another instance, in whichever partition: its own message, with its own meaning, so that a repetition
@@ -288,13 +314,9 @@ static void take_due(struct shard *shard)
 void shard_send_waiting(struct shard *shard)
 {
     take_due(shard);
-    while (shard->waiting_first != NULL && requests_in_flight(shard->works) < WORK_WINDOW) {
-        struct sent *sent = shard->waiting_first;
-        shard->waiting_first = sent->next;
-        if (shard->waiting_first == NULL)
-            shard->waiting_last = NULL;
-        send_now(shard, sent);
-    }
+    while (shard->waiting_first != NULL && requests_in_flight(shard->works) < WORK_WINDOW)
+        send_now(shard, take_first(&shard->waiting_first, &shard->waiting_last));
+    withdraw_more(shard);
 }
 
 static void work_answered(struct shard *shard, struct owned *owned, struct sent *sent,
@@ -427,7 +449,10 @@ void shard_request_answered(struct shard *shard, struct shard_mail *mail)
         look_answered(shard, owned, sent, mail);
         sent_destroy(sent);
         break;
-    case SENT_WITHDRAW: sent_destroy(sent); break; /* gone, or a worker has it: either is fine */
+    case SENT_WITHDRAW: /* gone, or a worker has it: either is fine */
+        shard->withdrawing--;
+        sent_destroy(sent);
+        break;
     case SENT_REQUEUE: /* there already: it only has to wait longer than we thought */
         if (mail->result == REQUEST_STORED)
             log_line(LOG_LEVEL_WARN, "sweeper", "p=%u activity %llu of %.*s was lost and is queued again",
@@ -448,6 +473,7 @@ static void forget_list(struct sent *first)
 void shard_forget_sent(struct shard *shard)
 {
     forget_list(shard->waiting_first);
+    forget_list(shard->withdraw_first);
     forget_list(shard->delayed);
 }
 
@@ -499,6 +525,7 @@ static void do_push(struct shard *shard, const struct partition_out *out)
                                          .execution = out->execution,
                                          .activity_ids = out->sequences,
                                          .activity_ids_len = out->sequences_len,
+                                         .try_number = out->try_number,
                                          .kind = thole_slice_from(out->event_kind),
                                          .reason = out->data};
     thole_error err = {0};

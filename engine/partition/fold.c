@@ -111,7 +111,15 @@ void fold_recounted(struct partition *p, const struct partition_in *in)
     slots_grow_old(&p->slots);
 }
 
-static void push_cancel(const struct folding *f, uint64_t id, enum cancel_kind kind, thole_slice reason)
+/* Its message is gone, too: a worker took it. */
+static void forget_queued(const struct folding *f, uint64_t id)
+{
+    (void)work_refs_take(&f->p->projector.work_refs, key_hash(f->turn->instance, f->turn->execution, id));
+}
+
+/* Of that try alone, or of any (0). */
+static void push_cancel(const struct folding *f, uint64_t id, uint32_t try_number, enum cancel_kind kind,
+                        thole_slice reason)
 {
     if (f->published)
         return;
@@ -123,6 +131,7 @@ static void push_cancel(const struct folding *f, uint64_t id, enum cancel_kind k
     *push = (struct fold_push){.instance = f->turn->instance,
                                .execution = f->turn->execution,
                                .activity_id = id,
+                               .try_number = try_number,
                                .kind = kind,
                                .reason = reason};
 }
@@ -174,7 +183,9 @@ static void try_failed(const struct folding *f, const struct event *event)
 {
     bool const told = activity_gone(f, event->ref, event->try_number);
     if (told && event->code == THOLE_TIMEOUT)
-        push_cancel(f, event->ref, CANCEL_TIMEOUT, event->data);
+        push_cancel(f, event->ref, event->try_number, CANCEL_TIMEOUT, event->data);
+    else
+        forget_queued(f, event->ref);
     timer_set(f, event->ref, event->due_ms, false);
 }
 
@@ -193,9 +204,11 @@ static void activity_ended(const struct folding *f, const struct event *event)
     if (event->timed)
         timer_gone(f, f->turn->execution, event->ref);
     if (told && event->kind == EVENT_ACTIVITY_CANCELLED)
-        push_cancel(f, event->ref, (enum cancel_kind)event->code, event->data);
+        push_cancel(f, event->ref, 0, (enum cancel_kind)event->code, event->data);
     else if (told && event->kind == EVENT_ACTIVITY_FAILED && event->code == THOLE_TIMEOUT)
-        push_cancel(f, event->ref, CANCEL_TIMEOUT, event->data);
+        push_cancel(f, event->ref, 0, CANCEL_TIMEOUT, event->data);
+    else
+        forget_queued(f, event->ref);
 }
 
 /* --- the instance -------------------------------------------------------------------------------- */

@@ -225,6 +225,7 @@ struct fold_activity {
     bool gone;   /* there is to be no row */
     bool before; /* there may be one, made before this build */
     bool published;
+    bool unwanted; /* cancelled while its message is on its way */
 };
 struct fold_timer {
     struct batch_timer row;
@@ -238,6 +239,7 @@ struct fold_instance {
 struct fold_push {
     thole_slice instance, reason;
     uint64_t execution, activity_id;
+    uint32_t try_number; /* 0 = whatever try it is */
     uint32_t kind;
 };
 struct fold_send {          /* a message to another instance */
@@ -292,11 +294,21 @@ bool build_has_more(const struct build *build, size_t from);
 /* Room for one more at the end of a growing array, zeroed; NULL: out of memory. */
 void *row_add(void **rows, size_t *len, size_t *cap, size_t size);
 
-/* Where an activity's message is queued, for as long as nobody overwrites it: only to withdraw it in time. */
+/* --- work_refs.c: where the messages of activities are queued, only to withdraw them in time --- */
 struct work_ref {
-    uint64_t key, sequence;
+    uint64_t key, sequence; /* sequence 0: a free cell */
 };
-enum { WORK_REFS = 16384, OUTBOX_LANES = 256, BUILD_TOKEN_BITS = 24 };
+struct work_refs {
+    struct work_ref *cells;
+    size_t cap, len;
+};
+enum { WORK_REFS_MAX = 65536 };
+void work_refs_release(struct work_refs *refs);
+/* Best effort: when there are too many, or no memory, some are forgotten. */
+void work_refs_put(struct work_refs *refs, uint64_t key, uint64_t sequence);
+uint64_t work_refs_take(struct work_refs *refs, uint64_t key); /* 0: unknown; forgotten afterwards */
+
+enum { OUTBOX_LANES = 256, BUILD_TOKEN_BITS = 24 };
 /* Of tokens that are no build's PUBLISHED or SENT, and no slot's LOAD: those of outbox.c. */
 #define OUTBOX_TOKEN (UINT64_C(1) << 63)
 /* An inbox message that counts as incorporated once its answer is on its way. */
@@ -306,7 +318,7 @@ struct refusal {
     struct buf bytes;
 };
 struct projector {
-    struct work_ref *work_refs; /* by key modulo WORK_REFS; NULL until the first */
+    struct work_refs work_refs;
     struct lane {
         struct fold_send *first, *last; /* the first is on its way */
     } lanes[OUTBOX_LANES];              /* by receiver, so that what one receives keeps its order */

@@ -189,7 +189,7 @@ struct partition_out {
     /* APPEND of a turn, LOAD, PUBLISH_WORK, PUSH_CANCEL, EVENT */
     thole_slice instance;
     uint64_t execution, activity_id;
-    uint32_t try_number; /* PUBLISH_WORK */
+    uint32_t try_number; /* PUBLISH_WORK; PUSH_CANCEL: 0 = any try */
     uint32_t level;      /* LOG: a thole_log_level */
     thole_status status; /* QUERY_ANSWER */
     thole_slice queue, activity, orchestration, request_id;

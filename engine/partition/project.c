@@ -14,7 +14,7 @@ void projector_release(struct projector *projector)
         build_destroy(b);
     }
     free(projector->parts);
-    free(projector->work_refs);
+    work_refs_release(&projector->work_refs);
     *projector = (struct projector){.next_id = projector->next_id};
 }
 
@@ -123,41 +123,26 @@ static void publish(struct partition *p, struct build *b)
 
 static bool same_push(const struct fold_push *a, const struct fold_push *b)
 {
-    return a->kind == b->kind && a->execution == b->execution &&
+    return a->kind == b->kind && a->execution == b->execution && a->try_number == b->try_number &&
            thole_slice_equal(a->instance, b->instance) && thole_slice_equal(a->reason, b->reason);
 }
 
-static struct work_ref *work_ref(const struct partition *p, const struct batch_activity *row,
-                                 uint64_t *ret_key)
-{
-    *ret_key = key_hash(row->instance, row->execution, row->activity_id);
-    return &p->projector.work_refs[*ret_key % WORK_REFS];
-}
-
-static void note_queued(struct partition *p, const struct batch_activity *row, uint64_t sequence)
-{
-    uint64_t key;
-    if (p->projector.work_refs == NULL)
-        p->projector.work_refs = calloc(WORK_REFS, sizeof *p->projector.work_refs);
-    if (p->projector.work_refs == NULL || sequence == 0)
-        return;
-    struct work_ref *ref = work_ref(p, row, &key);
-    *ref = (struct work_ref){key, sequence};
-}
-
-/* Best effort: a message that is not withdrawn is dropped by the worker, who finds no row. */
+/* Best effort: a message that is not withdrawn is dropped by the worker, who finds no row. One whose place is
+ * not known yet is withdrawn when it is. */
 static void withdraw(struct partition *p, const struct fold_push *push)
 {
-    uint64_t key;
-    struct batch_activity const row = {
-        .instance = push->instance, .execution = push->execution, .activity_id = push->activity_id};
-    if (p->projector.work_refs == NULL)
+    uint64_t const key = key_hash(push->instance, push->execution, push->activity_id);
+    uint64_t const sequence = work_refs_take(&p->projector.work_refs, key);
+    if (sequence != 0) {
+        partition_emit(p, PARTITION_OUT_WITHDRAW)->sequence = sequence;
         return;
-    struct work_ref *ref = work_ref(p, &row, &key);
-    if (ref->key != key || ref->sequence == 0)
-        return;
-    partition_emit(p, PARTITION_OUT_WITHDRAW)->sequence = ref->sequence;
-    *ref = (struct work_ref){0};
+    }
+    for (struct build *b = p->projector.first; b != NULL && b->state == BUILD_PUBLISHING; b = b->next) {
+        struct fold_activity *const activity =
+            build_find_activity(b, push->instance, push->execution, push->activity_id);
+        if (activity != NULL && (push->try_number == 0 || push->try_number == activity->row.try_number))
+            activity->unwanted = true;
+    }
 }
 
 /* One notice for each run of cancellations of one instance with one reason. */
@@ -170,6 +155,7 @@ static void push(struct partition *p, const struct build *b)
         struct partition_out *out = partition_emit(p, PARTITION_OUT_PUSH_CANCEL);
         out->instance = partition_out_copy(p, head->instance);
         out->execution = head->execution;
+        out->try_number = head->try_number;
         out->event_kind = thole_cancel_kind_name((thole_cancel_kind)head->kind);
         out->data = partition_out_copy(p, head->reason);
         uint64_t *ids = partition_out_numbers(p, n);
@@ -221,8 +207,14 @@ void project_published(struct partition *p, const struct partition_in *in)
     size_t const i = in->token & ((UINT64_C(1) << BUILD_TOKEN_BITS) - 1);
     if (b == NULL || i >= b->activities_len || b->activities[i].published)
         return;
-    b->activities[i].published = true;
-    note_queued(p, &b->activities[i].row, in->sequence);
+    struct fold_activity *const activity = &b->activities[i];
+    activity->published = true;
+    if (activity->unwanted && in->sequence != 0)
+        partition_emit(p, PARTITION_OUT_WITHDRAW)->sequence = in->sequence;
+    else
+        work_refs_put(&p->projector.work_refs,
+                      key_hash(activity->row.instance, activity->row.execution, activity->row.activity_id),
+                      in->sequence);
     project_answered(p, b);
 }
 

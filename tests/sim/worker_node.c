@@ -606,6 +606,7 @@ struct push {
     thole_slice instance, cancel_kind, reason;
     uint64_t execution, ids[PUSH_IDS_MAX];
     size_t ids_len;
+    uint32_t try_number;
 };
 
 static void task_pushed(struct world *w, void *arg, uint64_t life)
@@ -614,13 +615,15 @@ static void task_pushed(struct world *w, void *arg, uint64_t life)
     if (!node_runs(w, &push->worker->node, life, task_pushed, arg) ||
         !push->worker->node.links[SERVER_NATS].up)
         return;
-    input(w, push->worker,
-          &(struct worker_in){.kind = WORKER_IN_PUSHED,
-                              .key = {.instance = push->instance, .execution = push->execution},
-                              .activity_ids = push->ids,
-                              .activity_ids_len = push->ids_len,
-                              .cancel_kind = push->cancel_kind,
-                              .reason = push->reason});
+    input(
+        w, push->worker,
+        &(struct worker_in){
+            .kind = WORKER_IN_PUSHED,
+            .key = {.instance = push->instance, .execution = push->execution, .try_number = push->try_number},
+            .activity_ids = push->ids,
+            .activity_ids_len = push->ids_len,
+            .cancel_kind = push->cancel_kind,
+            .reason = push->reason});
 }
 
 void workers_pushed(struct world *w, const struct partition_out *out)
@@ -632,6 +635,7 @@ void workers_pushed(struct world *w, const struct partition_out *out)
         push->cancel_kind = keep_slice(w, thole_slice_from(out->event_kind));
         push->reason = keep_slice(w, out->data);
         push->execution = out->execution;
+        push->try_number = out->try_number;
         push->ids_len = out->sequences_len < PUSH_IDS_MAX ? out->sequences_len : PUSH_IDS_MAX;
         memcpy(push->ids, out->sequences, push->ids_len * sizeof *push->ids);
         w->stats.pushes++;
