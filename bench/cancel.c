@@ -146,7 +146,8 @@ static thole_status block(thole_activity *act, thole_slice input, thole_slice *r
 static int serve(int argc, char **argv)
 {
     static const thole_orchestration_entry orchestrations[] = {{.name = "fan", .run = fan}};
-    static const thole_activity_entry activities[] = {{"hold", hold}, {"mark", mark}, {"block", block}};
+    static const thole_activity_entry activities[] = {
+        {.name = "hold", .run = hold}, {.name = "mark", .run = mark}, {.name = "block", .run = block}};
     static const thole_program program = {.size = sizeof program,
                                           .name = "cancel",
                                           .orchestrations = orchestrations,
