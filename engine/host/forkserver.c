@@ -250,10 +250,21 @@ static void warn_of_threads(void)
 #endif
 }
 
+/* A program may have been started without stdin, stdout or stderr: none of ours is to take their places. */
+static void open_standard_files(void)
+{
+    int fd;
+    while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= STDERR_FILENO) /* not CLOEXEC: they are standard */
+        ;
+    if (fd >= 0)
+        (void)close(fd);
+}
+
 thole_status forkserver_start(const struct forkserver_options *options, struct forkserver **ret,
                               thole_error *reterr)
 {
     int ends[2];
+    open_standard_files();
     struct forkserver *const forkserver = calloc(1, sizeof *forkserver);
     struct forkserver_options *const kept = malloc(sizeof *kept); /* the forkserver's, for ever */
     if (forkserver == NULL || kept == NULL ||

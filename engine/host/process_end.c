@@ -11,8 +11,9 @@
 static bool cpu_is_used_up(const struct life_message *life, const thole_activity_options *options)
 {
     int const number = WIFSIGNALED(life->status) ? WTERMSIG(life->status) : 0;
-    return number == SIGXCPU || (number == SIGKILL && options->cpu_max_s > 0 &&
-                                 life->cpu_ms >= (uint64_t)options->cpu_max_s * 1000);
+    return options->cpu_max_s > 0 &&
+           (number == SIGXCPU ||
+            (number == SIGKILL && life->cpu_ms >= (uint64_t)options->cpu_max_s * 1000));
 }
 
 static void signal_text(const struct life_message *life, const thole_activity_options *options, char *ret)

@@ -6,6 +6,7 @@
 struct process_notes *process_notes;
 struct process_pool *process_stage_pool;
 struct forkserver *process_stage_forkserver;
+char process_stage_argument[] = "--postgres=secret";
 atomic_uint process_stage_lost;
 static const thole_program *stage_program;
 
@@ -31,9 +32,12 @@ static void on_lost(void)
 
 void process_stage_open(const thole_program *program, uint32_t max)
 {
-    static char *argv[] = {"test", NULL};
-    struct forkserver_options const options = {
-        .program = program, .argv = argv, .payload_max = 100000, .lost = on_lost};
+    static char *argv[] = {"test", process_stage_argument, NULL};
+    struct forkserver_options const options = {.program = program,
+                                               .argv = argv,
+                                               .payload_max = 100000,
+                                               .lost = on_lost,
+                                               .secrets = {NULL, process_stage_argument + 11}};
     thole_error error = {.status = THOLE_OK};
     stage_program = program;
     process_notes =

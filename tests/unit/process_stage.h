@@ -23,6 +23,7 @@ unsigned process_alive(void);
 /* First in main(): no thread has been started. */
 void process_stage_open(const thole_program *program, uint32_t max);
 void process_stage_close(void);
+extern char process_stage_argument[]; /* of the program: an option with a secret */
 extern struct process_pool *process_stage_pool;
 extern struct forkserver *process_stage_forkserver;
 extern atomic_uint process_stage_lost; /* times that the pool has said so */

@@ -218,6 +218,46 @@ static void test_abandoned(void)
     mailbox_release(&inbox);
 }
 
+static void *let_go_soon(void *arg)
+{
+    struct timespec const pause = {.tv_nsec = 50000000};
+    (void)arg;
+    nanosleep(&pause, NULL);
+    atomic_store(&let_go, true);
+    return NULL;
+}
+
+/* One that runs in a process is killed: its thread is not given up, it comes back. */
+static void test_killed(void)
+{
+    struct handlers *const pool = open_pool(1, 4);
+    struct thole_activity *const killed = make("i", ignores_token), *const next = make("i", ignores_token);
+    pthread_t thread;
+    killed->pool = next->pool = (struct process_pool *)pool; /* any: the handlers are of this test */
+    handlers_run(pool, killed);
+    until_runs(1);
+    handlers_run(pool, next);
+    CU_ASSERT_FALSE(handlers_abandon(pool, killed, true));
+    CU_ASSERT_TRUE(killed->killed);
+    CU_ASSERT_EQUAL(handlers_replaced(pool), 0);
+    atomic_store(&let_go, true);
+    CU_ASSERT_PTR_EQUAL(next_finished(), killed);
+    CU_ASSERT_EQUAL(handlers_replaced(pool), 1);
+    CU_ASSERT_PTR_EQUAL(next_finished(), next); /* on the same thread */
+    activity_destroy(killed);
+    atomic_store(&let_go, false);
+    atomic_store(&runs, 0);
+    next->killed = false;
+    handlers_run(pool, next);
+    until_runs(1);
+    CU_ASSERT_FALSE(handlers_abandon(pool, next, false));
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_soon, NULL), 0);
+    handlers_destroy(pool); /* waits for it, and frees it */
+    CU_ASSERT_EQUAL(atomic_load(&runs), 2);
+    (void)pthread_join(thread, NULL);
+    mailbox_release(&inbox);
+}
+
 static void test_outlives_the_pool(void)
 {
     struct timespec const pause = {.tv_nsec = 50000000};
@@ -240,6 +280,7 @@ static const struct thole_test tests[] = {
     {"the token", test_token},
     {"more activities than threads", test_many_runs},
     {"abandoned, replaced, owed", test_abandoned},
+    {"killed, waited for", test_killed},
     {"a handler that outlives everything", test_outlives_the_pool},
 };
 THOLE_TEST_MAIN("handlers", tests)

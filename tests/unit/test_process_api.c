@@ -216,10 +216,10 @@ static thole_status looks_around(thole_activity *act, thole_slice input, thole_s
     sigprocmask(SIG_SETMASK, NULL, &mask);
     for (int number = 1; number < 32; number++)
         caught += sigismember(&mask, number) == 1;
-    *ret_output = thole_activity_format(act, "%d %d %d %d %d %s %s", open, caught, (int)read(0, &byte, 1),
-                                        getpgrp() == getpid(), getcwd(folder, sizeof folder) != NULL,
-                                        getenv("THOLE_POSTGRES") == NULL ? "none" : "secret",
-                                        getenv("STAGE") == NULL ? "none" : getenv("STAGE"));
+    *ret_output = thole_activity_format(
+        act, "%d %d %d %d %d %s %s %s", open, caught, (int)read(0, &byte, 1), getpgrp() == getpid(),
+        getcwd(folder, sizeof folder) != NULL, getenv("THOLE_POSTGRES") == NULL ? "none" : "secret",
+        getenv("STAGE") == NULL ? "none" : getenv("STAGE"), process_stage_argument);
     return THOLE_OK;
 }
 
@@ -392,8 +392,11 @@ static void test_fired_before(void)
 
 static void test_surroundings(void)
 {
-    process_stage_check("plain", process_stage_once("looks_around", ""), "ok: 2 0 0 1 1 none here");
-    process_stage_check("trusted", process_stage_once("trusted", ""), "ok: 2 0 0 1 1 secret here");
+    process_stage_check("plain", process_stage_once("looks_around", ""),
+                        "ok: 2 0 0 1 1 none here --postgres=");
+    CHECK_STR("here", process_stage_argument, "--postgres=secret");
+    process_stage_check("trusted", process_stage_once("trusted", ""),
+                        "ok: 2 0 0 1 1 secret here --postgres=");
 }
 
 static void *run_fifty(void *arg)
