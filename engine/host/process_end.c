@@ -12,8 +12,7 @@ static bool cpu_is_used_up(const struct life_message *life, const thole_activity
 {
     int const number = WIFSIGNALED(life->status) ? WTERMSIG(life->status) : 0;
     return options->cpu_max_s > 0 &&
-           (number == SIGXCPU ||
-            (number == SIGKILL && life->cpu_ms >= (uint64_t)options->cpu_max_s * 1000));
+           (number == SIGXCPU || (number == SIGKILL && life->cpu_ms >= (uint64_t)options->cpu_max_s * 1000));
 }
 
 static void signal_text(const struct life_message *life, const thole_activity_options *options, char *ret)

@@ -123,8 +123,9 @@ static const thole_orchestration_entry ORCHESTRATIONS[] = {{.name = "pay", .run 
                                                            {.name = "lonely", .run = lonely},
                                                            {.name = "whim", .run = fickle_at_the_end},
                                                            {.name = "calls", .run = calls}};
+static const thole_activity_options APART = {.size = sizeof APART, .isolation = THOLE_ISOLATION_PROCESS};
 static const thole_activity_entry ACTIVITIES[] = {
-    {"charge", charge}, {"echo", echo}, {"slow", slow}, {"deaf", deaf}, {"too_much", too_much}};
+    {"charge", charge, &APART}, {"echo", echo}, {"slow", slow}, {"deaf", deaf}, {"too_much", too_much}};
 static const thole_program PROGRAM = {.size = sizeof PROGRAM,
                                       .name = "kit",
                                       .orchestrations = ORCHESTRATIONS,

@@ -167,77 +167,73 @@ static void test_return(void)
 
 /* ---- words ---- */
 
+static const struct end_case {
+    enum process_end end;
+    struct life_message life;
+    bool begun;
+    thole_activity_options options;
+    const char *type, *text;
+} end_cases[] = {
+    {PROCESS_ENDED, {.status = SIGSEGV}, true, {0}, "crash", "the process was killed by SIGSEGV"},
+    {PROCESS_ENDED, {.status = SIGSEGV | 0x80}, true, {0}, "crash", "the process was killed by SIGSEGV"},
+    {PROCESS_ENDED, {.status = 63}, true, {0}, "crash", "the process was killed by signal 63"},
+    {PROCESS_ENDED,
+     {.status = SIGKILL},
+     true,
+     {0},
+     "crash",
+     "the process was killed by SIGKILL, by the system (out of memory) or by somebody"},
+    {PROCESS_ENDED,
+     {.status = SIGKILL, .cpu_ms = 999},
+     true,
+     {.cpu_max_s = 1},
+     "crash",
+     "the process was killed by SIGKILL, by the system (out of memory) or by somebody"},
+    {PROCESS_ENDED,
+     {.status = SIGKILL, .cpu_ms = 1000},
+     true,
+     {.cpu_max_s = 1},
+     "limit",
+     "the process was killed by SIGKILL: its CPU time is limited to 1 s"},
+    {PROCESS_ENDED, {.status = SIGXCPU}, true, {0}, "crash", "the process was killed by SIGXCPU"},
+    {PROCESS_ENDED,
+     {.status = 7 << 8},
+     true,
+     {0},
+     "crash",
+     "the process exited with code 7 instead of returning"},
+    {PROCESS_ENDED,
+     {.status = 125 << 8},
+     false,
+     {.memory_max = 10},
+     "crash",
+     "the process exited with code 125 before the handler was called; its log says why; its address "
+     "space is "
+     "limited to 10 bytes"},
+    {PROCESS_ENDED,
+     {.error = 32},
+     true,
+     {0},
+     "crash",
+     "the guard of the process was killed, and the process with it"},
+    {PROCESS_CLOSED, {0}, true, {0}, "crash", "the process has closed its socket to the worker"},
+    {PROCESS_BROKEN,
+     {0},
+     true,
+     {0},
+     "crash",
+     "the process has written to its socket to the worker what is no message"},
+    {PROCESS_WALL, {0}, true, {.wall_max_ms = 5}, "limit", "the process was killed after 5 ms, its limit"},
+};
+
 static void test_texts(void)
 {
-    static const struct {
-        enum process_end end;
-        struct life_message life;
-        bool begun;
-        thole_activity_options options;
-        const char *type, *text;
-    } rows[] = {
-        {PROCESS_ENDED, {.status = SIGSEGV}, true, {0}, "crash", "the process was killed by SIGSEGV"},
-        {PROCESS_ENDED, {.status = SIGSEGV | 0x80}, true, {0}, "crash", "the process was killed by SIGSEGV"},
-        {PROCESS_ENDED, {.status = 63}, true, {0}, "crash", "the process was killed by signal 63"},
-        {PROCESS_ENDED,
-         {.status = SIGKILL},
-         true,
-         {0},
-         "crash",
-         "the process was killed by SIGKILL, by the system (out of memory) or by somebody"},
-        {PROCESS_ENDED,
-         {.status = SIGKILL, .cpu_ms = 999},
-         true,
-         {.cpu_max_s = 1},
-         "crash",
-         "the process was killed by SIGKILL, by the system (out of memory) or by somebody"},
-        {PROCESS_ENDED,
-         {.status = SIGKILL, .cpu_ms = 1000},
-         true,
-         {.cpu_max_s = 1},
-         "limit",
-         "the process was killed by SIGKILL: its CPU time is limited to 1 s"},
-        {PROCESS_ENDED, {.status = SIGXCPU}, true, {0}, "crash", "the process was killed by SIGXCPU"},
-        {PROCESS_ENDED,
-         {.status = 7 << 8},
-         true,
-         {0},
-         "crash",
-         "the process exited with code 7 instead of returning"},
-        {PROCESS_ENDED,
-         {.status = 125 << 8},
-         false,
-         {.memory_max = 10},
-         "crash",
-         "the process exited with code 125 before the handler was called; its log says why; its address "
-         "space is "
-         "limited to 10 bytes"},
-        {PROCESS_ENDED,
-         {.error = 32},
-         true,
-         {0},
-         "crash",
-         "the guard of the process was killed, and the process with it"},
-        {PROCESS_CLOSED, {0}, true, {0}, "crash", "the process has closed its socket to the worker"},
-        {PROCESS_BROKEN,
-         {0},
-         true,
-         {0},
-         "crash",
-         "the process has written to its socket to the worker what is no message"},
-        {PROCESS_WALL,
-         {0},
-         true,
-         {.wall_max_ms = 5},
-         "limit",
-         "the process was killed after 5 ms, its limit"},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(end_cases); i++) {
         char text[PROCESS_TEXT_MAX];
-        const char *const type =
-            process_end_text(rows[i].end, &rows[i].life, rows[i].begun, &rows[i].options, text);
-        CHECK_STR("type", type, rows[i].type);
-        CHECK_STR("text", text, rows[i].text);
+        const char *const type = process_end_text(end_cases[i].end, &end_cases[i].life, end_cases[i].begun,
+                                                  &end_cases[i].options, text);
+        CHECK_STR("type", type, end_cases[i].type);
+        CHECK_STR("text", text, end_cases[i].text);
     }
 }
 
