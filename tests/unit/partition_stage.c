@@ -122,6 +122,29 @@ static void delete_records(struct stage *s, const struct partition_out *out, str
         s->log[out->sequences[i] - 1].deleted = true;
 }
 
+static void say_removed(struct stage *s, const struct batch *batch)
+{
+    for (size_t i = 0; i < batch->activities_removed_len; i++) {
+        const struct batch_activity *const row = &batch->activities_removed[i];
+        buf_printf(&s->said, i == 0 ? "rows gone: %.*s" : ",%.*s", THOLE_FMT(row->instance));
+        buf_printf(&s->said, ".%llu.%llu", (unsigned long long)row->execution,
+                   (unsigned long long)row->activity_id);
+    }
+    if (batch->activities_removed_len > 0)
+        buf_text(&s->said, "\n");
+}
+
+static void say_push(struct stage *s, const struct partition_out *out)
+{
+    buf_printf(&s->said, "push %.*s.%llu %s '%.*s'", THOLE_FMT(out->instance),
+               (unsigned long long)out->execution, out->event_kind, THOLE_FMT(out->data));
+    for (size_t i = 0; i < out->sequences_len; i++)
+        buf_printf(&s->said, i == 0 ? " %llu" : ",%llu", (unsigned long long)out->sequences[i]);
+    if (out->try_number > 0)
+        buf_printf(&s->said, " try %u", out->try_number);
+    buf_text(&s->said, "\n");
+}
+
 static void apply(struct stage *s, const struct partition_out *out, struct partition_in *in)
 {
     in->kind = PARTITION_IN_APPLIED;
@@ -131,6 +154,8 @@ static void apply(struct stage *s, const struct partition_out *out, struct parti
     s->timers += out->batch->timers_added_len;
     if (out->batch->activities_added_len > s->largest_batch)
         s->largest_batch = out->batch->activities_added_len;
+    if (s->tells_work)
+        say_removed(s, out->batch);
     batch_destroy(out->batch);
 }
 
@@ -156,6 +181,14 @@ static void say(struct stage *s, const struct partition_out *out)
         break;
     case PARTITION_OUT_QUERY_ANSWER:
         buf_printf(&s->said, "answer %s: %.*s\n", thole_status_name(out->status), THOLE_FMT(out->data));
+        break;
+    case PARTITION_OUT_PUSH_CANCEL:
+        if (s->tells_work)
+            say_push(s, out);
+        break;
+    case PARTITION_OUT_WITHDRAW:
+        if (s->tells_work)
+            buf_printf(&s->said, "withdraw %llu\n", (unsigned long long)out->sequence);
         break;
     case PARTITION_OUT_CLOSED: snprintf(s->closed, sizeof s->closed, "%s", out->text); break;
     default: break;
@@ -195,6 +228,7 @@ static struct partition_in do_output(struct stage *s, const struct partition_out
     case PARTITION_OUT_READ_TIMERS: in.kind = PARTITION_IN_TIMERS; break;
     case PARTITION_OUT_PUBLISH_WORK:
         in.kind = PARTITION_IN_PUBLISHED;
+        in.sequence = ++s->work;
         s->works++;
         break;
     default: say(s, out); break;
@@ -205,7 +239,8 @@ static struct partition_in do_output(struct stage *s, const struct partition_out
 static bool is_held(const struct stage *s, enum partition_in_kind kind)
 {
     return (kind == PARTITION_IN_APPENDED && s->hold_appends) ||
-           (kind == PARTITION_IN_APPLIED && s->hold_applied) || (kind == PARTITION_IN_SENT && s->hold_sent);
+           (kind == PARTITION_IN_APPLIED && s->hold_applied) || (kind == PARTITION_IN_SENT && s->hold_sent) ||
+           (kind == PARTITION_IN_PUBLISHED && s->hold_works);
 }
 
 void stage_run(struct stage *s)
@@ -231,7 +266,7 @@ void stage_run(struct stage *s)
 void stage_release(struct stage *s)
 {
     size_t const n = s->held_len;
-    s->hold_appends = s->hold_applied = s->hold_sent = false;
+    s->hold_appends = s->hold_applied = s->hold_sent = s->hold_works = false;
     for (size_t i = 0; i < n; i++)
         (void)partition_input(s->p, &s->held[i], s->now_ms);
     s->held_len = 0;

@@ -24,7 +24,9 @@ struct stage {
     uint64_t now_ms, inbox;
     struct stage_record log[STAGE_RECORDS_MAX];
     size_t log_len;
-    bool hold_appends, hold_applied, hold_sent;
+    bool hold_appends, hold_applied, hold_sent, hold_works;
+    bool tells_work; /* rows of activities that go, pushes and withdrawals are said, too */
+    uint64_t work;   /* the last message in WORK */
     struct partition_in held[STAGE_HELD_MAX]; /* answers */
     size_t held_len;
     /* what the database says when it is opened: nothing is projected, unless a test says otherwise */
