@@ -5,6 +5,7 @@
  *   sim FIRST COUNT             many, silent unless one fails; every 64th runs twice and must not differ
  *   sim --mutation NAME FIRST COUNT   breaks a rule of the world: succeeds when a seed notices
  *   sim --mutation NAME SEED          the trace of that
+ *   sim --until-broken FIRST COUNT    the same for machines that are broken themselves: see mutants
  */
 #include "world.h"
 #include <stdio.h>
@@ -104,10 +105,10 @@ static int run_mutation(enum mutation mutation, uint64_t first, uint64_t count)
     for (uint64_t seed = first; seed < first + count; seed++) {
         if (run_seed(seed, false, mutation))
             continue;
-        printf("%s: found by seed %" PRIu64 ": %s\n", mutation_name(mutation), seed, the_world.why);
+        printf("found by seed %" PRIu64 ": %s\n", seed, the_world.why);
         return 0;
     }
-    printf("%s: not found by %" PRIu64 " seeds\n", mutation_name(mutation), count);
+    printf("not found by %" PRIu64 " seeds\n", count);
     return 1;
 }
 
@@ -131,13 +132,17 @@ int main(int argc, char **argv)
         argv += 2;
         argc -= 2;
     }
+    bool const until_broken = argc > 1 && strcmp(argv[1], "--until-broken") == 0;
+    argv += until_broken;
+    argc -= until_broken;
     if (argc < 2 || argc > 3) {
-        fprintf(stderr, "usage: sim [--mutation NAME] SEED | FIRST COUNT\n");
+        fprintf(stderr, "usage: sim [--mutation NAME | --until-broken] SEED | FIRST COUNT\n");
         return 2;
     }
     uint64_t const first = strtoull(argv[1], NULL, 10);
     if (argc == 2)
         return run_one(first, mutation);
     uint64_t const count = strtoull(argv[2], NULL, 10);
-    return mutation == MUTATION_NONE ? run_many(first, count) : run_mutation(mutation, first, count);
+    return mutation != MUTATION_NONE || until_broken ? run_mutation(mutation, first, count)
+                                                     : run_many(first, count);
 }

@@ -14,6 +14,7 @@ enum { STATEMENT_TIMEOUT_MS = 3000, WORKER_LIMIT_MS = 2000, PUSH_IDS_MAX = 256 }
 struct held { /* one delivered message, and its handler */
     struct worker *worker;
     uint64_t id, node_life, link_life, work_sequence;
+    uint64_t mine_ms; /* when a claim or a renewal last found the row its own */
     size_t instance;
     uint64_t execution, activity_id, attempt;
     uint32_t try_number;
@@ -35,6 +36,7 @@ struct worker {
     struct held *held; /* of this life, newest first */
     struct store_tx *tx;
     uint64_t next_id, wake_ms;
+    uint64_t told_life; /* of the connection to NATS that the machine knows of; 0: none */
     uint32_t wanted, coming, running;
     bool drive_due, pull_due, ignorant, stopping;
 };
@@ -116,12 +118,44 @@ static void look_at_rows(struct world *w, const struct worker_request *r)
     }
 }
 
+/* A handler whose row nobody has renewed for a lease may not be the only one any more: it must have been
+ * told. */
+static void task_fenced(struct world *w, void *arg, uint64_t life)
+{
+    struct held *h = arg;
+    struct node *node = &h->worker->node;
+    if (!node_runs(w, node, life, task_fenced, arg) || h->node_life != h->worker->machine_life)
+        return;
+    if (w->now_ms < node->paused_until_ms + 20) { /* it has only just woken up */
+        after(w, 20, task_fenced, arg, life);
+        return;
+    }
+    if (h->running && !h->finished && !h->fired && !h->abandoned && !h->forgotten &&
+        h->mine_ms + LEASE_MS <= w->now_ms)
+        broken(w, "%s lets %.*s#%" PRIu64 " run, whose lease is over", node->name,
+               THOLE_FMT(w->instances[h->instance]), h->activity_id);
+}
+
+static void note_leases(struct world *w, const struct worker_request *r)
+{
+    for (size_t i = 0; i < r->rows_len; i++) {
+        struct held *h = find_held(r->worker, r->rows[i].id);
+        if (h == NULL || !for_this_machine(r) || r->claims[i].state != ROW_MINE)
+            continue;
+        h->mine_ms = w->now_ms;
+        after(w, LEASE_MS, task_fenced, h, r->worker->node.life);
+    }
+}
+
 static enum executed execute_statement(struct world *w, struct request *request)
 {
     struct worker_request *r = (struct worker_request *)request;
     look_at_rows(w, r);
     r->failed = strikes(w, FAULT_STATEMENT, 10) || w->now_ms > request->arrived_ms + STATEMENT_TIMEOUT_MS;
-    return r->failed ? EXECUTED : run_statement(w, r);
+    enum executed const executed = r->failed ? EXECUTED : run_statement(w, r);
+    if (!r->failed && executed == EXECUTED && (r->kind == WORKER_OUT_CLAIM || r->kind == WORKER_OUT_RENEW))
+        note_leases(w, r);
+    return executed;
 }
 
 static void task_tx_dies(struct world *w, void *arg, uint64_t value)
@@ -320,6 +354,7 @@ static void task_arrives(struct world *w, void *arg, uint64_t life)
     h->id = ++worker->next_id;
     h->next = worker->held;
     worker->held = h;
+    worker->told_life = h->link_life > worker->told_life ? h->link_life : worker->told_life;
     struct worker_in const in = {.kind = WORKER_IN_DELIVERED,
                                  .id = h->id,
                                  .key = {w->instances[h->instance], h->execution, h->activity_id},
@@ -476,6 +511,9 @@ static void end_message(struct world *w, struct worker *worker, struct held *h, 
     if (out->kind == WORKER_OUT_ACK && !h->missing && !h->published)
         broken(w, "%s acknowledges %.*s#%" PRIu64 " without completion or confirmed cancellation",
                worker->node.name, THOLE_FMT(w->instances[h->instance]), h->activity_id);
+    if (out->kind != WORKER_OUT_DROP && h->link_life != worker->told_life)
+        broken(w, "%s signals %.*s#%" PRIu64 " over another connection than it came", worker->node.name,
+               THOLE_FMT(w->instances[h->instance]), h->activity_id);
     h->forgotten = true;
     if (out->kind != WORKER_OUT_DROP)
         (void)send_signal(w, worker, h, out->kind == WORKER_OUT_ACK ? SIGNAL_ACK : SIGNAL_NAK);
@@ -654,6 +692,7 @@ void workers_pushed(struct world *w, const struct partition_out *out)
 static void tell_connection(struct world *w, struct worker *worker)
 {
     const struct link *link = &worker->node.links[SERVER_NATS];
+    worker->told_life = link->up ? link->life : 0;
     input(w, worker, &(struct worker_in){.kind = WORKER_IN_CONNECTION, .up = link->up, .epoch = link->life});
 }
 

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# The machines' own code, broken on purpose: the simulation must notice. The table is the file mutants beside this one.
+#   mutants.sh list                        names
+#   mutants.sh check                       each text is found exactly once in its file
+#   mutants.sh run NAME BUILD LINK...      compiles the one source, changed, links a simulation with it in place of the
+#                                          archive's member, and runs seeds until one notices
+# Exit code 0 when it is as it should be, 77 when the build folder says nothing of how it compiles.
+set -eu
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+table=$here/mutants
+
+# read_mutants CALLBACK: calls it for each, with name, rule, file, seeds, old and new set.
+read_mutants() {
+    local callback=$1 line number=0
+    name='' rule='' file='' seeds=100 old='' new=''
+    while IFS= read -r line || [ -n "$line" ]; do
+        number=$((number + 1))
+        case $line in
+            'mutant '*)
+                [ -z "$name" ] || "$callback"
+                name=${line#mutant } rule='' file='' seeds=100 old='' new='' ;;
+            'rule '*) rule=${line#rule } ;;
+            'file '*) file=${line#file } ;;
+            'seeds '*) seeds=${line#seeds } ;;
+            -*) old+=${line#-}$'\n' ;;
+            +*) new+=${line#+}$'\n' ;;
+            '#'* | '') ;;
+            *)
+                echo "$table:$number: what is this: $line" >&2
+                exit 2 ;;
+        esac
+    done <"$table"
+    [ -z "$name" ] || "$callback"
+}
+
+# Writes the source with its text replaced to $1; fails unless the text is there exactly once.
+change() {
+    if [ -z "$rule" ] || [ -z "$old" ] || [ ! -f "$root/$file" ]; then
+        echo "mutant $name: it needs a rule, a file that is there, and lines that begin with -"
+        return 1
+    fi
+    name=$name file=$file old=$old new=$new awk '
+        BEGIN { RS = "\001"; old = ENVIRON["old"] }
+        {
+            at = index($0, old)
+            rest = substr($0, at + length(old))
+            why = at == 0 ? "not in" : index(rest, old) > 0 ? "more than once in" : ""
+            if (why != "") {
+                print "mutant " ENVIRON["name"] ": its text is " why " " ENVIRON["file"] >"/dev/stderr"
+                exit 1
+            }
+            printf "%s%s%s", substr($0, 1, at - 1), ENVIRON["new"], rest
+        }' "$root/$file" >"$1"
+}
+
+names=' '
+bad=0
+check_one() {
+    case $names in *" $name "*)
+        echo "mutant $name: twice"
+        bad=$((bad + 1)) ;;
+    esac
+    names+="$name "
+    change /dev/null || bad=$((bad + 1))
+}
+
+list_one() { echo "$name"; }
+
+# How the build compiles the file: $command, with the source and the object as in the compilation database.
+find_command() {
+    local database=$build/compile_commands.json
+    [ -f "$database" ] || return 1
+    command=$(grep -F -B 1 "\"file\": \"$root/$file\"" "$database" | sed -n 's/^ *"command": "\(.*\)",$/\1/p' | head -n 1)
+    command=${command//\\\"/\"}
+    command=${command//\\\\/\\}
+    [ -n "$command" ]
+}
+
+run_one() {
+    [ "$name" = "$wanted" ] || return 0
+    found=1
+    local folder=$build/tests/mutants/$name code=0 output
+    if ! find_command; then
+        echo "$build does not say how $file is compiled"
+        exit 77
+    fi
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    change "$folder/$(basename "$file")" || exit 1
+    command=${command%% -o *}" -g0 -w -o $folder/mutant.o -c $folder/$(basename "$file")"
+    eval "$command"
+    "${CC:-cc}" -o "$folder/sim" "$folder/mutant.o" "${link[@]}"
+    output=$(timeout 100 "$folder/sim" --until-broken 1 "$seeds" 2>&1) || code=$?
+    echo "$name ($rule): $output"
+    rm -rf "$folder"
+    case $code in
+        0) ;;
+        134) echo "found by an assertion" ;;
+        *)
+            echo "not found: exit code $code"
+            exit 1 ;;
+    esac
+}
+
+case ${1:-} in
+    list) read_mutants list_one ;;
+    check)
+        read_mutants check_one
+        [ "$bad" -eq 0 ] ;;
+    run)
+        wanted=$2
+        build=$3
+        shift 3
+        link=("$@")
+        found=0
+        read_mutants run_one
+        [ "$found" -eq 1 ] || { echo "no such mutant: $wanted"; exit 2; } ;;
+    *)
+        sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+        exit 2 ;;
+esac
