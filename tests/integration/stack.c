@@ -166,26 +166,40 @@ static struct stack_program *prepare(struct stack *stack, struct process *proces
     return program;
 }
 
-struct stack_program *stack_program(struct stack *stack, const char *name, const char *role, ...)
+static struct stack_program *launch(struct stack *stack, const char *file, const char *name, const char *role,
+                                    va_list args)
 {
     static struct process process; /* large */
-    struct stack_program *program = prepare(stack, &process, "program_orders", name, role);
-    va_list args;
-    va_start(args, role);
+    struct stack_program *program = prepare(stack, &process, file, name, role);
     for (const char *arg; (arg = va_arg(args, const char *)) != NULL;)
         process_arg(&process, "%s", arg);
-    va_end(args);
     must(process_spawn(&process, &program->pid, &stack->err), &stack->err, name);
+    return program;
+}
+
+struct stack_program *stack_program(struct stack *stack, const char *name, const char *role, ...)
+{
+    va_list args;
+    va_start(args, role);
+    struct stack_program *const program = launch(stack, "program_orders", name, role, args);
+    va_end(args);
+    return program;
+}
+
+struct stack_program *stack_program_with(struct stack *stack, const char *file, const char *name,
+                                         const char *role, ...)
+{
+    va_list args;
+    va_start(args, role);
+    struct stack_program *const program = launch(stack, file, name, role, args);
+    va_end(args);
     return program;
 }
 
 struct stack_program *stack_program_of(struct stack *stack, const char *file, const char *name,
                                        const char *role)
 {
-    static struct process process;
-    struct stack_program *program = prepare(stack, &process, file, name, role);
-    must(process_spawn(&process, &program->pid, &stack->err), &stack->err, name);
-    return program;
+    return stack_program_with(stack, file, name, role, NULL);
 }
 
 void stack_kill9(struct stack_program *program)

@@ -37,6 +37,9 @@ void stack_stop(struct stack *stack);
 /* Starts another test program of this folder, for example "program_verbs". */
 struct stack_program *stack_program_of(struct stack *stack, const char *file, const char *name,
                                        const char *role);
+/* The same with options (NULL-terminated). */
+struct stack_program *stack_program_with(struct stack *stack, const char *file, const char *name,
+                                         const char *role, ...);
 /* Starts the orders program: role engine, worker or run, with options (NULL-terminated). The same name again
  * appends to the same log. */
 struct stack_program *stack_program(struct stack *stack, const char *name, const char *role, ...);

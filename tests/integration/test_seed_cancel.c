@@ -1,0 +1,365 @@
+/*
+ * The tests that the seed documents name in their sections on the token, the grace period, the runtime and
+ * stress, each under its name; docs/testing.md has the table. Cancellations come by push and, where a worker
+ * is deaf to pushes, by its renewals: the lease of the one is so long that no renewal can have helped.
+ */
+#include "cancels.h"
+#include <unistd.h>
+
+enum { FANNED = 60, HIGH = 100, HIGH_EACH = 5, SLOTS = 16, BUSY = 40, QUICK = 100 };
+
+static struct stack_program *common; /* serves the queue "default" */
+
+static struct stack_program *serve(const char *queue, const char *lease, const char *slots, const char *more)
+{
+    char queue_option[48], lease_option[32], slots_option[32], name[32];
+    snprintf(name, sizeof name, "on-%s", queue);
+    snprintf(queue_option, sizeof queue_option, "--queue=%s", queue);
+    snprintf(lease_option, sizeof lease_option, "--lease=%s", lease);
+    snprintf(slots_option, sizeof slots_option, "--slots=%s", slots);
+    return stack_program_with(&stack, "program_cancels", name, "worker", queue_option, lease_option,
+                              slots_option, more, NULL);
+}
+
+/* ---- Token ---- */
+
+static void test_activity_receives_cancellation_token(void)
+{
+    cancels_start("t-receives", "completes", "default", "polls", 1);
+    cancels_until("t-receives", "begins", 1);
+    CU_ASSERT_EQUAL(cancels_noted("t-receives", "begins cancelled"), 0);
+    pause_ms(50);
+    CU_ASSERT_EQUAL(cancels_noted("t-receives", "fired"), 0);
+    cancels_signal("t-receives", "go");
+    cancels_until("t-receives", "fired", 1);
+    cancels_outcome("t-receives", THOLE_INSTANCE_COMPLETED, "completed");
+}
+
+/* The same on two queues: one whose worker hears pushes and never renews meanwhile, one where renewals alone
+ * find out, which do not know why. */
+static void trigger(const char *name, const char *orchestration, void (*pull)(const char *id),
+                    const char *noted, void (*end)(const char *id))
+{
+    static const char *const queues[] = {"default", "deaf"};
+    for (size_t i = 0; i < ARRAY_LEN(queues); i++) {
+        char id[64];
+        snprintf(id, sizeof id, "%s-%s", name, queues[i]);
+        cancels_start(id, orchestration, queues[i], "hold", 1);
+        cancels_until(id, "begins", 1);
+        pull(id);
+        cancels_until(id, i == 0 ? noted : "fired cancelled (cancelled)", 1);
+        CU_ASSERT_EQUAL(cancels_noted(id, "fired"), 1);
+        end(id);
+        cancels_until_gone(id);
+        CU_ASSERT_EQUAL(cancels_events(id, "ActivityCompleted", NULL, NULL), 0);
+        CU_ASSERT_EQUAL(cancels_events(id, "ActivityFailed", NULL, NULL), 0);
+    }
+}
+
+static void pull_cancel(const char *id)
+{
+    cancels_cancel(id, "not needed");
+}
+
+static void pull_go(const char *id)
+{
+    cancels_signal(id, "go");
+}
+
+static void end_cancelled(const char *id)
+{
+    cancels_outcome(id, THOLE_INSTANCE_CANCELLED, "not needed");
+}
+
+static void end_completed(const char *id)
+{
+    cancels_outcome(id, THOLE_INSTANCE_COMPLETED, "completed");
+}
+
+static void end_failed(const char *id)
+{
+    cancels_outcome(id, THOLE_INSTANCE_FAILED, "broken");
+}
+
+static void end_second(const char *id)
+{
+    cancels_signal(id, "end");
+    cancels_outcome(id, THOLE_INSTANCE_COMPLETED, "second");
+}
+
+static void end_race(const char *id)
+{
+    cancels_signal(id, "end");
+    cancels_outcome(id, THOLE_INSTANCE_COMPLETED, "it was too slow");
+}
+
+static void test_cancellation_token_triggered_on_orchestration_cancel(void)
+{
+    trigger("t-cancel", "completes", pull_cancel, "fired requested (not needed)", end_cancelled);
+}
+
+static void test_cancellation_token_triggered_on_orchestration_complete(void)
+{
+    trigger("t-complete", "completes", pull_go, "fired ended (ended)", end_completed);
+}
+
+static void test_cancellation_token_triggered_on_orchestration_fail(void)
+{
+    trigger("t-fail", "fails", pull_go, "fired ended (ended)", end_failed);
+}
+
+static void test_cancellation_token_triggered_on_continue_as_new(void)
+{
+    trigger("t-continue", "goes_on", pull_go, "fired ended (ended)", end_second);
+}
+
+static void test_cancellation_token_triggered_on_select_loser(void)
+{
+    trigger("t-loser", "races", pull_go, "fired select_loser (select_loser)", end_race);
+}
+
+/* ---- Grace: a worker with one slot and half a second ---- */
+
+static struct stack_program *strict;
+
+static void test_activity_completes_within_grace_period(void)
+{
+    strict = serve("strict", "20s", "1", "--grace=500ms");
+    cancels_start("g-within", "completes", "strict", "polls", 1);
+    cancels_until("g-within", "begins", 1);
+    cancels_cancel("g-within", "enough");
+    cancels_until("g-within", "fired requested (enough)", 1);
+    CU_ASSERT_EQUAL(cancels_noted("g-within", "fired requested (enough) without end"), 0);
+    cancels_outcome("g-within", THOLE_INSTANCE_CANCELLED, "enough");
+    cancels_until_gone("g-within");
+    pause_ms(700); /* more than the grace */
+    CU_ASSERT_EQUAL(stack_count(strict->log, "did not return in time"), 0);
+}
+
+static void test_activity_exceeds_grace_period(void)
+{
+    cancels_start("g-exceeds", "completes", "strict", "rude", 1);
+    cancels_until("g-exceeds", "begins", 1);
+    cancels_start("g-next", "all", "strict", "echo", 1); /* waits for the only slot */
+    cancels_cancel("g-exceeds", "enough");
+    cancels_outcome("g-next", THOLE_INSTANCE_COMPLETED, "all");
+    CU_ASSERT_TRUE(
+        stack_logged(strict, "did not return in time, its slot is given up: instance=g-exceeds", 1, 1000));
+    CU_ASSERT_EQUAL(cancels_noted("g-exceeds", "returns"), 0);
+    cancels_until_gone("g-exceeds");
+    cancels_allow("g-exceeds");
+    cancels_until("g-exceeds", "returns", 1);
+    CU_ASSERT_EQUAL(cancels_events("g-exceeds", "ActivityCompleted", NULL, NULL), 0);
+}
+
+static void test_activity_completes_or_fails_after_cancellation_always_drops_message(void)
+{
+    static const char *const activities[] = {"hold", "succeeds_late", "fails_late", "crashes_late"};
+    for (size_t i = 0; i < ARRAY_LEN(activities); i++) {
+        char id[64];
+        snprintf(id, sizeof id, "g-drops-%s", activities[i]);
+        cancels_start(id, "races", "strict", activities[i], 1); /* goes on, and would take the result */
+        cancels_until(id, "begins", 1);
+        cancels_signal(id, "go");
+        cancels_until(id, "returns", 1);
+        cancels_until_gone(id);
+        CU_ASSERT_EQUAL(cancels_events(id, "ActivityCancelled", "select_loser", NULL), 1);
+        CU_ASSERT_EQUAL(cancels_events(id, "ActivityCompleted", NULL, NULL), 0);
+        CU_ASSERT_EQUAL(cancels_events(id, "ActivityFailed", NULL, NULL), 0);
+        end_race(id);
+    }
+}
+
+/* It never returns, and yet the worker stops as asked; with it goes the thread that leaked. */
+static void test_leaked_activity_cleaned_up_on_shutdown(void)
+{
+    cancels_start("g-leaked", "completes", "strict", "rude", 1);
+    cancels_until("g-leaked", "begins", 1);
+    cancels_cancel("g-leaked", "enough");
+    CU_ASSERT_TRUE(stack_logged(strict, "its slot is given up: instance=g-leaked", 1, CANCELS_WAIT_MS));
+    CU_ASSERT_EQUAL(stack_terminate(strict, 20000), 0);
+    CU_ASSERT_TRUE(stack_log_number(strict, "abandoned") >= 2);
+    cancels_allow("g-leaked");
+    pause_ms(50);
+    CU_ASSERT_EQUAL(cancels_noted("g-leaked", "returns"), 0);
+}
+
+/* ---- Runtime ---- */
+
+static void test_select_timeout_cancels_losing_activity(void)
+{
+    cancels_start("r-limit", "limits", "default", "hold", 1);
+    cancels_outcome("r-limit", THOLE_INSTANCE_COMPLETED, "it was too slow"); /* it waits for nobody */
+    cancels_until("r-limit", "fired select_loser (select_loser)", 1);
+    cancels_until_gone("r-limit");
+}
+
+static void test_schedule_activity_with_retry_timeout_cancels_timed_out_attempt(void)
+{
+    cancels_start("r-tries", "tries", "default", "hold", 1);
+    cancels_outcome("r-tries", THOLE_INSTANCE_COMPLETED, "TIMEOUT timeout after 2 tries");
+    cancels_until("r-tries", "fired timeout (timeout)", 2);
+    CU_ASSERT_EQUAL(cancels_noted("r-tries", "begins"), 2);
+    cancels_until_gone("r-tries");
+}
+
+/* More than there are slots: those that run are told, the others never begin. */
+static void test_cancel_instance_cancels_outstanding_activities(void)
+{
+    cancels_start("r-cancel", "all", "default", "hold", SLOTS + 4);
+    cancels_until("r-cancel", "begins", SLOTS);
+    cancels_cancel("r-cancel", "no more");
+    cancels_outcome("r-cancel", THOLE_INSTANCE_CANCELLED, "no more");
+    cancels_until("r-cancel", "fired requested (no more)", SLOTS);
+    cancels_until_gone("r-cancel");
+    CU_ASSERT_EQUAL(cancels_noted("r-cancel", "begins"), SLOTS);
+    CU_ASSERT_EQUAL(cancels_events("r-cancel", "ActivityCancelled", "requested", NULL), SLOTS + 4);
+}
+
+static void test_orchestration_failure_cancels_activities(void)
+{
+    cancels_start("r-fail", "fails", "default", "hold", 3);
+    cancels_until("r-fail", "begins", 3);
+    cancels_signal("r-fail", "go");
+    cancels_outcome("r-fail", THOLE_INSTANCE_FAILED, "broken");
+    cancels_until("r-fail", "fired ended (ended)", 3);
+    cancels_until_gone("r-fail");
+}
+
+/* It succeeds after all, and under its number the next execution waits for another activity. */
+static void test_continue_as_new_cancels_previous_execution_activities(void)
+{
+    cancels_start("r-next", "goes_on", "default", "succeeds_late", 1);
+    cancels_until("r-next", "begins", 1);
+    uint64_t const before = cancels_inbox();
+    cancels_signal("r-next", "go");
+    cancels_until("r-next", "returns", 1);
+    cancels_until("r-next", "begins", 2); /* the next execution's */
+    CU_ASSERT_EQUAL(cancels_noted("r-next.1", "fired ended (ended)") + cancels_noted("r-next.2", "fired"), 1);
+    CU_ASSERT_TRUE(stack_logged(common, "cancelled: instance=r-next execution=1", 1, CANCELS_WAIT_MS));
+    CU_ASSERT_EQUAL(cancels_inbox(), before + 1);
+    CU_ASSERT_EQUAL(cancels_events("r-next", "ActivityCompleted", NULL, NULL), 0);
+    end_second("r-next");
+    cancels_until_gone("r-next");
+}
+
+static void test_mass_cancellation_on_orchestration_cancel(void)
+{
+    size_t turns = 0;
+    cancels_start("r-mass", "all", "default", "succeeds_late", FANNED);
+    cancels_until("r-mass", "begins", SLOTS);
+    uint64_t const before = cancels_inbox();
+    cancels_cancel("r-mass", "all of it");
+    cancels_outcome("r-mass", THOLE_INSTANCE_CANCELLED, "all of it");
+    CU_ASSERT_EQUAL(cancels_events("r-mass", "ActivityCancelled", "requested", &turns), FANNED);
+    CU_ASSERT_EQUAL(turns, 1);
+    cancels_until("r-mass", "returns", SLOTS);
+    cancels_until_gone("r-mass");
+    CU_ASSERT_EQUAL(cancels_noted("r-mass", "begins"), SLOTS);
+    CU_ASSERT_EQUAL(cancels_inbox(), before + 1); /* the request, and no completion */
+}
+
+/* ---- Stress ---- */
+
+static void each(const char *prefix, unsigned n, void (*what)(const char *id))
+{
+    for (unsigned i = 0; i < n; i++) {
+        char id[64];
+        snprintf(id, sizeof id, "%s-%u", prefix, i);
+        what(id);
+    }
+}
+
+static void start_high(const char *id)
+{
+    cancels_start(id, "all", "high", "hold", HIGH_EACH);
+}
+
+static void until_all_begin(const char *id)
+{
+    cancels_until(id, "begins", HIGH_EACH);
+}
+
+static void start_busy(const char *id)
+{
+    cancels_start(id, "all", "busy", "hold", 1);
+}
+
+static void start_quick(const char *id)
+{
+    cancels_start(id, "all", "busy", "echo", 1);
+}
+
+static void end_all(const char *id)
+{
+    cancels_outcome(id, THOLE_INSTANCE_COMPLETED, "all");
+}
+
+static void test_high_concurrency_cancellation(void)
+{
+    struct stack_program *const worker = serve("high", "1h", "500", NULL);
+    size_t const noted = cancels_noted(NULL, "fired requested (not needed)");
+    each("s-high", HIGH, start_high);
+    each("s-high", HIGH, until_all_begin);
+    each("s-high", HIGH, pull_cancel);
+    each("s-high", HIGH, end_cancelled);
+    cancels_until(NULL, "fired requested (not needed)", noted + HIGH * HIGH_EACH);
+    CU_ASSERT_EQUAL(cancels_noted(NULL, "fired requested (not needed)"), noted + HIGH * HIGH_EACH);
+    cancels_until_gone("*");
+    CU_ASSERT_EQUAL(cancels_rows(NULL), 0);
+    CU_ASSERT_EQUAL(stack_terminate(worker, 20000), 0); /* nothing hangs, nothing leaked */
+    CU_ASSERT_EQUAL(stack_log_number(worker, "abandoned"), 0);
+}
+
+/* All slots are busy and more of the same waits; then others come, and those are cancelled. */
+static void test_cancellation_during_high_load(void)
+{
+    struct stack_program *const worker = serve("busy", "1h", "8", NULL);
+    each("s-busy", BUSY, start_busy);
+    while (cancels_rows(NULL) < BUSY)
+        pause_ms(5);
+    each("s-quick", QUICK, start_quick);
+    each("s-busy", BUSY, pull_cancel);
+    each("s-busy", BUSY, end_cancelled);
+    each("s-quick", QUICK, end_all);
+    cancels_until_gone("*");
+    CU_ASSERT_EQUAL(cancels_rows(NULL), 0);
+    CU_ASSERT_EQUAL(stack_terminate(worker, 20000), 0);
+}
+
+static const struct thole_test tests[] = {
+    {"activity_receives_cancellation_token", test_activity_receives_cancellation_token},
+    {"cancellation_token_triggered_on_orchestration_cancel",
+     test_cancellation_token_triggered_on_orchestration_cancel},
+    {"cancellation_token_triggered_on_orchestration_complete",
+     test_cancellation_token_triggered_on_orchestration_complete},
+    {"cancellation_token_triggered_on_orchestration_fail",
+     test_cancellation_token_triggered_on_orchestration_fail},
+    {"cancellation_token_triggered_on_continue_as_new", test_cancellation_token_triggered_on_continue_as_new},
+    {"cancellation_token_triggered_on_select_loser", test_cancellation_token_triggered_on_select_loser},
+    {"activity_completes_within_grace_period", test_activity_completes_within_grace_period},
+    {"activity_exceeds_grace_period", test_activity_exceeds_grace_period},
+    {"activity_completes_or_fails_after_cancellation_always_drops_message",
+     test_activity_completes_or_fails_after_cancellation_always_drops_message},
+    {"leaked_activity_cleaned_up_on_shutdown", test_leaked_activity_cleaned_up_on_shutdown},
+    {"select_timeout_cancels_losing_activity", test_select_timeout_cancels_losing_activity},
+    {"schedule_activity_with_retry_timeout_cancels_timed_out_attempt",
+     test_schedule_activity_with_retry_timeout_cancels_timed_out_attempt},
+    {"cancel_instance_cancels_outstanding_activities", test_cancel_instance_cancels_outstanding_activities},
+    {"orchestration_failure_cancels_activities", test_orchestration_failure_cancels_activities},
+    {"continue_as_new_cancels_previous_execution_activities",
+     test_continue_as_new_cancels_previous_execution_activities},
+    {"mass_cancellation_on_orchestration_cancel", test_mass_cancellation_on_orchestration_cancel},
+    {"high_concurrency_cancellation", test_high_concurrency_cancellation},
+    {"cancellation_during_high_load", test_cancellation_during_high_load},
+};
+
+int main(void)
+{
+    cancels_open();
+    common = serve("default", "1h", "16", NULL);
+    (void)serve("deaf", "1s", "16", "--test-suppress-push");
+    int const failed = thole_run_suite("seed_cancel", tests, ARRAY_LEN(tests));
+    cancels_close();
+    return failed;
+}
