@@ -17,8 +17,8 @@
 #include <libpq-fe.h>
 
 enum {
-    CALL_STATEMENTS_MAX = 12,
-    CALL_PARAMS_MAX = 96,              /* of all statements of a call */
+    CALL_STATEMENTS_MAX = 16,
+    CALL_PARAMS_MAX = 112,             /* of all statements of a call */
     CALL_BYTES_MAX = 64 * 1024 * 1024, /* likewise */
     PARTITIONS_MAX = 65536,
     WHERE_BYTES = 256,

@@ -132,6 +132,35 @@ static void send_timers(struct postgres *pg, const struct batch *batch)
     }
 }
 
+/* Removals first, as with timers. */
+static void send_quarantine(struct postgres *pg, const struct batch *batch)
+{
+    const struct batch_quarantine *added = batch->quarantine_added, *removed = batch->quarantine_removed;
+    size_t n = batch->quarantine_removed_len;
+    if (n > 0) {
+        call_text_array(pg, &removed->instance, sizeof *removed, n);
+        call_int8_array(pg, &removed->execution, sizeof *removed, n);
+        call_int8_array(pg, &removed->activity_id, sizeof *removed, n);
+        call_send(pg, STATEMENT_QUARANTINE_REMOVE);
+    }
+    n = batch->quarantine_added_len;
+    if (n > 0) {
+        call_text_array(pg, &added->instance, sizeof *added, n);
+        call_int8_array(pg, &added->execution, sizeof *added, n);
+        call_int8_array(pg, &added->activity_id, sizeof *added, n);
+        call_text_array(pg, &added->queue, sizeof *added, n);
+        call_text_array(pg, &added->activity, sizeof *added, n);
+        call_int4_array(pg, &added->try_number, sizeof *added, n);
+        call_int4_array(pg, &added->lost, sizeof *added, n);
+        call_readable_array(pg, &added->worker, sizeof *added, n);
+        call_readable_array(pg, &added->reason, sizeof *added, n);
+        call_int8_array(pg, &added->since_ms, sizeof *added, n);
+        call_int8_array_most(pg, &added->until_ms, sizeof *added, n, INT64_MAX);
+        call_int4(pg, batch->partition);
+        call_send(pg, STATEMENT_QUARANTINE_ADD);
+    }
+}
+
 static void send_instances_removed(struct postgres *pg, const struct batch *batch, enum statement statement)
 {
     const struct batch_instance *rows = batch->instances;
@@ -204,6 +233,7 @@ static thole_status too_many(const struct batch *batch, thole_error *reterr)
 {
     if (batch->activities_added_len <= BATCH_ROWS_MAX && batch->activities_removed_len <= BATCH_ROWS_MAX &&
         batch->timers_added_len <= BATCH_ROWS_MAX && batch->timers_removed_len <= BATCH_ROWS_MAX &&
+        batch->quarantine_added_len <= BATCH_ROWS_MAX && batch->quarantine_removed_len <= BATCH_ROWS_MAX &&
         batch->instances_len <= BATCH_ROWS_MAX)
         return THOLE_OK;
     return thole_fail(reterr, THOLE_INVALID, "partition %u: a batch of more than %d rows of a kind",
@@ -231,6 +261,7 @@ thole_status projector_store_apply(struct postgres *pg, const struct batch *batc
     call_send(pg, STATEMENT_PARTITION_MOVE);
     send_activities(pg, batch);
     send_timers(pg, batch);
+    send_quarantine(pg, batch);
     send_instances(pg, batch);
     thole_status status = call_run(pg, reterr);
     return status == THOLE_FENCED ? fenced(batch->partition, batch->epoch, reterr) : status;
@@ -240,7 +271,8 @@ thole_status projector_store_reset(struct postgres *pg, uint32_t partition, uint
                                    thole_error *reterr)
 {
     static const enum statement deletes[] = {STATEMENT_ACTIVITIES_RESET, STATEMENT_TIMERS_RESET,
-                                             STATEMENT_INSTANCES_RESET, STATEMENT_EXECUTIONS_RESET};
+                                             STATEMENT_QUARANTINE_RESET, STATEMENT_INSTANCES_RESET,
+                                             STATEMENT_EXECUTIONS_RESET};
     char timeout[16];
     THOLE_TRY(check_partition(partition, reterr));
     call_begin(pg, "emptying a partition");

@@ -26,6 +26,7 @@ THOLE_NODISCARD thole_status projector_store_open(struct postgres *pg, uint32_t 
  *    is removed goes if it is of the try that the removal names (0: any) or an older one. A removal waits for
  *    a worker that is completing the same activity.
  *  - Timers: removed, then added; adding replaces the due time.
+ *  - Quarantine: removed, then added; adding replaces.
  *  - Instances and executions: never to an older history_seq. Of several rows of one instance the last
  *    execution counts. Rows of execution 0 are not executions. Details that are not text are made readable.
  * THOLE_FENCED (nothing applied) when the partition's epoch is not the batch's, or the partition is not open

@@ -83,6 +83,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
     [STATEMENT_TIMERS_RESET] = {"timers_reset", "", "DELETE FROM timers WHERE p = $1::int4"},
     [STATEMENT_INSTANCES_RESET] = {"instances_reset", "", "DELETE FROM instances WHERE p = $1::int4"},
     [STATEMENT_EXECUTIONS_RESET] = {"executions_reset", "", "DELETE FROM executions WHERE p = $1::int4"},
+    [STATEMENT_QUARANTINE_RESET] = {"quarantine_reset", "", "DELETE FROM quarantine WHERE p = $1::int4"},
 
     /*
      * $10: 0 = first tries, 1 = later ones. Those are added when what is obsolete has been removed, so that
@@ -122,6 +123,23 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " WHERE t.due_ms <> excluded.due_ms"},
     [STATEMENT_TIMERS_REMOVE] = {"timers_remove", "",
                                  "DELETE FROM timers AS q USING " TIMER_KEYS " WHERE" SAME("timer_id")},
+    [STATEMENT_QUARANTINE_ADD] =
+        {"quarantine_add", "",
+         "INSERT INTO quarantine (instance, execution, activity_id, p, queue, activity, try_number, lost,"
+         " worker, reason, since_ms, until_ms)"
+         " SELECT u.instance, u.execution, u.id, $12::int4, u.queue, u.activity, u.try, u.lost, u.worker,"
+         " u.reason, u.since_ms, u.until_ms"
+         " FROM unnest($1::text[], $2::int8[], $3::int8[], $4::text[], $5::text[], $6::int4[], $7::int4[],"
+         " $8::text[], $9::text[], $10::int8[], $11::int8[]) AS u (instance, execution, id, queue, activity,"
+         " try, lost, worker, reason, since_ms, until_ms)"
+         " ORDER BY u.instance COLLATE \"C\", u.execution, u.id"
+         " ON CONFLICT (instance, execution, activity_id) DO UPDATE SET queue = excluded.queue,"
+         " activity = excluded.activity, try_number = excluded.try_number, lost = excluded.lost,"
+         " worker = excluded.worker, reason = excluded.reason, since_ms = excluded.since_ms,"
+         " until_ms = excluded.until_ms"},
+    [STATEMENT_QUARANTINE_REMOVE] = {"quarantine_remove", "",
+                                     "DELETE FROM quarantine AS q USING " TIMER_KEYS
+                                     " WHERE" SAME("activity_id")},
     /* Never what is newer than the removal. */
     [STATEMENT_INSTANCES_REMOVE] =
         {"instances_remove", "",
@@ -296,4 +314,13 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " AND ($7::text = '' OR i.parent = $7::text) AND i.created_ms >= $8::int8"
          " AND i.created_ms <= $4::int8 AND (i.created_ms < $4::int8 OR i.instance > $5::text)"
          " ORDER BY i.created_ms DESC, i.instance LIMIT $6::int8"},
+    /* The page after ($3, $4, $5, $6). */
+    [STATEMENT_LIST_QUARANTINE] =
+        {"list_quarantine", "tiittiittii",
+         "SELECT q.instance, q.execution, q.activity_id, q.queue, q.activity, q.try_number::int8,"
+         " q.lost::int8, q.worker, q.reason, q.since_ms, q.until_ms FROM quarantine AS q"
+         " WHERE ($1::text = '' OR q.queue = $1::text) AND ($2::text = '' OR q.instance = $2::text)"
+         " AND q.since_ms <= $3::int8 AND (q.since_ms < $3::int8"
+         " OR (q.instance, q.execution, q.activity_id) > ($4::text COLLATE \"C\", $5::int8, $6::int8))"
+         " ORDER BY q.since_ms DESC, q.instance, q.execution, q.activity_id LIMIT $7::int8"},
 };

@@ -19,6 +19,7 @@ enum {
     DUE = 1024, /* unless 0 */
     DUE_ALWAYS = 2048,
     FLAG = 4096,
+    HELD = 8192, /* when it ends a quarantine */
 };
 
 /* Which fields of struct event each kind uses is in record.c's table. */
@@ -31,8 +32,8 @@ static const struct {
     {"Started", EVENT_STARTED, RECEIVED, NAME | VERSION | DATA | PARENT},
     {"ActivityScheduled", EVENT_ACTIVITY_SCHEDULED, ASKED, NAME | DATA},
     {"ActivityCompleted", EVENT_ACTIVITY_COMPLETED, RECEIVED, LATER_TRY | DATA},
-    {"ActivityFailed", EVENT_ACTIVITY_FAILED, RECEIVED, LATER_TRY | STATUS | DATA},
-    {"ActivityCancelled", EVENT_ACTIVITY_CANCELLED, ASKED, CANCEL | DATA},
+    {"ActivityFailed", EVENT_ACTIVITY_FAILED, RECEIVED, LATER_TRY | STATUS | DATA | HELD},
+    {"ActivityCancelled", EVENT_ACTIVITY_CANCELLED, ASKED, CANCEL | DATA | HELD},
     {"TimerCreated", EVENT_TIMER_CREATED, ASKED, DUE_ALWAYS},
     {"TimerFired", EVENT_TIMER_FIRED, RECEIVED, 0},
     {"TimerCancelled", EVENT_TIMER_CANCELLED, ASKED, CANCEL | DATA},
@@ -41,7 +42,7 @@ static const struct {
     {"Failed", EVENT_FAILED, TERMINAL, STATUS | DATA},
     {"Cancelled", EVENT_CANCELLED, TERMINAL, DATA},
     {"ActivityTryFailed", EVENT_ACTIVITY_TRY_FAILED, RECEIVED, EVERY_TRY | STATUS | DATA | DUE},
-    {"ActivityTryStarted", EVENT_ACTIVITY_TRY_STARTED, RECEIVED, EVERY_TRY | NAME | DATA | DUE},
+    {"ActivityTryStarted", EVENT_ACTIVITY_TRY_STARTED, RECEIVED, EVERY_TRY | NAME | DATA | DUE | HELD},
     {"EventReceived", EVENT_EVENT_RECEIVED, RECEIVED, NAME | DATA},
     {"EventAwaited", EVENT_EVENT_AWAITED, ASKED, NAME},
     {"EventAwaitCancelled", EVENT_EVENT_AWAIT_CANCELLED, ASKED, CANCEL | DATA},
@@ -64,6 +65,7 @@ static const struct {
     {"OriginsCarried", EVENT_ORIGINS_CARRIED, RECEIVED, HASHES},
     {"VersionChosen", EVENT_VERSION_CHOSEN, RECEIVED, VERSION},
     {"Discarded", EVENT_DISCARDED, RECEIVED, DATA},
+    {"ActivityQuarantined", EVENT_ACTIVITY_QUARANTINED, RECEIVED, EVERY_TRY | NAME | DATA | DUE},
 };
 enum { KINDS_LEN = sizeof kinds / sizeof kinds[0] };
 
@@ -192,6 +194,8 @@ static void render_rest(struct buf *to, const struct event *event, unsigned show
         buf_printf(to, " due %llu", (unsigned long long)event->due_ms);
     if ((shows & FLAG) != 0 && event->flag)
         buf_text(to, event->kind == EVENT_STATE_SET ? " removed" : " terminate");
+    if ((shows & HELD) != 0 && event->quarantined)
+        buf_text(to, " from quarantine");
 }
 
 void event_render(const struct event *event, struct buf *to)

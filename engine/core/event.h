@@ -58,7 +58,9 @@ enum event_kind {
     EVENT_ORIGINS_CARRIED = 36,
     EVENT_VERSION_CHOSEN = 37,
     EVENT_DISCARDED = 38,
+    EVENT_ACTIVITY_QUARANTINED = 39,
 };
+#define EVENT_LAST EVENT_ACTIVITY_QUARANTINED
 
 /* Why something was cancelled: what of the public list is stored. */
 enum cancel_kind {
@@ -72,6 +74,10 @@ enum cancel_kind {
 
 /* What becomes of a child when its parent ends first. Stored; append only. */
 enum close_policy { CLOSE_CANCEL = 0, CLOSE_ABANDON = 1, CLOSE_TERMINATE = 2 };
+
+/* What becomes of an activity that was lost with its workers too often. Stored; append only. */
+enum poison_policy { POISON_QUARANTINE = 0, POISON_FAIL = 1, POISON_RETRY = 2 };
+#define POISON_TYPE THOLE_STR("poison") /* the error type */
 
 /* An event of another execution. instance empty: none. */
 struct origin {
@@ -87,6 +93,7 @@ struct retry {
     uint32_t factor_milli, jitter_milli;
     const thole_slice *final_types; /* error types that are never tried again */
     size_t final_types_len;
+    uint32_t poison; /* an enum poison_policy */
 };
 
 /* One flat struct for all kinds: which fields each kind uses is said in record.c's table. */
@@ -95,22 +102,27 @@ struct event {
     uint64_t id;     /* position in the execution's history, from 1 */
     uint64_t ref;    /* what this resolves or cancels; 0 = none */
     uint64_t due_ms; /* TIMER_CREATED; ACTIVITY_TRY_FAILED: of the next try; ACTIVITY_TRY_STARTED: when the
-                        total timeout ends it, 0 = never */
+                        total timeout ends it, ACTIVITY_QUARANTINED: when it fails, 0 = never */
     uint32_t code;   /* status of FAILED kinds and of a side effect, cancel_kind of CANCELLED kinds, semantics
                         of STARTED, close_policy of CHILD_SCHEDULED */
-    uint32_t try_number;    /* ACTIVITY_COMPLETED, _FAILED, _TRY_FAILED, _TRY_STARTED; from 1 */
-    uint32_t version;       /* of the orchestration's code; 0 = not chosen */
-    bool timed;             /* ACTIVITY_COMPLETED, _FAILED, _CANCELLED: a timer row belongs to the activity */
-    bool flag;              /* STATE_SET: removed; CHILD_CANCELLED: terminate */
-    bool final;             /* ACTIVITY_FAILED on its way in: not to be tried again. Not stored */
+    uint32_t try_number; /* ACTIVITY_COMPLETED, _FAILED, _TRY_FAILED, _TRY_STARTED; from 1 */
+    uint32_t version;    /* of the orchestration's code; 0 = not chosen */
+    bool timed;          /* ACTIVITY_COMPLETED, _FAILED, _CANCELLED: a timer row belongs to the activity */
+    bool flag;           /* STATE_SET: removed; CHILD_CANCELLED: terminate */
+    bool final;          /* ACTIVITY_FAILED on its way in: not to be tried again. Not stored */
+    bool quarantined;    /* ACTIVITY_FAILED, _CANCELLED, _TRY_STARTED: it ends the activity's quarantine */
+    uint32_t lost; /* ACTIVITY_QUARANTINED, ACTIVITY_FAILED on its way in: claims lost with their workers */
     thole_slice name;       /* orchestration, activity, event, state key, change id */
-    thole_slice queue;      /* ACTIVITY_SCHEDULED, _TRY_STARTED */
+    thole_slice queue;      /* ACTIVITY_SCHEDULED, _TRY_STARTED, _QUARANTINED */
+    thole_slice input;      /* ACTIVITY_QUARANTINED */
+    thole_slice worker;     /* ACTIVITY_QUARANTINED: of the last claim that was lost */
     thole_slice data;       /* input, output, failure text, reason, value */
     thole_slice request_id; /* STARTED, CANCEL_REQUESTED, EVENT_RECEIVED, … */
     thole_slice error_type; /* ACTIVITY_FAILED, _TRY_FAILED, CHILD_FAILED, FAILED */
-    thole_slice details;    /* ACTIVITY_TRY_FAILED, _TRY_STARTED: last heartbeat of the failed try */
-    thole_slice target;     /* instance: CHILD_SCHEDULED, CHILD_CANCELLED, DETACHED_STARTED, EVENT_SENT */
-    struct origin parent;   /* STARTED */
+    thole_slice
+        details; /* ACTIVITY_TRY_FAILED, _TRY_STARTED, _QUARANTINED: last heartbeat of the try before */
+    thole_slice target;        /* instance: CHILD_SCHEDULED, CHILD_CANCELLED, DETACHED_STARTED, EVENT_SENT */
+    struct origin parent;      /* STARTED */
     const struct retry *retry; /* ACTIVITY_SCHEDULED; NULL = all zero. ACTIVITY_TRY_STARTED: try_timeout_ms */
 };
 

@@ -26,6 +26,8 @@ struct instance_options {
                            came without code, as VERSION_CHOSEN at the head of the first turn that may run */
     size_t memory_max;  /* bytes of the instance's arena, and as many for the events of one turn */
     size_t payload_max; /* bytes of one input, output or text */
+    uint64_t quarantine_ms; /* how long an activity stays in quarantine; 0 = it fails at once; UINT64_MAX =
+                               until somebody decides. For live turns: what is recorded counts */
     struct stack_pool *stacks;
 };
 
@@ -69,8 +71,12 @@ struct turn_out {
  *
  * What comes is not always what is recorded:
  *  - ACTIVITY_FAILED of a try that may be followed by another is recorded as ACTIVITY_TRY_FAILED;
+ *  - ACTIVITY_FAILED with lost > 0 was not run: as its policy says it is recorded as ACTIVITY_QUARANTINED, or
+ *    like any other failure. What ends a quarantine comes as ACTIVITY_TRY_STARTED, or as ACTIVITY_FAILED with
+ *    quarantined set, of the try that is in it (0 = whichever it is);
  *  - TIMER_FIRED whose ref is an activity is its wake: recorded as ACTIVITY_TRY_STARTED when the next try is
- *    due, as ACTIVITY_FAILED (THOLE_TIMEOUT, "timeout") when its total time is over, else refused. For the
+ *    due, as ACTIVITY_FAILED (THOLE_TIMEOUT, "timeout") when its total time is over, or (THOLE_APP, "poison")
+ *    when its quarantine is, else refused. For the
  *    question whether it is accepted, due_ms is the present time; 0 = late enough. A turn goes by its own;
  *  - a cancel request while paused resumes.
  */

@@ -16,8 +16,11 @@ static bool accepts_resolution(const struct instance *in, const struct event *e)
     if (task == NULL || task->state != TASK_OUTSTANDING || instance_cancel_undelivered(in))
         return false;
     switch (e->kind) {
-    case EVENT_ACTIVITY_COMPLETED:
-    case EVENT_ACTIVITY_FAILED: return retry_takes_result(task, e->try_number);
+    case EVENT_ACTIVITY_COMPLETED: return retry_takes_result(task, e->try_number);
+    case EVENT_ACTIVITY_FAILED:
+        return e->quarantined ? retry_is_quarantined(task, e->try_number)
+                              : retry_takes_result(task, e->try_number);
+    case EVENT_ACTIVITY_TRY_STARTED: return retry_is_quarantined(task, e->try_number);
     case EVENT_CHILD_COMPLETED:
     case EVENT_CHILD_FAILED: return true;
     case EVENT_TIMER_FIRED:
@@ -63,7 +66,13 @@ bool instance_convert(struct instance *in, struct event *event)
         event->try_number = task_try(task);
         event->timed = task_timed(task);
         return true;
-    case EVENT_ACTIVITY_FAILED: retry_convert_failure(in, task, event); return true;
+    case EVENT_ACTIVITY_FAILED:
+        if (event->quarantined)
+            retry_convert_release(task, event);
+        else
+            retry_convert_failure(in, task, event);
+        return true;
+    case EVENT_ACTIVITY_TRY_STARTED: retry_convert_release(task, event); return true;
     case EVENT_TIMER_FIRED:
         event->due_ms = 0;
         if (task->kind == TASK_ACTIVITY)
@@ -212,7 +221,8 @@ static thole_status resolve(struct instance *in, struct task *task, struct event
  * unchecked may hold one. */
 static thole_status receive_result(struct instance *in, struct task *task, struct event *event)
 {
-    bool const over = event->kind == EVENT_ACTIVITY_FAILED && event->code == THOLE_TIMEOUT;
+    bool const over =
+        event->kind == EVENT_ACTIVITY_FAILED && (event->code == THOLE_TIMEOUT || event->quarantined);
     uint32_t const number = event->try_number == 0 ? 1 : event->try_number;
     bool const takes = retry_takes_result(task, number) || (over && number == task_try(task));
     if (takes)
@@ -239,6 +249,7 @@ static thole_status receive_resolution(struct instance *in, struct event *event)
     case EVENT_ACTIVITY_COMPLETED:
     case EVENT_ACTIVITY_FAILED: return receive_result(in, task, event);
     case EVENT_ACTIVITY_TRY_FAILED: return retry_try_failed(in, task, event);
+    case EVENT_ACTIVITY_QUARANTINED: return retry_quarantined(in, task, event);
     case EVENT_ACTIVITY_TRY_STARTED: return retry_try_started(in, task, event);
     default: return resolve(in, task, event);
     }

@@ -3,7 +3,7 @@
  * try), so that neither a change of the policy nor of this code alters a history.
  *
  * An activity has at most one timer row: its total deadline while a try runs, the next try's time while it
- * waits for one. Its wakes may be stale, as rows are changed behind turns.
+ * waits for one, the end of its quarantine. Its wakes may be stale, as rows are changed behind turns.
  */
 #include "instance_state.h"
 #include "message.h"
@@ -19,7 +19,15 @@ uint32_t task_try(const struct task *task)
 bool task_timed(const struct task *task)
 {
     const struct task_call *call = task->call;
+    if (call != NULL && call->quarantined)
+        return call->next_due_ms != 0;
     return call != NULL && (call->waiting || call->deadline_ms != 0);
+}
+
+bool retry_is_quarantined(const struct task *task, uint32_t try_number)
+{
+    const struct task_call *call = task->kind == TASK_ACTIVITY ? task->call : NULL;
+    return call != NULL && call->quarantined && (try_number == 0 || try_number == call->try_number);
 }
 
 bool retry_takes_result(const struct task *task, uint32_t try_number)
@@ -30,7 +38,8 @@ bool retry_takes_result(const struct task *task, uint32_t try_number)
 
 bool retry_is_none(const struct retry *retry)
 {
-    return retry->tries_max <= 1 && retry->try_timeout_ms == 0 && retry->total_timeout_ms == 0;
+    return retry->tries_max <= 1 && retry->try_timeout_ms == 0 && retry->total_timeout_ms == 0 &&
+           retry->poison == POISON_QUARANTINE;
 }
 
 /* ---- delays ---- */
@@ -71,9 +80,50 @@ static bool is_final(const struct retry *retry, const struct event *event)
 
 /* ---- what comes ---- */
 
+/* When the activity fails that is in quarantine from now on; 0 = never by itself. */
+static uint64_t quarantine_end_ms(const struct instance *in, const struct task_call *call)
+{
+    uint64_t const most_ms = UINT64_MAX - in->time_ms, total_ms = call == NULL ? 0 : call->deadline_ms;
+    uint64_t const end_ms = in->options.quarantine_ms < most_ms ? in->time_ms + in->options.quarantine_ms : 0;
+    return total_ms != 0 && (end_ms == 0 || total_ms < end_ms) ? total_ms : end_ms;
+}
+
+static enum poison_policy poison_policy(const struct instance *in, const struct task_call *call)
+{
+    enum poison_policy const policy =
+        call == NULL ? POISON_QUARANTINE : (enum poison_policy)call->retry.poison;
+    return policy == POISON_QUARANTINE && in->options.quarantine_ms == 0 ? POISON_FAIL : policy;
+}
+
+/* It was not run, as too many workers were lost with it. Queue and input are what another try needs; where
+ * there may be one anyway they are known. */
+static bool convert_poison(const struct instance *in, const struct task *task, struct event *event)
+{
+    const struct task_call *call = task->call;
+    enum poison_policy const policy = poison_policy(in, call);
+    event->error_type = POISON_TYPE;
+    event->final = policy != POISON_RETRY;
+    if (policy != POISON_QUARANTINE) {
+        event->lost = 0;
+        event->worker = event->queue = event->input = (thole_slice){0};
+        return false;
+    }
+    if (call != NULL && call->retry.tries_max > 1)
+        event->input = (thole_slice){0};
+    event->kind = EVENT_ACTIVITY_QUARANTINED;
+    event->name = task->name->text;
+    event->code = 0;
+    event->error_type = (thole_slice){0};
+    event->try_number = task_try(task);
+    event->due_ms = quarantine_end_ms(in, call);
+    return true;
+}
+
 void retry_convert_failure(const struct instance *in, const struct task *task, struct event *event)
 {
     const struct task_call *call = task->call;
+    if (event->lost > 0 && convert_poison(in, task, event))
+        return;
     if (event->code == THOLE_TIMEOUT && event->error_type.len == 0)
         event->error_type = TIMEOUT_TYPE;
     event->try_number = task_try(task);
@@ -96,7 +146,28 @@ enum event_kind retry_wake(const struct task *task, uint64_t now_ms)
         return EVENT_UNKNOWN;
     if (call->deadline_ms != 0 && call->deadline_ms <= now_ms)
         return EVENT_ACTIVITY_FAILED;
+    if (call->quarantined)
+        return call->next_due_ms != 0 && call->next_due_ms <= now_ms ? EVENT_ACTIVITY_FAILED : EVENT_UNKNOWN;
     return call->waiting && call->next_due_ms <= now_ms ? EVENT_ACTIVITY_TRY_STARTED : EVENT_UNKNOWN;
+}
+
+static void start_next_try(const struct task *task, struct event *event)
+{
+    const struct task_call *call = task->call;
+    event->try_number = call->try_number + 1;
+    event->name = task->name->text;
+    event->queue = call->queue;
+    event->data = call->input;
+    event->details = call->details;
+    event->due_ms = call->deadline_ms;
+    event->retry = call->per_try.try_timeout_ms == 0 ? NULL : &call->per_try;
+}
+
+static void fail_from_quarantine(const struct task *task, struct event *event)
+{
+    event->code = THOLE_APP;
+    event->error_type = POISON_TYPE;
+    event->data = task->call->why;
 }
 
 void retry_convert_wake(const struct instance *in, const struct task *task, struct event *event)
@@ -104,20 +175,30 @@ void retry_convert_wake(const struct instance *in, const struct task *task, stru
     const struct task_call *call = task->call;
     *event = (struct event){.kind = retry_wake(task, in->time_ms), .ref = task->id};
     event->try_number = task_try(task);
-    if (event->kind == EVENT_ACTIVITY_FAILED) {
+    event->quarantined = retry_is_quarantined(task, 0);
+    event->timed = event->kind == EVENT_ACTIVITY_FAILED;
+    if (event->kind == EVENT_ACTIVITY_TRY_STARTED) {
+        start_next_try(task, event);
+    } else if (event->kind == EVENT_ACTIVITY_FAILED && event->quarantined &&
+               (call->deadline_ms == 0 || call->deadline_ms > in->time_ms)) {
+        fail_from_quarantine(task, event);
+    } else if (event->kind == EVENT_ACTIVITY_FAILED) {
         event->code = THOLE_TIMEOUT;
         event->error_type = TIMEOUT_TYPE;
         event->data = THOLE_STR("the total timeout is over");
-        event->timed = true;
-    } else if (event->kind == EVENT_ACTIVITY_TRY_STARTED) {
-        event->try_number++;
-        event->name = task->name->text;
-        event->queue = call->queue;
-        event->data = call->input;
-        event->details = call->details;
-        event->due_ms = call->deadline_ms;
-        event->retry = call->per_try.try_timeout_ms == 0 ? NULL : &call->per_try;
     }
+}
+
+void retry_convert_release(const struct task *task, struct event *event)
+{
+    bool const fails = event->kind == EVENT_ACTIVITY_FAILED;
+    *event = (struct event){.kind = event->kind, .ref = task->id, .quarantined = true};
+    event->try_number = task_try(task);
+    event->timed = fails && task_timed(task);
+    if (fails)
+        fail_from_quarantine(task, event);
+    else
+        start_next_try(task, event);
 }
 
 /* ---- recorded steps ---- */
@@ -145,9 +226,37 @@ thole_status retry_try_started(struct instance *in, struct task *task, const str
     struct task_call *call = task->call;
     if (call == NULL || !call->waiting || event->try_number != call->try_number + 1)
         return out_of_order(in, task, event);
-    call->waiting = false;
+    call->waiting = call->quarantined = false;
     call->try_number++;
     return THOLE_OK;
+}
+
+/* What no second try was meant for does not have what one needs: the event has. */
+static thole_status describe_next(struct instance *in, struct task *task, const struct event *event)
+{
+    if (task->call == NULL) {
+        task->call = arena_alloc(&in->arena, sizeof *task->call);
+        if (task->call == NULL)
+            return instance_full(in);
+        task->call->try_number = 1;
+    }
+    if (task->call->retry.tries_max > 1)
+        return THOLE_OK;
+    THOLE_TRY(instance_keep(in, event->queue, &task->call->queue));
+    return instance_keep(in, event->input, &task->call->input);
+}
+
+thole_status retry_quarantined(struct instance *in, struct task *task, struct event *event)
+{
+    if (event->try_number != task_try(task) || (task->call != NULL && task->call->waiting))
+        return out_of_order(in, task, event);
+    THOLE_TRY(describe_next(in, task, event));
+    struct task_call *call = task->call;
+    call->waiting = call->quarantined = true;
+    call->next_due_ms = event->due_ms;
+    THOLE_TRY(instance_keep(in, event->data, &call->why));
+    event->data = call->why;
+    return event->details.len > 0 ? instance_keep(in, event->details, &call->details) : THOLE_OK;
 }
 
 /* ---- options ---- */
@@ -171,10 +280,10 @@ static bool types_valid(const thole_retry *retry)
 static bool options_valid(const thole_call_options *options)
 {
     const thole_retry *retry = &options->retry;
-    return options->try_timeout_ms <= TIMER_DELAY_MS_MAX && options->total_timeout_ms <= TIMER_DELAY_MS_MAX &&
-           retry->tries_max <= TRIES_MAX && retry->first_delay_ms <= TIMER_DELAY_MS_MAX &&
-           retry->max_delay_ms <= TIMER_DELAY_MS_MAX && within(retry->factor, FACTOR_MAX) &&
-           within(retry->jitter, 1) && types_valid(retry);
+    return (uint32_t)options->poison <= POISON_RETRY && options->try_timeout_ms <= TIMER_DELAY_MS_MAX &&
+           options->total_timeout_ms <= TIMER_DELAY_MS_MAX && retry->tries_max <= TRIES_MAX &&
+           retry->first_delay_ms <= TIMER_DELAY_MS_MAX && retry->max_delay_ms <= TIMER_DELAY_MS_MAX &&
+           within(retry->factor, FACTOR_MAX) && within(retry->jitter, 1) && types_valid(retry);
 }
 
 /* In thousandths; a small number does not become 0, which stands for another. */
@@ -202,6 +311,7 @@ enum task_fault retry_from_options(const thole_call_options *options, struct ret
                           .factor_milli = milli(retry->factor),
                           .jitter_milli = milli(retry->jitter),
                           .final_types = retry->final_types_len == 0 ? NULL : types,
-                          .final_types_len = retry->final_types_len};
+                          .final_types_len = retry->final_types_len,
+                          .poison = (uint32_t)options->poison};
     return 0;
 }

@@ -88,6 +88,8 @@ struct task_call {
     uint64_t next_due_ms; /* of the next try, while it waits */
     uint32_t try_number;  /* that runs, or ran last; from 1 */
     bool waiting;         /* for the next try */
+    bool quarantined;     /* the same, but it comes only when somebody says so; next_due_ms: when it fails */
+    thole_slice why;      /* in quarantine */
 };
 
 struct task_child {
@@ -363,14 +365,19 @@ uint32_t task_try(const struct task *task);
 bool task_timed(const struct task *task);
 /* Does a result of this try count? */
 bool retry_takes_result(const struct task *task, uint32_t try_number);
+/* Is this try (0: any) in quarantine? */
+bool retry_is_quarantined(const struct task *task, uint32_t try_number);
 /* What a wake of this activity means at this time: an event kind, or EVENT_UNKNOWN = nothing yet. */
 enum event_kind retry_wake(const struct task *task, uint64_t now_ms);
 /* Makes a wake into what is recorded for it. */
 void retry_convert_wake(const struct instance *in, const struct task *task, struct event *event);
-/* Makes a failure that another try may follow into ACTIVITY_TRY_FAILED. */
+/* Makes a failure that another try may follow into ACTIVITY_TRY_FAILED, or ACTIVITY_QUARANTINED. */
 void retry_convert_failure(const struct instance *in, const struct task *task, struct event *event);
+/* Makes what somebody decided on an activity in quarantine into what is recorded for it. */
+void retry_convert_release(const struct task *task, struct event *event);
 /* The recorded steps between tries. */
 thole_status retry_try_failed(struct instance *in, struct task *task, const struct event *event);
+thole_status retry_quarantined(struct instance *in, struct task *task, struct event *event);
 thole_status retry_try_started(struct instance *in, struct task *task, const struct event *event);
 /* Checks options and turns them into @p ret; 0 = they are right. */
 enum task_fault retry_from_options(const thole_call_options *options, struct retry *ret,

@@ -136,6 +136,7 @@ static bool kind_fits(enum event_kind kind, enum task_kind *ret)
     case EVENT_ACTIVITY_FAILED:
     case EVENT_ACTIVITY_CANCELLED:
     case EVENT_ACTIVITY_TRY_FAILED:
+    case EVENT_ACTIVITY_QUARANTINED:
     case EVENT_ACTIVITY_TRY_STARTED: *ret = TASK_ACTIVITY; return true;
     case EVENT_TIMER_FIRED:
     case EVENT_TIMER_CANCELLED: *ret = TASK_TIMER; return true;
@@ -199,8 +200,10 @@ static void cancel(struct instance *in, struct task *task, enum cancel_kind kind
 {
     struct event event = {
         .kind = cancelled_kind(task), .ref = task->id, .code = (uint32_t)kind, .data = reason};
-    if (task->kind == TASK_ACTIVITY)
+    if (task->kind == TASK_ACTIVITY) {
         event.timed = task_timed(task);
+        event.quarantined = retry_is_quarantined(task, 0);
+    }
     if (task->kind == TASK_CHILD) {
         event.target = task->child->target;
         event.flag = terminate;

@@ -31,7 +31,11 @@ static const struct codec_message kinds[] = {
          PB_UPTO(ActivityResult, worker, worker, THOLE_ID_BYTES_MAX, "worker id"),
          PB_TRY(ActivityResult, try_number, try_number), PB_TYPE(ActivityResult, error_type, error_type),
          PB_BOOL(ActivityResult, final, final),
-         PB_UPTO(ActivityResult, details, details, DETAILS_BYTES_MAX, "details")),
+         PB_UPTO(ActivityResult, details, details, DETAILS_BYTES_MAX, "details"),
+         PB_U32(ActivityResult, lost, lost),
+         PB_UPTO(ActivityResult, lost_worker, lost_worker, THOLE_ID_BYTES_MAX, "worker id"),
+         PB_UPTO(ActivityResult, queue, queue, THOLE_NAME_BYTES_MAX, "queue"),
+         PB_BYTES(ActivityResult, input, input)),
     KIND(CANCEL, cancel_instance,
          PB_UPTO(CancelInstance, request_id, request_id, REQUEST_ID_BYTES_MAX, "request id"),
          PB_UPTO(CancelInstance, reason, data, REASON_BYTES_MAX, "cancel reason")),
@@ -51,9 +55,17 @@ static const struct codec_message kinds[] = {
     KIND(RESUME, resume_instance,
          PB_UPTO(ResumeInstance, request_id, request_id, REQUEST_ID_BYTES_MAX, "request id"),
          PB_UPTO(ResumeInstance, reason, data, REASON_BYTES_MAX, "resume reason")),
+    KIND(RELEASE, release_activity, PB_U64(ReleaseActivity, execution, execution),
+         PB_U64(ReleaseActivity, activity_id, task), PB_U32(ReleaseActivity, try_number, try_number),
+         PB_BOOL(ReleaseActivity, fail, fail)),
 };
 enum { KINDS_LEN = sizeof kinds / sizeof kinds[0] };
-_Static_assert(KINDS_LEN == MESSAGE_RESUME - MESSAGE_START + 1, "a row for each kind");
+_Static_assert(KINDS_LEN == MESSAGE_LAST - MESSAGE_START + 1, "a row for each kind");
+
+static bool is_kind(enum message_kind kind)
+{
+    return kind >= MESSAGE_START && kind <= MESSAGE_LAST && kinds[kind - MESSAGE_START].descriptor != NULL;
+}
 
 /* ---- encoding ---- */
 
@@ -72,7 +84,7 @@ static thole_status message_pack(const struct message *message, struct arena *ar
 thole_status message_encode(const struct message *message, struct buf *to)
 {
     struct arena arena;
-    if (message->kind < MESSAGE_START || message->kind > MESSAGE_RESUME)
+    if (!is_kind(message->kind))
         return THOLE_INVALID;
     arena_init(&arena, CODEC_SCRATCH_MAX);
     thole_status const status = message_pack(message, &arena, to);
@@ -88,6 +100,14 @@ static thole_status numbers_check(const struct message *m, thole_error *reterr)
     bool const placed = m->execution != 0 && m->task != 0;
     if (m->kind == MESSAGE_ACTIVITY_RESULT && !placed)
         return thole_fail(reterr, THOLE_CORRUPT, "activity result without an execution or an activity");
+    if (m->kind == MESSAGE_RELEASE && !placed)
+        return thole_fail(reterr, THOLE_CORRUPT,
+                          "release of an activity without an execution or an activity");
+    if (m->kind == MESSAGE_ACTIVITY_RESULT && m->lost > 0) {
+        THOLE_TRY(codec_corrupt(name_check(m->queue, "queue", reterr), reterr));
+        if (m->status == THOLE_OK)
+            return thole_fail(reterr, THOLE_CORRUPT, "result of an activity that was not run");
+    }
     if (m->kind == MESSAGE_CHILD_RESULT && !placed)
         return thole_fail(reterr, THOLE_CORRUPT, "child result without an execution or an event");
     if (m->parent.instance.len > 0 && (m->parent.execution == 0 || m->parent.event == 0))
@@ -108,7 +128,7 @@ static thole_status message_from_pb(const Thole__V1__InboxMessage *pb, struct ar
     if (pb->body_case == THOLE__V1__INBOX_MESSAGE__BODY__NOT_SET)
         return thole_fail(reterr, THOLE_UNSUPPORTED, "message of an unknown kind");
     ret->kind = (enum message_kind)pb->body_case;
-    assert(ret->kind >= MESSAGE_START && ret->kind <= MESSAGE_RESUME);
+    assert(is_kind(ret->kind));
     const ProtobufCMessage *body;
     memcpy(&body, &pb->start, sizeof body);
     THOLE_TRY(codec_from_pb(&kinds[ret->kind - MESSAGE_START], body, arena, ret, reterr));

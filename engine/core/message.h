@@ -26,7 +26,9 @@ enum message_kind {
     MESSAGE_TERMINATE = 8,
     MESSAGE_PAUSE = 9,
     MESSAGE_RESUME = 10,
+    MESSAGE_RELEASE = 12,
 };
+#define MESSAGE_LAST MESSAGE_RELEASE
 
 struct message {
     enum message_kind kind;
@@ -34,15 +36,17 @@ struct message {
     /* START: orchestration, version, data = input, request_id, parent; event_name (empty = none), event_data:
      * delivered too, with request_id.
      * ACTIVITY_RESULT: execution, task, status, try_number (0 read as 1), data = output or failure text,
-     * error_type, final, details, attempt, worker.
+     * error_type, final, details, attempt, worker; lost > 0: it was not run, lost_worker, queue, input.
      * EVENT: event_name, event_data, request_id.
      * CHILD_RESULT: execution, task, status, data, error_type, child.
-     * CANCEL, TERMINATE, PAUSE, RESUME: data = reason, request_id. */
+     * CANCEL, TERMINATE, PAUSE, RESUME: data = reason, request_id.
+     * RELEASE: execution, task, try_number (0 = any), fail (else it is tried again). */
     thole_slice orchestration, data, request_id, worker, event_name, event_data, error_type, details, child;
     struct origin parent;
     uint64_t execution, task, attempt; /* task: id of the event that scheduled it */
-    uint32_t status, try_number, version;
-    bool final;
+    thole_slice lost_worker, queue, input;
+    uint32_t status, try_number, version, lost;
+    bool final, fail;
 };
 
 THOLE_NODISCARD thole_status message_encode(const struct message *message, struct buf *to);

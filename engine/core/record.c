@@ -13,7 +13,7 @@ size_t event_bytes_max(const struct event *event)
 {
     size_t bytes = EVENT_FRAME_BYTES_MAX + event->name.len + event->queue.len + event->data.len +
                    event->request_id.len + event->error_type.len + event->details.len + event->target.len +
-                   event->parent.instance.len;
+                   event->parent.instance.len + event->input.len + event->worker.len;
     for (size_t i = 0; event->retry != NULL && i < event->retry->final_types_len; i++)
         bytes += FINAL_TYPE_FRAME_BYTES_MAX + event->retry->final_types[i].len;
     return bytes;
@@ -39,7 +39,8 @@ static const struct codec_message retry_table = {
               PB_U32(Retry, factor_milli, retry.factor_milli),
               PB_U64(Retry, max_delay_ms, retry.max_delay_ms),
               PB_U32(Retry, jitter_milli, retry.jitter_milli),
-              PB_LIST(Retry, final_types, retry.final_types, RETRY_FINAL_TYPES_MAX, "final error types"))};
+              PB_LIST(Retry, final_types, retry.final_types, RETRY_FINAL_TYPES_MAX, "final error types"),
+              PB_U32(Retry, poison, retry.poison))};
 
 enum { REF = 1, CODE = 2 }; /* must not be 0; a ref must be 0 in other kinds */
 
@@ -64,9 +65,11 @@ static const struct {
          PB_BOOL(ActivityCompleted, timed, event.timed)),
     KIND(ACTIVITY_FAILED, activity_failed, REF | CODE, PB_U32(ActivityFailed, status, event.code),
          PB_BYTES(ActivityFailed, text, event.data), PB_TRY(ActivityFailed, try_number, event.try_number),
-         PB_BOOL(ActivityFailed, timed, event.timed), PB_TYPE(ActivityFailed, error_type, event.error_type)),
+         PB_BOOL(ActivityFailed, timed, event.timed), PB_TYPE(ActivityFailed, error_type, event.error_type),
+         PB_BOOL(ActivityFailed, quarantined, event.quarantined)),
     KIND(ACTIVITY_CANCELLED, activity_cancelled, REF | CODE, PB_U32(ActivityCancelled, kind, event.code),
-         PB_BYTES(ActivityCancelled, reason, event.data), PB_BOOL(ActivityCancelled, timed, event.timed)),
+         PB_BYTES(ActivityCancelled, reason, event.data), PB_BOOL(ActivityCancelled, timed, event.timed),
+         PB_BOOL(ActivityCancelled, quarantined, event.quarantined)),
     KIND(TIMER_CREATED, timer_created, 0, PB_U64(TimerCreated, due_ms, event.due_ms)),
     KIND(TIMER_FIRED, timer_fired, REF, PB_END),
     KIND(TIMER_CANCELLED, timer_cancelled, REF | CODE, PB_U32(TimerCancelled, kind, event.code),
@@ -90,7 +93,8 @@ static const struct {
          PB_BYTES(ActivityTryStarted, input, event.data),
          PB_U64(ActivityTryStarted, try_timeout_ms, retry.try_timeout_ms),
          PB_U64(ActivityTryStarted, due_ms, event.due_ms),
-         PB_BYTES(ActivityTryStarted, details, event.details)),
+         PB_BYTES(ActivityTryStarted, details, event.details),
+         PB_BOOL(ActivityTryStarted, quarantined, event.quarantined)),
     KIND(EVENT_RECEIVED, event_received, 0, PB_NAME(EventReceived, name, event.name, "event"),
          PB_BYTES(EventReceived, data, event.data), PB_BYTES(EventReceived, request_id, event.request_id)),
     KIND(EVENT_AWAITED, event_awaited, 0, PB_NAME(EventAwaited, name, event.name, "event")),
@@ -132,9 +136,17 @@ static const struct {
     KIND(ORIGINS_CARRIED, origins_carried, 0, PB_BYTES(OriginsCarried, hashes, event.data)),
     KIND(VERSION_CHOSEN, version_chosen, 0, PB_U32(VersionChosen, version, event.version)),
     KIND(DISCARDED, discarded, 0, PB_BYTES(Discarded, reason, event.data)),
+    KIND(ACTIVITY_QUARANTINED, activity_quarantined, REF, PB_BYTES(ActivityQuarantined, text, event.data),
+         PB_TRY(ActivityQuarantined, try_number, event.try_number),
+         PB_U64(ActivityQuarantined, due_ms, event.due_ms), PB_U32(ActivityQuarantined, lost, event.lost),
+         PB_UPTO(ActivityQuarantined, worker, event.worker, THOLE_ID_BYTES_MAX, "worker id"),
+         PB_NAME(ActivityQuarantined, name, event.name, "activity"),
+         PB_NAME(ActivityQuarantined, queue, event.queue, "queue"),
+         PB_BYTES(ActivityQuarantined, input, event.input),
+         PB_BYTES(ActivityQuarantined, details, event.details)),
 };
 enum { KINDS_LEN = sizeof kinds / sizeof kinds[0] };
-_Static_assert(KINDS_LEN == EVENT_DISCARDED - EVENT_STARTED + 1, "a row for each kind");
+_Static_assert(KINDS_LEN == EVENT_LAST - EVENT_STARTED + 1, "a row for each kind");
 
 /* ---- encoding ---- */
 
@@ -159,7 +171,7 @@ static thole_status event_to_pb(const struct event *e, struct arena *arena, Thol
     pb->id = e->id;
     pb->ref = e->ref;
     *ret = pb;
-    return e->kind < EVENT_STARTED || e->kind > EVENT_DISCARDED ? THOLE_OK : body_to_pb(e, arena, pb);
+    return e->kind < EVENT_STARTED || e->kind > EVENT_LAST ? THOLE_OK : body_to_pb(e, arena, pb);
 }
 
 static thole_status record_pack(Thole__V1__Record pb, const struct record *record, struct buf *to)
@@ -288,7 +300,7 @@ static bool retry_is_empty(const struct retry *r)
 {
     return r->try_timeout_ms == 0 && r->total_timeout_ms == 0 && r->tries_max == 0 &&
            r->first_delay_ms == 0 && r->max_delay_ms == 0 && r->factor_milli == 0 && r->jitter_milli == 0 &&
-           r->final_types_len == 0;
+           r->final_types_len == 0 && r->poison == 0;
 }
 
 static thole_status event_decode(const struct decoding *d, const Thole__V1__Event *pb, struct event *ret)
@@ -299,7 +311,7 @@ static thole_status event_decode(const struct decoding *d, const Thole__V1__Even
         *ret = whole.event;
         return THOLE_OK;
     }
-    assert(whole.event.kind >= EVENT_STARTED && whole.event.kind <= EVENT_DISCARDED);
+    assert(whole.event.kind >= EVENT_STARTED && whole.event.kind <= EVENT_LAST);
     size_t const row = (size_t)(whole.event.kind - EVENT_STARTED);
     const ProtobufCMessage *body;
     memcpy(&body, &pb->started, sizeof body);

@@ -139,9 +139,12 @@ static void poison_result(const struct thole_activity *act, char text[ACTIVITY_R
                    act->lost, act->lost_worker);
     ret->status = THOLE_APP;
     ret->data = thole_slice_from(text);
-    ret->error_type = THOLE_STR("poison");
-    ret->final = true;
+    ret->error_type = POISON_TYPE;
     ret->details = act->before;
+    ret->lost = act->lost;
+    ret->lost_worker = thole_slice_from(act->lost_worker);
+    ret->queue = act->message->item.queue;
+    ret->input = act->message->item.input;
 }
 
 void activity_result(const struct thole_activity *act, size_t payload_max,

@@ -27,6 +27,7 @@ struct host_options {
     uint32_t engine_threads; /* --engine-threads  THOLE_ENGINE_THREADS  2 */
     uint64_t sweep_ms; /* --sweep THOLE_SWEEP 60s: activities that no worker reports on are queued again */
     uint64_t early_event_ms; /* --early-events THOLE_EARLY_EVENTS 7d */
+    uint64_t quarantine_ms;  /* --quarantine THOLE_QUARANTINE 1h: then what is poisoned fails; 0 = at once */
     uint64_t
         parked_max; /* --parked-max      THOLE_PARKED_MAX      1000 parked instances for each partition */
     uint64_t instance_memory_max; /* --instance-memory-max THOLE_INSTANCE_MEMORY_MAX  64 MiB, bytes */

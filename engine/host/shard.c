@@ -356,6 +356,7 @@ static thole_status create_machine(struct shard *shard, struct owned *owned, uin
     options.instance_memory_max = engine->options.instance_memory_max;
     options.parked_max = engine->options.parked_max;
     options.early_event_ms = engine->options.early_event_ms;
+    options.quarantine_ms = engine->options.quarantine_ms;
     options.record_max = connection_max_payload(engine->connection) - RECORD_HEADROOM;
     owned->p = p;
     owned->machine = partition_create(&options);

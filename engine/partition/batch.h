@@ -24,6 +24,15 @@ struct batch_timer { /* a timers row: a timer, or the next wake of an activity. 
     uint64_t due_ms; /* 0 in deletes */
 };
 
+struct batch_quarantine { /* a quarantine row. Inserting replaces */
+    thole_slice instance;
+    uint64_t execution, activity_id;
+    thole_slice queue, activity; /* empty in deletes, as are the others */
+    uint32_t try_number, lost;   /* lost: how many of its claims */
+    thole_slice worker, reason;  /* of the last of them; why it is there */
+    uint64_t since_ms, until_ms; /* until: when it fails; 0 = it does not by itself */
+};
+
 struct batch_instance { /* an instances row and its executions row: the last state in the batch */
     thole_slice instance;
     thole_slice orchestration; /* empty = unchanged (the row exists), or none yet (execution 0) */
@@ -63,6 +72,8 @@ struct batch {
     size_t activities_added_len, activities_removed_len;
     struct batch_timer *timers_added, *timers_removed;
     size_t timers_added_len, timers_removed_len;
+    struct batch_quarantine *quarantine_added, *quarantine_removed;
+    size_t quarantine_added_len, quarantine_removed_len;
     struct batch_instance *instances;
     size_t instances_len;
 };

@@ -27,11 +27,13 @@ void build_destroy(struct build *build)
     arena_release(&build->arena);
     free(build->activities);
     free(build->timers);
+    free(build->quarantine);
     free(build->instances);
     free(build->pushes);
     free(build->sends);
     free(build->activities_index.cells);
     free(build->timers_index.cells);
+    free(build->quarantine_index.cells);
     free(build->instances_index.cells);
     free(build);
 }
@@ -39,13 +41,13 @@ void build_destroy(struct build *build)
 bool build_full(const struct build *b)
 {
     return b->activities_len >= BATCH_ROWS_MAX || b->timers_len >= BATCH_ROWS_MAX ||
-           b->instances_len >= BATCH_ROWS_MAX || b->sends_len >= BATCH_ROWS_MAX ||
-           b->arena.used >= BUILD_BYTES_MAX;
+           b->quarantine_len >= BATCH_ROWS_MAX || b->instances_len >= BATCH_ROWS_MAX ||
+           b->sends_len >= BATCH_ROWS_MAX || b->arena.used >= BUILD_BYTES_MAX;
 }
 
 bool build_empty(const struct build *b)
 {
-    return b->activities_len + b->timers_len + b->instances_len == 0;
+    return b->activities_len + b->timers_len + b->quarantine_len + b->instances_len == 0;
 }
 
 void *row_add(void **rows, size_t *len, size_t *cap, size_t size)
@@ -83,6 +85,12 @@ static struct row_key timer_key(const struct build *build, size_t i)
 {
     const struct batch_timer *row = &build->timers[i].row;
     return (struct row_key){row->instance, row->execution, row->timer_id};
+}
+
+static struct row_key quarantine_key(const struct build *build, size_t i)
+{
+    const struct batch_quarantine *row = &build->quarantine[i].row;
+    return (struct row_key){row->instance, row->execution, row->activity_id};
 }
 
 static struct row_key instance_key(const struct build *build, size_t i)
@@ -178,6 +186,22 @@ struct fold_timer *build_timer(struct build *build, thole_slice instance, uint64
     return added;
 }
 
+struct fold_quarantine *build_quarantine(struct build *build, thole_slice instance, uint64_t execution,
+                                         uint64_t id, bool *ret_new)
+{
+    struct row_key const key = {instance, execution, id};
+    uint32_t *at = find(&build->quarantine_index, build, quarantine_key, &key, ret_new);
+    if (at == NULL || *at != 0)
+        return at == NULL ? NULL : &build->quarantine[*at - 1];
+    struct fold_quarantine *added = ROW_ADD(build, quarantine);
+    if (added == NULL)
+        return NULL;
+    added->row = (struct batch_quarantine){.instance = instance, .execution = execution, .activity_id = id};
+    *at = (uint32_t)build->quarantine_len;
+    build->quarantine_index.len++;
+    return added;
+}
+
 struct fold_instance *build_instance(struct build *build, thole_slice instance, uint64_t execution,
                                      bool *ret_new)
 {
@@ -256,6 +280,32 @@ static bool copy_timers(struct batch *batch, const struct build *b, size_t from,
     return !failed;
 }
 
+static bool copy_quarantine(struct batch *batch, const struct build *b, size_t from, size_t to)
+{
+    bool failed = false;
+    if (b->quarantine_len == 0)
+        return true;
+    batch->quarantine_added = arena_array(&batch->arena, to - from, sizeof *batch->quarantine_added);
+    batch->quarantine_removed = arena_array(&batch->arena, to - from, sizeof *batch->quarantine_removed);
+    if (batch->quarantine_added == NULL || batch->quarantine_removed == NULL)
+        return false;
+    for (size_t i = from; i < b->quarantine_len && i < to; i++) {
+        const struct fold_quarantine *made = &b->quarantine[i];
+        if (made->gone && !made->before)
+            continue;
+        struct batch_quarantine *row = made->gone
+                                           ? &batch->quarantine_removed[batch->quarantine_removed_len++]
+                                           : &batch->quarantine_added[batch->quarantine_added_len++];
+        *row = made->row;
+        row->instance = own(batch, row->instance, &failed);
+        row->queue = own(batch, row->queue, &failed);
+        row->activity = own(batch, row->activity, &failed);
+        row->worker = own(batch, row->worker, &failed);
+        row->reason = own(batch, row->reason, &failed);
+    }
+    return !failed;
+}
+
 static bool copy_instances(struct batch *batch, const struct build *b, size_t from, size_t to)
 {
     bool failed = false;
@@ -276,8 +326,11 @@ static bool copy_instances(struct batch *batch, const struct build *b, size_t fr
 
 static size_t longest(const struct build *b)
 {
-    size_t const more = b->activities_len > b->timers_len ? b->activities_len : b->timers_len;
-    return b->instances_len > more ? b->instances_len : more;
+    size_t const lens[] = {b->activities_len, b->timers_len, b->quarantine_len, b->instances_len};
+    size_t most = 0;
+    for (size_t i = 0; i < sizeof lens / sizeof lens[0]; i++)
+        most = lens[i] > most ? lens[i] : most;
+    return most;
 }
 
 struct batch *build_batch(const struct build *b, uint32_t partition, uint64_t epoch, size_t *from)
@@ -285,7 +338,8 @@ struct batch *build_batch(const struct build *b, uint32_t partition, uint64_t ep
     size_t const left = longest(b) - *from, rows = left < BATCH_ROWS_MAX ? left : BATCH_ROWS_MAX;
     struct batch *batch = batch_create(partition, epoch);
     if (batch == NULL || !copy_activities(batch, b, *from, *from + rows) ||
-        !copy_timers(batch, b, *from, *from + rows) || !copy_instances(batch, b, *from, *from + rows)) {
+        !copy_timers(batch, b, *from, *from + rows) || !copy_quarantine(batch, b, *from, *from + rows) ||
+        !copy_instances(batch, b, *from, *from + rows)) {
         batch_destroy(batch);
         return NULL;
     }

@@ -170,6 +170,46 @@ static void timer_gone(const struct folding *f, uint64_t execution, uint64_t id)
     row->row.due_ms = 0;
 }
 
+/* --- quarantine ---------------------------------------------------------------------------------- */
+
+static struct fold_quarantine *quarantine_row(const struct folding *f, uint64_t id, bool *ret_new)
+{
+    struct fold_quarantine *row =
+        build_quarantine(f->build, f->turn->instance, f->turn->execution, id, ret_new);
+    if (row == NULL)
+        partition_no_memory(f->p);
+    return row;
+}
+
+static void quarantine_set(const struct folding *f, const struct event *event)
+{
+    struct fold_quarantine *row = quarantine_row(f, event->ref, NULL);
+    if (row == NULL)
+        return;
+    row->gone = false;
+    row->row = (struct batch_quarantine){.instance = row->row.instance,
+                                         .execution = row->row.execution,
+                                         .activity_id = event->ref,
+                                         .queue = event->queue,
+                                         .activity = event->name,
+                                         .try_number = event->try_number,
+                                         .lost = event->lost,
+                                         .worker = event->worker,
+                                         .reason = event->data,
+                                         .since_ms = f->turn->time_ms,
+                                         .until_ms = event->due_ms};
+}
+
+static void quarantine_gone(const struct folding *f, uint64_t id)
+{
+    bool fresh = false;
+    struct fold_quarantine *row = quarantine_row(f, id, &fresh);
+    if (row == NULL)
+        return;
+    row->before |= fresh || !f->live;
+    row->gone = true;
+}
+
 /* --- activities with their timers ---------------------------------------------------------------- */
 
 static void activity_scheduled(const struct folding *f, const struct event *event)
@@ -189,9 +229,20 @@ static void try_failed(const struct folding *f, const struct event *event)
     timer_set(f, event->ref, event->due_ms, false);
 }
 
+/* A deadline of all tries is part of its due time. */
+static void quarantined(const struct folding *f, const struct event *event)
+{
+    (void)activity_gone(f, event->ref, event->try_number);
+    if (event->due_ms != 0)
+        timer_set(f, event->ref, event->due_ms, false);
+    quarantine_set(f, event);
+}
+
 static void try_started(const struct folding *f, const struct event *event)
 {
     activity_queued(f, event, event->ref);
+    if (event->quarantined)
+        quarantine_gone(f, event->ref);
     if (event->due_ms != 0)
         timer_set(f, event->ref, event->due_ms, false);
     else
@@ -201,6 +252,8 @@ static void try_started(const struct folding *f, const struct event *event)
 static void activity_ended(const struct folding *f, const struct event *event)
 {
     bool const told = activity_gone(f, event->ref, 0);
+    if (event->quarantined)
+        quarantine_gone(f, event->ref);
     if (event->timed)
         timer_gone(f, f->turn->execution, event->ref);
     if (told && event->kind == EVENT_ACTIVITY_CANCELLED)
@@ -378,6 +431,7 @@ static void fold_event(const struct folding *f, const struct event *event)
     switch (event->kind) {
     case EVENT_ACTIVITY_SCHEDULED: activity_scheduled(f, event); break;
     case EVENT_ACTIVITY_TRY_FAILED: try_failed(f, event); break;
+    case EVENT_ACTIVITY_QUARANTINED: quarantined(f, event); break;
     case EVENT_ACTIVITY_TRY_STARTED: try_started(f, event); break;
     case EVENT_ACTIVITY_COMPLETED:
     case EVENT_ACTIVITY_FAILED:

@@ -112,7 +112,11 @@ static struct event result_event(const struct message *m, enum event_kind comple
                           .error_type = m->error_type,
                           .details = m->details,
                           .final = m->final,
-                          .try_number = m->try_number};
+                          .try_number = m->try_number,
+                          .lost = m->lost,
+                          .worker = m->lost_worker,
+                          .queue = m->queue,
+                          .input = m->input};
 }
 
 static struct event asked_event(const struct message *m, enum event_kind kind)
@@ -154,6 +158,11 @@ static struct event message_event(const struct message *m)
     case MESSAGE_PAUSE: return asked_event(m, EVENT_PAUSED);
     case MESSAGE_RESUME: return asked_event(m, EVENT_RESUMED);
     case MESSAGE_EVENT: return raised_event(m);
+    case MESSAGE_RELEASE:
+        return (struct event){.kind = m->fail ? EVENT_ACTIVITY_FAILED : EVENT_ACTIVITY_TRY_STARTED,
+                              .ref = m->task,
+                              .try_number = m->try_number,
+                              .quarantined = true};
     }
     return (struct event){0};
 }
@@ -298,8 +307,9 @@ static bool for_this_execution(const struct slot *slot, const struct pending *pe
     if (pending->inbox_sequence == 0)
         return pending->execution == slot->execution;
     const struct message *m = &pending->message;
-    return (m->kind != MESSAGE_ACTIVITY_RESULT && m->kind != MESSAGE_CHILD_RESULT) ||
-           m->execution == slot->execution;
+    bool const of_execution =
+        m->kind == MESSAGE_ACTIVITY_RESULT || m->kind == MESSAGE_CHILD_RESULT || m->kind == MESSAGE_RELEASE;
+    return !of_execution || m->execution == slot->execution;
 }
 
 static enum taken take_existing(struct partition *p, const struct slot *slot, const struct pending *pending,

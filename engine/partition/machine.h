@@ -231,6 +231,10 @@ struct fold_timer {
     struct batch_timer row;
     bool gone, before;
 };
+struct fold_quarantine {
+    struct batch_quarantine row;
+    bool gone, before;
+};
 struct fold_instance {
     struct batch_instance row;
     bool parent_known;
@@ -261,12 +265,13 @@ struct build { /* a projection batch on its way */
     struct arena arena;
     struct fold_activity *activities;
     struct fold_timer *timers;
+    struct fold_quarantine *quarantine;
     struct fold_instance *instances; /* by execution */
     struct fold_push *pushes;
     struct fold_send *sends;
     size_t activities_len, activities_cap, timers_len, timers_cap, instances_len, instances_cap;
-    size_t pushes_len, pushes_cap, sends_len, sends_cap;
-    struct key_index activities_index, timers_index, instances_index;
+    size_t quarantine_len, quarantine_cap, pushes_len, pushes_cap, sends_len, sends_cap;
+    struct key_index activities_index, timers_index, quarantine_index, instances_index;
     struct projected last; /* the record that it ends with */
     uint64_t records;
     size_t applied; /* rows of each kind that are in batches */
@@ -283,6 +288,8 @@ struct fold_activity *build_find_activity(struct build *build, thole_slice insta
                                           uint64_t id); /* NULL: there is none */
 struct fold_timer *build_timer(struct build *build, thole_slice instance, uint64_t execution, uint64_t id,
                                bool *ret_new);
+struct fold_quarantine *build_quarantine(struct build *build, thole_slice instance, uint64_t execution,
+                                         uint64_t id, bool *ret_new);
 struct fold_instance *build_instance(struct build *build, thole_slice instance, uint64_t execution,
                                      bool *ret_new);
 struct fold_push *build_push(struct build *build);

@@ -14,6 +14,7 @@ void partition_options_init(struct partition_options *options)
                                           .idle_ms = 1000,
                                           .timer_horizon_ms = 60 * 1000,
                                           .early_event_ms = UINT64_C(7) * 24 * 3600 * 1000,
+                                          .quarantine_ms = 3600 * 1000,
                                           .ahead_max = PARTITION_AHEAD_MAX,
                                           .log_chunk = 2000};
 }

@@ -39,6 +39,7 @@ struct partition_options {
     uint64_t idle_ms;          /* an unsaved inbox position is written after so long without a turn */
     uint64_t timer_horizon_ms; /* timers due within this are in memory */
     uint64_t early_event_ms;   /* how long an event waits for its instance to start */
+    uint64_t quarantine_ms;    /* see struct instance_options */
     size_t ahead_max;          /* inbox messages taken in beyond the first one that is not, at most
                                   PARTITION_AHEAD_MAX: each record lists them */
     size_t log_chunk;          /* records of the log that are read at a time */

@@ -296,6 +296,7 @@ int slot_note_tries(struct slot *slot, const struct event *event, bool *ret_nome
     case EVENT_STARTED: slot->waiting_len = 0; return 0;
     case EVENT_ACTIVITY_SCHEDULED: return 1;
     case EVENT_ACTIVITY_TRY_STARTED: (void)stop_waiting(slot, event->ref); return 1;
+    case EVENT_ACTIVITY_QUARANTINED:
     case EVENT_ACTIVITY_TRY_FAILED: *ret_nomem |= !start_waiting(slot, event->ref); return -1;
     case EVENT_ACTIVITY_COMPLETED:
     case EVENT_ACTIVITY_FAILED:

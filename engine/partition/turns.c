@@ -42,6 +42,7 @@ thole_status turns_instance(const struct partition *p, const struct slot *slot,
                                              .memory_max = code == NULL ? BARE_MEMORY_MAX
                                                                         : p->options.instance_memory_max,
                                              .payload_max = p->options.payload_max,
+                                             .quarantine_ms = p->options.quarantine_ms,
                                              .stacks = p->options.stacks};
     return instance_create(&options, ret);
 }

@@ -59,6 +59,18 @@ typedef struct thole_retry {
     size_t final_types_len; /**< at most 64 */
 } thole_retry;
 
+/** What becomes of an activity that is lost with its workers again and again (see `--poison-after`): its
+ * handler kills them, it seems, so it is not run any more. */
+typedef enum thole_poison {
+    /** It waits in quarantine for somebody to decide: `thole queue retry` runs it again, `thole queue fail`
+     * lets it fail. When nobody has after the engine's `--quarantine` (1 h), it fails with error type
+     * "poison". Timeouts and cancellation go on. */
+    THOLE_POISON_QUARANTINE = 0,
+    THOLE_POISON_FAIL = 1, /**< it fails at once, with error type "poison" */
+    THOLE_POISON_RETRY =
+        2 /**< a failed try with error type "poison", as any other: the retry policy decides */
+} thole_poison;
+
 /** Fill with zeroes, set size, then what differs. Recorded at the first run; a replay takes what is recorded,
  * so that all but the queue may be changed in the code under running instances. */
 typedef struct thole_call_options {
@@ -67,6 +79,7 @@ typedef struct thole_call_options {
     uint64_t try_timeout_ms;   /**< from the start of a try to its end; it then fails; 0 = none */
     uint64_t total_timeout_ms; /**< from now to the end of the last try; 0 = none */
     thole_retry retry;
+    thole_poison poison;
 } thole_call_options;
 
 /** thole_call() with options; NULL = none. A wrong option makes the await return THOLE_INVALID. */

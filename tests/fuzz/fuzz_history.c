@@ -80,7 +80,7 @@ static void use(struct instance *instance, uint64_t ids)
     thole_slice output;
     arena_init(&arena, ARENA_MAX);
     for (uint64_t ref = 0; ref <= ids && ref < EVENTS_MAX; ref++) {
-        for (int kind = EVENT_STARTED; kind <= EVENT_DISCARDED; kind++) {
+        for (int kind = EVENT_STARTED; kind <= EVENT_LAST; kind++) {
             struct event const event = {.kind = (enum event_kind)kind, .ref = ref, .try_number = 1};
             (void)instance_accepts(instance, &event);
         }

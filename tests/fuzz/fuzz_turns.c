@@ -335,9 +335,7 @@ static void change(struct story *s, struct event *event)
 {
     uint8_t const how = next(s), what = next(s);
     switch (how % 14) {
-    case 0:
-        event->kind = (enum event_kind)(EVENT_STARTED + what % (EVENT_DISCARDED - EVENT_STARTED + 1));
-        break;
+    case 0: event->kind = (enum event_kind)(EVENT_STARTED + what % (EVENT_LAST - EVENT_STARTED + 1)); break;
     case 1: event->ref = what; break;
     case 2: event->id += what; break;
     case 3: event->code = what; break;

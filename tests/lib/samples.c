@@ -121,6 +121,18 @@ const struct event sample_events[] = {
     {.kind = EVENT_ORIGINS_CARRIED, .id = 34, .data = S("01234567abcdefgh")},
     {.kind = EVENT_VERSION_CHOSEN, .id = 35, .version = UINT32_MAX},
     {.kind = EVENT_DISCARDED, .id = 36, .data = S("too old")},
+    {.kind = EVENT_ACTIVITY_QUARANTINED,
+     .id = 37,
+     .ref = 2,
+     .try_number = 2,
+     .name = S("charge"),
+     .queue = S("default"),
+     .input = S("card"),
+     .data = S("5 workers that ran it were lost"),
+     .worker = S("w-1"),
+     .lost = 5,
+     .due_ms = 9000,
+     .details = S("half")},
 };
 const size_t sample_events_len = sizeof sample_events / sizeof sample_events[0];
 
@@ -163,6 +175,12 @@ const struct message sample_messages[] = {
     {.kind = MESSAGE_TERMINATE, .instance = S("order-1"), .data = S("why"), .request_id = S("r-3")},
     {.kind = MESSAGE_PAUSE, .instance = S("order-1"), .data = S("why"), .request_id = S("r-4")},
     {.kind = MESSAGE_RESUME, .instance = S("order-1"), .data = S("why"), .request_id = S("r-5")},
+    {.kind = MESSAGE_RELEASE,
+     .instance = S("order-1"),
+     .execution = 2,
+     .task = UINT64_MAX,
+     .try_number = 3,
+     .fail = true},
 };
 const size_t sample_messages_len = sizeof sample_messages / sizeof sample_messages[0];
 
@@ -203,6 +221,7 @@ static void show_retry(struct buf *to, const struct retry *r)
     show_number(to, "retry.max_delay_ms", r->max_delay_ms);
     show_number(to, "retry.factor_milli", r->factor_milli);
     show_number(to, "retry.jitter_milli", r->jitter_milli);
+    show_number(to, "retry.poison", r->poison);
     for (size_t i = 0; i < r->final_types_len; i++) {
         buf_printf(to, "retry.final_types: %zu bytes\n", r->final_types[i].len);
         show_slice(to, "retry.final_types", r->final_types[i]);
@@ -220,6 +239,10 @@ void show_event(const struct event *event, struct buf *to)
     show_number(to, "version", event->version);
     show_number(to, "timed", event->timed);
     show_number(to, "flag", event->flag);
+    show_number(to, "quarantined", event->quarantined);
+    show_number(to, "lost", event->lost);
+    show_slice(to, "input", event->input);
+    show_slice(to, "worker", event->worker);
     show_slice(to, "name", event->name);
     show_slice(to, "queue", event->queue);
     show_slice(to, "data", event->data);
@@ -243,6 +266,7 @@ const char *message_kind_text(enum message_kind kind)
     case MESSAGE_TERMINATE: return "terminate";
     case MESSAGE_PAUSE: return "pause";
     case MESSAGE_RESUME: return "resume";
+    case MESSAGE_RELEASE: return "release";
     }
     return "unknown";
 }
@@ -268,6 +292,11 @@ void show_message(const struct message *m, struct buf *to)
     show_number(to, "try_number", m->try_number);
     show_number(to, "version", m->version);
     show_number(to, "final", m->final);
+    show_number(to, "lost", m->lost);
+    show_number(to, "fail", m->fail);
+    show_slice(to, "lost_worker", m->lost_worker);
+    show_slice(to, "queue", m->queue);
+    show_slice(to, "input", m->input);
 }
 
 void show_heartbeat(const struct heartbeat *h, struct buf *to)

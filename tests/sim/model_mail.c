@@ -192,7 +192,8 @@ static bool is_committed(struct world *w, const struct message *m)
     case MESSAGE_CHILD_RESULT: return is_refusal(w, m) || is_result(w, m);
     case MESSAGE_ACTIVITY_RESULT:
     case MESSAGE_PAUSE:
-    case MESSAGE_RESUME: break;
+    case MESSAGE_RESUME:
+    case MESSAGE_RELEASE: break;
     }
     return false;
 }

@@ -96,6 +96,7 @@ static bool accepted(struct world *w, size_t instance, const struct message *mes
     case MESSAGE_TERMINATE: return true;
     case MESSAGE_PAUSE: return !x->paused && !seen(m, EVENT_PAUSED, message->request_id);
     case MESSAGE_RESUME: return x->paused && !seen(m, EVENT_RESUMED, message->request_id);
+    case MESSAGE_RELEASE: return false;
     case MESSAGE_ACTIVITY_RESULT:
         return message->execution == m->executions_len && accepts_activity_result(x, message);
     case MESSAGE_CHILD_RESULT:
@@ -157,6 +158,7 @@ static bool is_effect_of(struct reading *r, const struct event *event, const str
     case MESSAGE_TERMINATE: return is_request(event, message, EVENT_TERMINATE_REQUESTED);
     case MESSAGE_PAUSE: return is_request(event, message, EVENT_PAUSED);
     case MESSAGE_RESUME: return is_request(event, message, EVENT_RESUMED);
+    case MESSAGE_RELEASE: return false;
     case MESSAGE_ACTIVITY_RESULT: return is_try_result(r, event, message);
     case MESSAGE_CHILD_RESULT:
         return event->ref == message->task && thole_slice_equal(event->data, message->data) &&
@@ -388,6 +390,7 @@ static void dispatch(struct reading *r, struct model_event *own, const struct ev
     case EVENT_TERMINATED:
     case EVENT_CONTINUED_AS_NEW: on_end(r, e); break;
     case EVENT_DISCARDED: wrong(r, "discarded, but it has started"); break;
+    case EVENT_ACTIVITY_QUARANTINED: wrong(r, "nothing is poisoned in this world"); break;
     case EVENT_EVENT_AWAITED:
     case EVENT_EVENT_AWAIT_CANCELLED:
     case EVENT_SIDE_EFFECT_RECORDED:

@@ -9,6 +9,7 @@ struct play play_of(thole_orchestration_fn *code)
                          .id = "order-1",
                          .memory_max = 1 << 20,
                          .payload_max = 256,
+                         .quarantine_ms = 5000,
                          .stacks = stack_pool_create(4, 16)};
 }
 
@@ -26,6 +27,7 @@ static struct instance *create(const struct play *play, thole_orchestration_fn *
                                              .version = code == NULL ? 0 : play->version,
                                              .memory_max = play->memory_max,
                                              .payload_max = play->payload_max,
+                                             .quarantine_ms = play->quarantine_ms,
                                              .stacks = play->stacks};
     if (instance_create(&options, &instance) != THOLE_OK)
         abort();

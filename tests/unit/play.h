@@ -11,7 +11,7 @@
  * What event_render() does not show comes behind the event, in brackets, when it is not what it mostly is:
  *
  *   [timed] [final] [id=request] [queue=name] [details=bytes] [close=2] [tries=5 delay=100 factor=2000
- * max=900 jitter=500 finals=a,b try_ms=10 total_ms=99]
+ * max=900 jitter=500 finals=a,b try_ms=10 total_ms=99 poison=1] [lost=5 worker=name input=bytes]
  *
  * A play that ends with ContinuedAsNew also shows what the next execution begins with, after " => ".
  */
@@ -34,7 +34,8 @@ struct play {
     const char *id;
     uint32_t version;
     size_t memory_max, payload_max;
-    bool bare; /* without the checks that need more memory than the play itself */
+    uint64_t quarantine_ms; /* 5000, unless a test says otherwise */
+    bool bare;              /* without the checks that need more memory than the play itself */
     struct stack_pool *stacks;
 };
 struct play play_of(thole_orchestration_fn *code);

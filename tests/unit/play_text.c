@@ -48,7 +48,7 @@ static thole_slice until(struct cursor *c, const char *stops)
 
 static enum event_kind kind_named(thole_slice name)
 {
-    for (int kind = EVENT_STARTED; kind <= EVENT_DISCARDED; kind++) {
+    for (int kind = EVENT_STARTED; kind <= EVENT_LAST; kind++) {
         if (thole_slice_equal(name, thole_slice_from(event_kind_name((enum event_kind)kind))))
             return (enum event_kind)kind;
     }
@@ -73,6 +73,7 @@ static bool has_name(enum event_kind kind)
     case EVENT_STARTED:
     case EVENT_ACTIVITY_SCHEDULED:
     case EVENT_ACTIVITY_TRY_STARTED:
+    case EVENT_ACTIVITY_QUARANTINED:
     case EVENT_EVENT_RECEIVED:
     case EVENT_EVENT_AWAITED:
     case EVENT_CHILD_SCHEDULED:
@@ -143,6 +144,7 @@ static void parse_rest(struct cursor *c, struct event *e)
     if (skip(c, " due "))
         e->due_ms = number(c);
     e->flag = skip(c, " removed") || skip(c, " terminate");
+    e->quarantined = skip(c, " from quarantine");
 }
 
 static void parse_finals(struct cursor *c, struct retry *retry)
@@ -186,13 +188,21 @@ static void parse_extra(struct cursor *c, struct event *e, struct retry *r)
         r->try_timeout_ms = number(c);
     else if (skip(c, "total_ms="))
         r->total_timeout_ms = number(c);
+    else if (skip(c, "poison="))
+        r->poison = (uint32_t)number(c);
+    else if (skip(c, "lost="))
+        e->lost = (uint32_t)number(c);
+    else if (skip(c, "worker="))
+        e->worker = until(c, " ]");
+    else if (skip(c, "input="))
+        e->input = until(c, " ]");
     else
         give_up(c, "unknown word");
 }
 
 static bool retry_given(const struct retry *r)
 {
-    return r->tries_max != 0 || r->try_timeout_ms != 0 || r->total_timeout_ms != 0;
+    return r->tries_max != 0 || r->try_timeout_ms != 0 || r->total_timeout_ms != 0 || r->poison != 0;
 }
 
 static void parse_event(struct cursor *c, struct event *e)
@@ -206,7 +216,8 @@ static void parse_event(struct cursor *c, struct event *e)
     e->kind = kind_named(until(c, " |/"));
     if (e->kind == EVENT_STARTED)
         e->code = SEMANTICS_VERSION;
-    if (e->kind == EVENT_ACTIVITY_SCHEDULED || e->kind == EVENT_ACTIVITY_TRY_STARTED)
+    if (e->kind == EVENT_ACTIVITY_SCHEDULED || e->kind == EVENT_ACTIVITY_TRY_STARTED ||
+        e->kind == EVENT_ACTIVITY_QUARANTINED)
         e->queue = THOLE_STR("default");
     parse_outcome(c, e);
     parse_thing(c, e);
@@ -286,6 +297,7 @@ static void render_retry(struct buf *to, const struct retry *r)
         buf_printf(to, "%s%.*s", i == 0 ? " finals=" : ",", THOLE_FMT(r->final_types[i]));
     render_number(to, "try_ms", r->try_timeout_ms);
     render_number(to, "total_ms", r->total_timeout_ms);
+    render_number(to, "poison", r->poison);
 }
 
 static void render_slice(struct buf *to, const char *what, thole_slice value)
@@ -305,6 +317,9 @@ void play_render(const struct event *event, struct buf *to)
     if (!thole_slice_equal(event->queue, THOLE_STR("default")))
         render_slice(&extra, "queue", event->queue);
     render_slice(&extra, "details", event->details);
+    render_number(&extra, "lost", event->lost);
+    render_slice(&extra, "worker", event->worker);
+    render_slice(&extra, "input", event->input);
     if (event->kind == EVENT_CHILD_SCHEDULED)
         render_number(&extra, "close", event->code);
     if (event->kind == EVENT_SIDE_EFFECT_RECORDED)

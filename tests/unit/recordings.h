@@ -10,7 +10,7 @@
     }
 
 /* Every kind, and one that is not known. */
-enum { EVERY_KIND = EVENT_DISCARDED - EVENT_STARTED + 2 };
+enum { EVERY_KIND = EVENT_LAST - EVENT_STARTED + 2 };
 const struct event *every_kind(void);
 /* A turn that ran: record 7 of epoch 3. */
 struct record turn_record(const struct event *events, size_t n);

@@ -47,7 +47,8 @@ static void kinds(void)
         {EVENT_ORIGINS_CARRIED, "OriginsCarried", true, false},
         {EVENT_VERSION_CHOSEN, "VersionChosen", true, false},
         {EVENT_DISCARDED, "Discarded", true, false},
-        {(enum event_kind)39, "Unknown", false, false},
+        {EVENT_ACTIVITY_QUARANTINED, "ActivityQuarantined", true, false},
+        {(enum event_kind)40, "Unknown", false, false},
         {(enum event_kind)2, "Unknown", false, false},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -142,6 +143,7 @@ static void rendered(void)
         "#34 OriginsCarried 2",
         "#35 VersionChosen @4294967295",
         "#36 Discarded (too old)",
+        "#37 ActivityQuarantined #2 try 2 charge(5 workers that ran it were lost) due 9000",
     };
     struct buf buf;
     buf_init(&buf, 1000);

@@ -155,7 +155,7 @@ static void sizes_of_events(void)
     struct record record = turn_record(NULL, 0);
     struct buf empty, one;
     record_bytes(&record, &empty);
-    for (int kind = EVENT_STARTED; kind <= EVENT_DISCARDED; kind++) {
+    for (int kind = EVENT_STARTED; kind <= EVENT_LAST; kind++) {
         struct event event = large;
         event.kind = (enum event_kind)kind;
         record = turn_record(&event, 1);
@@ -170,9 +170,9 @@ static void sizes_of_events(void)
 /* thole_should_continue_as_new() adds them up: they may never change. */
 static void sizes_are_for_ever(void)
 {
-    static const size_t expected[] = {185, 220, 162, 181, 172, 160, 160, 165, 166, 163, 171, 163,
-                                      178, 181, 180, 168, 164, 175, 163, 174, 172, 174, 172, 162,
-                                      167, 170, 170, 164, 166, 163, 166, 166, 168, 176, 160, 167};
+    static const size_t expected[] = {185, 220, 162, 181, 172, 160, 160, 165, 166, 163, 171, 163, 178,
+                                      181, 180, 168, 164, 175, 163, 174, 172, 174, 172, 162, 167, 170,
+                                      170, 164, 166, 163, 166, 166, 168, 176, 160, 167, 215};
     CU_ASSERT_EQUAL(sample_events_len, ARRAY_LEN(expected));
     for (size_t i = 0; i < ARRAY_LEN(expected); i++) {
         CU_ASSERT_EQUAL(event_bytes_max(&sample_events[i]), expected[i]);
