@@ -120,6 +120,14 @@ static void request(struct world *w, uint64_t delay_ms, size_t instance, enum me
     send_message(w, delay_ms, instance, &message);
 }
 
+void client_completes(struct world *w, uint64_t delay_ms, size_t instance, const struct message *result)
+{
+    struct message message = *result;
+    message.kind = MESSAGE_ACTIVITY_RESULT;
+    message.instance = w->instances[instance];
+    send_message(w, delay_ms, instance, &message);
+}
+
 /* A completion of something that was never scheduled, or bytes that are no message at all. */
 static void nonsense(struct world *w, uint64_t delay_ms, size_t instance)
 {
@@ -209,9 +217,10 @@ static void task_meddle(struct world *w, void *arg, uint64_t value)
 
 static const thole_orchestration_entry *any_orchestration(struct world *w)
 {
-    switch (rnd(w, 8)) {
+    switch (rnd(w, 9)) {
     case 0: return orchestration_entry(THOLE_STR("tries"), 0);
     case 1: return orchestration_entry(THOLE_STR("parent"), 0);
+    case 2: return orchestration_entry(THOLE_STR("paged"), 0);
     default: return &ORCHESTRATIONS[rnd(w, ORCHESTRATIONS_LEN)];
     }
 }

@@ -173,6 +173,40 @@ static thole_status tries(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return THOLE_OK;
 }
 
+static thole_task page(thole_ctx *ctx, uint64_t try_timeout_ms, uint64_t total_timeout_ms)
+{
+    thole_call_options const options = {
+        .size = sizeof options,
+        .try_timeout_ms = try_timeout_ms,
+        .total_timeout_ms = total_timeout_ms,
+        .retry = {.tries_max = 2, .first_delay_ms = 40, .factor = 2, .max_delay_ms = 100}};
+    return thole_call_with(ctx, THOLE_STR("outside"), THOLE_STR("somebody has to look at it"), &options);
+}
+
+/* Two that are completed from outside, or time out; sometimes one of them is not waited for long. */
+static thole_status paged(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_slice said = {0};
+    thole_task const tasks[] = {page(ctx, 500 + 300 * letters(input), 0), page(ctx, 0, 2500)};
+    if (letters(input) % 3 == 0) {
+        size_t winner;
+        thole_task const limit = thole_timer(ctx, 400);
+        THOLE_TRY(thole_await_any(ctx, (thole_task[]){tasks[0], limit}, 2, &winner));
+        *ret_output = thole_format(ctx, "%s", winner == 0 ? "in time" : "too slow");
+        return THOLE_OK;
+    }
+    thole_status const first = thole_await(ctx, tasks[0], &said);
+    if (thole_is_cancelled(ctx))
+        return THOLE_CANCELLED;
+    if (first == THOLE_OK && !thole_slice_equal(said, THOLE_STR(DONE_OUTSIDE)))
+        return thole_throw(ctx, WRONG "nobody outside says %.*s", THOLE_FMT(said));
+    thole_status const second = thole_await(ctx, tasks[1], NULL);
+    if (thole_is_cancelled(ctx))
+        return THOLE_CANCELLED;
+    *ret_output = thole_format(ctx, "%s %s", thole_status_name(first), thole_status_name(second));
+    return THOLE_OK;
+}
+
 /* ---- events ---- */
 
 static thole_status where(thole_ctx *ctx, void *arg, thole_slice input, thole_slice *ret_output)
@@ -360,23 +394,15 @@ static thole_status grown_2(thole_ctx *ctx, thole_slice input, thole_slice *ret_
 }
 
 const thole_orchestration_entry ORCHESTRATIONS[ORCHESTRATIONS_LEN] = {
-    {"sequence", sequence, 0},
-    {"fan", fan, 0},
-    {"race", race, 0},
-    {"saga", saga, 0},
-    {"fails", fails, 0},
-    {"mixed", mixed, 0},
-    {"ticks", ticks, 0},
-    {"tries", tries, 0},
-    {"collector", collector, 0},
-    {"sender", sender, 0},
-    {"chain", chain, 0},
-    {"parent", parent, 0},
-    {"generations", generations, 0},
-    {"stateful", stateful, 0},
-    {"grown", grown_1, 1},
-    {"late", sequence, 0},
-    {"grown", grown_2, 2},
+    {"sequence", sequence, 0}, {"fan", fan, 0},
+    {"race", race, 0},         {"saga", saga, 0},
+    {"fails", fails, 0},       {"mixed", mixed, 0},
+    {"ticks", ticks, 0},       {"tries", tries, 0},
+    {"paged", paged, 0},       {"collector", collector, 0},
+    {"sender", sender, 0},     {"chain", chain, 0},
+    {"parent", parent, 0},     {"generations", generations, 0},
+    {"stateful", stateful, 0}, {"grown", grown_1, 1},
+    {"late", sequence, 0},     {"grown", grown_2, 2},
 };
 
 const thole_orchestration_entry *orchestration_entry(thole_slice name, uint32_t version)
@@ -407,6 +433,10 @@ struct activity_run activity_run(struct world *w, thole_slice name)
     } else if (thole_slice_equal(name, THOLE_STR("flaky"))) {
         run.status = rnd(w, 2) == 0 ? THOLE_APP : THOLE_OK;
         run.final = rnd(w, 12) == 0;
+    } else if (thole_slice_equal(name, THOLE_STR("outside"))) {
+        run.status = THOLE_LATER;
+        run.outside_status = rnd(w, 5) == 0 ? THOLE_APP : THOLE_OK;
+        run.outside_ms = w->faults && rnd(w, 6) == 0 ? UINT64_MAX : between(w, 0, 2000);
     } else if (thole_slice_equal(name, THOLE_STR("fatal"))) {
         run.status = rnd(w, 2) == 0 ? THOLE_APP : THOLE_OK;
         run.error_type = "fatal";

@@ -5,8 +5,8 @@
 #include "world.h"
 
 enum {
-    ORCHESTRATIONS_LEN = 17,
-    ORCHESTRATIONS_EARLY = 15, /* only some nodes know the others at first */
+    ORCHESTRATIONS_LEN = 18,
+    ORCHESTRATIONS_EARLY = 16, /* only some nodes know the others at first */
     SIM_PAYLOAD_MAX = 2000,
 };
 /* What a look outside gives: another number each time. The world sets it back. */
@@ -23,11 +23,15 @@ const thole_orchestration_entry *orchestration_entry(thole_slice name, uint32_t 
 /* "a;b;" for the items a and b: what a collector gives back. */
 #define ITEM_END ";"
 
-/* How one run of an activity goes. */
+/* What somebody outside says when he completes an activity. */
+#define DONE_OUTSIDE "done outside"
+
+/* How one run of an activity goes. status LATER: somebody outside completes it, after outside_ms or never. */
 struct activity_run {
     uint64_t duration_ms;
     uint64_t returns_after_ms; /* once its token has fired; UINT64_MAX: it ignores the token */
-    thole_status status;
+    thole_status status, outside_status;
+    uint64_t outside_ms; /* from the start; UINT64_MAX: never */
     const char *error_type;
     bool final;
 };

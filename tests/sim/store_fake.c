@@ -267,6 +267,7 @@ static void add_activity(struct world *w, const struct batch_activity *a)
     row->try_timeout_ms = a->try_timeout_ms;
     row->deadline_ms = 0;
     row->attempt = 0;
+    row->later = false;
     row->touched_ms = w->now_ms;
     row->worker = (thole_slice){NULL, 0};
 }
@@ -505,7 +506,7 @@ const struct row *store_orphan(struct world *w, uint32_t partition, uint64_t old
 {
     for (size_t i = 0; i < w->store->rows_len; i++) {
         struct row *row = &w->store->rows[i];
-        if (!row->present || row->kind != ROW_ACTIVITY || row->partition != partition ||
+        if (!row->present || row->kind != ROW_ACTIVITY || row->partition != partition || row->later ||
             row->locked_by != NULL || row->touched_ms + older_than_ms > w->now_ms)
             continue;
         commit_begin(w);
@@ -567,7 +568,9 @@ enum executed store_claim(struct world *w, thole_slice worker, struct sim_claim 
     commit_begin(w);
     for (size_t i = 0; i < n; i++) {
         struct row *row = claimed_row(w, &claims[i]);
-        bool const another = row->try_number != claims[i].try_number && w->mutation != MUTATION_CLAIM_ANY_TRY;
+        bool const another =
+            (row->try_number != claims[i].try_number && w->mutation != MUTATION_CLAIM_ANY_TRY) ||
+            (row->later && w->mutation != MUTATION_CLAIM_LATER);
         claims[i].state = ROW_MISSING;
         if (!row->present || another) {
             if (w->mutation == MUTATION_CLAIM_MISSING) {
@@ -676,6 +679,22 @@ enum executed store_release(struct world *w, thole_slice worker, struct sim_clai
             continue;
         remember(w, row);
         row->worker = (thole_slice){NULL, 0};
+    }
+    return EXECUTED;
+}
+
+enum executed store_leave(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n)
+{
+    if (claims_locked(w, NULL, claims, n))
+        return EXECUTE_LATER;
+    commit_begin(w);
+    for (size_t i = 0; i < n; i++) {
+        struct row *row = claimed_row(w, &claims[i]);
+        claims[i].state = holds(row, worker, &claims[i]);
+        if (claims[i].state != ROW_MINE)
+            continue;
+        remember(w, row);
+        row->later = true;
     }
     return EXECUTED;
 }

@@ -24,6 +24,7 @@ struct row {
     uint32_t try_number;
     uint64_t attempt, touched_ms;         /* inserted, claimed, renewed or swept */
     uint64_t try_timeout_ms, deadline_ms; /* deadline: since the first claim of the try; 0 = none */
+    bool later;                           /* nobody's: it is completed from outside */
     /* ROW_TIMER */
     uint64_t due_ms;
     /* ROW_INSTANCE; ROW_EXECUTION: from status on */
@@ -70,7 +71,8 @@ struct store_live {
 };
 struct store_live store_live(struct world *w, uint32_t partition);
 
-/* An activity of the partition that nobody touched for that long; it then counts as touched. NULL: none. */
+/* An activity of the partition that nobody touched for that long; it then counts as touched. NULL: none.
+ * Those that are completed from outside are nobody's. */
 const struct row *store_orphan(struct world *w, uint32_t partition, uint64_t older_than_ms);
 
 /* A try of the partition whose deadline has passed. NULL: none. The row goes when the result is stored. */
@@ -98,4 +100,5 @@ bool store_complete_commit(struct world *w, struct store_tx *tx); /* false: the 
 void store_complete_rollback(struct world *w, struct store_tx *tx);
 void store_tx_dies(struct world *w, struct store_tx *tx);
 enum executed store_release(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
+enum executed store_leave(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
 #endif

@@ -1,340 +1,22 @@
-#include "worker_node.h"
 #include "checks.h"
-#include "log_fake.h"
-#include "orchestrations.h"
-#include "store_fake.h"
-#include "work_fake.h"
-#include "worker.h"
+#include "client_fake.h"
+#include "worker_request.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STATEMENT_TIMEOUT_MS = 3000, WORKER_LIMIT_MS = 2000, PUSH_IDS_MAX = 256 };
-
-struct held { /* one delivered message, and its handler */
-    struct worker *worker;
-    uint64_t id, node_life, link_life, work_sequence;
-    uint64_t mine_ms; /* when a claim or a renewal last found the row its own */
-    size_t instance;
-    uint64_t execution, activity_id, attempt;
-    uint32_t try_number;
-    thole_slice activity;
-    struct activity_run run;
-    bool claimed, missing, row_was_there, was_mine, running, finished, fired, abandoned, may_publish,
-        published, forgotten;
-    thole_slice output;
-    struct held *next;
-};
-
-struct worker {
-    struct node node;
-    struct worker_machine *machine;
-    uint64_t machine_life;
-    char name[48];
-    thole_slice identity; /* of this incarnation, unique for ever */
-    struct worker_options options;
-    struct held *held; /* of this life, newest first */
-    struct store_tx *tx;
-    uint64_t next_id, wake_ms;
-    uint64_t told_life; /* of the connection to NATS that the machine knows of; 0: none */
-    uint32_t wanted, coming, running;
-    bool drive_due, pull_due, ignorant, stopping;
-};
+enum { WORKER_LIMIT_MS = 2000, PUSH_IDS_MAX = 256 };
 
 static void start_machine(struct world *w, struct worker *worker);
 static void drive_soon(struct world *w, struct worker *worker);
 
-/* ---- requests --------------------------------------------------------------------------------------------
- */
-
-struct worker_request {
-    struct request request;
-    struct worker *worker;
-    uint64_t machine_life;
-    enum worker_out_kind kind;
-    struct sim_claim *claims;
-    struct worker_row *rows;
-    bool *gone; /* of each row: it truly was, whatever the store then says */
-    size_t rows_len;
-    struct store_tx *tx;
-    thole_slice identity;
-    struct held *held;
-    enum signal signal;
-    bool failed;
-    thole_slice bytes;
-};
-
-static void input(struct world *w, struct worker *worker, const struct worker_in *in)
+void worker_hears(struct world *w, struct worker *worker, const struct worker_in *in)
 {
     if (worker->machine == NULL)
         return;
     if (worker_input(worker->machine, in, w->now_ms) != THOLE_OK)
         broken(w, "%s: an input was refused", worker->node.name);
     drive_soon(w, worker);
-}
-
-static struct held *find_held(const struct worker *worker, uint64_t id)
-{
-    for (struct held *h = worker->held; h != NULL; h = h->next)
-        if (h->id == id)
-            return h;
-    return NULL;
-}
-
-static bool for_this_machine(const struct worker_request *r)
-{
-    return r->worker->machine != NULL && r->worker->machine_life == r->machine_life;
-}
-
-static enum executed run_statement(struct world *w, struct worker_request *r)
-{
-    switch (r->kind) {
-    case WORKER_OUT_CLAIM: return store_claim(w, r->identity, r->claims, r->rows_len);
-    case WORKER_OUT_RENEW: return store_renew(w, r->identity, r->claims, r->rows_len);
-    case WORKER_OUT_RELEASE: return store_release(w, r->identity, r->claims, r->rows_len);
-    case WORKER_OUT_COMPLETE_BEGIN:
-        return store_complete_begin(w, r->tx, r->identity, r->claims, r->rows_len);
-    case WORKER_OUT_COMPLETE_COMMIT: r->failed = !store_complete_commit(w, r->tx); return EXECUTED;
-    case WORKER_OUT_COMPLETE_ROLLBACK: store_complete_rollback(w, r->tx); return EXECUTED;
-    default: abort();
-    }
-}
-
-/* What is true of the rows at this moment, whatever the store then says. */
-static void look_at_rows(struct world *w, const struct worker_request *r)
-{
-    for (size_t i = 0; i < r->rows_len; i++) {
-        struct held *h = find_held(r->worker, r->rows[i].id);
-        if (h == NULL || !for_this_machine(r))
-            continue;
-        const struct row *row = store_find(w->store, ROW_ACTIVITY, instance_partition(w, h->instance),
-                                           h->instance, h->execution, h->activity_id);
-        r->gone[i] = row == NULL || row->try_number != h->try_number;
-        if (r->kind == WORKER_OUT_CLAIM)
-            h->row_was_there = !r->gone[i];
-        else if (r->kind == WORKER_OUT_COMPLETE_BEGIN)
-            h->was_mine = !r->gone[i] && row->attempt == r->rows[i].attempt &&
-                          thole_slice_equal(row->worker, r->identity);
-    }
-}
-
-/* A handler whose row nobody has renewed for a lease may not be the only one any more: it must have been
- * told. */
-static void task_fenced(struct world *w, void *arg, uint64_t life)
-{
-    struct held *h = arg;
-    struct node *node = &h->worker->node;
-    if (!node_runs(w, node, life, task_fenced, arg) || h->node_life != h->worker->machine_life)
-        return;
-    if (w->now_ms < node->paused_until_ms + 20) { /* it has only just woken up */
-        after(w, 20, task_fenced, arg, life);
-        return;
-    }
-    if (h->running && !h->finished && !h->fired && !h->abandoned && !h->forgotten &&
-        h->mine_ms + LEASE_MS <= w->now_ms)
-        broken(w, "%s lets %.*s#%" PRIu64 " run, whose lease is over", node->name,
-               THOLE_FMT(w->instances[h->instance]), h->activity_id);
-}
-
-static void note_leases(struct world *w, const struct worker_request *r)
-{
-    for (size_t i = 0; i < r->rows_len; i++) {
-        struct held *h = find_held(r->worker, r->rows[i].id);
-        if (h == NULL || !for_this_machine(r) || r->claims[i].state != ROW_MINE)
-            continue;
-        h->mine_ms = w->now_ms;
-        after(w, LEASE_MS, task_fenced, h, r->worker->node.life);
-    }
-}
-
-static enum executed execute_statement(struct world *w, struct request *request)
-{
-    struct worker_request *r = (struct worker_request *)request;
-    look_at_rows(w, r);
-    r->failed = strikes(w, FAULT_STATEMENT, 10) || w->now_ms > request->arrived_ms + STATEMENT_TIMEOUT_MS;
-    enum executed const executed = r->failed ? EXECUTED : run_statement(w, r);
-    if (!r->failed && executed == EXECUTED && (r->kind == WORKER_OUT_CLAIM || r->kind == WORKER_OUT_RENEW))
-        note_leases(w, r);
-    return executed;
-}
-
-static void task_tx_dies(struct world *w, void *arg, uint64_t value)
-{
-    (void)value;
-    store_tx_dies(w, arg);
-}
-
-/* What is open on a connection that its client gave up is rolled back when the server notices. */
-static void new_tx(struct world *w, struct worker *worker)
-{
-    if (worker->tx != NULL)
-        after(w, rnd(w, 3) == 0 ? between(w, 0, 3000) : rnd(w, 5), task_tx_dies, worker->tx, 0);
-    worker->tx = keep(w, sizeof *worker->tx);
-}
-
-/* A handler whose row is gone is told with the renewal that found it so. */
-static void task_told(struct world *w, void *arg, uint64_t life)
-{
-    const struct held *h = arg;
-    if (!node_runs(w, &h->worker->node, life, task_told, arg) || h->node_life != h->worker->machine_life)
-        return;
-    if (h->running && !h->finished && !h->fired && !h->abandoned && !h->forgotten)
-        broken(w, "%s lets %.*s#%" PRIu64 " run, whose row is gone", h->worker->node.name,
-               THOLE_FMT(w->instances[h->instance]), h->activity_id);
-}
-
-static void note_states(struct world *w, struct worker_request *r)
-{
-    for (size_t i = 0; i < r->rows_len; i++) {
-        struct held *h = find_held(r->worker, r->rows[i].id);
-        r->rows[i].state = (enum worker_row_state)r->claims[i].state;
-        r->rows[i].attempt = r->claims[i].attempt;
-        if (h == NULL)
-            continue;
-        h->missing = h->missing || r->gone[i];
-        if (r->kind == WORKER_OUT_RENEW && r->gone[i] && h->running && !h->finished)
-            after(w, 20, task_told, h, r->worker->node.life);
-        if (r->kind == WORKER_OUT_CLAIM && r->claims[i].state == ROW_MINE) {
-            h->claimed = true;
-            h->attempt = r->claims[i].attempt;
-        }
-        if (r->kind == WORKER_OUT_COMPLETE_BEGIN)
-            h->may_publish = r->claims[i].state == ROW_MINE;
-    }
-}
-
-static void statement_answered(struct world *w, struct request *request, bool known)
-{
-    struct worker_request *r = (struct worker_request *)request;
-    struct worker *worker = r->worker;
-    bool const unknown = !known || r->failed;
-    if (!for_this_machine(r))
-        return;
-    if (unknown && r->tx != NULL && r->tx == worker->tx)
-        new_tx(w, worker); /* nothing may stay open: the connection is given up */
-    struct worker_in in = {.unknown = unknown, .rows = r->rows, .rows_len = unknown ? 0 : r->rows_len};
-    if (!unknown)
-        note_states(w, r);
-    switch (r->kind) {
-    case WORKER_OUT_CLAIM: in.kind = WORKER_IN_CLAIMED; break;
-    case WORKER_OUT_RENEW: in.kind = WORKER_IN_RENEWED; break;
-    case WORKER_OUT_RELEASE: in.kind = WORKER_IN_RELEASED; break;
-    case WORKER_OUT_COMPLETE_BEGIN: in.kind = WORKER_IN_BEGUN; break;
-    case WORKER_OUT_COMPLETE_COMMIT: in.kind = WORKER_IN_COMMITTED; break;
-    default: return;
-    }
-    input(w, worker, &in);
-}
-
-static struct worker_request *new_request(struct world *w, struct worker *worker, enum worker_out_kind kind)
-{
-    struct worker_request *r = keep(w, sizeof *r);
-    r->worker = worker;
-    r->machine_life = worker->machine_life;
-    r->kind = kind;
-    r->identity = worker->identity;
-    return r;
-}
-
-static void send_statement(struct world *w, struct worker *worker, const struct worker_out *out)
-{
-    struct worker_request *r = new_request(w, worker, out->kind);
-    if (out->kind == WORKER_OUT_COMPLETE_BEGIN || out->kind == WORKER_OUT_COMPLETE_COMMIT ||
-        out->kind == WORKER_OUT_COMPLETE_ROLLBACK)
-        r->tx = worker->tx;
-    r->rows_len = out->rows_len;
-    r->rows = keep(w, (out->rows_len + 1) * sizeof *r->rows);
-    r->claims = keep(w, (out->rows_len + 1) * sizeof *r->claims);
-    r->gone = keep(w, (out->rows_len + 1) * sizeof *r->gone);
-    for (size_t i = 0; i < out->rows_len; i++) {
-        const struct held *h = find_held(worker, out->rows[i].id);
-        if (h == NULL || h->forgotten) {
-            broken(w, "%s: a statement for message %" PRIu64 ", which is not held", worker->node.name,
-                   out->rows[i].id);
-            return;
-        }
-        r->rows[i] = out->rows[i];
-        r->rows[i].key.instance = w->instances[h->instance];
-        r->claims[i] = (struct sim_claim){.instance = h->instance,
-                                          .execution = h->execution,
-                                          .activity_id = h->activity_id,
-                                          .try_number = h->try_number,
-                                          .attempt = out->rows[i].attempt};
-    }
-    r->request.execute = execute_statement;
-    r->request.answered = statement_answered;
-    net_send(w, &worker->node, SERVER_STORE, &r->request);
-}
-
-static enum executed execute_signal(struct world *w, struct request *request)
-{
-    struct worker_request *r = (struct worker_request *)request;
-    work_signal_fake(w, r->held->work_sequence, r->signal);
-    return EXECUTED;
-}
-
-static void signal_answered(struct world *w, struct request *request, bool known)
-{
-    (void)w, (void)request, (void)known;
-}
-
-/* Only on the connection of the delivery; nobody answers. */
-static bool send_signal(struct world *w, struct worker *worker, struct held *h, enum signal signal)
-{
-    const struct link *link = &worker->node.links[SERVER_NATS];
-    if (!link->up || link->life != h->link_life)
-        return false;
-    struct worker_request *r = new_request(w, worker, WORKER_OUT_ACK);
-    r->held = h;
-    r->signal = signal;
-    r->request.execute = execute_signal;
-    r->request.answered = signal_answered;
-    net_send(w, &worker->node, SERVER_NATS, &r->request);
-    return true;
-}
-
-static enum executed execute_publish(struct world *w, struct request *request)
-{
-    struct worker_request *r = (struct worker_request *)request;
-    inbox_publish(w, r->held->instance, r->bytes);
-    return EXECUTED;
-}
-
-static void publish_answered(struct world *w, struct request *request, bool known)
-{
-    struct worker_request *r = (struct worker_request *)request;
-    r->held->published = r->held->published || known;
-    if (for_this_machine(r))
-        input(w, r->worker, &(struct worker_in){.kind = WORKER_IN_PUBLISHED, .id = r->held->id, .ok = known});
-}
-
-static void publish_result(struct world *w, struct worker *worker, struct held *h)
-{
-    struct message const message = {.kind = MESSAGE_ACTIVITY_RESULT,
-                                    .instance = w->instances[h->instance],
-                                    .execution = h->execution,
-                                    .task = h->activity_id,
-                                    .try_number = h->try_number == 1 && rnd(w, 2) == 0 ? 0 : h->try_number,
-                                    .status = (uint32_t)h->run.status,
-                                    .data = h->output,
-                                    .error_type = thole_slice_from(h->run.error_type),
-                                    .final = h->run.final && h->run.status == THOLE_APP,
-                                    .attempt = h->attempt,
-                                    .worker = worker->identity};
-    struct buf bytes;
-    if (!h->may_publish || !h->was_mine || !h->finished)
-        broken(w, "%s publishes a completion of %.*s#%" PRIu64 " that is not its own", worker->node.name,
-               THOLE_FMT(w->instances[h->instance]), h->activity_id);
-    buf_init(&bytes, MESSAGE_BYTES_MAX);
-    if (message_encode(&message, &bytes) != THOLE_OK)
-        broken(w, "a completion cannot be encoded");
-    struct worker_request *r = new_request(w, worker, WORKER_OUT_COMPLETE_PUBLISH);
-    r->held = h;
-    r->bytes = keep_slice(w, buf_bytes(&bytes));
-    r->request.execute = execute_publish;
-    r->request.answered = publish_answered;
-    buf_release(&bytes);
-    net_send(w, &worker->node, SERVER_NATS, &r->request);
 }
 
 /* ---- pulling ---------------------------------------------------------------------------------------------
@@ -367,7 +49,7 @@ static void task_arrives(struct world *w, void *arg, uint64_t life)
         return;
     }
     h->forgotten = true;
-    (void)send_signal(w, worker, h, SIGNAL_NAK);
+    (void)worker_signals(w, worker, h, SIGNAL_NAK);
 }
 
 static void task_pull(struct world *w, void *arg, uint64_t life)
@@ -430,8 +112,8 @@ static void task_returns(struct world *w, void *arg, uint64_t life)
     trace(w, "%s: handler of %.*s#%" PRIu64 " returns", worker->node.name,
           THOLE_FMT(w->instances[h->instance]), h->activity_id);
     if (!h->abandoned || rnd(w, 2) == 0)
-        input(w, worker,
-              &(struct worker_in){.kind = WORKER_IN_FINISHED, .id = h->id, .status = h->run.status});
+        worker_hears(w, worker,
+                     &(struct worker_in){.kind = WORKER_IN_FINISHED, .id = h->id, .status = h->run.status});
 }
 
 /* Of the try, by the database's clock. */
@@ -442,6 +124,19 @@ static uint64_t time_left_ms(const struct world *w, const struct held *h)
     if (row == NULL || row->try_number != h->try_number || row->deadline_ms == 0)
         return UINT64_MAX;
     return row->deadline_ms > w->now_ms ? row->deadline_ms - w->now_ms : 0;
+}
+
+/* Whoever has the token may use it before the handler returns, and long after it is good for nothing. */
+static void hand_out_token(struct world *w, const struct held *h)
+{
+    struct message const result = {.execution = h->execution,
+                                   .task = h->activity_id,
+                                   .try_number = h->try_number,
+                                   .status = (uint32_t)h->run.outside_status,
+                                   .data = h->run.outside_status == THOLE_OK ? THOLE_STR(DONE_OUTSIDE)
+                                                                             : THOLE_STR("nobody is there")};
+    if (h->run.outside_ms != UINT64_MAX)
+        client_completes(w, h->run.outside_ms, h->instance, &result);
 }
 
 static void run_handler(struct world *w, struct worker *worker, struct held *h, uint64_t attempt)
@@ -457,6 +152,8 @@ static void run_handler(struct world *w, struct worker *worker, struct held *h, 
         broken(w, "%s runs more handlers than it has slots", worker->node.name);
     h->running = true;
     h->run = activity_run(w, h->activity);
+    if (h->run.status == THOLE_LATER)
+        hand_out_token(w, h);
     uint64_t const limit_ms = time_left_ms(w, h);
     if (h->run.duration_ms > limit_ms) { /* it gives up by itself, or somebody does it for it */
         h->run.duration_ms = limit_ms;
@@ -485,7 +182,7 @@ static void task_slot(struct world *w, void *arg, uint64_t life)
     struct worker *worker = arg;
     if (!node_runs(w, &worker->node, life, task_slot, arg))
         return;
-    input(w, worker, &(struct worker_in){.kind = WORKER_IN_SLOT});
+    worker_hears(w, worker, &(struct worker_in){.kind = WORKER_IN_SLOT});
 }
 
 static void abandon(struct world *w, struct worker *worker, struct held *h)
@@ -508,7 +205,8 @@ static void end_message(struct world *w, struct worker *worker, struct held *h, 
           out->kind == WORKER_OUT_ACK   ? "ack"
           : out->kind == WORKER_OUT_NAK ? "nak"
                                         : "drop");
-    if (out->kind == WORKER_OUT_ACK && !h->missing && !h->published)
+    w->stats.left += out->end == WORKER_END_LATER;
+    if (out->kind == WORKER_OUT_ACK && !h->missing && !h->published && !h->left)
         broken(w, "%s acknowledges %.*s#%" PRIu64 " without completion or confirmed cancellation",
                worker->node.name, THOLE_FMT(w->instances[h->instance]), h->activity_id);
     if (out->kind != WORKER_OUT_DROP && h->link_life != worker->told_life)
@@ -516,7 +214,7 @@ static void end_message(struct world *w, struct worker *worker, struct held *h, 
                THOLE_FMT(w->instances[h->instance]), h->activity_id);
     h->forgotten = true;
     if (out->kind != WORKER_OUT_DROP)
-        (void)send_signal(w, worker, h, out->kind == WORKER_OUT_ACK ? SIGNAL_ACK : SIGNAL_NAK);
+        (void)worker_signals(w, worker, h, out->kind == WORKER_OUT_ACK ? SIGNAL_ACK : SIGNAL_NAK);
 }
 
 static void progress(struct world *w, struct worker *worker, const struct worker_out *out)
@@ -525,20 +223,20 @@ static void progress(struct world *w, struct worker *worker, const struct worker
     size_t const n = out->ids_len < WORKER_CLAIM_MAX ? out->ids_len : WORKER_CLAIM_MAX;
     memcpy(ids, out->ids, n * sizeof *ids);
     for (size_t i = 0; i < n; i++) {
-        struct held *h = find_held(worker, ids[i]);
-        bool const ok = h != NULL && send_signal(w, worker, h, SIGNAL_PROGRESS);
-        input(w, worker, &(struct worker_in){.kind = WORKER_IN_PROGRESSED, .id = ids[i], .ok = ok});
+        struct held *h = worker_find_held(worker, ids[i]);
+        bool const ok = h != NULL && worker_signals(w, worker, h, SIGNAL_PROGRESS);
+        worker_hears(w, worker, &(struct worker_in){.kind = WORKER_IN_PROGRESSED, .id = ids[i], .ok = ok});
     }
 }
 
 static void publish_all(struct world *w, struct worker *worker, const struct worker_out *out)
 {
     for (size_t i = 0; i < out->ids_len; i++) {
-        struct held *h = find_held(worker, out->ids[i]);
+        struct held *h = worker_find_held(worker, out->ids[i]);
         if (h == NULL)
             broken(w, "%s publishes what it does not hold", worker->node.name);
         else
-            publish_result(w, worker, h);
+            worker_publishes(w, worker, h);
     }
 }
 
@@ -554,7 +252,7 @@ static void task_restart(struct world *w, void *arg, uint64_t life)
 
 static void on_output(struct world *w, struct worker *worker, const struct worker_out *out)
 {
-    struct held *h = out->id != 0 ? find_held(worker, out->id) : NULL;
+    struct held *h = out->id != 0 ? worker_find_held(worker, out->id) : NULL;
     if (out->id != 0 && (h == NULL || h->forgotten)) {
         broken(w, "%s: output %d for message %" PRIu64 ", which it does not hold", worker->node.name,
                (int)out->kind, out->id);
@@ -568,18 +266,18 @@ static void on_output(struct world *w, struct worker *worker, const struct worke
     case WORKER_OUT_CLAIM:
     case WORKER_OUT_RENEW:
     case WORKER_OUT_RELEASE:
+    case WORKER_OUT_LEAVE:
     case WORKER_OUT_COMPLETE_BEGIN:
-    case WORKER_OUT_COMPLETE_COMMIT: send_statement(w, worker, out); break;
+    case WORKER_OUT_COMPLETE_COMMIT: worker_asks(w, worker, out); break;
     case WORKER_OUT_COMPLETE_ROLLBACK: /* nobody waits for it, so what comes next has another connection */
-        send_statement(w, worker, out);
-        new_tx(w, worker);
+        worker_asks(w, worker, out);
+        worker_new_tx(w, worker);
         break;
     case WORKER_OUT_EXPIRED:
-    case WORKER_OUT_LEAVE:
     case WORKER_OUT_POISONED:
-        broken(w, "%s: a try without a timeout is over, left to others, or poisoned", worker->node.name);
+        broken(w, "%s: a try without a timeout is over, or poisoned", worker->node.name);
         break;
-    case WORKER_OUT_LET_GO: input(w, worker, &(struct worker_in){.kind = WORKER_IN_LET_GO}); break;
+    case WORKER_OUT_LET_GO: worker_hears(w, worker, &(struct worker_in){.kind = WORKER_IN_LET_GO}); break;
     case WORKER_OUT_RUN: run_handler(w, worker, h, out->attempt); break;
     case WORKER_OUT_FIRE: fire_token(w, worker, h, out); break;
     case WORKER_OUT_HURRY: break; /* how long is told to those who want to know */
@@ -653,7 +351,7 @@ static void task_pushed(struct world *w, void *arg, uint64_t life)
     if (!node_runs(w, &push->worker->node, life, task_pushed, arg) ||
         !push->worker->node.links[SERVER_NATS].up)
         return;
-    input(
+    worker_hears(
         w, push->worker,
         &(struct worker_in){
             .kind = WORKER_IN_PUSHED,
@@ -693,7 +391,8 @@ static void tell_connection(struct world *w, struct worker *worker)
 {
     const struct link *link = &worker->node.links[SERVER_NATS];
     worker->told_life = link->up ? link->life : 0;
-    input(w, worker, &(struct worker_in){.kind = WORKER_IN_CONNECTION, .up = link->up, .epoch = link->life});
+    worker_hears(w, worker,
+                 &(struct worker_in){.kind = WORKER_IN_CONNECTION, .up = link->up, .epoch = link->life});
 }
 
 static void on_link(struct world *w, struct node *node, enum server server)
@@ -701,7 +400,7 @@ static void on_link(struct world *w, struct node *node, enum server server)
     struct worker *worker = node->owner;
     if (server == SERVER_STORE) {
         if (!node->links[SERVER_STORE].up || node->links[SERVER_STORE].telling_loss)
-            new_tx(w, worker);
+            worker_new_tx(w, worker);
         return;
     }
     tell_connection(w, worker);
@@ -721,7 +420,7 @@ static void start_machine(struct world *w, struct worker *worker)
     worker->wanted = worker->coming = worker->running = 0;
     worker->drive_due = worker->pull_due = worker->stopping = false;
     worker->wake_ms = 0;
-    new_tx(w, worker);
+    worker_new_tx(w, worker);
     tell_connection(w, worker);
 }
 
@@ -754,7 +453,7 @@ void worker_node_crash(struct world *w, struct worker *worker, uint64_t down_ms)
     node_crash(w, &worker->node);
     worker_destroy(worker->machine);
     worker->machine = NULL;
-    new_tx(w, worker);
+    worker_new_tx(w, worker);
     after(w, down_ms, task_restart, worker, worker->node.life);
 }
 
@@ -763,7 +462,7 @@ void worker_node_stop(struct world *w, struct worker *worker)
     if (!worker->node.alive || worker->machine == NULL)
         return;
     trace(w, "%s: is asked to stop", worker->node.name);
-    input(w, worker, &(struct worker_in){.kind = WORKER_IN_STOP, .limit_ms = rnd(w, WORKER_LIMIT_MS)});
+    worker_hears(w, worker, &(struct worker_in){.kind = WORKER_IN_STOP, .limit_ms = rnd(w, WORKER_LIMIT_MS)});
 }
 
 void worker_node_learns(struct worker *worker)

@@ -80,6 +80,7 @@ enum mutation {
     MUTATION_STOLEN_IS_GONE, /* a renewal says of a row that is another's that it is gone */
     MUTATION_GONE_IS_MINE,   /* a renewal says of a row that is gone that it is kept */
     MUTATION_CLAIM_ANY_TRY,  /* a claim takes the row of another try */
+    MUTATION_CLAIM_LATER,    /* a claim takes a row that was left to be completed from outside */
     MUTATION_SEND_ONCE,      /* a message to an instance that was once tried to be sent is never sent again */
     MUTATION_SEND_ANEW,      /* a message that is sent again is not recognised by its receiver */
     MUTATION_SEND_SHUFFLED,  /* messages to one instance overtake each other */
@@ -105,7 +106,7 @@ struct stats {
     uint64_t cold_loads, pushes, batches, resets, swept, rivals_seen, parts, parts_dropped, blocked;
     uint64_t children, conflicts, continued, early, discarded, events, sends, tries, expired, paused,
         terminated;
-    uint64_t queries, lines, begun_again;
+    uint64_t queries, lines, begun_again, left;
 };
 
 struct engine;

@@ -1,0 +1,293 @@
+/* What a worker asks of the database and the streams, how it is executed there, and what is answered. */
+#include "worker_request.h"
+#include "checks.h"
+#include "log_fake.h"
+#include <stdlib.h>
+
+enum { STATEMENT_TIMEOUT_MS = 3000 };
+
+struct worker_request {
+    struct request request;
+    struct worker *worker;
+    uint64_t machine_life;
+    enum worker_out_kind kind;
+    struct sim_claim *claims;
+    struct worker_row *rows;
+    bool *gone; /* of each row: it truly was, whatever the store then says */
+    size_t rows_len;
+    struct store_tx *tx;
+    thole_slice identity;
+    struct held *held;
+    enum signal signal;
+    bool failed;
+    thole_slice bytes;
+};
+
+struct held *worker_find_held(const struct worker *worker, uint64_t id)
+{
+    for (struct held *h = worker->held; h != NULL; h = h->next)
+        if (h->id == id)
+            return h;
+    return NULL;
+}
+
+static bool for_this_machine(const struct worker_request *r)
+{
+    return r->worker->machine != NULL && r->worker->machine_life == r->machine_life;
+}
+
+static enum executed run_statement(struct world *w, struct worker_request *r)
+{
+    switch (r->kind) {
+    case WORKER_OUT_CLAIM: return store_claim(w, r->identity, r->claims, r->rows_len);
+    case WORKER_OUT_RENEW: return store_renew(w, r->identity, r->claims, r->rows_len);
+    case WORKER_OUT_RELEASE: return store_release(w, r->identity, r->claims, r->rows_len);
+    case WORKER_OUT_LEAVE: return store_leave(w, r->identity, r->claims, r->rows_len);
+    case WORKER_OUT_COMPLETE_BEGIN:
+        return store_complete_begin(w, r->tx, r->identity, r->claims, r->rows_len);
+    case WORKER_OUT_COMPLETE_COMMIT: r->failed = !store_complete_commit(w, r->tx); return EXECUTED;
+    case WORKER_OUT_COMPLETE_ROLLBACK: store_complete_rollback(w, r->tx); return EXECUTED;
+    default: abort();
+    }
+}
+
+/* What is true of the rows at this moment, whatever the store then says. */
+static void look_at_rows(struct world *w, const struct worker_request *r)
+{
+    for (size_t i = 0; i < r->rows_len; i++) {
+        struct held *h = worker_find_held(r->worker, r->rows[i].id);
+        if (h == NULL || !for_this_machine(r))
+            continue;
+        const struct row *row = store_find(w->store, ROW_ACTIVITY, instance_partition(w, h->instance),
+                                           h->instance, h->execution, h->activity_id);
+        r->gone[i] = row == NULL || row->try_number != h->try_number ||
+                     (row->later && r->kind == WORKER_OUT_CLAIM); /* as good as missing */
+        if (r->kind == WORKER_OUT_CLAIM)
+            h->row_was_there = !r->gone[i];
+        else if (r->kind == WORKER_OUT_COMPLETE_BEGIN)
+            h->was_mine = !r->gone[i] && row->attempt == r->rows[i].attempt &&
+                          thole_slice_equal(row->worker, r->identity);
+    }
+}
+
+/* A handler whose row nobody has renewed for a lease may not be the only one any more: it must have been
+ * told. */
+static void task_fenced(struct world *w, void *arg, uint64_t life)
+{
+    struct held *h = arg;
+    struct node *node = &h->worker->node;
+    if (!node_runs(w, node, life, task_fenced, arg) || h->node_life != h->worker->machine_life)
+        return;
+    if (w->now_ms < node->paused_until_ms + 20) { /* it has only just woken up */
+        after(w, 20, task_fenced, arg, life);
+        return;
+    }
+    if (h->running && !h->finished && !h->fired && !h->abandoned && !h->forgotten &&
+        h->mine_ms + LEASE_MS <= w->now_ms)
+        broken(w, "%s lets %.*s#%" PRIu64 " run, whose lease is over", node->name,
+               THOLE_FMT(w->instances[h->instance]), h->activity_id);
+}
+
+static void note_leases(struct world *w, const struct worker_request *r)
+{
+    for (size_t i = 0; i < r->rows_len; i++) {
+        struct held *h = worker_find_held(r->worker, r->rows[i].id);
+        if (h == NULL || !for_this_machine(r) || r->claims[i].state != ROW_MINE)
+            continue;
+        h->mine_ms = w->now_ms;
+        after(w, LEASE_MS, task_fenced, h, r->worker->node.life);
+    }
+}
+
+static enum executed execute_statement(struct world *w, struct request *request)
+{
+    struct worker_request *r = (struct worker_request *)request;
+    look_at_rows(w, r);
+    r->failed = strikes(w, FAULT_STATEMENT, 10) || w->now_ms > request->arrived_ms + STATEMENT_TIMEOUT_MS;
+    enum executed const executed = r->failed ? EXECUTED : run_statement(w, r);
+    if (!r->failed && executed == EXECUTED && (r->kind == WORKER_OUT_CLAIM || r->kind == WORKER_OUT_RENEW))
+        note_leases(w, r);
+    return executed;
+}
+
+static void task_tx_dies(struct world *w, void *arg, uint64_t value)
+{
+    (void)value;
+    store_tx_dies(w, arg);
+}
+
+/* What is open on a connection that its client gave up is rolled back when the server notices. */
+void worker_new_tx(struct world *w, struct worker *worker)
+{
+    if (worker->tx != NULL)
+        after(w, rnd(w, 3) == 0 ? between(w, 0, 3000) : rnd(w, 5), task_tx_dies, worker->tx, 0);
+    worker->tx = keep(w, sizeof *worker->tx);
+}
+
+/* A handler whose row is gone is told with the renewal that found it so. */
+static void task_told(struct world *w, void *arg, uint64_t life)
+{
+    const struct held *h = arg;
+    if (!node_runs(w, &h->worker->node, life, task_told, arg) || h->node_life != h->worker->machine_life)
+        return;
+    if (h->running && !h->finished && !h->fired && !h->abandoned && !h->forgotten)
+        broken(w, "%s lets %.*s#%" PRIu64 " run, whose row is gone", h->worker->node.name,
+               THOLE_FMT(w->instances[h->instance]), h->activity_id);
+}
+
+static void note_states(struct world *w, struct worker_request *r)
+{
+    for (size_t i = 0; i < r->rows_len; i++) {
+        struct held *h = worker_find_held(r->worker, r->rows[i].id);
+        r->rows[i].state = (enum worker_row_state)r->claims[i].state;
+        r->rows[i].attempt = r->claims[i].attempt;
+        if (h == NULL)
+            continue;
+        h->missing = h->missing || r->gone[i];
+        if (r->kind == WORKER_OUT_RENEW && r->gone[i] && h->running && !h->finished)
+            after(w, 20, task_told, h, r->worker->node.life);
+        if (r->kind == WORKER_OUT_CLAIM && r->claims[i].state == ROW_MINE) {
+            h->claimed = true;
+            h->attempt = r->claims[i].attempt;
+        }
+        h->left = h->left || (r->kind == WORKER_OUT_LEAVE && r->claims[i].state == ROW_MINE);
+        if (r->kind == WORKER_OUT_COMPLETE_BEGIN)
+            h->may_publish = r->claims[i].state == ROW_MINE;
+    }
+}
+
+static void statement_answered(struct world *w, struct request *request, bool known)
+{
+    struct worker_request *r = (struct worker_request *)request;
+    struct worker *worker = r->worker;
+    bool const unknown = !known || r->failed;
+    if (!for_this_machine(r))
+        return;
+    if (unknown && r->tx != NULL && r->tx == worker->tx)
+        worker_new_tx(w, worker); /* nothing may stay open: the connection is given up */
+    struct worker_in in = {.unknown = unknown, .rows = r->rows, .rows_len = unknown ? 0 : r->rows_len};
+    if (!unknown)
+        note_states(w, r);
+    switch (r->kind) {
+    case WORKER_OUT_CLAIM: in.kind = WORKER_IN_CLAIMED; break;
+    case WORKER_OUT_RENEW: in.kind = WORKER_IN_RENEWED; break;
+    case WORKER_OUT_RELEASE: in.kind = WORKER_IN_RELEASED; break;
+    case WORKER_OUT_LEAVE: in.kind = WORKER_IN_LEFT; break;
+    case WORKER_OUT_COMPLETE_BEGIN: in.kind = WORKER_IN_BEGUN; break;
+    case WORKER_OUT_COMPLETE_COMMIT: in.kind = WORKER_IN_COMMITTED; break;
+    default: return;
+    }
+    worker_hears(w, worker, &in);
+}
+
+static struct worker_request *new_request(struct world *w, struct worker *worker, enum worker_out_kind kind)
+{
+    struct worker_request *r = keep(w, sizeof *r);
+    r->worker = worker;
+    r->machine_life = worker->machine_life;
+    r->kind = kind;
+    r->identity = worker->identity;
+    return r;
+}
+
+void worker_asks(struct world *w, struct worker *worker, const struct worker_out *out)
+{
+    struct worker_request *r = new_request(w, worker, out->kind);
+    if (out->kind == WORKER_OUT_COMPLETE_BEGIN || out->kind == WORKER_OUT_COMPLETE_COMMIT ||
+        out->kind == WORKER_OUT_COMPLETE_ROLLBACK)
+        r->tx = worker->tx;
+    r->rows_len = out->rows_len;
+    r->rows = keep(w, (out->rows_len + 1) * sizeof *r->rows);
+    r->claims = keep(w, (out->rows_len + 1) * sizeof *r->claims);
+    r->gone = keep(w, (out->rows_len + 1) * sizeof *r->gone);
+    for (size_t i = 0; i < out->rows_len; i++) {
+        const struct held *h = worker_find_held(worker, out->rows[i].id);
+        if (h == NULL || h->forgotten) {
+            broken(w, "%s: a statement for message %" PRIu64 ", which is not held", worker->node.name,
+                   out->rows[i].id);
+            return;
+        }
+        r->rows[i] = out->rows[i];
+        r->rows[i].key.instance = w->instances[h->instance];
+        r->claims[i] = (struct sim_claim){.instance = h->instance,
+                                          .execution = h->execution,
+                                          .activity_id = h->activity_id,
+                                          .try_number = h->try_number,
+                                          .attempt = out->rows[i].attempt};
+    }
+    r->request.execute = execute_statement;
+    r->request.answered = statement_answered;
+    net_send(w, &worker->node, SERVER_STORE, &r->request);
+}
+
+static enum executed execute_signal(struct world *w, struct request *request)
+{
+    struct worker_request *r = (struct worker_request *)request;
+    work_signal_fake(w, r->held->work_sequence, r->signal);
+    return EXECUTED;
+}
+
+static void signal_answered(struct world *w, struct request *request, bool known)
+{
+    (void)w, (void)request, (void)known;
+}
+
+/* Only on the connection of the delivery; nobody answers. */
+bool worker_signals(struct world *w, struct worker *worker, struct held *h, enum signal signal)
+{
+    const struct link *link = &worker->node.links[SERVER_NATS];
+    if (!link->up || link->life != h->link_life)
+        return false;
+    struct worker_request *r = new_request(w, worker, WORKER_OUT_ACK);
+    r->held = h;
+    r->signal = signal;
+    r->request.execute = execute_signal;
+    r->request.answered = signal_answered;
+    net_send(w, &worker->node, SERVER_NATS, &r->request);
+    return true;
+}
+
+static enum executed execute_publish(struct world *w, struct request *request)
+{
+    struct worker_request *r = (struct worker_request *)request;
+    inbox_publish(w, r->held->instance, r->bytes);
+    return EXECUTED;
+}
+
+static void publish_answered(struct world *w, struct request *request, bool known)
+{
+    struct worker_request *r = (struct worker_request *)request;
+    r->held->published = r->held->published || known;
+    if (for_this_machine(r))
+        worker_hears(w, r->worker,
+                     &(struct worker_in){.kind = WORKER_IN_PUBLISHED, .id = r->held->id, .ok = known});
+}
+
+void worker_publishes(struct world *w, struct worker *worker, struct held *h)
+{
+    struct message const message = {.kind = MESSAGE_ACTIVITY_RESULT,
+                                    .instance = w->instances[h->instance],
+                                    .execution = h->execution,
+                                    .task = h->activity_id,
+                                    .try_number = h->try_number == 1 && rnd(w, 2) == 0 ? 0 : h->try_number,
+                                    .status = (uint32_t)h->run.status,
+                                    .data = h->output,
+                                    .error_type = thole_slice_from(h->run.error_type),
+                                    .final = h->run.final && h->run.status == THOLE_APP,
+                                    .attempt = h->attempt,
+                                    .worker = worker->identity};
+    struct buf bytes;
+    if (!h->may_publish || !h->was_mine || !h->finished || h->run.status == THOLE_LATER)
+        broken(w, "%s publishes a completion of %.*s#%" PRIu64 " that is not its own", worker->node.name,
+               THOLE_FMT(w->instances[h->instance]), h->activity_id);
+    buf_init(&bytes, MESSAGE_BYTES_MAX);
+    if (message_encode(&message, &bytes) != THOLE_OK)
+        broken(w, "a completion cannot be encoded");
+    struct worker_request *r = new_request(w, worker, WORKER_OUT_COMPLETE_PUBLISH);
+    r->held = h;
+    r->bytes = keep_slice(w, buf_bytes(&bytes));
+    r->request.execute = execute_publish;
+    r->request.answered = publish_answered;
+    buf_release(&bytes);
+    net_send(w, &worker->node, SERVER_NATS, &r->request);
+}

@@ -1,0 +1,51 @@
+/* Inside of the worker node: what it holds, and what it asks of the servers. */
+#ifndef THOLE_WORKER_REQUEST_H
+#define THOLE_WORKER_REQUEST_H
+#include "orchestrations.h"
+#include "store_fake.h"
+#include "work_fake.h"
+#include "worker.h"
+#include "worker_node.h"
+
+struct held { /* one delivered message, and its handler */
+    struct worker *worker;
+    uint64_t id, node_life, link_life, work_sequence;
+    uint64_t mine_ms; /* when a claim or a renewal last found the row its own */
+    size_t instance;
+    uint64_t execution, activity_id, attempt;
+    uint32_t try_number;
+    thole_slice activity;
+    struct activity_run run;
+    bool claimed, missing, row_was_there, was_mine, running, finished, fired, abandoned, may_publish,
+        published, left, forgotten;
+    thole_slice output;
+    struct held *next;
+};
+
+struct worker {
+    struct node node;
+    struct worker_machine *machine;
+    uint64_t machine_life;
+    char name[48];
+    thole_slice identity; /* of this incarnation, unique for ever */
+    struct worker_options options;
+    struct held *held; /* of this life, newest first */
+    struct store_tx *tx;
+    uint64_t next_id, wake_ms;
+    uint64_t told_life; /* of the connection to NATS that the machine knows of; 0: none */
+    uint32_t wanted, coming, running;
+    bool drive_due, pull_due, ignorant, stopping;
+};
+
+/* worker_request.c. Signals go over the connection of the delivery only, and nobody answers; false: it is
+ * gone. */
+void worker_asks(struct world *w, struct worker *worker, const struct worker_out *out);
+bool worker_signals(struct world *w, struct worker *worker, struct held *h, enum signal signal);
+void worker_publishes(struct world *w, struct worker *worker, struct held *h);
+/* Nothing stays open on the old one. */
+void worker_new_tx(struct world *w, struct worker *worker);
+struct held *worker_find_held(const struct worker *worker, uint64_t id);
+
+/* worker_node.c */
+void worker_hears(struct world *w, struct worker *worker, const struct worker_in *in);
+#endif
