@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS_MAX = 8192, RELEASES_MAX = 512, STEP_MS = 10 };
+enum { RUNS_MAX = 8192, RELEASES_MAX = 512, STEP_MS = 10, CHILDREN = 3 };
 
 struct release {
     char instance[ACTOR_ID_BYTES];
@@ -17,6 +17,8 @@ static struct {
     size_t runs_len;
     struct release releases[RELEASES_MAX];
     size_t releases_len;
+    size_t children;
+    void (*on_begin)(const thole_activity *act);
 } actors = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static void lock(void)
@@ -39,6 +41,11 @@ static void copy_text(char to[ACTOR_ID_BYTES], thole_slice text)
 static size_t begin(const thole_activity *act, char worker)
 {
     lock();
+    void (*const on_begin)(const thole_activity *) = actors.on_begin;
+    unlock();
+    if (on_begin != NULL)
+        on_begin(act);
+    lock();
     size_t const n = actors.runs_len < RUNS_MAX ? actors.runs_len++ : RUNS_MAX - 1;
     struct actor_run *const run = &actors.runs[n];
     *run = (struct actor_run){.execution = thole_activity_execution(act),
@@ -53,10 +60,17 @@ static size_t begin(const thole_activity *act, char worker)
     return n;
 }
 
+static bool is_released(const char *instance, uint32_t attempt)
+{
+    for (size_t i = 0; i < actors.releases_len; i++)
+        if (strcmp(actors.releases[i].instance, instance) == 0 && attempt <= actors.releases[i].attempts)
+            return true;
+    return false;
+}
+
 /* Notes the token; true when the run may return. */
 static bool may_return(const thole_activity *act, size_t n)
 {
-    bool released = false;
     lock();
     struct actor_run *const run = &actors.runs[n];
     if (!run->fired && thole_activity_cancelled(act)) {
@@ -65,9 +79,7 @@ static bool may_return(const thole_activity *act, size_t n)
         copy_text(run->reason, thole_activity_cancel_reason(act));
         (void)pthread_cond_broadcast(&actors.changed);
     }
-    for (size_t i = 0; i < actors.releases_len && !released; i++)
-        released = strcmp(actors.releases[i].instance, run->instance) == 0 &&
-                   run->attempt <= actors.releases[i].attempts;
+    bool const released = is_released(run->instance, run->attempt);
     unlock();
     return released;
 }
@@ -101,24 +113,92 @@ static thole_status rude(thole_activity *act, char worker, thole_slice *ret_outp
     return end(act, n, worker, THOLE_OK, ret_output);
 }
 
+static thole_status echo(thole_activity *act, char worker, thole_slice *ret_output)
+{
+    return end(act, begin(act, worker), worker, THOLE_OK, ret_output);
+}
+
+static thole_status fails_once(thole_activity *act, char worker, thole_slice *ret_output)
+{
+    if (thole_activity_try(act) > 1)
+        return polite(act, worker, ret_output);
+    (void)end(act, begin(act, worker), worker, THOLE_OK, ret_output);
+    return thole_activity_fail(act, "the first time");
+}
+
+static void count_child(int change)
+{
+    lock();
+    actors.children += (size_t)change;
+    (void)pthread_cond_broadcast(&actors.changed);
+    unlock();
+}
+
+static void *child_that_minds(void *arg)
+{
+    thole_activity *const act = arg;
+    while (thole_activity_wait(act, STEP_MS) == THOLE_OK)
+        ;
+    count_child(-1);
+    return NULL;
+}
+
+static thole_status spawns(thole_activity *act, char worker, thole_slice *ret_output)
+{
+    pthread_t children[CHILDREN];
+    size_t const n = begin(act, worker);
+    for (size_t i = 0; i < CHILDREN; i++) {
+        count_child(1);
+        (void)pthread_create(&children[i], NULL, child_that_minds, act);
+    }
+    for (size_t i = 0; i < CHILDREN; i++)
+        (void)pthread_join(children[i], NULL);
+    (void)may_return(act, n);
+    return end(act, n, worker, THOLE_CANCELLED, ret_output);
+}
+
+/* Must not touch the activity, which ends before it does. */
+static void *child_that_minds_nothing(void *arg)
+{
+    bool released = false;
+    while (!released) {
+        lock();
+        released = is_released(arg, UINT32_MAX);
+        unlock();
+        pause_ms(STEP_MS);
+    }
+    free(arg);
+    count_child(-1);
+    return NULL;
+}
+
+static thole_status forgets(thole_activity *act, char worker, thole_slice *ret_output)
+{
+    pthread_t child;
+    thole_slice const instance = thole_activity_instance(act);
+    count_child(1);
+    if (pthread_create(&child, NULL, child_that_minds_nothing,
+                       strndup((const char *)instance.ptr, instance.len)) == 0)
+        (void)pthread_detach(child);
+    return polite(act, worker, ret_output);
+}
+
+#define ACTOR_OF(W, letter, name)                                                                            \
+    static thole_status name##_##W(thole_activity *act, thole_slice input, thole_slice *ret_output)          \
+    {                                                                                                        \
+        (void)input;                                                                                         \
+        return name(act, letter, ret_output);                                                                \
+    }
 #define ACTORS_OF(W, letter)                                                                                 \
-    static thole_status polite_##W(thole_activity *act, thole_slice input, thole_slice *ret_output)          \
-    {                                                                                                        \
-        (void)input;                                                                                         \
-        return polite(act, letter, ret_output);                                                              \
-    }                                                                                                        \
-    static thole_status rude_##W(thole_activity *act, thole_slice input, thole_slice *ret_output)            \
-    {                                                                                                        \
-        (void)input;                                                                                         \
-        return rude(act, letter, ret_output);                                                                \
-    }                                                                                                        \
-    static thole_status echo_##W(thole_activity *act, thole_slice input, thole_slice *ret_output)            \
-    {                                                                                                        \
-        (void)input;                                                                                         \
-        return end(act, begin(act, letter), letter, THOLE_OK, ret_output);                                   \
-    }                                                                                                        \
+    ACTOR_OF(W, letter, polite)                                                                              \
+    ACTOR_OF(W, letter, rude)                                                                                \
+    ACTOR_OF(W, letter, echo)                                                                                \
+    ACTOR_OF(W, letter, fails_once)                                                                          \
+    ACTOR_OF(W, letter, spawns)                                                                              \
+    ACTOR_OF(W, letter, forgets)                                                                             \
     static const thole_activity_entry activities_##W[] = {                                                   \
-        {"polite", polite_##W}, {"rude", rude_##W}, {"echo", echo_##W}};                                     \
+        {"polite", polite_##W},         {"rude", rude_##W},     {"echo", echo_##W},                          \
+        {"fails_once", fails_once_##W}, {"spawns", spawns_##W}, {"forgets", forgets_##W}};                   \
     static const thole_program program_##W = {.size = sizeof program_##W,                                    \
                                               .name = "actors",                                              \
                                               .activities = activities_##W,                                  \
@@ -233,6 +313,32 @@ bool actors_wait_fired(const char *instance, size_t n)
 bool actors_wait_returned(const char *instance, size_t n)
 {
     return wait_for(has_returned, instance, n);
+}
+
+static bool has_children(const char *instance, uint64_t n)
+{
+    (void)instance;
+    return actors.children == n;
+}
+
+bool actors_wait_children(size_t n)
+{
+    return wait_for(has_children, NULL, n);
+}
+
+size_t actors_children(void)
+{
+    lock();
+    size_t const n = actors.children;
+    unlock();
+    return n;
+}
+
+void actors_on_begin(void (*call)(const thole_activity *act))
+{
+    lock();
+    actors.on_begin = call;
+    unlock();
 }
 
 /* ---- workers ---- */

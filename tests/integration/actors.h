@@ -2,10 +2,15 @@
  * Workers in the test's own process whose activities wait for the test's word, and what those saw. Each
  * worker may have a network of its own: a proxy between it and NATS, and one between it and Postgres.
  *
- * Activities, their input is not looked at: polite (ends when the test says so, or its token fires), rude
- * (when the test says so, whatever its token says), echo (at once). They return "attempt N by W", N as
- * claimed, W the letter of the worker. program_seeds has orchestrations that call them on the queue that a
- * test wants.
+ * Activities, whose input is not looked at:
+ *   polite       ends when the test says so, or its token fires
+ *   rude         ends when the test says so, whatever its token says
+ *   echo         ends at once
+ *   fails_once   fails in the first try; later ones are polite
+ *   spawns       starts three threads that mind its token, and waits for them
+ *   forgets      starts a thread that minds nothing but the test's word, and is itself polite
+ * They return "attempt N by W": N as claimed, W the letter of the worker. program_seeds has orchestrations
+ * that call them on the queue that a test wants.
  */
 #ifndef THOLE_ACTORS_H
 #define THOLE_ACTORS_H
@@ -39,6 +44,12 @@ bool actors_wait_attempt(const char *instance, uint32_t attempt);
 bool actors_wait_runs(const char *instance, size_t n);
 bool actors_wait_fired(const char *instance, size_t n);
 bool actors_wait_returned(const char *instance, size_t n);
+
+/* Called on the handler's thread before anything else; NULL: nothing. */
+void actors_on_begin(void (*call)(const thole_activity *act));
+/* Threads of spawns and forgets that live. */
+size_t actors_children(void);
+bool actors_wait_children(size_t n);
 
 struct actor_worker {
     struct worker_host *host;

@@ -35,6 +35,132 @@ static thole_status echo(thole_ctx *ctx, thole_slice input, thole_slice *ret_out
     return thole_await(ctx, call(ctx, THOLE_STR("echo"), input), ret_output);
 }
 
+/* Ends as the event "end" says, while its activity is still open. The next execution has none. */
+static thole_status leaves(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_slice how;
+    if (input.len > 0)
+        (void)call(ctx, THOLE_STR("polite"), input);
+    THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("end")), &how));
+    if (thole_slice_equal(how, THOLE_STR("fail")))
+        return thole_throw(ctx, "as told");
+    if (thole_slice_equal(how, THOLE_STR("continue")))
+        return thole_continue_as_new(ctx, THOLE_STR(""), 0);
+    *ret_output = THOLE_STR("left");
+    return THOLE_OK;
+}
+
+/* Of three activities (events 2, 3, 4) the first two are cancelled when "cancel" comes. */
+static thole_status some(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_task tasks[3];
+    for (size_t i = 0; i < 3; i++)
+        tasks[i] = call(ctx, THOLE_STR("polite"), input);
+    THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("cancel")), NULL));
+    thole_cancel(ctx, tasks[0], THOLE_STR("not wanted"));
+    thole_cancel(ctx, tasks[1], THOLE_STR("not wanted"));
+    return thole_await(ctx, tasks[2], ret_output);
+}
+
+/* The activity is scheduled and cancelled before anybody hears of it. */
+static thole_status never(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_cancel(ctx, call(ctx, THOLE_STR("polite"), input), THOLE_STR("second thoughts"));
+    return thole_await(ctx, call(ctx, THOLE_STR("echo"), input), ret_output);
+}
+
+/* Told of a cancellation, it goes on until "go" comes. */
+static thole_status stays(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_status const status = thole_await(ctx, call(ctx, THOLE_STR("rude"), input), ret_output);
+    if (status == THOLE_CANCELLED)
+        THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("go")), NULL));
+    return status;
+}
+
+static thole_status join(thole_ctx *ctx, thole_task *tasks, size_t n, thole_slice *ret_output)
+{
+    thole_slice *const results = thole_alloc(ctx, n * sizeof *results);
+    if (results == NULL)
+        return THOLE_LIMIT;
+    THOLE_TRY(thole_await_all(ctx, tasks, n, results));
+    for (size_t i = 0; i < n; i++)
+        *ret_output =
+            thole_format(ctx, "%.*s%s%.*s", THOLE_FMT(*ret_output), i > 0 ? ", " : "", THOLE_FMT(results[i]));
+    return THOLE_OK;
+}
+
+/* Three branches at the same time. */
+static thole_status fork_join(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_task tasks[3];
+    for (size_t i = 0; i < 3; i++)
+        tasks[i] = call(ctx, THOLE_STR("polite"), input);
+    return join(ctx, tasks, 3, ret_output);
+}
+
+/* The first two mind their tokens, the third does not. */
+static thole_status together(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_task tasks[3];
+    for (size_t i = 0; i < 3; i++)
+        tasks[i] = call(ctx, i < 2 ? THOLE_STR("polite") : THOLE_STR("rude"), input);
+    return join(ctx, tasks, 3, ret_output);
+}
+
+/* A first try that fails, a second that lasts; given up when "stop" comes. @p first_delay_ms: in between. */
+static thole_status retried(thole_ctx *ctx, thole_slice queue, uint64_t first_delay_ms,
+                            thole_slice *ret_output)
+{
+    size_t winner;
+    thole_call_options const options = {
+        .size = sizeof options, .queue = queue, .retry = {.tries_max = 3, .first_delay_ms = first_delay_ms}};
+    thole_task const tasks[] = {thole_call_with(ctx, THOLE_STR("fails_once"), THOLE_STR(""), &options),
+                                thole_event(ctx, THOLE_STR("stop"))};
+    THOLE_TRY(thole_await_any(ctx, tasks, 2, &winner));
+    *ret_output = winner == 0 ? THOLE_STR("ended") : THOLE_STR("stopped");
+    return THOLE_OK;
+}
+
+static thole_status retried_soon(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    return retried(ctx, input, 50, ret_output);
+}
+
+static thole_status retried_late(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    return retried(ctx, input, 600000, ret_output);
+}
+
+static thole_status spawns(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    return thole_await(ctx, call(ctx, THOLE_STR("spawns"), input), ret_output);
+}
+
+static thole_status forgets(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    return thole_await(ctx, call(ctx, THOLE_STR("forgets"), input), ret_output);
+}
+
+/* A try has two seconds. */
+static thole_status limited(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_call_options const options = {.size = sizeof options, .queue = input, .try_timeout_ms = 2000};
+    thole_status const status =
+        thole_await(ctx, thole_call_with(ctx, THOLE_STR("polite"), THOLE_STR(""), &options), ret_output);
+    if (status == THOLE_TIMEOUT)
+        *ret_output = THOLE_STR("timed out");
+    return status == THOLE_TIMEOUT ? THOLE_OK : status;
+}
+
+/* Three steps, one after the other; the second waits for the test's word. */
+static thole_status steps(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    THOLE_TRY(thole_await(ctx, call(ctx, THOLE_STR("echo"), input), NULL));
+    THOLE_TRY(thole_await(ctx, call(ctx, THOLE_STR("polite"), input), ret_output));
+    return thole_await(ctx, call(ctx, THOLE_STR("echo"), input), NULL);
+}
+
 /* ---- activities of a worker process ---- */
 
 static void note(const thole_activity *act, const char *what)
@@ -87,11 +213,34 @@ static thole_status run_rude(thole_activity *act, thole_slice input, thole_slice
     return run(act, false, ret_output);
 }
 
+static thole_status run_echo(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    note(act, "echoes");
+    *ret_output = input;
+    return THOLE_OK;
+}
+
 int main(int argc, char **argv)
 {
     static const thole_orchestration_entry orchestrations[] = {
-        {"polite", polite, 0}, {"rude", rude, 0}, {"echo", echo, 0}};
-    static const thole_activity_entry activities[] = {{"polite", run_polite}, {"rude", run_rude}};
+        {"polite", polite, 0},
+        {"rude", rude, 0},
+        {"echo", echo, 0},
+        {"leaves", leaves, 0},
+        {"some", some, 0},
+        {"never", never, 0},
+        {"stays", stays, 0},
+        {"fork_join", fork_join, 0},
+        {"together", together, 0},
+        {"retried_soon", retried_soon, 0},
+        {"retried_late", retried_late, 0},
+        {"spawns", spawns, 0},
+        {"forgets", forgets, 0},
+        {"limited", limited, 0},
+        {"steps", steps, 0},
+    };
+    static const thole_activity_entry activities[] = {
+        {"polite", run_polite}, {"rude", run_rude}, {"echo", run_echo}};
     thole_program const program = {.size = sizeof program,
                                    .name = "seeds",
                                    .orchestrations = orchestrations,

@@ -2,9 +2,7 @@
  * Leases over broken networks: between a worker and NATS, between it and Postgres, or both, is a proxy that
  * stalls, delays or cuts. All cases go on at once, each with a queue and workers of its own.
  */
-#include "actors.h"
-#include "reader.h"
-#include "subject.h"
+#include "seed_stage.h"
 
 enum {
     CASES_MAX = 16,
@@ -39,10 +37,6 @@ static const struct lease_case {
     {"all_cut", TO_ALL, CUT},
     {"all_delayed", TO_ALL, DELAY, true},
 };
-
-static struct stack stack;
-static thole_client *client;
-static struct connection *connection;
 
 /* All cases once. The queues are named after the round and the case, the instances after both and what they
  * are for. */
@@ -99,44 +93,13 @@ static const char *id_of(const struct round *round, size_t i, const char *what)
 
 static void start(const struct round *round, size_t i, const char *what, const char *orchestration)
 {
-    CHECK_OK(thole_client_start(client, thole_slice_from(id_of(round, i, what)),
-                                thole_slice_from(orchestration), thole_slice_from(round->queues[i]), NULL,
-                                &stack.err),
-             &stack.err);
+    seed_start(id_of(round, i, what), orchestration, round->queues[i]);
 }
 
 static void check_first_attempt(const char *id)
 {
-    thole_instance_status status;
-    CHECK_STR(id, stack_outcome(client, id, ACTOR_WAIT_MS, &status), "attempt 1 by A");
+    seed_check_outcome(id, "attempt 1 by A");
     CU_ASSERT_EQUAL(actors_runs(id, NULL), 1);
-}
-
-static thole_status count_result(void *arg, const thole_history_event *event)
-{
-    *(size_t *)arg += strncmp(event->kind, "Activity", 8) == 0 && event->ref != 0;
-    return THOLE_OK;
-}
-
-static void check_one_result(const char *id)
-{
-    size_t results = 0;
-    CHECK_OK(thole_client_history(client, thole_slice_from(id), count_result, &results, &stack.err),
-             &stack.err);
-    CU_ASSERT_EQUAL(results, 1);
-    if (results != 1)
-        fprintf(stderr, "\n  [%s] %zu results\n", id, results);
-}
-
-/* Is the message of the instance's only activity still in the queue? Its event id is 2. */
-static bool is_queued(const char *queue, const char *id)
-{
-    char subject[256];
-    uint64_t sequence = 0;
-    snprintf(subject, sizeof subject, "thole.default.work.%s.%s.1.2.1", queue, id);
-    CHECK_OK(stream_last_by_subject(connection, "THOLE_default_WORK", subject, &sequence, NULL, &stack.err),
-             &stack.err);
-    return sequence != 0;
 }
 
 static const char *const slots[] = {"slot1", "slot2"};
@@ -156,9 +119,9 @@ static void check_slots(const struct round *round)
         }
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         for (size_t k = 0; k < ARRAY_LEN(slots); k++) {
-            thole_instance_status status;
+            char got[SEED_TEXT_BYTES];
             actors_release(id_of(round, i, slots[k]), UINT32_MAX);
-            const char *const got = stack_outcome(client, id_of(round, i, slots[k]), ACTOR_WAIT_MS, &status);
+            (void)seed_end(id_of(round, i, slots[k]), got);
             CU_ASSERT_PTR_NOT_NULL(strstr(got, " by A"));
         }
 }
@@ -167,8 +130,8 @@ static void start_first(struct round *round)
 {
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         snprintf(round->queues[i], sizeof round->queues[i], "%s-%s", round->name, cases[i].name);
-        actor_options(&round->first[i], &stack, round->queues[i], round->lease_ms);
-        actor_proxies(&round->first[i], &stack);
+        actor_options(&round->first[i], &seed.stack, round->queues[i], round->lease_ms);
+        actor_proxies(&round->first[i], &seed.stack);
         actor_start(&round->first[i], 'A');
     }
 }
@@ -178,7 +141,7 @@ static void start_second(struct round *round)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         if (cases[i].stays)
             continue;
-        actor_options(&round->second[i], &stack, round->queues[i], round->lease_ms);
+        actor_options(&round->second[i], &seed.stack, round->queues[i], round->lease_ms);
         actor_start(&round->second[i], 'B');
     }
 }
@@ -216,7 +179,7 @@ static void check_result_refused(const struct round *round, size_t i, const char
 {
     const char *const id = id_of(round, i, manner);
     CU_ASSERT_TRUE(actors_wait_returned(id, 0));
-    CU_ASSERT_TRUE(is_queued(round->queues[i], id));
+    CU_ASSERT_TRUE(seed_is_queued(round->queues[i], id, 2));
 }
 
 static void each_lost(const struct round *round,
@@ -240,9 +203,9 @@ static void release_later(const struct round *round, size_t i, const char *manne
 /* Somebody's, whoever's it is. */
 static void check_later_attempt(const struct round *round, size_t i, const char *manner)
 {
-    thole_instance_status status;
+    char got[SEED_TEXT_BYTES];
     const char *const id = id_of(round, i, manner);
-    const char *const got = stack_outcome(client, id, ACTOR_WAIT_MS, &status);
+    (void)seed_end(id, got);
     bool const good = strncmp(got, "attempt ", 8) == 0 && strtoul(got + 8, NULL, 10) >= 2;
     CU_ASSERT_TRUE(good);
     if (!good)
@@ -303,7 +266,7 @@ static void test_weather_for_less_than_the_lease(void)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         for (size_t k = 0; k < 2; k++) {
             check_first_attempt(id_of(&brief, i, brief_whats[k]));
-            check_one_result(id_of(&brief, i, brief_whats[k]));
+            seed_check_one_result(id_of(&brief, i, brief_whats[k]));
         }
     check_slots(&brief);
 }
@@ -321,7 +284,7 @@ static void test_weather_for_more_than_the_lease(void)
     each_lost(round, check_later_attempt);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         for (size_t k = 0; k < 2; k++)
-            check_one_result(id_of(round, i, manners[k]));
+            seed_check_one_result(id_of(round, i, manners[k]));
     stop_second(round);
     check_slots(round);
 }
@@ -329,12 +292,7 @@ static void test_weather_for_more_than_the_lease(void)
 /* What could not be acknowledged has come again and found no row. */
 static void test_nothing_is_left(void)
 {
-    struct stream_bounds bounds = {.messages = 1};
-    for (int i = 0; i < ACTOR_WAIT_MS / 10 && bounds.messages > 0; i++) {
-        CHECK_OK(stream_bounds(connection, "THOLE_default_WORK", &bounds, &stack.err), &stack.err);
-        pause_ms(10);
-    }
-    CU_ASSERT_EQUAL(bounds.messages, 0);
+    CU_ASSERT_TRUE(seed_drained());
     stop_first(&brief);
     stop_first(&lasting);
 }
@@ -349,19 +307,5 @@ static const struct thole_test tests[] = {
 
 int main(void)
 {
-    skip_without_nats();
-    skip_without_postgres();
-    stack_start(&stack);
-    log_configure(LOG_LEVEL_WARN, false, "test");
-    struct connection_options const options = {
-        .url = stack.nats.url, .name = "leases", .connect_timeout_ms = 5000, .request_timeout_ms = 5000};
-    if (connection_open(&options, &connection, &stack.err) != THOLE_OK)
-        return 1;
-    (void)stack_program_of(&stack, "program_seeds", "engine", "engine");
-    client = stack_client(&stack);
-    int const failed = thole_run_suite("leases", tests, ARRAY_LEN(tests));
-    thole_client_close(client);
-    connection_close(connection);
-    stack_stop(&stack);
-    return failed;
+    return seed_run("leases", tests, ARRAY_LEN(tests), NULL);
 }

@@ -1,0 +1,48 @@
+/* A stack with an engine of program_seeds, a client, and eyes: for the tests that the seeds name. */
+#ifndef THOLE_SEED_STAGE_H
+#define THOLE_SEED_STAGE_H
+#include "actors.h"
+#include "connection.h"
+
+enum { SEED_TEXT_BYTES = 512 };
+
+extern struct seed_stage {
+    struct stack stack;
+    thole_client *client;
+    struct connection *connection;
+    struct stack_program *engine;
+    thole_error err; /* where tests let errors go */
+} seed;
+
+/* Skips without servers; starts everything, runs the suite, stops everything. @p begin: before the engine is
+ * started, for the environment; may be NULL. */
+int seed_run(const char *suite, const struct thole_test *tests, size_t n, void (*begin)(void));
+struct stack_program *seed_program(const char *name, const char *role);
+
+/* ---- what clients do ---- */
+void seed_start(const char *id, const char *orchestration, const char *queue);
+void seed_signal(const char *id, const char *event, const char *data);
+void seed_cancel(const char *id, const char *reason);
+void seed_terminate(const char *id, const char *reason);
+/* Waits for its end. */
+void seed_check_outcome(const char *id, const char *want);
+thole_instance_status seed_end(const char *id, char output[SEED_TEXT_BYTES]);
+
+/* ---- histories ---- */
+/* Events of that kind, for that cause unless it is NULL, in all executions. */
+size_t seed_events(const char *id, const char *kind, const char *cause);
+/* Exactly one event has resolved its activity. */
+void seed_check_one_result(const char *id);
+
+/* ---- queues and rows ---- */
+/* Of the first try of an activity of execution 1. */
+bool seed_is_queued(const char *queue, const char *id, uint64_t activity_id);
+/* Waits until no message is in any queue. */
+bool seed_drained(void);
+uint64_t seed_inbox_last(const char *id); /* sequence of its partition's inbox */
+/* The first cell of the result, "" when there is none; valid until the next call. */
+const char *seed_sql(const char *fmt, ...) THOLE_PRINTF(1, 2);
+/* Waits until it says so. */
+bool seed_wait_sql(const char *want, const char *fmt, ...) THOLE_PRINTF(2, 3);
+bool seed_wait_rows(const char *id, unsigned n); /* of worker_queue */
+#endif
