@@ -135,6 +135,16 @@ bool seed_is_queued(const char *queue, const char *id, uint64_t activity_id)
     return sequence != 0;
 }
 
+bool seed_wait_queued(const char *queue, const char *id, uint64_t activity_id, bool there)
+{
+    for (int i = 0; i < ACTOR_WAIT_MS / STEP_MS; i++) {
+        if (seed_is_queued(queue, id, activity_id) == there)
+            return true;
+        pause_ms(STEP_MS);
+    }
+    return false;
+}
+
 bool seed_drained(void)
 {
     struct stream_bounds bounds = {.messages = 1};

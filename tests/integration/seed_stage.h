@@ -37,6 +37,8 @@ void seed_check_one_result(const char *id);
 /* ---- queues and rows ---- */
 /* Of the first try of an activity of execution 1. */
 bool seed_is_queued(const char *queue, const char *id, uint64_t activity_id);
+/* Waits until it is there, or gone. */
+bool seed_wait_queued(const char *queue, const char *id, uint64_t activity_id, bool there);
 /* Waits until no message is in any queue. */
 bool seed_drained(void);
 uint64_t seed_inbox_last(const char *id); /* sequence of its partition's inbox */
