@@ -1,9 +1,11 @@
 #include "seed_stage.h"
 #include "reader.h"
 #include "subject.h"
+#include <fcntl.h>
 #include <libpq-fe.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { PARTITIONS = 8, STEP_MS = 5 };
 
@@ -37,6 +39,15 @@ int seed_run(const char *suite, const struct thole_test *tests, size_t n, void (
 struct stack_program *seed_program(const char *name, const char *role)
 {
     return stack_program_of(&seed.stack, "program_seeds", name, role);
+}
+
+void seed_touch(const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", seed.stack.dir, name);
+    int const fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+    CU_ASSERT_TRUE(fd >= 0);
+    close(fd);
 }
 
 /* ---- what clients do ---- */

@@ -18,6 +18,8 @@ extern struct seed_stage {
  * started, for the environment; may be NULL. */
 int seed_run(const char *suite, const struct thole_test *tests, size_t n, void (*begin)(void));
 struct stack_program *seed_program(const char *name, const char *role);
+/* Makes a file in $SEEDS_DIR: "INSTANCE.ATTEMPT" lets a run of program_seeds' own worker end. */
+void seed_touch(const char *name);
 
 /* ---- what clients do ---- */
 void seed_start(const char *id, const char *orchestration, const char *queue);
