@@ -1,8 +1,8 @@
 /*
  * The orchestrations of the tests with actors.h: each calls activities on the queue that its input names. As
  * a worker of its own, for tests that freeze and kill processes, it runs the same activities; they end when a
- * file $SEEDS_DIR/INSTANCE.ATTEMPT is there, and append what they do to $SEEDS_DIR/runs: "INSTANCE attempt N
- * begins", "INSTANCE attempt N ends, token KIND".
+ * file $SEEDS_DIR/INSTANCE.ATTEMPT or INSTANCE.all is there, and append what they do to $SEEDS_DIR/runs:
+ * "INSTANCE attempt N begins", "INSTANCE attempt N ends, token KIND".
  */
 #include "thole/program.h"
 #include <fcntl.h>
@@ -142,10 +142,10 @@ static thole_status forgets(thole_ctx *ctx, thole_slice input, thole_slice *ret_
     return thole_await(ctx, call(ctx, THOLE_STR("forgets"), input), ret_output);
 }
 
-/* A try has two seconds. */
+/* A try has three seconds. */
 static thole_status limited(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
-    thole_call_options const options = {.size = sizeof options, .queue = input, .try_timeout_ms = 2000};
+    thole_call_options const options = {.size = sizeof options, .queue = input, .try_timeout_ms = 3000};
     thole_status const status =
         thole_await(ctx, thole_call_with(ctx, THOLE_STR("polite"), THOLE_STR(""), &options), ret_output);
     if (status == THOLE_TIMEOUT)
@@ -182,8 +182,12 @@ static bool is_released(const thole_activity *act)
 {
     char path[256];
     const char *dir = getenv("SEEDS_DIR");
-    snprintf(path, sizeof path, "%s/%.*s.%u", dir == NULL ? "." : dir,
-             THOLE_FMT(thole_activity_instance(act)), thole_activity_attempt(act));
+    int const len = snprintf(path, sizeof path, "%s/%.*s.", dir == NULL ? "." : dir,
+                             THOLE_FMT(thole_activity_instance(act)));
+    snprintf(path + len, sizeof path - (size_t)len, "%u", thole_activity_attempt(act));
+    if (access(path, F_OK) == 0)
+        return true;
+    snprintf(path + len, sizeof path - (size_t)len, "all");
     return access(path, F_OK) == 0;
 }
 

@@ -92,6 +92,16 @@ void seed_check_outcome(const char *id, const char *want)
     CHECK_STR(id, got, want);
 }
 
+void seed_check_attempt(const char *id, unsigned least)
+{
+    char got[SEED_TEXT_BYTES];
+    (void)seed_end(id, got);
+    bool const good = strncmp(got, "attempt ", 8) == 0 && strtoul(got + 8, NULL, 10) >= least;
+    CU_ASSERT_TRUE(good);
+    if (!good)
+        fprintf(stderr, "\n  [%s]\n    got  %s\n    want attempt %u or later\n", id, got, least);
+}
+
 /* ---- histories ---- */
 
 struct wanted_event {

@@ -18,7 +18,8 @@ extern struct seed_stage {
  * started, for the environment; may be NULL. */
 int seed_run(const char *suite, const struct thole_test *tests, size_t n, void (*begin)(void));
 struct stack_program *seed_program(const char *name, const char *role);
-/* Makes a file in $SEEDS_DIR: "INSTANCE.ATTEMPT" lets a run of program_seeds' own worker end. */
+/* Makes a file in $SEEDS_DIR: "INSTANCE.ATTEMPT" lets a run of program_seeds' own worker end, "INSTANCE.all"
+ * every one. */
 void seed_touch(const char *name);
 
 /* ---- what clients do ---- */
@@ -28,6 +29,8 @@ void seed_cancel(const char *id, const char *reason);
 void seed_terminate(const char *id, const char *reason);
 /* Waits for its end. */
 void seed_check_outcome(const char *id, const char *want);
+/* The same for "attempt N…": N is at least so much. A busy machine may lose a short lease once more. */
+void seed_check_attempt(const char *id, unsigned least);
 thole_instance_status seed_end(const char *id, char output[SEED_TEXT_BYTES]);
 
 /* ---- histories ---- */

@@ -256,7 +256,7 @@ static const struct thole_test tests[] = {
     {"tries are timed out by a worker that lives", test_tries_are_timed_out_by_a_worker_that_lives},
     {"a killed worker's try is ended", test_a_killed_workers_try_is_ended},
     {"a try ends although no engine was there", test_a_try_ends_although_no_engine_was_there},
-    {"a claim after the deadline runs nothing", test_a_claim_after_the_deadline_runs_nothing},
+    {"expired_deadline_found_before_re_execution", test_a_claim_after_the_deadline_runs_nothing},
     {"details survive a killed worker", test_details_survive_a_killed_worker},
     {"what is left to others times out", test_what_is_left_to_others_times_out},
     {"no deadline, no query", test_no_deadline_no_query},

@@ -203,13 +203,7 @@ static void release_later(const struct round *round, size_t i, const char *manne
 /* Somebody's, whoever's it is. */
 static void check_later_attempt(const struct round *round, size_t i, const char *manner)
 {
-    char got[SEED_TEXT_BYTES];
-    const char *const id = id_of(round, i, manner);
-    (void)seed_end(id, got);
-    bool const good = strncmp(got, "attempt ", 8) == 0 && strtoul(got + 8, NULL, 10) >= 2;
-    CU_ASSERT_TRUE(good);
-    if (!good)
-        fprintf(stderr, "\n  [%s] \"%s\"\n", id, got);
+    seed_check_attempt(id_of(round, i, manner), 2);
 }
 
 /* ---- tests: both rounds go on at the same time ---- */
