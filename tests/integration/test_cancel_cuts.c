@@ -1,0 +1,299 @@
+/*
+ * The engine is killed after each step of a cancellation: the event is in the stream; the row is gone;
+ * workers were told; the message is withdrawn. Every trigger at once, and each time the activity ends and its
+ * instance goes on. What holds the engine at a step is real: a lock on the table, SIGSTOP, and what others
+ * can see of it.
+ */
+#include "cancels.h"
+#include <libpq-fe.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+enum { CUTS_MAX = 4 };
+
+static struct stack_program *engine;
+static PGconn *locker;
+static const char *round_name;
+
+/* ---- triggers ---- */
+
+static void pull_cancel(const char *id)
+{
+    cancels_cancel(id, "not needed");
+}
+
+static void pull_terminate(const char *id)
+{
+    cancels_terminate(id, "at once");
+}
+
+static void pull_go(const char *id)
+{
+    cancels_signal(id, "go");
+}
+
+static void pause_then_cancel(const char *id)
+{
+    CHECK_OK(thole_client_pause(client, thole_slice_from(id), THOLE_STR("wait"), &stack.err), &stack.err);
+    cancels_cancel(id, "not needed");
+}
+
+static const struct trigger {
+    const char *name, *orchestration;
+    void (*pull)(const char *id);
+    const char *kid; /* whose activity it is: "-kid" of the instance's child */
+    const char *cause, *kind;
+    bool goes_on; /* until an event "end" comes */
+    thole_instance_status status;
+    const char *output;
+} triggers[] = {
+    {"cancel", "completes", pull_cancel, "", "requested", "ActivityCancelled", false,
+     THOLE_INSTANCE_CANCELLED, "not needed"},
+    {"complete", "completes", pull_go, "", "ended", "ActivityCancelled", false, THOLE_INSTANCE_COMPLETED,
+     "completed"},
+    {"fail", "fails", pull_go, "", "ended", "ActivityCancelled", false, THOLE_INSTANCE_FAILED, "broken"},
+    {"continue", "goes_on", pull_go, "", "ended", "ActivityCancelled", true, THOLE_INSTANCE_COMPLETED,
+     "second"},
+    {"terminate", "completes", pull_terminate, "", "terminated", "ActivityCancelled", false,
+     THOLE_INSTANCE_TERMINATED, "at once"},
+    {"loser", "races", pull_go, "", "select_loser", "ActivityCancelled", true, THOLE_INSTANCE_COMPLETED,
+     "it was too slow"},
+    {"handle", "drops", pull_go, "", "explicit", "ActivityCancelled", true, THOLE_INSTANCE_COMPLETED,
+     "without it"},
+    {"total", "total", NULL, "", NULL, "ActivityFailed", true, THOLE_INSTANCE_COMPLETED, "TIMEOUT"},
+    {"parent", "mother", pull_cancel, "-kid", "requested", "ActivityCancelled", false,
+     THOLE_INSTANCE_CANCELLED, "not needed"},
+    {"paused", "completes", pause_then_cancel, "", "requested", "ActivityCancelled", false,
+     THOLE_INSTANCE_CANCELLED, "not needed"},
+};
+
+static const char *id_of(const struct trigger *t)
+{
+    static char id[64];
+    snprintf(id, sizeof id, "%s-%s", round_name, t->name);
+    return id;
+}
+
+static const char *activity_of(const struct trigger *t)
+{
+    static char id[80];
+    snprintf(id, sizeof id, "%s%s", id_of(t), t->kid);
+    return id;
+}
+
+/* ---- steps ---- */
+
+/* The first value of the answer as a number. */
+static unsigned long sql(const char *statement)
+{
+    PGresult *const result = PQexec(locker, statement);
+    ExecStatusType const status = PQresultStatus(result);
+    CU_ASSERT_TRUE(status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK);
+    unsigned long const number = PQntuples(result) > 0 ? strtoul(PQgetvalue(result, 0, 0), NULL, 10) : 0;
+    PQclear(result);
+    return number;
+}
+
+static void lock_rows(void)
+{
+    (void)sql("BEGIN");
+    (void)sql(
+        "LOCK TABLE thole_default.worker_queue IN SHARE ROW EXCLUSIVE MODE"); /* readers see what is there */
+}
+
+static void unlock_rows(void)
+{
+    (void)sql("COMMIT");
+}
+
+static void next_engine(void)
+{
+    stack_kill9(engine);
+    engine = cancels_engine("engine");
+}
+
+static void start_all(const char *name, const char *queue, bool run)
+{
+    round_name = name;
+    for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
+        cancels_start(id_of(&triggers[i]), triggers[i].orchestration, queue, "hold", 1);
+    for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
+        if (run)
+            cancels_until(activity_of(&triggers[i]), "begins", 1);
+}
+
+static void pull_all(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
+        if (triggers[i].pull != NULL)
+            triggers[i].pull(id_of(&triggers[i]));
+}
+
+/* The test says when. Not so a timer; and a child is asked when the rows of its parent's turn are changed. */
+static bool is_direct(const struct trigger *t)
+{
+    return t->pull != NULL && t->kid[0] == '\0';
+}
+
+static void until_recorded(bool all)
+{
+    for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
+        if (all || is_direct(&triggers[i]))
+            cancels_until_events(activity_of(&triggers[i]), triggers[i].kind, 1);
+}
+
+static void check_not_told(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
+        CU_ASSERT_TRUE(!is_direct(&triggers[i]) || cancels_noted(activity_of(&triggers[i]), "fired") == 0);
+}
+
+static void end_all(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(triggers); i++) {
+        const struct trigger *const t = &triggers[i];
+        if (t->goes_on)
+            cancels_signal(id_of(t), "end");
+        cancels_outcome(id_of(t), t->status, t->output);
+        cancels_until_gone(activity_of(t));
+        CU_ASSERT_TRUE(cancels_events(activity_of(t), t->kind, t->cause, NULL) > 0);
+    }
+}
+
+/* Each token fired once, and the workflow went on. */
+static void check_all_ended(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(triggers); i++) {
+        cancels_until(activity_of(&triggers[i]), "fired", 1);
+        cancels_until(activity_of(&triggers[i]), "returns", 1);
+    }
+    end_all();
+}
+
+/* The rows are held: the event is in the stream, and nothing else has happened. */
+static void test_cut_when_the_event_is_in_the_stream(void)
+{
+    start_all("event", "default", true);
+    lock_rows();
+    pull_all();
+    until_recorded(false);
+    check_not_told();
+    stack_kill9(engine);
+    unlock_rows();
+    engine = cancels_engine("engine");
+    check_all_ended();
+}
+
+static size_t direct_rows(void)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
+        if (is_direct(&triggers[i]))
+            n += cancels_rows(id_of(&triggers[i]));
+    return n;
+}
+
+/* The engine stands still while statements of its are on their way; Postgres carries them out, with their
+ * COMMIT. */
+static void test_cut_when_the_rows_are_gone(void)
+{
+    static const char waiting[] = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                                  " AND application_name LIKE 'thole-engine%'";
+    start_all("row", "default", true);
+    lock_rows();
+    pull_all();
+    until_recorded(false);
+    size_t const rows = direct_rows();
+    uint64_t const end_ms = clock_monotonic_ms() + CANCELS_WAIT_MS;
+    while (sql(waiting) == 0 && clock_monotonic_ms() < end_ms)
+        pause_ms(2);
+    kill(engine->pid, SIGSTOP);
+    unlock_rows();
+    while (direct_rows() == rows && clock_monotonic_ms() < end_ms)
+        pause_ms(2);
+    CU_ASSERT_TRUE(direct_rows() < rows);
+    check_not_told();
+    next_engine();
+    check_all_ended();
+}
+
+/* ---- pushes ---- */
+
+static atomic_uint pushes;
+
+static void on_push(void *arg, const struct delivery *delivery)
+{
+    (void)arg, (void)delivery;
+    if (atomic_fetch_add(&pushes, 1) == 0)
+        kill(engine->pid, SIGKILL); /* at the first of them: nobody knows what else was done */
+}
+
+static void test_cut_when_a_push_is_seen(void)
+{
+    struct subscription *subscription = NULL;
+    atomic_store(&pushes, 0);
+    start_all("push", "default", true);
+    CHECK_OK(
+        connection_subscribe(connection, "thole.default.cancel.>", on_push, NULL, &subscription, &stack.err),
+        &stack.err);
+    pull_all();
+    for (int i = 0; i < CANCELS_WAIT_MS && atomic_load(&pushes) == 0; i++)
+        pause_ms(1);
+    CU_ASSERT_TRUE(atomic_load(&pushes) > 0);
+    subscription_close(subscription);
+    next_engine();
+    check_all_ended();
+}
+
+/* Nobody has taken them: they leave the queue, wherever the engine was killed, and a worker that comes later
+ * runs none of them. */
+static void test_cut_while_messages_are_withdrawn(void)
+{
+    struct subscription *subscription = NULL;
+    atomic_store(&pushes, 0);
+    start_all("queued", "later", false);
+    for (size_t i = 0; i < ARRAY_LEN(triggers); i++) {
+        for (int k = 0; k < 2000 && !cancels_queued(activity_of(&triggers[i])); k++)
+            pause_ms(5);
+    }
+    CHECK_OK(
+        connection_subscribe(connection, "thole.default.cancel.>", on_push, NULL, &subscription, &stack.err),
+        &stack.err);
+    pull_all();
+    for (int i = 0; i < CANCELS_WAIT_MS && atomic_load(&pushes) == 0; i++)
+        pause_ms(1);
+    subscription_close(subscription);
+    next_engine();
+    until_recorded(true);
+    while (sql("SELECT count(*) FROM thole_default.worker_queue WHERE queue = 'later'") > 0)
+        pause_ms(5);
+    (void)stack_program_with(&stack, "program_cancels", "later", "worker", "--queue=later", "--lease=1h",
+                             NULL);
+    end_all();
+    for (size_t i = 0; i < ARRAY_LEN(triggers); i++) {
+        char first[96]; /* execution: a next one's activity is on another queue */
+        snprintf(first, sizeof first, "%s.1", activity_of(&triggers[i]));
+        CU_ASSERT_EQUAL(cancels_noted(first, "begins"), 0);
+    }
+}
+
+static const struct thole_test tests[CUTS_MAX] = {
+    {"cut when the event is in the stream", test_cut_when_the_event_is_in_the_stream},
+    {"cut when the rows are gone", test_cut_when_the_rows_are_gone},
+    {"cut when a push is seen", test_cut_when_a_push_is_seen},
+    {"cut while messages are withdrawn", test_cut_while_messages_are_withdrawn},
+};
+
+int main(void)
+{
+    cancels_open();
+    engine = &stack.programs[0];
+    locker = PQconnectdb(stack.postgres.url);
+    (void)stack_program_with(&stack, "program_cancels", "worker", "worker", "--queue=default", "--lease=30s",
+                             "--slots=32", NULL);
+    int const failed = thole_run_suite("cancel_cuts", tests, CUTS_MAX);
+    PQfinish(locker);
+    cancels_close();
+    return failed;
+}
