@@ -58,6 +58,15 @@ static thole_status all(thole_ctx *ctx, thole_slice input, thole_slice *ret_outp
     return THOLE_OK;
 }
 
+/* Cancelled, it has something to do yet. */
+static thole_status tidies(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_status const status = all(ctx, input, ret_output);
+    if (status == THOLE_CANCELLED)
+        THOLE_TRY(wait_for(ctx, "end"));
+    return status;
+}
+
 static thole_status completes(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     if (call(ctx, input) == NULL)
@@ -270,9 +279,9 @@ static thole_status echo(thole_activity *act, thole_slice input, thole_slice *re
 int main(int argc, char **argv)
 {
     static const thole_orchestration_entry orchestrations[] = {
-        {"all", all, 0},     {"completes", completes, 0}, {"fails", fails, 0}, {"goes_on", goes_on, 0},
-        {"races", races, 0}, {"limits", limits, 0},       {"drops", drops, 0}, {"tries", tries, 0},
-        {"total", total, 0}, {"mother", mother, 0}};
+        {"all", all, 0},     {"completes", completes, 0}, {"fails", fails, 0},  {"goes_on", goes_on, 0},
+        {"races", races, 0}, {"limits", limits, 0},       {"drops", drops, 0},  {"tries", tries, 0},
+        {"total", total, 0}, {"mother", mother, 0},       {"tidies", tidies, 0}};
     static const thole_activity_options process = {.size = sizeof process,
                                                    .isolation = THOLE_ISOLATION_PROCESS};
     static const thole_activity_entry activities[] = {{"hold", hold},

@@ -136,11 +136,26 @@ static bool is_direct(const struct trigger *t)
     return t->pull != NULL && t->kid[0] == '\0';
 }
 
-static void until_recorded(bool all)
+static void until_recorded(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
-        if (all || is_direct(&triggers[i]))
-            cancels_until_events(activity_of(&triggers[i]), triggers[i].kind, 1);
+        cancels_until_events(activity_of(&triggers[i]), triggers[i].kind, 1);
+}
+
+/* While rows are held a partition that closes on a busy machine does not open again: its triggers are cut
+ * earlier then. One at least is not. */
+static void until_direct_recorded(void)
+{
+    enum { WAIT_MS = 3000, DIRECT = 8 };
+    size_t recorded = 0;
+    uint64_t const end_ms = clock_monotonic_ms() + WAIT_MS;
+    while (recorded < DIRECT && (recorded == 0 || clock_monotonic_ms() < end_ms)) {
+        recorded = 0;
+        for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
+            recorded += is_direct(&triggers[i]) &&
+                        cancels_events(id_of(&triggers[i]), triggers[i].kind, NULL, NULL) > 0;
+        pause_ms(5);
+    }
 }
 
 static void check_not_told(void)
@@ -177,7 +192,7 @@ static void test_cut_when_the_event_is_in_the_stream(void)
     start_all("event", "default", true);
     lock_rows();
     pull_all();
-    until_recorded(false);
+    until_direct_recorded();
     check_not_told();
     stack_kill9(engine);
     unlock_rows();
@@ -203,7 +218,7 @@ static void test_cut_when_the_rows_are_gone(void)
     start_all("row", "default", true);
     lock_rows();
     pull_all();
-    until_recorded(false);
+    until_direct_recorded();
     size_t const rows = direct_rows();
     uint64_t const end_ms = clock_monotonic_ms() + CANCELS_WAIT_MS;
     while (sql(waiting) == 0 && clock_monotonic_ms() < end_ms)
@@ -265,7 +280,7 @@ static void test_cut_while_messages_are_withdrawn(void)
         pause_ms(1);
     subscription_close(subscription);
     next_engine();
-    until_recorded(true);
+    until_recorded();
     while (sql("SELECT count(*) FROM thole_default.worker_queue WHERE queue = 'later'") > 0)
         pause_ms(5);
     (void)stack_program_with(&stack, "program_cancels", "later", "worker", "--queue=later", "--lease=1h",
