@@ -48,7 +48,7 @@ plant() { # LINT WHAT WORD FILE TEXT: appends the text to a file of a fresh tree
     expect bad "$1" "$2" "$3"
 }
 
-for lint in core_is_pure exports headers function_length file_length layers banned unique_names source_lists words format; do
+for lint in core_is_pure exports headers function_length file_length layers banned unique_names source_lists words seed_tests format; do
     fresh
     expect good "$lint" "the clean tree"
 done
@@ -68,6 +68,15 @@ plant source_lists "a folder without a list" 'streams/d.c is in no list' streams
 plant source_lists "a list that is not sorted" 'core/a.c after core/b.c' engine/CMakeLists.txt 'set(more\n  core/b.c core/a.c)\n'
 plant source_lists "a source that is not there" 'core/d.c is not there' engine/CMakeLists.txt 'set(more\n  core/d.c)\n'
 plant source_lists "a glob" 'engine/CMakeLists.txt:5: ' engine/CMakeLists.txt 'file(GLOB more "core/*.c")\n'
+seeds='mkdir -p "$tree"/{docs,tests/sim}; printf "\t{\"a_seed\", run},\n" >"$tree/tests/test_d.c"; printf "mutant rule\n" >"$tree/tests/sim/mutants"'
+fresh && eval "$seeds" && printf '| `a_seed` | [d](../tests/test_d.c) | `mutant_rule` |\n' >"$tree/docs/seed_tests.md"
+expect good seed_tests "a test that is where the page says"
+fresh && eval "$seeds" && printf '| `other` | [d](../tests/test_d.c) | |\n' >"$tree/docs/seed_tests.md"
+expect bad seed_tests "a test that is not there" 'other is not in tests/test_d.c'
+fresh && eval "$seeds" && printf '| `a_seed` | | |\n' >"$tree/docs/seed_tests.md"
+expect bad seed_tests "a test without a file" 'a_seed: no file'
+fresh && eval "$seeds" && printf '| `a_seed` | [d](../tests/test_d.c) | `mutant_none` |\n' >"$tree/docs/seed_tests.md"
+expect bad seed_tests "a rule that nothing breaks" 'there is no sim.mutant_none'
 plant words "a path of this machine" 'c.h:2:' engine/host/c.h "/* see /w""ork/x */\n"
 plant words "a home" 'c.h:2:' engine/host/c.h "/* see /ro""ot/.x */\n"
 plant format "a line that is not formatted" 'c.h' engine/host/c.h 'int   host_d (void) ;\n'
