@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+enum { LARGE_BYTES = 9 * 1024 * 1024 }; /* more than any frame */
+
 /* ---- handlers ---- */
 
 static thole_status facts(thole_activity *act, thole_slice input, thole_slice *ret_output)
@@ -76,7 +78,7 @@ static thole_status bare(thole_activity *act, thole_slice input, thole_slice *re
 static thole_status large(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
     (void)input;
-    *ret_output = (thole_slice){thole_activity_alloc(act, 100001), 100001};
+    *ret_output = (thole_slice){thole_activity_alloc(act, LARGE_BYTES), LARGE_BYTES};
     return THOLE_OK;
 }
 
@@ -201,24 +203,36 @@ static thole_status is_terminated(thole_activity *act, thole_slice input, thole_
     return THOLE_OK;
 }
 
+static long oom_score(pid_t of)
+{
+    char path[64], text[16] = "";
+    snprintf(path, sizeof path, "/proc/%d/oom_score_adj", (int)of);
+    int const fd = open(path, O_RDONLY);
+    (void)!read(fd, text, sizeof text - 1);
+    (void)close(fd);
+    return strtol(text, NULL, 10);
+}
+
 /* What surrounds it. */
 static thole_status looks_around(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
-    int open = 0, caught = 0;
+    int opened = 0, caught = 0;
     char byte, folder[256];
     struct sigaction action;
     sigset_t mask;
+    long const score = oom_score(getpid());
     (void)input;
     for (int fd = 3; fd < 200; fd++)
-        open += fcntl(fd, F_GETFD) >= 0;
+        opened += fcntl(fd, F_GETFD) >= 0;
     for (int number = 1; number < 32; number++)
         caught += sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_DFL;
     sigprocmask(SIG_SETMASK, NULL, &mask);
     for (int number = 1; number < 32; number++)
         caught += sigismember(&mask, number) == 1;
     *ret_output = thole_activity_format(
-        act, "%d %d %d %d %d %s %s %s", open, caught, (int)read(0, &byte, 1), getpgrp() == getpid(),
-        getcwd(folder, sizeof folder) != NULL, getenv("THOLE_POSTGRES") == NULL ? "none" : "secret",
+        act, "%d %d %d %d %d %d %s %s %s", opened, caught, (int)read(0, &byte, 1), getpgrp() == getpid(),
+        score > oom_score(getppid()) || score == 1000, getcwd(folder, sizeof folder) != NULL,
+        getenv("THOLE_POSTGRES") == NULL ? "none" : "secret",
         getenv("STAGE") == NULL ? "none" : getenv("STAGE"), process_stage_argument);
     return THOLE_OK;
 }
@@ -393,10 +407,10 @@ static void test_fired_before(void)
 static void test_surroundings(void)
 {
     process_stage_check("plain", process_stage_once("looks_around", ""),
-                        "ok: 2 0 0 1 1 none here --postgres=");
+                        "ok: 2 0 0 1 1 1 none here --postgres=");
     CHECK_STR("here", process_stage_argument, "--postgres=secret");
     process_stage_check("trusted", process_stage_once("trusted", ""),
-                        "ok: 2 0 0 1 1 secret here --postgres=");
+                        "ok: 2 0 0 1 1 1 secret here --postgres=");
 }
 
 static void *run_fifty(void *arg)

@@ -80,11 +80,6 @@ static thole_status crash(thole_activity *act, thole_slice input, thole_slice *r
         (void)close_range(3, ~0U, 0);
     if (strcmp(how, "group") == 0)
         (void)kill(0, SIGKILL);
-    if (strcmp(how, "guard") == 0) {
-        (void)kill(getppid(), SIGKILL);
-        for (;;)
-            (void)pause();
-    }
     return thole_activity_fail(act, "still there");
 }
 
@@ -112,7 +107,6 @@ static const struct crash_case {
     {"close and return", "APP [crash]: the process exited with code 0 instead of returning | page 1"},
     {"group",
      "APP [crash]: the process was killed by SIGKILL, by the system (out of memory) or by somebody | page 1"},
-    {"guard", "APP [crash]: the guard of the process was killed, and the process with it | page 1"},
     {"nothing", "APP []: still there | page 1"},
 };
 
@@ -182,6 +176,22 @@ static void ignore_and_spin(void)
         ;
 }
 
+/* By the book. */
+static void start_daemon(void)
+{
+    pid_t const first = fork();
+    if (first == 0) {
+        (void)setsid();
+        if (fork() == 0) {
+            (void)close_range(0, ~0U, 0);
+            (void)chdir("/");
+            ignore_and_spin();
+        }
+        _exit(0);
+    }
+    (void)waitpid(first, NULL, 0);
+}
+
 /* Children in the group, one in a session of its own, one whose parents are gone, and a grandchild. */
 static void start_family(void)
 {
@@ -195,19 +205,20 @@ static void start_family(void)
             ignore_and_spin();
         ignore_and_spin();
     }
-    pid_t const first = fork();
-    if (first == 0) { /* a daemon, by the book */
-        (void)setsid();
-        if (fork() == 0) {
-            (void)close_range(0, ~0U, 0);
-            (void)chdir("/");
-            ignore_and_spin();
-        }
-        _exit(0);
-    }
-    (void)waitpid(first, NULL, 0);
+    start_daemon();
     while (atomic_load(&process_notes->pids_len) < before + 5)
         nap_ms(1);
+}
+
+/* The one that it leaves behind is not its child. */
+static thole_status demonic(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    (void)act;
+    start_daemon();
+    while (atomic_load(&process_notes->pids_len) == 0)
+        nap_ms(1);
+    *ret_output = input;
+    return THOLE_OK;
 }
 
 static thole_status stubborn(thole_activity *act, thole_slice input, thole_slice *ret_output)
@@ -232,6 +243,18 @@ static thole_status parent(thole_activity *act, thole_slice input, thole_slice *
         (void)raise(SIGSEGV);
     }
     return thole_slice_equal(input, THOLE_STR("fail")) ? thole_activity_fail(act, "failed") : THOLE_OK;
+}
+
+/* Kills the one that is to kill it. */
+static thole_status regicide(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    (void)act, (void)input, (void)ret_output;
+    start_family();
+    process_note(getpid());
+    (void)kill(getppid(), SIGKILL);
+    for (;;)
+        (void)pause();
+    return THOLE_OK;
 }
 
 /* A child that is waited for is none that is left behind; nor is one that has ended and was not asked for. */
@@ -299,6 +322,22 @@ static void test_leftovers(void)
         CU_ASSERT_EQUAL(atomic_load(&process_notes->pids_len), 6);
         CU_ASSERT_EQUAL(process_alive(), 0);
     }
+    atomic_store(&process_notes->pids_len, 0);
+    process_stage_check("a daemon", process_stage_once("demonic", "done"), "ok: done");
+    CU_ASSERT_EQUAL(atomic_load(&process_notes->pids_len), 1);
+    CU_ASSERT_EQUAL(process_alive(), 0);
+}
+
+/* The forkserver inherits the orphans. */
+static void test_guard_killed(void)
+{
+    atomic_store(&process_notes->pids_len, 0);
+    process_stage_check("guard", process_stage_once("regicide", ""),
+                        "APP [crash]: the guard of the process was killed, and the process with it | page 1");
+    for (int i = 0; i < 20000 && process_alive() > 0; i++)
+        nap_ms(1);
+    CU_ASSERT_EQUAL(atomic_load(&process_notes->pids_len), 6);
+    CU_ASSERT_EQUAL(process_alive(), 0);
 }
 
 static void test_no_leftovers(void)
@@ -506,6 +545,8 @@ static const thole_activity_entry activities[] = {
     {.name = "half", .run = half, .options = &plain},
     {.name = "stubborn", .run = stubborn, .options = &terminated},
     {.name = "parent", .run = parent, .options = &plain},
+    {.name = "regicide", .run = regicide, .options = &plain},
+    {.name = "demonic", .run = demonic, .options = &plain},
     {.name = "tidy", .run = tidy, .options = &plain},
     {.name = "forgetful", .run = forgetful, .options = &plain},
     {.name = "runner", .run = runner, .options = &plain},
@@ -529,6 +570,7 @@ int main(void)
         {"killed with all that it has started", test_killed_with_family},
         {"killed before it has a process", test_killed_before_it_has_a_process},
         {"nothing outlives its activity", test_leftovers},
+        {"a guard is killed", test_guard_killed},
         {"what it has cleared away is not left behind", test_no_leftovers},
         {"one that runs away is caught", test_runs_away},
         {"limits", test_limits},
