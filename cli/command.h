@@ -30,6 +30,7 @@ struct cli_options {
     bool help, version;
     /* of one verb or the other */
     const char *id, *input, *reason, *orchestration, *prefix, *dir;
+    const char *queue, *instance;
     const char *event, *event_data, *request_id, *type, *parent, *after, *before, *raw, *file;
     bool wait, all;
     uint32_t status; /* a thole_instance_status, from 0 in the order of their values */
@@ -78,6 +79,7 @@ int command_show(struct cli *cli);
 int command_history(struct cli *cli);
 int command_list(struct cli *cli);
 int command_dev(struct cli *cli);
+int command_queue(struct cli *cli);
 int command_version(struct cli *cli);
 
 /* Connects with the options given. Otherwise it has complained and *ret_code is the exit code. */

@@ -175,6 +175,19 @@ static const struct option_row list_rows[] = {
      FIELD(limit),
      .help = "rows at most, newest first"},
 };
+static const struct option_row queue_rows[] = {
+    {.flag = "queue", .kind = OPTION_NAME, .unit = "NAME", FIELD(queue), .help = "only this queue's"},
+    {.flag = "instance", .kind = OPTION_TEXT, .unit = "ID", FIELD(instance), .help = "only this instance's"},
+    {.flag = "all", .kind = OPTION_SWITCH, FIELD(all), .help = "retry, fail: all that poisoned lists"},
+    {.flag = "limit",
+     .kind = OPTION_NUMBER,
+     .unit = "N",
+     .fallback = "100",
+     .min = 1,
+     .max = 100000,
+     FIELD(limit),
+     .help = "rows at most, newest first"},
+};
 static const struct option_row dev_rows[] = {
     {.flag = "dir",
      .kind = OPTION_TEXT,
@@ -313,6 +326,16 @@ static const struct command commands[] = {
      .words_min = 1,
      .words_max = 2,
      .run = command_fail},
+    {.name = "queue",
+     .usage = "poisoned|retry|fail [ID ACTIVITY_ID]",
+     .summary =
+         "activities that were lost with their workers too often: list them, run them again, let them fail",
+     .example = "thole queue poisoned --queue gpu -o json\n  thole queue retry order-17 4\n"
+                "  thole queue retry --all --queue gpu\n  thole queue fail order-17 4",
+     ROWS(queue_rows),
+     .words_min = 1,
+     .words_max = 3,
+     .run = command_queue},
     {.name = "replay",
      .usage = "[ID]... -- PROGRAM [ARGUMENT]...",
      .summary = "run PROGRAM's code over recorded histories: does it still decide the same?",

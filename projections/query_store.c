@@ -122,3 +122,68 @@ thole_status query_store_list(struct postgres *pg, const thole_list_filter *filt
     buf_release(&pattern);
     return status;
 }
+
+/* ---- quarantine ---- */
+
+/* Where the next page begins: behind this row. */
+struct poisoned_place {
+    uint64_t since_ms, execution, activity_id;
+    uint8_t id[THOLE_ID_BYTES_MAX];
+    size_t id_len;
+};
+
+static thole_status read_poisoned_page(struct postgres *pg, const thole_poisoned_filter *filter,
+                                       const struct poisoned_place *place, uint64_t limit,
+                                       thole_error *reterr)
+{
+    call_begin(pg, "listing what is in quarantine");
+    call_text(pg, filter->queue);
+    call_text(pg, filter->instance);
+    call_int8(pg, place->since_ms);
+    call_text(pg, (thole_slice){place->id, place->id_len});
+    call_int8(pg, place->execution);
+    call_int8(pg, place->activity_id);
+    call_int8(pg, limit);
+    call_send(pg, STATEMENT_LIST_QUARANTINE);
+    return call_run(pg, reterr);
+}
+
+static thole_status give_poisoned(const struct postgres *pg, size_t row, thole_poisoned_fn *each, void *arg,
+                                  struct poisoned_place *place, thole_error *reterr)
+{
+    thole_poisoned_info const info = {.instance = call_cell_text(pg, 0, row, 0),
+                                      .execution = call_cell_int8(pg, 0, row, 1),
+                                      .activity_id = call_cell_int8(pg, 0, row, 2),
+                                      .queue = call_cell_text(pg, 0, row, 3),
+                                      .activity = call_cell_text(pg, 0, row, 4),
+                                      .try_number = (uint32_t)call_cell_int8(pg, 0, row, 5),
+                                      .claims = (uint32_t)call_cell_int8(pg, 0, row, 6),
+                                      .worker = call_cell_text(pg, 0, row, 7),
+                                      .reason = call_cell_text(pg, 0, row, 8),
+                                      .since_ms = call_cell_int8(pg, 0, row, 9),
+                                      .until_ms = call_cell_int8(pg, 0, row, 10)};
+    if (info.instance.len > sizeof place->id)
+        return thole_fail(reterr, THOLE_CORRUPT, "an instance id of %zu bytes", info.instance.len);
+    *place = (struct poisoned_place){.since_ms = info.since_ms,
+                                     .execution = info.execution,
+                                     .activity_id = info.activity_id,
+                                     .id_len = info.instance.len};
+    memcpy(place->id, info.instance.ptr, info.instance.len);
+    return each(arg, &info);
+}
+
+thole_status query_store_poisoned(struct postgres *pg, const thole_poisoned_filter *filter,
+                                  thole_poisoned_fn *each, void *arg, thole_error *reterr)
+{
+    struct poisoned_place place = {.since_ms = INT64_MAX}; /* in front of all */
+    uint64_t left = filter->limit > 0 ? filter->limit : LIST_LIMIT;
+    while (left > 0) {
+        uint64_t const wanted = left < LIST_PAGE_MAX ? left : LIST_PAGE_MAX;
+        THOLE_TRY(read_poisoned_page(pg, filter, &place, wanted, reterr));
+        size_t const rows = call_rows(pg, 0);
+        for (size_t row = 0; row < rows; row++)
+            THOLE_TRY(give_poisoned(pg, row, each, arg, &place, reterr));
+        left = rows < wanted ? 0 : left - rows;
+    }
+    return THOLE_OK;
+}

@@ -13,4 +13,7 @@ THOLE_NODISCARD thole_status query_store_show(struct postgres *pg, thole_slice i
  */
 THOLE_NODISCARD thole_status query_store_list(struct postgres *pg, const thole_list_filter *filter,
                                               thole_instance_fn *each, void *arg, thole_error *reterr);
+/* What is in quarantine, newest first, in pages as query_store_list(). */
+THOLE_NODISCARD thole_status query_store_poisoned(struct postgres *pg, const thole_poisoned_filter *filter,
+                                                  thole_poisoned_fn *each, void *arg, thole_error *reterr);
 #endif

@@ -136,8 +136,10 @@ void thole_client_close(thole_client *client)
 
 /* ---- the projection ---- */
 
-/* One of the two reads. */
+/* One of the reads. */
 struct query {
+    const thole_poisoned_filter *poisoned; /* poisoned, which has no other filter */
+    thole_poisoned_fn *each_poisoned;
     thole_slice instance;            /* show */
     const thole_list_filter *filter; /* list; NULL: show */
     thole_instance_fn *each;
@@ -150,6 +152,13 @@ static thole_status count_row(void *arg, const thole_instance_info *info)
     struct query *query = arg;
     query->answered = true;
     return query->each(query->arg, info);
+}
+
+static thole_status count_poisoned(void *arg, const thole_poisoned_info *info)
+{
+    struct query *query = arg;
+    query->answered = true;
+    return query->each_poisoned(query->arg, info);
 }
 
 static thole_status postgres_ready(struct thole_client *client, thole_error *reterr)
@@ -165,17 +174,23 @@ static thole_status postgres_ready(struct thole_client *client, thole_error *ret
     if (client->conninfo == NULL)
         return thole_fail(
             reterr, THOLE_INVALID,
-            "show and list read Postgres, and no connection string was given: set THOLE_POSTGRES "
+            "show, list and poisoned read Postgres, and no connection string was given: set THOLE_POSTGRES "
             "or --postgres");
     return client->postgres != NULL ? THOLE_OK : postgres_open(&options, &client->postgres, reterr);
+}
+
+static thole_status query_read(struct postgres *pg, struct query *query, thole_error *reterr)
+{
+    if (query->poisoned != NULL)
+        return query_store_poisoned(pg, query->poisoned, count_poisoned, query, reterr);
+    return query->filter == NULL ? query_store_show(pg, query->instance, count_row, query, reterr)
+                                 : query_store_list(pg, query->filter, count_row, query, reterr);
 }
 
 static thole_status query_once(struct thole_client *client, struct query *query, thole_error *reterr)
 {
     THOLE_TRY(postgres_ready(client, reterr));
-    thole_status const status =
-        query->filter == NULL ? query_store_show(client->postgres, query->instance, count_row, query, reterr)
-                              : query_store_list(client->postgres, query->filter, count_row, query, reterr);
+    thole_status const status = query_read(client->postgres, query, reterr);
     if (status == THOLE_UNAVAILABLE) {
         postgres_close(client->postgres);
         client->postgres = NULL;
@@ -211,5 +226,15 @@ thole_status thole_client_list(thole_client *client, const thole_list_filter *fi
     struct query query = {.filter = filter == NULL ? &all : filter, .each = each, .arg = arg};
     if (query.filter->size < sizeof all)
         return thole_fail(reterr, THOLE_INVALID, "thole_list_filter.size is not set");
+    return query_run(client, &query, reterr);
+}
+
+thole_status thole_client_poisoned(thole_client *client, const thole_poisoned_filter *filter,
+                                   thole_poisoned_fn *each, void *arg, thole_error *reterr)
+{
+    thole_poisoned_filter const all = {.size = sizeof all};
+    struct query query = {.poisoned = filter == NULL ? &all : filter, .each_poisoned = each, .arg = arg};
+    if (query.poisoned->size < sizeof all)
+        return thole_fail(reterr, THOLE_INVALID, "thole_poisoned_filter.size is not set");
     return query_run(client, &query, reterr);
 }

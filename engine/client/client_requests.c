@@ -225,3 +225,33 @@ thole_status thole_client_fail(thole_client *client, thole_slice token, thole_sl
     THOLE_TRY(client_check_payload(client, "message", message.len, reterr));
     return end_activity(client, token, &failed, reterr);
 }
+
+/* ---- activities in quarantine ---- */
+
+static thole_status decide(thole_client *client, struct message message, thole_error *reterr)
+{
+    THOLE_TRY(id_check(message.instance, reterr));
+    if (message.execution == 0 || message.task == 0)
+        return thole_fail(reterr, THOLE_INVALID, "executions and activity ids begin with 1");
+    message.kind = MESSAGE_RELEASE;
+    return send_message(client, &message, MAY_EXIST, reterr);
+}
+
+thole_status thole_client_poisoned_retry(thole_client *client, thole_slice instance, uint64_t execution,
+                                         uint64_t activity_id, uint32_t try_number, thole_error *reterr)
+{
+    struct message const message = {
+        .instance = instance, .execution = execution, .task = activity_id, .try_number = try_number};
+    return decide(client, message, reterr);
+}
+
+thole_status thole_client_poisoned_fail(thole_client *client, thole_slice instance, uint64_t execution,
+                                        uint64_t activity_id, uint32_t try_number, thole_error *reterr)
+{
+    struct message const message = {.instance = instance,
+                                    .execution = execution,
+                                    .task = activity_id,
+                                    .try_number = try_number,
+                                    .fail = true};
+    return decide(client, message, reterr);
+}

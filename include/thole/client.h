@@ -109,6 +109,29 @@ typedef struct thole_list_filter {
     uint64_t limit;                               /**< rows at most; 0 = 100 */
 } thole_list_filter;
 
+/** An activity in quarantine: its claims were lost with their workers, so it is not run any more until
+ * somebody decides. Slices are borrowed for the call. */
+typedef struct thole_poisoned_info {
+    thole_slice instance, activity, queue;
+    uint64_t execution, activity_id;
+    uint32_t try_number; /**< which try it was, from 1 */
+    uint32_t claims;     /**< how many were lost */
+    thole_slice worker;  /**< with which the last was lost */
+    thole_slice reason;
+    uint64_t since_ms; /**< milliseconds since 1970 */
+    uint64_t until_ms; /**< when it fails by itself; 0 = never */
+} thole_poisoned_info;
+/** As thole_instance_fn. */
+typedef thole_status thole_poisoned_fn(void *arg, const thole_poisoned_info *info);
+
+/** What thole_client_poisoned() selects. Zeroed = everything, newest first. Slices are borrowed. */
+typedef struct thole_poisoned_filter {
+    size_t size;
+    thole_slice queue;    /**< empty = any */
+    thole_slice instance; /**< empty = any */
+    uint64_t limit;       /**< rows at most; 0 = 100 */
+} thole_poisoned_filter;
+
 THOLE_API void thole_client_options_init(thole_client_options *options);
 
 /**
@@ -217,6 +240,24 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_complete(thole_client *clien
 THOLE_NODISCARD THOLE_API thole_status thole_client_fail(thole_client *client, thole_slice token,
                                                          thole_slice type, thole_slice message,
                                                          thole_error *reterr);
+/** Lists the activities in quarantine, from the projection. @param filter  NULL = everything. */
+THOLE_NODISCARD THOLE_API thole_status thole_client_poisoned(thole_client *client,
+                                                             const thole_poisoned_filter *filter,
+                                                             thole_poisoned_fn *each, void *arg,
+                                                             thole_error *reterr);
+/**
+ * Decides on an activity in quarantine: it is run again, in a new try whose losses count from the start.
+ * Durable when it returns THOLE_OK; one that is not in quarantine (any more) is left alone.
+ * @param execution, activity_id, try_number  As thole_client_poisoned() gave them; try 0 = whichever it is.
+ * @return THOLE_OK; THOLE_INVALID; THOLE_UNAVAILABLE (safe to repeat).
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_client_poisoned_retry(thole_client *client, thole_slice instance,
+                                                                   uint64_t execution, uint64_t activity_id,
+                                                                   uint32_t try_number, thole_error *reterr);
+/** The same, but it fails, with error type "poison". */
+THOLE_NODISCARD THOLE_API thole_status thole_client_poisoned_fail(thole_client *client, thole_slice instance,
+                                                                  uint64_t execution, uint64_t activity_id,
+                                                                  uint32_t try_number, thole_error *reterr);
 /** Frees a slice that a function of this library said to release so. Empty is allowed. */
 THOLE_API void thole_client_release(thole_slice owned);
 /** Reads the instance's history from the stream, in order. THOLE_NOT_FOUND when there is none. */

@@ -1,0 +1,226 @@
+/* queue: activities in quarantine. */
+#include "command.h"
+#include "text.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CELL_BYTES = 1024, ID_COLUMNS = 36, REASON_COLUMNS = 80 };
+
+struct decision { /* a copy of what is listed, as the reading of the list must end first */
+    char instance[THOLE_ID_BYTES_MAX + 1];
+    uint64_t execution, activity_id;
+    uint32_t try_number;
+};
+
+struct listing {
+    const struct cli *cli;
+    struct json json;
+    uint64_t rows;
+    uint64_t wanted_id; /* of the activity; 0 = any */
+    struct decision *decisions;
+    size_t len, cap;
+};
+
+/* ---- poisoned ---- */
+
+static void members(struct json *json, const thole_poisoned_info *info)
+{
+    json_member(json, "instance", info->instance);
+    json_member_number(json, "execution", info->execution);
+    json_member_number(json, "activity_id", info->activity_id);
+    json_member(json, "activity", info->activity);
+    json_member(json, "queue", info->queue);
+    json_member_number(json, "try", info->try_number);
+    json_member_number(json, "claims", info->claims);
+    json_member(json, "last_worker", info->worker);
+    json_member_time(json, "since", info->since_ms);
+    json_member_time(json, "until", info->until_ms);
+    json_member_data(json, "reason", info->reason);
+}
+
+static void cell(thole_slice text, int columns)
+{
+    struct buf safe;
+    buf_init(&safe, CELL_BYTES);
+    text_safe(&safe, text, THOLE_ID_BYTES_MAX);
+    (void)printf("%-*s  ", columns, buf_cstr(&safe));
+    buf_release(&safe);
+}
+
+static void table_row(const thole_poisoned_info *info, bool first)
+{
+    char since[TIME_TEXT_BYTES], until[TIME_TEXT_BYTES] = "never";
+    if (first)
+        (void)printf("%-36s  %9s  %11s  %-20s  %-12s  %6s  %-32s  %-24s  %-24s  %s\n", "INSTANCE",
+                     "EXECUTION", "ACTIVITY_ID", "NAME", "QUEUE", "CLAIMS", "LAST WORKER", "SINCE", "FAILS",
+                     "REASON");
+    text_time(info->since_ms, since);
+    if (info->until_ms != 0)
+        text_time(info->until_ms, until);
+    cell(info->instance, ID_COLUMNS);
+    (void)printf("%9" PRIu64 "  %11" PRIu64 "  ", info->execution, info->activity_id);
+    cell(info->activity, 20);
+    cell(info->queue, 12);
+    (void)printf("%6" PRIu32 "  ", info->claims);
+    cell(info->worker, 32);
+    (void)printf("%-24s  %-24s  ", since, until);
+    cell(info->reason, 0);
+    (void)printf("\n");
+}
+
+static thole_status print_row(void *arg, const thole_poisoned_info *info)
+{
+    struct listing *listing = arg;
+    switch ((enum output)listing->cli->options.output) {
+    case OUTPUT_TABLE: table_row(info, listing->rows == 0); break;
+    case OUTPUT_JSON:
+        json_object(&listing->json);
+        members(&listing->json, info);
+        json_end(&listing->json);
+        break;
+    case OUTPUT_JSONL:
+        json_init(&listing->json, stdout);
+        cli_json_begin(&listing->json, "thole.poisoned.v1");
+        members(&listing->json, info);
+        json_end(&listing->json);
+        break;
+    }
+    listing->rows++;
+    return ferror(stdout) ? THOLE_CANCELLED : THOLE_OK;
+}
+
+static thole_poisoned_filter filter_of(const struct cli *cli)
+{
+    return (thole_poisoned_filter){.size = sizeof(thole_poisoned_filter),
+                                   .queue = thole_slice_from(cli->options.queue),
+                                   .instance = thole_slice_from(cli->options.instance),
+                                   .limit = cli->options.limit};
+}
+
+static int poisoned(const struct cli *cli, thole_client *client)
+{
+    struct listing listing = {.cli = cli};
+    bool const json = cli->options.output == OUTPUT_JSON;
+    thole_poisoned_filter const filter = filter_of(cli);
+    thole_error error = {.status = THOLE_OK};
+    if (json) {
+        json_init(&listing.json, stdout);
+        cli_json_begin(&listing.json, "thole.poisoned_list.v1");
+        json_key(&listing.json, "poisoned");
+        json_array(&listing.json);
+    }
+    error.status = thole_client_poisoned(client, &filter, print_row, &listing, &error);
+    if (json) {
+        json_end(&listing.json);
+        json_key(&listing.json, "complete");
+        json_true(&listing.json, error.status == THOLE_OK);
+        json_end(&listing.json);
+    }
+    if (error.status != THOLE_OK && error.status != THOLE_CANCELLED)
+        return cli_complain(cli, "", &error);
+    if (listing.rows == 0 && cli->options.output == OUTPUT_TABLE)
+        (void)fprintf(stderr, "nothing is in quarantine\n");
+    if (listing.rows == cli->options.limit)
+        (void)fprintf(stderr, "there may be more; see --limit\n");
+    return EXIT_DONE;
+}
+
+/* ---- retry, fail ---- */
+
+static thole_status note_row(void *arg, const thole_poisoned_info *info)
+{
+    struct listing *listing = arg;
+    if (listing->wanted_id != 0 && info->activity_id != listing->wanted_id)
+        return THOLE_OK;
+    if (listing->len == listing->cap) {
+        size_t const cap = listing->cap == 0 ? 16 : listing->cap * 2;
+        struct decision *grown = realloc(listing->decisions, cap * sizeof *grown);
+        if (grown == NULL)
+            return THOLE_NOMEM;
+        listing->decisions = grown;
+        listing->cap = cap;
+    }
+    struct decision *to = &listing->decisions[listing->len++];
+    *to = (struct decision){
+        .execution = info->execution, .activity_id = info->activity_id, .try_number = info->try_number};
+    (void)snprintf(to->instance, sizeof to->instance, "%.*s", THOLE_FMT(info->instance));
+    return THOLE_OK;
+}
+
+static void say_decided(const struct cli *cli, const struct decision *d)
+{
+    struct json json;
+    if (cli->options.output == OUTPUT_TABLE) {
+        (void)printf("%s of %s activity %" PRIu64 " accepted\n", cli->words[0], d->instance, d->activity_id);
+        return;
+    }
+    json_init(&json, stdout);
+    cli_json_begin(&json, "thole.queue_decision.v1");
+    json_member(&json, "instance", thole_slice_from(d->instance));
+    json_member_number(&json, "execution", d->execution);
+    json_member_number(&json, "activity_id", d->activity_id);
+    json_member(&json, "decision", thole_slice_from(cli->words[0]));
+    json_end(&json);
+}
+
+static int decide_all(const struct cli *cli, thole_client *client, const struct listing *listing, bool fails)
+{
+    thole_error error = {.status = THOLE_OK};
+    for (size_t i = 0; i < listing->len; i++) {
+        const struct decision *d = &listing->decisions[i];
+        thole_slice const id = thole_slice_from(d->instance);
+        error.status = fails ? thole_client_poisoned_fail(client, id, d->execution, d->activity_id,
+                                                          d->try_number, &error)
+                             : thole_client_poisoned_retry(client, id, d->execution, d->activity_id,
+                                                           d->try_number, &error);
+        if (error.status != THOLE_OK)
+            return cli_complain(cli, d->instance, &error);
+        say_decided(cli, d);
+    }
+    return EXIT_DONE;
+}
+
+static int decide(const struct cli *cli, thole_client *client, bool fails)
+{
+    struct listing listing = {.cli = cli};
+    thole_poisoned_filter filter = filter_of(cli);
+    thole_error error = {.status = THOLE_OK};
+    if (!cli->options.all) {
+        filter.instance = thole_slice_from(cli->words[1]);
+        listing.wanted_id = strtoull(cli->words[2], NULL, 10);
+    }
+    filter.limit = UINT32_MAX;
+    error.status = thole_client_poisoned(client, &filter, note_row, &listing, &error);
+    int code = EXIT_DONE;
+    if (error.status == THOLE_OK && listing.len == 0 && !cli->options.all)
+        error.status =
+            thole_fail(&error, THOLE_NOT_FOUND, "activity %s of it is not in quarantine", cli->words[2]);
+    if (error.status != THOLE_OK)
+        code = cli_complain(cli, cli->options.all ? "" : cli->words[1], &error);
+    else
+        code = decide_all(cli, client, &listing, fails);
+    free(listing.decisions);
+    return code;
+}
+
+int command_queue(struct cli *cli)
+{
+    bool const lists = strcmp(cli->words[0], "poisoned") == 0, fails = strcmp(cli->words[0], "fail") == 0;
+    int code = EXIT_DONE;
+    if (!lists && !fails && strcmp(cli->words[0], "retry") != 0)
+        return cli_misused(cli, "\"%.40s\" is none of poisoned, retry, fail", cli->words[0]);
+    if (cli->words_len != (lists || cli->options.all ? 1 : 3))
+        return cli_misused(cli, lists ? "poisoned takes no more words; see --instance and --queue"
+                                      : "which one? an instance id and an activity id, or --all");
+    if (cli->words_len == 3 &&
+        (cli->words[2][0] == 0 || strspn(cli->words[2], "0123456789") != strlen(cli->words[2])))
+        return cli_misused(cli, "\"%.40s\" is no activity id; thole queue poisoned shows them",
+                           cli->words[2]);
+    thole_client *client = cli_connect(cli, &code);
+    if (client == NULL)
+        return code;
+    code = lists ? poisoned(cli, client) : decide(cli, client, fails);
+    thole_client_close(client);
+    return code;
+}

@@ -1,0 +1,147 @@
+/*
+ * Handlers that kill their worker each time, with real processes: they end in quarantine, their
+ * orchestrations catch it or go on after another life, and nobody who ran beside them is blamed.
+ */
+#include "stack.h"
+#include <stdlib.h>
+
+static struct stack stack;
+static thole_client *client;
+static struct stack_program *worker;
+static char effects[160];
+
+static void start(const char *id, const char *orchestration, const char *activity)
+{
+    CHECK_OK(thole_client_start(client, thole_slice_from(id), thole_slice_from(orchestration),
+                                thole_slice_from(activity), NULL, &stack.err),
+             &stack.err);
+}
+
+/* A supervisor's part: the worker is started again as soon as it is dead. */
+static unsigned revive(void)
+{
+    if (stack_ended(worker) < 0)
+        return 0;
+    worker = stack_program_of(&stack, "program_poison", "worker", "worker");
+    return 1;
+}
+
+static void check_outcome(const char *id, const char *want, uint64_t wait_ms)
+{
+    uint64_t const end_ms = clock_monotonic_ms() + wait_ms;
+    thole_outcome outcome = {0};
+    thole_status status = THOLE_TIMEOUT;
+    while (status == THOLE_TIMEOUT && clock_monotonic_ms() < end_ms) {
+        (void)revive();
+        status = thole_client_wait(client, thole_slice_from(id), 50, &outcome, &stack.err);
+    }
+    char got[256] = "";
+    if (status == THOLE_OK)
+        snprintf(got, sizeof got, "%.*s", THOLE_FMT(outcome.output));
+    CHECK_STR(id, got, want);
+    thole_outcome_release(&outcome);
+}
+
+static size_t runs(const char *activity, const char *id)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%s %s.", activity, id);
+    return stack_count(effects, text);
+}
+
+struct found {
+    const char *instance;
+    uint64_t execution, activity_id, claims;
+    char worker[128];
+};
+
+static thole_status find(void *arg, const thole_poisoned_info *info)
+{
+    struct found *found = arg;
+    if (!thole_slice_equal(info->instance, thole_slice_from(found->instance)))
+        return THOLE_OK;
+    found->execution = info->execution;
+    found->activity_id = info->activity_id;
+    found->claims = info->claims;
+    snprintf(found->worker, sizeof found->worker, "%.*s", THOLE_FMT(info->worker));
+    CU_ASSERT_TRUE(info->until_ms > info->since_ms && info->since_ms > 0);
+    CU_ASSERT_TRUE(info->reason.len > 0);
+    return THOLE_OK;
+}
+
+static struct found in_quarantine(const char *id, bool wanted)
+{
+    struct found found = {.instance = id};
+    uint64_t const end_ms = clock_monotonic_ms() + 60000;
+    do {
+        (void)revive();
+        found.claims = 0;
+        CHECK_OK(thole_client_poisoned(client, NULL, find, &found, &stack.err), &stack.err);
+        pause_ms(20);
+    } while ((found.claims > 0) != wanted && clock_monotonic_ms() < end_ms);
+    CU_ASSERT_EQUAL(found.claims > 0, wanted);
+    return found;
+}
+
+/* Beside it two run that take longer than the time between two deaths, and others come and go. */
+static void test_it_is_caught_and_nobody_else_is_blamed(void)
+{
+    start("innocent-1", "fails", "longer");
+    start("innocent-2", "fails", "longer");
+    start("killer", "fails", "kills");
+    check_outcome("killer", "caught poison", 120000);
+    CU_ASSERT_EQUAL(runs("kills", "killer"), 4); /* --poison-after 4 */
+    start("other", "fails", "echo");
+    check_outcome("other", "x in try 1", 60000);
+    check_outcome("innocent-1", "done in try 1", 60000);
+    check_outcome("innocent-2", "done in try 1", 60000);
+}
+
+static void test_quarantine_and_another_life(void)
+{
+    start("broken", "waits", "mends");
+    struct found const found = in_quarantine("broken", true);
+    CU_ASSERT_EQUAL(found.claims, 4);
+    CU_ASSERT_TRUE(strncmp(found.worker, "worker-", 7) == 0);
+    CHECK_OK(thole_client_poisoned_retry(client, THOLE_STR("broken"), found.execution, found.activity_id, 0,
+                                         &stack.err),
+             &stack.err);
+    check_outcome("broken", "mended in try 2", 60000);
+    (void)in_quarantine("broken", false);
+}
+
+static void test_somebody_lets_it_fail(void)
+{
+    start("given-up", "waits", "kills");
+    struct found const found = in_quarantine("given-up", true);
+    CHECK_OK(thole_client_poisoned_fail(client, THOLE_STR("given-up"), found.execution, found.activity_id, 1,
+                                        &stack.err),
+             &stack.err);
+    check_outcome("given-up", "caught poison", 60000);
+    (void)in_quarantine("given-up", false);
+}
+
+static const struct thole_test tests[] = {
+    {"it is caught, and nobody else is blamed", test_it_is_caught_and_nobody_else_is_blamed},
+    {"quarantine, and another life", test_quarantine_and_another_life},
+    {"somebody lets it fail", test_somebody_lets_it_fail},
+};
+
+int main(void)
+{
+    skip_without_nats();
+    skip_without_postgres();
+    stack_start(&stack);
+    snprintf(effects, sizeof effects, "%s/poison", stack.dir);
+    setenv("POISON_EFFECTS", effects, 1);
+    setenv("THOLE_LEASE", "1s", 1);
+    setenv("THOLE_SLOTS", "4", 1);
+    setenv("THOLE_POISON_AFTER", "4", 1);
+    (void)stack_program_of(&stack, "program_poison", "engine", "engine");
+    worker = stack_program_of(&stack, "program_poison", "worker", "worker");
+    client = stack_client(&stack);
+    int const failed = thole_run_suite("poison", tests, ARRAY_LEN(tests));
+    thole_client_close(client);
+    stack_stop(&stack);
+    return failed;
+}
