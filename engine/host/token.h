@@ -26,7 +26,8 @@ struct activity_cancel {
 
 /* Also makes one that has fired as new, when nobody uses it. */
 void token_init(struct token *token);
-/* Wakes all who wait. Once. */
+/* Wakes all who wait. Once. A descriptor is made readable afterwards: who sees that sees that it has fired.
+ */
 void token_fire(struct token *token, const struct activity_cancel *cancel);
 bool token_fired(const struct token *token);
 /* Returns when it has fired, or at @p end_ms. */

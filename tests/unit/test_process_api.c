@@ -168,7 +168,7 @@ static thole_status hurries(thole_activity *act, thole_slice input, thole_slice 
     return THOLE_OK;
 }
 
-/* The token is for what it forks, too. */
+/* The token is for what it forks, too. The descriptor is readable a moment after the token has fired. */
 static thole_status family(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
     int status = -1;
@@ -178,7 +178,7 @@ static thole_status family(thole_activity *act, thole_slice input, thole_slice *
     if (child == 0) {
         atomic_fetch_add(&process_notes->started, 1);
         bool const told = thole_activity_wait(act, 60000) == THOLE_CANCELLED;
-        _exit(told && thole_activity_cancelled(act) && poll(&wait, 1, 0) == 1 ? 21 : 1);
+        _exit(told && thole_activity_cancelled(act) && poll(&wait, 1, 60000) == 1 ? 21 : 1);
     }
     (void)waitpid(child, &status, 0);
     *ret_output = thole_activity_format(act, "%d", WEXITSTATUS(status));
