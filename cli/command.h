@@ -32,7 +32,7 @@ struct cli_options {
     const char *id, *input, *reason, *orchestration, *prefix, *dir;
     const char *queue, *instance;
     const char *event, *event_data, *request_id, *type, *parent, *after, *before, *raw, *file;
-    bool wait, all;
+    bool wait, all, force;
     uint32_t status; /* a thole_instance_status, from 0 in the order of their values */
     uint64_t limit, payload_max;
     uint32_t nats_port, postgres_port;
@@ -68,6 +68,7 @@ int command_run(struct cli *cli);
 int command_wait(struct cli *cli);
 int command_cancel(struct cli *cli);
 int command_terminate(struct cli *cli);
+int command_delete(struct cli *cli);
 int command_pause(struct cli *cli);
 int command_resume(struct cli *cli);
 int command_signal(struct cli *cli);

@@ -138,6 +138,14 @@ static const struct option_row reason_rows[] = {
      FIELD(reason),
      .help = "kept in the history and told to running activities"},
 };
+static const struct option_row delete_rows[] = {
+    {.flag = "force", .kind = OPTION_SWITCH, FIELD(force), .help = "terminate it first, if it has not ended"},
+    {.flag = "reason",
+     .kind = OPTION_TEXT,
+     .unit = "TEXT",
+     FIELD(reason),
+     .help = "kept with the id and the time; told to activities that run"},
+};
 static const struct option_row list_rows[] = {
     {.flag = "status",
      .kind = OPTION_CHOICE,
@@ -294,6 +302,14 @@ static const struct command commands[] = {
      .words_min = 1,
      .words_max = 1,
      .run = command_terminate},
+    {.name = "delete",
+     .usage = "ID",
+     .summary = "remove an instance that has ended: its rows and its history; the id is free again",
+     .example = "thole delete order-17 --force --reason 'erasure request 4711'",
+     ROWS(delete_rows),
+     .words_min = 1,
+     .words_max = 1,
+     .run = command_delete},
     {.name = "pause",
      .usage = "ID",
      .summary = "keep an instance's code from running until it is resumed",
@@ -379,12 +395,12 @@ static void help_of_all(struct buf *to)
         buf_printf(to, "  %-9s %s\n", commands[i].name, commands[i].summary);
     buf_text(to, "\nOptions of every verb, before or after it:\n");
     options_help(global_rows, COUNT(global_rows), to);
-    buf_text(
-        to,
-        "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 exists already, 5 replay: code and\n"
-        "history differ, 6 cannot connect, 7 permission denied, 8 timed out, 9 the instance failed, was\n"
-        "cancelled or terminated, 130 interrupted.\n\n"
-        "Examples:\n  thole dev -- ./checkout run\n");
+    buf_text(to,
+             "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 exists already (delete: has not "
+             "ended),\n"
+             "5 replay: code and history differ, 6 cannot connect, 7 permission denied, 8 timed out, 9 the\n"
+             "instance failed, was cancelled or terminated, 130 interrupted.\n\n"
+             "Examples:\n  thole dev -- ./checkout run\n");
     for (size_t i = 0; i < 2; i++)
         buf_printf(to, "  %s\n", commands[i].example);
 }

@@ -1,5 +1,5 @@
-/* What is asked of an instance that is there: cancel, terminate, pause, resume, signal, query; complete and
- * fail for activities. */
+/* What is asked of an instance that is there: cancel, terminate, delete, pause, resume, signal, query;
+ * complete and fail for activities. */
 #include "payload.h"
 #include <string.h>
 #include <time.h>
@@ -20,6 +20,7 @@ struct request {
     struct buf payload;
     thole_error error;
     uint64_t requested_us, accepted_us;
+    bool queued; /* it is stored, and nobody has taken it */
 };
 
 /* @p payload: a word of the command line, or NULL. */
@@ -34,7 +35,7 @@ static bool request_open(struct cli *cli, const char *payload, struct request *r
     return ret->client != NULL;
 }
 
-static void print_accepted(const struct request *request, const char *key)
+static void print_accepted(const struct request *request, const char *key, bool accepted)
 {
     char schema[64];
     struct json json;
@@ -43,7 +44,7 @@ static void print_accepted(const struct request *request, const char *key)
     cli_json_begin(&json, schema);
     json_member(&json, key, request->object);
     json_key(&json, "accepted");
-    json_true(&json, true);
+    json_true(&json, accepted);
     json_member_number(&json, "requested_us", request->requested_us);
     json_member_number(&json, "accepted_us", request->accepted_us);
     json_end(&json);
@@ -58,9 +59,10 @@ static int request_close(struct request *request, thole_status status, const cha
     if (status != THOLE_OK)
         code = cli_complain(request->cli, request->cli->words[0], &request->error);
     else if (request->cli->options.output == OUTPUT_TABLE)
-        (void)printf("%s %s accepted\n", said, request->cli->words[0]);
+        (void)printf("%s %s %s\n", said, request->cli->words[0],
+                     request->queued ? "is stored; no engine has taken it yet" : "accepted");
     else
-        print_accepted(request, key);
+        print_accepted(request, key, !request->queued);
     thole_client_close(request->client);
     buf_release(&request->payload);
     return code;
@@ -90,6 +92,21 @@ int command_cancel(struct cli *cli)
 int command_terminate(struct cli *cli)
 {
     return ask(cli, thole_client_terminate, "termination of");
+}
+
+int command_delete(struct cli *cli)
+{
+    struct request request;
+    bool accepted = false;
+    int code = EXIT_DONE;
+    if (!request_open(cli, NULL, &request, &code))
+        return code;
+    thole_delete_options const options = {
+        .size = sizeof options, .force = cli->options.force, .reason = thole_slice_from(cli->options.reason)};
+    thole_status const status =
+        thole_client_delete(request.client, request.object, &options, &accepted, &request.error);
+    request.queued = !accepted;
+    return request_close(&request, status, "instance", "deletion of");
 }
 
 int command_pause(struct cli *cli)

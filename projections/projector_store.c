@@ -223,6 +223,26 @@ static void send_instances(struct postgres *pg, const struct batch *batch)
     }
 }
 
+static void send_deleted(struct postgres *pg, const struct batch *batch, enum statement statement,
+                         const uint64_t *numbers)
+{
+    call_text_array(pg, &batch->deletions->instance, sizeof *batch->deletions, batch->deletions_len);
+    call_int8_array(pg, numbers, sizeof *batch->deletions, batch->deletions_len);
+    call_send(pg, statement);
+}
+
+static void send_deletions(struct postgres *pg, const struct batch *batch)
+{
+    const struct batch_deletion *rows = batch->deletions;
+    if (batch->deletions_len == 0)
+        return;
+    send_deleted(pg, batch, STATEMENT_ACTIVITIES_DELETED, &rows->execution);
+    send_deleted(pg, batch, STATEMENT_TIMERS_DELETED, &rows->execution);
+    send_deleted(pg, batch, STATEMENT_QUARANTINE_DELETED, &rows->execution);
+    send_deleted(pg, batch, STATEMENT_INSTANCES_DELETED, &rows->history_seq);
+    send_deleted(pg, batch, STATEMENT_EXECUTIONS_DELETED, &rows->history_seq);
+}
+
 static void send_epoch(struct postgres *pg, uint32_t partition, uint64_t epoch)
 {
     call_int4(pg, partition);
@@ -234,7 +254,7 @@ static thole_status too_many(const struct batch *batch, thole_error *reterr)
     if (batch->activities_added_len <= BATCH_ROWS_MAX && batch->activities_removed_len <= BATCH_ROWS_MAX &&
         batch->timers_added_len <= BATCH_ROWS_MAX && batch->timers_removed_len <= BATCH_ROWS_MAX &&
         batch->quarantine_added_len <= BATCH_ROWS_MAX && batch->quarantine_removed_len <= BATCH_ROWS_MAX &&
-        batch->instances_len <= BATCH_ROWS_MAX)
+        batch->instances_len <= BATCH_ROWS_MAX && batch->deletions_len <= BATCH_ROWS_MAX)
         return THOLE_OK;
     return thole_fail(reterr, THOLE_INVALID, "partition %u: a batch of more than %d rows of a kind",
                       batch->partition, BATCH_ROWS_MAX);
@@ -255,10 +275,13 @@ thole_status projector_store_apply(struct postgres *pg, const struct batch *batc
             "partition %u is not open on this connection to Postgres %s: a server that was lost may "
             "have lost its last commits; open it again and project from where it stands",
             batch->partition, pg->where);
+    if (batch->durable)
+        send_set(pg, "synchronous_commit", "on");
     send_epoch(pg, batch->partition, batch->epoch);
     call_int8(pg, batch->projected.seq);
     call_int8(pg, batch->projected.mark);
     call_send(pg, STATEMENT_PARTITION_MOVE);
+    send_deletions(pg, batch);
     send_activities(pg, batch);
     send_timers(pg, batch);
     send_quarantine(pg, batch);

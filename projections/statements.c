@@ -43,6 +43,11 @@
     " i.version::int8, i.custom_status, i.parent, i.turns"
 
 #define SAME_TRY SAME("activity_id") " AND q.try_number = k.try"
+/* Instances that were deleted, $1, each with a number, $2; and their rows. */
+#define DELETED(number)                                                                                      \
+    "(SELECT * FROM unnest($1::text[], $2::int8[]) AS u (instance, " number ")"                              \
+    " ORDER BY u.instance COLLATE \"C\") AS k WHERE q.instance = ANY (ARRAY[k.instance])"                    \
+    " AND q." number " <= k." number
 
 /* Statuses of instances that have ended, and of executions that have. */
 #define ENDED "(4, 5, 6, 7)"
@@ -84,6 +89,18 @@ const struct statement_text statement_texts[STATEMENTS] = {
     [STATEMENT_INSTANCES_RESET] = {"instances_reset", "", "DELETE FROM instances WHERE p = $1::int4"},
     [STATEMENT_EXECUTIONS_RESET] = {"executions_reset", "", "DELETE FROM executions WHERE p = $1::int4"},
     [STATEMENT_QUARANTINE_RESET] = {"quarantine_reset", "", "DELETE FROM quarantine WHERE p = $1::int4"},
+
+    /* What is of a later life of the id, or says so, stays. */
+    [STATEMENT_ACTIVITIES_DELETED] = {"activities_deleted", "",
+                                      "DELETE FROM worker_queue AS q USING " DELETED("execution")},
+    [STATEMENT_TIMERS_DELETED] = {"timers_deleted", "",
+                                  "DELETE FROM timers AS q USING " DELETED("execution")},
+    [STATEMENT_QUARANTINE_DELETED] = {"quarantine_deleted", "",
+                                      "DELETE FROM quarantine AS q USING " DELETED("execution")},
+    [STATEMENT_INSTANCES_DELETED] = {"instances_deleted", "",
+                                     "DELETE FROM instances AS q USING " DELETED("history_seq")},
+    [STATEMENT_EXECUTIONS_DELETED] = {"executions_deleted", "",
+                                      "DELETE FROM executions AS q USING " DELETED("history_seq")},
 
     /*
      * $10: 0 = first tries, 1 = later ones. Those are added when what is obsolete has been removed, so that

@@ -148,9 +148,9 @@ thole_status cancel_notice_parse(const struct delivery *delivery, struct arena *
 
 /* ---- events ---- */
 
-static const char *const event_kinds[] = {"started",   "completed",  "failed",
-                                          "cancelled", "terminated", "continued_as_new",
-                                          "paused",    "resumed",    "rejected"};
+static const char *const event_kinds[] = {"started",    "completed",        "failed", "cancelled",
+                                          "terminated", "continued_as_new", "paused", "resumed",
+                                          "deleted",    "rejected"};
 
 static const char *known_kind(thole_slice kind)
 {
@@ -207,8 +207,8 @@ thole_status event_notice_parse(const struct delivery *delivery, struct arena *a
     if (name_check(orchestration, "orchestration", reterr) != THOLE_OK)
         return THOLE_CORRUPT;
     THOLE_TRY(read_token(delivery->subject, TOKEN_INSTANCE, arena, &notice.instance, reterr));
-    THOLE_TRY(
-        read_number(delivery_header(delivery, "Thole-Execution"), "execution", &notice.execution, reterr));
+    if (!json_uint(delivery_header(delivery, "Thole-Execution"), &notice.execution))
+        return thole_fail(reterr, THOLE_CORRUPT, "the notice's execution is not a number");
     if (request.len > 0)
         THOLE_TRY(read_token(request, 0, arena, &notice.request_id, reterr));
     THOLE_TRY(copy(arena, orchestration, &notice.orchestration, reterr));

@@ -23,9 +23,10 @@ THOLE_NODISCARD thole_status cancel_notice_publish(struct connection *connection
 THOLE_NODISCARD thole_status cancel_notice_parse(const struct delivery *delivery, struct arena *arena,
                                                  struct cancel_notice *ret, thole_error *reterr);
 
-/* kind: started, completed, failed, cancelled, terminated, continued_as_new, paused, resumed, rejected (a
- * start under an id in use). Headers Thole-Execution, Thole-Request (a client's request id, percent-encoded;
- * may be absent); body = output, failure text or reason. */
+/* kind: started, completed, failed, cancelled, terminated, continued_as_new, paused, resumed, deleted,
+ * rejected (a start under an id in use, a deletion of what has not ended). An orchestration that nobody knows
+ * is "-". Headers Thole-Execution, Thole-Request (a client's request id, percent-encoded; may be absent);
+ * body = output, failure text or reason. */
 struct event_notice {
     thole_slice orchestration, instance;
     const char *kind;

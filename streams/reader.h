@@ -47,6 +47,9 @@ THOLE_NODISCARD thole_status stream_read(struct connection *connection, const ch
 /* Removes one message for good, without overwriting it. NOT_FOUND counts as done. */
 THOLE_NODISCARD thole_status stream_delete(struct connection *connection, const char *stream,
                                            uint64_t sequence, thole_error *reterr);
+/* The same for many, at once. THOLE_UNAVAILABLE: some are perhaps still there. */
+THOLE_NODISCARD thole_status stream_delete_all(struct connection *connection, const char *stream,
+                                               const uint64_t *sequences, size_t n, thole_error *reterr);
 /* Removes every message below @p sequence, but never the stream's last one: see reader.c. */
 THOLE_NODISCARD thole_status stream_purge_below(struct connection *connection, const char *stream,
                                                 uint64_t sequence, thole_error *reterr);

@@ -127,6 +127,8 @@ thole_status subject_history(struct buf *to, const char *ns, uint32_t p, thole_s
     append_token(to, instance);
     if (execution == EXECUTIONS_ALL)
         buf_text(to, ".*");
+    else if (execution == EXECUTION_DELETED)
+        buf_text(to, "." SUBJECT_DELETED);
     else
         buf_printf(to, ".%llu", (unsigned long long)execution);
     return finished(to, reterr);

@@ -22,6 +22,10 @@ THOLE_NODISCARD thole_status subject_inbox(struct buf *to, const char *ns, uint3
                                            thole_error *reterr); /* thole.<ns>.in.<p>.<instance> */
 /* thole.<ns>.hist.<p>.<instance>.<execution>; EXECUTIONS_ALL gives the wildcard * */
 #define EXECUTIONS_ALL UINT64_MAX
+#define EXECUTION_DELETED                                                                                    \
+    (UINT64_MAX - 1) /* where its deletion stands: SUBJECT_DELETED for the execution                         \
+                      */
+#define SUBJECT_DELETED "deleted"
 THOLE_NODISCARD thole_status subject_history(struct buf *to, const char *ns, uint32_t p, thole_slice instance,
                                              uint64_t execution, thole_error *reterr);
 THOLE_NODISCARD thole_status

@@ -246,7 +246,7 @@ static thole_status check_ours(struct watch *watch, const struct turn *turn, tho
 }
 
 struct finding {
-    bool exists, ended;
+    bool exists, ended, deleted;
 };
 
 static thole_status examine(struct watch *watch, uint64_t until_ms, struct finding *ret,
@@ -259,6 +259,7 @@ static thole_status examine(struct watch *watch, uint64_t until_ms, struct findi
     arena_init(&arena, CLIENT_ARENA_MAX);
     thole_status status = watch_take_look(watch, until_ms, &arena, &sequence, &record, reterr);
     ret->exists = status == THOLE_OK && sequence > 0;
+    ret->deleted = status == THOLE_OK && sequence == 0 && record.kind == RECORD_DELETED;
     if (ret->exists)
         status = check_ours(watch, &record.turn, reterr);
     if (status == THOLE_OK && ret->exists && turn_end(&record.turn) != NULL)
@@ -308,6 +309,7 @@ static thole_status check_rejection(struct watch *watch, thole_error *reterr)
 static thole_status await_end(struct watch *watch, uint64_t pause_ms, uint64_t until_ms, thole_outcome *ret,
                               thole_error *reterr)
 {
+    bool existed = false;
     for (;; pause_ms = LOOK_PAUSE_MS) {
         struct finding finding = {.exists = false};
         uint64_t const pause = client_now_ms() + pause_ms;
@@ -317,6 +319,10 @@ static thole_status await_end(struct watch *watch, uint64_t pause_ms, uint64_t u
         THOLE_TRY(examine(watch, patience > until_ms ? patience : until_ms, &finding, ret, reterr));
         if (finding.ended)
             return THOLE_OK;
+        existed = existed || finding.exists || holds_now(watch, is_accepted);
+        if (finding.deleted && existed)
+            return thole_fail(reterr, THOLE_NOT_FOUND, "instance \"%.*s\" was deleted",
+                              THOLE_FMT(watch->instance));
         if (now >= until_ms)
             return not_ended(watch, &finding, reterr);
     }

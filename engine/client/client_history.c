@@ -30,6 +30,14 @@ thole_status place_history(const struct thole_client *client, thole_slice instan
     return subject_history(&ret->subject, client->topology.ns, p, instance, EXECUTIONS_ALL, reterr);
 }
 
+thole_status place_deletion(const struct thole_client *client, thole_slice instance, struct place *ret,
+                            thole_error *reterr)
+{
+    uint32_t p;
+    THOLE_TRY(place_init(client, instance, "HIST", ret, &p, reterr));
+    return subject_history(&ret->subject, client->topology.ns, p, instance, EXECUTION_DELETED, reterr);
+}
+
 thole_status place_epoch(const struct thole_client *client, thole_slice instance, struct place *ret,
                          thole_error *reterr)
 {
@@ -46,11 +54,13 @@ void place_release(struct place *place)
 
 /* ---- records ---- */
 
-thole_status turn_decode(thole_slice bytes, thole_slice instance, struct arena *arena, struct record *ret,
-                         thole_error *reterr)
+thole_status history_decode(thole_slice bytes, thole_slice instance, struct arena *arena, struct record *ret,
+                            thole_error *reterr)
 {
     THOLE_TRY(record_decode(bytes, arena, ret, reterr));
-    if (ret->kind != RECORD_TURN || !thole_slice_equal(ret->turn.instance, instance))
+    bool const deletion = ret->kind == RECORD_DELETED;
+    if ((ret->kind != RECORD_TURN && !deletion) ||
+        !thole_slice_equal(deletion ? ret->deletion.instance : ret->turn.instance, instance))
         return thole_fail(reterr, THOLE_CORRUPT,
                           "the history subject of \"%.*s\" holds a record of something else",
                           THOLE_FMT(instance));
@@ -116,6 +126,50 @@ bool owner_voids(const struct owner *owner, const struct record *record, uint64_
     return record->epoch < owner->epoch && sequence > owner->sequence;
 }
 
+/* ---- lives ---- */
+
+struct deletions { /* of one id, in order; the last one that counts is kept */
+    thole_slice instance;
+    struct owner owner;
+    struct life life;
+    thole_error *reterr;
+};
+
+static thole_status take_deletion(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+{
+    struct deletions *deletions = arg;
+    struct record record;
+    struct arena arena;
+    (void)subject;
+    arena_init(&arena, CLIENT_ARENA_MAX);
+    thole_status const status = history_decode(body, deletions->instance, &arena, &record, deletions->reterr);
+    if (status == THOLE_OK && !owner_voids(&deletions->owner, &record, sequence))
+        deletions->life = (struct life){sequence, record.deletion.execution + 1};
+    arena_release(&arena);
+    return status;
+}
+
+/* Hardly any id has one; of those that have, hardly any has another. */
+thole_status life_read(struct thole_client *client, thole_slice instance, struct life *ret,
+                       thole_error *reterr)
+{
+    struct place place = {.stream = {.ptr = NULL}};
+    struct deletions deletions = {.instance = instance, .life = {0, 1}, .reterr = reterr};
+    uint64_t last = 0;
+    thole_status status = place_deletion(client, instance, &place, reterr);
+    if (status == THOLE_OK)
+        status = stream_last_by_subject(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject),
+                                        &last, NULL, reterr);
+    if (status == THOLE_OK && last > 0)
+        status = owner_read(client, instance, &deletions.owner, reterr);
+    if (status == THOLE_OK && last > 0)
+        status = stream_read(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject), 1, last,
+                             take_deletion, &deletions, reterr);
+    place_release(&place);
+    *ret = deletions.life;
+    return status;
+}
+
 /* ---- the first record ---- */
 
 struct first {
@@ -132,7 +186,7 @@ static thole_status take_first(void *arg, uint64_t sequence, thole_slice subject
     struct first *first = arg;
     (void)subject;
     first->sequence = sequence;
-    first->decoded = turn_decode(body, first->instance, first->arena, &first->record, first->reterr);
+    first->decoded = history_decode(body, first->instance, first->arena, &first->record, first->reterr);
     return THOLE_CANCELLED; /* one is enough */
 }
 
@@ -141,13 +195,15 @@ thole_status history_request(struct thole_client *client, thole_slice instance, 
 {
     struct place place = {.stream = {.ptr = NULL}};
     struct first first = {.instance = instance, .arena = arena, .reterr = reterr};
+    struct life life;
+    THOLE_TRY(life_read(client, instance, &life, reterr));
     thole_status status = place_history(client, instance, &place, reterr);
     uint32_t const p = subject_partition(instance, client->topology.partitions);
     if (status == THOLE_OK) /* execution 0 is not an instance yet */
-        status = subject_history(&place.subject, client->topology.ns, p, instance, 1, reterr);
+        status = subject_history(&place.subject, client->topology.ns, p, instance, life.first, reterr);
     if (status == THOLE_OK)
-        status = stream_read(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject), 1,
-                             UINT64_MAX, take_first, &first, reterr);
+        status = stream_read(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject),
+                             life.deleted + 1, UINT64_MAX, take_first, &first, reterr);
     place_release(&place);
     if (first.sequence > 0)
         status = first.decoded;
@@ -171,7 +227,7 @@ static thole_status search_record(void *arg, uint64_t sequence, thole_slice subj
     (void)sequence;
     (void)subject;
     arena_init(&arena, CLIENT_ARENA_MAX);
-    if (turn_decode(body, search->instance, &arena, &record, NULL) == THOLE_OK)
+    if (history_decode(body, search->instance, &arena, &record, NULL) == THOLE_OK)
         search->found = turn_has_request(&record.turn, search->request);
     arena_release(&arena);
     return search->found ? THOLE_CANCELLED : THOLE_OK;
@@ -182,10 +238,12 @@ thole_status history_has_request(struct thole_client *client, thole_slice instan
 {
     struct place place = {.stream = {.ptr = NULL}};
     struct search search = {.instance = instance, .request = request};
+    struct life life;
+    THOLE_TRY(life_read(client, instance, &life, reterr));
     thole_status status = place_history(client, instance, &place, reterr);
     if (status == THOLE_OK)
-        status = stream_read(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject), 1,
-                             UINT64_MAX, search_record, &search, reterr);
+        status = stream_read(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject),
+                             life.deleted + 1, UINT64_MAX, search_record, &search, reterr);
     place_release(&place);
     *ret = search.found;
     return search.found ? THOLE_OK : status;

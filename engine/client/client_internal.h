@@ -50,6 +50,8 @@ THOLE_NODISCARD thole_status client_encode(const struct message *message, struct
 THOLE_NODISCARD thole_status client_check_payload(const struct thole_client *client, const char *what,
                                                   size_t bytes, thole_error *reterr);
 
+THOLE_NODISCARD thole_status client_check_reason(thole_slice reason, thole_error *reterr);
+
 /* An instance's stream of kind "IN" or "HIST" and its subject there. Released by place_release(), also after
  * an error and when zeroed. */
 struct place {
@@ -59,13 +61,16 @@ THOLE_NODISCARD thole_status place_inbox(const struct thole_client *client, thol
                                          struct place *ret, thole_error *reterr);
 THOLE_NODISCARD thole_status place_history(const struct thole_client *client, thole_slice instance,
                                            struct place *ret, thole_error *reterr);
+THOLE_NODISCARD thole_status place_deletion(const struct thole_client *client, thole_slice instance,
+                                            struct place *ret, thole_error *reterr);
 THOLE_NODISCARD thole_status place_epoch(const struct thole_client *client, thole_slice instance,
                                          struct place *ret, thole_error *reterr);
 void place_release(struct place *place);
 
-/* A record of @p instance's history, in @p arena; THOLE_CORRUPT when it is anything else. */
-THOLE_NODISCARD thole_status turn_decode(thole_slice bytes, thole_slice instance, struct arena *arena,
-                                         struct record *ret, thole_error *reterr);
+/* A record of @p instance's history, a turn or a deletion, in @p arena; THOLE_CORRUPT when it is anything
+ * else. The turn of a deletion is empty. */
+THOLE_NODISCARD thole_status history_decode(thole_slice bytes, thole_slice instance, struct arena *arena,
+                                            struct record *ret, thole_error *reterr);
 /* The event that ends the instance, or NULL. It is the last one of its turn. One that continues as new goes
  * on. */
 const struct event *turn_end(const struct turn *turn);
@@ -82,6 +87,15 @@ struct owner {
 THOLE_NODISCARD thole_status owner_read(struct thole_client *client, thole_slice instance, struct owner *ret,
                                         thole_error *reterr);
 bool owner_voids(const struct owner *owner, const struct record *record, uint64_t sequence);
+
+/* The id may have been another instance's, which was deleted. What stands before that may still be there for
+ * a while, in parts, and counts no more. */
+struct life {
+    uint64_t deleted; /* sequence of the last deletion; 0: there was none */
+    uint64_t first;   /* execution with which the instance begins */
+};
+THOLE_NODISCARD thole_status life_read(struct thole_client *client, thole_slice instance, struct life *ret,
+                                       thole_error *reterr);
 
 /* Whose start began the instance: the request id of its first execution, in @p arena; sequence 0: it does not
  * exist. */

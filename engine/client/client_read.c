@@ -72,7 +72,7 @@ static thole_status emit_event(struct reading *reading, const struct held *held,
         .id = event->id,
         .ref = event->ref,
         .time_ms = turn->time_ms,
-        .due_ms = event->due_ms,
+        .due_ms = event->kind == EVENT_STARTED ? 0 : event->due_ms,
         .kind = event_kind_name(event->kind),
         .name = event->name,
         .data = event->data,
@@ -164,7 +164,12 @@ static thole_status on_record(void *arg, uint64_t sequence, thole_slice subject,
         return thole_fail(reading->reterr, THOLE_NOMEM, "out of memory for a history record");
     held->sequence = sequence;
     arena_init(&held->arena, CLIENT_ARENA_MAX);
-    thole_status status = turn_decode(body, reading->instance, &held->arena, &held->record, reading->reterr);
+    thole_status status =
+        history_decode(body, reading->instance, &held->arena, &held->record, reading->reterr);
+    if (status == THOLE_OK && held->record.kind == RECORD_DELETED) {
+        held_destroy(held); /* see read_history() */
+        return THOLE_OK;
+    }
     if (status == THOLE_OK && reading->each_record != NULL &&
         arena_dup(&held->arena, body, &held->bytes) != THOLE_OK)
         status = thole_fail(reading->reterr, THOLE_NOMEM, "out of memory for a history record");
@@ -208,18 +213,34 @@ static thole_status emit_rest(struct reading *reading, struct thole_client *clie
     return THOLE_OK;
 }
 
+/* What was deleted while it was read may have gaps. */
+static thole_status check_life(thole_client *client, thole_slice instance, const struct life *life,
+                               thole_error *reterr)
+{
+    struct life now;
+    THOLE_TRY(life_read(client, instance, &now, reterr));
+    if (now.deleted == life->deleted)
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_NOT_FOUND, "instance \"%.*s\" was deleted while its history was read",
+                      THOLE_FMT(instance));
+}
+
 static thole_status read_history(thole_client *client, const struct reading *wish, thole_error *reterr)
 {
     struct place place = {.stream = {.ptr = NULL}};
     struct reading reading = *wish;
+    struct life life;
     thole_slice const instance = reading.instance;
     reading.last = &reading.first;
     reading.reterr = reterr;
     THOLE_TRY(id_check(instance, reterr));
+    THOLE_TRY(life_read(client, instance, &life, reterr));
     thole_status status = place_history(client, instance, &place, reterr);
     if (status == THOLE_OK)
-        status = stream_read(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject), 1,
-                             UINT64_MAX, on_record, &reading, reterr);
+        status = stream_read(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject),
+                             life.deleted + 1, UINT64_MAX, on_record, &reading, reterr);
+    if (status == THOLE_OK)
+        status = check_life(client, instance, &life, reterr);
     if (status == THOLE_OK)
         status = emit_rest(&reading, client);
     if (status == THOLE_OK && reading.emitted == 0)

@@ -22,6 +22,14 @@ thole_status client_check_payload(const struct thole_client *client, const char 
     return THOLE_OK;
 }
 
+thole_status client_check_reason(thole_slice reason, thole_error *reterr)
+{
+    if (reason.len <= REASON_BYTES_MAX)
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_INVALID, "the reason has %zu bytes, at most %d are allowed", reason.len,
+                      REASON_BYTES_MAX);
+}
+
 static thole_status check_request_id(thole_slice request_id, thole_error *reterr)
 {
     if (request_id.len == 0)
@@ -101,9 +109,7 @@ static thole_status request(thole_client *client, enum message_kind kind, thole_
 {
     struct request_id id;
     THOLE_TRY(id_check(instance, reterr));
-    if (reason.len > REASON_BYTES_MAX)
-        return thole_fail(reterr, THOLE_INVALID, "the reason has %zu bytes, at most %d are allowed",
-                          reason.len, REASON_BYTES_MAX);
+    THOLE_TRY(client_check_reason(reason, reterr));
     THOLE_TRY(request_id_make(&id, reterr));
     struct message const message = {
         .kind = kind, .instance = instance, .data = reason, .request_id = thole_slice_from(id.text)};

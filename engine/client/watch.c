@@ -69,6 +69,11 @@ static bool is_end(const char *kind)
            strcmp(kind, "terminated") == 0;
 }
 
+static bool is_deletion(const char *kind)
+{
+    return strcmp(kind, "deleted") == 0;
+}
+
 static void note(struct watch *watch, const struct event_notice *notice)
 {
     bool const own = watch->request.len > 0 && thole_slice_equal(notice->request_id, watch->request);
@@ -76,7 +81,8 @@ static void note(struct watch *watch, const struct event_notice *notice)
     if (is_end(notice->kind)) {
         watch->ended = notice->execution;
     } else if (own) {
-        watch->accepted = watch->accepted || strcmp(notice->kind, "started") == 0;
+        watch->accepted =
+            watch->accepted || strcmp(notice->kind, "started") == 0 || is_deletion(notice->kind);
         watch->rejected = watch->rejected || strcmp(notice->kind, "rejected") == 0;
         wake(watch);
     }
@@ -116,7 +122,7 @@ static void on_notice(void *arg, const struct delivery *delivery)
     arena_init(&arena, CLIENT_ARENA_MAX);
     if (event_notice_parse(delivery, &arena, &notice, NULL) == THOLE_OK &&
         thole_slice_equal(notice.instance, watch->instance)) {
-        ended = is_end(notice.kind);
+        ended = is_end(notice.kind) || is_deletion(notice.kind);
         note(watch, &notice);
     }
     arena_release(&arena);
@@ -306,6 +312,17 @@ static bool take_body(struct watch *watch, struct arena *arena, uint64_t *ret_se
     return taken;
 }
 
+/* If it is what a deposed engine wrote last, there is something behind it: nobody knows what. */
+static thole_status take_deletion(struct watch *watch, const struct record *record, uint64_t *ret_sequence,
+                                  thole_error *reterr)
+{
+    struct owner owner;
+    THOLE_TRY(owner_read(watch->client, watch->instance, &owner, reterr));
+    if (!owner_voids(&owner, record, *ret_sequence))
+        *ret_sequence = 0;
+    return THOLE_OK;
+}
+
 thole_status watch_take_look(struct watch *watch, uint64_t until_ms, struct arena *arena,
                              uint64_t *ret_sequence, struct record *ret_record, thole_error *reterr)
 {
@@ -320,7 +337,9 @@ thole_status watch_take_look(struct watch *watch, uint64_t until_ms, struct aren
             memset(ret_record, 0, sizeof *ret_record);
             if (*ret_sequence == 0)
                 return THOLE_OK;
-            THOLE_TRY(turn_decode(body, watch->instance, arena, ret_record, reterr));
+            THOLE_TRY(history_decode(body, watch->instance, arena, ret_record, reterr));
+            if (ret_record->kind == RECORD_DELETED)
+                return take_deletion(watch, ret_record, ret_sequence, reterr);
             if (ret_record->turn.execution == 0)
                 *ret_sequence = 0;
             return THOLE_OK;

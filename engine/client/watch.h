@@ -53,7 +53,8 @@ bool watch_sleep(struct watch *watch, watch_predicate *holds, uint64_t until_ms)
  * answer. */
 void watch_look(struct watch *watch);
 /* Waits for a look's answer, and looks again while the stream cannot be read, until @p until_ms. Sequence 0:
- * there is no record, or only of events that wait for the instance. The record lives in @p arena. */
+ * there is no record, or only of events that wait for the instance, or of its deletion. The record lives in
+ * @p arena. */
 THOLE_NODISCARD thole_status watch_take_look(struct watch *watch, uint64_t until_ms, struct arena *arena,
                                              uint64_t *ret_sequence, struct record *ret_record,
                                              thole_error *reterr);

@@ -20,6 +20,7 @@ enum {
     DUE_ALWAYS = 2048,
     FLAG = 4096,
     HELD = 8192, /* when it ends a quarantine */
+    BEFORE = 16384,
 };
 
 /* Which fields of struct event each kind uses is in record.c's table. */
@@ -29,7 +30,7 @@ static const struct {
     enum { RECEIVED, ASKED, TERMINAL } by; /* terminal: asked for, and the last of its execution */
     unsigned shows;
 } kinds[] = {
-    {"Started", EVENT_STARTED, RECEIVED, NAME | VERSION | DATA | PARENT},
+    {"Started", EVENT_STARTED, RECEIVED, NAME | VERSION | DATA | PARENT | BEFORE},
     {"ActivityScheduled", EVENT_ACTIVITY_SCHEDULED, ASKED, NAME | DATA},
     {"ActivityCompleted", EVENT_ACTIVITY_COMPLETED, RECEIVED, LATER_TRY | DATA},
     {"ActivityFailed", EVENT_ACTIVITY_FAILED, RECEIVED, LATER_TRY | STATUS | DATA | HELD},
@@ -190,6 +191,8 @@ static void render_rest(struct buf *to, const struct event *event, unsigned show
         buf_printf(to, ":%llu#%llu", (unsigned long long)event->parent.execution,
                    (unsigned long long)event->parent.event);
     }
+    if ((shows & BEFORE) != 0 && event->before != 0)
+        buf_printf(to, " after %llu deleted", (unsigned long long)event->before);
     if ((shows & DUE_ALWAYS) != 0 || ((shows & DUE) != 0 && event->due_ms != 0))
         buf_printf(to, " due %llu", (unsigned long long)event->due_ms);
     if ((shows & FLAG) != 0 && event->flag)

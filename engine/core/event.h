@@ -11,7 +11,7 @@
 #include "thole/activity.h"
 
 enum {
-    RECORD_FORMAT = 1,
+    RECORD_FORMAT = 2,
     RECORD_BYTES_MAX = 8 * 1024 * 1024, /* refused before unpacking */
     RECORD_EVENTS_MAX = 100000,         /* in one record */
     POSITION_ABOVE_MAX = 65536,
@@ -99,12 +99,15 @@ struct retry {
 /* One flat struct for all kinds: which fields each kind uses is said in record.c's table. */
 struct event {
     enum event_kind kind;
-    uint64_t id;     /* position in the execution's history, from 1 */
-    uint64_t ref;    /* what this resolves or cancels; 0 = none */
-    uint64_t due_ms; /* TIMER_CREATED; ACTIVITY_TRY_FAILED: of the next try; ACTIVITY_TRY_STARTED: when the
-                        total timeout ends it, ACTIVITY_QUARANTINED: when it fails, 0 = never */
-    uint32_t code;   /* status of FAILED kinds and of a side effect, cancel_kind of CANCELLED kinds, semantics
-                        of STARTED, close_policy of CHILD_SCHEDULED */
+    uint64_t id;  /* position in the execution's history, from 1 */
+    uint64_t ref; /* what this resolves or cancels; 0 = none */
+    union {
+        uint64_t due_ms; /* TIMER_CREATED; ACTIVITY_TRY_FAILED: of the next try; ACTIVITY_TRY_STARTED: when
+                            the total timeout ends it, ACTIVITY_QUARANTINED: when it fails, 0 = never */
+        uint64_t before; /* STARTED: executions up to this one were deleted */
+    };
+    uint32_t code; /* status of FAILED kinds and of a side effect, cancel_kind of CANCELLED kinds, semantics
+                      of STARTED, close_policy of CHILD_SCHEDULED */
     uint32_t try_number; /* ACTIVITY_COMPLETED, _FAILED, _TRY_FAILED, _TRY_STARTED; from 1 */
     uint32_t version;    /* of the orchestration's code; 0 = not chosen */
     bool timed;          /* ACTIVITY_COMPLETED, _FAILED, _CANCELLED: a timer row belongs to the activity */
@@ -174,7 +177,23 @@ struct turn {
     size_t events_len;
 };
 
-enum record_kind { RECORD_UNKNOWN = 0, RECORD_EPOCH_OPENED = 6, RECORD_TURN = 7, RECORD_POSITION = 8 };
+/* An instance was deleted. What its id is used for next begins with execution + 1. */
+struct deletion {
+    thole_slice instance;
+    uint64_t execution; /* its last one; 0: only events waited for it */
+    uint64_t time_ms;
+    thole_slice orchestration, reason, request_id;
+    thole_slice started_by; /* request id of its STARTED */
+    struct origin parent;   /* whose child it was */
+};
+
+enum record_kind {
+    RECORD_UNKNOWN = 0,
+    RECORD_EPOCH_OPENED = 6,
+    RECORD_TURN = 7,
+    RECORD_POSITION = 8,
+    RECORD_DELETED = 9,
+};
 
 struct record {
     enum record_kind kind;
@@ -186,6 +205,8 @@ struct record {
     uint64_t time_ms, previous_epoch, previous_n;
     /* TURN */
     struct turn turn;
+    /* DELETED */
+    struct deletion deletion;
 };
 
 /* Appends the encoded record to @p to. THOLE_LIMIT when it is over the buffer's maximum; NOMEM. */

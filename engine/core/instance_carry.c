@@ -31,6 +31,7 @@ static thole_status carry_start(struct carry *c)
     start->code = SEMANTICS_VERSION;
     start->version = in->next_version != 0 ? in->next_version : in->version;
     start->parent = in->parent;
+    start->before = in->before;
     THOLE_TRY(dup(c, in->parent.instance, &start->parent.instance));
     THOLE_TRY(dup(c, in->orchestration, &start->name));
     THOLE_TRY(dup(c, in->request_id, &start->request_id));

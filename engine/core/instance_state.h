@@ -204,6 +204,7 @@ struct instance {
     uint32_t version;
     uint64_t random_seed, random_count;
     struct origin parent;
+    uint64_t before; /* executions of earlier lives */
     thole_slice custom_status;
     uint8_t *custom_status_room;
     struct request_set requests;

@@ -55,6 +55,10 @@ static const struct codec_message kinds[] = {
     KIND(RESUME, resume_instance,
          PB_UPTO(ResumeInstance, request_id, request_id, REQUEST_ID_BYTES_MAX, "request id"),
          PB_UPTO(ResumeInstance, reason, data, REASON_BYTES_MAX, "resume reason")),
+    KIND(DELETE, delete_instance,
+         PB_UPTO(DeleteInstance, request_id, request_id, REQUEST_ID_BYTES_MAX, "request id"),
+         PB_UPTO(DeleteInstance, reason, data, REASON_BYTES_MAX, "reason of a deletion"),
+         PB_U64(DeleteInstance, execution, execution), PB_BOOL(DeleteInstance, force, force)),
     KIND(RELEASE, release_activity, PB_U64(ReleaseActivity, execution, execution),
          PB_U64(ReleaseActivity, activity_id, task), PB_U32(ReleaseActivity, try_number, try_number),
          PB_BOOL(ReleaseActivity, fail, fail)),
@@ -64,7 +68,7 @@ _Static_assert(KINDS_LEN == MESSAGE_LAST - MESSAGE_START + 1, "a row for each ki
 
 static bool is_kind(enum message_kind kind)
 {
-    return kind >= MESSAGE_START && kind <= MESSAGE_LAST && kinds[kind - MESSAGE_START].descriptor != NULL;
+    return kind >= MESSAGE_START && kind <= MESSAGE_LAST;
 }
 
 /* ---- encoding ---- */

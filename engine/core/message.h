@@ -26,6 +26,7 @@ enum message_kind {
     MESSAGE_TERMINATE = 8,
     MESSAGE_PAUSE = 9,
     MESSAGE_RESUME = 10,
+    MESSAGE_DELETE = 11,
     MESSAGE_RELEASE = 12,
 };
 #define MESSAGE_LAST MESSAGE_RELEASE
@@ -40,13 +41,14 @@ struct message {
      * EVENT: event_name, event_data, request_id.
      * CHILD_RESULT: execution, task, status, data, error_type, child.
      * CANCEL, TERMINATE, PAUSE, RESUME: data = reason, request_id.
+     * DELETE: data = reason, request_id, execution (the newest that was seen; 0 = any), force.
      * RELEASE: execution, task, try_number (0 = any), fail (else it is tried again). */
     thole_slice orchestration, data, request_id, worker, event_name, event_data, error_type, details, child;
     struct origin parent;
     uint64_t execution, task, attempt; /* task: id of the event that scheduled it */
     thole_slice lost_worker, queue, input;
     uint32_t status, try_number, version, lost;
-    bool final, fail;
+    bool final, fail, force;
 };
 
 THOLE_NODISCARD thole_status message_encode(const struct message *message, struct buf *to);

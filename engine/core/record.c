@@ -6,7 +6,14 @@
 #include <assert.h>
 #include <string.h>
 
-enum { EVENT_FRAME_BYTES_MAX = 160, FINAL_TYPE_FRAME_BYTES_MAX = 6 };
+enum {
+    EVENT_FRAME_BYTES_MAX = 160,
+    FINAL_TYPE_FRAME_BYTES_MAX = 6,
+    FORMAT_FIRST = 1,
+    FORMAT_DELETED = 2,
+    BODY_FIRST = 6,
+    BODY_LAST = 14, /* that there ever may be */
+};
 
 /* Replay-affecting: thole_should_continue_as_new() adds these up. */
 size_t event_bytes_max(const struct event *event)
@@ -53,7 +60,7 @@ static const struct {
     KIND(STARTED, started, CODE, PB_NAME(Started, orchestration, event.name, "orchestration"),
          PB_BYTES(Started, input, event.data), PB_U32(Started, semantics, event.code),
          PB_BYTES(Started, request_id, event.request_id), PB_U32(Started, version, event.version),
-         PB_PART(Started, parent, Origin, origin_table)),
+         PB_PART(Started, parent, Origin, origin_table), PB_U64(Started, before, event.before)),
     KIND(ACTIVITY_SCHEDULED, activity_scheduled, 0, PB_NAME(ActivityScheduled, name, event.name, "activity"),
          PB_NAME(ActivityScheduled, queue, event.queue, "queue"),
          PB_BYTES(ActivityScheduled, input, event.data),
@@ -182,7 +189,7 @@ static thole_status record_pack(Thole__V1__Record pb, const struct record *recor
     position.n_above = record->position.above_len;
     position.seen = record->position.seen;
     position.seen_ns = record->position.seen_ns;
-    pb.format = RECORD_FORMAT;
+    pb.format = record->kind == RECORD_DELETED ? FORMAT_DELETED : FORMAT_FIRST;
     pb.epoch = record->epoch;
     pb.n = record->n;
     pb.committed = record->committed;
@@ -249,6 +256,36 @@ static thole_status epoch_opened_encode(const struct record *record, struct buf 
     return record_pack(pb, record, to);
 }
 
+#undef CODEC_PLAIN
+#define CODEC_PLAIN struct deletion
+
+static const struct codec_message deleted_origin_table = {
+    &thole__v1__origin__descriptor,
+    PB_FIELDS(PB_ID(Origin, instance, parent.instance), PB_U64(Origin, execution, parent.execution),
+              PB_U64(Origin, event, parent.event))};
+static const struct codec_message deleted_table = {
+    &thole__v1__deleted__descriptor,
+    PB_FIELDS(PB_ID(Deleted, instance, instance), PB_U64(Deleted, execution, execution),
+              PB_U64(Deleted, time_ms, time_ms), PB_BYTES(Deleted, orchestration, orchestration),
+              PB_UPTO(Deleted, reason, reason, REASON_BYTES_MAX, "reason of a deletion"),
+              PB_UPTO(Deleted, request_id, request_id, REQUEST_ID_BYTES_MAX, "request id"),
+              PB_UPTO(Deleted, started_by, started_by, REQUEST_ID_BYTES_MAX, "request id"),
+              PB_PART(Deleted, parent, Origin, deleted_origin_table))};
+
+static thole_status deleted_encode(const struct record *record, struct buf *to)
+{
+    Thole__V1__Record pb = THOLE__V1__RECORD__INIT;
+    ProtobufCMessage *body = NULL;
+    struct arena arena;
+    arena_init(&arena, CODEC_SCRATCH_MAX);
+    thole_status status = codec_to_pb(&deleted_table, &record->deletion, &arena, &body);
+    pb.deleted = (Thole__V1__Deleted *)body;
+    if (status == THOLE_OK)
+        status = record_pack(pb, record, to);
+    arena_release(&arena);
+    return status;
+}
+
 thole_status record_encode(const struct record *record, struct buf *to)
 {
     Thole__V1__Record pb = THOLE__V1__RECORD__INIT;
@@ -259,6 +296,7 @@ thole_status record_encode(const struct record *record, struct buf *to)
     case RECORD_TURN: return turn_encode(record, to);
     case RECORD_EPOCH_OPENED: return epoch_opened_encode(record, to);
     case RECORD_POSITION: pb.position_moved = &moved; return record_pack(pb, record, to);
+    case RECORD_DELETED: return deleted_encode(record, to);
     case RECORD_UNKNOWN: break;
     }
     return THOLE_INVALID; /* what a newer thole wrote is never written again */
@@ -407,17 +445,35 @@ static thole_status epoch_opened_decode(const struct decoding *d, const Thole__V
     return dup(d, pb->node, &ret->node);
 }
 
+static thole_status deleted_decode(const struct decoding *d, const Thole__V1__Deleted *pb,
+                                   struct deletion *ret)
+{
+    THOLE_TRY(codec_corrupt(id_check(codec_slice(pb->instance), d->reterr), d->reterr));
+    THOLE_TRY(codec_from_pb(&deleted_table, &pb->base, d->arena, ret, d->reterr));
+    if (ret->parent.instance.len > 0 && (ret->parent.execution == 0 || ret->parent.event == 0))
+        return thole_fail(d->reterr, THOLE_CORRUPT, "a deletion has a parent without a number");
+    return THOLE_OK;
+}
+
+/* Of a kind that is known, or of one that a newer thole knows. */
+static bool has_body(const Thole__V1__Record *pb)
+{
+    bool has = pb->body_case != THOLE__V1__RECORD__BODY__NOT_SET;
+    for (unsigned i = 0; i < pb->base.n_unknown_fields; i++)
+        has |= pb->base.unknown_fields[i].tag >= BODY_FIRST && pb->base.unknown_fields[i].tag <= BODY_LAST;
+    return has;
+}
+
 static thole_status header_check(const Thole__V1__Record *pb, thole_error *reterr)
 {
     unsigned long long const epoch = pb->epoch, n = pb->n, committed = pb->committed;
     bool const opens = pb->body_case == THOLE__V1__RECORD__BODY_EPOCH_OPENED;
-    /* Every format keeps the envelope: epoch and a body under one of the known numbers. Else it is garbage.
-     */
-    bool const envelope = pb->epoch > 0 && pb->body_case != THOLE__V1__RECORD__BODY__NOT_SET;
-    if (pb->format > RECORD_FORMAT && envelope)
+    bool const deletes = pb->body_case == THOLE__V1__RECORD__BODY_DELETED;
+    /* Every format keeps the envelope: epoch and a body. Else it is garbage. */
+    if (pb->format > RECORD_FORMAT && pb->epoch > 0 && has_body(pb))
         return thole_fail(reterr, THOLE_UNSUPPORTED, "record format %u, this engine knows %d", pb->format,
                           RECORD_FORMAT);
-    if (pb->format != RECORD_FORMAT)
+    if (pb->format > RECORD_FORMAT || pb->format < (deletes ? FORMAT_DELETED : FORMAT_FIRST))
         return thole_fail(reterr, THOLE_CORRUPT, "record of format %u", pb->format);
     if (pb->epoch == 0)
         return thole_fail(reterr, THOLE_CORRUPT, "record without an epoch");
@@ -440,6 +496,7 @@ static thole_status record_from_pb(const struct decoding *d, const Thole__V1__Re
     switch (ret->kind) {
     case RECORD_TURN: return turn_decode(d, pb->turn, &ret->turn);
     case RECORD_EPOCH_OPENED: return epoch_opened_decode(d, pb->epoch_opened, ret);
+    case RECORD_DELETED: return deleted_decode(d, pb->deleted, &ret->deletion);
     case RECORD_POSITION:
     case RECORD_UNKNOWN: break;
     }

@@ -82,7 +82,8 @@ enum job_kind {
     JOB_READ_TAIL,
     JOB_READ_LOG,
     JOB_LOAD,
-    JOB_FIND, /* the input of an activity, from the history: for the sweeper */
+    JOB_FIND,   /* the input of an activity, from the history: for the sweeper */
+    JOB_REMOVE, /* some records of instance below sequence `to` */
     JOB_DELETE,
     JOB_PURGE,
     JOB_OPEN_INBOX,
@@ -109,7 +110,8 @@ struct job {
     uint64_t generation;
     /* what is asked */
     uint64_t from, to, count, token, epoch, before_ms;
-    uint64_t execution;           /* LOAD: the newest one */
+    uint64_t execution; /* LOAD: the newest one, or only that one */
+    bool only;
     uint64_t sequence, stored_ns; /* OPEN_INBOX, PURGE: what the inbox must hold; LOOK_INBOX: found, or 0 */
     uint64_t *sequences;
     size_t sequences_len;
@@ -127,8 +129,8 @@ struct job {
     size_t expired_len;
     uint64_t deadline_in_ms; /* LIVE, EXPIRE, of the rows of APPLY: see projector_store_next_deadline() */
     thole_slice input;       /* FIND */
-    bool found;
-    bool gone_back; /* OPEN_INBOX, PURGE: nothing was done, because the inbox does not hold it */
+    bool found, more;        /* more: REMOVE: there may be more of them */
+    bool gone_back;          /* OPEN_INBOX, PURGE: nothing was done, because the inbox does not hold it */
     struct arena arena;
 };
 struct job *job_create(enum job_kind kind, struct shard *shard, uint32_t p, uint64_t generation);
@@ -243,6 +245,7 @@ void shard_queries_open(struct shard *shard, struct owned *owned);
 void shard_queries_close(struct shard *shard, struct owned *owned);
 void shard_query(struct shard *shard, const struct shard_mail *mail);
 void shard_query_answered(struct shard *shard, struct owned *owned, const struct partition_out *out);
+void shard_removed(struct shard *shard, struct owned *owned, const struct job *job);
 void shard_forget_sent(struct shard *shard); /* at the end: frees what was never answered */
 void shard_doubt(struct shard *shard, struct owned *owned, const char *text, bool fenced);
 void shard_input(struct shard *shard, struct owned *owned, const struct partition_in *in);

@@ -16,7 +16,11 @@ struct loader {
     bool stopping;
 };
 
-enum { JOB_ARENA_MAX = 1024 * 1024 * 1024, RECORDS_MIN = 64 };
+enum {
+    JOB_ARENA_MAX = 1024 * 1024 * 1024,
+    RECORDS_MIN = 64,
+    REMOVED_MAX = 1000, /* records of one job */
+};
 
 struct job *job_create(enum job_kind kind, struct shard *shard, uint32_t p, uint64_t generation)
 {
@@ -146,7 +150,8 @@ static thole_status read_log(struct loader *loader, struct job *job)
     return status;
 }
 
-static thole_status read_execution(struct loader *loader, struct collect *c, uint64_t execution)
+static thole_status read_execution(struct loader *loader, struct collect *c, uint64_t execution,
+                                   uint64_t from)
 {
     const struct job *job = c->job;
     struct buf subject;
@@ -154,27 +159,59 @@ static thole_status read_execution(struct loader *loader, struct collect *c, uin
     thole_status status = subject_history(&subject, loader->engine->topology.ns, job->p, job->instance,
                                           execution, &c->job->err);
     if (status == THOLE_OK)
-        status = read_records(loader, c, owned_of(job)->hist_stream, buf_cstr(&subject), 1, job->to);
+        status = read_records(loader, c, owned_of(job)->hist_stream, buf_cstr(&subject), from, job->to);
     buf_release(&subject);
     return status;
 }
 
+/* Where the id's last life ended by a deletion (0: it never did), and with which execution. */
+static thole_status read_deletion(struct loader *loader, struct job *job, uint64_t *ret_sequence,
+                                  uint64_t *ret_execution)
+{
+    struct buf subject, body;
+    struct record record;
+    struct arena arena;
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    buf_init(&body, RECORD_BYTES_MAX);
+    arena_init(&arena, RECORD_BYTES_MAX * 2);
+    thole_status status = subject_history(&subject, loader->engine->topology.ns, job->p, job->instance,
+                                          EXECUTION_DELETED, &job->err);
+    if (status == THOLE_OK)
+        status = stream_last_by_subject(loader->engine->connection, owned_of(job)->hist_stream,
+                                        buf_cstr(&subject), ret_sequence, &body, &job->err);
+    if (status == THOLE_OK && *ret_sequence > 0)
+        status = record_decode(buf_bytes(&body), &arena, &record, &job->err);
+    if (status == THOLE_OK && *ret_sequence > 0)
+        *ret_execution = record.deletion.execution;
+    arena_release(&arena);
+    buf_release(&subject);
+    buf_release(&body);
+    return status;
+}
+
 /*
- * Up to the instance's newest record, which is known. Executions 0 and 1 in one go: events that come before a
- * start may be recorded after an attempt at it that was cut short. An execution that continued as a new one
- * is not written to any more.
+ * Up to the instance's newest record, which is known. Of its first execution, and of what came before that,
+ * all since the id was deleted last: events that come before a start may be recorded after an attempt at it
+ * that was cut short. An execution that continued as a new one is not written to any more.
  */
+static thole_status load_newest(struct loader *loader, struct job *job, struct collect *c)
+{
+    uint64_t deleted = 0, last = 0;
+    if (job->execution == EXECUTION_DELETED)
+        return read_execution(loader, c, EXECUTION_DELETED, job->to);
+    if (job->execution != 1)
+        THOLE_TRY(read_deletion(loader, job, &deleted, &last));
+    if (job->execution <= last + 1)
+        return read_execution(loader, c, EXECUTIONS_ALL, deleted);
+    THOLE_TRY(read_execution(loader, c, job->execution - 1, 1));
+    return read_execution(loader, c, job->execution, 1);
+}
+
 static thole_status load(struct loader *loader, struct job *job)
 {
     struct collect c = {.job = job};
-    thole_status status = THOLE_OK;
-    if (job->execution > 1) {
-        status = read_execution(loader, &c, job->execution - 1);
-        if (status == THOLE_OK)
-            status = read_execution(loader, &c, job->execution);
-    } else {
-        status = read_execution(loader, &c, EXECUTIONS_ALL);
-    }
+    thole_status const status =
+        job->only ? read_execution(loader, &c, job->execution, 1) : load_newest(loader, job, &c);
     if (status == THOLE_OK)
         log_line(LOG_LEVEL_DEBUG, "partition", "p=%u instance %.*s, execution %llu: loads from %zu records",
                  job->p, THOLE_FMT(job->instance), (unsigned long long)job->execution, c.len);
@@ -227,11 +264,40 @@ static thole_status find_input(struct loader *loader, struct job *job)
 
 static thole_status delete_records(struct loader *loader, struct job *job)
 {
-    for (size_t i = 0; i < job->sequences_len; i++)
-        THOLE_TRY(stream_delete(loader->engine->connection, owned_of(job)->hist_stream, job->sequences[i],
-                                &job->err));
     job->in.kind = PARTITION_IN_DELETED;
-    return THOLE_OK;
+    return stream_delete_all(loader->engine->connection, owned_of(job)->hist_stream, job->sequences,
+                             job->sequences_len, &job->err);
+}
+
+static thole_status note_sequence(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+{
+    struct job *job = arg;
+    (void)subject, (void)body;
+    job->sequences[job->sequences_len++] = sequence;
+    job->more = job->sequences_len == REMOVED_MAX;
+    return job->more ? THOLE_CANCELLED : THOLE_OK;
+}
+
+/* Never by a purge of its subject, which the stream does not allow: that is not safe in a crash, and looks at
+ * every block. What is above `to` stays: it is of the id's next life. */
+static thole_status remove_history(struct loader *loader, struct job *job)
+{
+    struct connection *connection = loader->engine->connection;
+    const char *stream = owned_of(job)->hist_stream;
+    struct buf subject;
+    job->sequences = arena_array(&job->arena, REMOVED_MAX, sizeof *job->sequences);
+    if (job->sequences == NULL)
+        return thole_fail(&job->err, THOLE_NOMEM, "out of memory");
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    thole_status status = subject_history(&subject, loader->engine->topology.ns, job->p, job->instance,
+                                          EXECUTIONS_ALL, &job->err);
+    if (status == THOLE_OK)
+        status = stream_read(connection, stream, buf_cstr(&subject), 1, job->to - 1, note_sequence, job,
+                             &job->err);
+    buf_release(&subject);
+    if (status == THOLE_OK || job->more)
+        status = stream_delete_all(connection, stream, job->sequences, job->sequences_len, &job->err);
+    return status;
 }
 
 /* What waited for its turn while the inbox was made anew must not take from the new one. */
@@ -251,6 +317,7 @@ static thole_status perform(struct loader *loader, struct job *job)
     case JOB_LOAD: return load(loader, job);
     case JOB_FIND: return find_input(loader, job);
     case JOB_DELETE: return delete_records(loader, job);
+    case JOB_REMOVE: return remove_history(loader, job);
     case JOB_PURGE: return purge_inbox(loader, job);
     case JOB_OPEN_INBOX: return inbox_tap_open(job, &job->err);
     case JOB_CLOSE_INBOX: inbox_tap_close(job->tap); return THOLE_OK;

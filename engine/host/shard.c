@@ -265,6 +265,8 @@ static void on_answer(struct shard *shard, struct job *job)
         inbox_looked(owned, job);
     } else if (job->kind == JOB_PURGE && job->gone_back && current) {
         shard_doubt(shard, owned, "the inbox went back", false);
+    } else if (job->kind == JOB_REMOVE) {
+        shard_removed(shard, owned, job);
     } else if (job->kind == JOB_PURGE || job->kind == JOB_CLOSE_INBOX || job->kind == JOB_FIND) {
         if (job->status != THOLE_OK)
             log_line(LOG_LEVEL_DEBUG, "partition", "p=%u not done: %s", job->p, job->err.text);

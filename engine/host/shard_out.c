@@ -11,15 +11,23 @@
 
 enum { REOPEN_FIRST_MS = 20, BUSY_RETRY_MS = 100, SEND_RETRY_MS = 500 };
 
-enum sent_kind { SENT_APPEND, SENT_WORK, SENT_LOOK, SENT_REQUEUE, SENT_WITHDRAW, SENT_MESSAGE };
+enum sent_kind {
+    SENT_APPEND,
+    SENT_WORK,
+    SENT_LOOK,
+    SENT_REQUEUE,
+    SENT_WITHDRAW,
+    SENT_MESSAGE,
+    SENT_REMOVE, /* a loader's job: here while it waits to be tried again */
+};
 
 struct sent { /* an asynchronous request; its address is the request's token */
     struct sent *next;
     enum sent_kind kind;
     uint32_t p;
-    uint64_t generation, token; /* APPEND: n */
+    uint64_t generation, token; /* APPEND: n; REMOVE: sequence of the deletion */
     uint64_t due_ms;            /* monotonic; while it is delayed */
-    struct arena arena;         /* WORK: the item; LOOK, MESSAGE: the instance; MESSAGE: the body */
+    struct arena arena;         /* WORK: the item; LOOK, MESSAGE, REMOVE: the instance; MESSAGE: the body */
     struct work_item item;
     thole_slice instance, body;
 };
@@ -75,6 +83,8 @@ static thole_status append_subject(struct shard *shard, const struct owned *owne
     const char *ns = shard->engine->topology.ns;
     if (out->record_kind == RECORD_TURN)
         return subject_history(&shard->subject, ns, owned->p, out->instance, out->execution, NULL);
+    if (out->record_kind == RECORD_DELETED)
+        return subject_history(&shard->subject, ns, owned->p, out->instance, EXECUTION_DELETED, NULL);
     return subject_control(&shard->subject, ns, owned->p,
                            out->record_kind == RECORD_EPOCH_OPENED ? "epoch" : "position", NULL);
 }
@@ -199,10 +209,21 @@ static thole_status send_kind(struct shard *shard, struct sent *sent, thole_erro
     case SENT_MESSAGE: return send_message(shard, sent, reterr);
     case SENT_WORK:
     case SENT_REQUEUE:
+    case SENT_REMOVE:
     case SENT_APPEND: break;
     }
     return work_publish(shard->works, shard->engine->topology.ns, &sent->item, (uint64_t)(uintptr_t)sent,
                         reterr);
+}
+
+static void submit_removal(struct shard *shard, struct sent *sent)
+{
+    struct job *job = job_create(JOB_REMOVE, shard, sent->p, sent->generation);
+    if (job == NULL || arena_dup(&job->arena, sent->instance, &job->instance) != THOLE_OK)
+        abort();
+    job->to = sent->token;
+    loader_submit(shard->engine->loader, job);
+    sent_destroy(sent);
 }
 
 /* Work and look-ups share a window; what finds no room waits its turn. */
@@ -212,6 +233,10 @@ static void send_now(struct shard *shard, struct sent *sent)
     if (sent->generation != partition_generation(shard_owned(shard, sent->p)->machine)) {
         shard->withdrawing -= sent->kind == SENT_WITHDRAW;
         sent_destroy(sent); /* of an earlier life: the next one asks for all that is missing */
+        return;
+    }
+    if (sent->kind == SENT_REMOVE) {
+        submit_removal(shard, sent);
         return;
     }
     thole_status const status = send_kind(shard, sent, &err);
@@ -362,6 +387,46 @@ static void message_answered(struct shard *shard, struct owned *owned, struct se
     sent_destroy(sent);
 }
 
+/* ---- histories that go ---- */
+
+static struct sent *removal_of(const struct owned *owned, uint64_t generation, uint64_t sequence,
+                               thole_slice instance)
+{
+    struct partition_out const out = {.generation = generation, .token = sequence};
+    struct sent *sent = sent_create(SENT_REMOVE, owned, &out);
+    if (arena_dup(&sent->arena, instance, &sent->instance) != THOLE_OK)
+        abort();
+    return sent;
+}
+
+static void do_remove(struct shard *shard, const struct owned *owned, const struct partition_out *out)
+{
+    send_in_turn(shard, removal_of(owned, out->generation, out->sequence, out->instance));
+}
+
+/* In small pieces, so that histories can be loaded in between, and for as long as it takes: nothing but the
+ * watermark waits for it. */
+void shard_removed(struct shard *shard, struct owned *owned, const struct job *job)
+{
+    if (job->generation != partition_generation(owned->machine))
+        return;
+    if (job->status == THOLE_OK && !job->more) {
+        shard_input(shard, owned,
+                    &(struct partition_in){
+                        .kind = PARTITION_IN_REMOVED, .generation = job->generation, .sequence = job->to});
+        return;
+    }
+    struct sent *again = removal_of(owned, job->generation, job->to, job->instance);
+    if (job->status == THOLE_OK) {
+        wait_for_window(shard, again);
+        return;
+    }
+    log_line(LOG_LEVEL_WARN, "partition",
+             "p=%u the history of %.*s is deleted, but its records cannot be removed yet: %s", owned->p,
+             THOLE_FMT(job->instance), job->err.text);
+    delay(shard, again, SEND_RETRY_MS);
+}
+
 /* ---- histories ---- */
 
 static struct job *job_for(struct shard *shard, enum job_kind kind, const struct owned *owned,
@@ -373,16 +438,33 @@ static struct job *job_for(struct shard *shard, enum job_kind kind, const struct
     return job;
 }
 
+static void load_execution(struct shard *shard, const struct owned *owned, const struct partition_out *out)
+{
+    struct job *job = job_for(shard, JOB_LOAD, owned, out);
+    job->token = out->token;
+    job->to = UINT64_MAX;
+    job->execution = out->execution;
+    job->only = true;
+    if (arena_dup(&job->arena, out->instance, &job->instance) != THOLE_OK)
+        abort();
+    loader_submit(shard->engine->loader, job);
+}
+
 /* Most instances are new when they are first heard of: ask that first, without a thread and a consumer. */
 static void do_load(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
+    if (out->execution != 0) { /* which is known */
+        load_execution(shard, owned, out);
+        return;
+    }
     struct sent *sent = sent_create(SENT_LOOK, owned, out);
     if (arena_dup(&sent->arena, out->instance, &sent->instance) != THOLE_OK)
         abort();
     send_in_turn(shard, sent);
 }
 
-/* Of the newest record of an instance: its sequence (0: there is none) and execution. */
+/* Of the newest record of an instance: its sequence (0: there is none) and execution, or EXECUTION_DELETED.
+ */
 static thole_status newest_record(thole_slice answer, uint64_t *ret_sequence, uint64_t *ret_execution,
                                   thole_error *reterr)
 {
@@ -393,7 +475,10 @@ static thole_status newest_record(thole_slice answer, uint64_t *ret_sequence, ui
         return THOLE_OK;
     buf_init(&subject, SUBJECT_BYTES_MAX);
     thole_status status = stream_get_subject(answer, &subject, reterr);
-    if (status == THOLE_OK && !json_uint(subject_nth(buf_bytes(&subject), TOKEN_EXECUTION), ret_execution))
+    thole_slice const execution = subject_nth(buf_bytes(&subject), TOKEN_EXECUTION);
+    if (thole_slice_equal(execution, THOLE_STR(SUBJECT_DELETED)))
+        *ret_execution = EXECUTION_DELETED;
+    else if (status == THOLE_OK && !json_uint(execution, ret_execution))
         status = thole_fail(reterr, THOLE_CORRUPT, "a history's subject names no execution");
     buf_release(&subject);
     return status;
@@ -449,6 +534,7 @@ void shard_request_answered(struct shard *shard, struct shard_mail *mail)
         look_answered(shard, owned, sent, mail);
         sent_destroy(sent);
         break;
+    case SENT_REMOVE: sent_destroy(sent); break;
     case SENT_WITHDRAW: /* gone, or a worker has it: either is fine */
         shard->withdrawing--;
         sent_destroy(sent);
@@ -602,6 +688,7 @@ void shard_do(struct shard *shard, struct owned *owned, const struct partition_o
         break;
     case PARTITION_OUT_APPEND: do_append(shard, owned, out); break;
     case PARTITION_OUT_READ_LOG: submit_stream_job(shard, owned, out, JOB_READ_LOG); break;
+    case PARTITION_OUT_REMOVE_HISTORY: do_remove(shard, owned, out); break;
     case PARTITION_OUT_LOAD: do_load(shard, owned, out); break;
     case PARTITION_OUT_STORE_OPEN: submit_store_job(shard, owned, out, JOB_STORE_OPEN); break;
     case PARTITION_OUT_STORE_RESET: submit_store_job(shard, owned, out, JOB_STORE_RESET); break;

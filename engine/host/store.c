@@ -100,6 +100,7 @@ static thole_status perform(struct store *store, struct job *job)
     case JOB_LOOK_INBOX:
     case JOB_LOAD:
     case JOB_FIND:
+    case JOB_REMOVE:
     case JOB_DELETE:
     case JOB_PURGE:
     case JOB_OPEN_INBOX:

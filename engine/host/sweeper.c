@@ -158,6 +158,7 @@ void sweeper_answered(struct shard *shard, struct owned *owned, const struct job
     case JOB_READ_TAIL:
     case JOB_READ_LOG:
     case JOB_LOAD:
+    case JOB_REMOVE:
     case JOB_DELETE:
     case JOB_PURGE:
     case JOB_OPEN_INBOX:

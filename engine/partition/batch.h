@@ -61,6 +61,11 @@ struct projected {
 /* The mark of a record: a digest of its bytes, 1..2^63 - 1. It is stored: never another for the same bytes.
  */
 uint64_t projected_mark(thole_slice record);
+struct batch_deletion { /* all rows of an instance: of its executions up to that one */
+    thole_slice instance;
+    uint64_t execution;
+    uint64_t history_seq; /* of the deletion: what the rows say of later records stays */
+};
 
 /* Inserts and deletes never name the same row: the machine nets them. Owned by whoever holds it. */
 struct batch {
@@ -68,6 +73,7 @@ struct batch {
     uint32_t partition;
     uint64_t epoch;
     struct projected projected; /* moves the partition's up to this in the same transaction; 0 = leaves it */
+    bool durable;               /* the transaction waits until the server's disk has it */
     struct batch_activity *activities_added, *activities_removed;
     size_t activities_added_len, activities_removed_len;
     struct batch_timer *timers_added, *timers_removed;
@@ -76,6 +82,8 @@ struct batch {
     size_t quarantine_added_len, quarantine_removed_len;
     struct batch_instance *instances;
     size_t instances_len;
+    struct batch_deletion *deletions; /* first of all: what is inserted may be of a later life of the id */
+    size_t deletions_len;
 };
 struct batch *batch_create(uint32_t partition, uint64_t epoch); /* NULL: out of memory */
 void batch_destroy(struct batch *batch);                        /* NULL-safe */

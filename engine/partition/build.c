@@ -31,6 +31,7 @@ void build_destroy(struct build *build)
     free(build->instances);
     free(build->pushes);
     free(build->sends);
+    free(build->deletions);
     free(build->activities_index.cells);
     free(build->timers_index.cells);
     free(build->quarantine_index.cells);
@@ -42,12 +43,13 @@ bool build_full(const struct build *b)
 {
     return b->activities_len >= BATCH_ROWS_MAX || b->timers_len >= BATCH_ROWS_MAX ||
            b->quarantine_len >= BATCH_ROWS_MAX || b->instances_len >= BATCH_ROWS_MAX ||
-           b->sends_len >= BATCH_ROWS_MAX || b->arena.used >= BUILD_BYTES_MAX;
+           b->sends_len >= BATCH_ROWS_MAX || b->deletions_len >= BATCH_ROWS_MAX ||
+           b->arena.used >= BUILD_BYTES_MAX;
 }
 
 bool build_empty(const struct build *b)
 {
-    return b->activities_len + b->timers_len + b->quarantine_len + b->instances_len == 0;
+    return b->activities_len + b->timers_len + b->quarantine_len + b->instances_len + b->deletions_len == 0;
 }
 
 void *row_add(void **rows, size_t *len, size_t *cap, size_t size)
@@ -218,6 +220,17 @@ struct fold_instance *build_instance(struct build *build, thole_slice instance, 
     return added;
 }
 
+bool build_has_instance(const struct build *build, thole_slice instance, uint64_t execution)
+{
+    struct row_key const key = {instance, execution, 0};
+    return build->instances_index.len > 0 && *cell(&build->instances_index, build, instance_key, &key) != 0;
+}
+
+struct fold_deletion *build_deletion(struct build *build)
+{
+    return ROW_ADD(build, deletions);
+}
+
 struct fold_push *build_push(struct build *build)
 {
     return ROW_ADD(build, pushes);
@@ -324,9 +337,25 @@ static bool copy_instances(struct batch *batch, const struct build *b, size_t fr
     return !failed;
 }
 
+static bool copy_deletions(struct batch *batch, const struct build *b, size_t from, size_t to)
+{
+    bool failed = false;
+    batch->deletions = arena_array(&batch->arena, to - from, sizeof *batch->deletions);
+    if (batch->deletions == NULL)
+        return false;
+    for (size_t i = from; i < b->deletions_len && i < to; i++) {
+        struct batch_deletion *row = &batch->deletions[batch->deletions_len++];
+        *row = b->deletions[i].row;
+        row->instance = own(batch, row->instance, &failed);
+    }
+    return !failed;
+}
+
+/* There are never more deletions than one batch can have: they come before everything else. */
 static size_t longest(const struct build *b)
 {
-    size_t const lens[] = {b->activities_len, b->timers_len, b->quarantine_len, b->instances_len};
+    size_t const lens[] = {b->activities_len, b->timers_len, b->quarantine_len, b->instances_len,
+                           b->deletions_len};
     size_t most = 0;
     for (size_t i = 0; i < sizeof lens / sizeof lens[0]; i++)
         most = lens[i] > most ? lens[i] : most;
@@ -339,7 +368,7 @@ struct batch *build_batch(const struct build *b, uint32_t partition, uint64_t ep
     struct batch *batch = batch_create(partition, epoch);
     if (batch == NULL || !copy_activities(batch, b, *from, *from + rows) ||
         !copy_timers(batch, b, *from, *from + rows) || !copy_quarantine(batch, b, *from, *from + rows) ||
-        !copy_instances(batch, b, *from, *from + rows)) {
+        !copy_instances(batch, b, *from, *from + rows) || !copy_deletions(batch, b, *from, *from + rows)) {
         batch_destroy(batch);
         return NULL;
     }

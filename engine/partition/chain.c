@@ -56,6 +56,7 @@ static struct link *append(struct partition *p, struct record *record, struct sl
     link->n = record->n;
     link->slot = slot;
     link->execution = record->turn.execution;
+    link->committed = record->committed;
     link->floor = moves_position ? p->progress.floor : chain->committed_floor;
     buf_init(&link->bytes, RECORD_BYTES_MAX);
     if (record_encode(record, &link->bytes) != THOLE_OK) {
@@ -149,6 +150,13 @@ void chain_append(struct partition *p, enum record_kind kind, struct slot *slot,
     (void)append(p, &record, NULL, true);
 }
 
+void chain_append_deletion(struct partition *p, struct slot *slot, const struct deletion *deletion)
+{
+    struct record record = {.kind = RECORD_DELETED, .position = position_now(p), .deletion = *deletion};
+    p->busy_ms = p->now_ms;
+    (void)append(p, &record, slot, true);
+}
+
 static void say_lines(struct partition *p, const struct link *link)
 {
     for (size_t i = 0; i < link->logs_len; i++) {
@@ -175,6 +183,7 @@ static void committed(struct partition *p, struct link *link)
         fold_record(p, buf_bytes(&link->bytes), p->chain.base + link->n, link->slot, true);
     p->chain.committed_n = link->n;
     p->chain.committed_floor = link->floor;
+    p->chain.attested_n = link->committed;
     if (link->slot != NULL) {
         assert(link->slot->in_flight > 0);
         say_lines(p, link);

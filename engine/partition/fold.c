@@ -305,12 +305,18 @@ static thole_slice head_of(thole_slice text)
     return text;
 }
 
+/* An instance comes into being; with other starts it continues. */
+static bool begins(const struct turn *turn, const struct event *started)
+{
+    return turn->execution == started->before + 1;
+}
+
 static void instance_started_row(const struct folding *f, struct fold_instance *to, const struct event *event)
 {
     struct batch_instance *row = &to->row;
     row->orchestration = event->name;
     row->version = event->version;
-    row->created_ms = f->turn->execution == 1 ? f->turn->time_ms : 0;
+    row->created_ms = begins(f->turn, event) ? f->turn->time_ms : 0;
     row->parent = event->parent.instance;
     to->parent = event->parent;
     to->parent_known = true;
@@ -366,7 +372,7 @@ static void fold_instance(const struct folding *f, uint64_t sequence)
 static const char *notice_kind(const struct turn *turn, const struct event *event)
 {
     switch (event->kind) {
-    case EVENT_STARTED: return turn->execution == 1 ? "started" : NULL;
+    case EVENT_STARTED: return begins(turn, event) ? "started" : NULL;
     case EVENT_COMPLETED: return "completed";
     case EVENT_FAILED: return "failed";
     case EVENT_CANCELLED: return "cancelled";
@@ -426,6 +432,16 @@ static void fold_early(const struct folding *f)
     }
 }
 
+static void started(const struct folding *f, const struct event *event)
+{
+    if (f->live)
+        return;
+    if (event->parent.instance.len == 0)
+        redo_loner(f->p, f->turn->instance);
+    else
+        redo_no_loner(f->p, f->turn->instance);
+}
+
 static void fold_event(const struct folding *f, const struct event *event)
 {
     switch (event->kind) {
@@ -440,13 +456,12 @@ static void fold_event(const struct folding *f, const struct event *event)
     case EVENT_TIMER_FIRED:
     case EVENT_TIMER_CANCELLED: timer_gone(f, f->turn->execution, event->ref); break;
     case EVENT_EVENT_RECEIVED: /* what came before the instance is part of its first turn */
-        if (f->turn->execution == 1 && f->turn->number == 1)
+        if (f->turn->number == 1)
             timer_gone(f, 0, EARLY_TIMER);
         break;
+    case EVENT_STARTED: started(f, event); break;
     default: break;
     }
-    if (event->kind == EVENT_STARTED && !f->live && event->parent.instance.len == 0)
-        redo_loner(f->p, f->turn->instance);
     if (!f->published)
         outbox_fold(f->p, f->build, f->turn, event, f->slot);
     if (f->slot == NULL || !f->live)
@@ -468,7 +483,7 @@ static void fold_turn(const struct folding *f, uint64_t sequence)
         fold_event(f, &turn->events[i]);
 }
 
-/* --- records ------------------------------------------------------------------------------------- */
+/* --- parts --------------------------------------------------------------------------------------- */
 
 static bool continues(const struct projector *projector, const struct record *record)
 {
@@ -491,24 +506,83 @@ static void keep_part(struct partition *p, const struct record *record)
         *part = *record;
 }
 
-void fold_record(struct partition *p, thole_slice bytes, uint64_t sequence, struct slot *slot, bool live)
+/* --- deletions ----------------------------------------------------------------------------------- */
+
+/* The rows of the build are written behind its deletions: what there was before has to be in an earlier one.
+ */
+static struct build *deletion_build(struct partition *p, struct build *b, thole_slice bytes,
+                                    struct record *record)
+{
+    const struct deletion *d = &record->deletion;
+    p->projector.parts_len = 0;
+    if (!build_has_instance(b, d->instance, d->execution) && !build_has_instance(b, d->instance, 0))
+        return b;
+    b = project_apart(p);
+    if (b != NULL && record_decode(bytes, &b->arena, record, NULL) != THOLE_OK)
+        partition_no_memory(p);
+    return b;
+}
+
+static void fold_deletion(struct partition *p, struct build *b, const struct deletion *d, uint64_t sequence,
+                          bool live)
+{
+    struct fold_deletion *row = build_deletion(b);
+    if (row == NULL) {
+        partition_no_memory(p);
+        return;
+    }
+    *row = (struct fold_deletion){{d->instance, d->execution, sequence},
+                                  .removed = sequence <= p->projector.published};
+    if (!live) {
+        if (!row->removed)
+            redo_deleted(p, d->instance, d->execution);
+        return;
+    }
+    p->recount = true; /* an instance whose history made no sense may have left rows */
+    deletion_told(p, d);
+}
+
+/* --- records ------------------------------------------------------------------------------------- */
+
+/* Decodes the record into the build that it belongs to. NULL: it counts for nobody. */
+static struct build *take_record(struct partition *p, thole_slice bytes, struct record *ret, bool live)
 {
     struct build *b = project_filling(p);
     if (b == NULL)
-        return;
-    struct record record;
-    thole_status const status = record_decode(bytes, &b->arena, &record, NULL);
+        return NULL;
+    thole_status const status = record_decode(bytes, &b->arena, ret, NULL);
     if (status == THOLE_UNSUPPORTED) {
         partition_drop(p, "the history was written by a newer version of thole", true);
-        return;
+        return NULL;
     }
+    assert(status == THOLE_OK || !live); /* we encoded it ourselves */
+    if (status != THOLE_OK)
+        ret->kind = RECORD_UNKNOWN; /* damaged and not ours: it counts for nobody */
+    return ret->kind == RECORD_DELETED ? deletion_build(p, b, bytes, ret) : b;
+}
+
+static void fold_parts(struct partition *p, struct folding *f, const struct record *record, uint64_t sequence)
+{
+    for (size_t i = 0; i < p->projector.parts_len; i++) {
+        f->turn = &p->projector.parts[i].turn;
+        fold_turn(f, sequence);
+    }
+    p->projector.parts_len = 0;
+    f->turn = &record->turn;
+    fold_turn(f, sequence);
+}
+
+void fold_record(struct partition *p, thole_slice bytes, uint64_t sequence, struct slot *slot, bool live)
+{
+    struct record record = {.kind = RECORD_UNKNOWN};
+    struct build *b = take_record(p, bytes, &record, live);
+    if (b == NULL || p->nomem)
+        return;
     b->last = (struct projected){sequence, projected_mark(bytes)};
     b->records++;
     p->projector.unprojected++;
-    if (status != THOLE_OK) {
-        assert(!live); /* we encoded it ourselves */
-        return;        /* damaged and not ours: it counts for nobody */
-    }
+    if (record.kind == RECORD_DELETED)
+        fold_deletion(p, b, &record.deletion, sequence, live);
     if (!continues(&p->projector, &record))
         p->projector.parts_len = 0; /* a turn whose rest was never written never happened */
     if (record.kind != RECORD_TURN)
@@ -522,11 +596,5 @@ void fold_record(struct partition *p, thole_slice bytes, uint64_t sequence, stru
                         .slot = slot,
                         .live = live,
                         .published = !live && sequence <= p->projector.published};
-    for (size_t i = 0; i < p->projector.parts_len; i++) {
-        f.turn = &p->projector.parts[i].turn;
-        fold_turn(&f, sequence);
-    }
-    p->projector.parts_len = 0;
-    f.turn = &record.turn;
-    fold_turn(&f, sequence);
+    fold_parts(p, &f, &record, sequence);
 }

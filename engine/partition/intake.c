@@ -163,6 +163,7 @@ static struct event message_event(const struct message *m)
                               .ref = m->task,
                               .try_number = m->try_number,
                               .quarantined = true};
+    case MESSAGE_DELETE: break; /* no event: see deletion.c */
     }
     return (struct event){0};
 }
@@ -195,6 +196,8 @@ static bool exists(const struct slot *slot)
 /* They are answered when what they collide with is committed: nobody hears of what is not. */
 static bool must_wait(const struct slot *slot)
 {
+    if (deletion_must_wait(slot))
+        return true;
     return slot->in_flight > 0 && exists(slot) && slot->first != NULL && slot->first->inbox_sequence != 0 &&
            slot->first->message.kind == MESSAGE_START;
 }
@@ -268,7 +271,9 @@ static enum taken take_first_start(struct partition *p, const struct slot *slot,
         partition_no_memory(p);
         return DROPPED;
     }
-    if (put(p, pending, in, started_event(&pending->message)) == DROPPED)
+    struct event started = started_event(&pending->message);
+    started.before = slot->gone;
+    if (put(p, pending, in, started) == DROPPED)
         return DROPPED;
     if (early > 0)
         memcpy(&in->events[in->len], slot->early->events, early * sizeof *in->events);
@@ -327,20 +332,31 @@ static enum taken take_existing(struct partition *p, const struct slot *slot, co
     return put(p, pending, in, start ? raised_event(m) : message_event(m));
 }
 
+/* The start of a life that was deleted comes a second time: it does not begin another one. */
+static bool start_is_over(const struct slot *slot, const struct message *m)
+{
+    if (slot->gone == 0)
+        return false;
+    if (m->parent.instance.len > 0)
+        return same_origin(&m->parent, &slot->parent);
+    return m->request_id.len > 0 && thole_slice_equal(m->request_id, slot->request_id);
+}
+
 static enum taken take_one(struct partition *p, struct slot *slot, const struct pending *pending,
                            struct arena *arena, struct intake *in)
 {
     if (exists(slot))
         return take_existing(p, slot, pending, in);
     if (pending->inbox_sequence != 0 && pending->message.kind == MESSAGE_START)
-        return take_first_start(p, slot, pending, arena, in);
+        return start_is_over(slot, &pending->message) ? DROPPED
+                                                      : take_first_start(p, slot, pending, arena, in);
     return take_early(p, slot, pending, in);
 }
 
 /* Would any of it change anything? What the first ones change decides about the others in their place. */
 static bool any_accepted(const struct slot *slot, const struct intake *in)
 {
-    if (slot->instance == NULL || in->len == 0)
+    if (slot->instance == NULL || in->len == 0 || in->deletes)
         return true;
     for (size_t i = 0; i < in->len; i++)
         if (instance_accepts(slot->instance, &in->events[i]))
@@ -348,10 +364,15 @@ static bool any_accepted(const struct slot *slot, const struct intake *in)
     return false;
 }
 
-/* The start of an instance that does not exist makes a turn of its own. */
 static bool starts(const struct slot *slot)
 {
     return !exists(slot) && slot->first->inbox_sequence != 0 && slot->first->message.kind == MESSAGE_START;
+}
+
+/* The start of an instance that does not exist makes a turn of its own, a deletion a record. */
+static bool is_alone(const struct slot *slot)
+{
+    return starts(slot) || deletion_is_next(slot);
 }
 
 struct intake intake_take(struct partition *p, struct slot *slot, struct arena *arena)
@@ -362,7 +383,11 @@ struct intake intake_take(struct partition *p, struct slot *slot, struct arena *
     if (over)
         partition_no_memory(p);
     while (!over && !p->nomem && in.len < TURN_RECEIVED_MAX && bytes < TURN_RECEIVED_BYTES_MAX &&
-           intake_waits(slot) && !(starts(slot) && in.len > 0)) {
+           intake_waits(slot) && !(is_alone(slot) && in.len > 0)) {
+        if (deletion_is_next(slot)) {
+            over = deletion_take(p, slot, &in);
+            continue;
+        }
         bool const first = starts(slot);
         struct pending *pending = slot_take(&p->slots, slot);
         enum taken const taken = take_one(p, slot, pending, arena, &in);

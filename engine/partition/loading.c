@@ -10,6 +10,7 @@ enum { HISTORY_ARENA_MAX = 1024 * 1024 * 1024 };
 struct history { /* the counted records of the newest execution, in order */
     struct turn_list list;
     bool damaged, too_new, foreign;
+    struct deletion deletion; /* of the life before; instance empty: there was none */
 };
 
 /*
@@ -40,6 +41,14 @@ void loading_doubt(struct partition *p)
     partition_doubt(p, "a history holds what another owner wrote behind this epoch");
 }
 
+/* What may be left of what stood before is on its way out, and nothing is missing. */
+static void begin_again(struct history *history, const struct deletion *deletion)
+{
+    history->list.len = history->list.held = 0;
+    history->damaged = history->too_new = false;
+    history->deletion = *deletion;
+}
+
 static struct history decode(struct partition *p, const struct partition_in *in, struct arena *arena)
 {
     struct history history = {.list.records =
@@ -58,9 +67,12 @@ static struct history decode(struct partition *p, const struct partition_in *in,
         history.foreign |= loading_foreign(p, status, &record, in->records[i].sequence);
         history.too_new |= status == THOLE_UNSUPPORTED;
         history.damaged |= status != THOLE_OK && status != THOLE_UNSUPPORTED;
-        if (status == THOLE_OK && record.kind == RECORD_TURN &&
-            loading_counts(p, &record, in->records[i].sequence))
+        if (status != THOLE_OK || !loading_counts(p, &record, in->records[i].sequence))
+            continue;
+        if (record.kind == RECORD_TURN)
             turn_list_take(&history.list, &record);
+        else if (record.kind == RECORD_DELETED)
+            begin_again(&history, &record.deletion);
     }
     return history;
 }
@@ -186,6 +198,10 @@ static void settle(struct partition *p, struct slot *slot, const struct history 
     if (turns == NULL) {
         partition_no_memory(p);
         return;
+    }
+    if (history->deletion.instance.len > 0) {
+        slot->execution = 0;
+        deletion_note(slot, &history->deletion);
     }
     for (size_t i = 0; i < n; i++)
         note_turn(p, slot, &turns[i]);

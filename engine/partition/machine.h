@@ -9,7 +9,7 @@
  *   fold.c       records to projection changes  project.c  batches: apply, publish, push, watermark
  *   outbox.c     messages to other instances    names.c    live orchestrations
  *   timers.c     due timers                     progress.c which inbox messages are incorporated
- *   redo.c       what the redo keeps in mind
+ *   redo.c       what the redo keeps in mind      deletion.c what goes, and when its records may
  */
 #ifndef THOLE_MACHINE_H
 #define THOLE_MACHINE_H
@@ -32,6 +32,8 @@ enum {
     EARLY_TIMER = 1, /* its row: (instance, execution 0, this) */
     QUERIES_PENDING_MAX = 1000,
     LONERS_MAX = 1000000,
+    REMOVALS_MAX = 10000, /* of deleted instances: before turns pause */
+    REMOVALS_OUT_MAX = 2, /* on their way at a time */
 };
 
 /* --- progress.c: the inbox position -------------------------------------------------------------- */
@@ -132,10 +134,12 @@ struct slot {
     struct instance *instance; /* LIVE, BLOCKED, CONTINUED */
     struct early *early;       /* EARLY */
     uint64_t execution, turns, events, time_ms;
-    thole_slice orchestration, request_id; /* in arena */
-    uint32_t version;                      /* of its code; 0 = not chosen */
-    struct origin parent;                  /* in arena */
-    bool counted; /* among the live names, under counted_version: as far as is committed */
+    uint64_t gone; /* executions up to this one are of earlier lives, which were deleted */
+    thole_slice orchestration,
+        request_id;       /* in arena. ABSENT, EARLY: request_id and parent of the last life */
+    uint32_t version;     /* of its code; 0 = not chosen */
+    struct origin parent; /* in arena */
+    bool counted;         /* among the live names, under counted_version: as far as is committed */
     uint32_t counted_version;
     enum blocked_kind blocked;
     thole_slice blocked_text; /* in arena */
@@ -173,6 +177,8 @@ void pending_destroy(struct pending *pending);
 struct pending *pending_create(void);
 /* Sets or replaces a text in the slot's arena; forgets it silently when the arena is full. */
 void slot_remember(struct slot *slot, thole_slice from, thole_slice *to);
+/* Forgets everything but the id and what waits for it. The old arena is left to the caller. */
+void slot_renew(struct slot *slot);
 /* Its code cannot run, and why. */
 void slot_block(struct slot *slot, enum blocked_kind kind, thole_slice text);
 /* Facts of the execution that an event tells. */
@@ -198,8 +204,9 @@ void early_expire(struct partition *p, struct slot *slot);
 struct link { /* one record of this epoch that is not yet committed */
     uint64_t n;
     bool acked;
-    uint64_t floor;    /* inbox floor that it makes durable */
-    struct slot *slot; /* NULL: epoch or position */
+    uint64_t floor;     /* inbox floor that it makes durable */
+    uint64_t committed; /* as it says */
+    struct slot *slot;  /* NULL: epoch or position */
     struct buf bytes;
     uint64_t execution;
     struct turn_log *logs; /* lines of the turn that it ends, in arena */
@@ -212,6 +219,7 @@ struct chain {
     uint64_t epoch, base; /* base: sequence of EpochOpened; record n is stored at base + n */
     uint64_t next_n, committed_n, committed_floor;
     uint64_t said_published; /* by the last record */
+    uint64_t attested_n;     /* what a committed record says is committed: so knows whoever reads the tail */
     bool failed;             /* record failed_n was not stored: the epoch ends before it */
     uint64_t failed_n;
     char why[160];
@@ -246,9 +254,14 @@ struct fold_push {
     uint32_t try_number; /* 0 = whatever try it is */
     uint32_t kind;
 };
+struct fold_deletion {
+    struct batch_deletion row;
+    bool removed; /* its records are gone */
+};
 struct fold_send {          /* a message to another instance */
     struct fold_send *next; /* in its lane */
     struct message message; /* instance empty: that of the sender's parent, which has to be looked up */
+    uint64_t execution;     /* the sender's */
     struct buf bytes;
     uint64_t token;
     bool answered;
@@ -269,8 +282,10 @@ struct build { /* a projection batch on its way */
     struct fold_instance *instances; /* by execution */
     struct fold_push *pushes;
     struct fold_send *sends;
+    struct fold_deletion *deletions; /* before all the others: see fold.c */
     size_t activities_len, activities_cap, timers_len, timers_cap, instances_len, instances_cap;
     size_t quarantine_len, quarantine_cap, pushes_len, pushes_cap, sends_len, sends_cap;
+    size_t deletions_len, deletions_cap;
     struct key_index activities_index, timers_index, quarantine_index, instances_index;
     struct projected last; /* the record that it ends with */
     uint64_t records;
@@ -292,6 +307,8 @@ struct fold_quarantine *build_quarantine(struct build *build, thole_slice instan
                                          uint64_t id, bool *ret_new);
 struct fold_instance *build_instance(struct build *build, thole_slice instance, uint64_t execution,
                                      bool *ret_new);
+bool build_has_instance(const struct build *build, thole_slice instance, uint64_t execution);
+struct fold_deletion *build_deletion(struct build *build);
 struct fold_push *build_push(struct build *build);
 struct fold_send *build_send(struct build *build);
 /* A copy of the next rows, at most BATCH_ROWS_MAX of a kind, that owns everything; moves *from behind them. A
@@ -318,6 +335,7 @@ uint64_t work_refs_take(struct work_refs *refs, uint64_t key); /* 0: unknown; fo
 enum { OUTBOX_LANES = 256, BUILD_TOKEN_BITS = 24 };
 /* Of tokens that are no build's PUBLISHED or SENT, and no slot's LOAD: those of outbox.c. */
 #define OUTBOX_TOKEN (UINT64_C(1) << 63)
+#define NAMELESS "-" /* for an orchestration that nobody knows the name of, in notices */
 /* An inbox message that counts as incorporated once its answer is on its way. */
 struct refusal {
     struct refusal *next;
@@ -333,9 +351,11 @@ struct projector {
     uint64_t next_id;
     struct projected watermark; /* everything up to this record is applied and published */
     uint64_t watermark_sent;    /* what the database knows of it, or is being told */
-    uint64_t published;         /* the same, as the log says: whatever has become of the database */
-    uint64_t sent;              /* the newest record whose messages to other instances are stored */
-    size_t unprojected;         /* records in builds */
+    uint64_t durable;           /* what it will never forget */
+    uint64_t durable_sent;      /* what it is being told so; 0: nothing */
+    uint64_t published;         /* up to there the log says that all is done, records removed too */
+    uint64_t worth;     /* the newest record from which more has followed than rows: that is worth saying */
+    size_t unprojected; /* records in builds */
     /* a turn that comes in parts; their memory is that of the build that is filling */
     struct record *parts;
     size_t parts_len, parts_cap;
@@ -347,18 +367,57 @@ struct redo {
     struct build *open;    /* activities whose end has not been read yet, each with its last try */
     size_t open_len;       /* that are not gone */
     struct projected done; /* builds up to this record are applied and published */
-    thole_slice *loners;   /* ids of instances that are nobody's child: open addressing, empty = free */
+    struct loner {         /* open addressing, empty = free */
+        thole_slice id;
+        bool not ;
+    } * loners; /* instances that are nobody's child */
     size_t loners_cap, loners_len;
     struct arena arena; /* of the ids */
 };
 void redo_release(struct redo *redo);
 void redo_queued(struct partition *p, const struct batch_activity *row, thole_slice input);
 void redo_gone(struct partition *p, thole_slice instance, uint64_t execution, uint64_t id);
+/* What is open of the executions up to that one goes with their instance. */
+void redo_deleted(struct partition *p, thole_slice instance, uint64_t execution);
 /* At the end of the log: what is still open goes into a build. False: there is none. */
 bool redo_finish(struct partition *p);
 /* Most instances are nobody's child: those that start in this log need not be asked about when they end. */
 void redo_loner(struct partition *p, thole_slice instance);
+void redo_no_loner(struct partition *p, thole_slice instance); /* in another life it was */
 bool redo_is_loner(const struct partition *p, thole_slice instance);
+
+/* --- deletion.c ---------------------------------------------------------------------------------- */
+struct removal { /* records that are owed to a deletion */
+    struct removal *next;
+    uint64_t sequence; /* of its record: what is before it goes */
+    bool out;          /* REMOVE_HISTORY is on its way */
+    size_t instance_len;
+    uint8_t instance[];
+};
+struct removals {
+    struct removal *first, *last; /* by sequence */
+    size_t len, out;
+};
+struct intake;
+/* The first thing that waits for the slot is a request to delete it. */
+bool deletion_is_next(const struct slot *slot);
+/* What it was, and all that is told of it, has to be committed first. */
+bool deletion_must_wait(const struct slot *slot);
+/* Takes it. True: in has what is to be done now. False: it was answered, and changes nothing. */
+bool deletion_take(struct partition *p, struct slot *slot, struct intake *in);
+void deletion_told(struct partition *p, const struct deletion *deletion); /* the notice */
+void deletion_record(struct partition *p, struct slot *slot, const struct intake *in);
+/* What a deletion says of the id: read from its history. */
+void deletion_note(struct slot *slot, const struct deletion *deletion);
+/* All that follows from the records up to this one is done: its instance's may go. */
+void deletion_owed(struct partition *p, thole_slice instance, uint64_t sequence);
+/* The database must be told of the last deletion so that it never forgets it. */
+bool deletion_undurable(const struct partition *p);
+/* A record must say that the last deletion is committed. */
+bool deletion_unattested(const struct partition *p);
+void deletion_pump(struct partition *p);
+void deletion_removed(struct partition *p, const struct partition_in *in);
+void deletion_release(struct partition *p);
 
 /* --- partition.c --------------------------------------------------------------------------------- */
 enum phase {
@@ -405,6 +464,7 @@ struct partition {
     struct projector projector;
     struct timer_book timers;
     struct redo redo;
+    struct removals removals;
     struct refusal *refusals;
     uint64_t next_refusal;
     size_t event_room; /* bytes of the largest event that a record can hold */
@@ -455,6 +515,7 @@ struct intake {
     struct event *events; /* with room for one more */
     size_t len;
     bool expired;          /* EARLY: what has been kept is given up */
+    bool deletes;          /* taken is a request to delete it */
     struct pending *taken; /* the last one first; events borrow from them */
 };
 struct intake intake_take(struct partition *p, struct slot *slot, struct arena *arena);
@@ -481,6 +542,7 @@ void queries_release(struct slots *slots, struct slot *slot);
 
 /* turn NULL: a record of kind EPOCH_OPENED or POSITION. Appends the parts of a turn. */
 void chain_append(struct partition *p, enum record_kind kind, struct slot *slot, const struct turn *turn);
+void chain_append_deletion(struct partition *p, struct slot *slot, const struct deletion *deletion);
 void chain_append_turn(struct partition *p, struct slot *slot, const struct turn *turn,
                        const struct turn_log *logs, size_t logs_len);
 void chain_appended(struct partition *p, const struct partition_in *in);
@@ -507,9 +569,10 @@ void project_answered(struct partition *p,
                       struct build *build); /* one of its messages is there, or not needed */
 struct build *project_find(struct partition *p, uint64_t token); /* publishing; NULL: none */
 bool project_idle(const struct partition *p);
+struct build *project_apart(struct partition *p); /* a new one that is filling; NULL: out of memory */
 /* All that follows from the records up to there has been done outside. */
 uint64_t project_published_seq(const struct partition *p);
-/* The log does not say yet that messages to other instances are stored. */
+/* The log does not say yet what it can: that messages to other instances are stored, records removed. */
 bool project_unsaid(const struct partition *p);
 /* Tells the database about the watermark if it does not know. */
 void project_save_watermark(struct partition *p);

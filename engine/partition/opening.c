@@ -237,12 +237,16 @@ static void reset(struct partition *p)
     partition_emit(p, PARTITION_OUT_STORE_RESET);
 }
 
+/* From behind what the rows have, or from an earlier deletion whose records may still be there. */
 static void redo(struct partition *p, struct projected projected)
 {
+    uint64_t const owed = p->projector.published + 1;
     p->projector.watermark = projected;
-    p->projector.watermark_sent = projected.seq;
+    p->projector.watermark_sent = p->projector.durable = projected.seq;
     p->redo_unproven = projected.seq > 0;
     p->redo_next = projected.seq > 0 ? projected.seq : 1;
+    if (owed < p->redo_next)
+        p->redo_next = owed;
     p->phase = PHASE_REDO;
     opening_redo_more(p);
 }
@@ -282,6 +286,10 @@ void opening_redo_more(struct partition *p)
         p->redo_next = out->to + 1;
         return;
     }
+    if (p->redo_unproven && p->projector.watermark.mark != 0) { /* nor is there one behind it */
+        reset(p);
+        return;
+    }
     if (in_parts) {
         p->projector.parts_len = 0; /* its end was never written: it never happened */
         project_pump(p);
@@ -293,6 +301,8 @@ void opening_redo_more(struct partition *p)
     }
     if (p->redo.done.seq > p->projector.watermark.seq)
         p->projector.watermark = p->redo.done;
+    if (p->redo.done.seq > p->projector.watermark.seq)
+        p->projector.watermark = p->redo.done;
     redo_release(&p->redo);
     p->phase = PHASE_LIVE;
     partition_emit(p, PARTITION_OUT_READ_LIVE);
@@ -302,14 +312,44 @@ void opening_redo_more(struct partition *p)
  * Are the rows those of this log? They are if the record that they end with is there. A log that lost its
  * tail may have overtaken them, with records of its own, while the database was away.
  */
-static bool proven(struct partition *p, const struct partition_in *in)
+static bool prove(struct partition *p, const struct log_record *record)
 {
     struct projected *known = &p->projector.watermark;
-    bool const there = in->records_len > 0 && in->records[0].sequence == known->seq;
-    uint64_t const mark = there ? projected_mark(in->records[0].bytes) : 0;
+    uint64_t const mark = record->sequence == known->seq ? projected_mark(record->bytes) : 0;
     bool const same = known->mark == 0 || known->mark == mark;
     known->mark = mark;
+    p->redo_unproven = false;
     return same;
+}
+
+/* Rows are there already: of what stands up to them only deletions matter. */
+static void find_owed(struct partition *p, const struct log_record *stored)
+{
+    struct arena arena;
+    struct record record;
+    arena_init(&arena, RECORD_BYTES_MAX);
+    thole_status const status = record_decode(stored->bytes, &arena, &record, NULL);
+    if (status == THOLE_NOMEM)
+        partition_no_memory(p);
+    else if (status == THOLE_OK && record.kind == RECORD_DELETED && stored->sequence > p->projector.published)
+        deletion_owed(p, record.deletion.instance, stored->sequence);
+    arena_release(&arena);
+}
+
+/* False: the rows are of another log, and made anew. */
+static bool redo_one(struct partition *p, const struct log_record *record)
+{
+    uint64_t const projected = p->projector.watermark.seq;
+    if (p->redo_unproven && record->sequence >= projected && !prove(p, record)) {
+        deletion_release(p);
+        reset(p);
+        return false;
+    }
+    if (record->sequence > projected)
+        fold_record(p, record->bytes, record->sequence, NULL, false);
+    else
+        find_owed(p, record);
+    return true;
 }
 
 /* Everything before the EpochOpened counts: what did not has been removed. */
@@ -318,14 +358,9 @@ void opening_log(struct partition *p, const struct partition_in *in)
     if (p->phase != PHASE_REDO || !p->redo_reading)
         return;
     p->redo_reading = false;
-    if (p->redo_unproven && !proven(p, in)) {
-        reset(p);
-        return;
-    }
-    p->redo_unproven = false;
     for (size_t i = 0; i < in->records_len && p->phase == PHASE_REDO; i++)
-        if (in->records[i].sequence > p->projector.watermark.seq)
-            fold_record(p, in->records[i].bytes, in->records[i].sequence, NULL, false);
+        if (!redo_one(p, &in->records[i]))
+            return;
 }
 
 /* --- who lives here ------------------------------------------------------------------------------ */

@@ -27,13 +27,16 @@ static thole_slice request_id_of(struct partition *p, struct build *b, const str
     return copy;
 }
 
-static void enter(struct partition *p, struct build *b, const struct message *message)
+static void enter(struct partition *p, struct build *b, const struct turn *turn,
+                  const struct message *message)
 {
     struct fold_send *send = build_send(b);
-    if (send == NULL)
+    if (send == NULL) {
         partition_no_memory(p);
-    else
-        send->message = *message;
+        return;
+    }
+    send->message = *message;
+    send->execution = turn->execution;
 }
 
 static struct message start_of(const struct event *event)
@@ -84,7 +87,7 @@ static void end_of_child(struct partition *p, struct build *b, const struct turn
     struct message message = result_for(&parent, turn, event);
     if (slot != NULL && arena_dup(&b->arena, parent.instance, &message.instance) != THOLE_OK)
         partition_no_memory(p); /* the slot may go before the message does */
-    enter(p, b, &message);
+    enter(p, b, turn, &message);
 }
 
 void outbox_fold(struct partition *p, struct build *b, const struct turn *turn, const struct event *event,
@@ -121,7 +124,7 @@ void outbox_fold(struct partition *p, struct build *b, const struct turn *turn, 
     case EVENT_TERMINATED: end_of_child(p, b, turn, event, slot); return;
     default: return;
     }
-    enter(p, b, &message);
+    enter(p, b, turn, &message);
 }
 
 /* --- sending ------------------------------------------------------------------------------------- */
@@ -175,6 +178,7 @@ void outbox_post(struct partition *p, struct build *b)
         struct partition_out *out = partition_emit(p, PARTITION_OUT_LOAD);
         out->token = OUTBOX_TOKEN | send->token;
         out->instance = partition_out_copy(p, send->message.child);
+        out->execution = send->execution;
     }
 }
 
@@ -222,7 +226,7 @@ void outbox_sent(struct partition *p, const struct partition_in *in)
 
 /* False: the history cannot be relied on. */
 static bool find_parent(struct partition *p, const struct partition_in *in, struct build *b,
-                        struct origin *ret)
+                        uint64_t execution, struct origin *ret)
 {
     struct arena arena;
     bool foreign = false;
@@ -236,11 +240,11 @@ static bool find_parent(struct partition *p, const struct partition_in *in, stru
         foreign = loading_foreign(p, status, &record, in->records[i].sequence);
         if (foreign || status != THOLE_OK || record.kind != RECORD_TURN ||
             !loading_counts(p, &record, in->records[i].sequence) || record.turn.events_len == 0 ||
-            record.turn.events[0].kind != EVENT_STARTED)
+            record.turn.execution != execution || record.turn.events[0].kind != EVENT_STARTED)
             continue;
         *ret = record.turn.events[0].parent;
         if (ret->instance.len == 0)
-            break; /* nobody's, and all later executions are nobody's too */
+            break; /* nobody's */
         if (arena_dup(&b->arena, ret->instance, &ret->instance) != THOLE_OK)
             partition_no_memory(p);
     }
@@ -255,7 +259,7 @@ void outbox_history(struct partition *p, const struct partition_in *in)
     struct fold_send *send = find_send(p, in->token & ~OUTBOX_TOKEN, &b);
     if (send == NULL || send->message.instance.len > 0)
         return;
-    bool const sound = find_parent(p, in, b, &parent);
+    bool const sound = find_parent(p, in, b, send->execution, &parent);
     if (p->nomem)
         return;
     if (!sound) {

@@ -146,6 +146,7 @@ static void forget(struct partition *p)
     names_release(p);
     outbox_release(p);
     redo_release(&p->redo);
+    deletion_release(p);
     p->purged_below = 0;
     p->open_activities = 0;
     p->recount = p->recounting = false;
@@ -266,6 +267,7 @@ static void answer(struct partition *p, const struct partition_in *in)
         else
             loading_history(p, in);
         break;
+    case PARTITION_IN_REMOVED: deletion_removed(p, in); break;
     case PARTITION_IN_QUERY: queries_ask(p, in); break;
     }
 }
@@ -344,6 +346,11 @@ static void serve(struct partition *p)
     timer_book_fire(p);
     turns_run_ready(p);
     purge(p, PURGE_EVERY);
+    if (deletion_unattested(p) && p->chain.len == 0 && !p->chain.failed)
+        chain_append(p, RECORD_POSITION, NULL, NULL);
+    if (deletion_undurable(p))
+        project_save_watermark(p);
+    deletion_pump(p);
     if (!quiet(p) || p->now_ms < p->busy_ms + p->options.idle_ms)
         return;
     if (unsaved(p)) {
@@ -454,5 +461,5 @@ uint64_t partition_committed_n(const struct partition *p)
 bool partition_idle(const struct partition *p)
 {
     return p->phase == PHASE_SERVING && quiet(p) && !unsaved(p) && p->slots.pending_len == 0 && !p->recount &&
-           !p->recounting;
+           !p->recounting && p->removals.len == 0;
 }

@@ -89,6 +89,7 @@ enum partition_in_kind {
                               */
     PARTITION_IN_HISTORY,    /* answer to LOAD: records; may be none */
     PARTITION_IN_SENT,       /* answer to SEND: token: stored */
+    PARTITION_IN_REMOVED,    /* answer to REMOVE_HISTORY: sequence */
     PARTITION_IN_QUERY,      /* token, instance, query, bytes = input; answered by QUERY_ANSWER, unless CLOSED
                                 comes   before it */
 };
@@ -97,7 +98,7 @@ struct partition_in {
     enum partition_in_kind kind;
     uint64_t generation; /* of the output that this answers; ignored for OPEN, CLOSE, RIVAL and QUERY */
     uint64_t n;          /* APPENDED, APPEND_FAILED */
-    uint64_t sequence;   /* APPENDED, PUBLISHED, MESSAGE: inbox sequence */
+    uint64_t sequence;   /* APPENDED, PUBLISHED, REMOVED; MESSAGE: inbox sequence */
     uint64_t token;      /* PUBLISHED, HISTORY, SENT, QUERY */
     uint64_t stored_ns;  /* MESSAGE: when the stream stored it */
     const char *text;    /* DOUBT */
@@ -139,9 +140,13 @@ enum partition_out_kind {
     PARTITION_OUT_APPEND,   /* bytes at expected_last; subject by record kind: see struct; answered for each n
                              */
     PARTITION_OUT_READ_LOG, /* records from..to (inclusive) */
-    PARTITION_OUT_LOAD,     /* history of instance; answer HISTORY with token: at least all records, in order,
-                               of the execution of its last record and of the one before it (a crash may have
-                               cut the first turn of the newer one short) */
+    PARTITION_OUT_LOAD,     /* history of instance; answer HISTORY with token. execution 0: at least all
+                               records, in order, of the execution of its last record and of the one before it
+                               (a crash may have cut the first turn of the newer one short); a DELETED is one
+                               of the execution that it names, and of execution 0 there are all since then.
+                               Else: of that execution */
+    PARTITION_OUT_REMOVE_HISTORY, /* remove the instance's records below sequence, where its DELETED is; retry
+                                     until none is left, then REMOVED with sequence. Never what is above it */
     /* The store. Answers STORE_OPENED, STORE_RESET, LIVE, TIMERS, APPLIED; DOUBT with fenced when fenced. All
      * are done over the connection over which STORE_OPEN was, or not at all. */
     PARTITION_OUT_STORE_OPEN, /* epoch */
@@ -184,10 +189,11 @@ struct partition_out {
     const uint64_t *sequences; /* DELETE_RECORDS; PUSH_CANCEL: activity ids */
     size_t sequences_len;
     /* APPEND. bytes stay valid until its answer. */
-    enum record_kind record_kind; /* EPOCH_OPENED: ctl.<p>.epoch; POSITION: ctl.<p>.position; TURN: hist… */
+    enum record_kind record_kind; /* EPOCH_OPENED: ctl.<p>.epoch; POSITION: ctl.<p>.position; TURN, DELETED:
+                                     hist… */
     uint64_t n, expected_last;
     thole_slice bytes;
-    /* APPEND of a turn, LOAD, PUBLISH_WORK, PUSH_CANCEL, EVENT */
+    /* APPEND of a turn or DELETED, LOAD, REMOVE_HISTORY, PUBLISH_WORK, PUSH_CANCEL, EVENT */
     thole_slice instance;
     uint64_t execution, activity_id;
     uint32_t try_number; /* PUBLISH_WORK; PUSH_CANCEL: 0 = any try */

@@ -22,11 +22,15 @@ struct build *project_filling(struct partition *p)
 {
     struct projector *projector = &p->projector;
     struct build *last = projector->last;
-    if (last != NULL && last->state == BUILD_FILLING) {
-        if (!build_full(last) || projector->parts_len > 0)
-            return last;
-        last->state = BUILD_SEALED;
-    }
+    if (last != NULL && last->state == BUILD_FILLING && (!build_full(last) || projector->parts_len > 0))
+        return last;
+    return project_apart(p);
+}
+
+struct build *project_apart(struct partition *p)
+{
+    struct projector *projector = &p->projector;
+    struct build *last = projector->last;
     struct build *b = build_create(projector->next_id + 1);
     if (b == NULL) {
         partition_no_memory(p);
@@ -37,6 +41,8 @@ struct build *project_filling(struct partition *p)
         last->next = b;
     else
         projector->first = b;
+    if (last != NULL && last->state == BUILD_FILLING)
+        last->state = BUILD_SEALED;
     projector->last = b;
     return b;
 }
@@ -49,7 +55,9 @@ static void apply(struct partition *p, struct build *b)
         return;
     }
     batch->projected = p->projector.watermark;
+    batch->durable = deletion_undurable(p);
     p->projector.watermark_sent = p->projector.watermark.seq;
+    p->projector.durable_sent = batch->durable ? p->projector.watermark.seq : 0;
     b->state = BUILD_APPLYING;
     partition_emit(p, PARTITION_OUT_APPLY)->batch = batch;
 }
@@ -64,7 +72,10 @@ static void retire(struct partition *p)
         if (b->last.seq > done->seq)
             *done = b->last;
         if (b->sends_len > 0)
-            projector->sent = b->last.seq;
+            projector->worth = b->last.seq;
+        for (size_t i = 0; i < b->deletions_len; i++)
+            if (!b->deletions[i].removed)
+                deletion_owed(p, b->deletions[i].row.instance, b->deletions[i].row.history_seq);
         projector->unprojected -= b->records;
         projector->first = b->next;
         if (projector->first == NULL)
@@ -175,6 +186,8 @@ void project_applied(struct partition *p)
         b = b->next;
     if (b == NULL)
         return;
+    if (p->projector.durable_sent > p->projector.durable)
+        p->projector.durable = p->projector.durable_sent;
     if (build_has_more(b, b->applied)) {
         apply(p, b);
         return;
@@ -226,17 +239,21 @@ bool project_idle(const struct partition *p)
 uint64_t project_published_seq(const struct partition *p)
 {
     const struct projector *projector = &p->projector;
-    return projector->watermark.seq > projector->published ? projector->watermark.seq : projector->published;
+    uint64_t const done =
+        projector->watermark.seq > projector->published ? projector->watermark.seq : projector->published;
+    const struct removal *owed = p->removals.first;
+    return owed != NULL && owed->sequence <= done ? owed->sequence - 1 : done;
 }
 
 bool project_unsaid(const struct partition *p)
 {
-    return p->projector.sent > p->chain.said_published;
+    return p->projector.worth > p->chain.said_published && project_published_seq(p) > p->chain.said_published;
 }
 
 void project_save_watermark(struct partition *p)
 {
-    if (p->projector.first != NULL || p->projector.watermark.seq <= p->projector.watermark_sent)
+    bool const known = p->projector.watermark.seq <= p->projector.watermark_sent;
+    if (p->projector.first != NULL || (known && !deletion_undurable(p)))
         return;
     struct build *b = project_filling(p);
     if (b != NULL)

@@ -94,6 +94,20 @@ void redo_gone(struct partition *p, thole_slice instance, uint64_t execution, ui
     compact(p);
 }
 
+/* Only a deletion whose records may still be there has something before it: they are few. */
+void redo_deleted(struct partition *p, thole_slice instance, uint64_t execution)
+{
+    struct redo *redo = &p->redo;
+    for (size_t i = 0; redo->open_len > 0 && i < redo->open->activities_len; i++) {
+        struct fold_activity *entry = &redo->open->activities[i];
+        if (entry->gone || entry->row.execution > execution ||
+            !thole_slice_equal(entry->row.instance, instance))
+            continue;
+        entry->gone = true;
+        redo->open_len--;
+    }
+}
+
 bool redo_finish(struct partition *p)
 {
     struct redo *redo = &p->redo;
@@ -116,10 +130,10 @@ bool redo_finish(struct partition *p)
 /* --- who is nobody's child --------------------------------------------------------------------- */
 
 /* The cell of the id, or the free one where it belongs. */
-static thole_slice *loner_cell(const struct redo *redo, thole_slice instance)
+static struct loner *loner_cell(const struct redo *redo, thole_slice instance)
 {
     size_t at = key_hash(instance, 1, 1) % redo->loners_cap;
-    while (redo->loners[at].len != 0 && !thole_slice_equal(redo->loners[at], instance))
+    while (redo->loners[at].id.len != 0 && !thole_slice_equal(redo->loners[at].id, instance))
         at = (at + 1) % redo->loners_cap;
     return &redo->loners[at];
 }
@@ -132,8 +146,8 @@ static bool grow_loners(struct redo *redo)
     if (grown.loners == NULL)
         return false;
     for (size_t i = 0; i < redo->loners_cap; i++)
-        if (redo->loners[i].len != 0)
-            *loner_cell(&grown, redo->loners[i]) = redo->loners[i];
+        if (redo->loners[i].id.len != 0)
+            *loner_cell(&grown, redo->loners[i].id) = redo->loners[i];
     free(redo->loners);
     *redo = grown;
     return true;
@@ -150,16 +164,26 @@ void redo_loner(struct partition *p, thole_slice instance)
         partition_no_memory(p);
         return;
     }
-    thole_slice *cell = loner_cell(redo, instance);
-    if (cell->len != 0)
+    struct loner *cell = loner_cell(redo, instance);
+    cell->not = false;
+    if (cell->id.len != 0)
         return;
-    if (arena_dup(&redo->arena, instance, cell) != THOLE_OK)
+    if (arena_dup(&redo->arena, instance, &cell->id) != THOLE_OK)
         partition_no_memory(p);
     else
         redo->loners_len++;
 }
 
+void redo_no_loner(struct partition *p, thole_slice instance)
+{
+    if (p->redo.loners_cap > 0)
+        loner_cell(&p->redo, instance)->not = true; /* in a free cell it says nothing */
+}
+
 bool redo_is_loner(const struct partition *p, thole_slice instance)
 {
-    return p->redo.loners_cap > 0 && loner_cell(&p->redo, instance)->len != 0;
+    if (p->redo.loners_cap == 0)
+        return false;
+    const struct loner *cell = loner_cell(&p->redo, instance);
+    return cell->id.len != 0 && !cell->not ;
 }

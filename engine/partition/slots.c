@@ -249,6 +249,26 @@ void slot_remember(struct slot *slot, thole_slice from, thole_slice *to)
         *to = (thole_slice){0};
 }
 
+void slot_renew(struct slot *slot)
+{
+    struct slot const old = *slot;
+    assert(old.in_flight == 0 && !old.counted);
+    *slot = (struct slot){.hash_next = old.hash_next,
+                          .ready_next = old.ready_next,
+                          .lru_prev = old.lru_prev,
+                          .lru_next = old.lru_next,
+                          .id = old.id,
+                          .token = old.token,
+                          .ready = old.ready,
+                          .in_ended = old.in_ended,
+                          .waiting = old.waiting,
+                          .waiting_cap = old.waiting_cap,
+                          .first = old.first,
+                          .last = old.last,
+                          .questions = old.questions};
+    arena_init(&slot->arena, SLOT_ARENA_MAX);
+}
+
 void slot_block(struct slot *slot, enum blocked_kind kind, thole_slice text)
 {
     text.len = text.len < DETAIL_BYTES_MAX ? text.len : DETAIL_BYTES_MAX;
@@ -266,6 +286,7 @@ void slot_note(struct slot *slot, const struct event *event)
         slot->parent.execution = event->parent.execution;
         slot->parent.event = event->parent.event;
         slot->version = event->version;
+        slot->gone = event->before;
     } else if (event->kind == EVENT_VERSION_CHOSEN) {
         slot->version = event->version;
     }

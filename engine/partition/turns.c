@@ -214,7 +214,7 @@ static void start(struct partition *p, struct slot *slot, struct intake *in)
 {
     struct early *early = slot->early; /* the turn's events borrow from it */
     slot->early = NULL;
-    begin(p, slot, 1, in);
+    begin(p, slot, slot->gone + 1, in);
     early_destroy(early);
 }
 
@@ -241,6 +241,10 @@ static void take_turn(struct partition *p, struct slot *slot, struct intake *in)
 {
     bool const retry = slot->retry;
     slot->retry = false;
+    if (in->deletes) {
+        deletion_record(p, slot, in);
+        return;
+    }
     switch (slot->state) {
     case SLOT_ABSENT:
     case SLOT_EARLY:
@@ -293,7 +297,8 @@ static void run_slot(struct partition *p, struct slot *slot)
 static bool may_run(const struct partition *p)
 {
     return p->phase == PHASE_SERVING && !p->nomem && !p->chain.failed && !p->ending &&
-           p->chain.len < p->options.window_max && p->projector.unprojected < UNPROJECTED_MAX;
+           p->chain.len < p->options.window_max && p->projector.unprojected < UNPROJECTED_MAX &&
+           p->removals.len < REMOVALS_MAX;
 }
 
 void turns_run_ready(struct partition *p)

@@ -28,7 +28,8 @@ enum {
 
 struct kit_record { /* record i has sequence i + 1 */
     enum record_kind kind;
-    thole_slice bytes;
+    thole_slice instance, bytes;
+    uint64_t execution;
     bool deleted;
 };
 struct kit_message {
@@ -160,7 +161,11 @@ uint64_t kit_log_append(thole_test_env *env, const struct partition_out *out);
 void kit_log_tail(const thole_test_env *env, uint64_t count, struct arena *arena, struct partition_in *in);
 void kit_log_read(const thole_test_env *env, uint64_t from, uint64_t to, struct arena *arena,
                   struct partition_in *in);
-void kit_log_load(thole_test_env *env, thole_slice instance, struct arena *arena, struct partition_in *in);
+/* execution 0: the newest. */
+void kit_log_load(thole_test_env *env, thole_slice instance, uint64_t execution, struct arena *arena,
+                  struct partition_in *in);
+/* Removes the instance's records below its deletion at that sequence. */
+void kit_log_remove(thole_test_env *env, thole_slice instance, uint64_t sequence);
 void kit_inbox_add(thole_test_env *env, thole_slice instance, thole_slice bytes);
 void kit_inbox_send(thole_test_env *env, const struct message *message);
 /* The next message to read; NULL = none. */
@@ -177,6 +182,8 @@ void kit_rows_timers(thole_test_env *env, uint64_t before_ms, struct arena *aren
 /* ---- kit_work.c ---- */
 void kit_work_added(thole_test_env *env, const struct batch_activity *row);
 void kit_work_removed(thole_test_env *env, const struct batch_activity *key);
+/* All rows of the instance's executions up to that one. */
+void kit_work_deleted(thole_test_env *env, thole_slice instance, uint64_t execution);
 void kit_work_published(thole_test_env *env, const struct partition_out *out);
 void kit_work_cancelled(thole_test_env *env, const struct partition_out *out);
 size_t kit_work_rows(const thole_test_env *env);

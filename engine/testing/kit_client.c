@@ -19,14 +19,15 @@ thole_status thole_test_start(thole_test_env *env, thole_slice instance, thole_s
     return thole_test_start_with(env, instance, orchestration, input, NULL);
 }
 
-static thole_status start(thole_test_env *env, struct message *message)
+/* A request that the engine may refuse. */
+static thole_status ask(thole_test_env *env, struct message *message)
 {
     env->asked_event = NULL;
     env->asked_request = message->request_id = request_id(env);
     kit_inbox_send(env, message);
     kit_pump(env);
     env->asked_request = (thole_slice){0};
-    /* no answer: the engine died with it, but the start is stored */
+    /* no answer: the engine died with it, but the request is stored */
     bool const refused = env->asked_event != NULL &&
                          thole_slice_equal(thole_slice_from(env->asked_event), THOLE_STR("rejected"));
     return refused ? THOLE_CONFLICT : THOLE_OK;
@@ -48,7 +49,7 @@ thole_status thole_test_start_with(thole_test_env *env, thole_slice instance, th
     }
     if (input.len > env->options.payload_max || message.event_data.len > env->options.payload_max)
         return THOLE_LIMIT;
-    return start(env, &message);
+    return ask(env, &message);
 }
 
 static void send_message(thole_test_env *env, struct message message)
@@ -93,6 +94,19 @@ void thole_test_pause(thole_test_env *env, thole_slice instance)
 void thole_test_resume(thole_test_env *env, thole_slice instance)
 {
     send_message(env, (struct message){.kind = MESSAGE_RESUME, .instance = instance});
+}
+
+thole_status thole_test_delete(thole_test_env *env, thole_slice instance, const thole_delete_options *options)
+{
+    struct message message = {.kind = MESSAGE_DELETE, .instance = instance};
+    THOLE_TRY(id_check(instance, NULL));
+    if (thole_test_status(env, instance) == THOLE_INSTANCE_UNKNOWN)
+        return THOLE_NOT_FOUND;
+    if (options != NULL) {
+        message.force = options->force;
+        message.data = cut(options->reason);
+    }
+    return ask(env, &message);
 }
 
 thole_status thole_test_query(thole_test_env *env, thole_slice instance, thole_slice name, thole_slice input,

@@ -30,7 +30,7 @@ static void answer(thole_test_env *env, const struct partition_out *out)
         break;
     case PARTITION_OUT_LOAD:
         in.kind = PARTITION_IN_HISTORY;
-        kit_log_load(env, out->instance, &arena, &in);
+        kit_log_load(env, out->instance, out->execution, &arena, &in);
         break;
     case PARTITION_OUT_READ_LIVE:
         in.kind = PARTITION_IN_LIVE;
@@ -110,6 +110,10 @@ static void on_output(thole_test_env *env, const struct partition_out *out)
     case PARTITION_OUT_READ_LIVE:
     case PARTITION_OUT_READ_TIMERS: answer(env, out); break;
     case PARTITION_OUT_DELETE_RECORDS: delete_records(env, out); break;
+    case PARTITION_OUT_REMOVE_HISTORY:
+        kit_log_remove(env, out->instance, out->sequence);
+        done(env, out, PARTITION_IN_REMOVED, out->sequence);
+        break;
     case PARTITION_OUT_APPEND: done(env, out, PARTITION_IN_APPENDED, kit_log_append(env, out)); break;
     case PARTITION_OUT_STORE_OPEN: store_opened(env, out); break;
     case PARTITION_OUT_STORE_RESET:

@@ -26,7 +26,8 @@ static void read_turns(const thole_test_env *env, const struct kit_instance *ins
         if (stored->deleted)
             continue;
         kit_must(record_decode(stored->bytes, &turns->arena, &record, NULL) == THOLE_OK);
-        turn_list_take(&list, &record);
+        if (record.kind == RECORD_TURN)
+            turn_list_take(&list, &record);
     }
     for (size_t first = 0, parts; first < list.len; first += parts) {
         parts = turn_list_join(&list, first, &turns->arena, &turns->items[turns->len]);

@@ -42,14 +42,19 @@ static void replace(thole_test_env *env, thole_slice *text, thole_slice by)
         *text = kit_dup(env, by);
 }
 
+static void clear_instance(struct kit_instance *instance)
+{
+    instance->status = THOLE_INSTANCE_UNKNOWN;
+    instance->orchestration = instance->detail = instance->custom_status = instance->parent =
+        (thole_slice){0};
+    instance->execution = instance->version = 0;
+}
+
 static void apply_instance(thole_test_env *env, const struct batch_instance *row)
 {
     struct kit_instance *const instance = kit_instance_at(env, row->instance);
     if (row->removed) {
-        instance->status = THOLE_INSTANCE_UNKNOWN;
-        instance->orchestration = instance->detail = instance->custom_status = instance->parent =
-            (thole_slice){0};
-        instance->execution = instance->version = 0;
+        clear_instance(instance);
         return;
     }
     instance->status = (thole_instance_status)row->status;
@@ -110,8 +115,21 @@ void kit_rows_timers(thole_test_env *env, uint64_t before_ms, struct arena *aren
 
 /* ---- transactions ---- */
 
+/* What a redo takes away of a later life it brings back. */
+static void apply_deletion(thole_test_env *env, const struct batch_deletion *row)
+{
+    clear_instance(kit_instance_at(env, row->instance));
+    kit_work_deleted(env, row->instance, row->execution);
+    for (size_t i = 0; i < env->timers_len; i++)
+        if (env->timers[i].row.execution <= row->execution &&
+            thole_slice_equal(env->timers[i].row.instance, row->instance))
+            env->timers[i].row.due_ms = 0;
+}
+
 void kit_rows_apply(thole_test_env *env, const struct batch *batch)
 {
+    for (size_t i = 0; i < batch->deletions_len; i++)
+        apply_deletion(env, &batch->deletions[i]);
     for (size_t i = 0; i < batch->activities_removed_len; i++)
         kit_work_removed(env, &batch->activities_removed[i]);
     for (size_t i = 0; i < batch->activities_added_len; i++)

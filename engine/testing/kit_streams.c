@@ -18,15 +18,44 @@ static void note_turn(thole_test_env *env, const struct partition_out *out, size
     kit_history_check(env, instance);
 }
 
+/* The history begins with it again. */
+static void note_deletion(thole_test_env *env, const struct partition_out *out, size_t index)
+{
+    struct kit_instance *const instance = kit_instance_at(env, out->instance);
+    struct arena arena;
+    struct record record;
+    arena_init(&arena, MESSAGE_BYTES_MAX);
+    kit_must(record_decode(out->bytes, &arena, &record, NULL) == THOLE_OK);
+    instance->records =
+        kit_grow(env, instance->records, 0, &instance->records_cap, sizeof *instance->records);
+    instance->records[0] = index;
+    instance->records_len = 1;
+    instance->from_newest = instance->from_before = 0;
+    instance->newest = record.deletion.execution;
+    instance->diverged = NULL;
+    arena_release(&arena);
+}
+
 uint64_t kit_log_append(thole_test_env *env, const struct partition_out *out)
 {
     assert(out->expected_last == env->records_len); /* one engine at a time */
     env->records = kit_grow(env, env->records, env->records_len, &env->records_cap, sizeof *env->records);
-    env->records[env->records_len++] =
-        (struct kit_record){.kind = out->record_kind, .bytes = kit_dup(env, out->bytes)};
+    struct kit_record *const record = &env->records[env->records_len++];
+    *record = (struct kit_record){
+        .kind = out->record_kind, .bytes = kit_dup(env, out->bytes), .execution = out->execution};
+    if (out->instance.len > 0)
+        record->instance = kit_instance_at(env, out->instance)->id;
     if (out->record_kind == RECORD_TURN)
         note_turn(env, out, env->records_len - 1);
+    else if (out->record_kind == RECORD_DELETED)
+        note_deletion(env, out, env->records_len - 1);
     return env->records_len;
+}
+
+void kit_log_remove(thole_test_env *env, thole_slice instance, uint64_t sequence)
+{
+    for (uint64_t s = 1; s < sequence; s++)
+        env->records[s - 1].deleted |= thole_slice_equal(env->records[s - 1].instance, instance);
 }
 
 static void read_into(const thole_test_env *env, uint64_t from, uint64_t to, struct log_record *records,
@@ -68,16 +97,26 @@ void kit_log_read(const thole_test_env *env, uint64_t from, uint64_t to, struct 
 }
 
 /* The newest execution counts, and the one before it when all that is stored of the newest is half a turn. */
-void kit_log_load(thole_test_env *env, thole_slice id, struct arena *arena, struct partition_in *in)
+static void load_newest(const thole_test_env *env, thole_slice id, struct log_record *records, size_t *len)
 {
     const struct kit_instance *const instance = kit_instance_find(env, id);
     size_t const n = instance == NULL ? 0 : instance->records_len;
-    struct log_record *const records = arena_array(arena, n, sizeof *records);
+    for (size_t i = n == 0 ? 0 : instance->from_before; i < n; i++)
+        read_into(env, instance->records[i] + 1, instance->records[i] + 1, records, len);
+}
+
+void kit_log_load(thole_test_env *env, thole_slice id, uint64_t execution, struct arena *arena,
+                  struct partition_in *in)
+{
+    struct log_record *const records = arena_array(arena, env->records_len, sizeof *records);
     kit_must(records != NULL);
     in->instance = id;
     in->records_len = 0;
-    for (size_t i = n == 0 ? 0 : instance->from_before; i < n; i++)
-        read_into(env, instance->records[i] + 1, instance->records[i] + 1, records, &in->records_len);
+    if (execution == 0)
+        load_newest(env, id, records, &in->records_len);
+    for (uint64_t s = 1; execution != 0 && s <= env->records_len; s++)
+        if (env->records[s - 1].execution == execution && thole_slice_equal(env->records[s - 1].instance, id))
+            read_into(env, s, s, records, &in->records_len);
     in->records = records;
 }
 

@@ -58,6 +58,12 @@ void kit_work_removed(thole_test_env *env, const struct batch_activity *key)
         w->gone = true;
 }
 
+void kit_work_deleted(thole_test_env *env, thole_slice instance, uint64_t execution)
+{
+    for (struct kit_work *w = env->work; w != NULL; w = w->next)
+        w->gone |= w->row.execution <= execution && thole_slice_equal(w->row.instance, instance);
+}
+
 void kit_work_published(thole_test_env *env, const struct partition_out *out)
 {
     struct kit_work *const w = find(env, out->instance, out->execution, out->activity_id);

@@ -162,8 +162,8 @@ typedef struct thole_start_options {
     size_t size;       /**< sizeof(thole_start_options) */
     uint32_t version;  /**< of the orchestration; 0 = the newest */
     thole_slice event; /**< name of an event that is delivered in any case, started now or before; then an
-                            id in use is a conflict only if that instance has ended (signal with
-                            start). Empty = none */
+                            id in use is a conflict only if that instance has ended: it takes no
+                            event any more (signal with start). Empty = none */
     thole_slice event_data;
 } thole_start_options;
 /** thole_client_start() with options. */
@@ -215,6 +215,27 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_signal(thole_client *client,
 /** Ends the instance at once; its code does not run again. Else as thole_client_cancel(). */
 THOLE_NODISCARD THOLE_API thole_status thole_client_terminate(thole_client *client, thole_slice instance,
                                                               thole_slice reason, thole_error *reterr);
+/** Fill with zeroes, set size, then what differs. Slices are borrowed for the call. */
+typedef struct thole_delete_options {
+    size_t size;        /**< sizeof(thole_delete_options) */
+    bool force;         /**< terminate it first, if it has not ended */
+    thole_slice reason; /**< at most 1024 bytes; stays in the log, as does the id */
+} thole_delete_options;
+/**
+ * Deletes an instance that has ended, or, with force, whatever it is: its rows, then its history. A record
+ * with its id, the time and the reason stays. What its activities were told to do is not undone. The id can
+ * be used again, for another instance; events that are raised in it meanwhile wait for that one. Durable when
+ * it returns THOLE_OK. Waits up to the client's timeout for an engine to do it; without a live engine the
+ * request stays queued and @p ret_accepted is false.
+ * @param options       NULL = defaults.
+ * @param ret_accepted  May be NULL. True: the deletion is recorded; what is left of the history goes within
+ *                      moments.
+ * @return THOLE_OK; THOLE_NOT_FOUND; THOLE_CONFLICT (it has not ended, and there is no force: nothing was
+ *         changed); THOLE_INVALID; THOLE_UNAVAILABLE.
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_client_delete(thole_client *client, thole_slice instance,
+                                                           const thole_delete_options *options,
+                                                           bool *ret_accepted, thole_error *reterr);
 /** Its code does not run until it is resumed, cancelled or terminated; what comes meanwhile is kept, running
  * activities go on. Else as thole_client_cancel(). */
 THOLE_NODISCARD THOLE_API thole_status thole_client_pause(thole_client *client, thole_slice instance,

@@ -61,6 +61,9 @@ THOLE_API void thole_test_cancel(thole_test_env *env, thole_slice instance, thol
 THOLE_API void thole_test_terminate(thole_test_env *env, thole_slice instance, thole_slice reason);
 THOLE_API void thole_test_pause(thole_test_env *env, thole_slice instance);
 THOLE_API void thole_test_resume(thole_test_env *env, thole_slice instance);
+/** @param options  NULL: it must have ended. */
+THOLE_NODISCARD THOLE_API thole_status thole_test_delete(thole_test_env *env, thole_slice instance,
+                                                         const thole_delete_options *options);
 /** @param ret_output  Borrowed until the next call. */
 THOLE_NODISCARD THOLE_API thole_status thole_test_query(thole_test_env *env, thole_slice instance,
                                                         thole_slice name, thole_slice input,

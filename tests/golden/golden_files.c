@@ -97,6 +97,37 @@ static void sample_every_message(struct sampling *s)
     sample(s, "messages", "heartbeat");
 }
 
+static void sample_deletion(struct sampling *s)
+{
+    struct event again = sample_events[0];
+    again.before = 7;
+    struct record const deleted = {.kind = RECORD_DELETED,
+                                   .epoch = 4,
+                                   .n = 301,
+                                   .committed = 300,
+                                   .published = 7001,
+                                   .position = {.floor = 12},
+                                   .deletion = {.instance = THOLE_STR("order 1/\xe2\x82\xac"),
+                                                .execution = 7,
+                                                .time_ms = 1700000000000,
+                                                .orchestration = THOLE_STR("checkout"),
+                                                .reason = THOLE_STR("the customer asked for it"),
+                                                .request_id = THOLE_STR("r-6"),
+                                                .started_by = THOLE_STR("r-1"),
+                                                .parent = {THOLE_STR("shop"), 4, 5}}};
+    struct record const begun = {.kind = RECORD_TURN,
+                                 .epoch = 4,
+                                 .n = 302,
+                                 .turn = {.instance = THOLE_STR("order 1/\xe2\x82\xac"),
+                                          .execution = 8,
+                                          .number = 1,
+                                          .ran = true,
+                                          .events = &again,
+                                          .events_len = 1}};
+    sample_record(s, "records", "deleted", &deleted);
+    sample_record(s, "records", "begun_again", &begun);
+}
+
 static void sample_every_record(struct sampling *s)
 {
     static const uint64_t above[] = {12, 15, 1000000};
@@ -140,6 +171,7 @@ static void sample_every_record(struct sampling *s)
         turn.turn.execution = turn.turn.blocked == BLOCKED_NOT_STARTED ? 0 : 2;
         sample_record(s, "records", blocked[i], &turn);
     }
+    sample_deletion(s);
 }
 
 void golden_samples(golden_fn *each, void *arg)

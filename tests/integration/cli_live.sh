@@ -47,6 +47,8 @@ says() {
     "$thole" "$@" 2>&1 | grep -qF -- "$words"
 }
 
+lacks() { ! says "$@"; }
+
 expect 3 'Try: start an engine' history x
 "$checkout" run >"$log" 2>&1 &
 server=$!
@@ -120,6 +122,14 @@ expect 0 'resumption of g-3 accepted' resume g-3
 expect 0 '{"schema":"thole.terminate.v1","instance":"g-3","accepted":true,' terminate g-3 --reason enough -o json
 expect 9 'instance g-3 was terminated: enough' wait g-3 --timeout 60s
 expect 9 '"status":"Terminated"' wait g-3 -o json --timeout 60s
+expect 0 'g-4' start gate --id g-4
+expect 4 'has not ended' delete g-4
+expect 0 'deletion of g-4 accepted' delete g-4 --force --reason 'asked to'
+expect 3 'there is no instance' history g-4
+expect 0 '{"schema":"thole.delete.v1","instance":"g-3","accepted":true,' delete g-3 -o json
+await 10 lacks Terminated show g-3
+expect 0 'again' run gate --id g-3 --event go --event-data again --timeout 60s
+expect 3 'there is no instance' delete nobody
 expect 3 'there is no instance' terminate nobody
 expect 3 'there is no instance' pause nobody
 expect 3 'there is no instance' resume nobody

@@ -183,6 +183,64 @@ static void removal_takes_nothing_newer(void)
     postgres_close(pg);
 }
 
+/* -- deletions -- */
+
+static void delete_rows(struct postgres *pg, const struct batch_deletion *rows, size_t n,
+                        const struct batch_instance *after)
+{
+    struct batch *batch = store_batch(1, 0);
+    batch->deletions = arena_array(&batch->arena, n, sizeof *rows);
+    memcpy(batch->deletions, rows, n * sizeof *rows);
+    batch->deletions_len = n;
+    if (after != NULL) {
+        batch->instances = arena_array(&batch->arena, 1, sizeof *after);
+        batch->instances[0] = *after;
+        batch->instances_len = 1;
+    }
+    CHECK_OK(store_apply(pg, batch));
+}
+
+/* All rows of a life go at once; those of the next one stay, also when it is done again. */
+static void a_deletion_takes_a_whole_life(void)
+{
+    struct postgres *pg = store_partition("deleted");
+    struct batch_instance old[] = {instance_row("a", 1, THOLE_INSTANCE_CONTINUED_AS_NEW, 10),
+                                   instance_row("a", 2, THOLE_INSTANCE_TERMINATED, 11),
+                                   instance_row("b", 1, THOLE_INSTANCE_RUNNING, 12)};
+    struct batch_deletion const deletion = {THOLE_STR("a"), 2, 20};
+    struct batch_instance const again = instance_row("a", 3, THOLE_INSTANCE_RUNNING, 21);
+    apply_rows(pg, old, 3);
+    store_sql("deleted",
+              "INSERT INTO worker_queue (instance, execution, activity_id, p, queue, activity)"
+              " VALUES ('a', 1, 1, 1, 'q', 'x'), ('a', 2, 7, 1, 'q', 'x'), ('b', 1, 1, 1, 'q', 'x')");
+    store_sql("deleted", "INSERT INTO timers VALUES ('a', 0, 1, 1, 5), ('a', 2, 3, 1, 5), ('b', 2, 3, 1, 5)");
+    store_sql("deleted",
+              "INSERT INTO quarantine (instance, execution, activity_id, p, queue, activity, try_number,"
+              " lost, worker, reason, since_ms, until_ms)"
+              " SELECT i, 2, 7, 1, 'q', 'x', 1, 3, 'w', 'why', 5, 0 FROM unnest('{a,b}'::text[]) AS i");
+    delete_rows(pg, &deletion, 1, &again);
+    store_sql("deleted", "INSERT INTO worker_queue (instance, execution, activity_id, p, queue, activity)"
+                         " VALUES ('a', 3, 1, 1, 'q', 'x')");
+    for (int i = 0; i < 2; i++) { /* the second time in a redo */
+        CHECK_STR("instances",
+                  store_sql("deleted", "SELECT (instance, execution, history_seq) FROM instances ORDER BY 1"),
+                  "(a,3,21)\n(b,1,12)");
+        CHECK_STR("executions",
+                  store_sql("deleted", "SELECT (instance, execution) FROM executions ORDER BY 1"),
+                  "(a,3)\n(b,1)");
+        CHECK_STR("activities",
+                  store_sql("deleted", "SELECT (instance, execution) FROM worker_queue ORDER BY 1"),
+                  "(a,3)\n(b,1)");
+        CHECK_STR("timers", store_sql("deleted", "SELECT instance FROM timers"), "b");
+        CHECK_STR("quarantine", store_sql("deleted", "SELECT instance FROM quarantine"), "b");
+        delete_rows(pg, &deletion, 1, NULL);
+    }
+    const char *const plan = store_own_sql(pg, "EXPLAIN EXECUTE activities_deleted('{a}', '{2}')");
+    CHECK_HAS(plan, "worker_queue_pkey");
+    CU_ASSERT_PTR_NULL(strstr(plan, "Seq Scan"));
+    postgres_close(pg);
+}
+
 /* -- what a new owner asks -- */
 
 static void live_names_have_versions(void)
@@ -300,6 +358,7 @@ static const struct thole_test tests[] = {
     {"executions end when the next one begins", executions_end_when_the_next_one_begins},
     {"what waits for its instance is no execution", what_waits_for_its_instance_is_no_execution},
     {"removal takes nothing newer", removal_takes_nothing_newer},
+    {"a deletion takes a whole life", a_deletion_takes_a_whole_life},
     {"live names have versions", live_names_have_versions},
     {"list by parent, status and time", list_by_parent_status_and_time},
     {"lists use an index for each filter", lists_use_an_index_for_each_filter},

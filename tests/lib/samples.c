@@ -175,6 +175,12 @@ const struct message sample_messages[] = {
     {.kind = MESSAGE_TERMINATE, .instance = S("order-1"), .data = S("why"), .request_id = S("r-3")},
     {.kind = MESSAGE_PAUSE, .instance = S("order-1"), .data = S("why"), .request_id = S("r-4")},
     {.kind = MESSAGE_RESUME, .instance = S("order-1"), .data = S("why"), .request_id = S("r-5")},
+    {.kind = MESSAGE_DELETE,
+     .instance = S("order-1"),
+     .data = S("why"),
+     .request_id = S("r-6"),
+     .execution = UINT64_MAX,
+     .force = true},
     {.kind = MESSAGE_RELEASE,
      .instance = S("order-1"),
      .execution = 2,
@@ -233,7 +239,7 @@ void show_event(const struct event *event, struct buf *to)
     event_render(event, to);
     buf_text(to, "\n");
     show_number(to, "ref", event->ref);
-    show_number(to, "due_ms", event->due_ms);
+    show_number(to, "due_ms", event->kind == EVENT_STARTED ? 0 : event->due_ms);
     show_number(to, "code", event->code);
     show_number(to, "try_number", event->try_number);
     show_number(to, "version", event->version);
@@ -251,6 +257,7 @@ void show_event(const struct event *event, struct buf *to)
     show_slice(to, "details", event->details);
     show_slice(to, "target", event->target);
     show_origin(to, &event->parent);
+    show_number(to, "before", event->kind == EVENT_STARTED ? event->before : 0);
     if (event->retry != NULL)
         show_retry(to, event->retry);
 }
@@ -266,6 +273,7 @@ const char *message_kind_text(enum message_kind kind)
     case MESSAGE_TERMINATE: return "terminate";
     case MESSAGE_PAUSE: return "pause";
     case MESSAGE_RESUME: return "resume";
+    case MESSAGE_DELETE: return "delete";
     case MESSAGE_RELEASE: return "release";
     }
     return "unknown";
@@ -297,6 +305,7 @@ void show_message(const struct message *m, struct buf *to)
     show_slice(to, "lost_worker", m->lost_worker);
     show_slice(to, "queue", m->queue);
     show_slice(to, "input", m->input);
+    show_number(to, "force", m->force);
 }
 
 void show_heartbeat(const struct heartbeat *h, struct buf *to)
@@ -326,10 +335,22 @@ static void show_turn(const struct turn *turn, struct buf *to)
         show_event(&turn->events[i], to);
 }
 
+static void show_deletion(const struct deletion *d, struct buf *to)
+{
+    show_slice(to, "instance", d->instance);
+    show_number(to, "execution", d->execution);
+    show_number(to, "time_ms", d->time_ms);
+    show_slice(to, "orchestration", d->orchestration);
+    show_slice(to, "reason", d->reason);
+    show_slice(to, "request_id", d->request_id);
+    show_slice(to, "started_by", d->started_by);
+    show_origin(to, &d->parent);
+}
+
 void show_record(const struct record *record, struct buf *to)
 {
-    static const char *const kinds[] = {"unknown", "epoch_opened", "turn", "position"};
-    bool const known = record->kind >= RECORD_EPOCH_OPENED && record->kind <= RECORD_POSITION;
+    static const char *const kinds[] = {"unknown", "epoch_opened", "turn", "position", "deleted"};
+    bool const known = record->kind >= RECORD_EPOCH_OPENED && record->kind <= RECORD_DELETED;
     buf_printf(to, "%s\n", kinds[known ? record->kind - RECORD_EPOCH_OPENED + 1 : 0]);
     show_number(to, "epoch", record->epoch);
     show_number(to, "n", record->n);
@@ -344,4 +365,6 @@ void show_record(const struct record *record, struct buf *to)
     show_number(to, "previous_n", record->previous_n);
     if (record->kind == RECORD_TURN)
         show_turn(&record->turn, to);
+    if (record->kind == RECORD_DELETED)
+        show_deletion(&record->deletion, to);
 }

@@ -193,7 +193,8 @@ static bool is_committed(struct world *w, const struct message *m)
     case MESSAGE_ACTIVITY_RESULT:
     case MESSAGE_PAUSE:
     case MESSAGE_RESUME:
-    case MESSAGE_RELEASE: break;
+    case MESSAGE_RELEASE:
+    case MESSAGE_DELETE: break;
     }
     return false;
 }

@@ -102,6 +102,7 @@ static bool accepted(struct world *w, size_t instance, const struct message *mes
     case MESSAGE_CHILD_RESULT:
         return message->execution == m->executions_len &&
                outstanding(x, message, EVENT_CHILD_SCHEDULED) != NULL;
+    case MESSAGE_DELETE: break;
     }
     return false;
 }
@@ -164,6 +165,7 @@ static bool is_effect_of(struct reading *r, const struct event *event, const str
         return event->ref == message->task && thole_slice_equal(event->data, message->data) &&
                event->code == message->status &&
                event->kind == (message->status == THOLE_OK ? EVENT_CHILD_COMPLETED : EVENT_CHILD_FAILED);
+    case MESSAGE_DELETE: break;
     }
     return false;
 }

@@ -78,17 +78,19 @@ static void read_records(struct stage *s, struct partition_in *in, uint64_t from
             records[in->records_len++] = (struct log_record){n, s->log[n - 1].bytes};
 }
 
-/* No more than what LOAD is promised: of the newest record's execution and the one before. */
-static void read_newest(struct stage *s, struct partition_in *in, thole_slice instance)
+/* No more than what LOAD is promised: of the newest record's execution and the one before, or of that one. */
+static void read_newest(struct stage *s, struct partition_in *in, thole_slice instance, uint64_t execution)
 {
     struct log_record *records = arena_array(&s->arena, s->log_len + 1, sizeof *records);
-    uint64_t newest = 0;
+    uint64_t newest = execution, from = 0;
     in->records = records;
-    for (size_t i = 0; i < s->log_len; i++)
+    for (size_t i = 0; i < s->log_len && execution == 0; i++)
         newest = is_of(&s->log[i], instance) ? s->log[i].execution : newest;
-    for (size_t i = 0; i < s->log_len; i++)
-        if (is_of(&s->log[i], instance) &&
-            (newest <= 1 || s->log[i].execution == newest || s->log[i].execution + 1 == newest))
+    for (size_t i = 0; i < s->log_len && newest == 0; i++) /* of execution 0 what is newer than a deletion */
+        from = s->log[i].kind == RECORD_DELETED && is_of(&s->log[i], instance) ? i : from;
+    for (size_t i = from; i < s->log_len; i++)
+        if (is_of(&s->log[i], instance) && (newest <= 1 || s->log[i].execution == newest ||
+                                            (execution == 0 && s->log[i].execution + 1 == newest)))
             records[in->records_len++] = (struct log_record){i + 1, s->log[i].bytes};
 }
 
@@ -113,6 +115,11 @@ static void append(struct stage *s, const struct partition_out *out, struct part
         .kind = out->record_kind, .execution = out->execution, .bytes = own(s, out->bytes)};
     snprintf(record->instance, sizeof record->instance, "%.*s", THOLE_FMT(out->instance));
     in->sequence = s->log_len;
+    if (out->record_kind == RECORD_DELETED) {
+        struct record decoded;
+        CU_ASSERT_EQUAL(record_decode(record->bytes, &s->arena, &decoded, NULL), THOLE_OK);
+        record->execution = decoded.deletion.execution;
+    }
 }
 
 static void delete_records(struct stage *s, const struct partition_out *out, struct partition_in *in)
@@ -145,13 +152,54 @@ static void say_push(struct stage *s, const struct partition_out *out)
     buf_text(&s->said, "\n");
 }
 
+/* Only when a record that is there says that the deletion is committed, or a newer epoch has begun. */
+static bool may_remove(struct stage *s, uint64_t sequence)
+{
+    struct record record, deletion;
+    CU_ASSERT_EQUAL(record_decode(s->log[sequence - 1].bytes, &s->arena, &deletion, NULL), THOLE_OK);
+    for (uint64_t n = sequence + 1; n <= s->log_len; n++) {
+        CU_ASSERT_EQUAL(record_decode(s->log[n - 1].bytes, &s->arena, &record, NULL), THOLE_OK);
+        if (!s->log[n - 1].deleted && (record.epoch > deletion.epoch || record.committed >= deletion.n))
+            return true;
+    }
+    return false;
+}
+
+static void remove_history(struct stage *s, const struct partition_out *out, struct partition_in *in)
+{
+    in->kind = PARTITION_IN_REMOVED;
+    in->sequence = out->sequence;
+    s->removals++;
+    CU_ASSERT_EQUAL(s->log[out->sequence - 1].kind, RECORD_DELETED);
+    CU_ASSERT_TRUE(may_remove(s, out->sequence));
+    CU_ASSERT_TRUE(out->sequence <= s->durable);
+    for (uint64_t n = 1; n < out->sequence && !s->hold_removed; n++)
+        if (strcmp(s->log[n - 1].instance, s->log[out->sequence - 1].instance) == 0)
+            s->log[n - 1].deleted = true;
+}
+
+/* They are done first: what else is in the batch must be of a later life. */
+static void check_deletions(const struct batch *batch)
+{
+    for (size_t i = 0; i < batch->deletions_len; i++)
+        for (size_t k = 0; k < batch->instances_len; k++)
+            CU_ASSERT_FALSE(thole_slice_equal(batch->deletions[i].instance, batch->instances[k].instance) &&
+                            batch->instances[k].history_seq < batch->deletions[i].history_seq);
+}
+
 static void apply(struct stage *s, const struct partition_out *out, struct partition_in *in)
 {
     in->kind = PARTITION_IN_APPLIED;
+    check_deletions(out->batch);
     s->batches++;
     s->applied = out->batch->projected;
+    if (out->batch->durable && s->applied.seq > s->durable && !s->hold_durable)
+        s->durable = s->applied.seq;
+    if (out->batch->durable && s->hold_durable)
+        in->kind = PARTITION_IN_OPEN; /* never answered */
     s->activities += out->batch->activities_added_len;
     s->timers += out->batch->timers_added_len;
+    s->deletions += out->batch->deletions_len;
     if (out->batch->activities_added_len > s->largest_batch)
         s->largest_batch = out->batch->activities_added_len;
     if (s->tells_work)
@@ -212,12 +260,14 @@ static struct partition_in do_output(struct stage *s, const struct partition_out
         in.kind = PARTITION_IN_HISTORY;
         in.instance = own(s, out->instance);
         s->loads++;
-        read_newest(s, &in, in.instance);
+        read_newest(s, &in, in.instance, out->execution);
         break;
     case PARTITION_OUT_DELETE_RECORDS: delete_records(s, out, &in); break;
+    case PARTITION_OUT_REMOVE_HISTORY: remove_history(s, out, &in); break;
     case PARTITION_OUT_STORE_OPEN:
         in.kind = PARTITION_IN_STORE_OPENED;
         in.projected = s->projected;
+        s->durable = s->projected.seq;
         in.epoch = s->epoch > out->epoch ? s->epoch : out->epoch;
         break;
     case PARTITION_OUT_STORE_RESET:
@@ -240,7 +290,8 @@ static bool is_held(const struct stage *s, enum partition_in_kind kind)
 {
     return (kind == PARTITION_IN_APPENDED && s->hold_appends) ||
            (kind == PARTITION_IN_APPLIED && s->hold_applied) || (kind == PARTITION_IN_SENT && s->hold_sent) ||
-           (kind == PARTITION_IN_PUBLISHED && s->hold_works);
+           (kind == PARTITION_IN_PUBLISHED && s->hold_works) ||
+           (kind == PARTITION_IN_REMOVED && s->hold_removed);
 }
 
 void stage_run(struct stage *s)
@@ -266,7 +317,7 @@ void stage_run(struct stage *s)
 void stage_release(struct stage *s)
 {
     size_t const n = s->held_len;
-    s->hold_appends = s->hold_applied = s->hold_sent = s->hold_works = false;
+    s->hold_appends = s->hold_applied = s->hold_sent = s->hold_works = s->hold_removed = false;
     for (size_t i = 0; i < n; i++)
         (void)partition_input(s->p, &s->held[i], s->now_ms);
     s->held_len = 0;
@@ -373,6 +424,11 @@ static void render_turn(const struct turn *turn, struct buf *to)
     buf_text(to, "\n");
 }
 
+static void render_deletion(const struct deletion *d, struct buf *to)
+{
+    buf_printf(to, "deleted up to %llu: %.*s\n", (unsigned long long)d->execution, THOLE_FMT(d->reason));
+}
+
 const char *stage_history(struct stage *s, const char *instance)
 {
     struct buf text;
@@ -383,6 +439,8 @@ const char *stage_history(struct stage *s, const char *instance)
             continue;
         if (record_decode(s->log[i].bytes, &s->arena, &record, NULL) != THOLE_OK)
             buf_text(&text, "garbage\n");
+        else if (record.kind == RECORD_DELETED)
+            render_deletion(&record.deletion, &text);
         else
             render_turn(&record.turn, &text);
     }

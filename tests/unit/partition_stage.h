@@ -24,17 +24,18 @@ struct stage {
     uint64_t now_ms, inbox;
     struct stage_record log[STAGE_RECORDS_MAX];
     size_t log_len;
-    bool hold_appends, hold_applied, hold_sent, hold_works;
+    bool hold_appends, hold_applied, hold_durable, hold_sent, hold_works, hold_removed;
     bool tells_work; /* rows of activities that go, pushes and withdrawals are said, too */
     uint64_t work;   /* the last message in WORK */
-    struct partition_in held[STAGE_HELD_MAX]; /* answers */
+    struct partition_in held[STAGE_HELD_MAX]; /* answers; what is durable (hold_durable) has none */
     size_t held_len;
     /* what the database says when it is opened: nothing is projected, unless a test says otherwise */
     struct projected projected;
     uint64_t epoch;
     /* what there was */
     struct projected applied; /* what it has been told last */
-    size_t batches, activities, timers, largest_batch, works, sends, loads, resets;
+    uint64_t durable;         /* up to there it never forgets that */
+    size_t batches, activities, timers, largest_batch, works, sends, loads, resets, deletions, removals;
     struct buf said; /* a line for each notice, rejection, answer, message and line of an orchestration */
     char closed[256];
 };

@@ -350,18 +350,58 @@ static void newer_formats(void)
     Thole__V1__Record pb = THOLE__V1__RECORD__INIT;
     struct arena arena;
     struct record to;
-    pb.format = 2, pb.epoch = 1, pb.n = 1;
+    pb.format = 3, pb.epoch = 1, pb.n = 1;
     CU_ASSERT_EQUAL(decode_pb(&pb, THOLE_STR(""), &arena, &to), THOLE_CORRUPT); /* no body: no record */
+    CU_ASSERT_EQUAL(decode_pb(&pb, THOLE_STR("\xa2\x01\x02hi"), &arena, &to), THOLE_CORRUPT); /* field 20 */
+    CU_ASSERT_EQUAL(decode_pb(&pb, THOLE_STR("\x52\x02hi"), &arena, &to), THOLE_UNSUPPORTED); /* field 10 */
     Thole__V1__PositionMoved moved = THOLE__V1__POSITION_MOVED__INIT;
     pb.body_case = THOLE__V1__RECORD__BODY_POSITION_MOVED, pb.position_moved = &moved;
     CU_ASSERT_EQUAL(decode_pb(&pb, THOLE_STR(""), &arena, &to), THOLE_UNSUPPORTED);
     pb.body_case = THOLE__V1__RECORD__BODY__NOT_SET;
     pb.format = 0;
     CU_ASSERT_EQUAL(decode_pb(&pb, THOLE_STR(""), &arena, &to), THOLE_CORRUPT);
-    pb.format = 1; /* a body of a kind that is not known: field 9 */
-    CU_ASSERT_EQUAL(decode_pb(&pb, THOLE_STR("\x4a\x02hi"), &arena, &to), THOLE_OK);
+    pb.format = 1; /* a body of a kind that is not known: field 10 */
+    CU_ASSERT_EQUAL(decode_pb(&pb, THOLE_STR("\x52\x02hi"), &arena, &to), THOLE_OK);
     CU_ASSERT(to.kind == RECORD_UNKNOWN && to.epoch == 1 && to.n == 1);
     arena_release(&arena);
+}
+
+/* A body of format 2: whoever knows format 1 only must not take it for garbage. */
+static void deletions(void)
+{
+    static const uint8_t long_bytes[REASON_BYTES_MAX + 1] = {0};
+    thole_slice const too_long = {long_bytes, sizeof long_bytes};
+    struct deletion const good = {.instance = S("i"), .reason = {long_bytes, REASON_BYTES_MAX}};
+    struct {
+        const char *name;
+        struct deletion deletion;
+        thole_status status;
+    } const rows[] = {
+        {"least", {.instance = S("i")}, THOLE_OK},
+        {"most", good, THOLE_OK},
+        {"no id", {.reason = S("why")}, THOLE_CORRUPT},
+        {"long reason", {.instance = S("i"), .reason = too_long}, THOLE_CORRUPT},
+        {"long request", {.instance = S("i"), .request_id = too_long}, THOLE_CORRUPT},
+        {"long start", {.instance = S("i"), .started_by = too_long}, THOLE_CORRUPT},
+        {"parent's number", {.instance = S("i"), .parent = {S("p"), 1, 0}}, THOLE_CORRUPT},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct record const from = {.kind = RECORD_DELETED, .epoch = 1, .n = 1, .deletion = rows[i].deletion};
+        struct record to = {.kind = RECORD_UNKNOWN};
+        struct buf bytes;
+        struct arena arena;
+        record_bytes(&from, &bytes);
+        CU_ASSERT_EQUAL(bytes.ptr[1], 2);
+        CHECK_STR(rows[i].name, thole_status_name(record_read(&bytes, &arena, &to, NULL)),
+                  thole_status_name(rows[i].status));
+        CU_ASSERT(rows[i].status != THOLE_OK ||
+                  (to.kind == RECORD_DELETED && same_slice(to.deletion.reason, rows[i].deletion.reason)));
+        arena_release(&arena);
+        bytes.ptr[1] = 1;
+        CU_ASSERT_EQUAL(record_read(&bytes, &arena, &to, NULL), THOLE_CORRUPT);
+        buf_release(&bytes);
+        arena_release(&arena);
+    }
 }
 
 static void newer_fields_events_and_blocks(void)
@@ -398,6 +438,7 @@ static const struct thole_test tests[] = {
     {"execution 0", execution_0},
     {"unknown fields everywhere", unknown_fields_everywhere},
     {"newer formats", newer_formats},
+    {"deletions", deletions},
     {"newer fields, events and blocks", newer_fields_events_and_blocks},
 };
 THOLE_TEST_MAIN("event_record", tests)

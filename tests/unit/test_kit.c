@@ -406,6 +406,51 @@ static void test_crash_at_each_point(void)
     CU_ASSERT(n > 30);
 }
 
+/* Whatever happens on the way, it is gone, and another one can have its id. */
+static void delete_and_start_again(thole_test_env *env)
+{
+    thole_delete_options const force = {.size = sizeof force, .force = true, .reason = THOLE_STR("away")};
+    thole_test_hangs(env, "slow", 1);
+    CU_ASSERT_EQUAL(thole_test_start(env, ID, THOLE_STR("three"), THOLE_STR("a")), THOLE_OK);
+    thole_test_advance(env, 1000);
+    CU_ASSERT_EQUAL(thole_test_delete(env, ID, &force), THOLE_OK);
+    thole_test_settle(env);
+    CU_ASSERT_EQUAL(thole_test_status(env, ID), THOLE_INSTANCE_UNKNOWN);
+    CHECK_STR("history", thole_test_history(env, ID), "");
+    thole_test_returns(env, "slow", THOLE_STR("z"), 0);
+    CU_ASSERT_EQUAL(thole_test_start(env, ID, THOLE_STR("three"), THOLE_STR("b")), THOLE_OK);
+    CU_ASSERT_EQUAL(thole_test_run(env, ID), THOLE_INSTANCE_COMPLETED);
+    CU_ASSERT_PTR_NOT_NULL(strstr(thole_test_history(env, ID), "#1 Started three@1(b) after 1 deleted\n"));
+}
+
+static void test_deletion(void)
+{
+    size_t crashes = 1, n = 0;
+    for (; crashes > 0; n++) {
+        thole_test_env *const env = thole_test_create(&PROGRAM);
+        thole_test_crash_after(env, n);
+        delete_and_start_again(env);
+        crashes = thole_test_crashes(env);
+        thole_test_destroy(env);
+    }
+    CU_ASSERT(n > 50);
+}
+
+static void test_deletion_of_what_runs(void)
+{
+    thole_test_env *const env = thole_test_create(&PROGRAM);
+    CU_ASSERT_EQUAL(thole_test_delete(env, ID, NULL), THOLE_NOT_FOUND);
+    CU_ASSERT_EQUAL(thole_test_start(env, ID, THOLE_STR("three"), THOLE_STR("a")), THOLE_OK);
+    CU_ASSERT_EQUAL(thole_test_delete(env, ID, NULL), THOLE_CONFLICT);
+    thole_test_terminate(env, ID, THOLE_STR("enough"));
+    CU_ASSERT_EQUAL(thole_test_status(env, ID), THOLE_INSTANCE_TERMINATED);
+    CU_ASSERT_EQUAL(thole_test_delete(env, ID, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(thole_test_delete(env, ID, NULL), THOLE_NOT_FOUND);
+    thole_test_advance(env, 100000);
+    CU_ASSERT_EQUAL(thole_test_status(env, ID), THOLE_INSTANCE_UNKNOWN);
+    thole_test_destroy(env);
+}
+
 /* An activity asks for the crash itself: it has had its effect, and its result is lost. */
 static thole_test_env *suicidal;
 static thole_status die_once(thole_activity *act, thole_slice input, thole_slice *ret_output)
@@ -511,6 +556,8 @@ int main(void)
         {"parked instances are not replayed", test_keep_parked},
         {"a crash runs activities again", test_crash_runs_again},
         {"a crash at each point ends the same", test_crash_at_each_point},
+        {"a deletion, with a crash at each point", test_deletion},
+        {"what runs is not deleted", test_deletion_of_what_runs},
         {"a crash after the effect", test_crash_from_an_activity},
         {"another program", test_deploy},
         {"another program that diverges", test_deploy_what_diverges},

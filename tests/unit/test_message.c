@@ -37,7 +37,7 @@ static void round_trip(void)
     }
     struct buf bytes;
     buf_init(&bytes, 100);
-    CU_ASSERT_EQUAL(message_encode(&(struct message){.kind = (enum message_kind)11}, &bytes), THOLE_INVALID);
+    CU_ASSERT_EQUAL(message_encode(&(struct message){.kind = (enum message_kind)13}, &bytes), THOLE_INVALID);
     buf_init(&bytes, 10);
     CU_ASSERT_EQUAL(message_encode(&sample_messages[0], &bytes), THOLE_LIMIT);
     buf_release(&bytes);
@@ -189,7 +189,7 @@ static void newer_and_other_bytes(void)
     check_bytes("format 2", THOLE_STR("\x08\x02"), THOLE_UNSUPPORTED,
                 "message format 2, this engine knows 1");
     check_bytes("no format", THOLE_STR("\x12\x01i"), THOLE_CORRUPT, "message without a format");
-    check_bytes("kind 11", THOLE_STR("\x08\x01\x12\x01i\x5a\x02hi"), THOLE_UNSUPPORTED,
+    check_bytes("kind 13", THOLE_STR("\x08\x01\x12\x01i\x6a\x02hi"), THOLE_UNSUPPORTED,
                 "message of an unknown kind");
     check_bytes("no kind", THOLE_STR("\x08\x01\x12\x01i"), THOLE_UNSUPPORTED, "message of an unknown kind");
     check_bytes("an unknown field", THOLE_STR("\x08\x01\x12\x01i\x2a\x05\x0a\x01y\xa2\x06\x00"),

@@ -1,0 +1,127 @@
+/* delete: asks the engine, and waits for its word. */
+#include "message.h"
+#include "watch.h"
+#include <string.h>
+
+enum { FIRST_PAUSE_MS = 250 }; /* before it is looked whether the deletion is there; then more and more */
+
+static bool is_decided(const struct watch *watch)
+{
+    return watch->accepted || watch->rejected;
+}
+
+static bool is_accepted(const struct watch *watch)
+{
+    return watch->accepted;
+}
+
+static thole_status not_there(const struct watch *watch, thole_error *reterr)
+{
+    return thole_fail(reterr, THOLE_NOT_FOUND, "there is no instance \"%.*s\" in namespace %s",
+                      THOLE_FMT(watch->instance), watch->client->topology.ns);
+}
+
+static thole_status not_ended(const struct watch *watch, thole_error *reterr)
+{
+    return thole_fail(
+        reterr, THOLE_CONFLICT,
+        "instance \"%.*s\" has not ended; nothing was changed: cancel or terminate it first, or "
+        "delete it with force",
+        THOLE_FMT(watch->instance));
+}
+
+/* Events that wait for an instance are deleted like one that has ended. */
+static bool events_wait(const struct record *record)
+{
+    const struct turn *turn = &record->turn;
+    return record->kind == RECORD_TURN && turn->execution == 0 && turn->events_len > 0 &&
+           turn->events[turn->events_len - 1].kind != EVENT_DISCARDED;
+}
+
+/* What there is now, and whether it may be deleted. *ret_execution: what is meant; 0: whatever it is. */
+static thole_status look(struct watch *watch, bool force, uint64_t until_ms, uint64_t *ret_execution,
+                         thole_error *reterr)
+{
+    struct arena arena;
+    struct record record = {.kind = RECORD_UNKNOWN};
+    uint64_t sequence = 0;
+    arena_init(&arena, CLIENT_ARENA_MAX);
+    thole_status status = watch_take_look(watch, until_ms, &arena, &sequence, &record, reterr);
+    bool const damaged = status != THOLE_OK && sequence > 0; /* it is there: the engine knows more */
+    if (damaged)
+        status = THOLE_OK;
+    else if (status == THOLE_OK && sequence == 0 && !events_wait(&record))
+        status = not_there(watch, reterr);
+    else if (status == THOLE_OK && sequence > 0 && turn_end(&record.turn) == NULL && !force)
+        status = not_ended(watch, reterr);
+    *ret_execution = damaged ? 0 : record.turn.execution;
+    arena_release(&arena);
+    return status;
+}
+
+/* Was that execution deleted? */
+static thole_status is_gone(struct watch *watch, uint64_t execution, bool *ret, thole_error *reterr)
+{
+    struct life life;
+    THOLE_TRY(life_read(watch->client, watch->instance, &life, reterr));
+    *ret = life.deleted > 0 && life.first > execution;
+    return THOLE_OK;
+}
+
+/* A notice may be lost: what counts is what is recorded. */
+static thole_status await(struct watch *watch, uint64_t execution, uint64_t until_ms, bool *ret_accepted,
+                          thole_error *reterr)
+{
+    for (uint64_t pause_ms = FIRST_PAUSE_MS; !*ret_accepted && client_now_ms() < until_ms; pause_ms *= 2) {
+        uint64_t const pause = client_now_ms() + pause_ms;
+        bool const decided = watch_sleep(watch, is_decided, pause < until_ms ? pause : until_ms);
+        if (decided && !watch_sleep(watch, is_accepted, 0))
+            return not_ended(watch, reterr);
+        if (decided)
+            *ret_accepted = true;
+        else if (execution > 0)
+            THOLE_TRY(is_gone(watch, execution, ret_accepted, reterr));
+    }
+    return THOLE_OK;
+}
+
+static thole_status delete_watched(struct watch *watch, struct message *message, bool *ret_accepted,
+                                   thole_error *reterr)
+{
+    struct buf body;
+    uint64_t const until_ms = client_now_ms() + watch->client->timeout_ms;
+    THOLE_TRY(look(watch, message->force, until_ms, &message->execution, reterr));
+    buf_init(&body, MESSAGE_BYTES_MAX);
+    thole_status status = client_encode(message, &body, reterr);
+    if (status == THOLE_OK)
+        status = watch_publish(watch, buf_bytes(&body), until_ms, reterr);
+    if (status == THOLE_OK)
+        status = await(watch, message->execution, until_ms, ret_accepted, reterr);
+    buf_release(&body);
+    return status;
+}
+
+thole_status thole_client_delete(thole_client *client, thole_slice instance,
+                                 const thole_delete_options *options, bool *ret_accepted, thole_error *reterr)
+{
+    thole_delete_options const none = {.size = sizeof none};
+    struct message message = {.kind = MESSAGE_DELETE, .instance = instance};
+    struct request_id id;
+    struct watch watch;
+    bool accepted = false;
+    options = options == NULL ? &none : options;
+    if (options->size < sizeof none)
+        return thole_fail(reterr, THOLE_INVALID, "thole_delete_options.size is not set");
+    THOLE_TRY(id_check(instance, reterr));
+    THOLE_TRY(client_check_reason(options->reason, reterr));
+    THOLE_TRY(request_id_make(&id, reterr));
+    message.request_id = thole_slice_from(id.text);
+    message.data = options->reason;
+    message.force = options->force;
+    THOLE_TRY(watch_open(client, WATCH_NOTICES, instance, message.request_id, &watch, reterr));
+    thole_status const status = delete_watched(&watch, &message, &accepted, reterr);
+    watch_close(&watch);
+    if (status == THOLE_OK && ret_accepted != NULL)
+        *ret_accepted = accepted;
+    return status;
+}

@@ -1,0 +1,120 @@
+/* Removal of messages: one after the other takes a round trip for each, so many go at once. */
+#include "api.h"
+#include "link.h"
+#include "reader.h"
+#include "requests.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { WINDOW_MAX = 256, REMOVAL_API_BYTES = 256 };
+
+struct removal {
+    const char *stream;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    size_t in_flight;
+    uint64_t *unclear; /* of which the server's answer may mean that they are gone */
+    size_t unclear_len;
+    thole_status status; /* the first failure */
+    thole_error err;
+};
+
+/* Under the lock. */
+static void judge(struct removal *removal, const struct request_done *done)
+{
+    uint32_t code = 0;
+    thole_error err = {0};
+    thole_status status = THOLE_UNAVAILABLE;
+    if (done->result == REQUEST_ANSWERED)
+        status = api_judge(done->body, "STREAM.MSG.DELETE", removal->stream, &code, &err);
+    else
+        (void)thole_fail(&err, status, "stream %s did not say in time that a message is removed",
+                         removal->stream);
+    if (code == API_DELETE_FAILED)
+        removal->unclear[removal->unclear_len++] = done->token;
+    else if (status != THOLE_OK && code != API_SEQUENCE_NOT_FOUND && code != API_MESSAGE_NOT_FOUND &&
+             removal->status == THOLE_OK) {
+        removal->status = status;
+        removal->err = err;
+    }
+}
+
+static void on_done(void *arg, const struct request_done *done)
+{
+    struct removal *removal = arg;
+    pthread_mutex_lock(&removal->lock);
+    judge(removal, done);
+    removal->in_flight--;
+    pthread_cond_signal(&removal->changed);
+    pthread_mutex_unlock(&removal->lock);
+}
+
+/* Until fewer than @p n are in flight. */
+static bool wait_for_room(struct removal *removal, size_t n)
+{
+    pthread_mutex_lock(&removal->lock);
+    while (removal->in_flight >= n)
+        pthread_cond_wait(&removal->changed, &removal->lock);
+    bool const well = removal->status == THOLE_OK;
+    pthread_mutex_unlock(&removal->lock);
+    return well;
+}
+
+static thole_status send_one(struct removal *removal, struct requests *requests, uint64_t sequence,
+                             thole_error *reterr)
+{
+    char api[REMOVAL_API_BYTES], body[64];
+    (void)snprintf(api, sizeof api, "$JS.API.STREAM.MSG.DELETE.%s", removal->stream);
+    (void)snprintf(body, sizeof body, "{\"seq\":%llu,\"no_erase\":true}", (unsigned long long)sequence);
+    pthread_mutex_lock(&removal->lock);
+    removal->in_flight++;
+    pthread_mutex_unlock(&removal->lock);
+    thole_status const status = requests_send(requests, api, thole_slice_from(body), sequence, reterr);
+    if (status == THOLE_OK)
+        return THOLE_OK;
+    pthread_mutex_lock(&removal->lock);
+    removal->in_flight--;
+    pthread_mutex_unlock(&removal->lock);
+    return status;
+}
+
+static thole_status send_all(struct removal *removal, struct requests *requests, const uint64_t *sequences,
+                             size_t n, thole_error *reterr)
+{
+    thole_status status = THOLE_OK;
+    for (size_t i = 0; i < n && status == THOLE_OK && wait_for_room(removal, WINDOW_MAX); i++)
+        status = send_one(removal, requests, sequences[i], reterr);
+    bool const well = wait_for_room(removal, 1);
+    if (status == THOLE_OK && !well)
+        status = thole_fail(reterr, removal->status, "%s", removal->err.text);
+    return status;
+}
+
+thole_status stream_delete_all(struct connection *connection, const char *stream, const uint64_t *sequences,
+                               size_t n, thole_error *reterr)
+{
+    struct removal removal = {.stream = stream};
+    struct requests *requests = NULL;
+    if (n <= 2) { /* a window costs more */
+        for (size_t i = 0; i < n; i++)
+            THOLE_TRY(stream_delete(connection, stream, sequences[i], reterr));
+        return THOLE_OK;
+    }
+    removal.unclear = calloc(n, sizeof *removal.unclear);
+    if (removal.unclear == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory for %zu sequences", n);
+    pthread_mutex_init(&removal.lock, NULL);
+    pthread_cond_init(&removal.changed, NULL);
+    thole_status status = requests_open(connection, 2 * WINDOW_MAX, connection_request_timeout_ms(connection),
+                                        on_done, &removal, &requests, reterr);
+    if (status == THOLE_OK)
+        status = send_all(&removal, requests, sequences, n, reterr);
+    requests_close(requests);
+    for (size_t i = 0; i < removal.unclear_len && status == THOLE_OK; i++)
+        status = stream_delete(connection, stream, removal.unclear[i], reterr);
+    pthread_cond_destroy(&removal.changed);
+    pthread_mutex_destroy(&removal.lock);
+    free(removal.unclear);
+    return status;
+}

@@ -1,0 +1,281 @@
+/* Deleting instances with real servers: rows, records, the id's next life; an owner that dies on the way. */
+#include "link.h"
+#include "reader.h"
+#include "stack.h"
+#include "subject.h"
+#include "thole_cunit.h"
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WAIT_MS = 20000, PARTITIONS = 8, MANY = 1500 };
+
+static struct stack stack;
+static struct stack_program *engine;
+static thole_client *client;
+static struct connection *connection;
+static const thole_slice nothing = {NULL, 0};
+
+static thole_slice text(const char *from)
+{
+    return thole_slice_from(from);
+}
+
+static void check(const char *row, const char *got, const char *want)
+{
+    CHECK_STR(row, got, want);
+}
+
+#define CHECK_STATUS(got, want) check(#got, thole_status_name(got), thole_status_name(want))
+
+static void start(const char *id, const char *orchestration, const char *input)
+{
+    bool accepted = false;
+    CHECK_OK(thole_client_start(client, text(id), text(orchestration), text(input), &accepted, &stack.err),
+             &stack.err);
+    CU_ASSERT_TRUE(accepted);
+}
+
+static void signal_go(const char *id)
+{
+    CHECK_OK(thole_client_signal(client, text(id), THOLE_STR("go"), text("on"), nothing, &stack.err),
+             &stack.err);
+}
+
+static void run_to_its_end(const char *id)
+{
+    thole_instance_status status;
+    start(id, "gate", "");
+    signal_go(id);
+    check(id, stack_outcome(client, id, WAIT_MS, &status), "on");
+}
+
+static thole_status delete_it(const char *id, bool force)
+{
+    thole_delete_options const options = {
+        .size = sizeof options, .force = force, .reason = THOLE_STR("away")};
+    bool accepted = false;
+    thole_status const status = thole_client_delete(client, text(id), &options, &accepted, &stack.err);
+    CU_ASSERT_EQUAL(accepted, status == THOLE_OK);
+    return status;
+}
+
+/* ---- what is left ---- */
+
+static thole_status count(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+{
+    (void)sequence, (void)subject, (void)body;
+    ++*(size_t *)arg;
+    return THOLE_OK;
+}
+
+/* Records of the id in its stream. */
+static size_t records_of(const char *id)
+{
+    struct buf stream, subject;
+    size_t n = 0;
+    uint32_t const p = subject_partition(text(id), PARTITIONS);
+    buf_init(&stream, STREAM_NAME_BYTES_MAX);
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    CHECK_OK(stream_name(&stream, "default", "HIST", p, &stack.err), &stack.err);
+    CHECK_OK(subject_history(&subject, "default", p, text(id), EXECUTIONS_ALL, &stack.err), &stack.err);
+    CHECK_OK(
+        stream_read(connection, buf_cstr(&stream), buf_cstr(&subject), 1, UINT64_MAX, count, &n, &stack.err),
+        &stack.err);
+    buf_release(&stream);
+    buf_release(&subject);
+    return n;
+}
+
+/* Removal follows the deletion. */
+static void records_become(const char *id, size_t want)
+{
+    for (int i = 0; i < 2000 && records_of(id) != want; i++)
+        pause_ms(10);
+    CU_ASSERT_EQUAL(records_of(id), want);
+}
+
+struct rendered {
+    char text[1024];
+};
+
+static thole_status render(void *arg, const thole_history_event *event)
+{
+    struct rendered *r = arg;
+    size_t const len = strlen(r->text);
+    (void)snprintf(r->text + len, sizeof r->text - len, "%s%" PRIu64 ":%s", len > 0 ? " " : "",
+                   event->execution, event->kind);
+    return THOLE_OK;
+}
+
+static const char *history(const char *id)
+{
+    static struct rendered r;
+    r.text[0] = '\0';
+    thole_status const status = thole_client_history(client, text(id), render, &r, &stack.err);
+    return status == THOLE_OK ? r.text : thole_status_name(status);
+}
+
+static thole_status render_row(void *arg, const thole_instance_info *info)
+{
+    struct rendered *r = arg;
+    (void)snprintf(r->text, sizeof r->text, "%s #%" PRIu64, thole_instance_status_name(info->status),
+                   info->execution);
+    return THOLE_OK;
+}
+
+static const char *row(const char *id)
+{
+    static struct rendered r;
+    thole_status const status = thole_client_show(client, text(id), render_row, &r, &stack.err);
+    return status == THOLE_OK ? r.text : thole_status_name(status);
+}
+
+static void row_becomes(const char *id, const char *want)
+{
+    for (int i = 0; i < 2000 && strcmp(row(id), want) != 0; i++)
+        pause_ms(10);
+    check(id, row(id), want);
+}
+
+static void is_gone(const char *id)
+{
+    thole_outcome outcome = {.status = THOLE_INSTANCE_UNKNOWN};
+    row_becomes(id, "NOT_FOUND");
+    check(id, history(id), "NOT_FOUND");
+    CHECK_STATUS(thole_client_wait(client, text(id), 0, &outcome, &stack.err), THOLE_NOT_FOUND);
+    CHECK_STATUS(thole_client_cancel(client, text(id), nothing, &stack.err), THOLE_NOT_FOUND);
+    CHECK_STATUS(thole_client_delete(client, text(id), NULL, NULL, &stack.err), THOLE_NOT_FOUND);
+    records_become(id, 1);
+}
+
+/* ---- tests ---- */
+
+static void what_has_ended_goes(void)
+{
+    start("runs", "gate", "");
+    CHECK_STATUS(delete_it("runs", false), THOLE_CONFLICT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(stack.err.text, "has not ended"));
+    CHECK_STATUS(delete_it("nobody", false), THOLE_NOT_FOUND);
+    run_to_its_end("done");
+    CHECK_STATUS(delete_it("done", false), THOLE_OK);
+    is_gone("done");
+    row_becomes("runs", "Running #1");
+}
+
+static void force_deletes_whatever_it_is(void)
+{
+    CHECK_STATUS(delete_it("runs", true), THOLE_OK);
+    is_gone("runs");
+    CHECK_OK(thole_client_signal(client, THOLE_STR("early"), THOLE_STR("go"), nothing, nothing, &stack.err),
+             &stack.err);
+    row_becomes("early", "Waiting #0");
+    CHECK_STATUS(delete_it("early", false), THOLE_OK);
+    is_gone("early");
+}
+
+static void the_id_lives_again(void)
+{
+    thole_instance_status status;
+    thole_outcome outcome = {.status = THOLE_INSTANCE_UNKNOWN};
+    start("again", "counter", "");
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(
+            thole_client_signal(client, THOLE_STR("again"), THOLE_STR("add"), nothing, nothing, &stack.err),
+            &stack.err);
+    check("counted", stack_outcome(client, "again", WAIT_MS, &status), "+++");
+    CHECK_STATUS(delete_it("again", false), THOLE_OK);
+    run_to_its_end("again");
+    CHECK_OK(thole_client_wait(client, THOLE_STR("again"), 0, &outcome, &stack.err), &stack.err);
+    CU_ASSERT_EQUAL(outcome.execution, 4);
+    thole_outcome_release(&outcome);
+    check("of this life", history("again"),
+          "4:Started 4:CustomStatusSet 4:EventAwaited 4:EventReceived 4:Completed");
+    row_becomes("again", "Completed #4");
+    records_become("again", 3); /* the deletion and two turns */
+    CHECK_STATUS(delete_it("again", false), THOLE_OK);
+    is_gone("again");
+}
+
+static void *wait_for_it(void *arg)
+{
+    thole_outcome outcome = {.status = THOLE_INSTANCE_UNKNOWN};
+    thole_error err = {0};
+    *(thole_status *)arg = thole_client_wait(client, THOLE_STR("awaited"), WAIT_MS, &outcome, &err);
+    thole_outcome_release(&outcome);
+    return NULL;
+}
+
+/* Who waits hears of the end, or of the deletion that followed it at once. */
+static void a_waiter_does_not_hang(void)
+{
+    pthread_t thread;
+    thole_status status = THOLE_UNAVAILABLE;
+    uint64_t const began = now_us();
+    start("awaited", "gate", "");
+    CU_ASSERT_EQUAL(pthread_create(&thread, NULL, wait_for_it, &status), 0);
+    pause_ms(50);
+    CHECK_STATUS(delete_it("awaited", true), THOLE_OK);
+    pthread_join(thread, NULL);
+    CU_ASSERT(status == THOLE_OK || status == THOLE_NOT_FOUND);
+    CU_ASSERT(now_us() - began < (uint64_t)WAIT_MS * 1000 / 2);
+}
+
+/* More records than go in one piece; the engine dies in the midst of it. */
+static void an_owner_dies_on_the_way(void)
+{
+    char id[32];
+    start("large", "gate", "9");
+    for (int i = 0; i < MANY; i++)
+        CHECK_OK(
+            thole_client_signal(client, THOLE_STR("large"), THOLE_STR("other"), nothing, nothing, &stack.err),
+            &stack.err);
+    for (int i = 0; i < 4; i++) {
+        (void)snprintf(id, sizeof id, "small-%d", i);
+        run_to_its_end(id);
+        CHECK_STATUS(delete_it(id, false), THOLE_OK);
+    }
+    CHECK_STATUS(delete_it("large", true), THOLE_OK);
+    stack_kill9(engine);
+    engine = stack_program_of(&stack, "program_verbs", "run", "run");
+    is_gone("large");
+    for (int i = 0; i < 4; i++) {
+        (void)snprintf(id, sizeof id, "small-%d", i);
+        is_gone(id);
+    }
+    run_to_its_end("large");
+    CHECK_STATUS(delete_it("large", false), THOLE_OK);
+}
+
+static const struct thole_test tests[] = {
+    {"what has ended goes", what_has_ended_goes},
+    {"force deletes whatever it is", force_deletes_whatever_it_is},
+    {"the id lives again", the_id_lives_again},
+    {"a waiter does not hang", a_waiter_does_not_hang},
+    {"an owner dies on the way", an_owner_dies_on_the_way},
+};
+
+int main(void)
+{
+    skip_without_nats();
+    skip_without_postgres();
+    stack_start(&stack);
+    setenv("THOLE_NODE_TTL", "2s", 1); /* of the one that is killed */
+    engine = stack_program_of(&stack, "program_verbs", "run", "run");
+    client = stack_client(&stack);
+    (void)stack_logged(engine, " open, epoch", PARTITIONS, WAIT_MS); /* so that all is accepted at once */
+    struct connection_options const options = {.url = getenv("THOLE_NATS_URL"),
+                                               .name = "test",
+                                               .connect_timeout_ms = 5000,
+                                               .request_timeout_ms = 5000};
+    if (connection_open(&options, &connection, &stack.err) != THOLE_OK) {
+        (void)fprintf(stderr, "%s\n", stack.err.text);
+        return 1;
+    }
+    int const failed = thole_run_suite("deletion", tests, ARRAY_LEN(tests));
+    connection_close(connection);
+    thole_client_close(client);
+    stack_stop(&stack);
+    return failed;
+}
