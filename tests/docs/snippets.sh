@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# snippets.sh SOURCE BUILD CMAKE CC: builds and runs what docs/tutorial.md shows, as a user would who follows it.
+# snippets.sh SOURCE BUILD CMAKE CC: builds and runs what docs/tutorial.md and docs/cancellation.md show, as a user
+# would who follows them.
 #   ```c file=NAME                a file; the blocks of one name follow each other
 #   ```c file=NAME version=2      the same file later, in a copy of the project; `append` adds to it instead
 # Blocks of c and cmake that name no file are an error there: nothing would build them. docs/testing.md has
@@ -9,7 +10,7 @@ source=$1 build=$2 cmake=$3 cc=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# extract VERSION FOLDER
+# extract VERSION FOLDER [PAGE]
 extract() {
     awk -v version="$1" -v folder="$2" '
         function option(name, k) {
@@ -28,7 +29,7 @@ extract() {
             next
         }
         /^```/ { inside = 1; mine = 0; next }
-        inside && mine { print >> (folder "/" file) }' "$source/docs/tutorial.md"
+        inside && mine { print >> (folder "/" file) }' "$source/docs/${3:-tutorial.md}"
 }
 
 follow() { # FOLDER TESTS
@@ -67,6 +68,40 @@ if (follow bad test_change) >"$work/found"; then
 fi
 grep -q "the code asked for" "$work/found" || { cat "$work/found"; exit 1; }
 echo "bad: the change without thole_patch() is found"
+
+# docs/cancellation.md: each of its activities is cancelled while it runs, on real servers where there are some.
+folder=jobs
+mkdir "$work/jobs"
+extract 1 "$work/jobs" cancellation.md
+follow jobs
+cat >"$work/jobs/cancel.sh" <<'END'
+set -eu
+thole=$1 jobs=$2 out=$3
+until_said() { # TEXT
+    for _ in $(seq 600); do
+        grep -q "$1" "$out" && return
+        sleep 0.1
+    done
+    echo "nothing said: $1" >&2
+    cat "$out" >&2
+    exit 1
+}
+"$jobs" run --log-level=debug >"$out" 2>&1 &
+trap 'kill $! && wait $!' EXIT
+until_said "serves queue"
+for job in count watch receive convert; do
+    "$thole" start job --id "$job" --input "$job" >/dev/null
+    until_said "$job begins"
+    "$thole" cancel "$job" --reason "no more" >/dev/null
+    until_said "$job stopped: requested (no more)"
+done
+! pgrep -f "^sleep 3600 *$" -s 0 >/dev/null || { echo "convert left something behind" >&2; exit 1; }
+END
+if [ -n "${NATS_SERVER:-$(command -v nats-server || true)}" ]; then
+    "$build/cli/thole" dev -- bash "$work/jobs/cancel.sh" "$build/cli/thole" "$work/jobs/build/jobs" "$work/jobs/out" \
+        >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+    echo "jobs: each was cancelled"
+fi
 
 # fragments
 awk '/^```/ { inside = !inside && /^```c/; next } inside' "$source/docs/testing.md" >"$work/fragments.body"
