@@ -343,11 +343,12 @@ static const struct command commands[] = {
      .words_max = 2,
      .run = command_fail},
     {.name = "queue",
-     .usage = "poisoned|retry|fail [ID ACTIVITY_ID]",
+     .usage = "poisoned|retry|fail|limit [WORD]...",
      .summary =
          "activities that were lost with their workers too often: list them, run them again, let them fail",
      .example = "thole queue poisoned --queue gpu -o json\n  thole queue retry order-17 4\n"
-                "  thole queue retry --all --queue gpu\n  thole queue fail order-17 4",
+                "  thole queue retry --all --queue gpu\n  thole queue fail order-17 4\n"
+                "  thole queue limit gpu 10\n  thole queue limit gpu none",
      ROWS(queue_rows),
      .words_min = 1,
      .words_max = 3,

@@ -1,4 +1,5 @@
-/* queue: activities in quarantine. */
+/* queue: activities in quarantine, limits. */
+#include "client_internal.h"
 #include "command.h"
 #include "text.h"
 #include <inttypes.h>
@@ -204,12 +205,62 @@ static int decide(const struct cli *cli, thole_client *client, bool fails)
     return code;
 }
 
+/* ---- limit ---- */
+
+static int print_limit(const struct cli *cli, uint64_t limit)
+{
+    struct json json;
+    if (cli->options.output == OUTPUT_TABLE) {
+        if (limit == 0)
+            (void)printf("%s: no limit\n", cli->words[1]);
+        else
+            (void)printf("%s: at most %" PRIu64 " at once\n", cli->words[1], limit);
+        return EXIT_DONE;
+    }
+    json_init(&json, stdout);
+    cli_json_begin(&json, "thole.queue_limit.v1");
+    json_member(&json, "queue", thole_slice_from(cli->words[1]));
+    json_key(&json, "limit");
+    if (limit == 0)
+        json_null(&json);
+    else
+        json_number(&json, limit);
+    json_end(&json);
+    return EXIT_DONE;
+}
+
+static int command_limit(struct cli *cli)
+{
+    thole_error error = {.status = THOLE_OK};
+    const char *wanted = cli->words_len == 3 ? cli->words[2] : NULL;
+    int code = EXIT_DONE;
+    if (cli->words_len < 2)
+        return cli_misused(cli, "limit of which queue?");
+    bool const none = wanted != NULL && strcmp(wanted, "none") == 0;
+    if (wanted != NULL && !none &&
+        (strspn(wanted, "0123456789") != strlen(wanted) || strtoull(wanted, NULL, 10) == 0))
+        return cli_misused(cli, "\"%.40s\" is no limit: give a number from 1, or none", wanted);
+    thole_client *client = cli_connect(cli, &code);
+    if (client == NULL)
+        return code;
+    thole_slice const queue = thole_slice_from(cli->words[1]);
+    uint64_t limit = wanted == NULL || none ? 0 : strtoull(wanted, NULL, 10);
+    error.status = wanted == NULL
+                       ? topology_queue_limit(client->connection, client->ns, queue, &limit, &error)
+                       : topology_limit_queue(client->connection, client->ns, queue, limit, &error);
+    code = error.status == THOLE_OK ? print_limit(cli, limit) : cli_complain(cli, cli->words[1], &error);
+    thole_client_close(client);
+    return code;
+}
+
 int command_queue(struct cli *cli)
 {
+    if (strcmp(cli->words[0], "limit") == 0)
+        return command_limit(cli);
     bool const lists = strcmp(cli->words[0], "poisoned") == 0, fails = strcmp(cli->words[0], "fail") == 0;
     int code = EXIT_DONE;
     if (!lists && !fails && strcmp(cli->words[0], "retry") != 0)
-        return cli_misused(cli, "\"%.40s\" is none of poisoned, retry, fail", cli->words[0]);
+        return cli_misused(cli, "\"%.40s\" is none of poisoned, retry, fail, limit", cli->words[0]);
     if (cli->words_len != (lists || cli->options.all ? 1 : 3))
         return cli_misused(cli, lists ? "poisoned takes no more words; see --instance and --queue"
                                       : "which one? an instance id and an activity id, or --all");

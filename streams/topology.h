@@ -44,4 +44,13 @@ THOLE_NODISCARD thole_status topology_ensure_queue(struct connection *connection
                                                    thole_slice queue, uint64_t lease_ms,
                                                    uint64_t *ret_lease_ms, bool *ret_anew,
                                                    thole_error *reterr);
+/*
+ * How many activities of a queue may run at once, over all workers; 0 = no limit. Kept in CONFIG, and made so
+ * by the queue's consumer: the server delivers no further message while so many are delivered and not
+ * acknowledged. Lowered: what runs goes on, and nothing is delivered until fewer run.
+ */
+THOLE_NODISCARD thole_status topology_queue_limit(struct connection *connection, const char *ns,
+                                                  thole_slice queue, uint64_t *ret, thole_error *reterr);
+THOLE_NODISCARD thole_status topology_limit_queue(struct connection *connection, const char *ns,
+                                                  thole_slice queue, uint64_t limit, thole_error *reterr);
 #endif

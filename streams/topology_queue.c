@@ -15,14 +15,24 @@ enum {
     QUEUE_JSON_MAX = 4096,
     /* Above the slots of all workers of a queue together; when it is reached the queue stalls. */
     MAX_ACK_PENDING = 100000,
+    MAX_ACK_PENDING_LEAST = 1000, /* of a consumer that somebody else made, and that nobody limits */
     MAX_WAITING = 4096,
+    LIMIT_TRIES = 5,
 };
 
-static void consumer_json(const struct work_names *names, uint64_t lease_ms, struct buf *to)
+/* What a consumer is, as far as it may differ. */
+struct queue_state {
+    uint64_t lease_ms, delivered;
+    int64_t ack_pending_max; /* <= 0: no limit */
+};
+
+/* @p limit 0: none. */
+static void consumer_json(const struct work_names *names, const char *action, uint64_t lease_ms,
+                          uint64_t limit, struct buf *to)
 {
     buf_text(to, "{");
     json_field_text(to, "stream_name", names->stream);
-    json_field_text(to, "action", "create");
+    json_field_text(to, "action", action);
     json_field(to, "config");
     buf_text(to, "{");
     json_field_text(to, "durable_name", names->consumer);
@@ -33,7 +43,7 @@ static void consumer_json(const struct work_names *names, uint64_t lease_ms, str
     json_field_text(to, "ack_policy", "explicit");
     json_field_int(to, "ack_wait", (int64_t)lease_ms * NANOS_PER_MS);
     json_field_int(to, "max_deliver", -1);
-    json_field_int(to, "max_ack_pending", MAX_ACK_PENDING);
+    json_field_int(to, "max_ack_pending", limit == 0 ? MAX_ACK_PENDING : (int64_t)limit);
     json_field_int(to, "max_waiting", MAX_WAITING);
     json_field_int(to, "num_replicas", 0);
     buf_text(to, "}}");
@@ -60,7 +70,7 @@ static thole_status want_text(const struct work_names *names, thole_slice config
 }
 
 static thole_status verify_consumer(const struct work_names *names, thole_slice config, uint64_t lease_ms,
-                                    uint64_t *ret_lease_ms, thole_error *reterr)
+                                    struct queue_state *ret, thole_error *reterr)
 {
     char has[DURATION_BYTES], needed[DURATION_BYTES];
     uint64_t ack_wait = 0;
@@ -75,35 +85,35 @@ static thole_status verify_consumer(const struct work_names *names, thole_slice 
         return differs(names, "backoff", there, "none", reterr);
     if (json_find(config, "max_deliver", &there) && (!json_int(there, &n) || n > 0))
         return differs(names, "max_deliver", there, "no limit", reterr);
-    if (json_find(config, "max_ack_pending", &there) && (!json_int(there, &n) || (n > 0 && n < 1000)))
-        return differs(names, "max_ack_pending", there, "1000 or more", reterr);
+    if (json_find(config, "max_ack_pending", &there) && !json_int(there, &ret->ack_pending_max))
+        return differs(names, "max_ack_pending", there, "a number", reterr);
     if (!json_find(config, "ack_wait", &there) || !json_uint(there, &ack_wait) || ack_wait < NANOS_PER_MS)
         return differs(names, "ack_wait", THOLE_STR("absent"), "a time", reterr);
     if (lease_ms != 0 && lease_ms != ack_wait / NANOS_PER_MS) {
         (void)duration_text(needed, lease_ms * NANOS_PER_MS);
         return differs(names, "ack_wait", duration_text(has, ack_wait), needed, reterr);
     }
-    *ret_lease_ms = ack_wait / NANOS_PER_MS;
+    ret->lease_ms = ack_wait / NANOS_PER_MS;
     return THOLE_OK;
 }
 
 static thole_status verify_queue(struct connection *connection, const struct work_names *names,
-                                 uint64_t lease_ms, uint64_t *ret_lease_ms, uint64_t *ret_delivered,
-                                 thole_error *reterr)
+                                 uint64_t lease_ms, struct queue_state *ret, thole_error *reterr)
 {
     char target[API_SUBJECT_BYTES];
     struct buf answer;
     thole_slice config, delivered;
     (void)snprintf(target, sizeof target, "%s.%s", names->stream, names->consumer);
+    *ret = (struct queue_state){.lease_ms = 0};
     buf_init(&answer, API_ANSWER_MAX);
     thole_status status = api_call(connection, "CONSUMER.INFO", target, THOLE_STR(""), &answer, NULL, reterr);
     if (status == THOLE_OK && !json_find(buf_bytes(&answer), "config", &config))
         status = thole_fail(reterr, THOLE_CORRUPT, "consumer %s: the server's answer has no config",
                             names->consumer);
     else if (status == THOLE_OK)
-        status = verify_consumer(names, config, lease_ms, ret_lease_ms, reterr);
+        status = verify_consumer(names, config, lease_ms, ret, reterr);
     if (status == THOLE_OK && !(json_path(buf_bytes(&answer), "delivered.stream_seq", &delivered) &&
-                                json_uint(delivered, ret_delivered)))
+                                json_uint(delivered, &ret->delivered)))
         status = thole_fail(reterr, THOLE_CORRUPT,
                             "consumer %s: the server's answer has no delivered.stream_seq", names->consumer);
     buf_release(&answer);
@@ -133,15 +143,16 @@ static thole_status remove_queue(struct connection *connection, const struct wor
     return status == THOLE_NOT_FOUND ? THOLE_OK : status; /* another worker was first */
 }
 
-static thole_status create_queue(struct connection *connection, const struct work_names *names,
-                                 uint64_t lease_ms, thole_error *reterr)
+/* @p action "create" or "update". */
+static thole_status make_queue(struct connection *connection, const struct work_names *names,
+                               const char *action, uint64_t lease_ms, uint64_t limit, thole_error *reterr)
 {
     char target[API_SUBJECT_BYTES];
     struct buf json, answer;
     (void)snprintf(target, sizeof target, "%s.%s.%s", names->stream, names->consumer, names->filter);
     buf_init(&json, QUEUE_JSON_MAX);
     buf_init(&answer, API_ANSWER_MAX);
-    consumer_json(names, lease_ms, &json);
+    consumer_json(names, action, lease_ms, limit, &json);
     thole_status status =
         api_call(connection, "CONSUMER.CREATE", target, buf_bytes(&json), &answer, NULL, reterr);
     if (status == THOLE_CONFLICT) /* another worker was first: verification decides */
@@ -151,12 +162,98 @@ static thole_status create_queue(struct connection *connection, const struct wor
     return status;
 }
 
+/* ---- how many at once ---- */
+
+static void limit_subject(const struct work_names *names, char ret[API_SUBJECT_BYTES])
+{
+    (void)snprintf(ret, API_SUBJECT_BYTES, "$KV.THOLE_%s_CONFIG.queue_%s", names->ns, names->queue);
+}
+
+static thole_status limit_read(struct connection *connection, const struct work_names *names, uint64_t *ret,
+                               thole_error *reterr)
+{
+    char stream[STREAM_NAME_BYTES_MAX], subject[API_SUBJECT_BYTES];
+    uint64_t sequence;
+    struct buf body;
+    (void)snprintf(stream, sizeof stream, "KV_THOLE_%s_CONFIG", names->ns);
+    limit_subject(names, subject);
+    buf_init(&body, 64);
+    *ret = 0;
+    thole_status status = stream_last_by_subject(connection, stream, subject, &sequence, &body, reterr);
+    if (status == THOLE_OK && sequence != 0 && body.len > 0 && !json_uint(buf_bytes(&body), ret))
+        status = thole_fail(reterr, THOLE_CORRUPT, "%s is \"%.*s\", but a number is needed", subject,
+                            THOLE_FMT(buf_bytes(&body)));
+    buf_release(&body);
+    return status;
+}
+
+static bool limit_holds(const struct queue_state *state, uint64_t limit)
+{
+    int64_t const has = state->ack_pending_max;
+    return limit == 0 ? has <= 0 || has >= MAX_ACK_PENDING_LEAST : has == (int64_t)limit;
+}
+
+/* Whoever changes the consumer looks again afterwards whether another limit was written meanwhile, so the
+ * last one written is the one that stays. */
+static thole_status limit_settle(struct connection *connection, const struct work_names *names,
+                                 const struct queue_state *state, thole_error *reterr)
+{
+    uint64_t limit, again;
+    THOLE_TRY(limit_read(connection, names, &limit, reterr));
+    if (limit_holds(state, limit))
+        return THOLE_OK;
+    for (int i = 0; i < LIMIT_TRIES; i++) {
+        THOLE_TRY(make_queue(connection, names, "update", state->lease_ms, limit, reterr));
+        THOLE_TRY(limit_read(connection, names, &again, reterr));
+        if (again == limit)
+            return THOLE_OK;
+        limit = again;
+    }
+    return thole_fail(reterr, THOLE_UNAVAILABLE, "the limit of queue %s changes all the time: try again",
+                      names->queue);
+}
+
+thole_status topology_queue_limit(struct connection *connection, const char *ns, thole_slice queue,
+                                  uint64_t *ret, thole_error *reterr)
+{
+    struct work_names names;
+    THOLE_TRY(work_names_make(ns, queue, &names, reterr));
+    return limit_read(connection, &names, ret, reterr);
+}
+
+thole_status topology_limit_queue(struct connection *connection, const char *ns, thole_slice queue,
+                                  uint64_t limit, thole_error *reterr)
+{
+    struct work_names names;
+    struct queue_state state;
+    struct buf answer;
+    thole_slice refused;
+    char subject[API_SUBJECT_BYTES], text[24];
+    THOLE_TRY(work_names_make(ns, queue, &names, reterr));
+    if (limit > MAX_ACK_PENDING)
+        return thole_fail(reterr, THOLE_INVALID, "at most %d at once can be a limit", MAX_ACK_PENDING);
+    limit_subject(&names, subject);
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)limit);
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status status = connection_request(connection, subject, thole_slice_from(text), &answer, reterr);
+    if (status == THOLE_OK && json_find(buf_bytes(&answer), "error", &refused))
+        status = thole_fail(reterr, THOLE_UNAVAILABLE, "write to %s: the server says: %.*s", subject,
+                            THOLE_FMT(refused));
+    buf_release(&answer);
+    THOLE_TRY(status);
+    status = verify_queue(connection, &names, 0, &state, reterr);
+    if (status == THOLE_NOT_FOUND) /* its first worker will make it so */
+        return THOLE_OK;
+    return status == THOLE_OK ? limit_settle(connection, &names, &state, reterr) : status;
+}
+
 thole_status topology_ensure_queue(struct connection *connection, const char *ns, thole_slice queue,
                                    uint64_t lease_ms, uint64_t *ret_lease_ms, bool *ret_anew,
                                    thole_error *reterr)
 {
     struct work_names names;
-    uint64_t delivered = 0;
+    struct queue_state state;
+    uint64_t limit = 0;
     bool ahead = false;
     if (ret_anew != NULL)
         *ret_anew = false;
@@ -164,18 +261,23 @@ thole_status topology_ensure_queue(struct connection *connection, const char *ns
     if (lease_ms != 0 && lease_ms < 1000)
         return thole_fail(reterr, THOLE_INVALID, "a lease of %llu ms is too short, at least 1000 are needed",
                           (unsigned long long)lease_ms);
-    thole_status status = verify_queue(connection, &names, lease_ms, ret_lease_ms, &delivered, reterr);
+    thole_status status = verify_queue(connection, &names, lease_ms, &state, reterr);
     if (status == THOLE_OK) {
-        THOLE_TRY(is_ahead(connection, &names, delivered, &ahead, reterr));
+        *ret_lease_ms = state.lease_ms;
+        THOLE_TRY(is_ahead(connection, &names, state.delivered, &ahead, reterr));
         if (!ahead)
-            return THOLE_OK;
-        lease_ms = *ret_lease_ms;
+            return limit_settle(connection, &names, &state, reterr);
+        lease_ms = state.lease_ms;
         status = remove_queue(connection, &names, reterr);
     }
     if (status != THOLE_OK && status != THOLE_NOT_FOUND)
         return status;
-    THOLE_TRY(create_queue(connection, &names, lease_ms != 0 ? lease_ms : LEASE_MS_DEFAULT, reterr));
+    THOLE_TRY(limit_read(connection, &names, &limit, reterr));
+    THOLE_TRY(
+        make_queue(connection, &names, "create", lease_ms != 0 ? lease_ms : LEASE_MS_DEFAULT, limit, reterr));
     if (ret_anew != NULL)
         *ret_anew = true;
-    return verify_queue(connection, &names, lease_ms, ret_lease_ms, &delivered, reterr);
+    THOLE_TRY(verify_queue(connection, &names, lease_ms, &state, reterr));
+    *ret_lease_ms = state.lease_ms;
+    return limit_settle(connection, &names, &state, reterr);
 }

@@ -452,11 +452,41 @@ static void test_many_workers_at_once(void)
     }
 }
 
+/* Of the queue's consumer, as the server has it. */
+static bool pending_max(const struct topology *t, const char *text)
+{
+    char subject[TEXT_BYTES];
+    put_text(subject, "$JS.API.CONSUMER.INFO.THOLE_%s_WORK.q_q", t->ns);
+    return has(api_answer(connection, subject, ""), text);
+}
+
+static void test_limits_of_a_queue(void)
+{
+    struct topology const t = fresh_topology(connection, 1);
+    thole_slice const q = THOLE_STR("q");
+    thole_error err = {0};
+    uint64_t lease, limit = 7;
+    CHECK_OK(topology_queue_limit(connection, t.ns, q, &limit, &err), &err);
+    CU_ASSERT_EQUAL(limit, 0);
+    CHECK_OK(topology_limit_queue(connection, t.ns, q, 3, &err), &err); /* before it has a consumer */
+    CHECK_OK(topology_ensure_queue(connection, t.ns, q, 2000, &lease, NULL, &err), &err);
+    CU_ASSERT_TRUE(pending_max(&t, "\"max_ack_pending\":3,"));
+    CHECK_OK(topology_limit_queue(connection, t.ns, q, 5, &err), &err);
+    CU_ASSERT_TRUE(pending_max(&t, "\"max_ack_pending\":5,"));
+    CHECK_OK(topology_ensure_queue(connection, t.ns, q, 0, &lease, NULL, &err), &err);
+    CU_ASSERT_TRUE(pending_max(&t, "\"max_ack_pending\":5,")); /* no worker undoes it */
+    CU_ASSERT_EQUAL(lease, 2000);
+    CHECK_OK(topology_queue_limit(connection, t.ns, q, &limit, &err), &err);
+    CU_ASSERT_EQUAL(limit, 5);
+    CHECK_OK(topology_limit_queue(connection, t.ns, q, 0, &err), &err);
+    CU_ASSERT_TRUE(pending_max(&t, "\"max_ack_pending\":100000,"));
+    CU_ASSERT_EQUAL(topology_limit_queue(connection, t.ns, q, 100001, &err), THOLE_INVALID);
+}
+
 static const struct {
     const char *more, *text;
 } consumers[] = {
     {"\"ack_policy\":\"explicit\",\"max_deliver\":5", "max_deliver 5"},
-    {"\"ack_policy\":\"explicit\",\"max_ack_pending\":10", "max_ack_pending 10"},
     {"\"ack_policy\":\"explicit\",\"max_deliver\":-1,\"deliver_subject\":\"x\"", "deliver_subject \"x\""},
     {"\"ack_policy\":\"explicit\",\"max_deliver\":3,\"backoff\":[1000000000,2000000000]", "backoff"},
 };
@@ -496,6 +526,7 @@ static const struct thole_test tests[] = {
     {"queues", test_queues},
     {"many workers at once", test_many_workers_at_once},
     {"wrong consumers are refused", test_wrong_consumers_are_refused},
+    {"limits of a queue", test_limits_of_a_queue},
 };
 
 static void run_open(void)
