@@ -110,6 +110,45 @@ static void test_quarantine_and_another_life(void)
     (void)in_quarantine("broken", false);
 }
 
+/* What the command prints, and its exit code. */
+static int command(const char *words, char *ret, size_t size)
+{
+    char line[256];
+    snprintf(line, sizeof line, "%s %s", THOLE_COMMAND, words);
+    FILE *const from = popen(line, "r");
+    size_t const n = fread(ret, 1, size - 1, from);
+    ret[n] = '\0';
+    return WEXITSTATUS(pclose(from));
+}
+
+static void test_the_command(void)
+{
+    char text[4096];
+    start("typed", "waits", "mends");
+    (void)in_quarantine("typed", true);
+    CU_ASSERT_EQUAL(command("queue poisoned --queue default --instance typed -o json", text, sizeof text), 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"instance\":\"typed\""));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"claims\":4"));
+    CU_ASSERT_EQUAL(command("queue poisoned", text, sizeof text), 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "INSTANCE"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "workers that ran it were lost"));
+    CU_ASSERT_EQUAL(command("queue poisoned --queue other -o jsonl", text, sizeof text), 0);
+    CHECK_STR("none of that queue", text, "");
+    CU_ASSERT_EQUAL(command("queue retry typed 999 2>/dev/null", text, sizeof text), 3);
+    CU_ASSERT_EQUAL(command("queue retry typed two 2>/dev/null", text, sizeof text), 2);
+    CU_ASSERT_EQUAL(command("queue retry typed 2>/dev/null", text, sizeof text), 2);
+    CU_ASSERT_EQUAL(command("queue retry --all --instance typed", text, sizeof text), 0);
+    CHECK_STR("accepted", text, "retry of typed activity 2 accepted\n");
+    check_outcome("typed", "mended in try 2", 60000);
+    CU_ASSERT_EQUAL(command("queue limit default 7", text, sizeof text), 0);
+    CHECK_STR("limited", text, "default: at most 7 at once\n");
+    CU_ASSERT_EQUAL(command("queue limit default", text, sizeof text), 0);
+    CHECK_STR("read", text, "default: at most 7 at once\n");
+    CU_ASSERT_EQUAL(command("queue limit default none", text, sizeof text), 0);
+    CHECK_STR("free", text, "default: no limit\n");
+    CU_ASSERT_EQUAL(command("queue limit default 0 2>/dev/null", text, sizeof text), 2);
+}
+
 static void test_somebody_lets_it_fail(void)
 {
     start("given-up", "waits", "kills");
@@ -125,6 +164,7 @@ static const struct thole_test tests[] = {
     {"it is caught, and nobody else is blamed", test_it_is_caught_and_nobody_else_is_blamed},
     {"quarantine, and another life", test_quarantine_and_another_life},
     {"somebody lets it fail", test_somebody_lets_it_fail},
+    {"the command", test_the_command},
 };
 
 int main(void)
