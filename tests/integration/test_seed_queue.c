@@ -147,6 +147,46 @@ static void fetch_any_end(void)
     CU_ASSERT_EQUAL(fetch(&claim), ROW_MINE);
 }
 
+/* The instance is deleted while its activity is open; nobody was asked to cancel. */
+static void delete_instance(const char *id)
+{
+    thole_delete_options const options = {.size = sizeof options, .force = true};
+    CHECK_OK(thole_client_delete(seed.client, thole_slice_from(id), &options, NULL, &seed.err), &seed.err);
+    CU_ASSERT_TRUE(seed_wait_rows(id, 0));
+}
+
+static void fetch_deleted(void)
+{
+    struct claim claim = claim_of("fetch-deleted", 1, 2);
+    begin("fetch-deleted");
+    delete_instance("fetch-deleted");
+    CU_ASSERT_EQUAL(fetch(&claim), ROW_MISSING);
+}
+
+static void renew_deleted(void)
+{
+    struct claim claim = claim_of("renew-deleted", 1, 2);
+    begin("renew-deleted");
+    CU_ASSERT_EQUAL(fetch(&claim), ROW_MINE);
+    delete_instance("renew-deleted");
+    CU_ASSERT_EQUAL(renew(&claim), ROW_MISSING);
+}
+
+/* It runs while its instance is deleted: its token fires, nothing is sent, its message goes, its slot serves.
+ */
+static void orphan(void)
+{
+    seed_start("orphan", "polite", "live");
+    CU_ASSERT_TRUE(actors_wait_runs("orphan", 1));
+    delete_instance("orphan");
+    uint64_t const after = seed_inbox_last("orphan");
+    CU_ASSERT_TRUE(actors_wait_returned("orphan", 0));
+    CU_ASSERT_TRUE(seed_wait_queued("live", "orphan", 2, false));
+    CU_ASSERT_EQUAL(seed_inbox_last("orphan"), after);
+    seed_start("after-orphan", "echo", "live");
+    seed_check_outcome("after-orphan", "attempt 1 by A");
+}
+
 /* ---- renew ---- */
 
 static void renew_active(void)
@@ -334,6 +374,9 @@ static const struct thole_test tests[] = {
     {"fetch_returns_terminal_state_when_orchestration_failed", fetch_failed},
     {"fetch_returns_terminal_state_when_orchestration_continued_as_new", fetch_continued},
     {"fetch_treats_any_non_running_status_as_terminal", fetch_any_end},
+    {"fetch_returns_missing_state_when_instance_deleted", fetch_deleted},
+    {"renew_returns_missing_when_instance_deleted", renew_deleted},
+    {"orphan_activity_after_instance_delete", orphan},
     {"renew_returns_running_when_orchestration_active", renew_active},
     {"renew_succeeds_when_orchestration_running", renew_extends},
     {"renew_returns_terminal_when_orchestration_completed", renew_completed},
