@@ -1,5 +1,6 @@
 /* A few threads that do the blocking stream reads of all shards. */
 #include "engine.h"
+#include "jscan.h"
 #include "log.h"
 #include "subject.h"
 #include <assert.h>
@@ -66,7 +67,7 @@ struct collect {
 
 static thole_status collect_record(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
 {
-    (void)subject;
+    enum { TOKEN_EXECUTION = 5 };
     struct collect *c = arg;
     if (c->len == c->cap) {
         size_t const cap = c->cap == 0 ? RECORDS_MIN : c->cap * 2;
@@ -80,6 +81,8 @@ static thole_status collect_record(void *arg, uint64_t sequence, thole_slice sub
     }
     struct log_record *record = &c->records[c->len];
     record->sequence = sequence;
+    if (!json_uint(subject_nth(subject, TOKEN_EXECUTION), &record->execution))
+        record->execution = 0; /* no turn's */
     THOLE_TRY(arena_dup(&c->job->arena, body, &record->bytes));
     c->len++;
     return THOLE_OK;

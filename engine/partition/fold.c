@@ -78,13 +78,15 @@ static void count_rows(const struct folding *f, const struct event *event)
     const struct slot *slot = f->slot;
     bool nomem = false;
     int const more = slot_note_tries(f->slot, event, &nomem);
-    bool const old = f->turn->execution == slot->old_execution && event->ref <= slot->old_events;
+    /* Where nobody looks what is recorded, the same end may be recorded twice. */
+    bool const unsure =
+        slot->raw || (f->turn->execution == slot->old_execution && event->ref <= slot->old_events);
     if (nomem)
         partition_no_memory(p);
     p->activity_changes += more != 0;
     if (more > 0)
         p->open_activities++;
-    else if (more < 0 && old)
+    else if (more < 0 && unsure)
         p->recount = true;
     else if (more < 0 && p->open_activities > 0)
         p->open_activities--;

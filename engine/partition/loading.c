@@ -10,6 +10,8 @@ enum { HISTORY_ARENA_MAX = 1024 * 1024 * 1024 };
 struct history { /* the counted records of the newest execution, in order */
     struct turn_list list;
     bool damaged, too_new, foreign;
+    uint64_t execution;       /* the newest one */
+    uint64_t lost;            /* records of it that do not decode, behind the last one that does */
     struct deletion deletion; /* of the life before; instance empty: there was none */
 };
 
@@ -46,7 +48,29 @@ static void begin_again(struct history *history, const struct deletion *deletion
 {
     history->list.len = history->list.held = 0;
     history->damaged = history->too_new = false;
+    history->execution = history->lost = 0;
     history->deletion = *deletion;
+}
+
+/* Its subject says whose it is. What is of an execution that another has followed is missed by nobody. */
+static void note_damage(struct history *history, const struct log_record *record)
+{
+    if (record->execution < history->execution)
+        return;
+    history->lost = record->execution > history->execution ? 1 : history->lost + 1;
+    history->execution = record->execution;
+    history->damaged = true;
+}
+
+static void take(struct history *history, const struct record *record)
+{
+    const struct turn *turn = &record->turn;
+    turn_list_take(&history->list, record);
+    if (turn->more || turn->execution < history->execution)
+        return;
+    history->damaged &= turn->execution == history->execution;
+    history->execution = turn->execution;
+    history->lost = 0;
 }
 
 static struct history decode(struct partition *p, const struct partition_in *in, struct arena *arena)
@@ -66,11 +90,12 @@ static struct history decode(struct partition *p, const struct partition_in *in,
         }
         history.foreign |= loading_foreign(p, status, &record, in->records[i].sequence);
         history.too_new |= status == THOLE_UNSUPPORTED;
-        history.damaged |= status != THOLE_OK && status != THOLE_UNSUPPORTED;
+        if (status != THOLE_OK && status != THOLE_UNSUPPORTED)
+            note_damage(&history, &in->records[i]);
         if (status != THOLE_OK || !loading_counts(p, &record, in->records[i].sequence))
             continue;
         if (record.kind == RECORD_TURN)
-            turn_list_take(&history.list, &record);
+            take(&history, &record);
         else if (record.kind == RECORD_DELETED)
             begin_again(&history, &record.deletion);
     }
@@ -120,6 +145,19 @@ static void block_raw(struct slot *slot, enum blocked_kind kind, const char *tex
     slot->state = SLOT_BLOCKED;
     slot->raw = true;
     slot_block(slot, kind, thole_slice_from(text));
+}
+
+/* It is in the execution that its records' subjects say; in the first one at least, for nothing can end in
+ * execution 0. */
+static void block_damaged(struct slot *slot, const struct history *history)
+{
+    uint64_t const execution = history->execution == 0 ? history->deletion.execution + 1 : history->execution;
+    if (execution != slot->execution)
+        slot->turns = slot->events = 0;
+    if (execution == history->execution)
+        slot->turns += history->lost;
+    slot->execution = execution;
+    block_raw(slot, BLOCKED_DAMAGED, "a record of the history does not decode");
 }
 
 /* What its history says of it, if nothing can be run. False: not even that. */
@@ -210,7 +248,7 @@ static void settle(struct partition *p, struct slot *slot, const struct history 
     if (history->too_new)
         block_raw(slot, BLOCKED_TOO_NEW, "the history was written by a newer version of thole");
     else if (history->damaged)
-        block_raw(slot, BLOCKED_DAMAGED, "a record of the history does not decode");
+        block_damaged(slot, history);
     else if (n == 0)
         slot->state = SLOT_ABSENT;
     else if (slot->execution == 0)

@@ -97,8 +97,12 @@ static enum tail_verdict walk_tail(const struct partition_in *in, bool cut, stru
     bool found_position = !cut;
     for (size_t i = 1; i < in->records_len; i++) {
         const struct record *r = &tail->records[i];
-        bool const placed = r->kind != RECORD_UNKNOWN && r->epoch == tail->epoch &&
-                            in->records[i].sequence == in->epoch_sequence + r->n;
+        uint64_t const place = in->records[i].sequence - in->epoch_sequence;
+        if (r->kind == RECORD_UNKNOWN && place <= known) { /* it was stored: damaged since, and not void */
+            tail->n = place;
+            continue;
+        }
+        bool const placed = r->kind != RECORD_UNKNOWN && r->epoch == tail->epoch && r->n == place;
         bool const counts = placed && (r->n <= known || r->n == tail->n + 1);
         if (!counts) {
             tail->voids[tail->voids_len++] = in->records[i].sequence;

@@ -63,6 +63,7 @@ enum partition_state { PARTITION_CLOSED, PARTITION_OPENING, PARTITION_OPEN, PART
 struct log_record {
     uint64_t sequence;
     thole_slice bytes;
+    uint64_t execution; /* HISTORY: of its subject, which tells whose a damaged one is */
 };
 
 enum partition_in_kind {

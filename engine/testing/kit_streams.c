@@ -63,7 +63,7 @@ static void read_into(const thole_test_env *env, uint64_t from, uint64_t to, str
 {
     for (uint64_t s = from; s <= to && s <= env->records_len; s++)
         if (!env->records[s - 1].deleted)
-            records[(*len)++] = (struct log_record){s, env->records[s - 1].bytes};
+            records[(*len)++] = (struct log_record){.sequence = s, .bytes = env->records[s - 1].bytes};
 }
 
 void kit_log_tail(const thole_test_env *env, uint64_t count, struct arena *arena, struct partition_in *in)

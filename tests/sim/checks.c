@@ -61,6 +61,8 @@ static void check_activities(struct world *w, const struct batch *b, const char 
 {
     for (size_t i = 0; i < b->activities_added_len; i++) {
         const struct batch_activity *a = &b->activities_added[i];
+        if (model_damaged(w, a->instance))
+            continue;
         const struct model_event *e =
             find(w, a->instance, a->execution, a->activity_id, EVENT_ACTIVITY_SCHEDULED);
         if (e == NULL || a->try_number == 0 || a->try_number > e->try_number ||
@@ -71,6 +73,8 @@ static void check_activities(struct world *w, const struct batch *b, const char 
     }
     for (size_t i = 0; i < b->activities_removed_len; i++) {
         const struct batch_activity *a = &b->activities_removed[i];
+        if (model_damaged(w, a->instance))
+            continue;
         const struct model_event *e =
             find(w, a->instance, a->execution, a->activity_id, EVENT_ACTIVITY_SCHEDULED);
         bool const over =
@@ -105,11 +109,13 @@ static void check_timers(struct world *w, const struct batch *b, const char *who
 {
     bool open;
     for (size_t i = 0; i < b->timers_added_len; i++)
-        if (!timer_is_known(w, &b->timers_added[i], &open))
+        if (!model_damaged(w, b->timers_added[i].instance) && !timer_is_known(w, &b->timers_added[i], &open))
             broken(w, "%s writes a timer %.*s#%" PRIu64 ", which is not committed", who,
                    THOLE_FMT(b->timers_added[i].instance), b->timers_added[i].timer_id);
     for (size_t i = 0; i < b->timers_removed_len; i++) {
         const struct batch_timer *t = &b->timers_removed[i];
+        if (model_damaged(w, t->instance))
+            continue;
         /* Execution 0: every first turn with an event removes it, also where there is none. */
         bool const early = t->execution == 0 && find(w, t->instance, 1, 1, EVENT_STARTED) != NULL;
         bool const known = timer_is_known(w, t, &open);
@@ -150,6 +156,8 @@ void checks_batch(struct world *w, const struct batch *batch, const char *who)
     check_timers(w, batch, who);
     for (size_t i = 0; i < batch->instances_len; i++) {
         const struct batch_instance *b = &batch->instances[i];
+        if (model_damaged(w, b->instance))
+            continue;
         size_t const k = instance_index(w, b->instance);
         const struct model_execution *x =
             k == SIZE_MAX ? NULL : model_execution(model_of(w, k), b->execution);
@@ -172,6 +180,8 @@ void checks_work(struct world *w, const struct partition_out *out, const char *w
 {
     const struct model_event *e =
         find(w, out->instance, out->execution, out->activity_id, EVENT_ACTIVITY_SCHEDULED);
+    if (model_damaged(w, out->instance))
+        return;
     if (e == NULL || out->try_number == 0 || out->try_number > e->try_number ||
         !thole_slice_equal(out->activity, e->name) || !thole_slice_equal(out->queue, e->queue) ||
         !thole_slice_equal(out->data, e->data))
@@ -182,7 +192,7 @@ void checks_work(struct world *w, const struct partition_out *out, const char *w
 void checks_push(struct world *w, const struct partition_out *out, const char *who)
 {
     bool const timeout = strcmp(out->event_kind, "timeout") == 0;
-    for (size_t i = 0; i < out->sequences_len; i++) {
+    for (size_t i = 0; i < out->sequences_len && !model_damaged(w, out->instance); i++) {
         const struct model_event *e =
             find(w, out->instance, out->execution, out->sequences[i], EVENT_ACTIVITY_SCHEDULED);
         bool const over =
@@ -215,6 +225,8 @@ void checks_notice(struct world *w, const struct partition_out *out, const char 
     size_t const k = instance_index(w, out->instance);
     const struct model_execution *x = k == SIZE_MAX ? NULL : model_execution(model_of(w, k), out->execution);
     enum event_kind const end = end_of_notice(out->event_kind);
+    if (model_damaged(w, out->instance))
+        return;
     if (x == NULL || out->execution == 0)
         broken(w, "%s gives notice \"%s\" of %.*s, which is not committed", who, out->event_kind,
                THOLE_FMT(out->instance));
@@ -227,6 +239,8 @@ void checks_line(struct world *w, const struct partition_out *out, const char *w
 {
     struct model *model = w->model;
     size_t const k = instance_index(w, out->instance);
+    if (model_damaged(w, out->instance))
+        return;
     if (k == SIZE_MAX || model_execution(model_of(w, k), out->execution) == NULL) {
         broken(w, "%s gives a line of %.*s/%" PRIu64 ", which is not committed", who,
                THOLE_FMT(out->instance), out->execution);
@@ -251,6 +265,8 @@ void checks_answer(struct world *w, size_t instance, const struct partition_out 
     for (size_t i = sizeof text - 1; i < out->data.len; i++)
         execution = execution * 10 + (uint64_t)(out->data.ptr[i] - '0');
     w->stats.queries++;
+    if (m->damaged)
+        return;
     if (out->status == THOLE_OK && (execution == 0 || execution > m->executions_len + 3))
         broken(w, "%s says that %.*s is in %.*s, it has %zu", who, THOLE_FMT(w->instances[instance]),
                THOLE_FMT(out->data), m->executions_len);

@@ -56,7 +56,10 @@ struct model_request {
     thole_slice id;
 };
 
+/* A damaged instance suffers alone: nothing is said of it any more, but that it ends when it is terminated.
+ */
 struct model_instance {
+    bool damaged, over;
     struct model_execution *executions; /* from execution 1 on */
     size_t executions_len, executions_cap;
     thole_slice orchestration, request_id, custom_status;
@@ -88,6 +91,7 @@ struct model_partition {
     size_t epochs_len, epochs_cap;
     uint64_t published; /* the records up to this one: what they say to others is stored */
     uint64_t last_counted_seq;
+    uint64_t known;           /* the writer of this epoch has said that its records up to there are stored */
     struct position position; /* of the last record that ends a turn, or is none */
     bool stale;               /* the inbox went back since: the position means nothing until it is given up */
     uint64_t incorporated;    /* all messages up to here were when it went back, and are what they were */
@@ -126,6 +130,9 @@ struct model_instance *model_of(const struct world *w, size_t instance);
 /* The newest one; NULL: it was never started. */
 struct model_execution *model_current(struct model_instance *m);
 struct model_execution *model_execution(struct model_instance *m, uint64_t execution); /* NULL: none */
+bool model_damaged(const struct world *w, thole_slice instance);
+/* It counts for good, and nobody waits for its instance, which has not ended. */
+bool model_may_be_damaged(const struct world *w, const struct log_stream *log, const struct log_entry *entry);
 /* The event with that id; NULL when the counted history has none. */
 const struct model_event *model_find(const struct world *w, size_t instance, uint64_t execution, uint64_t id);
 

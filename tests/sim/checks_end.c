@@ -67,7 +67,7 @@ void checks_on_store_open(struct world *w, uint32_t partition, const struct row 
 {
     w->model->partitions[partition].store_epoch = row->epoch;
     for (size_t i = 0; i < w->instances_len && !row->foreign; i++)
-        if (instance_partition(w, i) == partition)
+        if (instance_partition(w, i) == partition && !model_of(w, i)->damaged)
             check_promise(w, i, row->projected.seq);
 }
 
@@ -175,6 +175,10 @@ bool checks_all_ended(struct world *w, char *why, size_t size)
 {
     for (size_t i = 0; i < w->instances_len; i++) {
         const struct model_execution *x = model_current(model_of(w, i));
+        if (model_of(w, i)->damaged && !model_of(w, i)->over)
+            return not_yet(why, size, "%.*s is damaged and has not ended", THOLE_FMT(w->instances[i]));
+        if (model_of(w, i)->damaged)
+            continue;
         if (!start_is_in(w, i, why, size))
             return false;
         if (x != NULL && !x->ended)
@@ -220,7 +224,7 @@ static bool check_instance_rows(struct world *w, char *why, size_t size)
     for (size_t i = 0; i < w->instances_len; i++) {
         const struct model_instance *m = model_of(w, i);
         const struct row *row = store_find(w->store, ROW_INSTANCE, instance_partition(w, i), i, 0, 0);
-        if (m->executions_len == 0 && row == NULL)
+        if ((m->executions_len == 0 && row == NULL) || m->damaged)
             continue;
         if (m->executions_len == 0 || row == NULL)
             return not_yet(why, size, "%.*s has %s", THOLE_FMT(w->instances[i]),
@@ -271,7 +275,8 @@ void checks_at_the_end(struct world *w, char *why, size_t size)
     const struct row *row;
     why[0] = '\0';
     for (size_t i = 0; (row = store_row(w->store, i)) != NULL; i++)
-        if (row->present && (row->kind == ROW_ACTIVITY || row->kind == ROW_TIMER)) {
+        if (row->present && (row->kind == ROW_ACTIVITY || row->kind == ROW_TIMER) &&
+            !model_of(w, row->instance)->damaged) {
             not_yet(why, size, "a row is left: %s %.*s/%" PRIu64 "#%" PRIu64,
                     row->kind == ROW_TIMER ? "timer" : "activity", THOLE_FMT(w->instances[row->instance]),
                     row->execution, row->id);

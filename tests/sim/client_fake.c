@@ -187,13 +187,15 @@ static void bother(struct world *w, size_t instance, uint64_t start_ms)
                    instance);
 }
 
-/* Whoever is paused when the weather has cleared goes on, children too. */
+/* Whoever is paused when the weather has cleared goes on, children too; who is damaged ends. */
 static void task_resume(struct world *w, void *arg, uint64_t value)
 {
     (void)arg, (void)value;
     for (size_t i = 0; i < w->instances_len && !w->faults; i++) {
         const struct model_execution *x = model_current(model_of(w, i));
-        if (x != NULL && !x->ended && x->paused)
+        if (model_of(w, i)->damaged && !model_of(w, i)->over) /* its operator gives up */
+            request(w, 0, i, MESSAGE_TERMINATE);
+        else if (x != NULL && !x->ended && x->paused)
             request(w, 0, i, MESSAGE_RESUME);
     }
     after(w, 3000, task_resume, NULL, 0);

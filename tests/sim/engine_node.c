@@ -436,6 +436,8 @@ static void sweep(struct world *w, const struct seat *seat)
     const struct row *row;
     while ((w->enabled & needed) != 0 && (row = store_orphan(w, seat->partition, 2 * LEASE_MS)) != NULL) {
         const struct model_event *scheduled = model_find(w, row->instance, row->execution, row->id);
+        if (scheduled == NULL) /* of a damaged history */
+            continue;
         struct work_item_fake const item = {.instance = row->instance,
                                             .execution = row->execution,
                                             .activity_id = row->id,
@@ -495,16 +497,22 @@ static void look_for_rivals(struct world *w, struct seat *seat)
     seat_input(w, seat, &in);
 }
 
-/* Whoever looks after rows must know that there are any. */
-static void check_rows_are_known(struct world *w, const struct seat *seat)
+static uint64_t rows_of(const struct world *w, uint32_t partition)
 {
     uint64_t rows = 0;
     const struct row *row;
+    for (size_t i = 0; (row = store_row(w->store, i)) != NULL; i++)
+        rows += row->present && row->kind == ROW_ACTIVITY && row->partition == partition;
+    return rows;
+}
+
+/* Whoever looks after rows must know that there are any. */
+static void check_rows_are_known(struct world *w, const struct seat *seat)
+{
+    uint64_t const rows = rows_of(w, seat->partition);
     if (!partition_idle(seat->machine) ||
         partition_epoch(seat->machine) != w->model->partitions[seat->partition].epoch)
         return;
-    for (size_t i = 0; (row = store_row(w->store, i)) != NULL; i++)
-        rows += row->present && row->kind == ROW_ACTIVITY && row->partition == seat->partition;
     if (rows > partition_open_activities(seat->machine))
         broken(w, "partition %u: %s knows of %" PRIu64 " activities, %" PRIu64 " have rows", seat->partition,
                seat->engine->node.name, partition_open_activities(seat->machine), rows);
@@ -612,6 +620,33 @@ void engine_destroy(struct engine *engine)
     arena_release(&engine->loan);
 }
 
+/* Of an instance that was terminated with a damaged history nobody knows what it left behind. */
+static bool damage_in(const struct world *w, uint32_t partition)
+{
+    for (size_t i = 0; i < w->client_instances_len; i++)
+        if (instance_partition(w, i) == partition && model_of(w, i)->damaged)
+            return true;
+    return false;
+}
+
+/* In the end nobody lives in a partition. */
+static void check_live(struct world *w, const struct seat *seat)
+{
+    const thole_slice *names = NULL;
+    uint64_t const activities = partition_open_activities(seat->machine), rows = rows_of(w, seat->partition);
+    if (activities < rows)
+        broken(w, "partition %u: %s counts %" PRIu64 " activities, %" PRIu64 " have rows", seat->partition,
+               seat->engine->node.name, activities, rows);
+    if (damage_in(w, seat->partition))
+        return;
+    if (activities > 0)
+        broken(w, "partition %u: %s counts %" PRIu64 " activities", seat->partition, seat->engine->node.name,
+               activities);
+    if (partition_live_names(seat->machine, &names) > 0)
+        broken(w, "partition %u: %s takes %.*s for alive", seat->partition, seat->engine->node.name,
+               THOLE_FMT(names[0]));
+}
+
 bool engines_idle(struct world *w, char *why, size_t size)
 {
     for (uint32_t p = 0; p < w->partitions; p++) {
@@ -632,13 +667,7 @@ bool engines_idle(struct world *w, char *why, size_t size)
                 snprintf(why, size, "%s has partition %u open at an old epoch", seat->engine->node.name, p);
                 return false;
             }
-            const thole_slice *names = NULL;
-            if (partition_live_names(seat->machine, &names) > 0)
-                broken(w, "partition %u: %s takes %.*s for alive", p, seat->engine->node.name,
-                       THOLE_FMT(names[0]));
-            if (partition_open_activities(seat->machine) > 0)
-                broken(w, "partition %u: %s counts %" PRIu64 " activities", p, seat->engine->node.name,
-                       partition_open_activities(seat->machine));
+            check_live(w, seat);
             if (partition_committed_n(seat->machine) != part->n)
                 broken(w,
                        "partition %u: its idle writer holds %" PRIu64 "/%" PRIu64 " for committed, %" PRIu64

@@ -148,9 +148,10 @@ static void execute_load(struct world *w, struct engine_request *r)
     w->stats.cold_loads++;
     size_t const len = r->records.len;
     size_t n = 0;
-    uint64_t const last = len == 0 ? 0 : log->entries[r->records.items[len - 1].sequence - 1].execution;
+    uint64_t const newest = len == 0 ? 0 : r->records.items[len - 1].execution;
+    uint64_t const last = newest == 0 ? 1 : newest; /* events may be recorded behind an attempt to start */
     for (size_t i = 0; i < len; i++) {
-        uint64_t const execution = log->entries[r->records.items[i].sequence - 1].execution;
+        uint64_t const execution = r->records.items[i].execution;
         if ((execution == last || execution + 1 == last) &&
             (execution > 0 || w->mutation != MUTATION_EARLY_LOST))
             r->records.items[n++] = r->records.items[i];

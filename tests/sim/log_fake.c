@@ -49,7 +49,7 @@ struct log_records log_read(struct world *w, const struct log_stream *log, uint6
         if (entry->deleted || (instance != SIZE_MAX && entry->instance != instance))
             continue;
         records.items = grown(w, records.items, records.len, &cap, sizeof *records.items);
-        records.items[records.len++] = (struct log_record){entry->sequence, entry->bytes};
+        records.items[records.len++] = (struct log_record){entry->sequence, entry->bytes, entry->execution};
     }
     if (w->mutation == MUTATION_LOAD_STALE && instance != SIZE_MAX && records.len > 1)
         records.len--;
@@ -62,6 +62,24 @@ uint64_t log_last_epoch_opened(const struct log_stream *log)
         if (log->entries[i - 1].kind == RECORD_EPOCH_OPENED && !log->entries[i - 1].deleted)
             return log->entries[i - 1].sequence;
     return 0;
+}
+
+bool log_damage(struct world *w, struct log_stream *log)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < log->len; i++)
+        n += model_may_be_damaged(w, log, &log->entries[i]);
+    if (n == 0)
+        return false;
+    size_t left = (size_t)rnd(w, n) + 1;
+    struct log_entry *entry = log->entries;
+    while (!model_may_be_damaged(w, log, entry) || --left > 0)
+        entry++;
+    entry->bytes = THOLE_STR("\xff\xff damaged");
+    model_of(w, entry->instance)->damaged = true;
+    trace(w, "hist.%u #%" PRIu64 " of %.*s is damaged", log->partition, entry->sequence,
+          THOLE_FMT(w->instances[entry->instance]));
+    return true;
 }
 
 struct inbox_stream *inbox_stream_create(struct world *w, uint32_t partition)

@@ -13,6 +13,7 @@ struct log_entry {
     thole_slice bytes;
     bool deleted;
     bool counts, part_dropped; /* what the independent reader said when it was stored: model.c */
+    bool whole;                /* a turn in one record */
     uint64_t epoch, n;
 };
 struct log_stream {
@@ -40,6 +41,9 @@ struct log_records {
 struct log_records log_read(struct world *w, const struct log_stream *log, uint64_t from, uint64_t to,
                             size_t instance);
 uint64_t log_last_epoch_opened(const struct log_stream *log); /* sequence; 0 = none */
+/* A record is damaged, of those that are known to count. False: there is none whose instance may suffer it.
+ */
+bool log_damage(struct world *w, struct log_stream *log);
 
 struct inbox_entry {
     uint64_t sequence, stored_ns; /* no two have the same stored_ns; it grows */

@@ -43,6 +43,23 @@ const struct model_event *model_find(const struct world *w, size_t instance, uin
     return x != NULL && id >= 1 && id <= x->events_len ? &x->events[id - 1] : NULL;
 }
 
+bool model_damaged(const struct world *w, thole_slice instance)
+{
+    size_t const i = instance_index(w, instance);
+    return i != SIZE_MAX && model_of(w, i)->damaged;
+}
+
+bool model_may_be_damaged(const struct world *w, const struct log_stream *log, const struct log_entry *entry)
+{
+    const struct model_partition *part = &w->model->partitions[log->partition];
+    if (!entry->whole || entry->deleted || entry->instance >= w->client_instances_len)
+        return false;
+    struct model_instance *m = model_of(w, entry->instance);
+    const struct model_execution *x = model_current(m);
+    return (entry->epoch < part->epoch || entry->n <= part->known) && !m->damaged && x != NULL && !x->ended &&
+           m->parent.instance.len == 0;
+}
+
 /* ---- the inbox position ---- */
 
 bool model_incorporated(const struct position *position, uint64_t sequence)
@@ -169,8 +186,10 @@ static void on_turn(struct world *w, struct log_stream *log, const struct log_en
         return;
     }
     show(w, &record->turn);
+    bool const first = part->part_of == SIZE_MAX;
     if (!join(w, log, entry->instance, &record->turn))
         return;
+    log->entries[log->len - 1].whole = first;
     check_position(w, log->partition, &part->position, &record->position);
     model_turn(w, log->partition, entry->instance, &record->turn, &record->position, entry->sequence);
     part->position = record->position;
@@ -202,7 +221,7 @@ static void on_epoch_opened(struct world *w, struct log_stream *log, const struc
         broken(w, "partition %u: epoch %" PRIu64 " starts at another inbox position", log->partition,
                record->epoch);
     part->epoch = record->epoch;
-    part->n = 0;
+    part->n = part->known = 0;
     while (part->epochs_len <= part->epoch && !is_broken(w)) {
         part->epochs = grown(w, part->epochs, part->epochs_len, &part->epochs_cap, sizeof *part->epochs);
         part->epochs[part->epochs_len++] = (struct model_epoch){.published = record->published};
@@ -217,6 +236,7 @@ static void on_counted(struct world *w, struct log_stream *log, const struct log
     static const struct turn no_turn;
     struct model_partition *part = &w->model->partitions[log->partition];
     part->n = record->n;
+    part->known = record->committed;
     part->epochs[part->epoch].counted = record->n;
     model_published(w, log->partition, record->published);
     if (record->committed >= record->n)

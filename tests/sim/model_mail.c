@@ -105,7 +105,8 @@ void model_published(struct world *w, uint32_t partition, uint64_t published)
     for (size_t i = 0; i < w->model->letters_len; i++) {
         const struct model_letter *letter = &w->model->letters[i];
         if (letter->sequence > part->published && letter->sequence <= published &&
-            instance_partition(w, letter->sender) == partition && !in_inbox(w, letter))
+            instance_partition(w, letter->sender) == partition && !model_of(w, letter->sender)->damaged &&
+            !in_inbox(w, letter))
             broken(w, "partition %u: a record says that a message of %.*s is stored, which is not", partition,
                    THOLE_FMT(w->instances[letter->sender]));
     }
@@ -116,7 +117,7 @@ bool checks_mail(struct world *w, char *why, size_t size)
 {
     for (size_t i = 0; i < w->model->letters_len; i++) {
         const struct model_letter *letter = &w->model->letters[i];
-        if (in_inbox(w, letter))
+        if (model_of(w, letter->sender)->damaged || in_inbox(w, letter))
             continue;
         snprintf(why, size,
                  "%.*s/%" PRIu64 "#%" PRIu64 " has sent a message of kind %d to %.*s, which is lost",
@@ -181,6 +182,9 @@ static struct origin parse(thole_slice id)
 static bool is_committed(struct world *w, const struct message *m)
 {
     struct origin const origin = parse(m->request_id);
+    if (model_damaged(w, origin.instance) || model_damaged(w, m->parent.instance) ||
+        model_damaged(w, m->child))
+        return true;
     switch (m->kind) {
     case MESSAGE_START:
         if (m->parent.instance.len > 0)

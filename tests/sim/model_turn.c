@@ -518,7 +518,8 @@ static void apply_message(struct reading *r, const struct inbox_entry *entry)
         apply_unasked(r);
     if (message->kind == MESSAGE_START && message->parent.instance.len > 0)
         model_check_refused(r->w, message);
-    if (is_broken(r->w) || !accepted(r->w, entry->instance, message))
+    if (is_broken(r->w) || model_of(r->w, entry->instance)->damaged ||
+        !accepted(r->w, entry->instance, message))
         return;
     if (!mine) {
         broken(r->w,
@@ -714,11 +715,24 @@ static void check_ran(struct reading *r)
     r->x->cancel_delivered = r->x->cancel_delivered || (turn->ran && r->x->cancel_requested);
 }
 
+static void damaged_turn(struct reading *r, const struct position *position)
+{
+    apply_messages(r, position);
+    for (size_t i = 0; i < r->turn->events_len; i++) {
+        enum event_kind const kind = r->turn->events[i].kind;
+        r->m->over = r->m->over || (event_is_terminal(kind) && kind != EVENT_CONTINUED_AS_NEW);
+    }
+}
+
 void model_turn(struct world *w, uint32_t partition, size_t instance, const struct turn *turn,
                 const struct position *position, uint64_t sequence)
 {
     struct reading r = {
         .w = w, .partition = partition, .instance = instance, .m = model_of(w, instance), .turn = turn};
+    if (r.m->damaged) {
+        damaged_turn(&r, position);
+        return;
+    }
     if (turn->execution == 0) {
         early_turn(&r, position, sequence);
         return;

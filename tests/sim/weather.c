@@ -99,6 +99,7 @@ static void strike(struct world *w, enum fault fault)
     case FAULT_STORE_OUTAGE: store_goes_down(w, between(w, 20, 6000)); break;
     case FAULT_NATS_OUTAGE: nats_goes_down(w); break;
     case FAULT_INBOX_BACK: inbox_back(w); break;
+    case FAULT_DAMAGE: (void)log_damage(w, w->logs[rnd(w, w->partitions)]); break;
     case FAULT_SLOW: w->slow_until_ms = w->now_ms + between(w, 100, 3000); break;
     case FAULT_CRASH_POINT:
     case FAULT_REQUEST_LOST:

@@ -145,7 +145,7 @@ static void run_handler(struct world *w, struct worker *worker, struct held *h, 
         broken(w, "%s starts %.*s#%" PRIu64 " without a claim", worker->node.name,
                THOLE_FMT(w->instances[h->instance]), h->activity_id);
     const struct model_event *scheduled = model_find(w, h->instance, h->execution, h->activity_id);
-    if (scheduled == NULL)
+    if (scheduled == NULL && !model_of(w, h->instance)->damaged)
         broken(w, "%s starts %.*s#%" PRIu64 ", which is not committed", worker->node.name,
                THOLE_FMT(w->instances[h->instance]), h->activity_id);
     if (h->running || ++worker->running > worker->options.slots)

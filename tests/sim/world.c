@@ -25,6 +25,7 @@ static const char *const FAULT_NAMES[FAULTS_LEN] = {
     "request lost", "request late",     "answer lost",       "store crash",       "store outage",
     "nats outage",  "publish twice",    "core loss",         "clock jump",        "slow",
     "store ahead",  "statement fails",  "tail race",         "delivered again",   "inbox back",
+    "damage",
 };
 static const char *const MUTATION_NAMES[MUTATIONS_LEN] = {
     "none",         "append_any",     "store_unfenced", "no_redelivery",  "claim_missing",  "complete_any",
@@ -219,6 +220,8 @@ static uint64_t choose_faults(struct world *w)
         for (unsigned i = 0; i < FAULTS_LEN; i++)
             if (rnd(w, 3) != 0)
                 bits |= (uint64_t)1 << i;
+        if (rnd(w, 4) != 0) /* what it strikes is hardly looked at any more */
+            bits &= ~((uint64_t)1 << FAULT_DAMAGE);
         return bits;
     }
 }

@@ -54,6 +54,7 @@ enum fault {
     FAULT_REDELIVERED, /* a message of WORK is delivered again while it is held: the consumer has a new leader
                         */
     FAULT_INBOX_BACK,  /* an inbox loses its tail, or is made anew: of what is incorporated already */
+    FAULT_DAMAGE,      /* a record of an instance does not decode any more */
     FAULTS_LEN
 };
 const char *fault_name(enum fault fault);

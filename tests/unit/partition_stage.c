@@ -91,7 +91,7 @@ static void read_newest(struct stage *s, struct partition_in *in, thole_slice in
     for (size_t i = from; i < s->log_len; i++)
         if (is_of(&s->log[i], instance) && (newest <= 1 || s->log[i].execution == newest ||
                                             (execution == 0 && s->log[i].execution + 1 == newest)))
-            records[in->records_len++] = (struct log_record){i + 1, s->log[i].bytes};
+            records[in->records_len++] = (struct log_record){i + 1, s->log[i].bytes, s->log[i].execution};
 }
 
 static void read_tail(struct stage *s, struct partition_in *in)

@@ -320,7 +320,7 @@ static void test_a_damaged_history_is_kept_and_can_end(void)
     stage_complete(s, "i", 3, THOLE_STR("done"));
     stage_query(s, "i", "where");
     check_said(s, "query", "answer INVALID: a record of the history does not decode\n");
-    CHECK_STR("raw", stage_history(s, "i"), "garbage\n1.1 waits 3: #1 ActivityCompleted #3 (done)\n");
+    CHECK_STR("raw", stage_history(s, "i"), "garbage\n1.2 waits 3: #1 ActivityCompleted #3 (done)\n");
     stage_tell(s, "i", MESSAGE_TERMINATE, "give up");
     check_said(s, "terminated", "notice terminated i\n");
     stage_again(s, &options);
@@ -329,8 +329,58 @@ static void test_a_damaged_history_is_kept_and_can_end(void)
     stage_query(s, "i", "where");
     check_said(s, "ended", "answer INVALID: the instance has ended\n");
     CHECK_STR("nothing more", stage_history(s, "i"),
-              "garbage\n1.1 waits 3: #1 ActivityCompleted #3 (done)\n"
+              "garbage\n1.2 waits 3: #1 ActivityCompleted #3 (done)\n"
+              "1.3 ran: #2 TerminateRequested (give up); #3 Terminated (give up)\n");
+    stage_end(s);
+    free(s);
+}
+
+/* Nothing that decodes says in which execution it is, and where nothing was started it can end all the same.
+ */
+static void test_damage_before_the_start(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    struct partition_options options;
+    stage_options(&options, entries, ARRAY_LEN(entries));
+    stage_begin_with(s, &options, 1000);
+    stage_tell(s, "i", MESSAGE_EVENT, "early");
+    stage_tell(s, "j", MESSAGE_EVENT, "early");
+    stage_start(s, "j", "plain");
+    stage_again(s, &options);
+    s->log[1].bytes = s->log[2].bytes = THOLE_STR("\xff\xff"); /* the early events */
+    (void)stage_said(s);
+    stage_tell(s, "i", MESSAGE_EVENT, "another");
+    stage_tell(s, "i", MESSAGE_TERMINATE, "give up");
+    check_said(s, "terminated", "notice terminated i\n");
+    CHECK_STR("ended", stage_history(s, "i"),
+              "garbage\n1.1 waits 3: #1 EventReceived item(another)\n"
               "1.2 ran: #2 TerminateRequested (give up); #3 Terminated (give up)\n");
+    stage_complete(s, "j", 3, THOLE_STR("done")); /* it has them, in its first turn */
+    check_said(s, "goes on", "notice completed j\n");
+    stage_end(s);
+    free(s);
+}
+
+/* A record whose writer knew it to be stored is not void because it does not decode any more. */
+static void test_damage_in_the_tail(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    struct partition_options options;
+    stage_options(&options, entries, ARRAY_LEN(entries));
+    stage_begin_with(s, &options, 1000);
+    stage_start(s, "i", "plain");
+    stage_start(s, "j", "plain");
+    stage_start(s, "k", "plain");
+    s->log[1].bytes = THOLE_STR("\xff\xff"); /* i's */
+    (void)stage_said(s);
+    stage_again(s, &options);
+    CU_ASSERT_EQUAL(partition_state(s->p), PARTITION_OPEN);
+    CU_ASSERT_FALSE(s->log[1].deleted);
+    stage_complete(s, "j", 2, THOLE_STR("done"));
+    stage_complete(s, "k", 2, THOLE_STR("done"));
+    check_said(s, "the others", "notice completed j\nnotice completed k\n");
+    stage_query(s, "i", "where");
+    check_said(s, "itself", "answer INVALID: a record of the history does not decode\n");
     stage_end(s);
     free(s);
 }
@@ -485,6 +535,8 @@ static const struct thole_test tests[] = {
     {"partition: rows of another log are made anew", test_rows_of_another_log_are_made_anew},
     {"partition: epochs that the log lost", test_epochs_that_the_log_lost},
     {"partition: a damaged history is kept and can end", test_a_damaged_history_is_kept_and_can_end},
+    {"partition: damage before the start", test_damage_before_the_start},
+    {"partition: damage in the tail", test_damage_in_the_tail},
     {"partition: a limit blocks the code only", test_a_limit_blocks_the_code_only},
     {"partition: no stack left", test_no_stack_left},
     {"partition: a refused child waits for its answer", test_a_refused_child_waits_for_its_answer},
