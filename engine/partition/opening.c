@@ -305,8 +305,6 @@ void opening_redo_more(struct partition *p)
     }
     if (p->redo.done.seq > p->projector.watermark.seq)
         p->projector.watermark = p->redo.done;
-    if (p->redo.done.seq > p->projector.watermark.seq)
-        p->projector.watermark = p->redo.done;
     redo_release(&p->redo);
     p->phase = PHASE_LIVE;
     partition_emit(p, PARTITION_OUT_READ_LIVE);
