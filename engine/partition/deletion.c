@@ -64,7 +64,8 @@ static bool drop(struct partition *p, struct slot *slot, const char *kind)
                                   .execution = slot->execution,
                                   .orchestration = slot->orchestration,
                                   .request_id = pending->message.request_id};
-    tell(p, &said, kind);
+    if (kind != NULL)
+        tell(p, &said, kind);
     intake_incorporate(p, pending->inbox_sequence);
     pending_destroy(pending);
     return false;
@@ -86,12 +87,13 @@ bool deletion_take(struct partition *p, struct slot *slot, struct intake *in)
 {
     const struct message *m = &slot->first->message;
     assert(in->len == 0);
-    if (is_over(slot, m))
-        return drop(p, slot, "deleted");
+    if (is_over(slot, m)) /* of what never was there is nothing to tell */
+        return drop(p, slot, slot->gone > 0 ? "deleted" : NULL);
     if (slot->state != SLOT_ENDED && slot->state != SLOT_EARLY)
         return m->force ? terminate(p, slot, in) : drop(p, slot, "rejected");
     in->deletes = true;
     in->taken = slot_take(&p->slots, slot);
+    in->taken->next = NULL; /* what waits behind it stays where it is */
     return true;
 }
 

@@ -177,6 +177,48 @@ static void test_events_that_wait_for_nobody(void)
     end(s);
 }
 
+/* What came behind the request finds another life, or none. */
+static void test_what_waits_behind_it(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    struct buf bytes;
+    start(s, "i", "plain", "first");
+    complete(s, "i", 1);
+    s->hold_appends = true; /* all of it waits at the same slot */
+    start(s, "other", "plain", "first");
+    struct message const messages[] = {
+        {.kind = MESSAGE_DELETE, .instance = THOLE_STR("i"), .request_id = THOLE_STR("delete")},
+        {.kind = MESSAGE_EVENT,
+         .instance = THOLE_STR("i"),
+         .event_name = THOLE_STR("item"),
+         .event_data = THOLE_STR("a"),
+         .request_id = THOLE_STR("a")},
+        {.kind = MESSAGE_START,
+         .instance = THOLE_STR("i"),
+         .orchestration = THOLE_STR("plain"),
+         .request_id = THOLE_STR("second")},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(messages); i++) {
+        buf_init(&bytes, MESSAGE_BYTES_MAX);
+        CU_ASSERT_EQUAL(message_encode(&messages[i], &bytes), THOLE_OK);
+        struct partition_in const in = {.kind = PARTITION_IN_MESSAGE,
+                                        .generation = partition_generation(s->p),
+                                        .sequence = ++s->inbox,
+                                        .instance = messages[i].instance,
+                                        .bytes = buf_bytes(&bytes)};
+        (void)partition_input(s->p, &in, s->now_ms); /* none of them is taken before all are there */
+        buf_release(&bytes);
+    }
+    stage_run(s);
+    stage_release(s);
+    CU_ASSERT_PTR_NOT_NULL(strstr(
+        stage_history(s, "i"), "2.1 ran: #1 Started plain@1() after 1 deleted; #2 EventReceived item(a);"));
+    settle(s);
+    CU_ASSERT_TRUE(partition_idle(s->p));
+    end(s);
+}
+
 /* ---- the next life ---- */
 
 static void test_the_id_lives_again(void)
@@ -461,6 +503,7 @@ static const struct thole_test tests[] = {
     {"deletion: what runs stays", test_what_runs_stays},
     {"deletion: force terminates first", test_force_terminates_first},
     {"deletion: events that wait for nobody", test_events_that_wait_for_nobody},
+    {"deletion: what waits behind it", test_what_waits_behind_it},
     {"deletion: the id lives again", test_the_id_lives_again},
     {"deletion: events between two lives", test_events_between_two_lives},
     {"deletion: the next owner removes", test_the_next_owner_removes},
