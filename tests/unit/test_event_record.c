@@ -392,8 +392,8 @@ static void deletions(void)
         struct arena arena;
         record_bytes(&from, &bytes);
         CU_ASSERT_EQUAL(bytes.ptr[1], 2);
-        CHECK_STR(rows[i].name, thole_status_name(record_read(&bytes, &arena, &to, NULL)),
-                  thole_status_name(rows[i].status));
+        thole_status const status = record_read(&bytes, &arena, &to, NULL);
+        CHECK_STR(rows[i].name, thole_status_name(status), thole_status_name(rows[i].status));
         CU_ASSERT(rows[i].status != THOLE_OK ||
                   (to.kind == RECORD_DELETED && same_slice(to.deletion.reason, rows[i].deletion.reason)));
         arena_release(&arena);
