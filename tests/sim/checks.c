@@ -95,7 +95,7 @@ static bool timer_is_known(const struct world *w, const struct batch_timer *t, b
         return false;
     if (t->execution == 0) {
         *ret_open = model_of(w, i)->early_timer.there;
-        return t->timer_id == 1 && model_of(w, i)->early.turns > 0;
+        return t->timer_id == 1 && (model_of(w, i)->early.turns > 0 || model_of(w, i)->deletions > 0);
     }
     const struct model_event *e = model_find(w, i, t->execution, t->timer_id);
     if (e == NULL)
@@ -147,13 +147,39 @@ static uint32_t status_of_execution(const struct model_execution *x)
 
 uint32_t checks_status(const struct model_instance *m)
 {
-    return status_of_execution(m->executions_len == 0 ? &m->early : &m->executions[m->executions_len - 1]);
+    bool const none = m->executions_len == m->gone;
+    return status_of_execution(none ? &m->early : &m->executions[m->executions_len - 1]);
+}
+
+static void check_deletions(struct world *w, const struct batch *b, const char *who)
+{
+    for (size_t i = 0; i < b->deletions_len; i++) {
+        const struct batch_deletion *d = &b->deletions[i];
+        size_t const k = instance_index(w, d->instance);
+        const struct log_stream *log = w->logs[b->partition];
+        const struct log_entry *e = d->history_seq <= log->len ? &log->entries[d->history_seq - 1] : NULL;
+        if (e == NULL || !e->counts || e->kind != RECORD_DELETED || e->instance != k ||
+            e->execution != d->execution)
+            broken(w, "%s removes the rows of %.*s up to %" PRIu64 ", which was not deleted so", who,
+                   THOLE_FMT(d->instance), d->execution);
+        for (size_t n = 0; n < b->instances_len; n++)
+            if (thole_slice_equal(b->instances[n].instance, d->instance) &&
+                b->instances[n].history_seq < d->history_seq)
+                broken(w, "%s brings back a row of %.*s with its deletion", who, THOLE_FMT(d->instance));
+    }
+}
+
+/* A redo of what is left of events that came before an instance that has been deleted since. */
+static bool is_left(const struct model_instance *m, const struct batch_instance *b)
+{
+    return b->execution == 0 && b->history_seq < m->deleted_seq;
 }
 
 void checks_batch(struct world *w, const struct batch *batch, const char *who)
 {
     check_activities(w, batch, who);
     check_timers(w, batch, who);
+    check_deletions(w, batch, who);
     for (size_t i = 0; i < batch->instances_len; i++) {
         const struct batch_instance *b = &batch->instances[i];
         if (model_damaged(w, b->instance))
@@ -161,6 +187,8 @@ void checks_batch(struct world *w, const struct batch *batch, const char *who)
         size_t const k = instance_index(w, b->instance);
         const struct model_execution *x =
             k == SIZE_MAX ? NULL : model_execution(model_of(w, k), b->execution);
+        if (x != NULL && is_left(model_of(w, k), b))
+            continue;
         if (x == NULL || b->turns > x->turns || b->history_seq > x->history_seq) {
             broken(w, "%s writes turn %" PRIu64 " of %.*s/%" PRIu64 ", which is not committed", who, b->turns,
                    THOLE_FMT(b->instance), b->execution);
@@ -226,6 +254,10 @@ void checks_notice(struct world *w, const struct partition_out *out, const char 
     const struct model_execution *x = k == SIZE_MAX ? NULL : model_execution(model_of(w, k), out->execution);
     enum event_kind const end = end_of_notice(out->event_kind);
     if (model_damaged(w, out->instance))
+        return;
+    if (strcmp(out->event_kind, "deleted") == 0 && k != SIZE_MAX && model_of(w, k)->deletions == 0)
+        broken(w, "%s says that %.*s is deleted, which is not committed", who, THOLE_FMT(out->instance));
+    else if (strcmp(out->event_kind, "deleted") == 0 || strcmp(out->event_kind, "rejected") == 0)
         return;
     if (x == NULL || out->execution == 0)
         broken(w, "%s gives notice \"%s\" of %.*s, which is not committed", who, out->event_kind,

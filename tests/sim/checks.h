@@ -45,6 +45,7 @@ struct model_execution {
     size_t turn_seqs_len, turn_seqs_cap;
     enum blocked_kind blocked;
     uint32_t version, end_code;
+    struct origin parent;
     thole_slice end_data, end_type;
     struct turn *history; /* until its version is known */
     size_t history_len, history_cap;
@@ -60,8 +61,10 @@ struct model_request {
  */
 struct model_instance {
     bool damaged, over;
-    struct model_execution *executions; /* from execution 1 on */
+    struct model_execution *executions; /* from execution 1 on, of all lives of the id */
     size_t executions_len, executions_cap;
+    size_t gone, deletions; /* executions up to gone were deleted; the rest is of this life */
+    uint64_t deleted_seq;   /* of the last deletion's record */
     thole_slice orchestration, request_id, custom_status;
     struct origin parent;
     uint64_t created_ms;
@@ -89,6 +92,7 @@ struct model_partition {
         uint64_t published; /* what it began with */
     } * epochs;
     size_t epochs_len, epochs_cap;
+    uint64_t durable;   /* the store has had the rows up to this record, and promised not to forget them */
     uint64_t published; /* the records up to this one: what they say to others is stored */
     uint64_t last_counted_seq;
     uint64_t known;           /* the writer of this epoch has said that its records up to there are stored */
@@ -106,6 +110,7 @@ struct model_letter { /* a message that a committed turn stands for */
     enum message_kind kind;
     size_t sender, target;
     uint64_t execution, event, sequence; /* sequence: of the turn's record */
+    struct origin parent;                /* of the sender, as it was then */
 };
 
 struct model_line {
@@ -127,7 +132,7 @@ struct model {
 struct model *model_create(struct world *w);
 void model_destroy(struct model *model);
 struct model_instance *model_of(const struct world *w, size_t instance);
-/* The newest one; NULL: it was never started. */
+/* The newest one; NULL: it was never started, or was deleted since. */
 struct model_execution *model_current(struct model_instance *m);
 struct model_execution *model_execution(struct model_instance *m, uint64_t execution); /* NULL: none */
 bool model_damaged(const struct world *w, thole_slice instance);
@@ -145,7 +150,30 @@ size_t model_messages(struct world *w, uint32_t partition, size_t instance, cons
                       const struct position *position);
 bool model_incorporated(const struct position *position, uint64_t sequence);
 
+/* model_turn.c: a deletion counts. */
+void model_deletion(struct world *w, uint32_t partition, size_t instance, const struct deletion *deletion,
+                    const struct position *position, uint64_t sequence);
+
+/* model_delete.c */
+bool model_is_over(const struct model_instance *m, const struct message *start); /* of a life that is gone */
+bool model_accepts_deletion(struct model_instance *m, const struct message *message);
+/* Would this message change anything, in the state that the counted history says? */
+bool model_accepts(struct world *w, size_t instance, const struct message *message);
+bool model_is_kept(const struct model_instance *m, thole_slice request_id); /* it came before the start */
+void model_note_request(struct world *w, struct model_instance *m, enum event_kind kind, thole_slice id);
+bool model_same_origin(const struct origin *a, const struct origin *b);
+struct model_event *model_event_at(struct model_execution *x, uint64_t id); /* NULL: none */
+/* A termination that no message asks for, but a deletion by force that will follow it. */
+bool model_is_forced(const struct world *w, size_t instance, const struct event *event);
+void model_check_deletion(struct world *w, size_t instance, const struct deletion *deletion,
+                          const struct message *message);
+void model_forget(struct world *w, size_t instance, uint64_t sequence);
+void model_published_deletions(struct world *w, uint32_t partition, uint64_t published);
+bool checks_deletions(struct world *w, char *why, size_t size);
+
 /* model_mail.c */
+/* All that the instance says to others in records below that one is stored. */
+void model_check_sent(struct world *w, size_t instance, uint64_t below);
 /* A record says that what follows from the records up to there is stored. */
 void model_published(struct world *w, uint32_t partition, uint64_t published);
 void model_expect_letter(struct world *w, size_t sender, uint64_t execution, const struct event *event);
@@ -154,6 +182,8 @@ void model_expect_result(struct world *w, size_t sender, uint64_t execution, con
 void model_check_child(struct world *w, size_t parent, uint64_t execution, const struct event *event);
 /* A start that was refused has been answered. */
 void model_check_refused(struct world *w, const struct message *start);
+/* Its parent has the answer that the id is in use. */
+bool model_was_refused(struct world *w, const struct message *start);
 void model_check_items(struct world *w, size_t instance, thole_slice item);
 /* A collector gives back what it got, once and in order. */
 void model_check_output(struct world *w, size_t instance, const struct event *end);
@@ -164,6 +194,9 @@ uint64_t model_last_needed(const struct world *w, const struct inbox_stream *inb
 /* Durable changes, called by the fakes. */
 void checks_on_append(struct world *w, struct log_stream *log, struct log_entry *entry);
 void checks_on_delete(struct world *w, struct log_stream *log, const struct log_entry *entry);
+void checks_on_remove(struct world *w, struct log_stream *log, const struct log_entry *entry, uint64_t by);
+void checks_on_durable(struct world *w, const struct row *partition);
+void checks_on_store_forgets(struct world *w);
 void checks_on_purge(struct world *w, const struct inbox_stream *inbox, uint64_t below);
 void checks_on_back(struct world *w, const struct inbox_stream *inbox);
 void checks_on_store_open(struct world *w, uint32_t partition, const struct row *row);

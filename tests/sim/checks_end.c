@@ -10,6 +10,17 @@
 
 /* ---- projected_seq never promises more than the rows hold ---- */
 
+static void check_gone(struct world *w, size_t i, uint64_t projected_seq)
+{
+    const struct model_instance *m = model_of(w, i);
+    const struct row *row = store_find(w->store, ROW_INSTANCE, instance_partition(w, i), i, 0, 0);
+    if (m->deleted_seq <= projected_seq && row != NULL && row->execution_now > 0 &&
+        row->execution_now <= m->gone)
+        broken(w,
+               "projected up to %" PRIu64 ", but the row of %.*s, which was deleted at %" PRIu64 ", is there",
+               projected_seq, THOLE_FMT(w->instances[i]), m->deleted_seq);
+}
+
 static void check_instance_promise(struct world *w, size_t i, uint64_t projected_seq)
 {
     const struct model_instance *m = model_of(w, i);
@@ -20,6 +31,10 @@ static void check_instance_promise(struct world *w, size_t i, uint64_t projected
             turn--;
         if (turn == 0)
             continue;
+        if (n <= m->gone) { /* a deletion may be ahead of what is promised */
+            check_gone(w, i, projected_seq);
+            return;
+        }
         const struct row *row = store_find(w->store, ROW_INSTANCE, instance_partition(w, i), i, 0, 0);
         if (row == NULL || row->execution_now < n || (row->execution_now == n && row->turns < turn))
             broken(w, "projected up to %" PRIu64 ", but the row of %.*s lacks turn %zu/%" PRIu64,
@@ -121,6 +136,10 @@ static bool start_is_in(struct world *w, size_t i, char *why, size_t size)
     const struct inbox_entry *e = NULL;
     first_start(inbox->entries, inbox->len, i, &e);
     first_start(inbox->lost, inbox->lost_len, i, &e);
+    if (m->kept_len > 0)
+        return not_yet(why, size, "%zu events wait for %.*s", m->kept_len, THOLE_FMT(w->instances[i]));
+    if (m->deletions > 0)
+        return true; /* which start made it depends on when it was deleted: see model_turn.c */
     if (e != NULL && m->executions_len == 0)
         return not_yet(why, size, "%.*s was started by inbox message %" PRIu64 " and is not there",
                        THOLE_FMT(w->instances[i]), e->sequence);
@@ -129,8 +148,6 @@ static bool start_is_in(struct world *w, size_t i, char *why, size_t size)
         broken(w, "%.*s was started by another request than its first", THOLE_FMT(w->instances[i]));
     if (e == NULL && m->executions_len > 0)
         broken(w, "%.*s was never started, but it runs", THOLE_FMT(w->instances[i]));
-    if (m->kept_len > 0)
-        return not_yet(why, size, "%zu events wait for %.*s", m->kept_len, THOLE_FMT(w->instances[i]));
     return true;
 }
 
@@ -212,6 +229,11 @@ static bool check_executions(struct world *w, size_t i, char *why, size_t size)
     for (size_t n = 1; n <= m->executions_len; n++) {
         const struct model_execution *x = &m->executions[n - 1];
         const struct row *row = store_find(w->store, ROW_EXECUTION, instance_partition(w, i), i, n, 0);
+        if (n <= m->gone && row != NULL)
+            return not_yet(why, size, "execution %zu of %.*s has a row, it was deleted", n,
+                           THOLE_FMT(w->instances[i]));
+        if (n <= m->gone)
+            continue;
         if (row == NULL || row->turns != x->turns || row->history_seq != x->history_seq)
             return not_yet(why, size, "execution %zu of %.*s has no row, or another", n,
                            THOLE_FMT(w->instances[i]));
@@ -224,11 +246,16 @@ static bool check_instance_rows(struct world *w, char *why, size_t size)
     for (size_t i = 0; i < w->instances_len; i++) {
         const struct model_instance *m = model_of(w, i);
         const struct row *row = store_find(w->store, ROW_INSTANCE, instance_partition(w, i), i, 0, 0);
-        if ((m->executions_len == 0 && row == NULL) || m->damaged)
+        if (m->damaged)
             continue;
-        if (m->executions_len == 0 || row == NULL)
+        bool const none = m->executions_len == m->gone;
+        if (!check_executions(w, i, why, size))
+            return false;
+        if (none && row == NULL)
+            continue;
+        if (none || row == NULL)
             return not_yet(why, size, "%.*s has %s", THOLE_FMT(w->instances[i]),
-                           row == NULL ? "no row" : "a row, and was never started");
+                           row == NULL ? "no row" : "a row, and is not there");
         const struct model_execution *x = &m->executions[m->executions_len - 1];
         if (!same_row(m, x, row))
             return not_yet(
@@ -240,26 +267,34 @@ static bool check_instance_rows(struct world *w, char *why, size_t size)
                 row->history_seq, row->status, row->version, THOLE_FMT(row->custom_status), m->executions_len,
                 x->turns, x->history_seq, checks_status(m), x->version, THOLE_FMT(m->custom_status),
                 row->created_ms, row->updated_ms, m->created_ms, x->time_ms);
-        if (!check_executions(w, i, why, size))
-            return false;
     }
     return true;
+}
+
+/* The most that a record of the epoch, which is there, knows to be committed: all of one that is closed. */
+static uint64_t known_of(const struct log_stream *log, uint64_t epoch)
+{
+    uint64_t known = log->entries[log_last_epoch_opened(log) - 1].epoch > epoch ? UINT64_MAX : 0;
+    for (size_t i = 0; i < log->len; i++)
+        if (!log->entries[i].deleted && log->entries[i].epoch == epoch && log->entries[i].committed > known)
+            known = log->entries[i].committed;
+    return known;
 }
 
 /* A reader that comes now, by the log rule over what is still there, finds what counted when it was written.
  */
 static void check_readback(struct world *w, const struct log_stream *log)
 {
-    uint64_t epoch = 0, n = 0;
+    uint64_t epoch = 0, n = 0, known = 0;
     bool first = true;
     for (size_t i = 0; i < log->len; i++) {
         const struct log_entry *e = &log->entries[i];
         if (e->deleted)
             continue;
         bool const opens = e->kind == RECORD_EPOCH_OPENED;
-        bool const counts = opens || (!first && e->epoch == epoch && e->n == n + 1);
+        bool const counts = opens || (!first && e->epoch == epoch && (e->n == n + 1 || e->n <= known));
         if (opens)
-            epoch = e->epoch;
+            known = known_of(log, epoch = e->epoch);
         n = opens ? 0 : counts ? e->n : n;
         first = first && !opens;
         if (counts != e->counts)
@@ -282,7 +317,7 @@ void checks_at_the_end(struct world *w, char *why, size_t size)
                     row->execution, row->id);
             return;
         }
-    if (!check_instance_rows(w, why, size) || !checks_mail(w, why, size))
+    if (!check_instance_rows(w, why, size) || !checks_mail(w, why, size) || !checks_deletions(w, why, size))
         return;
     for (uint32_t p = 0; p < w->partitions; p++) {
         check_readback(w, w->logs[p]);

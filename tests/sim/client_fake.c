@@ -131,8 +131,9 @@ void client_completes(struct world *w, uint64_t delay_ms, size_t instance, const
 /* A completion of something that was never scheduled, or bytes that are no message at all. */
 static void nonsense(struct world *w, uint64_t delay_ms, size_t instance)
 {
+    uint64_t const second = w->deletes ? 999 : 2; /* an id that is used again may be in any execution */
     struct message const strangers[] = {
-        {.execution = 2, .task = 2}, {.execution = 1, .task = 1}, {.execution = 1, .task = 99999}};
+        {.execution = second, .task = 2}, {.execution = 1, .task = 1}, {.execution = 1, .task = 99999}};
     struct message message = strangers[rnd(w, 3)];
     message.kind = MESSAGE_ACTIVITY_RESULT;
     message.instance = w->instances[instance];
@@ -217,6 +218,38 @@ static void task_meddle(struct world *w, void *arg, uint64_t value)
     after(w, between(w, 500, 6000), task_meddle, NULL, 0);
 }
 
+static const thole_orchestration_entry *any_orchestration(struct world *w);
+
+static void delete_one(struct world *w, size_t instance, bool force)
+{
+    const struct model_instance *m = model_of(w, instance);
+    bool const there = m->executions_len > m->gone;
+    struct message const message = {.kind = MESSAGE_DELETE,
+                                    .instance = w->instances[instance],
+                                    .data = THOLE_STR("nobody needs it"),
+                                    .request_id = request_id(w),
+                                    .execution = there ? m->executions_len : 0,
+                                    .force = force};
+    send_message(w, 0, instance, &message);
+}
+
+/* Somebody deletes what he finds, children too, and a client's id is used again, now or later. */
+static void task_delete(struct world *w, void *arg, uint64_t value)
+{
+    (void)arg, (void)value;
+    if (!w->faults)
+        return;
+    size_t const i = (size_t)rnd(w, w->instances_len);
+    bool const force = rnd(w, 3) == 0;
+    if (!model_of(w, i)->damaged)
+        delete_one(w, i, force);
+    uint64_t const later_ms = rnd(w, 2) == 0 ? rnd(w, 50) : rnd(w, 5000);
+    if (i < w->client_instances_len && rnd(w, 2) == 0)
+        start(w, later_ms, i, any_orchestration(w));
+    uint64_t const next_ms = between(w, 100, 3000);
+    after(w, next_ms, task_delete, NULL, 0);
+}
+
 static const thole_orchestration_entry *any_orchestration(struct world *w)
 {
     switch (rnd(w, 9)) {
@@ -252,5 +285,7 @@ struct client_fake *client_fake_create(struct world *w)
     }
     after(w, 1000, task_resume, NULL, 0);
     after(w, 1000, task_meddle, NULL, 0);
+    if (w->deletes)
+        after(w, 1500, task_delete, NULL, 0);
     return client;
 }

@@ -88,6 +88,22 @@ static void execute_delete(struct world *w, struct engine_request *r)
     }
 }
 
+/* One after the other; in the midst of it the host, the server or the connection may go. */
+static void execute_remove(struct world *w, struct engine_request *r)
+{
+    struct log_stream *log = w->logs[r->seat->partition];
+    for (uint64_t s = 1; s < r->out.sequence && s <= log->len; s++) {
+        if (log->entries[s - 1].instance != r->instance || log->entries[s - 1].deleted)
+            continue;
+        if (strikes(w, FAULT_STATEMENT, 30)) {
+            r->status = THOLE_UNAVAILABLE;
+            return;
+        }
+        log_remove(w, log, s, r->out.sequence);
+    }
+    r->sequence = r->out.sequence;
+}
+
 static void execute_append(struct world *w, struct engine_request *r)
 {
     struct log_append const append = {.kind = r->out.record_kind,
@@ -148,11 +164,20 @@ static void execute_load(struct world *w, struct engine_request *r)
     w->stats.cold_loads++;
     size_t const len = r->records.len;
     size_t n = 0;
-    uint64_t const newest = len == 0 ? 0 : r->records.items[len - 1].execution;
-    uint64_t const last = newest == 0 ? 1 : newest; /* events may be recorded behind an attempt to start */
+    bool const only = r->out.execution != 0;
+    uint64_t const newest = len == 0 ? 0 : log->entries[r->records.items[len - 1].sequence - 1].execution;
+    uint64_t const last = only ? r->out.execution : newest;
+    uint64_t gone = 0;
+    for (size_t i = 0; i < len; i++)
+        if (log->entries[r->records.items[i].sequence - 1].kind == RECORD_DELETED)
+            gone = log->entries[r->records.items[i].sequence - 1].execution;
     for (size_t i = 0; i < len; i++) {
-        uint64_t const execution = r->records.items[i].execution;
-        if ((execution == last || execution + 1 == last) &&
+        const struct log_entry *e = &log->entries[r->records.items[i].sequence - 1];
+        uint64_t const execution = e->execution;
+        bool const all = !only && last <= gone + 1; /* events may be recorded behind an attempt to start */
+        if (all && e->kind == RECORD_DELETED)
+            n = 0;
+        if ((execution == last || all || (execution + 1 == last && !only)) &&
             (execution > 0 || w->mutation != MUTATION_EARLY_LOST))
             r->records.items[n++] = r->records.items[i];
     }
@@ -191,6 +216,7 @@ static enum executed execute_stream(struct world *w, struct request *request)
         r->records = log_read(w, w->logs[p], r->out.from, r->out.to, SIZE_MAX);
         break;
     case PARTITION_OUT_LOAD: execute_load(w, r); break;
+    case PARTITION_OUT_REMOVE_HISTORY: execute_remove(w, r); break;
     case PARTITION_OUT_SEND: execute_send(w, r); break;
     case PARTITION_OUT_PUBLISH_WORK: execute_work(w, r); break;
     case PARTITION_OUT_WITHDRAW: work_withdraw(w, r->out.sequence); break;
@@ -261,6 +287,7 @@ static void give_answer(struct world *w, struct engine_request *r)
                    {PARTITION_OUT_APPEND, PARTITION_IN_APPENDED},
                    {PARTITION_OUT_READ_LOG, PARTITION_IN_LOG},
                    {PARTITION_OUT_LOAD, PARTITION_IN_HISTORY},
+                   {PARTITION_OUT_REMOVE_HISTORY, PARTITION_IN_REMOVED},
                    {PARTITION_OUT_STORE_OPEN, PARTITION_IN_STORE_OPENED},
                    {PARTITION_OUT_STORE_RESET, PARTITION_IN_STORE_RESET},
                    {PARTITION_OUT_READ_LIVE, PARTITION_IN_LIVE},
@@ -361,6 +388,13 @@ static void append_answered(struct world *w, struct engine_request *r, bool know
         append_failed(w, r);
 }
 
+static bool is_repeated_by_the_host(const struct engine_request *r, bool known)
+{
+    if (r->out.kind == PARTITION_OUT_REMOVE_HISTORY)
+        return !known || r->status != THOLE_OK;
+    return !known && (r->out.kind == PARTITION_OUT_PUBLISH_WORK || r->out.kind == PARTITION_OUT_SEND);
+}
+
 static void stream_answered(struct world *w, struct request *request, bool known)
 {
     struct engine_request *r = (struct engine_request *)request;
@@ -368,7 +402,7 @@ static void stream_answered(struct world *w, struct request *request, bool known
         return;
     if (r->out.kind == PARTITION_OUT_APPEND) {
         append_answered(w, r, known);
-    } else if ((r->out.kind == PARTITION_OUT_PUBLISH_WORK || r->out.kind == PARTITION_OUT_SEND) && !known) {
+    } else if (is_repeated_by_the_host(r, known)) {
         struct engine_request *again = keep(w, sizeof *again); /* the old one may still arrive */
         *again = *r;
         after(w, between(w, 5, 500), task_again, again, request->node_life);

@@ -39,6 +39,16 @@ void log_delete(struct world *w, struct log_stream *log, uint64_t sequence)
     w->stats.deleted++;
 }
 
+void log_remove(struct world *w, struct log_stream *log, uint64_t sequence, uint64_t by)
+{
+    struct log_entry *entry = &log->entries[sequence - 1];
+    if (entry->deleted)
+        return;
+    checks_on_remove(w, log, entry, by);
+    entry->deleted = true;
+    w->stats.removed++;
+}
+
 struct log_records log_read(struct world *w, const struct log_stream *log, uint64_t from, uint64_t to,
                             size_t instance)
 {

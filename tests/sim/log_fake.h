@@ -14,7 +14,7 @@ struct log_entry {
     bool deleted;
     bool counts, part_dropped; /* what the independent reader said when it was stored: model.c */
     bool whole;                /* a turn in one record */
-    uint64_t epoch, n;
+    uint64_t epoch, n, committed;
 };
 struct log_stream {
     uint32_t partition;
@@ -32,6 +32,8 @@ struct log_append {
 /* 0: refused. */
 uint64_t log_append(struct world *w, struct log_stream *log, const struct log_append *append);
 void log_delete(struct world *w, struct log_stream *log, uint64_t sequence);
+/* Of an instance that was deleted by the record at @p by. */
+void log_remove(struct world *w, struct log_stream *log, uint64_t sequence, uint64_t by);
 
 /* Records that are there; instance SIZE_MAX = all. In memory of the world. */
 struct log_records {

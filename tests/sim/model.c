@@ -25,7 +25,7 @@ struct model_instance *model_of(const struct world *w, size_t instance)
 
 struct model_execution *model_current(struct model_instance *m)
 {
-    return m->executions_len == 0 ? NULL : &m->executions[m->executions_len - 1];
+    return m->executions_len == m->gone ? NULL : &m->executions[m->executions_len - 1];
 }
 
 struct model_execution *model_execution(struct model_instance *m, uint64_t execution)
@@ -57,7 +57,7 @@ bool model_may_be_damaged(const struct world *w, const struct log_stream *log, c
     struct model_instance *m = model_of(w, entry->instance);
     const struct model_execution *x = model_current(m);
     return (entry->epoch < part->epoch || entry->n <= part->known) && !m->damaged && x != NULL && !x->ended &&
-           m->parent.instance.len == 0;
+           m->parent.instance.len == 0 && entry->sequence > m->deleted_seq;
 }
 
 /* ---- the inbox position ---- */
@@ -195,6 +195,21 @@ static void on_turn(struct world *w, struct log_stream *log, const struct log_en
     part->position = record->position;
 }
 
+static void on_deleted(struct world *w, struct log_stream *log, const struct log_entry *entry,
+                       const struct record *record)
+{
+    struct model_partition *part = &w->model->partitions[log->partition];
+    if (entry->instance == SIZE_MAX ||
+        !thole_slice_equal(record->deletion.instance, w->instances[entry->instance])) {
+        broken(w, "partition %u: record %" PRIu64 " and its subject disagree", log->partition,
+               entry->sequence);
+        return;
+    }
+    check_position(w, log->partition, &part->position, &record->position);
+    model_deletion(w, log->partition, entry->instance, &record->deletion, &record->position, entry->sequence);
+    part->position = record->position;
+}
+
 /* ---- records ---- */
 
 static void on_epoch_opened(struct world *w, struct log_stream *log, const struct record *record)
@@ -243,6 +258,8 @@ static void on_counted(struct world *w, struct log_stream *log, const struct log
         broken(w, "partition %u: record %" PRIu64 " claims to be committed", log->partition, record->n);
     if (record->kind == RECORD_TURN) {
         on_turn(w, log, entry, record);
+    } else if (record->kind == RECORD_DELETED && part->part_of == SIZE_MAX) {
+        on_deleted(w, log, entry, record);
     } else if (part->part_of != SIZE_MAX) {
         broken(w, "partition %u: a turn in parts was interrupted by a position", log->partition);
     } else {
@@ -264,6 +281,9 @@ void checks_on_append(struct world *w, struct log_stream *log, struct log_entry 
     }
     entry->epoch = record.epoch;
     entry->n = record.n;
+    entry->committed = record.committed;
+    if (record.kind == RECORD_DELETED)
+        entry->execution = record.deletion.execution;
     part->sequence = entry->sequence;
     trace(w,
           "hist.%u #%" PRIu64 ": kind %d %" PRIu64 "/%" PRIu64 " inbox %" PRIu64 "+%zu %.*s/%" PRIu64

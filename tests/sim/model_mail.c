@@ -25,7 +25,8 @@ static void expect(struct world *w, enum message_kind kind, size_t sender, uint6
                                                                  .target = instance_add(w, target),
                                                                  .execution = execution,
                                                                  .event = event,
-                                                                 .sequence = sequence_of(w, sender)};
+                                                                 .sequence = sequence_of(w, sender),
+                                                                 .parent = model_of(w, sender)->parent};
 }
 
 static enum message_kind kind_of(const struct event *event)
@@ -56,25 +57,19 @@ static thole_slice request_id(struct world *w, const struct model_letter *letter
     return (thole_slice){(const uint8_t *)text, (size_t)n};
 }
 
-static bool same_origin(const struct origin *a, const struct origin *b)
-{
-    return a->execution == b->execution && a->event == b->event &&
-           thole_slice_equal(a->instance, b->instance);
-}
-
 static bool is_letter(struct world *w, const struct model_letter *letter, const struct message *message)
 {
     char text[320];
     if (message->kind != letter->kind)
         return false;
     if (letter->kind == MESSAGE_CHILD_RESULT) {
-        const struct origin *parent = &model_of(w, letter->sender)->parent;
+        const struct origin *parent = &letter->parent;
         return message->execution == parent->execution && message->task == parent->event &&
                thole_slice_equal(message->child, w->instances[letter->sender]);
     }
     struct origin const origin = {w->instances[letter->sender], letter->execution, letter->event};
     if (letter->kind == MESSAGE_START && message->parent.instance.len > 0)
-        return same_origin(&message->parent, &origin);
+        return model_same_origin(&message->parent, &origin);
     return thole_slice_equal(message->request_id, request_id(w, letter, text));
 }
 
@@ -96,6 +91,17 @@ static bool in_inbox(struct world *w, const struct model_letter *letter)
            is_among(w, letter, inbox->lost, inbox->lost_len);
 }
 
+void model_check_sent(struct world *w, size_t instance, uint64_t below)
+{
+    for (size_t i = 0; i < w->model->letters_len; i++) {
+        const struct model_letter *letter = &w->model->letters[i];
+        if (letter->sender == instance && letter->sequence < below && !model_of(w, instance)->damaged &&
+            !in_inbox(w, letter))
+            broken(w, "%.*s loses records, and has not sent all that they say",
+                   THOLE_FMT(w->instances[instance]));
+    }
+}
+
 void model_published(struct world *w, uint32_t partition, uint64_t published)
 {
     struct model_partition *part = &w->model->partitions[partition];
@@ -111,6 +117,8 @@ void model_published(struct world *w, uint32_t partition, uint64_t published)
                    THOLE_FMT(w->instances[letter->sender]));
     }
     part->published = published;
+    if (w->deletes)
+        model_published_deletions(w, partition, published);
 }
 
 bool checks_mail(struct world *w, char *why, size_t size)
@@ -134,18 +142,16 @@ static bool is_refusal(struct world *w, const struct message *m)
 {
     size_t const child = instance_index(w, m->child);
     struct origin const asked = {m->instance, m->execution, m->task};
+    bool in_the_way = false;
+    for (size_t i = 0; child != SIZE_MAX && i < model_of(w, child)->executions_len; i++)
+        in_the_way |= !model_same_origin(&model_of(w, child)->executions[i].parent, &asked);
     return m->status == THOLE_CONFLICT && thole_slice_equal(m->error_type, THOLE_STR("conflict")) &&
-           child != SIZE_MAX && model_of(w, child)->executions_len > 0 &&
-           !same_origin(&model_of(w, child)->parent, &asked);
+           in_the_way;
 }
 
-static bool is_result(struct world *w, const struct message *m)
+static bool is_end(const struct model_execution *x, const struct message *m)
 {
-    size_t const child = instance_index(w, m->child);
-    struct origin const asked = {m->instance, m->execution, m->task};
-    const struct model_execution *x = child == SIZE_MAX ? NULL : model_current(model_of(w, child));
-    if (x == NULL || !x->ended || !same_origin(&model_of(w, child)->parent, &asked) ||
-        !thole_slice_equal(m->data, x->end_data))
+    if (!x->ended || !thole_slice_equal(m->data, x->end_data))
         return false;
     switch (x->terminal) {
     case EVENT_COMPLETED: return m->status == THOLE_OK;
@@ -154,6 +160,19 @@ static bool is_result(struct world *w, const struct message *m)
     case EVENT_TERMINATED: return m->status == THOLE_CANCELLED;
     default: return false;
     }
+}
+
+/* Of any life of the child. */
+static bool is_result(struct world *w, const struct message *m)
+{
+    size_t const child = instance_index(w, m->child);
+    struct origin const asked = {m->instance, m->execution, m->task};
+    for (size_t i = 0; child != SIZE_MAX && i < model_of(w, child)->executions_len; i++) {
+        const struct model_execution *x = &model_of(w, child)->executions[i];
+        if (model_same_origin(&x->parent, &asked) && is_end(x, m))
+            return true;
+    }
+    return false;
 }
 
 static bool sent_by(struct world *w, const struct message *m, const struct origin *origin,
@@ -211,16 +230,30 @@ bool checks_sent_before(struct world *w, thole_slice bytes)
     return times > 1;
 }
 
+/* Of the deleted only the last one is remembered: a start that comes once more after two is taken in anew,
+ * and its result is said anew. */
+static bool came_again(const struct world *w, const struct model_letter *letter)
+{
+    const struct model_instance *sender = model_of(w, letter->sender);
+    for (size_t i = (size_t)letter->execution; i < sender->executions_len; i++)
+        if (letter->kind == MESSAGE_CHILD_RESULT &&
+            model_same_origin(&sender->executions[i].parent, &letter->parent))
+            return true;
+    return false;
+}
+
 /* The database may have forgotten what was done, the log has not. */
 static void check_not_again(struct world *w, uint32_t partition, uint64_t epoch,
                             const struct message *message, const char *who)
 {
+    if (is_refusal(w, message) || model_damaged(w, message->child))
+        return; /* whoever asks again is refused again */
     const struct model_partition *part = &w->model->partitions[partition];
     uint64_t const published = epoch < part->epochs_len ? part->epochs[epoch].published : 0;
     for (size_t i = 0; i < w->model->letters_len; i++) {
         const struct model_letter *letter = &w->model->letters[i];
         if (letter->sequence <= published && instance_partition(w, letter->sender) == partition &&
-            thole_slice_equal(w->instances[letter->target], message->instance) &&
+            !came_again(w, letter) && thole_slice_equal(w->instances[letter->target], message->instance) &&
             is_letter(w, letter, message))
             broken(w, "%s sends again what the log says is stored: %.*s/%" PRIu64 "#%" PRIu64, who,
                    THOLE_FMT(w->instances[letter->sender]), letter->execution, letter->event);
@@ -282,15 +315,22 @@ static bool has_refusal(const struct inbox_entry *entries, size_t len, size_t pa
     return false;
 }
 
+bool model_was_refused(struct world *w, const struct message *start)
+{
+    size_t const parent = instance_index(w, start->parent.instance);
+    if (parent == SIZE_MAX)
+        return false;
+    const struct inbox_stream *inbox = w->inboxes[instance_partition(w, parent)];
+    return has_refusal(inbox->entries, inbox->len, parent, start) ||
+           has_refusal(inbox->lost, inbox->lost_len, parent, start);
+}
+
 /* A start that another instance is in the way of counts as incorporated only after the parent's answer. */
 void model_check_refused(struct world *w, const struct message *start)
 {
-    size_t const child = instance_index(w, start->instance), parent = instance_add(w, start->parent.instance);
-    const struct model_instance *m = model_of(w, child);
-    const struct inbox_stream *inbox = w->inboxes[instance_partition(w, parent)];
-    if (m->executions_len == 0 || same_origin(&m->parent, &start->parent) ||
-        has_refusal(inbox->entries, inbox->len, parent, start) ||
-        has_refusal(inbox->lost, inbox->lost_len, parent, start))
+    struct model_instance *m = model_of(w, instance_index(w, start->instance));
+    if (m->damaged || model_current(m) == NULL || model_same_origin(&m->parent, &start->parent) ||
+        model_was_refused(w, start))
         return;
     broken(w, "%.*s#%" PRIu64 " was refused its child %.*s and never heard of it",
            THOLE_FMT(start->parent.instance), start->parent.event, THOLE_FMT(start->instance));
@@ -315,7 +355,8 @@ void model_check_items(struct world *w, size_t instance, thole_slice item)
     struct model_instance *m = model_of(w, instance);
     thole_slice sender, other;
     uint64_t number, before;
-    bool ordered = split(item, &sender, &number);
+    /* What the life before had no use for may be sent again to the next one. */
+    bool ordered = split(item, &sender, &number) && m->deletions == 0;
     for (size_t i = 0; i < m->given_up_len; i++)
         ordered = ordered && !thole_slice_equal(m->given_up[i], item);
     for (size_t i = 0; i < m->items_len; i++) {

@@ -12,7 +12,9 @@ struct reading { /* of one turn */
     struct model_instance *m;
     struct model_execution *x; /* NULL: it has not begun */
     const struct turn *turn;
-    size_t next; /* event */
+    size_t next;                     /* event */
+    const struct deletion *deletion; /* instead of a turn */
+    bool deleted;
 };
 
 THOLE_PRINTF(2, 3)
@@ -27,86 +29,6 @@ static void wrong(struct reading *r, const char *fmt, ...)
            r->turn->execution, r->turn->number, text);
 }
 
-static struct model_event *event_at(struct model_execution *x, uint64_t id)
-{
-    return id >= 1 && id <= x->events_len ? &x->events[id - 1] : NULL;
-}
-
-/* ---- which messages change anything ---- */
-
-static bool seen(const struct model_instance *m, enum event_kind kind, thole_slice id)
-{
-    for (size_t i = 0; i < m->seen_len && id.len > 0; i++)
-        if (m->seen[i].kind == kind && thole_slice_equal(m->seen[i].id, id))
-            return true;
-    return false;
-}
-
-static void note_request(struct world *w, struct model_instance *m, enum event_kind kind, thole_slice id)
-{
-    if (id.len == 0)
-        return;
-    m->seen = grown(w, m->seen, m->seen_len, &m->seen_cap, sizeof *m->seen);
-    m->seen[m->seen_len++] = (struct model_request){kind, keep_slice(w, id)};
-}
-
-static bool is_kept(const struct model_instance *m, thole_slice request_id)
-{
-    for (size_t i = 0; i < m->kept_len; i++)
-        if (thole_slice_equal(m->kept[i].request_id, request_id))
-            return true;
-    return false;
-}
-
-/* Between a cancel request and its delivery, what is outstanding is as good as cancelled. */
-static const struct model_event *outstanding(struct model_execution *x, const struct message *message,
-                                             enum event_kind kind)
-{
-    const struct model_event *scheduled = event_at(x, message->task);
-    bool const open = scheduled != NULL && scheduled->kind == kind && scheduled->resolved_by == EVENT_UNKNOWN;
-    return open && x->cancel_requested == x->cancel_delivered ? scheduled : NULL;
-}
-
-static bool accepts_activity_result(struct model_execution *x, const struct message *message)
-{
-    const struct model_event *scheduled = outstanding(x, message, EVENT_ACTIVITY_SCHEDULED);
-    uint32_t const number = message->try_number == 0 ? 1 : message->try_number;
-    return scheduled != NULL && !scheduled->waiting && scheduled->try_number == number;
-}
-
-/* Would this message change anything, in the state that the counted history says? */
-static bool accepted(struct world *w, size_t instance, const struct message *message)
-{
-    struct model_instance *m = model_of(w, instance);
-    struct model_execution *x = model_current(m);
-    bool const event = message->kind == MESSAGE_EVENT ||
-                       (message->kind == MESSAGE_START && x != NULL && message->event_name.len > 0);
-    if (x == NULL)
-        return message->kind == MESSAGE_START || (event && !is_kept(m, message->request_id));
-    if ((x->ended && x->terminal != EVENT_CONTINUED_AS_NEW) || x->terminate_requested)
-        return false;
-    if (event) /* also between two executions: the next one must find it */
-        return !seen(m, EVENT_EVENT_RECEIVED, message->request_id);
-    if (x->ended)
-        return false;
-    switch (message->kind) {
-    case MESSAGE_START:
-    case MESSAGE_EVENT: return false;
-    case MESSAGE_CANCEL: return !x->cancel_requested;
-    case MESSAGE_TERMINATE: return true;
-    case MESSAGE_PAUSE: return !x->paused && !seen(m, EVENT_PAUSED, message->request_id);
-    case MESSAGE_RESUME: return x->paused && !seen(m, EVENT_RESUMED, message->request_id);
-    case MESSAGE_RELEASE: return false;
-    case MESSAGE_ACTIVITY_RESULT:
-        return message->execution == m->executions_len && accepts_activity_result(x, message);
-    case MESSAGE_CHILD_RESULT:
-        return message->execution == m->executions_len &&
-               outstanding(x, message, EVENT_CHILD_SCHEDULED) != NULL;
-    case MESSAGE_DELETE: break;
-    }
-    return false;
-}
-
 /* ---- what they change ---- */
 
 static bool is_final(const struct retry *retry, const struct message *message)
@@ -119,7 +41,7 @@ static bool is_final(const struct retry *retry, const struct message *message)
 
 static bool is_try_result(struct reading *r, const struct event *event, const struct message *message)
 {
-    const struct model_event *scheduled = event_at(r->x, message->task);
+    const struct model_event *scheduled = model_event_at(r->x, message->task);
     const struct retry *retry = &scheduled->retry;
     bool const again = scheduled->try_number < retry->tries_max && !is_final(retry, message);
     uint64_t const time_ms = r->turn->time_ms;
@@ -174,7 +96,7 @@ static bool is_effect_of(struct reading *r, const struct event *event, const str
 
 static struct model_event *resolve(struct reading *r, const struct event *e, enum event_kind what)
 {
-    struct model_event *target = event_at(r->x, e->ref);
+    struct model_event *target = model_event_at(r->x, e->ref);
     if (target == NULL || target->kind != what) {
         wrong(r, "#%" PRIu64 " %s: there is no %s with id %" PRIu64, e->id, event_kind_name(e->kind),
               event_kind_name(what), e->ref);
@@ -275,14 +197,18 @@ static void on_started(struct reading *r, const struct event *e)
 {
     struct model_instance *m = r->m;
     r->x->version = e->version;
-    if (r->turn->execution > 1) {
+    if (e->before != m->gone)
+        wrong(r, "it begins after %" PRIu64 " executions, %zu are gone", e->before, m->gone);
+    if (r->turn->execution > m->gone + 1) {
         if (!thole_slice_equal(m->orchestration, e->name) ||
             !thole_slice_equal(m->request_id, e->request_id) ||
             !thole_slice_equal(m->parent.instance, e->parent.instance) ||
             m->parent.execution != e->parent.execution || m->parent.event != e->parent.event)
             wrong(r, "it continues as somebody else");
+        r->x->parent = e->parent;
         return;
     }
+    r->x->parent = e->parent;
     m->orchestration = keep_slice(r->w, e->name);
     m->request_id = keep_slice(r->w, e->request_id);
     m->parent = e->parent;
@@ -320,7 +246,7 @@ static void on_end(struct reading *r, const struct event *e)
 static void on_event_received(struct reading *r, const struct event *e)
 {
     r->w->stats.events++;
-    if (r->turn->execution > 1 && r->turn->number == 1 && e->request_id.len == 0)
+    if (r->turn->execution > r->m->gone + 1 && r->turn->number == 1 && e->request_id.len == 0)
         return; /* carried over */
     if (thole_slice_equal(e->name, THOLE_STR("item")))
         model_check_items(r->w, r->instance, e->data);
@@ -424,7 +350,7 @@ static void apply_event(struct reading *r)
                                 .data = e->data,
                                 .target = e->target};
     if (event_is_received(e->kind) && e->kind != EVENT_STARTED)
-        note_request(r->w, r->m, e->kind, e->request_id);
+        model_note_request(r->w, r->m, e->kind, e->request_id);
     dispatch(r, own, e);
 }
 
@@ -436,12 +362,12 @@ static void apply_unasked(struct reading *r)
 {
     while (r->next < r->turn->events_len && r->x != NULL && !is_broken(r->w)) {
         const struct event *e = &r->turn->events[r->next];
-        const struct model_event *target = event_at(r->x, e->ref);
+        const struct model_event *target = model_event_at(r->x, e->ref);
         bool const over = e->kind == EVENT_ACTIVITY_FAILED && target != NULL && e->code == THOLE_TIMEOUT &&
                           target->deadline_ms != 0 && target->deadline_ms <= r->turn->time_ms &&
                           thole_slice_equal(e->data, THOLE_STR("the total timeout is over"));
         if (!over && e->kind != EVENT_TIMER_FIRED && e->kind != EVENT_VERSION_CHOSEN &&
-            e->kind != EVENT_ACTIVITY_TRY_STARTED)
+            e->kind != EVENT_ACTIVITY_TRY_STARTED && !model_is_forced(r->w, r->instance, e))
             return;
         apply_event(r);
     }
@@ -470,7 +396,7 @@ static void apply_start(struct reading *r, const struct message *message)
                                   .name = message->orchestration,
                                   .data = message->data,
                                   .request_id = message->request_id};
-    if (turn->execution != 1 || turn->number != 1 || turn->events_len < 1 + m->kept_len ||
+    if (turn->execution != m->gone + 1 || turn->number != 1 || turn->events_len < 1 + m->kept_len ||
         !same_event(&turn->events[0], &started)) {
         wrong(r, "a start was taken in without its effect");
         return;
@@ -486,7 +412,7 @@ static void apply_start(struct reading *r, const struct message *message)
     r->w->stats.early += m->kept_len;
     if (m->early_timer.there)
         m->early_timer = row_now(r, false, 0, 0);
-    bool const again = is_kept(m, message->request_id);
+    bool const again = model_is_kept(m, message->request_id);
     m->kept_len = 0;
     if (message->event_name.len == 0 || again)
         return;
@@ -510,6 +436,20 @@ static void apply_early_event(struct reading *r, const struct message *message)
     r->next++;
 }
 
+/* A start that was refused has no effect when whoever was in its way is deleted before the refusal is
+ * incorporated; but the next owner, which knows nothing of it, may take it in. */
+static bool stays_refused(const struct reading *r, const struct inbox_entry *entry)
+{
+    const struct message *m = &entry->message;
+    if (m->kind != MESSAGE_START || m->parent.instance.len == 0 ||
+        model_current(model_of(r->w, entry->instance)) != NULL || !model_was_refused(r->w, m))
+        return false;
+    const struct event *e = r->next < r->turn->events_len ? &r->turn->events[r->next] : NULL;
+    bool const taken_in = entry->instance == r->instance && e != NULL && e->kind == EVENT_STARTED &&
+                          model_same_origin(&e->parent, &m->parent);
+    return !taken_in;
+}
+
 static void apply_message(struct reading *r, const struct inbox_entry *entry)
 {
     const struct message *message = &entry->message;
@@ -518,8 +458,8 @@ static void apply_message(struct reading *r, const struct inbox_entry *entry)
         apply_unasked(r);
     if (message->kind == MESSAGE_START && message->parent.instance.len > 0)
         model_check_refused(r->w, message);
-    if (is_broken(r->w) || model_of(r->w, entry->instance)->damaged ||
-        !accepted(r->w, entry->instance, message))
+    if (is_broken(r->w) || model_of(r->w, entry->instance)->damaged || stays_refused(r, entry) ||
+        !model_accepts(r->w, entry->instance, message))
         return;
     if (!mine) {
         broken(r->w,
@@ -530,7 +470,13 @@ static void apply_message(struct reading *r, const struct inbox_entry *entry)
                r->turn->number);
         return;
     }
-    if (r->x == NULL && message->kind == MESSAGE_START) {
+    if (message->kind == MESSAGE_DELETE) {
+        if (r->deletion == NULL || r->deleted)
+            wrong(r, "a deletion was taken in without its effect");
+        else
+            model_check_deletion(r->w, r->instance, r->deletion, message);
+        r->deleted = true;
+    } else if (r->x == NULL && message->kind == MESSAGE_START) {
         apply_start(r, message);
     } else if (r->x == NULL) {
         apply_early_event(r, message);
@@ -678,7 +624,7 @@ static void early_turn(struct reading *r, const struct position *position, uint6
     struct model_instance *m = r->m;
     const struct turn *turn = r->turn;
     r->x = &m->early;
-    if (m->executions_len > 0)
+    if (model_current(m) != NULL)
         wrong(r, "events come before an instance that exists");
     if (is_broken(r->w) || !in_order(r))
         return;
@@ -738,7 +684,7 @@ void model_turn(struct world *w, uint32_t partition, size_t instance, const stru
         return;
     }
     bool const first = turn->execution == r.m->executions_len + 1;
-    if (first && turn->execution > 1)
+    if (first && model_current(r.m) != NULL)
         apply_carried(&r);
     else if (!first)
         r.x = model_execution(r.m, turn->execution);
@@ -764,4 +710,24 @@ void model_turn(struct world *w, uint32_t partition, size_t instance, const stru
     check_ran(&r);
     note_turn(&r, r.x, sequence);
     replay(&r);
+}
+
+void model_deletion(struct world *w, uint32_t partition, size_t instance, const struct deletion *deletion,
+                    const struct position *position, uint64_t sequence)
+{
+    struct turn const none = {.instance = w->instances[instance], .execution = deletion->execution};
+    struct reading r = {.w = w,
+                        .partition = partition,
+                        .instance = instance,
+                        .m = model_of(w, instance),
+                        .turn = &none,
+                        .deletion = deletion};
+    r.x = model_current(r.m);
+    apply_messages(&r, position);
+    if (r.m->damaged)
+        return;
+    if (!r.deleted && !is_broken(w))
+        wrong(&r, "it is deleted, and no message says so");
+    if (!is_broken(w))
+        model_forget(w, instance, sequence);
 }

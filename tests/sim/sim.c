@@ -48,6 +48,7 @@ static void print_stats(const struct stats *s, uint64_t seeds, double seconds)
     printf("%" PRIu64 " turns in parts, %" PRIu64 " given up; %" PRIu64
            " turns without code or room; %" PRIu64 " rivals seen; %" PRIu64 " inboxes begun again\n",
            s->parts, s->parts_dropped, s->blocked, s->rivals_seen, s->begun_again);
+    printf("%" PRIu64 " deletions, %" PRIu64 " records removed\n", s->deletions, s->removed);
     printf("%" PRIu64 " children, %" PRIu64 " conflicts, %" PRIu64 " continued as new, %" PRIu64
            " events (%" PRIu64 " early, %" PRIu64 " times given up), %" PRIu64 " sent, %" PRIu64
            " tries failed, %" PRIu64 " expired, %" PRIu64 " paused, %" PRIu64 " terminated, %" PRIu64

@@ -119,6 +119,16 @@ static void commit_begin(struct world *w)
     store->commits[store->commits_len++] = (struct commit){w->now_ms, store->undo_len};
 }
 
+/* Nothing of what is committed can be lost any more. */
+static void make_durable(struct world *w)
+{
+    struct store *store = w->store;
+    store->commits_len = store->undo_len = 0;
+    for (size_t i = 0; i < store->rows_len; i++)
+        if (store->rows[i].kind == ROW_PARTITION && store->rows[i].present)
+            checks_on_durable(w, &store->rows[i]);
+}
+
 /* Before every change of a row. */
 static void remember(struct world *w, const struct row *row)
 {
@@ -199,6 +209,7 @@ void store_crashes(struct world *w)
     if (strikes(w, FAULT_STORE_AHEAD, 200))
         comes_back_ahead(w);
     store->life++;
+    checks_on_store_forgets(w);
     checks_on_store_crash(w);
     trace(w, "the store crashes and loses %zu transactions", lost);
     store_goes_down(w, between(w, 50, 3000));
@@ -225,6 +236,7 @@ enum executed store_open(struct world *w, uint32_t partition, uint64_t epoch, st
     remember(w, row);
     row->present = true;
     row->epoch = epoch;
+    make_durable(w);
     checks_on_store_open(w, partition, row);
     trace(w, "store: partition %u belongs to epoch %" PRIu64 ", projected %" PRIu64 "%s", partition, epoch,
           row->projected.seq, row->foreign ? " of another time" : "");
@@ -239,8 +251,23 @@ static bool locked(const struct world *w, thole_slice instance, uint64_t executi
     return row != NULL && row->locked_by != NULL;
 }
 
+static bool any_locked(const struct world *w, const struct batch_deletion *d)
+{
+    size_t const i = instance_index(w, d->instance);
+    for (size_t k = 0; k < w->store->rows_len; k++) {
+        const struct row *row = &w->store->rows[k];
+        if (row->kind == ROW_ACTIVITY && row->instance == i && row->execution <= d->execution &&
+            row->present && row->locked_by != NULL)
+            return true;
+    }
+    return false;
+}
+
 static bool batch_locked(const struct world *w, const struct batch *batch)
 {
+    for (size_t i = 0; i < batch->deletions_len; i++)
+        if (any_locked(w, &batch->deletions[i]))
+            return true;
     for (size_t i = 0; i < batch->activities_added_len; i++) {
         const struct batch_activity *a = &batch->activities_added[i];
         if (locked(w, a->instance, a->execution, a->activity_id))
@@ -313,6 +340,20 @@ static void remove_instance(struct world *w, const struct batch_instance *b)
         remove_row(w, row);
 }
 
+/* All of a life; what is of a later one stays. */
+static void delete_rows(struct world *w, const struct batch_deletion *d)
+{
+    size_t const i = instance_index(w, d->instance);
+    for (size_t k = 0; k < w->store->rows_len; k++) {
+        struct row *row = &w->store->rows[k];
+        bool const keyed = row->kind == ROW_ACTIVITY || row->kind == ROW_TIMER;
+        if (row->kind == ROW_PARTITION || row->instance != i)
+            continue;
+        if (keyed ? row->execution <= d->execution : row->history_seq <= d->history_seq)
+            remove_row(w, row);
+    }
+}
+
 static void put_execution(struct world *w, size_t i, const struct batch_instance *b)
 {
     struct row *row = row_at(w, ROW_EXECUTION, instance_partition(w, i), i, b->execution, 0);
@@ -373,6 +414,8 @@ enum executed store_apply(struct world *w, const struct batch *batch, thole_stat
     w->stats.batches++;
     checks_on_apply(w, batch, row_at(w, ROW_PARTITION, batch->partition, 0, 0, 0));
     commit_begin(w);
+    for (size_t i = 0; i < batch->deletions_len && !torn; i++)
+        delete_rows(w, &batch->deletions[i]);
     for (size_t i = 0; i < batch->activities_removed_len && !torn; i++)
         remove_activity(w, &batch->activities_removed[i]);
     for (size_t i = 0; i < batch->activities_added_len; i++)
@@ -392,6 +435,8 @@ enum executed store_apply(struct world *w, const struct batch *batch, thole_stat
         remember(w, row);
         row->projected = batch->projected;
     }
+    if (batch->durable)
+        make_durable(w);
     trace(w,
           "store: partition %u epoch %" PRIu64
           ": +%zu -%zu activities, +%zu -%zu timers, %zu instances, projected %" PRIu64,

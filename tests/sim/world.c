@@ -233,6 +233,7 @@ void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mut
                         .hash = 14695981039346656037u,
                         .now_ms = START_MS,
                         .faults = true,
+                        .deletes = seed % 3 == 0,
                         .verbose = verbose,
                         .mutation = mutation};
     arena_init(&w->memory, WORLD_MEMORY_MAX);

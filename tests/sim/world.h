@@ -107,7 +107,7 @@ struct stats {
     uint64_t cold_loads, pushes, batches, resets, swept, rivals_seen, parts, parts_dropped, blocked;
     uint64_t children, conflicts, continued, early, discarded, events, sends, tries, expired, paused,
         terminated;
-    uint64_t queries, lines, begun_again, left;
+    uint64_t queries, lines, begun_again, left, deletions, removed;
 };
 
 struct engine;
@@ -127,6 +127,7 @@ struct world {
     uint64_t latency_ms;     /* of an ordinary message, less than this */
     bool flood;              /* of inbox messages: positions are long */
     uint64_t early_event_ms; /* how long events wait for their instance */
+    bool deletes;            /* instances are deleted, and their ids used again */
     unsigned rivalry;        /* permille of appends that somebody answers by opening the partition too */
     enum mutation mutation;
     char why[512];       /* empty: everything holds so far */

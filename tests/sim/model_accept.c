@@ -1,0 +1,88 @@
+/* Which messages change anything, as the independent reader sees it. */
+#include "checks.h"
+
+struct model_event *model_event_at(struct model_execution *x, uint64_t id)
+{
+    return id >= 1 && id <= x->events_len ? &x->events[id - 1] : NULL;
+}
+
+bool model_same_origin(const struct origin *a, const struct origin *b)
+{
+    return a->execution == b->execution && a->event == b->event &&
+           thole_slice_equal(a->instance, b->instance);
+}
+
+static bool seen(const struct model_instance *m, enum event_kind kind, thole_slice id)
+{
+    for (size_t i = 0; i < m->seen_len && id.len > 0; i++)
+        if (m->seen[i].kind == kind && thole_slice_equal(m->seen[i].id, id))
+            return true;
+    return false;
+}
+
+void model_note_request(struct world *w, struct model_instance *m, enum event_kind kind, thole_slice id)
+{
+    if (id.len == 0)
+        return;
+    m->seen = grown(w, m->seen, m->seen_len, &m->seen_cap, sizeof *m->seen);
+    m->seen[m->seen_len++] = (struct model_request){kind, keep_slice(w, id)};
+}
+
+bool model_is_kept(const struct model_instance *m, thole_slice request_id)
+{
+    for (size_t i = 0; i < m->kept_len; i++)
+        if (thole_slice_equal(m->kept[i].request_id, request_id))
+            return true;
+    return false;
+}
+
+/* Between a cancel request and its delivery, what is outstanding is as good as cancelled. */
+static const struct model_event *outstanding(struct model_execution *x, const struct message *message,
+                                             enum event_kind kind)
+{
+    const struct model_event *scheduled = model_event_at(x, message->task);
+    bool const open = scheduled != NULL && scheduled->kind == kind && scheduled->resolved_by == EVENT_UNKNOWN;
+    return open && x->cancel_requested == x->cancel_delivered ? scheduled : NULL;
+}
+
+static bool accepts_activity_result(struct model_execution *x, const struct message *message)
+{
+    const struct model_event *scheduled = outstanding(x, message, EVENT_ACTIVITY_SCHEDULED);
+    uint32_t const number = message->try_number == 0 ? 1 : message->try_number;
+    return scheduled != NULL && !scheduled->waiting && scheduled->try_number == number;
+}
+
+bool model_accepts(struct world *w, size_t instance, const struct message *message)
+{
+    struct model_instance *m = model_of(w, instance);
+    struct model_execution *x = model_current(m);
+    bool const event = message->kind == MESSAGE_EVENT ||
+                       (message->kind == MESSAGE_START && x != NULL && message->event_name.len > 0);
+    if (message->kind == MESSAGE_DELETE)
+        return model_accepts_deletion(m, message);
+    if (x == NULL)
+        return (message->kind == MESSAGE_START && !model_is_over(m, message)) ||
+               (event && !model_is_kept(m, message->request_id));
+    if ((x->ended && x->terminal != EVENT_CONTINUED_AS_NEW) || x->terminate_requested)
+        return false;
+    if (event) /* also between two executions: the next one must find it */
+        return !seen(m, EVENT_EVENT_RECEIVED, message->request_id);
+    if (x->ended)
+        return false;
+    switch (message->kind) {
+    case MESSAGE_START:
+    case MESSAGE_EVENT: return false;
+    case MESSAGE_CANCEL: return !x->cancel_requested;
+    case MESSAGE_TERMINATE: return true;
+    case MESSAGE_PAUSE: return !x->paused && !seen(m, EVENT_PAUSED, message->request_id);
+    case MESSAGE_RESUME: return x->paused && !seen(m, EVENT_RESUMED, message->request_id);
+    case MESSAGE_RELEASE: return false;
+    case MESSAGE_ACTIVITY_RESULT:
+        return message->execution == m->executions_len && accepts_activity_result(x, message);
+    case MESSAGE_CHILD_RESULT:
+        return message->execution == m->executions_len &&
+               outstanding(x, message, EVENT_CHILD_SCHEDULED) != NULL;
+    case MESSAGE_DELETE: break;
+    }
+    return false;
+}

@@ -1,0 +1,166 @@
+/* Deletions, as the independent reader sees them: what of an id counts no more, what may be removed, what is
+ * left. */
+#include "checks.h"
+#include "store_fake.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what they do ---- */
+
+bool model_is_over(const struct model_instance *m, const struct message *message)
+{
+    if (m->gone == 0)
+        return false;
+    if (message->parent.instance.len > 0)
+        return model_same_origin(&message->parent, &m->parent);
+    return message->request_id.len > 0 && thole_slice_equal(message->request_id, m->request_id);
+}
+
+bool model_accepts_deletion(struct model_instance *m, const struct message *message)
+{
+    const struct model_execution *x = model_current(m);
+    if (message->execution != 0 && message->execution <= m->gone)
+        return false;
+    if (x == NULL)
+        return m->kept_len > 0;
+    return x->ended && x->terminal != EVENT_CONTINUED_AS_NEW;
+}
+
+static bool is_among(const struct inbox_entry *entries, size_t len, size_t instance, thole_slice request_id)
+{
+    for (size_t i = 0; i < len; i++)
+        if (entries[i].valid && entries[i].instance == instance && entries[i].message.force &&
+            entries[i].message.kind == MESSAGE_DELETE &&
+            thole_slice_equal(entries[i].message.request_id, request_id))
+            return true;
+    return false;
+}
+
+bool model_is_forced(const struct world *w, size_t instance, const struct event *event)
+{
+    const struct inbox_stream *inbox = w->inboxes[instance_partition(w, instance)];
+    return event->kind == EVENT_TERMINATE_REQUESTED && event->request_id.len > 0 &&
+           (is_among(inbox->entries, inbox->len, instance, event->request_id) ||
+            is_among(inbox->lost, inbox->lost_len, instance, event->request_id));
+}
+
+void model_check_deletion(struct world *w, size_t instance, const struct deletion *d,
+                          const struct message *message)
+{
+    struct model_instance *m = model_of(w, instance);
+    if (d->execution != m->executions_len || !thole_slice_equal(d->request_id, message->request_id) ||
+        !thole_slice_equal(d->reason, message->data) || !thole_slice_equal(d->started_by, m->request_id) ||
+        !thole_slice_equal(d->parent.instance, m->parent.instance) || d->parent.event != m->parent.event)
+        broken(w, "%.*s: its deletion up to %" PRIu64 " is not what was asked for",
+               THOLE_FMT(w->instances[instance]), d->execution);
+}
+
+/* What it took in may come a second time to whoever has the id next, in any order. */
+static void give_up_items(struct world *w, struct model_instance *m)
+{
+    for (size_t i = 0; i < m->kept_len + m->items_len; i++) {
+        m->given_up = grown(w, m->given_up, m->given_up_len, &m->given_up_cap, sizeof *m->given_up);
+        m->given_up[m->given_up_len++] = i < m->kept_len ? m->kept[i].data : m->items[i - m->kept_len];
+    }
+    m->kept_len = m->items_len = 0;
+}
+
+void model_forget(struct world *w, size_t instance, uint64_t sequence)
+{
+    struct model_instance *m = model_of(w, instance);
+    give_up_items(w, m);
+    m->gone = m->executions_len;
+    m->deleted_seq = sequence;
+    m->deletions++;
+    m->seen_len = 0;
+    m->early = (struct model_execution){0};
+    if (m->early_timer.there)
+        m->early_timer = (struct model_row){.sequence = sequence};
+    m->custom_status = (thole_slice){NULL, 0};
+    w->stats.deletions++;
+}
+
+/* ---- what may be removed ---- */
+
+/* Whoever reads the tail must know that the deletion counts, although what is before it is not there. */
+static bool is_attested(const struct log_stream *log, const struct log_entry *deletion)
+{
+    for (size_t i = (size_t)deletion->sequence; i < log->len; i++) {
+        const struct log_entry *e = &log->entries[i];
+        if (e->counts && !e->deleted &&
+            (e->epoch > deletion->epoch || (e->epoch == deletion->epoch && e->committed >= deletion->n)))
+            return true;
+    }
+    return false;
+}
+
+void checks_on_remove(struct world *w, struct log_stream *log, const struct log_entry *entry, uint64_t by)
+{
+    const struct log_entry *deletion = &log->entries[by - 1];
+    uint64_t const durable = w->model->partitions[log->partition].durable;
+    if (!deletion->counts || deletion->kind != RECORD_DELETED || deletion->instance != entry->instance ||
+        entry->sequence >= by || entry->instance == SIZE_MAX)
+        broken(w, "partition %u: record %" PRIu64 " is removed for %" PRIu64 ", which does not say so",
+               log->partition, entry->sequence, by);
+    else if (!is_attested(log, deletion))
+        broken(w, "partition %u: record %" PRIu64 " is removed before a record says that %" PRIu64 " counts",
+               log->partition, entry->sequence, by);
+    else if (durable < by)
+        broken(w,
+               "partition %u: record %" PRIu64 " is removed for %" PRIu64 ", the store has come to %" PRIu64,
+               log->partition, entry->sequence, by, durable);
+    model_check_sent(w, entry->instance, by);
+}
+
+void checks_on_durable(struct world *w, const struct row *row)
+{
+    struct model_partition *part = &w->model->partitions[row->partition];
+    if (!row->foreign && row->projected.seq > part->durable)
+        part->durable = row->projected.seq;
+}
+
+void checks_on_store_forgets(struct world *w)
+{
+    for (uint32_t p = 0; p < w->partitions; p++) {
+        const struct row *row = store_find(w->store, ROW_PARTITION, p, 0, 0, 0);
+        uint64_t const seq = row == NULL || row->foreign ? 0 : row->projected.seq;
+        if (seq > 0 && seq <= w->logs[p]->len && w->logs[p]->entries[seq - 1].deleted)
+            broken(w, "partition %u: the store goes back to record %" PRIu64 ", which has been removed", p,
+                   seq);
+    }
+}
+
+/* ---- what is left ---- */
+
+static size_t find_left(const struct world *w, size_t instance, uint64_t below)
+{
+    const struct log_stream *log = w->logs[instance_partition(w, instance)];
+    for (size_t i = 0; i < log->len && i + 1 < below; i++)
+        if (log->entries[i].instance == instance && !log->entries[i].deleted && log->entries[i].counts)
+            return i + 1;
+    return 0;
+}
+
+void model_published_deletions(struct world *w, uint32_t partition, uint64_t published)
+{
+    for (size_t i = 0; i < w->instances_len; i++) {
+        uint64_t const seq = model_of(w, i)->deleted_seq;
+        if (seq > 0 && seq <= published && instance_partition(w, i) == partition && find_left(w, i, seq) > 0)
+            broken(w, "partition %u: a record says that %.*s is gone, record %zu is there", partition,
+                   THOLE_FMT(w->instances[i]), find_left(w, i, seq));
+    }
+}
+
+bool checks_deletions(struct world *w, char *why, size_t size)
+{
+    for (size_t i = 0; i < w->instances_len; i++) {
+        const struct model_instance *m = model_of(w, i);
+        size_t const left = m->deletions == 0 ? 0 : find_left(w, i, m->deleted_seq);
+        if (left == 0)
+            continue;
+        snprintf(why, size, "record %zu of %.*s is left, which was deleted", left,
+                 THOLE_FMT(w->instances[i]));
+        return false;
+    }
+    return true;
+}
