@@ -33,7 +33,7 @@ extract() {
 }
 
 follow() { # FOLDER TESTS
-    "$cmake" -S "$work/$1" -B "$work/$1/build" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$work/prefix" \
+    "$cmake" -S "$work/$1" -B "$work/$1/build" -G Ninja -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$work/prefix" \
         -DCMAKE_C_STANDARD=11 -DCMAKE_C_FLAGS="-Wall -Wextra -Werror" >"$work/log" &&
         "$cmake" --build "$work/$1/build" >"$work/log" || { cat "$work/log"; exit 1; }
     shift
