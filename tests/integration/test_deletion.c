@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 enum { WAIT_MS = 20000, PARTITIONS = 8, MANY = 1500 };
 
@@ -150,6 +151,22 @@ static void is_gone(const char *id)
     records_become(id, 1);
 }
 
+/* The replay role with these words ends with this code, having said this. */
+static void replays(const char *words, int code, const char *want)
+{
+    char line[256], said[4096];
+    (void)snprintf(line, sizeof line, THOLE_TEST_PROGRAMS "/program_verbs replay %s 2>&1", words);
+    FILE *from = popen(line, "r");
+    size_t const len = from == NULL ? 0 : fread(said, 1, sizeof said - 1, from);
+    int const status = from == NULL ? -1 : pclose(from);
+    said[len] = '\0';
+    bool const good = WIFEXITED(status) && WEXITSTATUS(status) == code && strstr(said, want) != NULL;
+    CU_ASSERT_TRUE(good);
+    if (!good)
+        (void)fprintf(stderr, "\n  [replay %s]\n    got  %d: %s\n    want %d: …%s\n", words,
+                      WEXITSTATUS(status), said, code, want);
+}
+
 /* ---- tests ---- */
 
 static void what_has_ended_goes(void)
@@ -162,6 +179,8 @@ static void what_has_ended_goes(void)
     CHECK_STATUS(delete_it("done", false), THOLE_OK);
     is_gone("done");
     row_becomes("runs", "Running #1");
+    replays("done", 3, "there is no instance");
+    replays("--all", 0, "1 instances, 1 executions");
 }
 
 static void force_deletes_whatever_it_is(void)
@@ -194,6 +213,8 @@ static void the_id_lives_again(void)
           "4:Started 4:CustomStatusSet 4:EventAwaited 4:EventReceived 4:Completed");
     row_becomes("again", "Completed #4");
     records_become("again", 3); /* the deletion and two turns */
+    replays("again", 0, "1 instances, 1 executions");
+    replays("--all", 0, "1 instances, 1 executions");
     CHECK_STATUS(delete_it("again", false), THOLE_OK);
     is_gone("again");
 }
@@ -238,6 +259,7 @@ static void an_owner_dies_on_the_way(void)
     }
     CHECK_STATUS(delete_it("large", true), THOLE_OK);
     stack_kill9(engine);
+    replays("--all", 0, "0 diverged, 0 unreadable");
     engine = stack_program_of(&stack, "program_verbs", "run", "run");
     is_gone("large");
     for (int i = 0; i < 4; i++) {

@@ -30,6 +30,7 @@ static const thole_program program = {
 struct reports {
     char text[2048];
     size_t len, stop_after;
+    const char *gone; /* deleted meanwhile */
 };
 
 static bool on_report(void *arg, const struct replay_report *report)
@@ -43,6 +44,12 @@ static bool on_report(void *arg, const struct replay_report *report)
     return ++reports->len != reports->stop_after;
 }
 
+static bool is_gone(void *arg, thole_slice instance)
+{
+    const struct reports *reports = arg;
+    return reports->gone != NULL && thole_slice_equal(instance, thole_slice_from(reports->gone));
+}
+
 static struct replayer *replayer_of(struct reports *reports, size_t memory_max)
 {
     struct replay_options const options = {.program = &program,
@@ -51,6 +58,7 @@ static struct replayer *replayer_of(struct reports *reports, size_t memory_max)
                                            .instance_memory_max = 1024 * 1024,
                                            .payload_max = 1024,
                                            .report = on_report,
+                                           .gone = is_gone,
                                            .arg = reports};
     struct replayer *replayer = NULL;
     CU_ASSERT_EQUAL_FATAL(replayer_create(&options, &replayer, NULL), THOLE_OK);
@@ -191,6 +199,63 @@ static void test_executions(void)
     replayer_destroy(replayer);
 }
 
+/* What stood before a deletion may have lost any of its records. Who has the id next is another instance. */
+static void test_deletions(void)
+{
+    struct event const begins[] = {{.kind = EVENT_STARTED,
+                                    .id = 1,
+                                    .name = THOLE_STR("order"),
+                                    .data = THOLE_STR("in"),
+                                    .version = 2,
+                                    .before = 1},
+                                   {.kind = EVENT_ACTIVITY_SCHEDULED,
+                                    .id = 2,
+                                    .name = THOLE_STR("ship"),
+                                    .queue = THOLE_STR("default"),
+                                    .data = THOLE_STR("in")}};
+    struct record const next = {.kind = RECORD_TURN,
+                                .epoch = 1,
+                                .n = 9,
+                                .turn = {.instance = THOLE_STR("ended"),
+                                         .execution = 2,
+                                         .number = 1,
+                                         .ran = true,
+                                         .events = begins,
+                                         .events_len = ARRAY_LEN(begins)}};
+    struct reports reports = {.len = 0};
+    struct replayer *replayer = replayer_of(&reports, PLENTY);
+    CU_ASSERT_EQUAL(give(replayer, "ended", 1, OPEN CHARGED SHIPPED, 0, ALL), THOLE_OK);
+    replayer_take_deletion(replayer, THOLE_STR("ended"));
+    CU_ASSERT_EQUAL(replayer_take(replayer, &next), THOLE_OK);
+    CU_ASSERT_EQUAL(give(replayer, "its end", 1, OPEN CHARGED SHIPPED, 2, 1), THOLE_OK);
+    replayer_take_deletion(replayer, THOLE_STR("its end"));
+    CU_ASSERT_EQUAL(give(replayer, "its beginning", 1, OPEN CHARGED SHIPPED, 0, 1), THOLE_OK);
+    replayer_take_deletion(replayer, THOLE_STR("its beginning"));
+    replayer_take_deletion(replayer, THOLE_STR("nothing of it"));
+    CU_ASSERT_FALSE(replayer_pass(replayer));
+    CHECK_STR("deletions", counted(replayer),
+              "2 instances 2 executions 4 turns 8 events 0 diverged 0 unreadable 0 without code:");
+    CHECK_STR("deletions", reports.text, "");
+    replayer_destroy(replayer);
+}
+
+/* It is deleted while it is read: a gap is nothing to report. */
+static void test_deleted_meanwhile(void)
+{
+    struct reports reports = {.gone = "i"};
+    struct replayer *replayer = replayer_of(&reports, PLENTY);
+    static const char *const ids[] = {"i", "j"};
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        CU_ASSERT_EQUAL(give(replayer, ids[i], 1, OPEN CHARGED SHIPPED, 0, 1), THOLE_OK);
+        CU_ASSERT_EQUAL(give(replayer, ids[i], 1, OPEN CHARGED SHIPPED, 2, 1), THOLE_OK);
+    }
+    CU_ASSERT_FALSE(replayer_pass(replayer));
+    CHECK_STR("meanwhile", counted(replayer),
+              "1 instances 1 executions 1 turns 2 events 0 diverged 1 unreadable 0 without code:");
+    CHECK_STR("meanwhile", reports.text, "j/1 turn 2 CORRUPT: turn 3 follows turn 1 (site)\n");
+    replayer_destroy(replayer);
+}
+
 static void test_stop(void)
 {
     struct reports reports = {.stop_after = 2};
@@ -242,9 +307,14 @@ static void test_sums(void)
 }
 
 static const struct thole_test tests[] = {
-    {"one history", test_one}, {"gaps and damage", test_gap},
-    {"parts", test_parts},     {"executions", test_executions},
-    {"stop", test_stop},       {"many in little memory", test_many_in_little_memory},
+    {"one history", test_one},
+    {"gaps and damage", test_gap},
+    {"parts", test_parts},
+    {"executions", test_executions},
+    {"stop", test_stop},
+    {"many in little memory", test_many_in_little_memory},
     {"sums", test_sums},
+    {"deletions", test_deletions},
+    {"deleted meanwhile", test_deleted_meanwhile},
 };
 THOLE_TEST_MAIN("replayer", tests)

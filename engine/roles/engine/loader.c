@@ -167,7 +167,8 @@ static thole_status read_execution(struct loader *loader, struct collect *c, uin
     return status;
 }
 
-/* Where the id's last life ended by a deletion (0: it never did), and with which execution. */
+/* Where the id's last life ended by a deletion (0: it never did), and with which execution (of one that does
+ * not decode: any). */
 static thole_status read_deletion(struct loader *loader, struct job *job, uint64_t *ret_sequence,
                                   uint64_t *ret_execution)
 {
@@ -182,10 +183,13 @@ static thole_status read_deletion(struct loader *loader, struct job *job, uint64
     if (status == THOLE_OK)
         status = stream_last_by_subject(loader->engine->connection, owned_of(job)->hist_stream,
                                         buf_cstr(&subject), ret_sequence, &body, &job->err);
-    if (status == THOLE_OK && *ret_sequence > 0)
-        status = record_decode(buf_bytes(&body), &arena, &record, &job->err);
-    if (status == THOLE_OK && *ret_sequence > 0)
-        *ret_execution = record.deletion.execution;
+    if (status == THOLE_OK && *ret_sequence > 0) {
+        thole_status const decoded = record_decode(buf_bytes(&body), &arena, &record, NULL);
+        bool const good = decoded == THOLE_OK && record.kind == RECORD_DELETED;
+        *ret_execution = good ? record.deletion.execution : UINT64_MAX - 1;
+        if (decoded == THOLE_NOMEM)
+            status = thole_fail(&job->err, decoded, "out of memory");
+    }
     arena_release(&arena);
     buf_release(&subject);
     buf_release(&body);

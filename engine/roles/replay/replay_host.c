@@ -42,6 +42,19 @@ struct replay {
     thole_error error;
 };
 
+/* Reading, from a stream or a file: what is the same for both. */
+struct reading {
+    struct replay *replay;
+    struct replayer *replayer;
+    uint64_t records, sequence; /* of the last one */
+    thole_slice instance;       /* of one instance's history */
+    /* A partition's log: which records count */
+    uint64_t epoch, base; /* of the last EpochOpened, and its sequence */
+    bool voids;           /* until the next one: a deposed owner has written in between */
+    /* One instance's records out of it: */
+    uint64_t owner_epoch, owner_sequence;
+};
+
 /* ---- reports ---- */
 
 static void put_escaped(thole_slice text, struct buf *to)
@@ -55,7 +68,8 @@ static void put_escaped(thole_slice text, struct buf *to)
 
 static bool on_report(void *arg, const struct replay_report *report)
 {
-    struct replay *replay = arg;
+    const struct reading *reading = arg;
+    struct replay *replay = reading->replay;
     struct buf text, site;
     buf_init(&text, TEXT_BYTES);
     buf_init(&site, CALL_SITE_BYTES);
@@ -84,8 +98,32 @@ static void add_counts(struct replay *replay, const struct replayer *replayer)
     pthread_mutex_unlock(&replay->lock);
 }
 
-static thole_status open_replayer(struct replay *replay, struct replayer **ret, thole_error *reterr)
+/* A deletion takes the records away one by one, also while they are read. */
+static bool was_deleted(void *arg, thole_slice instance)
 {
+    const struct reading *reading = arg;
+    const struct replay *replay = reading->replay;
+    struct buf stream, subject;
+    uint64_t deleted = 0;
+    if (replay->connection == NULL) /* a file stays as it is */
+        return false;
+    uint32_t const p = subject_partition(instance, replay->topology.partitions);
+    buf_init(&stream, STREAM_NAME_BYTES_MAX);
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    thole_status status = stream_name(&stream, replay->topology.ns, "HIST", p, NULL);
+    if (status == THOLE_OK)
+        status = subject_history(&subject, replay->topology.ns, p, instance, EXECUTION_DELETED, NULL);
+    if (status == THOLE_OK)
+        status = stream_last_by_subject(replay->connection, buf_cstr(&stream), buf_cstr(&subject), &deleted,
+                                        NULL, NULL);
+    buf_release(&stream);
+    buf_release(&subject);
+    return status == THOLE_OK && deleted > reading->sequence;
+}
+
+static thole_status open_replayer(struct reading *reading, thole_error *reterr)
+{
+    const struct replay *replay = reading->replay;
     const struct host_options *options = &replay->command->options;
     struct replay_options const wish = {.program = replay->program,
                                         .memory_max = (size_t)replay->command->memory_max / replay->threads,
@@ -93,24 +131,12 @@ static thole_status open_replayer(struct replay *replay, struct replayer **ret, 
                                         .instance_memory_max = options->instance_memory_max,
                                         .payload_max = options->payload_max,
                                         .report = on_report,
-                                        .arg = replay};
-    return replayer_create(&wish, ret, reterr);
+                                        .gone = was_deleted,
+                                        .arg = reading};
+    return replayer_create(&wish, &reading->replayer, reterr);
 }
 
 /* ---- one record ---- */
-
-/* Reading, from a stream or a file: what is the same for both. */
-struct reading {
-    struct replay *replay;
-    struct replayer *replayer;
-    uint64_t records;
-    thole_slice instance; /* of one instance's history */
-    /* A partition's log: which records count */
-    uint64_t epoch, base; /* of the last EpochOpened, and its sequence */
-    bool voids;           /* until the next one: a deposed owner has written in between */
-    /* One instance's records out of it: */
-    uint64_t owner_epoch, owner_sequence;
-};
 
 /* The instance and execution that a history subject names. */
 static void take_damaged(struct reading *reading, thole_slice subject, const thole_error *why,
@@ -121,7 +147,7 @@ static void take_damaged(struct reading *reading, thole_slice subject, const tho
     uint64_t execution = 0;
     thole_slice const digits = subject_nth(subject, TOKEN_EXECUTION);
     buf_init(&id, THOLE_ID_BYTES_MAX);
-    for (size_t i = 0; i < digits.len && i < 19; i++)
+    for (size_t i = 0; i < digits.len && i < 19 && digits.ptr[i] >= '0' && digits.ptr[i] <= '9'; i++)
         execution = execution * 10 + (uint64_t)(digits.ptr[i] - '0');
     if (thole_slice_equal(subject_nth(subject, TOKEN_KIND), THOLE_STR("hist")) &&
         subject_token_decode(subject_nth(subject, TOKEN_INSTANCE), &id, NULL) == THOLE_OK)
@@ -143,7 +169,18 @@ static bool counts_in_log(struct reading *reading, const struct record *record, 
         reading->base = sequence - record->n;
     }
     reading->voids |= record->epoch != reading->epoch || sequence != reading->base + record->n;
-    return !reading->voids && record->kind == RECORD_TURN;
+    return !reading->voids;
+}
+
+static thole_status take(struct reading *reading, const struct record *record)
+{
+    if (record->kind == RECORD_TURN)
+        return replayer_take(reading->replayer, record);
+    if (record->kind == RECORD_DELETED) {
+        replayer_take_deletion(reading->replayer, record->deletion.instance);
+        reading->records = 0; /* as far as one instance is asked for */
+    }
+    return THOLE_OK;
 }
 
 static thole_status on_log(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
@@ -154,15 +191,25 @@ static thole_status on_log(void *arg, uint64_t sequence, thole_slice subject, th
     thole_error err = {.status = THOLE_OK};
     arena_init(&arena, (size_t)RECORD_BYTES_MAX * 8);
     reading->records++;
+    reading->sequence = sequence;
     thole_status status = record_decode(body, &arena, &record, &err);
     if (status == THOLE_OK && counts_in_log(reading, &record, sequence)) {
-        status = replayer_take(reading->replayer, &record);
+        status = take(reading, &record);
     } else if (status != THOLE_OK && status != THOLE_NOMEM) {
         status = THOLE_OK;
         take_damaged(reading, subject, &err, &status);
     }
     arena_release(&arena);
     return status;
+}
+
+static bool is_of(const struct record *record, thole_slice instance)
+{
+    switch (record->kind) {
+    case RECORD_TURN: return thole_slice_equal(record->turn.instance, instance);
+    case RECORD_DELETED: return thole_slice_equal(record->deletion.instance, instance);
+    default: return false;
+    }
 }
 
 static thole_status on_one(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
@@ -173,13 +220,13 @@ static thole_status on_one(void *arg, uint64_t sequence, thole_slice subject, th
     thole_error err = {.status = THOLE_OK};
     arena_init(&arena, (size_t)RECORD_BYTES_MAX * 8);
     reading->records++;
+    reading->sequence = sequence;
     thole_status status = record_decode(body, &arena, &record, &err);
     bool const is_void =
         status == THOLE_OK && record.epoch < reading->owner_epoch && sequence > reading->owner_sequence;
-    bool const is_its = status == THOLE_OK && record.kind == RECORD_TURN &&
-                        thole_slice_equal(record.turn.instance, reading->instance);
+    bool const is_its = status == THOLE_OK && is_of(&record, reading->instance);
     if (is_its && !is_void)
-        status = replayer_take(reading->replayer, &record);
+        status = take(reading, &record);
     else if (status == THOLE_OK && !is_its)
         status = thole_fail(&err, THOLE_CORRUPT, "the record at %" PRIu64 " is of something else", sequence);
     if (status != THOLE_OK && status != THOLE_NOMEM && status != THOLE_CANCELLED) {
@@ -253,7 +300,7 @@ static thole_status replay_partition(struct replay *replay, uint32_t p, thole_er
     buf_init(&stream, STREAM_NAME_BYTES_MAX);
     thole_status status = stream_name(&stream, replay->topology.ns, "HIST", p, reterr);
     if (status == THOLE_OK)
-        status = open_replayer(replay, &reading.replayer, reterr);
+        status = open_replayer(&reading, reterr);
     if (status == THOLE_OK) {
         status = read_stream(&reading, buf_cstr(&stream), NULL, reterr);
         add_counts(replay, reading.replayer);
@@ -277,7 +324,7 @@ static thole_status replay_one(struct replay *replay, thole_slice instance, thol
     if (status == THOLE_OK)
         status = read_owner(&reading, buf_cstr(&stream), p, reterr);
     if (status == THOLE_OK)
-        status = open_replayer(replay, &reading.replayer, reterr);
+        status = open_replayer(&reading, reterr);
     if (status == THOLE_OK) {
         status = read_stream(&reading, buf_cstr(&stream), buf_cstr(&filter), reterr);
         add_counts(replay, reading.replayer);
@@ -342,7 +389,7 @@ static thole_status file_begin(void *arg, thole_slice instance)
 {
     struct reading *reading = arg;
     reading->instance = instance;
-    return open_replayer(reading->replay, &reading->replayer, NULL);
+    return open_replayer(reading, NULL);
 }
 
 static thole_status file_record(void *arg, uint64_t sequence, thole_slice bytes)

@@ -24,13 +24,14 @@ struct kept {
     struct record record;
 };
 
-enum unit_state { UNIT_LIVE, UNIT_SKIPPED, UNIT_FAILED };
+enum unit_state { UNIT_LIVE, UNIT_SKIPPED, UNIT_FAILED, UNIT_GONE };
 
 /* One execution of one instance. */
 struct unit {
     struct unit *next; /* of its bucket */
     uint64_t hash;
     uint64_t execution, turns, events;
+    bool first; /* of its instance */
     enum unit_state state;
     struct kept *parts, **parts_last;     /* of the turn that is being written */
     struct kept *waiting, **waiting_last; /* turns in which no code ran yet */
@@ -153,6 +154,7 @@ static struct unit *unit_add(struct replayer *r, const struct turn *turn, uint64
         return NULL;
     unit->hash = hash;
     unit->execution = turn->execution;
+    unit->first = turn->execution == 1;
     unit->id_len = turn->instance.len;
     memcpy(unit->id, turn->instance.ptr, turn->instance.len);
     unit_empty(unit);
@@ -178,7 +180,7 @@ static void note_unknown(struct replay_counts *counts, thole_slice name)
 static void unit_count(struct replayer *r, const struct unit *unit)
 {
     struct leaf *leaf = &r->leaves[unit->hash % PASSES_MAX];
-    if (unit->execution == 0 || (unit->turns == 0 && unit->state == UNIT_LIVE))
+    if (unit->execution == 0 || unit->state == UNIT_GONE || (unit->turns == 0 && unit->state == UNIT_LIVE))
         return;
     if (unit->state == UNIT_SKIPPED) {
         leaf->without_code++;
@@ -186,7 +188,7 @@ static void unit_count(struct replayer *r, const struct unit *unit)
         return;
     }
     leaf->executions++;
-    leaf->instances += unit->execution == 1;
+    leaf->instances += unit->first;
     leaf->turns += unit->turns;
     leaf->events += unit->events;
 }
@@ -219,6 +221,11 @@ static bool was_reported(const struct replayer *r, uint64_t key)
 
 static void unit_fail(struct replayer *r, struct unit *unit, thole_status status, const char *text)
 {
+    if (r->options.gone != NULL && r->options.gone(r->options.arg, unit_id(unit))) {
+        unit->state = UNIT_GONE;
+        unit_empty(unit);
+        return;
+    }
     uint64_t const key = unit->hash ^ unit->execution * UINT64_C(0x9e3779b97f4a7c15);
     struct replay_report const report = {
         .instance = unit_id(unit),
@@ -265,6 +272,8 @@ static void unit_note(struct unit *unit, const struct turn *turn)
 {
     for (size_t i = 0; i < turn->events_len; i++) {
         const struct event *event = &turn->events[i];
+        if (event->kind == EVENT_STARTED)
+            unit->first = unit->execution == event->before + 1;
         if (event->kind == EVENT_STARTED && event->name.len <= THOLE_NAME_BYTES_MAX) {
             memcpy(unit->id + unit->id_len, event->name.ptr, event->name.len);
             unit->orchestration = (thole_slice){unit->id + unit->id_len, event->name.len};
@@ -506,6 +515,13 @@ thole_status replayer_take_damage(struct replayer *r, thole_slice instance, uint
     if (unit != NULL && unit->state == UNIT_LIVE)
         unit_fail(r, unit, why, text);
     return r->stopped ? THOLE_CANCELLED : status;
+}
+
+void replayer_take_deletion(struct replayer *r, thole_slice instance)
+{
+    struct unit **at = find(r, hash_of(instance), instance);
+    if (*at != NULL)
+        unit_remove(r, at);
 }
 
 bool replayer_pass(struct replayer *r)

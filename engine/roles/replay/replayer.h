@@ -23,12 +23,16 @@ struct replay_report {
 };
 /* False: enough, stop. */
 typedef bool replay_report_fn(void *arg, const struct replay_report *report);
+/* Asked before a report: has the instance been deleted since, so that its records may have gone in between?
+ */
+typedef bool replay_gone_fn(void *arg, thole_slice instance);
 
 struct replay_options {
     const thole_program *program;  /* borrowed, as is all else */
     size_t memory_max, stacks_max; /* of all executions under way */
     size_t instance_memory_max, payload_max;
     replay_report_fn *report;
+    replay_gone_fn *gone; /* NULL: nobody deletes */
     void *arg;
 };
 
@@ -51,6 +55,8 @@ THOLE_NODISCARD thole_status replayer_take(struct replayer *replayer, const stru
 /* A record of @p instance that does not decode. */
 THOLE_NODISCARD thole_status replayer_take_damage(struct replayer *replayer, thole_slice instance,
                                                   uint64_t execution, thole_status status, const char *text);
+/* Nothing of @p instance counts any more; who has the id next is another instance. */
+void replayer_take_deletion(struct replayer *replayer, thole_slice instance);
 /* All records have been given. True: another pass is needed. */
 bool replayer_pass(struct replayer *replayer);
 struct replay_counts replayer_counts(const struct replayer *replayer);
