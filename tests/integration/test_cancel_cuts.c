@@ -6,6 +6,7 @@
  */
 #include "cancels.h"
 #include <libpq-fe.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -15,6 +16,12 @@ enum { CUTS_MAX = 4 };
 static struct stack_program *engine;
 static PGconn *locker;
 static const char *round_name;
+static struct {
+    pthread_t thread;
+    char id[64];
+    thole_status status;
+    thole_error err;
+} deletion; /* of the round */
 
 /* ---- triggers ---- */
 
@@ -39,14 +46,32 @@ static void pause_then_cancel(const char *id)
     cancels_cancel(id, "not needed");
 }
 
+static void *delete_it(void *arg)
+{
+    thole_delete_options const options = {
+        .size = sizeof options, .force = true, .reason = THOLE_STR("erased")};
+    (void)arg;
+    deletion.status =
+        thole_client_delete(client, thole_slice_from(deletion.id), &options, NULL, &deletion.err);
+    return NULL;
+}
+
+/* It waits for an engine's word, and the engine dies. */
+static void pull_delete(const char *id)
+{
+    snprintf(deletion.id, sizeof deletion.id, "%s", id);
+    CU_ASSERT_EQUAL(pthread_create(&deletion.thread, NULL, delete_it, NULL), 0);
+}
+
 static const struct trigger {
     const char *name, *orchestration;
     void (*pull)(const char *id);
     const char *kid; /* whose activity it is: "-kid" of the instance's child */
     const char *cause, *kind;
-    bool goes_on; /* until an event "end" comes */
-    thole_instance_status status;
+    bool goes_on;                 /* until an event "end" comes */
+    thole_instance_status status; /* UNKNOWN: it is deleted */
     const char *output;
+    bool runs; /* it comes only to what runs */
 } triggers[] = {
     {"cancel", "completes", pull_cancel, "", "requested", "ActivityCancelled", false,
      THOLE_INSTANCE_CANCELLED, "not needed"},
@@ -66,6 +91,9 @@ static const struct trigger {
      THOLE_INSTANCE_CANCELLED, "not needed"},
     {"paused", "completes", pause_then_cancel, "", "requested", "ActivityCancelled", false,
      THOLE_INSTANCE_CANCELLED, "not needed"},
+    {"try", "tries", NULL, "", NULL, "ActivityTryFailed", false, THOLE_INSTANCE_COMPLETED,
+     "TIMEOUT timeout after 2 tries", .runs = true},
+    {"delete", "completes", pull_delete, "", "terminated", NULL, false, THOLE_INSTANCE_UNKNOWN, ""},
 };
 
 static const char *id_of(const struct trigger *t)
@@ -117,7 +145,8 @@ static void start_all(const char *name, const char *queue, bool run)
 {
     round_name = name;
     for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
-        cancels_start(id_of(&triggers[i]), triggers[i].orchestration, queue, "hold", 1);
+        if (run || !triggers[i].runs)
+            cancels_start(id_of(&triggers[i]), triggers[i].orchestration, queue, "hold", 1);
     for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
         if (run)
             cancels_until(activity_of(&triggers[i]), "begins", 1);
@@ -136,24 +165,42 @@ static bool is_direct(const struct trigger *t)
     return t->pull != NULL && t->kid[0] == '\0';
 }
 
-static void until_recorded(void)
+static thole_status skip_event(void *arg, const thole_history_event *event)
 {
-    for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
-        cancels_until_events(activity_of(&triggers[i]), triggers[i].kind, 1);
+    (void)arg, (void)event;
+    return THOLE_OK;
+}
+
+static bool is_deleted(const char *id)
+{
+    return thole_client_history(client, thole_slice_from(id), skip_event, NULL, &stack.err) ==
+           THOLE_NOT_FOUND;
+}
+
+static bool is_recorded(const struct trigger *t)
+{
+    return t->kind == NULL ? is_deleted(id_of(t)) : cancels_events(activity_of(t), t->kind, NULL, NULL) > 0;
+}
+
+static void until_recorded(const struct trigger *t)
+{
+    uint64_t const end_ms = clock_monotonic_ms() + CANCELS_WAIT_MS;
+    while (!is_recorded(t) && clock_monotonic_ms() < end_ms)
+        pause_ms(5);
+    CU_ASSERT_TRUE(is_recorded(t));
 }
 
 /* While rows are held a partition that closes on a busy machine does not open again: its triggers are cut
  * earlier then. One at least is not. */
 static void until_direct_recorded(void)
 {
-    enum { WAIT_MS = 3000, DIRECT = 8 };
+    enum { WAIT_MS = 3000, DIRECT = 9 };
     size_t recorded = 0;
     uint64_t const end_ms = clock_monotonic_ms() + WAIT_MS;
     while (recorded < DIRECT && (recorded == 0 || clock_monotonic_ms() < end_ms)) {
         recorded = 0;
         for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
-            recorded += is_direct(&triggers[i]) &&
-                        cancels_events(id_of(&triggers[i]), triggers[i].kind, NULL, NULL) > 0;
+            recorded += is_direct(&triggers[i]) && is_recorded(&triggers[i]);
         pause_ms(5);
     }
 }
@@ -164,16 +211,47 @@ static void check_not_told(void)
         CU_ASSERT_TRUE(!is_direct(&triggers[i]) || cancels_noted(activity_of(&triggers[i]), "fired") == 0);
 }
 
-static void end_all(void)
+static void end_one(const struct trigger *t)
 {
-    for (size_t i = 0; i < ARRAY_LEN(triggers); i++) {
-        const struct trigger *const t = &triggers[i];
-        if (t->goes_on)
-            cancels_signal(id_of(t), "end");
-        cancels_outcome(id_of(t), t->status, t->output);
-        cancels_until_gone(activity_of(t));
-        CU_ASSERT_TRUE(cancels_events(activity_of(t), t->kind, t->cause, NULL) > 0);
-    }
+    if (t->goes_on)
+        cancels_signal(id_of(t), "end");
+    cancels_outcome(id_of(t), t->status, t->output);
+    cancels_until_gone(activity_of(t));
+    CU_ASSERT_TRUE(cancels_events(activity_of(t), t->kind, t->cause, NULL) > 0);
+}
+
+static thole_status skip_row(void *arg, const thole_instance_info *info)
+{
+    (void)arg, (void)info;
+    return THOLE_OK;
+}
+
+/* Nothing of it is left, and its id has another life. */
+static void end_deleted(const struct trigger *t, bool ran)
+{
+    const char *const id = id_of(t);
+    uint64_t const end_ms = clock_monotonic_ms() + CANCELS_WAIT_MS;
+    (void)pthread_join(deletion.thread, NULL);
+    CHECK_OK(deletion.status, &deletion.err);
+    CU_ASSERT_EQUAL(cancels_noted(id, "fired terminated (erased)"), ran);
+    until_recorded(t);
+    cancels_until_gone(id);
+    while (thole_client_show(client, thole_slice_from(id), skip_row, NULL, &stack.err) != THOLE_NOT_FOUND &&
+           clock_monotonic_ms() < end_ms)
+        pause_ms(5);
+    CU_ASSERT_TRUE(clock_monotonic_ms() < end_ms);
+    cancels_start(id, "completes", "default", "hold", 0);
+    cancels_signal(id, "go");
+    cancels_outcome(id, THOLE_INSTANCE_COMPLETED, "completed");
+}
+
+static void end_all(bool ran)
+{
+    for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
+        if (triggers[i].status == THOLE_INSTANCE_UNKNOWN)
+            end_deleted(&triggers[i], ran);
+        else if (ran || !triggers[i].runs)
+            end_one(&triggers[i]);
 }
 
 /* Each token fired once, and the workflow went on. */
@@ -183,7 +261,7 @@ static void check_all_ended(void)
         cancels_until(activity_of(&triggers[i]), "fired", 1);
         cancels_until(activity_of(&triggers[i]), "returns", 1);
     }
-    end_all();
+    end_all(true);
 }
 
 /* The rows are held: the event is in the stream, and nothing else has happened. */
@@ -269,7 +347,7 @@ static void test_cut_while_messages_are_withdrawn(void)
     atomic_store(&pushes, 0);
     start_all("queued", "later", false);
     for (size_t i = 0; i < ARRAY_LEN(triggers); i++) {
-        for (int k = 0; k < 2000 && !cancels_queued(activity_of(&triggers[i])); k++)
+        for (int k = 0; k < 2000 && !triggers[i].runs && !cancels_queued(activity_of(&triggers[i])); k++)
             pause_ms(5);
     }
     CHECK_OK(
@@ -280,12 +358,14 @@ static void test_cut_while_messages_are_withdrawn(void)
         pause_ms(1);
     subscription_close(subscription);
     next_engine();
-    until_recorded();
+    for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
+        if (!triggers[i].runs)
+            until_recorded(&triggers[i]);
     while (sql("SELECT count(*) FROM thole_default.worker_queue WHERE queue = 'later'") > 0)
         pause_ms(5);
     (void)stack_program_with(&stack, "program_cancels", "later", "worker", "--queue=later", "--lease=1h",
                              NULL);
-    end_all();
+    end_all(false);
     for (size_t i = 0; i < ARRAY_LEN(triggers); i++) {
         char first[96]; /* execution: a next one's activity is on another queue */
         snprintf(first, sizeof first, "%s.1", activity_of(&triggers[i]));
