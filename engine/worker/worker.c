@@ -106,6 +106,8 @@ static uint64_t due_ms(const struct worker_machine *w, const struct lease *lease
     switch (lease->state) {
     case LEASE_PARKED: return lease->grace_ms;
     case LEASE_QUEUED:
+        return w->claim_failures > 0 ? min_ms(lease->extended_ms + w->options.lease_ms / 3, fence_ms)
+                                     : fence_ms;
     case LEASE_APART:
     case LEASE_CONFIRMING: return fence_ms;
     case LEASE_READY: return lease->listed ? fence_ms : min_ms(lease->retry_ms, fence_ms);
@@ -145,7 +147,9 @@ static void lease_due(struct worker_machine *w, struct lease *lease)
     case LEASE_PARKED:
         lease_end(w, lease, WORKER_OUT_NAK, lease->suspect ? WORKER_END_DEFERRED : WORKER_END_UNKNOWN);
         break;
-    case LEASE_QUEUED:
+    case LEASE_QUEUED: /* another worker may reach the database; past the fence it is not handed back */
+        lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_UNCLAIMED);
+        break;
     case LEASE_APART: lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_UNCLAIMED); break;
     case LEASE_RUNNING: running_due(w, lease); break;
     case LEASE_CONFIRMING: lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_CANCELLED); break;

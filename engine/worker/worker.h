@@ -28,7 +28,9 @@
  *  - Everything that is claimed is renewed every L / 3 in one statement, and after an unknown answer every
  *    L / 15 (at most 1 s).
  *  - A margin of L / 5 (at most 2 s) before that end the machine fences itself: the token fires, the result
- * is thrown away, nothing is sent for the message. What is not yet claimed is forgotten at that time.
+ *    is thrown away, nothing is sent for the message. What is not yet claimed is forgotten at that time.
+ *  - While claims fail, what waits for one is handed back L / 3 after its delivery, unclaimed: another worker
+ *    may reach the database. One message at a time is fetched to try with.
  *
  * A try may have a deadline, which the claim tells. When it passes, the token fires; the result is then a
  * timeout, whatever the handler returns, and also if it does not return within its grace. A claim that comes

@@ -202,6 +202,8 @@ void worker_claimed(struct worker_machine *w, const struct worker_in *in)
     for (size_t i = n; i > 0; i--)
         if (in->unknown || in->rows[i - 1].state == WORKER_ROW_STOLEN) /* a claim takes over: no answer */
             claim_failed(w, w->claims[i - 1]);
+    for (struct lease *l = in->unknown ? w->queued.first : NULL; l != NULL; l = l->next)
+        lease_refresh(w, l); /* those behind them wait no longer than they do */
     for (size_t i = 0; i < n && !in->unknown; i++) {
         assert(in->rows[i].id == w->claims[i]->id);
         if (in->rows[i].state == WORKER_ROW_MINE)
