@@ -244,6 +244,11 @@ void call_send(struct postgres *pg, enum statement statement)
     pg->queued[pg->queued_len++] = (struct call_queued){statement, first, pg->params};
 }
 
+size_t call_sent(const struct postgres *pg)
+{
+    return pg->queued_len;
+}
+
 static bool is_pending(const struct postgres *pg, enum statement statement)
 {
     for (size_t i = 0; i < pg->pending_len; i++)

@@ -83,6 +83,7 @@ void call_readable_array(struct postgres *pg, const thole_slice *first, size_t s
 void call_int8_array_most(struct postgres *pg, const uint64_t *first, size_t stride, size_t n, uint64_t most);
 
 void call_send(struct postgres *pg, enum statement statement);
+size_t call_sent(const struct postgres *pg); /* since call_begin() */
 THOLE_NODISCARD thole_status call_run(struct postgres *pg, thole_error *reterr);
 
 /* Ends the transaction that a call with STATEMENT_BEGIN has left open. It is over afterwards, whatever the

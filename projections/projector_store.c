@@ -95,19 +95,32 @@ static size_t count_later_tries(const struct batch *batch)
     return n;
 }
 
-/* First tries, removals, later tries: see STATEMENT_ACTIVITIES_ADD. */
-static void send_activities(struct postgres *pg, const struct batch *batch)
+/* First tries, removals, later tries: see STATEMENT_ACTIVITIES_ADD. Returns the place of the removals. */
+static size_t send_activities(struct postgres *pg, const struct batch *batch)
 {
+    size_t removals = 0;
     size_t const later_tries = count_later_tries(batch);
     if (batch->activities_added_len > later_tries)
         send_activities_added(pg, batch, false);
     if (batch->activities_removed_len > 0 || later_tries > 0) {
         send_keys_and_tries(pg, batch->activities_removed, batch->activities_removed_len);
         send_keys_and_tries(pg, batch->activities_added, later_tries > 0 ? batch->activities_added_len : 0);
+        removals = call_sent(pg);
         call_send(pg, STATEMENT_ACTIVITIES_REMOVE);
     }
     if (later_tries > 0)
         send_activities_added(pg, batch, true);
+    return removals;
+}
+
+static void read_held(const struct postgres *pg, size_t removals, const struct batch *batch)
+{
+    size_t const rows = batch->activities_removed_len > 0 ? call_rows(pg, removals) : 0;
+    for (size_t row = 0; row < rows; row++) {
+        uint64_t const place = call_cell_int8(pg, removals, row, 0);
+        if (place > 0 && place <= batch->activities_removed_len)
+            batch->activities_removed[place - 1].held = true;
+    }
 }
 
 /* Removals first: a timer that was replaced may have been removed before. */
@@ -282,11 +295,13 @@ thole_status projector_store_apply(struct postgres *pg, const struct batch *batc
     call_int8(pg, batch->projected.mark);
     call_send(pg, STATEMENT_PARTITION_MOVE);
     send_deletions(pg, batch);
-    send_activities(pg, batch);
+    size_t const removals = send_activities(pg, batch);
     send_timers(pg, batch);
     send_quarantine(pg, batch);
     send_instances(pg, batch);
     thole_status status = call_run(pg, reterr);
+    if (status == THOLE_OK)
+        read_held(pg, removals, batch);
     return status == THOLE_FENCED ? fenced(batch->partition, batch->epoch, reterr) : status;
 }
 

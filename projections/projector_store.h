@@ -32,7 +32,7 @@ THOLE_NODISCARD thole_status projector_store_open(struct postgres *pg, uint32_t 
  *  - Deletions, before all else: the instance's rows in all tables, of its executions up to the one named;
  * what says more than its history_seq stays. THOLE_FENCED (nothing applied) when the partition's epoch is not
  * the batch's, or the partition is not open on this connection. THOLE_INVALID for more than BATCH_ROWS_MAX
- * rows of a kind. Idempotent.
+ * rows of a kind. Idempotent. Writes held of the activities that are removed.
  */
 THOLE_NODISCARD thole_status projector_store_apply(struct postgres *pg, const struct batch *batch,
                                                    thole_error *reterr);

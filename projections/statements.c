@@ -118,17 +118,20 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " ORDER BY u.instance COLLATE \"C\", u.execution, u.id"
          " ON CONFLICT (instance, execution, activity_id) DO NOTHING"},
     /* Rows of the tries of $4 and older ones (0: of any try), and what is older than the added ones, $5..$8.
-     * One statement, so that all rows are locked in the order of their keys. */
+     * One statement, so that all rows are locked in the order of their keys. Answers which of the former,
+     * by their places in the arrays, a worker had. */
     [STATEMENT_ACTIVITIES_REMOVE] =
-        {"activities_remove", "",
-         "DELETE FROM worker_queue AS q USING (SELECT * FROM ("
-         "SELECT r.instance, r.execution, r.id, CASE r.try WHEN 0 THEN 2147483647 ELSE r.try END"
-         " FROM unnest($1::text[], $2::int8[], $3::int8[], $4::int4[]) AS r (instance, execution, id, try)"
-         " UNION ALL SELECT a.instance, a.execution, a.id, a.try - 1"
+        {"activities_remove", "i",
+         "WITH gone AS (DELETE FROM worker_queue AS q USING (SELECT * FROM ("
+         "SELECT r.instance, r.execution, r.id, CASE r.try WHEN 0 THEN 2147483647 ELSE r.try END, r.ord"
+         " FROM unnest($1::text[], $2::int8[], $3::int8[], $4::int4[]) WITH ORDINALITY"
+         " AS r (instance, execution, id, try, ord)"
+         " UNION ALL SELECT a.instance, a.execution, a.id, a.try - 1, 0"
          " FROM unnest($5::text[], $6::int8[], $7::int8[], $8::int4[]) AS a (instance, execution, id, try)"
-         " WHERE a.try > 1) AS u (instance, execution, id, last_try)"
+         " WHERE a.try > 1) AS u (instance, execution, id, last_try, ord)"
          " ORDER BY u.instance COLLATE \"C\", u.execution, u.id) AS k"
-         " WHERE" SAME("activity_id") " AND q.try_number <= k.last_try"},
+         " WHERE" SAME("activity_id") " AND q.try_number <= k.last_try RETURNING k.ord, q.worker)"
+                                      " SELECT ord FROM gone WHERE ord > 0 AND worker IS NOT NULL"},
     [STATEMENT_TIMERS_ADD] =
         {"timers_add", "",
          "INSERT INTO timers AS t (instance, execution, timer_id, p, due_ms)"

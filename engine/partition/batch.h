@@ -16,6 +16,8 @@ struct batch_activity { /* a worker_queue row */
     uint32_t try_number;         /* from 1; in deletes 0 = whatever try it is */
     uint64_t try_timeout_ms;     /* 0 = none; the claim makes a deadline of it */
     thole_slice details;         /* of the last try's heartbeat */
+    bool held; /* a removed row, by who applies the batch: a worker had it, so its message needs no withdrawal
+                */
 };
 
 struct batch_timer { /* a timers row: a timer, or the next wake of an activity. Inserting replaces */

@@ -252,6 +252,16 @@ static thole_slice own(struct batch *batch, thole_slice from, bool *failed)
     return copy;
 }
 
+static void copy_activity(struct batch *batch, struct batch_activity *to, const struct batch_activity *from,
+                          bool *failed)
+{
+    *to = *from;
+    to->instance = own(batch, from->instance, failed);
+    to->queue = own(batch, from->queue, failed);
+    to->activity = own(batch, from->activity, failed);
+    to->details = own(batch, from->details, failed);
+}
+
 static bool copy_activities(struct batch *batch, const struct build *b, size_t from, size_t to)
 {
     bool failed = false;
@@ -265,11 +275,7 @@ static bool copy_activities(struct batch *batch, const struct build *b, size_t f
             continue;
         struct batch_activity *row = made->gone ? &batch->activities_removed[batch->activities_removed_len++]
                                                 : &batch->activities_added[batch->activities_added_len++];
-        *row = made->row;
-        row->instance = own(batch, row->instance, &failed);
-        row->queue = own(batch, row->queue, &failed);
-        row->activity = own(batch, row->activity, &failed);
-        row->details = own(batch, row->details, &failed);
+        copy_activity(batch, row, &made->row, &failed);
     }
     return !failed;
 }
@@ -374,6 +380,37 @@ struct batch *build_batch(const struct build *b, uint32_t partition, uint64_t ep
     }
     *from += rows;
     return batch;
+}
+
+thole_status build_removals(const struct build *b, uint32_t partition, uint64_t epoch, size_t *from,
+                            struct batch **ret_batch)
+{
+    bool failed = false;
+    *ret_batch = NULL;
+    while (*from < b->activities_len && !(b->activities[*from].gone && b->activities[*from].before))
+        ++*from;
+    if (*from == b->activities_len)
+        return THOLE_OK;
+    size_t const left = b->activities_len - *from;
+    struct batch *const batch = batch_create(partition, epoch);
+    struct batch_activity *const rows =
+        batch == NULL
+            ? NULL
+            : arena_array(&batch->arena, left < BATCH_ROWS_MAX ? left : BATCH_ROWS_MAX, sizeof *rows);
+    if (rows == NULL) {
+        batch_destroy(batch);
+        return THOLE_NOMEM;
+    }
+    batch->activities_removed = rows;
+    for (; *from < b->activities_len && batch->activities_removed_len < BATCH_ROWS_MAX; ++*from)
+        if (b->activities[*from].gone && b->activities[*from].before)
+            copy_activity(batch, &rows[batch->activities_removed_len++], &b->activities[*from].row, &failed);
+    if (failed) {
+        batch_destroy(batch);
+        return THOLE_NOMEM;
+    }
+    *ret_batch = batch;
+    return THOLE_OK;
 }
 
 bool build_has_more(const struct build *b, size_t from)

@@ -234,6 +234,7 @@ struct fold_activity {
     bool before; /* there may be one, made before this build */
     bool published;
     bool unwanted; /* cancelled while its message is on its way */
+    bool held;     /* a worker had it when its row was removed: that worker acknowledges the message */
 };
 struct fold_timer {
     struct batch_timer row;
@@ -270,7 +271,8 @@ struct key_index { /* open addressing over an array of rows: index + 1, 0 = free
     uint32_t *cells;
     size_t cap, len;
 };
-enum build_state { BUILD_FILLING, BUILD_SEALED, BUILD_APPLYING, BUILD_PUBLISHING };
+/* REMOVING: rows of what is cancelled go first, so that workers hear of it soon. */
+enum build_state { BUILD_FILLING, BUILD_SEALED, BUILD_REMOVING, BUILD_APPLYING, BUILD_PUBLISHING };
 struct build { /* a projection batch on its way */
     struct build *next;
     enum build_state state;
@@ -289,6 +291,7 @@ struct build { /* a projection batch on its way */
     struct key_index activities_index, timers_index, quarantine_index, instances_index;
     struct projected last; /* the record that it ends with */
     uint64_t records;
+    size_t removed; /* activities that have been looked at for it */
     size_t applied; /* rows of each kind that are in batches */
     size_t publishes_left;
 };
@@ -315,6 +318,9 @@ struct fold_send *build_send(struct build *build);
  * turn may have more rows than one transaction. NULL: out of memory. */
 struct batch *build_batch(const struct build *build, uint32_t partition, uint64_t epoch, size_t *from);
 bool build_has_more(const struct build *build, size_t from);
+/* The same with nothing but the activities whose rows go; ret_batch NULL: there are none left. */
+THOLE_NODISCARD thole_status build_removals(const struct build *build, uint32_t partition, uint64_t epoch,
+                                            size_t *from, struct batch **ret_batch);
 /* Room for one more at the end of a growing array, zeroed; NULL: out of memory. */
 void *row_add(void **rows, size_t *len, size_t *cap, size_t size);
 
@@ -563,7 +569,7 @@ void loading_doubt(struct partition *p);
 void fold_record(struct partition *p, thole_slice bytes, uint64_t sequence, struct slot *slot, bool live);
 struct build *project_filling(struct partition *p); /* NULL: out of memory */
 void project_pump(struct partition *p);
-void project_applied(struct partition *p);
+void project_applied(struct partition *p, const struct partition_in *in);
 void project_published(struct partition *p, const struct partition_in *in);
 void project_answered(struct partition *p,
                       struct build *build); /* one of its messages is there, or not needed */

@@ -256,7 +256,7 @@ static void answer(struct partition *p, const struct partition_in *in)
         timer_book_loaded(p, in);
         opening_timers(p);
         break;
-    case PARTITION_IN_APPLIED: project_applied(p); break;
+    case PARTITION_IN_APPLIED: project_applied(p, in); break;
     case PARTITION_IN_PUBLISHED: project_published(p, in); break;
     case PARTITION_IN_SENT: outbox_sent(p, in); break;
     case PARTITION_IN_MESSAGE: intake_message(p, in); break;

@@ -83,7 +83,7 @@ enum partition_in_kind {
     PARTITION_IN_LOG,           /* answer to READ_LOG: records; all from..to that exist */
     PARTITION_IN_LIVE,          /* answer to READ_LIVE */
     PARTITION_IN_TIMERS,        /* answer to READ_TIMERS */
-    PARTITION_IN_APPLIED,       /* the batch is committed */
+    PARTITION_IN_APPLIED,       /* the batch is committed; removed */
     PARTITION_IN_PUBLISHED,     /* token: stored or already there; sequence in WORK (0 = unknown) */
     PARTITION_IN_MESSAGE,       /* an inbox message, in order */
     PARTITION_IN_INBOX_BACK, /* answer to READ_INBOX, before any message: the inbox does not hold what it says
@@ -121,6 +121,9 @@ struct partition_in {
     const uint64_t *live_counts;
     size_t live_names_len;
     uint64_t live_activities; /* scheduled and not resolved: rows in worker_queue */
+    /* APPLIED: the batch's, with held. Without them the messages of all are withdrawn */
+    const struct batch_activity *removed;
+    size_t removed_len;
     /* TIMERS: due before what was asked; next_due_ms: of the first one after them, 0 = none */
     const struct batch_timer *timers;
     size_t timers_len;

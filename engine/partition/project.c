@@ -1,7 +1,8 @@
 /*
- * Builds on their way to the outside: rows in one transaction, then work messages, pushes and messages to
- * other instances, then the watermark. One build is applied at a time, while the messages of those before it
- * are on their way.
+ * Builds on their way to the outside: rows in one transaction, then work messages and messages to other
+ * instances, then the watermark. One build is applied at a time, while the messages of those before it are on
+ * their way. What is cancelled does not wait for all that: its rows go first, in a transaction of their own,
+ * and then workers are told.
  */
 #include "machine.h"
 #include <assert.h>
@@ -62,6 +63,21 @@ static void apply(struct partition *p, struct build *b)
     partition_emit(p, PARTITION_OUT_APPLY)->batch = batch;
 }
 
+/* False: there is nothing (more) to remove. */
+static bool apply_removals(struct partition *p, struct build *b)
+{
+    struct batch *batch = NULL;
+    if (build_removals(b, p->options.partition, p->chain.epoch, &b->removed, &batch) != THOLE_OK) {
+        partition_no_memory(p);
+        return true;
+    }
+    if (batch == NULL)
+        return false;
+    b->state = BUILD_REMOVING;
+    partition_emit(p, PARTITION_OUT_APPLY)->batch = batch;
+    return true;
+}
+
 static void retire(struct partition *p)
 {
     struct projector *projector = &p->projector;
@@ -84,10 +100,83 @@ static void retire(struct partition *p)
     }
 }
 
+/* --- what is cancelled ------------------------------------------------------------------------- */
+
+static bool same_push(const struct fold_push *a, const struct fold_push *b)
+{
+    return a->kind == b->kind && a->execution == b->execution && a->try_number == b->try_number &&
+           thole_slice_equal(a->instance, b->instance) && thole_slice_equal(a->reason, b->reason);
+}
+
+/* Its row is not gone but replaced, by that of a later try, with all the other rows. */
+static bool is_replaced(struct build *b, const struct fold_push *push)
+{
+    const struct fold_activity *const activity =
+        build_find_activity(b, push->instance, push->execution, push->activity_id);
+    return activity != NULL && !activity->gone;
+}
+
+/* Best effort: a message that is not withdrawn is dropped by the worker, who finds no row. One whose place is
+ * not known yet is withdrawn when it is. */
+static void withdraw(struct partition *p, struct build *of, const struct fold_push *push)
+{
+    uint64_t const key = key_hash(push->instance, push->execution, push->activity_id);
+    uint64_t const sequence = work_refs_take(&p->projector.work_refs, key);
+    const struct fold_activity *const gone =
+        build_find_activity(of, push->instance, push->execution, push->activity_id);
+    if (gone != NULL && gone->held)
+        return;
+    if (sequence != 0) {
+        partition_emit(p, PARTITION_OUT_WITHDRAW)->sequence = sequence;
+        return;
+    }
+    for (struct build *b = p->projector.first; b != NULL && b->state == BUILD_PUBLISHING; b = b->next) {
+        struct fold_activity *const activity =
+            build_find_activity(b, push->instance, push->execution, push->activity_id);
+        if (activity != NULL && (push->try_number == 0 || push->try_number == activity->row.try_number))
+            activity->unwanted = true;
+    }
+}
+
+static void emit_push(struct partition *p, const struct fold_push *pushes, size_t n)
+{
+    struct partition_out *out = partition_emit(p, PARTITION_OUT_PUSH_CANCEL);
+    out->instance = partition_out_copy(p, pushes->instance);
+    out->execution = pushes->execution;
+    out->try_number = pushes->try_number;
+    out->event_kind = thole_cancel_kind_name((thole_cancel_kind)pushes->kind);
+    out->data = partition_out_copy(p, pushes->reason);
+    uint64_t *ids = partition_out_numbers(p, n);
+    for (size_t i = 0; ids != NULL && i < n; i++)
+        ids[i] = pushes[i].activity_id;
+    out->sequences = ids;
+    out->sequences_len = ids == NULL ? 0 : n;
+}
+
+/* One notice for each run of cancellations of one instance with one reason. */
+static void push(struct partition *p, struct build *b, bool replaced)
+{
+    const struct fold_push *const all = b->pushes;
+    for (size_t first = 0, n; first < b->pushes_len; first += n) {
+        bool const now = is_replaced(b, &all[first]) == replaced;
+        for (n = 1; first + n < b->pushes_len && same_push(&all[first], &all[first + n]) &&
+                    (is_replaced(b, &all[first + n]) == replaced) == now;)
+            n++;
+        if (now)
+            emit_push(p, &all[first], n);
+    }
+    for (size_t i = 0; i < b->pushes_len; i++)
+        if (is_replaced(b, &all[i]) == replaced)
+            withdraw(p, b, &all[i]);
+}
+
 /* Records that change no row need no transaction: the watermark is saved when things are quiet. */
 static void send(struct partition *p, struct build *b)
 {
     assert(b->sends_len == 0 || !build_empty(b)); /* every turn has an instance's row */
+    if (b->pushes_len > 0 && apply_removals(p, b))
+        return;
+    push(p, b, false);
     if (!build_empty(b)) {
         apply(p, b);
         return;
@@ -100,6 +189,7 @@ void project_pump(struct partition *p)
 {
     for (struct build *b = p->projector.first; b != NULL; b = b->next) {
         switch (b->state) {
+        case BUILD_REMOVING:
         case BUILD_APPLYING: return;
         case BUILD_PUBLISHING: break;
         case BUILD_FILLING:
@@ -132,60 +222,40 @@ static void publish(struct partition *p, struct build *b)
     }
 }
 
-static bool same_push(const struct fold_push *a, const struct fold_push *b)
+/* What a worker holds it acknowledges itself; the next claim of one that is dead finds no row. */
+static void note_removed(struct build *b, const struct batch_activity *rows, size_t n)
 {
-    return a->kind == b->kind && a->execution == b->execution && a->try_number == b->try_number &&
-           thole_slice_equal(a->instance, b->instance) && thole_slice_equal(a->reason, b->reason);
-}
-
-/* Best effort: a message that is not withdrawn is dropped by the worker, who finds no row. One whose place is
- * not known yet is withdrawn when it is. */
-static void withdraw(struct partition *p, const struct fold_push *push)
-{
-    uint64_t const key = key_hash(push->instance, push->execution, push->activity_id);
-    uint64_t const sequence = work_refs_take(&p->projector.work_refs, key);
-    if (sequence != 0) {
-        partition_emit(p, PARTITION_OUT_WITHDRAW)->sequence = sequence;
-        return;
-    }
-    for (struct build *b = p->projector.first; b != NULL && b->state == BUILD_PUBLISHING; b = b->next) {
+    for (size_t i = 0; i < b->removed; i++)
+        if (b->activities[i].gone)
+            b->activities[i].before = false; /* no more */
+    for (size_t i = 0; i < n; i++) {
         struct fold_activity *const activity =
-            build_find_activity(b, push->instance, push->execution, push->activity_id);
-        if (activity != NULL && (push->try_number == 0 || push->try_number == activity->row.try_number))
-            activity->unwanted = true;
+            build_find_activity(b, rows[i].instance, rows[i].execution, rows[i].activity_id);
+        if (activity != NULL)
+            activity->held = rows[i].held;
     }
 }
 
-/* One notice for each run of cancellations of one instance with one reason. */
-static void push(struct partition *p, const struct build *b)
+static void removed(struct partition *p, struct build *b, const struct partition_in *in)
 {
-    for (size_t first = 0, n; first < b->pushes_len; first += n) {
-        const struct fold_push *head = &b->pushes[first];
-        for (n = 1; first + n < b->pushes_len && same_push(head, &b->pushes[first + n]);)
-            n++;
-        struct partition_out *out = partition_emit(p, PARTITION_OUT_PUSH_CANCEL);
-        out->instance = partition_out_copy(p, head->instance);
-        out->execution = head->execution;
-        out->try_number = head->try_number;
-        out->event_kind = thole_cancel_kind_name((thole_cancel_kind)head->kind);
-        out->data = partition_out_copy(p, head->reason);
-        uint64_t *ids = partition_out_numbers(p, n);
-        for (size_t i = 0; ids != NULL && i < n; i++)
-            ids[i] = b->pushes[first + i].activity_id;
-        out->sequences = ids;
-        out->sequences_len = ids == NULL ? 0 : n;
-    }
-    for (size_t i = 0; i < b->pushes_len; i++)
-        withdraw(p, &b->pushes[i]);
+    note_removed(b, in->removed, in->removed_len);
+    if (apply_removals(p, b))
+        return;
+    push(p, b, false);
+    apply(p, b);
 }
 
-void project_applied(struct partition *p)
+void project_applied(struct partition *p, const struct partition_in *in)
 {
     struct build *b = p->projector.first;
-    while (b != NULL && b->state != BUILD_APPLYING)
+    while (b != NULL && b->state != BUILD_APPLYING && b->state != BUILD_REMOVING)
         b = b->next;
     if (b == NULL)
         return;
+    if (b->state == BUILD_REMOVING) {
+        removed(p, b, in);
+        return;
+    }
     if (p->projector.durable_sent > p->projector.durable)
         p->projector.durable = p->projector.durable_sent;
     if (build_has_more(b, b->applied)) {
@@ -193,7 +263,7 @@ void project_applied(struct partition *p)
         return;
     }
     b->state = BUILD_PUBLISHING;
-    push(p, b);
+    push(p, b, true);
     publish(p, b);
     outbox_post(p, b);
     retire(p);

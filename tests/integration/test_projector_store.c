@@ -334,6 +334,26 @@ static void hostile_ids_come_back_as_they_are(void)
     postgres_close(pg);
 }
 
+/* Who applies the removal learns whose message is in good hands. */
+static void removals_say_what_workers_had(void)
+{
+    struct postgres *pg = store_partition("held");
+    struct batch *batch = store_batch(1, 1);
+    store_add_activities(batch, "i", 1, 4);
+    CHECK_OK(store_apply(pg, batch));
+    struct claim claims[] = {{.key = {THOLE_STR("i"), 1, 2, 1}}, {.key = {THOLE_STR("i"), 1, 4, 1}}};
+    CHECK_OK(worker_store_claim(pg, THOLE_STR("w"), NULL, claims, 2, NULL, &store_err));
+    CHECK_OK(worker_store_release(pg, THOLE_STR("w"), &claims[1], 1, &store_err));
+    batch = store_batch(1, 2);
+    store_remove_activities(batch, "i", 1, 5); /* one that was never there */
+    CHECK_OK(projector_store_apply(pg, batch, &store_err));
+    for (size_t i = 0; i < 5; i++)
+        CHECK_INT(batch->activities_removed[i].held, i == 1);
+    CHECK_INT(store_count("held", "worker_queue"), 0);
+    batch_destroy(batch);
+    postgres_close(pg);
+}
+
 /* -- many rows -- */
 
 static void ten_thousand_of_each_in_one_batch(void)
@@ -686,6 +706,7 @@ static const struct thole_test tests[] = {
     {"instances only move forward", instances_only_move_forward},
     {"what does not fit is refused whole", what_does_not_fit_is_refused_whole},
     {"hostile ids come back as they are", hostile_ids_come_back_as_they_are},
+    {"removals say what workers had", removals_say_what_workers_had},
     {"ten thousand of each in one batch", ten_thousand_of_each_in_one_batch},
     {"mass_cancellation_deletes_all_activities", mass_cancellation_deletes_all_activities},
     {"timers come by due time", timers_come_by_due_time},

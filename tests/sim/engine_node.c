@@ -59,12 +59,16 @@ void seat_input(struct world *w, struct seat *seat, const struct partition_in *i
     struct batch_timer *timers = lend_array(engine, in->timers, in->timers_len, sizeof *timers);
     for (size_t i = 0; i < in->timers_len; i++)
         timers[i].instance = lend(engine, in->timers[i].instance);
+    struct batch_activity *removed = lend_array(engine, in->removed, in->removed_len, sizeof *removed);
+    for (size_t i = 0; i < in->removed_len; i++)
+        removed[i].instance = lend(engine, in->removed[i].instance);
     thole_slice *names = lend_array(engine, in->live_names, in->live_names_len, sizeof *names);
     for (size_t i = 0; i < in->live_names_len; i++)
         names[i] = lend(engine, in->live_names[i]);
     lent.records = records;
     lent.blocked = blocked;
     lent.timers = timers;
+    lent.removed = removed;
     lent.live_names = names;
     lent.instance = lend(engine, in->instance);
     lent.bytes = lend(engine, in->bytes);

@@ -314,6 +314,8 @@ static void give_answer(struct world *w, struct engine_request *r)
                               .live_activities = r->live.activities,
                               .timers = r->timers.items,
                               .timers_len = r->timers.len,
+                              .removed = r->out.batch == NULL ? NULL : r->out.batch->activities_removed,
+                              .removed_len = r->out.batch == NULL ? 0 : r->out.batch->activities_removed_len,
                               .next_due_ms = r->timers.next_due_ms};
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++)
         if (answers[i].out == r->out.kind) {

@@ -318,11 +318,13 @@ static void remove_row(struct world *w, struct row *row)
     row->present = false;
 }
 
-static void remove_activity(struct world *w, const struct batch_activity *a)
+static void remove_activity(struct world *w, struct batch_activity *a)
 {
     struct row *row = activity_at(w, instance_index(w, a->instance), a->execution, a->activity_id);
-    if (a->try_number == 0 || row->try_number <= a->try_number)
-        remove_row(w, row);
+    if (a->try_number != 0 && row->try_number > a->try_number)
+        return;
+    a->held = row->present && row->worker.len > 0;
+    remove_row(w, row);
 }
 
 static void remove_timer(struct world *w, const struct batch_timer *t)

@@ -141,6 +141,20 @@ static void say_removed(struct stage *s, const struct batch *batch)
         buf_text(&s->said, "\n");
 }
 
+/* What the batch says of rows that go, as the database found them. */
+static void answer_removed(struct stage *s, const struct batch *batch, struct partition_in *in)
+{
+    struct batch_activity *const rows = arena_array(&s->arena, batch->activities_removed_len, sizeof *rows);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(rows);
+    for (size_t i = 0; i < batch->activities_removed_len; i++) {
+        rows[i] = batch->activities_removed[i];
+        rows[i].instance = own(s, rows[i].instance);
+        rows[i].held = rows[i].activity_id == s->at_work;
+    }
+    in->removed = rows;
+    in->removed_len = batch->activities_removed_len;
+}
+
 static void say_push(struct stage *s, const struct partition_out *out)
 {
     buf_printf(&s->said, "push %.*s.%llu %s '%.*s'", THOLE_FMT(out->instance),
@@ -202,8 +216,11 @@ static void apply(struct stage *s, const struct partition_out *out, struct parti
     s->deletions += out->batch->deletions_len;
     if (out->batch->activities_added_len > s->largest_batch)
         s->largest_batch = out->batch->activities_added_len;
+    answer_removed(s, out->batch, in);
     if (s->tells_work)
         say_removed(s, out->batch);
+    if (s->tells_rows && out->batch->instances_len > 0)
+        buf_text(&s->said, "instances\n");
     batch_destroy(out->batch);
 }
 

@@ -25,8 +25,10 @@ struct stage {
     struct stage_record log[STAGE_RECORDS_MAX];
     size_t log_len;
     bool hold_appends, hold_applied, hold_durable, hold_sent, hold_works, hold_removed;
-    bool tells_work; /* rows of activities that go, pushes and withdrawals are said, too */
-    uint64_t work;   /* the last message in WORK */
+    bool tells_work;  /* rows of activities that go, pushes and withdrawals are said, too */
+    bool tells_rows;  /* and that rows of instances are written */
+    uint64_t at_work; /* a worker has the activity of this number, of whichever instance */
+    uint64_t work;    /* the last message in WORK */
     struct partition_in held[STAGE_HELD_MAX]; /* answers; what is durable (hold_durable) has none */
     size_t held_len;
     /* what the database says when it is opened: nothing is projected, unless a test says otherwise */

@@ -282,6 +282,108 @@ static void test_cancelled_while_its_message_is_on_its_way(void)
     free(s);
 }
 
+/* Nothing but the rows of what is cancelled comes before the push. */
+static void test_the_push_does_not_wait_for_other_rows(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct row *const row = &rows[i];
+        struct stage *const s = begun(row);
+        s->tells_rows = true;
+        row->trigger(s);
+        const char *const said = stage_said(s), *const push = strstr(said, row->push);
+        const char *const instances = strstr(said, "instances");
+        check(row, "order", said, row->gone, true);
+        check(row, "order", said, "instances", true);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(push);
+        CU_ASSERT(push < instances);
+        check(row, "the rows are removed once", strstr(said, row->gone) + 1, "rows gone", false);
+        stage_end(s);
+        free(s);
+    }
+}
+
+/* The next try begins at once, in the same transaction: its row takes the place of the old one, and only then
+ * that one is told. */
+static thole_status hastens(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_call_options const options = {
+        .size = sizeof options, .try_timeout_ms = 500, .retry = {.tries_max = 3}};
+    (void)input;
+    return thole_await(ctx, thole_call_with(ctx, THOLE_STR("work"), (thole_slice){0}, &options), ret_output);
+}
+
+static void test_a_row_that_is_replaced(void)
+{
+    static const thole_orchestration_entry own[] = {{"hastens", hastens, 0}};
+    struct stage *const s = malloc(sizeof *s);
+    stage_begin(s, own, ARRAY_LEN(own));
+    stage_start(s, "i", "hastens");
+    s->tells_work = s->tells_rows = true;
+    (void)stage_said(s);
+    s->hold_applied = true; /* rows of another instance take their time, and what comes is gathered */
+    stage_start(s, "j", "hastens");
+    time_out(s);
+    stage_timer(s, s->now_ms + 1);
+    CU_ASSERT_PTR_NULL(strstr(stage_said(s), "push"));
+    stage_release(s);
+    const char *const said = stage_said(s), *const push =
+                                                strstr(said, "push i.1 timeout 'timeout' 2 try 1\n");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(push);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(strstr(said, "instances"));
+    CU_ASSERT(push > strstr(said, "instances"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(push, "withdraw 1"));
+    stage_end(s);
+    free(s);
+}
+
+/* A worker acknowledges what it has; only what is still queued has to be taken back. */
+static void test_only_what_is_queued_is_withdrawn(void)
+{
+    struct stage *const s = malloc(sizeof *s);
+    stage_begin(s, entries, ARRAY_LEN(entries));
+    stage_start(s, "i", "waits");
+    s->tells_work = true;
+    s->at_work = 2;
+    (void)stage_said(s);
+    cancel(s);
+    const char *const said = stage_said(s);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "push i.1 requested 'no more' 2,3\n"));
+    CU_ASSERT_PTR_NULL(strstr(said, "withdraw 1\n"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "withdraw 2\n"));
+    stage_end(s);
+    free(s);
+}
+
+/* More rows than one transaction removes: all of them are gone before anybody is told. */
+static thole_status fans(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)input;
+    for (size_t i = 0; i < 2 * BATCH_ROWS_MAX + 5; i++)
+        (void)call(ctx);
+    return thole_await(ctx, event(ctx), ret_output);
+}
+
+static void test_many(void)
+{
+    static const thole_orchestration_entry own[] = {{"fans", fans, 0}};
+    struct stage *const s = malloc(sizeof *s);
+    stage_begin(s, own, ARRAY_LEN(own));
+    stage_start(s, "i", "fans");
+    s->tells_work = s->tells_rows = true;
+    (void)stage_said(s);
+    cancel(s);
+    const char *const said = stage_said(s), *const push = strstr(said, "push"), *at = said;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(push);
+    size_t gone = 0;
+    for (; (at = strstr(at, "rows gone")) != NULL && at < push; at++)
+        gone++;
+    CU_ASSERT_EQUAL(gone, 3);
+    CU_ASSERT_PTR_NULL(at);
+    CU_ASSERT(push < strstr(said, "instances"));
+    stage_end(s);
+    free(s);
+}
+
 /* What is scheduled and cancelled in one turn has neither row nor message, and nobody is told. */
 static thole_status regrets(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
@@ -313,6 +415,10 @@ int main(void)
         {"cut when the rows are gone", test_cut_when_the_rows_are_gone},
         {"cut when all is done", test_cut_when_all_is_done},
         {"cancelled while its message is on its way", test_cancelled_while_its_message_is_on_its_way},
+        {"the push does not wait for other rows", test_the_push_does_not_wait_for_other_rows},
+        {"a row that is replaced", test_a_row_that_is_replaced},
+        {"only what is queued is withdrawn", test_only_what_is_queued_is_withdrawn},
+        {"more than one transaction removes", test_many},
         {"schedule and cancel in one turn tells nobody", test_schedule_and_cancel_in_one_turn_tells_nobody},
     };
     return thole_run_suite("cancel_way", tests, ARRAY_LEN(tests));

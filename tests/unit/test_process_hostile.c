@@ -56,8 +56,10 @@ static thole_status crash(thole_activity *act, thole_slice input, thole_slice *r
     dump_nothing();
     if (strcmp(how, "segv") == 0)
         (void)raise(SIGSEGV);
-    if (strcmp(how, "null") == 0)
-        *(volatile int *)(uintptr_t)(how[0] == 'n' ? 0 : 8) = 1;
+    if (strcmp(how, "null") == 0) {
+        volatile uintptr_t nowhere = 0; /* which no compiler knows */
+        *(volatile int *)nowhere = 1;
+    }
     if (strcmp(how, "abort") == 0)
         abort();
     if (strcmp(how, "exit 0") == 0)

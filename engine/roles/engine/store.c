@@ -94,6 +94,8 @@ static thole_status perform(struct store *store, struct job *job)
     case JOB_STORE_APPLY:
         job->in.kind = PARTITION_IN_APPLIED;
         job->deadline_in_ms = deadlines_first(job->batch);
+        job->in.removed = job->batch->activities_removed;
+        job->in.removed_len = job->batch->activities_removed_len;
         return projector_store_apply(store->pg, job->batch, &job->err);
     case JOB_READ_TAIL:
     case JOB_READ_LOG:
