@@ -186,8 +186,37 @@ static thole_status check_config(const char *ns, uint64_t format, uint64_t parti
     return THOLE_OK;
 }
 
-/* The bucket and how many partitions there are; the key format comes last of all (see finish_config()). The
- * bucket's replicas count for the other streams when none were asked for. */
+/* What an orchestration decides may depend on it: an output above it fails. */
+thole_status topology_check_payload(const struct topology *topology, uint64_t wanted, thole_error *reterr)
+{
+    if (topology->payload_max > MESSAGE_BYTES_MAX / 2)
+        return thole_fail(
+            reterr, THOLE_CORRUPT,
+            "key payload_max of bucket THOLE_%s_CONFIG is %llu, at most %d are possible: put back "
+            "what was there",
+            topology->ns, (unsigned long long)topology->payload_max, MESSAGE_BYTES_MAX / 2);
+    if (wanted != 0 && wanted != topology->payload_max)
+        return thole_fail(
+            reterr, THOLE_INVALID,
+            "namespace %s has payloads of at most %llu bytes, %llu were asked for: the limit is "
+            "fixed when the namespace is made; leave --payload-max away, or use another namespace",
+            topology->ns, (unsigned long long)topology->payload_max, (unsigned long long)wanted);
+    return THOLE_OK;
+}
+
+static thole_status ensure_payload(struct connection *connection, const struct topology_options *options,
+                                   struct topology *topology, thole_error *reterr)
+{
+    uint64_t const first = options->payload_max != 0 ? options->payload_max : THOLE_PAYLOAD_BYTES_DEFAULT;
+    THOLE_TRY(config_get(connection, options->ns, "payload_max", &topology->payload_max, reterr));
+    if (topology->payload_max == 0)
+        THOLE_TRY(
+            config_create(connection, options->ns, "payload_max", first, &topology->payload_max, reterr));
+    return topology_check_payload(topology, options->payload_max, reterr);
+}
+
+/* The bucket, how many partitions there are and how large a payload may be; the key format comes last of all
+ * (see finish_config()). The bucket's replicas count for the other streams when none were asked for. */
 static thole_status ensure_config(struct connection *connection, const struct topology_options *options,
                                   struct topology *topology, thole_error *reterr)
 {
@@ -203,7 +232,7 @@ static thole_status ensure_config(struct connection *connection, const struct to
     THOLE_TRY(config_get(connection, options->ns, "format", &format, reterr));
     THOLE_TRY(check_config(options->ns, format, partitions, options->partitions, reterr));
     topology->partitions = (uint32_t)partitions;
-    return THOLE_OK;
+    return ensure_payload(connection, options, topology, reterr);
 }
 
 /* Says that everything is there: before that, topology_read() finds no namespace. */
@@ -287,7 +316,11 @@ thole_status topology_read(struct connection *connection, const char *ns, struct
             "namespace %s has not been set up yet: start an engine for it first, or check --namespace", ns);
     THOLE_TRY(status);
     THOLE_TRY(check_config(ns, format, partitions, 0, reterr));
+    THOLE_TRY(config_get(connection, ns, "payload_max", &topology.payload_max, reterr));
+    if (topology.payload_max == 0) /* set up before it was kept, and no engine has started since */
+        topology.payload_max = THOLE_PAYLOAD_BYTES_DEFAULT;
     (void)snprintf(topology.ns, sizeof topology.ns, "%s", ns);
+    THOLE_TRY(topology_check_payload(&topology, 0, reterr));
     topology.partitions = (uint32_t)partitions;
     topology.replicas = config.replicas;
     topology.nodes_ttl_ms = nodes.max_age_ms;

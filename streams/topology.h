@@ -10,18 +10,21 @@ struct topology_options {
     uint32_t partitions;   /* 0 = what CONFIG says, else PARTITIONS_DEFAULT */
     uint32_t replicas;     /* 1, 3 or 5; 0 = keep what is there, else 1 */
     uint64_t nodes_ttl_ms; /* of the NODES bucket; 0 = default */
+    uint64_t payload_max;  /* 0 = what CONFIG says, else THOLE_PAYLOAD_BYTES_DEFAULT */
 };
 struct topology {
     char ns[THOLE_NAME_BYTES_MAX + 1];
     uint32_t partitions;
     uint32_t replicas;
     uint64_t nodes_ttl_ms;
+    uint64_t payload_max; /* bytes of one payload: the same for all who run orchestrations here */
 };
 
 /*
  * For engines: creates what is missing, reads everything back, refuses with one clear sentence what does not
  * fit: server older than 2.10.23, JetStream off, replicas, retention, discard policy, limits, max age,
- * max_msgs_per_subject, subjects, a partition count that differs from CONFIG, a newer CONFIG format.
+ * max_msgs_per_subject, subjects, a partition count or a payload_max that differs from CONFIG, a newer CONFIG
+ * format.
  * Any number of engines may call it at once. THOLE_UNSUPPORTED / THOLE_INVALID for a refusal.
  */
 THOLE_NODISCARD thole_status topology_ensure(struct connection *connection,
@@ -31,6 +34,9 @@ THOLE_NODISCARD thole_status topology_ensure(struct connection *connection,
  * set the namespace up yet. */
 THOLE_NODISCARD thole_status topology_read(struct connection *connection, const char *ns,
                                            struct topology *ret, thole_error *reterr);
+/* THOLE_INVALID when @p wanted, unless 0, is not the namespace's payload_max. */
+THOLE_NODISCARD thole_status topology_check_payload(const struct topology *topology, uint64_t wanted,
+                                                    thole_error *reterr);
 /*
  * For workers: creates the queue's durable pull consumer with ack_wait = @p lease_ms, or verifies the one
  * that is there. @p lease_ms 0 takes what is there, else 30 s. THOLE_INVALID when it differs from the

@@ -32,7 +32,6 @@ void thole_client_options_init(thole_client_options *options)
     memset(options, 0, sizeof *options);
     options->size = sizeof *options;
     options->timeout_ms = CLIENT_TIMEOUT_MS_DEFAULT;
-    options->payload_max = THOLE_PAYLOAD_BYTES_DEFAULT;
 }
 
 static const char *setting(const char *given, const char *env, const char *fallback)
@@ -54,8 +53,8 @@ static thole_status resolve(const thole_client_options *given, thole_client_opti
     ret->nats_creds = setting(ret->nats_creds, "THOLE_NATS_CREDS", NULL);
     ret->postgres = setting(ret->postgres, "THOLE_POSTGRES", NULL);
     ret->ns = setting(ret->ns, "THOLE_NAMESPACE", "default");
-    if (ret->timeout_ms == 0 || ret->payload_max == 0 || ret->payload_max > PAYLOAD_MAX_MAX)
-        return thole_fail(reterr, THOLE_INVALID, "timeout_ms must not be 0, payload_max must be 1..%d",
+    if (ret->timeout_ms == 0 || ret->payload_max > PAYLOAD_MAX_MAX)
+        return thole_fail(reterr, THOLE_INVALID, "timeout_ms must not be 0, payload_max must be at most %d",
                           PAYLOAD_MAX_MAX);
     return name_check(thole_slice_from(ret->ns), "namespace", reterr);
 }
@@ -76,6 +75,8 @@ static thole_status client_connect(struct thole_client *client, const thole_clie
     };
     THOLE_TRY(connection_open(&connection, &client->connection, reterr));
     THOLE_TRY(topology_read(client->connection, options->ns, &client->topology, reterr));
+    if (client->payload_max == 0)
+        client->payload_max = client->topology.payload_max;
     return requests_open(client->connection, CLIENT_WINDOW, options->timeout_ms, watches_on_done, client,
                          &client->requests, reterr);
 }

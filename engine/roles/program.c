@@ -165,7 +165,8 @@ static thole_status start_forkserver(const thole_program *program, char **argv, 
     struct forkserver_options const wish = {
         .program = program,
         .argv = argv,
-        .payload_max = options->payload_max,
+        /* before the namespace is known; what comes is checked again */
+        .payload_max = options->payload_max != 0 ? options->payload_max : MESSAGE_BYTES_MAX / 2,
         .lost = stop_request,
         .secrets = {options->nats_url, options->nats_creds, options->postgres}};
     return forkserver_start(&wish, &options->forkserver, reterr);

@@ -23,7 +23,7 @@ typedef struct thole_client_options {
     const char *postgres; /**< libpq connection string; default $THOLE_POSTGRES; only list and show need it */
     const char *ns;       /**< namespace; default $THOLE_NAMESPACE, else "default" */
     uint64_t timeout_ms;  /**< of each round trip; default 5000 */
-    size_t payload_max;   /**< bytes of an input; default THOLE_PAYLOAD_BYTES_DEFAULT */
+    size_t payload_max;   /**< bytes of an input; 0, the default: what the namespace allows */
 } thole_client_options;
 
 /** Where an instance stands. Values are stored; append only. */

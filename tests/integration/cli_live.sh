@@ -178,6 +178,8 @@ expect_of "$checkout" 2 'did you mean --postgres?' run --postgers x
 expect_of "$checkout" 2 '--lease' run --lease soon
 expect_of "$checkout" 6 'partitions' engine --partitions 3
 expect_of "$checkout" 6 'lower --payload-max' engine --payload-max 1MiB
+expect_of "$checkout" 6 'leave --payload-max away' engine --payload-max 128KiB
+expect_of "$checkout" 6 'leave --payload-max away' worker --payload-max 128KiB
 expect_of "$checkout" 6 '' engine --postgres "${THOLE_POSTGRES/:*@/:wrong@}"
 THOLE_POSTGRES='' expect_of "$checkout" 2 '--postgres is missing' run
 

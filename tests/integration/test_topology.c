@@ -57,7 +57,33 @@ static void test_defaults(void)
     thole_error err = {0};
     CHECK_OK(topology_ensure(connection, &(struct topology_options){.ns = fresh_ns()}, &t, &err), &err);
     CU_ASSERT(t.partitions == PARTITIONS_DEFAULT && t.replicas == 1 &&
-              t.nodes_ttl_ms == NODES_TTL_MS_DEFAULT);
+              t.nodes_ttl_ms == NODES_TTL_MS_DEFAULT && t.payload_max == THOLE_PAYLOAD_BYTES_DEFAULT);
+}
+
+/* The first engine says it; who says otherwise is refused, and who says nothing takes it. */
+static void test_payload_max(void)
+{
+    struct topology t = {0};
+    thole_error err = {0};
+    char ns[32], subject[TEXT_BYTES];
+    snprintf(ns, sizeof ns, "%s", fresh_ns());
+    struct topology_options const small = {.ns = ns, .partitions = 1, .payload_max = 4096};
+    struct topology_options const other = {.ns = ns, .payload_max = 8192};
+    CHECK_OK(topology_ensure(connection, &small, &t, &err), &err);
+    CU_ASSERT_EQUAL(t.payload_max, 4096);
+    CHECK_OK(topology_ensure(connection, &(struct topology_options){.ns = ns}, &t, &err), &err);
+    CU_ASSERT_EQUAL(t.payload_max, 4096);
+    CU_ASSERT_EQUAL(topology_ensure(connection, &other, &t, &err), THOLE_INVALID);
+    CU_ASSERT(has(err.text, ns) && has(err.text, "at most 4096 bytes, 8192 were asked for"));
+    CU_ASSERT(has(err.text, "leave --payload-max away"));
+    CHECK_OK(topology_read(connection, ns, &t, &err), &err);
+    CU_ASSERT_EQUAL(t.payload_max, 4096);
+    CHECK_OK(topology_check_payload(&t, 4096, &err), &err);
+    CU_ASSERT_EQUAL(topology_check_payload(&t, 4097, &err), THOLE_INVALID);
+    put_text(subject, "$KV.THOLE_%s_CONFIG.payload_max", ns);
+    CU_ASSERT(has(api_answer(connection, subject, "1000000000"), "\"seq\""));
+    CU_ASSERT_EQUAL(topology_read(connection, ns, &t, &err), THOLE_CORRUPT);
+    CU_ASSERT(has(err.text, "key payload_max of bucket"));
 }
 
 static void test_bad_options(void)
@@ -513,6 +539,7 @@ static void test_wrong_consumers_are_refused(void)
 static const struct thole_test tests[] = {
     {"made, and read", test_made_and_read},
     {"defaults", test_defaults},
+    {"payload max is one for a namespace", test_payload_max},
     {"options that are refused", test_bad_options},
     {"many engines at once", test_many_at_once},
     {"every wrong field is refused", test_every_wrong_field_is_refused},

@@ -73,13 +73,34 @@ static thole_status connect_nats(struct engine_host *engine, thole_error *reterr
     return connection_open(&options, &engine->connection, reterr);
 }
 
+/* A record with one event of the largest payload, the position and the envelope must fit into one message. */
+static thole_status check_sizes(const struct engine_host *engine, thole_error *reterr)
+{
+    struct partition_options options;
+    partition_options_init(&options);
+    options.payload_max = engine->options.payload_max;
+    size_t const room = connection_max_payload(engine->connection);
+    size_t const needed = partition_record_min(&options) + RECORD_HEADROOM;
+    if (room >= needed)
+        return THOLE_OK;
+    return thole_fail(
+        reterr, THOLE_UNSUPPORTED,
+        "the NATS server takes messages of %zu bytes, but with payloads of %llu they may have %zu: set "
+        "max_payload to that or more, or lower --payload-max",
+        room, (unsigned long long)engine->options.payload_max, needed);
+}
+
 static thole_status set_up_streams(struct engine_host *engine, thole_error *reterr)
 {
     struct topology_options const options = {.ns = engine->options.ns,
                                              .partitions = engine->options.partitions,
                                              .replicas = engine->options.replicas,
-                                             .nodes_ttl_ms = engine->options.node_ttl_ms};
+                                             .nodes_ttl_ms = engine->options.node_ttl_ms,
+                                             .payload_max = engine->options.payload_max};
+    if (options.payload_max != 0) /* before it is fixed */
+        THOLE_TRY(check_sizes(engine, reterr));
     THOLE_TRY(topology_ensure(engine->connection, &options, &engine->topology, reterr));
+    engine->options.payload_max = engine->topology.payload_max;
     if (engine->options.heartbeat_ms == 0)
         engine->options.heartbeat_ms = engine->topology.nodes_ttl_ms / 3;
     if (engine->options.heartbeat_ms > engine->topology.nodes_ttl_ms / 2)
@@ -104,23 +125,6 @@ static thole_status migrate(struct engine_host *engine, thole_error *reterr)
     thole_status const status = postgres_migrate(pg, reterr);
     postgres_close(pg);
     return status;
-}
-
-/* A record with one event of the largest payload, the position and the envelope must fit into one message. */
-static thole_status check_sizes(const struct engine_host *engine, thole_error *reterr)
-{
-    struct partition_options options;
-    partition_options_init(&options);
-    options.payload_max = engine->options.payload_max;
-    size_t const room = connection_max_payload(engine->connection);
-    size_t const needed = partition_record_min(&options) + RECORD_HEADROOM;
-    if (room >= needed)
-        return THOLE_OK;
-    return thole_fail(
-        reterr, THOLE_UNSUPPORTED,
-        "the NATS server takes messages of %zu bytes, but with payloads of %llu they may have %zu: set "
-        "max_payload to that or more, or lower --payload-max",
-        room, (unsigned long long)engine->options.payload_max, needed);
 }
 
 static thole_status start_threads(struct engine_host *engine, thole_error *reterr)

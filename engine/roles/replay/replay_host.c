@@ -125,11 +125,14 @@ static thole_status open_replayer(struct reading *reading, thole_error *reterr)
 {
     const struct replay *replay = reading->replay;
     const struct host_options *options = &replay->command->options;
+    uint64_t const payload_max = options->payload_max != 0    ? options->payload_max
+                                 : replay->connection != NULL ? replay->topology.payload_max
+                                                              : THOLE_PAYLOAD_BYTES_DEFAULT;
     struct replay_options const wish = {.program = replay->program,
                                         .memory_max = (size_t)replay->command->memory_max / replay->threads,
                                         .stacks_max = STACKS_MAX / replay->threads,
                                         .instance_memory_max = options->instance_memory_max,
-                                        .payload_max = options->payload_max,
+                                        .payload_max = payload_max,
                                         .report = on_report,
                                         .gone = was_deleted,
                                         .arg = reading};

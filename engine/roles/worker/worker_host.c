@@ -168,7 +168,10 @@ static thole_status open_connection(struct worker_host *host, thole_error *reter
 
 static thole_status read_topology(struct worker_host *host, thole_error *reterr)
 {
-    return topology_read(host->connection, host->options.ns, &host->topology, reterr);
+    THOLE_TRY(topology_read(host->connection, host->options.ns, &host->topology, reterr));
+    THOLE_TRY(topology_check_payload(&host->topology, host->options.payload_max, reterr));
+    host->options.payload_max = host->topology.payload_max;
+    return THOLE_OK;
 }
 
 static thole_status ensure_queue(struct worker_host *host, thole_error *reterr)
