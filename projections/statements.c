@@ -272,21 +272,24 @@ const struct statement_text statement_texts[STATEMENTS] = {
     /* The first claim of a try writes its deadline; -1: it has none. A try that was lost $7 times is claimed
      * only apart, or when it has $8 strikes and will not be run. */
     [STATEMENT_CLAIM] =
-        {"claim", "iiibiit",
+        {"claim", "iiibiitt",
          "UPDATE worker_queue AS q SET attempt = q.attempt + 1, worker = $5::text, apart = k.apart,"
          " lost = CASE WHEN " LOST_NOW " THEN q.lost || q.attempt ELSE q.lost END,"
          " strikes = CASE WHEN q.apart AND " LOST_NOW " THEN q.strikes || q.attempt ELSE q.strikes END,"
+         " lost_word = CASE WHEN " LOST_NOW
+         " AND q.worker IS DISTINCT FROM q.lost_worker THEN NULL ELSE q.lost_word END,"
          " lost_worker = CASE WHEN " LOST_NOW " THEN q.worker ELSE q.lost_worker END,"
          " claimed_at = clock_timestamp(), renewed_at = NULL, deadline_at = CASE WHEN q.try_timeout_ms > 0"
          " THEN coalesce(q.deadline_at, clock_timestamp() + q.try_timeout_ms * interval '1 millisecond') END"
-         " FROM " KEYS_FROM(", $6::bool[]", ", apart") " WHERE" SAME_TRY " AND NOT q.later"
-                                                       " AND (k.apart OR " LOST_THEN
-                                                       " < $7::int4 OR " STRIKES_THEN " >= $8::int4)"
-                                                       " RETURNING k.ord, q.attempt, CASE WHEN q.deadline_at "
-                                                       "IS NULL THEN -1 ELSE " DEADLINE_LEFT " END,"
-                                                       " q.details, coalesce(cardinality(q.lost), 0)::int8, "
-                                                       "coalesce(cardinality(q.strikes), 0)::int8,"
-                                                       " coalesce(q.lost_worker, '')"},
+         " FROM " KEYS_FROM(", $6::bool[]",
+                            ", apart") " WHERE" SAME_TRY " AND NOT q.later"
+                                       " AND (k.apart OR " LOST_THEN " < $7::int4 OR " STRIKES_THEN
+                                       " >= $8::int4)"
+                                       " RETURNING k.ord, q.attempt, CASE WHEN q.deadline_at "
+                                       "IS NULL THEN -1 ELSE " DEADLINE_LEFT " END,"
+                                       " q.details, coalesce(cardinality(q.lost), 0)::int8, "
+                                       "coalesce(cardinality(q.strikes), 0)::int8,"
+                                       " coalesce(q.lost_worker, ''), coalesce(q.lost_word, '')"},
     [STATEMENT_RENEW] = {"renew", "ii",
                          "UPDATE worker_queue AS q SET renewed_at = clock_timestamp(),"
                          " apart = q.apart AND NOT k.settled, " SET_NOTED " FROM " NOTED_CLAIMS
@@ -299,7 +302,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
          "UPDATE worker_queue AS q SET worker = NULL, claimed_at = NULL, renewed_at = clock_timestamp(),"
          " " SET_NOTED " FROM " NOTED_CLAIMS " WHERE" SAME("activity_id")
              HELD("$9") " RETURNING k.ord, q.attempt"},
-    /* Its worker lives: whether or not somebody else has it by now, it was not lost. */
+    /* Its worker lives: whether or not somebody else has it by now, it was not lost. Not if it has said its
+     * last word: it still does what it had begun. */
     [STATEMENT_LET_GO] =
         {"let_go", "ii",
          "UPDATE worker_queue AS q SET lost = array_remove(q.lost, k.attempt),"
@@ -307,7 +311,28 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " worker = CASE WHEN q.attempt = k.attempt THEN nullif(q.worker, $6::text) ELSE q.worker END"
          " FROM " CLAIMS " WHERE" SAME_TRY
          " AND ((q.attempt = k.attempt AND q.worker = $6::text) OR k.attempt = ANY (q.lost))"
+         " AND (q.lost_word IS NULL OR q.lost_worker <> $6::text)"
          " RETURNING k.ord, q.attempt"},
+    /* Worker $1 died, saying $2. $3..$7 is the try (and its attempt) that it died of, if that is known: its
+     * claim is lost, and counts against it like one that was made apart if it was lost $8 times before; those
+     * beside it are not lost. If it is not known, the next claims note the loss. */
+    [STATEMENT_DIED] =
+        {"died", "i",
+         "UPDATE worker_queue AS q SET"
+         " lost = CASE WHEN k.blamed THEN q.lost || q.attempt ELSE q.lost END,"
+         " strikes = CASE WHEN k.blamed AND (q.apart OR coalesce(cardinality(q.lost), 0) >= $8::int4)"
+         " THEN q.strikes || q.attempt ELSE q.strikes END,"
+         " lost_worker = CASE WHEN k.blamed OR $3::text = '' THEN $1::text ELSE q.lost_worker END,"
+         " lost_word = CASE WHEN k.blamed OR $3::text = '' THEN $2::text ELSE q.lost_word END,"
+         " worker = CASE WHEN $3::text = '' THEN q.worker END,"
+         " claimed_at = CASE WHEN $3::text = '' THEN q.claimed_at END,"
+         " renewed_at = CASE WHEN $3::text = '' THEN q.renewed_at ELSE clock_timestamp() END"
+         " FROM (SELECT w.instance, w.execution, w.activity_id AS id, w.instance = $3::text"
+         " AND w.execution = $4::int8 AND w.activity_id = $5::int8 AND w.try_number = $6::int4"
+         " AND w.attempt = $7::int8 AS blamed FROM worker_queue AS w WHERE w.worker = $1::text AND NOT "
+         "w.later"
+         " ORDER BY w.instance, w.execution, w.activity_id FOR UPDATE) AS k"
+         " WHERE" SAME("activity_id") " AND q.worker = $1::text RETURNING q.attempt"},
     [STATEMENT_LEAVE] =
         {"leave", "ii",
          "UPDATE worker_queue AS q SET later = true, renewed_at = clock_timestamp(), " SET_NOTED

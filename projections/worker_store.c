@@ -90,7 +90,7 @@ static uint32_t capped(uint32_t count)
 }
 
 /* What a claim learns beyond its attempt; rows are (place, attempt, milliseconds left or -1, details, lost,
- * strikes, last worker). */
+ * strikes, last worker, its last word). */
 static thole_status take_tries(struct postgres *pg, const struct claim_policy *policy, struct claim *claims,
                                struct arena *arena, thole_error *reterr)
 {
@@ -106,6 +106,8 @@ static thole_status take_tries(struct postgres *pg, const struct claim_policy *p
         thole_status status = arena_dup(arena, call_cell_text(pg, 0, row, 3), &claim->details);
         if (status == THOLE_OK)
             status = arena_dup(arena, call_cell_text(pg, 0, row, 6), &claim->lost_worker);
+        if (status == THOLE_OK)
+            status = arena_dup(arena, call_cell_text(pg, 0, row, 7), &claim->lost_word);
         if (status != THOLE_OK)
             return thole_fail(reterr, status, "no room for what heartbeats have said");
     }
@@ -180,6 +182,25 @@ thole_status worker_store_let_go(struct postgres *pg, thole_slice worker, struct
     send_held(pg, STATEMENT_LET_GO, worker, claims, n);
     THOLE_TRY(call_run(pg, reterr));
     return take_states(pg, 0, claims, n, ROW_MINE, reterr);
+}
+
+thole_status worker_store_died(struct postgres *pg, const struct worker_death *death, size_t *ret_rows,
+                               thole_error *reterr)
+{
+    assert(!pg->in_transaction);
+    call_begin(pg, "noting a worker's death");
+    call_text(pg, death->worker);
+    call_text(pg, death->word);
+    call_text(pg, death->blamed.instance);
+    call_int8(pg, death->blamed.execution);
+    call_int8(pg, death->blamed.activity_id);
+    call_int4(pg, death->blamed.try_number);
+    call_int8(pg, death->attempt);
+    call_int4(pg, capped(death->suspect_after));
+    call_send(pg, STATEMENT_DIED);
+    THOLE_TRY(call_run(pg, reterr));
+    *ret_rows = call_rows(pg, 0);
+    return THOLE_OK;
 }
 
 thole_status worker_store_leave(struct postgres *pg, thole_slice worker, struct claim *claims, size_t n,

@@ -46,6 +46,7 @@ struct claim {
     uint32_t lost;           /* claims of this try that were lost */
     bool poisoned;           /* strikes_max of them apart: it must not be run */
     thole_slice lost_worker; /* in the arena: with which it was lost last; may be empty */
+    thole_slice lost_word;   /* likewise: what is known of that worker's end; empty: nothing */
     /* out for claim, in its arena; in for renew, release and leave, when noted: what the last heartbeat said
      */
     thole_slice details;
@@ -83,6 +84,19 @@ THOLE_NODISCARD thole_status worker_store_release(struct postgres *pg, thole_sli
  * by now. Repeating it is fine. state = MINE where there was something to change. */
 THOLE_NODISCARD thole_status worker_store_let_go(struct postgres *pg, thole_slice worker,
                                                  struct claim *claims, size_t n, thole_error *reterr);
+/* What is known of a worker that died. */
+struct worker_death {
+    thole_slice worker, word;   /* the word is for people */
+    struct activity_key blamed; /* what it died of; no instance: that is not known */
+    uint64_t attempt;           /* that claim of it */
+    uint32_t suspect_after;     /* as in the claims' policy */
+};
+/* Notes it in all rows that the worker still holds; *ret_rows is how many. What is blamed is lost at once,
+ * and with a strike if it was a suspect, and what ran beside it is not lost at all: who died of what is
+ * certain. If nothing is blamed, rows change hands, and count as lost, with their next claims. Looks at all
+ * rows of the table: for what happens seldom. */
+THOLE_NODISCARD thole_status worker_store_died(struct postgres *pg, const struct worker_death *death,
+                                               size_t *ret_rows, thole_error *reterr);
 /* Lets go of claimed rows that somebody completes later, from outside: no claim, orphan or renewal finds them
  * any more; deadlines still count. Repeating it is fine. */
 THOLE_NODISCARD thole_status worker_store_leave(struct postgres *pg, thole_slice worker, struct claim *claims,

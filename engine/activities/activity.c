@@ -2,6 +2,7 @@
 #include "activity_run.h"
 #include "buf.h"
 #include "clock.h"
+#include "dying.h"
 #include "process_frame.h"
 #include "process_pool.h"
 #include "subject.h"
@@ -84,7 +85,9 @@ void activity_run(struct thole_activity *act)
 {
     assert(act->run != NULL);
     act->output = (thole_slice){0};
+    dying_runs(act->pool == NULL ? act : NULL);
     act->status = act->run(act, act->message->item.input, &act->output);
+    dying_runs(NULL);
     if (act->status == THOLE_LATER && !act->later)
         act->status = thole_activity_fail(act, "the handler returned LATER without thole_activity_later()");
 }
@@ -135,8 +138,8 @@ static void poison_result(const struct thole_activity *act, char text[ACTIVITY_R
                           struct message *ret)
 {
     (void)snprintf(text, ACTIVITY_RESULT_TEXT_BYTES,
-                   "%" PRIu32 " workers that ran it were lost, %s the last: no word from it for a lease",
-                   act->lost, act->lost_worker);
+                   "%" PRIu32 " workers that ran it were lost, %s the last: %s", act->lost, act->lost_worker,
+                   act->lost_word[0] != '\0' ? act->lost_word : "no word from it for a lease");
     ret->status = THOLE_APP;
     ret->data = thole_slice_from(text);
     ret->error_type = POISON_TYPE;

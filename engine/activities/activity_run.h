@@ -8,6 +8,7 @@
 #define THOLE_ACTIVITY_RUN_H
 #include "arena.h"
 #include "buf.h"
+#include "last_word.h"
 #include "message.h"
 #include "thole/activity.h"
 #include "token.h"
@@ -17,7 +18,7 @@
 
 enum {
     ACTIVITY_KEY_BYTES = 704,
-    ACTIVITY_RESULT_TEXT_BYTES = 256,
+    ACTIVITY_RESULT_TEXT_BYTES = 384,
     ACTIVITY_WORKER_BYTES = 96,              /* of the name of a worker */
     ACTIVITY_FAILURE_BYTES_MAX = 64 * 1024,  /* of thole_activity_fail() */
     ACTIVITY_MEMORY_MAX = 256 * 1024 * 1024, /* of thole_activity_alloc() */
@@ -54,8 +55,9 @@ struct thole_activity {
     bool poisoned;  /* it is not run; the result is that */
     uint32_t lost;  /* claims of this try that were lost, and with which worker the last */
     char lost_worker[ACTIVITY_WORKER_BYTES];
-    uint64_t sent_count, sent_round; /* of heartbeats: what was sent last, and in which round */
-    thole_activity_fn *run;          /* NULL: this program does not know it */
+    char lost_word[LAST_WORD_TEXT_BYTES]; /* what is known of that worker's end; empty: nothing */
+    uint64_t sent_count, sent_round;      /* of heartbeats: what was sent last, and in which round */
+    thole_activity_fn *run;               /* NULL: this program does not know it */
     uint64_t attempt;
     bool running;   /* between RUN and the handler's return */
     bool forgotten; /* by the machine, while it was running */

@@ -1,6 +1,7 @@
 /* Starting, asking and stopping the forkserver; and what it does. */
 #include "forkserver.h"
 #include "log.h"
+#include "process_early.h"
 #include "process_parts.h"
 #include <assert.h>
 #include <errno.h>
@@ -15,14 +16,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_THREAD__)
-#define HAS_THREAD_OF_ITS_OWN
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define HAS_THREAD_OF_ITS_OWN
-#endif
-#endif
 
 enum { STOP_WAIT_MS = 15000, STRAYS_MAX = 256 };
 
@@ -156,29 +149,13 @@ static bool take_request(struct server *server)
     return true;
 }
 
-/* Ctrl-C and a supervisor that signals all processes mean the worker, which stops gracefully. */
-static void set_signals(struct server *server)
+static void watch_children(struct server *server)
 {
-    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTTIN, SIGTTOU, SIGTSTP};
     sigset_t child;
-    for (int number = 1; number < NSIG; number++)
-        (void)signal(number, SIG_DFL);
-    for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
-        (void)signal(ignored[i], SIG_IGN);
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     (void)sigprocmask(SIG_SETMASK, &child, NULL);
     server->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-static void set_files(void)
-{
-    int const empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (empty >= 0)
-        (void)dup2(empty, STDIN_FILENO);
-    if (empty > STDERR_FILENO)
-        (void)close(empty);
-    (void)dup2(STDERR_FILENO, STDOUT_FILENO);
 }
 
 static void wipe_in_argv(const struct forkserver_options *options)
@@ -205,12 +182,9 @@ _Noreturn static void serve(const struct forkserver_options *options, int contro
     struct server server = {.options = options, .control = control};
     struct pollfd waits[2];
     bool wanted = true, children = true;
-    (void)setpgid(0, 0);
-    (void)prctl(PR_SET_NAME, "thole-forks");
+    process_settle("thole-forks", &control, 1);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-    process_close_all_but(&control, 1);
-    set_files();
-    set_signals(&server);
+    watch_children(&server);
     wipe_in_argv(options);
     if (!any_keeps_env(options->program))
         process_forget_secrets();
@@ -233,38 +207,19 @@ _Noreturn static void serve(const struct forkserver_options *options, int contro
 /* A fork copies locks that other threads hold. */
 static void warn_of_threads(void)
 {
-#ifndef HAS_THREAD_OF_ITS_OWN
-    pid_t threads = 0;
-    char line[128];
-    FILE *const file = fopen("/proc/self/status", "re");
-    while (file != NULL && threads == 0 && fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, "Threads:", 8) == 0)
-            threads = (pid_t)strtol(line + 8, NULL, 10);
-    if (file != NULL)
-        (void)fclose(file);
-    if (threads > 1)
+    int const others = process_other_threads();
+    if (others > 0)
         log_line(LOG_LEVEL_WARN, "forkserver",
                  "this program has started %d threads before thole_main(): activities in processes of their "
                  "own may hang on what these had locked",
-                 (int)threads - 1);
-#endif
-}
-
-/* A program may have been started without stdin, stdout or stderr: none of ours is to take their places. */
-static void open_standard_files(void)
-{
-    int fd;
-    while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= STDERR_FILENO) /* not CLOEXEC: they are standard */
-        ;
-    if (fd >= 0)
-        (void)close(fd);
+                 others);
 }
 
 thole_status forkserver_start(const struct forkserver_options *options, struct forkserver **ret,
                               thole_error *reterr)
 {
     int ends[2];
-    open_standard_files();
+    process_open_standard_files();
     struct forkserver *const forkserver = calloc(1, sizeof *forkserver);
     struct forkserver_options *const kept = malloc(sizeof *kept); /* the forkserver's, for ever */
     if (forkserver == NULL || kept == NULL ||

@@ -2,6 +2,7 @@
 #include "activity_run.h"
 #include "clock.h"
 #include "log.h"
+#include "process_early.h"
 #include "process_frame.h"
 #include "process_parts.h"
 #include <errno.h>

@@ -1,4 +1,5 @@
 #include "process_end.h"
+#include "last_word.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -18,18 +19,14 @@ static bool cpu_is_used_up(const struct life_message *life, const thole_activity
 static void signal_text(const struct life_message *life, const thole_activity_options *options, char *ret)
 {
     int const number = WTERMSIG(life->status);
-    const char *const name = sigabbrev_np(number);
-    char signal_name[16];
-    if (name != NULL)
-        (void)snprintf(signal_name, sizeof signal_name, "SIG%s", name);
-    else
-        (void)snprintf(signal_name, sizeof signal_name, "signal %d", number);
+    char name[SIGNAL_NAME_BYTES];
+    (void)signal_name(number, name);
     if (cpu_is_used_up(life, options))
         (void)snprintf(ret, PROCESS_TEXT_MAX,
-                       "the process was killed by %s: its CPU time is limited to %" PRIu32 " s", signal_name,
+                       "the process was killed by %s: its CPU time is limited to %" PRIu32 " s", name,
                        options->cpu_max_s);
     else
-        (void)snprintf(ret, PROCESS_TEXT_MAX, "the process was killed by %s%s", signal_name,
+        (void)snprintf(ret, PROCESS_TEXT_MAX, "the process was killed by %s%s", name,
                        number == SIGKILL ? ", by the system (out of memory) or by somebody" : "");
 }
 

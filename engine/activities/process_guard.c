@@ -1,4 +1,5 @@
 /* The guard of one process: sees it end, or ends it, with everything that descends from it. */
+#include "process_early.h"
 #include "process_parts.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -48,20 +49,6 @@ void process_life_send(int life, const struct life_message *message)
 {
     ssize_t const n = send(life, message, sizeof *message, MSG_NOSIGNAL);
     (void)n; /* nobody is there to hear of it */
-}
-
-void process_close_all_but(const int *keep, size_t n)
-{
-    unsigned from = STDERR_FILENO + 1, next;
-    do {
-        next = ~0U;
-        for (size_t i = 0; i < n; i++)
-            if ((unsigned)keep[i] >= from && (unsigned)keep[i] < next)
-                next = (unsigned)keep[i];
-        if (next > from)
-            (void)close_range(from, next == ~0U ? next : next - 1, 0);
-        from = next + 1;
-    } while (next != ~0U);
 }
 
 static void wait_for_it(struct guard *guard)

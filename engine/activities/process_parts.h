@@ -20,8 +20,6 @@ _Noreturn void process_guard_main(const struct process_spawn *spawn);
  * than
  * @p cap. -1: this system has no /proc/PID/task/TID/children. */
 int process_children(pid_t of, pid_t *ret, int cap);
-/* Of the descriptors above 2. */
-void process_close_all_but(const int *keep, size_t n);
 void process_life_send(int life, const struct life_message *message);
 
 /* ---- process_child.c ---- */

@@ -39,7 +39,8 @@ struct host_options {
     uint32_t poison_after; /* --poison-after THOLE_POISON_AFTER 5 lost claims; at least 2; 0 = never */
     bool own_all; /* --test-own-all: own every partition, whoever else does; for tests, not in --help */
     struct forkserver
-        *forkserver;    /* no option: for activities that run in processes; NULL = there are none */
-    bool suppress_push; /* --test-suppress-push: ignore cancellation pushes; for tests, not in --help */
+        *forkserver;         /* no option: for activities that run in processes; NULL = there are none */
+    struct witness *witness; /* no option: of this worker; NULL = there is none */
+    bool suppress_push;      /* --test-suppress-push: ignore cancellation pushes; for tests, not in --help */
 };
 #endif

@@ -55,9 +55,15 @@ bool stop_requested(void)
     return atomic_load(&requested);
 }
 
+bool stop_wait_beside(int socket)
+{
+    struct pollfd waits[2] = {{.fd = wake, .events = POLLIN}, {.fd = socket, .events = POLLRDHUP}};
+    while (!stop_requested() && waits[1].revents == 0)
+        (void)poll(waits, 2, -1);
+    return stop_requested();
+}
+
 void stop_wait(void)
 {
-    struct pollfd wait = {.fd = wake, .events = POLLIN};
-    while (!stop_requested())
-        (void)poll(&wait, 1, -1);
+    (void)stop_wait_beside(-1);
 }

@@ -5,6 +5,7 @@
 #include "message.h"
 #include "replay_host.h"
 #include "stop_signals.h"
+#include "witness.h"
 #include "worker_host.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +129,17 @@ static int exit_code(thole_status status)
     return EXIT_FAILED;
 }
 
+/* Nobody would say it later: what it is for happens once. */
+static void wait_for_stop(const struct witness *witness)
+{
+    if (stop_wait_beside(witness_socket(witness)))
+        return;
+    if (witness_is_lost(witness))
+        log_line(LOG_LEVEL_WARN, "worker",
+                 "its witness has died: should this worker die, nobody will know of what; it goes on");
+    stop_wait();
+}
+
 /* The engine first: a worker waits for what an engine sets up. It is also stopped last, so that what the
  * worker's last activities report is still taken. */
 static thole_status run_role(const thole_program *program, const struct host_command *command,
@@ -145,7 +157,7 @@ static thole_status run_role(const thole_program *program, const struct host_com
         status = worker_host_start(&command->options, program, stop_requested, &worker, reterr);
     if (status == THOLE_OK) {
         log_line(LOG_LEVEL_INFO, role, "serving");
-        stop_wait();
+        wait_for_stop(command->options.witness);
         log_line(LOG_LEVEL_INFO, role, "stopping");
     }
     worker_host_stop(worker);
@@ -172,16 +184,28 @@ static thole_status start_forkserver(const thole_program *program, char **argv, 
     return forkserver_start(&wish, &options->forkserver, reterr);
 }
 
+/* Likewise. */
+static void start_witness(struct host_command *command)
+{
+    thole_error error = {.status = THOLE_OK};
+    if ((command->role & HOST_WORKER) != 0 &&
+        witness_start(&command->options, &command->options.witness, &error) != THOLE_OK)
+        log_line(LOG_LEVEL_INFO, "worker", "no witness, so should it die, nobody will know of what: %s",
+                 error.text);
+}
+
 static thole_status serve(const thole_program *program, char **argv, struct host_command *command,
                           thole_error *reterr)
 {
     THOLE_TRY(start_forkserver(program, argv, command, reterr));
     struct forkserver *const forkserver = command->options.forkserver;
+    start_witness(command);
     thole_status status = stop_signals_install(reterr);
     if (status == THOLE_OK)
         status = run_role(program, command, reterr);
     if (status == THOLE_OK && forkserver != NULL && forkserver_is_lost(forkserver))
         status = thole_fail(reterr, THOLE_APP, "stopped because the forkserver has died: start it again");
+    witness_stop(command->options.witness);
     forkserver_stop(forkserver);
     return status;
 }

@@ -1,4 +1,5 @@
 #include "stack.h"
+#include "process_parts.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -216,6 +217,35 @@ int stack_ended(struct stack_program *program)
         return -1;
     program->pid = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static pid_t find_child(pid_t parent, const char *name)
+{
+    pid_t pids[16];
+    int const n = process_children(parent, pids, ARRAY_LEN(pids));
+    for (int i = 0; i < n; i++) {
+        char path[64], comm[32] = "";
+        snprintf(path, sizeof path, "/proc/%d/comm", (int)pids[i]);
+        FILE *const file = fopen(path, "re");
+        bool const read = file != NULL && fgets(comm, sizeof comm, file) != NULL;
+        if (file != NULL)
+            fclose(file);
+        comm[strcspn(comm, "\n")] = '\0';
+        if (read && strcmp(comm, name) == 0)
+            return pids[i];
+    }
+    return 0;
+}
+
+pid_t stack_child(const struct stack_program *program, const char *name)
+{
+    pid_t found = 0;
+    for (uint64_t const end = clock_monotonic_ms() + 30000; found == 0 && clock_monotonic_ms() < end;) {
+        found = find_child(program->pid, name);
+        if (found == 0)
+            pause_ms(5);
+    }
+    return found;
 }
 
 int stack_terminate(struct stack_program *program, uint64_t wait_ms)

@@ -48,6 +48,9 @@ void stack_kill9(struct stack_program *program);
 int stack_terminate(struct stack_program *program, uint64_t wait_ms);
 /* The exit code of a program that has ended by itself; -1: it still runs. */
 int stack_ended(struct stack_program *program);
+/* A child of its main thread that goes by this name, waited for as long as needed (30 s); 0: there is none.
+ */
+pid_t stack_child(const struct stack_program *program, const char *name);
 /* True when the program's log has had @p text at least @p times within wait_ms. */
 bool stack_logged(const struct stack_program *program, const char *text, size_t times, uint64_t wait_ms);
 /* How often a text stands in a file. */

@@ -149,6 +149,94 @@ static void what_is_poisoned_needs_no_time_apart(void)
     postgres_close(pg);
 }
 
+/* -- what is known of a worker's death -- */
+
+static void died(struct postgres *pg, thole_slice worker, const struct claim *blamed, size_t want_rows)
+{
+    struct worker_death death = {.worker = worker, .word = THOLE_STR("it tripped"), .suspect_after = 2};
+    size_t rows = 0;
+    if (blamed != NULL) {
+        death.blamed = blamed->key;
+        death.attempt = blamed->attempt;
+    }
+    CHECK_OK(worker_store_died(pg, &death, &rows, &store_err));
+    CHECK_INT(rows, want_rows);
+}
+
+/* What the next claim is told, by whomever it is made. */
+static struct claim claim_word(struct postgres *pg, thole_slice worker, uint64_t id, const char *want)
+{
+    struct arena arena;
+    char word[64];
+    struct claim claim = store_claim_of("i", id);
+    arena_init(&arena, 1 << 20);
+    claim.apart = true;
+    CHECK_OK(worker_store_claim(pg, worker, &policy, &claim, 1, &arena, &store_err));
+    snprintf(word, sizeof word, "%.*s", THOLE_FMT(claim.lost_word));
+    CHECK_STR("word", word, want);
+    claim.lost_word = claim.lost_worker = (thole_slice){0};
+    arena_release(&arena);
+    return claim;
+}
+
+static void who_is_blamed_is_lost_and_nobody_else(void)
+{
+    struct postgres *pg = begin("blamed", 3);
+    struct claim const guilty = claim_by(pg, ME, 1, false);
+    (void)claim_by(pg, ME, 2, false);
+    (void)claim_by(pg, OTHER, 3, false);
+    died(pg, ME, &guilty, 2);
+    CHECK_STR("guilty", row_of("blamed", 1), "1 - {1} - worker-1");
+    CHECK_STR("beside", row_of("blamed", 2), "1 - - - -");
+    CHECK_STR("another's", row_of("blamed", 3), "1 worker-2 - - -");
+    CHECK_INT(claim_word(pg, OTHER, 1, "it tripped").lost, 1);
+    CHECK_INT(claim_word(pg, OTHER, 2, "").lost, 0);
+    let_go(pg, ME, guilty, ROW_MISSING); /* what it says beyond its last word */
+    CHECK_INT(claim_word(pg, OTHER, 1, "it tripped").lost, 1);
+    died(pg, ME, &guilty, 0); /* too late: others have them */
+    postgres_close(pg);
+}
+
+/* From its third loss on: as many as when nobody is known to be guilty, however late it kills. */
+static void blame_counts_like_losses_apart(void)
+{
+    static const char *const rows[] = {"1 - {1} - worker-1", "2 - {1,2} - worker-1",
+                                       "3 - {1,2,3} {3} worker-1", "4 - {1,2,3,4} {3,4} worker-1"};
+    struct postgres *pg = begin("strikes", 1);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct claim claim = claim_by(pg, ME, 1, i >= 2);
+        CHECK_INT(claim.poisoned, false);
+        claim.settled = true;
+        CHECK_OK(worker_store_renew(pg, ME, &claim, 1, &store_err));
+        died(pg, ME, &claim, 1);
+        CHECK_STR("row", row_of("strikes", 1), rows[i]);
+    }
+    CHECK_INT(claim_by(pg, OTHER, 1, false).poisoned, true);
+    postgres_close(pg);
+}
+
+static void a_death_that_nobody_is_blamed_for(void)
+{
+    struct postgres *pg = begin("unknown", 1);
+    (void)claim_by(pg, ME, 1, false);
+    died(pg, ME, NULL, 1);
+    CHECK_STR("held", row_of("unknown", 1), "1 worker-1 - - worker-1");
+    CHECK_INT(claim_word(pg, OTHER, 1, "it tripped").lost, 1);
+    CHECK_INT(claim_word(pg, THIRD, 1, "").lost, 2); /* of this one's end nobody knows anything */
+    postgres_close(pg);
+}
+
+/* A handler that was given up: its row is another claim's, which is not lost. */
+static void what_is_blamed_is_a_claim(void)
+{
+    struct postgres *pg = begin("given_up", 1);
+    struct claim const old = claim_by(pg, ME, 1, false);
+    (void)claim_by(pg, ME, 1, false);
+    died(pg, ME, &old, 1);
+    CHECK_STR("row", row_of("given_up", 1), "2 - - - -");
+    postgres_close(pg);
+}
+
 /* Each in one statement as it is. */
 static void a_claim_of_many_takes_what_it_may(void)
 {
@@ -180,6 +268,10 @@ static const struct thole_test tests[] = {
     {"only what is lost apart counts", only_what_is_lost_apart_counts},
     {"what has settled is lost for nothing", what_has_settled_is_lost_for_nothing},
     {"what is poisoned needs no time apart", what_is_poisoned_needs_no_time_apart},
+    {"who is blamed is lost, and nobody else", who_is_blamed_is_lost_and_nobody_else},
+    {"blame counts like losses apart", blame_counts_like_losses_apart},
+    {"a death that nobody is blamed for", a_death_that_nobody_is_blamed_for},
+    {"what is blamed is a claim", what_is_blamed_is_a_claim},
     {"a claim of many takes what it may", a_claim_of_many_takes_what_it_may},
 };
 

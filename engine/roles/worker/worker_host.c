@@ -1,6 +1,7 @@
 /* Starting and stopping the worker role. */
 #include "worker_host.h"
 #include "clock.h"
+#include "witness.h"
 #include "worker_parts.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -363,8 +364,10 @@ thole_status worker_host_start(const struct host_options *options, const thole_p
     host->state = (struct worker_mail){.kind = WORKER_MAIL_STATE, .owner = host};
     host->stop = (struct worker_mail){.kind = WORKER_MAIL_STOP, .owner = host};
     thole_status status = make_incarnation(host, reterr);
-    if (status == THOLE_OK)
+    if (status == THOLE_OK) {
+        witness_name(host->options.witness, host->incarnation);
         status = connect_all(host, stop_requested, reterr);
+    }
     if (status != THOLE_OK) {
         release(host);
         return status;

@@ -1,5 +1,6 @@
 /* The loop that owns the machine: takes all mail, then does all that the machine says, then sleeps. */
 #include "clock.h"
+#include "dying.h"
 #include "subject.h"
 #include "worker_parts.h"
 #include <assert.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { WARN_EVERY_MS = 10000 };
 
@@ -151,6 +153,7 @@ static void take_details(const struct row_call *call)
         struct thole_activity *const act = worker_activity(row->id);
         act->lost = claim->lost;
         (void)snprintf(act->lost_worker, sizeof act->lost_worker, "%.*s", THOLE_FMT(claim->lost_worker));
+        (void)snprintf(act->lost_word, sizeof act->lost_word, "%.*s", THOLE_FMT(claim->lost_word));
         if (activity_begin(act, row->attempt, UINT64_MAX, claim->details) != THOLE_OK)
             log_line(LOG_LEVEL_WARN, "worker", "out of memory: a handler does not see its details");
     }
@@ -231,6 +234,8 @@ void *worker_loop_main(void *arg)
     struct mail *next;
     while (!host->stopped) {
         (void)mailbox_wait(&host->inbox, worker_next_deadline_ms(host->machine));
+        while (dying_is()) /* the machine would make something of it that its rows are not its any more */
+            (void)pause();
         for (struct mail *mail = mailbox_take_all(&host->inbox); mail != NULL; mail = next) {
             next = mail->next;
             take(host, (struct worker_mail *)mail); /* the node is its first field */

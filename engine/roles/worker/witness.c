@@ -1,0 +1,221 @@
+#include "witness.h"
+#include "dying.h"
+#include "log.h"
+#include "process_early.h"
+#include "worker.h"
+#include "worker_store.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    CALL_TIMEOUT_MS = 3000, /* to connect; and of the statement */
+    LIFE_AFTER_S = 15,      /* whatever hangs: it does not outlive the worker by more */
+    STAT_BYTES = 2048,
+};
+
+struct witness {
+    pid_t pid;
+    int socket;
+    struct last_word_page *page;
+};
+
+/* ---- the witness itself ---- */
+
+struct watch {
+    const struct host_options *options;
+    const struct last_word_page *page;
+    pid_t worker;
+    int pidfd, socket;
+    struct last_word ended; /* what the kernel said of it */
+};
+
+/* Until it is waited for, the worker can be looked at. */
+static void look_at_worker(struct watch *watch)
+{
+    char path[64], text[STAT_BYTES];
+    struct last_word said;
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)watch->worker);
+    int const fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t const len = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        (void)close(fd);
+    if (len <= 0)
+        return;
+    text[len] = '\0';
+    last_word_from_stat(text, &said);
+    if (said.kind != LAST_WORD_NONE)
+        watch->ended = said;
+}
+
+static thole_status store(const struct watch *watch, const struct last_word *word, const char *text,
+                          size_t *ret_rows, thole_error *reterr)
+{
+    struct postgres_options const options = {.conninfo = watch->options->postgres,
+                                             .ns = watch->options->ns,
+                                             .application = "thole-witness",
+                                             .connect_timeout_ms = CALL_TIMEOUT_MS,
+                                             .statement_timeout_ms = CALL_TIMEOUT_MS};
+    struct worker_death const death = {.worker = thole_slice_from(watch->page->worker),
+                                       .word = thole_slice_from(text),
+                                       .blamed = {.instance = {word->in.instance, word->in.instance_len},
+                                                  .execution = word->in.execution,
+                                                  .activity_id = word->in.activity_id,
+                                                  .try_number = word->in.try_number},
+                                       .attempt = word->in.attempt,
+                                       .suspect_after = worker_suspect_after(watch->options->poison_after)};
+    struct postgres *pg = NULL;
+    THOLE_TRY(postgres_open(&options, &pg, reterr));
+    thole_status const status = worker_store_died(pg, &death, ret_rows, reterr);
+    postgres_close(pg);
+    return status;
+}
+
+static void report(const struct watch *watch, const struct last_word *word)
+{
+    char text[LAST_WORD_TEXT_BYTES];
+    thole_error error = {.status = THOLE_OK};
+    size_t rows = 0;
+    (void)alarm(LIFE_AFTER_S);
+    (void)last_word_text(word, text);
+    if (!atomic_load(&watch->page->named))
+        return;
+    if (store(watch, word, text, &rows, &error) != THOLE_OK)
+        log_line(LOG_LEVEL_WARN, "witness", "the last word of %s could not be stored: %s; it was: %s",
+                 watch->page->worker, error.text, text);
+    else if (word->in.instance_len > 0)
+        log_line(LOG_LEVEL_ERROR, "witness", "%s died, with %zu activities: %s: instance=%.*s id=%llu",
+                 watch->page->worker, rows, text, (int)word->in.instance_len, (const char *)word->in.instance,
+                 (unsigned long long)word->in.activity_id);
+    else
+        log_line(LOG_LEVEL_ERROR, "witness", "%s died, with %zu activities: %s", watch->page->worker, rows,
+                 text);
+}
+
+/* A socket that is closed says that it dies, or that a handler has closed what is not its own. */
+_Noreturn static void serve(struct watch *watch)
+{
+    bool dead = false;
+    process_settle("thole-witness", (int[]){watch->pidfd, watch->socket}, 2);
+    while (!dead && atomic_load(&watch->page->state) != LAST_WORD_SAID) {
+        struct pollfd waits[2] = {{.fd = watch->pidfd, .events = POLLIN},
+                                  {.fd = watch->socket, .events = POLLIN}};
+        char byte;
+        (void)poll(waits, 2, -1);
+        dead = waits[0].revents != 0;
+        if (waits[1].revents != 0 && recv(watch->socket, &byte, 1, MSG_DONTWAIT) == 0)
+            watch->socket = -1;
+        if (dead || watch->socket < 0)
+            look_at_worker(watch);
+    }
+    if (atomic_load(&watch->page->state) == LAST_WORD_SAID)
+        report(watch, &watch->page->word);
+    else
+        report(watch, &watch->ended);
+    if (watch->socket >= 0)
+        (void)close(watch->socket); /* it is stored */
+    _exit(0);
+}
+
+/* ---- the worker's side ---- */
+
+static int open_pidfd(pid_t pid)
+{
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+/* Both ends of the socket, what sees this process end, and the page. */
+static thole_status prepare(struct witness *witness, struct watch *watch, thole_error *reterr)
+{
+    int ends[2] = {-1, -1};
+    int const others = process_other_threads();
+    if (others > 0)
+        return thole_fail(reterr, THOLE_UNSUPPORTED,
+                          "this program has started %d threads before thole_main()", others);
+    void *const page =
+        mmap(NULL, sizeof *witness->page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    watch->pidfd = open_pidfd(watch->worker);
+    if (page == MAP_FAILED || watch->pidfd < 0 ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+        int const error = errno;
+        if (page != MAP_FAILED)
+            (void)munmap(page, sizeof *witness->page);
+        if (watch->pidfd >= 0)
+            (void)close(watch->pidfd);
+        return thole_fail(reterr, THOLE_UNSUPPORTED, "the system gives none: %s", strerror(error));
+    }
+    watch->page = witness->page = page;
+    witness->socket = ends[0];
+    watch->socket = ends[1];
+    return THOLE_OK;
+}
+
+thole_status witness_start(const struct host_options *options, struct witness **ret, thole_error *reterr)
+{
+    struct watch watch = {.options = options, .worker = getpid()};
+    struct witness *const witness = calloc(1, sizeof *witness);
+    if (witness == NULL)
+        return thole_fail(reterr, THOLE_UNSUPPORTED, "out of memory");
+    process_open_standard_files();
+    thole_status const status = prepare(witness, &watch, reterr);
+    if (status != THOLE_OK) {
+        free(witness);
+        return status;
+    }
+    (void)fflush(NULL); /* what is buffered is written once */
+    witness->pid = fork();
+    if (witness->pid == 0)
+        serve(&watch);
+    int const error = errno;
+    (void)close(watch.pidfd);
+    (void)close(watch.socket);
+    if (witness->pid < 0) {
+        (void)close(witness->socket);
+        (void)munmap(witness->page, sizeof *witness->page);
+        free(witness);
+        return thole_fail(reterr, THOLE_UNSUPPORTED, "the system gives none: %s", strerror(error));
+    }
+    dying_install(witness->page, witness->socket);
+    *ret = witness;
+    return THOLE_OK;
+}
+
+void witness_name(struct witness *witness, const char *incarnation)
+{
+    if (witness == NULL)
+        return;
+    (void)snprintf(witness->page->worker, sizeof witness->page->worker, "%s", incarnation);
+    atomic_store(&witness->page->named, true);
+}
+
+int witness_socket(const struct witness *witness)
+{
+    return witness == NULL ? -1 : witness->socket;
+}
+
+bool witness_is_lost(const struct witness *witness)
+{
+    return atomic_load(&witness->page->state) == LAST_WORD_UNSAID;
+}
+
+void witness_stop(struct witness *witness)
+{
+    if (witness == NULL)
+        return;
+    dying_uninstall();
+    (void)kill(witness->pid, SIGKILL); /* it has nothing to do any more */
+    while (waitpid(witness->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    (void)close(witness->socket);
+    (void)munmap(witness->page, sizeof *witness->page);
+    free(witness);
+}
