@@ -118,6 +118,60 @@ static void test_cancellation_token_triggered_on_select_loser(void)
     trigger("t-loser", "races", pull_go, "fired select_loser (select_loser)", end_race);
 }
 
+/* ---- what the token says, whoever cancels; no seed has a name for it ---- */
+
+static void pull_terminate(const char *id)
+{
+    cancels_terminate(id, "at once");
+}
+
+static void pull_delete(const char *id)
+{
+    thole_delete_options const options = {
+        .size = sizeof options, .force = true, .reason = THOLE_STR("erased")};
+    CHECK_OK(thole_client_delete(client, thole_slice_from(id), &options, NULL, &stack.err), &stack.err);
+}
+
+static void pull_paused(const char *id)
+{
+    CHECK_OK(thole_client_pause(client, thole_slice_from(id), THOLE_STR("lunch"), &stack.err), &stack.err);
+    cancels_cancel(id, "not needed");
+}
+
+static void pull_nothing(const char *id)
+{
+    (void)id;
+}
+
+/* On the worker that renews once in an hour: what is known is known from the push. */
+static void test_the_token_tells_why(void)
+{
+    static const struct {
+        const char *name, *orchestration, *kid;
+        void (*pull)(const char *id);
+        const char *noted;
+    } rows[] = {
+        {"y-terminate", "completes", "", pull_terminate, "fired terminated (at once)"},
+        {"y-delete", "completes", "", pull_delete, "fired terminated (erased)"},
+        {"y-handle", "drops", "", pull_go, "fired explicit (too dear)"},
+        {"y-parent", "mother", "-kid", pull_cancel, "fired requested (not needed)"},
+        {"y-paused", "completes", "", pull_paused, "fired requested (not needed)"},
+        {"y-total", "total", "", pull_nothing, "fired timeout (the total timeout is over)"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char id[64];
+        snprintf(id, sizeof id, "%s%s", rows[i].name, rows[i].kid);
+        cancels_start(rows[i].name, rows[i].orchestration, "default", "hold", 1);
+        cancels_until(id, "begins", 1);
+        rows[i].pull(rows[i].name);
+        cancels_until(id, rows[i].noted, 1);
+        CU_ASSERT_EQUAL(cancels_noted(id, "fired"), 1);
+        cancels_until_gone(id);
+    }
+    cancels_signal("y-handle", "end");
+    cancels_signal("y-total", "end");
+}
+
 /* ---- Grace: a worker with one slot and half a second ---- */
 
 static struct stack_program *strict;
@@ -344,6 +398,7 @@ static const struct thole_test tests[] = {
      test_cancellation_token_triggered_on_orchestration_fail},
     {"cancellation_token_triggered_on_continue_as_new", test_cancellation_token_triggered_on_continue_as_new},
     {"cancellation_token_triggered_on_select_loser", test_cancellation_token_triggered_on_select_loser},
+    {"the token tells why", test_the_token_tells_why},
     {"activity_completes_within_grace_period", test_activity_completes_within_grace_period},
     {"activity_exceeds_grace_period", test_activity_exceeds_grace_period},
     {"activity_completes_or_fails_after_cancellation_always_drops_message",
