@@ -171,7 +171,7 @@ static thole_status mother(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
 
 static void note(const thole_activity *act, const char *what)
 {
-    char path[256], line[1024];
+    char path[256], line[1536];
     const char *const dir = getenv("CANCELS_DIR");
     (void)snprintf(path, sizeof path, "%s/notes", dir == NULL ? "." : dir);
     int const fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
@@ -185,7 +185,7 @@ static void note(const thole_activity *act, const char *what)
 
 static void note_token(const thole_activity *act)
 {
-    char text[512];
+    char text[1280];
     uint64_t const left_ms = thole_activity_grace_left_ms(act);
     (void)snprintf(text, sizeof text, "fired %s (%.*s)%s",
                    thole_cancel_kind_name(thole_activity_cancel_kind(act)),

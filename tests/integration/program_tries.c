@@ -30,6 +30,11 @@ static thole_status brief(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return call(ctx, input, 500, 3, ret_output);
 }
 
+static thole_status slow(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    return call(ctx, input, 2000, 3, ret_output);
+}
+
 static thole_status once(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     return call(ctx, input, 3000, 1, ret_output);
@@ -115,7 +120,7 @@ static thole_status echo(thole_activity *act, thole_slice input, thole_slice *re
 int main(int argc, char **argv)
 {
     static const thole_orchestration_entry orchestrations[] = {
-        {"brief", brief}, {"once", once}, {"unlimited", unlimited}};
+        {"brief", brief}, {"slow", slow}, {"once", once}, {"unlimited", unlimited}};
     static const thole_activity_entry activities[] = {
         {"third", third}, {"hang", hang}, {"pages", pages}, {"later", later}, {"echo", echo}};
     thole_program const program = {.size = sizeof program,

@@ -13,6 +13,7 @@ static struct connection *connection;
 static struct stack_program *engine, *worker;
 static char effects[160];
 static atomic_uint timeout_pushes; /* for try 1 of an activity of "killed" */
+static atomic_uint alive_pushes;   /* for which tries of that of "alive": bits */
 
 static void start(const char *id, const char *orchestration, const char *activity)
 {
@@ -67,19 +68,6 @@ static const char *sql(const char *statement)
     return value;
 }
 
-/* Two tries take too long, the third does not; each is told how far the one before has come. */
-static void test_tries_are_timed_out_by_a_worker_that_lives(void)
-{
-    uint64_t const from_ms = clock_monotonic_ms();
-    start("alive", "brief", "third");
-    check_outcome("alive", "try 3, 2", 20000);
-    CU_ASSERT_TRUE(clock_monotonic_ms() - from_ms < 5000);
-    CU_ASSERT_EQUAL(runs("alive"), 3);
-    CU_ASSERT_EQUAL(stack_count(effects, "alive.1.2 try 2 attempt 1: 1"), 1);
-    CU_ASSERT_TRUE(stack_logged(worker, "path=timeout instance=alive", 2, 1000));
-    CHECK_STR("rows", sql("SELECT count(*) FROM thole_default.worker_queue"), "0");
-}
-
 static void on_push(void *arg, const struct delivery *delivery)
 {
     struct cancel_notice notice;
@@ -87,11 +75,31 @@ static void on_push(void *arg, const struct delivery *delivery)
     (void)arg;
     arena_init(&arena, 64 * 1024);
     if (cancel_notice_parse(delivery, &arena, &notice, NULL) == THOLE_OK &&
-        thole_slice_equal(notice.instance, THOLE_STR("killed")) &&
-        thole_slice_equal(notice.kind, THOLE_STR("timeout")) && notice.try_number == 1 &&
-        notice.activity_ids_len == 1 && notice.activity_ids[0] == 2)
-        atomic_fetch_add(&timeout_pushes, 1);
+        thole_slice_equal(notice.kind, THOLE_STR("timeout")) && notice.activity_ids_len == 1 &&
+        notice.activity_ids[0] == 2) {
+        if (thole_slice_equal(notice.instance, THOLE_STR("killed")) && notice.try_number == 1)
+            atomic_fetch_add(&timeout_pushes, 1);
+        if (thole_slice_equal(notice.instance, THOLE_STR("alive")))
+            atomic_fetch_or(&alive_pushes, 1u << (notice.try_number % 8));
+    }
     arena_release(&arena);
+}
+
+/* Two tries take too long, the third does not; each is told how far the one before has come. */
+static void test_tries_are_timed_out_by_a_worker_that_lives(void)
+{
+    uint64_t const from_ms = clock_monotonic_ms();
+    start("told", "slow", "third"); /* for the next test */
+    start("alive", "brief", "third");
+    check_outcome("alive", "try 3, 2", 20000);
+    CU_ASSERT_TRUE(clock_monotonic_ms() - from_ms < 5000);
+    CU_ASSERT_EQUAL(runs("alive"), 3);
+    CU_ASSERT_EQUAL(stack_count(effects, "alive.1.2 try 2 attempt 1: 1"), 1);
+    CU_ASSERT_TRUE(stack_logged(worker, "path=timeout instance=alive", 2, 1000));
+    CHECK_STR("rows", sql("SELECT count(*) FROM thole_default.worker_queue WHERE instance = 'alive'"), "0");
+    for (int i = 0; i < 2000 && atomic_load(&alive_pushes) != 6; i++)
+        pause_ms(5);
+    CU_ASSERT_EQUAL(atomic_load(&alive_pushes), 6); /* the first and the second: never the next one's */
 }
 
 /* From now on messages of that size at most fit into the inbox of the instance; -1: any. */
@@ -138,18 +146,26 @@ static const char *id_elsewhere(const char *than)
 static void check_refused(const char *id)
 {
     CU_ASSERT_TRUE(stack_logged(engine, "1 timeouts could not be stored, they are tried again", 2, WAIT_MS));
-    CHECK_STR("row", sql("SELECT count(*) FROM thole_default.worker_queue"), "1");
+    CHECK_STR("row", sql("SELECT count(*) FROM thole_default.worker_queue WHERE try_timeout_ms = 3000"), "1");
     limit_inbox(id, -1);
     check_outcome(id, "timed out", WAIT_MS);
+}
+
+/* Its second try runs, and what that has said is in its row. */
+static void wait_told(void)
+{
+    static const char *const said = "SELECT convert_from(details, 'UTF8') FROM thole_default.worker_queue"
+                                    " WHERE instance = 'told' AND try_number = 2";
+    wait_runs("told", 2);
+    for (int i = 0; i < 1000 && strcmp(sql(said), "2") != 0; i++)
+        pause_ms(5);
+    CHECK_STR("told", sql(said), "2");
 }
 
 static void test_a_killed_workers_try_is_ended(void)
 {
     const char *const refused = id_elsewhere("killed");
-    struct subscription *pushes = NULL;
-    CHECK_OK(connection_subscribe(connection, "thole.default.cancel.>", on_push, NULL, &pushes, &stack.err),
-             &stack.err);
-    CHECK_OK(connection_flush(connection, &stack.err), &stack.err);
+    wait_told();
     start("killed", "once", "hang");
     start(refused, "once", "hang");
     wait_runs("killed", 1);
@@ -167,11 +183,25 @@ static void test_a_killed_workers_try_is_ended(void)
     worker = start_worker("worker");
     start("after-it", "unlimited", "echo"); /* its message comes again, and finds no row */
     check_outcome("after-it", "try 1, ", 20000);
+    check_outcome("told", "try 3, 2", 20000); /* the engine has ended the second try, with what it had said */
+    CU_ASSERT_EQUAL(runs("told"), 3);
     pause_ms(LEASE_MS + 1000);
     CU_ASSERT_EQUAL(runs("killed"), 1);
     CU_ASSERT_EQUAL(runs(refused), 1);
     CU_ASSERT_EQUAL(atomic_load(&timeout_pushes), 1);
-    subscription_close(pushes);
+}
+
+/* More than the engine ends at a time. Their instance is not there: nobody hears of them. */
+static void add_overdue(const char *partition_of)
+{
+    char statement[512];
+    snprintf(statement, sizeof statement,
+             "INSERT INTO thole_default.worker_queue (instance, execution, activity_id, p, queue, activity,"
+             " try_number, try_timeout_ms, worker, claimed_at, deadline_at)"
+             " SELECT 'nobody', 1, g, %u, 'nowhere', 'hang', 1, 1, 'dead', now(), now()"
+             " FROM generate_series(1, 600) AS g",
+             subject_partition(thole_slice_from(partition_of), PARTITIONS));
+    (void)sql(statement);
 }
 
 static void test_a_try_ends_although_no_engine_was_there(void)
@@ -181,9 +211,13 @@ static void test_a_try_ends_although_no_engine_was_there(void)
     pause_ms(SETTLED_MS); /* the engine that comes next knows of it from the database alone */
     stack_kill9(engine);
     stack_kill9(worker);
+    add_overdue("alone");
     pause_ms(TIMEOUT_MS - SETTLED_MS + 500);
     engine = start_engine();
     check_outcome("alone", "timed out", 20000);
+    for (int i = 0; i < 2000 && strcmp(sql("SELECT count(*) FROM thole_default.worker_queue"), "0") != 0; i++)
+        pause_ms(10);
+    CHECK_STR("rows", sql("SELECT count(*) FROM thole_default.worker_queue"), "0");
     worker = start_worker("worker");
     CU_ASSERT_EQUAL(runs("alone"), 1);
 }
@@ -277,10 +311,16 @@ int main(void)
         .url = stack.nats.url, .name = "deadlines", .connect_timeout_ms = 5000, .request_timeout_ms = 5000};
     if (connection_open(&options, &connection, &stack.err) != THOLE_OK)
         return 1;
+    struct subscription *pushes = NULL;
+    if (connection_subscribe(connection, "thole.default.cancel.>", on_push, NULL, &pushes, &stack.err) !=
+            THOLE_OK ||
+        connection_flush(connection, &stack.err) != THOLE_OK)
+        return 1;
     engine = start_engine();
     client = stack_client(&stack);
     worker = start_worker("worker");
     int const failed = thole_run_suite("deadlines", tests, ARRAY_LEN(tests));
+    subscription_close(pushes);
     thole_client_close(client);
     connection_close(connection);
     stack_stop(&stack);

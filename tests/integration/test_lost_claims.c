@@ -1,4 +1,7 @@
 /* Claims whose worker never reported: what their rows say, and what the next claim makes of it. */
+#include "clock.h"
+#include "mailbox.h"
+#include "row_calls.h"
 #include "store_fixture.h"
 
 #define ME THOLE_STR("worker-1")
@@ -125,6 +128,23 @@ static void what_has_settled_is_lost_for_nothing(void)
     struct claim const claim = claim_by(pg, THIRD, 1, true);
     CHECK_INT(claim.poisoned, false);
     CHECK_STR("no strikes", row_of("settled", 1), "7 worker-3 {1,2,3,4,5,6} - worker-2");
+    postgres_close(pg);
+}
+
+/* One strike, and then a loss that is none: it is not poisoned, so it is run apart. */
+static void a_loss_in_company_opens_no_way_around(void)
+{
+    struct postgres *pg = begin("around", 1);
+    struct claim claim;
+    for (int i = 0; i < 4; i++)
+        claim = claim_by(pg, i % 2 == 0 ? ME : OTHER, 1, i >= 2);
+    claim.settled = true;
+    CHECK_OK(worker_store_renew(pg, OTHER, &claim, 1, &store_err));
+    CHECK_INT(claim_by(pg, THIRD, 1, false).state, ROW_SUSPECT);
+    CHECK_STR("untouched", row_of("around", 1), "4 worker-2 {1,2,3} {3} worker-1");
+    claim = claim_by(pg, THIRD, 1, true);
+    CHECK_INT(claim.state, ROW_MINE);
+    CHECK_INT(claim.poisoned, false);
     postgres_close(pg);
 }
 
@@ -261,18 +281,76 @@ static void a_claim_of_many_takes_what_it_may(void)
     postgres_close(pg);
 }
 
+/* -- on the worker's thread -- */
+
+static struct worker_row asked(struct row_calls *calls, struct mailbox *answers, enum row_call_kind kind,
+                               struct worker_row row)
+{
+    struct row_call call;
+    CHECK_OK(row_call_init(&call, kind, 1));
+    row_call_fill(&call, &row, 1);
+    row_calls_send(calls, &call);
+    CHECK_INT(mailbox_wait(answers, clock_monotonic_ms() + 20000), true);
+    CU_ASSERT(mailbox_take_all(answers) == &call.mail.mail);
+    CHECK_INT(call.unknown, false);
+    struct worker_row answer = call.rows[0];
+    answer.key.instance = row.key.instance;
+    row_call_release(&call);
+    return answer;
+}
+
+/* Whatever a row says gets to the machine, and what the machine says gets into the row. */
+static void the_machine_hears_of_it(void)
+{
+    struct postgres *pg = begin("machine", 1);
+    struct mailbox answers;
+    struct row_calls *calls = NULL;
+    struct row_calls_options const options = {.name = "claims",
+                                              .pg = store_open("machine"),
+                                              .worker = THIRD,
+                                              .policy = policy,
+                                              .answers = &answers};
+    struct worker_row row = {.id = 7, .key = {THOLE_STR("i"), 1, 1, 1}};
+    CHECK_OK(mailbox_init(&answers));
+    CHECK_OK(row_calls_create(&options, &calls, &store_err));
+    (void)store_sql("machine", "UPDATE worker_queue SET try_timeout_ms = 60000");
+    for (int i = 0; i < 3; i++)
+        (void)claim_by(pg, i % 2 == 0 ? ME : OTHER, 1, i >= 2);
+    CHECK_INT(asked(calls, &answers, ROW_CALL_CLAIM, row).state, WORKER_ROW_SUSPECT);
+    row.apart = true;
+    row = asked(calls, &answers, ROW_CALL_CLAIM, row);
+    CHECK_INT(row.state, WORKER_ROW_MINE);
+    CHECK_INT(row.id, 7);
+    CHECK_INT(row.attempt, 4);
+    CHECK_INT(row.lost, 3);
+    CU_ASSERT(!row.poisoned && !row.expired && row.left_ms > 30000 && row.left_ms <= 60000);
+    CHECK_STR("apart", store_sql("machine", "SELECT apart FROM worker_queue"), "t");
+    row.settled = true;
+    CHECK_INT(asked(calls, &answers, ROW_CALL_RENEW, row).state, WORKER_ROW_MINE);
+    CHECK_STR("settled", store_sql("machine", "SELECT apart FROM worker_queue"), "f");
+    (void)store_sql("machine", "UPDATE worker_queue SET strikes = '{1,2}', worker = 'somebody',"
+                               " deadline_at = clock_timestamp()");
+    row = asked(calls, &answers, ROW_CALL_CLAIM, row);
+    CU_ASSERT(row.poisoned && row.expired && row.left_ms == 0 && row.lost == 4);
+    row_calls_destroy(calls);
+    mailbox_release(&answers);
+    postgres_close(pg);
+}
+
 static const struct thole_test tests[] = {
     {"who takes over from another notes a loss", who_takes_over_from_another_notes_a_loss},
     {"what was let go was not lost", what_was_let_go_was_not_lost},
     {"a suspect is claimed only apart", a_suspect_is_claimed_only_apart},
     {"only what is lost apart counts", only_what_is_lost_apart_counts},
     {"what has settled is lost for nothing", what_has_settled_is_lost_for_nothing},
+    {"a loss in company opens no way around", a_loss_in_company_opens_no_way_around},
     {"what is poisoned needs no time apart", what_is_poisoned_needs_no_time_apart},
     {"who is blamed is lost, and nobody else", who_is_blamed_is_lost_and_nobody_else},
     {"blame counts like losses apart", blame_counts_like_losses_apart},
     {"a death that nobody is blamed for", a_death_that_nobody_is_blamed_for},
     {"what is blamed is a claim", what_is_blamed_is_a_claim},
     {"a claim of many takes what it may", a_claim_of_many_takes_what_it_may},
+    {"the machine hears of it", the_machine_hears_of_it},
 };
 
 int main(void)

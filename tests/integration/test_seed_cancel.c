@@ -4,6 +4,7 @@
  * is deaf to pushes, by its renewals: the lease of the one is so long that no renewal can have helped.
  */
 #include "cancels.h"
+#include "message.h"
 #include <unistd.h>
 
 enum { FANNED = 60, HIGH = 100, HIGH_EACH = 5, SLOTS = 16, BUSY = 40, QUICK = 100 };
@@ -120,9 +121,11 @@ static void test_cancellation_token_triggered_on_select_loser(void)
 
 /* ---- what the token says, whoever cancels; no seed has a name for it ---- */
 
+static char longest[REASON_BYTES_MAX + 1]; /* a reason, as long as one may be */
+
 static void pull_terminate(const char *id)
 {
-    cancels_terminate(id, "at once");
+    cancels_terminate(id, longest);
 }
 
 static void pull_delete(const char *id)
@@ -146,12 +149,15 @@ static void pull_nothing(const char *id)
 /* On the worker that renews once in an hour: what is known is known from the push. */
 static void test_the_token_tells_why(void)
 {
+    static char terminated[REASON_BYTES_MAX + 32];
+    memset(longest, 'r', REASON_BYTES_MAX);
+    snprintf(terminated, sizeof terminated, "fired terminated (%s)", longest);
     static const struct {
         const char *name, *orchestration, *kid;
         void (*pull)(const char *id);
         const char *noted;
     } rows[] = {
-        {"y-terminate", "completes", "", pull_terminate, "fired terminated (at once)"},
+        {"y-terminate", "completes", "", pull_terminate, terminated},
         {"y-delete", "completes", "", pull_delete, "fired terminated (erased)"},
         {"y-handle", "drops", "", pull_go, "fired explicit (too dear)"},
         {"y-parent", "mother", "-kid", pull_cancel, "fired requested (not needed)"},

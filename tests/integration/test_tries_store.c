@@ -257,6 +257,7 @@ static void expired_tries_are_ended_together_with_what_is_said(void)
                               " WHERE activity_id <= 2");
     CHECK_INT(expire(pg, 30000, 10, &arena, &rows), 0); /* the worker may still report it itself */
     projector_store_expire_rollback(pg);
+    CHECK_OK(worker_store_release(pg, ME, &claims[1], 1, &store_err)); /* nobody has it now: it ends too */
     CHECK_INT(expire(pg, 500, 1, &arena, &rows), 1);
     projector_store_expire_rollback(pg); /* nothing could be said: nothing has happened */
     CHECK_INT(store_count("expire", "worker_queue"), 4);

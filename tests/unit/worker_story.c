@@ -170,18 +170,21 @@ static void deliver(struct world *t, uint64_t id, char letter, const char *text)
 
 static void push(struct world *t, const char *letters, const char *text)
 {
-    const char *const try_number = option(text, "try=");
+    const char *const try_number = option(text, "try="), *const other = option(text, "kind=");
+    char kind[16] = "requested";
     struct worker_key key = story_key(' ');
     uint64_t ids[IDS_MAX];
     size_t n = 0;
     for (; letters[n] > ' '; n++)
         ids[n] = (uint64_t)letters[n];
     key.try_number = try_number != NULL ? (uint32_t)strtoul(try_number, NULL, 10) : 0;
+    if (other != NULL)
+        (void)sscanf(other, "%15[a-z_]", kind);
     input(t, (struct worker_in){.kind = WORKER_IN_PUSHED,
                                 .key = key,
                                 .activity_ids = ids,
                                 .activity_ids_len = n,
-                                .cancel_kind = THOLE_STR("requested"),
+                                .cancel_kind = thole_slice_from(kind),
                                 .reason = THOLE_STR("too late")});
 }
 

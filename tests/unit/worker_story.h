@@ -3,11 +3,11 @@
  *
  * Commands: up E | down | +MS | msg ID KEY [epoch=E] [unknown] [n=DELIVERIES] [ago=MS] | claimed STATES |
  * renewed STATES | begun STATES | left STATES | wpi on|off | letgo on|off | done ID [cancelled|failed|later]
- * | published ID ok|? | committed ok|? | released | push KEYS [try=N] | slot | stop MS. STATES has a letter
- * for each row: m(ine), x (missing), s(tolen), of claims also t (mine, and has 5 s), e (mine, and is past its
- * deadline), u (a suspect), a digit (mine, and was lost so often), p (mine, and poisoned); or is "?":
- * unknown. Keys are of try 1. KEYS are letters; each is an activity of its own. +WPI and LET_GO are answered
- * at once, as wpi and letgo say.
+ * | published ID ok|? | committed ok|? | released | push KEYS [try=N] [kind=KIND] | slot | stop MS. STATES
+ * has a letter for each row: m(ine), x (missing), s(tolen), of claims also t (mine, and has 5 s), e (mine,
+ * and is past its deadline), u (a suspect), a digit (mine, and was lost so often), p (mine, and poisoned); or
+ * is "?": unknown. Keys are of try 1. KEYS are letters; each is an activity of its own. +WPI and LET_GO are
+ * answered at once, as wpi and letgo say.
  *
  * Lease 30 s: renewed every 10 s, after an unknown answer every 1 s, fenced 28 s after the last. Grace 10 s,
  * stop grace 2 s, two slots, two completions more.
