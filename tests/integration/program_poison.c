@@ -115,6 +115,21 @@ static thole_status vanishes(thole_activity *act, thole_slice input, thole_slice
     _exit(4);
 }
 
+/* Without the witness, which is this process's only child. */
+static thole_status alone(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    char path[64];
+    int pid = 0;
+    (void)act, (void)input, (void)ret_output;
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    FILE *const file = fopen(path, "re");
+    if (file == NULL || fscanf(file, "%d", &pid) != 1 || kill(pid, SIGKILL) != 0)
+        return thole_activity_fail(act, "there is no witness");
+    (void)fclose(file);
+    (void)waitpid(pid, NULL, 0);
+    abort();
+}
+
 static void *abort_here(void *arg)
 {
     (void)arg;
@@ -213,7 +228,7 @@ int main(int argc, char **argv)
         {"kills", kills, NULL},         {"mends", mends, NULL},   {"longer", longer, NULL},
         {"echo", echo, NULL},           {"writes", writes, NULL}, {"overflows", overflows, NULL},
         {"aborts", aborts, NULL},       {"exits", exits, NULL},   {"vanishes", vanishes, NULL},
-        {"elsewhere", elsewhere, NULL}, {"forks", forks, NULL}};
+        {"elsewhere", elsewhere, NULL}, {"forks", forks, NULL},   {"alone", alone, NULL}};
     thole_program const program = {.size = sizeof program,
                                    .name = "poison",
                                    .orchestrations = orchestrations,

@@ -132,6 +132,8 @@ static void test_the_command(void)
     CU_ASSERT_EQUAL(command("queue poisoned", text, sizeof text), 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "INSTANCE"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "workers that ran it were lost"));
+    CU_ASSERT_TRUE(strstr(text, "the last: killed by SIGKILL") != NULL ||
+                   strstr(text, "the last: it ended without a word: SIGKILL") != NULL);
     CU_ASSERT_EQUAL(command("queue poisoned --queue other -o jsonl", text, sizeof text), 0);
     CHECK_STR("none of that queue", text, "");
     CU_ASSERT_EQUAL(command("queue retry typed 999 2>/dev/null", text, sizeof text), 3);
