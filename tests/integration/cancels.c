@@ -3,6 +3,7 @@
 #include "topology.h"
 #include <fcntl.h>
 #include <libpq-fe.h>
+#include <stdarg.h>
 #include <unistd.h>
 
 struct stack stack;
@@ -190,19 +191,28 @@ void cancels_until_events(const char *id, const char *kind, size_t times)
     check_least(id, kind, cancels_events(id, kind, NULL, NULL), times);
 }
 
-size_t cancels_rows(const char *id)
+size_t cancels_sql(const char *fmt, ...)
 {
     static PGconn *pg;
-    const char *const values[] = {id == NULL ? "" : id};
+    char statement[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(statement, sizeof statement, fmt, args);
+    va_end(args);
     if (pg == NULL || PQstatus(pg) != CONNECTION_OK)
         pg = PQconnectdb(stack.postgres.url);
-    PGresult *const result =
-        PQexecParams(pg, "SELECT count(*) FROM thole_default.worker_queue WHERE $1 = '' OR instance = $1", 1,
-                     NULL, values, NULL, NULL, 0);
+    PGresult *const result = PQexec(pg, statement);
     CU_ASSERT_EQUAL(PQresultStatus(result), PGRES_TUPLES_OK);
     size_t const n = PQntuples(result) > 0 ? strtoul(PQgetvalue(result, 0, 0), NULL, 10) : 0;
     PQclear(result);
     return n;
+}
+
+size_t cancels_rows(const char *id)
+{
+    return id == NULL
+               ? cancels_sql("SELECT count(*) FROM thole_default.worker_queue")
+               : cancels_sql("SELECT count(*) FROM thole_default.worker_queue WHERE instance = '%s'", id);
 }
 
 bool cancels_queued(const char *id)

@@ -35,6 +35,8 @@ void cancels_until(const char *id, const char *what, size_t times);
 size_t cancels_events(const char *id, const char *kind, const char *cause, size_t *ret_turns);
 /* Waits until the history has so many. */
 void cancels_until_events(const char *id, const char *kind, size_t times);
+/* The first value of the answer as a number. Not for transactions. */
+size_t cancels_sql(const char *fmt, ...) THOLE_PRINTF(1, 2);
 /* Rows of worker_queue of the instance (NULL: of all). Has it messages in WORK? */
 size_t cancels_rows(const char *id);
 bool cancels_queued(const char *id);
