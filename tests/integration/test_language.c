@@ -1,6 +1,7 @@
 /* The language over real servers: tries on another queue, timeouts, children in other partitions, many lives
  * of one instance, events before their instance; and all of it under kill -9. */
 #include "stack.h"
+#include <pthread.h>
 
 enum { FAMILIES = 60, CHILDREN = 5, SUM = 1 + 2 + 3 + 4 + 5 };
 
@@ -157,6 +158,24 @@ static void check_family(int i)
     CHECK_STR(id, got, "abcd");
 }
 
+static void *start_away(void *arg)
+{
+    start("kin-away", "family", "");
+    return arg;
+}
+
+/* While a client goes on asking. */
+static void postgres_away(void)
+{
+    pthread_t asks;
+    server_kill9(&stack.postgres);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&asks, NULL, start_away, NULL), 0);
+    pause_ms(1000);
+    CHECK_OK(server_restart(&stack.postgres, &stack.err), &stack.err);
+    pthread_join(asks, NULL);
+    check_outcome("kin-away", "15, then APP leaf.bad");
+}
+
 /* Each family and each long life ends right whatever is killed: no child twice, no event twice or never. */
 static void test_kill9(void)
 {
@@ -172,9 +191,7 @@ static void test_kill9(void)
         if (i == FAMILIES / 3)
             kill_all();
         if (i == FAMILIES / 2)
-            server_kill9(&stack.postgres);
-        if (i == FAMILIES / 2 + 3)
-            CHECK_OK(server_restart(&stack.postgres, &stack.err), &stack.err);
+            postgres_away();
         if (i == 2 * FAMILIES / 3) {
             server_kill9(&stack.nats);
             CHECK_OK(server_restart(&stack.nats, &stack.err), &stack.err);
