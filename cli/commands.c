@@ -280,7 +280,7 @@ static const struct command commands[] = {
      .run = command_signal},
     {.name = "query",
      .usage = "ID NAME [INPUT]",
-     .summary = "ask an instance a question that its code answers; INPUT: TEXT, @FILE or -",
+     .summary = "ask an instance, also one that has ended, what its code answers; INPUT: TEXT, @FILE or -",
      .example = "thole query order-17 progress",
      ROWS(payload_rows),
      .words_min = 2,

@@ -19,7 +19,8 @@ struct expense {
     bool decided;
 };
 
-/* Runs on the parked instance: it sees the orchestration's variables as they are, and changes nothing. */
+/* Runs on the parked instance, or when it has ended: it sees what the orchestration left, and changes
+ * nothing. */
 static thole_status state(thole_ctx *ctx, void *arg, thole_slice input, thole_slice *ret_output)
 {
     const struct expense *expense = arg;
@@ -59,12 +60,15 @@ static thole_status wait_for_decision(thole_ctx *ctx, struct expense *expense, t
 
 static thole_status expense(thole_ctx *ctx, thole_slice request, thole_slice *ret_output)
 {
-    struct expense expense = {0};
+    struct expense *expense =
+        thole_alloc(ctx, sizeof *expense); /* so that it can be asked when it has ended */
     thole_slice decision;
-    thole_on_query(ctx, THOLE_STR("state"), state, &expense);
+    if (expense == NULL)
+        return THOLE_LIMIT;
+    thole_on_query(ctx, THOLE_STR("state"), state, expense);
     thole_set_status(ctx, THOLE_STR("waits for a decision"));
-    THOLE_TRY(wait_for_decision(ctx, &expense, request, &decision));
-    expense.decided = true;
+    THOLE_TRY(wait_for_decision(ctx, expense, request, &decision));
+    expense->decided = true;
     thole_set_status(ctx, decision);
     if (!thole_slice_equal(decision, THOLE_STR("approved"))) {
         *ret_output = thole_format(ctx, "not paid: %.*s", THOLE_FMT(decision));

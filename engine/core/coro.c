@@ -107,6 +107,12 @@ void stack_pool_destroy(struct stack_pool *pool)
     free(pool);
 }
 
+bool coro_has(const struct coro *co, const void *address)
+{
+    uintptr_t const stack = (uintptr_t)co->stack, at = (uintptr_t)address;
+    return at >= stack && at - stack < co->pool->stack_bytes;
+}
+
 static struct coro *stack_map(struct stack_pool *pool)
 {
     struct coro *co = calloc(1, sizeof *co);

@@ -105,8 +105,9 @@ THOLE_NODISCARD thole_status instance_replay(struct instance *instance, const st
                                              thole_error *reterr);
 
 /*
- * Answers a query from the parked instance: THOLE_NOT_FOUND (no handler of that name), THOLE_INVALID (it
- * tried to schedule, wait or set; no code; ended), THOLE_LIMIT (a larger answer than a payload may be),
+ * Answers a query from the parked instance, or from one that has ended, whose stack is gone: THOLE_NOT_FOUND
+ * (no handler of that name), THOLE_INVALID (it tried to schedule, wait or set; no code; ended, and its
+ * argument lay on the stack), THOLE_LIMIT (a larger answer than a payload may be),
  * THOLE_NOMEM (no stack), or what the handler returned, with the text of its thole_throw(). The output is
  * valid until the next call on the instance. Changes nothing.
  */

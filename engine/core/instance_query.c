@@ -1,7 +1,7 @@
 /*
- * Questions to a parked instance. The handler runs on a stack of its own with the orchestration's context
- * under guard: what would change anything is refused, memory comes from a scratch arena, and a handler that
- * waits all the same is dropped.
+ * Questions to a parked instance, or to one that has ended and was replayed for them. The handler runs on a
+ * stack of its own with the orchestration's context under guard: what would change anything is refused,
+ * memory comes from a scratch arena, and a handler that waits all the same is dropped.
  */
 #include "instance_state.h"
 #include "message.h"
@@ -38,6 +38,7 @@ void thole_on_query(thole_ctx *ctx, thole_slice name, thole_query_fn *answer, vo
     }
     handler->answer = answer;
     handler->arg = arg;
+    handler->on_stack = coro_has(in->coro, arg);
 }
 
 static void query_entry(void *arg)
@@ -86,8 +87,6 @@ thole_status instance_query(struct instance *instance, thole_slice name, thole_s
                             thole_slice *ret_output, thole_error *reterr)
 {
     struct query *query = &instance->query;
-    if (instance->ended)
-        return thole_fail(reterr, THOLE_INVALID, "the execution has ended");
     if (instance->broken != THOLE_OK || instance->options.code == NULL)
         return thole_fail(reterr, THOLE_INVALID, "no code can run here to answer a query");
     arena_release(&query->arena);
@@ -95,6 +94,12 @@ thole_status instance_query(struct instance *instance, thole_slice name, thole_s
     if (handler == NULL)
         return thole_fail(reterr, THOLE_NOT_FOUND, "no query '%.*s'", (int)(name.len < 64 ? name.len : 64),
                           (const char *)name.ptr);
+    if (instance->ended && handler->on_stack)
+        return thole_fail(
+            reterr, THOLE_INVALID,
+            "the execution has ended, and what query '%.*s' is about stood on its stack: keep it in "
+            "memory of thole_alloc()",
+            (int)(name.len < 64 ? name.len : 64), (const char *)name.ptr);
     *query = (struct query){.arena = query->arena, .handler = handler, .input = input};
     THOLE_TRY(query_run(instance, reterr));
     return query_answer(instance, ret_output, reterr);

@@ -163,6 +163,7 @@ struct query_handler {
     thole_slice name;
     thole_query_fn *answer;
     void *arg;
+    bool on_stack; /* arg lies on the orchestration's own stack, which is gone when it has returned */
 };
 
 /* What runs on the instance's behalf without being the orchestration itself, and may change nothing. */

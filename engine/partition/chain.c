@@ -175,6 +175,8 @@ static void settled(struct partition *p, struct slot *slot)
         intake_load(p, slot);
     else if (slot->first != NULL && slot->state != SLOT_LOADING)
         slots_ready(&p->slots, slot);
+    else if (slot->questions != NULL && slot->state == SLOT_ENDED)
+        queries_answer(p, slot);
 }
 
 static void committed(struct partition *p, struct link *link)

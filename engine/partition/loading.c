@@ -229,6 +229,32 @@ static struct turn *join(const struct history *history, struct arena *arena, siz
     return turns;
 }
 
+/* It has ended: its code goes through all of it once more to answer, and is let go. */
+static void recall(struct partition *p, struct slot *slot, const struct history *history,
+                   const struct turn *turns, size_t n)
+{
+    const thole_orchestration_entry *code = turns_code(p, slot->orchestration, slot->version);
+    thole_error err = {0};
+    thole_status status = THOLE_OK;
+    if (history->too_new || history->damaged)
+        status = thole_fail(&err, THOLE_INVALID, "it has ended, and its history cannot be read here");
+    else if (code == NULL)
+        status = thole_fail(&err, THOLE_INVALID, "it has ended, and its code is not registered here");
+    else
+        status = replay(p, slot, code, turns, n, &err);
+    if (status == THOLE_NOMEM) {
+        slots_evict(&p->slots, p->slots.len / 2);
+        status = replay(p, slot, code, turns, n, &err);
+    }
+    if (status == THOLE_OK)
+        queries_answer(p, slot);
+    else
+        queries_refuse(p, slot, status == THOLE_NOMEM ? THOLE_UNAVAILABLE : THOLE_INVALID,
+                       thole_slice_from(err.text));
+    instance_destroy(slot->instance);
+    slot->instance = NULL;
+}
+
 static void settle(struct partition *p, struct slot *slot, const struct history *history, struct arena *arena)
 {
     size_t n = 0;
@@ -243,8 +269,11 @@ static void settle(struct partition *p, struct slot *slot, const struct history 
     }
     for (size_t i = 0; i < n; i++)
         note_turn(p, slot, &turns[i]);
-    if (slot->state == SLOT_ENDED)
+    if (slot->state == SLOT_ENDED) {
+        if (slot->questions != NULL)
+            recall(p, slot, history, turns, n);
         return;
+    }
     if (history->too_new)
         block_raw(slot, BLOCKED_TOO_NEW, "the history was written by a newer version of thole");
     else if (history->damaged)
@@ -263,6 +292,8 @@ void loading_history(struct partition *p, const struct partition_in *in)
     if (slot == NULL || slot->reload)
         return;
     assert(slot->in_flight == 0);
+    p->slots.recalled_len -= slot->recalled;
+    slot->recalled = false;
     struct arena arena;
     arena_init(&arena, HISTORY_ARENA_MAX);
     struct history const history = decode(p, in, &arena);

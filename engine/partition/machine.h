@@ -31,6 +31,7 @@ enum {
     EARLY_BYTES_MAX = 8 * 1024 * 1024,
     EARLY_TIMER = 1, /* its row: (instance, execution 0, this) */
     QUERIES_PENDING_MAX = 1000,
+    RECALLS_MAX = 16, /* ended instances that are loaded again at a time, to be asked */
     LONERS_MAX = 1000000,
     REMOVALS_MAX = 10000, /* of deleted instances: before turns pause */
     REMOVALS_OUT_MAX = 2, /* on their way at a time */
@@ -131,6 +132,7 @@ struct slot {
     bool squeezed;             /* there was no memory for it once: others had to go */
     enum blocked_kind failed;  /* its code failed here, and will not be tried again by this owner */
     bool raw;                  /* even without code */
+    bool recalled;             /* LOADING: had ended, and is to answer questions */
     struct instance *instance; /* LIVE, BLOCKED, CONTINUED */
     struct early *early;       /* EARLY */
     uint64_t execution, turns, events, time_ms;
@@ -157,7 +159,7 @@ struct slots {
     struct slot *ready_first, *ready_last;
     struct slot lru, ended; /* sentinels: lru_next is the most recently used */
     size_t len, ended_len;  /* of each list */
-    size_t pending_len, questions_len;
+    size_t pending_len, questions_len, recalled_len;
     uint64_t next_token;
 };
 void slots_init(struct slots *slots);
@@ -544,6 +546,7 @@ void turns_no_code(const struct partition *p, struct slot *slot);
 
 void queries_ask(struct partition *p, const struct partition_in *in);
 void queries_answer(struct partition *p, struct slot *slot); /* those that wait for the slot */
+void queries_refuse(struct partition *p, struct slot *slot, thole_status status, thole_slice text);
 void queries_release(struct slots *slots, struct slot *slot);
 
 /* turn NULL: a record of kind EPOCH_OPENED or POSITION. Appends the parts of a turn. */

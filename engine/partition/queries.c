@@ -1,4 +1,8 @@
-/* Questions to parked instances. They change nothing: an instance is loaded for them, and answers at once. */
+/*
+ * Questions to instances. They change nothing: a parked instance is loaded for them, and answers at once. One
+ * that has ended is only remembered: its history is read once more, its code goes through it, all who wait
+ * are answered, and it is let go. Its slot is LOADING meanwhile, so that what comes for it waits its turn.
+ */
 #include "machine.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -56,6 +60,27 @@ void queries_ask(struct partition *p, const struct partition_in *in)
         queries_answer(p, slot);
 }
 
+void queries_refuse(struct partition *p, struct slot *slot, thole_status status, thole_slice text)
+{
+    for (const struct question *question = slot->questions; question != NULL; question = question->next)
+        answer(p, question->token, status, text);
+    queries_release(&p->slots, slot);
+}
+
+static void recall(struct partition *p, struct slot *slot)
+{
+    if (slot->in_flight > 0 || slot->ready) /* when its last record is committed; behind what waits for it */
+        return;
+    if (p->slots.recalled_len >= RECALLS_MAX) {
+        queries_refuse(p, slot, THOLE_UNAVAILABLE, THOLE_STR("too many instances that have ended are asked"));
+        return;
+    }
+    slot->state = SLOT_LOADING;
+    slot->recalled = true;
+    p->slots.recalled_len++;
+    intake_load(p, slot);
+}
+
 static void answer_live(struct partition *p, struct slot *slot, const struct question *question)
 {
     thole_slice output = {0};
@@ -67,15 +92,17 @@ static void answer_live(struct partition *p, struct slot *slot, const struct que
 
 void queries_answer(struct partition *p, struct slot *slot)
 {
+    if (slot->state == SLOT_ENDED && slot->instance == NULL) {
+        recall(p, slot);
+        return;
+    }
     for (const struct question *question = slot->questions; question != NULL; question = question->next) {
         switch (slot->state) {
-        case SLOT_LIVE: answer_live(p, slot, question); break;
+        case SLOT_LIVE:
+        case SLOT_ENDED: answer_live(p, slot, question); break;
         case SLOT_ABSENT:
         case SLOT_EARLY:
             answer(p, question->token, THOLE_NOT_FOUND, THOLE_STR("there is no such instance"));
-            break;
-        case SLOT_ENDED:
-            answer(p, question->token, THOLE_INVALID, THOLE_STR("the instance has ended"));
             break;
         case SLOT_BLOCKED: answer(p, question->token, THOLE_INVALID, slot->blocked_text); break;
         case SLOT_CONTINUED:

@@ -244,11 +244,13 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_pause(thole_client *client, 
 THOLE_NODISCARD THOLE_API thole_status thole_client_resume(thole_client *client, thole_slice instance,
                                                            thole_slice reason, thole_error *reterr);
 /**
- * Asks the engine that owns the instance; see thole_on_query(). Changes nothing.
+ * Asks the engine that owns the instance; see thole_on_query(). Changes nothing. One that has ended is
+ * replayed from its history for each query.
  * @param ret_output  On THOLE_OK: owned, release with thole_client_release().
- * @return THOLE_OK; THOLE_NOT_FOUND (no such instance, or no such query); THOLE_INVALID (it has ended, or its
- *         code cannot run); THOLE_UNAVAILABLE (no engine owns it now, or none answers in time); what the
- *         handler returned.
+ * @return THOLE_OK; THOLE_NOT_FOUND (no such instance, or no such query); THOLE_INVALID (its code cannot
+ *         run there; it has ended, and what it is asked about stood on its stack); THOLE_UNAVAILABLE (no
+ * engine owns it now, none answers in time, or too many that have ended are asked at once); what the handler
+ *         returned.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_query(thole_client *client, thole_slice instance,
                                                           thole_slice name, thole_slice input,

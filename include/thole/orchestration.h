@@ -237,13 +237,16 @@ THOLE_API void thole_log(thole_ctx *ctx, thole_log_level level, const char *fmt,
 THOLE_API void thole_set_status(thole_ctx *ctx, thole_slice status);
 
 /**
- * Answers a query from the parked instance. It sees what the code last left in @p arg and in the state, must
- * change neither, and must not schedule, wait, raise or set anything: what it tries is refused, and the query
- * fails. thole_format() and thole_alloc() give memory that lives until the answer is sent.
+ * Answers a query from the parked instance, or from one that has ended, however long ago. It sees what the
+ * code last left in @p arg and in the state, must change neither, and must not schedule, wait, raise or set
+ * anything: what it tries is refused, and the query fails. thole_format() and thole_alloc() give memory that
+ * lives until the answer is sent.
  */
 typedef thole_status thole_query_fn(thole_ctx *ctx, void *arg, thole_slice input, thole_slice *ret_output);
-/** Registers @p answer under @p name from here on. @p arg must live as long as the execution: the
- * orchestration's own stack, or thole_alloc() memory. At most 64; an invalid name is not registered. */
+/** Registers @p answer under @p name from here on. @p arg must live as long as the execution: thole_alloc()
+ * memory that points to nothing else, or static data, is there for queries also when the execution has ended;
+ * of what lies on the orchestration's own stack they are then refused with THOLE_INVALID. At most 64; an
+ * invalid name is not registered. */
 THOLE_API void thole_on_query(thole_ctx *ctx, thole_slice name, thole_query_fn *answer, void *arg);
 
 /* ---- state that survives continue-as-new ---- */

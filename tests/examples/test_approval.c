@@ -31,6 +31,7 @@ static void test_approved(void)
     example_slice("output", thole_test_output(env, ID), "paid: taxi");
     example_slice("custom status", thole_test_custom_status(env, ID), "approved");
     CU_ASSERT_EQUAL(thole_test_calls(env, "mail"), 3);
+    check_state(env, "decided");
     example_history(env, ID, "approval_approved");
     thole_test_destroy(env);
 }

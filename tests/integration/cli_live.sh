@@ -105,7 +105,8 @@ await 10 says 'passed 1' query g-1 passed
 printf 'from a file' >"$log.data"
 expect 0 '{"schema":"thole.signal.v1","instance":"g-1","accepted":true,' signal g-1 go "@$log.data" -o json
 expect 0 'from a file' wait g-1 --timeout 60s
-expect 2 'the instance has ended' query g-1 passed
+expect 0 'passed 2' query g-1 passed
+expect 2 'stood on its stack' query g-1 no
 expect 2 'must not begin with' signal g-1 go --request-id '<1'
 expect 2 'instance id' signal "$(printf 'x%.0s' $(seq 201))" go
 expect 0 'accepted' signal early go before # nobody has started it

@@ -46,13 +46,15 @@ static thole_status answer_no(thole_ctx *ctx, void *arg, thole_slice input, thol
 /* Passes when "go" comes; ends with its data. Input: how many are needed, 1 if empty. */
 static thole_status gate(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
-    struct gate state = {.passed = 0};
-    unsigned const needed = input.len == 1 ? (unsigned)(input.ptr[0] - '0') : 1;
-    thole_on_query(ctx, THOLE_STR("passed"), answer_passed, &state);
-    thole_on_query(ctx, THOLE_STR("badly"), answer_badly, &state);
-    thole_on_query(ctx, THOLE_STR("no"), answer_no, &state);
-    for (; state.passed < needed; state.passed++) {
-        thole_set_status(ctx, thole_format(ctx, "waits for go %u", state.passed + 1));
+    unsigned needed = input.len == 1 ? (unsigned)(input.ptr[0] - '0') : 1;
+    struct gate *state = thole_alloc(ctx, sizeof *state); /* is still there when it has ended */
+    if (state == NULL)
+        return THOLE_LIMIT;
+    thole_on_query(ctx, THOLE_STR("passed"), answer_passed, state);
+    thole_on_query(ctx, THOLE_STR("badly"), answer_badly, state);
+    thole_on_query(ctx, THOLE_STR("no"), answer_no, &needed);
+    for (; state->passed < needed; state->passed++) {
+        thole_set_status(ctx, thole_format(ctx, "waits for go %u", state->passed + 1));
         THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("go")), ret_output));
     }
     return THOLE_OK;

@@ -162,7 +162,11 @@ static void test_query(void)
     check("still as before", ask("query", "passed", ""), "passed 1");
     signal_go("query", "b");
     check("query", end_of("query"), "Completed #1 b");
-    check("ended", ask("query", "passed", ""), "INVALID");
+    check("ended", ask("query", "passed", ""), "passed 2");
+    check("ended, with input", ask("query", "passed", "in all"), "passed 2 in all");
+    check("ended, no such query", ask("query", "other", ""), "NOT_FOUND");
+    check("ended, not allowed", ask("query", "badly", ""), "INVALID");
+    check("ended, about its stack", ask("query", "no", ""), "INVALID");
     check("changed nothing", history("query"),
           "1:Started 1:CustomStatusSet 1:EventAwaited 1:EventReceived 1:CustomStatusSet 1:EventAwaited "
           "1:EventReceived 1:Completed");

@@ -196,7 +196,10 @@ static void nobody_can_answer(void)
 {
     struct asking a = asking_begin();
     feed(&a, EVENT_TERMINATE_REQUESTED);
-    ask(&a, "how-far", "", THOLE_INVALID, "the execution has ended");
+    ask(&a, "how-far", "", THOLE_INVALID,
+        "the execution has ended, and what query 'how-far' is about stood on its stack: keep it in memory of "
+        "thole_alloc()");
+    ask(&a, "throws", "thanks", THOLE_APP, "no thanks"); /* that was not on the stack */
     asking_end(&a);
     a.play = play_of(asked);
     a.instance = play_codeless(&a.play);

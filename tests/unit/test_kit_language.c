@@ -154,10 +154,13 @@ static thole_status bad_answer(thole_ctx *ctx, void *arg, thole_slice input, tho
 static thole_status asked(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     (void)input, (void)ret_output;
-    int rounds = 0;
+    int rounds = 0, *kept = thole_alloc(ctx, sizeof *kept);
+    if (kept == NULL)
+        return THOLE_LIMIT;
     thole_on_query(ctx, THOLE_STR("rounds"), answer, &rounds);
+    thole_on_query(ctx, THOLE_STR("kept"), answer, kept);
     thole_on_query(ctx, THOLE_STR("bad"), bad_answer, NULL);
-    for (; rounds < 3; rounds++)
+    for (; rounds < 3; *kept = ++rounds)
         THOLE_TRY(thole_await(ctx, thole_timer(ctx, 1000), NULL));
     return THOLE_OK;
 }
@@ -551,6 +554,10 @@ static void test_query(void)
     check_slice("output", output, "n = 2");
     CU_ASSERT_EQUAL(thole_test_run(env, ID), THOLE_INSTANCE_COMPLETED);
     CU_ASSERT_EQUAL(thole_test_query(env, ID, THOLE_STR("rounds"), ID, &output), THOLE_INVALID);
+    CU_ASSERT_EQUAL(thole_test_query(env, ID, THOLE_STR("kept"), THOLE_STR("in all"), &output), THOLE_OK);
+    check_slice("output", output, "in all 3");
+    CU_ASSERT_EQUAL(thole_test_delete(env, ID, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(thole_test_query(env, ID, THOLE_STR("kept"), ID, &output), THOLE_NOT_FOUND);
     thole_test_destroy(env);
 }
 

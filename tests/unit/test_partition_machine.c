@@ -2,6 +2,7 @@
 #include "partition_stage.h"
 #include "thole_cunit.h"
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- orchestrations ---- */
 
@@ -18,6 +19,30 @@ static thole_status plain(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     thole_on_query(ctx, THOLE_STR("where"), where, NULL);
     thole_log(ctx, THOLE_LOG_INFO, "it begins");
     return thole_await(ctx, thole_call(ctx, THOLE_STR("work"), input), ret_output);
+}
+
+static thole_status how(thole_ctx *ctx, void *arg, thole_slice input, thole_slice *ret_output)
+{
+    (void)input;
+    *ret_output = thole_format(ctx, "%s", (const char *)arg);
+    return THOLE_OK;
+}
+
+/* Ends with what it was given, and knows it afterwards; or does not, where it was kept on its stack. */
+static thole_status knows(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    enum { BYTES = 32 };
+    char local[BYTES] = "waits";
+    char *kept = thole_alloc(ctx, BYTES);
+    if (kept == NULL)
+        return THOLE_LIMIT;
+    memcpy(kept, local, BYTES);
+    thole_on_query(ctx, THOLE_STR("kept"), how, kept);
+    thole_on_query(ctx, THOLE_STR("local"), how, local);
+    THOLE_TRY(thole_await(ctx, thole_call(ctx, THOLE_STR("work"), input), ret_output));
+    memcpy(kept, "knows", 6);
+    memcpy(local, "knows", 6);
+    return THOLE_OK;
 }
 
 enum { MANY = 25000 };
@@ -48,8 +73,11 @@ static thole_status mother(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
     return thole_await(ctx, thole_child(ctx, THOLE_STR("plain"), input, &options), ret_output);
 }
 
-static const thole_orchestration_entry entries[] = {
-    {"plain", plain, 0}, {"many", many, 0}, {"greedy", greedy, 0}, {"mother", mother, 0}};
+static const thole_orchestration_entry entries[] = {{"plain", plain, 0},
+                                                    {"many", many, 0},
+                                                    {"greedy", greedy, 0},
+                                                    {"mother", mother, 0},
+                                                    {"knows", knows, 0}};
 
 static void check_said(struct stage *s, const char *row, const char *want)
 {
@@ -86,7 +114,7 @@ static void test_queries(void)
     stage_complete(s, "i", 3, THOLE_STR("done"));
     (void)stage_said(s);
     stage_query(s, "i", "where");
-    check_said(s, "ended", "answer INVALID: the instance has ended\n");
+    check_said(s, "ended", "answer OK: execution 1\n");
     (void)partition_input(
         s->p, &(struct partition_in){.kind = PARTITION_IN_DOUBT, .generation = partition_generation(s->p)},
         s->now_ms);
@@ -111,6 +139,104 @@ static void test_a_query_loads_what_is_cold(void)
     stage_query(s, "i", "what");
     check_said(s, "no such query", "answer NOT_FOUND: no query 'what'\n");
     CU_ASSERT_EQUAL(s->log_len, records);
+    stage_end(s);
+    free(s);
+}
+
+#define ON_STACK                                                                                             \
+    "answer INVALID: the execution has ended, and what query 'local' is about stood on its stack: keep it "  \
+    "in memory of thole_alloc()\n"
+
+/* Its code goes through its history once more, and nothing of it stays. */
+static void test_what_has_ended_is_asked(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    struct partition_options options;
+    stage_options(&options, entries, ARRAY_LEN(entries));
+    stage_begin_with(s, &options, 2);
+    stage_start(s, "i", "knows");
+    stage_query(s, "i", "kept");
+    stage_query(s, "i", "local");
+    check_said(s, "lives", "notice started i\nanswer OK: waits\nanswer OK: waits\n");
+    stage_complete(s, "i", 2, THOLE_STR("done"));
+    (void)stage_said(s);
+    size_t const records = s->log_len;
+    for (int again = 0; again < 2; again++) { /* remembered; then cold */
+        size_t const loads = s->loads;
+        stage_query(s, "i", "kept");
+        check_said(s, "kept", "answer OK: knows\n");
+        stage_query(s, "i", "local");
+        check_said(s, "local", ON_STACK);
+        stage_query(s, "i", "what");
+        check_said(s, "none", "answer NOT_FOUND: no query 'what'\n");
+        CU_ASSERT_EQUAL(stack_pool_in_use(s->stacks), 0);
+        CU_ASSERT_EQUAL(s->loads, loads + 3);
+        CU_ASSERT_EQUAL(s->log_len, records + (size_t)again); /* the epoch */
+        if (again == 0)
+            stage_again(s, &options);
+    }
+    stage_start(s, "j", "knows");
+    stage_start(s, "k", "knows");
+    (void)stage_said(s);
+    CU_ASSERT_EQUAL(stack_pool_in_use(s->stacks), 2); /* all that there are: somebody goes for it */
+    stage_query(s, "i", "kept");
+    check_said(s, "short of stacks", "answer OK: knows\n");
+    stage_end(s);
+    free(s);
+}
+
+/* As many as are read at a time; asked before their end is committed, and then at once. */
+static void test_so_many_that_have_ended_are_asked_at_a_time(void)
+{
+    enum { INSTANCES = 20, AT_A_TIME = 16 };
+    struct stage *s = malloc(sizeof *s);
+    char id[INSTANCES][16];
+    stage_begin(s, entries, ARRAY_LEN(entries));
+    for (int i = 0; i < INSTANCES; i++) {
+        (void)snprintf(id[i], sizeof id[i], "i%02d", i);
+        stage_start(s, id[i], "knows");
+    }
+    (void)stage_said(s);
+    s->hold_appends = true;
+    for (int i = 0; i < INSTANCES; i++)
+        stage_complete(s, id[i], 2, THOLE_STR("done"));
+    for (int i = 0; i < INSTANCES; i++)
+        for (int k = 0; k < 2; k++)
+            stage_query(s, id[i], "kept");
+    check_said(s, "in flight", "");
+    stage_release(s);
+    size_t known = 0, refused = 0;
+    for (const char *at = stage_said(s); (at = strstr(at, "answer ")) != NULL; at++) {
+        known += strncmp(at, "answer OK: knows\n", 17) == 0;
+        refused += strncmp(at, "answer UNAVAILABLE: too many instances that have ended are asked\n", 64) == 0;
+    }
+    CU_ASSERT_EQUAL(known, 2 * AT_A_TIME);
+    CU_ASSERT_EQUAL(refused, 2 * (INSTANCES - AT_A_TIME));
+    stage_query(s, id[INSTANCES - 1], "kept");
+    check_said(s, "later", "answer OK: knows\n");
+    stage_end(s);
+    free(s);
+}
+
+/* What comes for it while it is read waits: a deletion, and whoever asks behind it. */
+static void test_what_has_ended_is_deleted_while_it_is_asked(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    stage_begin(s, entries, ARRAY_LEN(entries));
+    stage_start(s, "i", "knows");
+    s->hold_appends = true;
+    stage_complete(s, "i", 2, THOLE_STR("done"));
+    stage_query(s, "i", "kept");
+    struct message const away = {
+        .kind = MESSAGE_DELETE, .instance = THOLE_STR("i"), .request_id = THOLE_STR("away")};
+    stage_message(s, &away);
+    stage_release(s);
+    settle(s);
+    stage_query(s, "i", "kept");
+    const char *said = stage_said(s);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "notice deleted i\n"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "answer NOT_FOUND: there is no such instance\n"));
+    CU_ASSERT_PTR_NULL(strstr(said, "UNAVAILABLE"));
     stage_end(s);
     free(s);
 }
@@ -327,7 +453,7 @@ static void test_a_damaged_history_is_kept_and_can_end(void)
     (void)stage_said(s);
     stage_tell(s, "i", MESSAGE_EVENT, "late");
     stage_query(s, "i", "where");
-    check_said(s, "ended", "answer INVALID: the instance has ended\n");
+    check_said(s, "ended", "answer INVALID: it has ended, and its history cannot be read here\n");
     CHECK_STR("nothing more", stage_history(s, "i"),
               "garbage\n1.2 waits 3: #1 ActivityCompleted #3 (done)\n"
               "1.3 ran: #2 TerminateRequested (give up); #3 Terminated (give up)\n");
@@ -526,6 +652,9 @@ static void test_early_events_wait_and_go(void)
 static const struct thole_test tests[] = {
     {"partition: queries", test_queries},
     {"partition: a query loads what is cold", test_a_query_loads_what_is_cold},
+    {"what has ended is asked", test_what_has_ended_is_asked},
+    {"so many that have ended are asked at a time", test_so_many_that_have_ended_are_asked_at_a_time},
+    {"what has ended is deleted while it is asked", test_what_has_ended_is_deleted_while_it_is_asked},
     {"partition: a rival's records hide nothing", test_a_rivals_records_hide_nothing},
     {"partition: lines wait for their turn", test_lines_wait_for_their_turn},
     {"partition: a turn of many rows", test_a_turn_of_many_rows},
