@@ -1,7 +1,6 @@
 /* Counted records become projection changes, collected in a build until it is applied. */
 #include "machine.h"
 #include "thole/client.h"
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -553,11 +552,19 @@ static struct build *take_record(struct partition *p, thole_slice bytes, struct 
     if (b == NULL)
         return NULL;
     thole_status const status = record_decode(bytes, &b->arena, ret, NULL);
+    if (status == THOLE_NOMEM) {
+        partition_no_memory(p);
+        return NULL;
+    }
+    if (live &&
+        status != THOLE_OK) { /* it is in the log, whatever it is: whoever opens it sees whose it is */
+        partition_doubt(p, "a record does not decode as it was written");
+        return NULL;
+    }
     if (status == THOLE_UNSUPPORTED) {
         partition_drop(p, "the history was written by a newer version of thole", true);
         return NULL;
     }
-    assert(status == THOLE_OK || !live); /* we encoded it ourselves */
     if (status != THOLE_OK)
         ret->kind = RECORD_UNKNOWN; /* damaged and not ours: it counts for nobody */
     return ret->kind == RECORD_DELETED ? deletion_build(p, b, bytes, ret) : b;

@@ -1,4 +1,5 @@
 /* The partition machine at its edges: what the simulation's worlds never offer, or only once in a while. */
+#include "machine.h"
 #include "partition_stage.h"
 #include "thole_cunit.h"
 #include <stdlib.h>
@@ -461,6 +462,36 @@ static void test_a_damaged_history_is_kept_and_can_end(void)
     free(s);
 }
 
+/* Memory that breaks, or a mistake of ours: the partition is opened again, and nobody is hurt. */
+static void test_a_record_that_does_not_decode_as_it_was_written(void)
+{
+    struct stage *s = malloc(sizeof *s);
+    stage_begin(s, entries, ARRAY_LEN(entries));
+    stage_start(s, "i", "plain");
+    stage_start(s, "j", "plain");
+    s->hold_appends = true;
+    stage_complete(s, "i", 2, THOLE_STR("done"));
+    const struct chain *chain = &s->p->chain;
+    CU_ASSERT_EQUAL_FATAL(chain->len, 1);
+    thole_slice const bytes = buf_bytes(&chain->links[chain->head].bytes);
+    memset((void *)(uintptr_t)bytes.ptr, 0xff, bytes.len);
+    size_t const at = s->log_len - 1;
+    s->log[at].bytes = THOLE_STR("\xff\xff"); /* and so it was stored */
+    stage_release(s);
+    CHECK_STR("closed", s->closed, "a record does not decode as it was written");
+    stage_open(s);
+    (void)stage_said(s);
+    CU_ASSERT_TRUE(s->log[at].deleted); /* nobody can tell that it counted: what it took in comes again */
+    stage_query(s, "i", "where");
+    stage_query(s, "j", "where");
+    check_said(s, "live", "answer OK: execution 1\nanswer OK: execution 1\n");
+    stage_complete(s, "i", 2, THOLE_STR("done"));
+    stage_complete(s, "j", 2, THOLE_STR("done"));
+    check_said(s, "ended", "notice completed i\nnotice completed j\n");
+    stage_end(s);
+    free(s);
+}
+
 /* Nothing that decodes says in which execution it is, and where nothing was started it can end all the same.
  */
 static void test_damage_before_the_start(void)
@@ -664,6 +695,7 @@ static const struct thole_test tests[] = {
     {"partition: rows of another log are made anew", test_rows_of_another_log_are_made_anew},
     {"partition: epochs that the log lost", test_epochs_that_the_log_lost},
     {"partition: a damaged history is kept and can end", test_a_damaged_history_is_kept_and_can_end},
+    {"a record that does not decode as it was written", test_a_record_that_does_not_decode_as_it_was_written},
     {"partition: damage before the start", test_damage_before_the_start},
     {"partition: damage in the tail", test_damage_in_the_tail},
     {"partition: a limit blocks the code only", test_a_limit_blocks_the_code_only},
