@@ -84,6 +84,11 @@ typedef struct thole_program {
  * @return Exit code: 0 stopped as asked, 1 failed, 2 wrong usage, 6 cannot connect or configuration refused,
  *         130 on a second SIGINT; replay: 0 the same, 1 a history cannot be read, 3 no such instance,
  *         5 diverged. Call once, from the main thread.
+ *
+ * A worker handles SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS and SIGTRAP where nothing else does, to
+ * say what it dies of, and then dies of it as it would have. It forks a witness for that first, and a
+ * forkserver for activities in processes: start threads later than this call, in handlers say. In main() a
+ * program may install handlers of its own for these signals, which then stay.
  */
 THOLE_API int thole_main(int argc, char **argv, const thole_program *program);
 
