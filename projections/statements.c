@@ -270,7 +270,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " q.details"},
 
     /* The first claim of a try writes its deadline; -1: it has none. A try that was lost $7 times is claimed
-     * only apart, or when it has $8 strikes and will not be run. */
+     * only apart, or when it has $8 strikes and was lost $7 + $8 times: then it will not be run. */
     [STATEMENT_CLAIM] =
         {"claim", "iiibiitt",
          "UPDATE worker_queue AS q SET attempt = q.attempt + 1, worker = $5::text, apart = k.apart,"
@@ -283,8 +283,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " THEN coalesce(q.deadline_at, clock_timestamp() + q.try_timeout_ms * interval '1 millisecond') END"
          " FROM " KEYS_FROM(", $6::bool[]",
                             ", apart") " WHERE" SAME_TRY " AND NOT q.later"
-                                       " AND (k.apart OR " LOST_THEN " < $7::int4 OR " STRIKES_THEN
-                                       " >= $8::int4)"
+                                       " AND (k.apart OR " LOST_THEN " < $7::int4 OR (" STRIKES_THEN
+                                       " >= $8::int4 AND " LOST_THEN " >= $7::int4::int8 + $8::int4))"
                                        " RETURNING k.ord, q.attempt, CASE WHEN q.deadline_at "
                                        "IS NULL THEN -1 ELSE " DEADLINE_LEFT " END,"
                                        " q.details, coalesce(cardinality(q.lost), 0)::int8, "

@@ -100,7 +100,8 @@ static thole_status take_tries(struct postgres *pg, const struct claim_policy *p
         claim->expired = left_ms == 0;
         claim->left_ms = left_ms > INT64_MAX ? 0 : left_ms;
         claim->lost = (uint32_t)call_cell_int8(pg, 0, row, 4);
-        claim->poisoned = call_cell_int8(pg, 0, row, 5) >= policy->strikes_max;
+        claim->poisoned = call_cell_int8(pg, 0, row, 5) >= policy->strikes_max &&
+                          claim->lost >= (uint64_t)policy->suspect_after + policy->strikes_max;
         if (arena == NULL)
             continue;
         thole_status status = arena_dup(arena, call_cell_text(pg, 0, row, 3), &claim->details);

@@ -31,7 +31,7 @@ enum row_state {
 /* What a worker makes of claims that were lost: those whose worker died, or was not heard of for a lease. */
 struct claim_policy {
     uint32_t suspect_after; /* lost so often, a try is claimed only apart */
-    uint32_t strikes_max;   /* lost so often while apart, it is poisoned */
+    uint32_t strikes_max;   /* lost so often while apart, and both together in all, it is poisoned */
 };                          /* above INT32_MAX: never */
 
 struct claim {
@@ -44,7 +44,7 @@ struct claim {
     bool expired;            /* the try's deadline has passed: its handler must not be run (again) */
     uint64_t left_ms;        /* until its deadline, at least 1; 0: it has none */
     uint32_t lost;           /* claims of this try that were lost */
-    bool poisoned;           /* strikes_max of them apart: it must not be run */
+    bool poisoned;           /* enough of them, strikes_max apart: it must not be run */
     thole_slice lost_worker; /* in the arena: with which it was lost last; may be empty */
     thole_slice lost_word;   /* likewise: what is known of that worker's end; empty: nothing */
     /* out for claim, in its arena; in for renew, release and leave, when noted: what the last heartbeat said

@@ -317,6 +317,12 @@ static bool for_this_execution(const struct slot *slot, const struct pending *pe
     return !of_execution || m->execution == slot->execution;
 }
 
+/* Nobody looks whether what is recorded for it makes sense. */
+static bool is_raw(const struct slot *slot)
+{
+    return slot->state == SLOT_BLOCKED && slot->instance == NULL;
+}
+
 static enum taken take_existing(struct partition *p, const struct slot *slot, const struct pending *pending,
                                 struct intake *in)
 {
@@ -326,6 +332,11 @@ static enum taken take_existing(struct partition *p, const struct slot *slot, co
         return HELD;
     if (slot->state == SLOT_ENDED || (start && m->event_name.len == 0) || !for_this_execution(slot, pending))
         return DROPPED;
+    if (!timer && m->kind == MESSAGE_RELEASE && is_raw(slot)) {
+        reject(p, pending->inbox_sequence,
+               "the instance cannot be read here, so nobody knows what is in quarantine");
+        return DROPPED;
+    }
     if (timer)
         return put(p, pending, in,
                    (struct event){.kind = EVENT_TIMER_FIRED, .ref = pending->timer_id, .due_ms = p->now_ms});

@@ -49,10 +49,11 @@
  * claim as well, again and again, so a lost claim says little. Therefore what was lost suspect_after times is
  * a suspect, and its claims say more: it is claimed apart. It starts when nothing else runs here, or nothing
  * else has been started for L / 3, and nothing else starts beside it for L / 3, twice as long with each
- * further loss; after that a renewal says that it has settled. Only what is lost apart and unsettled counts
- * against it; after strikes_max such losses the claim says that it is poisoned, and it is not run again. A
- * worker runs suspects at most half of its time; those that it cannot take it hands back like unknown ones.
- * A worker that lives and lets go of a claim says so (LET_GO): that claim was not lost.
+ * further loss, or until its result is stored; after that a renewal says that it has settled. Only what is
+ * lost apart and unsettled counts against it; after strikes_max such losses, of suspect_after + strikes_max
+ * in all, the claim says that it is poisoned, and it is not run again. A worker runs suspects at most half of
+ * its time; those that it cannot take it hands back like unknown ones. A worker that lives and lets go of a
+ * claim says so (LET_GO): that claim was not lost.
  */
 #ifndef THOLE_WORKER_H
 #define THOLE_WORKER_H

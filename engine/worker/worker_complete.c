@@ -14,7 +14,6 @@ struct lease_list *lease_ready_list(struct worker_machine *w, const struct lease
 void lease_ready(struct worker_machine *w, struct lease *lease)
 {
     lease->state = LEASE_READY;
-    lane_leave(w, lease);
     if (w->killed) {
         lease_hand_back(w, lease);
         return;

@@ -100,6 +100,7 @@ void lease_expire(struct worker_machine *w, struct lease *lease)
 {
     w->counters.timed_out++;
     lease->timed_out = true;
+    lane_leave(w, lease);
     add_event(w,
               (struct worker_event){.kind = WORKER_OUT_EXPIRED, .attempt = lease->attempt, .lease = lease});
     lease_ready(w, lease);
@@ -109,6 +110,7 @@ void lease_poison(struct worker_machine *w, struct lease *lease)
 {
     w->counters.poisoned++;
     lease->poisoned = true;
+    lane_leave(w, lease);
     add_event(w,
               (struct worker_event){.kind = WORKER_OUT_POISONED, .attempt = lease->attempt, .lease = lease});
     lease_ready(w, lease);
@@ -204,14 +206,15 @@ void worker_finished(struct worker_machine *w, const struct worker_in *in)
         return;
     assert(w->slots_used > 0);
     w->slots_used--;
-    lane_leave(w, lease);
     /* Told to stop because the worker stops: only a success is a result, everything else runs again. */
     bool const success = in->status == THOLE_OK || in->status == THOLE_LATER;
     lease->later = in->status == THOLE_LATER && !lease->timed_out;
-    if (!has_result(lease) || (lease->shut_down && !success))
-        without_result(w, lease);
-    else
-        lease_ready(w, lease);
+    if (has_result(lease) && (!lease->shut_down || success)) {
+        lease_ready(w, lease); /* its row is there until that is stored: the lane stays its own */
+        return;
+    }
+    lane_leave(w, lease);
+    without_result(w, lease);
 }
 
 void lease_abandon(struct worker_machine *w, struct lease *lease)
@@ -274,7 +277,10 @@ bool worker_poll_event(struct worker_machine *w, struct worker_out *ret)
     struct lease *const lease = event.lease;
     if (lease == NULL)
         return false;
-    lease->started |= event.kind == WORKER_OUT_RUN;
+    if (event.kind == WORKER_OUT_RUN) {
+        lease->started = true;
+        lane_runs(w, lease);
+    }
     *ret = (struct worker_out){
         .kind = event.kind, .id = lease->id, .attempt = event.attempt, .path = event.path, .end = event.end};
     if (event.kind == WORKER_OUT_RUN)

@@ -56,12 +56,19 @@ void lane_started(struct worker_machine *w, const struct lease *lease, uint32_t 
 {
     uint32_t const free = worker_suspect_after(w->options.poison_after);
     uint32_t const more = lost > free ? lost - free : 0;
+    if (lane_has(w, lease)) {
+        w->counters.apart++;
+        w->lane.unsettled_ms = quiet_ms(w) << (more < SETTLE_DOUBLINGS_MAX ? more : SETTLE_DOUBLINGS_MAX);
+    }
+    lane_runs(w, lease);
+}
+
+/* Time may have passed since its claim was answered: this process may have been frozen. */
+void lane_runs(struct worker_machine *w, const struct lease *lease)
+{
     w->lane.started_ms = w->now_ms;
-    if (!lane_has(w, lease))
-        return;
-    w->counters.apart++;
-    w->lane.settled_ms =
-        w->now_ms + (quiet_ms(w) << (more < SETTLE_DOUBLINGS_MAX ? more : SETTLE_DOUBLINGS_MAX));
+    if (lane_has(w, lease))
+        w->lane.settled_ms = w->now_ms + w->lane.unsettled_ms;
 }
 
 void lane_leave(struct worker_machine *w, const struct lease *lease)
@@ -76,8 +83,8 @@ void lane_leave(struct worker_machine *w, const struct lease *lease)
 uint64_t lane_settles_ms(const struct worker_machine *w)
 {
     const struct lease *lease = w->lane.lease;
-    bool const runs = lease != NULL && lease->state == LEASE_RUNNING && !lease->lost && !lease->confirmed;
-    return runs ? w->lane.settled_ms : UINT64_MAX;
+    bool const here = lease != NULL && (lease->state == LEASE_RUNNING || lease->state == LEASE_READY);
+    return here && !lease->lost && !lease->confirmed ? w->lane.settled_ms : UINT64_MAX;
 }
 
 /* ---- claims that were let go ---- */

@@ -34,12 +34,14 @@ enum batch_step {
 
 /* Where suspects are run, one at a time. */
 struct lane {
-    struct lease *lease; /* waits for its claim, is in it, or runs unsettled; NULL = nobody */
+    struct lease *lease; /* waits for its claim, is in it, or is unsettled until its result is stored; NULL =
+                            nobody */
     uint64_t since_ms;   /* when it took the lane */
-    uint64_t settled_ms; /* while it runs: others may be started when a renewal after this is kept */
-    uint64_t gate_ms;    /* no other suspect before this */
-    uint64_t started_ms; /* when anything was started last */
-    bool telling;        /* the renewal in flight says that it has settled */
+    uint64_t unsettled_ms; /* how long it is alone */
+    uint64_t settled_ms;   /* since it started: others may be started when a renewal after this is kept */
+    uint64_t gate_ms;      /* no other suspect before this */
+    uint64_t started_ms;   /* when anything was started last */
+    bool telling;          /* the renewal in flight says that it has settled */
 };
 
 /* A claim that this worker gave up, to be told to its row. */
@@ -135,9 +137,11 @@ void lane_offer(struct worker_machine *w, struct lease *lease);
 bool lane_has(const struct worker_machine *w, const struct lease *lease);
 /* When the suspect that waits may be claimed; UINT64_MAX: not yet, or none waits. */
 uint64_t lane_due_ms(const struct worker_machine *w);
-/* It starts. */
+/* It is claimed, and starts. */
 void lane_started(struct worker_machine *w, const struct lease *lease, uint32_t lost);
-/* Its handler runs no more, or never will: does nothing for any other lease. */
+/* Its handler is called. */
+void lane_runs(struct worker_machine *w, const struct lease *lease);
+/* It can be lost here no more, or its row has heard that it has settled: does nothing for any other lease. */
 void lane_leave(struct worker_machine *w, const struct lease *lease);
 /* When it has been alone for long enough, and its row is to be told; UINT64_MAX: there is none to tell. */
 uint64_t lane_settles_ms(const struct worker_machine *w);

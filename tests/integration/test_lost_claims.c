@@ -257,6 +257,28 @@ static void what_is_blamed_is_a_claim(void)
     postgres_close(pg);
 }
 
+/* What was lost in company may be taken back when it is run apart already. */
+static void nothing_is_poisoned_with_fewer(void)
+{
+    struct postgres *pg = begin("fewer", 1);
+    struct claim const first = claim_by(pg, ME, 1, false);
+    (void)claim_by(pg, OTHER, 1, true);
+    (void)claim_by(pg, ME, 1, true);
+    let_go(pg, ME, first, ROW_MINE);
+    struct claim claim = claim_by(pg, OTHER, 1, true);
+    CHECK_STR("two, both apart", row_of("fewer", 1), "4 worker-2 {2,3} {2,3} worker-1");
+    CHECK_INT(claim.poisoned, false);
+    claim = claim_by(pg, THIRD, 1, false);
+    CHECK_INT(claim.state, ROW_SUSPECT);
+    claim = claim_by(pg, THIRD, 1, true);
+    CHECK_INT(claim.lost, 3);
+    CHECK_INT(claim.poisoned, false);
+    claim = claim_by(pg, ME, 1, false);
+    CHECK_INT(claim.lost, 4);
+    CHECK_INT(claim.poisoned, true);
+    postgres_close(pg);
+}
+
 /* Each in one statement as it is. */
 static void a_claim_of_many_takes_what_it_may(void)
 {
@@ -349,6 +371,7 @@ static const struct thole_test tests[] = {
     {"blame counts like losses apart", blame_counts_like_losses_apart},
     {"a death that nobody is blamed for", a_death_that_nobody_is_blamed_for},
     {"what is blamed is a claim", what_is_blamed_is_a_claim},
+    {"nothing is poisoned with fewer", nothing_is_poisoned_with_fewer},
     {"a claim of many takes what it may", a_claim_of_many_takes_what_it_may},
     {"the machine hears of it", the_machine_hears_of_it},
 };

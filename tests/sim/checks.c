@@ -179,6 +179,7 @@ void checks_batch(struct world *w, const struct batch *batch, const char *who)
 {
     check_activities(w, batch, who);
     check_timers(w, batch, who);
+    checks_quarantine(w, batch, who);
     check_deletions(w, batch, who);
     for (size_t i = 0; i < batch->instances_len; i++) {
         const struct batch_instance *b = &batch->instances[i];

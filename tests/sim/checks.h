@@ -5,7 +5,7 @@
  *
  *   model.c        the log rule, parts, inbox positions      checks.c      what writers give away
  *   model_turn.c   what a turn may say, and what follows     checks_end.c  the store's promises, and the end
- *   model_mail.c   messages between instances
+ *   model_mail.c   messages between instances        model_poison.c  what waits in quarantine
  */
 #ifndef THOLE_CHECKS_H
 #define THOLE_CHECKS_H
@@ -30,9 +30,10 @@ struct model_event { /* by event id - 1 */
     thole_slice name, queue, data, target;
     struct retry retry; /* ACTIVITY_SCHEDULED; then its tries */
     uint32_t try_number;
-    bool waiting;
+    bool waiting, quarantined; /* quarantined: it waits for somebody to decide */
     uint64_t next_due_ms, deadline_ms;
-    struct model_row work, timer;
+    thole_slice why; /* in quarantine */
+    struct model_row work, timer, held;
 };
 
 struct model_execution {
@@ -170,6 +171,15 @@ void model_check_deletion(struct world *w, size_t instance, const struct deletio
 void model_forget(struct world *w, size_t instance, uint64_t sequence);
 void model_published_deletions(struct world *w, uint32_t partition, uint64_t published);
 bool checks_deletions(struct world *w, char *why, size_t size);
+
+/* model_poison.c. Where it is poisoned, does it wait? */
+bool model_waits_in_quarantine(const struct world *w, const struct model_event *scheduled);
+bool model_is_quarantine(const struct world *w, uint64_t time_ms, const struct model_event *scheduled,
+                         const struct event *e, const struct message *message);
+bool model_is_given_up(const struct model_event *target, const struct event *e);
+bool model_is_released(const struct model_event *target, const struct event *e,
+                       const struct message *message);
+void checks_quarantine(struct world *w, const struct batch *batch, const char *who);
 
 /* model_mail.c */
 /* All that the instance says to others in records below that one is stored. */

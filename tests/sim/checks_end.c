@@ -46,7 +46,7 @@ static void check_instance_promise(struct world *w, size_t i, uint64_t projected
 static void check_row_promise(struct world *w, size_t i, uint64_t execution, uint64_t id, enum row_kind kind,
                               const struct model_row *says, uint64_t projected_seq)
 {
-    const char *what = kind == ROW_TIMER ? "timer" : "activity";
+    const char *what = kind == ROW_TIMER ? "timer" : kind == ROW_ACTIVITY ? "activity" : "quarantine of";
     if (says->sequence == 0 || says->sequence > projected_seq)
         return;
     const struct row *row = store_find(w->store, kind, instance_partition(w, i), i, execution, id);
@@ -54,6 +54,12 @@ static void check_row_promise(struct world *w, size_t i, uint64_t execution, uin
         broken(w,
                "projected up to %" PRIu64 ", but the row of %s %.*s/%" PRIu64 "#%" PRIu64 " is still there",
                projected_seq, what, THOLE_FMT(w->instances[i]), execution, id);
+    if (kind == ROW_QUARANTINE && says->there &&
+        (row == NULL || row->due_ms != says->due_ms || row->try_number != says->try_number))
+        broken(w,
+               "projected up to %" PRIu64 ", but %.*s/%" PRIu64 "#%" PRIu64
+               " has no row in quarantine, or another",
+               projected_seq, THOLE_FMT(w->instances[i]), execution, id);
     if (kind == ROW_ACTIVITY && row != NULL && row->try_number != says->try_number)
         broken(w,
                "projected up to %" PRIu64 ", but the row of %.*s/%" PRIu64 "#%" PRIu64 " has try %u, not %u",
@@ -73,6 +79,7 @@ static void check_promise(struct world *w, size_t i, uint64_t projected_seq)
         const struct model_execution *x = &m->executions[n - 1];
         for (size_t k = 0; k < x->events_len; k++) {
             check_row_promise(w, i, n, k + 1, ROW_ACTIVITY, &x->events[k].work, projected_seq);
+            check_row_promise(w, i, n, k + 1, ROW_QUARANTINE, &x->events[k].held, projected_seq);
             check_row_promise(w, i, n, k + 1, ROW_TIMER, &x->events[k].timer, projected_seq);
         }
     }
@@ -180,7 +187,10 @@ static bool waits_for(struct world *w, size_t i, const struct model_execution *x
                        event_kind_name(e->kind), k + 1, THOLE_FMT(e->target),
                        row == NULL ? "no row" : "a row",
                        waits_for_work(w, i, execution, k) ? "queued" : "not queued",
-                       e->waiting ? ", next try" : "", instance_partition(w, i), x->turns, (int)x->blocked);
+                       e->quarantined ? ", in quarantine"
+                       : e->waiting   ? ", next try"
+                                      : "",
+                       instance_partition(w, i), x->turns, (int)x->blocked);
     }
     return not_yet(
         why, size,
@@ -310,11 +320,14 @@ void checks_at_the_end(struct world *w, char *why, size_t size)
     const struct row *row;
     why[0] = '\0';
     for (size_t i = 0; (row = store_row(w->store, i)) != NULL; i++)
-        if (row->present && (row->kind == ROW_ACTIVITY || row->kind == ROW_TIMER) &&
+        if (row->present &&
+            (row->kind == ROW_ACTIVITY || row->kind == ROW_TIMER || row->kind == ROW_QUARANTINE) &&
             !model_of(w, row->instance)->damaged) {
             not_yet(why, size, "a row is left: %s %.*s/%" PRIu64 "#%" PRIu64,
-                    row->kind == ROW_TIMER ? "timer" : "activity", THOLE_FMT(w->instances[row->instance]),
-                    row->execution, row->id);
+                    row->kind == ROW_TIMER      ? "timer"
+                    : row->kind == ROW_ACTIVITY ? "activity"
+                                                : "quarantine of",
+                    THOLE_FMT(w->instances[row->instance]), row->execution, row->id);
             return;
         }
     if (!check_instance_rows(w, why, size) || !checks_mail(w, why, size) || !checks_deletions(w, why, size))

@@ -233,6 +233,83 @@ static void delete_one(struct world *w, size_t instance, bool force)
     send_message(w, 0, instance, &message);
 }
 
+static void decide(struct world *w, size_t instance, uint64_t id, const struct model_event *e, bool fail)
+{
+    bool const another = w->faults && rnd(w, 4) == 0; /* a decision that is late, or means something else */
+    uint32_t const which = another          ? e->try_number + 1 - 2 * (e->try_number > 1)
+                           : rnd(w, 3) == 0 ? 0
+                                            : e->try_number;
+    struct message const message = {.kind = MESSAGE_RELEASE,
+                                    .instance = w->instances[instance],
+                                    .execution = model_of(w, instance)->executions_len,
+                                    .task = id,
+                                    .try_number = which,
+                                    .fail = fail};
+    w->stats.released++;
+    send_message(w, 0, instance, &message);
+}
+
+/* Their operator looks now and then at what waits in quarantine. When the weather has cleared he leaves to
+ * itself what ends by itself, and decides on the rest. */
+static bool is_to_decide(struct world *w, const struct model_event *e)
+{
+    if (!e->quarantined)
+        return rnd(w, 500) == 0; /* he is wrong */
+    return w->faults ? rnd(w, 8) == 0 : e->next_due_ms == 0 && rnd(w, 2) == 0;
+}
+
+/* A worker that was away for long says the same again, or that it has done it after all. */
+static void late_result(struct world *w, size_t instance, uint64_t id, const struct model_event *e)
+{
+    bool const done = rnd(w, 2) == 0;
+    struct message const result = {.execution = model_of(w, instance)->executions_len,
+                                   .task = id,
+                                   .try_number = e->try_number,
+                                   .status = done ? THOLE_OK : THOLE_APP,
+                                   .data = THOLE_STR("late"),
+                                   .error_type = done ? (thole_slice){NULL, 0} : POISON_TYPE,
+                                   .lost = done ? 0 : w->poison_after,
+                                   .lost_worker = THOLE_STR("somebody"),
+                                   .queue = e->queue,
+                                   .input = e->data};
+    client_completes(w, rnd(w, 300), instance, &result);
+}
+
+/* What else may happen to what waits. */
+static void disturb(struct world *w, size_t instance, uint64_t id, const struct model_event *e)
+{
+    switch (rnd(w, 24)) {
+    case 0:
+    case 1:
+    case 2: late_result(w, instance, id, e); break;
+    case 3:
+    case 4: request(w, 0, instance, MESSAGE_CANCEL); break;
+    case 5: request(w, 0, instance, MESSAGE_TERMINATE); break;
+    case 6:
+        if (w->deletes)
+            delete_one(w, instance, true);
+        break;
+    default: break;
+    }
+}
+
+static void task_operate(struct world *w, void *arg, uint64_t value)
+{
+    (void)arg, (void)value;
+    for (size_t i = 0; i < w->instances_len; i++) {
+        const struct model_execution *x = model_current(model_of(w, i));
+        for (size_t k = 0; x != NULL && !x->ended && k < x->events_len; k++) {
+            const struct model_event *e = &x->events[k];
+            if (e->kind == EVENT_ACTIVITY_SCHEDULED && e->resolved_by == EVENT_UNKNOWN && is_to_decide(w, e))
+                decide(w, i, k + 1, e, rnd(w, 3) != 0);
+            if (w->faults && e->quarantined && e->resolved_by == EVENT_UNKNOWN)
+                disturb(w, i, k + 1, e);
+        }
+    }
+    uint64_t const next_ms = between(w, 500, 4000);
+    after(w, next_ms, task_operate, NULL, 0);
+}
+
 /* Somebody deletes what he finds, children too, and a client's id is used again, now or later. */
 static void task_delete(struct world *w, void *arg, uint64_t value)
 {
@@ -256,8 +333,13 @@ static const thole_orchestration_entry *any_orchestration(struct world *w)
     case 0: return orchestration_entry(THOLE_STR("tries"), 0);
     case 1: return orchestration_entry(THOLE_STR("parent"), 0);
     case 2: return orchestration_entry(THOLE_STR("paged"), 0);
-    default: return &ORCHESTRATIONS[rnd(w, ORCHESTRATIONS_LEN)];
+    case 3:
+        if (w->poisons)
+            return &ORCHESTRATIONS[0];
+        break;
+    default: break;
     }
+    return &ORCHESTRATIONS[between(w, 1, ORCHESTRATIONS_LEN - 1)];
 }
 
 struct client_fake *client_fake_create(struct world *w)
@@ -287,5 +369,7 @@ struct client_fake *client_fake_create(struct world *w)
     after(w, 1000, task_meddle, NULL, 0);
     if (w->deletes)
         after(w, 1500, task_delete, NULL, 0);
+    if (w->poisons)
+        after(w, 2000, task_operate, NULL, 0);
     return client;
 }

@@ -52,6 +52,13 @@ static bool accepts_activity_result(struct model_execution *x, const struct mess
     return scheduled != NULL && !scheduled->waiting && scheduled->try_number == number;
 }
 
+static bool accepts_release(struct model_execution *x, const struct message *message)
+{
+    const struct model_event *scheduled = outstanding(x, message, EVENT_ACTIVITY_SCHEDULED);
+    return scheduled != NULL && scheduled->quarantined &&
+           (message->try_number == 0 || message->try_number == scheduled->try_number);
+}
+
 bool model_accepts(struct world *w, size_t instance, const struct message *message)
 {
     struct model_instance *m = model_of(w, instance);
@@ -76,7 +83,7 @@ bool model_accepts(struct world *w, size_t instance, const struct message *messa
     case MESSAGE_TERMINATE: return true;
     case MESSAGE_PAUSE: return !x->paused && !seen(m, EVENT_PAUSED, message->request_id);
     case MESSAGE_RESUME: return x->paused && !seen(m, EVENT_RESUMED, message->request_id);
-    case MESSAGE_RELEASE: return false;
+    case MESSAGE_RELEASE: return message->execution == m->executions_len && accepts_release(x, message);
     case MESSAGE_ACTIVITY_RESULT:
         return message->execution == m->executions_len && accepts_activity_result(x, message);
     case MESSAGE_CHILD_RESULT:

@@ -44,14 +44,18 @@ static bool is_try_result(struct reading *r, const struct event *event, const st
 {
     const struct model_event *scheduled = model_event_at(r->x, message->task);
     const struct retry *retry = &scheduled->retry;
-    bool const again = scheduled->try_number < retry->tries_max && !is_final(retry, message);
+    bool const again = scheduled->try_number < retry->tries_max && !is_final(retry, message) &&
+                       (message->lost == 0 || retry->poison == POISON_RETRY);
     uint64_t const time_ms = r->turn->time_ms;
     if (event->ref != message->task || !thole_slice_equal(event->data, message->data) ||
         event->try_number != scheduled->try_number)
         return false;
+    if (message->lost > 0 && model_waits_in_quarantine(r->w, scheduled))
+        return model_is_quarantine(r->w, time_ms, scheduled, event, message);
     if (message->status == THOLE_OK)
         return event->kind == EVENT_ACTIVITY_COMPLETED && event->timed == scheduled->timer.there;
-    if (event->code != message->status)
+    if (event->code != message->status ||
+        (message->lost > 0 && !thole_slice_equal(event->error_type, POISON_TYPE)))
         return false;
     if (event->kind == EVENT_ACTIVITY_TRY_FAILED)
         return again && event->due_ms >= time_ms && event->due_ms <= time_ms + retry->max_delay_ms &&
@@ -82,7 +86,7 @@ static bool is_effect_of(struct reading *r, const struct event *event, const str
     case MESSAGE_TERMINATE: return is_request(event, message, EVENT_TERMINATE_REQUESTED);
     case MESSAGE_PAUSE: return is_request(event, message, EVENT_PAUSED);
     case MESSAGE_RESUME: return is_request(event, message, EVENT_RESUMED);
-    case MESSAGE_RELEASE: return false;
+    case MESSAGE_RELEASE: return model_is_released(model_event_at(r->x, message->task), event, message);
     case MESSAGE_ACTIVITY_RESULT: return is_try_result(r, event, message);
     case MESSAGE_CHILD_RESULT:
         return event->ref == message->task && thole_slice_equal(event->data, message->data) &&
@@ -142,17 +146,45 @@ static void on_try_failed(struct reading *r, const struct event *e)
     target->timer = row_now(r, true, 0, e->due_ms == 0 ? 1 : e->due_ms);
 }
 
+static void on_quarantined(struct reading *r, const struct event *e)
+{
+    struct model_event *target = resolve(r, e, EVENT_ACTIVITY_SCHEDULED);
+    if (target == NULL)
+        return;
+    if (target->waiting || e->try_number != target->try_number)
+        wrong(r, "#%" PRIu64 ": try %u is in quarantine, try %u is %s", e->id, e->try_number,
+              target->try_number, target->waiting ? "over" : "under way");
+    r->w->stats.quarantined++;
+    target->waiting = target->quarantined = true;
+    target->next_due_ms = e->due_ms;
+    target->why = e->data;
+    target->work = row_now(r, false, e->try_number, 0);
+    target->held = row_now(r, true, e->try_number, e->due_ms);
+    if (e->due_ms != 0)
+        target->timer = row_now(r, true, 0, e->due_ms);
+}
+
+static void leaves_quarantine(const struct reading *r, struct model_event *target)
+{
+    if (target->quarantined)
+        target->held = row_now(r, false, 0, 0);
+    target->quarantined = false;
+}
+
 static void on_try_started(struct reading *r, const struct event *e)
 {
     struct model_event *target = resolve(r, e, EVENT_ACTIVITY_SCHEDULED);
     if (target == NULL)
         return;
-    if (!target->waiting || e->try_number != target->try_number + 1 || r->turn->time_ms < target->next_due_ms)
+    bool const early = !e->quarantined && r->turn->time_ms < target->next_due_ms;
+    if (!target->waiting || e->try_number != target->try_number + 1 || early ||
+        e->quarantined != target->quarantined)
         wrong(r, "#%" PRIu64 ": try %u starts after try %u, %s, before its time", e->id, e->try_number,
               target->try_number, target->waiting ? "which failed" : "which is under way");
     if (!thole_slice_equal(e->name, target->name) || !thole_slice_equal(e->queue, target->queue) ||
         !thole_slice_equal(e->data, target->data) || e->due_ms != target->deadline_ms)
         wrong(r, "#%" PRIu64 ": the next try is of something else", e->id);
+    leaves_quarantine(r, target);
     target->waiting = false;
     target->try_number = e->try_number;
     target->work = row_now(r, true, e->try_number, 0);
@@ -167,6 +199,10 @@ static void on_activity_end(struct reading *r, const struct event *e)
     if (e->timed != target->timer.there)
         wrong(r, "#%" PRIu64 " %s says that there is %s timer", e->id, event_kind_name(e->kind),
               e->timed ? "a" : "no");
+    if (e->quarantined != target->quarantined)
+        wrong(r, "#%" PRIu64 " %s says that it is %s quarantine", e->id, event_kind_name(e->kind),
+              e->quarantined ? "in" : "not in");
+    leaves_quarantine(r, target);
     target->resolved_by = e->kind;
     target->work = row_now(r, false, 0, 0);
     if (target->timer.there)
@@ -291,6 +327,7 @@ static void dispatch(struct reading *r, struct model_event *own, const struct ev
     case EVENT_ACTIVITY_SCHEDULED: on_scheduled(r, own, e); break;
     case EVENT_ACTIVITY_TRY_FAILED: on_try_failed(r, e); break;
     case EVENT_ACTIVITY_TRY_STARTED: on_try_started(r, e); break;
+    case EVENT_ACTIVITY_QUARANTINED: on_quarantined(r, e); break;
     case EVENT_ACTIVITY_COMPLETED:
     case EVENT_ACTIVITY_FAILED:
     case EVENT_ACTIVITY_CANCELLED: on_activity_end(r, e); break;
@@ -319,7 +356,6 @@ static void dispatch(struct reading *r, struct model_event *own, const struct ev
     case EVENT_TERMINATED:
     case EVENT_CONTINUED_AS_NEW: on_end(r, e); break;
     case EVENT_DISCARDED: wrong(r, "discarded, but it has started"); break;
-    case EVENT_ACTIVITY_QUARANTINED: wrong(r, "nothing is poisoned in this world"); break;
     case EVENT_EVENT_AWAITED:
     case EVENT_EVENT_AWAIT_CANCELLED:
     case EVENT_SIDE_EFFECT_RECORDED:
@@ -367,8 +403,11 @@ static void apply_unasked(struct reading *r)
         bool const over = e->kind == EVENT_ACTIVITY_FAILED && target != NULL && e->code == THOLE_TIMEOUT &&
                           target->deadline_ms != 0 && target->deadline_ms <= r->turn->time_ms &&
                           thole_slice_equal(e->data, THOLE_STR("the total timeout is over"));
-        if (!over && e->kind != EVENT_TIMER_FIRED && e->kind != EVENT_VERSION_CHOSEN &&
-            e->kind != EVENT_ACTIVITY_TRY_STARTED && !model_is_forced(r->w, r->instance, e))
+        bool const given_up = target != NULL && target->next_due_ms != 0 &&
+                              target->next_due_ms <= r->turn->time_ms && model_is_given_up(target, e);
+        bool const next_try = e->kind == EVENT_ACTIVITY_TRY_STARTED && !e->quarantined;
+        if (!over && !given_up && !next_try && e->kind != EVENT_TIMER_FIRED &&
+            e->kind != EVENT_VERSION_CHOSEN && !model_is_forced(r->w, r->instance, e))
             return;
         apply_event(r);
     }

@@ -34,6 +34,11 @@ static thole_slice friend_of(thole_slice input)
     return part(input, 1);
 }
 
+static bool is_text(thole_slice slice, const char *text)
+{
+    return thole_slice_equal(slice, thole_slice_from(text));
+}
+
 /* ---- activities and timers ---- */
 
 /* One after the other; each takes what the last one gave. */
@@ -207,6 +212,40 @@ static thole_status paged(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return THOLE_OK;
 }
 
+/* Two activities kill their workers, each time or the first few times; others run beside them. */
+static thole_status risky(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    size_t const n = letters(input);
+    thole_call_options const options = {
+        .size = sizeof options,
+        .poison = (thole_poison)(n % 3),
+        .try_timeout_ms = n % 7 == 3 ? 20000 : 0,
+        .total_timeout_ms = n % 5 == 4 ? 40000 : 0,
+        .retry = {.tries_max = 1 + n % 2, .first_delay_ms = 100, .factor = 2, .max_delay_ms = 500}};
+    thole_task const tasks[] = {thole_call_with(ctx, THOLE_STR("killer"), input, &options),
+                                thole_call_with(ctx, THOLE_STR("clumsy"), input, &options),
+                                thole_call(ctx, THOLE_STR("work"), input),
+                                thole_call(ctx, THOLE_STR("slow"), input)};
+    if (n % 4 == 0) {
+        size_t winner;
+        thole_task const limit = thole_timer(ctx, 45000);
+        THOLE_TRY(thole_await_any(ctx, (thole_task[]){tasks[0], limit}, 2, &winner));
+    }
+    thole_status status[4];
+    for (size_t i = n % 4 == 0; i < 4; i++) {
+        status[i] = thole_await(ctx, tasks[i], NULL);
+        if (thole_is_cancelled(ctx))
+            return THOLE_CANCELLED;
+        thole_failure const failure = thole_task_failure(ctx, tasks[i]);
+        bool const poison = status[i] == THOLE_APP && is_text(failure.type, "poison");
+        if (i == 0 ? !poison && status[i] != THOLE_TIMEOUT : i > 1 && status[i] != THOLE_OK && !poison)
+            return thole_throw(ctx, WRONG "#%zu ends %s: %.*s", i, thole_status_name(status[i]),
+                               THOLE_FMT(failure.type));
+    }
+    *ret_output = thole_format(ctx, "%s", thole_status_name(status[1]));
+    return THOLE_OK;
+}
+
 /* ---- events ---- */
 
 static thole_status where(thole_ctx *ctx, void *arg, thole_slice input, thole_slice *ret_output)
@@ -288,11 +327,6 @@ static thole_task child(thole_ctx *ctx, const char *what, const char *input, tho
 {
     thole_child_options const options = {.size = sizeof options, .instance = id, .close = close};
     return thole_child(ctx, thole_slice_from(what), thole_slice_from(input), &options);
-}
-
-static bool is_text(thole_slice slice, const char *text)
-{
-    return thole_slice_equal(slice, thole_slice_from(text));
 }
 
 /* Three children: one that continues as new, one under an id that others want too, one that may be too slow.
@@ -394,15 +428,13 @@ static thole_status grown_2(thole_ctx *ctx, thole_slice input, thole_slice *ret_
 }
 
 const thole_orchestration_entry ORCHESTRATIONS[ORCHESTRATIONS_LEN] = {
-    {"sequence", sequence, 0}, {"fan", fan, 0},
-    {"race", race, 0},         {"saga", saga, 0},
-    {"fails", fails, 0},       {"mixed", mixed, 0},
-    {"ticks", ticks, 0},       {"tries", tries, 0},
-    {"paged", paged, 0},       {"collector", collector, 0},
-    {"sender", sender, 0},     {"chain", chain, 0},
-    {"parent", parent, 0},     {"generations", generations, 0},
-    {"stateful", stateful, 0}, {"grown", grown_1, 1},
-    {"late", sequence, 0},     {"grown", grown_2, 2},
+    {"risky", risky, 0},       {"sequence", sequence, 0},   {"fan", fan, 0},
+    {"race", race, 0},         {"saga", saga, 0},           {"fails", fails, 0},
+    {"mixed", mixed, 0},       {"ticks", ticks, 0},         {"tries", tries, 0},
+    {"paged", paged, 0},       {"collector", collector, 0}, {"sender", sender, 0},
+    {"chain", chain, 0},       {"parent", parent, 0},       {"generations", generations, 0},
+    {"stateful", stateful, 0}, {"grown", grown_1, 1},       {"late", sequence, 0},
+    {"grown", grown_2, 2},
 };
 
 const thole_orchestration_entry *orchestration_entry(thole_slice name, uint32_t version)
@@ -437,6 +469,9 @@ struct activity_run activity_run(struct world *w, thole_slice name)
         run.status = THOLE_LATER;
         run.outside_status = rnd(w, 5) == 0 ? THOLE_APP : THOLE_OK;
         run.outside_ms = w->faults && rnd(w, 6) == 0 ? UINT64_MAX : between(w, 0, 2000);
+    } else if (thole_slice_equal(name, THOLE_STR("killer")) || thole_slice_equal(name, THOLE_STR("clumsy"))) {
+        run.duration_ms = rnd(w, 8) == 0 ? between(w, LEASE_MS / 3, 4000) : between(w, 0, 200);
+        run.returns_after_ms = rnd(w, 3) == 0 ? UINT64_MAX : run.returns_after_ms;
     } else if (thole_slice_equal(name, THOLE_STR("fatal"))) {
         run.status = rnd(w, 2) == 0 ? THOLE_APP : THOLE_OK;
         run.error_type = "fatal";

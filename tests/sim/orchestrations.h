@@ -5,8 +5,8 @@
 #include "world.h"
 
 enum {
-    ORCHESTRATIONS_LEN = 18,
-    ORCHESTRATIONS_EARLY = 16, /* only some nodes know the others at first */
+    ORCHESTRATIONS_LEN = 19,   /* the first one has activities that kill their workers */
+    ORCHESTRATIONS_EARLY = 17, /* only some nodes know the others at first */
     SIM_PAYLOAD_MAX = 2000,
 };
 /* What a look outside gives: another number each time. The world sets it back. */

@@ -1,34 +1,15 @@
 #include "store_fake.h"
 #include "checks.h"
 #include "engine_node.h"
+#include "losses.h"
+#include "store_rows.h"
 #include "thole/client.h"
 #include "worker_node.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { INDEX_SIZE = 1 << 14, OPEN_TX_MAX = 64, LOST_MAX = 6, LOST_WINDOW_MS = 600 };
-
-struct undo {
-    size_t row;
-    struct row before;
-};
-struct commit {
-    uint64_t time_ms;
-    size_t undo_from;
-};
-struct store {
-    struct row *rows;
-    size_t rows_len, rows_cap;
-    uint32_t index[INDEX_SIZE]; /* row + 1 */
-    struct undo *undo;
-    size_t undo_len, undo_cap;
-    struct commit *commits;
-    size_t commits_len, commits_cap;
-    struct store_tx *open[OPEN_TX_MAX];
-    size_t open_len;
-    uint64_t down_until_ms, life;
-};
+enum { LOST_MAX = 6 };
 
 struct store *store_create(struct world *w)
 {
@@ -54,7 +35,7 @@ static size_t slot_of(const struct store *store, enum row_kind kind, uint32_t pa
     uint64_t hash = ((uint64_t)kind * 31 + partition) * 1000003 + instance;
     hash = (hash * 1000003 + execution) * 1000003 + id;
     hash ^= hash >> 29;
-    for (size_t slot = hash % INDEX_SIZE;; slot = (slot + 1) % INDEX_SIZE) {
+    for (size_t slot = hash % STORE_INDEX_SIZE;; slot = (slot + 1) % STORE_INDEX_SIZE) {
         if (store->index[slot] == 0)
             return slot;
         const struct row *row = &store->rows[store->index[slot] - 1];
@@ -76,15 +57,14 @@ const struct row *store_row(const struct store *store, size_t i)
     return i < store->rows_len ? &store->rows[i] : NULL;
 }
 
-/* The row of that key, present or not. Valid until the next call. */
-static struct row *row_at(struct world *w, enum row_kind kind, uint32_t partition, size_t instance,
-                          uint64_t execution, uint64_t id)
+struct row *store_row_at(struct world *w, enum row_kind kind, uint32_t partition, size_t instance,
+                         uint64_t execution, uint64_t id)
 {
     struct store *store = w->store;
     size_t const slot = slot_of(store, kind, partition, instance, execution, id);
     if (store->index[slot] != 0)
         return &store->rows[store->index[slot] - 1];
-    if (store->rows_len >= INDEX_SIZE / 2)
+    if (store->rows_len >= STORE_INDEX_SIZE / 2)
         abort();
     store->rows = grown(w, store->rows, store->rows_len, &store->rows_cap, sizeof *store->rows);
     store->rows[store->rows_len] = (struct row){
@@ -95,13 +75,13 @@ static struct row *row_at(struct world *w, enum row_kind kind, uint32_t partitio
 
 static struct row *activity_at(struct world *w, size_t instance, uint64_t execution, uint64_t id)
 {
-    return row_at(w, ROW_ACTIVITY, instance_partition(w, instance), instance, execution, id);
+    return store_row_at(w, ROW_ACTIVITY, instance_partition(w, instance), instance, execution, id);
 }
 
 /* ---- transactions ----------------------------------------------------------------------------------------
  */
 
-static void commit_begin(struct world *w)
+void store_commit_begin(struct world *w)
 {
     struct store *store = w->store;
     if (store->commits_len > 4 * LOST_MAX) { /* what is older cannot be lost any more */
@@ -129,15 +109,14 @@ static void make_durable(struct world *w)
             checks_on_durable(w, &store->rows[i]);
 }
 
-/* Before every change of a row. */
-static void remember(struct world *w, const struct row *row)
+void store_remember(struct world *w, const struct row *row)
 {
     struct store *store = w->store;
     store->undo = grown(w, store->undo, store->undo_len, &store->undo_cap, sizeof *store->undo);
     store->undo[store->undo_len++] = (struct undo){(size_t)(row - store->rows), *row};
 }
 
-static void unlock_rows(struct world *w, struct store_tx *tx)
+void store_unlock_rows(struct world *w, struct store_tx *tx)
 {
     for (size_t i = 0; i < tx->rows_len; i++)
         w->store->rows[tx->rows[i]].locked_by = NULL;
@@ -195,7 +174,7 @@ void store_crashes(struct world *w)
     size_t lose = (size_t)rnd(w, LOST_MAX), lost = 0;
     for (; lose > 0 && store->commits_len > 0; lose--, lost++) {
         struct commit const last = store->commits[store->commits_len - 1];
-        if (last.time_ms + LOST_WINDOW_MS < w->now_ms)
+        if (last.time_ms + STORE_LOST_WINDOW_MS < w->now_ms)
             break;
         store->commits_len--;
         while (store->undo_len > last.undo_from) {
@@ -208,6 +187,7 @@ void store_crashes(struct world *w)
     }
     if (strikes(w, FAULT_STORE_AHEAD, 200))
         comes_back_ahead(w);
+    losses_forget(w);
     store->life++;
     checks_on_store_forgets(w);
     checks_on_store_crash(w);
@@ -227,13 +207,13 @@ static bool fenced(const struct world *w, uint32_t partition, uint64_t epoch)
 enum executed store_open(struct world *w, uint32_t partition, uint64_t epoch, struct projected *ret_projected,
                          uint64_t *ret_epoch)
 {
-    struct row *row = row_at(w, ROW_PARTITION, partition, 0, 0, 0);
+    struct row *row = store_row_at(w, ROW_PARTITION, partition, 0, 0, 0);
     *ret_epoch = row->present && row->epoch > epoch ? row->epoch : epoch;
     *ret_projected = row->projected;
     if (*ret_epoch != epoch)
         return EXECUTED;
-    commit_begin(w);
-    remember(w, row);
+    store_commit_begin(w);
+    store_remember(w, row);
     row->present = true;
     row->epoch = epoch;
     make_durable(w);
@@ -286,7 +266,7 @@ static void add_activity(struct world *w, const struct batch_activity *a)
     struct row *row = activity_at(w, instance_index(w, a->instance), a->execution, a->activity_id);
     if (row->present && row->try_number >= a->try_number)
         return;
-    remember(w, row);
+    store_remember(w, row);
     row->present = true;
     row->queue = keep_slice(w, a->queue);
     row->activity = keep_slice(w, a->activity);
@@ -296,16 +276,18 @@ static void add_activity(struct world *w, const struct batch_activity *a)
     row->attempt = 0;
     row->later = false;
     row->touched_ms = w->now_ms;
-    row->worker = (thole_slice){NULL, 0};
+    row->worker = row->lost_worker = (thole_slice){NULL, 0};
+    row->lost = row->strikes = (struct attempts){NULL, 0};
+    row->apart = false;
 }
 
 static void add_timer(struct world *w, const struct batch_timer *t)
 {
     size_t const i = instance_index(w, t->instance);
-    struct row *row = row_at(w, ROW_TIMER, instance_partition(w, i), i, t->execution, t->timer_id);
+    struct row *row = store_row_at(w, ROW_TIMER, instance_partition(w, i), i, t->execution, t->timer_id);
     if (row->present && row->due_ms == t->due_ms)
         return;
-    remember(w, row);
+    store_remember(w, row);
     row->present = true;
     row->due_ms = t->due_ms;
 }
@@ -314,7 +296,7 @@ static void remove_row(struct world *w, struct row *row)
 {
     if (!row->present)
         return;
-    remember(w, row);
+    store_remember(w, row);
     row->present = false;
 }
 
@@ -330,14 +312,33 @@ static void remove_activity(struct world *w, struct batch_activity *a)
 static void remove_timer(struct world *w, const struct batch_timer *t)
 {
     size_t const i = instance_index(w, t->instance);
-    remove_row(w, row_at(w, ROW_TIMER, instance_partition(w, i), i, t->execution, t->timer_id));
+    remove_row(w, store_row_at(w, ROW_TIMER, instance_partition(w, i), i, t->execution, t->timer_id));
+}
+
+static struct row *quarantine_at(struct world *w, const struct batch_quarantine *q)
+{
+    size_t const i = instance_index(w, q->instance);
+    return store_row_at(w, ROW_QUARANTINE, instance_partition(w, i), i, q->execution, q->activity_id);
+}
+
+static void add_quarantine(struct world *w, const struct batch_quarantine *q)
+{
+    struct row *row = quarantine_at(w, q);
+    store_remember(w, row);
+    row->present = true;
+    row->queue = keep_slice(w, q->queue);
+    row->activity = keep_slice(w, q->activity);
+    row->lost_worker = keep_slice(w, q->worker);
+    row->try_number = q->try_number;
+    row->lost_len = q->lost;
+    row->due_ms = q->until_ms;
 }
 
 /* Rows that go, but never what is newer than their removal. */
 static void remove_instance(struct world *w, const struct batch_instance *b)
 {
     size_t const i = instance_index(w, b->instance);
-    struct row *row = row_at(w, ROW_INSTANCE, instance_partition(w, i), i, 0, 0);
+    struct row *row = store_row_at(w, ROW_INSTANCE, instance_partition(w, i), i, 0, 0);
     if (row->history_seq <= b->history_seq)
         remove_row(w, row);
 }
@@ -348,7 +349,7 @@ static void delete_rows(struct world *w, const struct batch_deletion *d)
     size_t const i = instance_index(w, d->instance);
     for (size_t k = 0; k < w->store->rows_len; k++) {
         struct row *row = &w->store->rows[k];
-        bool const keyed = row->kind == ROW_ACTIVITY || row->kind == ROW_TIMER;
+        bool const keyed = row->kind == ROW_ACTIVITY || row->kind == ROW_TIMER || row->kind == ROW_QUARANTINE;
         if (row->kind == ROW_PARTITION || row->instance != i)
             continue;
         if (keyed ? row->execution <= d->execution : row->history_seq <= d->history_seq)
@@ -358,10 +359,10 @@ static void delete_rows(struct world *w, const struct batch_deletion *d)
 
 static void put_execution(struct world *w, size_t i, const struct batch_instance *b)
 {
-    struct row *row = row_at(w, ROW_EXECUTION, instance_partition(w, i), i, b->execution, 0);
+    struct row *row = store_row_at(w, ROW_EXECUTION, instance_partition(w, i), i, b->execution, 0);
     if (b->execution == 0 || (row->present && row->history_seq > b->history_seq))
         return;
-    remember(w, row);
+    store_remember(w, row);
     row->present = true;
     row->status = b->status;
     row->turns = b->turns;
@@ -372,11 +373,11 @@ static void put_instance(struct world *w, const struct batch_instance *b)
 {
     size_t const i = instance_index(w, b->instance);
     put_execution(w, i, b);
-    struct row *row = row_at(w, ROW_INSTANCE, instance_partition(w, i), i, 0, 0);
+    struct row *row = store_row_at(w, ROW_INSTANCE, instance_partition(w, i), i, 0, 0);
     uint64_t const created_ms = b->created_ms != 0 ? b->created_ms : b->updated_ms;
     if (row->present && row->history_seq > b->history_seq)
         return;
-    remember(w, row);
+    store_remember(w, row);
     if (!row->present) {
         row->created_ms = UINT64_MAX;
         row->version = 0;
@@ -414,8 +415,8 @@ enum executed store_apply(struct world *w, const struct batch *batch, thole_stat
         return EXECUTE_LATER;
     *ret_status = THOLE_OK;
     w->stats.batches++;
-    checks_on_apply(w, batch, row_at(w, ROW_PARTITION, batch->partition, 0, 0, 0));
-    commit_begin(w);
+    checks_on_apply(w, batch, store_row_at(w, ROW_PARTITION, batch->partition, 0, 0, 0));
+    store_commit_begin(w);
     for (size_t i = 0; i < batch->deletions_len && !torn; i++)
         delete_rows(w, &batch->deletions[i]);
     for (size_t i = 0; i < batch->activities_removed_len && !torn; i++)
@@ -426,15 +427,19 @@ enum executed store_apply(struct world *w, const struct batch *batch, thole_stat
         remove_timer(w, &batch->timers_removed[i]);
     for (size_t i = 0; i < batch->timers_added_len; i++)
         add_timer(w, &batch->timers_added[i]);
+    for (size_t i = 0; i < batch->quarantine_removed_len && !torn; i++)
+        remove_row(w, quarantine_at(w, &batch->quarantine_removed[i]));
+    for (size_t i = 0; i < batch->quarantine_added_len; i++)
+        add_quarantine(w, &batch->quarantine_added[i]);
     for (size_t i = 0; i < batch->instances_len; i++)
         if (batch->instances[i].removed)
             remove_instance(w, &batch->instances[i]);
     for (size_t i = 0; i < batch->instances_len; i++)
         if (!batch->instances[i].removed)
             put_instance(w, &batch->instances[i]);
-    struct row *row = row_at(w, ROW_PARTITION, batch->partition, 0, 0, 0);
+    struct row *row = store_row_at(w, ROW_PARTITION, batch->partition, 0, 0, 0);
     if (batch->projected.seq > row->projected.seq) {
-        remember(w, row);
+        store_remember(w, row);
         row->projected = batch->projected;
     }
     if (batch->durable)
@@ -456,12 +461,12 @@ enum executed store_reset(struct world *w, uint32_t partition, uint64_t epoch, t
         if (w->store->rows[i].partition == partition && w->store->rows[i].locked_by != NULL)
             return EXECUTE_LATER;
     w->stats.resets++;
-    commit_begin(w);
+    store_commit_begin(w);
     for (size_t i = 0; i < w->store->rows_len; i++) {
         struct row *row = &w->store->rows[i];
         if (row->partition != partition || !row->present)
             continue;
-        remember(w, row);
+        store_remember(w, row);
         row->present = row->kind == ROW_PARTITION;
         row->projected = (struct projected){0};
         row->foreign = false;
@@ -556,8 +561,8 @@ const struct row *store_orphan(struct world *w, uint32_t partition, uint64_t old
         if (!row->present || row->kind != ROW_ACTIVITY || row->partition != partition || row->later ||
             row->locked_by != NULL || row->touched_ms + older_than_ms > w->now_ms)
             continue;
-        commit_begin(w);
-        remember(w, row);
+        store_commit_begin(w);
+        store_remember(w, row);
         row->touched_ms = w->now_ms;
         return row;
     }
@@ -577,171 +582,6 @@ const struct row *store_expired(struct world *w, uint32_t partition)
 
 void store_expire(struct world *w, const struct row *expired)
 {
-    commit_begin(w);
+    store_commit_begin(w);
     remove_row(w, &w->store->rows[expired - w->store->rows]);
-}
-
-/* ---- the worker ------------------------------------------------------------------------------------------
- */
-
-static bool claims_locked(struct world *w, const struct store_tx *mine, const struct sim_claim *claims,
-                          size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const struct row *row = store_find(w->store, ROW_ACTIVITY, instance_partition(w, claims[i].instance),
-                                           claims[i].instance, claims[i].execution, claims[i].activity_id);
-        if (row != NULL && row->locked_by != NULL && row->locked_by != mine)
-            return true;
-    }
-    return false;
-}
-
-static struct row *claimed_row(struct world *w, const struct sim_claim *claim)
-{
-    return activity_at(w, claim->instance, claim->execution, claim->activity_id);
-}
-
-static enum row_state holds(const struct row *row, thole_slice worker, const struct sim_claim *claim)
-{
-    if (!row->present || row->try_number != claim->try_number)
-        return ROW_MISSING;
-    return row->attempt == claim->attempt && thole_slice_equal(row->worker, worker) ? ROW_MINE : ROW_STOLEN;
-}
-
-enum executed store_claim(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n)
-{
-    if (claims_locked(w, NULL, claims, n))
-        return EXECUTE_LATER;
-    commit_begin(w);
-    for (size_t i = 0; i < n; i++) {
-        struct row *row = claimed_row(w, &claims[i]);
-        bool const another =
-            (row->try_number != claims[i].try_number && w->mutation != MUTATION_CLAIM_ANY_TRY) ||
-            (row->later && w->mutation != MUTATION_CLAIM_LATER);
-        claims[i].state = ROW_MISSING;
-        if (!row->present || another) {
-            if (w->mutation == MUTATION_CLAIM_MISSING) {
-                claims[i].state = ROW_MINE;
-                claims[i].attempt = 1;
-            }
-            continue;
-        }
-        remember(w, row);
-        row->attempt++;
-        row->worker = worker;
-        row->touched_ms = w->now_ms;
-        if (row->try_timeout_ms > 0 && row->deadline_ms == 0)
-            row->deadline_ms = w->now_ms + row->try_timeout_ms;
-        claims[i].attempt = row->attempt;
-        claims[i].state = ROW_MINE;
-    }
-    return EXECUTED;
-}
-
-enum executed store_renew(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n)
-{
-    if (claims_locked(w, NULL, claims, n))
-        return EXECUTE_LATER;
-    commit_begin(w);
-    for (size_t i = 0; i < n; i++) {
-        struct row *row = claimed_row(w, &claims[i]);
-        claims[i].state = holds(row, worker, &claims[i]);
-        if (claims[i].state == ROW_STOLEN && w->mutation == MUTATION_STOLEN_IS_GONE)
-            claims[i].state = ROW_MISSING;
-        else if (claims[i].state == ROW_MISSING && w->mutation == MUTATION_GONE_IS_MINE)
-            claims[i].state = ROW_MINE;
-        else if (claims[i].state == ROW_MINE) {
-            remember(w, row);
-            row->touched_ms = w->now_ms;
-        }
-    }
-    return EXECUTED;
-}
-
-enum executed store_complete_begin(struct world *w, struct store_tx *tx, thole_slice worker,
-                                   struct sim_claim *claims, size_t n)
-{
-    if (tx->dead)
-        return EXECUTED;
-    if (claims_locked(w, tx, claims, n))
-        return EXECUTE_LATER;
-    if (!tx->open) {
-        if (w->store->open_len == OPEN_TX_MAX)
-            abort();
-        w->store->open[w->store->open_len++] = tx;
-        tx->open = true;
-        tx->rows_len = 0;
-    }
-    for (size_t i = 0; i < n; i++) {
-        struct row *row = claimed_row(w, &claims[i]);
-        claims[i].state = holds(row, worker, &claims[i]);
-        if (claims[i].state == ROW_STOLEN && w->mutation == MUTATION_COMPLETE_ANY)
-            claims[i].state = ROW_MINE;
-        if (claims[i].state != ROW_MINE || row->locked_by == tx)
-            continue;
-        if (tx->rows_len == STORE_TX_ROWS_MAX)
-            abort();
-        row->locked_by = tx;
-        tx->rows[tx->rows_len++] = (size_t)(row - w->store->rows);
-    }
-    return EXECUTED;
-}
-
-bool store_complete_commit(struct world *w, struct store_tx *tx)
-{
-    if (!tx->open)
-        return false;
-    commit_begin(w);
-    for (size_t i = 0; i < tx->rows_len; i++) {
-        struct row *row = &w->store->rows[tx->rows[i]];
-        row->locked_by = NULL;
-        remember(w, row);
-        row->present = false;
-    }
-    unlock_rows(w, tx);
-    return true;
-}
-
-void store_complete_rollback(struct world *w, struct store_tx *tx)
-{
-    if (tx->open)
-        unlock_rows(w, tx);
-}
-
-void store_tx_dies(struct world *w, struct store_tx *tx)
-{
-    store_complete_rollback(w, tx);
-    tx->dead = true;
-}
-
-enum executed store_release(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n)
-{
-    if (claims_locked(w, NULL, claims, n))
-        return EXECUTE_LATER;
-    commit_begin(w);
-    for (size_t i = 0; i < n; i++) {
-        struct row *row = claimed_row(w, &claims[i]);
-        claims[i].state = holds(row, worker, &claims[i]);
-        if (claims[i].state != ROW_MINE)
-            continue;
-        remember(w, row);
-        row->worker = (thole_slice){NULL, 0};
-    }
-    return EXECUTED;
-}
-
-enum executed store_leave(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n)
-{
-    if (claims_locked(w, NULL, claims, n))
-        return EXECUTE_LATER;
-    commit_begin(w);
-    for (size_t i = 0; i < n; i++) {
-        struct row *row = claimed_row(w, &claims[i]);
-        claims[i].state = holds(row, worker, &claims[i]);
-        if (claims[i].state != ROW_MINE)
-            continue;
-        remember(w, row);
-        row->later = true;
-    }
-    return EXECUTED;
 }

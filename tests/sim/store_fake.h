@@ -9,7 +9,14 @@
 #include "partition.h"
 #include "worker_store.h"
 
-enum row_kind { ROW_PARTITION = 1, ROW_ACTIVITY, ROW_TIMER, ROW_INSTANCE, ROW_EXECUTION };
+enum row_kind { ROW_PARTITION = 1, ROW_ACTIVITY, ROW_TIMER, ROW_INSTANCE, ROW_EXECUTION, ROW_QUARANTINE };
+
+enum { STORE_LOST_WINDOW_MS = 600 }; /* what is committed for longer survives a crash */
+
+struct attempts { /* an array of bigint; the world keeps it, and nobody changes it */
+    const uint64_t *items;
+    size_t len;
+};
 
 struct store_tx;
 struct row {
@@ -25,8 +32,12 @@ struct row {
     uint64_t attempt, touched_ms;         /* inserted, claimed, renewed or swept */
     uint64_t try_timeout_ms, deadline_ms; /* deadline: since the first claim of the try; 0 = none */
     bool later;                           /* nobody's: it is completed from outside */
-    /* ROW_TIMER */
+    struct attempts lost, strikes;        /* see migration 0003 */
+    bool apart;
+    thole_slice lost_worker;
+    /* ROW_TIMER; ROW_QUARANTINE: until then, and lost_worker, queue, activity, try_number */
     uint64_t due_ms;
+    uint32_t lost_len;
     /* ROW_INSTANCE; ROW_EXECUTION: from status on */
     thole_slice orchestration, detail, custom_status, parent;
     uint32_t version;
@@ -85,14 +96,19 @@ struct sim_claim {
     uint64_t execution, activity_id;
     uint32_t try_number;
     uint64_t attempt;
+    bool apart, settled; /* in */
     enum row_state state;
+    uint32_t lost; /* out, as are the others */
+    bool poisoned;
+    thole_slice lost_worker;
 };
 enum { STORE_TX_ROWS_MAX = 256 };
 struct store_tx {    /* of one connection */
     bool open, dead; /* dead: the connection is gone, what still arrives on it does nothing */
     size_t rows[STORE_TX_ROWS_MAX], rows_len;
 };
-enum executed store_claim(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
+enum executed store_claim(struct world *w, thole_slice worker, const struct claim_policy *policy,
+                          struct sim_claim *claims, size_t n);
 enum executed store_renew(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
 enum executed store_complete_begin(struct world *w, struct store_tx *tx, thole_slice worker,
                                    struct sim_claim *claims, size_t n);
@@ -100,5 +116,6 @@ bool store_complete_commit(struct world *w, struct store_tx *tx); /* false: the 
 void store_complete_rollback(struct world *w, struct store_tx *tx);
 void store_tx_dies(struct world *w, struct store_tx *tx);
 enum executed store_release(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
+enum executed store_let_go(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
 enum executed store_leave(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
 #endif

@@ -1,5 +1,6 @@
 #include "checks.h"
 #include "client_fake.h"
+#include "losses.h"
 #include "worker_request.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,13 +38,13 @@ static void task_arrives(struct world *w, void *arg, uint64_t life)
     h->next = worker->held;
     worker->held = h;
     worker->told_life = h->link_life > worker->told_life ? h->link_life : worker->told_life;
-    struct worker_in const in = {.kind = WORKER_IN_DELIVERED,
-                                 .id = h->id,
-                                 .key = {w->instances[h->instance], h->execution, h->activity_id},
-                                 .known =
-                                     !worker->ignorant || !thole_slice_equal(h->activity, THOLE_STR("slow")),
-                                 .epoch = h->link_life,
-                                 .deliveries = 1};
+    struct worker_in const in = {
+        .kind = WORKER_IN_DELIVERED,
+        .id = h->id,
+        .key = {w->instances[h->instance], h->execution, h->activity_id, h->try_number},
+        .known = !worker->ignorant || !thole_slice_equal(h->activity, THOLE_STR("slow")),
+        .epoch = h->link_life,
+        .deliveries = h->deliveries};
     if (worker_input(worker->machine, &in, w->now_ms) == THOLE_OK) {
         drive_soon(w, worker);
         return;
@@ -70,7 +71,10 @@ static void task_pull(struct world *w, void *arg, uint64_t life)
                            .execution = item->execution,
                            .activity_id = item->activity_id,
                            .try_number = item->try_number,
-                           .activity = item->activity};
+                           .deliveries = item->deliveries,
+                           .activity = item->activity,
+                           .queue = item->queue,
+                           .input = item->input};
         worker->coming++;
         after(w, net_latency_ms(w), task_arrives, h, worker->node.life);
     }
@@ -139,6 +143,35 @@ static void hand_out_token(struct world *w, const struct held *h)
         client_completes(w, h->run.outside_ms, h->instance, &result);
 }
 
+/* In place of a run: the result is that too many workers were lost with it. */
+static void poison(struct world *w, struct worker *worker, struct held *h, uint64_t attempt)
+{
+    char text[96];
+    if (!h->claimed || h->attempt != attempt || h->running)
+        broken(w, "%s gives %.*s#%" PRIu64 " up, which it has not claimed", worker->node.name,
+               THOLE_FMT(w->instances[h->instance]), h->activity_id);
+    losses_poisoned(w, h);
+    snprintf(text, sizeof text, "%u workers were lost with it", h->lost);
+    h->poisoned = h->finished = true;
+    h->run.status = THOLE_APP;
+    h->output = keep_slice(w, thole_slice_from(text));
+    trace(w, "%s: %.*s#%" PRIu64 " attempt %" PRIu64 " is poisoned: %s", worker->node.name,
+          THOLE_FMT(w->instances[h->instance]), h->activity_id, attempt, text);
+}
+
+static void task_kills(struct world *w, void *arg, uint64_t life)
+{
+    struct held *h = arg;
+    struct worker *worker = h->worker;
+    if (!node_runs(w, &worker->node, life, task_kills, arg) || h->finished ||
+        h->node_life != worker->machine_life)
+        return;
+    trace(w, "%s: %.*s#%" PRIu64 " kills it", worker->node.name, THOLE_FMT(w->instances[h->instance]),
+          h->activity_id);
+    losses_killed(w, h);
+    worker_node_crash(w, worker, between(w, 50, 3000));
+}
+
 static void run_handler(struct world *w, struct worker *worker, struct held *h, uint64_t attempt)
 {
     if (!h->claimed || !h->row_was_there || h->attempt != attempt)
@@ -151,7 +184,10 @@ static void run_handler(struct world *w, struct worker *worker, struct held *h, 
     if (h->running || ++worker->running > worker->options.slots)
         broken(w, "%s runs more handlers than it has slots", worker->node.name);
     h->running = true;
+    h->ran_ms = w->now_ms;
     h->run = activity_run(w, h->activity);
+    bool kills = losses_kills(w, h);
+    w->stats.apart += h->apart;
     if (h->run.status == THOLE_LATER)
         hand_out_token(w, h);
     uint64_t const limit_ms = time_left_ms(w, h);
@@ -159,11 +195,13 @@ static void run_handler(struct world *w, struct worker *worker, struct held *h, 
         h->run.duration_ms = limit_ms;
         h->run.status = THOLE_TIMEOUT;
         h->run.error_type = NULL;
+        kills = false;
     }
     w->stats.handlers++;
-    trace(w, "%s: runs %.*s#%" PRIu64 " attempt %" PRIu64 " for %" PRIu64 " ms", worker->node.name,
-          THOLE_FMT(w->instances[h->instance]), h->activity_id, attempt, h->run.duration_ms);
-    after(w, h->run.duration_ms, task_returns, h, worker->node.life);
+    trace(w, "%s: runs %.*s#%" PRIu64 " attempt %" PRIu64 " for %" PRIu64 " ms%s", worker->node.name,
+          THOLE_FMT(w->instances[h->instance]), h->activity_id, attempt, h->run.duration_ms,
+          h->apart ? ", apart" : "");
+    after(w, h->run.duration_ms, kills ? task_kills : task_returns, h, worker->node.life);
 }
 
 static void fire_token(struct world *w, struct worker *worker, struct held *h, const struct worker_out *out)
@@ -266,6 +304,7 @@ static void on_output(struct world *w, struct worker *worker, const struct worke
     case WORKER_OUT_CLAIM:
     case WORKER_OUT_RENEW:
     case WORKER_OUT_RELEASE:
+    case WORKER_OUT_LET_GO:
     case WORKER_OUT_LEAVE:
     case WORKER_OUT_COMPLETE_BEGIN:
     case WORKER_OUT_COMPLETE_COMMIT: worker_asks(w, worker, out); break;
@@ -273,11 +312,8 @@ static void on_output(struct world *w, struct worker *worker, const struct worke
         worker_asks(w, worker, out);
         worker_new_tx(w, worker);
         break;
-    case WORKER_OUT_EXPIRED:
-    case WORKER_OUT_POISONED:
-        broken(w, "%s: a try without a timeout is over, or poisoned", worker->node.name);
-        break;
-    case WORKER_OUT_LET_GO: worker_hears(w, worker, &(struct worker_in){.kind = WORKER_IN_LET_GO}); break;
+    case WORKER_OUT_EXPIRED: broken(w, "%s: a try without a timeout is over", worker->node.name); break;
+    case WORKER_OUT_POISONED: poison(w, worker, h, out->attempt); break;
     case WORKER_OUT_RUN: run_handler(w, worker, h, out->attempt); break;
     case WORKER_OUT_FIRE: fire_token(w, worker, h, out); break;
     case WORKER_OUT_HURRY: break; /* how long is told to those who want to know */
@@ -450,6 +486,7 @@ void worker_node_crash(struct world *w, struct worker *worker, uint64_t down_ms)
     if (!worker->node.alive)
         return;
     trace(w, "%s: %s", worker->node.name, worker->stopping ? "has stopped" : "crashes");
+    losses_died(w, worker->identity);
     node_crash(w, &worker->node);
     worker_destroy(worker->machine);
     worker->machine = NULL;

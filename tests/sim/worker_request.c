@@ -2,6 +2,7 @@
 #include "worker_request.h"
 #include "checks.h"
 #include "log_fake.h"
+#include "losses.h"
 #include <stdlib.h>
 
 enum { STATEMENT_TIMEOUT_MS = 3000 };
@@ -17,6 +18,7 @@ struct worker_request {
     size_t rows_len;
     struct store_tx *tx;
     thole_slice identity;
+    struct claim_policy policy;
     struct held *held;
     enum signal signal;
     bool failed;
@@ -39,9 +41,10 @@ static bool for_this_machine(const struct worker_request *r)
 static enum executed run_statement(struct world *w, struct worker_request *r)
 {
     switch (r->kind) {
-    case WORKER_OUT_CLAIM: return store_claim(w, r->identity, r->claims, r->rows_len);
+    case WORKER_OUT_CLAIM: return store_claim(w, r->identity, &r->policy, r->claims, r->rows_len);
     case WORKER_OUT_RENEW: return store_renew(w, r->identity, r->claims, r->rows_len);
     case WORKER_OUT_RELEASE: return store_release(w, r->identity, r->claims, r->rows_len);
+    case WORKER_OUT_LET_GO: return store_let_go(w, r->identity, r->claims, r->rows_len);
     case WORKER_OUT_LEAVE: return store_leave(w, r->identity, r->claims, r->rows_len);
     case WORKER_OUT_COMPLETE_BEGIN:
         return store_complete_begin(w, r->tx, r->identity, r->claims, r->rows_len);
@@ -141,6 +144,8 @@ static void note_states(struct world *w, struct worker_request *r)
         struct held *h = worker_find_held(r->worker, r->rows[i].id);
         r->rows[i].state = (enum worker_row_state)r->claims[i].state;
         r->rows[i].attempt = r->claims[i].attempt;
+        r->rows[i].lost = r->claims[i].lost;
+        r->rows[i].poisoned = r->claims[i].poisoned;
         if (h == NULL)
             continue;
         h->missing = h->missing || r->gone[i];
@@ -148,7 +153,11 @@ static void note_states(struct world *w, struct worker_request *r)
             after(w, 20, task_told, h, r->worker->node.life);
         if (r->kind == WORKER_OUT_CLAIM && r->claims[i].state == ROW_MINE) {
             h->claimed = true;
+            losses_heard(w, &r->claims[i], r->identity);
             h->attempt = r->claims[i].attempt;
+            h->apart = r->claims[i].apart;
+            h->lost = r->claims[i].lost;
+            h->lost_worker = r->claims[i].lost_worker;
         }
         h->left = h->left || (r->kind == WORKER_OUT_LEAVE && r->claims[i].state == ROW_MINE);
         if (r->kind == WORKER_OUT_COMPLETE_BEGIN)
@@ -172,6 +181,7 @@ static void statement_answered(struct world *w, struct request *request, bool kn
     case WORKER_OUT_CLAIM: in.kind = WORKER_IN_CLAIMED; break;
     case WORKER_OUT_RENEW: in.kind = WORKER_IN_RENEWED; break;
     case WORKER_OUT_RELEASE: in.kind = WORKER_IN_RELEASED; break;
+    case WORKER_OUT_LET_GO: in.kind = WORKER_IN_LET_GO; break;
     case WORKER_OUT_LEAVE: in.kind = WORKER_IN_LEFT; break;
     case WORKER_OUT_COMPLETE_BEGIN: in.kind = WORKER_IN_BEGUN; break;
     case WORKER_OUT_COMPLETE_COMMIT: in.kind = WORKER_IN_COMMITTED; break;
@@ -187,6 +197,8 @@ static struct worker_request *new_request(struct world *w, struct worker *worker
     r->machine_life = worker->machine_life;
     r->kind = kind;
     r->identity = worker->identity;
+    r->policy =
+        (struct claim_policy){worker_suspect_after(w->poison_after), worker_strikes_max(w->poison_after)};
     return r;
 }
 
@@ -200,7 +212,16 @@ void worker_asks(struct world *w, struct worker *worker, const struct worker_out
     r->rows = keep(w, (out->rows_len + 1) * sizeof *r->rows);
     r->claims = keep(w, (out->rows_len + 1) * sizeof *r->claims);
     r->gone = keep(w, (out->rows_len + 1) * sizeof *r->gone);
-    for (size_t i = 0; i < out->rows_len; i++) {
+    for (size_t i = 0; i < out->rows_len && out->kind == WORKER_OUT_LET_GO; i++) {
+        const struct worker_key *key = &out->rows[i].key; /* its message may be forgotten */
+        r->rows[i] = out->rows[i];
+        r->claims[i] = (struct sim_claim){.instance = instance_index(w, key->instance),
+                                          .execution = key->execution,
+                                          .activity_id = key->activity_id,
+                                          .try_number = key->try_number,
+                                          .attempt = out->rows[i].attempt};
+    }
+    for (size_t i = 0; i < out->rows_len && out->kind != WORKER_OUT_LET_GO; i++) {
         const struct held *h = worker_find_held(worker, out->rows[i].id);
         if (h == NULL || h->forgotten) {
             broken(w, "%s: a statement for message %" PRIu64 ", which is not held", worker->node.name,
@@ -213,7 +234,9 @@ void worker_asks(struct world *w, struct worker *worker, const struct worker_out
                                           .execution = h->execution,
                                           .activity_id = h->activity_id,
                                           .try_number = h->try_number,
-                                          .attempt = out->rows[i].attempt};
+                                          .attempt = out->rows[i].attempt,
+                                          .apart = out->rows[i].apart,
+                                          .settled = out->rows[i].settled};
     }
     r->request.execute = execute_statement;
     r->request.answered = statement_answered;
@@ -263,19 +286,30 @@ static void publish_answered(struct world *w, struct request *request, bool know
                      &(struct worker_in){.kind = WORKER_IN_PUBLISHED, .id = r->held->id, .ok = known});
 }
 
+static void poison_result(const struct held *h, struct message *message)
+{
+    message->error_type = POISON_TYPE;
+    message->lost = h->lost;
+    message->lost_worker = h->lost_worker;
+    message->queue = h->queue;
+    message->input = h->input;
+}
+
 void worker_publishes(struct world *w, struct worker *worker, struct held *h)
 {
-    struct message const message = {.kind = MESSAGE_ACTIVITY_RESULT,
-                                    .instance = w->instances[h->instance],
-                                    .execution = h->execution,
-                                    .task = h->activity_id,
-                                    .try_number = h->try_number == 1 && rnd(w, 2) == 0 ? 0 : h->try_number,
-                                    .status = (uint32_t)h->run.status,
-                                    .data = h->output,
-                                    .error_type = thole_slice_from(h->run.error_type),
-                                    .final = h->run.final && h->run.status == THOLE_APP,
-                                    .attempt = h->attempt,
-                                    .worker = worker->identity};
+    struct message message = {.kind = MESSAGE_ACTIVITY_RESULT,
+                              .instance = w->instances[h->instance],
+                              .execution = h->execution,
+                              .task = h->activity_id,
+                              .try_number = h->try_number == 1 && rnd(w, 2) == 0 ? 0 : h->try_number,
+                              .status = (uint32_t)h->run.status,
+                              .data = h->output,
+                              .error_type = thole_slice_from(h->run.error_type),
+                              .final = h->run.final && h->run.status == THOLE_APP,
+                              .attempt = h->attempt,
+                              .worker = worker->identity};
+    if (h->poisoned)
+        poison_result(h, &message);
     struct buf bytes;
     if (!h->may_publish || !h->was_mine || !h->finished || h->run.status == THOLE_LATER)
         broken(w, "%s publishes a completion of %.*s#%" PRIu64 " that is not its own", worker->node.name,

@@ -14,10 +14,12 @@ struct held { /* one delivered message, and its handler */
     size_t instance;
     uint64_t execution, activity_id, attempt;
     uint32_t try_number;
-    thole_slice activity;
+    thole_slice activity, queue, input, lost_worker;
+    uint32_t lost;
+    uint64_t deliveries, ran_ms;
     struct activity_run run;
-    bool claimed, missing, row_was_there, was_mine, running, finished, fired, abandoned, may_publish,
-        published, left, forgotten;
+    bool claimed, apart, poisoned, missing, row_was_there, was_mine, running, finished, fired, abandoned,
+        may_publish, published, left, forgotten;
     thole_slice output;
     struct held *next;
 };

@@ -4,6 +4,7 @@
 #include "coro.h"
 #include "engine_node.h"
 #include "log_fake.h"
+#include "losses.h"
 #include "orchestrations.h"
 #include "store_fake.h"
 #include "work_fake.h"
@@ -28,11 +29,13 @@ static const char *const FAULT_NAMES[FAULTS_LEN] = {
     "damage",
 };
 static const char *const MUTATION_NAMES[MUTATIONS_LEN] = {
-    "none",         "append_any",     "store_unfenced", "no_redelivery",  "claim_missing",  "complete_any",
-    "purge_all",    "inbox_skips",    "torn_batch",     "position_stays", "load_stale",     "ack_loses",
-    "queue_twice",  "prefix_skipped", "voids_stay",     "tail_backwards", "position_ahead", "stolen_is_gone",
-    "gone_is_mine", "claim_any_try",  "claim_later",    "send_once",      "send_anew",      "send_shuffled",
-    "early_lost",   "back_unseen",    "back_by_last",   "back_purged",
+    "none",           "append_any",     "store_unfenced", "no_redelivery",    "claim_missing",
+    "complete_any",   "purge_all",      "inbox_skips",    "torn_batch",       "position_stays",
+    "load_stale",     "ack_loses",      "queue_twice",    "prefix_skipped",   "voids_stay",
+    "tail_backwards", "position_ahead", "stolen_is_gone", "gone_is_mine",     "claim_any_try",
+    "claim_later",    "send_once",      "send_anew",      "send_shuffled",    "early_lost",
+    "back_unseen",    "back_by_last",   "back_purged",    "losses_uncounted", "let_go_ignored",
+    "company_counts",
 };
 
 const char *fault_name(enum fault fault)
@@ -226,6 +229,20 @@ static uint64_t choose_faults(struct world *w)
     }
 }
 
+static void choose_poison(struct world *w)
+{
+    w->poisons = w->seed % 4 == 1;
+    w->poison_after = w->poisons && rnd(w, 2) == 0 ? (uint32_t)between(w, 2, 6) : 5;
+    w->quarantine_ms = 20000;
+    if (w->poisons)
+        switch (rnd(w, 8)) {
+        case 0: w->quarantine_ms = 0; break;
+        case 1:
+        case 2: w->quarantine_ms = UINT64_MAX; break;
+        default: w->quarantine_ms = between(w, 1000, 60000); break;
+        }
+}
+
 void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mutation)
 {
     *w = (struct world){.seed = seed,
@@ -248,6 +265,7 @@ void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mut
     w->partitions = (uint32_t)between(w, 1, WORLD_PARTITIONS_MAX);
     w->engines_len = (size_t)between(w, 2, WORLD_ENGINES_MAX);
     w->workers_len = (size_t)between(w, 1, WORLD_WORKERS_MAX);
+    choose_poison(w);
     w->stacks = stack_pool_create(256, 4096);
     if (w->stacks == NULL)
         abort();
@@ -257,6 +275,7 @@ void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mut
     }
     w->work = work_stream_create(w);
     w->store = store_create(w);
+    w->losses = losses_create(w);
     w->model = model_create(w);
     w->client = client_fake_create(w);
     for (size_t i = 0; i < w->engines_len; i++)

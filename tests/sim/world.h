@@ -5,6 +5,7 @@
  *   world.h / world.c    seed, clock, queue, trace, faults       net_fake.c    links, requests, lost answers
  *   log_fake.c           HIST and IN streams                     store_fake.c  Postgres
  *   work_fake.c          the WORK stream                         engine_node.c, worker_node.c, client_fake.c
+ *   losses.c      what truly became of claims, and who kills his worker
  *   model.c, checks.c    the independent reader and what must hold      weather.c  who is struck when
  */
 #ifndef THOLE_WORLD_H
@@ -89,6 +90,9 @@ enum mutation {
     MUTATION_BACK_UNSEEN,    /* who opens an inbox does not look whether it went back */
     MUTATION_BACK_BY_LAST,   /* or looks at its last sequence only */
     MUTATION_BACK_PURGED,    /* who purges it does not look */
+    MUTATION_LOSSES_UNCOUNTED, /* a claim does not note that the one before it was lost */
+    MUTATION_LET_GO_IGNORED,   /* nor does a row hear that its worker lives */
+    MUTATION_COMPANY_COUNTS,   /* what is lost beside others counts against it, too */
     MUTATIONS_LEN
 };
 const char *mutation_name(enum mutation mutation);
@@ -107,7 +111,8 @@ struct stats {
     uint64_t cold_loads, pushes, batches, resets, swept, rivals_seen, parts, parts_dropped, blocked;
     uint64_t children, conflicts, continued, early, discarded, events, sends, tries, expired, paused,
         terminated;
-    uint64_t queries, lines, begun_again, left, deletions, removed;
+    uint64_t queries, lines, begun_again, left, deletions, removed, kills, apart, poisoned, innocents,
+        quarantined, released;
 };
 
 struct engine;
@@ -118,6 +123,7 @@ struct work_stream;
 struct store;
 struct model;
 struct client_fake;
+struct losses;
 
 struct world {
     uint64_t seed, rng, now_ms, sequence, hash;
@@ -128,6 +134,9 @@ struct world {
     bool flood;              /* of inbox messages: positions are long */
     uint64_t early_event_ms; /* how long events wait for their instance */
     bool deletes;            /* instances are deleted, and their ids used again */
+    bool poisons;            /* some activities kill their workers */
+    uint32_t poison_after;   /* of all workers */
+    uint64_t quarantine_ms;  /* of all engines */
     unsigned rivalry;        /* permille of appends that somebody answers by opening the partition too */
     enum mutation mutation;
     char why[512];       /* empty: everything holds so far */
@@ -141,6 +150,7 @@ struct world {
     struct inbox_stream *inboxes[WORLD_PARTITIONS_MAX];
     struct work_stream *work;
     struct store *store;
+    struct losses *losses;
     struct model *model;
     struct client_fake *client;
     struct engine *engines[WORLD_ENGINES_MAX];

@@ -448,6 +448,16 @@ static void test_a_damaged_history_is_kept_and_can_end(void)
     stage_query(s, "i", "where");
     check_said(s, "query", "answer INVALID: a record of the history does not decode\n");
     CHECK_STR("raw", stage_history(s, "i"), "garbage\n1.2 waits 3: #1 ActivityCompleted #3 (done)\n");
+    (void)stage_said(s);
+    for (int fail = 0; fail < 2; fail++) /* not recorded: nobody would be able to read it */
+        stage_message(s, &(struct message){.kind = MESSAGE_RELEASE,
+                                           .instance = THOLE_STR("i"),
+                                           .execution = 1,
+                                           .task = 3,
+                                           .fail = fail});
+    check_said(s, "decisions",
+               "rejected: the instance cannot be read here, so nobody knows what is in quarantine\n"
+               "rejected: the instance cannot be read here, so nobody knows what is in quarantine\n");
     stage_tell(s, "i", MESSAGE_TERMINATE, "give up");
     check_said(s, "terminated", "notice terminated i\n");
     stage_again(s, &options);

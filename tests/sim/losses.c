@@ -1,0 +1,233 @@
+#include "losses.h"
+#include "worker_request.h"
+
+enum { BESIDE_MS = LEASE_MS / 3 }; /* who has run for so long is not suspected of what happens next */
+
+enum fate { FATE_ALIVE, FATE_DIED, FATE_KILLED };
+
+struct fact { /* one claim */
+    size_t instance;
+    uint64_t execution, activity_id, attempt, claimed_ms, settled_ms, reported_ms; /* 0: it is not */
+    uint32_t try_number;
+    thole_slice worker;
+    bool apart, heard, settled; /* heard: its worker knows of it; settled: whatever the database forgets */
+    enum fate fate;             /* of its worker, while the claim was not reported */
+    uint64_t killer_began_ms;   /* FATE_KILLED, by another activity */
+};
+
+struct killer { /* one activity that kills its workers */
+    size_t instance;
+    uint64_t execution, activity_id, kills_left;
+};
+
+struct losses {
+    struct fact *facts;
+    size_t facts_len, facts_cap;
+    struct killer *killers;
+    size_t killers_len, killers_cap;
+    const struct held *culprit; /* while its worker dies */
+};
+
+struct losses *losses_create(struct world *w)
+{
+    return keep(w, sizeof(struct losses));
+}
+
+/* ---- claims ---- */
+
+void losses_claimed(struct world *w, const struct sim_claim *claim, thole_slice worker)
+{
+    struct losses *l = w->losses;
+    l->facts = grown(w, l->facts, l->facts_len, &l->facts_cap, sizeof *l->facts);
+    l->facts[l->facts_len++] = (struct fact){.instance = claim->instance,
+                                             .execution = claim->execution,
+                                             .activity_id = claim->activity_id,
+                                             .attempt = claim->attempt,
+                                             .try_number = claim->try_number,
+                                             .claimed_ms = w->now_ms,
+                                             .worker = worker,
+                                             .apart = claim->apart};
+    trace(w, "store: %.*s claims %.*s#%" PRIu64 " attempt %" PRIu64 "%s, %u lost", THOLE_FMT(worker),
+          THOLE_FMT(w->instances[claim->instance]), claim->activity_id, claim->attempt,
+          claim->apart ? " apart" : "", claim->lost);
+}
+
+static struct fact *find(struct losses *l, const struct sim_claim *claim, thole_slice worker)
+{
+    for (size_t i = l->facts_len; i > 0; i--) {
+        struct fact *f = &l->facts[i - 1];
+        if (f->instance == claim->instance && f->execution == claim->execution &&
+            f->activity_id == claim->activity_id && f->try_number == claim->try_number &&
+            f->attempt == claim->attempt && thole_slice_equal(f->worker, worker))
+            return f;
+    }
+    return NULL;
+}
+
+void losses_heard(struct world *w, const struct sim_claim *claim, thole_slice worker)
+{
+    struct fact *f = find(w->losses, claim, worker);
+    if (f != NULL)
+        f->heard = true;
+}
+
+void losses_settled(struct world *w, const struct sim_claim *claim, thole_slice worker)
+{
+    struct fact *f = find(w->losses, claim, worker);
+    if (f == NULL)
+        return;
+    f->settled_ms = w->now_ms;
+    f->settled = true;
+}
+
+void losses_reported(struct world *w, const struct sim_claim *claim, thole_slice worker)
+{
+    struct fact *f = find(w->losses, claim, worker);
+    if (f == NULL)
+        return;
+    f->reported_ms = w->now_ms;
+    trace(w, "store: %.*s reports %.*s#%" PRIu64 " attempt %" PRIu64, THOLE_FMT(worker),
+          THOLE_FMT(w->instances[claim->instance]), claim->activity_id, claim->attempt);
+}
+
+void losses_completed(struct world *w, const struct row *row)
+{
+    struct sim_claim const claim = {.instance = row->instance,
+                                    .execution = row->execution,
+                                    .activity_id = row->id,
+                                    .try_number = row->try_number,
+                                    .attempt = row->attempt};
+    losses_reported(w, &claim, row->worker);
+}
+
+void losses_forget(struct world *w)
+{
+    struct losses *l = w->losses;
+    bool const all = (w->enabled >> FAULT_STORE_AHEAD & 1) != 0;
+    for (size_t i = 0; i < l->facts_len; i++) {
+        struct fact *f = &l->facts[i];
+        if (all || f->settled_ms + STORE_LOST_WINDOW_MS >= w->now_ms)
+            f->settled_ms = 0;
+        if (all || f->reported_ms + STORE_LOST_WINDOW_MS >= w->now_ms)
+            f->reported_ms = 0;
+    }
+}
+
+/* ---- killers ---- */
+
+/* Each time, or the first few times. */
+static struct killer *killer_of(struct world *w, const struct held *h)
+{
+    struct losses *l = w->losses;
+    bool const always = thole_slice_equal(h->activity, THOLE_STR("killer"));
+    if (!always && !thole_slice_equal(h->activity, THOLE_STR("clumsy")))
+        return NULL;
+    for (size_t i = 0; i < l->killers_len; i++)
+        if (l->killers[i].instance == h->instance && l->killers[i].execution == h->execution &&
+            l->killers[i].activity_id == h->activity_id)
+            return &l->killers[i];
+    l->killers = grown(w, l->killers, l->killers_len, &l->killers_cap, sizeof *l->killers);
+    l->killers[l->killers_len] = (struct killer){.instance = h->instance,
+                                                 .execution = h->execution,
+                                                 .activity_id = h->activity_id,
+                                                 .kills_left = always ? UINT64_MAX : between(w, 1, 8)};
+    return &l->killers[l->killers_len++];
+}
+
+bool losses_kills(struct world *w, const struct held *h)
+{
+    const struct killer *killer = killer_of(w, h);
+    return killer != NULL && killer->kills_left > 0;
+}
+
+/* Would the next claim of it count this one against it? */
+static bool is_blamed(struct world *w, const struct held *h)
+{
+    const struct row *row = store_find(w->store, ROW_ACTIVITY, instance_partition(w, h->instance),
+                                       h->instance, h->execution, h->activity_id);
+    struct sim_claim const claim = {.instance = h->instance,
+                                    .execution = h->execution,
+                                    .activity_id = h->activity_id,
+                                    .try_number = h->try_number,
+                                    .attempt = h->attempt};
+    const struct fact *f = find(w->losses, &claim, h->worker->identity);
+    return row != NULL && row->try_number == h->try_number && row->attempt == h->attempt && row->apart &&
+           thole_slice_equal(row->worker, h->worker->identity) && f != NULL && !f->settled;
+}
+
+/* Nothing else was started for a while before what runs apart, nor beside it until it has settled or its
+ * result is stored. */
+static void check_company(struct world *w, const struct held *h, const struct held *other)
+{
+    bool const runs = other->running && !other->fired && !other->abandoned && !other->forgotten;
+    if (other != h && runs && !h->abandoned && h->ran_ms + BESIDE_MS > other->ran_ms && is_blamed(w, other))
+        broken(w, "%s: %.*s#%" PRIu64 " runs apart, and is lost with %.*s#%" PRIu64 " that ran beside it",
+               h->worker->node.name, THOLE_FMT(w->instances[other->instance]), other->activity_id,
+               THOLE_FMT(w->instances[h->instance]), h->activity_id);
+}
+
+void losses_killed(struct world *w, const struct held *h)
+{
+    struct killer *killer = killer_of(w, h);
+    killer->kills_left -= killer->kills_left != UINT64_MAX;
+    w->stats.kills++;
+    w->losses->culprit = h;
+    for (const struct held *other = h->worker->held; other != NULL; other = other->next)
+        check_company(w, h, other);
+}
+
+void losses_died(struct world *w, thole_slice worker)
+{
+    struct losses *l = w->losses;
+    const struct held *culprit = l->culprit;
+    l->culprit = NULL;
+    for (size_t i = 0; i < l->facts_len; i++) {
+        struct fact *f = &l->facts[i];
+        if (f->reported_ms != 0 || !thole_slice_equal(f->worker, worker))
+            continue;
+        bool const own = culprit != NULL && culprit->instance == f->instance &&
+                         culprit->execution == f->execution && culprit->activity_id == f->activity_id;
+        f->fate = culprit == NULL || own ? FATE_DIED : FATE_KILLED;
+        f->killer_began_ms = culprit == NULL ? 0 : culprit->ran_ms;
+    }
+}
+
+/* ---- who is poisoned ---- */
+
+/* A reason to blame it: it ran apart, and nothing that was started beside it killed its worker. Of a claim
+ * whose answer was lost its worker knows nothing, nor that a crash of the database undid what it was told. */
+static bool is_reason(const struct world *w, const struct fact *f)
+{
+    switch (f->fate) {
+    case FATE_ALIVE: return w->enabled != 0; /* nobody has heard of it */
+    case FATE_DIED: return true;
+    case FATE_KILLED: return !f->heard || f->settled || f->killer_began_ms + BESIDE_MS <= f->claimed_ms;
+    }
+    return false;
+}
+
+void losses_poisoned(struct world *w, const struct held *h)
+{
+    const struct losses *l = w->losses;
+    uint32_t lost = 0, apart = 0, reasons = 0;
+    for (size_t i = 0; i < l->facts_len; i++) {
+        const struct fact *f = &l->facts[i];
+        if (f->instance != h->instance || f->execution != h->execution || f->activity_id != h->activity_id ||
+            f->try_number != h->try_number || f->reported_ms != 0 ||
+            (f->attempt == h->attempt && thole_slice_equal(f->worker, h->worker->identity)))
+            continue;
+        bool const counts = f->apart && f->settled_ms == 0;
+        lost++;
+        apart += counts;
+        reasons += counts && is_reason(w, f);
+    }
+    uint32_t const strikes = worker_strikes_max(w->poison_after);
+    w->stats.poisoned++;
+    w->stats.innocents += killer_of(w, h) == NULL;
+    if (lost < w->poison_after || h->lost < w->poison_after || apart < strikes)
+        broken(w, "%.*s#%" PRIu64 " is poisoned, of %u claims %u are lost, %u of them apart (it says %u)",
+               THOLE_FMT(w->instances[h->instance]), h->activity_id, w->poison_after, lost, apart, h->lost);
+    else if (reasons < strikes)
+        broken(w, "%.*s#%" PRIu64 " is poisoned: only %u of %u claims were lost for a reason of its own",
+               THOLE_FMT(w->instances[h->instance]), h->activity_id, reasons, strikes);
+}

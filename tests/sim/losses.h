@@ -1,0 +1,30 @@
+/*
+ * What truly became of every claim, kept beside the database and whatever it says or forgets; which
+ * activities kill their workers, and when. From that: whom nobody may call poisoned, and who may not run
+ * beside whom.
+ */
+#ifndef THOLE_LOSSES_H
+#define THOLE_LOSSES_H
+#include "store_fake.h"
+
+struct held;
+struct losses;
+struct losses *losses_create(struct world *w);
+
+/* The database does what a statement says: a claim is made, settles, is given back or let go, is completed.
+ */
+void losses_claimed(struct world *w, const struct sim_claim *claim, thole_slice worker);
+void losses_heard(struct world *w, const struct sim_claim *claim, thole_slice worker); /* the answer comes */
+void losses_settled(struct world *w, const struct sim_claim *claim, thole_slice worker);
+void losses_reported(struct world *w, const struct sim_claim *claim, thole_slice worker);
+void losses_completed(struct world *w, const struct row *row);
+/* It crashes: of the newest of that it may know nothing. */
+void losses_forget(struct world *w);
+
+/* A handler starts: will this run of it kill its worker? */
+bool losses_kills(struct world *w, const struct held *h);
+void losses_killed(struct world *w, const struct held *killer); /* it does so now */
+void losses_died(struct world *w, thole_slice worker);          /* for this reason, or for another */
+/* A worker says that it is poisoned: it must be. */
+void losses_poisoned(struct world *w, const struct held *h);
+#endif

@@ -1,0 +1,276 @@
+/* The statements of the worker: claims, renewals, completions, and what is lost with a worker. */
+#include "losses.h"
+#include "store_rows.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool claims_locked(struct world *w, const struct store_tx *mine, const struct sim_claim *claims,
+                          size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct row *row = store_find(w->store, ROW_ACTIVITY, instance_partition(w, claims[i].instance),
+                                           claims[i].instance, claims[i].execution, claims[i].activity_id);
+        if (row != NULL && row->locked_by != NULL && row->locked_by != mine)
+            return true;
+    }
+    return false;
+}
+
+static struct row *claimed_row(struct world *w, const struct sim_claim *claim)
+{
+    return store_row_at(w, ROW_ACTIVITY, instance_partition(w, claim->instance), claim->instance,
+                        claim->execution, claim->activity_id);
+}
+
+static enum row_state holds(const struct row *row, thole_slice worker, const struct sim_claim *claim)
+{
+    if (!row->present || row->try_number != claim->try_number)
+        return ROW_MISSING;
+    return row->attempt == claim->attempt && thole_slice_equal(row->worker, worker) ? ROW_MINE : ROW_STOLEN;
+}
+
+/* ---- what was lost ---- */
+
+static struct attempts with(struct world *w, struct attempts set, uint64_t attempt)
+{
+    uint64_t *items = keep(w, (set.len + 1) * sizeof *items);
+    if (set.len > 0)
+        memcpy(items, set.items, set.len * sizeof *items);
+    items[set.len] = attempt;
+    return (struct attempts){items, set.len + 1};
+}
+
+static bool has(struct attempts set, uint64_t attempt)
+{
+    for (size_t i = 0; i < set.len; i++)
+        if (set.items[i] == attempt)
+            return true;
+    return false;
+}
+
+static struct attempts without(struct world *w, struct attempts set, uint64_t attempt)
+{
+    struct attempts left = {NULL, 0};
+    for (size_t i = 0; i < set.len; i++)
+        if (set.items[i] != attempt)
+            left = with(w, left, set.items[i]);
+    return left;
+}
+
+/* The claim of @p worker finds one whose worker never reported. Not if that is this worker itself. */
+static bool lost_now(const struct world *w, const struct row *row, thole_slice worker)
+{
+    return row->worker.len > 0 && !thole_slice_equal(row->worker, worker) &&
+           w->mutation != MUTATION_LOSSES_UNCOUNTED;
+}
+
+static bool strikes_now(const struct world *w, const struct row *row, thole_slice worker)
+{
+    return (row->apart || w->mutation == MUTATION_COMPANY_COUNTS) && lost_now(w, row, worker);
+}
+
+static void take_over(struct world *w, struct row *row, thole_slice worker)
+{
+    bool const lost = lost_now(w, row, worker), strike = strikes_now(w, row, worker);
+    if (lost) {
+        row->lost = with(w, row->lost, row->attempt);
+        row->lost_worker = row->worker;
+    }
+    if (strike)
+        row->strikes = with(w, row->strikes, row->attempt);
+}
+
+/* May it be claimed in company, or at all? */
+static bool is_suspect(const struct world *w, const struct row *row, thole_slice worker,
+                       const struct claim_policy *policy)
+{
+    return row->lost.len + lost_now(w, row, worker) >= policy->suspect_after;
+}
+
+static bool is_poisoned(const struct world *w, const struct row *row, thole_slice worker,
+                        const struct claim_policy *policy)
+{
+    uint64_t const lost_max = (uint64_t)policy->suspect_after + policy->strikes_max;
+    return row->strikes.len + strikes_now(w, row, worker) >= policy->strikes_max &&
+           row->lost.len + lost_now(w, row, worker) >= lost_max;
+}
+
+/* ---- the statements ---- */
+
+enum executed store_claim(struct world *w, thole_slice worker, const struct claim_policy *policy,
+                          struct sim_claim *claims, size_t n)
+{
+    if (claims_locked(w, NULL, claims, n))
+        return EXECUTE_LATER;
+    store_commit_begin(w);
+    for (size_t i = 0; i < n; i++) {
+        struct row *row = claimed_row(w, &claims[i]);
+        bool const another =
+            (row->try_number != claims[i].try_number && w->mutation != MUTATION_CLAIM_ANY_TRY) ||
+            (row->later && w->mutation != MUTATION_CLAIM_LATER);
+        claims[i].state = ROW_MISSING;
+        if (!row->present || another) {
+            if (w->mutation == MUTATION_CLAIM_MISSING) {
+                claims[i].state = ROW_MINE;
+                claims[i].attempt = 1;
+            }
+            continue;
+        }
+        if (!claims[i].apart && is_suspect(w, row, worker, policy) && !is_poisoned(w, row, worker, policy)) {
+            claims[i].state = ROW_SUSPECT;
+            continue;
+        }
+        store_remember(w, row);
+        claims[i].poisoned = is_poisoned(w, row, worker, policy);
+        take_over(w, row, worker);
+        row->attempt++;
+        row->worker = worker;
+        row->apart = claims[i].apart;
+        row->touched_ms = w->now_ms;
+        if (row->try_timeout_ms > 0 && row->deadline_ms == 0)
+            row->deadline_ms = w->now_ms + row->try_timeout_ms;
+        claims[i].attempt = row->attempt;
+        claims[i].lost = (uint32_t)row->lost.len;
+        claims[i].lost_worker = row->lost_worker;
+        claims[i].state = ROW_MINE;
+        losses_claimed(w, &claims[i], worker);
+    }
+    return EXECUTED;
+}
+
+enum executed store_renew(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n)
+{
+    if (claims_locked(w, NULL, claims, n))
+        return EXECUTE_LATER;
+    store_commit_begin(w);
+    for (size_t i = 0; i < n; i++) {
+        struct row *row = claimed_row(w, &claims[i]);
+        claims[i].state = holds(row, worker, &claims[i]);
+        if (claims[i].state == ROW_STOLEN && w->mutation == MUTATION_STOLEN_IS_GONE)
+            claims[i].state = ROW_MISSING;
+        else if (claims[i].state == ROW_MISSING && w->mutation == MUTATION_GONE_IS_MINE)
+            claims[i].state = ROW_MINE;
+        else if (claims[i].state == ROW_MINE) {
+            store_remember(w, row);
+            row->touched_ms = w->now_ms;
+            row->apart = row->apart && !claims[i].settled;
+            if (claims[i].settled)
+                losses_settled(w, &claims[i], worker);
+        }
+    }
+    return EXECUTED;
+}
+
+enum executed store_complete_begin(struct world *w, struct store_tx *tx, thole_slice worker,
+                                   struct sim_claim *claims, size_t n)
+{
+    if (tx->dead)
+        return EXECUTED;
+    if (claims_locked(w, tx, claims, n))
+        return EXECUTE_LATER;
+    if (!tx->open) {
+        if (w->store->open_len == STORE_OPEN_TX_MAX)
+            abort();
+        w->store->open[w->store->open_len++] = tx;
+        tx->open = true;
+        tx->rows_len = 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct row *row = claimed_row(w, &claims[i]);
+        claims[i].state = holds(row, worker, &claims[i]);
+        if (claims[i].state == ROW_STOLEN && w->mutation == MUTATION_COMPLETE_ANY)
+            claims[i].state = ROW_MINE;
+        if (claims[i].state != ROW_MINE || row->locked_by == tx)
+            continue;
+        if (tx->rows_len == STORE_TX_ROWS_MAX)
+            abort();
+        row->locked_by = tx;
+        tx->rows[tx->rows_len++] = (size_t)(row - w->store->rows);
+    }
+    return EXECUTED;
+}
+
+bool store_complete_commit(struct world *w, struct store_tx *tx)
+{
+    if (!tx->open)
+        return false;
+    store_commit_begin(w);
+    for (size_t i = 0; i < tx->rows_len; i++) {
+        struct row *row = &w->store->rows[tx->rows[i]];
+        row->locked_by = NULL;
+        losses_completed(w, row);
+        store_remember(w, row);
+        row->present = false;
+    }
+    store_unlock_rows(w, tx);
+    return true;
+}
+
+void store_complete_rollback(struct world *w, struct store_tx *tx)
+{
+    if (tx->open)
+        store_unlock_rows(w, tx);
+}
+
+void store_tx_dies(struct world *w, struct store_tx *tx)
+{
+    store_complete_rollback(w, tx);
+    tx->dead = true;
+}
+
+enum executed store_release(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n)
+{
+    if (claims_locked(w, NULL, claims, n))
+        return EXECUTE_LATER;
+    store_commit_begin(w);
+    for (size_t i = 0; i < n; i++) {
+        struct row *row = claimed_row(w, &claims[i]);
+        claims[i].state = holds(row, worker, &claims[i]);
+        if (claims[i].state != ROW_MINE)
+            continue;
+        store_remember(w, row);
+        row->worker = (thole_slice){NULL, 0};
+        losses_reported(w, &claims[i], worker);
+    }
+    return EXECUTED;
+}
+
+/* Its worker lives: whether or not somebody else has it by now, it was not lost. */
+enum executed store_let_go(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n)
+{
+    if (claims_locked(w, NULL, claims, n))
+        return EXECUTE_LATER;
+    store_commit_begin(w);
+    for (size_t i = 0; i < n; i++) {
+        struct row *row = claimed_row(w, &claims[i]);
+        bool const mine = row->attempt == claims[i].attempt && thole_slice_equal(row->worker, worker);
+        losses_reported(w, &claims[i], worker);
+        claims[i].state = ROW_MISSING;
+        if (!row->present || row->try_number != claims[i].try_number ||
+            (!mine && !has(row->lost, claims[i].attempt)) || w->mutation == MUTATION_LET_GO_IGNORED)
+            continue;
+        store_remember(w, row);
+        row->lost = without(w, row->lost, claims[i].attempt);
+        row->strikes = without(w, row->strikes, claims[i].attempt);
+        if (mine)
+            row->worker = (thole_slice){NULL, 0};
+        claims[i].state = ROW_MINE;
+    }
+    return EXECUTED;
+}
+
+enum executed store_leave(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n)
+{
+    if (claims_locked(w, NULL, claims, n))
+        return EXECUTE_LATER;
+    store_commit_begin(w);
+    for (size_t i = 0; i < n; i++) {
+        struct row *row = claimed_row(w, &claims[i]);
+        claims[i].state = holds(row, worker, &claims[i]);
+        if (claims[i].state != ROW_MINE)
+            continue;
+        store_remember(w, row);
+        row->later = true;
+    }
+    return EXECUTED;
+}
