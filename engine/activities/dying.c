@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { STACK_BYTES = 64 * 1024 }; /* of which what is not used is never there */
@@ -19,6 +20,7 @@ static struct {
     _Atomic(struct last_word_page *) page;
     pid_t pid; /* what a handler has forked is not this worker */
     int witness;
+    struct stat socket; /* which file that is */
     bool ours[CRASHES];
 } dying;
 
@@ -40,6 +42,14 @@ static void take_try(struct last_word_try *ret)
     memcpy(ret->instance, item->instance.ptr, item->instance.len);
 }
 
+/* A handler may have closed it, and the number be another file's by now. */
+static bool witness_is_there(void)
+{
+    struct stat now;
+    return fstat(dying.witness, &now) == 0 && now.st_dev == dying.socket.st_dev &&
+           now.st_ino == dying.socket.st_ino;
+}
+
 /* Async-signal-safe. Only the first word counts: what follows may be its consequence. */
 static void say(const struct last_word *word)
 {
@@ -53,7 +63,7 @@ static void say(const struct last_word *word)
         atomic_store(&page->state, LAST_WORD_SAID);
     }
     struct pollfd stored = {.fd = dying.witness, .events = POLLRDHUP};
-    if (send(dying.witness, "w", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1)
+    if (witness_is_there() && send(dying.witness, "w", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1)
         (void)poll(&stored, 1, DYING_WAIT_MS);
 }
 
@@ -100,6 +110,7 @@ void dying_install(struct last_word_page *page, int witness)
     static bool hooked; /* it cannot be taken back */
     dying.pid = getpid();
     dying.witness = witness;
+    (void)fstat(witness, &dying.socket);
     atomic_store(&dying.page, page);
     for (size_t i = 0; i < CRASHES; i++)
         dying.ours[i] = take_signal(crashes[i]);

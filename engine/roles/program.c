@@ -185,10 +185,10 @@ static thole_status start_forkserver(const thole_program *program, char **argv, 
 }
 
 /* Likewise. */
-static void start_witness(struct host_command *command)
+static void start_witness(const thole_program *program, struct host_command *command)
 {
     thole_error error = {.status = THOLE_OK};
-    if ((command->role & HOST_WORKER) != 0 &&
+    if ((command->role & HOST_WORKER) != 0 && program->activities_len > 0 &&
         witness_start(&command->options, &command->options.witness, &error) != THOLE_OK)
         log_line(LOG_LEVEL_INFO, "worker", "no witness, so should it die, nobody will know of what: %s",
                  error.text);
@@ -199,7 +199,7 @@ static thole_status serve(const thole_program *program, char **argv, struct host
 {
     THOLE_TRY(start_forkserver(program, argv, command, reterr));
     struct forkserver *const forkserver = command->options.forkserver;
-    start_witness(command);
+    start_witness(program, command);
     thole_status status = stop_signals_install(reterr);
     if (status == THOLE_OK)
         status = run_role(program, command, reterr);
