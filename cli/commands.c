@@ -194,7 +194,7 @@ static const struct option_row queue_rows[] = {
      .min = 1,
      .max = 100000,
      FIELD(limit),
-     .help = "rows at most, newest first"},
+     .help = "poisoned: rows at most, newest first"},
 };
 static const struct option_row dev_rows[] = {
     {.flag = "dir",
@@ -343,12 +343,13 @@ static const struct command commands[] = {
      .words_max = 2,
      .run = command_fail},
     {.name = "queue",
-     .usage = "poisoned|retry|fail|limit [WORD]...",
-     .summary =
-         "activities that were lost with their workers too often: list them, run them again, let them fail",
-     .example = "thole queue poisoned --queue gpu -o json\n  thole queue retry order-17 4\n"
-                "  thole queue retry --all --queue gpu\n  thole queue fail order-17 4\n"
-                "  thole queue limit gpu 10\n  thole queue limit gpu none",
+     .usage = "list|poisoned|retry|fail|limit [WORD]...",
+     .summary = "what is in queues, and what was lost with its workers too often: list it, run it again, let "
+                "it fail",
+     .example =
+         "thole queue list\n  thole queue poisoned --queue gpu -o json\n  thole queue retry order-17 4\n"
+         "  thole queue retry --all --queue gpu\n  thole queue fail order-17 4\n"
+         "  thole queue limit gpu 10\n  thole queue limit gpu none",
      ROWS(queue_rows),
      .words_min = 1,
      .words_max = 3,

@@ -1,4 +1,4 @@
-/* queue: activities in quarantine, limits. */
+/* queue: what is in queues and in quarantine, limits. */
 #include "client_internal.h"
 #include "command.h"
 #include "text.h"
@@ -205,6 +205,109 @@ static int decide(const struct cli *cli, thole_client *client, bool fails)
     return code;
 }
 
+/* ---- list ---- */
+
+static void queue_members(struct json *json, const thole_queue_info *info)
+{
+    json_member(json, "queue", info->queue);
+    json_member_number(json, "waiting", info->waiting);
+    json_member_number(json, "running", info->running);
+    json_member_number(json, "outside", info->outside);
+    json_member_number(json, "poisoned", info->poisoned);
+    json_key(json, "limit");
+    if (info->limit == 0)
+        json_null(json);
+    else
+        json_number(json, info->limit);
+    json_member_number(json, "lease_ms", info->lease_ms);
+    json_key(json, "workers");
+    json_array(json);
+    for (size_t i = 0; i < info->workers_len; i++) {
+        json_object(json);
+        json_member(json, "worker", info->workers[i].worker);
+        json_member_number(json, "activities", info->workers[i].activities);
+        json_member_number(json, "silent_ms", info->workers[i].silent_ms);
+        json_end(json);
+    }
+    json_end(json);
+}
+
+static void queue_row(const thole_queue_info *info, bool first)
+{
+    char limit[24] = "-";
+    if (first)
+        (void)printf("%-20s  %9s  %9s  %9s  %9s  %9s  %s\n", "QUEUE", "WAITING", "RUNNING", "OUTSIDE",
+                     "POISONED", "LIMIT", "WORKERS");
+    if (info->limit != 0)
+        (void)snprintf(limit, sizeof limit, "%" PRIu64, info->limit);
+    cell(info->queue, 20);
+    (void)printf("%9" PRIu64 "  %9" PRIu64 "  %9" PRIu64 "  %9" PRIu64 "  %9s  ", info->waiting,
+                 info->running, info->outside, info->poisoned, limit);
+    for (size_t i = 0; i < info->workers_len; i++) {
+        const thole_queue_worker *const worker = &info->workers[i];
+        cell(worker->worker, 0);
+        (void)printf("has %" PRIu64, worker->activities);
+        if (info->lease_ms != 0 && worker->silent_ms >= info->lease_ms)
+            (void)printf(", silent for %" PRIu64 " s", worker->silent_ms / 1000);
+        (void)printf("%s", i + 1 < info->workers_len ? "; " : "");
+    }
+    (void)printf("%s\n", info->workers_len == 0 ? "-" : "");
+}
+
+static thole_status print_queue(void *arg, const thole_queue_info *info)
+{
+    struct listing *listing = arg;
+    switch ((enum output)listing->cli->options.output) {
+    case OUTPUT_TABLE: queue_row(info, listing->rows == 0); break;
+    case OUTPUT_JSON:
+        json_object(&listing->json);
+        queue_members(&listing->json, info);
+        json_end(&listing->json);
+        break;
+    case OUTPUT_JSONL:
+        json_init(&listing->json, stdout);
+        cli_json_begin(&listing->json, "thole.queue.v1");
+        queue_members(&listing->json, info);
+        json_end(&listing->json);
+        break;
+    }
+    listing->rows++;
+    return ferror(stdout) ? THOLE_CANCELLED : THOLE_OK;
+}
+
+static int command_queues(struct cli *cli)
+{
+    struct listing listing = {.cli = cli};
+    thole_error error = {.status = THOLE_OK};
+    bool const json = cli->options.output == OUTPUT_JSON;
+    int code = EXIT_DONE;
+    if (cli->words_len != 1)
+        return cli_misused(cli, "list takes no more words; see --queue");
+    thole_client *client = cli_connect(cli, &code);
+    if (client == NULL)
+        return code;
+    if (json) {
+        json_init(&listing.json, stdout);
+        cli_json_begin(&listing.json, "thole.queue_list.v1");
+        json_key(&listing.json, "queues");
+        json_array(&listing.json);
+    }
+    error.status =
+        thole_client_queues(client, thole_slice_from(cli->options.queue), print_queue, &listing, &error);
+    if (json) {
+        json_end(&listing.json);
+        json_key(&listing.json, "complete");
+        json_true(&listing.json, error.status == THOLE_OK);
+        json_end(&listing.json);
+    }
+    if (error.status != THOLE_OK && error.status != THOLE_CANCELLED)
+        code = cli_complain(cli, "", &error);
+    else if (listing.rows == 0 && cli->options.output == OUTPUT_TABLE)
+        (void)fprintf(stderr, "nothing is in a queue\n");
+    thole_client_close(client);
+    return code;
+}
+
 /* ---- limit ---- */
 
 static int print_limit(const struct cli *cli, uint64_t limit)
@@ -257,10 +360,12 @@ int command_queue(struct cli *cli)
 {
     if (strcmp(cli->words[0], "limit") == 0)
         return command_limit(cli);
+    if (strcmp(cli->words[0], "list") == 0)
+        return command_queues(cli);
     bool const lists = strcmp(cli->words[0], "poisoned") == 0, fails = strcmp(cli->words[0], "fail") == 0;
     int code = EXIT_DONE;
     if (!lists && !fails && strcmp(cli->words[0], "retry") != 0)
-        return cli_misused(cli, "\"%.40s\" is none of poisoned, retry, fail, limit", cli->words[0]);
+        return cli_misused(cli, "\"%.40s\" is none of list, poisoned, retry, fail, limit", cli->words[0]);
     if (cli->words_len != (lists || cli->options.all ? 1 : 3))
         return cli_misused(cli, lists ? "poisoned takes no more words; see --instance and --queue"
                                       : "which one? an instance id and an activity id, or --all");

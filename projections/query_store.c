@@ -187,3 +187,31 @@ thole_status query_store_poisoned(struct postgres *pg, const thole_poisoned_filt
     }
     return THOLE_OK;
 }
+
+/* ---- queues ---- */
+
+thole_status query_store_queues(struct postgres *pg, thole_slice queue, struct arena *arena,
+                                struct queue_row **ret, size_t *ret_len, thole_error *reterr)
+{
+    call_begin(pg, "counting what is in queues");
+    call_text(pg, queue);
+    call_send(pg, STATEMENT_QUEUES);
+    THOLE_TRY(call_run(pg, reterr));
+    size_t const n = call_rows(pg, 0);
+    struct queue_row *const rows = arena_array(arena, n + 1, sizeof *rows);
+    thole_status status = rows == NULL ? arena_status(arena) : THOLE_OK;
+    for (size_t row = 0; row < n && status == THOLE_OK; row++) {
+        rows[row] = (struct queue_row){.activities = call_cell_int8(pg, 0, row, 2),
+                                       .outside = call_cell_int8(pg, 0, row, 3),
+                                       .poisoned = call_cell_int8(pg, 0, row, 4),
+                                       .silent_ms = call_cell_int8(pg, 0, row, 5)};
+        status = arena_dup(arena, call_cell_text(pg, 0, row, 0), &rows[row].queue);
+        if (status == THOLE_OK)
+            status = arena_dup(arena, call_cell_text(pg, 0, row, 1), &rows[row].worker);
+    }
+    if (status != THOLE_OK)
+        return thole_fail(reterr, status, "no room for what is in queues");
+    *ret = rows;
+    *ret_len = n;
+    return THOLE_OK;
+}

@@ -2,6 +2,7 @@
  * connection; anything but THOLE_OK from it stops the reading and is returned. */
 #ifndef THOLE_QUERY_STORE_H
 #define THOLE_QUERY_STORE_H
+#include "arena.h"
 #include "postgres.h"
 #include "thole/client.h"
 
@@ -16,4 +17,15 @@ THOLE_NODISCARD thole_status query_store_list(struct postgres *pg, const thole_l
 /* What is in quarantine, newest first, in pages as query_store_list(). */
 THOLE_NODISCARD thole_status query_store_poisoned(struct postgres *pg, const thole_poisoned_filter *filter,
                                                   thole_poisoned_fn *each, void *arg, thole_error *reterr);
+
+/* Activities of one queue that one worker holds, or nobody does: then the worker is empty. */
+struct queue_row {
+    thole_slice queue, worker;
+    uint64_t activities, outside, poisoned;
+    uint64_t silent_ms; /* since the worker was last heard of */
+};
+/* Of that queue, or of all when it is empty, by queue and worker. One statement that reads all rows of
+ * worker_queue. The rows are the arena's. */
+THOLE_NODISCARD thole_status query_store_queues(struct postgres *pg, thole_slice queue, struct arena *arena,
+                                                struct queue_row **ret, size_t *ret_len, thole_error *reterr);
 #endif

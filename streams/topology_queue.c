@@ -221,6 +221,17 @@ thole_status topology_queue_limit(struct connection *connection, const char *ns,
     return limit_read(connection, &names, ret, reterr);
 }
 
+thole_status topology_queue_lease(struct connection *connection, const char *ns, thole_slice queue,
+                                  uint64_t *ret, thole_error *reterr)
+{
+    struct work_names names;
+    struct queue_state state;
+    THOLE_TRY(work_names_make(ns, queue, &names, reterr));
+    thole_status const status = verify_queue(connection, &names, 0, &state, reterr);
+    *ret = state.lease_ms;
+    return status == THOLE_NOT_FOUND ? THOLE_OK : status;
+}
+
 thole_status topology_limit_queue(struct connection *connection, const char *ns, thole_slice queue,
                                   uint64_t limit, thole_error *reterr)
 {

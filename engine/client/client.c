@@ -1,6 +1,5 @@
 /* Opening and closing, and the reads of the projection. */
 #include "message.h"
-#include "query_store.h"
 #include "watch.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -144,6 +143,7 @@ struct query {
     thole_slice instance;            /* show */
     const thole_list_filter *filter; /* list; NULL: show */
     thole_instance_fn *each;
+    struct client_queues *queues; /* queues, which has nothing else */
     void *arg;
     bool answered; /* a row has been given to the caller: repeating would give it twice */
 };
@@ -173,15 +173,18 @@ static thole_status postgres_ready(struct thole_client *client, thole_error *ret
         .synchronous_commit = true,
     };
     if (client->conninfo == NULL)
-        return thole_fail(
-            reterr, THOLE_INVALID,
-            "show, list and poisoned read Postgres, and no connection string was given: set THOLE_POSTGRES "
-            "or --postgres");
+        return thole_fail(reterr, THOLE_INVALID,
+                          "show, list, poisoned and queues read Postgres, and no connection string was "
+                          "given: set THOLE_POSTGRES "
+                          "or --postgres");
     return client->postgres != NULL ? THOLE_OK : postgres_open(&options, &client->postgres, reterr);
 }
 
 static thole_status query_read(struct postgres *pg, struct query *query, thole_error *reterr)
 {
+    if (query->queues != NULL)
+        return query_store_queues(pg, query->queues->queue, &query->queues->arena, &query->queues->rows,
+                                  &query->queues->rows_len, reterr);
     if (query->poisoned != NULL)
         return query_store_poisoned(pg, query->poisoned, count_poisoned, query, reterr);
     return query->filter == NULL ? query_store_show(pg, query->instance, count_row, query, reterr)
@@ -237,5 +240,12 @@ thole_status thole_client_poisoned(thole_client *client, const thole_poisoned_fi
     struct query query = {.poisoned = filter == NULL ? &all : filter, .each_poisoned = each, .arg = arg};
     if (query.poisoned->size < sizeof all)
         return thole_fail(reterr, THOLE_INVALID, "thole_poisoned_filter.size is not set");
+    return query_run(client, &query, reterr);
+}
+
+thole_status client_read_queues(struct thole_client *client, struct client_queues *queues,
+                                thole_error *reterr)
+{
+    struct query query = {.queues = queues};
     return query_run(client, &query, reterr);
 }

@@ -4,6 +4,7 @@
 #include "event.h"
 #include "message.h"
 #include "postgres.h"
+#include "query_store.h"
 #include "reader.h"
 #include "requests.h"
 #include "subject.h"
@@ -18,6 +19,15 @@ enum {
     MESSAGE_OVERHEAD = 5120, /* of an inbox message and its headers around the payload */
     REQUEST_ID_BYTES = 32,   /* 16 random bytes in hex */
 };
+
+struct client_queues { /* by queue and worker, in the arena */
+    thole_slice queue; /* in; empty = all */
+    struct arena arena;
+    struct queue_row *rows;
+    size_t rows_len;
+};
+THOLE_NODISCARD thole_status client_read_queues(struct thole_client *client, struct client_queues *queues,
+                                                thole_error *reterr);
 
 struct watch;
 

@@ -132,6 +132,27 @@ typedef struct thole_poisoned_filter {
     uint64_t limit;       /**< rows at most; 0 = 100 */
 } thole_poisoned_filter;
 
+/** A worker that holds activities of a queue. */
+typedef struct thole_queue_worker {
+    thole_slice worker;
+    uint64_t activities;
+    uint64_t silent_ms; /**< since it was last heard of; it claims, and renews every third of the lease */
+} thole_queue_worker;
+/** What there is in a queue. Slices and workers are borrowed for the call. */
+typedef struct thole_queue_info {
+    thole_slice queue;
+    uint64_t waiting;  /**< nobody has them, or a worker that is silent for longer than the lease */
+    uint64_t running;  /**< a worker has them */
+    uint64_t outside;  /**< somebody completes them from outside */
+    uint64_t poisoned; /**< in quarantine */
+    uint64_t limit;    /**< how many may run at once; 0 = no limit */
+    uint64_t lease_ms; /**< 0 = no worker has served it yet */
+    const thole_queue_worker *workers; /**< by name, the silent ones too */
+    size_t workers_len;
+} thole_queue_info;
+/** As thole_instance_fn. */
+typedef thole_status thole_queue_fn(void *arg, const thole_queue_info *info);
+
 THOLE_API void thole_client_options_init(thole_client_options *options);
 
 /**
@@ -268,6 +289,15 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_poisoned(thole_client *clien
                                                              const thole_poisoned_filter *filter,
                                                              thole_poisoned_fn *each, void *arg,
                                                              thole_error *reterr);
+/**
+ * Lists queues that hold something, by name. Counts the projection's rows: it takes about as long as Postgres
+ * needs to read all activities that are scheduled; two requests to NATS for each queue.
+ * @param queue  Only that one; empty = all.
+ * @return THOLE_OK; THOLE_UNAVAILABLE; THOLE_INVALID; what @p each returned.
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_client_queues(thole_client *client, thole_slice queue,
+                                                           thole_queue_fn *each, void *arg,
+                                                           thole_error *reterr);
 /**
  * Decides on an activity in quarantine: it is run again, in a new try whose losses count from the start.
  * Durable when it returns THOLE_OK; one that is not in quarantine (any more) is left alone.

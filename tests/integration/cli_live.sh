@@ -67,6 +67,10 @@ expect 3 'nobody' show nobody
 expect 0 'checkout-' start checkout --input 'order=3;pay_ms=1'
 expect 0 'c-4' start checkout --id c-4 --input 'order=4;pay_ms=600000;limit_ms=600000'
 expect 8 'has not ended yet' wait c-4 --timeout 200ms
+await 10 says 'has 1' queue list
+expect 0 '"running":1,"outside":0,"poisoned":0,"limit":null,"lease_ms":30000,"workers":[{"worker":"' \
+    queue list --queue default -o json
+expect 0 '{"schema":"thole.queue.v1","queue":"default","waiting":' queue list -o jsonl
 expect 0 '"accepted":true' cancel c-4 --reason 'no more' -o json
 expect 9 'was cancelled: no more' wait c-4 --timeout 60s
 expect 9 '"status":"Cancelled"' wait c-4 --timeout 60s -o json

@@ -352,6 +352,45 @@ static void lists_use_an_index_for_each_filter(void)
     postgres_close(pg);
 }
 
+static void queues_are_counted_by_holder(void)
+{
+    static const char want[] =
+        "cpu|w2 1+0 p0 | gpu|- 2+1 p0 | gpu|- 0+0 p2 | gpu|w1 2+0 p0 | old|- 0+0 p1 | ";
+    struct postgres *pg = store_partition("queues");
+    struct arena arena;
+    struct queue_row *rows = NULL;
+    size_t len = 0;
+    char got[256] = "";
+    (void)store_sql(
+        "queues",
+        "INSERT INTO worker_queue (instance, execution, activity_id, p, queue, activity, worker,"
+        " claimed_at, renewed_at, later) VALUES ('a', 1, 1, 1, 'gpu', 'x', NULL, NULL, NULL, false),"
+        " ('a', 1, 2, 1, 'gpu', 'x', NULL, NULL, now(), false)," /* given back */
+        " ('a', 1, 3, 1, 'gpu', 'x', 'w1', now() - interval '1 h', NULL, false),"
+        " ('a', 1, 4, 1, 'gpu', 'x', 'w1', now() - interval '1 h', now() - interval '10 s', false),"
+        " ('a', 1, 5, 1, 'gpu', 'x', 'w1', now(), NULL, true)," /* from outside */
+        /* the clock was set back: silent for no time */
+        " ('a', 1, 6, 1, 'cpu', 'x', 'w2', now() + interval '1 h', NULL, false)");
+    (void)store_sql("queues",
+                    "INSERT INTO quarantine SELECT 'a', 1, g, 1, CASE g WHEN 9 THEN 'old' ELSE 'gpu' END,"
+                    " 'x', 1, 5, 'w1', 'r', 0, 0 FROM generate_series(7, 9) g");
+    arena_init(&arena, 1 << 20);
+    CHECK_OK(query_store_queues(pg, (thole_slice){0}, &arena, &rows, &len, &store_err));
+    for (size_t i = 0; i < len; i++) {
+        size_t const at = strlen(got);
+        snprintf(got + at, sizeof got - at, "%.*s|%.*s %d+%d p%d | ", THOLE_FMT(rows[i].queue),
+                 THOLE_FMT(rows[i].worker.len == 0 ? THOLE_STR("-") : rows[i].worker),
+                 (int)rows[i].activities, (int)rows[i].outside, (int)rows[i].poisoned);
+        bool const is_w1 = thole_slice_equal(rows[i].worker, THOLE_STR("w1"));
+        CU_ASSERT_TRUE(rows[i].silent_ms >= is_w1 * 10000 && rows[i].silent_ms <= is_w1 * 1800000);
+    }
+    CHECK_STR("all", got, want);
+    CHECK_OK(query_store_queues(pg, THOLE_STR("cpu"), &arena, &rows, &len, &store_err));
+    CHECK_INT(len, 1);
+    arena_release(&arena);
+    postgres_close(pg);
+}
+
 static const struct thole_test tests[] = {
     {"unchanged fields stay", unchanged_fields_stay},
     {"details are made readable", details_are_made_readable},
@@ -362,6 +401,7 @@ static const struct thole_test tests[] = {
     {"live names have versions", live_names_have_versions},
     {"list by parent, status and time", list_by_parent_status_and_time},
     {"lists use an index for each filter", lists_use_an_index_for_each_filter},
+    {"queues are counted by holder", queues_are_counted_by_holder},
 };
 
 int main(void)

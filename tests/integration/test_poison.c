@@ -121,6 +121,13 @@ static int command(const char *words, char *ret, size_t size)
     return WEXITSTATUS(pclose(from));
 }
 
+#define CHECK_HAS(text, part)                                                                                \
+    do {                                                                                                     \
+        CU_ASSERT_PTR_NOT_NULL(strstr(text, part));                                                          \
+        if (strstr(text, part) == NULL)                                                                      \
+            fprintf(stderr, "\n  no %s\n  in %s\n", part, text);                                             \
+    } while (0)
+
 static void test_the_command(void)
 {
     char text[4096];
@@ -136,6 +143,16 @@ static void test_the_command(void)
                    strstr(text, "the last: it ended without a word: SIGKILL") != NULL);
     CU_ASSERT_EQUAL(command("queue poisoned --queue other -o jsonl", text, sizeof text), 0);
     CHECK_STR("none of that queue", text, "");
+    CU_ASSERT_EQUAL(command("queue list", text, sizeof text), 0);
+    CHECK_HAS(text, "QUEUE                   WAITING    RUNNING    OUTSIDE   POISONED      LIMIT  WORKERS\n"
+                    "default                       0          0          0          1          -  -\n");
+    CU_ASSERT_EQUAL(command("queue list --queue default -o json", text, sizeof text), 0);
+    CHECK_HAS(text, "{\"schema\":\"thole.queue_list.v1\",\"queues\":[{\"queue\":\"default\",\"waiting\":0,"
+                    "\"running\":0,\"outside\":0,\"poisoned\":1,\"limit\":null,\"lease_ms\":");
+    CHECK_HAS(text, "\"workers\":[]}],\"complete\":true}\n");
+    CU_ASSERT_EQUAL(command("queue list --queue other -o jsonl", text, sizeof text), 0);
+    CHECK_STR("nothing in that queue", text, "");
+    CU_ASSERT_EQUAL(command("queue list default 2>/dev/null", text, sizeof text), 2);
     CU_ASSERT_EQUAL(command("queue retry typed 999 2>/dev/null", text, sizeof text), 3);
     CU_ASSERT_EQUAL(command("queue retry typed two 2>/dev/null", text, sizeof text), 2);
     CU_ASSERT_EQUAL(command("queue retry typed 2>/dev/null", text, sizeof text), 2);

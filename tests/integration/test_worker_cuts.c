@@ -184,6 +184,26 @@ static bool done_are_gone(struct cut *cut)
     return rows == 0;
 }
 
+static thole_status note_queue(void *arg, const thole_queue_info *info)
+{
+    *(thole_queue_info *)arg = *info;
+    return THOLE_OK;
+}
+
+static thole_queue_info queue_of(const struct cut *cut)
+{
+    thole_queue_info info = {.waiting = 0};
+    CHECK_OK(thole_client_queues(client, thole_slice_from(cut->queue), note_queue, &info, &stack.err),
+             &stack.err);
+    return info;
+}
+
+static bool its_worker_is_silent(struct cut *cut)
+{
+    thole_queue_info const info = queue_of(cut);
+    return info.running == 0 && info.waiting == EACH && info.workers_len == 1;
+}
+
 /* ---- steps ---- */
 
 static void hold_claims(struct cut *cut)
@@ -376,7 +396,11 @@ static void go_on(void)
         for (size_t n = first_of(cut); n < ALL; n++)
             cut->runs[n] = cancels_noted(id_of(cut, n), "begins");
         allow(cut);
+        if (cut->reach == lose_without_push) /* what is left has a worker, as long as its lease lasts */
+            check_count(cut->queue, "running", queue_of(cut).running, EACH);
         end_leases(cut);
+        if (cut->reach == lose_without_push)
+            until(cut, "its worker is silent", its_worker_is_silent);
         start_worker(cut, NULL);
     }
 }
