@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "thole_cunit.h"
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -96,6 +97,37 @@ static void test_why_and_how_long(void)
     fire(act, THOLE_CANCEL_LEASE_LOST, (thole_slice){0});
     check_slice("no text", thole_activity_cancel_reason(act), "lease_lost");
     activity_destroy(act);
+}
+
+enum { WAITERS = 4, WAIT_MS = 20000 };
+
+static struct thole_activity *waited_for;
+
+static void *waits(void *arg)
+{
+    uint64_t *const took_ms = arg;
+    uint64_t const from_ms = clock_monotonic_ms();
+    bool const told = thole_activity_wait(waited_for, WAIT_MS) == THOLE_CANCELLED;
+    *took_ms = told ? clock_monotonic_ms() - from_ms : WAIT_MS;
+    return NULL;
+}
+
+/* The handler's own threads may wait for it, too. */
+static void test_wakes_all_who_wait(void)
+{
+    struct timespec const pause = {.tv_nsec = 100000000};
+    pthread_t threads[WAITERS];
+    uint64_t took_ms[WAITERS];
+    waited_for = made(NULL);
+    for (size_t i = 0; i < WAITERS; i++)
+        CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, waits, &took_ms[i]), 0);
+    nanosleep(&pause, NULL); /* until they wait */
+    fire(waited_for, THOLE_CANCEL_REQUESTED, THOLE_STR(""));
+    for (size_t i = 0; i < WAITERS; i++) {
+        pthread_join(threads[i], NULL);
+        CU_ASSERT_TRUE(took_ms[i] < WAIT_MS / 2);
+    }
+    activity_destroy(waited_for);
 }
 
 static bool readable(int fd)
@@ -275,6 +307,7 @@ int main(void)
         {"facts", test_facts},
         {"time left", test_time_left},
         {"why it is cancelled, and how long it may go on", test_why_and_how_long},
+        {"all who wait are woken", test_wakes_all_who_wait},
         {"the descriptor of the token", test_cancel_fd},
         {"a poll is woken", test_fd_wakes_a_poll},
         {"heartbeats", test_heartbeats},

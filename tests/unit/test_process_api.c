@@ -162,9 +162,11 @@ static thole_status hurries(thole_activity *act, thole_slice input, thole_slice 
     atomic_fetch_add(&process_notes->started, 1);
     (void)!thole_activity_wait(act, 60000);
     atomic_fetch_add(&process_notes->fired, 1);
-    while (thole_activity_grace_left_ms(act) > 1000)
+    uint64_t const end_ms = clock_monotonic_ms() + 20000;
+    while (thole_activity_grace_left_ms(act) > 1000 && clock_monotonic_ms() < end_ms)
         ;
-    *ret_output = THOLE_STR("in a hurry");
+    *ret_output =
+        thole_activity_grace_left_ms(act) > 1000 ? THOLE_STR("at leisure") : THOLE_STR("in a hurry");
     return THOLE_OK;
 }
 
@@ -194,12 +196,21 @@ static void on_term(int number)
 static thole_status is_terminated(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
     struct sigaction const action = {.sa_handler = on_term};
+    int status = 0;
     (void)input;
+    pid_t const child = fork();
+    if (child == 0) {
+        (void)alarm(20); /* when SIGTERM is for its parent only */
+        for (;;)
+            (void)pause();
+    }
     sigaction(SIGTERM, &action, NULL);
     atomic_fetch_add(&process_notes->started, 1);
     while (atomic_load(&process_notes->terminated) == 0)
         (void)!thole_activity_wait(act, 10);
-    *ret_output = THOLE_STR("gently");
+    (void)waitpid(child, &status, 0);
+    *ret_output = thole_activity_format(act, "gently, its child by signal %d",
+                                        WIFSIGNALED(status) ? WTERMSIG(status) : 0);
     return THOLE_OK;
 }
 
@@ -376,7 +387,7 @@ static void test_ways_to_hear(void)
         fire_and_check("spins", "seen");
         fire_and_check("family", "21");
     }
-    fire_and_check("terminated", "gently");
+    fire_and_check("terminated", "gently, its child by signal 15"); /* SIGTERM is for the group */
 }
 
 static void test_hurry(void)
@@ -384,12 +395,13 @@ static void test_hurry(void)
     struct timespec const pause = {.tv_nsec = 1000000};
     struct process_running running;
     process_stage_begin(&running, "hurries", "");
-    process_stage_fire(running.act, THOLE_CANCEL_REQUESTED, "", 60000);
+    process_stage_fire(running.act, THOLE_CANCEL_REQUESTED, "", 3600000);
     for (int i = 0; i < 20000 && atomic_load(&process_notes->fired) == 0; i++)
         nanosleep(&pause, NULL);
     activity_hurry(running.act, clock_monotonic_ms() + 500);
     process_stage_end(&running);
     CU_ASSERT_EQUAL(running.act->status, THOLE_OK);
+    CU_ASSERT_TRUE(thole_slice_equal(running.act->output, THOLE_STR("in a hurry")));
     activity_destroy(running.act);
 }
 
