@@ -1,28 +1,32 @@
 #!/usr/bin/env bash
 # The machines' own code, broken on purpose: the simulation must notice. The table is the file mutants beside this one.
 #   mutants.sh list                        names
-#   mutants.sh check                       each text is found exactly once in its file
+#   mutants.sh check                       each text of both tables is found exactly once in its file
 #   mutants.sh run NAME BUILD LINK...      compiles the one source, changed, links a simulation with it in place of the
 #                                          archive's member, and runs seeds until one notices
+#   mutants.sh units BUILD [NAME...]       the same with tests/unit/mutants, whose lines `tests` name the unit tests that
+#                                          must notice; all of them: minutes. scripts/mutants calls this
 # Exit code 0 when it is as it should be, 77 when the build folder says nothing of how it compiles.
 set -eu
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 table=$here/mutants
+unit_table=$root/tests/unit/mutants
 
-# read_mutants CALLBACK: calls it for each, with name, rule, file, seeds, old and new set.
+# read_mutants CALLBACK: calls it for each, with name, rule, file, seeds, tests, old and new set.
 read_mutants() {
     local callback=$1 line number=0
-    name='' rule='' file='' seeds=100 old='' new=''
+    name='' rule='' file='' seeds=100 tests='' old='' new=''
     while IFS= read -r line || [ -n "$line" ]; do
         number=$((number + 1))
         case $line in
             'mutant '*)
                 [ -z "$name" ] || "$callback"
-                name=${line#mutant } rule='' file='' seeds=100 old='' new='' ;;
+                name=${line#mutant } rule='' file='' seeds=100 tests='' old='' new='' ;;
             'rule '*) rule=${line#rule } ;;
             'file '*) file=${line#file } ;;
             'seeds '*) seeds=${line#seeds } ;;
+            'tests '*) tests=${line#tests } ;;
             -*) old+=${line#-}$'\n' ;;
             +*) new+=${line#+}$'\n' ;;
             '#'* | '') ;;
@@ -77,10 +81,9 @@ find_command() {
     [ -n "$command" ]
 }
 
-run_one() {
-    [ "$name" = "$wanted" ] || return 0
-    found=1
-    local folder=$build/tests/mutants/$name code=0 output
+# The changed source's object: $folder/mutant.o.
+compile() {
+    folder=$build/tests/mutants/$name
     if ! find_command; then
         echo "$build does not say how $file is compiled"
         exit 77
@@ -89,7 +92,38 @@ run_one() {
     mkdir -p "$folder"
     change "$folder/$(basename "$file")" || exit 1
     command=${command%% -o *}" -g0 -w -o $folder/mutant.o -c $folder/$(basename "$file")"
-    eval "$command"
+    (cd "$build" && eval "$command")
+}
+
+# Links a unit test as the build does, but with that object.
+link_unit() {
+    command=$(ninja -C "$build" -t commands "tests/test_$1" | tail -n 1)
+    command=${command/ -o tests\/test_$1 / $folder/mutant.o -o $folder/test_$1 }
+    (cd "$build" && eval "$command")
+}
+
+left=0
+unit_one() {
+    local unit by=''
+    case " $chosen " in "  " | *" $name "*) ;; *) return 0 ;; esac
+    compile
+    for unit in $tests; do
+        [ -z "$by" ] || break
+        link_unit "$unit"
+        if ! { (cd "$folder" && timeout 30 "./test_$unit") </dev/null >"$folder/log" 2>&1; } 2>/dev/null; then
+            by=$unit
+        fi
+    done
+    rm -rf "$folder"
+    [ -n "$by" ] || left=$((left + 1))
+    echo "$name ($rule): $([ -n "$by" ] && echo "found by unit.$by" || echo "NOT FOUND by $tests")"
+}
+
+run_one() {
+    [ "$name" = "$wanted" ] || return 0
+    found=1
+    local code=0 output
+    compile
     "${CC:-cc}" -o "$folder/sim" "$folder/mutant.o" "${link[@]}"
     output=$(timeout 100 "$folder/sim" --until-broken 1 "$seeds" 2>&1) || code=$?
     echo "$name ($rule): $output"
@@ -107,6 +141,8 @@ case ${1:-} in
     list) read_mutants list_one ;;
     check)
         read_mutants check_one
+        table=$unit_table
+        read_mutants check_one
         [ "$bad" -eq 0 ] ;;
     run)
         wanted=$2
@@ -116,7 +152,14 @@ case ${1:-} in
         found=0
         read_mutants run_one
         [ "$found" -eq 1 ] || { echo "no such mutant: $wanted"; exit 2; } ;;
+    units)
+        build=$2
+        shift 2
+        chosen=$*
+        table=$unit_table
+        read_mutants unit_one
+        [ "$left" -eq 0 ] ;;
     *)
-        sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+        sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
         exit 2 ;;
 esac

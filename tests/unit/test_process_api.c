@@ -4,10 +4,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 
-enum { LARGE_BYTES = 9 * 1024 * 1024 }; /* more than any frame */
+enum {
+    LARGE_BYTES = 9 * 1024 * 1024, /* more than any frame */
+    CPU_MAX_S = 7200,              /* what the surroundings of this program allow */
+};
 
 /* ---- handlers ---- */
 
@@ -248,6 +252,37 @@ static thole_status looks_around(thole_activity *act, thole_slice input, thole_s
     return THOLE_OK;
 }
 
+static thole_status cpu_limits(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    struct rlimit cpu;
+    (void)input;
+    if (getrlimit(RLIMIT_CPU, &cpu) != 0)
+        return thole_activity_fail(act, "no limits");
+    *ret_output = thole_activity_format(act, "%llu %llu", (unsigned long long)cpu.rlim_cur,
+                                        (unsigned long long)cpu.rlim_max);
+    return THOLE_OK;
+}
+
+/* Makes the page that it shares with the worker shorter, which then dies of a look at it. */
+static thole_status shrinks(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    unsigned long from = 0, to = 0;
+    char line[512], path[128];
+    FILE *const maps = fopen("/proc/self/maps", "re");
+    (void)act, (void)input;
+    while (maps != NULL && to == 0 && fgets(line, sizeof line, maps) != NULL)
+        if (strstr(line, "memfd:thole-process") != NULL)
+            (void)sscanf(line, "%lx-%lx", &from, &to);
+    snprintf(path, sizeof path, "/proc/self/map_files/%lx-%lx", from, to);
+    int const fd = open(path, O_RDWR | O_CLOEXEC); /* not everybody may */
+    *ret_output = fd >= 0 && ftruncate(fd, 0) == 0 ? THOLE_STR("shrunk") : THOLE_STR("refused");
+    if (maps != NULL)
+        (void)fclose(maps);
+    if (fd >= 0)
+        (void)close(fd);
+    return to == 0 ? THOLE_NOT_FOUND : THOLE_OK;
+}
+
 static const thole_activity_options plain = {.size = sizeof plain, .isolation = THOLE_ISOLATION_PROCESS};
 static const thole_activity_options twice = {
     .size = sizeof twice, .isolation = THOLE_ISOLATION_PROCESS, .runs_max = 2};
@@ -255,6 +290,10 @@ static const thole_activity_options gentle = {
     .size = sizeof gentle, .isolation = THOLE_ISOLATION_PROCESS, .terminate = true};
 static const thole_activity_options trusted = {
     .size = sizeof trusted, .isolation = THOLE_ISOLATION_PROCESS, .keep_env = true};
+static const thole_activity_options minute = {
+    .size = sizeof minute, .isolation = THOLE_ISOLATION_PROCESS, .cpu_max_s = 60};
+static const thole_activity_options generous = {
+    .size = sizeof generous, .isolation = THOLE_ISOLATION_PROCESS, .cpu_max_s = CPU_MAX_S + 1};
 #define ACTIVITY(fn)                                                                                         \
     {                                                                                                        \
         .name = #fn, .run = fn, .options = &plain                                                            \
@@ -283,6 +322,10 @@ static const thole_activity_entry activities[] = {
     ACTIVITY(looks_around),
     {.name = "pid_twice", .run = pid, .options = &twice},
     {.name = "terminated", .run = is_terminated, .options = &gentle},
+    {.name = "minute", .run = cpu_limits, .options = &minute},
+    {.name = "generous", .run = cpu_limits, .options = &generous},
+    {.name = "pid_minute", .run = pid, .options = &minute},
+    ACTIVITY(shrinks),
     {.name = "trusted", .run = looks_around, .options = &trusted},
 };
 static const thole_program program = {.size = sizeof program,
@@ -342,6 +385,22 @@ static void test_warm(void)
     snprintf(first, sizeof first, "%s", process_stage_once("pid_twice", ""));
     process_stage_check("the second time", process_stage_once("pid_twice", ""), first);
     CU_ASSERT_STRING_NOT_EQUAL(process_stage_once("pid_twice", ""), first);
+    snprintf(first, sizeof first, "%s", process_stage_once("pid_minute", "")); /* its CPU time is its own */
+    CU_ASSERT_STRING_NOT_EQUAL(process_stage_once("pid_minute", ""), first);
+}
+
+/* The system's word for them, and never more than what the surroundings allow. */
+static void test_limits_that_are_set(void)
+{
+    char most[64];
+    snprintf(most, sizeof most, "ok: %d %d", CPU_MAX_S, CPU_MAX_S);
+    process_stage_check("a minute", process_stage_once("minute", ""), "ok: 60 61");
+    process_stage_check("more than there is", process_stage_once("generous", ""), most);
+}
+
+static void test_shared_page(void)
+{
+    process_stage_check("sealed", process_stage_once("shrinks", ""), "ok: refused");
 }
 
 static void test_token(void)
@@ -491,6 +550,8 @@ int main(void)
         {"time left", test_time_left},
         {"what is larger than a socket", test_large_input},
         {"a process is kept warm, as often as it may", test_warm},
+        {"limits that are set", test_limits_that_are_set},
+        {"the page that it shares", test_shared_page},
         {"the token", test_token},
         {"ways to hear of it", test_ways_to_hear},
         {"less grace", test_hurry},
@@ -503,6 +564,7 @@ int main(void)
     setenv("STAGE", "here", 1);
     int const noise = open("/dev/null", O_RDONLY); /* a descriptor of main() */
     (void)signal(SIGUSR1, SIG_IGN);
+    (void)setrlimit(RLIMIT_CPU, &(struct rlimit){CPU_MAX_S, CPU_MAX_S});
     process_stage_open(&program, 4);
     int const failed = thole_run_suite("process_api", tests, ARRAY_LEN(tests));
     process_stage_close();

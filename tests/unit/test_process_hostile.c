@@ -505,18 +505,55 @@ static void test_killed_while_idle(void)
     until_gone(one);
 }
 
+static pid_t parent_of(pid_t one)
+{
+    char path[64], line[128];
+    long parent = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)one);
+    FILE *const file = fopen(path, "re");
+    while (file != NULL && parent == 0 && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, "PPid:", 5) == 0)
+            parent = strtol(line + 5, NULL, 10);
+    if (file != NULL)
+        (void)fclose(file);
+    return (pid_t)parent;
+}
+
+/* No forkserver is there to clear away after a guard: its process dies by itself. */
+static void check_guard_killed(struct process_running *running, pid_t one)
+{
+    pid_t gone = 0;
+    (void)kill(parent_of(one), SIGKILL);
+    for (int i = 0; i < 20000 && gone == 0; i++) {
+        gone = waitpid(one, NULL, WNOHANG);
+        if (gone <= 0) { /* not ours yet, or it lives */
+            gone = 0;
+            nap_ms(1);
+        }
+    }
+    CU_ASSERT_EQUAL(gone, one);
+    process_stage_end(running);
+    CU_ASSERT_EQUAL(running->act->status, THOLE_APP);
+    activity_destroy(running->act);
+}
+
 /* Runs last: the forkserver is not replaced. What runs goes on, and its guard does its work. */
 static void test_forkserver_killed(void)
 {
-    struct process_running running;
+    struct process_running running, held;
     pid_t own[8];
+    atomic_store(&process_notes->pids_len, 0);
+    process_stage_begin(&held, "holds", "");
+    pid_t const holder = atomic_load(&process_notes->pids[0]);
     atomic_store(&process_notes->pids_len, 0);
     process_stage_begin(&running, "stubborn", "");
     CU_ASSERT_EQUAL_FATAL(process_children(getpid(), own, 8), 1);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans are ours, to be waited for */
     (void)kill(own[0], SIGKILL);
     (void)waitpid(own[0], NULL, WNOWAIT);
     CU_ASSERT_FALSE(forkserver_is_lost(process_stage_forkserver)); /* nobody has asked */
     CU_ASSERT_EQUAL(process_alive(), 6);
+    check_guard_killed(&held, holder);
     struct thole_activity *const act = process_stage_activity("tidy", "", true); /* none is warm */
     pthread_t thread;
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, (void *(*)(void *))process_stage_run, act), 0);
