@@ -310,20 +310,27 @@ static void test_continue_as_new_cancels_previous_execution_activities(void)
     cancels_until_gone("r-next");
 }
 
-static void test_mass_cancellation_on_orchestration_cancel(void)
+static void cancel_mass(const char *id, const char *queue)
 {
     size_t turns = 0;
-    cancels_start("r-mass", "all", "default", "succeeds_late", FANNED);
-    cancels_until("r-mass", "begins", SLOTS);
+    cancels_start(id, "all", queue, "succeeds_late", FANNED);
+    cancels_until(id, "begins", SLOTS);
     uint64_t const before = cancels_inbox();
-    cancels_cancel("r-mass", "all of it");
-    cancels_outcome("r-mass", THOLE_INSTANCE_CANCELLED, "all of it");
-    CU_ASSERT_EQUAL(cancels_events("r-mass", "ActivityCancelled", "requested", &turns), FANNED);
+    cancels_cancel(id, "all of it");
+    cancels_outcome(id, THOLE_INSTANCE_CANCELLED, "all of it");
+    CU_ASSERT_EQUAL(cancels_events(id, "ActivityCancelled", "requested", &turns), FANNED);
     CU_ASSERT_EQUAL(turns, 1);
-    cancels_until("r-mass", "returns", SLOTS);
-    cancels_until_gone("r-mass");
-    CU_ASSERT_EQUAL(cancels_noted("r-mass", "begins"), SLOTS);
+    cancels_until(id, "returns", SLOTS);
+    cancels_until_gone(id);
+    CU_ASSERT_EQUAL(cancels_noted(id, "begins"), SLOTS);
     CU_ASSERT_EQUAL(cancels_inbox(), before + 1); /* the request, and no completion */
+}
+
+/* Once by pushes, once by renewals alone. */
+static void test_mass_cancellation_on_orchestration_cancel(void)
+{
+    cancel_mass("r-mass", "default");
+    cancel_mass("r-mass-deaf", "deaf");
 }
 
 /* ---- Stress ---- */
