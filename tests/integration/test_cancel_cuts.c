@@ -137,30 +137,6 @@ static void next_engine(void)
     engine = cancels_engine("engine");
 }
 
-static void start_all(const char *name, const char *queue, bool run)
-{
-    round_name = name;
-    for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
-        if (run || !triggers[i].runs)
-            cancels_start(id_of(&triggers[i]), triggers[i].orchestration, queue, "hold", 1);
-    for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
-        if (run)
-            cancels_until(activity_of(&triggers[i]), "begins", 1);
-}
-
-static void pull_all(void)
-{
-    for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
-        if (triggers[i].pull != NULL)
-            triggers[i].pull(id_of(&triggers[i]));
-}
-
-/* The test says when. Not so a timer; and a child is asked when the rows of its parent's turn are changed. */
-static bool is_direct(const struct trigger *t)
-{
-    return t->pull != NULL && t->kid[0] == '\0';
-}
-
 static thole_status skip_event(void *arg, const thole_history_event *event)
 {
     (void)arg, (void)event;
@@ -176,6 +152,44 @@ static bool is_deleted(const char *id)
 static bool is_recorded(const struct trigger *t)
 {
     return t->kind == NULL ? is_deleted(id_of(t)) : cancels_events(activity_of(t), t->kind, NULL, NULL) > 0;
+}
+
+/* On a busy machine all its time is over before a worker has it. */
+static bool never_began(const struct trigger *t)
+{
+    return t->pull == NULL && cancels_noted(activity_of(t), "begins") == 0 && is_recorded(t);
+}
+
+static void until_begun(const struct trigger *t)
+{
+    uint64_t const end_ms = clock_monotonic_ms() + CANCELS_WAIT_MS;
+    while (!never_began(t) && cancels_noted(activity_of(t), "begins") == 0 && clock_monotonic_ms() < end_ms)
+        pause_ms(5);
+    CU_ASSERT_TRUE(clock_monotonic_ms() < end_ms);
+}
+
+static void start_all(const char *name, const char *queue, bool run)
+{
+    round_name = name;
+    for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
+        if (run || !triggers[i].runs)
+            cancels_start(id_of(&triggers[i]), triggers[i].orchestration, queue, "hold", 1);
+    for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
+        if (run)
+            until_begun(&triggers[i]);
+}
+
+static void pull_all(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
+        if (triggers[i].pull != NULL)
+            triggers[i].pull(id_of(&triggers[i]));
+}
+
+/* The test says when. Not so a timer; and a child is asked when the rows of its parent's turn are changed. */
+static bool is_direct(const struct trigger *t)
+{
+    return t->pull != NULL && t->kid[0] == '\0';
 }
 
 static void until_recorded(const struct trigger *t)
@@ -254,6 +268,8 @@ static void end_all(bool ran)
 static void check_all_ended(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(triggers); i++) {
+        if (never_began(&triggers[i]))
+            continue;
         cancels_until(activity_of(&triggers[i]), "fired", 1);
         cancels_until(activity_of(&triggers[i]), "returns", 1);
     }
@@ -381,8 +397,8 @@ int main(void)
     cancels_open();
     engine = &stack.programs[0];
     locker = PQconnectdb(stack.postgres.url);
-    (void)stack_program_with(&stack, "program_cancels", "worker", "worker", "--queue=default", "--lease=30s",
-                             "--slots=32", NULL);
+    (void)stack_program_with(&stack, "program_cancels", "worker", "worker", "--queue=default", "--lease=1h",
+                             "--slots=32", NULL); /* pushes tell, not renewals */
     int const failed = thole_run_suite("cancel_cuts", tests, CUTS_MAX);
     PQfinish(locker);
     cancels_close();
