@@ -53,7 +53,8 @@
  * lost apart and unsettled counts against it; after strikes_max such losses, of suspect_after + strikes_max
  * in all, the claim says that it is poisoned, and it is not run again. A worker runs suspects at most half of
  * its time; those that it cannot take it hands back like unknown ones. A worker that lives and lets go of a
- * claim says so (LET_GO): that claim was not lost.
+ * claim says so (LET_GO): that claim was not lost. Until the row of one that was made apart has heard of it
+ * nothing else is claimed.
  */
 #ifndef THOLE_WORKER_H
 #define THOLE_WORKER_H

@@ -89,7 +89,7 @@ bool worker_poll_want(struct worker_machine *w, struct worker_out *ret)
 
 uint64_t worker_claim_due_ms(const struct worker_machine *w)
 {
-    if (w->claim_in_flight || w->slots_used >= w->options.slots)
+    if (w->claim_in_flight || w->slots_used >= w->options.slots || w->lane.untold > 0)
         return UINT64_MAX;
     uint64_t const due_ms = w->lane.lease != NULL ? lane_due_ms(w) : w->queued.len > 0 ? 0 : UINT64_MAX;
     return due_ms > w->claim_gate_ms ? due_ms : w->claim_gate_ms;

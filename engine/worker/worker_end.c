@@ -62,9 +62,9 @@ void lease_end(struct worker_machine *w, struct lease *lease, enum worker_out_ki
     assert(kind == WORKER_OUT_ACK || kind == WORKER_OUT_NAK || kind == WORKER_OUT_DROP);
     unlist(w, lease);
     lease_confirm(w, lease, CONFIRM_NONE);
-    lane_leave(w, lease);
     if (kind == WORKER_OUT_DROP && (end == WORKER_END_CANCELLED || end == WORKER_END_UNCLAIMED))
         lease_let_go(w, lease);
+    lane_leave(w, lease);
     w->parked -= lease->state == LEASE_PARKED;
     lease->state = LEASE_ENDED;
     lease->due_ms = UINT64_MAX;

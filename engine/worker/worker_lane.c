@@ -102,6 +102,8 @@ void lease_let_go(struct worker_machine *w, const struct lease *lease)
     struct let_go *const to = let_go_at(w, w->let_go_len++);
     to->key = lease->key;
     to->attempt = lease->attempt;
+    to->apart = lane_has(w, lease);
+    w->lane.untold += to->apart;
     memcpy(to->instance_bytes, lease->instance_bytes, lease->key.instance.len);
     to->key.instance.ptr = to->instance_bytes;
 }
@@ -134,6 +136,8 @@ void worker_let_go_told(struct worker_machine *w, const struct worker_in *in)
     w->let_go_in_flight = false;
     w->let_go_failures = in->unknown ? w->let_go_failures + 1 : 0;
     w->let_go_gate_ms = in->unknown ? w->now_ms + worker_backoff_ms(w, w->let_go_failures) : 0;
+    for (size_t i = 0; i < over; i++)
+        w->lane.untold -= let_go_at(w, i)->apart;
     w->let_go_at = (w->let_go_at + over) % w->table.cap;
     w->let_go_len -= over;
 }

@@ -42,12 +42,14 @@ struct lane {
     uint64_t gate_ms;      /* no other suspect before this */
     uint64_t started_ms;   /* when anything was started last */
     bool telling;          /* the renewal in flight says that it has settled */
+    size_t untold;         /* let go while apart, and their rows have not heard of it: nothing is claimed */
 };
 
 /* A claim that this worker gave up, to be told to its row. */
 struct let_go {
     struct worker_key key; /* its instance lies in instance_bytes */
     uint64_t attempt;
+    bool apart;
     uint8_t instance_bytes[THOLE_ID_BYTES_MAX];
 };
 

@@ -10,9 +10,10 @@ struct fact { /* one claim */
     uint64_t execution, activity_id, attempt, claimed_ms, settled_ms, reported_ms; /* 0: it is not */
     uint32_t try_number;
     thole_slice worker;
-    bool apart, heard, settled; /* heard: its worker knows of it; settled: whatever the database forgets */
-    enum fate fate;             /* of its worker, while the claim was not reported */
-    uint64_t killer_began_ms;   /* FATE_KILLED, by another activity */
+    bool apart, heard, settled, blamed; /* heard: its worker knows of it; settled: whatever the database
+                                            forgets; blamed: it is known that its worker died of it */
+    enum fate fate;                     /* of its worker, while the claim was not reported */
+    uint64_t killer_began_ms;           /* FATE_KILLED, by another activity */
 };
 
 struct killer { /* one activity that kills its workers */
@@ -90,6 +91,13 @@ void losses_reported(struct world *w, const struct sim_claim *claim, thole_slice
           THOLE_FMT(w->instances[claim->instance]), claim->activity_id, claim->attempt);
 }
 
+void losses_blamed(struct world *w, const struct sim_claim *claim, thole_slice worker)
+{
+    struct fact *f = find(w->losses, claim, worker);
+    if (f != NULL)
+        f->blamed = true;
+}
+
 void losses_completed(struct world *w, const struct row *row)
 {
     struct sim_claim const claim = {.instance = row->instance,
@@ -140,30 +148,38 @@ bool losses_kills(struct world *w, const struct held *h)
     return killer != NULL && killer->kills_left > 0;
 }
 
-/* Would the next claim of it count this one against it? */
-static bool is_blamed(struct world *w, const struct held *h)
+/* Would the next claim count this one against it, whose worker knows that it made it apart? */
+static bool will_count(struct world *w, const struct fact *f)
 {
-    const struct row *row = store_find(w->store, ROW_ACTIVITY, instance_partition(w, h->instance),
-                                       h->instance, h->execution, h->activity_id);
-    struct sim_claim const claim = {.instance = h->instance,
-                                    .execution = h->execution,
-                                    .activity_id = h->activity_id,
-                                    .try_number = h->try_number,
-                                    .attempt = h->attempt};
-    const struct fact *f = find(w->losses, &claim, h->worker->identity);
-    return row != NULL && row->try_number == h->try_number && row->attempt == h->attempt && row->apart &&
-           thole_slice_equal(row->worker, h->worker->identity) && f != NULL && !f->settled;
+    const struct row *row = store_find(w->store, ROW_ACTIVITY, instance_partition(w, f->instance),
+                                       f->instance, f->execution, f->activity_id);
+    return f->apart && f->heard && !f->settled && f->reported_ms == 0 && row != NULL && row->apart &&
+           row->try_number == f->try_number && row->attempt == f->attempt &&
+           thole_slice_equal(row->worker, f->worker);
 }
 
-/* Nothing else was started for a while before what runs apart, nor beside it until it has settled or its
- * result is stored. */
-static void check_company(struct world *w, const struct held *h, const struct held *other)
+/* What is cancelled leaves the lane at once: its row is going, too. */
+static bool is_cancelled(const struct worker *worker, const struct fact *f)
 {
-    bool const runs = other->running && !other->fired && !other->abandoned && !other->forgotten;
-    if (other != h && runs && !h->abandoned && h->ran_ms + BESIDE_MS > other->ran_ms && is_blamed(w, other))
-        broken(w, "%s: %.*s#%" PRIu64 " runs apart, and is lost with %.*s#%" PRIu64 " that ran beside it",
-               h->worker->node.name, THOLE_FMT(w->instances[other->instance]), other->activity_id,
-               THOLE_FMT(w->instances[h->instance]), h->activity_id);
+    for (const struct held *h = worker->held; h != NULL; h = h->next)
+        if (h->instance == f->instance && h->execution == f->execution && h->activity_id == f->activity_id &&
+            h->attempt == f->attempt && h->cancelled)
+            return true;
+    return false;
+}
+
+/* Nothing else is started for a while before what runs apart, nor beside it until it has settled, its result
+ * is stored, or its row has heard that it was let go. */
+static void check_company(struct world *w, const struct held *h, const struct fact *f)
+{
+    bool const own =
+        f->instance == h->instance && f->execution == h->execution && f->activity_id == h->activity_id;
+    if (own || h->abandoned || h->ran_ms + BESIDE_MS <= f->claimed_ms ||
+        !thole_slice_equal(f->worker, h->worker->identity) || !will_count(w, f) || is_cancelled(h->worker, f))
+        return;
+    broken(w, "%s: %.*s#%" PRIu64 " was claimed apart, and is lost with %.*s#%" PRIu64 " that ran beside it",
+           h->worker->node.name, THOLE_FMT(w->instances[f->instance]), f->activity_id,
+           THOLE_FMT(w->instances[h->instance]), h->activity_id);
 }
 
 void losses_killed(struct world *w, const struct held *h)
@@ -172,8 +188,8 @@ void losses_killed(struct world *w, const struct held *h)
     killer->kills_left -= killer->kills_left != UINT64_MAX;
     w->stats.kills++;
     w->losses->culprit = h;
-    for (const struct held *other = h->worker->held; other != NULL; other = other->next)
-        check_company(w, h, other);
+    for (size_t i = 0; i < w->losses->facts_len; i++)
+        check_company(w, h, &w->losses->facts[i]);
 }
 
 void losses_died(struct world *w, thole_slice worker)
@@ -208,15 +224,21 @@ static bool is_reason(const struct world *w, const struct fact *f)
 
 void losses_poisoned(struct world *w, const struct held *h)
 {
-    const struct losses *l = w->losses;
+    struct losses *l = w->losses;
+    struct sim_claim const claim = {.instance = h->instance,
+                                    .execution = h->execution,
+                                    .activity_id = h->activity_id,
+                                    .try_number = h->try_number,
+                                    .attempt = h->attempt};
+    const struct fact *own = find(l, &claim, h->worker->identity);
     uint32_t lost = 0, apart = 0, reasons = 0;
     for (size_t i = 0; i < l->facts_len; i++) {
         const struct fact *f = &l->facts[i];
         if (f->instance != h->instance || f->execution != h->execution || f->activity_id != h->activity_id ||
-            f->try_number != h->try_number || f->reported_ms != 0 ||
-            (f->attempt == h->attempt && thole_slice_equal(f->worker, h->worker->identity)))
-            continue;
-        bool const counts = f->apart && f->settled_ms == 0;
+            f->try_number != h->try_number || f == own ||
+            (f->reported_ms != 0 && (own == NULL || f->reported_ms < own->claimed_ms)))
+            continue; /* what is reported after the claim that says so comes too late */
+        bool const counts = f->apart && (f->settled_ms == 0 || f->blamed);
         lost++;
         apart += counts;
         reasons += counts && is_reason(w, f);

@@ -17,6 +17,7 @@ void losses_claimed(struct world *w, const struct sim_claim *claim, thole_slice 
 void losses_heard(struct world *w, const struct sim_claim *claim, thole_slice worker); /* the answer comes */
 void losses_settled(struct world *w, const struct sim_claim *claim, thole_slice worker);
 void losses_reported(struct world *w, const struct sim_claim *claim, thole_slice worker);
+void losses_blamed(struct world *w, const struct sim_claim *claim, thole_slice worker);
 void losses_completed(struct world *w, const struct row *row);
 /* It crashes: of the newest of that it may know nothing. */
 void losses_forget(struct world *w);

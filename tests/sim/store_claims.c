@@ -259,6 +259,54 @@ enum executed store_let_go(struct world *w, thole_slice worker, struct sim_claim
     return EXECUTED;
 }
 
+/* What is blamed is lost at once, and what ran beside it is not lost at all. */
+static void on_death(struct world *w, struct row *row, bool is_blamed, uint32_t suspect_after)
+{
+    struct sim_claim const claim = {.instance = row->instance,
+                                    .execution = row->execution,
+                                    .activity_id = row->id,
+                                    .try_number = row->try_number,
+                                    .attempt = row->attempt};
+    bool const strike = row->apart || row->lost.len >= suspect_after;
+    store_remember(w, row);
+    if (is_blamed && w->mutation != MUTATION_LOSSES_UNCOUNTED) {
+        losses_blamed(w, &claim, row->worker);
+        row->lost_worker = row->worker;
+        row->lost = with(w, row->lost, row->attempt);
+        row->strikes = strike ? with(w, row->strikes, row->attempt) : row->strikes;
+    } else {
+        losses_reported(w, &claim, row->worker);
+        if (w->mutation == MUTATION_DEATH_BLAMES_ALL)
+            row->lost = with(w, row->lost, row->attempt);
+    }
+    row->worker = (thole_slice){NULL, 0};
+    row->touched_ms = w->now_ms;
+}
+
+enum executed store_died(struct world *w, thole_slice worker, const struct sim_claim *blamed,
+                         uint32_t suspect_after)
+{
+    struct store *store = w->store;
+    for (int look = 0; look < 2; look++) {
+        if (look > 0)
+            store_commit_begin(w);
+        for (size_t i = 0; i < store->rows_len; i++) {
+            struct row *row = &store->rows[i];
+            if (row->kind != ROW_ACTIVITY || !row->present || row->later ||
+                !thole_slice_equal(row->worker, worker))
+                continue;
+            if (row->locked_by != NULL)
+                return EXECUTE_LATER;
+            bool const same = row->instance == blamed->instance && row->execution == blamed->execution &&
+                              row->id == blamed->activity_id && row->try_number == blamed->try_number &&
+                              row->attempt == blamed->attempt;
+            if (look > 0)
+                on_death(w, row, same, suspect_after);
+        }
+    }
+    return EXECUTED;
+}
+
 enum executed store_leave(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n)
 {
     if (claims_locked(w, NULL, claims, n))

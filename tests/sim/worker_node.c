@@ -159,6 +159,41 @@ static void poison(struct world *w, struct worker *worker, struct held *h, uint6
           THOLE_FMT(w->instances[h->instance]), h->activity_id, attempt, text);
 }
 
+/* ---- deaths ---- */
+
+struct death {
+    struct sim_claim blamed;
+    thole_slice worker;
+    unsigned tries;
+};
+
+static void task_witness(struct world *w, void *arg, uint64_t value)
+{
+    struct death *death = arg;
+    (void)value;
+    bool const down = server_down(w, SERVER_STORE);
+    bool const done = !down && store_died(w, death->worker, &death->blamed,
+                                          worker_suspect_after(w->poison_after)) == EXECUTED;
+    if (!done && death->tries++ < 10)
+        after(w, 200, task_witness, death, 0);
+}
+
+/* Who crashes on its handler's thread leaves a last word, which a witness says: half of them do. */
+static void leave_last_word(struct world *w, const struct held *h)
+{
+    if (rnd(w, 2) == 0)
+        return;
+    struct death *death = keep(w, sizeof *death);
+    death->worker = h->worker->identity;
+    death->blamed = (struct sim_claim){.instance = h->instance,
+                                       .execution = h->execution,
+                                       .activity_id = h->activity_id,
+                                       .try_number = h->try_number,
+                                       .attempt = h->attempt};
+    uint64_t const delay_ms = rnd(w, 8) == 0 ? between(w, 100, 5000) : rnd(w, 20);
+    after(w, delay_ms, task_witness, death, 0);
+}
+
 static void task_kills(struct world *w, void *arg, uint64_t life)
 {
     struct held *h = arg;
@@ -169,6 +204,7 @@ static void task_kills(struct world *w, void *arg, uint64_t life)
     trace(w, "%s: %.*s#%" PRIu64 " kills it", worker->node.name, THOLE_FMT(w->instances[h->instance]),
           h->activity_id);
     losses_killed(w, h);
+    leave_last_word(w, h);
     worker_node_crash(w, worker, between(w, 50, 3000));
 }
 
@@ -211,6 +247,7 @@ static void fire_token(struct world *w, struct worker *worker, struct held *h, c
     if (h->fired)
         broken(w, "%s fires a token twice", worker->node.name);
     h->fired = true;
+    h->cancelled = out->path != WORKER_PATH_LEASE_LOST;
     if (h->running && !h->finished && h->run.returns_after_ms != UINT64_MAX)
         after(w, h->run.returns_after_ms, task_returns, h, worker->node.life);
 }

@@ -93,6 +93,7 @@ enum mutation {
     MUTATION_LOSSES_UNCOUNTED, /* a claim does not note that the one before it was lost */
     MUTATION_LET_GO_IGNORED,   /* nor does a row hear that its worker lives */
     MUTATION_COMPANY_COUNTS,   /* what is lost beside others counts against it, too */
+    MUTATION_DEATH_BLAMES_ALL, /* who ran beside what its worker died of is lost, too */
     MUTATIONS_LEN
 };
 const char *mutation_name(enum mutation mutation);
