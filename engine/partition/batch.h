@@ -66,7 +66,8 @@ uint64_t projected_mark(thole_slice record);
 struct batch_deletion { /* all rows of an instance: of its executions up to that one */
     thole_slice instance;
     uint64_t execution;
-    uint64_t history_seq; /* of the deletion: what the rows say of later records stays */
+    uint64_t history_seq; /* of the deletion: what the rows say of later records stays. 0: only its timers and
+                             activities go */
 };
 
 /* Inserts and deletes never name the same row: the machine nets them. Owned by whoever holds it. */

@@ -509,14 +509,27 @@ static void keep_part(struct partition *p, const struct record *record)
 
 /* --- deletions ----------------------------------------------------------------------------------- */
 
+/* Terminated without a history that could be read: nobody knows what was outstanding. Else whatever there was
+ * is cancelled between the request and the end. */
+static bool ends_unread(const struct record *record)
+{
+    const struct turn *turn = &record->turn;
+    size_t const n = turn->events_len;
+    return record->kind == RECORD_TURN && !turn->more && n >= 2 &&
+           turn->events[n - 1].kind == EVENT_TERMINATED &&
+           turn->events[n - 2].kind == EVENT_TERMINATE_REQUESTED;
+}
+
 /* The rows of the build are written behind its deletions: what there was before has to be in an earlier one.
  */
 static struct build *deletion_build(struct partition *p, struct build *b, thole_slice bytes,
                                     struct record *record)
 {
-    const struct deletion *d = &record->deletion;
+    bool const deleted = record->kind == RECORD_DELETED;
+    thole_slice const instance = deleted ? record->deletion.instance : record->turn.instance;
+    uint64_t const execution = deleted ? record->deletion.execution : record->turn.execution;
     p->projector.parts_len = 0;
-    if (!build_has_instance(b, d->instance, d->execution) && !build_has_instance(b, d->instance, 0))
+    if (!build_has_instance(b, instance, execution) && !build_has_instance(b, instance, 0))
         return b;
     b = project_apart(p);
     if (b != NULL && record_decode(bytes, &b->arena, record, NULL) != THOLE_OK)
@@ -543,6 +556,21 @@ static void fold_deletion(struct partition *p, struct build *b, const struct del
     deletion_told(p, d);
 }
 
+/* Its timers and activities go, and it stays. */
+static void fold_unread_end(struct partition *p, struct build *b, const struct turn *turn, bool live)
+{
+    struct fold_deletion *row = build_deletion(b);
+    if (row == NULL) {
+        partition_no_memory(p);
+        return;
+    }
+    *row = (struct fold_deletion){{turn->instance, turn->execution, 0}, .removed = true};
+    if (live)
+        p->recount = true;
+    else
+        redo_deleted(p, turn->instance, turn->execution);
+}
+
 /* --- records ------------------------------------------------------------------------------------- */
 
 /* Decodes the record into the build that it belongs to. NULL: it counts for nobody. */
@@ -567,7 +595,8 @@ static struct build *take_record(struct partition *p, thole_slice bytes, struct 
     }
     if (status != THOLE_OK)
         ret->kind = RECORD_UNKNOWN; /* damaged and not ours: it counts for nobody */
-    return ret->kind == RECORD_DELETED ? deletion_build(p, b, bytes, ret) : b;
+    bool const unread = ends_unread(ret) && !continues(&p->projector, ret);
+    return ret->kind == RECORD_DELETED || unread ? deletion_build(p, b, bytes, ret) : b;
 }
 
 static void fold_parts(struct partition *p, struct folding *f, const struct record *record, uint64_t sequence)
@@ -596,6 +625,8 @@ void fold_record(struct partition *p, thole_slice bytes, uint64_t sequence, stru
         p->projector.parts_len = 0; /* a turn whose rest was never written never happened */
     if (record.kind != RECORD_TURN)
         return;
+    if (ends_unread(&record) && p->projector.parts_len == 0)
+        fold_unread_end(p, b, &record.turn, live);
     if (record.turn.more) {
         keep_part(p, &record);
         return;

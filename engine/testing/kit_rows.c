@@ -118,7 +118,8 @@ void kit_rows_timers(thole_test_env *env, uint64_t before_ms, struct arena *aren
 /* What a redo takes away of a later life it brings back. */
 static void apply_deletion(thole_test_env *env, const struct batch_deletion *row)
 {
-    clear_instance(kit_instance_at(env, row->instance));
+    if (row->history_seq > 0)
+        clear_instance(kit_instance_at(env, row->instance));
     kit_work_deleted(env, row->instance, row->execution);
     for (size_t i = 0; i < env->timers_len; i++)
         if (env->timers[i].row.execution <= row->execution &&

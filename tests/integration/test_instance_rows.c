@@ -241,6 +241,27 @@ static void a_deletion_takes_a_whole_life(void)
     postgres_close(pg);
 }
 
+/* The instance stays, as do the activities of its next life. */
+static void a_deletion_of_its_work_alone(void)
+{
+    struct postgres *pg = store_partition("unread");
+    struct batch_instance rows[] = {instance_row("a", 1, THOLE_INSTANCE_TERMINATED, 10),
+                                    instance_row("b", 1, THOLE_INSTANCE_RUNNING, 11)};
+    struct batch_deletion const deletion = {THOLE_STR("a"), 1, 0};
+    apply_rows(pg, rows, ARRAY_LEN(rows));
+    store_sql("unread",
+              "INSERT INTO worker_queue (instance, execution, activity_id, p, queue, activity)"
+              " VALUES ('a', 1, 1, 1, 'q', 'x'), ('a', 2, 7, 1, 'q', 'x'), ('b', 1, 1, 1, 'q', 'x')");
+    store_sql("unread", "INSERT INTO timers VALUES ('a', 1, 3, 1, 5), ('b', 1, 3, 1, 5)");
+    delete_rows(pg, &deletion, 1, NULL);
+    CHECK_STR("instances", store_sql("unread", "SELECT instance FROM instances ORDER BY 1"), "a\nb");
+    CHECK_STR("executions", store_sql("unread", "SELECT instance FROM executions ORDER BY 1"), "a\nb");
+    CHECK_STR("activities", store_sql("unread", "SELECT (instance, execution) FROM worker_queue ORDER BY 1"),
+              "(a,2)\n(b,1)");
+    CHECK_STR("timers", store_sql("unread", "SELECT instance FROM timers"), "b");
+    postgres_close(pg);
+}
+
 /* -- what a new owner asks -- */
 
 static void live_names_have_versions(void)
@@ -398,6 +419,7 @@ static const struct thole_test tests[] = {
     {"what waits for its instance is no execution", what_waits_for_its_instance_is_no_execution},
     {"removal takes nothing newer", removal_takes_nothing_newer},
     {"a deletion takes a whole life", a_deletion_takes_a_whole_life},
+    {"a deletion of its work alone", a_deletion_of_its_work_alone},
     {"live names have versions", live_names_have_versions},
     {"list by parent, status and time", list_by_parent_status_and_time},
     {"lists use an index for each filter", lists_use_an_index_for_each_filter},

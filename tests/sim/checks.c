@@ -151,11 +151,25 @@ uint32_t checks_status(const struct model_instance *m)
     return status_of_execution(none ? &m->early : &m->executions[m->executions_len - 1]);
 }
 
+/* Only the timers and activities of what was terminated. */
+static bool is_terminated(struct world *w, size_t k, uint64_t execution)
+{
+    const struct model_instance *m = model_of(w, k);
+    return m->damaged || (execution > 0 && execution <= m->executions_len &&
+                          m->executions[execution - 1].terminal == EVENT_TERMINATED);
+}
+
 static void check_deletions(struct world *w, const struct batch *b, const char *who)
 {
     for (size_t i = 0; i < b->deletions_len; i++) {
         const struct batch_deletion *d = &b->deletions[i];
         size_t const k = instance_index(w, d->instance);
+        if (d->history_seq == 0) {
+            if (!is_terminated(w, k, d->execution))
+                broken(w, "%s removes the timers and activities of %.*s, which was not terminated", who,
+                       THOLE_FMT(d->instance));
+            continue;
+        }
         const struct log_stream *log = w->logs[b->partition];
         const struct log_entry *e = d->history_seq <= log->len ? &log->entries[d->history_seq - 1] : NULL;
         if (e == NULL || !e->counts || e->kind != RECORD_DELETED || e->instance != k ||

@@ -61,7 +61,7 @@ struct model_request {
 /* A damaged instance suffers alone: nothing is said of it any more, but that it ends when it is terminated.
  */
 struct model_instance {
-    bool damaged, over;
+    bool damaged, over, swept;          /* swept: terminated, and nobody knew what was outstanding */
     struct model_execution *executions; /* from execution 1 on, of all lives of the id */
     size_t executions_len, executions_cap;
     size_t gone, deletions; /* executions up to gone were deleted; the rest is of this life */

@@ -322,7 +322,7 @@ void checks_at_the_end(struct world *w, char *why, size_t size)
     for (size_t i = 0; (row = store_row(w->store, i)) != NULL; i++)
         if (row->present &&
             (row->kind == ROW_ACTIVITY || row->kind == ROW_TIMER || row->kind == ROW_QUARANTINE) &&
-            !model_of(w, row->instance)->damaged) {
+            (!model_of(w, row->instance)->damaged || model_of(w, row->instance)->swept)) {
             not_yet(why, size, "a row is left: %s %.*s/%" PRIu64 "#%" PRIu64,
                     row->kind == ROW_TIMER      ? "timer"
                     : row->kind == ROW_ACTIVITY ? "activity"

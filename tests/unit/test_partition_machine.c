@@ -458,8 +458,11 @@ static void test_a_damaged_history_is_kept_and_can_end(void)
     check_said(s, "decisions",
                "rejected: the instance cannot be read here, so nobody knows what is in quarantine\n"
                "rejected: the instance cannot be read here, so nobody knows what is in quarantine\n");
+    CU_ASSERT_EQUAL(s->deletions, 0);
     stage_tell(s, "i", MESSAGE_TERMINATE, "give up");
     check_said(s, "terminated", "notice terminated i\n");
+    CU_ASSERT_EQUAL(s->deletions, 1); /* of its timers and activities, which nobody knows */
+    CU_ASSERT_EQUAL(s->removals, 0);
     stage_again(s, &options);
     (void)stage_said(s);
     stage_tell(s, "i", MESSAGE_EVENT, "late");
