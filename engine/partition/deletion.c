@@ -35,9 +35,11 @@ static bool is_over(const struct slot *slot, const struct message *m)
     return slot->state == SLOT_ABSENT || (m->execution != 0 && m->execution <= slot->gone);
 }
 
+/* Its record says, too, that whoever it was in the way of has heard so: else the next owner finds nobody in
+ * their way, and begins what was refused. */
 bool deletion_must_wait(const struct slot *slot)
 {
-    return slot->in_flight > 0 && is_delete(slot->first);
+    return (slot->in_flight > 0 || slot->refusals > 0) && is_delete(slot->first);
 }
 
 static void tell(struct partition *p, const struct deletion *d, const char *kind)

@@ -228,13 +228,13 @@ static void answer_client(struct partition *p, const struct slot *slot, const st
 }
 
 /* True when the message is to be held until the answer is stored. */
-static bool start_collides(struct partition *p, const struct slot *slot, const struct pending *pending)
+static bool start_collides(struct partition *p, struct slot *slot, const struct pending *pending)
 {
     const struct message *m = &pending->message;
     if (m->parent.instance.len > 0) {
         if (same_origin(&m->parent, &slot->parent))
             return false;
-        outbox_refuse(p, pending);
+        outbox_refuse(p, slot, pending);
         return true;
     }
     if (m->request_id.len == 0 ||
@@ -323,7 +323,7 @@ static bool is_raw(const struct slot *slot)
     return slot->state == SLOT_BLOCKED && slot->instance == NULL;
 }
 
-static enum taken take_existing(struct partition *p, const struct slot *slot, const struct pending *pending,
+static enum taken take_existing(struct partition *p, struct slot *slot, const struct pending *pending,
                                 struct intake *in)
 {
     const struct message *m = &pending->message;

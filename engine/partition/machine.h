@@ -146,7 +146,8 @@ struct slot {
     enum blocked_kind blocked;
     thole_slice blocked_text; /* in arena */
     struct arena arena;
-    size_t in_flight;                   /* its records that are not yet committed */
+    size_t in_flight; /* its records that are not yet committed */
+    size_t refusals;  /* starts that it was in the way of, and whose answers are not yet stored */
     uint64_t old_execution, old_events; /* what there was of it when it was loaded, or rows were counted */
     uint64_t *waiting; /* activities that wait for their next try, and have no row: as far as is committed */
     size_t waiting_len, waiting_cap;
@@ -347,6 +348,7 @@ enum { OUTBOX_LANES = 256, BUILD_TOKEN_BITS = 24 };
 /* An inbox message that counts as incorporated once its answer is on its way. */
 struct refusal {
     struct refusal *next;
+    struct slot *slot; /* stays while there are any */
     uint64_t token, inbox_sequence;
     struct buf bytes;
 };
@@ -594,7 +596,7 @@ void outbox_sent(struct partition *p, const struct partition_in *in);
 /* Answer to a LOAD that asked for an instance's parent. */
 void outbox_history(struct partition *p, const struct partition_in *in);
 /* The start cannot be, and its parent is told. */
-void outbox_refuse(struct partition *p, const struct pending *start);
+void outbox_refuse(struct partition *p, struct slot *slot, const struct pending *start);
 void outbox_release(struct partition *p);
 
 void timer_book_reset(struct timer_book *book);

@@ -279,7 +279,7 @@ void outbox_history(struct partition *p, const struct partition_in *in)
 /* --- children that cannot be --------------------------------------------------------------------- */
 
 /* No record says that the start was refused: it counts as incorporated when the parent's answer is stored. */
-void outbox_refuse(struct partition *p, const struct pending *start)
+void outbox_refuse(struct partition *p, struct slot *slot, const struct pending *start)
 {
     const struct message *m = &start->message;
     struct message const message = {.kind = MESSAGE_CHILD_RESULT,
@@ -298,6 +298,8 @@ void outbox_refuse(struct partition *p, const struct pending *start)
     buf_init(&refusal->bytes, MESSAGE_BYTES_MAX);
     refusal->token = OUTBOX_TOKEN | ++p->next_refusal;
     refusal->inbox_sequence = start->inbox_sequence;
+    refusal->slot = slot;
+    slot->refusals++;
     refusal->next = p->refusals;
     p->refusals = refusal;
     if (message_encode(&message, &refusal->bytes) != THOLE_OK)
@@ -316,6 +318,9 @@ static void refusal_sent(struct partition *p, uint64_t token)
         return;
     *at = refusal->next;
     intake_incorporate(p, refusal->inbox_sequence);
+    struct slot *slot = refusal->slot;
+    if (--slot->refusals == 0 && intake_waits(slot)) /* a deletion */
+        slots_ready(&p->slots, slot);
     buf_release(&refusal->bytes);
     free(refusal);
 }

@@ -174,7 +174,7 @@ struct slot *slots_take_ready(struct slots *slots)
 static bool at_rest(const struct slot *slot)
 {
     return slot->state != SLOT_LOADING && slot->state != SLOT_CONTINUED && slot->in_flight == 0 &&
-           slot->first == NULL && slot->questions == NULL && !slot->ready;
+           slot->refusals == 0 && slot->first == NULL && slot->questions == NULL && !slot->ready;
 }
 
 static void evict(struct slots *slots, struct slot *sentinel, const size_t *len, size_t keep)
@@ -252,7 +252,7 @@ void slot_remember(struct slot *slot, thole_slice from, thole_slice *to)
 void slot_renew(struct slot *slot)
 {
     struct slot const old = *slot;
-    assert(old.in_flight == 0 && !old.counted);
+    assert(old.in_flight == 0 && old.refusals == 0 && !old.counted);
     *slot = (struct slot){.hash_next = old.hash_next,
                           .ready_next = old.ready_next,
                           .lru_prev = old.lru_prev,

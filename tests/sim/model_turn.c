@@ -15,7 +15,6 @@ struct reading { /* of one turn */
     size_t next;                     /* event */
     const struct deletion *deletion; /* instead of a turn */
     bool deleted;
-    const struct position *position; /* that its record says */
 };
 
 THOLE_PRINTF(2, 3)
@@ -476,37 +475,6 @@ static void apply_early_event(struct reading *r, const struct message *message)
     r->next++;
 }
 
-/* Does the position take in the same start once more behind this one? */
-static bool starts_again(const struct reading *r, const struct inbox_entry *entry)
-{
-    const struct inbox_stream *inbox = r->w->inboxes[r->partition];
-    const struct position *before = &r->w->model->partitions[r->partition].position;
-    for (uint64_t s = entry->sequence + 1; s <= inbox->len; s++) {
-        const struct inbox_entry *later = &inbox->entries[s - 1];
-        if (later->valid && !later->purged && later->instance == entry->instance &&
-            later->message.kind == MESSAGE_START && model_incorporated(r->position, s) &&
-            !model_incorporated(before, s) &&
-            model_same_origin(&later->message.parent, &entry->message.parent))
-            return true;
-    }
-    return false;
-}
-
-/* A start that was refused has no effect when whoever was in its way is deleted before the refusal is
- * incorporated; but the next owner, which knows nothing of it, may take it in, or the same start may come
- * again. */
-static bool stays_refused(const struct reading *r, const struct inbox_entry *entry)
-{
-    const struct message *m = &entry->message;
-    if (m->kind != MESSAGE_START || m->parent.instance.len == 0 ||
-        model_current(model_of(r->w, entry->instance)) != NULL || !model_was_refused(r->w, m))
-        return false;
-    const struct event *e = r->next < r->turn->events_len ? &r->turn->events[r->next] : NULL;
-    bool const taken_in = entry->instance == r->instance && e != NULL && e->kind == EVENT_STARTED &&
-                          model_same_origin(&e->parent, &m->parent) && !starts_again(r, entry);
-    return !taken_in;
-}
-
 static void apply_message(struct reading *r, const struct inbox_entry *entry)
 {
     const struct message *message = &entry->message;
@@ -515,7 +483,7 @@ static void apply_message(struct reading *r, const struct inbox_entry *entry)
         apply_unasked(r);
     if (message->kind == MESSAGE_START && message->parent.instance.len > 0)
         model_check_refused(r->w, message);
-    if (is_broken(r->w) || model_of(r->w, entry->instance)->damaged || stays_refused(r, entry) ||
+    if (is_broken(r->w) || model_of(r->w, entry->instance)->damaged ||
         !model_accepts(r->w, entry->instance, message))
         return;
     if (!mine) {
@@ -551,7 +519,6 @@ static void apply_messages(struct reading *r, const struct position *position)
 {
     const struct position *before = &r->w->model->partitions[r->partition].position;
     const struct inbox_stream *inbox = r->w->inboxes[r->partition];
-    r->position = position;
     uint64_t const last =
         position->above_len > 0 ? position->above[position->above_len - 1] : position->floor;
     if (last > inbox->len && !r->w->model->partitions[r->partition].stale)

@@ -498,6 +498,38 @@ static void test_a_redo_of_what_is_left(void)
     end(s);
 }
 
+/* Who was refused because of it has heard so, and its start counts as incorporated with the deletion: the
+ * next owner, to whom the start would come again, must not begin it. */
+static void test_whoever_it_was_in_the_way_of(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    struct message const child = {.kind = MESSAGE_START,
+                                  .instance = THOLE_STR("i"),
+                                  .orchestration = THOLE_STR("plain"),
+                                  .parent = {THOLE_STR("other"), 1, 2}};
+    begin_and_end(s, "i");
+    s->hold_sent = true;
+    stage_message(s, &child);
+    stage_message(s, &child);
+    delete_it(s, "i", 1, false);
+    check_said(s, "not yet",
+               "send kind 7 to other: CONFLICT conflict\nsend kind 7 to other: CONFLICT conflict\n");
+    CU_ASSERT_EQUAL(s->deletions, 0);
+    stage_release(s);
+    settle(s);
+    check_said(s, "then", "notice deleted i\n");
+    CU_ASSERT_EQUAL(s->deletions, 1);
+    stage_again(s, &options);
+    s->inbox -= 3; /* all of it comes again */
+    stage_message(s, &child);
+    stage_message(s, &child);
+    check_said(s, "never again", "");
+    stage_query(s, "i", "where");
+    check_said(s, "gone", "answer NOT_FOUND: there is no such instance\n");
+    end(s);
+}
+
 static const struct thole_test tests[] = {
     {"deletion: what has ended goes", test_what_has_ended_goes},
     {"deletion: what runs stays", test_what_runs_stays},
@@ -513,6 +545,7 @@ static const struct thole_test tests[] = {
     {"deletion: the parent hears of it", test_the_parent_hears_of_it},
     {"deletion: a deleted child stays deleted", test_a_deleted_child_stays_deleted},
     {"deletion: whose child it is now", test_whose_child_it_is_now},
+    {"deletion: whoever it was in the way of", test_whoever_it_was_in_the_way_of},
     {"deletion: a redo brings nothing back", test_a_redo_brings_nothing_back},
     {"deletion: a redo of what is left", test_a_redo_of_what_is_left},
 };
