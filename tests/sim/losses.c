@@ -77,6 +77,9 @@ void losses_settled(struct world *w, const struct sim_claim *claim, thole_slice 
     struct fact *f = find(w->losses, claim, worker);
     if (f == NULL)
         return;
+    if (w->now_ms < f->claimed_ms + BESIDE_MS)
+        broken(w, "%.*s#%" PRIu64 " has settled after %" PRIu64 " ms",
+               THOLE_FMT(w->instances[claim->instance]), claim->activity_id, w->now_ms - f->claimed_ms);
     f->settled_ms = w->now_ms;
     f->settled = true;
 }
