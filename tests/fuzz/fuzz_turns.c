@@ -24,6 +24,7 @@ enum {
     TEXT_MAX = 1024 * 1024,
     MEMORY_MAX = 512 * 1024,
     PAYLOAD_MAX = 4096,
+    QUARANTINE_MS = 2000,
 };
 
 struct story {
@@ -57,6 +58,7 @@ static struct instance *begin(struct story *s, bool code)
                                              .version = code ? s->version : 0,
                                              .memory_max = code ? s->memory_max : MEMORY_MAX,
                                              .payload_max = PAYLOAD_MAX,
+                                             .quarantine_ms = QUARANTINE_MS,
                                              .stacks = s->stacks};
     thole_status const status = instance_create(&options, &instance);
     assert(status == THOLE_OK);
@@ -119,6 +121,27 @@ static struct event some_request(struct story *s, enum event_kind kind)
         .kind = kind, .request_id = thole_slice_from(ids[next(s) % 4]), .data = some_bytes(s)};
 }
 
+/* Lost with its workers once too often; or somebody decides about one that is in quarantine. */
+static struct event some_poison(struct story *s)
+{
+    uint8_t const how = next(s);
+    bool const again = how % 3 == 1, lost = how % 3 == 2;
+    struct event event = {.kind = again ? EVENT_ACTIVITY_TRY_STARTED : EVENT_ACTIVITY_FAILED,
+                          .ref = next(s) % (s->events + 2),
+                          .try_number = how >> 6,
+                          .quarantined = !lost};
+    if (!lost)
+        return event;
+    event.code = THOLE_APP;
+    event.error_type = THOLE_STR("poison");
+    event.final = true;
+    event.lost = 1 + (how >> 4 & 3);
+    event.worker = THOLE_STR("w");
+    event.queue = THOLE_STR("q"); /* as message_decode() asks */
+    event.input = some_bytes(s);
+    return event;
+}
+
 static struct event some_event(struct story *s)
 {
     uint8_t const what = next(s) % 16;
@@ -141,9 +164,10 @@ static struct event some_event(struct story *s)
         event = some_request(s, EVENT_EVENT_RECEIVED);
         event.name = some_name(s);
         return event;
+    case 15: return some_poison(s);
     default:
         event = (struct event){.kind = EVENT_TIMER_FIRED, .ref = next(s) % (s->events + 2)};
-        event.due_ms = what == 14 ? 0 : s->time_ms; /* 0: due whatever it is */
+        event.due_ms = (event.ref & 1) != 0 ? 0 : s->time_ms; /* 0: due whatever it is */
         return event;
     }
 }
