@@ -10,10 +10,11 @@ struct fact { /* one claim */
     uint64_t execution, activity_id, attempt, claimed_ms, settled_ms, reported_ms; /* 0: it is not */
     uint32_t try_number;
     thole_slice worker;
-    bool apart, heard, settled, blamed; /* heard: its worker knows of it; settled: whatever the database
-                                            forgets; blamed: it is known that its worker died of it */
-    enum fate fate;                     /* of its worker, while the claim was not reported */
-    uint64_t killer_began_ms;           /* FATE_KILLED, by another activity */
+    bool apart, heard, settled, told, blamed; /* heard: its worker knows of it; settled, told that it was not
+                                                  lost: whatever the database forgets; blamed: it is known
+                                                 that its worker died of it */
+    enum fate fate;                           /* of its worker, while the claim was not reported */
+    uint64_t killer_began_ms;                 /* FATE_KILLED, by another activity */
 };
 
 struct killer { /* one activity that kills its workers */
@@ -90,6 +91,7 @@ void losses_reported(struct world *w, const struct sim_claim *claim, thole_slice
     if (f == NULL)
         return;
     f->reported_ms = w->now_ms;
+    f->told = true;
     trace(w, "store: %.*s reports %.*s#%" PRIu64 " attempt %" PRIu64, THOLE_FMT(worker),
           THOLE_FMT(w->instances[claim->instance]), claim->activity_id, claim->attempt);
 }
@@ -156,7 +158,7 @@ static bool will_count(struct world *w, const struct fact *f)
 {
     const struct row *row = store_find(w->store, ROW_ACTIVITY, instance_partition(w, f->instance),
                                        f->instance, f->execution, f->activity_id);
-    return f->apart && f->heard && !f->settled && f->reported_ms == 0 && row != NULL && row->apart &&
+    return f->apart && f->heard && !f->settled && !f->told && row != NULL && row->apart &&
            row->try_number == f->try_number && row->attempt == f->attempt &&
            thole_slice_equal(row->worker, f->worker);
 }
