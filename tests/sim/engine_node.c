@@ -514,6 +514,9 @@ static uint64_t rows_of(const struct world *w, uint32_t partition)
 static void check_rows_are_known(struct world *w, const struct seat *seat)
 {
     uint64_t const rows = rows_of(w, seat->partition);
+    const struct row *row = store_find(w->store, ROW_PARTITION, seat->partition, 0, 0, 0);
+    if (row != NULL && row->foreign)
+        return; /* of another time: nobody has looked at them yet */
     if (!partition_idle(seat->machine) ||
         partition_epoch(seat->machine) != w->model->partitions[seat->partition].epoch)
         return;

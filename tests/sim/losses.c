@@ -158,7 +158,7 @@ static bool will_count(struct world *w, const struct fact *f)
 {
     const struct row *row = store_find(w->store, ROW_ACTIVITY, instance_partition(w, f->instance),
                                        f->instance, f->execution, f->activity_id);
-    return f->apart && f->heard && !f->settled && !f->told && row != NULL && row->apart &&
+    return f->apart && f->heard && !f->settled && !f->told && row != NULL && row->apart && !row->later &&
            row->try_number == f->try_number && row->attempt == f->attempt &&
            thole_slice_equal(row->worker, f->worker);
 }
