@@ -220,7 +220,7 @@ void losses_died(struct world *w, thole_slice worker)
 static bool is_reason(const struct world *w, const struct fact *f)
 {
     switch (f->fate) {
-    case FATE_ALIVE: return w->enabled != 0; /* nobody has heard of it */
+    case FATE_ALIVE: return w->enabled != 0 || !f->heard; /* nobody has heard of it, or it has not */
     case FATE_DIED: return true;
     case FATE_KILLED: return !f->heard || f->settled || f->killer_began_ms + BESIDE_MS <= f->claimed_ms;
     }
