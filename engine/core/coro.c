@@ -110,6 +110,12 @@ void stack_pool_destroy(struct stack_pool *pool)
 bool coro_has(const struct coro *co, const void *address)
 {
     uintptr_t const stack = (uintptr_t)co->stack, at = (uintptr_t)address;
+#ifdef CORO_ASAN
+    void *const fake =
+        __asan_get_current_fake_stack(); /* where ASan keeps locals to see who comes too late */
+    if (fake != NULL && __asan_addr_is_in_fake_stack(fake, (void *)at, NULL, NULL) != NULL)
+        return true;
+#endif
     return at >= stack && at - stack < co->pool->stack_bytes;
 }
 

@@ -22,7 +22,7 @@ struct coro *coro_create(struct stack_pool *pool, void (*entry)(void *arg), void
 /* Runs until the next yield or the end of entry; false once entry has returned. */
 bool coro_resume(struct coro *co);
 void coro_yield(struct coro *co);
-/* Does the address lie on its stack? */
+/* Does the address lie on its stack? Only while it runs. */
 bool coro_has(const struct coro *co, const void *address);
 /* Legal while suspended: the stack is dropped, not unwound, and goes back to the pool. NULL-safe. */
 void coro_destroy(struct coro *co);
