@@ -1,6 +1,6 @@
 /* queue: what is in queues and in quarantine, limits. */
 #include "client_internal.h"
-#include "command.h"
+#include "listing.h"
 #include "text.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,12 +14,9 @@ struct decision { /* a copy of what is listed, as the reading of the list must e
     uint32_t try_number;
 };
 
-struct listing {
-    const struct cli *cli;
-    struct json json;
-    uint64_t rows;
+struct decisions {
     uint64_t wanted_id; /* of the activity; 0 = any */
-    struct decision *decisions;
+    struct decision *items;
     size_t len, cap;
 };
 
@@ -73,22 +70,11 @@ static void table_row(const thole_poisoned_info *info, bool first)
 static thole_status print_row(void *arg, const thole_poisoned_info *info)
 {
     struct listing *listing = arg;
-    switch ((enum output)listing->cli->options.output) {
-    case OUTPUT_TABLE: table_row(info, listing->rows == 0); break;
-    case OUTPUT_JSON:
-        json_object(&listing->json);
+    if (listing_row(listing, "thole.poisoned.v1"))
         members(&listing->json, info);
-        json_end(&listing->json);
-        break;
-    case OUTPUT_JSONL:
-        json_init(&listing->json, stdout);
-        cli_json_begin(&listing->json, "thole.poisoned.v1");
-        members(&listing->json, info);
-        json_end(&listing->json);
-        break;
-    }
-    listing->rows++;
-    return ferror(stdout) ? THOLE_CANCELLED : THOLE_OK;
+    else
+        table_row(info, listing->rows == 0);
+    return listing_row_end(listing);
 }
 
 static thole_poisoned_filter filter_of(const struct cli *cli)
@@ -101,23 +87,12 @@ static thole_poisoned_filter filter_of(const struct cli *cli)
 
 static int poisoned(const struct cli *cli, thole_client *client)
 {
-    struct listing listing = {.cli = cli};
-    bool const json = cli->options.output == OUTPUT_JSON;
+    struct listing listing;
     thole_poisoned_filter const filter = filter_of(cli);
     thole_error error = {.status = THOLE_OK};
-    if (json) {
-        json_init(&listing.json, stdout);
-        cli_json_begin(&listing.json, "thole.poisoned_list.v1");
-        json_key(&listing.json, "poisoned");
-        json_array(&listing.json);
-    }
+    listing_begin(&listing, cli, "thole.poisoned_list.v1", "poisoned");
     error.status = thole_client_poisoned(client, &filter, print_row, &listing, &error);
-    if (json) {
-        json_end(&listing.json);
-        json_key(&listing.json, "complete");
-        json_true(&listing.json, error.status == THOLE_OK);
-        json_end(&listing.json);
-    }
+    listing_end(&listing, error.status == THOLE_OK);
     if (error.status != THOLE_OK && error.status != THOLE_CANCELLED)
         return cli_complain(cli, "", &error);
     if (listing.rows == 0 && cli->options.output == OUTPUT_TABLE)
@@ -131,18 +106,18 @@ static int poisoned(const struct cli *cli, thole_client *client)
 
 static thole_status note_row(void *arg, const thole_poisoned_info *info)
 {
-    struct listing *listing = arg;
-    if (listing->wanted_id != 0 && info->activity_id != listing->wanted_id)
+    struct decisions *decisions = arg;
+    if (decisions->wanted_id != 0 && info->activity_id != decisions->wanted_id)
         return THOLE_OK;
-    if (listing->len == listing->cap) {
-        size_t const cap = listing->cap == 0 ? 16 : listing->cap * 2;
-        struct decision *grown = realloc(listing->decisions, cap * sizeof *grown);
+    if (decisions->len == decisions->cap) {
+        size_t const cap = decisions->cap == 0 ? 16 : decisions->cap * 2;
+        struct decision *grown = realloc(decisions->items, cap * sizeof *grown);
         if (grown == NULL)
             return THOLE_NOMEM;
-        listing->decisions = grown;
-        listing->cap = cap;
+        decisions->items = grown;
+        decisions->cap = cap;
     }
-    struct decision *to = &listing->decisions[listing->len++];
+    struct decision *to = &decisions->items[decisions->len++];
     *to = (struct decision){
         .execution = info->execution, .activity_id = info->activity_id, .try_number = info->try_number};
     (void)snprintf(to->instance, sizeof to->instance, "%.*s", THOLE_FMT(info->instance));
@@ -165,11 +140,12 @@ static void say_decided(const struct cli *cli, const struct decision *d)
     json_end(&json);
 }
 
-static int decide_all(const struct cli *cli, thole_client *client, const struct listing *listing, bool fails)
+static int decide_all(const struct cli *cli, thole_client *client, const struct decisions *decisions,
+                      bool fails)
 {
     thole_error error = {.status = THOLE_OK};
-    for (size_t i = 0; i < listing->len; i++) {
-        const struct decision *d = &listing->decisions[i];
+    for (size_t i = 0; i < decisions->len; i++) {
+        const struct decision *d = &decisions->items[i];
         thole_slice const id = thole_slice_from(d->instance);
         error.status = fails ? thole_client_poisoned_fail(client, id, d->execution, d->activity_id,
                                                           d->try_number, &error)
@@ -184,24 +160,24 @@ static int decide_all(const struct cli *cli, thole_client *client, const struct 
 
 static int decide(const struct cli *cli, thole_client *client, bool fails)
 {
-    struct listing listing = {.cli = cli};
+    struct decisions decisions = {.len = 0};
     thole_poisoned_filter filter = filter_of(cli);
     thole_error error = {.status = THOLE_OK};
     if (!cli->options.all) {
         filter.instance = thole_slice_from(cli->words[1]);
-        listing.wanted_id = strtoull(cli->words[2], NULL, 10);
+        decisions.wanted_id = strtoull(cli->words[2], NULL, 10);
     }
     filter.limit = UINT32_MAX;
-    error.status = thole_client_poisoned(client, &filter, note_row, &listing, &error);
+    error.status = thole_client_poisoned(client, &filter, note_row, &decisions, &error);
     int code = EXIT_DONE;
-    if (error.status == THOLE_OK && listing.len == 0 && !cli->options.all)
+    if (error.status == THOLE_OK && decisions.len == 0 && !cli->options.all)
         error.status =
             thole_fail(&error, THOLE_NOT_FOUND, "activity %s of it is not in quarantine", cli->words[2]);
     if (error.status != THOLE_OK)
         code = cli_complain(cli, cli->options.all ? "" : cli->words[1], &error);
     else
-        code = decide_all(cli, client, &listing, fails);
-    free(listing.decisions);
+        code = decide_all(cli, client, &decisions, fails);
+    free(decisions.items);
     return code;
 }
 
@@ -257,49 +233,27 @@ static void queue_row(const thole_queue_info *info, bool first)
 static thole_status print_queue(void *arg, const thole_queue_info *info)
 {
     struct listing *listing = arg;
-    switch ((enum output)listing->cli->options.output) {
-    case OUTPUT_TABLE: queue_row(info, listing->rows == 0); break;
-    case OUTPUT_JSON:
-        json_object(&listing->json);
+    if (listing_row(listing, "thole.queue.v1"))
         queue_members(&listing->json, info);
-        json_end(&listing->json);
-        break;
-    case OUTPUT_JSONL:
-        json_init(&listing->json, stdout);
-        cli_json_begin(&listing->json, "thole.queue.v1");
-        queue_members(&listing->json, info);
-        json_end(&listing->json);
-        break;
-    }
-    listing->rows++;
-    return ferror(stdout) ? THOLE_CANCELLED : THOLE_OK;
+    else
+        queue_row(info, listing->rows == 0);
+    return listing_row_end(listing);
 }
 
 static int command_queues(struct cli *cli)
 {
-    struct listing listing = {.cli = cli};
+    struct listing listing;
     thole_error error = {.status = THOLE_OK};
-    bool const json = cli->options.output == OUTPUT_JSON;
     int code = EXIT_DONE;
     if (cli->words_len != 1)
         return cli_misused(cli, "list takes no more words; see --queue");
     thole_client *client = cli_connect(cli, &code);
     if (client == NULL)
         return code;
-    if (json) {
-        json_init(&listing.json, stdout);
-        cli_json_begin(&listing.json, "thole.queue_list.v1");
-        json_key(&listing.json, "queues");
-        json_array(&listing.json);
-    }
+    listing_begin(&listing, cli, "thole.queue_list.v1", "queues");
     error.status =
         thole_client_queues(client, thole_slice_from(cli->options.queue), print_queue, &listing, &error);
-    if (json) {
-        json_end(&listing.json);
-        json_key(&listing.json, "complete");
-        json_true(&listing.json, error.status == THOLE_OK);
-        json_end(&listing.json);
-    }
+    listing_end(&listing, error.status == THOLE_OK);
     if (error.status != THOLE_OK && error.status != THOLE_CANCELLED)
         code = cli_complain(cli, "", &error);
     else if (listing.rows == 0 && cli->options.output == OUTPUT_TABLE)

@@ -1,7 +1,7 @@
 /* show, history, list. */
 #include "client_internal.h"
-#include "command.h"
 #include "history_file.h"
+#include "listing.h"
 #include "text.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -249,12 +249,6 @@ int command_history(struct cli *cli)
 
 /* ---- show and list ---- */
 
-struct listing {
-    const struct cli *cli;
-    struct json json;
-    uint64_t rows;
-};
-
 static void info_members(struct json *json, const thole_instance_info *info)
 {
     json_member(json, "instance", info->instance);
@@ -362,22 +356,11 @@ static void list_table_row(const thole_instance_info *info, bool first)
 static thole_status list_row(void *arg, const thole_instance_info *info)
 {
     struct listing *listing = arg;
-    switch ((enum output)listing->cli->options.output) {
-    case OUTPUT_TABLE: list_table_row(info, listing->rows == 0); break;
-    case OUTPUT_JSON:
-        json_object(&listing->json);
+    if (listing_row(listing, "thole.instance.v1"))
         info_members(&listing->json, info);
-        json_end(&listing->json);
-        break;
-    case OUTPUT_JSONL:
-        json_init(&listing->json, stdout);
-        cli_json_begin(&listing->json, "thole.instance.v1");
-        info_members(&listing->json, info);
-        json_end(&listing->json);
-        break;
-    }
-    listing->rows++;
-    return output_status();
+    else
+        list_table_row(info, listing->rows == 0);
+    return listing_row_end(listing);
 }
 
 /* Empty leaves *ret 0. False after a complaint. */
@@ -410,29 +393,9 @@ static bool make_filter(const struct cli *cli, thole_list_filter *ret)
            read_time(cli, "before", cli->options.before, &ret->created_before_ms);
 }
 
-static thole_status list_all(const struct cli *cli, thole_client *client, const thole_list_filter *filter,
-                             struct listing *listing, thole_error *reterr)
-{
-    bool const json = cli->options.output == OUTPUT_JSON;
-    if (json) {
-        json_init(&listing->json, stdout);
-        cli_json_begin(&listing->json, "thole.list.v1");
-        json_key(&listing->json, "instances");
-        json_array(&listing->json);
-    }
-    thole_status const status = thole_client_list(client, filter, list_row, listing, reterr);
-    if (json) {
-        json_end(&listing->json);
-        json_key(&listing->json, "complete");
-        json_true(&listing->json, status == THOLE_OK);
-        json_end(&listing->json);
-    }
-    return status;
-}
-
 int command_list(struct cli *cli)
 {
-    struct listing listing = {.cli = cli};
+    struct listing listing;
     thole_error error = {.status = THOLE_OK};
     thole_list_filter filter;
     int code = EXIT_DONE;
@@ -441,7 +404,9 @@ int command_list(struct cli *cli)
     thole_client *client = cli_connect(cli, &code);
     if (client == NULL)
         return code;
-    thole_status const status = list_all(cli, client, &filter, &listing, &error);
+    listing_begin(&listing, cli, "thole.list.v1", "instances");
+    thole_status const status = thole_client_list(client, &filter, list_row, &listing, &error);
+    listing_end(&listing, status == THOLE_OK);
     code = verdict(cli, "", &error, status);
     if (code == EXIT_DONE && listing.rows == 0 && cli->options.output == OUTPUT_TABLE)
         (void)fprintf(stderr, "no instances\n");
