@@ -1,6 +1,7 @@
 #include "stack.h"
 #include "process_parts.h"
 #include <fcntl.h>
+#include <libpq-fe.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -263,6 +264,21 @@ int stack_terminate(struct stack_program *program, uint64_t wait_ms)
     fprintf(stderr, "%s did not stop within %llu ms\n", program->name, (unsigned long long)wait_ms);
     stack_kill9(program);
     return -1;
+}
+
+const char *stack_sql(const struct stack *stack, const char *statement)
+{
+    static char value[512];
+    PGconn *pg = PQconnectdb(stack->postgres.url);
+    PGresult *result = PQexec(pg, statement);
+    bool const good = PQresultStatus(result) == PGRES_TUPLES_OK || PQresultStatus(result) == PGRES_COMMAND_OK;
+    CU_ASSERT_TRUE(good);
+    if (!good)
+        fprintf(stderr, "  %s\n", PQerrorMessage(pg));
+    snprintf(value, sizeof value, "%s", PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : "");
+    PQclear(result);
+    PQfinish(pg);
+    return value;
 }
 
 size_t stack_count(const char *path, const char *text)

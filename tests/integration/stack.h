@@ -55,6 +55,9 @@ pid_t stack_child(const struct stack_program *program, const char *name);
 bool stack_logged(const struct stack_program *program, const char *text, size_t times, uint64_t wait_ms);
 /* How often a text stands in a file. */
 size_t stack_count(const char *path, const char *text);
+/* The first cell of the answer, empty without a row; until the next call. The database's own view, over a
+ * connection of its own. */
+const char *stack_sql(const struct stack *stack, const char *statement);
 /* Value of "NAME=VALUE" after the last occurrence of NAME= in the log; UINT64_MAX: not there. */
 uint64_t stack_log_number(const struct stack_program *program, const char *name);
 

@@ -2,7 +2,6 @@
 #include "notice.h"
 #include "stack.h"
 #include "subject.h"
-#include <libpq-fe.h>
 #include <stdatomic.h>
 
 enum { TIMEOUT_MS = 3000, LEASE_MS = 1500, SETTLED_MS = 2500, PARTITIONS = 8, WAIT_MS = 20000 };
@@ -53,21 +52,6 @@ static struct stack_program *start_engine(void)
     return stack_program_of(&stack, "program_tries", "engine", "engine");
 }
 
-static const char *sql(const char *statement)
-{
-    static char value[512];
-    PGconn *pg = PQconnectdb(stack.postgres.url);
-    PGresult *result = PQexec(pg, statement);
-    bool const good = PQresultStatus(result) == PGRES_TUPLES_OK || PQresultStatus(result) == PGRES_COMMAND_OK;
-    CU_ASSERT_TRUE(good);
-    if (!good)
-        fprintf(stderr, "  %s\n", PQerrorMessage(pg));
-    snprintf(value, sizeof value, "%s", PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : "");
-    PQclear(result);
-    PQfinish(pg);
-    return value;
-}
-
 static void on_push(void *arg, const struct delivery *delivery)
 {
     struct cancel_notice notice;
@@ -96,7 +80,9 @@ static void test_tries_are_timed_out_by_a_worker_that_lives(void)
     CU_ASSERT_EQUAL(runs("alive"), 3);
     CU_ASSERT_EQUAL(stack_count(effects, "alive.1.2 try 2 attempt 1: 1"), 1);
     CU_ASSERT_TRUE(stack_logged(worker, "path=timeout instance=alive", 2, 1000));
-    CHECK_STR("rows", sql("SELECT count(*) FROM thole_default.worker_queue WHERE instance = 'alive'"), "0");
+    CHECK_STR("rows",
+              stack_sql(&stack, "SELECT count(*) FROM thole_default.worker_queue WHERE instance = 'alive'"),
+              "0");
     for (int i = 0; i < 2000 && atomic_load(&alive_pushes) != 6; i++)
         pause_ms(5);
     CU_ASSERT_EQUAL(atomic_load(&alive_pushes), 6); /* the first and the second: never the next one's */
@@ -146,7 +132,10 @@ static const char *id_elsewhere(const char *than)
 static void check_refused(const char *id)
 {
     CU_ASSERT_TRUE(stack_logged(engine, "1 timeouts could not be stored, they are tried again", 2, WAIT_MS));
-    CHECK_STR("row", sql("SELECT count(*) FROM thole_default.worker_queue WHERE try_timeout_ms = 3000"), "1");
+    CHECK_STR(
+        "row",
+        stack_sql(&stack, "SELECT count(*) FROM thole_default.worker_queue WHERE try_timeout_ms = 3000"),
+        "1");
     limit_inbox(id, -1);
     check_outcome(id, "timed out", WAIT_MS);
 }
@@ -157,9 +146,9 @@ static void wait_told(void)
     static const char *const said = "SELECT convert_from(details, 'UTF8') FROM thole_default.worker_queue"
                                     " WHERE instance = 'told' AND try_number = 2";
     wait_runs("told", 2);
-    for (int i = 0; i < 1000 && strcmp(sql(said), "2") != 0; i++)
+    for (int i = 0; i < 1000 && strcmp(stack_sql(&stack, said), "2") != 0; i++)
         pause_ms(5);
-    CHECK_STR("told", sql(said), "2");
+    CHECK_STR("told", stack_sql(&stack, said), "2");
 }
 
 static void test_a_killed_workers_try_is_ended(void)
@@ -201,7 +190,7 @@ static void add_overdue(const char *partition_of)
              " SELECT 'nobody', 1, g, %u, 'nowhere', 'hang', 1, 1, 'dead', now(), now()"
              " FROM generate_series(1, 600) AS g",
              subject_partition(thole_slice_from(partition_of), PARTITIONS));
-    (void)sql(statement);
+    (void)stack_sql(&stack, statement);
 }
 
 static void test_a_try_ends_although_no_engine_was_there(void)
@@ -215,9 +204,11 @@ static void test_a_try_ends_although_no_engine_was_there(void)
     pause_ms(TIMEOUT_MS - SETTLED_MS + 500);
     engine = start_engine();
     check_outcome("alone", "timed out", 20000);
-    for (int i = 0; i < 2000 && strcmp(sql("SELECT count(*) FROM thole_default.worker_queue"), "0") != 0; i++)
+    for (int i = 0;
+         i < 2000 && strcmp(stack_sql(&stack, "SELECT count(*) FROM thole_default.worker_queue"), "0") != 0;
+         i++)
         pause_ms(10);
-    CHECK_STR("rows", sql("SELECT count(*) FROM thole_default.worker_queue"), "0");
+    CHECK_STR("rows", stack_sql(&stack, "SELECT count(*) FROM thole_default.worker_queue"), "0");
     worker = start_worker("worker");
     CU_ASSERT_EQUAL(runs("alone"), 1);
 }
@@ -233,9 +224,11 @@ static void test_a_claim_after_the_deadline_runs_nothing(void)
     pause_ms(TIMEOUT_MS - SETTLED_MS + 500);
     worker = start_worker("late-worker");
     CU_ASSERT_TRUE(stack_logged(worker, "its deadline has passed: instance=too-late", 1, 15000));
-    for (int i = 0; i < 1000 && strcmp(sql("SELECT count(*) FROM thole_default.worker_queue"), "0") != 0; i++)
+    for (int i = 0;
+         i < 1000 && strcmp(stack_sql(&stack, "SELECT count(*) FROM thole_default.worker_queue"), "0") != 0;
+         i++)
         pause_ms(10); /* it has said so, and does it now */
-    CHECK_STR("rows", sql("SELECT count(*) FROM thole_default.worker_queue"), "0");
+    CHECK_STR("rows", stack_sql(&stack, "SELECT count(*) FROM thole_default.worker_queue"), "0");
     engine = start_engine();
     check_outcome("too-late", "timed out", 20000);
     CU_ASSERT_EQUAL(runs("too-late"), 1);
@@ -245,9 +238,10 @@ static void test_details_survive_a_killed_worker(void)
 {
     start("pages", "unlimited", "pages");
     wait_runs("pages", 1);
-    for (int i = 0; i < 1000 && strcmp(sql("SELECT convert_from(details, 'UTF8') FROM "
-                                           "thole_default.worker_queue WHERE instance = 'pages'"),
-                                       "page 17") != 0;
+    for (int i = 0;
+         i < 1000 && strcmp(stack_sql(&stack, "SELECT convert_from(details, 'UTF8') FROM "
+                                              "thole_default.worker_queue WHERE instance = 'pages'"),
+                            "page 17") != 0;
          i++)
         pause_ms(10);
     stack_kill9(worker);
@@ -261,7 +255,8 @@ static void test_what_is_left_to_others_times_out(void)
 {
     start("left", "once", "later");
     wait_runs("left", 1);
-    for (int i = 0; i < 500 && strcmp(sql("SELECT later FROM thole_default.worker_queue"), "t") != 0; i++)
+    for (int i = 0;
+         i < 500 && strcmp(stack_sql(&stack, "SELECT later FROM thole_default.worker_queue"), "t") != 0; i++)
         pause_ms(10);
     check_outcome("left", "timed out", 20000);
     CU_ASSERT_EQUAL(runs("left"), 1);
@@ -271,7 +266,9 @@ static void test_what_is_left_to_others_times_out(void)
 static void last_queries(char *to, size_t cap)
 {
     snprintf(to, cap, "%s",
-             sql("SELECT string_agg(pid || ' ' || query_start::text, ' ' ORDER BY pid) FROM pg_stat_activity "
+             stack_sql(
+                 &stack,
+                 "SELECT string_agg(pid || ' ' || query_start::text, ' ' ORDER BY pid) FROM pg_stat_activity "
                  "WHERE application_name LIKE 'thole%'"));
 }
 

@@ -4,7 +4,6 @@
  */
 #include "stack.h"
 #include <dirent.h>
-#include <libpq-fe.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -130,21 +129,6 @@ static void test_each_death_is_told(void)
     }
 }
 
-static const char *sql(const char *statement)
-{
-    static char value[512];
-    PGconn *pg = PQconnectdb(stack.postgres.url);
-    PGresult *result = PQexec(pg, statement);
-    bool const good = PQresultStatus(result) == PGRES_TUPLES_OK;
-    CU_ASSERT_TRUE(good);
-    if (!good)
-        fprintf(stderr, "  %s\n", PQerrorMessage(pg));
-    snprintf(value, sizeof value, "%s", PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : "");
-    PQclear(result);
-    PQfinish(pg);
-    return value;
-}
-
 static void await_end(struct stack_program *program)
 {
     for (uint64_t const end_ms = clock_monotonic_ms() + LONG_MS;
@@ -164,14 +148,16 @@ static void test_who_ran_beside_it_is_not_lost(void)
     start("guilty", "beside", "writes");
     await_end(worker);
     CHECK_STR("innocent",
-              sql("SELECT concat_ws(' ', coalesce(worker, '-'), coalesce(lost::text, '-'), "
-                  "coalesce(lost_word, '-'))"
-                  " FROM thole_default.worker_queue WHERE instance = 'innocent'"),
+              stack_sql(&stack, "SELECT concat_ws(' ', coalesce(worker, '-'), coalesce(lost::text, '-'), "
+                                "coalesce(lost_word, '-'))"
+                                " FROM thole_default.worker_queue WHERE instance = 'innocent'"),
               "- - -");
-    CHECK_STR("guilty",
-              sql("SELECT concat_ws(' ', coalesce(worker, '-'), lost::text, left(lost_worker, 9), lost_word)"
+    CHECK_STR(
+        "guilty",
+        stack_sql(&stack,
+                  "SELECT concat_ws(' ', coalesce(worker, '-'), lost::text, left(lost_worker, 9), lost_word)"
                   " FROM thole_default.worker_queue WHERE instance = 'guilty'"),
-              "- {1} beside-1- SIGSEGV in its handler, at address 0x10");
+        "- {1} beside-1- SIGSEGV in its handler, at address 0x10");
     CU_ASSERT_TRUE(stack_logged(worker, "died, with 2 activities: SIGSEGV in its handler", 1, 0));
     worker = start_worker("beside");
     await_end(worker); /* its second victim */
