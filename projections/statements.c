@@ -52,6 +52,11 @@
 /* Statuses of instances that have ended, and of executions that have. */
 #define ENDED "(4, 5, 6, 7)"
 #define EXECUTION_ENDED "(4, 5, 6, 7, 9)"
+/* The orchestration that scheduled it, and its version. The row of an instance is written with those of its
+ * activities, so it is there before the message is. */
+#define WHOSE                                                                                                \
+    "coalesce((SELECT i.orchestration FROM instances AS i WHERE i.instance = q.instance), ''),"              \
+    " coalesce((SELECT i.version FROM instances AS i WHERE i.instance = q.instance), 0)::int8"
 /* Does the claim of worker $5 find one whose worker never reported? Not if that is this worker itself. */
 #define LOST_NOW "(q.worker IS NOT NULL AND q.worker <> $5::text)"
 #define LOST_THEN "coalesce(cardinality(q.lost), 0) + " LOST_NOW "::int4"
@@ -272,7 +277,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
     /* The first claim of a try writes its deadline; -1: it has none. A try that was lost $7 times is claimed
      * only apart, or when it has $8 strikes and was lost $7 + $8 times: then it will not be run. */
     [STATEMENT_CLAIM] =
-        {"claim", "iiibiitt",
+        {"claim", "iiibiittti",
          "UPDATE worker_queue AS q SET attempt = q.attempt + 1, worker = $5::text, apart = k.apart,"
          " lost = CASE WHEN " LOST_NOW " THEN q.lost || q.attempt ELSE q.lost END,"
          " strikes = CASE WHEN q.apart AND " LOST_NOW " THEN q.strikes || q.attempt ELSE q.strikes END,"
@@ -289,7 +294,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
                                        "IS NULL THEN -1 ELSE " DEADLINE_LEFT " END,"
                                        " q.details, coalesce(cardinality(q.lost), 0)::int8, "
                                        "coalesce(cardinality(q.strikes), 0)::int8,"
-                                       " coalesce(q.lost_worker, ''), coalesce(q.lost_word, '')"},
+                                       " coalesce(q.lost_worker, ''), coalesce(q.lost_word, ''), " WHOSE},
     [STATEMENT_RENEW] = {"renew", "ii",
                          "UPDATE worker_queue AS q SET renewed_at = clock_timestamp(),"
                          " apart = q.apart AND NOT k.settled, " SET_NOTED " FROM " NOTED_CLAIMS

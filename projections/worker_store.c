@@ -90,7 +90,7 @@ static uint32_t capped(uint32_t count)
 }
 
 /* What a claim learns beyond its attempt; rows are (place, attempt, milliseconds left or -1, details, lost,
- * strikes, last worker, its last word). */
+ * strikes, last worker, its last word, orchestration, version). */
 static thole_status take_tries(struct postgres *pg, const struct claim_policy *policy, struct claim *claims,
                                struct arena *arena, thole_error *reterr)
 {
@@ -102,6 +102,7 @@ static thole_status take_tries(struct postgres *pg, const struct claim_policy *p
         claim->lost = (uint32_t)call_cell_int8(pg, 0, row, 4);
         claim->poisoned = call_cell_int8(pg, 0, row, 5) >= policy->strikes_max &&
                           claim->lost >= (uint64_t)policy->suspect_after + policy->strikes_max;
+        claim->version = (uint32_t)call_cell_int8(pg, 0, row, 9);
         if (arena == NULL)
             continue;
         thole_status status = arena_dup(arena, call_cell_text(pg, 0, row, 3), &claim->details);
@@ -109,6 +110,8 @@ static thole_status take_tries(struct postgres *pg, const struct claim_policy *p
             status = arena_dup(arena, call_cell_text(pg, 0, row, 6), &claim->lost_worker);
         if (status == THOLE_OK)
             status = arena_dup(arena, call_cell_text(pg, 0, row, 7), &claim->lost_word);
+        if (status == THOLE_OK)
+            status = arena_dup(arena, call_cell_text(pg, 0, row, 8), &claim->orchestration);
         if (status != THOLE_OK)
             return thole_fail(reterr, status, "no room for what heartbeats have said");
     }

@@ -41,12 +41,14 @@ struct claim {
     bool settled;     /* in for renew: from now on other things may be */
     enum row_state state; /* out */
     /* out for claim, when it is mine */
-    bool expired;            /* the try's deadline has passed: its handler must not be run (again) */
-    uint64_t left_ms;        /* until its deadline, at least 1; 0: it has none */
-    uint32_t lost;           /* claims of this try that were lost */
-    bool poisoned;           /* enough of them, strikes_max apart: it must not be run */
-    thole_slice lost_worker; /* in the arena: with which it was lost last; may be empty */
-    thole_slice lost_word;   /* likewise: what is known of that worker's end; empty: nothing */
+    bool expired;              /* the try's deadline has passed: its handler must not be run (again) */
+    uint64_t left_ms;          /* until its deadline, at least 1; 0: it has none */
+    uint32_t lost;             /* claims of this try that were lost */
+    bool poisoned;             /* enough of them, strikes_max apart: it must not be run */
+    thole_slice orchestration; /* in the arena: of the instance; empty: it is gone */
+    uint32_t version;          /* of its code */
+    thole_slice lost_worker;   /* in the arena: with which it was lost last; may be empty */
+    thole_slice lost_word;     /* likewise: what is known of that worker's end; empty: nothing */
     /* out for claim, in its arena; in for renew, release and leave, when noted: what the last heartbeat said
      */
     thole_slice details;

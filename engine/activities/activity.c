@@ -74,11 +74,16 @@ void activity_destroy(struct thole_activity *act)
 }
 
 thole_status activity_begin(struct thole_activity *act, uint64_t attempt, uint64_t deadline_ms,
-                            thole_slice details)
+                            thole_slice details, const struct activity_parties *parties)
 {
+    struct arena *const memory = &act->memory;
     act->attempt = attempt;
     act->deadline_ms = deadline_ms;
-    return arena_dup(&act->memory, details, &act->before) == THOLE_OK ? THOLE_OK : THOLE_NOMEM;
+    act->parties = (struct activity_parties){.version = parties->version};
+    bool const kept = arena_dup(memory, details, &act->before) == THOLE_OK &&
+                      arena_dup(memory, parties->orchestration, &act->parties.orchestration) == THOLE_OK &&
+                      arena_dup(memory, parties->worker, &act->parties.worker) == THOLE_OK;
+    return kept ? THOLE_OK : THOLE_NOMEM;
 }
 
 void activity_run(struct thole_activity *act)
@@ -236,6 +241,21 @@ thole_slice thole_activity_cancel_reason(const thole_activity *act)
 thole_slice thole_activity_instance(const thole_activity *act)
 {
     return act->message->item.instance;
+}
+
+thole_slice thole_activity_orchestration(const thole_activity *act)
+{
+    return act->parties.orchestration;
+}
+
+uint32_t thole_activity_version(const thole_activity *act)
+{
+    return act->parties.version;
+}
+
+thole_slice thole_activity_worker(const thole_activity *act)
+{
+    return act->parties.worker;
 }
 
 thole_slice thole_activity_name(const thole_activity *act)

@@ -34,6 +34,13 @@ struct activity_time {
     thole_status (*wait)(void *arg, uint64_t wait_ms); /* thole_activity_wait() */
 };
 
+/* Who has asked for it, and who runs it. */
+struct activity_parties {
+    thole_slice orchestration; /* empty: not known */
+    uint32_t version;
+    thole_slice worker;
+};
+
 struct thole_activity {
     struct worker_mail delivered, finished, published; /* to the loop: at most one of each at a time */
 
@@ -49,6 +56,7 @@ struct thole_activity {
     /* set before it runs, then only read */
     uint64_t deadline_ms; /* of this try; UINT64_MAX = none */
     thole_slice before;   /* what the last heartbeat before this claim said; see activity_begin() */
+    struct activity_parties parties; /* in memory */
 
     /* the loop's */
     bool timed_out; /* the result is a timeout, whatever the handler says or still does */
@@ -59,7 +67,10 @@ struct thole_activity {
     uint64_t sent_count, sent_round;      /* of heartbeats: what was sent last, and in which round */
     thole_activity_fn *run;               /* NULL: this program does not know it */
     uint64_t attempt;
-    bool running;   /* between RUN and the handler's return */
+    bool running;                 /* between RUN and the handler's return */
+    bool given_up;                /* it has not returned in its grace */
+    thole_cancel_kind fired_kind; /* why it was asked to end, and when; NONE: it was not */
+    uint64_t fired_ms;
     bool forgotten; /* by the machine, while it was running */
 
     /* the handler threads', under their lock */
@@ -98,9 +109,10 @@ struct thole_activity {
 /* Takes the message; NULL when out of memory (then it does not). */
 struct thole_activity *activity_create(struct work_message *message, uint64_t serial, uint64_t now_ms);
 void activity_destroy(struct thole_activity *act); /* NULL-safe; no thread uses it any more */
-/* Says what the claim gave, before it runs. The details are copied. THOLE_NOMEM. */
+/* Says what the claim gave, before it runs. The texts are copied. THOLE_NOMEM. */
 THOLE_NODISCARD thole_status activity_begin(struct thole_activity *act, uint64_t attempt,
-                                            uint64_t deadline_ms, thole_slice details);
+                                            uint64_t deadline_ms, thole_slice details,
+                                            const struct activity_parties *parties);
 /* Runs the handler on this thread; then status and output are set. */
 void activity_run(struct thole_activity *act);
 /* What is reported of one that has run, as the rules of include/thole/activity.h have it: status, data, error

@@ -145,7 +145,8 @@ static struct thole_activity *make_activity(const struct runner *runner, const s
     act->token = &runner->page->token;
     act->fd = runner->wake;
     act->talk = runner->talk;
-    if (activity_begin(act, run->attempt, run->deadline_ms, run->details) == THOLE_OK)
+    struct activity_parties const parties = {run->orchestration, run->version, run->worker};
+    if (activity_begin(act, run->attempt, run->deadline_ms, run->details, &parties) == THOLE_OK)
         return act;
     act->fd = -1;
     activity_destroy(act);

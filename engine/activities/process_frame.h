@@ -40,7 +40,8 @@ enum frame_got frame_read(struct frame_reader *reader, enum frame_kind *ret_kind
 struct process_run {
     thole_slice queue, instance, activity, input, details;
     uint64_t execution, activity_id, try_number, attempt, deadline_ms;
-    uint32_t partition;
+    uint32_t partition, version;
+    thole_slice orchestration, worker;
 };
 THOLE_NODISCARD thole_status process_run_encode(const struct process_run *run, struct buf *to);
 /* Copies into @p arena. THOLE_CORRUPT, THOLE_LIMIT, THOLE_NOMEM. */

@@ -321,7 +321,10 @@ static void tell(const struct thole_activity *act, const struct process_child *c
                                     .try_number = item->try_number,
                                     .attempt = act->attempt,
                                     .deadline_ms = act->deadline_ms,
-                                    .partition = act->partition};
+                                    .partition = act->partition,
+                                    .orchestration = act->parties.orchestration,
+                                    .version = act->parties.version,
+                                    .worker = act->parties.worker};
     struct buf body;
     buf_init(&body, FRAME_BYTES_MAX);
     if (process_run_encode(&run, &body) != THOLE_OK || !frame_send(child->talk, FRAME_RUN, buf_bytes(&body)))
@@ -432,7 +435,8 @@ enum run_outcome {
 };
 
 static enum run_outcome ended(struct thole_activity *act, enum process_end end,
-                              const struct life_message *life, bool begun, thole_status *ret_status)
+                              const struct life_message *life, bool begun, bool killed,
+                              thole_status *ret_status)
 {
     const thole_activity_options *const options = act->pool->program->activities[act->entry].options;
     char text[PROCESS_TEXT_MAX];
@@ -442,7 +446,7 @@ static enum run_outcome ended(struct thole_activity *act, enum process_end end,
         return RUN_NO_FORK;
     }
     const char *const type = process_end_text(end, life, begun, options, text);
-    if (thole_activity_cancelled(act)) {
+    if (thole_activity_cancelled(act) && (killed || !begun)) { /* else it died of itself */
         say_gone(act, life, "it was cancelled");
         *ret_status = THOLE_CANCELLED;
         return RUN_DONE;
@@ -470,7 +474,7 @@ static enum run_outcome run_in(struct thole_activity *act, struct process_child 
         bool const begun = atomic_load(&child->page->begun) != 0;
         drop(pool, child);
         if (!returns)
-            return ended(act, end, &life, begun, ret_status);
+            return ended(act, end, &life, begun, killed, ret_status);
         if (returned.leftovers)
             say_gone(act, &life, "it has returned, and left processes behind");
     }

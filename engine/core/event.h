@@ -16,7 +16,8 @@ enum {
     RECORD_EVENTS_MAX = 100000,         /* in one record */
     POSITION_ABOVE_MAX = 65536,
     RETRY_FINAL_TYPES_MAX = 64,
-    SEMANTICS_VERSION = 1,
+    SEMANTICS_VERSION = 2, /* of what a new execution begins with; those of the older ones stay as they are */
+    SEMANTICS_LOSERS_TOLD = 2, /* from here on the losers of a race are told who has won */
 };
 
 /* Values are those of the oneof's field numbers in history.proto; append only. */

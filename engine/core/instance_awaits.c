@@ -6,6 +6,9 @@
  */
 #include "instance_state.h"
 #include <assert.h>
+#include <stdio.h>
+
+enum { WON_TEXT_BYTES = 128 };
 
 /* Never returns: the instance, or the query, is dropped with the stack. */
 static void park(struct instance *in)
@@ -222,17 +225,45 @@ thole_status thole_await_first(thole_ctx *ctx, const thole_task *tasks, size_t n
     return THOLE_OK;
 }
 
+/* "timer 5 won", "activity 4 'charge' won": why the others are cancelled. */
+static thole_slice won_text(struct instance *in, const struct task *winner)
+{
+    char text[WON_TEXT_BYTES];
+    thole_slice kept = {NULL, 0};
+    if (in->semantics < SEMANTICS_LOSERS_TOLD)
+        return THOLE_STR("select_loser");
+    if (winner == NULL)
+        return THOLE_STR("what could not be scheduled won");
+    if (winner->name == NULL)
+        (void)snprintf(text, sizeof text, "%s %llu won", task_kind_text(winner),
+                       (unsigned long long)winner->id);
+    else
+        (void)snprintf(text, sizeof text, "%s %llu '%.*s' won", task_kind_text(winner),
+                       (unsigned long long)winner->id, THOLE_FMT(winner->name->text));
+    return instance_keep(in, thole_slice_from(text), &kept) == THOLE_OK ? kept : (thole_slice){NULL, 0};
+}
+
+/* All of them but the one that won, which is resolved. */
+static void tasks_cancel_losers(struct instance *in, const thole_task *tasks, size_t n, size_t winner)
+{
+    thole_slice reason = {NULL, 0};
+    for (size_t i = 0; i < n; i++) {
+        struct task *task = task_find(in, tasks[i].id);
+        if (task == NULL || in->broken != THOLE_OK || !task_may_be_cancelled(task))
+            continue;
+        if (reason.len == 0)
+            reason = won_text(in, task_find(in, tasks[winner].id));
+        task_cancel(in, task, CANCEL_SELECT_LOSER, reason);
+    }
+}
+
 thole_status thole_await_any(thole_ctx *ctx, const thole_task *tasks, size_t n, size_t *ret_winner)
 {
     struct instance *in = ctx->instance;
     size_t winner = 0;
     NOTE_CALL_SITE(in);
     THOLE_TRY(await_first(in, tasks, n, &winner));
-    for (size_t i = 0; i < n; i++) {
-        struct task *task = task_find(in, tasks[i].id);
-        if (task != NULL)
-            task_cancel(in, task, CANCEL_SELECT_LOSER, THOLE_STR("select_loser"));
-    }
+    tasks_cancel_losers(in, tasks, n, winner);
     if (in->broken != THOLE_OK)
         return await_broken(in);
     if (ret_winner != NULL)

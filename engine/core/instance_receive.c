@@ -106,6 +106,7 @@ static thole_status receive_started(struct instance *in, struct event *event)
     event->request_id = in->request_id;
     event->parent = in->parent;
     in->version = event->version;
+    in->semantics = event->code;
     in->before = event->before;
     uint64_t const seed = hash_number(hash_bytes(1, in->options.id), in->options.execution);
     in->random_seed = hash_number(seed, in->time_ms);

@@ -202,7 +202,7 @@ struct instance {
     bool started, ended, undelivered, paused;
     bool has_run; /* a turn has delivered what it received */
     thole_slice orchestration, input, request_id;
-    uint32_t version;
+    uint32_t version, semantics;
     uint64_t random_seed, random_count;
     struct origin parent;
     uint64_t before; /* executions of earlier lives */

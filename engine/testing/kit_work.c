@@ -263,7 +263,9 @@ static void run_own(struct kit_work *w, thole_activity_fn *run)
     w->act->run = run;
     w->act->time = &virtual_time;
     w->act->time_arg = w;
-    kit_must(activity_begin(w->act, w->attempt, w->deadline_ms, w->row.details) == THOLE_OK);
+    const struct kit_instance *const instance = kit_instance_at(env, w->row.instance);
+    struct activity_parties const parties = {instance->orchestration, instance->version, THOLE_STR("test")};
+    kit_must(activity_begin(w->act, w->attempt, w->deadline_ms, w->row.details, &parties) == THOLE_OK);
     w->waits_in_vain = 0;
     w->abandoned = w->told = false;
     w->co = coro_create(env->activity_stacks, entry, w);

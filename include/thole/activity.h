@@ -60,15 +60,22 @@ THOLE_API bool thole_activity_cancelled(const thole_activity *act);
 THOLE_NODISCARD THOLE_API thole_status thole_activity_wait(thole_activity *act, uint64_t wait_ms);
 /** Why the token fired; THOLE_CANCEL_NONE before. The first reason stays. */
 THOLE_API thole_cancel_kind thole_activity_cancel_kind(const thole_activity *act);
-/** The same as text for people: the reason given to `thole cancel` or thole_cancel(), else the kind's name;
- * empty before. Borrowed until the return. */
+/** The same as text for people: the reason given to `thole cancel` or thole_cancel(), who won the race
+ * ("timer 5 won"), else the kind's name; empty before. Borrowed until the return. */
 THOLE_API thole_slice thole_activity_cancel_reason(const thole_activity *act);
 /** Milliseconds that are left of the grace period: when they are over, this try's slot is given up, or its
  * process is killed. UINT64_MAX before the token has fired. */
 THOLE_API uint64_t thole_activity_grace_left_ms(const thole_activity *act);
 
-/** The instance that scheduled this activity. Borrowed until the return, as are the next two. */
+/** The instance that scheduled this activity. Borrowed until the return, as are all texts here. */
 THOLE_API thole_slice thole_activity_instance(const thole_activity *act);
+/** The registered name of the orchestration that scheduled it, and the version of its code, from 1. Empty and
+ * 0 where that is not known: the instance has just been deleted. The name is borrowed until the return. */
+THOLE_API thole_slice thole_activity_orchestration(const thole_activity *act);
+THOLE_API uint32_t thole_activity_version(const thole_activity *act);
+/** The worker that runs it: its node's name and what makes it unique for ever, as in logs and in
+ * `thole queue list`. Borrowed until the return. */
+THOLE_API thole_slice thole_activity_worker(const thole_activity *act);
 /** The registered name of this activity. */
 THOLE_API thole_slice thole_activity_name(const thole_activity *act);
 /** Idempotency key: the same for every try and every re-run of this scheduled activity, unique in the

@@ -460,6 +460,8 @@ const struct golden_story golden_stories[] = {
     STORY("paused_cancelled", patient, paused_cancelled, .version = 1),
     STORY("paused_terminated", patient, paused_terminated, .version = 1),
     STORY("terminated", patient, terminated, .version = 1),
+    STORY("checkout_told", checkout, checkout_shipped, ), /* semantics 2: losers are told who has won */
+    STORY("checkout_told_late", checkout, checkout_late, ),
     STORY("journey_undone", journey, journey_undone, .version = 1),
     STORY("journey_cancelled", journey, journey_cancelled, .version = 1),
 };

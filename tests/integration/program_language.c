@@ -139,8 +139,13 @@ static thole_status flaky(thole_activity *act, thole_slice input, thole_slice *r
         return thole_activity_fail_final(act, THOLE_STR("card.stolen"), "never again");
     if (thole_activity_try(act) < 3)
         return thole_activity_fail_as(act, THOLE_STR("bank.away"), "try %u", thole_activity_try(act));
-    *ret_output = thole_activity_format(act, "try %u on %.*s", thole_activity_try(act),
-                                        THOLE_FMT(thole_activity_queue(act)));
+    thole_slice const worker = thole_activity_worker(act);
+    bool const incarnation =
+        worker.len > 17 && worker.ptr[worker.len - 17] == '-'; /* NODE-0123456789abcdef */
+    *ret_output = thole_activity_format(act, "try %u on %.*s for %.*s@%u%s", thole_activity_try(act),
+                                        THOLE_FMT(thole_activity_queue(act)),
+                                        THOLE_FMT(thole_activity_orchestration(act)),
+                                        thole_activity_version(act), incarnation ? " by a worker" : "");
     return THOLE_OK;
 }
 

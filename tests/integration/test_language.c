@@ -60,7 +60,7 @@ static unsigned events(const char *id, const char *kind)
 static void test_tries_on_another_queue(void)
 {
     start("stubborn-1", "stubborn", "x");
-    check_outcome("stubborn-1", "try 3 on other");
+    check_outcome("stubborn-1", "try 3 on other for stubborn@1 by a worker");
     CU_ASSERT_EQUAL(events("stubborn-1", "ActivityTryFailed"), 2);
     CU_ASSERT_EQUAL(events("stubborn-1", "ActivityTryStarted"), 2);
     CU_ASSERT_EQUAL(events("stubborn-1", "ActivityCompleted"), 1);

@@ -127,7 +127,7 @@ static void test_polite(void)
     until_runs("polite", 1, 1);
     cancel("polite");
     CU_ASSERT_TRUE(stack_logged(worker, "heard of it: requested, enough", 1, LONG_MS));
-    CU_ASSERT_TRUE(stack_logged(worker, "cancelled: instance=polite", 1, LONG_MS));
+    CU_ASSERT_TRUE(stack_logged(worker, "ended in its grace: instance=polite", 1, LONG_MS));
     start("polite-again", "once", "hold");
     until_runs("polite-again", 1, 1);
     pid_t pids[PIDS_MAX];

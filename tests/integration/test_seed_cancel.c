@@ -116,7 +116,7 @@ static void test_cancellation_token_triggered_on_continue_as_new(void)
 
 static void test_cancellation_token_triggered_on_select_loser(void)
 {
-    trigger("t-loser", "races", pull_go, "fired select_loser (select_loser)", end_race);
+    trigger("t-loser", "races", pull_go, "fired select_loser (event 2 'go' won)", end_race);
 }
 
 /* ---- what the token says, whoever cancels; no seed has a name for it ---- */
@@ -194,6 +194,8 @@ static void test_activity_completes_within_grace_period(void)
     cancels_until_gone("g-within");
     pause_ms(700); /* more than the grace */
     CU_ASSERT_EQUAL(stack_count(strict->log, "did not return in time"), 0);
+    CU_ASSERT_TRUE(stack_logged(strict, "ended in its grace: instance=g-within", 1, CANCELS_WAIT_MS));
+    CU_ASSERT_EQUAL(stack_count(strict->log, "token=requested after_ms="), 1);
 }
 
 static void test_activity_exceeds_grace_period(void)
@@ -210,13 +212,16 @@ static void test_activity_exceeds_grace_period(void)
     cancels_allow("g-exceeds");
     cancels_until("g-exceeds", "returns", 1);
     CU_ASSERT_EQUAL(cancels_events("g-exceeds", "ActivityCompleted", NULL, NULL), 0);
+    CU_ASSERT_TRUE(stack_logged(strict, "a handler that was given up has returned: instance=g-exceeds", 1,
+                                CANCELS_WAIT_MS));
 }
 
 /* By the worker: an engine that did not queue it does not know where it is. */
 static void test_activity_completes_or_fails_after_cancellation_always_drops_message(void)
 {
     static const char *const activities[] = {"hold", "succeeds_late", "fails_late", "crashes_late"};
-    char ids[ARRAY_LEN(activities)][64];
+    static const char *const said[] = {"ended", "ended", "failed", "failed"};
+    char ids[ARRAY_LEN(activities)][64], line[128];
     for (size_t i = 0; i < ARRAY_LEN(activities); i++) {
         snprintf(ids[i], sizeof ids[i], "g-drops-%s", activities[i]);
         cancels_start(ids[i], "races", "default", activities[i], 1); /* goes on, and would take the result */
@@ -232,6 +237,8 @@ static void test_activity_completes_or_fails_after_cancellation_always_drops_mes
         CU_ASSERT_EQUAL(cancels_events(ids[i], "ActivityCancelled", "select_loser", NULL), 1);
         CU_ASSERT_EQUAL(cancels_events(ids[i], "ActivityCompleted", NULL, NULL), 0);
         CU_ASSERT_EQUAL(cancels_events(ids[i], "ActivityFailed", NULL, NULL), 0);
+        snprintf(line, sizeof line, "%s in its grace: instance=%s", said[i], ids[i]);
+        CU_ASSERT_TRUE(stack_logged(common, line, 1, CANCELS_WAIT_MS));
         end_race(ids[i]);
     }
 }
@@ -256,7 +263,7 @@ static void test_select_timeout_cancels_losing_activity(void)
 {
     cancels_start("r-limit", "limits", "default", "hold", 1);
     cancels_outcome("r-limit", THOLE_INSTANCE_COMPLETED, "it was too slow"); /* it waits for nobody */
-    cancels_until("r-limit", "fired select_loser (select_loser)", 1);
+    cancels_until("r-limit", "fired select_loser (timer 2 won)", 1);
     cancels_until_gone("r-limit");
 }
 

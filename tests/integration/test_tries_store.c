@@ -342,6 +342,12 @@ static void details_travel_with_the_lease(void)
     add(pg, (struct try){1, 1, 0, "from try 0"});
     CHECK_OK(worker_store_claim(pg, ME, NULL, &claim, 1, &arena, &store_err));
     CHECK_STR("of the try before", (const char *)claim.details.ptr, "from try 0");
+    CHECK_INT(claim.orchestration.len, 0); /* its instance has no row */
+    CHECK_INT(claim.version, 0);
+    (void)store_sql("details",
+                    "INSERT INTO instances (instance, p, orchestration, execution, status, created_ms,"
+                    " updated_ms, detail, turns, history_seq, version) VALUES ('i', 1, 'checkout', 1, 1, 1, "
+                    "1, '', 1, 1, 7)");
     CHECK_OK(worker_store_renew(pg, ME, &claim, 1, &store_err)); /* nothing noted: nothing changes */
     memset(large, 0xff, sizeof large);
     claim.details = (thole_slice){large, sizeof large};
@@ -353,6 +359,8 @@ static void details_travel_with_the_lease(void)
     CHECK_INT(claim.state, ROW_MINE);
     CHECK_OK(worker_store_claim(pg, OTHER, NULL, &claim, 1, &arena, &store_err));
     CHECK_INT(claim.details.len, sizeof large);
+    CU_ASSERT_TRUE(thole_slice_equal(claim.orchestration, THOLE_STR("checkout")));
+    CHECK_INT(claim.version, 7);
     CHECK_INT(memcmp(claim.details.ptr, large, sizeof large), 0);
     claim.details = THOLE_STR("last words");
     claim.noted = true;

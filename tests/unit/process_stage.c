@@ -58,6 +58,9 @@ void process_stage_close(void)
     munmap(process_notes, sizeof *process_notes);
 }
 
+static const struct activity_parties parties = {
+    {(const uint8_t *)"ship", 4}, 8, {(const uint8_t *)"node-1", 6}};
+
 struct thole_activity *process_stage_activity(const char *name, const char *input, bool in_process)
 {
     struct work_message *const message = calloc(1, sizeof *message);
@@ -76,7 +79,7 @@ struct thole_activity *process_stage_activity(const char *name, const char *inpu
     act->pool = process_stage_pool;
     act->entry = entry;
     act->partition = 5;
-    CU_ASSERT_EQUAL(activity_begin(act, 6, UINT64_MAX, THOLE_STR("page 1")), THOLE_OK);
+    CU_ASSERT_EQUAL(activity_begin(act, 6, UINT64_MAX, THOLE_STR("page 1"), &parties), THOLE_OK);
     return act;
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+static const struct activity_parties nobody = {.version = 0};
+
 static struct thole_activity *made(thole_activity_fn *run)
 {
     struct work_message *const message = calloc(1, sizeof *message);
@@ -70,9 +72,9 @@ static void test_time_left(void)
 {
     struct thole_activity *const act = made(NULL);
     CU_ASSERT_EQUAL(thole_activity_time_left_ms(act), UINT64_MAX);
-    CU_ASSERT_EQUAL(activity_begin(act, 1, clock_monotonic_ms() + 60000, THOLE_STR("")), THOLE_OK);
+    CU_ASSERT_EQUAL(activity_begin(act, 1, clock_monotonic_ms() + 60000, THOLE_STR(""), &nobody), THOLE_OK);
     CU_ASSERT(thole_activity_time_left_ms(act) > 50000 && thole_activity_time_left_ms(act) <= 60000);
-    CU_ASSERT_EQUAL(activity_begin(act, 1, 1, THOLE_STR("")), THOLE_OK);
+    CU_ASSERT_EQUAL(activity_begin(act, 1, 1, THOLE_STR(""), &nobody), THOLE_OK);
     CU_ASSERT_EQUAL(thole_activity_time_left_ms(act), 0);
     activity_destroy(act);
 }
@@ -180,7 +182,7 @@ static void test_heartbeats(void)
     uint64_t seen = 0;
     buf_init(&to, DETAILS_BYTES_MAX);
     CU_ASSERT(!activity_details_since(act, &seen, &to));
-    CU_ASSERT_EQUAL(activity_begin(act, 1, UINT64_MAX, THOLE_STR("before")), THOLE_OK);
+    CU_ASSERT_EQUAL(activity_begin(act, 1, UINT64_MAX, THOLE_STR("before"), &nobody), THOLE_OK);
     CU_ASSERT_EQUAL(thole_activity_heartbeat(act, THOLE_STR("one")), THOLE_OK);
     CU_ASSERT_EQUAL(thole_activity_heartbeat(act, THOLE_STR("two")), THOLE_OK);
     CU_ASSERT_EQUAL(thole_activity_heartbeat(act, (thole_slice){large, sizeof large}), THOLE_LIMIT);
@@ -273,7 +275,7 @@ static void test_later(void)
 static void test_results(void)
 {
     struct thole_activity *act = made(fails);
-    CU_ASSERT_EQUAL(activity_begin(act, 1, UINT64_MAX, THOLE_STR("before")), THOLE_OK);
+    CU_ASSERT_EQUAL(activity_begin(act, 1, UINT64_MAX, THOLE_STR("before"), &nobody), THOLE_OK);
     check_result(act, THOLE_APP, "no money", "", false, "before");
     check_result(made(fails_as), THOLE_APP, "no", "declined", false, "half");
     check_result(made(fails_for_good), THOLE_APP, "no", "", true, "");

@@ -155,7 +155,7 @@ static const struct row rows[] = {
     {"terminated", "waits", NULL, terminate, "ActivityCancelled #3 terminated (at once)", BOTH,
      "push i.1 terminated 'at once' 2,3\n", MESSAGES},
     {"losers of a race", "races", NULL, raise_item, "ActivityCancelled #2 select_loser", BOTH,
-     "push i.1 select_loser 'select_loser' 2,3\n", MESSAGES},
+     "push i.1 select_loser 'event 4 'item' won' 2,3\n", MESSAGES},
     {"cancelled by its handle", "drops", NULL, raise_item, "ActivityCancelled #3 explicit (too late)", BOTH,
      "push i.1 explicit 'too dear' 2\npush i.1 explicit 'too late' 3\n", MESSAGES},
     {"a try is over", "limited", NULL, time_out, "ActivityTryFailed #2 try 1 TIMEOUT", "rows gone: i.1.2\n",

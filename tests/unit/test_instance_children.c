@@ -71,11 +71,12 @@ static void results(void)
          CHILD " / -"},
         {"loses a race", raced, "Started t(x) / TimerFired #3",
          "#1 Started t(x) | #2 ChildScheduled ship(x) -> order-1:1:2 [close=1] | #3 TimerCreated due 1010 / "
-         "#4 TimerFired #3 | #5 ChildCancelled #2 select_loser (select_loser) -> order-1:1:2 | #6 Completed "
+         "#4 TimerFired #3 | #5 ChildCancelled #2 select_loser (timer 3 won) -> order-1:1:2 | #6 Completed "
          "()"},
         {"wins it", raced, "Started t(x) / ChildCompleted #2 (y)",
          "#1 Started t(x) | #2 ChildScheduled ship(x) -> order-1:1:2 [close=1] | #3 TimerCreated due 1010 / "
-         "#4 ChildCompleted #2 (y) | #5 TimerCancelled #3 select_loser (select_loser) | #6 Completed (y)"},
+         "#4 ChildCompleted #2 (y) | #5 TimerCancelled #3 select_loser (child 2 'ship' won) | #6 Completed "
+         "(y)"},
     };
     play_check_live(rows, ARRAY_LEN(rows));
 }

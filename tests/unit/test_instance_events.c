@@ -142,39 +142,46 @@ static thole_status cancelled_wait(thole_ctx *ctx, thole_slice input, thole_slic
     return thole_await(ctx, wait, NULL);
 }
 
-#define LOST "select_loser (select_loser)"
+#define LOST(to) "select_loser (" to " won)"
 static void given_back(void)
 {
     struct play_row const rows[] = {
         {"a wait that lost takes nothing", patient,
          "@1000 Started t() / @1010 TimerFired #3 / EventReceived go(e)",
          "#1 Started t() | #2 EventAwaited go | #3 TimerCreated due 1010 / #4 TimerFired #3 | "
-         "#5 EventAwaitCancelled #2 " LOST " | #6 EventAwaited go | #7 TimerCreated due 1020 / "
-         "#8 EventReceived go(e) | #9 TimerCancelled #7 " LOST " | #10 Completed (10e)"},
+         "#5 EventAwaitCancelled #2 " LOST("timer 3") " | #6 EventAwaited go | #7 TimerCreated due 1020 / "
+                                                      "#8 EventReceived go(e) | #9 TimerCancelled #7 " LOST(
+                                                          "event 6 'go'") " | #10 Completed (10e)"},
         {"resolved in the turn in which it lost", patient,
          "@1000 Started t() / @1010 TimerFired #3 | EventReceived go(e)",
          "#1 Started t() | #2 EventAwaited go | #3 TimerCreated due 1010 / #4 TimerFired #3 | "
-         "#5 EventReceived go(e) | #6 EventAwaitCancelled #2 " LOST " | #7 EventAwaited go | "
-         "#8 TimerCreated due 1020 | #9 TimerCancelled #8 " LOST " | #10 Completed (10e)"},
+         "#5 EventReceived go(e) | #6 EventAwaitCancelled #2 " LOST(
+             "timer 3") " | #7 EventAwaited go | "
+                        "#8 TimerCreated due 1020 | #9 TimerCancelled #8 " LOST(
+                            "event 7 'go'") " | #10 Completed (10e)"},
         {"what is given back comes before what came later", patient,
          "@1000 Started t() / @1010 TimerFired #3 | EventReceived go(1) | EventReceived go(2)",
          "#1 Started t() | #2 EventAwaited go | #3 TimerCreated due 1010 / #4 TimerFired #3 | "
-         "#5 EventReceived go(1) | #6 EventReceived go(2) | #7 EventAwaitCancelled #2 " LOST " | "
-         "#8 EventAwaited go | #9 TimerCreated due 1020 | #10 TimerCancelled #9 " LOST
-         " | #11 Completed (101)"},
+         "#5 EventReceived go(1) | #6 EventReceived go(2) | #7 EventAwaitCancelled #2 " LOST(
+             "timer 3") " | "
+                        "#8 EventAwaited go | #9 TimerCreated due 1020 | #10 TimerCancelled #9 " LOST(
+                            "event 8 'go'") " | #11 Completed (101)"},
         {"the earlier in history wins", patient,
          "@1000 Started t() / @1010 EventReceived go(e) | TimerFired #3 / TimerFired #6",
          "#1 Started t() | #2 EventAwaited go | #3 TimerCreated due 1010 / #4 EventReceived go(e) | "
          "#5 TimerFired #3 | #6 EventAwaited go | #7 TimerCreated due 1020 / -"},
         {"two names, one turn: none is lost", either, "Started t() / EventReceived b(B) | EventReceived a(A)",
          "#1 Started t() | #2 EventAwaited a | #3 EventAwaited b / #4 EventReceived b(B) | "
-         "#5 EventReceived a(A) | #6 EventAwaitCancelled #2 " LOST " | #7 EventAwaited a | "
-         "#8 EventAwaited b | #9 EventAwaitCancelled #8 " LOST " | #10 Completed (BA)"},
+         "#5 EventReceived a(A) | #6 EventAwaitCancelled #2 " LOST(
+             "event 3 'b'") " | #7 EventAwaited a | "
+                            "#8 EventAwaited b | #9 EventAwaitCancelled #8 " LOST(
+                                "event 7 'a'") " | #10 Completed (BA)"},
         {"kept ones: the earlier in history wins", either,
          "Started t() | EventReceived b(B) | EventReceived a(A)",
          "#1 Started t() | #2 EventReceived b(B) | #3 EventReceived a(A) | #4 EventAwaited a | "
-         "#5 EventAwaited b | #6 EventAwaitCancelled #4 " LOST " | #7 EventAwaited a | #8 EventAwaited b | "
-         "#9 EventAwaitCancelled #8 " LOST " | #10 Completed (BA)"},
+         "#5 EventAwaited b | #6 EventAwaitCancelled #4 " LOST(
+             "event 5 'b'") " | #7 EventAwaited a | #8 EventAwaited b | "
+                            "#9 EventAwaitCancelled #8 " LOST("event 7 'a'") " | #10 Completed (BA)"},
         {"the next wait gets it", fickle,
          "@1000 Started t() / EventReceived go(1) | TimerFired #2 / EventReceived "
          "go(2)",

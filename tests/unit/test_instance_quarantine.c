@@ -117,7 +117,7 @@ static void quarantine(void)
         {"cancelled", races, BEGIN " / @2000 TimerFired #3",
          "#1 Started t(x) | #2 ActivityScheduled resize(x) | #3 TimerCreated due 2000 / "
          "#4 ActivityQuarantined #2 try 1 resize(5 lost) due 6010 [lost=5 worker=w input=x] / "
-         "#5 TimerFired #3 | #6 ActivityCancelled #2 select_loser (select_loser) from quarantine [timed] | "
+         "#5 TimerFired #3 | #6 ActivityCancelled #2 select_loser (timer 3 won) from quarantine [timed] | "
          "#7 Completed (1)"},
     };
     play_check_live(rows, ARRAY_LEN(rows));

@@ -33,8 +33,9 @@ static thole_status asks_for_nothing(thole_ctx *ctx, thole_slice input, thole_sl
 
 #define START "#1 Started t(card) | #2 ActivityScheduled charge(card) | #3 TimerCreated due 31000"
 #define PAID                                                                                                 \
-    START " / #4 ActivityCompleted #2 (paid) | #5 TimerCancelled #3 select_loser (select_loser) | "          \
-          "#6 ActivityScheduled ship(paid)"
+    START                                                                                                    \
+    " / #4 ActivityCompleted #2 (paid) | #5 TimerCancelled #3 select_loser (activity 2 'charge' won) | "     \
+    "#6 ActivityScheduled ship(paid)"
 #define SHIPPED PAID " / #7 ActivityCompleted #6 () | #8 Completed (shipped)"
 
 static void same(void)
@@ -43,9 +44,14 @@ static void same(void)
         {"fresh", checkout, "", "ok"},
         {"started", checkout, START, "ok"},
         {"partial", checkout, PAID, "ok"},
+        {"from before losers were told who has won", checkout,
+         "#1 Started t(card) [code=1] | #2 ActivityScheduled charge(card) | #3 TimerCreated due 31000 / "
+         "#4 ActivityCompleted #2 (paid) | #5 TimerCancelled #3 select_loser (select_loser) | "
+         "#6 ActivityScheduled ship(paid)",
+         "ok"},
         {"completed", checkout, SHIPPED, "ok, ended"},
         {"failed", checkout,
-         START " / #4 TimerFired #3 | #5 ActivityCancelled #2 select_loser (select_loser) | #6 Failed APP "
+         START " / #4 TimerFired #3 | #5 ActivityCancelled #2 select_loser (timer 3 won) | #6 Failed APP "
                "(too late)",
          "ok, ended"},
         {"cancelled", checkout,
@@ -53,7 +59,7 @@ static void same(void)
          "ok, ended"},
         {"blocked, then delivered", checkout,
          START " / ~#4 ActivityCompleted #2 (paid) / #5 TimerCancelled #3 "
-               "select_loser (select_loser) | #6 ActivityScheduled ship(paid)",
+               "select_loser (activity 2 'charge' won) | #6 ActivityScheduled ship(paid)",
          "ok"},
         {"time never goes back", checkout,
          "@1000 ~#1 Started t(card) / @500 #2 ActivityScheduled charge(card) | #3 TimerCreated due 31000",
@@ -92,7 +98,7 @@ static void diverged(void)
          "NONDETERMINISM: event 4: history has ActivityScheduled 'audit', the code asked for nothing more"},
         {"the code has none", checkout,
          START " / #4 ActivityCompleted #2 (paid) | #5 TimerCancelled #3 select_loser "
-               "(select_loser) | #6 Completed (shipped)",
+               "(activity 2 'charge' won) | #6 Completed (shipped)",
          "NONDETERMINISM: event 6: history has Completed, the code asked for ActivityScheduled 'ship'"},
         {"removed from the end", checkout, PAID " / #7 ActivityCompleted #6 () | #8 ActivityScheduled bill()",
          "NONDETERMINISM: event 8: history has ActivityScheduled 'bill', the code asked for Completed"},
@@ -129,6 +135,25 @@ static void diverged(void)
     play_check_replay(rows, ARRAY_LEN(rows));
 }
 
+/* Who has won a race is part of the reason, but not of executions from before that. */
+static void another_winner(void)
+{
+    struct play_row const rows[] = {
+        {"another winner", checkout,
+         START " / #4 ActivityCompleted #2 (paid) | #5 TimerCancelled #3 select_loser (select_loser)",
+         "NONDETERMINISM: event 5: history has TimerCancelled of event 3 (select_loser), the code asked for "
+         "the "
+         "same, but the reason differs"},
+        {"an old execution does not say who has won", checkout,
+         "#1 Started t(card) [code=1] | #2 ActivityScheduled charge(card) | #3 TimerCreated due 31000 / "
+         "#4 ActivityCompleted #2 (paid) | #5 TimerCancelled #3 select_loser (activity 2 'charge' won)",
+         "NONDETERMINISM: event 5: history has TimerCancelled of event 3 (select_loser), the code asked for "
+         "the "
+         "same, but the reason differs"},
+    };
+    play_check_replay(rows, ARRAY_LEN(rows));
+}
+
 static void damaged(void)
 {
     struct play_row const rows[] = {
@@ -161,7 +186,7 @@ static void damaged(void)
          "CORRUPT: event 4: ActivityCompleted for event 3, which scheduled no such thing"},
         {"received after asked for", checkout,
          START " / #4 ActivityCompleted #2 (paid) | #5 TimerCancelled #3 "
-               "select_loser (select_loser) | #6 TimerFired #3",
+               "select_loser (activity 2 'charge' won) | #6 TimerFired #3",
          "CORRUPT: event 6: TimerFired after what the code asked for"},
         {"asked for in a turn that did not run", checkout, START " / ~#4 ActivityScheduled ship(paid)",
          "CORRUPT: event 4: ActivityScheduled in a turn in which no code ran"},
@@ -189,7 +214,7 @@ static void duplicates_change_nothing(void)
         {"while blocked", checkout,
          START " / ~#4 ActivityCompleted #2 (paid) | #5 ActivityCompleted #2 (else) / "
                "~#6 ActivityFailed #2 APP (no) / #7 TimerCancelled #3 select_loser "
-               "(select_loser) | #8 ActivityScheduled ship(paid)",
+               "(activity 2 'charge' won) | #8 ActivityScheduled ship(paid)",
          "ok"},
         {"of a cancelled one", checkout, PAID " / #7 TimerFired #3", "ok"},
         {"a second request", checkout,
@@ -219,7 +244,7 @@ static void check_turn(const char *row, struct turn turn, const char *expected)
 
 static void damaged_turns(void)
 {
-    struct event const start = {.kind = EVENT_STARTED, .id = 1, .name = THOLE_STR("t"), .code = 2};
+    struct event const start = {.kind = EVENT_STARTED, .id = 1, .name = THOLE_STR("t"), .code = 3};
     struct turn const turn = {.instance = THOLE_STR("order-1"),
                               .execution = 1,
                               .number = 1,
@@ -227,7 +252,7 @@ static void damaged_turns(void)
                               .events = &start,
                               .events_len = 1};
     struct turn wrong = turn;
-    check_turn("newer semantics", turn, "execution of semantics 2, this engine knows 1");
+    check_turn("newer semantics", turn, "execution of semantics 3, this engine knows 2");
     wrong.number = 2;
     check_turn("turn 1 is missing", wrong, "turn 2 follows turn 0");
     wrong = turn, wrong.number = 0;
@@ -318,6 +343,7 @@ static void messages_without_code(void)
 static const struct thole_test tests[] = {
     {"same", same},
     {"diverged", diverged},
+    {"another winner", another_winner},
     {"damaged", damaged},
     {"duplicates change nothing", duplicates_change_nothing},
     {"damaged turns", damaged_turns},

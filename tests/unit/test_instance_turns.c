@@ -198,14 +198,16 @@ static void races(void)
 {
     struct play_row const rows[] = {
         {"activity wins", race, "Started t(x) / ActivityCompleted #2 (ok)",
-         RACE " / #4 ActivityCompleted #2 (ok) | #5 TimerCancelled #3 select_loser (select_loser) | #6 "
-              "Completed (ok)"},
+         RACE
+         " / #4 ActivityCompleted #2 (ok) | #5 TimerCancelled #3 select_loser (activity 2 'charge' won) | #6 "
+         "Completed (ok)"},
         {"timer wins", race, "Started t(x) / TimerFired #3",
          RACE
-         " / #4 TimerFired #3 | #5 ActivityCancelled #2 select_loser (select_loser) | #6 Completed (late)"},
+         " / #4 TimerFired #3 | #5 ActivityCancelled #2 select_loser (timer 3 won) | #6 Completed (late)"},
         {"a failure wins too", race, "Started t(x) / ActivityFailed #2 APP (no)",
-         RACE " / #4 ActivityFailed #2 APP (no) | #5 TimerCancelled #3 select_loser (select_loser) | "
-              "#6 Failed APP (activity 'charge' failed: no)"},
+         RACE
+         " / #4 ActivityFailed #2 APP (no) | #5 TimerCancelled #3 select_loser (activity 2 'charge' won) | "
+         "#6 Failed APP (activity 'charge' failed: no)"},
         {"both in one turn: the earlier in history", race,
          "Started t(x) / TimerFired #3 | ActivityCompleted #2 (ok)",
          RACE " / #4 TimerFired #3 | #5 ActivityCompleted #2 (ok) | #6 Completed (late)"},
@@ -213,15 +215,15 @@ static void races(void)
          "Started t(x) / ActivityCompleted #2 (ok) | TimerFired #3",
          RACE " / #4 ActivityCompleted #2 (ok) | #5 TimerFired #3 | #6 Completed (ok)"},
         {"the loser's completion comes too late", loser_awaited, "Started t(x) / ActivityCompleted #3 (b)",
-         PAIR " / #4 ActivityCompleted #3 (b) | #5 ActivityCancelled #2 select_loser (select_loser) | "
-              "#6 Failed CANCELLED (activity 'a' was cancelled: select_loser)"},
+         PAIR " / #4 ActivityCompleted #3 (b) | #5 ActivityCancelled #2 select_loser (activity 3 'b' won) | "
+              "#6 Failed CANCELLED (activity 'a' was cancelled: activity 3 'b' won)"},
         {"first does not cancel", race_then_both,
          "Started t(x) / ActivityCompleted #3 (b) / ActivityCompleted #2 (a)",
          PAIR " / #4 ActivityCompleted #3 (b) / #5 ActivityCompleted #2 (a) | #6 Completed (1 0 ab)"},
         {"resolved before the race", race_of_resolved,
          "Started t(x) / ActivityCompleted #3 () | ActivityCompleted #2 ()",
          PAIR " | #4 ActivityScheduled c(x) / #5 ActivityCompleted #3 () | #6 ActivityCompleted #2 () | "
-              "#7 ActivityCancelled #4 select_loser (select_loser) | #8 Completed (2)"},
+              "#7 ActivityCancelled #4 select_loser (activity 3 'b' won) | #8 Completed (2)"},
         {"one task three times", race_with_a_twin, "Started t(x) / ActivityCompleted #2 ()",
          "#1 Started t(x) | #2 ActivityScheduled a(x) / #3 ActivityCompleted #2 () | #4 Completed (0)"},
     };
@@ -328,9 +330,9 @@ static void explicit_cancellation(void)
          "#4 ActivityCancelled #2 explicit (not needed) | #5 TimerCancelled #3 explicit () | "
          "#6 Completed (CANCELLED CANCELLED 'not needed')"},
         {"a cancelled one can win a race", race_of_cancelled, "Started t(x)",
-         PAIR
-         " | #4 ActivityCancelled #3 explicit (why) | #5 ActivityCancelled #2 select_loser (select_loser) | "
-         "#6 Failed CANCELLED (activity 'b' was cancelled: why)"},
+         PAIR " | #4 ActivityCancelled #3 explicit (why) | #5 ActivityCancelled #2 select_loser (activity 3 "
+              "'b' won) | "
+              "#6 Failed CANCELLED (activity 'b' was cancelled: why)"},
         {"a finished one stays finished", cancel_of_a_finished_one, "Started t(x) / ActivityCompleted #2 (A)",
          "#1 Started t(x) | #2 ActivityScheduled a(x) / #3 ActivityCompleted #2 (A) | #4 Completed (A)"},
     };

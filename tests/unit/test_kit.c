@@ -189,7 +189,7 @@ static void test_history(void)
               "#2 ActivityScheduled charge(card)\n"
               "#3 TimerCreated due 1000000030000\n"
               "#4 ActivityCompleted #2 (charged card)\n"
-              "#5 TimerCancelled #3 select_loser (select_loser)\n"
+              "#5 TimerCancelled #3 select_loser (activity 2 'charge' won)\n"
               "#6 Completed (charged card)\n");
     CU_ASSERT_EQUAL(thole_test_now_ms(env), BEGINNING_S * 1000ull + 50);
     CU_ASSERT_EQUAL(thole_test_calls(env, "charge"), 1);

@@ -221,6 +221,9 @@ static thole_status from_outside(thole_ctx *ctx, thole_slice input, thole_slice 
 static thole_status work(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
     check_slice("queue", thole_activity_queue(act), "slow");
+    check_slice("orchestration", thole_activity_orchestration(act), "tries");
+    CU_ASSERT_EQUAL(thole_activity_version(act), 1);
+    check_slice("worker", thole_activity_worker(act), "test");
     if (thole_slice_equal(input, THOLE_STR("busy")) && thole_activity_try(act) < 3)
         return thole_activity_fail_as(act, THOLE_STR("busy"), "try %u", thole_activity_try(act));
     if (thole_slice_equal(input, THOLE_STR("final")))

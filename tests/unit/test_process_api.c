@@ -15,16 +15,20 @@ enum {
 
 /* ---- handlers ---- */
 
+static const struct activity_parties nobody = {.version = 0};
+
 static thole_status facts(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
     *ret_output = thole_activity_format(
-        act, "%.*s|%.*s|%.*s|%.*s|%.*s|%.*s|%u %u %u %u %d %d %d %d", THOLE_FMT(input),
+        act, "%.*s|%.*s|%.*s|%.*s|%.*s|%.*s|%.*s@%u by %.*s|%u %u %u %u %d %d %d %d", THOLE_FMT(input),
         THOLE_FMT(thole_activity_instance(act)), THOLE_FMT(thole_activity_name(act)),
         THOLE_FMT(thole_activity_key(act)), THOLE_FMT(thole_activity_queue(act)),
-        THOLE_FMT(thole_activity_details(act)), (unsigned)thole_activity_execution(act),
-        (unsigned)thole_activity_id(act), thole_activity_try(act), thole_activity_attempt(act),
-        thole_activity_time_left_ms(act) == UINT64_MAX, thole_activity_cancelled(act),
-        thole_activity_cancel_kind(act), thole_activity_grace_left_ms(act) == UINT64_MAX);
+        THOLE_FMT(thole_activity_details(act)), THOLE_FMT(thole_activity_orchestration(act)),
+        thole_activity_version(act), THOLE_FMT(thole_activity_worker(act)),
+        (unsigned)thole_activity_execution(act), (unsigned)thole_activity_id(act), thole_activity_try(act),
+        thole_activity_attempt(act), thole_activity_time_left_ms(act) == UINT64_MAX,
+        thole_activity_cancelled(act), thole_activity_cancel_kind(act),
+        thole_activity_grace_left_ms(act) == UINT64_MAX);
     return THOLE_OK;
 }
 
@@ -353,7 +357,7 @@ static void test_same_results(void)
 static void test_time_left(void)
 {
     struct thole_activity *const act = process_stage_activity("time_left", "", true);
-    CU_ASSERT_EQUAL(activity_begin(act, 1, clock_monotonic_ms() + 60000, THOLE_STR("")), THOLE_OK);
+    CU_ASSERT_EQUAL(activity_begin(act, 1, clock_monotonic_ms() + 60000, THOLE_STR(""), &nobody), THOLE_OK);
     process_stage_check("deadline", process_stage_run(act), "ok: less than a minute");
     activity_destroy(act);
 }

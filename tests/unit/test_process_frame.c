@@ -109,7 +109,10 @@ static const struct process_run sample_run = {.queue = {(const uint8_t *)"q", 1}
                                               .try_number = 3,
                                               .attempt = 4,
                                               .deadline_ms = UINT64_MAX,
-                                              .partition = 5};
+                                              .partition = 5,
+                                              .orchestration = {(const uint8_t *)"order", 5},
+                                              .version = 9,
+                                              .worker = {(const uint8_t *)"node-1", 6}};
 
 static void test_run(void)
 {
@@ -124,9 +127,12 @@ static void test_run(void)
                    thole_slice_equal(got.instance, sample_run.instance) &&
                    thole_slice_equal(got.activity, sample_run.activity) &&
                    thole_slice_equal(got.input, sample_run.input) &&
-                   thole_slice_equal(got.details, sample_run.details));
+                   thole_slice_equal(got.details, sample_run.details) &&
+                   thole_slice_equal(got.orchestration, sample_run.orchestration) &&
+                   thole_slice_equal(got.worker, sample_run.worker));
     CU_ASSERT_TRUE(got.execution == 1 && got.activity_id == UINT64_MAX && got.try_number == 3 &&
-                   got.attempt == 4 && got.deadline_ms == UINT64_MAX && got.partition == 5);
+                   got.attempt == 4 && got.deadline_ms == UINT64_MAX && got.partition == 5 &&
+                   got.version == 9);
     bytes.ptr[0] ^= 0xff;
     CU_ASSERT_EQUAL(process_run_decode(buf_bytes(&bytes), &arena, &got, NULL), THOLE_CORRUPT);
     struct process_run bad = sample_run;

@@ -114,10 +114,8 @@ static void take_finished(struct worker_host *host, struct thole_activity *act)
 {
     uint32_t const replaced = handlers_replaced(host->handlers);
     act->running = false;
+    worker_say_returned(act);
     if (act->forgotten) {
-        if (act->pool == NULL)
-            log_line(LOG_LEVEL_INFO, "worker", "an abandoned handler has returned: activity=%.*s id=%" PRIu64,
-                     THOLE_FMT(act->message->item.activity), act->message->item.activity_id);
         activity_destroy(act);
     } else {
         worker_loop_input(host, &(struct worker_in){.kind = WORKER_IN_FINISHED,
@@ -143,7 +141,7 @@ static void take_published(struct worker_host *host, const struct thole_activity
 }
 
 /* A message is not forgotten while its claim is under way, so all of them are there. */
-static void take_details(const struct row_call *call)
+static void take_details(const struct worker_host *host, const struct row_call *call)
 {
     for (size_t i = 0; i < call->len && !call->unknown; i++) {
         const struct worker_row *const row = &call->rows[i];
@@ -154,7 +152,9 @@ static void take_details(const struct row_call *call)
         act->lost = claim->lost;
         (void)snprintf(act->lost_worker, sizeof act->lost_worker, "%.*s", THOLE_FMT(claim->lost_worker));
         (void)snprintf(act->lost_word, sizeof act->lost_word, "%.*s", THOLE_FMT(claim->lost_word));
-        if (activity_begin(act, row->attempt, UINT64_MAX, claim->details) != THOLE_OK)
+        struct activity_parties const parties = {claim->orchestration, claim->version,
+                                                 host->incarnation_slice};
+        if (activity_begin(act, row->attempt, UINT64_MAX, claim->details, &parties) != THOLE_OK)
             log_line(LOG_LEVEL_WARN, "worker", "out of memory: a handler does not see its details");
     }
 }
@@ -169,7 +169,7 @@ static void take_answer(struct worker_host *host, const struct row_call *call)
     };
     assert(call->kind != ROW_CALL_ROLLBACK);
     if (call->kind == ROW_CALL_CLAIM)
-        take_details(call);
+        take_details(host, call);
     host->details_round += call->unknown; /* what was sent may be lost */
     worker_loop_input(host, &(struct worker_in){.kind = kinds[call->kind],
                                                 .unknown = call->unknown,

@@ -1,4 +1,5 @@
 /* Does what the machine says. */
+#include "clock.h"
 #include "worker_parts.h"
 #include <assert.h>
 #include <inttypes.h>
@@ -23,6 +24,37 @@ static void say(enum log_level level, const struct thole_activity *act, const ch
                  item->activity_id, item->try_number, act->attempt);
 }
 
+/* The same of one that was asked to end: why, and how long ago. */
+static void say_asked(enum log_level level, const struct thole_activity *act, const char *what,
+                      const char *returned)
+{
+    const struct work_item *const item = &act->message->item;
+    if (log_enabled(level))
+        log_line(level, "worker",
+                 "%s: instance=%.*s execution=%" PRIu64 " activity=%.*s id=%" PRIu64 " try=%" PRIu64
+                 " attempt=%" PRIu64 " token=%s after_ms=%" PRIu64 "%s%s",
+                 what, THOLE_FMT(item->instance), item->execution, THOLE_FMT(item->activity),
+                 item->activity_id, item->try_number, act->attempt, thole_cancel_kind_name(act->fired_kind),
+                 clock_monotonic_ms() - act->fired_ms, returned[0] == '\0' ? "" : " returned=", returned);
+}
+
+void worker_say_returned(const struct thole_activity *act)
+{
+    bool const heeded =
+        act->status == THOLE_OK || act->status == THOLE_CANCELLED || act->status == THOLE_LATER;
+    const char *const returned = thole_status_name(act->status);
+    if (act->fired_kind == THOLE_CANCEL_NONE)
+        return;
+    if (act->given_up && act->pool != NULL)
+        say_asked(LOG_LEVEL_INFO, act, "its process is gone", "");
+    else if (act->given_up)
+        say_asked(LOG_LEVEL_INFO, act, "a handler that was given up has returned", returned);
+    else if (heeded)
+        say_asked(LOG_LEVEL_INFO, act, "ended in its grace", returned);
+    else
+        say_asked(LOG_LEVEL_WARN, act, "failed in its grace", returned);
+}
+
 static void say_fired(const struct thole_activity *act, const struct worker_out *out)
 {
     const struct work_item *const item = &act->message->item;
@@ -40,7 +72,9 @@ static void say_end(const struct thole_activity *act, enum worker_end end)
     switch (end) {
     case WORKER_END_COMPLETED: break;
     case WORKER_END_GONE: say(LOG_LEVEL_DEBUG, act, "not run, it was cancelled or done before"); break;
-    case WORKER_END_CANCELLED: say(LOG_LEVEL_INFO, act, "cancelled"); break;
+    case WORKER_END_CANCELLED: /* how it ended was said when it did */
+        say(act->fired_kind != THOLE_CANCEL_NONE ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, act, "cancelled");
+        break;
     case WORKER_END_REFUSED: say(LOG_LEVEL_WARN, act, "result refused, it was cancelled meanwhile"); break;
     case WORKER_END_STOLEN:
         say(LOG_LEVEL_WARN, act, "result refused, another worker has taken it over");
@@ -111,17 +145,20 @@ static void poison(struct thole_activity *act, uint64_t attempt)
 static void fire(struct thole_activity *act, const struct worker_out *out)
 {
     say_fired(act, out);
+    act->fired_kind = cancel_kind_find(out->cancel_kind);
+    act->fired_ms = clock_monotonic_ms();
     act->timed_out |= out->path == WORKER_PATH_TIMEOUT;
-    activity_fire(act, &(struct activity_cancel){.kind = cancel_kind_find(out->cancel_kind),
-                                                 .reason = out->reason,
-                                                 .grace_end_ms = out->deadline_ms});
+    activity_fire(act, &(struct activity_cancel){
+                           .kind = act->fired_kind, .reason = out->reason, .grace_end_ms = out->deadline_ms});
 }
 
 static void abandon(struct worker_host *host, struct thole_activity *act)
 {
-    say(LOG_LEVEL_WARN, act,
-        act->pool != NULL ? "the handler did not return in time, its process is killed"
-                          : "the handler did not return in time, its slot is given up");
+    act->given_up = true;
+    say_asked(LOG_LEVEL_WARN, act,
+              act->pool != NULL ? "the handler did not return in time, its process is killed"
+                                : "the handler did not return in time, its slot is given up",
+              "");
     if (handlers_abandon(host->handlers, act, !host->stopping))
         worker_loop_input(host, &(struct worker_in){.kind = WORKER_IN_SLOT});
 }

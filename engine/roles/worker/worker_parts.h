@@ -85,6 +85,8 @@ void worker_loop_forget(struct thole_activity *act); /* frees it, or leaves that
 
 /* ---- worker_outputs.c ---- */
 void worker_output(struct worker_host *host, const struct worker_out *out);
+/* Logs how one that was asked to end has ended; nothing of others. */
+void worker_say_returned(const struct thole_activity *act);
 struct thole_activity *worker_activity(uint64_t id); /* of the machine's id */
 
 /* ---- worker_results.c ---- */
