@@ -1,24 +1,10 @@
 /* Inside the `thole` command: the parsed command line, and what its verbs share. */
 #ifndef THOLE_COMMAND_H
 #define THOLE_COMMAND_H
+#include "exit_codes.h"
 #include "json.h"
 #include "option_table.h"
 #include "thole/client.h"
-
-enum {
-    EXIT_DONE = 0,
-    EXIT_GENERIC = 1,
-    EXIT_USAGE = 2,
-    EXIT_NOT_FOUND = 3,
-    EXIT_CONFLICT = 4,
-    EXIT_DIVERGED = 5, /* replay: code and history differ */
-    EXIT_UNREACHABLE = 6,
-    EXIT_DENIED = 7,
-    EXIT_TIMEOUT = 8,
-    EXIT_UNSUCCESSFUL = 9, /* run, wait: the instance failed, was cancelled or terminated */
-    EXIT_INTERRUPTED = 130,
-    EXIT_SIGNALLED = 128, /* plus the signal's number */
-};
 
 enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_JSONL };
 
@@ -53,6 +39,7 @@ struct command {
     size_t rows_len;
     int words_min, words_max;
     int (*run)(struct cli *cli);
+    int conflict;    /* exit code of THOLE_CONFLICT, when it means something else than EXIT_CONFLICT */
     bool waits;      /* --timeout is for the instance's end, not for each answer of a server */
     bool local;      /* asks no server: a bad setting in the environment is none of its business */
     bool program;    /* words behind -- are somebody else's command line */
@@ -85,13 +72,31 @@ int command_version(struct cli *cli);
 
 /* Connects with the options given. Otherwise it has complained and *ret_code is the exit code. */
 thole_client *cli_connect(const struct cli *cli, int *ret_code);
-/* Says on stderr what failed, the likely cause and what to try; returns the exit code. */
+/*
+ * Problems, said on stderr: what happened, where, what to try. With --output json or jsonl each is one line
+ * of JSON ("thole.error.v1"), and so is a note ("thole.note.v1"); stdout holds nothing but what was asked
+ * for. All return the exit code.
+ */
 int cli_complain(const struct cli *cli, const char *object, const thole_error *error);
-/* The same for a mistake in the command line. */
+/* With a code and a hint (may be NULL) of its own. */
+int cli_complain_with(const struct cli *cli, const char *object, const thole_error *error, int code,
+                      const char *hint);
+/* A mistake in the command line. */
 int cli_misused(const struct cli *cli, const char *fmt, ...) THOLE_PRINTF(2, 3);
+int cli_misused_try(const struct cli *cli, const char *hint, const char *fmt, ...) THOLE_PRINTF(3, 4);
+/* What is worth a word and no problem. */
+void cli_note(const struct cli *cli, const char *fmt, ...) THOLE_PRINTF(2, 3);
 int cli_exit_code(thole_status status);
 /* Begins a JSON object with its schema, for example "thole.outcome.v1". */
 void cli_json_begin(struct json *json, const char *schema);
+/* The verbs, by name or as they are listed; the options of all of them. */
+const struct command *commands_find(const char *name);
+const struct command *commands_all(size_t *ret_len);
+const struct option_row *commands_options(size_t *ret_len);
+int command_help(struct cli *cli);
+/* Help for a verb, or for all. */
+int help_print(const struct cli *cli, const struct command *command, FILE *to);
+int no_such_verb(const struct cli *cli, const char *name);
 /* Flushes stdout. A reader that went away is no error worth a word. */
-int cli_finish(int code);
+int cli_finish(const struct cli *cli, int code);
 #endif

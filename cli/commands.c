@@ -1,4 +1,4 @@
-/* The table of verbs, --help, and the way from argv to a verb. */
+/* The table of verbs, and the way from argv to a verb. */
 #include "command.h"
 #include "values.h"
 #include <assert.h>
@@ -10,7 +10,7 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define ROWS(a) .rows = a, .rows_len = COUNT(a)
 
-enum { HELP_BYTES_MAX = 64 * 1024, PORT_MAX = 65535 };
+enum { PORT_MAX = 65535 };
 
 static const char *const outputs[] = {"table", "json", "jsonl", NULL};
 static const char *const statuses[] = {"any",       "running",          "waiting",   "stuck",
@@ -49,9 +49,9 @@ static const struct option_row global_rows[] = {
      .letter = 'o',
      .kind = OPTION_CHOICE,
      .choices = outputs,
-     .fallback = "table",
+     .shown = "table",
      FIELD(output),
-     .help = "form of what is printed"},
+     .help = "form of what is printed, errors included"},
     {.flag = "timeout",
      .kind = OPTION_DURATION,
      .unit = "DURATION",
@@ -221,8 +221,6 @@ static const struct option_row dev_rows[] = {
      .help = "port of Postgres"},
 };
 
-static int command_help(struct cli *cli);
-
 static const struct command commands[] = {
     {.name = "start",
      .usage = "ORCHESTRATION[@VERSION]",
@@ -277,7 +275,8 @@ static const struct command commands[] = {
      ROWS(signal_rows),
      .words_min = 2,
      .words_max = 3,
-     .run = command_signal},
+     .run = command_signal,
+     .conflict = EXIT_ENDED},
     {.name = "query",
      .usage = "ID NAME [INPUT]",
      .summary = "ask an instance, also one that has ended, what its code answers; INPUT: TEXT, @FILE or -",
@@ -293,7 +292,8 @@ static const struct command commands[] = {
      ROWS(reason_rows),
      .words_min = 1,
      .words_max = 1,
-     .run = command_cancel},
+     .run = command_cancel,
+     .conflict = EXIT_ENDED},
     {.name = "terminate",
      .usage = "ID",
      .summary = "end an instance at once, without its code",
@@ -301,7 +301,8 @@ static const struct command commands[] = {
      ROWS(reason_rows),
      .words_min = 1,
      .words_max = 1,
-     .run = command_terminate},
+     .run = command_terminate,
+     .conflict = EXIT_ENDED},
     {.name = "delete",
      .usage = "ID",
      .summary = "remove an instance that has ended: its rows and its history; the id is free again",
@@ -317,7 +318,8 @@ static const struct command commands[] = {
      ROWS(reason_rows),
      .words_min = 1,
      .words_max = 1,
-     .run = command_pause},
+     .run = command_pause,
+     .conflict = EXIT_ENDED},
     {.name = "resume",
      .usage = "ID",
      .summary = "end a pause",
@@ -325,7 +327,8 @@ static const struct command commands[] = {
      ROWS(reason_rows),
      .words_min = 1,
      .words_max = 1,
-     .run = command_resume},
+     .run = command_resume,
+     .conflict = EXIT_ENDED},
     {.name = "complete",
      .usage = "TOKEN [OUTPUT]",
      .summary = "complete an activity that waits for it; OUTPUT: TEXT, @FILE or -",
@@ -386,80 +389,24 @@ static const struct command commands[] = {
      .local = true},
 };
 
-/* ---- help ---- */
-
-static void help_of_all(struct buf *to)
+const struct command *commands_all(size_t *ret_len)
 {
-    buf_text(to,
-             "usage: thole [OPTION]... VERB [WORD]... [OPTION]...\n\nDurable execution on NATS JetStream and "
-             "Postgres.\n\nVerbs:\n");
-    for (size_t i = 0; i < COUNT(commands); i++)
-        buf_printf(to, "  %-9s %s\n", commands[i].name, commands[i].summary);
-    buf_text(to, "\nOptions of every verb, before or after it:\n");
-    options_help(global_rows, COUNT(global_rows), to);
-    buf_text(to,
-             "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 exists already (delete: has not "
-             "ended),\n"
-             "5 replay: code and history differ, 6 cannot connect, 7 permission denied, 8 timed out, 9 the\n"
-             "instance failed, was cancelled or terminated, 130 interrupted.\n\n"
-             "Examples:\n  thole dev -- ./checkout run\n");
-    for (size_t i = 0; i < 2; i++)
-        buf_printf(to, "  %s\n", commands[i].example);
+    *ret_len = COUNT(commands);
+    return commands;
 }
 
-static void help_of(const struct command *command, struct buf *to)
+const struct option_row *commands_options(size_t *ret_len)
 {
-    buf_printf(to, "usage: thole %s%s%s [OPTION]...\n\n%s.\n\n", command->name,
-               command->usage[0] == '\0' ? "" : " ", command->usage, command->summary);
-    if (command->rows_len > 0) {
-        buf_text(to, "Options:\n");
-        options_help(command->rows, command->rows_len, to);
-        buf_text(to, "\n");
-    }
-    buf_text(to, "Options of every verb:\n");
-    options_help(global_rows, COUNT(global_rows), to);
-    buf_printf(to, "\nExample:\n  %s\n", command->example);
+    *ret_len = COUNT(global_rows);
+    return global_rows;
 }
 
-static int print_help(const struct command *command, FILE *to)
-{
-    struct buf text;
-    buf_init(&text, HELP_BYTES_MAX);
-    if (command == NULL)
-        help_of_all(&text);
-    else
-        help_of(command, &text);
-    bool const whole = buf_status(&text) == THOLE_OK;
-    (void)fputs(buf_cstr(&text), to);
-    buf_release(&text);
-    return whole ? EXIT_DONE : EXIT_GENERIC;
-}
-
-static const struct command *find_command(const char *name)
+const struct command *commands_find(const char *name)
 {
     for (size_t i = 0; i < COUNT(commands); i++)
         if (strcmp(commands[i].name, name) == 0)
             return &commands[i];
     return NULL;
-}
-
-static int no_such_verb(const char *name)
-{
-    const char *names[COUNT(commands)];
-    for (size_t i = 0; i < COUNT(commands); i++)
-        names[i] = commands[i].name;
-    const char *near = word_suggest(name, names, COUNT(commands));
-    (void)fprintf(stderr, "thole: there is no verb \"%.60s\"%s%s%s\nTry: thole help\n", name,
-                  near == NULL ? "" : "; did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?");
-    return EXIT_USAGE;
-}
-
-static int command_help(struct cli *cli)
-{
-    const struct command *command = cli->words_len == 0 ? NULL : find_command(cli->words[0]);
-    if (cli->words_len > 0 && command == NULL)
-        return no_such_verb(cli->words[0]);
-    return print_help(command, stdout);
 }
 
 /* ---- from argv to a verb ---- */
@@ -481,9 +428,32 @@ static int check_words(const struct cli *cli)
 static int run_verb(struct cli *cli)
 {
     if (cli->options.help)
-        return print_help(cli->command, stdout);
+        return help_print(cli, cli->command, stdout);
     int const code = check_words(cli);
     return code == EXIT_DONE ? cli->command->run(cli) : code;
+}
+
+static int verb_is_missing(const struct cli *cli)
+{
+    if (cli->options.output != OUTPUT_TABLE)
+        return cli_misused(cli, "a verb is missing");
+    (void)help_print(cli, NULL, stderr);
+    return EXIT_USAGE;
+}
+
+/* What is wrong in front of --output is said in its form too. */
+static uint32_t output_wanted(int argc, char **argv)
+{
+    static const char *const forms[] = {"-ojson",  "-ojsonl",  "--output=json", "--output=jsonl",
+                                        "-o json", "-o jsonl", "--output json", "--output jsonl"};
+    char pair[32];
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        (void)snprintf(pair, sizeof pair, "%s %s", argv[i], i + 1 < argc ? argv[i + 1] : "");
+        for (size_t k = 0; k < COUNT(forms); k++)
+            if (strcmp(forms[k], argv[i]) == 0 || strcmp(forms[k], pair) == 0)
+                return k % 2 == 0 ? OUTPUT_JSON : OUTPUT_JSONL;
+    }
+    return OUTPUT_TABLE;
 }
 
 /* The verb's options are known only once the verb is: what stands before it is read first. */
@@ -507,11 +477,10 @@ static int parse_and_run(struct cli *cli, int argc, char **argv)
     if (cli->options.version)
         return command_version(cli);
     if (first >= argc)
-        return print_help(NULL, cli->options.help ? stdout : stderr),
-               cli->options.help ? EXIT_DONE : EXIT_USAGE;
-    cli->command = find_command(argv[first]);
+        return cli->options.help ? help_print(cli, NULL, stdout) : verb_is_missing(cli);
+    cli->command = commands_find(argv[first]);
     if (cli->command == NULL)
-        return no_such_verb(argv[first]);
+        return no_such_verb(cli, argv[first]);
     if (!defaults && !cli->command->local)
         return cli_misused(cli, "%s", why.text);
     sets[1].rows = cli->command->rows;
@@ -531,6 +500,8 @@ int cli_main(int argc, char **argv)
 {
     struct cli cli;
     memset(&cli, 0, sizeof cli);
+    cli.options.output = output_wanted(argc, argv);
     (void)signal(SIGPIPE, SIG_IGN); /* a broken pipe is seen where it is written to */
-    return cli_finish(parse_and_run(&cli, argc, argv));
+    int const code = parse_and_run(&cli, argc, argv);
+    return cli_finish(&cli, code);
 }

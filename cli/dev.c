@@ -24,8 +24,6 @@ enum {
     PROGRAM_GRACE_S = 30, /* from the first signal to SIGKILL; as --stop-limit of thole programs */
     LEFTOVER_GRACE_MS = 3000,
     LEFTOVER_POLL_MS = 10,
-    EXIT_CANNOT_RUN = 126,
-    EXIT_NO_PROGRAM = 127,
 };
 
 struct dev {
@@ -302,6 +300,6 @@ int command_dev(struct cli *cli)
     (void)sigprocmask(SIG_SETMASK, &dev.before, NULL);
     if (error.status == THOLE_OK || error.status == THOLE_CANCELLED)
         return dev.code;
-    (void)fprintf(stderr, "thole dev: %s\n", error.text);
-    return error.status == THOLE_INVALID ? EXIT_USAGE : EXIT_GENERIC;
+    return cli_complain_with(cli, "", &error, error.status == THOLE_INVALID ? EXIT_USAGE : EXIT_GENERIC,
+                             NULL);
 }

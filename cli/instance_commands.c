@@ -184,7 +184,7 @@ int command_run(struct cli *cli)
     if (!order_init(cli, &order, &code))
         return code;
     if (cli->options.id == NULL)
-        (void)fprintf(stderr, "instance %s\n", id_text(order.id));
+        cli_note(cli, "instance %s", id_text(order.id));
     error.status = run_order(&order, patience(cli), &outcome, &error);
     if (error.status == THOLE_OK)
         code = print_outcome(cli, order.id, &outcome);
@@ -208,7 +208,7 @@ static void print_started(const struct cli *cli, thole_slice id, bool accepted)
         json_end(&json);
     }
     if (!accepted)
-        (void)fprintf(stderr, "queued: no engine has taken it yet. Is one running for this namespace?\n");
+        cli_note(cli, "queued: no engine has taken it yet. Is one running for this namespace?");
 }
 
 int command_start(struct cli *cli)

@@ -96,9 +96,9 @@ static int poisoned(const struct cli *cli, thole_client *client)
     if (error.status != THOLE_OK && error.status != THOLE_CANCELLED)
         return cli_complain(cli, "", &error);
     if (listing.rows == 0 && cli->options.output == OUTPUT_TABLE)
-        (void)fprintf(stderr, "nothing is in quarantine\n");
+        cli_note(cli, "nothing is in quarantine");
     if (listing.rows == cli->options.limit)
-        (void)fprintf(stderr, "there may be more; see --limit\n");
+        cli_note(cli, "there may be more; see --limit");
     return EXIT_DONE;
 }
 
@@ -257,7 +257,7 @@ static int command_queues(struct cli *cli)
     if (error.status != THOLE_OK && error.status != THOLE_CANCELLED)
         code = cli_complain(cli, "", &error);
     else if (listing.rows == 0 && cli->options.output == OUTPUT_TABLE)
-        (void)fprintf(stderr, "nothing is in a queue\n");
+        cli_note(cli, "nothing is in a queue");
     thole_client_close(client);
     return code;
 }

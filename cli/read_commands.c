@@ -409,9 +409,9 @@ int command_list(struct cli *cli)
     listing_end(&listing, status == THOLE_OK);
     code = verdict(cli, "", &error, status);
     if (code == EXIT_DONE && listing.rows == 0 && cli->options.output == OUTPUT_TABLE)
-        (void)fprintf(stderr, "no instances\n");
+        cli_note(cli, "no instances");
     if (listing.rows == cli->options.limit)
-        (void)fprintf(stderr, "there may be more; see --limit\n");
+        cli_note(cli, "there may be more; see --limit");
     thole_client_close(client);
     return code;
 }

@@ -5,8 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EXIT_CANNOT_RUN = 126, EXIT_NO_PROGRAM = 127 };
-
 /* In the environment and not as arguments: an URL may hold a password, and everybody can read those. */
 static void export_setting(const char *name, const char *value)
 {
@@ -52,7 +50,10 @@ int command_replay(struct cli *cli)
     export_setting("THOLE_NATS_CREDS", cli->options.nats_creds);
     export_setting("THOLE_NAMESPACE", cli->options.ns);
     (void)execvp(arguments[0], arguments);
-    (void)fprintf(stderr, "thole replay: cannot run %s: %s\n", arguments[0], strerror(errno));
+    int const code = errno == ENOENT ? EXIT_NO_PROGRAM : EXIT_CANNOT_RUN;
+    thole_error error = {.status = THOLE_NOT_FOUND};
+    (void)snprintf(error.text, sizeof error.text, "cannot run %s: %s", arguments[0], strerror(errno));
     free(arguments);
-    return errno == ENOENT ? EXIT_NO_PROGRAM : EXIT_CANNOT_RUN;
+    return cli_complain_with(cli, "", &error, code,
+                             "the path of a program that calls thole_main(), behind --");
 }

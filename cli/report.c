@@ -1,5 +1,6 @@
 /* What every verb says in the same way: errors, exit codes, the version. */
 #include "command.h"
+#include "text.h"
 #include "thole/program.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -44,7 +45,8 @@ static const char *advice(const struct cli *cli, thole_status status, bool conne
             return "thole show ID: is it there, and does its code answer this query?";
         return connecting ? "start an engine for this namespace (PROGRAM run), or name another with -n"
                           : "thole list";
-    case THOLE_CONFLICT: return "another --id, or: thole show ID";
+    case THOLE_CONFLICT:
+        return cli->command->conflict != 0 ? "thole show ID" : "another --id, or: thole show ID";
     case THOLE_TIMEOUT: return "a longer --timeout, or: thole history ID";
     case THOLE_CORRUPT: return "thole history ID -o json, and report it";
     case THOLE_OK:
@@ -60,15 +62,76 @@ static const char *advice(const struct cli *cli, thole_status status, bool conne
     return NULL;
 }
 
+/* ---- one way to say it ---- */
+
+enum { SAID_BYTES_MAX = 8192 };
+
+struct problem {
+    const char *status, *object, *message, *hint; /* hint: NULL = none */
+    int code;
+};
+
+static void member_unless_empty(struct json *json, const char *key, const char *text)
+{
+    if (text != NULL && text[0] != '\0')
+        json_member(json, key, thole_slice_from(text));
+}
+
+static void say_json(const char *verb, const struct problem *problem)
+{
+    struct json json;
+    json_init(&json, stderr);
+    cli_json_begin(&json, "thole.error.v1");
+    json_key(&json, "error");
+    json_object(&json);
+    json_member(&json, "status", thole_slice_from(problem->status));
+    json_member_number(&json, "exit_code", (uint64_t)problem->code);
+    member_unless_empty(&json, "verb", verb);
+    member_unless_empty(&json, "object", problem->object);
+    json_member(&json, "message", thole_slice_from(problem->message));
+    member_unless_empty(&json, "hint", problem->hint);
+    json_end(&json);
+    json_end(&json);
+}
+
+/* "thole wait order-17: there is no …", "Try: …" */
+static void say_text(const char *verb, const struct problem *problem)
+{
+    struct buf text;
+    buf_init(&text, SAID_BYTES_MAX);
+    buf_printf(&text, "thole%s%s", verb[0] == '\0' ? "" : " ", verb);
+    if (problem->object[0] != '\0')
+        buf_text(&text, " ");
+    text_lines(&text, thole_slice_from(problem->object));
+    buf_text(&text, ": ");
+    text_lines(&text, thole_slice_from(problem->message));
+    if (problem->hint != NULL)
+        buf_printf(&text, "\nTry: %s", problem->hint);
+    (void)fprintf(stderr, "%s\n", buf_cstr(&text));
+    buf_release(&text);
+}
+
+static int say(const struct cli *cli, const struct problem *problem)
+{
+    const char *verb = cli->command == NULL ? "" : cli->command->name;
+    if (cli->options.output == OUTPUT_TABLE)
+        say_text(verb, problem);
+    else
+        say_json(verb, problem);
+    return problem->code;
+}
+
+static const char *text_of(const thole_error *error)
+{
+    return error->text[0] == '\0' ? thole_status_text(error->status) : error->text;
+}
+
 static int complain(const struct cli *cli, const char *object, const thole_error *error, bool connecting)
 {
-    const char *text = error->text[0] == '\0' ? thole_status_text(error->status) : error->text;
-    const char *next = advice(cli, error->status, connecting);
-    (void)fprintf(stderr, "thole %s%s%s: %s\n", cli->command->name, object[0] == '\0' ? "" : " ", object,
-                  text);
-    if (next != NULL)
-        (void)fprintf(stderr, "Try: %s\n", next);
-    return cli_exit_code(error->status);
+    int const own = cli->command->conflict;
+    return cli_complain_with(cli, object, error,
+                             error->status == THOLE_CONFLICT && own != 0 ? own : cli_exit_code(error->status),
+                             advice(cli, error->status, connecting));
 }
 
 int cli_complain(const struct cli *cli, const char *object, const thole_error *error)
@@ -76,16 +139,64 @@ int cli_complain(const struct cli *cli, const char *object, const thole_error *e
     return complain(cli, object, error, false);
 }
 
+int cli_complain_with(const struct cli *cli, const char *object, const thole_error *error, int code,
+                      const char *hint)
+{
+    return say(cli, &(struct problem){.status = thole_status_name(error->status),
+                                      .object = object,
+                                      .message = text_of(error),
+                                      .hint = hint,
+                                      .code = code});
+}
+
+static int misused(const struct cli *cli, const char *hint, const char *fmt, va_list args)
+{
+    thole_error error = {.status = THOLE_INVALID};
+    char help[64];
+    const char *verb = cli->command == NULL ? "" : cli->command->name;
+    (void)vsnprintf(error.text, sizeof error.text, fmt, args);
+    (void)snprintf(help, sizeof help, "thole%s%s --help", verb[0] == '\0' ? "" : " ", verb);
+    return cli_complain_with(cli, "", &error, EXIT_USAGE, hint == NULL ? help : hint);
+}
+
 int cli_misused(const struct cli *cli, const char *fmt, ...)
 {
-    const char *verb = cli->command == NULL ? "" : cli->command->name;
     va_list args;
-    (void)fprintf(stderr, "thole%s%s: ", verb[0] == '\0' ? "" : " ", verb);
     va_start(args, fmt);
-    (void)vfprintf(stderr, fmt, args);
+    int const code = misused(cli, NULL, fmt, args);
     va_end(args);
-    (void)fprintf(stderr, "\nTry: thole%s%s --help\n", verb[0] == '\0' ? "" : " ", verb);
-    return EXIT_USAGE;
+    return code;
+}
+
+int cli_misused_try(const struct cli *cli, const char *hint, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int const code = misused(cli, hint, fmt, args);
+    va_end(args);
+    return code;
+}
+
+void cli_note(const struct cli *cli, const char *fmt, ...)
+{
+    char text[1024];
+    struct json json;
+    struct buf safe;
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (cli->options.output == OUTPUT_TABLE) {
+        buf_init(&safe, SAID_BYTES_MAX);
+        text_lines(&safe, thole_slice_from(text));
+        (void)fprintf(stderr, "%s\n", buf_cstr(&safe));
+        buf_release(&safe);
+        return;
+    }
+    json_init(&json, stderr);
+    cli_json_begin(&json, "thole.note.v1");
+    json_member(&json, "note", thole_slice_from(text));
+    json_end(&json);
 }
 
 thole_client *cli_connect(const struct cli *cli, int *ret_code)
@@ -117,14 +228,15 @@ void cli_json_begin(struct json *json, const char *schema)
     json_member(json, "schema", thole_slice_from(schema));
 }
 
-int cli_finish(int code)
+int cli_finish(const struct cli *cli, int code)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
     if (errno == EPIPE)
         return code == EXIT_DONE ? EXIT_GENERIC : code;
-    (void)fprintf(stderr, "thole: cannot write to stdout: %s\n", strerror(errno));
-    return EXIT_GENERIC;
+    thole_error error = {.status = THOLE_UNAVAILABLE};
+    (void)snprintf(error.text, sizeof error.text, "cannot write to stdout: %s", strerror(errno));
+    return cli_complain_with(cli, "", &error, EXIT_GENERIC, NULL);
 }
 
 int command_version(struct cli *cli)

@@ -21,6 +21,7 @@ struct request {
     thole_error error;
     uint64_t requested_us, accepted_us;
     bool queued; /* it is stored, and nobody has taken it */
+    bool kept;   /* an event for an instance that is not there yet */
 };
 
 /* @p payload: a word of the command line, or NULL. */
@@ -45,6 +46,10 @@ static void print_accepted(const struct request *request, const char *key, bool 
     json_member(&json, key, request->object);
     json_key(&json, "accepted");
     json_true(&json, accepted);
+    if (request->kept) {
+        json_key(&json, "kept");
+        json_true(&json, true);
+    }
     json_member_number(&json, "requested_us", request->requested_us);
     json_member_number(&json, "accepted_us", request->accepted_us);
     json_end(&json);
@@ -134,7 +139,12 @@ int command_signal(struct cli *cli)
         return code;
     thole_status const status = thole_client_signal(
         request.client, request.object, thole_slice_from(cli->words[1]), buf_bytes(&request.payload),
-        thole_slice_from(cli->options.request_id), &request.error);
+        thole_slice_from(cli->options.request_id), &request.kept, &request.error);
+    if (status == THOLE_OK && request.kept)
+        cli_note(cli,
+                 "there is no instance \"%s\" in namespace %s: the event is kept for 7 days (the engines' "
+                 "--early-events), until somebody starts it; thole list shows it as Waiting",
+                 cli->words[0], cli->options.ns);
     return request_close(&request, status, "instance", "event for");
 }
 

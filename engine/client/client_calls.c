@@ -184,15 +184,6 @@ static thole_status start_signalled(struct watch *watch, thole_slice body, uint6
 
 /* ---- the end ---- */
 
-static thole_instance_status status_of(enum event_kind end)
-{
-    if (end == EVENT_COMPLETED)
-        return THOLE_INSTANCE_COMPLETED;
-    if (end == EVENT_FAILED)
-        return THOLE_INSTANCE_FAILED;
-    return end == EVENT_TERMINATED ? THOLE_INSTANCE_TERMINATED : THOLE_INSTANCE_CANCELLED;
-}
-
 static thole_status outcome_fill(const struct turn *turn, thole_outcome *ret, thole_error *reterr)
 {
     const struct event *end = turn_end(turn);
@@ -204,7 +195,7 @@ static thole_status outcome_fill(const struct turn *turn, thole_outcome *ret, th
         memcpy(output, end->data.ptr, len);
     if (type_len > 0)
         memcpy(output + len + 1, end->error_type.ptr, type_len);
-    *ret = (thole_outcome){.status = status_of(end->kind),
+    *ret = (thole_outcome){.status = end_status(end->kind),
                            .output = {output, len},
                            .error_type = {output + len + 1, type_len},
                            .execution = turn->execution};

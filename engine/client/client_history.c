@@ -75,6 +75,15 @@ const struct event *turn_end(const struct turn *turn)
     return ends ? last : NULL;
 }
 
+thole_instance_status end_status(enum event_kind end)
+{
+    if (end == EVENT_COMPLETED)
+        return THOLE_INSTANCE_COMPLETED;
+    if (end == EVENT_FAILED)
+        return THOLE_INSTANCE_FAILED;
+    return end == EVENT_TERMINATED ? THOLE_INSTANCE_TERMINATED : THOLE_INSTANCE_CANCELLED;
+}
+
 bool turn_has_request(const struct turn *turn, thole_slice request)
 {
     for (size_t i = 0; i < turn->events_len; i++)

@@ -84,6 +84,8 @@ THOLE_NODISCARD thole_status history_decode(thole_slice bytes, thole_slice insta
 /* The event that ends the instance, or NULL. It is the last one of its turn. One that continues as new goes
  * on. */
 const struct event *turn_end(const struct turn *turn);
+/* The status of an instance that ended with such an event. */
+thole_instance_status end_status(enum event_kind end);
 /* The request id of the STARTED event; empty when the turn has none. */
 thole_slice turn_request(const struct turn *turn);
 /* Has the turn taken a message with this request id? */

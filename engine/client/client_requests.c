@@ -1,6 +1,7 @@
 /* What is asked of an instance, durably: cancel, terminate, pause, resume, signal; and the ends of activities
  * that are completed from outside. */
 #include "message.h"
+#include "text.h"
 #include "watch.h"
 #include <inttypes.h>
 #include <string.h>
@@ -62,43 +63,90 @@ static thole_status check_type(thole_slice type, thole_error *reterr)
 
 /* ---- sending ---- */
 
-static thole_status check_exists(struct watch *watch, uint64_t until_ms, thole_error *reterr)
+/* What has not been done to an instance that has ended. */
+static const char *not_done(enum message_kind kind)
+{
+    switch (kind) {
+    case MESSAGE_CANCEL: return "nothing was cancelled";
+    case MESSAGE_TERMINATE: return "nothing was terminated";
+    case MESSAGE_EVENT: return "the event was not raised";
+    default: return "nothing was changed";
+    }
+}
+
+static thole_status has_ended(const struct watch *watch, const struct message *message,
+                              const struct turn *turn, thole_error *reterr)
+{
+    char time[TIME_TEXT_BYTES];
+    text_time(turn->time_ms, time);
+    return thole_fail(
+        reterr, THOLE_CONFLICT, "instance \"%.*s\" ended as %s at %s; %s", THOLE_FMT(watch->instance),
+        thole_instance_status_name(end_status(turn_end(turn)->kind)), time, not_done(message->kind));
+}
+
+/* THOLE_CONFLICT: it has ended. What a deposed engine wrote last says nothing: the owner will know. An event
+ * that was raised before is no conflict: it may be what the instance ended with. */
+static thole_status check_open(struct watch *watch, const struct message *message,
+                               const struct record *record, uint64_t sequence, thole_error *reterr)
+{
+    struct owner owner;
+    bool repeated = false;
+    if (turn_end(&record->turn) == NULL)
+        return THOLE_OK;
+    THOLE_TRY(owner_read(watch->client, watch->instance, &owner, reterr));
+    if (owner_voids(&owner, record, sequence))
+        return THOLE_OK;
+    if (message->kind == MESSAGE_EVENT)
+        THOLE_TRY(
+            history_has_request(watch->client, watch->instance, message->request_id, &repeated, reterr));
+    return repeated ? THOLE_OK : has_ended(watch, message, &record->turn, reterr);
+}
+
+enum must { MUST_EXIST, MAY_EXIST, NOT_LOOKED_AT };
+
+/* Looks where the instance stands. It may end, or begin, before the message is taken. */
+static thole_status look(struct watch *watch, const struct message *message, enum must must,
+                         uint64_t until_ms, bool *ret_exists, thole_error *reterr)
 {
     struct arena arena;
     struct record record;
     uint64_t sequence = 0;
     arena_init(&arena, CLIENT_ARENA_MAX);
-    thole_status const status = watch_take_look(watch, until_ms, &arena, &sequence, &record, reterr);
+    thole_status status = watch_take_look(watch, until_ms, &arena, &sequence, &record, reterr);
+    *ret_exists = sequence > 0; /* a record that cannot be read is there all the same */
+    if (status == THOLE_OK && *ret_exists)
+        status = check_open(watch, message, &record, sequence, reterr);
+    else if (*ret_exists)
+        status = THOLE_OK;
+    else if (status == THOLE_OK && must == MUST_EXIST)
+        status = thole_fail(reterr, THOLE_NOT_FOUND, "there is no instance \"%.*s\" in namespace %s",
+                            THOLE_FMT(watch->instance), watch->client->topology.ns);
     arena_release(&arena);
-    if (sequence > 0) /* a record that cannot be read is there all the same */
-        return THOLE_OK;
-    if (status != THOLE_OK)
-        return status;
-    return thole_fail(reterr, THOLE_NOT_FOUND, "there is no instance \"%.*s\" in namespace %s",
-                      THOLE_FMT(watch->instance), watch->client->topology.ns);
+    return status;
 }
 
-enum must { MUST_EXIST, MAY_EXIST };
-
-/* Durable when it returns THOLE_OK. */
+/* Durable when it returns THOLE_OK. @p ret_exists: what the look has seen; may be NULL. */
 static thole_status send_message(thole_client *client, const struct message *message, enum must must,
-                                 thole_error *reterr)
+                                 bool *ret_exists, thole_error *reterr)
 {
     struct watch watch;
     struct buf body;
+    bool exists = true;
     uint64_t const until = client_now_ms() + client->timeout_ms;
     buf_init(&body, MESSAGE_BYTES_MAX);
     thole_status status = client_encode(message, &body, reterr);
     if (status == THOLE_OK)
         status = watch_open(client, WATCH_QUIET, message->instance, message->request_id, &watch, reterr);
     if (status == THOLE_OK) {
-        if (must == MUST_EXIST)
-            status = check_exists(&watch, until, reterr);
+        if (must != NOT_LOOKED_AT)
+            status = look(&watch, message, must, until, &exists, reterr);
         if (status == THOLE_OK)
             status = watch_publish(&watch, buf_bytes(&body), until, reterr);
         watch_close(&watch);
     }
     buf_release(&body);
+    if (status == THOLE_OK && ret_exists != NULL)
+        *ret_exists = exists;
     return status;
 }
 
@@ -113,7 +161,7 @@ static thole_status request(thole_client *client, enum message_kind kind, thole_
     THOLE_TRY(request_id_make(&id, reterr));
     struct message const message = {
         .kind = kind, .instance = instance, .data = reason, .request_id = thole_slice_from(id.text)};
-    return send_message(client, &message, MUST_EXIST, reterr);
+    return send_message(client, &message, MUST_EXIST, NULL, reterr);
 }
 
 thole_status thole_client_cancel(thole_client *client, thole_slice instance, thole_slice reason,
@@ -143,9 +191,11 @@ thole_status thole_client_resume(thole_client *client, thole_slice instance, tho
 /* ---- events ---- */
 
 thole_status thole_client_signal(thole_client *client, thole_slice instance, thole_slice name,
-                                 thole_slice data, thole_slice request_id, thole_error *reterr)
+                                 thole_slice data, thole_slice request_id, bool *ret_kept,
+                                 thole_error *reterr)
 {
     struct request_id id;
+    bool exists = false;
     THOLE_TRY(id_check(instance, reterr));
     THOLE_TRY(name_check(name, "event", reterr));
     THOLE_TRY(client_check_payload(client, "data", data.len, reterr));
@@ -159,7 +209,10 @@ thole_status thole_client_signal(thole_client *client, thole_slice instance, tho
                                     .event_name = name,
                                     .event_data = data,
                                     .request_id = request_id};
-    return send_message(client, &message, MAY_EXIST, reterr);
+    THOLE_TRY(send_message(client, &message, MAY_EXIST, &exists, reterr));
+    if (ret_kept != NULL)
+        *ret_kept = !exists;
+    return THOLE_OK;
 }
 
 /* ---- activities that are completed from outside ---- */
@@ -210,7 +263,7 @@ static thole_status end_activity(thole_client *client, thole_slice token, struct
     message->kind = MESSAGE_ACTIVITY_RESULT;
     thole_status status = token_parse(client, token, &id, message, reterr);
     if (status == THOLE_OK)
-        status = send_message(client, message, MAY_EXIST, reterr);
+        status = send_message(client, message, NOT_LOOKED_AT, NULL, reterr);
     buf_release(&id);
     return status;
 }
@@ -240,7 +293,7 @@ static thole_status decide(thole_client *client, struct message message, thole_e
     if (message.execution == 0 || message.task == 0)
         return thole_fail(reterr, THOLE_INVALID, "executions and activity ids begin with 1");
     message.kind = MESSAGE_RELEASE;
-    return send_message(client, &message, MAY_EXIST, reterr);
+    return send_message(client, &message, NOT_LOOKED_AT, NULL, reterr);
 }
 
 thole_status thole_client_poisoned_retry(thole_client *client, thole_slice instance, uint64_t execution,

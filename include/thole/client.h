@@ -217,22 +217,30 @@ THOLE_API void thole_outcome_release(thole_outcome *outcome);
 
 /**
  * Requests cancellation. Durable when it returns THOLE_OK; the instance sees it in its next turn. Repeating
- * it, or cancelling an ended instance, changes nothing; the first reason wins.
+ * it changes nothing; the first reason wins. The history's last record is read first: an instance that has
+ * ended is not asked. It may still end between that look and its engine's taking the request, which then
+ * changes nothing.
  * @param reason  At most 1024 bytes; may be empty.
- * @return THOLE_OK; THOLE_NOT_FOUND; THOLE_INVALID; THOLE_UNAVAILABLE.
+ * @return THOLE_OK; THOLE_NOT_FOUND; THOLE_CONFLICT (it has ended: as what and when is in the text);
+ *         THOLE_INVALID; THOLE_UNAVAILABLE.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_cancel(thole_client *client, thole_slice instance,
                                                            thole_slice reason, thole_error *reterr);
 /**
  * Raises an event in an instance. Durable when it returns THOLE_OK; delivered once. An instance that does not
- * exist yet finds it when it starts, for 7 days; one that has ended drops it.
+ * exist yet finds it when it starts, for 7 days (the engines' --early-events). One that has ended is told by
+ * the same look as in thole_client_cancel(), and one that ends between that and its engine's taking the event
+ * drops it.
  * @param request_id  The same for every repetition of one request: UTF-8 like an instance id, not beginning
  *                    with '<'; empty = a new one.
- * @return THOLE_OK; THOLE_INVALID; THOLE_LIMIT (data too large); THOLE_UNAVAILABLE.
+ * @param ret_kept    May be NULL. True: there was no such instance yet, the event is kept for it.
+ * @return THOLE_OK; THOLE_CONFLICT (it has ended, and the event is not one that it had taken before);
+ *         THOLE_INVALID; THOLE_LIMIT (data too large); THOLE_UNAVAILABLE.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_signal(thole_client *client, thole_slice instance,
                                                            thole_slice name, thole_slice data,
-                                                           thole_slice request_id, thole_error *reterr);
+                                                           thole_slice request_id, bool *ret_kept,
+                                                           thole_error *reterr);
 /** Ends the instance at once; its code does not run again. Else as thole_client_cancel(). */
 THOLE_NODISCARD THOLE_API thole_status thole_client_terminate(thole_client *client, thole_slice instance,
                                                               thole_slice reason, thole_error *reterr);

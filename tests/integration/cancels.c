@@ -60,7 +60,7 @@ void cancels_start(const char *id, const char *orchestration, const char *queue,
 void cancels_signal(const char *id, const char *event)
 {
     CHECK_OK(thole_client_signal(client, thole_slice_from(id), thole_slice_from(event), (thole_slice){0},
-                                 (thole_slice){0}, &stack.err),
+                                 (thole_slice){0}, NULL, &stack.err),
              &stack.err);
 }
 

@@ -74,7 +74,16 @@ expect 0 '{"schema":"thole.queue.v1","queue":"default","waiting":' queue list -o
 expect 0 '"accepted":true' cancel c-4 --reason 'no more' -o json
 expect 9 'was cancelled: no more' wait c-4 --timeout 60s
 expect 9 '"status":"Cancelled"' wait c-4 --timeout 60s -o json
-expect 0 'accepted' cancel c-4 # repeating changes nothing
+# What has ended says so, instead of accepting what would change nothing.
+expect 10 'instance "c-4" ended as Cancelled at 20' cancel c-4
+expect 10 'nothing was cancelled' cancel c-1
+expect 10 'ended as Completed at 20' terminate c-1
+expect 10 'nothing was terminated' terminate c-4
+expect 10 'the event was not raised' signal c-1 paid
+expect 10 'nothing was changed' pause c-1
+expect 10 'nothing was changed' resume c-4
+expect 10 '"status":"CONFLICT","exit_code":10,"verb":"cancel","object":"c-1","message":"instance \"c-1\" ended' \
+    cancel c-1 -o json
 expect 0 'ActivityScheduled     reserve' history c-1
 expect 0 '"schema":"thole.history.v1","instance":"c-1","events":[{"execution":1,"id":1,"kind":"Started"' \
     history c-1 -o json
@@ -113,8 +122,11 @@ expect 0 'passed 2' query g-1 passed
 expect 2 'stood on its stack' query g-1 no
 expect 2 'must not begin with' signal g-1 go --request-id '<1'
 expect 2 'instance id' signal "$(printf 'x%.0s' $(seq 201))" go
-expect 0 'accepted' signal early go before # nobody has started it
+expect 0 'the event is kept for 7 days' signal early go before --request-id r-1 # nobody has started it
+expect 0 '"accepted":true,"kept":true' signal early go before --request-id r-1 -o json
 expect 0 'before' run gate --id early --timeout 60s
+expect 0 'event for early accepted' signal early go before --request-id r-1 # taken before it ended
+expect 10 'ended as Completed' signal early go before --request-id r-2
 expect 0 'started with' run gate --id with --event go --event-data 'started with' --timeout 60s
 expect 0 'g-3' start gate --id g-3
 expect 0 'pause of g-3 accepted' pause g-3 --reason look

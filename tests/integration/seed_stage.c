@@ -62,7 +62,7 @@ void seed_start(const char *id, const char *orchestration, const char *queue)
 void seed_signal(const char *id, const char *event, const char *data)
 {
     CHECK_OK(thole_client_signal(seed.client, thole_slice_from(id), thole_slice_from(event),
-                                 thole_slice_from(data), THOLE_STR(""), &seed.err),
+                                 thole_slice_from(data), THOLE_STR(""), NULL, &seed.err),
              &seed.err);
 }
 

@@ -52,6 +52,17 @@ static void test_words(void)
         {"version", 0, "thole 0."},
         {"version -o json", 0, "{\"schema\":\"thole.version.v1\",\"version\":\"0."},
         {"-o json version", 0, "{\"schema\":"},
+        {"help -o json", 0, "{\"schema\":\"thole.help.v1\",\"verbs\":[{\"verb\":\"start\""},
+        {"help wait -o json", 0, "\"verbs\":[{\"verb\":\"wait\",\"usage\":\"ID\""},
+        {"-o json", 2, "{\"schema\":\"thole.error.v1\",\"error\":{\"status\":\"INVALID\",\"exit_code\":2,"},
+        {"-o json strat", 2,
+         "\"message\":\"there is no verb \\\"strat\\\"; did you mean start?\",\"hint\":\"thole help\"}}"},
+        {"wait --output=json", 2,
+         "\"verb\":\"wait\",\"message\":\"ID is missing\",\"hint\":\"thole wait --help\"}}"},
+        {"list --stauts failed -ojsonl", 2,
+         "\"message\":\"there is no option --stauts; did you mean --status?\""},
+        {"--nats nats://127.0.0.1:1 --timeout 300ms history x -o json", 6,
+         "\"status\":\"UNAVAILABLE\",\"exit_code\":6,"},
         {"strat x", 2, "did you mean start?"},
         {"frobnicate", 2, "Try: thole help"},
         {"help strat", 2, "did you mean start?"},
@@ -102,6 +113,30 @@ static void test_words(void)
     CU_ASSERT_PTR_NULL(strstr(outcome_of("run --help"), "is missing"));
     CU_ASSERT_PTR_NULL(
         strstr(outcome_of("--nats nats://user:secret@127.0.0.1:1 --timeout 300ms history x"), "secret"));
+}
+
+/* The exit codes of --help are those of the documentation. */
+static void test_exit_codes(void)
+{
+    static char page[OUTPUT_BYTES], help[OUTPUT_BYTES];
+    FILE *from = fopen(THOLE_SOURCE_DIR "/docs/cli.md", "r");
+    CU_ASSERT_FATAL(from != NULL);
+    page[fread(page, 1, sizeof page - 1, from)] = '\0';
+    (void)fclose(from);
+    (void)snprintf(help, sizeof help, "%s", outcome_of("help"));
+    char *line = strstr(help, "Exit codes:\n"), *rest = NULL, row[512];
+    CU_ASSERT_FATAL(line != NULL);
+    int codes = 0, rows = 0, code, at;
+    for (line = strtok_r(line, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+        if (sscanf(line, " %d %n", &code, &at) == 1) {
+            (void)snprintf(row, sizeof row, "| %d | %s |\n", code, line + at);
+            CHECK_STR(row, strstr(page, row) == NULL ? "" : row, row);
+            codes++;
+        }
+    for (const char *at_row = page; (at_row = strstr(at_row, "\n| ")) != NULL; at_row++)
+        rows += at_row[3] >= '0' && at_row[3] <= '9';
+    CU_ASSERT_EQUAL(codes, rows);
+    CU_ASSERT(codes >= 15);
 }
 
 static void test_environment(void)
@@ -267,6 +302,7 @@ static void test_dev(void)
 
 static const struct thole_test tests[] = {
     {"words", test_words},
+    {"exit_codes", test_exit_codes},
     {"environment", test_environment},
     {"dev", test_dev}, /* last: needs Postgres and the examples too */
 };

@@ -56,7 +56,8 @@ static void test_reasons(void)
 
 static thole_status signal_with(thole_slice name, thole_slice data, thole_slice request_id)
 {
-    return thole_client_signal(fixture.client, THOLE_STR("signal-1"), name, data, request_id, &fixture.err);
+    return thole_client_signal(fixture.client, THOLE_STR("signal-1"), name, data, request_id, NULL,
+                               &fixture.err);
 }
 
 static void test_signal(void)

@@ -40,7 +40,7 @@ static void start(const char *id, const char *orchestration, const char *input)
 
 static void signal_go(const char *id)
 {
-    CHECK_OK(thole_client_signal(client, text(id), THOLE_STR("go"), text("on"), nothing, &stack.err),
+    CHECK_OK(thole_client_signal(client, text(id), THOLE_STR("go"), text("on"), nothing, NULL, &stack.err),
              &stack.err);
 }
 
@@ -187,8 +187,9 @@ static void force_deletes_whatever_it_is(void)
 {
     CHECK_STATUS(delete_it("runs", true), THOLE_OK);
     is_gone("runs");
-    CHECK_OK(thole_client_signal(client, THOLE_STR("early"), THOLE_STR("go"), nothing, nothing, &stack.err),
-             &stack.err);
+    CHECK_OK(
+        thole_client_signal(client, THOLE_STR("early"), THOLE_STR("go"), nothing, nothing, NULL, &stack.err),
+        &stack.err);
     row_becomes("early", "Waiting #0");
     CHECK_STATUS(delete_it("early", false), THOLE_OK);
     is_gone("early");
@@ -200,9 +201,9 @@ static void the_id_lives_again(void)
     thole_outcome outcome = {.status = THOLE_INSTANCE_UNKNOWN};
     start("again", "counter", "");
     for (int i = 0; i < 3; i++)
-        CHECK_OK(
-            thole_client_signal(client, THOLE_STR("again"), THOLE_STR("add"), nothing, nothing, &stack.err),
-            &stack.err);
+        CHECK_OK(thole_client_signal(client, THOLE_STR("again"), THOLE_STR("add"), nothing, nothing, NULL,
+                                     &stack.err),
+                 &stack.err);
     check("counted", stack_outcome(client, "again", WAIT_MS, &status), "+++");
     CHECK_STATUS(delete_it("again", false), THOLE_OK);
     run_to_its_end("again");
@@ -249,9 +250,9 @@ static void an_owner_dies_on_the_way(void)
     char id[32];
     start("large", "gate", "9");
     for (int i = 0; i < MANY; i++)
-        CHECK_OK(
-            thole_client_signal(client, THOLE_STR("large"), THOLE_STR("other"), nothing, nothing, &stack.err),
-            &stack.err);
+        CHECK_OK(thole_client_signal(client, THOLE_STR("large"), THOLE_STR("other"), nothing, nothing, NULL,
+                                     &stack.err),
+                 &stack.err);
     for (int i = 0; i < 4; i++) {
         (void)snprintf(id, sizeof id, "small-%d", i);
         run_to_its_end(id);

@@ -95,10 +95,10 @@ static void test_events_before_their_instance(void)
     thole_error err = {0};
     bool accepted = false;
     CHECK_OK(thole_client_signal(client, THOLE_STR("lives-1"), THOLE_STR("tick"), THOLE_STR("1"),
-                                 THOLE_STR("request-1"), &err),
+                                 THOLE_STR("request-1"), NULL, &err),
              &err);
     CHECK_OK(thole_client_signal(client, THOLE_STR("lives-1"), THOLE_STR("tick"), THOLE_STR("1"),
-                                 THOLE_STR("request-1"), &err),
+                                 THOLE_STR("request-1"), NULL, &err),
              &err);
     start("teller-1", "teller", "2 lives-1");
     check_outcome("teller-1", "told");
@@ -136,7 +136,7 @@ static void test_old_instance_loads_its_newest_lives(void)
         pause_ms(20);
     kill_all();
     CHECK_OK(thole_client_signal(client, THOLE_STR("rounds-1"), THOLE_STR("tick"), THOLE_STR("over"),
-                                 THOLE_STR("request-2"), &err),
+                                 THOLE_STR("request-2"), NULL, &err),
              &err);
     check_outcome("rounds-1", "over");
     for (int i = 0; i < 2; i++)

@@ -26,7 +26,7 @@ static void start(const char *id, const char *orchestration, const char *input)
 static void send(const char *id, const char *event)
 {
     CHECK_OK(thole_client_signal(client, thole_slice_from(id), thole_slice_from(event), THOLE_STR("x"),
-                                 nothing, &stack.err),
+                                 nothing, NULL, &stack.err),
              &stack.err);
 }
 

@@ -47,7 +47,7 @@ static void start(const char *id, const char *orchestration, const char *input)
 
 static void signal_go(const char *id, const char *data)
 {
-    CHECK_OK(thole_client_signal(client, text(id), THOLE_STR("go"), text(data), nothing, &stack.err),
+    CHECK_OK(thole_client_signal(client, text(id), THOLE_STR("go"), text(data), nothing, NULL, &stack.err),
              &stack.err);
 }
 
@@ -311,7 +311,7 @@ static void test_signal_once(void)
     start("once", "gate", "2");
     for (int i = 0; i < 3; i++)
         CHECK_OK(thole_client_signal(client, THOLE_STR("once"), THOLE_STR("go"), THOLE_STR("same"),
-                                     THOLE_STR("request 1"), &stack.err),
+                                     THOLE_STR("request 1"), NULL, &stack.err),
                  &stack.err);
     answer_becomes("once", "passed 1");
     signal_go("once", "other");
@@ -349,8 +349,9 @@ static void test_terminate(void)
     CHECK_OK(thole_client_terminate(client, THOLE_STR("terminated"), THOLE_STR("at once"), &stack.err),
              &stack.err);
     check("terminated", end_of("terminated"), "Terminated #1 at once");
-    CHECK_OK(thole_client_terminate(client, THOLE_STR("terminated"), THOLE_STR("again"), &stack.err),
-             &stack.err);
+    CHECK_STATUS(thole_client_terminate(client, THOLE_STR("terminated"), THOLE_STR("again"), &stack.err),
+                 THOLE_CONFLICT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(stack.err.text, "ended as Terminated at "));
     check("the first counts", end_of("terminated"), "Terminated #1 at once");
     CHECK_STATUS(thole_client_terminate(client, THOLE_STR("nobody"), nothing, &stack.err), THOLE_NOT_FOUND);
     row_becomes("terminated", "terminated Terminated v1 [waits for go 1] <>");
@@ -362,6 +363,35 @@ static void test_cancel(void)
     CHECK_OK(thole_client_cancel(client, THOLE_STR("cancelled"), THOLE_STR("no more"), &stack.err),
              &stack.err);
     check("cancelled", end_of("cancelled"), "Cancelled #1 no more");
+}
+
+/* Who asks something of what has ended is told so, and the history is as it was. An event that it has taken
+ * is no news: the first answer may have been lost. */
+static void test_ended(void)
+{
+    thole_slice const id = THOLE_STR("over"), go = THOLE_STR("go");
+    bool kept = true;
+    start("over", "gate", "2");
+    CHECK_OK(thole_client_signal(client, id, go, nothing, THOLE_STR("first"), &kept, &stack.err), &stack.err);
+    CU_ASSERT_FALSE(kept);
+    CHECK_OK(thole_client_signal(client, id, go, THOLE_STR("done"), THOLE_STR("second"), NULL, &stack.err),
+             &stack.err);
+    check("ended", end_of("over"), "Completed #1 done");
+    CHECK_STATUS(thole_client_cancel(client, id, nothing, &stack.err), THOLE_CONFLICT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(stack.err.text, "instance \"over\" ended as Completed at 20"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(stack.err.text, "nothing was cancelled"));
+    CHECK_STATUS(thole_client_terminate(client, id, nothing, &stack.err), THOLE_CONFLICT);
+    CHECK_STATUS(thole_client_pause(client, id, nothing, &stack.err), THOLE_CONFLICT);
+    CHECK_STATUS(thole_client_resume(client, id, nothing, &stack.err), THOLE_CONFLICT);
+    CHECK_STATUS(thole_client_signal(client, id, go, nothing, nothing, NULL, &stack.err), THOLE_CONFLICT);
+    CHECK_STATUS(thole_client_signal(client, id, go, nothing, THOLE_STR("third"), NULL, &stack.err),
+                 THOLE_CONFLICT);
+    CHECK_OK(thole_client_signal(client, id, go, nothing, THOLE_STR("first"), &kept, &stack.err), &stack.err);
+    CU_ASSERT_FALSE(kept);
+    check("still", end_of("over"), "Completed #1 done");
+    CHECK_OK(thole_client_signal(client, THOLE_STR("not-yet"), go, nothing, nothing, &kept, &stack.err),
+             &stack.err);
+    CU_ASSERT_TRUE(kept);
 }
 
 /* ---- children, long lives, versions ---- */
@@ -380,9 +410,9 @@ static void test_continue_as_new(void)
 {
     start("counter", "counter", "");
     for (int i = 0; i < 3; i++)
-        CHECK_OK(
-            thole_client_signal(client, THOLE_STR("counter"), THOLE_STR("add"), nothing, nothing, &stack.err),
-            &stack.err);
+        CHECK_OK(thole_client_signal(client, THOLE_STR("counter"), THOLE_STR("add"), nothing, nothing, NULL,
+                                     &stack.err),
+                 &stack.err);
     check("the last execution", end_of("counter"), "Completed #3 +++");
     CU_ASSERT_PTR_NOT_NULL(strstr(history("counter"), "1:ContinuedAsNew 2:Started"));
     CU_ASSERT_PTR_NOT_NULL(strstr(history("counter"), "3:Completed"));
@@ -522,6 +552,7 @@ static const struct thole_test tests[] = {
     {"raise", test_raise},
     {"pause", test_pause},
     {"terminate", test_terminate},
+    {"ended", test_ended},
     {"cancel", test_cancel},
     {"child", test_child},
     {"continue_as_new", test_continue_as_new},

@@ -87,6 +87,19 @@ void text_safe(struct buf *to, thole_slice text, size_t columns)
         buf_text(to, "…");
 }
 
+void text_lines(struct buf *to, thole_slice text)
+{
+    for (size_t at = 0; at < text.len;) {
+        thole_slice const rest = slice_from(text, at);
+        size_t const n = utf8_character(rest);
+        if (n == 0 || (is_control(rest, n) && rest.ptr[0] != '\n' && rest.ptr[0] != '\t'))
+            escape(to, rest.ptr, n == 0 ? 1 : n);
+        else
+            buf_append(to, rest.ptr, n);
+        at += n == 0 ? 1 : n;
+    }
+}
+
 void text_time(uint64_t time_ms, char ret[TIME_TEXT_BYTES])
 {
     time_t const seconds = (time_t)(time_ms / 1000);

@@ -11,6 +11,8 @@ bool utf8_is_valid(thole_slice text);
 /* Appends @p text on one line, at most @p columns characters: control characters and bytes that are not UTF-8
  * as \n, \t, \xNN, a cut as an ellipsis; so a terminal is told nothing. */
 void text_safe(struct buf *to, thole_slice text, size_t columns);
+/* All of it, with its line ends and tabs; otherwise as text_safe(). */
+void text_lines(struct buf *to, thole_slice text);
 /* "2026-11-21T09:30:01.250Z". 0 gives "-". */
 void text_time(uint64_t time_ms, char ret[TIME_TEXT_BYTES]);
 /* The other way: "2026-11-21T09:30:01.250Z", cut after the day, minute or second, UTC; or a duration such as

@@ -1,0 +1,32 @@
+/*
+ * Exit codes of `thole`, and the one table of them: --help, `thole help -o json` and docs/cli.md say the
+ * same, which a test compares. Codes are for ever.
+ */
+#ifndef THOLE_EXIT_CODES_H
+#define THOLE_EXIT_CODES_H
+
+#define EXIT_CODE_MAP(X)                                                                                     \
+    X(DONE, 0, "done")                                                                                       \
+    X(GENERIC, 1, "failed: out of memory, a damaged history, stdout that cannot be written")                 \
+    X(USAGE, 2, "wrong usage, or a value that is refused: too large, no such time, not a token")             \
+    X(NOT_FOUND, 3, "there is no such instance, query, queue entry or file; the namespace was never set up") \
+    X(CONFLICT, 4, "the id is in use (start, run); the instance has not ended (delete)")                     \
+    X(DIVERGED, 5, "replay: code and history differ")                                                        \
+    X(UNREACHABLE, 6, "a server cannot be reached or is too old; no engine answers")                         \
+    X(DENIED, 7, "a server denies the permission")                                                           \
+    X(TIMEOUT, 8, "timed out: it has not ended yet")                                                         \
+    X(UNSUCCESSFUL, 9, "run, wait: the instance failed, was cancelled or terminated")                        \
+    X(ENDED, 10, "the instance has ended: nothing was changed (cancel, terminate, signal, pause, resume)")   \
+    X(NO_CODE, 11,                                                                                           \
+      "nobody has the code: start --require-known; replay of histories that PROGRAM has none for")           \
+    X(CANNOT_RUN, 126, "replay, dev: PROGRAM cannot be run")                                                 \
+    X(NO_PROGRAM, 127, "replay, dev: PROGRAM does not exist")                                                \
+    X(INTERRUPTED, 130, "interrupted; any 128 + N: ended by signal N")
+
+enum {
+#define X(name, code, text) EXIT_##name = code,
+    EXIT_CODE_MAP(X)
+#undef X
+        EXIT_SIGNALLED = 128, /* plus the signal's number */
+};
+#endif

@@ -1,0 +1,133 @@
+/* --help and `thole help`: for people, and with --output json for programs. */
+#include "command.h"
+#include "values.h"
+#include <string.h>
+
+enum { HELP_BYTES_MAX = 64 * 1024 };
+
+static const struct {
+    int code;
+    const char *text;
+} exit_codes[] = {
+#define X(name, code, text) {code, text},
+    EXIT_CODE_MAP(X)
+#undef X
+};
+enum { EXIT_CODES = sizeof exit_codes / sizeof exit_codes[0] };
+
+static void help_of_all(struct buf *to)
+{
+    size_t verbs, options;
+    const struct command *commands = commands_all(&verbs);
+    const struct option_row *rows = commands_options(&options);
+    buf_text(to,
+             "usage: thole [OPTION]... VERB [WORD]... [OPTION]...\n\nDurable execution on NATS JetStream and "
+             "Postgres.\n\nVerbs:\n");
+    for (size_t i = 0; i < verbs; i++)
+        buf_printf(to, "  %-9s %s\n", commands[i].name, commands[i].summary);
+    buf_text(to, "\nOptions of every verb, before or after it:\n");
+    options_help(rows, options, to);
+    buf_text(to, "\nExit codes:\n");
+    for (size_t i = 0; i < EXIT_CODES; i++)
+        buf_printf(to, "  %3d  %s\n", exit_codes[i].code, exit_codes[i].text);
+    buf_text(to, "\nExamples:\n  thole dev -- ./checkout run\n");
+    for (size_t i = 0; i < 2; i++)
+        buf_printf(to, "  %s\n", commands[i].example);
+}
+
+static void help_of(const struct command *command, struct buf *to)
+{
+    size_t options;
+    const struct option_row *rows = commands_options(&options);
+    buf_printf(to, "usage: thole %s%s%s [OPTION]...\n\n%s.\n\n", command->name,
+               command->usage[0] == '\0' ? "" : " ", command->usage, command->summary);
+    if (command->rows_len > 0) {
+        buf_text(to, "Options:\n");
+        options_help(command->rows, command->rows_len, to);
+        buf_text(to, "\n");
+    }
+    buf_text(to, "Options of every verb:\n");
+    options_help(rows, options, to);
+    buf_printf(to, "\nExample:\n  %s\n", command->example);
+}
+
+static void verb_json(struct json *json, const struct command *command)
+{
+    json_object(json);
+    json_member(json, "verb", thole_slice_from(command->name));
+    json_member(json, "usage", thole_slice_from(command->usage));
+    json_member(json, "summary", thole_slice_from(command->summary));
+    json_member(json, "example", thole_slice_from(command->example));
+    json_key(json, "options");
+    json_array(json);
+    for (size_t i = 0; i < command->rows_len; i++)
+        if (!command->rows[i].hidden)
+            json_string(json, thole_slice_from(command->rows[i].flag));
+    json_end(json);
+    json_end(json);
+}
+
+static void help_json(const struct command *command)
+{
+    struct json json;
+    size_t verbs;
+    const struct command *commands = commands_all(&verbs);
+    json_init(&json, stdout);
+    cli_json_begin(&json, "thole.help.v1");
+    json_key(&json, "verbs");
+    json_array(&json);
+    for (size_t i = 0; i < verbs; i++)
+        if (command == NULL || command == &commands[i])
+            verb_json(&json, &commands[i]);
+    json_end(&json);
+    json_key(&json, "exit_codes");
+    json_array(&json);
+    for (size_t i = 0; i < EXIT_CODES; i++) {
+        json_object(&json);
+        json_member_number(&json, "code", (uint64_t)exit_codes[i].code);
+        json_member(&json, "meaning", thole_slice_from(exit_codes[i].text));
+        json_end(&json);
+    }
+    json_end(&json);
+    json_end(&json);
+}
+
+int help_print(const struct cli *cli, const struct command *command, FILE *to)
+{
+    struct buf text;
+    if (cli->options.output != OUTPUT_TABLE) {
+        help_json(command);
+        return EXIT_DONE;
+    }
+    buf_init(&text, HELP_BYTES_MAX);
+    if (command == NULL)
+        help_of_all(&text);
+    else
+        help_of(command, &text);
+    bool const whole = buf_status(&text) == THOLE_OK;
+    (void)fputs(buf_cstr(&text), to);
+    buf_release(&text);
+    return whole ? EXIT_DONE : EXIT_GENERIC;
+}
+
+int no_such_verb(const struct cli *cli, const char *name)
+{
+    enum { VERBS_MAX = 64 };
+    const char *names[VERBS_MAX];
+    size_t verbs;
+    const struct command *commands = commands_all(&verbs);
+    for (size_t i = 0; i < verbs && i < VERBS_MAX; i++)
+        names[i] = commands[i].name;
+    const char *near = word_suggest(name, names, verbs < VERBS_MAX ? verbs : VERBS_MAX);
+    return cli_misused_try(cli, "thole help", "there is no verb \"%.60s\"%s%s%s", name,
+                           near == NULL ? "" : "; did you mean ", near == NULL ? "" : near,
+                           near == NULL ? "" : "?");
+}
+
+int command_help(struct cli *cli)
+{
+    const struct command *command = cli->words_len == 0 ? NULL : commands_find(cli->words[0]);
+    if (cli->words_len > 0 && command == NULL)
+        return no_such_verb(cli, cli->words[0]);
+    return help_print(cli, command, stdout);
+}
