@@ -441,13 +441,17 @@ thole_status projector_store_live(struct postgres *pg, uint32_t partition, struc
 
 thole_status projector_store_orphans(struct postgres *pg, uint32_t partition, uint64_t older_than_ms,
                                      size_t limit, struct arena *arena, struct batch_activity **ret,
-                                     size_t *ret_len, thole_error *reterr)
+                                     size_t *ret_len, uint64_t *ret_next_in_ms, thole_error *reterr)
 {
+    uint64_t const age_ms = min_u64(older_than_ms, INT32_MAX); /* far more would leave the range of dates */
     call_begin(pg, "looking for orphans");
     call_int4(pg, partition);
-    call_int8(pg, min_u64(older_than_ms, INT32_MAX)); /* 24 days; far more would leave the range of dates */
+    call_int8(pg, age_ms);
     call_int8(pg, min_u64(limit, BATCH_ROWS_MAX));
     call_send(pg, STATEMENT_ORPHANS);
+    call_int4(pg, partition);
+    call_int8(pg, age_ms);
+    call_send(pg, STATEMENT_NEXT_ORPHAN);
     THOLE_TRY(call_run(pg, reterr));
     size_t rows = call_rows(pg, 0);
     struct batch_activity *orphans = arena_array(arena, rows, sizeof *orphans);
@@ -466,6 +470,7 @@ thole_status projector_store_orphans(struct postgres *pg, uint32_t partition, ui
     }
     *ret = orphans;
     *ret_len = rows;
+    *ret_next_in_ms = call_rows(pg, 1) == 1 ? call_cell_int8(pg, 1, 0, 0) : UINT64_MAX;
     return THOLE_OK;
 }
 

@@ -70,11 +70,14 @@ THOLE_NODISCARD thole_status projector_store_live(struct postgres *pg, uint32_t 
  * clock; at most 24 days), about the oldest first, at most @p limit: for the sweeper. Takes them: a row comes
  * again only after the same time, so that rows which nobody can run do not hide those behind them. Passes
  * over rows that are being worked on at the moment, and over those that are completed later, from outside.
+ * ret_next_in_ms: until the next row can be one, 0 when there may be more already; UINT64_MAX: there is none
+ * that could.
  */
 THOLE_NODISCARD thole_status projector_store_orphans(struct postgres *pg, uint32_t partition,
                                                      uint64_t older_than_ms, size_t limit,
                                                      struct arena *arena, struct batch_activity **ret,
-                                                     size_t *ret_len, thole_error *reterr);
+                                                     size_t *ret_len, uint64_t *ret_next_in_ms,
+                                                     thole_error *reterr);
 
 /* Milliseconds, by the database's clock, to the partition's next deadline, or to the first one that a claim
  * could make from now on; 0: one has passed; UINT64_MAX: there is no try with a timeout. */

@@ -256,6 +256,18 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " ORDER BY o.created_at LIMIT $3::int8 FOR UPDATE SKIP LOCKED))"
          " RETURNING q.instance, q.execution, q.activity_id, q.queue, q.activity, q.try_number::int8,"
          " q.try_timeout_ms"},
+    /* Milliseconds until a row can be an orphan; -1: there is none that could. Of those that are younger than
+     * $2 the oldest is found by the index. */
+    [STATEMENT_NEXT_ORPHAN] =
+        {"next_orphan", "i",
+         "SELECT coalesce(max(greatest(0, ceil(extract(epoch FROM n.heard - clock_timestamp()) * 1000)"
+         " + $2::int8))::int8, -1) FROM (SELECT least("
+         "(SELECT min(greatest(q.created_at, q.claimed_at, q.renewed_at, q.swept_at)) FROM worker_queue AS q"
+         " WHERE q.p = $1::int4 AND NOT q.later"
+         " AND q.created_at < statement_timestamp() - $2::int8 * interval '1 millisecond'),"
+         " (SELECT q.created_at FROM worker_queue AS q WHERE q.p = $1::int4 AND NOT q.later"
+         " AND q.created_at >= statement_timestamp() - $2::int8 * interval '1 millisecond'"
+         " ORDER BY q.created_at LIMIT 1)) AS heard) AS n WHERE n.heard IS NOT NULL"},
     /* Milliseconds to the next deadline that there is, or that a claim could make; -1: none. */
     [STATEMENT_NEXT_DEADLINE] =
         {"next_deadline", "i",

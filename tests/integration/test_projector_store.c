@@ -517,13 +517,16 @@ static void live_says_what_is_left_to_do(void)
     postgres_close(pg);
 }
 
+static uint64_t next_orphan_ms; /* of the last call */
+
 static size_t orphans(struct postgres *pg, uint64_t older_than_ms, size_t limit, uint64_t *ret_first_id)
 {
     struct arena arena;
     struct batch_activity *rows = NULL;
     size_t len = 0;
     arena_init(&arena, 1 << 20);
-    CHECK_OK(projector_store_orphans(pg, 1, older_than_ms, limit, &arena, &rows, &len, &store_err));
+    CHECK_OK(projector_store_orphans(pg, 1, older_than_ms, limit, &arena, &rows, &len, &next_orphan_ms,
+                                     &store_err));
     *ret_first_id = len > 0 ? rows[0].activity_id : 0;
     if (len > 0) {
         CHECK_STR("queue", (const char *)rows[0].queue.ptr, "default");
@@ -541,6 +544,7 @@ static void orphans_are_what_nobody_touched(void)
     store_add_activities(batch, "i", 1, 4);
     CHECK_OK(store_apply(pg, batch));
     CHECK_INT(orphans(pg, 60000, 10, &id), 0);
+    CU_ASSERT(next_orphan_ms > 50000 && next_orphan_ms <= 60000);
     (void)store_sql("orphans", "UPDATE worker_queue SET created_at = now() - interval '1 hour'");
     struct claim claims[] = {store_claim_of("i", 1), store_claim_of("i", 2)};
     CHECK_OK(worker_store_claim(pg, THOLE_STR("w"), NULL, claims, 2, NULL,
@@ -549,7 +553,8 @@ static void orphans_are_what_nobody_touched(void)
     CHECK_OK(worker_store_renew(pg, THOLE_STR("w"), claims, 1, &store_err)); /* 2's worker is gone */
     CHECK_INT(orphans(pg, 7200000, 10, &id), 0);
     (void)store_sql("orphans", "BEGIN; SELECT 1 FROM worker_queue WHERE activity_id = 4 FOR UPDATE");
-    CHECK_INT(orphans(pg, 60000, 1, &id), 1);  /* takes turns: */
+    CHECK_INT(orphans(pg, 60000, 1, &id), 1); /* takes turns: */
+    CHECK_INT(next_orphan_ms, 0);
     CHECK_INT(orphans(pg, 60000, 10, &id), 1); /* 2 and 3, in some order; 4 is locked */
     CHECK_INT(orphans(pg, 60000, 10, &id), 0);
     (void)store_sql("orphans", "COMMIT");
@@ -562,6 +567,18 @@ static void orphans_are_what_nobody_touched(void)
     CHECK_INT(orphans(pg, UINT64_MAX, 10, &id), 0);
     CHECK_INT(orphans(pg, 60000, UINT64_MAX, &id), 1);
     CHECK_INT(id, 3);
+    CU_ASSERT(next_orphan_ms > 50000 && next_orphan_ms <= 60000);
+    (void)store_sql("orphans", "UPDATE worker_queue SET created_at = now() - interval '30 seconds', "
+                               "claimed_at = NULL, renewed_at = NULL, swept_at = NULL; "
+                               "UPDATE worker_queue SET renewed_at = now() - interval '10 seconds' "
+                               "WHERE activity_id > 1");
+    CHECK_INT(orphans(pg, 60000, 10, &id), 0);
+    CU_ASSERT(next_orphan_ms > 20000 && next_orphan_ms <= 30000); /* of 1 */
+    CHECK_INT(orphans(pg, 20000, 10, &id), 1);
+    CU_ASSERT(next_orphan_ms > 1000 && next_orphan_ms <= 10000); /* of the others */
+    (void)store_sql("orphans", "UPDATE worker_queue SET later = true");
+    CHECK_INT(orphans(pg, 1000, 10, &id), 0);
+    CHECK_INT(next_orphan_ms, UINT64_MAX);
     postgres_close(pg);
 }
 

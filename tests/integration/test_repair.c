@@ -3,6 +3,7 @@
 #include "event.h"
 #include "reader.h"
 #include "stack.h"
+#include "subject.h"
 #include <libpq-fe.h>
 
 static struct stack stack;
@@ -38,14 +39,20 @@ static void wait_messages(const char *stream, uint64_t want)
     CU_ASSERT_EQUAL(messages(stream), want);
 }
 
-static void test_lost_work_is_queued_again(void)
+/* The oldest message. */
+static void lose_work(void)
 {
     struct stream_bounds bounds = {0};
+    CHECK_OK(stream_bounds(connection, "THOLE_default_WORK", &bounds, &stack.err), &stack.err);
+    CHECK_OK(stream_delete(connection, "THOLE_default_WORK", bounds.first, &stack.err), &stack.err);
+}
+
+static void test_lost_work_is_queued_again(void)
+{
     (void)stack_terminate(worker, 10000);
     start("lost-work", "one");
     wait_messages("THOLE_default_WORK", 1);
-    CHECK_OK(stream_bounds(connection, "THOLE_default_WORK", &bounds, &stack.err), &stack.err);
-    CHECK_OK(stream_delete(connection, "THOLE_default_WORK", bounds.last, &stack.err), &stack.err);
+    lose_work();
     worker = stack_program(&stack, "worker", "worker", NULL);
     check_outcome("lost-work", "x");
     CU_ASSERT_TRUE(stack_logged(engine, "was lost and is queued again", 1, 1000));
@@ -110,27 +117,31 @@ static void test_reader_that_stays_behind_is_replaced(void)
     CU_ASSERT_TRUE(stack_logged(engine, "p=0 stream THOLE_default_IN_0 has message ", 1, 1000));
 }
 
-/* A rival opens each partition once and is never heard of again; the owners are idle. */
+/* Opens the partition and is never heard of again. */
+static void rival(uint32_t p, uint64_t epoch)
+{
+    char stream[64], subject[64], expected[24];
+    struct stream_bounds bounds = {0};
+    struct buf body;
+    struct record const record = {.kind = RECORD_EPOCH_OPENED, .epoch = epoch, .node = THOLE_STR("rival")};
+    snprintf(stream, sizeof stream, "THOLE_default_HIST_%u", p);
+    snprintf(subject, sizeof subject, "thole.default.ctl.%u.epoch", p);
+    CHECK_OK(stream_bounds(connection, stream, &bounds, &stack.err), &stack.err);
+    snprintf(expected, sizeof expected, "%llu", (unsigned long long)bounds.last);
+    buf_init(&body, 4096);
+    CHECK_OK(record_encode(&record, &body), &stack.err);
+    struct header const header = {"Nats-Expected-Last-Sequence", thole_slice_from(expected)};
+    CHECK_OK(connection_publish(connection, subject, &header, 1, buf_bytes(&body), &stack.err), &stack.err);
+    buf_release(&body);
+}
+
+/* A rival opens each partition once; the owners are idle. */
 static void test_rival_that_dies_is_noticed(void)
 {
     wait_settled("before-the-rival");
     size_t const before = stack_count(engine->log, "a rival opens the partition");
-    for (uint32_t p = 0; p < 8; p++) {
-        char stream[64], subject[64], expected[24];
-        struct stream_bounds bounds = {0};
-        struct buf body;
-        struct record const record = {.kind = RECORD_EPOCH_OPENED, .epoch = 1000, .node = THOLE_STR("rival")};
-        snprintf(stream, sizeof stream, "THOLE_default_HIST_%u", p);
-        snprintf(subject, sizeof subject, "thole.default.ctl.%u.epoch", p);
-        CHECK_OK(stream_bounds(connection, stream, &bounds, &stack.err), &stack.err);
-        snprintf(expected, sizeof expected, "%llu", (unsigned long long)bounds.last);
-        buf_init(&body, 4096);
-        CHECK_OK(record_encode(&record, &body), &stack.err);
-        struct header const header = {"Nats-Expected-Last-Sequence", thole_slice_from(expected)};
-        CHECK_OK(connection_publish(connection, subject, &header, 1, buf_bytes(&body), &stack.err),
-                 &stack.err);
-        buf_release(&body);
-    }
+    for (uint32_t p = 0; p < 8; p++)
+        rival(p, 1000);
     CU_ASSERT_TRUE(stack_logged(engine, "a rival opens the partition", before + 8, 5000));
     CU_ASSERT_TRUE(stack_logged(engine, " open, epoch 1001", 8, 5000));
     for (int i = 0; i < 20; i++) {
@@ -139,6 +150,61 @@ static void test_rival_that_dies_is_noticed(void)
         start(id, "order");
         check_outcome(id, "x,reserve,charge,ship");
     }
+}
+
+/* The partition opens anew each second; how old its row is says when its activity is queued again. */
+static void test_sweep_of_a_partition_that_opens_often(void)
+{
+    enum { SWEEP_MS = 3000, SLACK_MS = 1500 };
+    uint32_t const p = subject_partition(THOLE_STR("lost-often"), 8);
+    char after[32];
+    for (int i = 0; i == 0 || subject_partition(thole_slice_from(after), 8) != p; i++)
+        snprintf(after, sizeof after, "after-the-lost-%d", i);
+    (void)stack_terminate(worker, 10000);
+    (void)stack_terminate(engine, 10000);
+    engine = stack_program(&stack, "engine", "engine", "--sweep=3s", NULL);
+    start("lost-often", "one");
+    wait_messages("THOLE_default_WORK", 1);
+    start(after, "one"); /* its rows say that the messages before them are queued: nobody does that again */
+    wait_messages("THOLE_default_WORK", 2);
+    lose_work();
+    size_t const before = stack_count(engine->log, "was lost and is queued again");
+    uint64_t const began_ms = clock_monotonic_ms();
+    uint64_t took_ms = 0;
+    for (uint64_t epoch = 2000; took_ms < 20000; epoch += 10) {
+        rival(p, epoch);
+        bool const found = stack_logged(engine, "was lost and is queued again", before + 1, 1000);
+        took_ms = clock_monotonic_ms() - began_ms;
+        if (found)
+            break;
+    }
+    fprintf(stderr, "  queued again after %llu ms\n", (unsigned long long)took_ms);
+    CU_ASSERT_TRUE(took_ms > SWEEP_MS / 2 && took_ms < SWEEP_MS + SLACK_MS);
+    worker = stack_program(&stack, "worker", "worker", NULL);
+    check_outcome("lost-often", "x");
+}
+
+/* One that fails says so, and the next one comes all the same. */
+static void test_sweep_that_fails_is_tried_again(void)
+{
+    (void)stack_terminate(worker, 10000);
+    (void)stack_sql(&stack,
+                    "CREATE FUNCTION thole_default.refuse() RETURNS trigger LANGUAGE plpgsql AS "
+                    "$$BEGIN IF NEW.swept_at IS DISTINCT FROM OLD.swept_at THEN RAISE EXCEPTION "
+                    "'no sweep today'; END IF; RETURN NEW; END$$; CREATE TRIGGER refuse BEFORE UPDATE "
+                    "ON thole_default.worker_queue FOR EACH ROW EXECUTE FUNCTION "
+                    "thole_default.refuse()");
+    start("lost-while-it-fails", "one");
+    wait_messages("THOLE_default_WORK", 1);
+    lose_work();
+    size_t const opened = stack_count(engine->log, " open, epoch ");
+    CU_ASSERT_TRUE(stack_logged(engine, "no sweep today", 2, 10000));
+    CU_ASSERT_EQUAL(stack_count(engine->log, " open, epoch "), opened);
+    CU_ASSERT_TRUE(stack_count(engine->log, "no sweep today") < 10); /* it waits in between */
+    (void)stack_sql(&stack, "DROP TRIGGER refuse ON thole_default.worker_queue; DROP FUNCTION "
+                            "thole_default.refuse()");
+    worker = stack_program(&stack, "worker", "worker", NULL);
+    check_outcome("lost-while-it-fails", "x");
 }
 
 /* Postgres loses everything: the partitions notice the restart and project again what is still open. */
@@ -180,6 +246,8 @@ static const struct thole_test tests[] = {
     {"cancelled_work_is_withdrawn", test_cancelled_work_is_withdrawn},
     {"reader_that_stays_behind_is_replaced", test_reader_that_stays_behind_is_replaced},
     {"rival_that_dies_is_noticed", test_rival_that_dies_is_noticed},
+    {"sweep_of_a_partition_that_opens_often", test_sweep_of_a_partition_that_opens_often},
+    {"sweep_that_fails_is_tried_again", test_sweep_that_fails_is_tried_again},
     {"emptied_database_is_projected_again", test_emptied_database_is_projected_again},
 };
 
@@ -194,7 +262,7 @@ int main(void)
         return 1;
     engine = stack_program(&stack, "engine", "engine", "--sweep=1s", NULL);
     client = stack_client(&stack);
-    worker = stack_program(&stack, "worker", "worker", "--lease=3s", NULL);
+    worker = stack_program(&stack, "worker", "worker", NULL);
     int const failed = thole_run_suite("repair", tests, ARRAY_LEN(tests));
     thole_client_close(client);
     connection_close(connection);

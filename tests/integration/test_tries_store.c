@@ -382,7 +382,8 @@ static size_t orphans(struct postgres *pg, uint32_t *ret_try, uint64_t *ret_time
     struct batch_activity *rows = NULL;
     size_t len = 0;
     arena_init(&arena, 1 << 20);
-    CHECK_OK(projector_store_orphans(pg, 1, 60000, 10, &arena, &rows, &len, &store_err));
+    uint64_t next_in_ms = 0;
+    CHECK_OK(projector_store_orphans(pg, 1, 60000, 10, &arena, &rows, &len, &next_in_ms, &store_err));
     if (len > 0) {
         *ret_try = rows[0].try_number;
         *ret_timeout_ms = rows[0].try_timeout_ms;

@@ -125,6 +125,7 @@ struct job {
     struct partition_in in; /* points into arena */
     struct batch_activity *orphans;
     size_t orphans_len;
+    uint64_t orphan_in_ms;       /* ORPHANS: until the next row can be one; UINT64_MAX: none */
     struct expired_try *expired; /* EXPIRE: ended */
     size_t expired_len;
     uint64_t deadline_in_ms; /* LIVE, EXPIRE, of the rows of APPLY: see projector_store_next_deadline() */
@@ -166,7 +167,8 @@ struct owned { /* a partition of this shard, owned or not */
     uint32_t p;
     bool wanted, touched, opened;
     uint64_t not_before_ms, close_by_ms; /* monotonic; 0 = none */
-    uint64_t needs_shared_ms, sweep_ms;  /* monotonic */
+    uint64_t needs_shared_ms;            /* monotonic */
+    uint64_t sweep_ms;                   /* monotonic; 0: there is nothing to sweep */
     uint64_t expire_ms;                  /* monotonic; 0: no try has a timeout */
     bool sweeping, expiring;
     uint64_t look_ms, unread; /* monotonic; a message that the inbox had at the last look, 0 = none */
@@ -235,6 +237,7 @@ void shard_do(struct shard *shard, struct owned *owned, const struct partition_o
 void shard_request_answered(struct shard *shard, struct shard_mail *mail);
 void shard_send_waiting(struct shard *shard);
 /* sweeper.c: activities that no worker reports on are queued again, or ended when their time is over. */
+void sweeper_opened(struct owned *owned);
 void sweeper_run(struct shard *shard, struct owned *owned, uint64_t now_ms);
 uint64_t sweeper_deadline_ms(const struct owned *owned);
 void sweeper_answered(struct shard *shard, struct owned *owned, const struct job *job);

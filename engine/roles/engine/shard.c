@@ -267,12 +267,16 @@ static void on_answer(struct shard *shard, struct job *job)
         shard_doubt(shard, owned, "the inbox went back", false);
     } else if (job->kind == JOB_REMOVE) {
         shard_removed(shard, owned, job);
+    } else if (job->kind == JOB_STORE_ORPHANS || job->kind == JOB_STORE_EXPIRE) {
+        if (job->status != THOLE_OK && current)
+            log_line(LOG_LEVEL_WARN, "sweeper", "p=%u cannot look for lost activities and late tries: %s",
+                     job->p, job->err.text);
     } else if (job->kind == JOB_PURGE || job->kind == JOB_CLOSE_INBOX || job->kind == JOB_FIND) {
         if (job->status != THOLE_OK)
             log_line(LOG_LEVEL_DEBUG, "partition", "p=%u not done: %s", job->p, job->err.text);
     } else if (job->status != THOLE_OK && current) {
         shard_doubt(shard, owned, job->err.text, job->status == THOLE_FENCED);
-    } else if (job->status == THOLE_OK && job->kind != JOB_STORE_ORPHANS && job->kind != JOB_STORE_EXPIRE) {
+    } else if (job->status == THOLE_OK) {
         shard_input(shard, owned, &job->in);
     }
     job_destroy(job);

@@ -672,6 +672,7 @@ static void on_closed(struct shard *shard, struct owned *owned, const struct par
 static void on_opened(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
     shard_queries_open(shard, owned);
+    sweeper_opened(owned);
     log_line(LOG_LEVEL_INFO, "partition", "p=%u open, epoch %llu", owned->p, (unsigned long long)out->epoch);
 }
 

@@ -89,7 +89,7 @@ static thole_status perform(struct store *store, struct job *job)
     case JOB_STORE_TIMERS: return read_timers(store, job);
     case JOB_STORE_ORPHANS:
         return projector_store_orphans(store->pg, job->p, job->before_ms, ORPHANS_MAX, &job->arena,
-                                       &job->orphans, &job->orphans_len, &job->err);
+                                       &job->orphans, &job->orphans_len, &job->orphan_in_ms, &job->err);
     case JOB_STORE_EXPIRE: return deadlines_end(store->deadlines, store->pg, job);
     case JOB_STORE_APPLY:
         job->in.kind = PARTITION_IN_APPLIED;

@@ -2,7 +2,8 @@
  * What should never be needed: an activity whose row no worker claims or renews, because its message is gone,
  * is queued again. Acknowledgements are not fences, so a message can go while its row stays: a late one
  * removes a redelivered message; a database that lost its last moments shows a worker no row, and it
- * acknowledges. Asks the database only while the partition has open activities.
+ * acknowledges. The rows say when they were last heard of, by the database's clock: it is asked at once when
+ * the partition opens, and then when the next row can be due. Only while the partition has open activities.
  *
  * And what no worker may be left to do: tries are ended when their time is over. When there can be a deadline
  * is known from the rows that are projected, and from the database when the partition opens; it is asked only
@@ -12,7 +13,17 @@
 #include "notice.h"
 #include <stdlib.h>
 
-enum { DEADLINE_SLACK_MS = 500, ROUNDING_MS = 20 };
+enum {
+    DEADLINE_SLACK_MS = 500,
+    ROUNDING_MS = 20,
+    SWEEPS_MAX = 4, /* in the time after which a row is due: some row of very many always is */
+    AGAIN_MS = 1000 /* after one that failed */
+};
+
+void sweeper_opened(struct owned *owned)
+{
+    owned->sweep_ms = clock_monotonic_ms();
+}
 
 static void sweep_orphans(struct shard *shard, struct owned *owned, uint64_t now_ms)
 {
@@ -30,7 +41,6 @@ static void sweep_orphans(struct shard *shard, struct owned *owned, uint64_t now
         return;
     job->before_ms = age;
     owned->sweeping = true;
-    owned->sweep_ms = now_ms + age;
     store_submit(shard->store, job);
 }
 
@@ -66,6 +76,17 @@ uint64_t sweeper_deadline_ms(const struct owned *owned)
     if (owned->expire_ms == 0 || owned->expiring || partition_state(owned->machine) != PARTITION_OPEN)
         return sweep_ms;
     return owned->expire_ms < sweep_ms ? owned->expire_ms : sweep_ms;
+}
+
+static void swept(const struct shard *shard, struct owned *owned, const struct job *job)
+{
+    uint64_t const age = shard->engine->options.sweep_ms;
+    uint64_t pause_ms = job->orphan_in_ms < age ? job->orphan_in_ms + ROUNDING_MS : age;
+    if (pause_ms < age / SWEEPS_MAX)
+        pause_ms = age / SWEEPS_MAX;
+    if (job->status != THOLE_OK)
+        pause_ms = AGAIN_MS;
+    owned->sweep_ms = clock_monotonic_ms() + pause_ms;
 }
 
 static void find(struct shard *shard, const struct owned *owned, const struct batch_activity *orphan)
@@ -135,6 +156,8 @@ void sweeper_answered(struct shard *shard, struct owned *owned, const struct job
     switch (job->kind) {
     case JOB_STORE_ORPHANS:
         owned->sweeping = false;
+        if (job->generation == partition_generation(owned->machine))
+            swept(shard, owned, job);
         for (size_t i = 0; i < job->orphans_len && good; i++)
             find(shard, owned, &job->orphans[i]);
         break;
@@ -146,6 +169,8 @@ void sweeper_answered(struct shard *shard, struct owned *owned, const struct job
         owned->expiring = false;
         if (job->status == THOLE_OK)
             ended(shard, owned, job);
+        if (job->status != THOLE_OK)
+            expect(owned, AGAIN_MS, 0);
         if (good) /* what is left of very many is looked at at once */
             expect(owned, job->deadline_in_ms,
                    job->expired_len > 0 && job->deadline_in_ms == 0 ? 0 : DEADLINE_SLACK_MS + ROUNDING_MS);
