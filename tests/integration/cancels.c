@@ -121,7 +121,9 @@ static bool line_fits(const char *line, const char *id, const char *what)
 {
     size_t const len = id == NULL ? 0 : strlen(id);
     const char *const space = strchr(line, ' ');
-    if (len > 0 && (strncmp(line, id, len) != 0 || line[len] != '.'))
+    if (len > 0 && id[len - 1] == '*' && strncmp(line, id, len - 1) != 0)
+        return false;
+    if (len > 0 && id[len - 1] != '*' && (strncmp(line, id, len) != 0 || line[len] != '.'))
         return false;
     return space != NULL && strncmp(space + 1, what, strlen(what)) == 0;
 }

@@ -26,8 +26,8 @@ void cancels_outcome(const char *id, thole_instance_status status, const char *o
 /* Lets the instance's activities return that wait for leave. */
 void cancels_allow(const char *id);
 
-/* Lines that activities of this instance (NULL: of all) noted and that begin so: "begins", "fired requested",
- * … How many there are; waits until there are so many. */
+/* Lines that activities of this instance (NULL: of all; "x*": of those that begin so) noted and that begin
+ * so: "begins", "fired requested", … How many there are; waits until there are so many. */
 size_t cancels_noted(const char *id, const char *what);
 void cancels_until(const char *id, const char *what, size_t times);
 

@@ -44,9 +44,36 @@ static void check_single_serves(const char *id)
 
 /* ---- completion and cancellation ---- */
 
+/*
+ * The activity takes 100 ms and is cancelled at 50 ms. The seed's worker would not have looked by then, and
+ * its completion would count. Here the cancellation is recorded at once, and who comes first counts: the
+ * handler ends as it likes, its slot serves on, its message goes, its result goes nowhere.
+ */
+static void completed_after_the_cancellation(void)
+{
+    struct actor_run run;
+    seed_start("short", "rude", "live");
+    CU_ASSERT_TRUE(actors_wait_runs("short", 1));
+    uint64_t const before = seed_inbox_last("short");
+    pause_ms(50);
+    seed_cancel("short", "at 50 ms");
+    pause_ms(50);
+    release("short");
+    seed_check_outcome("short", "at 50 ms");
+    CU_ASSERT_TRUE(actors_wait_returned("short", 0));
+    CU_ASSERT_TRUE(actors_run("short", 0, &run));
+    CU_ASSERT_TRUE(run.fired); /* and did not mind */
+    CU_ASSERT_TRUE(seed_wait_rows("short", 0));
+    CU_ASSERT_TRUE(seed_drained());
+    CU_ASSERT_EQUAL(seed_events("short", "ActivityCompleted", NULL), 0);
+    CU_ASSERT_EQUAL(seed_inbox_last("short"), before + 1); /* the request, and no result */
+    CU_ASSERT_EQUAL(actors_runs("short", NULL), 1);
+}
+
 /* The result is there first: it counts, and the cancellation comes to nothing. */
 static void completed_before_the_cancellation(void)
 {
+    completed_after_the_cancellation();
     seed_start("result-first", "polite", "live");
     CU_ASSERT_TRUE(actors_wait_runs("result-first", 1));
     uint64_t const before = seed_inbox_last("result-first");
