@@ -48,7 +48,7 @@ plant() { # LINT WHAT WORD FILE TEXT: appends the text to a file of a fresh tree
     expect bad "$1" "$2" "$3"
 }
 
-for lint in core_is_pure exports headers function_length file_length layers banned unique_names source_lists words seed_tests format; do
+for lint in core_is_pure exports headers function_length file_length layers banned unique_names source_lists words seed_tests promises format; do
     fresh
     expect good "$lint" "the clean tree"
 done
@@ -77,6 +77,17 @@ fresh && eval "$seeds" && printf '| `a_seed` | | |\n' >"$tree/docs/seed_tests.md
 expect bad seed_tests "a test without a file" 'a_seed: no file'
 fresh && eval "$seeds" && printf '| `a_seed` | [d](../tests/test_d.c) | `mutant_none` |\n' >"$tree/docs/seed_tests.md"
 expect bad seed_tests "a rule that nothing breaks" 'there is no sim.mutant_none'
+promise() { # good|bad WHAT WORD TEXT: the text as a page of promises
+    fresh && eval "$seeds" && mkdir -p "$tree/tests/unit" && cp "$tree/tests/test_d.c" "$tree/tests/unit/test_d.c"
+    printf "## Section\n\n$4\n\n## What is not promised\n\n- Anything.\n" >"$tree/docs/guarantees.md"
+    expect "$1" promises "$2" "$3"
+}
+promise good "promises with tests" '' "1. One.\n   <!-- tests: unit.d 'a_seed'; sim.mutant_rule -->\n2. Two.\n   <!-- tests: unit.d -->"
+promise bad "a rule without a test" 'guarantees.md:5: a promise without a test' '1. One.\n   <!-- tests: unit.d -->\n2. Two, which has none.'
+promise bad "an item without a test" 'guarantees.md:3: a promise without a test' '- One.\n- Two. <!-- tests: unit.d -->'
+promise bad "a test that is not there" 'there is no test unit.e' '1. One. <!-- tests: unit.e -->'
+promise bad "a rule of the simulation that is not there" 'there is no test sim.mutant_none' '1. One. <!-- tests: unit.d; sim.mutant_none -->'
+promise bad "a test that its file does not have" "unit.d has no test called 'b_seed'" "1. One. <!-- tests: unit.d 'b_seed' -->"
 plant words "a path of this machine" 'c.h:2:' engine/host/c.h "/* see /w""ork/x */\n"
 plant words "a home" 'c.h:2:' engine/host/c.h "/* see /ro""ot/.x */\n"
 plant format "a line that is not formatted" 'c.h' engine/host/c.h 'int   host_d (void) ;\n'
