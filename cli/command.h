@@ -19,6 +19,8 @@ struct cli_options {
     const char *queue, *instance;
     const char *event, *event_data, *request_id, *type, *parent, *after, *before, *raw, *file;
     bool wait, all, force;
+    const char *next;
+    bool unescaped;
     uint32_t status; /* a thole_instance_status, from 0 in the order of their values */
     uint64_t limit, payload_max;
     uint32_t nats_port, postgres_port;

@@ -80,6 +80,16 @@ static const struct option_row global_rows[] = {
         .help = "largest input; as the engines have it"                                                      \
     }
 
+#define NEXT_ROW                                                                                             \
+    {                                                                                                        \
+        .flag = "next", .kind = OPTION_TEXT, .unit = "TOKEN", FIELD(next),                                   \
+        .help = "the next page: what the page before ended with"                                             \
+    }
+#define RAW_ROW                                                                                              \
+    {                                                                                                        \
+        .flag = "raw", .kind = OPTION_SWITCH, FIELD(unescaped),                                              \
+        .help = "write the bytes as they are to a terminal too; into a file or pipe they always are"         \
+    }
 #define EVENT_ROW                                                                                            \
     {                                                                                                        \
         .flag = "event", .kind = OPTION_NAME, .unit = "NAME", FIELD(event),                                  \
@@ -92,11 +102,18 @@ static const struct option_row global_rows[] = {
     }
 
 static const struct option_row start_rows[] = {
-    ID_ROW,      INPUT_ROW,
-    EVENT_ROW,   EVENT_DATA_ROW,
-    PAYLOAD_ROW, {.flag = "wait", .kind = OPTION_SWITCH, FIELD(wait), .help = "the same as thole run"},
+    ID_ROW,
+    INPUT_ROW,
+    EVENT_ROW,
+    EVENT_DATA_ROW,
+    PAYLOAD_ROW,
+    RAW_ROW,
+    {.flag = "wait", .kind = OPTION_SWITCH, FIELD(wait), .help = "the same as thole run"},
 };
-static const struct option_row run_rows[] = {ID_ROW, INPUT_ROW, EVENT_ROW, EVENT_DATA_ROW, PAYLOAD_ROW};
+static const struct option_row run_rows[] = {ID_ROW,         INPUT_ROW,   EVENT_ROW,
+                                             EVENT_DATA_ROW, PAYLOAD_ROW, RAW_ROW};
+static const struct option_row wait_rows[] = {RAW_ROW};
+static const struct option_row query_rows[] = {PAYLOAD_ROW, RAW_ROW};
 static const struct option_row payload_rows[] = {PAYLOAD_ROW};
 static const struct option_row signal_rows[] = {
     {.flag = "request-id",
@@ -182,6 +199,7 @@ static const struct option_row list_rows[] = {
      .max = 100000,
      FIELD(limit),
      .help = "rows at most, newest first"},
+    NEXT_ROW,
 };
 static const struct option_row queue_rows[] = {
     {.flag = "queue", .kind = OPTION_NAME, .unit = "NAME", FIELD(queue), .help = "only this queue's"},
@@ -195,6 +213,7 @@ static const struct option_row queue_rows[] = {
      .max = 100000,
      FIELD(limit),
      .help = "poisoned: rows at most, newest first"},
+    NEXT_ROW,
 };
 static const struct option_row dev_rows[] = {
     {.flag = "dir",
@@ -243,6 +262,7 @@ static const struct command commands[] = {
      .usage = "ID",
      .summary = "wait for the end of an instance, print the result",
      .example = "thole wait order-17 --timeout 1m",
+     ROWS(wait_rows),
      .words_min = 1,
      .words_max = 1,
      .run = command_wait,
@@ -281,7 +301,7 @@ static const struct command commands[] = {
      .usage = "ID NAME [INPUT]",
      .summary = "ask an instance, also one that has ended, what its code answers; INPUT: TEXT, @FILE or -",
      .example = "thole query order-17 progress",
-     ROWS(payload_rows),
+     ROWS(query_rows),
      .words_min = 2,
      .words_max = 3,
      .run = command_query},

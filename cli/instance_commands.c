@@ -130,11 +130,11 @@ static const char *end_text(thole_instance_status status)
 }
 
 /* A result is data, and goes to stdout byte for byte; why there is none is talk. */
-static void print_outcome_text(thole_slice id, const thole_outcome *outcome)
+static void print_outcome_text(const struct cli *cli, thole_slice id, const thole_outcome *outcome)
 {
     struct buf text;
     if (outcome->status == THOLE_INSTANCE_COMPLETED) {
-        payload_print(outcome->output);
+        payload_print(cli, outcome->output);
         return;
     }
     buf_init(&text, THOLE_PAYLOAD_BYTES_DEFAULT);
@@ -143,7 +143,7 @@ static void print_outcome_text(thole_slice id, const thole_outcome *outcome)
     if (outcome->output.len > 0)
         buf_text(&text, ": ");
     text_safe(&text, outcome->output, 2000);
-    (void)fprintf(stderr, "instance %s %s%s\n", id_text(id), end_text(outcome->status), buf_cstr(&text));
+    cli_note(cli, "instance %s %s%s", id_text(id), end_text(outcome->status), buf_cstr(&text));
     buf_release(&text);
 }
 
@@ -151,7 +151,7 @@ static int print_outcome(const struct cli *cli, thole_slice id, thole_outcome *o
 {
     int const code = outcome->status == THOLE_INSTANCE_COMPLETED ? EXIT_DONE : EXIT_UNSUCCESSFUL;
     if (cli->options.output == OUTPUT_TABLE)
-        print_outcome_text(id, outcome);
+        print_outcome_text(cli, id, outcome);
     else
         print_outcome_json(id, outcome);
     thole_outcome_release(outcome);
@@ -198,7 +198,7 @@ static void print_started(const struct cli *cli, thole_slice id, bool accepted)
 {
     struct json json;
     if (cli->options.output == OUTPUT_TABLE) {
-        (void)printf("%s\n", id_text(id));
+        payload_print(cli, thole_slice_from(id_text(id)));
     } else {
         json_init(&json, stdout);
         cli_json_begin(&json, "thole.start.v1");

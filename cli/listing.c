@@ -1,28 +1,49 @@
 #include "listing.h"
+#include "subject.h"
+#include "values.h"
+#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
-void listing_begin(struct listing *listing, const struct cli *cli, const char *schema, const char *name)
+void listing_begin(struct listing *listing, const struct cli *cli, const char *schema, const char *name,
+                   uint64_t limit)
 {
-    *listing = (struct listing){.cli = cli};
-    if (cli->options.output != OUTPUT_JSON)
+    *listing = (struct listing){.cli = cli, .schema = schema, .name = name, .limit = limit};
+}
+
+uint64_t listing_wish(const struct listing *listing)
+{
+    return listing->limit + 1;
+}
+
+/* With the first row, or at the end: a reading that fails at once prints nothing. */
+static void begin_document(struct listing *listing)
+{
+    if (listing->begun || listing->cli->options.output != OUTPUT_JSON)
         return;
+    listing->begun = true;
     json_init(&listing->json, stdout);
-    cli_json_begin(&listing->json, schema);
-    json_key(&listing->json, name);
+    cli_json_begin(&listing->json, listing->schema);
+    json_key(&listing->json, listing->name);
     json_array(&listing->json);
 }
 
-bool listing_row(struct listing *listing, const char *schema)
+enum listing_step listing_row(struct listing *listing, const char *schema)
 {
+    if (listing->limit > 0 && listing->rows == listing->limit) {
+        listing->more = true;
+        return LISTING_STOP;
+    }
+    begin_document(listing);
     switch ((enum output)listing->cli->options.output) {
-    case OUTPUT_TABLE: return false;
+    case OUTPUT_TABLE: return LISTING_TABLE;
     case OUTPUT_JSON: json_object(&listing->json); break;
     case OUTPUT_JSONL:
         json_init(&listing->json, stdout);
         cli_json_begin(&listing->json, schema);
         break;
     }
-    return true;
+    return LISTING_JSON;
 }
 
 thole_status listing_row_end(struct listing *listing)
@@ -33,12 +54,77 @@ thole_status listing_row_end(struct listing *listing)
     return ferror(stdout) ? THOLE_CANCELLED : THOLE_OK;
 }
 
-void listing_end(struct listing *listing, bool complete)
+static void end_document(struct listing *listing, bool complete)
 {
     if (listing->cli->options.output != OUTPUT_JSON)
         return;
     json_end(&listing->json);
     json_key(&listing->json, "complete");
     json_true(&listing->json, complete);
+    if (listing->more)
+        json_member(&listing->json, "next", thole_slice_from(listing->next));
     json_end(&listing->json);
+}
+
+int listing_end(struct listing *listing, thole_status status, thole_error *error, const char *empty)
+{
+    if (status == THOLE_CANCELLED && (listing->more || ferror(stdout)))
+        status = THOLE_OK; /* cli_finish() has the word on stdout */
+    if (status == THOLE_OK)
+        begin_document(listing);
+    if (listing->begun)
+        end_document(listing, status == THOLE_OK && !listing->more);
+    error->status = status;
+    if (status != THOLE_OK)
+        return cli_complain(listing->cli, "", error);
+    if (listing->rows == 0 && listing->cli->options.output == OUTPUT_TABLE)
+        cli_note(listing->cli, "%s", empty);
+    if (listing->more && listing->cli->options.output != OUTPUT_JSON)
+        cli_note(listing->cli, "there are more: --next %s, or a higher --limit", listing->next);
+    return EXIT_DONE;
+}
+
+/* ---- places ---- */
+
+void listing_place(struct listing *listing, const uint64_t *numbers, size_t numbers_len, thole_slice instance)
+{
+    struct buf token, id;
+    buf_init(&token, sizeof listing->next - 1);
+    buf_init(&id, sizeof listing->next - 1);
+    for (size_t i = 0; i < numbers_len; i++)
+        buf_printf(&token, "%" PRIu64 ".", numbers[i]);
+    if (subject_token(&id, instance, NULL) == THOLE_OK)
+        buf_printf(&token, "%s", buf_cstr(&id));
+    (void)snprintf(listing->next, sizeof listing->next, "%s", buf_cstr(&token));
+    buf_release(&token);
+    buf_release(&id);
+}
+
+static bool take_number(const char **at, uint64_t *ret)
+{
+    char digits[24];
+    size_t const len = strcspn(*at, ".");
+    (void)snprintf(digits, sizeof digits, "%.*s", (int)(len < sizeof digits ? len : sizeof digits - 1), *at);
+    if ((*at)[len] != '.' || len == 0 || len >= sizeof digits ||
+        number_parse(digits, ret, NULL) != THOLE_OK || *ret > INT64_MAX)
+        return false;
+    *at += len + 1;
+    return true;
+}
+
+bool listing_place_read(const struct cli *cli, uint64_t *numbers, size_t numbers_len, struct buf *instance)
+{
+    const char *at = cli->options.next;
+    bool good = true;
+    buf_init(instance, THOLE_ID_BYTES_MAX);
+    memset(numbers, 0, numbers_len * sizeof *numbers);
+    if (at == NULL)
+        return true;
+    for (size_t i = 0; i < numbers_len && good; i++)
+        good = take_number(&at, &numbers[i]);
+    if (good && subject_token_decode(thole_slice_from(at), instance, NULL) == THOLE_OK && instance->len > 0)
+        return true;
+    (void)cli_misused(cli, "--next: %.60s is no token: give what the page before has said",
+                      cli->options.next);
+    return false;
 }

@@ -1,7 +1,9 @@
 #include "payload.h"
+#include "text.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { CHUNK = 64 * 1024 };
 
@@ -41,9 +43,20 @@ bool payload_read(const struct cli *cli, const char *text, struct buf *to, int *
     return false;
 }
 
-void payload_print(thole_slice bytes)
+static void print_shown(thole_slice bytes)
 {
-    if (bytes.len > 0)
+    struct buf text;
+    buf_init(&text, 4 * bytes.len + 16);
+    text_lines(&text, bytes);
+    (void)fputs(buf_cstr(&text), stdout);
+    buf_release(&text);
+}
+
+void payload_print(const struct cli *cli, thole_slice bytes)
+{
+    if (!cli->options.unescaped && isatty(STDOUT_FILENO) == 1)
+        print_shown(bytes);
+    else if (bytes.len > 0)
         (void)fwrite(bytes.ptr, 1, bytes.len, stdout);
     if (bytes.len == 0 || bytes.ptr[bytes.len - 1] != '\n')
         (void)fputc('\n', stdout);

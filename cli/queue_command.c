@@ -70,10 +70,13 @@ static void table_row(const thole_poisoned_info *info, bool first)
 static thole_status print_row(void *arg, const thole_poisoned_info *info)
 {
     struct listing *listing = arg;
-    if (listing_row(listing, "thole.poisoned.v1"))
-        members(&listing->json, info);
-    else
-        table_row(info, listing->rows == 0);
+    uint64_t const place[] = {info->since_ms, info->execution, info->activity_id};
+    switch (listing_row(listing, "thole.poisoned.v1")) {
+    case LISTING_STOP: return THOLE_CANCELLED;
+    case LISTING_TABLE: table_row(info, listing->rows == 0); break;
+    case LISTING_JSON: members(&listing->json, info); break;
+    }
+    listing_place(listing, place, sizeof place / sizeof place[0], info->instance);
     return listing_row_end(listing);
 }
 
@@ -88,18 +91,23 @@ static thole_poisoned_filter filter_of(const struct cli *cli)
 static int poisoned(const struct cli *cli, thole_client *client)
 {
     struct listing listing;
-    thole_poisoned_filter const filter = filter_of(cli);
+    thole_poisoned_filter filter = filter_of(cli);
     thole_error error = {.status = THOLE_OK};
-    listing_begin(&listing, cli, "thole.poisoned_list.v1", "poisoned");
-    error.status = thole_client_poisoned(client, &filter, print_row, &listing, &error);
-    listing_end(&listing, error.status == THOLE_OK);
-    if (error.status != THOLE_OK && error.status != THOLE_CANCELLED)
-        return cli_complain(cli, "", &error);
-    if (listing.rows == 0 && cli->options.output == OUTPUT_TABLE)
-        cli_note(cli, "nothing is in quarantine");
-    if (listing.rows == cli->options.limit)
-        cli_note(cli, "there may be more; see --limit");
-    return EXIT_DONE;
+    uint64_t place[3];
+    struct buf behind;
+    int code = EXIT_USAGE;
+    if (listing_place_read(cli, place, sizeof place / sizeof place[0], &behind)) {
+        listing_begin(&listing, cli, "thole.poisoned_list.v1", "poisoned", cli->options.limit);
+        filter.limit = listing_wish(&listing);
+        filter.behind_instance = buf_bytes(&behind);
+        filter.behind_since_ms = place[0];
+        filter.behind_execution = place[1];
+        filter.behind_activity_id = place[2];
+        thole_status const status = thole_client_poisoned(client, &filter, print_row, &listing, &error);
+        code = listing_end(&listing, status, &error, "nothing is in quarantine");
+    }
+    buf_release(&behind);
+    return code;
 }
 
 /* ---- retry, fail ---- */
@@ -233,7 +241,7 @@ static void queue_row(const thole_queue_info *info, bool first)
 static thole_status print_queue(void *arg, const thole_queue_info *info)
 {
     struct listing *listing = arg;
-    if (listing_row(listing, "thole.queue.v1"))
+    if (listing_row(listing, "thole.queue.v1") == LISTING_JSON)
         queue_members(&listing->json, info);
     else
         queue_row(info, listing->rows == 0);
@@ -250,14 +258,10 @@ static int command_queues(struct cli *cli)
     thole_client *client = cli_connect(cli, &code);
     if (client == NULL)
         return code;
-    listing_begin(&listing, cli, "thole.queue_list.v1", "queues");
-    error.status =
+    listing_begin(&listing, cli, "thole.queue_list.v1", "queues", 0);
+    thole_status const status =
         thole_client_queues(client, thole_slice_from(cli->options.queue), print_queue, &listing, &error);
-    listing_end(&listing, error.status == THOLE_OK);
-    if (error.status != THOLE_OK && error.status != THOLE_CANCELLED)
-        code = cli_complain(cli, "", &error);
-    else if (listing.rows == 0 && cli->options.output == OUTPUT_TABLE)
-        cli_note(cli, "nothing is in a queue");
+    code = listing_end(&listing, status, &error, "nothing is in a queue");
     thole_client_close(client);
     return code;
 }

@@ -51,7 +51,7 @@ static int verdict(const struct cli *cli, const char *object, thole_error *error
 struct timeline {
     const struct cli *cli;
     struct json json;
-    uint64_t events, execution;
+    uint64_t events;
 };
 
 static void history_details(struct json *json, const thole_history_event *event)
@@ -127,15 +127,13 @@ static void history_data(const thole_history_event *event)
 
 static void history_row(struct timeline *timeline, const thole_history_event *event)
 {
-    char time[TIME_TEXT_BYTES], id[32], name[THOLE_NAME_BYTES_MAX + 48];
+    char time[TIME_TEXT_BYTES], name[THOLE_NAME_BYTES_MAX + 48];
     if (timeline->events == 0)
-        (void)printf("%-24s  %4s  %-20s  %-24s  %s\n", "TIME", "ID", "EVENT", "NAME", "DATA");
-    else if (event->execution != timeline->execution)
-        (void)printf("-- execution %" PRIu64 "\n", event->execution);
+        (void)printf("%-24s  %4s  %4s  %-20s  %-24s  %s\n", "TIME", "EXEC", "ID", "EVENT", "NAME", "DATA");
     text_time(event->time_ms, time);
-    (void)snprintf(id, sizeof id, "%4" PRIu64, event->id);
     history_name(event, name, sizeof name);
-    (void)printf("%-24s  %s  %-20s  ", time, id, event->kind);
+    (void)printf("%-24s  %4" PRIu64 "  %4" PRIu64 "  %-20s  ", time, event->execution, event->id,
+                 event->kind);
     print_cell(thole_slice_from(name), NAME_COLUMNS, THOLE_NAME_BYTES_MAX + 16);
     history_data(event);
 }
@@ -170,7 +168,6 @@ static thole_status print_event(void *arg, const thole_history_event *event)
         break;
     }
     timeline->events++;
-    timeline->execution = event->execution;
     return output_status();
 }
 
@@ -356,10 +353,12 @@ static void list_table_row(const thole_instance_info *info, bool first)
 static thole_status list_row(void *arg, const thole_instance_info *info)
 {
     struct listing *listing = arg;
-    if (listing_row(listing, "thole.instance.v1"))
-        info_members(&listing->json, info);
-    else
-        list_table_row(info, listing->rows == 0);
+    switch (listing_row(listing, "thole.instance.v1")) {
+    case LISTING_STOP: return THOLE_CANCELLED;
+    case LISTING_TABLE: list_table_row(info, listing->rows == 0); break;
+    case LISTING_JSON: info_members(&listing->json, info); break;
+    }
+    listing_place(listing, &info->created_ms, 1, info->instance);
     return listing_row_end(listing);
 }
 
@@ -387,7 +386,6 @@ static bool make_filter(const struct cli *cli, thole_list_filter *ret)
         .orchestration = thole_slice_from(cli->options.orchestration),
         .id_prefix = thole_slice_from(cli->options.prefix),
         .parent = thole_slice_from(cli->options.parent),
-        .limit = cli->options.limit,
     };
     return read_time(cli, "after", cli->options.after, &ret->created_after_ms) &&
            read_time(cli, "before", cli->options.before, &ret->created_before_ms);
@@ -398,20 +396,22 @@ int command_list(struct cli *cli)
     struct listing listing;
     thole_error error = {.status = THOLE_OK};
     thole_list_filter filter;
-    int code = EXIT_DONE;
-    if (!make_filter(cli, &filter))
-        return EXIT_USAGE;
-    thole_client *client = cli_connect(cli, &code);
-    if (client == NULL)
+    struct buf behind;
+    uint64_t behind_ms;
+    int code = EXIT_USAGE;
+    bool const good = listing_place_read(cli, &behind_ms, 1, &behind) && make_filter(cli, &filter);
+    thole_client *client = good ? cli_connect(cli, &code) : NULL;
+    if (client == NULL) {
+        buf_release(&behind);
         return code;
-    listing_begin(&listing, cli, "thole.list.v1", "instances");
+    }
+    filter.behind_instance = buf_bytes(&behind);
+    filter.behind_created_ms = behind_ms;
+    listing_begin(&listing, cli, "thole.list.v1", "instances", cli->options.limit);
+    filter.limit = listing_wish(&listing);
     thole_status const status = thole_client_list(client, &filter, list_row, &listing, &error);
-    listing_end(&listing, status == THOLE_OK);
-    code = verdict(cli, "", &error, status);
-    if (code == EXIT_DONE && listing.rows == 0 && cli->options.output == OUTPUT_TABLE)
-        cli_note(cli, "no instances");
-    if (listing.rows == cli->options.limit)
-        cli_note(cli, "there may be more; see --limit");
+    code = listing_end(&listing, status, &error, "no instances");
+    buf_release(&behind);
     thole_client_close(client);
     return code;
 }

@@ -16,7 +16,8 @@ static void export_setting(const char *name, const char *value)
 static char **make_arguments(const struct cli *cli, int ids)
 {
     static char replay[] = "replay", all[] = "--all", file[] = "--file", end[] = "--";
-    char **made = calloc((size_t)cli->words_len + 6, sizeof *made);
+    static char json[] = "--output=json", jsonl[] = "--output=jsonl";
+    char **made = calloc((size_t)cli->words_len + 7, sizeof *made);
     size_t n = 0;
     if (made == NULL)
         return NULL;
@@ -25,6 +26,8 @@ static char **make_arguments(const struct cli *cli, int ids)
     made[n++] = replay;
     if (cli->options.all)
         made[n++] = all;
+    if (cli->options.output != OUTPUT_TABLE)
+        made[n++] = cli->options.output == OUTPUT_JSON ? json : jsonl;
     if (cli->options.file != NULL) {
         made[n++] = file;
         made[n++] = (char *)(uintptr_t)cli->options.file;

@@ -179,7 +179,7 @@ int cli_misused_try(const struct cli *cli, const char *hint, const char *fmt, ..
 
 void cli_note(const struct cli *cli, const char *fmt, ...)
 {
-    char text[1024];
+    char text[SAID_BYTES_MAX];
     struct json json;
     struct buf safe;
     va_list args;

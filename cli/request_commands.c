@@ -1,6 +1,7 @@
 /* What is asked of an instance that is there: cancel, terminate, delete, pause, resume, signal, query;
  * complete and fail for activities. */
 #include "payload.h"
+#include "text.h"
 #include <string.h>
 #include <time.h>
 
@@ -55,6 +56,15 @@ static void print_accepted(const struct request *request, const char *key, bool 
     json_end(&json);
 }
 
+static void print_said(const char *said, thole_slice object, const char *what)
+{
+    struct buf text;
+    buf_init(&text, 4 * object.len + 16);
+    text_lines(&text, object);
+    (void)printf("%s %s %s\n", said, buf_cstr(&text), what);
+    buf_release(&text);
+}
+
 /* @p said: what a person is told; the object follows it. */
 static int request_close(struct request *request, thole_status status, const char *key, const char *said)
 {
@@ -64,8 +74,8 @@ static int request_close(struct request *request, thole_status status, const cha
     if (status != THOLE_OK)
         code = cli_complain(request->cli, request->cli->words[0], &request->error);
     else if (request->cli->options.output == OUTPUT_TABLE)
-        (void)printf("%s %s %s\n", said, request->cli->words[0],
-                     request->queued ? "is stored; no engine has taken it yet" : "accepted");
+        print_said(said, request->object,
+                   request->queued ? "is stored; no engine has taken it yet" : "accepted");
     else
         print_accepted(request, key, !request->queued);
     thole_client_close(request->client);
@@ -179,7 +189,7 @@ static void print_answer(const struct cli *cli, thole_slice output)
 {
     struct json json;
     if (cli->options.output == OUTPUT_TABLE) {
-        payload_print(output);
+        payload_print(cli, output);
         return;
     }
     json_init(&json, stdout);

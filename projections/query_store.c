@@ -105,6 +105,13 @@ thole_status query_store_list(struct postgres *pg, const thole_list_filter *filt
     uint64_t left = filter->limit > 0 ? filter->limit : LIST_LIMIT;
     if (filter->created_before_ms > 0 && filter->created_before_ms <= INT64_MAX)
         place.created_ms = filter->created_before_ms - 1;
+    if (filter->behind_instance.len > sizeof place.id)
+        return thole_fail(reterr, THOLE_INVALID, "behind_instance is longer than any id");
+    if (filter->behind_instance.len > 0 && filter->behind_created_ms <= place.created_ms) {
+        place.created_ms = filter->behind_created_ms;
+        place.id_len = filter->behind_instance.len;
+        memcpy(place.id, filter->behind_instance.ptr, place.id_len);
+    }
     buf_init(&pattern, PREFIX_BYTES_MAX);
     make_pattern(filter->id_prefix, &pattern);
     thole_status status = buf_status(&pattern);
@@ -176,6 +183,15 @@ thole_status query_store_poisoned(struct postgres *pg, const thole_poisoned_filt
                                   thole_poisoned_fn *each, void *arg, thole_error *reterr)
 {
     struct poisoned_place place = {.since_ms = INT64_MAX}; /* in front of all */
+    if (filter->behind_instance.len > sizeof place.id)
+        return thole_fail(reterr, THOLE_INVALID, "behind_instance is longer than any id");
+    if (filter->behind_instance.len > 0) {
+        place = (struct poisoned_place){.since_ms = filter->behind_since_ms,
+                                        .execution = filter->behind_execution,
+                                        .activity_id = filter->behind_activity_id,
+                                        .id_len = filter->behind_instance.len};
+        memcpy(place.id, filter->behind_instance.ptr, place.id_len);
+    }
     uint64_t left = filter->limit > 0 ? filter->limit : LIST_LIMIT;
     while (left > 0) {
         uint64_t const wanted = left < LIST_PAGE_MAX ? left : LIST_PAGE_MAX;

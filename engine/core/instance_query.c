@@ -83,6 +83,25 @@ static thole_status query_answer(const struct instance *in, thole_slice *ret_out
     return THOLE_OK;
 }
 
+/* It answers others: says which, as many as there is room for. */
+static thole_status not_answered(const struct instance *in, thole_slice name, thole_error *reterr)
+{
+    enum { NAMES_BYTES_MAX = 360 };
+    struct buf names;
+    buf_init(&names, NAMES_BYTES_MAX);
+    const struct query_handler *h = in->queries;
+    for (; h != NULL && names.len + h->name.len + sizeof ", , …" < NAMES_BYTES_MAX; h = h->next)
+        buf_printf(&names, "%s%.*s", names.len == 0 ? "" : ", ", THOLE_FMT(h->name));
+    if (h != NULL)
+        buf_text(&names, ", …");
+    thole_status const status =
+        thole_fail(reterr, THOLE_NOT_FOUND, "there is no query '%.*s'; %s%s",
+                   (int)(name.len < 64 ? name.len : 64), (const char *)name.ptr,
+                   names.len == 0 ? "the instance answers none" : "the instance answers: ", buf_cstr(&names));
+    buf_release(&names);
+    return status;
+}
+
 thole_status instance_query(struct instance *instance, thole_slice name, thole_slice input,
                             thole_slice *ret_output, thole_error *reterr)
 {
@@ -92,8 +111,7 @@ thole_status instance_query(struct instance *instance, thole_slice name, thole_s
     arena_release(&query->arena);
     const struct query_handler *handler = handler_find(instance, name);
     if (handler == NULL)
-        return thole_fail(reterr, THOLE_NOT_FOUND, "no query '%.*s'", (int)(name.len < 64 ? name.len : 64),
-                          (const char *)name.ptr);
+        return not_answered(instance, name, reterr);
     if (instance->ended && handler->on_stack)
         return thole_fail(
             reterr, THOLE_INVALID,

@@ -18,6 +18,7 @@ enum { SECOND = 1000, MINUTE = 60 * SECOND, DAY = 24 * 60 * MINUTE, MEBIBYTE = 1
 
 static const char *const levels[] = {"error", "warn", "info", "debug", NULL};
 static const char *const formats[] = {"text", "json", NULL};
+static const char *const outputs[] = {"table", "json", "jsonl", NULL};
 
 static const struct option_row shared_rows[] = {
     {.flag = "nats",
@@ -259,6 +260,13 @@ static const struct option_row replay_rows[] = {
      .min = MEBIBYTE,
      OPTION_FIELD(struct host_command, memory_max),
      .help = "of executions under way; what needs more is read in several passes"},
+    {.flag = "output",
+     .letter = 'o',
+     .kind = OPTION_CHOICE,
+     .choices = outputs,
+     .fallback = "table",
+     OPTION_FIELD(struct host_command, output),
+     .help = "form of what is printed, errors included"},
 };
 
 struct general {

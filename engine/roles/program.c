@@ -218,8 +218,10 @@ static int run_replay(const thole_program *program, const struct host_command *c
     thole_status const status = replay_host_run(command, program, &code, &error);
     if (status == THOLE_OK)
         return code;
-    (void)fprintf(stderr, "%s replay: %s\n", program->name, error.text);
-    return exit_code(status);
+    error.status = status;
+    code = exit_code(status);
+    replay_host_complain(command, program, code, &error);
+    return code;
 }
 
 static int usage_error(const char *name, const thole_error *error)

@@ -107,6 +107,10 @@ typedef struct thole_list_filter {
     thole_slice parent;                           /**< children of this instance; empty = any */
     uint64_t created_after_ms, created_before_ms; /**< 0 = any; the first inclusive, the second not */
     uint64_t limit;                               /**< rows at most; 0 = 100 */
+    /** The next page: only what stands behind this row, the last one of the page before. Empty = from the
+     * first. */
+    thole_slice behind_instance;
+    uint64_t behind_created_ms;
 } thole_list_filter;
 
 /** An activity in quarantine: its claims were lost with their workers, so it is not run any more until
@@ -130,6 +134,9 @@ typedef struct thole_poisoned_filter {
     thole_slice queue;    /**< empty = any */
     thole_slice instance; /**< empty = any */
     uint64_t limit;       /**< rows at most; 0 = 100 */
+    /** As in thole_list_filter. */
+    thole_slice behind_instance;
+    uint64_t behind_since_ms, behind_execution, behind_activity_id;
 } thole_poisoned_filter;
 
 /** A worker that holds activities of a queue. */

@@ -84,7 +84,8 @@ expect 10 'nothing was changed' pause c-1
 expect 10 'nothing was changed' resume c-4
 expect 10 '"status":"CONFLICT","exit_code":10,"verb":"cancel","object":"c-1","message":"instance \"c-1\" ended' \
     cancel c-1 -o json
-expect 0 'ActivityScheduled     reserve' history c-1
+expect 0 'TIME                      EXEC    ID  EVENT' history c-1
+expect 0 'Z     1     2  ActivityScheduled     reserve' history c-1
 expect 0 '"schema":"thole.history.v1","instance":"c-1","events":[{"execution":1,"id":1,"kind":"Started"' \
     history c-1 -o json
 expect 0 '"complete":true}' history c-1 -o json
@@ -101,7 +102,26 @@ expect 0 '"status":"Cancelled"' show c-4 -o json
 expect 0 '"instance":"c-1"' list --status completed -o json
 expect 0 'c-4' list --status cancelled --orchestration checkout --prefix c-
 expect 0 'no instances' list --status stuck
-expect 0 'there may be more' list --limit 1
+
+# Pages: complete says so only when nothing is left, and all pages together are the list.
+expect 0 '"complete":true}' list -o json --limit 4
+expect 0 'there are more: --next ' list --limit 3
+expect 0 '"complete":false,"next":"' list -o json --limit 3
+expect 0 '"note":"there are more: --next ' list -o jsonl --limit 1
+expect 2 'nonsense is no token' list --next nonsense
+expect 2 'is no token' list --next 12.
+expect 2 'is no token' list --next 99999999999999999999.c-1
+ids() { grep -o '"instance":"[^"]*"'; }
+next_of() { sed -n 's/.*"next":"\([^"]*\)".*/\1/p'; }
+whole=$("$thole" list -o json | ids)
+page=$("$thole" list -o json --limit 1)
+pages=$(ids <<<"$page")
+while [ -n "$(next_of <<<"$page")" ]; do
+    page=$("$thole" list -o json --limit 1 --next "$(next_of <<<"$page")")
+    pages+=$'\n'$(ids <<<"$page")
+done
+[ "$pages" = "$whole" ] && [ "$(wc -l <<<"$whole")" -eq 4 ] || { echo "pages: $pages, whole: $whole" && bad=1; }
+case $page in *'"complete":true}'*) ;; *) echo "the last page: $page" && bad=1 ;; esac
 
 # Verbs that an orchestration has to play along with, in a namespace of their own.
 export THOLE_NAMESPACE=verbs
@@ -112,7 +132,9 @@ expect 0 'g-1' start gate --id g-1 --input 2
 expect 0 'passed 0' query g-1 passed
 expect 0 '{"schema":"thole.query.v1","instance":"g-1","name":"passed","output":"passed 0 now"}' \
     query g-1 passed now -o json
+expect 3 "there is no query 'other'; the instance answers: no, badly, passed" query g-1 other
 expect 3 'Try: thole show ID' query g-1 other
+expect 3 'there is no such instance' query nobody passed
 expect 0 'event for g-1 accepted' signal g-1 go first
 await 10 says 'passed 1' query g-1 passed
 printf 'from a file' >"$log.data"
@@ -146,6 +168,19 @@ expect 3 'there is no instance' history g-4
 expect 0 '{"schema":"thole.delete.v1","instance":"g-3","accepted":true,' delete g-3 -o json
 await 10 lacks Terminated show g-3
 expect 0 'again' run gate --id g-3 --event go --event-data again --timeout 60s
+
+# What is stored cannot steer a terminal; in a pipe, or with --raw, it is what it is.
+on_terminal() { script -qec "$thole $1" /dev/null </dev/null; }
+red=$(printf '\033[31mred\007 \302\233\tend')
+shown='\x1b[31mred\x07 \xc2\x9b'$'\tend'
+expect 0 '' run gate --id red --event go --event-data "$red" --timeout 60s
+[ "$(on_terminal 'wait red')" = "$shown"$'\r' ] || { echo "on a terminal: $(on_terminal 'wait red' | od -c)" && bad=1; }
+[ "$(on_terminal 'wait red --raw')" = "$red"$'\r' ] || { echo "--raw: $(on_terminal 'wait red --raw' | od -c)" && bad=1; }
+[ "$("$thole" wait red)" = "$red" ] || { echo "in a pipe: $("$thole" wait red | od -c)" && bad=1; }
+[ "$("$thole" wait red --raw)" = "$red" ] || { echo 'raw in a pipe' && bad=1; }
+expect 0 'u001b[31mred\u0007' wait red -o json
+expect 3 'there is no instance "\x1b[2J"' wait "$(printf '\033[2J')" --timeout 100ms
+
 expect 3 'there is no instance' delete nobody
 expect 3 'there is no instance' terminate nobody
 expect 3 'there is no instance' pause nobody

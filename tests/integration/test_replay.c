@@ -126,6 +126,39 @@ static void test_missing_code(void)
           "1 without code here (versioned)");
 }
 
+/* A program that can compare nothing must not look as if all were well. */
+static void test_no_code(void)
+{
+    check("$T replay --all -- $C 2>&1", 11, "0 instances, 0 executions, ",
+          "checkout has code for none of these");
+    check("$C replay steps-1 2>&1", 11, "1 without code here (steps)", "nothing was compared");
+    check("$C replay nobody 2>&1", 3, "there is no instance \"nobody\"", "0 without code");
+    check("$T replay --all -o json -- $C", 11,
+          "{\"schema\":\"thole.replay.v1\",\"reports\":[],\"instances\":0,",
+          "\"without_code\":48,\"unknown\":[\"");
+}
+
+static void test_json(void)
+{
+    check("$V replay --all -o json 2>&1", 0,
+          "{\"schema\":\"thole.replay.v1\",\"reports\":[],\"instances\":46,",
+          "\"diverged\":0,\"unreadable\":0,\"without_code\":0,\"unknown\":[],\"missing\":0,\"complete\":true}"
+          "\n");
+    check("VERBS_CHANGED=1 $T replay steps-3 nobody -o json -- $V 2>&1", 5,
+          "\"reports\":[{\"kind\":\"DIVERGED\",\"instance\":\"steps-3\",\"execution\":1,\"turn\":2,\"text\":"
+          "\"event 4: ",
+          "{\"kind\":\"MISSING\",\"instance\":\"nobody\",\"text\":\"there is no instance");
+    check("VERBS_CHANGED=1 $V replay steps-3 -o jsonl 2>&1", 5,
+          "{\"schema\":\"thole.replay_report.v1\",\"kind\":\"DIVERGED\",\"instance\":\"steps-3\"",
+          "\"}\n{\"schema\":\"thole.replay.v1\",\"instances\":1,");
+    check("$T -n nowhere replay --all -o json -- $V 2>&1", 6,
+          "{\"schema\":\"thole.error.v1\",\"error\":{\"status\":\"NOT_FOUND\",\"exit_code\":6,\"verb\":"
+          "\"replay\"",
+          "namespace nowhere");
+    check("$V replay --file /nowhere/at/all -o json 2>&1", 6, "{\"schema\":\"thole.error.v1\"",
+          "cannot open");
+}
+
 static void test_files(void)
 {
     check("$T history counter --raw $D/counter && $V replay --nats nats://127.0.0.1:1 --file $D/counter", 0,
@@ -215,8 +248,14 @@ static void test_damage(void)
 }
 
 static const struct thole_test tests[] = {
-    {"histories", test_histories},       {"same_code", test_same_code}, {"changed_code", test_changed_code},
-    {"missing_code", test_missing_code}, {"files", test_files},         {"damage", test_damage},
+    {"histories", test_histories},
+    {"same_code", test_same_code},
+    {"changed_code", test_changed_code},
+    {"missing_code", test_missing_code},
+    {"no_code", test_no_code},
+    {"json", test_json},
+    {"files", test_files},
+    {"damage", test_damage},
 };
 
 int main(void)
@@ -228,6 +267,7 @@ int main(void)
     unsetenv("VERBS_OLD");
     setenv("V", THOLE_TEST_PROGRAMS "/program_verbs", 1);
     setenv("T", THOLE_COMMAND, 1);
+    setenv("C", THOLE_BUILD_DIR "/examples/checkout", 1);
     setenv("D", stack.dir, 1);
     int const failed = thole_run_suite("replay", tests, ARRAY_LEN(tests));
     thole_client_close(client);

@@ -157,8 +157,12 @@ static void answers(void)
     feed(&a, EVENT_EVENT_RECEIVED);
     ask(&a, "how-far", "hm", THOLE_OK, "hm: 2 steps, k=v, order-1, at 70, 0");
     ask(&a, "throws", "thanks", THOLE_APP, "no thanks");
-    ask(&a, "none", "", THOLE_NOT_FOUND, "no query 'none'");
-    ask(&a, "not a name", "", THOLE_NOT_FOUND, "no query 'not a name'");
+    ask(&a, "none", "", THOLE_NOT_FOUND,
+        "there is no query 'none'; the instance answers: large, throws, greedy, stubborn, forbidden, "
+        "how-far");
+    ask(&a, "not a name", "", THOLE_NOT_FOUND,
+        "there is no query 'not a name'; the instance answers: large, throws, greedy, stubborn, forbidden, "
+        "how-far");
     ask(&a, "greedy", "", THOLE_LIMIT, "a configured limit was reached");
     ask(&a, "large", "", THOLE_LIMIT, "the answer has 257 bytes, at most 256 are allowed");
     ask(&a, "how-far", "hm", THOLE_OK, "hm: 2 steps, k=v, order-1, at 70, 0");
@@ -209,7 +213,8 @@ static void nobody_can_answer(void)
     stack_pool_destroy(a.play.stacks);
     a.play.stacks = stack_pool_create(0, 1);
     a.instance = play_instance(&a.play);
-    ask(&a, "how-far", "", THOLE_NOT_FOUND, "no query 'how-far'"); /* it has not run yet */
+    ask(&a, "how-far", "", THOLE_NOT_FOUND,
+        "there is no query 'how-far'; the instance answers none"); /* it has not run yet */
     feed(&a, EVENT_STARTED);
     ask(&a, "how-far", "", THOLE_NOMEM, "no stack for a query (1 are in use)");
     asking_end(&a);
@@ -217,10 +222,10 @@ static void nobody_can_answer(void)
 
 static thole_status many_queries(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
-    char name[8];
+    char name[16];
     (void)input;
     for (int i = 0; i < 66; i++) {
-        (void)snprintf(name, sizeof name, "q%d", i);
+        (void)snprintf(name, sizeof name, "query-%d", i);
         thole_on_query(ctx, thole_slice_from(name), throws, NULL);
     }
     return thole_await(ctx, thole_event(ctx, THOLE_STR("go")), ret_output);
@@ -231,8 +236,14 @@ static void at_most_64(void)
     struct asking a = {.play = play_of(many_queries)};
     a.instance = play_instance(&a.play);
     feed(&a, EVENT_STARTED);
-    ask(&a, "q63", "x", THOLE_APP, "no x");
-    ask(&a, "q64", "x", THOLE_NOT_FOUND, "no query 'q64'");
+    ask(&a, "query-63", "x", THOLE_APP, "no x");
+    ask(&a, "query-64", "x", THOLE_NOT_FOUND,
+        "there is no query 'query-64'; the instance answers: query-63, query-62, query-61, query-60, "
+        "query-59, "
+        "query-58, query-57, query-56, query-55, query-54, query-53, query-52, query-51, query-50, query-49, "
+        "query-48, query-47, query-46, query-45, query-44, query-43, query-42, query-41, query-40, query-39, "
+        "query-38, query-37, query-36, query-35, query-34, query-33, query-32, query-31, query-30, query-29, "
+        "…");
     asking_end(&a);
 }
 

@@ -138,7 +138,8 @@ static void test_a_query_loads_what_is_cold(void)
     stage_query(s, "i", "where");
     check_said(s, "cold", "answer OK: execution 1\n");
     stage_query(s, "i", "what");
-    check_said(s, "no such query", "answer NOT_FOUND: no query 'what'\n");
+    check_said(s, "no such query",
+               "answer NOT_FOUND: there is no query 'what'; the instance answers: where\n");
     CU_ASSERT_EQUAL(s->log_len, records);
     stage_end(s);
     free(s);
@@ -169,7 +170,8 @@ static void test_what_has_ended_is_asked(void)
         stage_query(s, "i", "local");
         check_said(s, "local", ON_STACK);
         stage_query(s, "i", "what");
-        check_said(s, "none", "answer NOT_FOUND: no query 'what'\n");
+        check_said(s, "none",
+                   "answer NOT_FOUND: there is no query 'what'; the instance answers: local, kept\n");
         CU_ASSERT_EQUAL(stack_pool_in_use(s->stacks), 0);
         CU_ASSERT_EQUAL(s->loads, loads + 3);
         CU_ASSERT_EQUAL(s->log_len, records + (size_t)again); /* the epoch */

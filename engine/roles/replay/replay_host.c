@@ -3,6 +3,7 @@
 #include "call_site.h"
 #include "connection.h"
 #include "history_file.h"
+#include "json.h"
 #include "message.h"
 #include "reader.h"
 #include "replayer.h"
@@ -35,6 +36,8 @@ struct replay {
     atomic_uint next_partition;
     pthread_mutex_t lock; /* guards the rest, and stdout */
     struct replay_counts counts;
+    struct json json; /* of the one document; begun with the first report */
+    bool begun;
     size_t reports;
     bool stopped;
     uint64_t missing; /* ids that have no history */
@@ -66,26 +69,80 @@ static void put_escaped(thole_slice text, struct buf *to)
             buf_append(to, &text.ptr[i], 1);
 }
 
+enum { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_JSONL }; /* of host_command.output */
+
+static void begin_object(struct json *json, const char *schema)
+{
+    json_object(json);
+    json_member(json, "schema", thole_slice_from(schema));
+}
+
+static void begin_document(struct replay *replay)
+{
+    if (replay->begun || replay->command->output != OUTPUT_JSON)
+        return;
+    replay->begun = true;
+    json_init(&replay->json, stdout);
+    begin_object(&replay->json, "thole.replay.v1");
+    json_key(&replay->json, "reports");
+    json_array(&replay->json);
+}
+
+/* @p site: empty = unknown. Under the lock. */
+static void report_json(struct replay *replay, const char *kind, const struct replay_report *report,
+                        const char *site)
+{
+    struct json *json = &replay->json;
+    begin_document(replay);
+    if (replay->command->output == OUTPUT_JSON) {
+        json_object(json);
+    } else {
+        json_init(json, stdout);
+        begin_object(json, "thole.replay_report.v1");
+    }
+    json_member(json, "kind", thole_slice_from(kind));
+    json_member(json, "instance", report->instance);
+    if (report->execution > 0) {
+        json_member_number(json, "execution", report->execution);
+        json_member_number(json, "turn", report->turn);
+    }
+    json_member(json, "text", thole_slice_from(report->text));
+    if (site[0] != '\0')
+        json_member(json, "asked_for_at", thole_slice_from(site));
+    json_end(json);
+}
+
+static void report_text(const char *kind, const struct replay_report *report, const char *site)
+{
+    struct buf text;
+    buf_init(&text, TEXT_BYTES);
+    buf_printf(&text, "%s ", kind);
+    put_escaped(report->instance, &text);
+    buf_printf(&text, " execution %" PRIu64 " turn %" PRIu64 ": ", report->execution, report->turn);
+    put_escaped(thole_slice_from(report->text), &text);
+    if (site[0] != '\0')
+        buf_printf(&text, "\n  asked for at %s", site);
+    (void)printf("%s\n", buf_cstr(&text));
+    buf_release(&text);
+}
+
 static bool on_report(void *arg, const struct replay_report *report)
 {
     const struct reading *reading = arg;
     struct replay *replay = reading->replay;
-    struct buf text, site;
-    buf_init(&text, TEXT_BYTES);
+    const char *kind = report->status == THOLE_NONDETERMINISM ? "DIVERGED" : "UNREADABLE";
+    struct buf site;
     buf_init(&site, CALL_SITE_BYTES);
-    call_site_text(report->call_site, &site);
-    buf_text(&text, report->status == THOLE_NONDETERMINISM ? "DIVERGED " : "UNREADABLE ");
-    put_escaped(report->instance, &text);
-    buf_printf(&text, " execution %" PRIu64 " turn %" PRIu64 ": ", report->execution, report->turn);
-    put_escaped(thole_slice_from(report->text), &text);
     if (report->call_site != NULL)
-        buf_printf(&text, "\n  asked for at %s", buf_cstr(&site));
+        call_site_text(report->call_site, &site);
     pthread_mutex_lock(&replay->lock);
-    (void)printf("%s\n", buf_cstr(&text));
+    if (replay->command->output == OUTPUT_TABLE)
+        report_text(kind, report, buf_cstr(&site));
+    else
+        report_json(replay, kind, report, buf_cstr(&site));
     replay->stopped |= ++replay->reports >= REPORTS_MAX;
     bool const go_on = !replay->stopped;
     pthread_mutex_unlock(&replay->lock);
-    buf_release(&text);
     buf_release(&site);
     return go_on;
 }
@@ -313,6 +370,18 @@ static thole_status replay_partition(struct replay *replay, uint32_t p, thole_er
     return status;
 }
 
+static void say_missing(struct replay *replay, thole_slice instance)
+{
+    char text[THOLE_ID_BYTES_MAX + 128];
+    (void)snprintf(text, sizeof text, "there is no instance \"%.*s\" in namespace %s", THOLE_FMT(instance),
+                   replay->topology.ns);
+    if (replay->command->output == OUTPUT_TABLE)
+        (void)fprintf(stderr, "%s\n", text);
+    else
+        report_json(replay, "MISSING", &(struct replay_report){.instance = instance, .text = text}, "");
+    replay->missing++;
+}
+
 static thole_status replay_one(struct replay *replay, thole_slice instance, thole_error *reterr)
 {
     struct reading reading = {.replay = replay, .instance = instance};
@@ -332,11 +401,8 @@ static thole_status replay_one(struct replay *replay, thole_slice instance, thol
         status = read_stream(&reading, buf_cstr(&stream), buf_cstr(&filter), reterr);
         add_counts(replay, reading.replayer);
     }
-    if (status == THOLE_OK && reading.records == 0) {
-        (void)fprintf(stderr, "there is no instance \"%.*s\" in namespace %s\n", THOLE_FMT(instance),
-                      replay->topology.ns);
-        replay->missing++;
-    }
+    if (status == THOLE_OK && reading.records == 0)
+        say_missing(replay, instance);
     replayer_destroy(reading.replayer);
     buf_release(&stream);
     buf_release(&filter);
@@ -443,6 +509,50 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+/* There are histories, and the program has code for none of them. */
+static bool compared_nothing(const struct replay *replay)
+{
+    return replay->counts.executions == 0 && replay->counts.without_code > 0;
+}
+
+/* " a, b," */
+static void unknown_json(struct json *json, const char *unknown)
+{
+    json_key(json, "unknown");
+    json_array(json);
+    for (const char *at = unknown; *at == ' ';) {
+        size_t const len = strcspn(at + 1, ",");
+        json_string(json, (thole_slice){(const uint8_t *)at + 1, len});
+        at += 1 + len + 1;
+    }
+    json_end(json);
+}
+
+static void end_json(struct replay *replay, uint64_t elapsed_ms)
+{
+    const struct replay_counts *counts = &replay->counts;
+    struct json *json = &replay->json;
+    begin_document(replay);
+    if (replay->command->output == OUTPUT_JSON) {
+        json_end(json);
+    } else {
+        json_init(json, stdout);
+        begin_object(json, "thole.replay.v1");
+    }
+    json_member_number(json, "instances", counts->instances);
+    json_member_number(json, "executions", counts->executions);
+    json_member_number(json, "events", counts->events);
+    json_member_number(json, "elapsed_ms", elapsed_ms);
+    json_member_number(json, "diverged", counts->diverged);
+    json_member_number(json, "unreadable", counts->unreadable);
+    json_member_number(json, "without_code", counts->without_code);
+    unknown_json(json, counts->unknown);
+    json_member_number(json, "missing", replay->missing);
+    json_key(json, "complete"); /* false: stopped after many reports */
+    json_true(json, !replay->stopped);
+    json_end(json);
+}
+
 static void say_end(const struct replay *replay, uint64_t elapsed_ms)
 {
     const struct replay_counts *counts = &replay->counts;
@@ -456,6 +566,12 @@ static void say_end(const struct replay *replay, uint64_t elapsed_ms)
     if (counts->unknown[0] != '\0') /* " a, b," */
         (void)printf(" (%.*s)", (int)strlen(counts->unknown) - 2, counts->unknown + 1);
     (void)printf("\n");
+    (void)fflush(stdout); /* in front of what stderr says */
+    if (compared_nothing(replay))
+        (void)fprintf(stderr,
+                      "%s has code for none of these histories: nothing was compared\n"
+                      "Try: the program that registers those orchestrations, or another namespace (-n)\n",
+                      replay->program->name);
 }
 
 static int verdict(const struct replay *replay)
@@ -464,6 +580,8 @@ static int verdict(const struct replay *replay)
         return EXIT_REPLAY_DIVERGED;
     if (replay->counts.unreadable > 0)
         return EXIT_REPLAY_FAILED;
+    if (compared_nothing(replay))
+        return EXIT_REPLAY_NO_CODE;
     return replay->missing > 0 ? EXIT_REPLAY_NOT_FOUND : EXIT_REPLAY_SAME;
 }
 
@@ -487,6 +605,35 @@ static thole_status run(struct replay *replay, thole_error *reterr)
     return replay_all(replay, reterr);
 }
 
+/* The document is whole JSON also when the reading breaks off. */
+static void end_broken(struct replay *replay)
+{
+    json_end(&replay->json);
+    json_key(&replay->json, "complete");
+    json_true(&replay->json, false);
+    json_end(&replay->json);
+}
+
+void replay_host_complain(const struct host_command *command, const thole_program *program, int code,
+                          const thole_error *error)
+{
+    struct json json;
+    if (command->output == OUTPUT_TABLE) {
+        (void)fprintf(stderr, "%s replay: %s\n", program->name, error->text);
+        return;
+    }
+    json_init(&json, stderr);
+    begin_object(&json, "thole.error.v1");
+    json_key(&json, "error");
+    json_object(&json);
+    json_member(&json, "status", thole_slice_from(thole_status_name(error->status)));
+    json_member_number(&json, "exit_code", (uint64_t)code);
+    json_member(&json, "verb", THOLE_STR("replay"));
+    json_member(&json, "message", thole_slice_from(error->text));
+    json_end(&json);
+    json_end(&json);
+}
+
 thole_status replay_host_run(const struct host_command *command, const thole_program *program, int *ret_code,
                              thole_error *reterr)
 {
@@ -496,8 +643,12 @@ thole_status replay_host_run(const struct host_command *command, const thole_pro
     thole_status status = run(&replay, reterr);
     if (status == THOLE_CANCELLED && replay.stopped) /* by the number of reports */
         status = THOLE_OK;
-    if (status == THOLE_OK)
+    if (status == THOLE_OK && command->output == OUTPUT_TABLE)
         say_end(&replay, now_ms() - began_ms);
+    else if (status == THOLE_OK)
+        end_json(&replay, now_ms() - began_ms);
+    else if (replay.begun)
+        end_broken(&replay);
     *ret_code = verdict(&replay);
     connection_close(replay.connection);
     pthread_mutex_destroy(&replay.lock);
