@@ -18,7 +18,7 @@ struct host_command {
     uint32_t threads; /* 0 = as many as there are processors */
     uint64_t memory_max;
     uint32_t output; /* 0 table, 1 json, 2 jsonl */
-    char **words; /* ids */
+    char **words;    /* ids */
     int words_len;
 };
 
