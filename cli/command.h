@@ -68,6 +68,7 @@ int command_replay(struct cli *cli);
 int command_show(struct cli *cli);
 int command_history(struct cli *cli);
 int command_list(struct cli *cli);
+int command_rejected(struct cli *cli);
 int command_dev(struct cli *cli);
 int command_queue(struct cli *cli);
 int command_version(struct cli *cli);

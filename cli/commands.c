@@ -201,6 +201,17 @@ static const struct option_row list_rows[] = {
      .help = "rows at most, newest first"},
     NEXT_ROW,
 };
+static const struct option_row rejected_rows[] = {
+    {.flag = "limit",
+     .kind = OPTION_NUMBER,
+     .unit = "N",
+     .fallback = "50",
+     .min = 1,
+     .max = 10000,
+     FIELD(limit),
+     .help = "rows at most, newest first"},
+    NEXT_ROW,
+};
 static const struct option_row queue_rows[] = {
     {.flag = "queue", .kind = OPTION_NAME, .unit = "NAME", FIELD(queue), .help = "only this queue's"},
     {.flag = "instance", .kind = OPTION_TEXT, .unit = "ID", FIELD(instance), .help = "only this instance's"},
@@ -288,6 +299,12 @@ static const struct command commands[] = {
      .example = "thole list --status running --orchestration checkout --after 2h --limit 20",
      ROWS(list_rows),
      .run = command_list},
+    {.name = "rejected",
+     .usage = "",
+     .summary = "list the newest messages that no engine could take, and why",
+     .example = "thole rejected --limit 20",
+     ROWS(rejected_rows),
+     .run = command_rejected},
     {.name = "signal",
      .usage = "ID NAME [DATA]",
      .summary = "raise an event in an instance, also before it is started; DATA: TEXT, @FILE or -",

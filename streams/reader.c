@@ -216,6 +216,7 @@ struct read {
     const char *stream, *filter;
     uint64_t to;
     stream_read_fn *each;
+    stream_delivery_fn *each_delivery; /* where each is NULL */
     void *arg;
     uint64_t next;   /* first sequence not handed over yet */
     uint64_t target; /* all that matters is at or below it; asked of the leader */
@@ -330,7 +331,8 @@ static thole_status take_message(struct read *read, const struct delivery *deliv
     read->next = meta.stream_sequence + 1;
     read->done = read->bounded && read->next > read->target;
     thole_status const status =
-        read->each(read->arg, meta.stream_sequence, delivery->subject, delivery->body);
+        read->each != NULL ? read->each(read->arg, meta.stream_sequence, delivery->subject, delivery->body)
+                           : read->each_delivery(read->arg, meta.stream_sequence, delivery);
     read->progress_ms = link_now_ms(); /* it may have taken long */
     return status;
 }
@@ -408,14 +410,14 @@ static thole_status read_once(struct read *read, struct connection *connection, 
     return status;
 }
 
-thole_status stream_read(struct connection *connection, const char *stream, const char *filter, uint64_t from,
-                         uint64_t to, stream_read_fn *each, void *arg, thole_error *reterr)
+static thole_status read_all(struct connection *connection, struct read read, uint64_t from,
+                             thole_error *reterr)
 {
-    struct read read = {.stream = stream, .filter = filter, .to = to, .each = each, .arg = arg};
+    const char *const stream = read.stream, *const filter = read.filter;
     read.next = from == 0 ? 1 : from;
     if (!link_subject_is_safe(stream) || (filter != NULL && !link_subject_is_safe(filter)))
         return thole_fail(reterr, THOLE_INVALID, "stream or filter is empty or has a space or control byte");
-    if (read.next > to)
+    if (read.next > read.to)
         return THOLE_OK;
     for (int attempt = 0; attempt < READ_ATTEMPTS_MAX; attempt++) {
         uint64_t const before = read.next;
@@ -428,6 +430,20 @@ thole_status stream_read(struct connection *connection, const char *stream, cons
     }
     return thole_fail(reterr, THOLE_UNAVAILABLE, "read of stream %s stopped before sequence %llu: try again",
                       stream, (unsigned long long)read.next);
+}
+
+thole_status stream_read(struct connection *connection, const char *stream, const char *filter, uint64_t from,
+                         uint64_t to, stream_read_fn *each, void *arg, thole_error *reterr)
+{
+    struct read const read = {.stream = stream, .filter = filter, .to = to, .each = each, .arg = arg};
+    return read_all(connection, read, from, reterr);
+}
+
+thole_status stream_read_deliveries(struct connection *connection, const char *stream, uint64_t from,
+                                    uint64_t to, stream_delivery_fn *each, void *arg, thole_error *reterr)
+{
+    struct read const read = {.stream = stream, .to = to, .each_delivery = each, .arg = arg};
+    return read_all(connection, read, from, reterr);
 }
 
 /* ---- removal ---- */

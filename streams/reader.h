@@ -44,6 +44,12 @@ THOLE_NODISCARD thole_status stream_read(struct connection *connection, const ch
                                          const char *filter, uint64_t from, uint64_t to, stream_read_fn *each,
                                          void *arg, thole_error *reterr);
 
+/* The same with headers and the time at which each was stored. */
+typedef thole_status stream_delivery_fn(void *arg, uint64_t sequence, const struct delivery *delivery);
+THOLE_NODISCARD thole_status stream_read_deliveries(struct connection *connection, const char *stream,
+                                                    uint64_t from, uint64_t to, stream_delivery_fn *each,
+                                                    void *arg, thole_error *reterr);
+
 /* Removes one message for good, without overwriting it. NOT_FOUND counts as done. */
 THOLE_NODISCARD thole_status stream_delete(struct connection *connection, const char *stream,
                                            uint64_t sequence, thole_error *reterr);

@@ -11,6 +11,11 @@
 #include <string.h>
 
 enum { CONFIG_FORMAT = 1, VALUE_BYTES_MAX = 64, DEDUPE_MS = 120000 };
+enum {
+    REJECTED_MSGS_MAX = 10000,
+    REJECTED_BYTES_MAX = 32 * 1024 * 1024,
+    REJECTED_AGE_MS = 7 * 24 * 3600 * 1000
+};
 
 static struct stream_spec inbox_spec(const char *ns, uint32_t p, uint32_t replicas)
 {
@@ -52,6 +57,25 @@ static struct stream_spec work_spec(const char *ns, uint32_t replicas)
                                .allow_direct = true};
     (void)snprintf(spec.name, sizeof spec.name, "THOLE_%s_WORK", ns);
     (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "thole.%s.work.>", ns);
+    return spec;
+}
+
+/* What is kept of it is an operator's choice; that it is bounded is not. */
+static struct stream_spec rejected_spec(const char *ns, uint32_t replicas)
+{
+    struct stream_spec spec = {.purpose = "it keeps the newest messages that could not be taken",
+                               .retention = "limits",
+                               .replicas = replicas,
+                               .subjects_len = 1,
+                               .dedupe_ms = DEDUPE_MS,
+                               .max_age_ms = REJECTED_AGE_MS,
+                               .keep_max_age = true,
+                               .max_msgs = REJECTED_MSGS_MAX,
+                               .max_bytes = REJECTED_BYTES_MAX,
+                               .discard_old = true,
+                               .allow_direct = true};
+    (void)snprintf(spec.name, sizeof spec.name, "THOLE_%s_REJECTED", ns);
+    (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "thole.%s.rejected.*", ns);
     return spec;
 }
 
@@ -270,6 +294,8 @@ static thole_status ensure_streams(struct connection *connection, const struct t
     topology->nodes_ttl_ms = nodes.max_age_ms;
     struct stream_spec work = work_spec(options->ns, topology->replicas);
     THOLE_TRY(spec_ensure(connection, &work, reterr));
+    struct stream_spec rejected = rejected_spec(options->ns, topology->replicas);
+    THOLE_TRY(spec_ensure(connection, &rejected, reterr));
     for (uint32_t p = 0; p < topology->partitions; p++) {
         struct stream_spec inbox = inbox_spec(options->ns, p, topology->replicas);
         struct stream_spec history = history_spec(options->ns, p, topology->replicas);

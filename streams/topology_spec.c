@@ -21,11 +21,11 @@ static void spec_json(const struct stream_spec *spec, struct buf *to)
     buf_text(to, "]");
     json_field_text(to, "retention", spec->retention);
     json_field_text(to, "storage", "file");
-    json_field_text(to, "discard", "new");
+    json_field_text(to, "discard", spec->discard_old ? "old" : "new");
     json_field_int(to, "num_replicas", spec->replicas == 0 ? 1 : spec->replicas);
     json_field_int(to, "max_consumers", -1);
-    json_field_int(to, "max_msgs", -1);
-    json_field_int(to, "max_bytes", -1);
+    json_field_int(to, "max_msgs", spec->max_msgs == 0 ? -1 : spec->max_msgs);
+    json_field_int(to, "max_bytes", spec->max_bytes == 0 ? -1 : spec->max_bytes);
     json_field_int(to, "max_age", (int64_t)spec->max_age_ms * NANOS_PER_MS);
     json_field_int(to, "max_msg_size", -1);
     json_field_int(to, "max_msgs_per_subject", spec->max_per_subject == 0 ? -1 : spec->max_per_subject);
@@ -168,7 +168,7 @@ static thole_status verify_config(struct stream_spec *spec, thole_slice config, 
     THOLE_TRY(want_subjects(spec, config, reterr));
     THOLE_TRY(want_text(spec, config, "retention", spec->retention, reterr));
     THOLE_TRY(want_text(spec, config, "storage", "file", reterr));
-    THOLE_TRY(want_text(spec, config, "discard", "new", reterr));
+    THOLE_TRY(want_text(spec, config, "discard", spec->discard_old ? "old" : "new", reterr));
     THOLE_TRY(want_max_age(spec, config, reterr));
     THOLE_TRY(want_limit(spec, config, "max_msgs_per_subject", spec->max_per_subject, reterr));
     THOLE_TRY(want_limit(spec, config, "max_consumers", 0, reterr));

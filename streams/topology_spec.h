@@ -18,6 +18,8 @@ struct stream_spec {
     uint64_t dedupe_ms;      /* for making it; 0: the server's default */
     int64_t max_per_subject; /* 0: unlimited */
     bool discard_new_per_subject, deny_purge, deny_delete, allow_rollup, allow_direct;
+    bool discard_old;            /* else what does not fit is refused */
+    int64_t max_msgs, max_bytes; /* for making it; 0: unlimited */
     bool no_limits; /* on bytes and messages; where discard is "new" they are otherwise the operator's choice
                      */
 };

@@ -74,7 +74,8 @@ static thole_status client_connect(struct thole_client *client, const thole_clie
     };
     THOLE_TRY(connection_open(&connection, &client->connection, reterr));
     THOLE_TRY(topology_read(client->connection, options->ns, &client->topology, reterr));
-    if (client->payload_max == 0)
+    if (client->payload_max == 0 ||
+        client->payload_max > client->topology.payload_max) /* engines refuse more */
         client->payload_max = client->topology.payload_max;
     return requests_open(client->connection, CLIENT_WINDOW, options->timeout_ms, watches_on_done, client,
                          &client->requests, reterr);
@@ -219,7 +220,7 @@ thole_status thole_client_show(thole_client *client, thole_slice instance, thole
                                thole_error *reterr)
 {
     struct query query = {.instance = instance, .each = each, .arg = arg};
-    THOLE_TRY(id_check(instance, reterr));
+    THOLE_TRY(client_check_id(instance, reterr));
     return query_run(client, &query, reterr);
 }
 

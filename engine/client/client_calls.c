@@ -31,7 +31,7 @@ thole_status request_id_make(struct request_id *ret, thole_error *reterr)
 static thole_status check_start(const struct thole_client *client, const struct message *start,
                                 thole_error *reterr)
 {
-    THOLE_TRY(id_check(start->instance, reterr));
+    THOLE_TRY(client_check_id(start->instance, reterr));
     THOLE_TRY(name_check(start->orchestration, "orchestration", reterr));
     if (start->event_name.len > 0)
         THOLE_TRY(name_check(start->event_name, "event", reterr));
@@ -396,7 +396,7 @@ thole_status thole_client_wait(thole_client *client, thole_slice instance, uint6
 {
     struct watch watch;
     uint64_t const until = deadline(wait_ms);
-    THOLE_TRY(id_check(instance, reterr));
+    THOLE_TRY(client_check_id(instance, reterr));
     THOLE_TRY(watch_open(client, wait_ms == 0 ? WATCH_QUIET : WATCH_NOTICES, instance, (thole_slice){NULL, 0},
                          &watch, reterr));
     watch_look(&watch);

@@ -112,7 +112,7 @@ thole_status thole_client_delete(thole_client *client, thole_slice instance,
     options = options == NULL ? &none : options;
     if (options->size < sizeof none)
         return thole_fail(reterr, THOLE_INVALID, "thole_delete_options.size is not set");
-    THOLE_TRY(id_check(instance, reterr));
+    THOLE_TRY(client_check_id(instance, reterr));
     THOLE_TRY(client_check_reason(options->reason, reterr));
     THOLE_TRY(request_id_make(&id, reterr));
     message.request_id = thole_slice_from(id.text);

@@ -78,7 +78,7 @@ thole_status thole_client_query(thole_client *client, thole_slice instance, thol
 {
     struct query const query = {.instance = instance, .name = name, .input = input};
     struct buf subject, body;
-    THOLE_TRY(id_check(instance, reterr));
+    THOLE_TRY(client_check_id(instance, reterr));
     THOLE_TRY(name_check(name, "query", reterr));
     THOLE_TRY(client_check_payload(client, "input", input.len, reterr));
     buf_init(&subject, SUBJECT_BYTES_MAX);

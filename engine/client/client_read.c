@@ -233,7 +233,7 @@ static thole_status read_history(thole_client *client, const struct reading *wis
     thole_slice const instance = reading.instance;
     reading.last = &reading.first;
     reading.reterr = reterr;
-    THOLE_TRY(id_check(instance, reterr));
+    THOLE_TRY(client_check_id(instance, reterr));
     THOLE_TRY(life_read(client, instance, &life, reterr));
     thole_status status = place_history(client, instance, &place, reterr);
     if (status == THOLE_OK)

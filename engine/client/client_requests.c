@@ -4,6 +4,7 @@
 #include "text.h"
 #include "watch.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- arguments ---- */
@@ -21,6 +22,23 @@ thole_status client_check_payload(const struct thole_client *client, const char 
                           "max_payload of %zu",
                           what, bytes, room);
     return THOLE_OK;
+}
+
+thole_status client_check_id(thole_slice instance, thole_error *reterr)
+{
+    enum { SHOWN = 24 };
+    char shown[SHOWN * 4 + 1] = "";
+    size_t len = 0;
+    thole_error rule = {.status = THOLE_OK};
+    if (id_check(instance, &rule) == THOLE_OK)
+        return THOLE_OK;
+    for (size_t i = 0; i < instance.len && i < SHOWN; i++) {
+        uint8_t const c = instance.ptr[i];
+        bool const plain = c >= ' ' && c < 0x7f && c != '"' && c != '\\';
+        len += (size_t)snprintf(shown + len, sizeof shown - len, plain ? "%c" : "\\x%02x", c);
+    }
+    return thole_fail(reterr, rule.status, "\"%s%s\" is no instance id: %s", shown,
+                      instance.len > SHOWN ? "..." : "", rule.text);
 }
 
 thole_status client_check_reason(thole_slice reason, thole_error *reterr)
@@ -156,7 +174,7 @@ static thole_status request(thole_client *client, enum message_kind kind, thole_
                             thole_slice reason, thole_error *reterr)
 {
     struct request_id id;
-    THOLE_TRY(id_check(instance, reterr));
+    THOLE_TRY(client_check_id(instance, reterr));
     THOLE_TRY(client_check_reason(reason, reterr));
     THOLE_TRY(request_id_make(&id, reterr));
     struct message const message = {
@@ -196,7 +214,7 @@ thole_status thole_client_signal(thole_client *client, thole_slice instance, tho
 {
     struct request_id id;
     bool exists = false;
-    THOLE_TRY(id_check(instance, reterr));
+    THOLE_TRY(client_check_id(instance, reterr));
     THOLE_TRY(name_check(name, "event", reterr));
     THOLE_TRY(client_check_payload(client, "data", data.len, reterr));
     THOLE_TRY(check_request_id(request_id, reterr));
@@ -289,7 +307,7 @@ thole_status thole_client_fail(thole_client *client, thole_slice token, thole_sl
 
 static thole_status decide(thole_client *client, struct message message, thole_error *reterr)
 {
-    THOLE_TRY(id_check(message.instance, reterr));
+    THOLE_TRY(client_check_id(message.instance, reterr));
     if (message.execution == 0 || message.task == 0)
         return thole_fail(reterr, THOLE_INVALID, "executions and activity ids begin with 1");
     message.kind = MESSAGE_RELEASE;

@@ -43,13 +43,34 @@ static void arrived(struct partition *p, struct slot *slot, struct pending *pend
         slots_ready(&p->slots, slot);
 }
 
-static void reject(struct partition *p, uint64_t sequence, const char *text)
+static enum reject_code code_of(thole_status decoded)
 {
-    struct partition_out *out = partition_emit(p, PARTITION_OUT_REJECTED);
-    out->sequence = sequence;
-    thole_slice const copy = partition_out_copy(p, thole_slice_from(text));
-    out->text = copy.ptr == NULL ? "malformed" : (const char *)copy.ptr;
-    intake_incorporate(p, sequence);
+    if (decoded == THOLE_UNSUPPORTED)
+        return REJECT_UNSUPPORTED;
+    return decoded == THOLE_LIMIT ? REJECT_TOO_LARGE : REJECT_MALFORMED;
+}
+
+/* Decodes the message and looks whether the partition can take it. */
+static enum reject_code examine(struct partition *p, const struct partition_in *in, struct pending *pending,
+                                thole_error *ret)
+{
+    if (in->refused != REJECT_NONE) {
+        (void)thole_fail(ret, THOLE_INVALID, "%s",
+                         in->refused == REJECT_PARTITION
+                             ? "the instance's CRC-32 says that another partition has it"
+                             : "the subject's last token is not an instance id, percent-encoded");
+        return in->refused;
+    }
+    thole_status const status = message_decode(in->bytes, &pending->arena, &pending->message, ret);
+    if (status == THOLE_NOMEM)
+        partition_no_memory(p);
+    if (status != THOLE_OK)
+        return code_of(status);
+    if (!thole_slice_equal(pending->message.instance, in->instance)) {
+        (void)thole_fail(ret, THOLE_CORRUPT, "the subject and the message name different instances");
+        return REJECT_INSTANCE;
+    }
+    return rejections_check(p, &pending->message, ret);
 }
 
 void intake_message(struct partition *p, const struct partition_in *in)
@@ -68,18 +89,15 @@ void intake_message(struct partition *p, const struct partition_in *in)
         return;
     }
     thole_error err = {0};
-    thole_status status = message_decode(in->bytes, &pending->arena, &pending->message, &err);
-    if (status == THOLE_OK && !thole_slice_equal(pending->message.instance, in->instance))
-        status = thole_fail(&err, THOLE_CORRUPT, "the subject and the message name different instances");
-    if (status != THOLE_OK) {
+    enum reject_code const code = examine(p, in, pending, &err);
+    if (code != REJECT_NONE) {
         pending_destroy(pending);
-        if (status == THOLE_NOMEM)
-            partition_no_memory(p);
-        else
-            reject(p, in->sequence, err.text);
+        if (!p->nomem)
+            rejections_refuse(p, in, code, err.text);
         return;
     }
     pending->inbox_sequence = in->sequence;
+    pending->stored_ns = in->stored_ns;
     struct slot *slot = intake_slot(p, in->instance);
     if (slot == NULL)
         pending_destroy(pending);
@@ -182,7 +200,7 @@ static bool fits(struct partition *p, const struct pending *pending, struct even
         event->final = true;
         return true;
     }
-    reject(p, pending->inbox_sequence, "the message is larger than what a record can hold");
+    rejections_refuse_pending(p, pending, REJECT_TOO_LARGE, "it is larger than what a record can hold");
     return false;
 }
 
@@ -248,14 +266,14 @@ static bool start_collides(struct partition *p, struct slot *slot, const struct 
 enum taken {
     TAKEN,   /* its events are in the intake */
     DROPPED, /* it changes nothing */
-    HELD,    /* it is answered first */
+    HELD,    /* it is answered first, or kept as rejected */
 };
 
 static enum taken put(struct partition *p, const struct pending *pending, struct intake *in,
                       struct event event)
 {
     if (!fits(p, pending, &event))
-        return DROPPED;
+        return HELD;
     in->events[in->len++] = event;
     return TAKEN;
 }
@@ -271,15 +289,17 @@ static enum taken take_first_start(struct partition *p, const struct slot *slot,
         partition_no_memory(p);
         return DROPPED;
     }
-    struct event started = started_event(&pending->message);
+    struct event started = started_event(&pending->message), raised = raised_event(&pending->message);
     started.before = slot->gone;
-    if (put(p, pending, in, started) == DROPPED)
-        return DROPPED;
+    bool const signals = pending->message.event_name.len > 0;
+    if (!fits(p, pending, &started) || (signals && !fits(p, pending, &raised)))
+        return HELD;
+    in->events[in->len++] = started;
     if (early > 0)
         memcpy(&in->events[in->len], slot->early->events, early * sizeof *in->events);
     in->len += early;
-    if (pending->message.event_name.len > 0)
-        (void)put(p, pending, in, raised_event(&pending->message));
+    if (signals)
+        in->events[in->len++] = raised;
     return TAKEN;
 }
 
@@ -295,13 +315,14 @@ static enum taken take_early(struct partition *p, struct slot *slot, const struc
         return DROPPED;
     struct event event = raised_event(&pending->message);
     if (!fits(p, pending, &event))
-        return DROPPED;
+        return HELD;
     switch (early_keep(slot, &event)) {
     case THOLE_OK: return put(p, pending, in, event);
     case THOLE_CONFLICT: break;
     case THOLE_LIMIT:
-        reject(p, pending->inbox_sequence, "too many events wait for an instance that does not exist");
-        break;
+        rejections_refuse_pending(p, pending, REJECT_TOO_MANY,
+                                  "too many events wait for this instance, which does not exist");
+        return HELD;
     default: partition_no_memory(p); break;
     }
     return DROPPED;
@@ -333,9 +354,9 @@ static enum taken take_existing(struct partition *p, struct slot *slot, const st
     if (slot->state == SLOT_ENDED || (start && m->event_name.len == 0) || !for_this_execution(slot, pending))
         return DROPPED;
     if (!timer && m->kind == MESSAGE_RELEASE && is_raw(slot)) {
-        reject(p, pending->inbox_sequence,
-               "the instance cannot be read here, so nobody knows what is in quarantine");
-        return DROPPED;
+        rejections_refuse_pending(p, pending, REJECT_UNREADABLE,
+                                  "the instance cannot be read here, so nobody knows what is in quarantine");
+        return HELD;
     }
     if (timer)
         return put(p, pending, in,

@@ -10,6 +10,7 @@
  *   outbox.c     messages to other instances    names.c    live orchestrations
  *   timers.c     due timers                     progress.c which inbox messages are incorporated
  *   redo.c       what the redo keeps in mind      deletion.c what goes, and when its records may
+ *   rejections.c what cannot be taken
  */
 #ifndef THOLE_MACHINE_H
 #define THOLE_MACHINE_H
@@ -103,6 +104,7 @@ enum slot_state {
 struct pending { /* something that arrived for an instance and is not yet in a record */
     struct pending *next;
     uint64_t inbox_sequence; /* 0 = a timer */
+    uint64_t stored_ns;
     struct message message;
     uint64_t execution, timer_id;
     struct arena arena; /* owns what message points to */
@@ -477,6 +479,7 @@ struct partition {
     struct removals removals;
     struct refusal *refusals;
     uint64_t next_refusal;
+    size_t rejecting;  /* messages that could not be taken and are not yet kept */
     size_t event_room; /* bytes of the largest event that a record can hold */
     uint64_t purged_below;
     uint64_t open_activities;  /* at least as many as have rows */
@@ -534,6 +537,16 @@ void intake_give_back(struct partition *p, struct slot *slot, struct intake *in)
 void intake_release(struct intake *in);
 /* Has the slot something that can be taken now? */
 bool intake_waits(const struct slot *slot);
+
+/* The message cannot be taken: it is given away to be kept, and counts as incorporated when it is. */
+void rejections_refuse(struct partition *p, const struct partition_in *in, enum reject_code code,
+                       const char *text);
+/* The same of one that had been decoded. */
+void rejections_refuse_pending(struct partition *p, const struct pending *pending, enum reject_code code,
+                               const char *text);
+void rejections_kept(struct partition *p, const struct partition_in *in);
+/* Whether a decoded message is within the limits that do not follow from its form. */
+enum reject_code rejections_check(const struct partition *p, const struct message *message, thole_error *ret);
 
 void turns_run_ready(struct partition *p);
 /* The entry for that version; 0 = the newest. NULL: not here. */

@@ -151,6 +151,7 @@ static void forget(struct partition *p)
     p->open_activities = 0;
     p->recount = p->recounting = false;
     p->ending = false;
+    p->rejecting = 0;
     p->redo_reading = p->redo_unproven = p->tail_again = false;
     p->phase = PHASE_CLOSED;
     p->generation++;
@@ -268,6 +269,7 @@ static void answer(struct partition *p, const struct partition_in *in)
             loading_history(p, in);
         break;
     case PARTITION_IN_REMOVED: deletion_removed(p, in); break;
+    case PARTITION_IN_REJECTED: rejections_kept(p, in); break;
     case PARTITION_IN_QUERY: queries_ask(p, in); break;
     }
 }
@@ -304,7 +306,8 @@ thole_status partition_input(struct partition *p, const struct partition_in *in,
 
 static bool quiet(const struct partition *p)
 {
-    return p->chain.len == 0 && project_idle(p) && p->slots.ready_first == NULL && p->refusals == NULL;
+    return p->chain.len == 0 && project_idle(p) && p->slots.ready_first == NULL && p->refusals == NULL &&
+           p->rejecting == 0;
 }
 
 static bool unsaved(const struct partition *p)

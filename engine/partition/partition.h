@@ -66,6 +66,22 @@ struct log_record {
     uint64_t execution; /* HISTORY: of its subject, which tells whose a damaged one is */
 };
 
+/* Why an inbox message cannot be taken. For ever, as their names are: reject_code_name(). */
+enum reject_code {
+    REJECT_NONE,
+    REJECT_SUBJECT,     /* its last token is not the encoding of an id */
+    REJECT_PARTITION,   /* the id's partition is another one */
+    REJECT_MALFORMED,   /* the body is no message, or a field is not what it must be */
+    REJECT_UNSUPPORTED, /* of a newer format, or of an unknown kind */
+    REJECT_INSTANCE,    /* the subject and the body name different instances */
+    REJECT_REQUEST_ID,  /* not what a client's may be */
+    REJECT_TOO_LARGE,   /* over the namespace's payload_max, or more than a record can hold */
+    REJECT_TOO_MANY,    /* too many events wait for an instance that does not exist */
+    REJECT_UNREADABLE,  /* a decision on a quarantine, and the history cannot be read */
+};
+enum { REJECTED_PAYLOAD_MAX = 1024 };                /* bytes of the message that are kept */
+const char *reject_code_name(enum reject_code code); /* "subject", "too_large", … */
+
 enum partition_in_kind {
     PARTITION_IN_OPEN,  /* own it: open it */
     PARTITION_IN_CLOSE, /* hand it over: finish what is in flight, then CLOSED */
@@ -91,6 +107,7 @@ enum partition_in_kind {
     PARTITION_IN_HISTORY,    /* answer to LOAD: records; may be none */
     PARTITION_IN_SENT,       /* answer to SEND: token: stored */
     PARTITION_IN_REMOVED,    /* answer to REMOVE_HISTORY: sequence */
+    PARTITION_IN_REJECTED,   /* answer to REJECTED: sequence */
     PARTITION_IN_QUERY,      /* token, instance, query, bytes = input; answered by QUERY_ANSWER, unless CLOSED
                                 comes   before it */
 };
@@ -99,7 +116,7 @@ struct partition_in {
     enum partition_in_kind kind;
     uint64_t generation; /* of the output that this answers; ignored for OPEN, CLOSE, RIVAL and QUERY */
     uint64_t n;          /* APPENDED, APPEND_FAILED */
-    uint64_t sequence;   /* APPENDED, PUBLISHED, REMOVED; MESSAGE: inbox sequence */
+    uint64_t sequence;   /* APPENDED, PUBLISHED, REMOVED; MESSAGE, REJECTED: inbox sequence */
     uint64_t token;      /* PUBLISHED, HISTORY, SENT, QUERY */
     uint64_t stored_ns;  /* MESSAGE: when the stream stored it */
     const char *text;    /* DOUBT */
@@ -111,8 +128,10 @@ struct partition_in {
     uint64_t epoch_sequence, last_sequence;
     const struct log_record *records;
     size_t records_len;
-    /* MESSAGE: the instance that the subject names, and the body. HISTORY: the instance that LOAD named */
-    thole_slice instance, bytes, query;
+    /* MESSAGE: the instance that the subject names, and the body; or refused: why that subject is none of
+     * this partition's, and subject. HISTORY: the instance that LOAD named */
+    thole_slice instance, bytes, query, subject;
+    enum reject_code refused;
     /* LIVE: instances that are Waiting, Stuck or ContinuedAsNew (those of execution 0 left out); names of
      * live orchestrations ("name", "name@version" beyond version 1) with their counts */
     const struct batch_instance *blocked;
@@ -170,15 +189,20 @@ enum partition_out_kind {
     PARTITION_OUT_EVENT, /* live notice: event_kind (see streams/notice.h), orchestration, instance,
                             execution, request_id, data */
     /* The inbox. */
-    PARTITION_OUT_READ_INBOX,   /* deliver MESSAGE for every message from `from` on, in order, without end, if
-                                   the stream holds `sequence` as stored at stored_ns (0: whenever; sequence 0:
-                                   nothing to look for), or has removed it since and goes on behind it; else
-                                   INBOX_BACK. To be found out after the place to read from is taken, before
-                                   the first MESSAGE. When the stream may have gone back later: DOUBT */
-    PARTITION_OUT_PURGE_INBOX,  /* remove messages below `from`, if the stream holds `sequence` in the same
-                                   way, else DOUBT; no answer */
-    PARTITION_OUT_REJECTED,     /* a malformed inbox message was dropped: sequence, text; for the log */
-    PARTITION_OUT_LOG,          /* a line of an orchestration: level, instance, execution, data; no answer */
+    PARTITION_OUT_READ_INBOX,  /* deliver MESSAGE for every message from `from` on, in order, without end, if
+                                  the stream holds `sequence` as stored at stored_ns (0: whenever; sequence 0:
+                                  nothing to look for), or has removed it since and goes on behind it; else
+                                  INBOX_BACK. To be found out after the place to read from is taken, before
+                                  the first MESSAGE. When the stream may have gone back later: DOUBT */
+    PARTITION_OUT_PURGE_INBOX, /* remove messages below `from`, if the stream holds `sequence` in the same
+                                  way, else DOUBT; no answer */
+    PARTITION_OUT_REJECTED,    /* an inbox message that cannot be taken, to be kept where people look: reject,
+                                  text, sequence, stored_ns, instance or (empty) subject, bytes = as much of the
+                                  message as is kept, count = its bytes. Retry until stored, or until it is
+                                  certain that it cannot be; then REJECTED with sequence. Until then it does
+                                  not count as incorporated. Twice after a crash: known by sequence and
+                                  stored_ns */
+    PARTITION_OUT_LOG,         /* a line of an orchestration: level, instance, execution, data; no answer */
     PARTITION_OUT_QUERY_ANSWER, /* token, status, data = output or error text; no answer */
 };
 
@@ -203,6 +227,8 @@ struct partition_out {
     uint32_t try_number; /* PUBLISH_WORK; PUSH_CANCEL: 0 = any try */
     uint32_t level;      /* LOG: a thole_log_level */
     thole_status status; /* QUERY_ANSWER */
+    enum reject_code reject;
+    thole_slice subject; /* REJECTED */
     thole_slice queue, activity, orchestration, request_id;
     thole_slice data;       /* PUBLISH_WORK: input; EVENT: payload; PUSH_CANCEL: reason */
     const char *event_kind; /* EVENT: started, completed, …; PUSH_CANCEL: thole_cancel_kind_name() */

@@ -146,8 +146,8 @@ static void on_output(thole_test_env *env, const struct partition_out *out)
         break;
     case PARTITION_OUT_QUERY_ANSWER: on_query_answer(env, out); break;
     case PARTITION_OUT_OPENED:
-    case PARTITION_OUT_WITHDRAW:
-    case PARTITION_OUT_REJECTED: break;
+    case PARTITION_OUT_WITHDRAW: break;
+    case PARTITION_OUT_REJECTED: done(env, out, PARTITION_IN_REJECTED, out->sequence); break;
     case PARTITION_OUT_LOG: on_log(out); break;
     }
 }

@@ -326,6 +326,30 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_poisoned_retry(thole_client 
 THOLE_NODISCARD THOLE_API thole_status thole_client_poisoned_fail(thole_client *client, thole_slice instance,
                                                                   uint64_t execution, uint64_t activity_id,
                                                                   uint32_t try_number, thole_error *reterr);
+/** A message to an instance that no engine could take. Slices are borrowed for the callback. */
+typedef struct thole_rejected_info {
+    thole_slice code;    /**< for programs: "malformed", "too_large", …; see docs/wire.md */
+    thole_slice reason;  /**< for people */
+    thole_slice subject; /**< that it was published to; bytes that are not printable ASCII as %XX */
+    thole_slice payload; /**< its first bytes */
+    uint64_t bytes;      /**< of all of it */
+    uint64_t stored_ms;  /**< when its inbox stored it */
+    uint64_t sequence;   /**< in its inbox */
+    uint64_t number;     /**< among all that were rejected since the namespace was made, from 1 */
+    uint32_t partition;
+} thole_rejected_info;
+typedef thole_status thole_rejected_fn(void *arg, const thole_rejected_info *info);
+/**
+ * Lists the newest messages that could not be taken, the newest first. They are kept for a while, and no more
+ * than so many: see docs/operations.md.
+ * @param behind  0: from the newest on; else only those with a smaller number.
+ * @param limit   At most so many; 0 = 100.
+ * @return THOLE_OK, also when there is none; what @p each returned unless THOLE_OK; THOLE_NOT_FOUND (the
+ *         engines here are older than this); THOLE_UNAVAILABLE; THOLE_LIMIT (more than memory allows).
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_client_rejected(thole_client *client, uint64_t behind,
+                                                             uint64_t limit, thole_rejected_fn *each,
+                                                             void *arg, thole_error *reterr);
 /** Frees a slice that a function of this library said to release so. Empty is allowed. */
 THOLE_API void thole_client_release(thole_slice owned);
 /** Reads the instance's history from the stream, in order. THOLE_NOT_FOUND when there is none. */

@@ -17,6 +17,7 @@ struct letter { /* one message that a client wants to be stored; it repeats unti
     struct request request;
     size_t instance;
     thole_slice bytes;
+    enum reject_code refused; /* the subject is none of an instance of that inbox */
     uint64_t tries;
 };
 
@@ -31,7 +32,7 @@ static void task_post(struct world *w, void *arg, uint64_t value)
 static enum executed store_letter(struct world *w, struct request *request)
 {
     struct letter *letter = (struct letter *)request;
-    inbox_publish(w, letter->instance, letter->bytes);
+    inbox_publish_refused(w, letter->instance, letter->bytes, letter->refused);
     return EXECUTED;
 }
 
@@ -53,21 +54,28 @@ static void post(struct world *w, struct letter *letter)
     net_send(w, &w->client->node, SERVER_NATS, &letter->request);
 }
 
-static void send_message(struct world *w, uint64_t delay_ms, size_t instance, const struct message *message)
+static thole_slice encoded(struct world *w, const struct message *message)
 {
     struct buf bytes;
     buf_init(&bytes, MESSAGE_BYTES_MAX);
     if (message_encode(message, &bytes) != THOLE_OK)
         broken(w, "a client's message cannot be encoded");
+    thole_slice const kept = keep_slice(w, buf_bytes(&bytes));
+    buf_release(&bytes);
+    return kept;
+}
+
+static void send_message(struct world *w, uint64_t delay_ms, size_t instance, const struct message *message)
+{
+    thole_slice const bytes = encoded(w, message);
     unsigned const copies = fault_enabled(w, FAULT_PUBLISH_TWICE) && rnd(w, 4) == 0 ? 2 : 1;
     for (unsigned i = 0; i < copies; i++) {
         struct letter *letter = keep(w, sizeof *letter);
         letter->instance = instance;
-        letter->bytes = keep_slice(w, buf_bytes(&bytes));
+        letter->bytes = bytes;
         after(w, delay_ms, task_post, letter, 0);
         delay_ms += between(w, 0, 8000);
     }
-    buf_release(&bytes);
 }
 
 static thole_slice request_id(struct world *w)
@@ -128,6 +136,27 @@ void client_completes(struct world *w, uint64_t delay_ms, size_t instance, const
     send_message(w, delay_ms, instance, &message);
 }
 
+/* What no engine can take, each for a reason of its own. */
+static void hostile(struct world *w, struct letter *letter)
+{
+    static const uint8_t large[SIM_PAYLOAD_MAX + 1] = {'x'};
+    struct message m = {.kind = MESSAGE_EVENT,
+                        .instance = w->instances[letter->instance],
+                        .event_name = THOLE_STR("item"),
+                        .event_data = THOLE_STR("hostile")};
+    switch (rnd(w, 8)) {
+    case 0: letter->bytes = THOLE_STR("\xff\xff\xff"); return;
+    case 1: letter->bytes = THOLE_STR(""); return;
+    case 2: letter->bytes = THOLE_STR("\x08\x02\x12\x01i"); return; /* of another format */
+    case 3: m.instance = w->instances[(letter->instance + 1) % w->client_instances_len]; break;
+    case 4: m.request_id = THOLE_STR("\xff"); break;
+    case 5: m.event_data = (thole_slice){large, sizeof large}; break;
+    case 6: letter->refused = REJECT_SUBJECT; break;
+    default: letter->refused = REJECT_PARTITION; break;
+    }
+    letter->bytes = encoded(w, &m);
+}
+
 /* A completion of something that was never scheduled, or bytes that are no message at all. */
 static void nonsense(struct world *w, uint64_t delay_ms, size_t instance)
 {
@@ -145,7 +174,7 @@ static void nonsense(struct world *w, uint64_t delay_ms, size_t instance)
     }
     struct letter *letter = keep(w, sizeof *letter);
     letter->instance = instance;
-    letter->bytes = rnd(w, 2) == 0 ? THOLE_STR("\xff\xff\xff") : THOLE_STR("");
+    hostile(w, letter);
     after(w, delay_ms, task_post, letter, 0);
 }
 

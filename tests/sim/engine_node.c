@@ -73,6 +73,7 @@ void seat_input(struct world *w, struct seat *seat, const struct partition_in *i
     lent.instance = lend(engine, in->instance);
     lent.bytes = lend(engine, in->bytes);
     lent.query = lend(engine, in->query);
+    lent.subject = lend(engine, in->subject);
     if (partition_input(seat->machine, &lent, node_now_ms(w, &engine->node)) != THOLE_OK)
         broken(w, "%s: out of memory", engine->node.name);
     take_back(engine);
@@ -130,12 +131,16 @@ static void task_deliver(struct world *w, void *arg, uint64_t life)
         seat->reader.next = entry->sequence + 1;
         if (w->mutation == MUTATION_INBOX_SKIPS && rnd(w, 10) == 0)
             continue;
-        struct partition_in const in = {.kind = PARTITION_IN_MESSAGE,
-                                        .generation = seat->reader.generation,
-                                        .sequence = entry->sequence,
-                                        .stored_ns = entry->stored_ns,
-                                        .instance = w->instances[entry->instance],
-                                        .bytes = entry->bytes};
+        struct partition_in in = {.kind = PARTITION_IN_MESSAGE,
+                                  .generation = seat->reader.generation,
+                                  .sequence = entry->sequence,
+                                  .stored_ns = entry->stored_ns,
+                                  .refused = entry->refused,
+                                  .bytes = entry->bytes};
+        if (entry->refused == REJECT_NONE)
+            in.instance = w->instances[entry->instance];
+        else
+            in.subject = THOLE_STR("thole.sim.in.0.%zz");
         seat_input(w, seat, &in);
     }
     deliver_soon(w, seat);
@@ -234,7 +239,7 @@ static void on_output(struct world *w, struct seat *seat, const struct partition
     case PARTITION_OUT_EVENT: checks_notice(w, out, who); return;
     case PARTITION_OUT_REJECTED:
         trace(w, "%s: inbox message %" PRIu64 " rejected: %s", who, out->sequence, out->text);
-        return;
+        break;
     case PARTITION_OUT_APPEND:
         if (out->record_kind == RECORD_TURN && strikes(w, FAULT_RIVAL, w->rivalry))
             engines_rival(w, engine, seat->partition);

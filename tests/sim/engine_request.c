@@ -219,6 +219,10 @@ static enum executed execute_stream(struct world *w, struct request *request)
     case PARTITION_OUT_REMOVE_HISTORY: execute_remove(w, r); break;
     case PARTITION_OUT_SEND: execute_send(w, r); break;
     case PARTITION_OUT_PUBLISH_WORK: execute_work(w, r); break;
+    case PARTITION_OUT_REJECTED:
+        inbox_reject(w, w->inboxes[p], &r->out);
+        r->sequence = r->out.sequence;
+        break;
     case PARTITION_OUT_WITHDRAW: work_withdraw(w, r->out.sequence); break;
     case PARTITION_OUT_READ_INBOX:
     case PARTITION_OUT_PURGE_INBOX: execute_inbox(w, r); break;
@@ -294,7 +298,8 @@ static void give_answer(struct world *w, struct engine_request *r)
                    {PARTITION_OUT_READ_TIMERS, PARTITION_IN_TIMERS},
                    {PARTITION_OUT_APPLY, PARTITION_IN_APPLIED},
                    {PARTITION_OUT_PUBLISH_WORK, PARTITION_IN_PUBLISHED},
-                   {PARTITION_OUT_SEND, PARTITION_IN_SENT}};
+                   {PARTITION_OUT_SEND, PARTITION_IN_SENT},
+                   {PARTITION_OUT_REJECTED, PARTITION_IN_REJECTED}};
     struct partition_in in = {.generation = r->out.generation,
                               .n = r->out.n,
                               .sequence = r->sequence,
@@ -394,7 +399,8 @@ static bool is_repeated_by_the_host(const struct engine_request *r, bool known)
 {
     if (r->out.kind == PARTITION_OUT_REMOVE_HISTORY)
         return !known || r->status != THOLE_OK;
-    return !known && (r->out.kind == PARTITION_OUT_PUBLISH_WORK || r->out.kind == PARTITION_OUT_SEND);
+    return !known && (r->out.kind == PARTITION_OUT_PUBLISH_WORK || r->out.kind == PARTITION_OUT_SEND ||
+                      r->out.kind == PARTITION_OUT_REJECTED);
 }
 
 static void stream_answered(struct world *w, struct request *request, bool known)
@@ -492,6 +498,7 @@ static void copy_output(struct world *w, struct engine_request *r, const struct 
     r->out.orchestration = keep_slice(w, out->orchestration);
     r->out.request_id = keep_slice(w, out->request_id);
     r->out.data = keep_slice(w, out->data);
+    r->out.subject = keep_slice(w, out->subject);
     if (out->sequences_len > 0) {
         uint64_t *copy = keep(w, out->sequences_len * sizeof *copy);
         memcpy(copy, out->sequences, out->sequences_len * sizeof *copy);

@@ -1,6 +1,7 @@
 #include "log_fake.h"
 #include "checks.h"
 #include "engine_node.h"
+#include "orchestrations.h"
 #include <string.h>
 
 struct log_stream *log_stream_create(struct world *w, uint32_t partition)
@@ -100,7 +101,32 @@ struct inbox_stream *inbox_stream_create(struct world *w, uint32_t partition)
     return inbox;
 }
 
+/* Said again, apart from what the machine does. */
+static enum reject_code why_not(const struct world *w, const struct inbox_entry *entry, thole_status decoded)
+{
+    const struct message *m = &entry->message;
+    bool const sized = m->kind == MESSAGE_START || m->kind == MESSAGE_EVENT;
+    bool const asked = m->request_id.len > 0 && m->request_id.ptr[0] != '<';
+    if (entry->refused != REJECT_NONE)
+        return entry->refused;
+    if (decoded != THOLE_OK)
+        return decoded == THOLE_UNSUPPORTED ? REJECT_UNSUPPORTED
+               : decoded == THOLE_LIMIT     ? REJECT_TOO_LARGE
+                                            : REJECT_MALFORMED;
+    if (!thole_slice_equal(m->instance, w->instances[entry->instance]))
+        return REJECT_INSTANCE;
+    if (asked && id_check(m->request_id, NULL) != THOLE_OK)
+        return REJECT_REQUEST_ID;
+    return sized && (m->data.len > SIM_PAYLOAD_MAX || m->event_data.len > SIM_PAYLOAD_MAX) ? REJECT_TOO_LARGE
+                                                                                           : REJECT_NONE;
+}
+
 uint64_t inbox_publish(struct world *w, size_t instance, thole_slice bytes)
+{
+    return inbox_publish_refused(w, instance, bytes, REJECT_NONE);
+}
+
+uint64_t inbox_publish_refused(struct world *w, size_t instance, thole_slice bytes, enum reject_code refused)
 {
     struct inbox_stream *inbox = w->inboxes[instance_partition(w, instance)];
     thole_error err = {0};
@@ -109,14 +135,47 @@ uint64_t inbox_publish(struct world *w, size_t instance, thole_slice bytes)
     *entry = (struct inbox_entry){.sequence = inbox->len,
                                   .stored_ns = ++inbox->stored_ns,
                                   .instance = instance,
+                                  .refused = refused,
                                   .bytes = keep_slice(w, bytes)};
-    entry->valid = message_decode(entry->bytes, &w->memory, &entry->message, &err) == THOLE_OK &&
-                   thole_slice_equal(entry->message.instance, w->instances[instance]);
+    thole_status const decoded = message_decode(entry->bytes, &w->memory, &entry->message, &err);
+    entry->why = why_not(w, entry, decoded);
+    entry->valid = entry->why == REJECT_NONE;
     trace(w, "in.%u #%" PRIu64 " for %.*s: kind %d #%" PRIu64, inbox->partition, entry->sequence,
           THOLE_FMT(w->instances[instance]), entry->valid ? (int)entry->message.kind : 0,
           entry->message.task);
     engines_inbox_stirs(w, inbox->partition);
     return entry->sequence;
+}
+
+static struct inbox_entry *stored_at(struct inbox_entry *entries, size_t len, uint64_t sequence,
+                                     uint64_t stored_ns)
+{
+    for (size_t i = 0; i < len; i++)
+        if (entries[i].sequence == sequence && entries[i].stored_ns == stored_ns)
+            return &entries[i];
+    return NULL;
+}
+
+void inbox_reject(struct world *w, struct inbox_stream *inbox, const struct partition_out *out)
+{
+    struct inbox_entry *entry = stored_at(inbox->entries, inbox->len, out->sequence, out->stored_ns);
+    if (entry == NULL)
+        entry = stored_at(inbox->lost, inbox->lost_len, out->sequence, out->stored_ns);
+    if (entry == NULL) {
+        broken(w, "partition %u rejects inbox message %" PRIu64 ", which was never stored", inbox->partition,
+               out->sequence);
+        return;
+    }
+    w->stats.rejected += !entry->rejected;
+    entry->rejected = true;
+    if (entry->why != out->reject && !(entry->valid && out->reject == REJECT_UNREADABLE))
+        broken(w, "inbox message %u/%" PRIu64 " is rejected as %s, it is %s", inbox->partition, out->sequence,
+               reject_code_name(out->reject), reject_code_name(entry->why));
+    if (out->count < out->bytes.len || out->bytes.len > REJECTED_PAYLOAD_MAX ||
+        (!entry->valid &&
+         (out->count != entry->bytes.len || memcmp(out->bytes.ptr, entry->bytes.ptr, out->bytes.len) != 0)))
+        broken(w, "inbox message %u/%" PRIu64 " is rejected with other bytes", inbox->partition,
+               out->sequence);
 }
 
 void inbox_purge(struct world *w, struct inbox_stream *inbox, uint64_t below)

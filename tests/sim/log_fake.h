@@ -52,7 +52,10 @@ struct inbox_entry {
     size_t instance;              /* of the subject */
     thole_slice bytes;
     bool purged;
-    bool valid; /* decodes, and names the instance of the subject */
+    enum reject_code refused; /* the subject is none of this inbox's */
+    enum reject_code why;     /* it cannot be taken, as far as it alone says */
+    bool valid;               /* it can be taken, as far as it alone says */
+    bool rejected;            /* kept where people look */
     struct message message;
 };
 struct inbox_stream {
@@ -67,6 +70,10 @@ struct inbox_stream {
 };
 struct inbox_stream *inbox_stream_create(struct world *w, uint32_t partition);
 uint64_t inbox_publish(struct world *w, size_t instance, thole_slice bytes);
+/* Under a subject that names no instance of that inbox; @p instance says which inbox. */
+uint64_t inbox_publish_refused(struct world *w, size_t instance, thole_slice bytes, enum reject_code refused);
+/* The message is kept as rejected: it must be one that was stored, with that reason to be rejected. */
+void inbox_reject(struct world *w, struct inbox_stream *inbox, const struct partition_out *out);
 void inbox_purge(struct world *w, struct inbox_stream *inbox, uint64_t below);
 /* The first message at or above @p from; NULL when there is none yet. */
 const struct inbox_entry *inbox_next(const struct inbox_stream *inbox, uint64_t from);

@@ -526,9 +526,13 @@ static void apply_messages(struct reading *r, const struct position *position)
                inbox->len);
     for (uint64_t s = before->floor + 1; s <= last && s <= inbox->len && !is_broken(r->w); s++) {
         const struct inbox_entry *entry = &inbox->entries[s - 1];
-        if (entry->valid && !entry->purged && model_incorporated(position, s) &&
-            !model_incorporated(before, s))
+        if (entry->purged || !model_incorporated(position, s) || model_incorporated(before, s))
+            continue;
+        if (entry->valid)
             apply_message(r, entry);
+        else if (!entry->rejected)
+            broken(r->w, "inbox message %u/%" PRIu64 " was dropped: it is not kept as rejected (%s)",
+                   r->partition, s, reject_code_name(entry->why));
     }
 }
 

@@ -55,9 +55,9 @@ static void print_stats(const struct stats *s, uint64_t seeds, double seconds)
     printf("%" PRIu64 " children, %" PRIu64 " conflicts, %" PRIu64 " continued as new, %" PRIu64
            " events (%" PRIu64 " early, %" PRIu64 " times given up), %" PRIu64 " sent, %" PRIu64
            " tries failed, %" PRIu64 " expired, %" PRIu64 " paused, %" PRIu64 " terminated, %" PRIu64
-           " queries, %" PRIu64 " lines, %" PRIu64 " left to others\n",
+           " queries, %" PRIu64 " lines, %" PRIu64 " left to others, %" PRIu64 " rejected\n",
            s->children, s->conflicts, s->continued, s->events, s->early, s->discarded, s->sends, s->tries,
-           s->expired, s->paused, s->terminated, s->queries, s->lines, s->left);
+           s->expired, s->paused, s->terminated, s->queries, s->lines, s->left, s->rejected);
     for (int f = 0; f < FAULTS_LEN; f++)
         printf("%s%s %" PRIu64, f == 0 ? "" : ", ", fault_name((enum fault)f), s->faults[f]);
     printf("\ndigest of the traces: %016" PRIx64 "\n", digest);

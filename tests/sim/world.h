@@ -113,7 +113,7 @@ struct stats {
     uint64_t children, conflicts, continued, early, discarded, events, sends, tries, expired, paused,
         terminated;
     uint64_t queries, lines, begun_again, left, deletions, removed, kills, apart, poisoned, innocents,
-        quarantined, released;
+        quarantined, released, rejected;
 };
 
 struct engine;

@@ -240,7 +240,6 @@ static void say(struct stage *s, const struct partition_out *out)
     case PARTITION_OUT_EVENT:
         buf_printf(&s->said, "notice %s %.*s\n", out->event_kind, THOLE_FMT(out->instance));
         break;
-    case PARTITION_OUT_REJECTED: buf_printf(&s->said, "rejected: %s\n", out->text); break;
     case PARTITION_OUT_LOG:
         buf_printf(&s->said, "line %.*s: %.*s\n", THOLE_FMT(out->instance), THOLE_FMT(out->data));
         break;
@@ -291,6 +290,12 @@ static struct partition_in do_output(struct stage *s, const struct partition_out
         in.kind = PARTITION_IN_STORE_RESET;
         s->resets++;
         break;
+    case PARTITION_OUT_REJECTED:
+        in.kind = PARTITION_IN_REJECTED;
+        in.sequence = out->sequence;
+        buf_printf(&s->said, "rejected %s %.*s%.*s: %s\n", reject_code_name(out->reject),
+                   THOLE_FMT(out->instance), THOLE_FMT(out->subject), out->text);
+        break;
     case PARTITION_OUT_READ_LIVE: in.kind = PARTITION_IN_LIVE; break;
     case PARTITION_OUT_READ_TIMERS: in.kind = PARTITION_IN_TIMERS; break;
     case PARTITION_OUT_PUBLISH_WORK:
@@ -308,6 +313,7 @@ static bool is_held(const struct stage *s, enum partition_in_kind kind)
     return (kind == PARTITION_IN_APPENDED && s->hold_appends) ||
            (kind == PARTITION_IN_APPLIED && s->hold_applied) || (kind == PARTITION_IN_SENT && s->hold_sent) ||
            (kind == PARTITION_IN_PUBLISHED && s->hold_works) ||
+           (kind == PARTITION_IN_REJECTED && s->hold_rejected) ||
            (kind == PARTITION_IN_REMOVED && s->hold_removed);
 }
 
@@ -334,7 +340,8 @@ void stage_run(struct stage *s)
 void stage_release(struct stage *s)
 {
     size_t const n = s->held_len;
-    s->hold_appends = s->hold_applied = s->hold_sent = s->hold_works = s->hold_removed = false;
+    s->hold_appends = s->hold_applied = s->hold_sent = s->hold_works = s->hold_removed = s->hold_rejected =
+        false;
     for (size_t i = 0; i < n; i++)
         (void)partition_input(s->p, &s->held[i], s->now_ms);
     s->held_len = 0;
@@ -343,19 +350,29 @@ void stage_release(struct stage *s)
 
 /* ---- what comes ---- */
 
+void stage_bytes(struct stage *s, thole_slice instance, thole_slice bytes, enum reject_code refused)
+{
+    struct partition_in in = {.kind = PARTITION_IN_MESSAGE,
+                              .generation = partition_generation(s->p),
+                              .sequence = ++s->inbox,
+                              .stored_ns = s->inbox * 1000,
+                              .refused = refused,
+                              .bytes = bytes};
+    if (refused == REJECT_NONE)
+        in.instance = instance;
+    else
+        in.subject = THOLE_STR("thole.ns.in.0.%zz");
+    (void)partition_input(s->p, &in, s->now_ms);
+    stage_run(s);
+}
+
 void stage_message(struct stage *s, const struct message *message)
 {
     struct buf bytes;
     buf_init(&bytes, MESSAGE_BYTES_MAX);
     CU_ASSERT_EQUAL(message_encode(message, &bytes), THOLE_OK);
-    struct partition_in const in = {.kind = PARTITION_IN_MESSAGE,
-                                    .generation = partition_generation(s->p),
-                                    .sequence = ++s->inbox,
-                                    .instance = message->instance,
-                                    .bytes = buf_bytes(&bytes)};
-    (void)partition_input(s->p, &in, s->now_ms);
+    stage_bytes(s, message->instance, buf_bytes(&bytes), REJECT_NONE);
     buf_release(&bytes);
-    stage_run(s);
 }
 
 void stage_start(struct stage *s, const char *instance, const char *orchestration)

@@ -24,7 +24,7 @@ struct stage {
     uint64_t now_ms, inbox;
     struct stage_record log[STAGE_RECORDS_MAX];
     size_t log_len;
-    bool hold_appends, hold_applied, hold_durable, hold_sent, hold_works, hold_removed;
+    bool hold_appends, hold_applied, hold_durable, hold_sent, hold_works, hold_removed, hold_rejected;
     bool tells_work;  /* rows of activities that go, pushes and withdrawals are said, too */
     bool tells_rows;  /* and that rows of instances are written */
     uint64_t at_work; /* a worker has the activity of this number, of whichever instance */
@@ -55,6 +55,8 @@ void stage_run(struct stage *s);
 /* Gives back the answers that were held, and runs. */
 void stage_release(struct stage *s);
 void stage_message(struct stage *s, const struct message *message);
+/* Bytes as they are, under a subject that names that instance, or (refused) none. */
+void stage_bytes(struct stage *s, thole_slice instance, thole_slice bytes, enum reject_code refused);
 void stage_start(struct stage *s, const char *instance, const char *orchestration);
 void stage_tell(struct stage *s, const char *instance, enum message_kind kind, const char *text);
 void stage_complete(struct stage *s, const char *instance, uint64_t activity, thole_slice output);

@@ -7,7 +7,7 @@
  *   inbox_reader.c what comes to a partition
  *   sweeper.c      activities that nobody reports on are queued again, or ended by their deadline
  *   deadlines.c    how the latter are
- *   shard_query.c  questions to instances
+ *   shard_query.c  questions to instances          shard_reject.c messages that nobody can take
  *
  * Every answer comes back to the shard as a mail; nothing else touches a partition.
  */
@@ -15,6 +15,7 @@
 #define THOLE_ENGINE_H
 #include "clock.h"
 #include "engine_host.h"
+#include "log_limit.h"
 #include "mailbox.h"
 #include "partition.h"
 #include "projector_store.h"
@@ -27,6 +28,7 @@
 enum {
     INBOX_BACKLOG_MAX = 20000, /* messages of one shard between NATS's threads and its own */
     WORK_WINDOW = 1024,        /* work publishes and look-ups in flight of one shard */
+    REJECT_WINDOW = 256,       /* rejected messages on their way */
     WITHDRAW_WINDOW = 64,      /* of those, deletions of work that is cancelled: it is in nobody's way */
     LOADER_THREADS = 2,
     APPEND_TIMEOUT_MS = 5000,
@@ -47,14 +49,16 @@ enum shard_mail_kind {
     SHARD_LINK,       /* NATS: up */
     SHARD_STORE_LINK, /* Postgres: up */
     SHARD_REQUEST,    /* an asynchronous request was answered: sent, result, sequence */
-    SHARD_INBOX,      /* sequence, stored_ns, subject, bytes */
+    SHARD_INBOX,      /* sequence, stored_ns, refused, bytes */
     SHARD_INBOX_LOST, /* the reader of that generation reads no more */
     SHARD_ANSWER,     /* a job is done: job */
+    SHARD_REJECTED,   /* a message was kept as rejected, or not: rejection, result */
     SHARD_QUERY,      /* p, generation: reply, token of the subject's instance, body */
     SHARD_STOP,
 };
 
-struct sent; /* one asynchronous request on its way: shard_out.c */
+struct sent;      /* one asynchronous request on its way: shard_out.c */
+struct rejection; /* a message on its way to where it is kept: shard_reject.c */
 struct job;
 
 struct shard_mail {
@@ -64,13 +68,15 @@ struct shard_mail {
     uint64_t since_ms, generation;
     bool up;
     struct sent *sent;
+    struct rejection *rejection;
+    enum reject_code refused;
     enum request_result result;
     uint64_t sequence, stored_ns;
     uint32_t err_code;
     struct job *job;
     size_t instance_len, reply_len, bytes_len;
-    /* SHARD_INBOX: instance, then the body; SHARD_REQUEST: the answer's body; SHARD_QUERY: reply subject and
-     * a NUL, instance token, body */
+    /* SHARD_INBOX: instance, or (refused) subject, then the body; SHARD_REQUEST: the answer's body;
+     * SHARD_QUERY: reply subject and a NUL, instance token, body */
     uint8_t bytes[];
 };
 /* NULL: out of memory. */
@@ -186,18 +192,21 @@ struct shard {
     pthread_t thread;
     struct mailbox mailbox;
     struct stack_pool *stacks;
-    struct requests *appends, *works;
+    struct requests *appends, *works, *rejects;
     struct store *store;
     struct owned *owned; /* partitions p with p % shards == index, at p / shards */
     size_t owned_len;
     bool link_up, store_up, stopping;
     struct sent *waiting_first, *waiting_last; /* work publishes that the window had no room for */
     struct sent *withdraw_first, *withdraw_last;
-    uint32_t withdrawing;  /* in flight, or among the waiting */
-    struct sent *delayed;  /* to be sent again at their due_ms */
-    uint64_t delayed_ms;   /* the first of them; monotonic */
-    atomic_size_t queries; /* from their arrival to their answer */
-    uint64_t query_token;  /* the last one given out */
+    uint32_t withdrawing;                           /* in flight, or among the waiting */
+    struct sent *delayed;                           /* to be sent again at their due_ms */
+    uint64_t delayed_ms;                            /* the first of them; monotonic */
+    atomic_size_t queries;                          /* from their arrival to their answer */
+    uint64_t query_token;                           /* the last one given out */
+    struct rejection *rejects_first, *rejects_last; /* the window had no room for them */
+    struct rejection *rejects_late;                 /* to be sent again */
+    uint64_t rejects_late_ms, rejects_away_ms; /* monotonic: the first of them; their stream is away until */
     struct buf subject, body;
     /* inbox messages on their way, shared with NATS's threads: in mails, and held by machines */
     pthread_mutex_t backlog_lock;
@@ -218,7 +227,8 @@ struct engine_host {
     struct subscription *epochs; /* who else opens our partitions */
     struct shard *shards;
     size_t shards_len;
-    atomic_bool ready; /* shards may be sent to */
+    atomic_bool ready;        /* shards may be sent to */
+    struct log_limit rejects; /* lines about them */
     /* names that each partition's live instances need; written by shards, read by membership */
     pthread_mutex_t needs_lock;
     struct needs {
@@ -247,6 +257,14 @@ void shard_requeue(struct shard *shard, struct owned *owned, const struct batch_
 void shard_queries_open(struct shard *shard, struct owned *owned);
 void shard_queries_close(struct shard *shard, struct owned *owned);
 void shard_query(struct shard *shard, const struct shard_mail *mail);
+/* shard_reject.c */
+THOLE_NODISCARD thole_status shard_rejects_open(struct shard *shard, thole_error *reterr);
+void shard_reject(struct shard *shard, struct owned *owned, const struct partition_out *out);
+void shard_rejected(struct shard *shard, const struct shard_mail *mail);
+/* Sends what waits, tells of what has not been told; returns when to come back, of the monotonic clock. */
+uint64_t shard_rejects_run(struct shard *shard, uint64_t now_ms);
+void shard_rejects_forget(struct shard *shard); /* at the end */
+void shard_rejection_destroy(struct rejection *rejection);
 void shard_query_answered(struct shard *shard, struct owned *owned, const struct partition_out *out);
 void shard_removed(struct shard *shard, struct owned *owned, const struct job *job);
 void shard_forget_sent(struct shard *shard); /* at the end: frees what was never answered */

@@ -193,6 +193,7 @@ thole_status engine_host_start(const struct host_options *options, const thole_p
     engine->options = *options;
     engine->program = program;
     pthread_mutex_init(&engine->needs_lock, NULL);
+    log_limit_init(&engine->rejects);
     thole_status status = insist(engine, connect_nats, stop_requested, reterr);
     if (status == THOLE_OK)
         status = insist(engine, set_up_streams, stop_requested, reterr);
@@ -237,6 +238,7 @@ void engine_host_stop(struct engine_host *engine)
     free(engine->needs);
     free(engine->shards);
     pthread_mutex_destroy(&engine->needs_lock);
+    log_limit_release(&engine->rejects);
     log_line(LOG_LEVEL_INFO, "engine", "stopped: postgres_statements=%llu", (unsigned long long)statements);
     free(engine);
 }

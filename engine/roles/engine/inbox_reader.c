@@ -46,23 +46,26 @@ static void on_inbox_message(void *arg, uint64_t sequence, const struct delivery
     if (!enter_backlog(tap, sequence))
         return;
     struct buf id;
+    enum reject_code refused = REJECT_NONE;
     buf_init(&id, THOLE_ID_BYTES_MAX);
-    /* A token that is no id's, or another partition's: the machine rejects the message and moves on. */
-    if (subject_token_decode(subject_nth(delivery->subject, 4), &id, NULL) != THOLE_OK ||
-        subject_partition(buf_bytes(&id), tap->shard->engine->topology.partitions) != tap->p)
-        buf_clear(&id);
-    struct shard_mail *mail = shard_mail_create(SHARD_INBOX, id.len + delivery->body.len);
+    if (subject_token_decode(subject_nth(delivery->subject, 4), &id, NULL) != THOLE_OK)
+        refused = REJECT_SUBJECT;
+    else if (subject_partition(buf_bytes(&id), tap->shard->engine->topology.partitions) != tap->p)
+        refused = REJECT_PARTITION;
+    thole_slice const named = refused == REJECT_NONE ? buf_bytes(&id) : delivery->subject;
+    struct shard_mail *mail = shard_mail_create(SHARD_INBOX, named.len + delivery->body.len);
     if (mail == NULL)
         abort(); /* a message that is skipped would never be seen again */
     mail->p = tap->p;
+    mail->refused = refused;
     mail->generation = tap->generation;
     mail->sequence = sequence;
     mail->stored_ns = delivery_stored_ns(delivery);
-    mail->instance_len = id.len;
-    if (id.len > 0)
-        memcpy(mail->bytes, id.ptr, id.len);
+    mail->instance_len = named.len;
+    if (named.len > 0)
+        memcpy(mail->bytes, named.ptr, named.len);
     if (delivery->body.len > 0)
-        memcpy(mail->bytes + id.len, delivery->body.ptr, delivery->body.len);
+        memcpy(mail->bytes + named.len, delivery->body.ptr, delivery->body.len);
     buf_release(&id);
     shard_send(tap->shard, mail);
 }

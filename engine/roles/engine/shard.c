@@ -206,14 +206,19 @@ static void on_inbox(struct shard *shard, struct shard_mail *mail)
     shard->backlog_mails--;
     pthread_mutex_unlock(&shard->backlog_lock);
     struct owned *owned = shard_owned(shard, mail->p);
-    shard_input(shard, owned,
-                &(struct partition_in){
-                    .kind = PARTITION_IN_MESSAGE,
-                    .generation = mail->generation,
-                    .sequence = mail->sequence,
-                    .stored_ns = mail->stored_ns,
-                    .instance = {mail->bytes, mail->instance_len},
-                    .bytes = {mail->bytes + mail->instance_len, mail->bytes_len - mail->instance_len}});
+    thole_slice const named = {mail->bytes, mail->instance_len};
+    struct partition_in in = {
+        .kind = PARTITION_IN_MESSAGE,
+        .generation = mail->generation,
+        .sequence = mail->sequence,
+        .stored_ns = mail->stored_ns,
+        .refused = mail->refused,
+        .bytes = {mail->bytes + mail->instance_len, mail->bytes_len - mail->instance_len}};
+    if (mail->refused == REJECT_NONE)
+        in.instance = named;
+    else
+        in.subject = named;
+    shard_input(shard, owned, &in);
 }
 
 static void on_inbox_lost(struct shard *shard, const struct shard_mail *mail)
@@ -304,6 +309,7 @@ static void handle(struct shard *shard, struct shard_mail *mail)
     case SHARD_REQUEST: shard_request_answered(shard, mail); break;
     case SHARD_INBOX: on_inbox(shard, mail); break;
     case SHARD_INBOX_LOST: on_inbox_lost(shard, mail); break;
+    case SHARD_REJECTED: shard_rejected(shard, mail); break;
     case SHARD_ANSWER: on_answer(shard, mail->job); break;
     case SHARD_QUERY: shard_query(shard, mail); break;
     case SHARD_STOP:
@@ -331,8 +337,9 @@ static void *shard_main(void *arg)
             next = mail->next;
             handle(shard, (struct shard_mail *)mail); /* the node is the mail's first member */
         }
-        uint64_t const deadline = step_all(shard);
+        uint64_t deadline = step_all(shard);
         shard_send_waiting(shard);
+        deadline = min_ms(deadline, shard_rejects_run(shard, clock_monotonic_ms()));
         if (shard->stopping && all_closed(shard))
             return NULL;
         (void)mailbox_wait(&shard->mailbox, deadline);
@@ -403,6 +410,7 @@ thole_status shard_start(struct engine_host *engine, uint32_t index, struct shar
                             APPEND_TIMEOUT_MS, shard_on_request, shard, &shard->appends, reterr));
     THOLE_TRY(requests_open(engine->connection, WORK_WINDOW, APPEND_TIMEOUT_MS, shard_on_request, shard,
                             &shard->works, reterr));
+    THOLE_TRY(shard_rejects_open(shard, reterr));
     THOLE_TRY(store_start(shard, &shard->store, reterr));
     shard->running = pthread_create(&shard->thread, NULL, shard_main, shard) == 0;
     return shard->running ? THOLE_OK : thole_fail(reterr, THOLE_NOMEM, "cannot start a shard's thread");
@@ -430,6 +438,7 @@ void shard_stop(struct shard *shard)
     store_stop(shard->store);
     requests_close(shard->appends);
     requests_close(shard->works);
+    requests_close(shard->rejects);
 }
 
 void shard_release(struct shard *shard)
@@ -437,6 +446,7 @@ void shard_release(struct shard *shard)
     if (shard->engine == NULL)
         return;
     shard_forget_sent(shard);
+    shard_rejects_forget(shard);
     free_mails(shard);
     for (size_t i = 0; i < shard->owned_len; i++) {
         shard_queries_close(shard, &shard->owned[i]);

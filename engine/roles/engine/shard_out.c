@@ -567,6 +567,8 @@ void shard_mail_destroy(struct shard_mail *mail)
 {
     if (mail->kind == SHARD_REQUEST)
         sent_destroy(mail->sent);
+    if (mail->kind == SHARD_REJECTED)
+        shard_rejection_destroy(mail->rejection);
     if (mail->kind == SHARD_ANSWER) {
         inbox_tap_close(mail->job->kind == JOB_OPEN_INBOX ? mail->job->tap : NULL);
         job_destroy(mail->job);
@@ -702,10 +704,7 @@ void shard_do(struct shard *shard, struct owned *owned, const struct partition_o
     case PARTITION_OUT_EVENT: do_event(shard, out); break;
     case PARTITION_OUT_READ_INBOX: submit_stream_job(shard, owned, out, JOB_OPEN_INBOX); break;
     case PARTITION_OUT_PURGE_INBOX: submit_stream_job(shard, owned, out, JOB_PURGE); break;
-    case PARTITION_OUT_REJECTED:
-        log_line(LOG_LEVEL_WARN, "partition", "p=%u inbox message %llu dropped: %s", owned->p,
-                 (unsigned long long)out->sequence, out->text);
-        break;
+    case PARTITION_OUT_REJECTED: shard_reject(shard, owned, out); break;
     case PARTITION_OUT_SEND: do_send(shard, owned, out); break;
     case PARTITION_OUT_LOG: do_log(out); break;
     case PARTITION_OUT_QUERY_ANSWER: shard_query_answered(shard, owned, out); break;

@@ -1,0 +1,27 @@
+/*
+ * At most one line a second of one kind, which also says how many there were beside it: for what others can
+ * cause as often as they like. Times are of the monotonic clock, in milliseconds. Thread-safe.
+ */
+#ifndef THOLE_LOG_LIMIT_H
+#define THOLE_LOG_LIMIT_H
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { LOG_LIMIT_EVERY_MS = 1000 };
+
+struct log_limit {
+    pthread_mutex_t lock;
+    uint64_t last_ms; /* when a line was written; 0 = never */
+    uint64_t more;    /* since then */
+};
+void log_limit_init(struct log_limit *limit);
+void log_limit_release(struct log_limit *limit);
+
+/* True: write the line, and that there were *ret_more before it. False: it is counted. */
+bool log_limit_pass(struct log_limit *limit, uint64_t now_ms, uint64_t *ret_more);
+/* How many are to be told of without a line of their own, now; 0 = none, or not yet. */
+uint64_t log_limit_rest(struct log_limit *limit, uint64_t now_ms);
+/* When to call that; UINT64_MAX = there is nothing to tell of. */
+uint64_t log_limit_due_ms(struct log_limit *limit);
+#endif

@@ -1,0 +1,103 @@
+/*
+ * Messages that cannot be taken. Their sender was told that they are stored, so they are not dropped: each is
+ * given away with the reason, to be kept where people look. As with everything that follows from the inbox
+ * outside of the log, it counts as incorporated when that is done; who crashes before says it again.
+ */
+#include "machine.h"
+#include <assert.h>
+
+const char *reject_code_name(enum reject_code code)
+{
+    switch (code) {
+    case REJECT_NONE: break;
+    case REJECT_SUBJECT: return "subject";
+    case REJECT_PARTITION: return "partition";
+    case REJECT_MALFORMED: return "malformed";
+    case REJECT_UNSUPPORTED: return "unsupported";
+    case REJECT_INSTANCE: return "instance";
+    case REJECT_REQUEST_ID: return "request_id";
+    case REJECT_TOO_LARGE: return "too_large";
+    case REJECT_TOO_MANY: return "too_many";
+    case REJECT_UNREADABLE: return "unreadable";
+    }
+    return "none";
+}
+
+static struct partition_out *refuse(struct partition *p, uint64_t sequence, enum reject_code code,
+                                    const char *text)
+{
+    struct partition_out *out = partition_emit(p, PARTITION_OUT_REJECTED);
+    assert(code != REJECT_NONE);
+    out->reject = code;
+    out->sequence = sequence;
+    thole_slice const copy = partition_out_copy(p, thole_slice_from(text));
+    out->text = copy.ptr == NULL ? "" : (const char *)copy.ptr;
+    p->rejecting++;
+    return out;
+}
+
+static void keep_bytes(struct partition *p, struct partition_out *out, thole_slice bytes)
+{
+    out->count = bytes.len;
+    bytes.len = bytes.len < REJECTED_PAYLOAD_MAX ? bytes.len : REJECTED_PAYLOAD_MAX;
+    out->bytes = partition_out_copy(p, bytes);
+}
+
+void rejections_refuse(struct partition *p, const struct partition_in *in, enum reject_code code,
+                       const char *text)
+{
+    struct partition_out *out = refuse(p, in->sequence, code, text);
+    out->stored_ns = in->stored_ns;
+    out->instance = partition_out_copy(p, in->instance);
+    out->subject = partition_out_copy(p, in->subject);
+    keep_bytes(p, out, in->bytes);
+}
+
+void rejections_refuse_pending(struct partition *p, const struct pending *pending, enum reject_code code,
+                               const char *text)
+{
+    struct buf bytes;
+    struct partition_out *out = refuse(p, pending->inbox_sequence, code, text);
+    out->stored_ns = pending->stored_ns;
+    out->instance = partition_out_copy(p, pending->message.instance);
+    buf_init(&bytes, MESSAGE_BYTES_MAX);
+    if (message_encode(&pending->message, &bytes) == THOLE_OK)
+        keep_bytes(p, out, buf_bytes(&bytes));
+    else
+        partition_no_memory(p);
+    buf_release(&bytes);
+}
+
+void rejections_kept(struct partition *p, const struct partition_in *in)
+{
+    if (p->rejecting > 0)
+        p->rejecting--;
+    intake_incorporate(p, in->sequence);
+}
+
+static enum reject_code check_payload(const struct partition *p, const char *what, thole_slice bytes,
+                                      thole_error *ret)
+{
+    if (bytes.len <= p->options.payload_max)
+        return REJECT_NONE;
+    (void)thole_fail(ret, THOLE_LIMIT, "the %s has %zu bytes, the namespace allows %zu", what, bytes.len,
+                     p->options.payload_max);
+    return REJECT_TOO_LARGE;
+}
+
+enum reject_code rejections_check(const struct partition *p, const struct message *message, thole_error *ret)
+{
+    thole_slice const request = message->request_id;
+    bool const engines = request.len > 0 && request.ptr[0] == '<';
+    thole_error err = {0};
+    if (request.len > 0 && !engines && id_check(request, &err) != THOLE_OK) {
+        (void)thole_fail(ret, THOLE_INVALID,
+                         "a request id is like an instance id: at most %d bytes of UTF-8 without NUL",
+                         THOLE_ID_BYTES_MAX);
+        return REJECT_REQUEST_ID;
+    }
+    if (message->kind != MESSAGE_START && message->kind != MESSAGE_EVENT)
+        return REJECT_NONE;
+    enum reject_code const code = check_payload(p, "event's data", message->event_data, ret);
+    return code != REJECT_NONE ? code : check_payload(p, "input", message->data, ret);
+}

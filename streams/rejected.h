@@ -1,0 +1,35 @@
+/*
+ * The REJECTED stream: inbox messages that could not be taken, the newest of them, so that whoever sent them,
+ * or watches over those who do, finds out. thole.<ns>.rejected.<p>; headers
+ *   Thole-Code (see reject_code_name()), Thole-Reason, Thole-Subject (that it was published to; bytes that
+ * are not printable ASCII as %XX), Thole-Sequence and Thole-Time (RFC 3339) in the inbox, Thole-Bytes (of the
+ *   whole message), Nats-Msg-Id (so that it is kept once when it is found twice)
+ * and as body the message itself, cut.
+ */
+#ifndef THOLE_REJECTED_H
+#define THOLE_REJECTED_H
+#include "arena.h"
+#include "requests.h"
+
+struct rejected_item {
+    uint32_t partition;
+    uint64_t sequence, stored_ns; /* in the inbox */
+    thole_slice code, reason, subject, payload;
+    uint64_t bytes;
+    uint64_t number; /* in the stream; only where it was read */
+};
+/* Statuses of requests_publish(). */
+THOLE_NODISCARD thole_status rejected_publish(struct requests *requests, const char *ns,
+                                              const struct rejected_item *item, uint64_t token,
+                                              thole_error *reterr);
+
+struct rejected_list {
+    uint64_t behind, most;       /* asked: those with smaller numbers (0: all), and how many */
+    struct arena arena;          /* the caller's */
+    struct rejected_item *items; /* the newest last */
+    size_t len;
+};
+/* Blocking. THOLE_NOT_FOUND: the stream is not there. */
+THOLE_NODISCARD thole_status rejected_read(struct connection *connection, const char *ns,
+                                           struct rejected_list *list, thole_error *reterr);
+#endif
