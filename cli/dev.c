@@ -3,24 +3,19 @@
  * no process, port or temporary file is left behind; only kill -9 leaves the temporary folder.
  */
 #include "command.h"
+#include "dev_folder.h"
 #include "servers.h"
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
-    DEV_PATH_BYTES = SERVER_PATH_BYTES + 32,
-    PASSWORD_BYTES = 25,  /* 24 hex digits */
     PROGRAM_GRACE_S = 30, /* from the first signal to SIGKILL; as --stop-limit of thole programs */
     LEFTOVER_GRACE_MS = 3000,
     LEFTOVER_POLL_MS = 10,
@@ -28,78 +23,15 @@ enum {
 
 struct dev {
     const struct cli *cli;
-    char dir[SERVER_PATH_BYTES];
-    bool temporary;
-    char password[PASSWORD_BYTES];
+    struct dev_folder folder;
     struct server nats, postgres;
+    bool served;              /* both servers were ready */
     sigset_t signals, before; /* blocked while it runs, and what the mask was */
     bool foreground;          /* the program has the terminal */
     pid_t program;            /* 0: none, or it has ended */
     bool asked;               /* the program has been asked to end */
     int code;
 };
-
-/* ---- the folder ---- */
-
-static thole_status make_folder(const char *path, thole_error *reterr)
-{
-    if (mkdir(path, 0711) == 0 || errno == EEXIST)
-        return THOLE_OK;
-    return thole_fail(reterr, THOLE_INVALID, "cannot make the folder %s: %s", path, strerror(errno));
-}
-
-static thole_status make_password(char ret[PASSWORD_BYTES], thole_error *reterr)
-{
-    uint8_t bytes[(PASSWORD_BYTES - 1) / 2];
-    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        return thole_fail(reterr, THOLE_UNAVAILABLE, "no random bytes: %s", strerror(errno));
-    for (size_t i = 0; i < sizeof bytes; i++)
-        (void)snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
-    return THOLE_OK;
-}
-
-/* A folder that is kept keeps the password of its Postgres too. */
-static thole_status keep_password(struct dev *dev, thole_error *reterr)
-{
-    char path[DEV_PATH_BYTES];
-    (void)snprintf(path, sizeof path, "%s/password", dev->dir);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool const kept = fd >= 0 && read(fd, dev->password, PASSWORD_BYTES - 1) == PASSWORD_BYTES - 1;
-    if (fd >= 0)
-        (void)close(fd);
-    if (kept && strspn(dev->password, "0123456789abcdef") == PASSWORD_BYTES - 1)
-        return THOLE_OK;
-    THOLE_TRY(make_password(dev->password, reterr));
-    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    bool written = fd >= 0 && write(fd, dev->password, PASSWORD_BYTES - 1) == PASSWORD_BYTES - 1;
-    if (fd >= 0 && close(fd) != 0)
-        written = false;
-    return written ? THOLE_OK
-                   : thole_fail(reterr, THOLE_INVALID, "cannot write %s: %s", path, strerror(errno));
-}
-
-static thole_status prepare_folder(struct dev *dev, thole_error *reterr)
-{
-    const char *wish = dev->cli->options.dir;
-    char path[DEV_PATH_BYTES];
-    if (wish == NULL) {
-        THOLE_TRY(server_dir_create("thole-dev", dev->dir, reterr));
-        dev->temporary = true;
-        THOLE_TRY(make_password(dev->password, reterr));
-    } else {
-        int const n = snprintf(dev->dir, sizeof dev->dir, "%s", wish);
-        if (n <= 0 || (size_t)n >= sizeof dev->dir)
-            return thole_fail(reterr, THOLE_INVALID,
-                              "--dir must have 1 to %zu bytes: a socket's path goes in it",
-                              sizeof dev->dir - 1);
-        THOLE_TRY(make_folder(dev->dir, reterr));
-        THOLE_TRY(keep_password(dev, reterr));
-    }
-    (void)snprintf(path, sizeof path, "%s/nats", dev->dir);
-    THOLE_TRY(make_folder(path, reterr));
-    (void)snprintf(path, sizeof path, "%s/postgres", dev->dir);
-    return make_folder(path, reterr);
-}
 
 /* ---- the servers ---- */
 
@@ -115,33 +47,55 @@ static bool is_interrupted(struct dev *dev)
     return number > 0;
 }
 
+/* The port that was asked for; else that of the last time, so that the settings of other terminals stay
+ * right; else 0, a free one. */
+static uint16_t choose_port(uint32_t wish, uint16_t kept, const char *name)
+{
+    if (wish != 0)
+        return (uint16_t)wish;
+    if (kept != 0 && server_port_is_open(kept)) {
+        (void)fprintf(stderr, "%s had port %u the last time, which is in use now: it gets another\n", name,
+                      kept);
+        return 0;
+    }
+    return kept;
+}
+
 static thole_status start_servers(struct dev *dev, thole_error *reterr)
 {
+    const struct cli_options *options = &dev->cli->options;
     char path[DEV_PATH_BYTES];
-    struct nats_server_options const nats = {.dir = path, .port = (uint16_t)dev->cli->options.nats_port};
+    struct nats_server_options const nats = {
+        .dir = path, .port = choose_port(options->nats_port, dev->folder.nats_port, "nats-server")};
     struct postgres_server_options const postgres = {
-        .dir = path, .port = (uint16_t)dev->cli->options.postgres_port, .password = dev->password};
-    (void)snprintf(path, sizeof path, "%s/nats", dev->dir);
+        .dir = path,
+        .port = choose_port(options->postgres_port, dev->folder.postgres_port, "Postgres"),
+        .password = dev->folder.password};
+    (void)snprintf(path, sizeof path, "%s/nats", dev->folder.path);
     THOLE_TRY(server_nats_start(&nats, &dev->nats, reterr));
     if (is_interrupted(dev))
         return THOLE_CANCELLED;
     (void)fprintf(stderr, "starting Postgres…\n");
-    (void)snprintf(path, sizeof path, "%s/postgres", dev->dir);
+    (void)snprintf(path, sizeof path, "%s/postgres", dev->folder.path);
     THOLE_TRY(server_postgres_start(&postgres, &dev->postgres, reterr));
-    return is_interrupted(dev) ? THOLE_CANCELLED : THOLE_OK;
+    if (is_interrupted(dev))
+        return THOLE_CANCELLED;
+    dev->served = true;
+    return dev_folder_note(&dev->folder, &dev->nats, &dev->postgres, reterr);
 }
 
 static void print_settings(const struct dev *dev)
 {
     (void)fprintf(stderr,
                   "NATS      %s\nPostgres  %s\nData      %s%s\n\n"
+                  "In another terminal type  . %s/env  or these two lines:\n"
                   "export THOLE_NATS_URL='%s'\nexport THOLE_POSTGRES='%s'\n\n",
-                  dev->nats.url, dev->postgres.url, dev->dir, dev->temporary ? " (removed at the end)" : "",
-                  dev->nats.url, dev->postgres.url);
+                  dev->nats.url, dev->postgres.url, dev->folder.path,
+                  dev->folder.temporary ? " (removed at the end)" : "", dev->folder.path, dev->nats.url,
+                  dev->postgres.url);
     if (dev->cli->words_len == 0)
         (void)fprintf(stderr,
-                      "In another terminal: paste the two lines, then PROGRAM run, then thole run NAME.\n"
-                      "Ctrl-C ends the servers.\n");
+                      "There: PROGRAM run, and in a third: thole run NAME.\nCtrl-C ends the servers.\n");
 }
 
 static bool server_has_ended(struct server *server, const char *name)
@@ -154,6 +108,23 @@ static bool server_has_ended(struct server *server, const char *name)
 }
 
 /* ---- the program ---- */
+
+/* Whether there is such a program, before servers are started for it; execvp() looks again. */
+static bool program_is_there(const char *name)
+{
+    const char *folders = strchr(name, '/') != NULL ? "" : getenv("PATH");
+    char path[DEV_PATH_BYTES + 1024];
+    if (strchr(name, '/') != NULL)
+        return access(name, F_OK) == 0;
+    while (folders != NULL && *folders != '\0') {
+        size_t const len = strcspn(folders, ":");
+        int const n = snprintf(path, sizeof path, "%.*s/%s", (int)len, folders, name);
+        if (n > 0 && (size_t)n < sizeof path && access(path, X_OK) == 0)
+            return true;
+        folders += len + (folders[len] == ':' ? 1 : 0);
+    }
+    return false;
+}
 
 static void become_program(const struct dev *dev, pid_t parent)
 {
@@ -267,13 +238,17 @@ static void finish(struct dev *dev)
         (void)tcsetpgrp(STDIN_FILENO, getpgrp());
     server_stop(&dev->postgres);
     server_stop(&dev->nats);
-    if (dev->temporary)
-        server_dir_remove(dev->dir);
+    dev_folder_end(&dev->folder, dev->served);
 }
 
 static thole_status run_all(struct dev *dev, thole_error *reterr)
 {
-    THOLE_TRY(prepare_folder(dev, reterr));
+    if (dev->cli->words_len > 0 && !program_is_there(dev->cli->words[0])) {
+        dev->code = EXIT_NO_PROGRAM;
+        (void)fprintf(stderr, "thole dev: cannot run %s: there is no such program\n", dev->cli->words[0]);
+        return THOLE_CANCELLED;
+    }
+    THOLE_TRY(dev_folder_prepare(&dev->folder, dev->cli->options.dir, reterr));
     THOLE_TRY(start_servers(dev, reterr));
     print_settings(dev);
     if (dev->cli->words_len > 0)
@@ -285,7 +260,7 @@ static thole_status run_all(struct dev *dev, thole_error *reterr)
 int command_dev(struct cli *cli)
 {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGTTOU};
-    struct dev dev = {.cli = cli};
+    struct dev dev = {.cli = cli, .folder = {.lock = -1}};
     thole_error error = {.status = THOLE_OK};
     (void)signal(SIGCHLD, SIG_DFL);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* for end_leftovers() */

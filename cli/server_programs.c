@@ -11,12 +11,18 @@ enum { PATH_BYTES = 1024 };
 /* The oldest server whose acknowledgements hold: 2.10.23. */
 enum { NATS_MAJOR = 2, NATS_MINOR = 10, NATS_PATCH = 23 };
 
-/* Runs `PROGRAM --version` and reads the number out of "nats-server: v2.10.27". */
-static bool nats_is_new_enough(const char *program)
+/* A search for nats-server: where the one to use is, and the first that is too old. */
+struct nats_search {
+    char *ret;
+    size_t cap;
+    char old[PATH_BYTES], old_version[64];
+};
+
+/* Runs `PROGRAM --version`, which says "nats-server: v2.10.27", and writes "2.10.27". */
+static bool nats_version(const char *program, char *ret, size_t cap)
 {
     struct process version = {.len = 0};
     char line[256], dir[SERVER_PATH_BYTES];
-    unsigned major = 0, minor = 0, patch = 0;
     if (access(program, X_OK) != 0 || strlen(program) >= PROCESS_TEXT_BYTES ||
         server_dir_create("thole-v", dir, NULL) != THOLE_OK)
         return false;
@@ -27,30 +33,61 @@ static bool nats_is_new_enough(const char *program)
     process_last_line(version.log, line, sizeof line);
     server_dir_remove(dir);
     const char *number = strrchr(line, 'v');
-    if (!ran || number == NULL || sscanf(number, "v%u.%u.%u", &major, &minor, &patch) != 3)
+    if (!ran || number == NULL)
+        return false;
+    (void)snprintf(ret, cap, "%s", number + 1);
+    return true;
+}
+
+static bool nats_is_new_enough(const char *version)
+{
+    unsigned major = 0, minor = 0, patch = 0;
+    if (sscanf(version, "%u.%u.%u", &major, &minor, &patch) != 3)
         return false;
     if (major != NATS_MAJOR)
         return major > NATS_MAJOR;
     return minor != NATS_MINOR ? minor > NATS_MINOR : patch >= NATS_PATCH;
 }
 
-/* Looks for NAME in the folders of a list separated by colons. */
-static bool nats_in(const char *folders, char *ret, size_t cap)
+/* True when the program is the one to use; its path is then in ret. */
+static bool nats_is(struct nats_search *search, const char *program)
 {
+    char version[64];
+    if (strlen(program) >= search->cap || !nats_version(program, version, sizeof version))
+        return false;
+    if (nats_is_new_enough(version)) {
+        (void)snprintf(search->ret, search->cap, "%s", program);
+        return true;
+    }
+    if (search->old[0] == '\0') {
+        (void)snprintf(search->old, sizeof search->old, "%s", program);
+        (void)snprintf(search->old_version, sizeof search->old_version, "%s", version);
+    }
+    return false;
+}
+
+/* Looks in the folders of a list separated by colons. */
+static bool nats_in(struct nats_search *search, const char *folders)
+{
+    char path[PATH_BYTES];
     while (folders != NULL && *folders != '\0') {
         size_t const len = strcspn(folders, ":");
-        int const n = snprintf(ret, cap, "%.*s/nats-server", (int)len, folders);
-        if (len > 0 && n > 0 && (size_t)n < cap && nats_is_new_enough(ret))
+        int const n = snprintf(path, sizeof path, "%.*s/nats-server", (int)len, folders);
+        if (len > 0 && n > 0 && (size_t)n < sizeof path && nats_is(search, path))
             return true;
         folders += len + (folders[len] == ':' ? 1 : 0);
     }
     return false;
 }
 
-/* scripts/ put it into build/tools; programs built here are somewhere below build/. */
-static bool nats_in_tools(char *ret, size_t cap)
+/*
+ * What scripts/ fetched: into build/tools, and a program built here is somewhere below build/; or, when thole
+ * was installed, from there into PREFIX/libexec/thole, and the program is in PREFIX/bin.
+ */
+static bool nats_fetched(struct nats_search *search)
 {
-    char self[PATH_BYTES];
+    static const char *const places[] = {"tools/nats/usr/sbin", "libexec/thole"};
+    char self[PATH_BYTES], path[PATH_BYTES];
     ssize_t const len = readlink("/proc/self/exe", self, sizeof self - 1);
     if (len <= 0)
         return false;
@@ -60,29 +97,44 @@ static bool nats_in_tools(char *ret, size_t cap)
         if (slash == NULL)
             return false;
         *slash = '\0';
-        int const n = snprintf(ret, cap, "%s/tools/nats/usr/sbin/nats-server", self);
-        if (n > 0 && (size_t)n < cap && nats_is_new_enough(ret))
-            return true;
+        for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+            int const n = snprintf(path, sizeof path, "%s/%s/nats-server", self, places[i]);
+            if (n > 0 && (size_t)n < sizeof path && nats_is(search, path))
+                return true;
+        }
     }
     return false;
+}
+
+static thole_status no_nats(const struct nats_search *search, const char *wish, thole_error *reterr)
+{
+    static const char source[] = "https://github.com/nats-io/nats-server/releases";
+    if (wish != NULL)
+        return thole_fail(reterr, THOLE_NOT_FOUND,
+                          "NATS_SERVER=%s is not a nats-server of 2.10.23 or newer%s%s", wish,
+                          search->old[0] == '\0' ? "" : ", but ", search->old_version);
+    if (search->old[0] != '\0')
+        return thole_fail(
+            reterr, THOLE_NOT_FOUND,
+            "%s is version %s, and 2.10.23 or newer is needed: put one from %s before it on PATH, "
+            "or set NATS_SERVER to its path",
+            search->old, search->old_version, source);
+    return thole_fail(reterr, THOLE_NOT_FOUND,
+                      "no nats-server found, and 2.10.23 or newer is needed: put one from %s on PATH, or set "
+                      "NATS_SERVER to its path; scripts/fetch-nats in thole's source fetches one",
+                      source);
 }
 
 thole_status server_find_nats(char *ret_path, size_t cap, thole_error *reterr)
 {
     const char *wish = getenv("NATS_SERVER");
-    if (wish != NULL && wish[0] != '\0') {
-        int const n = snprintf(ret_path, cap, "%s", wish);
-        if (n > 0 && (size_t)n < cap && nats_is_new_enough(ret_path))
-            return THOLE_OK;
-        return thole_fail(reterr, THOLE_NOT_FOUND, "NATS_SERVER=%s is not a nats-server of 2.10.23 or newer",
-                          wish);
-    }
-    if (nats_in_tools(ret_path, cap) || nats_in(getenv("PATH"), ret_path, cap) ||
-        nats_in("/usr/sbin:/usr/local/bin:/usr/local/sbin", ret_path, cap))
+    struct nats_search search = {.ret = ret_path, .cap = cap};
+    if (wish != NULL && wish[0] != '\0')
+        return nats_is(&search, wish) ? THOLE_OK : no_nats(&search, wish, reterr);
+    if (nats_fetched(&search) || nats_in(&search, getenv("PATH")) ||
+        nats_in(&search, "/usr/sbin:/usr/local/bin:/usr/local/sbin"))
         return THOLE_OK;
-    return thole_fail(
-        reterr, THOLE_NOT_FOUND,
-        "no nats-server of 2.10.23 or newer on PATH; install one or set NATS_SERVER to its path");
+    return no_nats(&search, NULL, reterr);
 }
 
 static bool has_postgres(const char *folder)
@@ -132,7 +184,8 @@ thole_status server_find_postgres(char *ret_path, size_t cap, thole_error *reter
             return THOLE_OK;
         folders += len + (folders[len] == ':' ? 1 : 0);
     }
-    return thole_fail(
-        reterr, THOLE_NOT_FOUND,
-        "no Postgres server found; install one or set POSTGRES_BIN to the folder of initdb and postgres");
+    return thole_fail(reterr, THOLE_NOT_FOUND,
+                      "no Postgres server found, and 14 or newer is needed: install one (Debian: apt-get "
+                      "install postgresql), or "
+                      "set POSTGRES_BIN to the folder of initdb and postgres");
 }

@@ -1,79 +1,36 @@
 #!/usr/bin/env bash
-# snippets.sh SOURCE BUILD CMAKE CC: builds and runs what docs/tutorial.md and docs/cancellation.md show, as a user
-# would who follows them.
+# snippets.sh SOURCE BUILD CMAKE CC: builds and runs what docs/cancellation.md shows.
 #   ```c file=NAME                a file; the blocks of one name follow each other
-#   ```c file=NAME version=2      the same file later, in a copy of the project; `append` adds to it instead
 # Blocks of c and cmake that name no file are an error there: nothing would build them. docs/testing.md has
-# fragments; they only have to compile.
+# fragments; they only have to compile. docs/tutorial.md has a test of its own.
 set -eu
 source=$1 build=$2 cmake=$3 cc=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# extract VERSION FOLDER [PAGE]
+# extract PAGE FOLDER
 extract() {
-    awk -v version="$1" -v folder="$2" '
-        function option(name, k) {
-            for (k = 2; k <= NF; k++)
-                if (index($k, name "=") == 1) return substr($k, length(name) + 2)
-            return ""
-        }
+    awk -v folder="$2" '
         /^```/ && inside { inside = 0; next }
         /^```(c|cmake)( |$)/ {
             inside = 1
-            file = option("file")
+            file = ""
+            for (k = 2; k <= NF; k++)
+                if (index($k, "file=") == 1) file = substr($k, 6)
             if (file == "") { print FILENAME ":" FNR ": names no file" > "/dev/stderr"; exit 1 }
-            mine = (option("version") == "" ? 1 : option("version")) == version
-            if (mine && $NF != "append" && !begun[file]) printf "" > (folder "/" file)
-            if (mine) begun[file] = 1
             next
         }
-        /^```/ { inside = 1; mine = 0; next }
-        inside && mine { print >> (folder "/" file) }' "$source/docs/${3:-tutorial.md}"
-}
-
-follow() { # FOLDER TESTS
-    "$cmake" -S "$work/$1" -B "$work/$1/build" -G Ninja -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$work/prefix" \
-        -DCMAKE_C_STANDARD=11 -DCMAKE_C_FLAGS="-Wall -Wextra -Werror" >"$work/log" &&
-        "$cmake" --build "$work/$1/build" >"$work/log" || { cat "$work/log"; exit 1; }
-    shift
-    for test in "$@"; do
-        "$work/$folder/build/$test" >"$work/log" || { cat "$work/log"; echo "$folder: $test failed"; exit 1; }
-        echo "$folder: $test passed"
-    done
+        /^```/ { inside = 1; file = ""; next }
+        inside && file != "" { print >> (folder "/" file) }' "$source/docs/$1"
 }
 
 "$cmake" --install "$build" --prefix "$work/prefix" >/dev/null
-folder=v1
-mkdir "$work/v1"
-extract 1 "$work/v1"
-follow v1 test_trial
-"$work/v1/build/trial" --help >/dev/null
-
-folder=v2
-cp -r "$work/v1" "$work/v2"
-rm -rf "$work/v2/build"
-cp "$work/v1/trial.c" "$work/v2/trial_v1.c"
-extract 2 "$work/v2"
-follow v2 test_trial test_change
-
-# Without the patch the same change must be found: else the test above tests nothing.
-folder=bad
-cp -r "$work/v2" "$work/bad"
-rm -rf "$work/bad/build"
-sed -i 's/if (thole_patch(ctx, THOLE_STR("reminder")))/if (true)/' "$work/bad/trial.c"
-if (follow bad test_change) >"$work/found"; then
-    echo "a change without thole_patch() was not found"
-    exit 1
-fi
-grep -q "the code asked for" "$work/found" || { cat "$work/found"; exit 1; }
-echo "bad: the change without thole_patch() is found"
-
 # docs/cancellation.md: each of its activities is cancelled while it runs, on real servers where there are some.
-folder=jobs
 mkdir "$work/jobs"
-extract 1 "$work/jobs" cancellation.md
-follow jobs
+extract cancellation.md "$work/jobs"
+"$cmake" -S "$work/jobs" -B "$work/jobs/build" -G Ninja -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$work/prefix" \
+    -DCMAKE_C_STANDARD=11 -DCMAKE_C_FLAGS="-Wall -Wextra -Werror" >"$work/log" &&
+    "$cmake" --build "$work/jobs/build" >"$work/log" || { cat "$work/log"; exit 1; }
 cat >"$work/jobs/cancel.sh" <<'END'
 set -eu
 thole=$1 jobs=$2 out=$3

@@ -177,22 +177,63 @@ static void test_dev_program(const char *below)
     CU_ASSERT_EQUAL(folders_left(below), 0);
 }
 
-/* A folder that was asked for is kept, and its servers come back with their data and password. */
+/* A folder that was asked for is kept, and its servers come back with their data, password and ports, so that
+ * the settings of other terminals stay right. */
 static void test_dev_folder(const char *below)
 {
-    char arguments[512], first[256] = "";
+    char arguments[512], first[512] = "", path[256];
     for (int round = 0; round < 2; round++) {
         (void)snprintf(arguments, sizeof arguments,
-                       "dev --dir %s/kept -- sh -c 'echo \"pg=$THOLE_POSTGRES\"'", below);
-        const char *got = outcome_of(arguments), *password = strstr(got, "pg=postgres://thole:");
-        CU_ASSERT_FATAL(password != NULL);
+                       "dev --dir %s/kept -- sh -c 'echo \"set $THOLE_NATS_URL $THOLE_POSTGRES\"; "
+                       ". %s/kept/env; echo \"env $THOLE_NATS_URL $THOLE_POSTGRES\"'",
+                       below, below);
+        const char *got = outcome_of(arguments), *settings = strstr(got, "set nats://");
+        CU_ASSERT_FATAL(settings != NULL);
         if (round == 0)
-            (void)snprintf(first, sizeof first, "%.*s", (int)strcspn(password, "@"), password);
-        CU_ASSERT_EQUAL(strncmp(password, first, strlen(first)), 0);
+            (void)snprintf(first, sizeof first, "%.*s", (int)strcspn(settings + 3, "\n"), settings + 3);
+        CU_ASSERT_EQUAL(strncmp(settings + 3, first, strlen(first)), 0);
+        const char *env = strstr(settings, "env nats://");
+        CU_ASSERT(env != NULL && strncmp(env + 3, first, strlen(first)) == 0);
     }
+    (void)snprintf(arguments, sizeof arguments, "dev --dir %s/kept -- %s dev --dir %s/kept", below,
+                   THOLE_COMMAND, below);
+    check(arguments, 1, "another thole dev uses ");
     check("dev --dir /proc/nowhere -- true", 2, "cannot make the folder /proc/nowhere");
-    (void)snprintf(arguments, sizeof arguments, "%s/kept", below);
-    CU_ASSERT_EQUAL(access(arguments, F_OK), 0);
+    (void)snprintf(path, sizeof path, "%s/kept", below);
+    CU_ASSERT_EQUAL(access(path, F_OK), 0);
+    /* What was made for servers that never served goes away again. */
+    (void)snprintf(arguments, sizeof arguments, "dev --nats-port 1 --dir %s/none -- true", below);
+    (void)snprintf(path, sizeof path, "%s/none", below);
+    setenv("POSTGRES_BIN", "/nowhere", 1);
+    check(arguments, 1, "POSTGRES_BIN=/nowhere does not hold initdb and postgres");
+    unsetenv("POSTGRES_BIN");
+    CU_ASSERT_NOT_EQUAL(access(path, F_OK), 0);
+}
+
+/* A nats-server that is too old is named with its version; that of an installation is found beside it. */
+static void test_dev_nats(const char *below)
+{
+    static const char script[] =
+        "{ cd %s && mkdir -p bin libexec/thole old && cp " THOLE_COMMAND " bin && "
+        "printf '#!/bin/sh\\necho nats-server: v2.9.10\\n' >old/nats-server && chmod +x old/nats-server; "
+        "NATS_SERVER=$PWD/old/nats-server bin/thole dev -- true; "
+        "test -x /usr/sbin/nats-server -o -x /usr/local/bin/nats-server -o -x /usr/local/sbin/nats-server && "
+        "echo is version 2.9.10, and 2.10.23 or newer is needed || env -u NATS_SERVER PATH=$PWD/old "
+        "bin/thole dev "
+        "-- /bin/true; "
+        "ln -s %s libexec/thole/nats-server; "
+        "env -u NATS_SERVER PATH=$PWD/old bin/thole dev -- /bin/sh -c 'echo served'; } 2>&1";
+    static const char *const words[] = {"is not a nats-server of 2.10.23 or newer, but 2.9.10",
+                                        "is version 2.9.10, and 2.10.23 or newer is needed", "served\n"};
+    char command[2048], program[1024], output[OUTPUT_BYTES] = "";
+    CU_ASSERT_EQUAL_FATAL(server_find_nats(program, sizeof program, NULL), THOLE_OK);
+    (void)snprintf(command, sizeof command, script, below, program);
+    FILE *from = popen(command, "r");
+    CU_ASSERT_FATAL(from != NULL);
+    output[fread(output, 1, sizeof output - 1, from)] = '\0';
+    CU_ASSERT_EQUAL(pclose(from), 0);
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        CHECK_STR(words[i], strstr(output, words[i]) == NULL ? output : words[i], words[i]);
 }
 
 /* `thole dev` as a child, its stderr in a file. */
@@ -294,6 +335,7 @@ static void test_dev(void)
     test_dev_program(below);
     test_dev_signals(below);
     test_dev_folder(below);
+    test_dev_nats(below);
     test_live();
     test_quickstart();
     CU_ASSERT_EQUAL(folders_left(below), 0);
