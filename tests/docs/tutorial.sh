@@ -20,23 +20,23 @@ done
 if [ "${5:-}" = chroot ]; then
     work=$6
     mount -t tmpfs -o mode=711 tmpfs "$work"
-    mkdir "$work/upper" "$work/work" "$work/root"
-    mount -t overlay -o "lowerdir=/,upperdir=$work/upper,workdir=$work/work" overlay "$work/root"
+    mkdir "$work/upper" "$work/spare" "$work/all"
+    mount -t overlay -o "lowerdir=/,upperdir=$work/upper,workdir=$work/spare" overlay "$work/all"
     for dir in /dev "$source" "$build" "$(dirname "$(realpath "$cmake")")" ${NATS_SERVER:+"$(dirname "$NATS_SERVER")"}; do
-        mkdir -p "$work/root$dir"
-        mount --rbind "$dir" "$work/root$dir"
+        mkdir -p "$work/all$dir"
+        mount --rbind "$dir" "$work/all$dir"
     done
-    mount -t proc proc "$work/root/proc"
-    mount -t tmpfs -o mode=1777 tmpfs "$work/root/tmp"
-    home=$(mktemp -d "$work/root/home/XXXXXX")
-    rm -rf "$work/root/usr/local/lib/cmake/thole" "$work/root/var/tmp/trial"
+    mount -t proc proc "$work/all/proc"
+    mount -t tmpfs -o mode=1777 tmpfs "$work/all/tmp"
+    home=$(mktemp -d "$work/all/home/XXXXXX")
+    rm -rf "$work/all/usr/local/lib/cmake/thole" "$work/all/var/tmp/trial"
     cd "$source"
     if [ -x build/tools/nats/usr/sbin/nats-server ]; then
         unset NATS_SERVER # it is installed from there, and found
     fi
-    env -u TMPDIR HOME="${home#"$work/root"}" PATH="/usr/local/bin:$(dirname "$cmake"):$PATH" \
+    env -u TMPDIR HOME="${home#"$work/all"}" PATH="/usr/local/bin:$(dirname "$cmake"):$PATH" \
         FOLLOW_INSTEAD="'$cmake' --install '$build' --prefix /usr/local && ldconfig" \
-        chroot "$work/root" bash -c 'cd "$1" && exec tests/docs/follow.sh docs/tutorial.md' follow "$source"
+        chroot "$work/all" bash -c 'cd "$1" && exec tests/docs/follow.sh docs/tutorial.md' follow "$source"
     sleep 0.1
     for name in thole trial nats-server postgres; do
         if pgrep -x "$name" >/dev/null; then
