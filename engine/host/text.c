@@ -133,6 +133,27 @@ static bool take_part(const char **at, char before, size_t digits, int *ret)
     return take_digits(at, digits, ret);
 }
 
+/* What stands behind a day: nothing, or "T09:30", "T09:30:01", "T09:30:01.250", each with or without a Z. */
+static bool take_time_of_day(const char **at, struct tm *ret, int *ret_millis)
+{
+    if (**at == '\0')
+        return true;
+    if (!take_part(at, 'T', 2, &ret->tm_hour) || !take_part(at, ':', 2, &ret->tm_min))
+        return false;
+    if (**at == ':') {
+        if (!take_part(at, ':', 2, &ret->tm_sec) || (**at == '.' && !take_part(at, '.', 3, ret_millis)))
+            return false;
+    }
+    *at += **at == 'Z';
+    return **at == '\0';
+}
+
+static bool same_parts(const struct tm *a, const struct tm *b)
+{
+    return a->tm_year == b->tm_year && a->tm_mon == b->tm_mon && a->tm_mday == b->tm_mday &&
+           a->tm_hour == b->tm_hour && a->tm_min == b->tm_min && a->tm_sec == b->tm_sec;
+}
+
 bool text_time_parse(const char *text, uint64_t now_ms, uint64_t *ret_ms)
 {
     struct tm parts = {.tm_year = 0};
@@ -144,26 +165,17 @@ bool text_time_parse(const char *text, uint64_t now_ms, uint64_t *ret_ms)
     }
     const char *at = text;
     if (!take_digits(&at, 4, &parts.tm_year) || !take_part(&at, '-', 2, &parts.tm_mon) ||
-        !take_part(&at, '-', 2, &parts.tm_mday))
+        !take_part(&at, '-', 2, &parts.tm_mday) || !take_time_of_day(&at, &parts, &millis))
         return false;
-    if (take_part(&at, 'T', 2, &parts.tm_hour)) {
-        if (!take_part(&at, ':', 2, &parts.tm_min))
-            return false;
-        if (*at == ':' && !take_part(&at, ':', 2, &parts.tm_sec))
-            return false;
-        if (*at == '.' && !take_part(&at, '.', 3, &millis))
-            return false;
-    }
-    if (*at == 'Z')
-        at++;
-    struct tm const wish = parts;
     parts.tm_year -= 1900;
     parts.tm_mon -= 1;
+    struct tm const wish = parts;
     time_t const seconds = timegm(&parts); /* puts right what is out of range: the 31st of June */
-    if (*at != '\0' || seconds < 0 || parts.tm_mday != wish.tm_mday || parts.tm_mon + 1 != wish.tm_mon ||
-        parts.tm_hour != wish.tm_hour || parts.tm_min != wish.tm_min || parts.tm_sec != wish.tm_sec)
+    if (seconds < 0 || !same_parts(&parts, &wish))
         return false;
     *ret_ms = (uint64_t)seconds * 1000 + (uint64_t)millis;
+    if (*ret_ms == 0)
+        *ret_ms = 1; /* 0 would be no time at all */
     return true;
 }
 

@@ -140,12 +140,27 @@ static void test_times(void)
     CHECK_STR("absurd", text, "-");
 }
 
+struct time_row {
+    const char *text;
+    uint64_t want; /* 0: refused */
+};
+
+static void check_times(const struct time_row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char text[64], want[64];
+        uint64_t got = 0;
+        if (!text_time_parse(rows[i].text, UINT64_C(1795253400000), &got))
+            got = 0;
+        (void)snprintf(text, sizeof text, "%llu", (unsigned long long)got);
+        (void)snprintf(want, sizeof want, "%llu", (unsigned long long)rows[i].want);
+        CHECK_STR(rows[i].text, text, want);
+    }
+}
+
 static void test_time_parse(void)
 {
-    static const struct {
-        const char *text;
-        uint64_t want; /* 0: no time */
-    } rows[] = {
+    static const struct time_row rows[] = {
         {"2026-11-21T09:30:01.250Z", 1795253401250},
         {"2026-11-21T09:30:01Z", 1795253401000},
         {"2026-11-21T09:30Z", 1795253400000},
@@ -171,19 +186,68 @@ static void test_time_parse(void)
         {"1969-12-31", 0},
         {"-1h", 0},
     };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        char text[64], want[64];
-        uint64_t got = 0;
-        if (!text_time_parse(rows[i].text, UINT64_C(1795253400000), &got))
-            got = 0;
-        (void)snprintf(text, sizeof text, "%llu", (unsigned long long)got);
-        (void)snprintf(want, sizeof want, "%llu", (unsigned long long)rows[i].want);
-        CHECK_STR(rows[i].text, text, want);
-    }
+    check_times(rows, ARRAY_LEN(rows));
+}
+
+static void test_time_limits(void)
+{
+    static const struct time_row rows[] = {
+        /* cut where no cut may be, and what goes on too long */
+        {"2026", 0},
+        {"2026-11", 0},
+        {"2026-11-", 0},
+        {"2026-11-2", 0},
+        {"2026-1-21", 0},
+        {"2026-11-21T", 0},
+        {"2026-11-21T5", 0},
+        {"2026-11-21T5Z", 0},
+        {"2026-11-21T09Z", 0},
+        {"2026-11-21T09:", 0},
+        {"2026-11-21T09:3", 0},
+        {"2026-11-21T09:30:", 0},
+        {"2026-11-21T09:30:1", 0},
+        {"2026-11-21T09:30:01.", 0},
+        {"2026-11-21T09:30:01.2", 0},
+        {"2026-11-21T09:30:01.2500", 0},
+        {"2026-11-21T09:30.250", 0},
+        {"2026-11-21.250", 0},
+        {"2026-11-21Z", 0},
+        {"2026-11-21ZZ", 0},
+        {"2026-11-21T09:30ZZ", 0},
+        {"2026-11-21t09:30", 0},
+        {"2026-11-21T09:30z", 0},
+        {"2026/11/21", 0},
+        /* fractions */
+        {"2026-11-21T09:30:01.000Z", 1795253401000},
+        {"2026-11-21T09:30:01.999", 1795253401999},
+        /* offsets: there are none but Z */
+        {"2026-11-21T09:30:01+00:00", 0},
+        {"2026-11-21T09:30:01-0100", 0},
+        /* days, months, years */
+        {"2026-04-30", 1777507200000},
+        {"2026-04-31", 0},
+        {"2026-00-10", 0},
+        {"2026-01-00", 0},
+        {"2026-01-32", 0},
+        {"2000-02-29", 951782400000},
+        {"1900-02-28", 0},
+        {"2100-02-28", 4107456000000},
+        {"2100-02-29", 0},
+        {"2400-02-29", 13574563200000},
+        {"2026-12-31T23:59:59.999Z", 1798761599999},
+        {"2026-12-31T23:59:60Z", 0},
+        {"1970-01-01", 1},
+        {"1970-01-01T00:00:01", 1000},
+        {"0000-01-01", 0},
+        {"9999-12-31T23:59:59Z", 253402300799000},
+        {"10000-01-01", 0},
+    };
+    check_times(rows, ARRAY_LEN(rows));
 }
 
 static const struct thole_test tests[] = {
-    {"payloads", test_payloads},   {"nesting", test_nesting}, {"long_base64", test_long_base64},
-    {"safe_text", test_safe_text}, {"times", test_times},     {"time_parse", test_time_parse},
+    {"payloads", test_payloads},       {"nesting", test_nesting}, {"long_base64", test_long_base64},
+    {"safe_text", test_safe_text},     {"times", test_times},     {"time_parse", test_time_parse},
+    {"time_limits", test_time_limits},
 };
 THOLE_TEST_MAIN("cli_json", tests)

@@ -1,0 +1,617 @@
+/*
+ * Each option of the programs, at the place where it acts: what its value comes to in the machine, the
+ * thread, the statement or the stream that it is for. A row for each; an option of --help without a row
+ * fails. The programs run as a user's do, against real servers; what is handed over is noted on the way.
+ */
+#include "engine.h"
+#include "handlers.h"
+#include "history_file.h"
+#include "host_options.h"
+#include "nodes.h"
+#include "notice.h"
+#include "replayer.h"
+#include "row_calls.h"
+#include "stack.h"
+#include "thole/program.h"
+#include "worker.h"
+#include "worker_store.h"
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- what has arrived: "place value" lines, shared with the programs ---- */
+
+enum { ARRIVED_MAX = 512, ARRIVED_BYTES = 192, WAIT_MS = 20000 };
+
+static struct arrivals {
+    pthread_mutex_t lock;
+    size_t len;
+    char lines[ARRIVED_MAX][ARRIVED_BYTES];
+} * arrivals;
+
+/* In a file that the programs find by $ARRIVALS: they are executed, since threads of nats.c do not live
+ * through a fork. */
+static void arrivals_open(const char *path, bool anew)
+{
+    pthread_mutexattr_t attr;
+    int const fd = open(path, O_RDWR | O_CLOEXEC | (anew ? O_CREAT : 0), 0600);
+    if (fd < 0 || ftruncate(fd, sizeof *arrivals) != 0)
+        exit(1);
+    arrivals = mmap(NULL, sizeof *arrivals, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (arrivals == MAP_FAILED)
+        exit(1);
+    close(fd);
+    if (!anew)
+        return;
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    pthread_mutex_init(&arrivals->lock, &attr);
+}
+
+/* The caller holds the lock. */
+static bool is_there(const char *line)
+{
+    for (size_t i = 0; i < arrivals->len; i++)
+        if (strcmp(arrivals->lines[i], line) == 0)
+            return true;
+    return false;
+}
+
+static void arrived(const char *format, ...)
+{
+    char line[ARRIVED_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    pthread_mutex_lock(&arrivals->lock);
+    if (!is_there(line) && arrivals->len < ARRIVED_MAX)
+        memcpy(arrivals->lines[arrivals->len++], line, sizeof line);
+    pthread_mutex_unlock(&arrivals->lock);
+}
+
+static bool has_arrived(const char *line, uint64_t wait_ms)
+{
+    uint64_t const end = clock_monotonic_ms() + wait_ms;
+    for (;;) {
+        pthread_mutex_lock(&arrivals->lock);
+        bool const found = is_there(line);
+        pthread_mutex_unlock(&arrivals->lock);
+        if (found || clock_monotonic_ms() >= end)
+            return found;
+        pause_ms(20);
+    }
+}
+
+static size_t count_arrived(const char *prefix)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&arrivals->lock);
+    for (size_t i = 0; i < arrivals->len; i++)
+        n += strncmp(arrivals->lines[i], prefix, strlen(prefix)) == 0;
+    pthread_mutex_unlock(&arrivals->lock);
+    return n;
+}
+
+static void show_arrived(const char *place)
+{
+    pthread_mutex_lock(&arrivals->lock);
+    for (size_t i = 0; i < arrivals->len; i++)
+        if (strncmp(arrivals->lines[i], place, strcspn(place, " ")) == 0)
+            fprintf(stderr, "    %s\n", arrivals->lines[i]);
+    pthread_mutex_unlock(&arrivals->lock);
+}
+
+/* ---- the places: each notes what it is given, and goes on as ever ---- */
+
+/* clang-format off */
+thole_status __real_connection_open(const struct connection_options *, struct connection **, thole_error *);
+thole_status __real_postgres_open(const struct postgres_options *, struct postgres **, thole_error *);
+thole_status __real_topology_ensure(struct connection *, const struct topology_options *, struct topology *, thole_error *);
+thole_status __real_topology_ensure_queue(struct connection *, const char *, thole_slice, uint64_t, uint64_t *, bool *, thole_error *);
+struct partition *__real_partition_create(const struct partition_options *);
+struct worker_machine *__real_worker_create(const struct worker_options *);
+thole_status __real_worker_input(struct worker_machine *, const struct worker_in *, uint64_t);
+thole_status __real_row_calls_create(const struct row_calls_options *, struct row_calls **, thole_error *);
+thole_status __real_handlers_create(uint32_t, uint32_t, struct mailbox *, struct handlers **, thole_error *);
+thole_status __real_shard_start(struct engine_host *, uint32_t, struct shard *, thole_error *);
+void __real_shard_send(struct shard *, struct shard_mail *);
+thole_status __real_nodes_put(struct connection *, const char *, thole_slice, thole_slice, thole_error *);
+void __real_log_configure(enum log_level, bool, const char *);
+thole_status __real_projector_store_orphans(struct postgres *, uint32_t, uint64_t, size_t, struct arena *, struct batch_activity **, size_t *, thole_error *);
+thole_status __real_cancel_notice_parse(const struct delivery *, struct arena *, struct cancel_notice *, thole_error *);
+thole_status __real_replayer_create(const struct replay_options *, struct replayer **, thole_error *);
+thole_status __real_history_file_read(FILE *, const struct history_file_reader *, thole_error *);
+thole_status __real_stream_read(struct connection *, const char *, const char *, uint64_t, uint64_t, stream_read_fn *, void *, thole_error *);
+/* clang-format on */
+
+thole_status __wrap_connection_open(const struct connection_options *options, struct connection **ret,
+                                    thole_error *reterr)
+{
+    arrived("connection_open.url %s", options->url);
+    arrived("connection_open.creds %s", options->creds == NULL ? "none" : options->creds);
+    return __real_connection_open(options, ret, reterr);
+}
+
+thole_status __wrap_postgres_open(const struct postgres_options *options, struct postgres **ret,
+                                  thole_error *reterr)
+{
+    arrived("postgres_open.conninfo %s %s", options->application, options->conninfo);
+    arrived("postgres_open.ns %s", options->ns);
+    return __real_postgres_open(options, ret, reterr);
+}
+
+thole_status __wrap_topology_ensure(struct connection *connection, const struct topology_options *options,
+                                    struct topology *ret, thole_error *reterr)
+{
+    arrived("topology_ensure.ns %s", options->ns);
+    arrived("topology_ensure.partitions %u", options->partitions);
+    arrived("topology_ensure.replicas %u", options->replicas);
+    arrived("topology_ensure.nodes_ttl_ms %" PRIu64, options->nodes_ttl_ms);
+    arrived("topology_ensure.payload_max %" PRIu64, options->payload_max);
+    return __real_topology_ensure(connection, options, ret, reterr);
+}
+
+thole_status __wrap_topology_ensure_queue(struct connection *connection, const char *ns, thole_slice queue,
+                                          uint64_t lease_ms, uint64_t *ret_lease_ms, bool *ret_anew,
+                                          thole_error *reterr)
+{
+    arrived("topology_ensure_queue.queue %.*s", THOLE_FMT(queue));
+    arrived("topology_ensure_queue.lease_ms %" PRIu64, lease_ms);
+    return __real_topology_ensure_queue(connection, ns, queue, lease_ms, ret_lease_ms, ret_anew, reterr);
+}
+
+struct partition *__wrap_partition_create(const struct partition_options *options)
+{
+    arrived("partition_create.node %.*s", THOLE_FMT(options->node));
+    arrived("partition_create.payload_max %zu", options->payload_max);
+    arrived("partition_create.instance_memory_max %zu", options->instance_memory_max);
+    arrived("partition_create.parked_max %zu", options->parked_max);
+    arrived("partition_create.early_event_ms %" PRIu64, options->early_event_ms);
+    arrived("partition_create.quarantine_ms %" PRIu64, options->quarantine_ms);
+    return __real_partition_create(options);
+}
+
+struct worker_machine *__wrap_worker_create(const struct worker_options *options)
+{
+    arrived("worker_create.slots %u", options->slots);
+    arrived("worker_create.lease_ms %" PRIu64, options->lease_ms);
+    arrived("worker_create.grace_ms %" PRIu64, options->grace_ms);
+    arrived("worker_create.poison_after %u", options->poison_after);
+    return __real_worker_create(options);
+}
+
+thole_status __wrap_worker_input(struct worker_machine *w, const struct worker_in *in, uint64_t now_ms)
+{
+    if (in->kind == WORKER_IN_STOP)
+        arrived("worker_input.stop_limit_ms %" PRIu64, in->limit_ms);
+    return __real_worker_input(w, in, now_ms);
+}
+
+thole_status __wrap_row_calls_create(const struct row_calls_options *options, struct row_calls **ret,
+                                     thole_error *reterr)
+{
+    arrived("row_calls_create.suspect_after+strikes_max %u",
+            options->policy.suspect_after + options->policy.strikes_max);
+    return __real_row_calls_create(options, ret, reterr);
+}
+
+thole_status __wrap_handlers_create(uint32_t slots, uint32_t abandoned_max, struct mailbox *inbox,
+                                    struct handlers **ret, thole_error *reterr)
+{
+    arrived("handlers_create.slots %u", slots);
+    return __real_handlers_create(slots, abandoned_max, inbox, ret, reterr);
+}
+
+thole_status __wrap_shard_start(struct engine_host *engine, uint32_t index, struct shard *shard,
+                                thole_error *reterr)
+{
+    arrived("shard_start.index %u of %zu", index, engine->shards_len);
+    return __real_shard_start(engine, index, shard, reterr);
+}
+
+void __wrap_shard_send(struct shard *shard, struct shard_mail *mail)
+{
+    if (mail->kind == SHARD_OWN)
+        arrived("shard_send.own %s %u", shard->engine->options.node, mail->p);
+    __real_shard_send(shard, mail);
+}
+
+/* How far the third heartbeat is behind the second, rounded to 100 ms: the first may be followed by another
+ * that tells what has changed. */
+thole_status __wrap_nodes_put(struct connection *connection, const char *ns, thole_slice node,
+                              thole_slice heartbeat, thole_error *reterr)
+{
+    static uint64_t last_ms; /* of the membership's thread */
+    uint64_t const now_ms = clock_monotonic_ms();
+    arrived("nodes_put.node %.*s", THOLE_FMT(node));
+    if (last_ms != 0)
+        arrived("nodes_put.pause_ms %" PRIu64, (now_ms - last_ms + 50) / 100 * 100);
+    last_ms = now_ms;
+    return __real_nodes_put(connection, ns, node, heartbeat, reterr);
+}
+
+void __wrap_log_configure(enum log_level level, bool json, const char *program)
+{
+    arrived("log_configure.level %d", (int)level);
+    arrived("log_configure.json %d", json);
+    __real_log_configure(level, json, program);
+}
+
+thole_status __wrap_projector_store_orphans(struct postgres *pg, uint32_t partition, uint64_t older_than_ms,
+                                            size_t limit, struct arena *arena, struct batch_activity **ret,
+                                            size_t *ret_len, thole_error *reterr)
+{
+    arrived("projector_store_orphans.older_than_ms %" PRIu64, older_than_ms);
+    return __real_projector_store_orphans(pg, partition, older_than_ms, limit, arena, ret, ret_len, reterr);
+}
+
+thole_status __wrap_cancel_notice_parse(const struct delivery *delivery, struct arena *arena,
+                                        struct cancel_notice *ret, thole_error *reterr)
+{
+    arrived("cancel_notice_parse.pid %d", (int)getpid());
+    return __real_cancel_notice_parse(delivery, arena, ret, reterr);
+}
+
+thole_status __wrap_replayer_create(const struct replay_options *options, struct replayer **ret,
+                                    thole_error *reterr)
+{
+    arrived("replayer_create.memory_max %zu", options->memory_max);
+    arrived("replayer_create.stacks_max %zu", options->stacks_max);
+    return __real_replayer_create(options, ret, reterr);
+}
+
+thole_status __wrap_history_file_read(FILE *from, const struct history_file_reader *reader,
+                                      thole_error *reterr)
+{
+    char link[64], path[ARRIVED_BYTES - 32];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fileno(from));
+    ssize_t const n = readlink(link, path, sizeof path - 1);
+    path[n < 0 ? 0 : n] = '\0';
+    arrived("history_file_read.path %s", path);
+    return __real_history_file_read(from, reader, reterr);
+}
+
+thole_status __wrap_stream_read(struct connection *connection, const char *stream, const char *filter,
+                                uint64_t from, uint64_t to, stream_read_fn *each, void *arg,
+                                thole_error *reterr)
+{
+    arrived("stream_read.stream %s", stream);
+    return __real_stream_read(connection, stream, filter, from, to, each, arg, reterr);
+}
+
+/* ---- the table ---- */
+
+enum {
+    GIVEN = 64,     /* bytes of a value */
+    PARTITIONS = 5, /* as the table says */
+};
+enum run { RUN_FIRST, RUN_SECOND, RUN_CREDS, RUN_REPLICAS, RUN_REPLAY, RUN_FILE, RUN_NOT };
+
+/* value, place: %s is the servers' own: the URL of NATS or Postgres, the test's folder. */
+static const struct option_arrival {
+    const char *flag, *value;
+    enum run run;
+    const char *place; /* where its value must arrive, and as what */
+} table[] = {
+    {"nats", "%s", RUN_FIRST, "connection_open.url %s"},
+    {"nats-creds", "/nowhere/x.creds", RUN_CREDS, "connection_open.creds /nowhere/x.creds"},
+    {"postgres", "%s", RUN_FIRST, "postgres_open.conninfo thole-engine %s"},
+    {"postgres", "%s", RUN_FIRST, "postgres_open.conninfo thole-worker %s"},
+    {"namespace", "arrives", RUN_FIRST, "topology_ensure.ns arrives"},
+    {"namespace", "arrives", RUN_FIRST, "postgres_open.ns arrives"},
+    {"node", "first", RUN_FIRST, "partition_create.node first"},
+    {"node", "first", RUN_FIRST, "nodes_put.node first"},
+    {"log-level", "warn", RUN_FIRST, "log_configure.level 1"},
+    {"log-format", "json", RUN_FIRST, "log_configure.json 1"},
+    {"payload-max", "12345", RUN_FIRST, "topology_ensure.payload_max 12345"},
+    {"payload-max", "12345", RUN_FIRST, "partition_create.payload_max 12345"},
+    {"stop-limit", "1234ms", RUN_FIRST, "worker_input.stop_limit_ms 1234"},
+    {"partitions", "5", RUN_FIRST, "topology_ensure.partitions 5"},
+    {"replicas", "3", RUN_REPLICAS, "topology_ensure.replicas 3"},
+    {"node-ttl", "9s", RUN_FIRST, "topology_ensure.nodes_ttl_ms 9000"},
+    {"heartbeat", "700ms", RUN_FIRST, "nodes_put.pause_ms 700"},
+    {"sweep", "1100ms", RUN_FIRST, "projector_store_orphans.older_than_ms 1100"},
+    {"early-events", "36h", RUN_FIRST, "partition_create.early_event_ms 129600000"},
+    {"quarantine", "77s", RUN_FIRST, "partition_create.quarantine_ms 77000"},
+    {"engine-threads", "3", RUN_FIRST, "shard_start.index 2 of 3"},
+    {"parked-max", "77", RUN_FIRST, "partition_create.parked_max 77"},
+    {"instance-memory-max", "3MiB", RUN_FIRST, "partition_create.instance_memory_max 3145728"},
+    {"queue", "own", RUN_FIRST, "topology_ensure_queue.queue own"},
+    {"slots", "7", RUN_FIRST, "worker_create.slots 7"},
+    {"slots", "7", RUN_FIRST, "handlers_create.slots 7"},
+    {"lease", "2500ms", RUN_FIRST, "topology_ensure_queue.lease_ms 2500"},
+    {"lease", "2500ms", RUN_FIRST, "worker_create.lease_ms 2500"},
+    {"grace", "1500ms", RUN_FIRST, "worker_create.grace_ms 1500"},
+    {"poison-after", "9", RUN_FIRST, "worker_create.poison_after 9"},
+    {"poison-after", "9", RUN_FIRST, "row_calls_create.suspect_after+strikes_max 9"},
+    {"test-own-all", NULL, RUN_SECOND, "shard_send.own second 4"},
+    {"test-suppress-push", NULL, RUN_SECOND, NULL}, /* test_switches() */
+    {"all", NULL, RUN_REPLAY, "stream_read.stream THOLE_arrives_HIST_4"},
+    {"threads", "3", RUN_REPLAY, "replayer_create.stacks_max 10000"},
+    {"memory-max", "9MiB", RUN_REPLAY, "replayer_create.memory_max 3145728"},
+    {"file", "%s/history", RUN_FILE, "history_file_read.path %s/history"},
+    {"help", NULL, RUN_NOT, NULL}, /* unit.exit_codes */
+    {"version", NULL, RUN_NOT, NULL},
+};
+
+static struct stack stack;
+
+/* What %s in a row stands for. */
+static const char *own_text(const struct option_arrival *row)
+{
+    if (strcmp(row->flag, "nats") == 0)
+        return stack.nats.url;
+    return strcmp(row->flag, "postgres") == 0 ? stack.postgres.url : stack.dir;
+}
+
+static void fill(char *to, size_t cap, const char *text, const struct option_arrival *row)
+{
+    const char *const at = strstr(text, "%s");
+    if (at == NULL)
+        snprintf(to, cap, "%s", text);
+    else
+        snprintf(to, cap, "%.*s%s%s", (int)(at - text), text, own_text(row), at + 2);
+}
+
+/* ---- the program ---- */
+
+static thole_status holds(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_call_options const options = {.size = sizeof options, .queue = THOLE_STR("nobody")};
+    return thole_await(ctx, thole_call_with(ctx, THOLE_STR("hold"), input, &options), ret_output);
+}
+
+static thole_status hold(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    (void)act;
+    *ret_output = input;
+    return THOLE_OK;
+}
+
+static const thole_orchestration_entry orchestrations[] = {{"holds", holds, 0}};
+static const thole_activity_entry activities[] = {{"hold", hold, NULL}};
+static const thole_program program = {.size = sizeof program,
+                                      .name = "arrives",
+                                      .orchestrations = orchestrations,
+                                      .orchestrations_len = 1,
+                                      .activities = activities,
+                                      .activities_len = 1};
+
+/* The line of --help that a flag has; NULL: there is none. */
+static const char *help_of(const char *help, const char *flag)
+{
+    char want[GIVEN];
+    snprintf(want, sizeof want, "--%s ", flag);
+    const char *const at = strstr(help, want);
+    return at;
+}
+
+/* Its environment variable, as --help says; false: it has none. */
+static bool environment_of(const char *help, const char *flag, char ret[GIVEN])
+{
+    const char *const line = help_of(help, flag);
+    const char *const end = line == NULL ? NULL : strchr(line, '\n');
+    const char *const at = line == NULL ? NULL : strchr(line, '$');
+    if (at == NULL || end == NULL || at > end)
+        return false;
+    snprintf(ret, GIVEN, "%.*s", (int)strspn(at + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"), at + 1);
+    return true;
+}
+
+static const char *help_text(void)
+{
+    static struct buf text;
+    if (text.len == 0) {
+        buf_init(&text, 64 * 1024);
+        host_command_help(&program, &text);
+    }
+    return buf_cstr(&text);
+}
+
+/* Starts the program with the options of a run: as flags, or where there are such as variables. */
+static pid_t start(const char *role, enum run run, bool by_environment, const char *const *more)
+{
+    static char words[ARRAY_LEN(table) + 8][ARRIVED_BYTES];
+    char *argv[ARRAY_LEN(words) + 1];
+    char value[ARRIVED_BYTES], name[GIVEN];
+    int argc = 0;
+    snprintf(words[argc++], sizeof words[0], "arrives");
+    snprintf(words[argc++], sizeof words[0], "%s", role);
+    fflush(NULL);
+    pid_t const pid = fork();
+    if (pid != 0)
+        return pid;
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        const struct option_arrival *row = &table[i];
+        if (row->run != run || (i > 0 && strcmp(row->flag, table[i - 1].flag) == 0))
+            continue;
+        fill(value, sizeof value, row->value == NULL ? "" : row->value, row);
+        if (by_environment && row->value != NULL && environment_of(help_text(), row->flag, name))
+            setenv(name, value, 1);
+        else
+            snprintf(words[argc++], sizeof words[0], "--%s%s%.150s", row->flag, row->value == NULL ? "" : "=",
+                     value);
+    }
+    for (; *more != NULL; more++)
+        snprintf(words[argc++], sizeof words[0], "%s", *more);
+    for (int i = 0; i < argc; i++)
+        argv[i] = words[i];
+    argv[argc] = NULL;
+    execv("/proc/self/exe", argv);
+    _exit(126);
+}
+
+static int end(pid_t pid)
+{
+    int status = 0;
+    (void)kill(pid, SIGTERM);
+    (void)waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void check_rows(enum run run, const char *how)
+{
+    char place[ARRIVED_BYTES];
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        if (table[i].run != run || table[i].place == NULL)
+            continue;
+        fill(place, sizeof place, table[i].place, &table[i]);
+        if (has_arrived(place, WAIT_MS))
+            continue;
+        fprintf(stderr, "\n  --%s, %s: \"%s\" has not arrived; what has:\n", table[i].flag, how, place);
+        show_arrived(place);
+        CU_FAIL("an option does not arrive");
+    }
+}
+
+static void forget(void)
+{
+    arrivals->len = 0;
+}
+
+/* ---- tests ---- */
+
+static const char *const nothing[] = {NULL};
+
+static void test_each_has_a_row(void)
+{
+    const char *at = help_text();
+    size_t options = 0;
+    while ((at = strstr(at, "--")) != NULL && at < strstr(help_text(), "Durations:")) {
+        const char *const line = at;
+        size_t const len = strcspn(at += 2, " \n");
+        bool found = line[-1] != ' '; /* a word of a sentence: "a third of --node-ttl" */
+        const char *begin = line;
+        while (begin > help_text() && begin[-1] != '\n')
+            begin--;
+        found = found || line - begin > 6;
+        for (size_t i = 0; i < ARRAY_LEN(table) && !found; i++)
+            found = strlen(table[i].flag) == len && strncmp(table[i].flag, at, len) == 0;
+        if (!found)
+            fprintf(stderr, "\n  --%.*s has no row here\n", (int)len, at);
+        CU_ASSERT_TRUE(found);
+        options += line - begin <= 6;
+    }
+    CU_ASSERT_TRUE(options >= 30);
+}
+
+static void check_first(bool by_environment)
+{
+    thole_client_options options;
+    thole_client *client = NULL;
+    const char *const how = by_environment ? "by its variable" : "by its flag";
+    forget();
+    pid_t const pid = start("run", RUN_FIRST, by_environment, nothing);
+    CU_ASSERT_TRUE(has_arrived("worker_create.slots 7", WAIT_MS));
+    thole_client_options_init(&options);
+    options.ns = "arrives";
+    CHECK_OK(thole_client_open(&options, &client, &stack.err), &stack.err);
+    thole_status const started =
+        thole_client_start(client, THOLE_STR("i"), THOLE_STR("holds"), THOLE_STR("x"), NULL, &stack.err);
+    CU_ASSERT_TRUE(started == THOLE_OK || (by_environment && started == THOLE_CONFLICT));
+    CU_ASSERT_TRUE(has_arrived("projector_store_orphans.older_than_ms 1100", WAIT_MS)); /* it waits */
+    CU_ASSERT_TRUE(has_arrived("nodes_put.pause_ms 700", WAIT_MS));
+    thole_client_close(client);
+    CU_ASSERT_EQUAL(end(pid), 0);
+    check_rows(RUN_FIRST, how);
+}
+
+static void test_by_flags(void)
+{
+    check_first(false);
+}
+
+static void test_by_environment(void)
+{
+    check_first(true);
+}
+
+static void push(const char *subject)
+{
+    struct connection *connection = NULL;
+    struct connection_options const options = {
+        .url = stack.nats.url, .name = "push", .connect_timeout_ms = 2000, .request_timeout_ms = 2000};
+    CHECK_OK(__real_connection_open(&options, &connection, &stack.err), &stack.err);
+    CHECK_OK(connection_publish(connection, subject, NULL, 0, THOLE_STR("x"), &stack.err), &stack.err);
+    CHECK_OK(connection_flush(connection, &stack.err), &stack.err);
+    connection_close(connection);
+}
+
+/* Beside an engine that owns its share, one that owns all; beside a worker that hears pushes, one that does
+ * not. */
+static void test_switches(void)
+{
+    char first_hears[64], second_hears[64];
+    static const char *const second[] = {"--namespace=arrives", "--node=second", "--slots=1", "--grace=1s",
+                                         NULL};
+    forget();
+    pid_t const first_pid = start("run", RUN_FIRST, false, nothing);
+    CU_ASSERT_TRUE(has_arrived("handlers_create.slots 7", WAIT_MS));
+    pid_t const second_pid = start("run", RUN_SECOND, false, second);
+    CU_ASSERT_TRUE(has_arrived("handlers_create.slots 1", WAIT_MS));
+    check_rows(RUN_SECOND, "by its flag");
+    CU_ASSERT_EQUAL(count_arrived("shard_send.own second "), PARTITIONS);
+    snprintf(first_hears, sizeof first_hears, "cancel_notice_parse.pid %d", (int)first_pid);
+    snprintf(second_hears, sizeof second_hears, "cancel_notice_parse.pid %d", (int)second_pid);
+    push("thole.arrives.cancel.i.1");
+    CU_ASSERT_TRUE(has_arrived(first_hears, WAIT_MS));
+    CU_ASSERT_FALSE(has_arrived(second_hears, 300));
+    CU_ASSERT_EQUAL(end(second_pid), 0);
+    CU_ASSERT_EQUAL(end(first_pid), 0);
+}
+
+/* These end by themselves, or are refused; what they were given has arrived all the same. */
+static void test_short_ones(void)
+{
+    char path[SERVER_PATH_BYTES + 16];
+    static const char *const fresh[] = {"--namespace=fresh", NULL};
+    static const char *const same[] = {"--namespace=arrives", NULL};
+    snprintf(path, sizeof path, "%s/history", stack.dir);
+    int const fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    CU_ASSERT_TRUE(fd >= 0);
+    close(fd);
+    static const struct {
+        const char *role;
+        enum run run;
+        const char *const *more;
+    } runs[] = {{"engine", RUN_CREDS, fresh},
+                {"engine", RUN_REPLICAS, fresh},
+                {"replay", RUN_REPLAY, same},
+                {"replay", RUN_FILE, same}};
+    for (size_t i = 0; i < ARRAY_LEN(runs); i++) {
+        forget();
+        pid_t const pid = start(runs[i].role, runs[i].run, false, runs[i].more);
+        check_rows(runs[i].run, "by its flag");
+        (void)end(pid);
+    }
+}
+
+static const struct thole_test tests[] = {
+    {"each has a row", test_each_has_a_row}, {"by flags", test_by_flags},
+    {"by environment", test_by_environment}, {"switches", test_switches},
+    {"short ones", test_short_ones},
+};
+
+int main(int argc, char **argv)
+{
+    char path[SERVER_PATH_BYTES + 16];
+    if (getenv("ARRIVALS") != NULL) { /* a program of the table */
+        arrivals_open(getenv("ARRIVALS"), false);
+        return thole_main(argc, argv, &program);
+    }
+    skip_without_nats();
+    skip_without_postgres();
+    stack_start(&stack);
+    snprintf(path, sizeof path, "%s/arrivals", stack.dir);
+    arrivals_open(path, true);
+    setenv("ARRIVALS", path, 1);
+    unsetenv("THOLE_NAMESPACE");
+    int const result = thole_run_suite("options_arrive", tests, ARRAY_LEN(tests));
+    stack_stop(&stack);
+    return result;
+}

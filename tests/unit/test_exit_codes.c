@@ -1,0 +1,147 @@
+/* The exit codes of thole_main(), as program.h says them: one row for each status, and one for each other way
+ * in which a program ends. No server: what would speak to one answers as the row says. */
+#include "engine_host.h"
+#include "replay_host.h"
+#include "thole_cunit.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static thole_status started; /* what starting the engine comes to */
+static thole_status replayed;
+static int replay_code;
+
+thole_status __wrap_engine_host_start(const struct host_options *options, const thole_program *program,
+                                      bool (*stop_requested)(void), struct engine_host **ret,
+                                      thole_error *reterr)
+{
+    (void)options, (void)program, (void)stop_requested;
+    *ret = NULL;
+    if (started == THOLE_OK) /* it serves until it is asked to stop */
+        (void)kill(getpid(), SIGTERM);
+    return started == THOLE_OK ? THOLE_OK : thole_fail(reterr, started, "as the test says");
+}
+
+thole_status __wrap_replay_host_run(const struct host_command *command, const thole_program *program,
+                                    int *ret_code, thole_error *reterr)
+{
+    (void)command, (void)program;
+    *ret_code = replay_code;
+    return replayed == THOLE_OK ? THOLE_OK : thole_fail(reterr, replayed, "as the test says");
+}
+
+static thole_status nothing(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)ctx;
+    *ret_output = input;
+    return THOLE_OK;
+}
+
+static const thole_orchestration_entry orchestrations[] = {{"nothing", nothing, 0}};
+static const thole_program program = {
+    .size = sizeof program, .name = "codes", .orchestrations = orchestrations, .orchestrations_len = 1};
+static const thole_program empty = {.size = sizeof empty, .name = "codes"};
+
+/* The code that a process which calls thole_main() so ends with; 128 + a signal's number. */
+static int code_of(const thole_program *of, const char *first, const char *second)
+{
+    char *argv[] = {(char *)"codes", (char *)first, (char *)second, NULL};
+    int const argc = first == NULL ? 1 : second == NULL ? 2 : 3;
+    int status = 0;
+    fflush(NULL);
+    pid_t const pid = fork();
+    if (pid == 0) {
+        int const null = open("/dev/null", O_WRONLY);
+        (void)dup2(null, STDOUT_FILENO);
+        (void)dup2(null, STDERR_FILENO);
+        _exit(thole_main(argc, argv, of));
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid)
+        return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static const struct {
+    thole_status status;
+    int code;
+} table[] = {
+    {THOLE_OK, 0},          {THOLE_CANCELLED, 0}, {THOLE_INVALID, 6},  {THOLE_DENIED, 6},
+    {THOLE_UNSUPPORTED, 6}, {THOLE_NOT_FOUND, 6}, {THOLE_CONFLICT, 6}, {THOLE_UNAVAILABLE, 6},
+    {THOLE_NOMEM, 1},       {THOLE_LIMIT, 1},     {THOLE_CORRUPT, 1},  {THOLE_NONDETERMINISM, 1},
+    {THOLE_APP, 1},         {THOLE_TIMEOUT, 1},   {THOLE_FENCED, 1},   {THOLE_LATER, 1},
+};
+
+static int wanted(thole_status status)
+{
+    for (size_t i = 0; i < ARRAY_LEN(table); i++)
+        if (table[i].status == status)
+            return table[i].code;
+    return -2; /* a status without a row here */
+}
+
+static void check(const char *what, int got, int want)
+{
+    if (got != want)
+        fprintf(stderr, "\n  %s: exit code %d, expected %d", what, got, want);
+    CU_ASSERT_EQUAL(got, want);
+}
+
+static void test_each_status(void)
+{
+#define X(name, value, text) THOLE_##name,
+    static const thole_status all[] = {THOLE_STATUS_MAP(X)};
+#undef X
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        started = replayed = all[i];
+        replay_code = 0;
+        check(thole_status_name(all[i]), code_of(&program, "engine", NULL), wanted(all[i]));
+        check(thole_status_name(all[i]), code_of(&program, "replay", "--all"), wanted(all[i]));
+    }
+}
+
+static void test_replay(void)
+{
+    static const int codes[] = {EXIT_REPLAY_SAME, EXIT_REPLAY_FAILED, EXIT_REPLAY_NOT_FOUND,
+                                EXIT_REPLAY_DIVERGED};
+    static const int documented[] = {0, 1, 3, 5};
+    replayed = THOLE_OK;
+    for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
+        replay_code = codes[i];
+        check("replay", code_of(&program, "replay", "--all"), documented[i]);
+    }
+}
+
+static void test_usage(void)
+{
+    static const thole_orchestration_entry twice[] = {{"nothing", nothing, 0}, {"nothing", nothing, 1}};
+    static const thole_program wrong[] = {
+        {.size = 0, .name = "no size"},
+        {.size = sizeof(thole_program), .name = NULL},
+        {.size = sizeof(thole_program), .name = "codes", .orchestrations = twice, .orchestrations_len = 2}};
+    started = THOLE_OK;
+    check("--help", code_of(&program, "--help", NULL), 0);
+    check("--version", code_of(&program, "--version", NULL), 0);
+    check("no role", code_of(&program, NULL, NULL), 2);
+    check("a role that is none", code_of(&program, "serve", NULL), 2);
+    check("an option that is none", code_of(&program, "engine", "--nowhere"), 2);
+    check("a value out of range", code_of(&program, "engine", "--partitions=0"), 2);
+    check("replay of nothing", code_of(&program, "replay", NULL), 2);
+    check("no orchestration", code_of(&empty, "engine", NULL), 2);
+    check("no activity", code_of(&empty, "worker", NULL), 2);
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+        check("a program that is none", code_of(&wrong[i], "engine", NULL), 2);
+}
+
+static const struct thole_test tests[] = {
+    {"each_status", test_each_status},
+    {"replay", test_replay},
+    {"usage", test_usage},
+};
+
+int main(void)
+{
+    setenv("THOLE_POSTGRES", "postgres://nobody@127.0.0.1:1/none", 1);
+    return thole_run_suite("exit_codes", tests, ARRAY_LEN(tests));
+}
