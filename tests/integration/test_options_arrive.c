@@ -122,7 +122,7 @@ thole_status __real_shard_start(struct engine_host *, uint32_t, struct shard *, 
 void __real_shard_send(struct shard *, struct shard_mail *);
 thole_status __real_nodes_put(struct connection *, const char *, thole_slice, thole_slice, thole_error *);
 void __real_log_configure(enum log_level, bool, const char *);
-thole_status __real_projector_store_orphans(struct postgres *, uint32_t, uint64_t, size_t, struct arena *, struct batch_activity **, size_t *, thole_error *);
+thole_status __real_projector_store_orphans(struct postgres *, uint32_t, uint64_t, size_t, struct arena *, struct batch_activity **, size_t *, uint64_t *, thole_error *);
 thole_status __real_cancel_notice_parse(const struct delivery *, struct arena *, struct cancel_notice *, thole_error *);
 thole_status __real_replayer_create(const struct replay_options *, struct replayer **, thole_error *);
 thole_status __real_history_file_read(FILE *, const struct history_file_reader *, thole_error *);
@@ -244,10 +244,11 @@ void __wrap_log_configure(enum log_level level, bool json, const char *program)
 
 thole_status __wrap_projector_store_orphans(struct postgres *pg, uint32_t partition, uint64_t older_than_ms,
                                             size_t limit, struct arena *arena, struct batch_activity **ret,
-                                            size_t *ret_len, thole_error *reterr)
+                                            size_t *ret_len, uint64_t *ret_next_in_ms, thole_error *reterr)
 {
     arrived("projector_store_orphans.older_than_ms %" PRIu64, older_than_ms);
-    return __real_projector_store_orphans(pg, partition, older_than_ms, limit, arena, ret, ret_len, reterr);
+    return __real_projector_store_orphans(pg, partition, older_than_ms, limit, arena, ret, ret_len,
+                                          ret_next_in_ms, reterr);
 }
 
 thole_status __wrap_cancel_notice_parse(const struct delivery *delivery, struct arena *arena,
