@@ -335,6 +335,7 @@ static const struct option_arrival {
     {"all", NULL, RUN_REPLAY, "stream_read.stream THOLE_arrives_HIST_4"},
     {"threads", "3", RUN_REPLAY, "replayer_create.stacks_max 10000"},
     {"memory-max", "9MiB", RUN_REPLAY, "replayer_create.memory_max 3145728"},
+    {"output", "json", RUN_REPLAY, "stdout {"},
     {"file", "%s/history", RUN_FILE, "history_file_read.path %s/history"},
     {"help", NULL, RUN_NOT, NULL}, /* unit.exit_codes */
     {"version", NULL, RUN_NOT, NULL},
@@ -414,6 +415,14 @@ static const char *help_text(void)
     return buf_cstr(&text);
 }
 
+/* Where the standard output of a replay goes. */
+static const char *output_path(void)
+{
+    static char path[SERVER_PATH_BYTES + 16];
+    snprintf(path, sizeof path, "%s/output", stack.dir);
+    return path;
+}
+
 /* Starts the program with the options of a run: as flags, or where there are such as variables. */
 static pid_t start(const char *role, enum run run, bool by_environment, const char *const *more)
 {
@@ -443,6 +452,8 @@ static pid_t start(const char *role, enum run run, bool by_environment, const ch
     for (int i = 0; i < argc; i++)
         argv[i] = words[i];
     argv[argc] = NULL;
+    if (run == RUN_REPLAY && freopen(output_path(), "w", stdout) == NULL)
+        _exit(126);
     execv("/proc/self/exe", argv);
     _exit(126);
 }
@@ -566,6 +577,18 @@ static void test_switches(void)
     CU_ASSERT_EQUAL(end(first_pid), 0);
 }
 
+/* The first letter that a program writes which ends by itself. */
+static void note_output(pid_t pid)
+{
+    siginfo_t info;
+    (void)waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
+    FILE *const file = fopen(output_path(), "r");
+    int const letter = file == NULL ? EOF : fgetc(file);
+    if (file != NULL)
+        fclose(file);
+    arrived("stdout %c", letter == EOF ? '-' : letter);
+}
+
 /* These end by themselves, or are refused; what they were given has arrived all the same. */
 static void test_short_ones(void)
 {
@@ -587,6 +610,8 @@ static void test_short_ones(void)
     for (size_t i = 0; i < ARRAY_LEN(runs); i++) {
         forget();
         pid_t const pid = start(runs[i].role, runs[i].run, false, runs[i].more);
+        if (runs[i].run == RUN_REPLAY)
+            note_output(pid);
         check_rows(runs[i].run, "by its flag");
         (void)end(pid);
     }
