@@ -18,7 +18,7 @@ struct cli_options {
     const char *id, *input, *reason, *orchestration, *prefix, *dir;
     const char *queue, *instance;
     const char *event, *event_data, *request_id, *type, *parent, *after, *before, *raw, *file;
-    bool wait, all, force;
+    bool wait, all, force, require_known;
     const char *next;
     bool unescaped;
     uint32_t status; /* a thole_instance_status, from 0 in the order of their values */

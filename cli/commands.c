@@ -85,6 +85,11 @@ static const struct option_row global_rows[] = {
         .flag = "next", .kind = OPTION_TEXT, .unit = "TOKEN", FIELD(next),                                   \
         .help = "the next page: what the page before ended with"                                             \
     }
+#define REQUIRE_KNOWN_ROW                                                                                    \
+    {                                                                                                        \
+        .flag = "require-known", .kind = OPTION_SWITCH, FIELD(require_known),                                \
+        .help = "start nothing that no live engine knows; else that is a warning, as a newer one may come"   \
+    }
 #define RAW_ROW                                                                                              \
     {                                                                                                        \
         .flag = "raw", .kind = OPTION_SWITCH, FIELD(unescaped),                                              \
@@ -108,10 +113,11 @@ static const struct option_row start_rows[] = {
     EVENT_DATA_ROW,
     PAYLOAD_ROW,
     RAW_ROW,
+    REQUIRE_KNOWN_ROW,
     {.flag = "wait", .kind = OPTION_SWITCH, FIELD(wait), .help = "the same as thole run"},
 };
-static const struct option_row run_rows[] = {ID_ROW,         INPUT_ROW,   EVENT_ROW,
-                                             EVENT_DATA_ROW, PAYLOAD_ROW, RAW_ROW};
+static const struct option_row run_rows[] = {ID_ROW,      INPUT_ROW, EVENT_ROW,        EVENT_DATA_ROW,
+                                             PAYLOAD_ROW, RAW_ROW,   REQUIRE_KNOWN_ROW};
 static const struct option_row wait_rows[] = {RAW_ROW};
 static const struct option_row query_rows[] = {PAYLOAD_ROW, RAW_ROW};
 static const struct option_row payload_rows[] = {PAYLOAD_ROW};

@@ -1,4 +1,5 @@
 /* start, run, wait. */
+#include "engines.h"
 #include "payload.h"
 #include "text.h"
 #include "values.h"
@@ -51,6 +52,7 @@ struct order {
     thole_client *client;
     thole_slice id, orchestration;
     thole_start_options with;
+    bool known; /* an engine that lives has its code */
     struct buf input, event_data;
     char room[ID_TEXT_BYTES];
 };
@@ -94,6 +96,38 @@ static bool order_init(const struct cli *cli, struct order *order, int *ret_code
     if (order->client == NULL)
         order_release(order);
     return order->client != NULL;
+}
+
+/* Looked up in the engines' heartbeats before the start: a typo would wait for an engine for ever. False
+ * after a complaint: --require-known. */
+static bool check_known(const struct cli *cli, struct order *order, int *ret_code)
+{
+    enum known known = KNOWN_YES;
+    char near[THOLE_NAME_BYTES_MAX + 1];
+    thole_error error = {.status = THOLE_OK};
+    error.status =
+        engines_know(order->client, order->orchestration, order->with.version, &known, near, &error);
+    if (error.status != THOLE_OK) {
+        if (cli->options.require_known)
+            *ret_code = cli_complain(cli, cli->words[0], &error);
+        return !cli->options.require_known; /* else it is only worth a word when it is known */
+    }
+    order->known = known == KNOWN_YES;
+    if (known == KNOWN_YES)
+        return true;
+    error.status = THOLE_NOT_FOUND;
+    (void)snprintf(error.text, sizeof error.text,
+                   known == KNOWN_NO_ENGINE ? "no engine runs in namespace %s"
+                                            : "no engine of namespace %s knows orchestration %s%s%s%s",
+                   cli->options.ns, cli->words[0], near[0] == '\0' ? "" : "; did you mean ", near,
+                   near[0] == '\0' ? "" : "?");
+    if (!cli->options.require_known) {
+        cli_note(cli, "%s; the instance waits until one does", error.text);
+        return true;
+    }
+    *ret_code = cli_complain_with(cli, cli->words[0], &error, EXIT_NO_CODE,
+                                  "PROGRAM run, with the program that registers it; nothing was started");
+    return false;
 }
 
 static bool is_plain(const struct order *order)
@@ -183,6 +217,10 @@ int command_run(struct cli *cli)
     int code = EXIT_GENERIC;
     if (!order_init(cli, &order, &code))
         return code;
+    if (!check_known(cli, &order, &code)) {
+        order_release(&order);
+        return code;
+    }
     if (cli->options.id == NULL)
         cli_note(cli, "instance %s", id_text(order.id));
     error.status = run_order(&order, patience(cli), &outcome, &error);
@@ -194,8 +232,9 @@ int command_run(struct cli *cli)
     return code;
 }
 
-static void print_started(const struct cli *cli, thole_slice id, bool accepted)
+static void print_started(const struct cli *cli, const struct order *order, bool accepted)
 {
+    thole_slice const id = order->id;
     struct json json;
     if (cli->options.output == OUTPUT_TABLE) {
         payload_print(cli, thole_slice_from(id_text(id)));
@@ -205,10 +244,12 @@ static void print_started(const struct cli *cli, thole_slice id, bool accepted)
         json_member(&json, "instance", id);
         json_key(&json, "accepted");
         json_true(&json, accepted);
+        json_key(&json, "known"); /* by an engine that lives */
+        json_true(&json, order->known);
         json_end(&json);
     }
     if (!accepted)
-        cli_note(cli, "queued: no engine has taken it yet. Is one running for this namespace?");
+        cli_note(cli, "queued: no engine has taken it yet; it is stored, and one that comes will");
 }
 
 int command_start(struct cli *cli)
@@ -221,10 +262,14 @@ int command_start(struct cli *cli)
         return command_run(cli);
     if (!order_init(cli, &order, &code))
         return code;
+    if (!check_known(cli, &order, &code)) {
+        order_release(&order);
+        return code;
+    }
     error.status = thole_client_start_with(order.client, order.id, order.orchestration,
                                            buf_bytes(&order.input), &order.with, &accepted, &error);
     if (error.status == THOLE_OK)
-        print_started(cli, order.id, accepted);
+        print_started(cli, &order, accepted);
     else
         code = cli_complain(cli, id_text(order.id), &error);
     order_release(&order);

@@ -1,6 +1,7 @@
 /* queue: what is in queues and in quarantine, limits. */
 #include "client_internal.h"
 #include "listing.h"
+#include "roster.h"
 #include "text.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -191,7 +192,49 @@ static int decide(const struct cli *cli, thole_client *client, bool fails)
 
 /* ---- list ---- */
 
-static void queue_members(struct json *json, const thole_queue_info *info)
+struct queues {
+    struct listing listing;
+    struct roster roster;
+};
+
+/* Workers that have answered, also those that have nothing now; null: the question failed. */
+static void serving_members(struct json *json, const struct roster *roster, thole_slice queue)
+{
+    json_key(json, "serving");
+    if (!roster->asked) {
+        json_null(json);
+        return;
+    }
+    json_array(json);
+    for (const struct roster_worker *w = roster->first; w != NULL; w = w->next)
+        if (thole_slice_equal(w->queue, queue)) {
+            json_object(json);
+            json_member(json, "worker", w->worker);
+            json_member_number(json, "slots", w->slots);
+            json_end(json);
+        }
+    json_end(json);
+}
+
+static void activity_members(struct json *json, const struct roster *roster, const thole_queue_info *info)
+{
+    json_key(json, "activities");
+    json_array(json);
+    for (size_t i = 0; i < info->activities_len; i++) {
+        json_object(json);
+        json_member(json, "name", info->activities[i].activity);
+        json_member_number(json, "count", info->activities[i].count);
+        json_key(json, "known");
+        if (roster->asked)
+            json_true(json, roster_knows(roster, info->queue, info->activities[i].activity));
+        else
+            json_null(json);
+        json_end(json);
+    }
+    json_end(json);
+}
+
+static void queue_members(struct json *json, const struct roster *roster, const thole_queue_info *info)
 {
     json_member(json, "queue", info->queue);
     json_member_number(json, "waiting", info->waiting);
@@ -214,19 +257,25 @@ static void queue_members(struct json *json, const thole_queue_info *info)
         json_end(json);
     }
     json_end(json);
+    serving_members(json, roster, info->queue);
+    activity_members(json, roster, info);
 }
 
-static void queue_row(const thole_queue_info *info, bool first)
+static void queue_row(const struct cli *cli, const struct roster *roster, const thole_queue_info *info,
+                      bool first)
 {
+    char complaint[2 * THOLE_NAME_BYTES_MAX + 128], serving[24] = "?";
     char limit[24] = "-";
     if (first)
-        (void)printf("%-20s  %9s  %9s  %9s  %9s  %9s  %s\n", "QUEUE", "WAITING", "RUNNING", "OUTSIDE",
-                     "POISONED", "LIMIT", "WORKERS");
+        (void)printf("%-20s  %9s  %9s  %9s  %9s  %9s  %9s  %s\n", "QUEUE", "WAITING", "RUNNING", "OUTSIDE",
+                     "POISONED", "LIMIT", "SERVED BY", "WORKERS");
     if (info->limit != 0)
         (void)snprintf(limit, sizeof limit, "%" PRIu64, info->limit);
+    if (roster->asked)
+        (void)snprintf(serving, sizeof serving, "%zu", roster_workers(roster, info->queue));
     cell(info->queue, 20);
-    (void)printf("%9" PRIu64 "  %9" PRIu64 "  %9" PRIu64 "  %9" PRIu64 "  %9s  ", info->waiting,
-                 info->running, info->outside, info->poisoned, limit);
+    (void)printf("%9" PRIu64 "  %9" PRIu64 "  %9" PRIu64 "  %9" PRIu64 "  %9s  %9s  ", info->waiting,
+                 info->running, info->outside, info->poisoned, limit, serving);
     for (size_t i = 0; i < info->workers_len; i++) {
         const thole_queue_worker *const worker = &info->workers[i];
         cell(worker->worker, 0);
@@ -236,21 +285,26 @@ static void queue_row(const thole_queue_info *info, bool first)
         (void)printf("%s", i + 1 < info->workers_len ? "; " : "");
     }
     (void)printf("%s\n", info->workers_len == 0 ? "-" : "");
+    for (size_t i = 0; i < info->activities_len; i++)
+        if (roster_complaint(roster, info->queue, info->activities[i].activity, complaint, sizeof complaint))
+            cli_note(cli, "%s: %" PRIu64 " of activity %.*s", complaint, info->activities[i].count,
+                     THOLE_FMT(info->activities[i].activity));
 }
 
 static thole_status print_queue(void *arg, const thole_queue_info *info)
 {
-    struct listing *listing = arg;
+    struct queues *queues = arg;
+    struct listing *listing = &queues->listing;
     if (listing_row(listing, "thole.queue.v1") == LISTING_JSON)
-        queue_members(&listing->json, info);
+        queue_members(&listing->json, &queues->roster, info);
     else
-        queue_row(info, listing->rows == 0);
+        queue_row(listing->cli, &queues->roster, info, listing->rows == 0);
     return listing_row_end(listing);
 }
 
 static int command_queues(struct cli *cli)
 {
-    struct listing listing;
+    struct queues queues;
     thole_error error = {.status = THOLE_OK};
     int code = EXIT_DONE;
     if (cli->words_len != 1)
@@ -258,10 +312,13 @@ static int command_queues(struct cli *cli)
     thole_client *client = cli_connect(cli, &code);
     if (client == NULL)
         return code;
-    listing_begin(&listing, cli, "thole.queue_list.v1", "queues", 0);
+    if (roster_read(&queues.roster, client, &error) != THOLE_OK)
+        cli_note(cli, "which workers serve what is not known: %s", error.text);
+    listing_begin(&queues.listing, cli, "thole.queue_list.v1", "queues", 0);
     thole_status const status =
-        thole_client_queues(client, thole_slice_from(cli->options.queue), print_queue, &listing, &error);
-    code = listing_end(&listing, status, &error, "nothing is in a queue");
+        thole_client_queues(client, thole_slice_from(cli->options.queue), print_queue, &queues, &error);
+    code = listing_end(&queues.listing, status, &error, "nothing is in a queue");
+    roster_release(&queues.roster);
     thole_client_close(client);
     return code;
 }

@@ -1,4 +1,5 @@
-/* show, history, list. */
+/* history, list. */
+#include "read_commands.h"
 #include "client_internal.h"
 #include "history_file.h"
 #include "listing.h"
@@ -244,9 +245,9 @@ int command_history(struct cli *cli)
     return code;
 }
 
-/* ---- show and list ---- */
+/* ---- list ---- */
 
-static void info_members(struct json *json, const thole_instance_info *info)
+void info_members(struct json *json, const thole_instance_info *info)
 {
     json_member(json, "instance", info->instance);
     json_member(json, "orchestration", info->orchestration);
@@ -265,71 +266,6 @@ static void info_members(struct json *json, const thole_instance_info *info)
     json_member_number(json, "partition", info->partition);
     json_member_number(json, "open_activities", info->open_activities);
     json_member_number(json, "open_timers", info->open_timers);
-}
-
-static void show_line(const char *key, thole_slice value)
-{
-    (void)printf("%-16s", key);
-    print_last_cell(value, THOLE_ID_BYTES_MAX);
-}
-
-static void show_number(const char *key, uint64_t value)
-{
-    (void)printf("%-16s%" PRIu64 "\n", key, value);
-}
-
-static void show_table(const thole_instance_info *info)
-{
-    char time[TIME_TEXT_BYTES];
-    show_line("instance", info->instance);
-    show_line("orchestration", info->orchestration);
-    show_line("status", thole_slice_from(thole_instance_status_name(info->status)));
-    if (info->detail.len > 0)
-        show_line("detail", info->detail);
-    if (info->custom_status.len > 0)
-        show_line("custom status", info->custom_status);
-    if (info->version != 0)
-        show_number("version", info->version);
-    if (info->parent.len > 0)
-        show_line("parent", info->parent);
-    show_number("execution", info->execution);
-    show_number("turns", info->turns);
-    text_time(info->created_ms, time);
-    show_line("created", thole_slice_from(time));
-    text_time(info->updated_ms, time);
-    show_line("updated", thole_slice_from(time));
-    show_number("open activities", info->open_activities);
-    show_number("open timers", info->open_timers);
-    show_number("partition", info->partition);
-}
-
-static thole_status show_row(void *arg, const thole_instance_info *info)
-{
-    struct listing *listing = arg;
-    if (listing->cli->options.output == OUTPUT_TABLE) {
-        show_table(info);
-    } else {
-        json_init(&listing->json, stdout);
-        cli_json_begin(&listing->json, "thole.instance.v1");
-        info_members(&listing->json, info);
-        json_end(&listing->json);
-    }
-    return output_status();
-}
-
-int command_show(struct cli *cli)
-{
-    struct listing listing = {.cli = cli};
-    thole_error error = {.status = THOLE_OK};
-    int code = EXIT_DONE;
-    thole_client *client = cli_connect(cli, &code);
-    if (client == NULL)
-        return code;
-    thole_status const status =
-        thole_client_show(client, thole_slice_from(cli->words[0]), show_row, &listing, &error);
-    code = verdict(cli, cli->words[0], &error, status);
-    thole_client_close(client);
-    return code;
 }
 
 static void list_table_row(const thole_instance_info *info, bool first)

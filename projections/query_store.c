@@ -6,6 +6,7 @@
 enum {
     LIST_LIMIT = 100,    /* when the filter says 0 */
     LIST_PAGE_MAX = 500, /* rows of one round trip */
+    ACTIVITIES_MAX = 10000,
     PREFIX_BYTES_MAX = 2 * THOLE_ID_BYTES_MAX + 1,
 };
 
@@ -201,6 +202,53 @@ thole_status query_store_poisoned(struct postgres *pg, const thole_poisoned_filt
             THOLE_TRY(give_poisoned(pg, row, each, arg, &place, reterr));
         left = rows < wanted ? 0 : left - rows;
     }
+    return THOLE_OK;
+}
+
+/* ---- what is in queues ---- */
+
+thole_status query_store_activities(struct postgres *pg, thole_slice instance, thole_activity_info_fn *each,
+                                    void *arg, thole_error *reterr)
+{
+    call_begin(pg, "reading an instance's activities");
+    call_text(pg, instance);
+    call_int8(pg, ACTIVITIES_MAX);
+    call_send(pg, STATEMENT_SHOW_ACTIVITIES);
+    THOLE_TRY(call_run(pg, reterr));
+    for (size_t row = 0; row < call_rows(pg, 0); row++) {
+        thole_activity_info const info = {.execution = call_cell_int8(pg, 0, row, 0),
+                                          .activity_id = call_cell_int8(pg, 0, row, 1),
+                                          .queue = call_cell_text(pg, 0, row, 2),
+                                          .activity = call_cell_text(pg, 0, row, 3),
+                                          .try_number = (uint32_t)call_cell_int8(pg, 0, row, 4),
+                                          .worker = call_cell_text(pg, 0, row, 5),
+                                          .silent_ms = call_cell_int8(pg, 0, row, 6),
+                                          .outside = call_cell_int8(pg, 0, row, 7) != 0};
+        THOLE_TRY(each(arg, &info));
+    }
+    return THOLE_OK;
+}
+
+thole_status query_store_queue_activities(struct postgres *pg, thole_slice queue, struct arena *arena,
+                                          struct queue_activity **ret, size_t *ret_len, thole_error *reterr)
+{
+    call_begin(pg, "counting activities in queues");
+    call_text(pg, queue);
+    call_send(pg, STATEMENT_QUEUE_ACTIVITIES);
+    THOLE_TRY(call_run(pg, reterr));
+    size_t const n = call_rows(pg, 0);
+    struct queue_activity *const rows = arena_array(arena, n + 1, sizeof *rows);
+    thole_status status = rows == NULL ? arena_status(arena) : THOLE_OK;
+    for (size_t row = 0; row < n && status == THOLE_OK; row++) {
+        rows[row].activities = call_cell_int8(pg, 0, row, 2);
+        status = arena_dup(arena, call_cell_text(pg, 0, row, 0), &rows[row].queue);
+        if (status == THOLE_OK)
+            status = arena_dup(arena, call_cell_text(pg, 0, row, 1), &rows[row].activity);
+    }
+    if (status != THOLE_OK)
+        return thole_fail(reterr, status, "no room for what is in queues");
+    *ret = rows;
+    *ret_len = n;
     return THOLE_OK;
 }
 

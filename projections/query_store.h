@@ -18,6 +18,20 @@ THOLE_NODISCARD thole_status query_store_list(struct postgres *pg, const thole_l
 THOLE_NODISCARD thole_status query_store_poisoned(struct postgres *pg, const thole_poisoned_filter *filter,
                                                   thole_poisoned_fn *each, void *arg, thole_error *reterr);
 
+/* An instance's rows of worker_queue, by execution and id; at most 10,000. */
+THOLE_NODISCARD thole_status query_store_activities(struct postgres *pg, thole_slice instance,
+                                                    thole_activity_info_fn *each, void *arg,
+                                                    thole_error *reterr);
+
+/* What is in a queue, by the activity's name; in memory of @p arena. Reads all rows. */
+struct queue_activity {
+    thole_slice queue, activity;
+    uint64_t activities;
+};
+THOLE_NODISCARD thole_status query_store_queue_activities(struct postgres *pg, thole_slice queue,
+                                                          struct arena *arena, struct queue_activity **ret,
+                                                          size_t *ret_len, thole_error *reterr);
+
 /* Activities of one queue that one worker holds, or nobody does: then the worker is empty. */
 struct queue_row {
     thole_slice queue, worker;

@@ -367,6 +367,21 @@ const struct statement_text statement_texts[STATEMENTS] = {
 
     [STATEMENT_SHOW] = {"show", "ttiiiitiiiibti",
                         "SELECT " INSTANCE_COLUMNS " FROM instances AS i WHERE i.instance = $1::text"},
+    /* Rows of one instance: the primary key begins with it. */
+    [STATEMENT_SHOW_ACTIVITIES] =
+        {"show_activities", "iittitii",
+         "SELECT q.execution, q.activity_id, q.queue, q.activity, q.try_number::int8,"
+         " coalesce(CASE WHEN NOT q.later THEN q.worker END, ''),"
+         " greatest(0, coalesce(floor(extract(epoch FROM statement_timestamp()"
+         " - greatest(q.claimed_at, q.renewed_at)) * 1000), 0))::int8, CASE WHEN q.later THEN 1 ELSE 0 "
+         "END::int8"
+         " FROM worker_queue AS q WHERE q.instance = $1::text ORDER BY q.execution, q.activity_id LIMIT "
+         "$2::int8"},
+    /* Reads every row once. */
+    [STATEMENT_QUEUE_ACTIVITIES] =
+        {"queue_activities", "tti",
+         "SELECT q.queue, q.activity, count(*) FROM worker_queue AS q"
+         " WHERE ($1::text = '' OR q.queue = $1::text) AND NOT q.later GROUP BY 1, 2 ORDER BY 1, 2"},
     /* The page after ($4, $5); planned for the filters at hand, see query_store.c. */
     [STATEMENT_LIST] =
         {"list", "ttiiiitiiiibti",

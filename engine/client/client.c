@@ -144,6 +144,7 @@ struct query {
     thole_slice instance;            /* show */
     const thole_list_filter *filter; /* list; NULL: show */
     thole_instance_fn *each;
+    thole_activity_info_fn *each_activity;
     struct client_queues *queues; /* queues, which has nothing else */
     void *arg;
     bool answered; /* a row has been given to the caller: repeating would give it twice */
@@ -161,6 +162,13 @@ static thole_status count_poisoned(void *arg, const thole_poisoned_info *info)
     struct query *query = arg;
     query->answered = true;
     return query->each_poisoned(query->arg, info);
+}
+
+static thole_status count_activity(void *arg, const thole_activity_info *info)
+{
+    struct query *query = arg;
+    query->answered = true;
+    return query->each_activity(query->arg, info);
 }
 
 static thole_status postgres_ready(struct thole_client *client, thole_error *reterr)
@@ -183,9 +191,15 @@ static thole_status postgres_ready(struct thole_client *client, thole_error *ret
 
 static thole_status query_read(struct postgres *pg, struct query *query, thole_error *reterr)
 {
-    if (query->queues != NULL)
-        return query_store_queues(pg, query->queues->queue, &query->queues->arena, &query->queues->rows,
-                                  &query->queues->rows_len, reterr);
+    struct client_queues *queues = query->queues;
+    if (queues != NULL) {
+        THOLE_TRY(
+            query_store_queues(pg, queues->queue, &queues->arena, &queues->rows, &queues->rows_len, reterr));
+        return query_store_queue_activities(pg, queues->queue, &queues->arena, &queues->activities,
+                                            &queues->activities_len, reterr);
+    }
+    if (query->each_activity != NULL)
+        return query_store_activities(pg, query->instance, count_activity, query, reterr);
     if (query->poisoned != NULL)
         return query_store_poisoned(pg, query->poisoned, count_poisoned, query, reterr);
     return query->filter == NULL ? query_store_show(pg, query->instance, count_row, query, reterr)
@@ -221,6 +235,14 @@ thole_status thole_client_show(thole_client *client, thole_slice instance, thole
 {
     struct query query = {.instance = instance, .each = each, .arg = arg};
     THOLE_TRY(client_check_id(instance, reterr));
+    return query_run(client, &query, reterr);
+}
+
+thole_status thole_client_activities(thole_client *client, thole_slice instance, thole_activity_info_fn *each,
+                                     void *arg, thole_error *reterr)
+{
+    struct query query = {.instance = instance, .each_activity = each, .arg = arg};
+    THOLE_TRY(id_check(instance, reterr));
     return query_run(client, &query, reterr);
 }
 

@@ -30,6 +30,14 @@ thole_status place_history(const struct thole_client *client, thole_slice instan
     return subject_history(&ret->subject, client->topology.ns, p, instance, EXECUTIONS_ALL, reterr);
 }
 
+thole_status place_execution(const struct thole_client *client, thole_slice instance, uint64_t execution,
+                             struct place *ret, thole_error *reterr)
+{
+    uint32_t p;
+    THOLE_TRY(place_init(client, instance, "HIST", ret, &p, reterr));
+    return subject_history(&ret->subject, client->topology.ns, p, instance, execution, reterr);
+}
+
 thole_status place_deletion(const struct thole_client *client, thole_slice instance, struct place *ret,
                             thole_error *reterr)
 {

@@ -25,6 +25,8 @@ struct client_queues { /* by queue and worker, in the arena */
     struct arena arena;
     struct queue_row *rows;
     size_t rows_len;
+    struct queue_activity *activities;
+    size_t activities_len;
 };
 THOLE_NODISCARD thole_status client_read_queues(struct thole_client *client, struct client_queues *queues,
                                                 thole_error *reterr);
@@ -74,6 +76,8 @@ THOLE_NODISCARD thole_status place_inbox(const struct thole_client *client, thol
                                          struct place *ret, thole_error *reterr);
 THOLE_NODISCARD thole_status place_history(const struct thole_client *client, thole_slice instance,
                                            struct place *ret, thole_error *reterr);
+THOLE_NODISCARD thole_status place_execution(const struct thole_client *client, thole_slice instance,
+                                             uint64_t execution, struct place *ret, thole_error *reterr);
 THOLE_NODISCARD thole_status place_deletion(const struct thole_client *client, thole_slice instance,
                                             struct place *ret, thole_error *reterr);
 THOLE_NODISCARD thole_status place_epoch(const struct thole_client *client, thole_slice instance,
@@ -121,6 +125,13 @@ THOLE_NODISCARD thole_status history_request(struct thole_client *client, thole_
 typedef thole_status client_record_fn(void *arg, uint64_t sequence, thole_slice bytes);
 THOLE_NODISCARD thole_status client_history_records(struct thole_client *client, thole_slice instance,
                                                     client_record_fn *each, void *arg, thole_error *reterr);
+/* The same of one execution. */
+THOLE_NODISCARD thole_status client_execution_records(struct thole_client *client, thole_slice instance,
+                                                      uint64_t execution, client_record_fn *each, void *arg,
+                                                      thole_error *reterr);
+/* The execution of the last record; 0: there is none, or only of events that wait or of a deletion. */
+THOLE_NODISCARD thole_status history_latest(struct thole_client *client, thole_slice instance,
+                                            uint64_t *ret_execution, thole_error *reterr);
 /* Is a message with this request id anywhere in the instance's history? */
 THOLE_NODISCARD thole_status history_has_request(struct thole_client *client, thole_slice instance,
                                                  thole_slice request, bool *ret, thole_error *reterr);

@@ -1,11 +1,18 @@
 /* queues: what there is in them, and what their consumers say of them. */
 #include "client_internal.h"
+#include <string.h>
 
 static thole_status ask_server(struct thole_client *client, thole_queue_info *info, thole_error *reterr)
 {
     const char *const ns = client->topology.ns;
     THOLE_TRY(topology_queue_limit(client->connection, ns, info->queue, &info->limit, reterr));
     return topology_queue_lease(client->connection, ns, info->queue, &info->lease_ms, reterr);
+}
+
+static int compare(thole_slice a, thole_slice b)
+{
+    int const order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
+    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
 }
 
 static void add_row(thole_queue_info *info, thole_queue_worker *workers, const struct queue_row *row)
@@ -22,6 +29,19 @@ static void add_row(thole_queue_info *info, thole_queue_worker *workers, const s
         .worker = row->worker, .activities = row->activities, .silent_ms = row->silent_ms};
 }
 
+/* The rows of both statements are by queue. One that the second has not seen any more has none. */
+static void take_activities(const struct client_queues *queues, size_t *at, thole_queue_activity *room,
+                            thole_queue_info *info)
+{
+    const struct queue_activity *rows = queues->activities;
+    info->activities = room;
+    while (*at < queues->activities_len && compare(rows[*at].queue, info->queue) < 0)
+        (*at)++;
+    for (; *at < queues->activities_len && compare(rows[*at].queue, info->queue) == 0; (*at)++)
+        room[info->activities_len++] =
+            (thole_queue_activity){.activity = rows[*at].activity, .count = rows[*at].activities};
+}
+
 thole_status thole_client_queues(thole_client *client, thole_slice queue, thole_queue_fn *each, void *arg,
                                  thole_error *reterr)
 {
@@ -30,13 +50,17 @@ thole_status thole_client_queues(thole_client *client, thole_slice queue, thole_
     thole_status status = client_read_queues(client, &queues, reterr);
     thole_queue_worker *const workers =
         arena_array(&queues.arena, queues.rows_len + 1, sizeof(thole_queue_worker));
-    if (status == THOLE_OK && workers == NULL)
+    thole_queue_activity *const activities =
+        arena_array(&queues.arena, queues.activities_len + 1, sizeof *activities);
+    size_t at = 0;
+    if (status == THOLE_OK && (workers == NULL || activities == NULL))
         status = thole_fail(reterr, THOLE_NOMEM, "out of memory");
     for (size_t i = 0; i < queues.rows_len && status == THOLE_OK;) {
         thole_queue_info info = {.queue = queues.rows[i].queue, .workers = workers};
         status = ask_server(client, &info, reterr);
         for (; i < queues.rows_len && thole_slice_equal(queues.rows[i].queue, info.queue); i++)
             add_row(&info, workers, &queues.rows[i]);
+        take_activities(&queues, &at, activities, &info);
         if (status == THOLE_OK)
             status = each(arg, &info);
     }

@@ -22,6 +22,7 @@ struct held {
 };
 struct reading {
     thole_slice instance;
+    uint64_t execution; /* only this one; 0 = all */
     struct held *first, **last;
     size_t len;
     uint64_t epoch; /* the highest seen */
@@ -235,7 +236,9 @@ static thole_status read_history(thole_client *client, const struct reading *wis
     reading.reterr = reterr;
     THOLE_TRY(client_check_id(instance, reterr));
     THOLE_TRY(life_read(client, instance, &life, reterr));
-    thole_status status = place_history(client, instance, &place, reterr);
+    thole_status status = reading.execution == 0
+                              ? place_history(client, instance, &place, reterr)
+                              : place_execution(client, instance, reading.execution, &place, reterr);
     if (status == THOLE_OK)
         status = stream_read(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject),
                              life.deleted + 1, UINT64_MAX, on_record, &reading, reterr);
@@ -267,4 +270,35 @@ thole_status client_history_records(struct thole_client *client, thole_slice ins
 {
     struct reading const wish = {.instance = instance, .each_record = each, .arg = arg};
     return read_history(client, &wish, reterr);
+}
+
+thole_status client_execution_records(struct thole_client *client, thole_slice instance, uint64_t execution,
+                                      client_record_fn *each, void *arg, thole_error *reterr)
+{
+    struct reading const wish = {
+        .instance = instance, .execution = execution, .each_record = each, .arg = arg};
+    return read_history(client, &wish, reterr);
+}
+
+thole_status history_latest(struct thole_client *client, thole_slice instance, uint64_t *ret_execution,
+                            thole_error *reterr)
+{
+    struct place place = {.stream = {.ptr = NULL}};
+    struct record record = {.kind = RECORD_UNKNOWN};
+    struct arena arena;
+    struct buf body;
+    uint64_t sequence = 0;
+    arena_init(&arena, CLIENT_ARENA_MAX);
+    buf_init(&body, RECORD_BYTES_MAX);
+    thole_status status = place_history(client, instance, &place, reterr);
+    if (status == THOLE_OK)
+        status = stream_last_by_subject(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject),
+                                        &sequence, &body, reterr);
+    if (status == THOLE_OK && sequence > 0)
+        status = history_decode(buf_bytes(&body), instance, &arena, &record, reterr);
+    *ret_execution = status == THOLE_OK && record.kind == RECORD_TURN ? record.turn.execution : 0;
+    arena_release(&arena);
+    buf_release(&body);
+    place_release(&place);
+    return status;
 }

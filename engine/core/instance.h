@@ -123,6 +123,17 @@ THOLE_NODISCARD thole_status instance_query(struct instance *instance, thole_sli
 THOLE_NODISCARD thole_status instance_carry(const struct instance *ended, struct arena *arena,
                                             struct event **ret_events, size_t *ret_len);
 
+/* Something that was asked for and has not come, by the id of the event that asked for it. */
+struct outstanding {
+    uint64_t id;
+    uint32_t try_number; /* of an activity: that runs, ran last, or is in quarantine; else 0 */
+    bool waiting;        /* for its next try, or in quarantine */
+    bool quarantined;
+    uint64_t due_ms; /* waiting: when the next try is due, or when it fails; 0 = never by itself */
+};
+/* Begin with *cursor 0; ascending ids, false: that was all. With and without code. */
+bool instance_outstanding(const struct instance *instance, size_t *cursor, struct outstanding *ret);
+
 /* Facts; slices are borrowed from the instance. */
 bool instance_started(const struct instance *instance);
 bool instance_ended(const struct instance *instance);

@@ -81,6 +81,8 @@ static void quote(struct json *json, thole_slice text)
         else if (n == 1 &&
                  (rest.ptr[0] < 0x20 || rest.ptr[0] == 0x7f || rest.ptr[0] == '"' || rest.ptr[0] == '\\'))
             escape(json, rest.ptr[0]);
+        else if (n == 2 && rest.ptr[0] == 0xc2 && rest.ptr[1] < 0xa0) /* C1 controls steer terminals too */
+            escape(json, rest.ptr[1]);
         else
             (void)fwrite(rest.ptr, 1, n, json->out);
         at += n == 0 ? 1 : n;

@@ -96,6 +96,7 @@ struct kit_name { /* of an activity */
     struct kit_script *scripts;
     uint64_t takes_ms;
     size_t calls, cancels;
+    bool said; /* on stderr: the program does not register it */
 };
 
 struct kit_timer {
@@ -194,8 +195,12 @@ uint64_t kit_work_next_ms(const thole_test_env *env); /* UINT64_MAX = never */
 void kit_work_crash(thole_test_env *env, bool for_ever);
 /* Ends the oldest that runs under the name; false: none does. */
 bool kit_work_complete(thole_test_env *env, thole_slice name, thole_slice output);
-/* The name of an activity that the instance waits for and nobody knows; empty = none. */
+/* The name of an activity that the instance (empty: any) waits for and nobody knows; empty = none. */
 thole_slice kit_work_unknown(thole_test_env *env, thole_slice instance);
+/* A sentence about such an activity. */
+void kit_work_unknown_text(const thole_test_env *env, thole_slice activity, struct buf *to);
+/* Says it on stderr, once for each name. False: there is none. */
+bool kit_work_say_unknown(thole_test_env *env, thole_slice instance);
 
 /* ---- kit_scripts.c ---- */
 struct kit_name *kit_name_at(thole_test_env *env, thole_slice name);

@@ -288,8 +288,10 @@ thole_instance_status thole_test_run(thole_test_env *env, thole_slice instance)
     env->steps_left = KIT_STEPS_MAX;
     settle(env);
     while (env->steps_left > 0 && !has_ended(thole_test_status(env, instance)) &&
-           (next = next_ms(env)) != UINT64_MAX)
+           !kit_work_say_unknown(env, instance) && (next = next_ms(env)) != UINT64_MAX)
         skip_to(env, next);
+    if (!has_ended(thole_test_status(env, instance)))
+        (void)kit_work_say_unknown(env, (thole_slice){0}); /* a child's, perhaps */
     return thole_test_status(env, instance);
 }
 

@@ -143,7 +143,7 @@ thole_slice thole_test_output(thole_test_env *env, thole_slice id)
     if (instance->detail.len > 0 || unknown.len == 0)
         return answered(env, instance->detail);
     buf_clear(&env->answer);
-    buf_printf(&env->answer, "activity '%.*s' is not registered in this program", THOLE_FMT(unknown));
+    kit_work_unknown_text(env, unknown, &env->answer);
     return buf_bytes(&env->answer);
 }
 

@@ -4,7 +4,9 @@
  * caller's thread.
  */
 #include "kit.h"
+#include "values.h"
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,9 +104,44 @@ static bool is_unknown(thole_test_env *env, const struct kit_work *w)
 thole_slice kit_work_unknown(thole_test_env *env, thole_slice instance)
 {
     for (const struct kit_work *w = env->work; w != NULL; w = w->next)
-        if (is_unknown(env, w) && thole_slice_equal(w->row.instance, instance))
+        if (is_unknown(env, w) && (instance.len == 0 || thole_slice_equal(w->row.instance, instance)))
             return w->row.activity;
     return (thole_slice){0};
+}
+
+void kit_work_unknown_text(const thole_test_env *env, thole_slice activity, struct buf *to)
+{
+    enum { NAMES_MAX = 1000 };
+    const thole_program *const program = env->program;
+    const char *names[NAMES_MAX];
+    char wanted[THOLE_NAME_BYTES_MAX + 1];
+    size_t const n = program->activities_len < NAMES_MAX ? program->activities_len : NAMES_MAX;
+    for (size_t i = 0; i < n; i++)
+        names[i] = program->activities[i].name;
+    (void)snprintf(wanted, sizeof wanted, "%.*s", THOLE_FMT(activity));
+    const char *near = word_suggest(wanted, names, n);
+    buf_printf(to, "activity '%s' is not registered in this program", wanted);
+    if (near != NULL)
+        buf_printf(to, "; did you mean '%s'?", near);
+    else
+        buf_text(to, "; if another program has it, give it a script: thole_test_returns()");
+}
+
+bool kit_work_say_unknown(thole_test_env *env, thole_slice instance)
+{
+    thole_slice const unknown = kit_work_unknown(env, instance);
+    struct buf text;
+    if (unknown.len == 0)
+        return false;
+    struct kit_name *const name = kit_name_at(env, unknown);
+    if (!name->said) {
+        buf_init(&text, 1024);
+        kit_work_unknown_text(env, unknown, &text);
+        (void)fprintf(stderr, "thole test kit: %s\n", buf_cstr(&text));
+        buf_release(&text);
+    }
+    name->said = true;
+    return true;
 }
 
 /* ---- ends ---- */

@@ -145,6 +145,11 @@ typedef struct thole_queue_worker {
     uint64_t activities;
     uint64_t silent_ms; /**< since it was last heard of; it claims, and renews every third of the lease */
 } thole_queue_worker;
+/** How many there are of one activity in a queue. */
+typedef struct thole_queue_activity {
+    thole_slice activity;
+    uint64_t count; /**< that wait or run */
+} thole_queue_activity;
 /** What there is in a queue. Slices and workers are borrowed for the call. */
 typedef struct thole_queue_info {
     thole_slice queue;
@@ -156,9 +161,79 @@ typedef struct thole_queue_info {
     uint64_t lease_ms; /**< 0 = no worker has served it yet */
     const thole_queue_worker *workers; /**< by name, the silent ones too */
     size_t workers_len;
+    const thole_queue_activity *activities; /**< by name */
+    size_t activities_len;
 } thole_queue_info;
 /** As thole_instance_fn. */
 typedef thole_status thole_queue_fn(void *arg, const thole_queue_info *info);
+
+/** What kind of thing is waited for. Append only. */
+typedef enum thole_pending_kind {
+    THOLE_PENDING_ACTIVITY = 1,
+    THOLE_PENDING_TIMER = 2,
+    THOLE_PENDING_EVENT = 3,
+    THOLE_PENDING_CHILD = 4
+} thole_pending_kind;
+/** Something that an execution has asked for and that has not come. */
+typedef struct thole_pending {
+    thole_pending_kind kind;
+    uint64_t id;           /**< of the event that asked for it */
+    thole_slice name;      /**< activity, event, or the child's orchestration; a timer has none */
+    thole_slice queue;     /**< of an activity */
+    thole_slice instance;  /**< the child's id */
+    uint32_t try_number;   /**< of an activity, from 1 */
+    bool waiting;          /**< of an activity: for its next try, or in quarantine */
+    bool quarantined;      /**< it waits for thole_client_poisoned_retry() */
+    uint64_t asked_for_ms; /**< logical time of the turn */
+    uint64_t due_ms;       /**< when the timer fires, the next try is due, the quarantine ends; 0 = never */
+} thole_pending;
+/** The latest execution of an instance, as its history has it. Slices are borrowed for the call. */
+typedef struct thole_inspection {
+    thole_slice orchestration;
+    uint64_t execution;
+    uint32_t version; /**< 0 = not chosen yet */
+    thole_instance_status
+        status; /**< Running, Paused, or how it ended; why one waits or is stuck is not here */
+    thole_slice input;
+    thole_slice output;           /**< how it ended: result, failure text, reason; empty before */
+    thole_slice error_type;       /**< of a failure; may be empty */
+    const thole_pending *pending; /**< by id */
+    size_t pending_len;
+} thole_inspection;
+/** Called once, on the caller's thread. Its status is returned. */
+typedef thole_status thole_inspection_fn(void *arg, const thole_inspection *inspection);
+
+/** Where an activity stands that is in its queue, from the projection. Slices are borrowed for the call. */
+typedef struct thole_activity_info {
+    uint64_t execution, activity_id;
+    thole_slice queue, activity;
+    uint32_t try_number;
+    thole_slice worker; /**< that has it; empty = none */
+    uint64_t silent_ms; /**< since that worker was last heard of */
+    bool outside;       /**< completed with its token, by no worker */
+} thole_activity_info;
+/** As thole_instance_fn. */
+typedef thole_status thole_activity_info_fn(void *arg, const thole_activity_info *info);
+
+/** A worker that has answered. Slices are borrowed for the call. */
+typedef struct thole_worker_info {
+    thole_slice worker, queue;
+    uint64_t slots;
+    const thole_slice *activities; /**< that its program registers */
+    size_t activities_len;
+} thole_worker_info;
+/** Called on the caller's thread. Anything but THOLE_OK stops and is returned. */
+typedef thole_status thole_worker_fn(void *arg, const thole_worker_info *info);
+
+/** An engine that has said within the node TTL that it lives. Slices are borrowed for the call. */
+typedef struct thole_engine_info {
+    thole_slice node;
+    uint64_t started_ms;
+    const thole_slice *orchestrations; /**< "name", and "name@version" beyond version 1 */
+    size_t orchestrations_len;
+} thole_engine_info;
+/** As thole_worker_fn. */
+typedef thole_status thole_engine_fn(void *arg, const thole_engine_info *info);
 
 THOLE_API void thole_client_options_init(thole_client_options *options);
 
@@ -306,7 +381,7 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_poisoned(thole_client *clien
                                                              thole_error *reterr);
 /**
  * Lists queues that hold something, by name. Counts the projection's rows: it takes about as long as Postgres
- * needs to read all activities that are scheduled; two requests to NATS for each queue.
+ * needs to read all activities that are scheduled twice; two requests to NATS for each queue.
  * @param queue  Only that one; empty = all.
  * @return THOLE_OK; THOLE_UNAVAILABLE; THOLE_INVALID; what @p each returned.
  */
@@ -356,6 +431,32 @@ THOLE_API void thole_client_release(thole_slice owned);
 THOLE_NODISCARD THOLE_API thole_status thole_client_history(thole_client *client, thole_slice instance,
                                                             thole_history_fn *each, void *arg,
                                                             thole_error *reterr);
+/**
+ * Reads the history of the latest execution and says what was asked for in it and has not come. No code is
+ * run: which of that the code awaits now, and what it will do then, only the code knows. It reads the whole
+ * execution, so it is for people.
+ * @return THOLE_OK; THOLE_NOT_FOUND (also when it was never started, and only events wait for it);
+ *         THOLE_LIMIT (more than 256 MiB of history); THOLE_CORRUPT; THOLE_UNAVAILABLE; what @p each
+ * returned.
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_client_inspect(thole_client *client, thole_slice instance,
+                                                            thole_inspection_fn *each, void *arg,
+                                                            thole_error *reterr);
+/** The rows of an instance's activities that are in queues, by execution and id; at most 10,000. */
+THOLE_NODISCARD THOLE_API thole_status thole_client_activities(thole_client *client, thole_slice instance,
+                                                               thole_activity_info_fn *each, void *arg,
+                                                               thole_error *reterr);
+/**
+ * Asks all workers of the namespace what they serve. Ends when nobody has answered for 100 ms, or after half
+ * a second when nobody answers at all (a worker may be frozen), at once when there is none; nothing is stored
+ * and nothing is polled. A worker older than this call, or one that cannot answer now, is missing in it.
+ * @return THOLE_OK; THOLE_UNAVAILABLE; THOLE_NOMEM; what @p each returned.
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_client_workers(thole_client *client, thole_worker_fn *each,
+                                                            void *arg, thole_error *reterr);
+/** Lists the engines that live, from their heartbeats: one that died is there for the node TTL. */
+THOLE_NODISCARD THOLE_API thole_status thole_client_engines(thole_client *client, thole_engine_fn *each,
+                                                            void *arg, thole_error *reterr);
 /** Reads one row of the projection. THOLE_NOT_FOUND when there is none (yet). */
 THOLE_NODISCARD THOLE_API thole_status thole_client_show(thole_client *client, thole_slice instance,
                                                          thole_instance_fn *each, void *arg,

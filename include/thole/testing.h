@@ -75,7 +75,9 @@ THOLE_NODISCARD THOLE_API thole_status thole_test_query(thole_test_env *env, tho
 THOLE_API void thole_test_settle(thole_test_env *env);
 /** Runs @p duration_ms of virtual time; what is due on the way happens in order. */
 THOLE_API void thole_test_advance(thole_test_env *env, uint64_t duration_ms);
-/** Runs, skipping from timer to timer, until the instance has ended or nothing more will happen.
+/** Runs, skipping from timer to timer, until the instance has ended, nothing more will happen, or it waits
+ * for an activity that the program does not register and no script stands for: that would wait for ever, or
+ * until a timeout hides it, so it is said on stderr and by thole_test_output().
  * @return Its status then. */
 THOLE_API thole_instance_status thole_test_run(thole_test_env *env, thole_slice instance);
 THOLE_API uint64_t thole_test_now_ms(const thole_test_env *env);

@@ -68,6 +68,9 @@ expect 0 'checkout-' start checkout --input 'order=3;pay_ms=1'
 expect 0 'c-4' start checkout --id c-4 --input 'order=4;pay_ms=600000;limit_ms=600000'
 expect 8 'has not ended yet' wait c-4 --timeout 200ms
 await 10 says 'has 1' queue list
+expect 0 'SERVED BY' queue list
+expect 0 'activity charge, queue default, try 1: worker ' show c-4
+expect 0 '"state":"running","text":"worker ' show c-4 -o json
 expect 0 '"running":1,"outside":0,"poisoned":0,"limit":null,"lease_ms":30000,"workers":[{"worker":"' \
     queue list --queue default -o json
 expect 0 '{"schema":"thole.queue.v1","queue":"default","waiting":' queue list -o jsonl
@@ -178,7 +181,7 @@ expect 0 '' run gate --id red --event go --event-data "$red" --timeout 60s
 [ "$(on_terminal 'wait red --raw')" = "$red"$'\r' ] || { echo "--raw: $(on_terminal 'wait red --raw' | od -c)" && bad=1; }
 [ "$("$thole" wait red)" = "$red" ] || { echo "in a pipe: $("$thole" wait red | od -c)" && bad=1; }
 [ "$("$thole" wait red --raw)" = "$red" ] || { echo 'raw in a pipe' && bad=1; }
-expect 0 'u001b[31mred\u0007' wait red -o json
+expect 0 'u001b[31mred\u0007 \u009b\tend' wait red -o json
 expect 3 'there is no instance "\x1b[2J"' wait "$(printf '\033[2J')" --timeout 100ms
 
 expect 3 'there is no instance' delete nobody
@@ -217,6 +220,46 @@ await 10 grep -q l-2 "$log.tokens"
 expect 0 '"schema":"thole.fail.v1","token":"' fail "$(tail -n 1 "$log.tokens")" 'no way' --type refused -o json
 expect 9 'instance l-2 failed (refused): outside said: no way' wait l-2 --timeout 60s
 expect 2 'not a token' complete nonsense
+
+# What nobody knows is said: at the start of an instance, and of what it waits for.
+expect 0 'no engine of namespace verbs knows orchestration gaet; did you mean gate?' start gaet --id k-1
+expect 0 '"known":false' start gaet --id k-2 -o json
+expect 0 '"known":true' start gate --id k-3 -o json
+expect 11 'did you mean gate?' start gaet --id k-4 --require-known
+expect 11 'nothing was started' run gaet --id k-4 --require-known
+expect 11 'knows orchestration versioned@3' start versioned@3 --id k-4 --require-known
+expect 3 'there is no instance' history k-4
+expect 0 'k-5' start versioned@2 --id k-5 --require-known
+expect 0 'w-1' start waiting --id w-1 --input "$red"
+await 10 says 'its next try is due' show w-1
+await 10 says 'no worker of queue default knows ecoh; did the code mean echo?' show w-1
+expect 0 'activity ecoh, queue default, try 1: no worker of queue default knows ecoh; did the code mean echo?' show w-1
+expect 0 'activity echo, queue gpu, try 1: no worker serves queue gpu' show w-1
+expect 0 'activity flaky, queue default, try 1: failed, its next try is due at 20' show w-1
+expect 0 'timer, due at 20' show w-1
+expect 0 'waits for #6    event go' show w-1
+expect 0 'waits for #7    event other' show w-1
+expect 0 'child w-child (gate)' show w-1
+expect 0 'input           \x1b[31mred\x07 \xc2\x9b\tend (16 bytes)' show w-1
+expect 0 '"input_bytes":16,"pending":[{"kind":"activity","id":2,"name":"ecoh","asked_for":"20' show w-1 -o json
+expect 0 '"queue":"default","try":1,"state":"unknown","text":"no worker of queue default knows ecoh' show w-1 -o json
+expect 0 '"queue":"gpu","try":1,"state":"unserved"' show w-1 -o json
+expect 0 '"state":"retrying"' show w-1 -o json
+lacks 'weigh' show w-1 || { echo 'show: what has come is not waited for' && bad=1; }
+expect 0 'no worker serves queue gpu: 1 of activity echo' queue list
+expect 0 'no worker of queue default knows ecoh; did the code mean echo?: 1 of activity ecoh' queue list
+expect 0 '"serving":[],"activities":[{"name":"echo","count":1,"known":false}]' queue list --queue gpu -o json
+expect 0 '"slots":16}],"activities":[{"name":"ecoh","count":1,"known":false}' queue list --queue default -o json
+expect 0 'event for w-1 accepted' signal w-1 go now
+await 10 lacks 'event go' show w-1
+expect 0 'event other' show w-1
+expect 0 'output          from a file (11 bytes)' show g-1
+expect 0 '"output":"from a file","output_bytes":11,"pending":[]' show g-1 -o json
+expect 0 'output          no card for 7 (13 bytes)' show f-1
+expect 0 'waits for' show k-3
+expect 0 'pause of k-3 accepted' pause k-3
+await 10 says Paused show k-3
+expect 0 'waits for #3    event go' show k-3
 kill -TERM "$other_server" && wait "$other_server"
 other_server=
 expect 6 'Try: an engine must run' query g-1 passed

@@ -132,6 +132,36 @@ static thole_status outside(thole_ctx *ctx, thole_slice input, thole_slice *ret_
     return status;
 }
 
+/* Waits for one thing of each kind; its activities: one that nobody knows, one of a queue that nobody serves,
+ * one that fails and is tried again in a minute. */
+static thole_status waiting(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_call_options const gpu = {.size = sizeof gpu, .queue = THOLE_STR("gpu")};
+    thole_call_options const again = {.size = sizeof again,
+                                      .retry = {.tries_max = 3, .first_delay_ms = 60000}};
+    thole_child_options const child = {.size = sizeof child, .instance = THOLE_STR("w-child")};
+    thole_task const all[] = {thole_call(ctx, THOLE_STR("ecoh"), input),
+                              thole_call_with(ctx, THOLE_STR("echo"), input, &gpu),
+                              thole_call_with(ctx, THOLE_STR("flaky"), input, &again),
+                              thole_timer(ctx, 3600 * 1000),
+                              thole_event(ctx, THOLE_STR("go")),
+                              thole_event(ctx, THOLE_STR("other")),
+                              thole_child(ctx, THOLE_STR("gate"), input, &child)};
+    size_t winner;
+    (void)ret_output;
+    thole_task const lost[] = {thole_timer(ctx, 7200 * 1000), thole_call(ctx, THOLE_STR("weigh"), input)};
+    THOLE_TRY(thole_await_any(ctx, lost, 2, &winner)); /* not waited for any more */
+    return thole_await_all(ctx, all, sizeof all / sizeof all[0], NULL);
+}
+
+static thole_status flaky(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    (void)act;
+    (void)input;
+    (void)ret_output;
+    return THOLE_APP;
+}
+
 static thole_status failing(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     (void)ret_output;
@@ -168,8 +198,10 @@ int main(int argc, char **argv)
     static const thole_orchestration_entry all[] = {
         {"versioned", versioned_1, 1}, {"gate", gate, 0},       {"raiser", raiser, 0},
         {"parent", parent, 0},         {"counter", counter, 0}, {"steps", steps, 0},
-        {"outside", outside, 0},       {"failing", failing, 0}, {"versioned", versioned_2, 2}};
-    static const thole_activity_entry activities[] = {{"echo", echo}, {"weigh", echo}, {"later", later}};
+        {"outside", outside, 0},       {"failing", failing, 0}, {"waiting", waiting, 0},
+        {"versioned", versioned_2, 2}};
+    static const thole_activity_entry activities[] = {
+        {"echo", echo}, {"weigh", echo}, {"later", later}, {"flaky", flaky}};
     size_t const n = sizeof all / sizeof all[0];
     thole_program const program = {.size = sizeof program,
                                    .name = "verbs",

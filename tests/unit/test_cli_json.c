@@ -39,6 +39,7 @@ static void test_payloads(void)
         CASE("plain", "order=1", "{\"data\":\"order=1\"}\n"),
         CASE("quotes", "a\"b\\c", "{\"data\":\"a\\\"b\\\\c\"}\n"),
         CASE("controls", "\n\r\t\x01\x1f\x7f", "{\"data\":\"\\n\\r\\t\\u0001\\u001f\\u007f\"}\n"),
+        CASE("C1 controls", "\xc2\x80\xc2\x9b\xc2\xa0", "{\"data\":\"\\u0080\\u009b\xc2\xa0\"}\n"),
         CASE("NUL", "a\0b", "{\"data\":\"a\\u0000b\"}\n"),
         CASE("utf8", "h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
              "{\"data\":\"h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"}\n"),

@@ -50,6 +50,15 @@ static thole_status lonely(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
     return thole_await(ctx, thole_call(ctx, THOLE_STR("nobody"), input), ret_output);
 }
 
+/* A typo that a time limit would hide. */
+static thole_status mistyped(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_task const race[] = {thole_call(ctx, THOLE_STR("chagre"), input), thole_timer(ctx, 1000)};
+    size_t winner;
+    (void)ret_output;
+    return thole_await_any(ctx, race, 2, &winner);
+}
+
 static thole_status charge(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
     if (thole_activity_wait(act, 50) == THOLE_CANCELLED)
@@ -117,12 +126,11 @@ static thole_status calls(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return THOLE_OK;
 }
 
-static const thole_orchestration_entry ORCHESTRATIONS[] = {{.name = "pay", .run = pay},
-                                                           {.name = "three", .run = three},
-                                                           {.name = "fickle", .run = fickle},
-                                                           {.name = "lonely", .run = lonely},
-                                                           {.name = "whim", .run = fickle_at_the_end},
-                                                           {.name = "calls", .run = calls}};
+static const thole_orchestration_entry ORCHESTRATIONS[] = {
+    {.name = "pay", .run = pay},           {.name = "three", .run = three},
+    {.name = "fickle", .run = fickle},     {.name = "lonely", .run = lonely},
+    {.name = "mistyped", .run = mistyped}, {.name = "whim", .run = fickle_at_the_end},
+    {.name = "calls", .run = calls}};
 static const thole_activity_options APART = {.size = sizeof APART, .isolation = THOLE_ISOLATION_PROCESS};
 static const thole_activity_entry ACTIVITIES[] = {
     {"charge", charge, &APART}, {"echo", echo}, {"slow", slow}, {"deaf", deaf}, {"too_much", too_much}};
@@ -206,9 +214,23 @@ static void test_unknown_activity(void)
 {
     thole_test_env *const env = begun("lonely", "");
     CU_ASSERT_EQUAL(thole_test_run(env, ID), THOLE_INSTANCE_RUNNING);
-    check_slice("why", thole_test_output(env, ID), "activity 'nobody' is not registered in this program");
+    check_slice(
+        "why", thole_test_output(env, ID),
+        "activity 'nobody' is not registered in this program; if another program has it, give it a script: "
+        "thole_test_returns()");
     thole_test_returns(env, "nobody", THOLE_STR("me"), 0);
     ends(env, THOLE_INSTANCE_COMPLETED, "me");
+}
+
+static void test_mistyped_activity(void)
+{
+    thole_test_env *const env = begun("mistyped", "");
+    CU_ASSERT_EQUAL(thole_test_run(env, ID), THOLE_INSTANCE_RUNNING);
+    CU_ASSERT_EQUAL(thole_test_now_ms(env), BEGINNING_S * 1000ull);
+    check_slice("why", thole_test_output(env, ID),
+                "activity 'chagre' is not registered in this program; did you mean 'charge'?");
+    thole_test_hangs(env, "chagre", 0); /* meant so: the time limit comes */
+    ends(env, THOLE_INSTANCE_COMPLETED, "");
 }
 
 /* ---- scripts ---- */
@@ -540,6 +562,7 @@ int main(void)
         {"a history as text", test_history},
         {"an orchestration that is not registered", test_unknown_orchestration},
         {"an activity that is not registered", test_unknown_activity},
+        {"an activity whose name is mistyped", test_mistyped_activity},
         {"scripts in order", test_scripts_in_order},
         {"a script without end ends at the next", test_script_without_end_ends},
         {"fails", test_fails},

@@ -138,6 +138,19 @@ static void on_cancel(void *arg, const struct delivery *delivery)
     free(push);
 }
 
+static void on_question(void *arg, const struct delivery *delivery)
+{
+    const struct worker_host *const host = arg;
+    struct roll_answer const answer = {.worker = host->incarnation_slice,
+                                       .queue = thole_slice_from(host->options.queue),
+                                       .slots = host->options.slots,
+                                       .activities = host->activity_names,
+                                       .activities_len = host->program->activities_len};
+    thole_error error = {.status = THOLE_OK};
+    if (roll_call_answer(host->connection, delivery, &answer, &error) != THOLE_OK)
+        log_line(LOG_LEVEL_DEBUG, "worker", "a question was not answered: %s", error.text);
+}
+
 /* ---- steps of the start ---- */
 
 static uint64_t call_timeout_ms(const struct worker_host *host)
@@ -241,6 +254,25 @@ static thole_status subscribe(struct worker_host *host, thole_error *reterr)
     return connection_flush(host->connection, reterr);
 }
 
+/* Who does not know what it could run is told when it asks: nothing depends on it. */
+static thole_status answer_questions(struct worker_host *host, thole_error *reterr)
+{
+    struct buf subject;
+    size_t const n = host->program->activities_len;
+    host->activity_names = calloc(n + 1, sizeof *host->activity_names);
+    if (host->activity_names == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        host->activity_names[i] = thole_slice_from(host->program->activities[i].name);
+    buf_init(&subject, THOLE_NAME_BYTES_MAX + 32);
+    thole_status status = roll_call_subject(&subject, host->options.ns, reterr);
+    if (status == THOLE_OK)
+        status = connection_subscribe(host->connection, buf_cstr(&subject), on_question, host,
+                                      &host->questions, reterr);
+    buf_release(&subject);
+    return status;
+}
+
 static thole_status open_puller(struct worker_host *host, thole_error *reterr)
 {
     return puller_open(host->connection, host->options.ns, thole_slice_from(host->options.queue), on_work,
@@ -299,6 +331,7 @@ static thole_status connect_all(struct worker_host *host, bool (*stop_requested)
     THOLE_TRY(handlers_create(host->options.slots, ABANDONED_MAX, &host->inbox, &host->handlers, reterr));
     THOLE_TRY(start_keeper(host, reterr));
     THOLE_TRY(until_done(host, open_puller, stop_requested, reterr));
+    THOLE_TRY(answer_questions(host, reterr));
     return start_loop(host, reterr);
 }
 
@@ -327,6 +360,7 @@ static void release(struct worker_host *host)
     puller_close(host->puller);
     queue_keeper_stop(host->keeper);
     subscription_close(host->cancels);
+    subscription_close(host->questions);
     requests_close(host->requests);
     row_calls_destroy(host->claims);
     row_calls_destroy(host->completions);
@@ -344,6 +378,7 @@ static void release(struct worker_host *host)
     queue_keeper_destroy(host->keeper);
     mailbox_release(&host->inbox);
     free(host->ids);
+    free(host->activity_names);
     free(host);
 }
 

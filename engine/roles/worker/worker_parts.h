@@ -17,6 +17,7 @@
 #include "options.h"
 #include "process_pool.h"
 #include "queue_keeper.h"
+#include "roll_call.h"
 #include "row_calls.h"
 #include "topology.h"
 #include "worker.h"
@@ -43,7 +44,8 @@ struct worker_host {
     thole_slice incarnation_slice;
 
     struct connection *connection;
-    struct subscription *cancels;
+    struct subscription *cancels, *questions;
+    thole_slice *activity_names; /* that the program registers */
     struct puller *puller;
     struct queue_keeper *keeper;
     struct requests *requests;

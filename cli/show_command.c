@@ -1,0 +1,308 @@
+/* show: the row in Postgres, and what the instance waits for, from its history, its rows and the workers. */
+#include "read_commands.h"
+#include "roster.h"
+#include "text.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DATA_COLUMNS = 200, LINE_BYTES = 4096, SAID_BYTES = 512, ROWS_BYTES_MAX = 64 * 1024 * 1024 };
+
+struct row { /* of worker_queue */
+    struct row *next;
+    uint64_t execution, id, silent_ms;
+    thole_slice worker;
+    bool outside;
+};
+
+struct show {
+    const struct cli *cli;
+    thole_client *client;
+    struct json json;
+    struct arena arena;
+    struct row *rows, **last;
+    bool rows_read;
+    struct roster roster;
+};
+
+static bool is_table(const struct show *show)
+{
+    return show->cli->options.output == OUTPUT_TABLE;
+}
+
+/* ---- the row ---- */
+
+static void show_line(const char *key, thole_slice value)
+{
+    struct buf line;
+    buf_init(&line, LINE_BYTES);
+    text_safe(&line, value, DATA_COLUMNS);
+    (void)printf("%-16s%s\n", key, buf_cstr(&line));
+    buf_release(&line);
+}
+
+static void show_number(const char *key, uint64_t value)
+{
+    (void)printf("%-16s%" PRIu64 "\n", key, value);
+}
+
+static void show_time(const char *key, uint64_t time_ms)
+{
+    char time[TIME_TEXT_BYTES];
+    text_time(time_ms, time);
+    show_line(key, thole_slice_from(time));
+}
+
+static void show_table(const thole_instance_info *info)
+{
+    show_line("instance", info->instance);
+    show_line("orchestration", info->orchestration);
+    show_line("status", thole_slice_from(thole_instance_status_name(info->status)));
+    if (info->detail.len > 0)
+        show_line("detail", info->detail);
+    if (info->custom_status.len > 0)
+        show_line("custom status", info->custom_status);
+    if (info->version != 0)
+        show_number("version", info->version);
+    if (info->parent.len > 0)
+        show_line("parent", info->parent);
+    show_number("execution", info->execution);
+    show_number("turns", info->turns);
+    show_time("created", info->created_ms);
+    show_time("updated", info->updated_ms);
+    show_number("open activities", info->open_activities);
+    show_number("open timers", info->open_timers);
+    show_number("partition", info->partition);
+}
+
+/* The document stays open for what follows. */
+static thole_status show_row(void *arg, const thole_instance_info *info)
+{
+    struct show *show = arg;
+    if (is_table(show)) {
+        show_table(info);
+    } else {
+        json_init(&show->json, stdout);
+        cli_json_begin(&show->json, "thole.instance.v1");
+        info_members(&show->json, info);
+    }
+    return THOLE_OK;
+}
+
+/* ---- what is known of an activity beside the history ---- */
+
+static thole_status keep_row(void *arg, const thole_activity_info *info)
+{
+    struct show *show = arg;
+    struct row *row = arena_alloc(&show->arena, sizeof *row);
+    if (row == NULL)
+        return THOLE_NOMEM;
+    *row = (struct row){.execution = info->execution,
+                        .id = info->activity_id,
+                        .silent_ms = info->silent_ms,
+                        .outside = info->outside};
+    *show->last = row;
+    show->last = &row->next;
+    return arena_dup(&show->arena, info->worker, &row->worker);
+}
+
+static const struct row *row_of(const struct show *show, uint64_t execution, uint64_t id)
+{
+    const struct row *row = show->rows;
+    while (row != NULL && (row->id != id || row->execution != execution))
+        row = row->next;
+    return row;
+}
+
+/* Only asked for when there is an activity. What cannot be had is left out: the rest is known all the same.
+ */
+static void read_workers(struct show *show, const thole_inspection *inspection)
+{
+    thole_error error = {.status = THOLE_OK};
+    bool wanted = false;
+    for (size_t i = 0; i < inspection->pending_len; i++)
+        wanted |= inspection->pending[i].kind == THOLE_PENDING_ACTIVITY;
+    if (!wanted)
+        return;
+    if (thole_client_activities(show->client, thole_slice_from(show->cli->words[0]), keep_row, show,
+                                &error) == THOLE_OK)
+        show->rows_read = true;
+    else
+        cli_note(show->cli, "which worker has what is not known: %s", error.text);
+    if (roster_read(&show->roster, show->client, &error) != THOLE_OK)
+        cli_note(show->cli, "what the workers know is not known: %s", error.text);
+}
+
+struct said { /* of something that is waited for */
+    const char *state;
+    char text[SAID_BYTES];
+    const struct row *row;
+};
+
+static void say_queued(const struct show *show, const thole_pending *p, struct said *ret)
+{
+    if (show->rows_read && ret->row == NULL) {
+        ret->state = "between";
+        (void)snprintf(ret->text, sizeof ret->text, "on its way to its queue, or completed just now");
+    } else if (roster_complaint(&show->roster, p->queue, p->name, ret->text, sizeof ret->text)) {
+        ret->state = roster_workers(&show->roster, p->queue) == 0 ? "unserved" : "unknown";
+    } else {
+        ret->state = "queued";
+        (void)snprintf(ret->text, sizeof ret->text, "waits for a worker");
+    }
+}
+
+static void say_activity(const struct show *show, uint64_t execution, const thole_pending *p,
+                         struct said *ret)
+{
+    char time[TIME_TEXT_BYTES];
+    text_time(p->due_ms, time);
+    ret->row = row_of(show, execution, p->id);
+    if (p->quarantined) {
+        ret->state = "quarantined";
+        (void)snprintf(ret->text, sizeof ret->text, "in quarantine%s%s; thole queue poisoned says why",
+                       p->due_ms == 0 ? "" : " until ", p->due_ms == 0 ? "" : time);
+    } else if (p->waiting) {
+        ret->state = "retrying";
+        (void)snprintf(ret->text, sizeof ret->text, "failed, its next try is due at %s", time);
+    } else if (ret->row != NULL && ret->row->outside) {
+        ret->state = "outside";
+        (void)snprintf(ret->text, sizeof ret->text, "is completed from outside, with its token");
+    } else if (ret->row != NULL && ret->row->worker.len > 0) {
+        ret->state = "running";
+        (void)snprintf(ret->text, sizeof ret->text, "worker %.*s has it, heard of %" PRIu64 " s ago",
+                       THOLE_FMT(ret->row->worker), ret->row->silent_ms / 1000);
+    } else {
+        say_queued(show, p, ret);
+    }
+}
+
+/* ---- what is waited for ---- */
+
+static void pending_json(struct show *show, uint64_t execution, const thole_pending *p)
+{
+    static const char *const kinds[] = {"", "activity", "timer", "event", "child"};
+    struct json *json = &show->json;
+    struct said said = {.state = NULL};
+    json_object(json);
+    json_member(json, "kind", thole_slice_from(kinds[p->kind]));
+    json_member_number(json, "id", p->id);
+    if (p->name.len > 0)
+        json_member(json, "name", p->name);
+    if (p->kind == THOLE_PENDING_CHILD)
+        json_member(json, "child", p->instance);
+    json_member_time(json, "asked_for", p->asked_for_ms);
+    if (p->kind == THOLE_PENDING_TIMER || p->waiting)
+        json_member_time(json, "due", p->due_ms);
+    if (p->kind == THOLE_PENDING_ACTIVITY) {
+        say_activity(show, execution, p, &said);
+        json_member(json, "queue", p->queue);
+        json_member_number(json, "try", p->try_number);
+        json_member(json, "state", thole_slice_from(said.state));
+        json_member(json, "text", thole_slice_from(said.text));
+        if (said.row != NULL && said.row->worker.len > 0) {
+            json_member(json, "worker", said.row->worker);
+            json_member_number(json, "silent_ms", said.row->silent_ms);
+        }
+    }
+    json_end(json);
+}
+
+static void pending_line(struct show *show, uint64_t execution, const thole_pending *p)
+{
+    char time[TIME_TEXT_BYTES], key[32];
+    struct said said = {.state = NULL};
+    struct buf line;
+    buf_init(&line, LINE_BYTES);
+    text_time(p->due_ms, time);
+    switch (p->kind) {
+    case THOLE_PENDING_ACTIVITY:
+        say_activity(show, execution, p, &said);
+        buf_printf(&line, "activity %.*s, queue %.*s, try %" PRIu32 ": %s", THOLE_FMT(p->name),
+                   THOLE_FMT(p->queue), p->try_number, said.text);
+        break;
+    case THOLE_PENDING_TIMER: buf_printf(&line, "timer, due at %s", time); break;
+    case THOLE_PENDING_EVENT: buf_printf(&line, "event %.*s", THOLE_FMT(p->name)); break;
+    case THOLE_PENDING_CHILD:
+        buf_printf(&line, "child %.*s (%.*s)", THOLE_FMT(p->instance), THOLE_FMT(p->name));
+        break;
+    }
+    (void)snprintf(key, sizeof key, "waits for #%" PRIu64, p->id);
+    show_line(key, buf_bytes(&line));
+    buf_release(&line);
+}
+
+static void show_data(struct show *show, const char *key, thole_slice data)
+{
+    struct buf line;
+    char size[40];
+    if (!is_table(show)) {
+        char bytes[40];
+        (void)snprintf(bytes, sizeof bytes, "%s_bytes", key);
+        json_member_data(&show->json, key, data);
+        json_member_number(&show->json, bytes, data.len);
+        return;
+    }
+    buf_init(&line, LINE_BYTES);
+    text_safe(&line, data, DATA_COLUMNS);
+    (void)snprintf(size, sizeof size, " (%zu bytes)", data.len);
+    (void)printf("%-16s%s%s\n", key, buf_cstr(&line), data.len == 0 ? "(empty)" : size);
+    buf_release(&line);
+}
+
+static thole_status show_inspection(void *arg, const thole_inspection *inspection)
+{
+    struct show *show = arg;
+    bool const ended =
+        inspection->status != THOLE_INSTANCE_RUNNING && inspection->status != THOLE_INSTANCE_PAUSED;
+    show_data(show, "input", inspection->input);
+    if (ended)
+        show_data(show, "output", inspection->output);
+    read_workers(show, inspection);
+    if (!is_table(show)) {
+        json_key(&show->json, "pending");
+        json_array(&show->json);
+    }
+    for (size_t i = 0; i < inspection->pending_len; i++)
+        if (is_table(show))
+            pending_line(show, inspection->execution, &inspection->pending[i]);
+        else
+            pending_json(show, inspection->execution, &inspection->pending[i]);
+    if (!is_table(show))
+        json_end(&show->json);
+    return THOLE_OK;
+}
+
+/* ---- the verb ---- */
+
+static void show_rest(struct show *show)
+{
+    thole_error error = {.status = THOLE_OK};
+    thole_status const status = thole_client_inspect(show->client, thole_slice_from(show->cli->words[0]),
+                                                     show_inspection, show, &error);
+    if (status != THOLE_OK && status != THOLE_NOT_FOUND) /* never started: events wait for it */
+        cli_note(show->cli, "what it waits for is not known, as its history cannot be read: %s", error.text);
+    if (!is_table(show))
+        json_end(&show->json);
+}
+
+int command_show(struct cli *cli)
+{
+    struct show show = {.cli = cli};
+    thole_error error = {.status = THOLE_OK};
+    int code = EXIT_DONE;
+    show.client = cli_connect(cli, &code);
+    if (show.client == NULL)
+        return code;
+    show.last = &show.rows;
+    arena_init(&show.arena, ROWS_BYTES_MAX);
+    error.status = thole_client_show(show.client, thole_slice_from(cli->words[0]), show_row, &show, &error);
+    if (error.status == THOLE_OK)
+        show_rest(&show);
+    else
+        code = cli_complain(cli, cli->words[0], &error);
+    roster_release(&show.roster);
+    arena_release(&show.arena);
+    thole_client_close(show.client);
+    return code;
+}

@@ -1,0 +1,222 @@
+/* What an instance waits for: the history of its latest execution, replayed without code. */
+#include "client_internal.h"
+#include "instance.h"
+#include "turn_list.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { HISTORY_BYTES_MAX = 256 * 1024 * 1024, RECORDS_FIRST = 256 };
+
+struct fact { /* what asked for something, by id */
+    uint64_t id, time_ms;
+    const struct event *event;
+};
+
+struct inspecting {
+    thole_slice instance;
+    struct arena arena;
+    struct turn_list list; /* its records are malloc's */
+    size_t taken, cap;
+    struct instance *machine;
+    struct fact *facts; /* malloc's, ascending */
+    size_t facts_len, facts_cap;
+    const struct event *started, *end;
+    bool paused;
+    thole_error *reterr;
+};
+
+static thole_status no_memory(thole_error *reterr)
+{
+    return thole_fail(reterr, THOLE_NOMEM, "out of memory for a history");
+}
+
+/* ---- reading ---- */
+
+static thole_status take_record(void *arg, uint64_t sequence, thole_slice bytes)
+{
+    struct inspecting *in = arg;
+    struct record record;
+    (void)sequence;
+    if (in->taken == in->cap) {
+        size_t const cap = in->cap == 0 ? RECORDS_FIRST : in->cap * 2;
+        struct record *grown = realloc(in->list.records, cap * sizeof *grown);
+        if (grown == NULL)
+            return no_memory(in->reterr);
+        in->list.records = grown;
+        in->cap = cap;
+    }
+    THOLE_TRY(history_decode(bytes, in->instance, &in->arena, &record, in->reterr));
+    if (record.kind == RECORD_TURN && record.turn.execution > 0) {
+        turn_list_take(&in->list, &record);
+        in->taken++;
+    }
+    return THOLE_OK;
+}
+
+/* The latest execution. Its first turn may not be whole: then the one before it is what counts. */
+static thole_status read_latest(struct thole_client *client, struct inspecting *in, thole_error *reterr)
+{
+    uint64_t execution = 0;
+    THOLE_TRY(history_latest(client, in->instance, &execution, reterr));
+    for (; execution > 0 && in->list.len == 0; execution--) {
+        thole_status const status =
+            client_execution_records(client, in->instance, execution, take_record, in, reterr);
+        if (status != THOLE_OK && status != THOLE_NOT_FOUND)
+            return status;
+        in->list.held = 0;
+    }
+    if (in->list.len > 0)
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_NOT_FOUND, "there is no instance \"%.*s\" in namespace %s",
+                      THOLE_FMT(in->instance), client->topology.ns);
+}
+
+/* ---- replaying ---- */
+
+static bool asks(const struct event *event)
+{
+    return event->kind == EVENT_ACTIVITY_SCHEDULED || event->kind == EVENT_TIMER_CREATED ||
+           event->kind == EVENT_EVENT_AWAITED || event->kind == EVENT_CHILD_SCHEDULED;
+}
+
+static thole_status note_fact(struct inspecting *in, const struct turn *turn, const struct event *event)
+{
+    if (in->facts_len == in->facts_cap) {
+        size_t const cap = in->facts_cap == 0 ? RECORDS_FIRST : in->facts_cap * 2;
+        struct fact *grown = realloc(in->facts, cap * sizeof *grown);
+        if (grown == NULL)
+            return no_memory(in->reterr);
+        in->facts = grown;
+        in->facts_cap = cap;
+    }
+    in->facts[in->facts_len++] = (struct fact){event->id, turn->time_ms, event};
+    return THOLE_OK;
+}
+
+static thole_status take_turn(struct inspecting *in, const struct turn *turn)
+{
+    for (size_t i = 0; i < turn->events_len; i++) {
+        const struct event *event = &turn->events[i];
+        if (asks(event))
+            THOLE_TRY(note_fact(in, turn, event));
+        else if (event->kind == EVENT_STARTED)
+            in->started = event;
+        else if (event_is_terminal(event->kind))
+            in->end = event;
+    }
+    return instance_replay(in->machine, turn, in->reterr);
+}
+
+static thole_status replay(struct thole_client *client, struct inspecting *in)
+{
+    struct instance_options const options = {.id = in->instance,
+                                             .execution = in->list.records[0].turn.execution,
+                                             .memory_max = HISTORY_BYTES_MAX,
+                                             .payload_max = client->topology.payload_max,
+                                             .quarantine_ms = UINT64_MAX};
+    if (instance_create(&options, &in->machine) != THOLE_OK)
+        return no_memory(in->reterr);
+    for (size_t first = 0; first < in->list.len;) {
+        struct turn *turn = arena_alloc(&in->arena, sizeof *turn);
+        size_t const parts = turn == NULL ? 0 : turn_list_join(&in->list, first, &in->arena, turn);
+        if (parts == 0)
+            return no_memory(in->reterr);
+        if (turn->more) /* its writer died in between: it never happened */
+            break;
+        THOLE_TRY(take_turn(in, turn));
+        first += parts;
+    }
+    return THOLE_OK;
+}
+
+/* ---- saying it ---- */
+
+static const struct fact *fact_of(const struct inspecting *in, uint64_t id)
+{
+    size_t low = 0, high = in->facts_len;
+    while (low < high) {
+        size_t const middle = low + (high - low) / 2;
+        if (in->facts[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < in->facts_len && in->facts[low].id == id ? &in->facts[low] : NULL;
+}
+
+static thole_pending_kind kind_of(const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_ACTIVITY_SCHEDULED: return THOLE_PENDING_ACTIVITY;
+    case EVENT_TIMER_CREATED: return THOLE_PENDING_TIMER;
+    case EVENT_CHILD_SCHEDULED: return THOLE_PENDING_CHILD;
+    default: return THOLE_PENDING_EVENT;
+    }
+}
+
+static thole_pending pending_of(const struct fact *fact, const struct outstanding *state)
+{
+    const struct event *event = fact->event;
+    thole_pending_kind const kind = kind_of(event);
+    return (thole_pending){.kind = kind,
+                           .id = fact->id,
+                           .name = event->name,
+                           .queue = event->queue,
+                           .instance = event->target,
+                           .try_number = state->try_number,
+                           .waiting = state->waiting,
+                           .quarantined = state->quarantined,
+                           .asked_for_ms = fact->time_ms,
+                           .due_ms = kind == THOLE_PENDING_TIMER ? event->due_ms : state->due_ms};
+}
+
+static thole_instance_status status_of(const struct inspecting *in)
+{
+    if (in->end != NULL)
+        return in->end->kind == EVENT_CONTINUED_AS_NEW ? THOLE_INSTANCE_CONTINUED_AS_NEW
+                                                       : end_status(in->end->kind);
+    return instance_paused(in->machine) ? THOLE_INSTANCE_PAUSED : THOLE_INSTANCE_RUNNING;
+}
+
+static thole_status say(struct inspecting *in, thole_inspection_fn *each, void *arg)
+{
+    struct outstanding state;
+    size_t cursor = 0, n = 0;
+    thole_pending *pending = arena_array(&in->arena, in->facts_len + 1, sizeof *pending);
+    if (pending == NULL)
+        return no_memory(in->reterr);
+    while (in->end == NULL && instance_outstanding(in->machine, &cursor, &state)) {
+        const struct fact *fact = fact_of(in, state.id);
+        if (fact != NULL)
+            pending[n++] = pending_of(fact, &state);
+    }
+    thole_inspection const inspection = {
+        .orchestration = instance_orchestration(in->machine),
+        .execution = in->list.records[0].turn.execution,
+        .version = instance_version(in->machine),
+        .status = status_of(in),
+        .input = in->started == NULL ? (thole_slice){NULL, 0} : in->started->data,
+        .output = in->end == NULL ? (thole_slice){NULL, 0} : in->end->data,
+        .error_type = in->end == NULL ? (thole_slice){NULL, 0} : in->end->error_type,
+        .pending = pending,
+        .pending_len = n};
+    return each(arg, &inspection);
+}
+
+thole_status thole_client_inspect(thole_client *client, thole_slice instance, thole_inspection_fn *each,
+                                  void *arg, thole_error *reterr)
+{
+    struct inspecting in = {.instance = instance, .reterr = reterr};
+    THOLE_TRY(id_check(instance, reterr));
+    arena_init(&in.arena, HISTORY_BYTES_MAX);
+    thole_status status = read_latest(client, &in, reterr);
+    if (status == THOLE_OK)
+        status = replay(client, &in);
+    if (status == THOLE_OK)
+        status = say(&in, each, arg);
+    instance_destroy(in.machine);
+    free(in.list.records);
+    free(in.facts);
+    arena_release(&in.arena);
+    return status;
+}
