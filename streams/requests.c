@@ -8,12 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    ERR_WRONG_LAST = 10071,
-    ERR_WRONG_LAST_BUSY = 10164,
-    ERR_MAX_PER_SUBJECT = 10077,
-    ERR_TOO_MANY = 10167
-};
+enum { ERR_WRONG_LAST = 10071, ERR_WRONG_LAST_BUSY = 10164, ERR_TOO_MANY = 10167 };
 enum { REPLY_BYTES = LINK_INBOX_BYTES + 24 };
 #define NO_SLOT UINT32_MAX
 
@@ -98,8 +93,6 @@ static void decode_error(thole_slice error, struct request_done *done)
     done->err_code = code <= UINT32_MAX ? (uint32_t)code : 0;
     if (code == ERR_WRONG_LAST || code == ERR_WRONG_LAST_BUSY)
         done->result = REQUEST_REFUSED;
-    else if (code == ERR_MAX_PER_SUBJECT)
-        done->result = REQUEST_EXISTS;
     else if (code == ERR_TOO_MANY || http == 503)
         done->result = REQUEST_BUSY;
     else

@@ -16,7 +16,6 @@ enum request_result {
     REQUEST_ANSWERED = 0, /* raw requests: the body is the answer */
     REQUEST_STORED,       /* publish: stored at sequence (duplicate: it was there already) */
     REQUEST_REFUSED,      /* 10071, 10164: another writer was first */
-    REQUEST_EXISTS,       /* 10077: the subject already holds its one message */
     REQUEST_BUSY,         /* 10167, 503: try again later */
     REQUEST_FAILED,       /* any other error of the server: code and text say which */
     REQUEST_UNKNOWN,      /* no answer: it may or may not have happened */

@@ -46,13 +46,11 @@ static struct stream_spec history_spec(const char *ns, uint32_t p, uint32_t repl
 
 static struct stream_spec work_spec(const char *ns, uint32_t replicas)
 {
-    struct stream_spec spec = {.purpose = "it holds each activity once until a worker has done it",
+    struct stream_spec spec = {.purpose = "it holds each activity until a worker has done it",
                                .retention = "workqueue",
                                .replicas = replicas,
                                .subjects_len = 1,
-                               .dedupe_ms = DEDUPE_MS,
-                               .max_per_subject = 1,
-                               .discard_new_per_subject = true,
+                               .lift_max_per_subject = true,
                                .deny_purge = true,
                                .allow_direct = true};
     (void)snprintf(spec.name, sizeof spec.name, "THOLE_%s_WORK", ns);

@@ -29,8 +29,6 @@ static void spec_json(const struct stream_spec *spec, struct buf *to)
     json_field_int(to, "max_age", (int64_t)spec->max_age_ms * NANOS_PER_MS);
     json_field_int(to, "max_msg_size", -1);
     json_field_int(to, "max_msgs_per_subject", spec->max_per_subject == 0 ? -1 : spec->max_per_subject);
-    if (spec->discard_new_per_subject)
-        json_field_bool(to, "discard_new_per_subject", true);
     if (spec->dedupe_ms != 0)
         json_field_int(to, "duplicate_window", (int64_t)spec->dedupe_ms * NANOS_PER_MS);
     json_field_bool(to, "allow_direct", spec->allow_direct);
@@ -177,7 +175,7 @@ static thole_status verify_config(struct stream_spec *spec, thole_slice config, 
         THOLE_TRY(want_limit(spec, config, "max_bytes", 0, reterr));
     }
     THOLE_TRY(want_limit(spec, config, "max_msg_size", 0, reterr));
-    THOLE_TRY(want_bool(spec, config, "discard_new_per_subject", spec->discard_new_per_subject, reterr));
+    THOLE_TRY(want_bool(spec, config, "discard_new_per_subject", false, reterr));
     THOLE_TRY(want_bool(spec, config, "deny_delete", spec->deny_delete, reterr));
     THOLE_TRY(want_bool(spec, config, "deny_purge", spec->deny_purge, reterr));
     THOLE_TRY(want_bool(spec, config, "allow_rollup_hdrs", spec->allow_rollup, reterr));
@@ -186,21 +184,73 @@ static thole_status verify_config(struct stream_spec *spec, thole_slice config, 
     return THOLE_OK;
 }
 
+/* The server's configuration of the stream; it lives in @p answer. */
+static thole_status read_config(struct connection *connection, const struct stream_spec *spec,
+                                struct buf *answer, thole_slice *ret, thole_error *reterr)
+{
+    THOLE_TRY(api_call(connection, "STREAM.INFO", spec->name, THOLE_STR(""), answer, NULL, reterr));
+    if (!json_find(buf_bytes(answer), "config", ret))
+        return thole_fail(reterr, THOLE_CORRUPT, "stream %s: the server's answer has no config", spec->name);
+    return THOLE_OK;
+}
+
 thole_status spec_verify(struct connection *connection, struct stream_spec *spec, thole_error *reterr)
 {
     struct buf answer;
     thole_slice config;
     buf_init(&answer, API_ANSWER_MAX);
-    thole_status status =
-        api_call(connection, "STREAM.INFO", spec->name, THOLE_STR(""), &answer, NULL, reterr);
-    if (status == THOLE_OK) {
-        if (json_find(buf_bytes(&answer), "config", &config))
-            status = verify_config(spec, config, reterr);
-        else
+    thole_status status = read_config(connection, spec, &answer, &config, reterr);
+    if (status == THOLE_OK)
+        status = verify_config(spec, config, reterr);
+    buf_release(&answer);
+    return status;
+}
+
+/* ---- what an earlier version has made ---- */
+
+/* Copies up to the value, then says something else in its place. */
+static void put_instead(struct buf *to, thole_slice *rest, thole_slice value, const char *text)
+{
+    size_t const before = (size_t)(value.ptr - rest->ptr);
+    buf_slice(to, (thole_slice){rest->ptr, before});
+    buf_text(to, text);
+    *rest = (thole_slice){value.ptr + value.len, rest->len - before - value.len};
+}
+
+/* The configuration with no limit for each subject. False: it has none. */
+static bool without_limit(thole_slice config, struct buf *to)
+{
+    thole_slice limit, refuses = {0};
+    int64_t n = 0;
+    if (!json_find(config, "max_msgs_per_subject", &limit) || !json_int(limit, &n) || n <= 0)
+        return false;
+    bool const both = json_find(config, "discard_new_per_subject", &refuses);
+    bool const refuses_first = both && refuses.ptr < limit.ptr;
+    if (refuses_first)
+        put_instead(to, &config, refuses, "false");
+    put_instead(to, &config, limit, "-1");
+    if (both && !refuses_first)
+        put_instead(to, &config, refuses, "false");
+    buf_slice(to, config);
+    return true;
+}
+
+static thole_status lift_limit(struct connection *connection, const struct stream_spec *spec,
+                               thole_error *reterr)
+{
+    struct buf answer, json;
+    thole_slice config;
+    buf_init(&answer, API_ANSWER_MAX);
+    buf_init(&json, SPEC_JSON_MAX);
+    thole_status status = read_config(connection, spec, &answer, &config, reterr);
+    if (status == THOLE_OK && without_limit(config, &json)) {
+        status = buf_status(&json);
+        if (status == THOLE_OK)
             status =
-                thole_fail(reterr, THOLE_CORRUPT, "stream %s: the server's answer has no config", spec->name);
+                api_call(connection, "STREAM.UPDATE", spec->name, buf_bytes(&json), &answer, NULL, reterr);
     }
     buf_release(&answer);
+    buf_release(&json);
     return status;
 }
 
@@ -226,7 +276,9 @@ static thole_status spec_create(struct connection *connection, const struct stre
 
 thole_status spec_ensure(struct connection *connection, struct stream_spec *spec, thole_error *reterr)
 {
-    thole_status const status = spec_verify(connection, spec, reterr);
+    thole_status status = spec->lift_max_per_subject ? lift_limit(connection, spec, reterr) : THOLE_OK;
+    if (status == THOLE_OK)
+        status = spec_verify(connection, spec, reterr);
     if (status != THOLE_NOT_FOUND)
         return status;
     THOLE_TRY(spec_create(connection, spec, reterr));

@@ -10,14 +10,15 @@ struct stream_spec {
     char name[STREAM_NAME_BYTES_MAX];
     char subjects[SPEC_SUBJECTS_MAX][SPEC_SUBJECT_BYTES];
     size_t subjects_len;
-    const char *purpose;     /* why a wrong field matters: ends the refusal */
-    const char *retention;   /* "limits", "workqueue" */
-    uint32_t replicas;       /* 0: as they are, else 1; set to what is there by ensure and verify */
-    uint64_t max_age_ms;     /* 0: for ever */
-    bool keep_max_age;       /* any that is there will do; max_age_ms is set to it */
-    uint64_t dedupe_ms;      /* for making it; 0: the server's default */
-    int64_t max_per_subject; /* 0: unlimited */
-    bool discard_new_per_subject, deny_purge, deny_delete, allow_rollup, allow_direct;
+    const char *purpose;       /* why a wrong field matters: ends the refusal */
+    const char *retention;     /* "limits", "workqueue" */
+    uint32_t replicas;         /* 0: as they are, else 1; set to what is there by ensure and verify */
+    uint64_t max_age_ms;       /* 0: for ever */
+    bool keep_max_age;         /* any that is there will do; max_age_ms is set to it */
+    uint64_t dedupe_ms;        /* for making it; 0: the server's default */
+    int64_t max_per_subject;   /* 0: unlimited */
+    bool lift_max_per_subject; /* from a stream that an earlier version has made with such a limit */
+    bool deny_purge, deny_delete, allow_rollup, allow_direct;
     bool discard_old;            /* else what does not fit is refused */
     int64_t max_msgs, max_bytes; /* for making it; 0: unlimited */
     bool no_limits; /* on bytes and messages; where discard is "new" they are otherwise the operator's choice

@@ -12,9 +12,13 @@ struct work_item {
     thole_slice queue, instance, activity, input;
     uint64_t execution, activity_id, try_number; /* from 1; in messages at most INT64_MAX, tries INT32_MAX */
 };
-/* Publishes to the item's own subject; REQUEST_EXISTS = already queued. Statuses of requests_publish(). */
+/* Publishes to the item's own subject, also when it has a message already. Statuses of requests_publish(). */
 THOLE_NODISCARD thole_status work_publish(struct requests *requests, const char *ns,
                                           const struct work_item *item, uint64_t token, thole_error *reterr);
+/* Asks the stream's leader whether the item is queued; its input and activity are not looked at. The answer
+ * is one for stream_get_answer(): sequence 0 = no, or, after the later one of two was removed, perhaps. */
+THOLE_NODISCARD thole_status work_look(struct requests *requests, const char *ns,
+                                       const struct work_item *item, uint64_t token, thole_error *reterr);
 
 /* A delivered message; owned by whoever holds it; free with work_message_destroy(). */
 struct work_message {

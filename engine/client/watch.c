@@ -174,7 +174,6 @@ static void take_acknowledgement(struct watch *watch, const struct request_done 
         break;
     case REQUEST_ANSWERED:
     case REQUEST_REFUSED:
-    case REQUEST_EXISTS:
     case REQUEST_FAILED:
         (void)thole_fail(error, done->err_code == 0 ? THOLE_UNAVAILABLE : THOLE_LIMIT,
                          "the inbox stream refused the message (err_code %" PRIu32 "): %.*s", done->err_code,

@@ -178,8 +178,8 @@ enum partition_out_kind {
     PARTITION_OUT_READ_TIMERS, /* due before before_ms */
     PARTITION_OUT_APPLY,       /* batch: given away, free with batch_destroy() */
     /* After the rows are committed. */
-    PARTITION_OUT_PUBLISH_WORK, /* activity: retry until stored or there; answer PUBLISHED with token. Its
-                                   slices stay valid until then, or until CLOSED */
+    PARTITION_OUT_PUBLISH_WORK, /* activity: retry until stored; again: unless it is there. Answer PUBLISHED
+                                   with token. Its slices stay valid until then, or until CLOSED */
     PARTITION_OUT_PUSH_CANCEL,  /* at most once, no answer */
     PARTITION_OUT_SEND,     /* bytes to the inbox of instance (any partition): retry until stored; answer SENT
                                with token. bytes stay valid until then, or until CLOSED. What is meant for one
@@ -225,6 +225,7 @@ struct partition_out {
     thole_slice instance;
     uint64_t execution, activity_id;
     uint32_t try_number; /* PUBLISH_WORK; PUSH_CANCEL: 0 = any try */
+    bool again;          /* PUBLISH_WORK: an earlier owner may have done it */
     uint32_t level;      /* LOG: a thole_log_level */
     thole_status status; /* QUERY_ANSWER */
     enum reject_code reject;

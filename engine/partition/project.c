@@ -215,6 +215,7 @@ static void publish(struct partition *p, struct build *b)
         out->execution = activity->row.execution;
         out->activity_id = activity->row.activity_id;
         out->try_number = activity->row.try_number;
+        out->again = p->phase == PHASE_REDO;
         out->queue = activity->row.queue;
         out->activity = activity->row.activity;
         out->data = activity->input;

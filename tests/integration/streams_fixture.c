@@ -151,7 +151,6 @@ void sink_done(void *arg, const struct request_done *done)
     case REQUEST_ANSWERED: atomic_fetch_add(&sink->answered, 1); break;
     case REQUEST_STORED: atomic_fetch_add(&sink->stored, 1); break;
     case REQUEST_REFUSED: atomic_fetch_add(&sink->refused, 1); break;
-    case REQUEST_EXISTS: atomic_fetch_add(&sink->exists, 1); break;
     case REQUEST_BUSY: atomic_fetch_add(&sink->busy, 1); break;
     case REQUEST_FAILED: atomic_fetch_add(&sink->failed, 1); break;
     case REQUEST_UNKNOWN: atomic_fetch_add(&sink->unknown, 1); break;
@@ -179,8 +178,6 @@ static enum request_result moved(const struct sink *before, const struct sink *a
         return REQUEST_STORED;
     if (after->refused != before->refused)
         return REQUEST_REFUSED;
-    if (after->exists != before->exists)
-        return REQUEST_EXISTS;
     if (after->busy != before->busy)
         return REQUEST_BUSY;
     if (after->failed != before->failed)

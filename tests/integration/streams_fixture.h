@@ -60,7 +60,7 @@ const char *api_answer(struct connection *connection, const char *subject, const
 
 /* A window that counts, and keeps the last answer. */
 struct sink {
-    atomic_ulong done, stored, refused, exists, busy, failed, unknown, answered;
+    atomic_ulong done, stored, refused, busy, failed, unknown, answered;
     atomic_ulong last_sequence, last_token, last_code;
     atomic_bool duplicate;
 };

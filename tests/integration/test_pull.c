@@ -117,6 +117,32 @@ static void queue_items(struct stage *stage, uint64_t first, uint64_t n)
     CU_ASSERT(reaches(&stage->sink.done, before + n));
 }
 
+static void take_look(void *arg, const struct request_done *done)
+{
+    uint64_t sequence = UINT64_MAX;
+    if (done->result != REQUEST_ANSWERED || stream_get_answer(done->body, &sequence, NULL, NULL) != THOLE_OK)
+        sequence = UINT64_MAX;
+    atomic_store((atomic_ulong *)arg, sequence + 2);
+}
+
+/* Where the item is queued; 0: nowhere. */
+static uint64_t look(struct stage *stage, uint64_t activity_id)
+{
+    atomic_ulong found = 0; /* the sequence and 2 */
+    struct requests *requests = NULL;
+    thole_error err = {0};
+    struct work_item const item = {.queue = THOLE_STR("q"),
+                                   .instance = THOLE_STR("order 42.\xc3\xa4"),
+                                   .execution = 3,
+                                   .activity_id = activity_id,
+                                   .try_number = 2};
+    CHECK_OK(requests_open(connection, 1, 5000, take_look, &found, &requests, &err), &err);
+    CHECK_OK(work_look(requests, stage->t.ns, &item, 1, &err), &err);
+    CU_ASSERT(reaches(&found, 2));
+    requests_close(requests);
+    return found - 2;
+}
+
 static uint64_t queued(const struct stage *stage)
 {
     struct stream_bounds b = {0};
@@ -144,10 +170,11 @@ static void test_one_activity(void)
     struct stage stage;
     thole_error err = {0};
     stage_open(&stage, 0);
+    CU_ASSERT_EQUAL(look(&stage, 7), 0);
     queue_items(&stage, 7, 1);
     CU_ASSERT_EQUAL(stage.sink.stored, 1);
-    queue_items(&stage, 7, 1);
-    CU_ASSERT_EQUAL(stage.sink.exists, 1);
+    CU_ASSERT_EQUAL(look(&stage, 7), 1);
+    CU_ASSERT_EQUAL(look(&stage, 70), 0);
     CU_ASSERT_EQUAL(stage.worker.count, 0); /* nothing is wanted */
     puller_want(stage.puller, 4);
     CU_ASSERT(reaches(&stage.worker.count, 1));
@@ -166,8 +193,11 @@ static void test_one_activity(void)
     CU_ASSERT_EQUAL(stage.worker.kept[1]->deliveries, 2);
     CHECK_OK(work_message_signal(connection, stage.worker.kept[1], WORK_ACK, &err), &err);
     CU_ASSERT(queued_becomes(&stage, 0));
-    queue_items(&stage, 7, 1); /* the subject is free again */
-    CU_ASSERT_EQUAL(stage.sink.stored, 2);
+    CU_ASSERT_EQUAL(look(&stage, 7), 0);
+    queue_items(&stage, 7, 2);
+    queue_items(&stage, 7, 1); /* once more, although it is there */
+    CU_ASSERT_EQUAL(stage.sink.stored, 4);
+    CU_ASSERT_EQUAL(look(&stage, 7), 4);
     stage_close(&stage);
     work_message_destroy(NULL);
     puller_close(NULL);

@@ -152,6 +152,24 @@ static void test_rival_that_dies_is_noticed(void)
     }
 }
 
+/* What the next owner does again is in the queue already. */
+static void test_redone_work_is_queued_once(void)
+{
+    uint32_t const p = subject_partition(THOLE_STR("redone"), 8);
+    (void)stack_terminate(worker, 10000);
+    start("redone", "one");
+    wait_messages("THOLE_default_WORK", 1);
+    for (uint64_t epoch = 1500; epoch < 1540; epoch += 10) {
+        char text[32];
+        snprintf(text, sizeof text, "p=%u open, epoch %llu", p, (unsigned long long)epoch + 1);
+        rival(p, epoch);
+        CU_ASSERT_TRUE(stack_logged(engine, text, 1, 5000));
+    }
+    CU_ASSERT_EQUAL(messages("THOLE_default_WORK"), 1);
+    worker = stack_program(&stack, "worker", "worker", NULL);
+    check_outcome("redone", "x");
+}
+
 /* The partition opens anew each second; how old its row is says when its activity is queued again. */
 static void test_sweep_of_a_partition_that_opens_often(void)
 {
@@ -246,6 +264,7 @@ static const struct thole_test tests[] = {
     {"cancelled_work_is_withdrawn", test_cancelled_work_is_withdrawn},
     {"reader_that_stays_behind_is_replaced", test_reader_that_stays_behind_is_replaced},
     {"rival_that_dies_is_noticed", test_rival_that_dies_is_noticed},
+    {"redone_work_is_queued_once", test_redone_work_is_queued_once},
     {"sweep_of_a_partition_that_opens_often", test_sweep_of_a_partition_that_opens_often},
     {"sweep_that_fails_is_tried_again", test_sweep_that_fails_is_tried_again},
     {"emptied_database_is_projected_again", test_emptied_database_is_projected_again},

@@ -200,11 +200,9 @@ static const struct wrong wrongs[] = {
     {"THOLE_%s_IN_0", "\"thole.%s.in.0.*\"", LIMITS ",\"max_msgs_per_subject\":1", "max_msgs_per_subject"},
     {"THOLE_%s_IN_0", "\"thole.%s.in.0.*\"", LIMITS ",\"allow_rollup_hdrs\":true", "allow_rollup_hdrs"},
     {"THOLE_%s_WORK", "\"thole.%s.work.>\"", LIMITS, "retention"},
-    {"THOLE_%s_WORK", "\"thole.%s.work.>\"", WORKQ ",\"deny_purge\":true", "max_msgs_per_subject"},
-    {"THOLE_%s_WORK", "\"thole.%s.work.>\"", WORKQ ",\"deny_purge\":true,\"max_msgs_per_subject\":1",
-     "discard_new_per_subject"},
-    {"THOLE_%s_WORK", "\"thole.%s.work.>\"",
-     WORKQ ",\"max_msgs_per_subject\":1,\"discard_new_per_subject\":true", "deny_purge"},
+    {"THOLE_%s_WORK", "\"thole.%s.work.>\"", WORKQ, "deny_purge"},
+    {"THOLE_%s_WORK", "\"thole.%s.work.>\"", WORKQ ",\"deny_purge\":true,\"max_msg_size\":5000",
+     "max_msg_size"},
     {"KV_THOLE_%s_CONFIG", "\"$KV.THOLE_%s_CONFIG.>\"", LIMITS ",\"max_msgs_per_subject\":1", "deny_delete"},
     {"KV_THOLE_%s_CONFIG", "\"$KV.THOLE_%s_CONFIG.>\"",
      LIMITS
@@ -245,6 +243,36 @@ static void test_every_wrong_field_is_refused(void)
         snprintf(there, sizeof there, " has %s ", wrongs[i].field);
         CU_ASSERT(has(err.text, name) && has(err.text, there) && has(err.text, "is needed") &&
                   has(err.text, "nats stream edit"));
+    }
+}
+
+/* With what is in it, and what its operator has chosen. */
+static void test_limit_of_an_earlier_version_is_lifted(void)
+{
+    static const char *const limits[] = {"\"max_msgs_per_subject\":1,\"discard_new_per_subject\":true",
+                                         "\"max_msgs_per_subject\":1"};
+    for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+        char subject[TEXT_BYTES], work[TEXT_BYTES], json[1024], ns[32];
+        thole_error err = {0};
+        snprintf(ns, sizeof ns, "%s", fresh_ns());
+        put_text(subject, "$JS.API.STREAM.CREATE.THOLE_%s_WORK", ns);
+        snprintf(json, sizeof json,
+                 "{\"name\":\"THOLE_%s_WORK\",\"subjects\":[\"thole.%s.work.>\"]," WORKQ
+                 ",\"deny_purge\":true,\"max_bytes\":1000000,\"allow_direct\":true,%s}",
+                 ns, ns, limits[i]);
+        CU_ASSERT(has(api_answer(connection, subject, json), "\"did_create\":true"));
+        put_text(work, "thole.%s.work.q.a.1.1.1", ns);
+        CU_ASSERT(has(api_answer(connection, work, "x"), "\"seq\":1"));
+        CU_ASSERT(has(api_answer(connection, work, "x"), i == 0 ? "10077" : "\"seq\":2"));
+        CHECK_OK(ensure(ns, 1, &err), &err);
+        CU_ASSERT(has(api_answer(connection, work, "x"), i == 0 ? "\"seq\":2" : "\"seq\":3"));
+        put_text(subject, "$JS.API.STREAM.INFO.THOLE_%s_WORK", ns);
+        const char *const info = api_answer(connection, subject, "");
+        CU_ASSERT(has(info, "\"max_msgs_per_subject\":-1") &&
+                  strstr(info, "discard_new_per_subject\":true") == NULL);
+        CU_ASSERT(has(info, "\"max_bytes\":1000000") && has(info, "\"deny_purge\":true"));
+        CU_ASSERT(has(info, "\"messages\":2"));
+        CHECK_OK(ensure(ns, 1, &err), &err);
     }
 }
 
@@ -543,6 +571,7 @@ static const struct thole_test tests[] = {
     {"options that are refused", test_bad_options},
     {"many engines at once", test_many_at_once},
     {"every wrong field is refused", test_every_wrong_field_is_refused},
+    {"limit of an earlier version is lifted", test_limit_of_an_earlier_version_is_lifted},
     {"mirrors and sealed streams are refused", test_mirror_and_seal_are_refused},
     {"limits of the inbox are the operator's", test_limits_of_the_inbox_are_allowed},
     {"another stream has the subjects", test_another_stream_has_the_subjects},

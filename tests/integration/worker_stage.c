@@ -178,7 +178,7 @@ static void must(struct stage *stage, thole_status status, const char *what)
 static void on_stored(void *arg, const struct request_done *done)
 {
     struct stage *const stage = arg;
-    if (done->result == REQUEST_STORED || done->result == REQUEST_EXISTS)
+    if (done->result == REQUEST_STORED)
         atomic_fetch_add(&stage->stored, 1);
 }
 

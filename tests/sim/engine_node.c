@@ -454,8 +454,10 @@ static void sweep(struct world *w, const struct seat *seat)
                                             .queue = row->queue,
                                             .activity = row->activity,
                                             .input = scheduled->data};
-        if (work_publish_fake(w, &item) != 0)
-            w->stats.swept++;
+        if (work_look_fake(w, &item) != 0)
+            continue;
+        (void)work_publish_fake(w, &item);
+        w->stats.swept++;
     }
 }
 

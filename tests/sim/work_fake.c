@@ -6,15 +6,21 @@ struct work_stream *work_stream_create(struct world *w)
     return keep(w, sizeof(struct work_stream));
 }
 
-uint64_t work_publish_fake(struct world *w, const struct work_item_fake *item)
+uint64_t work_look_fake(const struct world *w, const struct work_item_fake *item)
 {
-    struct work_stream *work = w->work;
+    const struct work_stream *work = w->work;
     for (size_t i = work->first; i < work->len; i++) {
         const struct work_item_fake *other = &work->items[i];
         if (!other->gone && other->instance == item->instance && other->execution == item->execution &&
             other->activity_id == item->activity_id && other->try_number == item->try_number)
-            return 0;
+            return other->sequence;
     }
+    return 0;
+}
+
+uint64_t work_publish_fake(struct world *w, const struct work_item_fake *item)
+{
+    struct work_stream *work = w->work;
     work->items = grown(w, work->items, work->len, &work->cap, sizeof *work->items);
     work->items[work->len++] = *item;
     work->items[work->len - 1].sequence = work->len;

@@ -1,5 +1,5 @@
 /*
- * The WORK stream: one message for each subject (the try is part of it), handed out under an ack-wait. Acks
+ * The WORK stream: messages with subjects (the try is part of them), handed out under an ack-wait. Acks
  * are not fences: an ack of a superseded delivery removes the message, a stale nak or progress acts on the
  * new holder's delivery.
  */
@@ -25,8 +25,10 @@ struct work_stream {
 };
 struct work_stream *work_stream_create(struct world *w);
 
-/* Sequence of the stored message, 0: the subject holds one already. */
+/* Sequence of the stored message. */
 uint64_t work_publish_fake(struct world *w, const struct work_item_fake *item);
+/* Sequence of one with this subject; 0: there is none. */
+uint64_t work_look_fake(const struct world *w, const struct work_item_fake *item);
 void work_withdraw(struct world *w, uint64_t sequence);
 /* The next message that nobody holds; it is then held for the lease. NULL: none. */
 const struct work_item_fake *work_deliver(struct world *w);

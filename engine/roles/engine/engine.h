@@ -28,8 +28,8 @@
 enum {
     INBOX_BACKLOG_MAX = 20000, /* messages of one shard between NATS's threads and its own */
     WORK_WINDOW = 1024,        /* work publishes and look-ups in flight of one shard */
+    ASIDE_WINDOW = 64,         /* of those, what is in no hurry: see struct shard */
     REJECT_WINDOW = 256,       /* rejected messages on their way */
-    WITHDRAW_WINDOW = 64,      /* of those, deletions of work that is cancelled: it is in nobody's way */
     LOADER_THREADS = 2,
     APPEND_TIMEOUT_MS = 5000,
     RETRY_MS_MAX = 5000,
@@ -198,12 +198,15 @@ struct shard {
     size_t owned_len;
     bool link_up, store_up, stopping;
     struct sent *waiting_first, *waiting_last; /* work publishes that the window had no room for */
-    struct sent *withdraw_first, *withdraw_last;
-    uint32_t withdrawing;                           /* in flight, or among the waiting */
-    struct sent *delayed;                           /* to be sent again at their due_ms */
-    uint64_t delayed_ms;                            /* the first of them; monotonic */
-    atomic_size_t queries;                          /* from their arrival to their answer */
-    uint64_t query_token;                           /* the last one given out */
+    /* deletions of work that is cancelled (it is in nobody's way), looks whether work is queued (answers are
+     * as large as inputs) */
+    struct sent *aside_first, *aside_last;
+    uint32_t aside;        /* of those: in flight, or among the waiting */
+    struct sent *delayed;  /* to be sent again at their due_ms */
+    uint64_t delayed_ms;   /* the first of them; monotonic */
+    uint64_t refused_ms;   /* when the log was last told that a stream takes nothing; monotonic */
+    atomic_size_t queries; /* from their arrival to their answer */
+    uint64_t query_token;  /* the last one given out */
     struct rejection *rejects_first, *rejects_last; /* the window had no room for them */
     struct rejection *rejects_late;                 /* to be sent again */
     uint64_t rejects_late_ms, rejects_away_ms; /* monotonic: the first of them; their stream is away until */
@@ -251,6 +254,9 @@ void sweeper_opened(struct owned *owned);
 void sweeper_run(struct shard *shard, struct owned *owned, uint64_t now_ms);
 uint64_t sweeper_deadline_ms(const struct owned *owned);
 void sweeper_answered(struct shard *shard, struct owned *owned, const struct job *job);
+/* Answered by sweeper_missing(), unless its message is there. */
+void shard_look_for_work(struct shard *shard, struct owned *owned, const struct batch_activity *activity);
+void sweeper_missing(struct shard *shard, struct owned *owned, const struct batch_activity *activity);
 void shard_requeue(struct shard *shard, struct owned *owned, const struct batch_activity *activity,
                    thole_slice input);
 /* shard_query.c: the partition has opened, has closed; a question has come, an answer is there. */

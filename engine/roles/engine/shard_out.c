@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REOPEN_FIRST_MS = 20, BUSY_RETRY_MS = 100, SEND_RETRY_MS = 500 };
+enum { REOPEN_FIRST_MS = 20, BUSY_RETRY_MS = 100, SEND_RETRY_MS = 500, REFUSED_SAID_MS = 10000 };
 
 enum sent_kind {
     SENT_APPEND,
     SENT_WORK,
     SENT_LOOK,
     SENT_REQUEUE,
+    SENT_LOOK_FOR_WORK, /* for the sweeper */
     SENT_WITHDRAW,
     SENT_MESSAGE,
     SENT_REMOVE, /* a loader's job: here while it waits to be tried again */
@@ -27,6 +28,8 @@ struct sent { /* an asynchronous request; its address is the request's token */
     uint32_t p;
     uint64_t generation, token; /* APPEND: n; REMOVE: sequence of the deletion */
     uint64_t due_ms;            /* monotonic; while it is delayed */
+    bool unless_there;          /* WORK: look first whether it is queued already */
+    bool aside;                 /* counts among those in no hurry */
     struct arena arena;         /* WORK: the item; LOOK, MESSAGE, REMOVE: the instance; MESSAGE: the body */
     struct work_item item;
     thole_slice instance, body;
@@ -112,7 +115,6 @@ static const char *why_not_stored(enum request_result result)
     case REQUEST_BUSY: return "the stream is busy or has no leader";
     case REQUEST_ANSWERED:
     case REQUEST_STORED:
-    case REQUEST_EXISTS:
     case REQUEST_FAILED: break;
     }
     return "the server refused an append";
@@ -209,11 +211,21 @@ static thole_status send_kind(struct shard *shard, struct sent *sent, thole_erro
     case SENT_MESSAGE: return send_message(shard, sent, reterr);
     case SENT_WORK:
     case SENT_REQUEUE:
+    case SENT_LOOK_FOR_WORK:
     case SENT_REMOVE:
     case SENT_APPEND: break;
     }
-    return work_publish(shard->works, shard->engine->topology.ns, &sent->item, (uint64_t)(uintptr_t)sent,
-                        reterr);
+    const char *ns = shard->engine->topology.ns;
+    uint64_t const token = (uint64_t)(uintptr_t)sent;
+    if (sent->kind == SENT_LOOK_FOR_WORK || sent->unless_there)
+        return work_look(shard->works, ns, &sent->item, token, reterr);
+    return work_publish(shard->works, ns, &sent->item, token, reterr);
+}
+
+static void leave_aside(struct shard *shard, struct sent *sent)
+{
+    shard->aside -= sent->aside;
+    sent->aside = false;
 }
 
 static void submit_removal(struct shard *shard, struct sent *sent)
@@ -231,7 +243,7 @@ static void send_now(struct shard *shard, struct sent *sent)
 {
     thole_error err = {0};
     if (sent->generation != partition_generation(shard_owned(shard, sent->p)->machine)) {
-        shard->withdrawing -= sent->kind == SENT_WITHDRAW;
+        leave_aside(shard, sent);
         sent_destroy(sent); /* of an earlier life: the next one asks for all that is missing */
         return;
     }
@@ -257,16 +269,37 @@ static void send_in_turn(struct shard *shard, struct sent *sent)
         send_now(shard, sent);
 }
 
+/* Thousands may be cancelled at once: what is new does not wait behind them. */
+static void send_aside(struct shard *shard)
+{
+    while (shard->aside_first != NULL && shard->waiting_first == NULL && shard->aside < ASIDE_WINDOW) {
+        struct sent *const sent = take_first(&shard->aside_first, &shard->aside_last);
+        sent->aside = true;
+        shard->aside++;
+        send_now(shard, sent);
+    }
+}
+
+static void put_aside(struct shard *shard, struct sent *sent)
+{
+    append(&shard->aside_first, &shard->aside_last, sent);
+    send_aside(shard);
+}
+
 static void do_work(struct shard *shard, const struct owned *owned, const struct partition_out *out)
 {
     struct sent *sent = sent_create(SENT_WORK, owned, out);
     if (keep_item(sent, out) != THOLE_OK)
         abort();
-    send_in_turn(shard, sent);
+    sent->unless_there = out->again;
+    if (sent->unless_there)
+        put_aside(shard, sent);
+    else
+        send_in_turn(shard, sent);
 }
 
-void shard_requeue(struct shard *shard, struct owned *owned, const struct batch_activity *activity,
-                   thole_slice input)
+static struct sent *sent_for(enum sent_kind kind, const struct owned *owned,
+                             const struct batch_activity *activity, thole_slice input)
 {
     struct partition_out const out = {.generation = partition_generation(owned->machine),
                                       .queue = activity->queue,
@@ -276,28 +309,28 @@ void shard_requeue(struct shard *shard, struct owned *owned, const struct batch_
                                       .try_number = activity->try_number,
                                       .activity = activity->activity,
                                       .data = input};
-    struct sent *sent = sent_create(SENT_REQUEUE, owned, &out);
+    struct sent *sent = sent_create(kind, owned, &out);
     if (keep_item(sent, &out) != THOLE_OK)
         abort();
-    send_in_turn(shard, sent);
+    return sent;
 }
 
-/* Thousands may be cancelled at once: what is new does not wait behind them. */
-static void withdraw_more(struct shard *shard)
+void shard_look_for_work(struct shard *shard, struct owned *owned, const struct batch_activity *activity)
 {
-    while (shard->withdraw_first != NULL && shard->waiting_first == NULL &&
-           shard->withdrawing < WITHDRAW_WINDOW) {
-        shard->withdrawing++;
-        send_now(shard, take_first(&shard->withdraw_first, &shard->withdraw_last));
-    }
+    put_aside(shard, sent_for(SENT_LOOK_FOR_WORK, owned, activity, (thole_slice){0}));
+}
+
+void shard_requeue(struct shard *shard, struct owned *owned, const struct batch_activity *activity,
+                   thole_slice input)
+{
+    send_in_turn(shard, sent_for(SENT_REQUEUE, owned, activity, input));
 }
 
 static void do_withdraw(struct shard *shard, const struct owned *owned, const struct partition_out *out)
 {
     struct sent *sent = sent_create(SENT_WITHDRAW, owned, out);
     sent->token = out->sequence;
-    append(&shard->withdraw_first, &shard->withdraw_last, sent);
-    withdraw_more(shard);
+    put_aside(shard, sent);
 }
 
 /* To another instance, in whichever partition: its own message, with its own meaning, so that a repetition
@@ -341,26 +374,85 @@ void shard_send_waiting(struct shard *shard)
     take_due(shard);
     while (shard->waiting_first != NULL && requests_in_flight(shard->works) < WORK_WINDOW)
         send_now(shard, take_first(&shard->waiting_first, &shard->waiting_last));
-    withdraw_more(shard);
+    send_aside(shard);
+}
+
+/* A stream that is full, or read-only: what it refuses is tried again until it takes it. */
+static void say_refused(struct shard *shard, const struct sent *sent, const struct shard_mail *mail)
+{
+    uint64_t const now = clock_monotonic_ms();
+    if (now < shard->refused_ms + REFUSED_SAID_MS && shard->refused_ms != 0)
+        return;
+    shard->refused_ms = now;
+    if (sent->kind == SENT_MESSAGE)
+        log_line(LOG_LEVEL_WARN, "partition",
+                 "p=%u a message to %.*s is refused with error %u; it is tried again", sent->p,
+                 THOLE_FMT(sent->instance), mail->err_code);
+    else
+        log_line(LOG_LEVEL_WARN, "partition",
+                 "p=%u the message of activity %llu of %.*s is refused with error %u; it is tried again",
+                 sent->p, (unsigned long long)sent->item.activity_id, THOLE_FMT(sent->item.instance),
+                 mail->err_code);
+}
+
+static void send_again(struct shard *shard, struct sent *sent, const struct shard_mail *mail)
+{
+    if (mail->result == REQUEST_FAILED)
+        say_refused(shard, sent, mail);
+    delay(shard, sent, mail->result == REQUEST_BUSY ? BUSY_RETRY_MS : SEND_RETRY_MS);
+}
+
+static void published(struct shard *shard, struct owned *owned, struct sent *sent, uint64_t sequence)
+{
+    shard_input(shard, owned,
+                &(struct partition_in){.kind = PARTITION_IN_PUBLISHED,
+                                       .generation = sent->generation,
+                                       .token = sent->token,
+                                       .sequence = sequence});
+    sent_destroy(sent);
+}
+
+/* Is it queued? False: nobody knows. *ret_sequence 0: it is not. */
+static bool found_work(const struct shard_mail *mail, uint64_t *ret_sequence)
+{
+    return mail->result == REQUEST_ANSWERED && stream_get_answer((thole_slice){mail->bytes, mail->bytes_len},
+                                                                 ret_sequence, NULL, NULL) == THOLE_OK;
 }
 
 static void work_answered(struct shard *shard, struct owned *owned, struct sent *sent,
                           const struct shard_mail *mail)
 {
-    bool const done = mail->result == REQUEST_STORED || mail->result == REQUEST_EXISTS;
-    bool const current = sent->generation == partition_generation(owned->machine);
-    if (mail->result == REQUEST_BUSY && current) {
-        delay(shard, sent, BUSY_RETRY_MS);
-        return;
-    }
-    if (done)
-        shard_input(shard, owned,
-                    &(struct partition_in){.kind = PARTITION_IN_PUBLISHED,
-                                           .generation = sent->generation,
-                                           .token = sent->token,
-                                           .sequence = mail->sequence});
-    else if (current)
+    uint64_t sequence = mail->sequence;
+    if (sent->generation != partition_generation(owned->machine)) {
+        sent_destroy(sent); /* the next owner asks for it again */
+    } else if (mail->result == REQUEST_BUSY || mail->result == REQUEST_FAILED) {
+        send_again(shard, sent, mail);
+    } else if (mail->result == REQUEST_STORED || (found_work(mail, &sequence) && sequence != 0)) {
+        published(shard, owned, sent, sequence);
+    } else if (found_work(mail, &sequence)) {
+        sent->unless_there = false;
+        send_in_turn(shard, sent);
+    } else {
         shard_doubt(shard, owned, "a work message could not be published", false);
+        sent_destroy(sent);
+    }
+}
+
+/* What nobody knows the sweeper asks again. */
+static void looked_for_work(struct shard *shard, struct owned *owned, struct sent *sent,
+                            const struct shard_mail *mail)
+{
+    uint64_t sequence = 0;
+    const struct work_item *item = &sent->item;
+    struct batch_activity const activity = {.instance = item->instance,
+                                            .execution = item->execution,
+                                            .activity_id = item->activity_id,
+                                            .try_number = (uint32_t)item->try_number,
+                                            .queue = item->queue,
+                                            .activity = item->activity};
+    if (sent->generation == partition_generation(owned->machine) && found_work(mail, &sequence) &&
+        sequence == 0)
+        sweeper_missing(shard, owned, &activity);
     sent_destroy(sent);
 }
 
@@ -368,17 +460,11 @@ static void work_answered(struct shard *shard, struct owned *owned, struct sent 
 static void message_answered(struct shard *shard, struct owned *owned, struct sent *sent,
                              const struct shard_mail *mail)
 {
-    bool const done = mail->result == REQUEST_STORED || mail->result == REQUEST_EXISTS;
-    bool const current = sent->generation == partition_generation(owned->machine);
-    if (!done && current) {
-        if (mail->result == REQUEST_FAILED)
-            log_line(LOG_LEVEL_WARN, "partition",
-                     "p=%u a message to %.*s is refused with error %u; it is tried again", owned->p,
-                     THOLE_FMT(sent->instance), mail->err_code);
-        delay(shard, sent, mail->result == REQUEST_BUSY ? BUSY_RETRY_MS : SEND_RETRY_MS);
+    if (mail->result != REQUEST_STORED && sent->generation == partition_generation(owned->machine)) {
+        send_again(shard, sent, mail);
         return;
     }
-    if (done)
+    if (mail->result == REQUEST_STORED)
         shard_input(shard, owned,
                     &(struct partition_in){.kind = PARTITION_IN_SENT,
                                            .generation = sent->generation,
@@ -523,6 +609,7 @@ void shard_request_answered(struct shard *shard, struct shard_mail *mail)
 {
     struct sent *sent = mail->sent;
     struct owned *owned = shard_owned(shard, sent->p);
+    leave_aside(shard, sent);
     switch (sent->kind) {
     case SENT_APPEND:
         append_answered(shard, owned, sent, mail);
@@ -534,12 +621,10 @@ void shard_request_answered(struct shard *shard, struct shard_mail *mail)
         look_answered(shard, owned, sent, mail);
         sent_destroy(sent);
         break;
+    case SENT_LOOK_FOR_WORK: looked_for_work(shard, owned, sent, mail); break;
     case SENT_REMOVE: sent_destroy(sent); break;
-    case SENT_WITHDRAW: /* gone, or a worker has it: either is fine */
-        shard->withdrawing--;
-        sent_destroy(sent);
-        break;
-    case SENT_REQUEUE: /* there already: it only has to wait longer than we thought */
+    case SENT_WITHDRAW: /* gone, or a worker has it: either is fine */ sent_destroy(sent); break;
+    case SENT_REQUEUE:
         if (mail->result == REQUEST_STORED)
             log_line(LOG_LEVEL_WARN, "sweeper", "p=%u activity %llu of %.*s was lost and is queued again",
                      sent->p, (unsigned long long)sent->item.activity_id, THOLE_FMT(sent->item.instance));
@@ -559,7 +644,7 @@ static void forget_list(struct sent *first)
 void shard_forget_sent(struct shard *shard)
 {
     forget_list(shard->waiting_first);
-    forget_list(shard->withdraw_first);
+    forget_list(shard->aside_first);
     forget_list(shard->delayed);
 }
 

@@ -183,7 +183,7 @@ void shard_reject(struct shard *shard, struct owned *owned, const struct partiti
 
 void shard_rejected(struct shard *shard, const struct shard_mail *mail)
 {
-    if (mail->result != REQUEST_STORED && mail->result != REQUEST_EXISTS) {
+    if (mail->result != REQUEST_STORED) {
         try_later(shard, mail->rejection);
         return;
     }

@@ -89,7 +89,7 @@ static void swept(const struct shard *shard, struct owned *owned, const struct j
     owned->sweep_ms = clock_monotonic_ms() + pause_ms;
 }
 
-static void find(struct shard *shard, const struct owned *owned, const struct batch_activity *orphan)
+void sweeper_missing(struct shard *shard, struct owned *owned, const struct batch_activity *orphan)
 {
     struct job *job = job_create(JOB_FIND, shard, owned->p, partition_generation(owned->machine));
     struct batch_activity *copy = job == NULL ? NULL : &job->activity;
@@ -159,7 +159,7 @@ void sweeper_answered(struct shard *shard, struct owned *owned, const struct job
         if (job->generation == partition_generation(owned->machine))
             swept(shard, owned, job);
         for (size_t i = 0; i < job->orphans_len && good; i++)
-            find(shard, owned, &job->orphans[i]);
+            shard_look_for_work(shard, owned, &job->orphans[i]);
         break;
     case JOB_FIND:
         if (good)
