@@ -379,6 +379,7 @@ struct redo {
     struct build *open;    /* activities whose end has not been read yet, each with its last try */
     size_t open_len;       /* that are not gone */
     struct projected done; /* builds up to this record are applied and published */
+    bool settled;          /* what the inbox says of them is known */
     struct loner {         /* open addressing, empty = free */
         thole_slice id;
         bool not ;
@@ -391,6 +392,8 @@ void redo_queued(struct partition *p, const struct batch_activity *row, thole_sl
 void redo_gone(struct partition *p, thole_slice instance, uint64_t execution, uint64_t id);
 /* What is open of the executions up to that one goes with their instance. */
 void redo_deleted(struct partition *p, thole_slice instance, uint64_t execution);
+/* Their results wait in the inbox: nobody is to do them again. */
+void redo_ended(struct partition *p, const struct batch_activity *results, size_t n);
 /* At the end of the log: what is still open goes into a build. False: there is none. */
 bool redo_finish(struct partition *p);
 /* Most instances are nobody's child: those that start in this log need not be asked about when they end. */
@@ -512,6 +515,7 @@ void opening_epoch_stored(struct partition *p);
 void opening_store(struct partition *p, const struct partition_in *in);
 void opening_reset(struct partition *p);
 void opening_log(struct partition *p, const struct partition_in *in);
+void opening_results(struct partition *p, const struct partition_in *in);
 void opening_redo_more(struct partition *p); /* when the projector has room */
 void opening_live(struct partition *p, const struct partition_in *in);
 void fold_recount(struct partition *p); /* asks how many rows of activities there are */

@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TAIL_COUNT = 2 * PARTITION_WINDOW_MAX };
+enum {
+    TAIL_COUNT = 2 * PARTITION_WINDOW_MAX,
+    RESULTS_LOOK = 20000 /* messages of the inbox: a fraction of a second, however many wait */
+};
 
 struct tail {
     struct record *records; /* decoded; kind RECORD_UNKNOWN where that failed */
@@ -276,6 +279,30 @@ void opening_reset(struct partition *p)
     redo(p, (struct projected){0});
 }
 
+/*
+ * Whoever has done an activity has deleted its row, and perhaps nobody has read the result yet: then the row
+ * would come back, and somebody do it again. What is stored after this look is done again all the same.
+ */
+static void ask_for_results(struct partition *p)
+{
+    p->redo_reading = true;
+    struct partition_out *out = partition_emit(p, PARTITION_OUT_READ_RESULTS);
+    struct seen const seen = progress_seen(&p->progress);
+    out->from = p->progress.floor + 1;
+    out->sequence = seen.sequence;
+    out->stored_ns = seen.stored_ns;
+    out->count = RESULTS_LOOK;
+}
+
+void opening_results(struct partition *p, const struct partition_in *in)
+{
+    if (p->phase != PHASE_REDO || !p->redo_reading || p->redo.settled)
+        return;
+    p->redo_reading = false;
+    p->redo.settled = true;
+    redo_ended(p, in->results, in->results_len);
+}
+
 void opening_redo_more(struct partition *p)
 {
     bool const in_parts = p->projector.parts_len > 0;
@@ -297,6 +324,10 @@ void opening_redo_more(struct partition *p)
     if (in_parts) {
         p->projector.parts_len = 0; /* its end was never written: it never happened */
         project_pump(p);
+        return;
+    }
+    if (p->redo.open_len > 0 && !p->redo.settled) {
+        ask_for_results(p);
         return;
     }
     if (redo_finish(p)) {

@@ -252,6 +252,7 @@ static void answer(struct partition *p, const struct partition_in *in)
     case PARTITION_IN_STORE_OPENED: opening_store(p, in); break;
     case PARTITION_IN_STORE_RESET: opening_reset(p); break;
     case PARTITION_IN_LOG: opening_log(p, in); break;
+    case PARTITION_IN_RESULTS: opening_results(p, in); break;
     case PARTITION_IN_LIVE: opening_live(p, in); break;
     case PARTITION_IN_TIMERS:
         timer_book_loaded(p, in);

@@ -97,6 +97,7 @@ enum partition_in_kind {
     PARTITION_IN_STORE_OPENED,  /* epoch, projected */
     PARTITION_IN_STORE_RESET,   /* done */
     PARTITION_IN_LOG,           /* answer to READ_LOG: records; all from..to that exist */
+    PARTITION_IN_RESULTS,       /* answer to READ_RESULTS: results */
     PARTITION_IN_LIVE,          /* answer to READ_LIVE */
     PARTITION_IN_TIMERS,        /* answer to READ_TIMERS */
     PARTITION_IN_APPLIED,       /* the batch is committed; removed */
@@ -143,6 +144,9 @@ struct partition_in {
     /* APPLIED: the batch's, with held. Without them the messages of all are withdrawn */
     const struct batch_activity *removed;
     size_t removed_len;
+    /* RESULTS: instance, execution, activity_id, try_number of each */
+    const struct batch_activity *results;
+    size_t results_len;
     /* TIMERS: due before what was asked; next_due_ms: of the first one after them, 0 = none */
     const struct batch_timer *timers;
     size_t timers_len;
@@ -163,11 +167,14 @@ enum partition_out_kind {
     PARTITION_OUT_APPEND,   /* bytes at expected_last; subject by record kind: see struct; answered for each n
                              */
     PARTITION_OUT_READ_LOG, /* records from..to (inclusive) */
-    PARTITION_OUT_LOAD,     /* history of instance; answer HISTORY with token. execution 0: at least all
-                               records, in order, of the execution of its last record and of the one before it
-                               (a crash may have cut the first turn of the newer one short); a DELETED is one
-                               of the execution that it names, and of execution 0 there are all since then.
-                               Else: of that execution */
+    PARTITION_OUT_READ_RESULTS, /* the results of activities that the inbox has from `from` on, or in all when
+                                   it does not hold `sequence` as stored at stored_ns (see READ_INBOX): at
+                                   least those of its last count messages. Answer RESULTS */
+    PARTITION_OUT_LOAD,         /* history of instance; answer HISTORY with token. execution 0: at least all
+                                   records, in order, of the execution of its last record and of the one before it
+                                   (a crash may have cut the first turn of the newer one short); a DELETED is one
+                                   of the execution that it names, and of execution 0 there are all since then.
+                                   Else: of that execution */
     PARTITION_OUT_REMOVE_HISTORY, /* remove the instance's records below sequence, where its DELETED is; retry
                                      until none is left, then REMOVED with sequence. Never what is above it */
     /* The store. Answers STORE_OPENED, STORE_RESET, LIVE, TIMERS, APPLIED; DOUBT with fenced when fenced. All

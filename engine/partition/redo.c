@@ -1,7 +1,7 @@
 /*
  * What is kept while the log is read again, so that a partition that opens does not do again what was done
  * long ago. Activities whose end is in the same log get no row and no message: those that are still open in
- * the end get theirs then, and only then the watermark moves.
+ * the end, and whose results do not wait in the inbox, get theirs then, and only then the watermark moves.
  */
 #include "machine.h"
 #include <stdlib.h>
@@ -105,6 +105,16 @@ void redo_deleted(struct partition *p, thole_slice instance, uint64_t execution)
             continue;
         entry->gone = true;
         redo->open_len--;
+    }
+}
+
+void redo_ended(struct partition *p, const struct batch_activity *results, size_t n)
+{
+    for (size_t i = 0; i < n && p->redo.open != NULL; i++) {
+        const struct fold_activity *entry = build_find_activity(p->redo.open, results[i].instance,
+                                                                results[i].execution, results[i].activity_id);
+        if (entry != NULL && entry->row.try_number == results[i].try_number)
+            redo_gone(p, results[i].instance, results[i].execution, results[i].activity_id);
     }
 }
 

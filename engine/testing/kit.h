@@ -171,6 +171,8 @@ void kit_inbox_add(thole_test_env *env, thole_slice instance, thole_slice bytes)
 void kit_inbox_send(thole_test_env *env, const struct message *message);
 /* The next message to read; NULL = none. */
 const struct kit_message *kit_inbox_next(thole_test_env *env, uint64_t *ret_sequence);
+void kit_inbox_results(const thole_test_env *env, uint64_t from, struct arena *arena,
+                       struct partition_in *in);
 
 /* ---- kit_rows.c ---- */
 struct kit_instance *kit_instance_find(const thole_test_env *env, thole_slice id); /* NULL: none */

@@ -28,6 +28,10 @@ static void answer(thole_test_env *env, const struct partition_out *out)
         in.kind = PARTITION_IN_LOG;
         kit_log_read(env, out->from, out->to, &arena, &in);
         break;
+    case PARTITION_OUT_READ_RESULTS:
+        in.kind = PARTITION_IN_RESULTS;
+        kit_inbox_results(env, out->from, &arena, &in);
+        break;
     case PARTITION_OUT_LOAD:
         in.kind = PARTITION_IN_HISTORY;
         kit_log_load(env, out->instance, out->execution, &arena, &in);
@@ -106,6 +110,7 @@ static void on_output(thole_test_env *env, const struct partition_out *out)
     case PARTITION_OUT_CLOSED: on_closed(env, out); break;
     case PARTITION_OUT_READ_TAIL:
     case PARTITION_OUT_READ_LOG:
+    case PARTITION_OUT_READ_RESULTS:
     case PARTITION_OUT_LOAD:
     case PARTITION_OUT_READ_LIVE:
     case PARTITION_OUT_READ_TIMERS: answer(env, out); break;

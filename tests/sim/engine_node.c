@@ -221,6 +221,49 @@ static void on_closed(struct world *w, struct seat *seat, const struct partition
     open_soon(w, seat, between(w, 1, 800)); /* the pause is short: the more attempts, the better */
 }
 
+static void note_inbox(const struct world *w, struct seat *seat)
+{
+    const struct inbox_stream *inbox = w->inboxes[seat->partition];
+    seat->opened_last = inbox->len;
+    seat->opened_inbox_life = inbox->life;
+}
+
+/* What was incorporated has done what it could: it may have come too late to change anything. */
+static bool waits(const struct world *w, const struct seat *seat, uint64_t sequence)
+{
+    const struct model_partition *mp = &w->model->partitions[seat->partition];
+    return mp->stale ? sequence > mp->incorporated : !model_incorporated(&mp->position, sequence);
+}
+
+static const struct inbox_entry *result_of(const struct world *w, const struct seat *seat,
+                                           const struct batch_activity *row)
+{
+    const struct inbox_stream *inbox = w->inboxes[seat->partition];
+    for (uint64_t s = inbox->first; s <= seat->opened_last && s <= inbox->len; s++) {
+        const struct inbox_entry *entry = &inbox->entries[s - 1];
+        const struct message *m = &entry->message;
+        if (entry->valid && m->kind == MESSAGE_ACTIVITY_RESULT && m->task == row->activity_id &&
+            m->execution == row->execution && m->try_number == row->try_number &&
+            thole_slice_equal(m->instance, row->instance) && waits(w, seat, s))
+            return entry;
+    }
+    return NULL;
+}
+
+/* Nobody is made to do again what was done, and said so, before the partition was opened. */
+static void check_results_are_heard(struct world *w, const struct seat *seat, const struct batch *batch)
+{
+    if (partition_state(seat->machine) != PARTITION_OPENING ||
+        seat->opened_inbox_life != w->inboxes[seat->partition]->life)
+        return;
+    for (size_t i = 0; i < batch->activities_added_len; i++) {
+        const struct batch_activity *row = &batch->activities_added[i];
+        if (!model_damaged(w, row->instance) && result_of(w, seat, row) != NULL)
+            broken(w, "%s projects %.*s#%" PRIu64 " again, although its result waits in the inbox",
+                   seat->engine->node.name, THOLE_FMT(row->instance), row->activity_id);
+    }
+}
+
 static void on_output(struct world *w, struct seat *seat, const struct partition_out *out)
 {
     struct engine *engine = seat->engine;
@@ -244,7 +287,11 @@ static void on_output(struct world *w, struct seat *seat, const struct partition
         if (out->record_kind == RECORD_TURN && strikes(w, FAULT_RIVAL, w->rivalry))
             engines_rival(w, engine, seat->partition);
         break;
-    case PARTITION_OUT_APPLY: checks_batch(w, out->batch, who); break;
+    case PARTITION_OUT_READ_TAIL: note_inbox(w, seat); break;
+    case PARTITION_OUT_APPLY:
+        checks_batch(w, out->batch, who);
+        check_results_are_heard(w, seat, out->batch);
+        break;
     case PARTITION_OUT_PUBLISH_WORK: checks_work(w, out, who); break;
     case PARTITION_OUT_SEND: checks_send(w, seat->partition, partition_epoch(seat->machine), out, who); break;
     case PARTITION_OUT_LOG: checks_line(w, out, who); return;

@@ -104,6 +104,23 @@ static void execute_remove(struct world *w, struct engine_request *r)
     r->sequence = r->out.sequence;
 }
 
+static void execute_results(struct world *w, struct engine_request *r)
+{
+    const struct inbox_stream *inbox = w->inboxes[r->seat->partition];
+    const struct inbox_entry *entry;
+    r->results = keep(w, (inbox->len + 1) * sizeof *r->results);
+    uint64_t const from = inbox_holds(inbox, r->out.sequence, r->out.stored_ns) ? r->out.from : 1;
+    for (uint64_t s = from; (entry = inbox_next(inbox, s)) != NULL; s = entry->sequence + 1) {
+        const struct message *m = &entry->message;
+        if (!entry->valid || m->kind != MESSAGE_ACTIVITY_RESULT)
+            continue;
+        r->results[r->results_len++] = (struct batch_activity){.instance = m->instance,
+                                                               .execution = m->execution,
+                                                               .activity_id = m->task,
+                                                               .try_number = m->try_number};
+    }
+}
+
 static void execute_append(struct world *w, struct engine_request *r)
 {
     struct log_append const append = {.kind = r->out.record_kind,
@@ -217,6 +234,7 @@ static enum executed execute_stream(struct world *w, struct request *request)
     case PARTITION_OUT_READ_LOG:
         r->records = log_read(w, w->logs[p], r->out.from, r->out.to, SIZE_MAX);
         break;
+    case PARTITION_OUT_READ_RESULTS: execute_results(w, r); break;
     case PARTITION_OUT_LOAD: execute_load(w, r); break;
     case PARTITION_OUT_REMOVE_HISTORY: execute_remove(w, r); break;
     case PARTITION_OUT_SEND: execute_send(w, r); break;
@@ -292,6 +310,7 @@ static void give_answer(struct world *w, struct engine_request *r)
                    {PARTITION_OUT_DELETE_RECORDS, PARTITION_IN_DELETED},
                    {PARTITION_OUT_APPEND, PARTITION_IN_APPENDED},
                    {PARTITION_OUT_READ_LOG, PARTITION_IN_LOG},
+                   {PARTITION_OUT_READ_RESULTS, PARTITION_IN_RESULTS},
                    {PARTITION_OUT_LOAD, PARTITION_IN_HISTORY},
                    {PARTITION_OUT_REMOVE_HISTORY, PARTITION_IN_REMOVED},
                    {PARTITION_OUT_STORE_OPEN, PARTITION_IN_STORE_OPENED},
@@ -319,6 +338,8 @@ static void give_answer(struct world *w, struct engine_request *r)
                               .live_counts = r->live.counts,
                               .live_names_len = r->live.names_len,
                               .live_activities = r->live.activities,
+                              .results = r->results,
+                              .results_len = r->results_len,
                               .timers = r->timers.items,
                               .timers_len = r->timers.len,
                               .removed = r->out.batch == NULL ? NULL : r->out.batch->activities_removed,

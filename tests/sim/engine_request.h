@@ -13,6 +13,8 @@ struct seat { /* one partition as this node sees it */
     struct partition *machine;
     uint64_t machine_life; /* answers to an earlier machine are thrown away */
     bool wanted, open_due, drive_due, deliver_due;
+    /* of the inbox when the partition was opened: what stood there by then was to be heard of */
+    uint64_t opened_last, opened_inbox_life;
     uint64_t wake_ms;
     struct {
         bool active;
@@ -51,6 +53,8 @@ struct engine_request {
     uint64_t sequence, epoch_sequence, last_sequence, inbox_life, epoch;
     struct projected projected;
     struct log_records records;
+    struct batch_activity *results;
+    size_t results_len;
     struct store_timers timers;
     struct store_live live;
     unsigned step; /* READ_TAIL */

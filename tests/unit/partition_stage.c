@@ -296,6 +296,12 @@ static struct partition_in do_output(struct stage *s, const struct partition_out
         buf_printf(&s->said, "rejected %s %.*s%.*s: %s\n", reject_code_name(out->reject),
                    THOLE_FMT(out->instance), THOLE_FMT(out->subject), out->text);
         break;
+    case PARTITION_OUT_READ_RESULTS:
+        in.kind = PARTITION_IN_RESULTS;
+        in.results = s->results;
+        in.results_len = s->results_len;
+        s->result_looks++;
+        break;
     case PARTITION_OUT_READ_LIVE: in.kind = PARTITION_IN_LIVE; break;
     case PARTITION_OUT_READ_TIMERS: in.kind = PARTITION_IN_TIMERS; break;
     case PARTITION_OUT_PUBLISH_WORK:

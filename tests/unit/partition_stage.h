@@ -34,10 +34,13 @@ struct stage {
     /* what the database says when it is opened: nothing is projected, unless a test says otherwise */
     struct projected projected;
     uint64_t epoch;
+    const struct batch_activity *results; /* what waits in the inbox when it is opened */
+    size_t results_len;
     /* what there was */
     struct projected applied; /* what it has been told last */
     uint64_t durable;         /* up to there it never forgets that */
-    size_t batches, activities, timers, largest_batch, works, sends, loads, resets, deletions, removals;
+    size_t batches, activities, timers, largest_batch, works, sends, loads, resets, deletions, removals,
+        result_looks;
     struct buf said; /* a line for each notice, rejection, answer, message and line of an orchestration */
     char closed[256];
 };

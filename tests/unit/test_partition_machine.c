@@ -345,6 +345,33 @@ static void test_a_redo_queues_what_is_open(void)
     free(s);
 }
 
+/* Nor what somebody has done whose result nobody has read yet; results of other tries and executions are not
+ * its. The inbox is looked at once, and only when something is open. */
+static void test_a_redo_hears_of_results(void)
+{
+    static const struct batch_activity results[] = {
+        {.instance = {(const uint8_t *)"a", 1}, .execution = 1, .activity_id = 2, .try_number = 1},
+        {.instance = {(const uint8_t *)"b", 1}, .execution = 1, .activity_id = 2, .try_number = 2},
+        {.instance = {(const uint8_t *)"c", 1}, .execution = 2, .activity_id = 2, .try_number = 1},
+        {.instance = {(const uint8_t *)"nobody", 6}, .execution = 1, .activity_id = 2, .try_number = 1}};
+    struct stage *s = malloc(sizeof *s);
+    struct partition_options options;
+    stage_options(&options, entries, ARRAY_LEN(entries));
+    stage_begin_with(s, &options, 1000);
+    CU_ASSERT_EQUAL(s->result_looks, 0);
+    for (char id[] = "a"; id[0] < 'd'; id[0]++)
+        stage_start(s, id, "plain");
+    s->works = s->activities = 0;
+    s->results = results;
+    s->results_len = ARRAY_LEN(results);
+    stage_again(s, &options);
+    CU_ASSERT_EQUAL(s->works, 2);
+    CU_ASSERT_EQUAL(s->activities, 2);
+    CU_ASSERT_EQUAL(s->result_looks, 1);
+    stage_end(s);
+    free(s);
+}
+
 /* What others were told is in the log, whatever becomes of the rows. */
 static void test_a_redo_sends_nothing_again(void)
 {
@@ -698,6 +725,7 @@ static const struct thole_test tests[] = {
     {"partition: a turn of many rows", test_a_turn_of_many_rows},
     {"partition: what no record can hold", test_what_no_record_can_hold},
     {"partition: a redo queues what is open", test_a_redo_queues_what_is_open},
+    {"a redo hears of results that wait", test_a_redo_hears_of_results},
     {"partition: a redo sends nothing again", test_a_redo_sends_nothing_again},
     {"partition: rows of another log are made anew", test_rows_of_another_log_are_made_anew},
     {"partition: epochs that the log lost", test_epochs_that_the_log_lost},

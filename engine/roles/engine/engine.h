@@ -87,6 +87,7 @@ void shard_mail_destroy(struct shard_mail *mail); /* one that no shard has handl
 enum job_kind {
     JOB_READ_TAIL,
     JOB_READ_LOG,
+    JOB_READ_RESULTS, /* of the inbox: from `from` on, at most the last `count` messages */
     JOB_LOAD,
     JOB_FIND,   /* the input of an activity, from the history: for the sweeper */
     JOB_REMOVE, /* some records of instance below sequence `to` */
@@ -118,7 +119,8 @@ struct job {
     uint64_t from, to, count, token, epoch, before_ms;
     uint64_t execution; /* LOAD: the newest one, or only that one */
     bool only;
-    uint64_t sequence, stored_ns; /* OPEN_INBOX, PURGE: what the inbox must hold; LOOK_INBOX: found, or 0 */
+    uint64_t sequence,
+        stored_ns; /* OPEN_INBOX, PURGE, READ_RESULTS: what the inbox must hold; LOOK_INBOX: found, or 0 */
     uint64_t *sequences;
     size_t sequences_len;
     thole_slice instance; /* in arena */

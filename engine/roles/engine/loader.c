@@ -228,6 +228,76 @@ static thole_status load(struct loader *loader, struct job *job)
     return status;
 }
 
+/* ---- results that wait in the inbox ---- */
+
+struct results {
+    struct job *job;
+    struct batch_activity *items;
+    size_t len, cap;
+};
+
+static thole_status keep_result(struct results *results, const struct message *message)
+{
+    struct arena *arena = &results->job->arena;
+    if (results->len == results->cap) {
+        size_t const cap = results->cap == 0 ? RECORDS_MIN : results->cap * 2;
+        struct batch_activity *grown = arena_array(arena, cap, sizeof *grown);
+        if (grown == NULL)
+            return THOLE_NOMEM;
+        if (results->len > 0)
+            memcpy(grown, results->items, results->len * sizeof *grown);
+        results->items = grown;
+        results->cap = cap;
+    }
+    struct batch_activity *to = &results->items[results->len++];
+    *to = (struct batch_activity){.execution = message->execution,
+                                  .activity_id = message->task,
+                                  .try_number = message->try_number == 0 ? 1 : message->try_number};
+    return arena_dup(arena, message->instance, &to->instance);
+}
+
+/* A message whose subject names another instance is nobody's result. */
+static thole_status collect_result(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+{
+    enum { TOKEN_INSTANCE = 4 };
+    struct results *results = arg;
+    struct arena arena;
+    struct message message;
+    struct buf id;
+    thole_status status = THOLE_OK;
+    (void)sequence;
+    arena_init(&arena, MESSAGE_BYTES_MAX * 2);
+    buf_init(&id, THOLE_ID_BYTES_MAX);
+    if (message_decode(body, &arena, &message, NULL) == THOLE_OK && message.kind == MESSAGE_ACTIVITY_RESULT &&
+        subject_token_decode(subject_nth(subject, TOKEN_INSTANCE), &id, NULL) == THOLE_OK &&
+        thole_slice_equal(buf_bytes(&id), message.instance))
+        status = keep_result(results, &message);
+    buf_release(&id);
+    arena_release(&arena);
+    return status;
+}
+
+static thole_status read_results(struct loader *loader, struct job *job)
+{
+    struct connection *connection = loader->engine->connection;
+    const char *stream = owned_of(job)->in_stream;
+    struct stream_bounds bounds = {0};
+    struct results results = {.job = job};
+    THOLE_TRY(inbox_check(job, &job->err));
+    THOLE_TRY(stream_bounds(connection, stream, &bounds, &job->err));
+    uint64_t from = job->from > bounds.first && !job->gone_back ? job->from : bounds.first;
+    if (bounds.last >= job->count && from < bounds.last - job->count + 1)
+        from = bounds.last - job->count + 1;
+    thole_status status = THOLE_OK;
+    if (bounds.messages > 0 && from <= bounds.last)
+        status =
+            stream_read(connection, stream, NULL, from, bounds.last, collect_result, &results, &job->err);
+    job->in.kind = PARTITION_IN_RESULTS;
+    job->in.results = results.items;
+    job->in.results_len = results.len;
+    return status;
+}
+
 /* ---- the input of an activity ---- */
 
 static thole_status find_scheduled(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
@@ -321,6 +391,7 @@ static thole_status perform(struct loader *loader, struct job *job)
     switch (job->kind) {
     case JOB_READ_TAIL: return read_tail(loader, job);
     case JOB_READ_LOG: return read_log(loader, job);
+    case JOB_READ_RESULTS: return read_results(loader, job);
     case JOB_LOAD: return load(loader, job);
     case JOB_FIND: return find_input(loader, job);
     case JOB_DELETE: return delete_records(loader, job);

@@ -776,6 +776,7 @@ void shard_do(struct shard *shard, struct owned *owned, const struct partition_o
         break;
     case PARTITION_OUT_APPEND: do_append(shard, owned, out); break;
     case PARTITION_OUT_READ_LOG: submit_stream_job(shard, owned, out, JOB_READ_LOG); break;
+    case PARTITION_OUT_READ_RESULTS: submit_stream_job(shard, owned, out, JOB_READ_RESULTS); break;
     case PARTITION_OUT_REMOVE_HISTORY: do_remove(shard, owned, out); break;
     case PARTITION_OUT_LOAD: do_load(shard, owned, out); break;
     case PARTITION_OUT_STORE_OPEN: submit_store_job(shard, owned, out, JOB_STORE_OPEN); break;

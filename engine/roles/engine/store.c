@@ -99,6 +99,7 @@ static thole_status perform(struct store *store, struct job *job)
         return projector_store_apply(store->pg, job->batch, &job->err);
     case JOB_READ_TAIL:
     case JOB_READ_LOG:
+    case JOB_READ_RESULTS:
     case JOB_LOOK_INBOX:
     case JOB_LOAD:
     case JOB_FIND:

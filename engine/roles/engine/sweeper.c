@@ -182,6 +182,7 @@ void sweeper_answered(struct shard *shard, struct owned *owned, const struct job
         break;
     case JOB_READ_TAIL:
     case JOB_READ_LOG:
+    case JOB_READ_RESULTS:
     case JOB_LOAD:
     case JOB_REMOVE:
     case JOB_DELETE:
