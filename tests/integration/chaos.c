@@ -1,0 +1,403 @@
+#include "chaos.h"
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/mount.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum { SMALL_DISK_MIB = 512, STOP_MS = 20000, HOUR_S = 3600 };
+
+static void must(bool done, const char *what, const thole_error *err)
+{
+    if (done)
+        return;
+    fprintf(stderr, "chaos: %s: %s\n", what, err == NULL ? strerror(errno) : err->text);
+    exit(1);
+}
+
+uint64_t chaos_random(struct chaos *chaos, uint64_t below)
+{
+    chaos->seed = chaos->seed * 6364136223846793005u + 1442695040888963407u;
+    return (chaos->seed >> 33) % below;
+}
+
+static void run_shell(const char *line)
+{
+    if (system(line) != 0)
+        fprintf(stderr, "chaos: failed: %s\n", line);
+}
+
+static void shell(const char *fmt, ...) THOLE_PRINTF(1, 2);
+static void shell(const char *fmt, ...)
+{
+    char line[1024];
+    va_list args;
+    va_start(args, fmt);
+    int const n = vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    must(n > 0 && (size_t)n < sizeof line, "a command is too long", NULL);
+    run_shell(line);
+}
+
+/* ---- the cluster ---- */
+
+/* The port behind `cluster { … listen: "127.0.0.1:` in a server's configuration. */
+static uint16_t route_port(const struct server *server)
+{
+    char path[256], line[1024];
+    unsigned port = 0;
+    (void)snprintf(path, sizeof path, "%s/nats.conf", server->dir);
+    FILE *file = fopen(path, "re");
+    must(file != NULL, path, NULL);
+    while (fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, "cluster ", 8) == 0)
+            (void)sscanf(strstr(line, "listen:"), "listen: \"127.0.0.1:%u", &port);
+    (void)fclose(file);
+    must(port != 0, "no route port in nats.conf", NULL);
+    return (uint16_t)port;
+}
+
+/*
+ * The same configuration with routes through the proxies. Servers tell each other where others are; they are
+ * told an address where nobody is, so that no route goes past a proxy.
+ */
+static void route_through_proxies(struct chaos *chaos, size_t self, const uint16_t ports[CHAOS_NATS])
+{
+    char line[512];
+    int n = snprintf(
+        line, sizeof line,
+        "cluster { name: thole, listen: \"127.0.0.1:%u\", advertise: \"127.0.0.1:9\", pool_size: -1, "
+        "routes: [\"nats://127.0.0.1:%u\"",
+        ports[self], ports[self]);
+    for (size_t to = 0; to < self; to++) {
+        chaos->routes[self][to] = tcp_proxy_start(ports[to]);
+        must(chaos->routes[self][to] != NULL, "no proxy", NULL);
+        n += snprintf(line + n, sizeof line - (size_t)n, ", \"nats://127.0.0.1:%u\"",
+                      tcp_proxy_port(chaos->routes[self][to]));
+    }
+    shell("sed -i 's#^cluster .*#%s ] }#' '%s/nats.conf'", line, chaos->nats[self].dir);
+}
+
+/* As root: in a mount namespace of its own, so that it ends with the process. */
+static bool mount_small_disk(const struct server *server)
+{
+    char path[256], size[32];
+    (void)snprintf(path, sizeof path, "%s/jetstream", server->dir);
+    (void)snprintf(size, sizeof size, "size=%dm", SMALL_DISK_MIB);
+    return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("tmpfs", path, "tmpfs", 0, size) == 0;
+}
+
+static void start_program(struct chaos *chaos, size_t i)
+{
+    static const char *const names[CHAOS_PROGRAMS] = {"engine-a", "engine-b", "worker-a", "worker-b"};
+    struct stack *stack = &chaos->stack;
+    chaos->programs[i] =
+        i < 2 ? stack_program(stack, names[i], "engine", "--replicas=3", "--node-ttl=3s", "--sweep=10s", NULL)
+              : stack_program(stack, names[i], "worker", "--lease=3s", NULL);
+}
+
+void chaos_start(struct chaos *chaos, uint64_t seed)
+{
+    static const char library[] = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
+    uint16_t ports[CHAOS_NATS];
+    *chaos = (struct chaos){.seed = seed, .faketime = access(library, R_OK) == 0 ? library : NULL};
+    stack_start_cluster(&chaos->stack);
+    chaos->nats[0] = chaos->stack.nats;
+    chaos->nats[1] = chaos->stack.others[0];
+    chaos->nats[2] = chaos->stack.others[1];
+    for (size_t i = 0; i < CHAOS_NATS; i++) {
+        server_kill9(&chaos->nats[i]);
+        ports[i] = route_port(&chaos->nats[i]);
+    }
+    for (size_t i = 0; i < CHAOS_NATS; i++)
+        route_through_proxies(chaos, i, ports);
+    chaos->has_small_disk = mount_small_disk(&chaos->nats[CHAOS_NATS - 1]);
+    must(server_nats_cluster_restart(chaos->nats, CHAOS_NATS, &chaos->stack.err) == THOLE_OK, "nats cluster",
+         &chaos->stack.err);
+    setenv("ORDERS_WORK_MS", "20", 1);
+    for (size_t i = 0; i < CHAOS_PROGRAMS; i++)
+        start_program(chaos, i);
+}
+
+void chaos_stop(struct chaos *chaos)
+{
+    for (size_t i = 0; i < CHAOS_PROGRAMS; i++)
+        (void)stack_terminate(chaos->programs[i], STOP_MS);
+    chaos->stack.nats = chaos->nats[0];
+    chaos->stack.others[0] = chaos->nats[1];
+    chaos->stack.others[1] = chaos->nats[2];
+    stack_stop(&chaos->stack);
+    for (size_t i = 0; i < CHAOS_NATS; i++)
+        for (size_t to = 0; to < i; to++)
+            tcp_proxy_stop(chaos->routes[i][to]);
+}
+
+static void start_server(struct chaos *chaos, struct server *server)
+{
+    if (server->pid == 0)
+        must(server_relaunch(server, &chaos->stack.err) == THOLE_OK, "server", &chaos->stack.err);
+}
+
+void chaos_heal(struct chaos *chaos)
+{
+    for (size_t i = 0; i < CHAOS_NATS; i++)
+        start_server(chaos, &chaos->nats[i]);
+    start_server(chaos, &chaos->stack.postgres);
+    for (size_t i = 0; i < CHAOS_NATS; i++)
+        must(server_wait_ready(&chaos->nats[i], &chaos->stack.err) == THOLE_OK,
+             "nats-server is not ready again", &chaos->stack.err);
+    must(server_wait_ready(&chaos->stack.postgres, &chaos->stack.err) == THOLE_OK,
+         "Postgres is not ready again", &chaos->stack.err);
+    for (size_t i = 0; i < CHAOS_PROGRAMS; i++)
+        if (chaos->programs[i]->pid == 0)
+            start_program(chaos, i);
+}
+
+/* ---- faults: to a program (0..3), a NATS server (0..2), or Postgres ---- */
+
+static void kill_program(struct chaos *chaos, size_t i)
+{
+    stack_kill9(chaos->programs[i]);
+}
+
+static void kill_engine(struct chaos *chaos, size_t i)
+{
+    kill_program(chaos, i);
+}
+
+static void kill_worker(struct chaos *chaos, size_t i)
+{
+    kill_program(chaos, 2 + i);
+}
+
+static void start_engine(struct chaos *chaos, size_t i)
+{
+    start_program(chaos, i);
+}
+
+static void start_worker(struct chaos *chaos, size_t i)
+{
+    start_program(chaos, 2 + i);
+}
+
+static void freeze_engine(struct chaos *chaos, size_t i)
+{
+    process_signal(chaos->programs[i]->pid, SIGSTOP);
+}
+
+static void thaw_engine(struct chaos *chaos, size_t i)
+{
+    process_signal(chaos->programs[i]->pid, SIGCONT);
+}
+
+static void freeze_worker(struct chaos *chaos, size_t i)
+{
+    freeze_engine(chaos, 2 + i);
+}
+
+static void thaw_worker(struct chaos *chaos, size_t i)
+{
+    thaw_engine(chaos, 2 + i);
+}
+
+static void term_program(struct chaos *chaos, size_t i)
+{
+    (void)stack_terminate(chaos->programs[i], STOP_MS);
+}
+
+static void term_worker(struct chaos *chaos, size_t i)
+{
+    term_program(chaos, 2 + i);
+}
+
+static void kill_nats(struct chaos *chaos, size_t i)
+{
+    server_kill9(&chaos->nats[i]);
+}
+
+static void start_nats(struct chaos *chaos, size_t i)
+{
+    start_server(chaos, &chaos->nats[i]);
+}
+
+static void term_nats(struct chaos *chaos, size_t i)
+{
+    server_stop(&chaos->nats[i]);
+}
+
+static void freeze_nats(struct chaos *chaos, size_t i)
+{
+    server_pause(&chaos->nats[i]);
+}
+
+static void thaw_nats(struct chaos *chaos, size_t i)
+{
+    server_resume(&chaos->nats[i]);
+}
+
+static void kill_postgres(struct chaos *chaos, size_t i)
+{
+    (void)i;
+    server_kill9(&chaos->stack.postgres);
+}
+
+static void term_postgres(struct chaos *chaos, size_t i)
+{
+    (void)i;
+    server_stop(&chaos->stack.postgres);
+}
+
+static void start_postgres(struct chaos *chaos, size_t i)
+{
+    (void)i;
+    start_server(chaos, &chaos->stack.postgres);
+}
+
+static void freeze_postgres(struct chaos *chaos, size_t i)
+{
+    (void)i;
+    server_pause(&chaos->stack.postgres);
+}
+
+static void thaw_postgres(struct chaos *chaos, size_t i)
+{
+    (void)i;
+    server_resume(&chaos->stack.postgres);
+}
+
+/* ---- a full disk: what frees it, restarts the server too, for it gives JetStream up until then ---- */
+
+static bool can_fill(const struct chaos *chaos)
+{
+    return chaos->has_small_disk;
+}
+
+static void fill_disk(struct chaos *chaos, size_t i)
+{
+    (void)i;
+    shell("head -c %dm /dev/zero >'%s/jetstream/ballast' 2>/dev/null || true", SMALL_DISK_MIB,
+          chaos->nats[CHAOS_NATS - 1].dir);
+}
+
+static void free_disk(struct chaos *chaos, size_t i)
+{
+    struct server *server = &chaos->nats[CHAOS_NATS - 1];
+    (void)i;
+    shell("rm -f '%s/jetstream/ballast'", server->dir);
+    server_stop(server);
+    start_server(chaos, server);
+}
+
+/* ---- a partition: target i is cut off from both others; i + 3: what it sends and is sent is held ---- */
+
+static void part(struct chaos *chaos, size_t target, void (*what)(struct tcp_proxy *proxy))
+{
+    for (size_t from = 0; from < CHAOS_NATS; from++)
+        for (size_t to = 0; to < from; to++)
+            if (from == target % CHAOS_NATS || to == target % CHAOS_NATS)
+                what(chaos->routes[from][to]);
+}
+
+static void hold(struct tcp_proxy *proxy)
+{
+    tcp_proxy_stall(proxy, TCP_BOTH);
+}
+
+static void begin_partition(struct chaos *chaos, size_t target)
+{
+    part(chaos, target, target < CHAOS_NATS ? tcp_proxy_cut : hold);
+}
+
+static void end_partition(struct chaos *chaos, size_t target)
+{
+    part(chaos, target, tcp_proxy_heal);
+}
+
+/* ---- a clock that jumps an hour: target 0..3 a program, 4 Postgres; + 5: backwards ---- */
+
+enum { CLOCKS = CHAOS_PROGRAMS + 1 };
+
+static bool can_jump(const struct chaos *chaos)
+{
+    return chaos->faketime != NULL;
+}
+
+static void set_clock(const struct chaos *chaos, const char *offset)
+{
+    char path[256];
+    (void)snprintf(path, sizeof path, "%s/clock", chaos->stack.dir);
+    FILE *file = fopen(path, "we");
+    must(file != NULL && fprintf(file, "%s\n", offset) > 0 && fclose(file) == 0, path, NULL);
+}
+
+static void restart_on_clock(struct chaos *chaos, size_t i)
+{
+    char path[256];
+    (void)snprintf(path, sizeof path, "%s/clock", chaos->stack.dir);
+    if (i < CHAOS_PROGRAMS)
+        term_program(chaos, i);
+    else
+        server_stop(&chaos->stack.postgres);
+    setenv("FAKETIME_TIMESTAMP_FILE", path, 1);
+    setenv("FAKETIME_NO_CACHE", "1", 1);
+    setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1", 1);
+    setenv("DONT_FAKE_MONOTONIC", "1", 1);
+    setenv("LD_PRELOAD", chaos->faketime, 1);
+    if (i < CHAOS_PROGRAMS)
+        start_program(chaos, i);
+    else
+        start_server(chaos, &chaos->stack.postgres);
+    unsetenv("LD_PRELOAD");
+}
+
+/* It runs for two seconds under the right time before its clock jumps; and goes on when it jumps back. */
+static void begin_jump(struct chaos *chaos, size_t target)
+{
+    set_clock(chaos, "+0");
+    restart_on_clock(chaos, target % CLOCKS);
+    pause_ms(2000);
+    set_clock(chaos, target < CLOCKS ? "+3600" : "-3600");
+}
+
+static void end_jump(struct chaos *chaos, size_t target)
+{
+    (void)target;
+    set_clock(chaos, "+0");
+}
+
+/* ---- a power loss: what was written since a copy was made, is gone ---- */
+
+static void begin_power_loss(struct chaos *chaos, size_t i)
+{
+    const char *dir = chaos->nats[i].dir;
+    server_pause(&chaos->nats[i]);
+    shell("rm -rf '%s/synced' && cp -a '%s/jetstream' '%s/synced' && rm -f '%s/synced/ballast'", dir, dir,
+          dir, dir);
+    server_resume(&chaos->nats[i]);
+    pause_ms(1000 + (unsigned)chaos_random(chaos, 3000));
+    server_kill9(&chaos->nats[i]);
+    shell("cd '%s' && find jetstream -mindepth 1 -delete && cp -a synced/. jetstream/", dir);
+}
+
+const struct chaos_fault chaos_faults[] = {
+    {"kill -9 of an engine", 2, kill_engine, start_engine, NULL},
+    {"kill -9 of a worker", 2, kill_worker, start_worker, NULL},
+    {"kill -9 of a NATS server", 3, kill_nats, start_nats, NULL},
+    {"kill -9 of Postgres", 1, kill_postgres, start_postgres, NULL},
+    {"SIGSTOP of an engine", 2, freeze_engine, thaw_engine, NULL},
+    {"SIGSTOP of a worker", 2, freeze_worker, thaw_worker, NULL},
+    {"SIGSTOP of a NATS server", 3, freeze_nats, thaw_nats, NULL},
+    {"SIGSTOP of Postgres", 1, freeze_postgres, thaw_postgres, NULL},
+    {"SIGTERM to an engine", 2, term_program, start_engine, NULL},
+    {"SIGTERM to a worker", 2, term_worker, start_worker, NULL},
+    {"SIGTERM to a NATS server", 3, term_nats, start_nats, NULL},
+    {"SIGTERM to Postgres", 1, term_postgres, start_postgres, NULL},
+    {"full disk of a NATS server", 1, fill_disk, free_disk, can_fill},
+    {"partition of a NATS server", 2 * CHAOS_NATS, begin_partition, end_partition, NULL},
+    {"clock jump of an hour", 2 * CLOCKS, begin_jump, end_jump, can_jump},
+    {"power loss of a NATS server", 3, begin_power_loss, start_nats, NULL},
+};
+const size_t chaos_faults_len = sizeof chaos_faults / sizeof chaos_faults[0];

@@ -1,0 +1,40 @@
+/*
+ * The cluster that program_chaos disturbs: three NATS servers whose routes go through proxies, Postgres, two
+ * engines, two workers; and what is done to them. Everything here belongs to the main thread.
+ */
+#ifndef THOLE_CHAOS_H
+#define THOLE_CHAOS_H
+#include "stack.h"
+#include "tcp_proxy.h"
+
+enum { CHAOS_NATS = 3, CHAOS_PROGRAMS = 4 };
+
+struct chaos {
+    struct stack stack;
+    struct server nats[CHAOS_NATS];
+    struct tcp_proxy *routes[CHAOS_NATS][CHAOS_NATS]; /* [i][j]: from i to j < i */
+    struct stack_program *programs[CHAOS_PROGRAMS];   /* two engines, two workers */
+    bool has_small_disk;                              /* the last NATS server's store is a small tmpfs */
+    const char *faketime;                             /* the library; NULL: it is not installed */
+    uint64_t seed;
+};
+
+/* A kind of fault; begin() and end() take the target that choose() gave. */
+struct chaos_fault {
+    const char *name;
+    size_t targets;
+    void (*begin)(struct chaos *chaos, size_t target);
+    void (*end)(struct chaos *chaos, size_t target);
+    bool (*possible)(const struct chaos *chaos); /* NULL: always */
+};
+extern const struct chaos_fault chaos_faults[];
+extern const size_t chaos_faults_len;
+
+/* Exits with a message when it cannot be started. */
+void chaos_start(struct chaos *chaos, uint64_t seed);
+void chaos_stop(struct chaos *chaos);
+/* Everything runs and is connected again, whatever was done. */
+void chaos_heal(struct chaos *chaos);
+uint64_t chaos_random(struct chaos *chaos, uint64_t below);
+
+#endif
