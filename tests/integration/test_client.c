@@ -1,5 +1,6 @@
 /* The client library against a real nats-server; a script plays the engine (engine_script.h). */
 #include "client_fixture.h"
+#include "tcp_proxy.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,6 +165,7 @@ static void test_wait(void)
 
 struct waiter {
     pthread_t thread;
+    thole_client *client; /* NULL: the fixture's */
     const char *id;
     char text[256];
     uint64_t ms;
@@ -175,7 +177,8 @@ static void *wait_on_thread(void *arg)
     thole_outcome outcome = {.status = THOLE_INSTANCE_UNKNOWN};
     struct timespec const since = fixture_begin();
     thole_status const status =
-        thole_client_wait(fixture.client, thole_slice_from(waiter->id), FIXTURE_WAIT_MS, &outcome, NULL);
+        thole_client_wait(waiter->client != NULL ? waiter->client : fixture.client,
+                          thole_slice_from(waiter->id), FIXTURE_WAIT_MS, &outcome, NULL);
     waiter->ms = fixture_elapsed_ms(&since);
     (void)snprintf(waiter->text, sizeof waiter->text, "%s %.*s", thole_status_name(status),
                    THOLE_FMT(outcome.output));
@@ -199,6 +202,36 @@ static void test_wait_through_restart(void)
     pthread_join(waiter.thread, NULL);
     fixture_check("after the restart", waiter.text, "OK after");
     CU_ASSERT(waiter.ms < FIXTURE_WAIT_MS);
+}
+
+/* It is written, and told of, while this client alone is cut off. */
+static void test_wait_through_cut(void)
+{
+    struct event const completed = {.kind = EVENT_COMPLETED, .id = 2, .data = THOLE_STR("unheard")};
+    struct waiter waiter = {.id = "cut-1"};
+    struct timespec const pause = {.tv_nsec = 300 * 1000000L};
+    struct tcp_proxy *const proxy = tcp_proxy_start(fixture.server.port);
+    thole_client_options options;
+    char url[64];
+    CU_ASSERT_PTR_NOT_NULL_FATAL(proxy);
+    (void)snprintf(url, sizeof url, "nats://127.0.0.1:%u", tcp_proxy_port(proxy));
+    thole_client_options_init(&options);
+    options.nats_url = url;
+    options.timeout_ms = FIXTURE_TIMEOUT_MS;
+    CHECK_OK(thole_client_open(&options, &waiter.client, &fixture.err), &fixture.err);
+    CU_ASSERT(fixture_started(1, "cut-1", "r"));
+    CU_ASSERT_EQUAL(pthread_create(&waiter.thread, NULL, wait_on_thread, &waiter), 0);
+    nanosleep(&pause, NULL); /* so that it sleeps */
+    tcp_proxy_cut(proxy);
+    CU_ASSERT(fixture_write(1, 2, "cut-1", 2, &completed));
+    engine_script_notice(&fixture.script, "completed", THOLE_STR("cut-1"), THOLE_STR(""));
+    nanosleep(&pause, NULL);
+    tcp_proxy_heal(proxy);
+    pthread_join(waiter.thread, NULL);
+    fixture_check("after the cut", waiter.text, "OK unheard");
+    CU_ASSERT(waiter.ms < FIXTURE_WAIT_MS / 2);
+    thole_client_close(waiter.client);
+    tcp_proxy_stop(proxy);
 }
 
 /* ---- records that do not count ---- */
@@ -312,6 +345,7 @@ static const struct thole_test tests[] = {
     {"arguments", test_arguments},
     {"wait", test_wait},
     {"wait_through_restart", test_wait_through_restart},
+    {"wait through a cut of its own", test_wait_through_cut},
     {"threads", test_threads},
     {"void_records", test_void_records},
     {"split_turn", test_split_turn},

@@ -218,6 +218,31 @@ static void test_abandoned(void)
     mailbox_release(&inbox);
 }
 
+/* Again and again: a slot that is given up is one less only until its handler comes back. */
+static void test_abandoned_often(void)
+{
+    enum { ROUNDS = 20 };
+    struct handlers *const pool = open_pool(1, 1);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        atomic_store(&let_go, false);
+        atomic_store(&runs, 0);
+        struct thole_activity *const stuck = make("i", ignores_token), *const owed = make("i", ignores_token);
+        handlers_run(pool, stuck);
+        until_runs(1);
+        CU_ASSERT_TRUE(handlers_abandon(pool, stuck, true)); /* there is room for one */
+        handlers_run(pool, owed);
+        until_runs(2);
+        CU_ASSERT_FALSE(handlers_abandon(pool, owed, true));
+        atomic_store(&let_go, true);
+        activity_destroy(next_finished());
+        activity_destroy(next_finished());
+        CU_ASSERT_EQUAL(handlers_replaced(pool),
+                        1); /* the first that came back has filled it, the other ended */
+    }
+    handlers_destroy(pool);
+    mailbox_release(&inbox);
+}
+
 static void *let_go_soon(void *arg)
 {
     struct timespec const pause = {.tv_nsec = 50000000};
@@ -280,6 +305,7 @@ static const struct thole_test tests[] = {
     {"the token", test_token},
     {"more activities than threads", test_many_runs},
     {"abandoned, replaced, owed", test_abandoned},
+    {"abandoned, again and again", test_abandoned_often},
     {"killed, waited for", test_killed},
     {"a handler that outlives everything", test_outlives_the_pool},
 };
