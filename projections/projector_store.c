@@ -4,7 +4,10 @@
 #include <assert.h>
 #include <string.h>
 
-enum { RESET_TIMEOUT_MS = 600000 }; /* a whole partition */
+enum {
+    RESET_TIMEOUT_MS = 600000, /* a whole partition */
+    OPENED = 2,                /* place of the answer in projector_store_open()'s call */
+};
 
 /* What is meant as "no limit" must fit into Postgres's dates: a hundred years. */
 #define TRY_TIMEOUT_MS_MAX UINT64_C(3155760000000)
@@ -39,24 +42,48 @@ static thole_status fenced(uint32_t partition, uint64_t epoch, thole_error *rete
                       partition, (unsigned long long)epoch);
 }
 
+static thole_status not_open(const struct postgres *pg, uint32_t partition, thole_error *reterr)
+{
+    return thole_fail(
+        reterr, THOLE_FENCED,
+        "partition %u is not open on this connection to Postgres %s: a server that was lost may "
+        "have lost its last commits; open it again and project from where it stands",
+        partition, pg->where);
+}
+
 thole_status projector_store_open(struct postgres *pg, uint32_t partition, uint64_t epoch,
                                   struct projected *ret_projected, uint64_t *ret_epoch, thole_error *reterr)
 {
     THOLE_TRY(check_partition(partition, reterr));
     call_begin(pg, "opening a partition");
     send_set(pg, "synchronous_commit", "on"); /* an epoch that was seen must not be forgotten */
+    call_send(pg, STATEMENT_INCARNATION);
     call_int4(pg, partition);
     call_int8(pg, epoch);
     call_send(pg, STATEMENT_PARTITION_OPEN);
     THOLE_TRY(call_run(pg, reterr));
-    uint64_t const registered = call_cell_int8(pg, 1, 0, 2);
+    uint64_t const registered = call_cell_int8(pg, OPENED, 0, 2);
     if (ret_epoch != NULL)
         *ret_epoch = registered;
     if (registered != epoch)
         return fenced(partition, epoch, reterr);
-    *ret_projected = (struct projected){call_cell_int8(pg, 1, 0, 0), call_cell_int8(pg, 1, 0, 1)};
+    *ret_projected = (struct projected){call_cell_int8(pg, OPENED, 0, 0), call_cell_int8(pg, OPENED, 0, 1)};
     set_opened(pg, partition);
     return THOLE_OK;
+}
+
+/* A server that was lost since has another incarnation, and is not asked on this connection. */
+thole_status projector_store_complete(struct postgres *pg, uint32_t partition, uint64_t epoch,
+                                      thole_error *reterr)
+{
+    THOLE_TRY(check_partition(partition, reterr));
+    call_begin(pg, "noting that a partition's rows are complete");
+    if (pg->failed == THOLE_OK && !is_opened(pg, partition))
+        return not_open(pg, partition, reterr);
+    call_int4(pg, partition);
+    call_int8(pg, epoch);
+    call_send(pg, STATEMENT_PARTITION_COMPLETE);
+    return call_run(pg, reterr);
 }
 
 static void send_activities_added(struct postgres *pg, const struct batch *batch, bool later_tries)
@@ -283,11 +310,7 @@ thole_status projector_store_apply(struct postgres *pg, const struct batch *batc
     THOLE_TRY(too_many(batch, reterr));
     call_begin(pg, "projecting a batch");
     if (pg->failed == THOLE_OK && !is_opened(pg, batch->partition))
-        return thole_fail(
-            reterr, THOLE_FENCED,
-            "partition %u is not open on this connection to Postgres %s: a server that was lost may "
-            "have lost its last commits; open it again and project from where it stands",
-            batch->partition, pg->where);
+        return not_open(pg, batch->partition, reterr);
     if (batch->durable)
         send_set(pg, "synchronous_commit", "on");
     send_epoch(pg, batch->partition, batch->epoch);

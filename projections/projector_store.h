@@ -19,6 +19,12 @@
 THOLE_NODISCARD thole_status projector_store_open(struct postgres *pg, uint32_t partition, uint64_t epoch,
                                                   struct projected *ret_projected, uint64_t *ret_epoch,
                                                   thole_error *reterr);
+/* The rows of the partition are complete up to what its log had when it was opened: from now on what is
+ * missing is gone, for workers too (worker_store.h), until the server loses transactions again or the
+ * partition is reset. Does nothing when the epoch is not the partition's; THOLE_FENCED when it is not open on
+ * this connection. */
+THOLE_NODISCARD thole_status projector_store_complete(struct postgres *pg, uint32_t partition, uint64_t epoch,
+                                                      thole_error *reterr);
 /*
  * Applies the batch in one transaction, by set-based statements only (unnest). What is projected never goes
  * back.

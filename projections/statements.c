@@ -15,13 +15,28 @@
     " WITH ORDINALITY AS u (instance, execution, id, try" column ", ord)"                                    \
     " ORDER BY u.instance COLLATE \"C\", u.execution, u.id) AS k"
 #define KEYS KEYS_FROM("", "")
-/* The same with the attempts of a worker's claims, and the condition that they still hold. */
+/* Nobody has a lease of q. */
+#define FREE "(q.lease_until IS NULL OR q.lease_until <= clock_timestamp())"
+#define SET_LEASE "lease_until = clock_timestamp() + k.lease_ms * interval '1 millisecond'"
+/* The same with the attempts of a worker's claims, and the condition that q is held by this very claim. */
 #define CLAIMS KEYS_FROM(", $5::int8[]", ", attempt")
 #define HELD(worker) " AND q.try_number = k.try AND q.attempt = k.attempt AND q.worker = " worker "::text"
+/*
+ * That the try is the worker's: the row names it (a claim of its own whose answer was lost may have come
+ * later), or the database has lost the claim, which is then taken back unless somebody else has a lease. As
+ * it only ever runs one of them at a time, the worker is all that counts.
+ */
+#define MINE(worker)                                                                                         \
+    " AND q.try_number = k.try AND (q.worker = " worker                                                      \
+    "::text OR (q.attempt < k.attempt AND NOT q.later AND " FREE "))"
 /* The same with what is to be noted of them: what heartbeats have said since, and that they have settled; its
  * worker is $9. */
 #define NOTED_CLAIMS                                                                                         \
     KEYS_FROM(", $5::int8[], $6::bool[], $7::bytea[], $8::bool[]", ", attempt, noted, details, settled")
+/* The same with how long they are held from now on, $10. */
+#define RENEWED_CLAIMS                                                                                       \
+    KEYS_FROM(", $5::int8[], $6::bool[], $7::bytea[], $8::bool[], $10::int8[]",                              \
+              ", attempt, noted, details, settled, lease_ms")
 #define SET_NOTED "details = CASE WHEN k.noted THEN k.details ELSE q.details END"
 /* Keys without tries, of arrays $1..$3. */
 #define TIMER_KEYS                                                                                           \
@@ -61,6 +76,20 @@
 #define LOST_NOW "(q.worker IS NOT NULL AND q.worker <> $5::text)"
 #define LOST_THEN "coalesce(cardinality(q.lost), 0) + " LOST_NOW "::int4"
 #define STRIKES_THEN "coalesce(cardinality(q.strikes), 0) + (q.apart AND " LOST_NOW ")::int4"
+/* Rows of a partition are complete for this incarnation of the database: what is missing is gone. */
+#define BELIEVED                                                                                             \
+    " LEFT JOIN LATERAL (SELECT true AS yes FROM partitions AS o, incarnation AS i WHERE o.p = k.p"          \
+    " AND o.incarnation = i.id) AS b ON true"
+/* The row of a key that needs a worker. What the states are: enum row_state. */
+#define ITS_ROW                                                                                              \
+    " LEFT JOIN LATERAL (SELECT q.* FROM worker_queue AS q WHERE" SAME_TRY " AND NOT q.later) AS q ON true"
+#define NO_ROW_STATE "WHEN q.instance IS NULL THEN CASE WHEN b.yes THEN 0 ELSE 5 END"
+/* When the lease of q was made or renewed. Later than now: the database's clock has gone back. */
+#define LEASED_AT "greatest(q.claimed_at, q.renewed_at)"
+/* The first claim writes it, or who takes a claim back that the database has lost. */
+#define SET_DEADLINE                                                                                         \
+    "deadline_at = CASE WHEN q.try_timeout_ms > 0"                                                           \
+    " THEN coalesce(q.deadline_at, clock_timestamp() + q.try_timeout_ms * interval '1 millisecond') END"
 /* Milliseconds from now to q's deadline; 0: it has passed. */
 #define DEADLINE_LEFT "greatest(0, ceil(extract(epoch FROM q.deadline_at - clock_timestamp()) * 1000))::int8"
 
@@ -72,6 +101,12 @@ const struct statement_text statement_texts[STATEMENTS] = {
     /* until the end of the transaction */
     [STATEMENT_SET] = {"set", "t", "SELECT set_config($1::text, $2::text, true)"},
 
+    [STATEMENT_INCARNATION] = {"incarnation", "",
+                               "INSERT INTO incarnation DEFAULT VALUES ON CONFLICT (one) DO NOTHING"},
+    [STATEMENT_PARTITION_COMPLETE] =
+        {"partition_complete", "",
+         "UPDATE partitions AS q SET incarnation = i.id FROM incarnation AS i WHERE q.p = $1::int4"
+         " AND q.epoch = $2::int8 AND q.incarnation IS DISTINCT FROM i.id"},
     [STATEMENT_PARTITION_OPEN] =
         {"partition_open", "iii",
          "INSERT INTO partitions AS q (p, epoch) VALUES ($1::int4, $2::int8)"
@@ -86,8 +121,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " SELECT 1 / count(*) FROM moved"},
     [STATEMENT_PARTITION_RESET] =
         {"partition_reset", "i",
-         "WITH moved AS (UPDATE partitions SET projected_seq = 0, projected_mark = 0, updated_at = "
-         "clock_timestamp()"
+         "WITH moved AS (UPDATE partitions SET projected_seq = 0, projected_mark = 0, incarnation = NULL,"
+         " updated_at = clock_timestamp()"
          " WHERE p = $1::int4 AND epoch = $2::int8 RETURNING 1) SELECT 1 / count(*) FROM moved"},
     [STATEMENT_ACTIVITIES_RESET] = {"activities_reset", "", "DELETE FROM worker_queue WHERE p = $1::int4"},
     [STATEMENT_TIMERS_RESET] = {"timers_reset", "", "DELETE FROM timers WHERE p = $1::int4"},
@@ -286,8 +321,12 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " RETURNING q.instance, q.execution, q.activity_id, q.try_number::int8, q.try_timeout_ms, q.attempt,"
          " q.details"},
 
-    /* The first claim of a try writes its deadline; -1: it has none. A try that was lost $7 times is claimed
-     * only apart, or when it has $8 strikes and was lost $7 + $8 times: then it will not be run. */
+    /*
+     * Who may run a try: whoever is the first to claim it when nobody has a lease of it, and the worker that
+     * has it. This is the only place that decides that. A try that was lost $7 times is claimed only apart,
+     * or when it has $8 strikes and was lost $7 + $8 times: then it will not be run. The deadline: -1: it has
+     * none.
+     */
     [STATEMENT_CLAIM] =
         {"claim", "iiibiittti",
          "UPDATE worker_queue AS q SET attempt = q.attempt + 1, worker = $5::text, apart = k.apart,"
@@ -296,28 +335,32 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " lost_word = CASE WHEN " LOST_NOW
          " AND q.worker IS DISTINCT FROM q.lost_worker THEN NULL ELSE q.lost_word END,"
          " lost_worker = CASE WHEN " LOST_NOW " THEN q.worker ELSE q.lost_worker END,"
-         " claimed_at = clock_timestamp(), renewed_at = NULL, deadline_at = CASE WHEN q.try_timeout_ms > 0"
-         " THEN coalesce(q.deadline_at, clock_timestamp() + q.try_timeout_ms * interval '1 millisecond') END"
-         " FROM " KEYS_FROM(", $6::bool[]",
-                            ", apart") " WHERE" SAME_TRY " AND NOT q.later"
-                                       " AND (k.apart OR " LOST_THEN " < $7::int4 OR (" STRIKES_THEN
-                                       " >= $8::int4 AND " LOST_THEN " >= $7::int4::int8 + $8::int4))"
-                                       " RETURNING k.ord, q.attempt, CASE WHEN q.deadline_at "
-                                       "IS NULL THEN -1 ELSE " DEADLINE_LEFT " END,"
-                                       " q.details, coalesce(cardinality(q.lost), 0)::int8, "
-                                       "coalesce(cardinality(q.strikes), 0)::int8,"
-                                       " coalesce(q.lost_worker, ''), coalesce(q.lost_word, ''), " WHOSE},
+         " claimed_at = clock_timestamp(), renewed_at = NULL, " SET_LEASE ", " SET_DEADLINE
+         " FROM " KEYS_FROM(
+             ", $6::bool[], $9::int8[]",
+             ", apart, lease_ms") " WHERE" SAME_TRY " AND NOT q.later"
+                                  " AND (" FREE " OR q.worker = $5::text)"
+                                  " AND (k.apart OR " LOST_THEN " < $7::int4 OR (" STRIKES_THEN
+                                  " >= $8::int4 AND " LOST_THEN " >= $7::int4::int8 + $8::int4))"
+                                  " RETURNING k.ord, q.attempt, CASE WHEN q.deadline_at "
+                                  "IS NULL THEN -1 ELSE " DEADLINE_LEFT " END,"
+                                  " q.details, coalesce(cardinality(q.lost), 0)::int8, "
+                                  "coalesce(cardinality(q.strikes), 0)::int8,"
+                                  " coalesce(q.lost_worker, ''), coalesce(q.lost_word, ''), " WHOSE},
     [STATEMENT_RENEW] = {"renew", "ii",
                          "UPDATE worker_queue AS q SET renewed_at = clock_timestamp(),"
-                         " apart = q.apart AND NOT k.settled, " SET_NOTED " FROM " NOTED_CLAIMS
-                         " WHERE" SAME("activity_id") HELD("$9") " RETURNING k.ord, q.attempt"},
+                         " attempt = greatest(q.attempt, k.attempt), worker = $9::text,"
+                         " claimed_at = coalesce(q.claimed_at, clock_timestamp()),"
+                         " " SET_LEASE ", " SET_DEADLINE ", apart = q.apart AND NOT k.settled, " SET_NOTED
+                         " FROM " RENEWED_CLAIMS " WHERE" SAME("activity_id")
+                             MINE("$9") " RETURNING k.ord, q.attempt"},
     [STATEMENT_COMPLETE] = {"complete", "ii",
                             "DELETE FROM worker_queue AS q USING " CLAIMS " WHERE" SAME("activity_id")
-                                HELD("$6") " RETURNING k.ord, q.attempt"},
+                                MINE("$6") " RETURNING k.ord, q.attempt"},
     [STATEMENT_RELEASE] =
         {"release", "ii",
          "UPDATE worker_queue AS q SET worker = NULL, claimed_at = NULL, renewed_at = clock_timestamp(),"
-         " " SET_NOTED " FROM " NOTED_CLAIMS " WHERE" SAME("activity_id")
+         " lease_until = NULL, " SET_NOTED " FROM " NOTED_CLAIMS " WHERE" SAME("activity_id")
              HELD("$9") " RETURNING k.ord, q.attempt"},
     /* Its worker lives: whether or not somebody else has it by now, it was not lost. Not if it has said its
      * last word: it still does what it had begun. */
@@ -325,14 +368,17 @@ const struct statement_text statement_texts[STATEMENTS] = {
         {"let_go", "ii",
          "UPDATE worker_queue AS q SET lost = array_remove(q.lost, k.attempt),"
          " strikes = array_remove(q.strikes, k.attempt),"
-         " worker = CASE WHEN q.attempt = k.attempt THEN nullif(q.worker, $6::text) ELSE q.worker END"
+         " worker = CASE WHEN q.attempt = k.attempt THEN nullif(q.worker, $6::text) ELSE q.worker END,"
+         " lease_until = CASE WHEN q.attempt = k.attempt AND q.worker = $6::text THEN NULL"
+         " ELSE q.lease_until END"
          " FROM " CLAIMS " WHERE" SAME_TRY
          " AND ((q.attempt = k.attempt AND q.worker = $6::text) OR k.attempt = ANY (q.lost))"
          " AND (q.lost_word IS NULL OR q.lost_worker <> $6::text)"
          " RETURNING k.ord, q.attempt"},
     /* Worker $1 died, saying $2. $3..$7 is the try (and its attempt) that it died of, if that is known: its
      * claim is lost, and counts against it like one that was made apart if it was lost $8 times before; those
-     * beside it are not lost. If it is not known, the next claims note the loss. */
+     * beside it are not lost. If it is not known, the next claims note the loss. Nobody waits for its leases
+     * to end. */
     [STATEMENT_DIED] =
         {"died", "i",
          "UPDATE worker_queue AS q SET"
@@ -341,7 +387,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " THEN q.strikes || q.attempt ELSE q.strikes END,"
          " lost_worker = CASE WHEN k.blamed OR $3::text = '' THEN $1::text ELSE q.lost_worker END,"
          " lost_word = CASE WHEN k.blamed OR $3::text = '' THEN $2::text ELSE q.lost_word END,"
-         " worker = CASE WHEN $3::text = '' THEN q.worker END,"
+         " worker = CASE WHEN $3::text = '' THEN q.worker END, lease_until = NULL,"
          " claimed_at = CASE WHEN $3::text = '' THEN q.claimed_at END,"
          " renewed_at = CASE WHEN $3::text = '' THEN q.renewed_at ELSE clock_timestamp() END"
          " FROM (SELECT w.instance, w.execution, w.activity_id AS id, w.instance = $3::text"
@@ -352,18 +398,30 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " WHERE" SAME("activity_id") " AND q.worker = $1::text RETURNING q.attempt"},
     [STATEMENT_LEAVE] =
         {"leave", "ii",
-         "UPDATE worker_queue AS q SET later = true, renewed_at = clock_timestamp(), " SET_NOTED
-         " FROM " NOTED_CLAIMS " WHERE" SAME("activity_id") HELD("$9") " RETURNING k.ord, q.attempt"},
-    /* Which of the keys have a row that needs a worker? */
-    [STATEMENT_LOOK] = {"look", "ii",
-                        "SELECT k.ord, q.attempt FROM worker_queue AS q, " KEYS " WHERE" SAME_TRY
-                        " AND NOT q.later"},
+         "UPDATE worker_queue AS q SET later = true, lease_until = NULL, renewed_at = clock_timestamp(),"
+         " " SET_DEADLINE ", " SET_NOTED " FROM " NOTED_CLAIMS " WHERE" SAME("activity_id")
+             MINE("$9") " RETURNING k.ord, q.attempt"},
+    /* What is there of keys that were not this worker's? */
+    [STATEMENT_LOOK] = {"look", "iii",
+                        "SELECT k.ord, CASE " NO_ROW_STATE " ELSE 2 END::int8, 0::int8"
+                        " FROM " KEYS_FROM(", $5::int4[]", ", p") ITS_ROW BELIEVED},
 
-    /* The same for claims of worker $5, and whether they may only be made apart, from $6 losses on. */
-    [STATEMENT_LOOK_SUSPECT] = {"look_suspect", "iii",
-                                "SELECT k.ord, q.attempt, CASE WHEN " LOST_THEN
-                                " >= $6::int4 THEN 1 ELSE 0 END::int8"
-                                " FROM worker_queue AS q, " KEYS " WHERE" SAME_TRY " AND NOT q.later"},
+    /*
+     * The same for claims of worker $5: is somebody else's lease in the way, and for how long; may they only
+     * be made apart, from $7 losses on? When the clock has gone back a lease ends as long after now as it
+     * should have ended after it was made.
+     */
+    [STATEMENT_LOOK_CLAIM] =
+        {"look_claim", "iii",
+         "WITH back AS (UPDATE worker_queue AS q SET lease_until = clock_timestamp() + (q.lease_until"
+         " - " LEASED_AT "), claimed_at = least(q.claimed_at, clock_timestamp()),"
+         " renewed_at = clock_timestamp() FROM " KEYS " WHERE" SAME_TRY " AND " LEASED_AT
+         " > clock_timestamp() AND q.lease_until IS NOT NULL)"
+         " SELECT k.ord, CASE " NO_ROW_STATE " WHEN q.worker <> $5::text AND NOT " FREE " THEN 4"
+         " WHEN " LOST_THEN " >= $7::int4 THEN 3 ELSE 2 END::int8,"
+         " coalesce(ceil(extract(epoch FROM least(q.lease_until - clock_timestamp(), q.lease_until"
+         " - " LEASED_AT ")) * 1000), 0)::int8"
+         " FROM " KEYS_FROM(", $6::int4[]", ", p") ITS_ROW BELIEVED},
 
     [STATEMENT_SHOW] = {"show", "ttiiiitiiiibti",
                         "SELECT " INSTANCE_COLUMNS " FROM instances AS i WHERE i.instance = $1::text"},

@@ -22,23 +22,45 @@ static void send_held(struct postgres *pg, enum statement statement, thole_slice
         call_bool_array(pg, &claims->settled, sizeof *claims, n);
     }
     call_text(pg, worker);
+    if (statement == STATEMENT_RENEW)
+        call_int8_array(pg, &claims->lease_ms, sizeof *claims, n);
     call_send(pg, statement);
 }
 
-/* Rows of result @p i are (place from 1, attempt). The claims that are named get @p state. */
-static thole_status take_states(struct postgres *pg, size_t i, struct claim *claims, size_t n,
-                                enum row_state state, thole_error *reterr)
+static thole_status check_place(uint64_t place, size_t n, thole_error *reterr)
+{
+    if (place >= 1 && place <= n)
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_CORRUPT, "Postgres named row %llu of %zu", (unsigned long long)place, n);
+}
+
+/* Rows of result @p i are (place from 1, attempt). The claims that are named are mine. */
+static thole_status take_mine(struct postgres *pg, size_t i, struct claim *claims, size_t n,
+                              thole_error *reterr)
 {
     for (size_t row = 0; row < call_rows(pg, i); row++) {
-        uint64_t place = call_cell_int8(pg, i, row, 0);
-        if (place < 1 || place > n)
-            return thole_fail(reterr, THOLE_CORRUPT, "Postgres named row %llu of %zu",
-                              (unsigned long long)place, n);
-        if (claims[place - 1].state == ROW_MINE)
+        uint64_t const place = call_cell_int8(pg, i, row, 0);
+        THOLE_TRY(check_place(place, n, reterr));
+        claims[place - 1].state = ROW_MINE;
+        claims[place - 1].attempt = call_cell_int8(pg, i, row, 1);
+    }
+    return THOLE_OK;
+}
+
+/* Rows of the only result are (place from 1, state, milliseconds left). */
+static thole_status take_looks(struct postgres *pg, struct claim *claims, size_t n, thole_error *reterr)
+{
+    for (size_t row = 0; row < call_rows(pg, 0); row++) {
+        uint64_t const place = call_cell_int8(pg, 0, row, 0), state = call_cell_int8(pg, 0, row, 1);
+        THOLE_TRY(check_place(place, n, reterr));
+        struct claim *const claim = &claims[place - 1];
+        if (claim->state == ROW_MINE)
             continue;
-        claims[place - 1].state = state;
-        if (state == ROW_MINE)
-            claims[place - 1].attempt = call_cell_int8(pg, i, row, 1);
+        if (state > ROW_UNKNOWN || state == ROW_MINE)
+            return thole_fail(reterr, THOLE_CORRUPT, "Postgres says state %llu of a row",
+                              (unsigned long long)state);
+        claim->state = state == ROW_SUSPECT && claim->apart ? ROW_STOLEN : (enum row_state)state;
+        claim->left_ms = state == ROW_HELD ? call_cell_int8(pg, 0, row, 2) : 0;
     }
     return THOLE_OK;
 }
@@ -64,9 +86,10 @@ static thole_status look_again(struct postgres *pg, struct claim *claims, size_t
         return THOLE_OK;
     call_begin(pg, "looking for activities");
     send_keys(pg, claims, n);
+    call_int4_array(pg, &claims->partition, sizeof *claims, n);
     call_send(pg, STATEMENT_LOOK);
     THOLE_TRY(call_run(pg, reterr));
-    return take_states(pg, 0, claims, n, ROW_STOLEN, reterr);
+    return take_looks(pg, claims, n, reterr);
 }
 
 /* Renewals and the like: changes of rows that this worker must hold. */
@@ -80,7 +103,7 @@ static thole_status change_rows(struct postgres *pg, const char *what, enum stat
     call_begin(pg, what);
     send_held(pg, statement, worker, claims, n);
     THOLE_TRY(call_run(pg, reterr));
-    THOLE_TRY(take_states(pg, 0, claims, n, ROW_MINE, reterr));
+    THOLE_TRY(take_mine(pg, 0, claims, n, reterr));
     return look_again(pg, claims, n, reterr);
 }
 
@@ -95,7 +118,7 @@ static thole_status take_tries(struct postgres *pg, const struct claim_policy *p
                                struct arena *arena, thole_error *reterr)
 {
     for (size_t row = 0; row < call_rows(pg, 0); row++) {
-        struct claim *claim = &claims[call_cell_int8(pg, 0, row, 0) - 1]; /* take_states() has seen it */
+        struct claim *claim = &claims[call_cell_int8(pg, 0, row, 0) - 1]; /* take_mine() has seen it */
         uint64_t const left_ms = call_cell_int8(pg, 0, row, 2);
         claim->expired = left_ms == 0;
         claim->left_ms = left_ms > INT64_MAX ? 0 : left_ms;
@@ -118,26 +141,20 @@ static thole_status take_tries(struct postgres *pg, const struct claim_policy *p
     return THOLE_OK;
 }
 
-/* Who has no row to show may be missing, a suspect, or appeared a moment later. */
-static thole_status look_for_suspects(struct postgres *pg, thole_slice worker,
-                                      const struct claim_policy *policy, struct claim *claims, size_t n,
-                                      thole_error *reterr)
+/* Who has no row to show may be missing, held by another, a suspect, or appeared a moment later. */
+static thole_status look_at_claims(struct postgres *pg, thole_slice worker, const struct claim_policy *policy,
+                                   struct claim *claims, size_t n, thole_error *reterr)
 {
     if (count_missing(claims, n) == 0)
         return THOLE_OK;
     call_begin(pg, "looking for activities");
     send_keys(pg, claims, n);
     call_text(pg, worker);
+    call_int4_array(pg, &claims->partition, sizeof *claims, n);
     call_int4(pg, capped(policy->suspect_after));
-    call_send(pg, STATEMENT_LOOK_SUSPECT);
+    call_send(pg, STATEMENT_LOOK_CLAIM);
     THOLE_TRY(call_run(pg, reterr));
-    THOLE_TRY(take_states(pg, 0, claims, n, ROW_STOLEN, reterr));
-    for (size_t row = 0; row < call_rows(pg, 0); row++) {
-        struct claim *claim = &claims[call_cell_int8(pg, 0, row, 0) - 1]; /* take_states() has seen it */
-        if (claim->state == ROW_STOLEN && call_cell_int8(pg, 0, row, 2) != 0 && !claim->apart)
-            claim->state = ROW_SUSPECT;
-    }
-    return THOLE_OK;
+    return take_looks(pg, claims, n, reterr);
 }
 
 thole_status worker_store_claim(struct postgres *pg, thole_slice worker, const struct claim_policy *policy,
@@ -156,11 +173,12 @@ thole_status worker_store_claim(struct postgres *pg, thole_slice worker, const s
     call_bool_array(pg, &claims->apart, sizeof *claims, n);
     call_int4(pg, capped(policy->suspect_after));
     call_int4(pg, capped(policy->strikes_max));
+    call_int8_array(pg, &claims->lease_ms, sizeof *claims, n);
     call_send(pg, STATEMENT_CLAIM);
     THOLE_TRY(call_run(pg, reterr));
-    THOLE_TRY(take_states(pg, 0, claims, n, ROW_MINE, reterr));
+    THOLE_TRY(take_mine(pg, 0, claims, n, reterr));
     THOLE_TRY(take_tries(pg, policy, claims, arena, reterr));
-    return look_for_suspects(pg, worker, policy, claims, n, reterr);
+    return look_at_claims(pg, worker, policy, claims, n, reterr);
 }
 
 thole_status worker_store_renew(struct postgres *pg, thole_slice worker, struct claim *claims, size_t n,
@@ -185,7 +203,7 @@ thole_status worker_store_let_go(struct postgres *pg, thole_slice worker, struct
     call_begin(pg, "letting go of activities");
     send_held(pg, STATEMENT_LET_GO, worker, claims, n);
     THOLE_TRY(call_run(pg, reterr));
-    return take_states(pg, 0, claims, n, ROW_MINE, reterr);
+    return take_mine(pg, 0, claims, n, reterr);
 }
 
 thole_status worker_store_died(struct postgres *pg, const struct worker_death *death, size_t *ret_rows,
@@ -224,7 +242,7 @@ thole_status worker_store_complete_begin(struct postgres *pg, thole_slice worker
     thole_status status = call_run(pg, reterr);
     pg->in_transaction = true;
     if (status == THOLE_OK)
-        status = take_states(pg, 1, claims, n, ROW_MINE, reterr);
+        status = take_mine(pg, 1, claims, n, reterr);
     if (status == THOLE_OK)
         status = look_again(pg, claims, n, reterr);
     if (status != THOLE_OK)

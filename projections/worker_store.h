@@ -1,8 +1,11 @@
 /*
  * What a worker asks of Postgres: claim, renew, complete. Statuses: see postgres.h. One thread at a time for
- * each connection. The fence of a claim is (try, attempt, worker): worker is this process's incarnation,
- * unique for ever, so that a row projected again after a loss never matches an old claim. A row of another
- * try of the same activity is as good as missing, and so is one that is completed later, from outside.
+ * each connection. A row is held by the worker that it names, this process's incarnation, unique for ever;
+ * the worker must not run a try twice at a time. Where the database has lost a claim (a crash undid it, or
+ * the row was projected again), its worker's next call takes it back, unless somebody else has a lease by
+ * then. A row of another try of the same activity is as good as missing, and so is one that is completed
+ * later, from outside. A row that is missing is gone for good only where the partition's rows are complete
+ * (projector_store_complete()); else it is ROW_UNKNOWN, and nothing follows from it.
  *
  * Each call is one statement for all claims and one round trip; a second one looks at those that had no row
  * to change, when there are any. Rows are locked in the order of their keys, so that calls never deadlock. A
@@ -24,8 +27,10 @@ struct activity_key {
 enum row_state {
     ROW_MISSING = 0, /* cancelled or done: confirmed, the message may be dropped */
     ROW_MINE = 1,    /* claimed / kept / deleted by me */
-    ROW_STOLEN = 2,  /* the row is there but another claim holds it (or mine was lost by the database) */
+    ROW_STOLEN = 2,  /* the row is there but another worker holds it */
     ROW_SUSPECT = 3, /* of a claim: it was not made, because it may only be made apart */
+    ROW_HELD = 4,    /* of a claim: it was not made, because another worker's lease lasts, for left_ms */
+    ROW_UNKNOWN = 5, /* there is none, and the database may have lost it */
 };
 
 /* What a worker makes of claims that were lost: those whose worker died, or was not heard of for a lease. */
@@ -36,15 +41,18 @@ struct claim_policy {
 
 struct claim {
     struct activity_key key;
-    uint64_t attempt; /* in for renew, complete, release and leave; out for claim: attempt := attempt + 1 */
+    uint32_t partition; /* of the instance; not for release and letting go */
+    uint64_t lease_ms;  /* in for claim and renew: nobody else may claim it for so long; 0: at once */
+    uint64_t attempt; /* in for renew, complete, release and leave; out for claim: attempt := attempt + 1, and
+                         for renew */
     bool apart;       /* in for claim: nothing else will be started beside it until it is settled */
     bool settled;     /* in for renew: from now on other things may be */
     enum row_state state; /* out */
     /* out for claim, when it is mine */
-    bool expired;              /* the try's deadline has passed: its handler must not be run (again) */
-    uint64_t left_ms;          /* until its deadline, at least 1; 0: it has none */
-    uint32_t lost;             /* claims of this try that were lost */
-    bool poisoned;             /* enough of them, strikes_max apart: it must not be run */
+    bool expired;     /* the try's deadline has passed: its handler must not be run (again) */
+    uint64_t left_ms; /* until its deadline, at least 1; 0: it has none. HELD: until that lease ends */
+    uint32_t lost;    /* claims of this try that were lost */
+    bool poisoned;    /* enough of them, strikes_max apart: it must not be run */
     thole_slice orchestration; /* in the arena: of the instance; empty: it is gone */
     uint32_t version;          /* of its code */
     thole_slice lost_worker;   /* in the arena: with which it was lost last; may be empty */
@@ -55,20 +63,22 @@ struct claim {
     bool noted;
 };
 
-/* Claims in one statement. A claim always takes over a row that somebody else holds: the broker has decided
- * that the lease is over. state = ROW_MINE or ROW_MISSING for each; ROW_STOLEN for a key given twice (one of
- * the two is MINE) or whose row appeared a moment later: leave the message alone; ROW_SUSPECT as the policy
- * says, but never for what is poisoned or claimed apart. A claim that takes over from another worker notes
- * that claim as lost. @p policy NULL: nothing is suspect. The try's first claim writes its deadline, by the
- * database's clock. Details go to @p arena (NULL: nobody wants them); THOLE_LIMIT or THOLE_NOMEM when it is
- * full (the claims are made all the same). */
+/* Claims in one statement: the one rule by which a try is run, or not. It takes a row that nobody has claimed
+ * or that was handed back, whose lease is over, or that is this worker's own; of any other row it says
+ * ROW_HELD. A lease that the database's clock, going back, would make longer than it was meant ends that much
+ * earlier. ROW_STOLEN for a key given twice (one of the two is MINE) or whose row appeared, or became free, a
+ * moment later: claim it again; ROW_SUSPECT as the policy says, but never for what is poisoned or claimed
+ * apart. A claim that takes over from another worker notes that claim as lost. @p policy NULL: nothing is
+ * suspect. The try's first claim writes its deadline, by the database's clock. Details go to @p arena (NULL:
+ * nobody wants them); THOLE_LIMIT or THOLE_NOMEM when it is full (the claims are made all the same). */
 THOLE_NODISCARD thole_status worker_store_claim(struct postgres *pg, thole_slice worker,
                                                 const struct claim_policy *policy, struct claim *claims,
                                                 size_t n, struct arena *arena, thole_error *reterr);
-/* Renews in one statement (renewed_at = database clock). state = MINE (kept), MISSING or STOLEN. */
+/* Renews in one statement, from now on by the database's clock. state = MINE (kept), MISSING, STOLEN or
+ * UNKNOWN. */
 THOLE_NODISCARD thole_status worker_store_renew(struct postgres *pg, thole_slice worker, struct claim *claims,
                                                 size_t n, thole_error *reterr);
-/* BEGIN and DELETE ... AND try, attempt and worker are mine RETURNING, in one round trip. state for each.
+/* BEGIN and DELETE ... AND it is mine RETURNING, in one round trip. state for each, as of a renewal.
  * The transaction stays open until commit or rollback; on an error it is rolled back already. The server ends
  * the connection, and with it the transaction, when nothing follows for as long as the options say. Until
  * then no other call may use this connection. */

@@ -187,7 +187,7 @@ static void on_pulled(void *arg, natsMsg **native, uint64_t epoch)
     pthread_mutex_unlock(&puller->lock);
     if (delivery.reply.len > 0 && current) {
         const char *bad;
-        struct work_message *message = work_message_create(*native, &puller->names, epoch, &bad);
+        struct work_message *message = work_message_create(*native, &puller->names, &bad);
         if (message != NULL) {
             *native = NULL;
             hand_over(puller, message, bad);

@@ -125,23 +125,28 @@ static const char *read_item(natsMsg *native, const struct work_names *names, st
     return status == THOLE_OK ? NULL : "the instance in the subject is not a valid id";
 }
 
-struct work_message *work_message_create(natsMsg *native, const struct work_names *names, uint64_t epoch,
+struct work_message *work_message_create(natsMsg *native, const struct work_names *names,
                                          const char **ret_bad)
 {
     struct ack_meta meta = {.deliveries = 0};
     struct work_box *box = calloc(1, sizeof *box);
-    if (box == NULL)
+    const char *const reply = natsMsg_GetReply(native);
+    char *const copy = strdup(reply != NULL ? reply : "");
+    if (box == NULL || copy == NULL) {
+        free(box);
+        free(copy);
         return NULL;
+    }
     int const len = natsMsg_GetDataLength(native);
     *ret_bad = read_item(native, names, box);
-    if (!ack_parse(thole_slice_from(natsMsg_GetReply(native)), &meta))
+    if (!ack_parse(thole_slice_from(reply), &meta))
         *ret_bad = "the reply subject is not JetStream's";
     box->message.item.queue = subject_nth(thole_slice_from(natsMsg_GetSubject(native)), WORK_TOKEN_QUEUE);
     box->message.item.input =
         (thole_slice){(const uint8_t *)natsMsg_GetData(native), len > 0 ? (size_t)len : 0};
     box->message.deliveries = meta.deliveries;
     box->message.sequence = meta.stream_sequence;
-    box->message.epoch = epoch;
+    box->message.reply = copy;
     box->message.native = native;
     return &box->message;
 }
@@ -151,7 +156,33 @@ void work_message_destroy(struct work_message *message)
     if (message == NULL)
         return;
     natsMsg_Destroy(message->native);
+    free(message->reply);
     free(message); /* the first member of its box */
+}
+
+void work_message_adopt(struct work_message *message, struct work_message *again)
+{
+    char *const old = message->reply;
+    message->reply = again->reply;
+    message->sequence = again->sequence;
+    message->deliveries = again->deliveries;
+    again->reply = old;
+    work_message_destroy(again);
+}
+
+static thole_status send_signal(struct connection *connection, const struct work_message *message,
+                                thole_slice word, thole_error *reterr)
+{
+    bool sent = false;
+    struct link *link = link_acquire(connection);
+    if (message->reply[0] == '\0' || link == NULL) {
+        link_release(link);
+        return thole_fail(reterr, THOLE_UNAVAILABLE,
+                          "NATS is not connected: an activity message was not signalled");
+    }
+    thole_status const status = link_send_bytes(link, message->reply, NULL, word, &sent, reterr);
+    link_release(link);
+    return status;
 }
 
 thole_status work_message_signal(struct connection *connection, const struct work_message *message,
@@ -159,19 +190,13 @@ thole_status work_message_signal(struct connection *connection, const struct wor
 {
     static const char *const words[] = {
         [WORK_ACK] = "+ACK", [WORK_NAK] = "-NAK", [WORK_PROGRESS] = "+WPI", [WORK_TERM] = "+TERM"};
-    bool sent;
-    const char *reply = natsMsg_GetReply(message->native);
-    struct link *link = link_acquire(connection);
-    if (reply == NULL || link == NULL || link->epoch != message->epoch) {
-        link_release(link);
-        return thole_fail(reterr, THOLE_FENCED,
-                          "the connection was lost since the activity message was delivered");
-    }
-    /* The link is the one it came over: if it has just been lost, nothing gets out. */
-    thole_status status = link_send_bytes(link, reply, NULL, thole_slice_from(words[signal]), &sent, reterr);
-    if (status != THOLE_OK && !sent)
-        status = thole_fail(reterr, THOLE_FENCED,
-                            "the connection was lost since the activity message was delivered");
-    link_release(link);
-    return status;
+    return send_signal(connection, message, thole_slice_from(words[signal]), reterr);
+}
+
+thole_status work_message_put_back(struct connection *connection, const struct work_message *message,
+                                   uint64_t delay_ms, thole_error *reterr)
+{
+    char word[64];
+    (void)snprintf(word, sizeof word, "-NAK {\"delay\":%llu}", (unsigned long long)delay_ms * NANOS_PER_MS);
+    return send_signal(connection, message, thole_slice_from(word), reterr);
 }

@@ -25,18 +25,29 @@ struct work_message {
     struct work_item item; /* slices borrow from the message */
     uint64_t deliveries;   /* a hint only */
     uint64_t sequence;     /* in WORK */
-    uint64_t epoch;        /* of the connection when it came */
+    char *reply;           /* of the newest delivery */
     void *native;
 };
 void work_message_destroy(struct work_message *message); /* NULL-safe; sends nothing */
+/* @p again is a later delivery of the same: @p message is signalled by it from now on. Takes @p again. */
+void work_message_adopt(struct work_message *message, struct work_message *again);
 
+/*
+ * Signals are hints. The server goes by the message's sequence in WORK and not by the delivery or the
+ * connection: +WPI puts the redelivery off for an ack-wait from now, whoever sends it; -NAK brings it back,
+ * at once or after a while; both do nothing when the server does not know of a delivery (any more), or when
+ * it has chosen the message for redelivery already. +ACK removes it, however late. So an ACK is only for what
+ * nobody needs any more, and none of them says who may run anything.
+ */
 enum work_signal { WORK_ACK, WORK_NAK, WORK_PROGRESS, WORK_TERM };
-/* Sends the signal unless the connection's epoch has changed since the delivery: then it sends nothing and
- * returns THOLE_FENCED. There is no moment in between: the signal can only leave over the connection that the
- * message came from. Does not wait. @p connection: the puller's. */
+/* Does not wait. THOLE_UNAVAILABLE: nothing was sent, there is no connection. */
 THOLE_NODISCARD thole_status work_message_signal(struct connection *connection,
                                                  const struct work_message *message, enum work_signal signal,
                                                  thole_error *reterr);
+/* -NAK: it comes back after @p delay_ms, to whoever wants one then. */
+THOLE_NODISCARD thole_status work_message_put_back(struct connection *connection,
+                                                   const struct work_message *message, uint64_t delay_ms,
+                                                   thole_error *reterr);
 
 /*
  * Pulls from one queue's durable consumer with raw requests (nats.c's Fetch is not used: heap overflow before

@@ -13,6 +13,6 @@ struct work_box {
     uint8_t instance[THOLE_ID_BYTES_MAX];
 };
 /* Takes @p native. *ret_bad: what is malformed, or NULL. NULL: out of memory, nothing taken. */
-struct work_message *work_message_create(natsMsg *native, const struct work_names *names, uint64_t epoch,
+struct work_message *work_message_create(natsMsg *native, const struct work_names *names,
                                          const char **ret_bad);
 #endif

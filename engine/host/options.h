@@ -32,11 +32,12 @@ struct host_options {
         parked_max; /* --parked-max      THOLE_PARKED_MAX      1000 parked instances for each partition */
     uint64_t instance_memory_max; /* --instance-memory-max THOLE_INSTANCE_MEMORY_MAX  64 MiB, bytes */
     /* worker */
-    const char *queue;     /* --queue       THOLE_QUEUE       default */
-    uint32_t slots;        /* --slots       THOLE_SLOTS       16 */
-    uint64_t lease_ms;     /* --lease       THOLE_LEASE       what the queue has, else 30s */
-    uint64_t grace_ms;     /* --grace       THOLE_GRACE       10s */
-    uint32_t poison_after; /* --poison-after THOLE_POISON_AFTER 5 lost claims; at least 2; 0 = never */
+    const char *queue;       /* --queue       THOLE_QUEUE       default */
+    uint32_t slots;          /* --slots       THOLE_SLOTS       16 */
+    uint64_t lease_ms;       /* --lease       THOLE_LEASE       what the queue has, else 30s */
+    uint64_t renew_every_ms; /* --renew-every THOLE_RENEW_EVERY  0: a third of the lease */
+    uint64_t grace_ms;       /* --grace       THOLE_GRACE       10s */
+    uint32_t poison_after;   /* --poison-after THOLE_POISON_AFTER 5 lost claims; at least 2; 0 = never */
     bool own_all; /* --test-own-all: own every partition, whoever else does; for tests, not in --help */
     struct forkserver
         *forkserver;         /* no option: for activities that run in processes; NULL = there are none */

@@ -25,7 +25,6 @@ struct lease {
     uint64_t id;
     struct worker_key key; /* its instance lies in instance_bytes */
     uint64_t attempt;      /* the fencing token; 0 = not claimed */
-    uint64_t epoch;        /* of the connection of its delivery */
     uint64_t deliveries;   /* that its message had; a hint */
     enum lease_state state;
     enum lease_confirm confirm;
@@ -42,8 +41,9 @@ struct lease {
     bool published;    /* its result has been stored at least once */
     bool failed;       /* its publish in this batch was not answered with ok */
     bool listed;
-    uint64_t extended_ms; /* delivery or last +WPI */
-    uint64_t renewed_ms;  /* claim or last renewal of the row, as sent */
+    uint64_t arrived_ms;  /* its delivery */
+    uint64_t signal_ms;   /* that, or the last +WPI */
+    uint64_t renewed_ms;  /* claim or last renewal of the row, as sent; UINT64_MAX: not claimed */
     uint64_t deadline_ms; /* of the try; UINT64_MAX: none */
     uint64_t grace_ms;    /* fired: when its slot is given up; parked: when it is handed back */
     uint64_t retry_ms;    /* ready and not listed: when it is tried again */

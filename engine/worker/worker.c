@@ -39,6 +39,7 @@ uint32_t worker_strikes_max(uint32_t poison_after)
 struct worker_machine *worker_create(const struct worker_options *options)
 {
     assert(options->slots > 0 && options->lease_ms > 0 && options->poison_after != 1);
+    assert(options->renew_ms <= options->lease_ms / 2);
     struct worker_machine *const w = calloc(1, sizeof *w);
     size_t const cap = (size_t)options->slots + options->completions_max + WORKER_PARKED_MAX + ENDING_MAX;
     if (w == NULL)
@@ -80,6 +81,11 @@ uint64_t worker_margin_ms(const struct worker_machine *w)
     return fifth_ms < MARGIN_MS_MAX ? fifth_ms : MARGIN_MS_MAX;
 }
 
+uint64_t worker_renew_every_ms(const struct worker_machine *w)
+{
+    return w->options.renew_ms > 0 ? w->options.renew_ms : w->options.lease_ms / 3;
+}
+
 uint64_t worker_backoff_ms(const struct worker_machine *w, uint32_t retries)
 {
     uint64_t const most_ms =
@@ -91,7 +97,7 @@ uint64_t worker_backoff_ms(const struct worker_machine *w, uint32_t retries)
 
 uint64_t lease_fence_ms(const struct worker_machine *w, const struct lease *lease)
 {
-    uint64_t const from_ms = lease->extended_ms < lease->renewed_ms ? lease->extended_ms : lease->renewed_ms;
+    uint64_t const from_ms = lease->renewed_ms != UINT64_MAX ? lease->renewed_ms : lease->arrived_ms;
     return from_ms + w->options.lease_ms - worker_margin_ms(w);
 }
 
@@ -106,11 +112,11 @@ static uint64_t due_ms(const struct worker_machine *w, const struct lease *lease
     switch (lease->state) {
     case LEASE_PARKED: return lease->grace_ms;
     case LEASE_QUEUED:
-        return w->claim_failures > 0 ? min_ms(lease->extended_ms + w->options.lease_ms / 3, fence_ms)
+        return w->claim_failures > 0 ? min_ms(lease->arrived_ms + w->options.lease_ms / 3, fence_ms)
                                      : fence_ms;
     case LEASE_APART:
     case LEASE_CONFIRMING: return fence_ms;
-    case LEASE_READY: return lease->listed ? fence_ms : min_ms(lease->retry_ms, fence_ms);
+    case LEASE_READY: return lease->listed ? UINT64_MAX : lease->retry_ms;
     case LEASE_RUNNING:
         if (!lease->fired)
             return min_ms(fence_ms, lease->deadline_ms);
@@ -142,23 +148,15 @@ static void running_due(struct worker_machine *w, struct lease *lease)
 
 static void lease_due(struct worker_machine *w, struct lease *lease)
 {
-    bool const fenced = w->now_ms >= lease_fence_ms(w, lease);
     switch (lease->state) {
     case LEASE_PARKED:
         lease_end(w, lease, WORKER_OUT_NAK, lease->suspect ? WORKER_END_DEFERRED : WORKER_END_UNKNOWN);
         break;
-    case LEASE_QUEUED: /* another worker may reach the database; past the fence it is not handed back */
-        lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_UNCLAIMED);
-        break;
-    case LEASE_APART: lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_UNCLAIMED); break;
+    case LEASE_QUEUED: /* another worker may reach the database */
+    case LEASE_APART: lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_UNCLAIMED); break;
     case LEASE_RUNNING: running_due(w, lease); break;
     case LEASE_CONFIRMING: lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_CANCELLED); break;
-    case LEASE_READY:
-        if (fenced)
-            lease_lose(w, lease, false);
-        else
-            lease_ready(w, lease);
-        break;
+    case LEASE_READY: lease_ready(w, lease); break;
     case LEASE_CLAIMING:
     case LEASE_IN_BATCH:
     case LEASE_RELEASING:
@@ -257,16 +255,6 @@ static void set_now(struct worker_machine *w, uint64_t now_ms)
         w->now_ms = now_ms;
 }
 
-static void connection(struct worker_machine *w, const struct worker_in *in)
-{
-    if (in->up && in->epoch >= w->epoch) {
-        w->up = true;
-        w->epoch = in->epoch;
-    } else if (!in->up) {
-        w->up = false;
-    }
-}
-
 static void slot_replaced(struct worker_machine *w)
 {
     assert(w->slots_used > 0);
@@ -277,11 +265,9 @@ thole_status worker_input(struct worker_machine *w, const struct worker_in *in, 
 {
     set_now(w, now_ms);
     switch (in->kind) {
-    case WORKER_IN_CONNECTION: connection(w, in); break;
     case WORKER_IN_DELIVERED: return worker_delivered(w, in);
     case WORKER_IN_CLAIMED: worker_claimed(w, in); break;
     case WORKER_IN_RENEWED: worker_renewed(w, in); break;
-    case WORKER_IN_PROGRESSED: worker_progressed(w, in); break;
     case WORKER_IN_FINISHED: worker_finished(w, in); break;
     case WORKER_IN_SLOT: slot_replaced(w); break;
     case WORKER_IN_BEGUN: worker_begun(w, in); break;
@@ -368,6 +354,7 @@ const char *worker_end_name(enum worker_end end)
     case WORKER_END_HANDED_BACK: return "handed_back";
     case WORKER_END_LATER: return "later";
     case WORKER_END_DEFERRED: return "deferred";
+    case WORKER_END_HELD: return "held";
     }
     return "?";
 }

@@ -17,20 +17,28 @@
  * then frees the message and the handler's result, or leaves that to an abandoned handler's thread.
  *
  * Each CLAIM, RENEW, RELEASE, LEAVE, LET_GO, COMPLETE_BEGIN and COMPLETE_COMMIT is answered exactly once,
- * however late; at most one of each kind is in flight. Each id of a PROGRESS and of a COMPLETE_PUBLISH is
- * answered exactly once. The answer "unknown" says that it may or may not have happened. Nothing else is
- * answered.
+ * however late; at most one of each kind is in flight. Each id of a COMPLETE_PUBLISH is answered exactly
+ * once. The answer "unknown", of a call or of one of its rows, says that it may or may not have happened, or
+ * that the database does not know: nothing follows from it, it is asked again. Nothing else is answered.
+ *
+ * The row carries the lease, and says alone who may run a try (docs/guarantees.md). The message only brings
+ * it to somebody: what is sent for it are hints.
+ *  - A claim is refused (HELD) while another worker's lease lasts: the message is handed back for as long.
+ *  - A message that comes again while it is held here takes the place of the one before (CONFLICT): it is not
+ *    claimed again, and the try not run twice. Only while a handler whose lease was lost has grace it is
+ * handed back for that long: another worker may have it.
  *
  * What time means here, with L = lease_ms:
- *  - The lease of a message ends L after its delivery or its last +WPI that was sent, or L after the claim or
- *    the last renewal of its row was sent, whichever is earlier. Only +WPI on the connection of the delivery
- *    counts: once that is lost, nothing extends the lease and nothing is acknowledged.
- *  - Everything that is claimed is renewed every L / 3 in one statement, and after an unknown answer every
- *    L / 15 (at most 1 s).
- *  - A margin of L / 5 (at most 2 s) before that end the machine fences itself: the token fires, the result
- *    is thrown away, nothing is sent for the message. What is not yet claimed is forgotten at that time.
+ *  - The lease ends L after the claim or the last renewal of its row was sent, whatever becomes of the
+ * broker.
+ *  - Everything that is claimed is renewed every renew_ms in one statement, and after an unknown answer every
+ *    L / 15 (at most 1 s). As often +WPI keeps the messages where they are.
+ *  - A margin of L / 5 (at most 2 s) before the lease ends the machine fences itself: the token fires, the
+ *    result is thrown away, nothing is sent for the message. A result that is there by then is kept until the
+ *    row says whose it is.
  *  - While claims fail, what waits for one is handed back L / 3 after its delivery, unclaimed: another worker
- *    may reach the database. One message at a time is fetched to try with.
+ *    may reach the database. One message at a time is fetched to try with. In no case it waits longer than
+ *    L less the margin.
  *
  * A try may have a deadline, which the claim tells. When it passes, the token fires; the result is then a
  * timeout, whatever the handler returns, and also if it does not return within its grace. A claim that comes
@@ -71,6 +79,7 @@ struct worker_options {
     uint32_t slots;           /* handlers at a time; at least 1 */
     uint32_t completions_max; /* results on their way at a time, beyond the slots */
     uint64_t lease_ms;        /* ack_wait of the queue */
+    uint64_t renew_ms;        /* 0 = a third of the lease; at most half of it */
     uint64_t grace_ms;        /* what a cancelled handler gets to return */
     uint64_t stop_grace_ms;   /* the same for a graceful stop whose limit is over */
     uint32_t poison_after;    /* lost claims until an activity is poisoned; at least 2; 0 = never */
@@ -98,15 +107,18 @@ enum worker_row_state {
     WORKER_ROW_MINE = 1,
     WORKER_ROW_STOLEN = 2,
     WORKER_ROW_SUSPECT = 3, /* of a CLAIM that was not apart: it was not made */
+    WORKER_ROW_HELD = 4,    /* of a CLAIM: another worker's lease lasts, for left_ms */
+    WORKER_ROW_UNKNOWN = 5, /* there is none, and the database may have lost it */
 };
 
 struct worker_row {
     uint64_t id;
     struct worker_key key;
-    uint64_t attempt;            /* in; out for CLAIM */
+    uint64_t attempt;            /* in; out for CLAIM, and for RENEW when it is mine */
     enum worker_row_state state; /* out */
     bool expired;                /* out for CLAIM: the try's deadline has passed */
-    uint64_t left_ms;            /* out for CLAIM: until its deadline, from now; 0 = it has none */
+    uint64_t left_ms;            /* out for CLAIM: until its deadline, from now; 0 = it has none; HELD: until
+                                    that lease ends */
     bool apart;                  /* in for CLAIM: suspects too, and nothing else will be started beside it */
     bool settled;                /* in for RENEW: from now on others may be */
     uint32_t lost;               /* out for CLAIM: claims of this try that were lost */
@@ -114,29 +126,26 @@ struct worker_row {
 };
 
 enum worker_in_kind {
-    WORKER_IN_CONNECTION, /* up, epoch (grows with every reconnect, from 1). Down at the start. */
-    WORKER_IN_DELIVERED,  /* id, key, known, epoch, deliveries, arrived_ms */
-    WORKER_IN_CLAIMED,    /* unknown, or rows: those of CLAIM in its order, with attempt and state */
-    WORKER_IN_RENEWED,    /* unknown, or rows: those of RENEW in its order, with state */
-    WORKER_IN_PROGRESSED, /* id, ok: +WPI was sent on the connection of the delivery */
-    WORKER_IN_FINISHED,   /* id, status: the handler returned; ignored when its slot was abandoned */
-    WORKER_IN_SLOT,       /* an abandoned slot has been replaced (at once, later or never) */
-    WORKER_IN_BEGUN,      /* unknown (nothing is open), or rows: those of COMPLETE_BEGIN in its order */
-    WORKER_IN_PUBLISHED,  /* id, ok: stored, or known to have been stored before */
-    WORKER_IN_COMMITTED,  /* unknown, or not */
-    WORKER_IN_RELEASED,   /* answer to RELEASE; unknown or not is the same */
-    WORKER_IN_LEFT,       /* unknown, or rows: those of LEAVE in its order, with state */
-    WORKER_IN_LET_GO,     /* answer to LET_GO; unknown: it is said again */
-    WORKER_IN_PUSHED,     /* key.instance, .execution, .try_number, activity_ids, cancel_kind, reason */
-    WORKER_IN_STOP,       /* limit_ms: stop gracefully; a second one can only shorten it */
+    WORKER_IN_DELIVERED, /* id, key, known, deliveries, arrived_ms */
+    WORKER_IN_CLAIMED,   /* unknown, or rows: those of CLAIM in its order, with attempt and state */
+    WORKER_IN_RENEWED,   /* unknown, or rows: those of RENEW in its order, with attempt and state */
+    WORKER_IN_FINISHED,  /* id, status: the handler returned; ignored when its slot was abandoned */
+    WORKER_IN_SLOT,      /* an abandoned slot has been replaced (at once, later or never) */
+    WORKER_IN_BEGUN,     /* unknown (nothing is open), or rows: those of COMPLETE_BEGIN in its order */
+    WORKER_IN_PUBLISHED, /* id, ok: stored, or known to have been stored before */
+    WORKER_IN_COMMITTED, /* unknown, or not */
+    WORKER_IN_RELEASED,  /* answer to RELEASE; unknown or not is the same */
+    WORKER_IN_LEFT,      /* unknown, or rows: those of LEAVE in its order, with state */
+    WORKER_IN_LET_GO,    /* answer to LET_GO; unknown: it is said again */
+    WORKER_IN_PUSHED,    /* key.instance, .execution, .try_number, activity_ids, cancel_kind, reason */
+    WORKER_IN_STOP,      /* limit_ms: stop gracefully; a second one can only shorten it */
 };
 
 struct worker_in {
     enum worker_in_kind kind;
     uint64_t id;
     struct worker_key key;
-    bool up, known, ok, unknown;
-    uint64_t epoch;      /* CONNECTION; DELIVERED: of the connection when it came */
+    bool known, ok, unknown;
     uint64_t deliveries; /* DELIVERED: from 1; a hint */
     uint64_t arrived_ms; /* DELIVERED: when the host got it; 0 = now */
     thole_status status; /* FINISHED */
@@ -147,10 +156,13 @@ struct worker_in {
     thole_slice cancel_kind, reason; /* PUSHED */
     uint64_t limit_ms;               /* STOP */
 };
-/* THOLE_OK; THOLE_LIMIT for a DELIVERED that there is no room for (more than was wanted): it was not taken,
- * hand it back. Nothing else fails. */
+/* THOLE_OK. Of a DELIVERED that was not taken: THOLE_LIMIT, there is no room (more came than was wanted):
+ * hand it back; THOLE_CONFLICT, it is held here: worker_holds() says under which id, and for that one signals
+ * are sent by this delivery from now on. Nothing else fails. */
 THOLE_NODISCARD thole_status worker_input(struct worker_machine *w, const struct worker_in *in,
                                           uint64_t now_ms);
+/* The message of this try that is held here, and whose lease is not lost; 0: none. */
+uint64_t worker_holds(const struct worker_machine *w, const struct worker_key *key);
 void worker_advance(struct worker_machine *w, uint64_t now_ms);
 /* When worker_advance() has something to do; UINT64_MAX: never, unless something comes in. May be early. */
 uint64_t worker_next_deadline_ms(const struct worker_machine *w);
@@ -169,7 +181,7 @@ enum worker_out_kind {
     WORKER_OUT_ABANDON, /* id: it did not return in time: give its slot up; answer SLOT once it is replaced.
                            Handlers abandoned while stopping need not be replaced */
     WORKER_OUT_RENEW,   /* rows (id, key, attempt): one statement; answer RENEWED */
-    WORKER_OUT_PROGRESS,          /* ids: +WPI for each; answer PROGRESSED for each */
+    WORKER_OUT_PROGRESS,          /* ids: +WPI for each; no answer */
     WORKER_OUT_COMPLETE_BEGIN,    /* rows: begin, and delete them if they are mine; answer BEGUN */
     WORKER_OUT_COMPLETE_PUBLISH,  /* ids: publish their results; answer PUBLISHED for each */
     WORKER_OUT_COMPLETE_COMMIT,   /* answer COMMITTED */
@@ -178,7 +190,7 @@ enum worker_out_kind {
     WORKER_OUT_LEAVE,             /* rows: they are completed later, from outside; answer LEFT */
     WORKER_OUT_LET_GO,            /* rows (key, attempt; no ids): their claims were not lost; answer LET_GO */
     WORKER_OUT_ACK,               /* id, end: the message is done: acknowledge it. Forgotten */
-    WORKER_OUT_NAK,               /* id, end: hand the message back. Forgotten */
+    WORKER_OUT_NAK,               /* id, end, delay_ms: hand the message back, for so long. Forgotten */
     WORKER_OUT_DROP,              /* id, end: send nothing for the message. Forgotten */
     WORKER_OUT_STOPPED,           /* once, after STOP: nothing is held and nothing is in flight */
 };
@@ -207,6 +219,7 @@ enum worker_end {
     WORKER_END_HANDED_BACK, /* by a graceful stop */
     WORKER_END_LATER,       /* somebody else completes it, or has done so already */
     WORKER_END_DEFERRED,    /* a suspect that cannot be run apart here now, or what has to wait for one */
+    WORKER_END_HELD,        /* another worker's lease of it lasts, or a handler of it has grace here */
 };
 const char *worker_end_name(enum worker_end end);
 
@@ -215,6 +228,7 @@ struct worker_out {
     uint64_t id;
     uint64_t attempt;
     uint64_t deadline_ms; /* RUN: of the try, UINT64_MAX = none; FIRE, HURRY: of its grace */
+    uint64_t delay_ms;    /* NAK: until it may come again; 0 = at once */
     uint32_t count;
     const struct worker_row *rows;
     size_t rows_len;
@@ -240,6 +254,8 @@ struct worker_counters {
     uint64_t apart;        /* suspects that were run apart */
     uint64_t deferred;     /* suspects, and what waited for them, that were handed back */
     uint64_t poisoned;
+    uint64_t held;    /* another worker's lease lasted */
+    uint64_t adopted; /* came again while they were held here */
 };
 struct worker_counters worker_counters(const struct worker_machine *w);
 /* The most rows or ids that one output can have. */

@@ -29,23 +29,39 @@ void lease_park(struct worker_machine *w, struct lease *lease)
         lease_refresh(w, lease);
 }
 
+/* Of the same try; what has ended does not count. */
+static struct lease *held_here(const struct worker_machine *w, const struct worker_key *key)
+{
+    struct lease *same = lease_table_find_key(&w->table, key);
+    while (same != NULL && (same->key.try_number != key->try_number || same->state == LEASE_ENDED))
+        same = lease_next_same(same);
+    return same;
+}
+
+uint64_t worker_holds(const struct worker_machine *w, const struct worker_key *key)
+{
+    const struct lease *same = held_here(w, key);
+    return same != NULL && !same->lost ? same->id : 0;
+}
+
 thole_status worker_delivered(struct worker_machine *w, const struct worker_in *in)
 {
     struct lease *lease = NULL;
+    const struct lease *const same = held_here(w, &in->key);
     if (w->wanted > 0)
         w->wanted--;
+    if (same != NULL && !same->lost) {
+        w->counters.adopted++;
+        return THOLE_CONFLICT;
+    }
     if (w->table.len - w->parked < main_cap(w) || !in->known)
         lease = lease_table_add(&w->table, in->id, &in->key);
     if (lease == NULL)
         return THOLE_LIMIT;
-    if (in->epoch > w->epoch) { /* the delivery was faster than the news of its connection */
-        w->epoch = in->epoch;
-        w->up = true;
-    }
     w->counters.delivered++;
-    lease->epoch = in->epoch;
     lease->deliveries = in->deliveries;
-    lease->extended_ms = in->arrived_ms != 0 && in->arrived_ms < w->now_ms ? in->arrived_ms : w->now_ms;
+    lease->arrived_ms = in->arrived_ms != 0 && in->arrived_ms < w->now_ms ? in->arrived_ms : w->now_ms;
+    lease->signal_ms = lease->arrived_ms;
     lease->renewed_ms = lease->deadline_ms = UINT64_MAX;
     if (!in->known) {
         w->counters.unknown++;
@@ -53,6 +69,11 @@ thole_status worker_delivered(struct worker_machine *w, const struct worker_in *
         return THOLE_OK;
     }
     lease->state = LEASE_QUEUED;
+    if (same != NULL) { /* its lease was lost here, and its handler has grace */
+        lease_put_back(w, lease, same->grace_ms > w->now_ms ? same->grace_ms - w->now_ms : 0,
+                       WORKER_END_HELD);
+        return THOLE_OK;
+    }
     if (w->stopping || w->lane.lease != NULL) {
         lease_end(w, lease, WORKER_OUT_NAK, w->stopping ? WORKER_END_HANDED_BACK : WORKER_END_DEFERRED);
         return THOLE_OK;
@@ -95,7 +116,7 @@ uint64_t worker_claim_due_ms(const struct worker_machine *w)
     return due_ms > w->claim_gate_ms ? due_ms : w->claim_gate_ms;
 }
 
-/* Two deliveries of one activity: one statement must not name a row twice. */
+/* Messages of two tries of one activity: one statement must not name a row twice. */
 static bool is_in_claim(const struct worker_machine *w, const struct lease *lease)
 {
     const struct lease *same = lease_table_find_key(&w->table, &lease->key);
@@ -189,28 +210,46 @@ static void claim_won(struct worker_machine *w, struct lease *lease, const struc
     }
 }
 
+/* Nobody may say that it is gone: another engine may have to write the row again first. */
+static bool any_unknown(const struct worker_in *in)
+{
+    bool unknown = in->unknown;
+    for (size_t i = 0; i < in->rows_len && !unknown; i++)
+        unknown = in->rows[i].state == WORKER_ROW_UNKNOWN;
+    return unknown;
+}
+
+static void claim_answered(struct worker_machine *w, struct lease *lease, const struct worker_row *row)
+{
+    switch (row->state) {
+    case WORKER_ROW_MINE: claim_won(w, lease, row); break;
+    case WORKER_ROW_MISSING: lease_end(w, lease, WORKER_OUT_ACK, WORKER_END_GONE); break;
+    case WORKER_ROW_SUSPECT: lane_offer(w, lease); break;
+    case WORKER_ROW_HELD: lease_put_back(w, lease, row->left_ms, WORKER_END_HELD); break;
+    case WORKER_ROW_UNKNOWN: lease_put_back(w, lease, worker_ask_again_ms(w), WORKER_END_UNCLAIMED); break;
+    case WORKER_ROW_STOLEN: break; /* queued again by now */
+    }
+}
+
 void worker_claimed(struct worker_machine *w, const struct worker_in *in)
 {
     size_t const n = w->claims_len;
+    bool const failed = any_unknown(in);
     assert(w->claim_in_flight && (in->unknown || in->rows_len == n));
     w->claim_in_flight = false;
-    w->claim_failures = in->unknown ? w->claim_failures + 1 : 0;
-    w->claim_gate_ms = in->unknown ? w->now_ms + worker_backoff_ms(w, w->claim_failures) : 0;
+    w->claim_failures = failed ? w->claim_failures + 1 : 0;
+    w->claim_gate_ms = failed ? w->now_ms + worker_backoff_ms(w, w->claim_failures) : 0;
     w->claims_len = 0;
     assert(w->slots_used >= n);
     w->slots_used -= (uint32_t)n;
     for (size_t i = n; i > 0; i--)
-        if (in->unknown || in->rows[i - 1].state == WORKER_ROW_STOLEN) /* a claim takes over: no answer */
+        if (in->unknown ||
+            in->rows[i - 1].state == WORKER_ROW_STOLEN) /* appeared, or became free, just now */
             claim_failed(w, w->claims[i - 1]);
-    for (struct lease *l = in->unknown ? w->queued.first : NULL; l != NULL; l = l->next)
+    for (struct lease *l = failed ? w->queued.first : NULL; l != NULL; l = l->next)
         lease_refresh(w, l); /* those behind them wait no longer than they do */
     for (size_t i = 0; i < n && !in->unknown; i++) {
         assert(in->rows[i].id == w->claims[i]->id);
-        if (in->rows[i].state == WORKER_ROW_MINE)
-            claim_won(w, w->claims[i], &in->rows[i]);
-        else if (in->rows[i].state == WORKER_ROW_MISSING)
-            lease_end(w, w->claims[i], WORKER_OUT_ACK, WORKER_END_GONE);
-        else if (in->rows[i].state == WORKER_ROW_SUSPECT)
-            lane_offer(w, w->claims[i]);
+        claim_answered(w, w->claims[i], &in->rows[i]);
     }
 }

@@ -1,7 +1,8 @@
 /*
  * Completion in batches: delete the rows that are mine, publish the results of exactly those, commit,
  * acknowledge. The deleted rows stay locked until the commit, so whoever cancels or claims one of them waits
- * for it; and whatever is unknown on the way rolls all back and is tried again while the lease lasts.
+ * for it; and whatever is unknown on the way rolls all back and is tried again until the row says whose it
+ * is.
  */
 #include "worker_machine.h"
 #include <assert.h>
@@ -27,10 +28,6 @@ static void retry(struct worker_machine *w, struct lease *lease, bool at_once)
 {
     assert(lease->state == LEASE_IN_BATCH || lease->state == LEASE_LEAVING);
     lease->state = LEASE_READY;
-    if (w->now_ms >= lease_fence_ms(w, lease)) {
-        lease_lose(w, lease, false);
-        return;
-    }
     worker_renew_arm(w, lease);
     if (at_once || w->killed) {
         lease_ready(w, lease);
@@ -82,6 +79,7 @@ static bool begin_batch(struct worker_machine *w, struct worker_out *ret)
     if (w->batch_len == 0)
         return false;
     w->step = BATCH_BEGINNING;
+    w->batch_sent_ms = w->now_ms;
     *ret = (struct worker_out){.kind = WORKER_OUT_COMPLETE_BEGIN, .rows = w->rows, .rows_len = w->batch_len};
     return true;
 }
@@ -120,6 +118,10 @@ bool worker_poll_complete(struct worker_machine *w, struct worker_out *ret)
  * commit was not answered, is where it belongs: then that commit is what took the row. */
 static void not_mine(struct worker_machine *w, struct lease *lease, enum worker_row_state state)
 {
+    if (state == WORKER_ROW_UNKNOWN) {
+        retry(w, lease, false);
+        return;
+    }
     lease->state = LEASE_READY;
     if (state == WORKER_ROW_STOLEN)
         lease_lose(w, lease, true);
@@ -132,7 +134,7 @@ static void not_mine(struct worker_machine *w, struct lease *lease, enum worker_
 void worker_begun(struct worker_machine *w, const struct worker_in *in)
 {
     size_t mine = 0;
-    bool late = false;
+    bool const late = w->now_ms >= w->batch_sent_ms + w->options.lease_ms - worker_margin_ms(w);
     assert(w->step == BATCH_BEGINNING && (in->unknown || in->rows_len == w->batch_len));
     if (in->unknown) {
         retry_all(w);
@@ -146,7 +148,6 @@ void worker_begun(struct worker_machine *w, const struct worker_in *in)
             continue;
         }
         w->batch[mine++] = lease;
-        late |= w->now_ms >= lease_fence_ms(w, lease);
     }
     w->batch_len = mine;
     w->step = mine > 0 && !late ? BATCH_TO_PUBLISH : BATCH_TO_ROLL_BACK;
@@ -248,7 +249,7 @@ void worker_left(struct worker_machine *w, const struct worker_in *in)
     for (size_t i = 0; i < w->left_len; i++) {
         struct lease *const lease = w->left[i];
         assert(in->unknown || in->rows[i].id == lease->id);
-        if (in->unknown) {
+        if (in->unknown || in->rows[i].state == WORKER_ROW_UNKNOWN) {
             retry(w, lease, false);
         } else if (in->rows[i].state == WORKER_ROW_STOLEN) {
             lease->state = LEASE_READY;

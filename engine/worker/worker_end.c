@@ -21,12 +21,6 @@ static void remember(struct lease *lease, thole_slice kind, thole_slice reason)
         memcpy(lease->reason, reason.ptr, lease->reason_len);
 }
 
-bool lease_may_signal(const struct worker_machine *w, const struct lease *lease)
-{
-    uint64_t const end_ms = lease->extended_ms + w->options.lease_ms - worker_margin_ms(w);
-    return w->up && lease->epoch == w->epoch && !lease->lost && w->now_ms < end_ms;
-}
-
 static void count_end(struct worker_machine *w, enum worker_end end)
 {
     switch (end) {
@@ -37,6 +31,7 @@ static void count_end(struct worker_machine *w, enum worker_end end)
     case WORKER_END_HANDED_BACK: w->counters.handed_back++; break;
     case WORKER_END_LATER: w->counters.left++; break;
     case WORKER_END_DEFERRED: w->counters.deferred++; break;
+    case WORKER_END_HELD: w->counters.held++; break;
     case WORKER_END_CANCELLED:  /* counted when the token fired, */
     case WORKER_END_LEASE_LOST: /* when it was lost, */
     case WORKER_END_STOLEN:
@@ -56,7 +51,8 @@ static void unlist(struct worker_machine *w, struct lease *lease)
         lease_list_remove(&w->releasing, lease);
 }
 
-void lease_end(struct worker_machine *w, struct lease *lease, enum worker_out_kind kind, enum worker_end end)
+static void end_lease(struct worker_machine *w, struct lease *lease, enum worker_out_kind kind,
+                      uint64_t delay_ms, enum worker_end end)
 {
     assert(lease->state != LEASE_ENDED);
     assert(kind == WORKER_OUT_ACK || kind == WORKER_OUT_NAK || kind == WORKER_OUT_DROP);
@@ -69,7 +65,18 @@ void lease_end(struct worker_machine *w, struct lease *lease, enum worker_out_ki
     lease->state = LEASE_ENDED;
     lease->due_ms = UINT64_MAX;
     count_end(w, end);
-    add_event(w, (struct worker_event){.kind = kind, .end = end, .lease = lease});
+    add_event(w, (struct worker_event){.kind = kind, .end = end, .delay_ms = delay_ms, .lease = lease});
+}
+
+void lease_end(struct worker_machine *w, struct lease *lease, enum worker_out_kind kind, enum worker_end end)
+{
+    end_lease(w, lease, kind, 0, end);
+}
+
+void lease_put_back(struct worker_machine *w, struct lease *lease, uint64_t delay_ms, enum worker_end end)
+{
+    uint64_t const most_ms = w->options.lease_ms;
+    end_lease(w, lease, WORKER_OUT_NAK, delay_ms < most_ms ? delay_ms : most_ms, end);
 }
 
 void lease_run(struct worker_machine *w, struct lease *lease)
@@ -281,8 +288,12 @@ bool worker_poll_event(struct worker_machine *w, struct worker_out *ret)
         lease->started = true;
         lane_runs(w, lease);
     }
-    *ret = (struct worker_out){
-        .kind = event.kind, .id = lease->id, .attempt = event.attempt, .path = event.path, .end = event.end};
+    *ret = (struct worker_out){.kind = event.kind,
+                               .id = lease->id,
+                               .attempt = event.attempt,
+                               .path = event.path,
+                               .end = event.end,
+                               .delay_ms = event.delay_ms};
     if (event.kind == WORKER_OUT_RUN)
         ret->deadline_ms = lease->deadline_ms;
     if (event.kind == WORKER_OUT_FIRE || event.kind == WORKER_OUT_HURRY)
@@ -291,10 +302,7 @@ bool worker_poll_event(struct worker_machine *w, struct worker_out *ret)
         ret->cancel_kind = (thole_slice){lease->cancel_kind, lease->cancel_kind_len};
         ret->reason = (thole_slice){lease->reason, lease->reason_len};
     }
-    if (event.kind == WORKER_OUT_ACK || event.kind == WORKER_OUT_NAK || event.kind == WORKER_OUT_DROP) {
-        if (!lease_may_signal(w, lease))
-            ret->kind = WORKER_OUT_DROP;
+    if (event.kind == WORKER_OUT_ACK || event.kind == WORKER_OUT_NAK || event.kind == WORKER_OUT_DROP)
         lease_table_remove(&w->table, lease);
-    }
     return true;
 }

@@ -18,7 +18,7 @@ struct worker_event {
     enum worker_out_kind kind;
     enum worker_path path;
     enum worker_end end;
-    uint64_t attempt;
+    uint64_t attempt, delay_ms;
     struct lease *lease;
 };
 
@@ -65,9 +65,6 @@ struct worker_machine {
     struct worker_row *rows; /* of the output that was taken last; table.cap */
     uint64_t *ids;
 
-    bool up;
-    uint64_t epoch;
-
     uint32_t slots_used; /* reserved by a claim, running, or abandoned and not yet replaced */
     uint32_t wanted;     /* the wish that the host knows of, counted down by deliveries */
     size_t parked;
@@ -90,6 +87,7 @@ struct worker_machine {
     enum batch_step step;
     struct lease *batch[WORKER_CLAIM_MAX];
     size_t batch_len, batch_open; /* open: publishes that are not answered yet */
+    uint64_t batch_sent_ms;
 
     struct lease_list releasing;
     bool release_in_flight;
@@ -115,10 +113,12 @@ struct worker_machine {
 /* ---- worker.c ---- */
 /* Margin before the end of a lease at which the machine fences itself. */
 uint64_t worker_margin_ms(const struct worker_machine *w);
-/* When this lease is fenced. */
+/* When this lease is fenced; while it is not claimed, when its message is given up. */
 uint64_t lease_fence_ms(const struct worker_machine *w, const struct lease *lease);
 /* To be called whenever what time does to a lease may come earlier than before. */
 void lease_refresh(struct worker_machine *w, struct lease *lease);
+/* How often leases are renewed. */
+uint64_t worker_renew_every_ms(const struct worker_machine *w);
 /* 50 ms, doubled with each retry, at most 2 s and an eighth of the lease. */
 uint64_t worker_backoff_ms(const struct worker_machine *w, uint32_t retries);
 
@@ -154,13 +154,14 @@ bool worker_poll_let_go(struct worker_machine *w, struct worker_out *ret);
 uint64_t worker_let_go_due_ms(const struct worker_machine *w);
 
 /* ---- worker_renew.c ---- */
+/* After an answer that says nothing it is asked again so soon. */
+uint64_t worker_ask_again_ms(const struct worker_machine *w);
 /* The lease was claimed: it takes part in renewals. */
 void worker_renew_arm(struct worker_machine *w, const struct lease *lease);
 /* Its message is kept by +WPI. */
 void worker_progress_arm(struct worker_machine *w, const struct lease *lease);
 void lease_confirm(struct worker_machine *w, struct lease *lease, enum lease_confirm confirm);
 void worker_renewed(struct worker_machine *w, const struct worker_in *in);
-void worker_progressed(struct worker_machine *w, const struct worker_in *in);
 bool worker_poll_renew(struct worker_machine *w, struct worker_out *ret);
 bool worker_poll_progress(struct worker_machine *w, struct worker_out *ret);
 uint64_t worker_renew_due_ms(const struct worker_machine *w);
@@ -179,10 +180,10 @@ void lease_abandon(struct worker_machine *w, struct lease *lease);
 void lease_expire(struct worker_machine *w, struct lease *lease);
 /* It must not be run. */
 void lease_poison(struct worker_machine *w, struct lease *lease);
-/* Last output: ACK or NAK become DROP when nothing may be sent for the message any more. Unlists it. */
+/* Last output. Unlists it. */
 void lease_end(struct worker_machine *w, struct lease *lease, enum worker_out_kind kind, enum worker_end end);
-/* May anything be sent to the broker about this message? */
-bool lease_may_signal(const struct worker_machine *w, const struct lease *lease);
+/* Last output: it is handed back for a while. */
+void lease_put_back(struct worker_machine *w, struct lease *lease, uint64_t delay_ms, enum worker_end end);
 void worker_finished(struct worker_machine *w, const struct worker_in *in);
 void worker_pushed(struct worker_machine *w, const struct worker_in *in);
 bool worker_poll_event(struct worker_machine *w, struct worker_out *ret);

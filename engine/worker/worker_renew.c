@@ -9,9 +9,9 @@ static uint64_t min_ms(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static uint64_t interval_ms(const struct worker_machine *w)
+uint64_t worker_ask_again_ms(const struct worker_machine *w)
 {
-    return w->options.lease_ms / 3;
+    return min_ms(w->options.lease_ms / 15 + 1, UNKNOWN_RETRY_MS_MAX);
 }
 
 /* Claimed, and its row has yet something to say. While it is in a completion batch that batch holds the row's
@@ -23,22 +23,22 @@ static bool takes_part(const struct lease *lease)
 }
 
 /* A handler that still runs keeps its message even when it is cancelled, so that no other worker gets it. */
-static bool needs_progress(const struct worker_machine *w, const struct lease *lease)
+static bool needs_progress(const struct lease *lease)
 {
     bool const held = lease->state == LEASE_APART || lease->state == LEASE_RUNNING ||
                       lease->state == LEASE_CONFIRMING || lease->state == LEASE_READY ||
                       lease->state == LEASE_IN_BATCH || lease->state == LEASE_LEAVING;
-    return lease->id != 0 && held && lease_may_signal(w, lease);
+    return lease->id != 0 && held && !lease->lost;
 }
 
 void worker_progress_arm(struct worker_machine *w, const struct lease *lease)
 {
-    w->progress_due_ms = min_ms(w->progress_due_ms, lease->extended_ms + interval_ms(w));
+    w->progress_due_ms = min_ms(w->progress_due_ms, lease->signal_ms + worker_renew_every_ms(w));
 }
 
 void worker_renew_arm(struct worker_machine *w, const struct lease *lease)
 {
-    w->renew_due_ms = min_ms(w->renew_due_ms, lease->renewed_ms + interval_ms(w));
+    w->renew_due_ms = min_ms(w->renew_due_ms, lease->renewed_ms + worker_renew_every_ms(w));
     worker_progress_arm(w, lease);
 }
 
@@ -78,7 +78,7 @@ bool worker_poll_renew(struct worker_machine *w, struct worker_out *ret)
     }
     assert(w->confirms == 0); /* whoever wants to be confirmed takes part */
     if (tick)
-        w->renew_due_ms = w->renew_len > 0 ? w->now_ms + interval_ms(w) : UINT64_MAX;
+        w->renew_due_ms = w->renew_len > 0 ? w->now_ms + worker_renew_every_ms(w) : UINT64_MAX;
     if (w->renew_len == 0)
         return false;
     w->renew_in_flight = true;
@@ -88,20 +88,17 @@ bool worker_poll_renew(struct worker_machine *w, struct worker_out *ret)
 }
 
 /* Unknown is neither kept nor gone: nothing fires, it is asked again soon, and time does the rest. */
-static void renew_unknown(struct worker_machine *w)
+static void unknown(struct worker_machine *w, struct lease *lease)
 {
-    uint64_t const retry_ms = min_ms(w->options.lease_ms / 15 + 1, UNKNOWN_RETRY_MS_MAX);
-    w->renew_gate_ms = w->now_ms + retry_ms;
+    w->renew_gate_ms = w->now_ms + worker_ask_again_ms(w);
     w->renew_due_ms = min_ms(w->renew_due_ms, w->renew_gate_ms);
-    for (size_t i = 0; i < w->renew_len; i++) {
-        struct lease *const lease = lease_table_find(&w->table, w->renew_ids[i]);
-        if (lease != NULL && takes_part(lease) && lease->confirm == CONFIRM_ASKED)
-            lease_confirm(w, lease, CONFIRM_WANTED);
-    }
+    if (lease->confirm == CONFIRM_ASKED)
+        lease_confirm(w, lease, CONFIRM_WANTED);
 }
 
-static void kept(struct worker_machine *w, struct lease *lease)
+static void kept(struct worker_machine *w, struct lease *lease, uint64_t attempt)
 {
+    lease->attempt = attempt; /* of a claim whose answer was lost, of this worker */
     if (lease->renewed_ms < w->renew_sent_ms)
         lease->renewed_ms = w->renew_sent_ms;
     if (w->lane.telling)
@@ -143,17 +140,17 @@ void worker_renewed(struct worker_machine *w, const struct worker_in *in)
     assert(w->renew_in_flight && (in->unknown || in->rows_len == w->renew_len));
     w->renew_in_flight = false;
     w->renew_gate_ms = 0;
-    if (in->unknown)
-        renew_unknown(w);
-    for (size_t i = 0; i < in->rows_len && !in->unknown; i++) {
+    for (size_t i = 0; i < w->renew_len; i++) {
         struct lease *const lease = lease_table_find(&w->table, w->renew_ids[i]);
-        assert(in->rows[i].id == w->renew_ids[i]);
+        assert(in->unknown || in->rows[i].id == w->renew_ids[i]);
         if (lease == NULL || !takes_part(lease)) /* ended, or being completed, since it was asked */
             continue;
-        switch (in->rows[i].state) {
-        case WORKER_ROW_MINE: kept(w, lease); break;
+        switch (in->unknown ? WORKER_ROW_UNKNOWN : in->rows[i].state) {
+        case WORKER_ROW_MINE: kept(w, lease, in->rows[i].attempt); break;
         case WORKER_ROW_MISSING: missing(w, lease); break;
         case WORKER_ROW_STOLEN: lease_lose(w, lease, true); break;
+        case WORKER_ROW_UNKNOWN: unknown(w, lease); break;
+        case WORKER_ROW_HELD:
         case WORKER_ROW_SUSPECT: assert(false); break;
         }
     }
@@ -165,19 +162,16 @@ bool worker_poll_progress(struct worker_machine *w, struct worker_out *ret)
     size_t n = 0;
     if (w->now_ms < w->progress_due_ms)
         return false;
-    for (size_t i = 0; i < w->table.cap; i++)
-        if (needs_progress(w, &w->table.leases[i]))
-            w->ids[n++] = w->table.leases[i].id;
-    w->progress_due_ms = n > 0 ? w->now_ms + interval_ms(w) : UINT64_MAX;
+    for (size_t i = 0; i < w->table.cap; i++) {
+        struct lease *const lease = &w->table.leases[i];
+        if (!needs_progress(lease))
+            continue;
+        lease->signal_ms = w->now_ms;
+        w->ids[n++] = lease->id;
+    }
+    w->progress_due_ms = n > 0 ? w->now_ms + worker_renew_every_ms(w) : UINT64_MAX;
     if (n == 0)
         return false;
     *ret = (struct worker_out){.kind = WORKER_OUT_PROGRESS, .ids = w->ids, .ids_len = n};
     return true;
-}
-
-void worker_progressed(struct worker_machine *w, const struct worker_in *in)
-{
-    struct lease *const lease = lease_table_find(&w->table, in->id);
-    if (lease != NULL && in->ok && !lease->lost)
-        lease->extended_ms = w->now_ms;
 }

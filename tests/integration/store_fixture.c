@@ -123,7 +123,8 @@ struct postgres *store_partition(const char *ns)
 {
     struct projected projected;
     struct postgres *pg = store_migrated(ns);
-    if (projector_store_open(pg, 1, 1, &projected, NULL, &store_err) != THOLE_OK)
+    if (projector_store_open(pg, 1, 1, &projected, NULL, &store_err) != THOLE_OK ||
+        projector_store_complete(pg, 1, 1, &store_err) != THOLE_OK)
         give_up("partition", store_err.text);
     return pg;
 }
@@ -235,7 +236,8 @@ struct claim store_claim_of(const char *instance, uint64_t activity_id)
     return (struct claim){.key = {.instance = thole_slice_from(instance),
                                   .execution = 1,
                                   .activity_id = activity_id,
-                                  .try_number = 1}};
+                                  .try_number = 1},
+                          .partition = 1};
 }
 
 double store_now_us(void)

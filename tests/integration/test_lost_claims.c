@@ -310,7 +310,7 @@ static struct worker_row asked(struct row_calls *calls, struct mailbox *answers,
 {
     struct row_call call;
     CHECK_OK(row_call_init(&call, kind, 1));
-    row_call_fill(&call, &row, 1);
+    row_call_fill(&call, &row, 1, 0);
     row_calls_send(calls, &call);
     CHECK_INT(mailbox_wait(answers, clock_monotonic_ms() + 20000), true);
     CU_ASSERT(mailbox_take_all(answers) == &call.mail.mail);

@@ -257,7 +257,7 @@ static void privileges_are_named(void)
     CHECK_STATUS(worker_store_claim(poor, THOLE_STR("w"), NULL, &claim, 1, NULL, &store_err), THOLE_DENIED);
     CHECK_HAS(store_err.text, "worker_queue");
     (void)store_sql("rights", "GRANT SELECT, UPDATE ON worker_queue TO poor");
-    (void)store_sql("rights", "GRANT SELECT ON instances TO poor");
+    (void)store_sql("rights", "GRANT SELECT ON instances, partitions, incarnation TO poor");
     CHECK_OK(worker_store_claim(poor, THOLE_STR("w"), NULL, &claim, 1, NULL, &store_err));
     postgres_close(poor);
     postgres_close(pg);

@@ -185,8 +185,7 @@ static void test_one_activity(void)
     CU_ASSERT(thole_slice_equal(message->item.input, THOLE_STR("input")));
     CU_ASSERT(message->item.execution == 3 && message->item.activity_id == 7 &&
               message->item.try_number == 2);
-    CU_ASSERT(message->deliveries == 1 && message->sequence == 1 &&
-              message->epoch == connection_epoch(connection));
+    CU_ASSERT(message->deliveries == 1 && message->sequence == 1);
     CHECK_OK(work_message_signal(connection, message, WORK_PROGRESS, &err), &err);
     CHECK_OK(work_message_signal(connection, message, WORK_NAK, &err), &err);
     CU_ASSERT(reaches(&stage.worker.count, 2));
@@ -298,32 +297,54 @@ static void test_close_hands_back(void)
     stage_close(&stage);
 }
 
-static void test_stale_signals_are_fenced(void)
+/* Signals are hints, which go by the message and not by the connection: after a restart they go on. */
+static void test_signals_after_a_restart(void)
 {
+    enum { LEASE_MS = 2000, DELAY_MS = 1000, KEPT_MS = 5000, FLUSHED_MS = 400 };
+    static const enum work_signal signals[] = {WORK_ACK, WORK_NAK, WORK_PROGRESS, WORK_TERM};
     struct stage stage;
     thole_error err = {0};
-    stage_open(&stage, 2000);
+    stage_open(&stage, LEASE_MS);
     queue_items(&stage, 1, 3);
     puller_want(stage.puller, 3);
     CU_ASSERT(reaches(&stage.worker.count, 3));
+    nap_ms(FLUSHED_MS); /* the server remembers whom it gave them */
     uint64_t const epoch = connection_epoch(connection);
     server_kill9(&fixture_server);
     while (connection_epoch(connection) == epoch)
         nap_ms(1);
-    static const enum work_signal signals[] = {WORK_ACK, WORK_NAK, WORK_PROGRESS, WORK_TERM};
     for (size_t i = 0; i < ARRAY_LEN(signals); i++)
         CU_ASSERT_EQUAL(work_message_signal(connection, stage.worker.kept[0], signals[i], &err),
-                        THOLE_FENCED);
+                        THOLE_UNAVAILABLE);
+    CU_ASSERT_EQUAL(work_message_put_back(connection, stage.worker.kept[0], 1, &err), THOLE_UNAVAILABLE);
     CHECK_OK(server_restart(&fixture_server, &err), &err);
     CU_ASSERT(wait_epoch_above(connection, epoch));
-    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
-        CU_ASSERT_EQUAL(work_message_signal(connection, stage.worker.kept[0], signals[i], &err),
-                        THOLE_FENCED);
-    CU_ASSERT_EQUAL(queued(&stage), 3); /* none of it got through */
-    signal_all(&stage.worker, WORK_ACK, THOLE_FENCED);
+    CHECK_OK(work_message_signal(connection, stage.worker.kept[0], WORK_ACK, &err), &err);
+    CU_ASSERT(queued_becomes(&stage, 2));
+    uint64_t const start = clock_ms();
+    CHECK_OK(work_message_put_back(connection, stage.worker.kept[1], DELAY_MS, &err), &err);
     puller_want(stage.puller, 10);
-    CU_ASSERT(reaches(&stage.worker.count, 3)); /* delivered again after the lease, to the new epoch */
-    signal_all(&stage.worker, WORK_ACK, THOLE_OK);
+    while (clock_ms() < start + KEPT_MS) {
+        CHECK_OK(work_message_signal(connection, stage.worker.kept[2], WORK_PROGRESS, &err), &err);
+        if (stage.worker.count == 3)
+            CU_ASSERT(clock_ms() - start < DELAY_MS + LEASE_MS);
+        if (clock_ms() < start + DELAY_MS * 9 / 10)
+            CU_ASSERT_EQUAL(stage.worker.count, 3);
+        if (stage.worker.count > 3)
+            CHECK_OK(work_message_signal(connection, stage.worker.kept[3], WORK_PROGRESS, &err), &err);
+        nap_ms(100);
+    }
+    CU_ASSERT_EQUAL(stage.worker.count, 4); /* 2, put back, and no other */
+    CU_ASSERT_EQUAL(stage.worker.kept[3]->item.activity_id, stage.worker.kept[1]->item.activity_id);
+    work_message_adopt(stage.worker.kept[1], stage.worker.kept[3]);
+    stage.worker.kept[3] = NULL;
+    stage.worker.count = 3;
+    CHECK_OK(work_message_signal(connection, stage.worker.kept[1], WORK_ACK, &err), &err);
+    CU_ASSERT(queued_becomes(&stage, 1));
+    CU_ASSERT(reaches(&stage.worker.count, 4)); /* 3 comes when nobody keeps it any more */
+    CHECK_OK(work_message_signal(connection, stage.worker.kept[2], WORK_ACK, &err),
+             &err); /* late, and good */
+    CU_ASSERT(queued_becomes(&stage, 0));
     stage_close(&stage);
 }
 
@@ -656,7 +677,7 @@ static const struct thole_test tests[] = {
     {"wishes are kept", test_wishes_are_kept},
     {"excess is handed back", test_excess_is_handed_back},
     {"closing hands back", test_close_hands_back},
-    {"stale signals are fenced", test_stale_signals_are_fenced},
+    {"signals go on after a restart", test_signals_after_a_restart},
     {"pulling through kill -9", test_pulling_through_kill9},
     {"a queue that is deleted and made again", test_a_queue_that_is_deleted_and_made_again},
     {"malformed messages", test_malformed_messages},

@@ -232,6 +232,7 @@ void stage_begin(struct stage *stage, const char *ns)
     must(stage, postgres_open(&postgres, &stage->pg, &stage->err), "postgres");
     must(stage, postgres_migrate(stage->pg, &stage->err), "migrate");
     must(stage, projector_store_open(stage->pg, 0, 1, &projected, NULL, &stage->err), "partition");
+    must(stage, projector_store_complete(stage->pg, 0, 1, &stage->err), "rows");
     stage->options = (struct host_options){.nats_url = stage->nats.url,
                                            .postgres = stage->postgres.url,
                                            .ns = stage->ns,

@@ -247,6 +247,36 @@ void checks_push(struct world *w, const struct partition_out *out, const char *w
     }
 }
 
+static bool is_result(const struct inbox_entry *e, size_t instance, uint64_t execution, uint64_t id,
+                      uint32_t try_number)
+{
+    const struct message *m = &e->message;
+    return e->valid && e->instance == instance && m->kind == MESSAGE_ACTIVITY_RESULT &&
+           m->execution == execution && m->task == id &&
+           (m->try_number == try_number || (m->try_number == 0 && try_number == 1));
+}
+
+bool checks_try_is_over(struct world *w, size_t instance, uint64_t execution, uint64_t id,
+                        uint32_t try_number)
+{
+    const struct inbox_stream *inbox = w->inboxes[instance_partition(w, instance)];
+    const struct model_event *e = model_find(w, instance, execution, id);
+    const struct row *row =
+        store_find(w->store, ROW_ACTIVITY, instance_partition(w, instance), instance, execution, id);
+    if (row != NULL && row->try_number == try_number && row->later)
+        return true;
+    if (model_of(w, instance)->damaged || e == NULL || e->resolved_by != EVENT_UNKNOWN || e->waiting ||
+        e->quarantined || e->try_number > try_number)
+        return true;
+    for (size_t i = inbox->len; i > 0; i--)
+        if (is_result(&inbox->entries[i - 1], instance, execution, id, try_number))
+            return true;
+    for (size_t i = inbox->lost_len; i > 0; i--)
+        if (is_result(&inbox->lost[i - 1], instance, execution, id, try_number))
+            return true;
+    return false;
+}
+
 static enum event_kind end_of_notice(const char *kind)
 {
     static const struct {

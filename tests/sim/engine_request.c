@@ -260,6 +260,17 @@ static enum executed apply(struct world *w, struct engine_request *r)
     return EXECUTED;
 }
 
+/* As soon as the rows are complete; of another connection nobody knows what its server has lost. */
+static void read_live(struct world *w, struct engine_request *r)
+{
+    if (r->seat->opened_life != r->request.link_life) {
+        r->status = THOLE_FENCED;
+        return;
+    }
+    store_complete(w, r->seat->partition, r->out.epoch);
+    r->live = store_live(w, r->seat->partition);
+}
+
 static enum executed run_statement(struct world *w, struct engine_request *r)
 {
     uint32_t const p = r->seat->partition;
@@ -269,7 +280,7 @@ static enum executed run_statement(struct world *w, struct engine_request *r)
         return store_open(w, p, r->out.epoch, &r->projected, &r->epoch);
     case PARTITION_OUT_STORE_RESET: return store_reset(w, p, r->out.epoch, &r->status);
     case PARTITION_OUT_APPLY: return apply(w, r);
-    case PARTITION_OUT_READ_LIVE: r->live = store_live(w, p); return EXECUTED;
+    case PARTITION_OUT_READ_LIVE: read_live(w, r); return EXECUTED;
     case PARTITION_OUT_READ_TIMERS: r->timers = store_timers(w, p, r->out.before_ms); return EXECUTED;
     default: abort();
     }

@@ -219,6 +219,8 @@ void losses_died(struct world *w, thole_slice worker)
  * whose answer was lost its worker knows nothing, nor that a crash of the database undid what it was told. */
 static bool is_reason(const struct world *w, const struct fact *f)
 {
+    if (f->told) /* and the database has forgotten it */
+        return true;
     switch (f->fate) {
     case FATE_ALIVE: return w->enabled != 0 || !f->heard; /* nobody has heard of it, or it has not */
     case FATE_DIED: return true;

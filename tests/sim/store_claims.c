@@ -22,11 +22,31 @@ static struct row *claimed_row(struct world *w, const struct sim_claim *claim)
                         claim->execution, claim->activity_id);
 }
 
-static enum row_state holds(const struct row *row, thole_slice worker, const struct sim_claim *claim)
+/* Gone, if the rows are complete; else the database may have lost it. */
+static enum row_state missing(struct world *w, const struct sim_claim *claim)
+{
+    uint32_t const partition = instance_partition(w, claim->instance);
+    const struct row *row = store_find(w->store, ROW_PARTITION, partition, 0, 0, 0);
+    bool const complete = row != NULL && row->incarnation != 0 && row->incarnation == w->store->incarnation;
+    return complete || w->mutation == MUTATION_MISSING_BELIEVED ? ROW_MISSING : ROW_UNKNOWN;
+}
+
+static bool is_free(const struct world *w, const struct row *row)
+{
+    return row->lease_until_ms <= w->now_ms;
+}
+
+/* Also what the database has forgotten, unless somebody else has a lease. */
+static enum row_state holds(struct world *w, const struct row *row, thole_slice worker,
+                            const struct sim_claim *claim)
 {
     if (!row->present || row->try_number != claim->try_number)
-        return ROW_MISSING;
-    return row->attempt == claim->attempt && thole_slice_equal(row->worker, worker) ? ROW_MINE : ROW_STOLEN;
+        return missing(w, claim);
+    if (thole_slice_equal(row->worker, worker))
+        return ROW_MINE;
+    if (row->later)
+        return missing(w, claim);
+    return row->attempt < claim->attempt && is_free(w, row) ? ROW_MINE : ROW_STOLEN;
 }
 
 /* ---- what was lost ---- */
@@ -97,6 +117,13 @@ static bool is_poisoned(const struct world *w, const struct row *row, thole_slic
 
 /* ---- the statements ---- */
 
+/* The first claim does, or who takes a claim back that is lost. */
+static void set_deadline(const struct world *w, struct row *row)
+{
+    if (row->try_timeout_ms > 0 && row->deadline_ms == 0)
+        row->deadline_ms = w->now_ms + row->try_timeout_ms;
+}
+
 enum executed store_claim(struct world *w, thole_slice worker, const struct claim_policy *policy,
                           struct sim_claim *claims, size_t n)
 {
@@ -108,12 +135,19 @@ enum executed store_claim(struct world *w, thole_slice worker, const struct clai
         bool const another =
             (row->try_number != claims[i].try_number && w->mutation != MUTATION_CLAIM_ANY_TRY) ||
             (row->later && w->mutation != MUTATION_CLAIM_LATER);
-        claims[i].state = ROW_MISSING;
+        claims[i].state = ROW_MINE;
         if (!row->present || another) {
+            claims[i].state = missing(w, &claims[i]);
             if (w->mutation == MUTATION_CLAIM_MISSING) {
                 claims[i].state = ROW_MINE;
                 claims[i].attempt = 1;
             }
+            continue;
+        }
+        if (!is_free(w, row) && !thole_slice_equal(row->worker, worker) &&
+            w->mutation != MUTATION_CLAIM_HELD) {
+            claims[i].state = ROW_HELD;
+            claims[i].left_ms = row->lease_until_ms - w->now_ms;
             continue;
         }
         if (!claims[i].apart && is_suspect(w, row, worker, policy) && !is_poisoned(w, row, worker, policy)) {
@@ -127,8 +161,8 @@ enum executed store_claim(struct world *w, thole_slice worker, const struct clai
         row->worker = worker;
         row->apart = claims[i].apart;
         row->touched_ms = w->now_ms;
-        if (row->try_timeout_ms > 0 && row->deadline_ms == 0)
-            row->deadline_ms = w->now_ms + row->try_timeout_ms;
+        row->lease_until_ms = w->mutation == MUTATION_LEASE_STAYS ? UINT64_MAX : w->now_ms + LEASE_MS;
+        set_deadline(w, row);
         claims[i].attempt = row->attempt;
         claims[i].lost = (uint32_t)row->lost.len;
         claims[i].lost_worker = row->lost_worker;
@@ -145,7 +179,7 @@ enum executed store_renew(struct world *w, thole_slice worker, struct sim_claim 
     store_commit_begin(w);
     for (size_t i = 0; i < n; i++) {
         struct row *row = claimed_row(w, &claims[i]);
-        claims[i].state = holds(row, worker, &claims[i]);
+        claims[i].state = holds(w, row, worker, &claims[i]);
         if (claims[i].state == ROW_STOLEN && w->mutation == MUTATION_STOLEN_IS_GONE)
             claims[i].state = ROW_MISSING;
         else if (claims[i].state == ROW_MISSING && w->mutation == MUTATION_GONE_IS_MINE)
@@ -153,6 +187,11 @@ enum executed store_renew(struct world *w, thole_slice worker, struct sim_claim 
         else if (claims[i].state == ROW_MINE) {
             store_remember(w, row);
             row->touched_ms = w->now_ms;
+            row->worker = worker;
+            row->attempt = row->attempt > claims[i].attempt ? row->attempt : claims[i].attempt;
+            claims[i].attempt = row->attempt;
+            row->lease_until_ms = w->mutation == MUTATION_LEASE_STAYS ? UINT64_MAX : w->now_ms + LEASE_MS;
+            set_deadline(w, row);
             row->apart = row->apart && !claims[i].settled;
             if (claims[i].settled)
                 losses_settled(w, &claims[i], worker);
@@ -177,7 +216,7 @@ enum executed store_complete_begin(struct world *w, struct store_tx *tx, thole_s
     }
     for (size_t i = 0; i < n; i++) {
         struct row *row = claimed_row(w, &claims[i]);
-        claims[i].state = holds(row, worker, &claims[i]);
+        claims[i].state = holds(w, row, worker, &claims[i]);
         if (claims[i].state == ROW_STOLEN && w->mutation == MUTATION_COMPLETE_ANY)
             claims[i].state = ROW_MINE;
         if (claims[i].state != ROW_MINE || row->locked_by == tx)
@@ -225,11 +264,12 @@ enum executed store_release(struct world *w, thole_slice worker, struct sim_clai
     store_commit_begin(w);
     for (size_t i = 0; i < n; i++) {
         struct row *row = claimed_row(w, &claims[i]);
-        claims[i].state = holds(row, worker, &claims[i]);
-        if (claims[i].state != ROW_MINE)
+        claims[i].state = holds(w, row, worker, &claims[i]);
+        if (claims[i].state != ROW_MINE || row->attempt != claims[i].attempt)
             continue;
         store_remember(w, row);
         row->worker = (thole_slice){NULL, 0};
+        row->lease_until_ms = 0;
         losses_reported(w, &claims[i], worker);
     }
     return EXECUTED;
@@ -252,8 +292,10 @@ enum executed store_let_go(struct world *w, thole_slice worker, struct sim_claim
         store_remember(w, row);
         row->lost = without(w, row->lost, claims[i].attempt);
         row->strikes = without(w, row->strikes, claims[i].attempt);
-        if (mine)
+        if (mine) {
             row->worker = (thole_slice){NULL, 0};
+            row->lease_until_ms = 0;
+        }
         claims[i].state = ROW_MINE;
     }
     return EXECUTED;
@@ -280,6 +322,7 @@ static void on_death(struct world *w, struct row *row, bool is_blamed, uint32_t 
             row->lost = with(w, row->lost, row->attempt);
     }
     row->worker = (thole_slice){NULL, 0};
+    row->lease_until_ms = 0;
     row->touched_ms = w->now_ms;
 }
 
@@ -314,11 +357,13 @@ enum executed store_leave(struct world *w, thole_slice worker, struct sim_claim 
     store_commit_begin(w);
     for (size_t i = 0; i < n; i++) {
         struct row *row = claimed_row(w, &claims[i]);
-        claims[i].state = holds(row, worker, &claims[i]);
+        claims[i].state = holds(w, row, worker, &claims[i]);
         if (claims[i].state != ROW_MINE)
             continue;
         store_remember(w, row);
         row->later = true;
+        row->lease_until_ms = 0;
+        set_deadline(w, row);
     }
     return EXECUTED;
 }

@@ -189,6 +189,7 @@ void store_crashes(struct world *w)
         comes_back_ahead(w);
     losses_forget(w);
     store->life++;
+    store->incarnation = 0;
     checks_on_store_forgets(w);
     checks_on_store_crash(w);
     trace(w, "the store crashes and loses %zu transactions", lost);
@@ -212,6 +213,8 @@ enum executed store_open(struct world *w, uint32_t partition, uint64_t epoch, st
     *ret_projected = row->projected;
     if (*ret_epoch != epoch)
         return EXECUTED;
+    if (w->store->incarnation == 0)
+        w->store->incarnation = ++w->store->incarnations;
     store_commit_begin(w);
     store_remember(w, row);
     row->present = true;
@@ -279,6 +282,8 @@ static void add_activity(struct world *w, const struct batch_activity *a)
     row->worker = row->lost_worker = (thole_slice){NULL, 0};
     row->lost = row->strikes = (struct attempts){NULL, 0};
     row->apart = false;
+    row->lease_until_ms = 0;
+    row->made = ++w->store->made;
 }
 
 static void add_timer(struct world *w, const struct batch_timer *t)
@@ -469,9 +474,20 @@ enum executed store_reset(struct world *w, uint32_t partition, uint64_t epoch, t
         store_remember(w, row);
         row->present = row->kind == ROW_PARTITION;
         row->projected = (struct projected){0};
+        row->incarnation = 0;
         row->foreign = false;
     }
     return EXECUTED;
+}
+
+void store_complete(struct world *w, uint32_t partition, uint64_t epoch)
+{
+    struct row *row = store_row_at(w, ROW_PARTITION, partition, 0, 0, 0);
+    if (!row->present || row->epoch != epoch || row->incarnation == w->store->incarnation)
+        return;
+    store_commit_begin(w);
+    store_remember(w, row);
+    row->incarnation = w->store->incarnation;
 }
 
 static int by_due(const void *a, const void *b)

@@ -25,12 +25,14 @@ struct row {
     size_t instance; /* of a partition's row: 0 */
     uint64_t execution, id;
     bool present;
+    uint64_t made; /* number of this row among all that were ever added */
     const struct store_tx *locked_by;
     /* ROW_ACTIVITY */
     thole_slice queue, activity, worker;
     uint32_t try_number;
     uint64_t attempt, touched_ms;         /* inserted, claimed, renewed or swept */
     uint64_t try_timeout_ms, deadline_ms; /* deadline: since the first claim of the try; 0 = none */
+    uint64_t lease_until_ms;              /* 0 = nobody's */
     bool later;                           /* nobody's: it is completed from outside */
     struct attempts lost, strikes;        /* see migration 0003 */
     bool apart;
@@ -47,7 +49,8 @@ struct row {
     /* ROW_PARTITION */
     uint64_t epoch;
     struct projected projected;
-    bool foreign; /* the partition's rows are of another time than its log's */
+    uint64_t incarnation; /* of the database, for which its rows are complete; 0 = none */
+    bool foreign;         /* the partition's rows are of another time than its log's */
 };
 
 struct store *store_create(struct world *w);
@@ -81,6 +84,8 @@ struct store_live {
     uint64_t activities;
 };
 struct store_live store_live(struct world *w, uint32_t partition);
+/* The rows of the partition are complete up to what its log had when it was opened. */
+void store_complete(struct world *w, uint32_t partition, uint64_t epoch);
 
 /* An activity of the partition that nobody touched for that long; it then counts as touched. NULL: none.
  * Those that are completed from outside are nobody's. */
@@ -98,7 +103,8 @@ struct sim_claim {
     uint64_t attempt;
     bool apart, settled; /* in */
     enum row_state state;
-    uint32_t lost; /* out, as are the others */
+    uint64_t left_ms; /* out of a claim: HELD for so long */
+    uint32_t lost;    /* out, as are the others */
     bool poisoned;
     thole_slice lost_worker;
 };

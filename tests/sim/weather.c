@@ -3,6 +3,7 @@
 #include "log_fake.h"
 #include "net_fake.h"
 #include "store_fake.h"
+#include "work_fake.h"
 #include "worker_node.h"
 
 static struct engine *any_engine(struct world *w)
@@ -69,6 +70,7 @@ static void nats_goes_down(struct world *w)
 {
     trace(w, "nats goes down");
     w->nats_down_until_ms = w->now_ms + between(w, 20, 4000);
+    work_forgets(w);
     for (size_t i = 0; i < w->engines_len; i++)
         engine_loses_link(w, w->engines[i], SERVER_NATS);
     for (size_t i = 0; i < w->workers_len; i++)

@@ -73,6 +73,20 @@ static void task_again(struct world *w, void *arg, uint64_t sequence)
     workers_stir(w);
 }
 
+static void task_stir(struct world *w, void *arg, uint64_t value)
+{
+    (void)arg, (void)value;
+    workers_stir(w);
+}
+
+/* A server that is killed forgets whom it gave its last deliveries; perhaps more. */
+void work_forgets(struct world *w)
+{
+    for (size_t i = w->work->first; i < w->work->len; i++)
+        if (!w->work->items[i].gone && rnd(w, 3) == 0)
+            w->work->items[i].held_until_ms = 0;
+}
+
 const struct work_item_fake *work_deliver(struct world *w)
 {
     for (size_t i = w->work->first; i < w->work->len; i++) {
@@ -104,7 +118,7 @@ uint64_t work_next_free_ms(const struct world *w)
     return next_ms;
 }
 
-void work_signal_fake(struct world *w, uint64_t sequence, enum signal signal)
+void work_signal_fake(struct world *w, uint64_t sequence, enum signal signal, uint64_t delay_ms)
 {
     struct work_item_fake *item = item_at(w, sequence);
     if (item == NULL)
@@ -115,8 +129,8 @@ void work_signal_fake(struct world *w, uint64_t sequence, enum signal signal)
             remove_item(w, item);
         break;
     case SIGNAL_NAK:
-        item->held_until_ms = 0;
-        workers_stir(w);
+        item->held_until_ms = w->now_ms + delay_ms;
+        at(w, item->held_until_ms, task_stir, NULL, 0);
         break;
     case SIGNAL_PROGRESS:
         if (item->held_until_ms > w->now_ms) /* one that waits for its redelivery is nobody's */

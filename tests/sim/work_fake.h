@@ -36,6 +36,8 @@ const struct work_item_fake *work_deliver(struct world *w);
 uint64_t work_next_free_ms(const struct world *w);
 
 enum signal { SIGNAL_ACK, SIGNAL_NAK, SIGNAL_PROGRESS };
-void work_signal_fake(struct world *w, uint64_t sequence, enum signal signal);
+void work_forgets(struct world *w);
+/* NAK: it comes back after @p delay_ms. */
+void work_signal_fake(struct world *w, uint64_t sequence, enum signal signal, uint64_t delay_ms);
 size_t work_left(const struct world *w);
 #endif

@@ -23,6 +23,21 @@ void worker_hears(struct world *w, struct worker *worker, const struct worker_in
 /* ---- pulling ---------------------------------------------------------------------------------------------
  */
 
+/* It came again: it is signalled by this delivery. */
+static void adopt(struct world *w, const struct worker *worker, const struct worker_key *key,
+                  const struct held *again)
+{
+    struct held *h = worker_find_held(worker, worker_holds(worker->machine, key));
+    if (h == NULL || h->forgotten || !worker_same_try(h, again)) {
+        broken(w, "%s takes %.*s#%" PRIu64 " for one that it does not hold", worker->node.name,
+               THOLE_FMT(w->instances[again->instance]), again->activity_id);
+        return;
+    }
+    trace(w, "%s: %.*s#%" PRIu64 " comes again", worker->node.name, THOLE_FMT(w->instances[h->instance]),
+          h->activity_id);
+    h->work_sequence = again->work_sequence;
+}
+
 static void task_arrives(struct world *w, void *arg, uint64_t life)
 {
     struct held *h = arg;
@@ -37,20 +52,19 @@ static void task_arrives(struct world *w, void *arg, uint64_t life)
     h->id = ++worker->next_id;
     h->next = worker->held;
     worker->held = h;
-    worker->told_life = h->link_life > worker->told_life ? h->link_life : worker->told_life;
     struct worker_in const in = {
         .kind = WORKER_IN_DELIVERED,
         .id = h->id,
         .key = {w->instances[h->instance], h->execution, h->activity_id, h->try_number},
         .known = !worker->ignorant || !thole_slice_equal(h->activity, THOLE_STR("slow")),
-        .epoch = h->link_life,
         .deliveries = h->deliveries};
-    if (worker_input(worker->machine, &in, w->now_ms) == THOLE_OK) {
-        drive_soon(w, worker);
-        return;
-    }
-    h->forgotten = true;
-    (void)worker_signals(w, worker, h, SIGNAL_NAK);
+    thole_status const status = worker_input(worker->machine, &in, w->now_ms);
+    drive_soon(w, worker);
+    h->forgotten = status != THOLE_OK;
+    if (status == THOLE_CONFLICT)
+        adopt(w, worker, &in.key, h);
+    else if (status != THOLE_OK)
+        worker_signals(w, worker, h, SIGNAL_NAK, 0);
 }
 
 static void task_pull(struct world *w, void *arg, uint64_t life)
@@ -217,6 +231,10 @@ static void run_handler(struct world *w, struct worker *worker, struct held *h, 
     if (scheduled == NULL && !model_of(w, h->instance)->damaged)
         broken(w, "%s starts %.*s#%" PRIu64 ", which is not committed", worker->node.name,
                THOLE_FMT(w->instances[h->instance]), h->activity_id);
+    for (const struct held *o = worker->held; o != NULL; o = o->next)
+        if (o != h && worker_same_try(o, h) && o->running && !o->finished && !o->abandoned)
+            broken(w, "%s runs %.*s#%" PRIu64 " twice at a time", worker->node.name,
+                   THOLE_FMT(w->instances[h->instance]), h->activity_id);
     if (h->running || ++worker->running > worker->options.slots)
         broken(w, "%s runs more handlers than it has slots", worker->node.name);
     h->running = true;
@@ -246,6 +264,9 @@ static void fire_token(struct world *w, struct worker *worker, struct held *h, c
           h->activity_id, worker_path_name(out->path));
     if (h->fired)
         broken(w, "%s fires a token twice", worker->node.name);
+    if (out->path == WORKER_PATH_LEASE_LOST && !h->stolen && w->now_ms < h->kept_ms + LEASE_MS - LEASE_MS / 5)
+        broken(w, "%s gives %.*s#%" PRIu64 " up, whose lease lasts", worker->node.name,
+               THOLE_FMT(w->instances[h->instance]), h->activity_id);
     h->fired = true;
     h->cancelled = out->path != WORKER_PATH_LEASE_LOST;
     if (h->running && !h->finished && h->run.returns_after_ms != UINT64_MAX)
@@ -284,24 +305,22 @@ static void end_message(struct world *w, struct worker *worker, struct held *h, 
     if (out->kind == WORKER_OUT_ACK && !h->missing && !h->published && !h->left)
         broken(w, "%s acknowledges %.*s#%" PRIu64 " without completion or confirmed cancellation",
                worker->node.name, THOLE_FMT(w->instances[h->instance]), h->activity_id);
-    if (out->kind != WORKER_OUT_DROP && h->link_life != worker->told_life)
-        broken(w, "%s signals %.*s#%" PRIu64 " over another connection than it came", worker->node.name,
+    if (out->kind == WORKER_OUT_ACK && !h->left &&
+        !checks_try_is_over(w, h->instance, h->execution, h->activity_id, h->try_number))
+        broken(w, "%s acknowledges %.*s#%" PRIu64 ", which has not ended", worker->node.name,
+               THOLE_FMT(w->instances[h->instance]), h->activity_id);
+    if (out->delay_ms > LEASE_MS)
+        broken(w, "%s puts %.*s#%" PRIu64 " back for longer than a lease", worker->node.name,
                THOLE_FMT(w->instances[h->instance]), h->activity_id);
     h->forgotten = true;
     if (out->kind != WORKER_OUT_DROP)
-        (void)worker_signals(w, worker, h, out->kind == WORKER_OUT_ACK ? SIGNAL_ACK : SIGNAL_NAK);
+        worker_signals(w, worker, h, out->kind == WORKER_OUT_ACK ? SIGNAL_ACK : SIGNAL_NAK, out->delay_ms);
 }
 
 static void progress(struct world *w, struct worker *worker, const struct worker_out *out)
 {
-    uint64_t ids[WORKER_CLAIM_MAX];
-    size_t const n = out->ids_len < WORKER_CLAIM_MAX ? out->ids_len : WORKER_CLAIM_MAX;
-    memcpy(ids, out->ids, n * sizeof *ids);
-    for (size_t i = 0; i < n; i++) {
-        struct held *h = worker_find_held(worker, ids[i]);
-        bool const ok = h != NULL && worker_signals(w, worker, h, SIGNAL_PROGRESS);
-        worker_hears(w, worker, &(struct worker_in){.kind = WORKER_IN_PROGRESSED, .id = ids[i], .ok = ok});
-    }
+    for (size_t i = 0; i < out->ids_len; i++)
+        worker_signals(w, worker, worker_find_held(worker, out->ids[i]), SIGNAL_PROGRESS, 0);
 }
 
 static void publish_all(struct world *w, struct worker *worker, const struct worker_out *out)
@@ -460,14 +479,6 @@ void workers_pushed(struct world *w, const struct partition_out *out)
 /* ---- life ------------------------------------------------------------------------------------------------
  */
 
-static void tell_connection(struct world *w, struct worker *worker)
-{
-    const struct link *link = &worker->node.links[SERVER_NATS];
-    worker->told_life = link->up ? link->life : 0;
-    worker_hears(w, worker,
-                 &(struct worker_in){.kind = WORKER_IN_CONNECTION, .up = link->up, .epoch = link->life});
-}
-
 static void on_link(struct world *w, struct node *node, enum server server)
 {
     struct worker *worker = node->owner;
@@ -476,7 +487,6 @@ static void on_link(struct world *w, struct node *node, enum server server)
             worker_new_tx(w, worker);
         return;
     }
-    tell_connection(w, worker);
     if (node->links[SERVER_NATS].up)
         pull_soon(w, worker);
 }
@@ -494,7 +504,7 @@ static void start_machine(struct world *w, struct worker *worker)
     worker->drive_due = worker->pull_due = worker->stopping = false;
     worker->wake_ms = 0;
     worker_new_tx(w, worker);
-    tell_connection(w, worker);
+    drive_soon(w, worker);
 }
 
 struct worker *worker_node_create(struct world *w, unsigned index)

@@ -15,6 +15,7 @@ struct worker_request {
     struct sim_claim *claims;
     struct worker_row *rows;
     bool *gone; /* of each row: it truly was, whatever the store then says */
+    uint64_t delay_ms;
     size_t rows_len;
     struct store_tx *tx;
     thole_slice identity;
@@ -33,6 +34,17 @@ struct held *worker_find_held(const struct worker *worker, uint64_t id)
     return NULL;
 }
 
+bool worker_same_try(const struct held *a, const struct held *b)
+{
+    return a->instance == b->instance && a->execution == b->execution && a->activity_id == b->activity_id &&
+           a->try_number == b->try_number;
+}
+
+bool worker_is_at_it(const struct held *h)
+{
+    return h->running && !h->finished && !h->fired && !h->abandoned && !h->forgotten;
+}
+
 static bool for_this_machine(const struct worker_request *r)
 {
     return r->worker->machine != NULL && r->worker->machine_life == r->machine_life;
@@ -47,6 +59,7 @@ static enum executed run_statement(struct world *w, struct worker_request *r)
     case WORKER_OUT_LET_GO: return store_let_go(w, r->identity, r->claims, r->rows_len);
     case WORKER_OUT_LEAVE: return store_leave(w, r->identity, r->claims, r->rows_len);
     case WORKER_OUT_COMPLETE_BEGIN:
+        r->failed = r->tx->dead; /* its connection is gone */
         return store_complete_begin(w, r->tx, r->identity, r->claims, r->rows_len);
     case WORKER_OUT_COMPLETE_COMMIT: r->failed = !store_complete_commit(w, r->tx); return EXECUTED;
     case WORKER_OUT_COMPLETE_ROLLBACK: store_complete_rollback(w, r->tx); return EXECUTED;
@@ -64,12 +77,11 @@ static void look_at_rows(struct world *w, const struct worker_request *r)
         const struct row *row = store_find(w->store, ROW_ACTIVITY, instance_partition(w, h->instance),
                                            h->instance, h->execution, h->activity_id);
         r->gone[i] = row == NULL || row->try_number != h->try_number ||
-                     (row->later && r->kind == WORKER_OUT_CLAIM); /* as good as missing */
-        if (r->kind == WORKER_OUT_CLAIM)
-            h->row_was_there = !r->gone[i];
-        else if (r->kind == WORKER_OUT_COMPLETE_BEGIN)
-            h->was_mine = !r->gone[i] && row->attempt == r->rows[i].attempt &&
-                          thole_slice_equal(row->worker, r->identity);
+                     (row->later && (r->kind == WORKER_OUT_CLAIM || /* as good as missing */
+                                     !thole_slice_equal(row->worker, r->identity)));
+        if (r->kind == WORKER_OUT_COMPLETE_BEGIN)
+            h->was_mine = !r->gone[i] &&
+                          (row->attempt < r->rows[i].attempt || thole_slice_equal(row->worker, r->identity));
     }
 }
 
@@ -85,10 +97,30 @@ static void task_fenced(struct world *w, void *arg, uint64_t life)
         after(w, 20, task_fenced, arg, life);
         return;
     }
-    if (h->running && !h->finished && !h->fired && !h->abandoned && !h->forgotten &&
-        h->mine_ms + LEASE_MS <= w->now_ms)
+    if (worker_is_at_it(h) && h->mine_ms + LEASE_MS <= w->now_ms)
         broken(w, "%s lets %.*s#%" PRIu64 " run, whose lease is over", node->name,
                THOLE_FMT(w->instances[h->instance]), h->activity_id);
+}
+
+static uint64_t row_made(const struct world *w, const struct held *h)
+{
+    const struct row *row = store_find(w->store, ROW_ACTIVITY, instance_partition(w, h->instance),
+                                       h->instance, h->execution, h->activity_id);
+    return row == NULL ? 0 : row->made;
+}
+
+/* Who has a lease has it alone, as long as the database forgets nothing and its rows are not made anew. */
+static void check_alone(struct world *w, const struct held *h)
+{
+    for (size_t i = 0; i < w->workers_len; i++) {
+        const struct worker *other = w->workers[i];
+        for (const struct held *o = other->held; o != NULL && other != h->worker; o = o->next)
+            if (worker_same_try(o, h) && worker_is_at_it(o) && other->node.alive && !o->stolen &&
+                o->mine_life == store_life(w->store) && o->mine_made == row_made(w, h) &&
+                o->mine_ms + LEASE_MS > w->now_ms)
+                broken(w, "%s claims %.*s#%" PRIu64 " while the lease of %s lasts", h->worker->node.name,
+                       THOLE_FMT(w->instances[h->instance]), h->activity_id, other->node.name);
+    }
 }
 
 static void note_leases(struct world *w, const struct worker_request *r)
@@ -97,7 +129,11 @@ static void note_leases(struct world *w, const struct worker_request *r)
         struct held *h = worker_find_held(r->worker, r->rows[i].id);
         if (h == NULL || !for_this_machine(r) || r->claims[i].state != ROW_MINE)
             continue;
+        if (r->kind == WORKER_OUT_CLAIM)
+            check_alone(w, h);
         h->mine_ms = w->now_ms;
+        h->mine_life = store_life(w->store);
+        h->mine_made = row_made(w, h);
         after(w, LEASE_MS, task_fenced, h, r->worker->node.life);
     }
 }
@@ -133,7 +169,7 @@ static void task_told(struct world *w, void *arg, uint64_t life)
     const struct held *h = arg;
     if (!node_runs(w, &h->worker->node, life, task_told, arg) || h->node_life != h->worker->machine_life)
         return;
-    if (h->running && !h->finished && !h->fired && !h->abandoned && !h->forgotten)
+    if (worker_is_at_it(h))
         broken(w, "%s lets %.*s#%" PRIu64 " run, whose row is gone", h->worker->node.name,
                THOLE_FMT(w->instances[h->instance]), h->activity_id);
 }
@@ -144,15 +180,21 @@ static void note_states(struct world *w, struct worker_request *r)
         struct held *h = worker_find_held(r->worker, r->rows[i].id);
         r->rows[i].state = (enum worker_row_state)r->claims[i].state;
         r->rows[i].attempt = r->claims[i].attempt;
+        r->rows[i].left_ms = r->claims[i].left_ms;
         r->rows[i].lost = r->claims[i].lost;
         r->rows[i].poisoned = r->claims[i].poisoned;
         if (h == NULL)
             continue;
-        h->missing = h->missing || r->gone[i];
-        if (r->kind == WORKER_OUT_RENEW && r->gone[i] && h->running && !h->finished)
+        bool const gone = r->gone[i] && r->claims[i].state != ROW_UNKNOWN;
+        h->missing = h->missing || gone;
+        h->stolen = h->stolen || (r->kind != WORKER_OUT_CLAIM && r->claims[i].state == ROW_STOLEN);
+        if (r->kind == WORKER_OUT_RENEW && gone && h->running && !h->finished)
             after(w, 20, task_told, h, r->worker->node.life);
+        if ((r->kind == WORKER_OUT_CLAIM || r->kind == WORKER_OUT_RENEW) && r->claims[i].state == ROW_MINE)
+            h->kept_ms = r->request.sent_ms;
         if (r->kind == WORKER_OUT_CLAIM && r->claims[i].state == ROW_MINE) {
             h->claimed = true;
+            h->row_was_there = !r->gone[i];
             losses_heard(w, &r->claims[i], r->identity);
             h->attempt = r->claims[i].attempt;
             h->apart = r->claims[i].apart;
@@ -246,7 +288,7 @@ void worker_asks(struct world *w, struct worker *worker, const struct worker_out
 static enum executed execute_signal(struct world *w, struct request *request)
 {
     struct worker_request *r = (struct worker_request *)request;
-    work_signal_fake(w, r->held->work_sequence, r->signal);
+    work_signal_fake(w, r->held->work_sequence, r->signal, r->delay_ms);
     return EXECUTED;
 }
 
@@ -255,19 +297,18 @@ static void signal_answered(struct world *w, struct request *request, bool known
     (void)w, (void)request, (void)known;
 }
 
-/* Only on the connection of the delivery; nobody answers. */
-bool worker_signals(struct world *w, struct worker *worker, struct held *h, enum signal signal)
+void worker_signals(struct world *w, struct worker *worker, struct held *h, enum signal signal,
+                    uint64_t delay_ms)
 {
-    const struct link *link = &worker->node.links[SERVER_NATS];
-    if (!link->up || link->life != h->link_life)
-        return false;
+    if (!worker->node.links[SERVER_NATS].up)
+        return;
     struct worker_request *r = new_request(w, worker, WORKER_OUT_ACK);
     r->held = h;
     r->signal = signal;
+    r->delay_ms = delay_ms;
     r->request.execute = execute_signal;
     r->request.answered = signal_answered;
     net_send(w, &worker->node, SERVER_NATS, &r->request);
-    return true;
 }
 
 static enum executed execute_publish(struct world *w, struct request *request)

@@ -10,7 +10,9 @@
 struct held { /* one delivered message, and its handler */
     struct worker *worker;
     uint64_t id, node_life, link_life, work_sequence;
-    uint64_t mine_ms; /* when a claim or a renewal last found the row its own */
+    uint64_t mine_ms;              /* when a claim or a renewal last found the row its own */
+    uint64_t mine_life, mine_made; /* of the store, and of the row, then */
+    uint64_t kept_ms;              /* when the last one was sent of those that the machine has heard of */
     size_t instance;
     uint64_t execution, activity_id, attempt;
     uint32_t try_number;
@@ -19,7 +21,7 @@ struct held { /* one delivered message, and its handler */
     uint64_t deliveries, ran_ms;
     struct activity_run run;
     bool claimed, apart, poisoned, missing, row_was_there, was_mine, running, finished, fired, cancelled,
-        abandoned, may_publish, published, left, forgotten;
+        stolen, abandoned, may_publish, published, left, forgotten;
     thole_slice output;
     struct held *next;
 };
@@ -34,19 +36,21 @@ struct worker {
     struct held *held; /* of this life, newest first */
     struct store_tx *tx;
     uint64_t next_id, wake_ms;
-    uint64_t told_life; /* of the connection to NATS that the machine knows of; 0: none */
     uint32_t wanted, coming, running;
     bool drive_due, pull_due, ignorant, stopping;
 };
 
-/* worker_request.c. Signals go over the connection of the delivery only, and nobody answers; false: it is
- * gone. */
+/* worker_request.c. Nobody answers signals. */
 void worker_asks(struct world *w, struct worker *worker, const struct worker_out *out);
-bool worker_signals(struct world *w, struct worker *worker, struct held *h, enum signal signal);
+void worker_signals(struct world *w, struct worker *worker, struct held *h, enum signal signal,
+                    uint64_t delay_ms);
 void worker_publishes(struct world *w, struct worker *worker, struct held *h);
 /* Nothing stays open on the old one. */
 void worker_new_tx(struct world *w, struct worker *worker);
 struct held *worker_find_held(const struct worker *worker, uint64_t id);
+bool worker_same_try(const struct held *a, const struct held *b);
+/* Its handler runs, and has not been told to stop. */
+bool worker_is_at_it(const struct held *h);
 
 /* worker_node.c */
 void worker_hears(struct world *w, struct worker *worker, const struct worker_in *in);

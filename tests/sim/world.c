@@ -33,9 +33,9 @@ static const char *const MUTATION_NAMES[MUTATIONS_LEN] = {
     "complete_any",   "purge_all",        "inbox_skips",    "torn_batch",       "position_stays",
     "load_stale",     "ack_loses",        "queue_twice",    "prefix_skipped",   "voids_stay",
     "tail_backwards", "position_ahead",   "stolen_is_gone", "gone_is_mine",     "claim_any_try",
-    "claim_later",    "send_once",        "send_anew",      "send_shuffled",    "early_lost",
-    "back_unseen",    "back_by_last",     "back_purged",    "losses_uncounted", "let_go_ignored",
-    "company_counts", "death_blames_all",
+    "claim_later",    "claim_held",       "lease_stays",    "missing_believed", "send_once",
+    "send_anew",      "send_shuffled",    "early_lost",     "back_unseen",      "back_by_last",
+    "back_purged",    "losses_uncounted", "let_go_ignored", "company_counts",   "death_blames_all",
 };
 
 const char *fault_name(enum fault fault)

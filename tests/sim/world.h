@@ -83,13 +83,16 @@ enum mutation {
     MUTATION_GONE_IS_MINE,   /* a renewal says of a row that is gone that it is kept */
     MUTATION_CLAIM_ANY_TRY,  /* a claim takes the row of another try */
     MUTATION_CLAIM_LATER,    /* a claim takes a row that was left to be completed from outside */
-    MUTATION_SEND_ONCE,      /* a message to an instance that was once tried to be sent is never sent again */
-    MUTATION_SEND_ANEW,      /* a message that is sent again is not recognised by its receiver */
-    MUTATION_SEND_SHUFFLED,  /* messages to one instance overtake each other */
-    MUTATION_EARLY_LOST,     /* what is recorded before an instance starts is not found when it does */
-    MUTATION_BACK_UNSEEN,    /* who opens an inbox does not look whether it went back */
-    MUTATION_BACK_BY_LAST,   /* or looks at its last sequence only */
-    MUTATION_BACK_PURGED,    /* who purges it does not look */
+    MUTATION_CLAIM_HELD,     /* a claim takes a row of which another worker has a lease */
+    MUTATION_LEASE_STAYS,    /* a lease never ends */
+    MUTATION_MISSING_BELIEVED, /* a row that the database may have lost is said to be gone */
+    MUTATION_SEND_ONCE,     /* a message to an instance that was once tried to be sent is never sent again */
+    MUTATION_SEND_ANEW,     /* a message that is sent again is not recognised by its receiver */
+    MUTATION_SEND_SHUFFLED, /* messages to one instance overtake each other */
+    MUTATION_EARLY_LOST,    /* what is recorded before an instance starts is not found when it does */
+    MUTATION_BACK_UNSEEN,   /* who opens an inbox does not look whether it went back */
+    MUTATION_BACK_BY_LAST,  /* or looks at its last sequence only */
+    MUTATION_BACK_PURGED,   /* who purges it does not look */
     MUTATION_LOSSES_UNCOUNTED, /* a claim does not note that the one before it was lost */
     MUTATION_LET_GO_IGNORED,   /* nor does a row hear that its worker lives */
     MUTATION_COMPANY_COUNTS,   /* what is lost beside others counts against it, too */

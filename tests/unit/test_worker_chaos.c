@@ -11,7 +11,8 @@ enum { SEEDS = 300, STEPS = 400, IDS = 4000, IDS_MAX = 64, SLOTS = 3, KEYS = 6 }
 
 struct fate {
     bool ended, runs, fired, abandoned, lost, missing, mine, answered, claimed, late, timed_out, later,
-        hurried, suspect, poisoned;
+        hurried, suspect, poisoned, held;
+    struct worker_key key;
 };
 struct pending { /* a call or a publish in flight */
     enum worker_in_kind kind;
@@ -21,8 +22,8 @@ struct pending { /* a call or a publish in flight */
 };
 struct chaos {
     struct worker_machine *w;
-    uint64_t rng, now_ms, epoch, next_id;
-    bool up, stopping, stopped;
+    uint64_t rng, now_ms, next_id;
+    bool stopping, stopped;
     uint32_t wish;
     int running, slots_owed;
     struct pending claim, renew, begin, commit, release, leave, let_go;
@@ -80,8 +81,8 @@ static void ended(struct chaos *c, const struct worker_out *out)
         CU_ASSERT_TRUE(fate->later && !fate->timed_out);
     if (out->end == WORKER_END_COMPLETED)
         CU_ASSERT_TRUE(fate->answered);
-    if (out->kind != WORKER_OUT_DROP)
-        CU_ASSERT_TRUE(c->up);
+    CU_ASSERT_TRUE(out->delay_ms <= 30000);
+    CU_ASSERT_EQUAL(out->end == WORKER_END_HELD, out->kind == WORKER_OUT_NAK && fate->held);
     fate->ended = true;
 }
 
@@ -98,7 +99,6 @@ static void hold_claim(struct chaos *c, const struct worker_out *out)
 static void obey(struct chaos *c, const struct worker_out *out)
 {
     struct fate *const fate = &c->fates[out->id];
-    uint64_t ids[IDS_MAX];
     switch (out->kind) {
     case WORKER_OUT_WANT: c->wish = out->count; break;
     case WORKER_OUT_CLAIM: hold_claim(c, out); break;
@@ -149,10 +149,8 @@ static void obey(struct chaos *c, const struct worker_out *out)
         c->slots_owed++;
         break;
     case WORKER_OUT_PROGRESS:
-        CU_ASSERT_TRUE(c->up);
-        memcpy(ids, out->ids, out->ids_len * sizeof ids[0]);
-        for (size_t i = 0, n = out->ids_len; i < n; i++)
-            give(c, (struct worker_in){.kind = WORKER_IN_PROGRESSED, .id = ids[i], .ok = dice(c, 8) != 0});
+        for (size_t i = 0; i < out->ids_len; i++)
+            CU_ASSERT_FALSE(c->fates[out->ids[i]].lost || c->fates[out->ids[i]].ended);
         break;
     case WORKER_OUT_ACK:
     case WORKER_OUT_NAK:
@@ -166,6 +164,10 @@ static enum worker_row_state any_state(struct chaos *c, enum worker_in_kind kind
     uint64_t const roll = dice(c, 20);
     if (roll < 2)
         return WORKER_ROW_MISSING;
+    if (roll == 3)
+        return WORKER_ROW_UNKNOWN;
+    if (roll == 4 && kind == WORKER_IN_CLAIMED)
+        return WORKER_ROW_HELD;
     return roll == 2 && kind != WORKER_IN_CLAIMED ? WORKER_ROW_STOLEN : WORKER_ROW_MINE;
 }
 
@@ -190,9 +192,11 @@ static void reply(struct chaos *c, struct pending *call)
             row->expired = fate->late = dice(c, 8) == 0;
             row->lost = (uint32_t)dice(c, 6);
             row->poisoned = fate->poisoned = dice(c, 10) == 0;
+            fate->held = row->state == WORKER_ROW_HELD;
             if (!row->apart && dice(c, 8) == 0) {
                 row->state = WORKER_ROW_SUSPECT;
                 fate->suspect = true;
+                fate->held = false;
             }
         }
         fate->claimed |= call->kind == WORKER_IN_CLAIMED && row->state == WORKER_ROW_MINE;
@@ -229,20 +233,46 @@ static void publish_one(struct chaos *c)
     give(c, (struct worker_in){.kind = WORKER_IN_PUBLISHED, .id = id, .ok = ok});
 }
 
+static void settle(struct chaos *c)
+{
+    struct worker_out out;
+    worker_advance(c->w, c->now_ms);
+    while (worker_poll(c->w, &out))
+        obey(c, &out);
+    CU_ASSERT_TRUE(worker_next_deadline_ms(c->w) > c->now_ms);
+}
+
+/* Who has that try, and has not ended. */
+static const struct fate *holder(const struct chaos *c, const struct worker_key *key)
+{
+    for (uint64_t id = 1; id < c->next_id; id++)
+        if (!c->fates[id].ended && c->fates[id].key.activity_id == key->activity_id &&
+            c->fates[id].key.try_number == key->try_number)
+            return &c->fates[id];
+    return NULL;
+}
+
 static void deliver_one(struct chaos *c)
 {
+    char const letter = (char)('a' + dice(c, KEYS));
     struct worker_in const in = {.kind = WORKER_IN_DELIVERED,
                                  .id = c->next_id,
-                                 .key = key_of((char)('a' + dice(c, KEYS))),
-                                 .known = dice(c, 10) != 0,
-                                 .epoch = c->epoch - (dice(c, 10) == 0 && c->epoch > 1),
+                                 .key = key_of(letter),
+                                 .known = letter != 'a',
                                  .deliveries = dice(c, 4)};
-    if (!c->up || c->next_id + 1 >= IDS || (c->wish == 0 && dice(c, 30) != 0))
+    if (c->next_id + 1 >= IDS || (c->wish == 0 && dice(c, 30) != 0))
         return;
     if (c->wish > 0)
         c->wish--;
-    if (worker_input(c->w, &in, c->now_ms) == THOLE_OK)
-        c->next_id++;
+    settle(c);
+    const struct fate *const same = holder(c, &in.key);
+    thole_status const status = worker_input(c->w, &in, c->now_ms);
+    if (status == THOLE_CONFLICT)
+        CU_ASSERT_PTR_EQUAL(same, &c->fates[worker_holds(c->w, &in.key)]);
+    if (status != THOLE_OK)
+        return;
+    c->fates[c->next_id].key = in.key;
+    c->fates[c->next_id++].held = same != NULL && in.known; /* by a handler that has grace */
 }
 
 static void push_one(struct chaos *c)
@@ -253,13 +283,6 @@ static void push_one(struct chaos *c)
                                .activity_ids = &id,
                                .activity_ids_len = 1,
                                .cancel_kind = THOLE_STR("ended")});
-}
-
-static void connect_or_not(struct chaos *c)
-{
-    c->up = !c->up;
-    c->epoch += c->up;
-    give(c, (struct worker_in){.kind = WORKER_IN_CONNECTION, .up = c->up, .epoch = c->epoch});
 }
 
 static void anything(struct chaos *c)
@@ -281,10 +304,6 @@ static void anything(struct chaos *c)
         if (dice(c, 4) == 0)
             push_one(c);
         break;
-    case 11:
-        if (dice(c, 10) == 0)
-            connect_or_not(c);
-        break;
     case 12:
         if (c->slots_owed > 0) {
             c->slots_owed--;
@@ -293,15 +312,6 @@ static void anything(struct chaos *c)
         break;
     default: deliver_one(c); break;
     }
-}
-
-static void settle(struct chaos *c)
-{
-    struct worker_out out;
-    worker_advance(c->w, c->now_ms);
-    while (worker_poll(c->w, &out))
-        obey(c, &out);
-    CU_ASSERT_TRUE(worker_next_deadline_ms(c->w) > c->now_ms);
 }
 
 static bool chaos_run(uint64_t seed)
@@ -316,7 +326,6 @@ static bool chaos_run(uint64_t seed)
     c = (struct chaos){.rng = seed, .now_ms = 1, .next_id = 1};
     c.w = worker_create(&options);
     CU_ASSERT_PTR_NOT_NULL_FATAL(c.w);
-    connect_or_not(&c);
     for (int i = 0; i < STEPS * 3 && !c.stopped; i++) {
         if (i == STEPS * 2)
             give(&c, (struct worker_in){.kind = WORKER_IN_STOP, .limit_ms = dice(&c, 5000)});

@@ -2,7 +2,7 @@
 #include "thole_cunit.h"
 #include "worker_story.h"
 
-/* Each world starts with: up 1 → want 2. A suspect is one from the second loss on; settled after 10 s. */
+/* Each world starts with: want 2. A suspect is one from the second loss on; settled after 10 s. */
 static const struct story stories[] = {
     {"a suspect is claimed apart, and nothing is fetched meanwhile",
      {{"msg 1 a", "claim 1"},
@@ -114,7 +114,7 @@ static const struct story stories[] = {
       {"claimed ?", ""},
       {"+50", "claim 1 apart"},
       {"claimed x", "ack 1 gone | want 2"}}},
-    {"while it waits it is kept by +WPI, and forgotten when that is not possible",
+    {"while it waits it is kept by +WPI, and handed back when it cannot be claimed for too long",
      {{"msg 1 a;msg 2 b", "claim 1,2"},
       {"claimed mm", "run 1#6 | run 2#7"},
       {"done 1", "want 1 | begin 1"},
@@ -123,11 +123,11 @@ static const struct story stories[] = {
       {"published 1 ok", "commit"},
       {"committed ok", "ack 1 completed"},
       {"+9999", ""},
-      {"down;+1", "renew 2 | claim 3 apart"},
+      {"+1", "wpi 2,3 | renew 2 | claim 3 apart"},
       {"renewed m;claimed ?", ""},
       {"+50", "claim 3 apart"},
-      {"+17950", "fire 2 lease_lost lease_lost | let go b"},
-      {"claimed ?", "drop 3 unclaimed | want 1"}}},
+      {"+17950", "wpi 2 | renew 2"},
+      {"claimed ?", "nak 3 unclaimed | want 1"}}},
     {"pushed while it waits: the row is asked",
      {{"msg 1 a", "claim 1"},
       {"claimed m", "run 1#6"},

@@ -11,8 +11,8 @@ enum {
 
 struct world {
     struct worker_machine *w;
-    uint64_t now_ms, epoch;
-    bool wpi_off, let_go_off;
+    uint64_t now_ms;
+    bool let_go_off;
     struct worker_row claim[IDS_MAX], renew[IDS_MAX], begin[IDS_MAX], leave[IDS_MAX];
     size_t claim_len, renew_len, begin_len, leave_len;
     char text[TEXT_BYTES];
@@ -64,16 +64,6 @@ static void input(struct world *t, struct worker_in in)
     CU_ASSERT_EQUAL(worker_input(t->w, &in, t->now_ms), THOLE_OK);
 }
 
-static void take_progress(struct world *t, const struct worker_out *out)
-{
-    uint64_t ids[IDS_MAX];
-    size_t const n = out->ids_len;
-    memcpy(ids, out->ids, n * sizeof ids[0]);
-    say_ids(t, "wpi", ids, n);
-    for (size_t i = 0; i < n; i++)
-        input(t, (struct worker_in){.kind = WORKER_IN_PROGRESSED, .id = ids[i], .ok = !t->wpi_off});
-}
-
 /* Named by the letters of their activities. */
 static void take_let_go(struct world *t, const struct worker_out *out)
 {
@@ -107,12 +97,19 @@ static void take_out(struct world *t, const struct worker_out *out)
         break;
     case WORKER_OUT_HURRY: say(t, "hurry %" PRIu64 " until %" PRIu64, out->id, out->deadline_ms); break;
     case WORKER_OUT_ABANDON: say(t, "abandon %" PRIu64, out->id); break;
-    case WORKER_OUT_PROGRESS: take_progress(t, out); break;
+    case WORKER_OUT_PROGRESS: say_ids(t, "wpi", out->ids, out->ids_len); break;
     case WORKER_OUT_COMPLETE_PUBLISH: say_ids(t, "publish", out->ids, out->ids_len); break;
     case WORKER_OUT_COMPLETE_COMMIT: say(t, "commit"); break;
     case WORKER_OUT_COMPLETE_ROLLBACK: say(t, "rollback"); break;
     case WORKER_OUT_ACK: say(t, "ack %" PRIu64 " %s", out->id, worker_end_name(out->end)); break;
-    case WORKER_OUT_NAK: say(t, "nak %" PRIu64 " %s", out->id, worker_end_name(out->end)); break;
+    case WORKER_OUT_NAK:
+        say(t, "nak %" PRIu64 " %s", out->id, worker_end_name(out->end));
+        if (out->delay_ms > 0)
+            say_more(t, " for ");
+        if (out->delay_ms > 0)
+            (void)snprintf(t->text + strlen(t->text), sizeof t->text - strlen(t->text), "%" PRIu64,
+                           out->delay_ms);
+        break;
     case WORKER_OUT_DROP: say(t, "drop %" PRIu64 " %s", out->id, worker_end_name(out->end)); break;
     case WORKER_OUT_STOPPED: say(t, "stopped"); break;
     }
@@ -131,9 +128,11 @@ static void answer(struct world *t, enum worker_in_kind kind, struct worker_row 
         rows[i].state = states[i] == 's'   ? WORKER_ROW_STOLEN
                         : states[i] == 'x' ? WORKER_ROW_MISSING
                         : states[i] == 'u' ? WORKER_ROW_SUSPECT
+                        : states[i] == 'n' ? WORKER_ROW_UNKNOWN
+                        : states[i] == 'h' ? WORKER_ROW_HELD
                                            : WORKER_ROW_MINE;
         rows[i].expired = states[i] == 'e';
-        rows[i].left_ms = states[i] == 't' ? STORY_DEADLINE_MS : 0;
+        rows[i].left_ms = states[i] == 't' ? STORY_DEADLINE_MS : states[i] == 'h' ? STORY_HELD_MS : 0;
         rows[i].poisoned = states[i] == 'p';
         rows[i].lost = states[i] >= '0' && states[i] <= '9' ? (uint32_t)(states[i] - '0') : 0;
         if (kind == WORKER_IN_CLAIMED)
@@ -155,17 +154,21 @@ static const char *option(const char *text, const char *name)
 
 static void deliver(struct world *t, uint64_t id, char letter, const char *text)
 {
-    const char *const epoch = option(text, "epoch="), *const n = option(text, "n=");
-    const char *const ago = option(text, "ago=");
-    struct worker_in const in = {.kind = WORKER_IN_DELIVERED,
-                                 .id = id,
-                                 .key = story_key(letter),
-                                 .known = strstr(text, "unknown") == NULL,
-                                 .epoch = epoch != NULL ? strtoull(epoch, NULL, 10) : t->epoch,
-                                 .deliveries = n != NULL ? strtoull(n, NULL, 10) : 1,
-                                 .arrived_ms = t->now_ms - (ago != NULL ? strtoull(ago, NULL, 10) : 0)};
-    if (worker_input(t->w, &in, t->now_ms) == THOLE_LIMIT)
+    const char *const n = option(text, "n="), *const ago = option(text, "ago=");
+    const char *const try_number = option(text, "try=");
+    struct worker_in in = {.kind = WORKER_IN_DELIVERED,
+                           .id = id,
+                           .key = story_key(letter),
+                           .known = strstr(text, "unknown") == NULL,
+                           .deliveries = n != NULL ? strtoull(n, NULL, 10) : 1,
+                           .arrived_ms = t->now_ms - (ago != NULL ? strtoull(ago, NULL, 10) : 0)};
+    if (try_number != NULL)
+        in.key.try_number = (uint32_t)strtoul(try_number, NULL, 10);
+    thole_status const status = worker_input(t->w, &in, t->now_ms);
+    if (status == THOLE_LIMIT)
         say(t, "no room");
+    else if (status == THOLE_CONFLICT)
+        say(t, "same as %" PRIu64, worker_holds(t->w, &in.key));
 }
 
 static void push(struct world *t, const char *letters, const char *text)
@@ -196,10 +199,6 @@ static void command(struct world *t, const char *text)
     bool const ok = strcmp(more, "?") != 0 && strcmp(arg, "?") != 0;
     if (word[0] == '+')
         t->now_ms += strtoull(word + 1, NULL, 10);
-    else if (strcmp(word, "up") == 0)
-        input(t, (struct worker_in){.kind = WORKER_IN_CONNECTION, .up = true, .epoch = t->epoch = number});
-    else if (strcmp(word, "down") == 0)
-        input(t, (struct worker_in){.kind = WORKER_IN_CONNECTION});
     else if (strcmp(word, "msg") == 0)
         deliver(t, number, more[0], text);
     else if (strcmp(word, "claimed") == 0)
@@ -208,8 +207,6 @@ static void command(struct world *t, const char *text)
         answer(t, WORKER_IN_RENEWED, t->renew, t->renew_len, arg);
     else if (strcmp(word, "begun") == 0)
         answer(t, WORKER_IN_BEGUN, t->begin, t->begin_len, arg);
-    else if (strcmp(word, "wpi") == 0)
-        t->wpi_off = strcmp(arg, "off") == 0;
     else if (strcmp(word, "letgo") == 0)
         t->let_go_off = strcmp(arg, "off") == 0;
     else if (strcmp(word, "done") == 0)
@@ -256,13 +253,14 @@ static void step(struct world *t, const char *commands)
     CU_ASSERT_TRUE(worker_next_deadline_ms(t->w) > t->now_ms); /* or the host would spin */
 }
 
-static void begin_world(struct world *t)
+static void begin_world(struct world *t, uint64_t renew_ms)
 {
     struct worker_options options;
     *t = (struct world){.now_ms = 1000000};
     worker_options_init(&options);
     options.slots = 2;
     options.completions_max = 2;
+    options.renew_ms = renew_ms;
     t->w = worker_create(&options);
     CU_ASSERT_PTR_NOT_NULL_FATAL(t->w);
 }
@@ -270,8 +268,8 @@ static void begin_world(struct world *t)
 void story_tell(const struct story *story)
 {
     struct world t;
-    begin_world(&t);
-    step(&t, "up 1");
+    begin_world(&t, story->renew_ms);
+    step(&t, "+0");
     CHECK_STR(story->name, t.text, "want 2");
     for (size_t s = 0; s < STORY_STEPS_MAX && story->steps[s].does != NULL; s++) {
         char name[256];

@@ -1,31 +1,32 @@
 /*
  * Stories of the worker machine: each step is a command, and what the machine says to it.
  *
- * Commands: up E | down | +MS | msg ID KEY [epoch=E] [unknown] [n=DELIVERIES] [ago=MS] | claimed STATES |
- * renewed STATES | begun STATES | left STATES | wpi on|off | letgo on|off | done ID [cancelled|failed|later]
- * | published ID ok|? | committed ok|? | released | push KEYS [try=N] [kind=KIND] | slot | stop MS. STATES
- * has a letter for each row: m(ine), x (missing), s(tolen), of claims also t (mine, and has 5 s), e (mine,
- * and is past its deadline), u (a suspect), a digit (mine, and was lost so often), p (mine, and poisoned); or
- * is "?": unknown. Keys are of try 1. KEYS are letters; each is an activity of its own. +WPI and LET_GO are
- * answered at once, as wpi and letgo say.
+ * Commands: +MS | msg ID KEY [unknown] [n=DELIVERIES] [ago=MS] [try=N] | claimed STATES | renewed STATES |
+ * begun STATES | left STATES | letgo on|off | done ID [cancelled|failed|later] | published ID ok|? |
+ * committed ok|? | released | push KEYS [try=N] [kind=KIND] | slot | stop MS. STATES has a letter for each
+ * row: m(ine), x (missing), s(tolen), n (nobody knows), of claims also h (held by another, for 4 s), t (mine,
+ * and has 5 s), e (mine, and is past its deadline), u (a suspect), a digit (mine, and was lost so often), p
+ * (mine, and poisoned); or is "?": unknown. Keys are of try 1 unless they say. KEYS are letters; each is an
+ * activity of its own. LET_GO is answered at once, as letgo says. "same as ID": a message came again.
  *
- * Lease 30 s: renewed every 10 s, after an unknown answer every 1 s, fenced 28 s after the last. Grace 10 s,
- * stop grace 2 s, two slots, two completions more.
+ * Lease 30 s: renewed every 10 s unless the story says, after an unknown answer every 1 s, fenced 28 s after
+ * the last. Grace 10 s, stop grace 2 s, two slots, two completions more.
  */
 #ifndef THOLE_WORKER_STORY_H
 #define THOLE_WORKER_STORY_H
 #include "worker.h"
 
-enum { STORY_STEPS_MAX = 24, STORY_DEADLINE_MS = 5000 };
+enum { STORY_STEPS_MAX = 24, STORY_DEADLINE_MS = 5000, STORY_HELD_MS = 4000 };
 
 struct story {
     const char *name;
     struct {
         const char *does, *says;
     } steps[STORY_STEPS_MAX];
+    uint64_t renew_ms; /* 0: a third of the lease */
 };
 
-/* Tells it to a new machine, after "up 1" with the answer "want 2", and checks what is said. */
+/* Tells it to a new machine, which has said "want 2", and checks what is said. */
 void story_tell(const struct story *story);
 /* The activity that a letter names. */
 struct worker_key story_key(char letter);

@@ -53,6 +53,9 @@ static thole_status open_partition(struct store *store, struct job *job)
 static thole_status read_live(struct store *store, struct job *job)
 {
     struct live_summary live = {0};
+    thole_status const status = projector_store_complete(store->pg, job->p, job->epoch, &job->err);
+    if (status != THOLE_OK)
+        return status;
     THOLE_TRY(projector_store_live(store->pg, job->p, &job->arena, &live, &job->err));
     job->in.kind = PARTITION_IN_LIVE;
     job->in.blocked = live.blocked;

@@ -10,7 +10,8 @@
 enum { BACKOFF_MS_MIN = 100, BACKOFF_MS_MAX = 5000, SAY_EVERY_MS = 30000 };
 
 static_assert((int)WORKER_ROW_MISSING == (int)ROW_MISSING && (int)WORKER_ROW_MINE == (int)ROW_MINE &&
-                  (int)WORKER_ROW_STOLEN == (int)ROW_STOLEN && (int)WORKER_ROW_SUSPECT == (int)ROW_SUSPECT,
+                  (int)WORKER_ROW_STOLEN == (int)ROW_STOLEN && (int)WORKER_ROW_SUSPECT == (int)ROW_SUSPECT &&
+                  (int)WORKER_ROW_HELD == (int)ROW_HELD && (int)WORKER_ROW_UNKNOWN == (int)ROW_UNKNOWN,
               "the machine and the store name a row's states alike");
 
 struct row_calls {
@@ -50,7 +51,7 @@ void row_call_release(struct row_call *call)
     *call = (struct row_call){.kind = call->kind};
 }
 
-void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t n)
+void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t n, uint64_t lease_ms)
 {
     assert(n <= call->cap);
     call->len = n;
@@ -66,6 +67,7 @@ void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t 
                                                  .execution = rows[i].key.execution,
                                                  .activity_id = rows[i].key.activity_id,
                                                  .try_number = rows[i].key.try_number},
+                                         .lease_ms = lease_ms,
                                          .attempt = rows[i].attempt,
                                          .apart = rows[i].apart,
                                          .settled = rows[i].settled};

@@ -34,8 +34,8 @@ struct row_call {
 };
 THOLE_NODISCARD thole_status row_call_init(struct row_call *call, enum row_call_kind kind, size_t cap);
 void row_call_release(struct row_call *call); /* zeroed: nothing happens */
-/* Copies what an output of the machine says. */
-void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t n);
+/* Copies what an output of the machine says; partitions are left to the caller. */
+void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t n, uint64_t lease_ms);
 
 struct row_calls;
 struct row_calls_options {

@@ -188,10 +188,24 @@ static thole_status read_topology(struct worker_host *host, thole_error *reterr)
     return THOLE_OK;
 }
 
+/* The lease is the queue's, whatever this worker would like. */
+static thole_status check_renewals(const struct worker_host *host, thole_error *reterr)
+{
+    if (host->options.renew_every_ms <= host->lease_ms / 2)
+        return THOLE_OK;
+    return thole_fail(
+        reterr, THOLE_INVALID,
+        "--renew-every %llums is more than half of the lease of queue %s, %llums: one renewal that "
+        "fails would cost what runs; leave it out for a third of the lease",
+        (unsigned long long)host->options.renew_every_ms, host->options.queue,
+        (unsigned long long)host->lease_ms);
+}
+
 static thole_status ensure_queue(struct worker_host *host, thole_error *reterr)
 {
-    return topology_ensure_queue(host->connection, host->options.ns, thole_slice_from(host->options.queue),
-                                 host->options.lease_ms, &host->lease_ms, NULL, reterr);
+    THOLE_TRY(topology_ensure_queue(host->connection, host->options.ns, thole_slice_from(host->options.queue),
+                                    host->options.lease_ms, &host->lease_ms, NULL, reterr));
+    return check_renewals(host, reterr);
 }
 
 static thole_status start_keeper(struct worker_host *host, thole_error *reterr)
@@ -286,18 +300,18 @@ static thole_status create_machine(struct worker_host *host, thole_error *reterr
     options.slots = host->options.slots;
     options.completions_max = host->options.slots + EXTRA_COMPLETIONS;
     options.lease_ms = host->lease_ms;
+    options.renew_ms = host->options.renew_every_ms;
     options.grace_ms = host->options.grace_ms;
     options.poison_after = host->options.poison_after;
     options.stop_grace_ms = host->options.grace_ms < STOP_GRACE_MS ? host->options.grace_ms : STOP_GRACE_MS;
     host->machine = worker_create(&options);
     if (host->machine == NULL)
         return thole_fail(reterr, THOLE_NOMEM, "out of memory for %u slots", host->options.slots);
-    host->ids_cap = worker_capacity(host->machine);
-    host->ids = calloc(host->ids_cap, sizeof *host->ids);
-    thole_status status = host->ids != NULL ? THOLE_OK : THOLE_NOMEM;
+    thole_status status = THOLE_OK;
     for (int kind = 0; kind < ROW_CALL_KINDS && status == THOLE_OK; kind++) {
         bool const bare = kind == ROW_CALL_COMMIT || kind == ROW_CALL_ROLLBACK;
-        status = row_call_init(&host->calls[kind], (enum row_call_kind)kind, bare ? 0 : host->ids_cap);
+        status = row_call_init(&host->calls[kind], (enum row_call_kind)kind,
+                               bare ? 0 : worker_capacity(host->machine));
     }
     return status == THOLE_OK ? status
                               : thole_fail(reterr, status, "out of memory for %u slots", options.slots);
@@ -377,7 +391,6 @@ static void release(struct worker_host *host)
         row_call_release(&host->calls[kind]);
     queue_keeper_destroy(host->keeper);
     mailbox_release(&host->inbox);
-    free(host->ids);
     free(host->activity_names);
     free(host);
 }

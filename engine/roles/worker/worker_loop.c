@@ -45,9 +45,6 @@ void worker_loop_forget(struct thole_activity *act)
 static void take_state(struct worker_host *host)
 {
     atomic_store(&host->state_sent, false);
-    uint64_t const epoch = connection_epoch(host->connection);
-    worker_loop_input(host,
-                      &(struct worker_in){.kind = WORKER_IN_CONNECTION, .up = epoch != 0, .epoch = epoch});
     worker_loop_wish(host);
 }
 
@@ -88,6 +85,18 @@ static void hand_back(struct worker_host *host, struct thole_activity *act)
     activity_destroy(act);
 }
 
+/* It comes again while it is held here, as after a restart of the broker: by this delivery it is signalled.
+ */
+static void adopt(struct worker_host *host, const struct worker_key *key, struct thole_activity *again)
+{
+    struct thole_activity *const act = worker_activity(worker_holds(host->machine, key));
+    log_line(LOG_LEVEL_DEBUG, "worker", "came again while it is held here: instance=%.*s id=%" PRIu64,
+             THOLE_FMT(act->message->item.instance), act->message->item.activity_id);
+    work_message_adopt(act->message, again->message);
+    again->message = NULL;
+    activity_destroy(again);
+}
+
 static void take_delivered(struct worker_host *host, struct thole_activity *act)
 {
     const struct work_item *const item = &act->message->item;
@@ -103,10 +112,12 @@ static void take_delivered(struct worker_host *host, struct thole_activity *act)
         .id = (uint64_t)(uintptr_t)act,
         .key = {item->instance, item->execution, item->activity_id, (uint32_t)item->try_number},
         .known = act->run != NULL,
-        .epoch = act->message->epoch,
         .deliveries = act->message->deliveries,
         .arrived_ms = act->arrived_ms};
-    if (worker_input(host->machine, &in, clock_monotonic_ms()) != THOLE_OK)
+    thole_status const status = worker_input(host->machine, &in, clock_monotonic_ms());
+    if (status == THOLE_CONFLICT)
+        adopt(host, &in.key, act);
+    else if (status != THOLE_OK)
         hand_back(host, act);
 }
 
@@ -221,10 +232,11 @@ static void log_counters(const struct worker_machine *machine)
              " cancelled_by_renewal=%" PRIu64 " lease_lost=%" PRIu64 " abandoned=%" PRIu64 " stolen=%" PRIu64
              " delivered=%" PRIu64 " gone=%" PRIu64 " refused=%" PRIu64 " unclaimed=%" PRIu64
              " unknown=%" PRIu64 " handed_back=%" PRIu64 " contradicted=%" PRIu64 " timed_out=%" PRIu64
-             " left=%" PRIu64 " apart=%" PRIu64 " deferred=%" PRIu64 " poisoned=%" PRIu64,
+             " left=%" PRIu64 " apart=%" PRIu64 " deferred=%" PRIu64 " poisoned=%" PRIu64 " held=%" PRIu64
+             " adopted=%" PRIu64,
              c.claimed, c.completed, c.cancelled_by_push, c.cancelled_by_renewal, c.lease_lost, c.abandoned,
              c.stolen, c.delivered, c.gone, c.refused, c.unclaimed, c.unknown, c.handed_back, c.contradicted,
-             c.timed_out, c.left, c.apart, c.deferred, c.poisoned);
+             c.timed_out, c.left, c.apart, c.deferred, c.poisoned, c.held, c.adopted);
 }
 
 void *worker_loop_main(void *arg)

@@ -85,6 +85,7 @@ static void say_end(const struct thole_activity *act, enum worker_end end)
     case WORKER_END_HANDED_BACK: say(LOG_LEVEL_INFO, act, "handed back"); break;
     case WORKER_END_LATER: say(LOG_LEVEL_DEBUG, act, "is completed from outside"); break;
     case WORKER_END_DEFERRED: say(LOG_LEVEL_DEBUG, act, "handed back, a suspect runs apart"); break;
+    case WORKER_END_HELD: say(LOG_LEVEL_DEBUG, act, "put back, another lease of it lasts"); break;
     }
 }
 
@@ -111,7 +112,9 @@ static void call_rows(struct worker_host *host, enum row_call_kind kind, const s
     struct row_call *const call = &host->calls[kind];
     bool const completes = kind == ROW_CALL_BEGIN || kind == ROW_CALL_COMMIT || kind == ROW_CALL_ROLLBACK;
     bool const notes = kind == ROW_CALL_RENEW || kind == ROW_CALL_RELEASE || kind == ROW_CALL_LEAVE;
-    row_call_fill(call, out->rows, out->rows_len);
+    row_call_fill(call, out->rows, out->rows_len, host->lease_ms);
+    for (size_t i = 0; i < out->rows_len && kind != ROW_CALL_LET_GO; i++)
+        call->claims[i].partition = worker_activity(out->rows[i].id)->partition;
     for (size_t i = 0; i < out->rows_len && notes; i++)
         note(host, worker_activity(out->rows[i].id), call, &call->claims[i]);
     row_calls_send(completes ? host->completions : host->claims, call);
@@ -172,27 +175,23 @@ static void signal_message(struct worker_host *host, struct thole_activity *act,
         log_line(LOG_LEVEL_DEBUG, "worker", "a message will come back: %s", error.text);
 }
 
+static void put_back(struct worker_host *host, struct thole_activity *act, uint64_t delay_ms)
+{
+    thole_error error = {.status = THOLE_OK};
+    if (work_message_put_back(host->connection, act->message, delay_ms, &error) != THOLE_OK)
+        log_line(LOG_LEVEL_DEBUG, "worker", "a message will come back: %s", error.text);
+}
+
 static void end(struct worker_host *host, struct thole_activity *act, const struct worker_out *out)
 {
     if (out->kind == WORKER_OUT_ACK)
         signal_message(host, act, WORK_ACK);
+    else if (out->kind == WORKER_OUT_NAK && out->delay_ms > 0)
+        put_back(host, act, out->delay_ms);
     else if (out->kind == WORKER_OUT_NAK)
         signal_message(host, act, WORK_NAK);
     say_end(act, out->end);
     worker_loop_forget(act);
-}
-
-static void progress(struct worker_host *host, const struct worker_out *out)
-{
-    size_t const n = out->ids_len;
-    assert(n <= host->ids_cap);
-    memcpy(host->ids, out->ids, n * sizeof *host->ids); /* the output is gone with the first answer */
-    for (size_t i = 0; i < n; i++) {
-        bool const ok = work_message_signal(host->connection, worker_activity(host->ids[i])->message,
-                                            WORK_PROGRESS, NULL) == THOLE_OK;
-        worker_loop_input(host,
-                          &(struct worker_in){.kind = WORKER_IN_PROGRESSED, .id = host->ids[i], .ok = ok});
-    }
 }
 
 void worker_output(struct worker_host *host, const struct worker_out *out)
@@ -220,7 +219,10 @@ void worker_output(struct worker_host *host, const struct worker_out *out)
     case WORKER_OUT_FIRE: fire(worker_activity(out->id), out); break;
     case WORKER_OUT_HURRY: activity_hurry(worker_activity(out->id), out->deadline_ms); break;
     case WORKER_OUT_ABANDON: abandon(host, worker_activity(out->id)); break;
-    case WORKER_OUT_PROGRESS: progress(host, out); break;
+    case WORKER_OUT_PROGRESS:
+        for (size_t i = 0; i < out->ids_len; i++)
+            signal_message(host, worker_activity(out->ids[i]), WORK_PROGRESS);
+        break;
     case WORKER_OUT_ACK:
     case WORKER_OUT_NAK:
     case WORKER_OUT_DROP: end(host, worker_activity(out->id), out); break;

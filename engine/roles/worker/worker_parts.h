@@ -64,8 +64,6 @@ struct worker_host {
 
     struct worker_machine *machine;
     uint32_t wish; /* messages that the machine waits for */
-    uint64_t *ids; /* copy of an output's */
-    size_t ids_cap;
     bool stopping, stopped;
     char unknown_names[WORKER_UNKNOWN_NAMES_MAX][THOLE_NAME_BYTES_MAX + 1];
     size_t unknown_names_len;
