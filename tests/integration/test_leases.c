@@ -1,6 +1,7 @@
 /*
  * Leases over broken networks: between a worker and NATS, between it and Postgres, or both, is a proxy that
- * stalls, delays or cuts. All cases go on at once, each with a queue and workers of its own.
+ * stalls, delays or cuts. All cases go on at once, each with a queue and workers of its own. Only when
+ * Postgres is not reached for a lease is it lost.
  */
 #include "seed_stage.h"
 
@@ -23,10 +24,10 @@ static const struct lease_case {
     enum weather weather;
     bool stays; /* for longer than a lease, the lease is kept all the same */
 } cases[] = {
-    {"nats_stalled", TO_NATS, STALL_BOTH},
-    {"nats_stalled_up", TO_NATS, STALL_UP},
-    {"nats_stalled_down", TO_NATS, STALL_DOWN, true}, /* its +WPI go through */
-    {"nats_cut", TO_NATS, CUT},
+    {"nats_stalled", TO_NATS, STALL_BOTH, true},
+    {"nats_stalled_up", TO_NATS, STALL_UP, true},
+    {"nats_stalled_down", TO_NATS, STALL_DOWN, true},
+    {"nats_cut", TO_NATS, CUT, true},
     {"postgres_stalled", TO_POSTGRES, STALL_BOTH},
     {"postgres_stalled_up", TO_POSTGRES, STALL_UP},
     {"postgres_stalled_down", TO_POSTGRES, STALL_DOWN},
@@ -139,8 +140,6 @@ static void start_first(struct round *round)
 static void start_second(struct round *round)
 {
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        if (cases[i].stays)
-            continue;
         actor_options(&round->second[i], &seed.stack, round->queues[i], round->lease_ms);
         actor_start(&round->second[i], 'B');
     }
@@ -241,11 +240,14 @@ static void test_bad_weather_begins(void)
     start_second(&lasting);
 }
 
-/* Renewed although the network is bad, and the result comes through it. */
+/* Renewed although the network is bad: another worker gets the message, and finds the row held. */
 static void test_a_lease_that_is_renewed_through_bad_weather(void)
 {
-    const struct round *const round = &lasting;
-    pause_ms(LONG_LEASE_MS * 3 / 2 - WEATHER_MS);
+    struct round *const round = &lasting;
+    pause_ms(LONG_LEASE_MS * 5 / 2 - WEATHER_MS);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        if (cases[i].sides == TO_NATS)
+            tcp_proxy_heal(round->first[i].nats); /* for the result */
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         for (size_t k = 0; k < 2 && cases[i].stays; k++)
             actors_release(id_of(round, i, manners[k]), UINT32_MAX);

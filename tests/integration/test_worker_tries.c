@@ -4,13 +4,15 @@
 
 static struct stage stage;
 
-/* The row's details and whether it is left to others, as another worker's claim finds them. */
+/* The row's details and whether it is left to others, as another worker's claim finds them, which takes it.
+ */
 static const char *row_details(uint64_t id, uint32_t try)
 {
     static char text[80];
     struct claim claim = {.key = {THOLE_STR("i"), 1, id, try}};
     struct arena arena;
     arena_init(&arena, 1 << 20);
+    stage_end_leases(&stage);
     CHECK_OK(worker_store_claim(stage.pg, THOLE_STR("rival"), NULL, &claim, 1, &arena, &stage.err),
              &stage.err);
     snprintf(text, sizeof text, claim.state == ROW_MINE ? "%.*s" : "missing", THOLE_FMT(claim.details));

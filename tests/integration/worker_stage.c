@@ -2,6 +2,7 @@
 #include "message.h"
 #include <fcntl.h>
 #include <inttypes.h>
+#include <libpq-fe.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -251,6 +252,18 @@ void stage_end(struct stage *stage)
     requests_close(stage->requests);
     connection_close(stage->connection);
     postgres_close(stage->pg);
+}
+
+void stage_end_leases(struct stage *stage)
+{
+    char sql[160];
+    PGconn *const conn = PQconnectdb(stage->postgres.url);
+    snprintf(sql, sizeof sql, "UPDATE \"thole_%s\".worker_queue SET lease_until = clock_timestamp()",
+             stage->ns);
+    PGresult *const result = PQexec(conn, sql);
+    CU_ASSERT_EQUAL(PQresultStatus(result), PGRES_COMMAND_OK);
+    PQclear(result);
+    PQfinish(conn);
 }
 
 struct worker_host *stage_worker(struct stage *stage, const thole_program *program)
