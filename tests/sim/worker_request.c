@@ -80,8 +80,10 @@ static void look_at_rows(struct world *w, const struct worker_request *r)
                      (row->later && (r->kind == WORKER_OUT_CLAIM || /* as good as missing */
                                      !thole_slice_equal(row->worker, r->identity)));
         if (r->kind == WORKER_OUT_COMPLETE_BEGIN)
-            h->was_mine = !r->gone[i] &&
-                          (row->attempt < r->rows[i].attempt || thole_slice_equal(row->worker, r->identity));
+            h->was_mine =
+                !r->gone[i] &&
+                (thole_slice_equal(row->worker, r->identity) ||
+                 (row->attempt < r->rows[i].attempt && row->lease_until_ms <= w->now_ms && !row->later));
     }
 }
 
