@@ -32,7 +32,8 @@
  *  - The lease ends L after the claim or the last renewal of its row was sent, whatever becomes of the
  * broker.
  *  - Everything that is claimed is renewed every renew_ms in one statement, and after an unknown answer every
- *    L / 15 (at most 1 s). As often +WPI keeps the messages where they are.
+ *    L / 15 (at most 1 s). As often +WPI keeps the messages where they are, but
+ *    not those whose rows could not be renewed the last time: they are to be back when the lease is over.
  *  - A margin of L / 5 (at most 2 s) before the lease ends the machine fences itself: the token fires, the
  *    result is thrown away, nothing is sent for the message. A result that is there by then is kept until the
  *    row says whose it is.

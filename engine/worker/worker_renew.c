@@ -22,13 +22,17 @@ static bool takes_part(const struct lease *lease)
            (lease->state == LEASE_RUNNING || lease->state == LEASE_CONFIRMING || lease->state == LEASE_READY);
 }
 
-/* A handler that still runs keeps its message even when it is cancelled, so that no other worker gets it. */
-static bool needs_progress(const struct lease *lease)
+/* A handler that still runs keeps its message even when it is cancelled, so that no other worker gets it. Not
+ * when its row could not be renewed the last time: the message is to be back when the lease is over. */
+static bool needs_progress(const struct worker_machine *w, const struct lease *lease)
 {
+    uint64_t const every_ms = worker_renew_every_ms(w);
+    bool const renewed = lease->renewed_ms == UINT64_MAX || lease->confirmed ||
+                         w->now_ms <= lease->renewed_ms + every_ms + every_ms / 2;
     bool const held = lease->state == LEASE_APART || lease->state == LEASE_RUNNING ||
                       lease->state == LEASE_CONFIRMING || lease->state == LEASE_READY ||
                       lease->state == LEASE_IN_BATCH || lease->state == LEASE_LEAVING;
-    return lease->id != 0 && held && !lease->lost;
+    return lease->id != 0 && held && !lease->lost && renewed;
 }
 
 void worker_progress_arm(struct worker_machine *w, const struct lease *lease)
@@ -101,6 +105,7 @@ static void kept(struct worker_machine *w, struct lease *lease, uint64_t attempt
     lease->attempt = attempt; /* of a claim whose answer was lost, of this worker */
     if (lease->renewed_ms < w->renew_sent_ms)
         lease->renewed_ms = w->renew_sent_ms;
+    worker_progress_arm(w, lease); /* it may have been left out */
     if (w->lane.telling)
         lane_leave(w, lease);
     if (lease->confirm != CONFIRM_ASKED) /* not asked yet: the row may have gone after this was answered */
@@ -164,7 +169,7 @@ bool worker_poll_progress(struct worker_machine *w, struct worker_out *ret)
         return false;
     for (size_t i = 0; i < w->table.cap; i++) {
         struct lease *const lease = &w->table.leases[i];
-        if (!needs_progress(lease))
+        if (!needs_progress(w, lease))
             continue;
         lease->signal_ms = w->now_ms;
         w->ids[n++] = lease->id;

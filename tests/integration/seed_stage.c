@@ -190,7 +190,12 @@ uint64_t seed_inbox_last(const char *id)
 static const char *query(const char *statement)
 {
     static char value[SEED_TEXT_BYTES];
-    PGresult *const result = PQexec(eyes, statement);
+    PGresult *result = PQexec(eyes, statement);
+    if (PQstatus(eyes) != CONNECTION_OK) { /* the server was restarted since */
+        PQclear(result);
+        PQreset(eyes);
+        result = PQexec(eyes, statement);
+    }
     bool const good = PQresultStatus(result) == PGRES_TUPLES_OK || PQresultStatus(result) == PGRES_COMMAND_OK;
     CU_ASSERT_TRUE(good);
     if (!good)

@@ -82,6 +82,13 @@ void store_kill9(void)
     server_kill9(&server);
 }
 
+void store_stop(void)
+{
+    PQfinish(watcher);
+    watcher = NULL;
+    server_stop(&server);
+}
+
 void store_restart(void)
 {
     if (server_restart(&server, &store_err) != THOLE_OK)

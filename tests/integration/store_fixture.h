@@ -25,6 +25,7 @@ int store_run(const char *name, const struct thole_test *tests, size_t n);
 const char *store_conninfo(const char *user, const char *password, const char *database);
 uint16_t store_port(void);
 void store_kill9(void);
+void store_stop(void); /* a clean one */
 void store_restart(void);
 void store_pause(void);
 void store_resume(void);

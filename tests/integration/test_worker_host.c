@@ -131,6 +131,21 @@ static void test_renewal(void)
     stage_end(&stage);
 }
 
+/* The lease is the queue's: what does not fit it is refused. */
+static void test_renew_every(void)
+{
+    struct worker_host *worker = NULL;
+    stage_begin(&stage, "renewevery");
+    stage.options.renew_every_ms = STAGE_LEASE_MS / 2 + 1;
+    CU_ASSERT_EQUAL(worker_host_start(&stage.options, &stage_program, NULL, &worker, &stage.err),
+                    THOLE_INVALID);
+    CHECK_LOG(stage.err.text, "--renew-every 1501ms is more than half of the lease of queue default, 3000ms");
+    stage.options.renew_every_ms = STAGE_LEASE_MS / 2;
+    worker = stage_worker(&stage, &stage_program);
+    worker_host_stop(worker);
+    stage_end(&stage);
+}
+
 static void test_stolen(void)
 {
     struct claim claim = {.key = {THOLE_STR("i"), 1, 1, 1}};
@@ -253,7 +268,8 @@ static void test_postgres_killed(void)
     stage_end(&stage);
 }
 
-/* Away when the handler returns, and for longer than the lease: nothing is lost, and it does not run again. */
+/* Away when the handler returns, and for longer than the lease: nothing is lost, and it does not run again.
+ */
 static void test_postgres_away(void)
 {
     stage_begin(&stage, "pgaway");
@@ -396,6 +412,7 @@ static const struct thole_test tests[] = {
     {"a push alone proves nothing", test_push_alone_proves_nothing},
     {"push suppressed: cancelled by renewal", test_renewal},
     {"taken over by another", test_stolen},
+    {"renewals that do not fit the lease", test_renew_every},
     {"a handler that ignores its token", test_abandoned},
     {"stop lets activities finish", test_stop_lets_finish},
     {"stop hands back", test_stop_hands_back},

@@ -219,8 +219,10 @@ void stage_begin(struct stage *stage, const char *ns)
         .url = stage->nats.url, .name = "test", .connect_timeout_ms = 5000, .request_timeout_ms = 5000};
     must(stage, connection_open(&connection, &stage->connection, &stage->err), "connection");
     must(stage,
-         topology_ensure(stage->connection, &(struct topology_options){.ns = stage->ns, .partitions = 1},
-                         &topology, &stage->err),
+         topology_ensure(
+             stage->connection,
+             &(struct topology_options){.ns = stage->ns, .partitions = 1, .replicas = stage->replicas},
+             &topology, &stage->err),
          "topology");
     must(stage, requests_open(stage->connection, 4096, 5000, on_stored, stage, &stage->requests, &stage->err),
          "requests");

@@ -46,6 +46,7 @@ struct stage {
     struct postgres *pg;
     uint64_t seq; /* of batches */
     struct host_options options;
+    uint32_t replicas; /* of streams; 0: 1 */
 };
 
 void stage_open(struct stage *stage); /* starts the servers, exits when it cannot */

@@ -126,7 +126,7 @@ static const struct story stories[] = {
       {"+1", "wpi 2,3 | renew 2 | claim 3 apart"},
       {"renewed m;claimed ?", ""},
       {"+50", "claim 3 apart"},
-      {"+17950", "wpi 2 | renew 2"},
+      {"+17950", "renew 2"},
       {"claimed ?", "nak 3 unclaimed | want 1"}}},
     {"pushed while it waits: the row is asked",
      {{"msg 1 a", "claim 1"},
