@@ -6,6 +6,7 @@
  */
 #include "clock.h"
 #include "seed_stage.h"
+#include <signal.h>
 
 enum {
     LEASE_MS = 5000,
@@ -131,6 +132,28 @@ static void test_both_are_killed(void)
     check_undisturbed("both killed");
 }
 
+/* As a crash of Postgres leaves it that cost the row: nobody takes that for a cancellation, and when the
+ * engine has projected it again its worker takes it back. */
+static void test_the_database_has_lost_the_row(void)
+{
+    process_signal(seed.engine->pid, SIGSTOP);
+    (void)seed_sql("TRUNCATE thole_default.incarnation");
+    (void)seed_sql("DELETE FROM thole_default.worker_queue WHERE instance = 'long'");
+    (void)seed_sql("UPDATE thole_default.partitions SET projected_seq = 0, projected_mark = 0");
+    uint64_t const from_ms = clock_monotonic_ms();
+    pause_ms(3 * RENEW_MS);
+    check_undisturbed("its row is missing");
+    process_signal(seed.engine->pid, SIGCONT);
+    (void)seed_sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = "
+                   "'thole-engine'");
+    CU_ASSERT_TRUE(
+        seed_wait_sql("1", "SELECT count(*) FROM thole_default.worker_queue WHERE instance = 'long' AND "
+                           "attempt = 1 AND worker IS NOT NULL"));
+    note_outage(from_ms);
+    pause_ms(LEASE_MS);
+    check_undisturbed("its row is there again");
+}
+
 static void test_it_ends_once(void)
 {
     CU_ASSERT_TRUE(clock_monotonic_ms() - begun_ms > 5 * LEASE_MS);
@@ -207,6 +230,7 @@ static const struct thole_test tests[] = {
     {"NATS is cut", test_nats_is_cut},
     {"Postgres is restarted", test_postgres_is_restarted},
     {"both are killed", test_both_are_killed},
+    {"the database has lost the row", test_the_database_has_lost_the_row},
     {"it ends once", test_it_ends_once},
     {"Postgres is cut for longer than a lease", test_postgres_is_cut_for_longer},
     {"its worker is killed", test_its_worker_is_killed},
