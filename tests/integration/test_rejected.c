@@ -158,6 +158,26 @@ static void test_each_kind_with_its_reason(void)
                     THOLE_NOT_FOUND);
 }
 
+/* Each is an id that the client library refuses (test_bad_input.c); engines have the same rule. */
+static void test_ids_that_are_none(void)
+{
+    static char utf8_201[202];
+    memset(utf8_201, 'a', 201);
+    static const char *const tokens[] = {utf8_201, "a%00b", "%FF%FE", "%C0%AF", "%ED%A0%80", "%F4%90%80%80"};
+    static const struct {
+        const char *id;
+        size_t len;
+    } ids[] = {{utf8_201, 201}, {"a\0b", 3},         {"\xff\xfe", 2},
+               {"\xc0\xaf", 2}, {"\xed\xa0\x80", 3}, {"\xf4\x90\x80\x80", 4}};
+    for (size_t i = 0; i < ARRAY_LEN(tokens); i++) {
+        thole_slice const id = {(const uint8_t *)ids[i].id, ids[i].len};
+        publish(subject_partition(id, PARTITIONS), thole_slice_from(tokens[i]), THOLE_STR("x"));
+        CU_ASSERT_TRUE(appears("subject", tokens[i], 5000));
+        CU_ASSERT_EQUAL(thole_client_start(client, id, THOLE_STR("one"), THOLE_STR(""), NULL, &stack.err),
+                        THOLE_INVALID);
+    }
+}
+
 /* --- a secret stays where it is --- */
 
 static void test_payload_is_cut_and_not_logged(void)
@@ -302,6 +322,7 @@ static const struct thole_test tests[] = {
     {"each_kind_with_its_reason", test_each_kind_with_its_reason},
     {"payload_is_cut_and_not_logged", test_payload_is_cut_and_not_logged},
     {"the_command_lists_them", test_the_command_lists_them},
+    {"ids_that_are_none", test_ids_that_are_none},
     {"a_flood_disturbs_nobody", test_a_flood_disturbs_nobody},
     {"a_crash_loses_none", test_a_crash_loses_none},
     {"without_the_stream_nobody_waits", test_without_the_stream_nobody_waits},
