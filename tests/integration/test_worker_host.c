@@ -329,6 +329,7 @@ static void test_storm(void)
         stage_pause_ms(444);
         server_kill9(&stage.postgres);
         CHECK_OK(server_restart(&stage.postgres, &stage.err), &stage.err);
+        stage_open_again(&stage);
     }
     for (unsigned i = 0; i < N; i++) {
         snprintf(instance, sizeof instance, "i%u", i);

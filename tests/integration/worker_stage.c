@@ -256,6 +256,16 @@ void stage_end(struct stage *stage)
     postgres_close(stage->pg);
 }
 
+void stage_open_again(struct stage *stage)
+{
+    struct projected projected;
+    thole_status status = projector_store_open(stage->pg, 0, 1, &projected, NULL, &stage->err);
+    if (status == THOLE_UNAVAILABLE) /* the old connection */
+        status = projector_store_open(stage->pg, 0, 1, &projected, NULL, &stage->err);
+    must(stage, status, "partition");
+    must(stage, projector_store_complete(stage->pg, 0, 1, &stage->err), "rows");
+}
+
 void stage_end_leases(struct stage *stage)
 {
     char sql[160];

@@ -63,6 +63,8 @@ void stage_row(struct stage *stage, const char *instance, uint64_t id, const cha
 void stage_message(struct stage *stage, const char *instance, uint64_t id, const char *activity,
                    const char *input);
 void stage_push(struct stage *stage, const char *instance, uint64_t id);
+/* The partition is opened again, as an engine does when Postgres was lost: rows that are missing are gone. */
+void stage_open_again(struct stage *stage);
 /* All leases end now: whoever claims next may have the rows. */
 void stage_end_leases(struct stage *stage);
 /* The same for one try of an activity. */
