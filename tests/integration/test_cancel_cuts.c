@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CUTS_MAX = 4 };
+enum { CUTS_MAX = 5, WINDOW_TOLD_MS = 10000 };
 
 static struct stack_program *engine;
 static PGconn *locker;
@@ -389,11 +389,82 @@ static void test_cut_while_messages_are_withdrawn(void)
     }
 }
 
+/* What was sent to Postgres dies with the engine: the rows stay. */
+static void kill_with_its_statements(void)
+{
+    stack_kill9(engine);
+    (void)cancels_sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                      " WHERE application_name LIKE 'thole-engine%%'");
+    while (cancels_sql("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'thole-engine%%'") >
+           0)
+        pause_ms(2);
+}
+
+static bool begins_cancelled(const struct trigger *t)
+{
+    return is_direct(t) && t->kind != NULL && cancels_events(id_of(t), t->kind, NULL, NULL) > 0;
+}
+
+/*
+ * Between the commit of the turn that cancels and the end of its row the engine dies, and a worker comes. The
+ * row is there, so it begins what is cancelled already. It is told by the next owner of the partition, and
+ * what it says until then changes nothing.
+ */
+static void test_a_claim_between_the_commit_and_the_row(void)
+{
+    size_t begun = 0;
+    start_all("window", "window", false);
+    cancels_start("window-quick", "completes", "window", "echo", 1);
+    for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
+        for (int k = 0; k < 2000 && is_direct(&triggers[i]) && !cancels_queued(id_of(&triggers[i])); k++)
+            pause_ms(5);
+    lock_rows();
+    pull_all();
+    cancels_cancel("window-quick", "not needed");
+    until_direct_recorded();
+    cancels_until_events("window-quick", "ActivityCancelled", 1);
+    kill_with_its_statements();
+    unlock_rows();
+    CU_ASSERT_EQUAL(cancels_rows("window-quick"), 1);
+    (void)stack_program_with(&stack, "program_cancels", "window", "worker", "--queue=window", "--lease=1h",
+                             NULL);
+    for (size_t i = 0; i < ARRAY_LEN(triggers); i++) {
+        if (!begins_cancelled(&triggers[i]))
+            continue;
+        cancels_until(id_of(&triggers[i]), "begins", 1);
+        begun++;
+    }
+    CU_ASSERT_TRUE(begun > 0);
+    cancels_until("window-quick", "begins", 1);
+    check_not_told();
+    while (cancels_rows("window-quick") > 0) /* it has a result, and that is stored */
+        pause_ms(2);
+    uint64_t const start_ms = clock_monotonic_ms();
+    engine = cancels_engine("engine");
+    for (size_t i = 0; i < ARRAY_LEN(triggers); i++)
+        if (begins_cancelled(&triggers[i]))
+            cancels_until(id_of(&triggers[i]), "fired", 1);
+    uint64_t const told_ms = clock_monotonic_ms() - start_ms;
+    fprintf(stderr, "\n  %zu begun after their cancellation, told %llu ms after an engine was started\n",
+            begun, (unsigned long long)told_ms);
+    CU_ASSERT_TRUE(told_ms < WINDOW_TOLD_MS); /* the lease is an hour */
+    cancels_outcome("window-quick", THOLE_INSTANCE_CANCELLED, "not needed");
+    CU_ASSERT_EQUAL(cancels_events("window-quick", "ActivityCompleted", NULL, NULL), 0);
+    for (size_t i = 0; i < ARRAY_LEN(triggers); i++) {
+        const struct trigger *const t = &triggers[i];
+        if (t->status == THOLE_INSTANCE_UNKNOWN)
+            end_deleted(t, cancels_noted(id_of(t), "begins") > 0);
+        else if (!t->runs)
+            end_one(t);
+    }
+}
+
 static const struct thole_test tests[CUTS_MAX] = {
     {"cut when the event is in the stream", test_cut_when_the_event_is_in_the_stream},
     {"cut when the rows are gone", test_cut_when_the_rows_are_gone},
     {"cut when a push is seen", test_cut_when_a_push_is_seen},
     {"cut while messages are withdrawn", test_cut_while_messages_are_withdrawn},
+    {"a claim between the commit and the row", test_a_claim_between_the_commit_and_the_row},
 };
 
 int main(void)
