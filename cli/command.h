@@ -18,9 +18,8 @@ struct cli_options {
     const char *id, *input, *reason, *orchestration, *prefix, *dir;
     const char *queue, *instance;
     const char *event, *event_data, *request_id, *type, *parent, *after, *before, *raw, *file;
-    bool wait, all, force, require_known;
-    const char *next;
-    bool unescaped;
+    const char *executions_before, *next;
+    bool wait, all, force, dry_run, require_known, unescaped;
     uint32_t status; /* a thole_instance_status, from 0 in the order of their values */
     uint64_t limit, payload_max;
     uint32_t nats_port, postgres_port;
@@ -60,6 +59,7 @@ int command_terminate(struct cli *cli);
 int command_delete(struct cli *cli);
 int command_pause(struct cli *cli);
 int command_resume(struct cli *cli);
+int command_prune(struct cli *cli);
 int command_signal(struct cli *cli);
 int command_query(struct cli *cli);
 int command_complete(struct cli *cli);

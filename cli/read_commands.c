@@ -69,6 +69,8 @@ static void history_details(struct json *json, const thole_history_event *event)
         json_member(json, "cause", thole_slice_from(event->cause));
     if (event->queue.len > 0)
         json_member(json, "queue", event->queue);
+    if (event->pruned_before != 0)
+        json_member_number(json, "pruned_before", event->pruned_before);
     if (event->instance.len > 0)
         json_member(json, "other", event->instance);
     if (event->request_id.len > 0)
@@ -112,6 +114,8 @@ static void history_data(const thole_history_event *event)
     if (event->due_ms != 0)
         buf_printf(&text, "in %" PRIu64 " ms ",
                    event->due_ms > event->time_ms ? event->due_ms - event->time_ms : 0);
+    if (event->pruned_before != 0)
+        buf_printf(&text, "executions before %" PRIu64 ", but the first ", event->pruned_before);
     if (event->cause != NULL && !thole_slice_equal(event->data, thole_slice_from(event->cause)))
         buf_printf(&text, "%s ", event->cause);
     if (event->error_type.len > 0)

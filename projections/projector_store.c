@@ -281,6 +281,10 @@ static void send_deletions(struct postgres *pg, const struct batch *batch)
     send_deleted(pg, batch, STATEMENT_QUARANTINE_DELETED, &rows->execution);
     send_deleted(pg, batch, STATEMENT_INSTANCES_DELETED, &rows->history_seq);
     send_deleted(pg, batch, STATEMENT_EXECUTIONS_DELETED, &rows->history_seq);
+    call_text_array(pg, &rows->instance, sizeof *rows, batch->deletions_len);
+    call_int8_array(pg, &rows->pruned.above, sizeof *rows, batch->deletions_len);
+    call_int8_array(pg, &rows->pruned.upto, sizeof *rows, batch->deletions_len);
+    call_send(pg, STATEMENT_EXECUTIONS_PRUNED);
 }
 
 static void send_epoch(struct postgres *pg, uint32_t partition, uint64_t epoch)

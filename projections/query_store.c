@@ -131,6 +131,33 @@ thole_status query_store_list(struct postgres *pg, const thole_list_filter *filt
     return status;
 }
 
+/* ---- executions ---- */
+
+thole_status query_store_executions(struct postgres *pg, thole_slice instance, thole_execution_fn *each,
+                                    void *arg, thole_error *reterr)
+{
+    size_t rows = LIST_PAGE_MAX;
+    for (uint64_t last = 0; rows == LIST_PAGE_MAX;) {
+        call_begin(pg, "listing executions");
+        call_text(pg, instance);
+        call_int8(pg, last);
+        call_int8(pg, LIST_PAGE_MAX);
+        call_send(pg, STATEMENT_LIST_EXECUTIONS);
+        THOLE_TRY(call_run(pg, reterr));
+        rows = call_rows(pg, 0);
+        for (size_t row = 0; row < rows; row++) {
+            thole_execution_info const info = {.execution = call_cell_int8(pg, 0, row, 0),
+                                               .status = (thole_instance_status)call_cell_int8(pg, 0, row, 1),
+                                               .started_ms = call_cell_int8(pg, 0, row, 2),
+                                               .ended_ms = call_cell_int8(pg, 0, row, 3),
+                                               .turns = call_cell_int8(pg, 0, row, 4)};
+            last = info.execution;
+            THOLE_TRY(each(arg, &info));
+        }
+    }
+    return THOLE_OK;
+}
+
 /* ---- quarantine ---- */
 
 /* Where the next page begins: behind this row. */

@@ -14,6 +14,9 @@ THOLE_NODISCARD thole_status query_store_show(struct postgres *pg, thole_slice i
  */
 THOLE_NODISCARD thole_status query_store_list(struct postgres *pg, const thole_list_filter *filter,
                                               thole_instance_fn *each, void *arg, thole_error *reterr);
+/* The executions of an instance by their numbers, in pages of 500. */
+THOLE_NODISCARD thole_status query_store_executions(struct postgres *pg, thole_slice instance,
+                                                    thole_execution_fn *each, void *arg, thole_error *reterr);
 /* What is in quarantine, newest first, in pages as query_store_list(). */
 THOLE_NODISCARD thole_status query_store_poisoned(struct postgres *pg, const thole_poisoned_filter *filter,
                                                   thole_poisoned_fn *each, void *arg, thole_error *reterr);

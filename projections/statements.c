@@ -141,6 +141,12 @@ const struct statement_text statement_texts[STATEMENTS] = {
                                      "DELETE FROM instances AS q USING " DELETED("history_seq")},
     [STATEMENT_EXECUTIONS_DELETED] = {"executions_deleted", "",
                                       "DELETE FROM executions AS q USING " DELETED("history_seq")},
+    /* Of instance $1 the executions above $2 up to $3; $3 0: none. */
+    [STATEMENT_EXECUTIONS_PRUNED] =
+        {"executions_pruned", "",
+         "DELETE FROM executions AS q USING (SELECT * FROM unnest($1::text[], $2::int8[], $3::int8[])"
+         " AS u (instance, above, upto) ORDER BY u.instance COLLATE \"C\") AS k"
+         " WHERE q.instance = ANY (ARRAY[k.instance]) AND q.execution > k.above AND q.execution <= k.upto"},
 
     /*
      * $10: 0 = first tries, 1 = later ones. Those are added when what is obsolete has been removed, so that
@@ -449,6 +455,11 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " AND ($7::text = '' OR i.parent = $7::text) AND i.created_ms >= $8::int8"
          " AND i.created_ms <= $4::int8 AND (i.created_ms < $4::int8 OR i.instance > $5::text)"
          " ORDER BY i.created_ms DESC, i.instance LIMIT $6::int8"},
+    /* The page after $2. */
+    [STATEMENT_LIST_EXECUTIONS] = {"list_executions", "iiiii",
+                                   "SELECT execution, status::int8, started_ms, coalesce(ended_ms, 0), turns"
+                                   " FROM executions WHERE instance = $1::text AND execution > $2::int8"
+                                   " ORDER BY execution LIMIT $3::int8"},
     /* The page after ($3, $4, $5, $6). */
     [STATEMENT_LIST_QUARANTINE] =
         {"list_quarantine", "tiittiittii",

@@ -139,6 +139,7 @@ void thole_client_close(thole_client *client)
 
 /* One of the reads. */
 struct query {
+    thole_execution_fn *each_execution;    /* executions of instance, which have no other filter */
     const thole_poisoned_filter *poisoned; /* poisoned, which has no other filter */
     thole_poisoned_fn *each_poisoned;
     thole_slice instance;            /* show */
@@ -171,6 +172,13 @@ static thole_status count_activity(void *arg, const thole_activity_info *info)
     return query->each_activity(query->arg, info);
 }
 
+static thole_status count_execution(void *arg, const thole_execution_info *info)
+{
+    struct query *query = arg;
+    query->answered = true;
+    return query->each_execution(query->arg, info);
+}
+
 static thole_status postgres_ready(struct thole_client *client, thole_error *reterr)
 {
     struct postgres_options const options = {
@@ -182,10 +190,11 @@ static thole_status postgres_ready(struct thole_client *client, thole_error *ret
         .synchronous_commit = true,
     };
     if (client->conninfo == NULL)
-        return thole_fail(reterr, THOLE_INVALID,
-                          "show, list, poisoned and queues read Postgres, and no connection string was "
-                          "given: set THOLE_POSTGRES "
-                          "or --postgres");
+        return thole_fail(
+            reterr, THOLE_INVALID,
+            "show, list, executions, poisoned and queues read Postgres, and no connection string was "
+            "given: set THOLE_POSTGRES "
+            "or --postgres");
     return client->postgres != NULL ? THOLE_OK : postgres_open(&options, &client->postgres, reterr);
 }
 
@@ -200,6 +209,8 @@ static thole_status query_read(struct postgres *pg, struct query *query, thole_e
     }
     if (query->each_activity != NULL)
         return query_store_activities(pg, query->instance, count_activity, query, reterr);
+    if (query->each_execution != NULL)
+        return query_store_executions(pg, query->instance, count_execution, query, reterr);
     if (query->poisoned != NULL)
         return query_store_poisoned(pg, query->poisoned, count_poisoned, query, reterr);
     return query->filter == NULL ? query_store_show(pg, query->instance, count_row, query, reterr)
@@ -242,6 +253,14 @@ thole_status thole_client_activities(thole_client *client, thole_slice instance,
                                      void *arg, thole_error *reterr)
 {
     struct query query = {.instance = instance, .each_activity = each, .arg = arg};
+    THOLE_TRY(id_check(instance, reterr));
+    return query_run(client, &query, reterr);
+}
+
+thole_status thole_client_executions(thole_client *client, thole_slice instance, thole_execution_fn *each,
+                                     void *arg, thole_error *reterr)
+{
+    struct query query = {.instance = instance, .each_execution = each, .arg = arg};
     THOLE_TRY(id_check(instance, reterr));
     return query_run(client, &query, reterr);
 }

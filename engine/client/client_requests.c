@@ -88,6 +88,7 @@ static const char *not_done(enum message_kind kind)
     case MESSAGE_CANCEL: return "nothing was cancelled";
     case MESSAGE_TERMINATE: return "nothing was terminated";
     case MESSAGE_EVENT: return "the event was not raised";
+    case MESSAGE_PRUNE: return "nothing was pruned: thole delete removes all of it";
     default: return "nothing was changed";
     }
 }
@@ -170,16 +171,25 @@ static thole_status send_message(thole_client *client, const struct message *mes
 
 /* ---- requests with a reason ---- */
 
-static thole_status request(thole_client *client, enum message_kind kind, thole_slice instance,
-                            thole_slice reason, thole_error *reterr)
+static thole_status request_of(thole_client *client, enum message_kind kind, thole_slice instance,
+                               uint64_t execution, thole_slice reason, thole_error *reterr)
 {
     struct request_id id;
     THOLE_TRY(client_check_id(instance, reterr));
     THOLE_TRY(client_check_reason(reason, reterr));
     THOLE_TRY(request_id_make(&id, reterr));
-    struct message const message = {
-        .kind = kind, .instance = instance, .data = reason, .request_id = thole_slice_from(id.text)};
+    struct message const message = {.kind = kind,
+                                    .instance = instance,
+                                    .execution = execution,
+                                    .data = reason,
+                                    .request_id = thole_slice_from(id.text)};
     return send_message(client, &message, MUST_EXIST, NULL, reterr);
+}
+
+static thole_status request(thole_client *client, enum message_kind kind, thole_slice instance,
+                            thole_slice reason, thole_error *reterr)
+{
+    return request_of(client, kind, instance, 0, reason, reterr);
 }
 
 thole_status thole_client_cancel(thole_client *client, thole_slice instance, thole_slice reason,
@@ -204,6 +214,14 @@ thole_status thole_client_resume(thole_client *client, thole_slice instance, tho
                                  thole_error *reterr)
 {
     return request(client, MESSAGE_RESUME, instance, reason, reterr);
+}
+
+thole_status thole_client_prune(thole_client *client, thole_slice instance, uint64_t before,
+                                thole_slice reason, thole_error *reterr)
+{
+    if (before == 0)
+        return thole_fail(reterr, THOLE_INVALID, "executions are counted from 1: there are none before 0");
+    return request_of(client, MESSAGE_PRUNE, instance, before, reason, reterr);
 }
 
 /* ---- events ---- */

@@ -21,6 +21,7 @@ enum {
     FLAG = 4096,
     HELD = 8192, /* when it ends a quarantine */
     BEFORE = 16384,
+    PRUNED = 32768,
 };
 
 /* Which fields of struct event each kind uses is in record.c's table. */
@@ -67,6 +68,7 @@ static const struct {
     {"VersionChosen", EVENT_VERSION_CHOSEN, RECEIVED, VERSION},
     {"Discarded", EVENT_DISCARDED, RECEIVED, DATA},
     {"ActivityQuarantined", EVENT_ACTIVITY_QUARANTINED, RECEIVED, EVERY_TRY | NAME | DATA | DUE},
+    {"HistoryPruned", EVENT_HISTORY_PRUNED, RECEIVED, DATA | PRUNED},
 };
 enum { KINDS_LEN = sizeof kinds / sizeof kinds[0] };
 
@@ -193,6 +195,9 @@ static void render_rest(struct buf *to, const struct event *event, unsigned show
     }
     if ((shows & BEFORE) != 0 && event->before != 0)
         buf_printf(to, " after %llu deleted", (unsigned long long)event->before);
+    if ((shows & PRUNED) != 0)
+        buf_printf(to, " after %llu before %llu", (unsigned long long)event->kept,
+                   (unsigned long long)event->before);
     if ((shows & DUE_ALWAYS) != 0 || ((shows & DUE) != 0 && event->due_ms != 0))
         buf_printf(to, " due %llu", (unsigned long long)event->due_ms);
     if ((shows & FLAG) != 0 && event->flag)

@@ -60,8 +60,9 @@ enum event_kind {
     EVENT_VERSION_CHOSEN = 37,
     EVENT_DISCARDED = 38,
     EVENT_ACTIVITY_QUARANTINED = 39,
+    EVENT_HISTORY_PRUNED = 40,
 };
-#define EVENT_LAST EVENT_ACTIVITY_QUARANTINED
+#define EVENT_LAST EVENT_HISTORY_PRUNED
 
 /* Why something was cancelled: what of the public list is stored. */
 enum cancel_kind {
@@ -105,7 +106,8 @@ struct event {
     union {
         uint64_t due_ms; /* TIMER_CREATED; ACTIVITY_TRY_FAILED: of the next try; ACTIVITY_TRY_STARTED: when
                             the total timeout ends it, ACTIVITY_QUARANTINED: when it fails, 0 = never */
-        uint64_t before; /* STARTED: executions up to this one were deleted */
+        uint64_t before; /* STARTED: executions up to this one were deleted. HISTORY_PRUNED: those before this
+                            one, and after `kept`, are removed */
     };
     uint32_t code; /* status of FAILED kinds and of a side effect, cancel_kind of CANCELLED kinds, semantics
                       of STARTED, close_policy of CHILD_SCHEDULED */
@@ -125,8 +127,11 @@ struct event {
     thole_slice error_type; /* ACTIVITY_FAILED, _TRY_FAILED, CHILD_FAILED, FAILED */
     thole_slice
         details; /* ACTIVITY_TRY_FAILED, _TRY_STARTED, _QUARANTINED: last heartbeat of the try before */
-    thole_slice target;        /* instance: CHILD_SCHEDULED, CHILD_CANCELLED, DETACHED_STARTED, EVENT_SENT */
-    struct origin parent;      /* STARTED */
+    thole_slice target; /* instance: CHILD_SCHEDULED, CHILD_CANCELLED, DETACHED_STARTED, EVENT_SENT */
+    union {
+        struct origin parent; /* STARTED */
+        uint64_t kept;        /* HISTORY_PRUNED */
+    };
     const struct retry *retry; /* ACTIVITY_SCHEDULED; NULL = all zero. ACTIVITY_TRY_STARTED: try_timeout_ms */
 };
 

@@ -45,6 +45,7 @@ bool instance_accepts(const struct instance *instance, const struct event *recei
     case EVENT_CANCEL_REQUESTED: return !instance->cancel_received;
     case EVENT_PAUSED: return !instance->paused;
     case EVENT_RESUMED: return instance->paused;
+    case EVENT_HISTORY_PRUNED: return received->before > instance->pruned_before;
     case EVENT_TERMINATE_REQUESTED: return true;
     case EVENT_EVENT_RECEIVED: return received->name.len > 0;
     case EVENT_STATE_CARRIED:
@@ -144,6 +145,16 @@ static thole_status receive_pause(struct instance *in, struct event *event)
     THOLE_TRY(instance_keep(in, event->data, &event->data));
     THOLE_TRY(instance_keep(in, event->request_id, &event->request_id));
     in->paused = event->kind == EVENT_PAUSED;
+    return THOLE_OK;
+}
+
+/* The engine does what it says; the code does not hear of it. */
+static thole_status receive_pruned(struct instance *in, struct event *event)
+{
+    THOLE_TRY(instance_keep(in, event->data, &event->data));
+    THOLE_TRY(instance_keep(in, event->request_id, &event->request_id));
+    if (event->before > in->pruned_before)
+        in->pruned_before = event->before;
     return THOLE_OK;
 }
 
@@ -265,6 +276,7 @@ static thole_status dispatch(struct instance *in, struct event *event)
     case EVENT_TERMINATE_REQUESTED: return receive_terminate(in, event);
     case EVENT_PAUSED:
     case EVENT_RESUMED: return receive_pause(in, event);
+    case EVENT_HISTORY_PRUNED: return receive_pruned(in, event);
     case EVENT_EVENT_RECEIVED: return receive_event(in, event);
     case EVENT_STATE_CARRIED: return receive_state(in, event);
     case EVENT_ORIGINS_CARRIED: return receive_origins(in, event);

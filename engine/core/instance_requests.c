@@ -28,8 +28,8 @@ uint64_t hash_number(uint64_t seed, uint64_t number)
  * has the start's. */
 uint64_t request_hash(enum event_kind kind, thole_slice request_id)
 {
-    if (request_id.len == 0 ||
-        (kind != EVENT_EVENT_RECEIVED && kind != EVENT_PAUSED && kind != EVENT_RESUMED))
+    if (request_id.len == 0 || (kind != EVENT_EVENT_RECEIVED && kind != EVENT_PAUSED &&
+                                kind != EVENT_RESUMED && kind != EVENT_HISTORY_PRUNED))
         return 0;
     uint64_t const hash = hash_bytes((uint64_t)kind, request_id);
     return hash == 0 ? 1 : hash;

@@ -205,7 +205,8 @@ struct instance {
     uint32_t version, semantics;
     uint64_t random_seed, random_count;
     struct origin parent;
-    uint64_t before; /* executions of earlier lives */
+    uint64_t before;        /* executions of earlier lives */
+    uint64_t pruned_before; /* the last prune in this execution */
     thole_slice custom_status;
     uint8_t *custom_status_room;
     struct request_set requests;

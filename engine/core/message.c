@@ -62,6 +62,10 @@ static const struct codec_message kinds[] = {
     KIND(RELEASE, release_activity, PB_U64(ReleaseActivity, execution, execution),
          PB_U64(ReleaseActivity, activity_id, task), PB_U32(ReleaseActivity, try_number, try_number),
          PB_BOOL(ReleaseActivity, fail, fail)),
+    KIND(PRUNE, prune_instance,
+         PB_UPTO(PruneInstance, request_id, request_id, REQUEST_ID_BYTES_MAX, "request id"),
+         PB_UPTO(PruneInstance, reason, data, REASON_BYTES_MAX, "reason of a prune"),
+         PB_U64(PruneInstance, before, execution)),
 };
 enum { KINDS_LEN = sizeof kinds / sizeof kinds[0] };
 _Static_assert(KINDS_LEN == MESSAGE_LAST - MESSAGE_START + 1, "a row for each kind");

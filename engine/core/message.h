@@ -28,8 +28,9 @@ enum message_kind {
     MESSAGE_RESUME = 10,
     MESSAGE_DELETE = 11,
     MESSAGE_RELEASE = 12,
+    MESSAGE_PRUNE = 13,
 };
-#define MESSAGE_LAST MESSAGE_RELEASE
+#define MESSAGE_LAST MESSAGE_PRUNE
 
 struct message {
     enum message_kind kind;
@@ -42,6 +43,7 @@ struct message {
      * CHILD_RESULT: execution, task, status, data, error_type, child.
      * CANCEL, TERMINATE, PAUSE, RESUME: data = reason, request_id.
      * DELETE: data = reason, request_id, execution (the newest that was seen; 0 = any), force.
+     * PRUNE: data = reason, request_id, execution (those before it are meant).
      * RELEASE: execution, task, try_number (0 = any), fail (else it is tried again). */
     thole_slice orchestration, data, request_id, worker, event_name, event_data, error_type, details, child;
     struct origin parent;

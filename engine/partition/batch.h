@@ -63,9 +63,15 @@ struct projected {
 /* The mark of a record: a digest of its bytes, 1..2^63 - 1. It is stored: never another for the same bytes.
  */
 uint64_t projected_mark(thole_slice record);
+/* Those above one, up to another. upto 0: all that there are. */
+struct executions {
+    uint64_t above, upto;
+};
+
 struct batch_deletion { /* all rows of an instance: of its executions up to that one */
     thole_slice instance;
     uint64_t execution;
+    struct executions pruned; /* upto > 0: nothing but the rows of these; then history_seq is 0 */
     uint64_t history_seq; /* of the deletion: what the rows say of later records stays. 0: only its timers and
                              activities go */
 };

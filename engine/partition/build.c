@@ -220,6 +220,19 @@ struct fold_instance *build_instance(struct build *build, thole_slice instance, 
     return added;
 }
 
+void build_prune(struct build *build, thole_slice instance, struct executions executions)
+{
+    /* They follow each other, and the newest is the last one: what is before the build's is not in it. */
+    for (uint64_t execution = executions.upto; execution > executions.above; execution--) {
+        struct row_key const key = {instance, execution, 0};
+        uint32_t const found =
+            build->instances_index.len == 0 ? 0 : *cell(&build->instances_index, build, instance_key, &key);
+        if (found == 0)
+            return;
+        build->instances[found - 1].pruned = true;
+    }
+}
+
 bool build_has_instance(const struct build *build, thole_slice instance, uint64_t execution)
 {
     struct row_key const key = {instance, execution, 0};
@@ -332,6 +345,8 @@ static bool copy_instances(struct batch *batch, const struct build *b, size_t fr
     if (batch->instances == NULL)
         return false;
     for (size_t i = from; i < b->instances_len && i < to; i++) {
+        if (b->instances[i].pruned)
+            continue;
         struct batch_instance *row = &batch->instances[batch->instances_len++];
         *row = b->instances[i].row;
         row->instance = own(batch, row->instance, &failed);

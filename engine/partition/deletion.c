@@ -9,6 +9,10 @@
  * there. Until they are gone no record says that all is published (chain.c), so a new owner looks for
  * deletions from there on, and removes what is left.
  *
+ * Pruning is the same for some of the executions of an instance that goes on: not a record of its own, but an
+ * event in a turn of a later execution. The first execution stays, since it says when and by whom the
+ * instance was started.
+ *
  * The id may be used again. Its new life goes on counting executions, so that nothing that was meant for the
  * old one (results, wakes, repeated messages, keys) fits.
  */
@@ -136,7 +140,14 @@ void deletion_record(struct partition *p, struct slot *slot, const struct intake
 
 /* --- the records before it ----------------------------------------------------------------------- */
 
-void deletion_owed(struct partition *p, thole_slice instance, uint64_t sequence)
+struct executions deletion_pruned(const struct event *event)
+{
+    if (event->kind != EVENT_HISTORY_PRUNED || event->before <= event->kept + 1)
+        return (struct executions){0, 0};
+    return (struct executions){event->kept, event->before - 1};
+}
+
+void deletion_owed(struct partition *p, thole_slice instance, struct executions executions, uint64_t sequence)
 {
     struct removals *removals = &p->removals;
     struct removal *removal = calloc(1, sizeof *removal + instance.len);
@@ -145,6 +156,7 @@ void deletion_owed(struct partition *p, thole_slice instance, uint64_t sequence)
         return;
     }
     removal->sequence = sequence;
+    removal->executions = executions;
     removal->instance_len = instance.len;
     memcpy(removal->instance, instance.ptr, instance.len);
     assert(removals->last == NULL || removals->last->sequence < removal->sequence);
@@ -186,6 +198,7 @@ void deletion_pump(struct partition *p)
         removals->out++;
         struct partition_out *out = partition_emit(p, PARTITION_OUT_REMOVE_HISTORY);
         out->sequence = r->sequence;
+        out->executions = r->executions;
         out->instance = partition_out_copy(p, (thole_slice){r->instance, r->instance_len});
     }
 }

@@ -10,7 +10,8 @@ struct folding { /* one turn, or a part of it */
     const struct turn *turn;
     struct slot *slot; /* live: of the instance */
     bool live;
-    bool published; /* a former owner has told the others what it says to them */
+    uint64_t sequence; /* of the record that it ends with */
+    bool published;    /* a former owner has told the others what it says to them */
 };
 
 /* --- activities ---------------------------------------------------------------------------------- */
@@ -265,6 +266,33 @@ static void activity_ended(const struct folding *f, const struct event *event)
         forget_queued(f, event->ref);
 }
 
+/* --- pruned executions --------------------------------------------------------------------------- */
+
+/* They have ended long ago: their rows are in earlier builds, or in this one, and then they are left out. */
+static void pruned(const struct folding *f, const struct event *event)
+{
+    struct executions const executions = deletion_pruned(event);
+    if (executions.upto == 0)
+        return;
+    build_prune(f->build, f->turn->instance, executions);
+    struct fold_deletion *row =
+        f->build->deletions_len == 0 ? NULL : &f->build->deletions[f->build->deletions_len - 1];
+    if (row != NULL && row->sequence == f->sequence) { /* twice in one turn */
+        if (executions.upto > row->row.pruned.upto)
+            row->row.execution = row->row.pruned.upto = executions.upto;
+        return;
+    }
+    row = build_deletion(f->build);
+    if (row == NULL) {
+        partition_no_memory(f->p);
+        return;
+    }
+    *row = (struct fold_deletion){
+        .row = {.instance = f->turn->instance, .execution = executions.upto, .pruned = executions},
+        .sequence = f->sequence,
+        .removed = f->sequence <= f->p->projector.published};
+}
+
 /* --- the instance -------------------------------------------------------------------------------- */
 
 static uint32_t status_of_turn(const struct turn *turn)
@@ -461,6 +489,7 @@ static void fold_event(const struct folding *f, const struct event *event)
             timer_gone(f, 0, EARLY_TIMER);
         break;
     case EVENT_STARTED: started(f, event); break;
+    case EVENT_HISTORY_PRUNED: pruned(f, event); break;
     default: break;
     }
     if (!f->published)
@@ -545,8 +574,10 @@ static void fold_deletion(struct partition *p, struct build *b, const struct del
         partition_no_memory(p);
         return;
     }
-    *row = (struct fold_deletion){{d->instance, d->execution, sequence},
-                                  .removed = sequence <= p->projector.published};
+    *row = (struct fold_deletion){
+        .row = {.instance = d->instance, .execution = d->execution, .history_seq = sequence},
+        .sequence = sequence,
+        .removed = sequence <= p->projector.published};
     if (!live) {
         if (!row->removed)
             redo_deleted(p, d->instance, d->execution);
@@ -564,7 +595,8 @@ static void fold_unread_end(struct partition *p, struct build *b, const struct t
         partition_no_memory(p);
         return;
     }
-    *row = (struct fold_deletion){{turn->instance, turn->execution, 0}, .removed = true};
+    *row = (struct fold_deletion){.row = {.instance = turn->instance, .execution = turn->execution},
+                                  .removed = true};
     if (live)
         p->recount = true;
     else
@@ -633,6 +665,7 @@ void fold_record(struct partition *p, thole_slice bytes, uint64_t sequence, stru
     }
     struct folding f = {.p = p,
                         .build = b,
+                        .sequence = sequence,
                         .slot = slot,
                         .live = live,
                         .published = !live && sequence <= p->projector.published};

@@ -181,9 +181,19 @@ static struct event message_event(const struct message *m)
                               .ref = m->task,
                               .try_number = m->try_number,
                               .quarantined = true};
-    case MESSAGE_DELETE: break; /* no event: see deletion.c */
+    case MESSAGE_PRUNE: return asked_event(m, EVENT_HISTORY_PRUNED); /* see pruned_event() */
+    case MESSAGE_DELETE: break;                                      /* no event: see deletion.c */
     }
     return (struct event){0};
+}
+
+/* Never the first execution, nor the one that it is in. */
+static struct event pruned_event(const struct slot *slot, const struct message *m)
+{
+    struct event event = message_event(m);
+    event.kept = slot->gone + 1;
+    event.before = m->execution < slot->execution ? m->execution : slot->execution;
+    return event;
 }
 
 /* A record must hold it. What is waited for comes in any case, if only as a failure. */
@@ -361,6 +371,14 @@ static enum taken take_existing(struct partition *p, struct slot *slot, const st
     if (timer)
         return put(p, pending, in,
                    (struct event){.kind = EVENT_TIMER_FIRED, .ref = pending->timer_id, .due_ms = p->now_ms});
+    if (m->kind == MESSAGE_PRUNE && is_raw(slot)) {
+        reject(p, pending->inbox_sequence, "the instance cannot be read here: its history is left as it is");
+        return DROPPED;
+    }
+    if (m->kind == MESSAGE_PRUNE) {
+        struct event const event = pruned_event(slot, m);
+        return deletion_pruned(&event).upto == 0 ? DROPPED : put(p, pending, in, event);
+    }
     return put(p, pending, in, start ? raised_event(m) : message_event(m));
 }
 

@@ -251,6 +251,7 @@ struct fold_quarantine {
 };
 struct fold_instance {
     struct batch_instance row;
+    bool pruned; /* it gets no row after all */
     bool parent_known;
     struct origin parent;
 };
@@ -262,7 +263,8 @@ struct fold_push {
 };
 struct fold_deletion {
     struct batch_deletion row;
-    bool removed; /* its records are gone */
+    uint64_t sequence; /* of the record that says so: those before it are to go */
+    bool removed;      /* its records are gone */
 };
 struct fold_send {          /* a message to another instance */
     struct fold_send *next; /* in its lane */
@@ -315,6 +317,8 @@ struct fold_quarantine *build_quarantine(struct build *build, thole_slice instan
                                          uint64_t id, bool *ret_new);
 struct fold_instance *build_instance(struct build *build, thole_slice instance, uint64_t execution,
                                      bool *ret_new);
+/* What the build has of these executions is left out; a newer one is in it. */
+void build_prune(struct build *build, thole_slice instance, struct executions executions);
 bool build_has_instance(const struct build *build, thole_slice instance, uint64_t execution);
 struct fold_deletion *build_deletion(struct build *build);
 struct fold_push *build_push(struct build *build);
@@ -405,7 +409,8 @@ bool redo_is_loner(const struct partition *p, thole_slice instance);
 struct removal { /* records that are owed to a deletion */
     struct removal *next;
     uint64_t sequence; /* of its record: what is before it goes */
-    bool out;          /* REMOVE_HISTORY is on its way */
+    struct executions executions;
+    bool out; /* REMOVE_HISTORY is on its way */
     size_t instance_len;
     uint8_t instance[];
 };
@@ -425,7 +430,10 @@ void deletion_record(struct partition *p, struct slot *slot, const struct intake
 /* What a deletion says of the id: read from its history. */
 void deletion_note(struct slot *slot, const struct deletion *deletion);
 /* All that follows from the records up to this one is done: its instance's may go. */
-void deletion_owed(struct partition *p, thole_slice instance, uint64_t sequence);
+void deletion_owed(struct partition *p, thole_slice instance, struct executions executions,
+                   uint64_t sequence);
+/* The executions whose histories go because of a HISTORY_PRUNED; upto 0: none. */
+struct executions deletion_pruned(const struct event *event);
 /* The database must be told of the last deletion so that it never forgets it. */
 bool deletion_undurable(const struct partition *p);
 /* A record must say that the last deletion is committed. */

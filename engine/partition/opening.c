@@ -355,6 +355,22 @@ static bool prove(struct partition *p, const struct log_record *record)
     return same;
 }
 
+/* A turn whose end was never written has asked for this all the same, and will again. */
+static void owed_by(struct partition *p, const struct record *record, uint64_t sequence)
+{
+    const struct turn *turn = &record->turn;
+    struct executions pruned = {0, 0};
+    if (record->kind == RECORD_DELETED)
+        deletion_owed(p, record->deletion.instance, pruned, sequence);
+    for (size_t i = 0; record->kind == RECORD_TURN && i < turn->events_len; i++) {
+        struct executions const more = deletion_pruned(&turn->events[i]);
+        if (more.upto > pruned.upto)
+            pruned = more;
+    }
+    if (pruned.upto > 0)
+        deletion_owed(p, turn->instance, pruned, sequence);
+}
+
 /* Rows are there already: of what stands up to them only deletions matter. */
 static void find_owed(struct partition *p, const struct log_record *stored)
 {
@@ -364,8 +380,8 @@ static void find_owed(struct partition *p, const struct log_record *stored)
     thole_status const status = record_decode(stored->bytes, &arena, &record, NULL);
     if (status == THOLE_NOMEM)
         partition_no_memory(p);
-    else if (status == THOLE_OK && record.kind == RECORD_DELETED && stored->sequence > p->projector.published)
-        deletion_owed(p, record.deletion.instance, stored->sequence);
+    else if (status == THOLE_OK && stored->sequence > p->projector.published)
+        owed_by(p, &record, stored->sequence);
     arena_release(&arena);
 }
 

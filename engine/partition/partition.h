@@ -231,10 +231,11 @@ struct partition_out {
     /* APPEND of a turn or DELETED, LOAD, REMOVE_HISTORY, PUBLISH_WORK, PUSH_CANCEL, EVENT */
     thole_slice instance;
     uint64_t execution, activity_id;
-    uint32_t try_number; /* PUBLISH_WORK; PUSH_CANCEL: 0 = any try */
-    bool again;          /* PUBLISH_WORK: an earlier owner may have done it */
-    uint32_t level;      /* LOG: a thole_log_level */
-    thole_status status; /* QUERY_ANSWER */
+    struct executions executions; /* REMOVE_HISTORY: whose records */
+    uint32_t try_number;          /* PUBLISH_WORK; PUSH_CANCEL: 0 = any try */
+    bool again;                   /* PUBLISH_WORK: an earlier owner may have done it */
+    uint32_t level;               /* LOG: a thole_log_level */
+    thole_status status;          /* QUERY_ANSWER */
     enum reject_code reject;
     thole_slice subject; /* REJECTED */
     thole_slice queue, activity, orchestration, request_id;

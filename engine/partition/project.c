@@ -91,7 +91,8 @@ static void retire(struct partition *p)
             projector->worth = b->last.seq;
         for (size_t i = 0; i < b->deletions_len; i++)
             if (!b->deletions[i].removed)
-                deletion_owed(p, b->deletions[i].row.instance, b->deletions[i].row.history_seq);
+                deletion_owed(p, b->deletions[i].row.instance, b->deletions[i].row.pruned,
+                              b->deletions[i].sequence);
         projector->unprojected -= b->records;
         projector->first = b->next;
         if (projector->first == NULL)

@@ -165,8 +165,9 @@ void kit_log_read(const thole_test_env *env, uint64_t from, uint64_t to, struct 
 /* execution 0: the newest. */
 void kit_log_load(thole_test_env *env, thole_slice instance, uint64_t execution, struct arena *arena,
                   struct partition_in *in);
-/* Removes the instance's records below its deletion at that sequence. */
-void kit_log_remove(thole_test_env *env, thole_slice instance, uint64_t sequence);
+/* Removes the records of these executions of the instance below that sequence. */
+void kit_log_remove(thole_test_env *env, thole_slice instance, struct executions executions,
+                    uint64_t sequence);
 void kit_inbox_add(thole_test_env *env, thole_slice instance, thole_slice bytes);
 void kit_inbox_send(thole_test_env *env, const struct message *message);
 /* The next message to read; NULL = none. */

@@ -116,7 +116,7 @@ static void on_output(thole_test_env *env, const struct partition_out *out)
     case PARTITION_OUT_READ_TIMERS: answer(env, out); break;
     case PARTITION_OUT_DELETE_RECORDS: delete_records(env, out); break;
     case PARTITION_OUT_REMOVE_HISTORY:
-        kit_log_remove(env, out->instance, out->sequence);
+        kit_log_remove(env, out->instance, out->executions, out->sequence);
         done(env, out, PARTITION_IN_REMOVED, out->sequence);
         break;
     case PARTITION_OUT_APPEND: done(env, out, PARTITION_IN_APPENDED, kit_log_append(env, out)); break;

@@ -52,10 +52,15 @@ uint64_t kit_log_append(thole_test_env *env, const struct partition_out *out)
     return env->records_len;
 }
 
-void kit_log_remove(thole_test_env *env, thole_slice instance, uint64_t sequence)
+void kit_log_remove(thole_test_env *env, thole_slice instance, struct executions executions,
+                    uint64_t sequence)
 {
-    for (uint64_t s = 1; s < sequence; s++)
-        env->records[s - 1].deleted |= thole_slice_equal(env->records[s - 1].instance, instance);
+    for (uint64_t s = 1; s < sequence; s++) {
+        struct kit_record *const record = &env->records[s - 1];
+        bool const among = executions.upto == 0 ||
+                           (record->execution > executions.above && record->execution <= executions.upto);
+        record->deleted |= among && thole_slice_equal(record->instance, instance);
+    }
 }
 
 static void read_into(const thole_test_env *env, uint64_t from, uint64_t to, struct log_record *records,

@@ -74,10 +74,21 @@ typedef struct thole_history_event {
     thole_slice queue;      /**< of an activity, else empty */
     thole_slice instance;   /**< the other one: child, parent, receiver of an event; else empty */
     thole_slice request_id; /**< of what a client or another instance asked for, else empty */
+    uint64_t pruned_before; /**< of HistoryPruned: the executions before this one, but the first, are gone */
 } thole_history_event;
 /** Called for each event in order, on the caller's thread. Anything but THOLE_OK stops the reading and is
  * returned. It may call other functions of the client. */
 typedef thole_status thole_history_fn(void *arg, const thole_history_event *event);
+
+/** An execution of which there is a history, from the projection. */
+typedef struct thole_execution_info {
+    uint64_t execution;
+    thole_instance_status status;  /**< CONTINUED_AS_NEW of all but the newest */
+    uint64_t started_ms, ended_ms; /**< logical time of its first and its last turn; 0: it goes on */
+    uint64_t turns;
+} thole_execution_info;
+/** As thole_instance_fn. */
+typedef thole_status thole_execution_fn(void *arg, const thole_execution_info *info);
 
 /** One row of the projection. Slices are borrowed for the callback. */
 typedef struct thole_instance_info {
@@ -347,6 +358,25 @@ typedef struct thole_delete_options {
 THOLE_NODISCARD THOLE_API thole_status thole_client_delete(thole_client *client, thole_slice instance,
                                                            const thole_delete_options *options,
                                                            bool *ret_accepted, thole_error *reterr);
+/** The executions of an instance of which there is a history, in order. @return THOLE_OK, also for none;
+ * THOLE_INVALID; THOLE_UNAVAILABLE; what the callback returned. */
+THOLE_NODISCARD THOLE_API thole_status thole_client_executions(thole_client *client, thole_slice instance,
+                                                               thole_execution_fn *each, void *arg,
+                                                               thole_error *reterr);
+/**
+ * Removes histories of old executions of an instance that has continued as new: those before @p before, but
+ * never that of the first execution (it says when and by whom the instance was started) nor of the one that
+ * goes on. What they were about has ended; nothing else changes. It is an event of the history,
+ * HistoryPruned, and done within moments once that is recorded; a second time changes nothing. Durable when
+ * it returns THOLE_OK.
+ * @param before  Number of an execution. One that has not begun yet: all that have ended.
+ * @param reason  Kept in the history. May be empty; at most 1024 bytes.
+ * @return THOLE_OK; THOLE_NOT_FOUND; THOLE_CONFLICT (the instance has ended: delete it); THOLE_INVALID
+ * (before is 0); THOLE_UNAVAILABLE (safe to call again).
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_client_prune(thole_client *client, thole_slice instance,
+                                                          uint64_t before, thole_slice reason,
+                                                          thole_error *reterr);
 /** Its code does not run until it is resumed, cancelled or terminated; what comes meanwhile is kept, running
  * activities go on. Else as thole_client_cancel(). */
 THOLE_NODISCARD THOLE_API thole_status thole_client_pause(thole_client *client, thole_slice instance,

@@ -96,6 +96,18 @@ static thole_status counter(thole_ctx *ctx, thole_slice input, thole_slice *ret_
     return THOLE_OK;
 }
 
+/* Goes on in an execution of its own after each event "next", until one says "end". */
+static thole_status cycles(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_slice how;
+    THOLE_TRY(thole_await(ctx, thole_call(ctx, THOLE_STR("echo"), input), NULL));
+    THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("next")), &how));
+    if (!thole_slice_equal(how, THOLE_STR("end")))
+        return thole_continue_as_new(ctx, input, 0);
+    *ret_output = thole_format(ctx, "in execution %llu", (unsigned long long)thole_execution_id(ctx));
+    return THOLE_OK;
+}
+
 static thole_status versioned_1(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     (void)input;
@@ -199,7 +211,7 @@ int main(int argc, char **argv)
         {"versioned", versioned_1, 1}, {"gate", gate, 0},       {"raiser", raiser, 0},
         {"parent", parent, 0},         {"counter", counter, 0}, {"steps", steps, 0},
         {"outside", outside, 0},       {"failing", failing, 0}, {"waiting", waiting, 0},
-        {"versioned", versioned_2, 2}};
+        {"cycles", cycles, 0},         {"versioned", versioned_2, 2}};
     static const thole_activity_entry activities[] = {
         {"echo", echo}, {"weigh", echo}, {"later", later}, {"flaky", flaky}};
     size_t const n = sizeof all / sizeof all[0];

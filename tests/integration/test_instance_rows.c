@@ -207,7 +207,7 @@ static void a_deletion_takes_a_whole_life(void)
     struct batch_instance old[] = {instance_row("a", 1, THOLE_INSTANCE_CONTINUED_AS_NEW, 10),
                                    instance_row("a", 2, THOLE_INSTANCE_TERMINATED, 11),
                                    instance_row("b", 1, THOLE_INSTANCE_RUNNING, 12)};
-    struct batch_deletion const deletion = {THOLE_STR("a"), 2, 20};
+    struct batch_deletion const deletion = {.instance = THOLE_STR("a"), .execution = 2, .history_seq = 20};
     struct batch_instance const again = instance_row("a", 3, THOLE_INSTANCE_RUNNING, 21);
     apply_rows(pg, old, 3);
     store_sql("deleted",
@@ -247,7 +247,7 @@ static void a_deletion_of_its_work_alone(void)
     struct postgres *pg = store_partition("unread");
     struct batch_instance rows[] = {instance_row("a", 1, THOLE_INSTANCE_TERMINATED, 10),
                                     instance_row("b", 1, THOLE_INSTANCE_RUNNING, 11)};
-    struct batch_deletion const deletion = {THOLE_STR("a"), 1, 0};
+    struct batch_deletion const deletion = {.instance = THOLE_STR("a"), .execution = 1};
     apply_rows(pg, rows, ARRAY_LEN(rows));
     store_sql("unread",
               "INSERT INTO worker_queue (instance, execution, activity_id, p, queue, activity)"

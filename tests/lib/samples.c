@@ -133,6 +133,12 @@ const struct event sample_events[] = {
      .lost = 5,
      .due_ms = 9000,
      .details = S("half")},
+    {.kind = EVENT_HISTORY_PRUNED,
+     .id = 38,
+     .kept = 1,
+     .before = UINT64_MAX,
+     .data = S("why"),
+     .request_id = S("r-7")},
 };
 const size_t sample_events_len = sizeof sample_events / sizeof sample_events[0];
 
@@ -187,6 +193,11 @@ const struct message sample_messages[] = {
      .task = UINT64_MAX,
      .try_number = 3,
      .fail = true},
+    {.kind = MESSAGE_PRUNE,
+     .instance = S("order-1"),
+     .data = S("why"),
+     .request_id = S("r-7"),
+     .execution = UINT64_MAX},
 };
 const size_t sample_messages_len = sizeof sample_messages / sizeof sample_messages[0];
 
@@ -256,8 +267,11 @@ void show_event(const struct event *event, struct buf *to)
     show_slice(to, "error_type", event->error_type);
     show_slice(to, "details", event->details);
     show_slice(to, "target", event->target);
-    show_origin(to, &event->parent);
-    show_number(to, "before", event->kind == EVENT_STARTED ? event->before : 0);
+    if (event->kind == EVENT_STARTED)
+        show_origin(to, &event->parent);
+    show_number(to, "before",
+                event->kind == EVENT_STARTED || event->kind == EVENT_HISTORY_PRUNED ? event->before : 0);
+    show_number(to, "kept", event->kind == EVENT_HISTORY_PRUNED ? event->kept : 0);
     if (event->retry != NULL)
         show_retry(to, event->retry);
 }
@@ -275,6 +289,7 @@ const char *message_kind_text(enum message_kind kind)
     case MESSAGE_RESUME: return "resume";
     case MESSAGE_DELETE: return "delete";
     case MESSAGE_RELEASE: return "release";
+    case MESSAGE_PRUNE: return "prune";
     }
     return "unknown";
 }

@@ -164,6 +164,15 @@ static void check_deletions(struct world *w, const struct batch *b, const char *
     for (size_t i = 0; i < b->deletions_len; i++) {
         const struct batch_deletion *d = &b->deletions[i];
         size_t const k = instance_index(w, d->instance);
+        if (d->pruned.upto > 0) {
+            const struct model_prune *prune = model_pruned(model_of(w, k), d->pruned.upto);
+            if (model_of(w, k)->damaged)
+                continue;
+            if (prune == NULL || prune->executions.above != d->pruned.above || d->history_seq != 0)
+                broken(w, "%s removes the executions of %.*s up to %" PRIu64 ", which were not pruned", who,
+                       THOLE_FMT(d->instance), d->pruned.upto);
+            continue;
+        }
         if (d->history_seq == 0) {
             if (!is_terminated(w, k, d->execution))
                 broken(w, "%s removes the timers and activities of %.*s, which was not terminated", who,

@@ -41,7 +41,7 @@ struct model_execution {
     enum event_kind terminal;
     struct model_event *events;
     size_t events_len, events_cap;
-    uint64_t turns, time_ms, history_seq;
+    uint64_t turns, time_ms, history_seq, pruned_before;
     uint64_t *turn_seqs; /* of the last record of each turn */
     size_t turn_seqs_len, turn_seqs_cap;
     enum blocked_kind blocked;
@@ -66,6 +66,11 @@ struct model_instance {
     size_t executions_len, executions_cap;
     size_t gone, deletions; /* executions up to gone were deleted; the rest is of this life */
     uint64_t deleted_seq;   /* of the last deletion's record */
+    struct model_prune {    /* of all lives */
+        uint64_t sequence;  /* of the record that ends its turn */
+        struct executions executions;
+    } * prunes;
+    size_t prunes_len, prunes_cap;
     thole_slice orchestration, request_id, custom_status;
     struct origin parent;
     uint64_t created_ms;
@@ -168,6 +173,10 @@ struct model_event *model_event_at(struct model_execution *x, uint64_t id); /* N
 bool model_is_forced(const struct world *w, size_t instance, const struct event *event);
 void model_check_deletion(struct world *w, size_t instance, const struct deletion *deletion,
                           const struct message *message);
+/* The histories of these executions go. */
+void model_prune(struct world *w, size_t instance, uint64_t sequence, struct executions executions);
+/* The prune that says so of this execution; NULL: none. */
+const struct model_prune *model_pruned(const struct model_instance *m, uint64_t execution);
 void model_forget(struct world *w, size_t instance, uint64_t sequence);
 void model_published_deletions(struct world *w, uint32_t partition, uint64_t published);
 bool checks_deletions(struct world *w, char *why, size_t size);

@@ -244,6 +244,11 @@ static bool check_executions(struct world *w, size_t i, char *why, size_t size)
                            THOLE_FMT(w->instances[i]));
         if (n <= m->gone)
             continue;
+        if (model_pruned(m, n) != NULL && row != NULL)
+            return not_yet(why, size, "execution %zu of %.*s has a row, it was pruned", n,
+                           THOLE_FMT(w->instances[i]));
+        if (model_pruned(m, n) != NULL)
+            continue;
         if (row == NULL || row->turns != x->turns || row->history_seq != x->history_seq)
             return not_yet(why, size, "execution %zu of %.*s has no row, or another", n,
                            THOLE_FMT(w->instances[i]));

@@ -102,6 +102,8 @@ static void start(struct world *w, uint64_t delay_ms, size_t instance, const tho
                               .orchestration = thole_slice_from(entry->name),
                               .version = rnd(w, 2) == 0 ? entry->version : 0};
     message.data = input(w);
+    if (w->prunes && strcmp(entry->name, "chain") == 0)
+        message.data = THOLE_STR("abcdefghijkl|");
     message.request_id = request_id(w);
     if (rnd(w, 5) == 0) { /* signal with start */
         message.event_name = THOLE_STR("item");
@@ -356,8 +358,33 @@ static void task_delete(struct world *w, void *arg, uint64_t value)
     after(w, next_ms, task_delete, NULL, 0);
 }
 
+/* Somebody finds that a history is long. What he knows may be old, or never was. */
+static void task_prune(struct world *w, void *arg, uint64_t value)
+{
+    (void)arg, (void)value;
+    if (!w->faults)
+        return;
+    for (uint64_t tries = 20; tries > 0; tries--) {
+        size_t const i = (size_t)rnd(w, w->instances_len);
+        const struct model_instance *m = model_of(w, i);
+        if (m->executions_len < m->gone + 3 || m->damaged)
+            continue;
+        struct message const message = {.kind = MESSAGE_PRUNE,
+                                        .instance = w->instances[i],
+                                        .data = THOLE_STR("too long"),
+                                        .request_id = request_id(w),
+                                        .execution = m->executions_len + 1 - rnd(w, 3)};
+        send_message(w, 0, i, &message);
+        break;
+    }
+    uint64_t const next_ms = between(w, 20, 800);
+    after(w, next_ms, task_prune, NULL, 0);
+}
+
 static const thole_orchestration_entry *any_orchestration(struct world *w)
 {
+    if (w->prunes && rnd(w, 2) == 0)
+        return orchestration_entry(rnd(w, 2) == 0 ? THOLE_STR("chain") : THOLE_STR("collector"), 0);
     switch (rnd(w, 9)) {
     case 0: return orchestration_entry(THOLE_STR("tries"), 0);
     case 1: return orchestration_entry(THOLE_STR("parent"), 0);
@@ -398,6 +425,8 @@ struct client_fake *client_fake_create(struct world *w)
     after(w, 1000, task_meddle, NULL, 0);
     if (w->deletes)
         after(w, 1500, task_delete, NULL, 0);
+    if (w->prunes)
+        after(w, 500, task_prune, NULL, 0);
     if (w->poisons)
         after(w, 2000, task_operate, NULL, 0);
     return client;

@@ -93,7 +93,11 @@ static void execute_remove(struct world *w, struct engine_request *r)
 {
     struct log_stream *log = w->logs[r->seat->partition];
     for (uint64_t s = 1; s < r->out.sequence && s <= log->len; s++) {
-        if (log->entries[s - 1].instance != r->instance || log->entries[s - 1].deleted)
+        const struct log_entry *const e = &log->entries[s - 1];
+        const struct executions *const some = &r->out.executions;
+        if (e->instance != r->instance || e->deleted ||
+            (some->upto > 0 &&
+             (e->kind != RECORD_TURN || e->execution <= some->above || e->execution > some->upto)))
             continue;
         if (strikes(w, FAULT_STATEMENT, 30)) {
             r->status = THOLE_UNAVAILABLE;

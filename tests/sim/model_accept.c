@@ -83,6 +83,12 @@ bool model_accepts(struct world *w, size_t instance, const struct message *messa
     case MESSAGE_TERMINATE: return true;
     case MESSAGE_PAUSE: return !x->paused && !seen(m, EVENT_PAUSED, message->request_id);
     case MESSAGE_RESUME: return x->paused && !seen(m, EVENT_RESUMED, message->request_id);
+    case MESSAGE_PRUNE: {
+        uint64_t const before =
+            message->execution < m->executions_len ? message->execution : m->executions_len;
+        return before > m->gone + 2 && before > x->pruned_before &&
+               !seen(m, EVENT_HISTORY_PRUNED, message->request_id);
+    }
     case MESSAGE_RELEASE: return message->execution == m->executions_len && accepts_release(x, message);
     case MESSAGE_ACTIVITY_RESULT:
         return message->execution == m->executions_len && accepts_activity_result(x, message);

@@ -65,6 +65,22 @@ static void give_up_items(struct world *w, struct model_instance *m)
     m->kept_len = m->items_len = 0;
 }
 
+void model_prune(struct world *w, size_t instance, uint64_t sequence, struct executions executions)
+{
+    struct model_instance *m = model_of(w, instance);
+    m->prunes = grown(w, m->prunes, m->prunes_len, &m->prunes_cap, sizeof *m->prunes);
+    m->prunes[m->prunes_len++] = (struct model_prune){sequence, executions};
+    w->stats.prunes++;
+}
+
+const struct model_prune *model_pruned(const struct model_instance *m, uint64_t execution)
+{
+    for (size_t i = 0; i < m->prunes_len; i++)
+        if (execution > m->prunes[i].executions.above && execution <= m->prunes[i].executions.upto)
+            return &m->prunes[i];
+    return NULL;
+}
+
 void model_forget(struct world *w, size_t instance, uint64_t sequence)
 {
     struct model_instance *m = model_of(w, instance);
@@ -94,12 +110,27 @@ static bool is_attested(const struct log_stream *log, const struct log_entry *de
     return false;
 }
 
+/* Is it a turn that prunes what the entry is of, or a part of it? */
+static bool is_pruned_by(struct world *w, const struct log_entry *entry, const struct log_entry *by)
+{
+    const struct model_instance *m = model_of(w, entry->instance);
+    if (m->damaged && entry->kind == RECORD_TURN && by->kind == RECORD_TURN)
+        return entry->execution < by->execution; /* it may have been pruned before that was noticed */
+    for (size_t i = 0; i < m->prunes_len && by->kind == RECORD_TURN; i++)
+        if (entry->kind == RECORD_TURN && entry->execution > m->prunes[i].executions.above &&
+            entry->execution <= m->prunes[i].executions.upto && m->prunes[i].sequence >= by->sequence &&
+            by->execution > m->prunes[i].executions.upto)
+            return true;
+    return false;
+}
+
 void checks_on_remove(struct world *w, struct log_stream *log, const struct log_entry *entry, uint64_t by)
 {
     const struct log_entry *deletion = &log->entries[by - 1];
     uint64_t const durable = w->model->partitions[log->partition].durable;
-    if (!deletion->counts || deletion->kind != RECORD_DELETED || deletion->instance != entry->instance ||
-        entry->sequence >= by || entry->instance == SIZE_MAX)
+    if (!deletion->counts || deletion->instance != entry->instance || entry->sequence >= by ||
+        entry->instance == SIZE_MAX ||
+        (deletion->kind != RECORD_DELETED && !is_pruned_by(w, entry, deletion)))
         broken(w, "partition %u: record %" PRIu64 " is removed for %" PRIu64 ", which does not say so",
                log->partition, entry->sequence, by);
     else if (!is_attested(log, deletion))
@@ -141,6 +172,18 @@ static size_t find_left(const struct world *w, size_t instance, uint64_t below)
     return 0;
 }
 
+static size_t find_unpruned(const struct world *w, size_t instance, const struct model_prune *prune)
+{
+    const struct log_stream *log = w->logs[instance_partition(w, instance)];
+    for (size_t i = 0; i < log->len && i + 1 < prune->sequence; i++) {
+        const struct log_entry *e = &log->entries[i];
+        if (e->instance == instance && !e->deleted && e->counts && e->kind == RECORD_TURN &&
+            e->execution > prune->executions.above && e->execution <= prune->executions.upto)
+            return i + 1;
+    }
+    return 0;
+}
+
 void model_published_deletions(struct world *w, uint32_t partition, uint64_t published)
 {
     for (size_t i = 0; i < w->instances_len; i++) {
@@ -148,6 +191,13 @@ void model_published_deletions(struct world *w, uint32_t partition, uint64_t pub
         if (seq > 0 && seq <= published && instance_partition(w, i) == partition && find_left(w, i, seq) > 0)
             broken(w, "partition %u: a record says that %.*s is gone, record %zu is there", partition,
                    THOLE_FMT(w->instances[i]), find_left(w, i, seq));
+        for (size_t k = 0; k < model_of(w, i)->prunes_len && !model_of(w, i)->damaged; k++) {
+            const struct model_prune *prune = &model_of(w, i)->prunes[k];
+            if (prune->sequence <= published && instance_partition(w, i) == partition &&
+                find_unpruned(w, i, prune) > 0)
+                broken(w, "partition %u: a record says that %.*s is pruned, record %zu is there", partition,
+                       THOLE_FMT(w->instances[i]), find_unpruned(w, i, prune));
+        }
     }
 }
 
@@ -155,10 +205,12 @@ bool checks_deletions(struct world *w, char *why, size_t size)
 {
     for (size_t i = 0; i < w->instances_len; i++) {
         const struct model_instance *m = model_of(w, i);
-        size_t const left = m->deletions == 0 ? 0 : find_left(w, i, m->deleted_seq);
+        size_t left = m->deletions == 0 ? 0 : find_left(w, i, m->deleted_seq);
+        for (size_t k = 0; k < m->prunes_len && left == 0 && !m->damaged; k++)
+            left = find_unpruned(w, i, &m->prunes[k]);
         if (left == 0)
             continue;
-        snprintf(why, size, "record %zu of %.*s is left, which was deleted", left,
+        snprintf(why, size, "record %zu of %.*s is left, which was deleted or pruned", left,
                  THOLE_FMT(w->instances[i]));
         return false;
     }

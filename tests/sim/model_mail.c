@@ -216,6 +216,7 @@ static bool is_committed(struct world *w, const struct message *m)
     case MESSAGE_ACTIVITY_RESULT:
     case MESSAGE_PAUSE:
     case MESSAGE_RESUME:
+    case MESSAGE_PRUNE:
     case MESSAGE_RELEASE:
     case MESSAGE_DELETE: break;
     }

@@ -85,6 +85,8 @@ static bool is_effect_of(struct reading *r, const struct event *event, const str
     case MESSAGE_TERMINATE: return is_request(event, message, EVENT_TERMINATE_REQUESTED);
     case MESSAGE_PAUSE: return is_request(event, message, EVENT_PAUSED);
     case MESSAGE_RESUME: return is_request(event, message, EVENT_RESUMED);
+    case MESSAGE_PRUNE:
+        return is_request(event, message, EVENT_HISTORY_PRUNED) && event->before <= message->execution;
     case MESSAGE_RELEASE: return model_is_released(model_event_at(r->x, message->task), event, message);
     case MESSAGE_ACTIVITY_RESULT: return is_try_result(r, event, message);
     case MESSAGE_CHILD_RESULT:
@@ -311,6 +313,16 @@ static void on_asked(struct reading *r, const struct event *e)
     }
 }
 
+static void on_pruned(struct reading *r, const struct event *e)
+{
+    uint64_t const sequence = r->w->model->partitions[r->partition].sequence;
+    if (e->kept != r->m->gone + 1 || e->before > r->turn->execution || e->before < e->kept + 2)
+        wrong(r, "the executions between %" PRIu64 " and %" PRIu64 " are pruned", e->kept, e->before);
+    if (e->before > r->x->pruned_before)
+        r->x->pruned_before = e->before;
+    model_prune(r->w, r->instance, sequence, (struct executions){e->kept, e->before - 1});
+}
+
 static void set_custom_status(struct reading *r, const struct event *e)
 {
     if (e->kind == EVENT_CUSTOM_STATUS_SET || e->name.len == 0)
@@ -347,6 +359,7 @@ static void dispatch(struct reading *r, struct model_event *own, const struct ev
     case EVENT_TERMINATE_REQUESTED:
     case EVENT_PAUSED:
     case EVENT_RESUMED: on_asked(r, e); break;
+    case EVENT_HISTORY_PRUNED: on_pruned(r, e); break;
     case EVENT_CUSTOM_STATUS_SET:
     case EVENT_STATE_CARRIED: set_custom_status(r, e); break;
     case EVENT_COMPLETED:

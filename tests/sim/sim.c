@@ -48,7 +48,8 @@ static void print_stats(const struct stats *s, uint64_t seeds, double seconds)
     printf("%" PRIu64 " turns in parts, %" PRIu64 " given up; %" PRIu64
            " turns without code or room; %" PRIu64 " rivals seen; %" PRIu64 " inboxes begun again\n",
            s->parts, s->parts_dropped, s->blocked, s->rivals_seen, s->begun_again);
-    printf("%" PRIu64 " deletions, %" PRIu64 " records removed\n", s->deletions, s->removed);
+    printf("%" PRIu64 " deletions, %" PRIu64 " prunes, %" PRIu64 " records removed\n", s->deletions,
+           s->prunes, s->removed);
     printf("%" PRIu64 " workers killed by handlers, %" PRIu64 " handlers apart, %" PRIu64
            " poisoned (%" PRIu64 " innocent), %" PRIu64 " in quarantine, %" PRIu64 " decisions\n",
            s->kills, s->apart, s->poisoned, s->innocents, s->quarantined, s->released);

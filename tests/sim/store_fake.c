@@ -357,6 +357,9 @@ static void delete_rows(struct world *w, const struct batch_deletion *d)
         bool const keyed = row->kind == ROW_ACTIVITY || row->kind == ROW_TIMER || row->kind == ROW_QUARANTINE;
         if (row->kind == ROW_PARTITION || row->instance != i)
             continue;
+        if (row->kind == ROW_EXECUTION && row->execution > d->pruned.above &&
+            row->execution <= d->pruned.upto)
+            remove_row(w, row);
         if (keyed ? row->execution <= d->execution : row->history_seq <= d->history_seq)
             remove_row(w, row);
     }

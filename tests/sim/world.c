@@ -251,6 +251,7 @@ void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mut
                         .now_ms = START_MS,
                         .faults = true,
                         .deletes = seed % 3 == 0,
+                        .prunes = seed % 8 == 5,
                         .verbose = verbose,
                         .mutation = mutation};
     arena_init(&w->memory, WORLD_MEMORY_MAX);

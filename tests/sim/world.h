@@ -115,7 +115,7 @@ struct stats {
     uint64_t cold_loads, pushes, batches, resets, swept, rivals_seen, parts, parts_dropped, blocked;
     uint64_t children, conflicts, continued, early, discarded, events, sends, tries, expired, paused,
         terminated;
-    uint64_t queries, lines, begun_again, left, deletions, removed, kills, apart, poisoned, innocents,
+    uint64_t queries, lines, begun_again, left, deletions, prunes, removed, kills, apart, poisoned, innocents,
         quarantined, released, rejected;
 };
 
@@ -138,6 +138,7 @@ struct world {
     bool flood;              /* of inbox messages: positions are long */
     uint64_t early_event_ms; /* how long events wait for their instance */
     bool deletes;            /* instances are deleted, and their ids used again */
+    bool prunes;             /* old executions of what continues as new are */
     bool poisons;            /* some activities kill their workers */
     uint32_t poison_after;   /* of all workers */
     uint64_t quarantine_ms;  /* of all engines */

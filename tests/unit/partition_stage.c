@@ -184,11 +184,13 @@ static void remove_history(struct stage *s, const struct partition_out *out, str
     in->kind = PARTITION_IN_REMOVED;
     in->sequence = out->sequence;
     s->removals++;
-    CU_ASSERT_EQUAL(s->log[out->sequence - 1].kind, RECORD_DELETED);
+    CU_ASSERT_EQUAL(s->log[out->sequence - 1].kind, out->executions.upto > 0 ? RECORD_TURN : RECORD_DELETED);
     CU_ASSERT_TRUE(may_remove(s, out->sequence));
     CU_ASSERT_TRUE(out->sequence <= s->durable);
     for (uint64_t n = 1; n < out->sequence && !s->hold_removed; n++)
-        if (strcmp(s->log[n - 1].instance, s->log[out->sequence - 1].instance) == 0)
+        if (strcmp(s->log[n - 1].instance, s->log[out->sequence - 1].instance) == 0 &&
+            (out->executions.upto == 0 || (s->log[n - 1].execution > out->executions.above &&
+                                           s->log[n - 1].execution <= out->executions.upto)))
             s->log[n - 1].deleted = true;
 }
 

@@ -48,7 +48,8 @@ static void kinds(void)
         {EVENT_VERSION_CHOSEN, "VersionChosen", true, false},
         {EVENT_DISCARDED, "Discarded", true, false},
         {EVENT_ACTIVITY_QUARANTINED, "ActivityQuarantined", true, false},
-        {(enum event_kind)40, "Unknown", false, false},
+        {EVENT_HISTORY_PRUNED, "HistoryPruned", true, false},
+        {(enum event_kind)41, "Unknown", false, false},
         {(enum event_kind)2, "Unknown", false, false},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -144,6 +145,7 @@ static void rendered(void)
         "#35 VersionChosen @4294967295",
         "#36 Discarded (too old)",
         "#37 ActivityQuarantined #2 try 2 charge(5 workers that ran it were lost) due 9000",
+        "#38 HistoryPruned (why) after 1 before 18446744073709551615",
     };
     struct buf buf;
     buf_init(&buf, 1000);

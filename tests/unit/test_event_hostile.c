@@ -282,6 +282,7 @@ static const struct {
     {"event 5, Terminated, refers to event 1", {.kind = EVENT_TERMINATED, .ref = 1}},
     {"event 5, Paused, refers to event 1", {.kind = EVENT_PAUSED, .ref = 1}},
     {"event 5, Resumed, refers to event 1", {.kind = EVENT_RESUMED, .ref = 1}},
+    {"event 5, HistoryPruned, refers to event 1", {.kind = EVENT_HISTORY_PRUNED, .ref = 1}},
     {"key has 65 bytes, at most 64 are allowed", {.kind = EVENT_STATE_CARRIED, .name = {long_bytes, 65}}},
     {"event 5, OriginsCarried, has 9 bytes", {.kind = EVENT_ORIGINS_CARRIED, .data = S("012345678")}},
     {"event 5, VersionChosen, refers to event 1", {.kind = EVENT_VERSION_CHOSEN, .ref = 1}},

@@ -37,7 +37,7 @@ static void round_trip(void)
     }
     struct buf bytes;
     buf_init(&bytes, 100);
-    CU_ASSERT_EQUAL(message_encode(&(struct message){.kind = (enum message_kind)13}, &bytes), THOLE_INVALID);
+    CU_ASSERT_EQUAL(message_encode(&(struct message){.kind = (enum message_kind)(MESSAGE_LAST + 1)}, &bytes), THOLE_INVALID);
     buf_init(&bytes, 10);
     CU_ASSERT_EQUAL(message_encode(&sample_messages[0], &bytes), THOLE_LIMIT);
     buf_release(&bytes);
@@ -123,6 +123,8 @@ static void refused(void)
         WRONG("request id has 257 bytes, at most 256 are allowed", PAUSE, request_id, {long_text, 257}),
         WRONG("resume reason has 1025 bytes, at most 1024 are allowed", RESUME, data, {long_text, 1025}),
         WRONG("request id has 257 bytes, at most 256 are allowed", RESUME, request_id, {long_text, 257}),
+        WRONG("reason of a prune has 1025 bytes, at most 1024 are allowed", PRUNE, data, {long_text, 1025}),
+        WRONG("request id has 257 bytes, at most 256 are allowed", PRUNE, request_id, {long_text, 257}),
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         check_wrong(&rows[i]);
@@ -149,6 +151,7 @@ static void least(void)
         {{.kind = MESSAGE_TERMINATE}, 0},
         {{.kind = MESSAGE_PAUSE}, 0},
         {{.kind = MESSAGE_RESUME}, 0},
+        {{.kind = MESSAGE_PRUNE}, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct message from = rows[i].message, to;
@@ -189,7 +192,7 @@ static void newer_and_other_bytes(void)
     check_bytes("format 2", THOLE_STR("\x08\x02"), THOLE_UNSUPPORTED,
                 "message format 2, this engine knows 1");
     check_bytes("no format", THOLE_STR("\x12\x01i"), THOLE_CORRUPT, "message without a format");
-    check_bytes("kind 13", THOLE_STR("\x08\x01\x12\x01i\x6a\x02hi"), THOLE_UNSUPPORTED,
+    check_bytes("kind 14", THOLE_STR("\x08\x01\x12\x01i\x72\x02hi"), THOLE_UNSUPPORTED,
                 "message of an unknown kind");
     check_bytes("no kind", THOLE_STR("\x08\x01\x12\x01i"), THOLE_UNSUPPORTED, "message of an unknown kind");
     check_bytes("an unknown field", THOLE_STR("\x08\x01\x12\x01i\x2a\x05\x0a\x01y\xa2\x06\x00"),

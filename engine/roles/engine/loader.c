@@ -348,8 +348,13 @@ static thole_status delete_records(struct loader *loader, struct job *job)
 
 static thole_status note_sequence(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
 {
+    enum { TOKEN_EXECUTION = 5 };
     struct job *job = arg;
-    (void)subject, (void)body;
+    uint64_t execution = 0;
+    (void)body;
+    if (job->executions.upto > 0 && (!json_uint(subject_nth(subject, TOKEN_EXECUTION), &execution) ||
+                                     execution <= job->executions.above || execution > job->executions.upto))
+        return THOLE_OK;
     job->sequences[job->sequences_len++] = sequence;
     job->more = job->sequences_len == REMOVED_MAX;
     return job->more ? THOLE_CANCELLED : THOLE_OK;

@@ -33,6 +33,7 @@ struct sent { /* an asynchronous request; its address is the request's token */
     struct arena arena;         /* WORK: the item; LOOK, MESSAGE, REMOVE: the instance; MESSAGE: the body */
     struct work_item item;
     thole_slice instance, body;
+    struct executions executions; /* REMOVE */
 };
 
 static struct sent *sent_create(enum sent_kind kind, const struct owned *owned,
@@ -234,6 +235,7 @@ static void submit_removal(struct shard *shard, struct sent *sent)
     if (job == NULL || arena_dup(&job->arena, sent->instance, &job->instance) != THOLE_OK)
         abort();
     job->to = sent->token;
+    job->executions = sent->executions;
     loader_submit(shard->engine->loader, job);
     sent_destroy(sent);
 }
@@ -476,10 +478,11 @@ static void message_answered(struct shard *shard, struct owned *owned, struct se
 /* ---- histories that go ---- */
 
 static struct sent *removal_of(const struct owned *owned, uint64_t generation, uint64_t sequence,
-                               thole_slice instance)
+                               struct executions executions, thole_slice instance)
 {
     struct partition_out const out = {.generation = generation, .token = sequence};
     struct sent *sent = sent_create(SENT_REMOVE, owned, &out);
+    sent->executions = executions;
     if (arena_dup(&sent->arena, instance, &sent->instance) != THOLE_OK)
         abort();
     return sent;
@@ -487,7 +490,7 @@ static struct sent *removal_of(const struct owned *owned, uint64_t generation, u
 
 static void do_remove(struct shard *shard, const struct owned *owned, const struct partition_out *out)
 {
-    send_in_turn(shard, removal_of(owned, out->generation, out->sequence, out->instance));
+    send_in_turn(shard, removal_of(owned, out->generation, out->sequence, out->executions, out->instance));
 }
 
 /* In small pieces, so that histories can be loaded in between, and for as long as it takes: nothing but the
@@ -502,7 +505,7 @@ void shard_removed(struct shard *shard, struct owned *owned, const struct job *j
                         .kind = PARTITION_IN_REMOVED, .generation = job->generation, .sequence = job->to});
         return;
     }
-    struct sent *again = removal_of(owned, job->generation, job->to, job->instance);
+    struct sent *again = removal_of(owned, job->generation, job->to, job->executions, job->instance);
     if (job->status == THOLE_OK) {
         wait_for_window(shard, again);
         return;
