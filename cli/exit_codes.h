@@ -16,7 +16,8 @@
     X(DENIED, 7, "a server denies the permission")                                                           \
     X(TIMEOUT, 8, "timed out: it has not ended yet")                                                         \
     X(UNSUCCESSFUL, 9, "run, wait: the instance failed, was cancelled or terminated")                        \
-    X(ENDED, 10, "the instance has ended: nothing was changed (cancel, terminate, signal, pause, resume)")   \
+    X(ENDED, 10,                                                                                             \
+      "the instance has ended: nothing was changed (cancel, terminate, signal, pause, resume, prune)")       \
     X(NO_CODE, 11,                                                                                           \
       "nobody has the code: start --require-known; replay of histories that PROGRAM has none for")           \
     X(CANNOT_RUN, 126, "replay, dev: PROGRAM cannot be run")                                                 \

@@ -73,7 +73,7 @@ static thole_status prune_row(void *arg, const thole_execution_info *info)
     if (!goes(prune, info))
         return THOLE_OK;
     prune->found = info->execution;
-    if (listing_row(&prune->listing, "thole.prune.v1"))
+    if (listing_row(&prune->listing, "thole.execution.v1") == LISTING_JSON)
         row_members(&prune->listing.json, info);
     else
         table_row(info, prune->listing.rows == 0);
@@ -84,9 +84,7 @@ static thole_status prune_row(void *arg, const thole_execution_info *info)
 
 static void say_what(const struct cli *cli, const struct prune *prune)
 {
-    if (prune->found == 0)
-        cli_note(cli, "nothing to prune: the first execution and the one that goes on stay");
-    else if (cli->options.dry_run)
+    if (cli->options.dry_run)
         cli_note(cli, "%" PRIu64 " histories would be removed, nothing was changed", prune->listing.rows);
     else
         cli_note(cli, "%" PRIu64 " histories are removed", prune->listing.rows);
@@ -104,19 +102,18 @@ int command_prune(struct cli *cli)
     thole_client *client = cli_connect(cli, &code);
     if (client == NULL)
         return code;
-    listing_begin(&prune.listing, cli, "thole.prune.v1", "executions");
+    listing_begin(&prune.listing, cli, "thole.prune.v1", "executions", 0);
     thole_status status = thole_client_executions(client, instance, prune_row, &prune, &error);
-    listing_end(&prune.listing, status == THOLE_OK);
+    if (status == THOLE_OK && prune.first == 0)
+        status = thole_fail(&error, THOLE_NOT_FOUND, "there is no instance \"%s\" in namespace %s",
+                            cli->words[0], cli->options.ns);
     if (status == THOLE_OK && prune.found > 0 && !cli->options.dry_run)
         status = thole_client_prune(client, instance, prune.found + 1, thole_slice_from(cli->options.reason),
                                     &error);
-    else if (status == THOLE_OK && prune.first == 0)
-        status = thole_fail(&error, THOLE_NOT_FOUND, "there is no instance \"%s\" in namespace %s",
-                            cli->words[0], cli->options.ns);
-    if (status == THOLE_OK)
+    code = listing_end(&prune.listing, status, &error,
+                       "nothing to prune: the first execution and the one that goes on stay");
+    if (code == EXIT_DONE && prune.found > 0)
         say_what(cli, &prune);
-    else
-        code = cli_complain(cli, cli->words[0], &error);
     thole_client_close(client);
     return code;
 }

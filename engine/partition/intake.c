@@ -372,8 +372,9 @@ static enum taken take_existing(struct partition *p, struct slot *slot, const st
         return put(p, pending, in,
                    (struct event){.kind = EVENT_TIMER_FIRED, .ref = pending->timer_id, .due_ms = p->now_ms});
     if (m->kind == MESSAGE_PRUNE && is_raw(slot)) {
-        reject(p, pending->inbox_sequence, "the instance cannot be read here: its history is left as it is");
-        return DROPPED;
+        rejections_refuse_pending(p, pending, REJECT_UNREADABLE,
+                                  "the instance cannot be read here, so its history is left as it is");
+        return HELD;
     }
     if (m->kind == MESSAGE_PRUNE) {
         struct event const event = pruned_event(slot, m);

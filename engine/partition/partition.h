@@ -77,7 +77,7 @@ enum reject_code {
     REJECT_REQUEST_ID,  /* not what a client's may be */
     REJECT_TOO_LARGE,   /* over the namespace's payload_max, or more than a record can hold */
     REJECT_TOO_MANY,    /* too many events wait for an instance that does not exist */
-    REJECT_UNREADABLE,  /* a decision on a quarantine, and the history cannot be read */
+    REJECT_UNREADABLE,  /* a decision on a quarantine, or a prune, and the history cannot be read */
 };
 enum { REJECTED_PAYLOAD_MAX = 1024 };                /* bytes of the message that are kept */
 const char *reject_code_name(enum reject_code code); /* "subject", "too_large", … */

@@ -262,6 +262,36 @@ static void a_deletion_of_its_work_alone(void)
     postgres_close(pg);
 }
 
+/* Those in between: the first execution stays, and so do the instance and what is of later ones. */
+static void pruned_executions_alone(void)
+{
+    struct postgres *pg = store_partition("pruned");
+    struct batch_instance rows[] = {instance_row("a", 1, THOLE_INSTANCE_CONTINUED_AS_NEW, 10),
+                                    instance_row("a", 2, THOLE_INSTANCE_CONTINUED_AS_NEW, 11),
+                                    instance_row("a", 3, THOLE_INSTANCE_CONTINUED_AS_NEW, 12),
+                                    instance_row("a", 4, THOLE_INSTANCE_RUNNING, 13),
+                                    instance_row("b", 2, THOLE_INSTANCE_RUNNING, 14)};
+    struct batch_deletion const deletion = {
+        .instance = THOLE_STR("a"), .execution = 3, .pruned = {.above = 1, .upto = 3}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        apply_rows(pg, &rows[i], 1);
+    store_sql("pruned",
+              "INSERT INTO worker_queue (instance, execution, activity_id, p, queue, activity)"
+              " VALUES ('a', 2, 1, 1, 'q', 'x'), ('a', 4, 7, 1, 'q', 'x'), ('b', 2, 1, 1, 'q', 'x')");
+    for (int i = 0; i < 2; i++) { /* the second time in a redo */
+        delete_rows(pg, &deletion, 1, NULL);
+        CHECK_STR("instances", store_sql("pruned", "SELECT (instance, execution) FROM instances ORDER BY 1"),
+                  "(a,4)\n(b,2)");
+        CHECK_STR("executions",
+                  store_sql("pruned", "SELECT (instance, execution) FROM executions ORDER BY 1"),
+                  "(a,1)\n(a,4)\n(b,2)");
+        CHECK_STR("activities",
+                  store_sql("pruned", "SELECT (instance, execution) FROM worker_queue ORDER BY 1"),
+                  "(a,4)\n(b,2)");
+    }
+    postgres_close(pg);
+}
+
 /* -- what a new owner asks -- */
 
 static void live_names_have_versions(void)
@@ -419,6 +449,7 @@ static const struct thole_test tests[] = {
     {"what waits for its instance is no execution", what_waits_for_its_instance_is_no_execution},
     {"removal takes nothing newer", removal_takes_nothing_newer},
     {"a deletion takes a whole life", a_deletion_takes_a_whole_life},
+    {"pruned executions alone", pruned_executions_alone},
     {"a deletion of its work alone", a_deletion_of_its_work_alone},
     {"live names have versions", live_names_have_versions},
     {"list by parent, status and time", list_by_parent_status_and_time},

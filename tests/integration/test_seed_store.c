@@ -52,13 +52,17 @@ static void delete_instance(struct postgres *pg)
     CHECK_OK(store_apply(pg, batch));
 }
 
-static void delete_first_execution(struct postgres *pg)
+/* What the engine does when executions are pruned (see also test_prune.c): their rows go, the instance stays.
+ */
+static void delete_first_execution(struct postgres *pg, const char *ns)
 {
     struct batch *batch = store_batch(1, 2);
-    struct batch_activity const row = {.instance = THOLE_STR("i"), .execution = 1, .activity_id = 1};
-    batch->activities_removed = (struct batch_activity *)&row;
-    batch->activities_removed_len = 1;
+    struct batch_deletion const row = {.instance = THOLE_STR("i"), .execution = 1, .pruned = {.upto = 1}};
+    batch->deletions = (struct batch_deletion *)&row;
+    batch->deletions_len = 1;
     CHECK_OK(store_apply(pg, batch));
+    CHECK_INT(store_count(ns, "instances"), 1);
+    CHECK_INT(store_count(ns, "executions"), 1);
 }
 
 static enum row_state fetch(struct postgres *pg, struct claim *claim)
@@ -96,7 +100,7 @@ static void fetch_after_execution_delete(void)
 {
     struct postgres *pg = begin("fetch_execution");
     struct claim claims[] = {claim_of(1), claim_of(2)};
-    delete_first_execution(pg);
+    delete_first_execution(pg, "fetch_execution");
     CHECK_INT(fetch(pg, &claims[0]), ROW_MISSING);
     CHECK_INT(fetch(pg, &claims[1]), ROW_MINE); /* the other execution of the same instance */
     postgres_close(pg);
@@ -120,7 +124,7 @@ static void renew_after_execution_delete(void)
     struct claim claims[] = {claim_of(1), claim_of(2)};
     CHECK_INT(fetch(pg, &claims[0]), ROW_MINE);
     CHECK_INT(fetch(pg, &claims[1]), ROW_MINE);
-    delete_first_execution(pg);
+    delete_first_execution(pg, "renew_execution");
     CHECK_INT(renew(pg, &claims[0]), ROW_MISSING);
     CHECK_INT(renew(pg, &claims[1]), ROW_MINE);
     postgres_close(pg);

@@ -37,7 +37,8 @@ static void round_trip(void)
     }
     struct buf bytes;
     buf_init(&bytes, 100);
-    CU_ASSERT_EQUAL(message_encode(&(struct message){.kind = (enum message_kind)(MESSAGE_LAST + 1)}, &bytes), THOLE_INVALID);
+    CU_ASSERT_EQUAL(message_encode(&(struct message){.kind = (enum message_kind)(MESSAGE_LAST + 1)}, &bytes),
+                    THOLE_INVALID);
     buf_init(&bytes, 10);
     CU_ASSERT_EQUAL(message_encode(&sample_messages[0], &bytes), THOLE_LIMIT);
     buf_release(&bytes);
