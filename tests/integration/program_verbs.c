@@ -207,11 +207,12 @@ static thole_status later(thole_activity *act, thole_slice input, thole_slice *r
 
 int main(int argc, char **argv)
 {
-    static const thole_orchestration_entry all[] = {
-        {"versioned", versioned_1, 1}, {"gate", gate, 0},       {"raiser", raiser, 0},
-        {"parent", parent, 0},         {"counter", counter, 0}, {"steps", steps, 0},
-        {"outside", outside, 0},       {"failing", failing, 0}, {"waiting", waiting, 0},
-        {"cycles", cycles, 0},         {"versioned", versioned_2, 2}};
+    static const thole_orchestration_entry all[] = {{"versioned", versioned_1, 1}, {"gate", gate, 0},
+                                                    {"raiser", raiser, 0},         {"parent", parent, 0},
+                                                    {"counter", counter, 0},       {"steps", steps, 0},
+                                                    {"outside", outside, 0},       {"failing", failing, 0},
+                                                    {"waiting", waiting, 0},       {"cycles", cycles, 0},
+                                                    {"versioned", versioned_2, 2}};
     static const thole_activity_entry activities[] = {
         {"echo", echo}, {"weigh", echo}, {"later", later}, {"flaky", flaky}};
     size_t const n = sizeof all / sizeof all[0];

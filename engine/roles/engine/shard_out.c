@@ -482,15 +482,10 @@ static struct sent *removal_of(const struct owned *owned, uint64_t generation, u
 {
     struct partition_out const out = {.generation = generation, .token = sequence};
     struct sent *sent = sent_create(SENT_REMOVE, owned, &out);
-    sent->executions = executions;
     if (arena_dup(&sent->arena, instance, &sent->instance) != THOLE_OK)
         abort();
+    sent->executions = executions;
     return sent;
-}
-
-static void do_remove(struct shard *shard, const struct owned *owned, const struct partition_out *out)
-{
-    send_in_turn(shard, removal_of(owned, out->generation, out->sequence, out->executions, out->instance));
 }
 
 /* In small pieces, so that histories can be loaded in between, and for as long as it takes: nothing but the
@@ -780,7 +775,10 @@ void shard_do(struct shard *shard, struct owned *owned, const struct partition_o
     case PARTITION_OUT_APPEND: do_append(shard, owned, out); break;
     case PARTITION_OUT_READ_LOG: submit_stream_job(shard, owned, out, JOB_READ_LOG); break;
     case PARTITION_OUT_READ_RESULTS: submit_stream_job(shard, owned, out, JOB_READ_RESULTS); break;
-    case PARTITION_OUT_REMOVE_HISTORY: do_remove(shard, owned, out); break;
+    case PARTITION_OUT_REMOVE_HISTORY:
+        send_in_turn(shard,
+                     removal_of(owned, out->generation, out->sequence, out->executions, out->instance));
+        break;
     case PARTITION_OUT_LOAD: do_load(shard, owned, out); break;
     case PARTITION_OUT_STORE_OPEN: submit_store_job(shard, owned, out, JOB_STORE_OPEN); break;
     case PARTITION_OUT_STORE_RESET: submit_store_job(shard, owned, out, JOB_STORE_RESET); break;
