@@ -49,13 +49,12 @@ static bool is_interrupted(struct dev *dev)
 
 /* The port that was asked for; else that of the last time, so that the settings of other terminals stay
  * right; else 0, a free one. */
-static uint16_t choose_port(uint32_t wish, uint16_t kept, const char *name)
+static uint16_t choose_port(const struct cli *cli, uint32_t wish, uint16_t kept, const char *name)
 {
     if (wish != 0)
         return (uint16_t)wish;
     if (kept != 0 && server_port_is_open(kept)) {
-        (void)fprintf(stderr, "%s had port %u the last time, which is in use now: it gets another\n", name,
-                      kept);
+        cli_note(cli, "%s had port %u the last time, which is in use now: it gets another", name, kept);
         return 0;
     }
     return kept;
@@ -66,16 +65,16 @@ static thole_status start_servers(struct dev *dev, thole_error *reterr)
     const struct cli_options *options = &dev->cli->options;
     char path[DEV_PATH_BYTES];
     struct nats_server_options const nats = {
-        .dir = path, .port = choose_port(options->nats_port, dev->folder.nats_port, "nats-server")};
+        .dir = path, .port = choose_port(dev->cli, options->nats_port, dev->folder.nats_port, "nats-server")};
     struct postgres_server_options const postgres = {
         .dir = path,
-        .port = choose_port(options->postgres_port, dev->folder.postgres_port, "Postgres"),
+        .port = choose_port(dev->cli, options->postgres_port, dev->folder.postgres_port, "Postgres"),
         .password = dev->folder.password};
     (void)snprintf(path, sizeof path, "%s/nats", dev->folder.path);
     THOLE_TRY(server_nats_start(&nats, &dev->nats, reterr));
     if (is_interrupted(dev))
         return THOLE_CANCELLED;
-    (void)fprintf(stderr, "starting Postgres…\n");
+    cli_note(dev->cli, "starting Postgres…");
     (void)snprintf(path, sizeof path, "%s/postgres", dev->folder.path);
     THOLE_TRY(server_postgres_start(&postgres, &dev->postgres, reterr));
     if (is_interrupted(dev))
@@ -84,8 +83,26 @@ static thole_status start_servers(struct dev *dev, thole_error *reterr)
     return dev_folder_note(&dev->folder, &dev->nats, &dev->postgres, reterr);
 }
 
+/* On stderr too: stdout is the program's. */
+static void settings_json(const struct dev *dev)
+{
+    struct json json;
+    json_init(&json, stderr);
+    cli_json_begin(&json, "thole.dev.v1");
+    json_member(&json, "nats", thole_slice_from(dev->nats.url));
+    json_member(&json, "postgres", thole_slice_from(dev->postgres.url));
+    json_member(&json, "dir", thole_slice_from(dev->folder.path));
+    json_key(&json, "temporary");
+    json_true(&json, dev->folder.temporary);
+    json_end(&json);
+}
+
 static void print_settings(const struct dev *dev)
 {
+    if (dev->cli->options.output != OUTPUT_TABLE) {
+        settings_json(dev);
+        return;
+    }
     (void)fprintf(stderr,
                   "NATS      %s\nPostgres  %s\nData      %s%s\n\n"
                   "In another terminal type  . %s/env  or these two lines:\n"
@@ -98,12 +115,15 @@ static void print_settings(const struct dev *dev)
                       "There: PROGRAM run, and in a third: thole run NAME.\nCtrl-C ends the servers.\n");
 }
 
-static bool server_has_ended(struct server *server, const char *name)
+static bool server_has_ended(const struct cli *cli, struct server *server, const char *name)
 {
+    thole_error error = {.status = THOLE_UNAVAILABLE};
     if (server->kind == SERVER_NONE || server->pid == 0 || waitpid(server->pid, NULL, WNOHANG) != server->pid)
         return false;
     server->pid = 0;
-    (void)fprintf(stderr, "thole dev: %s has ended by itself; its log is in %s\n", name, server->dir);
+    (void)snprintf(error.text, sizeof error.text, "%s has ended by itself; its log is in %s", name,
+                   server->dir);
+    (void)cli_complain_with(cli, "", &error, EXIT_GENERIC, NULL);
     return true;
 }
 
@@ -139,8 +159,10 @@ static void become_program(const struct dev *dev, pid_t parent)
                  SIG_DFL); /* a shell's background job ignores it; this group only gets it when it is meant */
     (void)sigprocmask(SIG_SETMASK, &dev->before, NULL);
     execvp(dev->cli->words[0], dev->cli->words);
-    (void)dprintf(STDERR_FILENO, "thole dev: cannot run %s: %s\n", dev->cli->words[0], strerror(errno));
-    _exit(errno == ENOENT ? EXIT_NO_PROGRAM : EXIT_CANNOT_RUN);
+    int const code = errno == ENOENT ? EXIT_NO_PROGRAM : EXIT_CANNOT_RUN;
+    thole_error error = {.status = THOLE_NOT_FOUND};
+    (void)snprintf(error.text, sizeof error.text, "cannot run %s: %s", dev->cli->words[0], strerror(errno));
+    _exit(cli_complain_with(dev->cli, "", &error, code, "the path of a program, behind --"));
 }
 
 /* It gets a process group of its own, so that what it leaves behind can be found, and the terminal, if there
@@ -202,7 +224,8 @@ static bool handle_signal(struct dev *dev, int number)
     if (number == SIGCHLD) {
         if (dev->program != 0 && program_has_ended(dev))
             return false;
-        if (server_has_ended(&dev->nats, "nats-server") || server_has_ended(&dev->postgres, "Postgres")) {
+        if (server_has_ended(dev->cli, &dev->nats, "nats-server") ||
+            server_has_ended(dev->cli, &dev->postgres, "Postgres")) {
             dev->code = EXIT_GENERIC;
             return false;
         }
@@ -244,8 +267,11 @@ static void finish(struct dev *dev)
 static thole_status run_all(struct dev *dev, thole_error *reterr)
 {
     if (dev->cli->words_len > 0 && !program_is_there(dev->cli->words[0])) {
-        dev->code = EXIT_NO_PROGRAM;
-        (void)fprintf(stderr, "thole dev: cannot run %s: there is no such program\n", dev->cli->words[0]);
+        thole_error error = {.status = THOLE_NOT_FOUND};
+        (void)snprintf(error.text, sizeof error.text, "cannot run %s: there is no such program",
+                       dev->cli->words[0]);
+        dev->code =
+            cli_complain_with(dev->cli, "", &error, EXIT_NO_PROGRAM, "the path of a program, behind --");
         return THOLE_CANCELLED;
     }
     THOLE_TRY(dev_folder_prepare(&dev->folder, dev->cli->options.dir, reterr));

@@ -210,6 +210,21 @@ static thole_status serve(const thole_program *program, char **argv, struct host
     return status;
 }
 
+/* As the command has them: see docs/cli.md. */
+static int replay_exit_code(thole_status status)
+{
+    enum { EXIT_NOT_FOUND = 3, EXIT_DENIED = 7, EXIT_TIMEOUT = 8 };
+    switch (status) {
+    case THOLE_INVALID: return EXIT_USAGE;
+    case THOLE_NOT_FOUND: return EXIT_NOT_FOUND;
+    case THOLE_DENIED: return EXIT_DENIED;
+    case THOLE_TIMEOUT: return EXIT_TIMEOUT;
+    case THOLE_UNAVAILABLE:
+    case THOLE_UNSUPPORTED: return EXIT_REFUSED;
+    default: return EXIT_FAILED;
+    }
+}
+
 /* It ends by itself: signals do what they do to any tool. */
 static int run_replay(const thole_program *program, const struct host_command *command)
 {
@@ -219,7 +234,7 @@ static int run_replay(const thole_program *program, const struct host_command *c
     if (status == THOLE_OK)
         return code;
     error.status = status;
-    code = exit_code(status);
+    code = replay_exit_code(status);
     replay_host_complain(command, program, code, &error);
     return code;
 }

@@ -82,7 +82,8 @@ typedef struct thole_program {
  * orchestrations over recorded histories, says where they decide differently, and ends. `PROGRAM --help`
  * lists every option with its default and its environment variable. Logs go to stderr.
  * @return Exit code: 0 stopped as asked, 1 failed, 2 wrong usage, 6 cannot connect or configuration refused,
- *         130 on a second SIGINT; replay: 0 the same, 1 a history cannot be read, 3 no such instance,
+ *         130 on a second SIGINT; replay: 0 the same, 1 a history cannot be read, 3 no such instance, file or
+ *         namespace, 7 permission denied,
  *         5 diverged, 11 it has code for none of the histories. Call once, from the main thread.
  *
  * A worker handles SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS and SIGTRAP where nothing else does, to

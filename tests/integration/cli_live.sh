@@ -201,6 +201,10 @@ expect 0 '[p-1-child]' history p-1
 expect 0 'no instances' list --parent p-2
 expect 0 'event for p-1-child accepted' signal p-1-child go up
 expect 0 'up' wait p-1 --timeout 60s
+expect 0 'n-1' start counter --id n-1
+for i in 1 2 3; do expect 0 'accepted' signal n-1 add; done
+await 10 says 'Z     3     1  Started               counter' history n-1
+expect 0 'Z     1     1  Started               counter' history n-1
 expect 0 'no instances' list --after 2100-01-01
 expect 0 'no instances' list --before 2020-01-01T00:00Z
 expect 0 'v-2' list --after 1h --orchestration versioned
@@ -260,6 +264,97 @@ expect 0 'waits for' show k-3
 expect 0 'pause of k-3 accepted' pause k-3
 await 10 says Paused show k-3
 expect 0 'waits for #3    event go' show k-3
+
+# Each verb: its answer is one JSON object with a schema, and so is each kind of error, alone on stderr.
+verbs_of_help=$("$thole" help -o json | grep -o '"verb":"[^"]*"' | cut -d'"' -f4)
+answered=' '
+# json_answer SCHEMA VERB ARGUMENT...
+json_answer() {
+    local schema=$1 output
+    shift
+    output=$("$thole" "$@" -o json 2>"$log.err") || { echo "$*: exit code $?: $(cat "$log.err")" && bad=1; }
+    answered+="$1 "
+    case $output in
+        "{\"schema\":\"thole.$schema.v1\","*'}') ;;
+        *) echo "$*: no thole.$schema.v1: $output" && bad=1 ;;
+    esac
+    [ "$(wc -l <<<"$output")" -eq 1 ] || { echo "$*: more than one line" && bad=1; }
+    grep -qv '^{"schema":"thole.note.v1","note":".*}$' "$log.err" && echo "$*: stderr: $(cat "$log.err")" && bad=1
+}
+# json_error CODE STATUS VERB ARGUMENT...
+json_error() {
+    local code=$1 status=$2 got output
+    shift 2
+    output=$("$thole" "$@" 2>"$log.err")
+    got=$?
+    [ "$got" -eq "$code" ] || { echo "$*: exit code $got instead of $code: $(cat "$log.err")" && bad=1; }
+    [ -z "$output" ] || { echo "$*: stdout: $output" && bad=1; }
+    grep -v thole.note.v1 "$log.err" >"$log.line"
+    case $(cat "$log.line") in
+        '{"schema":"thole.error.v1","error":{"status":"'$status'","exit_code":'$code',"verb":"'$1'",'*'}}') ;;
+        *) echo "$*: no error $status, $code: $(cat "$log.err")" && bad=1 ;;
+    esac
+    [ "$(wc -l <"$log.line")" -eq 1 ] || { echo "$*: $(wc -l <"$log.line") lines" && bad=1; }
+}
+# One instance for each, so that all succeed.
+for id in j-1 j-2 j-3 j-4 j-5; do "$thole" start gate --id $id >"$log.await"; done
+json_answer start start gate --id j-6
+json_answer outcome run gate --id j-7 --event go --timeout 60s
+json_answer outcome wait j-7
+json_answer instance show k-3
+json_answer history history j-7
+json_answer list list
+json_answer signal signal j-6 go
+json_answer query query j-7 passed
+json_answer cancel cancel j-1
+json_answer terminate terminate j-2
+json_answer delete delete j-3 --force
+json_answer pause pause j-4
+json_answer resume resume j-4
+json_answer complete complete "$(head -n 1 "$log.tokens")"
+json_answer fail fail "$(head -n 1 "$log.tokens")"
+json_answer rejected_list rejected
+json_answer queue_list queue list
+json_answer poisoned_list queue poisoned
+json_answer queue_limit queue limit default
+json_answer replay replay j-7 -- "$verbs"
+json_answer version version
+json_answer help help
+for verb in $verbs_of_help; do
+    arguments=()
+    unreachable=yes
+    missing=() # what the verb says of an id that nobody has
+    case $verb in
+        start | run) arguments=(gate) ;;
+        wait) arguments=(nobody --timeout 300ms) missing=(3 NOT_FOUND) ;;
+        show | history | cancel | terminate | delete | pause | resume) arguments=(nobody) missing=(3 NOT_FOUND) ;;
+        signal) arguments=(nobody go) ;;
+        query) arguments=(nobody passed) missing=(3 NOT_FOUND) ;;
+        complete | fail) arguments=(nobody) missing=(2 INVALID) ;;
+        list | rejected) ;;
+        queue) arguments=(retry nobody 1) missing=(3 NOT_FOUND) ;;
+        replay) arguments=(--all -- "$verbs") ;;
+        dev | version | help) unreachable= answered+="$verb " ;;
+        *) echo "the verb $verb has no line here" && bad=1 && continue ;;
+    esac
+    case $answered in *" $verb "*) ;; *) echo "$verb: no json_answer" && bad=1 ;; esac
+    json_error 2 INVALID "$verb" --no-such-option -o json
+    [ -n "$unreachable" ] || continue
+    json_error 6 UNAVAILABLE "$verb" -o json --nats nats://127.0.0.1:1 "${arguments[@]}"
+    json_error 3 NOT_FOUND "$verb" -o json -n nowhere "${arguments[@]}"
+    [ ${#missing[@]} -eq 0 ] || json_error "${missing[@]}" "$verb" -o json "${arguments[@]}"
+done
+json_error 4 CONFLICT start gate --id j-4 -o json
+json_error 4 CONFLICT delete j-4 -o json
+json_error 8 TIMEOUT wait j-4 --timeout 100ms -o json
+json_error 10 CONFLICT cancel j-7 -o json
+json_error 11 NOT_FOUND start gaet --require-known -o json
+json_error 2 INVALID wait -o json
+json_error 2 INVALID list more -o json
+json_error 2 INVALID list --limit 0 -o jsonl
+json_error 2 INVALID list --after yesterday -o json
+json_error 127 NOT_FOUND replay j-7 -o json -- /nowhere/at/all
+
 kill -TERM "$other_server" && wait "$other_server"
 other_server=
 expect 6 'Try: an engine must run' query g-1 passed

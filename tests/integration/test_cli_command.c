@@ -170,6 +170,9 @@ static void test_dev_program(const char *below)
           "url=nats://127.0.0.1:");
     check("dev sh -c 'test -n \"$THOLE_POSTGRES\"'", 0, "export THOLE_POSTGRES='postgres://");
     check("dev -- /nowhere/at/all", 127, "cannot run /nowhere/at/all");
+    check("dev -o json -- /nowhere/at/all", 127,
+          "\"exit_code\":127,\"verb\":\"dev\",\"message\":\"cannot run");
+    check("dev -o json -- true", 0, "{\"schema\":\"thole.dev.v1\",\"nats\":\"nats://127.0.0.1:");
     check("dev -- sh -c 'kill -9 $$'", 137, "");
     check("dev -- sh -c 'sleep 1000 & sleep 1000 & exit 3'", 3, ""); /* leftovers are ended: it returns */
     check("dev -- sh -c 'trap \"exit 42\" INT; kill -INT $PPID; while :; do sleep 0.1; done'", 42, "");

@@ -102,7 +102,7 @@ static void test_same_code(void)
     check("$V replay open counter", 0, "2 instances, 4 executions", "0 diverged");
     check("$V replay open nobody 2>&1", 3, "there is no instance \"nobody\"", "1 instances, 1 executions");
     check("$T replay --all -- $V", 0, "46 instances, 48 executions", "0 diverged");
-    check("$T -n nowhere replay --all -- $V 2>&1", 6, "namespace nowhere", "");
+    check("$T -n nowhere replay --all -- $V 2>&1", 3, "namespace nowhere", "");
 }
 
 static void test_changed_code(void)
@@ -151,11 +151,11 @@ static void test_json(void)
     check("VERBS_CHANGED=1 $V replay steps-3 -o jsonl 2>&1", 5,
           "{\"schema\":\"thole.replay_report.v1\",\"kind\":\"DIVERGED\",\"instance\":\"steps-3\"",
           "\"}\n{\"schema\":\"thole.replay.v1\",\"instances\":1,");
-    check("$T -n nowhere replay --all -o json -- $V 2>&1", 6,
-          "{\"schema\":\"thole.error.v1\",\"error\":{\"status\":\"NOT_FOUND\",\"exit_code\":6,\"verb\":"
+    check("$T -n nowhere replay --all -o json -- $V 2>&1", 3,
+          "{\"schema\":\"thole.error.v1\",\"error\":{\"status\":\"NOT_FOUND\",\"exit_code\":3,\"verb\":"
           "\"replay\"",
           "namespace nowhere");
-    check("$V replay --file /nowhere/at/all -o json 2>&1", 6, "{\"schema\":\"thole.error.v1\"",
+    check("$V replay --file /nowhere/at/all -o json 2>&1", 3, "{\"schema\":\"thole.error.v1\"",
           "cannot open");
 }
 
@@ -177,7 +177,7 @@ static void test_files(void)
           "this is not what thole history --raw writes", "");
     check("sed 's/history 1/history 2/' $D/steps >$D/cut && $V replay --file $D/cut 2>&1", 6,
           "a history in form 2, this program knows 1", "");
-    check("$V replay --file /nowhere/at/all 2>&1", 6, "cannot open /nowhere/at/all", "");
+    check("$V replay --file /nowhere/at/all 2>&1", 3, "cannot open /nowhere/at/all", "");
     check("$T history nobody --raw $D/nobody 2>&1; ls $D/nobody 2>&1", 2, "there is no instance", "/nobody");
 }
 
