@@ -46,6 +46,8 @@ static const char *advice(const struct cli *cli, thole_status status, bool conne
         return connecting ? "start an engine for this namespace (PROGRAM run), or name another with -n"
                           : "thole list";
     case THOLE_CONFLICT:
+        if (cli->command->run == command_delete)
+            return "thole delete ID --force, which terminates it first";
         return cli->command->conflict != 0 ? "thole show ID" : "another --id, or: thole show ID";
     case THOLE_TIMEOUT: return "a longer --timeout, or: thole history ID";
     case THOLE_CORRUPT: return "thole history ID -o json, and report it";
@@ -94,6 +96,19 @@ static void say_json(const char *verb, const struct problem *problem)
     json_end(&json);
 }
 
+/* The hint with the id in it, so that it can be pasted. One that a shell would read otherwise stays "ID". */
+static const char *pasteable(const struct problem *problem, char *room, size_t cap)
+{
+    static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:@-";
+    const char *at = problem->hint == NULL ? NULL : strstr(problem->hint, " ID");
+    size_t const len = strlen(problem->object);
+    if (at == NULL || len == 0 || strspn(problem->object, harmless) != len || problem->object[0] == '-')
+        return problem->hint;
+    int const n = snprintf(room, cap, "%.*s %s%s", (int)(at - problem->hint), problem->hint, problem->object,
+                           at + strlen(" ID"));
+    return n > 0 && (size_t)n < cap ? room : problem->hint;
+}
+
 /* "thole wait order-17: there is no …", "Try: …" */
 static void say_text(const char *verb, const struct problem *problem)
 {
@@ -111,14 +126,16 @@ static void say_text(const char *verb, const struct problem *problem)
     buf_release(&text);
 }
 
-static int say(const struct cli *cli, const struct problem *problem)
+static int say(const struct cli *cli, struct problem problem)
 {
+    char hint[THOLE_ID_BYTES_MAX + 256];
     const char *verb = cli->command == NULL ? "" : cli->command->name;
+    problem.hint = pasteable(&problem, hint, sizeof hint);
     if (cli->options.output == OUTPUT_TABLE)
-        say_text(verb, problem);
+        say_text(verb, &problem);
     else
-        say_json(verb, problem);
-    return problem->code;
+        say_json(verb, &problem);
+    return problem.code;
 }
 
 static const char *text_of(const thole_error *error)
@@ -142,11 +159,11 @@ int cli_complain(const struct cli *cli, const char *object, const thole_error *e
 int cli_complain_with(const struct cli *cli, const char *object, const thole_error *error, int code,
                       const char *hint)
 {
-    return say(cli, &(struct problem){.status = thole_status_name(error->status),
-                                      .object = object,
-                                      .message = text_of(error),
-                                      .hint = hint,
-                                      .code = code});
+    return say(cli, (struct problem){.status = thole_status_name(error->status),
+                                     .object = object,
+                                     .message = text_of(error),
+                                     .hint = hint,
+                                     .code = code});
 }
 
 static int misused(const struct cli *cli, const char *hint, const char *fmt, va_list args)

@@ -57,6 +57,9 @@ await 60 grep -q serving "$log"
 expect 0 'order 1 shipped: parcel with goods-1' run checkout --id c-1 --input 'order=1;pay_ms=1' --timeout 60s
 expect 4 'exists already' run checkout --id c-1 --timeout 60s
 expect 4 'exists already' start checkout --id c-1
+expect 4 'Try: another --id, or: thole show c-1' start checkout --id c-1
+expect 0 'two words' start checkout --id 'two words' --input 'order=5;pay_ms=1'
+expect 4 'Try: another --id, or: thole show ID' start checkout --id 'two words'
 expect 0 '"status":"Completed","execution":1,"output":"order 2 shipped' \
     run checkout --id c-2 -i 'order=2;pay_ms=1' -o json --timeout 60s
 expect 0 'order 1 shipped' wait c-1 --timeout 60s
@@ -80,6 +83,7 @@ expect 9 '"status":"Cancelled"' wait c-4 --timeout 60s -o json
 # What has ended says so, instead of accepting what would change nothing.
 expect 10 'instance "c-4" ended as Cancelled at 20' cancel c-4
 expect 10 'nothing was cancelled' cancel c-1
+expect 10 'Try: thole show c-1' cancel c-1
 expect 10 'ended as Completed at 20' terminate c-1
 expect 10 'nothing was terminated' terminate c-4
 expect 10 'the event was not raised' signal c-1 paid
@@ -107,7 +111,7 @@ expect 0 'c-4' list --status cancelled --orchestration checkout --prefix c-
 expect 0 'no instances' list --status stuck
 
 # Pages: complete says so only when nothing is left, and all pages together are the list.
-expect 0 '"complete":true}' list -o json --limit 4
+expect 0 '"complete":true}' list -o json --limit 5
 expect 0 'there are more: --next ' list --limit 3
 expect 0 '"complete":false,"next":"' list -o json --limit 3
 expect 0 '"note":"there are more: --next ' list -o jsonl --limit 1
@@ -123,7 +127,7 @@ while [ -n "$(next_of <<<"$page")" ]; do
     page=$("$thole" list -o json --limit 1 --next "$(next_of <<<"$page")")
     pages+=$'\n'$(ids <<<"$page")
 done
-[ "$pages" = "$whole" ] && [ "$(wc -l <<<"$whole")" -eq 4 ] || { echo "pages: $pages, whole: $whole" && bad=1; }
+[ "$pages" = "$whole" ] && [ "$(wc -l <<<"$whole")" -eq 5 ] || { echo "pages: $pages, whole: $whole" && bad=1; }
 case $page in *'"complete":true}'*) ;; *) echo "the last page: $page" && bad=1 ;; esac
 
 # Verbs that an orchestration has to play along with, in a namespace of their own.
@@ -136,7 +140,7 @@ expect 0 'passed 0' query g-1 passed
 expect 0 '{"schema":"thole.query.v1","instance":"g-1","name":"passed","output":"passed 0 now"}' \
     query g-1 passed now -o json
 expect 3 "there is no query 'other'; the instance answers: no, badly, passed" query g-1 other
-expect 3 'Try: thole show ID' query g-1 other
+expect 3 'Try: thole show g-1: is it there' query g-1 other
 expect 3 'there is no such instance' query nobody passed
 expect 0 'event for g-1 accepted' signal g-1 go first
 await 10 says 'passed 1' query g-1 passed
@@ -166,6 +170,7 @@ expect 9 'instance g-3 was terminated: enough' wait g-3 --timeout 60s
 expect 9 '"status":"Terminated"' wait g-3 -o json --timeout 60s
 expect 0 'g-4' start gate --id g-4
 expect 4 'has not ended' delete g-4
+expect 4 'Try: thole delete g-4 --force' delete g-4
 expect 0 'deletion of g-4 accepted' delete g-4 --force --reason 'asked to'
 expect 3 'there is no instance' history g-4
 expect 0 '{"schema":"thole.delete.v1","instance":"g-3","accepted":true,' delete g-3 -o json
