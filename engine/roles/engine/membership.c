@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEARTBEAT_BYTES_MAX = 512 * 1024, NODES_MAX = 1024, PUT_RETRY_MS = 200 };
+enum { HEARTBEAT_BYTES_MAX = 512 * 1024, NODES_MAX = 1024, PUT_RETRY_MS = 200, PUT_WARN_EVERY_MS = 10000 };
 
 struct node { /* a live node as last heard of */
     struct arena arena;
@@ -33,6 +33,7 @@ struct membership {
     size_t nodes_len;
     uint64_t self_seen_ms, self_stored_ns;          /* of our own heartbeat that was heard last */
     uint64_t started_ms, next_put_ms, confirmed_ms; /* monotonic but started_ms */
+    uint64_t put_failed_ms, put_warned_ms;          /* monotonic; since when it fails, 0 = it does not */
     atomic_bool needs_changed;
     bool *mine;                               /* by partition */
     char (*owners)[THOLE_NAME_BYTES_MAX + 1]; /* as last computed; "" = unknown */
@@ -262,6 +263,25 @@ static bool needs_are_news(struct membership *m)
     return news;
 }
 
+/* While NATS is away it is tried again several times a second: said at once, and then now and then. */
+static void note_put(struct membership *m, thole_status status, const thole_error *err)
+{
+    uint64_t const now_ms = clock_monotonic_ms();
+    if (status == THOLE_OK) {
+        if (m->put_failed_ms != 0)
+            log_line(LOG_LEVEL_INFO, "membership", "heartbeat stored again after %llu ms",
+                     (unsigned long long)(now_ms - m->put_failed_ms));
+        m->put_failed_ms = m->put_warned_ms = 0;
+        return;
+    }
+    if (m->put_failed_ms == 0)
+        m->put_failed_ms = now_ms;
+    if (m->put_warned_ms != 0 && now_ms - m->put_warned_ms < PUT_WARN_EVERY_MS)
+        return;
+    m->put_warned_ms = now_ms;
+    log_line(LOG_LEVEL_WARN, "membership", "heartbeat not stored, trying again: %s", err->text);
+}
+
 static void put(struct membership *m)
 {
     thole_error err = {0};
@@ -271,8 +291,7 @@ static void put(struct membership *m)
         status = nodes_put(m->engine->connection, m->engine->topology.ns, self(m), buf_bytes(&m->body), &err);
     if (status == THOLE_OK)
         m->confirmed_ms = before;
-    else
-        log_line(LOG_LEVEL_WARN, "membership", "heartbeat not stored: %s", err.text);
+    note_put(m, status, &err);
     m->next_put_ms =
         clock_monotonic_ms() + (status == THOLE_OK ? m->engine->options.heartbeat_ms : PUT_RETRY_MS);
 }

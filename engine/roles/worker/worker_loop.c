@@ -137,14 +137,22 @@ static void take_finished(struct worker_host *host, struct thole_activity *act)
         worker_loop_input(host, &(struct worker_in){.kind = WORKER_IN_SLOT});
 }
 
+/* 0: the server gave no code, or no answer. */
+static void say_unpublished(const struct thole_activity *act)
+{
+    char why[64] = "NATS does not answer";
+    if (act->publish_err_code != 0)
+        (void)snprintf(why, sizeof why, "NATS refuses it with error code %u", act->publish_err_code);
+    log_line(LOG_LEVEL_WARN, "worker", "a result could not be stored, it is tried again: %s: instance=%.*s",
+             why, THOLE_FMT(act->message->item.instance));
+}
+
 static void take_published(struct worker_host *host, const struct thole_activity *act)
 {
     uint64_t const now_ms = clock_monotonic_ms();
     if (!act->published_ok && (host->warned_ms == 0 || now_ms - host->warned_ms >= WARN_EVERY_MS)) {
         host->warned_ms = now_ms;
-        log_line(LOG_LEVEL_WARN, "worker",
-                 "a result could not be stored (error code %u), it is tried again: instance=%.*s",
-                 act->publish_err_code, THOLE_FMT(act->message->item.instance));
+        say_unpublished(act);
     }
     worker_loop_input(host, &(struct worker_in){.kind = WORKER_IN_PUBLISHED,
                                                 .id = (uint64_t)(uintptr_t)act,
