@@ -175,7 +175,8 @@ static thole_status settle(struct postgres *pg, thole_error *reterr)
                " SET idle_in_transaction_session_timeout = %llu; SET synchronous_commit = %s;"
                " SET default_transaction_isolation = 'read committed'; SET jit = off;"
                " SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;"
-               " SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off",
+               " SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;"
+               " SET thole.own = 'on'", /* see migrations/0007 */
                schema, (unsigned long long)pg->statement_timeout_ms,
                (unsigned long long)pg->idle_in_transaction_ms, pg->synchronous_commit ? "on" : "off");
     PQfreemem(schema);
@@ -332,9 +333,33 @@ thole_status postgres_check_idle(struct postgres *pg, thole_error *reterr)
     (void)PQisBusy(pg->conn); /* parses what came in; notices are dropped */
     if (PQstatus(pg->conn) != CONNECTION_OK)
         return error_from_result(pg, "waiting", NULL, reterr);
-    for (PGnotify *notify = PQnotifies(pg->conn); notify != NULL; notify = PQnotifies(pg->conn))
-        PQfreemem(notify);
     return THOLE_OK;
+}
+
+thole_status postgres_listen(struct postgres *pg, thole_error *reterr)
+{
+    char sql[2 * sizeof pg->schema + 16];
+    call_begin(pg, "listening for removals");
+    if (pg->failed != THOLE_OK)
+        return call_run(pg, reterr);
+    char *schema = PQescapeIdentifier(pg->conn, pg->schema, strlen(pg->schema));
+    if (schema == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory for a schema's name");
+    (void)snprintf(sql, sizeof sql, "LISTEN %s", schema);
+    PQfreemem(schema);
+    return call_sql(pg, "listening for removals", sql, pg->statement_timeout_ms, NULL, reterr);
+}
+
+bool postgres_rows_removed(struct postgres *pg)
+{
+    bool removed = false;
+    if (pg->conn == NULL)
+        return false;
+    for (PGnotify *notify = PQnotifies(pg->conn); notify != NULL; notify = PQnotifies(pg->conn)) {
+        removed |= strcmp(notify->relname, pg->schema) == 0;
+        PQfreemem(notify);
+    }
+    return removed;
 }
 
 uint64_t postgres_statements(const struct postgres *pg)

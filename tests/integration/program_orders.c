@@ -72,6 +72,13 @@ static thole_status nap(thole_ctx *ctx, thole_slice input, thole_slice *ret_outp
     return thole_await(ctx, thole_timer(ctx, 300), NULL);
 }
 
+static thole_status long_nap(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)input;
+    (void)ret_output;
+    return thole_await(ctx, thole_timer(ctx, 6000), NULL);
+}
+
 static thole_status fail(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     return thole_await(ctx, thole_call(ctx, THOLE_STR("decline"), input), ret_output);
@@ -149,9 +156,9 @@ static thole_status decline(thole_activity *act, thole_slice input, thole_slice 
 
 int main(int argc, char **argv)
 {
-    static const thole_orchestration_entry all[] = {{"order", order}, {"one", one},   {"race", race},
-                                                    {"hold", hold},   {"saga", saga}, {"fan", fan},
-                                                    {"nap", nap},     {"fail", fail}, {"lost", lost}};
+    static const thole_orchestration_entry all[] = {
+        {"order", order}, {"one", one}, {"race", race}, {"hold", hold}, {"saga", saga},
+        {"fan", fan},     {"nap", nap}, {"fail", fail}, {"lost", lost}, {"long_nap", long_nap}};
     static const thole_activity_entry activities[] = {{"reserve", step},   {"charge", step}, {"ship", step},
                                                       {"release", step},   {"echo", echo},   {"slow", slow},
                                                       {"decline", decline}};

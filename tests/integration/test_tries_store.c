@@ -121,7 +121,7 @@ static void batches_replace_tries(void)
     };
     struct postgres *pg = store_partition("replace");
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        (void)store_sql("replace", "DELETE FROM worker_queue");
+        (void)store_sql("replace", "SET thole.own = 'on'; DELETE FROM worker_queue");
         apply(pg, NULL, 0, &cases[i].before, cases[i].before.id != 0);
         (void)store_sql("replace", "UPDATE worker_queue SET attempt = 5");
         apply(pg, &cases[i].removed, cases[i].removed.id != 0, &cases[i].added, cases[i].added.id != 0);

@@ -130,14 +130,30 @@ static struct job *next_job(struct store *store, bool *stopping)
     return job;
 }
 
+static void leave(struct store *store)
+{
+    postgres_close(store->pg);
+    store->pg = NULL;
+    say_link(store, false);
+}
+
 static void lose(struct store *store, const char *text)
 {
     if (store->pg == NULL)
         return;
     log_line(LOG_LEVEL_WARN, "projector", "Postgres is lost: %s", text);
-    postgres_close(store->pg);
-    store->pg = NULL;
-    say_link(store, false);
+    leave(store);
+}
+
+/* Somebody else has removed rows: the partitions open again, and find that nothing counts as projected. */
+static void look_for_removals(struct store *store)
+{
+    if (store->pg == NULL || !postgres_rows_removed(store->pg))
+        return;
+    log_line(LOG_LEVEL_WARN, "projector",
+             "somebody has removed rows from the tables of namespace %s: they are made again",
+             store->shard->engine->options.ns);
+    leave(store);
 }
 
 static void do_job(struct store *store, struct job *job)
@@ -152,6 +168,7 @@ static void do_job(struct store *store, struct job *job)
      * doubt, the partitions open again and project from what the database says. */
     if (job->status == THOLE_UNAVAILABLE)
         lose(store, job->err.text);
+    look_for_removals(store);
     job_answer(job);
 }
 
@@ -179,6 +196,20 @@ static void wait_for_work(struct store *store, int limit_ms)
     thole_error err = {0};
     if (n == 2 && fds[1].revents != 0 && postgres_check_idle(store->pg, &err) != THOLE_OK)
         lose(store, err.text);
+    look_for_removals(store);
+}
+
+/* The tables too, if somebody has dropped them. */
+static thole_status open_store(const struct postgres_options *options, struct postgres **ret,
+                               thole_error *err)
+{
+    THOLE_TRY(postgres_open(options, ret, err));
+    thole_status status = postgres_migrate(*ret, err);
+    if (status == THOLE_OK)
+        status = postgres_listen(*ret, err);
+    if (status != THOLE_OK)
+        postgres_close(*ret);
+    return status;
 }
 
 static bool connect_store(struct store *store, uint64_t *retry_ms)
@@ -190,7 +221,7 @@ static bool connect_store(struct store *store, uint64_t *retry_ms)
                                         .application = "thole-engine",
                                         .connect_timeout_ms = CONNECT_TIMEOUT_MS,
                                         .statement_timeout_ms = STATEMENT_TIMEOUT_MS};
-    if (postgres_open(&pg, &store->pg, &err) == THOLE_OK) {
+    if (open_store(&pg, &store->pg, &err) == THOLE_OK) {
         *retry_ms = FIRST_RETRY_MS;
         say_link(store, true);
         return true;

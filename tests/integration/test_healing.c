@@ -1,0 +1,143 @@
+/*
+ * Rows that somebody removes, from single ones to the whole schema, while the engine runs and while it does
+ * not: they are made again, and every instance ends, without anything being started again for it.
+ */
+#include "stack.h"
+#include <string.h>
+
+enum { MANY = 20, HEAL_MS = 20000 };
+
+static struct stack stack;
+static thole_client *client;
+static struct stack_program *engine, *worker;
+
+static void start(const char *id, const char *orchestration)
+{
+    CHECK_OK(thole_client_start(client, thole_slice_from(id), thole_slice_from(orchestration), THOLE_STR("x"),
+                                NULL, &stack.err),
+             &stack.err);
+}
+
+static void check_outcome(const char *id, const char *want)
+{
+    thole_instance_status status;
+    CHECK_STR(id, stack_outcome(client, id, HEAL_MS, &status), want);
+}
+
+/* No worker is there: each of them has an activity that waits, or a timer. */
+static void start_many(const char *round)
+{
+    (void)stack_terminate(worker, 10000);
+    for (int i = 0; i < MANY; i++) {
+        char id[64];
+        snprintf(id, sizeof id, "%s-%02d", round, i);
+        start(id, i % 2 == 0 ? "one" : "long_nap");
+    }
+    for (int i = 0; i < 500 && strcmp(stack_sql(&stack, "SELECT (SELECT count(*) FROM "
+                                                        "thole_default.worker_queue) || ' ' || (SELECT "
+                                                        "count(*) FROM thole_default.timers)"),
+                                      "10 10") != 0;
+         i++)
+        pause_ms(10);
+    pause_ms(1500); /* it is quiet: nothing is on its way to the database */
+}
+
+static void check_many(const char *round)
+{
+    for (int i = 0; i < MANY; i++) {
+        char id[64];
+        snprintf(id, sizeof id, "%s-%02d", round, i);
+        check_outcome(id, i % 2 == 0 ? "x" : "");
+    }
+}
+
+static void start_worker(void)
+{
+    worker = stack_program(&stack, "worker", "worker", NULL);
+}
+
+static void test_truncated_while_it_runs(void)
+{
+    start_many("truncated");
+    (void)stack_sql(&stack, "TRUNCATE thole_default.worker_queue, thole_default.timers");
+    start_worker();
+    check_many("truncated");
+    CU_ASSERT_TRUE(stack_logged(engine, "somebody has removed rows", 1, 1000));
+}
+
+static void test_truncated_while_it_does_not(void)
+{
+    start_many("stopped");
+    (void)stack_terminate(engine, 10000);
+    (void)stack_sql(&stack, "TRUNCATE thole_default.worker_queue, thole_default.timers");
+    engine = stack_program(&stack, "engine", "engine", "--sweep=3s", NULL);
+    start_worker();
+    check_many("stopped");
+}
+
+static void test_single_rows(void)
+{
+    start_many("single");
+    (void)stack_sql(&stack, "DELETE FROM thole_default.worker_queue WHERE instance = 'single-04'");
+    pause_ms(500);
+    (void)stack_sql(&stack, "DELETE FROM thole_default.timers WHERE instance = 'single-07'");
+    (void)stack_sql(&stack, "DELETE FROM thole_default.instances WHERE instance = 'single-05'");
+    start_worker();
+    check_many("single");
+    CHECK_STR("row",
+              stack_sql(&stack, "SELECT status FROM thole_default.instances WHERE instance = 'single-05'"),
+              "4");
+}
+
+/* The worker stays: what it asks meanwhile finds no table. */
+static void test_schema_is_dropped(void)
+{
+    start_many("dropped");
+    start_worker();
+    (void)stack_sql(&stack, "DROP SCHEMA thole_default CASCADE");
+    start("dropped-after", "one");
+    check_outcome("dropped-after", "x");
+    check_many("dropped");
+    CHECK_STR(
+        "rows",
+        stack_sql(&stack, "SELECT count(*) FROM thole_default.instances WHERE instance LIKE 'dropped%'"),
+        "21");
+}
+
+static void test_own_removals_are_no_removals(void)
+{
+    size_t const before = stack_count(engine->log, "somebody has removed rows");
+    for (int i = 0; i < MANY; i++) {
+        char id[64];
+        snprintf(id, sizeof id, "own-%02d", i);
+        start(id, "order");
+    }
+    for (int i = 0; i < MANY; i++) {
+        char id[64];
+        snprintf(id, sizeof id, "own-%02d", i);
+        check_outcome(id, "x,reserve,charge,ship");
+    }
+    CU_ASSERT_EQUAL(stack_count(engine->log, "somebody has removed rows"), before);
+}
+
+static const struct thole_test tests[] = {
+    {"truncated_while_it_runs", test_truncated_while_it_runs},
+    {"truncated_while_it_does_not", test_truncated_while_it_does_not},
+    {"single_rows", test_single_rows},
+    {"schema_is_dropped", test_schema_is_dropped},
+    {"own_removals_are_no_removals", test_own_removals_are_no_removals},
+};
+
+int main(void)
+{
+    skip_without_nats();
+    skip_without_postgres();
+    stack_start(&stack);
+    engine = stack_program(&stack, "engine", "engine", "--sweep=3s", NULL);
+    client = stack_client(&stack);
+    start_worker();
+    int const failed = thole_run_suite("healing", tests, ARRAY_LEN(tests));
+    thole_client_close(client);
+    stack_stop(&stack);
+    return failed;
+}
