@@ -87,7 +87,7 @@ static void test_timer_wins_the_race(void)
     CU_ASSERT_TRUE(ran > 0);
     for (int i = 0; i < 2000 && stack_count(stack.tokens, "race-timer") < ran; i++)
         pause_ms(10);
-    CU_ASSERT_TRUE(stack_count(stack.tokens, "select_loser") >= ran);
+    CU_ASSERT_TRUE(stack_count(stack.tokens, "timer 3 won") >= ran);
 }
 
 static void test_activity_wins_the_race(void)
