@@ -151,9 +151,13 @@ void chaos_heal(struct chaos *chaos)
              "nats-server is not ready again", &chaos->stack.err);
     must(server_wait_ready(&chaos->stack.postgres, &chaos->stack.err) == THOLE_OK,
          "Postgres is not ready again", &chaos->stack.err);
-    for (size_t i = 0; i < CHAOS_PROGRAMS; i++)
+    for (size_t i = 0; i < CHAOS_PROGRAMS; i++) {
+        int const code = stack_ended(chaos->programs[i]);
+        if (code >= 0)
+            fprintf(stderr, "  %s has ended by itself, with exit code %d\n", chaos->programs[i]->name, code);
         if (chaos->programs[i]->pid == 0)
             start_program(chaos, i);
+    }
 }
 
 /* ---- faults: to a program (0..3), a NATS server (0..2), or Postgres ---- */
@@ -353,11 +357,15 @@ static void restart_on_clock(struct chaos *chaos, size_t i)
     unsetenv("LD_PRELOAD");
 }
 
-/* It runs for two seconds under the right time before its clock jumps; and goes on when it jumps back. */
+/* It serves for two seconds under the right time before its clock jumps; and goes on when it jumps back. */
 static void begin_jump(struct chaos *chaos, size_t target)
 {
     set_clock(chaos, "+0");
     restart_on_clock(chaos, target % CLOCKS);
+    if (target % CLOCKS < CHAOS_PROGRAMS) {
+        const struct stack_program *program = chaos->programs[target % CLOCKS];
+        (void)stack_logged(program, ": serving", program->lives, STOP_MS);
+    }
     pause_ms(2000);
     set_clock(chaos, target < CLOCKS ? "+3600" : "-3600");
 }
