@@ -1,4 +1,5 @@
 /* Activity messages: queued once, pulled as wanted, acknowledged under a fence; cancel and event notices. */
+#include "link.h"
 #include "notice.h"
 #include "push_consumer.h"
 #include "reader.h"
@@ -244,6 +245,41 @@ static void test_wishes_are_kept(void)
     }
     puller_want(stage.puller, 0);
     CU_ASSERT(queued_becomes(&stage, 0));
+    stage_close(&stage);
+}
+
+/* What the puller asks the server for goes by here. */
+static atomic_ulong asked;
+
+void __real_link_hint(struct link *link, const char *subject, const char *reply, thole_slice body);
+void __wrap_link_hint(struct link *link, const char *subject, const char *reply, thole_slice body)
+{
+    const char *const at = strstr(subject, "CONSUMER.MSG.NEXT") == NULL ? NULL : strrchr(reply, '.');
+    if (at != NULL)
+        asked += strtoul(at + 1, NULL, 10);
+    __real_link_hint(link, subject, reply, body);
+}
+
+/* As a worker does it: a slot becomes free, one more is wanted. It never waits, and never has the server hold
+ * more for it than it wants. */
+static void test_asks_for_what_is_wanted(void)
+{
+    enum { WANTED = 8, ITEMS = 200 };
+    struct stage stage;
+    stage_open(&stage, 0);
+    unsigned long const before = asked;
+    uint64_t slowest_ms = 0;
+    for (uint64_t i = 1; i <= ITEMS; i++) {
+        puller_want(stage.puller, WANTED);
+        uint64_t const start = clock_ms();
+        queue_items(&stage, i, 1);
+        CU_ASSERT(reaches(&stage.worker.count, 1));
+        if (clock_ms() - start > slowest_ms)
+            slowest_ms = clock_ms() - start;
+        CU_ASSERT(asked - before <= i - 1 + WANTED);
+        signal_all(&stage.worker, WORK_ACK, THOLE_OK);
+    }
+    CU_ASSERT(slowest_ms < 5000); /* a puller that lost count is rescued after 11 s */
     stage_close(&stage);
 }
 
@@ -675,6 +711,7 @@ static const struct thole_test tests[] = {
     {"one activity", test_one_activity},
     {"publishes that are refused", test_bad_publishes},
     {"wishes are kept", test_wishes_are_kept},
+    {"asks for what is wanted and no more", test_asks_for_what_is_wanted},
     {"excess is handed back", test_excess_is_handed_back},
     {"closing hands back", test_close_hands_back},
     {"signals go on after a restart", test_signals_after_a_restart},

@@ -71,6 +71,15 @@ static thole_status family(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
     return told(ctx, thole_child(ctx, input, THOLE_STR("in"), &options), ret_output);
 }
 
+/* The code that is asked for, not the newest: of a child, and of what is only started. */
+static thole_status wants_the_old(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_child_options options = {.size = sizeof options, .instance = THOLE_STR("free"), .version = 1};
+    thole_start(ctx, THOLE_STR("versions"), input, &options);
+    options.instance = THOLE_STR("kid");
+    return told(ctx, thole_child(ctx, THOLE_STR("versions"), input, &options), ret_output);
+}
+
 static thole_status lets_go(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     (void)ret_output;
@@ -297,6 +306,7 @@ static const thole_orchestration_entry ORCHESTRATIONS[] = {
     {.name = "wavers", .run = wavers},
     {.name = "bulk", .run = bulk},
     {.name = "asked", .run = asked},
+    {.name = "wants_the_old", .run = wants_the_old},
     {.name = "versions", .run = first_version},
     {.name = "versions", .run = second_version, .version = 2},
     {.name = "patch", .run = unpatched},
@@ -454,6 +464,10 @@ static void test_children(void)
     thole_test_env *env = begun("family", "versions");
     CU_ASSERT_EQUAL(thole_test_status(env, THOLE_STR("kid")), THOLE_INSTANCE_COMPLETED);
     ends(env, THOLE_INSTANCE_COMPLETED, "version 2 at once");
+    env = begun("wants_the_old", "");
+    CU_ASSERT_EQUAL(thole_test_run(env, THOLE_STR("free")), THOLE_INSTANCE_COMPLETED);
+    check_end(env, THOLE_STR("free"), THOLE_INSTANCE_COMPLETED, "version 1");
+    ends(env, THOLE_INSTANCE_COMPLETED, "version 1");
     env = thole_test_create(&PROGRAM);
     CU_ASSERT_EQUAL(thole_test_start(env, THOLE_STR("kid"), THOLE_STR("listens"), THOLE_STR("a")), THOLE_OK);
     CU_ASSERT_EQUAL(thole_test_start(env, ID, THOLE_STR("family"), THOLE_STR("fails")), THOLE_OK);
