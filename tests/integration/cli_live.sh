@@ -319,6 +319,7 @@ json_answer resume resume j-4
 json_answer complete complete "$(head -n 1 "$log.tokens")"
 json_answer fail fail "$(head -n 1 "$log.tokens")"
 json_answer rejected_list rejected
+json_answer prune prune n-1 --executions-before 2 --dry-run
 json_answer queue_list queue list
 json_answer poisoned_list queue poisoned
 json_answer queue_limit queue limit default
@@ -337,6 +338,7 @@ for verb in $verbs_of_help; do
         query) arguments=(nobody passed) missing=(3 NOT_FOUND) ;;
         complete | fail) arguments=(nobody) missing=(2 INVALID) ;;
         list | rejected) ;;
+        prune) arguments=(nobody --executions-before 1) missing=(3 NOT_FOUND) ;;
         queue) arguments=(retry nobody 1) missing=(3 NOT_FOUND) ;;
         replay) arguments=(--all -- "$verbs") ;;
         dev | version | help) unreachable= answered+="$verb " ;;
