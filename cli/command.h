@@ -60,6 +60,7 @@ int command_delete(struct cli *cli);
 int command_pause(struct cli *cli);
 int command_resume(struct cli *cli);
 int command_prune(struct cli *cli);
+int command_retry(struct cli *cli);
 int command_signal(struct cli *cli);
 int command_query(struct cli *cli);
 int command_complete(struct cli *cli);

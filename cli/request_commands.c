@@ -134,6 +134,11 @@ int command_resume(struct cli *cli)
     return ask(cli, thole_client_resume, "resumption of");
 }
 
+int command_retry(struct cli *cli)
+{
+    return ask(cli, thole_client_retry, "retry of");
+}
+
 /* ---- events ---- */
 
 static const char *word(const struct cli *cli, int at)

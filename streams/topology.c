@@ -290,6 +290,8 @@ static thole_status ensure_streams(struct connection *connection, const struct t
     nodes.keep_max_age = options->nodes_ttl_ms == 0;
     THOLE_TRY(spec_ensure(connection, &nodes, reterr));
     topology->nodes_ttl_ms = nodes.max_age_ms;
+    struct stream_spec crashes = bucket_spec(options->ns, "CRASHES", 0, topology->replicas);
+    THOLE_TRY(spec_ensure(connection, &crashes, reterr));
     struct stream_spec work = work_spec(options->ns, topology->replicas);
     THOLE_TRY(spec_ensure(connection, &work, reterr));
     struct stream_spec rejected = rejected_spec(options->ns, topology->replicas);

@@ -1,5 +1,5 @@
 #include "handlers.h"
-#include "dying.h"
+#include "fatal_signals.h"
 #include "process_pool.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -69,7 +69,7 @@ static void *thread_main(void *arg)
     struct handlers *const pool = thread->pool;
     struct thole_activity *act;
     bool more = true;
-    void *const stack = dying_thread_begin();
+    void *const stack = fatal_thread_begin();
     (void)pthread_mutex_lock(&pool->lock);
     while (more && (act = next_job(pool)) != NULL) {
         act->thread = thread;
@@ -78,7 +78,7 @@ static void *thread_main(void *arg)
         (void)pthread_mutex_lock(&pool->lock);
         more = returned(thread, act);
     }
-    dying_thread_end(stack);
+    fatal_thread_end(stack);
     pool->threads--;
     pool->abandoned -= thread->state == ABANDONED;
     bool const last = pool->threads == 0 && pool->inbox == NULL;

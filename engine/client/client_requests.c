@@ -224,6 +224,12 @@ thole_status thole_client_prune(thole_client *client, thole_slice instance, uint
     return request_of(client, MESSAGE_PRUNE, instance, before, reason, reterr);
 }
 
+thole_status thole_client_retry(thole_client *client, thole_slice instance, thole_slice reason,
+                                thole_error *reterr)
+{
+    return request(client, MESSAGE_RETRY, instance, reason, reterr);
+}
+
 /* ---- events ---- */
 
 thole_status thole_client_signal(thole_client *client, thole_slice instance, thole_slice name,

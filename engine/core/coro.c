@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -61,6 +60,7 @@ struct coro {
 
 struct stack_pool {
     struct coro *free;
+    struct coro *running; /* NULL: none; read by signal handlers of the pool's thread */
     size_t free_len, keep_max;
     size_t in_use, stacks_max;
     size_t guard_bytes, stack_bytes;
@@ -73,14 +73,13 @@ struct stack_pool *stack_pool_create(size_t keep_max, size_t stacks_max)
 
 struct stack_pool *stack_pool_create_sized(size_t stack_bytes, size_t keep_max, size_t stacks_max)
 {
-    long const page = sysconf(_SC_PAGESIZE);
     struct stack_pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL)
         return NULL;
     pool->stack_bytes = stack_bytes;
     pool->keep_max = keep_max;
     pool->stacks_max = stacks_max;
-    pool->guard_bytes = page > 0 ? (size_t)page : 4096;
+    pool->guard_bytes = CORO_GUARD_BYTES;
     return pool;
 }
 
@@ -117,6 +116,18 @@ bool coro_has(const struct coro *co, const void *address)
         return true;
 #endif
     return at >= stack && at - stack < co->pool->stack_bytes;
+}
+
+bool stack_pool_overflown(const struct stack_pool *pool, const void *address)
+{
+    const struct coro *const co = pool->running;
+    return co != NULL && (uintptr_t)address - (uintptr_t)co->map < co->pool->guard_bytes;
+}
+
+bool stack_pool_runs_on(const struct stack_pool *pool, const void *address)
+{
+    const struct coro *const co = pool->running;
+    return co != NULL && (uintptr_t)address - (uintptr_t)co->stack < co->pool->stack_bytes;
 }
 
 static struct coro *stack_map(struct stack_pool *pool)
@@ -247,8 +258,11 @@ bool coro_resume(struct coro *co)
 {
     assert(!co->done);
     assert(!co->running);
+    struct coro *const outer = co->pool->running;
     co->running = true;
+    co->pool->running = co;
     switch_in(co);
+    co->pool->running = outer;
     co->running = false;
     return !co->done;
 }

@@ -6,7 +6,9 @@
 #define THOLE_CORO_H
 #include "thole/types.h"
 
-enum { CORO_STACK_BYTES = 64 * 1024 };
+/* What overflows a stack is to meet the guard below it, a large local array too. A guard takes addresses, and
+ * no memory. */
+enum { CORO_STACK_BYTES = 64 * 1024, CORO_GUARD_BYTES = 1024 * 1024 };
 
 /* Keeps up to keep_max free stacks for reuse and refuses more than stacks_max in use (vm.max_map_count). */
 struct stack_pool;
@@ -15,6 +17,12 @@ struct stack_pool *stack_pool_create(size_t keep_max, size_t stacks_max); /* of 
 struct stack_pool *stack_pool_create_sized(size_t stack_bytes, size_t keep_max, size_t stacks_max);
 void stack_pool_destroy(struct stack_pool *pool); /* all coroutines must be destroyed first; NULL-safe */
 size_t stack_pool_in_use(const struct stack_pool *pool);
+
+/* Does the address lie in the guard of the stack that is run on now: was that overflown? Async-signal-safe,
+ * on the pool's thread. */
+bool stack_pool_overflown(const struct stack_pool *pool, const void *address);
+/* Does it lie on the stack of the coroutine that runs now? Likewise. */
+bool stack_pool_runs_on(const struct stack_pool *pool, const void *address);
 
 struct coro;
 /* NULL: out of memory or too many stacks. */

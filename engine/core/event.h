@@ -169,6 +169,7 @@ enum blocked_kind {
     BLOCKED_LIMIT = 5,
     BLOCKED_PAUSED = 6,
     BLOCKED_NOT_STARTED = 7, /* execution 0 */
+    BLOCKED_CRASHED = 8,     /* its code crashes the engine */
 };
 
 struct turn {

@@ -145,8 +145,11 @@ thole_status instance_full(struct instance *in)
 {
     if (in->arena.nomem || in->turn_arena.nomem)
         return instance_break(in, THOLE_NOMEM, "out of memory");
-    return instance_break(in, THOLE_LIMIT, "the instance's memory limit of %zu bytes is reached",
-                          in->options.memory_max);
+    return instance_break(
+        in, THOLE_LIMIT,
+        "the instance's memory limit of %zu bytes is reached: see --instance-memory-max; code that runs "
+        "for long continues as new",
+        in->options.memory_max);
 }
 
 thole_status instance_keep(struct instance *in, thole_slice from, thole_slice *ret)

@@ -10,8 +10,7 @@
 
 enum { WON_TEXT_BYTES = 128 };
 
-/* Never returns: the instance, or the query, is dropped with the stack. */
-static void park(struct instance *in)
+void instance_park(struct instance *in)
 {
     for (;;)
         coro_yield(in->guard == GUARD_QUERY ? in->query.coro : in->coro);
@@ -21,7 +20,7 @@ static void park(struct instance *in)
 static thole_status await_broken(struct instance *in)
 {
     if (in->broken != THOLE_LIMIT || in->broken_awaits++ >= BROKEN_AWAITS_MAX)
-        park(in);
+        instance_park(in);
     return THOLE_LIMIT;
 }
 
@@ -32,7 +31,7 @@ static thole_status await_refused(struct instance *in)
         return THOLE_INVALID;
     if (in->guard == GUARD_EFFECT)
         (void)instance_break(in, THOLE_INVALID, "a side effect awaits for ever");
-    park(in);
+    instance_park(in);
     return THOLE_INVALID;
 }
 

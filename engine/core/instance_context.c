@@ -8,8 +8,11 @@
 
 bool instance_refuses(struct instance *in)
 {
-    if (in->guard == GUARD_NONE)
+    if (in->guard == GUARD_NONE) {
+        if (in->broken != THOLE_OK && in->broken_calls++ >= BROKEN_CALLS_MAX)
+            instance_park(in);
         return false;
+    }
     in->refused = true;
     return true;
 }

@@ -32,6 +32,7 @@ enum {
     TASKS_AWAITED_MAX = 1000000,
     BROKEN_AWAITS_MAX =
         64, /* awaits that return after the turn has failed; then the code is parked for good */
+    BROKEN_CALLS_MAX = 100000, /* the same of calls that do not wait: it may never get to an await */
     TRIES_MAX = 10000,
     FINAL_TYPES_MAX = 64,
     FACTOR_MAX = 1000,
@@ -265,7 +266,7 @@ struct instance {
     struct turn_log *logs; /* live; in turn_arena */
     size_t logs_len, logs_cap, logs_bytes;
     thole_status broken; /* sticky: the turn fails with this */
-    size_t broken_awaits;
+    size_t broken_awaits, broken_calls;
     thole_error *reterr;
     uint8_t id[];
 };
@@ -417,6 +418,8 @@ thole_status instance_set_custom_status(struct instance *in, thole_slice status)
          : (void)0)
 /* A query or a side effect tries what only the orchestration may do: noted, and refused. */
 bool instance_refuses(struct instance *in);
+/* The code that calls this is run no more: the instance, or the query, is dropped with the stack. */
+void instance_park(struct instance *in);
 /* Remembers the fault for the next await; the first one counts. */
 void instance_fault(struct instance *in, enum task_fault fault);
 /* At most so many bytes, not ending in the middle of a UTF-8 sequence. */

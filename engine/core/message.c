@@ -66,6 +66,9 @@ static const struct codec_message kinds[] = {
          PB_UPTO(PruneInstance, request_id, request_id, REQUEST_ID_BYTES_MAX, "request id"),
          PB_UPTO(PruneInstance, reason, data, REASON_BYTES_MAX, "reason of a prune"),
          PB_U64(PruneInstance, before, execution)),
+    KIND(RETRY, retry_instance,
+         PB_UPTO(RetryInstance, request_id, request_id, REQUEST_ID_BYTES_MAX, "request id"),
+         PB_UPTO(RetryInstance, reason, data, REASON_BYTES_MAX, "retry reason")),
 };
 enum { KINDS_LEN = sizeof kinds / sizeof kinds[0] };
 _Static_assert(KINDS_LEN == MESSAGE_LAST - MESSAGE_START + 1, "a row for each kind");

@@ -29,8 +29,9 @@ enum message_kind {
     MESSAGE_DELETE = 11,
     MESSAGE_RELEASE = 12,
     MESSAGE_PRUNE = 13,
+    MESSAGE_RETRY = 14,
 };
-#define MESSAGE_LAST MESSAGE_PRUNE
+#define MESSAGE_LAST MESSAGE_RETRY
 
 struct message {
     enum message_kind kind;
@@ -41,7 +42,7 @@ struct message {
      * error_type, final, details, attempt, worker; lost > 0: it was not run, lost_worker, queue, input.
      * EVENT: event_name, event_data, request_id.
      * CHILD_RESULT: execution, task, status, data, error_type, child.
-     * CANCEL, TERMINATE, PAUSE, RESUME: data = reason, request_id.
+     * CANCEL, TERMINATE, PAUSE, RESUME, RETRY: data = reason, request_id.
      * DELETE: data = reason, request_id, execution (the newest that was seen; 0 = any), force.
      * PRUNE: data = reason, request_id, execution (those before it are meant).
      * RELEASE: execution, task, try_number (0 = any), fail (else it is tried again). */

@@ -386,7 +386,7 @@ static thole_status events_decode(const struct decoding *d, const Thole__V1__Tur
 
 static enum blocked_kind blocked_from_pb(uint32_t kind)
 {
-    return kind >= BLOCKED_NO_CODE && kind <= BLOCKED_NOT_STARTED ? (enum blocked_kind)kind : BLOCKED_TOO_NEW;
+    return kind >= BLOCKED_NO_CODE && kind <= BLOCKED_CRASHED ? (enum blocked_kind)kind : BLOCKED_TOO_NEW;
 }
 
 static thole_status turn_decode(const struct decoding *d, const Thole__V1__Turn *pb, struct turn *ret)

@@ -30,6 +30,10 @@ struct host_options {
     uint64_t quarantine_ms;  /* --quarantine THOLE_QUARANTINE 1h: then what is poisoned fails; 0 = at once */
     uint64_t
         parked_max; /* --parked-max      THOLE_PARKED_MAX      1000 parked instances for each partition */
+    uint64_t
+        crash_limit; /* --crash-limit THOLE_CRASH_LIMIT 2: an instance whose code crashes so often is Stuck */
+    uint64_t turn_limit_ms; /* --turn-limit  THOLE_TURN_LIMIT  10s: a turn that takes longer is a crash; 0 =
+                               none */
     uint64_t instance_memory_max; /* --instance-memory-max THOLE_INSTANCE_MEMORY_MAX  64 MiB, bytes */
     /* worker */
     const char *queue;       /* --queue       THOLE_QUEUE       default */
@@ -42,6 +46,7 @@ struct host_options {
     struct forkserver
         *forkserver;         /* no option: for activities that run in processes; NULL = there are none */
     struct witness *witness; /* no option: of this worker; NULL = there is none */
-    bool suppress_push;      /* --test-suppress-push: ignore cancellation pushes; for tests, not in --help */
+    struct crash_page *crash_page; /* no option: where this engine notes what it runs; NULL = nowhere */
+    bool suppress_push; /* --test-suppress-push: ignore cancellation pushes; for tests, not in --help */
 };
 #endif

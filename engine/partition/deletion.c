@@ -128,6 +128,7 @@ void deletion_record(struct partition *p, struct slot *slot, const struct intake
                                       .parent = slot->parent};
     struct arena life = slot->arena; /* the record borrows from it */
     intake_done(p, in);
+    suspects_over(p, slot);
     early_destroy(slot->early);
     instance_destroy(slot->instance);
     slot_renew(slot);

@@ -307,7 +307,8 @@ static uint32_t status_of_turn(const struct turn *turn)
     case BLOCKED_NONDETERMINISM:
     case BLOCKED_DAMAGED:
     case BLOCKED_TOO_NEW:
-    case BLOCKED_LIMIT: break;
+    case BLOCKED_LIMIT:
+    case BLOCKED_CRASHED: break;
     }
     return THOLE_INSTANCE_STUCK;
 }

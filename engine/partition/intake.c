@@ -182,7 +182,8 @@ static struct event message_event(const struct message *m)
                               .try_number = m->try_number,
                               .quarantined = true};
     case MESSAGE_PRUNE: return asked_event(m, EVENT_HISTORY_PRUNED); /* see pruned_event() */
-    case MESSAGE_DELETE: break;                                      /* no event: see deletion.c */
+    case MESSAGE_RETRY:
+    case MESSAGE_DELETE: break; /* no event: see turns.c, deletion.c */
     }
     return (struct event){0};
 }
@@ -407,7 +408,7 @@ static enum taken take_one(struct partition *p, struct slot *slot, const struct 
 /* Would any of it change anything? What the first ones change decides about the others in their place. */
 static bool any_accepted(const struct slot *slot, const struct intake *in)
 {
-    if (slot->instance == NULL || in->len == 0 || in->deletes)
+    if (slot->instance == NULL || in->len == 0 || in->deletes || in->retries)
         return true;
     for (size_t i = 0; i < in->len; i++)
         if (instance_accepts(slot->instance, &in->events[i]))
@@ -420,10 +421,17 @@ static bool starts(const struct slot *slot)
     return !exists(slot) && slot->first->inbox_sequence != 0 && slot->first->message.kind == MESSAGE_START;
 }
 
-/* The start of an instance that does not exist makes a turn of its own, a deletion a record. */
+static bool retry_is_next(const struct slot *slot)
+{
+    return slot->first != NULL && slot->first->inbox_sequence != 0 &&
+           slot->first->message.kind == MESSAGE_RETRY;
+}
+
+/* The start of an instance that does not exist makes a turn of its own, a deletion a record; who is tried
+ * again is loaded before anything else is done. */
 static bool is_alone(const struct slot *slot)
 {
-    return starts(slot) || deletion_is_next(slot);
+    return starts(slot) || deletion_is_next(slot) || retry_is_next(slot);
 }
 
 struct intake intake_take(struct partition *p, struct slot *slot, struct arena *arena)
@@ -440,7 +448,13 @@ struct intake intake_take(struct partition *p, struct slot *slot, struct arena *
             continue;
         }
         bool const first = starts(slot);
+        in.retries = over = retry_is_next(slot);
         struct pending *pending = slot_take(&p->slots, slot);
+        if (in.retries) {
+            pending->next = NULL;
+            in.taken = pending;
+            continue;
+        }
         enum taken const taken = take_one(p, slot, pending, arena, &in);
         over = in.expired || (first && taken == TAKEN);
         if (taken == TAKEN) {

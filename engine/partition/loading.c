@@ -131,8 +131,7 @@ static thole_status replay(struct partition *p, struct slot *slot, const thole_o
     thole_status status = turns_instance(p, slot, code, &slot->instance);
     if (status != THOLE_OK)
         return thole_fail(reterr, status, "out of memory");
-    for (size_t i = 0; i < n && status == THOLE_OK; i++)
-        status = instance_replay(slot->instance, &turns[i], reterr);
+    status = watched_replay(p, slot, code, turns, n, reterr);
     if (status == THOLE_OK)
         return THOLE_OK;
     instance_destroy(slot->instance);
@@ -185,11 +184,20 @@ static bool replay_code(struct partition *p, struct slot *slot, const struct tur
         slot->blocked = slot->failed; /* its text is still there */
         return false;
     }
+    if (suspects_stuck(p, slot))
+        return false;
     if (code == NULL) {
         turns_no_code(p, slot);
         return false;
     }
     thole_status status = replay(p, slot, code, turns, n, &err);
+    bool const crashed = status == THOLE_APP;
+    while (status == THOLE_APP && !suspects_stuck(p, slot))
+        status = replay(p, slot, code, turns, n, &err);
+    if (crashed)
+        suspects_tell(p, slot);
+    if (status == THOLE_APP)
+        return false;
     if (status == THOLE_NOMEM && !slot->squeezed) {
         slot->squeezed = true; /* others go, and so do their stacks */
         slots_evict(&p->slots, p->slots.len / 2);
@@ -240,12 +248,16 @@ static void recall(struct partition *p, struct slot *slot, const struct history 
         status = thole_fail(&err, THOLE_INVALID, "it has ended, and its history cannot be read here");
     else if (code == NULL)
         status = thole_fail(&err, THOLE_INVALID, "it has ended, and its code is not registered here");
+    else if (suspects_stuck(p, slot))
+        status = thole_fail(&err, THOLE_INVALID, "%.*s", THOLE_FMT(slot->blocked_text));
     else
         status = replay(p, slot, code, turns, n, &err);
     if (status == THOLE_NOMEM) {
         slots_evict(&p->slots, p->slots.len / 2);
         status = replay(p, slot, code, turns, n, &err);
     }
+    if (status == THOLE_APP)
+        suspects_tell(p, slot);
     if (status == THOLE_OK)
         queries_answer(p, slot);
     else

@@ -11,6 +11,7 @@
  *   timers.c     due timers                     progress.c which inbox messages are incorporated
  *   redo.c       what the redo keeps in mind      deletion.c what goes, and when its records may
  *   rejections.c what cannot be taken
+ *   watched.c    code that is watched while it runs   suspects.c instances whose code has crashed
  */
 #ifndef THOLE_MACHINE_H
 #define THOLE_MACHINE_H
@@ -442,6 +443,28 @@ void deletion_pump(struct partition *p);
 void deletion_removed(struct partition *p, const struct partition_in *in);
 void deletion_release(struct partition *p);
 
+/* --- suspects.c: whose code has crashed an engine ------------------------------------------------- */
+struct suspects {
+    struct suspect {
+        thole_slice id, text; /* owned, in one allocation each */
+        uint64_t count;
+    } * list;
+    size_t len, cap;
+};
+void suspects_release(struct suspects *suspects);
+/* The answer to READ_CRASHES. */
+void suspects_read(struct partition *p, const struct partition_in *in);
+struct suspect *suspects_find(const struct partition *p, thole_slice instance); /* NULL: it never crashed */
+/* It has crashed too often: its code is not run, and the slot says why. */
+bool suspects_stuck(const struct partition *p, struct slot *slot);
+/* Its code has crashed where that harmed nobody; and whoever keeps the list is told of it. */
+void suspects_tell(struct partition *p, const struct slot *slot);
+void suspects_crashed(const struct partition *p, const struct slot *slot, const char *text);
+/* Somebody wants it to be tried again. */
+void suspects_retry(struct partition *p, const struct slot *slot);
+/* It has ended, or is deleted. */
+void suspects_over(struct partition *p, const struct slot *slot);
+
 /* --- partition.c --------------------------------------------------------------------------------- */
 enum phase {
     PHASE_CLOSED,
@@ -451,6 +474,7 @@ enum phase {
     PHASE_STORE,
     PHASE_RESET,
     PHASE_REDO,
+    PHASE_CRASHES,
     PHASE_LIVE,
     PHASE_TIMERS,
     PHASE_SERVING,
@@ -502,6 +526,7 @@ struct partition {
     struct live_name *names;
     size_t names_len, names_cap;
     thole_slice *names_view;
+    struct suspects suspects;
 };
 
 /* Appends an output; its memory (copies made with out_copy) lives until it has been taken. Never NULL: when
@@ -541,6 +566,7 @@ struct intake {
     size_t len;
     bool expired;          /* EARLY: what has been kept is given up */
     bool deletes;          /* taken is a request to delete it */
+    bool retries;          /* what was taken is a request to try it again */
     struct pending *taken; /* the last one first; events borrow from them */
 };
 struct intake intake_take(struct partition *p, struct slot *slot, struct arena *arena);
@@ -570,6 +596,19 @@ THOLE_NODISCARD thole_status turns_instance(const struct partition *p, const str
 enum blocked_kind turns_blocked_by(thole_status status);
 /* "no live engine knows …" */
 void turns_no_code(const struct partition *p, struct slot *slot);
+
+/* --- watched.c: calls of instance.h that run code ------------------------------------------------ */
+/* Whoever watches is told before and after. What has crashed before is first done where that harms nobody;
+ * THOLE_APP: it crashed again, and that is noted. */
+THOLE_NODISCARD thole_status watched_turn(struct partition *p, struct slot *slot, const struct turn_in *in,
+                                          struct turn_out *ret, thole_error *reterr);
+/* All of them, by slot->instance; code NULL: nothing runs. */
+THOLE_NODISCARD thole_status watched_replay(struct partition *p, struct slot *slot,
+                                            const thole_orchestration_entry *code, const struct turn *turns,
+                                            size_t n, thole_error *reterr);
+/* THOLE_INVALID: or it would crash. That does not count: nobody else asks. */
+THOLE_NODISCARD thole_status watched_query(struct partition *p, struct slot *slot, thole_slice name,
+                                           thole_slice input, thole_slice *ret_output, thole_error *reterr);
 
 void queries_ask(struct partition *p, const struct partition_in *in);
 void queries_answer(struct partition *p, struct slot *slot); /* those that wait for the slot */

@@ -337,8 +337,8 @@ void opening_redo_more(struct partition *p)
     if (p->redo.done.seq > p->projector.watermark.seq)
         p->projector.watermark = p->redo.done;
     redo_release(&p->redo);
-    p->phase = PHASE_LIVE;
-    partition_emit(p, PARTITION_OUT_READ_LIVE);
+    p->phase = PHASE_CRASHES; /* before any code runs */
+    partition_emit(p, PARTITION_OUT_READ_CRASHES);
 }
 
 /*

@@ -10,6 +10,7 @@ void partition_options_init(struct partition_options *options)
                                           .instance_memory_max = 64u * 1024 * 1024,
                                           .record_max = 1000 * 1000,
                                           .parked_max = 1000,
+                                          .crash_limit = 2,
                                           .window_max = 256,
                                           .idle_ms = 1000,
                                           .timer_horizon_ms = 60 * 1000,
@@ -33,7 +34,7 @@ struct partition *partition_create(const struct partition_options *options)
 {
     assert(options->window_max > 0 && options->window_max <= PARTITION_WINDOW_MAX);
     assert(options->node.len <= THOLE_NAME_BYTES_MAX);
-    assert(options->log_chunk > 0);
+    assert(options->log_chunk > 0 && options->crash_limit > 0);
     assert(options->ahead_max > 0 && options->ahead_max <= PARTITION_AHEAD_MAX);
     assert(options->record_max >= partition_record_min(options));
     struct partition *p = calloc(1, sizeof *p);
@@ -147,6 +148,7 @@ static void forget(struct partition *p)
     outbox_release(p);
     redo_release(&p->redo);
     deletion_release(p);
+    suspects_release(&p->suspects);
     p->purged_below = 0;
     p->open_activities = 0;
     p->recount = p->recounting = false;
@@ -271,6 +273,7 @@ static void answer(struct partition *p, const struct partition_in *in)
         break;
     case PARTITION_IN_REMOVED: deletion_removed(p, in); break;
     case PARTITION_IN_REJECTED: rejections_kept(p, in); break;
+    case PARTITION_IN_CRASHES: suspects_read(p, in); break;
     case PARTITION_IN_QUERY: queries_ask(p, in); break;
     }
 }
@@ -436,6 +439,7 @@ enum partition_state partition_state(const struct partition *p)
     case PHASE_STORE:
     case PHASE_RESET:
     case PHASE_REDO:
+    case PHASE_CRASHES:
     case PHASE_LIVE:
     case PHASE_TIMERS: break;
     }

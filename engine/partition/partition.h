@@ -24,17 +24,41 @@
 #include "message.h"
 #include "thole/program.h"
 
+/* Code of an orchestration that is about to run, for whoever watches it. Slices are borrowed for the call. */
+enum code_kind { CODE_TURN = 1, CODE_REPLAY = 2, CODE_QUERY = 3 };
+struct code_run {
+    enum code_kind kind;
+    uint32_t partition, version;
+    uint64_t execution, event; /* TURN, REPLAY: the first event of the turn; QUERY: the last there is */
+    thole_slice instance, orchestration;
+    thole_orchestration_fn *code;
+};
+/* All on the machine's thread. */
+struct code_watch {
+    /* Around each run of code. */
+    void (*begins)(void *arg, const struct code_run *run);
+    void (*ended)(void *arg);
+    /* Calls @p body where a crash harms nobody, in a copy of this process, and throws away what it did.
+     * THOLE_OK: it returned; THOLE_APP: it did not, the text says why; THOLE_NOMEM: it could not be called.
+     */
+    thole_status (*attempt)(void *arg, const struct code_run *run, void (*body)(void *body_arg),
+                            void *body_arg, thole_error *reterr);
+    void *arg;
+};
+
 struct partition_options {
     uint32_t partition;
     thole_slice node;                                /* written into EpochOpened */
     const thole_orchestration_entry *orchestrations; /* borrowed for the machine's life */
     size_t orchestrations_len;
-    struct stack_pool *stacks; /* borrowed for the machine's life; of the thread that runs it */
+    struct stack_pool *stacks;      /* borrowed for the machine's life; of the thread that runs it */
+    const struct code_watch *watch; /* borrowed likewise; NULL: nobody watches */
     size_t payload_max;
     size_t instance_memory_max;
     size_t record_max;         /* bytes of one record: the server's max_payload less room for headers; at
                                   least partition_record_min() */
     size_t parked_max;         /* live instances kept in memory */
+    uint64_t crash_limit;      /* an instance that has crashed so often is run no more; at least 1 */
     size_t window_max;         /* appends in flight, at most PARTITION_WINDOW_MAX */
     uint64_t idle_ms;          /* an unsaved inbox position is written after so long without a turn */
     uint64_t timer_horizon_ms; /* timers due within this are in memory */
@@ -109,8 +133,14 @@ enum partition_in_kind {
     PARTITION_IN_SENT,       /* answer to SEND: token: stored */
     PARTITION_IN_REMOVED,    /* answer to REMOVE_HISTORY: sequence */
     PARTITION_IN_REJECTED,   /* answer to REJECTED: sequence */
+    PARTITION_IN_CRASHES,    /* answer to READ_CRASHES: crashes */
     PARTITION_IN_QUERY,      /* token, instance, query, bytes = input; answered by QUERY_ANSWER, unless CLOSED
                                 comes   before it */
+};
+
+struct partition_crash {
+    thole_slice instance, text;
+    uint64_t count; /* with the code that is registered here; 0: it is tried alone */
 };
 
 struct partition_in {
@@ -151,6 +181,8 @@ struct partition_in {
     const struct batch_timer *timers;
     size_t timers_len;
     uint64_t next_due_ms;
+    const struct partition_crash *crashes; /* CRASHES */
+    size_t crashes_len;
 };
 /* THOLE_NOMEM only; the machine is then closed (CLOSED follows). */
 thole_status partition_input(struct partition *p, const struct partition_in *in, uint64_t now_ms);
@@ -210,6 +242,10 @@ enum partition_out_kind {
                                   not count as incorporated. Twice after a crash: known by sequence and
                                   stored_ns */
     PARTITION_OUT_LOG,         /* a line of an orchestration: level, instance, execution, data; no answer */
+    /* Crashes of instances' code, kept outside so that the next owner knows. No answers but CRASHES. */
+    PARTITION_OUT_READ_CRASHES, /* of all instances of the partition */
+    PARTITION_OUT_CRASHED,      /* instance has crashed count times, orchestration, version; data: how */
+    PARTITION_OUT_CRASHES_OVER, /* instance has ended: forget its crashes */
     PARTITION_OUT_QUERY_ANSWER, /* token, status, data = output or error text; no answer */
 };
 
@@ -235,6 +271,7 @@ struct partition_out {
     uint32_t try_number;          /* PUBLISH_WORK; PUSH_CANCEL: 0 = any try */
     bool again;                   /* PUBLISH_WORK: an earlier owner may have done it */
     uint32_t level;               /* LOG: a thole_log_level */
+    uint32_t version;             /* CRASHED */
     thole_status status;          /* QUERY_ANSWER */
     enum reject_code reject;
     thole_slice subject; /* REJECTED */

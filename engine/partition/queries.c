@@ -85,8 +85,7 @@ static void answer_live(struct partition *p, struct slot *slot, const struct que
 {
     thole_slice output = {0};
     thole_error err = {0};
-    thole_status const status =
-        instance_query(slot->instance, question->name, question->input, &output, &err);
+    thole_status const status = watched_query(p, slot, question->name, question->input, &output, &err);
     answer(p, question->token, status, status == THOLE_OK ? output : thole_slice_from(err.text));
 }
 

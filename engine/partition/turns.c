@@ -66,6 +66,7 @@ enum blocked_kind turns_blocked_by(thole_status status)
     case THOLE_UNSUPPORTED: return BLOCKED_TOO_NEW;
     case THOLE_LIMIT:
     case THOLE_NOMEM: return BLOCKED_LIMIT;
+    case THOLE_APP: return BLOCKED_CRASHED;
     default: break;
     }
     return BLOCKED_DAMAGED;
@@ -86,6 +87,8 @@ static void fail(struct partition *p, struct slot *slot, struct intake *in, thol
         partition_no_memory(p);
         return;
     }
+    if (status == THOLE_APP)
+        suspects_tell(p, slot);
     intake_give_back(p, slot, in);
     slot_block(slot, turns_blocked_by(status), text);
     instance_destroy(slot->instance);
@@ -95,6 +98,8 @@ static void fail(struct partition *p, struct slot *slot, struct intake *in, thol
     if (status == THOLE_NOMEM && !slot->squeezed) {
         slot->squeezed = true;
         slots_evict(&p->slots, p->slots.len / 2);
+    } else if (status == THOLE_APP && !suspects_stuck(p, slot)) {
+        slot->retry = true; /* also when nothing new is there: what was recorded and not delivered is */
     } else {
         slot->failed = slot->blocked;
         slot->raw |= bare;
@@ -115,6 +120,7 @@ static void after_end(struct partition *p, struct slot *slot)
     slot->instance = NULL;
     slot->state = SLOT_ENDED;
     slots_touch(&p->slots, slot);
+    suspects_over(p, slot);
 }
 
 static void run(struct partition *p, struct slot *slot, struct intake *in)
@@ -125,7 +131,7 @@ static void run(struct partition *p, struct slot *slot, struct intake *in)
                                     .run = slot->state == SLOT_LIVE};
     struct turn_out out;
     thole_error err = {0};
-    thole_status const status = instance_turn(slot->instance, &turn_in, &out, &err);
+    thole_status const status = watched_turn(p, slot, &turn_in, &out, &err);
     if (status != THOLE_OK) {
         fail(p, slot, in, status, thole_slice_from(err.text));
         return;
@@ -185,6 +191,7 @@ static void record_raw(struct partition *p, struct slot *slot, struct intake *in
         return;
     slot->state = SLOT_ENDED;
     slots_touch(&p->slots, slot);
+    suspects_over(p, slot);
 }
 
 /* The first turn of an execution: its instance comes into being, with its code or without. */
@@ -194,6 +201,8 @@ static void begin(struct partition *p, struct slot *slot, uint64_t execution, st
     slot->execution = execution;
     slot->turns = slot->events = 0; /* time goes on */
     slot->blocked = BLOCKED_NOT;
+    if (slot->failed == BLOCKED_NOT)
+        (void)suspects_stuck(p, slot);
     const thole_orchestration_entry *code =
         slot->failed == BLOCKED_NOT ? turns_code(p, started->name, started->version) : NULL;
     if (turns_instance(p, slot, code, &slot->instance) != THOLE_OK) {
@@ -235,6 +244,23 @@ static void continue_as_new(struct partition *p, struct slot *slot)
     arena_release(&arena);
 }
 
+/* Somebody wants it to be tried again, whatever it was that stopped it here. */
+static void try_again(struct partition *p, struct slot *slot, const struct intake *in)
+{
+    intake_done(p, in);
+    suspects_retry(p, slot);
+    if (slot->state != SLOT_BLOCKED)
+        return;
+    instance_destroy(slot->instance);
+    slot->instance = NULL;
+    slot->failed = BLOCKED_NOT;
+    slot->raw = slot->squeezed = false;
+    slot->state = SLOT_LOADING;
+    slot->reload = slot->retry = true;
+    if (slot->in_flight == 0)
+        intake_load(p, slot);
+}
+
 /* --- the loop ------------------------------------------------------------------------------------ */
 
 static void take_turn(struct partition *p, struct slot *slot, struct intake *in)
@@ -243,6 +269,10 @@ static void take_turn(struct partition *p, struct slot *slot, struct intake *in)
     slot->retry = false;
     if (in->deletes) {
         deletion_record(p, slot, in);
+        return;
+    }
+    if (in->retries) {
+        try_again(p, slot, in);
         return;
     }
     switch (slot->state) {

@@ -1,10 +1,12 @@
 #include "thole/program.h"
+#include "crash_page.h"
 #include "engine_host.h"
 #include "forkserver.h"
 #include "host_options.h"
 #include "message.h"
 #include "replay_host.h"
 #include "stop_signals.h"
+#include "supervisor.h"
 #include "witness.h"
 #include "worker_host.h"
 #include <stdio.h>
@@ -194,12 +196,27 @@ static void start_witness(const thole_program *program, struct host_command *com
                  error.text);
 }
 
+/* Likewise. What comes behind it is done by the process that serves. */
+static struct supervised start_supervisor(struct host_command *command)
+{
+    thole_error error = {.status = THOLE_OK};
+    struct supervised self = {.socket = -1};
+    if ((command->role & HOST_ENGINE) != 0 && supervise(&command->options, &self, &error) != THOLE_OK)
+        log_line(LOG_LEVEL_WARN, host_role_name(command->role),
+                 "no supervisor, so nobody starts it again should it crash: %s", error.text);
+    if ((command->role & HOST_ENGINE) != 0)
+        command->options.crash_page = self.page != NULL ? self.page : crash_page_create();
+    return self;
+}
+
 static thole_status serve(const thole_program *program, char **argv, struct host_command *command,
-                          thole_error *reterr)
+                          const struct supervised *self, thole_error *reterr)
 {
     THOLE_TRY(start_forkserver(program, argv, command, reterr));
     struct forkserver *const forkserver = command->options.forkserver;
     start_witness(program, command);
+    if (self->page != NULL)
+        crash_listen(self->page, self->socket);
     thole_status status = stop_signals_install(reterr);
     if (status == THOLE_OK)
         status = run_role(program, command, reterr);
@@ -277,9 +294,11 @@ int thole_main(int argc, char **argv, const thole_program *program)
     log_configure(command.options.log_level, command.options.log_json, program->name);
     if (command.role == HOST_REPLAY)
         return run_replay(program, &command);
-    status = serve(program, argv, &command, &error);
+    struct supervised const self = start_supervisor(&command);
+    status = serve(program, argv, &command, &self, &error);
     int const code = exit_code(status);
     if (code != EXIT_STOPPED)
         log_line(LOG_LEVEL_ERROR, host_role_name(command.role), "%s", error.text);
+    supervised_returns(&self);
     return code;
 }

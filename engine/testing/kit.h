@@ -15,6 +15,7 @@
 #define THOLE_KIT_H
 #include "activity_run.h"
 #include "coro.h"
+#include "kit_crash.h"
 #include "message.h"
 #include "partition.h"
 #include "thole/testing.h"
@@ -108,6 +109,7 @@ struct thole_test_env {
     struct arena memory;
     struct partition_options options;
     struct stack_pool *stacks, *activity_stacks;
+    struct kit_crash crash;
     struct partition *machine;
     uint64_t now_ms;
 

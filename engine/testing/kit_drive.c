@@ -36,6 +36,7 @@ static void answer(thole_test_env *env, const struct partition_out *out)
         in.kind = PARTITION_IN_HISTORY;
         kit_log_load(env, out->instance, out->execution, &arena, &in);
         break;
+    case PARTITION_OUT_READ_CRASHES: in.kind = PARTITION_IN_CRASHES; break; /* it dies of the first one */
     case PARTITION_OUT_READ_LIVE:
         in.kind = PARTITION_IN_LIVE;
         kit_rows_live(env, &arena, &in);
@@ -112,6 +113,7 @@ static void on_output(thole_test_env *env, const struct partition_out *out)
     case PARTITION_OUT_READ_LOG:
     case PARTITION_OUT_READ_RESULTS:
     case PARTITION_OUT_LOAD:
+    case PARTITION_OUT_READ_CRASHES:
     case PARTITION_OUT_READ_LIVE:
     case PARTITION_OUT_READ_TIMERS: answer(env, out); break;
     case PARTITION_OUT_DELETE_RECORDS: delete_records(env, out); break;
@@ -154,6 +156,8 @@ static void on_output(thole_test_env *env, const struct partition_out *out)
     case PARTITION_OUT_WITHDRAW: break;
     case PARTITION_OUT_REJECTED: done(env, out, PARTITION_IN_REJECTED, out->sequence); break;
     case PARTITION_OUT_LOG: on_log(out); break;
+    case PARTITION_OUT_CRASHED:
+    case PARTITION_OUT_CRASHES_OVER: break; /* nobody outlives a crash here */
     }
 }
 

@@ -71,6 +71,7 @@ static void set_options(thole_test_env *env)
     partition_options_init(&env->options);
     env->options.node = THOLE_STR("test");
     env->options.stacks = env->stacks;
+    env->options.watch = &env->crash.watch;
     env->options.parked_max = 0;
     env->options.idle_ms = 0;
     env->options.timer_horizon_ms = HORIZON_MS;
@@ -89,7 +90,7 @@ thole_test_env *thole_test_create(const thole_program *program)
     buf_init(&env->query_output, ANSWER_BYTES_MAX);
     env->stacks = stack_pool_create(STACKS_KEEP, STACKS_MAX);
     env->activity_stacks = stack_pool_create_sized(ACTIVITY_STACK_BYTES, STACKS_KEEP, STACKS_MAX);
-    if (env->stacks == NULL || env->activity_stacks == NULL) {
+    if (env->stacks == NULL || env->activity_stacks == NULL || !kit_crash_watch(&env->crash, env->stacks)) {
         thole_test_destroy(env);
         return NULL;
     }
@@ -106,6 +107,7 @@ void thole_test_destroy(thole_test_env *env)
         return;
     kit_work_crash(env, true);
     partition_destroy(env->machine);
+    kit_crash_release(&env->crash);
     stack_pool_destroy(env->activity_stacks);
     stack_pool_destroy(env->stacks);
     buf_release(&env->answer);

@@ -384,6 +384,11 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_pause(thole_client *client, 
 /** Ends a pause. */
 THOLE_NODISCARD THOLE_API thole_status thole_client_resume(thole_client *client, thole_slice instance,
                                                            thole_slice reason, thole_error *reterr);
+/** One that is Stuck is tried again with the code that the engine has: its crashes are forgotten, its history
+ * is replayed. Changes nothing else, and nothing at all where it is not Stuck. Else as thole_client_cancel().
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_client_retry(thole_client *client, thole_slice instance,
+                                                          thole_slice reason, thole_error *reterr);
 /**
  * Asks the engine that owns the instance; see thole_on_query(). Changes nothing. One that has ended is
  * replayed from its history for each query.

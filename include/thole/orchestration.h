@@ -7,6 +7,10 @@
  *    threads, globals or thread-locals;
  *  - own nothing but memory from thole_alloc() and thole_format().
  *
+ * Code that crashes, calls exit(), overflows its stack or does not return or await within --turn-limit (10 s)
+ * takes the engine's process with it. The instance is then tried alone, in a copy of the process, and is
+ * Stuck after two crashes; other instances go on.
+ *
  * All functions here must be called on the orchestration's own stack, except where a query handler may use
  * them. Scheduling never blocks and never fails: errors surface at the await. Only the thole_await functions
  * suspend. docs/guarantees.md says what holds, and why.

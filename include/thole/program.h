@@ -86,10 +86,16 @@ typedef struct thole_program {
  *         namespace, 7 permission denied,
  *         5 diverged, 11 it has code for none of the histories. Call once, from the main thread.
  *
- * A worker handles SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS and SIGTRAP where nothing else does, to
- * say what it dies of, and then dies of it as it would have. It forks a witness for that first, and a
- * forkserver for activities in processes: start threads later than this call, in handlers say. In main() a
- * program may install handlers of its own for these signals, which then stay.
+ * `engine` and `run` fork first of all: the process that was started supervises, its child serves, is started
+ * again when it crashes, and is the one that returns from this function; the supervisor ends with its exit
+ * code, without running what the program has registered with atexit(). What main() does before this call is
+ * done once, what it does behind it in the child. Code of an orchestration that crashes, or does not end its
+ * turn within --turn-limit, is tried alone from then on, and is Stuck after --crash-limit crashes.
+ *
+ * A worker, and an engine, handle SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS and SIGTRAP where nothing
+ * else does, to say what it dies of, and then dies of it as it would have. It forks a witness for that first,
+ * and a forkserver for activities in processes: start threads later than this call, in handlers say. In
+ * main() a program may install handlers of its own for these signals, which then stay.
  */
 THOLE_API int thole_main(int argc, char **argv, const thole_program *program);
 

@@ -2,9 +2,11 @@
 #include "process_parts.h"
 #include <fcntl.h>
 #include <libpq-fe.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -204,10 +206,72 @@ struct stack_program *stack_program_of(struct stack *stack, const char *file, co
     return stack_program_with(stack, file, name, role, NULL);
 }
 
+static bool has_name(pid_t pid, const char *name)
+{
+    char path[64], comm[32] = "";
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    FILE *const file = fopen(path, "re");
+    bool const read = file != NULL && fgets(comm, sizeof comm, file) != NULL;
+    if (file != NULL)
+        fclose(file);
+    comm[strcspn(comm, "\n")] = '\0';
+    return read && strcmp(comm, name) == 0;
+}
+
+pid_t stack_serving(const struct stack_program *program)
+{
+    pid_t pids[16];
+    if (program->pid <= 0 || !has_name(program->pid, "thole-supervise"))
+        return program->pid;
+    int const n = process_children(program->pid, pids, ARRAY_LEN(pids));
+    for (int i = 0; i < n; i++)
+        if (!has_name(pids[i], "thole-reporter"))
+            return pids[i];
+    return 0;
+}
+
+static char process_state(pid_t pid)
+{
+    char path[64], state = 'X';
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *const file = fopen(path, "re");
+    if (file != NULL) {
+        (void)fscanf(file, "%*d (%*[^)]) %c", &state);
+        fclose(file);
+    }
+    return state;
+}
+
+bool stack_freeze(const struct stack_program *program)
+{
+    pid_t const pid = stack_serving(program);
+    uint64_t const end = clock_monotonic_ms() + 10000;
+    if (pid <= 0 || kill(pid, SIGSTOP) != 0)
+        return false;
+    while (process_state(pid) != 'T' && clock_monotonic_ms() < end)
+        pause_ms(1);
+    return process_state(pid) == 'T';
+}
+
+void stack_thaw(const struct stack_program *program)
+{
+    pid_t const pid = stack_serving(program);
+    if (pid > 0)
+        kill(pid, SIGCONT);
+}
+
+/* The one that serves dies with its supervisor, a moment later. */
 void stack_kill9(struct stack_program *program)
 {
+    pid_t const serving = stack_serving(program);
+    int const pidfd = serving > 0 && serving != program->pid ? (int)syscall(SYS_pidfd_open, serving, 0) : -1;
     if (program->pid > 0)
         process_kill9(program->pid);
+    if (pidfd >= 0) {
+        struct pollfd dead = {.fd = pidfd, .events = POLLIN};
+        (void)poll(&dead, 1, 10000);
+        (void)close(pidfd);
+    }
     program->pid = 0;
 }
 
@@ -225,14 +289,7 @@ static pid_t find_child(pid_t parent, const char *name)
     pid_t pids[16];
     int const n = process_children(parent, pids, ARRAY_LEN(pids));
     for (int i = 0; i < n; i++) {
-        char path[64], comm[32] = "";
-        snprintf(path, sizeof path, "/proc/%d/comm", (int)pids[i]);
-        FILE *const file = fopen(path, "re");
-        bool const read = file != NULL && fgets(comm, sizeof comm, file) != NULL;
-        if (file != NULL)
-            fclose(file);
-        comm[strcspn(comm, "\n")] = '\0';
-        if (read && strcmp(comm, name) == 0)
+        if (has_name(pids[i], name))
             return pids[i];
     }
     return 0;

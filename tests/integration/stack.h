@@ -44,6 +44,11 @@ struct stack_program *stack_program_with(struct stack *stack, const char *file, 
  * appends to the same log. */
 struct stack_program *stack_program(struct stack *stack, const char *name, const char *role, ...);
 void stack_kill9(struct stack_program *program);
+/* The process that serves: the child of the supervisor that an engine and a run have; of a worker, itself. */
+pid_t stack_serving(const struct stack_program *program);
+/* SIGSTOP to the one that serves; returns when all of it has stopped. And SIGCONT. */
+bool stack_freeze(const struct stack_program *program);
+void stack_thaw(const struct stack_program *program);
 /* SIGTERM; returns the exit code, or -1 when it took longer than wait_ms (then it is killed). */
 int stack_terminate(struct stack_program *program, uint64_t wait_ms);
 /* The exit code of a program that has ended by itself; -1: it still runs. */

@@ -309,15 +309,12 @@ static void test_cut_when_the_rows_are_gone(void)
     pull_all();
     until_direct_recorded();
     size_t const rows = direct_rows();
-    int state = 0;
     uint64_t const end_ms = clock_monotonic_ms() + CANCELS_WAIT_MS;
     while (cancels_sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
                        " AND application_name LIKE 'thole-engine%%'") == 0 &&
            clock_monotonic_ms() < end_ms)
         pause_ms(2);
-    kill(engine->pid, SIGSTOP);
-    CU_ASSERT_TRUE(waitpid(engine->pid, &state, WUNTRACED) == engine->pid &&
-                   WIFSTOPPED(state)); /* all of it */
+    CU_ASSERT_TRUE(stack_freeze(engine));
     unlock_rows();
     while (direct_rows() == rows && clock_monotonic_ms() < end_ms)
         pause_ms(2);

@@ -48,7 +48,7 @@ static void test_idle(void)
              &stack.err);
     thole_outcome_release(&outcome);
     pause_ms(SETTLE_MS);
-    pid_t const engine = stack.programs[0].pid, worker = stack.programs[1].pid;
+    pid_t const engine = stack_serving(&stack.programs[0]), worker = stack.programs[1].pid;
     last_queries(before, sizeof before);
     uint64_t const engine_ticks = cpu_ticks(engine), worker_ticks = cpu_ticks(worker);
     pause_ms(IDLE_MS);

@@ -77,12 +77,12 @@ static void completed_before_the_cancellation(void)
     seed_start("result-first", "polite", "live");
     CU_ASSERT_TRUE(actors_wait_runs("result-first", 1));
     uint64_t const before = seed_inbox_last("result-first");
-    process_signal(seed.engine->pid, SIGSTOP);
+    CU_ASSERT_TRUE(stack_freeze(seed.engine));
     release("result-first");
     CU_ASSERT_TRUE(seed_wait_rows("result-first", 0)); /* the worker's own doing */
     CU_ASSERT_EQUAL(seed_inbox_last("result-first"), before + 1);
     seed_cancel("result-first", "too late");
-    process_signal(seed.engine->pid, SIGCONT);
+    stack_thaw(seed.engine);
     seed_check_outcome("result-first", "attempt 1 by A");
     CU_ASSERT_EQUAL(seed_events("result-first", "ActivityCompleted", NULL), 1);
     CU_ASSERT_EQUAL(seed_events("result-first", "ActivityCancelled", NULL), 0);
@@ -94,12 +94,12 @@ static void cancelled_before_the_completion(void)
     seed_start("cancel-first", "polite", "live");
     CU_ASSERT_TRUE(actors_wait_runs("cancel-first", 1));
     uint64_t const before = seed_inbox_last("cancel-first");
-    process_signal(seed.engine->pid, SIGSTOP);
+    CU_ASSERT_TRUE(stack_freeze(seed.engine));
     seed_cancel("cancel-first", "in time");
     release("cancel-first");
     CU_ASSERT_TRUE(seed_wait_rows("cancel-first", 0));
     CU_ASSERT_EQUAL(seed_inbox_last("cancel-first"), before + 2);
-    process_signal(seed.engine->pid, SIGCONT);
+    stack_thaw(seed.engine);
     seed_check_outcome("cancel-first", "in time");
     CU_ASSERT_EQUAL(seed_events("cancel-first", "ActivityCompleted", NULL), 0);
     seed_check_one_result("cancel-first");

@@ -198,6 +198,7 @@ const struct message sample_messages[] = {
      .data = S("why"),
      .request_id = S("r-7"),
      .execution = UINT64_MAX},
+    {.kind = MESSAGE_RETRY, .instance = S("order-1"), .data = S("why"), .request_id = S("r-8")},
 };
 const size_t sample_messages_len = sizeof sample_messages / sizeof sample_messages[0];
 
@@ -290,6 +291,7 @@ const char *message_kind_text(enum message_kind kind)
     case MESSAGE_DELETE: return "delete";
     case MESSAGE_RELEASE: return "release";
     case MESSAGE_PRUNE: return "prune";
+    case MESSAGE_RETRY: return "retry";
     }
     return "unknown";
 }

@@ -1,5 +1,6 @@
 #include "checks.h"
 #include "coro.h"
+#include "crash_fake.h"
 #include "engine_request.h"
 #include "orchestrations.h"
 #include "work_fake.h"
@@ -47,7 +48,7 @@ static void *lend_array(struct engine *engine, const void *items, size_t len, si
 void seat_input(struct world *w, struct seat *seat, const struct partition_in *in)
 {
     struct engine *engine = seat->engine;
-    if (seat->machine == NULL)
+    if (seat->machine == NULL || engine->dying)
         return;
     struct partition_in lent = *in;
     struct log_record *records = lend_array(engine, in->records, in->records_len, sizeof *records);
@@ -336,11 +337,15 @@ static void task_drive(struct world *w, void *arg, uint64_t life)
     if (!node_runs(w, &seat->engine->node, life, task_drive, arg))
         return;
     seat->drive_due = false;
-    if (seat->machine == NULL)
+    if (seat->machine == NULL || seat->engine->dying)
         return;
     partition_flush(seat->machine, node_now_ms(w, &seat->engine->node));
+    if (seat->engine->dying)
+        return;
     check_seat(w, seat);
     while (!is_broken(w) && partition_poll(seat->machine, &out)) {
+        if (crash_output(w, seat, &out))
+            continue; /* at once: what the network does to other requests it could do to these, too */
         on_output(w, seat, &out);
         if (strikes(w, FAULT_CRASH_POINT, (unsigned)w->wildness)) {
             engine_crash(w, seat->engine, between(w, 50, 5000));
@@ -377,6 +382,9 @@ static void seat_open(struct world *w, struct seat *seat)
     if (seat->machine == NULL) {
         struct partition_options options = seat->engine->options;
         options.partition = seat->partition;
+        seat->world = w;
+        seat->watch = crash_watch(seat);
+        options.watch = w->crashes ? &seat->watch : NULL;
         options.orchestrations_len = seat->engine->knows_late ? ORCHESTRATIONS_LEN : ORCHESTRATIONS_EARLY;
         if (seat->engine->knows_late)
             options.instance_memory_max = (size_t)16 << 20;
@@ -450,6 +458,7 @@ void engine_crash(struct world *w, struct engine *engine, uint64_t down_ms)
     if (!engine->node.alive)
         return;
     trace(w, "%s: crashes", engine->node.name);
+    engine->dying = false;
     node_crash(w, &engine->node);
     drop_machines(engine);
     after(w, down_ms, task_restart, engine, engine->node.life);
@@ -553,6 +562,19 @@ static void look_for_rivals(struct world *w, struct seat *seat)
                                     .fenced = true};
     w->stats.rivals_seen++;
     seat_input(w, seat, &in);
+}
+
+static void task_die(struct world *w, void *arg, uint64_t life)
+{
+    struct engine *engine = arg;
+    if (engine->node.life == life)
+        engine_crash(w, engine, between(w, 20, 2000));
+}
+
+void engine_dies(struct world *w, struct engine *engine)
+{
+    engine->dying = true;
+    after(w, 0, task_die, engine, engine->node.life);
 }
 
 static uint64_t rows_of(const struct world *w, uint32_t partition)

@@ -16,6 +16,9 @@ struct seat { /* one partition as this node sees it */
     /* of the inbox when the partition was opened: what stood there by then was to be heard of */
     uint64_t opened_last, opened_inbox_life;
     uint64_t wake_ms;
+    struct world *world;
+    struct code_watch watch;
+    uint64_t crashes_read; /* writes of the list of crashes when the machine has read it */
     struct {
         bool active;
         uint64_t generation, next;
@@ -33,6 +36,7 @@ struct engine {
     struct seat seats[WORLD_PARTITIONS_MAX];
     struct partition_options options; /* of this seed */
     bool knows_late;
+    bool dying;        /* code has crashed it: nothing that its machines say now is heard */
     struct arena loan; /* what an input lends to a machine; overwritten after the call */
     thole_slice lent[LENT_MAX];
     size_t lent_len;
@@ -67,6 +71,8 @@ void engine_free_batches(struct engine *engine);
 
 /* engine_node.c */
 void seat_input(struct world *w, struct seat *seat, const struct partition_in *in);
+/* Code has crashed it: at once. */
+void engine_dies(struct world *w, struct engine *engine);
 void seat_drive_soon(struct world *w, struct seat *seat);
 /* Its place in the inbox was taken in that life, over the request's connection. */
 void seat_reads(struct world *w, struct seat *seat, const struct engine_request *r);

@@ -95,6 +95,7 @@ bool model_accepts(struct world *w, size_t instance, const struct message *messa
     case MESSAGE_CHILD_RESULT:
         return message->execution == m->executions_len &&
                outstanding(x, message, EVENT_CHILD_SCHEDULED) != NULL;
+    case MESSAGE_RETRY:
     case MESSAGE_DELETE: break;
     }
     return false;

@@ -218,6 +218,7 @@ static bool is_committed(struct world *w, const struct message *m)
     case MESSAGE_RESUME:
     case MESSAGE_PRUNE:
     case MESSAGE_RELEASE:
+    case MESSAGE_RETRY:
     case MESSAGE_DELETE: break;
     }
     return false;

@@ -93,6 +93,7 @@ static bool is_effect_of(struct reading *r, const struct event *event, const str
         return event->ref == message->task && thole_slice_equal(event->data, message->data) &&
                event->code == message->status &&
                event->kind == (message->status == THOLE_OK ? EVENT_CHILD_COMPLETED : EVENT_CHILD_FAILED);
+    case MESSAGE_RETRY:
     case MESSAGE_DELETE: break;
     }
     return false;

@@ -143,7 +143,7 @@ void weather_clears(struct world *w)
 {
     w->slow_until_ms = 0;
     for (size_t i = 0; i < w->engines_len; i++) {
-        if (!engine_knows_all(w->engines[i]))
+        if (!engine_knows_all(w->engines[i]) || w->crashes)
             engine_crash(w, w->engines[i], between(w, 10, 500)); /* the rest of a rolling deployment */
         engine_learns(w, w->engines[i]);
     }

@@ -2,6 +2,7 @@
 #include "checks.h"
 #include "client_fake.h"
 #include "coro.h"
+#include "crash_fake.h"
 #include "engine_node.h"
 #include "log_fake.h"
 #include "losses.h"
@@ -252,6 +253,7 @@ void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mut
                         .faults = true,
                         .deletes = seed % 3 == 0,
                         .prunes = seed % 8 == 5,
+                        .crashes = seed % 10 == 6,
                         .verbose = verbose,
                         .mutation = mutation};
     arena_init(&w->memory, WORLD_MEMORY_MAX);
@@ -277,6 +279,7 @@ void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mut
     w->work = work_stream_create(w);
     w->store = store_create(w);
     w->losses = losses_create(w);
+    w->crash_list = crash_list_create(w);
     w->model = model_create(w);
     w->client = client_fake_create(w);
     for (size_t i = 0; i < w->engines_len; i++)

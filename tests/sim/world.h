@@ -116,7 +116,7 @@ struct stats {
     uint64_t children, conflicts, continued, early, discarded, events, sends, tries, expired, paused,
         terminated;
     uint64_t queries, lines, begun_again, left, deletions, prunes, removed, kills, apart, poisoned, innocents,
-        quarantined, released, rejected;
+        quarantined, released, rejected, code_crashes, code_tried, code_stuck;
 };
 
 struct engine;
@@ -128,6 +128,7 @@ struct store;
 struct model;
 struct client_fake;
 struct losses;
+struct crash_list;
 
 struct world {
     uint64_t seed, rng, now_ms, sequence, hash;
@@ -139,6 +140,7 @@ struct world {
     uint64_t early_event_ms; /* how long events wait for their instance */
     bool deletes;            /* instances are deleted, and their ids used again */
     bool prunes;             /* old executions of what continues as new are */
+    bool crashes;            /* the code of some instances crashes their engines */
     bool poisons;            /* some activities kill their workers */
     uint32_t poison_after;   /* of all workers */
     uint64_t quarantine_ms;  /* of all engines */
@@ -156,6 +158,7 @@ struct world {
     struct work_stream *work;
     struct store *store;
     struct losses *losses;
+    struct crash_list *crash_list;
     struct model *model;
     struct client_fake *client;
     struct engine *engines[WORLD_ENGINES_MAX];

@@ -236,6 +236,26 @@ static void send(struct stage *s, const struct partition_out *out, struct partit
                thole_status_name((thole_status)message.status), THOLE_FMT(message.error_type));
 }
 
+static void forget_crash(struct stage *s, thole_slice instance)
+{
+    for (size_t i = 0; i < s->crashes_len; i++)
+        if (thole_slice_equal(s->crashes[i].instance, instance))
+            s->crashes[i--] = s->crashes[--s->crashes_len];
+}
+
+static void keep_crash(struct stage *s, thole_slice instance, uint64_t count, thole_slice text)
+{
+    forget_crash(s, instance);
+    CU_ASSERT_FATAL(s->crashes_len < ARRAY_LEN(s->crashes));
+    s->crashes[s->crashes_len++] =
+        (struct partition_crash){.instance = own(s, instance), .count = count, .text = own(s, text)};
+}
+
+void stage_crashed(struct stage *s, const char *instance, uint64_t count, const char *text)
+{
+    keep_crash(s, thole_slice_from(instance), count, thole_slice_from(text));
+}
+
 static void say(struct stage *s, const struct partition_out *out)
 {
     switch (out->kind) {
@@ -304,6 +324,13 @@ static struct partition_in do_output(struct stage *s, const struct partition_out
         in.results_len = s->results_len;
         s->result_looks++;
         break;
+    case PARTITION_OUT_READ_CRASHES:
+        in.kind = PARTITION_IN_CRASHES;
+        in.crashes = s->crashes;
+        in.crashes_len = s->crashes_len;
+        break;
+    case PARTITION_OUT_CRASHED: keep_crash(s, out->instance, out->count, out->data); break;
+    case PARTITION_OUT_CRASHES_OVER: forget_crash(s, out->instance); break;
     case PARTITION_OUT_READ_LIVE: in.kind = PARTITION_IN_LIVE; break;
     case PARTITION_OUT_READ_TIMERS: in.kind = PARTITION_IN_TIMERS; break;
     case PARTITION_OUT_PUBLISH_WORK:

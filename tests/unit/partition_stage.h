@@ -41,6 +41,8 @@ struct stage {
     uint64_t durable;         /* up to there it never forgets that */
     size_t batches, activities, timers, largest_batch, works, sends, loads, resets, deletions, removals,
         result_looks;
+    struct partition_crash crashes[8]; /* what is known of whose code has crashed */
+    size_t crashes_len;
     struct buf said; /* a line for each notice, rejection, answer, message and line of an orchestration */
     char closed[256];
 };
@@ -64,6 +66,8 @@ void stage_start(struct stage *s, const char *instance, const char *orchestratio
 void stage_tell(struct stage *s, const char *instance, enum message_kind kind, const char *text);
 void stage_complete(struct stage *s, const char *instance, uint64_t activity, thole_slice output);
 void stage_query(struct stage *s, const char *instance, const char *query);
+/* The entry of the instance's crashes is this one. */
+void stage_crashed(struct stage *s, const char *instance, uint64_t count, const char *text);
 void stage_timer(struct stage *s, uint64_t now_ms); /* time goes on */
 
 /* Another owner writes into the log; behind the machine's back. */

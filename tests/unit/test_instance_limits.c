@@ -94,6 +94,8 @@ static const char hungry_script[] =
     "ActivityFailed #5 APP busy (no) [details=half] | EventReceived event-5(x) [id=r3] / TimerFired #5 / "
     "ChildFailed #6 APP broken (no) / TimerFired #38 | EventReceived go(1) | EventReceived go(2)";
 
+#define ADVICE ": see --instance-memory-max; code that runs for long continues as new"
+
 struct sweep_row {
     const char *name;
     thole_orchestration_fn *code;
@@ -120,7 +122,7 @@ static bool plays_within(const struct sweep_row *row, size_t memory_max, struct 
 static void sweep(const struct sweep_row *row)
 {
     struct buf enough, got;
-    char expected[80];
+    char expected[200];
     size_t memory_max = 0, failures = 0;
     buf_init(&enough, PLAY_TEXT_MAX);
     buf_init(&got, PLAY_TEXT_MAX);
@@ -129,7 +131,7 @@ static void sweep(const struct sweep_row *row)
         CHECK_STR(row->name, buf_cstr(&enough), row->end);
     while (memory_max < SWEEP_MAX && !plays_within(row, memory_max, &got)) {
         (void)snprintf(expected, sizeof expected,
-                       "LIMIT: the instance's memory limit of %zu bytes is reached", memory_max);
+                       "LIMIT: the instance's memory limit of %zu bytes is reached" ADVICE, memory_max);
         CHECK_STR(row->name, strstr(buf_cstr(&got), "LIMIT: "), expected);
         memory_max += SWEEP_STEP;
         failures++;
@@ -173,6 +175,14 @@ static thole_status schedules_for_ever(thole_ctx *ctx, thole_slice input, thole_
     return thole_await(ctx, task, NULL);
 }
 
+static thole_status schedules_blindly(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)ret_output;
+    for (;;)
+        if (thole_call(ctx, THOLE_STR("a"), input).id == 0)
+            return THOLE_OK; /* never */
+}
+
 /* Events alone, which hold no memory of the execution. */
 static thole_status says_nothing_for_ever(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
@@ -186,11 +196,13 @@ static void code_is_told_and_then_parked(void)
 {
     struct play_row const rows[] = {
         {"allocates for ever", never_stops_asking, "Started t(x)",
-         "LIMIT: the instance's memory limit of 1048576 bytes is reached"},
+         "LIMIT: the instance's memory limit of 1048576 bytes is reached" ADVICE},
         {"schedules for ever", schedules_for_ever, "Started t(x)",
-         "LIMIT: the instance's memory limit of 1048576 bytes is reached"},
+         "LIMIT: the instance's memory limit of 1048576 bytes is reached" ADVICE},
+        {"schedules for ever, and does not look", schedules_blindly, "Started t(x)",
+         "LIMIT: the instance's memory limit of 1048576 bytes is reached" ADVICE},
         {"says nothing for ever", says_nothing_for_ever, "Started t(x)",
-         "LIMIT: the instance's memory limit of 1048576 bytes is reached"},
+         "LIMIT: the instance's memory limit of 1048576 bytes is reached" ADVICE},
     };
     play_check_live(rows, ARRAY_LEN(rows));
 }

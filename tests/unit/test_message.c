@@ -193,7 +193,7 @@ static void newer_and_other_bytes(void)
     check_bytes("format 2", THOLE_STR("\x08\x02"), THOLE_UNSUPPORTED,
                 "message format 2, this engine knows 1");
     check_bytes("no format", THOLE_STR("\x12\x01i"), THOLE_CORRUPT, "message without a format");
-    check_bytes("kind 14", THOLE_STR("\x08\x01\x12\x01i\x72\x02hi"), THOLE_UNSUPPORTED,
+    check_bytes("kind 15", THOLE_STR("\x08\x01\x12\x01i\x7a\x02hi"), THOLE_UNSUPPORTED,
                 "message of an unknown kind");
     check_bytes("no kind", THOLE_STR("\x08\x01\x12\x01i"), THOLE_UNSUPPORTED, "message of an unknown kind");
     check_bytes("an unknown field", THOLE_STR("\x08\x01\x12\x01i\x2a\x05\x0a\x01y\xa2\x06\x00"),

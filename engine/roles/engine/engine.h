@@ -14,6 +14,8 @@
 #ifndef THOLE_ENGINE_H
 #define THOLE_ENGINE_H
 #include "clock.h"
+#include "crash_page.h"
+#include "crashes.h"
 #include "engine_host.h"
 #include "log_limit.h"
 #include "mailbox.h"
@@ -95,6 +97,9 @@ enum job_kind {
     JOB_PURGE,
     JOB_OPEN_INBOX,
     JOB_CLOSE_INBOX,
+    JOB_READ_CRASHES,
+    JOB_PUT_CRASH,
+    JOB_FORGET_CRASHES,
     JOB_LOOK_INBOX, /* for a message at `from` or behind it */
     JOB_STORE_OPEN,
     JOB_STORE_RESET,
@@ -128,6 +133,7 @@ struct job {
     struct batch *batch;
     struct inbox_tap *tap;
     struct batch_activity activity; /* FIND; in arena */
+    struct crash_entry crash;       /* PUT_CRASH; in arena */
     /* what came of it */
     thole_status status;
     thole_error err;
@@ -196,6 +202,8 @@ struct shard {
     struct mailbox mailbox;
     struct stack_pool *stacks;
     struct requests *appends, *works, *rejects;
+    struct code_watch watch;   /* notes in place */
+    struct crash_place *place; /* what code this thread runs */
     struct store *store;
     struct owned *owned; /* partitions p with p % shards == index, at p / shards */
     size_t owned_len;
@@ -222,6 +230,7 @@ struct shard {
 };
 
 struct membership;
+struct watchdog;
 
 struct engine_host {
     struct host_options options;
@@ -230,6 +239,7 @@ struct engine_host {
     struct topology topology;
     struct loader *loader;
     struct membership *membership;
+    struct watchdog *watchdog;   /* of the code that the shards run */
     struct subscription *epochs; /* who else opens our partitions */
     struct shard *shards;
     size_t shards_len;
@@ -275,6 +285,9 @@ uint64_t shard_rejects_run(struct shard *shard, uint64_t now_ms);
 void shard_rejects_forget(struct shard *shard); /* at the end */
 void shard_rejection_destroy(struct rejection *rejection);
 void shard_query_answered(struct shard *shard, struct owned *owned, const struct partition_out *out);
+/* shard_code.c: an instance has crashed, or has ended; an orchestration wrote a line. */
+void shard_crash(struct shard *shard, const struct owned *owned, const struct partition_out *out);
+void shard_log(const struct partition_out *out);
 void shard_removed(struct shard *shard, struct owned *owned, const struct job *job);
 void shard_forget_sent(struct shard *shard); /* at the end: frees what was never answered */
 void shard_doubt(struct shard *shard, struct owned *owned, const char *text, bool fenced);

@@ -2,6 +2,7 @@
 #include "engine.h"
 #include "postgres.h"
 #include "subject.h"
+#include "watchdog.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,10 +139,12 @@ static thole_status start_threads(struct engine_host *engine, thole_error *reter
     if (engine->needs == NULL || engine->shards == NULL)
         return thole_fail(reterr, THOLE_NOMEM, "no memory for %u partitions", engine->topology.partitions);
     engine->shards_len = shards;
+    engine->options.crash_page->places_len = shards;
     THOLE_TRY(membership_create(engine, &engine->membership, reterr));
     THOLE_TRY(loader_start(engine, &engine->loader, reterr));
     for (size_t i = 0; i < shards; i++)
         THOLE_TRY(shard_start(engine, (uint32_t)i, &engine->shards[i], reterr));
+    THOLE_TRY(watchdog_start(engine, &engine->watchdog, reterr));
     atomic_store(&engine->ready, true);
     on_state(engine, connection_epoch(engine->connection) != 0, 0); /* what happened while starting */
     return THOLE_OK;
@@ -186,7 +189,9 @@ static thole_status join_nodes(struct engine_host *engine, thole_error *reterr)
 thole_status engine_host_start(const struct host_options *options, const thole_program *program,
                                bool (*stop_requested)(void), struct engine_host **ret, thole_error *reterr)
 {
-    assert(options->engine_threads > 0);
+    assert(options->engine_threads > 0 && options->engine_threads <= CRASH_PLACES_MAX);
+    if (options->crash_page == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "no memory for the crash page");
     struct engine_host *engine = calloc(1, sizeof *engine);
     if (engine == NULL)
         return thole_fail(reterr, THOLE_NOMEM, "no memory for the engine");
@@ -227,6 +232,7 @@ void engine_host_stop(struct engine_host *engine)
     atomic_store(&engine->ready, false);
     for (size_t i = 0; i < engine->shards_len; i++)
         shard_stop(&engine->shards[i]);
+    watchdog_stop(engine->watchdog);
     subscription_close(engine->epochs);
     membership_stop(engine->membership);
     loader_stop(engine->loader);

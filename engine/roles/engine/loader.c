@@ -391,8 +391,66 @@ static thole_status purge_inbox(struct loader *loader, struct job *job)
     return stream_purge_below(loader->engine->connection, owned_of(job)->in_stream, job->from, &job->err);
 }
 
+/* ---- crashes ---- */
+
+struct crash_list {
+    struct loader *loader;
+    struct job *job;
+    struct partition_crash *crashes;
+    size_t len, cap;
+};
+
+/* The build of the code that would run here. Code that is not here does not run. */
+static bool same_build(const struct loader *loader, const struct crash_entry *entry)
+{
+    char id[BUILD_ID_BYTES];
+    const thole_program *const program = loader->engine->program;
+    for (size_t i = 0; i < program->orchestrations_len; i++)
+        if (thole_slice_equal(thole_slice_from(program->orchestrations[i].name), entry->orchestration) &&
+            thole_slice_equal(
+                thole_slice_from(build_id((const void *)(uintptr_t)program->orchestrations[i].run, id)),
+                entry->build))
+            return true;
+    return false;
+}
+
+static thole_status collect_crash(void *arg, const struct crash_entry *entry)
+{
+    struct crash_list *const list = arg;
+    struct arena *const arena = &list->job->arena;
+    if (list->len == list->cap) {
+        size_t const cap = list->cap == 0 ? RECORDS_MIN : list->cap * 2;
+        struct partition_crash *const grown = arena_array(arena, cap, sizeof *grown);
+        if (grown == NULL)
+            return THOLE_NOMEM;
+        if (list->len > 0)
+            memcpy(grown, list->crashes, list->len * sizeof *grown);
+        list->crashes = grown;
+        list->cap = cap;
+    }
+    struct partition_crash *const crash = &list->crashes[list->len];
+    crash->count = same_build(list->loader, entry) ? entry->count : 0;
+    THOLE_TRY(arena_dup(arena, entry->instance, &crash->instance));
+    THOLE_TRY(arena_dup(arena, entry->text, &crash->text));
+    list->len++;
+    return THOLE_OK;
+}
+
+static thole_status read_crashes(struct loader *loader, struct job *job)
+{
+    struct crash_list list = {.loader = loader, .job = job};
+    thole_status const status = crashes_read(loader->engine->connection, loader->engine->topology.ns, job->p,
+                                             collect_crash, &list, &job->err);
+    job->in.kind = PARTITION_IN_CRASHES;
+    job->in.crashes = list.crashes;
+    job->in.crashes_len = list.len;
+    return status;
+}
+
 static thole_status perform(struct loader *loader, struct job *job)
 {
+    struct connection *const connection = loader->engine->connection;
+    const char *const ns = loader->engine->topology.ns;
     switch (job->kind) {
     case JOB_READ_TAIL: return read_tail(loader, job);
     case JOB_READ_LOG: return read_log(loader, job);
@@ -405,6 +463,9 @@ static thole_status perform(struct loader *loader, struct job *job)
     case JOB_OPEN_INBOX: return inbox_tap_open(job, &job->err);
     case JOB_CLOSE_INBOX: inbox_tap_close(job->tap); return THOLE_OK;
     case JOB_LOOK_INBOX: return inbox_look(job, &job->err);
+    case JOB_READ_CRASHES: return read_crashes(loader, job);
+    case JOB_PUT_CRASH: return crashes_put(connection, ns, job->p, &job->crash, &job->err);
+    case JOB_FORGET_CRASHES: return crashes_remove(connection, ns, job->p, job->instance, &job->err);
     case JOB_STORE_OPEN:
     case JOB_STORE_RESET:
     case JOB_STORE_LIVE:

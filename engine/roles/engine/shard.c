@@ -1,7 +1,10 @@
 /* A shard: one thread, its partitions, one mailbox. */
 #include "coro.h"
+#include "crash_trial.h"
 #include "engine.h"
+#include "fatal_signals.h"
 #include "subject.h"
+#include "watchdog.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -276,7 +279,8 @@ static void on_answer(struct shard *shard, struct job *job)
         if (job->status != THOLE_OK && current)
             log_line(LOG_LEVEL_WARN, "sweeper", "p=%u cannot look for lost activities and late tries: %s",
                      job->p, job->err.text);
-    } else if (job->kind == JOB_PURGE || job->kind == JOB_CLOSE_INBOX || job->kind == JOB_FIND) {
+    } else if (job->kind == JOB_PURGE || job->kind == JOB_CLOSE_INBOX || job->kind == JOB_FIND ||
+               job->kind == JOB_PUT_CRASH || job->kind == JOB_FORGET_CRASHES) {
         if (job->status != THOLE_OK)
             log_line(LOG_LEVEL_DEBUG, "partition", "p=%u not done: %s", job->p, job->err.text);
     } else if (job->status != THOLE_OK && current) {
@@ -329,9 +333,8 @@ static bool all_closed(const struct shard *shard)
     return true;
 }
 
-static void *shard_main(void *arg)
+static void serve(struct shard *shard)
 {
-    struct shard *shard = arg;
     for (;;) {
         for (struct mail *mail = mailbox_take_all(&shard->mailbox), *next; mail != NULL; mail = next) {
             next = mail->next;
@@ -341,9 +344,43 @@ static void *shard_main(void *arg)
         shard_send_waiting(shard);
         deadline = min_ms(deadline, shard_rejects_run(shard, clock_monotonic_ms()));
         if (shard->stopping && all_closed(shard))
-            return NULL;
+            return;
         (void)mailbox_wait(&shard->mailbox, deadline);
     }
+}
+
+static void *shard_main(void *arg)
+{
+    struct shard *shard = arg;
+    void *const stack = fatal_thread_begin();
+    crash_thread_begin(shard->engine->options.crash_page, shard->index, shard->stacks);
+    serve(shard);
+    fatal_thread_end(stack);
+    return NULL;
+}
+
+static void code_begins(void *arg, const struct code_run *run)
+{
+    const struct shard *shard = arg;
+    crash_begins(shard->place, run);
+    if (shard->place ==
+        &shard->engine->options.crash_page->places[shard->index]) /* not where it is tried alone */
+        watchdog_stir(shard->engine->watchdog);
+}
+
+static void code_ended(void *arg)
+{
+    const struct shard *shard = arg;
+    crash_ended(shard->place);
+}
+
+static thole_status code_attempt(void *arg, const struct code_run *run, void (*body)(void *), void *body_arg,
+                                 thole_error *reterr)
+{
+    struct shard *shard = arg;
+    struct crash_trial const trial = {.place = &shard->place,
+                                      .limit_ms = shard->engine->options.turn_limit_ms};
+    return crash_trial(&trial, run, body, body_arg, reterr);
 }
 
 /* ---- start and stop ---- */
@@ -365,9 +402,11 @@ static thole_status create_machine(struct shard *shard, struct owned *owned, uin
     options.orchestrations = engine->program->orchestrations;
     options.orchestrations_len = engine->program->orchestrations_len;
     options.stacks = shard->stacks;
+    options.watch = &shard->watch;
     options.payload_max = engine->options.payload_max;
     options.instance_memory_max = engine->options.instance_memory_max;
     options.parked_max = engine->options.parked_max;
+    options.crash_limit = engine->options.crash_limit;
     options.early_event_ms = engine->options.early_event_ms;
     options.quarantine_ms = engine->options.quarantine_ms;
     options.record_max = connection_max_payload(engine->connection) - RECORD_HEADROOM;
@@ -398,6 +437,9 @@ thole_status shard_start(struct engine_host *engine, uint32_t index, struct shar
 {
     shard->engine = engine;
     shard->index = index;
+    shard->place = &engine->options.crash_page->places[index];
+    shard->watch = (struct code_watch){
+        .begins = code_begins, .ended = code_ended, .attempt = code_attempt, .arg = shard};
     shard->link_up = connection_epoch(engine->connection) != 0;
     buf_init(&shard->subject, SUBJECT_BYTES_MAX);
     buf_init(&shard->body, RECORD_BYTES_MAX);

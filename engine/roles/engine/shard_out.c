@@ -719,19 +719,6 @@ static void do_event(struct shard *shard, const struct partition_out *out)
         log_line(LOG_LEVEL_DEBUG, "partition", "a live event was not sent: %s", err.text);
 }
 
-/* A line that an orchestration wrote. */
-static void do_log(const struct partition_out *out)
-{
-    static const enum log_level levels[] = {[THOLE_LOG_DEBUG] = LOG_LEVEL_DEBUG,
-                                            [THOLE_LOG_INFO] = LOG_LEVEL_INFO,
-                                            [THOLE_LOG_WARN] = LOG_LEVEL_WARN,
-                                            [THOLE_LOG_ERROR] = LOG_LEVEL_ERROR};
-    enum log_level const level =
-        out->level < sizeof levels / sizeof levels[0] ? levels[out->level] : LOG_LEVEL_INFO;
-    log_line(level, "orchestration", "instance=%.*s execution=%llu: %.*s", THOLE_FMT(out->instance),
-             (unsigned long long)out->execution, THOLE_FMT(out->data));
-}
-
 static void on_closed(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
     log_line(out->reopen ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "partition",
@@ -793,7 +780,10 @@ void shard_do(struct shard *shard, struct owned *owned, const struct partition_o
     case PARTITION_OUT_PURGE_INBOX: submit_stream_job(shard, owned, out, JOB_PURGE); break;
     case PARTITION_OUT_REJECTED: shard_reject(shard, owned, out); break;
     case PARTITION_OUT_SEND: do_send(shard, owned, out); break;
-    case PARTITION_OUT_LOG: do_log(out); break;
+    case PARTITION_OUT_LOG: shard_log(out); break;
+    case PARTITION_OUT_READ_CRASHES:
+    case PARTITION_OUT_CRASHED:
+    case PARTITION_OUT_CRASHES_OVER: shard_crash(shard, owned, out); break;
     case PARTITION_OUT_QUERY_ANSWER: shard_query_answered(shard, owned, out); break;
     }
 }

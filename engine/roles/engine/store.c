@@ -103,6 +103,9 @@ static thole_status perform(struct store *store, struct job *job)
     case JOB_READ_TAIL:
     case JOB_READ_LOG:
     case JOB_READ_RESULTS:
+    case JOB_READ_CRASHES:
+    case JOB_PUT_CRASH:
+    case JOB_FORGET_CRASHES:
     case JOB_LOOK_INBOX:
     case JOB_LOAD:
     case JOB_FIND:

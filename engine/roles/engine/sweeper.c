@@ -189,6 +189,9 @@ void sweeper_answered(struct shard *shard, struct owned *owned, const struct job
     case JOB_PURGE:
     case JOB_OPEN_INBOX:
     case JOB_CLOSE_INBOX:
+    case JOB_READ_CRASHES:
+    case JOB_PUT_CRASH:
+    case JOB_FORGET_CRASHES:
     case JOB_LOOK_INBOX:
     case JOB_STORE_OPEN:
     case JOB_STORE_RESET:

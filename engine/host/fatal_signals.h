@@ -1,0 +1,32 @@
+/*
+ * Signals that mean a crash, and exit(): who wants to say something before the process ends. Handlers are
+ * installed only where nobody else has: what a program, its libraries or a sanitizer has set stays. Core
+ * dumps and exit statuses are what they would be without.
+ */
+#ifndef THOLE_FATAL_SIGNALS_H
+#define THOLE_FATAL_SIGNALS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct fatal {
+    int number;    /* the signal; 0: exit() was called */
+    int exit_code; /* of exit() */
+    bool fault;    /* raised by what the code did, at this address */
+    uint64_t address;
+    const void *context; /* a ucontext_t; NULL: exit() */
+};
+/* On the thread that crashed, perhaps on its stack for signals: only what is async-signal-safe. When the last
+ * listener has returned, the signal does what it does. */
+typedef void fatal_fn(const struct fatal *fatal);
+
+enum { FATAL_LISTENERS_MAX = 4 };
+/* Until fatal_unlisten(); called in the order of listening. From one thread, before others are started. */
+void fatal_listen(fatal_fn *fn);
+void fatal_unlisten(fatal_fn *fn);
+
+/* A thread that runs what may crash: a stack for the signal handler, as what overflows leaves none. NULL: it
+ * has one already, or nobody listens, or there is no memory. */
+void *fatal_thread_begin(void);
+void fatal_thread_end(void *stack);
+#endif

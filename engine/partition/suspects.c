@@ -1,0 +1,127 @@
+/*
+ * Instances whose code has crashed an engine, this one or another: they are run alone, and after too many
+ * crashes not at all, until somebody says so or there is other code. The list is kept outside, and read when
+ * the partition is opened.
+ */
+#include "machine.h"
+#include <stdlib.h>
+#include <string.h>
+
+static void forget(struct suspect *suspect)
+{
+    free((void *)(uintptr_t)suspect->id.ptr);
+    free((void *)(uintptr_t)suspect->text.ptr);
+}
+
+void suspects_release(struct suspects *suspects)
+{
+    for (size_t i = 0; i < suspects->len; i++)
+        forget(&suspects->list[i]);
+    free(suspects->list);
+    *suspects = (struct suspects){0};
+}
+
+struct suspect *suspects_find(const struct partition *p, thole_slice instance)
+{
+    for (size_t i = 0; i < p->suspects.len; i++)
+        if (thole_slice_equal(p->suspects.list[i].id, instance))
+            return &p->suspects.list[i];
+    return NULL;
+}
+
+static bool copy(thole_slice from, thole_slice *ret)
+{
+    uint8_t *const bytes = malloc(from.len + 1);
+    if (bytes == NULL)
+        return false;
+    if (from.len > 0)
+        memcpy(bytes, from.ptr, from.len);
+    *ret = (thole_slice){bytes, from.len};
+    return true;
+}
+
+static void add(struct partition *p, const struct partition_crash *crash)
+{
+    struct suspects *const all = &p->suspects;
+    struct suspect suspect = {.count = crash->count};
+    if (suspects_find(p, crash->instance) != NULL)
+        return;
+    bool const good = copy(crash->instance, &suspect.id) && copy(crash->text, &suspect.text);
+    struct suspect *const place =
+        good ? row_add((void **)&all->list, &all->len, &all->cap, sizeof *all->list) : NULL;
+    if (place != NULL) {
+        *place = suspect;
+    } else {
+        forget(&suspect);
+        partition_no_memory(p);
+    }
+}
+
+void suspects_read(struct partition *p, const struct partition_in *in)
+{
+    if (p->phase != PHASE_CRASHES)
+        return;
+    for (size_t i = 0; i < in->crashes_len; i++)
+        add(p, &in->crashes[i]);
+    p->phase = PHASE_LIVE;
+    partition_emit(p, PARTITION_OUT_READ_LIVE);
+}
+
+bool suspects_stuck(const struct partition *p, struct slot *slot)
+{
+    const struct suspect *const suspect = suspects_find(p, slot->id);
+    thole_error err = {0};
+    if (suspect == NULL || suspect->count < p->options.crash_limit)
+        return false;
+    (void)thole_fail(
+        &err, THOLE_APP,
+        "its code has crashed the engine %llu times: %.*s; it is tried again with another build of the "
+        "program, or after `thole retry`",
+        (unsigned long long)suspect->count, THOLE_FMT(suspect->text));
+    slot_block(slot, BLOCKED_CRASHED, thole_slice_from(err.text));
+    slot->failed = BLOCKED_CRASHED;
+    return true;
+}
+
+void suspects_tell(struct partition *p, const struct slot *slot)
+{
+    const struct suspect *const suspect = suspects_find(p, slot->id);
+    struct partition_out *const out = partition_emit(p, PARTITION_OUT_CRASHED);
+    out->instance = partition_out_copy(p, slot->id);
+    out->orchestration = partition_out_copy(p, slot->orchestration);
+    out->version = slot->version;
+    out->count = suspect->count;
+    out->data = partition_out_copy(p, suspect->text);
+}
+
+void suspects_crashed(const struct partition *p, const struct slot *slot, const char *text)
+{
+    struct suspect *const suspect = suspects_find(p, slot->id);
+    thole_slice now;
+    suspect->count++;
+    if (copy(thole_slice_from(text), &now)) {
+        free((void *)(uintptr_t)suspect->text.ptr);
+        suspect->text = now;
+    }
+}
+
+void suspects_retry(struct partition *p, const struct slot *slot)
+{
+    struct suspect *const suspect = suspects_find(p, slot->id);
+    if (suspect == NULL || suspect->count == 0)
+        return;
+    suspect->count = 0;
+    suspects_tell(p, slot);
+}
+
+void suspects_over(struct partition *p, const struct slot *slot)
+{
+    struct suspects *const all = &p->suspects;
+    struct suspect *const suspect = suspects_find(p, slot->id);
+    if (suspect == NULL)
+        return;
+    struct partition_out *const out = partition_emit(p, PARTITION_OUT_CRASHES_OVER);
+    out->instance = partition_out_copy(p, slot->id);
+    forget(suspect);
+    *suspect = all->list[--all->len];
+}

@@ -1,0 +1,155 @@
+/*
+ * Code of orchestrations is run here and nowhere else: whoever watches it hears which before, and the end.
+ * The code of an instance that has crashed before is run twice: first in a copy of the process, which may die
+ * of it.
+ */
+#include "machine.h"
+
+static struct code_run run_of(const struct partition *p, const struct slot *slot, enum code_kind kind,
+                              uint64_t event)
+{
+    const thole_orchestration_entry *const code = turns_code(p, slot->orchestration, slot->version);
+    return (struct code_run){.kind = kind,
+                             .partition = p->options.partition,
+                             .version = slot->version,
+                             .execution = slot->execution,
+                             .event = event,
+                             .instance = slot->id,
+                             .orchestration = slot->orchestration,
+                             .code = code == NULL ? NULL : code->run};
+}
+
+static void begin(const struct partition *p, const struct slot *slot, enum code_kind kind, uint64_t event)
+{
+    const struct code_watch *const watch = p->options.watch;
+    if (watch == NULL)
+        return;
+    struct code_run const run = run_of(p, slot, kind, event);
+    watch->begins(watch->arg, &run);
+}
+
+static void end(const struct partition *p)
+{
+    if (p->options.watch != NULL)
+        p->options.watch->ended(p->options.watch->arg);
+}
+
+/* What has to be survived first. */
+static thole_status attempt(const struct partition *p, const struct slot *slot, enum code_kind kind,
+                            uint64_t event, void (*body)(void *), void *arg, thole_error *reterr)
+{
+    const struct code_watch *const watch = p->options.watch;
+    if (watch == NULL || watch->attempt == NULL || suspects_find(p, slot->id) == NULL)
+        return THOLE_OK;
+    struct code_run const run = run_of(p, slot, kind, event);
+    return watch->attempt(watch->arg, &run, body, arg, reterr);
+}
+
+/* ---- turns ---- */
+
+struct turn_call {
+    const struct partition *p;
+    struct slot *slot;
+    const struct turn_in *in;
+    struct turn_out *out;
+    thole_error *reterr;
+    thole_status status;
+};
+
+static void call_turn(void *arg)
+{
+    struct turn_call *const call = arg;
+    if (call->in->run)
+        begin(call->p, call->slot, CODE_TURN, call->slot->events + 1);
+    call->status = instance_turn(call->slot->instance, call->in, call->out, call->reterr);
+    if (call->in->run)
+        end(call->p);
+}
+
+thole_status watched_turn(struct partition *p, struct slot *slot, const struct turn_in *in,
+                          struct turn_out *ret, thole_error *reterr)
+{
+    thole_error why = {0};
+    struct turn_call call = {p, slot, in, ret, reterr, THOLE_OK};
+    thole_status const status =
+        in->run ? attempt(p, slot, CODE_TURN, slot->events + 1, call_turn, &call, &why) : THOLE_OK;
+    if (status == THOLE_APP)
+        suspects_crashed(p, slot, why.text);
+    if (status != THOLE_OK)
+        return thole_fail(reterr, status, "%s", why.text);
+    call_turn(&call);
+    return call.status;
+}
+
+/* ---- replay ---- */
+
+struct replay_call {
+    const struct partition *p;
+    struct slot *slot;
+    const struct turn *turns;
+    size_t n;
+    bool watched;
+    thole_error *reterr;
+    thole_status status;
+};
+
+static void call_replay(void *arg)
+{
+    struct replay_call *const call = arg;
+    for (size_t i = 0; i < call->n && call->status == THOLE_OK; i++) {
+        const struct turn *const turn = &call->turns[i];
+        if (call->watched)
+            begin(call->p, call->slot, CODE_REPLAY, turn->events_len > 0 ? turn->events[0].id : 0);
+        call->status = instance_replay(call->slot->instance, turn, call->reterr);
+        if (call->watched)
+            end(call->p);
+    }
+}
+
+thole_status watched_replay(struct partition *p, struct slot *slot, const thole_orchestration_entry *code,
+                            const struct turn *turns, size_t n, thole_error *reterr)
+{
+    thole_error why = {0};
+    struct replay_call call = {p, slot, turns, n, code != NULL, reterr, THOLE_OK};
+    thole_status const status =
+        code != NULL ? attempt(p, slot, CODE_REPLAY, 1, call_replay, &call, &why) : THOLE_OK;
+    if (status == THOLE_APP)
+        suspects_crashed(p, slot, why.text);
+    if (status != THOLE_OK)
+        return thole_fail(reterr, status, "%s", why.text);
+    call_replay(&call);
+    return call.status;
+}
+
+/* ---- queries ---- */
+
+struct query_call {
+    const struct partition *p;
+    struct slot *slot;
+    thole_slice name, input, output;
+    thole_error *reterr;
+    thole_status status;
+};
+
+static void call_query(void *arg)
+{
+    struct query_call *const call = arg;
+    begin(call->p, call->slot, CODE_QUERY, call->slot->events);
+    call->status = instance_query(call->slot->instance, call->name, call->input, &call->output, call->reterr);
+    end(call->p);
+}
+
+thole_status watched_query(struct partition *p, struct slot *slot, thole_slice name, thole_slice input,
+                           thole_slice *ret_output, thole_error *reterr)
+{
+    thole_error why = {0};
+    struct query_call call = {p, slot, name, input, {0}, reterr, THOLE_OK};
+    thole_status const status = attempt(p, slot, CODE_QUERY, slot->events, call_query, &call, &why);
+    if (status != THOLE_OK)
+        return thole_fail(reterr, status == THOLE_APP ? THOLE_INVALID : status, "the query crashes: %s",
+                          why.text);
+    call_query(&call);
+    if (call.status == THOLE_OK)
+        *ret_output = call.output;
+    return call.status;
+}

@@ -1,0 +1,132 @@
+#include "crash_report.h"
+#include "clock.h"
+#include "crash_page.h"
+#include "crashes.h"
+#include "log.h"
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    LIFE_S = 15, /* whatever hangs */
+    CALL_TIMEOUT_MS = 1500,
+    TRY_FOR_MS = 8000,
+    NAP_MS = 100,
+    NANOS_PER_MILLI = 1000000,
+};
+
+struct report {
+    const struct host_options *options;
+    const struct crash_page *page;
+    struct crash_word ended; /* what the kernel says, where the engine said nothing */
+    const struct crash_word *word;
+    struct connection *connection;
+};
+
+static void look_at_status(struct report *report, int status)
+{
+    report->ended.place = -1;
+    report->ended.kind = CRASH_NONE;
+    if (WIFSIGNALED(status)) {
+        report->ended.kind = CRASH_KILLED;
+        report->ended.number = WTERMSIG(status);
+    } else if (WIFEXITED(status)) {
+        report->ended.kind = CRASH_CODE;
+        report->ended.number = WEXITSTATUS(status);
+    }
+}
+
+static thole_status store(struct report *report, const struct crash_place *place, thole_slice text,
+                          uint64_t *ret_count, thole_error *reterr)
+{
+    char build[BUILD_ID_BYTES];
+    struct connection_options const options = {.url = report->options->nats_url,
+                                               .creds = report->options->nats_creds,
+                                               .name = "thole-reporter",
+                                               .connect_timeout_ms = CALL_TIMEOUT_MS,
+                                               .request_timeout_ms = CALL_TIMEOUT_MS};
+    struct crash_entry const entry = {
+        .instance = {place->instance, place->instance_len},
+        .build = thole_slice_from(build_id((const void *)(uintptr_t)place->code, build)),
+        .orchestration = thole_slice_from(place->orchestration),
+        .version = place->version,
+        .text = text,
+        .time_ms = clock_wall_ms()};
+    if (report->connection == NULL)
+        THOLE_TRY(connection_open(&options, &report->connection, reterr));
+    return crashes_add(report->connection, report->options->ns, place->partition, &entry,
+                       report->word->place >= 0, ret_count, reterr);
+}
+
+static bool insist(struct report *report, const struct crash_place *place, thole_slice text,
+                   uint64_t *ret_count)
+{
+    thole_error err = {0};
+    uint64_t const until = clock_monotonic_ms() + TRY_FOR_MS;
+    while (store(report, place, text, ret_count, &err) != THOLE_OK) {
+        if (clock_monotonic_ms() >= until) {
+            log_line(LOG_LEVEL_ERROR, "supervisor", "the crash could not be stored: %s", err.text);
+            return false;
+        }
+        (void)nanosleep(&(struct timespec){.tv_nsec = NAP_MS * (long)NANOS_PER_MILLI}, NULL);
+    }
+    return true;
+}
+
+static bool report_place(struct report *report, const struct crash_place *place)
+{
+    struct buf text;
+    uint64_t count = 0;
+    buf_init(&text, CRASH_TEXT_BYTES);
+    crash_report_text(report->word, place, &text);
+    if (report->word->place < 0)
+        buf_text(&text, ", or in other code of the process");
+    thole_slice const shown = buf_status(&text) == THOLE_OK ? buf_bytes(&text) : THOLE_STR("a crash");
+    log_line(LOG_LEVEL_ERROR, "supervisor",
+             "the engine crashed: instance=%.*s execution=%llu version=%u: %.*s", (int)place->instance_len,
+             (const char *)place->instance, (unsigned long long)place->execution, place->version,
+             THOLE_FMT(shown));
+    bool const stored = insist(report, place, shown, &count);
+    buf_release(&text);
+    if (stored)
+        log_line(LOG_LEVEL_WARN, "supervisor",
+                 "instance=%.*s: crash %llu with this build is stored; it is tried alone from now on",
+                 (int)place->instance_len, (const char *)place->instance, (unsigned long long)count);
+    return stored;
+}
+
+/* Nobody's code was running, or a kill from outside hit it, which says nothing. */
+static void report_death(const struct report *report)
+{
+    struct buf text;
+    buf_init(&text, CRASH_TEXT_BYTES);
+    crash_text(report->word, NULL, &text);
+    log_line(LOG_LEVEL_ERROR, "supervisor", "the engine died: %s; no orchestration's code is to blame",
+             buf_status(&text) == THOLE_OK ? buf_cstr(&text) : "a crash");
+    buf_release(&text);
+}
+
+int crash_report(const struct host_options *options, struct crash_page *page, int status)
+{
+    struct report report = {.options = options, .page = page, .word = &page->word};
+    bool all = true, any = false;
+    (void)alarm(LIFE_S);
+    look_at_status(&report, status);
+    if (atomic_load(&page->word.state) == CRASH_UNSAID)
+        report.word = &report.ended;
+    bool const silent = report.word == &report.ended;
+    bool const blames = !silent || report.ended.kind == CRASH_CODE ||
+                        (report.ended.kind == CRASH_KILLED && report.ended.number != SIGKILL);
+    for (size_t i = 0; blames && i < page->places_len && i < CRASH_PLACES_MAX; i++) {
+        bool const here = silent ? atomic_load(&page->places[i].since_ms) != 0 : (int)i == page->word.place;
+        if (!here)
+            continue;
+        any = true;
+        all &= report_place(&report, &page->places[i]);
+    }
+    if (!any)
+        report_death(&report);
+    connection_close(report.connection);
+    return all ? 0 : 1;
+}

@@ -1,0 +1,338 @@
+/* The crash page: what is written into it, also by handlers of fatal signals, and what is read out of it. */
+#include "crash_page.h"
+#include "call_site.h"
+#include "clock.h"
+#include "coro.h"
+#include "fatal_signals.h"
+#include <dlfcn.h>
+#include <elf.h>
+#include <execinfo.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+struct crash_page *crash_page_create(void)
+{
+    void *const page =
+        mmap(NULL, sizeof(struct crash_page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return page == MAP_FAILED ? NULL : page;
+}
+
+void crash_page_destroy(struct crash_page *page)
+{
+    if (page != NULL)
+        (void)munmap(page, sizeof *page);
+}
+
+void crash_page_clear(struct crash_page *page)
+{
+    memset(page, 0, sizeof *page);
+}
+
+/* ---- places ---- */
+
+void crash_begins(struct crash_place *place, const struct code_run *run)
+{
+    size_t const id = run->instance.len < sizeof place->instance ? run->instance.len : sizeof place->instance;
+    size_t const name = run->orchestration.len < sizeof place->orchestration - 1
+                            ? run->orchestration.len
+                            : sizeof place->orchestration - 1;
+    place->kind = run->kind;
+    place->partition = run->partition;
+    place->version = run->version;
+    place->execution = run->execution;
+    place->event = run->event;
+    place->code = run->code;
+    place->instance_len = (uint32_t)id;
+    memcpy(place->instance, run->instance.ptr, id);
+    if (name > 0)
+        memcpy(place->orchestration, run->orchestration.ptr, name);
+    place->orchestration[name] = '\0';
+    atomic_fetch_add_explicit(&place->runs, 1, memory_order_relaxed);
+    atomic_store(&place->since_ms, clock_monotonic_ms());
+}
+
+void crash_ended(struct crash_place *place)
+{
+    atomic_store(&place->since_ms, 0);
+}
+
+/* ---- the word ---- */
+
+/* One for the process, as signals are. The page is NULL when nothing is to be said. */
+static struct {
+    _Atomic(struct crash_page *) page;
+    pid_t pid; /* what code has forked is not this engine */
+    int socket;
+    struct stat file; /* which file that is */
+    bool copy;        /* this process is a copy of the engine */
+} saying;
+
+/* The signal handler reads it: it must not be one of those that are allocated when they are first used. */
+static _Thread_local struct {
+    const struct crash_page *page;
+    size_t index;
+    const struct stack_pool *stacks;
+} running __attribute__((tls_model("initial-exec")));
+
+static int running_place(const struct crash_page *page)
+{
+    return running.page == page && atomic_load(&page->places[running.index].since_ms) != 0
+               ? (int)running.index
+               : -1;
+}
+
+/* The instruction; and, after a jump to nowhere, where it was jumped from. */
+static void take_registers(const ucontext_t *context, struct crash_word *word)
+{
+#if defined(__x86_64__)
+    uintptr_t const pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+    uintptr_t const sp = (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
+    word->frames[word->frames_len++] = (const void *)(pc + 1); /* as if it were a return address */
+    if (word->fault && pc == word->address && running.stacks != NULL &&
+        stack_pool_runs_on(running.stacks, (const void *)sp))
+        memcpy(&word->frames[word->frames_len++], (const void *)sp, sizeof(void *));
+#elif defined(__aarch64__)
+    word->frames[word->frames_len++] = (const void *)(uintptr_t)(context->uc_mcontext.pc + 1);
+    if (word->fault && context->uc_mcontext.pc == word->address)
+        word->frames[word->frames_len++] = (const void *)(uintptr_t)context->uc_mcontext.regs[30];
+#else
+    (void)context;
+#endif
+}
+
+/* Who called what crashed; of what is on the stack, this handler and whoever called it are left out. Whatever
+ * has been spoiled, what was said before stays. backtrace() has been called before, or it would load a
+ * library now.
+ */
+static void take_frames(struct crash_word *word)
+{
+    void *frames[CRASH_FRAMES_MAX];
+    const uint8_t *const pc = word->frames_len > 0 ? (const uint8_t *)word->frames[0] - 1 : NULL;
+    int const n = backtrace(frames, CRASH_FRAMES_MAX);
+    int first = 0;
+    while (pc != NULL && first < n && frames[first] != (const void *)pc)
+        first++;
+    for (int i = pc == NULL ? 0 : first + 1; i < n && word->frames_len < CRASH_FRAMES_MAX; i++)
+        word->frames[word->frames_len++] = frames[i];
+}
+
+static void take(const struct fatal *fatal, struct crash_page *page, int place)
+{
+    struct crash_word *const word = &page->word;
+    uint64_t const overdue = place >= 0 && fatal->number == SIGABRT ? atomic_load(&page->overdue_ms) : 0;
+    word->place = place;
+    word->frames_len = 0;
+    word->fault = fatal->fault;
+    word->address = fatal->address;
+    word->overflow = fatal->fault && running.stacks != NULL &&
+                     stack_pool_overflown(running.stacks, (const void *)(uintptr_t)fatal->address);
+    word->number = overdue != 0 ? (int)overdue : fatal->number == 0 ? fatal->exit_code : fatal->number;
+    word->kind = overdue != 0 ? CRASH_ENDLESS : fatal->number == 0 ? CRASH_EXIT : CRASH_SIGNAL;
+    if (fatal->context != NULL)
+        take_registers(fatal->context, word);
+}
+
+/* Code may have closed it, and the number be another file's by now. */
+static bool socket_is_ours(void)
+{
+    struct stat now;
+    return saying.socket >= 0 && fstat(saying.socket, &now) == 0 && now.st_dev == saying.file.st_dev &&
+           now.st_ino == saying.file.st_ino;
+}
+
+/* Async-signal-safe. Only the first word counts: what follows may be its consequence. exit() is a crash where
+ * an orchestration calls it; elsewhere the program ends as it wants to. */
+static void on_fatal(const struct fatal *fatal)
+{
+    struct crash_page *const page = atomic_load(&saying.page);
+    int unsaid = CRASH_UNSAID;
+    if (page == NULL || getpid() != saying.pid)
+        return;
+    int const place = running_place(page);
+    if (fatal->number == 0 && place < 0)
+        return;
+    if (atomic_compare_exchange_strong(&page->word.state, &unsaid, CRASH_BEING_SAID)) {
+        take(fatal, page, place);
+        take_frames(&page->word);
+        atomic_store(&page->word.state, CRASH_SAID);
+    }
+    if (saying.copy && fatal->number == 0)
+        _exit(1); /* the handlers of exit() are the engine's */
+    struct pollfd stored = {.fd = saying.socket, .events = POLLIN | POLLRDHUP};
+    if (socket_is_ours() && send(saying.socket, "c", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1)
+        (void)poll(&stored, 1, CRASH_WAIT_MS);
+}
+
+void crash_say_endless(struct crash_page *page, int place, uint64_t ms)
+{
+    struct crash_word *const word = &page->word;
+    int unsaid = CRASH_UNSAID;
+    if (!atomic_compare_exchange_strong(&word->state, &unsaid, CRASH_BEING_SAID))
+        return;
+    word->kind = CRASH_ENDLESS;
+    word->number = (int)ms;
+    word->place = place;
+    word->fault = word->overflow = false;
+    word->frames_len = 0;
+    atomic_store(&word->state, CRASH_SAID);
+    if (page == atomic_load(&saying.page) && socket_is_ours())
+        (void)send(saying.socket, "c", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void crash_listen(struct crash_page *page, int socket)
+{
+    void *frame[1];
+    (void)backtrace(frame, 1); /* loads what it needs */
+    saying.pid = getpid();
+    saying.socket = socket;
+    if (socket >= 0)
+        (void)fstat(socket, &saying.file);
+    atomic_store(&saying.page, page);
+    fatal_listen(on_fatal);
+}
+
+void crash_listen_in_copy(struct crash_page *page)
+{
+    saying.pid = getpid();
+    saying.socket = -1;
+    saying.copy = true;
+    running.page = page;
+    running.index = 0;
+    atomic_store(&saying.page, page);
+}
+
+void crash_unlisten(void)
+{
+    atomic_store(&saying.page, NULL);
+    fatal_unlisten(on_fatal);
+}
+
+void crash_thread_begin(struct crash_page *page, size_t index, const struct stack_pool *stacks)
+{
+    running.page = page;
+    running.index = index;
+    running.stacks = stacks;
+}
+
+/* ---- in words ---- */
+
+static const char *code_kind_name(enum code_kind kind)
+{
+    switch (kind) {
+    case CODE_TURN: return "turn";
+    case CODE_REPLAY: return "replay";
+    case CODE_QUERY: return "query";
+    }
+    return "turn";
+}
+
+static bool same_object(const void *a, const void *b)
+{
+    Dl_info of_a, of_b;
+    return dladdr(a, &of_a) != 0 && dladdr(b, &of_b) != 0 && of_a.dli_fbase == of_b.dli_fbase;
+}
+
+/* The innermost frame in the object that the orchestration is of: not in a library that it called, nor, where
+ * exit() was called, in what listens for that. */
+static const void *frame_to_show(const struct crash_word *word, const struct crash_place *place)
+{
+    if (word->frames_len == 0)
+        return NULL;
+    if (place == NULL || place->code == NULL)
+        return word->frames[0];
+    const void *const code = (const void *)(uintptr_t)place->code;
+    size_t at = 0;
+    while (word->kind == CRASH_EXIT && at < word->frames_len && same_object(word->frames[at], code))
+        at++;
+    while (at < word->frames_len && !same_object(word->frames[at], code))
+        at++;
+    return at < word->frames_len ? word->frames[at] : word->frames[0];
+}
+
+static void signal_text(const struct crash_word *word, struct buf *to)
+{
+    const char *const name = sigabbrev_np(word->number);
+    if (name != NULL)
+        buf_printf(to, "SIG%s", name);
+    else
+        buf_printf(to, "signal %d", word->number);
+    if (word->fault && !word->overflow)
+        buf_printf(to, " at address 0x%" PRIx64, word->address);
+}
+
+void crash_text(const struct crash_word *word, const struct crash_place *place, struct buf *to)
+{
+    const void *const frame = frame_to_show(word, place);
+    if (word->overflow)
+        buf_printf(to, "stack overflow: %d KiB, ", CORO_STACK_BYTES / 1024);
+    switch (word->kind) {
+    case CRASH_NONE: buf_text(to, "it ended, and nobody knows how"); break;
+    case CRASH_SIGNAL: signal_text(word, to); break;
+    case CRASH_EXIT: buf_printf(to, "exit(%d) was called", word->number); break;
+    case CRASH_ENDLESS: buf_printf(to, "the turn did not end within %d ms", word->number); break;
+    case CRASH_CODE:
+        buf_printf(to, "the process ended with code %d: _exit() was called", word->number);
+        break;
+    case CRASH_KILLED:
+        buf_text(to, "killed by ");
+        signal_text(word, to);
+        break;
+    }
+    if (frame == NULL)
+        return;
+    buf_text(to, word->kind == CRASH_ENDLESS ? ": at " : " in ");
+    call_site_text(frame, to);
+}
+
+void crash_report_text(const struct crash_word *word, const struct crash_place *place, struct buf *to)
+{
+    crash_text(word, place, to);
+    buf_printf(to, ", in a %s of orchestration %s, at event %llu", code_kind_name(place->kind),
+               place->orchestration, (unsigned long long)place->event);
+}
+
+/* ---- build ids ---- */
+
+static void note_text(const uint8_t *at, size_t len, char ret[BUILD_ID_BYTES])
+{
+    while (len >= sizeof(Elf64_Nhdr)) {
+        Elf64_Nhdr note;
+        memcpy(&note, at, sizeof note);
+        at += sizeof note;
+        len -= sizeof note;
+        size_t const name = ((size_t)note.n_namesz + 3) & ~(size_t)3;
+        size_t const desc = ((size_t)note.n_descsz + 3) & ~(size_t)3;
+        if (name > len || desc > len - name)
+            return;
+        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(at, "GNU", 4) == 0)
+            for (size_t i = 0; i < note.n_descsz && 2 * i + 2 < BUILD_ID_BYTES; i++)
+                (void)snprintf(ret + 2 * i, 3, "%02x", at[name + i]);
+        at += name + desc;
+        len -= name + desc;
+    }
+}
+
+/* The first page of a loaded object says where its notes are. */
+const char *build_id(const void *address, char ret[BUILD_ID_BYTES])
+{
+    Dl_info info;
+    (void)snprintf(ret, BUILD_ID_BYTES, "0");
+    if (address == NULL || dladdr(address, &info) == 0 || info.dli_fbase == NULL)
+        return ret;
+    const uint8_t *const base = info.dli_fbase;
+    const Elf64_Ehdr *const elf = info.dli_fbase;
+    const Elf64_Phdr *const parts = (const Elf64_Phdr *)(base + elf->e_phoff);
+    uintptr_t const from = elf->e_type == ET_DYN ? (uintptr_t)base : 0;
+    for (size_t i = 0; i < elf->e_phnum; i++)
+        if (parts[i].p_type == PT_NOTE)
+            note_text((const uint8_t *)(from + parts[i].p_vaddr), parts[i].p_memsz, ret);
+    return ret;
+}

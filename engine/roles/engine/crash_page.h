@@ -1,0 +1,93 @@
+/*
+ * What an engine and its supervisor share: which code of which orchestration each shard runs, and the word
+ * that the engine says when it crashes in it (or calls exit(), or does not end its turn). The supervisor
+ * stores it before the process ends (supervisor.h).
+ *
+ * A place has one writer, its shard's thread, which costs a few stores for each turn. It is read by handlers
+ * of fatal signals on that thread, by the watchdog, and by the supervisor when the engine is dead.
+ */
+#ifndef THOLE_CRASH_PAGE_H
+#define THOLE_CRASH_PAGE_H
+#include "buf.h"
+#include "partition.h"
+#include <stdatomic.h>
+
+enum {
+    CRASH_PLACES_MAX = 256, /* as many as --engine-threads may be */
+    CRASH_FRAMES_MAX = 32,
+    CRASH_TEXT_BYTES = 512,
+    CRASH_WAIT_MS = 2000, /* an engine that dies waits at most so long until its word is stored */
+};
+
+struct crash_place {
+    atomic_uint_fast64_t since_ms; /* monotonic; 0: no code runs. What follows is good while it is not */
+    atomic_uint_fast64_t runs;     /* how many there have been */
+    enum code_kind kind;
+    uint32_t partition, version, instance_len;
+    uint64_t execution, event;
+    thole_orchestration_fn *code;
+    uint8_t instance[THOLE_ID_BYTES_MAX];
+    char orchestration[THOLE_NAME_BYTES_MAX + 1];
+};
+
+enum crash_kind {
+    CRASH_NONE = 0,
+    CRASH_SIGNAL = 1,  /* said by itself: number is the signal */
+    CRASH_EXIT = 2,    /* said by itself: exit(number) was called */
+    CRASH_ENDLESS = 3, /* the turn did not end within number milliseconds */
+    CRASH_CODE = 4,    /* said by the kernel: it ended with exit code number, and without a word: _exit() */
+    CRASH_KILLED = 5,  /* said by the kernel: number is the signal */
+};
+enum crash_state { CRASH_UNSAID = 0, CRASH_BEING_SAID = 1, CRASH_SAID = 2 };
+struct crash_word {
+    atomic_int state; /* an enum crash_state: from BEING_SAID on all but frames is good, as far as it goes */
+    enum crash_kind kind;
+    int number;
+    bool fault, overflow; /* SIGNAL: raised by what the code did, at address; it was in a stack's guard */
+    uint64_t address;
+    int place; /* whose thread it was; -1: no shard's, or no code ran */
+    size_t frames_len;
+    const void
+        *frames[CRASH_FRAMES_MAX]; /* return addresses, the innermost first; that is where it happened */
+};
+
+struct crash_page {
+    struct crash_word word;
+    atomic_bool returned; /* thole_main() returns: whatever ends the process now, it is not ours to judge */
+    atomic_uint_fast64_t overdue_ms; /* not 0: SIGABRT is sent to whose turn did not end within so long */
+    size_t places_len;
+    struct crash_place places[CRASH_PLACES_MAX];
+};
+/* Shared with what is forked. NULL: there is no memory. */
+struct crash_page *crash_page_create(void);
+void crash_page_destroy(struct crash_page *page); /* NULL-safe */
+/* As it was made. */
+void crash_page_clear(struct crash_page *page);
+
+/* --- the engine's side --- */
+/* From now until crash_unlisten() a crash of this process is said there, and a byte goes to @p socket (-1: to
+ * nobody), which the other side closes or answers when the word is stored. Both are borrowed. */
+void crash_listen(struct crash_page *page, int socket);
+void crash_unlisten(void);
+/* In a copy of the process that this thread has forked: the word goes to @p page, as of its place 0, and
+ * nobody is waited for; exit() ends the copy. */
+void crash_listen_in_copy(struct crash_page *page);
+/* The code in that place has not returned for so long, which is said here unless it has said so itself; and
+ * to the supervisor. Any thread. */
+void crash_say_endless(struct crash_page *page, int place, uint64_t ms);
+/* This thread runs what @p watch tells, in place @p index, on stacks of @p stacks. Both are borrowed. */
+void crash_thread_begin(struct crash_page *page, size_t index, const struct stack_pool *stacks);
+void crash_begins(struct crash_place *place, const struct code_run *run);
+void crash_ended(struct crash_place *place);
+
+/* --- whoever reports --- */
+/* "SIGSEGV at address 0x0 in checkout (checkout.c:42)". @p place may be NULL. In the process that crashed, or
+ * one with the same image: addresses are looked up. */
+void crash_text(const struct crash_word *word, const struct crash_place *place, struct buf *to);
+/* The same and what the code was about: "…, in a turn of orchestration checkout, at event 7". */
+void crash_report_text(const struct crash_word *word, const struct crash_place *place, struct buf *to);
+/* The build id of the object that holds the address, as hexadecimal digits: "0" when it has none. @p ret is
+ * returned. */
+enum { BUILD_ID_BYTES = 41 };
+const char *build_id(const void *address, char ret[BUILD_ID_BYTES]);
+#endif

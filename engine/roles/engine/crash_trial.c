@@ -1,0 +1,110 @@
+#include "crash_trial.h"
+#include "log.h"
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WORD_MS = 1000 /* a copy that is told to say where it is gets so long */ };
+
+_Noreturn static void run_copy(const struct crash_trial *trial, struct crash_page *page, void (*body)(void *),
+                               void *body_arg)
+{
+    struct rlimit const none = {0, 0}; /* the first crash has left a core dump, if anybody wants one */
+    (void)setrlimit(RLIMIT_CORE, &none);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)signal(SIGINT, SIG_IGN); /* from a terminal: they mean the engine */
+    (void)signal(SIGTERM, SIG_IGN);
+    *trial->place = &page->places[0];
+    crash_listen_in_copy(page);
+    body(body_arg);
+    atomic_store(&page->returned, true);
+    _exit(0);
+}
+
+static bool ends_within(int pidfd, uint64_t ms)
+{
+    struct pollfd end = {.fd = pidfd, .events = POLLIN};
+    int n;
+    do
+        n = poll(&end, 1, ms == 0 || ms > INT32_MAX ? -1 : (int)ms);
+    while (n < 0 && errno == EINTR);
+    return n > 0;
+}
+
+static int wait_for(pid_t pid, struct crash_page *page, uint64_t limit_ms)
+{
+    int status = 0;
+    int const pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd >= 0 && !ends_within(pidfd, limit_ms)) {
+        atomic_store(&page->overdue_ms, limit_ms);
+        (void)kill(pid, SIGABRT);
+        if (!ends_within(pidfd, WORD_MS))
+            (void)kill(pid, SIGKILL);
+    }
+    if (pidfd >= 0)
+        (void)close(pidfd);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status;
+}
+
+/* What the copy said, else what the kernel says. */
+static void look_at(struct crash_page *page, int status, uint64_t limit_ms)
+{
+    struct crash_word *const word = &page->word;
+    if (atomic_load(&word->state) != CRASH_UNSAID)
+        return;
+    bool const late = atomic_load(&page->overdue_ms) != 0;
+    word->kind = late ? CRASH_ENDLESS : WIFSIGNALED(status) ? CRASH_KILLED : CRASH_CODE;
+    word->number = late ? (int)limit_ms : WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+    word->frames_len = 0;
+}
+
+static thole_status say(const struct crash_page *page, const struct code_run *run, thole_error *reterr)
+{
+    struct buf text;
+    buf_init(&text, CRASH_TEXT_BYTES);
+    crash_report_text(&page->word, &page->places[0], &text);
+    thole_status const status =
+        thole_fail(reterr, THOLE_APP, "%s", buf_status(&text) == THOLE_OK ? buf_cstr(&text) : "a crash");
+    buf_release(&text);
+    log_line(LOG_LEVEL_WARN, "partition", "p=%u instance=%.*s crashed when it was tried alone: %s",
+             run->partition, THOLE_FMT(run->instance), reterr->text);
+    return status;
+}
+
+thole_status crash_trial(const struct crash_trial *trial, const struct code_run *run, void (*body)(void *),
+                         void *body_arg, thole_error *reterr)
+{
+    struct crash_page *const page = crash_page_create();
+    if (page == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "no memory to try the code alone");
+    page->places_len = 1;
+    crash_begins(&page->places[0], run); /* should it never get there */
+    pid_t const pid = fork();
+    if (pid == 0)
+        run_copy(trial, page, body, body_arg);
+    int const error = errno;
+    int const status = pid < 0 ? 0 : wait_for(pid, page, trial->limit_ms);
+    bool const late = atomic_load(&page->overdue_ms) != 0;
+    thole_status result = THOLE_OK;
+    if (pid < 0) {
+        result =
+            thole_fail(reterr, THOLE_NOMEM, "the code could not be tried alone: fork: %s", strerror(error));
+    } else if (!atomic_load(&page->returned)) {
+        bool const killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !late;
+        look_at(page, status, trial->limit_ms);
+        result = killed && atomic_load(&page->word.state) == CRASH_UNSAID
+                     ? thole_fail(reterr, THOLE_NOMEM, "the process that tried the code alone was killed")
+                     : say(page, run, reterr);
+    }
+    crash_page_destroy(page);
+    return result;
+}

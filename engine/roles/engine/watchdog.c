@@ -1,0 +1,175 @@
+#include "watchdog.h"
+#include "log.h"
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    LOOK_MS = 200,
+    QUIET_LOOKS = 10, /* without any code having run: then it sleeps */
+    WARN_MS = 1000,
+    SAY_MS = 500, /* who is told to say where it is begins to within so long */
+    NANOS_PER_MILLI = 1000000,
+};
+
+struct watchdog {
+    struct engine_host *engine;
+    struct crash_page *page;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake; /* monotonic */
+    atomic_bool asleep;
+    bool stopping;
+    uint64_t warned[CRASH_PLACES_MAX]; /* of the turn that had begun then */
+};
+
+static void warn(const struct watchdog *dog, const struct crash_place *place, uint64_t ms)
+{
+    char limit[64] = "";
+    uint64_t const turn_limit = dog->engine->options.turn_limit_ms;
+    if (turn_limit != 0)
+        (void)snprintf(limit, sizeof limit, "; after %" PRIu64 " ms it counts as a crash", turn_limit);
+    log_line(LOG_LEVEL_WARN, "partition",
+             "p=%u instance=%.*s execution=%" PRIu64 ": the code of %s has not returned for %" PRIu64
+             " ms, at event %" PRIu64 "; the partitions of its thread wait for it%s",
+             place->partition, (int)place->instance_len, (const char *)place->instance, place->execution,
+             place->orchestration, ms, place->event, limit);
+}
+
+static void nap(uint64_t ms)
+{
+    struct timespec const time = {.tv_sec = (time_t)(ms / 1000),
+                                  .tv_nsec = (long)(ms % 1000) * NANOS_PER_MILLI};
+    (void)nanosleep(&time, NULL);
+}
+
+/* Its own thread says where it is, and dies; if it cannot, it is said here. */
+static void end_turn(struct watchdog *dog, size_t i)
+{
+    uint64_t const limit = dog->engine->options.turn_limit_ms;
+    atomic_store(&dog->page->overdue_ms, limit);
+    (void)pthread_kill(dog->engine->shards[i].thread, SIGABRT);
+    nap(SAY_MS);
+    crash_say_endless(dog->page, (int)i, limit);
+    nap(CRASH_WAIT_MS);
+    (void)kill(getpid(), SIGKILL);
+}
+
+static void look(struct watchdog *dog)
+{
+    uint64_t const now = clock_monotonic_ms(), limit = dog->engine->options.turn_limit_ms;
+    for (size_t i = 0; i < dog->engine->shards_len; i++) {
+        const struct crash_place *const place = &dog->page->places[i];
+        uint64_t const since = atomic_load(&place->since_ms),
+                       ms = since == 0 || since > now ? 0 : now - since;
+        if (ms >= WARN_MS && dog->warned[i] != since) {
+            dog->warned[i] = since;
+            warn(dog, place, ms);
+        }
+        if (limit != 0 && ms >= limit)
+            end_turn(dog, i);
+    }
+}
+
+/* Grows with each run; whether code runs now, too. */
+static uint64_t activity(const struct watchdog *dog, bool *ret_runs)
+{
+    uint64_t sum = 0;
+    *ret_runs = false;
+    for (size_t i = 0; i < dog->engine->shards_len; i++) {
+        sum += atomic_load(&dog->page->places[i].runs);
+        *ret_runs |= atomic_load(&dog->page->places[i].since_ms) != 0;
+    }
+    return sum;
+}
+
+static void sleep_until_stirred(struct watchdog *dog, uint64_t seen)
+{
+    bool runs;
+    atomic_store(&dog->asleep, true);
+    bool const quiet = activity(dog, &runs) == seen && !runs; /* who begins now sees that it is asleep */
+    while (quiet && atomic_load(&dog->asleep) && !dog->stopping)
+        (void)pthread_cond_wait(&dog->wake, &dog->lock);
+    atomic_store(&dog->asleep, false);
+}
+
+static void doze(struct watchdog *dog)
+{
+    struct timespec until;
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += LOOK_MS * (long)NANOS_PER_MILLI;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    (void)pthread_cond_timedwait(&dog->wake, &dog->lock, &until);
+}
+
+static void *watch(void *arg)
+{
+    struct watchdog *const dog = arg;
+    uint64_t seen = UINT64_MAX;
+    unsigned quiet = 0;
+    (void)pthread_mutex_lock(&dog->lock);
+    while (!dog->stopping) {
+        bool runs;
+        uint64_t const now = activity(dog, &runs);
+        quiet = runs || now != seen ? 0 : quiet + 1;
+        seen = now;
+        look(dog);
+        if (quiet < QUIET_LOOKS)
+            doze(dog);
+        else
+            sleep_until_stirred(dog, seen);
+    }
+    (void)pthread_mutex_unlock(&dog->lock);
+    return NULL;
+}
+
+void watchdog_stir(struct watchdog *watchdog)
+{
+    if (watchdog == NULL || !atomic_load(&watchdog->asleep))
+        return;
+    (void)pthread_mutex_lock(&watchdog->lock);
+    atomic_store(&watchdog->asleep, false);
+    (void)pthread_cond_signal(&watchdog->wake);
+    (void)pthread_mutex_unlock(&watchdog->lock);
+}
+
+thole_status watchdog_start(struct engine_host *engine, struct watchdog **ret, thole_error *reterr)
+{
+    struct watchdog *const dog = calloc(1, sizeof *dog);
+    pthread_condattr_t monotonic;
+    if (dog == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "no memory for the watchdog");
+    dog->engine = engine;
+    dog->page = engine->options.crash_page;
+    (void)pthread_mutex_init(&dog->lock, NULL);
+    (void)pthread_condattr_init(&monotonic);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&dog->wake, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
+    if (pthread_create(&dog->thread, NULL, watch, dog) != 0) {
+        (void)pthread_mutex_destroy(&dog->lock);
+        (void)pthread_cond_destroy(&dog->wake);
+        free(dog);
+        return thole_fail(reterr, THOLE_NOMEM, "cannot start the watchdog's thread");
+    }
+    *ret = dog;
+    return THOLE_OK;
+}
+
+void watchdog_stop(struct watchdog *watchdog)
+{
+    if (watchdog == NULL)
+        return;
+    (void)pthread_mutex_lock(&watchdog->lock);
+    watchdog->stopping = true;
+    (void)pthread_cond_signal(&watchdog->wake);
+    (void)pthread_mutex_unlock(&watchdog->lock);
+    (void)pthread_join(watchdog->thread, NULL);
+    (void)pthread_mutex_destroy(&watchdog->lock);
+    (void)pthread_cond_destroy(&watchdog->wake);
+    free(watchdog);
+}

@@ -1,0 +1,17 @@
+/*
+ * Sees turns that do not end: a thread that looks at what code the shards run (crash_page.h). After a second
+ * it says so in the log; after --turn-limit the turn counts as a crash, and the process dies of it, saying
+ * where the code was. It sleeps while no code runs.
+ */
+#ifndef THOLE_WATCHDOG_H
+#define THOLE_WATCHDOG_H
+#include "engine.h"
+
+struct watchdog;
+THOLE_NODISCARD thole_status watchdog_start(struct engine_host *engine, struct watchdog **ret,
+                                            thole_error *reterr);
+void watchdog_stop(struct watchdog *watchdog); /* NULL-safe */
+/* Code has begun to run in one of the places. Costs a load while the watchdog is awake. Any thread;
+ * NULL-safe. */
+void watchdog_stir(struct watchdog *watchdog);
+#endif

@@ -1,0 +1,94 @@
+/*
+ * A test program that dies in an orchestration's code dies as it would anyway, but not without a word: which
+ * orchestration, and of what. First what can be said for certain, then where in the source, which calls what
+ * a signal handler should not call; an alarm ends it if that hangs.
+ */
+#include "kit_crash.h"
+#include "coro.h"
+#include "fatal_signals.h"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 512, LOOK_UP_S = 10 };
+
+static _Thread_local struct crash_page *watched __attribute__((tls_model("initial-exec")));
+
+static void write_line(const char *line, int len)
+{
+    if (len > 0)
+        (void)!write(STDERR_FILENO, line, len < LINE_BYTES ? (size_t)len : LINE_BYTES - 1);
+}
+
+static const char *what(const struct crash_word *word, char ret[64])
+{
+    if (word->overflow)
+        (void)snprintf(ret, 64, "stack overflow");
+    else if (word->kind == CRASH_EXIT)
+        (void)snprintf(ret, 64, "exit(%d) was called", word->number);
+    else
+        (void)snprintf(ret, 64, "SIG%s",
+                       sigabbrev_np(word->number) == NULL ? "?" : sigabbrev_np(word->number));
+    return ret;
+}
+
+static void on_fatal(const struct fatal *fatal)
+{
+    char line[LINE_BYTES], text[64], size[32] = "";
+    struct crash_page *const page = watched;
+    (void)fatal;
+    if (page == NULL || atomic_load(&page->word.state) != CRASH_SAID || page->word.place < 0)
+        return;
+    const struct crash_place *const place = &page->places[0];
+    if (page->word.overflow)
+        (void)snprintf(size, sizeof size, ": %d KiB", CORO_STACK_BYTES / 1024);
+    write_line(line, snprintf(line, sizeof line, "thole test kit: %s in orchestration %s%s; instance %.*s\n",
+                              what(&page->word, text), place->orchestration, size, (int)place->instance_len,
+                              (const char *)place->instance));
+    struct buf report;
+    (void)alarm(LOOK_UP_S);
+    buf_init(&report, LINE_BYTES);
+    crash_report_text(&page->word, place, &report);
+    if (buf_status(&report) == THOLE_OK)
+        write_line(line, snprintf(line, sizeof line, "thole test kit: %s\n", buf_cstr(&report)));
+    (void)alarm(0);
+}
+
+static void begins(void *arg, const struct code_run *run)
+{
+    struct kit_crash *const crash = arg;
+    watched = crash->page;
+    crash_listen(crash->page, -1); /* a test may have forked, or use several kits */
+    crash_thread_begin(crash->page, 0, crash->stacks);
+    crash_begins(&crash->page->places[0], run);
+}
+
+static void ended(void *arg)
+{
+    const struct kit_crash *const crash = arg;
+    crash_ended(&crash->page->places[0]);
+    watched = NULL;
+}
+
+bool kit_crash_watch(struct kit_crash *crash, const struct stack_pool *stacks)
+{
+    crash->page = crash_page_create();
+    if (crash->page == NULL)
+        return false;
+    crash->page->places_len = 1;
+    crash->stacks = stacks;
+    crash->watch = (struct code_watch){.begins = begins, .ended = ended, .arg = crash};
+    crash_listen(crash->page, -1); /* before the one that reads what it says */
+    fatal_listen(on_fatal);
+    (void)fatal_thread_begin(); /* the thread's for ever: other kits use it, too */
+    return true;
+}
+
+void kit_crash_release(struct kit_crash *crash)
+{
+    if (crash->page == NULL)
+        return;
+    crash_unlisten();
+    crash_page_destroy(crash->page);
+    crash->page = NULL;
+}

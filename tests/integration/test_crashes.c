@@ -1,0 +1,366 @@
+/*
+ * Code of orchestrations that crashes, in every way there is, among a thousand instances that do not: those
+ * complete, the engine restarts at most so often as it may, and who did it is Stuck, with the reason.
+ */
+#include "stack.h"
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+enum { STEADY = 1000, STEPS = 3, LIMIT = 2, PROGRESS_MS = 2000, TURN_LIMIT_MS = 1500, WAIT_MS = 60000 };
+#define CRASHES "program_crashes"
+#define STEADY_OPTIONS "--node-ttl=3s", "--turn-limit=1500ms", "--stop-limit=3s", NULL
+
+static struct stack stack;
+static thole_client *client;
+
+/* ---- what crashes, and what is said of it ---- */
+
+static const struct way {
+    const char *input, *reason;
+} ways[] = {
+    {"loop", "the turn did not end within 1500 ms: at loop (*program_crashes.c:*), in a turn of"},
+    {"null", "SIGSEGV at address 0x0 in write_null (*program_crashes.c:*), in a turn of orchestration later, "
+             "at event 3"},
+    {"abort", "SIGABRT in call_abort (*program_crashes.c:*)"},
+    {"exit", "exit(3) was called in call_exit (*program_crashes.c:*)"},
+    {"exit_now", "the process ended with code 4: _exit() was called"},
+    {"large", "stack overflow: 64 KiB, SIGSEGV in large_local (*program_crashes.c:*)"},
+    {"divide", "SIGFPE at address 0x* in divide (*program_crashes.c:*)"},
+    {"jump", "SIGSEGV at address 0x1234560 in jump (*program_crashes.c:*)"},
+};
+enum { WAYS = ARRAY_LEN(ways) };
+
+/* The pieces of the pattern between its stars, in their order. */
+static bool has(const char *text, const char *pattern)
+{
+    char piece[256];
+    while (*pattern != '\0') {
+        size_t const len = strcspn(pattern, "*");
+        snprintf(piece, sizeof piece, "%.*s", (int)len, pattern);
+        text = strstr(text, piece);
+        if (text == NULL)
+            return false;
+        text += len;
+        pattern += len + (pattern[len] == '*');
+    }
+    return true;
+}
+
+static void start(const char *id, const char *orchestration, const char *input)
+{
+    thole_status status;
+    uint64_t const end = clock_monotonic_ms() + WAIT_MS;
+    do
+        status = thole_client_start(client, thole_slice_from(id), thole_slice_from(orchestration),
+                                    thole_slice_from(input), NULL, &stack.err);
+    while (status == THOLE_UNAVAILABLE && clock_monotonic_ms() < end);
+    CU_ASSERT_TRUE(status == THOLE_OK || status == THOLE_CONFLICT); /* said twice */
+}
+
+static const char *detail(const char *id)
+{
+    char statement[256];
+    snprintf(statement, sizeof statement,
+             "SELECT status || ' ' || detail FROM thole_default.instances WHERE instance = '%s'", id);
+    return stack_sql(&stack, statement);
+}
+
+/* Status 3. */
+static bool becomes_stuck(const char *id, const char *reason)
+{
+    uint64_t const end = clock_monotonic_ms() + WAIT_MS;
+    while (strncmp(detail(id), "3 ", 2) != 0 && clock_monotonic_ms() < end)
+        pause_ms(50);
+    bool const good = strncmp(detail(id), "3 ", 2) == 0 &&
+                      has(detail(id), "its code has crashed the engine 2 times: ") && has(detail(id), reason);
+    if (!good)
+        fprintf(stderr, "  %s: %s\n", id, detail(id));
+    return good;
+}
+
+static bool becomes(const char *id, thole_instance_status wanted, const char *output)
+{
+    thole_instance_status status;
+    const char *const out = stack_outcome(client, id, WAIT_MS, &status);
+    bool const good = status == wanted && strcmp(out, output) == 0;
+    if (!good)
+        fprintf(stderr, "  %s: %s '%s'\n", id, thole_instance_status_name(status), out);
+    return good;
+}
+
+/* ---- progress ---- */
+
+/* The longest time from a restart (its line in the log) to the next effect of any activity: the program
+ * writes the time of each. */
+static uint64_t longest_standstill(void)
+{
+    static uint64_t at[STEADY * STEPS * 4];
+    size_t n = 0;
+    uint64_t longest = 0;
+    FILE *const file = fopen(stack.effects, "re");
+    while (file != NULL && n < ARRAY_LEN(at) && fscanf(file, "%*s %" SCNu64, &at[n]) == 1)
+        n++;
+    if (file != NULL)
+        fclose(file);
+    for (size_t i = 1; i < n; i++)
+        if (at[i] > at[i - 1] && at[i] - at[i - 1] > longest)
+            longest = at[i] - at[i - 1];
+    return longest;
+}
+
+/* ---- tests ---- */
+
+static void throw_in(const char *round)
+{
+    char id[64];
+    for (size_t i = 0; i < WAYS; i++) {
+        snprintf(id, sizeof id, "%s-%s", round, ways[i].input);
+        start(id, "later", ways[i].input);
+        pause_ms(300);
+    }
+}
+
+static void check_steady(const char *round)
+{
+    size_t good = 0;
+    char id[64];
+    for (int i = 0; i < STEADY; i++) {
+        snprintf(id, sizeof id, "%s-%04d", round, i);
+        good += becomes(id, THOLE_INSTANCE_COMPLETED, id);
+    }
+    CU_ASSERT_EQUAL(good, STEADY);
+}
+
+static void run_round(const char *round, struct stack_program *const *engines, size_t n)
+{
+    char id[64];
+    size_t restarts = 0, before = 0;
+    (void)remove(stack.effects);
+    for (size_t i = 0; i < n; i++)
+        before += stack_count(engines[i]->log, "the engine is started again");
+    for (int i = 0; i < STEADY; i++) {
+        snprintf(id, sizeof id, "%s-%04d", round, i);
+        start(id, "steady", id);
+        if (i == STEADY / 4)
+            throw_in(round);
+    }
+    for (size_t i = 0; i < WAYS; i++) {
+        snprintf(id, sizeof id, "%s-%s", round, ways[i].input);
+        CU_ASSERT_TRUE(becomes_stuck(id, ways[i].reason));
+    }
+    check_steady(round);
+    for (size_t i = 0; i < n; i++)
+        restarts += stack_count(engines[i]->log, "the engine is started again");
+    restarts -= before;
+    uint64_t const still_ms = longest_standstill();
+    fprintf(stderr, "  %s: %zu restarts for %d culprits; the longest time without any progress: %llu ms\n",
+            round, restarts, (int)WAYS, (unsigned long long)still_ms);
+    CU_ASSERT_TRUE(restarts >= 1 && restarts <= WAYS * LIMIT);
+    CU_ASSERT_TRUE(still_ms <=
+                   PROGRESS_MS + TURN_LIMIT_MS); /* one of the kinds is a turn that does not end */
+}
+
+static struct stack_program *one, *two;
+
+/* Once more; returns when it serves. */
+static void start_one(void)
+{
+    char log[sizeof one->log];
+    snprintf(log, sizeof log, "%s/engine.log", stack.dir);
+    size_t const before = stack_count(log, "engine: serving");
+    one = stack_program_with(&stack, CRASHES, "engine", "engine", STEADY_OPTIONS);
+    CU_ASSERT_TRUE(stack_logged(one, "engine: serving", before + 1, WAIT_MS));
+}
+
+static void test_one_engine(void)
+{
+    run_round("one", &one, 1);
+}
+
+static void test_two_engines(void)
+{
+    two = stack_program_with(&stack, CRASHES, "second", "engine", STEADY_OPTIONS);
+    CU_ASSERT_TRUE(stack_logged(two, " open, epoch", 1, WAIT_MS));
+    run_round("two", (struct stack_program *[]){one, two}, 2);
+    CU_ASSERT_EQUAL(stack_terminate(two, 20000), 0);
+}
+
+/* What people do with one that is Stuck; nothing of it runs its code. */
+static void test_verbs(void)
+{
+    size_t const before = stack_count(one->log, "started again"),
+                 tried = stack_count(one->log, "tried alone:");
+    CHECK_OK(thole_client_cancel(client, THOLE_STR("one-null"), THOLE_STR("why"), &stack.err), &stack.err);
+    CHECK_OK(thole_client_pause(client, THOLE_STR("one-abort"), THOLE_STR("why"), &stack.err), &stack.err);
+    CHECK_OK(thole_client_terminate(client, THOLE_STR("one-jump"), THOLE_STR("why"), &stack.err), &stack.err);
+    CU_ASSERT_TRUE(becomes("one-jump", THOLE_INSTANCE_TERMINATED, "why"));
+    thole_delete_options const force = {.size = sizeof force, .force = true};
+    bool accepted = false;
+    CHECK_OK(thole_client_delete(client, THOLE_STR("one-exit"), &force, &accepted, &stack.err), &stack.err);
+    CU_ASSERT_TRUE(accepted);
+    CU_ASSERT_EQUAL(stack_count(one->log, "started again"), before);
+    CU_ASSERT_EQUAL(stack_count(one->log, "tried alone:"), tried);
+}
+
+/* The same build knows better than to try: until somebody says so. Here what crashes is a matter of a
+ * variable. */
+static void test_retry(void)
+{
+    CHECK_OK(thole_client_retry(client, THOLE_STR("one-large"), THOLE_STR("why"), &stack.err), &stack.err);
+    pause_ms(500);
+    CU_ASSERT_TRUE(becomes_stuck("one-large", "stack overflow"));
+    CU_ASSERT_EQUAL(stack_terminate(one, 20000), 0);
+    setenv("CRASHES_MENDED", "1", 1);
+    one = stack_program_with(&stack, CRASHES, "mended", "engine", STEADY_OPTIONS);
+    CU_ASSERT_TRUE(stack_logged(one, " open, epoch", 8, WAIT_MS));
+    pause_ms(500);
+    CU_ASSERT_TRUE(becomes_stuck("one-large", "stack overflow"));
+    CHECK_OK(thole_client_retry(client, THOLE_STR("one-large"), THOLE_STR("why"), &stack.err), &stack.err);
+    CU_ASSERT_TRUE(becomes("one-large", THOLE_INSTANCE_COMPLETED, "mended"));
+    unsetenv("CRASHES_MENDED");
+    CU_ASSERT_EQUAL(stack_terminate(one, 20000), 0);
+    start_one();
+}
+
+/* Another build is tried at once, by itself; and what is waiting for it goes on. */
+static void test_other_build(void)
+{
+    CU_ASSERT_EQUAL(stack_terminate(one, 20000), 0);
+    struct stack_program *const other =
+        stack_program_with(&stack, "program_mended", "other", "engine", STEADY_OPTIONS);
+    CU_ASSERT_TRUE(becomes("one-divide", THOLE_INSTANCE_COMPLETED, "mended"));
+    CU_ASSERT_TRUE(becomes("one-loop", THOLE_INSTANCE_COMPLETED, "mended"));
+    CU_ASSERT_TRUE(
+        becomes("one-null", THOLE_INSTANCE_COMPLETED, "mended")); /* no await told it of the request */
+    CHECK_OK(thole_client_resume(client, THOLE_STR("one-abort"), THOLE_STR("why"), &stack.err), &stack.err);
+    CU_ASSERT_TRUE(becomes("one-abort", THOLE_INSTANCE_COMPLETED, "mended"));
+    CU_ASSERT_EQUAL(stack_terminate(other, 20000), 0);
+    start_one();
+}
+
+/* A query crashes: it is refused from then on, and its instance goes on. */
+static void test_query(void)
+{
+    thole_status status;
+    thole_slice answer;
+    uint64_t const end = clock_monotonic_ms() + WAIT_MS;
+    CU_ASSERT_TRUE(stack_logged(one, " open, epoch", 8, WAIT_MS));
+    start("asked", "asked", "");
+    do {
+        status = thole_client_query(client, THOLE_STR("asked"), THOLE_STR("how"), THOLE_STR("null"), &answer,
+                                    &stack.err);
+        pause_ms(50);
+    } while (status != THOLE_INVALID && clock_monotonic_ms() < end);
+    CU_ASSERT_TRUE(has(stack.err.text, "the query crashes: SIGSEGV at address 0x0 in write_null"));
+    CHECK_OK(thole_client_signal(client, THOLE_STR("asked"), THOLE_STR("go"), THOLE_STR("on"),
+                                 THOLE_STR("go-1"), NULL, &stack.err),
+             &stack.err);
+    CU_ASSERT_TRUE(becomes("asked", THOLE_INSTANCE_COMPLETED, "on"));
+}
+
+static void test_kill9_of_the_child(void)
+{
+    pid_t const before = stack_serving(one);
+    size_t const restarts = stack_count(one->log, "the engine is started again");
+    uint64_t const from = clock_monotonic_ms();
+    kill(before, SIGKILL);
+    CU_ASSERT_TRUE(stack_logged(one, "the engine is started again", restarts + 1, 1000));
+    fprintf(stderr, "  started again after %llu ms\n", (unsigned long long)(clock_monotonic_ms() - from));
+    start("after-kill", "steady", "x");
+    CU_ASSERT_TRUE(becomes("after-kill", THOLE_INSTANCE_COMPLETED, "x"));
+    CU_ASSERT_TRUE(stack_serving(one) != before && stack_serving(one) > 0);
+}
+
+/* Nobody's code is to blame: each start waits longer than the one before. */
+static void test_crash_loop_that_nobody_explains(void)
+{
+    uint64_t const from = clock_monotonic_ms();
+    size_t const pauses = stack_count(one->log, "started again after a pause");
+    for (size_t i = 1; i <= 4; i++) {
+        pid_t pid;
+        while ((pid = stack_serving(one)) <= 0)
+            pause_ms(10);
+        kill(pid, SIGKILL);
+        CU_ASSERT_TRUE(stack_logged(one, "started again after a pause", pauses + i, 20000));
+        while (stack_serving(one) <= 0 || stack_serving(one) == pid)
+            pause_ms(10);
+    }
+    CU_ASSERT_TRUE(clock_monotonic_ms() - from >= 500 + 1000 + 2000 + 4000 - 100);
+}
+
+static void test_kill9_of_the_supervisor(void)
+{
+    pid_t const serving = stack_serving(one);
+    CU_ASSERT_TRUE_FATAL(serving > 0 && serving != one->pid);
+    struct pollfd dead = {.fd = (int)syscall(SYS_pidfd_open, serving, 0), .events = POLLIN};
+    kill(one->pid, SIGKILL); /* it alone */
+    CU_ASSERT_EQUAL(poll(&dead, 1, 1000), 1);
+    (void)close(dead.fd);
+    stack_kill9(one);
+    start_one();
+    start("after-supervisor", "steady", "x");
+    CU_ASSERT_TRUE(becomes("after-supervisor", THOLE_INSTANCE_COMPLETED, "x"));
+}
+
+/* A turn does not end, and nobody has said that it must. */
+static void test_sigterm(void)
+{
+    CU_ASSERT_EQUAL(stack_terminate(one, 20000), 0);
+    one = stack_program_with(&stack, CRASHES, "stops", "engine", "--node-ttl=3s", "--turn-limit=0s",
+                             "--stop-limit=2s", NULL);
+    CU_ASSERT_TRUE(stack_logged(one, " open, epoch", 8, WAIT_MS));
+    start("endless", "at_once", "loop");
+    CU_ASSERT_TRUE(
+        stack_logged(one, "instance=endless execution=1: the code of at_once has not returned for", 1, 5000));
+    uint64_t const from = clock_monotonic_ms();
+    CU_ASSERT_EQUAL(stack_terminate(one, 10000), 1);
+    uint64_t const ms = clock_monotonic_ms() - from;
+    fprintf(stderr, "  stopped %llu ms after SIGTERM\n", (unsigned long long)ms);
+    CU_ASSERT_TRUE(ms >= 1900 && ms < 3500);
+    start_one();
+    CU_ASSERT_TRUE(becomes_stuck("endless", "the turn did not end within 1500 ms: at loop"));
+}
+
+static const struct thole_test tests[] = {
+    {"one engine", test_one_engine},
+    {"verbs", test_verbs},
+    {"retry", test_retry},
+    {"another build", test_other_build},
+    {"a query that crashes", test_query},
+    {"kill9 of the child", test_kill9_of_the_child},
+    {"a crash loop that nobody explains", test_crash_loop_that_nobody_explains},
+    {"kill9 of the supervisor", test_kill9_of_the_supervisor},
+    {"sigterm", test_sigterm},
+    {"two engines", test_two_engines},
+};
+
+int main(void)
+{
+#ifdef SANITIZED
+    return 77; /* the sanitizer has the signals */
+#else
+    skip_without_nats();
+    skip_without_postgres();
+    stack_start(&stack);
+    setenv("CRASHES_WORK_MS", "40", 1);
+    one = stack_program_with(&stack, CRASHES, "engine", "engine", STEADY_OPTIONS);
+    client = stack_client(&stack);
+    (void)stack_program_with(&stack, CRASHES, "worker", "worker", "--lease=3s", NULL);
+    int const failed = thole_run_suite("crashes", tests, ARRAY_LEN(tests));
+    thole_client_close(client);
+    stack_stop(&stack);
+    return failed;
+#endif
+}

@@ -1,0 +1,137 @@
+/* What a test program says that dies in an orchestration's code. */
+#include "thole/testing.h"
+#include "thole_cunit.h"
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+static volatile int zero;
+static int *volatile nowhere;
+
+static thole_status large(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    volatile char local[200 * 1024];
+    (void)ctx, (void)input, (void)ret_output;
+    memset((char *)local, 1, sizeof local);
+    return local[zero] == 1 ? THOLE_OK : THOLE_APP;
+}
+
+static thole_status recursion(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    if (zero > 1)
+        return THOLE_OK;
+    return recursion(ctx, input, ret_output) == THOLE_OK && zero == 0 ? THOLE_OK : THOLE_APP;
+}
+
+static thole_status null(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)ctx, (void)input, (void)ret_output;
+    *nowhere = 1;
+    return THOLE_OK;
+}
+
+static thole_status leaves(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)ctx, (void)input, (void)ret_output;
+    exit(3);
+}
+
+static thole_status well(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)ctx;
+    *ret_output = input;
+    return THOLE_OK;
+}
+
+static const thole_orchestration_entry all[] = {
+    {"large", large}, {"recursion", recursion}, {"null", null}, {"leaves", leaves}, {"well", well}};
+static const thole_program program = {
+    .size = sizeof program, .name = "crashes", .orchestrations = all, .orchestrations_len = ARRAY_LEN(all)};
+
+_Noreturn static void run_it(const char *name, int to)
+{
+    struct rlimit const none = {0, 0};
+    (void)setrlimit(RLIMIT_CORE, &none);
+    (void)dup2(to, STDERR_FILENO);
+    thole_test_env *const env = thole_test_create(&program);
+    if (thole_test_start(env, THOLE_STR("order-1"), thole_slice_from(name), THOLE_STR("x")) == THOLE_OK)
+        (void)thole_test_run(env, THOLE_STR("order-1"));
+    if (strcmp(name, "well") == 0)
+        *nowhere = 1; /* not in an orchestration's code */
+    _exit(0);
+}
+
+static const char *dies_of(const char *name, int *ret_status)
+{
+    static char said[4096];
+    int ends[2];
+    size_t len = 0;
+    ssize_t n;
+    CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+    pid_t const pid = fork();
+    if (pid == 0)
+        run_it(name, ends[1]);
+    (void)close(ends[1]);
+    while ((n = read(ends[0], said + len, sizeof said - 1 - len)) > 0)
+        len += (size_t)n;
+    said[len] = '\0';
+    (void)close(ends[0]);
+    (void)waitpid(pid, ret_status, 0);
+    return said;
+}
+
+static bool says(const char *name, int number, const char *first, const char *second)
+{
+    int status = 0;
+    const char *const said = dies_of(name, &status);
+    bool const died = number == 0 ? WIFEXITED(status) && WEXITSTATUS(status) == 3
+                                  : WIFSIGNALED(status) && WTERMSIG(status) == number;
+    bool const good = died && strstr(said, first) != NULL && strstr(said, second) != NULL;
+    if (!good)
+        fprintf(stderr, "  %s: status %x, says: %s\n", name, (unsigned)status, said);
+    return good;
+}
+
+static void names_the_orchestration(void)
+{
+    CU_ASSERT_TRUE(says("large", SIGSEGV,
+                        "thole test kit: stack overflow in orchestration large: 64 KiB; instance order-1\n",
+                        "stack overflow: 64 KiB, SIGSEGV in large"));
+    CU_ASSERT_TRUE(says("recursion", SIGSEGV, "stack overflow in orchestration recursion: 64 KiB",
+                        ", in a turn of orchestration recursion, at event 1"));
+    CU_ASSERT_TRUE(says("null", SIGSEGV, "SIGSEGV in orchestration null; instance order-1\n",
+                        "SIGSEGV at address 0x0 in null"));
+    CU_ASSERT_TRUE(says("leaves", 0, "exit(3) was called in orchestration leaves", "in leaves"));
+}
+
+static void says_nothing_of_others(void)
+{
+    int status = 0;
+    CU_ASSERT_STRING_EQUAL(dies_of("well", &status), "");
+    CU_ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+}
+
+static const struct thole_test tests[] = {
+    {"a test that dies names the orchestration", names_the_orchestration},
+    {"a test that dies elsewhere dies as ever", says_nothing_of_others},
+};
+
+int main(void)
+{
+#ifdef SANITIZED
+    return 77; /* the sanitizer says it */
+#else
+    return thole_run_suite("kit crash", tests, ARRAY_LEN(tests));
+#endif
+}
