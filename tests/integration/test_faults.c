@@ -426,7 +426,7 @@ static const struct row {
     {"stream_still_holds", story_reopen, "p=0 closed: fault"},
     /* turns */
     {"publish append", story_plain, "p=0 closed: "},
-    {"publish work", story_plain, "p=0 closed: a work message could not be published"},
+    {"publish work", story_plain, "p=0 "},
     {"publish message", story_child, NULL},
     {"send look", story_plain, "p=0 closed: a history could not be looked up"},
     {"stream_read history", story_load, "p=0 closed: fault"},
@@ -448,8 +448,9 @@ static const struct row {
     {"publish work", story_orphan, NULL},
     {"store_next_deadline", story_expire, "fault: "},
     {"store_expire_begin", story_expire, "fault: "},
-    {"publish message", story_expire, "timeouts could not be stored, they are tried again"},
-    {"store_expire_commit", story_expire, "fault: "},
+    {"publish message", story_expire, "timeouts could not be stored, they are tried again", .done = true},
+    /* the timeout is stored by then: its turn takes the row away */
+    {"store_expire_commit", story_expire, "fault: ", .once = true},
     /* membership */
     {"nodes_put", story_idle, NULL},
     /* the worker */
