@@ -46,7 +46,8 @@ struct host_options {
     struct forkserver
         *forkserver;         /* no option: for activities that run in processes; NULL = there are none */
     struct witness *witness; /* no option: of this worker; NULL = there is none */
-    struct crash_page *crash_page; /* no option: where this engine notes what it runs; NULL = nowhere */
+    struct crash_page
+        *crash_page;    /* no option: where this engine notes what it runs; NULL = in one of its own */
     bool suppress_push; /* --test-suppress-push: ignore cancellation pushes; for tests, not in --help */
 };
 #endif

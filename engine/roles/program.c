@@ -204,8 +204,7 @@ static struct supervised start_supervisor(struct host_command *command)
     if ((command->role & HOST_ENGINE) != 0 && supervise(&command->options, &self, &error) != THOLE_OK)
         log_line(LOG_LEVEL_WARN, host_role_name(command->role),
                  "no supervisor, so nobody starts it again should it crash: %s", error.text);
-    if ((command->role & HOST_ENGINE) != 0)
-        command->options.crash_page = self.page != NULL ? self.page : crash_page_create();
+    command->options.crash_page = self.page;
     return self;
 }
 

@@ -116,6 +116,7 @@ static void open_all(void)
                                       .node = "faults",
                                       .partitions = 1,
                                       .engine_threads = 1,
+                                      .crash_limit = 2,
                                       .node_ttl_ms = 6000,
                                       .heartbeat_ms = 300,
                                       .sweep_ms = SWEEP_MS,

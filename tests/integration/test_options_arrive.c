@@ -9,6 +9,7 @@
 #include "host_options.h"
 #include "nodes.h"
 #include "notice.h"
+#include "process_parts.h"
 #include "replayer.h"
 #include "row_calls.h"
 #include "stack.h"
@@ -173,12 +174,14 @@ struct partition *__wrap_partition_create(const struct partition_options *option
     arrived("partition_create.parked_max %zu", options->parked_max);
     arrived("partition_create.early_event_ms %" PRIu64, options->early_event_ms);
     arrived("partition_create.quarantine_ms %" PRIu64, options->quarantine_ms);
+    arrived("partition_create.crash_limit %" PRIu64, options->crash_limit);
     return __real_partition_create(options);
 }
 
 struct worker_machine *__wrap_worker_create(const struct worker_options *options)
 {
     arrived("worker_create.slots %u", options->slots);
+    arrived("worker_create.renew_ms %" PRIu64, options->renew_ms);
     arrived("worker_create.lease_ms %" PRIu64, options->lease_ms);
     arrived("worker_create.grace_ms %" PRIu64, options->grace_ms);
     arrived("worker_create.poison_after %u", options->poison_after);
@@ -210,6 +213,7 @@ thole_status __wrap_handlers_create(uint32_t slots, uint32_t abandoned_max, stru
 thole_status __wrap_shard_start(struct engine_host *engine, uint32_t index, struct shard *shard,
                                 thole_error *reterr)
 {
+    arrived("shard_start.turn_limit_ms %" PRIu64, engine->options.turn_limit_ms);
     arrived("shard_start.index %u of %zu", index, engine->shards_len);
     return __real_shard_start(engine, index, shard, reterr);
 }
@@ -320,6 +324,8 @@ static const struct option_arrival {
     {"early-events", "36h", RUN_FIRST, "partition_create.early_event_ms 129600000"},
     {"quarantine", "77s", RUN_FIRST, "partition_create.quarantine_ms 77000"},
     {"engine-threads", "3", RUN_FIRST, "shard_start.index 2 of 3"},
+    {"crash-limit", "4", RUN_FIRST, "partition_create.crash_limit 4"},
+    {"turn-limit", "12s", RUN_FIRST, "shard_start.turn_limit_ms 12000"},
     {"parked-max", "77", RUN_FIRST, "partition_create.parked_max 77"},
     {"instance-memory-max", "3MiB", RUN_FIRST, "partition_create.instance_memory_max 3145728"},
     {"queue", "own", RUN_FIRST, "topology_ensure_queue.queue own"},
@@ -327,6 +333,7 @@ static const struct option_arrival {
     {"slots", "7", RUN_FIRST, "handlers_create.slots 7"},
     {"lease", "2500ms", RUN_FIRST, "topology_ensure_queue.lease_ms 2500"},
     {"lease", "2500ms", RUN_FIRST, "worker_create.lease_ms 2500"},
+    {"renew-every", "700ms", RUN_FIRST, "worker_create.renew_ms 700"},
     {"grace", "1500ms", RUN_FIRST, "worker_create.grace_ms 1500"},
     {"poison-after", "9", RUN_FIRST, "worker_create.poison_after 9"},
     {"poison-after", "9", RUN_FIRST, "row_calls_create.suspect_after+strikes_max 9"},
@@ -554,6 +561,13 @@ static void push(const char *subject)
     connection_close(connection);
 }
 
+/* The child of its supervisor. */
+static pid_t serving(pid_t started)
+{
+    pid_t pids[4];
+    return process_children(started, pids, ARRAY_LEN(pids)) > 0 ? pids[0] : 0;
+}
+
 /* Beside an engine that owns its share, one that owns all; beside a worker that hears pushes, one that does
  * not. */
 static void test_switches(void)
@@ -568,8 +582,8 @@ static void test_switches(void)
     CU_ASSERT_TRUE(has_arrived("handlers_create.slots 1", WAIT_MS));
     check_rows(RUN_SECOND, "by its flag");
     CU_ASSERT_EQUAL(count_arrived("shard_send.own second "), PARTITIONS);
-    snprintf(first_hears, sizeof first_hears, "cancel_notice_parse.pid %d", (int)first_pid);
-    snprintf(second_hears, sizeof second_hears, "cancel_notice_parse.pid %d", (int)second_pid);
+    snprintf(first_hears, sizeof first_hears, "cancel_notice_parse.pid %d", (int)serving(first_pid));
+    snprintf(second_hears, sizeof second_hears, "cancel_notice_parse.pid %d", (int)serving(second_pid));
     push("thole.arrives.cancel.i.1");
     CU_ASSERT_TRUE(has_arrived(first_hears, WAIT_MS));
     CU_ASSERT_FALSE(has_arrived(second_hears, 300));

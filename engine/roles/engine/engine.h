@@ -235,6 +235,7 @@ struct watchdog;
 struct engine_host {
     struct host_options options;
     const thole_program *program;
+    struct crash_page *own_page; /* where it was given none */
     struct connection *connection;
     struct topology topology;
     struct loader *loader;

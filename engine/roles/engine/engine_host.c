@@ -190,12 +190,16 @@ thole_status engine_host_start(const struct host_options *options, const thole_p
                                bool (*stop_requested)(void), struct engine_host **ret, thole_error *reterr)
 {
     assert(options->engine_threads > 0 && options->engine_threads <= CRASH_PLACES_MAX);
-    if (options->crash_page == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "no memory for the crash page");
     struct engine_host *engine = calloc(1, sizeof *engine);
     if (engine == NULL)
         return thole_fail(reterr, THOLE_NOMEM, "no memory for the engine");
     engine->options = *options;
+    if (options->crash_page == NULL)
+        engine->options.crash_page = engine->own_page = crash_page_create();
+    if (engine->options.crash_page == NULL) {
+        free(engine);
+        return thole_fail(reterr, THOLE_NOMEM, "no memory for the engine");
+    }
     engine->program = program;
     pthread_mutex_init(&engine->needs_lock, NULL);
     log_limit_init(&engine->rejects);
@@ -245,6 +249,7 @@ void engine_host_stop(struct engine_host *engine)
     free(engine->shards);
     pthread_mutex_destroy(&engine->needs_lock);
     log_limit_release(&engine->rejects);
+    crash_page_destroy(engine->own_page);
     log_line(LOG_LEVEL_INFO, "engine", "stopped: postgres_statements=%llu", (unsigned long long)statements);
     free(engine);
 }
