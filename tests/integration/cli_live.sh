@@ -316,6 +316,7 @@ json_answer terminate terminate j-2
 json_answer delete delete j-3 --force
 json_answer pause pause j-4
 json_answer resume resume j-4
+json_answer retry retry j-4
 json_answer complete complete "$(head -n 1 "$log.tokens")"
 json_answer fail fail "$(head -n 1 "$log.tokens")"
 json_answer rejected_list rejected
@@ -333,7 +334,7 @@ for verb in $verbs_of_help; do
     case $verb in
         start | run) arguments=(gate) ;;
         wait) arguments=(nobody --timeout 300ms) missing=(3 NOT_FOUND) ;;
-        show | history | cancel | terminate | delete | pause | resume) arguments=(nobody) missing=(3 NOT_FOUND) ;;
+        show | history | cancel | terminate | delete | pause | resume | retry) arguments=(nobody) missing=(3 NOT_FOUND) ;;
         signal) arguments=(nobody go) ;;
         query) arguments=(nobody passed) missing=(3 NOT_FOUND) ;;
         complete | fail) arguments=(nobody) missing=(2 INVALID) ;;
