@@ -6,7 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DATA_COLUMNS = 200, LINE_BYTES = 4096, SAID_BYTES = 512, ROWS_BYTES_MAX = 64 * 1024 * 1024 };
+enum {
+    DATA_COLUMNS = 200,
+    DETAIL_COLUMNS = 1024,
+    LINE_BYTES = 8192,
+    SAID_BYTES = 512,
+    ROWS_BYTES_MAX = 64 * 1024 * 1024
+};
 
 struct row { /* of worker_queue */
     struct row *next;
@@ -32,13 +38,18 @@ static bool is_table(const struct show *show)
 
 /* ---- the row ---- */
 
-static void show_line(const char *key, thole_slice value)
+static void show_text(const char *key, thole_slice value, size_t columns)
 {
     struct buf line;
     buf_init(&line, LINE_BYTES);
-    text_safe(&line, value, DATA_COLUMNS);
+    text_safe(&line, value, columns);
     (void)printf("%-16s%s\n", key, buf_cstr(&line));
     buf_release(&line);
+}
+
+static void show_line(const char *key, thole_slice value)
+{
+    show_text(key, value, DATA_COLUMNS);
 }
 
 static void show_number(const char *key, uint64_t value)
@@ -59,7 +70,7 @@ static void show_table(const thole_instance_info *info)
     show_line("orchestration", info->orchestration);
     show_line("status", thole_slice_from(thole_instance_status_name(info->status)));
     if (info->detail.len > 0)
-        show_line("detail", info->detail);
+        show_text("detail", info->detail, DETAIL_COLUMNS); /* why it is stuck, and what to do: whole */
     if (info->custom_status.len > 0)
         show_line("custom status", info->custom_status);
     if (info->version != 0)
