@@ -128,13 +128,13 @@ void deletion_record(struct partition *p, struct slot *slot, const struct intake
                                       .parent = slot->parent};
     struct arena life = slot->arena; /* the record borrows from it */
     intake_done(p, in);
-    suspects_over(p, slot);
     early_destroy(slot->early);
     instance_destroy(slot->instance);
     slot_renew(slot);
     slot->state = SLOT_ABSENT;
     deletion_note(slot, &deletion);
     chain_append_deletion(p, slot, &deletion);
+    suspects_over(p, slot);
     arena_release(&life);
     slots_touch(&p->slots, slot);
 }

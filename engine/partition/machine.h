@@ -448,6 +448,7 @@ struct suspects {
     struct suspect {
         thole_slice id, text; /* owned, in one allocation each */
         uint64_t count;
+        uint64_t over_n; /* the record with which it ended, until that is committed; 0 = none */
     } * list;
     size_t len, cap;
 };
@@ -462,8 +463,10 @@ void suspects_tell(struct partition *p, const struct slot *slot);
 void suspects_crashed(const struct partition *p, const struct slot *slot, const char *text);
 /* Somebody wants it to be tried again. */
 void suspects_retry(struct partition *p, const struct slot *slot);
-/* It has ended, or is deleted. */
+/* It has ended, or is deleted, with the record that was appended last. */
 void suspects_over(struct partition *p, const struct slot *slot);
+/* Whoever keeps the list is told of those whose end is committed. */
+void suspects_pump(struct partition *p);
 
 /* --- partition.c --------------------------------------------------------------------------------- */
 enum phase {

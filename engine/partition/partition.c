@@ -387,6 +387,7 @@ void partition_flush(struct partition *p, uint64_t now_ms)
 {
     if (now_ms > p->now_ms)
         p->now_ms = now_ms;
+    suspects_pump(p);
     if (p->phase == PHASE_SERVING && !p->ending)
         serve(p);
     else if (p->phase == PHASE_CLOSING && !p->ending)

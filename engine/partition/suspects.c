@@ -99,6 +99,7 @@ void suspects_crashed(const struct partition *p, const struct slot *slot, const 
     struct suspect *const suspect = suspects_find(p, slot->id);
     thole_slice now;
     suspect->count++;
+    suspect->over_n = 0;
     if (copy(thole_slice_from(text), &now)) {
         free((void *)(uintptr_t)suspect->text.ptr);
         suspect->text = now;
@@ -114,14 +115,24 @@ void suspects_retry(struct partition *p, const struct slot *slot)
     suspects_tell(p, slot);
 }
 
+/* It stays a suspect for as long as this owner has the partition: the next instance of its id may run the
+ * same code before anybody knows that the end of this one is stored. */
 void suspects_over(struct partition *p, const struct slot *slot)
 {
-    struct suspects *const all = &p->suspects;
     struct suspect *const suspect = suspects_find(p, slot->id);
     if (suspect == NULL)
         return;
-    struct partition_out *const out = partition_emit(p, PARTITION_OUT_CRASHES_OVER);
-    out->instance = partition_out_copy(p, slot->id);
-    forget(suspect);
-    *suspect = all->list[--all->len];
+    suspect->count = 0;
+    suspect->over_n = p->chain.next_n - 1;
+}
+
+void suspects_pump(struct partition *p)
+{
+    for (size_t i = 0; i < p->suspects.len; i++) {
+        struct suspect *const suspect = &p->suspects.list[i];
+        if (suspect->over_n == 0 || suspect->over_n > p->chain.committed_n)
+            continue;
+        suspect->over_n = 0;
+        partition_emit(p, PARTITION_OUT_CRASHES_OVER)->instance = partition_out_copy(p, suspect->id);
+    }
 }

@@ -10,6 +10,7 @@ enum {
 struct crash_entry {
     bool there;
     uint64_t count, first, last; /* writes: the number of the first and the last */
+    uint64_t execution;          /* that crashed last: a later one may be another life of the id */
 };
 
 struct crash_list {
@@ -68,6 +69,7 @@ static void begins(void *arg, const struct code_run *run)
     trace(w, "%s: the code of %.*s crashes at event %" PRIu64, seat->engine->node.name,
           THOLE_FMT(run->instance), run->event);
     write(w, instance, entry->there ? entry->count + 1 : 1);
+    entry_of(w, instance)->execution = run->execution;
     w->stats.code_crashes++;
     engine_dies(w, seat->engine);
 }
@@ -87,10 +89,12 @@ static thole_status attempt(void *arg, const struct code_run *run, void (*body)(
     w->stats.code_tried++;
     if (!crashes(w, run, instance))
         return THOLE_OK;
-    const struct crash_entry *const entry = entry_of(w, instance);
-    if (entry->there && entry->count >= LIMIT && entry->last <= seat->crashes_read)
+    struct crash_entry *const entry = entry_of(w, instance);
+    if (entry->there && entry->count >= LIMIT && entry->last <= seat->crashes_read &&
+        run->execution <= entry->execution)
         broken(w, "%s tries code of %.*s, which has crashed %" PRIu64 " times", seat->engine->node.name,
                THOLE_FMT(run->instance), entry->count);
+    entry->execution = run->execution;
     return thole_fail(reterr, THOLE_APP, "SIGSEGV");
 }
 
