@@ -166,7 +166,7 @@ int cli_complain_with(const struct cli *cli, const char *object, const thole_err
                                      .code = code});
 }
 
-static int misused(const struct cli *cli, const char *hint, const char *fmt, va_list args)
+static int THOLE_PRINTF(3, 0) misused(const struct cli *cli, const char *hint, const char *fmt, va_list args)
 {
     thole_error error = {.status = THOLE_INVALID};
     char help[64];

@@ -349,7 +349,8 @@ static const struct thole_test tests[] = {
 int main(void)
 {
 #ifdef SANITIZED
-    return 77; /* the sanitizer has the signals */
+    (void)tests; /* the sanitizer has the signals */
+    return 77;
 #else
     skip_without_nats();
     skip_without_postgres();

@@ -62,6 +62,7 @@ static bool is_there(const char *line)
     return false;
 }
 
+static void arrived(const char *format, ...) THOLE_PRINTF(1, 2);
 static void arrived(const char *format, ...)
 {
     char line[ARRIVED_BYTES];

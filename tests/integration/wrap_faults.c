@@ -459,6 +459,7 @@ thole_status __wrap_worker_store_leave(struct postgres *pg, thole_slice worker, 
 
 /* ---- what is logged ---- */
 
+void __wrap_log_line(enum log_level level, const char *area, const char *format, ...) THOLE_PRINTF(3, 4);
 void __wrap_log_line(enum log_level level, const char *area, const char *format, ...)
 {
     char line[2048];
