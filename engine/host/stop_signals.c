@@ -9,15 +9,17 @@
 
 enum { EXIT_INTERRUPTED = 130 };
 
-static atomic_bool requested;
+static atomic_bool requested, interrupted;
 static int wake = -1;
 
+/* Ctrl-C comes twice: from the terminal as SIGINT, and from a supervisor as SIGTERM, in either order. */
 static void on_signal(int number)
 {
     int const before = errno;
     uint64_t const one = 1;
-    if (atomic_exchange(&requested, true) && number == SIGINT)
+    if (number == SIGINT && atomic_exchange(&interrupted, true))
         _exit(EXIT_INTERRUPTED);
+    atomic_store(&requested, true);
     ssize_t const written = write(wake, &one, sizeof one);
     (void)written; /* it can only be full, which wakes as well */
     errno = before;
