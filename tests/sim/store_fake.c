@@ -147,6 +147,12 @@ static void of_another_time(struct world *w, struct row *row)
     row->foreign = true;
 }
 
+/* What was only looked for, or whose first transaction was lost, has no columns that could come back. */
+static bool was_there(const struct row *row)
+{
+    return row->try_number > 0 || row->due_ms > 0 || row->history_seq > 0;
+}
+
 /* Somebody restored another copy: rows are missing, others come from nowhere. */
 static void comes_back_ahead(struct world *w)
 {
@@ -161,7 +167,7 @@ static void comes_back_ahead(struct world *w)
         else if (row->present && rnd(w, 3) == 0)
             row->present = false;
         else if (!row->present && rnd(w, 3) == 0)
-            row->present = true;
+            row->present = was_there(row);
     }
     store->commits_len = store->undo_len = 0;
 }
