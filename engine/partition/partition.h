@@ -245,7 +245,7 @@ enum partition_out_kind {
     /* Crashes of instances' code, kept outside so that the next owner knows. No answers but CRASHES. */
     PARTITION_OUT_READ_CRASHES, /* of all instances of the partition */
     PARTITION_OUT_CRASHED,      /* instance has crashed count times, orchestration, version; data: how */
-    PARTITION_OUT_CRASHES_OVER, /* instance has ended: forget its crashes */
+    PARTITION_OUT_CRASHES_OVER, /* the end of instance is committed: forget its crashes */
     PARTITION_OUT_QUERY_ANSWER, /* token, status, data = output or error text; no answer */
 };
 

@@ -247,6 +247,26 @@ struct claim store_claim_of(const char *instance, uint64_t activity_id)
                           .partition = 1};
 }
 
+enum row_state store_claim_one(struct postgres *pg, thole_slice worker, struct claim *claim)
+{
+    CHECK_OK(worker_store_claim(pg, worker, NULL, claim, 1, NULL, &store_err));
+    return claim->state;
+}
+
+enum row_state store_renew_one(struct postgres *pg, thole_slice worker, struct claim *claim)
+{
+    CHECK_OK(worker_store_renew(pg, worker, claim, 1, &store_err));
+    return claim->state;
+}
+
+enum row_state store_complete_one(struct postgres *pg, thole_slice worker, struct claim *claim)
+{
+    CHECK_OK(worker_store_complete_begin(pg, worker, claim, 1, &store_err));
+    enum row_state const state = claim->state;
+    CHECK_OK(worker_store_complete_commit(pg, &store_err));
+    return state;
+}
+
 double store_now_us(void)
 {
     struct timespec now;

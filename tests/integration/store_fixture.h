@@ -51,6 +51,10 @@ void store_remove_activities(struct batch *batch, const char *instance, uint64_t
 /* Applies and destroys. */
 thole_status store_apply(struct postgres *pg, struct batch *batch);
 struct claim store_claim_of(const char *instance, uint64_t activity_id);
+/* One claim at a time; what has become of it. */
+enum row_state store_claim_one(struct postgres *pg, thole_slice worker, struct claim *claim);
+enum row_state store_renew_one(struct postgres *pg, thole_slice worker, struct claim *claim);
+enum row_state store_complete_one(struct postgres *pg, thole_slice worker, struct claim *claim); /* commits */
 
 double store_now_us(void);
 #endif

@@ -26,26 +26,6 @@ static struct claim for_ms(uint64_t activity_id, uint64_t lease_ms)
     return claim;
 }
 
-static enum row_state claim_one(struct postgres *pg, thole_slice worker, struct claim *claim)
-{
-    CHECK_OK(worker_store_claim(pg, worker, NULL, claim, 1, NULL, &store_err));
-    return claim->state;
-}
-
-static enum row_state renew_one(struct postgres *pg, thole_slice worker, struct claim *claim)
-{
-    CHECK_OK(worker_store_renew(pg, worker, claim, 1, &store_err));
-    return claim->state;
-}
-
-static enum row_state complete_one(struct postgres *pg, thole_slice worker, struct claim *claim)
-{
-    CHECK_OK(worker_store_complete_begin(pg, worker, claim, 1, &store_err));
-    enum row_state const state = claim->state;
-    CHECK_OK(worker_store_complete_commit(pg, &store_err));
-    return state;
-}
-
 static enum row_state leave_one(struct postgres *pg, thole_slice worker, struct claim *claim)
 {
     CHECK_OK(worker_store_leave(pg, worker, claim, 1, &store_err));
@@ -65,17 +45,17 @@ static void a_lease_that_lasts_is_respected(void)
 {
     struct postgres *pg = with_activities("lasts", 1);
     struct claim mine = for_ms(1, LONG_MS), theirs = for_ms(1, LONG_MS);
-    CHECK_INT(claim_one(pg, ME, &mine), ROW_MINE);
-    CHECK_INT(claim_one(pg, OTHER, &theirs), ROW_HELD);
+    CHECK_INT(store_claim_one(pg, ME, &mine), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, OTHER, &theirs), ROW_HELD);
     CU_ASSERT(theirs.left_ms > LONG_MS / 2 && theirs.left_ms <= LONG_MS);
     CU_ASSERT(says("lasts", "attempt = 1 AND worker = 'worker-1' AND lost IS NULL", 1));
     mine.lease_ms = HOUR_MS;
-    CHECK_INT(renew_one(pg, ME, &mine), ROW_MINE);
-    CHECK_INT(claim_one(pg, OTHER, &theirs), ROW_HELD);
+    CHECK_INT(store_renew_one(pg, ME, &mine), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, OTHER, &theirs), ROW_HELD);
     CU_ASSERT(theirs.left_ms > LONG_MS);
-    CHECK_INT(claim_one(pg, ME, &mine), ROW_MINE); /* its own */
+    CHECK_INT(store_claim_one(pg, ME, &mine), ROW_MINE); /* its own */
     CHECK_INT(mine.attempt, 2);
-    CHECK_INT(claim_one(pg, OTHER, &theirs), ROW_HELD);
+    CHECK_INT(store_claim_one(pg, OTHER, &theirs), ROW_HELD);
     postgres_close(pg);
 }
 
@@ -88,22 +68,22 @@ static void what_is_free_is_taken(void)
     size_t rows = 0;
     for (uint64_t id = 1; id < ROWS; id++) {
         struct claim claim = for_ms(id, id == OVER ? 1 : LONG_MS);
-        CHECK_INT(claim_one(pg, id == DIED ? death.worker : ME, &claim), ROW_MINE);
+        CHECK_INT(store_claim_one(pg, id == DIED ? death.worker : ME, &claim), ROW_MINE);
         if (id == RELEASED)
             CHECK_OK(worker_store_release(pg, ME, &claim, 1, &store_err));
         if (id == LET_GO)
             CHECK_OK(worker_store_let_go(pg, ME, &claim, 1, &store_err));
         claim.lease_ms = 1;
         if (id == RENEWED_AND_OVER)
-            CHECK_INT(renew_one(pg, ME, &claim), ROW_MINE);
+            CHECK_INT(store_renew_one(pg, ME, &claim), ROW_MINE);
     }
     CHECK_OK(worker_store_died(pg, &death, &rows, &store_err));
     usleep(20000);
     for (uint64_t id = 1; id <= ROWS; id++) {
         struct claim claim = for_ms(id, LONG_MS);
-        CHECK_INT(claim_one(pg, OTHER, &claim), ROW_MINE);
+        CHECK_INT(store_claim_one(pg, OTHER, &claim), ROW_MINE);
         CHECK_INT(claim.lost, id == OVER || id == DIED || id == RENEWED_AND_OVER);
-        CHECK_INT(claim_one(pg, ME, &claim), ROW_HELD);
+        CHECK_INT(store_claim_one(pg, ME, &claim), ROW_HELD);
     }
     postgres_close(pg);
 }
@@ -113,9 +93,9 @@ static void rows_without_a_lease_are_free(void)
 {
     struct postgres *pg = with_activities("older", 1);
     struct claim claim = for_ms(1, LONG_MS);
-    CHECK_INT(claim_one(pg, ME, &claim), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, ME, &claim), ROW_MINE);
     (void)store_sql("older", "UPDATE worker_queue SET lease_until = NULL");
-    CHECK_INT(claim_one(pg, OTHER, &claim), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, OTHER, &claim), ROW_MINE);
     postgres_close(pg);
 }
 
@@ -123,24 +103,24 @@ static void the_clock_goes_back(void)
 {
     struct postgres *pg = with_activities("back", 3);
     struct claim mine = for_ms(1, 5000), theirs = for_ms(1, LONG_MS);
-    CHECK_INT(claim_one(pg, ME, &mine), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, ME, &mine), ROW_MINE);
     mine = for_ms(2, 5000);
-    CHECK_INT(claim_one(pg, ME, &mine), ROW_MINE);
-    CHECK_INT(renew_one(pg, ME, &mine), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, ME, &mine), ROW_MINE);
+    CHECK_INT(store_renew_one(pg, ME, &mine), ROW_MINE);
     mine = for_ms(3, HOUR_MS); /* a long lease is no clock that went back */
-    CHECK_INT(claim_one(pg, ME, &mine), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, ME, &mine), ROW_MINE);
     (void)store_sql("back", "UPDATE worker_queue SET lease_until = lease_until + interval '1 hour',"
                             " claimed_at = claimed_at + interval '1 hour',"
                             " renewed_at = renewed_at + interval '1 hour' WHERE activity_id < 3");
     for (uint64_t id = 1; id <= 2; id++)
         for (int again = 0; again < 2; again++) {
             theirs = for_ms(id, LONG_MS);
-            CHECK_INT(claim_one(pg, OTHER, &theirs), ROW_HELD);
+            CHECK_INT(store_claim_one(pg, OTHER, &theirs), ROW_HELD);
             CU_ASSERT(theirs.left_ms > 1000 && theirs.left_ms <= 5001);
             CU_ASSERT(says("back", "lease_until < clock_timestamp() + interval '5 s'", id));
         }
     theirs = for_ms(3, LONG_MS);
-    CHECK_INT(claim_one(pg, OTHER, &theirs), ROW_HELD);
+    CHECK_INT(store_claim_one(pg, OTHER, &theirs), ROW_HELD);
     CU_ASSERT(theirs.left_ms > HOUR_MS / 2);
     postgres_close(pg);
 }
@@ -162,17 +142,17 @@ static void a_claim_that_is_lost_is_taken_back(void)
     struct claim mine[7];
     for (uint64_t id = 1; id <= 6; id++) {
         mine[id] = for_ms(id, LONG_MS);
-        CHECK_INT(claim_one(pg, ME, &mine[id]), ROW_MINE);
+        CHECK_INT(store_claim_one(pg, ME, &mine[id]), ROW_MINE);
         forget_claim("lost", id);
     }
     (void)store_sql("lost", "UPDATE worker_queue SET try_timeout_ms = 60000 WHERE activity_id IN (1, 3)");
-    CHECK_INT(renew_one(pg, ME, &mine[1]), ROW_MINE);
+    CHECK_INT(store_renew_one(pg, ME, &mine[1]), ROW_MINE);
     CHECK_INT(mine[1].attempt, 1);
     CU_ASSERT(says("lost",
                    "attempt = 1 AND worker = 'worker-1' AND claimed_at IS NOT NULL"
                    " AND lease_until > clock_timestamp() + interval '50 s' AND deadline_at IS NOT NULL",
                    1));
-    CHECK_INT(complete_one(pg, ME, &mine[2]), ROW_MINE);
+    CHECK_INT(store_complete_one(pg, ME, &mine[2]), ROW_MINE);
     CHECK_INT(leave_one(pg, ME, &mine[3]), ROW_MINE);
     CU_ASSERT(says("lost", "later AND lease_until IS NULL AND deadline_at IS NOT NULL", 3));
     CHECK_OK(worker_store_release(pg, ME, &mine[4], 1, &store_err)); /* there is nothing to give back */
@@ -180,21 +160,21 @@ static void a_claim_that_is_lost_is_taken_back(void)
 
     struct claim theirs = for_ms(5, LONG_MS);
     mine[5].attempt = 7;
-    CHECK_INT(claim_one(pg, OTHER, &theirs), ROW_MINE); /* it was faster */
-    CHECK_INT(renew_one(pg, ME, &mine[5]), ROW_STOLEN);
-    CHECK_INT(complete_one(pg, ME, &mine[5]), ROW_STOLEN);
+    CHECK_INT(store_claim_one(pg, OTHER, &theirs), ROW_MINE); /* it was faster */
+    CHECK_INT(store_renew_one(pg, ME, &mine[5]), ROW_STOLEN);
+    CHECK_INT(store_complete_one(pg, ME, &mine[5]), ROW_STOLEN);
     theirs.lease_ms = 1;
-    CHECK_INT(renew_one(pg, OTHER, &theirs), ROW_MINE);
+    CHECK_INT(store_renew_one(pg, OTHER, &theirs), ROW_MINE);
     usleep(20000);
-    CHECK_INT(renew_one(pg, ME, &mine[5]),
+    CHECK_INT(store_renew_one(pg, ME, &mine[5]),
               ROW_MINE); /* whose claim came later, and the other's lease is over */
-    CHECK_INT(renew_one(pg, OTHER, &theirs), ROW_STOLEN);
+    CHECK_INT(store_renew_one(pg, OTHER, &theirs), ROW_STOLEN);
 
     theirs = for_ms(6, LONG_MS);
     mine[6].attempt = 7;
-    CHECK_INT(claim_one(pg, OTHER, &theirs), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, OTHER, &theirs), ROW_MINE);
     CHECK_INT(leave_one(pg, OTHER, &theirs), ROW_MINE);
-    CHECK_INT(renew_one(pg, ME, &mine[6]), ROW_MISSING); /* it is nobody's any more */
+    CHECK_INT(store_renew_one(pg, ME, &mine[6]), ROW_MISSING); /* it is nobody's any more */
     postgres_close(pg);
 }
 
@@ -207,8 +187,8 @@ static void what_was_given_up_is_not_taken_back(void)
     CHECK_OK(worker_store_release(pg, ME, &mine[0], 1, &store_err));
     CHECK_OK(worker_store_let_go(pg, ME, &mine[1], 1, &store_err));
     for (int i = 0; i < 2; i++) {
-        CHECK_INT(renew_one(pg, ME, &mine[i]), ROW_STOLEN);
-        CHECK_INT(complete_one(pg, ME, &mine[i]), ROW_STOLEN);
+        CHECK_INT(store_renew_one(pg, ME, &mine[i]), ROW_STOLEN);
+        CHECK_INT(store_complete_one(pg, ME, &mine[i]), ROW_STOLEN);
     }
     postgres_close(pg);
 }
@@ -219,10 +199,10 @@ static void what_was_given_up_is_not_taken_back(void)
 static void check_missing(struct postgres *pg, enum row_state want)
 {
     struct claim claim = for_ms(9, LONG_MS);
-    CHECK_INT(claim_one(pg, ME, &claim), want);
+    CHECK_INT(store_claim_one(pg, ME, &claim), want);
     claim.attempt = 1;
-    CHECK_INT(renew_one(pg, ME, &claim), want);
-    CHECK_INT(complete_one(pg, ME, &claim), want);
+    CHECK_INT(store_renew_one(pg, ME, &claim), want);
+    CHECK_INT(store_complete_one(pg, ME, &claim), want);
     CHECK_INT(leave_one(pg, ME, &claim), want);
 }
 
@@ -238,7 +218,7 @@ static void missing_is_believed_where_rows_are_complete(void)
     struct claim other = for_ms(9, LONG_MS);
     check_missing(pg, ROW_MISSING);
     other.partition = 2; /* which nobody has opened yet */
-    CHECK_INT(claim_one(pg, ME, &other), ROW_UNKNOWN);
+    CHECK_INT(store_claim_one(pg, ME, &other), ROW_UNKNOWN);
     (void)store_sql("missing", "TRUNCATE incarnation"); /* as a crash does */
     check_missing(pg, ROW_UNKNOWN);
     open_again(pg, 2);

@@ -53,20 +53,6 @@ static struct claim claim_of(uint64_t id, uint32_t try)
     return claim;
 }
 
-static enum row_state claim_one(struct postgres *pg, thole_slice worker, struct claim *claim)
-{
-    CHECK_OK(worker_store_claim(pg, worker, NULL, claim, 1, NULL, &store_err));
-    return claim->state;
-}
-
-static enum row_state complete_one(struct postgres *pg, thole_slice worker, struct claim *claim)
-{
-    CHECK_OK(worker_store_complete_begin(pg, worker, claim, 1, &store_err));
-    enum row_state const state = claim->state;
-    CHECK_OK(worker_store_complete_commit(pg, &store_err));
-    return state;
-}
-
 static const char *rows_of(const char *ns)
 {
     return store_sql(ns, "SELECT (activity_id, try_number, attempt, worker) FROM worker_queue"
@@ -80,11 +66,11 @@ static void old_try_is_refused(void)
     struct postgres *pg = store_partition("fence");
     struct claim first = claim_of(1, 1), second = claim_of(1, 2);
     add(pg, (struct try){1, 1, 0, ""});
-    CHECK_INT(claim_one(pg, ME, &second), ROW_MISSING); /* no such try (yet) */
-    CHECK_INT(claim_one(pg, ME, &first), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, ME, &second), ROW_MISSING); /* no such try (yet) */
+    CHECK_INT(store_claim_one(pg, ME, &first), ROW_MINE);
     add(pg, (struct try){1, 2, 0, ""}); /* the row of try 1 was left behind */
     CHECK_STR("replaced", rows_of("fence"), "(1,2,0,)");
-    CHECK_INT(claim_one(pg, ME, &second), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, ME, &second), ROW_MINE);
     CHECK_INT(second.attempt, first.attempt); /* of one worker, too: only the try tells them apart */
     CHECK_OK(worker_store_renew(pg, ME, &first, 1, &store_err));
     CHECK_INT(first.state, ROW_MISSING);
@@ -92,10 +78,10 @@ static void old_try_is_refused(void)
     CHECK_INT(first.state, ROW_MISSING);
     CHECK_OK(worker_store_leave(pg, ME, &first, 1, &store_err));
     CHECK_INT(first.state, ROW_MISSING);
-    CHECK_INT(complete_one(pg, ME, &first), ROW_MISSING);
-    CHECK_INT(claim_one(pg, ME, &first), ROW_MISSING);
+    CHECK_INT(store_complete_one(pg, ME, &first), ROW_MISSING);
+    CHECK_INT(store_claim_one(pg, ME, &first), ROW_MISSING);
     CHECK_STR("unharmed", rows_of("fence"), "(1,2,1,worker-1)");
-    CHECK_INT(complete_one(pg, ME, &second), ROW_MINE);
+    CHECK_INT(store_complete_one(pg, ME, &second), ROW_MINE);
     postgres_close(pg);
 }
 
@@ -211,32 +197,32 @@ static void claims_write_deadlines_once(void)
     add(pg, (struct try){1, 1, 60000, ""});
     add(pg, (struct try){2, 1, 0, ""});
     CHECK_INT(next_deadline(pg), 60000); /* as soon as it is claimed */
-    CHECK_INT(claim_one(pg, ME, &claim), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, ME, &claim), ROW_MINE);
     CU_ASSERT(!claim.expired && claim.left_ms > 50000 && claim.left_ms <= 60000);
     CU_ASSERT(next_deadline(pg) > 50000 && next_deadline(pg) <= 60000);
     CHECK_STR("the database's clock",
               store_sql("deadline", "SELECT deadline_at - claimed_at BETWEEN '59.9 s' AND '60.1 s'"
                                     " FROM worker_queue WHERE activity_id = 1"),
               "t");
-    CHECK_INT(claim_one(pg, ME, &none), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, ME, &none), ROW_MINE);
     CU_ASSERT(!none.expired && none.left_ms == 0);
     (void)store_sql("deadline", "UPDATE worker_queue SET deadline_at = deadline_at - interval '50 s'");
-    CHECK_INT(claim_one(pg, OTHER, &claim), ROW_MINE); /* another claim of the same try */
+    CHECK_INT(store_claim_one(pg, OTHER, &claim), ROW_MINE); /* another claim of the same try */
     CU_ASSERT(!claim.expired && claim.left_ms > 1000 && claim.left_ms <= 10000);
     (void)store_sql("deadline", "UPDATE worker_queue SET deadline_at = deadline_at - interval '50 s'");
     CHECK_INT(next_deadline(pg), 0);
-    CHECK_INT(claim_one(pg, OTHER, &claim), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, OTHER, &claim), ROW_MINE);
     CU_ASSERT(claim.expired);
     CHECK_INT(claim.attempt, 3);
     CHECK_OK(worker_store_release(pg, OTHER, &claim, 1, &store_err)); /* given back is not begun anew */
-    CHECK_INT(claim_one(pg, OTHER, &claim), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, OTHER, &claim), ROW_MINE);
     CU_ASSERT(claim.expired);
     add(pg, (struct try){1, 2, 60000, ""}); /* the next try is */
     claim.key.try_number = 2;
-    CHECK_INT(claim_one(pg, OTHER, &claim), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, OTHER, &claim), ROW_MINE);
     CU_ASSERT(!claim.expired && claim.left_ms > 50000);
     add(pg, (struct try){3, 1, UINT64_MAX, ""});
-    CHECK_INT(claim_one(pg, ME, &forever), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, ME, &forever), ROW_MINE);
     CU_ASSERT(!forever.expired && forever.left_ms > UINT64_C(3000000000000));
     postgres_close(pg);
 }
@@ -271,8 +257,8 @@ static void expired_tries_are_ended_together_with_what_is_said(void)
     CHECK_STR("details", (const char *)rows[one].row.details.ptr, "at 7");
     CHECK_OK(projector_store_expire_commit(pg, &store_err));
     CHECK_STR("left", store_sql("expire", "SELECT activity_id FROM worker_queue ORDER BY 1"), "3\n4");
-    CHECK_INT(complete_one(pg, ME, &claims[0]), ROW_MISSING); /* too late */
-    CHECK_INT(complete_one(pg, ME, &claims[2]), ROW_MINE);
+    CHECK_INT(store_complete_one(pg, ME, &claims[0]), ROW_MISSING); /* too late */
+    CHECK_INT(store_complete_one(pg, ME, &claims[2]), ROW_MINE);
     projector_store_expire_rollback(pg); /* nothing is open: nothing happens */
     arena_release(&arena);
     postgres_close(pg);
@@ -287,7 +273,7 @@ static void completion_and_deadline_do_not_both_count(void)
     struct arena arena;
     arena_init(&arena, 1 << 20);
     add(pg, (struct try){1, 1, 5000, ""});
-    CHECK_INT(claim_one(worker, ME, &claim), ROW_MINE);
+    CHECK_INT(store_claim_one(worker, ME, &claim), ROW_MINE);
     (void)store_sql("both", "UPDATE worker_queue SET deadline_at = clock_timestamp() - interval '1 s'");
     CHECK_OK(worker_store_complete_begin(worker, ME, &claim, 1, &store_err));
     CHECK_INT(claim.state, ROW_MINE);
@@ -296,7 +282,7 @@ static void completion_and_deadline_do_not_both_count(void)
     worker_store_complete_rollback(worker);
     CHECK_INT(expire(pg, 0, 10, &arena, &rows), 1);
     CHECK_OK(projector_store_expire_commit(pg, &store_err));
-    CHECK_INT(complete_one(worker, ME, &claim), ROW_MISSING);
+    CHECK_INT(store_complete_one(worker, ME, &claim), ROW_MISSING);
     arena_release(&arena);
     postgres_close(pg);
     postgres_close(worker);
@@ -402,7 +388,7 @@ static void left_rows_need_no_worker(void)
     struct arena arena;
     arena_init(&arena, 1 << 20);
     add(pg, (struct try){1, 2, 5000, ""});
-    CHECK_INT(claim_one(pg, ME, &mine), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, ME, &mine), ROW_MINE);
     (void)store_sql("left", "UPDATE worker_queue SET created_at = now() - interval '1 hour',"
                             " claimed_at = now() - interval '1 hour'");
     CHECK_INT(orphans(pg, &try, &timeout_ms), 1);
@@ -414,7 +400,7 @@ static void left_rows_need_no_worker(void)
     CHECK_INT(mine.state, ROW_MINE);
     (void)store_sql("left", "UPDATE worker_queue SET swept_at = NULL, renewed_at = NULL");
     CHECK_INT(orphans(pg, &try, &timeout_ms), 0);
-    CHECK_INT(claim_one(pg, OTHER, &other), ROW_MISSING); /* its message came again: nothing to run */
+    CHECK_INT(store_claim_one(pg, OTHER, &other), ROW_MISSING); /* its message came again: nothing to run */
     CHECK_STR("untouched", store_sql("left", "SELECT (attempt, worker, later) FROM worker_queue"),
               "(1,worker-1,t)");
     (void)store_sql("left", "UPDATE worker_queue SET deadline_at = clock_timestamp() - interval '1 s'");

@@ -23,46 +23,26 @@ static void remove_activities(struct postgres *pg, uint64_t first, size_t n)
     CHECK_OK(store_apply(pg, batch));
 }
 
-static enum row_state claim_one(struct postgres *pg, thole_slice worker, struct claim *claim)
-{
-    CHECK_OK(worker_store_claim(pg, worker, NULL, claim, 1, NULL, &store_err));
-    return claim->state;
-}
-
-static enum row_state renew_one(struct postgres *pg, thole_slice worker, struct claim *claim)
-{
-    CHECK_OK(worker_store_renew(pg, worker, claim, 1, &store_err));
-    return claim->state;
-}
-
-static enum row_state complete_one(struct postgres *pg, thole_slice worker, struct claim *claim)
-{
-    CHECK_OK(worker_store_complete_begin(pg, worker, claim, 1, &store_err));
-    enum row_state state = claim->state;
-    CHECK_OK(worker_store_complete_commit(pg, &store_err));
-    return state;
-}
-
 /* -- the fence -- */
 
 static void claim_grows_attempt_and_takes_over(void)
 {
     struct postgres *pg = with_activities("claim", 1);
     struct claim mine = store_claim_of("i", 1), theirs = mine;
-    CHECK_INT(claim_one(pg, ME, &mine), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, ME, &mine), ROW_MINE);
     CHECK_INT(mine.attempt, 1);
-    CHECK_INT(renew_one(pg, ME, &mine), ROW_MINE);
-    CHECK_INT(claim_one(pg, OTHER, &theirs), ROW_MINE);
+    CHECK_INT(store_renew_one(pg, ME, &mine), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, OTHER, &theirs), ROW_MINE);
     CHECK_INT(theirs.attempt, 2);
 
-    CHECK_INT(renew_one(pg, ME, &mine), ROW_STOLEN);
-    CHECK_INT(complete_one(pg, ME, &mine), ROW_STOLEN);
+    CHECK_INT(store_renew_one(pg, ME, &mine), ROW_STOLEN);
+    CHECK_INT(store_complete_one(pg, ME, &mine), ROW_STOLEN);
     CHECK_INT(store_count("claim", "worker_queue"), 1);
-    CHECK_INT(renew_one(pg, OTHER, &theirs), ROW_MINE);
-    CHECK_INT(complete_one(pg, OTHER, &theirs), ROW_MINE);
+    CHECK_INT(store_renew_one(pg, OTHER, &theirs), ROW_MINE);
+    CHECK_INT(store_complete_one(pg, OTHER, &theirs), ROW_MINE);
     CHECK_INT(store_count("claim", "worker_queue"), 0);
-    CHECK_INT(complete_one(pg, OTHER, &theirs), ROW_MISSING);
-    CHECK_INT(renew_one(pg, ME, &mine), ROW_MISSING);
+    CHECK_INT(store_complete_one(pg, OTHER, &theirs), ROW_MISSING);
+    CHECK_INT(store_renew_one(pg, ME, &mine), ROW_MISSING);
     postgres_close(pg);
 }
 
@@ -71,14 +51,14 @@ static void second_claim_of_one_worker_is_its_own(void)
 {
     struct postgres *pg = with_activities("second", 1);
     struct claim first = store_claim_of("i", 1), second = first;
-    CHECK_INT(claim_one(pg, ME, &first), ROW_MINE);
-    CHECK_INT(claim_one(pg, ME, &second), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, ME, &first), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, ME, &second), ROW_MINE);
     CHECK_OK(worker_store_release(pg, ME, &first, 1, &store_err)); /* late, and not of this claim */
     CHECK_INT(first.state, ROW_STOLEN);
-    CHECK_INT(renew_one(pg, ME, &first), ROW_MINE);
+    CHECK_INT(store_renew_one(pg, ME, &first), ROW_MINE);
     CHECK_INT(first.attempt, second.attempt);
     first.attempt = 1;
-    CHECK_INT(complete_one(pg, ME, &first), ROW_MINE);
+    CHECK_INT(store_complete_one(pg, ME, &first), ROW_MINE);
     postgres_close(pg);
 }
 
@@ -89,15 +69,15 @@ static void row_projected_again_is_whose_claim_comes_first(void)
     struct postgres *pg = with_activities("again", 1);
     struct claim mine = store_claim_of("i", 1), theirs = mine;
     theirs.lease_ms = 60000;
-    CHECK_INT(claim_one(pg, ME, &mine), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, ME, &mine), ROW_MINE);
     remove_activities(pg, 1, 1);
     struct batch *batch = store_batch(1, 3);
     store_add_activities(batch, "i", 1, 1);
     CHECK_OK(store_apply(pg, batch));
-    CHECK_INT(claim_one(pg, OTHER, &theirs), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, OTHER, &theirs), ROW_MINE);
     CHECK_INT(theirs.attempt, mine.attempt);
-    CHECK_INT(renew_one(pg, ME, &mine), ROW_STOLEN);
-    CHECK_INT(complete_one(pg, ME, &mine), ROW_STOLEN);
+    CHECK_INT(store_renew_one(pg, ME, &mine), ROW_STOLEN);
+    CHECK_INT(store_complete_one(pg, ME, &mine), ROW_STOLEN);
     CHECK_INT(store_count("again", "worker_queue"), 1);
     postgres_close(pg);
 }
@@ -119,7 +99,7 @@ static void cancellation_of_unlocked_activity_removes_from_queue(void)
     struct postgres *pg = with_activities("unlocked", 1);
     struct claim claim = store_claim_of("i", 1);
     remove_activities(pg, 1, 1);
-    CHECK_INT(claim_one(pg, ME, &claim), ROW_MISSING);
+    CHECK_INT(store_claim_one(pg, ME, &claim), ROW_MISSING);
     CHECK_INT(claim.attempt, 0);
     postgres_close(pg);
 }
@@ -128,9 +108,9 @@ static void ack_work_item_fails_on_cancelled_row(void)
 {
     struct postgres *pg = with_activities("ack", 1);
     struct claim claim = store_claim_of("i", 1);
-    CHECK_INT(claim_one(pg, ME, &claim), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, ME, &claim), ROW_MINE);
     remove_activities(pg, 1, 1);
-    CHECK_INT(complete_one(pg, ME, &claim), ROW_MISSING);
+    CHECK_INT(store_complete_one(pg, ME, &claim), ROW_MISSING);
     postgres_close(pg);
 }
 
@@ -142,13 +122,13 @@ static void states_belong_to_their_places(void)
     static const enum row_state claimed[] = {ROW_MINE, ROW_MISSING, ROW_MINE, ROW_MISSING, ROW_MINE};
     static const enum row_state completed[] = {ROW_MINE, ROW_MISSING, ROW_STOLEN, ROW_MISSING, ROW_MINE};
     struct claim thief = claims[2];
-    CHECK_INT(claim_one(pg, OTHER, &thief), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, OTHER, &thief), ROW_MINE);
     CHECK_OK(worker_store_claim(pg, ME, NULL, claims, ARRAY_LEN(claims), NULL, &store_err));
     for (size_t i = 0; i < ARRAY_LEN(claims); i++)
         CHECK_INT(claims[i].state, claimed[i]);
     CHECK_INT(claims[0].attempt, 1);
     CHECK_INT(claims[2].attempt, 2);
-    CHECK_INT(claim_one(pg, OTHER, &thief), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, OTHER, &thief), ROW_MINE);
     CHECK_OK(worker_store_complete_begin(pg, ME, claims, ARRAY_LEN(claims), &store_err));
     for (size_t i = 0; i < ARRAY_LEN(claims); i++)
         CHECK_INT(claims[i].state, completed[i]);
@@ -171,16 +151,16 @@ static void release_gives_back_and_keeps_the_count(void)
 {
     struct postgres *pg = with_activities("release", 1);
     struct claim mine = store_claim_of("i", 1), theirs = mine;
-    CHECK_INT(claim_one(pg, ME, &mine), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, ME, &mine), ROW_MINE);
     CHECK_OK(worker_store_release(pg, ME, &mine, 1, &store_err));
     CHECK_INT(mine.state, ROW_MINE);
     CHECK_STR("row", store_sql("release", "SELECT (worker, claimed_at, attempt) FROM worker_queue"), "(,,1)");
-    CHECK_INT(complete_one(pg, ME, &mine), ROW_STOLEN);
-    CHECK_INT(claim_one(pg, OTHER, &theirs), ROW_MINE);
+    CHECK_INT(store_complete_one(pg, ME, &mine), ROW_STOLEN);
+    CHECK_INT(store_claim_one(pg, OTHER, &theirs), ROW_MINE);
     CHECK_INT(theirs.attempt, 2);
     CHECK_OK(worker_store_release(pg, ME, &mine, 1, &store_err));
     CHECK_INT(mine.state, ROW_STOLEN);
-    CHECK_INT(renew_one(pg, OTHER, &theirs), ROW_MINE);
+    CHECK_INT(store_renew_one(pg, OTHER, &theirs), ROW_MINE);
     postgres_close(pg);
 }
 
@@ -188,12 +168,12 @@ static void rollback_leaves_the_claim(void)
 {
     struct postgres *pg = with_activities("rollback", 1);
     struct claim claim = store_claim_of("i", 1);
-    CHECK_INT(claim_one(pg, ME, &claim), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, ME, &claim), ROW_MINE);
     CHECK_OK(worker_store_complete_begin(pg, ME, &claim, 1, &store_err));
     worker_store_complete_rollback(pg);
     worker_store_complete_rollback(pg); /* nothing is open: nothing happens */
-    CHECK_INT(renew_one(pg, ME, &claim), ROW_MINE);
-    CHECK_INT(complete_one(pg, ME, &claim), ROW_MINE);
+    CHECK_INT(store_renew_one(pg, ME, &claim), ROW_MINE);
+    CHECK_INT(store_complete_one(pg, ME, &claim), ROW_MINE);
     postgres_close(pg);
 }
 
@@ -209,9 +189,9 @@ static void bad_claims_do_not_spoil_the_connection(void)
     bad.key.activity_id = UINT64_MAX;
     CHECK_STATUS(worker_store_renew(pg, ME, &bad, 1, &store_err), THOLE_INVALID);
     CHECK_STATUS(worker_store_complete_begin(pg, ME, &bad, 1, &store_err), THOLE_INVALID);
-    CHECK_INT(claim_one(pg, ME, &claim), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, ME, &claim), ROW_MINE);
     CHECK_OK(worker_store_claim(pg, ME, NULL, NULL, 0, NULL, &store_err));
-    CHECK_INT(complete_one(pg, ME, &claim), ROW_MINE);
+    CHECK_INT(store_complete_one(pg, ME, &claim), ROW_MINE);
     postgres_close(pg);
 }
 
@@ -219,13 +199,13 @@ static void only_the_databases_clock_is_written(void)
 {
     struct postgres *pg = with_activities("clock", 1);
     struct claim claim = store_claim_of("i", 1);
-    CHECK_INT(claim_one(pg, ME, &claim), ROW_MINE);
+    CHECK_INT(store_claim_one(pg, ME, &claim), ROW_MINE);
     CHECK_STR("claimed",
               store_sql("clock",
                         "SELECT clock_timestamp() - claimed_at < '5 s' AND claimed_at >= created_at AND"
                         " renewed_at IS NULL FROM worker_queue"),
               "t");
-    CHECK_INT(renew_one(pg, ME, &claim), ROW_MINE);
+    CHECK_INT(store_renew_one(pg, ME, &claim), ROW_MINE);
     CHECK_STR("renewed", store_sql("clock", "SELECT renewed_at > claimed_at FROM worker_queue"), "t");
     postgres_close(pg);
 }
@@ -272,7 +252,7 @@ static void completion_races_deletion_first_committer_wins(void)
     struct racer racer = {.pg = with_activities("race", 2)};
     struct postgres *worker = store_open("race");
     struct claim claim = store_claim_of("i", 1);
-    CHECK_INT(claim_one(worker, ME, &claim), ROW_MINE);
+    CHECK_INT(store_claim_one(worker, ME, &claim), ROW_MINE);
     CHECK_OK(worker_store_complete_begin(worker, ME, &claim, 1, &store_err));
     racer.batch = store_batch(1, 5);
     store_remove_activities(racer.batch, "i", 1, 1);
@@ -285,7 +265,7 @@ static void completion_races_deletion_first_committer_wins(void)
     batch_destroy(racer.batch);
 
     racer.claim = store_claim_of("i", 2);
-    CHECK_INT(claim_one(worker, ME, &racer.claim), ROW_MINE);
+    CHECK_INT(store_claim_one(worker, ME, &racer.claim), ROW_MINE);
     (void)store_sql("race", "BEGIN; DELETE FROM worker_queue WHERE activity_id = 2");
     struct postgres *projector = racer.pg;
     racer.pg = worker;
