@@ -3,8 +3,7 @@
 set -eu
 . "$(dirname "$0")/files.sh"
 names='strcpy|strcat|sprintf|vsprintf|strtok|atoi|atol|atof|gmtime|localtime|rand|srand|alloca|gets'
-files_of "$1" '*.c' '*.h' | while IFS= read -r file; do
-    code_of "$1/$file" | awk -v file="$file" -v names="(^|[^A-Za-z0-9_])($names)[ \t]*[(]" '
-        match($0, names) { printf "%s:%d: %s)\n", file, NR, substr($0, RSTART, RLENGTH) }'
-done >"$found"
+files_of "$1" '*.c' '*.h' | code_of "$1" | awk -F'\t' -v names="(^|[^A-Za-z0-9_])($names)[ \t]*[(]" '
+    { code = substr($0, length($1) + length($2) + 3) }
+    match(code, names) { printf "%s:%d: %s)\n", $1, $2, substr(code, RSTART, RLENGTH) }' >"$found"
 verdict "calls of banned functions"

@@ -11,14 +11,16 @@ pure=()
 while [ $# -gt 0 ] && [ "$1" != -- ]; do pure+=("$1") && shift; done
 [ $# -eq 0 ] || shift
 own=$(nm -g --defined-only --format=posix "${pure[@]}" "$@" | awk 'NF > 1 { print $1 }')
-for object in "${pure[@]}"; do
-    extra=
-    case $(basename "$object") in coro.c.o | coro_*.c.o) extra=$coroutine ;; esac
-    nm -u --format=posix "$object" | awk -v object="$(basename "$object" .o)" -v names="$allowed $extra $own" '
-        BEGIN { n = split(names, list, /[ \t\n]+/); for (i = 1; i <= n; i++) known[list[i]] = 1 }
-        { plain = $1; sub("^__", "", plain); sub("_chk$", "", plain) } # fortified: __memcpy_chk
-        NF > 1 && !($1 in known) && !(plain in known) && $1 !~ /^protobuf_c_/ { print object ": calls " $1 }'
-    objdump -t "$object" | awk -v object="$(basename "$object" .o)" '
+{
+    nm -A -u --format=posix "${pure[@]}" | awk -v names="$allowed $own" -v more="$coroutine" '
+        BEGIN { n = split(names, list, /[ \t\n]+/); for (i = 1; i <= n; i++) known[list[i]] = 1
+                n = split(more, list, /[ \t\n]+/); for (i = 1; i <= n; i++) switches[list[i]] = 1 }
+        { object = $1; sub(":$", "", object); sub(".*/", "", object); sub("[.]o$", "", object)
+          plain = $2; sub("^__", "", plain); sub("_chk$", "", plain) } # fortified: __memcpy_chk
+        object ~ /^coro(_.*)?[.]c$/ && $2 in switches { next }
+        NF > 2 && !($2 in known) && !(plain in known) && $2 !~ /^protobuf_c_/ { print object ": calls " $2 }'
+    objdump -t "${pure[@]}" | awk '
+        /: +file format / { object = $1; sub(":$", "", object); sub(".*/", "", object); sub("[.]o$", "", object) }
         / O / && $0 ~ / (\.data|\.bss|\.tdata|\.tbss|\*COM\*)/ && $0 !~ /\.data\.rel\.ro/ { print object ": writable global " $NF }'
-done >"$found"
+} >"$found"
 verdict "impurities"

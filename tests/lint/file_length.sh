@@ -3,8 +3,9 @@
 set -eu
 . "$(dirname "$0")/files.sh"
 max=800
-files_of "$1" '*.c' '*.h' | while IFS= read -r file; do
-    lines=$(wc -l <"$1/$file")
-    [ "$lines" -le "$max" ] || echo "$file: $lines lines"
-done >"$found"
+files_of "$1" '*.c' '*.h' | awk_over "$1" '
+    FNR == 1 { say() }
+    { file = FILENAME; lines = FNR }
+    END { say() }
+    function say() { if (lines > max) print file ": " lines " lines"; lines = 0 }' -v max="$max" >"$found"
 verdict "files longer than $max lines"

@@ -14,6 +14,6 @@ if [ "$version" != "$decides" ]; then
 fi
 root=$1
 cd "$root"
-files_of "$root" '*.c' '*.h' | xargs -r "$tool" --dry-run 2>&1 | grep -E ': (warning|error)' |
+files_of "$root" '*.c' '*.h' | xargs -r -n 40 -P "$(nproc)" "$tool" --dry-run 2>&1 | grep -E ': (warning|error)' |
     cut -d: -f1 | LC_ALL=C sort | uniq -c | awk '{ print $2 ": " $1 " places" }' >"$found" || true
 verdict "files to format with clang-format -i"

@@ -6,9 +6,8 @@ set -eu
 order='include/thole proto engine/core engine/partition engine/worker streams projections engine/host engine/activities engine/roles/engine engine/roles/worker engine/roles/replay engine/roles engine/client engine/testing cli'
 {
     files_of "$1" '*.h' | sed 's,^,header ,'
-    files_of "$1" '*.c' '*.h' | while IFS= read -r file; do
-        code_of "$1/$file" | awk -v file="$file" '/^[ \t]*#[ \t]*include/ { sub(/.*include[ \t]*/, ""); print "include", file, NR, $0 }'
-    done
+    files_of "$1" '*.c' '*.h' | code_of "$1" | awk -F'\t' '
+        $3 ~ /^[ \t]*#[ \t]*include/ { sub(/.*include[ \t]*/, "", $3); print "include", $1, $2, $3 }'
 } | awk -v order="$order" '
     function folder(path) { sub("/[^/]*$", "", path); return path }
     function free(path) { return path ~ /^(tests|bench)\// } # may include everything

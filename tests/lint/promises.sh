@@ -23,31 +23,38 @@ promises_of() {
     END { flush() }' "$1"
 }
 
-source_of() { # NAME: the file with the tests of that name, or the one that names it
-    local rest=${1#*.}
+# NAME: sets $file to the file with the tests of that name, or to the one that names it, and $text to what is in it;
+# $file is empty when there is no such test.
+source_of() {
+    local rest=${1#*.} named=
     case $1 in
-        unit.* | golden.* | examples.* | integration.*) echo "$root/tests/${1%%.*}/test_$rest.c" ;;
-        sim.mutant_*) grep -qsx "mutant ${rest#mutant_}" "$root/tests/sim/mutants" && echo "$root/tests/sim/mutants" ;;
-        sim.*) grep -qsw -e "${rest#mutation_}" "$root/tests/sim/CMakeLists.txt" && echo "$root/tests/sim/CMakeLists.txt" ;;
-        lint.*) echo "$root/tests/lint/$rest.sh" ;;
-        *) grep -qsF "$1" "$root/tests/CMakeLists.txt" && echo "$root/tests/CMakeLists.txt" ;;
+        unit.* | golden.* | examples.* | integration.*) file=$root/tests/${1%%.*}/test_$rest.c ;;
+        sim.mutant_*) file=$root/tests/sim/mutants named=$'\n'"mutant ${rest#mutant_}"$'\n' ;;
+        sim.*) file=$root/tests/sim/CMakeLists.txt named=${rest#mutation_} ;;
+        lint.*) file=$root/tests/lint/$rest.sh ;;
+        *) file=$root/tests/CMakeLists.txt named=$1 ;;
+    esac
+    text_of "$file"
+    case $1 in
+        sim.mutant_*) [[ $text == *"$named"* ]] || file= ;;
+        sim.*) [[ $text =~ [^A-Za-z0-9_]"$named"[^A-Za-z0-9_] ]] || file= ;;
+        *) [ -n "$text" ] && [[ $text == *"$named"* ]] || file= ;;
     esac
 }
 
 check() { # PAGE:LINE NAMES
-    local one name test file
-    [ -n "$2" ] || echo "$1: a promise without a test"
-    tr ';' '\n' <<<"$2" | while IFS= read -r one; do
+    local at=$1 one name test file text all
+    [ -n "$2" ] || echo "$at: a promise without a test"
+    IFS=';' read -ra all <<<"$2"
+    for one in ${all[@]+"${all[@]}"}; do
         one=${one# }
+        [ -n "$one" ] || continue
         name=${one%% *}
-        test=$(sed -n "s/^[^ ]* '\(.*\)'$/\1/p" <<<"$one")
-        file=$(source_of "$name" || true)
-        if [ -z "$one" ]; then
-            continue
-        elif [ -z "$file" ] || [ ! -f "$file" ]; then
-            echo "$1: there is no test $name"
-        elif [ "$one" != "$name" ] && { [ -z "$test" ] || ! grep -qF "{\"$test\"" "$file"; }; then
-            echo "$1: $name has no test called ${one#"$name" }"
+        source_of "$name"
+        if [ -z "$file" ]; then
+            echo "$at: there is no test $name"
+        elif [ "$one" != "$name" ] && { ! [[ $one =~ ^[^\ ]*\ \'(.*)\'$ ]] || [[ $text != *"{\"${BASH_REMATCH[1]}\""* ]]; }; then
+            echo "$at: $name has no test called ${one#"$name" }"
         fi
     done
 }

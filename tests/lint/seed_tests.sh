@@ -6,18 +6,24 @@ set -eu
 root=$1
 page=$root/docs/seed_tests.md
 [ -f "$page" ] || exit 0
-grep '^| `' "$page" | while IFS='|' read -r _ name files sim _; do
-    name=$(grep -oE '[a-z0-9_]+' <<<"$name")
-    paths=$(grep -oE '\(\.\./[^)]*\)' <<<"$files" | tr -d '()' || true)
-    [ -n "$paths" ] || echo "$name: no file"
-    for path in $paths; do
-        grep -qsF "{\"$name\"" "$root/docs/$path" || echo "$name is not in ${path#../}"
+while IFS='|' read -r _ name files sim _; do
+    [[ $name =~ [a-z0-9_]+ ]] && name=${BASH_REMATCH[0]}
+    paths=0
+    while [[ $files =~ \(\.\./([^\)]*)\)(.*) ]]; do
+        path=${BASH_REMATCH[1]} files=${BASH_REMATCH[2]} paths=1
+        text_of "$root/$path"
+        [[ $text == *"{\"$name\""* ]] || echo "$name is not in $path"
     done
-    for rule in $(grep -oE 'mut(ation|ant)_[a-z_]+' <<<"$sim" || true); do
-        case $rule in
-            mutant_*) grep -qsx "mutant ${rule#mutant_}" "$root/tests/sim/mutants" ;;
-            *) grep -qswF "${rule#mutation_}" "$root/tests/sim/CMakeLists.txt" ;;
-        esac || echo "$name: there is no sim.$rule"
+    [ "$paths" -eq 1 ] || echo "$name: no file"
+    while [[ $sim =~ mut(ation|ant)_([a-z_]+)(.*) ]]; do
+        kind=${BASH_REMATCH[1]} rule=${BASH_REMATCH[2]} sim=${BASH_REMATCH[3]}
+        if [ "$kind" = ant ]; then
+            text_of "$root/tests/sim/mutants"
+            [[ $text == *$'\n'"mutant $rule"$'\n'* ]]
+        else
+            text_of "$root/tests/sim/CMakeLists.txt"
+            [[ $text =~ [^A-Za-z0-9_]"$rule"[^A-Za-z0-9_] ]]
+        fi || echo "$name: there is no sim.mut${kind}_$rule"
     done
-done >"$found"
+done < <(grep '^| `' "$page") >"$found"
 verdict "tests that the seeds name and that are not there"

@@ -4,7 +4,8 @@ set -eu
 . "$(dirname "$0")/files.sh"
 files_of "$1" '*.c' '*.h' '*.proto' '*.sql' | awk -F/ '
     { if ($NF in seen) print seen[$NF] " and " $0; else seen[$NF] = $0 }' >"$found"
-files_of "$1" '*.h' | while IFS= read -r file; do
-    awk -v file="$file" '/^#ifndef [A-Z0-9_]+_H$/ { print file, $2; exit }' "$1/$file"
-done | awk '{ if ($2 in seen) print seen[$2] " and " $1 ": guard " $2; else seen[$2] = $1 }' >>"$found"
+files_of "$1" '*.h' | awk_over "$1" '
+    FNR == 1 { guarded = 0 }
+    !guarded && /^#ifndef [A-Z0-9_]+_H$/ { guarded = 1; print FILENAME, $2 }' |
+    awk '{ if ($2 in seen) print seen[$2] " and " $1 ": guard " $2; else seen[$2] = $1 }' >>"$found"
 verdict "file names or header guards used twice"

@@ -3,7 +3,6 @@
 set -eu
 . "$(dirname "$0")/files.sh"
 names='work|root|home/[a-z]+|tmp/natssrv' # as /NAME/, or ending there
-files_of "$1" '*' | while IFS= read -r file; do
-    grep -HnIE "(^|[^A-Za-z0-9_.}>-])/($names)(/|\$|[^A-Za-z0-9_/.-])" "$1/$file" | sed "s,^$1/,," || true
-done >"$found"
+(cd "$1" && files_of . '*' | tr '\n' '\0' |
+    xargs -0 -r grep -HnIE "(^|[^A-Za-z0-9_.}>-])/($names)(/|\$|[^A-Za-z0-9_/.-])") >"$found" || true
 verdict "paths of one machine"
