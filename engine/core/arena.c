@@ -31,12 +31,12 @@ void arena_init(struct arena *arena, size_t limit_bytes)
 
 static struct arena_block *block_create(struct arena *arena, size_t cap)
 {
-    struct arena_block *block = calloc(1, sizeof *block + cap);
+    struct arena_block *block = malloc(sizeof *block + cap);
     if (block == NULL) {
         arena->nomem = true;
         return NULL;
     }
-    block->cap = cap;
+    *block = (struct arena_block){.cap = cap};
     arena->held += sizeof *block + cap;
     return block;
 }
@@ -78,7 +78,8 @@ static struct arena_block *block_for(struct arena *arena, size_t size)
     return size > cap / 4 ? block_insert(arena, size) : block_push(arena, cap);
 }
 
-void *arena_alloc(struct arena *arena, size_t size)
+/* Not zeroed: what has never been used is not touched. */
+static uint8_t *take(struct arena *arena, size_t size)
 {
     assert(arena->used <= arena->limit);
     size_t const asked = size;
@@ -97,6 +98,12 @@ void *arena_alloc(struct arena *arena, size_t size)
     return p;
 }
 
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    uint8_t *p = take(arena, size);
+    return p == NULL ? NULL : memset(p, 0, size);
+}
+
 thole_status arena_status(const struct arena *arena)
 {
     return arena->nomem ? THOLE_NOMEM : THOLE_LIMIT;
@@ -113,11 +120,12 @@ thole_status arena_dup(struct arena *arena, thole_slice from, thole_slice *ret)
 {
     if (from.len == SIZE_MAX)
         return THOLE_LIMIT;
-    uint8_t *p = arena_alloc(arena, from.len + 1);
+    uint8_t *p = take(arena, from.len + 1);
     if (p == NULL)
         return arena_status(arena);
     if (from.len > 0)
         memcpy(p, from.ptr, from.len);
+    p[from.len] = 0;
     *ret = (thole_slice){p, from.len};
     return THOLE_OK;
 }

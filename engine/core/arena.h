@@ -1,7 +1,7 @@
 /*
- * Bump allocator with one lifetime and a hard ceiling. Memory is zeroed. Not thread-safe. Release is one
- * call. With ARENA_DEBUG (on under AddressSanitizer) every allocation is a malloc of its own, so that
- * overruns are seen.
+ * Bump allocator with one lifetime and a hard ceiling. Memory is zeroed as it is given out. Not thread-safe.
+ * Release is one call. With ARENA_DEBUG (on under AddressSanitizer) every allocation is a malloc of its own,
+ * so that overruns are seen.
  */
 #ifndef THOLE_ARENA_H
 #define THOLE_ARENA_H

@@ -434,9 +434,20 @@ static bool is_alone(const struct slot *slot)
     return starts(slot) || deletion_is_next(slot) || retry_is_next(slot);
 }
 
+/* How many things wait for the slot; at most as many as one turn takes. */
+static size_t waiting(const struct slot *slot)
+{
+    size_t n = 0;
+    for (const struct pending *pending = slot->first; pending != NULL && n < TURN_RECEIVED_MAX;
+         pending = pending->next)
+        n++;
+    return n;
+}
+
 struct intake intake_take(struct partition *p, struct slot *slot, struct arena *arena)
 {
-    struct intake in = {.events = arena_array(arena, TURN_RECEIVED_MAX + 2, sizeof *in.events)};
+    size_t const room = waiting(slot) + 2;
+    struct intake in = {.events = arena_array(arena, room, sizeof *in.events)};
     size_t bytes = 0;
     bool over = in.events == NULL;
     if (over)
@@ -456,6 +467,7 @@ struct intake intake_take(struct partition *p, struct slot *slot, struct arena *
             continue;
         }
         enum taken const taken = take_one(p, slot, pending, arena, &in);
+        assert(first || in.expired || in.len < room);
         over = in.expired || (first && taken == TAKEN);
         if (taken == TAKEN) {
             bytes += pending->message.data.len + pending->message.event_data.len;
