@@ -27,6 +27,18 @@ library() { "$cc" -std=c11 -shared -fPIC -fvisibility=hidden -I"$tree/include" -
 run() { # LINT: on the tree as it is
     case $1 in
         core_is_pure) object "$tree/engine/core/b.c" "$tree/b.c.o" && "$here/$1.sh" "$tree/b.c.o" -- ;;
+        circles) # two folders: `core`, which may have circles today, and `new`, which may not
+            local folder file objects=()
+            for folder in new core; do
+                mkdir -p "$tree/engine/CMakeFiles/x.dir/$folder"
+                for file in "$tree/engine/$folder"/*.c; do
+                    [ -e "$file" ] || continue
+                    objects+=("$tree/engine/CMakeFiles/x.dir/./$folder/$(basename "$file").o")
+                    object "$file" "${objects[-1]}"
+                done
+            done
+            "$here/$1.sh" "${objects[@]}"
+            ;;
         exports) library && "$here/$1.sh" "$tree" "$tree/lib.so" ;;
         headers) "$here/$1.sh" "$tree" "$cc" ;;
         *) "$here/$1.sh" "$tree" ;;
@@ -91,6 +103,19 @@ promise bad "a test that its file does not have" "unit.d has no test called 'b_s
 plant words "a path of this machine" 'c.h:2:' engine/host/c.h "/* see /w""ork/x */\n"
 plant words "a home" 'c.h:2:' engine/host/c.h "/* see /ro""ot/.x */\n"
 plant format "a line that is not formatted" 'c.h' engine/host/c.h 'int   host_d (void) ;\n'
+two() { # TEXT of new/b.c: new/a.c uses it
+    fresh
+    mkdir -p "$tree/engine/new"
+    printf 'int b(void);\nint a(void) { return b(); }\nint c(void) { return 0; }\n' >"$tree/engine/new/a.c"
+    printf "$1" >"$tree/engine/new/b.c"
+    rm "$tree"/engine/core/*.c
+}
+two 'int b(void) { return 1; }\n'
+expect good circles "a file that uses another"
+two 'int c(void);\nint b(void) { return c(); }\n'
+expect bad circles "two files that use each other" 'new: 2 files in a circle, 0 are allowed: a.c b.c'
+fresh
+expect bad circles "a limit that is higher than the circle" 'core: its largest circle has become smaller'
 plant layers "core includes host" 'below engine/core' engine/core/b.c '#include "c.h"\n'
 plant layers "host includes nats" 'streams/ alone' engine/host/c.c '#include <nats/nats.h>\n'
 plant layers "streams include libpq" 'projections/ alone' streams/d.c '#include <libpq-fe.h>\n'
