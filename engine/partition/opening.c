@@ -131,9 +131,15 @@ static void open_epoch(struct partition *p)
     chain_append(p, RECORD_EPOCH_OPENED, NULL, NULL);
 }
 
-static void delete_records(struct partition *p, const uint64_t *sequences, size_t n)
+/*
+ * A record is void by what else was read, and reading takes time: an owner that is still alive may have
+ * removed records meanwhile (deletion.c). That looks like a gap when the record that attests the deletion was
+ * stored behind @p last. So nothing is deleted once the log has gone on.
+ */
+static void delete_records(struct partition *p, const uint64_t *sequences, size_t n, uint64_t last)
 {
     struct partition_out *out = partition_emit(p, PARTITION_OUT_DELETE_RECORDS);
+    out->expected_last = last;
     uint64_t *copy = partition_out_numbers(p, n);
     if (copy == NULL)
         return;
@@ -175,7 +181,7 @@ static void settle_tail(struct partition *p, const struct partition_in *in, stru
     case TAIL_READ_ALL: read_tail(p, 0); return;
     case TAIL_NO_EPOCH:
         p->tail_again = true;
-        delete_records(p, &in->epoch_sequence, 1);
+        delete_records(p, &in->epoch_sequence, 1, in->last_sequence);
         return;
     case TAIL_OVERTAKEN:
         partition_drop(p, "a rival opened the partition while its tail was read", true);
@@ -197,7 +203,7 @@ static void settle_tail(struct partition *p, const struct partition_in *in, stru
     }
     forget_position(p);
     if (tail->voids_len > 0)
-        delete_records(p, tail->voids, tail->voids_len);
+        delete_records(p, tail->voids, tail->voids_len, in->last_sequence);
     else
         open_epoch(p);
 }

@@ -195,7 +195,8 @@ enum partition_out_kind {
     /* The log. Answers TAIL, DELETED, APPENDED or APPEND_FAILED. */
     PARTITION_OUT_READ_TAIL,      /* last EpochOpened o (its own record too), last sequence L, and records
                                      max(o, L - count + 1)..L; count 0 = from o on */
-    PARTITION_OUT_DELETE_RECORDS, /* sequences: void records */
+    PARTITION_OUT_DELETE_RECORDS, /* sequences: void records, if expected_last is still the stream's last
+                                     sequence before the first of them goes; else DOUBT */
     PARTITION_OUT_APPEND,   /* bytes at expected_last; subject by record kind: see struct; answered for each n
                              */
     PARTITION_OUT_READ_LOG, /* records from..to (inclusive) */
@@ -259,7 +260,7 @@ struct partition_out {
     uint64_t token, sequence, stored_ns;
     const uint64_t *sequences; /* DELETE_RECORDS; PUSH_CANCEL: activity ids */
     size_t sequences_len;
-    /* APPEND. bytes stay valid until its answer. */
+    /* APPEND. bytes stay valid until its answer. expected_last: DELETE_RECORDS, too */
     enum record_kind record_kind; /* EPOCH_OPENED: ctl.<p>.epoch; POSITION: ctl.<p>.position; TURN, DELETED:
                                      hist… */
     uint64_t n, expected_last;

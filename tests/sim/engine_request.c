@@ -78,6 +78,10 @@ static enum executed execute_tail(struct world *w, struct engine_request *r)
 
 static void execute_delete(struct world *w, struct engine_request *r)
 {
+    if (w->logs[r->seat->partition]->len != r->out.expected_last) {
+        r->status = THOLE_CONFLICT;
+        return;
+    }
     for (size_t i = 0; i < r->out.sequences_len; i++) {
         if (strikes(w, FAULT_STATEMENT, 10)) {
             r->status = THOLE_UNAVAILABLE;

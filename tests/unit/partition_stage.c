@@ -97,11 +97,13 @@ static void read_newest(struct stage *s, struct partition_in *in, thole_slice in
 static void read_tail(struct stage *s, struct partition_in *in)
 {
     in->kind = PARTITION_IN_TAIL;
-    in->last_sequence = s->log_len;
-    for (size_t i = s->log_len; i > 0 && in->epoch_sequence == 0; i--)
+    in->last_sequence = s->tail_read_to > 0 ? s->tail_read_to : s->log_len;
+    s->tail_read_to = 0;
+    for (size_t i = in->last_sequence; i > 0 && in->epoch_sequence == 0; i--)
         if (s->log[i - 1].kind == RECORD_EPOCH_OPENED && !s->log[i - 1].deleted)
             in->epoch_sequence = i;
-    read_records(s, in, in->epoch_sequence == 0 ? 1 : in->epoch_sequence, s->log_len, (thole_slice){0});
+    read_records(s, in, in->epoch_sequence == 0 ? 1 : in->epoch_sequence, in->last_sequence,
+                 (thole_slice){0});
 }
 
 static void append(struct stage *s, const struct partition_out *out, struct partition_in *in)
@@ -124,6 +126,11 @@ static void append(struct stage *s, const struct partition_out *out, struct part
 
 static void delete_records(struct stage *s, const struct partition_out *out, struct partition_in *in)
 {
+    if (out->expected_last != s->log_len) {
+        in->kind = PARTITION_IN_DOUBT;
+        in->text = "the log went on";
+        return;
+    }
     in->kind = PARTITION_IN_DELETED;
     for (size_t i = 0; i < out->sequences_len; i++)
         s->log[out->sequences[i] - 1].deleted = true;

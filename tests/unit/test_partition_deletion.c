@@ -530,6 +530,30 @@ static void test_whoever_it_was_in_the_way_of(void)
     end(s);
 }
 
+/* What an owner that is still alive removes while a rival reads the tail looks like the gap before a void
+ * record when the record that attests the deletion came behind that tail. */
+static void test_a_tail_that_is_read_while_records_go(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    s->hold_appends = true; /* no record says of another that it is stored */
+    begin_and_end(s, "i");
+    begin_and_end(s, "j");
+    stage_release(s);
+    uint64_t const before = s->log_len;
+    delete_it(s, "i", 1, false);
+    CU_ASSERT_EQUAL(s->removals, 1);
+    CU_ASSERT_TRUE(s->log_len > before);
+    s->tail_read_to = before;
+    stage_again(s, &options);
+    CHECK_STR("nothing is believed", s->closed, "the log went on");
+    CU_ASSERT_PTR_NOT_NULL(strstr(stage_history(s, "j"), "Completed (done)"));
+    stage_open(s);
+    stage_query(s, "j", "where");
+    CU_ASSERT_PTR_NOT_NULL(strstr(stage_said(s), "answer OK: execution 1\n"));
+    end(s);
+}
+
 static const struct thole_test tests[] = {
     {"deletion: what has ended goes", test_what_has_ended_goes},
     {"deletion: what runs stays", test_what_runs_stays},
@@ -548,5 +572,6 @@ static const struct thole_test tests[] = {
     {"deletion: whoever it was in the way of", test_whoever_it_was_in_the_way_of},
     {"deletion: a redo brings nothing back", test_a_redo_brings_nothing_back},
     {"deletion: a redo of what is left", test_a_redo_of_what_is_left},
+    {"deletion: a tail that is read while records go", test_a_tail_that_is_read_while_records_go},
 };
 THOLE_TEST_MAIN("partition deletion", tests)

@@ -127,6 +127,7 @@ struct job {
     uint64_t sequence,
         stored_ns; /* OPEN_INBOX, PURGE, READ_RESULTS: what the inbox must hold; LOOK_INBOX: found, or 0 */
     struct executions executions; /* REMOVE */
+    uint64_t expected_last;       /* DELETE: with which last sequence of the stream they are void */
     uint64_t *sequences;
     size_t sequences_len;
     thole_slice instance; /* in arena */

@@ -341,9 +341,14 @@ static thole_status find_input(struct loader *loader, struct job *job)
 
 static thole_status delete_records(struct loader *loader, struct job *job)
 {
+    struct connection *connection = loader->engine->connection;
+    const char *stream = owned_of(job)->hist_stream;
+    struct stream_bounds bounds = {0};
     job->in.kind = PARTITION_IN_DELETED;
-    return stream_delete_all(loader->engine->connection, owned_of(job)->hist_stream, job->sequences,
-                             job->sequences_len, &job->err);
+    THOLE_TRY(stream_bounds(connection, stream, &bounds, &job->err));
+    if (bounds.last != job->expected_last)
+        return thole_fail(&job->err, THOLE_CONFLICT, "a rival wrote to the history while its tail was read");
+    return stream_delete_all(connection, stream, job->sequences, job->sequences_len, &job->err);
 }
 
 static thole_status note_sequence(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)

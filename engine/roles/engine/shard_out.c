@@ -670,6 +670,7 @@ static void submit_stream_job(struct shard *shard, struct owned *owned, const st
     job->count = out->count;
     job->sequence = out->sequence;
     job->stored_ns = out->stored_ns;
+    job->expected_last = out->expected_last;
     if (out->sequences_len > 0) {
         job->sequences = arena_array(&job->arena, out->sequences_len, sizeof *job->sequences);
         if (job->sequences == NULL)
