@@ -215,14 +215,14 @@ void thole_outcome_release(thole_outcome *outcome)
 static thole_status check_counts(struct watch *watch, const struct record *record, uint64_t sequence,
                                  bool *ret_counts, thole_error *reterr)
 {
-    struct owner owner;
+    struct log_rule owner;
     pthread_mutex_lock(&watch->client->lock);
     *ret_counts = watch->ended == record->turn.execution;
     pthread_mutex_unlock(&watch->client->lock);
     if (*ret_counts)
         return THOLE_OK;
     THOLE_TRY(owner_read(watch->client, watch->instance, &owner, reterr));
-    *ret_counts = !owner_voids(&owner, record, sequence);
+    *ret_counts = !log_rule_surely_void(&owner, record, sequence);
     return THOLE_OK;
 }
 

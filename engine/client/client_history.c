@@ -108,7 +108,7 @@ thole_slice turn_request(const struct turn *turn)
     return (thole_slice){NULL, 0};
 }
 
-static thole_status owner_decode(thole_slice bytes, struct owner *ret, thole_error *reterr)
+static thole_status owner_decode(thole_slice bytes, struct log_rule *ret, thole_error *reterr)
 {
     struct record record;
     struct arena arena;
@@ -120,7 +120,7 @@ static thole_status owner_decode(thole_slice bytes, struct owner *ret, thole_err
     return status;
 }
 
-thole_status owner_read(struct thole_client *client, thole_slice instance, struct owner *ret,
+thole_status owner_read(struct thole_client *client, thole_slice instance, struct log_rule *ret,
                         thole_error *reterr)
 {
     struct place place = {.stream = {.ptr = NULL}};
@@ -130,24 +130,19 @@ thole_status owner_read(struct thole_client *client, thole_slice instance, struc
     thole_status status = place_epoch(client, instance, &place, reterr);
     if (status == THOLE_OK)
         status = stream_last_by_subject(client->connection, buf_cstr(&place.stream), buf_cstr(&place.subject),
-                                        &ret->sequence, &body, reterr);
-    if (status == THOLE_OK && ret->sequence > 0)
+                                        &ret->opened, &body, reterr);
+    if (status == THOLE_OK && ret->opened > 0)
         status = owner_decode(buf_bytes(&body), ret, reterr);
     buf_release(&body);
     place_release(&place);
     return status;
 }
 
-bool owner_voids(const struct owner *owner, const struct record *record, uint64_t sequence)
-{
-    return record->epoch < owner->epoch && sequence > owner->sequence;
-}
-
 /* ---- lives ---- */
 
 struct deletions { /* of one id, in order; the last one that counts is kept */
     thole_slice instance;
-    struct owner owner;
+    struct log_rule owner;
     struct life life;
     thole_error *reterr;
 };
@@ -160,7 +155,7 @@ static thole_status take_deletion(void *arg, uint64_t sequence, thole_slice subj
     (void)subject;
     arena_init(&arena, CLIENT_ARENA_MAX);
     thole_status const status = history_decode(body, deletions->instance, &arena, &record, deletions->reterr);
-    if (status == THOLE_OK && !owner_voids(&deletions->owner, &record, sequence))
+    if (status == THOLE_OK && !log_rule_surely_void(&deletions->owner, &record, sequence))
         deletions->life = (struct life){sequence, record.deletion.execution + 1};
     arena_release(&arena);
     return status;

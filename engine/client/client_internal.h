@@ -2,6 +2,7 @@
 #ifndef THOLE_CLIENT_INTERNAL_H
 #define THOLE_CLIENT_INTERNAL_H
 #include "event.h"
+#include "log_rule.h"
 #include "message.h"
 #include "postgres.h"
 #include "query_store.h"
@@ -98,14 +99,9 @@ thole_slice turn_request(const struct turn *turn);
 /* Has the turn taken a message with this request id? */
 bool turn_has_request(const struct turn *turn, thole_slice request);
 
-/* Who owns the partition now: the last EpochOpened and its sequence. A record of a lower epoch that stands
- * behind it is void (design: the log rule). */
-struct owner {
-    uint64_t epoch, sequence;
-};
-THOLE_NODISCARD thole_status owner_read(struct thole_client *client, thole_slice instance, struct owner *ret,
-                                        thole_error *reterr);
-bool owner_voids(const struct owner *owner, const struct record *record, uint64_t sequence);
+/* Who owns the partition now: the last EpochOpened, for log_rule_surely_void(). */
+THOLE_NODISCARD thole_status owner_read(struct thole_client *client, thole_slice instance,
+                                        struct log_rule *ret, thole_error *reterr);
 
 /* The id may have been another instance's, which was deleted. What stands before that may still be there for
  * a while, in parts, and counts no more. */

@@ -206,11 +206,12 @@ static void drop_unfinished(struct reading *reading)
  */
 static thole_status emit_rest(struct reading *reading, struct thole_client *client)
 {
-    struct owner owner;
+    struct log_rule owner;
     if (reading->first != NULL)
         THOLE_TRY(owner_read(client, reading->instance, &owner, reading->reterr));
     drop_unfinished(reading);
-    while (reading->first != NULL && !owner_voids(&owner, &reading->first->record, reading->first->sequence))
+    while (reading->first != NULL &&
+           !log_rule_surely_void(&owner, &reading->first->record, reading->first->sequence))
         THOLE_TRY(emit_first(reading));
     return THOLE_OK;
 }

@@ -108,12 +108,12 @@ static thole_status has_ended(const struct watch *watch, const struct message *m
 static thole_status check_open(struct watch *watch, const struct message *message,
                                const struct record *record, uint64_t sequence, thole_error *reterr)
 {
-    struct owner owner;
+    struct log_rule owner;
     bool repeated = false;
     if (turn_end(&record->turn) == NULL)
         return THOLE_OK;
     THOLE_TRY(owner_read(watch->client, watch->instance, &owner, reterr));
-    if (owner_voids(&owner, record, sequence))
+    if (log_rule_surely_void(&owner, record, sequence))
         return THOLE_OK;
     if (message->kind == MESSAGE_EVENT)
         THOLE_TRY(

@@ -315,9 +315,9 @@ static bool take_body(struct watch *watch, struct arena *arena, uint64_t *ret_se
 static thole_status take_deletion(struct watch *watch, const struct record *record, uint64_t *ret_sequence,
                                   thole_error *reterr)
 {
-    struct owner owner;
+    struct log_rule owner;
     THOLE_TRY(owner_read(watch->client, watch->instance, &owner, reterr));
-    if (!owner_voids(&owner, record, *ret_sequence))
+    if (!log_rule_surely_void(&owner, record, *ret_sequence))
         *ret_sequence = 0;
     return THOLE_OK;
 }

@@ -1,4 +1,5 @@
 /* A history as read from the stream becomes a parked instance, or a reason why it cannot. */
+#include "log_rule.h"
 #include "machine.h"
 #include "turn_list.h"
 #include <assert.h>
@@ -15,15 +16,15 @@ struct history { /* the counted records of the newest execution, in order */
     struct deletion deletion; /* of the life before; instance empty: there was none */
 };
 
-/*
- * Everything up to the epoch's start counts (open has removed the rest); after it only this epoch's.
- */
+static struct log_rule own_log(const struct partition *p)
+{
+    return (struct log_rule){.epoch = p->chain.epoch, .opened = p->chain.base, .known = p->chain.committed_n};
+}
+
 bool loading_counts(const struct partition *p, const struct record *record, uint64_t sequence)
 {
-    if (sequence <= p->chain.base)
-        return record->epoch < p->chain.epoch;
-    return record->epoch == p->chain.epoch && record->n <= p->chain.committed_n &&
-           sequence == p->chain.base + record->n;
+    struct log_rule const rule = own_log(p);
+    return log_rule_judge(&rule, record, sequence) == LOG_COUNTS;
 }
 
 /*
@@ -33,9 +34,8 @@ bool loading_counts(const struct partition *p, const struct record *record, uint
 bool loading_foreign(const struct partition *p, thole_status decoded, const struct record *record,
                      uint64_t sequence)
 {
-    if (sequence <= p->chain.base)
-        return false;
-    return decoded != THOLE_OK || record->epoch != p->chain.epoch || sequence != p->chain.base + record->n;
+    struct log_rule const rule = own_log(p);
+    return log_rule_foreign(&rule, decoded == THOLE_OK ? record : NULL, sequence);
 }
 
 void loading_doubt(struct partition *p)

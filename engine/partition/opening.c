@@ -2,6 +2,7 @@
  * Opening a partition: find the tail that counts, remove what does not, fence older owners with EpochOpened,
  * bring the projection up to it, and serve. Starting and recovering are the same path.
  */
+#include "log_rule.h"
 #include "machine.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@ struct tail {
     struct record *records; /* decoded; kind RECORD_UNKNOWN where that failed */
     uint64_t *voids;
     size_t voids_len;
-    uint64_t epoch, n, published;
+    struct log_rule rule;
+    uint64_t published;
     const struct position *position;
 };
 
@@ -54,17 +56,6 @@ static bool decode_tail(struct partition *p, const struct partition_in *in, stru
     return true;
 }
 
-/* The highest prefix that a record of the epoch says its writer knew to be stored: it needs no proof. */
-static uint64_t acknowledged_n(const struct tail *tail, size_t n)
-{
-    uint64_t best = 0;
-    for (size_t i = 0; i < n; i++)
-        if (tail->records[i].kind != RECORD_UNKNOWN && tail->records[i].epoch == tail->epoch &&
-            tail->records[i].committed > best)
-            best = tail->records[i].committed;
-    return best;
-}
-
 enum tail_verdict {
     TAIL_FOUND,
     TAIL_READ_ALL,
@@ -74,12 +65,26 @@ enum tail_verdict {
                      */
 };
 
-static bool has_newer(const struct tail *tail, size_t n)
+static const struct record *decoded(const struct tail *tail, size_t i)
 {
-    for (size_t i = 0; i < n; i++)
-        if (tail->records[i].kind != RECORD_UNKNOWN && tail->records[i].epoch > tail->epoch)
-            return true;
-    return false;
+    return tail->records[i].kind == RECORD_UNKNOWN ? NULL : &tail->records[i];
+}
+
+/* False: a rival has opened the partition since. */
+static bool take_record(struct tail *tail, size_t i, uint64_t sequence, bool *found_position)
+{
+    const struct record *r = decoded(tail, i);
+    enum log_verdict const verdict = log_rule_feed(&tail->rule, r, sequence);
+    if (verdict == LOG_VOID || verdict == LOG_UNPROVEN)
+        tail->voids[tail->voids_len++] = sequence;
+    if (verdict != LOG_COUNTS)
+        return verdict != LOG_RIVAL;
+    tail->published = r->published; /* it only grows */
+    if (r->kind == RECORD_TURN && r->turn.more)
+        return true; /* a turn that has no end (yet) moves nothing */
+    tail->position = &r->position;
+    *found_position = true;
+    return true;
 }
 
 /* The log rule over the records that were read; the first is the EpochOpened. @p cut: those that follow it
@@ -91,36 +96,32 @@ static enum tail_verdict walk_tail(const struct partition_in *in, bool cut, stru
         return TAIL_INCONSISTENT;
     if (opened->kind != RECORD_EPOCH_OPENED)
         return TAIL_NO_EPOCH;
-    tail->epoch = opened->epoch;
+    tail->rule = (struct log_rule){.epoch = opened->epoch, .opened = in->epoch_sequence};
     tail->position = &opened->position;
     tail->published = opened->published;
-    if (has_newer(tail, in->records_len))
-        return TAIL_OVERTAKEN;
-    uint64_t const known = acknowledged_n(tail, in->records_len);
+    for (size_t i = 0; i < in->records_len; i++)
+        if (decoded(tail, i) != NULL)
+            log_rule_learn(&tail->rule, &tail->records[i]);
     bool found_position = !cut;
-    for (size_t i = 1; i < in->records_len; i++) {
-        const struct record *r = &tail->records[i];
-        uint64_t const place = in->records[i].sequence - in->epoch_sequence;
-        if (r->kind == RECORD_UNKNOWN && place <= known) { /* it was stored: damaged since, and not void */
-            tail->n = place;
-            continue;
-        }
-        bool const placed = r->kind != RECORD_UNKNOWN && r->epoch == tail->epoch && r->n == place;
-        bool const counts = placed && (r->n <= known || r->n == tail->n + 1);
-        if (!counts) {
-            tail->voids[tail->voids_len++] = in->records[i].sequence;
-            continue;
-        }
-        tail->n = r->n;
-        tail->published = r->published; /* it only grows */
-        if (r->kind == RECORD_TURN && r->turn.more)
-            continue; /* a turn that has no end (yet) moves nothing */
-        tail->position = &r->position;
-        found_position = true;
-    }
-    if (tail->n < known && !cut)
+    for (size_t i = 1; i < in->records_len; i++)
+        if (!take_record(tail, i, in->records[i].sequence, &found_position))
+            return TAIL_OVERTAKEN;
+    bool const reaches_known = tail->rule.n >= tail->rule.known;
+    if (!reaches_known && !cut)
         return TAIL_INCONSISTENT;
-    return found_position && tail->n >= known ? TAIL_FOUND : TAIL_READ_ALL;
+    return found_position && reaches_known ? TAIL_FOUND : TAIL_READ_ALL;
+}
+
+/* There is no EpochOpened: nothing counts. */
+static enum tail_verdict walk_without_epoch(const struct partition_in *in, struct tail *tail)
+{
+    static const struct position nothing = {0};
+    bool found_position = false;
+    tail->position = &nothing;
+    for (size_t i = 0; i < in->records_len; i++)
+        if (!take_record(tail, i, in->records[i].sequence, &found_position))
+            return TAIL_OVERTAKEN;
+    return TAIL_FOUND;
 }
 
 /* The database may know epochs that the log has lost: those must not come again. */
@@ -165,18 +166,8 @@ static void forget_position(struct partition *p)
 
 static void settle_tail(struct partition *p, const struct partition_in *in, struct tail *tail)
 {
-    static const struct position nothing = {0};
-    enum tail_verdict verdict = TAIL_FOUND;
-    if (in->epoch_sequence == 0) {
-        tail->position = &nothing;
-        verdict = has_newer(tail, in->records_len) ? TAIL_OVERTAKEN : TAIL_FOUND;
-        for (size_t i = 0; i < in->records_len; i++)
-            tail->voids[tail->voids_len++] = in->records[i].sequence;
-    } else {
-        bool const cut = !p->tail_all && in->last_sequence >= in->epoch_sequence + 1 + TAIL_COUNT;
-        verdict = walk_tail(in, cut, tail);
-    }
-    switch (verdict) {
+    bool const cut = !p->tail_all && in->last_sequence >= in->epoch_sequence + 1 + TAIL_COUNT;
+    switch (in->epoch_sequence == 0 ? walk_without_epoch(in, tail) : walk_tail(in, cut, tail)) {
     case TAIL_FOUND: break;
     case TAIL_READ_ALL: read_tail(p, 0); return;
     case TAIL_NO_EPOCH:
@@ -194,8 +185,8 @@ static void settle_tail(struct partition *p, const struct partition_in *in, stru
         return;
     }
     p->tail_last = in->last_sequence;
-    p->tail_epoch = tail->epoch;
-    p->tail_n = tail->n;
+    p->tail_epoch = tail->rule.epoch;
+    p->tail_n = tail->rule.n;
     p->projector.published = tail->published;
     if (progress_set(&p->progress, tail->position) != THOLE_OK) {
         partition_no_memory(p);

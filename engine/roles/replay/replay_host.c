@@ -4,6 +4,7 @@
 #include "connection.h"
 #include "history_file.h"
 #include "json.h"
+#include "log_rule.h"
 #include "message.h"
 #include "reader.h"
 #include "replayer.h"
@@ -51,11 +52,8 @@ struct reading {
     struct replayer *replayer;
     uint64_t records, sequence; /* of the last one */
     thole_slice instance;       /* of one instance's history */
-    /* A partition's log: which records count */
-    uint64_t epoch, base; /* of the last EpochOpened, and its sequence */
-    bool voids;           /* until the next one: a deposed owner has written in between */
-    /* One instance's records out of it: */
-    uint64_t owner_epoch, owner_sequence;
+    struct log_rule rule;       /* of a partition's whole log as far as it was read; of one instance's
+                                 * records: the log's last EpochOpened */
 };
 
 /* ---- reports ---- */
@@ -215,23 +213,6 @@ static void take_damaged(struct reading *reading, thole_slice subject, const tho
     buf_release(&id);
 }
 
-/* The log rule; see the architecture page. */
-static bool counts_in_log(struct reading *reading, const struct record *record, uint64_t sequence)
-{
-    if (record->kind == RECORD_EPOCH_OPENED) {
-        reading->epoch = record->epoch;
-        reading->base = sequence;
-        reading->voids = false;
-        return false;
-    }
-    if (reading->epoch == 0) { /* a log whose beginning is not there */
-        reading->epoch = record->epoch;
-        reading->base = sequence - record->n;
-    }
-    reading->voids |= record->epoch != reading->epoch || sequence != reading->base + record->n;
-    return !reading->voids;
-}
-
 static thole_status take(struct reading *reading, const struct record *record)
 {
     if (record->kind == RECORD_TURN)
@@ -253,7 +234,7 @@ static thole_status on_log(void *arg, uint64_t sequence, thole_slice subject, th
     reading->records++;
     reading->sequence = sequence;
     thole_status status = record_decode(body, &arena, &record, &err);
-    if (status == THOLE_OK && counts_in_log(reading, &record, sequence)) {
+    if (status == THOLE_OK && log_rule_feed_front(&reading->rule, &record, sequence) == LOG_COUNTS) {
         status = take(reading, &record);
     } else if (status != THOLE_OK && status != THOLE_NOMEM) {
         status = THOLE_OK;
@@ -282,8 +263,7 @@ static thole_status on_one(void *arg, uint64_t sequence, thole_slice subject, th
     reading->records++;
     reading->sequence = sequence;
     thole_status status = record_decode(body, &arena, &record, &err);
-    bool const is_void =
-        status == THOLE_OK && record.epoch < reading->owner_epoch && sequence > reading->owner_sequence;
+    bool const is_void = status == THOLE_OK && log_rule_surely_void(&reading->rule, &record, sequence);
     bool const is_its = status == THOLE_OK && is_of(&record, reading->instance);
     if (is_its && !is_void)
         status = take(reading, &record);
@@ -325,12 +305,12 @@ static thole_status read_owner(struct reading *reading, const char *stream, uint
     arena_init(&arena, (size_t)RECORD_BYTES_MAX * 8);
     thole_status status = subject_control(&subject, reading->replay->topology.ns, p, "epoch", reterr);
     if (status == THOLE_OK)
-        status = stream_last_by_subject(connection, stream, buf_cstr(&subject), &reading->owner_sequence,
-                                        &body, reterr);
-    if (status == THOLE_OK && reading->owner_sequence > 0)
+        status = stream_last_by_subject(connection, stream, buf_cstr(&subject), &reading->rule.opened, &body,
+                                        reterr);
+    if (status == THOLE_OK && reading->rule.opened > 0)
         status = record_decode(buf_bytes(&body), &arena, &record, reterr);
-    if (status == THOLE_OK && reading->owner_sequence > 0)
-        reading->owner_epoch = record.epoch;
+    if (status == THOLE_OK && reading->rule.opened > 0)
+        reading->rule.epoch = record.epoch;
     arena_release(&arena);
     buf_release(&subject);
     buf_release(&body);
@@ -346,8 +326,9 @@ static thole_status read_stream(struct reading *reading, const char *stream, con
     struct stream_bounds bounds;
     THOLE_TRY(stream_bounds(connection, stream, &bounds, reterr));
     do {
-        reading->epoch = reading->records = 0;
-        reading->voids = false;
+        reading->records = 0;
+        if (filter == NULL)
+            reading->rule = (struct log_rule){0};
         THOLE_TRY(stream_read(connection, stream, filter, 1, bounds.last, each, reading, reterr));
     } while (replayer_pass(reading->replayer));
     return THOLE_OK;

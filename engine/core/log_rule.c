@@ -1,0 +1,66 @@
+#include "log_rule.h"
+
+/* Its writer expected exactly this sequence. */
+static bool in_place(const struct log_rule *rule, const struct record *record, uint64_t sequence)
+{
+    return record->epoch == rule->epoch && record->n == sequence - rule->opened;
+}
+
+void log_rule_learn(struct log_rule *rule, const struct record *record)
+{
+    if (record->epoch == rule->epoch && record->committed > rule->known)
+        rule->known = record->committed;
+}
+
+static enum log_verdict judge_damaged(const struct log_rule *rule, uint64_t sequence)
+{
+    bool const stored = sequence <= rule->opened || sequence - rule->opened <= rule->known;
+    return stored ? LOG_DAMAGED : LOG_VOID;
+}
+
+enum log_verdict log_rule_judge(const struct log_rule *rule, const struct record *record, uint64_t sequence)
+{
+    if (record == NULL)
+        return judge_damaged(rule, sequence);
+    if (sequence <= rule->opened)
+        return record->epoch < rule->epoch ? LOG_COUNTS : LOG_VOID;
+    if (record->epoch > rule->epoch)
+        return LOG_RIVAL;
+    if (!in_place(rule, record, sequence))
+        return LOG_VOID;
+    return record->n <= rule->known ? LOG_COUNTS : LOG_UNPROVEN;
+}
+
+bool log_rule_foreign(const struct log_rule *rule, const struct record *record, uint64_t sequence)
+{
+    return sequence > rule->opened && (record == NULL || !in_place(rule, record, sequence));
+}
+
+enum log_verdict log_rule_feed(struct log_rule *rule, const struct record *record, uint64_t sequence)
+{
+    enum log_verdict verdict = log_rule_judge(rule, record, sequence);
+    if (verdict == LOG_UNPROVEN && record->n == rule->n + 1)
+        verdict = LOG_COUNTS;
+    if ((verdict == LOG_COUNTS || verdict == LOG_DAMAGED) && sequence > rule->opened)
+        rule->n = sequence - rule->opened;
+    return verdict;
+}
+
+enum log_verdict log_rule_feed_front(struct log_rule *rule, const struct record *record, uint64_t sequence)
+{
+    if (record == NULL) /* whoever asks says so of its instance; it proves nothing about its neighbours */
+        return LOG_DAMAGED;
+    if (record->kind == RECORD_EPOCH_OPENED) {
+        *rule = (struct log_rule){.epoch = record->epoch, .opened = sequence};
+        return LOG_COUNTS;
+    }
+    if (rule->epoch == 0) /* the log's beginning is not there */
+        *rule = (struct log_rule){.epoch = record->epoch, .opened = sequence - record->n};
+    rule->broken |= !in_place(rule, record, sequence);
+    return rule->broken ? LOG_VOID : LOG_COUNTS;
+}
+
+bool log_rule_surely_void(const struct log_rule *rule, const struct record *record, uint64_t sequence)
+{
+    return record->epoch < rule->epoch && sequence > rule->opened;
+}
