@@ -1,8 +1,6 @@
 /* Binary parameters, pipelines, results. */
 #include "postgres_call.h"
 #include <assert.h>
-#include <limits.h>
-#include <poll.h>
 #include <string.h>
 
 /* Object ids of the types that are sent and received: src/include/catalog/pg_type.dat, fixed for ever. */
@@ -288,30 +286,7 @@ static bool send_all(struct postgres *pg)
     return PQpipelineSync(pg->conn) == 1;
 }
 
-/* -- waiting -- */
-
-thole_status call_wait(struct postgres *pg, uint64_t deadline_ms, thole_error *reterr)
-{
-    for (;;) {
-        int unsent = PQflush(pg->conn);
-        if (unsent < 0)
-            return error_from_result(pg, pg->what, NULL, reterr);
-        if (unsent == 0 && PQisBusy(pg->conn) == 0)
-            return THOLE_OK;
-        uint64_t now = session_clock_ms();
-        if (now >= deadline_ms) {
-            session_drop(pg); /* an answer that comes now would be taken for the next one's */
-            return thole_fail(reterr, THOLE_UNAVAILABLE, "%s failed: no answer from Postgres %s in time",
-                              pg->what, pg->where);
-        }
-        struct pollfd fd = {.fd = PQsocket(pg->conn),
-                            .events = (short)(POLLIN | (unsent == 1 ? POLLOUT : 0))};
-        uint64_t left = deadline_ms - now;
-        (void)poll(&fd, 1, left < INT_MAX ? (int)left : INT_MAX); /* interrupted or late: the loop looks */
-        if ((fd.revents & (POLLIN | POLLERR | POLLHUP)) != 0 && PQconsumeInput(pg->conn) != 1)
-            return error_from_result(pg, pg->what, NULL, reterr);
-    }
-}
+/* -- results -- */
 
 static Oid type_of_column(char letter)
 {
@@ -340,7 +315,7 @@ static thole_status take_result(struct postgres *pg, const struct call_pending *
     if (kind == PGRES_PIPELINE_ABORTED)
         status = THOLE_OK; /* skipped after the failure before it */
     else if (kind != PGRES_COMMAND_OK && kind != PGRES_TUPLES_OK)
-        status = error_from_result(pg, pg->what, result, reterr);
+        status = session_failed(pg, pg->what, result, reterr);
     else if (pending->prepare)
         pg->prepared[pending->statement] = true;
     else
@@ -358,7 +333,7 @@ static thole_status read_results(struct postgres *pg, uint64_t deadline_ms, thol
 {
     thole_status first = THOLE_OK;
     for (size_t taken = 0;;) {
-        thole_status status = call_wait(pg, deadline_ms, first == THOLE_OK ? reterr : NULL);
+        thole_status status = session_wait(pg, deadline_ms, first == THOLE_OK ? reterr : NULL);
         if (status != THOLE_OK)
             return first != THOLE_OK ? first : status;
         PGresult *result = PQgetResult(pg->conn);
@@ -369,7 +344,7 @@ static thole_status read_results(struct postgres *pg, uint64_t deadline_ms, thol
             return first;
         }
         if (result == NULL || taken == pg->pending_len) {
-            status = error_from_result(pg, pg->what, result, first == THOLE_OK ? reterr : NULL);
+            status = session_failed(pg, pg->what, result, first == THOLE_OK ? reterr : NULL);
             PQclear(result);
             session_drop(pg);
             return first != THOLE_OK ? first : status;
@@ -405,46 +380,11 @@ thole_status call_run(struct postgres *pg, thole_error *reterr)
     if (pg->failed != THOLE_OK)
         return report_failed(pg, reterr);
     if (!send_all(pg)) {
-        thole_status status = error_from_result(pg, pg->what, NULL, reterr);
+        thole_status status = session_failed(pg, pg->what, NULL, reterr);
         session_drop(pg); /* a part may have been sent: it must not be completed by the next call */
         return status;
     }
     return read_results(pg, deadline_ms, reterr);
-}
-
-thole_status call_sql(struct postgres *pg, const char *what, const char *sql, uint64_t timeout_ms,
-                      PGresult **ret_last, thole_error *reterr)
-{
-    uint64_t deadline_ms = session_clock_ms() + timeout_ms;
-    thole_status status = THOLE_OK;
-    PGresult *last = NULL;
-    bool pipeline = PQpipelineStatus(pg->conn) != PQ_PIPELINE_OFF;
-    pg->what = what;
-    pg->statements++;
-    if ((pipeline && PQexitPipelineMode(pg->conn) != 1) || PQsendQuery(pg->conn, sql) != 1)
-        return error_from_result(pg, what, NULL, reterr);
-    for (;;) {
-        thole_status waited = call_wait(pg, deadline_ms, status == THOLE_OK ? reterr : NULL);
-        PGresult *result = waited == THOLE_OK ? PQgetResult(pg->conn) : NULL;
-        if (result == NULL) {
-            status = status != THOLE_OK ? status : waited;
-            break;
-        }
-        PQclear(last);
-        last = result;
-        ExecStatusType kind = PQresultStatus(result);
-        if (kind != PGRES_COMMAND_OK && kind != PGRES_TUPLES_OK && status == THOLE_OK)
-            status = error_from_result(pg, what, result, reterr);
-        if (pg->conn == NULL)
-            break;
-    }
-    if (pg->conn != NULL && pipeline && PQenterPipelineMode(pg->conn) != 1 && status == THOLE_OK)
-        status = error_from_result(pg, what, NULL, reterr);
-    if (status == THOLE_OK && ret_last != NULL)
-        *ret_last = last;
-    else
-        PQclear(last);
-    return status;
 }
 
 /* -- transactions over several calls -- */

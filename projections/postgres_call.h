@@ -102,26 +102,34 @@ uint64_t call_cell_int8(const struct postgres *pg, size_t i, size_t row, size_t 
 /* The server's name for what the statement did, for example "COMMIT". */
 const char *call_tag(const struct postgres *pg, size_t i);
 
-/* Any SQL without parameters, outside a call; may hold several statements. Text results; the last one goes to
- * *ret_last (may be NULL), which the caller clears. */
-THOLE_NODISCARD thole_status call_sql(struct postgres *pg, const char *what, const char *sql,
-                                      uint64_t timeout_ms, PGresult **ret_last, thole_error *reterr);
-/* Waits until a result can be read without blocking. UNAVAILABLE after the deadline or when lost. */
-THOLE_NODISCARD thole_status call_wait(struct postgres *pg, uint64_t deadline_ms, thole_error *reterr);
-
-/* postgres_connect.c. Makes a new connection and its settings; pg->conn is NULL before. */
+/*
+ * postgres_connect.c. Makes a new connection and its settings; pg->conn is NULL before.
+ */
 THOLE_NODISCARD thole_status session_open(struct postgres *pg, thole_error *reterr);
+
+/*
+ * postgres_session.c. Any SQL without parameters, outside a call; may hold several statements. Text results;
+ * the last one goes to *ret_last (may be NULL), which the caller clears.
+ */
+THOLE_NODISCARD thole_status session_sql(struct postgres *pg, const char *what, const char *sql,
+                                         uint64_t timeout_ms, PGresult **ret_last, thole_error *reterr);
+/* Waits until a result can be read without blocking. UNAVAILABLE after the deadline or when lost. */
+THOLE_NODISCARD thole_status session_wait(struct postgres *pg, uint64_t deadline_ms, thole_error *reterr);
+/* Status and text of a failure; ends a connection that is of no more use. @p result may be NULL: the
+ * connection failed. */
+THOLE_NODISCARD thole_status session_failed(struct postgres *pg, const char *what, const PGresult *result,
+                                            thole_error *reterr);
 /* Closes it: the next call connects again. Keeps in_transaction. */
 void session_drop(struct postgres *pg);
 /* Monotonic, for deadlines. */
 uint64_t session_clock_ms(void);
 
 /*
- * postgres_error.c. Status, text and, if the connection is of no more use, its end.
- * @p result may be NULL: the connection failed.
+ * postgres_error.c. Status and text, and whether the connection is of no more use.
  */
-THOLE_NODISCARD thole_status error_from_result(struct postgres *pg, const char *what, const PGresult *result,
+THOLE_NODISCARD thole_status error_from_result(const struct postgres *pg, const char *what,
+                                               const PGresult *result, bool *ret_useless,
                                                thole_error *reterr);
 /* For a connection attempt: the status is found in the message, which holds SQLSTATEs (PQERRORS_VERBOSE). */
-THOLE_NODISCARD thole_status error_from_connect(struct postgres *pg, PGconn *conn, thole_error *reterr);
+THOLE_NODISCARD thole_status error_from_connect(const struct postgres *pg, PGconn *conn, thole_error *reterr);
 #endif

@@ -1,26 +1,10 @@
-/* Making, keeping and losing a connection. */
-#include "message.h"
+/* Making a connection. */
 #include "postgres_call.h"
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum {
-    CONNECT_TIMEOUT_MS = 5000, /* when the options say 0 */
-    STATEMENT_TIMEOUT_MS = 30000,
-    IDLE_IN_TRANSACTION_MS = 10000,
-    SERVER_VERSION_MIN = 140000,
-    NAMESPACE_BYTES_MAX = 50, /* Postgres cuts names at 63 bytes */
-};
-
-uint64_t session_clock_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
+enum { SERVER_VERSION_MIN = 140000 };
 
 /* Nothing may be printed to stderr by a library. */
 static void ignore_notice(void *arg, const char *message)
@@ -185,7 +169,7 @@ static thole_status settle(struct postgres *pg, thole_error *reterr)
         (void)thole_fail(reterr, status, "out of memory for a connection's settings");
     else
         status =
-            call_sql(pg, "setting up a connection", buf_cstr(&sql), pg->connect_timeout_ms, NULL, reterr);
+            session_sql(pg, "setting up a connection", buf_cstr(&sql), pg->connect_timeout_ms, NULL, reterr);
     buf_release(&sql);
     return status;
 }
@@ -235,145 +219,8 @@ thole_status session_open(struct postgres *pg, thole_error *reterr)
     memset(pg->opened, 0, sizeof pg->opened);
     status = settle(pg, reterr);
     if (status == THOLE_OK && (PQsetnonblocking(pg->conn, 1) != 0 || PQenterPipelineMode(pg->conn) != 1))
-        status = error_from_result(pg, "setting up a connection", NULL, reterr);
+        status = session_failed(pg, "setting up a connection", NULL, reterr);
     if (status != THOLE_OK)
         session_drop(pg);
     return status;
-}
-
-void session_drop(struct postgres *pg)
-{
-    PQfinish(pg->conn); /* NULL-safe */
-    pg->conn = NULL;
-    memset(pg->opened, 0, sizeof pg->opened);
-}
-
-/* Malformed text must not be repeated: libpq's message quotes it, with the password in it. */
-static thole_status check_conninfo(const char *conninfo, thole_error *reterr)
-{
-    char *message = NULL;
-    PQconninfoOption *parsed = PQconninfoParse(conninfo, &message);
-    bool ok = parsed != NULL;
-    PQconninfoFree(parsed);
-    if (message != NULL)
-        PQfreemem(message);
-    if (!ok)
-        return thole_fail(
-            reterr, THOLE_INVALID,
-            "the Postgres connection string is malformed (it is not shown, as it may hold a "
-            "password); expected postgres://user:password@host:port/database or key=value pairs");
-    return THOLE_OK;
-}
-
-static thole_status check_namespace(const char *ns, thole_error *reterr)
-{
-    thole_slice name = thole_slice_from(ns);
-    THOLE_TRY(name_check(name, "namespace", reterr));
-    if (name.len > NAMESPACE_BYTES_MAX)
-        return thole_fail(reterr, THOLE_INVALID,
-                          "namespace \"%s\" has %zu bytes; at most %d fit into the name of a Postgres schema",
-                          ns, name.len, (int)NAMESPACE_BYTES_MAX);
-    return THOLE_OK;
-}
-
-thole_status postgres_open(const struct postgres_options *options, struct postgres **ret, thole_error *reterr)
-{
-    const char *conninfo = options->conninfo != NULL ? options->conninfo : "";
-    THOLE_TRY(check_namespace(options->ns, reterr));
-    THOLE_TRY(check_conninfo(conninfo, reterr));
-    struct postgres *pg = calloc(1, sizeof *pg);
-    if (pg == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory for a connection");
-    buf_init(&pg->bytes, CALL_BYTES_MAX);
-    pg->conninfo = strdup(conninfo);
-    pg->application = strdup(options->application != NULL ? options->application : "thole");
-    pg->connect_timeout_ms =
-        options->connect_timeout_ms > 0 ? options->connect_timeout_ms : CONNECT_TIMEOUT_MS;
-    pg->statement_timeout_ms =
-        options->statement_timeout_ms > 0 ? options->statement_timeout_ms : STATEMENT_TIMEOUT_MS;
-    pg->idle_in_transaction_ms =
-        options->idle_in_transaction_ms > 0 ? options->idle_in_transaction_ms : IDLE_IN_TRANSACTION_MS;
-    pg->synchronous_commit = options->synchronous_commit;
-    (void)snprintf(pg->schema, sizeof pg->schema, "thole_%s", options->ns);
-    thole_status status = pg->conninfo != NULL && pg->application != NULL
-                              ? session_open(pg, reterr)
-                              : thole_fail(reterr, THOLE_NOMEM, "out of memory for a connection");
-    if (status != THOLE_OK) {
-        postgres_close(pg);
-        return status;
-    }
-    *ret = pg;
-    return THOLE_OK;
-}
-
-void postgres_close(struct postgres *pg)
-{
-    if (pg == NULL)
-        return;
-    for (size_t i = 0; i < pg->results_len; i++)
-        PQclear(pg->results[i]);
-    session_drop(pg);
-    buf_release(&pg->bytes);
-    free(pg->conninfo);
-    free(pg->application);
-    free(pg);
-}
-
-int postgres_socket(const struct postgres *pg)
-{
-    return pg->conn != NULL ? PQsocket(pg->conn) : -1;
-}
-
-thole_status postgres_check_idle(struct postgres *pg, thole_error *reterr)
-{
-    if (pg->conn == NULL)
-        return thole_fail(reterr, THOLE_UNAVAILABLE, "no connection to Postgres %s", pg->where);
-    if (PQconsumeInput(pg->conn) != 1 || PQstatus(pg->conn) != CONNECTION_OK)
-        return error_from_result(pg, "waiting", NULL, reterr);
-    (void)PQisBusy(pg->conn); /* parses what came in; notices are dropped */
-    if (PQstatus(pg->conn) != CONNECTION_OK)
-        return error_from_result(pg, "waiting", NULL, reterr);
-    return THOLE_OK;
-}
-
-thole_status postgres_listen(struct postgres *pg, thole_error *reterr)
-{
-    char sql[2 * sizeof pg->schema + 16];
-    call_begin(pg, "listening for removals");
-    if (pg->failed != THOLE_OK)
-        return call_run(pg, reterr);
-    char *schema = PQescapeIdentifier(pg->conn, pg->schema, strlen(pg->schema));
-    if (schema == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory for a schema's name");
-    (void)snprintf(sql, sizeof sql, "LISTEN %s", schema);
-    PQfreemem(schema);
-    return call_sql(pg, "listening for removals", sql, pg->statement_timeout_ms, NULL, reterr);
-}
-
-bool postgres_rows_removed(struct postgres *pg)
-{
-    bool removed = false;
-    if (pg->conn == NULL)
-        return false;
-    for (PGnotify *notify = PQnotifies(pg->conn); notify != NULL; notify = PQnotifies(pg->conn)) {
-        removed |= strcmp(notify->relname, pg->schema) == 0;
-        PQfreemem(notify);
-    }
-    return removed;
-}
-
-uint64_t postgres_statements(const struct postgres *pg)
-{
-    return pg->statements;
-}
-
-thole_status postgres_now_ms(struct postgres *pg, uint64_t *ret_ms, thole_error *reterr)
-{
-    call_begin(pg, "reading the clock");
-    call_send(pg, STATEMENT_NOW);
-    THOLE_TRY(call_run(pg, reterr));
-    if (call_rows(pg, 0) != 1)
-        return thole_fail(reterr, THOLE_CORRUPT, "Postgres %s told no time", pg->where);
-    *ret_ms = call_cell_int8(pg, 0, 0, 0);
-    return THOLE_OK;
 }

@@ -70,8 +70,8 @@ static thole_status fail(const struct postgres *pg, const char *what, const stru
                       class->hint[0] != '\0' ? "; " : "", class->hint);
 }
 
-thole_status error_from_result(struct postgres *pg, const char *what, const PGresult *result,
-                               thole_error *reterr)
+thole_status error_from_result(const struct postgres *pg, const char *what, const PGresult *result,
+                               bool *ret_useless, thole_error *reterr)
 {
     static const struct error_class lost = {"08", THOLE_UNAVAILABLE, true, "the connection was lost"};
     const char *code = result != NULL ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
@@ -82,10 +82,8 @@ thole_status error_from_result(struct postgres *pg, const char *what, const PGre
         message = result != NULL ? PQresultErrorMessage(result) : PQerrorMessage(pg->conn);
     if (broken && class->status != THOLE_DENIED) /* whatever was said last, the connection is gone */
         class = class->drop ? class : &lost;
-    thole_status status = fail(pg, what, class, code != NULL ? code : "", message, reterr);
-    if (broken || class->drop)
-        session_drop(pg);
-    return status;
+    *ret_useless = broken || class->drop;
+    return fail(pg, what, class, code != NULL ? code : "", message, reterr);
 }
 
 /* The last "FATAL:  28P01: " of a verbose message; the word differs with the server's language. */
@@ -103,7 +101,7 @@ static bool find_code(const char *message, char ret_code[6])
     return found;
 }
 
-thole_status error_from_connect(struct postgres *pg, PGconn *conn, thole_error *reterr)
+thole_status error_from_connect(const struct postgres *pg, PGconn *conn, thole_error *reterr)
 {
     static const struct error_class unreachable = {"", THOLE_UNAVAILABLE, true, ""};
     static const struct error_class malformed = {"", THOLE_INVALID, true, "correct the connection string"};

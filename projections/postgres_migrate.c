@@ -19,7 +19,7 @@ static int32_t lock_key(const char *schema)
     return (int32_t)(hash & INT32_MAX);
 }
 
-/* A call of call_sql() with the schema's name quoted: "$I" as an identifier, "$L" as a literal. */
+/* A call of session_sql() with the schema's name quoted: "$I" as an identifier, "$L" as a literal. */
 static thole_status run_sql(struct postgres *pg, const char *what, const char *sql, PGresult **ret,
                             thole_error *reterr)
 {
@@ -37,7 +37,7 @@ static thole_status run_sql(struct postgres *pg, const char *what, const char *s
     if (status != THOLE_OK)
         (void)thole_fail(reterr, status, "out of memory for %s", what);
     else
-        status = call_sql(pg, what, buf_cstr(&text), MIGRATE_TIMEOUT_MS, ret, reterr);
+        status = session_sql(pg, what, buf_cstr(&text), MIGRATE_TIMEOUT_MS, ret, reterr);
     buf_release(&text);
     PQfreemem(identifier);
     PQfreemem(literal);
@@ -97,12 +97,12 @@ static thole_status apply(struct postgres *pg, const struct migration *migration
 {
     struct buf sql;
     buf_init(&sql, SQL_BYTES_MAX);
-    THOLE_TRY(call_sql(pg, migration->name, migration->sql, MIGRATE_TIMEOUT_MS, NULL, reterr));
+    THOLE_TRY(session_sql(pg, migration->name, migration->sql, MIGRATE_TIMEOUT_MS, NULL, reterr));
     buf_printf(&sql, "INSERT INTO schema_migrations (number, name) VALUES (%d, '%s')", migration->number,
                migration->name);
     thole_status status = buf_status(&sql);
     if (status == THOLE_OK)
-        status = call_sql(pg, migration->name, buf_cstr(&sql), MIGRATE_TIMEOUT_MS, NULL, reterr);
+        status = session_sql(pg, migration->name, buf_cstr(&sql), MIGRATE_TIMEOUT_MS, NULL, reterr);
     buf_release(&sql);
     return status;
 }
@@ -130,15 +130,15 @@ static thole_status locked_step(struct postgres *pg, size_t *ret_applied, thole_
                (int)MIGRATE_TIMEOUT_MS, (int)LOCK_CLASS, (int)lock_key(pg->schema));
     thole_status status = buf_status(&sql);
     if (status == THOLE_OK)
-        status = call_sql(pg, "waiting for other processes that migrate", buf_cstr(&sql), MIGRATE_TIMEOUT_MS,
-                          NULL, reterr);
+        status = session_sql(pg, "waiting for other processes that migrate", buf_cstr(&sql),
+                             MIGRATE_TIMEOUT_MS, NULL, reterr);
     buf_release(&sql);
     if (status == THOLE_OK)
         status = step(pg, ret_applied, reterr);
     if (status == THOLE_OK)
-        status = call_sql(pg, "committing a migration", "COMMIT", MIGRATE_TIMEOUT_MS, NULL, reterr);
+        status = session_sql(pg, "committing a migration", "COMMIT", MIGRATE_TIMEOUT_MS, NULL, reterr);
     if (status != THOLE_OK && pg->conn != NULL &&
-        call_sql(pg, "rolling back a migration", "ROLLBACK", MIGRATE_TIMEOUT_MS, NULL, NULL) != THOLE_OK)
+        session_sql(pg, "rolling back a migration", "ROLLBACK", MIGRATE_TIMEOUT_MS, NULL, NULL) != THOLE_OK)
         session_drop(pg);
     return status;
 }

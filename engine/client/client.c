@@ -7,23 +7,6 @@
 
 enum { PAYLOAD_MAX_MAX = MESSAGE_BYTES_MAX / 2 };
 
-const char *thole_instance_status_name(thole_instance_status status)
-{
-    switch (status) {
-    case THOLE_INSTANCE_UNKNOWN: return "Unknown";
-    case THOLE_INSTANCE_RUNNING: return "Running";
-    case THOLE_INSTANCE_WAITING: return "Waiting";
-    case THOLE_INSTANCE_STUCK: return "Stuck";
-    case THOLE_INSTANCE_COMPLETED: return "Completed";
-    case THOLE_INSTANCE_FAILED: return "Failed";
-    case THOLE_INSTANCE_CANCELLED: return "Cancelled";
-    case THOLE_INSTANCE_TERMINATED: return "Terminated";
-    case THOLE_INSTANCE_PAUSED: return "Paused";
-    case THOLE_INSTANCE_CONTINUED_AS_NEW: return "ContinuedAsNew";
-    }
-    return "Unknown";
-}
-
 /* ---- options ---- */
 
 void thole_client_options_init(thole_client_options *options)

@@ -2,12 +2,10 @@
 #include "message.h"
 #include "watch.h"
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 enum {
     LOOK_PAUSE_MS = 5000,      /* a waiter that hears nothing looks this often: notices may be lost */
@@ -16,17 +14,7 @@ enum {
 
 static const uint64_t WAIT_MS_MAX = UINT64_C(100) * 365 * 24 * 3600 * 1000;
 
-/* ---- arguments and messages ---- */
-
-thole_status request_id_make(struct request_id *ret, thole_error *reterr)
-{
-    uint8_t bytes[REQUEST_ID_BYTES / 2];
-    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        return thole_fail(reterr, THOLE_UNAVAILABLE, "no random bytes: %s", strerror(errno));
-    for (size_t i = 0; i < sizeof bytes; i++)
-        (void)snprintf(ret->text + 2 * i, 3, "%02x", bytes[i]);
-    return THOLE_OK;
-}
+/* ---- arguments ---- */
 
 static thole_status check_start(const struct thole_client *client, const struct message *start,
                                 thole_error *reterr)
@@ -47,14 +35,6 @@ static thole_status check_start(const struct thole_client *client, const struct 
                           "NATS server's max_payload of %zu",
                           both, room);
     return THOLE_OK;
-}
-
-thole_status client_encode(const struct message *message, struct buf *to, thole_error *reterr)
-{
-    thole_status const status = message_encode(message, to);
-    return status == THOLE_OK
-               ? THOLE_OK
-               : thole_fail(reterr, status, "the message cannot be encoded: %s", thole_status_text(status));
 }
 
 /* ---- whose instance is it ---- */

@@ -9,46 +9,6 @@
 
 /* ---- arguments ---- */
 
-thole_status client_check_payload(const struct thole_client *client, const char *what, size_t bytes,
-                                  thole_error *reterr)
-{
-    size_t const room = connection_max_payload(client->connection);
-    if (bytes > client->payload_max)
-        return thole_fail(reterr, THOLE_LIMIT, "the %s has %zu bytes, at most %zu are allowed", what, bytes,
-                          client->payload_max);
-    if (bytes + MESSAGE_OVERHEAD > room)
-        return thole_fail(reterr, THOLE_LIMIT,
-                          "the %s has %zu bytes; with its envelope that is more than the NATS server's "
-                          "max_payload of %zu",
-                          what, bytes, room);
-    return THOLE_OK;
-}
-
-thole_status client_check_id(thole_slice instance, thole_error *reterr)
-{
-    enum { SHOWN = 24 };
-    char shown[SHOWN * 4 + 1] = "";
-    size_t len = 0;
-    thole_error rule = {.status = THOLE_OK};
-    if (id_check(instance, &rule) == THOLE_OK)
-        return THOLE_OK;
-    for (size_t i = 0; i < instance.len && i < SHOWN; i++) {
-        uint8_t const c = instance.ptr[i];
-        bool const plain = c >= ' ' && c < 0x7f && c != '"' && c != '\\';
-        len += (size_t)snprintf(shown + len, sizeof shown - len, plain ? "%c" : "\\x%02x", c);
-    }
-    return thole_fail(reterr, rule.status, "\"%s%s\" is no instance id: %s", shown,
-                      instance.len > SHOWN ? "..." : "", rule.text);
-}
-
-thole_status client_check_reason(thole_slice reason, thole_error *reterr)
-{
-    if (reason.len <= REASON_BYTES_MAX)
-        return THOLE_OK;
-    return thole_fail(reterr, THOLE_INVALID, "the reason has %zu bytes, at most %d are allowed", reason.len,
-                      REASON_BYTES_MAX);
-}
-
 static thole_status check_request_id(thole_slice request_id, thole_error *reterr)
 {
     if (request_id.len == 0)

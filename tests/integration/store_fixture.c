@@ -183,7 +183,7 @@ const char *store_own_sql(struct postgres *pg, const char *fmt, ...)
     (void)vsnprintf(sql, sizeof sql, fmt, args);
     va_end(args);
     text[0] = '\0';
-    CHECK_OK(call_sql(pg, sql, sql, 60000, &result, &store_err));
+    CHECK_OK(session_sql(pg, sql, sql, 60000, &result, &store_err));
     for (int row = 0, len = 0; PQnfields(result) > 0 && row < PQntuples(result) && len < (int)sizeof text;
          row++)
         len += snprintf(text + len, sizeof text - (size_t)len, "%s\n", PQgetvalue(result, row, 0));

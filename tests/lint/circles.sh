@@ -11,12 +11,9 @@ set -eu
 limits='
     activities=5
     cli=3
-    client=3
     core=12
     partition=20
-    projections=3
     roles/engine=10
-    roles/worker=2
     streams=2
     testing=7
     worker=6

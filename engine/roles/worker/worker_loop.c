@@ -12,32 +12,10 @@
 
 enum { WARN_EVERY_MS = 10000 };
 
-void worker_loop_input(struct worker_host *host, const struct worker_in *in)
-{
-    /* only deliveries are ever refused, and those come through deliver() */
-    thole_status const status = worker_input(host->machine, in, clock_monotonic_ms());
-    assert(status == THOLE_OK);
-    (void)status;
-}
-
 void worker_loop_state(struct worker_host *host)
 {
     if (!atomic_exchange(&host->state_sent, true))
         mailbox_push(&host->inbox, &host->state.mail);
-}
-
-void worker_loop_wish(struct worker_host *host)
-{
-    uint32_t const arriving = atomic_load(&host->arriving);
-    puller_want(host->puller, host->wish > arriving ? host->wish - arriving : 0);
-}
-
-void worker_loop_forget(struct thole_activity *act)
-{
-    if (act->running)
-        act->forgotten = true; /* abandoned: its thread still reads the input */
-    else
-        activity_destroy(act);
 }
 
 /* ---- mail ---- */
@@ -45,7 +23,7 @@ void worker_loop_forget(struct thole_activity *act)
 static void take_state(struct worker_host *host)
 {
     atomic_store(&host->state_sent, false);
-    worker_loop_wish(host);
+    worker_wish(host);
 }
 
 static void find_handler(const struct worker_host *host, struct thole_activity *act)
@@ -129,12 +107,12 @@ static void take_finished(struct worker_host *host, struct thole_activity *act)
     if (act->forgotten) {
         activity_destroy(act);
     } else {
-        worker_loop_input(host, &(struct worker_in){.kind = WORKER_IN_FINISHED,
-                                                    .id = (uint64_t)(uintptr_t)act,
-                                                    .status = act->status});
+        worker_give(host, &(struct worker_in){.kind = WORKER_IN_FINISHED,
+                                              .id = (uint64_t)(uintptr_t)act,
+                                              .status = act->status});
     }
     for (uint32_t i = 0; i < replaced; i++)
-        worker_loop_input(host, &(struct worker_in){.kind = WORKER_IN_SLOT});
+        worker_give(host, &(struct worker_in){.kind = WORKER_IN_SLOT});
 }
 
 /* 0: the server gave no code, or no answer. */
@@ -154,9 +132,9 @@ static void take_published(struct worker_host *host, const struct thole_activity
         host->warned_ms = now_ms;
         say_unpublished(act);
     }
-    worker_loop_input(host, &(struct worker_in){.kind = WORKER_IN_PUBLISHED,
-                                                .id = (uint64_t)(uintptr_t)act,
-                                                .ok = act->published_ok});
+    worker_give(host, &(struct worker_in){.kind = WORKER_IN_PUBLISHED,
+                                          .id = (uint64_t)(uintptr_t)act,
+                                          .ok = act->published_ok});
 }
 
 /* A message is not forgotten while its claim is under way, so all of them are there. */
@@ -190,10 +168,10 @@ static void take_answer(struct worker_host *host, const struct row_call *call)
     if (call->kind == ROW_CALL_CLAIM)
         take_details(host, call);
     host->details_round += call->unknown; /* what was sent may be lost */
-    worker_loop_input(host, &(struct worker_in){.kind = kinds[call->kind],
-                                                .unknown = call->unknown,
-                                                .rows = call->rows,
-                                                .rows_len = call->len});
+    worker_give(host, &(struct worker_in){.kind = kinds[call->kind],
+                                          .unknown = call->unknown,
+                                          .rows = call->rows,
+                                          .rows_len = call->len});
 }
 
 static void free_push(struct push_mail *push)
@@ -205,8 +183,7 @@ static void free_push(struct push_mail *push)
 static void take_push(struct worker_host *host, struct push_mail *push)
 {
     const struct cancel_notice *const notice = &push->notice;
-    worker_loop_input(host,
-                      &(struct worker_in){.kind = WORKER_IN_PUSHED,
+    worker_give(host, &(struct worker_in){.kind = WORKER_IN_PUSHED,
                                           .key = {notice->instance, notice->execution, 0, notice->try_number},
                                           .activity_ids = notice->activity_ids,
                                           .activity_ids_len = notice->activity_ids_len,
@@ -221,8 +198,8 @@ static void take(struct worker_host *host, struct worker_mail *mail)
     case WORKER_MAIL_STATE: take_state(host); break;
     case WORKER_MAIL_STOP:
         host->stopping = true;
-        worker_loop_input(
-            host, &(struct worker_in){.kind = WORKER_IN_STOP, .limit_ms = host->options.stop_limit_ms});
+        worker_give(host,
+                    &(struct worker_in){.kind = WORKER_IN_STOP, .limit_ms = host->options.stop_limit_ms});
         break;
     case WORKER_MAIL_DELIVERED: take_delivered(host, mail->owner); break;
     case WORKER_MAIL_FINISHED: take_finished(host, mail->owner); break;

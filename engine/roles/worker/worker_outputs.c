@@ -11,6 +11,22 @@ struct thole_activity *worker_activity(uint64_t id)
     return (struct thole_activity *)(uintptr_t)id; /* ids are what worker_loop.c has made of activities */
 }
 
+/* ---- the machine ---- */
+
+void worker_give(struct worker_host *host, const struct worker_in *in)
+{
+    /* only deliveries are ever refused, and those come through deliver() */
+    thole_status const status = worker_input(host->machine, in, clock_monotonic_ms());
+    assert(status == THOLE_OK);
+    (void)status;
+}
+
+void worker_wish(struct worker_host *host)
+{
+    uint32_t const arriving = atomic_load(&host->arriving);
+    puller_want(host->puller, host->wish > arriving ? host->wish - arriving : 0);
+}
+
 /* ---- logs ---- */
 
 static void say(enum log_level level, const struct thole_activity *act, const char *what)
@@ -163,7 +179,7 @@ static void abandon(struct worker_host *host, struct thole_activity *act)
                                 : "the handler did not return in time, its slot is given up",
               "");
     if (handlers_abandon(host->handlers, act, !host->stopping))
-        worker_loop_input(host, &(struct worker_in){.kind = WORKER_IN_SLOT});
+        worker_give(host, &(struct worker_in){.kind = WORKER_IN_SLOT});
 }
 
 /* ---- messages ---- */
@@ -182,6 +198,15 @@ static void put_back(struct worker_host *host, struct thole_activity *act, uint6
         log_line(LOG_LEVEL_DEBUG, "worker", "a message will come back: %s", error.text);
 }
 
+/* Frees it, or leaves that to the return of its handler. */
+static void forget(struct thole_activity *act)
+{
+    if (act->running)
+        act->forgotten = true; /* abandoned: its thread still reads the input */
+    else
+        activity_destroy(act);
+}
+
 static void end(struct worker_host *host, struct thole_activity *act, const struct worker_out *out)
 {
     if (out->kind == WORKER_OUT_ACK)
@@ -191,7 +216,7 @@ static void end(struct worker_host *host, struct thole_activity *act, const stru
     else if (out->kind == WORKER_OUT_NAK)
         signal_message(host, act, WORK_NAK);
     say_end(act, out->end);
-    worker_loop_forget(act);
+    forget(act);
 }
 
 void worker_output(struct worker_host *host, const struct worker_out *out)
@@ -199,7 +224,7 @@ void worker_output(struct worker_host *host, const struct worker_out *out)
     switch (out->kind) {
     case WORKER_OUT_WANT:
         host->wish = out->count;
-        worker_loop_wish(host);
+        worker_wish(host);
         break;
     case WORKER_OUT_CLAIM: call_rows(host, ROW_CALL_CLAIM, out); break;
     case WORKER_OUT_RENEW: call_rows(host, ROW_CALL_RENEW, out); break;

@@ -73,17 +73,16 @@ struct worker_host {
 
 /* ---- worker_loop.c ---- */
 void *worker_loop_main(void *host);
-/* Gives an input to the machine. */
-void worker_loop_input(struct worker_host *host, const struct worker_in *in);
 void worker_loop_state(
     struct worker_host *host); /* any thread: send the state mail unless it is on its way */
 /* Frees what is still in the inbox after the loop has ended; messages are handed back. */
 void worker_loop_drain(struct worker_host *host);
-/* The wish that the puller should know of, less what has been delivered and not been seen. */
-void worker_loop_wish(struct worker_host *host);
-void worker_loop_forget(struct thole_activity *act); /* frees it, or leaves that to its handler's return */
 
 /* ---- worker_outputs.c ---- */
+/* Gives an input to the machine; never a delivery, which may be refused. */
+void worker_give(struct worker_host *host, const struct worker_in *in);
+/* Tells the puller the machine's wish, less what has been delivered and not been seen. */
+void worker_wish(struct worker_host *host);
 void worker_output(struct worker_host *host, const struct worker_out *out);
 /* Logs how one that was asked to end has ended; nothing of others. */
 void worker_say_returned(const struct thole_activity *act);

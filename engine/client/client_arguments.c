@@ -1,0 +1,82 @@
+/* What a caller gives: checked, named, and encoded as a message. */
+#include "client_internal.h"
+#include "message.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+const char *thole_instance_status_name(thole_instance_status status)
+{
+    switch (status) {
+    case THOLE_INSTANCE_UNKNOWN: return "Unknown";
+    case THOLE_INSTANCE_RUNNING: return "Running";
+    case THOLE_INSTANCE_WAITING: return "Waiting";
+    case THOLE_INSTANCE_STUCK: return "Stuck";
+    case THOLE_INSTANCE_COMPLETED: return "Completed";
+    case THOLE_INSTANCE_FAILED: return "Failed";
+    case THOLE_INSTANCE_CANCELLED: return "Cancelled";
+    case THOLE_INSTANCE_TERMINATED: return "Terminated";
+    case THOLE_INSTANCE_PAUSED: return "Paused";
+    case THOLE_INSTANCE_CONTINUED_AS_NEW: return "ContinuedAsNew";
+    }
+    return "Unknown";
+}
+
+thole_status client_check_payload(const struct thole_client *client, const char *what, size_t bytes,
+                                  thole_error *reterr)
+{
+    size_t const room = connection_max_payload(client->connection);
+    if (bytes > client->payload_max)
+        return thole_fail(reterr, THOLE_LIMIT, "the %s has %zu bytes, at most %zu are allowed", what, bytes,
+                          client->payload_max);
+    if (bytes + MESSAGE_OVERHEAD > room)
+        return thole_fail(reterr, THOLE_LIMIT,
+                          "the %s has %zu bytes; with its envelope that is more than the NATS server's "
+                          "max_payload of %zu",
+                          what, bytes, room);
+    return THOLE_OK;
+}
+
+thole_status client_check_id(thole_slice instance, thole_error *reterr)
+{
+    enum { SHOWN = 24 };
+    char shown[SHOWN * 4 + 1] = "";
+    size_t len = 0;
+    thole_error rule = {.status = THOLE_OK};
+    if (id_check(instance, &rule) == THOLE_OK)
+        return THOLE_OK;
+    for (size_t i = 0; i < instance.len && i < SHOWN; i++) {
+        uint8_t const c = instance.ptr[i];
+        bool const plain = c >= ' ' && c < 0x7f && c != '"' && c != '\\';
+        len += (size_t)snprintf(shown + len, sizeof shown - len, plain ? "%c" : "\\x%02x", c);
+    }
+    return thole_fail(reterr, rule.status, "\"%s%s\" is no instance id: %s", shown,
+                      instance.len > SHOWN ? "..." : "", rule.text);
+}
+
+thole_status client_check_reason(thole_slice reason, thole_error *reterr)
+{
+    if (reason.len <= REASON_BYTES_MAX)
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_INVALID, "the reason has %zu bytes, at most %d are allowed", reason.len,
+                      REASON_BYTES_MAX);
+}
+
+thole_status request_id_make(struct request_id *ret, thole_error *reterr)
+{
+    uint8_t bytes[REQUEST_ID_BYTES / 2];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "no random bytes: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof bytes; i++)
+        (void)snprintf(ret->text + 2 * i, 3, "%02x", bytes[i]);
+    return THOLE_OK;
+}
+
+thole_status client_encode(const struct message *message, struct buf *to, thole_error *reterr)
+{
+    thole_status const status = message_encode(message, to);
+    return status == THOLE_OK
+               ? THOLE_OK
+               : thole_fail(reterr, status, "the message cannot be encoded: %s", thole_status_text(status));
+}

@@ -1,0 +1,90 @@
+/* A connection as it is: waited for, asked in plain SQL, lost. */
+#include "postgres_call.h"
+#include <assert.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+
+uint64_t session_clock_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+void session_drop(struct postgres *pg)
+{
+    PQfinish(pg->conn); /* NULL-safe */
+    pg->conn = NULL;
+    memset(pg->opened, 0, sizeof pg->opened);
+}
+
+thole_status session_failed(struct postgres *pg, const char *what, const PGresult *result,
+                            thole_error *reterr)
+{
+    bool useless = false;
+    thole_status const status = error_from_result(pg, what, result, &useless, reterr);
+    assert(status != THOLE_OK);
+    if (useless)
+        session_drop(pg);
+    return status;
+}
+
+thole_status session_wait(struct postgres *pg, uint64_t deadline_ms, thole_error *reterr)
+{
+    for (;;) {
+        int unsent = PQflush(pg->conn);
+        if (unsent < 0)
+            return session_failed(pg, pg->what, NULL, reterr);
+        if (unsent == 0 && PQisBusy(pg->conn) == 0)
+            return THOLE_OK;
+        uint64_t now = session_clock_ms();
+        if (now >= deadline_ms) {
+            session_drop(pg); /* an answer that comes now would be taken for the next one's */
+            return thole_fail(reterr, THOLE_UNAVAILABLE, "%s failed: no answer from Postgres %s in time",
+                              pg->what, pg->where);
+        }
+        struct pollfd fd = {.fd = PQsocket(pg->conn),
+                            .events = (short)(POLLIN | (unsent == 1 ? POLLOUT : 0))};
+        uint64_t left = deadline_ms - now;
+        (void)poll(&fd, 1, left < INT_MAX ? (int)left : INT_MAX); /* interrupted or late: the loop looks */
+        if ((fd.revents & (POLLIN | POLLERR | POLLHUP)) != 0 && PQconsumeInput(pg->conn) != 1)
+            return session_failed(pg, pg->what, NULL, reterr);
+    }
+}
+
+thole_status session_sql(struct postgres *pg, const char *what, const char *sql, uint64_t timeout_ms,
+                         PGresult **ret_last, thole_error *reterr)
+{
+    uint64_t deadline_ms = session_clock_ms() + timeout_ms;
+    thole_status status = THOLE_OK;
+    PGresult *last = NULL;
+    bool pipeline = PQpipelineStatus(pg->conn) != PQ_PIPELINE_OFF;
+    pg->what = what;
+    pg->statements++;
+    if ((pipeline && PQexitPipelineMode(pg->conn) != 1) || PQsendQuery(pg->conn, sql) != 1)
+        return session_failed(pg, what, NULL, reterr);
+    for (;;) {
+        thole_status waited = session_wait(pg, deadline_ms, status == THOLE_OK ? reterr : NULL);
+        PGresult *result = waited == THOLE_OK ? PQgetResult(pg->conn) : NULL;
+        if (result == NULL) {
+            status = status != THOLE_OK ? status : waited;
+            break;
+        }
+        PQclear(last);
+        last = result;
+        ExecStatusType kind = PQresultStatus(result);
+        if (kind != PGRES_COMMAND_OK && kind != PGRES_TUPLES_OK && status == THOLE_OK)
+            status = session_failed(pg, what, result, reterr);
+        if (pg->conn == NULL)
+            break;
+    }
+    if (pg->conn != NULL && pipeline && PQenterPipelineMode(pg->conn) != 1 && status == THOLE_OK)
+        status = session_failed(pg, what, NULL, reterr);
+    if (status == THOLE_OK && ret_last != NULL)
+        *ret_last = last;
+    else
+        PQclear(last);
+    return status;
+}
