@@ -4,6 +4,7 @@
  */
 #ifndef THOLE_LOG_LIMIT_H
 #define THOLE_LOG_LIMIT_H
+#include "log.h"
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,4 +25,9 @@ bool log_limit_pass(struct log_limit *limit, uint64_t now_ms, uint64_t *ret_more
 uint64_t log_limit_rest(struct log_limit *limit, uint64_t now_ms);
 /* When to call that; UINT64_MAX = there is nothing to tell of. */
 uint64_t log_limit_due_ms(struct log_limit *limit);
+
+/* The two of them as lines of the log, WARN. Of what has no line of its own: "and N more WHAT". */
+void log_limit_warn(struct log_limit *limit, uint64_t now_ms, const char *area, const char *what,
+                    const char *fmt, ...) THOLE_PRINTF(5, 6);
+void log_limit_warn_rest(struct log_limit *limit, uint64_t now_ms, const char *area, const char *what);
 #endif

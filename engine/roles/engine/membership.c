@@ -1,5 +1,6 @@
 /* Who is alive, and so who owns what: heartbeats out, heartbeats in, OWN and DISOWN to the shards. */
 #include "engine.h"
+#include "log_limit.h"
 #include "message.h"
 #include "nodes.h"
 #include "ownership.h"
@@ -38,6 +39,7 @@ struct membership {
     bool *mine;                               /* by partition */
     char (*owners)[THOLE_NAME_BYTES_MAX + 1]; /* as last computed; "" = unknown */
     struct buf body;
+    struct log_limit ignored; /* lines about heartbeats that are */
 };
 
 static uint64_t ttl_ms(const struct membership *m)
@@ -74,7 +76,9 @@ static void remove_node(struct membership *m, size_t i)
     m->nodes[i] = m->nodes[--m->nodes_len];
 }
 
-static struct node *decode_node(const struct node_mail *mail)
+#define MORE "heartbeats were ignored"
+
+static struct node *decode_node(struct membership *m, const struct node_mail *mail)
 {
     struct node *node = calloc(1, sizeof *node);
     thole_error err = {0};
@@ -87,8 +91,8 @@ static struct node *decode_node(const struct node_mail *mail)
     if (status == THOLE_OK && !thole_slice_equal(node->heartbeat.node, name))
         status = thole_fail(&err, THOLE_CORRUPT, "key and heartbeat name different nodes");
     if (status != THOLE_OK) {
-        log_line(LOG_LEVEL_WARN, "membership", "heartbeat of node %.*s ignored: %s", THOLE_FMT(name),
-                 err.text);
+        log_limit_warn(&m->ignored, clock_monotonic_ms(), "membership", MORE,
+                       "heartbeat of node %.*s ignored: %s", THOLE_FMT(name), err.text);
         node_destroy(node);
         return NULL;
     }
@@ -125,7 +129,7 @@ static void heard(struct membership *m, const struct node_mail *mail)
 {
     thole_slice const name = {mail->bytes, mail->node_len};
     size_t const i = find_node(m, name);
-    struct node *node = mail->bytes_len == 0 ? NULL : decode_node(mail);
+    struct node *node = mail->bytes_len == 0 ? NULL : decode_node(m, mail);
     if (node == NULL && mail->bytes_len > 0)
         return;
     bool const known = i < m->nodes_len;
@@ -136,7 +140,8 @@ static void heard(struct membership *m, const struct node_mail *mail)
     if (node == NULL)
         return;
     if (m->nodes_len == NODES_MAX) {
-        log_line(LOG_LEVEL_ERROR, "membership", "more than %d nodes: one is ignored", NODES_MAX);
+        log_limit_warn(&m->ignored, clock_monotonic_ms(), "membership", MORE,
+                       "more than %d nodes: one is ignored", NODES_MAX);
         node_destroy(node);
         return;
     }
@@ -361,9 +366,10 @@ static void compute(struct membership *m, uint64_t now_ms)
     }
 }
 
-static uint64_t next_deadline(const struct membership *m)
+static uint64_t next_deadline(struct membership *m)
 {
-    uint64_t deadline = m->next_put_ms;
+    uint64_t const told = log_limit_due_ms(&m->ignored);
+    uint64_t deadline = m->next_put_ms < told ? m->next_put_ms : told;
     for (size_t i = 0; i < m->nodes_len; i++)
         if (m->nodes[i]->seen_ms + ttl_ms(m) < deadline)
             deadline = m->nodes[i]->seen_ms + ttl_ms(m);
@@ -397,6 +403,7 @@ static void *membership_main(void *arg)
         uint64_t const now = clock_monotonic_ms();
         expire(m, now);
         compute(m, now);
+        log_limit_warn_rest(&m->ignored, now, "membership", MORE);
         (void)mailbox_wait(&m->mailbox, next_deadline(m));
     }
     return NULL;
@@ -417,6 +424,7 @@ thole_status membership_create(struct engine_host *engine, struct membership **r
     }
     m->engine = engine;
     m->started_ms = clock_wall_ms();
+    log_limit_init(&m->ignored);
     buf_init(&m->body, HEARTBEAT_BYTES_MAX);
     m->mine = calloc(engine->topology.partitions, sizeof *m->mine);
     m->owners = calloc(engine->topology.partitions, sizeof *m->owners);
@@ -459,6 +467,7 @@ void membership_stop(struct membership *m)
     while (m->nodes_len > 0)
         remove_node(m, 0);
     mailbox_release(&m->mailbox);
+    log_limit_release(&m->ignored);
     buf_release(&m->body);
     free(m->mine);
     free(m->owners);

@@ -52,27 +52,14 @@ thole_status shard_rejects_open(struct shard *shard, thole_error *reterr)
 
 /* ---- the log ---- */
 
+#define MORE "inbox messages were rejected; thole rejected lists them"
+
 /* Neither subject nor payload: what stands in them is somebody's own. */
 static void tell(struct shard *shard, const struct owned *owned, const struct partition_out *out)
 {
-    uint64_t more = 0;
-    if (!log_limit_pass(&shard->engine->rejects, clock_monotonic_ms(), &more))
-        return;
-    log_line(LOG_LEVEL_WARN, "partition",
-             "p=%u inbox message %llu rejected (%s): %s; thole rejected lists it", owned->p,
-             (unsigned long long)out->sequence, reject_code_name(out->reject), out->text);
-    if (more > 0)
-        log_line(LOG_LEVEL_WARN, "partition", "and %llu more were rejected before it",
-                 (unsigned long long)more);
-}
-
-static void tell_rest(struct shard *shard, uint64_t now_ms)
-{
-    uint64_t const more = log_limit_rest(&shard->engine->rejects, now_ms);
-    if (more > 0)
-        log_line(LOG_LEVEL_WARN, "partition",
-                 "and %llu more inbox messages were rejected; thole rejected lists them",
-                 (unsigned long long)more);
+    log_limit_warn(&shard->engine->rejects, clock_monotonic_ms(), "partition", MORE,
+                   "p=%u inbox message %llu rejected (%s): %s; thole rejected lists it", owned->p,
+                   (unsigned long long)out->sequence, reject_code_name(out->reject), out->text);
 }
 
 /* ---- on their way ---- */
@@ -213,7 +200,7 @@ uint64_t shard_rejects_run(struct shard *shard, uint64_t now_ms)
             shard->rejects_last = NULL;
         send(shard, r);
     }
-    tell_rest(shard, now_ms);
+    log_limit_warn_rest(&shard->engine->rejects, now_ms, "partition", MORE);
     uint64_t const told = log_limit_due_ms(&shard->engine->rejects);
     return shard->rejects_late != NULL && shard->rejects_late_ms < told ? shard->rejects_late_ms : told;
 }

@@ -113,8 +113,8 @@ static void on_work(void *arg, struct work_message *message)
 static void on_bad_work(void *arg, struct work_message *message, const char *text)
 {
     struct worker_host *const host = arg;
-    log_line(LOG_LEVEL_WARN, "worker", "a malformed message was removed from queue %s: %s",
-             host->options.queue, text);
+    log_limit_warn(&host->malformed, clock_monotonic_ms(), "worker", WORKER_MORE_MALFORMED,
+                   "a malformed message was removed from queue %s: %s", host->options.queue, text);
     if (work_message_signal(host->connection, message, WORK_TERM, NULL) != THOLE_OK)
         log_line(LOG_LEVEL_DEBUG, "worker", "it will come back");
     work_message_destroy(message);
@@ -391,6 +391,7 @@ static void release(struct worker_host *host)
         row_call_release(&host->calls[kind]);
     queue_keeper_destroy(host->keeper);
     mailbox_release(&host->inbox);
+    log_limit_release(&host->malformed);
     free(host->activity_names);
     free(host);
 }
@@ -406,6 +407,7 @@ thole_status worker_host_start(const struct host_options *options, const thole_p
         free(host);
         return thole_fail(reterr, THOLE_NOMEM, "out of memory");
     }
+    log_limit_init(&host->malformed);
     host->keeper = keeper;
     host->options = *options;
     host->program = program;

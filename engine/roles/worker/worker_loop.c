@@ -224,13 +224,20 @@ static void log_counters(const struct worker_machine *machine)
              c.timed_out, c.left, c.apart, c.deferred, c.poisoned, c.held, c.adopted);
 }
 
+static uint64_t next_deadline_ms(struct worker_host *host)
+{
+    uint64_t const told = log_limit_due_ms(&host->malformed);
+    uint64_t const machine = worker_next_deadline_ms(host->machine);
+    return machine < told ? machine : told;
+}
+
 void *worker_loop_main(void *arg)
 {
     struct worker_host *const host = arg;
     struct worker_out out;
     struct mail *next;
     while (!host->stopped) {
-        (void)mailbox_wait(&host->inbox, worker_next_deadline_ms(host->machine));
+        (void)mailbox_wait(&host->inbox, next_deadline_ms(host));
         while (dying_is()) /* the machine would make something of it that its rows are not its any more */
             (void)pause();
         for (struct mail *mail = mailbox_take_all(&host->inbox); mail != NULL; mail = next) {
@@ -240,6 +247,7 @@ void *worker_loop_main(void *arg)
         worker_advance(host->machine, clock_monotonic_ms());
         while (worker_poll(host->machine, &out))
             worker_output(host, &out);
+        log_limit_warn_rest(&host->malformed, clock_monotonic_ms(), "worker", WORKER_MORE_MALFORMED);
     }
     log_counters(host->machine);
     return NULL;

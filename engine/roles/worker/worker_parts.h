@@ -12,6 +12,7 @@
 #ifndef THOLE_WORKER_PARTS_H
 #define THOLE_WORKER_PARTS_H
 #include "handlers.h"
+#include "log_limit.h"
 #include "message.h"
 #include "notice.h"
 #include "options.h"
@@ -28,6 +29,8 @@ enum {
     WORKER_UNKNOWN_NAMES_MAX = 64,
     WORKER_PUSHES_MAX = 20000, /* mail that may wait before pushes are dropped */
 };
+
+#define WORKER_MORE_MALFORMED "malformed messages were removed from the queue"
 
 struct push_mail {
     struct worker_mail mail;
@@ -54,7 +57,8 @@ struct worker_host {
     struct row_calls *claims, *completions;
     struct row_call calls[ROW_CALL_KINDS];
 
-    struct mailbox inbox; /* shared */
+    struct mailbox inbox;       /* shared */
+    struct log_limit malformed; /* shared: lines about messages that were */
     struct worker_mail state, stop;
     atomic_bool state_sent;       /* shared */
     atomic_uint arriving;         /* shared: delivered and not yet taken from the inbox */
