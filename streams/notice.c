@@ -1,6 +1,7 @@
 /* Cancellation pushes and live events. */
 #include "notice.h"
 #include "event.h"
+#include "header_names.h"
 #include "jscan.h"
 #include "message.h"
 #include "subject.h"
@@ -55,9 +56,9 @@ static thole_status publish_ids(struct connection *connection, const char *subje
     for (size_t i = 0; i < len; i++)
         buf_printf(&ids, i == 0 ? "%llu" : ",%llu", (unsigned long long)notice->activity_ids[first + i]);
     char number[NUMBER_BYTES];
-    struct header const headers[] = {{"Thole-Activities", buf_bytes(&ids)},
-                                     {"Thole-Kind", notice->kind},
-                                     {"Thole-Try", number_text(number, notice->try_number)}};
+    struct header const headers[] = {{HEADER_ACTIVITIES, buf_bytes(&ids)},
+                                     {HEADER_KIND, notice->kind},
+                                     {HEADER_TRY, number_text(number, notice->try_number)}};
     thole_status status = buf_status(&ids);
     if (status == THOLE_OK)
         status = connection_publish(connection, subject, headers, notice->try_number > 0 ? 3 : 2,
@@ -126,7 +127,7 @@ thole_status cancel_notice_parse(const struct delivery *delivery, struct arena *
 {
     enum { TOKEN_INSTANCE = 3, TOKEN_EXECUTION = 4, TOKENS = 5 };
     struct cancel_notice notice = {.execution = 0};
-    thole_slice const kind = delivery_header(delivery, "Thole-Kind");
+    thole_slice const kind = delivery_header(delivery, HEADER_KIND);
     if (!thole_slice_equal(subject_nth(delivery->subject, 2), THOLE_STR("cancel")) ||
         subject_nth(delivery->subject, TOKENS).len > 0)
         return thole_fail(reterr, THOLE_CORRUPT, "not the subject of a cancel notice");
@@ -138,8 +139,8 @@ thole_status cancel_notice_parse(const struct delivery *delivery, struct arena *
     THOLE_TRY(read_token(delivery->subject, TOKEN_INSTANCE, arena, &notice.instance, reterr));
     THOLE_TRY(
         read_number(subject_nth(delivery->subject, TOKEN_EXECUTION), "execution", &notice.execution, reterr));
-    THOLE_TRY(read_ids(delivery_header(delivery, "Thole-Activities"), arena, &notice, reterr));
-    THOLE_TRY(read_try(delivery_header(delivery, "Thole-Try"), &notice.try_number, reterr));
+    THOLE_TRY(read_ids(delivery_header(delivery, HEADER_ACTIVITIES), arena, &notice, reterr));
+    THOLE_TRY(read_try(delivery_header(delivery, HEADER_TRY), &notice.try_number, reterr));
     THOLE_TRY(copy(arena, kind, &notice.kind, reterr));
     THOLE_TRY(copy(arena, delivery->body, &notice.reason, reterr));
     *ret = notice;
@@ -152,13 +153,17 @@ static const char *const event_kinds[] = {"started",    "completed",        "fai
                                           "terminated", "continued_as_new", "paused", "resumed",
                                           "deleted",    "rejected"};
 
+const char *event_notice_kind(size_t i)
+{
+    return i < sizeof event_kinds / sizeof event_kinds[0] ? event_kinds[i] : NULL;
+}
+
 static const char *known_kind(thole_slice kind)
 {
-    for (size_t i = 0; i < sizeof event_kinds / sizeof event_kinds[0]; i++) {
-        if (thole_slice_equal(kind, thole_slice_from(event_kinds[i])))
-            return event_kinds[i];
-    }
-    return NULL;
+    size_t i = 0;
+    while (event_notice_kind(i) != NULL && !thole_slice_equal(kind, thole_slice_from(event_notice_kind(i))))
+        i++;
+    return event_notice_kind(i);
 }
 
 /* An execution's own request ids begin with '<': no client waits for one. */
@@ -183,8 +188,8 @@ thole_status event_notice_publish(struct connection *connection, const char *ns,
     if (status == THOLE_OK && is_clients(notice->request_id))
         status = subject_token(&request, notice->request_id, reterr);
     if (status == THOLE_OK) {
-        struct header const headers[] = {{"Thole-Execution", number_text(execution, notice->execution)},
-                                         {"Thole-Request", buf_bytes(&request)}};
+        struct header const headers[] = {{HEADER_EXECUTION, number_text(execution, notice->execution)},
+                                         {HEADER_REQUEST, buf_bytes(&request)}};
         status = connection_publish(connection, buf_cstr(&subject), headers, request.len > 0 ? 2 : 1,
                                     notice->data, reterr);
     }
@@ -199,7 +204,7 @@ thole_status event_notice_parse(const struct delivery *delivery, struct arena *a
     enum { TOKEN_ORCHESTRATION = 3, TOKEN_INSTANCE = 4, TOKEN_KIND = 5, TOKENS = 6 };
     struct event_notice notice = {.execution = 0};
     thole_slice const orchestration = subject_nth(delivery->subject, TOKEN_ORCHESTRATION);
-    thole_slice const request = delivery_header(delivery, "Thole-Request");
+    thole_slice const request = delivery_header(delivery, HEADER_REQUEST);
     notice.kind = known_kind(subject_nth(delivery->subject, TOKEN_KIND));
     if (!thole_slice_equal(subject_nth(delivery->subject, 2), THOLE_STR("event")) ||
         subject_nth(delivery->subject, TOKENS).len > 0 || notice.kind == NULL)
@@ -207,7 +212,7 @@ thole_status event_notice_parse(const struct delivery *delivery, struct arena *a
     if (name_check(orchestration, "orchestration", reterr) != THOLE_OK)
         return THOLE_CORRUPT;
     THOLE_TRY(read_token(delivery->subject, TOKEN_INSTANCE, arena, &notice.instance, reterr));
-    if (!json_uint(delivery_header(delivery, "Thole-Execution"), &notice.execution))
+    if (!json_uint(delivery_header(delivery, HEADER_EXECUTION), &notice.execution))
         return thole_fail(reterr, THOLE_CORRUPT, "the notice's execution is not a number");
     if (request.len > 0)
         THOLE_TRY(read_token(request, 0, arena, &notice.request_id, reterr));

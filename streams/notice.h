@@ -34,6 +34,8 @@ struct event_notice {
     thole_slice request_id;
     thole_slice data;
 };
+/* The kinds, from 0; NULL behind the last one. */
+const char *event_notice_kind(size_t i);
 THOLE_NODISCARD thole_status event_notice_publish(struct connection *connection, const char *ns,
                                                   const struct event_notice *notice, thole_error *reterr);
 THOLE_NODISCARD thole_status event_notice_parse(const struct delivery *delivery, struct arena *arena,

@@ -1,5 +1,6 @@
 /* The REJECTED stream. */
 #include "rejected.h"
+#include "header_names.h"
 #include "jscan.h"
 #include "message.h"
 #include "reader.h"
@@ -45,12 +46,12 @@ static thole_status publish(struct requests *requests, const char *subject, cons
     char sequence[NUMBER_BYTES], bytes[NUMBER_BYTES], when[TIME_BYTES], id[ID_BYTES];
     (void)snprintf(id, sizeof id, "%u.%llu.%llu", item->partition, (unsigned long long)item->sequence,
                    (unsigned long long)item->stored_ns);
-    struct header const headers[] = {{"Thole-Code", item->code},
-                                     {"Thole-Reason", reason},
-                                     {"Thole-Subject", was},
-                                     {"Thole-Sequence", number_text(sequence, item->sequence)},
-                                     {"Thole-Time", time_text(when, item->stored_ns)},
-                                     {"Thole-Bytes", number_text(bytes, item->bytes)}};
+    struct header const headers[] = {{HEADER_CODE, item->code},
+                                     {HEADER_REASON, reason},
+                                     {HEADER_SUBJECT, was},
+                                     {HEADER_SEQUENCE, number_text(sequence, item->sequence)},
+                                     {HEADER_TIME, time_text(when, item->stored_ns)},
+                                     {HEADER_BYTES, number_text(bytes, item->bytes)}};
     struct publish const publish = {.subject = subject,
                                     .body = item->payload,
                                     .message_id = id,
@@ -120,14 +121,14 @@ static thole_status take(void *arg, uint64_t sequence, const struct delivery *de
         return THOLE_OK;
     struct rejected_item item = {.partition = (uint32_t)partition,
                                  .number = sequence,
-                                 .sequence = number_of(delivery, "Thole-Sequence"),
-                                 .stored_ns = read_time(delivery_header(delivery, "Thole-Time")),
-                                 .bytes = number_of(delivery, "Thole-Bytes")};
-    thole_status status = arena_dup(&list->arena, delivery_header(delivery, "Thole-Code"), &item.code);
+                                 .sequence = number_of(delivery, HEADER_SEQUENCE),
+                                 .stored_ns = read_time(delivery_header(delivery, HEADER_TIME)),
+                                 .bytes = number_of(delivery, HEADER_BYTES)};
+    thole_status status = arena_dup(&list->arena, delivery_header(delivery, HEADER_CODE), &item.code);
     if (status == THOLE_OK)
-        status = arena_dup(&list->arena, delivery_header(delivery, "Thole-Reason"), &item.reason);
+        status = arena_dup(&list->arena, delivery_header(delivery, HEADER_REASON), &item.reason);
     if (status == THOLE_OK)
-        status = arena_dup(&list->arena, delivery_header(delivery, "Thole-Subject"), &item.subject);
+        status = arena_dup(&list->arena, delivery_header(delivery, HEADER_SUBJECT), &item.subject);
     if (status == THOLE_OK)
         status = arena_dup(&list->arena, delivery->body, &item.payload);
     if (status != THOLE_OK)

@@ -1,4 +1,5 @@
 #include "roll_call.h"
+#include "header_names.h"
 #include "jscan.h"
 #include "link.h"
 #include "message.h"
@@ -39,9 +40,9 @@ thole_status roll_call_answer(struct connection *connection, const struct delive
     for (size_t i = 0; i < answer->activities_len; i++)
         buf_printf(&names, i == 0 ? "%.*s" : ",%.*s", THOLE_FMT(answer->activities[i]));
     (void)snprintf(slots, sizeof slots, "%llu", (unsigned long long)answer->slots);
-    struct header const headers[] = {{"Thole-Worker", answer->worker},
-                                     {"Thole-Queue", answer->queue},
-                                     {"Thole-Slots", thole_slice_from(slots)}};
+    struct header const headers[] = {{HEADER_WORKER, answer->worker},
+                                     {HEADER_QUEUE, answer->queue},
+                                     {HEADER_SLOTS, thole_slice_from(slots)}};
     thole_status status = buf_status(&names);
     if (status == THOLE_OK)
         status = connection_publish(connection, reply, headers, sizeof headers / sizeof headers[0],
@@ -84,9 +85,9 @@ thole_status roll_answer_parse(const struct delivery *delivery, struct arena *ar
                                thole_error *reterr)
 {
     struct roll_answer answer = {.slots = 0};
-    thole_slice const worker = delivery_header(delivery, "Thole-Worker"),
-                      queue = delivery_header(delivery, "Thole-Queue"),
-                      slots = delivery_header(delivery, "Thole-Slots");
+    thole_slice const worker = delivery_header(delivery, HEADER_WORKER),
+                      queue = delivery_header(delivery, HEADER_QUEUE),
+                      slots = delivery_header(delivery, HEADER_SLOTS);
     if (worker.len == 0 || worker.len > WORKER_NAME_BYTES_MAX || !json_uint(slots, &answer.slots) ||
         name_check(queue, "queue", reterr) != THOLE_OK)
         return thole_fail(reterr, THOLE_CORRUPT, "a worker's answer without its name, queue or slots");

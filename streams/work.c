@@ -1,5 +1,6 @@
 /* Activity messages: publishing, reading, signalling. */
 #include "work.h"
+#include "header_names.h"
 #include "jscan.h"
 #include "link.h"
 #include "message.h"
@@ -39,11 +40,11 @@ thole_status work_publish(struct requests *requests, const char *ns, const struc
                                        item->activity_id, item->try_number, reterr);
     if (status == THOLE_OK) {
         struct header const headers[] = {
-            {"Thole-Instance", subject_nth(buf_bytes(&subject), WORK_TOKEN_INSTANCE)},
-            {"Thole-Execution", number_text(execution, item->execution)},
-            {"Thole-Activity-Id", number_text(activity_id, item->activity_id)},
-            {"Thole-Activity", item->activity},
-            {"Thole-Try", number_text(try_number, item->try_number)},
+            {HEADER_INSTANCE, subject_nth(buf_bytes(&subject), WORK_TOKEN_INSTANCE)},
+            {HEADER_EXECUTION, number_text(execution, item->execution)},
+            {HEADER_ACTIVITY_ID, number_text(activity_id, item->activity_id)},
+            {HEADER_ACTIVITY, item->activity},
+            {HEADER_TRY, number_text(try_number, item->try_number)},
         };
         struct publish const publish = {.subject = buf_cstr(&subject),
                                         .body = item->input,
@@ -102,18 +103,18 @@ static const char *read_item(natsMsg *native, const struct work_names *names, st
         !thole_slice_equal(subject_nth(subject, 1), thole_slice_from(names->ns)) ||
         !thole_slice_equal(subject_nth(subject, WORK_TOKEN_QUEUE), thole_slice_from(names->queue)))
         return "the subject is not one of this queue";
-    if (!agrees(native, "Thole-Instance", instance))
+    if (!agrees(native, HEADER_INSTANCE, instance))
         return "header Thole-Instance is missing or differs from the subject";
-    if (!agreed_number(native, "Thole-Execution", subject_nth(subject, WORK_TOKEN_INSTANCE + 1), INT64_MAX,
+    if (!agreed_number(native, HEADER_EXECUTION, subject_nth(subject, WORK_TOKEN_INSTANCE + 1), INT64_MAX,
                        &item->execution))
         return "header Thole-Execution is missing, no number, or differs from the subject";
-    if (!agreed_number(native, "Thole-Activity-Id", subject_nth(subject, WORK_TOKEN_INSTANCE + 2), INT64_MAX,
+    if (!agreed_number(native, HEADER_ACTIVITY_ID, subject_nth(subject, WORK_TOKEN_INSTANCE + 2), INT64_MAX,
                        &item->activity_id))
         return "header Thole-Activity-Id is missing, no number, or differs from the subject";
-    if (!agreed_number(native, "Thole-Try", subject_nth(subject, WORK_TOKEN_INSTANCE + 3), INT32_MAX,
+    if (!agreed_number(native, HEADER_TRY, subject_nth(subject, WORK_TOKEN_INSTANCE + 3), INT32_MAX,
                        &item->try_number))
         return "header Thole-Try is missing, no number, or differs from the subject";
-    item->activity = link_native_header(native, "Thole-Activity");
+    item->activity = link_native_header(native, HEADER_ACTIVITY);
     if (name_check(item->activity, "activity", NULL) != THOLE_OK)
         return "header Thole-Activity is missing or not a name";
     buf_init(&id, THOLE_ID_BYTES_MAX);

@@ -1,8 +1,11 @@
 /* docs/wire.md is what others build on: each row of its tables is compared with the code. */
+#include "header_names.h"
 #include "message.h"
+#include "notice.h"
 #include "partition.h"
 #include "query_message.h"
 #include "subject.h"
+#include "thole/activity.h"
 #include "thole/types.h"
 #include "thole_cunit.h"
 #include <ctype.h>
@@ -286,6 +289,85 @@ static void test_words_and_numbers(void)
     CU_ASSERT_EQUAL(each_row("limits", check_limit), 7);
 }
 
+/* ---- live events and headers ---- */
+
+/* The n-th `word` of the text, from 0, with n counted down. */
+static bool marked_word(const char *text, const char *end, size_t n, char *to, size_t cap)
+{
+    for (const char *at = strchr(text, '`'), *close; at != NULL && at < end; at = strchr(close + 1, '`')) {
+        close = strchr(at + 1, '`');
+        if (close == NULL || close >= end)
+            return false;
+        if (n-- == 0) {
+            snprintf(to, cap, "%.*s", (int)(close - at - 1), at + 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t next_kind; /* of what the page lists, in the order of the code */
+
+static void check_kinds(const struct row *row)
+{
+    char cell[CELL_BYTES], word[64];
+    snprintf(cell, sizeof cell, "%s%s%s", strchr(row->cells[0], '`') == NULL ? "`" : "", row->cells[0],
+             strchr(row->cells[0], '`') == NULL ? "`" : "");
+    for (size_t i = 0; marked_word(cell, cell + strlen(cell), i, word, sizeof word); i++) {
+        const char *const kind = event_notice_kind(next_kind++);
+        CHECK_STR("kind of live event", kind, word);
+    }
+}
+
+static void test_live_events(void)
+{
+    CU_ASSERT_EQUAL(each_row("kinds", check_kinds), 5);
+    CU_ASSERT_PTR_NULL(event_notice_kind(next_kind));
+}
+
+static const char *const headers[] = {HEADERS_OF_CONTRACT};
+
+static bool is_header(const char *name, size_t len)
+{
+    for (size_t i = 0; i < ARRAY_LEN(headers); i++)
+        if (strlen(headers[i]) == len && memcmp(headers[i], name, len) == 0)
+            return true;
+    return false;
+}
+
+/* Each that the page names is one, and the page names each. */
+static void test_headers(void)
+{
+    for (const char *at = strstr(page, "`Thole-"); at != NULL; at = strstr(at + 1, "`Thole-")) {
+        size_t const len = strcspn(at + 1, "`:");
+        if (!is_header(at + 1, len))
+            fprintf(stderr, "  docs/wire.md: there is no header %.*s\n", (int)len, at + 1);
+        CU_ASSERT_TRUE(is_header(at + 1, len));
+    }
+    for (size_t i = 0; i < ARRAY_LEN(headers); i++) {
+        char alone[64], with_value[64];
+        snprintf(alone, sizeof alone, "`%s`", headers[i]);
+        snprintf(with_value, sizeof with_value, "`%s: ", headers[i]);
+        if (strstr(page, alone) == NULL && strstr(page, with_value) == NULL)
+            fprintf(stderr, "  docs/wire.md: the header %s is missing\n", headers[i]);
+        CU_ASSERT_TRUE(strstr(page, alone) != NULL || strstr(page, with_value) != NULL);
+    }
+}
+
+/* `Thole-Kind` (`requested`, …): in the order of the enum. */
+static void test_kinds_of_cancellation(void)
+{
+    const char *from = strstr(page, "`Thole-Kind`\n("), *end = from == NULL ? NULL : strchr(from, ')');
+    char word[64];
+    size_t n = 0;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(end);
+    while (marked_word(from, end, n + 1, word, sizeof word)) {
+        const char *const kind = thole_cancel_kind_name((thole_cancel_kind)++n);
+        CHECK_STR("kind of cancellation", kind, word);
+    }
+    CU_ASSERT_EQUAL(n, THOLE_CANCEL_TERMINATED);
+}
+
 static bool read_page(void)
 {
     FILE *file = fopen(THOLE_SOURCE_DIR "/docs/wire.md", "r");
@@ -301,8 +383,13 @@ static void test_page_is_there(void)
 }
 
 static const struct thole_test tests[] = {
-    {"page_is_there", test_page_is_there},         {"ids", test_ids},
-    {"ids_that_are_none", test_ids_that_are_none}, {"golden_bytes", test_golden_bytes},
+    {"page_is_there", test_page_is_there},
+    {"ids", test_ids},
+    {"ids_that_are_none", test_ids_that_are_none},
+    {"golden_bytes", test_golden_bytes},
     {"words_and_numbers", test_words_and_numbers},
+    {"live_events", test_live_events},
+    {"headers", test_headers},
+    {"kinds_of_cancellation", test_kinds_of_cancellation},
 };
 THOLE_TEST_MAIN("wire", tests)

@@ -1,0 +1,32 @@
+/* Headers of messages. The first list is part of the contract of docs/wire.md, which unit.wire compares with
+ * it. */
+#ifndef THOLE_HEADER_NAMES_H
+#define THOLE_HEADER_NAMES_H
+
+/* of cancel pushes and live events */
+#define HEADER_ACTIVITIES "Thole-Activities"
+#define HEADER_EXECUTION "Thole-Execution" /* of work, too */
+#define HEADER_KIND "Thole-Kind"
+#define HEADER_REQUEST "Thole-Request"
+#define HEADER_TRY "Thole-Try" /* of work, too */
+/* of answers to a roll call */
+#define HEADER_QUEUE "Thole-Queue"
+#define HEADER_SLOTS "Thole-Slots"
+#define HEADER_WORKER "Thole-Worker"
+/* of rejected messages */
+#define HEADER_BYTES "Thole-Bytes"
+#define HEADER_CODE "Thole-Code"
+#define HEADER_REASON "Thole-Reason"
+#define HEADER_SEQUENCE "Thole-Sequence"
+#define HEADER_SUBJECT "Thole-Subject"
+#define HEADER_TIME "Thole-Time"
+#define HEADERS_OF_CONTRACT                                                                                  \
+    HEADER_ACTIVITIES, HEADER_EXECUTION, HEADER_KIND, HEADER_REQUEST, HEADER_TRY, HEADER_QUEUE,              \
+        HEADER_SLOTS, HEADER_WORKER, HEADER_BYTES, HEADER_CODE, HEADER_REASON, HEADER_SEQUENCE,              \
+        HEADER_SUBJECT, HEADER_TIME
+
+/* of work; not part of it */
+#define HEADER_ACTIVITY "Thole-Activity"
+#define HEADER_ACTIVITY_ID "Thole-Activity-Id"
+#define HEADER_INSTANCE "Thole-Instance"
+#endif
