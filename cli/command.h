@@ -29,7 +29,8 @@ struct command;
 struct cli {
     struct cli_options options;
     const struct command *command;
-    char **words; /* what is not an option, behind the verb */
+    uint64_t begun_ms; /* clock_monotonic_ms() */
+    char **words;      /* what is not an option, behind the verb */
     int words_len;
     int program_len; /* the last of them, which stood behind -- */
 };
@@ -74,7 +75,10 @@ int command_dev(struct cli *cli);
 int command_queue(struct cli *cli);
 int command_version(struct cli *cli);
 
-/* Connects with the options given. Otherwise it has complained and *ret_code is the exit code. */
+/* What is left of --timeout, at least 1; UINT64_MAX when there is none. */
+uint64_t cli_left_ms(const struct cli *cli);
+/* Connects with the options given. Otherwise it has complained and *ret_code is the exit code. Verbs that
+ * wait for the end of an instance try again while no server answers, for as long as --timeout says. */
 thole_client *cli_connect(const struct cli *cli, int *ret_code);
 /*
  * Problems, said on stderr: what happened, where, what to try. With --output json or jsonl each is one line

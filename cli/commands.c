@@ -1,4 +1,5 @@
 /* The table of verbs, and the way from argv to a verb. */
+#include "clock.h"
 #include "command.h"
 #include "values.h"
 #include <assert.h>
@@ -573,6 +574,7 @@ int cli_main(int argc, char **argv)
 {
     struct cli cli;
     memset(&cli, 0, sizeof cli);
+    cli.begun_ms = clock_monotonic_ms();
     cli.options.output = output_wanted(argc, argv);
     (void)signal(SIGPIPE, SIG_IGN); /* a broken pipe is seen where it is written to */
     int const code = parse_and_run(&cli, argc, argv);

@@ -47,29 +47,33 @@ static bool is_interrupted(struct dev *dev)
     return number > 0;
 }
 
-/* The port that was asked for; else that of the last time, so that the settings of other terminals stay
- * right; else 0, a free one. */
-static uint16_t choose_port(const struct cli *cli, uint32_t wish, uint16_t kept, const char *name)
+/* A server's port: that of the option; else that of the last time, so that the settings of other terminals
+ * stay right; else 0, a free one. */
+static thole_status choose_port(const struct cli *cli, const char *name, const char *option, uint32_t wish,
+                                uint16_t kept, uint16_t *ret, thole_error *reterr)
 {
-    if (wish != 0)
-        return (uint16_t)wish;
-    if (kept != 0 && server_port_is_open(kept)) {
+    if (wish != 0 && server_port_is_open((uint16_t)wish))
+        return thole_fail(reterr, THOLE_UNAVAILABLE,
+                          "port %u is in use: give %s another one with %s, or leave that out for a free one",
+                          wish, name, option);
+    *ret = wish != 0 ? (uint16_t)wish : kept;
+    if (wish == 0 && kept != 0 && server_port_is_open(kept)) {
         cli_note(cli, "%s had port %u the last time, which is in use now: it gets another", name, kept);
-        return 0;
+        *ret = 0;
     }
-    return kept;
+    return THOLE_OK;
 }
 
 static thole_status start_servers(struct dev *dev, thole_error *reterr)
 {
     const struct cli_options *options = &dev->cli->options;
     char path[DEV_PATH_BYTES];
-    struct nats_server_options const nats = {
-        .dir = path, .port = choose_port(dev->cli, options->nats_port, dev->folder.nats_port, "nats-server")};
-    struct postgres_server_options const postgres = {
-        .dir = path,
-        .port = choose_port(dev->cli, options->postgres_port, dev->folder.postgres_port, "Postgres"),
-        .password = dev->folder.password};
+    struct nats_server_options nats = {.dir = path};
+    struct postgres_server_options postgres = {.dir = path, .password = dev->folder.password};
+    THOLE_TRY(choose_port(dev->cli, "nats-server", "--nats-port", options->nats_port, dev->folder.nats_port,
+                          &nats.port, reterr));
+    THOLE_TRY(choose_port(dev->cli, "Postgres", "--postgres-port", options->postgres_port,
+                          dev->folder.postgres_port, &postgres.port, reterr));
     (void)snprintf(path, sizeof path, "%s/nats", dev->folder.path);
     THOLE_TRY(server_nats_start(&nats, &dev->nats, reterr));
     if (is_interrupted(dev))

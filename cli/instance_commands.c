@@ -192,11 +192,6 @@ static int print_outcome(const struct cli *cli, thole_slice id, thole_outcome *o
     return code;
 }
 
-static uint64_t patience(const struct cli *cli)
-{
-    return cli->options.timeout_ms == 0 ? UINT64_MAX : cli->options.timeout_ms;
-}
-
 /* ---- verbs ---- */
 
 static thole_status run_order(struct order *order, uint64_t wait_ms, thole_outcome *ret, thole_error *reterr)
@@ -223,7 +218,7 @@ int command_run(struct cli *cli)
     }
     if (cli->options.id == NULL)
         cli_note(cli, "instance %s", id_text(order.id));
-    error.status = run_order(&order, patience(cli), &outcome, &error);
+    error.status = run_order(&order, cli_left_ms(cli), &outcome, &error);
     if (error.status == THOLE_OK)
         code = print_outcome(cli, order.id, &outcome);
     else
@@ -285,7 +280,7 @@ int command_wait(struct cli *cli)
     thole_client *client = cli_connect(cli, &code);
     if (client == NULL)
         return code;
-    error.status = thole_client_wait(client, id, patience(cli), &outcome, &error);
+    error.status = thole_client_wait(client, id, cli_left_ms(cli), &outcome, &error);
     code = error.status == THOLE_OK ? print_outcome(cli, id, &outcome)
                                     : cli_complain(cli, cli->words[0], &error);
     thole_client_close(client);

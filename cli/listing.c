@@ -28,10 +28,22 @@ static void begin_document(struct listing *listing)
     json_array(&listing->json);
 }
 
+/* The last line of a page waits for what it is to say: whether there is another page. */
+static void end_line(struct listing *listing)
+{
+    if (!listing->open)
+        return;
+    listing->open = false;
+    if (listing->more)
+        json_member(&listing->json, "next", thole_slice_from(listing->next));
+    json_end(&listing->json);
+}
+
 enum listing_step listing_row(struct listing *listing, const char *schema)
 {
     if (listing->limit > 0 && listing->rows == listing->limit) {
         listing->more = true;
+        end_line(listing);
         return LISTING_STOP;
     }
     begin_document(listing);
@@ -48,9 +60,10 @@ enum listing_step listing_row(struct listing *listing, const char *schema)
 
 thole_status listing_row_end(struct listing *listing)
 {
-    if (listing->cli->options.output != OUTPUT_TABLE)
-        json_end(&listing->json);
     listing->rows++;
+    listing->open = listing->cli->options.output == OUTPUT_JSONL && listing->rows == listing->limit;
+    if (listing->cli->options.output != OUTPUT_TABLE && !listing->open)
+        json_end(&listing->json);
     return ferror(stdout) ? THOLE_CANCELLED : THOLE_OK;
 }
 
@@ -72,6 +85,7 @@ int listing_end(struct listing *listing, thole_status status, thole_error *error
         status = THOLE_OK; /* cli_finish() has the word on stdout */
     if (status == THOLE_OK)
         begin_document(listing);
+    end_line(listing);
     if (listing->begun)
         end_document(listing, status == THOLE_OK && !listing->more);
     error->status = status;

@@ -13,6 +13,7 @@ struct listing {
     struct json json;
     uint64_t rows, limit; /* limit 0: none */
     bool begun, more;
+    bool open; /* the last line of a page, which may end with the token of the next one */
     char next[THOLE_ID_BYTES_MAX * 3 + 96]; /* behind the last row */
 };
 

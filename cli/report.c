@@ -1,4 +1,5 @@
 /* What every verb says in the same way: errors, exit codes, the version. */
+#include "clock.h"
 #include "command.h"
 #include "text.h"
 #include "thole/program.h"
@@ -216,9 +217,43 @@ void cli_note(const struct cli *cli, const char *fmt, ...)
     json_end(&json);
 }
 
+/* ---- connecting ---- */
+
+enum { ROUND_TRIP_MS = 5000, AGAIN_MS_MIN = 50, AGAIN_MS_MAX = 1000 };
+
+uint64_t cli_left_ms(const struct cli *cli)
+{
+    uint64_t const now_ms = clock_monotonic_ms(), end_ms = cli->begun_ms + cli->options.timeout_ms;
+    if (cli->options.timeout_ms == 0 || end_ms < cli->begun_ms)
+        return UINT64_MAX;
+    return now_ms < end_ms ? end_ms - now_ms : 1;
+}
+
+static void pause_ms(uint64_t ms)
+{
+    struct timespec const pause = clock_timespec(ms);
+    (void)nanosleep(&pause, NULL);
+}
+
+/* A server that is away may come back within --timeout, of verbs that wait that long. */
+static thole_status open_client(const struct cli *cli, const thole_client_options *options,
+                                thole_client **ret, thole_error *reterr)
+{
+    bool const patient = cli->command->waits && cli->options.timeout_ms != 0;
+    thole_status status;
+    for (uint64_t again_ms = AGAIN_MS_MIN;;
+         again_ms = again_ms * 2 < AGAIN_MS_MAX ? again_ms * 2 : AGAIN_MS_MAX) {
+        status = thole_client_open(options, ret, reterr);
+        if (status != THOLE_UNAVAILABLE || !patient || cli_left_ms(cli) <= again_ms)
+            return status;
+        if (again_ms == AGAIN_MS_MIN)
+            cli_note(cli, "%s; trying again until --timeout is over", reterr->text);
+        pause_ms(again_ms);
+    }
+}
+
 thole_client *cli_connect(const struct cli *cli, int *ret_code)
 {
-    enum { ROUND_TRIP_MS = 5000 };
     thole_client_options options;
     thole_client *client = NULL;
     thole_error error = {.status = THOLE_OK};
@@ -232,7 +267,7 @@ thole_client *cli_connect(const struct cli *cli, int *ret_code)
         options.timeout_ms = ROUND_TRIP_MS;
     if (cli->options.payload_max != 0)
         options.payload_max = cli->options.payload_max;
-    thole_status const status = thole_client_open(&options, &client, &error);
+    thole_status const status = open_client(cli, &options, &client, &error);
     error.status = status;
     if (status != THOLE_OK)
         *ret_code = complain(cli, "", &error, true);

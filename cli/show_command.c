@@ -11,7 +11,8 @@ enum {
     DETAIL_COLUMNS = 1024,
     LINE_BYTES = 8192,
     SAID_BYTES = 512,
-    ROWS_BYTES_MAX = 64 * 1024 * 1024
+    ROWS_BYTES_MAX = 64 * 1024 * 1024,
+    PENDING_LINES_MAX = 50 /* for people; JSON has all */
 };
 
 struct row { /* of worker_queue */
@@ -243,6 +244,25 @@ static void pending_line(struct show *show, uint64_t execution, const thole_pend
     buf_release(&line);
 }
 
+static void pending_lines(struct show *show, const thole_inspection *inspection)
+{
+    size_t const len = inspection->pending_len;
+    size_t const shown = len < PENDING_LINES_MAX ? len : PENDING_LINES_MAX;
+    for (size_t i = 0; i < shown; i++)
+        pending_line(show, inspection->execution, &inspection->pending[i]);
+    if (shown < len)
+        (void)printf("%-16s%zu more; -o json prints all\n", "and", len - shown);
+}
+
+static void pending_members(struct show *show, const thole_inspection *inspection)
+{
+    json_key(&show->json, "pending");
+    json_array(&show->json);
+    for (size_t i = 0; i < inspection->pending_len; i++)
+        pending_json(show, inspection->execution, &inspection->pending[i]);
+    json_end(&show->json);
+}
+
 static void show_data(struct show *show, const char *key, thole_slice data)
 {
     struct buf line;
@@ -270,17 +290,10 @@ static thole_status show_inspection(void *arg, const thole_inspection *inspectio
     if (ended)
         show_data(show, "output", inspection->output);
     read_workers(show, inspection);
-    if (!is_table(show)) {
-        json_key(&show->json, "pending");
-        json_array(&show->json);
-    }
-    for (size_t i = 0; i < inspection->pending_len; i++)
-        if (is_table(show))
-            pending_line(show, inspection->execution, &inspection->pending[i]);
-        else
-            pending_json(show, inspection->execution, &inspection->pending[i]);
-    if (!is_table(show))
-        json_end(&show->json);
+    if (is_table(show))
+        pending_lines(show, inspection);
+    else
+        pending_members(show, inspection);
     return THOLE_OK;
 }
 

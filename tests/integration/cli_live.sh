@@ -115,6 +115,7 @@ expect 0 '"complete":true}' list -o json --limit 5
 expect 0 'there are more: --next ' list --limit 3
 expect 0 '"complete":false,"next":"' list -o json --limit 3
 expect 0 '"note":"there are more: --next ' list -o jsonl --limit 1
+lacks '"next"' list -o jsonl --limit 5 || { echo 'the last page has a token' && bad=1; }
 expect 2 'nonsense is no token' list --next nonsense
 expect 2 'is no token' list --next 12.
 expect 2 'is no token' list --next 99999999999999999999.c-1
@@ -129,6 +130,15 @@ while [ -n "$(next_of <<<"$page")" ]; do
 done
 [ "$pages" = "$whole" ] && [ "$(wc -l <<<"$whole")" -eq 5 ] || { echo "pages: $pages, whole: $whole" && bad=1; }
 case $page in *'"complete":true}'*) ;; *) echo "the last page: $page" && bad=1 ;; esac
+# By lines: the last line of a page has the token, each line is a row.
+page=$("$thole" list -o jsonl --limit 2 2>/dev/null)
+pages=$(ids <<<"$page")
+for _ in 1 2; do
+    [ -z "$(next_of <<<"${page%$'\n'*}")" ] || { echo "a token before the last line: $page" && bad=1; }
+    page=$("$thole" list -o jsonl --limit 2 --next "$(next_of <<<"$page")" 2>/dev/null)
+    pages+=$'\n'$(ids <<<"$page")
+done
+[ "$pages" = "$whole" ] && [ -z "$(next_of <<<"$page")" ] || { echo "pages by lines: $pages, whole: $whole" && bad=1; }
 
 # Verbs that an orchestration has to play along with, in a namespace of their own.
 export THOLE_NAMESPACE=verbs
@@ -259,6 +269,11 @@ expect 0 'no worker serves queue gpu: 1 of activity echo' queue list
 expect 0 'no worker of queue default knows ecoh; did the code mean echo?: 1 of activity ecoh' queue list
 expect 0 '"serving":[],"activities":[{"name":"echo","count":1,"known":false}]' queue list --queue gpu -o json
 expect 0 '"slots":16}],"activities":[{"name":"ecoh","count":1,"known":false}' queue list --queue default -o json
+expect 0 'e-1' start eager --id e-1 --input 60
+await 10 says 'and             10 more; -o json prints all' show e-1
+expect 0 'waits for #51   timer' show e-1
+lacks 'waits for #52 ' show e-1 || { echo 'show: more lines than 50' && bad=1; }
+expect 0 '{"kind":"timer","id":61,' show e-1 -o json
 expect 0 'event for w-1 accepted' signal w-1 go now
 await 10 lacks 'event go' show w-1
 expect 0 'event other' show w-1

@@ -166,6 +166,17 @@ static thole_status waiting(thole_ctx *ctx, thole_slice input, thole_slice *ret_
     return thole_await_all(ctx, all, sizeof all / sizeof all[0], NULL);
 }
 
+/* Waits for more than anybody wants to read: as many timers as its input says. */
+static thole_status eager(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_task all[100];
+    size_t n = 0;
+    (void)ret_output;
+    for (unsigned long const wanted = strtoul((const char *)input.ptr, NULL, 10); n < wanted && n < 100; n++)
+        all[n] = thole_timer(ctx, 3600 * 1000);
+    return thole_await_all(ctx, all, n, NULL);
+}
+
 static thole_status flaky(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
     (void)act;
@@ -207,12 +218,11 @@ static thole_status later(thole_activity *act, thole_slice input, thole_slice *r
 
 int main(int argc, char **argv)
 {
-    static const thole_orchestration_entry all[] = {{"versioned", versioned_1, 1}, {"gate", gate, 0},
-                                                    {"raiser", raiser, 0},         {"parent", parent, 0},
-                                                    {"counter", counter, 0},       {"steps", steps, 0},
-                                                    {"outside", outside, 0},       {"failing", failing, 0},
-                                                    {"waiting", waiting, 0},       {"cycles", cycles, 0},
-                                                    {"versioned", versioned_2, 2}};
+    static const thole_orchestration_entry all[] = {
+        {"versioned", versioned_1, 1}, {"gate", gate, 0},       {"raiser", raiser, 0},
+        {"parent", parent, 0},         {"counter", counter, 0}, {"steps", steps, 0},
+        {"outside", outside, 0},       {"failing", failing, 0}, {"waiting", waiting, 0},
+        {"cycles", cycles, 0},         {"eager", eager, 0},     {"versioned", versioned_2, 2}};
     static const thole_activity_entry activities[] = {
         {"echo", echo}, {"weigh", echo}, {"later", later}, {"flaky", flaky}};
     size_t const n = sizeof all / sizeof all[0];

@@ -204,6 +204,16 @@ static void test_dev_folder(const char *below)
     check("dev --dir /proc/nowhere -- true", 2, "cannot make the folder /proc/nowhere");
     (void)snprintf(path, sizeof path, "%s/kept", below);
     CU_ASSERT_EQUAL(access(path, F_OK), 0);
+    (void)snprintf(arguments, sizeof arguments,
+                   "dev --dir %s/kept -- sh -c '" THOLE_COMMAND
+                   " dev --nats-port ${THOLE_NATS_URL##*:} -- true'",
+                   below);
+    check(arguments, 1, "is in use: give nats-server another one with --nats-port, or leave that out");
+    (void)snprintf(arguments, sizeof arguments,
+                   "dev --dir %s/kept -- sh -c 'port=${THOLE_POSTGRES##*127.0.0.1:}; " THOLE_COMMAND
+                   " dev --postgres-port ${port%%%%/*} -- true'",
+                   below);
+    check(arguments, 1, "is in use: give Postgres another one with --postgres-port, or leave that out");
     /* What was made for servers that never served goes away again. */
     (void)snprintf(arguments, sizeof arguments, "dev --nats-port 1 --dir %s/none -- true", below);
     (void)snprintf(path, sizeof path, "%s/none", below);
@@ -310,6 +320,38 @@ static void test_live(void)
           0, "");
 }
 
+/* A wait that begins while no server answers goes on when there is one; without a limit it says so at once.
+ */
+static void test_wait_for_a_server(const char *below)
+{
+    char arguments[1536];
+    (void)snprintf(arguments, sizeof arguments,
+                   "dev --dir %s/later -- sh -c '" THOLE_BUILD_DIR "/examples/checkout run >/dev/null 2>&1 & "
+                   "until " THOLE_COMMAND " run checkout --id c-1 -i order=1\\;pay_ms=1 --timeout 60s; "
+                   "do sleep 0.2; done; kill $!; wait $!'",
+                   below);
+    check(arguments, 0, "order 1 shipped");
+    (void)snprintf(arguments, sizeof arguments,
+                   "version; exec 2>&1; . %s/later/env; T=" THOLE_COMMAND
+                   "; { sleep 2; $T dev --dir %s/later -- sleep 8; } "
+                   ">/dev/null 2>&1 & $T wait c-1 --timeout 30s; echo code $?; wait; "
+                   "$T wait c-1; echo code $?; $T wait c-1 --timeout 700ms; echo code $?; true",
+                   below, below);
+    const char *got = outcome_of(arguments);
+    static const char *const words[] = {"; trying again until --timeout is over",
+                                        "order 1 shipped",
+                                        "code 0\n",
+                                        "127.0.0.1",
+                                        "code 6\n",
+                                        "trying again",
+                                        "code 6\n"};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        const char *at = strstr(got, words[i]);
+        CHECK_STR(words[i], at == NULL ? got : words[i], words[i]);
+        got = at == NULL ? got : at + strlen(words[i]);
+    }
+}
+
 /* The program that is the first thing people run. */
 static void test_quickstart(void)
 {
@@ -340,6 +382,7 @@ static void test_dev(void)
     test_dev_folder(below);
     test_dev_nats(below);
     test_live();
+    test_wait_for_a_server(below);
     test_quickstart();
     CU_ASSERT_EQUAL(folders_left(below), 0);
     unsetenv("TMPDIR");
