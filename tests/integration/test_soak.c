@@ -11,9 +11,12 @@
 #include "stack.h"
 #include "subject.h"
 #include "tcp_proxy.h"
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 enum {
     SLOTS = 3,
@@ -35,6 +38,7 @@ static struct stack_program *engine, *worker;
 static struct tcp_proxy *nats, *postgres;
 static unsigned rounds, minutes;
 static unsigned long queries, failed_queries;
+static uint16_t monitor_port; /* of nats-server's own pages */
 
 /* ---- what is held ---- */
 
@@ -99,11 +103,13 @@ static void add_children(pid_t pid, struct held *held)
         closedir(dir);
 }
 
+/* Of the process that serves, and of everything below the one that was started. */
 static struct held held_by(const struct stack_program *program)
 {
-    struct held held = {.descriptors = count_entries(program->pid, "fd"),
-                        .threads = count_entries(program->pid, "task"),
-                        .memory_kib = memory_of(program->pid)};
+    pid_t const pid = stack_serving(program);
+    struct held held = {.descriptors = count_entries(pid, "fd"),
+                        .threads = count_entries(pid, "task"),
+                        .memory_kib = memory_of(pid)};
     add_children(program->pid, &held);
     return held;
 }
@@ -111,18 +117,45 @@ static struct held held_by(const struct stack_program *program)
 /* ---- what the servers hold ---- */
 
 static const char *const streams[] = {
-    "THOLE_default_WORK",   "THOLE_default_IN_0",     "THOLE_default_IN_1",     "THOLE_default_HIST_0",
-    "THOLE_default_HIST_1", "KV_THOLE_default_NODES", "KV_THOLE_default_CONFIG"};
+    "THOLE_default_WORK",      "THOLE_default_IN_0",    "THOLE_default_IN_1",
+    "THOLE_default_HIST_0",    "THOLE_default_HIST_1",  "KV_THOLE_default_NODES",
+    "KV_THOLE_default_CONFIG", "THOLE_default_CRASHES", "THOLE_default_REJECTED"};
 
 struct served {
     uint64_t consumers[ARRAY_LEN(streams)], work;
-    unsigned long rows;
+    uint64_t connections, subscriptions; /* of NATS */
+    unsigned long rows, sessions;        /* sessions: of Postgres */
 };
 
 static uint64_t number_after(const char *text, const char *key)
 {
     const char *const at = strstr(text, key);
     return at == NULL ? UINT64_MAX : strtoull(at + strlen(key), NULL, 10);
+}
+
+/* What the server's own page about its connections says: how many there are, and the subscriptions of all. */
+static void count_subscriptions(struct served *served)
+{
+    static char text[256 * 1024];
+    char request[] = "GET /connz HTTP/1.0\r\n\r\n";
+    struct sockaddr_in const at = {
+        .sin_family = AF_INET, .sin_port = htons(monitor_port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    size_t len = 0;
+    ssize_t n = 1;
+    int const fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool const asked = fd >= 0 && connect(fd, (const struct sockaddr *)&at, sizeof at) == 0 &&
+                       send(fd, request, sizeof request - 1, MSG_NOSIGNAL) == (ssize_t)sizeof request - 1;
+    while (asked && n > 0 && len < sizeof text - 1) {
+        n = recv(fd, text + len, sizeof text - 1 - len, 0);
+        len += n > 0 ? (size_t)n : 0;
+    }
+    text[len] = '\0';
+    if (fd >= 0)
+        close(fd);
+    served->connections = number_after(text, "\"num_connections\": ");
+    served->subscriptions = 0;
+    for (const char *page = text; (page = strstr(page, "\"subscriptions\": ")) != NULL; page++)
+        served->subscriptions += number_after(page, "\"subscriptions\": ");
 }
 
 static struct served served(void)
@@ -144,6 +177,10 @@ static struct served served(void)
                                             " (SELECT count(*) FROM thole_default.timers) +"
                                             " (SELECT count(*) FROM thole_default.instances)"),
                           NULL, 10);
+    served.sessions = strtoul(stack_sql(&stack, "SELECT count(*) FROM pg_stat_activity"
+                                                " WHERE application_name LIKE 'thole%'"),
+                              NULL, 10);
+    count_subscriptions(&served);
     return served;
 }
 
@@ -342,6 +379,15 @@ static void delete_children(void)
     }
 }
 
+/* One process of an activity waits for the next one: so it is before, so it has to be after. */
+static void come_to_rest(void)
+{
+    check_slots();
+    check_ends(begin("in_process", "x"), "x");
+    delete_all();
+    delete_children();
+}
+
 static unsigned least(unsigned a, unsigned b)
 {
     return a < b ? a : b;
@@ -368,6 +414,13 @@ static void print_held(const char *name, const struct held *held)
             held->descriptors, held->threads, held->memory_kib, held->children, held->child_descriptors);
 }
 
+static void print_served(const char *name, const struct served *served)
+{
+    fprintf(stderr,
+            "  %s: NATS has %" PRIu64 " connections with %" PRIu64 " subscriptions, Postgres %lu sessions\n",
+            name, served->connections, served->subscriptions, served->sessions);
+}
+
 static bool is_back(const struct held *now, const struct held *before)
 {
     return now->descriptors <= before->descriptors && now->threads <= before->threads &&
@@ -387,7 +440,8 @@ static bool serves_nothing(const struct served *now, const struct served *before
         if (now->consumers[i] > before->consumers[i] ||
             (is_read_by_one(streams[i]) && now->consumers[i] != 1))
             return false;
-    return now->work == 0 && now->rows == 0;
+    return now->work == 0 && now->rows == 0 && now->connections == before->connections &&
+           now->subscriptions <= before->subscriptions && now->sessions <= before->sessions;
 }
 
 static void test_all_is_back(void)
@@ -396,15 +450,13 @@ static void test_all_is_back(void)
     struct served served_now;
     while (rounds < WARM_ROUNDS)
         play_round();
-    check_slots();
-    delete_children();
+    come_to_rest();
     struct held const engine_before = held_at_rest(engine), worker_before = held_at_rest(worker);
     struct served const served_before = served();
     uint64_t const until = clock_monotonic_ms() + minutes * UINT64_C(60000);
     while (rounds < WARM_ROUNDS + SHORT_ROUNDS || clock_monotonic_ms() < until)
         play_round();
-    check_slots();
-    delete_children();
+    come_to_rest();
     uint64_t const end = clock_monotonic_ms() + SETTLE_MS;
     bool back;
     do {
@@ -422,11 +474,26 @@ static void test_all_is_back(void)
     print_held("worker before", &worker_before);
     print_held("worker after", &worker_now);
     fprintf(stderr, "  rows %lu, work %" PRIu64 "\n", served_now.rows, served_now.work);
+    print_served("servers before", &served_before);
+    print_served("servers after", &served_now);
     for (size_t i = 0; i < ARRAY_LEN(streams); i++)
         if (served_now.consumers[i] != served_before.consumers[i])
             fprintf(stderr, "  %s: %" PRIu64 " consumers, before %" PRIu64 "\n", streams[i],
                     served_now.consumers[i], served_before.consumers[i]);
     CU_ASSERT_TRUE(queries >= 1000);
+}
+
+/* The server with its pages; nothing is connected yet. */
+static void open_monitor(void)
+{
+    char path[SERVER_PATH_BYTES + 16];
+    snprintf(path, sizeof path, "%s/nats.conf", stack.nats.dir);
+    monitor_port = server_free_port();
+    server_stop(&stack.nats);
+    FILE *const file = fopen(path, "a");
+    if (file == NULL || fprintf(file, "http: \"127.0.0.1:%u\"\n", monitor_port) < 0 || fclose(file) != 0 ||
+        server_restart(&stack.nats, &stack.err) != THOLE_OK)
+        exit(1);
 }
 
 static void start_all(void)
@@ -467,6 +534,7 @@ int main(int argc, char **argv)
     skip_without_postgres();
     minutes = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
     stack_start(&stack);
+    open_monitor();
     start_all();
     int const result = thole_run_suite("soak", tests, ARRAY_LEN(tests));
     thole_client_close(client);
