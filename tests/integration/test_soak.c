@@ -28,7 +28,9 @@ enum {
     QUERIES =
         100, /* of a round: an engine's shard refuses more than 256 at once, counted from first to last */
     MEMORY_KIB = 12 * 1024, /* what a process may grow by */
-    WAIT_MS = 30000
+    WAIT_MS = 30000,
+    CONNECTIONS = 4, /* of the engine, the worker, the client and the hand */
+    SESSIONS = 4     /* of the engine's two shards, and of the worker's claims and completions */
 };
 
 static struct stack stack;
@@ -453,6 +455,8 @@ static void test_all_is_back(void)
     come_to_rest();
     struct held const engine_before = held_at_rest(engine), worker_before = held_at_rest(worker);
     struct served const served_before = served();
+    CU_ASSERT_EQUAL(served_before.connections, CONNECTIONS);
+    CU_ASSERT_EQUAL(served_before.sessions, SESSIONS);
     uint64_t const until = clock_monotonic_ms() + minutes * UINT64_C(60000);
     while (rounds < WARM_ROUNDS + SHORT_ROUNDS || clock_monotonic_ms() < until)
         play_round();
