@@ -52,20 +52,6 @@ bool build_empty(const struct build *b)
     return b->activities_len + b->timers_len + b->quarantine_len + b->instances_len + b->deletions_len == 0;
 }
 
-void *row_add(void **rows, size_t *len, size_t *cap, size_t size)
-{
-    if (*len == *cap) {
-        size_t const more = *cap == 0 ? 16 : *cap * 2;
-        void *grown = realloc(*rows, more * size);
-        if (grown == NULL)
-            return NULL;
-        *rows = grown;
-        *cap = more;
-    }
-    void *row = (uint8_t *)*rows + (*len)++ * size;
-    memset(row, 0, size);
-    return row;
-}
 #define ROW_ADD(build, name)                                                                                 \
     row_add((void **)&(build)->name, &(build)->name##_len, &(build)->name##_cap, sizeof *(build)->name)
 

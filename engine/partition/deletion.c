@@ -6,7 +6,7 @@
  *  - a later record that is stored says that the deletion is committed: who reads the tail then counts on
  * over the gap (opening.c);
  *  - the database will never forget that it has come so far: the record that its rows end with has to be
- * there. Until they are gone no record says that all is published (chain.c), so a new owner looks for
+ * there. Until they are gone no record says that all is published (see log_saying), so a new owner looks for
  * deletions from there on, and removes what is left.
  *
  * Pruning is the same for some of the executions of an instance that goes on: not a record of its own, but an
@@ -48,14 +48,13 @@ bool deletion_must_wait(const struct slot *slot)
 
 static void tell(struct partition *p, const struct deletion *d, const char *kind)
 {
-    struct partition_out *out = partition_emit(p, PARTITION_OUT_EVENT);
+    struct partition_out *out = env_emit(&p->env, PARTITION_OUT_EVENT);
     out->event_kind = kind;
-    out->orchestration =
-        partition_out_copy(p, d->orchestration.len > 0 ? d->orchestration : THOLE_STR(NAMELESS));
-    out->instance = partition_out_copy(p, d->instance);
+    out->orchestration = env_copy(&p->env, d->orchestration.len > 0 ? d->orchestration : THOLE_STR(NAMELESS));
+    out->instance = env_copy(&p->env, d->instance);
     out->execution = d->execution;
-    out->request_id = partition_out_copy(p, d->request_id);
-    out->data = partition_out_copy(p, d->reason);
+    out->request_id = env_copy(&p->env, d->request_id);
+    out->data = env_copy(&p->env, d->reason);
 }
 
 void deletion_told(struct partition *p, const struct deletion *deletion)
@@ -120,7 +119,8 @@ void deletion_record(struct partition *p, struct slot *slot, const struct intake
     const struct message *m = &in->taken->message;
     struct deletion const deletion = {.instance = slot->id,
                                       .execution = slot->state == SLOT_EARLY ? slot->gone : slot->execution,
-                                      .time_ms = p->now_ms > slot->time_ms ? p->now_ms : slot->time_ms,
+                                      .time_ms =
+                                          p->env.now_ms > slot->time_ms ? p->env.now_ms : slot->time_ms,
                                       .orchestration = slot->orchestration,
                                       .reason = m->data,
                                       .request_id = m->request_id,
@@ -133,7 +133,7 @@ void deletion_record(struct partition *p, struct slot *slot, const struct intake
     slot_renew(slot);
     slot->state = SLOT_ABSENT;
     deletion_note(slot, &deletion);
-    chain_append_deletion(p, slot, &deletion);
+    partition_append_deletion(p, slot, &deletion);
     suspects_over(p, slot);
     arena_release(&life);
     slots_touch(&p->slots, slot);
@@ -153,7 +153,7 @@ void deletion_owed(struct partition *p, thole_slice instance, struct executions 
     struct removals *removals = &p->removals;
     struct removal *removal = calloc(1, sizeof *removal + instance.len);
     if (removal == NULL) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return;
     }
     removal->sequence = sequence;
@@ -172,7 +172,7 @@ void deletion_owed(struct partition *p, thole_slice instance, struct executions 
 /* Everything before this epoch counts; of this one, what a stored record says. */
 static uint64_t attested(const struct partition *p)
 {
-    return p->chain.base + p->chain.attested_n;
+    return log_facts(p->log)->confirmed_seq;
 }
 
 bool deletion_unattested(const struct partition *p)
@@ -197,10 +197,10 @@ void deletion_pump(struct partition *p)
             return;
         r->out = true;
         removals->out++;
-        struct partition_out *out = partition_emit(p, PARTITION_OUT_REMOVE_HISTORY);
+        struct partition_out *out = env_emit(&p->env, PARTITION_OUT_REMOVE_HISTORY);
         out->sequence = r->sequence;
         out->executions = r->executions;
-        out->instance = partition_out_copy(p, (thole_slice){r->instance, r->instance_len});
+        out->instance = env_copy(&p->env, (thole_slice){r->instance, r->instance_len});
     }
 }
 
@@ -220,7 +220,7 @@ void deletion_removed(struct partition *p, const struct partition_in *in)
     removals->len--;
     removals->out--;
     free(r);
-    p->busy_ms = p->now_ms;
+    p->busy_ms = p->env.now_ms;
     if (in->sequence > p->projector.worth)
         p->projector.worth = in->sequence;
 }

@@ -80,11 +80,11 @@ void early_load(struct partition *p, struct slot *slot, const struct turn *turns
             /* What is over a limit now was recorded when it was not: nobody misses it more than its instance.
              */
             if (event->kind == EVENT_EVENT_RECEIVED && early_keep(slot, event) == THOLE_NOMEM)
-                partition_no_memory(p);
+                env_no_memory(&p->env);
             if (slot->early == NULL)
                 continue;
             slot->state = SLOT_EARLY;
-            slot->early->due_ms = turns[i].time_ms + p->options.early_event_ms;
+            slot->early->due_ms = turns[i].time_ms + p->env.options.early_event_ms;
         }
     }
 }
@@ -97,7 +97,7 @@ static void append(struct partition *p, struct slot *slot, struct event *events,
                              kept == 1 ? "" : "s", kept == 1 ? "s" : "");
     for (size_t i = 0; i < n; i++)
         events[i].id = ++slot->events;
-    slot->time_ms = p->now_ms > slot->time_ms ? p->now_ms : slot->time_ms;
+    slot->time_ms = p->env.now_ms > slot->time_ms ? p->env.now_ms : slot->time_ms;
     struct turn const turn = {.instance = slot->id,
                               .execution = 0,
                               .number = ++slot->turns,
@@ -106,7 +106,7 @@ static void append(struct partition *p, struct slot *slot, struct event *events,
                               .blocked_text = {(const uint8_t *)text, (size_t)len},
                               .events = events,
                               .events_len = n};
-    chain_append(p, RECORD_TURN, slot, &turn);
+    partition_append_turn(p, slot, &turn, NULL, 0);
 }
 
 void early_record(struct partition *p, struct slot *slot, struct event *events, size_t n)
@@ -119,13 +119,13 @@ void early_record(struct partition *p, struct slot *slot, struct event *events, 
         slots_touch(&p->slots, slot);
     }
     append(p, slot, events, n);
-    slot->early->due_ms = slot->time_ms + p->options.early_event_ms;
+    slot->early->due_ms = slot->time_ms + p->env.options.early_event_ms;
 }
 
 /* A row that was written with another patience may fire before its time: it is to fire again. */
 bool early_is_over(struct partition *p, const struct slot *slot)
 {
-    if (slot->early->due_ms <= p->now_ms)
+    if (slot->early->due_ms <= p->env.now_ms)
         return true;
     struct batch_timer const timer = {
         .instance = slot->id, .timer_id = EARLY_TIMER, .due_ms = slot->early->due_ms};

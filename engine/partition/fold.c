@@ -20,7 +20,7 @@ static struct fold_activity *activity_row(const struct folding *f, uint64_t id, 
 {
     struct fold_activity *row = build_activity(f->build, f->turn->instance, f->turn->execution, id, ret_new);
     if (row == NULL)
-        partition_no_memory(f->p);
+        env_no_memory(&f->p->env);
     return row;
 }
 
@@ -82,7 +82,7 @@ static void count_rows(const struct folding *f, const struct event *event)
     bool const unsure =
         slot->raw || (f->turn->execution == slot->old_execution && event->ref <= slot->old_events);
     if (nomem)
-        partition_no_memory(p);
+        env_no_memory(&p->env);
     p->activity_changes += more != 0;
     if (more > 0)
         p->open_activities++;
@@ -97,7 +97,7 @@ void fold_recount(struct partition *p)
     p->recount = false;
     p->recounting = true;
     p->recount_changes = p->activity_changes;
-    partition_emit(p, PARTITION_OUT_READ_LIVE);
+    env_emit(&p->env, PARTITION_OUT_READ_LIVE);
 }
 
 void fold_recounted(struct partition *p, const struct partition_in *in)
@@ -105,7 +105,7 @@ void fold_recounted(struct partition *p, const struct partition_in *in)
     if (!p->recounting)
         return;
     p->recounting = false;
-    if (p->recount_changes != p->activity_changes || p->chain.len > 0) {
+    if (p->recount_changes != p->activity_changes || log_facts(p->log)->in_flight > 0) {
         p->recount = true;
         return;
     }
@@ -127,7 +127,7 @@ static void push_cancel(const struct folding *f, uint64_t id, uint32_t try_numbe
         return;
     struct fold_push *push = build_push(f->build);
     if (push == NULL) {
-        partition_no_memory(f->p);
+        env_no_memory(&f->p->env);
         return;
     }
     *push = (struct fold_push){.instance = f->turn->instance,
@@ -144,7 +144,7 @@ static struct fold_timer *timer_row(const struct folding *f, uint64_t execution,
 {
     struct fold_timer *row = build_timer(f->build, f->turn->instance, execution, id, ret_new);
     if (row == NULL)
-        partition_no_memory(f->p);
+        env_no_memory(&f->p->env);
     return row;
 }
 
@@ -179,7 +179,7 @@ static struct fold_quarantine *quarantine_row(const struct folding *f, uint64_t 
     struct fold_quarantine *row =
         build_quarantine(f->build, f->turn->instance, f->turn->execution, id, ret_new);
     if (row == NULL)
-        partition_no_memory(f->p);
+        env_no_memory(&f->p->env);
     return row;
 }
 
@@ -284,7 +284,7 @@ static void pruned(const struct folding *f, const struct event *event)
     }
     row = build_deletion(f->build);
     if (row == NULL) {
-        partition_no_memory(f->p);
+        env_no_memory(&f->p->env);
         return;
     }
     *row = (struct fold_deletion){
@@ -383,7 +383,7 @@ static void fold_instance(const struct folding *f, uint64_t sequence)
     const struct turn *turn = f->turn;
     struct fold_instance *to = build_instance(f->build, turn->instance, turn->execution, NULL);
     if (to == NULL) {
-        partition_no_memory(f->p);
+        env_no_memory(&f->p->env);
         return;
     }
     struct batch_instance *row = &to->row;
@@ -428,14 +428,14 @@ static void notice(const struct folding *f, const struct event *event)
         return;
     bool const started = event->kind == EVENT_STARTED;
     bool const asked = is_of_a_client(event->request_id);
-    struct partition_out *out = partition_emit(p, PARTITION_OUT_EVENT);
+    struct partition_out *out = env_emit(&p->env, PARTITION_OUT_EVENT);
     out->event_kind = kind;
-    out->instance = partition_out_copy(p, f->turn->instance);
+    out->instance = env_copy(&p->env, f->turn->instance);
     out->execution = f->turn->execution;
-    out->orchestration = partition_out_copy(p, started ? event->name : f->slot->orchestration);
-    out->request_id = asked ? partition_out_copy(p, event->request_id) : (thole_slice){0};
+    out->orchestration = env_copy(&p->env, started ? event->name : f->slot->orchestration);
+    out->request_id = asked ? env_copy(&p->env, event->request_id) : (thole_slice){0};
     bool const quiet = started || event->kind == EVENT_CONTINUED_AS_NEW;
-    out->data = quiet ? (thole_slice){0} : partition_out_copy(p, event->data);
+    out->data = quiet ? (thole_slice){0} : env_copy(&p->env, event->data);
 }
 
 static void count_name(const struct folding *f, const struct event *event)
@@ -456,7 +456,7 @@ static void fold_early(const struct folding *f)
     const struct turn *turn = f->turn;
     for (size_t i = 0; i < turn->events_len; i++) {
         if (turn->events[i].kind == EVENT_EVENT_RECEIVED)
-            timer_set(f, EARLY_TIMER, turn->time_ms + f->p->options.early_event_ms, false);
+            timer_set(f, EARLY_TIMER, turn->time_ms + f->p->env.options.early_event_ms, false);
         else if (turn->events[i].kind == EVENT_DISCARDED)
             timer_gone(f, 0, EARLY_TIMER);
     }
@@ -510,7 +510,7 @@ static void fold_turn(const struct folding *f, uint64_t sequence)
         fold_early(f);
         return;
     }
-    for (size_t i = 0; i < turn->events_len && !f->p->nomem; i++)
+    for (size_t i = 0; i < turn->events_len && !f->p->env.nomem; i++)
         fold_event(f, &turn->events[i]);
 }
 
@@ -532,7 +532,7 @@ static void keep_part(struct partition *p, const struct record *record)
     struct record *part = row_add((void **)&projector->parts, &projector->parts_len, &projector->parts_cap,
                                   sizeof *projector->parts);
     if (part == NULL)
-        partition_no_memory(p);
+        env_no_memory(&p->env);
     else
         *part = *record;
 }
@@ -563,7 +563,7 @@ static struct build *deletion_build(struct partition *p, struct build *b, thole_
         return b;
     b = project_apart(p);
     if (b != NULL && record_decode(bytes, &b->arena, record, NULL) != THOLE_OK)
-        partition_no_memory(p);
+        env_no_memory(&p->env);
     return b;
 }
 
@@ -572,7 +572,7 @@ static void fold_deletion(struct partition *p, struct build *b, const struct del
 {
     struct fold_deletion *row = build_deletion(b);
     if (row == NULL) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return;
     }
     *row = (struct fold_deletion){
@@ -593,7 +593,7 @@ static void fold_unread_end(struct partition *p, struct build *b, const struct t
 {
     struct fold_deletion *row = build_deletion(b);
     if (row == NULL) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return;
     }
     *row = (struct fold_deletion){.row = {.instance = turn->instance, .execution = turn->execution},
@@ -614,7 +614,7 @@ static struct build *take_record(struct partition *p, thole_slice bytes, struct 
         return NULL;
     thole_status const status = record_decode(bytes, &b->arena, ret, NULL);
     if (status == THOLE_NOMEM) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return NULL;
     }
     if (live &&
@@ -647,7 +647,7 @@ void fold_record(struct partition *p, thole_slice bytes, uint64_t sequence, stru
 {
     struct record record = {.kind = RECORD_UNKNOWN};
     struct build *b = take_record(p, bytes, &record, live);
-    if (b == NULL || p->nomem)
+    if (b == NULL || p->env.nomem)
         return;
     b->last = (struct projected){sequence, projected_mark(bytes)};
     b->records++;

@@ -10,9 +10,9 @@
 void intake_load(struct partition *p, struct slot *slot)
 {
     slot->reload = false;
-    struct partition_out *out = partition_emit(p, PARTITION_OUT_LOAD);
+    struct partition_out *out = env_emit(&p->env, PARTITION_OUT_LOAD);
     out->token = slot->token;
-    out->instance = partition_out_copy(p, slot->id);
+    out->instance = env_copy(&p->env, slot->id);
 }
 
 struct slot *intake_slot(struct partition *p, thole_slice instance)
@@ -24,7 +24,7 @@ struct slot *intake_slot(struct partition *p, thole_slice instance)
     }
     slot = slots_add(&p->slots, instance);
     if (slot == NULL)
-        partition_no_memory(p);
+        env_no_memory(&p->env);
     else
         intake_load(p, slot);
     return slot;
@@ -33,7 +33,7 @@ struct slot *intake_slot(struct partition *p, thole_slice instance)
 void intake_incorporate(struct partition *p, uint64_t inbox_sequence)
 {
     if (inbox_sequence != 0 && progress_add(&p->progress, inbox_sequence) != THOLE_OK)
-        partition_no_memory(p);
+        env_no_memory(&p->env);
 }
 
 static void arrived(struct partition *p, struct slot *slot, struct pending *pending)
@@ -63,7 +63,7 @@ static enum reject_code examine(struct partition *p, const struct partition_in *
     }
     thole_status const status = message_decode(in->bytes, &pending->arena, &pending->message, ret);
     if (status == THOLE_NOMEM)
-        partition_no_memory(p);
+        env_no_memory(&p->env);
     if (status != THOLE_OK)
         return code_of(status);
     if (!thole_slice_equal(pending->message.instance, in->instance)) {
@@ -78,21 +78,21 @@ void intake_message(struct partition *p, const struct partition_in *in)
     if (p->phase != PHASE_SERVING || in->sequence <= p->progress.received)
         return;
     if (progress_skip(&p->progress, p->progress.received + 1, in->sequence - 1) != THOLE_OK)
-        partition_no_memory(p);
+        env_no_memory(&p->env);
     progress_receive(&p->progress, in->sequence, in->stored_ns);
-    p->busy_ms = p->now_ms;
+    p->busy_ms = p->env.now_ms;
     if (progress_has(&p->progress, in->sequence))
         return;
     struct pending *pending = pending_create();
     if (pending == NULL) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return;
     }
     thole_error err = {0};
     enum reject_code const code = examine(p, in, pending, &err);
     if (code != REJECT_NONE) {
         pending_destroy(pending);
-        if (!p->nomem)
+        if (!p->env.nomem)
             rejections_refuse(p, in, code, err.text);
         return;
     }
@@ -111,7 +111,7 @@ void intake_timer(struct partition *p, const struct timer_entry *timer)
     struct slot *slot = pending == NULL ? NULL : intake_slot(p, timer->instance);
     if (slot == NULL) {
         pending_destroy(pending);
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return;
     }
     pending->execution = timer->execution;
@@ -248,12 +248,12 @@ static void answer_client(struct partition *p, const struct slot *slot, const st
 {
     bool const same = m->request_id.len > 0 && thole_slice_equal(m->request_id, slot->request_id);
     bool const again = same || m->event_name.len > 0;
-    struct partition_out *out = partition_emit(p, PARTITION_OUT_EVENT);
+    struct partition_out *out = env_emit(&p->env, PARTITION_OUT_EVENT);
     out->event_kind = again ? "started" : "rejected";
-    out->orchestration = partition_out_copy(p, again ? slot->orchestration : m->orchestration);
-    out->instance = partition_out_copy(p, slot->id);
+    out->orchestration = env_copy(&p->env, again ? slot->orchestration : m->orchestration);
+    out->instance = env_copy(&p->env, slot->id);
     out->execution = slot->execution;
-    out->request_id = partition_out_copy(p, m->request_id);
+    out->request_id = env_copy(&p->env, m->request_id);
 }
 
 /* True when the message is to be held until the answer is stored. */
@@ -297,7 +297,7 @@ static enum taken take_first_start(struct partition *p, const struct slot *slot,
     assert(in->len == 0);
     in->events = arena_array(arena, early + 2, sizeof *in->events);
     if (in->events == NULL) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return DROPPED;
     }
     struct event started = started_event(&pending->message), raised = raised_event(&pending->message);
@@ -334,7 +334,7 @@ static enum taken take_early(struct partition *p, struct slot *slot, const struc
         rejections_refuse_pending(p, pending, REJECT_TOO_MANY,
                                   "too many events wait for this instance, which does not exist");
         return HELD;
-    default: partition_no_memory(p); break;
+    default: env_no_memory(&p->env); break;
     }
     return DROPPED;
 }
@@ -370,8 +370,9 @@ static enum taken take_existing(struct partition *p, struct slot *slot, const st
         return HELD;
     }
     if (timer)
-        return put(p, pending, in,
-                   (struct event){.kind = EVENT_TIMER_FIRED, .ref = pending->timer_id, .due_ms = p->now_ms});
+        return put(
+            p, pending, in,
+            (struct event){.kind = EVENT_TIMER_FIRED, .ref = pending->timer_id, .due_ms = p->env.now_ms});
     if (m->kind == MESSAGE_PRUNE && is_raw(slot)) {
         rejections_refuse_pending(p, pending, REJECT_UNREADABLE,
                                   "the instance cannot be read here, so its history is left as it is");
@@ -451,8 +452,8 @@ struct intake intake_take(struct partition *p, struct slot *slot, struct arena *
     size_t bytes = 0;
     bool over = in.events == NULL;
     if (over)
-        partition_no_memory(p);
-    while (!over && !p->nomem && in.len < TURN_RECEIVED_MAX && bytes < TURN_RECEIVED_BYTES_MAX &&
+        env_no_memory(&p->env);
+    while (!over && !p->env.nomem && in.len < TURN_RECEIVED_MAX && bytes < TURN_RECEIVED_BYTES_MAX &&
            intake_waits(slot) && !(is_alone(slot) && in.len > 0)) {
         if (deletion_is_next(slot)) {
             over = deletion_take(p, slot, &in);

@@ -16,33 +16,6 @@ struct history { /* the counted records of the newest execution, in order */
     struct deletion deletion; /* of the life before; instance empty: there was none */
 };
 
-static struct log_rule own_log(const struct partition *p)
-{
-    return (struct log_rule){.epoch = p->chain.epoch, .opened = p->chain.base, .known = p->chain.committed_n};
-}
-
-bool loading_counts(const struct partition *p, const struct record *record, uint64_t sequence)
-{
-    struct log_rule const rule = own_log(p);
-    return log_rule_judge(&rule, record, sequence) == LOG_COUNTS;
-}
-
-/*
- * What stands there hides what counts: the reader was told of the newest executions, and these are nobody's.
- * An idle owner meets no rival's record but here.
- */
-bool loading_foreign(const struct partition *p, thole_status decoded, const struct record *record,
-                     uint64_t sequence)
-{
-    struct log_rule const rule = own_log(p);
-    return log_rule_foreign(&rule, decoded == THOLE_OK ? record : NULL, sequence);
-}
-
-void loading_doubt(struct partition *p)
-{
-    partition_doubt(p, "a history holds what another owner wrote behind this epoch");
-}
-
 /* What may be left of what stood before is on its way out, and nothing is missing. */
 static void begin_again(struct history *history, const struct deletion *deletion)
 {
@@ -78,21 +51,23 @@ static struct history decode(struct partition *p, const struct partition_in *in,
     struct history history = {.list.records =
                                   arena_array(arena, in->records_len + 1, sizeof *history.list.records)};
     if (history.list.records == NULL) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return history;
     }
+    struct log_rule const rule = log_view(p->log);
     for (size_t i = 0; i < in->records_len; i++) {
         struct record record;
         thole_status const status = record_decode(in->records[i].bytes, arena, &record, NULL);
         if (status == THOLE_NOMEM) {
-            partition_no_memory(p);
+            env_no_memory(&p->env);
             return history;
         }
-        history.foreign |= loading_foreign(p, status, &record, in->records[i].sequence);
+        history.foreign |=
+            log_rule_foreign(&rule, status == THOLE_OK ? &record : NULL, in->records[i].sequence);
         history.too_new |= status == THOLE_UNSUPPORTED;
         if (status != THOLE_OK && status != THOLE_UNSUPPORTED)
             note_damage(&history, &in->records[i]);
-        if (status != THOLE_OK || !loading_counts(p, &record, in->records[i].sequence))
+        if (status != THOLE_OK || log_rule_judge(&rule, &record, in->records[i].sequence) != LOG_COUNTS)
             continue;
         if (record.kind == RECORD_TURN)
             take(&history, &record);
@@ -119,7 +94,7 @@ static void note_turn(struct partition *p, struct slot *slot, const struct turn 
             slot->state = event->kind == EVENT_CONTINUED_AS_NEW ? SLOT_CONTINUED : SLOT_ENDED;
     }
     if (nomem)
-        partition_no_memory(p);
+        env_no_memory(&p->env);
 }
 
 /* --- instances ----------------------------------------------------------------------------------- */
@@ -167,7 +142,7 @@ static bool replay_bare(struct partition *p, struct slot *slot, const struct tur
     if (status == THOLE_OK)
         return true;
     if (status == THOLE_NOMEM)
-        partition_no_memory(p);
+        env_no_memory(&p->env);
     else if (slot->raw)
         slot->state = SLOT_BLOCKED;
     else
@@ -272,7 +247,7 @@ static void settle(struct partition *p, struct slot *slot, const struct history 
     size_t n = 0;
     const struct turn *turns = join(history, arena, &n);
     if (turns == NULL) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return;
     }
     if (history->deletion.instance.len > 0) {
@@ -310,13 +285,13 @@ void loading_history(struct partition *p, const struct partition_in *in)
     arena_init(&arena, HISTORY_ARENA_MAX);
     struct history const history = decode(p, in, &arena);
     bool const was_retry = slot->retry;
-    if (!p->nomem && !history.foreign)
+    if (!p->env.nomem && !history.foreign)
         settle(p, slot, &history, &arena);
     arena_release(&arena);
-    if (p->nomem)
+    if (p->env.nomem)
         return;
     if (history.foreign) {
-        loading_doubt(p);
+        partition_doubt(p, LOG_FOREIGN);
         return;
     }
     /* What the rows count it for, before anything new is committed. */

@@ -1,11 +1,11 @@
 /*
  * Inside of the partition machine: what its files share. Nobody outside this folder includes it.
  *
- *   partition.c  inputs, outputs, states        opening.c  tail, epoch, redo of the projection
+ *   partition.c  inputs, outputs, states        opening.c  redo of the projection
  *   slots.c      instances in memory            loading.c  histories to parked instances
  *   intake.c     what comes for an instance     turns.c    turns to records
  *   early.c      events before their instance   queries.c  questions to parked instances
- *   chain.c      the fenced append pipeline     build.c    rows of a batch by their keys
+ *   log/         the fenced append pipeline     build.c    rows of a batch by their keys
  *   fold.c       records to projection changes  project.c  batches: apply, publish, push, watermark
  *   outbox.c     messages to other instances    names.c    live orchestrations
  *   timers.c     due timers                     progress.c which inbox messages are incorporated
@@ -16,6 +16,9 @@
 #ifndef THOLE_MACHINE_H
 #define THOLE_MACHINE_H
 #include "partition.h"
+#include "partition_env.h"
+#include "partition_log.h"
+#include "tables.h"
 
 enum {
     TURN_RECEIVED_MAX = 1000,
@@ -23,11 +26,8 @@ enum {
     PENDING_MAX = 20000,    /* inbox messages held in memory */
     UNPROJECTED_MAX = 8192, /* committed records that wait for the projection before turns pause */
     ENDED_MAX = 10000,      /* ended instances remembered */
-    DETAIL_BYTES_MAX = 1024,
-    PURGE_EVERY = 1000, /* inbox messages */
+    PURGE_EVERY = 1000,     /* inbox messages */
     SLOT_BUCKETS = 4096,
-    RECORD_OVERHEAD = 512,   /* of a turn's record, beside the texts, the position and the events */
-    POSITION_BYTES_EACH = 8, /* of an inbox sequence, up to 2^56 */
     EVENT_BYTES_BESIDE = DETAILS_BYTES_MAX + 6144, /* of an event, beside one payload */
     EARLY_EVENTS_MAX = 10000,
     EARLY_BYTES_MAX = 8 * 1024 * 1024,
@@ -206,32 +206,6 @@ bool early_is_over(struct partition *p, const struct slot *slot);
 /* Gives them up. */
 void early_expire(struct partition *p, struct slot *slot);
 
-/* --- chain.c: the append pipeline ---------------------------------------------------------------- */
-struct link { /* one record of this epoch that is not yet committed */
-    uint64_t n;
-    bool acked;
-    uint64_t floor;     /* inbox floor that it makes durable */
-    uint64_t committed; /* as it says */
-    struct slot *slot;  /* NULL: epoch or position */
-    struct buf bytes;
-    uint64_t execution;
-    struct turn_log *logs; /* lines of the turn that it ends, in arena */
-    size_t logs_len;
-    struct arena arena;
-};
-struct chain {
-    struct link *links; /* ring */
-    size_t head, len, cap;
-    uint64_t epoch, base; /* base: sequence of EpochOpened; record n is stored at base + n */
-    uint64_t next_n, committed_n, committed_floor;
-    uint64_t said_published; /* by the last record */
-    uint64_t attested_n;     /* what a committed record says is committed: so knows whoever reads the tail */
-    bool failed;             /* record failed_n was not stored: the epoch ends before it */
-    uint64_t failed_n;
-    char why[160];
-};
-void chain_release(struct chain *chain);
-
 /* --- build.c, project.c, fold.c, outbox.c -------------------------------------------------------- */
 struct fold_activity {
     struct batch_activity row;
@@ -331,8 +305,6 @@ bool build_has_more(const struct build *build, size_t from);
 /* The same with nothing but the activities whose rows go; ret_batch NULL: there are none left. */
 THOLE_NODISCARD thole_status build_removals(const struct build *build, uint32_t partition, uint64_t epoch,
                                             size_t *from, struct batch **ret_batch);
-/* Room for one more at the end of a growing array, zeroed; NULL: out of memory. */
-void *row_add(void **rows, size_t *len, size_t *cap, size_t size);
 
 /* --- work_refs.c: where the messages of activities are queued, only to withdraw them in time --- */
 struct work_ref {
@@ -471,9 +443,7 @@ void suspects_pump(struct partition *p);
 /* --- partition.c --------------------------------------------------------------------------------- */
 enum phase {
     PHASE_CLOSED,
-    PHASE_TAIL,
-    PHASE_DELETE,
-    PHASE_EPOCH,
+    PHASE_LOG, /* its tail is found, an epoch opened: see partition_log.h */
     PHASE_STORE,
     PHASE_RESET,
     PHASE_REDO,
@@ -484,32 +454,25 @@ enum phase {
     PHASE_CLOSING,
 };
 
-struct out_node {
-    struct out_node *next;
-    struct partition_out out;
-    struct arena own;
-};
-
 struct live_name {
     thole_slice name; /* owned */
     uint64_t count;
 };
 
 struct partition {
-    struct partition_options options;
+    struct env env;
     char node[THOLE_NAME_BYTES_MAX + 1];
     enum phase phase;
-    uint64_t generation, now_ms, busy_ms; /* busy_ms: when something last happened */
-    bool nomem, redo_reading, tail_again, tail_all;
+    uint64_t busy_ms; /* when something last happened */
+    bool redo_reading;
     bool redo_unproven; /* the first record that is read must be the one that the rows end with */
-    struct out_node *out_first, *out_last, *out_taken, spare;
 
     /* opening */
-    uint64_t tail_last, tail_epoch, tail_n, redo_next;
+    uint64_t tail_last, redo_next;
     struct progress progress;
     struct seen gone;          /* what the inbox did not hold when it was opened last; sequence 0: it did */
     uint64_t epoch_registered; /* the newest that the database is known to have */
-    struct chain chain;
+    struct partition_log *log;
     struct slots slots;
     struct projector projector;
     struct timer_book timers;
@@ -532,22 +495,15 @@ struct partition {
     struct suspects suspects;
 };
 
-/* Appends an output; its memory (copies made with out_copy) lives until it has been taken. Never NULL: when
- * memory is short it returns a spare and the partition closes at the end of the step. */
-struct partition_out *partition_emit(struct partition *p, enum partition_out_kind kind);
-thole_slice partition_out_copy(struct partition *p, thole_slice from); /* into the output emitted last */
-uint64_t *partition_out_numbers(struct partition *p, size_t n);
 /* Drops all memory and says CLOSED. */
 void partition_drop(struct partition *p, const char *why, bool reopen);
 /* Something is in doubt: drops it once what is in flight has been answered, which may be now. */
 void partition_doubt(struct partition *p, const char *why);
-/* Remembers that memory ran out. */
-void partition_no_memory(struct partition *p);
+/* To the log, with the inbox position as it is now. lines: what the orchestration logged. */
+void partition_append_turn(struct partition *p, struct slot *slot, const struct turn *turn,
+                           const struct turn_log *lines, size_t lines_len);
+void partition_append_deletion(struct partition *p, struct slot *slot, const struct deletion *deletion);
 
-void opening_start(struct partition *p);
-void opening_tail(struct partition *p, const struct partition_in *in);
-void opening_deleted(struct partition *p);
-void opening_epoch_stored(struct partition *p);
 void opening_store(struct partition *p, const struct partition_in *in);
 void opening_reset(struct partition *p);
 void opening_log(struct partition *p, const struct partition_in *in);
@@ -618,23 +574,7 @@ void queries_answer(struct partition *p, struct slot *slot); /* those that wait 
 void queries_refuse(struct partition *p, struct slot *slot, thole_status status, thole_slice text);
 void queries_release(struct slots *slots, struct slot *slot);
 
-/* turn NULL: a record of kind EPOCH_OPENED or POSITION. Appends the parts of a turn. */
-void chain_append(struct partition *p, enum record_kind kind, struct slot *slot, const struct turn *turn);
-void chain_append_deletion(struct partition *p, struct slot *slot, const struct deletion *deletion);
-void chain_append_turn(struct partition *p, struct slot *slot, const struct turn *turn,
-                       const struct turn_log *logs, size_t logs_len);
-void chain_appended(struct partition *p, const struct partition_in *in);
-void chain_append_failed(struct partition *p, const struct partition_in *in);
-
 void loading_history(struct partition *p, const struct partition_in *in);
-
-/* Does the record count? See loading.c. */
-bool loading_counts(const struct partition *p, const struct record *record, uint64_t sequence);
-/* Did somebody else write it, behind this owner's EpochOpened? decoded: what record_decode() said of it. */
-bool loading_foreign(const struct partition *p, thole_status decoded, const struct record *record,
-                     uint64_t sequence);
-/* Nothing that was read with such a record is the whole truth. */
-void loading_doubt(struct partition *p);
 
 /* A counted record into the build that is filling; live: it was just committed here, so notices, timers and
  * names follow too. Parts of a turn wait for its last one. */
@@ -678,6 +618,4 @@ void names_add(struct partition *p, thole_slice name, uint64_t count);
 void names_count(struct partition *p, struct slot *slot, thole_slice orchestration, uint32_t version);
 void names_uncount(struct partition *p, struct slot *slot);
 void names_release(struct partition *p);
-
-uint64_t key_hash(thole_slice instance, uint64_t a, uint64_t b);
 #endif

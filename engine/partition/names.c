@@ -43,7 +43,7 @@ void names_add(struct partition *p, thole_slice name, uint64_t count)
     uint8_t *copy = malloc(name.len);
     if (copy == NULL || !grow(p)) {
         free(copy);
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return;
     }
     memcpy(copy, name.ptr, name.len);

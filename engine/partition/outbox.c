@@ -23,7 +23,7 @@ static thole_slice request_id_of(struct partition *p, struct build *b, const str
                            (unsigned long long)event->id, THOLE_FMT(turn->instance));
     assert(n > 0 && n < (int)sizeof text);
     if (arena_dup(&b->arena, (thole_slice){(const uint8_t *)text, (size_t)n}, &copy) != THOLE_OK)
-        partition_no_memory(p);
+        env_no_memory(&p->env);
     return copy;
 }
 
@@ -32,7 +32,7 @@ static void enter(struct partition *p, struct build *b, const struct turn *turn,
 {
     struct fold_send *send = build_send(b);
     if (send == NULL) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return;
     }
     send->message = *message;
@@ -86,7 +86,7 @@ static void end_of_child(struct partition *p, struct build *b, const struct turn
         return;
     struct message message = result_for(&parent, turn, event);
     if (slot != NULL && arena_dup(&b->arena, parent.instance, &message.instance) != THOLE_OK)
-        partition_no_memory(p); /* the slot may go before the message does */
+        env_no_memory(&p->env); /* the slot may go before the message does */
     enter(p, b, turn, &message);
 }
 
@@ -136,9 +136,9 @@ static struct lane *lane_of(struct partition *p, const struct fold_send *send)
 
 static void emit_send(struct partition *p, thole_slice instance, thole_slice bytes, uint64_t token)
 {
-    struct partition_out *out = partition_emit(p, PARTITION_OUT_SEND);
+    struct partition_out *out = env_emit(&p->env, PARTITION_OUT_SEND);
     out->token = token;
-    out->instance = partition_out_copy(p, instance);
+    out->instance = env_copy(&p->env, instance);
     out->bytes = bytes;
 }
 
@@ -146,7 +146,7 @@ static void go(struct partition *p, struct fold_send *send)
 {
     buf_init(&send->bytes, MESSAGE_BYTES_MAX);
     if (message_encode(&send->message, &send->bytes) != THOLE_OK)
-        partition_no_memory(p);
+        env_no_memory(&p->env);
     else
         emit_send(p, send->message.instance, buf_bytes(&send->bytes), send->token);
 }
@@ -175,9 +175,9 @@ void outbox_post(struct partition *p, struct build *b)
             line_up(p, send);
             continue;
         }
-        struct partition_out *out = partition_emit(p, PARTITION_OUT_LOAD);
+        struct partition_out *out = env_emit(&p->env, PARTITION_OUT_LOAD);
         out->token = OUTBOX_TOKEN | send->token;
-        out->instance = partition_out_copy(p, send->message.child);
+        out->instance = env_copy(&p->env, send->message.child);
         out->execution = send->execution;
     }
 }
@@ -230,23 +230,25 @@ static bool find_parent(struct partition *p, const struct partition_in *in, stru
 {
     struct arena arena;
     bool foreign = false;
+    struct log_rule const rule = log_view(p->log);
     arena_init(&arena, SIZE_MAX / 2);
-    for (size_t i = 0; i < in->records_len && ret->instance.len == 0 && !p->nomem && !foreign; i++) {
+    for (size_t i = 0; i < in->records_len && ret->instance.len == 0 && !p->env.nomem && !foreign; i++) {
         struct record record;
         arena_release(&arena);
         thole_status const status = record_decode(in->records[i].bytes, &arena, &record, NULL);
         if (status == THOLE_NOMEM)
-            partition_no_memory(p);
-        foreign = loading_foreign(p, status, &record, in->records[i].sequence);
+            env_no_memory(&p->env);
+        foreign = log_rule_foreign(&rule, status == THOLE_OK ? &record : NULL, in->records[i].sequence);
         if (foreign || status != THOLE_OK || record.kind != RECORD_TURN ||
-            !loading_counts(p, &record, in->records[i].sequence) || record.turn.events_len == 0 ||
-            record.turn.execution != execution || record.turn.events[0].kind != EVENT_STARTED)
+            log_rule_judge(&rule, &record, in->records[i].sequence) != LOG_COUNTS ||
+            record.turn.events_len == 0 || record.turn.execution != execution ||
+            record.turn.events[0].kind != EVENT_STARTED)
             continue;
         *ret = record.turn.events[0].parent;
         if (ret->instance.len == 0)
             break; /* nobody's */
         if (arena_dup(&b->arena, ret->instance, &ret->instance) != THOLE_OK)
-            partition_no_memory(p);
+            env_no_memory(&p->env);
     }
     arena_release(&arena);
     return !foreign;
@@ -260,10 +262,10 @@ void outbox_history(struct partition *p, const struct partition_in *in)
     if (send == NULL || send->message.instance.len > 0)
         return;
     bool const sound = find_parent(p, in, b, send->execution, &parent);
-    if (p->nomem)
+    if (p->env.nomem)
         return;
     if (!sound) {
-        loading_doubt(p);
+        partition_doubt(p, LOG_FOREIGN);
         return;
     }
     if (parent.instance.len == 0) {
@@ -292,7 +294,7 @@ void outbox_refuse(struct partition *p, struct slot *slot, const struct pending 
                                     .child = m->instance};
     struct refusal *refusal = calloc(1, sizeof *refusal);
     if (refusal == NULL) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return;
     }
     buf_init(&refusal->bytes, MESSAGE_BYTES_MAX);
@@ -303,7 +305,7 @@ void outbox_refuse(struct partition *p, struct slot *slot, const struct pending 
     refusal->next = p->refusals;
     p->refusals = refusal;
     if (message_encode(&message, &refusal->bytes) != THOLE_OK)
-        partition_no_memory(p);
+        env_no_memory(&p->env);
     else
         emit_send(p, message.instance, buf_bytes(&refusal->bytes), refusal->token);
 }

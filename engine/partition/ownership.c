@@ -1,5 +1,5 @@
 #include "ownership.h"
-#include "machine.h"
+#include "tables.h"
 
 static bool names_have(const struct node_view *node, thole_slice name)
 {

@@ -40,107 +40,32 @@ struct partition *partition_create(const struct partition_options *options)
     struct partition *p = calloc(1, sizeof *p);
     if (p == NULL)
         return NULL;
-    p->options = *options;
+    p->env.options = *options;
     memcpy(p->node, options->node.ptr, options->node.len);
+    p->env.options.node = thole_slice_from(p->node);
+    p->log = log_create(&p->env);
+    if (p->log == NULL) {
+        free(p);
+        return NULL;
+    }
     p->event_room = options->record_max - record_beside(options);
     slots_init(&p->slots);
     timer_book_reset(&p->timers);
     return p;
 }
 
-/* --- outputs ------------------------------------------------------------------------------------- */
-
-static void node_destroy(struct out_node *node)
-{
-    if (node == NULL)
-        return;
-    if (node->out.kind == PARTITION_OUT_APPLY)
-        batch_destroy(node->out.batch); /* not taken: still ours */
-    arena_release(&node->own);
-    free(node);
-}
-
-struct partition_out *partition_emit(struct partition *p, enum partition_out_kind kind)
-{
-    struct out_node *node = calloc(1, sizeof *node);
-    if (node == NULL) {
-        partition_no_memory(p);
-        arena_release(&p->spare.own);
-        p->spare.out = (struct partition_out){.kind = kind};
-        arena_init(&p->spare.own, SIZE_MAX / 2);
-        return &p->spare.out;
-    }
-    arena_init(&node->own, SIZE_MAX / 2);
-    node->out.kind = kind;
-    node->out.generation = p->generation;
-    if (p->out_last != NULL)
-        p->out_last->next = node;
-    else
-        p->out_first = node;
-    p->out_last = node;
-    return &node->out;
-}
-
-static struct arena *last_arena(struct partition *p)
-{
-    return p->nomem || p->out_last == NULL ? &p->spare.own : &p->out_last->own;
-}
-
-thole_slice partition_out_copy(struct partition *p, thole_slice from)
-{
-    thole_slice copy = {0};
-    if (from.len > 0 && arena_dup(last_arena(p), from, &copy) != THOLE_OK)
-        partition_no_memory(p);
-    return copy;
-}
-
-uint64_t *partition_out_numbers(struct partition *p, size_t n)
-{
-    uint64_t *numbers = arena_array(last_arena(p), n, sizeof *numbers);
-    if (numbers == NULL)
-        partition_no_memory(p);
-    return numbers;
-}
-
 bool partition_poll(struct partition *p, struct partition_out *ret)
 {
-    if (p->out_taken != NULL) {
-        p->out_taken->out.batch = NULL; /* given away */
-        node_destroy(p->out_taken);
-        p->out_taken = NULL;
-    }
-    struct out_node *node = p->out_first;
-    if (node == NULL)
-        return false;
-    p->out_first = node->next;
-    if (p->out_first == NULL)
-        p->out_last = NULL;
-    p->out_taken = node;
-    *ret = node->out;
-    return true;
-}
-
-static void clear_outputs(struct partition *p)
-{
-    for (struct out_node *next; p->out_first != NULL; p->out_first = next) {
-        next = p->out_first->next;
-        node_destroy(p->out_first);
-    }
-    p->out_last = NULL;
+    return env_poll(&p->env, ret);
 }
 
 /* --- states -------------------------------------------------------------------------------------- */
 
-void partition_no_memory(struct partition *p)
-{
-    p->nomem = true;
-}
-
 static void forget(struct partition *p)
 {
-    clear_outputs(p);
+    env_clear(&p->env);
     projector_release(&p->projector);
-    chain_release(&p->chain);
+    log_reset(p->log);
     slots_release(&p->slots);
     timer_book_reset(&p->timers);
     progress_release(&p->progress);
@@ -154,9 +79,9 @@ static void forget(struct partition *p)
     p->recount = p->recounting = false;
     p->ending = false;
     p->rejecting = 0;
-    p->redo_reading = p->redo_unproven = p->tail_again = false;
+    p->redo_reading = p->redo_unproven = false;
     p->phase = PHASE_CLOSED;
-    p->generation++;
+    p->env.generation++;
 }
 
 void partition_drop(struct partition *p, const char *why, bool reopen)
@@ -166,13 +91,14 @@ void partition_drop(struct partition *p, const char *why, bool reopen)
     char text[512] = {0};
     for (size_t i = 0; i + 1 < sizeof text && why != NULL && why[i] != '\0'; i++)
         text[i] = why[i];
-    uint64_t const epoch = p->chain.base > 0 ? p->chain.epoch : 0, committed = p->chain.committed_n;
+    uint64_t const epoch = log_facts(p->log)->base > 0 ? log_facts(p->log)->epoch : 0,
+                   committed = log_facts(p->log)->committed_n;
     forget(p);
-    struct partition_out *out = partition_emit(p, PARTITION_OUT_CLOSED);
+    struct partition_out *out = env_emit(&p->env, PARTITION_OUT_CLOSED);
     out->epoch = epoch;
     out->count = committed;
     out->reopen = reopen;
-    out->text = (const char *)partition_out_copy(p, thole_slice_from(text)).ptr;
+    out->text = (const char *)env_copy(&p->env, thole_slice_from(text)).ptr;
     if (out->text == NULL)
         out->text = "";
 }
@@ -182,11 +108,8 @@ void partition_destroy(struct partition *p)
     if (p == NULL)
         return;
     forget(p);
-    if (p->out_taken != NULL) {
-        p->out_taken->out.batch = NULL;
-        node_destroy(p->out_taken);
-    }
-    arena_release(&p->spare.own);
+    log_destroy(p->log);
+    env_release(&p->env);
     free(p);
 }
 
@@ -194,8 +117,9 @@ static void open(struct partition *p)
 {
     if (p->phase != PHASE_CLOSED)
         return;
-    p->generation++;
-    opening_start(p);
+    p->env.generation++;
+    p->phase = PHASE_LOG;
+    log_open(p->log);
 }
 
 static void close_gracefully(struct partition *p)
@@ -212,7 +136,7 @@ static void close_gracefully(struct partition *p)
  */
 void partition_doubt(struct partition *p, const char *why)
 {
-    if (p->chain.len == 0) {
+    if (log_facts(p->log)->in_flight == 0) {
         partition_drop(p, why, true);
         return;
     }
@@ -229,7 +153,7 @@ void partition_doubt(struct partition *p, const char *why)
 
 static void hear_of_rival(struct partition *p, uint64_t epoch)
 {
-    if ((p->phase == PHASE_SERVING || p->phase == PHASE_CLOSING) && epoch > p->chain.epoch)
+    if ((p->phase == PHASE_SERVING || p->phase == PHASE_CLOSING) && epoch > log_facts(p->log)->epoch)
         partition_doubt(p, "a rival opens the partition");
 }
 
@@ -240,6 +164,122 @@ static void inbox_back(struct partition *p)
     partition_doubt(p, "the inbox lost its tail or was made anew: it is read again");
 }
 
+/* --- the log ------------------------------------------------------------------------------------- */
+
+static struct log_saying saying(struct partition *p)
+{
+    const struct progress *progress = &p->progress;
+    p->busy_ms = p->env.now_ms;
+    return (struct log_saying){{progress->floor, progress->above, progress->above_len,
+                                progress->seen.sequence, progress->seen.stored_ns},
+                               project_published_seq(p)};
+}
+
+void partition_append_turn(struct partition *p, struct slot *slot, const struct turn *turn,
+                           const struct turn_log *lines, size_t lines_len)
+{
+    struct log_saying const now = saying(p);
+    slot->in_flight += log_append_turn(p->log, turn, lines, lines_len, &now, slot);
+    p->progress.dirty = false;
+}
+
+void partition_append_deletion(struct partition *p, struct slot *slot, const struct deletion *deletion)
+{
+    struct log_saying const now = saying(p);
+    slot->in_flight++;
+    log_append_deletion(p->log, deletion, &now, slot);
+    p->progress.dirty = false;
+}
+
+static void append_position(struct partition *p)
+{
+    struct log_saying const now = saying(p);
+    log_append_position(p->log, &now);
+    p->progress.dirty = false;
+}
+
+/*
+ * The inbox went back: it lost its tail, or was made anew. What the position says of its sequences means
+ * nothing any more: those that stand there now are new messages, or old ones from before the loss, and nobody
+ * can tell. All are read (again); by what they say (request ids, event ids) it is known whether they were
+ * incorporated. Unless somebody else has opened the partition since and found another position.
+ */
+static void forget_position(struct partition *p)
+{
+    struct seen const seen = progress_seen(&p->progress), gone = p->gone;
+    p->gone = (struct seen){0};
+    if (gone.sequence > 0 && seen.sequence == gone.sequence && seen.stored_ns == gone.stored_ns)
+        progress_release(&p->progress); /* the EpochOpened says so before the first message is read */
+}
+
+/* The tail of the log is known, and nothing is in it that does not count. */
+static void begin_epoch(struct partition *p)
+{
+    const struct log_tail *tail = log_found(p->log);
+    p->tail_last = tail->last;
+    p->projector.published = tail->published;
+    if (progress_set(&p->progress, &tail->position) != THOLE_OK) {
+        env_no_memory(&p->env);
+        return;
+    }
+    forget_position(p);
+    struct log_saying const now = saying(p);
+    log_begin(p->log, p->epoch_registered, &now);
+    p->progress.dirty = false;
+}
+
+static void say_lines(struct partition *p, const struct log_committed *record)
+{
+    for (size_t i = 0; i < record->lines_len; i++) {
+        struct partition_out *out = env_emit(&p->env, PARTITION_OUT_LOG);
+        out->level = record->lines[i].level;
+        out->instance = env_copy(&p->env, record->instance);
+        out->execution = record->execution;
+        out->data = env_copy(&p->env, record->lines[i].text);
+    }
+}
+
+/* What waited for the last of its records. */
+static void settled(struct partition *p, struct slot *slot)
+{
+    if (slot->reload)
+        intake_load(p, slot);
+    else if (slot->first != NULL && slot->state != SLOT_LOADING)
+        slots_ready(&p->slots, slot);
+    else if (slot->questions != NULL && slot->state == SLOT_ENDED)
+        queries_answer(p, slot);
+}
+
+static void committed(struct partition *p, const struct log_committed *record)
+{
+    struct slot *slot = record->tag;
+    fold_record(p, record->bytes, record->sequence, slot, true);
+    if (slot == NULL || p->phase == PHASE_CLOSED)
+        return;
+    assert(slot->in_flight > 0);
+    say_lines(p, record);
+    if (--slot->in_flight == 0)
+        settled(p, slot);
+}
+
+/* What the log has to say after an answer. */
+static void hear_log(struct partition *p)
+{
+    struct log_committed record;
+    while (log_take_committed(p->log, &record)) {
+        if (record.n > 0) {
+            committed(p, &record);
+        } else {
+            p->phase = PHASE_STORE;
+            env_emit(&p->env, PARTITION_OUT_STORE_OPEN)->epoch = log_facts(p->log)->epoch;
+        }
+    }
+    if (log_state(p->log) == LOG_FOUND)
+        begin_epoch(p);
+    else if (log_state(p->log) == LOG_LOST)
+        partition_drop(p, log_why(p->log), true);
+}
+
 static void answer(struct partition *p, const struct partition_in *in)
 {
     switch (in->kind) {
@@ -247,10 +287,23 @@ static void answer(struct partition *p, const struct partition_in *in)
     case PARTITION_IN_CLOSE: close_gracefully(p); break;
     case PARTITION_IN_DOUBT: partition_doubt(p, in->text); break;
     case PARTITION_IN_RIVAL: hear_of_rival(p, in->sequence); break;
-    case PARTITION_IN_TAIL: opening_tail(p, in); break;
-    case PARTITION_IN_DELETED: opening_deleted(p); break;
-    case PARTITION_IN_APPENDED: chain_appended(p, in); break;
-    case PARTITION_IN_APPEND_FAILED: chain_append_failed(p, in); break;
+    case PARTITION_IN_TAIL:
+        log_tail(p->log, in);
+        hear_log(p);
+        break;
+    case PARTITION_IN_DELETED:
+        log_deleted(p->log);
+        hear_log(p);
+        break;
+    case PARTITION_IN_APPENDED:
+        p->busy_ms = p->env.now_ms;
+        log_appended(p->log, in);
+        hear_log(p);
+        break;
+    case PARTITION_IN_APPEND_FAILED:
+        log_append_failed(p->log, in);
+        hear_log(p);
+        break;
     case PARTITION_IN_STORE_OPENED: opening_store(p, in); break;
     case PARTITION_IN_STORE_RESET: opening_reset(p); break;
     case PARTITION_IN_LOG: opening_log(p, in); break;
@@ -280,28 +333,28 @@ static void answer(struct partition *p, const struct partition_in *in)
 
 static void after_step(struct partition *p)
 {
-    if (!p->nomem && p->phase != PHASE_CLOSED)
+    if (!p->env.nomem && p->phase != PHASE_CLOSED)
         project_pump(p);
-    if (!p->nomem && p->phase == PHASE_REDO)
+    if (!p->env.nomem && p->phase == PHASE_REDO)
         opening_redo_more(p);
-    if (!p->nomem && p->ending && p->chain.len == 0)
+    if (!p->env.nomem && p->ending && log_facts(p->log)->in_flight == 0)
         partition_drop(p, p->ending_why, true);
-    if (p->nomem) {
-        p->nomem = false;
+    if (p->env.nomem) {
+        p->env.nomem = false;
         partition_drop(p, "out of memory", true);
     }
 }
 
 thole_status partition_input(struct partition *p, const struct partition_in *in, uint64_t now_ms)
 {
-    if (now_ms > p->now_ms)
-        p->now_ms = now_ms;
+    if (now_ms > p->env.now_ms)
+        p->env.now_ms = now_ms;
     bool const unconditional = in->kind == PARTITION_IN_OPEN || in->kind == PARTITION_IN_CLOSE ||
                                in->kind == PARTITION_IN_RIVAL || in->kind == PARTITION_IN_QUERY;
-    if (!unconditional && in->generation != p->generation)
+    if (!unconditional && in->generation != p->env.generation)
         return THOLE_OK;
     answer(p, in);
-    bool const nomem = p->nomem;
+    bool const nomem = p->env.nomem;
     after_step(p);
     return nomem ? THOLE_NOMEM : THOLE_OK;
 }
@@ -310,8 +363,8 @@ thole_status partition_input(struct partition *p, const struct partition_in *in,
 
 static bool quiet(const struct partition *p)
 {
-    return p->chain.len == 0 && project_idle(p) && p->slots.ready_first == NULL && p->refusals == NULL &&
-           p->rejecting == 0;
+    return log_facts(p->log)->in_flight == 0 && project_idle(p) && p->slots.ready_first == NULL &&
+           p->refusals == NULL && p->rejecting == 0;
 }
 
 static bool unsaved(const struct partition *p)
@@ -321,17 +374,17 @@ static bool unsaved(const struct partition *p)
 
 static bool unpurged(const struct partition *p)
 {
-    return p->chain.committed_floor > 1 && p->chain.committed_floor > p->purged_below;
+    return log_facts(p->log)->floor > 1 && log_facts(p->log)->floor > p->purged_below;
 }
 
 /* The message at the floor stays: it may be the one by which the stream is known. */
 static void purge(struct partition *p, uint64_t step)
 {
-    uint64_t const below = p->chain.committed_floor;
+    uint64_t const below = log_facts(p->log)->floor;
     if (below < p->purged_below + step || below <= 1)
         return;
     struct seen const seen = progress_seen(&p->progress);
-    struct partition_out *out = partition_emit(p, PARTITION_OUT_PURGE_INBOX);
+    struct partition_out *out = env_emit(&p->env, PARTITION_OUT_PURGE_INBOX);
     p->purged_below = out->from = below;
     out->sequence = seen.sequence;
     out->stored_ns = seen.stored_ns;
@@ -340,10 +393,10 @@ static void purge(struct partition *p, uint64_t step)
 /* Saves what only memory knows, once nothing else is going on. */
 static void save(struct partition *p)
 {
-    if (p->chain.failed)
+    if (!log_is_open(p->log))
         return;
     if (p->progress.dirty || project_unsaid(p))
-        chain_append(p, RECORD_POSITION, NULL, NULL);
+        append_position(p);
     else
         project_save_watermark(p);
 }
@@ -353,12 +406,12 @@ static void serve(struct partition *p)
     timer_book_fire(p);
     turns_run_ready(p);
     purge(p, PURGE_EVERY);
-    if (deletion_unattested(p) && p->chain.len == 0 && !p->chain.failed)
-        chain_append(p, RECORD_POSITION, NULL, NULL);
+    if (deletion_unattested(p) && log_facts(p->log)->in_flight == 0 && log_is_open(p->log))
+        append_position(p);
     if (deletion_undurable(p))
         project_save_watermark(p);
     deletion_pump(p);
-    if (!quiet(p) || p->now_ms < p->busy_ms + p->options.idle_ms)
+    if (!quiet(p) || p->env.now_ms < p->busy_ms + p->env.options.idle_ms)
         return;
     if (unsaved(p)) {
         save(p);
@@ -371,7 +424,7 @@ static void serve(struct partition *p)
 
 static void finish(struct partition *p)
 {
-    if (p->chain.len > 0 || !project_idle(p))
+    if (log_facts(p->log)->in_flight > 0 || !project_idle(p))
         return;
     if (unsaved(p)) {
         save(p);
@@ -385,8 +438,8 @@ static void finish(struct partition *p)
 
 void partition_flush(struct partition *p, uint64_t now_ms)
 {
-    if (now_ms > p->now_ms)
-        p->now_ms = now_ms;
+    if (now_ms > p->env.now_ms)
+        p->env.now_ms = now_ms;
     suspects_pump(p);
     if (p->phase == PHASE_SERVING && !p->ending)
         serve(p);
@@ -400,12 +453,12 @@ uint64_t partition_deadline_ms(const struct partition *p)
     if (p->ending)
         return UINT64_MAX;
     if (p->phase == PHASE_CLOSING)
-        return p->chain.len == 0 && project_idle(p) ? p->now_ms : UINT64_MAX;
+        return log_facts(p->log)->in_flight == 0 && project_idle(p) ? p->env.now_ms : UINT64_MAX;
     if (p->phase != PHASE_SERVING)
         return UINT64_MAX;
     uint64_t deadline = timer_book_deadline(p);
     if (quiet(p) && (unsaved(p) || unpurged(p) || (p->recount && !p->recounting))) {
-        uint64_t const idle = p->busy_ms + p->options.idle_ms;
+        uint64_t const idle = p->busy_ms + p->env.options.idle_ms;
         deadline = idle < deadline ? idle : deadline;
     }
     return deadline;
@@ -415,9 +468,10 @@ size_t partition_room(const struct partition *p)
 {
     const struct progress *progress = &p->progress;
     uint64_t const ahead = progress->received > progress->floor ? progress->received - progress->floor : 0;
-    if (p->phase != PHASE_SERVING || p->slots.pending_len >= PENDING_MAX || ahead >= p->options.ahead_max)
+    if (p->phase != PHASE_SERVING || p->slots.pending_len >= PENDING_MAX || ahead >= p->env.options.ahead_max)
         return 0;
-    size_t const room = PENDING_MAX - p->slots.pending_len, ahead_room = p->options.ahead_max - (size_t)ahead;
+    size_t const room = PENDING_MAX - p->slots.pending_len,
+                 ahead_room = p->env.options.ahead_max - (size_t)ahead;
     return room < ahead_room ? room : ahead_room;
 }
 
@@ -434,9 +488,7 @@ enum partition_state partition_state(const struct partition *p)
     case PHASE_CLOSED: return PARTITION_CLOSED;
     case PHASE_SERVING: return PARTITION_OPEN;
     case PHASE_CLOSING: return PARTITION_CLOSING;
-    case PHASE_TAIL:
-    case PHASE_DELETE:
-    case PHASE_EPOCH:
+    case PHASE_LOG:
     case PHASE_STORE:
     case PHASE_RESET:
     case PHASE_REDO:
@@ -449,12 +501,12 @@ enum partition_state partition_state(const struct partition *p)
 
 uint64_t partition_epoch(const struct partition *p)
 {
-    return p->chain.epoch;
+    return log_facts(p->log)->epoch;
 }
 
 uint64_t partition_generation(const struct partition *p)
 {
-    return p->generation;
+    return p->env.generation;
 }
 
 uint64_t partition_open_activities(const struct partition *p)
@@ -464,7 +516,7 @@ uint64_t partition_open_activities(const struct partition *p)
 
 uint64_t partition_committed_n(const struct partition *p)
 {
-    return p->chain.committed_n;
+    return log_facts(p->log)->committed_n;
 }
 
 bool partition_idle(const struct partition *p)

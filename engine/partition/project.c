@@ -34,7 +34,7 @@ struct build *project_apart(struct partition *p)
     struct build *last = projector->last;
     struct build *b = build_create(projector->next_id + 1);
     if (b == NULL) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return NULL;
     }
     projector->next_id++;
@@ -50,9 +50,9 @@ struct build *project_apart(struct partition *p)
 
 static void apply(struct partition *p, struct build *b)
 {
-    struct batch *batch = build_batch(b, p->options.partition, p->chain.epoch, &b->applied);
+    struct batch *batch = build_batch(b, p->env.options.partition, log_facts(p->log)->epoch, &b->applied);
     if (batch == NULL) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return;
     }
     batch->projected = p->projector.watermark;
@@ -60,21 +60,22 @@ static void apply(struct partition *p, struct build *b)
     p->projector.watermark_sent = p->projector.watermark.seq;
     p->projector.durable_sent = batch->durable ? p->projector.watermark.seq : 0;
     b->state = BUILD_APPLYING;
-    partition_emit(p, PARTITION_OUT_APPLY)->batch = batch;
+    env_emit(&p->env, PARTITION_OUT_APPLY)->batch = batch;
 }
 
 /* False: there is nothing (more) to remove. */
 static bool apply_removals(struct partition *p, struct build *b)
 {
     struct batch *batch = NULL;
-    if (build_removals(b, p->options.partition, p->chain.epoch, &b->removed, &batch) != THOLE_OK) {
-        partition_no_memory(p);
+    if (build_removals(b, p->env.options.partition, log_facts(p->log)->epoch, &b->removed, &batch) !=
+        THOLE_OK) {
+        env_no_memory(&p->env);
         return true;
     }
     if (batch == NULL)
         return false;
     b->state = BUILD_REMOVING;
-    partition_emit(p, PARTITION_OUT_APPLY)->batch = batch;
+    env_emit(&p->env, PARTITION_OUT_APPLY)->batch = batch;
     return true;
 }
 
@@ -128,7 +129,7 @@ static void withdraw(struct partition *p, struct build *of, const struct fold_pu
     if (gone != NULL && gone->held)
         return;
     if (sequence != 0) {
-        partition_emit(p, PARTITION_OUT_WITHDRAW)->sequence = sequence;
+        env_emit(&p->env, PARTITION_OUT_WITHDRAW)->sequence = sequence;
         return;
     }
     for (struct build *b = p->projector.first; b != NULL && b->state == BUILD_PUBLISHING; b = b->next) {
@@ -141,13 +142,13 @@ static void withdraw(struct partition *p, struct build *of, const struct fold_pu
 
 static void emit_push(struct partition *p, const struct fold_push *pushes, size_t n)
 {
-    struct partition_out *out = partition_emit(p, PARTITION_OUT_PUSH_CANCEL);
-    out->instance = partition_out_copy(p, pushes->instance);
+    struct partition_out *out = env_emit(&p->env, PARTITION_OUT_PUSH_CANCEL);
+    out->instance = env_copy(&p->env, pushes->instance);
     out->execution = pushes->execution;
     out->try_number = pushes->try_number;
     out->event_kind = thole_cancel_kind_name((thole_cancel_kind)pushes->kind);
-    out->data = partition_out_copy(p, pushes->reason);
-    uint64_t *ids = partition_out_numbers(p, n);
+    out->data = env_copy(&p->env, pushes->reason);
+    uint64_t *ids = env_numbers(&p->env, n);
     for (size_t i = 0; ids != NULL && i < n; i++)
         ids[i] = pushes[i].activity_id;
     out->sequences = ids;
@@ -210,7 +211,7 @@ static void publish(struct partition *p, struct build *b)
         const struct fold_activity *activity = &b->activities[i];
         if (activity->gone)
             continue;
-        struct partition_out *out = partition_emit(p, PARTITION_OUT_PUBLISH_WORK);
+        struct partition_out *out = env_emit(&p->env, PARTITION_OUT_PUBLISH_WORK);
         out->token = b->id << BUILD_TOKEN_BITS | i;
         out->instance = activity->row.instance;
         out->execution = activity->row.execution;
@@ -295,7 +296,7 @@ void project_published(struct partition *p, const struct partition_in *in)
     struct fold_activity *const activity = &b->activities[i];
     activity->published = true;
     if (activity->unwanted && in->sequence != 0)
-        partition_emit(p, PARTITION_OUT_WITHDRAW)->sequence = in->sequence;
+        env_emit(&p->env, PARTITION_OUT_WITHDRAW)->sequence = in->sequence;
     else
         work_refs_put(&p->projector.work_refs,
                       key_hash(activity->row.instance, activity->row.execution, activity->row.activity_id),
@@ -319,7 +320,8 @@ uint64_t project_published_seq(const struct partition *p)
 
 bool project_unsaid(const struct partition *p)
 {
-    return p->projector.worth > p->chain.said_published && project_published_seq(p) > p->chain.said_published;
+    return p->projector.worth > log_facts(p->log)->published &&
+           project_published_seq(p) > log_facts(p->log)->published;
 }
 
 void project_save_watermark(struct partition *p)

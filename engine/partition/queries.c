@@ -24,10 +24,10 @@ void queries_release(struct slots *slots, struct slot *slot)
 
 static void answer(struct partition *p, uint64_t token, thole_status status, thole_slice data)
 {
-    struct partition_out *out = partition_emit(p, PARTITION_OUT_QUERY_ANSWER);
+    struct partition_out *out = env_emit(&p->env, PARTITION_OUT_QUERY_ANSWER);
     out->token = token;
     out->status = status;
-    out->data = partition_out_copy(p, data);
+    out->data = env_copy(&p->env, data);
 }
 
 void queries_ask(struct partition *p, const struct partition_in *in)
@@ -43,14 +43,14 @@ void queries_ask(struct partition *p, const struct partition_in *in)
     struct slot *slot = intake_slot(p, in->instance);
     struct question *question = slot == NULL ? NULL : calloc(1, sizeof *question);
     if (question == NULL) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return;
     }
     arena_init(&question->arena, MESSAGE_BYTES_MAX);
     question->token = in->token;
     if (arena_dup(&question->arena, in->query, &question->name) != THOLE_OK ||
         arena_dup(&question->arena, in->bytes, &question->input) != THOLE_OK)
-        partition_no_memory(p);
+        env_no_memory(&p->env);
     struct question **at = &slot->questions;
     while (*at != NULL)
         at = &(*at)->next;

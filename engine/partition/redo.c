@@ -22,7 +22,7 @@ static thole_slice own(struct partition *p, struct build *b, thole_slice from)
 {
     thole_slice copy = {0};
     if (from.len > 0 && arena_dup(&b->arena, from, &copy) != THOLE_OK)
-        partition_no_memory(p);
+        env_no_memory(&p->env);
     return copy;
 }
 
@@ -31,7 +31,7 @@ static void put(struct partition *p, struct build *to, const struct batch_activi
     thole_slice const instance = own(p, to, row->instance);
     struct fold_activity *entry = build_activity(to, instance, row->execution, row->activity_id, NULL);
     if (entry == NULL) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return;
     }
     entry->gone = false;
@@ -51,7 +51,7 @@ static void compact(struct partition *p)
         return;
     struct build *fresh = build_create(0);
     if (fresh == NULL) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return;
     }
     for (size_t i = 0; i < redo->open->activities_len; i++) {
@@ -69,14 +69,14 @@ void redo_queued(struct partition *p, const struct batch_activity *row, thole_sl
     if (redo->open == NULL)
         redo->open = build_create(0);
     if (redo->open == NULL) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return;
     }
     bool fresh = false;
     const struct fold_activity *known =
         build_activity(redo->open, row->instance, row->execution, row->activity_id, &fresh);
     if (known == NULL)
-        partition_no_memory(p);
+        env_no_memory(&p->env);
     else if (fresh || known->gone)
         redo->open_len++;
     put(p, redo->open, row, input);
@@ -121,7 +121,7 @@ void redo_ended(struct partition *p, const struct batch_activity *results, size_
 bool redo_finish(struct partition *p)
 {
     struct redo *redo = &p->redo;
-    if (redo->open_len == 0 || p->nomem)
+    if (redo->open_len == 0 || p->env.nomem)
         return false;
     struct build *b = project_filling(p);
     if (b == NULL)
@@ -171,7 +171,7 @@ void redo_loner(struct partition *p, thole_slice instance)
     if (redo->loners_cap == 0)
         arena_init(&redo->arena, SIZE_MAX / 2);
     if (redo->loners_cap <= 2 * (redo->loners_len + 1) && !grow_loners(redo)) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return;
     }
     struct loner *cell = loner_cell(redo, instance);
@@ -179,7 +179,7 @@ void redo_loner(struct partition *p, thole_slice instance)
     if (cell->id.len != 0)
         return;
     if (arena_dup(&redo->arena, instance, &cell->id) != THOLE_OK)
-        partition_no_memory(p);
+        env_no_memory(&p->env);
     else
         redo->loners_len++;
 }

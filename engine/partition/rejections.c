@@ -26,11 +26,11 @@ const char *reject_code_name(enum reject_code code)
 static struct partition_out *refuse(struct partition *p, uint64_t sequence, enum reject_code code,
                                     const char *text)
 {
-    struct partition_out *out = partition_emit(p, PARTITION_OUT_REJECTED);
+    struct partition_out *out = env_emit(&p->env, PARTITION_OUT_REJECTED);
     assert(code != REJECT_NONE);
     out->reject = code;
     out->sequence = sequence;
-    thole_slice const copy = partition_out_copy(p, thole_slice_from(text));
+    thole_slice const copy = env_copy(&p->env, thole_slice_from(text));
     out->text = copy.ptr == NULL ? "" : (const char *)copy.ptr;
     p->rejecting++;
     return out;
@@ -40,7 +40,7 @@ static void keep_bytes(struct partition *p, struct partition_out *out, thole_sli
 {
     out->count = bytes.len;
     bytes.len = bytes.len < REJECTED_PAYLOAD_MAX ? bytes.len : REJECTED_PAYLOAD_MAX;
-    out->bytes = partition_out_copy(p, bytes);
+    out->bytes = env_copy(&p->env, bytes);
 }
 
 void rejections_refuse(struct partition *p, const struct partition_in *in, enum reject_code code,
@@ -48,8 +48,8 @@ void rejections_refuse(struct partition *p, const struct partition_in *in, enum 
 {
     struct partition_out *out = refuse(p, in->sequence, code, text);
     out->stored_ns = in->stored_ns;
-    out->instance = partition_out_copy(p, in->instance);
-    out->subject = partition_out_copy(p, in->subject);
+    out->instance = env_copy(&p->env, in->instance);
+    out->subject = env_copy(&p->env, in->subject);
     keep_bytes(p, out, in->bytes);
 }
 
@@ -59,12 +59,12 @@ void rejections_refuse_pending(struct partition *p, const struct pending *pendin
     struct buf bytes;
     struct partition_out *out = refuse(p, pending->inbox_sequence, code, text);
     out->stored_ns = pending->stored_ns;
-    out->instance = partition_out_copy(p, pending->message.instance);
+    out->instance = env_copy(&p->env, pending->message.instance);
     buf_init(&bytes, MESSAGE_BYTES_MAX);
     if (message_encode(&pending->message, &bytes) == THOLE_OK)
         keep_bytes(p, out, buf_bytes(&bytes));
     else
-        partition_no_memory(p);
+        env_no_memory(&p->env);
     buf_release(&bytes);
 }
 
@@ -78,10 +78,10 @@ void rejections_kept(struct partition *p, const struct partition_in *in)
 static enum reject_code check_payload(const struct partition *p, const char *what, thole_slice bytes,
                                       thole_error *ret)
 {
-    if (bytes.len <= p->options.payload_max)
+    if (bytes.len <= p->env.options.payload_max)
         return REJECT_NONE;
     (void)thole_fail(ret, THOLE_LIMIT, "the %s has %zu bytes, the namespace allows %zu", what, bytes.len,
-                     p->options.payload_max);
+                     p->env.options.payload_max);
     return REJECT_TOO_LARGE;
 }
 

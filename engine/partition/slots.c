@@ -5,17 +5,6 @@
 
 enum { SLOT_ARENA_MAX = 16 * 1024, PENDING_ARENA_MAX = MESSAGE_BYTES_MAX + 4096 };
 
-uint64_t key_hash(thole_slice instance, uint64_t a, uint64_t b)
-{
-    uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < instance.len; i++)
-        h = (h ^ instance.ptr[i]) * 1099511628211u;
-    h ^= a * 0x9E3779B97F4A7C15u;
-    h ^= (b + 0x7F4A7C15u) * 0xC2B2AE3D27D4EB4Fu;
-    h ^= h >> 29;
-    return h * 0xBF58476D1CE4E5B9u ^ h >> 32;
-}
-
 static struct slot **bucket(struct slots *slots, thole_slice id)
 {
     return &slots->buckets[key_hash(id, 0, 0) % SLOT_BUCKETS];

@@ -53,7 +53,7 @@ static void add(struct partition *p, const struct partition_crash *crash)
         *place = suspect;
     } else {
         forget(&suspect);
-        partition_no_memory(p);
+        env_no_memory(&p->env);
     }
 }
 
@@ -64,14 +64,14 @@ void suspects_read(struct partition *p, const struct partition_in *in)
     for (size_t i = 0; i < in->crashes_len; i++)
         add(p, &in->crashes[i]);
     p->phase = PHASE_LIVE;
-    partition_emit(p, PARTITION_OUT_READ_LIVE);
+    env_emit(&p->env, PARTITION_OUT_READ_LIVE);
 }
 
 bool suspects_stuck(const struct partition *p, struct slot *slot)
 {
     const struct suspect *const suspect = suspects_find(p, slot->id);
     thole_error err = {0};
-    if (suspect == NULL || suspect->count < p->options.crash_limit)
+    if (suspect == NULL || suspect->count < p->env.options.crash_limit)
         return false;
     (void)thole_fail(
         &err, THOLE_APP,
@@ -86,12 +86,12 @@ bool suspects_stuck(const struct partition *p, struct slot *slot)
 void suspects_tell(struct partition *p, const struct slot *slot)
 {
     const struct suspect *const suspect = suspects_find(p, slot->id);
-    struct partition_out *const out = partition_emit(p, PARTITION_OUT_CRASHED);
-    out->instance = partition_out_copy(p, slot->id);
-    out->orchestration = partition_out_copy(p, slot->orchestration);
+    struct partition_out *const out = env_emit(&p->env, PARTITION_OUT_CRASHED);
+    out->instance = env_copy(&p->env, slot->id);
+    out->orchestration = env_copy(&p->env, slot->orchestration);
     out->version = slot->version;
     out->count = suspect->count;
-    out->data = partition_out_copy(p, suspect->text);
+    out->data = env_copy(&p->env, suspect->text);
 }
 
 void suspects_crashed(const struct partition *p, const struct slot *slot, const char *text)
@@ -123,16 +123,16 @@ void suspects_over(struct partition *p, const struct slot *slot)
     if (suspect == NULL)
         return;
     suspect->count = 0;
-    suspect->over_n = p->chain.next_n - 1;
+    suspect->over_n = log_facts(p->log)->next_n - 1;
 }
 
 void suspects_pump(struct partition *p)
 {
     for (size_t i = 0; i < p->suspects.len; i++) {
         struct suspect *const suspect = &p->suspects.list[i];
-        if (suspect->over_n == 0 || suspect->over_n > p->chain.committed_n)
+        if (suspect->over_n == 0 || suspect->over_n > log_facts(p->log)->committed_n)
             continue;
         suspect->over_n = 0;
-        partition_emit(p, PARTITION_OUT_CRASHES_OVER)->instance = partition_out_copy(p, suspect->id);
+        env_emit(&p->env, PARTITION_OUT_CRASHES_OVER)->instance = env_copy(&p->env, suspect->id);
     }
 }

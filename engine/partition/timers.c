@@ -99,14 +99,14 @@ static void enter(struct partition *p, const struct batch_timer *timer)
         if (timer->due_ms < book->beyond_due)
             book->beyond_due = timer->due_ms;
     } else if (timer_heap_push(&book->heap, timer) != THOLE_OK) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
     }
 }
 
 void timer_book_created(struct partition *p, const struct batch_timer *timer)
 {
     if (p->timers.reading && timer_heap_push(&p->timers.recent, timer) != THOLE_OK)
-        partition_no_memory(p);
+        env_no_memory(&p->env);
     enter(p, timer);
 }
 
@@ -115,13 +115,13 @@ void timer_book_read(struct partition *p)
     struct timer_book *book = &p->timers;
     assert(!book->reading);
     book->reading = true;
-    book->reading_before = p->now_ms + p->options.timer_horizon_ms;
+    book->reading_before = p->env.now_ms + p->env.options.timer_horizon_ms;
     /* Rows that are still on their way to the database may be missed by the query. */
     for (const struct build *b = p->projector.first; b != NULL; b = b->next)
         for (size_t i = 0; i < b->timers_len; i++)
             if (!b->timers[i].gone && timer_heap_push(&book->recent, &b->timers[i].row) != THOLE_OK)
-                partition_no_memory(p);
-    partition_emit(p, PARTITION_OUT_READ_TIMERS)->before_ms = book->reading_before;
+                env_no_memory(&p->env);
+    env_emit(&p->env, PARTITION_OUT_READ_TIMERS)->before_ms = book->reading_before;
 }
 
 /* A timer that is in the heap twice fires twice; the instance accepts only the first. */
@@ -153,18 +153,18 @@ static uint64_t read_at(const struct partition *p)
     const struct timer_book *book = &p->timers;
     if (book->reading || book->beyond_due == UINT64_MAX)
         return UINT64_MAX;
-    uint64_t const ahead = p->options.timer_horizon_ms / 2;
+    uint64_t const ahead = p->env.options.timer_horizon_ms / 2;
     return book->beyond_due > ahead ? book->beyond_due - ahead : 0;
 }
 
 void timer_book_fire(struct partition *p)
 {
     struct timer_entry due;
-    while (timer_heap_pop_due(&p->timers.heap, p->now_ms, &due)) {
+    while (timer_heap_pop_due(&p->timers.heap, p->env.now_ms, &due)) {
         intake_timer(p, &due);
         free((void *)(uintptr_t)due.instance.ptr);
     }
-    if (read_at(p) <= p->now_ms)
+    if (read_at(p) <= p->env.now_ms)
         timer_book_read(p);
 }
 

@@ -20,8 +20,8 @@ const thole_orchestration_entry *turns_code(const struct partition *p, thole_sli
                                             uint32_t version)
 {
     const thole_orchestration_entry *newest = NULL;
-    for (size_t i = 0; i < p->options.orchestrations_len; i++) {
-        const thole_orchestration_entry *entry = &p->options.orchestrations[i];
+    for (size_t i = 0; i < p->env.options.orchestrations_len; i++) {
+        const thole_orchestration_entry *entry = &p->env.options.orchestrations[i];
         if (!thole_slice_equal(thole_slice_from(entry->name), orchestration))
             continue;
         if (entry_version(entry) == version)
@@ -40,10 +40,10 @@ thole_status turns_instance(const struct partition *p, const struct slot *slot,
                                              .execution = slot->execution,
                                              .version = code == NULL ? 0 : entry_version(code),
                                              .memory_max = code == NULL ? BARE_MEMORY_MAX
-                                                                        : p->options.instance_memory_max,
-                                             .payload_max = p->options.payload_max,
-                                             .quarantine_ms = p->options.quarantine_ms,
-                                             .stacks = p->options.stacks};
+                                                                        : p->env.options.instance_memory_max,
+                                             .payload_max = p->env.options.payload_max,
+                                             .quarantine_ms = p->env.options.quarantine_ms,
+                                             .stacks = p->env.options.stacks};
     return instance_create(&options, ret);
 }
 
@@ -84,7 +84,7 @@ static void fail(struct partition *p, struct slot *slot, struct intake *in, thol
 {
     bool const bare = slot->state == SLOT_BLOCKED;
     if (bare && status == THOLE_NOMEM) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return;
     }
     if (status == THOLE_APP)
@@ -125,7 +125,7 @@ static void after_end(struct partition *p, struct slot *slot)
 
 static void run(struct partition *p, struct slot *slot, struct intake *in)
 {
-    struct turn_in const turn_in = {.time_ms = p->now_ms > slot->time_ms ? p->now_ms : slot->time_ms,
+    struct turn_in const turn_in = {.time_ms = p->env.now_ms > slot->time_ms ? p->env.now_ms : slot->time_ms,
                                     .received = in->events,
                                     .received_len = in->len,
                                     .run = slot->state == SLOT_LIVE};
@@ -155,7 +155,7 @@ static void run(struct partition *p, struct slot *slot, struct intake *in)
         turn.blocked = slot->blocked;
         turn.blocked_text = slot->blocked_text;
     }
-    chain_append_turn(p, slot, &turn, out.logs, out.logs_len);
+    partition_append_turn(p, slot, &turn, out.logs, out.logs_len);
     instance_trim(slot->instance);
     if (out.ended)
         after_end(p, slot);
@@ -175,7 +175,7 @@ static void record_raw(struct partition *p, struct slot *slot, struct intake *in
     }
     for (size_t i = 0; i < n; i++)
         in->events[i].id = ++slot->events;
-    slot->time_ms = p->now_ms > slot->time_ms ? p->now_ms : slot->time_ms;
+    slot->time_ms = p->env.now_ms > slot->time_ms ? p->env.now_ms : slot->time_ms;
     struct turn const turn = {.instance = slot->id,
                               .execution = slot->execution,
                               .number = ++slot->turns,
@@ -186,7 +186,7 @@ static void record_raw(struct partition *p, struct slot *slot, struct intake *in
                               .events = in->events,
                               .events_len = n};
     intake_done(p, in);
-    chain_append(p, RECORD_TURN, slot, &turn);
+    partition_append_turn(p, slot, &turn, NULL, 0);
     if (!ends)
         return;
     slot->state = SLOT_ENDED;
@@ -206,7 +206,7 @@ static void begin(struct partition *p, struct slot *slot, uint64_t execution, st
     const thole_orchestration_entry *code =
         slot->failed == BLOCKED_NOT ? turns_code(p, started->name, started->version) : NULL;
     if (turns_instance(p, slot, code, &slot->instance) != THOLE_OK) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
         return;
     }
     slot_note(slot, started);
@@ -235,7 +235,7 @@ static void continue_as_new(struct partition *p, struct slot *slot)
     struct instance *ended = slot->instance;
     arena_init(&arena, SIZE_MAX / 2);
     if (instance_carry(ended, &arena, &in.events, &in.len) != THOLE_OK) {
-        partition_no_memory(p);
+        env_no_memory(&p->env);
     } else {
         slot->instance = NULL;
         begin(p, slot, slot->execution + 1, &in);
@@ -311,12 +311,12 @@ static void run_slot(struct partition *p, struct slot *slot)
         struct arena arena;
         arena_init(&arena, INTAKE_BYTES_MAX);
         struct intake in = intake_take(p, slot, &arena);
-        if (!p->nomem)
+        if (!p->env.nomem)
             take_turn(p, slot, &in);
         intake_release(&in);
         arena_release(&arena);
     }
-    if (p->nomem)
+    if (p->env.nomem)
         return;
     if (slot->questions != NULL && slot->state != SLOT_LOADING && slot->state != SLOT_CONTINUED)
         queries_answer(p, slot);
@@ -326,9 +326,9 @@ static void run_slot(struct partition *p, struct slot *slot)
 
 static bool may_run(const struct partition *p)
 {
-    return p->phase == PHASE_SERVING && !p->nomem && !p->chain.failed && !p->ending &&
-           p->chain.len < p->options.window_max && p->projector.unprojected < UNPROJECTED_MAX &&
-           p->removals.len < REMOVALS_MAX;
+    return p->phase == PHASE_SERVING && !p->env.nomem && log_is_open(p->log) && !p->ending &&
+           log_facts(p->log)->in_flight < p->env.options.window_max &&
+           p->projector.unprojected < UNPROJECTED_MAX && p->removals.len < REMOVALS_MAX;
 }
 
 void turns_run_ready(struct partition *p)
@@ -336,5 +336,5 @@ void turns_run_ready(struct partition *p)
     struct slot *slot;
     while (may_run(p) && (slot = slots_take_ready(&p->slots)) != NULL)
         run_slot(p, slot);
-    slots_evict(&p->slots, p->options.parked_max);
+    slots_evict(&p->slots, p->env.options.parked_max);
 }

@@ -10,7 +10,7 @@ static struct code_run run_of(const struct partition *p, const struct slot *slot
 {
     const thole_orchestration_entry *const code = turns_code(p, slot->orchestration, slot->version);
     return (struct code_run){.kind = kind,
-                             .partition = p->options.partition,
+                             .partition = p->env.options.partition,
                              .version = slot->version,
                              .execution = slot->execution,
                              .event = event,
@@ -21,7 +21,7 @@ static struct code_run run_of(const struct partition *p, const struct slot *slot
 
 static void begin(const struct partition *p, const struct slot *slot, enum code_kind kind, uint64_t event)
 {
-    const struct code_watch *const watch = p->options.watch;
+    const struct code_watch *const watch = p->env.options.watch;
     if (watch == NULL)
         return;
     struct code_run const run = run_of(p, slot, kind, event);
@@ -30,15 +30,15 @@ static void begin(const struct partition *p, const struct slot *slot, enum code_
 
 static void end(const struct partition *p)
 {
-    if (p->options.watch != NULL)
-        p->options.watch->ended(p->options.watch->arg);
+    if (p->env.options.watch != NULL)
+        p->env.options.watch->ended(p->env.options.watch->arg);
 }
 
 /* What has to be survived first. */
 static thole_status attempt(const struct partition *p, const struct slot *slot, enum code_kind kind,
                             uint64_t event, void (*body)(void *), void *arg, thole_error *reterr)
 {
-    const struct code_watch *const watch = p->options.watch;
+    const struct code_watch *const watch = p->env.options.watch;
     if (watch == NULL || watch->attempt == NULL || suspects_find(p, slot->id) == NULL)
         return THOLE_OK;
     struct code_run const run = run_of(p, slot, kind, event);

@@ -117,6 +117,12 @@ expect bad circles "two files that use each other" 'new: 2 files in a circle, 0 
 fresh
 expect bad circles "a limit that is higher than the circle" 'core: its largest circle has become smaller'
 plant layers "core includes host" 'below engine/core' engine/core/b.c '#include "c.h"\n'
+fresh && mkdir -p "$tree"/engine/partition/{log,projection} && printf 'int room_p(int n);\n' >"$tree/engine/partition/projection/p.h"
+printf '#include "p.h"\n' >"$tree/engine/partition/log/d.c"
+expect bad layers "a room includes the one beside it" 'a room beside'
+fresh && mkdir -p "$tree"/engine/partition/{log,projection} && printf 'int room_p(int n);\n' >"$tree/engine/partition/log/p.h"
+printf '#include "p.h"\n' >"$tree/engine/partition/projection/d.c"
+expect bad layers "a room includes the one before it" 'a room beside'
 plant layers "host includes nats" 'streams/ alone' engine/host/c.c '#include <nats/nats.h>\n'
 plant layers "streams include libpq" 'projections/ alone' streams/d.c '#include <libpq-fe.h>\n'
 plant layers "a path in quotes" 'plain name' engine/host/c.c '#include "../core/b.h"\n'

@@ -110,6 +110,7 @@ static void append(struct stage *s, const struct partition_out *out, struct part
 {
     in->kind = PARTITION_IN_APPENDED;
     in->n = out->n;
+    s->appended = out->bytes;
     CU_ASSERT_EQUAL(out->expected_last, s->log_len);
     CU_ASSERT_FATAL(s->log_len < STAGE_RECORDS_MAX);
     struct stage_record *record = &s->log[s->log_len++];

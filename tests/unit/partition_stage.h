@@ -24,6 +24,7 @@ struct stage {
     uint64_t now_ms, inbox;
     struct stage_record log[STAGE_RECORDS_MAX];
     size_t log_len;
+    thole_slice appended;  /* the machine's own bytes of the last APPEND, until its answer */
     uint64_t tail_read_to; /* the next tail ends there: what is behind it came while it was read; 0: all */
     bool hold_appends, hold_applied, hold_durable, hold_sent, hold_works, hold_removed, hold_rejected;
     bool tells_work;  /* rows of activities that go, pushes and withdrawals are said, too */

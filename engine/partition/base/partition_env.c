@@ -1,0 +1,113 @@
+#include "partition_env.h"
+#include <assert.h>
+#include <stdlib.h>
+
+#define NAMELESS "-" /* for an orchestration that nobody knows the name of, in notices */
+
+static void output_destroy(struct output *output)
+{
+    if (output == NULL)
+        return;
+    if (output->out.kind == PARTITION_OUT_APPLY)
+        batch_destroy(output->out.batch); /* not taken: still ours */
+    arena_release(&output->own);
+    free(output);
+}
+
+void env_no_memory(struct env *env)
+{
+    env->nomem = true;
+}
+
+struct partition_out *env_emit(struct env *env, enum partition_out_kind kind)
+{
+    struct output *output = calloc(1, sizeof *output);
+    if (output == NULL) {
+        env_no_memory(env);
+        arena_release(&env->spare.own);
+        env->spare.out = (struct partition_out){.kind = kind};
+        arena_init(&env->spare.own, SIZE_MAX / 2);
+        return &env->spare.out;
+    }
+    arena_init(&output->own, SIZE_MAX / 2);
+    output->out.kind = kind;
+    output->out.generation = env->generation;
+    assert((env->first == NULL) == (env->last == NULL));
+    if (env->last != NULL)
+        env->last->next = output;
+    else
+        env->first = output;
+    env->last = output;
+    return &output->out;
+}
+
+static struct arena *last_arena(struct env *env)
+{
+    return env->nomem || env->last == NULL ? &env->spare.own : &env->last->own;
+}
+
+thole_slice env_copy(struct env *env, thole_slice from)
+{
+    thole_slice copy = {0};
+    if (from.len > 0 && arena_dup(last_arena(env), from, &copy) != THOLE_OK)
+        env_no_memory(env);
+    return copy;
+}
+
+uint64_t *env_numbers(struct env *env, size_t n)
+{
+    uint64_t *numbers = arena_array(last_arena(env), n, sizeof *numbers);
+    if (numbers == NULL)
+        env_no_memory(env);
+    return numbers;
+}
+
+static void destroy_taken(struct env *env)
+{
+    if (env->taken == NULL)
+        return;
+    env->taken->out.batch = NULL; /* given away */
+    output_destroy(env->taken);
+    env->taken = NULL;
+}
+
+bool env_poll(struct env *env, struct partition_out *ret)
+{
+    destroy_taken(env);
+    struct output *output = env->first;
+    if (output == NULL)
+        return false;
+    env->first = output->next;
+    if (env->first == NULL)
+        env->last = NULL;
+    env->taken = output;
+    *ret = output->out;
+    return true;
+}
+
+void env_clear(struct env *env)
+{
+    for (struct output *next; env->first != NULL; env->first = next) {
+        next = env->first->next;
+        output_destroy(env->first);
+    }
+    env->last = NULL;
+}
+
+void env_release(struct env *env)
+{
+    env_clear(env);
+    destroy_taken(env);
+    arena_release(&env->spare.own);
+}
+
+void env_notice_deletion(struct env *env, const struct deletion *d, const char *kind)
+{
+    struct partition_out *out = env_emit(env, PARTITION_OUT_EVENT);
+    out->event_kind = kind;
+    out->orchestration = env_copy(env, d->orchestration.len > 0 ? d->orchestration : THOLE_STR(NAMELESS));
+    out->instance = env_copy(env, d->instance);
+    out->execution = d->execution;
+    out->request_id = env_copy(env, d->request_id);
+    out->data = env_copy(env, d->reason);
+}

@@ -1,0 +1,41 @@
+/*
+ * What all rooms of a partition share, and all that they share: the options, the time, the queue of outputs,
+ * and whether memory ran out in this step. A room gets a pointer to it when it is created.
+ */
+#ifndef THOLE_PARTITION_ENV_H
+#define THOLE_PARTITION_ENV_H
+#include "partition_io.h"
+
+enum {
+    RECORD_OVERHEAD = 512,   /* of a turn's record, beside the texts, the position and the events */
+    POSITION_BYTES_EACH = 8, /* of an inbox sequence, up to 2^56 */
+    DETAIL_BYTES_MAX = 1024, /* of a text that says why an instance is blocked, or how it ended */
+};
+
+struct output {
+    struct output *next;
+    struct partition_out out;
+    struct arena own; /* copies made for it */
+};
+
+struct env {
+    struct partition_options options;
+    uint64_t now_ms;     /* never goes back */
+    uint64_t generation; /* of the outputs: answers to an older one are ignored */
+    bool nomem;          /* memory ran out: the partition closes at the end of the step */
+    struct output *first, *last, *taken, spare;
+};
+
+/* Appends an output; its memory (copies made with env_copy) lives until it has been taken. Never NULL: when
+ * memory is short it returns a spare, which nobody takes, and sets nomem. */
+struct partition_out *env_emit(struct env *env, enum partition_out_kind kind);
+thole_slice env_copy(struct env *env, thole_slice from);   /* into the output that was emitted last */
+uint64_t *env_numbers(struct env *env, size_t n);          /* likewise; NULL: nomem */
+void env_no_memory(struct env *env);                       /* remembers that memory ran out */
+bool env_poll(struct env *env, struct partition_out *ret); /* see partition_poll() */
+void env_clear(struct env *env);                           /* forgets the outputs that are not taken */
+void env_release(struct env *env);                         /* at the end: the taken one, too */
+
+/* "deleted", "rejected", …: what became of a request to delete the instance. */
+void env_notice_deletion(struct env *env, const struct deletion *deletion, const char *kind);
+#endif

@@ -1,0 +1,31 @@
+#include "tables.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t key_hash(thole_slice instance, uint64_t a, uint64_t b)
+{
+    uint64_t h = 14695981039346656037u;
+    for (size_t i = 0; i < instance.len; i++)
+        h = (h ^ instance.ptr[i]) * 1099511628211u;
+    h ^= a * 0x9E3779B97F4A7C15u;
+    h ^= (b + 0x7F4A7C15u) * 0xC2B2AE3D27D4EB4Fu;
+    h ^= h >> 29;
+    return h * 0xBF58476D1CE4E5B9u ^ h >> 32;
+}
+
+void *row_add(void **rows, size_t *len, size_t *cap, size_t size)
+{
+    assert(*len <= *cap && size > 0);
+    if (*len == *cap) {
+        size_t const more = *cap == 0 ? 16 : *cap * 2;
+        void *grown = realloc(*rows, more * size);
+        if (grown == NULL)
+            return NULL;
+        *rows = grown;
+        *cap = more;
+    }
+    void *row = (uint8_t *)*rows + (*len)++ * size;
+    memset(row, 0, size);
+    return row;
+}

@@ -1,0 +1,343 @@
+/*
+ * The fenced append pipeline. Record n of an epoch is stored at base + n or not at all: it expects the last
+ * sequence to be base + n - 1. A record is committed when 1..n are all acknowledged (prefix rule).
+ */
+#include "log_state.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void link_release(struct link *link)
+{
+    buf_release(&link->bytes);
+    arena_release(&link->arena);
+    *link = (struct link){0};
+}
+
+struct link *log_link(const struct partition_log *log, size_t i)
+{
+    assert(i < log->facts.in_flight && log->facts.in_flight <= log->cap);
+    return &log->links[(log->head + i) % log->cap];
+}
+
+struct partition_log *log_create(struct env *env)
+{
+    struct partition_log *log = calloc(1, sizeof *log);
+    if (log != NULL)
+        log->env = env;
+    return log;
+}
+
+void log_reset(struct partition_log *log)
+{
+    for (size_t i = 0; i < log->facts.in_flight; i++)
+        link_release(log_link(log, i));
+    link_release(&log->taken);
+    free(log->links);
+    arena_release(&log->found_arena);
+    *log = (struct partition_log){.env = log->env, .state = LOG_CLOSED};
+}
+
+void log_destroy(struct partition_log *log)
+{
+    if (log == NULL)
+        return;
+    log_reset(log);
+    free(log);
+}
+
+/* --- states -------------------------------------------------------------------------------------- */
+
+void log_become(struct partition_log *log, enum log_state state)
+{
+    static const unsigned to[] = {
+        [LOG_CLOSED] = 1u << LOG_READING,
+        [LOG_READING] = 1u << LOG_READING | 1u << LOG_REMOVING | 1u << LOG_FOUND | 1u << LOG_LOST,
+        [LOG_REMOVING] = 1u << LOG_READING | 1u << LOG_FOUND,
+        [LOG_FOUND] = 1u << LOG_OPENING,
+        [LOG_OPENING] = 1u << LOG_OPEN | 1u << LOG_FAILING | 1u << LOG_LOST,
+        [LOG_OPEN] = 1u << LOG_FAILING | 1u << LOG_LOST,
+        [LOG_FAILING] = 1u << LOG_LOST,
+        [LOG_LOST] = 0,
+    };
+    assert((to[log->state] >> state & 1u) != 0 && "no such transition of the log");
+    log->state = state;
+}
+
+enum log_state log_state(const struct partition_log *log)
+{
+    return log->state;
+}
+
+bool log_is_open(const struct partition_log *log)
+{
+    return log->state == LOG_OPEN;
+}
+
+const char *log_why(const struct partition_log *log)
+{
+    assert(log->state == LOG_LOST);
+    return log->why;
+}
+
+static void keep_why(struct partition_log *log, const char *why)
+{
+    size_t len = strlen(why);
+    if (len >= sizeof log->why)
+        len = sizeof log->why - 1;
+    memcpy(log->why, why, len);
+    log->why[len] = '\0';
+}
+
+void log_lose(struct partition_log *log, const char *why)
+{
+    keep_why(log, why);
+    log_become(log, LOG_LOST);
+}
+
+const struct log_facts *log_facts(const struct partition_log *log)
+{
+    return &log->facts;
+}
+
+struct log_rule log_view(const struct partition_log *log)
+{
+    return (struct log_rule){
+        .epoch = log->facts.epoch, .opened = log->facts.base, .known = log->facts.committed_n};
+}
+
+void log_check(const struct partition_log *log)
+{
+    const struct log_facts *facts = &log->facts;
+    bool const appends = log->state >= LOG_OPENING;
+    assert(facts->in_flight <= log->cap && (appends || facts->in_flight == 0));
+    assert(appends || (facts->epoch == 0 && facts->next_n == 0));
+    assert(log->state != LOG_OPENING || (facts->base == 0 && facts->next_n == 1));
+    assert(log->state != LOG_OPEN || (facts->base > 0 && facts->next_n > facts->committed_n));
+    assert(log->state != LOG_OPEN || facts->in_flight == facts->next_n - facts->committed_n - 1);
+    assert(log->state != LOG_FAILING || (facts->in_flight > 0 && log_link(log, 0)->n < log->failed_n));
+    assert(facts->confirmed_seq <= facts->base + facts->committed_n);
+    for (size_t i = 0; i < facts->in_flight; i++) {
+        const struct link *link = log_link(log, i);
+        assert(link->n == log_link(log, 0)->n + i && link->committed <= facts->committed_n);
+        assert(link->floor >= facts->floor && buf_bytes(&link->bytes).len > 0);
+        assert(i > 0 || !link->acked || log->env->nomem);
+    }
+}
+
+/* --- appending ----------------------------------------------------------------------------------- */
+
+static struct link *chain_push(struct partition_log *log)
+{
+    size_t const len = log->facts.in_flight;
+    if (len == log->cap) {
+        size_t const cap = log->cap == 0 ? 64 : log->cap * 2;
+        struct link *links = calloc(cap, sizeof *links);
+        if (links == NULL)
+            return NULL;
+        for (size_t i = 0; i < len; i++)
+            links[i] = *log_link(log, i);
+        free(log->links);
+        log->links = links;
+        log->cap = cap;
+        log->head = 0;
+    }
+    log->facts.in_flight++;
+    struct link *link = log_link(log, len);
+    *link = (struct link){0};
+    return link;
+}
+
+/* Encodes the record, enters it into the pipeline and asks the host to append it. NULL: out of memory. */
+static struct link *append(struct partition_log *log, struct record *record, const struct log_saying *saying,
+                           bool moves_position, void *tag)
+{
+    struct log_facts *facts = &log->facts;
+    assert(log->state == (record->kind == RECORD_EPOCH_OPENED ? LOG_OPENING : LOG_OPEN));
+    struct link *link = chain_push(log);
+    if (link == NULL) {
+        env_no_memory(log->env);
+        return NULL;
+    }
+    if (moves_position)
+        record->position = saying->position;
+    record->epoch = facts->epoch;
+    record->n = facts->next_n++;
+    record->committed = facts->committed_n;
+    record->published = facts->published = saying->published;
+    link->n = record->n;
+    link->tag = tag;
+    link->instance = record->kind == RECORD_DELETED ? record->deletion.instance : record->turn.instance;
+    link->execution = record->turn.execution;
+    link->committed = record->committed;
+    link->floor = moves_position ? saying->position.floor : facts->floor;
+    buf_init(&link->bytes, RECORD_BYTES_MAX);
+    if (record_encode(record, &link->bytes) != THOLE_OK) {
+        env_no_memory(log->env);
+        return NULL;
+    }
+    struct partition_out *out = env_emit(log->env, PARTITION_OUT_APPEND);
+    out->record_kind = record->kind;
+    out->n = record->n;
+    out->expected_last = record->n == 0 ? log->found.last : facts->base + record->n - 1;
+    out->bytes = buf_bytes(&link->bytes);
+    out->instance = link->instance;
+    out->execution = link->execution;
+    return link;
+}
+
+/* What the orchestration logged waits for its record: until then nobody is to hear of the turn. */
+static void keep_lines(struct partition_log *log, struct link *link, const struct turn_log *lines, size_t n)
+{
+    arena_init(&link->arena, SIZE_MAX / 2);
+    link->lines = arena_array(&link->arena, n, sizeof *link->lines);
+    for (size_t i = 0; i < n && link->lines != NULL; i++) {
+        link->lines[i].level = lines[i].level;
+        if (arena_dup(&link->arena, lines[i].text, &link->lines[i].text) != THOLE_OK)
+            link->lines = NULL;
+    }
+    link->lines_len = link->lines == NULL ? 0 : n;
+    if (link->lines == NULL)
+        env_no_memory(log->env);
+}
+
+/* How many of the turn's events, from @p first on, go into one record. At least one, if there are any. */
+static size_t events_of_a_record(const struct turn *turn, size_t first, size_t room)
+{
+    size_t bytes = 0, n = 0;
+    while (first + n < turn->events_len) {
+        size_t const more = event_bytes_max(&turn->events[first + n]);
+        if (n > 0 && (bytes + more > room || n == RECORD_EVENTS_MAX))
+            break;
+        bytes += more;
+        n++;
+    }
+    return n;
+}
+
+size_t log_append_turn(struct partition_log *log, const struct turn *turn, const struct turn_log *lines,
+                       size_t lines_len, const struct log_saying *saying, void *tag)
+{
+    size_t const record_max = log->env->options.record_max;
+    size_t const overhead = RECORD_OVERHEAD + turn->instance.len + turn->blocked_text.len +
+                            saying->position.above_len * POSITION_BYTES_EACH;
+    size_t const room = overhead < record_max ? record_max - overhead : 0;
+    size_t first = 0, records = 0;
+    assert(turn->instance.len > 0 && !turn->more);
+    do {
+        size_t const n = events_of_a_record(turn, first, room);
+        bool const last = first + n == turn->events_len;
+        struct record record = {.kind = RECORD_TURN, .turn = *turn};
+        record.turn.events = turn->events + first;
+        record.turn.events_len = n;
+        record.turn.more = !last;
+        struct link *link = append(log, &record, saying, last, tag);
+        records += link != NULL;
+        if (link != NULL && last && lines_len > 0)
+            keep_lines(log, link, lines, lines_len);
+        first += n;
+    } while (first < turn->events_len && !log->env->nomem);
+    return records;
+}
+
+void log_append_deletion(struct partition_log *log, const struct deletion *deletion,
+                         const struct log_saying *saying, void *tag)
+{
+    struct record record = {.kind = RECORD_DELETED, .deletion = *deletion};
+    assert(deletion->instance.len > 0);
+    (void)append(log, &record, saying, true, tag);
+}
+
+void log_append_position(struct partition_log *log, const struct log_saying *saying)
+{
+    struct record record = {.kind = RECORD_POSITION};
+    (void)append(log, &record, saying, true, NULL);
+}
+
+/* The database may know epochs that the log has lost: those must not come again. */
+void log_begin(struct partition_log *log, uint64_t epoch_above, const struct log_saying *saying)
+{
+    struct record record = {.kind = RECORD_EPOCH_OPENED,
+                            .node = log->env->options.node,
+                            .time_ms = log->env->now_ms,
+                            .previous_epoch = log->found_epoch,
+                            .previous_n = log->found_n};
+    log_become(log, LOG_OPENING);
+    log->facts.epoch = (log->found_epoch > epoch_above ? log->found_epoch : epoch_above) + 1;
+    (void)append(log, &record, saying, true, NULL);
+    arena_release(&log->found_arena);
+    log->found.position = (struct position){0};
+}
+
+/* --- answers ------------------------------------------------------------------------------------- */
+
+/* Records before the failed one may still be acknowledged: only then is what was committed known. */
+static void settle_failure(struct partition_log *log)
+{
+    if (log->facts.in_flight == 0 || log_link(log, 0)->n == log->failed_n)
+        log_become(log, LOG_LOST);
+}
+
+void log_append_failed(struct partition_log *log, const struct partition_in *in)
+{
+    bool const failing = log->state == LOG_FAILING;
+    if (log->facts.in_flight == 0 || log->state == LOG_LOST || in->n < log_link(log, 0)->n ||
+        (failing && in->n >= log->failed_n))
+        return;
+    keep_why(log, in->text != NULL ? in->text : "an append was refused or not answered");
+    if (!failing)
+        log_become(log, LOG_FAILING);
+    log->failed_n = in->n;
+    settle_failure(log);
+}
+
+void log_appended(struct partition_log *log, const struct partition_in *in)
+{
+    if (log->facts.in_flight == 0 || log->state == LOG_LOST)
+        return;
+    uint64_t const first = log_link(log, 0)->n;
+    if (in->n < first || in->n - first >= log->facts.in_flight)
+        return;
+    if (in->n == 0)
+        log->facts.base = in->sequence;
+    if (in->sequence != log->facts.base + in->n) {
+        log_lose(log, "a record was stored at an unexpected sequence");
+        return;
+    }
+    if (log->state == LOG_FAILING && in->n >= log->failed_n)
+        return; /* stored behind a gap: void */
+    log_link(log, (size_t)(in->n - first))->acked = true;
+    if (in->n == 0 && log->state == LOG_OPENING)
+        log_become(log, LOG_OPEN);
+}
+
+/* The prefix rule: takes from the front what is acknowledged without a gap. */
+bool log_take_committed(struct partition_log *log, struct log_committed *ret)
+{
+    struct log_facts *facts = &log->facts;
+    link_release(&log->taken);
+    if (facts->in_flight == 0 || !log_link(log, 0)->acked || log->state == LOG_LOST || log->env->nomem) {
+        if (log->state == LOG_FAILING)
+            settle_failure(log);
+        return false;
+    }
+    log->taken = *log_link(log, 0);
+    *log_link(log, 0) = (struct link){0};
+    log->head = (log->head + 1) % log->cap;
+    facts->in_flight--;
+    struct link *link = &log->taken;
+    assert(log->state != LOG_FAILING || link->n < log->failed_n);
+    assert(link->n == 0 || link->n == facts->committed_n + 1);
+    facts->committed_n = link->n;
+    facts->floor = link->floor;
+    facts->confirmed_seq = facts->base + link->committed;
+    *ret = (struct log_committed){.n = link->n,
+                                  .sequence = facts->base + link->n,
+                                  .bytes = buf_bytes(&link->bytes),
+                                  .tag = link->tag,
+                                  .instance = link->instance,
+                                  .execution = link->execution,
+                                  .lines = link->lines,
+                                  .lines_len = link->lines_len};
+    return true;
+}

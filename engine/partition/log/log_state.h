@@ -1,0 +1,43 @@
+/* Inside of the log room. */
+#ifndef THOLE_LOG_STATE_H
+#define THOLE_LOG_STATE_H
+#include "partition_log.h"
+
+struct link { /* one record of this epoch that is not yet committed */
+    uint64_t n;
+    bool acked;
+    uint64_t floor;     /* inbox floor that it makes durable */
+    uint64_t committed; /* as it says */
+    void *tag;
+    thole_slice instance; /* borrowed */
+    uint64_t execution;
+    struct buf bytes;
+    struct turn_log *lines; /* of the turn that it ends, in arena */
+    size_t lines_len;
+    struct arena arena;
+};
+
+struct partition_log {
+    struct env *env;
+    enum log_state state;
+    char why[160]; /* FAILING, LOST */
+
+    /* READING, REMOVING, FOUND */
+    bool read_all;   /* READING: everything from the EpochOpened on was asked for */
+    bool read_again; /* REMOVING: when that is done */
+    struct log_tail found;
+    uint64_t found_epoch, found_n; /* the last epoch, its last record that counts */
+    struct arena found_arena;      /* of found.position */
+
+    /* OPENING, OPEN, FAILING */
+    struct link *links; /* ring */
+    size_t head, cap;   /* its length: facts.in_flight */
+    struct link taken;  /* the one that was given out by log_take_committed() */
+    uint64_t failed_n;  /* FAILING: the epoch ends before it */
+    struct log_facts facts;
+};
+/* Changes the state; aborts when the table in partition_log.h does not have it. */
+void log_become(struct partition_log *log, enum log_state state);
+void log_lose(struct partition_log *log, const char *why);
+struct link *log_link(const struct partition_log *log, size_t i); /* the i-th of those in flight */
+#endif

@@ -1,0 +1,122 @@
+/*
+ * The partition's log: finds its tail, removes what does not count, opens an epoch, and appends to it, many
+ * records at a time. It knows nothing of instances or rows: it is given records and gives back, in order,
+ * those that are committed.
+ *
+ * Opening: log_open() reads the tail, removes void records, and says log_found(); then log_begin() appends
+ * the EpochOpened, which expects exactly the sequence that was read. An epoch's record n is stored at the
+ * sequence of its EpochOpened + n or not at all: it expects the last sequence to be the one before. It is
+ * committed when 1..n are all acknowledged (prefix rule). After the first that is refused or not answered
+ * nothing of the epoch is committed any more; those before it may still be acknowledged, and only when all of
+ * them are answered the log is lost.
+ *
+ *   state      what may come                          leads to
+ *   CLOSED     log_open                               READING
+ *   READING    log_tail                               READING (all of it; again), REMOVING, FOUND, LOST
+ *   REMOVING   log_deleted                            READING (what stood for an EpochOpened was none), FOUND
+ *   FOUND      log_begin                              OPENING
+ *   OPENING    log_appended (0), log_append_failed    OPEN, LOST
+ *   OPEN       log_append…, log_appended,             OPEN, FAILING, LOST
+ *              log_append_failed
+ *   FAILING    log_appended, log_append_failed        LOST, when all before the failed one are answered
+ *   LOST       log_reset
+ *   any        log_reset                              CLOSED
+ *
+ * Answers that come in another state are ignored. Outputs: READ_TAIL, DELETE_RECORDS, APPEND.
+ */
+#ifndef THOLE_PARTITION_LOG_H
+#define THOLE_PARTITION_LOG_H
+#include "log_rule.h"
+#include "partition_env.h"
+
+struct partition_log;
+struct partition_log *log_create(struct env *env); /* NULL: out of memory */
+void log_destroy(struct partition_log *log);       /* NULL-safe */
+void log_reset(struct partition_log *log);         /* forgets everything */
+
+enum log_state {
+    LOG_CLOSED,
+    LOG_READING,
+    LOG_REMOVING,
+    LOG_FOUND,
+    LOG_OPENING,
+    LOG_OPEN,
+    LOG_FAILING,
+    LOG_LOST,
+};
+enum log_state log_state(const struct partition_log *log);
+/* LOST: why. Borrowed until log_reset(). */
+const char *log_why(const struct partition_log *log);
+/* All invariants of the room; aborts when one does not hold. */
+void log_check(const struct partition_log *log);
+
+/* --- opening --------------------------------------------------------------------------------------- */
+
+void log_open(struct partition_log *log);
+void log_tail(struct partition_log *log, const struct partition_in *in); /* answer to READ_TAIL */
+void log_deleted(struct partition_log *log);                             /* answer to DELETE_RECORDS */
+
+struct log_tail {
+    uint64_t last;            /* sequence of the stream's last record */
+    struct position position; /* of the last record that counts */
+    uint64_t published;       /* as it says */
+};
+/* FOUND. Borrowed until log_begin(). */
+const struct log_tail *log_found(const struct partition_log *log);
+
+/* What each record says beside its body. */
+struct log_saying {
+    struct position position; /* of the inbox; borrowed for the call */
+    uint64_t published;
+};
+/* FOUND: opens an epoch above the one that was found, and above this one. */
+void log_begin(struct partition_log *log, uint64_t epoch_above, const struct log_saying *saying);
+
+/* --- appending ------------------------------------------------------------------------------------- */
+
+/* A turn in as many records as it needs; only the last carries the inbox position. What the orchestration
+ * logged waits for that one. Returns the number of records; each has the tag. The bytes of turn.instance stay
+ * until all of them are committed, or log_reset(). */
+size_t log_append_turn(struct partition_log *log, const struct turn *turn, const struct turn_log *lines,
+                       size_t lines_len, const struct log_saying *saying, void *tag);
+/* One record; deletion->instance stays likewise. */
+void log_append_deletion(struct partition_log *log, const struct deletion *deletion,
+                         const struct log_saying *saying, void *tag);
+void log_append_position(struct partition_log *log, const struct log_saying *saying);
+
+void log_appended(struct partition_log *log, const struct partition_in *in);
+void log_append_failed(struct partition_log *log, const struct partition_in *in);
+
+struct log_committed {
+    uint64_t n;        /* 0: the EpochOpened */
+    uint64_t sequence; /* where it is stored */
+    thole_slice bytes;
+    void *tag; /* NULL: of no instance */
+    thole_slice instance;
+    uint64_t execution;
+    const struct turn_log *lines;
+    size_t lines_len;
+};
+/* The next record that is committed: in order, each once. False: there is none. Borrowed until the next call.
+ */
+bool log_take_committed(struct partition_log *log, struct log_committed *ret);
+
+/* --- facts; all 0 while it is closed ---------------------------------------------------------------- */
+
+struct log_facts {
+    uint64_t epoch, base; /* base: sequence of its EpochOpened; 0: it is not stored yet */
+    uint64_t next_n;      /* of the next record */
+    uint64_t committed_n; /* of the last that was taken as committed */
+    uint64_t floor;       /* inbox floor that committed records make durable */
+    uint64_t published;   /* as the last record that was appended says */
+    uint64_t
+        confirmed_seq; /* a committed record says that those up to here are: whoever reads the tail knows */
+    size_t in_flight;  /* appends that are not committed */
+};
+const struct log_facts *log_facts(const struct partition_log *log);
+/* What an owner asks of records that it reads back: see log_rule_judge(). Nothing that was read with a
+ * foreign record (log_rule_foreign) is the whole truth: an idle owner meets no rival's record but there. */
+struct log_rule log_view(const struct partition_log *log);
+#define LOG_FOREIGN "a history holds what another owner wrote behind this epoch"
+bool log_is_open(const struct partition_log *log); /* OPEN: records may be appended */
+#endif

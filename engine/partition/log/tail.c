@@ -1,0 +1,205 @@
+/*
+ * The tail of the log: which of its last records count. Those that do not are removed before the next
+ * EpochOpened is written, so everything before the last EpochOpened counts, and only the records behind it
+ * need the rule. Each record says what its writer knew to be committed, so the last ones are enough: as many
+ * as can be in flight, twice.
+ */
+#include "log_state.h"
+#include <assert.h>
+#include <string.h>
+
+enum { TAIL_COUNT = 2 * PARTITION_WINDOW_MAX };
+
+struct tail {
+    const struct partition_in *in;
+    struct record *records; /* decoded; kind RECORD_UNKNOWN where that failed */
+    uint64_t *voids;
+    size_t voids_len;
+    struct log_rule rule;
+    uint64_t published;
+    const struct position *position;
+};
+
+static void read_tail(struct partition_log *log, uint64_t count)
+{
+    log_become(log, LOG_READING);
+    log->read_all = count == 0;
+    env_emit(log->env, PARTITION_OUT_READ_TAIL)->count = count;
+}
+
+void log_open(struct partition_log *log)
+{
+    assert(log->state == LOG_CLOSED && log->facts.next_n == 0);
+    read_tail(log, TAIL_COUNT);
+}
+
+static bool decode_tail(struct partition_log *log, struct arena *arena, struct tail *tail)
+{
+    const struct partition_in *in = tail->in;
+    tail->records = arena_array(arena, in->records_len, sizeof *tail->records);
+    tail->voids = arena_array(arena, in->records_len, sizeof *tail->voids);
+    if (tail->records == NULL || tail->voids == NULL) {
+        env_no_memory(log->env);
+        return false;
+    }
+    for (size_t i = 0; i < in->records_len; i++) {
+        thole_status const status = record_decode(in->records[i].bytes, arena, &tail->records[i], NULL);
+        /* An owner writes one format: behind an EpochOpened that is understood, a newer one is nobody's. */
+        if (status == THOLE_UNSUPPORTED && in->records[i].sequence == in->epoch_sequence) {
+            log_lose(log, "the history was written by a newer version of thole");
+            return false;
+        }
+        if (status != THOLE_OK)
+            tail->records[i] = (struct record){.kind = RECORD_UNKNOWN};
+    }
+    return true;
+}
+
+enum tail_verdict {
+    TAIL_FOUND,
+    TAIL_READ_ALL,
+    TAIL_NO_EPOCH,     /* what stands in the place of the EpochOpened is none: remove it, look again */
+    TAIL_INCONSISTENT, /* the log says that more was stored than is there */
+    TAIL_OVERTAKEN, /* records of a newer epoch behind it: it is not the last EpochOpened; never remove those
+                     */
+};
+
+static const struct record *decoded(const struct tail *tail, size_t i)
+{
+    return tail->records[i].kind == RECORD_UNKNOWN ? NULL : &tail->records[i];
+}
+
+/* False: a rival has opened the partition since. */
+static bool take_record(struct tail *tail, size_t i, bool *found_position)
+{
+    const struct record *r = decoded(tail, i);
+    uint64_t const sequence = tail->in->records[i].sequence;
+    enum log_verdict const verdict = log_rule_feed(&tail->rule, r, sequence);
+    if (verdict == LOG_VOID || verdict == LOG_UNPROVEN)
+        tail->voids[tail->voids_len++] = sequence;
+    if (verdict != LOG_COUNTS)
+        return verdict != LOG_RIVAL;
+    tail->published = r->published; /* it only grows */
+    if (r->kind == RECORD_TURN && r->turn.more)
+        return true; /* a turn that has no end (yet) moves nothing */
+    tail->position = &r->position;
+    *found_position = true;
+    return true;
+}
+
+/* The log rule over the records that were read; the first is the EpochOpened. @p cut: those that follow it
+ * were not asked for. (A gap alone does not say so: an earlier owner may have removed void records there.) */
+static enum tail_verdict walk_tail(bool cut, struct tail *tail)
+{
+    const struct partition_in *in = tail->in;
+    const struct record *opened = &tail->records[0];
+    if (in->records_len == 0 || in->records[0].sequence != in->epoch_sequence)
+        return TAIL_INCONSISTENT;
+    if (opened->kind != RECORD_EPOCH_OPENED)
+        return TAIL_NO_EPOCH;
+    tail->rule = (struct log_rule){.epoch = opened->epoch, .opened = in->epoch_sequence};
+    tail->position = &opened->position;
+    tail->published = opened->published;
+    for (size_t i = 0; i < in->records_len; i++)
+        if (decoded(tail, i) != NULL)
+            log_rule_learn(&tail->rule, &tail->records[i]);
+    bool found_position = !cut;
+    for (size_t i = 1; i < in->records_len; i++)
+        if (!take_record(tail, i, &found_position))
+            return TAIL_OVERTAKEN;
+    bool const reaches_known = tail->rule.n >= tail->rule.known;
+    if (!reaches_known && !cut)
+        return TAIL_INCONSISTENT;
+    return found_position && reaches_known ? TAIL_FOUND : TAIL_READ_ALL;
+}
+
+/* There is no EpochOpened: nothing counts. */
+static enum tail_verdict walk_without_epoch(struct tail *tail)
+{
+    static const struct position nothing = {0};
+    bool found_position = false;
+    tail->position = &nothing;
+    for (size_t i = 0; i < tail->in->records_len; i++)
+        if (!take_record(tail, i, &found_position))
+            return TAIL_OVERTAKEN;
+    return TAIL_FOUND;
+}
+
+/*
+ * A record is void by what else was read, and reading takes time: an owner that is still alive may have
+ * removed records meanwhile (see removals). That looks like a gap when the record that confirms the deletion
+ * was stored behind the tail that was read. So nothing is deleted once the log has gone on.
+ */
+static void delete_records(struct partition_log *log, const uint64_t *sequences, size_t n, uint64_t last)
+{
+    struct partition_out *out = env_emit(log->env, PARTITION_OUT_DELETE_RECORDS);
+    out->expected_last = last;
+    uint64_t *copy = env_numbers(log->env, n);
+    assert(n > 0);
+    log_become(log, LOG_REMOVING);
+    if (copy == NULL)
+        return;
+    memcpy(copy, sequences, n * sizeof *copy);
+    out->sequences = copy;
+    out->sequences_len = n;
+}
+
+static void found(struct partition_log *log, const struct tail *tail)
+{
+    log->found = (struct log_tail){tail->in->last_sequence, *tail->position, tail->published};
+    log->found_epoch = tail->rule.epoch;
+    log->found_n = tail->rule.n;
+    if (tail->voids_len > 0)
+        delete_records(log, tail->voids, tail->voids_len, tail->in->last_sequence);
+    else
+        log_become(log, LOG_FOUND);
+}
+
+static void settle(struct partition_log *log, struct tail *tail)
+{
+    const struct partition_in *in = tail->in;
+    bool const cut = !log->read_all && in->last_sequence >= in->epoch_sequence + 1 + TAIL_COUNT;
+    switch (in->epoch_sequence == 0 ? walk_without_epoch(tail) : walk_tail(cut, tail)) {
+    case TAIL_FOUND: found(log, tail); break;
+    case TAIL_READ_ALL: read_tail(log, 0); break;
+    case TAIL_NO_EPOCH:
+        log->read_again = true;
+        delete_records(log, &in->epoch_sequence, 1, in->last_sequence);
+        break;
+    case TAIL_OVERTAKEN: log_lose(log, "a rival opened the partition while its tail was read"); break;
+    case TAIL_INCONSISTENT:
+        log_lose(log,
+                 "the history stream lacks records that were acknowledged: look at its limits, and for a "
+                 "restored backup");
+        break;
+    }
+}
+
+void log_tail(struct partition_log *log, const struct partition_in *in)
+{
+    if (log->state != LOG_READING)
+        return;
+    struct tail tail = {.in = in};
+    arena_release(&log->found_arena);
+    arena_init(&log->found_arena, SIZE_MAX / 2);
+    if (decode_tail(log, &log->found_arena, &tail))
+        settle(log, &tail);
+}
+
+void log_deleted(struct partition_log *log)
+{
+    if (log->state != LOG_REMOVING)
+        return;
+    if (!log->read_again) {
+        log_become(log, LOG_FOUND);
+        return;
+    }
+    log->read_again = false;
+    read_tail(log, TAIL_COUNT);
+}
+
+const struct log_tail *log_found(const struct partition_log *log)
+{
+    assert(log->state == LOG_FOUND);
+    return &log->found;
+}
