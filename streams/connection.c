@@ -1,6 +1,7 @@
 /* The life of a connection: connecting, losing, connecting again, alarms. See link.h. */
 #include "link.h"
 #include "server_info.h"
+#include "wall_clock.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -20,6 +21,7 @@ enum {
     BURY_FLUSH_MS = 1000,
     PING_INTERVAL_MS = 3000,
     PINGS_UNANSWERED_MAX = 2,
+    WALL_LOOK_MS = 1000,
     /* nats.c 3.4.1 spins when its own connect times out between INFO and PONG; server_info_read() has already
      * seen that somebody is there, so this only bounds what is left. */
     HANDSHAKE_MS_MIN = 30000,
@@ -56,15 +58,22 @@ struct connection {
     connection_state_fn *on_state;
     void *arg;
     /* keeper */
+    struct wall_clock wall; /* since the current link began to be made */
+    uint64_t wall_due_ms;
     size_t url_at;
     uint64_t retry_ms, retry_due_ms, random;
 };
 
-uint64_t link_now_ms(void)
+static uint64_t read_ms(clockid_t id)
 {
     struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    (void)clock_gettime(id, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+uint64_t link_now_ms(void)
+{
+    return read_ms(CLOCK_MONOTONIC);
 }
 
 uint64_t connection_request_timeout_ms(const struct connection *connection)
@@ -325,6 +334,7 @@ static thole_status handshake(struct connection *connection, const char *url, co
     (void)server_address(url, address);
     if (natsOptions_SetURL(connection->options, url) != NATS_OK) /* whose text could hold a password */
         return thole_fail(reterr, THOLE_INVALID, "the NATS URL of server %s is malformed", address);
+    wall_clock_begin(&connection->wall, read_ms(CLOCK_REALTIME), link_now_ms());
     natsStatus status = set_tls(connection->options, url, address, info->tls_required);
     if (status == NATS_OK)
         status = natsConnection_Connect(ret, connection->options);
@@ -398,8 +408,17 @@ static void go_up(struct connection *connection, natsConnection *nc, const struc
     pthread_mutex_unlock(&connection->turn);
 }
 
+/* See wall_clock.h. The lock is held. */
+static void look_at_wall_clock(struct connection *connection)
+{
+    connection->wall_due_ms = link_now_ms() + WALL_LOOK_MS;
+    if (wall_clock_went_back(&connection->wall, read_ms(CLOCK_REALTIME), link_now_ms()))
+        mark_lost(connection, connection->current);
+}
+
 static void go_down(struct connection *connection)
 {
+    natsConnection_Close(connection->current->nc); /* whoever waits for an answer hears that none comes */
     pthread_mutex_lock(&connection->turn);
     pthread_mutex_lock(&connection->lock);
     uint64_t const epoch = connection->current->epoch;
@@ -559,11 +578,16 @@ static void *keeper_main(void *arg)
         } else if (connection->bury_due_ms != 0 && now >= connection->bury_due_ms) {
             pthread_mutex_unlock(&connection->lock);
             exhume(connection);
+        } else if (connection->current != NULL && now >= connection->wall_due_ms) {
+            look_at_wall_clock(connection);
+            continue;
         } else {
             if (connection->current == NULL && (due == 0 || connection->retry_due_ms < due))
                 due = connection->retry_due_ms;
             if (connection->bury_due_ms != 0 && (due == 0 || connection->bury_due_ms < due))
                 due = connection->bury_due_ms;
+            if (connection->current != NULL && (due == 0 || connection->wall_due_ms < due))
+                due = connection->wall_due_ms;
             wait_until(connection, due);
             continue;
         }

@@ -7,7 +7,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { SMALL_DISK_MIB = 512, STOP_MS = 20000, HOUR_S = 3600 };
+enum { SMALL_DISK_MIB = 512, STOP_MS = 20000, START_MS = 500 };
 
 static void must(bool done, const char *what, const thole_error *err)
 {
@@ -94,17 +94,41 @@ static void start_program(struct chaos *chaos, size_t i)
 {
     static const char *const names[CHAOS_PROGRAMS] = {"engine-a", "engine-b", "worker-a", "worker-b"};
     struct stack *stack = &chaos->stack;
+    jumping_clock_use(&chaos->clocks[i]);
     chaos->programs[i] =
         i < 2 ? stack_program(stack, names[i], "engine", "--replicas=3", "--node-ttl=3s", "--sweep=10s", NULL)
               : stack_program(stack, names[i], "worker", "--lease=3s", NULL);
+    jumping_clock_use(NULL);
+}
+
+static void start_server(struct chaos *chaos, struct server *server)
+{
+    if (server->pid != 0)
+        return;
+    jumping_clock_use(server == &chaos->stack.postgres ? &chaos->clocks[CHAOS_PROGRAMS] : NULL);
+    must(server_relaunch(server, &chaos->stack.err) == THOLE_OK, "server", &chaos->stack.err);
+    jumping_clock_use(NULL);
+}
+
+static void open_clocks(struct chaos *chaos)
+{
+    for (size_t i = 0; i < CHAOS_CLOCKS; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "clock-%zu", i);
+        must(jumping_clock_open(&chaos->clocks[i], chaos->stack.dir, name), "clock", NULL);
+    }
+    server_stop(&chaos->stack.postgres); /* it has none yet */
+    start_server(chaos, &chaos->stack.postgres);
+    must(server_wait_ready(&chaos->stack.postgres, &chaos->stack.err) == THOLE_OK, "Postgres",
+         &chaos->stack.err);
 }
 
 void chaos_start(struct chaos *chaos, uint64_t seed)
 {
-    static const char library[] = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
     uint16_t ports[CHAOS_NATS];
-    *chaos = (struct chaos){.seed = seed, .faketime = access(library, R_OK) == 0 ? library : NULL};
+    *chaos = (struct chaos){.seed = seed};
     stack_start_cluster(&chaos->stack);
+    open_clocks(chaos);
     chaos->nats[0] = chaos->stack.nats;
     chaos->nats[1] = chaos->stack.others[0];
     chaos->nats[2] = chaos->stack.others[1];
@@ -133,12 +157,6 @@ void chaos_stop(struct chaos *chaos)
     for (size_t i = 0; i < CHAOS_NATS; i++)
         for (size_t to = 0; to < i; to++)
             tcp_proxy_stop(chaos->routes[i][to]);
-}
-
-static void start_server(struct chaos *chaos, struct server *server)
-{
-    if (server->pid == 0)
-        must(server_relaunch(server, &chaos->stack.err) == THOLE_OK, "server", &chaos->stack.err);
 }
 
 void chaos_heal(struct chaos *chaos)
@@ -322,58 +340,30 @@ static void end_partition(struct chaos *chaos, size_t target)
 
 /* ---- a clock that jumps an hour: target 0..3 a program, 4 Postgres; + 5: backwards ---- */
 
-enum { CLOCKS = CHAOS_PROGRAMS + 1 };
-
-static bool can_jump(const struct chaos *chaos)
-{
-    return chaos->faketime != NULL;
-}
-
-static void set_clock(const struct chaos *chaos, const char *offset)
-{
-    char path[256];
-    (void)snprintf(path, sizeof path, "%s/clock", chaos->stack.dir);
-    FILE *file = fopen(path, "we");
-    must(file != NULL && fprintf(file, "%s\n", offset) > 0 && fclose(file) == 0, path, NULL);
-}
-
-static void restart_on_clock(struct chaos *chaos, size_t i)
-{
-    char path[256];
-    (void)snprintf(path, sizeof path, "%s/clock", chaos->stack.dir);
-    if (i < CHAOS_PROGRAMS)
-        term_program(chaos, i);
-    else
-        server_stop(&chaos->stack.postgres);
-    setenv("FAKETIME_TIMESTAMP_FILE", path, 1);
-    setenv("FAKETIME_NO_CACHE", "1", 1);
-    setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1", 1);
-    setenv("DONT_FAKE_MONOTONIC", "1", 1);
-    setenv("LD_PRELOAD", chaos->faketime, 1);
-    if (i < CHAOS_PROGRAMS)
-        start_program(chaos, i);
-    else
-        start_server(chaos, &chaos->stack.postgres);
-    unsetenv("LD_PRELOAD");
-}
-
-/* It serves for two seconds under the right time before its clock jumps; and goes on when it jumps back. */
 static void begin_jump(struct chaos *chaos, size_t target)
 {
-    set_clock(chaos, "+0");
-    restart_on_clock(chaos, target % CLOCKS);
-    if (target % CLOCKS < CHAOS_PROGRAMS) {
-        const struct stack_program *program = chaos->programs[target % CLOCKS];
-        (void)stack_logged(program, ": serving", program->lives, STOP_MS);
-    }
-    pause_ms(2000);
-    set_clock(chaos, target < CLOCKS ? "+3600" : "-3600");
+    jumping_clock_set(&chaos->clocks[target % CHAOS_CLOCKS],
+                      target < CHAOS_CLOCKS ? JUMPING_CLOCK_HOUR_MS : -JUMPING_CLOCK_HOUR_MS);
 }
 
 static void end_jump(struct chaos *chaos, size_t target)
 {
-    (void)target;
-    set_clock(chaos, "+0");
+    jumping_clock_set(&chaos->clocks[target % CHAOS_CLOCKS], 0);
+}
+
+/* The same in the moments after a kill -9 and a start; of Postgres while it recovers. */
+static void begin_jump_at_start(struct chaos *chaos, size_t target)
+{
+    size_t const i = target % CHAOS_CLOCKS;
+    if (i < CHAOS_PROGRAMS) {
+        kill_program(chaos, i);
+        start_program(chaos, i);
+    } else {
+        server_kill9(&chaos->stack.postgres);
+        start_server(chaos, &chaos->stack.postgres);
+    }
+    pause_ms((unsigned)chaos_random(chaos, START_MS));
+    begin_jump(chaos, target);
 }
 
 /* ---- a power loss: what was written since a copy was made, is gone ---- */
@@ -405,7 +395,8 @@ const struct chaos_fault chaos_faults[] = {
     {"SIGTERM to Postgres", 1, term_postgres, start_postgres, NULL},
     {"full disk of a NATS server", 1, fill_disk, free_disk, can_fill},
     {"partition of a NATS server", 2 * CHAOS_NATS, begin_partition, end_partition, NULL},
-    {"clock jump of an hour", 2 * CLOCKS, begin_jump, end_jump, can_jump},
+    {"clock jump of an hour", 2 * CHAOS_CLOCKS, begin_jump, end_jump, NULL},
+    {"clock jump at a start", 2 * CHAOS_CLOCKS, begin_jump_at_start, end_jump, NULL},
     {"power loss of a NATS server", 3, begin_power_loss, start_nats, NULL},
 };
 const size_t chaos_faults_len = sizeof chaos_faults / sizeof chaos_faults[0];

@@ -1,13 +1,15 @@
 /*
  * The cluster that program_chaos disturbs: three NATS servers whose routes go through proxies, Postgres, two
- * engines, two workers; and what is done to them. Everything here belongs to the main thread.
+ * engines, two workers, each program and Postgres with a clock of its own; and what is done to them.
+ * Everything here belongs to the main thread.
  */
 #ifndef THOLE_CHAOS_H
 #define THOLE_CHAOS_H
+#include "jumping_clock.h"
 #include "stack.h"
 #include "tcp_proxy.h"
 
-enum { CHAOS_NATS = 3, CHAOS_PROGRAMS = 4 };
+enum { CHAOS_NATS = 3, CHAOS_PROGRAMS = 4, CHAOS_CLOCKS = CHAOS_PROGRAMS + 1 };
 
 struct chaos {
     struct stack stack;
@@ -15,7 +17,7 @@ struct chaos {
     struct tcp_proxy *routes[CHAOS_NATS][CHAOS_NATS]; /* [i][j]: from i to j < i */
     struct stack_program *programs[CHAOS_PROGRAMS];   /* two engines, two workers */
     bool has_small_disk;                              /* the last NATS server's store is a small tmpfs */
-    const char *faketime;                             /* the library; NULL: it is not installed */
+    struct jumping_clock clocks[CHAOS_CLOCKS];        /* of each program, and of Postgres */
     uint64_t seed;
 };
 

@@ -326,7 +326,7 @@ static void print_summary(void)
                     sums[i].runs - sums[i].activities, sums[i].recovery_ms_max);
         else if (strstr(chaos_faults[i].name, only) != NULL)
             fprintf(stderr, "  %-30s not done%s\n", chaos_faults[i].name,
-                    is_chosen(&chaos_faults[i]) ? "" : ": it needs root, or libfaketime");
+                    is_chosen(&chaos_faults[i]) ? "" : ": it needs root");
 }
 
 /* What nats-server itself complains about, of all three. */
