@@ -199,6 +199,8 @@ static bool story_child(void)
     return runs("parent", "parent", "x");
 }
 
+static char asked_id[64];
+
 static bool eventually(bool (*is)(void))
 {
     for (uint64_t const end = clock_monotonic_ms() + STORY_MS; clock_monotonic_ms() < end; pause_ms(20))
@@ -232,6 +234,22 @@ static bool story_reopen(void)
              &stack.err);
     must(connection_flush(hand, &stack.err), &stack.err);
     return story_plain() && eventually(no_junk);
+}
+
+/* That there is none of this name is an answer, too. */
+static bool answers_queries(void)
+{
+    thole_slice answer;
+    thole_status const status = thole_client_query(client, thole_slice_from(asked_id), THOLE_STR("how"),
+                                                   THOLE_STR(""), &answer, &stack.err);
+    return status == THOLE_NOT_FOUND;
+}
+
+/* It is open, and does not open again meanwhile. */
+static bool story_query(void)
+{
+    snprintf(asked_id, sizeof asked_id, "%s", id_of("asked"));
+    return story_reopen() && starts(asked_id, "waits", "") && eventually(answers_queries);
 }
 
 /* The rows are of another time: they are made again. */
@@ -474,6 +492,7 @@ static const struct row {
     {"store_reset", story_rebuild, "p=0 closed: ", .done = true},
     {"ordered_reader_open", story_reopen, "p=0 closed: fault"},
     {"stream_still_holds", story_reopen, "p=0 closed: fault"},
+    {"subscribe queries", story_query, "p=0 answers no queries, trying again in 1000 ms: fault"},
     /* turns */
     {"publish append", story_plain, "p=0 closed: "},
     {"publish work", story_plain, "p=0 "},

@@ -109,6 +109,7 @@ thole_status __real_stream_delete_all(struct connection *, const char *, const u
 thole_status __real_stream_purge_below(struct connection *, const char *, uint64_t, thole_error *);
 thole_status __real_stream_still_holds(struct connection *, const char *, uint64_t, uint64_t, bool *, uint64_t *, thole_error *);
 thole_status __real_ordered_reader_open(struct connection *, const struct ordered_reader_options *, struct ordered_reader **, thole_error *);
+thole_status __real_connection_subscribe(struct connection *, const char *, delivery_fn *, void *, struct subscription **, thole_error *);
 thole_status __real_topology_ensure_queue(struct connection *, const char *, thole_slice, uint64_t, uint64_t *, bool *, thole_error *);
 thole_status __real_nodes_put(struct connection *, const char *, thole_slice, thole_slice, thole_error *);
 thole_status __real_cancel_notice_publish(struct connection *, const char *, const struct cancel_notice *, thole_error *);
@@ -201,6 +202,16 @@ thole_status __wrap_ordered_reader_open(struct connection *c, const struct order
     enum fault fault;
     if (!struck(site, &fault))
         return __real_ordered_reader_open(c, options, ret, reterr);
+    return say(fault, site, reterr);
+}
+
+thole_status __wrap_connection_subscribe(struct connection *c, const char *subject, delivery_fn *each,
+                                         void *arg, struct subscription **ret, thole_error *reterr)
+{
+    const char *const site = strstr(subject, ".query.") != NULL ? "subscribe queries" : "other";
+    enum fault fault;
+    if (!struck(site, &fault))
+        return __real_connection_subscribe(c, subject, each, arg, ret, reterr);
     return say(fault, site, reterr);
 }
 

@@ -191,7 +191,8 @@ struct owned { /* a partition of this shard, owned or not */
     bool looking;
     uint32_t failures;
     struct inbox_tap *tap;
-    struct query_tap *queries; /* while it is open */
+    struct query_tap *queries; /* while it is open; NULL then, too: it could not be made */
+    uint64_t queries_ms;       /* monotonic; when that is tried again, 0 = no need */
     struct asked *asked;       /* questions that the machine has */
     char *hist_stream, *in_stream;
 };
@@ -277,6 +278,7 @@ void shard_requeue(struct shard *shard, struct owned *owned, const struct batch_
 /* shard_query.c: the partition has opened, has closed; a question has come, an answer is there. */
 void shard_queries_open(struct shard *shard, struct owned *owned);
 void shard_queries_close(struct shard *shard, struct owned *owned);
+void shard_queries_retry(struct shard *shard, struct owned *owned, uint64_t now_ms); /* what failed */
 void shard_query(struct shard *shard, const struct shard_mail *mail);
 /* shard_reject.c */
 THOLE_NODISCARD thole_status shard_rejects_open(struct shard *shard, thole_error *reterr);

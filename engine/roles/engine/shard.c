@@ -152,11 +152,14 @@ static uint64_t step_all(struct shard *shard)
             step(shard, owned);
         sweeper_run(shard, owned, now);
         inbox_watch(shard, owned, now);
+        shard_queries_retry(shard, owned, now);
         deadline = min_ms(deadline, min_ms(sweeper_deadline_ms(owned), inbox_watch_ms(owned)));
         held += partition_pending(owned->machine);
         deadline = min_ms(deadline, to_monotonic(partition_deadline_ms(owned->machine), now));
         if (owned->close_by_ms != 0)
             deadline = min_ms(deadline, owned->close_by_ms);
+        if (owned->queries_ms != 0)
+            deadline = min_ms(deadline, owned->queries_ms);
         if (owned->wanted && shard->link_up && shard->store_up &&
             partition_state(owned->machine) == PARTITION_CLOSED)
             deadline = min_ms(deadline, owned->not_before_ms);

@@ -12,6 +12,7 @@ enum {
     QUERIES_MAX = 256,     /* of one shard, from their arrival to their answer */
     QUERY_OVERHEAD = 4096, /* of a question around its input */
     QUERY_TOKEN_INSTANCE = 4,
+    AGAIN_MS = 1000, /* after a subscription that failed */
 };
 
 struct query_tap { /* an open partition's subscription */
@@ -173,22 +174,40 @@ void shard_query_answered(struct shard *shard, struct owned *owned, const struct
 
 /* ---- as partitions come and go ---- */
 
-void shard_queries_open(struct shard *shard, struct owned *owned)
+static thole_status subscribe(struct shard *shard, const struct owned *owned, struct query_tap **ret,
+                              thole_error *reterr)
 {
     struct query_tap *tap = calloc(1, sizeof *tap);
-    thole_error err = {0};
     if (tap == NULL)
-        abort();
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
     *tap =
         (struct query_tap){.shard = shard, .p = owned->p, .generation = partition_generation(owned->machine)};
     thole_status status =
-        subject_query(&shard->subject, shard->engine->topology.ns, owned->p, (thole_slice){0}, &err);
+        subject_query(&shard->subject, shard->engine->topology.ns, owned->p, (thole_slice){0}, reterr);
     if (status == THOLE_OK)
         status = connection_subscribe(shard->engine->connection, buf_cstr(&shard->subject), on_question, tap,
-                                      &tap->subscription, &err);
+                                      &tap->subscription, reterr);
     if (status != THOLE_OK)
-        log_line(LOG_LEVEL_WARN, "query", "p=%u answers no queries: %s", owned->p, err.text);
-    owned->queries = tap;
+        free(tap);
+    else
+        *ret = tap;
+    return status;
+}
+
+void shard_queries_open(struct shard *shard, struct owned *owned)
+{
+    thole_error err = {0};
+    thole_status const status = subscribe(shard, owned, &owned->queries, &err);
+    owned->queries_ms = status == THOLE_OK ? 0 : clock_monotonic_ms() + AGAIN_MS;
+    if (status != THOLE_OK)
+        log_line(LOG_LEVEL_WARN, "query", "p=%u answers no queries, trying again in %d ms: %s", owned->p,
+                 (int)AGAIN_MS, err.text);
+}
+
+void shard_queries_retry(struct shard *shard, struct owned *owned, uint64_t now_ms)
+{
+    if (owned->queries_ms != 0 && now_ms >= owned->queries_ms)
+        shard_queries_open(shard, owned);
 }
 
 void shard_queries_close(struct shard *shard, struct owned *owned)
@@ -197,6 +216,7 @@ void shard_queries_close(struct shard *shard, struct owned *owned)
         subscription_close(owned->queries->subscription);
     free(owned->queries);
     owned->queries = NULL;
+    owned->queries_ms = 0;
     for (struct asked *asked = owned->asked, *next; asked != NULL; asked = next) {
         next = asked->next;
         answer_text(shard, asked->reply, THOLE_UNAVAILABLE, "the partition is being handed over");
