@@ -1,0 +1,213 @@
+#include "lent.h"
+#include "instance.h"
+#include "partition.h"
+#include "worker.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { TAKEN_BACK = 0xA5 };
+
+struct loan { /* one allocation of its own for each thing, so that a sanitizer sees its end */
+    struct loan *next;
+    size_t len;
+    _Alignas(max_align_t) uint8_t bytes[];
+};
+
+static _Thread_local int busy;
+
+bool lent_is_busy(void)
+{
+    return busy > 0;
+}
+
+static void *lend(struct loan **loans, const void *from, size_t len)
+{
+    struct loan *loan = malloc(sizeof *loan + len);
+    if (loan == NULL)
+        abort();
+    loan->next = *loans;
+    loan->len = len;
+    *loans = loan;
+    if (len > 0)
+        memcpy(loan->bytes, from, len);
+    return loan->bytes;
+}
+
+static void take_back(struct loan **loans)
+{
+    busy++;
+    for (struct loan *loan = *loans, *next; loan != NULL; loan = next) {
+        next = loan->next;
+        memset(loan->bytes, TAKEN_BACK, loan->len);
+        free(loan);
+    }
+    *loans = NULL;
+    busy--;
+}
+
+static void lend_slice(struct loan **loans, thole_slice *slice)
+{
+    if (slice->len > 0)
+        slice->ptr = lend(loans, slice->ptr, slice->len);
+}
+
+/* A copy of an array, to be changed in place. */
+#define LEND_ARRAY(loans, items, len) ((len) == 0 ? NULL : lend((loans), (items), (len) * sizeof *(items)))
+
+/* ---- events ---- */
+
+static const struct retry *lend_retry(struct loan **loans, const struct retry *from)
+{
+    if (from == NULL)
+        return NULL;
+    struct retry *retry = lend(loans, from, sizeof *retry);
+    thole_slice *types = LEND_ARRAY(loans, from->final_types, from->final_types_len);
+    for (size_t i = 0; i < from->final_types_len; i++)
+        lend_slice(loans, &types[i]);
+    retry->final_types = types;
+    return retry;
+}
+
+static const struct event *lend_events(struct loan **loans, const struct event *from, size_t n)
+{
+    struct event *events = LEND_ARRAY(loans, from, n);
+    for (size_t i = 0; i < n; i++) {
+        struct event *e = &events[i];
+        thole_slice *const slices[] = {&e->name,       &e->queue,      &e->input,   &e->worker, &e->data,
+                                       &e->request_id, &e->error_type, &e->details, &e->target};
+        for (size_t k = 0; k < sizeof slices / sizeof slices[0]; k++)
+            lend_slice(loans, slices[k]);
+        if (e->kind == EVENT_STARTED)
+            lend_slice(loans, &e->parent.instance);
+        e->retry = lend_retry(loans, e->retry);
+    }
+    return events;
+}
+
+/* ---- instances ---- */
+
+/* A turn's events may point to what was received: it is the instance's until the next call. */
+static _Thread_local struct loan *of_turn;
+
+thole_status __real_instance_turn(struct instance *, const struct turn_in *, struct turn_out *,
+                                  thole_error *);
+thole_status __wrap_instance_turn(struct instance *instance, const struct turn_in *in, struct turn_out *ret,
+                                  thole_error *reterr)
+{
+    struct turn_in own = *in;
+    take_back(&of_turn);
+    busy++;
+    own.received = lend_events(&of_turn, in->received, in->received_len);
+    busy--;
+    return __real_instance_turn(instance, &own, ret, reterr);
+}
+
+thole_status __real_instance_replay(struct instance *, const struct turn *, thole_error *);
+thole_status __wrap_instance_replay(struct instance *instance, const struct turn *turn, thole_error *reterr)
+{
+    struct loan *loans = NULL;
+    struct turn own = *turn;
+    busy++;
+    lend_slice(&loans, &own.instance);
+    lend_slice(&loans, &own.blocked_text);
+    own.events = lend_events(&loans, turn->events, turn->events_len);
+    busy--;
+    thole_status const status = __real_instance_replay(instance, &own, reterr);
+    take_back(&loans);
+    return status;
+}
+
+/* ---- the partition ---- */
+
+static const struct log_record *lend_records(struct loan **loans, const struct log_record *from, size_t n)
+{
+    struct log_record *records = LEND_ARRAY(loans, from, n);
+    for (size_t i = 0; i < n; i++)
+        lend_slice(loans, &records[i].bytes);
+    return records;
+}
+
+static const struct batch_activity *lend_activities(struct loan **loans, const struct batch_activity *from,
+                                                    size_t n)
+{
+    struct batch_activity *rows = LEND_ARRAY(loans, from, n);
+    for (size_t i = 0; i < n; i++) {
+        lend_slice(loans, &rows[i].instance);
+        lend_slice(loans, &rows[i].queue);
+        lend_slice(loans, &rows[i].activity);
+        lend_slice(loans, &rows[i].details);
+    }
+    return rows;
+}
+
+static void lend_live(struct loan **loans, struct partition_in *own)
+{
+    struct batch_instance *blocked = LEND_ARRAY(loans, own->blocked, own->blocked_len);
+    thole_slice *names = LEND_ARRAY(loans, own->live_names, own->live_names_len);
+    for (size_t i = 0; i < own->blocked_len; i++)
+        lend_slice(loans, &blocked[i].instance);
+    for (size_t i = 0; i < own->live_names_len; i++)
+        lend_slice(loans, &names[i]);
+    own->blocked = blocked;
+    own->live_names = names;
+    own->live_counts = LEND_ARRAY(loans, own->live_counts, own->live_names_len);
+}
+
+static void lend_rows(struct loan **loans, struct partition_in *own)
+{
+    struct batch_timer *timers = LEND_ARRAY(loans, own->timers, own->timers_len);
+    struct partition_crash *crashes = LEND_ARRAY(loans, own->crashes, own->crashes_len);
+    for (size_t i = 0; i < own->timers_len; i++)
+        lend_slice(loans, &timers[i].instance);
+    for (size_t i = 0; i < own->crashes_len; i++) {
+        lend_slice(loans, &crashes[i].instance);
+        lend_slice(loans, &crashes[i].text);
+    }
+    own->timers = timers;
+    own->crashes = crashes;
+    own->removed = lend_activities(loans, own->removed, own->removed_len);
+    own->results = lend_activities(loans, own->results, own->results_len);
+}
+
+thole_status __real_partition_input(struct partition *, const struct partition_in *, uint64_t);
+thole_status __wrap_partition_input(struct partition *p, const struct partition_in *in, uint64_t now_ms)
+{
+    struct loan *loans = NULL;
+    struct partition_in own = *in;
+    busy++;
+    if (in->text != NULL)
+        own.text = lend(&loans, in->text, strlen(in->text) + 1);
+    lend_slice(&loans, &own.instance);
+    lend_slice(&loans, &own.bytes);
+    lend_slice(&loans, &own.query);
+    lend_slice(&loans, &own.subject);
+    own.records = lend_records(&loans, in->records, in->records_len);
+    lend_live(&loans, &own);
+    lend_rows(&loans, &own);
+    busy--;
+    thole_status const status = __real_partition_input(p, &own, now_ms);
+    take_back(&loans);
+    return status;
+}
+
+/* ---- the worker ---- */
+
+thole_status __real_worker_input(struct worker_machine *, const struct worker_in *, uint64_t);
+thole_status __wrap_worker_input(struct worker_machine *w, const struct worker_in *in, uint64_t now_ms)
+{
+    struct loan *loans = NULL;
+    struct worker_in own = *in;
+    busy++;
+    struct worker_row *rows = LEND_ARRAY(&loans, in->rows, in->rows_len);
+    for (size_t i = 0; i < in->rows_len; i++)
+        lend_slice(&loans, &rows[i].key.instance);
+    own.rows = rows;
+    own.activity_ids = LEND_ARRAY(&loans, in->activity_ids, in->activity_ids_len);
+    lend_slice(&loans, &own.key.instance);
+    lend_slice(&loans, &own.cancel_kind);
+    lend_slice(&loans, &own.reason);
+    busy--;
+    thole_status const status = __real_worker_input(w, &own, now_ms);
+    take_back(&loans);
+    return status;
+}
