@@ -369,8 +369,9 @@ void redo_queued(struct partition *p, const struct batch_activity *row, thole_sl
 void redo_gone(struct partition *p, thole_slice instance, uint64_t execution, uint64_t id);
 /* What is open of the executions up to that one goes with their instance. */
 void redo_deleted(struct partition *p, thole_slice instance, uint64_t execution);
-/* Their results wait in the inbox: nobody is to do them again. */
-void redo_ended(struct partition *p, const struct batch_activity *results, size_t n);
+/* Their results wait in the inbox: nobody is to do them again. What was read before, and changed nothing
+ * then, waits no more. */
+void redo_ended(struct partition *p, const struct partition_result *results, size_t n);
 /* At the end of the log: what is still open goes into a build. False: there is none. */
 bool redo_finish(struct partition *p);
 /* Most instances are nobody's child: those that start in this log need not be asked about when they end. */

@@ -108,9 +108,11 @@ void redo_deleted(struct partition *p, thole_slice instance, uint64_t execution)
     }
 }
 
-void redo_ended(struct partition *p, const struct batch_activity *results, size_t n)
+void redo_ended(struct partition *p, const struct partition_result *results, size_t n)
 {
     for (size_t i = 0; i < n && p->redo.open != NULL; i++) {
+        if (results[i].sequence != 0 && progress_has(&p->progress, results[i].sequence))
+            continue;
         const struct fold_activity *entry = build_find_activity(p->redo.open, results[i].instance,
                                                                 results[i].execution, results[i].activity_id);
         if (entry != NULL && entry->row.try_number == results[i].try_number)

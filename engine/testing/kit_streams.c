@@ -155,7 +155,7 @@ const struct kit_message *kit_inbox_next(thole_test_env *env, uint64_t *ret_sequ
 
 void kit_inbox_results(const thole_test_env *env, uint64_t from, struct arena *arena, struct partition_in *in)
 {
-    struct batch_activity *const results = arena_array(arena, env->inbox_len + 1, sizeof *results);
+    struct partition_result *const results = arena_array(arena, env->inbox_len + 1, sizeof *results);
     kit_must(results != NULL);
     in->results_len = 0;
     for (uint64_t s = from; s <= env->inbox_len; s++) {
@@ -164,10 +164,11 @@ void kit_inbox_results(const thole_test_env *env, uint64_t from, struct arena *a
         if (at->purged || message_decode(at->bytes, arena, &message, NULL) != THOLE_OK ||
             message.kind != MESSAGE_ACTIVITY_RESULT)
             continue;
-        results[in->results_len++] = (struct batch_activity){.instance = message.instance,
-                                                             .execution = message.execution,
-                                                             .activity_id = message.task,
-                                                             .try_number = message.try_number};
+        results[in->results_len++] = (struct partition_result){.instance = message.instance,
+                                                               .execution = message.execution,
+                                                               .activity_id = message.task,
+                                                               .try_number = message.try_number,
+                                                               .sequence = s};
     }
     in->results = results;
 }

@@ -157,16 +157,19 @@ static void lend_rows(struct loan **loans, struct partition_in *own)
 {
     struct batch_timer *timers = LEND_ARRAY(loans, own->timers, own->timers_len);
     struct partition_crash *crashes = LEND_ARRAY(loans, own->crashes, own->crashes_len);
+    struct partition_result *results = LEND_ARRAY(loans, own->results, own->results_len);
     for (size_t i = 0; i < own->timers_len; i++)
         lend_slice(loans, &timers[i].instance);
     for (size_t i = 0; i < own->crashes_len; i++) {
         lend_slice(loans, &crashes[i].instance);
         lend_slice(loans, &crashes[i].text);
     }
+    for (size_t i = 0; i < own->results_len; i++)
+        lend_slice(loans, &results[i].instance);
     own->timers = timers;
     own->crashes = crashes;
     own->removed = lend_activities(loans, own->removed, own->removed_len);
-    own->results = lend_activities(loans, own->results, own->results_len);
+    own->results = results;
 }
 
 thole_status __real_partition_input(struct partition *, const struct partition_in *, uint64_t);

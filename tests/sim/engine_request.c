@@ -117,15 +117,17 @@ static void execute_results(struct world *w, struct engine_request *r)
     const struct inbox_stream *inbox = w->inboxes[r->seat->partition];
     const struct inbox_entry *entry;
     r->results = keep(w, (inbox->len + 1) * sizeof *r->results);
-    uint64_t const from = inbox_holds(inbox, r->out.sequence, r->out.stored_ns) ? r->out.from : 1;
+    bool const holds = inbox_holds(inbox, r->out.sequence, r->out.stored_ns);
+    uint64_t const from = holds ? r->out.from : 1;
     for (uint64_t s = from; (entry = inbox_next(inbox, s)) != NULL; s = entry->sequence + 1) {
         const struct message *m = &entry->message;
         if (!entry->valid || m->kind != MESSAGE_ACTIVITY_RESULT)
             continue;
-        r->results[r->results_len++] = (struct batch_activity){.instance = m->instance,
-                                                               .execution = m->execution,
-                                                               .activity_id = m->task,
-                                                               .try_number = m->try_number};
+        r->results[r->results_len++] = (struct partition_result){.instance = m->instance,
+                                                                 .execution = m->execution,
+                                                                 .activity_id = m->task,
+                                                                 .try_number = m->try_number,
+                                                                 .sequence = holds ? entry->sequence : 0};
     }
 }
 

@@ -57,7 +57,7 @@ struct engine_request {
     uint64_t sequence, epoch_sequence, last_sequence, inbox_life, epoch;
     struct projected projected;
     struct log_records records;
-    struct batch_activity *results;
+    struct partition_result *results;
     size_t results_len;
     struct store_timers timers;
     struct store_live live;

@@ -36,7 +36,7 @@ struct stage {
     /* what the database says when it is opened: nothing is projected, unless a test says otherwise */
     struct projected projected;
     uint64_t epoch;
-    const struct batch_activity *results; /* what waits in the inbox when it is opened */
+    const struct partition_result *results; /* what waits in the inbox when it is opened */
     size_t results_len;
     /* what there was */
     struct projected applied; /* what it has been told last */

@@ -346,27 +346,30 @@ static void test_a_redo_queues_what_is_open(void)
 }
 
 /* Nor what somebody has done whose result nobody has read yet; results of other tries and executions are not
- * its. The inbox is looked at once, and only when something is open. */
+ * its, nor is one that was read before the activity was scheduled, and changed nothing. The inbox is looked
+ * at once, and only when something is open. */
 static void test_a_redo_hears_of_results(void)
 {
-    static const struct batch_activity results[] = {
-        {.instance = {(const uint8_t *)"a", 1}, .execution = 1, .activity_id = 2, .try_number = 1},
-        {.instance = {(const uint8_t *)"b", 1}, .execution = 1, .activity_id = 2, .try_number = 2},
-        {.instance = {(const uint8_t *)"c", 1}, .execution = 2, .activity_id = 2, .try_number = 1},
-        {.instance = {(const uint8_t *)"nobody", 6}, .execution = 1, .activity_id = 2, .try_number = 1}};
+    static const struct partition_result results[] = {
+        {{(const uint8_t *)"a", 1}, 1, 2, 1, .sequence = 7},
+        {{(const uint8_t *)"d", 1}, 1, 2, 1, .sequence = 5},
+        {{(const uint8_t *)"e", 1}, 1, 2, 1, .sequence = 0},
+        {{(const uint8_t *)"b", 1}, 1, 2, 2, .sequence = 8},
+        {{(const uint8_t *)"c", 1}, 2, 2, 1, .sequence = 9},
+        {{(const uint8_t *)"nobody", 6}, 1, 2, 1, .sequence = 10}};
     struct stage *s = malloc(sizeof *s);
     struct partition_options options;
     stage_options(&options, entries, ARRAY_LEN(entries));
     stage_begin_with(s, &options, 1000);
     CU_ASSERT_EQUAL(s->result_looks, 0);
-    for (char id[] = "a"; id[0] < 'd'; id[0]++)
+    for (char id[] = "a"; id[0] < 'f'; id[0]++)
         stage_start(s, id, "plain");
     s->works = s->activities = 0;
     s->results = results;
     s->results_len = ARRAY_LEN(results);
     stage_again(s, &options);
-    CU_ASSERT_EQUAL(s->works, 2);
-    CU_ASSERT_EQUAL(s->activities, 2);
+    CU_ASSERT_EQUAL(s->works, 3);
+    CU_ASSERT_EQUAL(s->activities, 3);
     CU_ASSERT_EQUAL(s->result_looks, 1);
     stage_end(s);
     free(s);

@@ -115,6 +115,14 @@ struct partition_crash {
     uint64_t count; /* with the code that is registered here; 0: it is tried alone */
 };
 
+/* The result of an activity's try, as it stands in the inbox. */
+struct partition_result {
+    thole_slice instance;
+    uint64_t execution, activity_id;
+    uint32_t try_number; /* from 1 */
+    uint64_t sequence;   /* 0: of an inbox that went back, which no position speaks of */
+};
+
 struct partition_in {
     enum partition_in_kind kind;
     uint64_t generation; /* of the output that this answers; ignored for OPEN, CLOSE, RIVAL and QUERY */
@@ -146,8 +154,8 @@ struct partition_in {
     /* APPLIED: the batch's, with held. Without them the messages of all are withdrawn */
     const struct batch_activity *removed;
     size_t removed_len;
-    /* RESULTS: instance, execution, activity_id, try_number of each */
-    const struct batch_activity *results;
+    /* RESULTS */
+    const struct partition_result *results;
     size_t results_len;
     /* TIMERS: due before what was asked; next_due_ms: of the first one after them, 0 = none */
     const struct batch_timer *timers;
@@ -170,7 +178,8 @@ enum partition_out_kind {
     PARTITION_OUT_READ_LOG, /* records from..to (inclusive) */
     PARTITION_OUT_READ_RESULTS, /* the results of activities that the inbox has from `from` on, or in all when
                                    it does not hold `sequence` as stored at stored_ns (see READ_INBOX): at
-                                   least those of its last count messages. Answer RESULTS */
+                                   least those of its last count messages. Answer RESULTS, with sequence 0
+                                   in that case */
     PARTITION_OUT_LOAD,         /* history of instance; answer HISTORY with token. execution 0: at least all
                                    records, in order, of the execution of its last record and of the one before it
                                    (a crash may have cut the first turn of the newer one short); a DELETED is one

@@ -232,16 +232,16 @@ static thole_status load(struct loader *loader, struct job *job)
 
 struct results {
     struct job *job;
-    struct batch_activity *items;
+    struct partition_result *items;
     size_t len, cap;
 };
 
-static thole_status keep_result(struct results *results, const struct message *message)
+static thole_status keep_result(struct results *results, const struct message *message, uint64_t sequence)
 {
     struct arena *arena = &results->job->arena;
     if (results->len == results->cap) {
         size_t const cap = results->cap == 0 ? RECORDS_MIN : results->cap * 2;
-        struct batch_activity *grown = arena_array(arena, cap, sizeof *grown);
+        struct partition_result *grown = arena_array(arena, cap, sizeof *grown);
         if (grown == NULL)
             return THOLE_NOMEM;
         if (results->len > 0)
@@ -249,10 +249,11 @@ static thole_status keep_result(struct results *results, const struct message *m
         results->items = grown;
         results->cap = cap;
     }
-    struct batch_activity *to = &results->items[results->len++];
-    *to = (struct batch_activity){.execution = message->execution,
-                                  .activity_id = message->task,
-                                  .try_number = message->try_number == 0 ? 1 : message->try_number};
+    struct partition_result *to = &results->items[results->len++];
+    *to = (struct partition_result){.execution = message->execution,
+                                    .activity_id = message->task,
+                                    .try_number = message->try_number == 0 ? 1 : message->try_number,
+                                    .sequence = results->job->gone_back ? 0 : sequence};
     return arena_dup(arena, message->instance, &to->instance);
 }
 
@@ -265,13 +266,12 @@ static thole_status collect_result(void *arg, uint64_t sequence, thole_slice sub
     struct message message;
     struct buf id;
     thole_status status = THOLE_OK;
-    (void)sequence;
     arena_init(&arena, MESSAGE_BYTES_MAX * 2);
     buf_init(&id, THOLE_ID_BYTES_MAX);
     if (message_decode(body, &arena, &message, NULL) == THOLE_OK && message.kind == MESSAGE_ACTIVITY_RESULT &&
         subject_token_decode(subject_nth(subject, TOKEN_INSTANCE), &id, NULL) == THOLE_OK &&
         thole_slice_equal(buf_bytes(&id), message.instance))
-        status = keep_result(results, &message);
+        status = keep_result(results, &message, sequence);
     buf_release(&id);
     arena_release(&arena);
     return status;
