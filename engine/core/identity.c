@@ -72,3 +72,13 @@ thole_status error_type_check(thole_slice type, thole_error *reterr)
     }
     return THOLE_OK;
 }
+
+thole_slice text_cut(thole_slice text, size_t bytes_max)
+{
+    if (text.len <= bytes_max)
+        return text;
+    size_t len = bytes_max;
+    while (len > 0 && bytes_max - len < 3 && (text.ptr[len] & 0xc0) == 0x80)
+        len--;
+    return (thole_slice){text.ptr, len};
+}

@@ -2,7 +2,16 @@
  * Recorded turns without code: what was asked for is taken as facts, so that an instance whose code is
  * missing still knows which messages would change something, tries again what failed, and can be terminated.
  */
-#include "instance_state.h"
+#include "instance_apply.h"
+#include "instance_cancel.h"
+#include "instance_end.h"
+#include "instance_events.h"
+#include "instance_memory.h"
+#include "instance_receive.h"
+#include "instance_retry.h"
+#include "instance_state_map.h"
+#include "instance_tasks.h"
+#include "instance_turn.h"
 
 static thole_status corrupt(struct instance *in, const struct event *e, const char *what)
 {
@@ -35,7 +44,7 @@ static thole_status apply_cancelled(struct instance *in, const struct event *e)
         return instance_break(in, THOLE_CORRUPT, "event %llu: %s of event %llu, which is not outstanding",
                               (unsigned long long)e->id, event_kind_name(e->kind),
                               (unsigned long long)e->ref);
-    return task_apply_cancelled(in, task, e);
+    return task_apply_cancelled(in, task, e, (thole_slice){NULL, 0});
 }
 
 static thole_status apply_state(struct instance *in, const struct event *e)
@@ -48,26 +57,9 @@ static thole_status apply_state(struct instance *in, const struct event *e)
     return THOLE_OK;
 }
 
-static thole_status apply_end(struct instance *in, const struct event *e)
-{
-    if (e->kind == EVENT_CANCELLED && !in->cancel_received)
-        return corrupt(in, e, "Cancelled without a request");
-    if ((e->kind == EVENT_TERMINATED) != in->terminate_received)
-        return corrupt(in, e,
-                       e->kind == EVENT_TERMINATED ? "Terminated without a request"
-                                                   : "an end after a request to terminate");
-    if (e->kind == EVENT_CONTINUED_AS_NEW) {
-        in->continued = true;
-        in->next_version = e->version;
-        THOLE_TRY(instance_keep(in, e->data, &in->next_input));
-    }
-    in->ended = true;
-    return THOLE_OK;
-}
-
 static thole_status apply(struct instance *in, const struct event *e)
 {
-    in->next_event++;
+    (void)instance_take_id(in);
     instance_count_event(in, e);
     switch (e->kind) {
     case EVENT_ACTIVITY_SCHEDULED: return apply_scheduled(in, e, TASK_ACTIVITY);
@@ -84,20 +76,19 @@ static thole_status apply(struct instance *in, const struct event *e)
     case EVENT_FAILED:
     case EVENT_CANCELLED:
     case EVENT_TERMINATED:
-    case EVENT_CONTINUED_AS_NEW: return apply_end(in, e);
+    case EVENT_CONTINUED_AS_NEW: return instance_apply_end(in, e);
     default: return THOLE_OK; /* changes nothing here, or is of a kind that a newer engine knows */
     }
 }
 
 thole_status instance_apply(struct instance *in)
 {
-    in->undelivered = false;
-    in->has_run = true;
-    in->cancel_delivered = in->cancel_received;
-    for (size_t i = 0; i < in->expected_len; i++)
-        THOLE_TRY(apply(in, &in->expected[i]));
-    if (in->terminate_received && !in->ended)
+    instance_deliver(in);
+    cancel_apply_delivered(in);
+    for (size_t i = 0; i < in->turn.expected_len; i++)
+        THOLE_TRY(apply(in, &in->turn.expected[i]));
+    if (in->facts.terminate_received && !in->end.ended)
         return instance_break(in, THOLE_CORRUPT, "turn %llu: a request to terminate did not end it",
-                              (unsigned long long)in->turns);
+                              (unsigned long long)in->turn.number);
     return THOLE_OK;
 }

@@ -4,48 +4,20 @@
  * What is waited for is marked in the task table and counted, so that a resolution costs the same whether one
  * task is awaited or a hundred thousand, and the code is resumed only when its await can return.
  */
-#include "instance_state.h"
+#include "instance_awaits.h"
+#include "instance_cancel.h"
+#include "instance_code.h"
+#include "instance_failure.h"
+#include "instance_memory.h"
+#include "instance_tasks.h"
 #include <assert.h>
 #include <stdio.h>
 
 enum { WON_TEXT_BYTES = 128 };
 
-void instance_park(struct instance *in)
-{
-    for (;;)
-        coro_yield(in->guard == GUARD_QUERY ? in->query.coro : in->coro);
-}
-
-/* The turn has failed. Code may see that its memory is exhausted, a few times; the rest of it never runs. */
-static thole_status await_broken(struct instance *in)
-{
-    if (in->broken != THOLE_LIMIT || in->broken_awaits++ >= BROKEN_AWAITS_MAX)
-        instance_park(in);
-    return THOLE_LIMIT;
-}
-
-/* In a query, or a side effect: one that does not take no for an answer is parked, too. */
-static thole_status await_refused(struct instance *in)
-{
-    if (in->refused_awaits++ < BROKEN_AWAITS_MAX)
-        return THOLE_INVALID;
-    if (in->guard == GUARD_EFFECT)
-        (void)instance_break(in, THOLE_INVALID, "a side effect awaits for ever");
-    instance_park(in);
-    return THOLE_INVALID;
-}
-
-/* An await tells the code that the whole execution is cancelled. */
-static void notice_cancel(struct instance *in)
-{
-    assert(in->cancel_delivered);
-    in->cancel_pending = false;
-    in->cancel_noticed = true;
-}
-
 static thole_status await_cancelled(struct instance *in)
 {
-    notice_cancel(in);
+    cancel_notice(in);
     in->last_failure = (struct last_failure){.status = THOLE_CANCELLED};
     return THOLE_CANCELLED;
 }
@@ -59,28 +31,19 @@ static thole_status await_fault(struct instance *in, enum task_fault fault, uint
 /* What every await looks at first. THOLE_OK: go on. */
 static thole_status await_begin(struct instance *in)
 {
-    if (instance_refuses(in))
-        return await_refused(in);
+    if (code_refuses(in))
+        return code_refused_await(in);
     if (in->broken != THOLE_OK)
-        return await_broken(in);
-    if (in->fault == 0)
-        return THOLE_OK;
-    enum task_fault const fault = in->fault;
-    in->fault = 0;
-    return await_fault(in, fault, 0);
+        return code_broken_await(in);
+    enum task_fault const fault = code_take_fault(in);
+    return fault == 0 ? THOLE_OK : await_fault(in, fault, 0);
 }
 
 /* Until so many of the marked tasks are resolved. When a cancellation is pending it returns at once. */
 static thole_status suspend(struct instance *in, size_t waits)
 {
-    assert(waits > 0 && !in->cancel_pending);
-    in->waits_left = waits;
-    coro_yield(in->coro);
-    in->waits_left = 0;
-    if (!in->interrupted)
-        return THOLE_OK;
-    in->interrupted = false;
-    return await_cancelled(in);
+    assert(!in->cancel.pending);
+    return code_suspend(in, waits) ? THOLE_OK : await_cancelled(in);
 }
 
 /* The task was never scheduled, or is not one of this execution's. */
@@ -100,7 +63,7 @@ static thole_status outcome(struct instance *in, struct task *task, thole_slice 
         return THOLE_OK;
     }
     if (task->state == TASK_CANCELLED && task->code == CANCEL_REQUESTED)
-        notice_cancel(in);
+        cancel_notice(in);
     in->last_failure = (struct last_failure){.status = status, .task = task};
     return status;
 }
@@ -112,7 +75,7 @@ thole_status await_one(struct instance *in, thole_task task, thole_slice *ret_re
     if (found == NULL)
         return await_nothing(in, task);
     if (found->state == TASK_OUTSTANDING) {
-        if (in->cancel_pending)
+        if (in->cancel.pending)
             return await_cancelled(in);
         found->awaited = true;
         THOLE_TRY(suspend(in, 1));
@@ -131,7 +94,7 @@ bool thole_ready(thole_ctx *ctx, thole_task task)
     const struct instance *in = ctx->instance;
     NOTE_CALL_SITE(ctx->instance);
     const struct task *found = task_find(in, task.id);
-    return found == NULL || found->state != TASK_OUTSTANDING || in->cancel_pending || in->fault != 0 ||
+    return found == NULL || found->state != TASK_OUTSTANDING || in->cancel.pending || in->code.fault != 0 ||
            in->broken != THOLE_OK;
 }
 
@@ -200,7 +163,7 @@ static thole_status await_first(struct instance *in, const thole_task *tasks, si
     if (first < n && !is_fault(tasks[first]) && task_find(in, tasks[first].id) == NULL)
         return await_nothing(in, tasks[first]);
     if (first == n) {
-        if (in->cancel_pending)
+        if (in->cancel.pending)
             return await_cancelled(in);
         (void)tasks_mark(in, tasks, n);
         THOLE_TRY(suspend(in, 1)); /* interrupted: all were cancelled, no mark is left */
@@ -229,7 +192,7 @@ static thole_slice won_text(struct instance *in, const struct task *winner)
 {
     char text[WON_TEXT_BYTES];
     thole_slice kept = {NULL, 0};
-    if (in->semantics < SEMANTICS_LOSERS_TOLD)
+    if (in->facts.semantics < SEMANTICS_LOSERS_TOLD)
         return THOLE_STR("select_loser");
     if (winner == NULL)
         return THOLE_STR("what could not be scheduled won");
@@ -264,7 +227,7 @@ thole_status thole_await_any(thole_ctx *ctx, const thole_task *tasks, size_t n, 
     THOLE_TRY(await_first(in, tasks, n, &winner));
     tasks_cancel_losers(in, tasks, n, winner);
     if (in->broken != THOLE_OK)
-        return await_broken(in);
+        return code_broken_await(in);
     if (ret_winner != NULL)
         *ret_winner = winner;
     return THOLE_OK;
@@ -295,7 +258,7 @@ thole_status thole_await_all(thole_ctx *ctx, const thole_task *tasks, size_t n, 
     THOLE_TRY(tasks_check(in, tasks, n));
     thole_status status = THOLE_OK;
     size_t const waits = tasks_mark(in, tasks, n);
-    if (waits > 0 && in->cancel_pending) {
+    if (waits > 0 && in->cancel.pending) {
         (void)tasks_earliest(in, tasks, n); /* takes the marks away */
         status = await_cancelled(in);
     } else if (waits > 0) {

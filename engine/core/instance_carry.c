@@ -1,5 +1,7 @@
 /* What continue-as-new takes along: the events that the next execution begins with. */
-#include "instance_state.h"
+#include "instance_events.h"
+#include "instance_requests.h"
+#include "instance_state_map.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -29,20 +31,20 @@ static thole_status carry_start(struct carry *c)
     const struct instance *in = c->in;
     struct event *start = add(c, EVENT_STARTED);
     start->code = SEMANTICS_VERSION;
-    start->version = in->next_version != 0 ? in->next_version : in->version;
-    start->parent = in->parent;
-    start->before = in->before;
-    THOLE_TRY(dup(c, in->parent.instance, &start->parent.instance));
-    THOLE_TRY(dup(c, in->orchestration, &start->name));
-    THOLE_TRY(dup(c, in->request_id, &start->request_id));
-    return dup(c, in->next_input, &start->data);
+    start->version = in->end.next_version != 0 ? in->end.next_version : in->facts.version;
+    start->parent = in->facts.parent;
+    start->before = in->facts.before;
+    THOLE_TRY(dup(c, in->facts.parent.instance, &start->parent.instance));
+    THOLE_TRY(dup(c, in->facts.orchestration, &start->name));
+    THOLE_TRY(dup(c, in->facts.request_id, &start->request_id));
+    return dup(c, in->end.next_input, &start->data);
 }
 
 static thole_status carry_state(struct carry *c)
 {
     thole_slice key = {NULL, 0}, value;
-    if (c->in->custom_status.len > 0)
-        THOLE_TRY(dup(c, c->in->custom_status, &add(c, EVENT_STATE_CARRIED)->data));
+    if (c->in->status.text.len > 0)
+        THOLE_TRY(dup(c, c->in->status.text, &add(c, EVENT_STATE_CARRIED)->data));
     while (state_next(&c->in->state, key, &key, &value)) {
         struct event *event = add(c, EVENT_STATE_CARRIED);
         THOLE_TRY(dup(c, key, &event->name));
@@ -69,11 +71,11 @@ static thole_status carry_origins(struct carry *c)
 /* An execution that was told of a cancellation ends as cancelled: one that continues was not. */
 static thole_status carry_cancel(struct carry *c)
 {
-    if (!c->in->cancel_received)
+    if (!c->in->cancel.received)
         return THOLE_OK;
     struct event *event = add(c, EVENT_CANCEL_REQUESTED);
-    THOLE_TRY(dup(c, c->in->cancel_request_id, &event->request_id));
-    return dup(c, c->in->cancel_reason, &event->data);
+    THOLE_TRY(dup(c, c->in->cancel.request_id, &event->request_id));
+    return dup(c, c->in->cancel.reason, &event->data);
 }
 
 static void visit_kept(void *arg, const struct name *name, uint64_t id, thole_slice data)
@@ -109,7 +111,7 @@ thole_status instance_carry(const struct instance *ended, struct arena *arena, s
                             size_t *ret_len)
 {
     struct carry c = {.in = ended, .arena = arena};
-    assert(ended->continued);
+    assert(ended->end.continued);
     c.cap = 4 + ended->state.len + events_kept(ended, NULL, NULL);
     c.events = arena_array(arena, c.cap, sizeof *c.events);
     if (c.events == NULL)

@@ -1,31 +1,15 @@
 /* What an orchestration may ask at any time, memory, and texts. */
-#include "instance_state.h"
-#include "message.h"
+#include "instance_code.h"
+#include "instance_failure.h"
+#include "instance_memory.h"
+#include "instance_query.h"
+#include "instance_retry.h"
+#include "instance_tasks.h"
+#include "instance_turn.h"
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-bool instance_refuses(struct instance *in)
-{
-    if (in->guard == GUARD_NONE) {
-        if (in->broken != THOLE_OK && in->broken_calls++ >= BROKEN_CALLS_MAX)
-            instance_park(in);
-        return false;
-    }
-    in->refused = true;
-    return true;
-}
-
-thole_slice text_cut(thole_slice text, size_t bytes_max)
-{
-    if (text.len <= bytes_max)
-        return text;
-    size_t len = bytes_max;
-    while (len > 0 && bytes_max - len < 3 && (text.ptr[len] & 0xc0) == 0x80)
-        len--;
-    return (thole_slice){text.ptr, len};
-}
 
 /* ---- facts ---- */
 
@@ -62,7 +46,7 @@ thole_slice thole_task_error(thole_ctx *ctx, thole_task task)
 
 uint64_t thole_now_ms(const thole_ctx *ctx)
 {
-    return ctx->instance->time_ms;
+    return ctx->instance->turn.time_ms;
 }
 
 thole_slice thole_instance_id(const thole_ctx *ctx)
@@ -78,23 +62,23 @@ uint64_t thole_execution_id(const thole_ctx *ctx)
 uint32_t thole_version_id(const thole_ctx *ctx)
 {
     const struct instance *in = ctx->instance;
-    return in->version != 0 ? in->version : in->options.version;
+    return in->facts.version != 0 ? in->facts.version : in->options.version;
 }
 
 bool thole_is_cancelled(const thole_ctx *ctx)
 {
-    return ctx->instance->cancel_noticed;
+    return ctx->instance->cancel.noticed;
 }
 
 thole_slice thole_cancel_reason(const thole_ctx *ctx)
 {
-    return ctx->instance->cancel_noticed ? ctx->instance->cancel_reason : (thole_slice){NULL, 0};
+    return ctx->instance->cancel.noticed ? ctx->instance->cancel.reason : (thole_slice){NULL, 0};
 }
 
 bool thole_should_continue_as_new(const thole_ctx *ctx)
 {
     const struct instance *in = ctx->instance;
-    return in->next_event - 1 > CONTINUE_EVENTS || in->event_bytes > CONTINUE_BYTES;
+    return in->turn.next_event - 1 > CONTINUE_EVENTS || in->turn.event_bytes > CONTINUE_BYTES;
 }
 
 /* ---- memory ---- */
@@ -102,8 +86,8 @@ bool thole_should_continue_as_new(const thole_ctx *ctx)
 void *thole_alloc(thole_ctx *ctx, size_t bytes)
 {
     struct instance *in = ctx->instance;
-    if (in->guard == GUARD_QUERY)
-        return arena_alloc(&in->query.arena, bytes);
+    if (in->code.guard == GUARD_QUERY)
+        return arena_alloc(&in->queries.current.arena, bytes);
     void *p = arena_alloc(&in->arena, bytes);
     if (p == NULL)
         (void)instance_full(in);
@@ -138,15 +122,10 @@ thole_slice thole_format(thole_ctx *ctx, const char *fmt, ...)
 
 static thole_status throw(struct instance * in, thole_slice type, thole_slice text)
 {
-    if (in->guard == GUARD_QUERY) {
-        in->query.thrown = text;
-        return THOLE_APP;
-    }
-    if (!instance_refuses(in)) {
-        in->threw = true;
-        in->thrown = text;
-        in->thrown_type = error_type_check(type, NULL) == THOLE_OK ? type : (thole_slice){NULL, 0};
-    }
+    if (in->code.guard == GUARD_QUERY)
+        query_throw(in, text);
+    else if (!code_refuses(in))
+        code_throw(in, type, text);
     return THOLE_APP;
 }
 
@@ -172,39 +151,17 @@ thole_status thole_throw_as(thole_ctx *ctx, thole_slice type, const char *fmt, .
 
 /* ---- the log ---- */
 
-static struct turn_log *log_line(struct instance *in)
-{
-    if (in->logs_len == in->logs_cap) {
-        size_t const cap = in->logs_cap == 0 ? 8 : in->logs_cap * 2;
-        struct turn_log *logs = arena_array(&in->turn_arena, cap, sizeof *logs);
-        if (logs == NULL)
-            return NULL;
-        if (in->logs_len > 0)
-            memcpy(logs, in->logs, in->logs_len * sizeof *logs);
-        in->logs = logs;
-        in->logs_cap = cap;
-    }
-    return &in->logs[in->logs_len];
-}
-
-/* What does not fit is lost: a log line is no reason to fail. */
 void thole_log(thole_ctx *ctx, thole_log_level level, const char *fmt, ...)
 {
     struct instance *in = ctx->instance;
     char text[512];
     NOTE_CALL_SITE(in);
-    if (in->replaying || in->guard == GUARD_QUERY || in->broken != THOLE_OK)
+    if (in->turn.replaying || in->code.guard == GUARD_QUERY || in->broken != THOLE_OK)
         return;
     va_list args;
     va_start(args, fmt);
     int const whole = vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     size_t const len = whole < 0 ? 0 : (size_t)whole < sizeof text ? (size_t)whole : sizeof text - 1;
-    struct turn_log *line = in->logs_bytes + len > LOG_BYTES_MAX ? NULL : log_line(in);
-    if (line == NULL ||
-        arena_dup(&in->turn_arena, (thole_slice){(const uint8_t *)text, len}, &line->text) != THOLE_OK)
-        return;
-    line->level = (uint32_t)level;
-    in->logs_bytes += len + sizeof *line;
-    in->logs_len++;
+    instance_log(in, (uint32_t)level, (thole_slice){(const uint8_t *)text, len});
 }

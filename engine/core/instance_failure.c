@@ -1,5 +1,8 @@
 /* Why an execution failed, in words, and how a task that failed is told of. */
-#include "instance_state.h"
+#include "instance_failure.h"
+#include "instance_memory.h"
+#include "instance_tasks.h"
+#include "message.h"
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -94,7 +97,7 @@ static thole_slice joined(struct instance *in, const char *prefix, thole_slice t
     size_t len = 0;
     for (size_t i = 0; i < n; i++)
         len += parts[i].len;
-    uint8_t *to = arena_alloc(&in->turn_arena, len);
+    uint8_t *to = arena_alloc(&in->turn.arena, len);
     if (to == NULL) {
         (void)instance_full(in);
         return (thole_slice){NULL, 0};
@@ -126,15 +129,15 @@ thole_slice instance_failure_text(struct instance *in, thole_status status)
 {
     const struct last_failure *last = &in->last_failure;
     char text[PREFIX_BYTES];
-    if (in->returned_status == THOLE_OK && in->fault != 0)
-        return own_text(in, fault_text(in->fault));
-    if (in->returned_status == THOLE_OK) {
-        (void)snprintf(text, sizeof text, "the output has %zu bytes, at most %zu are allowed", in->output.len,
-                       in->options.payload_max);
+    if (in->code.returned_status == THOLE_OK && in->code.fault != 0)
+        return own_text(in, fault_text(in->code.fault));
+    if (in->code.returned_status == THOLE_OK) {
+        (void)snprintf(text, sizeof text, "the output has %zu bytes, at most %zu are allowed",
+                       in->code.output.len, in->options.payload_max);
         return own_text(in, text);
     }
-    if (in->thrown.len > 0)
-        return text_cut(in->thrown, in->options.payload_max);
+    if (in->code.thrown.len > 0)
+        return text_cut(in->code.thrown, in->options.payload_max);
     if (last->status == THOLE_OK)
         return thole_slice_from(thole_status_text(status));
     if (last->task != NULL)
@@ -147,9 +150,9 @@ thole_slice instance_failure_text(struct instance *in, thole_status status)
 thole_slice instance_failure_type(const struct instance *in)
 {
     const struct task *task = in->last_failure.task;
-    if (in->returned_status == THOLE_OK)
+    if (in->code.returned_status == THOLE_OK)
         return (thole_slice){NULL, 0};
-    if (in->threw)
-        return in->thrown_type;
+    if (in->code.threw)
+        return in->code.thrown_type;
     return task != NULL && task->error_type != NULL ? *task->error_type : (thole_slice){NULL, 0};
 }

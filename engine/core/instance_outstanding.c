@@ -1,9 +1,9 @@
 /* What an execution has asked for and has not got. */
-#include "instance_state.h"
+#include "instance_tasks.h"
 
 bool instance_outstanding(const struct instance *instance, size_t *cursor, struct outstanding *ret)
 {
-    while (*cursor < instance->tasks_len) {
+    while (*cursor < instance->tasks.len) {
         const struct task *task = task_at(instance, (*cursor)++);
         if (task->state != TASK_OUTSTANDING)
             continue;

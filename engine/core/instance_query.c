@@ -3,13 +3,15 @@
  * stack of its own with the orchestration's context under guard: what would change anything is refused,
  * memory comes from a scratch arena, and a handler that waits all the same is dropped.
  */
-#include "instance_state.h"
+#include "instance_query.h"
+#include "instance_code.h"
+#include "instance_memory.h"
 #include "message.h"
 #include <assert.h>
 
 static const struct query_handler *handler_find(const struct instance *in, thole_slice name)
 {
-    for (const struct query_handler *h = in->queries; h != NULL; h = h->next)
+    for (const struct query_handler *h = in->queries.first; h != NULL; h = h->next)
         if (thole_slice_equal(h->name, name))
             return h;
     return NULL;
@@ -19,11 +21,11 @@ void thole_on_query(thole_ctx *ctx, thole_slice name, thole_query_fn *answer, vo
 {
     struct instance *in = ctx->instance;
     NOTE_CALL_SITE(in);
-    if (instance_refuses(in) || in->broken != THOLE_OK || name_check(name, "query", NULL) != THOLE_OK)
+    if (code_refuses(in) || in->broken != THOLE_OK || name_check(name, "query", NULL) != THOLE_OK)
         return;
     struct query_handler *handler = (struct query_handler *)handler_find(in, name);
     if (handler == NULL) {
-        if (in->queries_len >= QUERIES_MAX)
+        if (in->queries.len >= QUERIES_MAX)
             return;
         handler = arena_alloc(&in->arena, sizeof *handler);
         if (handler == NULL) {
@@ -32,38 +34,36 @@ void thole_on_query(thole_ctx *ctx, thole_slice name, thole_query_fn *answer, vo
         }
         if (instance_keep(in, name, &handler->name) != THOLE_OK)
             return;
-        handler->next = in->queries;
-        in->queries = handler;
-        in->queries_len++;
+        handler->next = in->queries.first;
+        in->queries.first = handler;
+        in->queries.len++;
     }
     handler->answer = answer;
     handler->arg = arg;
-    handler->on_stack = coro_has(in->coro, arg);
+    handler->on_stack = coro_has(in->code.coro, arg);
 }
 
 static void query_entry(void *arg)
 {
     struct instance *in = arg;
-    struct query *query = &in->query;
+    struct query *query = &in->queries.current;
     query->status = query->handler->answer(&in->ctx, query->handler->arg, query->input, &query->output);
     query->done = true;
 }
 
 static thole_status query_run(struct instance *in, thole_error *reterr)
 {
-    struct query *query = &in->query;
+    struct query *query = &in->queries.current;
     query->coro = coro_create(in->options.stacks, query_entry, in);
     if (query->coro == NULL)
         return thole_fail(reterr, THOLE_NOMEM, "no stack for a query (%zu are in use)",
                           stack_pool_in_use(in->options.stacks));
-    in->guard = GUARD_QUERY;
-    in->refused = false;
-    in->refused_awaits = 0;
+    code_guard(in, GUARD_QUERY);
     (void)coro_resume(query->coro);
-    in->guard = GUARD_NONE;
+    bool const allowed = code_unguard(in);
     coro_destroy(query->coro);
     query->coro = NULL;
-    if (in->refused)
+    if (!allowed)
         return thole_fail(reterr, THOLE_INVALID, "the query tried to schedule, wait or set something");
     assert(query->done);
     return THOLE_OK;
@@ -71,7 +71,7 @@ static thole_status query_run(struct instance *in, thole_error *reterr)
 
 static thole_status query_answer(const struct instance *in, thole_slice *ret_output, thole_error *reterr)
 {
-    const struct query *query = &in->query;
+    const struct query *query = &in->queries.current;
     if (query->status != THOLE_OK && query->thrown.len > 0)
         return thole_fail(reterr, query->status, "%.*s", THOLE_FMT(query->thrown));
     if (query->status != THOLE_OK)
@@ -89,7 +89,7 @@ static thole_status not_answered(const struct instance *in, thole_slice name, th
     enum { NAMES_BYTES_MAX = 360 };
     struct buf names;
     buf_init(&names, NAMES_BYTES_MAX);
-    const struct query_handler *h = in->queries;
+    const struct query_handler *h = in->queries.first;
     for (; h != NULL && names.len + h->name.len + sizeof ", , …" < NAMES_BYTES_MAX; h = h->next)
         buf_printf(&names, "%s%.*s", names.len == 0 ? "" : ", ", THOLE_FMT(h->name));
     if (h != NULL)
@@ -105,14 +105,14 @@ static thole_status not_answered(const struct instance *in, thole_slice name, th
 thole_status instance_query(struct instance *instance, thole_slice name, thole_slice input,
                             thole_slice *ret_output, thole_error *reterr)
 {
-    struct query *query = &instance->query;
+    struct query *query = &instance->queries.current;
     if (instance->broken != THOLE_OK || instance->options.code == NULL)
         return thole_fail(reterr, THOLE_INVALID, "no code can run here to answer a query");
-    arena_release(&query->arena);
+    query_release(instance);
     const struct query_handler *handler = handler_find(instance, name);
     if (handler == NULL)
         return not_answered(instance, name, reterr);
-    if (instance->ended && handler->on_stack)
+    if (instance->end.ended && handler->on_stack)
         return thole_fail(
             reterr, THOLE_INVALID,
             "the execution has ended, and what query '%.*s' is about stood on its stack: keep it in "
@@ -121,4 +121,16 @@ thole_status instance_query(struct instance *instance, thole_slice name, thole_s
     *query = (struct query){.arena = query->arena, .handler = handler, .input = input};
     THOLE_TRY(query_run(instance, reterr));
     return query_answer(instance, ret_output, reterr);
+}
+
+void query_throw(struct instance *in, thole_slice text)
+{
+    assert(in->code.guard == GUARD_QUERY);
+    in->queries.current.thrown = text;
+}
+
+void query_release(struct instance *in)
+{
+    assert(in->queries.current.coro == NULL);
+    arena_release(&in->queries.current.arena);
 }

@@ -1,19 +1,24 @@
 /* What comes from outside: whether it is accepted, what is recorded for it, and what it changes. */
-#include "instance_state.h"
+#include "instance_receive.h"
+#include "hash.h"
+#include "instance_cancel.h"
+#include "instance_events.h"
+#include "instance_memory.h"
+#include "instance_names.h"
+#include "instance_requests.h"
+#include "instance_retry.h"
+#include "instance_state_map.h"
+#include "instance_tasks.h"
+#include "instance_turn.h"
 #include <assert.h>
 #include <string.h>
-
-bool instance_cancel_undelivered(const struct instance *in)
-{
-    return in->cancel_received && !in->cancel_delivered;
-}
 
 /* ---- acceptance ---- */
 
 static bool accepts_resolution(const struct instance *in, const struct event *e)
 {
     const struct task *task = e->kind == EVENT_TIMER_FIRED ? task_find(in, e->ref) : task_resolved_by(in, e);
-    if (task == NULL || task->state != TASK_OUTSTANDING || instance_cancel_undelivered(in))
+    if (task == NULL || task->state != TASK_OUTSTANDING || cancel_undelivered(in))
         return false;
     switch (e->kind) {
     case EVENT_ACTIVITY_COMPLETED: return retry_takes_result(task, e->try_number);
@@ -34,27 +39,27 @@ static bool accepts_resolution(const struct instance *in, const struct event *e)
 
 bool instance_accepts(const struct instance *instance, const struct event *received)
 {
-    if (instance->ended || instance->terminate_received)
+    if (instance->end.ended || instance->facts.terminate_received)
         return false;
     if (received->kind == EVENT_STARTED)
-        return !instance->started;
-    if (!instance->started ||
+        return !instance->facts.started;
+    if (!instance->facts.started ||
         requests_seen(&instance->requests, request_hash(received->kind, received->request_id)))
         return false;
     switch (received->kind) {
-    case EVENT_CANCEL_REQUESTED: return !instance->cancel_received;
-    case EVENT_PAUSED: return !instance->paused;
-    case EVENT_RESUMED: return instance->paused;
-    case EVENT_HISTORY_PRUNED: return received->before > instance->pruned_before;
+    case EVENT_CANCEL_REQUESTED: return !instance->cancel.received;
+    case EVENT_PAUSED: return !instance->facts.paused;
+    case EVENT_RESUMED: return instance->facts.paused;
+    case EVENT_HISTORY_PRUNED: return received->before > instance->facts.pruned_before;
     case EVENT_TERMINATE_REQUESTED: return true;
     case EVENT_EVENT_RECEIVED: return received->name.len > 0;
     case EVENT_STATE_CARRIED:
-    case EVENT_ORIGINS_CARRIED: return instance->receiving && instance->turns == 1;
+    case EVENT_ORIGINS_CARRIED: return instance->facts.receiving && instance->turn.number == 1;
     default: return accepts_resolution(instance, received);
     }
 }
 
-bool instance_convert(struct instance *in, struct event *event)
+static bool convert(struct instance *in, struct event *event)
 {
     const struct task *task = task_find(in, event->ref);
     switch (event->kind) {
@@ -95,48 +100,44 @@ static thole_status corrupt(struct instance *in, const struct event *e, const ch
 
 static thole_status receive_started(struct instance *in, struct event *event)
 {
-    if (in->started)
+    if (in->facts.started)
         return corrupt(in, event, "a second time");
-    THOLE_TRY(instance_keep(in, event->name, &in->orchestration));
-    THOLE_TRY(instance_keep(in, event->data, &in->input));
-    THOLE_TRY(instance_keep(in, event->request_id, &in->request_id));
-    in->parent = event->parent;
-    THOLE_TRY(instance_keep(in, event->parent.instance, &in->parent.instance));
-    event->name = in->orchestration;
-    event->data = in->input;
-    event->request_id = in->request_id;
-    event->parent = in->parent;
-    in->version = event->version;
-    in->semantics = event->code;
-    in->before = event->before;
+    THOLE_TRY(instance_keep(in, event->name, &in->facts.orchestration));
+    THOLE_TRY(instance_keep(in, event->data, &in->facts.input));
+    THOLE_TRY(instance_keep(in, event->request_id, &in->facts.request_id));
+    in->facts.parent = event->parent;
+    THOLE_TRY(instance_keep(in, event->parent.instance, &in->facts.parent.instance));
+    event->name = in->facts.orchestration;
+    event->data = in->facts.input;
+    event->request_id = in->facts.request_id;
+    event->parent = in->facts.parent;
+    in->facts.version = event->version;
+    in->facts.semantics = event->code;
+    in->facts.before = event->before;
     uint64_t const seed = hash_number(hash_bytes(1, in->options.id), in->options.execution);
-    in->random_seed = hash_number(seed, in->time_ms);
-    in->started = true;
+    in->facts.random_seed = hash_number(seed, in->turn.time_ms);
+    in->facts.started = true;
     return THOLE_OK;
 }
 
 static thole_status receive_cancel(struct instance *in, struct event *event)
 {
-    if (in->cancel_received) /* the first reason wins */
+    if (in->cancel.received) /* the first reason wins */
         return THOLE_OK;
-    THOLE_TRY(instance_keep(in, event->data, &in->cancel_reason));
-    THOLE_TRY(instance_keep(in, event->request_id, &in->cancel_request_id));
-    event->data = in->cancel_reason;
-    event->request_id = in->cancel_request_id;
-    in->cancel_received = true;
-    in->paused = false;
+    THOLE_TRY(cancel_receive(in, event));
+    in->facts.paused = false;
     return THOLE_OK;
 }
 
 static thole_status receive_terminate(struct instance *in, struct event *event)
 {
-    if (in->terminate_received)
+    if (in->facts.terminate_received)
         return THOLE_OK;
-    THOLE_TRY(instance_keep(in, event->data, &in->terminate_reason));
+    THOLE_TRY(instance_keep(in, event->data, &in->facts.terminate_reason));
     THOLE_TRY(instance_keep(in, event->request_id, &event->request_id));
-    event->data = in->terminate_reason;
-    in->terminate_received = true;
-    in->paused = false;
+    event->data = in->facts.terminate_reason;
+    in->facts.terminate_received = true;
+    in->facts.paused = false;
     return THOLE_OK;
 }
 
@@ -144,7 +145,7 @@ static thole_status receive_pause(struct instance *in, struct event *event)
 {
     THOLE_TRY(instance_keep(in, event->data, &event->data));
     THOLE_TRY(instance_keep(in, event->request_id, &event->request_id));
-    in->paused = event->kind == EVENT_PAUSED;
+    in->facts.paused = event->kind == EVENT_PAUSED;
     return THOLE_OK;
 }
 
@@ -153,8 +154,8 @@ static thole_status receive_pruned(struct instance *in, struct event *event)
 {
     THOLE_TRY(instance_keep(in, event->data, &event->data));
     THOLE_TRY(instance_keep(in, event->request_id, &event->request_id));
-    if (event->before > in->pruned_before)
-        in->pruned_before = event->before;
+    if (event->before > in->facts.pruned_before)
+        in->facts.pruned_before = event->before;
     return THOLE_OK;
 }
 
@@ -170,7 +171,7 @@ static thole_status receive_event(struct instance *in, struct event *event)
 
 static thole_status receive_state(struct instance *in, struct event *event)
 {
-    if (in->turns > 1)
+    if (in->turn.number > 1)
         return corrupt(in, event, "after the first turn");
     THOLE_TRY(instance_keep(in, event->name, &event->name));
     THOLE_TRY(instance_keep(in, event->data, &event->data));
@@ -183,7 +184,7 @@ static thole_status receive_state(struct instance *in, struct event *event)
 
 static thole_status receive_origins(struct instance *in, struct event *event)
 {
-    if (in->turns > 1)
+    if (in->turn.number > 1)
         return corrupt(in, event, "after the first turn");
     if (event->data.len % sizeof(uint64_t) != 0)
         return corrupt(in, event, "with half a hash");
@@ -199,13 +200,13 @@ static thole_status receive_origins(struct instance *in, struct event *event)
 
 static thole_status receive_version(struct instance *in, const struct event *event)
 {
-    if (in->version != 0 || in->has_run)
+    if (in->facts.version != 0 || in->facts.has_run)
         return corrupt(in, event, "when it was chosen");
-    in->version = event->version;
+    in->facts.version = event->version;
     return THOLE_OK;
 }
 
-static thole_status keep_failure(struct instance *in, struct task *task, struct event *event)
+static thole_status keep_type(struct instance *in, struct event *event, const thole_slice **ret)
 {
     if (event->error_type.len == 0)
         return THOLE_OK;
@@ -214,19 +215,23 @@ static thole_status keep_failure(struct instance *in, struct task *task, struct 
         return instance_full(in);
     THOLE_TRY(instance_keep(in, event->error_type, type));
     event->error_type = *type;
-    task->error_type = type;
+    *ret = type;
     return THOLE_OK;
 }
 
 static thole_status resolve(struct instance *in, struct task *task, struct event *event)
 {
     bool const failed = event->kind == EVENT_ACTIVITY_FAILED || event->kind == EVENT_CHILD_FAILED;
+    const thole_slice *type = NULL;
     THOLE_TRY(instance_keep(in, event->data, &event->data));
     if (failed)
-        THOLE_TRY(keep_failure(in, task, event));
-    task->data = event->data;
-    task->code = event->code;
-    task_resolve(task, failed ? TASK_FAILED : TASK_SUCCEEDED, event->id, in);
+        THOLE_TRY(keep_type(in, event, &type));
+    task_resolve(in, task,
+                 &(struct task_result){.state = failed ? TASK_FAILED : TASK_SUCCEEDED,
+                                       .at = event->id,
+                                       .data = event->data,
+                                       .code = event->code,
+                                       .error_type = type});
     return THOLE_OK;
 }
 
@@ -240,7 +245,7 @@ static thole_status receive_result(struct instance *in, struct task *task, struc
     bool const takes = retry_takes_result(task, number) || (over && number == task_try(task));
     if (takes)
         return resolve(in, task, event);
-    if (in->unchecked)
+    if (in->facts.unchecked)
         return THOLE_OK;
     return instance_break(in, THOLE_CORRUPT, "event %llu: %s of try %u, the activity's try is %u%s",
                           (unsigned long long)event->id, event_kind_name(event->kind), number, task_try(task),
@@ -250,13 +255,13 @@ static thole_status receive_result(struct instance *in, struct task *task, struc
 static thole_status receive_resolution(struct instance *in, struct event *event)
 {
     struct task *task = task_resolved_by(in, event);
-    if (task == NULL && in->unchecked)
+    if (task == NULL && in->facts.unchecked)
         return THOLE_OK; /* nobody had looked when it was recorded */
     if (task == NULL)
         return instance_break(
             in, THOLE_CORRUPT, "event %llu: %s for event %llu, which scheduled no such thing",
             (unsigned long long)event->id, event_kind_name(event->kind), (unsigned long long)event->ref);
-    if (task->state != TASK_OUTSTANDING || instance_cancel_undelivered(in))
+    if (task->state != TASK_OUTSTANDING || cancel_undelivered(in))
         return THOLE_OK; /* a duplicate, or too late */
     switch (event->kind) {
     case EVENT_ACTIVITY_COMPLETED:
@@ -289,8 +294,8 @@ static thole_status dispatch(struct instance *in, struct event *event)
 thole_status instance_receive(struct instance *in, const struct event *event)
 {
     struct event own = *event;
-    own.id = in->next_event++;
-    if (own.kind != EVENT_STARTED && !in->started)
+    own.id = instance_take_id(in);
+    if (own.kind != EVENT_STARTED && !in->facts.started)
         return corrupt(in, &own, "before Started");
     uint64_t const hash = own.kind == EVENT_STARTED ? 0 : request_hash(own.kind, own.request_id);
     bool const seen = requests_seen(&in->requests, hash); /* only where it was recorded unchecked */
@@ -298,9 +303,41 @@ thole_status instance_receive(struct instance *in, const struct event *event)
         THOLE_TRY(dispatch(in, &own));
         THOLE_TRY(requests_add(in, hash));
     }
-    in->undelivered = true;
-    if (!in->replaying)
+    in->facts.undelivered = true;
+    if (!in->turn.replaying)
         return instance_push(in, &own);
     instance_count_event(in, &own);
     return THOLE_OK;
+}
+
+thole_status instance_receive_live(struct instance *in, const struct event *received, size_t len)
+{
+    in->facts.receiving = true;
+    in->facts.unchecked = false;
+    for (size_t i = 0; i < len; i++) {
+        struct event event = received[i];
+        if (instance_accepts(in, &event) && convert(in, &event))
+            THOLE_TRY(instance_receive(in, &event));
+    }
+    in->facts.receiving = false;
+    return THOLE_OK;
+}
+
+thole_status instance_receive_recorded(struct instance *in, const struct turn *turn, size_t len)
+{
+    in->facts.unchecked = !turn->ran;
+    for (size_t i = 0; i < len; i++) {
+        const struct event *e = &turn->events[i];
+        if (e->kind != EVENT_UNKNOWN)
+            THOLE_TRY(instance_receive(in, e));
+        else
+            (void)instance_take_id(in);
+    }
+    return THOLE_OK;
+}
+
+void instance_deliver(struct instance *in)
+{
+    in->facts.undelivered = false;
+    in->facts.has_run = true;
 }

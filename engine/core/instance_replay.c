@@ -1,5 +1,9 @@
-/* Recorded turns: they are checked in form, then executed again; instance_mismatch.c compares. */
-#include "instance_state.h"
+/* Recorded turns: they are checked in form, then executed again; instance_turn.c compares. */
+#include "instance_apply.h"
+#include "instance_memory.h"
+#include "instance_receive.h"
+#include "instance_run.h"
+#include "instance_turn.h"
 
 /* ---- checks of form, before anything is changed ---- */
 
@@ -9,12 +13,12 @@ static thole_status turn_check(struct instance *in, const struct turn *turn)
     if (!thole_slice_equal(turn->instance, in->options.id) || turn->execution != in->options.execution)
         return instance_break(in, THOLE_CORRUPT, "turn %llu belongs to another instance or execution",
                               number);
-    if (turn->number != in->turns + 1)
+    if (turn->number != in->turn.number + 1)
         return instance_break(in, THOLE_CORRUPT, "turn %llu follows turn %llu", number,
-                              (unsigned long long)in->turns);
-    if (in->ended)
+                              (unsigned long long)in->turn.number);
+    if (in->end.ended)
         return instance_break(in, THOLE_CORRUPT, "turn %llu follows the end of the execution", number);
-    if (!in->started && (turn->events_len == 0 || turn->events[0].kind != EVENT_STARTED))
+    if (!in->facts.started && (turn->events_len == 0 || turn->events[0].kind != EVENT_STARTED))
         return instance_break(in, THOLE_CORRUPT, "turn %llu does not begin with Started", number);
     return THOLE_OK;
 }
@@ -40,7 +44,7 @@ static thole_status events_check(struct instance *in, const struct turn *turn, s
     *ret_received = 0;
     for (size_t i = 0; i < turn->events_len; i++) {
         const struct event *e = &turn->events[i];
-        unsigned long long const id = e->id, want = in->next_event + i;
+        unsigned long long const id = e->id, want = in->turn.next_event + i;
         if (id != want)
             return instance_break(in, THOLE_CORRUPT, "event %llu is where event %llu should be", id, want);
         THOLE_TRY(newer(in, e));
@@ -62,33 +66,19 @@ static thole_status events_check(struct instance *in, const struct turn *turn, s
 
 /* ---- one recorded turn ---- */
 
-static thole_status receive_all(struct instance *in, const struct turn *turn, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const struct event *e = &turn->events[i];
-        if (e->kind != EVENT_UNKNOWN)
-            THOLE_TRY(instance_receive(in, e));
-        else
-            in->next_event++;
-    }
-    return THOLE_OK;
-}
-
 static thole_status replay_turn(struct instance *in, const struct turn *turn)
 {
     size_t received = 0;
     THOLE_TRY(turn_check(in, turn));
     THOLE_TRY(events_check(in, turn, &received));
-    instance_turn_begin(in, turn->time_ms, in->reterr);
-    in->unchecked = !turn->ran;
-    THOLE_TRY(receive_all(in, turn, received));
+    instance_turn_begin(in, turn->time_ms);
+    THOLE_TRY(instance_receive_recorded(in, turn, received));
     if (!turn->ran)
         return THOLE_OK;
-    if (in->paused)
+    if (in->facts.paused)
         return instance_break(in, THOLE_CORRUPT, "turn %llu ran while the execution was paused",
                               (unsigned long long)turn->number);
-    in->expected = turn->events + received;
-    in->expected_len = turn->events_len - received;
+    instance_turn_expects(in, turn->events + received, turn->events_len - received);
     if (in->options.code == NULL)
         return instance_apply(in);
     THOLE_TRY(instance_run(in));
@@ -99,12 +89,9 @@ thole_status instance_replay(struct instance *instance, const struct turn *turn,
 {
     if (instance->broken != THOLE_OK)
         return thole_fail(reterr, instance->broken, "an earlier turn of this instance failed");
-    instance->reterr = reterr;
-    instance->replaying = true;
+    instance_trim(instance);
+    instance_turn_open(instance, true, reterr);
     thole_status const status = replay_turn(instance, turn);
-    instance->expected = NULL;
-    instance->expected_len = 0;
-    instance->matched = NULL;
-    instance->reterr = NULL;
+    instance_turn_close(instance);
     return status;
 }

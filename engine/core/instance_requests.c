@@ -1,28 +1,9 @@
-/* Hashes, and the set of those of request ids, which tells repetitions however late they come. */
-#include "instance_state.h"
+#include "instance_requests.h"
+#include "hash.h"
+#include "instance_memory.h"
 #include <string.h>
 
 enum { CELLS_MIN = 16, RING_MIN = 16 };
-
-static uint64_t mix(uint64_t x) /* the finalizer of splitmix64 */
-{
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
-uint64_t hash_bytes(uint64_t seed, thole_slice bytes)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ mix(seed + 1); /* FNV-1a */
-    for (size_t i = 0; i < bytes.len; i++)
-        hash = (hash ^ bytes.ptr[i]) * UINT64_C(0x100000001b3);
-    return mix(hash ^ bytes.len);
-}
-
-uint64_t hash_number(uint64_t seed, uint64_t number)
-{
-    return mix(seed ^ mix(number + UINT64_C(0x9e3779b97f4a7c15)));
-}
 
 /* Requests to start, cancel and terminate need none: there is one of each. An event that came with a start
  * has the start's. */

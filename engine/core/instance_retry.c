@@ -5,7 +5,9 @@
  * An activity has at most one timer row: its total deadline while a try runs, the next try's time while it
  * waits for one, the end of its quarantine. Its wakes may be stale, as rows are changed behind turns.
  */
-#include "instance_state.h"
+#include "instance_retry.h"
+#include "hash.h"
+#include "instance_memory.h"
 #include "message.h"
 #include <assert.h>
 
@@ -40,6 +42,40 @@ bool retry_is_none(const struct retry *retry)
 {
     return retry->tries_max <= 1 && retry->try_timeout_ms == 0 && retry->total_timeout_ms == 0 &&
            retry->poison == POISON_QUARANTINE;
+}
+
+static thole_status keep_final_types(struct instance *in, struct retry *retry)
+{
+    if (retry->final_types_len == 0)
+        return THOLE_OK;
+    thole_slice *types = arena_array(&in->arena, retry->final_types_len, sizeof *types);
+    if (types == NULL)
+        return instance_full(in);
+    for (size_t i = 0; i < retry->final_types_len; i++)
+        THOLE_TRY(instance_keep(in, retry->final_types[i], &types[i]));
+    retry->final_types = types;
+    return THOLE_OK;
+}
+
+thole_status task_describe_call(struct instance *in, struct task *task, const struct event *scheduled)
+{
+    if (scheduled->retry == NULL || retry_is_none(scheduled->retry))
+        return THOLE_OK;
+    struct task_call *call = arena_alloc(&in->arena, sizeof *call);
+    if (call == NULL)
+        return instance_full(in);
+    call->retry = *scheduled->retry;
+    call->per_try = (struct retry){.try_timeout_ms = call->retry.try_timeout_ms};
+    call->try_number = 1;
+    uint64_t const total = call->retry.total_timeout_ms;
+    if (total != 0)
+        call->deadline_ms = total > UINT64_MAX - in->turn.time_ms ? UINT64_MAX : in->turn.time_ms + total;
+    task->call = call;
+    THOLE_TRY(keep_final_types(in, &call->retry));
+    if (call->retry.tries_max <= 1)
+        return THOLE_OK;
+    THOLE_TRY(instance_keep(in, scheduled->queue, &call->queue));
+    return instance_keep(in, scheduled->data, &call->input);
 }
 
 /* ---- delays ---- */
@@ -83,8 +119,9 @@ static bool is_final(const struct retry *retry, const struct event *event)
 /* When the activity fails that is in quarantine from now on; 0 = never by itself. */
 static uint64_t quarantine_end_ms(const struct instance *in, const struct task_call *call)
 {
-    uint64_t const most_ms = UINT64_MAX - in->time_ms, total_ms = call == NULL ? 0 : call->deadline_ms;
-    uint64_t const end_ms = in->options.quarantine_ms < most_ms ? in->time_ms + in->options.quarantine_ms : 0;
+    uint64_t const most_ms = UINT64_MAX - in->turn.time_ms, total_ms = call == NULL ? 0 : call->deadline_ms;
+    uint64_t const end_ms =
+        in->options.quarantine_ms < most_ms ? in->turn.time_ms + in->options.quarantine_ms : 0;
     return total_ms != 0 && (end_ms == 0 || total_ms < end_ms) ? total_ms : end_ms;
 }
 
@@ -131,7 +168,7 @@ void retry_convert_failure(const struct instance *in, const struct task *task, s
     event->due_ms = 0;
     if (call == NULL || call->try_number >= call->retry.tries_max || is_final(&call->retry, event))
         return;
-    uint64_t const due_ms = in->time_ms + delay_after(in, task);
+    uint64_t const due_ms = in->turn.time_ms + delay_after(in, task);
     if (call->deadline_ms != 0 && due_ms >= call->deadline_ms)
         return;
     event->kind = EVENT_ACTIVITY_TRY_FAILED;
@@ -173,14 +210,14 @@ static void fail_from_quarantine(const struct task *task, struct event *event)
 void retry_convert_wake(const struct instance *in, const struct task *task, struct event *event)
 {
     const struct task_call *call = task->call;
-    *event = (struct event){.kind = retry_wake(task, in->time_ms), .ref = task->id};
+    *event = (struct event){.kind = retry_wake(task, in->turn.time_ms), .ref = task->id};
     event->try_number = task_try(task);
     event->quarantined = retry_is_quarantined(task, 0);
     event->timed = event->kind == EVENT_ACTIVITY_FAILED;
     if (event->kind == EVENT_ACTIVITY_TRY_STARTED) {
         start_next_try(task, event);
     } else if (event->kind == EVENT_ACTIVITY_FAILED && event->quarantined &&
-               (call->deadline_ms == 0 || call->deadline_ms > in->time_ms)) {
+               (call->deadline_ms == 0 || call->deadline_ms > in->turn.time_ms)) {
         fail_from_quarantine(task, event);
     } else if (event->kind == EVENT_ACTIVITY_FAILED) {
         event->code = THOLE_TIMEOUT;

@@ -1,5 +1,9 @@
 /* Steps to undo: plain calls and awaits, kept in a list in the execution's memory. */
-#include "instance_state.h"
+#include "instance_awaits.h"
+#include "instance_code.h"
+#include "instance_memory.h"
+#include "instance_schedule.h"
+#include "instance_tasks.h"
 #include <string.h>
 
 struct thole_saga_step {
@@ -36,7 +40,7 @@ void thole_saga_add(thole_ctx *ctx, thole_saga *saga, thole_slice name, thole_sl
 {
     struct instance *in = ctx->instance;
     NOTE_CALL_SITE(in);
-    if (instance_refuses(in) || in->broken != THOLE_OK)
+    if (code_refuses(in) || in->broken != THOLE_OK)
         return;
     struct thole_saga_step *step = arena_alloc(&in->arena, sizeof *step);
     if (step == NULL) {
@@ -58,10 +62,10 @@ void thole_saga_add(thole_ctx *ctx, thole_saga *saga, thole_slice name, thole_sl
 static thole_status step_run(struct instance *in, const struct thole_saga_step *step)
 {
     const thole_call_options *options = step->has_options ? &step->options : NULL;
-    bool const told_before = in->cancel_noticed;
+    bool const told_before = in->cancel.noticed;
     thole_task task = schedule_call(in, step->name, step->input, options);
     thole_status const status = await_one(in, task, NULL);
-    if (status != THOLE_CANCELLED || told_before || !in->cancel_noticed)
+    if (status != THOLE_CANCELLED || told_before || !in->cancel.noticed)
         return status;
     const struct task *found = task_find(in, task.id);
     if (found == NULL || found->state != TASK_OUTSTANDING)
@@ -74,7 +78,7 @@ thole_status thole_saga_compensate(thole_ctx *ctx, thole_saga *saga)
     struct instance *in = ctx->instance;
     thole_status first = THOLE_OK;
     NOTE_CALL_SITE(in);
-    if (instance_refuses(in))
+    if (code_refuses(in))
         return THOLE_INVALID;
     while (saga->last != NULL && in->broken == THOLE_OK) {
         const struct thole_saga_step *step = saga->last;

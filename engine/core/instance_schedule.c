@@ -1,5 +1,12 @@
 /* What an orchestration may schedule, start, raise and cancel. */
-#include "instance_state.h"
+#include "instance_schedule.h"
+#include "instance_cancel.h"
+#include "instance_code.h"
+#include "instance_events.h"
+#include "instance_memory.h"
+#include "instance_retry.h"
+#include "instance_tasks.h"
+#include "instance_turn.h"
 #include "message.h"
 #include <assert.h>
 #include <stdio.h>
@@ -66,9 +73,9 @@ static enum task_fault call_prepare(struct instance *in, thole_slice name, thole
  * as long as the execution. */
 static thole_status call_describe(struct instance *in, struct task *task, const struct event *event)
 {
-    THOLE_TRY(task_describe_call(in, task, in->replaying ? in->matched : event));
-    if (!in->replaying)
-        in->events[in->events_len - 1].retry = task->call == NULL ? NULL : &task->call->retry;
+    THOLE_TRY(task_describe_call(in, task, in->turn.replaying ? in->turn.matched : event));
+    if (!in->turn.replaying && task->call != NULL)
+        instance_emitted_retry(in, &task->call->retry);
     return THOLE_OK;
 }
 
@@ -91,7 +98,7 @@ thole_task schedule_call(struct instance *in, thole_slice name, thole_slice inpu
 thole_task thole_call(thole_ctx *ctx, thole_slice name, thole_slice input)
 {
     NOTE_CALL_SITE(ctx->instance);
-    if (instance_refuses(ctx->instance))
+    if (code_refuses(ctx->instance))
         return fault_task(FAULT_FORBIDDEN);
     return schedule_call(ctx->instance, name, input, NULL);
 }
@@ -100,7 +107,7 @@ thole_task thole_call_with(thole_ctx *ctx, thole_slice name, thole_slice input,
                            const thole_call_options *options)
 {
     NOTE_CALL_SITE(ctx->instance);
-    if (instance_refuses(ctx->instance))
+    if (code_refuses(ctx->instance))
         return fault_task(FAULT_FORBIDDEN);
     return schedule_call(ctx->instance, name, input, options);
 }
@@ -111,11 +118,11 @@ thole_task thole_timer(thole_ctx *ctx, uint64_t delay_ms)
 {
     struct instance *in = ctx->instance;
     NOTE_CALL_SITE(in);
-    if (instance_refuses(in))
+    if (code_refuses(in))
         return fault_task(FAULT_FORBIDDEN);
-    if (delay_ms > TIMER_DELAY_MS_MAX || delay_ms > UINT64_MAX - in->time_ms)
+    if (delay_ms > TIMER_DELAY_MS_MAX || delay_ms > UINT64_MAX - in->turn.time_ms)
         return fault_task(FAULT_TIMER_DELAY);
-    struct event event = {.kind = EVENT_TIMER_CREATED, .due_ms = in->time_ms + delay_ms};
+    struct event event = {.kind = EVENT_TIMER_CREATED, .due_ms = in->turn.time_ms + delay_ms};
     return scheduled(schedule(in, TASK_TIMER, &event), THOLE_OK);
 }
 
@@ -123,7 +130,7 @@ thole_task thole_event(thole_ctx *ctx, thole_slice name)
 {
     struct instance *in = ctx->instance;
     NOTE_CALL_SITE(in);
-    if (instance_refuses(in))
+    if (code_refuses(in))
         return fault_task(FAULT_FORBIDDEN);
     if (name_check(name, "event", NULL) != THOLE_OK)
         return fault_task(FAULT_EVENT_NAME);
@@ -148,11 +155,11 @@ void thole_raise(thole_ctx *ctx, thole_slice instance, thole_slice name, thole_s
     struct instance *in = ctx->instance;
     struct event event = {.kind = EVENT_EVENT_SENT, .target = instance, .name = name, .data = data};
     NOTE_CALL_SITE(in);
-    if (instance_refuses(in) || in->broken != THOLE_OK)
+    if (code_refuses(in) || in->broken != THOLE_OK)
         return;
     enum task_fault const fault = raise_fault(in, &event);
     if (fault != 0)
-        instance_fault(in, fault);
+        code_fault(in, fault);
     else if (instance_keep_for_turn(in, instance, &event.target) == THOLE_OK &&
              instance_keep_for_turn(in, name, &event.name) == THOLE_OK &&
              instance_keep_for_turn(in, data, &event.data) == THOLE_OK)
@@ -209,7 +216,7 @@ thole_task thole_child(thole_ctx *ctx, thole_slice orchestration, thole_slice in
     struct event event = {.kind = EVENT_CHILD_SCHEDULED};
     char id[THOLE_ID_BYTES_MAX + 48];
     NOTE_CALL_SITE(in);
-    if (instance_refuses(in))
+    if (code_refuses(in))
         return fault_task(FAULT_FORBIDDEN);
     enum task_fault const fault = child_prepare(in, orchestration, input, options, id, &event);
     if (fault != 0)
@@ -227,11 +234,11 @@ void thole_start(thole_ctx *ctx, thole_slice orchestration, thole_slice input,
     struct event event = {.kind = EVENT_DETACHED_STARTED};
     char id[THOLE_ID_BYTES_MAX + 48];
     NOTE_CALL_SITE(in);
-    if (instance_refuses(in) || in->broken != THOLE_OK)
+    if (code_refuses(in) || in->broken != THOLE_OK)
         return;
     enum task_fault const fault = child_prepare(in, orchestration, input, options, id, &event);
     if (fault != 0)
-        instance_fault(in, fault);
+        code_fault(in, fault);
     else if (child_keep(in, &event) == THOLE_OK &&
              instance_keep_for_turn(in, orchestration, &event.name) == THOLE_OK)
         (void)instance_emit(in, &event);
@@ -244,17 +251,11 @@ void thole_cancel(thole_ctx *ctx, thole_task task, thole_slice reason)
     struct instance *in = ctx->instance;
     thole_slice kept;
     NOTE_CALL_SITE(in);
-    if (instance_refuses(in) || in->broken != THOLE_OK)
+    if (code_refuses(in) || in->broken != THOLE_OK)
         return;
     struct task *found = task_find(in, task.id);
     if (found == NULL || !task_may_be_cancelled(found))
         return;
     if (instance_keep(in, text_cut(reason, REASON_BYTES_MAX), &kept) == THOLE_OK)
         task_cancel(in, found, CANCEL_EXPLICIT, kept);
-}
-
-void instance_fault(struct instance *in, enum task_fault fault)
-{
-    if (in->fault == 0)
-        in->fault = fault;
 }

@@ -3,7 +3,10 @@
  * the same in every replay. A value that is set again stays where it is as long as it fits, and nodes that
  * are dropped are used again: an execution that lives long does not fill its memory with old values.
  */
-#include "instance_state.h"
+#include "instance_state_map.h"
+#include "hash.h"
+#include "instance_memory.h"
+#include "message.h"
 #include <assert.h>
 #include <string.h>
 
@@ -170,12 +173,12 @@ void state_drop(struct state_map *map, thole_slice key)
 thole_status instance_set_custom_status(struct instance *in, thole_slice status)
 {
     thole_slice const text = text_cut(status, STATUS_BYTES_MAX);
-    if (in->custom_status_room == NULL)
-        in->custom_status_room = arena_alloc(&in->arena, STATUS_BYTES_MAX);
-    if (in->custom_status_room == NULL)
+    if (in->status.room == NULL)
+        in->status.room = arena_alloc(&in->arena, STATUS_BYTES_MAX);
+    if (in->status.room == NULL)
         return instance_full(in);
     if (text.len > 0)
-        memmove(in->custom_status_room, text.ptr, text.len);
-    in->custom_status = (thole_slice){in->custom_status_room, text.len};
+        memmove(in->status.room, text.ptr, text.len);
+    in->status.text = (thole_slice){in->status.room, text.len};
     return THOLE_OK;
 }

@@ -1,5 +1,11 @@
 /* Randomness, values from outside, status, state, versions: what an orchestration reads and leaves. */
-#include "instance_state.h"
+#include "hash.h"
+#include "instance_code.h"
+#include "instance_end.h"
+#include "instance_memory.h"
+#include "instance_names.h"
+#include "instance_state_map.h"
+#include "instance_turn.h"
 #include "message.h"
 #include <stdio.h>
 #include <string.h>
@@ -8,20 +14,20 @@
 
 static uint64_t next_random(struct instance *in)
 {
-    return hash_number(in->random_seed, ++in->random_count);
+    return hash_number(in->facts.random_seed, ++in->random_count);
 }
 
 uint64_t thole_random(thole_ctx *ctx)
 {
     NOTE_CALL_SITE(ctx->instance);
-    return instance_refuses(ctx->instance) ? 0 : next_random(ctx->instance);
+    return code_refuses(ctx->instance) ? 0 : next_random(ctx->instance);
 }
 
 thole_slice thole_uuid(thole_ctx *ctx)
 {
     struct instance *in = ctx->instance;
     NOTE_CALL_SITE(in);
-    if (instance_refuses(in))
+    if (code_refuses(in))
         return (thole_slice){NULL, 0};
     uint64_t const a = next_random(in), b = next_random(in);
     return thole_format(ctx, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32),
@@ -34,12 +40,10 @@ thole_slice thole_uuid(thole_ctx *ctx)
 
 static thole_status effect_run(struct instance *in, thole_side_effect_fn *make, void *arg, thole_slice *value)
 {
-    in->guard = GUARD_EFFECT;
-    in->refused = false;
-    in->refused_awaits = 0;
+    code_guard(in, GUARD_EFFECT);
     thole_status status = make(&in->ctx, arg, value);
-    in->guard = GUARD_NONE;
-    if (status == THOLE_OK && in->refused)
+    bool const allowed = code_unguard(in);
+    if (status == THOLE_OK && !allowed)
         status = THOLE_INVALID;
     if (status == THOLE_OK && value->len > in->options.payload_max)
         status = THOLE_LIMIT;
@@ -74,12 +78,12 @@ thole_status thole_side_effect(thole_ctx *ctx, thole_side_effect_fn *make, void 
     struct instance *in = ctx->instance;
     thole_slice value = {NULL, 0};
     NOTE_CALL_SITE(in);
-    if (instance_refuses(in))
+    if (code_refuses(in))
         return THOLE_INVALID;
     if (in->broken != THOLE_OK)
         return THOLE_LIMIT;
     thole_status const status =
-        in->replaying ? effect_replayed(in, &value) : effect_live(in, make, arg, &value);
+        in->turn.replaying ? effect_replayed(in, &value) : effect_live(in, make, arg, &value);
     if (status == THOLE_OK)
         *ret_value = value;
     return status;
@@ -92,9 +96,8 @@ void thole_set_status(thole_ctx *ctx, thole_slice status)
     struct instance *in = ctx->instance;
     struct event event = {.kind = EVENT_CUSTOM_STATUS_SET};
     NOTE_CALL_SITE(in);
-    if (instance_refuses(in) || in->broken != THOLE_OK ||
-        instance_set_custom_status(in, status) != THOLE_OK ||
-        instance_keep_for_turn(in, in->custom_status, &event.data) != THOLE_OK)
+    if (code_refuses(in) || in->broken != THOLE_OK || instance_set_custom_status(in, status) != THOLE_OK ||
+        instance_keep_for_turn(in, in->status.text, &event.data) != THOLE_OK)
         return;
     (void)instance_emit(in, &event);
 }
@@ -124,11 +127,11 @@ void thole_state_set(thole_ctx *ctx, thole_slice key, thole_slice value)
     struct instance *in = ctx->instance;
     struct event event = {.kind = EVENT_STATE_SET, .name = key, .data = value};
     NOTE_CALL_SITE(in);
-    if (instance_refuses(in) || in->broken != THOLE_OK)
+    if (code_refuses(in) || in->broken != THOLE_OK)
         return;
     enum task_fault const fault = state_fault(in, key, value);
     if (fault != 0)
-        instance_fault(in, fault);
+        code_fault(in, fault);
     else if (state_event(in, &event))
         (void)state_put(in, key, value);
 }
@@ -139,7 +142,7 @@ void thole_state_remove(thole_ctx *ctx, thole_slice key)
     struct event event = {.kind = EVENT_STATE_SET, .name = key, .flag = true};
     thole_slice old;
     NOTE_CALL_SITE(in);
-    if (!instance_refuses(in) && state_find(&in->state, key, &old) && state_event(in, &event))
+    if (!code_refuses(in) && state_find(&in->state, key, &old) && state_event(in, &event))
         state_drop(&in->state, key);
 }
 
@@ -161,13 +164,11 @@ thole_status thole_continue_as_new(thole_ctx *ctx, thole_slice input, uint32_t v
 {
     struct instance *in = ctx->instance;
     NOTE_CALL_SITE(in);
-    if (instance_refuses(in))
+    if (code_refuses(in))
         return THOLE_INVALID;
     if (in->broken != THOLE_OK || input.len > in->options.payload_max ||
-        instance_keep(in, input, &in->next_input) != THOLE_OK)
+        instance_continues(in, input, version) != THOLE_OK)
         return THOLE_LIMIT;
-    in->next_version = version;
-    in->continuing = true;
     return THOLE_OK;
 }
 
@@ -181,14 +182,14 @@ bool thole_patch(thole_ctx *ctx, thole_slice change)
 {
     struct instance *in = ctx->instance;
     NOTE_CALL_SITE(in);
-    if (instance_refuses(in) || in->broken != THOLE_OK || name_check(change, "change", NULL) != THOLE_OK)
+    if (code_refuses(in) || in->broken != THOLE_OK || name_check(change, "change", NULL) != THOLE_OK)
         return false;
-    if (in->replaying)
+    if (in->turn.replaying)
         instance_absorb_patches(in);
     struct name *name = in->broken == THOLE_OK ? names_intern(in, change) : NULL;
     if (name == NULL)
         return false;
     if (name->patch == PATCH_UNKNOWN)
-        name->patch = !in->replaying && patch_live(in, name) ? PATCH_TRUE : PATCH_FALSE;
+        names_answer_patch(name, !in->turn.replaying && patch_live(in, name) ? PATCH_TRUE : PATCH_FALSE);
     return name->patch == PATCH_TRUE;
 }

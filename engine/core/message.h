@@ -85,4 +85,6 @@ THOLE_NODISCARD thole_status id_check(thole_slice id, thole_error *reterr);
 THOLE_NODISCARD thole_status name_check(thole_slice name, const char *what, thole_error *reterr);
 /* [A-Za-z0-9_.-]{0,64} */
 THOLE_NODISCARD thole_status error_type_check(thole_slice type, thole_error *reterr);
+/* At most so many bytes, not ending in the middle of a UTF-8 sequence. */
+thole_slice text_cut(thole_slice text, size_t bytes_max);
 #endif

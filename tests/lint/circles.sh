@@ -11,7 +11,6 @@ set -eu
 limits='
     activities=5
     cli=3
-    core=12
     partition=17
     roles/engine=10
     streams=2

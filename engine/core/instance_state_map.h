@@ -1,0 +1,13 @@
+/* What an execution keeps for others to see and for its successor: keys and values, and the custom status. */
+#ifndef THOLE_INSTANCE_STATE_MAP_H
+#define THOLE_INSTANCE_STATE_MAP_H
+#include "instance_state.h"
+
+bool state_find(const struct state_map *map, thole_slice key, thole_slice *ret_value);
+/* The first key after @p key; an empty key comes before all. */
+bool state_next(const struct state_map *map, thole_slice key, thole_slice *ret_key, thole_slice *ret_value);
+thole_status state_put(struct instance *in, thole_slice key, thole_slice value);
+void state_drop(struct state_map *map, thole_slice key);
+/* What is too long is cut. */
+thole_status instance_set_custom_status(struct instance *in, thole_slice status);
+#endif
