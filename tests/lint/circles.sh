@@ -12,7 +12,6 @@ limits='
     activities=5
     cli=3
     partition=17
-    roles/engine=10
     streams=2
     testing=7
     worker=6

@@ -1,5 +1,5 @@
 /* When the first deadline can be that the rows of a batch make: the engine looks no sooner, and no later. */
-#include "engine.h"
+#include "deadlines.h"
 #include "thole_cunit.h"
 
 static void test_the_shortest_counts(void)

@@ -4,7 +4,8 @@
  * engine, and what is said twice after a loss is dropped by whoever gets it. On the store's thread, which
  * waits for the answers.
  */
-#include "engine.h"
+#include "deadlines.h"
+#include "shard_request.h"
 #include "subject.h"
 #include <stdlib.h>
 #include <string.h>
@@ -107,15 +108,15 @@ static void publish(struct deadlines *deadlines, uint32_t p, const struct expire
 }
 
 /* True: all are stored. */
-static bool publish_all(struct deadlines *deadlines, const struct job *job)
+static bool publish_all(struct deadlines *deadlines, const struct request *request)
 {
     if (deadlines->publishes == NULL &&
         requests_open(deadlines->engine->connection, EXPIRED_MAX, PUBLISH_TIMEOUT_MS, on_answer, deadlines,
                       &deadlines->publishes, NULL) != THOLE_OK)
         return false;
     deadlines->failed = false;
-    for (size_t i = 0; i < job->expired_len; i++)
-        publish(deadlines, job->p, &job->expired[i]);
+    for (size_t i = 0; i < request->expiry.expired_len; i++)
+        publish(deadlines, request->mail.p, &request->expiry.expired[i]);
     (void)pthread_mutex_lock(&deadlines->lock);
     while (deadlines->open > 0) /* each is answered, if only by its own timeout */
         (void)pthread_cond_wait(&deadlines->answered, &deadlines->lock);
@@ -124,30 +125,33 @@ static bool publish_all(struct deadlines *deadlines, const struct job *job)
     return stored;
 }
 
-static thole_status end_some(struct deadlines *deadlines, struct postgres *pg, struct job *job)
+static thole_status end_some(struct deadlines *deadlines, struct postgres *pg, struct request *request)
 {
-    THOLE_TRY(projector_store_expire_begin(pg, job->p, job->before_ms, EXPIRED_MAX, &job->arena,
-                                           &job->expired, &job->expired_len, &job->err));
-    bool const stored = job->expired_len > 0 && publish_all(deadlines, job);
+    THOLE_TRY(projector_store_expire_begin(pg, request->mail.p, request->expiry.slack_ms, EXPIRED_MAX,
+                                           &request->arena, &request->expiry.expired,
+                                           &request->expiry.expired_len, &request->err));
+    bool const stored = request->expiry.expired_len > 0 && publish_all(deadlines, request);
     if (stored)
-        return projector_store_expire_commit(pg, &job->err);
+        return projector_store_expire_commit(pg, &request->err);
     projector_store_expire_rollback(pg);
-    if (job->expired_len > 0) {
+    if (request->expiry.expired_len > 0) {
         log_line(LOG_LEVEL_WARN, "sweeper", "p=%u %zu timeouts could not be stored, they are tried again",
-                 job->p, job->expired_len);
-        job->deadline_in_ms = AGAIN_MS;
+                 request->mail.p, request->expiry.expired_len);
+        request->expiry.deadline_in_ms = AGAIN_MS;
     }
-    job->expired_len = 0;
+    request->expiry.expired_len = 0;
     return THOLE_OK;
 }
 
-thole_status deadlines_end(struct deadlines *deadlines, struct postgres *pg, struct job *job)
+thole_status deadlines_store(struct postgres *pg, struct request *request)
 {
-    THOLE_TRY(projector_store_next_deadline(pg, job->p, &job->deadline_in_ms, &job->err));
-    if (job->deadline_in_ms > 0)
+    struct deadlines *const deadlines = request->shard->deadlines;
+    THOLE_TRY(
+        projector_store_next_deadline(pg, request->mail.p, &request->expiry.deadline_in_ms, &request->err));
+    if (request->expiry.deadline_in_ms > 0)
         return THOLE_OK;
-    THOLE_TRY(end_some(deadlines, pg, job));
-    if (job->expired_len == 0)
+    THOLE_TRY(end_some(deadlines, pg, request));
+    if (request->expiry.expired_len == 0)
         return THOLE_OK;
-    return projector_store_next_deadline(pg, job->p, &job->deadline_in_ms, &job->err);
+    return projector_store_next_deadline(pg, request->mail.p, &request->expiry.deadline_in_ms, &request->err);
 }

@@ -1,6 +1,9 @@
 /* The engine role: connect, verify, migrate, start the threads; and all that backwards. */
 #include "engine.h"
+#include "loader.h"
+#include "membership.h"
 #include "postgres.h"
+#include "store.h"
 #include "subject.h"
 #include "watchdog.h"
 #include <assert.h>
@@ -20,9 +23,7 @@ static void on_state(void *arg, bool connected, uint64_t epoch)
     if (!atomic_load(&engine->ready))
         return;
     for (size_t i = 0; i < engine->shards_len; i++) {
-        struct shard_mail *mail = shard_mail_create(SHARD_LINK, 0);
-        if (mail == NULL)
-            abort();
+        struct shard_mail *mail = shard_mail_create(SHARD_LINK, 0, sizeof *mail);
         mail->up = connected;
         shard_send(&engine->shards[i], mail);
     }
@@ -164,11 +165,8 @@ static void on_epoch(void *arg, const struct delivery *delivery)
     arena_init(&arena, EPOCH_ARENA_MAX);
     if (p < engine->topology.partitions && record_decode(delivery->body, &arena, &record, NULL) == THOLE_OK &&
         record.kind == RECORD_EPOCH_OPENED) {
-        struct shard_mail *mail = shard_mail_create(SHARD_EPOCH, 0);
-        if (mail == NULL)
-            abort();
-        mail->p = (uint32_t)p;
-        mail->sequence = record.epoch;
+        struct shard_mail *mail = shard_mail_create(SHARD_EPOCH, (uint32_t)p, sizeof *mail);
+        mail->epoch = record.epoch;
         shard_send(&engine->shards[p % engine->shards_len], mail);
     }
     arena_release(&arena);

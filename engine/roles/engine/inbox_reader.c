@@ -6,19 +6,29 @@
  * stream's leader is asked now and then for the message that would be next; when it has had one since the
  * last look, the partition is opened anew, with a consumer that may stand elsewhere.
  */
-#include "engine.h"
+#include "reader.h"
+#include "shard_parts.h"
 #include "subject.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_MS_MIN = 1000 };
+enum { LOOK_MS_MIN = 1000, TOKEN_INSTANCE = 4, RESULTS_MIN = 64 };
+
+struct inbox_mail {
+    struct shard_mail mail;
+    uint64_t sequence, stored_ns;
+    enum reject_code refused;
+    size_t named_len, body_len;
+    uint8_t bytes[]; /* the instance, or (refused) the subject; then the body */
+};
 
 struct inbox_tap {
     struct shard *shard;
     uint32_t p;
     uint64_t generation;
     struct ordered_reader *reader;
-    /* under backlog_lock */
+    /* under the backlog's lock */
     bool open, closing; /* not open: nothing is let through yet */
     bool held;          /* a message waits for room */
     uint64_t next;      /* nothing below it will come */
@@ -26,17 +36,17 @@ struct inbox_tap {
 
 static bool enter_backlog(struct inbox_tap *tap, uint64_t sequence)
 {
-    struct shard *shard = tap->shard;
-    pthread_mutex_lock(&shard->backlog_lock);
+    struct backlog *const backlog = &tap->shard->backlog;
+    pthread_mutex_lock(&backlog->lock);
     tap->next = sequence + 1;
     tap->held = true;
-    while (!tap->closing && (!tap->open || shard->backlog_mails + shard->backlog_held >= INBOX_BACKLOG_MAX))
-        pthread_cond_wait(&shard->backlog_room, &shard->backlog_lock);
+    while (!tap->closing && (!tap->open || backlog->mails + backlog->held >= INBOX_BACKLOG_MAX))
+        pthread_cond_wait(&backlog->room, &backlog->lock);
     tap->held = false;
     bool const open = !tap->closing;
     if (open)
-        shard->backlog_mails++;
-    pthread_mutex_unlock(&shard->backlog_lock);
+        backlog->mails++;
+    pthread_mutex_unlock(&backlog->lock);
     return open;
 }
 
@@ -48,63 +58,173 @@ static void on_inbox_message(void *arg, uint64_t sequence, const struct delivery
     struct buf id;
     enum reject_code refused = REJECT_NONE;
     buf_init(&id, THOLE_ID_BYTES_MAX);
-    if (subject_token_decode(subject_nth(delivery->subject, 4), &id, NULL) != THOLE_OK)
+    if (subject_token_decode(subject_nth(delivery->subject, TOKEN_INSTANCE), &id, NULL) != THOLE_OK)
         refused = REJECT_SUBJECT;
     else if (subject_partition(buf_bytes(&id), tap->shard->engine->topology.partitions) != tap->p)
         refused = REJECT_PARTITION;
     thole_slice const named = refused == REJECT_NONE ? buf_bytes(&id) : delivery->subject;
-    struct shard_mail *mail = shard_mail_create(SHARD_INBOX, named.len + delivery->body.len);
-    if (mail == NULL)
-        abort(); /* a message that is skipped would never be seen again */
-    mail->p = tap->p;
+    struct inbox_mail *mail =
+        shard_mail_create(SHARD_INBOX, tap->p, sizeof *mail + named.len + delivery->body.len);
+    mail->mail.generation = tap->generation;
     mail->refused = refused;
-    mail->generation = tap->generation;
     mail->sequence = sequence;
     mail->stored_ns = delivery_stored_ns(delivery);
-    mail->instance_len = named.len;
+    mail->named_len = named.len;
+    mail->body_len = delivery->body.len;
     if (named.len > 0)
         memcpy(mail->bytes, named.ptr, named.len);
     if (delivery->body.len > 0)
         memcpy(mail->bytes + named.len, delivery->body.ptr, delivery->body.len);
     buf_release(&id);
-    shard_send(tap->shard, mail);
+    shard_send(tap->shard, &mail->mail);
 }
 
 static void on_reader_lost(void *arg)
 {
     const struct inbox_tap *tap = arg;
-    struct shard_mail *mail = shard_mail_create(SHARD_INBOX_LOST, 0);
-    if (mail == NULL)
-        abort();
-    mail->p = tap->p;
+    struct shard_mail *mail = shard_mail_create(SHARD_INBOX_LOST, tap->p, sizeof *mail);
     mail->generation = tap->generation;
     shard_send(tap->shard, mail);
 }
 
 static void let_through(struct inbox_tap *tap)
 {
-    pthread_mutex_lock(&tap->shard->backlog_lock);
+    pthread_mutex_lock(&tap->shard->backlog.lock);
     tap->open = true;
-    pthread_cond_broadcast(&tap->shard->backlog_room);
-    pthread_mutex_unlock(&tap->shard->backlog_lock);
+    pthread_cond_broadcast(&tap->shard->backlog.room);
+    pthread_mutex_unlock(&tap->shard->backlog.lock);
 }
 
-thole_status inbox_check(struct job *job, thole_error *reterr)
+/* ---- the shard's thread: what has come ---- */
+
+void inbox_take(struct shard *shard, const struct shard_mail *mail)
 {
-    const char *stream = shard_owned(job->shard, job->p)->in_stream;
+    const struct inbox_mail *const message = (const struct inbox_mail *)mail;
+    assert(mail->kind == SHARD_INBOX);
+    pthread_mutex_lock(&shard->backlog.lock);
+    assert(shard->backlog.mails > 0);
+    shard->backlog.mails--;
+    pthread_mutex_unlock(&shard->backlog.lock);
+    thole_slice const named = {message->bytes, message->named_len};
+    struct partition_in in = {.kind = PARTITION_IN_MESSAGE,
+                              .generation = mail->generation,
+                              .sequence = message->sequence,
+                              .stored_ns = message->stored_ns,
+                              .refused = message->refused,
+                              .bytes = {message->bytes + message->named_len, message->body_len}};
+    if (message->refused == REJECT_NONE)
+        in.instance = named;
+    else
+        in.subject = named;
+    shard_input(shard_owned(shard, mail->p), &in);
+}
+
+void inbox_lost(struct shard *shard, const struct shard_mail *mail)
+{
+    shard_input(shard_owned(shard, mail->p),
+                &(struct partition_in){.kind = PARTITION_IN_DOUBT,
+                                       .generation = mail->generation,
+                                       .text = "the inbox reader lost its consumer"});
+}
+
+void inbox_held(struct shard *shard, size_t messages)
+{
+    struct backlog *const backlog = &shard->backlog;
+    pthread_mutex_lock(&backlog->lock);
+    backlog->held = messages;
+    if (backlog->mails + messages < INBOX_BACKLOG_MAX)
+        pthread_cond_broadcast(&backlog->room);
+    pthread_mutex_unlock(&backlog->lock);
+}
+
+/* ---- requests ---- */
+
+static struct request *inbox_request(enum request_kind kind, struct shard *shard, const struct owned *owned,
+                                     const struct partition_out *out)
+{
+    struct request *request = request_create(kind, shard, owned, out->generation);
+    request->inbox = (struct asked_inbox){
+        .from = out->from, .count = out->count, .sequence = out->sequence, .stored_ns = out->stored_ns};
+    return request;
+}
+
+void inbox_read(struct shard *shard, struct owned *owned, const struct partition_out *out)
+{
+    request_submit(inbox_request(REQ_OPEN_INBOX, shard, owned, out));
+}
+
+void inbox_purge(struct shard *shard, struct owned *owned, const struct partition_out *out)
+{
+    request_submit(inbox_request(REQ_PURGE_INBOX, shard, owned, out));
+}
+
+void inbox_read_results(struct shard *shard, struct owned *owned, const struct partition_out *out)
+{
+    request_submit(inbox_request(REQ_READ_RESULTS, shard, owned, out));
+}
+
+static void close_tap(struct shard *shard, const struct owned *owned, struct inbox_tap *tap)
+{
+    struct request *request = request_create_now(REQ_CLOSE_INBOX, shard, owned);
+    request->inbox.tap = tap;
+    request_submit(request);
+}
+
+void inbox_close(struct shard *shard, struct owned *owned)
+{
+    if (owned->tap != NULL)
+        close_tap(shard, owned, owned->tap);
+    owned->tap = NULL;
+}
+
+void inbox_opened(struct owned *owned, struct request *request)
+{
+    struct inbox_tap *const tap = request->inbox.tap;
+    request->inbox.tap = NULL;
+    if (request->inbox.gone_back) {
+        assert(tap == NULL);
+        shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_INBOX_BACK,
+                                                  .generation = request->mail.generation});
+    } else if (request_is_current(owned, request)) {
+        assert(owned->tap == NULL);
+        owned->tap = tap;
+        owned->failures = 0;
+    } else {
+        close_tap(request->shard, owned, tap);
+    }
+}
+
+void inbox_purged(struct owned *owned, struct request *request)
+{
+    if (request->inbox.gone_back && request_is_current(owned, request))
+        shard_doubt(owned, "the inbox went back", false);
+}
+
+/* ---- on a loader's thread ---- */
+
+static const char *inbox_of(const struct request *request)
+{
+    return shard_owned(request->shard, request->mail.p)->in_stream;
+}
+
+/* Whether the inbox still holds what the partition has seen of it; if not, gone_back, and a warning. */
+static thole_status check(struct engine_host *engine, struct request *request)
+{
+    struct asked_inbox *const asked = &request->inbox;
     uint64_t last = 0;
     bool holds = true;
-    if (job->sequence == 0)
+    if (asked->sequence == 0)
         return THOLE_OK;
-    THOLE_TRY(stream_still_holds(job->shard->engine->connection, stream, job->sequence, job->stored_ns,
-                                 &holds, &last, reterr));
-    job->gone_back = !holds;
-    if (job->gone_back)
+    THOLE_TRY(stream_still_holds(engine->connection, inbox_of(request), asked->sequence, asked->stored_ns,
+                                 &holds, &last, &request->err));
+    asked->gone_back = !holds;
+    if (asked->gone_back)
         log_line(
             LOG_LEVEL_WARN, "partition",
             "p=%u stream %s went back: message %llu was read from it and is not there; its last is %llu. It "
             "was made anew, or the server lost what it had acknowledged (power, backup)",
-            job->p, stream, (unsigned long long)job->sequence, (unsigned long long)last);
+            request->mail.p, inbox_of(request), (unsigned long long)asked->sequence,
+            (unsigned long long)last);
     return THOLE_OK;
 }
 
@@ -114,32 +234,39 @@ thole_status inbox_check(struct job *job, thole_error *reterr)
  * stream has more messages than it ever had. Nothing of a stream that went back comes to the partition in
  * between.
  */
-thole_status inbox_tap_open(struct job *job, thole_error *reterr)
+thole_status inbox_open_load(struct engine_host *engine, struct request *request)
 {
     struct inbox_tap *tap = calloc(1, sizeof *tap);
     if (tap == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "no memory for an inbox reader");
-    tap->shard = job->shard;
-    tap->p = job->p;
-    tap->generation = job->generation;
-    tap->next = job->from;
-    struct ordered_reader_options const options = {.stream = shard_owned(job->shard, job->p)->in_stream,
-                                                   .from = job->from,
+        return thole_fail(&request->err, THOLE_NOMEM, "no memory for an inbox reader");
+    tap->shard = request->shard;
+    tap->p = request->mail.p;
+    tap->generation = request->mail.generation;
+    tap->next = request->inbox.from;
+    struct ordered_reader_options const options = {.stream = inbox_of(request),
+                                                   .from = request->inbox.from,
                                                    .each = on_inbox_message,
                                                    .lost = on_reader_lost,
                                                    .arg = tap};
-    thole_status status = ordered_reader_open(job->shard->engine->connection, &options, &tap->reader, reterr);
+    thole_status status = ordered_reader_open(engine->connection, &options, &tap->reader, &request->err);
     if (status != THOLE_OK) {
         free(tap);
         return status;
     }
-    status = inbox_check(job, reterr);
-    if (status != THOLE_OK || job->gone_back) {
+    status = check(engine, request);
+    if (status != THOLE_OK || request->inbox.gone_back) {
         inbox_tap_close(tap);
         return status;
     }
     let_through(tap);
-    job->tap = tap;
+    request->inbox.tap = tap;
+    return THOLE_OK;
+}
+
+thole_status inbox_close_load(struct engine_host *engine, struct request *request)
+{
+    (void)engine;
+    inbox_tap_close(request->inbox.tap);
     return THOLE_OK;
 }
 
@@ -147,28 +274,105 @@ void inbox_tap_close(struct inbox_tap *tap)
 {
     if (tap == NULL)
         return;
-    pthread_mutex_lock(&tap->shard->backlog_lock);
+    pthread_mutex_lock(&tap->shard->backlog.lock);
     tap->closing = true;
-    pthread_cond_broadcast(&tap->shard->backlog_room);
-    pthread_mutex_unlock(&tap->shard->backlog_lock);
+    pthread_cond_broadcast(&tap->shard->backlog.room);
+    pthread_mutex_unlock(&tap->shard->backlog.lock);
     ordered_reader_close(tap->reader);
     free(tap);
 }
 
-/* ---- does it keep up? ---- */
-
-thole_status inbox_look(struct job *job, thole_error *reterr)
+/* What waited for its turn while the inbox was made anew must not take from the new one. */
+thole_status inbox_purge_load(struct engine_host *engine, struct request *request)
 {
-    return stream_next(job->shard->engine->connection, shard_owned(job->shard, job->p)->in_stream, job->from,
-                       &job->sequence, reterr);
+    THOLE_TRY(check(engine, request));
+    if (request->inbox.gone_back)
+        return THOLE_OK;
+    return stream_purge_below(engine->connection, inbox_of(request), request->inbox.from, &request->err);
+}
+
+/* ---- results that wait in the inbox: a loader's thread, too ---- */
+
+struct results {
+    struct request *request;
+    struct partition_result *items;
+    size_t len, cap;
+};
+
+static thole_status keep_result(struct results *results, const struct message *message, uint64_t sequence)
+{
+    struct arena *arena = &results->request->arena;
+    if (results->len == results->cap) {
+        size_t const cap = results->cap == 0 ? RESULTS_MIN : results->cap * 2;
+        struct partition_result *grown = arena_array(arena, cap, sizeof *grown);
+        if (grown == NULL)
+            return THOLE_NOMEM;
+        if (results->len > 0)
+            memcpy(grown, results->items, results->len * sizeof *grown);
+        results->items = grown;
+        results->cap = cap;
+    }
+    struct partition_result *to = &results->items[results->len++];
+    *to = (struct partition_result){.execution = message->execution,
+                                    .activity_id = message->task,
+                                    .try_number = message->try_number == 0 ? 1 : message->try_number,
+                                    .sequence = results->request->inbox.gone_back ? 0 : sequence};
+    return arena_dup(arena, message->instance, &to->instance);
+}
+
+/* A message whose subject names another instance is nobody's result. */
+static thole_status collect_result(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+{
+    struct results *results = arg;
+    struct arena arena;
+    struct message message;
+    struct buf id;
+    thole_status status = THOLE_OK;
+    arena_init(&arena, MESSAGE_BYTES_MAX * 2);
+    buf_init(&id, THOLE_ID_BYTES_MAX);
+    if (message_decode(body, &arena, &message, NULL) == THOLE_OK && message.kind == MESSAGE_ACTIVITY_RESULT &&
+        subject_token_decode(subject_nth(subject, TOKEN_INSTANCE), &id, NULL) == THOLE_OK &&
+        thole_slice_equal(buf_bytes(&id), message.instance))
+        status = keep_result(results, &message, sequence);
+    buf_release(&id);
+    arena_release(&arena);
+    return status;
+}
+
+thole_status results_load(struct engine_host *engine, struct request *request)
+{
+    const struct asked_inbox *const asked = &request->inbox;
+    struct stream_bounds bounds = {0};
+    struct results results = {.request = request};
+    THOLE_TRY(check(engine, request));
+    THOLE_TRY(stream_bounds(engine->connection, inbox_of(request), &bounds, &request->err));
+    uint64_t from = asked->from > bounds.first && !asked->gone_back ? asked->from : bounds.first;
+    if (bounds.last >= asked->count && from < bounds.last - asked->count + 1)
+        from = bounds.last - asked->count + 1;
+    thole_status status = THOLE_OK;
+    if (bounds.messages > 0 && from <= bounds.last)
+        status = stream_read(engine->connection, inbox_of(request), NULL, from, bounds.last, collect_result,
+                             &results, &request->err);
+    request->in.kind = PARTITION_IN_RESULTS;
+    request->in.results = results.items;
+    request->in.results_len = results.len;
+    return status;
+}
+
+/* ---- does the reader keep up? ---- */
+
+thole_status inbox_look_load(struct engine_host *engine, struct request *request)
+{
+    return stream_next(engine->connection, inbox_of(request), request->inbox.from, &request->inbox.sequence,
+                       &request->err);
 }
 
 static bool reads_on(struct inbox_tap *tap, uint64_t sequence, uint64_t *ret_next)
 {
-    pthread_mutex_lock(&tap->shard->backlog_lock);
+    pthread_mutex_lock(&tap->shard->backlog.lock);
     bool const on = tap->held || tap->next > sequence;
     *ret_next = tap->next;
-    pthread_mutex_unlock(&tap->shard->backlog_lock);
+    pthread_mutex_unlock(&tap->shard->backlog.lock);
     return on;
 }
 
@@ -179,46 +383,50 @@ static uint64_t look_every_ms(const struct shard *shard)
     return ms > LOOK_MS_MIN ? ms : LOOK_MS_MIN;
 }
 
+static void say_behind(const struct shard *shard, const struct owned *owned)
+{
+    log_line(LOG_LEVEL_WARN, "partition",
+             "p=%u stream %s has message %llu, and its consumer has not sent it for %llu ms: read anew. Does "
+             "each replica keep up? (nats stream info %s)",
+             owned->p, owned->in_stream, (unsigned long long)owned->watch.unread,
+             (unsigned long long)look_every_ms(shard), owned->in_stream);
+}
+
 void inbox_watch(struct shard *shard, struct owned *owned, uint64_t now_ms)
 {
+    struct inbox_watch *const watch = &owned->watch;
     uint64_t next;
     if (owned->tap == NULL) {
-        owned->look_ms = owned->unread = 0;
+        watch->look_ms = watch->unread = 0;
         return;
     }
-    if (owned->look_ms == 0)
-        owned->look_ms = now_ms + look_every_ms(shard);
-    if (owned->looking || now_ms < owned->look_ms)
+    if (watch->look_ms == 0)
+        watch->look_ms = now_ms + look_every_ms(shard);
+    if (watch->looking || now_ms < watch->look_ms)
         return;
-    owned->look_ms = now_ms + look_every_ms(shard);
-    if (!reads_on(owned->tap, owned->unread, &next) && owned->unread != 0) {
-        log_line(
-            LOG_LEVEL_WARN, "partition",
-            "p=%u stream %s has message %llu, and its consumer has not sent it for %llu ms: read anew. Does "
-            "each replica keep up? (nats stream info %s)",
-            owned->p, owned->in_stream, (unsigned long long)owned->unread,
-            (unsigned long long)look_every_ms(shard), owned->in_stream);
-        owned->unread = 0;
-        shard_doubt(shard, owned, "the inbox reader stays behind", false);
+    watch->look_ms = now_ms + look_every_ms(shard);
+    if (!reads_on(owned->tap, watch->unread, &next) && watch->unread != 0) {
+        say_behind(shard, owned);
+        watch->unread = 0;
+        shard_doubt(owned, "the inbox reader stays behind", false);
         return;
     }
-    struct job *job = job_create(JOB_LOOK_INBOX, shard, owned->p, partition_generation(owned->machine));
-    if (job == NULL)
-        return;
-    job->from = next;
-    owned->looking = true;
-    loader_submit(shard->engine->loader, job);
+    struct request *request = request_create_now(REQ_LOOK_INBOX, shard, owned);
+    request->inbox.from = next;
+    watch->looking = true;
+    request_submit(request);
 }
 
 uint64_t inbox_watch_ms(const struct owned *owned)
 {
-    return owned->look_ms == 0 || owned->looking ? UINT64_MAX : owned->look_ms;
+    return owned->watch.look_ms == 0 || owned->watch.looking ? UINT64_MAX : owned->watch.look_ms;
 }
 
-void inbox_looked(struct owned *owned, const struct job *job)
+/* A failure is an answer: nothing is known. */
+void inbox_looked(struct owned *owned, struct request *request)
 {
-    owned->looking = false;
-    owned->unread = job->status == THOLE_OK && partition_generation(owned->machine) == job->generation
-                        ? job->sequence
-                        : 0;
+    bool const known = request->status == THOLE_OK && request_is_current(owned, request);
+    assert(owned->watch.looking);
+    owned->watch.looking = false;
+    owned->watch.unread = known ? request->inbox.sequence : 0;
 }

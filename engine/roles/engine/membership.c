@@ -1,4 +1,4 @@
-/* Who is alive, and so who owns what: heartbeats out, heartbeats in, OWN and DISOWN to the shards. */
+#include "membership.h"
 #include "engine.h"
 #include "log_limit.h"
 #include "message.h"
@@ -9,7 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEARTBEAT_BYTES_MAX = 512 * 1024, NODES_MAX = 1024, PUT_RETRY_MS = 200, PUT_WARN_EVERY_MS = 10000 };
+enum {
+    HEARTBEAT_BYTES_MAX = 512 * 1024,
+    NODES_MAX = 1024,
+    PUT_RETRY_MS = 200,
+    PUT_WARN_EVERY_MS = 10000,
+    HANDOVER_MS = 250, /* a live predecessor gets so long to hand over before it is fenced */
+};
 
 struct node { /* a live node as last heard of */
     struct arena arena;
@@ -326,10 +332,7 @@ static size_t needs_of(const struct membership *m, uint32_t p, thole_slice *name
 static void tell(struct membership *m, uint32_t p, bool own, uint64_t since_ms)
 {
     struct shard *shard = &m->engine->shards[p % m->engine->shards_len];
-    struct shard_mail *mail = shard_mail_create(own ? SHARD_OWN : SHARD_DISOWN, 0);
-    if (mail == NULL)
-        abort();
-    mail->p = p;
+    struct shard_mail *mail = shard_mail_create(own ? SHARD_OWN : SHARD_DISOWN, p, sizeof *mail);
     mail->since_ms = since_ms;
     shard_send(shard, mail);
 }

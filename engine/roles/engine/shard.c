@@ -1,62 +1,36 @@
 /* A shard: one thread, its partitions, one mailbox. */
 #include "coro.h"
 #include "crash_trial.h"
-#include "engine.h"
+#include "deadlines.h"
 #include "fatal_signals.h"
+#include "membership.h"
+#include "shard_parts.h"
+#include "store.h"
 #include "subject.h"
 #include "watchdog.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NEEDS_SHRINK_MS = 10000, STACKS_KEPT = 256, STACKS_MAX = 30000 };
+enum {
+    NEEDS_SHRINK_MS = 10000,
+    STACKS_KEPT = 256,
+    STACKS_MAX = 30000,
+    MESSAGES_WINDOW = 1024, /* in flight of one shard */
+    REJECTS_WINDOW = 256,
+    APPEND_TIMEOUT_MS = 5000, /* and of messages */
+    REJECT_TIMEOUT_MS = 2000,
+    CLOSE_LIMIT_MS = 1000, /* a handing-over partition gets so long to finish */
+};
 
-struct shard_mail *shard_mail_create(enum shard_mail_kind kind, size_t bytes)
-{
-    struct shard_mail *mail = calloc(1, sizeof *mail + bytes);
-    if (mail != NULL) {
-        mail->kind = kind;
-        mail->bytes_len = bytes;
-    }
-    return mail;
-}
-
-void shard_send(struct shard *shard, struct shard_mail *mail)
-{
-    mailbox_push(&shard->mailbox, &mail->mail);
-}
-
-struct owned *shard_owned(struct shard *shard, uint32_t p)
-{
-    size_t const i = p / shard->engine->shards_len;
-    assert(p % shard->engine->shards_len == shard->index && i < shard->owned_len);
-    return &shard->owned[i];
-}
-
-/* ---- the machine ---- */
-
-void shard_input(struct shard *shard, struct owned *owned, const struct partition_in *in)
-{
-    (void)shard;
-    owned->touched = true;
-    (void)partition_input(owned->machine, in, clock_wall_ms()); /* out of memory closes it: CLOSED follows */
-}
-
-void shard_doubt(struct shard *shard, struct owned *owned, const char *text, bool fenced)
-{
-    shard_input(shard, owned,
-                &(struct partition_in){.kind = PARTITION_IN_DOUBT,
-                                       .generation = partition_generation(owned->machine),
-                                       .text = text,
-                                       .fenced = fenced});
-}
+/* ---- the machines ---- */
 
 static void try_open(struct shard *shard, struct owned *owned, uint64_t now_ms)
 {
     bool const may = owned->wanted && shard->link_up && shard->store_up && !shard->stopping;
     if (!may || partition_state(owned->machine) != PARTITION_CLOSED || now_ms < owned->not_before_ms)
         return;
-    shard_input(shard, owned, &(struct partition_in){.kind = PARTITION_IN_OPEN});
+    shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_OPEN});
 }
 
 static bool has_name(const struct needs *needs, thole_slice name)
@@ -138,7 +112,7 @@ static uint64_t min_ms(uint64_t a, uint64_t b)
 /* Steps what is due or was touched; returns when to come back. */
 static uint64_t step_all(struct shard *shard)
 {
-    uint64_t deadline = shard->delayed != NULL ? shard->delayed_ms : UINT64_MAX;
+    uint64_t deadline = UINT64_MAX;
     size_t held = 0;
     for (size_t i = 0; i < shard->owned_len; i++) {
         struct owned *owned = &shard->owned[i];
@@ -146,13 +120,13 @@ static uint64_t step_all(struct shard *shard)
         try_open(shard, owned, now);
         if (owned->close_by_ms != 0 && now >= owned->close_by_ms) {
             owned->close_by_ms = 0;
-            shard_doubt(shard, owned, "handing over took too long", false);
+            shard_doubt(owned, "handing over took too long", false);
         }
         if (owned->touched || partition_deadline_ms(owned->machine) <= clock_wall_ms())
             step(shard, owned);
         sweeper_run(shard, owned, now);
         inbox_watch(shard, owned, now);
-        shard_queries_retry(shard, owned, now);
+        queries_retry(shard, owned, now);
         deadline = min_ms(deadline, min_ms(sweeper_deadline_ms(owned), inbox_watch_ms(owned)));
         held += partition_pending(owned->machine);
         deadline = min_ms(deadline, to_monotonic(partition_deadline_ms(owned->machine), now));
@@ -166,30 +140,26 @@ static uint64_t step_all(struct shard *shard)
         if (owned->touched)
             deadline = 0;
     }
-    pthread_mutex_lock(&shard->backlog_lock);
-    shard->backlog_held = held;
-    if (shard->backlog_mails + held < INBOX_BACKLOG_MAX)
-        pthread_cond_broadcast(&shard->backlog_room);
-    pthread_mutex_unlock(&shard->backlog_lock);
+    inbox_held(shard, held);
     return deadline;
 }
 
 /* ---- mails ---- */
 
-static void disown(struct shard *shard, struct owned *owned)
+static void disown(struct owned *owned)
 {
     owned->wanted = false;
     if (partition_state(owned->machine) == PARTITION_CLOSED)
         return;
     owned->close_by_ms = clock_monotonic_ms() + CLOSE_LIMIT_MS;
-    shard_input(shard, owned, &(struct partition_in){.kind = PARTITION_IN_CLOSE});
+    shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_CLOSE});
 }
 
 static void doubt_all(struct shard *shard, const char *text)
 {
     for (size_t i = 0; i < shard->owned_len; i++)
         if (partition_state(shard->owned[i].machine) != PARTITION_CLOSED)
-            shard_doubt(shard, &shard->owned[i], text, false);
+            shard_doubt(&shard->owned[i], text, false);
 }
 
 static void on_link(struct shard *shard, const struct shard_mail *mail)
@@ -206,94 +176,6 @@ static void on_store_link(struct shard *shard, const struct shard_mail *mail)
         doubt_all(shard, "the connection to Postgres was lost");
 }
 
-static void on_inbox(struct shard *shard, struct shard_mail *mail)
-{
-    pthread_mutex_lock(&shard->backlog_lock);
-    shard->backlog_mails--;
-    pthread_mutex_unlock(&shard->backlog_lock);
-    struct owned *owned = shard_owned(shard, mail->p);
-    thole_slice const named = {mail->bytes, mail->instance_len};
-    struct partition_in in = {
-        .kind = PARTITION_IN_MESSAGE,
-        .generation = mail->generation,
-        .sequence = mail->sequence,
-        .stored_ns = mail->stored_ns,
-        .refused = mail->refused,
-        .bytes = {mail->bytes + mail->instance_len, mail->bytes_len - mail->instance_len}};
-    if (mail->refused == REJECT_NONE)
-        in.instance = named;
-    else
-        in.subject = named;
-    shard_input(shard, owned, &in);
-}
-
-static void on_inbox_lost(struct shard *shard, const struct shard_mail *mail)
-{
-    shard_input(shard, shard_owned(shard, mail->p),
-                &(struct partition_in){.kind = PARTITION_IN_DOUBT,
-                                       .generation = mail->generation,
-                                       .text = "the inbox reader lost its consumer"});
-}
-
-static bool is_current(const struct owned *owned, const struct job *job)
-{
-    return partition_generation(owned->machine) == job->generation;
-}
-
-static void close_tap(struct shard *shard, struct owned *owned, struct inbox_tap *tap)
-{
-    struct job *job = job_create(JOB_CLOSE_INBOX, shard, owned->p, 0);
-    if (job == NULL)
-        abort();
-    job->tap = tap;
-    loader_submit(shard->engine->loader, job);
-}
-
-static void on_inbox_open(struct shard *shard, struct owned *owned, struct job *job)
-{
-    bool const current = is_current(owned, job);
-    if (job->gone_back) {
-        shard_input(shard, owned,
-                    &(struct partition_in){.kind = PARTITION_IN_INBOX_BACK, .generation = job->generation});
-    } else if (job->status == THOLE_OK && current) {
-        owned->tap = job->tap;
-        owned->failures = 0;
-    } else if (job->status == THOLE_OK) {
-        close_tap(shard, owned, job->tap);
-    } else if (current) {
-        shard_doubt(shard, owned, job->err.text, false);
-    }
-}
-
-static void on_answer(struct shard *shard, struct job *job)
-{
-    struct owned *owned = shard_owned(shard, job->p);
-    bool const current = is_current(owned, job);
-    sweeper_answered(shard, owned, job);
-    if (job->kind == JOB_OPEN_INBOX) {
-        on_inbox_open(shard, owned, job);
-    } else if (job->kind == JOB_LOOK_INBOX) {
-        inbox_looked(owned, job);
-    } else if (job->kind == JOB_PURGE && job->gone_back && current) {
-        shard_doubt(shard, owned, "the inbox went back", false);
-    } else if (job->kind == JOB_REMOVE) {
-        shard_removed(shard, owned, job);
-    } else if (job->kind == JOB_STORE_ORPHANS || job->kind == JOB_STORE_EXPIRE) {
-        if (job->status != THOLE_OK && current)
-            log_line(LOG_LEVEL_WARN, "sweeper", "p=%u cannot look for lost activities and late tries: %s",
-                     job->p, job->err.text);
-    } else if (job->kind == JOB_PURGE || job->kind == JOB_CLOSE_INBOX || job->kind == JOB_FIND ||
-               job->kind == JOB_PUT_CRASH || job->kind == JOB_FORGET_CRASHES) {
-        if (job->status != THOLE_OK)
-            log_line(LOG_LEVEL_DEBUG, "partition", "p=%u not done: %s", job->p, job->err.text);
-    } else if (job->status != THOLE_OK && current) {
-        shard_doubt(shard, owned, job->err.text, job->status == THOLE_FENCED);
-    } else if (job->status == THOLE_OK) {
-        shard_input(shard, owned, &job->in);
-    }
-    job_destroy(job);
-}
-
 static void on_own(struct shard *shard, const struct shard_mail *mail)
 {
     struct owned *owned = shard_owned(shard, mail->p);
@@ -302,28 +184,32 @@ static void on_own(struct shard *shard, const struct shard_mail *mail)
     owned->failures = 0;
 }
 
+static void on_epoch(struct shard *shard, const struct shard_mail *mail)
+{
+    shard_input(shard_owned(shard, mail->p),
+                &(struct partition_in){.kind = PARTITION_IN_RIVAL, .sequence = mail->epoch});
+}
+
+static void on_stop(struct shard *shard)
+{
+    shard->stopping = true;
+    for (size_t i = 0; i < shard->owned_len; i++)
+        disown(&shard->owned[i]);
+}
+
 static void handle(struct shard *shard, struct shard_mail *mail)
 {
     switch (mail->kind) {
-    case SHARD_EPOCH:
-        shard_input(shard, shard_owned(shard, mail->p),
-                    &(struct partition_in){.kind = PARTITION_IN_RIVAL, .sequence = mail->sequence});
-        break;
-    case SHARD_OWN: on_own(shard, mail); break;
-    case SHARD_DISOWN: disown(shard, shard_owned(shard, mail->p)); break;
+    case SHARD_STOP: on_stop(shard); break;
     case SHARD_LINK: on_link(shard, mail); break;
     case SHARD_STORE_LINK: on_store_link(shard, mail); break;
-    case SHARD_REQUEST: shard_request_answered(shard, mail); break;
-    case SHARD_INBOX: on_inbox(shard, mail); break;
-    case SHARD_INBOX_LOST: on_inbox_lost(shard, mail); break;
-    case SHARD_REJECTED: shard_rejected(shard, mail); break;
-    case SHARD_ANSWER: on_answer(shard, mail->job); break;
-    case SHARD_QUERY: shard_query(shard, mail); break;
-    case SHARD_STOP:
-        shard->stopping = true;
-        for (size_t i = 0; i < shard->owned_len; i++)
-            disown(shard, &shard->owned[i]);
-        break;
+    case SHARD_OWN: on_own(shard, mail); break;
+    case SHARD_DISOWN: disown(shard_owned(shard, mail->p)); break;
+    case SHARD_EPOCH: on_epoch(shard, mail); break;
+    case SHARD_INBOX: inbox_take(shard, mail); break;
+    case SHARD_INBOX_LOST: inbox_lost(shard, mail); break;
+    case SHARD_QUERY: query_take(shard, mail); break;
+    case SHARD_ANSWER: request_answered((struct request *)mail); return; /* which is freed, or goes on */
     }
     free(mail);
 }
@@ -341,11 +227,12 @@ static void serve(struct shard *shard)
     for (;;) {
         for (struct mail *mail = mailbox_take_all(&shard->mailbox), *next; mail != NULL; mail = next) {
             next = mail->next;
-            handle(shard, (struct shard_mail *)mail); /* the node is the mail's first member */
+            handle(shard, (struct shard_mail *)mail); /* the node is its first member */
         }
         uint64_t deadline = step_all(shard);
-        shard_send_waiting(shard);
-        deadline = min_ms(deadline, shard_rejects_run(shard, clock_monotonic_ms()));
+        uint64_t const now = clock_monotonic_ms();
+        deadline = min_ms(deadline, requests_run(shard, now));
+        deadline = min_ms(deadline, rejections_tell(shard, now));
         if (shard->stopping && all_closed(shard))
             return;
         (void)mailbox_wait(&shard->mailbox, deadline);
@@ -436,36 +323,63 @@ static thole_status create_machines(struct shard *shard)
     return THOLE_OK;
 }
 
+static thole_status open_windows(struct shard *shard, thole_error *reterr)
+{
+    const size_t limits[WINDOWS] = {[WINDOW_APPENDS] = shard->owned_len * PARTITION_WINDOW_MAX +
+                                                       1, /* all that they may ask for */
+                                    [WINDOW_MESSAGES] = MESSAGES_WINDOW,
+                                    [WINDOW_REJECTS] = REJECTS_WINDOW};
+    for (size_t i = 0; i < WINDOWS; i++) {
+        struct window *const window = &shard->windows[i];
+        window->limit = limits[i];
+        window->waits = i != WINDOW_APPENDS;
+        THOLE_TRY(requests_open(shard->engine->connection, window->limit,
+                                i == WINDOW_REJECTS ? REJECT_TIMEOUT_MS : APPEND_TIMEOUT_MS, request_on_reply,
+                                shard, &window->requests, reterr));
+    }
+    return THOLE_OK;
+}
+
 thole_status shard_start(struct engine_host *engine, uint32_t index, struct shard *shard, thole_error *reterr)
 {
     shard->engine = engine;
     shard->index = index;
+    shard->rules = request_rules;
     shard->place = &engine->options.crash_page->places[index];
     shard->watch = (struct code_watch){
         .begins = code_begins, .ended = code_ended, .attempt = code_attempt, .arg = shard};
     shard->link_up = connection_epoch(engine->connection) != 0;
     buf_init(&shard->subject, SUBJECT_BYTES_MAX);
     buf_init(&shard->body, RECORD_BYTES_MAX);
-    pthread_mutex_init(&shard->backlog_lock, NULL);
-    pthread_cond_init(&shard->backlog_room, NULL);
+    pthread_mutex_init(&shard->backlog.lock, NULL);
+    pthread_cond_init(&shard->backlog.room, NULL);
     THOLE_TRY(mailbox_init(&shard->mailbox));
-    if (create_machines(shard) != THOLE_OK)
+    shard->deadlines = deadlines_create(engine);
+    if (create_machines(shard) != THOLE_OK || shard->deadlines == NULL)
         return thole_fail(reterr, THOLE_NOMEM, "no memory for %u partitions", engine->topology.partitions);
-    THOLE_TRY(requests_open(engine->connection, shard->owned_len * PARTITION_WINDOW_MAX + 1,
-                            APPEND_TIMEOUT_MS, shard_on_request, shard, &shard->appends, reterr));
-    THOLE_TRY(requests_open(engine->connection, WORK_WINDOW, APPEND_TIMEOUT_MS, shard_on_request, shard,
-                            &shard->works, reterr));
-    THOLE_TRY(shard_rejects_open(shard, reterr));
+    THOLE_TRY(open_windows(shard, reterr));
     THOLE_TRY(store_start(shard, &shard->store, reterr));
     shard->running = pthread_create(&shard->thread, NULL, shard_main, shard) == 0;
     return shard->running ? THOLE_OK : thole_fail(reterr, THOLE_NOMEM, "cannot start a shard's thread");
 }
 
+/* A request that has come back to a thread that has ended. */
+static void drop_answer(struct request *request)
+{
+    if (request->kind == REQ_OPEN_INBOX)
+        inbox_tap_close(request->inbox.tap);
+    request_destroy(request);
+}
+
 static void free_mails(struct shard *shard)
 {
-    for (struct mail *mail = mailbox_take_all(&shard->mailbox), *next; mail != NULL; mail = next) {
-        next = mail->next;
-        shard_mail_destroy((struct shard_mail *)mail);
+    for (struct mail *node = mailbox_take_all(&shard->mailbox), *next; node != NULL; node = next) {
+        struct shard_mail *const mail = (struct shard_mail *)node;
+        next = node->next;
+        if (mail->kind == SHARD_ANSWER)
+            drop_answer((struct request *)mail);
+        else
+            free(mail);
     }
 }
 
@@ -474,27 +388,24 @@ void shard_stop(struct shard *shard)
     if (shard->engine == NULL)
         return;
     if (shard->running) {
-        struct shard_mail *mail = shard_mail_create(SHARD_STOP, 0);
-        if (mail == NULL)
-            abort();
+        struct shard_mail *mail = shard_mail_create(SHARD_STOP, 0, sizeof *mail);
         shard_send(shard, mail);
         pthread_join(shard->thread, NULL);
     }
     store_stop(shard->store);
-    requests_close(shard->appends);
-    requests_close(shard->works);
-    requests_close(shard->rejects);
+    deadlines_destroy(shard->deadlines);
+    for (size_t i = 0; i < WINDOWS; i++)
+        requests_close(shard->windows[i].requests);
 }
 
 void shard_release(struct shard *shard)
 {
     if (shard->engine == NULL)
         return;
-    shard_forget_sent(shard);
-    shard_rejects_forget(shard);
+    requests_forget(shard);
     free_mails(shard);
     for (size_t i = 0; i < shard->owned_len; i++) {
-        shard_queries_close(shard, &shard->owned[i]);
+        queries_close(shard, &shard->owned[i]);
         partition_destroy(shard->owned[i].machine);
         free(shard->owned[i].hist_stream);
         free(shard->owned[i].in_stream);
@@ -504,6 +415,6 @@ void shard_release(struct shard *shard)
     mailbox_release(&shard->mailbox);
     buf_release(&shard->subject);
     buf_release(&shard->body);
-    pthread_mutex_destroy(&shard->backlog_lock);
-    pthread_cond_destroy(&shard->backlog_room);
+    pthread_mutex_destroy(&shard->backlog.lock);
+    pthread_cond_destroy(&shard->backlog.room);
 }

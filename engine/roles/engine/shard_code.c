@@ -1,47 +1,111 @@
 /* What code does beside its events: it crashes, which goes where the next owner finds it; it writes lines. */
-#include "engine.h"
-#include "log.h"
-#include <stdlib.h>
+#include "shard_parts.h"
+#include <string.h>
 
-/* A text that did not fit would be no reason to know nothing. */
-static thole_slice keep(struct job *job, thole_slice text)
+enum { CRASHES_MIN = 64 };
+
+/* ---- crashes ---- */
+
+void crashes_list(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    thole_slice copy = {0};
-    if (arena_dup(&job->arena, text, &copy) != THOLE_OK)
-        abort();
-    return copy;
+    request_submit(request_create(REQ_READ_CRASHES, shard, owned, out->generation));
 }
 
-static enum job_kind job_of(enum partition_out_kind kind)
+void crash_put(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    if (kind == PARTITION_OUT_READ_CRASHES)
-        return JOB_READ_CRASHES;
-    return kind == PARTITION_OUT_CRASHED ? JOB_PUT_CRASH : JOB_FORGET_CRASHES;
-}
-
-void shard_crash(struct shard *shard, const struct owned *owned, const struct partition_out *out)
-{
-    struct job *job = job_create(job_of(out->kind), shard, owned->p, out->generation);
-    if (job == NULL)
-        abort();
+    struct request *request = request_create(REQ_PUT_CRASH, shard, owned, out->generation);
     const thole_program *const program = shard->engine->program;
     char id[BUILD_ID_BYTES] = "0";
     for (size_t i = 0; i < program->orchestrations_len; i++)
         if (thole_slice_equal(thole_slice_from(program->orchestrations[i].name), out->orchestration))
             (void)build_id((const void *)(uintptr_t)program->orchestrations[i].run, id);
-    job->instance = keep(job, out->instance);
-    job->crash = (struct crash_entry){.instance = job->instance,
-                                      .count = out->count,
-                                      .build = keep(job, thole_slice_from(id)),
-                                      .orchestration = keep(job, out->orchestration),
-                                      .version = out->version,
-                                      .text = keep(job, out->data),
-                                      .time_ms = clock_wall_ms()};
-    loader_submit(shard->engine->loader, job);
+    request->crash = (struct crash_entry){.instance = request_keep(request, out->instance),
+                                          .count = out->count,
+                                          .build = request_keep(request, thole_slice_from(id)),
+                                          .orchestration = request_keep(request, out->orchestration),
+                                          .version = out->version,
+                                          .text = request_keep(request, out->data),
+                                          .time_ms = clock_wall_ms()};
+    request_submit(request);
 }
 
-/* A line that an orchestration wrote. */
-void shard_log(const struct partition_out *out)
+void crashes_forget(struct shard *shard, struct owned *owned, const struct partition_out *out)
+{
+    struct request *request = request_create(REQ_FORGET_CRASHES, shard, owned, out->generation);
+    request->crash.instance = request_keep(request, out->instance);
+    request_submit(request);
+}
+
+/* ---- on a loader's thread ---- */
+
+struct crash_list {
+    struct engine_host *engine;
+    struct arena *arena;
+    struct partition_crash *crashes;
+    size_t len, cap;
+};
+
+/* The build of the code that would run here. Code that is not here does not run. */
+static bool same_build(const struct engine_host *engine, const struct crash_entry *entry)
+{
+    char id[BUILD_ID_BYTES];
+    const thole_program *const program = engine->program;
+    for (size_t i = 0; i < program->orchestrations_len; i++)
+        if (thole_slice_equal(thole_slice_from(program->orchestrations[i].name), entry->orchestration) &&
+            thole_slice_equal(
+                thole_slice_from(build_id((const void *)(uintptr_t)program->orchestrations[i].run, id)),
+                entry->build))
+            return true;
+    return false;
+}
+
+static thole_status collect_crash(void *arg, const struct crash_entry *entry)
+{
+    struct crash_list *const list = arg;
+    if (list->len == list->cap) {
+        size_t const cap = list->cap == 0 ? CRASHES_MIN : list->cap * 2;
+        struct partition_crash *const grown = arena_array(list->arena, cap, sizeof *grown);
+        if (grown == NULL)
+            return THOLE_NOMEM;
+        if (list->len > 0)
+            memcpy(grown, list->crashes, list->len * sizeof *grown);
+        list->crashes = grown;
+        list->cap = cap;
+    }
+    struct partition_crash *const crash = &list->crashes[list->len];
+    crash->count = same_build(list->engine, entry) ? entry->count : 0;
+    THOLE_TRY(arena_dup(list->arena, entry->instance, &crash->instance));
+    THOLE_TRY(arena_dup(list->arena, entry->text, &crash->text));
+    list->len++;
+    return THOLE_OK;
+}
+
+thole_status crashes_load(struct engine_host *engine, struct request *request)
+{
+    struct crash_list list = {.engine = engine, .arena = &request->arena};
+    thole_status const status = crashes_read(engine->connection, engine->topology.ns, request->mail.p,
+                                             collect_crash, &list, &request->err);
+    request->in.kind = PARTITION_IN_CRASHES;
+    request->in.crashes = list.crashes;
+    request->in.crashes_len = list.len;
+    return status;
+}
+
+thole_status crash_put_load(struct engine_host *engine, struct request *request)
+{
+    return crashes_put(engine->connection, engine->topology.ns, request->mail.p, &request->crash,
+                       &request->err);
+}
+
+thole_status crash_forget_load(struct engine_host *engine, struct request *request)
+{
+    return crashes_remove(engine->connection, engine->topology.ns, request->mail.p, request->crash.instance,
+                          &request->err);
+}
+
+/* ---- lines ---- */
+
+void code_log(const struct partition_out *out)
 {
     static const enum log_level levels[] = {[THOLE_LOG_DEBUG] = LOG_LEVEL_DEBUG,
                                             [THOLE_LOG_INFO] = LOG_LEVEL_INFO,

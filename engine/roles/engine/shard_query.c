@@ -2,9 +2,10 @@
  * Queries: core NATS requests to the owner of a partition. The subscription is there while the partition is
  * open, so that NATS itself says when there is no owner. Nothing of a query is stored, nothing waits for one.
  */
-#include "engine.h"
 #include "query_message.h"
+#include "shard_parts.h"
 #include "subject.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,12 @@ struct query_tap { /* an open partition's subscription */
     uint32_t p;
     uint64_t generation;
     struct subscription *subscription;
+};
+
+struct query_mail {
+    struct shard_mail mail;
+    size_t reply_len, token_len, body_len;
+    char bytes[]; /* reply subject and a NUL, the subject's token of the instance, body */
 };
 
 struct asked { /* a question that the machine has */
@@ -73,19 +80,17 @@ static void on_question(void *arg, const struct delivery *delivery)
         return;
     }
     thole_slice const token = subject_nth(delivery->subject, QUERY_TOKEN_INSTANCE);
-    struct shard_mail *mail =
-        shard_mail_create(SHARD_QUERY, delivery->reply.len + 1 + token.len + delivery->body.len);
-    if (mail == NULL)
-        abort();
-    mail->p = tap->p;
-    mail->generation = tap->generation;
+    struct query_mail *mail = shard_mail_create(
+        SHARD_QUERY, tap->p, sizeof *mail + delivery->reply.len + 1 + token.len + delivery->body.len);
+    mail->mail.generation = tap->generation;
     mail->reply_len = delivery->reply.len;
-    mail->instance_len = token.len;
+    mail->token_len = token.len;
+    mail->body_len = delivery->body.len;
     memcpy(mail->bytes, delivery->reply.ptr, delivery->reply.len);
     memcpy(mail->bytes + mail->reply_len + 1, token.ptr, token.len);
     if (delivery->body.len > 0)
         memcpy(mail->bytes + mail->reply_len + 1 + token.len, delivery->body.ptr, delivery->body.len);
-    shard_send(shard, mail);
+    shard_send(shard, &mail->mail);
 }
 
 /* ---- asking and answering: the shard's thread ---- */
@@ -100,11 +105,21 @@ static bool is_subjects(thole_slice instance, thole_slice token)
     return same;
 }
 
-static bool is_here(const struct shard *shard, const struct shard_mail *mail, thole_slice instance)
+static thole_slice token_of(const struct query_mail *mail)
 {
-    const thole_slice token = {mail->bytes + mail->reply_len + 1, mail->instance_len};
-    return is_subjects(instance, token) &&
-           subject_partition(instance, shard->engine->topology.partitions) == mail->p;
+    return (thole_slice){(const uint8_t *)mail->bytes + mail->reply_len + 1, mail->token_len};
+}
+
+static thole_slice body_of(const struct query_mail *mail)
+{
+    return (thole_slice){(const uint8_t *)mail->bytes + mail->reply_len + 1 + mail->token_len,
+                         mail->body_len};
+}
+
+static bool is_here(const struct shard *shard, const struct query_mail *mail, thole_slice instance)
+{
+    return is_subjects(instance, token_of(mail)) &&
+           subject_partition(instance, shard->engine->topology.partitions) == mail->mail.p;
 }
 
 static void ask(struct shard *shard, struct owned *owned, const char *reply, const struct query *query)
@@ -117,35 +132,33 @@ static void ask(struct shard *shard, struct owned *owned, const char *reply, con
     asked->token = ++shard->query_token;
     asked->next = owned->asked;
     owned->asked = asked;
-    shard_input(shard, owned,
-                &(struct partition_in){.kind = PARTITION_IN_QUERY,
-                                       .generation = partition_generation(owned->machine),
-                                       .token = asked->token,
-                                       .instance = query->instance,
-                                       .query = query->name,
-                                       .bytes = query->input});
+    shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_QUERY,
+                                              .generation = partition_generation(owned->machine),
+                                              .token = asked->token,
+                                              .instance = query->instance,
+                                              .query = query->name,
+                                              .bytes = query->input});
 }
 
-void shard_query(struct shard *shard, const struct shard_mail *mail)
+void query_take(struct shard *shard, const struct shard_mail *mail)
 {
+    const struct query_mail *const asking = (const struct query_mail *)mail;
     struct owned *owned = shard_owned(shard, mail->p);
-    const char *reply = (const char *)mail->bytes;
-    size_t const head = mail->reply_len + 1 + mail->instance_len;
     struct query query;
     struct arena arena;
     thole_error err = {0};
+    assert(mail->kind == SHARD_QUERY);
     arena_init(&arena, MESSAGE_BYTES_MAX);
-    thole_status status =
-        query_decode((thole_slice){mail->bytes + head, mail->bytes_len - head}, &arena, &query, &err);
-    if (status == THOLE_OK && !is_here(shard, mail, query.instance))
+    thole_status status = query_decode(body_of(asking), &arena, &query, &err);
+    if (status == THOLE_OK && !is_here(shard, asking, query.instance))
         status = thole_fail(&err, THOLE_CORRUPT, "the query is for another instance than its subject says");
     if (status == THOLE_OK && partition_state(owned->machine) != PARTITION_OPEN)
         status = thole_fail(&err, THOLE_UNAVAILABLE, "the partition is being handed over");
     if (status == THOLE_OK) {
-        ask(shard, owned, reply, &query);
+        ask(shard, owned, asking->bytes, &query);
     } else {
         atomic_fetch_sub(&shard->queries, 1);
-        answer_text(shard, reply, status, err.text);
+        answer_text(shard, asking->bytes, status, err.text);
     }
     arena_release(&arena);
 }
@@ -156,7 +169,7 @@ static void forget(struct shard *shard, struct asked *asked)
     free(asked);
 }
 
-void shard_query_answered(struct shard *shard, struct owned *owned, const struct partition_out *out)
+void query_answer(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
     struct asked **at = &owned->asked;
     while (*at != NULL && (*at)->token != out->token)
@@ -194,9 +207,10 @@ static thole_status subscribe(struct shard *shard, const struct owned *owned, st
     return status;
 }
 
-void shard_queries_open(struct shard *shard, struct owned *owned)
+void queries_open(struct shard *shard, struct owned *owned)
 {
     thole_error err = {0};
+    assert(owned->queries == NULL);
     thole_status const status = subscribe(shard, owned, &owned->queries, &err);
     owned->queries_ms = status == THOLE_OK ? 0 : clock_monotonic_ms() + AGAIN_MS;
     if (status != THOLE_OK)
@@ -204,13 +218,13 @@ void shard_queries_open(struct shard *shard, struct owned *owned)
                  (int)AGAIN_MS, err.text);
 }
 
-void shard_queries_retry(struct shard *shard, struct owned *owned, uint64_t now_ms)
+void queries_retry(struct shard *shard, struct owned *owned, uint64_t now_ms)
 {
     if (owned->queries_ms != 0 && now_ms >= owned->queries_ms)
-        shard_queries_open(shard, owned);
+        queries_open(shard, owned);
 }
 
-void shard_queries_close(struct shard *shard, struct owned *owned)
+void queries_close(struct shard *shard, struct owned *owned)
 {
     if (owned->queries != NULL)
         subscription_close(owned->queries->subscription);

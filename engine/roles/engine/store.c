@@ -1,5 +1,6 @@
-/* A shard's projector thread: one Postgres connection, jobs in order. */
-#include "engine.h"
+#include "store.h"
+#include "postgres.h"
+#include "shard_request.h"
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
@@ -8,13 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum {
-    CONNECT_TIMEOUT_MS = 5000,
-    STATEMENT_TIMEOUT_MS = 30000,
-    FIRST_RETRY_MS = 100,
-    TIMERS_MAX = 1000000,
-    ORPHANS_MAX = 1000
-};
+enum { CONNECT_TIMEOUT_MS = 5000, STATEMENT_TIMEOUT_MS = 30000, FIRST_RETRY_MS = 100 };
 
 struct store {
     struct shard *shard;
@@ -22,115 +17,28 @@ struct store {
     bool running;
     int wake; /* eventfd */
     pthread_mutex_t lock;
-    struct job *first, *last;
+    struct request_list waiting;
     bool stopping;
     struct postgres *pg;
-    struct deadlines *deadlines;
     atomic_uint_least64_t statements;
 };
 
 static void say_link(struct store *store, bool up)
 {
-    struct shard_mail *mail = shard_mail_create(SHARD_STORE_LINK, 0);
-    if (mail == NULL)
-        abort();
+    struct shard_mail *mail = shard_mail_create(SHARD_STORE_LINK, 0, sizeof *mail);
     mail->up = up;
     shard_send(store->shard, mail);
 }
 
-/* --- jobs
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
-/* What a newer epoch means there is the machine's to decide. */
-static thole_status open_partition(struct store *store, struct job *job)
-{
-    thole_status const status =
-        projector_store_open(store->pg, job->p, job->epoch, &job->in.projected, &job->in.epoch, &job->err);
-    job->in.kind = PARTITION_IN_STORE_OPENED;
-    return status == THOLE_FENCED ? THOLE_OK : status;
-}
-
-static thole_status read_live(struct store *store, struct job *job)
-{
-    struct live_summary live = {0};
-    thole_status const status = projector_store_complete(store->pg, job->p, job->epoch, &job->err);
-    if (status != THOLE_OK)
-        return status;
-    THOLE_TRY(projector_store_live(store->pg, job->p, &job->arena, &live, &job->err));
-    job->in.kind = PARTITION_IN_LIVE;
-    job->in.blocked = live.blocked;
-    job->in.blocked_len = live.blocked_len;
-    job->in.live_names = live.orchestrations;
-    job->in.live_counts = live.orchestration_counts;
-    job->in.live_names_len = live.orchestrations_len;
-    job->in.live_activities = live.open_activities;
-    job->deadline_in_ms = live.deadline_in_ms;
-    return THOLE_OK;
-}
-
-static thole_status read_timers(struct store *store, struct job *job)
-{
-    struct batch_timer *timers = NULL;
-    size_t n = 0;
-    uint64_t before = job->before_ms;
-    THOLE_TRY(projector_store_timers(store->pg, job->p, before, TIMERS_MAX, &job->arena, &timers, &n,
-                                     &job->in.next_due_ms, &job->err));
-    job->in.kind = PARTITION_IN_TIMERS;
-    job->in.timers = timers;
-    job->in.timers_len = n;
-    return THOLE_OK;
-}
-
-static thole_status perform(struct store *store, struct job *job)
-{
-    switch (job->kind) {
-    case JOB_STORE_OPEN: return open_partition(store, job);
-    case JOB_STORE_RESET:
-        job->in.kind = PARTITION_IN_STORE_RESET;
-        return projector_store_reset(store->pg, job->p, job->epoch, &job->err);
-    case JOB_STORE_LIVE: return read_live(store, job);
-    case JOB_STORE_TIMERS: return read_timers(store, job);
-    case JOB_STORE_ORPHANS:
-        return projector_store_orphans(store->pg, job->p, job->before_ms, ORPHANS_MAX, &job->arena,
-                                       &job->orphans, &job->orphans_len, &job->orphan_in_ms, &job->err);
-    case JOB_STORE_EXPIRE: return deadlines_end(store->deadlines, store->pg, job);
-    case JOB_STORE_APPLY:
-        job->in.kind = PARTITION_IN_APPLIED;
-        job->deadline_in_ms = deadlines_first(job->batch);
-        job->in.removed = job->batch->activities_removed;
-        job->in.removed_len = job->batch->activities_removed_len;
-        return projector_store_apply(store->pg, job->batch, &job->err);
-    case JOB_READ_TAIL:
-    case JOB_READ_LOG:
-    case JOB_READ_RESULTS:
-    case JOB_READ_CRASHES:
-    case JOB_PUT_CRASH:
-    case JOB_FORGET_CRASHES:
-    case JOB_LOOK_INBOX:
-    case JOB_LOAD:
-    case JOB_FIND:
-    case JOB_REMOVE:
-    case JOB_DELETE:
-    case JOB_PURGE:
-    case JOB_OPEN_INBOX:
-    case JOB_CLOSE_INBOX: break;
-    }
-    assert(false && "a loader's job came to the store");
-    return THOLE_INVALID;
-}
-
-static struct job *next_job(struct store *store, bool *stopping)
+static struct request *next_request(struct store *store, bool *stopping)
 {
     pthread_mutex_lock(&store->lock);
-    struct job *job = store->first;
-    if (job != NULL) {
-        store->first = job->next;
-        if (store->first == NULL)
-            store->last = NULL;
-    }
+    struct request *request = request_list_take(&store->waiting);
     *stopping = store->stopping;
     pthread_mutex_unlock(&store->lock);
-    return job;
+    return request;
 }
 
 static void leave(struct store *store)
@@ -159,24 +67,23 @@ static void look_for_removals(struct store *store)
     leave(store);
 }
 
-static void do_job(struct store *store, struct job *job)
+static void carry_out(struct store *store, struct request *request)
 {
     if (store->pg == NULL)
-        job->status = thole_fail(&job->err, THOLE_UNAVAILABLE, "Postgres is not connected");
+        request->status = thole_fail(&request->err, THOLE_UNAVAILABLE, "Postgres is not connected");
     else
-        job->status = perform(store, job);
+        request->status = request_rule(request)->store(store->pg, request);
     if (store->pg != NULL)
         atomic_store(&store->statements, postgres_statements(store->pg));
     /* The rows of the last moments may be gone with the server (synchronous_commit = off): whatever the
      * doubt, the partitions open again and project from what the database says. */
-    if (job->status == THOLE_UNAVAILABLE)
-        lose(store, job->err.text);
+    if (request->status == THOLE_UNAVAILABLE)
+        lose(store, request->err.text);
     look_for_removals(store);
-    job_answer(job);
+    request_finish(request);
 }
 
-/* --- waiting without polling -------------------------------------------------------------------------------
- */
+/* ---- waiting without polling ---- */
 
 static void drain(int fd)
 {
@@ -185,7 +92,8 @@ static void drain(int fd)
         ;
 }
 
-/* Sleeps until there is a job, or the idle connection has something to say, or @p limit_ms have passed. */
+/* Sleeps until there is a request, or the idle connection has something to say, or @p limit_ms have passed.
+ */
 static void wait_for_work(struct store *store, int limit_ms)
 {
     struct pollfd fds[2] = {{.fd = store->wake, .events = POLLIN}};
@@ -241,9 +149,9 @@ static void *store_main(void *arg)
     uint64_t retry_ms = FIRST_RETRY_MS;
     for (;;) {
         bool stopping;
-        struct job *job = next_job(store, &stopping);
-        if (job != NULL) {
-            do_job(store, job);
+        struct request *request = next_request(store, &stopping);
+        if (request != NULL) {
+            carry_out(store, request);
             continue;
         }
         if (stopping)
@@ -274,8 +182,7 @@ thole_status store_start(struct shard *shard, struct store **ret, thole_error *r
     store->shard = shard;
     pthread_mutex_init(&store->lock, NULL);
     store->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    store->deadlines = deadlines_create(shard->engine);
-    if (store->wake >= 0 && store->deadlines != NULL)
+    if (store->wake >= 0)
         store->running = pthread_create(&store->thread, NULL, store_main, store) == 0;
     if (!store->running) {
         store_stop(store);
@@ -285,15 +192,10 @@ thole_status store_start(struct shard *shard, struct store **ret, thole_error *r
     return THOLE_OK;
 }
 
-void store_submit(struct store *store, struct job *job)
+void store_submit(struct store *store, struct request *request)
 {
     pthread_mutex_lock(&store->lock);
-    job->next = NULL;
-    if (store->last != NULL)
-        store->last->next = job;
-    else
-        store->first = job;
-    store->last = job;
+    request_list_append(&store->waiting, request);
     pthread_mutex_unlock(&store->lock);
     wake(store);
 }
@@ -316,7 +218,6 @@ void store_stop(struct store *store)
     }
     if (store->wake >= 0)
         close(store->wake);
-    deadlines_destroy(store->deadlines);
     pthread_mutex_destroy(&store->lock);
     free(store);
 }

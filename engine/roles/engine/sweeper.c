@@ -9,61 +9,64 @@
  * is known from the rows that are projected, and from the database when the partition opens; it is asked only
  * then. A worker that lives does this itself, so that it gets a moment to be the first.
  */
-#include "engine.h"
 #include "notice.h"
-#include <stdlib.h>
+#include "reader.h"
+#include "shard_parts.h"
+#include "subject.h"
+#include <assert.h>
 
 enum {
     DEADLINE_SLACK_MS = 500,
     ROUNDING_MS = 20,
-    SWEEPS_MAX = 4, /* in the time after which a row is due: some row of very many always is */
-    AGAIN_MS = 1000 /* after one that failed */
+    SWEEPS_MAX = 4,  /* in the time after which a row is due: some row of very many always is */
+    AGAIN_MS = 1000, /* after one that failed */
+    ORPHANS_MAX = 1000,
 };
+
+/* ---- when to ask ---- */
 
 void sweeper_opened(struct owned *owned)
 {
-    owned->sweep_ms = clock_monotonic_ms();
+    owned->sweeps.orphans_ms = clock_monotonic_ms();
 }
 
 static void sweep_orphans(struct shard *shard, struct owned *owned, uint64_t now_ms)
 {
+    struct sweeps *const sweeps = &owned->sweeps;
+    uint64_t const age = shard->engine->options.sweep_ms;
     if (partition_open_activities(owned->machine) == 0) {
-        owned->sweep_ms = 0;
+        sweeps->orphans_ms = 0;
         return;
     }
-    uint64_t const age = shard->engine->options.sweep_ms;
-    if (owned->sweep_ms == 0)
-        owned->sweep_ms = now_ms + age;
-    if (owned->sweeping || now_ms < owned->sweep_ms)
+    if (sweeps->orphans_ms == 0)
+        sweeps->orphans_ms = now_ms + age;
+    if (sweeps->sweeping || now_ms < sweeps->orphans_ms)
         return;
-    struct job *job = job_create(JOB_STORE_ORPHANS, shard, owned->p, partition_generation(owned->machine));
-    if (job == NULL)
-        return;
-    job->before_ms = age;
-    owned->sweeping = true;
-    store_submit(shard->store, job);
+    struct request *request = request_create_now(REQ_FIND_ORPHANS, shard, owned);
+    request->orphans.age_ms = age;
+    sweeps->sweeping = true;
+    request_submit(request);
 }
 
 static void sweep_deadlines(struct shard *shard, struct owned *owned, uint64_t now_ms)
 {
-    if (owned->expire_ms == 0 || owned->expiring || now_ms < owned->expire_ms)
+    struct sweeps *const sweeps = &owned->sweeps;
+    if (sweeps->expire_ms == 0 || sweeps->expiring || now_ms < sweeps->expire_ms)
         return;
-    struct job *job = job_create(JOB_STORE_EXPIRE, shard, owned->p, partition_generation(owned->machine));
-    if (job == NULL)
-        return;
-    job->before_ms = DEADLINE_SLACK_MS;
-    owned->expiring = true;
-    owned->expire_ms = 0;
-    store_submit(shard->store, job);
+    struct request *request = request_create_now(REQ_EXPIRE, shard, owned);
+    request->expiry.slack_ms = DEADLINE_SLACK_MS;
+    sweeps->expiring = true;
+    sweeps->expire_ms = 0;
+    request_submit(request);
 }
 
 void sweeper_run(struct shard *shard, struct owned *owned, uint64_t now_ms)
 {
     enum partition_state const state = partition_state(owned->machine);
     if (state != PARTITION_OPEN)
-        owned->sweep_ms = 0;
+        owned->sweeps.orphans_ms = 0;
     if (state == PARTITION_CLOSED)
-        owned->expire_ms = 0; /* opening it finds out anew */
+        owned->sweeps.expire_ms = 0; /* opening it finds out anew */
     if (state != PARTITION_OPEN)
         return;
     sweep_orphans(shard, owned, now_ms);
@@ -72,50 +75,174 @@ void sweeper_run(struct shard *shard, struct owned *owned, uint64_t now_ms)
 
 uint64_t sweeper_deadline_ms(const struct owned *owned)
 {
-    uint64_t const sweep_ms = owned->sweep_ms == 0 || owned->sweeping ? UINT64_MAX : owned->sweep_ms;
-    if (owned->expire_ms == 0 || owned->expiring || partition_state(owned->machine) != PARTITION_OPEN)
+    const struct sweeps *const sweeps = &owned->sweeps;
+    uint64_t const sweep_ms = sweeps->orphans_ms == 0 || sweeps->sweeping ? UINT64_MAX : sweeps->orphans_ms;
+    if (sweeps->expire_ms == 0 || sweeps->expiring || partition_state(owned->machine) != PARTITION_OPEN)
         return sweep_ms;
-    return owned->expire_ms < sweep_ms ? owned->expire_ms : sweep_ms;
+    return sweeps->expire_ms < sweep_ms ? sweeps->expire_ms : sweep_ms;
 }
 
-static void swept(const struct shard *shard, struct owned *owned, const struct job *job)
+/* A failed one is told in the log, and tried again. */
+static void say_failed(const struct owned *owned, const struct request *request)
 {
-    uint64_t const age = shard->engine->options.sweep_ms;
-    uint64_t pause_ms = job->orphan_in_ms < age ? job->orphan_in_ms + ROUNDING_MS : age;
+    if (request->status != THOLE_OK && request_is_current(owned, request))
+        log_line(LOG_LEVEL_WARN, "sweeper", "p=%u cannot look for lost activities and late tries: %s",
+                 owned->p, request->err.text);
+}
+
+/* ---- orphans: rows that nobody claims or renews ---- */
+
+thole_status orphans_store(struct postgres *pg, struct request *request)
+{
+    struct asked_orphans *const asked = &request->orphans;
+    return projector_store_orphans(pg, request->mail.p, asked->age_ms, ORPHANS_MAX, &request->arena,
+                                   &asked->rows, &asked->rows_len, &asked->next_in_ms, &request->err);
+}
+
+static void plan_next(struct owned *owned, const struct request *request)
+{
+    uint64_t const age = request->orphans.age_ms;
+    uint64_t pause_ms = request->orphans.next_in_ms < age ? request->orphans.next_in_ms + ROUNDING_MS : age;
     if (pause_ms < age / SWEEPS_MAX)
         pause_ms = age / SWEEPS_MAX;
-    if (job->status != THOLE_OK)
+    if (request->status != THOLE_OK)
         pause_ms = AGAIN_MS;
-    owned->sweep_ms = clock_monotonic_ms() + pause_ms;
+    owned->sweeps.orphans_ms = clock_monotonic_ms() + pause_ms;
 }
 
-void sweeper_missing(struct shard *shard, struct owned *owned, const struct batch_activity *orphan)
+static void keep_item(struct request *request, const struct batch_activity *activity, thole_slice input)
 {
-    struct job *job = job_create(JOB_FIND, shard, owned->p, partition_generation(owned->machine));
-    struct batch_activity *copy = job == NULL ? NULL : &job->activity;
-    if (copy == NULL)
-        return; /* the next sweep finds it again */
-    copy->execution = orphan->execution;
-    copy->activity_id = orphan->activity_id;
-    copy->try_number = orphan->try_number;
-    if (arena_dup(&job->arena, orphan->instance, &copy->instance) != THOLE_OK ||
-        arena_dup(&job->arena, orphan->queue, &copy->queue) != THOLE_OK ||
-        arena_dup(&job->arena, orphan->activity, &copy->activity) != THOLE_OK)
-        job_destroy(job);
-    else
-        loader_submit(shard->engine->loader, job);
+    request->work.item =
+        (struct work_item){.queue = request_keep(request, activity->queue),
+                           .instance = request_keep(request, activity->instance),
+                           .activity = request_keep(request, activity->activity),
+                           .input = request_keep(request, input),
+                           .execution = activity->execution,
+                           .activity_id = activity->activity_id,
+                           .try_number = activity->try_number == 0 ? 1 : activity->try_number};
 }
 
-static void found(struct shard *shard, struct owned *owned, const struct job *job)
+/* Is its message there? */
+static void find_work(struct shard *shard, struct owned *owned, const struct batch_activity *orphan)
 {
-    const struct batch_activity *activity = &job->activity;
-    if (!job->found) {
+    struct request *request = request_create_now(REQ_FIND_WORK, shard, owned);
+    keep_item(request, orphan, (thole_slice){0});
+    request_put_aside(request);
+}
+
+void orphans_answered(struct owned *owned, struct request *request)
+{
+    assert(owned->sweeps.sweeping);
+    owned->sweeps.sweeping = false;
+    say_failed(owned, request);
+    if (!request_is_current(owned, request))
+        return;
+    plan_next(owned, request);
+    for (size_t i = 0; i < request->orphans.rows_len && request->status == THOLE_OK; i++)
+        find_work(request->shard, owned, &request->orphans.rows[i]);
+}
+
+/* ---- the message of an orphan ---- */
+
+thole_status find_work_send(struct request *request, thole_error *reterr)
+{
+    const struct shard *const shard = request->shard;
+    return work_look(shard->windows[WINDOW_MESSAGES].requests, shard->engine->topology.ns,
+                     &request->work.item, request_token(request), reterr);
+}
+
+/* It is not there: its input is in the history. What nobody knows the next sweep asks again. */
+void find_work_answered(struct owned *owned, struct request *request)
+{
+    const struct work_item *const item = &request->work.item;
+    uint64_t sequence = 0;
+    if (!request_is_current(owned, request) || !work_found(request, &sequence) || sequence != 0)
+        return;
+    struct request *find = request_create_now(REQ_FIND_INPUT, request->shard, owned);
+    find->find.activity = (struct batch_activity){.instance = request_keep(find, item->instance),
+                                                  .queue = request_keep(find, item->queue),
+                                                  .activity = request_keep(find, item->activity),
+                                                  .execution = item->execution,
+                                                  .activity_id = item->activity_id,
+                                                  .try_number = (uint32_t)item->try_number};
+    request_submit(find);
+}
+
+/* ---- its input: a loader's thread ---- */
+
+static thole_status find_scheduled(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+{
+    struct request *request = arg;
+    struct asked_input *const asked = &request->find;
+    struct arena arena;
+    struct record record;
+    thole_status status = THOLE_OK;
+    (void)sequence;
+    (void)subject;
+    arena_init(&arena, RECORD_BYTES_MAX * 2);
+    if (record_decode(body, &arena, &record, NULL) == THOLE_OK && record.kind == RECORD_TURN &&
+        record.turn.execution == asked->activity.execution)
+        for (size_t i = 0; i < record.turn.events_len && status == THOLE_OK; i++) {
+            const struct event *event = &record.turn.events[i];
+            if (event->kind != EVENT_ACTIVITY_SCHEDULED || event->id != asked->activity.activity_id)
+                continue;
+            asked->found = true;
+            status = arena_dup(&request->arena, event->data, &asked->input);
+        }
+    arena_release(&arena);
+    return status;
+}
+
+thole_status find_input_load(struct engine_host *engine, struct request *request)
+{
+    const char *stream = shard_owned(request->shard, request->mail.p)->hist_stream;
+    const struct batch_activity *activity = &request->find.activity;
+    struct stream_bounds bounds = {0};
+    struct buf subject;
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    thole_status status = subject_history(&subject, engine->topology.ns, request->mail.p, activity->instance,
+                                          activity->execution, &request->err);
+    if (status == THOLE_OK)
+        status = stream_bounds(engine->connection, stream, &bounds, &request->err);
+    if (status == THOLE_OK)
+        status = stream_read(engine->connection, stream, buf_cstr(&subject), 1, bounds.last, find_scheduled,
+                             request, &request->err);
+    buf_release(&subject);
+    return status;
+}
+
+/* ---- queued again ---- */
+
+void find_input_answered(struct owned *owned, struct request *request)
+{
+    const struct batch_activity *activity = &request->find.activity;
+    if (!request_is_current(owned, request))
+        return;
+    if (!request->find.found) {
         log_line(LOG_LEVEL_ERROR, "sweeper", "p=%u %.*s has an activity %llu that its history does not know",
                  owned->p, THOLE_FMT(activity->instance), (unsigned long long)activity->activity_id);
         return;
     }
-    shard_requeue(shard, owned, activity, job->input);
+    struct request *requeue = request_create_now(REQ_REQUEUE, request->shard, owned);
+    keep_item(requeue, activity, request->find.input);
+    request_submit(requeue);
 }
+
+thole_status requeue_send(struct request *request, thole_error *reterr)
+{
+    const struct shard *const shard = request->shard;
+    return work_publish(shard->windows[WINDOW_MESSAGES].requests, shard->engine->topology.ns,
+                        &request->work.item, request_token(request), reterr);
+}
+
+void requeue_answered(struct owned *owned, struct request *request)
+{
+    const struct work_item *const item = &request->work.item;
+    log_line(LOG_LEVEL_WARN, "sweeper", "p=%u activity %llu of %.*s was lost and is queued again", owned->p,
+             (unsigned long long)item->activity_id, THOLE_FMT(item->instance));
+}
+
+/* ---- deadlines ---- */
 
 /* Its worker may still be at it. */
 static void push(struct shard *shard, const struct expired_try *expired)
@@ -133,68 +260,42 @@ static void push(struct shard *shard, const struct expired_try *expired)
         log_line(LOG_LEVEL_DEBUG, "sweeper", "a cancel push was not sent: %s", err.text);
 }
 
-static void ended(struct shard *shard, const struct owned *owned, const struct job *job)
+static void ended(const struct owned *owned, const struct request *request)
 {
-    if (job->expired_len > 0)
+    if (request->expiry.expired_len > 0)
         log_line(LOG_LEVEL_INFO, "sweeper", "p=%u %zu tries are past their deadline and ended", owned->p,
-                 job->expired_len);
-    for (size_t i = 0; i < job->expired_len; i++)
-        push(shard, &job->expired[i]);
+                 request->expiry.expired_len);
+    for (size_t i = 0; i < request->expiry.expired_len; i++)
+        push(request->shard, &request->expiry.expired[i]);
 }
 
-/* When there is something to look for. */
-static void expect(struct owned *owned, uint64_t in_ms, uint64_t slack_ms)
+static void look_at(struct owned *owned, uint64_t in_ms, uint64_t slack_ms)
 {
     uint64_t const at_ms = clock_monotonic_ms() + in_ms + slack_ms;
-    if (in_ms < UINT64_MAX / 2 && (owned->expire_ms == 0 || at_ms < owned->expire_ms))
-        owned->expire_ms = at_ms;
+    if (in_ms < UINT64_MAX / 2 && (owned->sweeps.expire_ms == 0 || at_ms < owned->sweeps.expire_ms))
+        owned->sweeps.expire_ms = at_ms;
 }
 
-void sweeper_answered(struct shard *shard, struct owned *owned, const struct job *job)
+void sweeper_expect(struct owned *owned, uint64_t deadline_in_ms)
 {
-    bool const good = partition_generation(owned->machine) == job->generation && job->status == THOLE_OK;
-    switch (job->kind) {
-    case JOB_STORE_ORPHANS:
-        owned->sweeping = false;
-        if (job->generation == partition_generation(owned->machine))
-            swept(shard, owned, job);
-        for (size_t i = 0; i < job->orphans_len && good; i++)
-            shard_look_for_work(shard, owned, &job->orphans[i]);
-        break;
-    case JOB_FIND:
-        if (good)
-            found(shard, owned, job);
-        break;
-    case JOB_STORE_EXPIRE:
-        owned->expiring = false;
-        if (job->status == THOLE_OK)
-            ended(shard, owned, job);
-        if (job->status != THOLE_OK)
-            expect(owned, AGAIN_MS, 0);
-        if (good) /* what is left of very many is looked at at once */
-            expect(owned, job->deadline_in_ms,
-                   job->expired_len > 0 && job->deadline_in_ms == 0 ? 0 : DEADLINE_SLACK_MS + ROUNDING_MS);
-        break;
-    case JOB_STORE_LIVE:
-    case JOB_STORE_APPLY:
-        if (good)
-            expect(owned, job->deadline_in_ms, DEADLINE_SLACK_MS + ROUNDING_MS);
-        break;
-    case JOB_READ_TAIL:
-    case JOB_READ_LOG:
-    case JOB_READ_RESULTS:
-    case JOB_LOAD:
-    case JOB_REMOVE:
-    case JOB_DELETE:
-    case JOB_PURGE:
-    case JOB_OPEN_INBOX:
-    case JOB_CLOSE_INBOX:
-    case JOB_READ_CRASHES:
-    case JOB_PUT_CRASH:
-    case JOB_FORGET_CRASHES:
-    case JOB_LOOK_INBOX:
-    case JOB_STORE_OPEN:
-    case JOB_STORE_RESET:
-    case JOB_STORE_TIMERS: break;
+    look_at(owned, deadline_in_ms, DEADLINE_SLACK_MS + ROUNDING_MS);
+}
+
+void expiry_answered(struct owned *owned, struct request *request)
+{
+    const struct asked_expiry *const asked = &request->expiry;
+    assert(owned->sweeps.expiring);
+    owned->sweeps.expiring = false;
+    say_failed(owned, request);
+    if (request->status != THOLE_OK) {
+        look_at(owned, AGAIN_MS, 0);
+        return;
     }
+    ended(owned, request);
+    if (!request_is_current(owned, request))
+        return;
+    if (asked->expired_len > 0 && asked->deadline_in_ms == 0)
+        look_at(owned, 0, 0); /* what is left of very many is looked at at once */
+    else
+        sweeper_expect(owned, asked->deadline_in_ms);
 }

@@ -1,0 +1,249 @@
+/* An instance's history: found, loaded, removed. */
+#include "jscan.h"
+#include "reader.h"
+#include "records.h"
+#include "shard_parts.h"
+#include "subject.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    TOKEN_EXECUTION = 5,
+    REMOVED_MAX = 1000, /* records of one request */
+    REMOVE_RETRY_MS = 500,
+};
+
+/* ---- the newest record ---- */
+
+static void load(struct shard *shard, struct owned *owned, uint64_t generation,
+                 const struct asked_history *asked)
+{
+    struct request *request = request_create(REQ_LOAD, shard, owned, generation);
+    request->history = *asked;
+    request->history.instance = request_keep(request, asked->instance);
+    request_submit(request);
+}
+
+/* Most instances are new when they are first heard of: ask that first, without a thread and a consumer. */
+void history_load(struct shard *shard, struct owned *owned, const struct partition_out *out)
+{
+    struct asked_history const asked = {.instance = out->instance,
+                                        .token = out->token,
+                                        .execution = out->execution,
+                                        .to = UINT64_MAX,
+                                        .only = true};
+    if (out->execution != 0) { /* which is known */
+        load(shard, owned, out->generation, &asked);
+        return;
+    }
+    struct request *request = request_create(REQ_LOOK_UP, shard, owned, out->generation);
+    request->history = asked;
+    request->history.instance = request_keep(request, asked.instance);
+    request_submit(request);
+}
+
+thole_status look_up_send(struct request *request, thole_error *reterr)
+{
+    struct shard *const shard = request->shard;
+    char api[STREAM_NAME_BYTES_MAX + 32];
+    snprintf(api, sizeof api, "$JS.API.STREAM.MSG.GET.%s", shard_owned(shard, request->mail.p)->hist_stream);
+    THOLE_TRY(subject_history(&shard->subject, shard->engine->topology.ns, request->mail.p,
+                              request->history.instance, EXECUTIONS_ALL, reterr));
+    buf_clear(&shard->body);
+    THOLE_TRY(stream_get_request(&shard->body, buf_cstr(&shard->subject)));
+    return requests_send(shard->windows[WINDOW_MESSAGES].requests, api, buf_bytes(&shard->body),
+                         request_token(request), reterr);
+}
+
+/* Its sequence (0: there is none) and execution, or EXECUTION_DELETED. */
+static thole_status newest_record(thole_slice answer, uint64_t *ret_sequence, uint64_t *ret_execution,
+                                  thole_error *reterr)
+{
+    struct buf subject;
+    THOLE_TRY(stream_get_answer(answer, ret_sequence, NULL, reterr));
+    if (*ret_sequence == 0)
+        return THOLE_OK;
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    thole_status status = stream_get_subject(answer, &subject, reterr);
+    thole_slice const execution = subject_nth(buf_bytes(&subject), TOKEN_EXECUTION);
+    if (thole_slice_equal(execution, THOLE_STR(SUBJECT_DELETED)))
+        *ret_execution = EXECUTION_DELETED;
+    else if (status == THOLE_OK && !json_uint(execution, ret_execution))
+        status = thole_fail(reterr, THOLE_CORRUPT, "a history's subject names no execution");
+    buf_release(&subject);
+    return status;
+}
+
+void look_up_answered(struct owned *owned, struct request *request)
+{
+    const struct asked_history *const asked = &request->history;
+    struct asked_history newest = {.instance = asked->instance, .token = asked->token};
+    if (newest_record(request->reply.body, &newest.to, &newest.execution, NULL) != THOLE_OK) {
+        if (request_is_current(owned, request))
+            shard_doubt(owned, "a history could not be looked up", false);
+    } else if (newest.to > 0) {
+        load(request->shard, owned, request->mail.generation, &newest);
+    } else {
+        shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_HISTORY,
+                                                  .generation = request->mail.generation,
+                                                  .token = asked->token,
+                                                  .instance = asked->instance});
+    }
+}
+
+/* ---- loading: a loader's thread ---- */
+
+static thole_status read_execution(struct engine_host *engine, struct request *request, struct records *found,
+                                   uint64_t execution, uint64_t from)
+{
+    const char *stream = shard_owned(request->shard, request->mail.p)->hist_stream;
+    struct buf subject;
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    thole_status status = subject_history(&subject, engine->topology.ns, request->mail.p,
+                                          request->history.instance, execution, &request->err);
+    if (status == THOLE_OK)
+        status = records_read(found, engine->connection, stream, buf_cstr(&subject), from,
+                              request->history.to, &request->err);
+    buf_release(&subject);
+    return status;
+}
+
+/* Where the id's last life ended by a deletion (0: it never did), and with which execution (of one that does
+ * not decode: any). */
+static thole_status read_deletion(struct engine_host *engine, struct request *request, uint64_t *ret_sequence,
+                                  uint64_t *ret_execution)
+{
+    const char *stream = shard_owned(request->shard, request->mail.p)->hist_stream;
+    struct buf subject, body;
+    struct record record;
+    struct arena arena;
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    buf_init(&body, RECORD_BYTES_MAX);
+    arena_init(&arena, RECORD_BYTES_MAX * 2);
+    thole_status status = subject_history(&subject, engine->topology.ns, request->mail.p,
+                                          request->history.instance, EXECUTION_DELETED, &request->err);
+    if (status == THOLE_OK)
+        status = stream_last_by_subject(engine->connection, stream, buf_cstr(&subject), ret_sequence, &body,
+                                        &request->err);
+    if (status == THOLE_OK && *ret_sequence > 0) {
+        thole_status const decoded = record_decode(buf_bytes(&body), &arena, &record, NULL);
+        bool const good = decoded == THOLE_OK && record.kind == RECORD_DELETED;
+        *ret_execution = good ? record.deletion.execution : UINT64_MAX - 1;
+        if (decoded == THOLE_NOMEM)
+            status = thole_fail(&request->err, decoded, "out of memory");
+    }
+    arena_release(&arena);
+    buf_release(&subject);
+    buf_release(&body);
+    return status;
+}
+
+/*
+ * Up to the instance's newest record, which is known. Of its first execution, and of what came before that,
+ * all since the id was deleted last: events that come before a start may be recorded after an attempt at it
+ * that was cut short. An execution that continued as a new one is not written to any more.
+ */
+static thole_status load_newest(struct engine_host *engine, struct request *request, struct records *found)
+{
+    uint64_t deleted = 0, last = 0;
+    uint64_t const execution = request->history.execution;
+    if (execution == EXECUTION_DELETED)
+        return read_execution(engine, request, found, EXECUTION_DELETED, request->history.to);
+    if (execution != 1)
+        THOLE_TRY(read_deletion(engine, request, &deleted, &last));
+    if (execution <= last + 1)
+        return read_execution(engine, request, found, EXECUTIONS_ALL, deleted);
+    THOLE_TRY(read_execution(engine, request, found, execution - 1, 1));
+    return read_execution(engine, request, found, execution, 1);
+}
+
+thole_status history_load_records(struct engine_host *engine, struct request *request)
+{
+    const struct asked_history *const asked = &request->history;
+    struct records found = {.arena = &request->arena};
+    thole_status const status = asked->only ? read_execution(engine, request, &found, asked->execution, 1)
+                                            : load_newest(engine, request, &found);
+    if (status == THOLE_OK)
+        log_line(LOG_LEVEL_DEBUG, "partition", "p=%u instance %.*s, execution %llu: loads from %zu records",
+                 request->mail.p, THOLE_FMT(asked->instance), (unsigned long long)asked->execution,
+                 found.len);
+    request->in.kind = PARTITION_IN_HISTORY;
+    request->in.token = asked->token;
+    request->in.instance = asked->instance;
+    request->in.records = found.items;
+    request->in.records_len = found.len;
+    return status;
+}
+
+/* ---- histories that go ---- */
+
+void history_remove(struct shard *shard, struct owned *owned, const struct partition_out *out)
+{
+    struct request *request = request_create(REQ_REMOVE_HISTORY, shard, owned, out->generation);
+    request->removal = (struct asked_removal){.instance = request_keep(request, out->instance),
+                                              .below = out->sequence,
+                                              .executions = out->executions};
+    request_submit(request);
+}
+
+struct removed { /* what one request removes */
+    struct asked_removal *asked;
+    uint64_t sequences[REMOVED_MAX];
+    size_t len;
+};
+
+static thole_status note_sequence(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
+{
+    struct removed *removed = arg;
+    struct executions const executions = removed->asked->executions;
+    uint64_t execution = 0;
+    (void)body;
+    if (executions.upto > 0 && (!json_uint(subject_nth(subject, TOKEN_EXECUTION), &execution) ||
+                                execution <= executions.above || execution > executions.upto))
+        return THOLE_OK;
+    removed->sequences[removed->len++] = sequence;
+    removed->asked->more = removed->len == REMOVED_MAX;
+    return removed->asked->more ? THOLE_CANCELLED : THOLE_OK;
+}
+
+/* Never by a purge of its subject, which the stream does not allow: that is not safe in a crash, and looks at
+ * every block. What is above `below` stays: it is of the id's next life. */
+thole_status removal_load(struct engine_host *engine, struct request *request)
+{
+    const char *stream = shard_owned(request->shard, request->mail.p)->hist_stream;
+    struct asked_removal *const asked = &request->removal;
+    struct removed removed = {.asked = asked};
+    struct buf subject;
+    asked->more = false;
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    thole_status status = subject_history(&subject, engine->topology.ns, request->mail.p, asked->instance,
+                                          EXECUTIONS_ALL, &request->err);
+    if (status == THOLE_OK)
+        status = stream_read(engine->connection, stream, buf_cstr(&subject), 1, asked->below - 1,
+                             note_sequence, &removed, &request->err);
+    buf_release(&subject);
+    if (status == THOLE_OK || asked->more)
+        status = stream_delete_all(engine->connection, stream, removed.sequences, removed.len, &request->err);
+    return status;
+}
+
+/* In small pieces, so that histories can be loaded in between, and for as long as it takes: nothing but the
+ * watermark waits for it. */
+void removal_answered(struct owned *owned, struct request *request)
+{
+    const struct asked_removal *const asked = &request->removal;
+    if (!request_is_current(owned, request))
+        return;
+    if (request->status != THOLE_OK) {
+        log_line(LOG_LEVEL_WARN, "partition",
+                 "p=%u the history of %.*s is deleted, but its records cannot be removed yet: %s", owned->p,
+                 THOLE_FMT(asked->instance), request->err.text);
+        request_again(request, REMOVE_RETRY_MS);
+    } else if (asked->more) {
+        request_again(request, 0);
+    } else {
+        shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_REMOVED,
+                                                  .generation = request->mail.generation,
+                                                  .sequence = asked->below});
+    }
+}

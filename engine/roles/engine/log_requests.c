@@ -1,0 +1,175 @@
+/* The partition's log: appends, which are in flight by the hundred, and what is read and removed when it
+ * opens. */
+#include "jscan.h"
+#include "reader.h"
+#include "records.h"
+#include "shard_parts.h"
+#include "subject.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- appends ---- */
+
+static thole_status append_subject(struct shard *shard, const struct owned *owned,
+                                   const struct partition_out *out)
+{
+    const char *ns = shard->engine->topology.ns;
+    if (out->record_kind == RECORD_TURN)
+        return subject_history(&shard->subject, ns, owned->p, out->instance, out->execution, NULL);
+    if (out->record_kind == RECORD_DELETED)
+        return subject_history(&shard->subject, ns, owned->p, out->instance, EXECUTION_DELETED, NULL);
+    return subject_control(&shard->subject, ns, owned->p,
+                           out->record_kind == RECORD_EPOCH_OPENED ? "epoch" : "position", NULL);
+}
+
+void log_append(struct shard *shard, struct owned *owned, const struct partition_out *out)
+{
+    struct request *request = request_create(REQ_APPEND, shard, owned, out->generation);
+    bool const named = append_subject(shard, owned, out) == THOLE_OK;
+    request->append = (struct asked_append){.n = out->n,
+                                            .expected_last = out->expected_last,
+                                            .subject = named ? buf_cstr(&shard->subject) : "",
+                                            .bytes = out->bytes};
+    request_submit(request);
+}
+
+thole_status append_send(struct request *request, thole_error *reterr)
+{
+    const struct asked_append *const append = &request->append;
+    struct publish const publish = {.subject = append->subject,
+                                    .body = append->bytes,
+                                    .expect_last = true,
+                                    .expected_last = append->expected_last};
+    return requests_publish(request->shard->windows[WINDOW_APPENDS].requests, &publish,
+                            request_token(request), reterr);
+}
+
+static const char *why_not_stored(enum request_result result)
+{
+    switch (result) {
+    case REQUEST_REFUSED: return "an append was refused: another owner wrote first";
+    case REQUEST_UNKNOWN: return "an append was not answered";
+    case REQUEST_BUSY: return "the stream is busy or has no leader";
+    case REQUEST_ANSWERED:
+    case REQUEST_STORED:
+    case REQUEST_FAILED: break;
+    }
+    return "the server refused an append";
+}
+
+void append_answered(struct owned *owned, struct request *request)
+{
+    const struct request_reply *const reply = &request->reply;
+    struct partition_in in = {.kind = PARTITION_IN_APPENDED,
+                              .generation = request->mail.generation,
+                              .n = request->append.n,
+                              .sequence = reply->sequence};
+    if (reply->result != REQUEST_STORED) {
+        in.kind = PARTITION_IN_APPEND_FAILED;
+        in.text = why_not_stored(reply->result);
+        if (reply->result == REQUEST_FAILED)
+            log_line(LOG_LEVEL_ERROR, "partition", "p=%u the server refused an append, error %u", owned->p,
+                     reply->err_code);
+    }
+    shard_input(owned, &in);
+}
+
+/* ---- the tail ---- */
+
+void log_read_tail(struct shard *shard, struct owned *owned, const struct partition_out *out)
+{
+    struct request *request = request_create(REQ_READ_TAIL, shard, owned, out->generation);
+    request->tail.count = out->count;
+    request_submit(request);
+}
+
+thole_status tail_load(struct engine_host *engine, struct request *request)
+{
+    const char *stream = shard_owned(request->shard, request->mail.p)->hist_stream;
+    uint64_t const count = request->tail.count;
+    struct records found = {.arena = &request->arena};
+    struct buf subject, body;
+    buf_init(&subject, SUBJECT_BYTES_MAX);
+    buf_init(&body, RECORD_BYTES_MAX);
+    uint64_t opened = 0;
+    struct stream_bounds bounds = {0};
+    thole_status status =
+        subject_control(&subject, engine->topology.ns, request->mail.p, "epoch", &request->err);
+    /* In this order: every EpochOpened up to the bound is known when the last one is asked for. */
+    if (status == THOLE_OK)
+        status = stream_bounds(engine->connection, stream, &bounds, &request->err);
+    if (status == THOLE_OK)
+        status = stream_last_by_subject(engine->connection, stream, buf_cstr(&subject), &opened, &body,
+                                        &request->err);
+    if (status == THOLE_OK && opened > bounds.last)
+        status = thole_fail(&request->err, THOLE_CONFLICT, "a rival opened the partition meanwhile");
+    if (status == THOLE_OK && opened > 0)
+        status = records_add(&found, opened, (thole_slice){0}, buf_bytes(&body));
+    if (status == THOLE_OK) {
+        uint64_t from = opened + 1;
+        if (count > 0 && bounds.last >= count && bounds.last - count + 1 > from)
+            from = bounds.last - count + 1;
+        status = records_read(&found, engine->connection, stream, NULL, from, bounds.last, &request->err);
+    }
+    buf_release(&subject);
+    buf_release(&body);
+    request->in.kind = PARTITION_IN_TAIL;
+    request->in.records = found.items;
+    request->in.records_len = found.len;
+    request->in.epoch_sequence = opened;
+    request->in.last_sequence = bounds.last;
+    return status;
+}
+
+/* ---- what is redone ---- */
+
+void log_read(struct shard *shard, struct owned *owned, const struct partition_out *out)
+{
+    struct request *request = request_create(REQ_READ_LOG, shard, owned, out->generation);
+    request->log = (struct asked_log){.from = out->from, .to = out->to};
+    request_submit(request);
+}
+
+thole_status log_load(struct engine_host *engine, struct request *request)
+{
+    struct records found = {.arena = &request->arena};
+    thole_status const status =
+        records_read(&found, engine->connection, shard_owned(request->shard, request->mail.p)->hist_stream,
+                     NULL, request->log.from, request->log.to, &request->err);
+    request->in.kind = PARTITION_IN_LOG;
+    request->in.records = found.items;
+    request->in.records_len = found.len;
+    return status;
+}
+
+/* ---- void records ---- */
+
+void log_delete(struct shard *shard, struct owned *owned, const struct partition_out *out)
+{
+    struct request *request = request_create(REQ_DELETE_RECORDS, shard, owned, out->generation);
+    struct asked_deletion *const deletion = &request->deletion;
+    log_line(LOG_LEVEL_INFO, "partition", "p=%u removes void records: %zu of a former owner", owned->p,
+             out->sequences_len);
+    deletion->expected_last = out->expected_last;
+    deletion->sequences = arena_array(&request->arena, out->sequences_len, sizeof *deletion->sequences);
+    if (deletion->sequences == NULL)
+        abort();
+    if (out->sequences_len > 0)
+        memcpy(deletion->sequences, out->sequences, out->sequences_len * sizeof *deletion->sequences);
+    deletion->sequences_len = out->sequences_len;
+    request_submit(request);
+}
+
+thole_status deletion_load(struct engine_host *engine, struct request *request)
+{
+    const char *stream = shard_owned(request->shard, request->mail.p)->hist_stream;
+    const struct asked_deletion *const deletion = &request->deletion;
+    struct stream_bounds bounds = {0};
+    request->in.kind = PARTITION_IN_DELETED;
+    THOLE_TRY(stream_bounds(engine->connection, stream, &bounds, &request->err));
+    if (bounds.last != deletion->expected_last)
+        return thole_fail(&request->err, THOLE_CONFLICT,
+                          "a rival wrote to the history while its tail was read");
+    return stream_delete_all(engine->connection, stream, deletion->sequences, deletion->sequences_len,
+                             &request->err);
+}

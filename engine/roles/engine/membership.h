@@ -1,0 +1,18 @@
+/* Who is alive, and so who owns what: heartbeats out, heartbeats in, OWN and DISOWN to the shards. A thread.
+ */
+#ifndef THOLE_MEMBERSHIP_H
+#define THOLE_MEMBERSHIP_H
+#include "thole/types.h"
+
+struct engine_host;
+struct membership;
+THOLE_NODISCARD thole_status membership_create(struct engine_host *engine, struct membership **ret,
+                                               thole_error *reterr);
+THOLE_NODISCARD thole_status membership_run(struct membership *membership, thole_error *reterr);
+/* Stops sending OWN and DISOWN (the shards are about to close everything) and joins the thread. */
+void membership_quiet(struct membership *membership);
+/* Says goodbye after the shards have closed; joins. NULL-safe. */
+void membership_stop(struct membership *membership);
+/* A partition's live instances need other orchestrations. Any thread. */
+void membership_needs_changed(struct membership *membership);
+#endif

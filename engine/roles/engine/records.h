@@ -1,0 +1,19 @@
+/* Records of a log, collected as they are read from its stream. */
+#ifndef THOLE_RECORDS_H
+#define THOLE_RECORDS_H
+#include "partition.h"
+#include "reader.h"
+
+struct records {
+    struct arena *arena; /* of all that is here */
+    struct log_record *items;
+    size_t len, cap;
+};
+/* @p subject: where it stood; empty: of no execution. Copies. */
+THOLE_NODISCARD thole_status records_add(struct records *records, uint64_t sequence, thole_slice subject,
+                                         thole_slice body);
+/* Adds those from..to that are there; none when from > to. Blocking. */
+THOLE_NODISCARD thole_status records_read(struct records *records, struct connection *connection,
+                                          const char *stream, const char *filter, uint64_t from, uint64_t to,
+                                          thole_error *reterr);
+#endif

@@ -1,0 +1,233 @@
+/* Requests on their way: to their executors, waiting for room, tried again; and their answers. */
+#include "loader.h"
+#include "shard_request.h"
+#include "store.h"
+#include <assert.h>
+
+enum {
+    ASIDE_MAX = 64, /* in flight, of what is in no hurry */
+    BUSY_RETRY_MS = 100,
+    SEND_RETRY_MS = 500,
+    REFUSED_SAID_MS = 10000,
+};
+
+/* ---- windows ---- */
+
+static void reply(struct request *request, const struct request_done *done)
+{
+    request->reply = (struct request_reply){
+        .result = done->result, .sequence = done->sequence, .err_code = done->err_code};
+    if (done->result == REQUEST_ANSWERED)
+        request->reply.body = request_keep(request, done->body);
+    request->status =
+        done->result == REQUEST_STORED || done->result == REQUEST_ANSWERED ? THOLE_OK : THOLE_UNAVAILABLE;
+    request_finish(request);
+}
+
+void request_on_reply(void *arg, const struct request_done *done)
+{
+    (void)arg;
+    reply((struct request *)(uintptr_t)done->token, done);
+}
+
+/* False: there is no room, it waits. A request that could not even be sent is answered like one that was
+ * lost, but never within the call. */
+static bool send_now(struct request *request)
+{
+    struct window *const window = request_window(request);
+    thole_error err = {0};
+    if (window->waits && request_is_stale(request)) {
+        request_destroy(request); /* the next life asks for all that is missing */
+        return true;
+    }
+    thole_status const status = request_rule(request)->send(request, &err);
+    if (status == THOLE_OK)
+        return true; /* it belongs to the window now */
+    if (status == THOLE_LIMIT && window->waits && requests_in_flight(window->requests) > 0) {
+        request_list_append(&window->waiting, request);
+        return false;
+    }
+    if (status != THOLE_UNAVAILABLE)
+        log_line(LOG_LEVEL_ERROR, "partition", "p=%u cannot send: %s", request->mail.p, err.text);
+    reply(request, &(struct request_done){.result = REQUEST_UNKNOWN});
+    return true;
+}
+
+static void send_aside(struct window *window)
+{
+    while (window->aside.first != NULL && window->waiting.first == NULL && window->aside_out < ASIDE_MAX) {
+        struct request *const request = request_list_take(&window->aside);
+        request->aside = true;
+        window->aside_out++;
+        (void)send_now(request);
+    }
+}
+
+static void send_waiting(struct window *window)
+{
+    while (window->waiting.first != NULL && requests_in_flight(window->requests) < window->limit)
+        if (!send_now(request_list_take(&window->waiting)))
+            break;
+    send_aside(window);
+}
+
+/* ---- submitting ---- */
+
+void request_submit(struct request *request)
+{
+    switch (request_rule(request)->executor) {
+    case EXECUTOR_LOADER: loader_submit(request->shard->engine->loader, request); break;
+    case EXECUTOR_STORE: store_submit(request->shard->store, request); break;
+    case EXECUTOR_WINDOW:
+        if (request_window(request)->waiting.first != NULL)
+            request_list_append(&request_window(request)->waiting, request);
+        else
+            (void)send_now(request);
+        break;
+    }
+}
+
+void request_put_aside(struct request *request)
+{
+    assert(request_window(request)->waits);
+    request_list_append(&request_window(request)->aside, request);
+    send_aside(request_window(request));
+}
+
+void request_again(struct request *request, uint64_t pause_ms)
+{
+    assert(!request->again && request->due_ms == 0);
+    request->again = true;
+    request->due_ms = pause_ms == 0 ? 0 : clock_monotonic_ms() + pause_ms;
+}
+
+static void delay(struct request *request)
+{
+    struct shard *const shard = request->shard;
+    if (shard->delayed == NULL || request->due_ms < shard->delayed_ms)
+        shard->delayed_ms = request->due_ms;
+    request->next = shard->delayed;
+    shard->delayed = request;
+}
+
+/* What is due waits for its turn: it may be thousands. */
+static void take_due(struct shard *shard, uint64_t now_ms)
+{
+    struct request *all = shard->delayed;
+    if (all == NULL || now_ms < shard->delayed_ms)
+        return;
+    shard->delayed = NULL;
+    for (struct request *next; all != NULL; all = next) {
+        next = all->next;
+        if (now_ms < all->due_ms) {
+            delay(all);
+            continue;
+        }
+        all->due_ms = 0;
+        if (request_is_stale(all))
+            request_destroy(all);
+        else if (request_rule(all)->executor == EXECUTOR_WINDOW)
+            request_list_append(&request_window(all)->waiting, all);
+        else
+            request_submit(all);
+    }
+}
+
+uint64_t requests_run(struct shard *shard, uint64_t now_ms)
+{
+    take_due(shard, now_ms);
+    for (size_t i = 0; i < WINDOWS; i++)
+        send_waiting(&shard->windows[i]);
+    return shard->delayed != NULL ? shard->delayed_ms : UINT64_MAX;
+}
+
+/* ---- answers ---- */
+
+void request_input(struct owned *owned, struct request *request)
+{
+    shard_input(owned, &request->in);
+}
+
+/* A stream that is full, or read-only: what it refuses is tried again until it takes it. */
+static void say_refused(const struct request *request)
+{
+    struct shard *const shard = request->shard;
+    uint64_t const now = clock_monotonic_ms();
+    if (shard->refused_ms != 0 && now < shard->refused_ms + REFUSED_SAID_MS)
+        return;
+    shard->refused_ms = now;
+    request_rule(request)->refused(request);
+}
+
+static void send_again(struct request *request)
+{
+    if (request->reply.result == REQUEST_FAILED)
+        say_refused(request);
+    request_again(request, request->reply.result == REQUEST_BUSY ? BUSY_RETRY_MS : SEND_RETRY_MS);
+}
+
+static const char *failure_text(const struct request *request)
+{
+    return request->err.text[0] != '\0' ? request->err.text : request_rule(request)->failed;
+}
+
+static bool is_sure(const struct request *request)
+{
+    return request->reply.result == REQUEST_BUSY || request->reply.result == REQUEST_FAILED;
+}
+
+static void failed(struct owned *owned, struct request *request)
+{
+    bool const current = request_is_current(owned, request);
+    enum request_failure const means = request_rule(request)->failure;
+    assert(request->status != THOLE_OK && means != FAILURE_ANSWER);
+    if (means == FAILURE_DROP)
+        log_line(LOG_LEVEL_DEBUG, "partition", "p=%u not done: %s", owned->p, failure_text(request));
+    else if (!current)
+        return; /* the next life asks for it again */
+    else if (means == FAILURE_AGAIN || (means == FAILURE_AGAIN_WHEN_SURE && is_sure(request)))
+        send_again(request);
+    else
+        shard_doubt(owned, failure_text(request), request->status == THOLE_FENCED);
+}
+
+void request_answered(struct request *request)
+{
+    const struct request_rule *const rule = request_rule(request);
+    struct owned *const owned = shard_owned(request->shard, request->mail.p);
+    request_leave_aside(request);
+    if (request->status != THOLE_OK && rule->failure != FAILURE_ANSWER)
+        failed(owned, request);
+    else if (rule->answer != NULL)
+        rule->answer(owned, request);
+    if (!request->again) {
+        request_destroy(request);
+        return;
+    }
+    request->again = false;
+    request->status = THOLE_OK;
+    request->err = (thole_error){0};
+    if (request->due_ms == 0)
+        request_submit(request);
+    else
+        delay(request);
+}
+
+/* ---- the end ---- */
+
+static void forget(struct request *first)
+{
+    for (struct request *next; first != NULL; first = next) {
+        next = first->next;
+        request_destroy(first);
+    }
+}
+
+void requests_forget(struct shard *shard)
+{
+    for (size_t i = 0; i < WINDOWS; i++) {
+        forget(shard->windows[i].waiting.first);
+        forget(shard->windows[i].aside.first);
+    }
+    forget(shard->delayed);
+}

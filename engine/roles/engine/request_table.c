@@ -1,0 +1,84 @@
+/*
+ * Each kind of request: who carries it out, what a failure means, who takes its answer. This is the one place
+ * to look at, and the one to change when requests are carried out in another way.
+ */
+#include "deadlines.h"
+#include "shard_parts.h"
+
+#define SENT(which, how) .executor = EXECUTOR_WINDOW, .window = WINDOW_##which, .send = (how)
+#define LOADED(how) .executor = EXECUTOR_LOADER, .load = (how)
+#define STORED(how) .executor = EXECUTOR_STORE, .store = (how)
+#define FAILS(means, text) .failure = FAILURE_##means, .failed = (text)
+#define ANSWER(function) .answer = (function)
+
+const struct request_rule request_rules[REQ_KINDS] = {
+    /* The partition's log. */
+    [REQ_APPEND] = {SENT(APPENDS, append_send), FAILS(ANSWER, "an append was not stored"),
+                    ANSWER(append_answered)},
+    [REQ_READ_TAIL] = {LOADED(tail_load), FAILS(DOUBT, "the log's tail could not be read"),
+                       ANSWER(request_input)},
+    [REQ_READ_LOG] = {LOADED(log_load), FAILS(DOUBT, "the log could not be read"), ANSWER(request_input)},
+    [REQ_DELETE_RECORDS] = {LOADED(deletion_load), FAILS(DOUBT, "void records could not be removed"),
+                            ANSWER(request_input)},
+
+    /* An instance's history. A removal is tried for as long as it takes, a piece at a time. */
+    [REQ_LOOK_UP] = {SENT(MESSAGES, look_up_send), FAILS(DOUBT, "a history could not be looked up"),
+                     ANSWER(look_up_answered)},
+    [REQ_LOAD] = {LOADED(history_load_records), FAILS(DOUBT, "a history could not be read"),
+                  ANSWER(request_input)},
+    [REQ_REMOVE_HISTORY] = {LOADED(removal_load), FAILS(ANSWER, "a history could not be removed"),
+                            ANSWER(removal_answered)},
+
+    /* Work. Two messages of one activity are harmless but not free: what may be there is looked for first. */
+    [REQ_PUBLISH_WORK] = {SENT(MESSAGES, work_send),
+                          FAILS(AGAIN_WHEN_SURE, "a work message could not be published"),
+                          ANSWER(work_answered), .refused = work_refused},
+    [REQ_WITHDRAW_WORK] = {SENT(MESSAGES, withdrawal_send), FAILS(DROP, "a work message was not withdrawn")},
+
+    /* The sweeper: the next sweep finds again what was dropped. */
+    [REQ_FIND_ORPHANS] = {STORED(orphans_store), FAILS(ANSWER, "lost activities were not looked for"),
+                          ANSWER(orphans_answered)},
+    [REQ_FIND_WORK] = {SENT(MESSAGES, find_work_send), FAILS(DROP, "a work message was not looked for"),
+                       ANSWER(find_work_answered)},
+    [REQ_FIND_INPUT] = {LOADED(find_input_load), FAILS(DROP, "the input of an activity was not found"),
+                        ANSWER(find_input_answered)},
+    [REQ_REQUEUE] = {SENT(MESSAGES, requeue_send), FAILS(DROP, "a lost activity was not queued again"),
+                     ANSWER(requeue_answered)},
+    [REQ_EXPIRE] = {STORED(deadlines_store), FAILS(ANSWER, "late tries were not looked for"),
+                    ANSWER(expiry_answered)},
+
+    /* The inbox. */
+    [REQ_OPEN_INBOX] = {LOADED(inbox_open_load), FAILS(DOUBT, "the inbox could not be opened"),
+                        ANSWER(inbox_opened)},
+    [REQ_CLOSE_INBOX] = {LOADED(inbox_close_load), FAILS(DROP, "the inbox could not be closed")},
+    [REQ_LOOK_INBOX] = {LOADED(inbox_look_load), FAILS(ANSWER, "the inbox was not looked at"),
+                        ANSWER(inbox_looked)},
+    [REQ_PURGE_INBOX] = {LOADED(inbox_purge_load), FAILS(DROP, "the inbox was not purged"),
+                         ANSWER(inbox_purged)},
+    [REQ_READ_RESULTS] = {LOADED(results_load), FAILS(DOUBT, "the results in the inbox could not be read"),
+                          ANSWER(request_input)},
+
+    /* Messages to other instances; those that nobody can take. */
+    [REQ_SEND_MESSAGE] = {SENT(MESSAGES, message_send), FAILS(AGAIN, "a message was not stored"),
+                          ANSWER(message_answered), .refused = message_refused},
+    [REQ_REJECT] = {SENT(REJECTS, rejection_send), FAILS(ANSWER, "a rejected message was not kept"),
+                    ANSWER(rejection_answered)},
+
+    /* Crashes of code. */
+    [REQ_READ_CRASHES] = {LOADED(crashes_load), FAILS(DOUBT, "the crashes could not be read"),
+                          ANSWER(request_input)},
+    [REQ_PUT_CRASH] = {LOADED(crash_put_load), FAILS(DROP, "a crash was not kept")},
+    [REQ_FORGET_CRASHES] = {LOADED(crash_forget_load), FAILS(DROP, "crashes were not forgotten")},
+
+    /* Rows. */
+    [REQ_STORE_OPEN] = {STORED(store_open), FAILS(DOUBT, "the partition's rows could not be opened"),
+                        ANSWER(request_input)},
+    [REQ_STORE_RESET] = {STORED(store_reset), FAILS(DOUBT, "the partition's rows could not be removed"),
+                         ANSWER(request_input)},
+    [REQ_STORE_LIVE] = {STORED(store_live), FAILS(DOUBT, "the live instances could not be read"),
+                        ANSWER(store_answered)},
+    [REQ_STORE_TIMERS] = {STORED(store_timers), FAILS(DOUBT, "the timers could not be read"),
+                          ANSWER(request_input)},
+    [REQ_STORE_APPLY] = {STORED(store_apply), FAILS(DOUBT, "a batch could not be applied"),
+                         ANSWER(store_answered)},
+};

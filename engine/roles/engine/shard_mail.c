@@ -1,0 +1,42 @@
+/* What all parts of the engine role tell a shard, and its partitions. */
+#include "engine.h"
+#include <assert.h>
+#include <stdlib.h>
+
+void *shard_mail_create(enum shard_mail_kind kind, uint32_t p, size_t bytes)
+{
+    assert(bytes >= sizeof(struct shard_mail));
+    struct shard_mail *mail = calloc(1, bytes);
+    if (mail == NULL)
+        abort();
+    mail->kind = kind;
+    mail->p = p;
+    return mail;
+}
+
+void shard_send(struct shard *shard, struct shard_mail *mail)
+{
+    mailbox_push(&shard->mailbox, &mail->node);
+}
+
+struct owned *shard_owned(struct shard *shard, uint32_t p)
+{
+    size_t const i = p / shard->engine->shards_len;
+    assert(p % shard->engine->shards_len == shard->index && i < shard->owned_len);
+    return &shard->owned[i];
+}
+
+void shard_input(struct owned *owned, const struct partition_in *in)
+{
+    owned->touched = true;
+    (void)partition_input(owned->machine, in, clock_wall_ms()); /* out of memory closes it: CLOSED follows */
+}
+
+void shard_doubt(struct owned *owned, const char *text, bool fenced)
+{
+    assert(text != NULL);
+    shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_DOUBT,
+                                              .generation = partition_generation(owned->machine),
+                                              .text = text,
+                                              .fenced = fenced});
+}

@@ -1,0 +1,106 @@
+/*
+ * What the parts of a shard do for its loop (shard.c), for what its machines say (shard_out.c) and for the
+ * table of requests (request_table.c). Each part is one file, which makes its requests, carries them out and
+ * takes their answers; on the shard's thread where nothing else is said. Error texts of what is carried out
+ * go to request->err.
+ */
+#ifndef THOLE_SHARD_PARTS_H
+#define THOLE_SHARD_PARTS_H
+#include "shard_request.h"
+
+/* ---- log_requests.c: the partition's log ---- */
+void log_append(struct shard *shard, struct owned *owned, const struct partition_out *out);
+void log_read_tail(struct shard *shard, struct owned *owned, const struct partition_out *out);
+void log_read(struct shard *shard, struct owned *owned, const struct partition_out *out);
+void log_delete(struct shard *shard, struct owned *owned, const struct partition_out *out);
+request_send_fn append_send;
+request_answer_fn append_answered;
+request_load_fn tail_load, log_load, deletion_load;
+
+/* ---- history_requests.c: an instance's history ---- */
+void history_load(struct shard *shard, struct owned *owned, const struct partition_out *out);
+void history_remove(struct shard *shard, struct owned *owned, const struct partition_out *out);
+request_send_fn look_up_send;
+request_answer_fn look_up_answered, removal_answered;
+request_load_fn history_load_records, removal_load;
+
+/* ---- work_requests.c: messages for the workers ---- */
+void work_queue(struct shard *shard, struct owned *owned, const struct partition_out *out);
+void work_withdraw(struct shard *shard, struct owned *owned, const struct partition_out *out);
+request_send_fn work_send, withdrawal_send;
+request_answer_fn work_answered;
+request_refused_fn work_refused;
+/* Whether the reply to a look for work says that it is queued; false: it does not say. Sequence 0: it is not.
+ */
+bool work_found(const struct request *request, uint64_t *ret_sequence);
+
+/* ---- shard_send.c: messages to other instances, and notices ---- */
+void message_send_to(struct shard *shard, struct owned *owned, const struct partition_out *out);
+void notice_cancel(struct shard *shard, const struct partition_out *out);
+void notice_event(struct shard *shard, const struct partition_out *out);
+request_send_fn message_send;
+request_answer_fn message_answered;
+request_refused_fn message_refused;
+
+/* ---- shard_reject.c: messages that nobody can take ---- */
+void shard_reject(struct shard *shard, struct owned *owned, const struct partition_out *out);
+request_send_fn rejection_send;
+request_answer_fn rejection_answered;
+/* Tells of what has not been told; returns when to come back, of the monotonic clock. */
+uint64_t rejections_tell(struct shard *shard, uint64_t now_ms);
+
+/* ---- inbox_reader.c: what comes to a partition ---- */
+void inbox_read(struct shard *shard, struct owned *owned, const struct partition_out *out);
+void inbox_purge(struct shard *shard, struct owned *owned, const struct partition_out *out);
+void inbox_read_results(struct shard *shard, struct owned *owned, const struct partition_out *out);
+void inbox_close(struct shard *shard, struct owned *owned);
+void inbox_tap_close(struct inbox_tap *tap); /* blocking; NULL-safe */
+/* A mail of the reader, INBOX or INBOX_LOST. */
+void inbox_take(struct shard *shard, const struct shard_mail *mail);
+void inbox_lost(struct shard *shard, const struct shard_mail *mail);
+/* So many messages are held by the machines: whether the readers wait for room depends on it. */
+void inbox_held(struct shard *shard, size_t messages);
+/* Asks for a look, says when to be called again; a reader that stays behind is a doubt. */
+void inbox_watch(struct shard *shard, struct owned *owned, uint64_t now_ms);
+uint64_t inbox_watch_ms(const struct owned *owned);
+request_load_fn inbox_open_load, inbox_close_load, inbox_look_load, inbox_purge_load, results_load;
+request_answer_fn inbox_opened, inbox_looked, inbox_purged;
+
+/* ---- sweeper.c: activities that no worker reports on are queued again, or ended when their time is over
+ * ---- */
+void sweeper_opened(struct owned *owned);
+void sweeper_run(struct shard *shard, struct owned *owned, uint64_t now_ms);
+uint64_t sweeper_deadline_ms(const struct owned *owned);
+/* A row's deadline can pass in so many milliseconds; UINT64_MAX: none can. */
+void sweeper_expect(struct owned *owned, uint64_t deadline_in_ms);
+request_send_fn find_work_send, requeue_send;
+request_load_fn find_input_load;
+request_store_fn orphans_store;
+request_answer_fn orphans_answered, find_work_answered, find_input_answered, requeue_answered,
+    expiry_answered;
+
+/* ---- shard_code.c: an instance has crashed, or has ended; an orchestration wrote a line ---- */
+void crashes_list(struct shard *shard, struct owned *owned, const struct partition_out *out);
+void crash_put(struct shard *shard, struct owned *owned, const struct partition_out *out);
+void crashes_forget(struct shard *shard, struct owned *owned, const struct partition_out *out);
+void code_log(const struct partition_out *out);
+request_load_fn crashes_load, crash_put_load, crash_forget_load;
+
+/* ---- store_requests.c: rows ---- */
+/* STORE_OPEN, STORE_RESET, STORE_LIVE, STORE_TIMERS, STORE_APPLY. */
+void store_ask(struct shard *shard, struct owned *owned, const struct partition_out *out,
+               enum request_kind kind);
+request_store_fn store_open, store_reset, store_live, store_timers, store_apply;
+request_answer_fn store_answered; /* of LIVE and APPLY */
+
+/* ---- shard_query.c: the partition has opened, has closed; a question has come, an answer is there ---- */
+void queries_open(struct shard *shard, struct owned *owned);
+void queries_retry(struct shard *shard, struct owned *owned, uint64_t now_ms); /* what failed */
+void queries_close(struct shard *shard, struct owned *owned);
+void query_take(struct shard *shard, const struct shard_mail *mail);
+void query_answer(struct shard *shard, struct owned *owned, const struct partition_out *out);
+
+/* ---- shard_out.c ---- */
+/* The partition's machine says this: do it, or send it on its way. */
+void shard_do(struct shard *shard, struct owned *owned, const struct partition_out *out);
+#endif

@@ -1,0 +1,109 @@
+#include "shard_request.h"
+#include <assert.h>
+#include <stdlib.h>
+
+enum { ARENA_MAX = 1024 * 1024 * 1024 };
+
+const struct request_rule *request_rule(const struct request *request)
+{
+    assert(request->kind < REQ_KINDS);
+    return &request->shard->rules[request->kind];
+}
+
+struct window *request_window(const struct request *request)
+{
+    assert(request_rule(request)->executor == EXECUTOR_WINDOW);
+    return &request->shard->windows[request_rule(request)->window];
+}
+
+/* ---- birth and end ---- */
+
+struct request *request_create(enum request_kind kind, struct shard *shard, const struct owned *owned,
+                               uint64_t generation)
+{
+    assert(kind < REQ_KINDS && owned->p % shard->engine->shards_len == shard->index);
+    struct request *request = shard_mail_create(SHARD_ANSWER, owned->p, sizeof *request);
+    request->mail.generation = generation;
+    request->in.generation = generation;
+    request->kind = kind;
+    request->shard = shard;
+    arena_init(&request->arena, ARENA_MAX);
+    return request;
+}
+
+struct request *request_create_now(enum request_kind kind, struct shard *shard, const struct owned *owned)
+{
+    return request_create(kind, shard, owned, partition_generation(owned->machine));
+}
+
+void request_leave_aside(struct request *request)
+{
+    if (!request->aside)
+        return;
+    assert(request_window(request)->aside_out > 0);
+    request_window(request)->aside_out--;
+    request->aside = false;
+}
+
+void request_destroy(struct request *request)
+{
+    if (request == NULL)
+        return;
+    request_leave_aside(request);
+    if (request->kind == REQ_STORE_APPLY)
+        batch_destroy(request->store.batch);
+    arena_release(&request->arena);
+    free(request);
+}
+
+thole_slice request_keep(struct request *request, thole_slice text)
+{
+    thole_slice copy = {0};
+    if (arena_dup(&request->arena, text, &copy) != THOLE_OK)
+        abort(); /* nothing can be done without a byte of memory; the log has everything */
+    return copy;
+}
+
+uint64_t request_token(const struct request *request)
+{
+    return (uint64_t)(uintptr_t)request;
+}
+
+bool request_is_current(const struct owned *owned, const struct request *request)
+{
+    return partition_generation(owned->machine) == request->mail.generation;
+}
+
+bool request_is_stale(const struct request *request)
+{
+    return !request_is_current(shard_owned(request->shard, request->mail.p), request);
+}
+
+/* ---- lists ---- */
+
+void request_list_append(struct request_list *list, struct request *request)
+{
+    request->next = NULL;
+    if (list->last != NULL)
+        list->last->next = request;
+    else
+        list->first = request;
+    list->last = request;
+}
+
+struct request *request_list_take(struct request_list *list)
+{
+    struct request *const request = list->first;
+    if (request == NULL)
+        return NULL;
+    list->first = request->next;
+    if (list->first == NULL)
+        list->last = NULL;
+    request->next = NULL;
+    return request;
+}
+
+void request_finish(struct request *request)
+{
+    shard_send(request->shard, &request->mail);
+}

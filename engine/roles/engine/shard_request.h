@@ -1,0 +1,260 @@
+/*
+ * A request: one thing that a partition, or its shard for it, has the world do, from its birth to its answer.
+ *
+ *     request_create()      what is asked: its part of the union
+ *     request_submit()      to its executor: a window of asynchronous requests, a loader, the store
+ *         ...               carried out there: send, load, store of its rule
+ *     request_answered()    back on the shard's thread, by mail, exactly once: the answer of its rule
+ *
+ * The rule of its kind (request_table.c) says who carries it out, what a failure means, and who takes the
+ * answer. A request belongs to one thread at a time: the shard's, then its executor's, then the shard's.
+ *
+ * One that was asked for in an earlier life of the partition (another generation) is not sent any more; its
+ * answer is no failure, and the machine ignores it.
+ */
+#ifndef THOLE_SHARD_REQUEST_H
+#define THOLE_SHARD_REQUEST_H
+#include "crashes.h"
+#include "engine.h"
+#include "projector_store.h"
+#include "rejected.h"
+#include "work.h"
+
+enum request_kind {
+    /* log_requests.c */
+    REQ_APPEND,
+    REQ_READ_TAIL,
+    REQ_READ_LOG,
+    REQ_DELETE_RECORDS,
+    /* history_requests.c */
+    REQ_LOOK_UP, /* an instance's newest record, before it is loaded */
+    REQ_LOAD,
+    REQ_REMOVE_HISTORY,
+    /* work_requests.c */
+    REQ_PUBLISH_WORK,
+    REQ_WITHDRAW_WORK,
+    /* sweeper.c */
+    REQ_FIND_ORPHANS,
+    REQ_FIND_WORK,  /* is an orphan's message there? */
+    REQ_FIND_INPUT, /* from the history: for the message that is not */
+    REQ_REQUEUE,
+    REQ_EXPIRE,
+    /* inbox_reader.c */
+    REQ_OPEN_INBOX,
+    REQ_CLOSE_INBOX,
+    REQ_LOOK_INBOX, /* for a message at `from` or behind it */
+    REQ_PURGE_INBOX,
+    REQ_READ_RESULTS,
+    /* shard_send.c, shard_reject.c */
+    REQ_SEND_MESSAGE,
+    REQ_REJECT,
+    /* shard_code.c */
+    REQ_READ_CRASHES,
+    REQ_PUT_CRASH,
+    REQ_FORGET_CRASHES,
+    /* store_requests.c */
+    REQ_STORE_OPEN,
+    REQ_STORE_RESET,
+    REQ_STORE_LIVE,
+    REQ_STORE_TIMERS,
+    REQ_STORE_APPLY,
+    REQ_KINDS,
+};
+
+/* The answer to a request of a window. */
+struct request_reply {
+    enum request_result result;
+    uint64_t sequence; /* STORED */
+    uint32_t err_code; /* FAILED */
+    thole_slice body;  /* ANSWERED */
+};
+
+struct asked_append {
+    uint64_t n, expected_last;
+    const char *subject; /* these two are borrowed, for as long as it is being sent */
+    thole_slice bytes;
+};
+struct asked_tail {
+    uint64_t count;
+};
+struct asked_log {
+    uint64_t from, to;
+};
+struct asked_deletion {
+    uint64_t expected_last; /* with which last sequence of the stream they are void */
+    uint64_t *sequences;
+    size_t sequences_len;
+};
+struct asked_history {
+    thole_slice instance;
+    uint64_t token, execution, to; /* execution: the newest, whose last record is `to`; or only that one */
+    bool only;
+};
+struct asked_removal {
+    thole_slice instance;
+    uint64_t below; /* sequence of the deletion */
+    struct executions executions;
+    bool more; /* answer: there may be more of them */
+};
+struct asked_work {
+    struct work_item item;
+    uint64_t token;
+    bool unless_there; /* look first whether it is queued already */
+};
+struct asked_withdrawal {
+    uint64_t sequence;
+};
+struct asked_orphans {
+    uint64_t age_ms;
+    struct batch_activity *rows; /* answer, also the next two */
+    size_t rows_len;
+    uint64_t next_in_ms; /* until the next row can be one; UINT64_MAX: none */
+};
+struct asked_input {
+    struct batch_activity activity;
+    bool found; /* answer, also input */
+    thole_slice input;
+};
+struct asked_expiry {
+    uint64_t slack_ms;           /* past their deadline for longer than that */
+    struct expired_try *expired; /* answer: ended */
+    size_t expired_len;
+    uint64_t deadline_in_ms; /* answer: see projector_store_next_deadline() */
+};
+struct asked_inbox {
+    struct inbox_tap *tap; /* CLOSE; OPEN: answer */
+    uint64_t from, count;  /* LOOK, OPEN, PURGE, RESULTS; RESULTS: at most the last count messages */
+    uint64_t sequence,
+        stored_ns;  /* OPEN, PURGE, RESULTS: what the inbox must hold; LOOK: answer: found, or 0 */
+    bool gone_back; /* answer: nothing was done, because the inbox does not hold it */
+};
+struct asked_message {
+    thole_slice instance, body;
+    uint64_t token;
+};
+struct asked_rejection {
+    struct rejected_item item;
+    uint64_t until_ms; /* monotonic: given up after */
+};
+struct asked_store {
+    uint64_t epoch;
+    uint64_t before_ms;      /* TIMERS */
+    struct batch *batch;     /* APPLY; the request's */
+    uint64_t deadline_in_ms; /* answer of LIVE and APPLY: as for EXPIRE */
+};
+
+struct request {
+    struct shard_mail mail; /* its partition and its life; the mail in which it comes back */
+    struct request *next;   /* in a list: of what waits for room, of an executor, of what is delayed */
+    enum request_kind kind;
+    struct shard *shard;
+    struct arena arena; /* what is asked, and the answer */
+    union {
+        struct asked_append append;
+        struct asked_tail tail;
+        struct asked_log log;
+        struct asked_deletion deletion;
+        struct asked_history history;
+        struct asked_removal removal;
+        struct asked_work work; /* PUBLISH_WORK, FIND_WORK, REQUEUE */
+        struct asked_withdrawal withdrawal;
+        struct asked_orphans orphans;
+        struct asked_input find;
+        struct asked_expiry expiry;
+        struct asked_inbox inbox;
+        struct asked_message message;
+        struct asked_rejection rejection;
+        struct crash_entry crash; /* PUT_CRASH; FORGET_CRASHES: its instance */
+        struct asked_store store;
+    };
+    /* The answer. */
+    thole_status status;
+    thole_error err;
+    struct request_reply reply; /* of a window */
+    struct partition_in in;     /* of a loader and of the store: for the machine; points into arena */
+    /* While it is under way. */
+    bool aside;      /* it has one of the places for what is in no hurry */
+    bool again;      /* its answer was taken, and it is to be submitted again, at due_ms */
+    uint64_t due_ms; /* monotonic; 0: at once */
+};
+
+/* ---- rules ---- */
+
+enum executor { EXECUTOR_WINDOW, EXECUTOR_LOADER, EXECUTOR_STORE };
+
+enum request_failure {
+    FAILURE_ANSWER,          /* is an answer like any other */
+    FAILURE_AGAIN,           /* it is sent again until it is stored: receivers know a repetition */
+    FAILURE_AGAIN_WHEN_SURE, /* so, if it is certain that it was not stored; else as DOUBT */
+    FAILURE_DOUBT,           /* the partition is opened anew */
+    FAILURE_DROP,            /* whoever needs it asks again */
+};
+
+/* Sends it in its window; the shard's thread. Statuses of requests_publish(). */
+typedef thole_status request_send_fn(struct request *request, thole_error *reterr);
+/* Blocking, a loader's thread. Error texts go to request->err. */
+typedef thole_status request_load_fn(struct engine_host *engine, struct request *request);
+/* Blocking, the store's thread. */
+typedef thole_status request_store_fn(struct postgres *pg, struct request *request);
+/* The shard's thread. */
+typedef void request_answer_fn(struct owned *owned, struct request *request);
+/* The server refuses it, as when a stream is full; the shard's thread, not too often. */
+typedef void request_refused_fn(const struct request *request);
+
+struct request_rule {
+    const char *failed; /* what a failure is called that has no text of its own */
+    enum executor executor;
+    enum window_kind window;
+    enum request_failure failure;
+    request_send_fn *send; /* the one of these three that its executor needs */
+    request_load_fn *load;
+    request_store_fn *store;
+    request_answer_fn *answer;   /* of a success (and of a failure, where it is an answer); NULL: none */
+    request_refused_fn *refused; /* AGAIN: writes a line about it into the log */
+};
+extern const struct request_rule request_rules[REQ_KINDS]; /* request_table.c */
+
+/* ---- what a request is: shard_request.c ---- */
+
+/* Never NULL. @p generation: of the output that asks for it, or of the partition as it is now. */
+struct request *request_create(enum request_kind kind, struct shard *shard, const struct owned *owned,
+                               uint64_t generation);
+struct request *request_create_now(enum request_kind kind, struct shard *shard, const struct owned *owned);
+void request_destroy(struct request *request); /* NULL-safe */
+/* Copies into its arena; never fails: there is no request without what it asks. */
+thole_slice request_keep(struct request *request, thole_slice text);
+/* The token under which a window answers it. */
+uint64_t request_token(const struct request *request);
+bool request_is_current(const struct owned *owned, const struct request *request);
+
+bool request_is_stale(const struct request *request); /* so, on the shard's thread alone */
+const struct request_rule *request_rule(const struct request *request);
+struct window *request_window(const struct request *request);
+void request_leave_aside(struct request *request); /* gives back its place, if it has one */
+/* By an executor: it is carried out. Takes the request. */
+void request_finish(struct request *request);
+void request_list_append(struct request_list *list, struct request *request);
+struct request *request_list_take(struct request_list *list); /* the first; NULL: it is empty */
+
+/* ---- its way: request_flow.c, on the shard's thread where nothing else is said ---- */
+
+/* Takes the request. */
+void request_submit(struct request *request);
+/* For a window: when nothing else waits there, and only so many at a time: thousands may be cancelled at
+ * once, and what is new does not wait behind them. */
+void request_put_aside(struct request *request);
+/* By an answer: it is submitted again after @p pause_ms, instead of being destroyed. */
+void request_again(struct request *request, uint64_t pause_ms);
+/* Callback of the windows; NATS's threads. */
+void request_on_reply(void *arg, const struct request_done *done);
+
+/* Takes what has come back. */
+void request_answered(struct request *request);
+/* Sends what has room now, submits what is due; returns when to come back, of the monotonic clock. */
+uint64_t requests_run(struct shard *shard, uint64_t now_ms);
+/* At the end: frees what was never submitted. */
+void requests_forget(struct shard *shard);
+
+/* The machine's input that a loader or the store has prepared. */
+void request_input(struct owned *owned, struct request *request);
+#endif

@@ -1,0 +1,72 @@
+/* What goes to others: messages to instances in any partition; notices, which may be lost. */
+#include "notice.h"
+#include "shard_parts.h"
+#include "subject.h"
+
+/* To another instance, in whichever partition: its own message, with its own meaning, so that a repetition
+ * does no harm. */
+void message_send_to(struct shard *shard, struct owned *owned, const struct partition_out *out)
+{
+    struct request *request = request_create(REQ_SEND_MESSAGE, shard, owned, out->generation);
+    request->message = (struct asked_message){.instance = request_keep(request, out->instance),
+                                              .body = request_keep(request, out->bytes),
+                                              .token = out->token};
+    request_submit(request);
+}
+
+thole_status message_send(struct request *request, thole_error *reterr)
+{
+    struct shard *const shard = request->shard;
+    const struct topology *const topology = &shard->engine->topology;
+    uint32_t const p = subject_partition(request->message.instance, topology->partitions);
+    THOLE_TRY(subject_inbox(&shard->subject, topology->ns, p, request->message.instance, reterr));
+    struct publish const publish = {.subject = buf_cstr(&shard->subject), .body = request->message.body};
+    return requests_publish(shard->windows[WINDOW_MESSAGES].requests, &publish, request_token(request),
+                            reterr);
+}
+
+void message_answered(struct owned *owned, struct request *request)
+{
+    shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_SENT,
+                                              .generation = request->mail.generation,
+                                              .token = request->message.token,
+                                              .sequence = request->reply.sequence});
+}
+
+void message_refused(const struct request *request)
+{
+    log_line(LOG_LEVEL_WARN, "partition",
+             "p=%u a message to %.*s is refused with error %u; it is tried again", request->mail.p,
+             THOLE_FMT(request->message.instance), request->reply.err_code);
+}
+
+/* ---- notices ---- */
+
+void notice_cancel(struct shard *shard, const struct partition_out *out)
+{
+    struct cancel_notice const notice = {.instance = out->instance,
+                                         .execution = out->execution,
+                                         .activity_ids = out->sequences,
+                                         .activity_ids_len = out->sequences_len,
+                                         .try_number = out->try_number,
+                                         .kind = thole_slice_from(out->event_kind),
+                                         .reason = out->data};
+    thole_error err = {0};
+    if (cancel_notice_publish(shard->engine->connection, shard->engine->topology.ns, &notice, &err) !=
+        THOLE_OK)
+        log_line(LOG_LEVEL_DEBUG, "partition", "a cancel push was not sent: %s", err.text);
+}
+
+void notice_event(struct shard *shard, const struct partition_out *out)
+{
+    struct event_notice const notice = {.orchestration = out->orchestration,
+                                        .instance = out->instance,
+                                        .kind = out->event_kind,
+                                        .execution = out->execution,
+                                        .request_id = out->request_id,
+                                        .data = out->data};
+    thole_error err = {0};
+    if (event_notice_publish(shard->engine->connection, shard->engine->topology.ns, &notice, &err) !=
+        THOLE_OK)
+        log_line(LOG_LEVEL_DEBUG, "partition", "a live event was not sent: %s", err.text);
+}

@@ -1,0 +1,80 @@
+/* Rows: what the projection, the live instances and the timers need of the database. */
+#include "deadlines.h"
+#include "shard_parts.h"
+
+enum { TIMERS_MAX = 1000000 };
+
+void store_ask(struct shard *shard, struct owned *owned, const struct partition_out *out,
+               enum request_kind kind)
+{
+    struct request *request = request_create(kind, shard, owned, out->generation);
+    request->store =
+        (struct asked_store){.epoch = kind == REQ_STORE_OPEN ? out->epoch : partition_epoch(owned->machine),
+                             .before_ms = out->before_ms,
+                             .batch = out->batch};
+    request_submit(request);
+}
+
+/* ---- on the store's thread ---- */
+
+/* What a newer epoch means there is the machine's to decide. */
+thole_status store_open(struct postgres *pg, struct request *request)
+{
+    thole_status const status = projector_store_open(
+        pg, request->mail.p, request->store.epoch, &request->in.projected, &request->in.epoch, &request->err);
+    request->in.kind = PARTITION_IN_STORE_OPENED;
+    return status == THOLE_FENCED ? THOLE_OK : status;
+}
+
+thole_status store_reset(struct postgres *pg, struct request *request)
+{
+    request->in.kind = PARTITION_IN_STORE_RESET;
+    return projector_store_reset(pg, request->mail.p, request->store.epoch, &request->err);
+}
+
+thole_status store_live(struct postgres *pg, struct request *request)
+{
+    struct live_summary live = {0};
+    THOLE_TRY(projector_store_complete(pg, request->mail.p, request->store.epoch, &request->err));
+    THOLE_TRY(projector_store_live(pg, request->mail.p, &request->arena, &live, &request->err));
+    request->in.kind = PARTITION_IN_LIVE;
+    request->in.blocked = live.blocked;
+    request->in.blocked_len = live.blocked_len;
+    request->in.live_names = live.orchestrations;
+    request->in.live_counts = live.orchestration_counts;
+    request->in.live_names_len = live.orchestrations_len;
+    request->in.live_activities = live.open_activities;
+    request->store.deadline_in_ms = live.deadline_in_ms;
+    return THOLE_OK;
+}
+
+thole_status store_timers(struct postgres *pg, struct request *request)
+{
+    struct batch_timer *timers = NULL;
+    size_t n = 0;
+    THOLE_TRY(projector_store_timers(pg, request->mail.p, request->store.before_ms, TIMERS_MAX,
+                                     &request->arena, &timers, &n, &request->in.next_due_ms, &request->err));
+    request->in.kind = PARTITION_IN_TIMERS;
+    request->in.timers = timers;
+    request->in.timers_len = n;
+    return THOLE_OK;
+}
+
+thole_status store_apply(struct postgres *pg, struct request *request)
+{
+    const struct batch *const batch = request->store.batch;
+    request->in.kind = PARTITION_IN_APPLIED;
+    request->in.removed = batch->activities_removed;
+    request->in.removed_len = batch->activities_removed_len;
+    request->store.deadline_in_ms = deadlines_first(batch);
+    return projector_store_apply(pg, batch, &request->err);
+}
+
+/* ---- back on the shard's ---- */
+
+void store_answered(struct owned *owned, struct request *request)
+{
+    if (request_is_current(owned, request))
+        sweeper_expect(owned, request->store.deadline_in_ms);
+    request_input(owned, request);
+}
