@@ -179,6 +179,39 @@ static void terminal_or_missing(void)
 
 /* ---- renewals ---- */
 
+/* NATS cannot be told either: cut off, then silent, each for less than a lease. Another worker is there to
+ * take over. */
+static void retryable_errors_of_nats(void)
+{
+    struct actor_worker workers[2];
+    struct actor_run run = {.fired = true};
+    for (int i = 0; i < 2; i++) {
+        actor_options(&workers[i], &seed.stack, "blips", LEASE_MS);
+        actor_proxies(&workers[i], &seed.stack);
+        actor_start(&workers[i], (char)('A' + i));
+    }
+    seed_start("blips", "polite", "blips");
+    CU_ASSERT_TRUE(actors_wait_runs("blips", 1));
+    CU_ASSERT_TRUE(actors_run("blips", 0, &run));
+    struct tcp_proxy *const nats = workers[run.worker == 'B'].nats;
+    tcp_proxy_cut(nats);
+    pause_ms(LEASE_MS * 3 / 4);
+    tcp_proxy_heal(nats);
+    pause_ms(LEASE_MS / 4);
+    tcp_proxy_stall(nats, TCP_BOTH);
+    pause_ms(LEASE_MS * 3 / 4);
+    tcp_proxy_heal(nats);
+    pause_ms(LEASE_MS * 2); /* what the outages led to has come by now */
+    CU_ASSERT_TRUE(actors_run("blips", 0, &run));
+    CU_ASSERT_FALSE(run.fired);
+    CU_ASSERT_FALSE(run.returned);
+    CU_ASSERT_EQUAL(actors_runs("blips", NULL), 1);
+    release("blips");
+    seed_check_outcome("blips", run.worker == 'B' ? "attempt 1 by B" : "attempt 1 by A");
+    for (int i = 0; i < 2; i++)
+        actor_stop(&workers[i]);
+}
+
 /* Postgres breaks each of the worker's connections: renewals fail, and come through a moment later. */
 static void retryable_errors(void)
 {
@@ -202,6 +235,7 @@ static void retryable_errors(void)
     seed_check_outcome("errors", "attempt 1");
     CU_ASSERT_EQUAL(stack_count(runs, "errors attempt"), 2); /* begins, ends */
     (void)stack_terminate(worker, 10000);
+    retryable_errors_of_nats();
 }
 
 /* The row says that another has it: the token fires, and a handler that does not mind loses its slot. */
