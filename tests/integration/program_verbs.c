@@ -1,8 +1,8 @@
 /*
  * The program behind the tests of verbs: an orchestration for each thing that a client can ask. $VERBS_TOKENS
  * is a file that gets the token of each activity that is completed from outside, one line each. With
- * $VERBS_CHANGED set `steps` decides differently than before, as a careless change of code would; with
- * $VERBS_OLD `versioned` has only its first version.
+ * $VERBS_CHANGED set `steps` and `halts` decide differently than before, as a careless change of code would;
+ * with $VERBS_OLD `versioned` has only its first version; with $VERBS_WITHOUT there is no `halts`.
  */
 #include "thole/program.h"
 #include <fcntl.h>
@@ -133,6 +133,15 @@ static thole_status steps(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return thole_await(ctx, thole_call(ctx, THOLE_STR("echo"), *ret_output), ret_output);
 }
 
+/* Stands at an event between two activities. */
+static thole_status halts(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_slice const next = getenv("VERBS_CHANGED") != NULL ? THOLE_STR("halt") : THOLE_STR("go");
+    THOLE_TRY(thole_await(ctx, thole_call(ctx, THOLE_STR("echo"), input), NULL));
+    THOLE_TRY(thole_await(ctx, thole_event(ctx, next), ret_output));
+    return thole_await(ctx, thole_call(ctx, THOLE_STR("echo"), *ret_output), ret_output);
+}
+
 /* An activity that somebody else completes. */
 static thole_status outside(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
@@ -218,18 +227,20 @@ static thole_status later(thole_activity *act, thole_slice input, thole_slice *r
 
 int main(int argc, char **argv)
 {
+    bool const without = getenv("VERBS_WITHOUT") != NULL;
     static const thole_orchestration_entry all[] = {
-        {"versioned", versioned_1, 1}, {"gate", gate, 0},       {"raiser", raiser, 0},
-        {"parent", parent, 0},         {"counter", counter, 0}, {"steps", steps, 0},
-        {"outside", outside, 0},       {"failing", failing, 0}, {"waiting", waiting, 0},
-        {"cycles", cycles, 0},         {"eager", eager, 0},     {"versioned", versioned_2, 2}};
+        {"halts", halts, 0},          {"versioned", versioned_1, 1}, {"gate", gate, 0},
+        {"raiser", raiser, 0},        {"parent", parent, 0},         {"counter", counter, 0},
+        {"steps", steps, 0},          {"outside", outside, 0},       {"failing", failing, 0},
+        {"waiting", waiting, 0},      {"cycles", cycles, 0},         {"eager", eager, 0},
+        {"versioned", versioned_2, 2}};
     static const thole_activity_entry activities[] = {
         {"echo", echo}, {"weigh", echo}, {"later", later}, {"flaky", flaky}};
     size_t const n = sizeof all / sizeof all[0];
     thole_program const program = {.size = sizeof program,
                                    .name = "verbs",
-                                   .orchestrations = all,
-                                   .orchestrations_len = getenv("VERBS_OLD") != NULL ? n - 1 : n,
+                                   .orchestrations = all + without,
+                                   .orchestrations_len = n - without - (getenv("VERBS_OLD") != NULL),
                                    .activities = activities,
                                    .activities_len = sizeof activities / sizeof activities[0]};
     return thole_main(argc, argv, &program);

@@ -543,6 +543,59 @@ static void test_versions_move(void)
     CU_ASSERT_EQUAL(stack_terminate(old, WAIT_MS), 0);
 }
 
+static struct stack_program *engine_with(const char *name, const char *setting)
+{
+    CU_ASSERT_EQUAL(stack_terminate(verbs, WAIT_MS), 0);
+    if (setting != NULL)
+        setenv(setting, "1", 1);
+    verbs = stack_program_of(&stack, "program_verbs", name, "run");
+    if (setting != NULL)
+        unsetenv(setting);
+    CU_ASSERT_TRUE(stack_logged(verbs, " open, epoch", PARTITIONS, WAIT_MS));
+    return verbs;
+}
+
+static bool has_events(const char *id, const char *want)
+{
+    for (int i = 0; i < 1000 && strcmp(history(id), want) != 0; i++)
+        pause_ms(10);
+    check(id, history(id), want);
+    return strcmp(history(id), want) == 0;
+}
+
+/* An engine whose code differs stops that instance, says where, changes nothing of it, and serves the others;
+ * one that lacks the code waits. With the right code it goes on, and what came meanwhile is there. */
+static void test_right_code(void)
+{
+    static const char before[] = "1:Started 1:ActivityScheduled 1:ActivityCompleted 1:EventAwaited";
+    static const char kept[] =
+        "1:Started 1:ActivityScheduled 1:ActivityCompleted 1:EventAwaited 1:EventReceived";
+    const char *const ids[] = {"halts-differs", "halts-without"}, *const rows[] = {"Stuck", "Waiting"};
+    const char *const settings[] = {"VERBS_CHANGED", "VERBS_WITHOUT"};
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        char row[64], other[64];
+        start(ids[i], "halts", "in");
+        CU_ASSERT_TRUE(has_events(ids[i], before));
+        (void)engine_with(settings[i], settings[i]);
+        signal_go(ids[i], "meanwhile");
+        (void)snprintf(row, sizeof row, "%s %s v1 [] <>", ids[i], rows[i]);
+        row_becomes(ids[i], row);
+        (void)snprintf(other, sizeof other, "beside-%zu", i);
+        start(other, "counter", "");
+        for (int k = 0; k < 3; k++)
+            CHECK_OK(thole_client_signal(client, text(other), THOLE_STR("add"), nothing, nothing, NULL,
+                                         &stack.err),
+                     &stack.err);
+        check("beside", end_of(other), "Completed #3 +++");
+        CU_ASSERT_TRUE(has_events(ids[i], kept));
+        (void)engine_with("right", NULL);
+        check("goes on", end_of(ids[i]), "Completed #1 meanwhile");
+        CU_ASSERT_TRUE(has_events(ids[i],
+                                  "1:Started 1:ActivityScheduled 1:ActivityCompleted 1:EventAwaited "
+                                  "1:EventReceived 1:ActivityScheduled 1:ActivityCompleted 1:Completed"));
+    }
+}
+
 static const struct thole_test tests[] = {
     {"query", test_query},
     {"many_queries", test_many_queries},
@@ -561,6 +614,7 @@ static const struct thole_test tests[] = {
     {"failure", test_failure},
     {"list", test_list},
     {"nobody_owns_it", test_nobody_owns_it},
+    {"right_code", test_right_code},
     {"versions_move", test_versions_move},
 };
 
@@ -574,6 +628,7 @@ int main(void)
     setenv("VERBS_TOKENS", tokens, 1);
     unsetenv("VERBS_CHANGED");
     unsetenv("VERBS_OLD");
+    unsetenv("VERBS_WITHOUT");
     verbs = stack_program_of(&stack, "program_verbs", "verbs", "run");
     client = stack_client(&stack);
     (void)stack_logged(verbs, " open, epoch", PARTITIONS, WAIT_MS); /* so that starts are accepted at once */
