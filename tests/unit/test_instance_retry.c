@@ -448,18 +448,31 @@ static void jitter(void)
     CU_ASSERT_EQUAL(instance_replay(instance, &turn, NULL), THOLE_OK);
     for (uint64_t i = 0; i < N; i++)
         events[i] = (struct event){.kind = EVENT_ACTIVITY_FAILED, .ref = i + 2, .code = THOLE_APP};
-    struct turn_in const in = {.time_ms = 0, .received = events, .received_len = N};
+    struct turn_in in = {.time_ms = 0, .received = events, .received_len = N};
     struct turn_out out = {0};
     CU_ASSERT_EQUAL(instance_turn(instance, &in, &out, NULL), THOLE_OK);
-    uint64_t least = UINT64_MAX, most = 0, sum = 0;
+    uint64_t least = UINT64_MAX, most = 0, sum = 0, first[N];
     for (size_t i = 0; i < N; i++) {
-        uint64_t const due = out.events[i].due_ms;
+        uint64_t const due = first[i] = out.events[i].due_ms;
         least = due < least ? due : least;
         most = due > most ? due : most;
         sum += due;
     }
     CU_ASSERT(least >= 600 && least < 620 && most <= 1000 && most > 980);
     CU_ASSERT(sum / N > 780 && sum / N < 820);
+    for (uint64_t i = 0; i < N; i++)
+        events[i] = (struct event){.kind = EVENT_TIMER_FIRED, .ref = i + 2};
+    in.time_ms = 5000;
+    CU_ASSERT_EQUAL(instance_turn(instance, &in, &out, NULL), THOLE_OK);
+    for (uint64_t i = 0; i < N; i++)
+        events[i] =
+            (struct event){.kind = EVENT_ACTIVITY_FAILED, .ref = i + 2, .code = THOLE_APP, .try_number = 2};
+    CU_ASSERT_EQUAL_FATAL(instance_turn(instance, &in, &out, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL_FATAL(out.events_len, N);
+    size_t same = 0; /* else all that failed together would come together for ever */
+    for (size_t i = 0; i < N; i++)
+        same += out.events[i].due_ms == 5000 + first[i];
+    CU_ASSERT(same < N / 20);
     instance_destroy(instance);
     play_release(&play);
 }
