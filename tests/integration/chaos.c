@@ -41,6 +41,12 @@ static void shell(const char *fmt, ...)
     run_shell(line);
 }
 
+static void note_end(struct chaos *chaos, int pid)
+{
+    must(chaos->ends_len < CHAOS_ENDS_MAX, "too many programs have ended", NULL);
+    chaos->ends[chaos->ends_len++] = (struct chaos_end){.pid = pid, .at_ms = clock_monotonic_ms()};
+}
+
 /* ---- the cluster ---- */
 
 /* The port behind `cluster { … listen: "127.0.0.1:` in a server's configuration. */
@@ -142,6 +148,8 @@ void chaos_start(struct chaos *chaos, uint64_t seed)
     must(server_nats_cluster_restart(chaos->nats, CHAOS_NATS, &chaos->stack.err) == THOLE_OK, "nats cluster",
          &chaos->stack.err);
     setenv("ORDERS_WORK_MS", "20", 1);
+    (void)snprintf(chaos->runs, sizeof chaos->runs, "%s/runs", chaos->stack.dir);
+    setenv("ORDERS_RUNS", chaos->runs, 1);
     for (size_t i = 0; i < CHAOS_PROGRAMS; i++)
         start_program(chaos, i);
 }
@@ -159,6 +167,21 @@ void chaos_stop(struct chaos *chaos)
             tcp_proxy_stop(chaos->routes[i][to]);
 }
 
+/* Nobody has told it to. */
+static void look_for_ends(struct chaos *chaos, size_t i)
+{
+    struct stack_program *program = chaos->programs[i];
+    int const code = stack_ended(program);
+    size_t const restarts = stack_count(program->log, "the engine is started again");
+    if (code >= 0)
+        fprintf(stderr, "  %s has ended by itself, with exit code %d\n", program->name, code);
+    if (restarts > chaos->restarts[i])
+        fprintf(stderr, "  %s has started its engine again, %zu times\n", program->name,
+                restarts - chaos->restarts[i]);
+    chaos->ended_alone += (code >= 0) + (unsigned)(restarts - chaos->restarts[i]);
+    chaos->restarts[i] = restarts;
+}
+
 void chaos_heal(struct chaos *chaos)
 {
     for (size_t i = 0; i < CHAOS_NATS; i++)
@@ -170,9 +193,7 @@ void chaos_heal(struct chaos *chaos)
     must(server_wait_ready(&chaos->stack.postgres, &chaos->stack.err) == THOLE_OK,
          "Postgres is not ready again", &chaos->stack.err);
     for (size_t i = 0; i < CHAOS_PROGRAMS; i++) {
-        int const code = stack_ended(chaos->programs[i]);
-        if (code >= 0)
-            fprintf(stderr, "  %s has ended by itself, with exit code %d\n", chaos->programs[i]->name, code);
+        look_for_ends(chaos, i);
         if (chaos->programs[i]->pid == 0)
             start_program(chaos, i);
     }
@@ -182,6 +203,9 @@ void chaos_heal(struct chaos *chaos)
 
 static void kill_program(struct chaos *chaos, size_t i)
 {
+    look_for_ends(chaos, i);
+    if (chaos->programs[i]->pid > 0)
+        note_end(chaos, chaos->programs[i]->pid);
     stack_kill9(chaos->programs[i]);
 }
 
@@ -227,7 +251,14 @@ static void thaw_worker(struct chaos *chaos, size_t i)
 
 static void term_program(struct chaos *chaos, size_t i)
 {
-    (void)stack_terminate(chaos->programs[i], STOP_MS);
+    look_for_ends(chaos, i);
+    if (chaos->programs[i]->pid > 0)
+        note_end(chaos, chaos->programs[i]->pid);
+    int const code = stack_terminate(chaos->programs[i], STOP_MS);
+    if (code == 0)
+        return;
+    fprintf(stderr, "  %s has ended with exit code %d after SIGTERM\n", chaos->programs[i]->name, code);
+    chaos->ended_alone++;
 }
 
 static void term_worker(struct chaos *chaos, size_t i)
@@ -263,6 +294,7 @@ static void thaw_nats(struct chaos *chaos, size_t i)
 static void kill_postgres(struct chaos *chaos, size_t i)
 {
     (void)i;
+    note_end(chaos, 0);
     server_kill9(&chaos->stack.postgres);
 }
 
@@ -340,15 +372,33 @@ static void end_partition(struct chaos *chaos, size_t target)
 
 /* ---- a clock that jumps an hour: target 0..3 a program, 4 Postgres; + 5: backwards ---- */
 
+enum { ENGINES = 2 };
+
+static void set_clocks(struct chaos *chaos, size_t target, int64_t jump_ms)
+{
+    for (size_t i = 0; i < CHAOS_CLOCKS; i++)
+        jumping_clock_set(&chaos->clocks[i],
+                          (i < ENGINES ? chaos->engines_ahead_ms : 0) + (i == target ? jump_ms : 0));
+}
+
+/*
+ * Timers are due by the engines' clocks: what is set while one of them is an hour ahead is due in an hour,
+ * when it is right again. So theirs go forward together, and stay there.
+ */
 static void begin_jump(struct chaos *chaos, size_t target)
 {
-    jumping_clock_set(&chaos->clocks[target % CHAOS_CLOCKS],
-                      target < CHAOS_CLOCKS ? JUMPING_CLOCK_HOUR_MS : -JUMPING_CLOCK_HOUR_MS);
+    bool const forward = target < CHAOS_CLOCKS;
+    if (target < ENGINES) {
+        chaos->engines_ahead_ms += JUMPING_CLOCK_HOUR_MS;
+        set_clocks(chaos, target, 0);
+    } else {
+        set_clocks(chaos, target % CHAOS_CLOCKS, forward ? JUMPING_CLOCK_HOUR_MS : -JUMPING_CLOCK_HOUR_MS);
+    }
 }
 
 static void end_jump(struct chaos *chaos, size_t target)
 {
-    jumping_clock_set(&chaos->clocks[target % CHAOS_CLOCKS], 0);
+    set_clocks(chaos, target, 0);
 }
 
 /* The same in the moments after a kill -9 and a start; of Postgres while it recovers. */
@@ -359,7 +409,7 @@ static void begin_jump_at_start(struct chaos *chaos, size_t target)
         kill_program(chaos, i);
         start_program(chaos, i);
     } else {
-        server_kill9(&chaos->stack.postgres);
+        kill_postgres(chaos, 0);
         start_server(chaos, &chaos->stack.postgres);
     }
     pause_ms((unsigned)chaos_random(chaos, START_MS));

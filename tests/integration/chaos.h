@@ -9,6 +9,7 @@
 #include "stack.h"
 #include "tcp_proxy.h"
 
+enum { CHAOS_ENDS_MAX = 4096 };
 enum { CHAOS_NATS = 3, CHAOS_PROGRAMS = 4, CHAOS_CLOCKS = CHAOS_PROGRAMS + 1 };
 
 struct chaos {
@@ -18,6 +19,15 @@ struct chaos {
     struct stack_program *programs[CHAOS_PROGRAMS];   /* two engines, two workers */
     bool has_small_disk;                              /* the last NATS server's store is a small tmpfs */
     struct jumping_clock clocks[CHAOS_CLOCKS];        /* of each program, and of Postgres */
+    int64_t engines_ahead_ms;
+    struct chaos_end {
+        int pid; /* of a program; 0: Postgres */
+        uint64_t at_ms;
+    } ends[CHAOS_ENDS_MAX]; /* of what was killed or asked to end; when that began, monotonic */
+    size_t ends_len;
+    size_t restarts[CHAOS_PROGRAMS];
+    unsigned ended_alone; /* programs that ended, or whose engine did, without being told to */
+    char runs[128];       /* the file $ORDERS_RUNS */
     uint64_t seed;
 };
 

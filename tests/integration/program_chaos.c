@@ -2,13 +2,15 @@
  * Rounds of faults on a cluster: program_chaos [--minutes N | --rounds N] [--seed N] [--only TEXT].
  * scripts/chaos builds and runs it. While a client starts instances all the time, one kind of fault is done
  * several times; then the faults end, and
+ *   - no engine and no worker has ended by itself,
  *   - everything that was acknowledged completes, within COMPLETE_MS,
- *   - each history has no gap, one end, and each activity's result once; each effect happened,
+ *   - each history has no gap, one end, and each activity's result once; each effect happened; what
+ *     ran twice did so for a cause that docs/guarantees.md names,
  *   - the tables of work and timers are empty, the work stream is empty, no instance is stuck.
  * Rounds whose number is the same under the same seed do the same to the same targets; times are the
  * machine's.
  */
-#include "chaos.h"
+#include "chaos_causes.h"
 #include <inttypes.h>
 #include <nats/nats.h>
 #include <pthread.h>
@@ -54,6 +56,7 @@ static struct chaos chaos;
 static struct load loads[CLIENTS];
 static thole_client *client;
 static struct kind_sum sums[KINDS_MAX];
+static uint64_t causes[CHAOS_CAUSES]; /* how often something ran again because of each */
 static uint64_t minutes = 0, rounds_max = ROUNDS_MAX, seed;
 static const char *only = "";
 
@@ -179,31 +182,30 @@ static unsigned check_instances(void)
     return bad;
 }
 
-static int compare_lines(const void *a, const void *b)
+/* The round's runs: how many, how many different ones; each that is not the first has a cause. Returns how
+ * many have none. */
+static unsigned count_effects(unsigned round, uint64_t *ret_runs, uint64_t *ret_different)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* The round's lines of the file of effects, "KEY NAME": how many, and how many different ones. */
-static void count_effects(unsigned round, uint64_t *ret_runs, uint64_t *ret_different)
-{
-    static char *lines[CLIENTS * STARTS_MAX * 8];
-    char prefix[32], line[256];
-    size_t n = 0;
-    FILE *file = fopen(chaos.stack.effects, "re");
-    *ret_runs = *ret_different = 0;
+    char prefix[32];
+    size_t n;
+    unsigned unexplained = 0;
     (void)snprintf(prefix, sizeof prefix, "r%05u-", round);
-    while (file != NULL && n < ARRAY_LEN(lines) && fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, prefix, strlen(prefix)) == 0)
-            lines[n++] = strdup(line);
-    if (file != NULL)
-        (void)fclose(file);
-    qsort(lines, n, sizeof lines[0], compare_lines);
-    for (size_t i = 0; i < n; i++)
-        *ret_different += i == 0 || strcmp(lines[i], lines[i - 1]) != 0;
+    struct chaos_run *runs = chaos_runs(&chaos, prefix, &n);
     *ret_runs = n;
-    for (size_t i = 0; i < n; i++)
-        free(lines[i]);
+    *ret_different = n > 0;
+    for (size_t i = 1; i < n; i++) {
+        if (strcmp(runs[i].key, runs[i - 1].key) != 0) {
+            ++*ret_different;
+            continue;
+        }
+        enum chaos_cause const cause = chaos_cause(&chaos, &runs[i - 1], &runs[i]);
+        causes[cause]++;
+        unexplained += cause == CAUSE_NONE;
+        fprintf(stderr, "    %s %s ran again after %" PRIu64 " ms: %s\n", runs[i].key, runs[i].name,
+                runs[i].at_ms - runs[i - 1].at_ms, chaos_cause_names[cause]);
+    }
+    free(runs);
+    return unexplained;
 }
 
 /* Each order's three effects; a race's activity may be withdrawn before it begins. */
@@ -217,11 +219,11 @@ static unsigned check_effects(unsigned round, struct kind_sum *sum)
             more += loads[k].starts[i].kind == 'r';
         }
     }
-    count_effects(round, &runs, &different);
+    unsigned const unexplained = count_effects(round, &runs, &different);
     sum->runs += runs;
     sum->activities += different;
     if (different >= want && different <= want + more)
-        return 0;
+        return unexplained;
     fprintf(stderr, "    %" PRIu64 " different effects, %" PRIu64 " to %" PRIu64 " expected\n", different,
             want, want + more);
     return 1;
@@ -292,6 +294,7 @@ static void play_round(unsigned round, size_t kind)
     const struct chaos_fault *fault = &chaos_faults[kind];
     struct kind_sum *sum = &sums[kind];
     struct kind_sum const before = *sum;
+    unsigned const alone = chaos.ended_alone;
     begin_load(round);
     disturb(fault);
     chaos_heal(&chaos);
@@ -301,6 +304,7 @@ static void play_round(unsigned round, size_t kind)
     uint64_t const recovery_ms = clock_monotonic_ms() - healed_ms;
     bad += check_emptiness();
     bad += check_effects(round, sum);
+    bad += chaos.ended_alone - alone;
     sum->rounds++;
     sum->failed += bad > 0;
     sum->starts += starts;
@@ -327,6 +331,13 @@ static void print_summary(void)
         else if (strstr(chaos_faults[i].name, only) != NULL)
             fprintf(stderr, "  %-30s not done%s\n", chaos_faults[i].name,
                     is_chosen(&chaos_faults[i]) ? "" : ": it needs root");
+}
+
+static void print_causes(void)
+{
+    for (size_t i = 0; i < CHAOS_CAUSES; i++)
+        fprintf(stderr, "  run again because %s: %" PRIu64 "\n",
+                i == CAUSE_NONE ? "of something else" : chaos_cause_names[i], causes[i]);
 }
 
 /* What nats-server itself complains about, of all three. */
@@ -362,6 +373,7 @@ static void test_rounds(void)
         play_round(round, kind);
     }
     print_summary();
+    print_causes();
     print_complaints();
 }
 

@@ -1,7 +1,8 @@
 /*
  * The user's program of the integration tests. What its activities did is appended to $ORDERS_EFFECTS, one
- * line for each run: "KEY NAME"; what their tokens saw to $ORDERS_TOKENS: "KEY MONOTONIC_US REASON".
- * $ORDERS_LACKS names one orchestration that this process does not know.
+ * line for each run: "KEY NAME", to $ORDERS_RUNS "KEY NAME PID MONOTONIC_MS"; what their tokens saw to
+ * $ORDERS_TOKENS: "KEY MONOTONIC_US REASON". $ORDERS_LACKS names one orchestration that this process does not
+ * know.
  */
 #include "thole/program.h"
 #include <fcntl.h>
@@ -106,9 +107,15 @@ static void append_line(const char *variable, const char *line)
 static void effect(thole_activity *act)
 {
     char line[1024];
+    struct timespec now;
     snprintf(line, sizeof line, "%.*s %.*s\n", THOLE_FMT(thole_activity_key(act)),
              THOLE_FMT(thole_activity_name(act)));
     append_line("ORDERS_EFFECTS", line);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    snprintf(line, sizeof line, "%.*s %.*s %d %lld\n", THOLE_FMT(thole_activity_key(act)),
+             THOLE_FMT(thole_activity_name(act)), (int)getpid(),
+             (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+    append_line("ORDERS_RUNS", line);
 }
 
 static thole_status step(thole_activity *act, thole_slice input, thole_slice *ret_output)
