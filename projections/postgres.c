@@ -114,13 +114,25 @@ thole_status postgres_listen(struct postgres *pg, thole_error *reterr)
     return session_sql(pg, "listening for removals", sql, pg->statement_timeout_ms, NULL, reterr);
 }
 
-bool postgres_rows_removed(struct postgres *pg)
+/* The number of a partition, or the name of a table. */
+static uint32_t partition_of(const char *payload)
+{
+    uint32_t p = 0;
+    const char *at = payload;
+    for (; *at >= '0' && *at <= '9' && p < PARTITIONS_MAX; at++)
+        p = p * 10 + (uint32_t)(*at - '0');
+    return at == payload || *at != '\0' || p >= PARTITIONS_MAX ? UINT32_MAX : p;
+}
+
+bool postgres_next_removal(struct postgres *pg, uint32_t *ret_partition)
 {
     bool removed = false;
-    if (pg->conn == NULL)
-        return false;
-    for (PGnotify *notify = PQnotifies(pg->conn); notify != NULL; notify = PQnotifies(pg->conn)) {
-        removed |= strcmp(notify->relname, pg->schema) == 0;
+    while (pg->conn != NULL && !removed) {
+        PGnotify *notify = PQnotifies(pg->conn);
+        if (notify == NULL)
+            break;
+        removed = strcmp(notify->relname, pg->schema) == 0;
+        *ret_partition = partition_of(notify->extra);
         PQfreemem(notify);
     }
     return removed;

@@ -49,11 +49,12 @@ void postgres_close(struct postgres *pg); /* NULL-safe */
 int postgres_socket(const struct postgres *pg);
 /* Reads what an idle socket has to say (notices, a lost connection). Never blocks, never connects. */
 THOLE_NODISCARD thole_status postgres_check_idle(struct postgres *pg, thole_error *reterr);
-/* From now on postgres_rows_removed() is told when somebody else, not thole, has deleted rows of the
- * namespace's tables: owners are fenced, and have to project everything again. */
+/* From now on postgres_next_removal() is told when somebody else, not thole, has deleted rows of the
+ * namespace's tables: the owners of these partitions are fenced, and have to project everything again. */
 THOLE_NODISCARD thole_status postgres_listen(struct postgres *pg, thole_error *reterr);
-/* Since the last call; as far as the socket was read, by a statement or by postgres_check_idle(). */
-bool postgres_rows_removed(struct postgres *pg);
+/* One at a time, as far as the socket was read, by a statement or by postgres_check_idle(); false: no more.
+ * *ret_partition: UINT32_MAX = rows of all. */
+bool postgres_next_removal(struct postgres *pg, uint32_t *ret_partition);
 /* Applies migrations/NNNN_*.sql that are not yet applied, in order, each in a transaction, under an advisory
  * lock. Any number of processes may call it at once. Needs the privilege to create a schema unless there is
  * one. Waits at most ten minutes for each migration, whatever the statement timeout is. */

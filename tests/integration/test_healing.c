@@ -89,6 +89,49 @@ static void test_single_rows(void)
               "4");
 }
 
+/* "p:epoch" of the partitions that the instances are in, or of all others. */
+static void epochs(char *to, size_t cap, const char *in, const char *instances)
+{
+    char statement[512];
+    snprintf(statement, sizeof statement,
+             "SELECT string_agg(p || ':' || epoch, ' ' ORDER BY p) FROM thole_default.partitions WHERE p %s "
+             "(SELECT p FROM thole_default.instances WHERE instance IN (%s))",
+             in, instances);
+    snprintf(to, cap, "%s", stack_sql(&stack, statement));
+}
+
+/* Only the partitions of what is removed open again: of one row, of rows in two partitions. */
+static void test_one_partition(void)
+{
+    static const char *const sets[] = {"'partition-04'", "'partition-02', 'partition-07', 'partition-16'"};
+    char theirs[256], others[256], now[256];
+    start_many("partition");
+    size_t const all = stack_count(engine->log, "rows from the tables of namespace");
+    for (size_t i = 0; i < ARRAY_LEN(sets); i++) {
+        char statement[512];
+        epochs(theirs, sizeof theirs, "IN", sets[i]);
+        epochs(others, sizeof others, "NOT IN", sets[i]);
+        CU_ASSERT_TRUE(strlen(theirs) > 0 && strlen(others) > 0);
+        snprintf(statement, sizeof statement, "DELETE FROM thole_default.instances WHERE instance IN (%s)",
+                 sets[i]);
+        (void)stack_sql(&stack, statement);
+        snprintf(statement, sizeof statement,
+                 "SELECT count(*) FROM thole_default.instances WHERE instance IN (%s)", sets[i]);
+        size_t const want = i == 0 ? 1 : 3;
+        for (int k = 0; k < 1000 && strtoul(stack_sql(&stack, statement), NULL, 10) != want; k++)
+            pause_ms(10);
+        CU_ASSERT_EQUAL(strtoul(stack_sql(&stack, statement), NULL, 10), want);
+        pause_ms(500);
+        epochs(now, sizeof now, "IN", sets[i]);
+        CU_ASSERT_STRING_NOT_EQUAL(now, theirs);
+        epochs(now, sizeof now, "NOT IN", sets[i]);
+        CHECK_STR("the others", now, others);
+    }
+    CU_ASSERT_EQUAL(stack_count(engine->log, "rows from the tables of namespace"), all);
+    start_worker();
+    check_many("partition");
+}
+
 /* The worker stays: what it asks meanwhile finds no table. */
 static void test_schema_is_dropped(void)
 {
@@ -124,6 +167,7 @@ static const struct thole_test tests[] = {
     {"truncated_while_it_runs", test_truncated_while_it_runs},
     {"truncated_while_it_does_not", test_truncated_while_it_does_not},
     {"single_rows", test_single_rows},
+    {"one_partition", test_one_partition},
     {"schema_is_dropped", test_schema_is_dropped},
     {"own_removals_are_no_removals", test_own_removals_are_no_removals},
 };

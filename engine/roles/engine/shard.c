@@ -176,6 +176,14 @@ static void on_store_link(struct shard *shard, const struct shard_mail *mail)
         doubt_all(shard, "the connection to Postgres was lost");
 }
 
+static void on_rows_removed(struct owned *owned)
+{
+    if (partition_state(owned->machine) == PARTITION_CLOSED)
+        return; /* whoever opens it finds out */
+    log_line(LOG_LEVEL_WARN, "projector", "p=%u somebody has removed rows: they are made again", owned->p);
+    shard_doubt(owned, "somebody has removed rows from Postgres", false);
+}
+
 static void on_own(struct shard *shard, const struct shard_mail *mail)
 {
     struct owned *owned = shard_owned(shard, mail->p);
@@ -203,6 +211,7 @@ static void handle(struct shard *shard, struct shard_mail *mail)
     case SHARD_STOP: on_stop(shard); break;
     case SHARD_LINK: on_link(shard, mail); break;
     case SHARD_STORE_LINK: on_store_link(shard, mail); break;
+    case SHARD_ROWS_REMOVED: on_rows_removed(shard_owned(shard, mail->p)); break;
     case SHARD_OWN: on_own(shard, mail); break;
     case SHARD_DISOWN: disown(shard_owned(shard, mail->p)); break;
     case SHARD_EPOCH: on_epoch(shard, mail); break;

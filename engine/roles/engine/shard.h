@@ -19,15 +19,16 @@ struct shard;
 
 enum shard_mail_kind {
     SHARD_STOP,
-    SHARD_LINK,       /* NATS: up */
-    SHARD_STORE_LINK, /* Postgres: up */
-    SHARD_OWN,        /* p; since_ms */
-    SHARD_DISOWN,     /* p */
-    SHARD_EPOCH,      /* p; epoch */
-    SHARD_INBOX,      /* inbox_reader.c */
-    SHARD_INBOX_LOST, /* the reader of that generation reads no more */
-    SHARD_QUERY,      /* shard_query.c */
-    SHARD_ANSWER,     /* a struct request that has been carried out: shard_request.h */
+    SHARD_LINK,         /* NATS: up */
+    SHARD_STORE_LINK,   /* Postgres: up */
+    SHARD_ROWS_REMOVED, /* p; somebody else has removed rows of it from Postgres */
+    SHARD_OWN,          /* p; since_ms */
+    SHARD_DISOWN,       /* p */
+    SHARD_EPOCH,        /* p; epoch */
+    SHARD_INBOX,        /* inbox_reader.c */
+    SHARD_INBOX_LOST,   /* the reader of that generation reads no more */
+    SHARD_QUERY,        /* shard_query.c */
+    SHARD_ANSWER,       /* a struct request that has been carried out: shard_request.h */
 };
 
 /* The first member of what is sent, so that free() of it frees all, but for an ANSWER's. */

@@ -56,15 +56,21 @@ static void lose(struct store *store, const char *text)
     leave(store);
 }
 
-/* Somebody else has removed rows: the partitions open again, and find that nothing counts as projected. */
+/* Somebody else has removed rows: their partitions open again, and find that nothing counts as projected. */
 static void look_for_removals(struct store *store)
 {
-    if (store->pg == NULL || !postgres_rows_removed(store->pg))
-        return;
-    log_line(LOG_LEVEL_WARN, "projector",
-             "somebody has removed rows from the tables of namespace %s: they are made again",
-             store->shard->engine->options.ns);
-    leave(store);
+    const struct engine_host *engine = store->shard->engine;
+    uint32_t p;
+    while (store->pg != NULL && postgres_next_removal(store->pg, &p)) {
+        if (p == UINT32_MAX) {
+            log_line(LOG_LEVEL_WARN, "projector",
+                     "somebody has removed rows from the tables of namespace %s: they are made again",
+                     engine->options.ns);
+            leave(store);
+        } else if (p < engine->topology.partitions && p % engine->shards_len == store->shard->index) {
+            shard_send(store->shard, shard_mail_create(SHARD_ROWS_REMOVED, p, sizeof(struct shard_mail)));
+        }
+    }
 }
 
 static void carry_out(struct store *store, struct request *request)
