@@ -4,7 +4,10 @@
 #include <nats/nats.h>
 #include <time.h>
 
-enum { FAILOVER_MS = 10000 /* so long after it was opened a partition may still be redoing */ };
+enum {
+    FAILOVER_MS = 10000, /* so long after it was opened a partition may still be redoing */
+    KILL_MS = 1000,      /* an end is noted before it is brought about */
+};
 
 const char *const chaos_cause_names[CHAOS_CAUSES] = {
     "its worker ended before the result was stored", "its worker had lost its lease or claim",
@@ -112,14 +115,14 @@ enum chaos_cause chaos_cause(struct chaos *chaos, const struct chaos_run *first,
                              const struct chaos_run *second)
 {
     thole_slice const instance = {(const uint8_t *)first->key, strcspn(first->key, ".")};
-    uint32_t const partitions =
-        (uint32_t)atoi(stack_sql(&chaos->stack, "SELECT count(*) FROM thole_default.partitions"));
+    uint32_t const partitions = (uint32_t)strtoul(
+        stack_sql(&chaos->stack, "SELECT count(*) FROM thole_default.partitions"), NULL, 10);
     uint64_t const wall_ms = clock_wall_ms() - clock_monotonic_ms();
-    if (ended(chaos, first->pid, first->at_ms, second->at_ms))
+    if (ended(chaos, first->pid, 0, second->at_ms)) /* it ran, so it ended behind that */
         return CAUSE_WORKER_ENDED;
     if (says_lost(chaos, first))
         return CAUSE_LEASE_LOST;
-    if (ended(chaos, 0, first->at_ms, second->at_ms))
+    if (ended(chaos, 0, first->at_ms - KILL_MS, second->at_ms))
         return CAUSE_DATABASE_LOST;
     if (opened(subject_partition(instance, partitions), wall_ms + first->at_ms - FAILOVER_MS,
                wall_ms + second->at_ms))
