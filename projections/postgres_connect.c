@@ -1,5 +1,6 @@
 /* Making a connection. */
 #include "postgres_call.h"
+#include <assert.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -206,6 +207,7 @@ thole_status session_open(struct postgres *pg, thole_error *reterr)
 {
     struct place place = {0};
     size_t tried = 0;
+    assert(pg->conn == NULL);
     thole_status status = THOLE_UNAVAILABLE;
     while (status == THOLE_UNAVAILABLE && find_place(pg->conninfo, tried, &place)) {
         status = connect_place(pg, &place, &pg->conn, reterr);

@@ -33,6 +33,7 @@ thole_status session_failed(struct postgres *pg, const char *what, const PGresul
 
 thole_status session_wait(struct postgres *pg, uint64_t deadline_ms, thole_error *reterr)
 {
+    assert(pg->conn != NULL);
     for (;;) {
         int unsent = PQflush(pg->conn);
         if (unsent < 0)

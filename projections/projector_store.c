@@ -310,6 +310,7 @@ static thole_status too_many(const struct batch *batch, thole_error *reterr)
  */
 thole_status projector_store_apply(struct postgres *pg, const struct batch *batch, thole_error *reterr)
 {
+    assert(!pg->in_transaction); /* it would be in one with what is not committed yet */
     THOLE_TRY(check_partition(batch->partition, reterr));
     THOLE_TRY(too_many(batch, reterr));
     call_begin(pg, "projecting a batch");

@@ -167,6 +167,7 @@ static thole_status start_signalled(struct watch *watch, thole_slice body, uint6
 static thole_status outcome_fill(const struct turn *turn, thole_outcome *ret, thole_error *reterr)
 {
     const struct event *end = turn_end(turn);
+    assert(end != NULL);
     size_t const len = end->data.len, type_len = end->error_type.len;
     uint8_t *output = calloc(1, len + 1 + type_len + 1); /* NULs are not counted: for those who print it */
     if (output == NULL)

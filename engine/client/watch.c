@@ -150,6 +150,7 @@ void watches_on_state(void *arg, bool connected, uint64_t epoch)
 static void take_answer(struct watch *watch, const struct request_done *done)
 {
     thole_status status;
+    assert(watch->look == LOOK_UNDER_WAY);
     buf_clear(&watch->look_body);
     if (done->result == REQUEST_ANSWERED)
         status = stream_get_answer(done->body, &watch->look_sequence, &watch->look_body, &watch->look_error);
@@ -270,8 +271,9 @@ void watch_close(struct watch *watch)
     subscription_close(watch->subscription); /* first: its callback uses all the rest */
     pthread_mutex_lock(&client->lock);
     struct watch **at = &client->watches;
-    while (*at != watch)
+    while (*at != NULL && *at != watch)
         at = &(*at)->next;
+    assert(*at == watch);
     *at = watch->next;
     pthread_mutex_unlock(&client->lock);
     pthread_cond_destroy(&watch->changed);

@@ -7,6 +7,7 @@
 #include "deadlines.h"
 #include "shard_request.h"
 #include "subject.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +59,7 @@ static void on_answer(void *arg, const struct request_done *done)
 {
     struct deadlines *const deadlines = arg;
     (void)pthread_mutex_lock(&deadlines->lock);
+    assert(deadlines->open > 0);
     deadlines->failed |= done->result != REQUEST_STORED;
     deadlines->open--;
     (void)pthread_cond_signal(&deadlines->answered);

@@ -1,5 +1,6 @@
 #include "loader.h"
 #include "shard_request.h"
+#include <assert.h>
 #include <stdlib.h>
 
 enum { LOADER_THREADS = 2 };
@@ -56,6 +57,7 @@ thole_status loader_start(struct engine_host *engine, struct loader **ret, thole
 
 void loader_submit(struct loader *loader, struct request *request)
 {
+    assert(request_rule(request)->executor == EXECUTOR_LOADER);
     pthread_mutex_lock(&loader->lock);
     request_list_append(&loader->waiting, request);
     pthread_cond_signal(&loader->wake);

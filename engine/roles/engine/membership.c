@@ -4,6 +4,7 @@
 #include "message.h"
 #include "nodes.h"
 #include "ownership.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,6 +79,7 @@ static size_t find_node(const struct membership *m, thole_slice name)
 
 static void remove_node(struct membership *m, size_t i)
 {
+    assert(i < m->nodes_len && m->nodes_len <= NODES_MAX);
     node_destroy(m->nodes[i]);
     m->nodes[i] = m->nodes[--m->nodes_len];
 }
@@ -339,6 +341,7 @@ static void tell(struct membership *m, uint32_t p, bool own, uint64_t since_ms)
 
 static void settle(struct membership *m, uint32_t p, bool mine, uint64_t now_ms)
 {
+    assert(p < m->engine->topology.partitions);
     if (mine == m->mine[p])
         return;
     thole_slice const before = thole_slice_from(m->owners[p]);

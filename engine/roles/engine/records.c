@@ -1,6 +1,7 @@
 #include "records.h"
 #include "jscan.h"
 #include "subject.h"
+#include <assert.h>
 #include <string.h>
 
 enum { RECORDS_MIN = 64, TOKEN_EXECUTION = 5 };
@@ -23,6 +24,7 @@ static thole_status make_room(struct records *records)
 thole_status records_add(struct records *records, uint64_t sequence, thole_slice subject, thole_slice body)
 {
     THOLE_TRY(make_room(records));
+    assert(records->len < records->cap);
     struct log_record *record = &records->items[records->len];
     record->sequence = sequence;
     if (!json_uint(subject_nth(subject, TOKEN_EXECUTION), &record->execution))

@@ -26,8 +26,9 @@ static void reply(struct request *request, const struct request_done *done)
 
 void request_on_reply(void *arg, const struct request_done *done)
 {
-    (void)arg;
-    reply((struct request *)(uintptr_t)done->token, done);
+    struct request *const request = (struct request *)(uintptr_t)done->token;
+    assert(request != NULL && request->shard == arg && request_rule(request)->executor == EXECUTOR_WINDOW);
+    reply(request, done);
 }
 
 /* False: there is no room, it waits. A request that could not even be sent is answered like one that was
@@ -75,6 +76,7 @@ static void send_waiting(struct window *window)
 
 void request_submit(struct request *request)
 {
+    assert(!request->again && request->due_ms == 0 && request->status == THOLE_OK);
     switch (request_rule(request)->executor) {
     case EXECUTOR_LOADER: loader_submit(request->shard->engine->loader, request); break;
     case EXECUTOR_STORE: store_submit(request->shard->store, request); break;
@@ -104,6 +106,7 @@ void request_again(struct request *request, uint64_t pause_ms)
 static void delay(struct request *request)
 {
     struct shard *const shard = request->shard;
+    assert(request->due_ms != 0 && !request->aside);
     if (shard->delayed == NULL || request->due_ms < shard->delayed_ms)
         shard->delayed_ms = request->due_ms;
     request->next = shard->delayed;
@@ -195,6 +198,7 @@ void request_answered(struct request *request)
 {
     const struct request_rule *const rule = request_rule(request);
     struct owned *const owned = shard_owned(request->shard, request->mail.p);
+    assert(request->mail.kind == SHARD_ANSWER && !request->again);
     request_leave_aside(request);
     if (request->status != THOLE_OK && rule->failure != FAILURE_ANSWER)
         failed(owned, request);

@@ -83,6 +83,7 @@ bool request_is_stale(const struct request *request)
 
 void request_list_append(struct request_list *list, struct request *request)
 {
+    assert((list->first == NULL) == (list->last == NULL));
     request->next = NULL;
     if (list->last != NULL)
         list->last->next = request;
@@ -105,5 +106,6 @@ struct request *request_list_take(struct request_list *list)
 
 void request_finish(struct request *request)
 {
+    assert(request->mail.kind == SHARD_ANSWER);
     shard_send(request->shard, &request->mail);
 }

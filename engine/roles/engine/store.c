@@ -200,6 +200,7 @@ thole_status store_start(struct shard *shard, struct store **ret, thole_error *r
 
 void store_submit(struct store *store, struct request *request)
 {
+    assert(request_rule(request)->executor == EXECUTOR_STORE && request->shard == store->shard);
     pthread_mutex_lock(&store->lock);
     request_list_append(&store->waiting, request);
     pthread_mutex_unlock(&store->lock);

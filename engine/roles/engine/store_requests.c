@@ -1,12 +1,14 @@
 /* Rows: what the projection, the live instances and the timers need of the database. */
 #include "deadlines.h"
 #include "shard_parts.h"
+#include <assert.h>
 
 enum { TIMERS_MAX = 1000000 };
 
 void store_ask(struct shard *shard, struct owned *owned, const struct partition_out *out,
                enum request_kind kind)
 {
+    assert((kind == REQ_STORE_APPLY) == (out->batch != NULL));
     struct request *request = request_create(kind, shard, owned, out->generation);
     request->store =
         (struct asked_store){.epoch = kind == REQ_STORE_OPEN ? out->epoch : partition_epoch(owned->machine),

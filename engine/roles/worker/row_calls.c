@@ -53,7 +53,7 @@ void row_call_release(struct row_call *call)
 
 void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t n, uint64_t lease_ms)
 {
-    assert(n <= call->cap);
+    assert(n <= call->cap && !call->away);
     call->len = n;
     call->unknown = false;
     arena_release(&call->details);
@@ -145,8 +145,11 @@ static void answer(struct row_calls *calls, struct row_call *call)
         call->rows[i].lost = call->claims[i].lost;
         call->rows[i].poisoned = call->claims[i].poisoned;
     }
-    if (call->kind != ROW_CALL_ROLLBACK)
-        mailbox_push(calls->options.answers, &call->mail.mail);
+    if (call->kind == ROW_CALL_ROLLBACK)
+        return;
+    assert(call->away);
+    call->away = false;
+    mailbox_push(calls->options.answers, &call->mail.mail);
 }
 
 static void *thread_main(void *arg)
@@ -187,6 +190,8 @@ thole_status row_calls_create(const struct row_calls_options *options, struct ro
 
 void row_calls_send(struct row_calls *calls, struct row_call *call)
 {
+    assert(call->kind < ROW_CALL_KINDS && call->len <= call->cap && !call->away);
+    call->away = call->kind != ROW_CALL_ROLLBACK;
     mailbox_push(&calls->inbox, &call->mail.mail);
 }
 

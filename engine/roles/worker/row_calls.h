@@ -31,6 +31,7 @@ struct row_call {
     struct arena details; /* of heartbeats: the claims' */
     size_t len, cap;
     bool unknown; /* out */
+    bool away;    /* it belongs to the thread, until it is in the mailbox of the answers; never a ROLLBACK */
 };
 THOLE_NODISCARD thole_status row_call_init(struct row_call *call, enum row_call_kind kind, size_t cap);
 void row_call_release(struct row_call *call); /* zeroed: nothing happens */

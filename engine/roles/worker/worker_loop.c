@@ -78,7 +78,9 @@ static void adopt(struct worker_host *host, const struct worker_key *key, struct
 static void take_delivered(struct worker_host *host, struct thole_activity *act)
 {
     const struct work_item *const item = &act->message->item;
-    (void)atomic_fetch_sub(&host->arriving, 1);
+    unsigned const arriving = atomic_fetch_sub(&host->arriving, 1);
+    assert(arriving > 0 && act->message != NULL && !act->running);
+    (void)arriving;
     if (host->wish > 0)
         host->wish--;
     find_handler(host, act);
@@ -102,6 +104,7 @@ static void take_delivered(struct worker_host *host, struct thole_activity *act)
 static void take_finished(struct worker_host *host, struct thole_activity *act)
 {
     uint32_t const replaced = handlers_replaced(host->handlers);
+    assert(act->running);
     act->running = false;
     worker_say_returned(act);
     if (act->forgotten) {
