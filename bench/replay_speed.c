@@ -83,13 +83,11 @@ static void make_history(struct history *history)
                                              .memory_max = 1024 * 1024,
                                              .payload_max = 4096,
                                              .stacks = stacks};
-    struct instance *instance = NULL;
+    struct instance *const instance = instance_create(&options);
     struct event event = {
         .kind = EVENT_STARTED, .code = SEMANTICS_VERSION, .name = THOLE_STR("steps"), .data = data};
     thole_error err = {.status = THOLE_OK};
     arena_init(&history->arena, 1024 * 1024);
-    if (instance_create(&options, &instance) != THOLE_OK)
-        abort();
     for (size_t i = 0; i < TURNS; i++) {
         struct turn_in const in = {
             .time_ms = 1000 * (i + 1), .received = &event, .received_len = 1, .run = true};

@@ -114,8 +114,7 @@ static thole_status replay(struct thole_client *client, struct inspecting *in)
                                              .memory_max = HISTORY_BYTES_MAX,
                                              .payload_max = client->topology.payload_max,
                                              .quarantine_ms = UINT64_MAX};
-    if (instance_create(&options, &in->machine) != THOLE_OK)
-        return no_memory(in->reterr);
+    in->machine = instance_create(&options);
     for (size_t first = 0; first < in->list.len;) {
         struct turn *turn = arena_alloc(&in->arena, sizeof *turn);
         size_t const parts = turn == NULL ? 0 : turn_list_join(&in->list, first, &in->arena, turn);

@@ -8,6 +8,7 @@
  * across a call, and after the switch another thread may be running.
  */
 #include "coro.h"
+#include "memory.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -73,9 +74,7 @@ struct stack_pool *stack_pool_create(size_t keep_max, size_t stacks_max)
 
 struct stack_pool *stack_pool_create_sized(size_t stack_bytes, size_t keep_max, size_t stacks_max)
 {
-    struct stack_pool *pool = calloc(1, sizeof *pool);
-    if (pool == NULL)
-        return NULL;
+    struct stack_pool *pool = memory_new(sizeof *pool);
     pool->stack_bytes = stack_bytes;
     pool->keep_max = keep_max;
     pool->stacks_max = stacks_max;
@@ -132,7 +131,7 @@ bool stack_pool_runs_on(const struct stack_pool *pool, const void *address)
 
 static struct coro *stack_map(struct stack_pool *pool)
 {
-    struct coro *co = calloc(1, sizeof *co);
+    struct coro *co = calloc(1, sizeof *co); /* in a turn: no stack, and nobody is blamed */
     if (co == NULL)
         return NULL;
     co->pool = pool;

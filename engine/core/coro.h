@@ -25,7 +25,7 @@ bool stack_pool_overflown(const struct stack_pool *pool, const void *address);
 bool stack_pool_runs_on(const struct stack_pool *pool, const void *address);
 
 struct coro;
-/* NULL: out of memory or too many stacks. */
+/* NULL: stacks_max are in use, or the system has no mapping left for another. */
 struct coro *coro_create(struct stack_pool *pool, void (*entry)(void *arg), void *arg);
 /* Runs until the next yield or the end of entry; false once entry has returned. */
 bool coro_resume(struct coro *co);

@@ -125,9 +125,8 @@ thole_cancel_kind cancel_kind_find(thole_slice name)
 
 bool event_equal(const struct event *a, const struct event *b)
 {
-    bool const same_data = a->kind == EVENT_SIDE_EFFECT_RECORDED || thole_slice_equal(a->data, b->data);
     return a->kind == b->kind && a->ref == b->ref && a->due_ms == b->due_ms && a->code == b->code &&
-           a->version == b->version && a->flag == b->flag && same_data &&
+           a->version == b->version && a->flag == b->flag && thole_slice_equal(a->data, b->data) &&
            thole_slice_equal(a->name, b->name) && thole_slice_equal(a->queue, b->queue) &&
            thole_slice_equal(a->target, b->target) && thole_slice_equal(a->error_type, b->error_type);
 }

@@ -146,8 +146,9 @@ bool event_is_received(enum event_kind kind);
 /* COMPLETED, FAILED, CANCELLED, TERMINATED, CONTINUED_AS_NEW. */
 bool event_is_terminal(enum event_kind kind);
 /* Same in all that code decides. Ids are compared by the caller. Not compared: an activity's retry (the
- * recorded one counts, so that it can be changed under running instances), what a side effect gave, and what
- * comes from outside (request id, parent, try, details). */
+ * recorded one counts, so that it can be changed under running instances), and what comes from outside
+ * (request id, parent, try, details). A replay does not come here with side effects: it takes what they gave
+ * from the history and does not run them. */
 bool event_equal(const struct event *a, const struct event *b);
 
 /* Which inbox sequences are incorporated: all <= floor and those in above (ascending, all > floor + 1). The

@@ -5,15 +5,14 @@
 #include "instance_receive.h"
 #include "instance_run.h"
 #include "instance_turn.h"
+#include "memory.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-thole_status instance_create(const struct instance_options *options, struct instance **ret)
+struct instance *instance_create(const struct instance_options *options)
 {
-    struct instance *in = calloc(1, sizeof *in + options->id.len + 1);
-    if (in == NULL)
-        return THOLE_NOMEM;
+    struct instance *in = memory_new(sizeof *in + options->id.len + 1);
     in->options = *options;
     if (options->id.len > 0)
         memcpy(in->id, options->id.ptr, options->id.len);
@@ -23,8 +22,7 @@ thole_status instance_create(const struct instance_options *options, struct inst
     arena_init(&in->arena, options->memory_max);
     arena_init(&in->turn.arena, options->memory_max);
     arena_init(&in->queries.current.arena, options->memory_max);
-    *ret = in;
-    return THOLE_OK;
+    return in;
 }
 
 void instance_destroy(struct instance *instance)

@@ -31,8 +31,8 @@ struct instance_options {
     struct stack_pool *stacks;
 };
 
-/* The id is copied. NOMEM only. */
-THOLE_NODISCARD thole_status instance_create(const struct instance_options *options, struct instance **ret);
+/* The id is copied. */
+struct instance *instance_create(const struct instance_options *options);
 /* Legal at any time between calls: a parked stack is dropped, not unwound. NULL-safe. */
 void instance_destroy(struct instance *instance);
 

@@ -105,6 +105,7 @@ void cancel_deliver(struct instance *in)
 {
     if (!cancel_undelivered(in))
         return;
+    assert(!in->cancel.pending && !in->cancel.noticed && !in->end.ended);
     code_interrupt(in);
     in->cancel.delivered = true;
     in->cancel.pending = true;
@@ -113,6 +114,7 @@ void cancel_deliver(struct instance *in)
 
 void cancel_apply_delivered(struct instance *in)
 {
+    assert(in->options.code == NULL);
     in->cancel.delivered = in->cancel.received;
 }
 

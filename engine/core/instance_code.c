@@ -33,8 +33,12 @@ thole_status code_run(struct instance *in)
     bool const waits = in->code.waits_left > 0 && !in->code.interrupted;
     if (in->broken == THOLE_OK && in->code.coro == NULL)
         (void)code_begin(in);
-    if (in->broken == THOLE_OK && !waits)
+    if (in->broken == THOLE_OK && !waits) {
+        assert(!in->code.returned);
         (void)coro_resume(in->code.coro);
+        assert(in->broken != THOLE_OK || in->code.guard == GUARD_NONE);
+    }
+    assert(in->broken != THOLE_OK || in->code.returned || in->code.waits_left > 0);
     return in->broken;
 }
 

@@ -9,6 +9,7 @@
 
 thole_status instance_continues(struct instance *in, thole_slice input, uint32_t version)
 {
+    assert(in->code.guard == GUARD_NONE && !in->end.ended);
     THOLE_TRY(instance_keep(in, input, &in->end.next_input));
     in->end.next_version = version;
     in->end.continuing = true;
@@ -50,12 +51,14 @@ static void finish_failed(struct instance *in, thole_status status)
 
 static void end(struct instance *in)
 {
+    assert(!in->end.ended);
     in->end.ended = in->broken == THOLE_OK;
     code_drop(in);
 }
 
 void instance_finish(struct instance *in)
 {
+    assert(in->code.returned && in->cancel.received >= in->cancel.delivered);
     thole_status status = in->code.returned_status;
     bool const unnoticed = status == THOLE_OK && !in->cancel.noticed;
     bool const cancelled = in->cancel.delivered && !unnoticed;
@@ -75,6 +78,7 @@ void instance_finish(struct instance *in)
 
 void instance_terminate(struct instance *in)
 {
+    assert(in->facts.terminate_received);
     in->end.continuing = false;
     tasks_close(in, CANCEL_TERMINATED, in->facts.terminate_reason);
     struct event event = {.kind = EVENT_TERMINATED, .data = in->facts.terminate_reason};

@@ -338,6 +338,7 @@ thole_status instance_receive_recorded(struct instance *in, const struct turn *t
 
 void instance_deliver(struct instance *in)
 {
+    assert(in->facts.started && !in->facts.receiving);
     in->facts.undelivered = false;
     in->facts.has_run = true;
 }

@@ -1,6 +1,7 @@
 #include "instance_requests.h"
 #include "hash.h"
 #include "instance_memory.h"
+#include <assert.h>
 #include <string.h>
 
 enum { CELLS_MIN = 16, RING_MIN = 16 };
@@ -76,6 +77,7 @@ thole_status requests_add(struct instance *in, uint64_t hash)
     (void)find(set->cells, set->cap, hash, &at);
     set->cells[at] = hash;
     set->len++;
+    assert(set->len < set->cap && set->ring_cap > 0 && set->ring_next <= set->ring_cap);
     set->ring_next %= set->ring_cap;
     set->ring[set->ring_next++] = hash;
     if (set->ring_len < set->ring_cap)

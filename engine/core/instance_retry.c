@@ -191,6 +191,7 @@ enum event_kind retry_wake(const struct task *task, uint64_t now_ms)
 static void start_next_try(const struct task *task, struct event *event)
 {
     const struct task_call *call = task->call;
+    assert(call != NULL && call->waiting);
     event->try_number = call->try_number + 1;
     event->name = task->name->text;
     event->queue = call->queue;
@@ -202,6 +203,7 @@ static void start_next_try(const struct task *task, struct event *event)
 
 static void fail_from_quarantine(const struct task *task, struct event *event)
 {
+    assert(retry_is_quarantined(task, 0));
     event->code = THOLE_APP;
     event->error_type = POISON_TYPE;
     event->data = task->call->why;
@@ -265,6 +267,7 @@ thole_status retry_try_started(struct instance *in, struct task *task, const str
         return out_of_order(in, task, event);
     call->waiting = call->quarantined = false;
     call->try_number++;
+    assert(task->state == TASK_OUTSTANDING);
     return THOLE_OK;
 }
 

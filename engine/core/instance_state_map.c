@@ -148,6 +148,7 @@ thole_status state_put(struct instance *in, thole_slice key, thole_slice value)
     }
     if (value.len > 0)
         memmove(to, value.ptr, value.len);
+    assert(in->state.bytes >= node->value_len);
     in->state.bytes = in->state.bytes - node->value_len + value.len;
     node->value = to;
     node->value_len = value.len;
@@ -164,6 +165,7 @@ void state_drop(struct state_map *map, thole_slice key)
         assert(path[level]->next[level] == node);
         path[level]->next[level] = node->next[level];
     }
+    assert(map->len > 0 && map->bytes >= node->key_len + node->value_len);
     map->bytes -= node->key_len + node->value_len;
     map->len--;
     node->next[0] = map->spare;

@@ -46,7 +46,9 @@ static uint32_t *ordinal_of(const struct instance *in, uint64_t id)
 struct task *task_find(const struct instance *in, uint64_t id)
 {
     const uint32_t *ordinal = ordinal_of(in, id);
-    return ordinal == NULL || *ordinal == 0 ? NULL : task_at(in, *ordinal - 1);
+    struct task *const task = ordinal == NULL || *ordinal == 0 ? NULL : task_at(in, *ordinal - 1);
+    assert(task == NULL || task->id == id);
+    return task;
 }
 
 /* Room for one more task, and for the way to it. */

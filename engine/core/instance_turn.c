@@ -34,6 +34,7 @@ void instance_turn_expects(struct instance *in, const struct event *recorded, si
 
 void instance_turn_close(struct instance *in)
 {
+    assert(in->turn.replaying || (in->turn.expected_len == 0 && in->turn.matched == NULL));
     in->turn.expected = NULL;
     in->turn.expected_len = 0;
     in->turn.matched = NULL;
@@ -94,6 +95,7 @@ static thole_status match(struct instance *in, const struct event *asked)
 
 const struct event *instance_expect(struct instance *in, enum event_kind kind)
 {
+    assert(in->turn.replaying);
     struct event const asked = {.kind = kind, .id = instance_next_id(in)};
     const struct event *had = take_expected(in, &asked);
     if (had == NULL)
@@ -158,6 +160,8 @@ static thole_status events_grow(struct instance *in)
 
 thole_status instance_push(struct instance *in, const struct event *event)
 {
+    assert(!in->turn.replaying);
+    assert(in->turn.events_len == 0 || in->turn.events[in->turn.events_len - 1].id + 1 == event->id);
     if (in->turn.events_len == in->turn.events_cap)
         THOLE_TRY(events_grow(in));
     in->turn.events[in->turn.events_len++] = *event;
@@ -179,7 +183,7 @@ uint64_t instance_next_id(struct instance *in)
 
 uint64_t instance_emit(struct instance *in, struct event *event)
 {
-    assert(!event_is_received(event->kind));
+    assert(!event_is_received(event->kind) && !in->end.ended && in->turn.number > 0);
     if (in->broken != THOLE_OK)
         return 0;
     event->id = instance_next_id(in);

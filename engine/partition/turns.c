@@ -44,7 +44,8 @@ thole_status turns_instance(const struct partition *p, const struct slot *slot,
                                              .payload_max = p->env.options.payload_max,
                                              .quarantine_ms = p->env.options.quarantine_ms,
                                              .stacks = p->env.options.stacks};
-    return instance_create(&options, ret);
+    *ret = instance_create(&options);
+    return THOLE_OK;
 }
 
 void turns_no_code(const struct partition *p, struct slot *slot)

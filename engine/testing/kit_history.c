@@ -72,12 +72,11 @@ static void replay(thole_test_env *env, struct kit_instance *instance, const str
                                        .memory_max = env->options.instance_memory_max,
                                        .payload_max = env->options.payload_max,
                                        .stacks = env->stacks};
-    struct instance *run = NULL;
     thole_error err = {0};
     options.code = code_of(env, turns, &options.version);
     if (options.code == NULL)
         return;
-    kit_must(instance_create(&options, &run) == THOLE_OK);
+    struct instance *const run = instance_create(&options);
     thole_status status = THOLE_OK;
     for (size_t i = 0; i < turns->len && status == THOLE_OK; i++)
         status = instance_replay(run, &turns->items[i], &err);

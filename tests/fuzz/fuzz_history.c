@@ -103,7 +103,6 @@ static void use(struct instance *instance, uint64_t ids)
 
 static void replay(const struct history *history, thole_orchestration_fn *code, struct stack_pool *stacks)
 {
-    struct instance *instance = NULL;
     struct instance_options const options = {.code = code,
                                              .id = history->turns[0].instance,
                                              .execution = history->turns[0].execution,
@@ -112,8 +111,7 @@ static void replay(const struct history *history, thole_orchestration_fn *code, 
                                              .stacks = stacks};
     uint64_t ids = 0;
     thole_error err = {.text = ""};
-    if (instance_create(&options, &instance) != THOLE_OK)
-        return;
+    struct instance *const instance = instance_create(&options);
     thole_status status = THOLE_OK;
     for (size_t i = 0; i < history->len && status == THOLE_OK; i++) {
         status = instance_replay(instance, &history->turns[i], &err);

@@ -26,7 +26,6 @@ static uint64_t execution_of(const struct golden_story *story)
 struct instance *golden_begin(const struct golden_story *story, struct stack_pool *stacks,
                               thole_orchestration_fn *code)
 {
-    struct instance *instance = NULL;
     struct instance_options const options = {.code = code,
                                              .id = golden_instance,
                                              .execution = execution_of(story),
@@ -34,9 +33,7 @@ struct instance *golden_begin(const struct golden_story *story, struct stack_poo
                                              .memory_max = 1024 * 1024,
                                              .payload_max = THOLE_PAYLOAD_BYTES_DEFAULT,
                                              .stacks = stacks};
-    if (instance_create(&options, &instance) != THOLE_OK)
-        abort();
-    return instance;
+    return instance_create(&options);
 }
 
 static void give_up(const struct golden_story *story, size_t turn, const thole_error *err)

@@ -612,8 +612,7 @@ static void replay(struct reading *r)
                                                  .memory_max = (size_t)64 << 20,
                                                  .payload_max = SIM_PAYLOAD_MAX,
                                                  .stacks = r->w->stacks};
-        if (instance_create(&options, &x->replay) != THOLE_OK)
-            wrong(r, "out of memory");
+        x->replay = instance_create(&options);
         for (size_t i = 0; i < x->history_len && !is_broken(r->w); i++)
             replay_turn(r, &x->history[i]);
     } else {

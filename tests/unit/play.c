@@ -20,7 +20,6 @@ void play_release(struct play *play)
 
 static struct instance *create(const struct play *play, thole_orchestration_fn *code)
 {
-    struct instance *instance = NULL;
     struct instance_options const options = {.code = code,
                                              .id = thole_slice_from(play->id),
                                              .execution = 1,
@@ -29,9 +28,7 @@ static struct instance *create(const struct play *play, thole_orchestration_fn *
                                              .payload_max = play->payload_max,
                                              .quarantine_ms = play->quarantine_ms,
                                              .stacks = play->stacks};
-    if (instance_create(&options, &instance) != THOLE_OK)
-        abort();
-    return instance;
+    return instance_create(&options);
 }
 
 struct instance *play_instance(const struct play *play)

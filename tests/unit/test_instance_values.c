@@ -374,7 +374,6 @@ static thole_status rolls(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
 static void rolled(const char *id, uint64_t time_ms, uint64_t execution, char to[128])
 {
     struct play play = play_of(rolls);
-    struct instance *instance = NULL;
     struct instance_options const options = {.code = rolls,
                                              .id = thole_slice_from(id),
                                              .execution = execution,
@@ -385,7 +384,7 @@ static void rolled(const char *id, uint64_t time_ms, uint64_t execution, char to
                                    {.kind = EVENT_EVENT_RECEIVED, .name = THOLE_STR("go")}};
     struct turn_in const in = {.time_ms = time_ms, .received = events, .received_len = 2, .run = true};
     struct turn_out out;
-    CU_ASSERT_EQUAL(instance_create(&options, &instance), THOLE_OK);
+    struct instance *const instance = instance_create(&options);
     CU_ASSERT_EQUAL(instance_turn(instance, &in, &out, NULL), THOLE_OK);
     (void)snprintf(to, 128, "%.*s", THOLE_FMT(out.events[out.events_len - 1].data));
     instance_destroy(instance);

@@ -298,7 +298,8 @@ static thole_status unit_create(struct replayer *r, struct unit *unit)
                                              .memory_max = r->options.instance_memory_max,
                                              .payload_max = r->options.payload_max,
                                              .stacks = r->stacks};
-    return instance_create(&options, &unit->instance);
+    unit->instance = instance_create(&options);
+    return THOLE_OK;
 }
 
 /* The instance exists. */

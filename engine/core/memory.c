@@ -1,0 +1,45 @@
+#include "memory.h"
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TEXT_BYTES = 256 };
+
+/* The one place of the pure folders that writes anything: nobody is left whom a status could reach. */
+static _Noreturn void give_up(size_t n, size_t bytes)
+{
+    char text[TEXT_BYTES];
+    (void)snprintf(
+        text, sizeof text,
+        "thole: out of memory for %zu x %zu bytes: the process ends, nothing that was acknowledged is "
+        "lost. Try: a higher memory limit (cgroup, ulimit -v), or a lower --parked-max\n",
+        n, bytes);
+    if (write(STDERR_FILENO, text, strlen(text)) < 0)
+        abort();
+    abort();
+}
+
+void *memory_array(size_t n, size_t bytes)
+{
+    void *p = calloc(n == 0 ? 1 : n, bytes == 0 ? 1 : bytes);
+    if (p == NULL)
+        give_up(n, bytes);
+    return p;
+}
+
+void *memory_new(size_t bytes)
+{
+    return memory_array(1, bytes);
+}
+
+void *memory_resize(void *old, size_t n, size_t bytes)
+{
+    if (bytes != 0 && n > SIZE_MAX / bytes)
+        give_up(n, bytes);
+    void *p = realloc(old, n * bytes == 0 ? 1 : n * bytes);
+    if (p == NULL)
+        give_up(n, bytes);
+    return p;
+}

@@ -1,0 +1,19 @@
+/*
+ * Small blocks of the engine's own: a struct, a list node, a table. They are never NULL: where the system has
+ * no memory for them, the process says so on stderr and aborts. The log has everything, and the supervisor
+ * starts it again.
+ *
+ * What users fill is not for here: it has a ceiling, in an arena or a buf, and what does not fit is a status.
+ * See "Memory" in CONTRIBUTING.md.
+ */
+#ifndef THOLE_MEMORY_H
+#define THOLE_MEMORY_H
+#include <stddef.h>
+
+/* All are freed with free(). Zeroed. */
+void *memory_new(size_t bytes);
+/* @p n objects of @p bytes; checks the product. */
+void *memory_array(size_t n, size_t bytes);
+/* A larger or smaller array; what is added is not zeroed. @p old may be NULL. */
+void *memory_resize(void *old, size_t n, size_t bytes);
+#endif

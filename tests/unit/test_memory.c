@@ -1,0 +1,94 @@
+/* Small blocks: zeroed, never NULL; without memory the process ends with a sentence. */
+#include "memory.h"
+#include "thole_cunit.h"
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+static void blocks(void)
+{
+    static const uint8_t zeroes[64] = {0};
+    uint8_t *one = memory_new(sizeof zeroes), *none = memory_new(0), *many = memory_array(8, 8);
+    CU_ASSERT(memcmp(one, zeroes, sizeof zeroes) == 0 && memcmp(many, zeroes, sizeof zeroes) == 0);
+    CU_ASSERT(none != NULL);
+    memset(one, 7, sizeof zeroes);
+    one = memory_resize(one, 1000, sizeof zeroes);
+    CU_ASSERT(one[0] == 7 && one[63] == 7);
+    one = memory_resize(one, 0, 8);
+    CU_ASSERT(one != NULL);
+    free(one);
+    free(none);
+    free(many);
+}
+
+/* What the process says that does this; *ret_signal: what it died of. */
+static void dies(void (*work)(void), char text[256], int *ret_signal)
+{
+    int ends[2], status = 0;
+    memset(text, 0, 256);
+    CU_ASSERT_FATAL(pipe(ends) == 0);
+    pid_t const child = fork();
+    CU_ASSERT_FATAL(child >= 0);
+    if (child == 0) {
+        struct rlimit const no_core = {0, 0};
+        (void)setrlimit(RLIMIT_CORE, &no_core);
+        (void)dup2(ends[1], STDERR_FILENO);
+        work();
+        _exit(0);
+    }
+    close(ends[1]);
+    for (ssize_t n, len = 0; len < 255 && (n = read(ends[0], text + len, 255 - (size_t)len)) > 0; len += n)
+        ;
+    close(ends[0]);
+    CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+    *ret_signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void resize_too_far(void)
+{
+    volatile size_t n = SIZE_MAX / 2; /* the compiler knows such sizes */
+    free(memory_resize(NULL, n, 4));
+}
+
+static void array_too_large(void)
+{
+    volatile size_t n = SIZE_MAX / 2;
+    free(memory_array(n, 4));
+}
+
+static void no_memory(void)
+{
+    char text[256];
+    int signal_number = 0;
+    dies(resize_too_far, text, &signal_number);
+    CU_ASSERT_EQUAL(signal_number, SIGABRT);
+    CU_ASSERT(strstr(text, "out of memory for 9223372036854775807 x 4 bytes") != NULL);
+    CU_ASSERT(strstr(text, "Try: ") != NULL && text[strlen(text) - 1] == '\n');
+#if !defined(__SANITIZE_ADDRESS__) &&                                                                        \
+    !defined(__SANITIZE_THREAD__) /* they end the process with words of their own */
+    dies(array_too_large, text, &signal_number);
+    CU_ASSERT_EQUAL(signal_number, SIGABRT);
+    CU_ASSERT(strstr(text, "out of memory for") != NULL);
+#else
+    (void)array_too_large;
+#endif
+}
+
+static const struct thole_test tests[] = {{"blocks", blocks}, {"no_memory", no_memory}};
+
+int main(void)
+{
+    return thole_run_suite("memory", tests, ARRAY_LEN(tests));
+}
