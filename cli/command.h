@@ -26,7 +26,16 @@ struct cli_options {
 };
 
 struct command;
+/* The verbs, as they are listed, and the options of all of them. */
+struct verbs {
+    const struct command *commands;
+    size_t commands_len;
+    const struct option_row *options;
+    size_t options_len;
+};
+
 struct cli {
+    const struct verbs *verbs;
     struct cli_options options;
     const struct command *command;
     uint64_t begun_ms; /* clock_monotonic_ms() */
@@ -41,6 +50,7 @@ struct command {
     size_t rows_len;
     int words_min, words_max;
     int (*run)(struct cli *cli);
+    const char *unavailable_hint, *not_found_hint, *conflict_hint; /* what to try, when it is not the usual */
     int conflict;    /* exit code of THOLE_CONFLICT, when it means something else than EXIT_CONFLICT */
     bool waits;      /* --timeout is for the instance's end, not for each answer of a server */
     bool local;      /* asks no server: a bad setting in the environment is none of its business */
@@ -97,10 +107,8 @@ void cli_note(const struct cli *cli, const char *fmt, ...) THOLE_PRINTF(2, 3);
 int cli_exit_code(thole_status status);
 /* Begins a JSON object with its schema, for example "thole.outcome.v1". */
 void cli_json_begin(struct json *json, const char *schema);
-/* The verbs, by name or as they are listed; the options of all of them. */
-const struct command *commands_find(const char *name);
-const struct command *commands_all(size_t *ret_len);
-const struct option_row *commands_options(size_t *ret_len);
+/* NULL: there is no such verb. */
+const struct command *verbs_find(const struct verbs *verbs, const char *name);
 int command_help(struct cli *cli);
 /* Help for a verb, or for all. */
 int help_print(const struct cli *cli, const struct command *command, FILE *to);

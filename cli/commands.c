@@ -340,7 +340,10 @@ static const struct command commands[] = {
      ROWS(query_rows),
      .words_min = 2,
      .words_max = 3,
-     .run = command_query},
+     .run = command_query,
+     .unavailable_hint =
+         "an engine must run for this namespace (PROGRAM run); a moment later it may have one",
+     .not_found_hint = "thole show ID: is it there, and does its code answer this query?"},
     {.name = "cancel",
      .usage = "ID",
      .summary = "ask an instance to end; it may compensate first",
@@ -366,7 +369,8 @@ static const struct command commands[] = {
      ROWS(delete_rows),
      .words_min = 1,
      .words_max = 1,
-     .run = command_delete},
+     .run = command_delete,
+     .conflict_hint = "thole delete ID --force, which terminates it first"},
     {.name = "prune",
      .usage = "ID",
      .summary = "remove histories of old executions of an instance that continues as new",
@@ -463,25 +467,7 @@ static const struct command commands[] = {
      .local = true},
 };
 
-const struct command *commands_all(size_t *ret_len)
-{
-    *ret_len = COUNT(commands);
-    return commands;
-}
-
-const struct option_row *commands_options(size_t *ret_len)
-{
-    *ret_len = COUNT(global_rows);
-    return global_rows;
-}
-
-const struct command *commands_find(const char *name)
-{
-    for (size_t i = 0; i < COUNT(commands); i++)
-        if (strcmp(commands[i].name, name) == 0)
-            return &commands[i];
-    return NULL;
-}
+static const struct verbs verbs = {commands, COUNT(commands), global_rows, COUNT(global_rows)};
 
 /* ---- from argv to a verb ---- */
 
@@ -552,7 +538,7 @@ static int parse_and_run(struct cli *cli, int argc, char **argv)
         return command_version(cli);
     if (first >= argc)
         return cli->options.help ? help_print(cli, NULL, stdout) : verb_is_missing(cli);
-    cli->command = commands_find(argv[first]);
+    cli->command = verbs_find(&verbs, argv[first]);
     if (cli->command == NULL)
         return no_such_verb(cli, argv[first]);
     if (!defaults && !cli->command->local)
@@ -574,6 +560,7 @@ int cli_main(int argc, char **argv)
 {
     struct cli cli;
     memset(&cli, 0, sizeof cli);
+    cli.verbs = &verbs;
     cli.begun_ms = clock_monotonic_ms();
     cli.options.output = output_wanted(argc, argv);
     (void)signal(SIGPIPE, SIG_IGN); /* a broken pipe is seen where it is written to */

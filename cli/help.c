@@ -15,18 +15,24 @@ static const struct {
 };
 enum { EXIT_CODES = sizeof exit_codes / sizeof exit_codes[0] };
 
-static void help_of_all(struct buf *to)
+const struct command *verbs_find(const struct verbs *verbs, const char *name)
 {
-    size_t verbs, options;
-    const struct command *commands = commands_all(&verbs);
-    const struct option_row *rows = commands_options(&options);
+    for (size_t i = 0; i < verbs->commands_len; i++)
+        if (strcmp(verbs->commands[i].name, name) == 0)
+            return &verbs->commands[i];
+    return NULL;
+}
+
+static void help_of_all(const struct verbs *verbs, struct buf *to)
+{
+    const struct command *commands = verbs->commands;
     buf_text(to,
              "usage: thole [OPTION]... VERB [WORD]... [OPTION]...\n\nDurable execution on NATS JetStream and "
              "Postgres.\n\nVerbs:\n");
-    for (size_t i = 0; i < verbs; i++)
+    for (size_t i = 0; i < verbs->commands_len; i++)
         buf_printf(to, "  %-9s %s\n", commands[i].name, commands[i].summary);
     buf_text(to, "\nOptions of every verb, before or after it:\n");
-    options_help(rows, options, to);
+    options_help(verbs->options, verbs->options_len, to);
     buf_text(to, "\nExit codes:\n");
     for (size_t i = 0; i < EXIT_CODES; i++)
         buf_printf(to, "  %3d  %s\n", exit_codes[i].code, exit_codes[i].text);
@@ -35,10 +41,8 @@ static void help_of_all(struct buf *to)
         buf_printf(to, "  %s\n", commands[i].example);
 }
 
-static void help_of(const struct command *command, struct buf *to)
+static void help_of(const struct verbs *verbs, const struct command *command, struct buf *to)
 {
-    size_t options;
-    const struct option_row *rows = commands_options(&options);
     buf_printf(to, "usage: thole %s%s%s [OPTION]...\n\n%s.\n\n", command->name,
                command->usage[0] == '\0' ? "" : " ", command->usage, command->summary);
     if (command->rows_len > 0) {
@@ -47,7 +51,7 @@ static void help_of(const struct command *command, struct buf *to)
         buf_text(to, "\n");
     }
     buf_text(to, "Options of every verb:\n");
-    options_help(rows, options, to);
+    options_help(verbs->options, verbs->options_len, to);
     buf_printf(to, "\nExample:\n  %s\n", command->example);
 }
 
@@ -67,16 +71,15 @@ static void verb_json(struct json *json, const struct command *command)
     json_end(json);
 }
 
-static void help_json(const struct command *command)
+static void help_json(const struct verbs *verbs, const struct command *command)
 {
+    const struct command *commands = verbs->commands;
     struct json json;
-    size_t verbs;
-    const struct command *commands = commands_all(&verbs);
     json_init(&json, stdout);
     cli_json_begin(&json, "thole.help.v1");
     json_key(&json, "verbs");
     json_array(&json);
-    for (size_t i = 0; i < verbs; i++)
+    for (size_t i = 0; i < verbs->commands_len; i++)
         if (command == NULL || command == &commands[i])
             verb_json(&json, &commands[i]);
     json_end(&json);
@@ -96,14 +99,14 @@ int help_print(const struct cli *cli, const struct command *command, FILE *to)
 {
     struct buf text;
     if (cli->options.output != OUTPUT_TABLE) {
-        help_json(command);
+        help_json(cli->verbs, command);
         return EXIT_DONE;
     }
     buf_init(&text, HELP_BYTES_MAX);
     if (command == NULL)
-        help_of_all(&text);
+        help_of_all(cli->verbs, &text);
     else
-        help_of(command, &text);
+        help_of(cli->verbs, command, &text);
     bool const whole = buf_status(&text) == THOLE_OK;
     (void)fputs(buf_cstr(&text), to);
     buf_release(&text);
@@ -114,11 +117,10 @@ int no_such_verb(const struct cli *cli, const char *name)
 {
     enum { VERBS_MAX = 64 };
     const char *names[VERBS_MAX];
-    size_t verbs;
-    const struct command *commands = commands_all(&verbs);
-    for (size_t i = 0; i < verbs && i < VERBS_MAX; i++)
-        names[i] = commands[i].name;
-    const char *near = word_suggest(name, names, verbs < VERBS_MAX ? verbs : VERBS_MAX);
+    size_t n = 0;
+    for (; n < cli->verbs->commands_len && n < VERBS_MAX; n++)
+        names[n] = cli->verbs->commands[n].name;
+    const char *near = word_suggest(name, names, n);
     return cli_misused_try(cli, "thole help", "there is no verb \"%.60s\"%s%s%s", name,
                            near == NULL ? "" : "; did you mean ", near == NULL ? "" : near,
                            near == NULL ? "" : "?");
@@ -126,7 +128,7 @@ int no_such_verb(const struct cli *cli, const char *name)
 
 int command_help(struct cli *cli)
 {
-    const struct command *command = cli->words_len == 0 ? NULL : commands_find(cli->words[0]);
+    const struct command *command = cli->words_len == 0 ? NULL : verbs_find(cli->verbs, cli->words[0]);
     if (cli->words_len > 0 && command == NULL)
         return no_such_verb(cli, cli->words[0]);
     return help_print(cli, command, stdout);

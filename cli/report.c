@@ -35,20 +35,20 @@ static const char *advice(const struct cli *cli, thole_status status, bool conne
 {
     switch (status) {
     case THOLE_UNAVAILABLE:
-        if (!connecting && cli->command->run == command_query)
-            return "an engine must run for this namespace (PROGRAM run); a moment later it may have one";
+        if (!connecting && cli->command->unavailable_hint != NULL)
+            return cli->command->unavailable_hint;
         return connecting ? "is the server running there? Without one, try: thole dev"
                           : "the server may be restarting; the same command may be repeated";
     case THOLE_UNSUPPORTED: return "upgrade the server; nats-server 2.10.23 and Postgres 14 are the oldest";
     case THOLE_DENIED: return "check --nats-creds, --postgres and the user's permissions";
     case THOLE_NOT_FOUND:
-        if (!connecting && cli->command->run == command_query)
-            return "thole show ID: is it there, and does its code answer this query?";
+        if (!connecting && cli->command->not_found_hint != NULL)
+            return cli->command->not_found_hint;
         return connecting ? "start an engine for this namespace (PROGRAM run), or name another with -n"
                           : "thole list";
     case THOLE_CONFLICT:
-        if (cli->command->run == command_delete)
-            return "thole delete ID --force, which terminates it first";
+        if (cli->command->conflict_hint != NULL)
+            return cli->command->conflict_hint;
         return cli->command->conflict != 0 ? "thole show ID" : "another --id, or: thole show ID";
     case THOLE_TIMEOUT: return "a longer --timeout, or: thole history ID";
     case THOLE_CORRUPT: return "thole history ID -o json, and report it";

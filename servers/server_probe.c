@@ -1,5 +1,6 @@
 /* Is a server ready? Asked in its own protocol by hand, so that no client library is needed. */
 #include "server_process.h"
+#include "clock.h"
 #include <arpa/inet.h>
 #include <assert.h>
 #include <poll.h>
@@ -112,12 +113,12 @@ static bool send_all(int fd, const void *bytes, size_t len)
 /* Reads on until the text holds one of the two words; false when it ends or takes too long before that. */
 static bool read_until(int fd, char *text, size_t cap, const char *word, const char *other)
 {
-    uint64_t const end = process_now_ms() + ATTEMPT_MS;
+    uint64_t const end = clock_monotonic_ms() + ATTEMPT_MS;
     size_t len = 0;
     text[0] = '\0';
     while (len < cap - 1 && strstr(text, word) == NULL && strstr(text, other) == NULL) {
         struct pollfd wait = {.fd = fd, .events = POLLIN};
-        uint64_t const now = process_now_ms();
+        uint64_t const now = clock_monotonic_ms();
         if (now >= end || poll(&wait, 1, (int)(end - now)) != 1)
             return false;
         ssize_t const n = recv(fd, text + len, cap - 1 - len, 0);

@@ -1,9 +1,9 @@
 #include "servers.h"
 #include "server_process.h"
+#include "clock.h"
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,37 +24,6 @@ enum {
 };
 
 /* ---- folders and files ---- */
-
-thole_status server_dir_create(const char *prefix, char ret_dir[SERVER_PATH_BYTES], thole_error *reterr)
-{
-    const char *below = getenv("TMPDIR");
-    if (below == NULL || below[0] != '/')
-        below = "/tmp";
-    int const n = snprintf(ret_dir, SERVER_PATH_BYTES, "%s/%s.XXXXXX", below, prefix);
-    if (n < 0 || n >= SERVER_PATH_BYTES)
-        return thole_fail(reterr, THOLE_INVALID, "the path of a folder in %s is too long for a socket",
-                          below);
-    if (mkdtemp(ret_dir) == NULL)
-        return thole_fail(reterr, THOLE_UNAVAILABLE, "cannot make a folder in %s: %s", below,
-                          strerror(errno));
-    (void)chmod(ret_dir, 0711); /* user postgres must get through to its own folder inside */
-    return THOLE_OK;
-}
-
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
-{
-    (void)info;
-    (void)kind;
-    (void)place;
-    (void)remove(path);
-    return 0;
-}
-
-void server_dir_remove(const char *dir)
-{
-    if (dir != NULL && dir[0] != '\0')
-        (void)nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
 
 static thole_status use_dir(struct server *server, const char *dir, thole_error *reterr)
 {
@@ -153,7 +122,7 @@ static thole_status did_not_start(const struct server *server, const char *what,
 
 thole_status server_wait_ready(struct server *server, thole_error *reterr)
 {
-    uint64_t const end = process_now_ms() + SERVER_WAIT_MS;
+    uint64_t const end = clock_monotonic_ms() + SERVER_WAIT_MS;
     assert(server->kind != SERVER_NONE);
     while (server->pid != 0) {
         if (process_ended(server->pid)) {
@@ -162,7 +131,7 @@ thole_status server_wait_ready(struct server *server, thole_error *reterr)
         }
         if (answers(server))
             return THOLE_OK;
-        if (process_now_ms() >= end)
+        if (clock_monotonic_ms() >= end)
             return did_not_start(server, "did not become ready", reterr);
         process_pause_ms(POLL_READY_MS);
     }
@@ -330,9 +299,9 @@ static thole_status cluster_member(const struct nats_plan *plan, struct server *
 /* False when a server ended, or when they do not find together in time. */
 static bool cluster_settles(struct server *servers, size_t count)
 {
-    uint64_t const end = process_now_ms() + CLUSTER_ATTEMPT_MS;
+    uint64_t const end = clock_monotonic_ms() + CLUSTER_ATTEMPT_MS;
     size_t ready = 0;
-    while (process_now_ms() < end) {
+    while (clock_monotonic_ms() < end) {
         if (process_ended(servers[ready].pid)) {
             servers[ready].pid = 0;
             return false;

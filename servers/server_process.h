@@ -34,7 +34,6 @@ bool process_postgres_user(uid_t *ret_uid, gid_t *ret_gid);
 /* The last line of a file that is not empty, for error texts. */
 void process_last_line(const char *path, char *ret, size_t cap);
 
-uint64_t process_now_ms(void);
 void process_pause_ms(unsigned ms);
 
 /* One attempt each, some seconds at most. */

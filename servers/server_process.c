@@ -1,4 +1,5 @@
 #include "server_process.h"
+#include "clock.h"
 #include <assert.h>
 #include <ctype.h>
 #include <dirent.h>
@@ -17,13 +18,6 @@
 #include <unistd.h>
 
 enum { POLL_MS = 5, FAMILY_MAX = 256 };
-
-uint64_t process_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 void process_pause_ms(unsigned ms)
 {
@@ -159,9 +153,9 @@ bool process_ended(pid_t pid)
 
 bool process_wait(pid_t pid, uint64_t wait_ms)
 {
-    uint64_t const end = process_now_ms() + wait_ms;
+    uint64_t const end = clock_monotonic_ms() + wait_ms;
     while (!process_ended(pid)) {
-        if (process_now_ms() >= end)
+        if (clock_monotonic_ms() >= end)
             return false;
         process_pause_ms(POLL_MS);
     }
@@ -189,9 +183,9 @@ static pid_t parent_of(pid_t pid, char *ret_state)
 /* A signal that stops is on its way for a moment, longer on a busy machine. */
 static void wait_stopped(pid_t pid)
 {
-    uint64_t const end = process_now_ms() + SERVER_WAIT_MS;
+    uint64_t const end = clock_monotonic_ms() + SERVER_WAIT_MS;
     char state = 'X';
-    while (parent_of(pid, &state) != 0 && strchr("TtZX", state) == NULL && process_now_ms() < end)
+    while (parent_of(pid, &state) != 0 && strchr("TtZX", state) == NULL && clock_monotonic_ms() < end)
         process_pause_ms(1);
 }
 
