@@ -1,4 +1,5 @@
 /* prune: histories of old executions. */
+#include "clock.h"
 #include "listing.h"
 #include "text.h"
 #include "values.h"
@@ -19,14 +20,11 @@ struct prune {
 static bool parse_before(const struct cli *cli, struct prune *ret, int *ret_code)
 {
     const char *const text = cli->options.executions_before;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
     if (text == NULL)
         *ret_code = cli_misused(cli, "--executions-before is missing: the number of an execution, or a time");
     else if (number_parse(text, &ret->before, NULL) == THOLE_OK && ret->before > 0)
         return true;
-    else if (text_time_parse(text, (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000,
-                             &ret->ended_before))
+    else if (text_time_parse(text, clock_wall_ms(), &ret->ended_before))
         return true;
     else
         *ret_code =

@@ -1,6 +1,7 @@
 /* history, list. */
 #include "read_commands.h"
 #include "client_internal.h"
+#include "clock.h"
 #include "history_file.h"
 #include "listing.h"
 #include "text.h"
@@ -305,11 +306,7 @@ static thole_status list_row(void *arg, const thole_instance_info *info)
 /* Empty leaves *ret 0. False after a complaint. */
 static bool read_time(const struct cli *cli, const char *flag, const char *text, uint64_t *ret)
 {
-    struct timespec now;
-    if (text == NULL)
-        return true;
-    clock_gettime(CLOCK_REALTIME, &now);
-    if (text_time_parse(text, (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000, ret))
+    if (text == NULL || text_time_parse(text, clock_wall_ms(), ret))
         return true;
     (void)cli_misused(cli,
                       "--%s: %.60s is no time; expected 2026-11-21T09:30:00Z, 2026-11-21, or a duration such "

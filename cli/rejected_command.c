@@ -1,4 +1,5 @@
 /* rejected: messages that no engine could take. */
+#include "clock.h"
 #include "listing.h"
 #include "text.h"
 #include <inttypes.h>
@@ -18,9 +19,7 @@ static void print_safe(thole_slice text, size_t columns, int width)
 /* "12s", "5m", "3h", "6d": how long ago. */
 static void age_text(uint64_t then_ms, char *to, size_t cap)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t const now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    uint64_t const now_ms = clock_wall_ms();
     uint64_t const s = now_ms > then_ms ? (now_ms - then_ms) / 1000 : 0;
     if (s < 120)
         (void)snprintf(to, cap, "%" PRIu64 "s", s);

@@ -1,17 +1,10 @@
 /* What is asked of an instance that is there: cancel, terminate, delete, pause, resume, signal, query;
  * complete and fail for activities. */
+#include "clock.h"
 #include "payload.h"
 #include "text.h"
 #include <string.h>
 #include <time.h>
-
-/* Of the wall clock, so that it can be compared with what an activity on the same machine prints. */
-static uint64_t wall_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
 
 /* One request on its way: what all these verbs share. */
 struct request {
@@ -20,9 +13,9 @@ struct request {
     thole_slice object; /* an instance, or a token */
     struct buf payload;
     thole_error error;
-    uint64_t requested_us, accepted_us;
-    bool queued; /* it is stored, and nobody has taken it */
-    bool kept;   /* an event for an instance that is not there yet */
+    uint64_t requested_us, accepted_us; /* of the wall clock: compared with what an activity here prints */
+    bool queued;                        /* it is stored, and nobody has taken it */
+    bool kept;                          /* an event for an instance that is not there yet */
 };
 
 /* @p payload: a word of the command line, or NULL. */
@@ -33,7 +26,7 @@ static bool request_open(struct cli *cli, const char *payload, struct request *r
         ret->client = cli_connect(cli, ret_code);
     if (ret->client == NULL)
         buf_release(&ret->payload);
-    ret->requested_us = wall_us();
+    ret->requested_us = clock_wall_us();
     return ret->client != NULL;
 }
 
@@ -69,7 +62,7 @@ static void print_said(const char *said, thole_slice object, const char *what)
 static int request_close(struct request *request, thole_status status, const char *key, const char *said)
 {
     int code = EXIT_DONE;
-    request->accepted_us = wall_us();
+    request->accepted_us = clock_wall_us();
     request->error.status = status;
     if (status != THOLE_OK)
         code = cli_complain(request->cli, request->cli->words[0], &request->error);

@@ -1,5 +1,6 @@
 /* Binary parameters, pipelines, results. */
 #include "postgres_call.h"
+#include "clock.h"
 #include <assert.h>
 #include <string.h>
 
@@ -374,7 +375,7 @@ static thole_status report_failed(struct postgres *pg, thole_error *reterr)
 
 thole_status call_run(struct postgres *pg, thole_error *reterr)
 {
-    uint64_t deadline_ms = session_clock_ms() + pg->timeout_ms;
+    uint64_t deadline_ms = clock_monotonic_ms() + pg->timeout_ms;
     if (pg->failed == THOLE_OK)
         pg->failed = buf_status(&pg->bytes);
     if (pg->failed != THOLE_OK)

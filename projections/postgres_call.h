@@ -122,7 +122,6 @@ THOLE_NODISCARD thole_status session_failed(struct postgres *pg, const char *wha
 /* Closes it: the next call connects again. Keeps in_transaction. */
 void session_drop(struct postgres *pg);
 /* Monotonic, for deadlines. */
-uint64_t session_clock_ms(void);
 
 /*
  * postgres_error.c. Status and text, and whether the connection is of no more use.

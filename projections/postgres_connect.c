@@ -1,4 +1,5 @@
 /* Making a connection. */
+#include "clock.h"
 #include "postgres_call.h"
 #include <assert.h>
 #include <poll.h>
@@ -111,7 +112,7 @@ static bool shake_hands(PGconn *conn, uint64_t deadline_ms, bool *ret_late)
     PostgresPollingStatusType wanted = PGRES_POLLING_WRITING;
     *ret_late = false;
     while (PQstatus(conn) != CONNECTION_BAD) {
-        uint64_t now = session_clock_ms();
+        uint64_t now = clock_monotonic_ms();
         if (now >= deadline_ms) {
             *ret_late = true;
             return false;
@@ -180,7 +181,7 @@ static thole_status connect_place(struct postgres *pg, const struct place *place
                                   thole_error *reterr)
 {
     bool late;
-    uint64_t deadline_ms = session_clock_ms() + pg->connect_timeout_ms;
+    uint64_t deadline_ms = clock_monotonic_ms() + pg->connect_timeout_ms;
     PGconn *conn = start(pg, place);
     if (conn == NULL)
         return thole_fail(reterr, THOLE_NOMEM, "out of memory for a connection");

@@ -1,17 +1,11 @@
 /* A connection as it is: waited for, asked in plain SQL, lost. */
+#include "clock.h"
 #include "postgres_call.h"
 #include <assert.h>
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
 #include <time.h>
-
-uint64_t session_clock_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 void session_drop(struct postgres *pg)
 {
@@ -40,7 +34,7 @@ thole_status session_wait(struct postgres *pg, uint64_t deadline_ms, thole_error
             return session_failed(pg, pg->what, NULL, reterr);
         if (unsent == 0 && PQisBusy(pg->conn) == 0)
             return THOLE_OK;
-        uint64_t now = session_clock_ms();
+        uint64_t now = clock_monotonic_ms();
         if (now >= deadline_ms) {
             session_drop(pg); /* an answer that comes now would be taken for the next one's */
             return thole_fail(reterr, THOLE_UNAVAILABLE, "%s failed: no answer from Postgres %s in time",
@@ -58,7 +52,7 @@ thole_status session_wait(struct postgres *pg, uint64_t deadline_ms, thole_error
 thole_status session_sql(struct postgres *pg, const char *what, const char *sql, uint64_t timeout_ms,
                          PGresult **ret_last, thole_error *reterr)
 {
-    uint64_t deadline_ms = session_clock_ms() + timeout_ms;
+    uint64_t deadline_ms = clock_monotonic_ms() + timeout_ms;
     thole_status status = THOLE_OK;
     PGresult *last = NULL;
     bool pipeline = PQpipelineStatus(pg->conn) != PQ_PIPELINE_OFF;

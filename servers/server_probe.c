@@ -1,6 +1,6 @@
 /* Is a server ready? Asked in its own protocol by hand, so that no client library is needed. */
-#include "server_process.h"
 #include "clock.h"
+#include "server_process.h"
 #include <arpa/inet.h>
 #include <assert.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 #include "servers.h"
-#include "server_process.h"
 #include "clock.h"
+#include "server_process.h"
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* The life of a connection: connecting, losing, connecting again, alarms. See link.h. */
+#include "clock.h"
 #include "link.h"
 #include "server_info.h"
 #include "wall_clock.h"
@@ -64,16 +65,9 @@ struct connection {
     uint64_t retry_ms, retry_due_ms, random;
 };
 
-static uint64_t read_ms(clockid_t id)
-{
-    struct timespec now;
-    (void)clock_gettime(id, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 uint64_t link_now_ms(void)
 {
-    return read_ms(CLOCK_MONOTONIC);
+    return clock_monotonic_ms();
 }
 
 uint64_t connection_request_timeout_ms(const struct connection *connection)
@@ -334,7 +328,7 @@ static thole_status handshake(struct connection *connection, const char *url, co
     (void)server_address(url, address);
     if (natsOptions_SetURL(connection->options, url) != NATS_OK) /* whose text could hold a password */
         return thole_fail(reterr, THOLE_INVALID, "the NATS URL of server %s is malformed", address);
-    wall_clock_begin(&connection->wall, read_ms(CLOCK_REALTIME), link_now_ms());
+    wall_clock_begin(&connection->wall, clock_wall_ms(), link_now_ms());
     natsStatus status = set_tls(connection->options, url, address, info->tls_required);
     if (status == NATS_OK)
         status = natsConnection_Connect(ret, connection->options);
@@ -412,7 +406,7 @@ static void go_up(struct connection *connection, natsConnection *nc, const struc
 static void look_at_wall_clock(struct connection *connection)
 {
     connection->wall_due_ms = link_now_ms() + WALL_LOOK_MS;
-    if (wall_clock_went_back(&connection->wall, read_ms(CLOCK_REALTIME), link_now_ms()))
+    if (wall_clock_went_back(&connection->wall, clock_wall_ms(), link_now_ms()))
         mark_lost(connection, connection->current);
 }
 

@@ -1,5 +1,6 @@
 /* The server's INFO line. */
 #include "server_info.h"
+#include "clock.h"
 #include "jscan.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -34,18 +35,11 @@ bool server_address(const char *url, char ret[SERVER_ADDRESS_BYTES])
     return true;
 }
 
-static int64_t clock_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Waits for events until the deadline. */
 static bool socket_ready(int fd, short events, int64_t deadline)
 {
     for (;;) {
-        int64_t const left = deadline - clock_ms();
+        int64_t const left = deadline - (int64_t)clock_monotonic_ms();
         struct pollfd slot = {.fd = fd, .events = events};
         int const n = left <= 0 ? 0 : poll(&slot, 1, (int)left);
         if (n > 0)
@@ -131,7 +125,7 @@ thole_status server_info_read(const char *url, uint64_t timeout_ms, struct serve
     char address[SERVER_ADDRESS_BYTES];
     if (!server_address(url, address))
         return thole_fail(reterr, THOLE_INVALID, "the NATS URL names no server; expected nats://host:port");
-    int64_t const deadline = clock_ms() + (int64_t)timeout_ms;
+    int64_t const deadline = (int64_t)clock_monotonic_ms() + (int64_t)timeout_ms;
     int const fd = connect_any(address, deadline);
     if (fd < 0)
         return thole_fail(reterr, THOLE_UNAVAILABLE, "no NATS server answers at %s", address);

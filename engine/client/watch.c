@@ -1,4 +1,5 @@
 #include "watch.h"
+#include "clock.h"
 #include "message.h"
 #include "notice.h"
 #include <assert.h>
@@ -13,9 +14,7 @@ enum { RETRY_PAUSE_MS = 250, API_BODY_MAX = 2048 };
 
 uint64_t client_now_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return clock_monotonic_ms();
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)

@@ -1,5 +1,6 @@
 #include "log.h"
 #include "buf.h"
+#include "clock.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -43,13 +44,13 @@ static const char *level_name(enum log_level level)
 
 static void time_text(char ret[TIME_BYTES])
 {
-    struct timespec now;
+    uint64_t const now_ms = clock_wall_ms();
+    time_t const now = (time_t)(now_ms / 1000);
     struct tm parts;
     char seconds[24];
-    clock_gettime(CLOCK_REALTIME, &now);
-    (void)gmtime_r(&now.tv_sec, &parts);
+    (void)gmtime_r(&now, &parts);
     (void)strftime(seconds, sizeof seconds, "%Y-%m-%dT%H:%M:%S", &parts);
-    (void)snprintf(ret, TIME_BYTES, "%s.%03ldZ", seconds, now.tv_nsec / 1000000);
+    (void)snprintf(ret, TIME_BYTES, "%s.%03ldZ", seconds, (long)(now_ms % 1000));
 }
 
 /* One byte of the text, so that a line stays a line and a terminal is told nothing. */

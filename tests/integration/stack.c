@@ -406,9 +406,7 @@ const char *stack_outcome(thole_client *client, const char *id, uint64_t wait_ms
 
 uint64_t now_us(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+    return clock_monotonic_us();
 }
 
 void pause_ms(unsigned ms)

@@ -10,7 +10,6 @@ set -eu
 . "$(dirname "$0")/files.sh"
 limits='
     activities=5
-    cli=3
     partition=17
     streams=2
     testing=7

@@ -61,7 +61,7 @@ plant() { # LINT WHAT WORD FILE TEXT: appends the text to a file of a fresh tree
     expect bad "$1" "$2" "$3"
 }
 
-for lint in core_is_pure exports headers function_length file_length layers banned unique_names source_lists words seed_tests promises format; do
+for lint in core_is_pure exports headers function_length file_length layers banned unique_names source_lists words seed_tests promises test_index format; do
     fresh
     expect good "$lint" "the clean tree"
 done
@@ -73,6 +73,7 @@ expect good function_length "a function of 70 lines"
 plant function_length "a function of 71 lines" 'b.c:7: 71 lines: int core_d' engine/core/b.c "int core_d(int n)\n{\n$long    n--;\n    return n;\n}\n"
 plant file_length "a file of 801 lines" 'd.h: 801 lines' engine/core/d.h "$(printf '\\n%.0s' {1..801})"
 plant banned "a call of sprintf" 'b.c:6: ' engine/core/b.c 'int core_d(char *s) { return sprintf (s, "x"); }\n'
+plant banned "a clock of its own" 'clock_gettime()' streams/d.c 'int d(void) { return clock_gettime(0, 0); }\n'
 plant banned "a call of rand" 'rand()' streams/d.c 'int d(void) { return rand(); }\n'
 plant unique_names "a name used twice" 'b.h' streams/b.h '\n'
 plant unique_names "a header guard used twice" 'guard A_H' streams/d.h '#ifndef A_H\n#define A_H\n#endif\n'
@@ -90,6 +91,20 @@ fresh && eval "$seeds" && printf '| `a_seed` | | |\n' >"$tree/docs/seed_tests.md
 expect bad seed_tests "a test without a file" 'a_seed: no file'
 fresh && eval "$seeds" && printf '| `a_seed` | [d](../tests/test_d.c) | `mutant_none` |\n' >"$tree/docs/seed_tests.md"
 expect bad seed_tests "a rule that nothing breaks" 'there is no sim.mutant_none'
+index() { # good|bad WHAT WORD ROW: the row as the table of a tests/README.md
+    fresh
+    mkdir -p "$tree"/tests/{unit,sim}
+    : >"$tree/tests/unit/test_d.c"
+    printf 'foreach(mutation one\n  two)\nendforeach()\n' >"$tree/tests/sim/CMakeLists.txt"
+    printf 'mutant rule\nfile engine/core/b.c\n' >"$tree/tests/sim/mutants"
+    printf '| topic | code | unit | simulation | integration |\n|---|---|---|---|---|\n%s\n' "$4" >"$tree/tests/README.md"
+    expect "$1" test_index "$2" "$3"
+}
+index good "an index with all tests" '' '| d | `engine/core` | `d` | `one` `two` | |'
+index bad "a test that the index lacks" 'not in the table: unit d' '| d | `engine/core` | | `one` `two` | |'
+index bad "a mutation that the index lacks" 'not in the table: sim two' '| d | `engine/core` | `d` | `one` | |'
+index bad "a test of the index that is not there" 'there is no test integration d' '| d | `engine/core` | `d` | `one` `two` | `d` |'
+index bad "a mutant that no row covers" 'no row covers engine/core/b.c' '| d | `streams` | `d` | `one` `two` | |'
 promise() { # good|bad WHAT WORD TEXT: the text as a page of promises
     fresh && eval "$seeds" && mkdir -p "$tree/tests/unit" && cp "$tree/tests/test_d.c" "$tree/tests/unit/test_d.c"
     printf "## Section\n\n$4\n\n## What is not promised\n\n- Anything.\n" >"$tree/docs/guarantees.md"

@@ -98,11 +98,7 @@ static void sleep_until_stirred(struct watchdog *dog, uint64_t seen)
 
 static void doze(struct watchdog *dog)
 {
-    struct timespec until;
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += LOOK_MS * (long)NANOS_PER_MILLI;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    struct timespec const until = clock_timespec(clock_monotonic_ms() + LOOK_MS);
     (void)pthread_cond_timedwait(&dog->wake, &dog->lock, &until);
 }
 

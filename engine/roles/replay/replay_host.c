@@ -1,6 +1,7 @@
 /* Where histories come from, and what is said about them. */
 #include "replay_host.h"
 #include "call_site.h"
+#include "clock.h"
 #include "connection.h"
 #include "history_file.h"
 #include "json.h"
@@ -483,13 +484,6 @@ static thole_status replay_file(struct replay *replay, thole_error *reterr)
 
 /* ---- the whole ---- */
 
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* There are histories, and the program has code for none of them. */
 static bool compared_nothing(const struct replay *replay)
 {
@@ -620,14 +614,14 @@ thole_status replay_host_run(const struct host_command *command, const thole_pro
 {
     struct replay replay = {.command = command, .program = program, .threads = 1};
     pthread_mutex_init(&replay.lock, NULL);
-    uint64_t const began_ms = now_ms();
+    uint64_t const began_ms = clock_monotonic_ms();
     thole_status status = run(&replay, reterr);
     if (status == THOLE_CANCELLED && replay.stopped) /* by the number of reports */
         status = THOLE_OK;
     if (status == THOLE_OK && command->output == OUTPUT_TABLE)
-        say_end(&replay, now_ms() - began_ms);
+        say_end(&replay, clock_monotonic_ms() - began_ms);
     else if (status == THOLE_OK)
-        end_json(&replay, now_ms() - began_ms);
+        end_json(&replay, clock_monotonic_ms() - began_ms);
     else if (replay.begun)
         end_broken(&replay);
     *ret_code = verdict(&replay);

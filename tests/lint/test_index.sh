@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# test_index.sh ROOT: each test of tests/unit and tests/integration, and each rule that the simulation's world breaks, is in
+# the table of tests/README.md, each name there is one, and each file that a mutant changes is covered by a row.
+set -eu
+. "$(dirname "$0")/files.sh"
+root=$1
+page=$root/tests/README.md
+[ -f "$page" ] || exit 0
+awk -F'|' -v root="$root" '
+    function words(cell, kind,   n, i, list) {
+        n = split(cell, list, "`")
+        for (i = 2; i <= n; i += 2) print kind, list[i] }
+    /^\| topic /, /^$/ { if ($0 ~ /^\| (topic|---)/ || $0 !~ /^\|/) next
+        words($3, "code"); words($4, "unit"); words($5, "sim"); words($6, "integration") }' "$page" | sort -u >"$found.page"
+{
+    files_of "$root" '*.c' | sed -nE 's,^tests/(unit|integration)/test_(.*)\.c$,\1 \2,p'
+    [ ! -f "$root/tests/sim/CMakeLists.txt" ] || awk '
+        sub(/^foreach\(mutation /, "") { inside = 1 }
+        inside { n = split($0, names, /[ )]+/); for (i = 1; i <= n; i++) if (names[i] != "") print "sim", names[i] }
+        /\)/ { inside = 0 }' "$root/tests/sim/CMakeLists.txt"
+} | sort -u >"$found.tree"
+grep -E '^(unit|sim|integration) ' "$found.page" | comm -13 - "$found.tree" | sed 's,^,tests/README.md: not in the table: ,' >"$found"
+grep -E '^(unit|sim|integration) ' "$found.page" | comm -23 - "$found.tree" | sed 's,^,tests/README.md: there is no test ,' >>"$found"
+for mutants in "$root"/tests/sim/mutants "$root"/tests/unit/mutants; do
+    [ ! -f "$mutants" ] || sed -n 's/^file //p' "$mutants"
+done | sort -u | while IFS= read -r file; do
+    while read -r kind folder; do
+        case $kind:$file in "code:$folder"/* | "code:$folder") continue 2 ;; esac
+    done <"$found.page"
+    echo "tests/README.md: no row covers $file, which a mutant changes"
+done >>"$found"
+rm -f "$found.page" "$found.tree"
+verdict "tests that their index does not know"
