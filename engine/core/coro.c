@@ -131,7 +131,7 @@ bool stack_pool_runs_on(const struct stack_pool *pool, const void *address)
 
 static struct coro *stack_map(struct stack_pool *pool)
 {
-    struct coro *co = calloc(1, sizeof *co); /* in a turn: no stack, and nobody is blamed */
+    struct coro *co = calloc(1, sizeof *co); /* in a turn, where an abort would be blamed on the code */
     if (co == NULL)
         return NULL;
     co->pool = pool;

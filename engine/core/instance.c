@@ -18,9 +18,8 @@ struct instance *instance_create(const struct instance_options *options)
         memcpy(in->id, options->id.ptr, options->id.len);
     in->options.id.ptr = in->id;
     in->ctx.instance = in;
-    in->turn.next_event = 1;
     arena_init(&in->arena, options->memory_max);
-    arena_init(&in->turn.arena, options->memory_max);
+    instance_turn_init(in);
     arena_init(&in->queries.current.arena, options->memory_max);
     return in;
 }

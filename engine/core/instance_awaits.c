@@ -56,7 +56,7 @@ static thole_status outcome(struct instance *in, struct task *task, thole_slice 
 {
     assert(task->state != TASK_OUTSTANDING);
     thole_status const status = task_outcome(task);
-    task->told = true;
+    task->reported = true;
     if (status == THOLE_OK) {
         if (ret_result != NULL)
             *ret_result = task->data;
@@ -172,7 +172,7 @@ static thole_status await_first(struct instance *in, const thole_task *tasks, si
     assert(first < n);
     struct task *task = task_find(in, tasks[first].id);
     if (task != NULL)
-        task->told = true;
+        task->reported = true;
     *ret_first = first;
     return THOLE_OK;
 }
@@ -243,7 +243,7 @@ static size_t tasks_collect(struct instance *in, const thole_task *tasks, size_t
         if (results != NULL)
             results[i] = succeeded ? task->data : (thole_slice){NULL, 0};
         if (succeeded)
-            task->told = true;
+            task->reported = true;
         else if (failed == n)
             failed = i;
     }

@@ -35,7 +35,7 @@ thole_status task_apply_cancelled(struct instance *in, struct task *task, const 
 bool task_may_be_cancelled(const struct task *task)
 {
     return task->state == TASK_OUTSTANDING ||
-           (task->kind == TASK_EVENT && task->state == TASK_SUCCEEDED && !task->told);
+           (task->kind == TASK_EVENT && task->state == TASK_SUCCEEDED && !task->reported);
 }
 
 static void cancel(struct instance *in, struct task *task, enum cancel_kind kind, thole_slice reason,

@@ -3,10 +3,10 @@
 #define THOLE_INSTANCE_CANCEL_H
 #include "instance_state.h"
 
-/* Outstanding, or a wait whose event nobody was told of. */
+/* Outstanding, or a wait whose event no await has reported to the code. */
 bool task_may_be_cancelled(const struct task *task);
 /* Emits the event and resolves. Nothing when resolved already, but what a wait for an event has taken is
- * given back if nobody was told. @p reason must live as long as the execution. */
+ * given back if no await has reported it. @p reason must live as long as the execution. */
 void task_cancel(struct instance *in, struct task *task, enum cancel_kind kind, thole_slice reason);
 /* What a recorded cancellation does. @p reason lives as long as the execution, or is empty. */
 thole_status task_apply_cancelled(struct instance *in, struct task *task, const struct event *event,

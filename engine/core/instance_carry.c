@@ -68,7 +68,8 @@ static thole_status carry_origins(struct carry *c)
     return THOLE_OK;
 }
 
-/* An execution that was told of a cancellation ends as cancelled: one that continues was not. */
+/* An execution to which an await has reported a cancellation ends as cancelled: one that continues has seen
+ * none. */
 static thole_status carry_cancel(struct carry *c)
 {
     if (!c->in->cancel.received)

@@ -1,4 +1,4 @@
-/* Why an execution failed, in words, and how a task that failed is told of. */
+/* Why an execution failed, in words, and how an await reports a task that failed. */
 #include "instance_failure.h"
 #include "instance_memory.h"
 #include "instance_tasks.h"

@@ -1,4 +1,4 @@
-/* Why an execution failed, in words, and how a task that failed is told of. */
+/* Why an execution failed, in words, and how an await reports a task that failed. */
 #ifndef THOLE_INSTANCE_FAILURE_H
 #define THOLE_INSTANCE_FAILURE_H
 #include "instance_state.h"

@@ -11,6 +11,6 @@ thole_status instance_receive(struct instance *in, const struct event *event);
 thole_status instance_receive_live(struct instance *in, const struct event *received, size_t len);
 /* The first events of a recorded turn, which were received. */
 thole_status instance_receive_recorded(struct instance *in, const struct turn *turn, size_t len);
-/* A turn that runs: the code hears of what was received. */
+/* The turn runs: what was received is delivered to the code. */
 void instance_deliver(struct instance *in);
 #endif

@@ -1,4 +1,4 @@
-/* The request ids that an execution has seen: repetitions are told however late they come. */
+/* The request ids that an execution has seen: a repetition is recognised however late it comes. */
 #ifndef THOLE_INSTANCE_REQUESTS_H
 #define THOLE_INSTANCE_REQUESTS_H
 #include "instance_state.h"

@@ -19,7 +19,7 @@ static thole_status keep_options(struct instance *in, struct thole_saga_step *st
     thole_call_options *own = &step->options;
     step->has_options = true;
     if (options->size < sizeof options->size)
-        return THOLE_OK; /* what is wrong is told when it is called */
+        return THOLE_OK; /* the call reports what is wrong */
     memcpy(own, options, options->size < sizeof *own ? options->size : sizeof *own);
     own->size = sizeof *own;
     THOLE_TRY(instance_keep(in, own->queue, &own->queue));
@@ -56,16 +56,16 @@ void thole_saga_add(thole_ctx *ctx, thole_saga *saga, thole_slice name, thole_sl
 }
 
 /*
- * A cancellation of the whole execution that is told here must not leave the step undone: if it has cancelled
- * the step's activity, the activity is scheduled again, else it is awaited on. It is told once.
+ * A cancellation of the whole execution that is reported here must not leave the step undone: if it has
+ * cancelled the step's activity, the activity is scheduled again, else it is awaited on. It is reported once.
  */
 static thole_status step_run(struct instance *in, const struct thole_saga_step *step)
 {
     const thole_call_options *options = step->has_options ? &step->options : NULL;
-    bool const told_before = in->cancel.noticed;
+    bool const noticed_before = in->cancel.noticed;
     thole_task task = schedule_call(in, step->name, step->input, options);
     thole_status const status = await_one(in, task, NULL);
-    if (status != THOLE_CANCELLED || told_before || !in->cancel.noticed)
+    if (status != THOLE_CANCELLED || noticed_before || !in->cancel.noticed)
         return status;
     const struct task *found = task_find(in, task.id);
     if (found == NULL || found->state != TASK_OUTSTANDING)

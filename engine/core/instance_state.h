@@ -123,7 +123,7 @@ struct task {
     uint8_t kind;                  /* an enum task_kind */
     uint8_t state;                 /* an enum task_state */
     bool awaited;                  /* counted in code.waits_left; set by instance_awaits.c */
-    bool told;                     /* an await has given its outcome to the code; by instance_awaits.c */
+    bool reported;                 /* an await has given its outcome to the code; by instance_awaits.c */
 };
 
 /* An event that nobody has taken. */
@@ -147,7 +147,7 @@ struct name {
     struct task *waits_last;
     struct kept_event *kept_first, *kept_last; /* ascending ids */
     struct kept_event *returned;               /* a heap, smallest id first: taken by waits that were then */
-    size_t returned_len, returned_cap;         /* cancelled before anybody was told */
+    size_t returned_len, returned_cap;         /* cancelled before an await reported it */
 };
 
 /* Written by instance_names.c. */
@@ -200,7 +200,7 @@ struct facts {
     uint32_t version, semantics;
     uint64_t random_seed;
     struct origin parent;
-    uint64_t before;        /* executions of earlier lives */
+    uint64_t before;        /* executions of earlier incarnations of the id */
     uint64_t pruned_before; /* the last prune in this execution */
 };
 
@@ -216,7 +216,7 @@ struct task_table {
 struct cancellation {
     bool received;  /* the request is in the history */
     bool delivered; /* a turn that ran has seen it: what was outstanding is cancelled */
-    bool pending;   /* no await has told the code yet */
+    bool pending;   /* no await has reported it yet */
     bool noticed;   /* an await has */
     thole_slice reason, request_id;
 };

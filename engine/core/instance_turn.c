@@ -11,6 +11,12 @@ enum { EVENTS_CAP_MIN = 8 };
 
 /* ---- beginning and end ---- */
 
+void instance_turn_init(struct instance *in)
+{
+    arena_init(&in->turn.arena, in->options.memory_max);
+    in->turn.next_event = 1;
+}
+
 void instance_turn_open(struct instance *in, bool replaying, thole_error *reterr)
 {
     in->turn.replaying = replaying;

@@ -6,6 +6,8 @@
 #define THOLE_INSTANCE_TURN_H
 #include "instance_state.h"
 
+/* Of a new instance, whose options are there. */
+void instance_turn_init(struct instance *in);
 /* Open, begin, close: open says which way the turn goes and where the text of a failure goes; begin counts
  * it. */
 void instance_turn_open(struct instance *in, bool replaying, thole_error *reterr);

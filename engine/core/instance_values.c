@@ -158,7 +158,7 @@ thole_status thole_state_next(thole_ctx *ctx, thole_slice key, thole_slice *ret_
     return state_next(&ctx->instance->state, key, ret_key, ret_value) ? THOLE_OK : THOLE_NOT_FOUND;
 }
 
-/* ---- long lives and new code ---- */
+/* ---- continue-as-new, versions ---- */
 
 thole_status thole_continue_as_new(thole_ctx *ctx, thole_slice input, uint32_t version)
 {

@@ -7,7 +7,7 @@
 
 enum { TEXT_BYTES = 256 };
 
-/* The one place of the pure folders that writes anything: nobody is left whom a status could reach. */
+/* The only output of the pure folders: no caller is left that a status could reach. */
 static _Noreturn void give_up(size_t n, size_t bytes)
 {
     char text[TEXT_BYTES];

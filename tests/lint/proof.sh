@@ -119,6 +119,17 @@ promise bad "a test that its file does not have" "unit.d has no test called 'b_s
 plant words "a path of this machine" 'c.h:2:' engine/host/c.h "/* see /w""ork/x */\n"
 plant words "a home" 'c.h:2:' engine/host/c.h "/* see /ro""ot/.x */\n"
 plant format "a line that is not formatted" 'c.h' engine/host/c.h 'int   host_d (void) ;\n'
+writes() { # good|bad WHAT WORD TEXT: of a file that writes no part of an instance
+    fresh
+    cp "$here/../../engine/core/instance_state.h" "$tree/engine/core/"
+    printf "$4" >"$tree/engine/core/instance_d.c"
+    expect "$1" writers "$2" "$3"
+}
+writes good "parts that are read" '' 'bool d(struct instance *in) { return in->facts.started == in->end.ended && in->turn.number >= 1; }\n'
+writes bad "a part of another file" 'instance_d.c:1: facts is written by instance_receive.c' 'void d(struct instance *in) { in->facts.started = true; }\n'
+writes bad "a number of another file" 'tasks is written by instance_tasks.c' 'void d(struct instance *in) { in->tasks.len++; }\n'
+writes bad "a whole part of another file" 'last_failure is written by instance_awaits.c' 'void d(struct instance *in) { in->last_failure = (struct last_failure){0}; }\n'
+writes bad "a member that is no part" 'broken is written by instance_memory.c' 'void d(struct instance *in) { in->broken = 0; }\n'
 two() { # TEXT of new/b.c: new/a.c uses it
     fresh
     mkdir -p "$tree/engine/new"
