@@ -1,0 +1,332 @@
+/* The life of a request of the engine role, with executors, a clock and a partition that the test plays. */
+#include "loader.h"
+#include "shard_request.h"
+#include "store.h"
+#include "thole_cunit.h"
+#include <stdlib.h>
+
+enum { LIFE = 7, ROOM = 3, ASIDE = 64, SENT_MAX = 256 };
+
+static struct {
+    struct engine_host engine;
+    struct shard shard;
+    struct owned owned;
+    uint64_t now_ms, life;
+    struct request *sent[SENT_MAX]; /* in flight */
+    size_t sent_len, in_flight;
+    thole_status send_status; /* when there is room */
+    char log[512];
+} play;
+
+static void note(const char *text)
+{
+    (void)snprintf(play.log + strlen(play.log), sizeof play.log - strlen(play.log), "%s%s",
+                   play.log[0] == '\0' ? "" : " ", text);
+}
+
+/* ---- the world ---- */
+
+uint64_t __wrap_clock_monotonic_ms(void);
+uint64_t __wrap_clock_monotonic_ms(void)
+{
+    return play.now_ms;
+}
+
+uint64_t __wrap_partition_generation(const struct partition *p);
+uint64_t __wrap_partition_generation(const struct partition *p)
+{
+    (void)p;
+    return play.life;
+}
+
+size_t __wrap_requests_in_flight(const struct requests *requests);
+size_t __wrap_requests_in_flight(const struct requests *requests)
+{
+    (void)requests;
+    return play.in_flight;
+}
+
+void __wrap_shard_doubt(struct owned *owned, const char *text, bool fenced);
+void __wrap_shard_doubt(struct owned *owned, const char *text, bool fenced)
+{
+    CU_ASSERT_PTR_EQUAL(owned, &play.owned);
+    note(fenced ? "fenced:" : "doubt:");
+    note(text);
+}
+
+void __wrap_loader_submit(struct loader *loader, struct request *request);
+void __wrap_loader_submit(struct loader *loader, struct request *request)
+{
+    (void)loader;
+    note("load");
+    request_finish(request);
+}
+
+void __wrap_store_submit(struct store *store, struct request *request);
+void __wrap_store_submit(struct store *store, struct request *request)
+{
+    (void)store;
+    note("store");
+    request_finish(request);
+}
+
+static thole_status play_send(struct request *request, thole_error *reterr)
+{
+    (void)reterr;
+    if (play.send_status != THOLE_OK)
+        return play.send_status;
+    if (play.in_flight == request_window(request)->limit)
+        return THOLE_LIMIT;
+    play.in_flight++;
+    play.sent[play.sent_len++] = request;
+    return THOLE_OK;
+}
+
+static void play_answer(struct owned *owned, struct request *request)
+{
+    (void)owned;
+    note(request->status == THOLE_OK ? "answer" : "failure");
+}
+
+static void play_refused(const struct request *request)
+{
+    (void)request;
+    note("refused");
+}
+
+static thole_status play_load(struct engine_host *engine, struct request *request)
+{
+    (void)engine;
+    (void)request;
+    return THOLE_OK;
+}
+
+#define WINDOW_OF(which) .executor = EXECUTOR_WINDOW, .window = WINDOW_##which, .send = play_send
+static const struct request_rule rules[REQ_KINDS] = {
+    [REQ_APPEND] = {WINDOW_OF(APPENDS), .failure = FAILURE_ANSWER, .answer = play_answer},
+    [REQ_SEND_MESSAGE] = {WINDOW_OF(MESSAGES), .failure = FAILURE_AGAIN, .answer = play_answer,
+                          .refused = play_refused},
+    [REQ_PUBLISH_WORK] = {WINDOW_OF(MESSAGES), .failure = FAILURE_AGAIN_WHEN_SURE, .failed = "unsure",
+                          .answer = play_answer, .refused = play_refused},
+    [REQ_WITHDRAW_WORK] = {WINDOW_OF(MESSAGES), .failure = FAILURE_DROP, .failed = "dropped"},
+    [REQ_LOAD] = {.executor = EXECUTOR_LOADER,
+                  .load = play_load,
+                  .failure = FAILURE_DOUBT,
+                  .failed = "unread",
+                  .answer = play_answer},
+};
+
+static void begin(void)
+{
+    memset(&play, 0, sizeof play);
+    play.now_ms = 1000;
+    play.life = LIFE;
+    play.engine.shards = &play.shard;
+    play.engine.shards_len = 1;
+    play.shard.engine = &play.engine;
+    play.shard.rules = rules;
+    play.shard.owned = &play.owned;
+    play.shard.owned_len = 1;
+    for (size_t i = 0; i < WINDOWS; i++)
+        play.shard.windows[i] = (struct window){.limit = ROOM, .waits = i != WINDOW_APPENDS};
+    CU_ASSERT_EQUAL_FATAL(mailbox_init(&play.shard.mailbox), THOLE_OK);
+}
+
+static void end(void)
+{
+    for (size_t i = 0; i < play.sent_len; i++)
+        request_destroy(play.sent[i]);
+    requests_forget(&play.shard);
+    mailbox_release(&play.shard.mailbox);
+}
+
+static void submit(enum request_kind kind)
+{
+    request_submit(request_create_now(kind, &play.shard, &play.owned));
+}
+
+/* The shard's thread takes what has come back. */
+static void take(void)
+{
+    for (struct mail *mail = mailbox_take_all(&play.shard.mailbox), *next; mail != NULL; mail = next) {
+        next = mail->next;
+        request_answered((struct request *)mail);
+    }
+}
+
+/* The oldest in flight is answered. */
+static void reply_with(enum request_result result)
+{
+    struct request *const request = play.sent[0];
+    CU_ASSERT_TRUE_FATAL(play.sent_len > 0);
+    memmove(play.sent, play.sent + 1, --play.sent_len * sizeof play.sent[0]);
+    play.in_flight--;
+    request_on_reply(&play.shard, &(struct request_done){.result = result, .token = request_token(request)});
+    take();
+}
+
+static void run_at(uint64_t now_ms)
+{
+    play.now_ms = now_ms;
+    (void)requests_run(&play.shard, now_ms);
+}
+
+/* ---- tests ---- */
+
+static void test_what_finds_no_room_waits(void)
+{
+    begin();
+    for (size_t i = 0; i < ROOM + 2; i++)
+        submit(REQ_SEND_MESSAGE);
+    CU_ASSERT_EQUAL(play.sent_len, ROOM);
+    run_at(1000);
+    CU_ASSERT_EQUAL(play.sent_len, ROOM);
+    reply_with(REQUEST_STORED);
+    CU_ASSERT_EQUAL(play.sent_len, ROOM - 1);
+    struct request *const first = play.shard.windows[WINDOW_MESSAGES].waiting.first;
+    submit(REQ_SEND_MESSAGE);
+    CU_ASSERT_EQUAL(play.sent_len, ROOM - 1);
+    run_at(1000);
+    CU_ASSERT_EQUAL(play.sent_len, ROOM);
+    CU_ASSERT_PTR_EQUAL(play.sent[ROOM - 1], first);
+    CU_ASSERT_PTR_NOT_NULL(play.shard.windows[WINDOW_MESSAGES].waiting.first);
+    CHECK_STR("answers", play.log, "answer");
+    end();
+}
+
+/* Its bytes are lent for the call, and what is behind it must not come before it. */
+static void test_an_append_never_waits(void)
+{
+    begin();
+    for (size_t i = 0; i < ROOM + 1; i++)
+        submit(REQ_APPEND);
+    CU_ASSERT_PTR_NULL(play.shard.windows[WINDOW_APPENDS].waiting.first);
+    CHECK_STR("not within the call", play.log, "");
+    take();
+    CHECK_STR("as one that was lost", play.log, "failure");
+    end();
+}
+
+static void test_when_it_is_tried_again(void)
+{
+    static const struct {
+        const char *name;
+        enum request_kind kind;
+        enum request_result result;
+        const char *log;
+        uint64_t after_ms; /* 0: never */
+    } rows[] = {{"stored", REQ_SEND_MESSAGE, REQUEST_STORED, "answer", 0},
+                {"busy", REQ_SEND_MESSAGE, REQUEST_BUSY, "", 100},
+                {"refused", REQ_SEND_MESSAGE, REQUEST_FAILED, "refused", 500},
+                {"unknown", REQ_SEND_MESSAGE, REQUEST_UNKNOWN, "", 500},
+                {"work, busy", REQ_PUBLISH_WORK, REQUEST_BUSY, "", 100},
+                {"work, refused", REQ_PUBLISH_WORK, REQUEST_FAILED, "refused", 500},
+                {"work, unknown", REQ_PUBLISH_WORK, REQUEST_UNKNOWN, "doubt: unsure", 0},
+                {"dropped", REQ_WITHDRAW_WORK, REQUEST_UNKNOWN, "", 0},
+                {"append, unknown", REQ_APPEND, REQUEST_UNKNOWN, "failure", 0}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        begin();
+        submit(rows[i].kind);
+        reply_with(rows[i].result);
+        CHECK_STR(rows[i].name, play.log, rows[i].log);
+        run_at(1000 + (rows[i].after_ms == 0 ? 100000 : rows[i].after_ms - 1));
+        CU_ASSERT_EQUAL(play.sent_len, 0);
+        run_at(1000 + (rows[i].after_ms == 0 ? 100000 : rows[i].after_ms));
+        CU_ASSERT_EQUAL(play.sent_len, rows[i].after_ms != 0);
+        end();
+    }
+}
+
+static void test_when_to_come_back(void)
+{
+    begin();
+    CU_ASSERT_EQUAL(requests_run(&play.shard, 1000), UINT64_MAX);
+    submit(REQ_SEND_MESSAGE);
+    submit(REQ_SEND_MESSAGE);
+    reply_with(REQUEST_UNKNOWN);
+    reply_with(REQUEST_BUSY);
+    CU_ASSERT_EQUAL(requests_run(&play.shard, 1000), 1100);
+    run_at(1100);
+    CU_ASSERT_EQUAL(play.sent_len, 1);
+    CU_ASSERT_EQUAL(requests_run(&play.shard, 1100), 1500);
+    end();
+}
+
+/* What an earlier life of the partition asked for is not sent any more, and its failure is no doubt. */
+static void test_of_an_earlier_life(void)
+{
+    begin();
+    for (size_t i = 0; i < ROOM + 1; i++)
+        submit(i == 0 ? REQ_PUBLISH_WORK : REQ_SEND_MESSAGE);
+    play.life++;
+    reply_with(REQUEST_UNKNOWN);
+    reply_with(REQUEST_UNKNOWN);
+    CHECK_STR("failures", play.log, "");
+    CU_ASSERT_PTR_NULL(play.shard.delayed);
+    run_at(100000);
+    CU_ASSERT_EQUAL(play.sent_len, ROOM - 2);
+    CU_ASSERT_PTR_NULL(play.shard.windows[WINDOW_MESSAGES].waiting.first);
+    end();
+}
+
+static void test_one_that_is_delayed_into_another_life(void)
+{
+    begin();
+    submit(REQ_SEND_MESSAGE);
+    reply_with(REQUEST_UNKNOWN);
+    play.life++;
+    run_at(100000);
+    CU_ASSERT_EQUAL(play.sent_len, 0);
+    CU_ASSERT_PTR_NULL(play.shard.delayed);
+    end();
+}
+
+static void test_what_is_in_no_hurry(void)
+{
+    begin();
+    play.shard.windows[WINDOW_MESSAGES].limit = SENT_MAX;
+    for (size_t i = 0; i < ASIDE + 10; i++)
+        request_put_aside(request_create_now(REQ_WITHDRAW_WORK, &play.shard, &play.owned));
+    CU_ASSERT_EQUAL(play.sent_len, ASIDE);
+    submit(REQ_SEND_MESSAGE);
+    CU_ASSERT_EQUAL(play.sent_len, ASIDE + 1);
+    reply_with(REQUEST_ANSWERED);
+    run_at(1000);
+    CU_ASSERT_EQUAL(play.sent_len, ASIDE + 1);
+    CU_ASSERT_EQUAL(play.shard.windows[WINDOW_MESSAGES].aside_out, ASIDE);
+    end();
+}
+
+static void test_a_failed_load(void)
+{
+    static const struct {
+        const char *name;
+        thole_status status;
+        const char *text, *log;
+    } rows[] = {{"done", THOLE_OK, "", "load answer"},
+                {"failed", THOLE_UNAVAILABLE, "no answer from NATS", "load doubt: no answer from NATS"},
+                {"without a text", THOLE_NOMEM, "", "load doubt: unread"},
+                {"fenced", THOLE_FENCED, "a newer owner", "load fenced: a newer owner"}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        begin();
+        struct request *const request = request_create_now(REQ_LOAD, &play.shard, &play.owned);
+        request_submit(request);
+        request->status = rows[i].status; /* it is in the mailbox; the loader is this thread */
+        (void)snprintf(request->err.text, sizeof request->err.text, "%s", rows[i].text);
+        take();
+        CHECK_STR(rows[i].name, play.log, rows[i].log);
+        end();
+    }
+}
+
+static const struct thole_test tests[] = {
+    {"what finds no room waits", test_what_finds_no_room_waits},
+    {"an append never waits", test_an_append_never_waits},
+    {"when it is tried again", test_when_it_is_tried_again},
+    {"when to come back", test_when_to_come_back},
+    {"of an earlier life", test_of_an_earlier_life},
+    {"one that is delayed into another life", test_one_that_is_delayed_into_another_life},
+    {"what is in no hurry", test_what_is_in_no_hurry},
+    {"a failed load", test_a_failed_load},
+};
+THOLE_TEST_MAIN("request_flow", tests)
