@@ -1,20 +1,7 @@
 /*
- * Deleting an instance: a record that says so, then its rows (see fold.c), and at last the records before it.
- *
- * They may go when
- *  - everything that follows from them has been done;
- *  - a later record that is stored says that the deletion is committed: who reads the tail then counts on
- * over the gap (opening.c);
- *  - the database will never forget that it has come so far: the record that its rows end with has to be
- * there. Until they are gone no record says that all is published (see log_saying), so a new owner looks for
- * deletions from there on, and removes what is left.
- *
- * Pruning is the same for some of the executions of an instance that goes on: not a record of its own, but an
- * event in a turn of a later execution. The first execution stays, since it says when and by whom the
- * instance was started.
- *
- * The id may be used again. Its new life goes on counting executions, so that nothing that was meant for the
- * old one (results, wakes, repeated messages, keys) fits.
+ * Deleting an instance: a record that says so, then its rows, and at last the records before it (see the
+ * projection's removals.c). The id may be used again. Its new life goes on counting executions, so that
+ * nothing that was meant for the old one (results, wakes, repeated messages, keys) fits.
  */
 #include "machine.h"
 #include <assert.h>
@@ -46,22 +33,6 @@ bool deletion_must_wait(const struct slot *slot)
     return (slot->in_flight > 0 || slot->refusals > 0) && is_delete(slot->first);
 }
 
-static void tell(struct partition *p, const struct deletion *d, const char *kind)
-{
-    struct partition_out *out = env_emit(&p->env, PARTITION_OUT_EVENT);
-    out->event_kind = kind;
-    out->orchestration = env_copy(&p->env, d->orchestration.len > 0 ? d->orchestration : THOLE_STR(NAMELESS));
-    out->instance = env_copy(&p->env, d->instance);
-    out->execution = d->execution;
-    out->request_id = env_copy(&p->env, d->request_id);
-    out->data = env_copy(&p->env, d->reason);
-}
-
-void deletion_told(struct partition *p, const struct deletion *deletion)
-{
-    tell(p, deletion, "deleted");
-}
-
 static bool drop(struct partition *p, struct slot *slot, const char *kind)
 {
     struct pending *pending = slot_take(&p->slots, slot);
@@ -70,7 +41,7 @@ static bool drop(struct partition *p, struct slot *slot, const char *kind)
                                   .orchestration = slot->orchestration,
                                   .request_id = pending->message.request_id};
     if (kind != NULL)
-        tell(p, &said, kind);
+        env_notice_deletion(&p->env, &said, kind);
     intake_incorporate(p, pending->inbox_sequence);
     pending_destroy(pending);
     return false;
@@ -137,99 +108,4 @@ void deletion_record(struct partition *p, struct slot *slot, const struct intake
     suspects_over(p, slot);
     arena_release(&life);
     slots_touch(&p->slots, slot);
-}
-
-/* --- the records before it ----------------------------------------------------------------------- */
-
-struct executions deletion_pruned(const struct event *event)
-{
-    if (event->kind != EVENT_HISTORY_PRUNED || event->before <= event->kept + 1)
-        return (struct executions){0, 0};
-    return (struct executions){event->kept, event->before - 1};
-}
-
-void deletion_owed(struct partition *p, thole_slice instance, struct executions executions, uint64_t sequence)
-{
-    struct removals *removals = &p->removals;
-    struct removal *removal = calloc(1, sizeof *removal + instance.len);
-    if (removal == NULL) {
-        env_no_memory(&p->env);
-        return;
-    }
-    removal->sequence = sequence;
-    removal->executions = executions;
-    removal->instance_len = instance.len;
-    memcpy(removal->instance, instance.ptr, instance.len);
-    assert(removals->last == NULL || removals->last->sequence < removal->sequence);
-    if (removals->last != NULL)
-        removals->last->next = removal;
-    else
-        removals->first = removal;
-    removals->last = removal;
-    removals->len++;
-}
-
-/* Everything before this epoch counts; of this one, what a stored record says. */
-static uint64_t attested(const struct partition *p)
-{
-    return log_facts(p->log)->confirmed_seq;
-}
-
-bool deletion_unattested(const struct partition *p)
-{
-    return p->removals.last != NULL && p->removals.last->sequence > attested(p);
-}
-
-bool deletion_undurable(const struct partition *p)
-{
-    const struct removal *last = p->removals.last;
-    return last != NULL && last->sequence > p->projector.durable &&
-           last->sequence <= p->projector.watermark.seq;
-}
-
-void deletion_pump(struct partition *p)
-{
-    struct removals *removals = &p->removals;
-    for (struct removal *r = removals->first; r != NULL && removals->out < REMOVALS_OUT_MAX; r = r->next) {
-        if (r->out)
-            continue;
-        if (r->sequence > attested(p) || r->sequence > p->projector.durable)
-            return;
-        r->out = true;
-        removals->out++;
-        struct partition_out *out = env_emit(&p->env, PARTITION_OUT_REMOVE_HISTORY);
-        out->sequence = r->sequence;
-        out->executions = r->executions;
-        out->instance = env_copy(&p->env, (thole_slice){r->instance, r->instance_len});
-    }
-}
-
-void deletion_removed(struct partition *p, const struct partition_in *in)
-{
-    struct removals *removals = &p->removals;
-    struct removal *before = NULL, *r = removals->first;
-    while (r != NULL && r->sequence != in->sequence) {
-        before = r;
-        r = r->next;
-    }
-    if (r == NULL || !r->out)
-        return;
-    *(before == NULL ? &removals->first : &before->next) = r->next;
-    if (removals->last == r)
-        removals->last = before;
-    removals->len--;
-    removals->out--;
-    free(r);
-    p->busy_ms = p->env.now_ms;
-    if (in->sequence > p->projector.worth)
-        p->projector.worth = in->sequence;
-}
-
-void deletion_release(struct partition *p)
-{
-    for (struct removal *next; p->removals.first != NULL; p->removals.first = next) {
-        next = p->removals.first->next;
-        free(p->removals.first);
-    }
-    p->removals = (struct removals){0};
 }

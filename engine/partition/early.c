@@ -129,7 +129,7 @@ bool early_is_over(struct partition *p, const struct slot *slot)
         return true;
     struct batch_timer const timer = {
         .instance = slot->id, .timer_id = EARLY_TIMER, .due_ms = slot->early->due_ms};
-    timer_book_created(p, &timer);
+    projection_wake(p->projection, &timer);
     return false;
 }
 

@@ -105,7 +105,7 @@ void intake_message(struct partition *p, const struct partition_in *in)
         arrived(p, slot, pending);
 }
 
-void intake_timer(struct partition *p, const struct timer_entry *timer)
+void intake_timer(struct partition *p, const struct projection_timer *timer)
 {
     struct pending *pending = pending_create();
     struct slot *slot = pending == NULL ? NULL : intake_slot(p, timer->instance);
@@ -263,7 +263,7 @@ static bool start_collides(struct partition *p, struct slot *slot, const struct 
     if (m->parent.instance.len > 0) {
         if (same_origin(&m->parent, &slot->parent))
             return false;
-        outbox_refuse(p, slot, pending);
+        refusals_add(p, slot, pending);
         return true;
     }
     if (m->request_id.len == 0 ||
@@ -380,7 +380,7 @@ static enum taken take_existing(struct partition *p, struct slot *slot, const st
     }
     if (m->kind == MESSAGE_PRUNE) {
         struct event const event = pruned_event(slot, m);
-        return deletion_pruned(&event).upto == 0 ? DROPPED : put(p, pending, in, event);
+        return executions_pruned(&event).upto == 0 ? DROPPED : put(p, pending, in, event);
     }
     return put(p, pending, in, start ? raised_event(m) : message_event(m));
 }

@@ -1,93 +1,36 @@
 /*
  * Inside of the partition machine: what its files share. Nobody outside this folder includes it.
  *
- *   partition.c  inputs, outputs, states        opening.c  redo of the projection
- *   slots.c      instances in memory            loading.c  histories to parked instances
- *   intake.c     what comes for an instance     turns.c    turns to records
- *   early.c      events before their instance   queries.c  questions to parked instances
- *   log/         the fenced append pipeline     build.c    rows of a batch by their keys
- *   fold.c       records to projection changes  project.c  batches: apply, publish, push, watermark
- *   outbox.c     messages to other instances    names.c    live orchestrations
- *   timers.c     due timers                     progress.c which inbox messages are incorporated
- *   redo.c       what the redo keeps in mind      deletion.c what goes, and when its records may
- *   rejections.c what cannot be taken
- *   watched.c    code that is watched while it runs   suspects.c instances whose code has crashed
+ *   partition.c  inputs, outputs, states        slots.c      instances in memory
+ *   intake.c     what comes for an instance     loading.c    histories to parked instances
+ *   early.c      events before their instance   turns.c      turns to records
+ *   queries.c    questions to parked instances  deletion.c   requests to delete
+ *   names.c      live orchestrations            progress.c   which inbox messages are incorporated
+ *   counts.c     open activities, live names    rejections.c what cannot be taken
+ *   refusals.c   starts that cannot be          suspects.c   instances whose code has crashed
+ *   watched.c    code that is watched while it runs
  */
 #ifndef THOLE_MACHINE_H
 #define THOLE_MACHINE_H
 #include "partition.h"
 #include "partition_env.h"
 #include "partition_log.h"
+#include "progress.h"
+#include "projection.h"
 #include "tables.h"
 
 enum {
     TURN_RECEIVED_MAX = 1000,
     TURN_RECEIVED_BYTES_MAX = 4 * 1024 * 1024,
-    PENDING_MAX = 20000,    /* inbox messages held in memory */
-    UNPROJECTED_MAX = 8192, /* committed records that wait for the projection before turns pause */
-    ENDED_MAX = 10000,      /* ended instances remembered */
-    PURGE_EVERY = 1000,     /* inbox messages */
+    PENDING_MAX = 20000, /* inbox messages held in memory */
+    ENDED_MAX = 10000,   /* ended instances remembered */
+    PURGE_EVERY = 1000,  /* inbox messages */
     SLOT_BUCKETS = 4096,
     EVENT_BYTES_BESIDE = DETAILS_BYTES_MAX + 6144, /* of an event, beside one payload */
     EARLY_EVENTS_MAX = 10000,
     EARLY_BYTES_MAX = 8 * 1024 * 1024,
-    EARLY_TIMER = 1, /* its row: (instance, execution 0, this) */
     QUERIES_PENDING_MAX = 1000,
     RECALLS_MAX = 16, /* ended instances that are loaded again at a time, to be asked */
-    LONERS_MAX = 1000000,
-    REMOVALS_MAX = 10000, /* of deleted instances: before turns pause */
-    REMOVALS_OUT_MAX = 2, /* on their way at a time */
-};
-
-/* --- progress.c: the inbox position -------------------------------------------------------------- */
-struct seen { /* an inbox message: all that is left of it when it is purged. 0 = not known */
-    uint64_t sequence, stored_ns;
-};
-struct progress {
-    uint64_t floor, received; /* received: the highest sequence since it was opened */
-    struct seen seen;         /* the highest ever */
-    uint64_t *above;
-    size_t above_len, above_cap;
-    struct gap {
-        uint64_t first, last;
-    } * gaps; /* sequences that do not exist, behind messages that are not yet incorporated; ascending */
-    size_t gaps_len, gaps_cap;
-    bool dirty; /* differs from what the last record says */
-};
-void progress_release(struct progress *progress);
-THOLE_NODISCARD thole_status progress_set(struct progress *progress, const struct position *position);
-bool progress_has(const struct progress *progress, uint64_t sequence);
-THOLE_NODISCARD thole_status progress_add(struct progress *progress, uint64_t sequence);
-/* There are no such sequences: the reader, which leaves out nothing, has gone beyond them. There may be many,
- * so they are not listed. */
-THOLE_NODISCARD thole_status progress_skip(struct progress *progress, uint64_t first, uint64_t last);
-/* A message came in. */
-void progress_receive(struct progress *progress, uint64_t sequence, uint64_t stored_ns);
-/* What the stream must still hold, or have purged, for the position to mean anything. */
-struct seen progress_seen(const struct progress *progress);
-
-/* --- timers.c: a heap of due times --------------------------------------------------------------- */
-struct timer_entry {
-    uint64_t due_ms, execution, timer_id;
-    thole_slice instance; /* owned */
-};
-struct timer_heap {
-    struct timer_entry *entries;
-    size_t len, cap;
-};
-void timer_heap_release(struct timer_heap *heap);
-THOLE_NODISCARD thole_status timer_heap_push(struct timer_heap *heap, const struct batch_timer *timer);
-/* Moves the earliest into *ret (its instance is then the caller's to free) if it is due. */
-bool timer_heap_pop_due(struct timer_heap *heap, uint64_t now_ms, struct timer_entry *ret);
-uint64_t timer_heap_next(const struct timer_heap *heap); /* UINT64_MAX = empty */
-
-struct timer_book { /* which timers are in memory, and which are only rows */
-    struct timer_heap heap;
-    uint64_t horizon_end; /* every committed timer due before this is in the heap */
-    uint64_t beyond_due;  /* earliest known at or after it; UINT64_MAX = none */
-    bool reading;         /* READ_TIMERS is out */
-    uint64_t reading_before;
-    struct timer_heap recent; /* committed since it went out, or perhaps not yet visible to it */
 };
 
 /* --- slots.c: instances in memory ---------------------------------------------------------------- */
@@ -206,192 +149,7 @@ bool early_is_over(struct partition *p, const struct slot *slot);
 /* Gives them up. */
 void early_expire(struct partition *p, struct slot *slot);
 
-/* --- build.c, project.c, fold.c, outbox.c -------------------------------------------------------- */
-struct fold_activity {
-    struct batch_activity row;
-    thole_slice input;
-    bool gone;   /* there is to be no row */
-    bool before; /* there may be one, made before this build */
-    bool published;
-    bool unwanted; /* cancelled while its message is on its way */
-    bool held;     /* a worker had it when its row was removed: that worker acknowledges the message */
-};
-struct fold_timer {
-    struct batch_timer row;
-    bool gone, before;
-};
-struct fold_quarantine {
-    struct batch_quarantine row;
-    bool gone, before;
-};
-struct fold_instance {
-    struct batch_instance row;
-    bool pruned; /* it gets no row after all */
-    bool parent_known;
-    struct origin parent;
-};
-struct fold_push {
-    thole_slice instance, reason;
-    uint64_t execution, activity_id;
-    uint32_t try_number; /* 0 = whatever try it is */
-    uint32_t kind;
-};
-struct fold_deletion {
-    struct batch_deletion row;
-    uint64_t sequence; /* of the record that says so: those before it are to go */
-    bool removed;      /* its records are gone */
-};
-struct fold_send {          /* a message to another instance */
-    struct fold_send *next; /* in its lane */
-    struct message message; /* instance empty: that of the sender's parent, which has to be looked up */
-    uint64_t execution;     /* the sender's */
-    struct buf bytes;
-    uint64_t token;
-    bool answered;
-};
-struct key_index { /* open addressing over an array of rows: index + 1, 0 = free */
-    uint32_t *cells;
-    size_t cap, len;
-};
-/* REMOVING: rows of what is cancelled go first, so that workers hear of it soon. */
-enum build_state { BUILD_FILLING, BUILD_SEALED, BUILD_REMOVING, BUILD_APPLYING, BUILD_PUBLISHING };
-struct build { /* a projection batch on its way */
-    struct build *next;
-    enum build_state state;
-    uint64_t id;
-    struct arena arena;
-    struct fold_activity *activities;
-    struct fold_timer *timers;
-    struct fold_quarantine *quarantine;
-    struct fold_instance *instances; /* by execution */
-    struct fold_push *pushes;
-    struct fold_send *sends;
-    struct fold_deletion *deletions; /* before all the others: see fold.c */
-    size_t activities_len, activities_cap, timers_len, timers_cap, instances_len, instances_cap;
-    size_t quarantine_len, quarantine_cap, pushes_len, pushes_cap, sends_len, sends_cap;
-    size_t deletions_len, deletions_cap;
-    struct key_index activities_index, timers_index, quarantine_index, instances_index;
-    struct projected last; /* the record that it ends with */
-    uint64_t records;
-    size_t removed; /* activities that have been looked at for it */
-    size_t applied; /* rows of each kind that are in batches */
-    size_t publishes_left;
-};
-struct build *build_create(uint64_t id); /* NULL: out of memory */
-void build_destroy(struct build *build); /* NULL-safe */
-bool build_full(const struct build *build);
-bool build_empty(const struct build *build); /* no rows */
-/* The row with the key, made at need; NULL: out of memory. ret_new may be NULL. */
-struct fold_activity *build_activity(struct build *build, thole_slice instance, uint64_t execution,
-                                     uint64_t id, bool *ret_new);
-struct fold_activity *build_find_activity(struct build *build, thole_slice instance, uint64_t execution,
-                                          uint64_t id); /* NULL: there is none */
-struct fold_timer *build_timer(struct build *build, thole_slice instance, uint64_t execution, uint64_t id,
-                               bool *ret_new);
-struct fold_quarantine *build_quarantine(struct build *build, thole_slice instance, uint64_t execution,
-                                         uint64_t id, bool *ret_new);
-struct fold_instance *build_instance(struct build *build, thole_slice instance, uint64_t execution,
-                                     bool *ret_new);
-/* What the build has of these executions is left out; a newer one is in it. */
-void build_prune(struct build *build, thole_slice instance, struct executions executions);
-bool build_has_instance(const struct build *build, thole_slice instance, uint64_t execution);
-struct fold_deletion *build_deletion(struct build *build);
-struct fold_push *build_push(struct build *build);
-struct fold_send *build_send(struct build *build);
-/* A copy of the next rows, at most BATCH_ROWS_MAX of a kind, that owns everything; moves *from behind them. A
- * turn may have more rows than one transaction. NULL: out of memory. */
-struct batch *build_batch(const struct build *build, uint32_t partition, uint64_t epoch, size_t *from);
-bool build_has_more(const struct build *build, size_t from);
-/* The same with nothing but the activities whose rows go; ret_batch NULL: there are none left. */
-THOLE_NODISCARD thole_status build_removals(const struct build *build, uint32_t partition, uint64_t epoch,
-                                            size_t *from, struct batch **ret_batch);
-
-/* --- work_refs.c: where the messages of activities are queued, only to withdraw them in time --- */
-struct work_ref {
-    uint64_t key, sequence; /* sequence 0: a free cell */
-};
-struct work_refs {
-    struct work_ref *cells;
-    size_t cap, len;
-};
-enum { WORK_REFS_MAX = 65536 };
-void work_refs_release(struct work_refs *refs);
-/* Best effort: when there are too many, or no memory, some are forgotten. */
-void work_refs_put(struct work_refs *refs, uint64_t key, uint64_t sequence);
-uint64_t work_refs_take(struct work_refs *refs, uint64_t key); /* 0: unknown; forgotten afterwards */
-
-enum { OUTBOX_LANES = 256, BUILD_TOKEN_BITS = 24 };
-/* Of tokens that are no build's PUBLISHED or SENT, and no slot's LOAD: those of outbox.c. */
-#define OUTBOX_TOKEN (UINT64_C(1) << 63)
-#define NAMELESS "-" /* for an orchestration that nobody knows the name of, in notices */
-/* An inbox message that counts as incorporated once its answer is on its way. */
-struct refusal {
-    struct refusal *next;
-    struct slot *slot; /* stays while there are any */
-    uint64_t token, inbox_sequence;
-    struct buf bytes;
-};
-struct projector {
-    struct work_refs work_refs;
-    struct lane {
-        struct fold_send *first, *last; /* the first is on its way */
-    } lanes[OUTBOX_LANES];              /* by receiver, so that what one receives keeps its order */
-    struct build *first, *last;         /* FIFO; at most one applying, before it only publishing ones */
-    uint64_t next_id;
-    struct projected watermark; /* everything up to this record is applied and published */
-    uint64_t watermark_sent;    /* what the database knows of it, or is being told */
-    uint64_t durable;           /* what it will never forget */
-    uint64_t durable_sent;      /* what it is being told so; 0: nothing */
-    uint64_t published;         /* up to there the log says that all is done, records removed too */
-    uint64_t worth;     /* the newest record from which more has followed than rows: that is worth saying */
-    size_t unprojected; /* records in builds */
-    /* a turn that comes in parts; their memory is that of the build that is filling */
-    struct record *parts;
-    size_t parts_len, parts_cap;
-};
-void projector_release(struct projector *projector);
-
-/* --- redo.c: while the log is read again ------------------------------------------------------- */
-struct redo {
-    struct build *open;    /* activities whose end has not been read yet, each with its last try */
-    size_t open_len;       /* that are not gone */
-    struct projected done; /* builds up to this record are applied and published */
-    bool settled;          /* what the inbox says of them is known */
-    struct loner {         /* open addressing, empty = free */
-        thole_slice id;
-        bool not ;
-    } * loners; /* instances that are nobody's child */
-    size_t loners_cap, loners_len;
-    struct arena arena; /* of the ids */
-};
-void redo_release(struct redo *redo);
-void redo_queued(struct partition *p, const struct batch_activity *row, thole_slice input);
-void redo_gone(struct partition *p, thole_slice instance, uint64_t execution, uint64_t id);
-/* What is open of the executions up to that one goes with their instance. */
-void redo_deleted(struct partition *p, thole_slice instance, uint64_t execution);
-/* Their results wait in the inbox: nobody is to do them again. What was read before, and changed nothing
- * then, waits no more. */
-void redo_ended(struct partition *p, const struct partition_result *results, size_t n);
-/* At the end of the log: what is still open goes into a build. False: there is none. */
-bool redo_finish(struct partition *p);
-/* Most instances are nobody's child: those that start in this log need not be asked about when they end. */
-void redo_loner(struct partition *p, thole_slice instance);
-void redo_no_loner(struct partition *p, thole_slice instance); /* in another life it was */
-bool redo_is_loner(const struct partition *p, thole_slice instance);
-
 /* --- deletion.c ---------------------------------------------------------------------------------- */
-struct removal { /* records that are owed to a deletion */
-    struct removal *next;
-    uint64_t sequence; /* of its record: what is before it goes */
-    struct executions executions;
-    bool out; /* REMOVE_HISTORY is on its way */
-    size_t instance_len;
-    uint8_t instance[];
-};
-struct removals {
-    struct removal *first, *last; /* by sequence */
-    size_t len, out;
-};
 struct intake;
 /* The first thing that waits for the slot is a request to delete it. */
 bool deletion_is_next(const struct slot *slot);
@@ -399,22 +157,23 @@ bool deletion_is_next(const struct slot *slot);
 bool deletion_must_wait(const struct slot *slot);
 /* Takes it. True: in has what is to be done now. False: it was answered, and changes nothing. */
 bool deletion_take(struct partition *p, struct slot *slot, struct intake *in);
-void deletion_told(struct partition *p, const struct deletion *deletion); /* the notice */
 void deletion_record(struct partition *p, struct slot *slot, const struct intake *in);
 /* What a deletion says of the id: read from its history. */
 void deletion_note(struct slot *slot, const struct deletion *deletion);
-/* All that follows from the records up to this one is done: its instance's may go. */
-void deletion_owed(struct partition *p, thole_slice instance, struct executions executions,
-                   uint64_t sequence);
-/* The executions whose histories go because of a HISTORY_PRUNED; upto 0: none. */
-struct executions deletion_pruned(const struct event *event);
-/* The database must be told of the last deletion so that it never forgets it. */
-bool deletion_undurable(const struct partition *p);
-/* A record must say that the last deletion is committed. */
-bool deletion_unattested(const struct partition *p);
-void deletion_pump(struct partition *p);
-void deletion_removed(struct partition *p, const struct partition_in *in);
-void deletion_release(struct partition *p);
+
+/* --- refusals.c: starts that cannot be ------------------------------------------------------------ */
+#define REFUSAL_TOKEN (UINT64_C(1) << 63) /* set in tokens of SEND that are theirs */
+/* An inbox message that counts as incorporated once its answer is on its way. */
+struct refusal {
+    struct refusal *next;
+    struct slot *slot; /* stays while there are any */
+    uint64_t token, inbox_sequence;
+    struct buf bytes;
+};
+/* The start cannot be, and its parent is told. */
+void refusals_add(struct partition *p, struct slot *slot, const struct pending *start);
+void refusal_sent(struct partition *p, uint64_t token); /* answer to SEND */
+void refusals_release(struct partition *p);
 
 /* --- suspects.c: whose code has crashed an engine ------------------------------------------------- */
 struct suspects {
@@ -444,10 +203,8 @@ void suspects_pump(struct partition *p);
 /* --- partition.c --------------------------------------------------------------------------------- */
 enum phase {
     PHASE_CLOSED,
-    PHASE_LOG, /* its tail is found, an epoch opened: see partition_log.h */
-    PHASE_STORE,
-    PHASE_RESET,
-    PHASE_REDO,
+    PHASE_LOG,        /* its tail is found, an epoch opened: see partition_log.h */
+    PHASE_PROJECTION, /* it is brought up to the epoch: see projection.h */
     PHASE_CRASHES,
     PHASE_LIVE,
     PHASE_TIMERS,
@@ -465,20 +222,11 @@ struct partition {
     char node[THOLE_NAME_BYTES_MAX + 1];
     enum phase phase;
     uint64_t busy_ms; /* when something last happened */
-    bool redo_reading;
-    bool redo_unproven; /* the first record that is read must be the one that the rows end with */
-
-    /* opening */
-    uint64_t tail_last, redo_next;
     struct progress progress;
-    struct seen gone;          /* what the inbox did not hold when it was opened last; sequence 0: it did */
-    uint64_t epoch_registered; /* the newest that the database is known to have */
+    struct seen gone; /* what the inbox did not hold when it was opened last; sequence 0: it did */
     struct partition_log *log;
     struct slots slots;
-    struct projector projector;
-    struct timer_book timers;
-    struct redo redo;
-    struct removals removals;
+    struct projection *projection;
     struct refusal *refusals;
     uint64_t next_refusal;
     size_t rejecting;  /* messages that could not be taken and are not yet kept */
@@ -505,18 +253,13 @@ void partition_append_turn(struct partition *p, struct slot *slot, const struct 
                            const struct turn_log *lines, size_t lines_len);
 void partition_append_deletion(struct partition *p, struct slot *slot, const struct deletion *deletion);
 
-void opening_store(struct partition *p, const struct partition_in *in);
-void opening_reset(struct partition *p);
-void opening_log(struct partition *p, const struct partition_in *in);
-void opening_results(struct partition *p, const struct partition_in *in);
-void opening_redo_more(struct partition *p); /* when the projector has room */
-void opening_live(struct partition *p, const struct partition_in *in);
-void fold_recount(struct partition *p); /* asks how many rows of activities there are */
-void fold_recounted(struct partition *p, const struct partition_in *in);
-void opening_timers(struct partition *p);
+/* counts.c: as far as is committed */
+void count_turns(struct partition *p, struct slot *slot, const struct turn *turns, size_t n);
+void count_again(struct partition *p); /* asks how many rows of activities there are */
+void counted_again(struct partition *p, const struct partition_in *in);
 
 void intake_message(struct partition *p, const struct partition_in *in);
-void intake_timer(struct partition *p, const struct timer_entry *timer);
+void intake_timer(struct partition *p, const struct projection_timer *timer);
 struct slot *intake_slot(struct partition *p, thole_slice instance); /* found, or made and LOAD asked */
 void intake_load(struct partition *p, struct slot *slot);            /* asks for its history */
 void intake_incorporate(struct partition *p, uint64_t inbox_sequence);
@@ -576,43 +319,6 @@ void queries_refuse(struct partition *p, struct slot *slot, thole_status status,
 void queries_release(struct slots *slots, struct slot *slot);
 
 void loading_history(struct partition *p, const struct partition_in *in);
-
-/* A counted record into the build that is filling; live: it was just committed here, so notices, timers and
- * names follow too. Parts of a turn wait for its last one. */
-void fold_record(struct partition *p, thole_slice bytes, uint64_t sequence, struct slot *slot, bool live);
-struct build *project_filling(struct partition *p); /* NULL: out of memory */
-void project_pump(struct partition *p);
-void project_applied(struct partition *p, const struct partition_in *in);
-void project_published(struct partition *p, const struct partition_in *in);
-void project_answered(struct partition *p,
-                      struct build *build); /* one of its messages is there, or not needed */
-struct build *project_find(struct partition *p, uint64_t token); /* publishing; NULL: none */
-bool project_idle(const struct partition *p);
-struct build *project_apart(struct partition *p); /* a new one that is filling; NULL: out of memory */
-/* All that follows from the records up to there has been done outside. */
-uint64_t project_published_seq(const struct partition *p);
-/* The log does not say yet what it can: that messages to other instances are stored, records removed. */
-bool project_unsaid(const struct partition *p);
-/* Tells the database about the watermark if it does not know. */
-void project_save_watermark(struct partition *p);
-
-/* What an event says to another instance. slot: of the turn; NULL: redo. */
-void outbox_fold(struct partition *p, struct build *build, const struct turn *turn, const struct event *event,
-                 const struct slot *slot);
-void outbox_post(struct partition *p, struct build *build); /* its rows are committed */
-void outbox_sent(struct partition *p, const struct partition_in *in);
-/* Answer to a LOAD that asked for an instance's parent. */
-void outbox_history(struct partition *p, const struct partition_in *in);
-/* The start cannot be, and its parent is told. */
-void outbox_refuse(struct partition *p, struct slot *slot, const struct pending *start);
-void outbox_release(struct partition *p);
-
-void timer_book_reset(struct timer_book *book);
-void timer_book_created(struct partition *p, const struct batch_timer *timer);
-void timer_book_loaded(struct partition *p, const struct partition_in *in);
-void timer_book_read(struct partition *p); /* asks for the next horizon */
-void timer_book_fire(struct partition *p);
-uint64_t timer_book_deadline(const struct partition *p);
 
 void names_add(struct partition *p, thole_slice name, uint64_t count);
 /* The slot's orchestration and version count as live from now on, in the place of what counted before. */

@@ -44,13 +44,15 @@ struct partition *partition_create(const struct partition_options *options)
     memcpy(p->node, options->node.ptr, options->node.len);
     p->env.options.node = thole_slice_from(p->node);
     p->log = log_create(&p->env);
-    if (p->log == NULL) {
+    p->projection = projection_create(&p->env);
+    if (p->log == NULL || p->projection == NULL) {
+        log_destroy(p->log);
+        projection_destroy(p->projection);
         free(p);
         return NULL;
     }
     p->event_room = options->record_max - record_beside(options);
     slots_init(&p->slots);
-    timer_book_reset(&p->timers);
     return p;
 }
 
@@ -64,22 +66,18 @@ bool partition_poll(struct partition *p, struct partition_out *ret)
 static void forget(struct partition *p)
 {
     env_clear(&p->env);
-    projector_release(&p->projector);
+    projection_reset(p->projection);
     log_reset(p->log);
     slots_release(&p->slots);
-    timer_book_reset(&p->timers);
     progress_release(&p->progress);
     names_release(p);
-    outbox_release(p);
-    redo_release(&p->redo);
-    deletion_release(p);
+    refusals_release(p);
     suspects_release(&p->suspects);
     p->purged_below = 0;
     p->open_activities = 0;
     p->recount = p->recounting = false;
     p->ending = false;
     p->rejecting = 0;
-    p->redo_reading = p->redo_unproven = false;
     p->phase = PHASE_CLOSED;
     p->env.generation++;
 }
@@ -109,6 +107,7 @@ void partition_destroy(struct partition *p)
         return;
     forget(p);
     log_destroy(p->log);
+    projection_destroy(p->projection);
     env_release(&p->env);
     free(p);
 }
@@ -172,7 +171,7 @@ static struct log_saying saying(struct partition *p)
     p->busy_ms = p->env.now_ms;
     return (struct log_saying){{progress->floor, progress->above, progress->above_len,
                                 progress->seen.sequence, progress->seen.stored_ns},
-                               project_published_seq(p)};
+                               projection_done(p->projection)};
 }
 
 void partition_append_turn(struct partition *p, struct slot *slot, const struct turn *turn,
@@ -216,15 +215,14 @@ static void forget_position(struct partition *p)
 static void begin_epoch(struct partition *p)
 {
     const struct log_tail *tail = log_found(p->log);
-    p->tail_last = tail->last;
-    p->projector.published = tail->published;
     if (progress_set(&p->progress, &tail->position) != THOLE_OK) {
         env_no_memory(&p->env);
         return;
     }
     forget_position(p);
-    struct log_saying const now = saying(p);
-    log_begin(p->log, p->epoch_registered, &now);
+    struct log_saying now = saying(p);
+    now.published = tail->published;
+    log_begin(p->log, projection_epoch_known(p->projection), &now);
     p->progress.dirty = false;
 }
 
@@ -250,12 +248,35 @@ static void settled(struct partition *p, struct slot *slot)
         queries_answer(p, slot);
 }
 
+/* The log is this owner's: the rows are brought up to it. */
+static void epoch_opened(struct partition *p)
+{
+    const struct log_facts *facts = log_facts(p->log);
+    const struct log_tail *tail = log_found(p->log);
+    struct seen const seen = progress_seen(&p->progress);
+    struct projection_start const start = {.epoch = facts->epoch,
+                                           .base = facts->base,
+                                           .tail_last = tail->last,
+                                           .published = tail->published,
+                                           .inbox_from = p->progress.floor + 1,
+                                           .seen_sequence = seen.sequence,
+                                           .seen_ns = seen.stored_ns};
+    p->phase = PHASE_PROJECTION;
+    projection_open(p->projection, &start);
+}
+
 static void committed(struct partition *p, const struct log_committed *record)
 {
     struct slot *slot = record->tag;
-    fold_record(p, record->bytes, record->sequence, slot, true);
-    if (slot == NULL || p->phase == PHASE_CLOSED)
+    struct projection_turns made;
+    struct projection_facts facts = {0};
+    if (slot != NULL)
+        facts = (struct projection_facts){slot->orchestration, slot->parent};
+    projection_record(p->projection, record->bytes, record->sequence, slot == NULL ? NULL : &facts, &made);
+    p->recount |= made.rows_uncertain;
+    if (slot == NULL)
         return;
+    count_turns(p, slot, made.turns, made.len);
     assert(slot->in_flight > 0);
     say_lines(p, record);
     if (--slot->in_flight == 0)
@@ -267,17 +288,76 @@ static void hear_log(struct partition *p)
 {
     struct log_committed record;
     while (log_take_committed(p->log, &record)) {
-        if (record.n > 0) {
+        if (record.n > 0)
             committed(p, &record);
-        } else {
-            p->phase = PHASE_STORE;
-            env_emit(&p->env, PARTITION_OUT_STORE_OPEN)->epoch = log_facts(p->log)->epoch;
-        }
+        else
+            epoch_opened(p);
     }
     if (log_state(p->log) == LOG_FOUND)
         begin_epoch(p);
     else if (log_state(p->log) == LOG_LOST)
         partition_drop(p, log_why(p->log), true);
+}
+
+/* Whose code has crashed is known: code may run. */
+static void read_live(struct partition *p, const struct partition_in *in)
+{
+    if (p->phase != PHASE_CRASHES)
+        return;
+    suspects_read(p, in);
+    p->phase = PHASE_LIVE;
+    env_emit(&p->env, PARTITION_OUT_READ_LIVE);
+}
+
+static void live_known(struct partition *p, const struct partition_in *in)
+{
+    if (p->phase != PHASE_LIVE) {
+        counted_again(p, in);
+        return;
+    }
+    for (size_t i = 0; i < in->live_names_len; i++)
+        names_add(p, in->live_names[i], in->live_counts[i]);
+    p->open_activities = in->live_activities;
+    p->phase = PHASE_TIMERS;
+    /* Perhaps this node can run what its predecessor could not; what has continued as new goes on. */
+    for (size_t i = 0; i < in->blocked_len; i++) {
+        struct slot *slot = intake_slot(p, in->blocked[i].instance);
+        if (slot != NULL)
+            slot->retry = true;
+    }
+    projection_read_timers(p->projection);
+}
+
+static void timers_known(struct partition *p, const struct partition_in *in)
+{
+    projection_timers(p->projection, in);
+    if (p->phase != PHASE_TIMERS)
+        return;
+    p->phase = PHASE_SERVING;
+    p->busy_ms = p->env.now_ms;
+    env_emit(&p->env, PARTITION_OUT_OPENED)->epoch = log_facts(p->log)->epoch;
+    struct seen const seen = progress_seen(&p->progress);
+    struct partition_out *out = env_emit(&p->env, PARTITION_OUT_READ_INBOX);
+    out->from = p->progress.floor + 1;
+    out->sequence = seen.sequence;
+    out->stored_ns = seen.stored_ns;
+}
+
+static void sent(struct partition *p, const struct partition_in *in)
+{
+    if ((in->token & REFUSAL_TOKEN) != 0)
+        refusal_sent(p, in->token);
+    else
+        projection_sent(p->projection, in);
+}
+
+static void history(struct partition *p, const struct partition_in *in)
+{
+    struct log_rule const log = log_view(p->log);
+    if ((in->token & PROJECTION_TOKEN) != 0)
+        projection_history(p->projection, in, &log);
+    else
+        loading_history(p, in);
 }
 
 static void answer(struct partition *p, const struct partition_in *in)
@@ -304,39 +384,48 @@ static void answer(struct partition *p, const struct partition_in *in)
         log_append_failed(p->log, in);
         hear_log(p);
         break;
-    case PARTITION_IN_STORE_OPENED: opening_store(p, in); break;
-    case PARTITION_IN_STORE_RESET: opening_reset(p); break;
-    case PARTITION_IN_LOG: opening_log(p, in); break;
-    case PARTITION_IN_RESULTS: opening_results(p, in); break;
-    case PARTITION_IN_LIVE: opening_live(p, in); break;
-    case PARTITION_IN_TIMERS:
-        timer_book_loaded(p, in);
-        opening_timers(p);
-        break;
-    case PARTITION_IN_APPLIED: project_applied(p, in); break;
-    case PARTITION_IN_PUBLISHED: project_published(p, in); break;
-    case PARTITION_IN_SENT: outbox_sent(p, in); break;
+    case PARTITION_IN_STORE_OPENED: projection_store_opened(p->projection, in); break;
+    case PARTITION_IN_STORE_RESET: projection_store_reset(p->projection); break;
+    case PARTITION_IN_LOG: projection_log(p->projection, in); break;
+    case PARTITION_IN_RESULTS: projection_results(p->projection, in, &p->progress); break;
+    case PARTITION_IN_LIVE: live_known(p, in); break;
+    case PARTITION_IN_TIMERS: timers_known(p, in); break;
+    case PARTITION_IN_APPLIED: projection_applied(p->projection, in); break;
+    case PARTITION_IN_PUBLISHED: projection_published(p->projection, in); break;
+    case PARTITION_IN_SENT: sent(p, in); break;
     case PARTITION_IN_MESSAGE: intake_message(p, in); break;
     case PARTITION_IN_INBOX_BACK: inbox_back(p); break;
-    case PARTITION_IN_HISTORY:
-        if ((in->token & OUTBOX_TOKEN) != 0)
-            outbox_history(p, in);
-        else
-            loading_history(p, in);
+    case PARTITION_IN_HISTORY: history(p, in); break;
+    case PARTITION_IN_REMOVED:
+        if (projection_removed(p->projection, in))
+            p->busy_ms = p->env.now_ms;
         break;
-    case PARTITION_IN_REMOVED: deletion_removed(p, in); break;
     case PARTITION_IN_REJECTED: rejections_kept(p, in); break;
-    case PARTITION_IN_CRASHES: suspects_read(p, in); break;
+    case PARTITION_IN_CRASHES: read_live(p, in); break;
     case PARTITION_IN_QUERY: queries_ask(p, in); break;
+    }
+}
+
+/* What the projection has to say after a step. */
+static void hear_projection(struct partition *p)
+{
+    const char *doubt = projection_take_doubt(p->projection);
+    if (projection_state(p->projection) == PROJECTION_FAILED) {
+        partition_drop(p, projection_why(p->projection), true);
+    } else if (doubt != NULL) {
+        partition_doubt(p, doubt);
+    } else if (p->phase == PHASE_PROJECTION && projection_state(p->projection) == PROJECTION_CURRENT) {
+        p->phase = PHASE_CRASHES; /* before any code runs */
+        env_emit(&p->env, PARTITION_OUT_READ_CRASHES);
     }
 }
 
 static void after_step(struct partition *p)
 {
-    if (!p->env.nomem && p->phase != PHASE_CLOSED)
-        project_pump(p);
-    if (!p->env.nomem && p->phase == PHASE_REDO)
-        opening_redo_more(p);
+    if (!p->env.nomem && p->phase != PHASE_CLOSED) {
+        projection_pump(p->projection);
+        hear_projection(p);
+    }
     if (!p->env.nomem && p->ending && log_facts(p->log)->in_flight == 0)
         partition_drop(p, p->ending_why, true);
     if (p->env.nomem) {
@@ -363,13 +452,18 @@ thole_status partition_input(struct partition *p, const struct partition_in *in,
 
 static bool quiet(const struct partition *p)
 {
-    return log_facts(p->log)->in_flight == 0 && project_idle(p) && p->slots.ready_first == NULL &&
-           p->refusals == NULL && p->rejecting == 0;
+    return log_facts(p->log)->in_flight == 0 && projection_idle(p->projection) &&
+           p->slots.ready_first == NULL && p->refusals == NULL && p->rejecting == 0;
+}
+
+static bool unsaid(const struct partition *p)
+{
+    return projection_unsaid(p->projection, log_facts(p->log)->published);
 }
 
 static bool unsaved(const struct partition *p)
 {
-    return p->progress.dirty || project_unsaid(p) || p->projector.watermark.seq > p->projector.watermark_sent;
+    return p->progress.dirty || unsaid(p) || projection_unsaved(p->projection);
 }
 
 static bool unpurged(const struct partition *p)
@@ -395,22 +489,24 @@ static void save(struct partition *p)
 {
     if (!log_is_open(p->log))
         return;
-    if (p->progress.dirty || project_unsaid(p))
+    if (p->progress.dirty || unsaid(p))
         append_position(p);
     else
-        project_save_watermark(p);
+        projection_save(p->projection);
 }
 
 static void serve(struct partition *p)
 {
-    timer_book_fire(p);
+    struct projection_timer due;
+    while (projection_take_due(p->projection, &due))
+        intake_timer(p, &due);
     turns_run_ready(p);
     purge(p, PURGE_EVERY);
-    if (deletion_unattested(p) && log_facts(p->log)->in_flight == 0 && log_is_open(p->log))
+    uint64_t const confirmed = log_facts(p->log)->confirmed_seq;
+    if (projection_unconfirmed(p->projection, confirmed) && log_facts(p->log)->in_flight == 0 &&
+        log_is_open(p->log))
         append_position(p);
-    if (deletion_undurable(p))
-        project_save_watermark(p);
-    deletion_pump(p);
+    projection_remove(p->projection, confirmed);
     if (!quiet(p) || p->env.now_ms < p->busy_ms + p->env.options.idle_ms)
         return;
     if (unsaved(p)) {
@@ -419,12 +515,12 @@ static void serve(struct partition *p)
     }
     purge(p, 1);
     if (p->recount && !p->recounting)
-        fold_recount(p);
+        count_again(p);
 }
 
 static void finish(struct partition *p)
 {
-    if (log_facts(p->log)->in_flight > 0 || !project_idle(p))
+    if (log_facts(p->log)->in_flight > 0 || !projection_idle(p->projection))
         return;
     if (unsaved(p)) {
         save(p);
@@ -453,10 +549,11 @@ uint64_t partition_deadline_ms(const struct partition *p)
     if (p->ending)
         return UINT64_MAX;
     if (p->phase == PHASE_CLOSING)
-        return log_facts(p->log)->in_flight == 0 && project_idle(p) ? p->env.now_ms : UINT64_MAX;
+        return log_facts(p->log)->in_flight == 0 && projection_idle(p->projection) ? p->env.now_ms
+                                                                                   : UINT64_MAX;
     if (p->phase != PHASE_SERVING)
         return UINT64_MAX;
-    uint64_t deadline = timer_book_deadline(p);
+    uint64_t deadline = projection_deadline_ms(p->projection);
     if (quiet(p) && (unsaved(p) || unpurged(p) || (p->recount && !p->recounting))) {
         uint64_t const idle = p->busy_ms + p->env.options.idle_ms;
         deadline = idle < deadline ? idle : deadline;
@@ -489,9 +586,7 @@ enum partition_state partition_state(const struct partition *p)
     case PHASE_SERVING: return PARTITION_OPEN;
     case PHASE_CLOSING: return PARTITION_CLOSING;
     case PHASE_LOG:
-    case PHASE_STORE:
-    case PHASE_RESET:
-    case PHASE_REDO:
+    case PHASE_PROJECTION:
     case PHASE_CRASHES:
     case PHASE_LIVE:
     case PHASE_TIMERS: break;
@@ -522,5 +617,5 @@ uint64_t partition_committed_n(const struct partition *p)
 bool partition_idle(const struct partition *p)
 {
     return p->phase == PHASE_SERVING && quiet(p) && !unsaved(p) && p->slots.pending_len == 0 && !p->recount &&
-           !p->recounting && p->removals.len == 0;
+           !p->recounting && projection_removals(p->projection) == 0;
 }

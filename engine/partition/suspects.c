@@ -59,12 +59,8 @@ static void add(struct partition *p, const struct partition_crash *crash)
 
 void suspects_read(struct partition *p, const struct partition_in *in)
 {
-    if (p->phase != PHASE_CRASHES)
-        return;
     for (size_t i = 0; i < in->crashes_len; i++)
         add(p, &in->crashes[i]);
-    p->phase = PHASE_LIVE;
-    env_emit(&p->env, PARTITION_OUT_READ_LIVE);
 }
 
 bool suspects_stuck(const struct partition *p, struct slot *slot)

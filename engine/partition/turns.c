@@ -328,8 +328,7 @@ static void run_slot(struct partition *p, struct slot *slot)
 static bool may_run(const struct partition *p)
 {
     return p->phase == PHASE_SERVING && !p->env.nomem && log_is_open(p->log) && !p->ending &&
-           log_facts(p->log)->in_flight < p->env.options.window_max &&
-           p->projector.unprojected < UNPROJECTED_MAX && p->removals.len < REMOVALS_MAX;
+           log_facts(p->log)->in_flight < p->env.options.window_max && projection_has_room(p->projection);
 }
 
 void turns_run_ready(struct partition *p)

@@ -22,7 +22,6 @@ static thole_client *client;
 static struct connection *hand; /* the test's own */
 static struct engine_host *engine;
 static struct worker_host *worker;
-static struct host_options host;
 
 static thole_status plain(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
@@ -111,25 +110,25 @@ static void open_all(void)
 {
     struct connection_options const options = {
         .url = stack.nats.url, .name = "hand", .connect_timeout_ms = 2000, .request_timeout_ms = 2000};
-    host = (struct host_options){.nats_url = stack.nats.url,
-                                 .postgres = stack.postgres.url,
-                                 .ns = "default",
-                                 .node = "faults",
-                                 .partitions = 1,
-                                 .engine_threads = 1,
-                                 .crash_limit = 2,
-                                 .node_ttl_ms = 6000,
-                                 .heartbeat_ms = 300,
-                                 .sweep_ms = SWEEP_MS,
-                                 .early_event_ms = 60000,
-                                 .quarantine_ms = 60000,
-                                 .parked_max = 1,
-                                 .instance_memory_max = 8 << 20,
-                                 .queue = "default",
-                                 .slots = 4,
-                                 .lease_ms = LEASE_MS,
-                                 .grace_ms = 500,
-                                 .stop_limit_ms = 1000};
+    struct host_options const host = {.nats_url = stack.nats.url,
+                                      .postgres = stack.postgres.url,
+                                      .ns = "default",
+                                      .node = "faults",
+                                      .partitions = 1,
+                                      .engine_threads = 1,
+                                      .crash_limit = 2,
+                                      .node_ttl_ms = 6000,
+                                      .heartbeat_ms = 300,
+                                      .sweep_ms = SWEEP_MS,
+                                      .early_event_ms = 60000,
+                                      .quarantine_ms = 60000,
+                                      .parked_max = 1,
+                                      .instance_memory_max = 8 << 20,
+                                      .queue = "default",
+                                      .slots = 4,
+                                      .lease_ms = LEASE_MS,
+                                      .grace_ms = 500,
+                                      .stop_limit_ms = 1000};
     must(connection_open(&options, &hand, &stack.err), &stack.err);
     must(engine_host_start(&host, &program, NULL, &engine, &stack.err), &stack.err);
     must(worker_host_start(&host, &program, NULL, &worker, &stack.err), &stack.err);
@@ -418,52 +417,6 @@ static bool story_queue(void)
     return status == THOLE_OK && story_plain();
 }
 
-static bool is_held(const char *id)
-{
-    char sql[256];
-    snprintf(sql, sizeof sql,
-             "SELECT count(*) FROM thole_default.worker_queue WHERE instance = '%s' AND lease_until > now()",
-             id);
-    for (uint64_t const end = clock_monotonic_ms() + STORY_MS; clock_monotonic_ms() < end; pause_ms(20))
-        if (stack_sql(&stack, sql)[0] == '1')
-            return true;
-    return false;
-}
-
-static bool ends_cancelled(const char *id)
-{
-    thole_instance_status status;
-    must(thole_client_cancel(client, thole_slice_from(id), THOLE_STR("enough"), &stack.err), &stack.err);
-    (void)stack_outcome(client, id, STORY_MS, &status);
-    return status == THOLE_INSTANCE_CANCELLED;
-}
-
-/* The worker stops in the middle of it; another one takes it over. */
-static bool story_stop(void)
-{
-    const char *const id = id_of("stopped");
-    if (!starts(id, "plain", "hang") || !is_held(id))
-        return false;
-    worker_host_stop(worker);
-    must(worker_host_start(&host, &program, NULL, &worker, &stack.err), &stack.err);
-    return is_held(id) && ends_cancelled(id);
-}
-
-/* Somebody else has it, and is never heard of again. */
-static bool story_stolen(void)
-{
-    const char *const id = id_of("stolen");
-    char sql[256];
-    if (!starts(id, "plain", "hang") || !is_held(id))
-        return false;
-    snprintf(
-        sql, sizeof sql,
-        "UPDATE thole_default.worker_queue SET worker = 'thief', attempt = attempt + 1 WHERE instance = '%s'"
-        " RETURNING 1",
-        id);
-    return stack_sql(&stack, sql)[0] == '1' && eventually(fault_was_hit) && ends_cancelled(id);
-}
-
 static bool story_idle(void)
 {
     return story_plain();
@@ -529,17 +482,8 @@ static const struct row {
     {"worker_commit", story_plain, "completions: fault"},
     {"publish result", story_plain, NULL},
     {"worker_leave", story_later, "fault"},
-    {"worker_release", story_stop, "fault", .once = true},
-    {"worker_let_go", story_stolen, "fault"},
     {"topology_ensure_queue", story_queue, NULL},
 };
-
-static const char *wanted_text;
-
-static bool is_said(void)
-{
-    return fault_logged(wanted_text);
-}
 
 static bool check_row(const struct row *row, enum fault fault)
 {
@@ -553,8 +497,7 @@ static bool check_row(const struct row *row, enum fault fault)
     }
     bool const busy = fault == FAULT_UNFIT && strncmp(row->site, "publish ", 8) == 0; /* no word: again */
     bool const again = row->once || (row->done && fault == FAULT_TIMEOUT) || eventually(fault_passed_again);
-    wanted_text = row->says;
-    bool const said = row->says == NULL || busy || eventually(is_said);
+    bool const said = row->says == NULL || busy || fault_logged(row->says);
     if (well && hit && again && said)
         return true;
     fprintf(stderr, "\n  %s, %s:%s%s%s%s; the log:\n", row->site, fault_names[fault],

@@ -131,8 +131,6 @@ thole_status __real_worker_store_renew(struct postgres *, thole_slice, struct cl
 thole_status __real_worker_store_complete_begin(struct postgres *, thole_slice, struct claim *, size_t, thole_error *);
 thole_status __real_worker_store_complete_commit(struct postgres *, thole_error *);
 thole_status __real_worker_store_leave(struct postgres *, thole_slice, struct claim *, size_t, thole_error *);
-thole_status __real_worker_store_release(struct postgres *, thole_slice, struct claim *, size_t, thole_error *);
-thole_status __real_worker_store_let_go(struct postgres *, thole_slice, struct claim *, size_t, thole_error *);
 /* clang-format on */
 
 static bool is_history(const char *stream)
@@ -475,18 +473,6 @@ thole_status __wrap_worker_store_leave(struct postgres *pg, thole_slice worker, 
                                        size_t n, thole_error *reterr)
 {
     FAULTY("worker_leave", __real_worker_store_leave(pg, worker, claims, n, reterr));
-}
-
-thole_status __wrap_worker_store_release(struct postgres *pg, thole_slice worker, struct claim *claims,
-                                         size_t n, thole_error *reterr)
-{
-    FAULTY("worker_release", __real_worker_store_release(pg, worker, claims, n, reterr));
-}
-
-thole_status __wrap_worker_store_let_go(struct postgres *pg, thole_slice worker, struct claim *claims,
-                                        size_t n, thole_error *reterr)
-{
-    FAULTY("worker_let_go", __real_worker_store_let_go(pg, worker, claims, n, reterr));
 }
 
 /* ---- what is logged ---- */

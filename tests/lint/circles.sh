@@ -10,7 +10,7 @@ set -eu
 . "$(dirname "$0")/files.sh"
 limits='
     activities=5
-    partition=17
+    partition=13
     streams=2
     testing=7
     worker=6

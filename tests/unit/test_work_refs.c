@@ -1,5 +1,5 @@
 /* Where messages are queued: found again, taken once, bounded. */
-#include "machine.h"
+#include "projection_state.h"
 #include "thole_cunit.h"
 
 static void test_put_and_take(void)

@@ -12,6 +12,13 @@ uint64_t projected_mark(thole_slice record)
     return mark == 0 ? 1 : mark;
 }
 
+struct executions executions_pruned(const struct event *event)
+{
+    if (event->kind != EVENT_HISTORY_PRUNED || event->before <= event->kept + 1)
+        return (struct executions){0, 0};
+    return (struct executions){event->kept, event->before - 1};
+}
+
 struct batch *batch_create(uint32_t partition, uint64_t epoch)
 {
     struct batch *batch = calloc(1, sizeof *batch);

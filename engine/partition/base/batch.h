@@ -68,6 +68,9 @@ struct executions {
     uint64_t above, upto;
 };
 
+/* The executions whose histories go because of a HISTORY_PRUNED; upto 0: none. */
+struct executions executions_pruned(const struct event *event);
+
 struct batch_deletion { /* all rows of an instance: of its executions up to that one */
     thole_slice instance;
     uint64_t execution;

@@ -101,6 +101,14 @@ void env_release(struct env *env)
     arena_release(&env->spare.own);
 }
 
+void env_send(struct env *env, thole_slice instance, thole_slice bytes, uint64_t token)
+{
+    struct partition_out *out = env_emit(env, PARTITION_OUT_SEND);
+    out->token = token;
+    out->instance = env_copy(env, instance);
+    out->bytes = bytes;
+}
+
 void env_notice_deletion(struct env *env, const struct deletion *d, const char *kind)
 {
     struct partition_out *out = env_emit(env, PARTITION_OUT_EVENT);

@@ -9,8 +9,12 @@
 enum {
     RECORD_OVERHEAD = 512,   /* of a turn's record, beside the texts, the position and the events */
     POSITION_BYTES_EACH = 8, /* of an inbox sequence, up to 2^56 */
+    EARLY_TIMER = 1,         /* row of the timer that gives up early events: (instance, execution 0, this) */
     DETAIL_BYTES_MAX = 1024, /* of a text that says why an instance is blocked, or how it ended */
 };
+
+/* Why a partition is in doubt: a history that was read says so (log_rule_foreign). */
+#define LOG_FOREIGN "a history holds what another owner wrote behind this epoch"
 
 struct output {
     struct output *next;
@@ -36,6 +40,8 @@ bool env_poll(struct env *env, struct partition_out *ret); /* see partition_poll
 void env_clear(struct env *env);                           /* forgets the outputs that are not taken */
 void env_release(struct env *env);                         /* at the end: the taken one, too */
 
+/* SEND: bytes are borrowed until the answer. */
+void env_send(struct env *env, thole_slice instance, thole_slice bytes, uint64_t token);
 /* "deleted", "rejected", …: what became of a request to delete the instance. */
 void env_notice_deletion(struct env *env, const struct deletion *deletion, const char *kind);
 #endif

@@ -61,7 +61,8 @@ struct log_tail {
     struct position position; /* of the last record that counts */
     uint64_t published;       /* as it says */
 };
-/* FOUND. Borrowed until log_begin(). */
+/* FOUND; OPENING and OPEN without the position. Borrowed until log_reset(), the position until log_begin().
+ */
 const struct log_tail *log_found(const struct partition_log *log);
 
 /* What each record says beside its body. */
@@ -117,6 +118,5 @@ const struct log_facts *log_facts(const struct partition_log *log);
 /* What an owner asks of records that it reads back: see log_rule_judge(). Nothing that was read with a
  * foreign record (log_rule_foreign) is the whole truth: an idle owner meets no rival's record but there. */
 struct log_rule log_view(const struct partition_log *log);
-#define LOG_FOREIGN "a history holds what another owner wrote behind this epoch"
 bool log_is_open(const struct partition_log *log); /* OPEN: records may be appended */
 #endif

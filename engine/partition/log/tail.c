@@ -200,6 +200,6 @@ void log_deleted(struct partition_log *log)
 
 const struct log_tail *log_found(const struct partition_log *log)
 {
-    assert(log->state == LOG_FOUND);
+    assert(log->state == LOG_FOUND || log->state == LOG_OPENING || log->state == LOG_OPEN);
     return &log->found;
 }

@@ -3,7 +3,8 @@
  * long ago. Activities whose end is in the same log get no row and no message: those that are still open in
  * the end, and whose results do not wait in the inbox, get theirs then, and only then the watermark moves.
  */
-#include "machine.h"
+#include "projection_state.h"
+#include <assert.h>
 #include <stdlib.h>
 
 enum { COMPACT_MIN = 10000 }; /* entries */
@@ -18,20 +19,20 @@ void redo_release(struct redo *redo)
 
 /* --- activities ------------------------------------------------------------------------------- */
 
-static thole_slice own(struct partition *p, struct build *b, thole_slice from)
+static thole_slice own(struct projection *p, struct build *b, thole_slice from)
 {
     thole_slice copy = {0};
     if (from.len > 0 && arena_dup(&b->arena, from, &copy) != THOLE_OK)
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
     return copy;
 }
 
-static void put(struct partition *p, struct build *to, const struct batch_activity *row, thole_slice input)
+static void put(struct projection *p, struct build *to, const struct batch_activity *row, thole_slice input)
 {
     thole_slice const instance = own(p, to, row->instance);
     struct fold_activity *entry = build_activity(to, instance, row->execution, row->activity_id, NULL);
     if (entry == NULL) {
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
         return;
     }
     entry->gone = false;
@@ -44,14 +45,14 @@ static void put(struct partition *p, struct build *to, const struct batch_activi
 }
 
 /* Those that are gone take memory too: the others move into a new table now and then. */
-static void compact(struct partition *p)
+static void compact(struct projection *p)
 {
     struct redo *redo = &p->redo;
     if (redo->open->activities_len < COMPACT_MIN || 2 * redo->open_len > redo->open->activities_len)
         return;
     struct build *fresh = build_create(0);
     if (fresh == NULL) {
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
         return;
     }
     for (size_t i = 0; i < redo->open->activities_len; i++) {
@@ -63,26 +64,26 @@ static void compact(struct partition *p)
     redo->open = fresh;
 }
 
-void redo_queued(struct partition *p, const struct batch_activity *row, thole_slice input)
+void redo_queued(struct projection *p, const struct batch_activity *row, thole_slice input)
 {
     struct redo *redo = &p->redo;
     if (redo->open == NULL)
         redo->open = build_create(0);
     if (redo->open == NULL) {
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
         return;
     }
     bool fresh = false;
     const struct fold_activity *known =
         build_activity(redo->open, row->instance, row->execution, row->activity_id, &fresh);
     if (known == NULL)
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
     else if (fresh || known->gone)
         redo->open_len++;
     put(p, redo->open, row, input);
 }
 
-void redo_gone(struct partition *p, thole_slice instance, uint64_t execution, uint64_t id)
+void redo_gone(struct projection *p, thole_slice instance, uint64_t execution, uint64_t id)
 {
     struct redo *redo = &p->redo;
     struct fold_activity *entry =
@@ -95,7 +96,7 @@ void redo_gone(struct partition *p, thole_slice instance, uint64_t execution, ui
 }
 
 /* Only a deletion whose records may still be there has something before it: they are few. */
-void redo_deleted(struct partition *p, thole_slice instance, uint64_t execution)
+void redo_deleted(struct projection *p, thole_slice instance, uint64_t execution)
 {
     struct redo *redo = &p->redo;
     for (size_t i = 0; redo->open_len > 0 && i < redo->open->activities_len; i++) {
@@ -108,10 +109,11 @@ void redo_deleted(struct partition *p, thole_slice instance, uint64_t execution)
     }
 }
 
-void redo_ended(struct partition *p, const struct partition_result *results, size_t n)
+void redo_ended(struct projection *p, const struct partition_result *results, size_t n,
+                const struct progress *inbox)
 {
     for (size_t i = 0; i < n && p->redo.open != NULL; i++) {
-        if (results[i].sequence != 0 && progress_has(&p->progress, results[i].sequence))
+        if (results[i].sequence != 0 && progress_has(inbox, results[i].sequence))
             continue;
         const struct fold_activity *entry = build_find_activity(p->redo.open, results[i].instance,
                                                                 results[i].execution, results[i].activity_id);
@@ -120,14 +122,10 @@ void redo_ended(struct partition *p, const struct partition_result *results, siz
     }
 }
 
-bool redo_finish(struct partition *p)
+void redo_finish(struct projection *p, struct build *b)
 {
     struct redo *redo = &p->redo;
-    if (redo->open_len == 0 || p->env.nomem)
-        return false;
-    struct build *b = project_filling(p);
-    if (b == NULL)
-        return true;
+    assert(redo->open_len > 0);
     for (size_t i = 0; i < redo->open->activities_len; i++) {
         const struct fold_activity *entry = &redo->open->activities[i];
         if (!entry->gone)
@@ -136,7 +134,6 @@ bool redo_finish(struct partition *p)
     build_destroy(redo->open);
     redo->open = NULL;
     redo->open_len = 0;
-    return true;
 }
 
 /* --- who is nobody's child --------------------------------------------------------------------- */
@@ -165,7 +162,7 @@ static bool grow_loners(struct redo *redo)
     return true;
 }
 
-void redo_loner(struct partition *p, thole_slice instance)
+void redo_loner(struct projection *p, thole_slice instance)
 {
     struct redo *redo = &p->redo;
     if (redo->loners_len == LONERS_MAX)
@@ -173,7 +170,7 @@ void redo_loner(struct partition *p, thole_slice instance)
     if (redo->loners_cap == 0)
         arena_init(&redo->arena, SIZE_MAX / 2);
     if (redo->loners_cap <= 2 * (redo->loners_len + 1) && !grow_loners(redo)) {
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
         return;
     }
     struct loner *cell = loner_cell(redo, instance);
@@ -181,18 +178,18 @@ void redo_loner(struct partition *p, thole_slice instance)
     if (cell->id.len != 0)
         return;
     if (arena_dup(&redo->arena, instance, &cell->id) != THOLE_OK)
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
     else
         redo->loners_len++;
 }
 
-void redo_no_loner(struct partition *p, thole_slice instance)
+void redo_no_loner(struct projection *p, thole_slice instance)
 {
     if (p->redo.loners_cap > 0)
         loner_cell(&p->redo, instance)->not = true; /* in a free cell it says nothing */
 }
 
-bool redo_is_loner(const struct partition *p, thole_slice instance)
+bool redo_is_loner(const struct projection *p, thole_slice instance)
 {
     if (p->redo.loners_cap == 0)
         return false;

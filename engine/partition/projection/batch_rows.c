@@ -2,7 +2,7 @@
  * The rows of a projection batch while it is being made: one for each key, holding what the last change says.
  * So inserts and deletes never name the same row, however often a build changes it.
  */
-#include "machine.h"
+#include "projection_state.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,14 +1,15 @@
 /* Counted records become projection changes, collected in a build until it is applied. */
-#include "machine.h"
+#include "projection_state.h"
 #include "thole/client.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct folding { /* one turn, or a part of it */
-    struct partition *p;
+    struct projection *p;
     struct build *build;
     const struct turn *turn;
-    struct slot *slot; /* live: of the instance */
+    const struct projection_facts *facts; /* live: of the instance */
     bool live;
     uint64_t sequence; /* of the record that it ends with */
     bool published;    /* a former owner has told the others what it says to them */
@@ -20,7 +21,7 @@ static struct fold_activity *activity_row(const struct folding *f, uint64_t id, 
 {
     struct fold_activity *row = build_activity(f->build, f->turn->instance, f->turn->execution, id, ret_new);
     if (row == NULL)
-        env_no_memory(&f->p->env);
+        env_no_memory(f->p->env);
     return row;
 }
 
@@ -66,53 +67,6 @@ static bool activity_gone(const struct folding *f, uint64_t id, uint32_t try_num
     return row->before;
 }
 
-/*
- * How many rows there are: while there are any, somebody looks after them, so it must not be too few. Of what
- * was scheduled before the instance was loaded, or before the last count, it is not known whether it was
- * counted: its row may have been gone by then, with its result on the way. Then it may be too many, until the
- * rows are counted again.
- */
-static void count_rows(const struct folding *f, const struct event *event)
-{
-    struct partition *p = f->p;
-    const struct slot *slot = f->slot;
-    bool nomem = false;
-    int const more = slot_note_tries(f->slot, event, &nomem);
-    /* Where nobody looks what is recorded, the same end may be recorded twice. */
-    bool const unsure =
-        slot->raw || (f->turn->execution == slot->old_execution && event->ref <= slot->old_events);
-    if (nomem)
-        env_no_memory(&p->env);
-    p->activity_changes += more != 0;
-    if (more > 0)
-        p->open_activities++;
-    else if (more < 0 && unsure)
-        p->recount = true;
-    else if (more < 0 && p->open_activities > 0)
-        p->open_activities--;
-}
-
-void fold_recount(struct partition *p)
-{
-    p->recount = false;
-    p->recounting = true;
-    p->recount_changes = p->activity_changes;
-    env_emit(&p->env, PARTITION_OUT_READ_LIVE);
-}
-
-void fold_recounted(struct partition *p, const struct partition_in *in)
-{
-    if (!p->recounting)
-        return;
-    p->recounting = false;
-    if (p->recount_changes != p->activity_changes || log_facts(p->log)->in_flight > 0) {
-        p->recount = true;
-        return;
-    }
-    p->open_activities = in->live_activities;
-    slots_grow_old(&p->slots);
-}
-
 /* Its message is gone, too: a worker took it. */
 static void forget_queued(const struct folding *f, uint64_t id)
 {
@@ -127,7 +81,7 @@ static void push_cancel(const struct folding *f, uint64_t id, uint32_t try_numbe
         return;
     struct fold_push *push = build_push(f->build);
     if (push == NULL) {
-        env_no_memory(&f->p->env);
+        env_no_memory(f->p->env);
         return;
     }
     *push = (struct fold_push){.instance = f->turn->instance,
@@ -144,7 +98,7 @@ static struct fold_timer *timer_row(const struct folding *f, uint64_t execution,
 {
     struct fold_timer *row = build_timer(f->build, f->turn->instance, execution, id, ret_new);
     if (row == NULL)
-        env_no_memory(&f->p->env);
+        env_no_memory(f->p->env);
     return row;
 }
 
@@ -179,7 +133,7 @@ static struct fold_quarantine *quarantine_row(const struct folding *f, uint64_t 
     struct fold_quarantine *row =
         build_quarantine(f->build, f->turn->instance, f->turn->execution, id, ret_new);
     if (row == NULL)
-        env_no_memory(&f->p->env);
+        env_no_memory(f->p->env);
     return row;
 }
 
@@ -271,7 +225,7 @@ static void activity_ended(const struct folding *f, const struct event *event)
 /* They have ended long ago: their rows are in earlier builds, or in this one, and then they are left out. */
 static void pruned(const struct folding *f, const struct event *event)
 {
-    struct executions const executions = deletion_pruned(event);
+    struct executions const executions = executions_pruned(event);
     if (executions.upto == 0)
         return;
     build_prune(f->build, f->turn->instance, executions);
@@ -284,7 +238,7 @@ static void pruned(const struct folding *f, const struct event *event)
     }
     row = build_deletion(f->build);
     if (row == NULL) {
-        env_no_memory(&f->p->env);
+        env_no_memory(f->p->env);
         return;
     }
     *row = (struct fold_deletion){
@@ -383,7 +337,7 @@ static void fold_instance(const struct folding *f, uint64_t sequence)
     const struct turn *turn = f->turn;
     struct fold_instance *to = build_instance(f->build, turn->instance, turn->execution, NULL);
     if (to == NULL) {
-        env_no_memory(&f->p->env);
+        env_no_memory(f->p->env);
         return;
     }
     struct batch_instance *row = &to->row;
@@ -422,30 +376,20 @@ static bool is_of_a_client(thole_slice request_id)
 
 static void notice(const struct folding *f, const struct event *event)
 {
-    struct partition *p = f->p;
+    struct projection *p = f->p;
     const char *kind = notice_kind(f->turn, event);
     if (kind == NULL)
         return;
     bool const started = event->kind == EVENT_STARTED;
     bool const asked = is_of_a_client(event->request_id);
-    struct partition_out *out = env_emit(&p->env, PARTITION_OUT_EVENT);
+    struct partition_out *out = env_emit(p->env, PARTITION_OUT_EVENT);
     out->event_kind = kind;
-    out->instance = env_copy(&p->env, f->turn->instance);
+    out->instance = env_copy(p->env, f->turn->instance);
     out->execution = f->turn->execution;
-    out->orchestration = env_copy(&p->env, started ? event->name : f->slot->orchestration);
-    out->request_id = asked ? env_copy(&p->env, event->request_id) : (thole_slice){0};
+    out->orchestration = env_copy(p->env, started ? event->name : f->facts->orchestration);
+    out->request_id = asked ? env_copy(p->env, event->request_id) : (thole_slice){0};
     bool const quiet = started || event->kind == EVENT_CONTINUED_AS_NEW;
-    out->data = quiet ? (thole_slice){0} : env_copy(&p->env, event->data);
-}
-
-static void count_name(const struct folding *f, const struct event *event)
-{
-    if (event->kind == EVENT_STARTED)
-        names_count(f->p, f->slot, event->name, event->version);
-    else if (event->kind == EVENT_VERSION_CHOSEN)
-        names_count(f->p, f->slot, f->slot->orchestration, event->version);
-    else if (event_is_terminal(event->kind) && event->kind != EVENT_CONTINUED_AS_NEW)
-        names_uncount(f->p, f->slot);
+    out->data = quiet ? (thole_slice){0} : env_copy(p->env, event->data);
 }
 
 /* --- a turn -------------------------------------------------------------------------------------- */
@@ -456,7 +400,7 @@ static void fold_early(const struct folding *f)
     const struct turn *turn = f->turn;
     for (size_t i = 0; i < turn->events_len; i++) {
         if (turn->events[i].kind == EVENT_EVENT_RECEIVED)
-            timer_set(f, EARLY_TIMER, turn->time_ms + f->p->env.options.early_event_ms, false);
+            timer_set(f, EARLY_TIMER, turn->time_ms + f->p->env->options.early_event_ms, false);
         else if (turn->events[i].kind == EVENT_DISCARDED)
             timer_gone(f, 0, EARLY_TIMER);
     }
@@ -494,23 +438,32 @@ static void fold_event(const struct folding *f, const struct event *event)
     default: break;
     }
     if (!f->published)
-        outbox_fold(f->p, f->build, f->turn, event, f->slot);
-    if (f->slot == NULL || !f->live)
-        return;
-    count_rows(f, event);
-    notice(f, event);
-    count_name(f, event);
+        outbox_fold(f->p, f->build, f->turn, event, f->facts);
+    if (f->live)
+        notice(f, event);
+}
+
+/* For whoever gave the record: it is to be counted. */
+static void keep_turn(struct projection *p, const struct turn *turn)
+{
+    struct turn *kept = row_add((void **)&p->turns, &p->turns_len, &p->turns_cap, sizeof *p->turns);
+    if (kept == NULL)
+        env_no_memory(p->env);
+    else
+        *kept = *turn;
 }
 
 static void fold_turn(const struct folding *f, uint64_t sequence)
 {
     const struct turn *turn = f->turn;
+    if (f->live)
+        keep_turn(f->p, turn);
     fold_instance(f, sequence);
     if (turn->execution == 0) {
         fold_early(f);
         return;
     }
-    for (size_t i = 0; i < turn->events_len && !f->p->env.nomem; i++)
+    for (size_t i = 0; i < turn->events_len && !f->p->env->nomem; i++)
         fold_event(f, &turn->events[i]);
 }
 
@@ -526,13 +479,13 @@ static bool continues(const struct projector *projector, const struct record *re
            thole_slice_equal(record->turn.instance, last->turn.instance);
 }
 
-static void keep_part(struct partition *p, const struct record *record)
+static void keep_part(struct projection *p, const struct record *record)
 {
     struct projector *projector = &p->projector;
     struct record *part = row_add((void **)&projector->parts, &projector->parts_len, &projector->parts_cap,
                                   sizeof *projector->parts);
     if (part == NULL)
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
     else
         *part = *record;
 }
@@ -552,7 +505,7 @@ static bool ends_unread(const struct record *record)
 
 /* The rows of the build are written behind its deletions: what there was before has to be in an earlier one.
  */
-static struct build *deletion_build(struct partition *p, struct build *b, thole_slice bytes,
+static struct build *deletion_build(struct projection *p, struct build *b, thole_slice bytes,
                                     struct record *record)
 {
     bool const deleted = record->kind == RECORD_DELETED;
@@ -563,17 +516,18 @@ static struct build *deletion_build(struct partition *p, struct build *b, thole_
         return b;
     b = project_apart(p);
     if (b != NULL && record_decode(bytes, &b->arena, record, NULL) != THOLE_OK)
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
     return b;
 }
 
-static void fold_deletion(struct partition *p, struct build *b, const struct deletion *d, uint64_t sequence,
+/* True: rows of the instance may go that nobody counted. */
+static bool fold_deletion(struct projection *p, struct build *b, const struct deletion *d, uint64_t sequence,
                           bool live)
 {
     struct fold_deletion *row = build_deletion(b);
     if (row == NULL) {
-        env_no_memory(&p->env);
-        return;
+        env_no_memory(p->env);
+        return false;
     }
     *row = (struct fold_deletion){
         .row = {.instance = d->instance, .execution = d->execution, .history_seq = sequence},
@@ -582,48 +536,47 @@ static void fold_deletion(struct partition *p, struct build *b, const struct del
     if (!live) {
         if (!row->removed)
             redo_deleted(p, d->instance, d->execution);
-        return;
+        return false;
     }
-    p->recount = true; /* an instance whose history made no sense may have left rows */
-    deletion_told(p, d);
+    env_notice_deletion(p->env, d, "deleted");
+    return true; /* an instance whose history made no sense may have left rows */
 }
 
-/* Its timers and activities go, and it stays. */
-static void fold_unread_end(struct partition *p, struct build *b, const struct turn *turn, bool live)
+/* Its timers and activities go, and it stays. True: as above. */
+static bool fold_unread_end(struct projection *p, struct build *b, const struct turn *turn, bool live)
 {
     struct fold_deletion *row = build_deletion(b);
     if (row == NULL) {
-        env_no_memory(&p->env);
-        return;
+        env_no_memory(p->env);
+        return false;
     }
     *row = (struct fold_deletion){.row = {.instance = turn->instance, .execution = turn->execution},
                                   .removed = true};
-    if (live)
-        p->recount = true;
-    else
+    if (!live)
         redo_deleted(p, turn->instance, turn->execution);
+    return live;
 }
 
 /* --- records ------------------------------------------------------------------------------------- */
 
 /* Decodes the record into the build that it belongs to. NULL: it counts for nobody. */
-static struct build *take_record(struct partition *p, thole_slice bytes, struct record *ret, bool live)
+static struct build *take_record(struct projection *p, thole_slice bytes, struct record *ret, bool live)
 {
     struct build *b = project_filling(p);
     if (b == NULL)
         return NULL;
     thole_status const status = record_decode(bytes, &b->arena, ret, NULL);
     if (status == THOLE_NOMEM) {
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
         return NULL;
     }
     if (live &&
         status != THOLE_OK) { /* it is in the log, whatever it is: whoever opens it sees whose it is */
-        partition_doubt(p, "a record does not decode as it was written");
+        p->doubt = "a record does not decode as it was written";
         return NULL;
     }
     if (status == THOLE_UNSUPPORTED) {
-        partition_drop(p, "the history was written by a newer version of thole", true);
+        projection_fail(p, "the history was written by a newer version of thole");
         return NULL;
     }
     if (status != THOLE_OK)
@@ -632,7 +585,8 @@ static struct build *take_record(struct partition *p, thole_slice bytes, struct 
     return ret->kind == RECORD_DELETED || unread ? deletion_build(p, b, bytes, ret) : b;
 }
 
-static void fold_parts(struct partition *p, struct folding *f, const struct record *record, uint64_t sequence)
+static void fold_parts(struct projection *p, struct folding *f, const struct record *record,
+                       uint64_t sequence)
 {
     for (size_t i = 0; i < p->projector.parts_len; i++) {
         f->turn = &p->projector.parts[i].turn;
@@ -643,23 +597,26 @@ static void fold_parts(struct partition *p, struct folding *f, const struct reco
     fold_turn(f, sequence);
 }
 
-void fold_record(struct partition *p, thole_slice bytes, uint64_t sequence, struct slot *slot, bool live)
+void fold_record(struct projection *p, thole_slice bytes, uint64_t sequence,
+                 const struct projection_facts *facts, bool live, bool *ret_uncertain)
 {
+    *ret_uncertain = false;
+    p->turns_len = 0;
     struct record record = {.kind = RECORD_UNKNOWN};
     struct build *b = take_record(p, bytes, &record, live);
-    if (b == NULL || p->env.nomem)
+    if (b == NULL || p->env->nomem)
         return;
     b->last = (struct projected){sequence, projected_mark(bytes)};
     b->records++;
     p->projector.unprojected++;
     if (record.kind == RECORD_DELETED)
-        fold_deletion(p, b, &record.deletion, sequence, live);
+        *ret_uncertain = fold_deletion(p, b, &record.deletion, sequence, live);
     if (!continues(&p->projector, &record))
         p->projector.parts_len = 0; /* a turn whose rest was never written never happened */
     if (record.kind != RECORD_TURN)
         return;
     if (ends_unread(&record) && p->projector.parts_len == 0)
-        fold_unread_end(p, b, &record.turn, live);
+        *ret_uncertain = fold_unread_end(p, b, &record.turn, live);
     if (record.turn.more) {
         keep_part(p, &record);
         return;
@@ -667,8 +624,18 @@ void fold_record(struct partition *p, thole_slice bytes, uint64_t sequence, stru
     struct folding f = {.p = p,
                         .build = b,
                         .sequence = sequence,
-                        .slot = slot,
+                        .facts = facts,
                         .live = live,
                         .published = !live && sequence <= p->projector.published};
     fold_parts(p, &f, &record, sequence);
+}
+
+void projection_record(struct projection *p, thole_slice bytes, uint64_t sequence,
+                       const struct projection_facts *facts, struct projection_turns *ret)
+{
+    assert(p->state == PROJECTION_CURRENT && sequence > p->start.base);
+    *ret = (struct projection_turns){0};
+    fold_record(p, bytes, sequence, facts, true, &ret->rows_uncertain);
+    ret->turns = p->turns;
+    ret->len = p->turns_len;
 }

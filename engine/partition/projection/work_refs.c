@@ -2,7 +2,7 @@
  * Where the messages of activities are queued. Open addressing; an entry that is taken leaves no gap, those
  * behind it move up.
  */
-#include "machine.h"
+#include "projection_state.h"
 #include <stdlib.h>
 
 enum { REFS_MIN = 256 }; /* cells; a power of two, as is the most */

@@ -4,96 +4,55 @@
  * their way. What is cancelled does not wait for all that: its rows go first, in a transaction of their own,
  * and then workers are told.
  */
-#include "machine.h"
+#include "projection_state.h"
 #include <assert.h>
 #include <stdlib.h>
 
-void projector_release(struct projector *projector)
+static void apply(struct projection *p, struct build *b)
 {
-    for (struct build *b = projector->first, *next; b != NULL; b = next) {
-        next = b->next;
-        build_destroy(b);
-    }
-    free(projector->parts);
-    work_refs_release(&projector->work_refs);
-    *projector = (struct projector){.next_id = projector->next_id};
-}
-
-struct build *project_filling(struct partition *p)
-{
-    struct projector *projector = &p->projector;
-    struct build *last = projector->last;
-    if (last != NULL && last->state == BUILD_FILLING && (!build_full(last) || projector->parts_len > 0))
-        return last;
-    return project_apart(p);
-}
-
-struct build *project_apart(struct partition *p)
-{
-    struct projector *projector = &p->projector;
-    struct build *last = projector->last;
-    struct build *b = build_create(projector->next_id + 1);
-    if (b == NULL) {
-        env_no_memory(&p->env);
-        return NULL;
-    }
-    projector->next_id++;
-    if (last != NULL)
-        last->next = b;
-    else
-        projector->first = b;
-    if (last != NULL && last->state == BUILD_FILLING)
-        last->state = BUILD_SEALED;
-    projector->last = b;
-    return b;
-}
-
-static void apply(struct partition *p, struct build *b)
-{
-    struct batch *batch = build_batch(b, p->env.options.partition, log_facts(p->log)->epoch, &b->applied);
+    struct batch *batch = build_batch(b, p->env->options.partition, p->start.epoch, &b->applied);
     if (batch == NULL) {
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
         return;
     }
     batch->projected = p->projector.watermark;
-    batch->durable = deletion_undurable(p);
+    batch->durable = project_undurable(p);
     p->projector.watermark_sent = p->projector.watermark.seq;
     p->projector.durable_sent = batch->durable ? p->projector.watermark.seq : 0;
     b->state = BUILD_APPLYING;
-    env_emit(&p->env, PARTITION_OUT_APPLY)->batch = batch;
+    env_emit(p->env, PARTITION_OUT_APPLY)->batch = batch;
 }
 
 /* False: there is nothing (more) to remove. */
-static bool apply_removals(struct partition *p, struct build *b)
+static bool apply_removals(struct projection *p, struct build *b)
 {
     struct batch *batch = NULL;
-    if (build_removals(b, p->env.options.partition, log_facts(p->log)->epoch, &b->removed, &batch) !=
-        THOLE_OK) {
-        env_no_memory(&p->env);
+    if (build_removals(b, p->env->options.partition, p->start.epoch, &b->removed, &batch) != THOLE_OK) {
+        env_no_memory(p->env);
         return true;
     }
     if (batch == NULL)
         return false;
     b->state = BUILD_REMOVING;
-    env_emit(&p->env, PARTITION_OUT_APPLY)->batch = batch;
+    env_emit(p->env, PARTITION_OUT_APPLY)->batch = batch;
     return true;
 }
 
-static void retire(struct partition *p)
+static void retire(struct projection *p)
 {
     struct projector *projector = &p->projector;
     struct build *b;
     while ((b = projector->first) != NULL && b->state == BUILD_PUBLISHING && b->publishes_left == 0) {
         /* While the log is read again the watermark stays: see redo.c. */
-        struct projected *done = p->phase == PHASE_REDO ? &p->redo.done : &projector->watermark;
+        struct projected *done = p->state == PROJECTION_CATCHING_UP ? &p->redo.done : &projector->watermark;
         if (b->last.seq > done->seq)
             *done = b->last;
         if (b->sends_len > 0)
             projector->worth = b->last.seq;
         for (size_t i = 0; i < b->deletions_len; i++)
             if (!b->deletions[i].removed)
-                deletion_owed(p, b->deletions[i].row.instance, b->deletions[i].row.pruned,
-                              b->deletions[i].sequence);
+                removals_owe(p, b->deletions[i].row.instance, b->deletions[i].row.pruned,
+                             b->deletions[i].sequence);
         projector->unprojected -= b->records;
         projector->first = b->next;
         if (projector->first == NULL)
@@ -120,7 +79,7 @@ static bool is_replaced(struct build *b, const struct fold_push *push)
 
 /* Best effort: a message that is not withdrawn is dropped by the worker, who finds no row. One whose place is
  * not known yet is withdrawn when it is. */
-static void withdraw(struct partition *p, struct build *of, const struct fold_push *push)
+static void withdraw(struct projection *p, struct build *of, const struct fold_push *push)
 {
     uint64_t const key = key_hash(push->instance, push->execution, push->activity_id);
     uint64_t const sequence = work_refs_take(&p->projector.work_refs, key);
@@ -129,7 +88,7 @@ static void withdraw(struct partition *p, struct build *of, const struct fold_pu
     if (gone != NULL && gone->held)
         return;
     if (sequence != 0) {
-        env_emit(&p->env, PARTITION_OUT_WITHDRAW)->sequence = sequence;
+        env_emit(p->env, PARTITION_OUT_WITHDRAW)->sequence = sequence;
         return;
     }
     for (struct build *b = p->projector.first; b != NULL && b->state == BUILD_PUBLISHING; b = b->next) {
@@ -140,15 +99,15 @@ static void withdraw(struct partition *p, struct build *of, const struct fold_pu
     }
 }
 
-static void emit_push(struct partition *p, const struct fold_push *pushes, size_t n)
+static void emit_push(struct projection *p, const struct fold_push *pushes, size_t n)
 {
-    struct partition_out *out = env_emit(&p->env, PARTITION_OUT_PUSH_CANCEL);
-    out->instance = env_copy(&p->env, pushes->instance);
+    struct partition_out *out = env_emit(p->env, PARTITION_OUT_PUSH_CANCEL);
+    out->instance = env_copy(p->env, pushes->instance);
     out->execution = pushes->execution;
     out->try_number = pushes->try_number;
     out->event_kind = thole_cancel_kind_name((thole_cancel_kind)pushes->kind);
-    out->data = env_copy(&p->env, pushes->reason);
-    uint64_t *ids = env_numbers(&p->env, n);
+    out->data = env_copy(p->env, pushes->reason);
+    uint64_t *ids = env_numbers(p->env, n);
     for (size_t i = 0; ids != NULL && i < n; i++)
         ids[i] = pushes[i].activity_id;
     out->sequences = ids;
@@ -156,7 +115,7 @@ static void emit_push(struct partition *p, const struct fold_push *pushes, size_
 }
 
 /* One notice for each run of cancellations of one instance with one reason. */
-static void push(struct partition *p, struct build *b, bool replaced)
+static void push(struct projection *p, struct build *b, bool replaced)
 {
     const struct fold_push *const all = b->pushes;
     for (size_t first = 0, n; first < b->pushes_len; first += n) {
@@ -173,7 +132,7 @@ static void push(struct partition *p, struct build *b, bool replaced)
 }
 
 /* Records that change no row need no transaction: the watermark is saved when things are quiet. */
-static void send(struct partition *p, struct build *b)
+static void send(struct projection *p, struct build *b)
 {
     assert(b->sends_len == 0 || !build_empty(b)); /* every turn has an instance's row */
     if (b->pushes_len > 0 && apply_removals(p, b))
@@ -187,7 +146,7 @@ static void send(struct partition *p, struct build *b)
     retire(p);
 }
 
-void project_pump(struct partition *p)
+void project_pump(struct projection *p)
 {
     for (struct build *b = p->projector.first; b != NULL; b = b->next) {
         switch (b->state) {
@@ -205,19 +164,19 @@ void project_pump(struct partition *p)
 
 /* --- after the rows ------------------------------------------------------------------------------ */
 
-static void publish(struct partition *p, struct build *b)
+static void publish(struct projection *p, struct build *b)
 {
     for (size_t i = 0; i < b->activities_len; i++) {
         const struct fold_activity *activity = &b->activities[i];
         if (activity->gone)
             continue;
-        struct partition_out *out = env_emit(&p->env, PARTITION_OUT_PUBLISH_WORK);
+        struct partition_out *out = env_emit(p->env, PARTITION_OUT_PUBLISH_WORK);
         out->token = b->id << BUILD_TOKEN_BITS | i;
         out->instance = activity->row.instance;
         out->execution = activity->row.execution;
         out->activity_id = activity->row.activity_id;
         out->try_number = activity->row.try_number;
-        out->again = p->phase == PHASE_REDO;
+        out->again = p->state == PROJECTION_CATCHING_UP;
         out->queue = activity->row.queue;
         out->activity = activity->row.activity;
         out->data = activity->input;
@@ -239,7 +198,7 @@ static void note_removed(struct build *b, const struct batch_activity *rows, siz
     }
 }
 
-static void removed(struct partition *p, struct build *b, const struct partition_in *in)
+static void removed(struct projection *p, struct build *b, const struct partition_in *in)
 {
     note_removed(b, in->removed, in->removed_len);
     if (apply_removals(p, b))
@@ -248,7 +207,7 @@ static void removed(struct partition *p, struct build *b, const struct partition
     apply(p, b);
 }
 
-void project_applied(struct partition *p, const struct partition_in *in)
+void projection_applied(struct projection *p, const struct partition_in *in)
 {
     struct build *b = p->projector.first;
     while (b != NULL && b->state != BUILD_APPLYING && b->state != BUILD_REMOVING)
@@ -272,22 +231,15 @@ void project_applied(struct partition *p, const struct partition_in *in)
     retire(p);
 }
 
-struct build *project_find(struct partition *p, uint64_t token)
-{
-    struct build *b = p->projector.first;
-    while (b != NULL && b->id != token >> BUILD_TOKEN_BITS)
-        b = b->next;
-    return b != NULL && b->state == BUILD_PUBLISHING ? b : NULL;
-}
-
-void project_answered(struct partition *p, struct build *build)
+/* One of its messages is there, or not needed. */
+static void answered(struct projection *p, struct build *build)
 {
     assert(build->publishes_left > 0);
     build->publishes_left--;
     retire(p);
 }
 
-void project_published(struct partition *p, const struct partition_in *in)
+void projection_published(struct projection *p, const struct partition_in *in)
 {
     struct build *b = project_find(p, in->token);
     size_t const i = in->token & ((UINT64_C(1) << BUILD_TOKEN_BITS) - 1);
@@ -296,20 +248,34 @@ void project_published(struct partition *p, const struct partition_in *in)
     struct fold_activity *const activity = &b->activities[i];
     activity->published = true;
     if (activity->unwanted && in->sequence != 0)
-        env_emit(&p->env, PARTITION_OUT_WITHDRAW)->sequence = in->sequence;
+        env_emit(p->env, PARTITION_OUT_WITHDRAW)->sequence = in->sequence;
     else
         work_refs_put(&p->projector.work_refs,
                       key_hash(activity->row.instance, activity->row.execution, activity->row.activity_id),
                       in->sequence);
-    project_answered(p, b);
+    answered(p, b);
 }
 
-bool project_idle(const struct partition *p)
+void projection_sent(struct projection *p, const struct partition_in *in)
+{
+    struct build *b = outbox_sent(p, in);
+    if (b != NULL)
+        answered(p, b);
+}
+
+void projection_history(struct projection *p, const struct partition_in *in, const struct log_rule *log)
+{
+    struct build *b = outbox_history(p, in, log);
+    if (b != NULL)
+        answered(p, b);
+}
+
+bool projection_idle(const struct projection *p)
 {
     return p->projector.first == NULL;
 }
 
-uint64_t project_published_seq(const struct partition *p)
+uint64_t projection_done(const struct projection *p)
 {
     const struct projector *projector = &p->projector;
     uint64_t const done =
@@ -318,18 +284,36 @@ uint64_t project_published_seq(const struct partition *p)
     return owed != NULL && owed->sequence <= done ? owed->sequence - 1 : done;
 }
 
-bool project_unsaid(const struct partition *p)
+bool projection_unsaid(const struct projection *p, uint64_t said)
 {
-    return p->projector.worth > log_facts(p->log)->published &&
-           project_published_seq(p) > log_facts(p->log)->published;
+    return p->projector.worth > said && projection_done(p) > said;
 }
 
-void project_save_watermark(struct partition *p)
+bool projection_unsaved(const struct projection *p)
+{
+    return p->projector.watermark.seq > p->projector.watermark_sent;
+}
+
+bool project_undurable(const struct projection *p)
+{
+    const struct removal *last = p->removals.last;
+    return last != NULL && last->sequence > p->projector.durable &&
+           last->sequence <= p->projector.watermark.seq;
+}
+
+void projection_save(struct projection *p)
 {
     bool const known = p->projector.watermark.seq <= p->projector.watermark_sent;
-    if (p->projector.first != NULL || (known && !deletion_undurable(p)))
+    if (p->projector.first != NULL || (known && !project_undurable(p)))
         return;
     struct build *b = project_filling(p);
     if (b != NULL)
         apply(p, b);
+}
+
+void projection_remove(struct projection *p, uint64_t confirmed_seq)
+{
+    if (project_undurable(p))
+        projection_save(p);
+    removals_pump(p, confirmed_seq);
 }

@@ -1,4 +1,4 @@
-#include "machine.h"
+#include "progress.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "machine.h"
+#include "projection_state.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,40 +92,40 @@ void timer_book_reset(struct timer_book *book)
     *book = (struct timer_book){.beyond_due = UINT64_MAX};
 }
 
-static void enter(struct partition *p, const struct batch_timer *timer)
+static void enter(struct projection *p, const struct batch_timer *timer)
 {
     struct timer_book *book = &p->timers;
     if (timer->due_ms >= book->horizon_end) {
         if (timer->due_ms < book->beyond_due)
             book->beyond_due = timer->due_ms;
     } else if (timer_heap_push(&book->heap, timer) != THOLE_OK) {
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
     }
 }
 
-void timer_book_created(struct partition *p, const struct batch_timer *timer)
+void timer_book_created(struct projection *p, const struct batch_timer *timer)
 {
     if (p->timers.reading && timer_heap_push(&p->timers.recent, timer) != THOLE_OK)
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
     enter(p, timer);
 }
 
-void timer_book_read(struct partition *p)
+void projection_read_timers(struct projection *p)
 {
     struct timer_book *book = &p->timers;
     assert(!book->reading);
     book->reading = true;
-    book->reading_before = p->env.now_ms + p->env.options.timer_horizon_ms;
+    book->reading_before = p->env->now_ms + p->env->options.timer_horizon_ms;
     /* Rows that are still on their way to the database may be missed by the query. */
     for (const struct build *b = p->projector.first; b != NULL; b = b->next)
         for (size_t i = 0; i < b->timers_len; i++)
             if (!b->timers[i].gone && timer_heap_push(&book->recent, &b->timers[i].row) != THOLE_OK)
-                env_no_memory(&p->env);
-    env_emit(&p->env, PARTITION_OUT_READ_TIMERS)->before_ms = book->reading_before;
+                env_no_memory(p->env);
+    env_emit(p->env, PARTITION_OUT_READ_TIMERS)->before_ms = book->reading_before;
 }
 
 /* A timer that is in the heap twice fires twice; the instance accepts only the first. */
-void timer_book_loaded(struct partition *p, const struct partition_in *in)
+void projection_timers(struct projection *p, const struct partition_in *in)
 {
     struct timer_book *book = &p->timers;
     if (!book->reading)
@@ -148,28 +148,46 @@ void timer_book_loaded(struct partition *p, const struct partition_in *in)
     timer_heap_release(&book->recent);
 }
 
-static uint64_t read_at(const struct partition *p)
+static uint64_t read_at(const struct projection *p)
 {
     const struct timer_book *book = &p->timers;
     if (book->reading || book->beyond_due == UINT64_MAX)
         return UINT64_MAX;
-    uint64_t const ahead = p->env.options.timer_horizon_ms / 2;
+    uint64_t const ahead = p->env->options.timer_horizon_ms / 2;
     return book->beyond_due > ahead ? book->beyond_due - ahead : 0;
 }
 
-void timer_book_fire(struct partition *p)
+static void due_release(struct projection *p)
 {
-    struct timer_entry due;
-    while (timer_heap_pop_due(&p->timers.heap, p->env.now_ms, &due)) {
-        intake_timer(p, &due);
-        free((void *)(uintptr_t)due.instance.ptr);
-    }
-    if (read_at(p) <= p->env.now_ms)
-        timer_book_read(p);
+    free((void *)(uintptr_t)p->due.instance.ptr);
+    p->due = (struct timer_entry){0};
 }
 
-uint64_t timer_book_deadline(const struct partition *p)
+bool projection_take_due(struct projection *p, struct projection_timer *ret)
+{
+    due_release(p);
+    if (timer_heap_pop_due(&p->timers.heap, p->env->now_ms, &p->due)) {
+        *ret = (struct projection_timer){p->due.execution, p->due.timer_id, p->due.instance};
+        return true;
+    }
+    if (read_at(p) <= p->env->now_ms)
+        projection_read_timers(p);
+    return false;
+}
+
+void projection_wake(struct projection *p, const struct batch_timer *timer)
+{
+    timer_book_created(p, timer);
+}
+
+uint64_t projection_deadline_ms(const struct projection *p)
 {
     uint64_t const fire = timer_heap_next(&p->timers.heap), read = read_at(p);
     return fire < read ? fire : read;
+}
+
+void timers_release(struct projection *p)
+{
+    due_release(p);
+    timer_book_reset(&p->timers);
 }

@@ -1,0 +1,31 @@
+/* The inbox position: which messages are incorporated. */
+#ifndef THOLE_PROGRESS_H
+#define THOLE_PROGRESS_H
+#include "event.h"
+
+struct seen { /* an inbox message: all that is left of it when it is purged. 0 = not known */
+    uint64_t sequence, stored_ns;
+};
+struct progress {
+    uint64_t floor, received; /* received: the highest sequence since it was opened */
+    struct seen seen;         /* the highest ever */
+    uint64_t *above;
+    size_t above_len, above_cap;
+    struct gap {
+        uint64_t first, last;
+    } * gaps; /* sequences that do not exist, behind messages that are not yet incorporated; ascending */
+    size_t gaps_len, gaps_cap;
+    bool dirty; /* differs from what the last record says */
+};
+void progress_release(struct progress *progress);
+THOLE_NODISCARD thole_status progress_set(struct progress *progress, const struct position *position);
+bool progress_has(const struct progress *progress, uint64_t sequence);
+THOLE_NODISCARD thole_status progress_add(struct progress *progress, uint64_t sequence);
+/* There are no such sequences: the reader, which leaves out nothing, has gone beyond them. There may be many,
+ * so they are not listed. */
+THOLE_NODISCARD thole_status progress_skip(struct progress *progress, uint64_t first, uint64_t last);
+/* A message came in. */
+void progress_receive(struct progress *progress, uint64_t sequence, uint64_t stored_ns);
+/* What the stream must still hold, or have purged, for the position to mean anything. */
+struct seen progress_seen(const struct progress *progress);
+#endif

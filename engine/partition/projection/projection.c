@@ -1,0 +1,128 @@
+/* The room as a whole: made, forgotten, its states. What it does: projection.h. */
+#include "projection_state.h"
+#include <assert.h>
+#include <stdlib.h>
+
+struct projection *projection_create(struct env *env)
+{
+    struct projection *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return NULL;
+    p->env = env;
+    timers_release(p);
+    return p;
+}
+
+void projection_reset(struct projection *p)
+{
+    projector_release(&p->projector);
+    timers_release(p);
+    redo_release(&p->redo);
+    removals_release(&p->removals);
+    free(p->turns);
+    *p = (struct projection){.env = p->env,
+                             .epoch_known = p->epoch_known,
+                             .projector = {.next_id = p->projector.next_id},
+                             .timers = p->timers};
+}
+
+void projection_destroy(struct projection *p)
+{
+    if (p == NULL)
+        return;
+    projection_reset(p);
+    free(p);
+}
+
+void projection_become(struct projection *p, enum projection_state state)
+{
+    static const unsigned to[] = {
+        [PROJECTION_CLOSED] = 1u << PROJECTION_REGISTERING,
+        [PROJECTION_REGISTERING] =
+            1u << PROJECTION_RESETTING | 1u << PROJECTION_CATCHING_UP | 1u << PROJECTION_FAILED,
+        [PROJECTION_RESETTING] = 1u << PROJECTION_CATCHING_UP,
+        [PROJECTION_CATCHING_UP] =
+            1u << PROJECTION_RESETTING | 1u << PROJECTION_CURRENT | 1u << PROJECTION_FAILED,
+        [PROJECTION_CURRENT] = 1u << PROJECTION_FAILED,
+        [PROJECTION_FAILED] = 0,
+    };
+    assert((to[p->state] >> state & 1u) != 0 && "no such transition of the projection");
+    p->state = state;
+}
+
+void projection_fail(struct projection *p, const char *why)
+{
+    p->why = why;
+    projection_become(p, PROJECTION_FAILED);
+}
+
+enum projection_state projection_state(const struct projection *p)
+{
+    return p->state;
+}
+
+const char *projection_why(const struct projection *p)
+{
+    assert(p->state == PROJECTION_FAILED && p->why != NULL);
+    return p->why;
+}
+
+const char *projection_take_doubt(struct projection *p)
+{
+    const char *doubt = p->doubt;
+    p->doubt = NULL;
+    return doubt;
+}
+
+uint64_t projection_epoch_known(const struct projection *p)
+{
+    return p->epoch_known;
+}
+
+bool projection_has_room(const struct projection *p)
+{
+    return p->projector.unprojected < UNPROJECTED_MAX && p->removals.len < REMOVALS_MAX;
+}
+
+static size_t check_builds(const struct projection *p)
+{
+    size_t busy = 0, records = 0;
+    uint64_t id = 0, seq = 0;
+    for (const struct build *b = p->projector.first; b != NULL; b = b->next) {
+        bool const last = b == p->projector.last, waits = b->state <= BUILD_SEALED;
+        assert(b->id > id && b->id <= p->projector.next_id);
+        assert(b->state != BUILD_FILLING || last);
+        assert(last == (b->next == NULL));
+        assert(b->state == BUILD_PUBLISHING || b->publishes_left == 0);
+        assert(b->state != BUILD_PUBLISHING || busy == 0);
+        assert(b->last.seq == 0 || b->last.seq > seq);
+        busy += !waits && b->state != BUILD_PUBLISHING;
+        records += b->records;
+        id = b->id;
+        seq = b->last.seq > seq ? b->last.seq : seq;
+    }
+    assert(busy <= 1);
+    return records;
+}
+
+void projection_check(const struct projection *p)
+{
+    const struct projector *projector = &p->projector;
+    size_t removals = 0, out = 0;
+    uint64_t sequence = 0;
+    assert((projector->first == NULL) == (projector->last == NULL));
+    assert(check_builds(p) == projector->unprojected);
+    assert(projector->durable <= projector->watermark_sent &&
+           projector->watermark_sent <= projector->watermark.seq);
+    assert(p->state >= PROJECTION_CATCHING_UP || projector->first == NULL);
+    assert(p->state == PROJECTION_CATCHING_UP || p->redo.open_len == 0);
+    for (const struct removal *r = p->removals.first; r != NULL; r = r->next) {
+        assert(r->sequence > sequence && (r->next != NULL || r == p->removals.last));
+        sequence = r->sequence;
+        removals++;
+        out += r->out;
+    }
+    assert(removals == p->removals.len && out == p->removals.out && out <= REMOVALS_OUT_MAX);
+    for (size_t i = 1; i < p->timers.heap.len; i++)
+        assert(p->timers.heap.entries[(i - 1) / 2].due_ms <= p->timers.heap.entries[i].due_ms);
+}

@@ -1,0 +1,127 @@
+/*
+ * The projection of the partition's log: what committed records come to outside. It is given committed
+ * records, in order, and collects rows, work messages, cancellations and messages to other instances in
+ * batches; each batch becomes one transaction or a few, then its messages are sent, then the watermark moves
+ * behind it. It knows nothing of the appends, nor of instances in memory: what it needs to know of them is
+ * given with the record.
+ *
+ *   state        what may come                    leads to
+ *   CLOSED       projection_open                  REGISTERING
+ *   REGISTERING  projection_store_opened          RESETTING (rows of another log), CATCHING_UP, FAILED
+ *   RESETTING    projection_store_reset           CATCHING_UP
+ *   CATCHING_UP  projection_log, _results,        RESETTING, CURRENT (the log is read up to this epoch and
+ * all _applied, _published, …          that follows is done), FAILED CURRENT      projection_record,
+ * _applied, …   FAILED FAILED       projection_reset any          projection_reset                 CLOSED
+ *
+ * A batch: FILLING → SEALED (another one fills) → REMOVING (rows of what is cancelled go first, so that
+ * workers hear of it soon) → APPLYING → PUBLISHING → gone. One is applied at a time, while the messages of
+ * those before it are on their way. Answers that come in another state are ignored.
+ *
+ * Outputs: STORE_OPEN, STORE_RESET, READ_LOG, READ_RESULTS, READ_TIMERS, APPLY, PUBLISH_WORK, WITHDRAW,
+ * PUSH_CANCEL, SEND, LOAD (of a parent; its token has PROJECTION_TOKEN), REMOVE_HISTORY, EVENT.
+ */
+#ifndef THOLE_PROJECTION_H
+#define THOLE_PROJECTION_H
+#include "log_rule.h"
+#include "partition_env.h"
+#include "progress.h"
+
+struct projection;
+struct projection *projection_create(struct env *env);  /* NULL: out of memory */
+void projection_destroy(struct projection *projection); /* NULL-safe */
+void projection_reset(struct projection *projection);   /* forgets everything */
+
+enum projection_state {
+    PROJECTION_CLOSED,
+    PROJECTION_REGISTERING,
+    PROJECTION_RESETTING,
+    PROJECTION_CATCHING_UP,
+    PROJECTION_CURRENT,
+    PROJECTION_FAILED,
+};
+enum projection_state projection_state(const struct projection *projection);
+/* FAILED: why; the partition closes at once. Borrowed. */
+const char *projection_why(const struct projection *projection);
+/* Something is in doubt: why, once; NULL: nothing is. The partition closes when its appends are answered. */
+const char *projection_take_doubt(struct projection *projection);
+/* The newest epoch that the database is known to have; 0: not known. */
+uint64_t projection_epoch_known(const struct projection *projection);
+/* All invariants of the room; aborts when one does not hold. */
+void projection_check(const struct projection *projection);
+
+/* --- opening --------------------------------------------------------------------------------------- */
+
+struct projection_start {
+    uint64_t epoch, base;            /* of the EpochOpened; base: its sequence */
+    uint64_t tail_last;              /* the log's last sequence before it */
+    uint64_t published;              /* up to there the log says that all is done */
+    uint64_t inbox_from;             /* the first message of the inbox that may not be incorporated */
+    uint64_t seen_sequence, seen_ns; /* by which the inbox is known: see READ_RESULTS */
+};
+void projection_open(struct projection *projection, const struct projection_start *start);
+void projection_store_opened(struct projection *projection, const struct partition_in *in);
+void projection_store_reset(struct projection *projection);
+void projection_log(struct projection *projection, const struct partition_in *in);
+/* Those that were read before, by what @p inbox says, and changed nothing then, wait no more. */
+void projection_results(struct projection *projection, const struct partition_in *in,
+                        const struct progress *inbox);
+
+/* --- records --------------------------------------------------------------------------------------- */
+
+struct projection_facts { /* of the record's instance, as its owner has it in memory; borrowed for the call */
+    thole_slice orchestration;
+    struct origin parent;
+};
+struct projection_turns {     /* what the record came to; borrowed until the next call */
+    const struct turn *turns; /* that are complete with it: those of a turn in parts come with its last one */
+    size_t len;
+    bool rows_uncertain; /* there may be fewer rows of activities than are counted */
+};
+/* CURRENT: the next committed record. facts NULL: it is of no instance. */
+void projection_record(struct projection *projection, thole_slice bytes, uint64_t sequence,
+                       const struct projection_facts *facts, struct projection_turns *ret);
+/* At the end of each step: what can go on its way does. */
+void projection_pump(struct projection *projection);
+
+/* --- answers --------------------------------------------------------------------------------------- */
+
+#define PROJECTION_TOKEN (UINT64_C(1) << 63) /* set in tokens of LOAD that are the projection's */
+void projection_applied(struct projection *projection, const struct partition_in *in);
+void projection_published(struct projection *projection, const struct partition_in *in);
+void projection_sent(struct projection *projection, const struct partition_in *in);
+void projection_history(struct projection *projection, const struct partition_in *in,
+                        const struct log_rule *log);
+bool projection_removed(struct projection *projection, const struct partition_in *in); /* false: of nothing */
+
+/* --- timers: those that are due soon are in memory, all are rows ------------------------------------- */
+
+struct projection_timer {
+    uint64_t execution, timer_id;
+    thole_slice instance; /* borrowed until the next call */
+};
+void projection_read_timers(struct projection *projection); /* asks for those of the next horizon */
+void projection_timers(struct projection *projection, const struct partition_in *in);
+/* The next one that is due; when there is none, false, and more are asked for at need. */
+bool projection_take_due(struct projection *projection, struct projection_timer *ret);
+/* A timer that was due too early is to fire again. Its row is there. */
+void projection_wake(struct projection *projection, const struct batch_timer *timer);
+uint64_t projection_deadline_ms(const struct projection *projection);
+
+/* --- what is done, and who has been told ------------------------------------------------------------ */
+
+/* All that follows from the records up to there has been done outside: what a record says as `published`. */
+uint64_t projection_done(const struct projection *projection);
+/* The log, whose last record says @p said, does not say yet what it can: that messages to other instances are
+ * stored, records removed. */
+bool projection_unsaid(const struct projection *projection, uint64_t said);
+/* The database does not know the watermark yet. */
+bool projection_unsaved(const struct projection *projection);
+void projection_save(struct projection *projection); /* tells it */
+/* A record must say that the last deletion is committed: confirmed_seq as in struct log_facts. */
+bool projection_unconfirmed(const struct projection *projection, uint64_t confirmed_seq);
+/* Records of deleted instances go when nothing needs them any more. */
+void projection_remove(struct projection *projection, uint64_t confirmed_seq);
+bool projection_idle(const struct projection *projection);       /* no batch is on its way */
+size_t projection_removals(const struct projection *projection); /* deletions whose records are still there */
+bool projection_has_room(const struct projection *projection);   /* else turns pause */
+#endif

@@ -1,0 +1,275 @@
+/* Inside of the projection room: what its files share. */
+#ifndef THOLE_PROJECTION_STATE_H
+#define THOLE_PROJECTION_STATE_H
+#include "projection.h"
+#include "tables.h"
+
+enum {
+    UNPROJECTED_MAX = 8192, /* committed records that wait for the projection before turns pause */
+    LONERS_MAX = 1000000,
+    REMOVALS_MAX = 10000, /* of deleted instances: before turns pause */
+    REMOVALS_OUT_MAX = 2, /* on their way at a time */
+};
+
+/* --- timers.c: a heap of due times --------------------------------------------------------------- */
+struct timer_entry {
+    uint64_t due_ms, execution, timer_id;
+    thole_slice instance; /* owned */
+};
+struct timer_heap {
+    struct timer_entry *entries;
+    size_t len, cap;
+};
+void timer_heap_release(struct timer_heap *heap);
+THOLE_NODISCARD thole_status timer_heap_push(struct timer_heap *heap, const struct batch_timer *timer);
+/* Moves the earliest into *ret (its instance is then the caller's to free) if it is due. */
+bool timer_heap_pop_due(struct timer_heap *heap, uint64_t now_ms, struct timer_entry *ret);
+uint64_t timer_heap_next(const struct timer_heap *heap); /* UINT64_MAX = empty */
+
+struct timer_book { /* which timers are in memory, and which are only rows */
+    struct timer_heap heap;
+    uint64_t horizon_end; /* every committed timer due before this is in the heap */
+    uint64_t beyond_due;  /* earliest known at or after it; UINT64_MAX = none */
+    bool reading;         /* READ_TIMERS is out */
+    uint64_t reading_before;
+    struct timer_heap recent; /* committed since it went out, or perhaps not yet visible to it */
+};
+
+/* --- build.c, project.c, fold.c, outbox.c -------------------------------------------------------- */
+struct fold_activity {
+    struct batch_activity row;
+    thole_slice input;
+    bool gone;   /* there is to be no row */
+    bool before; /* there may be one, made before this build */
+    bool published;
+    bool unwanted; /* cancelled while its message is on its way */
+    bool held;     /* a worker had it when its row was removed: that worker acknowledges the message */
+};
+struct fold_timer {
+    struct batch_timer row;
+    bool gone, before;
+};
+struct fold_quarantine {
+    struct batch_quarantine row;
+    bool gone, before;
+};
+struct fold_instance {
+    struct batch_instance row;
+    bool pruned; /* it gets no row after all */
+    bool parent_known;
+    struct origin parent;
+};
+struct fold_push {
+    thole_slice instance, reason;
+    uint64_t execution, activity_id;
+    uint32_t try_number; /* 0 = whatever try it is */
+    uint32_t kind;
+};
+struct fold_deletion {
+    struct batch_deletion row;
+    uint64_t sequence; /* of the record that says so: those before it are to go */
+    bool removed;      /* its records are gone */
+};
+struct fold_send {          /* a message to another instance */
+    struct fold_send *next; /* in its lane */
+    struct message message; /* instance empty: that of the sender's parent, which has to be looked up */
+    uint64_t execution;     /* the sender's */
+    struct buf bytes;
+    uint64_t token;
+    bool answered;
+};
+struct key_index { /* open addressing over an array of rows: index + 1, 0 = free */
+    uint32_t *cells;
+    size_t cap, len;
+};
+/* REMOVING: rows of what is cancelled go first, so that workers hear of it soon. */
+enum build_state { BUILD_FILLING, BUILD_SEALED, BUILD_REMOVING, BUILD_APPLYING, BUILD_PUBLISHING };
+struct build { /* a projection batch on its way */
+    struct build *next;
+    enum build_state state;
+    uint64_t id;
+    struct arena arena;
+    struct fold_activity *activities;
+    struct fold_timer *timers;
+    struct fold_quarantine *quarantine;
+    struct fold_instance *instances; /* by execution */
+    struct fold_push *pushes;
+    struct fold_send *sends;
+    struct fold_deletion *deletions; /* before all the others: see fold.c */
+    size_t activities_len, activities_cap, timers_len, timers_cap, instances_len, instances_cap;
+    size_t quarantine_len, quarantine_cap, pushes_len, pushes_cap, sends_len, sends_cap;
+    size_t deletions_len, deletions_cap;
+    struct key_index activities_index, timers_index, quarantine_index, instances_index;
+    struct projected last; /* the record that it ends with */
+    uint64_t records;
+    size_t removed; /* activities that have been looked at for it */
+    size_t applied; /* rows of each kind that are in batches */
+    size_t publishes_left;
+};
+struct build *build_create(uint64_t id); /* NULL: out of memory */
+void build_destroy(struct build *build); /* NULL-safe */
+bool build_full(const struct build *build);
+bool build_empty(const struct build *build); /* no rows */
+/* The row with the key, made at need; NULL: out of memory. ret_new may be NULL. */
+struct fold_activity *build_activity(struct build *build, thole_slice instance, uint64_t execution,
+                                     uint64_t id, bool *ret_new);
+struct fold_activity *build_find_activity(struct build *build, thole_slice instance, uint64_t execution,
+                                          uint64_t id); /* NULL: there is none */
+struct fold_timer *build_timer(struct build *build, thole_slice instance, uint64_t execution, uint64_t id,
+                               bool *ret_new);
+struct fold_quarantine *build_quarantine(struct build *build, thole_slice instance, uint64_t execution,
+                                         uint64_t id, bool *ret_new);
+struct fold_instance *build_instance(struct build *build, thole_slice instance, uint64_t execution,
+                                     bool *ret_new);
+/* What the build has of these executions is left out; a newer one is in it. */
+void build_prune(struct build *build, thole_slice instance, struct executions executions);
+bool build_has_instance(const struct build *build, thole_slice instance, uint64_t execution);
+struct fold_deletion *build_deletion(struct build *build);
+struct fold_push *build_push(struct build *build);
+struct fold_send *build_send(struct build *build);
+/* A copy of the next rows, at most BATCH_ROWS_MAX of a kind, that owns everything; moves *from behind them. A
+ * turn may have more rows than one transaction. NULL: out of memory. */
+struct batch *build_batch(const struct build *build, uint32_t partition, uint64_t epoch, size_t *from);
+bool build_has_more(const struct build *build, size_t from);
+/* The same with nothing but the activities whose rows go; ret_batch NULL: there are none left. */
+THOLE_NODISCARD thole_status build_removals(const struct build *build, uint32_t partition, uint64_t epoch,
+                                            size_t *from, struct batch **ret_batch);
+
+/* --- work_refs.c: where the messages of activities are queued, only to withdraw them in time --- */
+struct work_ref {
+    uint64_t key, sequence; /* sequence 0: a free cell */
+};
+struct work_refs {
+    struct work_ref *cells;
+    size_t cap, len;
+};
+enum { WORK_REFS_MAX = 65536 };
+void work_refs_release(struct work_refs *refs);
+/* Best effort: when there are too many, or no memory, some are forgotten. */
+void work_refs_put(struct work_refs *refs, uint64_t key, uint64_t sequence);
+uint64_t work_refs_take(struct work_refs *refs, uint64_t key); /* 0: unknown; forgotten afterwards */
+
+enum { OUTBOX_LANES = 256, BUILD_TOKEN_BITS = 24 };
+struct projector {
+    struct work_refs work_refs;
+    struct lane {
+        struct fold_send *first, *last; /* the first is on its way */
+    } lanes[OUTBOX_LANES];              /* by receiver, so that what one receives keeps its order */
+    struct build *first, *last;         /* FIFO; at most one applying, before it only publishing ones */
+    uint64_t next_id;
+    struct projected watermark; /* everything up to this record is applied and published */
+    uint64_t watermark_sent;    /* what the database knows of it, or is being told */
+    uint64_t durable;           /* what it will never forget */
+    uint64_t durable_sent;      /* what it is being told so; 0: nothing */
+    uint64_t published;         /* up to there the log says that all is done, records removed too */
+    uint64_t worth;     /* the newest record from which more has followed than rows: that is worth saying */
+    size_t unprojected; /* records in builds */
+    /* a turn that comes in parts; their memory is that of the build that is filling */
+    struct record *parts;
+    size_t parts_len, parts_cap;
+};
+void projector_release(struct projector *projector);
+
+/* --- redo.c: while the log is read again ------------------------------------------------------- */
+struct redo {
+    struct build *open;    /* activities whose end has not been read yet, each with its last try */
+    size_t open_len;       /* that are not gone */
+    struct projected done; /* builds up to this record are applied and published */
+    bool settled;          /* what the inbox says of them is known */
+    struct loner {         /* open addressing, empty = free */
+        thole_slice id;
+        bool not ;
+    } * loners; /* instances that are nobody's child */
+    size_t loners_cap, loners_len;
+    struct arena arena; /* of the ids */
+};
+/* --- removals.c: records of deleted instances ------------------------------------------------------ */
+struct removal { /* records that are owed to a deletion */
+    struct removal *next;
+    uint64_t sequence; /* of its record: what is before it goes */
+    struct executions executions;
+    bool out; /* REMOVE_HISTORY is on its way */
+    size_t instance_len;
+    uint8_t instance[];
+};
+struct removals {
+    struct removal *first, *last; /* by sequence */
+    size_t len, out;
+};
+
+struct projection {
+    struct env *env;
+    enum projection_state state;
+    const char *why;   /* FAILED */
+    const char *doubt; /* NULL: none */
+    uint64_t epoch_known;
+    struct projection_start start;
+    bool redo_reading;  /* an answer is awaited before it goes on */
+    bool redo_unproven; /* the first record that is read must be the one that the rows end with */
+    uint64_t redo_next;
+    struct redo redo;
+    struct projector projector;
+    struct removals removals;
+    struct timer_book timers;
+    struct timer_entry due; /* the one that was given out */
+    struct turn *turns;     /* that the last record completed */
+    size_t turns_len, turns_cap;
+};
+void projection_become(struct projection *p, enum projection_state state);
+void projection_fail(struct projection *p, const char *why);
+
+void redo_release(struct redo *redo);
+void redo_queued(struct projection *p, const struct batch_activity *row, thole_slice input);
+void redo_gone(struct projection *p, thole_slice instance, uint64_t execution, uint64_t id);
+/* What is open of the executions up to that one goes with their instance. */
+void redo_deleted(struct projection *p, thole_slice instance, uint64_t execution);
+/* Their results wait in the inbox: nobody is to do them again. What was read before, and changed nothing
+ * then, waits no more. */
+void redo_ended(struct projection *p, const struct partition_result *results, size_t n,
+                const struct progress *inbox);
+/* At the end of the log: what is still open, if anything, goes into the batch. */
+void redo_finish(struct projection *p, struct build *b);
+/* Most instances are nobody's child: those that start in this log need not be asked about when they end. */
+void redo_loner(struct projection *p, thole_slice instance);
+void redo_no_loner(struct projection *p, thole_slice instance); /* in another life it was */
+bool redo_is_loner(const struct projection *p, thole_slice instance);
+
+/* --- queue.c: the batches in order --- */
+/* The one that is filling, with room; NULL: out of memory. */
+struct build *project_filling(struct projection *p);
+struct build *project_apart(struct projection *p); /* a new one that is filling; NULL: out of memory */
+struct build *project_find(const struct projection *p, uint64_t token); /* publishing; NULL: none */
+
+/* --- project.c --- */
+void project_pump(struct projection *p);
+bool project_undurable(
+    const struct projection *p); /* the database must be told of the last deletion for good */
+
+/* --- outbox.c --- */
+/* What an event says to another instance. facts NULL: the log is read again. */
+void outbox_fold(struct projection *p, struct build *build, const struct turn *turn,
+                 const struct event *event, const struct projection_facts *facts);
+void outbox_post(struct projection *p, struct build *build); /* its rows are committed */
+/* The batch one of whose messages is there, or not needed; NULL: none. */
+struct build *outbox_sent(struct projection *p, const struct partition_in *in);
+struct build *outbox_history(struct projection *p, const struct partition_in *in, const struct log_rule *log);
+
+/* --- fold.c --- */
+/* A counted record into the batch that is filling; live: it was just committed here, so notices and timers
+ * follow too. Parts of a turn wait for its last one. facts: NULL unless live. ret_uncertain: see
+ * projection_turns. */
+void fold_record(struct projection *p, thole_slice bytes, uint64_t sequence,
+                 const struct projection_facts *facts, bool live, bool *ret_uncertain);
+
+/* --- removals.c --- */
+/* All that follows from the records up to this one is done: its instance's may go. */
+void removals_owe(struct projection *p, thole_slice instance, struct executions executions,
+                  uint64_t sequence);
+void removals_pump(struct projection *p, uint64_t confirmed_seq);
+void removals_release(struct removals *removals);
+
+/* --- timers.c --- */
+void timer_book_reset(struct timer_book *book);
+void timer_book_created(struct projection *p, const struct batch_timer *timer);
+void timers_release(struct projection *p);
+#endif

@@ -1,0 +1,387 @@
+/* The projection, alone: what committed records come to outside, and in which order. */
+#include "projection.h"
+#include "thole_cunit.h"
+#include <stdlib.h>
+
+enum { BASE = 10 }; /* sequence of the EpochOpened */
+
+struct stand { /* a projection, and the last outputs that ask for an answer */
+    struct env env;
+    struct projection *projection;
+    struct log_record records[4];
+    struct arena arena;
+    uint64_t applied, durable; /* as batches say */
+    uint64_t tokens[8];
+    size_t tokens_len;
+    char said[1024];
+};
+
+static void say(struct stand *s, const char *text, uint64_t n)
+{
+    size_t const at = strlen(s->said);
+    (void)snprintf(s->said + at, sizeof s->said - at, "%s%s %llu", at > 0 ? ", " : "", text,
+                   (unsigned long long)n);
+}
+
+static void say_batch(struct stand *s, struct batch *batch)
+{
+    say(s, "apply", batch->activities_added_len + batch->timers_added_len + batch->instances_len);
+    if (batch->activities_removed_len > 0)
+        say(s, "gone", batch->activities_removed_len);
+    if (batch->deletions_len > 0)
+        say(s, "deleted", batch->deletions[0].history_seq);
+    s->applied = batch->projected.seq;
+    if (batch->durable)
+        s->durable = batch->projected.seq;
+    batch_destroy(batch);
+}
+
+static const char *said(struct stand *s)
+{
+    static char copy[1024];
+    struct partition_out out;
+    s->tokens_len = 0;
+    while (env_poll(&s->env, &out)) {
+        switch (out.kind) {
+        case PARTITION_OUT_STORE_OPEN: say(s, "open", out.epoch); break;
+        case PARTITION_OUT_STORE_RESET: say(s, "reset", 0); break;
+        case PARTITION_OUT_READ_LOG: say(s, "log from", out.from); break;
+        case PARTITION_OUT_READ_RESULTS: say(s, "results from", out.from); break;
+        case PARTITION_OUT_READ_TIMERS: say(s, "timers before", out.before_ms); break;
+        case PARTITION_OUT_APPLY: say_batch(s, out.batch); break;
+        case PARTITION_OUT_PUBLISH_WORK: say(s, out.again ? "work again" : "work", out.activity_id); break;
+        case PARTITION_OUT_SEND: say(s, "send", out.bytes.len > 0); break;
+        case PARTITION_OUT_PUSH_CANCEL: say(s, "cancel", out.sequences[0]); break;
+        case PARTITION_OUT_WITHDRAW: say(s, "withdraw", out.sequence); break;
+        case PARTITION_OUT_REMOVE_HISTORY: say(s, "remove before", out.sequence); break;
+        case PARTITION_OUT_EVENT: say(s, out.event_kind, out.execution); break;
+        default: say(s, "what", out.kind); break;
+        }
+        if (out.token != 0 && s->tokens_len < 8)
+            s->tokens[s->tokens_len++] = out.token;
+    }
+    memcpy(copy, s->said, sizeof copy);
+    s->said[0] = '\0';
+    return copy;
+}
+
+static void check_said(struct stand *s, const char *row, const char *want)
+{
+    projection_pump(s->projection);
+    projection_check(s->projection);
+    CU_ASSERT_PTR_NULL(projection_take_doubt(s->projection));
+    const char *const got = said(s);
+    CHECK_STR(row, got, want);
+}
+
+static struct stand *begin(void)
+{
+    struct stand *s = calloc(1, sizeof *s);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+    arena_init(&s->arena, SIZE_MAX / 2);
+    s->env.now_ms = 1000;
+    s->env.options = (struct partition_options){.log_chunk = 100, .timer_horizon_ms = 500};
+    s->projection = projection_create(&s->env);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(s->projection);
+    return s;
+}
+
+static void end(struct stand *s)
+{
+    projection_check(s->projection);
+    CU_ASSERT_FALSE(s->env.nomem);
+    projection_destroy(s->projection);
+    env_release(&s->env);
+    arena_release(&s->arena);
+    free(s);
+}
+
+static void open_at(struct stand *s, uint64_t published)
+{
+    struct projection_start const start = {
+        .epoch = 3, .base = BASE, .tail_last = BASE - 1, .published = published, .inbox_from = 5};
+    projection_open(s->projection, &start);
+}
+
+static thole_slice encode(struct stand *s, const struct record *record)
+{
+    struct buf bytes;
+    thole_slice copy = {0};
+    buf_init(&bytes, RECORD_BYTES_MAX);
+    CU_ASSERT_EQUAL(record_encode(record, &bytes), THOLE_OK);
+    CU_ASSERT_EQUAL(arena_dup(&s->arena, buf_bytes(&bytes), &copy), THOLE_OK);
+    buf_release(&bytes);
+    struct record decoded;
+    thole_error err = {0};
+    if (record_decode(copy, &s->arena, &decoded, &err) != THOLE_OK)
+        CU_FAIL_FATAL("the test's record does not decode");
+    return copy;
+}
+
+static thole_slice turn_of(struct stand *s, uint64_t n, uint64_t number, const struct event *events,
+                           size_t len)
+{
+    struct record const record = {.kind = RECORD_TURN,
+                                  .epoch = 3,
+                                  .n = n,
+                                  .turn = {.instance = THOLE_STR("i"),
+                                           .execution = 1,
+                                           .number = number,
+                                           .time_ms = 1000,
+                                           .ran = true,
+                                           .events = events,
+                                           .events_len = len}};
+    return encode(s, &record);
+}
+
+static const struct projection_facts facts = {.orchestration = {(const uint8_t *)"o", 1}};
+
+/* Returns the number of turns that it completes. */
+static size_t commit(struct stand *s, uint64_t n, const struct event *events, size_t len)
+{
+    struct projection_turns made;
+    projection_record(s->projection, turn_of(s, n, n, events, len), BASE + n, &facts, &made);
+    CU_ASSERT_FALSE(made.rows_uncertain);
+    return made.len;
+}
+
+/* CURRENT, over an empty log. */
+static struct stand *begin_current(void)
+{
+    struct stand *s = begin();
+    open_at(s, 0);
+    projection_store_opened(s->projection, &(struct partition_in){.epoch = 3});
+    projection_log(s->projection, &(struct partition_in){0});
+    projection_pump(s->projection);
+    CU_ASSERT_EQUAL_FATAL(projection_state(s->projection), PROJECTION_CURRENT);
+    (void)said(s);
+    return s;
+}
+
+static const struct event start_and_work[] = {
+    {.id = 1,
+     .kind = EVENT_STARTED,
+     .name = {(const uint8_t *)"o", 1},
+     .code = SEMANTICS_VERSION,
+     .version = 1},
+    {.id = 2,
+     .kind = EVENT_ACTIVITY_SCHEDULED,
+     .name = {(const uint8_t *)"a", 1},
+     .queue = {(const uint8_t *)"q", 1}},
+};
+
+static void test_rows_then_work_then_the_watermark(void)
+{
+    struct stand *s = begin_current();
+    CU_ASSERT_EQUAL(commit(s, 1, start_and_work, 2), 1);
+    check_said(s, "rows", "started 1, apply 2");
+    CU_ASSERT_EQUAL(projection_done(s->projection), 0);
+    projection_applied(s->projection, &(struct partition_in){0});
+    check_said(s, "work", "work 2");
+    CU_ASSERT_EQUAL_FATAL(s->tokens_len, 1);
+    CU_ASSERT(projection_done(s->projection) == 0 && !projection_idle(s->projection));
+    projection_published(s->projection, &(struct partition_in){.token = s->tokens[0], .sequence = 70});
+    CU_ASSERT(projection_done(s->projection) == BASE + 1 && projection_idle(s->projection));
+    CU_ASSERT_TRUE(projection_unsaved(s->projection));
+    projection_published(s->projection, &(struct partition_in){.token = s->tokens[0], .sequence = 70});
+    projection_save(s->projection);
+    check_said(s, "the watermark", "apply 0");
+    CU_ASSERT(s->applied == BASE + 1 && !projection_unsaved(s->projection));
+    end(s);
+}
+
+static void test_what_is_cancelled_goes_first(void)
+{
+    struct stand *s = begin_current();
+    struct event const cancelled = {
+        .id = 3, .kind = EVENT_ACTIVITY_CANCELLED, .ref = 2, .code = CANCEL_REQUESTED};
+    (void)commit(s, 1, start_and_work, 2);
+    projection_pump(s->projection);
+    projection_applied(s->projection, &(struct partition_in){0});
+    check_said(s, "work", "started 1, apply 2, work 2");
+    projection_published(s->projection, &(struct partition_in){.token = s->tokens[0], .sequence = 70});
+    (void)commit(s, 2, &cancelled, 1);
+    check_said(s, "its row alone", "apply 0, gone 1");
+    projection_applied(s->projection, &(struct partition_in){0});
+    check_said(s, "then workers hear, and its message goes", "cancel 2, withdraw 70, apply 1");
+    projection_applied(s->projection, &(struct partition_in){0});
+    check_said(s, "and that is all", "");
+    CU_ASSERT_EQUAL(projection_done(s->projection), BASE + 2);
+    end(s);
+}
+
+static void test_one_receiver_one_message_at_a_time(void)
+{
+    struct stand *s = begin_current();
+    struct event events[] = {
+        start_and_work[0],
+        {.id = 2, .kind = EVENT_EVENT_SENT, .target = THOLE_STR("j"), .name = THOLE_STR("e")},
+        {.id = 3, .kind = EVENT_EVENT_SENT, .target = THOLE_STR("j"), .name = THOLE_STR("f")},
+    };
+    (void)commit(s, 1, events, 3);
+    projection_pump(s->projection);
+    projection_applied(s->projection, &(struct partition_in){0});
+    check_said(s, "the first", "started 1, apply 1, send 1");
+    projection_sent(s->projection,
+                    &(struct partition_in){.token = s->tokens[0] + 1}); /* it has not been sent */
+    check_said(s, "no answer to what was not sent", "");
+    projection_sent(s->projection, &(struct partition_in){.token = s->tokens[0]});
+    check_said(s, "the next", "send 1");
+    end(s);
+}
+
+static void test_parts_come_with_the_last_one(void)
+{
+    struct stand *s = begin_current();
+    struct projection_turns made;
+    struct record part = {.kind = RECORD_TURN,
+                          .epoch = 3,
+                          .n = 1,
+                          .turn = {.instance = THOLE_STR("i"),
+                                   .execution = 1,
+                                   .number = 1,
+                                   .ran = true,
+                                   .more = true,
+                                   .events = start_and_work,
+                                   .events_len = 1}};
+    projection_record(s->projection, encode(s, &part), BASE + 1, &facts, &made);
+    CU_ASSERT_EQUAL(made.len, 0);
+    check_said(s, "not yet", "");
+    part.n = 2;
+    part.turn.more = false;
+    part.turn.events = &start_and_work[1];
+    projection_record(s->projection, encode(s, &part), BASE + 2, &facts, &made);
+    CU_ASSERT_EQUAL(made.len, 2);
+    check_said(s, "both", "started 1, apply 2");
+    end(s);
+}
+
+/* ---- opening ---- */
+
+static void test_a_newer_epoch(void)
+{
+    struct stand *s = begin();
+    open_at(s, 0);
+    projection_store_opened(s->projection, &(struct partition_in){.epoch = 8});
+    CU_ASSERT_EQUAL_FATAL(projection_state(s->projection), PROJECTION_FAILED);
+    CHECK_STR("why", projection_why(s->projection), "the database has a newer epoch of the partition");
+    projection_reset(s->projection);
+    CU_ASSERT(projection_state(s->projection) == PROJECTION_CLOSED &&
+              projection_epoch_known(s->projection) == 8);
+    end(s);
+}
+
+static void test_rows_of_another_log(void)
+{
+    struct stand *s = begin();
+    open_at(s, 0);
+    projection_store_opened(s->projection,
+                            &(struct partition_in){.epoch = 3, .projected = {.seq = 4, .mark = 99}});
+    check_said(s, "is that record there?", "open 3, log from 1");
+    s->records[0] = (struct log_record){.sequence = 4, .bytes = turn_of(s, 1, 1, start_and_work, 2)};
+    projection_log(s->projection, &(struct partition_in){.records = s->records, .records_len = 1});
+    check_said(s, "another one", "reset 0");
+    projection_store_reset(s->projection);
+    check_said(s, "from the beginning", "log from 1");
+    end(s);
+}
+
+/* What is open in the end is done again; what has ended in the same log, or waits in the inbox, is not. */
+static void test_only_what_is_open_is_done_again(void)
+{
+    struct progress const inbox = {0};
+    for (int answered = 0; answered < 2; answered++) {
+        struct stand *s = begin();
+        struct partition_result const result = {
+            .instance = THOLE_STR("i"), .execution = 1, .activity_id = 2, .try_number = 1};
+        open_at(s, 0);
+        projection_store_opened(s->projection, &(struct partition_in){.epoch = 3});
+        check_said(s, "reads", "open 3, log from 1");
+        s->records[0] = (struct log_record){.sequence = 4, .bytes = turn_of(s, 1, 1, start_and_work, 2)};
+        projection_log(s->projection, &(struct partition_in){.records = s->records, .records_len = 1});
+        check_said(s, "the instance", "apply 1");
+        projection_applied(s->projection, &(struct partition_in){0});
+        check_said(s, "is its result there?", "results from 5");
+        projection_results(s->projection,
+                           &(struct partition_in){.results = &result, .results_len = (size_t)answered},
+                           &inbox);
+        check_said(s, "its row, or not", answered ? "" : "apply 1");
+        CU_ASSERT_EQUAL(projection_state(s->projection) == PROJECTION_CURRENT, answered == 1);
+        if (!answered) {
+            projection_applied(s->projection, &(struct partition_in){0});
+            check_said(s, "again", "work again 2");
+            projection_published(s->projection, &(struct partition_in){.token = s->tokens[0]});
+            check_said(s, "done", "");
+        }
+        CU_ASSERT_EQUAL(projection_state(s->projection), PROJECTION_CURRENT);
+        CU_ASSERT_EQUAL(projection_done(s->projection), 4);
+        end(s);
+    }
+}
+
+/* ---- deletions, timers ---- */
+
+static void test_records_go_when_nothing_needs_them(void)
+{
+    struct stand *s = begin_current();
+    struct projection_turns made;
+    struct record const record = {
+        .kind = RECORD_DELETED, .epoch = 3, .n = 1, .deletion = {.instance = THOLE_STR("i"), .execution = 1}};
+    projection_record(s->projection, encode(s, &record), BASE + 1, &facts, &made);
+    CU_ASSERT_TRUE(made.rows_uncertain);
+    check_said(s, "rows", "deleted 1, apply 0, deleted 11");
+    projection_applied(s->projection, &(struct partition_in){0});
+    CU_ASSERT_EQUAL(projection_removals(s->projection), 1);
+    CU_ASSERT_EQUAL(projection_done(s->projection), BASE); /* not it: its records are still there */
+    CU_ASSERT_TRUE(projection_unconfirmed(s->projection, BASE));
+    projection_remove(s->projection, BASE);
+    check_said(s, "the database is told for good", "apply 0");
+    CU_ASSERT_EQUAL(s->durable, BASE + 1);
+    projection_applied(s->projection, &(struct partition_in){0});
+    projection_remove(s->projection, BASE);
+    check_said(s, "not before a record says that it is committed", "");
+    CU_ASSERT_FALSE(projection_unconfirmed(s->projection, BASE + 1));
+    projection_remove(s->projection, BASE + 1);
+    check_said(s, "now", "remove before 11");
+    CU_ASSERT_FALSE(projection_removed(s->projection, &(struct partition_in){.sequence = 12}));
+    CU_ASSERT_TRUE(projection_removed(s->projection, &(struct partition_in){.sequence = 11}));
+    CU_ASSERT(projection_removals(s->projection) == 0 && projection_done(s->projection) == BASE + 1);
+    CU_ASSERT_TRUE(projection_unsaid(s->projection, BASE));
+    end(s);
+}
+
+static void test_timers(void)
+{
+    struct stand *s = begin_current();
+    struct projection_timer due;
+    struct batch_timer const rows[] = {
+        {.instance = THOLE_STR("i"), .execution = 1, .timer_id = 7, .due_ms = 1200}};
+    projection_read_timers(s->projection);
+    check_said(s, "the next horizon", "timers before 1500");
+    projection_timers(s->projection,
+                      &(struct partition_in){.timers = rows, .timers_len = 1, .next_due_ms = 9000});
+    CU_ASSERT_FALSE(projection_take_due(s->projection, &due));
+    CU_ASSERT_EQUAL(projection_deadline_ms(s->projection), 1200);
+    s->env.now_ms = 1200;
+    CU_ASSERT_TRUE_FATAL(projection_take_due(s->projection, &due));
+    CU_ASSERT(due.timer_id == 7 && due.execution == 1 && due.instance.len == 1);
+    CU_ASSERT_FALSE(projection_take_due(s->projection, &due));
+    CU_ASSERT_EQUAL(projection_deadline_ms(s->projection), 9000 - 250);
+    s->env.now_ms = 8800;
+    CU_ASSERT_FALSE(projection_take_due(s->projection, &due));
+    check_said(s, "the one after it", "timers before 9300");
+    end(s);
+}
+
+static const struct thole_test tests[] = {
+    {"projection: rows, then work, then the watermark", test_rows_then_work_then_the_watermark},
+    {"projection: what is cancelled goes first", test_what_is_cancelled_goes_first},
+    {"projection: one receiver, one message at a time", test_one_receiver_one_message_at_a_time},
+    {"projection: parts come with the last one", test_parts_come_with_the_last_one},
+    {"projection: a newer epoch", test_a_newer_epoch},
+    {"projection: rows of another log", test_rows_of_another_log},
+    {"projection: only what is open is done again", test_only_what_is_open_is_done_again},
+    {"projection: records go when nothing needs them", test_records_go_when_nothing_needs_them},
+    {"projection: timers", test_timers},
+};
+THOLE_TEST_MAIN("projection room", tests)
