@@ -1,14 +1,12 @@
 /* What all parts of the engine role tell a shard, and its partitions. */
 #include "engine.h"
+#include "memory.h"
 #include <assert.h>
-#include <stdlib.h>
 
 void *shard_mail_create(enum shard_mail_kind kind, uint32_t p, size_t bytes)
 {
     assert(bytes >= sizeof(struct shard_mail));
-    struct shard_mail *mail = calloc(1, bytes);
-    if (mail == NULL)
-        abort();
+    struct shard_mail *mail = memory_new(bytes);
     mail->kind = kind;
     mail->p = p;
     return mail;

@@ -2,6 +2,7 @@
  * Queries: core NATS requests to the owner of a partition. The subscription is there while the partition is
  * open, so that NATS itself says when there is no owner. Nothing of a query is stored, nothing waits for one.
  */
+#include "memory.h"
 #include "query_message.h"
 #include "shard_parts.h"
 #include "subject.h"
@@ -125,9 +126,7 @@ static bool is_here(const struct shard *shard, const struct query_mail *mail, th
 static void ask(struct shard *shard, struct owned *owned, const char *reply, const struct query *query)
 {
     size_t const len = strlen(reply);
-    struct asked *asked = calloc(1, sizeof *asked + len + 1);
-    if (asked == NULL)
-        abort();
+    struct asked *asked = memory_new(sizeof *asked + len + 1);
     memcpy(asked->reply, reply, len);
     asked->token = ++shard->query_token;
     asked->next = owned->asked;
