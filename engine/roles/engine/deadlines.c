@@ -5,6 +5,7 @@
  * waits for the answers.
  */
 #include "deadlines.h"
+#include "memory.h"
 #include "shard_request.h"
 #include "subject.h"
 #include <assert.h>
@@ -24,9 +25,7 @@ struct deadlines {
 
 struct deadlines *deadlines_create(struct engine_host *engine)
 {
-    struct deadlines *const deadlines = calloc(1, sizeof *deadlines);
-    if (deadlines == NULL)
-        return NULL;
+    struct deadlines *const deadlines = memory_new(sizeof *deadlines);
     deadlines->engine = engine;
     (void)pthread_mutex_init(&deadlines->lock, NULL);
     (void)pthread_cond_init(&deadlines->answered, NULL);

@@ -11,8 +11,8 @@ struct deadlines;
 struct engine_host;
 struct postgres;
 struct request;
-struct deadlines *deadlines_create(struct engine_host *engine); /* NULL: out of memory */
-void deadlines_destroy(struct deadlines *deadlines);            /* NULL-safe */
+struct deadlines *deadlines_create(struct engine_host *engine);
+void deadlines_destroy(struct deadlines *deadlines); /* NULL-safe */
 /* Carries out a REQ_EXPIRE; blocks until the timeouts are stored. */
 THOLE_NODISCARD thole_status deadlines_store(struct postgres *pg, struct request *request);
 /* Milliseconds to the first deadline that a claim of the added rows can make; UINT64_MAX: none. */

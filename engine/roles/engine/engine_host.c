@@ -2,6 +2,7 @@
 #include "engine.h"
 #include "loader.h"
 #include "membership.h"
+#include "memory.h"
 #include "postgres.h"
 #include "store.h"
 #include "subject.h"
@@ -132,13 +133,11 @@ static thole_status migrate(struct engine_host *engine, thole_error *reterr)
 static thole_status start_threads(struct engine_host *engine, thole_error *reterr)
 {
     THOLE_TRY(check_sizes(engine, reterr));
-    engine->needs = calloc(engine->topology.partitions, sizeof *engine->needs);
+    engine->needs = memory_array(engine->topology.partitions, sizeof *engine->needs);
     size_t shards = engine->options.engine_threads;
     if (shards > engine->topology.partitions)
         shards = engine->topology.partitions;
-    engine->shards = calloc(shards, sizeof *engine->shards);
-    if (engine->needs == NULL || engine->shards == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "no memory for %u partitions", engine->topology.partitions);
+    engine->shards = memory_array(shards, sizeof *engine->shards);
     engine->shards_len = shards;
     engine->options.crash_page->places_len = shards;
     THOLE_TRY(membership_create(engine, &engine->membership, reterr));
@@ -188,9 +187,7 @@ thole_status engine_host_start(const struct host_options *options, const thole_p
                                bool (*stop_requested)(void), struct engine_host **ret, thole_error *reterr)
 {
     assert(options->engine_threads > 0 && options->engine_threads <= CRASH_PLACES_MAX);
-    struct engine_host *engine = calloc(1, sizeof *engine);
-    if (engine == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "no memory for the engine");
+    struct engine_host *engine = memory_new(sizeof *engine);
     engine->options = *options;
     if (options->crash_page == NULL)
         engine->options.crash_page = engine->own_page = crash_page_create();

@@ -6,6 +6,7 @@
  * stream's leader is asked now and then for the message that would be next; when it has had one since the
  * last look, the partition is opened anew, with a consumer that may stand elsewhere.
  */
+#include "memory.h"
 #include "reader.h"
 #include "shard_parts.h"
 #include "subject.h"
@@ -236,9 +237,7 @@ static thole_status check(struct engine_host *engine, struct request *request)
  */
 thole_status inbox_open_load(struct engine_host *engine, struct request *request)
 {
-    struct inbox_tap *tap = calloc(1, sizeof *tap);
-    if (tap == NULL)
-        return thole_fail(&request->err, THOLE_NOMEM, "no memory for an inbox reader");
+    struct inbox_tap *tap = memory_new(sizeof *tap);
     tap->shard = request->shard;
     tap->p = request->mail.p;
     tap->generation = request->mail.generation;

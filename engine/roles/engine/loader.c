@@ -1,4 +1,5 @@
 #include "loader.h"
+#include "memory.h"
 #include "shard_request.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -38,9 +39,7 @@ static void *loader_main(void *arg)
 
 thole_status loader_start(struct engine_host *engine, struct loader **ret, thole_error *reterr)
 {
-    struct loader *loader = calloc(1, sizeof *loader);
-    if (loader == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "no memory for the loader");
+    struct loader *loader = memory_new(sizeof *loader);
     loader->engine = engine;
     pthread_mutex_init(&loader->lock, NULL);
     pthread_cond_init(&loader->wake, NULL);

@@ -151,11 +151,9 @@ void log_delete(struct shard *shard, struct owned *owned, const struct partition
     log_line(LOG_LEVEL_INFO, "partition", "p=%u removes void records: %zu of a former owner", owned->p,
              out->sequences_len);
     deletion->expected_last = out->expected_last;
-    deletion->sequences = arena_array(&request->arena, out->sequences_len, sizeof *deletion->sequences);
-    if (deletion->sequences == NULL)
-        abort();
-    if (out->sequences_len > 0)
-        memcpy(deletion->sequences, out->sequences, out->sequences_len * sizeof *deletion->sequences);
+    thole_slice const sequences = {(const uint8_t *)out->sequences,
+                                   out->sequences_len * sizeof *out->sequences};
+    deletion->sequences = (const uint64_t *)(const void *)request_keep(request, sequences).ptr;
     deletion->sequences_len = out->sequences_len;
     request_submit(request);
 }

@@ -1,6 +1,7 @@
 #include "membership.h"
 #include "engine.h"
 #include "log_limit.h"
+#include "memory.h"
 #include "message.h"
 #include "nodes.h"
 #include "ownership.h"
@@ -88,10 +89,8 @@ static void remove_node(struct membership *m, size_t i)
 
 static struct node *decode_node(struct membership *m, const struct node_mail *mail)
 {
-    struct node *node = calloc(1, sizeof *node);
+    struct node *node = memory_new(sizeof *node);
     thole_error err = {0};
-    if (node == NULL)
-        return NULL;
     arena_init(&node->arena, 4 * HEARTBEAT_BYTES_MAX);
     thole_slice const name = {mail->bytes, mail->node_len};
     thole_status status = heartbeat_decode((thole_slice){mail->bytes + mail->node_len, mail->bytes_len},
@@ -423,20 +422,18 @@ void membership_needs_changed(struct membership *m)
 
 thole_status membership_create(struct engine_host *engine, struct membership **ret, thole_error *reterr)
 {
-    struct membership *m = calloc(1, sizeof *m);
-    if (m == NULL || mailbox_init(&m->mailbox) != THOLE_OK) {
+    struct membership *m = memory_new(sizeof *m);
+    if (mailbox_init(&m->mailbox) != THOLE_OK) {
         free(m);
-        return thole_fail(reterr, THOLE_NOMEM, "no memory for the membership");
+        return thole_fail(reterr, THOLE_NOMEM, "cannot make the membership's mailbox");
     }
     m->engine = engine;
     m->started_ms = clock_wall_ms();
     log_limit_init(&m->ignored);
     buf_init(&m->body, HEARTBEAT_BYTES_MAX);
-    m->mine = calloc(engine->topology.partitions, sizeof *m->mine);
-    m->owners = calloc(engine->topology.partitions, sizeof *m->owners);
+    m->mine = memory_array(engine->topology.partitions, sizeof *m->mine);
+    m->owners = memory_array(engine->topology.partitions, sizeof *m->owners);
     *ret = m;
-    if (m->mine == NULL || m->owners == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "no memory for the membership");
     return THOLE_OK;
 }
 

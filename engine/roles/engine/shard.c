@@ -4,6 +4,7 @@
 #include "deadlines.h"
 #include "fatal_signals.h"
 #include "membership.h"
+#include "memory.h"
 #include "shard_parts.h"
 #include "store.h"
 #include "subject.h"
@@ -322,9 +323,7 @@ static thole_status create_machines(struct shard *shard)
     const struct engine_host *engine = shard->engine;
     uint32_t const partitions = engine->topology.partitions;
     shard->stacks = stack_pool_create(STACKS_KEPT, STACKS_MAX / engine->shards_len);
-    shard->owned = calloc(partitions / engine->shards_len + 1, sizeof *shard->owned);
-    if (shard->stacks == NULL || shard->owned == NULL)
-        return THOLE_NOMEM;
+    shard->owned = memory_array(partitions / engine->shards_len + 1, sizeof *shard->owned);
     for (uint32_t p = shard->index; p < partitions; p += (uint32_t)engine->shards_len) {
         struct owned *owned = &shard->owned[shard->owned_len++];
         THOLE_TRY(create_machine(shard, owned, p));
@@ -364,7 +363,7 @@ thole_status shard_start(struct engine_host *engine, uint32_t index, struct shar
     pthread_cond_init(&shard->backlog.room, NULL);
     THOLE_TRY(mailbox_init(&shard->mailbox));
     shard->deadlines = deadlines_create(engine);
-    if (create_machines(shard) != THOLE_OK || shard->deadlines == NULL)
+    if (create_machines(shard) != THOLE_OK)
         return thole_fail(reterr, THOLE_NOMEM, "no memory for %u partitions", engine->topology.partitions);
     THOLE_TRY(open_windows(shard, reterr));
     THOLE_TRY(store_start(shard, &shard->store, reterr));

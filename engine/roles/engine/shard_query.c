@@ -189,9 +189,7 @@ void query_answer(struct shard *shard, struct owned *owned, const struct partiti
 static thole_status subscribe(struct shard *shard, const struct owned *owned, struct query_tap **ret,
                               thole_error *reterr)
 {
-    struct query_tap *tap = calloc(1, sizeof *tap);
-    if (tap == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    struct query_tap *tap = memory_new(sizeof *tap);
     *tap =
         (struct query_tap){.shard = shard, .p = owned->p, .generation = partition_generation(owned->machine)};
     thole_status status =

@@ -59,8 +59,12 @@ void request_destroy(struct request *request)
 thole_slice request_keep(struct request *request, thole_slice text)
 {
     thole_slice copy = {0};
-    if (arena_dup(&request->arena, text, &copy) != THOLE_OK)
-        abort(); /* nothing can be done without a byte of memory; the log has everything */
+    if (arena_dup(&request->arena, text, &copy) != THOLE_OK) {
+        log_line(LOG_LEVEL_ERROR, "engine",
+                 "out of memory for %zu bytes: the process ends, nothing that was acknowledged is lost",
+                 text.len);
+        abort();
+    }
     return copy;
 }
 

@@ -82,7 +82,7 @@ struct asked_log {
 };
 struct asked_deletion {
     uint64_t expected_last; /* with which last sequence of the stream they are void */
-    uint64_t *sequences;
+    const uint64_t *sequences;
     size_t sequences_len;
 };
 struct asked_history {
@@ -221,7 +221,7 @@ struct request *request_create(enum request_kind kind, struct shard *shard, cons
                                uint64_t generation);
 struct request *request_create_now(enum request_kind kind, struct shard *shard, const struct owned *owned);
 void request_destroy(struct request *request); /* NULL-safe */
-/* Copies into its arena; never fails: there is no request without what it asks. */
+/* Copies into its arena, aligned for any type; never fails: there is no request without what it asks. */
 thole_slice request_keep(struct request *request, thole_slice text);
 /* The token under which a window answers it. */
 uint64_t request_token(const struct request *request);

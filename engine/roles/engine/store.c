@@ -1,4 +1,5 @@
 #include "store.h"
+#include "memory.h"
 #include "postgres.h"
 #include "shard_request.h"
 #include <assert.h>
@@ -182,9 +183,7 @@ static void wake(struct store *store)
 
 thole_status store_start(struct shard *shard, struct store **ret, thole_error *reterr)
 {
-    struct store *store = calloc(1, sizeof *store);
-    if (store == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "no memory for the projector");
+    struct store *store = memory_new(sizeof *store);
     store->shard = shard;
     pthread_mutex_init(&store->lock, NULL);
     store->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -1,5 +1,6 @@
 #include "watchdog.h"
 #include "log.h"
+#include "memory.h"
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -135,10 +136,8 @@ void watchdog_stir(struct watchdog *watchdog)
 
 thole_status watchdog_start(struct engine_host *engine, struct watchdog **ret, thole_error *reterr)
 {
-    struct watchdog *const dog = calloc(1, sizeof *dog);
+    struct watchdog *const dog = memory_new(sizeof *dog);
     pthread_condattr_t monotonic;
-    if (dog == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "no memory for the watchdog");
     dog->engine = engine;
     dog->page = engine->options.crash_page;
     (void)pthread_mutex_init(&dog->lock, NULL);
