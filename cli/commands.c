@@ -1,6 +1,7 @@
 /* The table of verbs, and the way from argv to a verb. */
 #include "clock.h"
 #include "command.h"
+#include "shared_options.h"
 #include "values.h"
 #include <assert.h>
 #include <signal.h>
@@ -13,46 +14,16 @@
 
 enum { PORT_MAX = 65535 };
 
-static const char *const outputs[] = {"table", "json", "jsonl", NULL};
 static const char *const statuses[] = {"any",       "running",          "waiting",   "stuck",
                                        "completed", "failed",           "cancelled", "terminated",
                                        "paused",    "continued-as-new", NULL};
 
 static const struct option_row global_rows[] = {
-    {.flag = "nats",
-     .kind = OPTION_TEXT,
-     .env = "THOLE_NATS_URL",
-     .unit = "URL",
-     .fallback = "nats://127.0.0.1:4222",
-     FIELD(nats_url),
-     .help = "NATS servers, separated by commas"},
-    {.flag = "nats-creds",
-     .kind = OPTION_TEXT,
-     .env = "THOLE_NATS_CREDS",
-     .unit = "FILE",
-     FIELD(nats_creds),
-     .help = "NATS credentials file"},
-    {.flag = "postgres",
-     .kind = OPTION_TEXT,
-     .env = "THOLE_POSTGRES",
-     .unit = "CONNINFO",
-     FIELD(postgres),
-     .help = "libpq connection string; show and list need it"},
-    {.flag = "namespace",
-     .letter = 'n',
-     .kind = OPTION_NAME,
-     .env = "THOLE_NAMESPACE",
-     .unit = "NAME",
-     .fallback = "default",
-     FIELD(ns),
-     .help = "namespace"},
-    {.flag = "output",
-     .letter = 'o',
-     .kind = OPTION_CHOICE,
-     .choices = outputs,
-     .shown = "table",
-     FIELD(output),
-     .help = "form of what is printed, errors included"},
+    OPTION_ROW_NATS(FIELD(nats_url)),
+    OPTION_ROW_NATS_CREDS(FIELD(nats_creds)),
+    OPTION_ROW_POSTGRES(FIELD(postgres), .help = "libpq connection string; show and list need it"),
+    OPTION_ROW_NAMESPACE(FIELD(ns), .help = "namespace"),
+    OPTION_ROW_OUTPUT(FIELD(output), .shown = "table"),
     {.flag = "timeout",
      .kind = OPTION_DURATION,
      .unit = "DURATION",
@@ -75,11 +46,8 @@ static const struct option_row global_rows[] = {
         FIELD(input), .help = "input: text, the bytes of a file, or of stdin"                                \
     }
 #define PAYLOAD_ROW                                                                                          \
-    {                                                                                                        \
-        .flag = "payload-max", .kind = OPTION_SIZE, .env = "THOLE_PAYLOAD_MAX", .unit = "SIZE",              \
-        .fallback = "262144", .min = 1024, .max = 4 * 1024 * 1024, FIELD(payload_max),                       \
-        .help = "largest input; as the engines have it"                                                      \
-    }
+    OPTION_ROW_PAYLOAD_MAX(FIELD(payload_max), .fallback = "262144",                                         \
+                           .help = "largest input; as the engines have it")
 
 #define NEXT_ROW                                                                                             \
     {                                                                                                        \
@@ -148,12 +116,8 @@ static const struct option_row history_rows[] = {
      .help = "write the records as they are stored to FILE, for replay and archives"},
 };
 static const struct option_row replay_rows[] = {
-    {.flag = "all", .kind = OPTION_SWITCH, FIELD(all), .help = "every history of the namespace"},
-    {.flag = "file",
-     .kind = OPTION_TEXT,
-     .unit = "FILE|-",
-     FIELD(file),
-     .help = "what thole history --raw wrote; needs no server"},
+    OPTION_ROW_ALL_HISTORIES(FIELD(all)),
+    OPTION_ROW_HISTORY_FILE(FIELD(file)),
 };
 static const struct option_row reason_rows[] = {
     {.flag = "reason",

@@ -1,7 +1,7 @@
 /* The one table of options: --help, the environment, the checks and docs all come from it. */
 #include "host_options.h"
 #include "message.h"
-#include "option_table.h"
+#include "shared_options.h"
 #include "values.h"
 #include <assert.h>
 #include <errno.h>
@@ -18,38 +18,13 @@ enum { SECOND = 1000, MINUTE = 60 * SECOND, DAY = 24 * 60 * MINUTE, MEBIBYTE = 1
 
 static const char *const levels[] = {"error", "warn", "info", "debug", NULL};
 static const char *const formats[] = {"text", "json", NULL};
-static const char *const outputs[] = {"table", "json", "jsonl", NULL};
+const char *const option_outputs[] = {"table", "json", "jsonl", NULL};
 
 static const struct option_row shared_rows[] = {
-    {.flag = "nats",
-     .kind = OPTION_TEXT,
-     .env = "THOLE_NATS_URL",
-     .unit = "URL",
-     .fallback = "nats://127.0.0.1:4222",
-     FIELD(nats_url),
-     .help = "NATS servers, separated by commas"},
-    {.flag = "nats-creds",
-     .kind = OPTION_TEXT,
-     .env = "THOLE_NATS_CREDS",
-     .unit = "FILE",
-     .shown = "none",
-     FIELD(nats_creds),
-     .help = "NATS credentials file"},
-    {.flag = "postgres",
-     .kind = OPTION_TEXT,
-     .env = "THOLE_POSTGRES",
-     .unit = "CONNINFO",
-     .shown = "required",
-     FIELD(postgres),
-     .help = "libpq connection string or URI"},
-    {.flag = "namespace",
-     .letter = 'n',
-     .kind = OPTION_NAME,
-     .env = "THOLE_NAMESPACE",
-     .unit = "NAME",
-     .fallback = "default",
-     FIELD(ns),
-     .help = "namespace to serve"},
+    OPTION_ROW_NATS(FIELD(nats_url)),
+    OPTION_ROW_NATS_CREDS(FIELD(nats_creds), .shown = "none"),
+    OPTION_ROW_POSTGRES(FIELD(postgres), .shown = "required", .help = "libpq connection string or URI"),
+    OPTION_ROW_NAMESPACE(FIELD(ns), .help = "namespace to serve"),
     {.flag = "node",
      .kind = OPTION_NAME,
      .env = "THOLE_NODE",
@@ -71,15 +46,9 @@ static const struct option_row shared_rows[] = {
      .fallback = "text",
      FIELD(log_json),
      .help = "lines for people, or one JSON object a line"},
-    {.flag = "payload-max",
-     .kind = OPTION_SIZE,
-     .env = "THOLE_PAYLOAD_MAX",
-     .unit = "SIZE",
-     .shown = "what is there, else 262144",
-     .min = 1024,
-     .max = 4 * MEBIBYTE,
-     FIELD(payload_max),
-     .help = "largest input, output or failure text of a new namespace, in bytes; fixed afterwards"},
+    OPTION_ROW_PAYLOAD_MAX(
+        FIELD(payload_max), .shown = "what is there, else 262144",
+        .help = "largest input, output or failure text of a new namespace, in bytes; fixed afterwards"),
     {.flag = "stop-limit",
      .kind = OPTION_DURATION,
      .env = "THOLE_STOP_LIMIT",
@@ -262,15 +231,8 @@ static const struct option_row worker_rows[] = {
 };
 
 static const struct option_row replay_rows[] = {
-    {.flag = "all",
-     .kind = OPTION_SWITCH,
-     OPTION_FIELD(struct host_command, all),
-     .help = "every history of the namespace"},
-    {.flag = "file",
-     .kind = OPTION_TEXT,
-     .unit = "FILE|-",
-     OPTION_FIELD(struct host_command, file),
-     .help = "what thole history --raw wrote; needs no server"},
+    OPTION_ROW_ALL_HISTORIES(OPTION_FIELD(struct host_command, all)),
+    OPTION_ROW_HISTORY_FILE(OPTION_FIELD(struct host_command, file)),
     {.flag = "threads",
      .kind = OPTION_NUMBER,
      .unit = "N",
@@ -286,13 +248,7 @@ static const struct option_row replay_rows[] = {
      .min = MEBIBYTE,
      OPTION_FIELD(struct host_command, memory_max),
      .help = "of executions under way; what needs more is read in several passes"},
-    {.flag = "output",
-     .letter = 'o',
-     .kind = OPTION_CHOICE,
-     .choices = outputs,
-     .fallback = "table",
-     OPTION_FIELD(struct host_command, output),
-     .help = "form of what is printed, errors included"},
+    OPTION_ROW_OUTPUT(OPTION_FIELD(struct host_command, output), .fallback = "table"),
 };
 
 struct general {

@@ -1,0 +1,50 @@
+/*
+ * Rows that engine, worker, replay and the command have in common. Each takes where its value goes
+ * (OPTION_FIELD) and what differs there, such as the default or the help.
+ */
+#ifndef THOLE_SHARED_OPTIONS_H
+#define THOLE_SHARED_OPTIONS_H
+#include "option_table.h"
+
+extern const char *const option_outputs[]; /* table, json, jsonl */
+
+#define OPTION_ROW_NATS(...)                                                                                 \
+    {                                                                                                        \
+        .flag = "nats", .kind = OPTION_TEXT, .env = "THOLE_NATS_URL", .unit = "URL",                         \
+        .fallback = "nats://127.0.0.1:4222", .help = "NATS servers, separated by commas", __VA_ARGS__        \
+    }
+#define OPTION_ROW_NATS_CREDS(...)                                                                           \
+    {                                                                                                        \
+        .flag = "nats-creds", .kind = OPTION_TEXT, .env = "THOLE_NATS_CREDS", .unit = "FILE",                \
+        .help = "NATS credentials file", __VA_ARGS__                                                         \
+    }
+#define OPTION_ROW_POSTGRES(...)                                                                             \
+    {                                                                                                        \
+        .flag = "postgres", .kind = OPTION_TEXT, .env = "THOLE_POSTGRES", .unit = "CONNINFO", __VA_ARGS__    \
+    }
+#define OPTION_ROW_NAMESPACE(...)                                                                            \
+    {                                                                                                        \
+        .flag = "namespace", .letter = 'n', .kind = OPTION_NAME, .env = "THOLE_NAMESPACE", .unit = "NAME",   \
+        .fallback = "default", __VA_ARGS__                                                                   \
+    }
+#define OPTION_ROW_PAYLOAD_MAX(...)                                                                          \
+    {                                                                                                        \
+        .flag = "payload-max", .kind = OPTION_SIZE, .env = "THOLE_PAYLOAD_MAX", .unit = "SIZE", .min = 1024, \
+        .max = 4 * 1024 * 1024, __VA_ARGS__                                                                  \
+    }
+#define OPTION_ROW_OUTPUT(...)                                                                               \
+    {                                                                                                        \
+        .flag = "output", .letter = 'o', .kind = OPTION_CHOICE, .choices = option_outputs,                   \
+        .help = "form of what is printed, errors included", __VA_ARGS__                                      \
+    }
+/* of replay: as PROGRAM replay, and as thole replay */
+#define OPTION_ROW_ALL_HISTORIES(...)                                                                        \
+    {                                                                                                        \
+        .flag = "all", .kind = OPTION_SWITCH, .help = "every history of the namespace", __VA_ARGS__          \
+    }
+#define OPTION_ROW_HISTORY_FILE(...)                                                                         \
+    {                                                                                                        \
+        .flag = "file", .kind = OPTION_TEXT, .unit = "FILE|-",                                               \
+        .help = "what thole history --raw wrote; needs no server", __VA_ARGS__                               \
+    }
+#endif
