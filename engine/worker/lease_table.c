@@ -3,10 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-void lease_list_append(struct lease_list *list, struct lease *lease)
+static void list_append(struct lease_list *list, struct lease *lease)
 {
-    assert(!lease->listed);
-    lease->listed = true;
     lease->prev = list->last;
     lease->next = NULL;
     if (list->last != NULL)
@@ -17,10 +15,8 @@ void lease_list_append(struct lease_list *list, struct lease *lease)
     list->len++;
 }
 
-void lease_list_prepend(struct lease_list *list, struct lease *lease)
+static void list_prepend(struct lease_list *list, struct lease *lease)
 {
-    assert(!lease->listed);
-    lease->listed = true;
     lease->prev = NULL;
     lease->next = list->first;
     if (list->first != NULL)
@@ -31,9 +27,9 @@ void lease_list_prepend(struct lease_list *list, struct lease *lease)
     list->len++;
 }
 
-void lease_list_remove(struct lease_list *list, struct lease *lease)
+static void list_remove(struct lease_list *list, struct lease *lease)
 {
-    assert(lease->listed && list->len > 0);
+    assert(list->len > 0);
     if (lease->prev != NULL)
         lease->prev->next = lease->next;
     else
@@ -42,10 +38,77 @@ void lease_list_remove(struct lease_list *list, struct lease *lease)
         lease->next->prev = lease->prev;
     else
         list->last = lease->prev;
-    lease->prev = lease->next = NULL;
-    lease->listed = false;
     list->len--;
 }
+
+/* ---- states ---- */
+
+enum payload { PAYLOAD_NONE, PAYLOAD_PARKED, PAYLOAD_CANCELLING, PAYLOAD_RESULT };
+
+static enum payload payload_of(enum lease_state state)
+{
+    switch (state) {
+    case LEASE_PARKED: return PAYLOAD_PARKED;
+    case LEASE_CANCELLING: return PAYLOAD_CANCELLING;
+    case LEASE_READY:
+    case LEASE_COMPLETING:
+    case LEASE_TO_LEAVE:
+    case LEASE_LEAVING:
+    case LEASE_RETRYING: return PAYLOAD_RESULT;
+    default: return PAYLOAD_NONE;
+    }
+}
+
+static void begin_payload(struct lease *lease, enum payload payload)
+{
+    switch (payload) {
+    case PAYLOAD_NONE: break;
+    case PAYLOAD_PARKED: lease->parked = (struct lease_parked){.suspect = false}; break;
+    case PAYLOAD_CANCELLING: lease->cancelling = (struct lease_cancelling){.grace_ms = 0}; break;
+    case PAYLOAD_RESULT: lease->result = (struct lease_result){.later = false}; break;
+    }
+}
+
+void lease_enter(struct lease_table *table, struct lease *lease, enum lease_state state)
+{
+    enum lease_state const from = lease->state;
+    assert(lease_may_follow(from, state));
+    list_remove(&table->lists[from], lease);
+    if (payload_of(state) != payload_of(from))
+        begin_payload(lease, payload_of(state));
+    lease->state = state;
+    if (state == LEASE_FREE || (state == LEASE_QUEUED && from == LEASE_CLAIMING))
+        list_prepend(&table->lists[state], lease);
+    else
+        list_append(&table->lists[state], lease);
+}
+
+bool lease_has_row(const struct lease *lease)
+{
+    return lease->state != LEASE_CANCELLING || lease->cancelling.claim == CLAIM_HELD;
+}
+
+bool lease_is_lost(const struct lease *lease)
+{
+    return lease->state == LEASE_CANCELLING &&
+           (lease->cancelling.claim == CLAIM_EXPIRED || lease->cancelling.claim == CLAIM_STOLEN);
+}
+
+bool lease_takes_part(const struct lease *lease)
+{
+    switch (lease->state) {
+    case LEASE_STARTING:
+    case LEASE_RUNNING:
+    case LEASE_CONFIRMING:
+    case LEASE_READY:
+    case LEASE_TO_LEAVE:
+    case LEASE_RETRYING: return true;
+    case LEASE_CANCELLING: return lease_has_row(lease);
+    default: return false;
+    }
+}
+
+/* ---- the table ---- */
 
 thole_status lease_table_init(struct lease_table *table, size_t cap)
 {
@@ -61,10 +124,8 @@ thole_status lease_table_init(struct lease_table *table, size_t cap)
         lease_table_release(table);
         return THOLE_NOMEM;
     }
-    for (size_t i = cap; i > 0; i--) {
-        table->leases[i - 1].next = table->free;
-        table->free = &table->leases[i - 1];
-    }
+    for (size_t i = 0; i < cap; i++)
+        list_append(&table->lists[LEASE_FREE], &table->leases[i]);
     return THOLE_OK;
 }
 
@@ -105,14 +166,19 @@ static bool same_key(const struct worker_key *a, const struct worker_key *b)
 
 struct lease *lease_table_add(struct lease_table *table, uint64_t id, const struct worker_key *key)
 {
-    struct lease *const lease = table->free;
+    struct lease *const lease = table->lists[LEASE_FREE].first;
     assert(id != 0 && lease_table_find(table, id) == NULL);
     assert(key->instance.len > 0 && key->instance.len <= THOLE_ID_BYTES_MAX);
     if (lease == NULL)
         return NULL;
-    table->free = lease->next;
+    lease_enter(table, lease, LEASE_NEW);
     table->len++;
-    *lease = (struct lease){.id = id, .key = *key};
+    lease->id = id;
+    lease->key = *key;
+    lease->attempt = lease->deliveries = 0;
+    lease->push = PUSH_NONE;
+    lease->renewed_ms = lease->deadline_ms = UINT64_MAX;
+    lease->cancel_kind_len = lease->reason_len = 0;
     memcpy(lease->instance_bytes, key->instance.ptr, key->instance.len);
     lease->key.instance.ptr = lease->instance_bytes;
     struct lease **const ids = id_bucket(table, id), **const keys = key_bucket(table, key);
@@ -126,7 +192,7 @@ struct lease *lease_table_add(struct lease_table *table, uint64_t id, const stru
 void lease_table_remove(struct lease_table *table, struct lease *lease)
 {
     struct lease **at = id_bucket(table, lease->id);
-    assert(!lease->listed && table->len > 0);
+    assert(table->len > 0);
     while (*at != lease)
         at = &(*at)->id_next;
     *at = lease->id_next;
@@ -135,8 +201,7 @@ void lease_table_remove(struct lease_table *table, struct lease *lease)
         at = &(*at)->key_next;
     *at = lease->key_next;
     lease->id = 0;
-    lease->next = table->free;
-    table->free = lease;
+    lease_enter(table, lease, LEASE_FREE);
     table->len--;
 }
 

@@ -1,25 +1,51 @@
-/* Inside engine/worker/: the messages that a worker holds, found by id and by activity. Fixed size. */
+/*
+ * Inside engine/worker/: the messages that a worker holds, found by id, by activity and by state. Fixed size.
+ * A lease is always in exactly one list, that of its state; lease_enter() moves it, and nothing else changes
+ * a state.
+ */
 #ifndef THOLE_LEASE_TABLE_H
 #define THOLE_LEASE_TABLE_H
+#include "lease_states.h"
 #include "worker.h"
 
-enum lease_state {
-    LEASE_PARKED,     /* unknown activity, or a suspect; waits to be handed back */
-    LEASE_QUEUED,     /* waits to be claimed (list queued) */
-    LEASE_APART,      /* a suspect: waits until it can be claimed apart (the lane's) */
-    LEASE_CLAIMING,   /* in the CLAIM that is in flight; holds a slot */
-    LEASE_RUNNING,    /* its handler runs; holds a slot */
-    LEASE_CONFIRMING, /* pushed, and no handler runs: the row will say whether it is cancelled */
-    LEASE_READY,    /* has a result that waits to be completed, or a row that waits to be left to others (list
-                       ready, or leaving, or until retry_ms) */
-    LEASE_IN_BATCH, /* in the completion batch */
-    LEASE_RELEASING, /* waits for RELEASE (list releasing), or is in it */
-    LEASE_LEAVING,   /* in the LEAVE that is in flight */
-    LEASE_ENDED,     /* its last output waits to be taken */
+/* What somebody said about a cancellation, and whether the row bears it out. */
+enum lease_push {
+    PUSH_NONE,
+    PUSH_HEARD,  /* before it was claimed */
+    PUSH_WANTED, /* the row is to be asked */
+    PUSH_ASKED,  /* in the RENEW that is in flight */
+    PUSH_DENIED, /* the row was still there */
 };
 
-/* How far the question "is the row really gone?" has got. */
-enum lease_confirm { CONFIRM_NONE, CONFIRM_WANTED, CONFIRM_ASKED };
+/* While a cancelled handler has grace: whose the row is. */
+enum lease_claim {
+    CLAIM_HELD,    /* this worker's */
+    CLAIM_GONE,    /* it is missing: the activity is cancelled */
+    CLAIM_EXPIRED, /* anybody's: the lease is over by time */
+    CLAIM_STOLEN,  /* another's */
+};
+
+/* Of LEASE_PARKED. */
+struct lease_parked {
+    uint64_t until_ms; /* when it is handed back */
+    bool suspect;      /* its row says so; else this program does not know the activity */
+};
+
+/* Of LEASE_CANCELLING. */
+struct lease_cancelling {
+    enum worker_path path; /* why its token has fired */
+    enum lease_claim claim;
+    uint64_t grace_ms; /* when its slot is given up */
+};
+
+/* Of LEASE_READY, COMPLETING, TO_LEAVE, LEAVING and RETRYING. */
+struct lease_result {
+    bool later;        /* there is none: others complete it */
+    bool published;    /* it has been stored at least once */
+    bool failed;       /* its publish in this batch was not answered with ok */
+    uint32_t retries;  /* of its batches, or of its LEAVE */
+    uint64_t again_ms; /* RETRYING: until then */
+};
 
 struct lease {
     uint64_t id;
@@ -27,29 +53,17 @@ struct lease {
     uint64_t attempt;      /* the fencing token; 0 = not claimed */
     uint64_t deliveries;   /* that its message had; a hint */
     enum lease_state state;
-    enum lease_confirm confirm;
-    bool started;      /* its RUN was taken */
-    bool pushed;       /* somebody said that it is cancelled */
-    bool fired;        /* its token was fired */
-    bool shut_down;    /* and that was because the worker stops */
-    bool confirmed;    /* its row is missing */
-    bool lost, stolen; /* the lease is over; the row is another's */
-    bool timed_out;    /* its result is a timeout */
-    bool suspect;      /* its row says so */
-    bool poisoned;     /* its result is that */
-    bool later;        /* it has none: others complete it */
-    bool published;    /* its result has been stored at least once */
-    bool failed;       /* its publish in this batch was not answered with ok */
-    bool listed;
-    uint64_t arrived_ms;  /* its delivery */
-    uint64_t signal_ms;   /* that, or the last +WPI */
-    uint64_t renewed_ms;  /* claim or last renewal of the row, as sent; UINT64_MAX: not claimed */
-    uint64_t deadline_ms; /* of the try; UINT64_MAX: none */
-    uint64_t grace_ms;    /* fired: when its slot is given up; parked: when it is handed back */
-    uint64_t retry_ms;    /* ready and not listed: when it is tried again */
-    uint64_t due_ms;      /* not before this has time anything to say about it */
-    uint32_t retries;
-    struct lease *prev, *next;        /* of its list, or of the free ones */
+    enum lease_push push;
+    union { /* the state says which */
+        struct lease_parked parked;
+        struct lease_cancelling cancelling;
+        struct lease_result result;
+    };
+    uint64_t arrived_ms;              /* its delivery */
+    uint64_t signal_ms;               /* that, or the last +WPI */
+    uint64_t renewed_ms;              /* claim or last renewal of the row, as sent; UINT64_MAX: not claimed */
+    uint64_t deadline_ms;             /* of the try; UINT64_MAX: none */
+    struct lease *prev, *next;        /* of the list of its state */
     struct lease *id_next, *key_next; /* hash chains */
     size_t cancel_kind_len, reason_len;
     uint8_t instance_bytes[THOLE_ID_BYTES_MAX];
@@ -60,24 +74,34 @@ struct lease_list {
     struct lease *first, *last;
     size_t len;
 };
-void lease_list_append(struct lease_list *list, struct lease *lease);
-void lease_list_prepend(struct lease_list *list, struct lease *lease);
-void lease_list_remove(struct lease_list *list, struct lease *lease);
 
 struct lease_table {
     struct lease *leases; /* all; free ones have id 0 */
     size_t cap, len;
-    struct lease *free;
+    struct lease_list lists[LEASE_STATES];
     struct lease **by_id, **by_key;
     size_t mask; /* of the bucket numbers */
 };
 THOLE_NODISCARD thole_status lease_table_init(struct lease_table *table, size_t cap);
 void lease_table_release(struct lease_table *table); /* NULL-safe on a zeroed struct */
-/* NULL: full. The instance is copied. */
+/* In state NEW, not claimed. NULL: full. The instance is copied. */
 struct lease *lease_table_add(struct lease_table *table, uint64_t id, const struct worker_key *key);
+/* From state ENDED; its memory serves again. */
 void lease_table_remove(struct lease_table *table, struct lease *lease);
 struct lease *lease_table_find(const struct lease_table *table, uint64_t id); /* NULL: none */
 /* First with this key, then the others with lease_next_same(); NULL: no more. */
 struct lease *lease_table_find_key(const struct lease_table *table, const struct worker_key *key);
 struct lease *lease_next_same(const struct lease *lease);
+
+/* The only way to change a state; asserts that the new one may follow. The lease goes to the end of the list
+ * of that state; when its claim failed, to the front of those that wait for one. Its payload is kept among
+ * states that share one, and otherwise begins at zero. */
+void lease_enter(struct lease_table *table, struct lease *lease, enum lease_state state);
+/* Is the row this worker's, as far as it knows? Of a lease that is claimed. */
+bool lease_has_row(const struct lease *lease);
+/* Its lease is over, and its handler has grace. */
+bool lease_is_lost(const struct lease *lease);
+/* It is claimed, and its row has yet something to say: it is renewed. While it is in a completion batch that
+ * batch holds the row's lock, and its answer comes from there. */
+bool lease_takes_part(const struct lease *lease);
 #endif

@@ -4,37 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum {
-    MARGIN_MS_MAX = 2000,
-    BACKOFF_MS_MIN = 50,
-    BACKOFF_MS_MAX = 2000,
-    BACKOFF_DOUBLINGS_MAX = 10,
-    ENDING_MAX = 16, /* room for messages that have ended and wait to be taken */
-    LOSSES_FREE = 2,
-};
-
-void worker_options_init(struct worker_options *options)
-{
-    *options = (struct worker_options){.slots = 16,
-                                       .completions_max = 16,
-                                       .lease_ms = 30000,
-                                       .grace_ms = 10000,
-                                       .stop_grace_ms = 2000,
-                                       .poison_after = 5};
-}
-
-/* The first losses are free: who ran beside a handler that kills has them too. The last one never is. */
-uint32_t worker_suspect_after(uint32_t poison_after)
-{
-    if (poison_after == 0)
-        return UINT32_MAX;
-    return poison_after > LOSSES_FREE ? LOSSES_FREE : poison_after - 1;
-}
-
-uint32_t worker_strikes_max(uint32_t poison_after)
-{
-    return poison_after == 0 ? UINT32_MAX : poison_after - worker_suspect_after(poison_after);
-}
+enum { ENDING_MAX = 16 }; /* room for messages that have ended and wait to be taken */
 
 struct worker_machine *worker_create(const struct worker_options *options)
 {
@@ -75,74 +45,18 @@ void worker_destroy(struct worker_machine *w)
 
 /* ---- time ---- */
 
-uint64_t worker_margin_ms(const struct worker_machine *w)
-{
-    uint64_t const fifth_ms = w->options.lease_ms / 5;
-    return fifth_ms < MARGIN_MS_MAX ? fifth_ms : MARGIN_MS_MAX;
-}
-
-uint64_t worker_renew_every_ms(const struct worker_machine *w)
-{
-    return w->options.renew_ms > 0 ? w->options.renew_ms : w->options.lease_ms / 3;
-}
-
-uint64_t worker_backoff_ms(const struct worker_machine *w, uint32_t retries)
-{
-    uint64_t const most_ms =
-        w->options.lease_ms / 8 < BACKOFF_MS_MAX ? w->options.lease_ms / 8 : BACKOFF_MS_MAX;
-    uint32_t const doublings = retries > BACKOFF_DOUBLINGS_MAX ? BACKOFF_DOUBLINGS_MAX : retries;
-    uint64_t const delay_ms = ((uint64_t)BACKOFF_MS_MIN << doublings) / 2;
-    return delay_ms < most_ms ? delay_ms : most_ms;
-}
-
-uint64_t lease_fence_ms(const struct worker_machine *w, const struct lease *lease)
-{
-    uint64_t const from_ms = lease->renewed_ms != UINT64_MAX ? lease->renewed_ms : lease->arrived_ms;
-    return from_ms + w->options.lease_ms - worker_margin_ms(w);
-}
-
 static uint64_t min_ms(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-static uint64_t due_ms(const struct worker_machine *w, const struct lease *lease)
-{
-    uint64_t const fence_ms = lease_fence_ms(w, lease);
-    switch (lease->state) {
-    case LEASE_PARKED: return lease->grace_ms;
-    case LEASE_QUEUED:
-        return w->claim_failures > 0 ? min_ms(lease->arrived_ms + w->options.lease_ms / 3, fence_ms)
-                                     : fence_ms;
-    case LEASE_APART:
-    case LEASE_CONFIRMING: return fence_ms;
-    case LEASE_READY: return lease->listed ? UINT64_MAX : lease->retry_ms;
-    case LEASE_RUNNING:
-        if (!lease->fired)
-            return min_ms(fence_ms, lease->deadline_ms);
-        return lease->lost || lease->confirmed ? lease->grace_ms : min_ms(lease->grace_ms, fence_ms);
-    case LEASE_CLAIMING:
-    case LEASE_IN_BATCH:
-    case LEASE_RELEASING:
-    case LEASE_LEAVING:
-    case LEASE_ENDED: break;
-    }
-    return UINT64_MAX; /* an answer is due, or nothing */
-}
-
-void lease_refresh(struct worker_machine *w, struct lease *lease)
-{
-    lease->due_ms = due_ms(w, lease);
-    w->wake_ms = min_ms(w->wake_ms, lease->due_ms);
-}
-
 static void running_due(struct worker_machine *w, struct lease *lease)
 {
-    if (!lease->lost && !lease->confirmed && w->now_ms >= lease_fence_ms(w, lease))
-        lease_lose(w, lease, false);
-    if (lease->state == LEASE_RUNNING && !lease->fired && w->now_ms >= lease->deadline_ms)
+    if (lease_has_row(lease) && w->now_ms >= lease_fence_ms(w, lease))
+        lease_lose(w, lease, CLAIM_EXPIRED);
+    if ((lease->state == LEASE_STARTING || lease->state == LEASE_RUNNING) && w->now_ms >= lease->deadline_ms)
         lease_fire(w, lease, WORKER_PATH_TIMEOUT);
-    if (lease->state == LEASE_RUNNING && lease->fired && w->now_ms >= lease->grace_ms)
+    if (lease->state == LEASE_CANCELLING && w->now_ms >= lease->cancelling.grace_ms)
         lease_abandon(w, lease);
 }
 
@@ -150,18 +64,16 @@ static void lease_due(struct worker_machine *w, struct lease *lease)
 {
     switch (lease->state) {
     case LEASE_PARKED:
-        lease_end(w, lease, WORKER_OUT_NAK, lease->suspect ? WORKER_END_DEFERRED : WORKER_END_UNKNOWN);
+        lease_end(w, lease, WORKER_OUT_NAK, lease->parked.suspect ? WORKER_END_DEFERRED : WORKER_END_UNKNOWN);
         break;
     case LEASE_QUEUED: /* another worker may reach the database */
     case LEASE_APART: lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_UNCLAIMED); break;
-    case LEASE_RUNNING: running_due(w, lease); break;
+    case LEASE_STARTING:
+    case LEASE_RUNNING:
+    case LEASE_CANCELLING: running_due(w, lease); break;
     case LEASE_CONFIRMING: lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_CANCELLED); break;
-    case LEASE_READY: lease_ready(w, lease); break;
-    case LEASE_CLAIMING:
-    case LEASE_IN_BATCH:
-    case LEASE_RELEASING:
-    case LEASE_LEAVING:
-    case LEASE_ENDED: assert(false);
+    case LEASE_RETRYING: lease_ready(w, lease, lease->result.later); break;
+    default: assert(false); /* is never due */
     }
 }
 
@@ -173,12 +85,9 @@ static void advance_leases(struct worker_machine *w)
     w->wake_ms = UINT64_MAX;
     for (size_t i = 0; i < w->table.cap; i++) {
         struct lease *const lease = &w->table.leases[i];
-        if (lease->id == 0 || lease->state == LEASE_ENDED)
-            continue;
-        if (due_ms(w, lease) <= w->now_ms)
+        if (lease_due_ms(w, lease) <= w->now_ms)
             lease_due(w, lease);
-        if (lease->state != LEASE_ENDED)
-            lease_refresh(w, lease);
+        lease_refresh(w, lease);
     }
 }
 
@@ -194,8 +103,7 @@ static void stop(struct worker_machine *w, uint64_t limit_ms)
     w->stopping = true;
     for (size_t i = 0; i < w->table.cap; i++) {
         struct lease *const lease = &w->table.leases[i];
-        if (lease->id != 0 &&
-            (lease->state == LEASE_QUEUED || lease->state == LEASE_PARKED || lease->state == LEASE_APART))
+        if (lease->state == LEASE_QUEUED || lease->state == LEASE_PARKED || lease->state == LEASE_APART)
             lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
     }
 }
@@ -205,11 +113,9 @@ static void fire_all(struct worker_machine *w)
     w->stop_fired = true;
     for (size_t i = 0; i < w->table.cap; i++) {
         struct lease *const lease = &w->table.leases[i];
-        if (lease->id == 0 || lease->state != LEASE_RUNNING)
-            continue;
-        if (lease->fired)
+        if (lease->state == LEASE_CANCELLING)
             lease_hurry(w, lease, w->kill_ms);
-        else
+        else if (lease->state == LEASE_STARTING || lease->state == LEASE_RUNNING)
             lease_fire(w, lease, WORKER_PATH_SHUTDOWN);
     }
 }
@@ -220,22 +126,17 @@ static void kill_all(struct worker_machine *w)
     w->killed = true;
     for (size_t i = 0; i < w->table.cap; i++) {
         struct lease *const lease = &w->table.leases[i];
-        if (lease->id == 0)
-            continue;
         if (lease->state == LEASE_CONFIRMING)
             lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_CANCELLED);
-        if (lease->state != LEASE_READY)
-            continue;
-        if (lease->listed)
-            lease_list_remove(lease_ready_list(w, lease), lease);
-        lease_hand_back(w, lease);
+        else if (lease->state == LEASE_READY || lease->state == LEASE_TO_LEAVE ||
+                 lease->state == LEASE_RETRYING)
+            lease_hand_back(w, lease);
     }
 }
 
 static bool nothing_left(const struct worker_machine *w)
 {
-    return w->table.len == 0 && w->step == BATCH_IDLE && !w->claim_in_flight && !w->renew_in_flight &&
-           !w->release_in_flight && !w->leave_in_flight && w->let_go_len == 0;
+    return w->table.len == 0 && w->step == BATCH_IDLE && !w->renew_in_flight && w->let_go_len == 0;
 }
 
 static bool poll_stopped(struct worker_machine *w, struct worker_out *ret)
@@ -257,8 +158,8 @@ static void set_now(struct worker_machine *w, uint64_t now_ms)
 
 static void slot_replaced(struct worker_machine *w)
 {
-    assert(w->slots_used > 0);
-    w->slots_used--;
+    assert(w->slots_abandoned > 0);
+    w->slots_abandoned--;
 }
 
 thole_status worker_input(struct worker_machine *w, const struct worker_in *in, uint64_t now_ms)
@@ -326,35 +227,4 @@ size_t worker_capacity(const struct worker_machine *w)
 size_t worker_held(const struct worker_machine *w)
 {
     return w->table.len;
-}
-
-const char *worker_path_name(enum worker_path path)
-{
-    switch (path) {
-    case WORKER_PATH_PUSH: return "push";
-    case WORKER_PATH_RENEWAL: return "renewal";
-    case WORKER_PATH_LEASE_LOST: return "lease_lost";
-    case WORKER_PATH_SHUTDOWN: return "shutdown";
-    case WORKER_PATH_TIMEOUT: return "timeout";
-    }
-    return "?";
-}
-
-const char *worker_end_name(enum worker_end end)
-{
-    switch (end) {
-    case WORKER_END_COMPLETED: return "completed";
-    case WORKER_END_GONE: return "gone";
-    case WORKER_END_CANCELLED: return "cancelled";
-    case WORKER_END_REFUSED: return "refused";
-    case WORKER_END_STOLEN: return "stolen";
-    case WORKER_END_LEASE_LOST: return "lease_lost";
-    case WORKER_END_UNCLAIMED: return "unclaimed";
-    case WORKER_END_UNKNOWN: return "unknown";
-    case WORKER_END_HANDED_BACK: return "handed_back";
-    case WORKER_END_LATER: return "later";
-    case WORKER_END_DEFERRED: return "deferred";
-    case WORKER_END_HELD: return "held";
-    }
-    return "?";
 }

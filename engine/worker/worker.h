@@ -263,4 +263,7 @@ struct worker_counters worker_counters(const struct worker_machine *w);
 size_t worker_capacity(const struct worker_machine *w);
 /* Messages taken and not ended; for tests and logs. */
 size_t worker_held(const struct worker_machine *w);
+/* NULL, or which invariant of the machine does not hold: text that lasts. For tests, at any time between two
+ * calls. */
+const char *worker_check(const struct worker_machine *w);
 #endif

@@ -9,8 +9,15 @@ static size_t main_cap(const struct worker_machine *w)
     return (size_t)w->options.slots + w->options.completions_max;
 }
 
-/* Longer with every delivery, so that a message that nobody knows does not go round for nothing. */
-void lease_park(struct worker_machine *w, struct lease *lease)
+/* What counts against that: what is parked does not. */
+static size_t main_len(const struct worker_machine *w)
+{
+    return w->table.len - leases_in(w, LEASE_PARKED)->len;
+}
+
+/* It waits a while, and is then handed back: longer with every delivery, so that a message that nobody knows
+ * does not go round for nothing. */
+static void park(struct worker_machine *w, struct lease *lease, bool suspect)
 {
     uint64_t const doublings = lease->deliveries > 0 ? lease->deliveries - 1 : 0;
     uint64_t const most_ms = w->options.lease_ms / 3;
@@ -18,11 +25,10 @@ void lease_park(struct worker_machine *w, struct lease *lease)
                         << (doublings < PARK_DOUBLINGS_MAX ? doublings : PARK_DOUBLINGS_MAX);
     if (delay_ms > most_ms)
         delay_ms = most_ms;
-    lease->state = LEASE_PARKED;
-    lease->grace_ms = w->now_ms + delay_ms;
-    w->parked++;
-    if (w->parked > WORKER_PARKED_MAX)
-        lease_end(w, lease, WORKER_OUT_DROP, lease->suspect ? WORKER_END_DEFERRED : WORKER_END_UNKNOWN);
+    lease_enter(&w->table, lease, LEASE_PARKED);
+    lease->parked = (struct lease_parked){.until_ms = w->now_ms + delay_ms, .suspect = suspect};
+    if (leases_in(w, LEASE_PARKED)->len > WORKER_PARKED_MAX)
+        lease_end(w, lease, WORKER_OUT_DROP, suspect ? WORKER_END_DEFERRED : WORKER_END_UNKNOWN);
     else if (w->stopping)
         lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
     else
@@ -41,7 +47,7 @@ static struct lease *held_here(const struct worker_machine *w, const struct work
 uint64_t worker_holds(const struct worker_machine *w, const struct worker_key *key)
 {
     const struct lease *same = held_here(w, key);
-    return same != NULL && !same->lost ? same->id : 0;
+    return same != NULL && !lease_is_lost(same) ? same->id : 0;
 }
 
 thole_status worker_delivered(struct worker_machine *w, const struct worker_in *in)
@@ -50,11 +56,11 @@ thole_status worker_delivered(struct worker_machine *w, const struct worker_in *
     const struct lease *const same = held_here(w, &in->key);
     if (w->wanted > 0)
         w->wanted--;
-    if (same != NULL && !same->lost) {
+    if (same != NULL && !lease_is_lost(same)) {
         w->counters.adopted++;
         return THOLE_CONFLICT;
     }
-    if (w->table.len - w->parked < main_cap(w) || !in->known)
+    if (main_len(w) < main_cap(w) || !in->known)
         lease = lease_table_add(&w->table, in->id, &in->key);
     if (lease == NULL)
         return THOLE_LIMIT;
@@ -62,23 +68,21 @@ thole_status worker_delivered(struct worker_machine *w, const struct worker_in *
     lease->deliveries = in->deliveries;
     lease->arrived_ms = in->arrived_ms != 0 && in->arrived_ms < w->now_ms ? in->arrived_ms : w->now_ms;
     lease->signal_ms = lease->arrived_ms;
-    lease->renewed_ms = lease->deadline_ms = UINT64_MAX;
     if (!in->known) {
         w->counters.unknown++;
-        lease_park(w, lease);
+        park(w, lease, false);
         return THOLE_OK;
     }
-    lease->state = LEASE_QUEUED;
     if (same != NULL) { /* its lease was lost here, and its handler has grace */
-        lease_put_back(w, lease, same->grace_ms > w->now_ms ? same->grace_ms - w->now_ms : 0,
-                       WORKER_END_HELD);
+        uint64_t const grace_ms = same->cancelling.grace_ms;
+        lease_put_back(w, lease, grace_ms > w->now_ms ? grace_ms - w->now_ms : 0, WORKER_END_HELD);
         return THOLE_OK;
     }
     if (w->stopping || w->lane.lease != NULL) {
         lease_end(w, lease, WORKER_OUT_NAK, w->stopping ? WORKER_END_HANDED_BACK : WORKER_END_DEFERRED);
         return THOLE_OK;
     }
-    lease_list_append(&w->queued, lease);
+    lease_enter(&w->table, lease, LEASE_QUEUED);
     lease_refresh(w, lease);
     return THOLE_OK;
 }
@@ -86,15 +90,15 @@ thole_status worker_delivered(struct worker_machine *w, const struct worker_in *
 /* While claims fail nothing more is fetched than one message to try with: others may reach the database. */
 static uint32_t want_now(const struct worker_machine *w)
 {
-    size_t const main_len = w->table.len - w->parked, queued = w->queued.len;
-    size_t const slots = w->options.slots - w->slots_used;
-    if (w->stopping || w->lane.lease != NULL || main_len >= main_cap(w) || slots <= queued)
+    size_t const held = main_len(w), queued = leases_in(w, LEASE_QUEUED)->len;
+    size_t const slots = w->options.slots - worker_slots_used(w);
+    if (w->stopping || w->lane.lease != NULL || held >= main_cap(w) || slots <= queued)
         return 0;
     size_t want = slots - queued;
-    if (want > main_cap(w) - main_len)
-        want = main_cap(w) - main_len;
+    if (want > main_cap(w) - held)
+        want = main_cap(w) - held;
     if (w->claim_failures > 0)
-        want = queued + w->claims_len == 0 ? 1 : 0;
+        want = queued + leases_in(w, LEASE_CLAIMING)->len == 0 ? 1 : 0;
     return (uint32_t)want;
 }
 
@@ -110,9 +114,11 @@ bool worker_poll_want(struct worker_machine *w, struct worker_out *ret)
 
 uint64_t worker_claim_due_ms(const struct worker_machine *w)
 {
-    if (w->claim_in_flight || w->slots_used >= w->options.slots || w->lane.untold > 0)
+    bool const in_flight = leases_in(w, LEASE_CLAIMING)->len > 0;
+    if (in_flight || worker_slots_used(w) >= w->options.slots || w->lane.untold > 0)
         return UINT64_MAX;
-    uint64_t const due_ms = w->lane.lease != NULL ? lane_due_ms(w) : w->queued.len > 0 ? 0 : UINT64_MAX;
+    uint64_t const queue_ms = leases_in(w, LEASE_QUEUED)->len > 0 ? 0 : UINT64_MAX;
+    uint64_t const due_ms = w->lane.lease != NULL ? lane_due_ms(w) : queue_ms;
     return due_ms > w->claim_gate_ms ? due_ms : w->claim_gate_ms;
 }
 
@@ -127,24 +133,20 @@ static bool is_in_claim(const struct worker_machine *w, const struct lease *leas
 
 static void add_claim(struct worker_machine *w, struct lease *lease, size_t n)
 {
-    lease->state = LEASE_CLAIMING;
+    lease_enter(&w->table, lease, LEASE_CLAIMING);
     w->rows[n] = (struct worker_row){.id = lease->id, .key = lease->key, .apart = lane_has(w, lease)};
-    w->claims[n] = lease;
-    w->slots_used++;
 }
 
 static size_t add_claims(struct worker_machine *w)
 {
     size_t n = 0;
     struct lease *next;
-    for (struct lease *l = w->queued.first; l != NULL; l = next) {
+    for (struct lease *l = leases_in(w, LEASE_QUEUED)->first; l != NULL; l = next) {
         next = l->next;
-        if (w->slots_used == w->options.slots || n == WORKER_CLAIM_MAX)
+        if (worker_slots_used(w) == w->options.slots || n == WORKER_CLAIM_MAX)
             break;
-        if (is_in_claim(w, l))
-            continue;
-        lease_list_remove(&w->queued, l);
-        add_claim(w, l, n++);
+        if (!is_in_claim(w, l))
+            add_claim(w, l, n++);
     }
     return n;
 }
@@ -159,8 +161,6 @@ bool worker_poll_claim(struct worker_machine *w, struct worker_out *ret)
     else
         n = add_claims(w);
     assert(n > 0);
-    w->claims_len = n;
-    w->claim_in_flight = true;
     w->claim_sent_ms = w->now_ms;
     *ret = (struct worker_out){.kind = WORKER_OUT_CLAIM, .rows = w->rows, .rows_len = n};
     return true;
@@ -168,15 +168,11 @@ bool worker_poll_claim(struct worker_machine *w, struct worker_out *ret)
 
 static void claim_failed(struct worker_machine *w, struct lease *lease)
 {
-    lease->state = LEASE_QUEUED;
     if (w->stopping) {
         lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
         return;
     }
-    if (lane_has(w, lease))
-        lease->state = LEASE_APART;
-    else
-        lease_list_prepend(&w->queued, lease); /* walked from the answer's end, so that the order stays */
+    lease_enter(&w->table, lease, lane_has(w, lease) ? LEASE_APART : LEASE_QUEUED);
     lease_refresh(w, lease);
 }
 
@@ -192,9 +188,9 @@ static void claim_won(struct worker_machine *w, struct lease *lease, const struc
         return;
     }
     worker_renew_arm(w, lease);
-    if (lease->pushed) { /* the push is no proof: the row says whether it is cancelled */
-        lease->state = LEASE_CONFIRMING;
-        lease_confirm(w, lease, CONFIRM_WANTED);
+    if (lease->push == PUSH_HEARD) { /* it is no proof: the row says whether it is cancelled */
+        lease_enter(&w->table, lease, LEASE_CONFIRMING);
+        lease_set_push(w, lease, PUSH_WANTED);
         lease_refresh(w, lease);
         lane_leave(w, lease);
     } else if (w->stopping) {
@@ -204,9 +200,31 @@ static void claim_won(struct worker_machine *w, struct lease *lease, const struc
     } else if (row->poisoned) {
         lease_poison(w, lease);
     } else {
-        w->slots_used++;
         lane_started(w, lease, row->lost);
         lease_run(w, lease);
+    }
+}
+
+/* Others get what is queued here. */
+static void hand_back_queued(struct worker_machine *w)
+{
+    while (leases_in(w, LEASE_QUEUED)->first != NULL)
+        lease_end(w, leases_in(w, LEASE_QUEUED)->first, WORKER_OUT_NAK, WORKER_END_DEFERRED);
+}
+
+/* The row says that it is a suspect. */
+static void offer_lane(struct worker_machine *w, struct lease *lease)
+{
+    if (w->stopping) {
+        lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
+    } else if (w->lane.lease != NULL || w->now_ms < w->lane.gate_ms) {
+        park(w, lease, true);
+    } else {
+        lane_take(w, lease);
+        lease_enter(&w->table, lease, LEASE_APART);
+        worker_progress_arm(w, lease);
+        lease_refresh(w, lease);
+        hand_back_queued(w);
     }
 }
 
@@ -224,7 +242,7 @@ static void claim_answered(struct worker_machine *w, struct lease *lease, const 
     switch (row->state) {
     case WORKER_ROW_MINE: claim_won(w, lease, row); break;
     case WORKER_ROW_MISSING: lease_end(w, lease, WORKER_OUT_ACK, WORKER_END_GONE); break;
-    case WORKER_ROW_SUSPECT: lane_offer(w, lease); break;
+    case WORKER_ROW_SUSPECT: offer_lane(w, lease); break;
     case WORKER_ROW_HELD: lease_put_back(w, lease, row->left_ms, WORKER_END_HELD); break;
     case WORKER_ROW_UNKNOWN: lease_put_back(w, lease, worker_ask_again_ms(w), WORKER_END_UNCLAIMED); break;
     case WORKER_ROW_STOLEN: break; /* queued again by now */
@@ -233,23 +251,26 @@ static void claim_answered(struct worker_machine *w, struct lease *lease, const 
 
 void worker_claimed(struct worker_machine *w, const struct worker_in *in)
 {
-    size_t const n = w->claims_len;
+    const struct lease_list *const claiming = leases_in(w, LEASE_CLAIMING);
     bool const failed = any_unknown(in);
-    assert(w->claim_in_flight && (in->unknown || in->rows_len == n));
-    w->claim_in_flight = false;
+    struct lease *other;
+    size_t i = claiming->len;
+    assert(i > 0 && (in->unknown || in->rows_len == i));
     w->claim_failures = failed ? w->claim_failures + 1 : 0;
     w->claim_gate_ms = failed ? w->now_ms + worker_backoff_ms(w, w->claim_failures) : 0;
-    w->claims_len = 0;
-    assert(w->slots_used >= n);
-    w->slots_used -= (uint32_t)n;
-    for (size_t i = n; i > 0; i--)
-        if (in->unknown ||
-            in->rows[i - 1].state == WORKER_ROW_STOLEN) /* appeared, or became free, just now */
-            claim_failed(w, w->claims[i - 1]);
-    for (struct lease *l = failed ? w->queued.first : NULL; l != NULL; l = l->next)
+    for (struct lease *l = claiming->last; l != NULL; l = other) { /* from the end: each goes to the front */
+        other = l->prev;
+        i--;
+        assert(in->unknown || in->rows[i].id == l->id);
+        if (in->unknown || in->rows[i].state == WORKER_ROW_STOLEN) /* appeared, or became free, just now */
+            claim_failed(w, l);
+    }
+    for (struct lease *l = failed ? leases_in(w, LEASE_QUEUED)->first : NULL; l != NULL; l = l->next)
         lease_refresh(w, l); /* those behind them wait no longer than they do */
-    for (size_t i = 0; i < n && !in->unknown; i++) {
-        assert(in->rows[i].id == w->claims[i]->id);
-        claim_answered(w, w->claims[i], &in->rows[i]);
+    for (struct lease *l = claiming->first; l != NULL; l = other) {
+        other = l->next;
+        while (in->rows[i].id != l->id)
+            i++;
+        claim_answered(w, l, &in->rows[i]);
     }
 }

@@ -7,50 +7,28 @@
 #include "worker_machine.h"
 #include <assert.h>
 
-struct lease_list *lease_ready_list(struct worker_machine *w, const struct lease *lease)
-{
-    return lease->later ? &w->leaving : &w->ready;
-}
-
-void lease_ready(struct worker_machine *w, struct lease *lease)
-{
-    lease->state = LEASE_READY;
-    if (w->killed) {
-        lease_hand_back(w, lease);
-        return;
-    }
-    lease->retry_ms = 0;
-    lease_list_append(lease_ready_list(w, lease), lease);
-    lease_refresh(w, lease);
-}
-
 static void retry(struct worker_machine *w, struct lease *lease, bool at_once)
 {
-    assert(lease->state == LEASE_IN_BATCH || lease->state == LEASE_LEAVING);
-    lease->state = LEASE_READY;
+    assert(lease->state == LEASE_COMPLETING || lease->state == LEASE_LEAVING);
     worker_renew_arm(w, lease);
     if (at_once || w->killed) {
-        lease_ready(w, lease);
+        lease_ready(w, lease, lease->result.later);
         return;
     }
-    lease->retry_ms = w->now_ms + worker_backoff_ms(w, ++lease->retries);
+    lease_enter(&w->table, lease, LEASE_RETRYING);
+    lease->result.again_ms = w->now_ms + worker_backoff_ms(w, ++lease->result.retries);
     lease_refresh(w, lease);
 }
 
-static void retry_all(struct worker_machine *w)
+/* The batch is over: nothing of it is stored for certain. Those that failed wait; with `others` the rest goes
+ * again at once, without them. */
+static void retry_batch(struct worker_machine *w, bool others)
 {
-    for (size_t i = 0; i < w->batch_len; i++)
-        retry(w, w->batch[i], false);
-    w->batch_len = 0;
-    w->step = BATCH_IDLE;
-}
-
-/* Those that failed wait; the others go again at once, without them. */
-static void rolled_back(struct worker_machine *w)
-{
-    for (size_t i = 0; i < w->batch_len; i++)
-        retry(w, w->batch[i], !w->batch[i]->failed);
-    w->batch_len = 0;
+    struct lease *next;
+    for (struct lease *l = leases_in(w, LEASE_COMPLETING)->first; l != NULL; l = next) {
+        next = l->next;
+        retry(w, l, others && !l->result.failed);
+    }
     w->step = BATCH_IDLE;
 }
 
@@ -58,39 +36,39 @@ static void rolled_back(struct worker_machine *w)
 static bool is_in_batch(const struct worker_machine *w, const struct lease *lease)
 {
     const struct lease *same = lease_table_find_key(&w->table, &lease->key);
-    while (same != NULL && same->state != LEASE_IN_BATCH)
+    while (same != NULL && same->state != LEASE_COMPLETING)
         same = lease_next_same(same);
     return same != NULL;
 }
 
 static bool begin_batch(struct worker_machine *w, struct worker_out *ret)
 {
+    size_t n = 0;
     struct lease *next;
-    for (struct lease *l = w->ready.first; l != NULL && w->batch_len < WORKER_CLAIM_MAX; l = next) {
+    for (struct lease *l = leases_in(w, LEASE_READY)->first; l != NULL && n < WORKER_CLAIM_MAX; l = next) {
         next = l->next;
         if (is_in_batch(w, l))
             continue;
-        lease_list_remove(&w->ready, l);
-        l->state = LEASE_IN_BATCH;
-        l->failed = false;
-        w->rows[w->batch_len] = (struct worker_row){.id = l->id, .key = l->key, .attempt = l->attempt};
-        w->batch[w->batch_len++] = l;
+        lease_enter(&w->table, l, LEASE_COMPLETING);
+        l->result.failed = false;
+        w->rows[n++] = (struct worker_row){.id = l->id, .key = l->key, .attempt = l->attempt};
     }
-    if (w->batch_len == 0)
+    if (n == 0)
         return false;
     w->step = BATCH_BEGINNING;
     w->batch_sent_ms = w->now_ms;
-    *ret = (struct worker_out){.kind = WORKER_OUT_COMPLETE_BEGIN, .rows = w->rows, .rows_len = w->batch_len};
+    *ret = (struct worker_out){.kind = WORKER_OUT_COMPLETE_BEGIN, .rows = w->rows, .rows_len = n};
     return true;
 }
 
 static bool publish_batch(struct worker_machine *w, struct worker_out *ret)
 {
-    for (size_t i = 0; i < w->batch_len; i++)
-        w->ids[i] = w->batch[i]->id;
-    w->batch_open = w->batch_len;
+    size_t n = 0;
+    for (const struct lease *l = leases_in(w, LEASE_COMPLETING)->first; l != NULL; l = l->next)
+        w->ids[n++] = l->id;
+    w->batch_open = n;
     w->step = BATCH_PUBLISHING;
-    *ret = (struct worker_out){.kind = WORKER_OUT_COMPLETE_PUBLISH, .ids = w->ids, .ids_len = w->batch_len};
+    *ret = (struct worker_out){.kind = WORKER_OUT_COMPLETE_PUBLISH, .ids = w->ids, .ids_len = n};
     return true;
 }
 
@@ -104,7 +82,7 @@ bool worker_poll_complete(struct worker_machine *w, struct worker_out *ret)
         *ret = (struct worker_out){.kind = WORKER_OUT_COMPLETE_COMMIT};
         return true;
     case BATCH_TO_ROLL_BACK:
-        rolled_back(w);
+        retry_batch(w, true);
         *ret = (struct worker_out){.kind = WORKER_OUT_COMPLETE_ROLLBACK};
         return true;
     case BATCH_BEGINNING:
@@ -122,35 +100,33 @@ static void not_mine(struct worker_machine *w, struct lease *lease, enum worker_
         retry(w, lease, false);
         return;
     }
-    lease->state = LEASE_READY;
     if (state == WORKER_ROW_STOLEN)
-        lease_lose(w, lease, true);
+        lease_lose(w, lease, CLAIM_STOLEN);
     else
-        lease_end(w, lease, WORKER_OUT_ACK, lease->published ? WORKER_END_COMPLETED : WORKER_END_REFUSED);
+        lease_end(w, lease, WORKER_OUT_ACK,
+                  lease->result.published ? WORKER_END_COMPLETED : WORKER_END_REFUSED);
 }
 
 /* A worker that slept since it asked may be without the transaction that it asked for: past a lease nothing
  * is published, even if the row was mine. */
 void worker_begun(struct worker_machine *w, const struct worker_in *in)
 {
-    size_t mine = 0;
+    const struct lease_list *const batch = leases_in(w, LEASE_COMPLETING);
+    struct lease *next;
+    size_t i = 0;
     bool const late = w->now_ms >= w->batch_sent_ms + w->options.lease_ms - worker_margin_ms(w);
-    assert(w->step == BATCH_BEGINNING && (in->unknown || in->rows_len == w->batch_len));
+    assert(w->step == BATCH_BEGINNING && (in->unknown || in->rows_len == batch->len));
     if (in->unknown) {
-        retry_all(w);
+        retry_batch(w, false);
         return;
     }
-    for (size_t i = 0; i < w->batch_len; i++) {
-        struct lease *const lease = w->batch[i];
-        assert(in->rows[i].id == lease->id);
-        if (in->rows[i].state != WORKER_ROW_MINE) {
-            not_mine(w, lease, in->rows[i].state);
-            continue;
-        }
-        w->batch[mine++] = lease;
+    for (struct lease *l = batch->first; l != NULL; l = next, i++) {
+        next = l->next;
+        assert(in->rows[i].id == l->id);
+        if (in->rows[i].state != WORKER_ROW_MINE)
+            not_mine(w, l, in->rows[i].state);
     }
-    w->batch_len = mine;
-    w->step = mine > 0 && !late ? BATCH_TO_PUBLISH : BATCH_TO_ROLL_BACK;
+    w->step = batch->len > 0 && !late ? BATCH_TO_PUBLISH : BATCH_TO_ROLL_BACK;
 }
 
 void worker_published(struct worker_machine *w, const struct worker_in *in)
@@ -158,15 +134,15 @@ void worker_published(struct worker_machine *w, const struct worker_in *in)
     struct lease *const lease = lease_table_find(&w->table, in->id);
     bool any_failed = false;
     assert(w->step == BATCH_PUBLISHING && w->batch_open > 0);
-    assert(lease != NULL && lease->state == LEASE_IN_BATCH);
+    assert(lease != NULL && lease->state == LEASE_COMPLETING);
     if (in->ok)
-        lease->published = true;
+        lease->result.published = true;
     else
-        lease->failed = true;
+        lease->result.failed = true;
     if (--w->batch_open > 0)
         return;
-    for (size_t i = 0; i < w->batch_len; i++)
-        any_failed |= w->batch[i]->failed;
+    for (const struct lease *l = leases_in(w, LEASE_COMPLETING)->first; l != NULL; l = l->next)
+        any_failed |= l->result.failed;
     w->step = any_failed ? BATCH_TO_ROLL_BACK : BATCH_TO_COMMIT;
 }
 
@@ -174,39 +150,32 @@ void worker_committed(struct worker_machine *w, const struct worker_in *in)
 {
     assert(w->step == BATCH_COMMITTING);
     if (in->unknown) { /* perhaps it did: then the next begin finds the rows missing, and that is fine */
-        retry_all(w);
+        retry_batch(w, false);
         return;
     }
-    for (size_t i = 0; i < w->batch_len; i++)
-        lease_end(w, w->batch[i], WORKER_OUT_ACK, WORKER_END_COMPLETED);
-    w->batch_len = 0;
+    while (leases_in(w, LEASE_COMPLETING)->len > 0)
+        lease_end(w, leases_in(w, LEASE_COMPLETING)->first, WORKER_OUT_ACK, WORKER_END_COMPLETED);
     w->step = BATCH_IDLE;
 }
 
 /* ---- giving back ---- */
 
-void lease_hand_back(struct worker_machine *w, struct lease *lease)
+/* Those that wait in one state become the rows of a statement, in the other. */
+static size_t send_rows(struct worker_machine *w, enum lease_state waiting, enum lease_state sent)
 {
-    assert(!lease->listed);
-    lease_confirm(w, lease, CONFIRM_NONE);
-    lane_leave(w, lease);
-    lease->state = LEASE_RELEASING;
-    lease_list_append(&w->releasing, lease);
+    size_t n = 0;
+    for (struct lease *l; n < WORKER_CLAIM_MAX && (l = leases_in(w, waiting)->first) != NULL;) {
+        lease_enter(&w->table, l, sent);
+        w->rows[n++] = (struct worker_row){.id = l->id, .key = l->key, .attempt = l->attempt};
+    }
+    return n;
 }
 
 bool worker_poll_release(struct worker_machine *w, struct worker_out *ret)
 {
-    size_t n = 0;
-    if (w->release_in_flight || w->releasing.len == 0)
+    if (leases_in(w, LEASE_RELEASING)->len > 0 || leases_in(w, LEASE_TO_RELEASE)->len == 0)
         return false;
-    while (w->releasing.first != NULL && n < WORKER_CLAIM_MAX) {
-        struct lease *const lease = w->releasing.first;
-        lease_list_remove(&w->releasing, lease);
-        w->rows[n] = (struct worker_row){.id = lease->id, .key = lease->key, .attempt = lease->attempt};
-        w->released[n++] = lease;
-    }
-    w->released_len = n;
-    w->release_in_flight = true;
+    size_t const n = send_rows(w, LEASE_TO_RELEASE, LEASE_RELEASING);
     *ret = (struct worker_out){.kind = WORKER_OUT_RELEASE, .rows = w->rows, .rows_len = n};
     return true;
 }
@@ -214,29 +183,18 @@ bool worker_poll_release(struct worker_machine *w, struct worker_out *ret)
 /* Whatever became of the rows: whoever gets the messages next takes the rows over. */
 void worker_released(struct worker_machine *w)
 {
-    assert(w->release_in_flight);
-    w->release_in_flight = false;
-    for (size_t i = 0; i < w->released_len; i++)
-        lease_end(w, w->released[i], WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
-    w->released_len = 0;
+    assert(leases_in(w, LEASE_RELEASING)->len > 0);
+    while (leases_in(w, LEASE_RELEASING)->len > 0)
+        lease_end(w, leases_in(w, LEASE_RELEASING)->first, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
 }
 
 /* ---- leaving to others ---- */
 
 bool worker_poll_leave(struct worker_machine *w, struct worker_out *ret)
 {
-    size_t n = 0;
-    if (w->leave_in_flight || w->leaving.len == 0)
+    if (leases_in(w, LEASE_LEAVING)->len > 0 || leases_in(w, LEASE_TO_LEAVE)->len == 0)
         return false;
-    while (w->leaving.first != NULL && n < WORKER_CLAIM_MAX) {
-        struct lease *const lease = w->leaving.first;
-        lease_list_remove(&w->leaving, lease);
-        lease->state = LEASE_LEAVING;
-        w->rows[n] = (struct worker_row){.id = lease->id, .key = lease->key, .attempt = lease->attempt};
-        w->left[n++] = lease;
-    }
-    w->left_len = n;
-    w->leave_in_flight = true;
+    size_t const n = send_rows(w, LEASE_TO_LEAVE, LEASE_LEAVING);
     *ret = (struct worker_out){.kind = WORKER_OUT_LEAVE, .rows = w->rows, .rows_len = n};
     return true;
 }
@@ -244,19 +202,18 @@ bool worker_poll_leave(struct worker_machine *w, struct worker_out *ret)
 /* A row that is missing has been completed already, by whoever got the token. */
 void worker_left(struct worker_machine *w, const struct worker_in *in)
 {
-    assert(w->leave_in_flight && (in->unknown || in->rows_len == w->left_len));
-    w->leave_in_flight = false;
-    for (size_t i = 0; i < w->left_len; i++) {
-        struct lease *const lease = w->left[i];
-        assert(in->unknown || in->rows[i].id == lease->id);
-        if (in->unknown || in->rows[i].state == WORKER_ROW_UNKNOWN) {
-            retry(w, lease, false);
-        } else if (in->rows[i].state == WORKER_ROW_STOLEN) {
-            lease->state = LEASE_READY;
-            lease_lose(w, lease, true);
-        } else {
-            lease_end(w, lease, WORKER_OUT_ACK, WORKER_END_LATER);
-        }
+    const struct lease_list *const leaving = leases_in(w, LEASE_LEAVING);
+    struct lease *next;
+    size_t i = 0;
+    assert(leaving->len > 0 && (in->unknown || in->rows_len == leaving->len));
+    for (struct lease *l = leaving->first; l != NULL; l = next, i++) {
+        next = l->next;
+        assert(in->unknown || in->rows[i].id == l->id);
+        if (in->unknown || in->rows[i].state == WORKER_ROW_UNKNOWN)
+            retry(w, l, false);
+        else if (in->rows[i].state == WORKER_ROW_STOLEN)
+            lease_lose(w, l, CLAIM_STOLEN);
+        else
+            lease_end(w, l, WORKER_OUT_ACK, WORKER_END_LATER);
     }
-    w->left_len = 0;
 }

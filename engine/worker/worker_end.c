@@ -39,31 +39,22 @@ static void count_end(struct worker_machine *w, enum worker_end end)
     }
 }
 
-static void unlist(struct worker_machine *w, struct lease *lease)
+void lease_set_push(struct worker_machine *w, struct lease *lease, enum lease_push push)
 {
-    if (!lease->listed)
-        return;
-    if (lease->state == LEASE_QUEUED)
-        lease_list_remove(&w->queued, lease);
-    else if (lease->state == LEASE_READY)
-        lease_list_remove(lease_ready_list(w, lease), lease);
-    else
-        lease_list_remove(&w->releasing, lease);
+    w->pushes_wanted -= lease->push == PUSH_WANTED;
+    w->pushes_wanted += push == PUSH_WANTED;
+    lease->push = push;
 }
 
 static void end_lease(struct worker_machine *w, struct lease *lease, enum worker_out_kind kind,
                       uint64_t delay_ms, enum worker_end end)
 {
-    assert(lease->state != LEASE_ENDED);
     assert(kind == WORKER_OUT_ACK || kind == WORKER_OUT_NAK || kind == WORKER_OUT_DROP);
-    unlist(w, lease);
-    lease_confirm(w, lease, CONFIRM_NONE);
+    lease_set_push(w, lease, PUSH_NONE);
     if (kind == WORKER_OUT_DROP && (end == WORKER_END_CANCELLED || end == WORKER_END_UNCLAIMED))
         lease_let_go(w, lease);
     lane_leave(w, lease);
-    w->parked -= lease->state == LEASE_PARKED;
-    lease->state = LEASE_ENDED;
-    lease->due_ms = UINT64_MAX;
+    lease_enter(&w->table, lease, LEASE_ENDED);
     count_end(w, end);
     add_event(w, (struct worker_event){.kind = kind, .end = end, .delay_ms = delay_ms, .lease = lease});
 }
@@ -81,9 +72,12 @@ void lease_put_back(struct worker_machine *w, struct lease *lease, uint64_t dela
 
 void lease_run(struct worker_machine *w, struct lease *lease)
 {
-    lease->state = LEASE_RUNNING;
+    lease_enter(&w->table, lease, LEASE_STARTING);
     lease_refresh(w, lease);
-    add_event(w, (struct worker_event){.kind = WORKER_OUT_RUN, .attempt = lease->attempt, .lease = lease});
+    add_event(w, (struct worker_event){.kind = WORKER_OUT_RUN,
+                                       .attempt = lease->attempt,
+                                       .deadline_ms = lease->deadline_ms,
+                                       .lease = lease});
 }
 
 static void count_path(struct worker_machine *w, enum worker_path path)
@@ -97,160 +91,196 @@ static void count_path(struct worker_machine *w, enum worker_path path)
     }
 }
 
-/* Nothing but time, or nothing at all, has stopped it: what came of it counts. */
+/* Nothing but time or a stop, or nothing at all, has cancelled it: what came of it counts. */
 static bool has_result(const struct lease *lease)
 {
-    return !lease->lost && !lease->confirmed && !lease->pushed;
+    return lease_has_row(lease) && lease->push == PUSH_NONE;
+}
+
+void lease_hand_back(struct worker_machine *w, struct lease *lease)
+{
+    assert(lease->push == PUSH_NONE);
+    lane_leave(w, lease);
+    lease_enter(&w->table, lease, LEASE_TO_RELEASE);
+}
+
+void lease_ready(struct worker_machine *w, struct lease *lease, bool later)
+{
+    assert(lease->push == PUSH_NONE);
+    if (w->killed) {
+        lease_hand_back(w, lease);
+        return;
+    }
+    lease_enter(&w->table, lease, later ? LEASE_TO_LEAVE : LEASE_READY);
+    lease->result.later = later;
 }
 
 void lease_expire(struct worker_machine *w, struct lease *lease)
 {
     w->counters.timed_out++;
-    lease->timed_out = true;
     lane_leave(w, lease);
     add_event(w,
               (struct worker_event){.kind = WORKER_OUT_EXPIRED, .attempt = lease->attempt, .lease = lease});
-    lease_ready(w, lease);
+    lease_ready(w, lease, false);
 }
 
 void lease_poison(struct worker_machine *w, struct lease *lease)
 {
     w->counters.poisoned++;
-    lease->poisoned = true;
     lane_leave(w, lease);
     add_event(w,
               (struct worker_event){.kind = WORKER_OUT_POISONED, .attempt = lease->attempt, .lease = lease});
-    lease_ready(w, lease);
+    lease_ready(w, lease, false);
 }
 
 /* No handler runs any more, and what it returned, if anything, does not count. */
-static void without_result(struct worker_machine *w, struct lease *lease)
+static void without_result(struct worker_machine *w, struct lease *lease, enum lease_claim claim)
 {
-    if (lease->lost) {
-        lease_end(w, lease, WORKER_OUT_DROP, lease->stolen ? WORKER_END_STOLEN : WORKER_END_LEASE_LOST);
-    } else if (lease->confirmed) {
-        lease_end(w, lease, WORKER_OUT_ACK, WORKER_END_CANCELLED);
-    } else if (lease->pushed) {
-        if (lease->confirm == CONFIRM_NONE || w->killed) { /* the row has said that it is still there */
-            lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_CANCELLED);
-            return;
-        }
-        lease->state = LEASE_CONFIRMING;
-        lease_refresh(w, lease);
-    } else {
-        assert(lease->shut_down);
+    switch (claim) {
+    case CLAIM_EXPIRED: lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_LEASE_LOST); return;
+    case CLAIM_STOLEN: lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_STOLEN); return;
+    case CLAIM_GONE: lease_end(w, lease, WORKER_OUT_ACK, WORKER_END_CANCELLED); return;
+    case CLAIM_HELD: break;
+    }
+    if (lease->push == PUSH_NONE) { /* a stop */
         lease_hand_back(w, lease);
+    } else if (lease->push == PUSH_DENIED || w->killed) {
+        lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_CANCELLED);
+    } else {
+        lease_enter(&w->table, lease, LEASE_CONFIRMING);
+        lease_refresh(w, lease);
     }
 }
 
 /* Between claim and start, however long that was: it is not run, and has no token. Its RUN, which waits to be
  * taken, says nothing any more. */
-static void never_start(struct worker_machine *w, struct lease *lease, enum worker_path path)
+static void never_start(struct worker_machine *w, struct lease *lease, enum worker_path path,
+                        enum lease_claim claim)
 {
-    assert(lease->state == LEASE_RUNNING && !lease->started && w->slots_used > 0);
-    w->slots_used--;
     lane_leave(w, lease);
     if (path == WORKER_PATH_TIMEOUT)
         lease_expire(w, lease);
     else
-        without_result(w, lease);
+        without_result(w, lease, claim);
 }
 
-void lease_fire(struct worker_machine *w, struct lease *lease, enum worker_path path)
+static void fire(struct worker_machine *w, struct lease *lease, enum worker_path path, enum lease_claim claim)
 {
-    assert(lease->state == LEASE_RUNNING);
-    if (lease->fired)
-        return;
-    lease->shut_down = path == WORKER_PATH_SHUTDOWN;
-    if (!lease->started) {
-        never_start(w, lease, path);
+    struct lease_cancelling cancelling = {path, claim, w->now_ms + w->options.grace_ms};
+    if (lease->state == LEASE_CANCELLING) {
+        if (claim != CLAIM_HELD)
+            lease->cancelling.claim = claim;
         return;
     }
-    lease->fired = true;
-    lease->timed_out = path == WORKER_PATH_TIMEOUT;
-    lease->grace_ms = w->now_ms + w->options.grace_ms;
-    if (w->stopping && lease->grace_ms > w->kill_ms)
-        lease->grace_ms = w->kill_ms;
+    if (lease->state == LEASE_STARTING) {
+        never_start(w, lease, path, claim);
+        return;
+    }
+    assert(lease->state == LEASE_RUNNING);
+    if (w->stopping && cancelling.grace_ms > w->kill_ms)
+        cancelling.grace_ms = w->kill_ms;
+    lease_enter(&w->table, lease, LEASE_CANCELLING);
+    lease->cancelling = cancelling;
     if (path == WORKER_PATH_RENEWAL)
         remember(lease, THOLE_STR("cancelled"), THOLE_STR(""));
     else if (path != WORKER_PATH_PUSH)
         remember(lease, thole_slice_from(worker_path_name(path)), THOLE_STR(""));
     count_path(w, path);
     lease_refresh(w, lease);
-    add_event(w, (struct worker_event){.kind = WORKER_OUT_FIRE, .path = path, .lease = lease});
+    add_event(w,
+              (struct worker_event){
+                  .kind = WORKER_OUT_FIRE, .path = path, .deadline_ms = cancelling.grace_ms, .lease = lease});
+}
+
+void lease_fire(struct worker_machine *w, struct lease *lease, enum worker_path path)
+{
+    fire(w, lease, path, CLAIM_HELD);
+}
+
+void lease_cancelled(struct worker_machine *w, struct lease *lease)
+{
+    lease_set_push(w, lease, PUSH_NONE);
+    fire(w, lease, WORKER_PATH_RENEWAL, CLAIM_GONE);
 }
 
 void lease_hurry(struct worker_machine *w, struct lease *lease, uint64_t grace_ms)
 {
-    assert(lease->state == LEASE_RUNNING && lease->fired);
-    if (lease->grace_ms <= grace_ms)
+    assert(lease->state == LEASE_CANCELLING);
+    if (lease->cancelling.grace_ms <= grace_ms)
         return;
-    lease->grace_ms = grace_ms;
+    lease->cancelling.grace_ms = grace_ms;
     lease_refresh(w, lease);
-    add_event(w, (struct worker_event){.kind = WORKER_OUT_HURRY, .lease = lease});
+    add_event(w, (struct worker_event){.kind = WORKER_OUT_HURRY, .deadline_ms = grace_ms, .lease = lease});
 }
 
-void lease_lose(struct worker_machine *w, struct lease *lease, bool stolen)
+void lease_lose(struct worker_machine *w, struct lease *lease, enum lease_claim claim)
 {
-    if (lease->lost)
-        return;
-    lease->lost = true;
-    lease->stolen = stolen;
+    bool const stolen = claim == CLAIM_STOLEN;
+    assert(lease_has_row(lease) && (stolen || claim == CLAIM_EXPIRED));
     w->counters.stolen += stolen;
     w->counters.lease_lost += !stolen;
-    lease_confirm(w, lease, CONFIRM_NONE);
+    lease_set_push(w, lease, PUSH_NONE);
     lease_let_go(w, lease);
-    if (lease->state == LEASE_RUNNING)
-        lease_fire(w, lease, WORKER_PATH_LEASE_LOST);
-    else if (lease->state == LEASE_READY || lease->state == LEASE_CONFIRMING)
+    if (lease->state == LEASE_STARTING || lease->state == LEASE_RUNNING || lease->state == LEASE_CANCELLING)
+        fire(w, lease, WORKER_PATH_LEASE_LOST, claim);
+    else
         lease_end(w, lease, WORKER_OUT_DROP, stolen ? WORKER_END_STOLEN : WORKER_END_LEASE_LOST);
 }
 
 void worker_finished(struct worker_machine *w, const struct worker_in *in)
 {
     struct lease *const lease = lease_table_find(&w->table, in->id);
-    if (lease == NULL || lease->state != LEASE_RUNNING)
+    if (lease == NULL || (lease->state != LEASE_RUNNING && lease->state != LEASE_CANCELLING))
         return;
-    assert(w->slots_used > 0);
-    w->slots_used--;
+    bool const fired = lease->state == LEASE_CANCELLING;
+    bool const timed_out = fired && lease->cancelling.path == WORKER_PATH_TIMEOUT;
+    bool const shut_down = fired && lease->cancelling.path == WORKER_PATH_SHUTDOWN;
     /* Told to stop because the worker stops: only a success is a result, everything else runs again. */
     bool const success = in->status == THOLE_OK || in->status == THOLE_LATER;
-    lease->later = in->status == THOLE_LATER && !lease->timed_out;
-    if (has_result(lease) && (!lease->shut_down || success)) {
-        lease_ready(w, lease); /* its row is there until that is stored: the lane stays its own */
+    bool const later = in->status == THOLE_LATER && !timed_out;
+    if (has_result(lease) && (!shut_down || success)) {
+        lease_ready(w, lease, later); /* its row is there until that is stored: the lane stays its own */
         return;
     }
     lane_leave(w, lease);
-    without_result(w, lease);
+    without_result(w, lease, lease->cancelling.claim);
 }
 
 void lease_abandon(struct worker_machine *w, struct lease *lease)
 {
-    assert(lease->state == LEASE_RUNNING && lease->fired);
+    assert(lease->state == LEASE_CANCELLING);
     w->counters.abandoned++;
+    w->slots_abandoned++;
     lane_leave(w, lease);
     add_event(w, (struct worker_event){.kind = WORKER_OUT_ABANDON, .lease = lease});
-    if (lease->timed_out && has_result(lease))
-        lease_ready(w, lease);
+    if (lease->cancelling.path == WORKER_PATH_TIMEOUT && has_result(lease))
+        lease_ready(w, lease, false);
     else
-        without_result(w, lease);
+        without_result(w, lease, lease->cancelling.claim);
 }
 
 static void pushed(struct worker_machine *w, struct lease *lease, const struct worker_in *in)
 {
-    bool const runs = lease->state == LEASE_RUNNING && !lease->confirmed && !lease->lost;
-    bool const waits =
-        lease->state == LEASE_QUEUED || lease->state == LEASE_APART || lease->state == LEASE_CLAIMING;
-    if (!runs && !waits && lease->state != LEASE_CONFIRMING)
-        return; /* its completion will be told by the row; or it has ended */
-    lease->pushed = true;
-    if (!lease->fired)
+    switch (lease->state) {
+    case LEASE_QUEUED:
+    case LEASE_APART:
+    case LEASE_CLAIMING:
         remember(lease, in->cancel_kind, in->reason);
-    if (waits)
-        return;
-    lease_confirm(w, lease, CONFIRM_WANTED);
-    if (runs)
+        lease_set_push(w, lease, PUSH_HEARD);
+        break;
+    case LEASE_STARTING:
+    case LEASE_RUNNING:
+        remember(lease, in->cancel_kind, in->reason);
+        lease_set_push(w, lease, PUSH_WANTED);
         lease_fire(w, lease, WORKER_PATH_PUSH);
+        break;
+    case LEASE_CANCELLING: /* what it said first counts */
+        if (lease_has_row(lease))
+            lease_set_push(w, lease, PUSH_WANTED);
+        break;
+    case LEASE_CONFIRMING: lease_set_push(w, lease, PUSH_WANTED); break;
+    default: break; /* its completion will be told by the row; or it has ended */
+    }
 }
 
 void worker_pushed(struct worker_machine *w, const struct worker_in *in)
@@ -278,14 +308,14 @@ bool worker_poll_event(struct worker_machine *w, struct worker_out *ret)
     while (w->events_len > 0 && event.lease == NULL) {
         event = next_event(w);
         if (event.kind == WORKER_OUT_RUN &&
-            event.lease->state != LEASE_RUNNING) /* cancelled, lost or stopped before it started */
+            event.lease->state != LEASE_STARTING) /* cancelled, lost or stopped before it started */
             event.lease = NULL;
     }
     struct lease *const lease = event.lease;
     if (lease == NULL)
         return false;
     if (event.kind == WORKER_OUT_RUN) {
-        lease->started = true;
+        lease_enter(&w->table, lease, LEASE_RUNNING);
         lane_runs(w, lease);
     }
     *ret = (struct worker_out){.kind = event.kind,
@@ -293,11 +323,8 @@ bool worker_poll_event(struct worker_machine *w, struct worker_out *ret)
                                .attempt = event.attempt,
                                .path = event.path,
                                .end = event.end,
-                               .delay_ms = event.delay_ms};
-    if (event.kind == WORKER_OUT_RUN)
-        ret->deadline_ms = lease->deadline_ms;
-    if (event.kind == WORKER_OUT_FIRE || event.kind == WORKER_OUT_HURRY)
-        ret->deadline_ms = lease->grace_ms;
+                               .delay_ms = event.delay_ms,
+                               .deadline_ms = event.deadline_ms};
     if (event.kind == WORKER_OUT_FIRE) {
         ret->cancel_kind = (thole_slice){lease->cancel_kind, lease->cancel_kind_len};
         ret->reason = (thole_slice){lease->reason, lease->reason_len};

@@ -14,29 +14,12 @@ bool lane_has(const struct worker_machine *w, const struct lease *lease)
     return lease != NULL && w->lane.lease == lease;
 }
 
-/* Others get what is queued here. */
-static void hand_back_queued(struct worker_machine *w)
+void lane_take(struct worker_machine *w, struct lease *lease)
 {
-    while (w->queued.first != NULL)
-        lease_end(w, w->queued.first, WORKER_OUT_NAK, WORKER_END_DEFERRED);
-}
-
-void lane_offer(struct worker_machine *w, struct lease *lease)
-{
-    lease->suspect = true;
-    if (w->stopping) {
-        lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
-    } else if (w->lane.lease != NULL || w->now_ms < w->lane.gate_ms) {
-        lease_park(w, lease);
-    } else {
-        w->lane.lease = lease;
-        w->lane.since_ms = w->now_ms;
-        w->lane.settled_ms = UINT64_MAX;
-        lease->state = LEASE_APART;
-        worker_progress_arm(w, lease);
-        lease_refresh(w, lease);
-        hand_back_queued(w);
-    }
+    assert(w->lane.lease == NULL);
+    w->lane.lease = lease;
+    w->lane.since_ms = w->now_ms;
+    w->lane.settled_ms = UINT64_MAX;
 }
 
 static uint64_t quiet_ms(const struct worker_machine *w)
@@ -49,7 +32,7 @@ uint64_t lane_due_ms(const struct worker_machine *w)
 {
     if (w->lane.lease == NULL || w->lane.lease->state != LEASE_APART)
         return UINT64_MAX;
-    return w->slots_used == 0 ? 0 : w->lane.started_ms + quiet_ms(w);
+    return worker_slots_used(w) == 0 ? 0 : w->lane.started_ms + quiet_ms(w);
 }
 
 void lane_started(struct worker_machine *w, const struct lease *lease, uint32_t lost)
@@ -83,8 +66,7 @@ void lane_leave(struct worker_machine *w, const struct lease *lease)
 uint64_t lane_settles_ms(const struct worker_machine *w)
 {
     const struct lease *lease = w->lane.lease;
-    bool const here = lease != NULL && (lease->state == LEASE_RUNNING || lease->state == LEASE_READY);
-    return here && !lease->lost && !lease->confirmed ? w->lane.settled_ms : UINT64_MAX;
+    return lease != NULL && lease_takes_part(lease) ? w->lane.settled_ms : UINT64_MAX;
 }
 
 /* ---- claims that were let go ---- */

@@ -1,11 +1,17 @@
 /*
- * Inside engine/worker/: the machine's state, and what its parts do for each other.
+ * Inside engine/worker/: the machine's state, and what its parts do for each other. Each file uses only those
+ * above it:
  *
- *   worker.c           options, dispatch, time, poll       lease_table.c      what is held
- *   worker_claim.c     delivered, wanted, claimed          worker_renew.c     renewed, +WPI, confirmed
- *   worker_end.c       run, fired, finished, ended         worker_complete.c  completion batches, releases,
- *   worker_lane.c      suspects, one at a time; claims that                   what is completed later
- *                      were let go
+ *   lease_states.c     which state may follow which
+ *   lease_table.c      what is held, in which state
+ *   lease_times.c      when something is due
+ *   worker_lane.c      suspects, one at a time; claims that were let go
+ *   worker_end.c       run, fired, finished, pushed, ended
+ *   worker_claim.c     delivered, wanted, claimed
+ *   worker_renew.c     renewed, +WPI, confirmed
+ *   worker_complete.c  completion batches, releases, what is completed later
+ *   worker.c           dispatch, time, stop, poll
+ *   worker_check.c     what always holds
  */
 #ifndef THOLE_WORKER_MACHINE_H
 #define THOLE_WORKER_MACHINE_H
@@ -18,7 +24,7 @@ struct worker_event {
     enum worker_out_kind kind;
     enum worker_path path;
     enum worker_end end;
-    uint64_t attempt, delay_ms;
+    uint64_t attempt, delay_ms, deadline_ms;
     struct lease *lease;
 };
 
@@ -65,14 +71,9 @@ struct worker_machine {
     struct worker_row *rows; /* of the output that was taken last; table.cap */
     uint64_t *ids;
 
-    uint32_t slots_used; /* reserved by a claim, running, or abandoned and not yet replaced */
-    uint32_t wanted;     /* the wish that the host knows of, counted down by deliveries */
-    size_t parked;
+    uint32_t slots_abandoned; /* and not yet replaced */
+    uint32_t wanted;          /* the wish that the host knows of, counted down by deliveries */
 
-    struct lease_list queued;
-    bool claim_in_flight;
-    struct lease *claims[WORKER_CLAIM_MAX]; /* in flight, in its order */
-    size_t claims_len;
     uint64_t claim_sent_ms, claim_gate_ms; /* after a failure not before the gate */
     uint32_t claim_failures;
 
@@ -80,19 +81,12 @@ struct worker_machine {
     uint64_t renew_sent_ms, renew_due_ms, renew_gate_ms;
     uint64_t *renew_ids;
     size_t renew_len;
-    size_t confirms; /* leases with CONFIRM_WANTED */
+    size_t pushes_wanted; /* leases with PUSH_WANTED */
     uint64_t progress_due_ms;
 
-    struct lease_list ready;
     enum batch_step step;
-    struct lease *batch[WORKER_CLAIM_MAX];
-    size_t batch_len, batch_open; /* open: publishes that are not answered yet */
+    size_t batch_open; /* publishes that are not answered yet */
     uint64_t batch_sent_ms;
-
-    struct lease_list releasing;
-    bool release_in_flight;
-    struct lease *released[WORKER_CLAIM_MAX];
-    size_t released_len;
 
     struct lane lane;
     struct let_go *let_go; /* ring of table.cap */
@@ -101,40 +95,47 @@ struct worker_machine {
     uint32_t let_go_failures;
     uint64_t let_go_gate_ms;
 
-    struct lease_list leaving;
-    bool leave_in_flight;
-    struct lease *left[WORKER_CLAIM_MAX];
-    size_t left_len;
-
     bool stopping, stop_fired, killed, stopped;
     uint64_t stop_ms, kill_ms; /* when the limit is over; when the grace after it is over */
 };
 
-/* ---- worker.c ---- */
+/* Those in a state, in the order in which they entered it. */
+static inline const struct lease_list *leases_in(const struct worker_machine *w, enum lease_state state)
+{
+    return &w->table.lists[state];
+}
+
+/* Slots that are reserved by a claim, have a handler, or are abandoned and not yet replaced. */
+static inline uint32_t worker_slots_used(const struct worker_machine *w)
+{
+    return (uint32_t)(leases_in(w, LEASE_CLAIMING)->len + leases_in(w, LEASE_STARTING)->len +
+                      leases_in(w, LEASE_RUNNING)->len + leases_in(w, LEASE_CANCELLING)->len) +
+           w->slots_abandoned;
+}
+
+/* ---- lease_times.c ---- */
 /* Margin before the end of a lease at which the machine fences itself. */
 uint64_t worker_margin_ms(const struct worker_machine *w);
-/* When this lease is fenced; while it is not claimed, when its message is given up. */
-uint64_t lease_fence_ms(const struct worker_machine *w, const struct lease *lease);
-/* To be called whenever what time does to a lease may come earlier than before. */
-void lease_refresh(struct worker_machine *w, struct lease *lease);
 /* How often leases are renewed. */
 uint64_t worker_renew_every_ms(const struct worker_machine *w);
 /* 50 ms, doubled with each retry, at most 2 s and an eighth of the lease. */
 uint64_t worker_backoff_ms(const struct worker_machine *w, uint32_t retries);
-
-/* ---- worker_claim.c ---- */
-thole_status worker_delivered(struct worker_machine *w, const struct worker_in *in);
-void worker_claimed(struct worker_machine *w, const struct worker_in *in);
-bool worker_poll_want(struct worker_machine *w, struct worker_out *ret);
-bool worker_poll_claim(struct worker_machine *w, struct worker_out *ret);
-uint64_t worker_claim_due_ms(const struct worker_machine *w);
-
-/* It waits a while, and is then handed back. */
-void lease_park(struct worker_machine *w, struct lease *lease);
+/* After an answer that says nothing it is asked again so soon. */
+uint64_t worker_ask_again_ms(const struct worker_machine *w);
+/* When this lease is fenced; while it is not claimed, when its message is given up. */
+uint64_t lease_fence_ms(const struct worker_machine *w, const struct lease *lease);
+/* When time does something to it; UINT64_MAX: never in this state. */
+uint64_t lease_due_ms(const struct worker_machine *w, const struct lease *lease);
+/* To be called whenever what time does to a lease may come earlier than before. */
+void lease_refresh(struct worker_machine *w, const struct lease *lease);
+/* The lease was claimed: it takes part in renewals. */
+void worker_renew_arm(struct worker_machine *w, const struct lease *lease);
+/* Its message is kept by +WPI. */
+void worker_progress_arm(struct worker_machine *w, const struct lease *lease);
 
 /* ---- worker_lane.c ---- */
-/* The row says that it is a suspect. */
-void lane_offer(struct worker_machine *w, struct lease *lease);
+/* Nobody has it, and the suspect takes it. */
+void lane_take(struct worker_machine *w, struct lease *lease);
 /* Is it the lane's? NULL is not. */
 bool lane_has(const struct worker_machine *w, const struct lease *lease);
 /* When the suspect that waits may be claimed; UINT64_MAX: not yet, or none waits. */
@@ -153,34 +154,28 @@ void worker_let_go_told(struct worker_machine *w, const struct worker_in *in);
 bool worker_poll_let_go(struct worker_machine *w, struct worker_out *ret);
 uint64_t worker_let_go_due_ms(const struct worker_machine *w);
 
-/* ---- worker_renew.c ---- */
-/* After an answer that says nothing it is asked again so soon. */
-uint64_t worker_ask_again_ms(const struct worker_machine *w);
-/* The lease was claimed: it takes part in renewals. */
-void worker_renew_arm(struct worker_machine *w, const struct lease *lease);
-/* Its message is kept by +WPI. */
-void worker_progress_arm(struct worker_machine *w, const struct lease *lease);
-void lease_confirm(struct worker_machine *w, struct lease *lease, enum lease_confirm confirm);
-void worker_renewed(struct worker_machine *w, const struct worker_in *in);
-bool worker_poll_renew(struct worker_machine *w, struct worker_out *ret);
-bool worker_poll_progress(struct worker_machine *w, struct worker_out *ret);
-uint64_t worker_renew_due_ms(const struct worker_machine *w);
-
 /* ---- worker_end.c ---- */
+void lease_set_push(struct worker_machine *w, struct lease *lease, enum lease_push push);
 void lease_run(struct worker_machine *w, struct lease *lease);
 /* Fires the token unless it was fired before. A handler that was not started never is: the caller must expect
  * that the lease does not run any more. */
 void lease_fire(struct worker_machine *w, struct lease *lease, enum worker_path path);
-/* Its grace, should it have begun, is over at that time at the latest. */
+/* The same: its row is missing. */
+void lease_cancelled(struct worker_machine *w, struct lease *lease);
+/* The lease is over: CLAIM_EXPIRED or CLAIM_STOLEN. */
+void lease_lose(struct worker_machine *w, struct lease *lease, enum lease_claim claim);
+/* Its grace, which has begun, is over at that time at the latest. */
 void lease_hurry(struct worker_machine *w, struct lease *lease, uint64_t grace_ms);
-/* The lease is over (by time, or stolen). */
-void lease_lose(struct worker_machine *w, struct lease *lease, bool stolen);
 void lease_abandon(struct worker_machine *w, struct lease *lease);
 /* It is over without having been run. */
 void lease_expire(struct worker_machine *w, struct lease *lease);
 /* It must not be run. */
 void lease_poison(struct worker_machine *w, struct lease *lease);
-/* Last output. Unlists it. */
+/* It has a result, or (later) a row that is left to others. */
+void lease_ready(struct worker_machine *w, struct lease *lease, bool later);
+/* Its claim is given back. */
+void lease_hand_back(struct worker_machine *w, struct lease *lease);
+/* Last output. */
 void lease_end(struct worker_machine *w, struct lease *lease, enum worker_out_kind kind, enum worker_end end);
 /* Last output: it is handed back for a while. */
 void lease_put_back(struct worker_machine *w, struct lease *lease, uint64_t delay_ms, enum worker_end end);
@@ -188,11 +183,24 @@ void worker_finished(struct worker_machine *w, const struct worker_in *in);
 void worker_pushed(struct worker_machine *w, const struct worker_in *in);
 bool worker_poll_event(struct worker_machine *w, struct worker_out *ret);
 
+/* ---- worker_claim.c ---- */
+thole_status worker_delivered(struct worker_machine *w, const struct worker_in *in);
+void worker_claimed(struct worker_machine *w, const struct worker_in *in);
+bool worker_poll_want(struct worker_machine *w, struct worker_out *ret);
+bool worker_poll_claim(struct worker_machine *w, struct worker_out *ret);
+uint64_t worker_claim_due_ms(const struct worker_machine *w);
+
+/* ---- worker_renew.c ---- */
+/* A handler that still runs keeps its message by +WPI even when it is cancelled, so that no other worker gets
+ * it. Not when its row could not be renewed the last time: the message is to be back when the lease is over.
+ */
+bool lease_needs_progress(const struct worker_machine *w, const struct lease *lease);
+void worker_renewed(struct worker_machine *w, const struct worker_in *in);
+bool worker_poll_renew(struct worker_machine *w, struct worker_out *ret);
+bool worker_poll_progress(struct worker_machine *w, struct worker_out *ret);
+uint64_t worker_renew_due_ms(const struct worker_machine *w);
+
 /* ---- worker_complete.c ---- */
-void lease_ready(struct worker_machine *w, struct lease *lease);
-/* The list in which it waits when it is ready. */
-struct lease_list *lease_ready_list(struct worker_machine *w, const struct lease *lease);
-void lease_hand_back(struct worker_machine *w, struct lease *lease);
 void worker_begun(struct worker_machine *w, const struct worker_in *in);
 void worker_published(struct worker_machine *w, const struct worker_in *in);
 void worker_committed(struct worker_machine *w, const struct worker_in *in);

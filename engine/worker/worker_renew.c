@@ -2,60 +2,35 @@
 #include "worker_machine.h"
 #include <assert.h>
 
-enum { UNKNOWN_RETRY_MS_MAX = 1000 };
-
 static uint64_t min_ms(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-uint64_t worker_ask_again_ms(const struct worker_machine *w)
-{
-    return min_ms(w->options.lease_ms / 15 + 1, UNKNOWN_RETRY_MS_MAX);
-}
-
-/* Claimed, and its row has yet something to say. While it is in a completion batch that batch holds the row's
- * lock, and its answer comes from there. */
-static bool takes_part(const struct lease *lease)
-{
-    return lease->id != 0 && !lease->confirmed && !lease->lost &&
-           (lease->state == LEASE_RUNNING || lease->state == LEASE_CONFIRMING || lease->state == LEASE_READY);
-}
-
-/* A handler that still runs keeps its message even when it is cancelled, so that no other worker gets it. Not
- * when its row could not be renewed the last time: the message is to be back when the lease is over. */
-static bool needs_progress(const struct worker_machine *w, const struct lease *lease)
+bool lease_needs_progress(const struct worker_machine *w, const struct lease *lease)
 {
     uint64_t const every_ms = worker_renew_every_ms(w);
-    bool const renewed = lease->renewed_ms == UINT64_MAX || lease->confirmed ||
-                         w->now_ms <= lease->renewed_ms + every_ms + every_ms / 2;
-    bool const held = lease->state == LEASE_APART || lease->state == LEASE_RUNNING ||
-                      lease->state == LEASE_CONFIRMING || lease->state == LEASE_READY ||
-                      lease->state == LEASE_IN_BATCH || lease->state == LEASE_LEAVING;
-    return lease->id != 0 && held && !lease->lost && renewed;
-}
-
-void worker_progress_arm(struct worker_machine *w, const struct lease *lease)
-{
-    w->progress_due_ms = min_ms(w->progress_due_ms, lease->signal_ms + worker_renew_every_ms(w));
-}
-
-void worker_renew_arm(struct worker_machine *w, const struct lease *lease)
-{
-    w->renew_due_ms = min_ms(w->renew_due_ms, lease->renewed_ms + worker_renew_every_ms(w));
-    worker_progress_arm(w, lease);
-}
-
-void lease_confirm(struct worker_machine *w, struct lease *lease, enum lease_confirm confirm)
-{
-    w->confirms -= lease->confirm == CONFIRM_WANTED;
-    w->confirms += confirm == CONFIRM_WANTED;
-    lease->confirm = confirm;
+    bool const gone = !lease_has_row(lease) && !lease_is_lost(lease);
+    bool const renewed =
+        lease->renewed_ms == UINT64_MAX || gone || w->now_ms <= lease->renewed_ms + every_ms + every_ms / 2;
+    switch (lease->state) {
+    case LEASE_APART:
+    case LEASE_STARTING:
+    case LEASE_RUNNING:
+    case LEASE_CONFIRMING:
+    case LEASE_READY:
+    case LEASE_COMPLETING:
+    case LEASE_TO_LEAVE:
+    case LEASE_LEAVING:
+    case LEASE_RETRYING: return renewed;
+    case LEASE_CANCELLING: return renewed && !lease_is_lost(lease);
+    default: return false;
+    }
 }
 
 uint64_t worker_renew_due_ms(const struct worker_machine *w)
 {
-    uint64_t const due_ms = w->confirms > 0 ? 0 : min_ms(w->renew_due_ms, lane_settles_ms(w));
+    uint64_t const due_ms = w->pushes_wanted > 0 ? 0 : min_ms(w->renew_due_ms, lane_settles_ms(w));
     if (w->renew_in_flight)
         return UINT64_MAX;
     return due_ms > w->renew_gate_ms ? due_ms : w->renew_gate_ms;
@@ -65,22 +40,22 @@ uint64_t worker_renew_due_ms(const struct worker_machine *w)
 bool worker_poll_renew(struct worker_machine *w, struct worker_out *ret)
 {
     bool const tick = w->now_ms >= w->renew_due_ms, settles = w->now_ms >= lane_settles_ms(w);
-    if (w->now_ms < worker_renew_due_ms(w) || (!tick && !settles && w->confirms == 0))
+    if (w->now_ms < worker_renew_due_ms(w) || (!tick && !settles && w->pushes_wanted == 0))
         return false;
     w->renew_len = 0;
     for (size_t i = 0; i < w->table.cap; i++) {
         struct lease *const lease = &w->table.leases[i];
         bool const settled = settles && lane_has(w, lease);
-        if (!takes_part(lease) || (!tick && !settled && lease->confirm != CONFIRM_WANTED))
+        if (!lease_takes_part(lease) || (!tick && !settled && lease->push != PUSH_WANTED))
             continue;
-        if (lease->confirm == CONFIRM_WANTED)
-            lease_confirm(w, lease, CONFIRM_ASKED);
+        if (lease->push == PUSH_WANTED)
+            lease_set_push(w, lease, PUSH_ASKED);
         w->rows[w->renew_len] = (struct worker_row){
             .id = lease->id, .key = lease->key, .attempt = lease->attempt, .settled = settled};
         w->lane.telling |= settled;
         w->renew_ids[w->renew_len++] = lease->id;
     }
-    assert(w->confirms == 0); /* whoever wants to be confirmed takes part */
+    assert(w->pushes_wanted == 0); /* whoever wants to be confirmed takes part */
     if (tick)
         w->renew_due_ms = w->renew_len > 0 ? w->now_ms + worker_renew_every_ms(w) : UINT64_MAX;
     if (w->renew_len == 0)
@@ -96,8 +71,8 @@ static void unknown(struct worker_machine *w, struct lease *lease)
 {
     w->renew_gate_ms = w->now_ms + worker_ask_again_ms(w);
     w->renew_due_ms = min_ms(w->renew_due_ms, w->renew_gate_ms);
-    if (lease->confirm == CONFIRM_ASKED)
-        lease_confirm(w, lease, CONFIRM_WANTED);
+    if (lease->push == PUSH_ASKED)
+        lease_set_push(w, lease, PUSH_WANTED);
 }
 
 static void kept(struct worker_machine *w, struct lease *lease, uint64_t attempt)
@@ -108,9 +83,9 @@ static void kept(struct worker_machine *w, struct lease *lease, uint64_t attempt
     worker_progress_arm(w, lease); /* it may have been left out */
     if (w->lane.telling)
         lane_leave(w, lease);
-    if (lease->confirm != CONFIRM_ASKED) /* not asked yet: the row may have gone after this was answered */
+    if (lease->push != PUSH_ASKED) /* not asked yet: the row may have gone after this was answered */
         return;
-    lease_confirm(w, lease, CONFIRM_NONE);
+    lease_set_push(w, lease, PUSH_DENIED);
     w->counters.contradicted++;
     if (lease->state == LEASE_CONFIRMING) /* a push alone drops nothing: the message comes back */
         lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_CANCELLED);
@@ -118,25 +93,20 @@ static void kept(struct worker_machine *w, struct lease *lease, uint64_t attempt
 
 static void missing(struct worker_machine *w, struct lease *lease)
 {
-    lease_confirm(w, lease, CONFIRM_NONE);
-    lease->confirmed = true;
     switch (lease->state) {
-    case LEASE_RUNNING: lease_fire(w, lease, WORKER_PATH_RENEWAL); break;
+    case LEASE_STARTING:
+    case LEASE_RUNNING:
+    case LEASE_CANCELLING: lease_cancelled(w, lease); break;
     case LEASE_CONFIRMING: lease_end(w, lease, WORKER_OUT_ACK, WORKER_END_CANCELLED); break;
     case LEASE_READY: /* gone before its completion could ask; or by its completion, whose answer was lost */
+    case LEASE_TO_LEAVE:
+    case LEASE_RETRYING:
         lease_end(w, lease, WORKER_OUT_ACK,
-                  lease->published ? WORKER_END_COMPLETED
-                  : lease->later   ? WORKER_END_LATER
-                                   : WORKER_END_REFUSED);
+                  lease->result.published ? WORKER_END_COMPLETED
+                  : lease->result.later   ? WORKER_END_LATER
+                                          : WORKER_END_REFUSED);
         break;
-    case LEASE_PARKED:
-    case LEASE_QUEUED:
-    case LEASE_APART:
-    case LEASE_CLAIMING:
-    case LEASE_IN_BATCH:
-    case LEASE_RELEASING:
-    case LEASE_LEAVING:
-    case LEASE_ENDED: assert(false);
+    default: assert(false); /* takes no part in renewals */
     }
 }
 
@@ -148,12 +118,12 @@ void worker_renewed(struct worker_machine *w, const struct worker_in *in)
     for (size_t i = 0; i < w->renew_len; i++) {
         struct lease *const lease = lease_table_find(&w->table, w->renew_ids[i]);
         assert(in->unknown || in->rows[i].id == w->renew_ids[i]);
-        if (lease == NULL || !takes_part(lease)) /* ended, or being completed, since it was asked */
+        if (lease == NULL || !lease_takes_part(lease)) /* ended, or being completed, since it was asked */
             continue;
         switch (in->unknown ? WORKER_ROW_UNKNOWN : in->rows[i].state) {
         case WORKER_ROW_MINE: kept(w, lease, in->rows[i].attempt); break;
         case WORKER_ROW_MISSING: missing(w, lease); break;
-        case WORKER_ROW_STOLEN: lease_lose(w, lease, true); break;
+        case WORKER_ROW_STOLEN: lease_lose(w, lease, CLAIM_STOLEN); break;
         case WORKER_ROW_UNKNOWN: unknown(w, lease); break;
         case WORKER_ROW_HELD:
         case WORKER_ROW_SUSPECT: assert(false); break;
@@ -169,7 +139,7 @@ bool worker_poll_progress(struct worker_machine *w, struct worker_out *ret)
         return false;
     for (size_t i = 0; i < w->table.cap; i++) {
         struct lease *const lease = &w->table.leases[i];
-        if (!needs_progress(w, lease))
+        if (!lease_needs_progress(w, lease))
             continue;
         lease->signal_ms = w->now_ms;
         w->ids[n++] = lease->id;

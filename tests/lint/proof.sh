@@ -19,6 +19,7 @@ fresh() { # a tree that every lint accepts
     printf '#include "b.h"\nint core_b(int n)\n{\n    return n; /* not rand() and not "strcpy(" */\n}\n' >"$tree/engine/core/b.c"
     printf 'set(core\n  core/b.c)\nset(host\n  host/c.c)\n' >"$tree/engine/CMakeLists.txt"
     printf 'int host_c(int n);\n' >"$tree/engine/host/c.h"
+    mkdir -p "$tree/docs" && printf 'Nothing.\n' >"$tree/docs/architecture.md"
     printf '#include "thole/a.h"\nuint32_t *thole_a(uint32_t *n)\n{\n    return n;\n}\n' >"$tree/engine/host/c.c"
 }
 
@@ -61,7 +62,7 @@ plant() { # LINT WHAT WORD FILE TEXT: appends the text to a file of a fresh tree
     expect bad "$1" "$2" "$3"
 }
 
-for lint in core_is_pure exports headers function_length file_length layers banned unique_names source_lists words seed_tests promises test_index format; do
+for lint in core_is_pure exports headers function_length file_length layers banned unique_names source_lists words seed_tests promises state_tables test_index format; do
     fresh
     expect good "$lint" "the clean tree"
 done
@@ -116,6 +117,25 @@ promise bad "an item without a test" 'guarantees.md:3: a promise without a test'
 promise bad "a test that is not there" 'there is no test unit.e' '1. One. <!-- tests: unit.e -->'
 promise bad "a rule of the simulation that is not there" 'there is no test sim.mutant_none' '1. One. <!-- tests: unit.d; sim.mutant_none -->'
 promise bad "a test that its file does not have" "unit.d has no test called 'b_seed'" "1. One. <!-- tests: unit.d 'b_seed' -->"
+states() { # good|bad WHAT WORD HEADER SOURCE WRITER
+    fresh
+    printf "enum b_state {\n$4};\n" >>"$tree/engine/core/b.h"
+    printf "static const unsigned next[] = {\n$5};\n" >>"$tree/engine/core/b.c"
+    printf '#include "b.h"\n%s\n' "$6" >"$tree/engine/core/d.c"
+    {
+        echo '<!-- states B_ of engine/core/b.h engine/core/b.c, set in engine/core/b.c -->'
+        printf '| state | what it means | what may follow |\n|---|---|---|\n| on | it runs | off now |\n| off now | it does not | on |\n'
+        echo '<!-- end of states -->'
+    } >"$tree/docs/architecture.md"
+    expect "$1" state_tables "$2" "$3"
+}
+b_header='    B_ON, /* it runs */\n    B_OFF_NOW, /* it does not */\n'
+b_source='    [B_ON] = TO(OFF_NOW),\n    [B_OFF_NOW] = TO(ON),\n'
+states good "a table as in the code" '' "$b_header" "$b_source" ''
+states bad "a state that the table does not show" '| gone | is no more |' "$b_header    B_GONE, /* is no more */\n" "$b_source" ''
+states bad "another meaning" 'it walks' "${b_header/runs/walks}" "$b_source" ''
+states bad "a transition that the table does not show" 'off now, on' "$b_header" "${b_source/TO(OFF_NOW)/TO(OFF_NOW) | TO(ON)}" ''
+states bad "a state that is set elsewhere" 'd.c:2: a state is set in engine/core/b.c alone' "$b_header" "$b_source" 'void d(struct b *b) { b->state = 1; }'
 plant words "a path of this machine" 'c.h:2:' engine/host/c.h "/* see /w""ork/x */\n"
 plant words "a home" 'c.h:2:' engine/host/c.h "/* see /ro""ot/.x */\n"
 plant format "a line that is not formatted" 'c.h' engine/host/c.h 'int   host_d (void) ;\n'

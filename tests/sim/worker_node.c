@@ -11,12 +11,21 @@ enum { WORKER_LIMIT_MS = 2000, PUSH_IDS_MAX = 256 };
 static void start_machine(struct world *w, struct worker *worker);
 static void drive_soon(struct world *w, struct worker *worker);
 
+/* After every step of the machine. */
+static void check_machine(struct world *w, const struct worker *worker)
+{
+    const char *invariant = worker_check(worker->machine);
+    if (invariant != NULL)
+        broken(w, "%s: its machine is not as it must be: %s", worker->node.name, invariant);
+}
+
 void worker_hears(struct world *w, struct worker *worker, const struct worker_in *in)
 {
     if (worker->machine == NULL)
         return;
     if (worker_input(worker->machine, in, w->now_ms) != THOLE_OK)
         broken(w, "%s: an input was refused", worker->node.name);
+    check_machine(w, worker);
     drive_soon(w, worker);
 }
 
@@ -59,6 +68,7 @@ static void task_arrives(struct world *w, void *arg, uint64_t life)
         .known = !worker->ignorant || !thole_slice_equal(h->activity, THOLE_STR("slow")),
         .deliveries = h->deliveries};
     thole_status const status = worker_input(worker->machine, &in, w->now_ms);
+    check_machine(w, worker);
     drive_soon(w, worker);
     h->forgotten = status != THOLE_OK;
     if (status == THOLE_CONFLICT)
@@ -397,7 +407,9 @@ static void task_drive(struct world *w, void *arg, uint64_t life)
     if (worker->machine == NULL)
         return;
     worker_advance(worker->machine, w->now_ms);
+    check_machine(w, worker);
     while (!is_broken(w) && worker_poll(worker->machine, &out)) {
+        check_machine(w, worker);
         on_output(w, worker, &out);
         if (strikes(w, FAULT_CRASH_POINT, (unsigned)w->wildness)) {
             worker_node_crash(w, worker, between(w, 50, 4000));

@@ -47,6 +47,7 @@ static uint64_t dice(struct chaos *c, uint64_t sides)
 static void give(struct chaos *c, struct worker_in in)
 {
     CU_ASSERT_EQUAL(worker_input(c->w, &in, c->now_ms), THOLE_OK);
+    CU_ASSERT_PTR_NULL(worker_check(c->w));
 }
 
 static void hold(struct pending *call, enum worker_in_kind kind, const struct worker_out *out)
@@ -237,8 +238,10 @@ static void settle(struct chaos *c)
 {
     struct worker_out out;
     worker_advance(c->w, c->now_ms);
-    while (worker_poll(c->w, &out))
+    while (worker_poll(c->w, &out)) {
+        CU_ASSERT_PTR_NULL(worker_check(c->w));
         obey(c, &out);
+    }
     CU_ASSERT_TRUE(worker_next_deadline_ms(c->w) > c->now_ms);
 }
 

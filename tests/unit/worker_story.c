@@ -62,6 +62,7 @@ static void take_rows(struct world *t, const char *what, const struct worker_out
 static void input(struct world *t, struct worker_in in)
 {
     CU_ASSERT_EQUAL(worker_input(t->w, &in, t->now_ms), THOLE_OK);
+    CU_ASSERT_PTR_NULL(worker_check(t->w));
 }
 
 /* Named by the letters of their activities. */
@@ -248,8 +249,11 @@ static void step(struct world *t, const char *commands)
         command(t, at);
     }
     worker_advance(t->w, t->now_ms);
-    while (worker_poll(t->w, &out))
+    while (worker_poll(t->w, &out)) {
+        CU_ASSERT_PTR_NULL(worker_check(t->w));
         take_out(t, &out);
+    }
+    CU_ASSERT_PTR_NULL(worker_check(t->w));
     CU_ASSERT_TRUE(worker_next_deadline_ms(t->w) > t->now_ms); /* or the host would spin */
 }
 

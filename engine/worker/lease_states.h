@@ -1,0 +1,31 @@
+/* Inside engine/worker/: the states of a lease, and which may follow which. docs/architecture.md shows the
+ * table. */
+#ifndef THOLE_LEASE_STATES_H
+#define THOLE_LEASE_STATES_H
+#include <stdbool.h>
+
+/* lint.state_tables draws these lines in docs/architecture.md: one state a line, with what it means. */
+enum lease_state {
+    LEASE_FREE,       /* not in use */
+    LEASE_NEW,        /* its message has been taken in this moment */
+    LEASE_PARKED,     /* unknown here, or a suspect: waits to be handed back */
+    LEASE_QUEUED,     /* waits to be claimed */
+    LEASE_APART,      /* a suspect: waits until it can be claimed apart */
+    LEASE_CLAIMING,   /* in the CLAIM that is in flight; has a slot */
+    LEASE_STARTING,   /* claimed: its RUN waits to be taken; has a slot */
+    LEASE_RUNNING,    /* its handler runs; has a slot */
+    LEASE_CANCELLING, /* its token has fired, and its handler has grace; has a slot */
+    LEASE_CONFIRMING, /* pushed, and no handler runs: the row will say whether it is cancelled */
+    LEASE_READY,      /* has a result: waits for a batch */
+    LEASE_COMPLETING, /* in the batch of completions */
+    LEASE_TO_LEAVE,   /* others complete it: waits for LEAVE */
+    LEASE_LEAVING,    /* in the LEAVE that is in flight */
+    LEASE_RETRYING,   /* its batch or LEAVE failed: waits to be tried again */
+    LEASE_TO_RELEASE, /* is given back: waits for RELEASE */
+    LEASE_RELEASING,  /* in the RELEASE that is in flight */
+    LEASE_ENDED,      /* its ACK, NAK or DROP waits to be taken */
+    LEASE_STATES,
+};
+
+bool lease_may_follow(enum lease_state from, enum lease_state to);
+#endif

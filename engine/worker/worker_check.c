@@ -1,0 +1,212 @@
+/* What always holds between two calls of the machine. Tests ask after every step. */
+#include "worker_machine.h"
+
+#define HOLDS(condition)                                                                                     \
+    do {                                                                                                     \
+        if (!(condition))                                                                                    \
+            return #condition;                                                                               \
+    } while (0)
+
+static bool is_claimed(enum lease_state state)
+{
+    return state >= LEASE_STARTING && state <= LEASE_RELEASING;
+}
+
+/* ---- the table ---- */
+
+static const char *check_list(const struct lease_list *list, enum lease_state state)
+{
+    const struct lease *previous = NULL;
+    size_t len = 0;
+    for (const struct lease *l = list->first; l != NULL && len <= list->len; l = l->next, len++) {
+        HOLDS(l->state == state);
+        HOLDS(l->prev == previous);
+        HOLDS((l->id == 0) == (state == LEASE_FREE));
+        previous = l;
+    }
+    HOLDS(list->last == previous);
+    HOLDS(list->len == len);
+    return NULL;
+}
+
+static const char *check_table(const struct lease_table *table)
+{
+    size_t listed = 0;
+    const char *broken = NULL;
+    for (unsigned s = 0; s < LEASE_STATES && broken == NULL; s++) {
+        broken = check_list(&table->lists[s], (enum lease_state)s);
+        listed += table->lists[s].len;
+    }
+    if (broken != NULL)
+        return broken;
+    HOLDS(listed == table->cap);
+    HOLDS(table->len == table->cap - table->lists[LEASE_FREE].len);
+    HOLDS(table->lists[LEASE_NEW].len == 0);
+    return NULL;
+}
+
+/* ---- one lease ---- */
+
+static const char *check_push(const struct lease *lease)
+{
+    switch (lease->state) {
+    case LEASE_QUEUED:
+    case LEASE_APART:
+    case LEASE_CLAIMING: HOLDS(lease->push <= PUSH_HEARD); break;
+    case LEASE_CANCELLING: HOLDS(lease->push != PUSH_HEARD); break;
+    case LEASE_CONFIRMING: HOLDS(lease->push == PUSH_WANTED || lease->push == PUSH_ASKED); break;
+    default: HOLDS(lease->push == PUSH_NONE); break;
+    }
+    return NULL;
+}
+
+/* Why the token fired fits what is known of the row. */
+static const char *check_cancelling(const struct lease *lease)
+{
+    const struct lease_cancelling *const c = &lease->cancelling;
+    HOLDS(c->path != WORKER_PATH_RENEWAL || c->claim == CLAIM_GONE);
+    HOLDS(c->path != WORKER_PATH_LEASE_LOST || lease_is_lost(lease));
+    HOLDS(c->path != WORKER_PATH_PUSH || !lease_has_row(lease) || lease->push != PUSH_NONE);
+    HOLDS(lease_has_row(lease) || lease->push == PUSH_NONE);
+    return NULL;
+}
+
+/* Of each try one is held: worker_holds() names it. Beside it may stand what has ended. */
+static bool has_twin(const struct lease *lease, const struct lease_table *table)
+{
+    for (const struct lease *l = lease_table_find_key(table, &lease->key); l != NULL; l = lease_next_same(l))
+        if (l != lease && l->key.try_number == lease->key.try_number && l->state != LEASE_ENDED)
+            return true;
+    return false;
+}
+
+static const char *check_lease(const struct worker_machine *w, const struct lease *lease)
+{
+    bool const ended = lease->state == LEASE_ENDED;
+    const char *broken = check_push(lease);
+    if (broken == NULL && lease->state == LEASE_CANCELLING)
+        broken = check_cancelling(lease);
+    if (broken != NULL)
+        return broken;
+    HOLDS(lease_table_find(&w->table, lease->id) == lease);
+    HOLDS(lease->key.instance.ptr == lease->instance_bytes);
+    HOLDS(ended || !has_twin(lease, &w->table));
+    HOLDS(ended || is_claimed(lease->state) == (lease->renewed_ms != UINT64_MAX));
+    HOLDS(lease->renewed_ms == UINT64_MAX || lease->renewed_ms <= w->now_ms);
+    HOLDS(lease->arrived_ms <= w->now_ms && lease->signal_ms <= w->now_ms);
+    HOLDS(w->wake_ms <= lease_due_ms(w, lease));
+    return NULL;
+}
+
+/* ---- what counts them together ---- */
+
+static const char *check_calls(const struct worker_machine *w)
+{
+    bool const in_batch = w->step != BATCH_IDLE && w->step != BATCH_TO_ROLL_BACK;
+    HOLDS(leases_in(w, LEASE_CLAIMING)->len <= WORKER_CLAIM_MAX);
+    HOLDS(leases_in(w, LEASE_COMPLETING)->len <= WORKER_CLAIM_MAX);
+    HOLDS(leases_in(w, LEASE_RELEASING)->len <= WORKER_CLAIM_MAX);
+    HOLDS(leases_in(w, LEASE_LEAVING)->len <= WORKER_CLAIM_MAX);
+    HOLDS(!in_batch || leases_in(w, LEASE_COMPLETING)->len > 0);
+    HOLDS(w->step != BATCH_IDLE || leases_in(w, LEASE_COMPLETING)->len == 0);
+    HOLDS((w->step == BATCH_PUBLISHING) == (w->batch_open > 0));
+    HOLDS(w->batch_open <= leases_in(w, LEASE_COMPLETING)->len);
+    HOLDS(!w->renew_in_flight || w->renew_len > 0);
+    return NULL;
+}
+
+static const char *check_slots(const struct worker_machine *w)
+{
+    size_t const room = (size_t)w->options.slots + w->options.completions_max;
+    HOLDS(worker_slots_used(w) <= w->options.slots);
+    HOLDS(leases_in(w, LEASE_PARKED)->len <= WORKER_PARKED_MAX);
+    HOLDS(w->table.len - leases_in(w, LEASE_PARKED)->len - leases_in(w, LEASE_ENDED)->len <= room);
+    return NULL;
+}
+
+/* Whoever is to be renewed, asked about or kept has a time at which that happens. */
+static const char *check_times(const struct worker_machine *w)
+{
+    size_t wanted = 0;
+    bool renewed = false, kept = false;
+    for (size_t i = 0; i < w->table.cap; i++) {
+        const struct lease *const lease = &w->table.leases[i];
+        wanted += lease->id != 0 && lease->push == PUSH_WANTED;
+        renewed |= lease_takes_part(lease);
+        kept |= is_claimed(lease->state) && lease_has_row(lease) && lease_needs_progress(w, lease);
+    }
+    HOLDS(w->pushes_wanted == wanted);
+    HOLDS(!renewed || w->renew_in_flight || w->renew_due_ms != UINT64_MAX);
+    HOLDS(!kept || w->progress_due_ms != UINT64_MAX);
+    return NULL;
+}
+
+/* ---- suspects ---- */
+
+static const char *check_lane(const struct worker_machine *w)
+{
+    const struct lease *const lease = w->lane.lease;
+    size_t untold = 0;
+    for (size_t i = 0; i < w->let_go_len; i++)
+        untold += w->let_go[(w->let_go_at + i) % w->table.cap].apart;
+    HOLDS(w->lane.untold == untold);
+    HOLDS(w->let_go_len <= w->table.cap);
+    HOLDS(!w->let_go_in_flight || w->let_go_sent <= w->let_go_len);
+    HOLDS(leases_in(w, LEASE_APART)->len == (lease != NULL && lease->state == LEASE_APART));
+    if (lease == NULL)
+        return NULL;
+    HOLDS(lease->id != 0 && lease->state != LEASE_ENDED);
+    HOLDS(lease->state != LEASE_CLAIMING || leases_in(w, LEASE_CLAIMING)->len == 1);
+    HOLDS(leases_in(w, LEASE_QUEUED)->len == 0);
+    return NULL;
+}
+
+/* ---- outputs that wait, and the stop ---- */
+
+static bool is_last(enum worker_out_kind kind)
+{
+    return kind == WORKER_OUT_ACK || kind == WORKER_OUT_NAK || kind == WORKER_OUT_DROP;
+}
+
+/* What has ended has its last output waiting, and what starts its RUN; nothing comes after a last output. */
+static const char *check_events(const struct worker_machine *w)
+{
+    size_t const cap = w->table.cap * LEASE_EVENTS_MAX;
+    size_t last = 0, starting = 0;
+    HOLDS(w->events_len <= cap);
+    for (size_t i = 0; i < w->events_len; i++) {
+        const struct worker_event *const event = &w->events[(w->events_at + i) % cap];
+        HOLDS(event->lease->id != 0);
+        HOLDS(!is_last(event->kind) || event->lease->state == LEASE_ENDED);
+        last += is_last(event->kind);
+        starting += event->kind == WORKER_OUT_RUN && event->lease->state == LEASE_STARTING;
+    }
+    HOLDS(last == leases_in(w, LEASE_ENDED)->len);
+    HOLDS(starting == leases_in(w, LEASE_STARTING)->len);
+    return NULL;
+}
+
+static const char *check_stop(const struct worker_machine *w)
+{
+    HOLDS(!w->stopping || leases_in(w, LEASE_QUEUED)->len == 0);
+    HOLDS(!w->stopping || leases_in(w, LEASE_PARKED)->len == 0);
+    HOLDS(!w->stopping || leases_in(w, LEASE_APART)->len == 0);
+    HOLDS(!w->stop_fired || leases_in(w, LEASE_STARTING)->len + leases_in(w, LEASE_RUNNING)->len == 0);
+    HOLDS(!w->killed || leases_in(w, LEASE_READY)->len + leases_in(w, LEASE_TO_LEAVE)->len == 0);
+    HOLDS(!w->killed || leases_in(w, LEASE_RETRYING)->len + leases_in(w, LEASE_CONFIRMING)->len == 0);
+    HOLDS(!w->stopped || w->table.len == 0);
+    return NULL;
+}
+
+const char *worker_check(const struct worker_machine *w)
+{
+    static const char *(*const checks[])(const struct worker_machine *) = {
+        check_calls, check_slots, check_times, check_lane, check_events, check_stop};
+    const char *broken = check_table(&w->table);
+    for (size_t i = 0; i < w->table.cap && broken == NULL; i++)
+        if (w->table.leases[i].id != 0)
+            broken = check_lease(w, &w->table.leases[i]);
+    for (size_t i = 0; i < sizeof checks / sizeof checks[0] && broken == NULL; i++)
+        broken = checks[i](w);
+    return broken;
+}

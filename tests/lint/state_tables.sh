@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# state_tables.sh ROOT [--write]: each table of states in docs/architecture.md is what the code says. A table stands between
+#     <!-- states LEASE_ of engine/worker/lease_states.h engine/worker/lease_states.c, set in engine/worker/lease_table.c -->
+# and <!-- end of states -->: the prefix, the header with one state a line and what it means in a comment, the source with
+# `[PREFIX_STATE] = TO(NEXT) | TO(NEXT),`, and the one file of that folder that may write a field `state` of it. With --write
+# the tables are drawn anew.
+set -eu
+. "$(dirname "$0")/files.sh"
+root=$1
+page=docs/architecture.md
+drawn=$(mktemp)
+trap 'rm -f "$found" "$drawn"' EXIT
+
+# draw PREFIX HEADER SOURCE: the table
+draw() {
+    awk -v prefix="$1" '
+        FNR == 1 { file++ }
+        file == 1 && match($0, "^ *" prefix "[A-Z_]+, *\\/\\*") {
+            name = $1; sub(",", "", name); text = $0
+            sub(/^[^*]*\* */, "", text)
+            if (!sub(/ *\*\/$/, "", text)) { print FILENAME ":" FNR ": a comment of one line says what a state means"; exit }
+            names[++n] = name; means[name] = text; next }
+        file == 2 && match($0, "^ *\\[" prefix "[A-Z_]+\\] =") { name = $1; gsub(/[][]/, "", name) }
+        file == 2 && name != "" {
+            rest = $0
+            while (match(rest, /TO\([A-Z_]+\)/)) {
+                next_states[name] = next_states[name] (next_states[name] == "" ? "" : ", ") plain(substr(rest, RSTART + 3, RLENGTH - 4))
+                rest = substr(rest, RSTART + RLENGTH) }
+            if ($0 ~ /,$/) name = "" }
+        function plain(name) { sub("^" prefix, "", name); gsub("_", " ", name); return tolower(name) }
+        END { print "| state | what it means | what may follow |"; print "|---|---|---|"
+            for (i = 1; i <= n; i++) print "| " plain(names[i]) " | " means[names[i]] " | " next_states[names[i]] " |" }
+    ' "$2" "$3"
+}
+
+inside=0
+while IFS= read -r line; do
+    if [[ $line =~ ^'<!-- states '([A-Z_]+)' of '([^ ]+)' '([^ ]+)', set in '([^ ]+)' -->'$ ]]; then
+        prefix=${BASH_REMATCH[1]} header=${BASH_REMATCH[2]} source=${BASH_REMATCH[3]} setter=${BASH_REMATCH[4]}
+        printf '%s\n' "$line"
+        draw "$prefix" "$root/$header" "$root/$source"
+        inside=1
+        for file in "$root/${setter%/*}"/*.[ch]; do
+            [ "$file" = "$root/$setter" ] || code_of "$file" | grep -nE "[>.]state = " |
+                sed "s,^\([0-9]*\):.*,${file#"$root"/}:\1: a state is set in $setter alone," >>"$found" || true
+        done
+    elif [ "$line" = '<!-- end of states -->' ]; then
+        inside=0
+        printf '%s\n' "$line"
+    elif [ $inside -eq 0 ]; then
+        printf '%s\n' "$line"
+    fi
+done <"$root/$page" >"$drawn"
+if [ "${2:-}" = --write ]; then
+    cp "$drawn" "$root/$page"
+fi
+diff "$root/$page" "$drawn" | sed -n "s,^[<>],$page: tests/lint/state_tables.sh . --write draws it anew: &,p" >>"$found" || true
+verdict "tables of states that are not as in the code"
