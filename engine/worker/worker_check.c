@@ -50,6 +50,7 @@ static const char *check_table(const struct lease_table *table)
 static const char *check_push(const struct lease *lease)
 {
     switch (lease->state) {
+    case LEASE_PARKED: /* its claim said that it is a suspect */
     case LEASE_QUEUED:
     case LEASE_APART:
     case LEASE_CLAIMING: HOLDS(lease->push <= PUSH_HEARD); break;
@@ -193,7 +194,7 @@ static const char *check_stop(const struct worker_machine *w)
     HOLDS(!w->stopping || leases_in(w, LEASE_APART)->len == 0);
     HOLDS(!w->stop_fired || leases_in(w, LEASE_STARTING)->len + leases_in(w, LEASE_RUNNING)->len == 0);
     HOLDS(!w->killed || leases_in(w, LEASE_READY)->len + leases_in(w, LEASE_TO_LEAVE)->len == 0);
-    HOLDS(!w->killed || leases_in(w, LEASE_RETRYING)->len + leases_in(w, LEASE_CONFIRMING)->len == 0);
+    HOLDS(!w->killed || leases_in(w, LEASE_RETRYING)->len == 0);
     HOLDS(!w->stopped || w->table.len == 0);
     return NULL;
 }

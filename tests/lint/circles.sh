@@ -13,7 +13,6 @@ limits='
     partition=13
     streams=2
     testing=7
-    worker=6
 '
 nm -g -A --format=posix "$@" | awk -v limits="$limits" -v show="${CIRCLES:-}" '
     # .../engine/CMakeFiles/thole_core.dir/core/buf.c.o is in core; .../cli/CMakeFiles/thole_cli.dir/help.c.o in cli

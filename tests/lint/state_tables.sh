@@ -40,10 +40,8 @@ while IFS= read -r line; do
         printf '%s\n' "$line"
         draw "$prefix" "$root/$header" "$root/$source"
         inside=1
-        for file in "$root/${setter%/*}"/*.[ch]; do
-            [ "$file" = "$root/$setter" ] || code_of "$file" | grep -nE "[>.]state = " |
-                sed "s,^\([0-9]*\):.*,${file#"$root"/}:\1: a state is set in $setter alone," >>"$found" || true
-        done
+        files_of "$root" '*.c' '*.h' | grep "^${setter%/*}/[^/]*$" | code_of "$root" | awk -F'\t' -v setter="$setter" '
+            $1 != setter && $3 ~ /[>.]state = / { print $1 ":" $2 ": a state is set in " setter " alone: " $3 }' >>"$found"
     elif [ "$line" = '<!-- end of states -->' ]; then
         inside=0
         printf '%s\n' "$line"
