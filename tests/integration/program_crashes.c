@@ -5,6 +5,7 @@
  */
 #include "thole/program.h"
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +55,12 @@ static void jump(void)
     zero = 0; /* it is no tail call */
 }
 
+/* Of a signal that nobody listens for: the process ends without a word. */
+static void raise_unheard(void)
+{
+    (void)raise(SIGALRM);
+}
+
 static void loop(void)
 {
     while (zero == 0)
@@ -63,8 +70,10 @@ static void loop(void)
 static const struct way {
     const char *name;
     void (*crash)(void);
-} ways[] = {{"null", write_null},   {"abort", call_abort}, {"exit", call_exit}, {"exit_now", call_exit_now},
-            {"large", large_local}, {"divide", divide},    {"jump", jump},      {"loop", loop}};
+} ways[] = {
+    {"null", write_null},      {"abort", call_abort}, {"exit", call_exit}, {"exit_now", call_exit_now},
+    {"large", large_local},    {"divide", divide},    {"jump", jump},      {"loop", loop},
+    {"unheard", raise_unheard}};
 
 /* With $CRASHES_MENDED, and in another build, it does not crash any more. */
 static void crash(thole_slice how)

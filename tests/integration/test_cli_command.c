@@ -138,6 +138,45 @@ static void test_exit_codes(void)
         rows += at_row[3] >= '0' && at_row[3] <= '9';
     CU_ASSERT_EQUAL(codes, rows);
     CU_ASSERT(codes >= 15);
+    const char *json = strstr(outcome_of("help -o json"), "\"exit_codes\":");
+    int members = 0;
+    while (json != NULL && (json = strstr(json, "{\"code\":")) != NULL) {
+        members++;
+        json++;
+    }
+    CU_ASSERT_EQUAL(members, codes);
+}
+
+/* Nobody reads what it prints: an exit code says so, no signal does. */
+static void test_nobody_reads(void)
+{
+    static const struct {
+        const char *words[4];
+        int code;
+    } cases[] = {{{THOLE_COMMAND, "help"}, 1},
+                 {{THOLE_COMMAND, "help", "-ojson"}, 1},
+                 {{THOLE_COMMAND, "--version"}, 1},
+                 {{THOLE_COMMAND, "help", "strat"}, 2}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        int ends[2], status = 0;
+        CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+        pid_t const pid = fork();
+        if (pid == 0) {
+            (void)signal(SIGPIPE, SIG_DFL);
+            (void)close(ends[0]);
+            (void)dup2(ends[1], STDOUT_FILENO);
+            (void)dup2(ends[1], STDERR_FILENO);
+            (void)execv(THOLE_COMMAND, (char *const *)(uintptr_t)cases[i].words);
+            _exit(127);
+        }
+        (void)close(ends[0]);
+        (void)close(ends[1]);
+        (void)waitpid(pid, &status, 0);
+        int const code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        if (code != cases[i].code)
+            fprintf(stderr, "\n  thole %s to nobody: %d\n", cases[i].words[1], code);
+        CU_ASSERT_EQUAL(code, cases[i].code);
+    }
 }
 
 static void test_environment(void)
@@ -392,6 +431,7 @@ static void test_dev(void)
 static const struct thole_test tests[] = {
     {"words", test_words},
     {"exit_codes", test_exit_codes},
+    {"nobody reads", test_nobody_reads},
     {"environment", test_environment},
     {"dev", test_dev}, /* last: needs Postgres and the examples too */
 };

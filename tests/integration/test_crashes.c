@@ -39,6 +39,7 @@ static const struct way {
     {"large", "stack overflow: 64 KiB, SIGSEGV in large_local (*program_crashes.c:*)"},
     {"divide", "SIGFPE at address 0x* in divide (*program_crashes.c:*)"},
     {"jump", "SIGSEGV at address 0x1234560 in jump (*program_crashes.c:*)"},
+    {"unheard", "killed by "},
 };
 enum { WAYS = ARRAY_LEN(ways) };
 

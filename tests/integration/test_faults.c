@@ -5,6 +5,7 @@
  * way ends as it should. Real servers; the faults are between the roles and what speaks to the servers.
  */
 #include "engine_host.h"
+#include "engine_script.h"
 #include "reader.h"
 #include "stack.h"
 #include "subject.h"
@@ -523,7 +524,30 @@ static void test_each_job(void)
     fprintf(stderr, "\n  %zu faults at %zu jobs\n", n, ARRAY_LEN(rows));
 }
 
-static const struct thole_test tests[] = {{"each job", test_each_job}};
+/* Another engine opens the partition while nothing is going on: its owner hears of it, and does not have to
+ * find it out with its next append. */
+static void test_a_rival_is_heard_of(void)
+{
+    enum { REST_MS = 700, SOON_MS = 2000, EPOCH = 1000 };
+    struct engine_script rival;
+    if (chosen[0] != '\0' && strcmp(chosen, "rival") != 0)
+        return;
+    CU_ASSERT_TRUE(story_plain());
+    must(engine_script_open(&rival, stack.nats.url, "default", &stack.err), &stack.err);
+    pause_ms(REST_MS);
+    fault_arm(NULL, FAULT_ERROR);
+    CU_ASSERT_TRUE(engine_script_epoch(&rival, EPOCH));
+    bool heard = false;
+    for (uint64_t const end = clock_monotonic_ms() + SOON_MS; !heard && clock_monotonic_ms() < end;
+         pause_ms(10))
+        heard = fault_logged("p=0 closed: ");
+    CU_ASSERT_TRUE(heard);
+    engine_script_close(&rival);
+    CU_ASSERT_TRUE(story_plain());
+}
+
+static const struct thole_test tests[] = {{"a rival is heard of", test_a_rival_is_heard_of},
+                                          {"each job", test_each_job}};
 
 /* An argument: only sites that begin so. */
 int main(int argc, char **argv)

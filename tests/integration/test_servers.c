@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/shm.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -128,8 +129,26 @@ static bool query(const struct server *server, const char *sql, const char *want
     return ok;
 }
 
+/* Postgres notes it in its pid file: "key id" is the seventh line. */
+static int segment_of(const struct server *server)
+{
+    char path[SERVER_PATH_BYTES + 32], line[256] = "";
+    unsigned long key;
+    int id = -1;
+    snprintf(path, sizeof path, "%s/data/postmaster.pid", server->dir);
+    FILE *const file = fopen(path, "r");
+    for (int n = 0; file != NULL && n < 7; n++)
+        if (fgets(line, sizeof line, file) == NULL)
+            line[0] = '\0';
+    if (file != NULL)
+        fclose(file);
+    CU_ASSERT_EQUAL(sscanf(line, "%lu %d", &key, &id), 2);
+    return id;
+}
+
 static void test_postgres(void)
 {
+    struct shmid_ds left;
     char dir[SERVER_PATH_BYTES];
     thole_error err = {0};
     struct server server;
@@ -151,8 +170,11 @@ static void test_postgres(void)
         &err);
     CU_ASSERT(query(&server, "SELECT count(*) FROM kept", "10"));
     CU_ASSERT(query(&server, "SHOW fsync", "off"));
+    int const segment = segment_of(&server);
     server_kill9(&server);
+    CU_ASSERT_EQUAL(shmctl(segment, IPC_STAT, &left), 0);
     server_stop(&server); /* also removes what the killed one left in the kernel */
+    CU_ASSERT(shmctl(segment, IPC_STAT, &left) != 0 || (left.shm_perm.mode & SHM_DEST) != 0);
     server_dir_remove(dir);
     CU_ASSERT(access(dir, F_OK) != 0);
 }

@@ -166,10 +166,48 @@ static void test_help(void)
     buf_release(&text);
 }
 
+/* $THOLE_ and the flag in capitals: of all that people set for a program that serves. */
+static void test_each_has_a_variable(void)
+{
+    static const char *const others[] = {"help", "version", "nats",       "all",
+                                         "file", "threads", "memory-max", "output"};
+    static const thole_program program = {.size = sizeof program, .name = "shop"};
+    struct buf text;
+    size_t options = 0;
+    char *rest = NULL;
+    buf_init(&text, 64 * 1024);
+    host_command_help(&program, &text);
+    buf_append(&text, "", 1);
+    char *const all = (char *)(uintptr_t)buf_cstr(&text);
+    CHECK_STR("nats", strstr(all, "$THOLE_NATS_URL") == NULL ? "missing" : "there", "there");
+    char *lines[128];
+    size_t n = 0;
+    for (char *line = strtok_r(all, "\n", &rest); line != NULL && n < ARRAY_LEN(lines);
+         line = strtok_r(NULL, "\n", &rest))
+        lines[n++] = line;
+    for (size_t i = 0; i < n; i++) {
+        char flag[64], variable[80] = "$THOLE_";
+        const char *const at = strstr(lines[i], "--");
+        bool other = at == NULL || at > lines[i] + 6 || sscanf(at, "--%63[a-z-]", flag) != 1;
+        for (size_t k = 0; k < ARRAY_LEN(others) && !other; k++)
+            other = strcmp(flag, others[k]) == 0;
+        if (other)
+            continue;
+        options++;
+        for (size_t k = 0; flag[k] != '\0'; k++)
+            variable[7 + k] = flag[k] == '-' ? '_' : (char)(flag[k] - 'a' + 'A');
+        const char *const where = strchr(lines[i], '[') == NULL && i + 1 < n ? lines[i + 1] : lines[i];
+        CHECK_STR(flag, strstr(where, variable) == NULL ? where : variable, variable);
+    }
+    CU_ASSERT(options >= 25);
+    buf_release(&text);
+}
+
 static const struct thole_test tests[] = {
     {"good_lines", test_good_lines},
     {"mistakes", test_mistakes},
     {"environment", test_environment},
     {"help", test_help},
+    {"each_has_a_variable", test_each_has_a_variable},
 };
 THOLE_TEST_MAIN("cli_options", tests)

@@ -3,9 +3,9 @@
 #include "engine_host.h"
 #include "replay_host.h"
 #include "thole_cunit.h"
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,20 +44,35 @@ static const thole_program program = {
     .size = sizeof program, .name = "codes", .orchestrations = orchestrations, .orchestrations_len = 1};
 static const thole_program empty = {.size = sizeof empty, .name = "codes"};
 
+static char said[4096]; /* by the last one, on both outputs */
+
 /* The code that a process which calls thole_main() so ends with; 128 + a signal's number. */
 static int code_of(const thole_program *of, const char *first, const char *second)
 {
     char *argv[] = {(char *)"codes", (char *)first, (char *)second, NULL};
     int const argc = first == NULL ? 1 : second == NULL ? 2 : 3;
-    int status = 0;
+    int status = 0, ends[2];
+    size_t len = 0;
+    if (pipe(ends) != 0)
+        return -1;
     fflush(NULL);
     pid_t const pid = fork();
     if (pid == 0) {
-        int const null = open("/dev/null", O_WRONLY);
-        (void)dup2(null, STDOUT_FILENO);
-        (void)dup2(null, STDERR_FILENO);
+        (void)dup2(ends[1], STDOUT_FILENO);
+        (void)dup2(ends[1], STDERR_FILENO);
+        (void)close(ends[0]);
+        (void)close(ends[1]);
         _exit(thole_main(argc, argv, of));
     }
+    (void)close(ends[1]);
+    char dropped[4096]; /* beyond what is kept */
+    for (ssize_t n = 1; n > 0;) {
+        bool const room = len < sizeof said - 1;
+        n = read(ends[0], room ? said + len : dropped, room ? sizeof said - 1 - len : sizeof dropped);
+        len += room && n > 0 ? (size_t)n : 0;
+    }
+    said[len] = '\0';
+    (void)close(ends[0]);
     if (pid < 0 || waitpid(pid, &status, 0) != pid)
         return -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -116,11 +131,6 @@ static void test_replay(void)
 
 static void test_usage(void)
 {
-    static const thole_orchestration_entry twice[] = {{"nothing", nothing, 0}, {"nothing", nothing, 1}};
-    static const thole_program wrong[] = {
-        {.size = 0, .name = "no size"},
-        {.size = sizeof(thole_program), .name = NULL},
-        {.size = sizeof(thole_program), .name = "codes", .orchestrations = twice, .orchestrations_len = 2}};
     started = THOLE_OK;
     check("--help", code_of(&program, "--help", NULL), 0);
     check("--version", code_of(&program, "--version", NULL), 0);
@@ -131,14 +141,91 @@ static void test_usage(void)
     check("replay of nothing", code_of(&program, "replay", NULL), 2);
     check("no orchestration", code_of(&empty, "engine", NULL), 2);
     check("no activity", code_of(&empty, "worker", NULL), 2);
+}
+
+/* ---- programs that are none ---- */
+
+static thole_status does(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    (void)act, (void)input, (void)ret_output;
+    return THOLE_OK;
+}
+
+static const thole_activity_options no_size = {.isolation = THOLE_ISOLATION_PROCESS},
+                                    unknown = {.size = sizeof unknown, .isolation = (thole_isolation)7},
+                                    thread = {.size = sizeof thread},
+                                    apart = {.size = sizeof apart, .isolation = THOLE_ISOLATION_PROCESS},
+                                    keeps = {.size = sizeof keeps, .keep_env = true},
+                                    asks = {.size = sizeof asks, .terminate = true},
+                                    runs = {.size = sizeof runs, .runs_max = 1},
+                                    cpu = {.size = sizeof cpu, .cpu_max_s = 1},
+                                    memory = {.size = sizeof memory, .memory_max = 1},
+                                    wall = {.size = sizeof wall, .wall_max_ms = 1};
+
+/* Each with the sentence that it is refused with; NULL: it is a program. */
+static const struct {
+    const char *sentence;
+    thole_orchestration_entry orchestrations[3];
+    thole_activity_entry activities[3];
+} programs[] = {
+    {NULL,
+     {{"a", nothing, 0}, {"a", nothing, 2}, {"b", nothing, 0}},
+     {{"a", does, NULL}, {"b", does, &thread}, {"c", does, &apart}}},
+    {"orchestration a is registered twice as version 1", {{"a", nothing, 0}, {"a", nothing, 1}}, {{NULL}}},
+    {"orchestration a is registered twice as version 3",
+     {{"a", nothing, 3}, {"b", nothing, 3}, {"a", nothing, 3}},
+     {{NULL}}},
+    {"orchestration a has no function", {{"b", nothing, 0}, {"a", NULL, 0}}, {{NULL}}},
+    {"orchestration", {{"a b", nothing, 0}}, {{NULL}}},
+    {"activity a is registered twice", {{"a", nothing, 0}}, {{"a", does, NULL}, {"a", does, NULL}}},
+    {"activity b is registered twice",
+     {{"a", nothing, 0}},
+     {{"a", does, NULL}, {"b", does, NULL}, {"b", does, NULL}}},
+    {"activity a is registered twice",
+     {{"a", nothing, 0}},
+     {{"a", does, NULL}, {"b", does, NULL}, {"a", does, NULL}}},
+    {"activity b has no function", {{"a", nothing, 0}}, {{"a", does, NULL}, {"b", NULL, NULL}}},
+    {"activity", {{"a", nothing, 0}}, {{"a.b", does, NULL}}},
+    {"activity a: thole_activity_options.size is not set", {{"a", nothing, 0}}, {{"a", does, &no_size}}},
+    {"activity a: isolation 7 is not known", {{"a", nothing, 0}}, {{"a", does, &unknown}}},
+    {"activity b: its options are for a process of its own",
+     {{"a", nothing, 0}},
+     {{"a", does, NULL}, {"b", does, &keeps}}},
+    {"activity a: its options are for a process of its own", {{"a", nothing, 0}}, {{"a", does, &asks}}},
+    {"activity a: its options are for a process of its own", {{"a", nothing, 0}}, {{"a", does, &runs}}},
+    {"activity a: its options are for a process of its own", {{"a", nothing, 0}}, {{"a", does, &cpu}}},
+    {"activity a: its options are for a process of its own", {{"a", nothing, 0}}, {{"a", does, &memory}}},
+    {"activity a: its options are for a process of its own", {{"a", nothing, 0}}, {{"a", does, &wall}}},
+};
+
+static void test_programs(void)
+{
+    static const thole_program wrong[] = {{.size = 0, .name = "no size"},
+                                          {.size = sizeof(thole_program), .name = NULL}};
+    started = THOLE_OK;
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
         check("a program that is none", code_of(&wrong[i], "engine", NULL), 2);
+    for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
+        thole_program of = {.size = sizeof of,
+                            .name = "codes",
+                            .orchestrations = programs[i].orchestrations,
+                            .activities = programs[i].activities};
+        while (of.orchestrations_len < 3 && programs[i].orchestrations[of.orchestrations_len].name != NULL)
+            of.orchestrations_len++;
+        while (of.activities_len < 3 && programs[i].activities[of.activities_len].name != NULL)
+            of.activities_len++;
+        const char *const sentence = programs[i].sentence;
+        check(sentence == NULL ? "a program" : sentence, code_of(&of, "engine", NULL),
+              sentence == NULL ? 0 : 2);
+        CHECK_STR("what it says", sentence == NULL || strstr(said, sentence) != NULL ? "it" : said, "it");
+    }
 }
 
 static const struct thole_test tests[] = {
     {"each_status", test_each_status},
     {"replay", test_replay},
     {"usage", test_usage},
+    {"programs", test_programs},
 };
 
 int main(void)

@@ -270,6 +270,32 @@ static void test_stop(void)
     replayer_destroy(replayer);
 }
 
+/* What did not find room is not read any more, either. */
+static void test_stop_with_more_to_read(void)
+{
+    enum { INSTANCES = 60, STACKS = 4, DIVERGING = 12 };
+    struct reports reports = {.stop_after = 1};
+    struct replayer *replayer = replayer_of(&reports, STACKS * 80 * 1024);
+    thole_status status = THOLE_OK;
+    for (int i = 0; i < INSTANCES && status == THOLE_OK; i++) {
+        char id[32];
+        (void)snprintf(id, sizeof id, "instance-%d", i);
+        status = give(replayer, id, 1, OPEN, 0, ALL);
+    }
+    CU_ASSERT_EQUAL(status, THOLE_OK);
+    do
+        for (int i = 0; i < DIVERGING && status == THOLE_OK; i++) {
+            char id[32];
+            (void)snprintf(id, sizeof id, "diverges-%d", i);
+            status = give(replayer, id, 1, "#1 Started order@1(in) | #2 Patched x", 0, ALL);
+        }
+    while (status == THOLE_OK && replayer_pass(replayer));
+    CU_ASSERT_EQUAL(status, THOLE_CANCELLED);
+    CU_ASSERT_FALSE(replayer_pass(replayer));
+    CU_ASSERT_EQUAL(reports.len, 1);
+    replayer_destroy(replayer);
+}
+
 /* Turn by turn through all instances, so that all of them are under way at once; the memory is for a few. */
 static void test_many_in_little_memory(void)
 {
@@ -312,6 +338,7 @@ static const struct thole_test tests[] = {
     {"parts", test_parts},
     {"executions", test_executions},
     {"stop", test_stop},
+    {"stop with more to read", test_stop_with_more_to_read},
     {"many in little memory", test_many_in_little_memory},
     {"sums", test_sums},
     {"deletions", test_deletions},
