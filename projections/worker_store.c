@@ -79,7 +79,8 @@ static void set_missing(struct claim *claims, size_t n)
         claims[i].state = ROW_MISSING;
 }
 
-/* Whoever has no row to show may be missing, or somebody else's: looks with new eyes, only when it has to. */
+/* A claim that returned no row: the row may be missing, or another worker has it. Looks in a statement of its
+ * own, with a new snapshot, and only in that case. */
 static thole_status look_again(struct postgres *pg, struct claim *claims, size_t n, thole_error *reterr)
 {
     if (count_missing(claims, n) == 0)

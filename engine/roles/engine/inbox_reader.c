@@ -1,10 +1,10 @@
 /*
  * The reader of a partition's inbox, and a look at whether it keeps up.
  *
- * Its consumer stands on one server. With three replicas that may be one that has fallen behind for good
- * (seen with nats-server 2.10.27 after a kill -9): it goes on sending heartbeats, and no message. So the
- * stream's leader is asked now and then for the message that would be next; when it has had one since the
- * last look, the partition is opened anew, with a consumer that may stand elsewhere.
+ * Its consumer is on one server. With three replicas that may be one that never catches up (seen with
+ * nats-server 2.10.27 after a kill -9): it goes on sending heartbeats, and no messages. So the stream's
+ * leader is asked from time to time for the message that would be next. When the stream has had one since the
+ * last look, the partition is opened anew, with a consumer that may be on another server.
  */
 #include "memory.h"
 #include "reader.h"
@@ -24,27 +24,27 @@ struct inbox_mail {
     uint8_t bytes[]; /* the instance, or (refused) the subject; then the body */
 };
 
-struct inbox_tap {
+struct inbox_reader {
     struct shard *shard;
     uint32_t p;
     uint64_t generation;
-    struct ordered_reader *reader;
+    struct ordered_reader *ordered;
     /* under the backlog's lock */
     bool open, closing; /* not open: nothing is let through yet */
     bool held;          /* a message waits for room */
     uint64_t next;      /* nothing below it will come */
 };
 
-static bool enter_backlog(struct inbox_tap *tap, uint64_t sequence)
+static bool enter_backlog(struct inbox_reader *reader, uint64_t sequence)
 {
-    struct backlog *const backlog = &tap->shard->backlog;
+    struct backlog *const backlog = &reader->shard->backlog;
     pthread_mutex_lock(&backlog->lock);
-    tap->next = sequence + 1;
-    tap->held = true;
-    while (!tap->closing && (!tap->open || backlog->mails + backlog->held >= INBOX_BACKLOG_MAX))
+    reader->next = sequence + 1;
+    reader->held = true;
+    while (!reader->closing && (!reader->open || backlog->mails + backlog->held >= INBOX_BACKLOG_MAX))
         pthread_cond_wait(&backlog->room, &backlog->lock);
-    tap->held = false;
-    bool const open = !tap->closing;
+    reader->held = false;
+    bool const open = !reader->closing;
     if (open)
         backlog->mails++;
     pthread_mutex_unlock(&backlog->lock);
@@ -53,20 +53,20 @@ static bool enter_backlog(struct inbox_tap *tap, uint64_t sequence)
 
 static void on_inbox_message(void *arg, uint64_t sequence, const struct delivery *delivery)
 {
-    struct inbox_tap *tap = arg;
-    if (!enter_backlog(tap, sequence))
+    struct inbox_reader *reader = arg;
+    if (!enter_backlog(reader, sequence))
         return;
     struct buf id;
     enum reject_code refused = REJECT_NONE;
     buf_init(&id, THOLE_ID_BYTES_MAX);
     if (subject_token_decode(subject_nth(delivery->subject, TOKEN_INSTANCE), &id, NULL) != THOLE_OK)
         refused = REJECT_SUBJECT;
-    else if (subject_partition(buf_bytes(&id), tap->shard->engine->topology.partitions) != tap->p)
+    else if (subject_partition(buf_bytes(&id), reader->shard->engine->topology.partitions) != reader->p)
         refused = REJECT_PARTITION;
     thole_slice const named = refused == REJECT_NONE ? buf_bytes(&id) : delivery->subject;
     struct inbox_mail *mail =
-        shard_mail_create(SHARD_INBOX, tap->p, sizeof *mail + named.len + delivery->body.len);
-    mail->mail.generation = tap->generation;
+        shard_mail_create(SHARD_INBOX, reader->p, sizeof *mail + named.len + delivery->body.len);
+    mail->mail.generation = reader->generation;
     mail->refused = refused;
     mail->sequence = sequence;
     mail->stored_ns = delivery_stored_ns(delivery);
@@ -77,23 +77,23 @@ static void on_inbox_message(void *arg, uint64_t sequence, const struct delivery
     if (delivery->body.len > 0)
         memcpy(mail->bytes + named.len, delivery->body.ptr, delivery->body.len);
     buf_release(&id);
-    shard_send(tap->shard, &mail->mail);
+    shard_send(reader->shard, &mail->mail);
 }
 
 static void on_reader_lost(void *arg)
 {
-    const struct inbox_tap *tap = arg;
-    struct shard_mail *mail = shard_mail_create(SHARD_INBOX_LOST, tap->p, sizeof *mail);
-    mail->generation = tap->generation;
-    shard_send(tap->shard, mail);
+    const struct inbox_reader *reader = arg;
+    struct shard_mail *mail = shard_mail_create(SHARD_INBOX_LOST, reader->p, sizeof *mail);
+    mail->generation = reader->generation;
+    shard_send(reader->shard, mail);
 }
 
-static void let_through(struct inbox_tap *tap)
+static void let_messages_through(struct inbox_reader *reader)
 {
-    pthread_mutex_lock(&tap->shard->backlog.lock);
-    tap->open = true;
-    pthread_cond_broadcast(&tap->shard->backlog.room);
-    pthread_mutex_unlock(&tap->shard->backlog.lock);
+    pthread_mutex_lock(&reader->shard->backlog.lock);
+    reader->open = true;
+    pthread_cond_broadcast(&reader->shard->backlog.room);
+    pthread_mutex_unlock(&reader->shard->backlog.lock);
 }
 
 /* ---- the shard's thread: what has come ---- */
@@ -164,34 +164,34 @@ void inbox_read_results(struct shard *shard, struct owned *owned, const struct p
     request_submit(inbox_request(REQ_READ_RESULTS, shard, owned, out));
 }
 
-static void close_tap(struct shard *shard, const struct owned *owned, struct inbox_tap *tap)
+static void close_reader(struct shard *shard, const struct owned *owned, struct inbox_reader *reader)
 {
     struct request *request = request_create_now(REQ_CLOSE_INBOX, shard, owned);
-    request->inbox.tap = tap;
+    request->inbox.reader = reader;
     request_submit(request);
 }
 
 void inbox_close(struct shard *shard, struct owned *owned)
 {
-    if (owned->tap != NULL)
-        close_tap(shard, owned, owned->tap);
-    owned->tap = NULL;
+    if (owned->reader != NULL)
+        close_reader(shard, owned, owned->reader);
+    owned->reader = NULL;
 }
 
 void inbox_opened(struct owned *owned, struct request *request)
 {
-    struct inbox_tap *const tap = request->inbox.tap;
-    request->inbox.tap = NULL;
+    struct inbox_reader *const reader = request->inbox.reader;
+    request->inbox.reader = NULL;
     if (request->inbox.gone_back) {
-        assert(tap == NULL);
+        assert(reader == NULL);
         shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_INBOX_BACK,
                                                   .generation = request->mail.generation});
     } else if (request_is_current(owned, request)) {
-        assert(owned->tap == NULL);
-        owned->tap = tap;
+        assert(owned->reader == NULL);
+        owned->reader = reader;
         owned->failures = 0;
     } else {
-        close_tap(request->shard, owned, tap);
+        close_reader(request->shard, owned, reader);
     }
 }
 
@@ -237,48 +237,48 @@ static thole_status check(struct engine_host *engine, struct request *request)
  */
 thole_status inbox_open_load(struct engine_host *engine, struct request *request)
 {
-    struct inbox_tap *tap = memory_new(sizeof *tap);
-    tap->shard = request->shard;
-    tap->p = request->mail.p;
-    tap->generation = request->mail.generation;
-    tap->next = request->inbox.from;
+    struct inbox_reader *reader = memory_new(sizeof *reader);
+    reader->shard = request->shard;
+    reader->p = request->mail.p;
+    reader->generation = request->mail.generation;
+    reader->next = request->inbox.from;
     struct ordered_reader_options const options = {.stream = inbox_of(request),
                                                    .from = request->inbox.from,
                                                    .each = on_inbox_message,
                                                    .lost = on_reader_lost,
-                                                   .arg = tap};
-    thole_status status = ordered_reader_open(engine->connection, &options, &tap->reader, &request->err);
+                                                   .arg = reader};
+    thole_status status = ordered_reader_open(engine->connection, &options, &reader->ordered, &request->err);
     if (status != THOLE_OK) {
-        free(tap);
+        free(reader);
         return status;
     }
     status = check(engine, request);
     if (status != THOLE_OK || request->inbox.gone_back) {
-        inbox_tap_close(tap);
+        inbox_reader_close(reader);
         return status;
     }
-    let_through(tap);
-    request->inbox.tap = tap;
+    let_messages_through(reader);
+    request->inbox.reader = reader;
     return THOLE_OK;
 }
 
 thole_status inbox_close_load(struct engine_host *engine, struct request *request)
 {
     (void)engine;
-    inbox_tap_close(request->inbox.tap);
+    inbox_reader_close(request->inbox.reader);
     return THOLE_OK;
 }
 
-void inbox_tap_close(struct inbox_tap *tap)
+void inbox_reader_close(struct inbox_reader *reader)
 {
-    if (tap == NULL)
+    if (reader == NULL)
         return;
-    pthread_mutex_lock(&tap->shard->backlog.lock);
-    tap->closing = true;
-    pthread_cond_broadcast(&tap->shard->backlog.room);
-    pthread_mutex_unlock(&tap->shard->backlog.lock);
-    ordered_reader_close(tap->reader);
-    free(tap);
+    pthread_mutex_lock(&reader->shard->backlog.lock);
+    reader->closing = true;
+    pthread_cond_broadcast(&reader->shard->backlog.room);
+    pthread_mutex_unlock(&reader->shard->backlog.lock);
+    ordered_reader_close(reader->ordered);
+    free(reader);
 }
 
 /* What waited for its turn while the inbox was made anew must not take from the new one. */
@@ -366,12 +366,12 @@ thole_status inbox_look_load(struct engine_host *engine, struct request *request
                        &request->err);
 }
 
-static bool reads_on(struct inbox_tap *tap, uint64_t sequence, uint64_t *ret_next)
+static bool reads_on(struct inbox_reader *reader, uint64_t sequence, uint64_t *ret_next)
 {
-    pthread_mutex_lock(&tap->shard->backlog.lock);
-    bool const on = tap->held || tap->next > sequence;
-    *ret_next = tap->next;
-    pthread_mutex_unlock(&tap->shard->backlog.lock);
+    pthread_mutex_lock(&reader->shard->backlog.lock);
+    bool const on = reader->held || reader->next > sequence;
+    *ret_next = reader->next;
+    pthread_mutex_unlock(&reader->shard->backlog.lock);
     return on;
 }
 
@@ -395,7 +395,7 @@ void inbox_watch(struct shard *shard, struct owned *owned, uint64_t now_ms)
 {
     struct inbox_watch *const watch = &owned->watch;
     uint64_t next;
-    if (owned->tap == NULL) {
+    if (owned->reader == NULL) {
         watch->look_ms = watch->unread = 0;
         return;
     }
@@ -404,7 +404,7 @@ void inbox_watch(struct shard *shard, struct owned *owned, uint64_t now_ms)
     if (watch->looking || now_ms < watch->look_ms)
         return;
     watch->look_ms = now_ms + look_every_ms(shard);
-    if (!reads_on(owned->tap, watch->unread, &next) && watch->unread != 0) {
+    if (!reads_on(owned->reader, watch->unread, &next) && watch->unread != 0) {
         say_behind(shard, owned);
         watch->unread = 0;
         shard_doubt(owned, "the inbox reader stays behind", false);

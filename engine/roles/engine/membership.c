@@ -264,7 +264,7 @@ static thole_status encode_self(struct membership *m)
     return status;
 }
 
-/* Needs that every live node can meet are nobody's business. */
+/* Needs that every live node can meet change no owner, and are not told. */
 static bool needs_are_news(struct membership *m)
 {
     struct arena arena;

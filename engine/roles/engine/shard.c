@@ -227,7 +227,7 @@ static void handle(struct shard *shard, struct shard_mail *mail)
 static bool all_closed(const struct shard *shard)
 {
     for (size_t i = 0; i < shard->owned_len; i++)
-        if (partition_state(shard->owned[i].machine) != PARTITION_CLOSED || shard->owned[i].tap != NULL)
+        if (partition_state(shard->owned[i].machine) != PARTITION_CLOSED || shard->owned[i].reader != NULL)
             return false;
     return true;
 }
@@ -375,7 +375,7 @@ thole_status shard_start(struct engine_host *engine, uint32_t index, struct shar
 static void drop_answer(struct request *request)
 {
     if (request->kind == REQ_OPEN_INBOX)
-        inbox_tap_close(request->inbox.tap);
+        inbox_reader_close(request->inbox.reader);
     request_destroy(request);
 }
 

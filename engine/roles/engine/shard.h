@@ -51,8 +51,8 @@ void shard_send(struct shard *shard, struct shard_mail *mail); /* any thread; ta
 
 /* ---- partitions ---- */
 
-struct inbox_tap; /* inbox_reader.c */
-struct query_tap; /* shard_query.c */
+struct inbox_reader;       /* inbox_reader.c */
+struct query_subscription; /* shard_query.c */
 struct asked;
 
 /* When sweeper.c asks the database next; monotonic. */
@@ -78,11 +78,11 @@ struct owned { /* a partition of this shard, owned or not */
     uint64_t needs_shared_ms;            /* monotonic */
     uint32_t failures;
     struct sweeps sweeps;
-    struct inbox_tap *tap;
+    struct inbox_reader *reader;
     struct inbox_watch watch;
-    struct query_tap *queries; /* while it is open; NULL then, too: it could not be made */
-    uint64_t queries_ms;       /* monotonic; when that is tried again, 0 = no need */
-    struct asked *asked;       /* questions that the machine has */
+    struct query_subscription *queries; /* while it is open; NULL then, too: it could not be made */
+    uint64_t queries_ms;                /* monotonic; when that is tried again, 0 = no need */
+    struct asked *asked;                /* questions that the machine has */
 };
 
 /* Asynchronous requests of one sort: in flight, and what waits for room. */

@@ -13,7 +13,7 @@ static void on_closed(struct shard *shard, struct owned *owned, const struct par
     owned->close_by_ms = 0;
     queries_close(shard, owned);
     inbox_close(shard, owned);
-    assert(owned->tap == NULL && owned->queries == NULL && owned->asked == NULL);
+    assert(owned->reader == NULL && owned->queries == NULL && owned->asked == NULL);
     uint64_t const pause = (uint64_t)REOPEN_FIRST_MS << (owned->failures < 8 ? owned->failures : 8);
     uint64_t const now = clock_monotonic_ms();
     uint64_t const until =

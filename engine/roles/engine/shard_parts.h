@@ -54,7 +54,7 @@ void inbox_read(struct shard *shard, struct owned *owned, const struct partition
 void inbox_purge(struct shard *shard, struct owned *owned, const struct partition_out *out);
 void inbox_read_results(struct shard *shard, struct owned *owned, const struct partition_out *out);
 void inbox_close(struct shard *shard, struct owned *owned);
-void inbox_tap_close(struct inbox_tap *tap); /* blocking; NULL-safe */
+void inbox_reader_close(struct inbox_reader *reader); /* blocking; NULL-safe */
 /* A mail of the reader, INBOX or INBOX_LOST. */
 void inbox_take(struct shard *shard, const struct shard_mail *mail);
 void inbox_lost(struct shard *shard, const struct shard_mail *mail);

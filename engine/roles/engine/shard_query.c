@@ -17,7 +17,7 @@ enum {
     AGAIN_MS = 1000, /* after a subscription that failed */
 };
 
-struct query_tap { /* an open partition's subscription */
+struct query_subscription { /* an open partition's subscription */
     struct shard *shard;
     uint32_t p;
     uint64_t generation;
@@ -57,33 +57,34 @@ static void answer_text(struct shard *shard, const char *reply, thole_status sta
 
 /* ---- arriving: NATS's threads ---- */
 
-static void refuse(const struct query_tap *tap, thole_slice reply, thole_status status, const char *text)
+static void refuse(const struct query_subscription *queries, thole_slice reply, thole_status status,
+                   const char *text)
 {
     char to[SUBJECT_BYTES_MAX];
     memcpy(to, reply.ptr, reply.len); /* shorter, as subject_is_reply() has seen */
     to[reply.len] = '\0';
-    answer_text(tap->shard, to, status, text);
+    answer_text(queries->shard, to, status, text);
 }
 
 static void on_question(void *arg, const struct delivery *delivery)
 {
-    struct query_tap *tap = arg;
-    struct shard *shard = tap->shard;
+    struct query_subscription *queries = arg;
+    struct shard *shard = queries->shard;
     if (!subject_is_reply(delivery->reply))
-        return; /* nobody to answer, or somebody who means no good */
+        return; /* no reply subject, or one of a stream, which an answer must not be written to */
     if (delivery->body.len > shard->engine->options.payload_max + QUERY_OVERHEAD) {
-        refuse(tap, delivery->reply, THOLE_LIMIT, "the query is larger than a payload may be");
+        refuse(queries, delivery->reply, THOLE_LIMIT, "the query is larger than a payload may be");
         return;
     }
     if (atomic_fetch_add(&shard->queries, 1) >= QUERIES_MAX) {
         atomic_fetch_sub(&shard->queries, 1);
-        refuse(tap, delivery->reply, THOLE_UNAVAILABLE, "the engine has too many queries at once");
+        refuse(queries, delivery->reply, THOLE_UNAVAILABLE, "the engine has too many queries at once");
         return;
     }
     thole_slice const token = subject_nth(delivery->subject, QUERY_TOKEN_INSTANCE);
     struct query_mail *mail = shard_mail_create(
-        SHARD_QUERY, tap->p, sizeof *mail + delivery->reply.len + 1 + token.len + delivery->body.len);
-    mail->mail.generation = tap->generation;
+        SHARD_QUERY, queries->p, sizeof *mail + delivery->reply.len + 1 + token.len + delivery->body.len);
+    mail->mail.generation = queries->generation;
     mail->reply_len = delivery->reply.len;
     mail->token_len = token.len;
     mail->body_len = delivery->body.len;
@@ -186,21 +187,21 @@ void query_answer(struct shard *shard, struct owned *owned, const struct partiti
 
 /* ---- as partitions come and go ---- */
 
-static thole_status subscribe(struct shard *shard, const struct owned *owned, struct query_tap **ret,
+static thole_status subscribe(struct shard *shard, const struct owned *owned, struct query_subscription **ret,
                               thole_error *reterr)
 {
-    struct query_tap *tap = memory_new(sizeof *tap);
-    *tap =
-        (struct query_tap){.shard = shard, .p = owned->p, .generation = partition_generation(owned->machine)};
+    struct query_subscription *queries = memory_new(sizeof *queries);
+    *queries = (struct query_subscription){
+        .shard = shard, .p = owned->p, .generation = partition_generation(owned->machine)};
     thole_status status =
         subject_query(&shard->subject, shard->engine->topology.ns, owned->p, (thole_slice){0}, reterr);
     if (status == THOLE_OK)
-        status = connection_subscribe(shard->engine->connection, buf_cstr(&shard->subject), on_question, tap,
-                                      &tap->subscription, reterr);
+        status = connection_subscribe(shard->engine->connection, buf_cstr(&shard->subject), on_question,
+                                      queries, &queries->subscription, reterr);
     if (status != THOLE_OK)
-        free(tap);
+        free(queries);
     else
-        *ret = tap;
+        *ret = queries;
     return status;
 }
 

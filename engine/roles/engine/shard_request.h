@@ -122,8 +122,8 @@ struct asked_expiry {
     uint64_t deadline_in_ms; /* answer: see projector_store_next_deadline() */
 };
 struct asked_inbox {
-    struct inbox_tap *tap; /* CLOSE; OPEN: answer */
-    uint64_t from, count;  /* LOOK, OPEN, PURGE, RESULTS; RESULTS: at most the last count messages */
+    struct inbox_reader *reader; /* CLOSE; OPEN: answer */
+    uint64_t from, count;        /* LOOK, OPEN, PURGE, RESULTS; RESULTS: at most the last count messages */
     uint64_t sequence,
         stored_ns;  /* OPEN, PURGE, RESULTS: what the inbox must hold; LOOK: answer: found, or 0 */
     bool gone_back; /* answer: nothing was done, because the inbox does not hold it */

@@ -1,13 +1,14 @@
 /*
- * What should never be needed: an activity whose row no worker claims or renews, because its message is gone,
- * is queued again. Acknowledgements are not fences, so a message can go while its row stays: a late one
- * removes a redelivered message; a database that lost its last moments shows a worker no row, and it
- * acknowledges. The rows say when they were last heard of, by the database's clock: it is asked at once when
- * the partition opens, and then when the next row can be due. Only while the partition has open activities.
+ * Orphans: an activity whose row no worker claims or renews, because its message is gone, is queued again. It
+ * is rarely needed. A message can go while its row stays, since acknowledgements are not fences: a late one
+ * removes a redelivered message; and a database that lost its last transactions shows a worker no row, so
+ * that it acknowledges the message. A row has the time at which a worker last claimed or renewed it, by the
+ * database's clock. The database is asked when the partition opens, and then when the next row can be due;
+ * only while the partition has open activities.
  *
- * And what no worker may be left to do: tries are ended when their time is over. When there can be a deadline
- * is known from the rows that are projected, and from the database when the partition opens; it is asked only
- * then. A worker that lives does this itself, so that it gets a moment to be the first.
+ * Deadlines: a try is ended when its time is over, whether or not a worker is alive. The rows that are
+ * projected say when the next deadline can be; when the partition opens, the database does. It is asked only
+ * then. A worker that is alive ends its try itself, and gets half a second to do so.
  */
 #include "notice.h"
 #include "reader.h"
