@@ -4,7 +4,6 @@
 #include "clock.h"
 #include "dying.h"
 #include "process_frame.h"
-#include "process_pool.h"
 #include "subject.h"
 #include <assert.h>
 #include <errno.h>
@@ -111,8 +110,8 @@ void activity_fire(struct thole_activity *act, const struct activity_cancel *can
     if (!token_fired(act->token)) {
         token_fire(act->token, cancel);
         raise_fd(act);
-        if (act->child != NULL)
-            process_child_fire(act->child, cancel);
+        if (act->reach != NULL)
+            process_reach_fire(act->reach, cancel);
     }
     (void)pthread_mutex_unlock(&act->lock);
 }
@@ -121,8 +120,8 @@ void activity_hurry(struct thole_activity *act, uint64_t grace_end_ms)
 {
     (void)pthread_mutex_lock(&act->lock);
     atomic_store(&act->token->grace_end_ms, grace_end_ms);
-    if (act->child != NULL)
-        process_child_hurry(act->child, grace_end_ms);
+    if (act->reach != NULL)
+        process_reach_hurry(act->reach, grace_end_ms);
     (void)pthread_mutex_unlock(&act->lock);
 }
 

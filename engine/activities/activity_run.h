@@ -10,6 +10,7 @@
 #include "buf.h"
 #include "last_word.h"
 #include "message.h"
+#include "process_reach.h"
 #include "thole/activity.h"
 #include "token.h"
 #include "work.h"
@@ -26,7 +27,6 @@ enum {
 
 struct handler_thread;
 struct process_pool;
-struct process_child;
 
 /* Another time than the wall's, for the test kit. */
 struct activity_time {
@@ -85,10 +85,10 @@ struct thole_activity {
     int talk; /* in a process: its socket to the worker; else -1 */
 
     /* one that runs in a process of its own, on the worker's side */
-    struct process_pool *pool;   /* NULL: it runs on a thread */
-    size_t entry;                /* of the program */
-    struct process_child *child; /* under lock: what runs it now */
-    bool killed;                 /* under lock */
+    struct process_pool *pool;         /* NULL: it runs on a thread */
+    size_t entry;                      /* of the program */
+    const struct process_reach *reach; /* under lock: of the process that runs it now; NULL: none */
+    bool killed;                       /* under lock */
 
     /* the handler's while it runs, the loop's afterwards */
     struct arena memory;

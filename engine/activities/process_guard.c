@@ -2,11 +2,8 @@
 #include "process_early.h"
 #include "process_parts.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -15,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LISTED_MAX = 256, LIST_BYTES = 4096 };
+enum { LISTED_MAX = 256 };
 
 struct guard {
     pid_t pid; /* of the process; it leads its group */
@@ -23,27 +20,6 @@ struct guard {
     bool ended; /* it has been waited for */
     struct life_message end;
 };
-
-int process_children(pid_t of, pid_t *ret, int cap)
-{
-    char path[64], text[LIST_BYTES + 1];
-    int n = 0;
-    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)of, (int)of);
-    int const fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    ssize_t const len = read(fd, text, LIST_BYTES);
-    (void)close(fd);
-    text[len < 0 ? 0 : len] = '\0';
-    char *end = text;
-    for (char *at = text; n < cap; at = end) {
-        pid_t const pid = (pid_t)strtol(at, &end, 10);
-        if (end == at || *end == '\0') /* the last one may be cut: each is followed by a space */
-            break;
-        ret[n++] = pid;
-    }
-    return n;
-}
 
 void process_life_send(int life, const struct life_message *message)
 {

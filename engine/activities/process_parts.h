@@ -16,11 +16,13 @@ struct process_spawn {
 /* ---- process_guard.c ---- */
 /* What the forkserver's child does; closes what is not its own. */
 _Noreturn void process_guard_main(const struct process_spawn *spawn);
+void process_life_send(int life, const struct life_message *message);
+
+/* ---- process_tree.c ---- */
 /* Pids of this process's children, or of another's (of its main thread): the first ones, if there are more
  * than
  * @p cap. -1: this system has no /proc/PID/task/TID/children. */
 int process_children(pid_t of, pid_t *ret, int cap);
-void process_life_send(int life, const struct life_message *message);
 
 /* ---- process_child.c ---- */
 /* What the guard's child does: runs activities until its socket is closed. */

@@ -29,6 +29,7 @@ struct process_child {
     const thole_activity_options *options;
     int talk, life, wake;
     struct process_page *page;
+    struct process_reach reach; /* for other threads */
     struct frame_reader reader;
     size_t entry;
     uint32_t runs;
@@ -110,17 +111,14 @@ static thole_status child_create(struct process_pool *pool, size_t entry, struct
     child->options = pool->program->activities[entry].options;
     child->talk = child->life = child->wake = -1;
     thole_status const status = child_start(child, pool->forkserver, reterr);
-    if (status == THOLE_OK)
-        *ret = child;
-    else
+    if (status != THOLE_OK) {
         child_release(child);
-    return status;
-}
-
-/* The guard hears of it, and says when nothing is left. */
-static void child_kill(const struct process_child *child)
-{
-    (void)shutdown(child->life, SHUT_WR);
+        return status;
+    }
+    child->reach =
+        (struct process_reach){&child->page->token, child->wake, child->life, child->options->terminate};
+    *ret = child;
+    return THOLE_OK;
 }
 
 /* Reads what the guard says. */
@@ -155,22 +153,6 @@ static void child_wait(struct process_child *child, const struct process_pool *p
         log_line(LOG_LEVEL_ERROR, "worker",
                  "process %d of activity %s, or one that it has started, lives %d ms after SIGKILL",
                  (int)child->end.pid, pool->program->activities[child->entry].name, KILL_WAIT_MS);
-}
-
-void process_child_fire(struct process_child *child, const struct activity_cancel *cancel)
-{
-    uint64_t const one = 1;
-    char const wish = LIFE_TERMINATE;
-    token_fire(&child->page->token, cancel);
-    ssize_t n = write(child->wake, &one, sizeof one);
-    if (child->options->terminate)
-        n = send(child->life, &wish, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-    (void)n; /* it has ended, then */
-}
-
-void process_child_hurry(struct process_child *child, uint64_t grace_end_ms)
-{
-    atomic_store(&child->page->token.grace_end_ms, grace_end_ms);
 }
 
 /* ---- the pool ---- */
@@ -283,7 +265,7 @@ static bool attach(struct thole_activity *act, struct process_child *child)
     (void)pthread_mutex_lock(&act->lock);
     bool const wanted = !token_fired(act->token) && !act->killed;
     if (wanted)
-        act->child = child;
+        act->reach = &child->reach;
     (void)pthread_mutex_unlock(&act->lock);
     return wanted;
 }
@@ -292,7 +274,7 @@ static bool attach(struct thole_activity *act, struct process_child *child)
 static bool detach(struct thole_activity *act)
 {
     (void)pthread_mutex_lock(&act->lock);
-    act->child = NULL;
+    act->reach = NULL;
     bool const killed = act->killed;
     (void)pthread_mutex_unlock(&act->lock);
     return killed;
@@ -302,8 +284,8 @@ void process_pool_kill(struct thole_activity *act)
 {
     (void)pthread_mutex_lock(&act->lock);
     act->killed = true;
-    if (act->child != NULL)
-        child_kill(act->child);
+    if (act->reach != NULL)
+        process_reach_kill(act->reach);
     (void)pthread_mutex_unlock(&act->lock);
 }
 
@@ -328,7 +310,7 @@ static void tell(const struct thole_activity *act, const struct process_child *c
     struct buf body;
     buf_init(&body, FRAME_BYTES_MAX);
     if (process_run_encode(&run, &body) != THOLE_OK || !frame_send(child->talk, FRAME_RUN, buf_bytes(&body)))
-        child_kill(child);
+        process_reach_kill(&child->reach);
     buf_release(&body);
 }
 
@@ -468,7 +450,7 @@ static enum run_outcome run_in(struct thole_activity *act, struct process_child 
     if (returns && !killed && is_good(child, &returned)) {
         put_back(pool, child);
     } else {
-        child_kill(child);
+        process_reach_kill(&child->reach);
         child_wait(child, pool);
         struct life_message const life = child->end;
         bool const begun = atomic_load(&child->page->begun) != 0;

@@ -24,9 +24,4 @@ void process_pool_destroy(struct process_pool *pool);
 thole_status process_pool_run(thole_activity *act, thole_slice input, thole_slice *ret_output);
 /* Kills the process that runs it, now or as soon as there is one. Does not wait. Any thread. */
 void process_pool_kill(struct thole_activity *act);
-
-/* ---- for activity.c, under the activity's lock ---- */
-/* Fires the token on the other side, and sends SIGTERM to the process if that was wished. */
-void process_child_fire(struct process_child *child, const struct activity_cancel *cancel);
-void process_child_hurry(struct process_child *child, uint64_t grace_end_ms);
 #endif

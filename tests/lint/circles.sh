@@ -9,9 +9,7 @@
 set -eu
 . "$(dirname "$0")/files.sh"
 limits='
-    activities=5
     partition=13
-    streams=2
     testing=7
 '
 nm -g -A --format=posix "$@" | awk -v limits="$limits" -v show="${CIRCLES:-}" '
