@@ -54,6 +54,7 @@ static bool ended(const struct chaos *chaos, int pid, uint64_t from_ms, uint64_t
 static bool says_lost(const struct chaos *chaos, const struct chaos_run *run)
 {
     static const char *const texts[] = {"lease lost, it will run again",
+                                        "result refused, it was cancelled or another worker was first",
                                         "result refused, another worker has taken it over"};
     char instance[64], line[256];
     unsigned execution = 0, id = 0;

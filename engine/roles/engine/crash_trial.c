@@ -1,5 +1,6 @@
 #include "crash_trial.h"
 #include "log.h"
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,7 +12,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORD_MS = 1000 /* a copy that is told to say where it is gets so long */ };
+enum {
+    WORD_MS = 1000,   /* a copy that is told to say where it is gets so long */
+    LIMIT_MS = 10000, /* where turns have none */
+};
+
+uint64_t crash_trial_limit_ms(uint64_t turn_limit_ms)
+{
+    return turn_limit_ms == 0 || turn_limit_ms > INT32_MAX ? LIMIT_MS : turn_limit_ms;
+}
 
 _Noreturn static void run_copy(const struct crash_trial *trial, struct crash_page *page, void (*body)(void *),
                                void *body_arg)
@@ -33,7 +42,7 @@ static bool ends_within(int pidfd, uint64_t ms)
     struct pollfd end = {.fd = pidfd, .events = POLLIN};
     int n;
     do
-        n = poll(&end, 1, ms == 0 || ms > INT32_MAX ? -1 : (int)ms);
+        n = poll(&end, 1, (int)ms);
     while (n < 0 && errno == EINTR);
     return n > 0;
 }
@@ -83,6 +92,7 @@ static thole_status say(const struct crash_page *page, const struct code_run *ru
 thole_status crash_trial(const struct crash_trial *trial, const struct code_run *run, void (*body)(void *),
                          void *body_arg, thole_error *reterr)
 {
+    assert(trial->limit_ms > 0 && trial->limit_ms <= INT32_MAX);
     struct crash_page *const page = crash_page_create();
     if (page == NULL)
         return thole_fail(reterr, THOLE_NOMEM, "no memory to try the code alone");

@@ -12,8 +12,11 @@
 
 struct crash_trial {
     struct crash_place **place; /* where the thread notes what it runs: in the copy it is another one */
-    uint64_t limit_ms;          /* 0: it may take for ever */
+    uint64_t limit_ms;
 };
+/* A trial always has one, because the partitions of its thread wait for it: --turn-limit, or what that is by
+ * default where turns may take for ever. */
+uint64_t crash_trial_limit_ms(uint64_t turn_limit_ms);
 /* As code_watch.attempt. On a shard's thread; blocks until the copy has ended. */
 THOLE_NODISCARD thole_status crash_trial(const struct crash_trial *trial, const struct code_run *run,
                                          void (*body)(void *), void *body_arg, thole_error *reterr);

@@ -279,7 +279,7 @@ static thole_status code_attempt(void *arg, const struct code_run *run, void (*b
 {
     struct shard *shard = arg;
     struct crash_trial const trial = {.place = &shard->place,
-                                      .limit_ms = shard->engine->options.turn_limit_ms};
+                                      .limit_ms = crash_trial_limit_ms(shard->engine->options.turn_limit_ms)};
     return crash_trial(&trial, run, body, body_arg, reterr);
 }
 

@@ -91,7 +91,9 @@ static void say_end(const struct thole_activity *act, enum worker_end end)
     case WORKER_END_CANCELLED: /* how it ended was said when it did */
         say(act->fired_kind != THOLE_CANCEL_NONE ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, act, "cancelled");
         break;
-    case WORKER_END_REFUSED: say(LOG_LEVEL_WARN, act, "result refused, it was cancelled meanwhile"); break;
+    case WORKER_END_REFUSED:
+        say(LOG_LEVEL_WARN, act, "result refused, it was cancelled or another worker was first");
+        break;
     case WORKER_END_STOLEN:
         say(LOG_LEVEL_WARN, act, "result refused, another worker has taken it over");
         break;
