@@ -12,6 +12,9 @@
 #define THOLE_REQUESTS_H
 #include "connection.h"
 
+/* The code of a REQUEST_BUSY that may last: the stream is full, or its server cannot write. */
+enum { REQUEST_STORE_FAILED = 10077 };
+
 enum request_result {
     REQUEST_ANSWERED = 0, /* raw requests: the body is the answer */
     REQUEST_STORED,       /* publish: stored at sequence (duplicate: it was there already) */

@@ -5,6 +5,7 @@
 #include "stack.h"
 #include "subject.h"
 #include <libpq-fe.h>
+#include <nats/nats.h>
 
 static struct stack stack;
 static thole_client *client;
@@ -59,6 +60,39 @@ static void test_lost_work_is_queued_again(void)
 }
 
 /* No worker is there: what is cancelled leaves the queue without one. */
+/* How many messages it may hold; -1: any number. */
+static void limit_work(int64_t most)
+{
+    natsConnection *nats = NULL;
+    jsCtx *js = NULL;
+    jsStreamInfo *info = NULL;
+    CU_ASSERT_EQUAL(natsConnection_ConnectTo(&nats, stack.nats.url), NATS_OK);
+    CU_ASSERT_EQUAL(natsConnection_JetStream(&js, nats, NULL), NATS_OK);
+    CU_ASSERT_EQUAL_FATAL(js_GetStreamInfo(&info, js, "THOLE_default_WORK", NULL, NULL), NATS_OK);
+    info->Config->MaxMsgs = most;
+    CU_ASSERT_EQUAL(js_UpdateStream(NULL, js, info->Config, NULL, NULL), NATS_OK);
+    jsStreamInfo_Destroy(info);
+    jsCtx_Destroy(js);
+    natsConnection_Destroy(nats);
+}
+
+/* Its operator has given it a limit. What it refuses, with error 10077, is told and tried again. */
+static void test_full_stream_is_told_and_waited_for(void)
+{
+    (void)stack_terminate(worker, 10000);
+    start("fills", "one");
+    wait_messages("THOLE_default_WORK", 1);
+    limit_work(1);
+    start("refused", "one");
+    CU_ASSERT_TRUE(
+        stack_logged(engine, "of refused is refused with error 10077; it is tried again", 1, 5000));
+    CU_ASSERT_EQUAL(messages("THOLE_default_WORK"), 1);
+    worker = stack_program(&stack, "worker", "worker", NULL); /* takes the one, so that there is room */
+    check_outcome("fills", "x");
+    check_outcome("refused", "x");
+    limit_work(-1);
+}
+
 static void test_cancelled_work_is_withdrawn(void)
 {
     (void)stack_terminate(worker, 10000);
@@ -261,6 +295,7 @@ static void test_emptied_database_is_projected_again(void)
 
 static const struct thole_test tests[] = {
     {"lost_work_is_queued_again", test_lost_work_is_queued_again},
+    {"full_stream_is_told_and_waited_for", test_full_stream_is_told_and_waited_for},
     {"cancelled_work_is_withdrawn", test_cancelled_work_is_withdrawn},
     {"reader_that_stays_behind_is_replaced", test_reader_that_stays_behind_is_replaced},
     {"rival_that_dies_is_noticed", test_rival_that_dies_is_noticed},

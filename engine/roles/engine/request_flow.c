@@ -164,7 +164,7 @@ static void say_refused(const struct request *request)
 
 static void send_again(struct request *request)
 {
-    if (request->reply.result == REQUEST_FAILED)
+    if (request->reply.result == REQUEST_FAILED || request->reply.err_code == REQUEST_STORE_FAILED)
         say_refused(request);
     request_again(request, request->reply.result == REQUEST_BUSY ? BUSY_RETRY_MS : SEND_RETRY_MS);
 }
