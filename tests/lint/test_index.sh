@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_index.sh ROOT: each test of tests/unit and tests/integration, and each rule that the simulation's world breaks, is in
+# test_index.sh ROOT: each test of tests/unit, tests/rooms and tests/integration, and each rule that the simulation's world breaks, is in
 # the table of tests/README.md, each name there is one, and each file that a mutant changes is covered by a row.
 set -eu
 . "$(dirname "$0")/files.sh"
@@ -13,7 +13,7 @@ awk -F'|' -v root="$root" '
     /^\| topic /, /^$/ { if ($0 ~ /^\| (topic|---)/ || $0 !~ /^\|/) next
         words($3, "code"); words($4, "unit"); words($5, "sim"); words($6, "integration") }' "$page" | sort -u >"$found.page"
 {
-    files_of "$root" '*.c' | sed -nE 's,^tests/(unit|integration)/test_(.*)\.c$,\1 \2,p'
+    files_of "$root" '*.c' | sed -nE 's,^tests/rooms/,tests/unit/,; s,^tests/(unit|integration)/test_(.*)\.c$,\1 \2,p'
     [ ! -f "$root/tests/sim/CMakeLists.txt" ] || awk '
         sub(/^foreach\(mutation /, "") { inside = 1 }
         inside { n = split($0, names, /[ )]+/); for (i = 1; i <= n; i++) if (names[i] != "") print "sim", names[i] }
