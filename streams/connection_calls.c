@@ -98,7 +98,7 @@ thole_status connection_flush(struct connection *connection, thole_error *reterr
 struct subscription {
     struct connection *connection;
     struct attachment attachment;
-    struct taps taps;
+    struct listeners listeners;
     pthread_mutex_t
         dispatch; /* held during each(): the last call of an epoch may meet the first of the next */
     delivery_fn *each;
@@ -121,12 +121,12 @@ static void subscription_message(void *arg, natsMsg **message, uint64_t epoch)
 static void subscription_up(void *arg, struct link *link)
 {
     struct subscription *subscription = arg;
-    struct tap *tap = NULL;
-    subscription->opened =
-        tap_open(link, subscription->subject, subscription_message, subscription, &tap, &subscription->error);
+    struct listener *listener = NULL;
+    subscription->opened = listener_open(link, subscription->subject, subscription_message, subscription,
+                                         &listener, &subscription->error);
     if (subscription->opened != THOLE_OK && subscription->opened != THOLE_INVALID)
         link_break(link); /* no memory or no thread: the next epoch tries again */
-    taps_replace(&subscription->taps, tap);
+    listeners_replace(&subscription->listeners, listener);
 }
 
 static void subscription_down(void *arg, uint64_t epoch)
@@ -174,7 +174,7 @@ void subscription_close(struct subscription *subscription)
     if (subscription == NULL)
         return;
     connection_detach(subscription->connection, &subscription->attachment);
-    taps_close(&subscription->taps);
+    listeners_close(&subscription->listeners);
     pthread_mutex_destroy(&subscription->dispatch);
     free(subscription->subject);
     free(subscription);

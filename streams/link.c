@@ -1,4 +1,4 @@
-/* Links and taps: thin, checked wrappers around nats.c's connection, message and subscription. */
+/* Links and listeners: thin, checked wrappers around nats.c's connection, message and subscription. */
 #include "link.h"
 #include <assert.h>
 #include <inttypes.h>
@@ -152,129 +152,130 @@ uint32_t link_status(const struct delivery *delivery, thole_slice *ret_text)
     return status;
 }
 
-struct tap {
+struct listener {
     struct orphan orphan;
     pthread_mutex_t lock; /* held during fn */
     bool muted;
     atomic_int refs; /* the owner, and nats.c's thread until it has ended */
-    tap_fn *fn;
+    listener_fn *fn;
     void *arg;
     uint64_t epoch;
     struct connection *connection;
     natsSubscription *native;
-    struct tap *older;
+    struct listener *older;
 };
 
-static void tap_unref(struct tap *tap)
+static void listener_unref(struct listener *listener)
 {
-    if (atomic_fetch_sub(&tap->refs, 1) != 1)
+    if (atomic_fetch_sub(&listener->refs, 1) != 1)
         return;
-    pthread_mutex_destroy(&tap->lock);
-    free(tap);
+    pthread_mutex_destroy(&listener->lock);
+    free(listener);
 }
 
-static void tap_message(natsConnection *nc, natsSubscription *native, natsMsg *message, void *closure)
+static void listener_message(natsConnection *nc, natsSubscription *native, natsMsg *message, void *closure)
 {
-    struct tap *tap = closure;
+    struct listener *listener = closure;
     (void)nc;
     (void)native;
-    pthread_mutex_lock(&tap->lock);
-    if (!tap->muted)
-        tap->fn(tap->arg, &message, tap->epoch);
-    pthread_mutex_unlock(&tap->lock);
+    pthread_mutex_lock(&listener->lock);
+    if (!listener->muted)
+        listener->fn(listener->arg, &message, listener->epoch);
+    pthread_mutex_unlock(&listener->lock);
     natsMsg_Destroy(message);
 }
 
-static void tap_ended(void *closure)
+static void listener_ended(void *closure)
 {
-    tap_unref(closure);
+    listener_unref(closure);
 }
 
-thole_status tap_open(struct link *link, const char *subject, tap_fn *fn, void *arg, struct tap **ret,
-                      thole_error *reterr)
+thole_status listener_open(struct link *link, const char *subject, listener_fn *fn, void *arg,
+                           struct listener **ret, thole_error *reterr)
 {
-    struct tap *tap = calloc(1, sizeof *tap);
-    if (tap == NULL)
+    struct listener *listener = calloc(1, sizeof *listener);
+    if (listener == NULL)
         return thole_fail(reterr, THOLE_NOMEM, "out of memory");
-    pthread_mutex_init(&tap->lock, NULL);
-    atomic_init(&tap->refs, 2);
-    tap->fn = fn;
-    tap->arg = arg;
-    tap->epoch = link->epoch;
-    tap->connection = link->connection;
-    natsStatus status = natsConnection_Subscribe(&tap->native, link->nc, subject, tap_message, tap);
+    pthread_mutex_init(&listener->lock, NULL);
+    atomic_init(&listener->refs, 2);
+    listener->fn = fn;
+    listener->arg = arg;
+    listener->epoch = link->epoch;
+    listener->connection = link->connection;
+    natsStatus status =
+        natsConnection_Subscribe(&listener->native, link->nc, subject, listener_message, listener);
     if (status != NATS_OK) {
-        atomic_store(&tap->refs, 1);
-        tap_unref(tap);
+        atomic_store(&listener->refs, 1);
+        listener_unref(listener);
         return link_fail(status, "subscribe to", subject, reterr);
     }
-    (void)natsSubscription_SetPendingLimits(tap->native, -1, -1);
-    status = natsSubscription_SetOnCompleteCB(tap->native, tap_ended, tap);
+    (void)natsSubscription_SetPendingLimits(listener->native, -1, -1);
+    status = natsSubscription_SetOnCompleteCB(listener->native, listener_ended, listener);
     if (status != NATS_OK) {
         /* Lost in between: nobody will say when nats.c's thread has gone, so the memory stays for a while. */
-        pthread_mutex_lock(&tap->lock);
-        tap->muted = true;
-        pthread_mutex_unlock(&tap->lock);
-        connection_bury(link->connection, tap->native, link->epoch);
-        connection_orphan(link->connection, &tap->orphan);
+        pthread_mutex_lock(&listener->lock);
+        listener->muted = true;
+        pthread_mutex_unlock(&listener->lock);
+        connection_bury(link->connection, listener->native, link->epoch);
+        connection_orphan(link->connection, &listener->orphan);
         return link_fail(status, "subscribe to", subject, reterr);
     }
-    *ret = tap;
+    *ret = listener;
     return THOLE_OK;
 }
 
-/* The tap's lock is held and is let go. */
-static void tap_finish(struct tap *tap)
+/* The listener's lock is held and is let go. */
+static void listener_finish(struct listener *listener)
 {
-    natsSubscription *native = tap->native;
-    struct connection *connection = tap->connection;
-    uint64_t const epoch = tap->epoch;
-    tap->muted = true;
-    pthread_mutex_unlock(&tap->lock);
-    connection_bury(connection, native, epoch); /* nats.c's thread ends and calls tap_ended() */
-    tap_unref(tap);
+    natsSubscription *native = listener->native;
+    struct connection *connection = listener->connection;
+    uint64_t const epoch = listener->epoch;
+    listener->muted = true;
+    pthread_mutex_unlock(&listener->lock);
+    connection_bury(connection, native, epoch); /* nats.c's thread ends and calls listener_ended() */
+    listener_unref(listener);
 }
 
-void tap_close(struct tap *tap)
+void listener_close(struct listener *listener)
 {
-    if (tap == NULL)
+    if (listener == NULL)
         return;
-    pthread_mutex_lock(&tap->lock);
-    tap_finish(tap);
+    pthread_mutex_lock(&listener->lock);
+    listener_finish(listener);
 }
 
-void taps_replace(struct taps *taps, struct tap *tap)
+void listeners_replace(struct listeners *listeners, struct listener *listener)
 {
-    struct tap **at = &taps->newest;
+    struct listener **at = &listeners->newest;
     while (*at != NULL) {
-        struct tap *old = *at;
+        struct listener *old = *at;
         if (pthread_mutex_trylock(&old->lock) == 0) {
             *at = old->older;
-            tap_finish(old);
+            listener_finish(old);
         } else { /* perhaps we are in its fn: it ends afterwards, but nothing more is sent to it */
             (void)natsSubscription_Unsubscribe(old->native);
             at = &old->older;
         }
     }
-    if (tap != NULL) {
-        tap->older = taps->newest;
-        taps->newest = tap;
+    if (listener != NULL) {
+        listener->older = listeners->newest;
+        listeners->newest = listener;
     }
 }
 
-void taps_close(struct taps *taps)
+void listeners_close(struct listeners *listeners)
 {
-    while (taps->newest != NULL) {
-        struct tap *tap = taps->newest;
-        taps->newest = tap->older;
-        tap_close(tap);
+    while (listeners->newest != NULL) {
+        struct listener *listener = listeners->newest;
+        listeners->newest = listener->older;
+        listener_close(listener);
     }
 }
 
-void taps_drain(struct taps *taps, uint64_t wait_ms)
+void listeners_drain(struct listeners *listeners, uint64_t wait_ms)
 {
-    for (struct tap *tap = taps->newest; tap != NULL; tap = tap->older) {
-        if (natsSubscription_DrainTimeout(tap->native, (int64_t)wait_ms) == NATS_OK)
-            (void)natsSubscription_WaitForDrainCompletion(tap->native, (int64_t)wait_ms);
+    for (struct listener *listener = listeners->newest; listener != NULL; listener = listener->older) {
+        if (natsSubscription_DrainTimeout(listener->native, (int64_t)wait_ms) == NATS_OK)
+            (void)natsSubscription_WaitForDrainCompletion(listener->native, (int64_t)wait_ms);
     }
 }

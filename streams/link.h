@@ -101,22 +101,23 @@ struct orphan {
 void connection_orphan(struct connection *connection, struct orphan *orphan);
 
 /* A subscription of one link. fn runs on nats.c's thread; it may take the message by clearing *message. */
-struct tap;
-typedef void tap_fn(void *arg, natsMsg **message, uint64_t epoch);
-THOLE_NODISCARD thole_status tap_open(struct link *link, const char *subject, tap_fn *fn, void *arg,
-                                      struct tap **ret, thole_error *reterr);
+struct listener;
+typedef void listener_fn(void *arg, natsMsg **message, uint64_t epoch);
+THOLE_NODISCARD thole_status listener_open(struct link *link, const char *subject, listener_fn *fn, void *arg,
+                                           struct listener **ret, thole_error *reterr);
 /* Waits for a call of fn in progress; none comes afterwards. NULL-safe. */
-void tap_close(struct tap *tap);
-/* The taps of an owner: one for the current epoch, and those whose last call may still be running. */
-struct taps {
-    struct tap *newest;
+void listener_close(struct listener *listener);
+/* The listeners of an owner: one for the current epoch, and those whose last call may still be running. */
+struct listeners {
+    struct listener *newest;
 };
-/* Makes @p tap (may be NULL) the newest; closes older ones that are idle. Never blocks. */
-void taps_replace(struct taps *taps, struct tap *tap);
-void taps_close(struct taps *taps);
-/* Unsubscribes, and waits until what had come has been through fn; at most @p wait_ms. Before taps_close().
+/* Makes @p listener (may be NULL) the newest; closes older ones that are idle. Never blocks. */
+void listeners_replace(struct listeners *listeners, struct listener *listener);
+void listeners_close(struct listeners *listeners);
+/* Unsubscribes, and waits until what had come has been through fn; at most @p wait_ms. Before
+ * listeners_close().
  */
-void taps_drain(struct taps *taps, uint64_t wait_ms);
+void listeners_drain(struct listeners *listeners, uint64_t wait_ms);
 
 /* Borrowed view of a received message. */
 struct delivery link_delivery(natsMsg *message);

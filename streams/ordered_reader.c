@@ -27,7 +27,7 @@ enum {
 struct ordered_reader {
     struct connection *connection;
     struct attachment attachment;
-    struct taps taps;
+    struct listeners listeners;
     char *stream, *filter;
     ordered_reader_fn *each;
     ordered_reader_lost_fn *lost; /* NULL: goes on with the next run */
@@ -82,17 +82,17 @@ static void send_create(struct ordered_reader *reader, struct link *link)
 
 static void start_run(struct ordered_reader *reader, struct link *link)
 {
-    struct tap *tap = NULL;
+    struct listener *listener = NULL;
     end_run(reader, link);
     connection_inbox(reader->connection, reader->inbox);
     (void)snprintf(reader->name, sizeof reader->name, "reader_%.40s", strrchr(reader->inbox, '.') + 1);
     reader->heard_ms = link_now_ms();
     /* No wildcard: the server wakes a push consumer only when its deliver subject itself is subscribed to. */
-    if (tap_open(link, reader->inbox, on_delivery, reader, &tap, NULL) != THOLE_OK) {
+    if (listener_open(link, reader->inbox, on_delivery, reader, &listener, NULL) != THOLE_OK) {
         link_break(link); /* no memory or no thread: the next epoch tries again */
         return;
     }
-    taps_replace(&reader->taps, tap);
+    listeners_replace(&reader->listeners, listener);
     send_create(reader, link);
     connection_alarm(reader->connection, &reader->attachment, reader->heard_ms + CREATE_MS);
 }
@@ -378,7 +378,7 @@ void ordered_reader_close(struct ordered_reader *reader)
     if (reader == NULL)
         return;
     connection_detach(reader->connection, &reader->attachment);
-    taps_close(&reader->taps);
+    listeners_close(&reader->listeners);
     struct link *link = link_acquire(reader->connection);
     if (link != NULL && reader->name[0] != 0)
         push_remove(link, reader->stream, reader->name);

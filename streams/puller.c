@@ -26,7 +26,7 @@ enum {
 struct puller {
     struct connection *connection;
     struct attachment attachment;
-    struct taps taps;
+    struct listeners listeners;
     struct work_names names;
     puller_fn *each;
     puller_bad_fn *bad;
@@ -207,14 +207,14 @@ static void puller_up(void *arg, struct link *link)
 {
     struct puller *puller = arg;
     char inbox[LINK_INBOX_BYTES], pattern[LINK_INBOX_BYTES + 4];
-    struct tap *tap = NULL;
+    struct listener *listener = NULL;
     connection_inbox(puller->connection, inbox);
     (void)snprintf(pattern, sizeof pattern, "%s.*", inbox);
-    if (tap_open(link, pattern, on_pulled, puller, &tap, NULL) != THOLE_OK) {
+    if (listener_open(link, pattern, on_pulled, puller, &listener, NULL) != THOLE_OK) {
         link_break(link);
         return;
     }
-    taps_replace(&puller->taps, tap);
+    listeners_replace(&puller->listeners, listener);
     pthread_mutex_lock(&puller->lock);
     memcpy(puller->inbox, inbox, sizeof inbox);
     puller->epoch = link->epoch;
@@ -293,8 +293,8 @@ void puller_close(struct puller *puller)
     pthread_mutex_lock(&puller->lock);
     puller->closing = true; /* what is still on its way is handed back */
     pthread_mutex_unlock(&puller->lock);
-    taps_drain(&puller->taps, DRAIN_MS);
-    taps_close(&puller->taps);
+    listeners_drain(&puller->listeners, DRAIN_MS);
+    listeners_close(&puller->listeners);
     pthread_mutex_destroy(&puller->lock);
     pthread_mutex_destroy(&puller->dispatch);
     free(puller);

@@ -22,7 +22,7 @@ struct slot {
 struct requests {
     struct connection *connection;
     struct attachment attachment;
-    struct taps taps;
+    struct listeners listeners;
     char inbox[LINK_INBOX_BYTES]; /* of the newest epoch; changes in up(), under the lock */
     size_t inbox_len;
     uint64_t inbox_epoch;
@@ -220,16 +220,16 @@ static void requests_up(void *arg, struct link *link)
 {
     struct requests *requests = arg;
     char inbox[LINK_INBOX_BYTES], pattern[LINK_INBOX_BYTES + 8];
-    struct tap *tap = NULL;
+    struct listener *listener = NULL;
     connection_inbox(requests->connection, inbox);
     (void)snprintf(pattern, sizeof pattern, "%s.*.*", inbox);
-    if (tap_open(link, pattern, on_answer, requests, &tap, NULL) != THOLE_OK)
+    if (listener_open(link, pattern, on_answer, requests, &listener, NULL) != THOLE_OK)
         link_break(link);
-    taps_replace(&requests->taps, tap);
+    listeners_replace(&requests->listeners, listener);
     pthread_mutex_lock(&requests->lock);
     memcpy(requests->inbox, inbox, sizeof inbox);
     requests->inbox_len = strlen(inbox);
-    requests->inbox_epoch = tap == NULL ? 0 : link->epoch;
+    requests->inbox_epoch = listener == NULL ? 0 : link->epoch;
     pthread_mutex_unlock(&requests->lock);
 }
 
@@ -294,7 +294,7 @@ void requests_close(struct requests *requests)
     pthread_mutex_lock(&requests->lock);
     requests->inbox_epoch = 0;
     pthread_mutex_unlock(&requests->lock);
-    taps_close(&requests->taps);
+    listeners_close(&requests->listeners);
     give_up(requests, UINT64_MAX, 0);
     pthread_mutex_destroy(&requests->lock);
     pthread_mutex_destroy(&requests->dispatch);
