@@ -144,13 +144,13 @@ static const char *check_times(const struct worker_machine *w)
 
 /* ---- suspects ---- */
 
-static const char *check_lane(const struct worker_machine *w)
+static const char *check_isolation(const struct worker_machine *w)
 {
-    const struct lease *const lease = w->lane.lease;
+    const struct lease *const lease = w->isolation.lease;
     size_t untold = 0;
     for (size_t i = 0; i < w->let_go_len; i++)
         untold += w->let_go[(w->let_go_at + i) % w->table.cap].apart;
-    HOLDS(w->lane.untold == untold);
+    HOLDS(w->isolation.untold == untold);
     HOLDS(w->let_go_len <= w->table.cap);
     HOLDS(!w->let_go_in_flight || w->let_go_sent <= w->let_go_len);
     HOLDS(leases_in(w, LEASE_APART)->len == (lease != NULL && lease->state == LEASE_APART));
@@ -202,7 +202,7 @@ static const char *check_stop(const struct worker_machine *w)
 const char *worker_check(const struct worker_machine *w)
 {
     static const char *(*const checks[])(const struct worker_machine *) = {
-        check_calls, check_slots, check_times, check_lane, check_events, check_stop};
+        check_calls, check_slots, check_times, check_isolation, check_events, check_stop};
     const char *broken = check_table(&w->table);
     for (size_t i = 0; i < w->table.cap && broken == NULL; i++)
         if (w->table.leases[i].id != 0)

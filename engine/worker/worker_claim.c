@@ -78,7 +78,7 @@ thole_status worker_delivered(struct worker_machine *w, const struct worker_in *
         lease_put_back(w, lease, grace_ms > w->now_ms ? grace_ms - w->now_ms : 0, WORKER_END_HELD);
         return THOLE_OK;
     }
-    if (w->stopping || w->lane.lease != NULL) {
+    if (w->stopping || w->isolation.lease != NULL) {
         lease_end(w, lease, WORKER_OUT_NAK, w->stopping ? WORKER_END_HANDED_BACK : WORKER_END_DEFERRED);
         return THOLE_OK;
     }
@@ -92,7 +92,7 @@ static uint32_t want_now(const struct worker_machine *w)
 {
     size_t const held = main_len(w), queued = leases_in(w, LEASE_QUEUED)->len;
     size_t const slots = w->options.slots - worker_slots_used(w);
-    if (w->stopping || w->lane.lease != NULL || held >= main_cap(w) || slots <= queued)
+    if (w->stopping || w->isolation.lease != NULL || held >= main_cap(w) || slots <= queued)
         return 0;
     size_t want = slots - queued;
     if (want > main_cap(w) - held)
@@ -115,10 +115,10 @@ bool worker_poll_want(struct worker_machine *w, struct worker_out *ret)
 uint64_t worker_claim_due_ms(const struct worker_machine *w)
 {
     bool const in_flight = leases_in(w, LEASE_CLAIMING)->len > 0;
-    if (in_flight || worker_slots_used(w) >= w->options.slots || w->lane.untold > 0)
+    if (in_flight || worker_slots_used(w) >= w->options.slots || w->isolation.untold > 0)
         return UINT64_MAX;
     uint64_t const queue_ms = leases_in(w, LEASE_QUEUED)->len > 0 ? 0 : UINT64_MAX;
-    uint64_t const due_ms = w->lane.lease != NULL ? lane_due_ms(w) : queue_ms;
+    uint64_t const due_ms = w->isolation.lease != NULL ? isolation_due_ms(w) : queue_ms;
     return due_ms > w->claim_gate_ms ? due_ms : w->claim_gate_ms;
 }
 
@@ -134,7 +134,7 @@ static bool is_in_claim(const struct worker_machine *w, const struct lease *leas
 static void add_claim(struct worker_machine *w, struct lease *lease, size_t n)
 {
     lease_enter(&w->table, lease, LEASE_CLAIMING);
-    w->rows[n] = (struct worker_row){.id = lease->id, .key = lease->key, .apart = lane_has(w, lease)};
+    w->rows[n] = (struct worker_row){.id = lease->id, .key = lease->key, .apart = isolation_has(w, lease)};
 }
 
 static size_t add_claims(struct worker_machine *w)
@@ -156,8 +156,8 @@ bool worker_poll_claim(struct worker_machine *w, struct worker_out *ret)
     size_t n = 1;
     if (w->now_ms < worker_claim_due_ms(w))
         return false;
-    if (w->lane.lease != NULL)
-        add_claim(w, w->lane.lease, 0);
+    if (w->isolation.lease != NULL)
+        add_claim(w, w->isolation.lease, 0);
     else
         n = add_claims(w);
     assert(n > 0);
@@ -172,7 +172,7 @@ static void claim_failed(struct worker_machine *w, struct lease *lease)
         lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
         return;
     }
-    lease_enter(&w->table, lease, lane_has(w, lease) ? LEASE_APART : LEASE_QUEUED);
+    lease_enter(&w->table, lease, isolation_has(w, lease) ? LEASE_APART : LEASE_QUEUED);
     lease_refresh(w, lease);
 }
 
@@ -192,7 +192,7 @@ static void claim_won(struct worker_machine *w, struct lease *lease, const struc
         lease_enter(&w->table, lease, LEASE_CONFIRMING);
         lease_set_push(w, lease, PUSH_WANTED);
         lease_refresh(w, lease);
-        lane_leave(w, lease);
+        isolation_leave(w, lease);
     } else if (w->stopping) {
         lease_hand_back(w, lease);
     } else if (row->expired) {
@@ -200,7 +200,7 @@ static void claim_won(struct worker_machine *w, struct lease *lease, const struc
     } else if (row->poisoned) {
         lease_poison(w, lease);
     } else {
-        lane_started(w, lease, row->lost);
+        isolation_started(w, lease, row->lost);
         lease_run(w, lease);
     }
 }
@@ -213,14 +213,14 @@ static void hand_back_queued(struct worker_machine *w)
 }
 
 /* The row says that it is a suspect. */
-static void offer_lane(struct worker_machine *w, struct lease *lease)
+static void offer_isolation(struct worker_machine *w, struct lease *lease)
 {
     if (w->stopping) {
         lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
-    } else if (w->lane.lease != NULL || w->now_ms < w->lane.gate_ms) {
+    } else if (w->isolation.lease != NULL || w->now_ms < w->isolation.gate_ms) {
         park(w, lease, true);
     } else {
-        lane_take(w, lease);
+        isolation_take(w, lease);
         lease_enter(&w->table, lease, LEASE_APART);
         worker_progress_arm(w, lease);
         lease_refresh(w, lease);
@@ -242,7 +242,7 @@ static void claim_answered(struct worker_machine *w, struct lease *lease, const 
     switch (row->state) {
     case WORKER_ROW_MINE: claim_won(w, lease, row); break;
     case WORKER_ROW_MISSING: lease_end(w, lease, WORKER_OUT_ACK, WORKER_END_GONE); break;
-    case WORKER_ROW_SUSPECT: offer_lane(w, lease); break;
+    case WORKER_ROW_SUSPECT: offer_isolation(w, lease); break;
     case WORKER_ROW_HELD: lease_put_back(w, lease, row->left_ms, WORKER_END_HELD); break;
     case WORKER_ROW_UNKNOWN: lease_put_back(w, lease, worker_ask_again_ms(w), WORKER_END_UNCLAIMED); break;
     case WORKER_ROW_STOLEN: break; /* queued again by now */

@@ -53,7 +53,7 @@ static void end_lease(struct worker_machine *w, struct lease *lease, enum worker
     lease_set_push(w, lease, PUSH_NONE);
     if (kind == WORKER_OUT_DROP && (end == WORKER_END_CANCELLED || end == WORKER_END_UNCLAIMED))
         lease_let_go(w, lease);
-    lane_leave(w, lease);
+    isolation_leave(w, lease);
     lease_enter(&w->table, lease, LEASE_ENDED);
     count_end(w, end);
     add_event(w, (struct worker_event){.kind = kind, .end = end, .delay_ms = delay_ms, .lease = lease});
@@ -100,7 +100,7 @@ static bool has_result(const struct lease *lease)
 void lease_hand_back(struct worker_machine *w, struct lease *lease)
 {
     assert(lease->push == PUSH_NONE);
-    lane_leave(w, lease);
+    isolation_leave(w, lease);
     lease_enter(&w->table, lease, LEASE_TO_RELEASE);
 }
 
@@ -118,7 +118,7 @@ void lease_ready(struct worker_machine *w, struct lease *lease, bool later)
 void lease_expire(struct worker_machine *w, struct lease *lease)
 {
     w->counters.timed_out++;
-    lane_leave(w, lease);
+    isolation_leave(w, lease);
     add_event(w,
               (struct worker_event){.kind = WORKER_OUT_EXPIRED, .attempt = lease->attempt, .lease = lease});
     lease_ready(w, lease, false);
@@ -127,7 +127,7 @@ void lease_expire(struct worker_machine *w, struct lease *lease)
 void lease_poison(struct worker_machine *w, struct lease *lease)
 {
     w->counters.poisoned++;
-    lane_leave(w, lease);
+    isolation_leave(w, lease);
     add_event(w,
               (struct worker_event){.kind = WORKER_OUT_POISONED, .attempt = lease->attempt, .lease = lease});
     lease_ready(w, lease, false);
@@ -157,7 +157,7 @@ static void without_result(struct worker_machine *w, struct lease *lease, enum l
 static void never_start(struct worker_machine *w, struct lease *lease, enum worker_path path,
                         enum lease_claim claim)
 {
-    lane_leave(w, lease);
+    isolation_leave(w, lease);
     if (path == WORKER_PATH_TIMEOUT)
         lease_expire(w, lease);
     else
@@ -239,10 +239,10 @@ void worker_finished(struct worker_machine *w, const struct worker_in *in)
     bool const success = in->status == THOLE_OK || in->status == THOLE_LATER;
     bool const later = in->status == THOLE_LATER && !timed_out;
     if (has_result(lease) && (!shut_down || success)) {
-        lease_ready(w, lease, later); /* its row is there until that is stored: the lane stays its own */
+        lease_ready(w, lease, later); /* it keeps the isolation slot until that is stored */
         return;
     }
-    lane_leave(w, lease);
+    isolation_leave(w, lease);
     without_result(w, lease, lease->cancelling.claim);
 }
 
@@ -251,7 +251,7 @@ void lease_abandon(struct worker_machine *w, struct lease *lease)
     assert(lease->state == LEASE_CANCELLING);
     w->counters.abandoned++;
     w->slots_abandoned++;
-    lane_leave(w, lease);
+    isolation_leave(w, lease);
     add_event(w, (struct worker_event){.kind = WORKER_OUT_ABANDON, .lease = lease});
     if (lease->cancelling.path == WORKER_PATH_TIMEOUT && has_result(lease))
         lease_ready(w, lease, false);
@@ -316,7 +316,7 @@ bool worker_poll_event(struct worker_machine *w, struct worker_out *ret)
         return false;
     if (event.kind == WORKER_OUT_RUN) {
         lease_enter(&w->table, lease, LEASE_RUNNING);
-        lane_runs(w, lease);
+        isolation_runs(w, lease);
     }
     *ret = (struct worker_out){.kind = event.kind,
                                .id = lease->id,

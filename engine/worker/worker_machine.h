@@ -5,7 +5,7 @@
  *   lease_states.c     which state may follow which
  *   lease_table.c      what is held, in which state
  *   lease_times.c      when something is due
- *   worker_lane.c      suspects, one at a time; claims that were let go
+ *   worker_isolation.c suspects, one at a time; claims that were let go
  *   worker_end.c       run, fired, finished, pushed, ended
  *   worker_claim.c     delivered, wanted, claimed
  *   worker_renew.c     renewed, +WPI, confirmed
@@ -39,10 +39,10 @@ enum batch_step {
 };
 
 /* Where suspects are run, one at a time. */
-struct lane {
+struct isolation_slot {
     struct lease *lease; /* waits for its claim, is in it, or is unsettled until its result is stored; NULL =
                             nobody */
-    uint64_t since_ms;   /* when it took the lane */
+    uint64_t since_ms;   /* when it took the isolation slot */
     uint64_t unsettled_ms; /* how long it is alone */
     uint64_t settled_ms;   /* since it started: others may be started when a renewal after this is kept */
     uint64_t gate_ms;      /* no other suspect before this */
@@ -88,7 +88,7 @@ struct worker_machine {
     size_t batch_open; /* publishes that are not answered yet */
     uint64_t batch_sent_ms;
 
-    struct lane lane;
+    struct isolation_slot isolation;
     struct let_go *let_go; /* ring of table.cap */
     size_t let_go_at, let_go_len, let_go_sent;
     bool let_go_in_flight;
@@ -133,21 +133,21 @@ void worker_renew_arm(struct worker_machine *w, const struct lease *lease);
 /* Its message is kept by +WPI. */
 void worker_progress_arm(struct worker_machine *w, const struct lease *lease);
 
-/* ---- worker_lane.c ---- */
+/* ---- worker_isolation.c ---- */
 /* Nobody has it, and the suspect takes it. */
-void lane_take(struct worker_machine *w, struct lease *lease);
-/* Is it the lane's? NULL is not. */
-bool lane_has(const struct worker_machine *w, const struct lease *lease);
+void isolation_take(struct worker_machine *w, struct lease *lease);
+/* Does it have the isolation slot? NULL is not. */
+bool isolation_has(const struct worker_machine *w, const struct lease *lease);
 /* When the suspect that waits may be claimed; UINT64_MAX: not yet, or none waits. */
-uint64_t lane_due_ms(const struct worker_machine *w);
+uint64_t isolation_due_ms(const struct worker_machine *w);
 /* It is claimed, and starts. */
-void lane_started(struct worker_machine *w, const struct lease *lease, uint32_t lost);
+void isolation_started(struct worker_machine *w, const struct lease *lease, uint32_t lost);
 /* Its handler is called. */
-void lane_runs(struct worker_machine *w, const struct lease *lease);
+void isolation_runs(struct worker_machine *w, const struct lease *lease);
 /* It can be lost here no more, or its row has heard that it has settled: does nothing for any other lease. */
-void lane_leave(struct worker_machine *w, const struct lease *lease);
+void isolation_leave(struct worker_machine *w, const struct lease *lease);
 /* When it has been alone for long enough, and its row is to be told; UINT64_MAX: there is none to tell. */
-uint64_t lane_settles_ms(const struct worker_machine *w);
+uint64_t isolation_settles_ms(const struct worker_machine *w);
 /* Its row is told that this worker lives and holds it no more. */
 void lease_let_go(struct worker_machine *w, const struct lease *lease);
 void worker_let_go_told(struct worker_machine *w, const struct worker_in *in);

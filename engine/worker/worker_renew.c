@@ -30,7 +30,7 @@ bool lease_needs_progress(const struct worker_machine *w, const struct lease *le
 
 uint64_t worker_renew_due_ms(const struct worker_machine *w)
 {
-    uint64_t const due_ms = w->pushes_wanted > 0 ? 0 : min_ms(w->renew_due_ms, lane_settles_ms(w));
+    uint64_t const due_ms = w->pushes_wanted > 0 ? 0 : min_ms(w->renew_due_ms, isolation_settles_ms(w));
     if (w->renew_in_flight)
         return UINT64_MAX;
     return due_ms > w->renew_gate_ms ? due_ms : w->renew_gate_ms;
@@ -39,20 +39,20 @@ uint64_t worker_renew_due_ms(const struct worker_machine *w)
 /* With every tick all of them; before it those that have something to ask or to tell. */
 bool worker_poll_renew(struct worker_machine *w, struct worker_out *ret)
 {
-    bool const tick = w->now_ms >= w->renew_due_ms, settles = w->now_ms >= lane_settles_ms(w);
+    bool const tick = w->now_ms >= w->renew_due_ms, settles = w->now_ms >= isolation_settles_ms(w);
     if (w->now_ms < worker_renew_due_ms(w) || (!tick && !settles && w->pushes_wanted == 0))
         return false;
     w->renew_len = 0;
     for (size_t i = 0; i < w->table.cap; i++) {
         struct lease *const lease = &w->table.leases[i];
-        bool const settled = settles && lane_has(w, lease);
+        bool const settled = settles && isolation_has(w, lease);
         if (!lease_takes_part(lease) || (!tick && !settled && lease->push != PUSH_WANTED))
             continue;
         if (lease->push == PUSH_WANTED)
             lease_set_push(w, lease, PUSH_ASKED);
         w->rows[w->renew_len] = (struct worker_row){
             .id = lease->id, .key = lease->key, .attempt = lease->attempt, .settled = settled};
-        w->lane.telling |= settled;
+        w->isolation.telling |= settled;
         w->renew_ids[w->renew_len++] = lease->id;
     }
     assert(w->pushes_wanted == 0); /* whoever wants to be confirmed takes part */
@@ -81,8 +81,8 @@ static void kept(struct worker_machine *w, struct lease *lease, uint64_t attempt
     if (lease->renewed_ms < w->renew_sent_ms)
         lease->renewed_ms = w->renew_sent_ms;
     worker_progress_arm(w, lease); /* it may have been left out */
-    if (w->lane.telling)
-        lane_leave(w, lease);
+    if (w->isolation.telling)
+        isolation_leave(w, lease);
     if (lease->push != PUSH_ASKED) /* not asked yet: the row may have gone after this was answered */
         return;
     lease_set_push(w, lease, PUSH_DENIED);
@@ -129,7 +129,7 @@ void worker_renewed(struct worker_machine *w, const struct worker_in *in)
         case WORKER_ROW_SUSPECT: assert(false); break;
         }
     }
-    w->lane.telling = false;
+    w->isolation.telling = false;
 }
 
 bool worker_poll_progress(struct worker_machine *w, struct worker_out *ret)

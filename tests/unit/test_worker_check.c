@@ -191,19 +191,19 @@ static void never_kept(void)
 }
 static void untold(void)
 {
-    machine->lane.untold++;
+    machine->isolation.untold++;
 }
 static void told(void)
 {
     machine->let_go_in_flight = true, machine->let_go_sent = 1;
 }
-static void lane_ended(void)
+static void isolation_ended(void)
 {
-    machine->lane.lease = lease(7);
+    machine->isolation.lease = lease(7);
 }
-static void lane_and_queue(void)
+static void isolation_and_queue(void)
 {
-    machine->lane.lease = lease(1);
+    machine->isolation.lease = lease(1);
 }
 static void no_last_output(void)
 {
@@ -264,8 +264,8 @@ static const struct row {
     {"no message is ever kept", never_kept, "progress_due_ms"},
     {"a claim that waits to be told, and is not there", untold, "untold"},
     {"more are told than there are", told, "let_go_sent"},
-    {"the lane's has ended", lane_ended, "LEASE_ENDED"},
-    {"others wait beside the lane's", lane_and_queue, "LEASE_QUEUED"},
+    {"the one in the isolation slot has ended", isolation_ended, "LEASE_ENDED"},
+    {"others wait beside the one in the isolation slot", isolation_and_queue, "LEASE_QUEUED"},
     {"an end without an output", no_last_output, "LEASE_ENDED"},
     {"a start without an output", no_run, "LEASE_STARTING"},
     {"a stop that lets some wait", stop_with_queue, "stopping"},

@@ -76,7 +76,7 @@ static const struct story stories[] = {
       {"msg 2 b", "claim 2"},
       {"claimed u", ""},
       {"done 1", "claim 2 apart | begin 1"}}},
-    {"what comes while it has the lane is handed back",
+    {"what comes while it has the isolation slot is handed back",
      {{"msg 1 a;msg 2 b", "claim 1,2"},
       {"msg 3 c", ""},
       {"claimed um", "nak 3 deferred | run 2#7"},
@@ -201,4 +201,4 @@ static const struct thole_test tests[] = {
     {"stories", test_stories},
     {"how many losses are too many", test_policy},
 };
-THOLE_TEST_MAIN("worker_lane", tests)
+THOLE_TEST_MAIN("worker_isolation", tests)

@@ -9,17 +9,17 @@
 
 enum { SETTLE_DOUBLINGS_MAX = 16 };
 
-bool lane_has(const struct worker_machine *w, const struct lease *lease)
+bool isolation_has(const struct worker_machine *w, const struct lease *lease)
 {
-    return lease != NULL && w->lane.lease == lease;
+    return lease != NULL && w->isolation.lease == lease;
 }
 
-void lane_take(struct worker_machine *w, struct lease *lease)
+void isolation_take(struct worker_machine *w, struct lease *lease)
 {
-    assert(w->lane.lease == NULL);
-    w->lane.lease = lease;
-    w->lane.since_ms = w->now_ms;
-    w->lane.settled_ms = UINT64_MAX;
+    assert(w->isolation.lease == NULL);
+    w->isolation.lease = lease;
+    w->isolation.since_ms = w->now_ms;
+    w->isolation.settled_ms = UINT64_MAX;
 }
 
 static uint64_t quiet_ms(const struct worker_machine *w)
@@ -28,45 +28,46 @@ static uint64_t quiet_ms(const struct worker_machine *w)
 }
 
 /* What has run for a while beside others is not what kills them at once. */
-uint64_t lane_due_ms(const struct worker_machine *w)
+uint64_t isolation_due_ms(const struct worker_machine *w)
 {
-    if (w->lane.lease == NULL || w->lane.lease->state != LEASE_APART)
+    if (w->isolation.lease == NULL || w->isolation.lease->state != LEASE_APART)
         return UINT64_MAX;
-    return worker_slots_used(w) == 0 ? 0 : w->lane.started_ms + quiet_ms(w);
+    return worker_slots_used(w) == 0 ? 0 : w->isolation.started_ms + quiet_ms(w);
 }
 
-void lane_started(struct worker_machine *w, const struct lease *lease, uint32_t lost)
+void isolation_started(struct worker_machine *w, const struct lease *lease, uint32_t lost)
 {
     uint32_t const free = worker_suspect_after(w->options.poison_after);
     uint32_t const more = lost > free ? lost - free : 0;
-    if (lane_has(w, lease)) {
+    if (isolation_has(w, lease)) {
         w->counters.apart++;
-        w->lane.unsettled_ms = quiet_ms(w) << (more < SETTLE_DOUBLINGS_MAX ? more : SETTLE_DOUBLINGS_MAX);
+        w->isolation.unsettled_ms = quiet_ms(w)
+                                    << (more < SETTLE_DOUBLINGS_MAX ? more : SETTLE_DOUBLINGS_MAX);
     }
-    lane_runs(w, lease);
+    isolation_runs(w, lease);
 }
 
 /* Time may have passed since its claim was answered: this process may have been frozen. */
-void lane_runs(struct worker_machine *w, const struct lease *lease)
+void isolation_runs(struct worker_machine *w, const struct lease *lease)
 {
-    w->lane.started_ms = w->now_ms;
-    if (lane_has(w, lease))
-        w->lane.settled_ms = w->now_ms + w->lane.unsettled_ms;
+    w->isolation.started_ms = w->now_ms;
+    if (isolation_has(w, lease))
+        w->isolation.settled_ms = w->now_ms + w->isolation.unsettled_ms;
 }
 
-void lane_leave(struct worker_machine *w, const struct lease *lease)
+void isolation_leave(struct worker_machine *w, const struct lease *lease)
 {
-    if (!lane_has(w, lease))
+    if (!isolation_has(w, lease))
         return;
-    w->lane.lease = NULL;
-    w->lane.telling = false;
-    w->lane.gate_ms = w->now_ms + (w->now_ms - w->lane.since_ms); /* as much time for all others */
+    w->isolation.lease = NULL;
+    w->isolation.telling = false;
+    w->isolation.gate_ms = w->now_ms + (w->now_ms - w->isolation.since_ms); /* as much time for all others */
 }
 
-uint64_t lane_settles_ms(const struct worker_machine *w)
+uint64_t isolation_settles_ms(const struct worker_machine *w)
 {
-    const struct lease *lease = w->lane.lease;
-    return lease != NULL && lease_takes_part(lease) ? w->lane.settled_ms : UINT64_MAX;
+    const struct lease *lease = w->isolation.lease;
+    return lease != NULL && lease_takes_part(lease) ? w->isolation.settled_ms : UINT64_MAX;
 }
 
 /* ---- claims that were let go ---- */
@@ -84,8 +85,8 @@ void lease_let_go(struct worker_machine *w, const struct lease *lease)
     struct let_go *const to = let_go_at(w, w->let_go_len++);
     to->key = lease->key;
     to->attempt = lease->attempt;
-    to->apart = lane_has(w, lease);
-    w->lane.untold += to->apart;
+    to->apart = isolation_has(w, lease);
+    w->isolation.untold += to->apart;
     memcpy(to->instance_bytes, lease->instance_bytes, lease->key.instance.len);
     to->key.instance.ptr = to->instance_bytes;
 }
@@ -119,7 +120,7 @@ void worker_let_go_told(struct worker_machine *w, const struct worker_in *in)
     w->let_go_failures = in->unknown ? w->let_go_failures + 1 : 0;
     w->let_go_gate_ms = in->unknown ? w->now_ms + worker_backoff_ms(w, w->let_go_failures) : 0;
     for (size_t i = 0; i < over; i++)
-        w->lane.untold -= let_go_at(w, i)->apart;
+        w->isolation.untold -= let_go_at(w, i)->apart;
     w->let_go_at = (w->let_go_at + over) % w->table.cap;
     w->let_go_len -= over;
 }
