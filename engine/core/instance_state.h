@@ -20,15 +20,15 @@
  *   instance_apply.c      recorded turns without code
  *   instance_awaits.c     what an orchestration calls: the thole_await functions
  *   instance_schedule.c   ... activities, timers, events, children
- *   instance_values.c     ... randomness, values, status, state, versions
  *   instance_query.c      ... queries; and questions to a parked instance
  *   instance_context.c    ... facts, memory, texts
+ *   instance_values.c     ... randomness, values, status, state, versions
  *   instance_saga.c       ... steps to undo
  *   instance_run.c        the second half of a turn: the code runs, until it waits or the execution ends
- *   instance_replay.c     recorded turns: checks, execution again
  *   instance_carry.c      what continue-as-new takes along
  *   instance_outstanding.c  what was asked for and has not come
  *   instance.c            life, facts, and live turns
+ *   instance_replay.c     recorded turns: checks, execution again
  */
 #ifndef THOLE_INSTANCE_STATE_H
 #define THOLE_INSTANCE_STATE_H

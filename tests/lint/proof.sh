@@ -150,6 +150,10 @@ writes bad "a part of another file" 'instance_d.c:1: facts is written by instanc
 writes bad "a number of another file" 'tasks is written by instance_tasks.c' 'void d(struct instance *in) { in->tasks.len++; }\n'
 writes bad "a whole part of another file" 'last_failure is written by instance_awaits.c' 'void d(struct instance *in) { in->last_failure = (struct last_failure){0}; }\n'
 writes bad "a member that is no part" 'broken is written by instance_memory.c' 'void d(struct instance *in) { in->broken = 0; }\n'
+fresh
+cp "$here/../../engine/core/instance_state.h" "$tree/engine/core/"
+printf '#include "instance_receive.h"\n' >"$tree/engine/core/instance_turn.c"
+expect bad writers "a file that includes one below it" 'instance_receive.c stands below instance_turn.c'
 two() { # TEXT of new/b.c: new/a.c uses it
     fresh
     mkdir -p "$tree/engine/new"
