@@ -1,4 +1,10 @@
-#include "lent.h"
+/*
+ * What is lent to the machines is taken back: the unit tests, the simulation, the golden tests and those of
+ * the examples are linked so that calls of partition_input(), worker_input(), instance_turn() and
+ * instance_replay() come to lent.c (the linker's --wrap). It hands them a copy of their input and overwrites
+ * it when the input is no longer theirs by the contract. Whoever kept a borrowed slice then holds other
+ * bytes, and with AddressSanitizer freed ones.
+ */
 #include "instance.h"
 #include "partition.h"
 #include "worker.h"
@@ -12,13 +18,6 @@ struct loan { /* one allocation of its own for each thing, so that a sanitizer s
     size_t len;
     _Alignas(max_align_t) uint8_t bytes[];
 };
-
-static _Thread_local int busy;
-
-bool lent_is_busy(void)
-{
-    return busy > 0;
-}
 
 static void *lend(struct loan **loans, const void *from, size_t len)
 {
@@ -35,14 +34,12 @@ static void *lend(struct loan **loans, const void *from, size_t len)
 
 static void take_back(struct loan **loans)
 {
-    busy++;
     for (struct loan *loan = *loans, *next; loan != NULL; loan = next) {
         next = loan->next;
         memset(loan->bytes, TAKEN_BACK, loan->len);
         free(loan);
     }
     *loans = NULL;
-    busy--;
 }
 
 static void lend_slice(struct loan **loans, thole_slice *slice)
@@ -96,9 +93,7 @@ thole_status __wrap_instance_turn(struct instance *instance, const struct turn_i
 {
     struct turn_in own = *in;
     take_back(&of_turn);
-    busy++;
     own.received = lend_events(&of_turn, in->received, in->received_len);
-    busy--;
     return __real_instance_turn(instance, &own, ret, reterr);
 }
 
@@ -107,11 +102,9 @@ thole_status __wrap_instance_replay(struct instance *instance, const struct turn
 {
     struct loan *loans = NULL;
     struct turn own = *turn;
-    busy++;
     lend_slice(&loans, &own.instance);
     lend_slice(&loans, &own.blocked_text);
     own.events = lend_events(&loans, turn->events, turn->events_len);
-    busy--;
     thole_status const status = __real_instance_replay(instance, &own, reterr);
     take_back(&loans);
     return status;
@@ -177,7 +170,6 @@ thole_status __wrap_partition_input(struct partition *p, const struct partition_
 {
     struct loan *loans = NULL;
     struct partition_in own = *in;
-    busy++;
     if (in->text != NULL)
         own.text = lend(&loans, in->text, strlen(in->text) + 1);
     lend_slice(&loans, &own.instance);
@@ -187,7 +179,6 @@ thole_status __wrap_partition_input(struct partition *p, const struct partition_
     own.records = lend_records(&loans, in->records, in->records_len);
     lend_live(&loans, &own);
     lend_rows(&loans, &own);
-    busy--;
     thole_status const status = __real_partition_input(p, &own, now_ms);
     take_back(&loans);
     return status;
@@ -200,7 +191,6 @@ thole_status __wrap_worker_input(struct worker_machine *w, const struct worker_i
 {
     struct loan *loans = NULL;
     struct worker_in own = *in;
-    busy++;
     struct worker_row *rows = LEND_ARRAY(&loans, in->rows, in->rows_len);
     for (size_t i = 0; i < in->rows_len; i++)
         lend_slice(&loans, &rows[i].key.instance);
@@ -209,7 +199,6 @@ thole_status __wrap_worker_input(struct worker_machine *w, const struct worker_i
     lend_slice(&loans, &own.key.instance);
     lend_slice(&loans, &own.cancel_kind);
     lend_slice(&loans, &own.reason);
-    busy--;
     thole_status const status = __real_worker_input(w, &own, now_ms);
     take_back(&loans);
     return status;

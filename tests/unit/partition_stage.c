@@ -211,6 +211,16 @@ static void check_deletions(const struct batch *batch)
                             batch->instances[k].history_seq < batch->deletions[i].history_seq);
 }
 
+/* What people read of the last row of an instance. */
+static void keep_texts(struct stage *s, const struct batch *batch)
+{
+    if (batch->instances_len == 0)
+        return;
+    const struct batch_instance *const row = &batch->instances[batch->instances_len - 1];
+    snprintf(s->detail, sizeof s->detail, "%.*s", THOLE_FMT(row->detail));
+    snprintf(s->custom_status, sizeof s->custom_status, "%.*s", THOLE_FMT(row->custom_status));
+}
+
 static void apply(struct stage *s, const struct partition_out *out, struct partition_in *in)
 {
     in->kind = PARTITION_IN_APPLIED;
@@ -227,6 +237,7 @@ static void apply(struct stage *s, const struct partition_out *out, struct parti
     if (out->batch->activities_added_len > s->largest_batch)
         s->largest_batch = out->batch->activities_added_len;
     answer_removed(s, out->batch, in);
+    keep_texts(s, out->batch);
     if (s->tells_work)
         say_removed(s, out->batch);
     if (s->tells_rows && out->batch->instances_len > 0)

@@ -39,8 +39,9 @@ struct stage {
     const struct partition_result *results; /* what waits in the inbox when it is opened */
     size_t results_len;
     /* what there was */
-    struct projected applied; /* what it has been told last */
-    uint64_t durable;         /* up to there it never forgets that */
+    struct projected applied;               /* what it has been told last */
+    uint64_t durable;                       /* up to there it never forgets that */
+    char detail[1100], custom_status[1100]; /* of the last row of an instance */
     size_t batches, activities, timers, largest_batch, works, sends, loads, resets, deletions, removals,
         result_looks;
     struct partition_crash crashes[8]; /* what is known of whose code has crashed */

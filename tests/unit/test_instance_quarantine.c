@@ -110,6 +110,13 @@ static void quarantine(void)
                "[queue=default lost=6 worker=v input=x] / @6010 TimerFired #2",
          HELD " / #4 ActivityTryStarted #2 try 2 resize(x) from quarantine / "
               "#5 ActivityQuarantined #2 try 2 resize(more) due 7000 [lost=6 worker=v input=x] / -"},
+        {"what its last try told is there for the next", plain,
+         "@1000 Started t(x) / @1010 ActivityFailed #2 APP poison (5 lost) [queue=default details=half "
+         "lost=5 worker=w "
+         "input=x final] / ActivityTryStarted #2 (-)",
+         PLAIN
+         " / #3 ActivityQuarantined #2 try 1 resize(5 lost) due 6010 [details=half lost=5 worker=w input=x]"
+         " / #4 ActivityTryStarted #2 try 2 resize(x) from quarantine [details=half]"},
         {"somebody says: no", plain, BEGIN " / ActivityFailed #2 APP (-) from quarantine",
          HELD " / #4 ActivityFailed #2 APP poison (5 lost) from quarantine [timed] | #5 Completed " POISONED},
         {"no, when nobody asked", plain, "@1000 Started t(x) / ActivityFailed #2 APP (-) from quarantine",

@@ -68,6 +68,8 @@ static const struct story stories[] = {
       {"claimed hm", "nak 1 held for 4000 | run 2#7 | want 1"},
       {"+4000;msg 3 a n=2", "claim 3"},
       {"claimed m", "run 3#8"}}},
+    {"another worker's lease that would last for longer than ours: put back for one lease",
+     {{"msg 1 a", "claim 1"}, {"claimed H", "nak 1 held for 30000 | want 2"}}},
     {"no row, and the database may have lost it: put back, and one is wanted to try with",
      {{"msg 1 a;msg 2 b", "claim 1,2"},
       {"claimed nn", "nak 1 unclaimed for 1000 | nak 2 unclaimed for 1000 | want 1"},

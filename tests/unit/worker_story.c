@@ -126,14 +126,17 @@ static void answer(struct world *t, enum worker_in_kind kind, struct worker_row 
     }
     CU_ASSERT_EQUAL(strlen(states), n);
     for (size_t i = 0; i < n; i++) {
-        rows[i].state = states[i] == 's'   ? WORKER_ROW_STOLEN
-                        : states[i] == 'x' ? WORKER_ROW_MISSING
-                        : states[i] == 'u' ? WORKER_ROW_SUSPECT
-                        : states[i] == 'n' ? WORKER_ROW_UNKNOWN
-                        : states[i] == 'h' ? WORKER_ROW_HELD
-                                           : WORKER_ROW_MINE;
+        rows[i].state = states[i] == 's'                       ? WORKER_ROW_STOLEN
+                        : states[i] == 'x'                     ? WORKER_ROW_MISSING
+                        : states[i] == 'u'                     ? WORKER_ROW_SUSPECT
+                        : states[i] == 'n'                     ? WORKER_ROW_UNKNOWN
+                        : states[i] == 'h' || states[i] == 'H' ? WORKER_ROW_HELD
+                                                               : WORKER_ROW_MINE;
         rows[i].expired = states[i] == 'e';
-        rows[i].left_ms = states[i] == 't' ? STORY_DEADLINE_MS : states[i] == 'h' ? STORY_HELD_MS : 0;
+        rows[i].left_ms = states[i] == 't'   ? STORY_DEADLINE_MS
+                          : states[i] == 'h' ? STORY_HELD_MS
+                          : states[i] == 'H' ? STORY_HELD_LONG_MS
+                                             : 0;
         rows[i].poisoned = states[i] == 'p';
         rows[i].lost = states[i] >= '0' && states[i] <= '9' ? (uint32_t)(states[i] - '0') : 0;
         if (kind == WORKER_IN_CLAIMED)

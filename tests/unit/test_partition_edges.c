@@ -1,0 +1,231 @@
+/* Limits, orders and counts of the partition that nobody misses at once when they are off by one. */
+#include "partition_stage.h"
+#include "thole/client.h"
+#include "thole_cunit.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- orchestrations ---- */
+
+static thole_status first(thole_ctx *ctx, void *arg, thole_slice input, thole_slice *ret_output)
+{
+    (void)ctx, (void)arg, (void)input;
+    *ret_output = THOLE_STR("first");
+    return THOLE_OK;
+}
+
+static thole_status second(thole_ctx *ctx, void *arg, thole_slice input, thole_slice *ret_output)
+{
+    (void)ctx, (void)arg, (void)input;
+    *ret_output = THOLE_STR("second");
+    return THOLE_OK;
+}
+
+/* Waits for an activity; what that gives is its status and, when it is not "done", why it fails. */
+static thole_status plain(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_on_query(ctx, THOLE_STR("first"), first, NULL);
+    thole_on_query(ctx, THOLE_STR("second"), second, NULL);
+    THOLE_TRY(thole_await(ctx, thole_call(ctx, THOLE_STR("work"), input), ret_output));
+    thole_set_status(ctx, *ret_output);
+    return ret_output->len <= 4 ? THOLE_OK : thole_throw(ctx, "%.*s", THOLE_FMT(*ret_output));
+}
+
+static thole_status thrice(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("item")), ret_output));
+    return input.len == 2 ? THOLE_OK
+                          : thole_continue_as_new(ctx, thole_format(ctx, "%.*s+", THOLE_FMT(input)), 0);
+}
+
+static const thole_orchestration_entry entries[] = {{"plain", plain, 0}, {"thrice", thrice, 0}};
+
+static struct stage *begin(struct partition_options *options)
+{
+    struct stage *s = malloc(sizeof *s);
+    stage_options(options, entries, ARRAY_LEN(entries));
+    stage_begin_with(s, options, 2000);
+    return s;
+}
+
+static void end(struct stage *s)
+{
+    stage_end(s);
+    free(s);
+}
+
+static void settle(struct stage *s)
+{
+    for (int i = 0; i < 5; i++)
+        stage_timer(s, s->now_ms + 2000);
+}
+
+static size_t times(const char *text, const char *what)
+{
+    size_t n = 0;
+    for (; (text = strstr(text, what)) != NULL; text++)
+        n++;
+    return n;
+}
+
+/* ---- questions ---- */
+
+/* Those that wait for one instance are answered in their order. */
+static void test_questions_in_order(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    stage_start(s, "i", "plain");
+    s->hold_appends = true;
+    stage_complete(s, "i", 2, THOLE_STR("done"));
+    (void)stage_said(s);
+    stage_query(s, "i", "first");
+    stage_query(s, "i", "second");
+    stage_query(s, "i", "first");
+    CHECK_STR("not yet", stage_said(s), "");
+    stage_release(s);
+    const char *answers = strstr(stage_said(s), "answer");
+    CHECK_STR("then", answers == NULL ? "" : answers,
+              "answer OK: first\nanswer OK: second\nanswer OK: first\n");
+    end(s);
+}
+
+/* A thousand of them wait, and no more; who is answered makes room. */
+static void test_so_many_questions_wait(void)
+{
+    enum { MOST = 1000, ASKED = MOST + 3 };
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    stage_start(s, "i", "plain");
+    s->hold_appends = true;
+    stage_complete(s, "i", 2, THOLE_STR("done"));
+    (void)stage_said(s);
+    for (int i = 0; i < ASKED; i++)
+        stage_query(s, "i", "first");
+    CU_ASSERT_EQUAL(times(stage_said(s), "answer UNAVAILABLE: too many queries are waiting\n"), ASKED - MOST);
+    stage_release(s);
+    CU_ASSERT_EQUAL(times(stage_said(s), "answer OK: first\n"), MOST);
+    stage_start(s, "j", "plain");
+    s->hold_appends = true;
+    stage_complete(s, "j", 2, THOLE_STR("done"));
+    (void)stage_said(s);
+    for (int i = 0; i < MOST; i++)
+        stage_query(s, "j", "first");
+    CHECK_STR("there is room again", stage_said(s), "");
+    stage_release(s);
+    end(s);
+}
+
+/* ---- counts ---- */
+
+/* It must not be too few. The row of what was scheduled last may have been gone when they were counted, its
+ * result on the way: then its end takes nothing away. */
+static void test_open_activities_are_never_too_few(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    stage_start(s, "a", "plain");
+    stage_again(s, &options); /* it finds no row */
+    CU_ASSERT_EQUAL(partition_open_activities(s->p), 0);
+    stage_query(s, "a", "first"); /* loaded */
+    stage_start(s, "b", "plain");
+    CU_ASSERT_EQUAL(partition_open_activities(s->p), 1);
+    stage_complete(s, "a", 2, THOLE_STR("done"));
+    CU_ASSERT_TRUE(partition_open_activities(s->p) >= 1);
+    end(s);
+}
+
+/* ---- what was done is done ---- */
+
+/* The log says that the pruned records are gone: the next owner does not look for them again. */
+static void test_a_prune_is_done_once(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    struct message const prune = {
+        .kind = MESSAGE_PRUNE, .instance = THOLE_STR("i"), .request_id = THOLE_STR("prune"), .execution = 3};
+    stage_start(s, "i", "thrice");
+    stage_tell(s, "i", MESSAGE_EVENT, "one");
+    stage_tell(s, "i", MESSAGE_EVENT, "two");
+    stage_message(s, &prune);
+    settle(s);
+    CU_ASSERT_EQUAL(s->removals, 1);
+    CU_ASSERT_TRUE(partition_idle(s->p));
+    for (int again = 0; again < 2; again++) {
+        s->projected = again == 0 ? s->applied : (struct projected){0};
+        stage_again(s, &options);
+        settle(s);
+        CU_ASSERT_EQUAL(s->removals, 1);
+    }
+    end(s);
+}
+
+/* Messages that somebody has removed leave a gap. With what is known behind it it raises the position, which
+ * is written down although nothing was taken in. */
+static void test_a_gap_moves_the_position(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    struct message const more = {.kind = MESSAGE_EVENT,
+                                 .instance = THOLE_STR("i"),
+                                 .event_name = THOLE_STR("item"),
+                                 .request_id = THOLE_STR("more")};
+    stage_start(s, "i", "plain");
+    s->hold_rejected = true;
+    stage_bytes(s, THOLE_STR("i"), THOLE_STR("garbage"), REJECT_NONE);
+    stage_bytes(s, THOLE_STR("i"), THOLE_STR("garbage"), REJECT_NONE);
+    stage_message(s, &more);
+    uint64_t const last = s->inbox;
+    stage_again(s, &options); /* its position has the last one, and not the two before it */
+    s->inbox = last - 1;
+    stage_message(s, &more); /* which are gone now */
+    CU_ASSERT_NOT_EQUAL(s->log[s->log_len - 1].kind, RECORD_POSITION);
+    settle(s);
+    CU_ASSERT_EQUAL(s->log[s->log_len - 1].kind, RECORD_POSITION);
+    CU_ASSERT_TRUE(partition_idle(s->p));
+    end(s);
+}
+
+/* ---- texts ---- */
+
+static bool ends_in_a_character(const char *text)
+{
+    size_t const len = strlen(text);
+    size_t at = len;
+    while (at > 0 && ((unsigned char)text[at - 1] & 0xC0) == 0x80)
+        at--;
+    return at == len ? len == 0 || (unsigned char)text[len - 1] < 0x80
+                     : len - at == 1; /* all here have two bytes */
+}
+
+static void test_texts_are_cut_between_characters(void)
+{
+    enum { CHARACTERS = 600, MOST = 1024 };
+    char text[2 * CHARACTERS + 2];
+    for (int odd = 0; odd < 2; odd++) {
+        struct partition_options options;
+        struct stage *s = begin(&options);
+        size_t len = 0;
+        if (odd)
+            text[len++] = 'x';
+        for (int i = 0; i < CHARACTERS; i++, len += 2)
+            memcpy(&text[len], "\xc3\xa9", 2);
+        stage_start(s, "i", "plain");
+        stage_complete(s, "i", 2, (thole_slice){(const uint8_t *)text, len});
+        CU_ASSERT_EQUAL(strlen(s->detail), odd ? MOST - 1 : MOST);
+        CU_ASSERT_EQUAL(strlen(s->custom_status), odd ? MOST - 1 : MOST);
+        CU_ASSERT_TRUE(ends_in_a_character(s->detail));
+        CU_ASSERT_TRUE(ends_in_a_character(s->custom_status));
+        end(s);
+    }
+}
+
+static const struct thole_test tests[] = {
+    {"questions in order", test_questions_in_order},
+    {"so many questions wait", test_so_many_questions_wait},
+    {"open activities are never too few", test_open_activities_are_never_too_few},
+    {"a prune is done once", test_a_prune_is_done_once},
+    {"a gap moves the position", test_a_gap_moves_the_position},
+    {"texts are cut between characters", test_texts_are_cut_between_characters},
+};
+THOLE_TEST_MAIN("partition edges", tests)
