@@ -38,7 +38,19 @@ static thole_status thrice(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
                           : thole_continue_as_new(ctx, thole_format(ctx, "%.*s+", THOLE_FMT(input)), 0);
 }
 
-static const thole_orchestration_entry entries[] = {{"plain", plain, 0}, {"thrice", thrice, 0}};
+enum { MANY = 12000 };
+
+/* Schedules so many activities, and ends without waiting for them. */
+static thole_status many(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)input, (void)ret_output;
+    for (int i = 0; i < MANY; i++)
+        (void)thole_call(ctx, THOLE_STR("work"), (thole_slice){0});
+    return THOLE_OK;
+}
+
+static const thole_orchestration_entry entries[] = {
+    {"plain", plain, 0}, {"thrice", thrice, 0}, {"many", many, 0}};
 
 static struct stage *begin(struct partition_options *options)
 {
@@ -160,6 +172,21 @@ static void test_a_prune_is_done_once(void)
     end(s);
 }
 
+/* Of what is kept while the log is read again, that which is over is thrown away now and then (and a
+ * sanitizer looks whether all of it is). */
+static void test_a_redo_of_many_that_are_over(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    stage_start(s, "i", "plain");
+    stage_start(s, "m", "many");
+    s->works = s->activities = 0;
+    stage_again(s, &options); /* nothing is known to be projected */
+    CU_ASSERT_EQUAL(s->works, 1);
+    CU_ASSERT_EQUAL(s->activities, 1);
+    end(s);
+}
+
 /* Messages that somebody has removed leave a gap. With what is known behind it it raises the position, which
  * is written down although nothing was taken in. */
 static void test_a_gap_moves_the_position(void)
@@ -225,6 +252,7 @@ static const struct thole_test tests[] = {
     {"so many questions wait", test_so_many_questions_wait},
     {"open activities are never too few", test_open_activities_are_never_too_few},
     {"a prune is done once", test_a_prune_is_done_once},
+    {"a redo of many that are over", test_a_redo_of_many_that_are_over},
     {"a gap moves the position", test_a_gap_moves_the_position},
     {"texts are cut between characters", test_texts_are_cut_between_characters},
 };
