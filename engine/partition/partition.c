@@ -1,8 +1,54 @@
+/*
+ * The conductor of the rooms of a partition: the only one that knows two of them. Inputs go to the room that
+ * they are for; what a room returns goes to the next one:
+ *
+ *   messages, timers → instances → a record to append → log → committed, in order → projection (rows,
+ * messages, timers) → instances (counts, who may hear now)
+ *
+ *   phase       what goes on                                       leads to (all but CLOSED: CLOSED)
+ *   CLOSED                                                         LOG
+ *   LOG         its tail is found, an epoch opened: see log/       PROJECTION
+ *   PROJECTION  the rows are brought up to it: see projection/     CRASHES
+ *   CRASHES     which instances' code has crashed an engine        LIVE
+ *   LIVE        what is live, as the database has it               TIMERS
+ *   TIMERS      those that are due soon                            SERVING
+ *   SERVING                                                        CLOSING
+ *   CLOSING     handed over: what is in flight is finished
+ */
 #include "partition.h"
-#include "machine.h"
+#include "instances.h"
+#include "partition_log.h"
+#include "projection.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { PURGE_EVERY = 1000 /* inbox messages */ };
+
+enum phase {
+    PHASE_CLOSED,
+    PHASE_LOG,
+    PHASE_PROJECTION,
+    PHASE_CRASHES,
+    PHASE_LIVE,
+    PHASE_TIMERS,
+    PHASE_SERVING,
+    PHASE_CLOSING,
+};
+
+struct partition {
+    struct env env;
+    char node[THOLE_NAME_BYTES_MAX + 1];
+    enum phase phase;
+    struct partition_log *log;
+    struct projection *projection;
+    struct instances *instances;
+    uint64_t busy_ms;       /* when something last happened */
+    uint64_t purged_below;  /* of the inbox */
+    struct seen inbox_lost; /* what the inbox did not hold when it was opened last; sequence 0: it did */
+    bool ending;            /* in doubt: nothing new; dropped once all appends are answered */
+    char ending_why[160];
+};
 
 void partition_options_init(struct partition_options *options)
 {
@@ -20,14 +66,9 @@ void partition_options_init(struct partition_options *options)
                                           .log_chunk = 2000};
 }
 
-static size_t record_beside(const struct partition_options *options)
-{
-    return RECORD_OVERHEAD + THOLE_ID_BYTES_MAX + DETAIL_BYTES_MAX + options->ahead_max * POSITION_BYTES_EACH;
-}
-
 size_t partition_record_min(const struct partition_options *options)
 {
-    return record_beside(options) + options->payload_max + EVENT_BYTES_BESIDE;
+    return env_record_beside(options) + options->payload_max + EVENT_BYTES_BESIDE;
 }
 
 struct partition *partition_create(const struct partition_options *options)
@@ -45,14 +86,11 @@ struct partition *partition_create(const struct partition_options *options)
     p->env.options.node = thole_slice_from(p->node);
     p->log = log_create(&p->env);
     p->projection = projection_create(&p->env);
-    if (p->log == NULL || p->projection == NULL) {
-        log_destroy(p->log);
-        projection_destroy(p->projection);
-        free(p);
+    p->instances = instances_create(&p->env);
+    if (p->log == NULL || p->projection == NULL || p->instances == NULL) {
+        partition_destroy(p);
         return NULL;
     }
-    p->event_room = options->record_max - record_beside(options);
-    slots_init(&p->slots);
     return p;
 }
 
@@ -63,26 +101,25 @@ bool partition_poll(struct partition *p, struct partition_out *ret)
 
 /* --- states -------------------------------------------------------------------------------------- */
 
+static void become(struct partition *p, enum phase phase)
+{
+    assert(phase == PHASE_CLOSED || phase == p->phase + 1);
+    p->phase = phase;
+}
+
 static void forget(struct partition *p)
 {
     env_clear(&p->env);
     projection_reset(p->projection);
     log_reset(p->log);
-    slots_release(&p->slots);
-    progress_release(&p->progress);
-    names_release(p);
-    refusals_release(p);
-    suspects_release(&p->suspects);
+    instances_reset(p->instances);
     p->purged_below = 0;
-    p->open_activities = 0;
-    p->recount = p->recounting = false;
     p->ending = false;
-    p->rejecting = 0;
-    p->phase = PHASE_CLOSED;
+    become(p, PHASE_CLOSED);
     p->env.generation++;
 }
 
-void partition_drop(struct partition *p, const char *why, bool reopen)
+static void drop(struct partition *p, const char *why, bool reopen)
 {
     if (p->phase == PHASE_CLOSED)
         return;
@@ -105,9 +142,10 @@ void partition_destroy(struct partition *p)
 {
     if (p == NULL)
         return;
-    forget(p);
+    env_clear(&p->env);
     log_destroy(p->log);
     projection_destroy(p->projection);
+    instances_destroy(p->instances);
     env_release(&p->env);
     free(p);
 }
@@ -117,26 +155,26 @@ static void open(struct partition *p)
     if (p->phase != PHASE_CLOSED)
         return;
     p->env.generation++;
-    p->phase = PHASE_LOG;
+    become(p, PHASE_LOG);
     log_open(p->log);
 }
 
 static void close_gracefully(struct partition *p)
 {
     if (p->phase == PHASE_SERVING)
-        p->phase = PHASE_CLOSING;
+        become(p, PHASE_CLOSING);
     else if (p->phase != PHASE_CLOSED && p->phase != PHASE_CLOSING)
-        partition_drop(p, "handed over while opening", false);
+        drop(p, "handed over while opening", false);
 }
 
 /*
  * Something is in doubt. What is in flight is answered first (by the server, or by the host when it gives
  * up), so that what this epoch holds for committed is what it is: then the memory goes.
  */
-void partition_doubt(struct partition *p, const char *why)
+static void doubt(struct partition *p, const char *why)
 {
     if (log_facts(p->log)->in_flight == 0) {
-        partition_drop(p, why, true);
+        drop(p, why, true);
         return;
     }
     if (p->ending)
@@ -153,48 +191,32 @@ void partition_doubt(struct partition *p, const char *why)
 static void hear_of_rival(struct partition *p, uint64_t epoch)
 {
     if ((p->phase == PHASE_SERVING || p->phase == PHASE_CLOSING) && epoch > log_facts(p->log)->epoch)
-        partition_doubt(p, "a rival opens the partition");
+        doubt(p, "a rival opens the partition");
 }
 
 /* Nothing was read from it since the partition was opened: the position is the one that was found then. */
 static void inbox_back(struct partition *p)
 {
-    p->gone = progress_seen(&p->progress);
-    partition_doubt(p, "the inbox lost its tail or was made anew: it is read again");
+    p->inbox_lost = progress_seen(instances_inbox(p->instances));
+    doubt(p, "the inbox lost its tail or was made anew: it is read again");
 }
 
 /* --- the log ------------------------------------------------------------------------------------- */
 
 static struct log_saying saying(struct partition *p)
 {
-    const struct progress *progress = &p->progress;
+    const struct progress *progress = instances_inbox(p->instances);
     p->busy_ms = p->env.now_ms;
     return (struct log_saying){{progress->floor, progress->above, progress->above_len,
                                 progress->seen.sequence, progress->seen.stored_ns},
                                projection_done(p->projection)};
 }
 
-void partition_append_turn(struct partition *p, struct slot *slot, const struct turn *turn,
-                           const struct turn_log *lines, size_t lines_len)
-{
-    struct log_saying const now = saying(p);
-    slot->in_flight += log_append_turn(p->log, turn, lines, lines_len, &now, slot);
-    p->progress.dirty = false;
-}
-
-void partition_append_deletion(struct partition *p, struct slot *slot, const struct deletion *deletion)
-{
-    struct log_saying const now = saying(p);
-    slot->in_flight++;
-    log_append_deletion(p->log, deletion, &now, slot);
-    p->progress.dirty = false;
-}
-
 static void append_position(struct partition *p)
 {
     struct log_saying const now = saying(p);
     log_append_position(p->log, &now);
-    p->progress.dirty = false;
+    instances_position_saved(p->instances);
 }
 
 /*
@@ -205,17 +227,17 @@ static void append_position(struct partition *p)
  */
 static void forget_position(struct partition *p)
 {
-    struct seen const seen = progress_seen(&p->progress), gone = p->gone;
-    p->gone = (struct seen){0};
-    if (gone.sequence > 0 && seen.sequence == gone.sequence && seen.stored_ns == gone.stored_ns)
-        progress_release(&p->progress); /* the EpochOpened says so before the first message is read */
+    struct seen const seen = progress_seen(instances_inbox(p->instances)), lost = p->inbox_lost;
+    p->inbox_lost = (struct seen){0};
+    if (lost.sequence > 0 && seen.sequence == lost.sequence && seen.stored_ns == lost.stored_ns)
+        instances_forget_inbox(p->instances); /* the EpochOpened says so before the first message is read */
 }
 
 /* The tail of the log is known, and nothing is in it that does not count. */
 static void begin_epoch(struct partition *p)
 {
     const struct log_tail *tail = log_found(p->log);
-    if (progress_set(&p->progress, &tail->position) != THOLE_OK) {
+    if (instances_set_inbox(p->instances, &tail->position) != THOLE_OK) {
         env_no_memory(&p->env);
         return;
     }
@@ -223,29 +245,7 @@ static void begin_epoch(struct partition *p)
     struct log_saying now = saying(p);
     now.published = tail->published;
     log_begin(p->log, projection_epoch_known(p->projection), &now);
-    p->progress.dirty = false;
-}
-
-static void say_lines(struct partition *p, const struct log_committed *record)
-{
-    for (size_t i = 0; i < record->lines_len; i++) {
-        struct partition_out *out = env_emit(&p->env, PARTITION_OUT_LOG);
-        out->level = record->lines[i].level;
-        out->instance = env_copy(&p->env, record->instance);
-        out->execution = record->execution;
-        out->data = env_copy(&p->env, record->lines[i].text);
-    }
-}
-
-/* What waited for the last of its records. */
-static void settled(struct partition *p, struct slot *slot)
-{
-    if (slot->reload)
-        intake_load(p, slot);
-    else if (slot->first != NULL && slot->state != SLOT_LOADING)
-        slots_ready(&p->slots, slot);
-    else if (slot->questions != NULL && slot->state == SLOT_ENDED)
-        queries_answer(p, slot);
+    instances_position_saved(p->instances);
 }
 
 /* The log is this owner's: the rows are brought up to it. */
@@ -253,34 +253,32 @@ static void epoch_opened(struct partition *p)
 {
     const struct log_facts *facts = log_facts(p->log);
     const struct log_tail *tail = log_found(p->log);
-    struct seen const seen = progress_seen(&p->progress);
+    struct seen const seen = progress_seen(instances_inbox(p->instances));
     struct projection_start const start = {.epoch = facts->epoch,
                                            .base = facts->base,
                                            .tail_last = tail->last,
                                            .published = tail->published,
-                                           .inbox_from = p->progress.floor + 1,
+                                           .inbox_from = instances_inbox(p->instances)->floor + 1,
                                            .seen_sequence = seen.sequence,
                                            .seen_ns = seen.stored_ns};
-    p->phase = PHASE_PROJECTION;
+    become(p, PHASE_PROJECTION);
     projection_open(p->projection, &start);
 }
 
 static void committed(struct partition *p, const struct log_committed *record)
 {
-    struct slot *slot = record->tag;
+    struct entry *entry = record->tag;
     struct projection_turns made;
     struct projection_facts facts = {0};
-    if (slot != NULL)
-        facts = (struct projection_facts){slot->orchestration, slot->parent};
-    projection_record(p->projection, record->bytes, record->sequence, slot == NULL ? NULL : &facts, &made);
-    p->recount |= made.rows_uncertain;
-    if (slot == NULL)
+    if (entry != NULL)
+        facts = (struct projection_facts){instances_orchestration(entry), *instances_parent(entry)};
+    projection_record(p->projection, record->bytes, record->sequence, entry == NULL ? NULL : &facts, &made);
+    if (made.rows_uncertain)
+        instances_count_is_uncertain(p->instances);
+    if (entry == NULL)
         return;
-    count_turns(p, slot, made.turns, made.len);
-    assert(slot->in_flight > 0);
-    say_lines(p, record);
-    if (--slot->in_flight == 0)
-        settled(p, slot);
+    instances_count(p->instances, entry, made.turns, made.len);
+    instances_committed(p->instances, entry, record->execution, record->lines, record->lines_len);
 }
 
 /* What the log has to say after an answer. */
@@ -296,7 +294,7 @@ static void hear_log(struct partition *p)
     if (log_state(p->log) == LOG_FOUND)
         begin_epoch(p);
     else if (log_state(p->log) == LOG_LOST)
-        partition_drop(p, log_why(p->log), true);
+        drop(p, log_why(p->log), true);
 }
 
 /* Whose code has crashed is known: code may run. */
@@ -304,27 +302,22 @@ static void read_live(struct partition *p, const struct partition_in *in)
 {
     if (p->phase != PHASE_CRASHES)
         return;
-    suspects_read(p, in);
-    p->phase = PHASE_LIVE;
+    instances_crashes(p->instances, in);
+    become(p, PHASE_LIVE);
     env_emit(&p->env, PARTITION_OUT_READ_LIVE);
 }
 
 static void live_known(struct partition *p, const struct partition_in *in)
 {
     if (p->phase != PHASE_LIVE) {
-        counted_again(p, in);
+        instances_counted_again(p->instances, in, log_facts(p->log)->in_flight > 0);
         return;
     }
-    for (size_t i = 0; i < in->live_names_len; i++)
-        names_add(p, in->live_names[i], in->live_counts[i]);
-    p->open_activities = in->live_activities;
-    p->phase = PHASE_TIMERS;
+    instances_live(p->instances, in);
+    become(p, PHASE_TIMERS);
     /* Perhaps this node can run what its predecessor could not; what has continued as new goes on. */
-    for (size_t i = 0; i < in->blocked_len; i++) {
-        struct slot *slot = intake_slot(p, in->blocked[i].instance);
-        if (slot != NULL)
-            slot->retry = true;
-    }
+    for (size_t i = 0; i < in->blocked_len; i++)
+        instances_retry(p->instances, in->blocked[i].instance);
     projection_read_timers(p->projection);
 }
 
@@ -333,20 +326,20 @@ static void timers_known(struct partition *p, const struct partition_in *in)
     projection_timers(p->projection, in);
     if (p->phase != PHASE_TIMERS)
         return;
-    p->phase = PHASE_SERVING;
+    become(p, PHASE_SERVING);
     p->busy_ms = p->env.now_ms;
     env_emit(&p->env, PARTITION_OUT_OPENED)->epoch = log_facts(p->log)->epoch;
-    struct seen const seen = progress_seen(&p->progress);
+    struct seen const seen = progress_seen(instances_inbox(p->instances));
     struct partition_out *out = env_emit(&p->env, PARTITION_OUT_READ_INBOX);
-    out->from = p->progress.floor + 1;
+    out->from = instances_inbox(p->instances)->floor + 1;
     out->sequence = seen.sequence;
     out->stored_ns = seen.stored_ns;
 }
 
 static void sent(struct partition *p, const struct partition_in *in)
 {
-    if ((in->token & REFUSAL_TOKEN) != 0)
-        refusal_sent(p, in->token);
+    if ((in->token & INSTANCES_TOKEN) != 0)
+        instances_sent(p->instances, in);
     else
         projection_sent(p->projection, in);
 }
@@ -356,8 +349,8 @@ static void history(struct partition *p, const struct partition_in *in)
     struct log_rule const log = log_view(p->log);
     if ((in->token & PROJECTION_TOKEN) != 0)
         projection_history(p->projection, in, &log);
-    else
-        loading_history(p, in);
+    else if (!instances_history(p->instances, in, &log))
+        doubt(p, LOG_FOREIGN);
 }
 
 static void answer(struct partition *p, const struct partition_in *in)
@@ -365,7 +358,7 @@ static void answer(struct partition *p, const struct partition_in *in)
     switch (in->kind) {
     case PARTITION_IN_OPEN: open(p); break;
     case PARTITION_IN_CLOSE: close_gracefully(p); break;
-    case PARTITION_IN_DOUBT: partition_doubt(p, in->text); break;
+    case PARTITION_IN_DOUBT: doubt(p, in->text); break;
     case PARTITION_IN_RIVAL: hear_of_rival(p, in->sequence); break;
     case PARTITION_IN_TAIL:
         log_tail(p->log, in);
@@ -387,35 +380,38 @@ static void answer(struct partition *p, const struct partition_in *in)
     case PARTITION_IN_STORE_OPENED: projection_store_opened(p->projection, in); break;
     case PARTITION_IN_STORE_RESET: projection_store_reset(p->projection); break;
     case PARTITION_IN_LOG: projection_log(p->projection, in); break;
-    case PARTITION_IN_RESULTS: projection_results(p->projection, in, &p->progress); break;
+    case PARTITION_IN_RESULTS: projection_results(p->projection, in, instances_inbox(p->instances)); break;
     case PARTITION_IN_LIVE: live_known(p, in); break;
     case PARTITION_IN_TIMERS: timers_known(p, in); break;
     case PARTITION_IN_APPLIED: projection_applied(p->projection, in); break;
     case PARTITION_IN_PUBLISHED: projection_published(p->projection, in); break;
     case PARTITION_IN_SENT: sent(p, in); break;
-    case PARTITION_IN_MESSAGE: intake_message(p, in); break;
+    case PARTITION_IN_MESSAGE:
+        if (p->phase == PHASE_SERVING && instances_message(p->instances, in))
+            p->busy_ms = p->env.now_ms;
+        break;
     case PARTITION_IN_INBOX_BACK: inbox_back(p); break;
     case PARTITION_IN_HISTORY: history(p, in); break;
     case PARTITION_IN_REMOVED:
         if (projection_removed(p->projection, in))
             p->busy_ms = p->env.now_ms;
         break;
-    case PARTITION_IN_REJECTED: rejections_kept(p, in); break;
+    case PARTITION_IN_REJECTED: instances_rejected(p->instances, in); break;
     case PARTITION_IN_CRASHES: read_live(p, in); break;
-    case PARTITION_IN_QUERY: queries_ask(p, in); break;
+    case PARTITION_IN_QUERY: instances_query(p->instances, in, p->phase == PHASE_SERVING); break;
     }
 }
 
 /* What the projection has to say after a step. */
 static void hear_projection(struct partition *p)
 {
-    const char *doubt = projection_take_doubt(p->projection);
+    const char *doubtful = projection_take_doubt(p->projection);
     if (projection_state(p->projection) == PROJECTION_FAILED) {
-        partition_drop(p, projection_why(p->projection), true);
-    } else if (doubt != NULL) {
-        partition_doubt(p, doubt);
+        drop(p, projection_why(p->projection), true);
+    } else if (doubtful != NULL) {
+        doubt(p, doubtful);
     } else if (p->phase == PHASE_PROJECTION && projection_state(p->projection) == PROJECTION_CURRENT) {
-        p->phase = PHASE_CRASHES; /* before any code runs */
+        become(p, PHASE_CRASHES); /* before any code runs */
         env_emit(&p->env, PARTITION_OUT_READ_CRASHES);
     }
 }
@@ -427,10 +423,10 @@ static void after_step(struct partition *p)
         hear_projection(p);
     }
     if (!p->env.nomem && p->ending && log_facts(p->log)->in_flight == 0)
-        partition_drop(p, p->ending_why, true);
+        drop(p, p->ending_why, true);
     if (p->env.nomem) {
         p->env.nomem = false;
-        partition_drop(p, "out of memory", true);
+        drop(p, "out of memory", true);
     }
 }
 
@@ -453,7 +449,7 @@ thole_status partition_input(struct partition *p, const struct partition_in *in,
 static bool quiet(const struct partition *p)
 {
     return log_facts(p->log)->in_flight == 0 && projection_idle(p->projection) &&
-           p->slots.ready_first == NULL && p->refusals == NULL && p->rejecting == 0;
+           instances_quiet(p->instances);
 }
 
 static bool unsaid(const struct partition *p)
@@ -463,7 +459,7 @@ static bool unsaid(const struct partition *p)
 
 static bool unsaved(const struct partition *p)
 {
-    return p->progress.dirty || unsaid(p) || projection_unsaved(p->projection);
+    return instances_inbox(p->instances)->dirty || unsaid(p) || projection_unsaved(p->projection);
 }
 
 static bool unpurged(const struct partition *p)
@@ -477,7 +473,7 @@ static void purge(struct partition *p, uint64_t step)
     uint64_t const below = log_facts(p->log)->floor;
     if (below < p->purged_below + step || below <= 1)
         return;
-    struct seen const seen = progress_seen(&p->progress);
+    struct seen const seen = progress_seen(instances_inbox(p->instances));
     struct partition_out *out = env_emit(&p->env, PARTITION_OUT_PURGE_INBOX);
     p->purged_below = out->from = below;
     out->sequence = seen.sequence;
@@ -489,18 +485,48 @@ static void save(struct partition *p)
 {
     if (!log_is_open(p->log))
         return;
-    if (p->progress.dirty || unsaid(p))
+    if (instances_inbox(p->instances)->dirty || unsaid(p))
         append_position(p);
     else
         projection_save(p->projection);
+}
+
+static bool may_run(const struct partition *p)
+{
+    return p->phase == PHASE_SERVING && !p->env.nomem && log_is_open(p->log) && !p->ending &&
+           log_facts(p->log)->in_flight < p->env.options.window_max && projection_has_room(p->projection);
+}
+
+/* Appends what a turn came to. Returns the number of records. */
+static size_t append(struct partition *p, const struct instances_record *record)
+{
+    if (record->entry == NULL)
+        return 0;
+    struct log_saying const now = saying(p);
+    if (record->turn != NULL)
+        return log_append_turn(p->log, record->turn, record->lines, record->lines_len, &now, record->entry);
+    log_append_deletion(p->log, record->deletion, &now, record->entry);
+    return 1;
+}
+
+static void run_turns(struct partition *p)
+{
+    struct instances_record record;
+    while (may_run(p) && instances_run(p->instances, &record)) {
+        size_t const records = append(p, &record);
+        if (record.wake.due_ms > 0)
+            projection_wake(p->projection, &record.wake);
+        instances_ran(p->instances, records, log_facts(p->log)->next_n - 1);
+    }
+    instances_evict(p->instances);
 }
 
 static void serve(struct partition *p)
 {
     struct projection_timer due;
     while (projection_take_due(p->projection, &due))
-        intake_timer(p, &due);
-    turns_run_ready(p);
+        instances_timer(p->instances, due.instance, due.execution, due.timer_id);
+    run_turns(p);
     purge(p, PURGE_EVERY);
     uint64_t const confirmed = log_facts(p->log)->confirmed_seq;
     if (projection_unconfirmed(p->projection, confirmed) && log_facts(p->log)->in_flight == 0 &&
@@ -514,8 +540,8 @@ static void serve(struct partition *p)
         return;
     }
     purge(p, 1);
-    if (p->recount && !p->recounting)
-        count_again(p);
+    if (instances_counts_wanted(p->instances))
+        instances_count_again(p->instances);
 }
 
 static void finish(struct partition *p)
@@ -529,14 +555,14 @@ static void finish(struct partition *p)
     if (unpurged(p))
         purge(p, 1);
     else
-        partition_drop(p, "handed over", false);
+        drop(p, "handed over", false);
 }
 
 void partition_flush(struct partition *p, uint64_t now_ms)
 {
     if (now_ms > p->env.now_ms)
         p->env.now_ms = now_ms;
-    suspects_pump(p);
+    instances_tell_ends(p->instances, log_facts(p->log)->committed_n);
     if (p->phase == PHASE_SERVING && !p->ending)
         serve(p);
     else if (p->phase == PHASE_CLOSING && !p->ending)
@@ -554,7 +580,7 @@ uint64_t partition_deadline_ms(const struct partition *p)
     if (p->phase != PHASE_SERVING)
         return UINT64_MAX;
     uint64_t deadline = projection_deadline_ms(p->projection);
-    if (quiet(p) && (unsaved(p) || unpurged(p) || (p->recount && !p->recounting))) {
+    if (quiet(p) && (unsaved(p) || unpurged(p) || instances_counts_wanted(p->instances))) {
         uint64_t const idle = p->busy_ms + p->env.options.idle_ms;
         deadline = idle < deadline ? idle : deadline;
     }
@@ -563,18 +589,19 @@ uint64_t partition_deadline_ms(const struct partition *p)
 
 size_t partition_room(const struct partition *p)
 {
-    const struct progress *progress = &p->progress;
+    const struct progress *progress = instances_inbox(p->instances);
+    size_t const pending = instances_pending(p->instances);
     uint64_t const ahead = progress->received > progress->floor ? progress->received - progress->floor : 0;
-    if (p->phase != PHASE_SERVING || p->slots.pending_len >= PENDING_MAX || ahead >= p->env.options.ahead_max)
+    if (p->phase != PHASE_SERVING || pending >= instances_pending_max() || ahead >= p->env.options.ahead_max)
         return 0;
-    size_t const room = PENDING_MAX - p->slots.pending_len,
+    size_t const room = instances_pending_max() - pending,
                  ahead_room = p->env.options.ahead_max - (size_t)ahead;
     return room < ahead_room ? room : ahead_room;
 }
 
 size_t partition_pending(const struct partition *p)
 {
-    return p->slots.pending_len;
+    return instances_pending(p->instances);
 }
 
 /* --- facts --------------------------------------------------------------------------------------- */
@@ -606,7 +633,7 @@ uint64_t partition_generation(const struct partition *p)
 
 uint64_t partition_open_activities(const struct partition *p)
 {
-    return p->open_activities;
+    return instances_open_activities(p->instances);
 }
 
 uint64_t partition_committed_n(const struct partition *p)
@@ -616,6 +643,29 @@ uint64_t partition_committed_n(const struct partition *p)
 
 bool partition_idle(const struct partition *p)
 {
-    return p->phase == PHASE_SERVING && quiet(p) && !unsaved(p) && p->slots.pending_len == 0 && !p->recount &&
-           !p->recounting && projection_removals(p->projection) == 0;
+    return p->phase == PHASE_SERVING && quiet(p) && !unsaved(p) && instances_pending(p->instances) == 0 &&
+           instances_counts_exact(p->instances) && projection_removals(p->projection) == 0;
+}
+
+size_t partition_live_names(const struct partition *p, const thole_slice **ret_names)
+{
+    return instances_live_names(p->instances, ret_names);
+}
+
+void partition_check(const struct partition *p)
+{
+    enum log_state const log = log_state(p->log);
+    enum projection_state const projection = projection_state(p->projection);
+    log_check(p->log);
+    projection_check(p->projection);
+    instances_check(p->instances);
+    assert((p->phase == PHASE_CLOSED) == (log == LOG_CLOSED) && log != LOG_FOUND && log != LOG_LOST);
+    assert((p->phase > PHASE_LOG) == (log == LOG_OPEN || log == LOG_FAILING) || log == LOG_FAILING);
+    assert((p->phase < PHASE_PROJECTION) == (projection == PROJECTION_CLOSED) &&
+           projection != PROJECTION_FAILED);
+    assert((p->phase > PHASE_PROJECTION) == (projection == PROJECTION_CURRENT));
+    assert(instances_records_in_flight(p->instances) <= log_facts(p->log)->in_flight);
+    assert(log_facts(p->log)->floor <= instances_inbox(p->instances)->floor);
+    assert(!p->ending || log_facts(p->log)->in_flight > 0);
+    assert(!p->env.nomem);
 }

@@ -59,4 +59,6 @@ uint64_t partition_open_activities(const struct partition *p);
 size_t partition_live_names(const struct partition *p, const thole_slice **ret_names);
 /* For the simulation's checks: what this writer holds for committed: records 1..n of its epoch. */
 uint64_t partition_committed_n(const struct partition *p);
+/* All invariants, between two steps; aborts when one does not hold. Slow: it goes through everything. */
+void partition_check(const struct partition *p);
 #endif

@@ -9,7 +9,6 @@
 set -eu
 . "$(dirname "$0")/files.sh"
 limits='
-    partition=13
     testing=7
 '
 nm -g -A --format=posix "$@" | awk -v limits="$limits" -v show="${CIRCLES:-}" '

@@ -117,6 +117,7 @@ static void read_crashes(struct world *w, struct seat *seat, const struct partit
     }
     seat->crashes_read = w->crash_list->writes;
     (void)partition_input(seat->machine, &in, node_now_ms(w, &seat->engine->node));
+    partition_check(seat->machine);
 }
 
 bool crash_output(struct world *w, struct seat *seat, const struct partition_out *out)

@@ -77,6 +77,7 @@ void seat_input(struct world *w, struct seat *seat, const struct partition_in *i
     lent.subject = lend(engine, in->subject);
     if (partition_input(seat->machine, &lent, node_now_ms(w, &engine->node)) != THOLE_OK)
         broken(w, "%s: out of memory", engine->node.name);
+    partition_check(seat->machine);
     take_back(engine);
     seat_drive_soon(w, seat);
 }
@@ -340,6 +341,7 @@ static void task_drive(struct world *w, void *arg, uint64_t life)
     if (seat->machine == NULL || seat->engine->dying)
         return;
     partition_flush(seat->machine, node_now_ms(w, &seat->engine->node));
+    partition_check(seat->machine);
     if (seat->engine->dying)
         return;
     check_seat(w, seat);

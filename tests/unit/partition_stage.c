@@ -378,6 +378,7 @@ void stage_run(struct stage *s)
     while (more) {
         more = false;
         partition_flush(s->p, s->now_ms);
+        partition_check(s->p);
         while (partition_poll(s->p, &out)) {
             struct partition_in const in = do_output(s, &out);
             more = true;
@@ -387,6 +388,7 @@ void stage_run(struct stage *s)
                 s->held[s->held_len++] = in;
             else
                 (void)partition_input(s->p, &in, s->now_ms);
+            partition_check(s->p);
         }
     }
 }

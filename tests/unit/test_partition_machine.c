@@ -1,5 +1,5 @@
 /* The partition machine at its edges: what the simulation's worlds never offer, or only once in a while. */
-#include "machine.h"
+#include "instances_state.h"
 #include "partition_stage.h"
 #include "thole_cunit.h"
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The small parts of the partition machine: inbox position, timers, ownership. */
-#include "machine.h"
 #include "ownership.h"
+#include "progress.h"
 #include "projection_state.h"
 #include "thole_cunit.h"
 #include <stdlib.h>

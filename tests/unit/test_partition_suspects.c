@@ -2,7 +2,7 @@
  * Instances whose code has crashed an engine. Nothing crashes here: a watch says what would, and keeps count
  * of what is run, and what is tried first.
  */
-#include "machine.h"
+#include "instances_state.h"
 #include "partition_stage.h"
 #include "thole_cunit.h"
 #include <stdlib.h>

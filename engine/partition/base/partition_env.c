@@ -4,6 +4,11 @@
 
 #define NAMELESS "-" /* for an orchestration that nobody knows the name of, in notices */
 
+size_t env_record_beside(const struct partition_options *options)
+{
+    return RECORD_OVERHEAD + THOLE_ID_BYTES_MAX + DETAIL_BYTES_MAX + options->ahead_max * POSITION_BYTES_EACH;
+}
+
 static void output_destroy(struct output *output)
 {
     if (output == NULL)

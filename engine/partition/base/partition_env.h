@@ -9,6 +9,7 @@
 enum {
     RECORD_OVERHEAD = 512,   /* of a turn's record, beside the texts, the position and the events */
     POSITION_BYTES_EACH = 8, /* of an inbox sequence, up to 2^56 */
+    EVENT_BYTES_BESIDE = DETAILS_BYTES_MAX + 6144, /* of an event, beside one payload */
     EARLY_TIMER = 1,         /* row of the timer that gives up early events: (instance, execution 0, this) */
     DETAIL_BYTES_MAX = 1024, /* of a text that says why an instance is blocked, or how it ended */
 };
@@ -33,8 +34,10 @@ struct env {
 /* Appends an output; its memory (copies made with env_copy) lives until it has been taken. Never NULL: when
  * memory is short it returns a spare, which nobody takes, and sets nomem. */
 struct partition_out *env_emit(struct env *env, enum partition_out_kind kind);
-thole_slice env_copy(struct env *env, thole_slice from);   /* into the output that was emitted last */
-uint64_t *env_numbers(struct env *env, size_t n);          /* likewise; NULL: nomem */
+thole_slice env_copy(struct env *env, thole_slice from); /* into the output that was emitted last */
+uint64_t *env_numbers(struct env *env, size_t n);        /* likewise; NULL: nomem */
+/* Bytes of a record beside its events, at most. */
+size_t env_record_beside(const struct partition_options *options);
 void env_no_memory(struct env *env);                       /* remembers that memory ran out */
 bool env_poll(struct env *env, struct partition_out *ret); /* see partition_poll() */
 void env_clear(struct env *env);                           /* forgets the outputs that are not taken */

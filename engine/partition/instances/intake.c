@@ -1,46 +1,17 @@
 /*
- * What comes for an instance: messages, timers, and what they mean to it. They wait at its slot until a turn
+ * What comes for an instance: messages, timers, and what they mean to it. They wait at its entry until a turn
  * takes them; an inbox message counts as incorporated with the record of that turn.
  */
-#include "machine.h"
+#include "instances_state.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-void intake_load(struct partition *p, struct slot *slot)
+static void arrived(struct instances *p, struct entry *entry, struct pending *pending)
 {
-    slot->reload = false;
-    struct partition_out *out = env_emit(&p->env, PARTITION_OUT_LOAD);
-    out->token = slot->token;
-    out->instance = env_copy(&p->env, slot->id);
-}
-
-struct slot *intake_slot(struct partition *p, thole_slice instance)
-{
-    struct slot *slot = slots_find(&p->slots, instance);
-    if (slot != NULL) {
-        slots_touch(&p->slots, slot);
-        return slot;
-    }
-    slot = slots_add(&p->slots, instance);
-    if (slot == NULL)
-        env_no_memory(&p->env);
-    else
-        intake_load(p, slot);
-    return slot;
-}
-
-void intake_incorporate(struct partition *p, uint64_t inbox_sequence)
-{
-    if (inbox_sequence != 0 && progress_add(&p->progress, inbox_sequence) != THOLE_OK)
-        env_no_memory(&p->env);
-}
-
-static void arrived(struct partition *p, struct slot *slot, struct pending *pending)
-{
-    slot_push(&p->slots, slot, pending);
-    if (slot->state != SLOT_LOADING)
-        slots_ready(&p->slots, slot);
+    entry_push(&p->entries, entry, pending);
+    if (entry->state != ENTRY_LOADING)
+        entries_ready(&p->entries, entry);
 }
 
 static enum reject_code code_of(thole_status decoded)
@@ -51,7 +22,7 @@ static enum reject_code code_of(thole_status decoded)
 }
 
 /* Decodes the message and looks whether the partition can take it. */
-static enum reject_code examine(struct partition *p, const struct partition_in *in, struct pending *pending,
+static enum reject_code examine(struct instances *p, const struct partition_in *in, struct pending *pending,
                                 thole_error *ret)
 {
     if (in->refused != REJECT_NONE) {
@@ -63,7 +34,7 @@ static enum reject_code examine(struct partition *p, const struct partition_in *
     }
     thole_status const status = message_decode(in->bytes, &pending->arena, &pending->message, ret);
     if (status == THOLE_NOMEM)
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
     if (status != THOLE_OK)
         return code_of(status);
     if (!thole_slice_equal(pending->message.instance, in->instance)) {
@@ -73,50 +44,50 @@ static enum reject_code examine(struct partition *p, const struct partition_in *
     return rejections_check(p, &pending->message, ret);
 }
 
-void intake_message(struct partition *p, const struct partition_in *in)
+bool instances_message(struct instances *p, const struct partition_in *in)
 {
-    if (p->phase != PHASE_SERVING || in->sequence <= p->progress.received)
-        return;
+    if (in->sequence <= p->progress.received)
+        return false;
     if (progress_skip(&p->progress, p->progress.received + 1, in->sequence - 1) != THOLE_OK)
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
     progress_receive(&p->progress, in->sequence, in->stored_ns);
-    p->busy_ms = p->env.now_ms;
     if (progress_has(&p->progress, in->sequence))
-        return;
+        return true;
     struct pending *pending = pending_create();
     if (pending == NULL) {
-        env_no_memory(&p->env);
-        return;
+        env_no_memory(p->env);
+        return true;
     }
     thole_error err = {0};
     enum reject_code const code = examine(p, in, pending, &err);
     if (code != REJECT_NONE) {
         pending_destroy(pending);
-        if (!p->env.nomem)
+        if (!p->env->nomem)
             rejections_refuse(p, in, code, err.text);
-        return;
+        return true;
     }
     pending->inbox_sequence = in->sequence;
     pending->stored_ns = in->stored_ns;
-    struct slot *slot = intake_slot(p, in->instance);
-    if (slot == NULL)
+    struct entry *entry = intake_entry(p, in->instance);
+    if (entry == NULL)
         pending_destroy(pending);
     else
-        arrived(p, slot, pending);
+        arrived(p, entry, pending);
+    return true;
 }
 
-void intake_timer(struct partition *p, const struct projection_timer *timer)
+void instances_timer(struct instances *p, thole_slice instance, uint64_t execution, uint64_t timer_id)
 {
     struct pending *pending = pending_create();
-    struct slot *slot = pending == NULL ? NULL : intake_slot(p, timer->instance);
-    if (slot == NULL) {
+    struct entry *entry = pending == NULL ? NULL : intake_entry(p, instance);
+    if (entry == NULL) {
         pending_destroy(pending);
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
         return;
     }
-    pending->execution = timer->execution;
-    pending->timer_id = timer->timer_id;
-    arrived(p, slot, pending);
+    pending->execution = execution;
+    pending->timer_id = timer_id;
+    arrived(p, entry, pending);
 }
 
 /* --- what a message means ------------------------------------------------------------------------ */
@@ -189,16 +160,16 @@ static struct event message_event(const struct message *m)
 }
 
 /* Never the first execution, nor the one that it is in. */
-static struct event pruned_event(const struct slot *slot, const struct message *m)
+static struct event pruned_event(const struct entry *entry, const struct message *m)
 {
     struct event event = message_event(m);
-    event.kept = slot->gone + 1;
-    event.before = m->execution < slot->execution ? m->execution : slot->execution;
+    event.kept = entry->gone + 1;
+    event.before = m->execution < entry->execution ? m->execution : entry->execution;
     return event;
 }
 
 /* A record must hold it. What is waited for comes in any case, if only as a failure. */
-static bool fits(struct partition *p, const struct pending *pending, struct event *event)
+static bool fits(struct instances *p, const struct pending *pending, struct event *event)
 {
     if (event_bytes_max(event) <= p->event_room)
         return true;
@@ -217,25 +188,6 @@ static bool fits(struct partition *p, const struct pending *pending, struct even
 
 /* --- starts under an id in use ------------------------------------------------------------------- */
 
-static bool exists(const struct slot *slot)
-{
-    return slot->state != SLOT_ABSENT && slot->state != SLOT_EARLY;
-}
-
-/* They are answered when what they collide with is committed: nobody hears of what is not. */
-static bool must_wait(const struct slot *slot)
-{
-    if (deletion_must_wait(slot))
-        return true;
-    return slot->in_flight > 0 && exists(slot) && slot->first != NULL && slot->first->inbox_sequence != 0 &&
-           slot->first->message.kind == MESSAGE_START;
-}
-
-bool intake_waits(const struct slot *slot)
-{
-    return slot->first != NULL && slot->state != SLOT_LOADING && !must_wait(slot);
-}
-
 static bool same_origin(const struct origin *a, const struct origin *b)
 {
     return a->execution == b->execution && a->event == b->event &&
@@ -244,31 +196,31 @@ static bool same_origin(const struct origin *a, const struct origin *b)
 
 /* The same request again is told what it was told, another one is refused; where an event comes with it, any
  * instance will do. */
-static void answer_client(struct partition *p, const struct slot *slot, const struct message *m)
+static void answer_client(struct instances *p, const struct entry *entry, const struct message *m)
 {
-    bool const same = m->request_id.len > 0 && thole_slice_equal(m->request_id, slot->request_id);
+    bool const same = m->request_id.len > 0 && thole_slice_equal(m->request_id, entry->request_id);
     bool const again = same || m->event_name.len > 0;
-    struct partition_out *out = env_emit(&p->env, PARTITION_OUT_EVENT);
+    struct partition_out *out = env_emit(p->env, PARTITION_OUT_EVENT);
     out->event_kind = again ? "started" : "rejected";
-    out->orchestration = env_copy(&p->env, again ? slot->orchestration : m->orchestration);
-    out->instance = env_copy(&p->env, slot->id);
-    out->execution = slot->execution;
-    out->request_id = env_copy(&p->env, m->request_id);
+    out->orchestration = env_copy(p->env, again ? entry->orchestration : m->orchestration);
+    out->instance = env_copy(p->env, entry->id);
+    out->execution = entry->execution;
+    out->request_id = env_copy(p->env, m->request_id);
 }
 
 /* True when the message is to be held until the answer is stored. */
-static bool start_collides(struct partition *p, struct slot *slot, const struct pending *pending)
+static bool start_collides(struct instances *p, struct entry *entry, const struct pending *pending)
 {
     const struct message *m = &pending->message;
     if (m->parent.instance.len > 0) {
-        if (same_origin(&m->parent, &slot->parent))
+        if (same_origin(&m->parent, &entry->parent))
             return false;
-        refusals_add(p, slot, pending);
+        refusals_add(p, entry, pending);
         return true;
     }
     if (m->request_id.len == 0 ||
         m->request_id.ptr[0] != '<') /* else an orchestration's, which does not wait */
-        answer_client(p, slot, m);
+        answer_client(p, entry, m);
     return false;
 }
 
@@ -280,7 +232,7 @@ enum taken {
     HELD,    /* it is answered first, or kept as rejected */
 };
 
-static enum taken put(struct partition *p, const struct pending *pending, struct intake *in,
+static enum taken put(struct instances *p, const struct pending *pending, struct intake *in,
                       struct event event)
 {
     if (!fits(p, pending, &event))
@@ -290,36 +242,36 @@ static enum taken put(struct partition *p, const struct pending *pending, struct
 }
 
 /* An instance comes into being, with what came before it. */
-static enum taken take_first_start(struct partition *p, const struct slot *slot,
+static enum taken take_first_start(struct instances *p, const struct entry *entry,
                                    const struct pending *pending, struct arena *arena, struct intake *in)
 {
-    size_t const early = slot->early == NULL ? 0 : slot->early->len;
+    size_t const early = entry->early == NULL ? 0 : entry->early->len;
     assert(in->len == 0);
     in->events = arena_array(arena, early + 2, sizeof *in->events);
     if (in->events == NULL) {
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
         return DROPPED;
     }
     struct event started = started_event(&pending->message), raised = raised_event(&pending->message);
-    started.before = slot->gone;
+    started.before = entry->gone;
     bool const signals = pending->message.event_name.len > 0;
     if (!fits(p, pending, &started) || (signals && !fits(p, pending, &raised)))
         return HELD;
     in->events[in->len++] = started;
     if (early > 0)
-        memcpy(&in->events[in->len], slot->early->events, early * sizeof *in->events);
+        memcpy(&in->events[in->len], entry->early->events, early * sizeof *in->events);
     in->len += early;
     if (signals)
         in->events[in->len++] = raised;
     return TAKEN;
 }
 
-static enum taken take_early(struct partition *p, struct slot *slot, const struct pending *pending,
+static enum taken take_early(struct instances *p, struct entry *entry, const struct pending *pending,
                              struct intake *in)
 {
     if (pending->inbox_sequence == 0) {
-        if (slot->state == SLOT_EARLY && pending->execution == 0)
-            in->expired = in->len == 0 && early_is_over(p, slot);
+        if (entry->state == ENTRY_EARLY && pending->execution == 0)
+            in->expired = in->len == 0 && early_is_over(p, entry);
         return DROPPED;
     }
     if (pending->message.kind != MESSAGE_EVENT)
@@ -327,44 +279,45 @@ static enum taken take_early(struct partition *p, struct slot *slot, const struc
     struct event event = raised_event(&pending->message);
     if (!fits(p, pending, &event))
         return HELD;
-    switch (early_keep(slot, &event)) {
+    switch (early_keep(entry, &event)) {
     case THOLE_OK: return put(p, pending, in, event);
     case THOLE_CONFLICT: break;
     case THOLE_LIMIT:
         rejections_refuse_pending(p, pending, REJECT_TOO_MANY,
                                   "too many events wait for this instance, which does not exist");
         return HELD;
-    default: env_no_memory(&p->env); break;
+    default: env_no_memory(p->env); break;
     }
     return DROPPED;
 }
 
-static bool for_this_execution(const struct slot *slot, const struct pending *pending)
+static bool for_this_execution(const struct entry *entry, const struct pending *pending)
 {
     if (pending->inbox_sequence == 0)
-        return pending->execution == slot->execution;
+        return pending->execution == entry->execution;
     const struct message *m = &pending->message;
     bool const of_execution =
         m->kind == MESSAGE_ACTIVITY_RESULT || m->kind == MESSAGE_CHILD_RESULT || m->kind == MESSAGE_RELEASE;
-    return !of_execution || m->execution == slot->execution;
+    return !of_execution || m->execution == entry->execution;
 }
 
 /* Nobody looks whether what is recorded for it makes sense. */
-static bool is_raw(const struct slot *slot)
+static bool is_raw(const struct entry *entry)
 {
-    return slot->state == SLOT_BLOCKED && slot->instance == NULL;
+    return entry->state == ENTRY_BLOCKED && entry->instance == NULL;
 }
 
-static enum taken take_existing(struct partition *p, struct slot *slot, const struct pending *pending,
+static enum taken take_existing(struct instances *p, struct entry *entry, const struct pending *pending,
                                 struct intake *in)
 {
     const struct message *m = &pending->message;
     bool const timer = pending->inbox_sequence == 0, start = !timer && m->kind == MESSAGE_START;
-    if (start && start_collides(p, slot, pending))
+    if (start && start_collides(p, entry, pending))
         return HELD;
-    if (slot->state == SLOT_ENDED || (start && m->event_name.len == 0) || !for_this_execution(slot, pending))
+    if (entry->state == ENTRY_ENDED || (start && m->event_name.len == 0) ||
+        !for_this_execution(entry, pending))
         return DROPPED;
-    if (!timer && m->kind == MESSAGE_RELEASE && is_raw(slot)) {
+    if (!timer && m->kind == MESSAGE_RELEASE && is_raw(entry)) {
         rejections_refuse_pending(p, pending, REJECT_UNREADABLE,
                                   "the instance cannot be read here, so nobody knows what is in quarantine");
         return HELD;
@@ -372,102 +325,103 @@ static enum taken take_existing(struct partition *p, struct slot *slot, const st
     if (timer)
         return put(
             p, pending, in,
-            (struct event){.kind = EVENT_TIMER_FIRED, .ref = pending->timer_id, .due_ms = p->env.now_ms});
-    if (m->kind == MESSAGE_PRUNE && is_raw(slot)) {
+            (struct event){.kind = EVENT_TIMER_FIRED, .ref = pending->timer_id, .due_ms = p->env->now_ms});
+    if (m->kind == MESSAGE_PRUNE && is_raw(entry)) {
         rejections_refuse_pending(p, pending, REJECT_UNREADABLE,
                                   "the instance cannot be read here, so its history is left as it is");
         return HELD;
     }
     if (m->kind == MESSAGE_PRUNE) {
-        struct event const event = pruned_event(slot, m);
+        struct event const event = pruned_event(entry, m);
         return executions_pruned(&event).upto == 0 ? DROPPED : put(p, pending, in, event);
     }
     return put(p, pending, in, start ? raised_event(m) : message_event(m));
 }
 
 /* The start of a life that was deleted comes a second time: it does not begin another one. */
-static bool start_is_over(const struct slot *slot, const struct message *m)
+static bool start_is_over(const struct entry *entry, const struct message *m)
 {
-    if (slot->gone == 0)
+    if (entry->gone == 0)
         return false;
     if (m->parent.instance.len > 0)
-        return same_origin(&m->parent, &slot->parent);
-    return m->request_id.len > 0 && thole_slice_equal(m->request_id, slot->request_id);
+        return same_origin(&m->parent, &entry->parent);
+    return m->request_id.len > 0 && thole_slice_equal(m->request_id, entry->request_id);
 }
 
-static enum taken take_one(struct partition *p, struct slot *slot, const struct pending *pending,
+static enum taken take_one(struct instances *p, struct entry *entry, const struct pending *pending,
                            struct arena *arena, struct intake *in)
 {
-    if (exists(slot))
-        return take_existing(p, slot, pending, in);
+    if (entry_exists(entry))
+        return take_existing(p, entry, pending, in);
     if (pending->inbox_sequence != 0 && pending->message.kind == MESSAGE_START)
-        return start_is_over(slot, &pending->message) ? DROPPED
-                                                      : take_first_start(p, slot, pending, arena, in);
-    return take_early(p, slot, pending, in);
+        return start_is_over(entry, &pending->message) ? DROPPED
+                                                       : take_first_start(p, entry, pending, arena, in);
+    return take_early(p, entry, pending, in);
 }
 
 /* Would any of it change anything? What the first ones change decides about the others in their place. */
-static bool any_accepted(const struct slot *slot, const struct intake *in)
+static bool any_accepted(const struct entry *entry, const struct intake *in)
 {
-    if (slot->instance == NULL || in->len == 0 || in->deletes || in->retries)
+    if (entry->instance == NULL || in->len == 0 || in->deletes || in->retries)
         return true;
     for (size_t i = 0; i < in->len; i++)
-        if (instance_accepts(slot->instance, &in->events[i]))
+        if (instance_accepts(entry->instance, &in->events[i]))
             return true;
     return false;
 }
 
-static bool starts(const struct slot *slot)
+static bool starts(const struct entry *entry)
 {
-    return !exists(slot) && slot->first->inbox_sequence != 0 && slot->first->message.kind == MESSAGE_START;
+    return !entry_exists(entry) && entry->first->inbox_sequence != 0 &&
+           entry->first->message.kind == MESSAGE_START;
 }
 
-static bool retry_is_next(const struct slot *slot)
+static bool retry_is_next(const struct entry *entry)
 {
-    return slot->first != NULL && slot->first->inbox_sequence != 0 &&
-           slot->first->message.kind == MESSAGE_RETRY;
+    return entry->first != NULL && entry->first->inbox_sequence != 0 &&
+           entry->first->message.kind == MESSAGE_RETRY;
 }
 
 /* The start of an instance that does not exist makes a turn of its own, a deletion a record; who is tried
  * again is loaded before anything else is done. */
-static bool is_alone(const struct slot *slot)
+static bool is_alone(const struct entry *entry)
 {
-    return starts(slot) || deletion_is_next(slot) || retry_is_next(slot);
+    return starts(entry) || deletion_is_next(entry) || retry_is_next(entry);
 }
 
-/* How many things wait for the slot; at most as many as one turn takes. */
-static size_t waiting(const struct slot *slot)
+/* How many things wait for the entry; at most as many as one turn takes. */
+static size_t waiting(const struct entry *entry)
 {
     size_t n = 0;
-    for (const struct pending *pending = slot->first; pending != NULL && n < TURN_RECEIVED_MAX;
+    for (const struct pending *pending = entry->first; pending != NULL && n < TURN_RECEIVED_MAX;
          pending = pending->next)
         n++;
     return n;
 }
 
-struct intake intake_take(struct partition *p, struct slot *slot, struct arena *arena)
+struct intake intake_take(struct instances *p, struct entry *entry, struct arena *arena)
 {
-    size_t const room = waiting(slot) + 2;
+    size_t const room = waiting(entry) + 2;
     struct intake in = {.events = arena_array(arena, room, sizeof *in.events)};
     size_t bytes = 0;
     bool over = in.events == NULL;
     if (over)
-        env_no_memory(&p->env);
-    while (!over && !p->env.nomem && in.len < TURN_RECEIVED_MAX && bytes < TURN_RECEIVED_BYTES_MAX &&
-           intake_waits(slot) && !(is_alone(slot) && in.len > 0)) {
-        if (deletion_is_next(slot)) {
-            over = deletion_take(p, slot, &in);
+        env_no_memory(p->env);
+    while (!over && !p->env->nomem && in.len < TURN_RECEIVED_MAX && bytes < TURN_RECEIVED_BYTES_MAX &&
+           intake_waits(entry) && !(is_alone(entry) && in.len > 0)) {
+        if (deletion_is_next(entry)) {
+            over = deletion_take(p, entry, &in);
             continue;
         }
-        bool const first = starts(slot);
-        in.retries = over = retry_is_next(slot);
-        struct pending *pending = slot_take(&p->slots, slot);
+        bool const first = starts(entry);
+        in.retries = over = retry_is_next(entry);
+        struct pending *pending = entry_take(&p->entries, entry);
         if (in.retries) {
             pending->next = NULL;
             in.taken = pending;
             continue;
         }
-        enum taken const taken = take_one(p, slot, pending, arena, &in);
+        enum taken const taken = take_one(p, entry, pending, arena, &in);
         assert(first || in.expired || in.len < room);
         over = in.expired || (first && taken == TAKEN);
         if (taken == TAKEN) {
@@ -480,7 +434,7 @@ struct intake intake_take(struct partition *p, struct slot *slot, struct arena *
             intake_incorporate(p, pending->inbox_sequence);
         pending_destroy(pending);
     }
-    if (!any_accepted(slot, &in)) {
+    if (!any_accepted(entry, &in)) {
         intake_done(p, &in);
         intake_release(&in);
         in.len = 0;
@@ -488,17 +442,17 @@ struct intake intake_take(struct partition *p, struct slot *slot, struct arena *
     return in;
 }
 
-void intake_done(struct partition *p, const struct intake *in)
+void intake_done(struct instances *p, const struct intake *in)
 {
     for (const struct pending *pending = in->taken; pending != NULL; pending = pending->next)
         intake_incorporate(p, pending->inbox_sequence);
 }
 
-void intake_give_back(struct partition *p, struct slot *slot, struct intake *in)
+void intake_give_back(struct instances *p, struct entry *entry, struct intake *in)
 {
     for (struct pending *next; in->taken != NULL; in->taken = next) {
         next = in->taken->next;
-        slot_give_back(&p->slots, slot, in->taken);
+        entry_give_back(&p->entries, entry, in->taken);
     }
 }
 

@@ -1,12 +1,12 @@
 /* How many live instances of each orchestration a partition has: few names, so an array is enough. */
-#include "machine.h"
+#include "instances_state.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { VERSIONED_NAME_BYTES = THOLE_NAME_BYTES_MAX + 16 };
 
-static size_t find(const struct partition *p, thole_slice name)
+static size_t find(const struct instances *p, thole_slice name)
 {
     size_t i = 0;
     while (i < p->names_len && !thole_slice_equal(p->names[i].name, name))
@@ -14,7 +14,7 @@ static size_t find(const struct partition *p, thole_slice name)
     return i;
 }
 
-static bool grow(struct partition *p)
+static bool grow(struct instances *p)
 {
     if (p->names_len < p->names_cap)
         return true;
@@ -31,7 +31,7 @@ static bool grow(struct partition *p)
     return true;
 }
 
-void names_add(struct partition *p, thole_slice name, uint64_t count)
+void names_add(struct instances *p, thole_slice name, uint64_t count)
 {
     if (name.len == 0)
         return;
@@ -43,14 +43,14 @@ void names_add(struct partition *p, thole_slice name, uint64_t count)
     uint8_t *copy = malloc(name.len);
     if (copy == NULL || !grow(p)) {
         free(copy);
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
         return;
     }
     memcpy(copy, name.ptr, name.len);
     p->names[p->names_len++] = (struct live_name){{copy, name.len}, count};
 }
 
-static void names_remove(struct partition *p, thole_slice name)
+static void names_remove(struct instances *p, thole_slice name)
 {
     size_t const i = find(p, name);
     if (i == p->names_len || --p->names[i].count > 0)
@@ -67,24 +67,24 @@ static thole_slice versioned(char text[VERSIONED_NAME_BYTES], thole_slice name, 
     return (thole_slice){(const uint8_t *)text, (size_t)n};
 }
 
-void names_count(struct partition *p, struct slot *slot, thole_slice orchestration, uint32_t version)
+void names_count(struct instances *p, struct entry *entry, thole_slice orchestration, uint32_t version)
 {
     char text[VERSIONED_NAME_BYTES];
     names_add(p, versioned(text, orchestration, version), 1);
-    names_uncount(p, slot);
-    slot->counted = true;
-    slot->counted_version = version;
+    names_uncount(p, entry);
+    entry->counted = true;
+    entry->counted_version = version;
 }
 
-void names_uncount(struct partition *p, struct slot *slot)
+void names_uncount(struct instances *p, struct entry *entry)
 {
     char text[VERSIONED_NAME_BYTES];
-    if (slot->counted)
-        names_remove(p, versioned(text, slot->orchestration, slot->counted_version));
-    slot->counted = false;
+    if (entry->counted)
+        names_remove(p, versioned(text, entry->orchestration, entry->counted_version));
+    entry->counted = false;
 }
 
-void names_release(struct partition *p)
+void names_release(struct instances *p)
 {
     for (size_t i = 0; i < p->names_len; i++)
         free((void *)(uintptr_t)p->names[i].name.ptr);
@@ -95,7 +95,7 @@ void names_release(struct partition *p)
     p->names_len = p->names_cap = 0;
 }
 
-size_t partition_live_names(const struct partition *p, const thole_slice **ret_names)
+size_t instances_live_names(const struct instances *p, const thole_slice **ret_names)
 {
     for (size_t i = 0; i < p->names_len; i++)
         p->names_view[i] = p->names[i].name;

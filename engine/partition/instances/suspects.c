@@ -3,7 +3,7 @@
  * crashes not at all, until somebody says so or there is other code. The list is kept outside, and read when
  * the partition is opened.
  */
-#include "machine.h"
+#include "instances_state.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ void suspects_release(struct suspects *suspects)
     *suspects = (struct suspects){0};
 }
 
-struct suspect *suspects_find(const struct partition *p, thole_slice instance)
+struct suspect *suspects_find(const struct instances *p, thole_slice instance)
 {
     for (size_t i = 0; i < p->suspects.len; i++)
         if (thole_slice_equal(p->suspects.list[i].id, instance))
@@ -40,7 +40,7 @@ static bool copy(thole_slice from, thole_slice *ret)
     return true;
 }
 
-static void add(struct partition *p, const struct partition_crash *crash)
+static void add(struct instances *p, const struct partition_crash *crash)
 {
     struct suspects *const all = &p->suspects;
     struct suspect suspect = {.count = crash->count};
@@ -53,46 +53,46 @@ static void add(struct partition *p, const struct partition_crash *crash)
         *place = suspect;
     } else {
         forget(&suspect);
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
     }
 }
 
-void suspects_read(struct partition *p, const struct partition_in *in)
+void instances_crashes(struct instances *p, const struct partition_in *in)
 {
     for (size_t i = 0; i < in->crashes_len; i++)
         add(p, &in->crashes[i]);
 }
 
-bool suspects_stuck(const struct partition *p, struct slot *slot)
+bool suspects_stuck(const struct instances *p, struct entry *entry)
 {
-    const struct suspect *const suspect = suspects_find(p, slot->id);
+    const struct suspect *const suspect = suspects_find(p, entry->id);
     thole_error err = {0};
-    if (suspect == NULL || suspect->count < p->env.options.crash_limit)
+    if (suspect == NULL || suspect->count < p->env->options.crash_limit)
         return false;
     (void)thole_fail(
         &err, THOLE_APP,
         "its code has crashed the engine %llu times: %.*s; it is tried again with another build of the "
         "program, or after `thole retry`",
         (unsigned long long)suspect->count, THOLE_FMT(suspect->text));
-    slot_block(slot, BLOCKED_CRASHED, thole_slice_from(err.text));
-    slot->failed = BLOCKED_CRASHED;
+    entry_block(entry, BLOCKED_CRASHED, thole_slice_from(err.text));
+    entry->failed = BLOCKED_CRASHED;
     return true;
 }
 
-void suspects_tell(struct partition *p, const struct slot *slot)
+void suspects_tell(struct instances *p, const struct entry *entry)
 {
-    const struct suspect *const suspect = suspects_find(p, slot->id);
-    struct partition_out *const out = env_emit(&p->env, PARTITION_OUT_CRASHED);
-    out->instance = env_copy(&p->env, slot->id);
-    out->orchestration = env_copy(&p->env, slot->orchestration);
-    out->version = slot->version;
+    const struct suspect *const suspect = suspects_find(p, entry->id);
+    struct partition_out *const out = env_emit(p->env, PARTITION_OUT_CRASHED);
+    out->instance = env_copy(p->env, entry->id);
+    out->orchestration = env_copy(p->env, entry->orchestration);
+    out->version = entry->version;
     out->count = suspect->count;
-    out->data = env_copy(&p->env, suspect->text);
+    out->data = env_copy(p->env, suspect->text);
 }
 
-void suspects_crashed(const struct partition *p, const struct slot *slot, const char *text)
+void suspects_crashed(const struct instances *p, const struct entry *entry, const char *text)
 {
-    struct suspect *const suspect = suspects_find(p, slot->id);
+    struct suspect *const suspect = suspects_find(p, entry->id);
     thole_slice now;
     suspect->count++;
     suspect->over_n = 0;
@@ -102,33 +102,33 @@ void suspects_crashed(const struct partition *p, const struct slot *slot, const 
     }
 }
 
-void suspects_retry(struct partition *p, const struct slot *slot)
+void suspects_retry(struct instances *p, const struct entry *entry)
 {
-    struct suspect *const suspect = suspects_find(p, slot->id);
+    struct suspect *const suspect = suspects_find(p, entry->id);
     if (suspect == NULL || suspect->count == 0)
         return;
     suspect->count = 0;
-    suspects_tell(p, slot);
+    suspects_tell(p, entry);
 }
 
 /* It stays a suspect for as long as this owner has the partition: the next instance of its id may run the
  * same code before anybody knows that the end of this one is stored. */
-void suspects_over(struct partition *p, const struct slot *slot)
+void suspects_over(struct instances *p, const struct entry *entry, uint64_t n)
 {
-    struct suspect *const suspect = suspects_find(p, slot->id);
+    struct suspect *const suspect = suspects_find(p, entry->id);
     if (suspect == NULL)
         return;
     suspect->count = 0;
-    suspect->over_n = log_facts(p->log)->next_n - 1;
+    suspect->over_n = n;
 }
 
-void suspects_pump(struct partition *p)
+void instances_tell_ends(struct instances *p, uint64_t committed_n)
 {
     for (size_t i = 0; i < p->suspects.len; i++) {
         struct suspect *const suspect = &p->suspects.list[i];
-        if (suspect->over_n == 0 || suspect->over_n > log_facts(p->log)->committed_n)
+        if (suspect->over_n == 0 || suspect->over_n > committed_n)
             continue;
         suspect->over_n = 0;
-        env_emit(&p->env, PARTITION_OUT_CRASHES_OVER)->instance = env_copy(&p->env, suspect->id);
+        env_emit(p->env, PARTITION_OUT_CRASHES_OVER)->instance = env_copy(p->env, suspect->id);
     }
 }

@@ -3,89 +3,72 @@
  * given away with the reason, to be kept where people look. As with everything that follows from the inbox
  * outside of the log, it counts as incorporated when that is done; who crashes before says it again.
  */
-#include "machine.h"
+#include "instances_state.h"
 #include <assert.h>
 
-const char *reject_code_name(enum reject_code code)
-{
-    switch (code) {
-    case REJECT_NONE: break;
-    case REJECT_SUBJECT: return "subject";
-    case REJECT_PARTITION: return "partition";
-    case REJECT_MALFORMED: return "malformed";
-    case REJECT_UNSUPPORTED: return "unsupported";
-    case REJECT_INSTANCE: return "instance";
-    case REJECT_REQUEST_ID: return "request_id";
-    case REJECT_TOO_LARGE: return "too_large";
-    case REJECT_TOO_MANY: return "too_many";
-    case REJECT_UNREADABLE: return "unreadable";
-    }
-    return "none";
-}
-
-static struct partition_out *refuse(struct partition *p, uint64_t sequence, enum reject_code code,
+static struct partition_out *refuse(struct instances *p, uint64_t sequence, enum reject_code code,
                                     const char *text)
 {
-    struct partition_out *out = env_emit(&p->env, PARTITION_OUT_REJECTED);
+    struct partition_out *out = env_emit(p->env, PARTITION_OUT_REJECTED);
     assert(code != REJECT_NONE);
     out->reject = code;
     out->sequence = sequence;
-    thole_slice const copy = env_copy(&p->env, thole_slice_from(text));
+    thole_slice const copy = env_copy(p->env, thole_slice_from(text));
     out->text = copy.ptr == NULL ? "" : (const char *)copy.ptr;
     p->rejecting++;
     return out;
 }
 
-static void keep_bytes(struct partition *p, struct partition_out *out, thole_slice bytes)
+static void keep_bytes(struct instances *p, struct partition_out *out, thole_slice bytes)
 {
     out->count = bytes.len;
     bytes.len = bytes.len < REJECTED_PAYLOAD_MAX ? bytes.len : REJECTED_PAYLOAD_MAX;
-    out->bytes = env_copy(&p->env, bytes);
+    out->bytes = env_copy(p->env, bytes);
 }
 
-void rejections_refuse(struct partition *p, const struct partition_in *in, enum reject_code code,
+void rejections_refuse(struct instances *p, const struct partition_in *in, enum reject_code code,
                        const char *text)
 {
     struct partition_out *out = refuse(p, in->sequence, code, text);
     out->stored_ns = in->stored_ns;
-    out->instance = env_copy(&p->env, in->instance);
-    out->subject = env_copy(&p->env, in->subject);
+    out->instance = env_copy(p->env, in->instance);
+    out->subject = env_copy(p->env, in->subject);
     keep_bytes(p, out, in->bytes);
 }
 
-void rejections_refuse_pending(struct partition *p, const struct pending *pending, enum reject_code code,
+void rejections_refuse_pending(struct instances *p, const struct pending *pending, enum reject_code code,
                                const char *text)
 {
     struct buf bytes;
     struct partition_out *out = refuse(p, pending->inbox_sequence, code, text);
     out->stored_ns = pending->stored_ns;
-    out->instance = env_copy(&p->env, pending->message.instance);
+    out->instance = env_copy(p->env, pending->message.instance);
     buf_init(&bytes, MESSAGE_BYTES_MAX);
     if (message_encode(&pending->message, &bytes) == THOLE_OK)
         keep_bytes(p, out, buf_bytes(&bytes));
     else
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
     buf_release(&bytes);
 }
 
-void rejections_kept(struct partition *p, const struct partition_in *in)
+void instances_rejected(struct instances *p, const struct partition_in *in)
 {
     if (p->rejecting > 0)
         p->rejecting--;
     intake_incorporate(p, in->sequence);
 }
 
-static enum reject_code check_payload(const struct partition *p, const char *what, thole_slice bytes,
+static enum reject_code check_payload(const struct instances *p, const char *what, thole_slice bytes,
                                       thole_error *ret)
 {
-    if (bytes.len <= p->env.options.payload_max)
+    if (bytes.len <= p->env->options.payload_max)
         return REJECT_NONE;
     (void)thole_fail(ret, THOLE_LIMIT, "the %s has %zu bytes, the namespace allows %zu", what, bytes.len,
-                     p->env.options.payload_max);
+                     p->env->options.payload_max);
     return REJECT_TOO_LARGE;
 }
 
-enum reject_code rejections_check(const struct partition *p, const struct message *message, thole_error *ret)
+enum reject_code rejections_check(const struct instances *p, const struct message *message, thole_error *ret)
 {
     thole_slice const request = message->request_id;
     bool const engines = request.len > 0 && request.ptr[0] == '<';

@@ -1,10 +1,10 @@
 /* Starts of children under an id in use: their parents are told, and until that is stored they are not
  * incorporated. */
-#include "machine.h"
+#include "instances_state.h"
 #include <stdlib.h>
 
 /* No record says that the start was refused: it counts as incorporated when the parent's answer is stored. */
-void refusals_add(struct partition *p, struct slot *slot, const struct pending *start)
+void refusals_add(struct instances *p, struct entry *entry, const struct pending *start)
 {
     const struct message *m = &start->message;
     struct message const message = {.kind = MESSAGE_CHILD_RESULT,
@@ -17,40 +17,40 @@ void refusals_add(struct partition *p, struct slot *slot, const struct pending *
                                     .child = m->instance};
     struct refusal *refusal = calloc(1, sizeof *refusal);
     if (refusal == NULL) {
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
         return;
     }
     buf_init(&refusal->bytes, MESSAGE_BYTES_MAX);
-    refusal->token = REFUSAL_TOKEN | ++p->next_refusal;
+    refusal->token = INSTANCES_TOKEN | ++p->next_refusal;
     refusal->inbox_sequence = start->inbox_sequence;
-    refusal->slot = slot;
-    slot->refusals++;
+    refusal->entry = entry;
+    entry->refusals++;
     refusal->next = p->refusals;
     p->refusals = refusal;
     if (message_encode(&message, &refusal->bytes) != THOLE_OK)
-        env_no_memory(&p->env);
+        env_no_memory(p->env);
     else
-        env_send(&p->env, message.instance, buf_bytes(&refusal->bytes), refusal->token);
+        env_send(p->env, message.instance, buf_bytes(&refusal->bytes), refusal->token);
 }
 
-void refusal_sent(struct partition *p, uint64_t token)
+void instances_sent(struct instances *p, const struct partition_in *in)
 {
     struct refusal **at = &p->refusals;
-    while (*at != NULL && (*at)->token != token)
+    while (*at != NULL && (*at)->token != in->token)
         at = &(*at)->next;
     struct refusal *refusal = *at;
     if (refusal == NULL)
         return;
     *at = refusal->next;
     intake_incorporate(p, refusal->inbox_sequence);
-    struct slot *slot = refusal->slot;
-    if (--slot->refusals == 0 && intake_waits(slot)) /* a deletion */
-        slots_ready(&p->slots, slot);
+    struct entry *entry = refusal->entry;
+    if (--entry->refusals == 0 && intake_waits(entry)) /* a deletion */
+        entries_ready(&p->entries, entry);
     buf_release(&refusal->bytes);
     free(refusal);
 }
 
-void refusals_release(struct partition *p)
+void refusals_release(struct instances *p)
 {
     for (struct refusal *next; p->refusals != NULL; p->refusals = next) {
         next = p->refusals->next;

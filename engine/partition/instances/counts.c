@@ -1,0 +1,93 @@
+/* What is counted of committed turns: rows of activities, live orchestrations. */
+#include "instances_state.h"
+
+/*
+ * How many rows there are: while there are any, somebody looks after them, so it must not be too few. Of what
+ * was scheduled before the instance was loaded, or before the last count, it is not known whether it was
+ * counted: its row may have been gone by then, with its result on the way. Then it may be too many, until the
+ * rows are counted again.
+ */
+static void count_rows(struct instances *p, struct entry *entry, uint64_t execution,
+                       const struct event *event)
+{
+    bool nomem = false;
+    int const more = entry_note_tries(entry, event, &nomem);
+    /* Where nobody looks what is recorded, the same end may be recorded twice. */
+    bool const unsure = entry->raw || (execution == entry->old_execution && event->ref <= entry->old_events);
+    if (nomem)
+        env_no_memory(p->env);
+    p->activity_changes += more != 0;
+    if (more > 0)
+        p->open_activities++;
+    else if (more < 0 && unsure)
+        p->recount = true;
+    else if (more < 0 && p->open_activities > 0)
+        p->open_activities--;
+}
+
+static void count_name(struct instances *p, struct entry *entry, const struct event *event)
+{
+    if (event->kind == EVENT_STARTED)
+        names_count(p, entry, event->name, event->version);
+    else if (event->kind == EVENT_VERSION_CHOSEN)
+        names_count(p, entry, entry->orchestration, event->version);
+    else if (event_is_terminal(event->kind) && event->kind != EVENT_CONTINUED_AS_NEW)
+        names_uncount(p, entry);
+}
+
+void instances_count(struct instances *p, struct entry *entry, const struct turn *turns, size_t n)
+{
+    for (size_t t = 0; t < n; t++)
+        for (size_t i = 0; turns[t].execution > 0 && i < turns[t].events_len && !p->env->nomem; i++) {
+            count_rows(p, entry, turns[t].execution, &turns[t].events[i]);
+            count_name(p, entry, &turns[t].events[i]);
+        }
+}
+
+void instances_count_again(struct instances *p)
+{
+    p->recount = false;
+    p->recounting = true;
+    p->recount_changes = p->activity_changes;
+    env_emit(p->env, PARTITION_OUT_READ_LIVE);
+}
+
+void instances_counted_again(struct instances *p, const struct partition_in *in, bool uncommitted)
+{
+    if (!p->recounting)
+        return;
+    p->recounting = false;
+    if (p->recount_changes != p->activity_changes || uncommitted) {
+        p->recount = true;
+        return;
+    }
+    p->open_activities = in->live_activities;
+    entries_grow_old(&p->entries);
+}
+
+void instances_live(struct instances *p, const struct partition_in *in)
+{
+    for (size_t i = 0; i < in->live_names_len; i++)
+        names_add(p, in->live_names[i], in->live_counts[i]);
+    p->open_activities = in->live_activities;
+}
+
+void instances_count_is_uncertain(struct instances *p)
+{
+    p->recount = true;
+}
+
+bool instances_counts_wanted(const struct instances *p)
+{
+    return p->recount && !p->recounting;
+}
+
+bool instances_counts_exact(const struct instances *p)
+{
+    return !p->recount && !p->recounting;
+}
+
+uint64_t instances_open_activities(const struct instances *p)
+{
+    return p->open_activities;
+}

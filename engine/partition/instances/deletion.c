@@ -1,0 +1,67 @@
+/*
+ * Deleting an instance: a record that says so, then its rows, and at last the records before it (see the
+ * projection's removals.c). The id may be used again. Its new life goes on counting executions, so that
+ * nothing that was meant for the old one (results, wakes, repeated messages, keys) fits.
+ */
+#include "instances_state.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- the request --------------------------------------------------------------------------------- */
+
+/* There is nothing to delete, or something that the client did not mean: it was deleted before. */
+static bool is_over(const struct entry *entry, const struct message *m)
+{
+    return entry->state == ENTRY_ABSENT || (m->execution != 0 && m->execution <= entry->gone);
+}
+
+static bool drop(struct instances *p, struct entry *entry, const char *kind)
+{
+    struct pending *pending = entry_take(&p->entries, entry);
+    struct deletion const said = {.instance = entry->id,
+                                  .execution = entry->execution,
+                                  .orchestration = entry->orchestration,
+                                  .request_id = pending->message.request_id};
+    if (kind != NULL)
+        env_notice_deletion(p->env, &said, kind);
+    intake_incorporate(p, pending->inbox_sequence);
+    pending_destroy(pending);
+    return false;
+}
+
+/* It is terminated first, in a turn of its own. The request stays in its place and comes again behind it. */
+static bool terminate(struct instances *p, struct entry *entry, struct intake *in)
+{
+    const struct message *m = &entry->first->message;
+    struct event const event = {
+        .kind = EVENT_TERMINATE_REQUESTED, .data = m->data, .request_id = m->request_id};
+    if (entry->instance != NULL && !instance_accepts(entry->instance, &event))
+        return drop(p, entry, "rejected");
+    in->events[in->len++] = event;
+    return true;
+}
+
+bool deletion_take(struct instances *p, struct entry *entry, struct intake *in)
+{
+    const struct message *m = &entry->first->message;
+    assert(in->len == 0);
+    if (is_over(entry, m)) /* of what never was there is nothing to tell */
+        return drop(p, entry, entry->gone > 0 ? "deleted" : NULL);
+    if (entry->state != ENTRY_ENDED && entry->state != ENTRY_EARLY)
+        return m->force ? terminate(p, entry, in) : drop(p, entry, "rejected");
+    in->deletes = true;
+    in->taken = entry_take(&p->entries, entry);
+    in->taken->next = NULL; /* what waits behind it stays where it is */
+    return true;
+}
+
+void deletion_note(struct entry *entry, const struct deletion *d)
+{
+    entry->gone = d->execution;
+    entry->time_ms = d->time_ms;
+    entry_remember(entry, d->started_by, &entry->request_id);
+    entry_remember(entry, d->parent.instance, &entry->parent.instance);
+    entry->parent.execution = d->parent.execution;
+    entry->parent.event = d->parent.event;
+}

@@ -1,0 +1,88 @@
+/* Turns of execution 0: events that came before their instance did are recorded like any others. */
+#include "instances_state.h"
+#include <stdio.h>
+
+static void forget(struct entry *entry)
+{
+    early_destroy(entry->early);
+    entry->early = NULL;
+    entry_become(entry, ENTRY_ABSENT);
+}
+
+void early_load(struct instances *p, struct entry *entry, const struct turn *turns, size_t n)
+{
+    entry_become(entry, ENTRY_ABSENT);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < turns[i].events_len; k++) {
+            const struct event *event = &turns[i].events[k];
+            if (event->kind == EVENT_DISCARDED) {
+                forget(entry);
+                continue;
+            }
+            /* What is over a limit now was recorded when it was not: nobody misses it more than its instance.
+             */
+            if (event->kind == EVENT_EVENT_RECEIVED && early_keep(entry, event) == THOLE_NOMEM)
+                env_no_memory(p->env);
+            if (entry->early == NULL)
+                continue;
+            entry_become(entry, ENTRY_EARLY);
+            entry->early->due_ms = turns[i].time_ms + p->env->options.early_event_ms;
+        }
+    }
+}
+
+static void append(struct instances *p, struct entry *entry, struct event *events, size_t n)
+{
+    size_t const kept = entry->early == NULL ? 0 : entry->early->len;
+    int const len = snprintf(p->run.text, sizeof p->run.text, "%zu event%s wait%s for it to start", kept,
+                             kept == 1 ? "" : "s", kept == 1 ? "s" : "");
+    for (size_t i = 0; i < n; i++)
+        events[i].id = ++entry->events;
+    entry->time_ms = p->env->now_ms > entry->time_ms ? p->env->now_ms : entry->time_ms;
+    p->run.kind = RUN_EARLY;
+    p->run.turn = (struct turn){.instance = entry->id,
+                                .execution = 0,
+                                .number = ++entry->turns,
+                                .time_ms = entry->time_ms,
+                                .blocked = BLOCKED_NOT_STARTED,
+                                .blocked_text = {(const uint8_t *)p->run.text, (size_t)len},
+                                .events = events,
+                                .events_len = n};
+}
+
+void early_record(struct instances *p, struct entry *entry, struct event *events, size_t n)
+{
+    if (entry->state == ENTRY_ABSENT) {
+        if (entry->execution != 0)
+            entry->turns = entry->events = 0;
+        entry->execution = 0;
+        entry_become(entry, ENTRY_EARLY);
+        entries_touch(&p->entries, entry);
+    }
+    append(p, entry, events, n);
+    entry->early->due_ms = entry->time_ms + p->env->options.early_event_ms;
+}
+
+/* A row that was written with another patience may fire before its time: it is to fire again. */
+bool early_is_over(struct instances *p, const struct entry *entry)
+{
+    if (entry->early->due_ms <= p->env->now_ms)
+        return true;
+    struct batch_timer const timer = {
+        .instance = entry->id, .timer_id = EARLY_TIMER, .due_ms = entry->early->due_ms};
+    p->run.wake = timer;
+    return false;
+}
+
+void early_expire(struct instances *p, struct entry *entry)
+{
+    struct event *discarded = arena_array(&p->run.arena, 1, sizeof *discarded);
+    if (discarded == NULL) {
+        env_no_memory(p->env);
+        return;
+    }
+    *discarded = (struct event){.kind = EVENT_DISCARDED, .data = THOLE_STR("nobody started it in time")};
+    forget(entry);
+    append(p, entry, discarded, 1);
+    entries_touch(&p->entries, entry);
+}

@@ -1,0 +1,114 @@
+/*
+ * The instances of a partition that are in memory: what comes for them, their histories, their turns. It is
+ * given messages, timers and histories, and gives back the records that turns come to; when they are
+ * committed it is told so, and only then it lets anybody hear of them. It knows nothing of how records are
+ * stored, nor of rows.
+ *
+ * An instance has an entry. Its states:
+ *
+ *   state      what it is                                     leads to
+ *   LOADING    its history is being read, or will be once     ABSENT, EARLY, LIVE, BLOCKED, CONTINUED, ENDED
+ *              its records are committed
+ *   ABSENT     there is none                                  EARLY, LIVE, BLOCKED
+ *   EARLY      execution 0: events came before it             ABSENT, LIVE, BLOCKED
+ *   LIVE       parked, ready to run                           LOADING, CONTINUED, ENDED
+ *   BLOCKED    its code cannot run: an instance without code  LOADING, CONTINUED, ENDED
+ *              takes what comes, or it is recorded raw
+ *   CONTINUED  its execution ended with ContinuedAsNew: the   LIVE, BLOCKED
+ *              next one begins
+ *   ENDED      remembered, without code                       LOADING (to answer questions), ABSENT (deleted)
+ *
+ * Outputs: LOAD, EVENT (of what changes nothing), LOG, SEND (of refused starts; its token has
+ * INSTANCES_TOKEN), REJECTED, QUERY_ANSWER, CRASHED, CRASHES_OVER, READ_LIVE (to count again).
+ */
+#ifndef THOLE_INSTANCES_H
+#define THOLE_INSTANCES_H
+#include "log_rule.h"
+#include "partition_env.h"
+#include "progress.h"
+
+struct instances;
+struct entry;
+/* env->options must be set. NULL: out of memory. */
+struct instances *instances_create(struct env *env);
+void instances_destroy(struct instances *instances); /* NULL-safe */
+void instances_reset(struct instances *instances);   /* forgets everything */
+/* All invariants of the room; aborts when one does not hold. */
+void instances_check(const struct instances *instances);
+
+/* --- the inbox ------------------------------------------------------------------------------------- */
+
+THOLE_NODISCARD thole_status instances_set_inbox(struct instances *instances,
+                                                 const struct position *position);
+void instances_forget_inbox(
+    struct instances *instances); /* the position means nothing: all of it is read again */
+const struct progress *instances_inbox(const struct instances *instances);
+/* A message. False: it came before. */
+bool instances_message(struct instances *instances, const struct partition_in *in);
+void instances_timer(struct instances *instances, thole_slice instance, uint64_t execution,
+                     uint64_t timer_id);
+#define INSTANCES_TOKEN (UINT64_C(1) << 63) /* set in tokens of SEND that are the instances' */
+void instances_sent(struct instances *instances, const struct partition_in *in);
+void instances_rejected(struct instances *instances, const struct partition_in *in);
+/* Code runs only while @p serving. */
+void instances_query(struct instances *instances, const struct partition_in *in, bool serving);
+
+/* --- histories ------------------------------------------------------------------------------------- */
+
+/* False: somebody else has written into it (LOG_FOREIGN); it is not taken. */
+bool instances_history(struct instances *instances, const struct partition_in *in,
+                       const struct log_rule *log);
+/* It is to be tried whether it runs: perhaps this node can do what its last owner could not. */
+void instances_retry(struct instances *instances, thole_slice instance);
+void instances_crashes(struct instances *instances,
+                       const struct partition_in *in); /* answer to READ_CRASHES */
+
+/* --- turns ----------------------------------------------------------------------------------------- */
+
+struct instances_record {
+    struct entry *entry;     /* NULL: nothing is to be recorded */
+    const struct turn *turn; /* NULL: a deletion */
+    const struct turn_log *lines;
+    size_t lines_len;
+    const struct deletion *deletion;
+    struct batch_timer wake; /* due_ms > 0: a timer that fired too early is to fire again */
+};
+/* Runs the next entry that is ready. False: none is. What ret points to is borrowed until instances_ran(),
+ * which has to be called before anything else. */
+bool instances_run(struct instances *instances, struct instances_record *ret);
+/* It is appended, with the inbox position as it was then, in @p records records, of which @p n is the last;
+ * 0: there was nothing to record. */
+void instances_ran(struct instances *instances, size_t records, uint64_t n);
+void instances_evict(struct instances *instances); /* those that are more than options say */
+
+/* --- what is committed ----------------------------------------------------------------------------- */
+
+/* What the owner knows of the record's instance; borrowed. */
+thole_slice instances_orchestration(const struct entry *entry);
+const struct origin *instances_parent(const struct entry *entry);
+/* The turns that a committed record of the entry completed are counted. */
+void instances_count(struct instances *instances, struct entry *entry, const struct turn *turns, size_t n);
+/* One of the entry's records is committed; with what its orchestration logged. */
+void instances_committed(struct instances *instances, struct entry *entry, uint64_t execution,
+                         const struct turn_log *lines, size_t lines_len);
+void instances_position_saved(struct instances *instances); /* a record without a turn says it */
+void instances_tell_ends(struct instances *instances,
+                         uint64_t committed_n); /* to whoever keeps the list of crashes */
+
+/* --- counts ---------------------------------------------------------------------------------------- */
+
+/* The partition opens: names and rows of what is live, as the database has them. */
+void instances_live(struct instances *instances, const struct partition_in *in);
+void instances_count_is_uncertain(struct instances *instances);
+bool instances_counts_wanted(const struct instances *instances); /* and not asked for yet */
+bool instances_counts_exact(const struct instances *instances);
+void instances_count_again(struct instances *instances);
+/* @p uncommitted: records are in flight. */
+void instances_counted_again(struct instances *instances, const struct partition_in *in, bool uncommitted);
+uint64_t instances_open_activities(const struct instances *instances);
+size_t instances_live_names(const struct instances *instances, const thole_slice **ret_names);
+size_t instances_pending(const struct instances *instances); /* messages and timers that wait */
+size_t instances_pending_max(void);
+size_t instances_records_in_flight(const struct instances *instances);
+bool instances_quiet(const struct instances *instances); /* nothing is ready, refused or rejected */
+#endif

@@ -1,0 +1,297 @@
+/* Inside of the instances room: what its files share. Lower files know nothing of higher ones:
+ *
+ *   instances.c  the room as a whole
+ *   turns.c      what was taken becomes turns          loading.c   histories to parked instances
+ *   intake.c     what comes for an instance
+ *   early_turns.c, deletion.c, queries.c, refusals.c, rejections.c, counts.c
+ *   watched.c    code that is watched while it runs    loads.c     asks for histories; what is incorporated
+ *   code.c       which code an instance has            suspects.c  instances whose code has crashed
+ *   names.c      live orchestrations                   waiting.c   what waits, and for what
+ *   entries.c    instances in memory                   early.c     events before their instance
+ */
+#ifndef THOLE_INSTANCES_STATE_H
+#define THOLE_INSTANCES_STATE_H
+#include "instances.h"
+#include "tables.h"
+
+enum {
+    TURN_RECEIVED_MAX = 1000,
+    TURN_RECEIVED_BYTES_MAX = 4 * 1024 * 1024,
+    PENDING_MAX = 20000, /* inbox messages held in memory */
+    ENDED_MAX = 10000,   /* ended instances remembered */
+    ENTRY_BUCKETS = 4096,
+    EARLY_EVENTS_MAX = 10000,
+    EARLY_BYTES_MAX = 8 * 1024 * 1024,
+    QUERIES_PENDING_MAX = 1000,
+    RECALLS_MAX = 16, /* ended instances that are loaded again at a time, to be asked */
+};
+
+/* --- entries.c: instances in memory ---------------------------------------------------------------- */
+enum entry_state {
+    ENTRY_LOADING, /* its history is being read, or will be once its records are committed */
+    ENTRY_ABSENT,  /* there is none */
+    ENTRY_EARLY,   /* execution 0: there are only events that came before it */
+    ENTRY_LIVE,    /* parked, ready to run */
+    ENTRY_BLOCKED, /* its code cannot run: an instance without code takes what comes; NULL: it is recorded raw
+                    */
+    ENTRY_CONTINUED, /* its execution has ended with ContinuedAsNew: the next one begins */
+    ENTRY_ENDED,
+};
+
+struct pending { /* something that arrived for an instance and is not yet in a record */
+    struct pending *next;
+    uint64_t inbox_sequence; /* 0 = a timer */
+    uint64_t stored_ns;
+    struct message message;
+    uint64_t execution, timer_id;
+    struct arena arena; /* owns what message points to */
+};
+
+struct question { /* a query that waits for its instance to be loaded */
+    struct question *next;
+    uint64_t token;
+    thole_slice name, input;
+    struct arena arena;
+};
+
+struct early { /* what an instance that does not exist yet will begin with */
+    struct arena arena;
+    struct event *events;
+    size_t len, cap;
+    uint64_t due_ms; /* when they are given up */
+};
+
+struct entry {
+    struct entry *hash_next, *ready_next, *lru_prev, *lru_next;
+    thole_slice id;
+    uint64_t token; /* of its LOAD */
+    enum entry_state state;
+    bool ready, retry, in_ended;
+    bool reload;               /* LOADING: the history has yet to be asked for */
+    bool squeezed;             /* there was no memory for it once: others had to go */
+    enum blocked_kind failed;  /* its code failed here, and will not be tried again by this owner */
+    bool raw;                  /* even without code */
+    bool recalled;             /* LOADING: had ended, and is to answer questions */
+    struct instance *instance; /* LIVE, BLOCKED, CONTINUED */
+    struct early *early;       /* EARLY */
+    uint64_t execution, turns, events, time_ms;
+    uint64_t gone; /* executions up to this one are of earlier lives, which were deleted */
+    thole_slice orchestration,
+        request_id;       /* in arena. ABSENT, EARLY: request_id and parent of the last life */
+    uint32_t version;     /* of its code; 0 = not chosen */
+    struct origin parent; /* in arena */
+    bool counted;         /* among the live names, under counted_version: as far as is committed */
+    uint32_t counted_version;
+    enum blocked_kind blocked;
+    thole_slice blocked_text; /* in arena */
+    struct arena arena;
+    size_t in_flight; /* its records that are not yet committed */
+    size_t refusals;  /* starts that it was in the way of, and whose answers are not yet stored */
+    uint64_t old_execution, old_events; /* what there was of it when it was loaded, or rows were counted */
+    uint64_t *waiting; /* activities that wait for their next try, and have no row: as far as is committed */
+    size_t waiting_len, waiting_cap;
+    struct pending *first, *last;
+    struct question *questions;
+};
+
+struct entries {
+    struct entry *buckets[ENTRY_BUCKETS];
+    struct entry *ready_first, *ready_last;
+    struct entry lru, ended; /* sentinels: lru_next is the most recently used */
+    size_t len, ended_len;   /* of each list */
+    size_t pending_len, questions_len, recalled_len;
+    uint64_t next_token;
+};
+void entries_init(struct entries *entries);
+void entries_release(struct entries *entries);
+struct entry *entries_find(struct entries *entries, thole_slice id);
+struct entry *entries_find_token(struct entries *entries, uint64_t token, thole_slice id);
+struct entry *entries_add(struct entries *entries, thole_slice id); /* LOADING; NULL: out of memory */
+void entries_touch(struct entries *entries, struct entry *entry);
+void entries_ready(struct entries *entries, struct entry *entry);
+struct entry *entries_take_ready(struct entries *entries);
+void entries_evict(struct entries *entries, size_t keep);
+void entries_grow_old(struct entries *entries); /* see old_events */
+void entry_push(struct entries *entries, struct entry *entry, struct pending *pending);
+void entry_give_back(struct entries *entries, struct entry *entry,
+                     struct pending *pending);                            /* as the first */
+struct pending *entry_take(struct entries *entries, struct entry *entry); /* the first; NULL = none */
+void pending_destroy(struct pending *pending);
+struct pending *pending_create(void);
+/* Changes the state; aborts when the table in instances.h does not have it. */
+void entry_become(struct entry *entry, enum entry_state state);
+/* All questions are answered. */
+void entry_drop_questions(struct entries *entries, struct entry *entry);
+/* Sets or replaces a text in the entry's arena; forgets it silently when the arena is full. */
+void entry_remember(struct entry *entry, thole_slice from, thole_slice *to);
+/* Forgets everything but the id and what waits for it. The old arena is left to the caller. */
+void entry_renew(struct entry *entry);
+/* Its code cannot run, and why. */
+void entry_block(struct entry *entry, enum blocked_kind kind, thole_slice text);
+/* Facts of the execution that an event tells. */
+void entry_note(struct entry *entry, const struct event *event);
+/* Which activities have no row, for the time being. Returns by how much the rows grow: -1, 0, 1. */
+int entry_note_tries(struct entry *entry, const struct event *event, bool *ret_nomem);
+
+/* --- early.c: execution 0 ------------------------------------------------------------------------ */
+void early_destroy(struct early *early); /* NULL-safe */
+/* Keeps the event unless its request was seen before. THOLE_CONFLICT: it was; THOLE_LIMIT: too many; NOMEM.
+ */
+THOLE_NODISCARD thole_status early_keep(struct entry *entry, const struct event *event);
+/* From a history of execution 0: the entry is EARLY, or ABSENT when all were given up. */
+void early_load(struct instances *p, struct entry *entry, const struct turn *turns, size_t n);
+/* A turn of execution 0, for p->run. */
+void early_record(struct instances *p, struct entry *entry, struct event *events, size_t n);
+/* A timer says so; if not, there will be another one. */
+bool early_is_over(struct instances *p, const struct entry *entry);
+/* Gives them up. */
+void early_expire(struct instances *p, struct entry *entry);
+
+/* --- deletion.c ---------------------------------------------------------------------------------- */
+struct intake;
+/* The first thing that waits for the entry is a request to delete it. */
+bool deletion_is_next(const struct entry *entry);
+/* What it was, and all that is told of it, has to be committed first. */
+bool deletion_must_wait(const struct entry *entry);
+/* Takes it. True: in has what is to be done now. False: it was answered, and changes nothing. */
+bool deletion_take(struct instances *p, struct entry *entry, struct intake *in);
+/* What a deletion says of the id: read from its history. */
+void deletion_note(struct entry *entry, const struct deletion *deletion);
+
+/* --- refusals.c: starts that cannot be ------------------------------------------------------------ */
+/* An inbox message that counts as incorporated once its answer is on its way. */
+struct refusal {
+    struct refusal *next;
+    struct entry *entry; /* stays while there are any */
+    uint64_t token, inbox_sequence;
+    struct buf bytes;
+};
+/* The start cannot be, and its parent is told. */
+void refusals_add(struct instances *p, struct entry *entry, const struct pending *start);
+void refusals_release(struct instances *p);
+
+/* --- suspects.c: whose code has crashed an engine ------------------------------------------------- */
+struct suspects {
+    struct suspect {
+        thole_slice id, text; /* owned, in one allocation each */
+        uint64_t count;
+        uint64_t over_n; /* the record with which it ended, until that is committed; 0 = none */
+    } * list;
+    size_t len, cap;
+};
+void suspects_release(struct suspects *suspects);
+struct suspect *suspects_find(const struct instances *p, thole_slice instance); /* NULL: it never crashed */
+/* It has crashed too often: its code is not run, and the entry says why. */
+bool suspects_stuck(const struct instances *p, struct entry *entry);
+/* Its code has crashed where that harmed nobody; and whoever keeps the list is told of it. */
+void suspects_tell(struct instances *p, const struct entry *entry);
+void suspects_crashed(const struct instances *p, const struct entry *entry, const char *text);
+/* Somebody wants it to be tried again. */
+void suspects_retry(struct instances *p, const struct entry *entry);
+/* It has ended, or is deleted, with record n. */
+void suspects_over(struct instances *p, const struct entry *entry, uint64_t n);
+
+struct entry *intake_entry(struct instances *p, thole_slice instance); /* found, or made and LOAD asked */
+void intake_load(struct instances *p, struct entry *entry);            /* asks for its history */
+void intake_incorporate(struct instances *p, uint64_t inbox_sequence);
+/* Taken for a turn: incorporated when it is recorded, or given back. */
+struct intake {
+    struct event *events; /* with room for one more */
+    size_t len;
+    bool expired;          /* EARLY: what has been kept is given up */
+    bool deletes;          /* taken is a request to delete it */
+    bool retries;          /* what was taken is a request to try it again */
+    struct pending *taken; /* the last one first; events borrow from them */
+};
+struct intake intake_take(struct instances *p, struct entry *entry, struct arena *arena);
+void intake_done(struct instances *p, const struct intake *in); /* it is in the record that comes next */
+void intake_give_back(struct instances *p, struct entry *entry, struct intake *in);
+void intake_release(struct intake *in);
+bool entry_exists(const struct entry *entry); /* the instance, or what is left of it: not ABSENT, not EARLY */
+/* Has the entry something that can be taken now? */
+bool intake_waits(const struct entry *entry);
+
+/* The message cannot be taken: it is given away to be kept, and counts as incorporated when it is. */
+void rejections_refuse(struct instances *p, const struct partition_in *in, enum reject_code code,
+                       const char *text);
+/* The same of one that had been decoded. */
+void rejections_refuse_pending(struct instances *p, const struct pending *pending, enum reject_code code,
+                               const char *text);
+/* Whether a decoded message is within the limits that do not follow from its form. */
+enum reject_code rejections_check(const struct instances *p, const struct message *message, thole_error *ret);
+
+/* The entry for that version; 0 = the newest. NULL: not here. */
+const thole_orchestration_entry *turns_code(const struct instances *p, thole_slice orchestration,
+                                            uint32_t version);
+/* An instance of the entry's execution. code NULL: without. */
+struct instance *turns_instance(const struct instances *p, const struct entry *entry,
+                                const thole_orchestration_entry *code);
+enum blocked_kind turns_blocked_by(thole_status status);
+/* "no live engine knows …" */
+void turns_no_code(const struct instances *p, struct entry *entry);
+
+/* --- watched.c: calls of instance.h that run code ------------------------------------------------ */
+/* Whoever watches is told before and after. What has crashed before is first done where that harms nobody;
+ * THOLE_APP: it crashed again, and that is noted. */
+THOLE_NODISCARD thole_status watched_turn(struct instances *p, struct entry *entry, const struct turn_in *in,
+                                          struct turn_out *ret, thole_error *reterr);
+/* All of them, by entry->instance; code NULL: nothing runs. */
+THOLE_NODISCARD thole_status watched_replay(struct instances *p, struct entry *entry,
+                                            const thole_orchestration_entry *code, const struct turn *turns,
+                                            size_t n, thole_error *reterr);
+/* THOLE_INVALID: or it would crash. That does not count: nobody else asks. */
+THOLE_NODISCARD thole_status watched_query(struct instances *p, struct entry *entry, thole_slice name,
+                                           thole_slice input, thole_slice *ret_output, thole_error *reterr);
+
+void queries_answer(struct instances *p, struct entry *entry); /* those that wait for the entry */
+void queries_refuse(struct instances *p, struct entry *entry, thole_status status, thole_slice text);
+
+void names_add(struct instances *p, thole_slice name, uint64_t count);
+/* The entry's orchestration and version count as live from now on, in the place of what counted before. */
+void names_count(struct instances *p, struct entry *entry, thole_slice orchestration, uint32_t version);
+void names_uncount(struct instances *p, struct entry *entry);
+void names_release(struct instances *p);
+/* --- the room --- */
+struct live_name {
+    thole_slice name; /* owned */
+    uint64_t count;
+};
+
+enum run_kind { RUN_NOTHING, RUN_TURN, RUN_RAW, RUN_EARLY, RUN_DELETION };
+struct run {             /* one entry's turn, from what it takes to its record */
+    struct entry *entry; /* NULL: none is under way */
+    enum run_kind kind;
+    struct arena arena; /* of the events that it takes */
+    struct intake in;
+    struct turn turn;
+    struct deletion deletion;
+    char text[64]; /* of the turn */
+    const struct turn_log *lines;
+    size_t lines_len;
+    bool ends;                  /* its execution */
+    bool begins;                /* an instance has come into being */
+    struct batch_timer wake;    /* see struct instances_record */
+    struct early *early;        /* TURN: what the turn's events borrow from */
+    struct instance *continued; /* TURN: likewise */
+    struct arena life;          /* DELETION: likewise */
+};
+
+struct instances {
+    struct env *env;
+    struct progress progress;
+    struct entries entries;
+    struct run run;
+    struct refusal *refusals;
+    uint64_t next_refusal;
+    size_t rejecting;          /* messages that could not be taken and are not yet kept */
+    size_t event_room;         /* bytes of the largest event that a record can hold */
+    uint64_t open_activities;  /* at least as many as have rows */
+    uint64_t activity_changes; /* how often that changed */
+    uint64_t recount_changes;  /* when it was last asked */
+    bool recount, recounting;  /* it may be too many: the rows are counted when things are quiet */
+    struct live_name *names;
+    size_t names_len, names_cap;
+    thole_slice *names_view;
+    struct suspects suspects;
+};
+#endif

@@ -1,0 +1,32 @@
+/* Histories that are asked for, and inbox messages that are incorporated. */
+#include "instances_state.h"
+#include <assert.h>
+
+void intake_load(struct instances *p, struct entry *entry)
+{
+    entry->reload = false;
+    struct partition_out *out = env_emit(p->env, PARTITION_OUT_LOAD);
+    out->token = entry->token;
+    out->instance = env_copy(p->env, entry->id);
+}
+
+struct entry *intake_entry(struct instances *p, thole_slice instance)
+{
+    struct entry *entry = entries_find(&p->entries, instance);
+    if (entry != NULL) {
+        entries_touch(&p->entries, entry);
+        return entry;
+    }
+    entry = entries_add(&p->entries, instance);
+    if (entry == NULL)
+        env_no_memory(p->env);
+    else
+        intake_load(p, entry);
+    return entry;
+}
+
+void intake_incorporate(struct instances *p, uint64_t inbox_sequence)
+{
+    if (inbox_sequence != 0 && progress_add(&p->progress, inbox_sequence) != THOLE_OK)
+        env_no_memory(p->env);
+}

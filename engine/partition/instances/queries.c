@@ -1,0 +1,99 @@
+/*
+ * Questions to instances. They change nothing: a parked instance is loaded for them, and answers at once. One
+ * that has ended is only remembered: its history is read once more, its code goes through it, all who wait
+ * are answered, and it is let go. Its entry is LOADING meanwhile, so that what comes for it waits its turn.
+ */
+#include "instances_state.h"
+#include <assert.h>
+#include <stdlib.h>
+
+static void answer(struct instances *p, uint64_t token, thole_status status, thole_slice data)
+{
+    struct partition_out *out = env_emit(p->env, PARTITION_OUT_QUERY_ANSWER);
+    out->token = token;
+    out->status = status;
+    out->data = env_copy(p->env, data);
+}
+
+void instances_query(struct instances *p, const struct partition_in *in, bool serving)
+{
+    if (!serving) {
+        answer(p, in->token, THOLE_UNAVAILABLE, THOLE_STR("the partition is not open"));
+        return;
+    }
+    if (p->entries.questions_len >= QUERIES_PENDING_MAX) {
+        answer(p, in->token, THOLE_UNAVAILABLE, THOLE_STR("too many queries are waiting"));
+        return;
+    }
+    struct entry *entry = intake_entry(p, in->instance);
+    struct question *question = entry == NULL ? NULL : calloc(1, sizeof *question);
+    if (question == NULL) {
+        env_no_memory(p->env);
+        return;
+    }
+    arena_init(&question->arena, MESSAGE_BYTES_MAX);
+    question->token = in->token;
+    if (arena_dup(&question->arena, in->query, &question->name) != THOLE_OK ||
+        arena_dup(&question->arena, in->bytes, &question->input) != THOLE_OK)
+        env_no_memory(p->env);
+    struct question **at = &entry->questions;
+    while (*at != NULL)
+        at = &(*at)->next;
+    *at = question;
+    p->entries.questions_len++;
+    if (entry->state != ENTRY_LOADING && entry->state != ENTRY_CONTINUED)
+        queries_answer(p, entry);
+}
+
+void queries_refuse(struct instances *p, struct entry *entry, thole_status status, thole_slice text)
+{
+    for (const struct question *question = entry->questions; question != NULL; question = question->next)
+        answer(p, question->token, status, text);
+    entry_drop_questions(&p->entries, entry);
+}
+
+static void recall(struct instances *p, struct entry *entry)
+{
+    if (entry->in_flight > 0 ||
+        entry->ready) /* when its last record is committed; behind what waits for it */
+        return;
+    if (p->entries.recalled_len >= RECALLS_MAX) {
+        queries_refuse(p, entry, THOLE_UNAVAILABLE,
+                       THOLE_STR("too many instances that have ended are asked"));
+        return;
+    }
+    entry_become(entry, ENTRY_LOADING);
+    entry->recalled = true;
+    p->entries.recalled_len++;
+    intake_load(p, entry);
+}
+
+static void answer_live(struct instances *p, struct entry *entry, const struct question *question)
+{
+    thole_slice output = {0};
+    thole_error err = {0};
+    thole_status const status = watched_query(p, entry, question->name, question->input, &output, &err);
+    answer(p, question->token, status, status == THOLE_OK ? output : thole_slice_from(err.text));
+}
+
+void queries_answer(struct instances *p, struct entry *entry)
+{
+    if (entry->state == ENTRY_ENDED && entry->instance == NULL) {
+        recall(p, entry);
+        return;
+    }
+    for (const struct question *question = entry->questions; question != NULL; question = question->next) {
+        switch (entry->state) {
+        case ENTRY_LIVE:
+        case ENTRY_ENDED: answer_live(p, entry, question); break;
+        case ENTRY_ABSENT:
+        case ENTRY_EARLY:
+            answer(p, question->token, THOLE_NOT_FOUND, THOLE_STR("there is no such instance"));
+            break;
+        case ENTRY_BLOCKED: answer(p, question->token, THOLE_INVALID, entry->blocked_text); break;
+        case ENTRY_CONTINUED:
+        case ENTRY_LOADING: assert(false && "its next state answers"); break;
+        }
+    }
+    entry_drop_questions(&p->entries, entry);
+}

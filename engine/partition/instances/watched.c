@@ -1,0 +1,156 @@
+/*
+ * Code of orchestrations is run here and nowhere else: whoever watches it hears which before, and the end.
+ * The code of an instance that has crashed before is run twice: first in a copy of the process, which may die
+ * of it.
+ */
+#include "instances_state.h"
+
+static struct code_run run_of(const struct instances *p, const struct entry *entry, enum code_kind kind,
+                              uint64_t event)
+{
+    const thole_orchestration_entry *const code = turns_code(p, entry->orchestration, entry->version);
+    return (struct code_run){.kind = kind,
+                             .partition = p->env->options.partition,
+                             .version = entry->version,
+                             .execution = entry->execution,
+                             .event = event,
+                             .instance = entry->id,
+                             .orchestration = entry->orchestration,
+                             .code = code == NULL ? NULL : code->run};
+}
+
+static void begin(const struct instances *p, const struct entry *entry, enum code_kind kind, uint64_t event)
+{
+    const struct code_watch *const watch = p->env->options.watch;
+    if (watch == NULL)
+        return;
+    struct code_run const run = run_of(p, entry, kind, event);
+    watch->begins(watch->arg, &run);
+}
+
+static void end(const struct instances *p)
+{
+    if (p->env->options.watch != NULL)
+        p->env->options.watch->ended(p->env->options.watch->arg);
+}
+
+/* What has to be survived first. */
+static thole_status attempt(const struct instances *p, const struct entry *entry, enum code_kind kind,
+                            uint64_t event, void (*body)(void *), void *arg, thole_error *reterr)
+{
+    const struct code_watch *const watch = p->env->options.watch;
+    if (watch == NULL || watch->attempt == NULL || suspects_find(p, entry->id) == NULL)
+        return THOLE_OK;
+    struct code_run const run = run_of(p, entry, kind, event);
+    return watch->attempt(watch->arg, &run, body, arg, reterr);
+}
+
+/* ---- turns ---- */
+
+struct turn_call {
+    const struct instances *p;
+    struct entry *entry;
+    const struct turn_in *in;
+    struct turn_out *out;
+    thole_error *reterr;
+    thole_status status;
+};
+
+static void call_turn(void *arg)
+{
+    struct turn_call *const call = arg;
+    if (call->in->run)
+        begin(call->p, call->entry, CODE_TURN, call->entry->events + 1);
+    call->status = instance_turn(call->entry->instance, call->in, call->out, call->reterr);
+    if (call->in->run)
+        end(call->p);
+}
+
+thole_status watched_turn(struct instances *p, struct entry *entry, const struct turn_in *in,
+                          struct turn_out *ret, thole_error *reterr)
+{
+    thole_error why = {0};
+    struct turn_call call = {p, entry, in, ret, reterr, THOLE_OK};
+    thole_status const status =
+        in->run ? attempt(p, entry, CODE_TURN, entry->events + 1, call_turn, &call, &why) : THOLE_OK;
+    if (status == THOLE_APP)
+        suspects_crashed(p, entry, why.text);
+    if (status != THOLE_OK)
+        return thole_fail(reterr, status, "%s", why.text);
+    call_turn(&call);
+    return call.status;
+}
+
+/* ---- replay ---- */
+
+struct replay_call {
+    const struct instances *p;
+    struct entry *entry;
+    const struct turn *turns;
+    size_t n;
+    bool watched;
+    thole_error *reterr;
+    thole_status status;
+};
+
+static void call_replay(void *arg)
+{
+    struct replay_call *const call = arg;
+    for (size_t i = 0; i < call->n && call->status == THOLE_OK; i++) {
+        const struct turn *const turn = &call->turns[i];
+        if (call->watched)
+            begin(call->p, call->entry, CODE_REPLAY, turn->events_len > 0 ? turn->events[0].id : 0);
+        call->status = instance_replay(call->entry->instance, turn, call->reterr);
+        if (call->watched)
+            end(call->p);
+    }
+}
+
+thole_status watched_replay(struct instances *p, struct entry *entry, const thole_orchestration_entry *code,
+                            const struct turn *turns, size_t n, thole_error *reterr)
+{
+    thole_error why = {0};
+    struct replay_call call = {p, entry, turns, n, code != NULL, reterr, THOLE_OK};
+    thole_status const status =
+        code != NULL ? attempt(p, entry, CODE_REPLAY, 1, call_replay, &call, &why) : THOLE_OK;
+    if (status == THOLE_APP)
+        suspects_crashed(p, entry, why.text);
+    if (status != THOLE_OK)
+        return thole_fail(reterr, status, "%s", why.text);
+    call_replay(&call);
+    return call.status;
+}
+
+/* ---- queries ---- */
+
+struct query_call {
+    const struct instances *p;
+    struct entry *entry;
+    thole_slice name, input, output;
+    thole_error *reterr;
+    thole_status status;
+};
+
+static void call_query(void *arg)
+{
+    struct query_call *const call = arg;
+    begin(call->p, call->entry, CODE_QUERY, call->entry->events);
+    call->status =
+        instance_query(call->entry->instance, call->name, call->input, &call->output, call->reterr);
+    end(call->p);
+}
+
+thole_status watched_query(struct instances *p, struct entry *entry, thole_slice name, thole_slice input,
+                           thole_slice *ret_output, thole_error *reterr)
+{
+    thole_error why = {0};
+    struct query_call call = {p, entry, name, input, {0}, reterr, THOLE_OK};
+    thole_status const status = attempt(p, entry, CODE_QUERY, entry->events, call_query, &call, &why);
+    if (status != THOLE_OK)
+        return thole_fail(reterr, status == THOLE_APP ? THOLE_INVALID : status, "the query crashes: %s",
+                          why.text);
+    call_query(&call);
+    if (call.status == THOLE_OK)
+        *ret_output = call.output;
+    return call.status;
+}
