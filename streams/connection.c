@@ -142,6 +142,7 @@ void link_release(struct link *link)
 /* The lock is held. */
 static void mark_lost(struct connection *connection, struct link *link)
 {
+    assert(link->connection == connection);
     if (link->lost)
         return;
     link->lost = true;
@@ -199,8 +200,9 @@ void connection_attach(struct connection *connection, struct attachment *attachm
 {
     pthread_mutex_lock(&connection->turn);
     pthread_mutex_lock(&connection->lock);
+    assert(attachment->up != NULL && attachment->down != NULL && attachment->fire != NULL);
+    assert(attachment->prev == NULL && attachment->next == NULL && connection->attachments != attachment);
     attachment->due_ms = 0;
-    attachment->prev = NULL;
     attachment->next = connection->attachments;
     if (attachment->next != NULL)
         attachment->next->prev = attachment;
@@ -219,12 +221,14 @@ void connection_detach(struct connection *connection, struct attachment *attachm
 {
     pthread_mutex_lock(&connection->turn);
     pthread_mutex_lock(&connection->lock);
+    assert(attachment->prev != NULL || connection->attachments == attachment);
     if (attachment->prev != NULL)
         attachment->prev->next = attachment->next;
     else
         connection->attachments = attachment->next;
     if (attachment->next != NULL)
         attachment->next->prev = attachment->prev;
+    attachment->prev = attachment->next = NULL;
     pthread_mutex_unlock(&connection->lock);
     pthread_mutex_unlock(&connection->turn);
 }
@@ -347,6 +351,7 @@ static thole_status install(struct connection *connection, natsConnection *nc, c
         natsConnection_Destroy(nc);
         return thole_fail(reterr, THOLE_NOMEM, "out of memory");
     }
+    assert(connection->current == NULL);
     unsigned const at = atomic_load(&connection->version_at) + 1;
     (void)snprintf(connection->version[at % 4], SERVER_VERSION_BYTES, "%s", info->version);
     atomic_store(&connection->version_at, at);
@@ -405,6 +410,7 @@ static void go_up(struct connection *connection, natsConnection *nc, const struc
 /* See wall_clock.h. The lock is held. */
 static void look_at_wall_clock(struct connection *connection)
 {
+    assert(connection->current != NULL);
     connection->wall_due_ms = link_now_ms() + WALL_LOOK_MS;
     if (wall_clock_went_back(&connection->wall, clock_wall_ms(), link_now_ms()))
         mark_lost(connection, connection->current);
@@ -416,6 +422,8 @@ static void go_down(struct connection *connection)
     pthread_mutex_lock(&connection->turn);
     pthread_mutex_lock(&connection->lock);
     uint64_t const epoch = connection->current->epoch;
+    assert(connection->current->lost && epoch == connection->last_epoch);
+    assert(atomic_load(&connection->epoch) == 0);
     connection->current = NULL;
     pthread_mutex_unlock(&connection->lock);
     for (struct attachment *at = connection->attachments; at != NULL; at = at->next)
@@ -435,6 +443,7 @@ static void reap(struct connection *connection)
             continue;
         }
         *at = link->next;
+        assert(link->epoch <= connection->last_epoch);
         pthread_mutex_unlock(&connection->lock);
         natsConnection_Destroy(link->nc);
         free(link);
@@ -453,6 +462,7 @@ struct burial {
 
 void connection_bury(struct connection *connection, natsSubscription *native, uint64_t epoch)
 {
+    assert(native != NULL && epoch > 0);
     struct burial *burial = malloc(sizeof *burial);
     (void)natsSubscription_Unsubscribe(native);
     if (burial == NULL)

@@ -167,7 +167,9 @@ struct listener {
 
 static void listener_unref(struct listener *listener)
 {
-    if (atomic_fetch_sub(&listener->refs, 1) != 1)
+    int const refs = atomic_fetch_sub(&listener->refs, 1);
+    assert(refs > 0);
+    if (refs > 1)
         return;
     pthread_mutex_destroy(&listener->lock);
     free(listener);
@@ -230,6 +232,7 @@ static void listener_finish(struct listener *listener)
     natsSubscription *native = listener->native;
     struct connection *connection = listener->connection;
     uint64_t const epoch = listener->epoch;
+    assert(native != NULL && !listener->muted); /* it is closed once */
     listener->muted = true;
     pthread_mutex_unlock(&listener->lock);
     connection_bury(connection, native, epoch); /* nats.c's thread ends and calls listener_ended() */
@@ -258,6 +261,8 @@ void listeners_replace(struct listeners *listeners, struct listener *listener)
         }
     }
     if (listener != NULL) {
+        assert(listener->older == NULL && listener != listeners->newest);
+        assert(listeners->newest == NULL || listeners->newest->epoch <= listener->epoch);
         listener->older = listeners->newest;
         listeners->newest = listener;
     }

@@ -67,6 +67,7 @@ static void note_sent(struct puller *puller, uint64_t now, uint32_t count)
         puller->sent[at].second = second;
         puller->sent[at].count = 0;
     }
+    assert(count > 0 && count <= UINT32_MAX - puller->asked);
     puller->sent[at].count += count;
     puller->asked += count;
 }
@@ -100,6 +101,7 @@ static void ask(struct puller *puller, struct link *link)
     if (puller->asked == 0)
         puller->heard_ms = now; /* silence counts from here */
     uint32_t const batch = missing < BATCH_MAX ? missing : BATCH_MAX;
+    assert(batch > 0 && puller->asked + batch <= puller->wanted);
     send_pull(puller, link, batch);
     note_sent(puller, now, batch);
     connection_alarm_by(puller->connection, &puller->attachment, puller->heard_ms + SILENCE_MS);
@@ -216,6 +218,7 @@ static void puller_up(void *arg, struct link *link)
     }
     listeners_replace(&puller->listeners, listener);
     pthread_mutex_lock(&puller->lock);
+    assert(link->epoch > puller->epoch && !puller->closing);
     memcpy(puller->inbox, inbox, sizeof inbox);
     puller->epoch = link->epoch;
     puller->pause_until_ms = 0;

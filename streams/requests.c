@@ -44,6 +44,8 @@ static uint32_t take_slot(struct requests *requests, uint64_t token, uint64_t du
     if (at == NO_SLOT)
         return NO_SLOT;
     struct slot *slot = &requests->slots[at];
+    assert(at < requests->window && !slot->in_flight);
+    assert(requests->inbox_epoch > 0 && requests->inbox_len > 0);
     requests->free_head = slot->next;
     slot->token = token;
     slot->publish = publish;
@@ -64,7 +66,9 @@ static uint32_t take_slot(struct requests *requests, uint64_t token, uint64_t du
 static void free_slot(struct requests *requests, uint32_t at)
 {
     struct slot *slot = &requests->slots[at];
-    assert(slot->in_flight);
+    assert(at < requests->window && slot->in_flight);
+    assert((slot->prev == NO_SLOT) == (requests->oldest == at));
+    assert((slot->next == NO_SLOT) == (requests->youngest == at));
     slot->in_flight = false;
     slot->generation++;
     if (slot->prev != NO_SLOT)
@@ -296,6 +300,8 @@ void requests_close(struct requests *requests)
     pthread_mutex_unlock(&requests->lock);
     listeners_close(&requests->listeners);
     give_up(requests, UINT64_MAX, 0);
+    assert(requests->oldest == NO_SLOT && requests->youngest == NO_SLOT);
+    assert(atomic_load(&requests->in_flight) == 0); /* each has been answered */
     pthread_mutex_destroy(&requests->lock);
     pthread_mutex_destroy(&requests->dispatch);
     free(requests->slots);
@@ -327,8 +333,10 @@ static thole_status reserve(struct requests *requests, const struct link *link, 
         return thole_fail(reterr, THOLE_LIMIT, "all %u requests of the window are in flight",
                           requests->window);
     }
+    assert(requests->slots[at].epoch == link->epoch && requests->youngest == at);
     *ret_slot = at;
     *ret_generation = requests->slots[at].generation;
+    assert(requests->inbox_len < LINK_INBOX_BYTES);
     memcpy(reply, requests->inbox, requests->inbox_len);
     write_address(reply + requests->inbox_len, at, *ret_generation);
     if (first)

@@ -63,6 +63,7 @@ void activity_destroy(struct thole_activity *act)
 {
     if (act == NULL)
         return;
+    assert(act->reach == NULL); /* no process runs it */
     work_message_destroy(act->message);
     arena_release(&act->memory);
     buf_release(&act->noted);
@@ -76,6 +77,7 @@ thole_status activity_begin(struct thole_activity *act, uint64_t attempt, uint64
                             thole_slice details, const struct activity_parties *parties)
 {
     struct arena *const memory = &act->memory;
+    assert(!act->running);
     act->attempt = attempt;
     act->deadline_ms = deadline_ms;
     act->parties = (struct activity_parties){.version = parties->version};

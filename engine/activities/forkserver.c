@@ -56,6 +56,7 @@ struct server {
 
 static bool add_guard(struct server *server, pid_t pid)
 {
+    assert(pid > 0 && server->len <= server->cap);
     if (server->len == server->cap) {
         size_t const cap = server->cap == 0 ? 64 : server->cap * 2;
         pid_t *const guards = realloc(server->guards, cap * sizeof *guards);
@@ -278,6 +279,8 @@ thole_status forkserver_spawn(struct forkserver *forkserver, size_t entry, const
     struct request request = {.entry = entry};
     union request_control control;
     struct iovec part = {&request, sizeof request};
+    for (size_t i = 0; i < PROCESS_FDS; i++)
+        assert(fds[i] >= 0);
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = control.bytes,

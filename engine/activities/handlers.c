@@ -40,6 +40,7 @@ static struct thole_activity *next_job(struct handlers *pool)
     pool->first = act->next;
     if (pool->first == NULL)
         pool->last = &pool->first;
+    assert(act->thread == NULL); /* it runs once at a time */
     return act;
 }
 
@@ -47,6 +48,8 @@ static struct thole_activity *next_job(struct handlers *pool)
 static bool returned(struct handler_thread *thread, struct thole_activity *act)
 {
     struct handlers *const pool = thread->pool;
+    assert(act->thread == thread);
+    assert(thread->state != ABANDONED || pool->abandoned > 0);
     act->thread = NULL;
     if (pool->closed)
         activity_destroy(act); /* it was abandoned, and nobody else knows it any more */
@@ -79,6 +82,7 @@ static void *thread_main(void *arg)
         more = returned(thread, act);
     }
     fatal_thread_end(stack);
+    assert(pool->threads > 0 && pool->abandoned <= pool->threads);
     pool->threads--;
     pool->abandoned -= thread->state == ABANDONED;
     bool const last = pool->threads == 0 && pool->inbox == NULL;
@@ -176,7 +180,9 @@ void handlers_destroy(struct handlers *pool)
 
 void handlers_run(struct handlers *pool, struct thole_activity *act)
 {
+    assert(act->run != NULL && act->thread == NULL);
     (void)pthread_mutex_lock(&pool->lock);
+    assert(!pool->closed);
     act->next = NULL;
     *pool->last = act;
     pool->last = &act->next;

@@ -178,9 +178,12 @@ void process_pool_destroy(struct process_pool *pool)
         return;
     while (pool->idle != NULL) {
         struct process_child *const child = pool->idle;
+        assert(pool->alive > 0);
+        pool->alive--;
         pool->idle = child->next;
         child_release(child);
     }
+    assert(pool->alive == 0); /* none runs an activity */
     (void)pthread_mutex_destroy(&pool->lock);
     free(pool);
 }
@@ -213,6 +216,7 @@ static void drop(struct process_pool *pool, struct process_child *child)
 {
     child_release(child);
     (void)pthread_mutex_lock(&pool->lock);
+    assert(pool->alive > 0);
     pool->alive--;
     (void)pthread_mutex_unlock(&pool->lock);
 }
@@ -220,6 +224,7 @@ static void drop(struct process_pool *pool, struct process_child *child)
 static void put_back(struct process_pool *pool, struct process_child *child)
 {
     (void)pthread_mutex_lock(&pool->lock);
+    assert(child->entry < pool->program->activities_len && pool->alive > 0);
     child->next = pool->idle;
     pool->idle = child;
     (void)pthread_mutex_unlock(&pool->lock);
@@ -264,6 +269,7 @@ static bool attach(struct thole_activity *act, struct process_child *child)
     (void)n;
     (void)pthread_mutex_lock(&act->lock);
     bool const wanted = !token_fired(act->token) && !act->killed;
+    assert(act->reach == NULL && act->pool != NULL && act->entry == child->entry);
     if (wanted)
         act->reach = &child->reach;
     (void)pthread_mutex_unlock(&act->lock);
@@ -274,6 +280,7 @@ static bool attach(struct thole_activity *act, struct process_child *child)
 static bool detach(struct thole_activity *act)
 {
     (void)pthread_mutex_lock(&act->lock);
+    assert(act->reach != NULL);
     act->reach = NULL;
     bool const killed = act->killed;
     (void)pthread_mutex_unlock(&act->lock);
