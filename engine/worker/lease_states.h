@@ -8,9 +8,9 @@
 enum lease_state {
     LEASE_FREE,       /* not in use */
     LEASE_NEW,        /* its message has been taken in this moment */
-    LEASE_PARKED,     /* unknown here, or a suspect: waits to be handed back */
+    LEASE_PARKED,     /* unknown here, or a poison candidate: waits to be handed back */
     LEASE_QUEUED,     /* waits to be claimed */
-    LEASE_APART,      /* a suspect: waits until it can be claimed apart */
+    LEASE_ISOLATED,   /* a poison candidate: waits until it can be claimed isolated */
     LEASE_CLAIMING,   /* in the CLAIM that is in flight; has a slot */
     LEASE_STARTING,   /* claimed: its RUN waits to be taken; has a slot */
     LEASE_RUNNING,    /* its handler runs; has a slot */

@@ -63,7 +63,7 @@ static void begin_payload(struct lease *lease, enum payload payload)
 {
     switch (payload) {
     case PAYLOAD_NONE: break;
-    case PAYLOAD_PARKED: lease->parked = (struct lease_parked){.suspect = false}; break;
+    case PAYLOAD_PARKED: lease->parked = (struct lease_parked){.candidate = false}; break;
     case PAYLOAD_CANCELLING: lease->cancelling = (struct lease_cancelling){.grace_ms = 0}; break;
     case PAYLOAD_RESULT: lease->result = (struct lease_result){.later = false}; break;
     }

@@ -28,7 +28,7 @@ enum lease_claim {
 /* Of LEASE_PARKED. */
 struct lease_parked {
     uint64_t until_ms; /* when it is handed back */
-    bool suspect;      /* its row says so; else this program does not know the activity */
+    bool candidate;    /* its row says so; else this program does not know the activity */
 };
 
 /* Of LEASE_CANCELLING. */

@@ -53,7 +53,7 @@ uint64_t lease_due_ms(const struct worker_machine *w, const struct lease *lease)
     case LEASE_QUEUED:
         return w->claim_failures > 0 ? min_ms(lease->arrived_ms + w->options.lease_ms / 3, fence_ms)
                                      : fence_ms;
-    case LEASE_APART:
+    case LEASE_ISOLATED:
     case LEASE_CONFIRMING: return fence_ms;
     case LEASE_STARTING:
     case LEASE_RUNNING: return min_ms(fence_ms, lease->deadline_ms);

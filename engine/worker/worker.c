@@ -64,10 +64,11 @@ static void lease_due(struct worker_machine *w, struct lease *lease)
 {
     switch (lease->state) {
     case LEASE_PARKED:
-        lease_end(w, lease, WORKER_OUT_NAK, lease->parked.suspect ? WORKER_END_DEFERRED : WORKER_END_UNKNOWN);
+        lease_end(w, lease, WORKER_OUT_NAK,
+                  lease->parked.candidate ? WORKER_END_DEFERRED : WORKER_END_UNKNOWN);
         break;
     case LEASE_QUEUED: /* another worker may reach the database */
-    case LEASE_APART: lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_UNCLAIMED); break;
+    case LEASE_ISOLATED: lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_UNCLAIMED); break;
     case LEASE_STARTING:
     case LEASE_RUNNING:
     case LEASE_CANCELLING: running_due(w, lease); break;
@@ -103,7 +104,7 @@ static void stop(struct worker_machine *w, uint64_t limit_ms)
     w->stopping = true;
     for (size_t i = 0; i < w->table.cap; i++) {
         struct lease *const lease = &w->table.leases[i];
-        if (lease->state == LEASE_QUEUED || lease->state == LEASE_PARKED || lease->state == LEASE_APART)
+        if (lease->state == LEASE_QUEUED || lease->state == LEASE_PARKED || lease->state == LEASE_ISOLATED)
             lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
     }
 }

@@ -55,15 +55,15 @@
  * unacknowledged and comes back when its lease ends.
  *
  * A claim is lost when its worker dies with it. Who runs beside a handler that kills the worker loses its
- * claim as well, again and again, so a lost claim says little. Therefore what was lost suspect_after times is
- * a suspect, and its claims say more: it is claimed apart. It starts when nothing else runs here, or nothing
- * else has been started for L / 3, and nothing else starts beside it for L / 3, twice as long with each
- * further loss, or until its result is stored; after that a renewal says that it has settled. Only what is
- * lost apart and unsettled counts against it; after strikes_max such losses, of suspect_after + strikes_max
- * in all, the claim says that it is poisoned, and it is not run again. A worker runs suspects at most half of
- * its time; those that it cannot take it hands back like unknown ones. A worker that lives and lets go of a
- * claim says so (LET_GO): that claim was not lost. Until the row of one that was made apart has heard of it
- * nothing else is claimed.
+ * claim as well, again and again, so a lost claim says little. Therefore what was lost candidate_after times
+ * is a poison candidate, and its claims say more: it is claimed isolated. It starts when nothing else runs
+ * here, or nothing else has been started for L / 3, and nothing else starts beside it for L / 3, twice as
+ * long with each further loss, or until its result is stored; after that a renewal says that it has settled.
+ * Only what is lost while isolated and unsettled counts against it; after strikes_max such losses, of
+ * candidate_after + strikes_max in all, the claim says that it is poisoned, and it is not run again. A worker
+ * runs poison candidates at most half of its time; those that it cannot take it hands back like unknown ones.
+ * A worker that lives and lets go of a claim says so (LET_GO): that claim was not lost. Until the row of one
+ * that was isolated has heard of it nothing else is claimed.
  */
 #ifndef THOLE_WORKER_H
 #define THOLE_WORKER_H
@@ -87,9 +87,9 @@ struct worker_options {
 };
 /* 16 slots, as many completions, lease 30 s, grace 10 s, stop grace 2 s, poisoned after 5. */
 void worker_options_init(struct worker_options *options);
-/* After so many lost claims an activity is a suspect; UINT32_MAX: never. */
-uint32_t worker_suspect_after(uint32_t poison_after);
-/* After so many more, apart, it is poisoned; UINT32_MAX: never. */
+/* After so many lost claims an activity is a poison candidate; UINT32_MAX: never. */
+uint32_t worker_candidate_after(uint32_t poison_after);
+/* After so many more, isolated, it is poisoned; UINT32_MAX: never. */
 uint32_t worker_strikes_max(uint32_t poison_after);
 
 struct worker_machine;
@@ -107,9 +107,9 @@ enum worker_row_state {
     WORKER_ROW_MISSING = 0,
     WORKER_ROW_MINE = 1,
     WORKER_ROW_STOLEN = 2,
-    WORKER_ROW_SUSPECT = 3, /* of a CLAIM that was not apart: it was not made */
-    WORKER_ROW_HELD = 4,    /* of a CLAIM: another worker's lease lasts, for left_ms */
-    WORKER_ROW_UNKNOWN = 5, /* there is none, and the database may have lost it */
+    WORKER_ROW_CANDIDATE = 3, /* of a CLAIM that was not isolated: it was not made */
+    WORKER_ROW_HELD = 4,      /* of a CLAIM: another worker's lease lasts, for left_ms */
+    WORKER_ROW_UNKNOWN = 5,   /* there is none, and the database may have lost it */
 };
 
 struct worker_row {
@@ -120,10 +120,10 @@ struct worker_row {
     bool expired;                /* out for CLAIM: the try's deadline has passed */
     uint64_t left_ms;            /* out for CLAIM: until its deadline, from now; 0 = it has none; HELD: until
                                     that lease ends */
-    bool apart;                  /* in for CLAIM: suspects too, and nothing else will be started beside it */
-    bool settled;                /* in for RENEW: from now on others may be */
-    uint32_t lost;               /* out for CLAIM: claims of this try that were lost */
-    bool poisoned;               /* out for CLAIM: it must not be run again */
+    bool isolated; /* in for CLAIM: poison candidates too, and nothing else will be started beside it */
+    bool settled;  /* in for RENEW: from now on others may be */
+    uint32_t lost; /* out for CLAIM: claims of this try that were lost */
+    bool poisoned; /* out for CLAIM: it must not be run again */
 };
 
 enum worker_in_kind {
@@ -219,8 +219,9 @@ enum worker_end {
     WORKER_END_UNKNOWN,     /* an activity that this program does not know */
     WORKER_END_HANDED_BACK, /* by a graceful stop */
     WORKER_END_LATER,       /* somebody else completes it, or has done so already */
-    WORKER_END_DEFERRED,    /* a suspect that cannot be run apart here now, or what has to wait for one */
-    WORKER_END_HELD,        /* another worker's lease of it lasts, or a handler of it has grace here */
+    WORKER_END_DEFERRED, /* a poison candidate that cannot be run isolated here now, or what has to wait for
+                            one */
+    WORKER_END_HELD,     /* another worker's lease of it lasts, or a handler of it has grace here */
 };
 const char *worker_end_name(enum worker_end end);
 
@@ -252,8 +253,8 @@ struct worker_counters {
     uint64_t contradicted; /* pushed, yet the row was still there */
     uint64_t timed_out;    /* tries whose deadline passed here, or before they could be run */
     uint64_t left;         /* to be completed from outside */
-    uint64_t apart;        /* suspects that were run apart */
-    uint64_t deferred;     /* suspects, and what waited for them, that were handed back */
+    uint64_t isolated;     /* poison candidates that were run isolated */
+    uint64_t deferred;     /* poison candidates, and what waited for them, that were handed back */
     uint64_t poisoned;
     uint64_t held;    /* another worker's lease lasted */
     uint64_t adopted; /* came again while they were held here */

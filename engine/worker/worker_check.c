@@ -50,9 +50,9 @@ static const char *check_table(const struct lease_table *table)
 static const char *check_push(const struct lease *lease)
 {
     switch (lease->state) {
-    case LEASE_PARKED: /* its claim said that it is a suspect */
+    case LEASE_PARKED: /* its claim said that it is a poison candidate */
     case LEASE_QUEUED:
-    case LEASE_APART:
+    case LEASE_ISOLATED:
     case LEASE_CLAIMING: HOLDS(lease->push <= PUSH_HEARD); break;
     case LEASE_CANCELLING: HOLDS(lease->push != PUSH_HEARD); break;
     case LEASE_CONFIRMING: HOLDS(lease->push == PUSH_WANTED || lease->push == PUSH_ASKED); break;
@@ -142,18 +142,18 @@ static const char *check_times(const struct worker_machine *w)
     return NULL;
 }
 
-/* ---- suspects ---- */
+/* ---- poison candidates ---- */
 
 static const char *check_isolation(const struct worker_machine *w)
 {
     const struct lease *const lease = w->isolation.lease;
     size_t untold = 0;
     for (size_t i = 0; i < w->let_go_len; i++)
-        untold += w->let_go[(w->let_go_at + i) % w->table.cap].apart;
+        untold += w->let_go[(w->let_go_at + i) % w->table.cap].isolated;
     HOLDS(w->isolation.untold == untold);
     HOLDS(w->let_go_len <= w->table.cap);
     HOLDS(!w->let_go_in_flight || w->let_go_sent <= w->let_go_len);
-    HOLDS(leases_in(w, LEASE_APART)->len == (lease != NULL && lease->state == LEASE_APART));
+    HOLDS(leases_in(w, LEASE_ISOLATED)->len == (lease != NULL && lease->state == LEASE_ISOLATED));
     if (lease == NULL)
         return NULL;
     HOLDS(lease->id != 0 && lease->state != LEASE_ENDED);
@@ -191,7 +191,7 @@ static const char *check_stop(const struct worker_machine *w)
 {
     HOLDS(!w->stopping || leases_in(w, LEASE_QUEUED)->len == 0);
     HOLDS(!w->stopping || leases_in(w, LEASE_PARKED)->len == 0);
-    HOLDS(!w->stopping || leases_in(w, LEASE_APART)->len == 0);
+    HOLDS(!w->stopping || leases_in(w, LEASE_ISOLATED)->len == 0);
     HOLDS(!w->stop_fired || leases_in(w, LEASE_STARTING)->len + leases_in(w, LEASE_RUNNING)->len == 0);
     HOLDS(!w->killed || leases_in(w, LEASE_READY)->len + leases_in(w, LEASE_TO_LEAVE)->len == 0);
     HOLDS(!w->killed || leases_in(w, LEASE_RETRYING)->len == 0);

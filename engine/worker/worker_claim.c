@@ -17,7 +17,7 @@ static size_t main_len(const struct worker_machine *w)
 
 /* It waits a while, and is then handed back: longer with every delivery, so that a message that nobody knows
  * does not go round for nothing. */
-static void park(struct worker_machine *w, struct lease *lease, bool suspect)
+static void park(struct worker_machine *w, struct lease *lease, bool candidate)
 {
     uint64_t const doublings = lease->deliveries > 0 ? lease->deliveries - 1 : 0;
     uint64_t const most_ms = w->options.lease_ms / 3;
@@ -26,9 +26,9 @@ static void park(struct worker_machine *w, struct lease *lease, bool suspect)
     if (delay_ms > most_ms)
         delay_ms = most_ms;
     lease_enter(&w->table, lease, LEASE_PARKED);
-    lease->parked = (struct lease_parked){.until_ms = w->now_ms + delay_ms, .suspect = suspect};
+    lease->parked = (struct lease_parked){.until_ms = w->now_ms + delay_ms, .candidate = candidate};
     if (leases_in(w, LEASE_PARKED)->len > WORKER_PARKED_MAX)
-        lease_end(w, lease, WORKER_OUT_DROP, suspect ? WORKER_END_DEFERRED : WORKER_END_UNKNOWN);
+        lease_end(w, lease, WORKER_OUT_DROP, candidate ? WORKER_END_DEFERRED : WORKER_END_UNKNOWN);
     else if (w->stopping)
         lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
     else
@@ -134,7 +134,7 @@ static bool is_in_claim(const struct worker_machine *w, const struct lease *leas
 static void add_claim(struct worker_machine *w, struct lease *lease, size_t n)
 {
     lease_enter(&w->table, lease, LEASE_CLAIMING);
-    w->rows[n] = (struct worker_row){.id = lease->id, .key = lease->key, .apart = isolation_has(w, lease)};
+    w->rows[n] = (struct worker_row){.id = lease->id, .key = lease->key, .isolated = isolation_has(w, lease)};
 }
 
 static size_t add_claims(struct worker_machine *w)
@@ -172,7 +172,7 @@ static void claim_failed(struct worker_machine *w, struct lease *lease)
         lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
         return;
     }
-    lease_enter(&w->table, lease, isolation_has(w, lease) ? LEASE_APART : LEASE_QUEUED);
+    lease_enter(&w->table, lease, isolation_has(w, lease) ? LEASE_ISOLATED : LEASE_QUEUED);
     lease_refresh(w, lease);
 }
 
@@ -212,7 +212,7 @@ static void hand_back_queued(struct worker_machine *w)
         lease_end(w, leases_in(w, LEASE_QUEUED)->first, WORKER_OUT_NAK, WORKER_END_DEFERRED);
 }
 
-/* The row says that it is a suspect. */
+/* The row says that it is a poison candidate. */
 static void offer_isolation(struct worker_machine *w, struct lease *lease)
 {
     if (w->stopping) {
@@ -221,7 +221,7 @@ static void offer_isolation(struct worker_machine *w, struct lease *lease)
         park(w, lease, true);
     } else {
         isolation_take(w, lease);
-        lease_enter(&w->table, lease, LEASE_APART);
+        lease_enter(&w->table, lease, LEASE_ISOLATED);
         worker_progress_arm(w, lease);
         lease_refresh(w, lease);
         hand_back_queued(w);
@@ -242,7 +242,7 @@ static void claim_answered(struct worker_machine *w, struct lease *lease, const 
     switch (row->state) {
     case WORKER_ROW_MINE: claim_won(w, lease, row); break;
     case WORKER_ROW_MISSING: lease_end(w, lease, WORKER_OUT_ACK, WORKER_END_GONE); break;
-    case WORKER_ROW_SUSPECT: offer_isolation(w, lease); break;
+    case WORKER_ROW_CANDIDATE: offer_isolation(w, lease); break;
     case WORKER_ROW_HELD: lease_put_back(w, lease, row->left_ms, WORKER_END_HELD); break;
     case WORKER_ROW_UNKNOWN: lease_put_back(w, lease, worker_ask_again_ms(w), WORKER_END_UNCLAIMED); break;
     case WORKER_ROW_STOLEN: break; /* queued again by now */

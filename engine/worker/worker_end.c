@@ -263,7 +263,7 @@ static void pushed(struct worker_machine *w, struct lease *lease, const struct w
 {
     switch (lease->state) {
     case LEASE_QUEUED:
-    case LEASE_APART:
+    case LEASE_ISOLATED:
     case LEASE_CLAIMING:
         remember(lease, in->cancel_kind, in->reason);
         lease_set_push(w, lease, PUSH_HEARD);

@@ -1,5 +1,5 @@
 /*
- * Who dies with a worker cannot say who killed it. So what was lost often enough is run apart from others,
+ * Who dies with a worker cannot say who killed it. So what was lost often enough is run isolated from others,
  * one at a time, and nobody who only happened to be there is blamed for long; and a claim that a living
  * worker gave up is taken back from what counts as lost.
  */
@@ -30,17 +30,17 @@ static uint64_t quiet_ms(const struct worker_machine *w)
 /* What has run for a while beside others is not what kills them at once. */
 uint64_t isolation_due_ms(const struct worker_machine *w)
 {
-    if (w->isolation.lease == NULL || w->isolation.lease->state != LEASE_APART)
+    if (w->isolation.lease == NULL || w->isolation.lease->state != LEASE_ISOLATED)
         return UINT64_MAX;
     return worker_slots_used(w) == 0 ? 0 : w->isolation.started_ms + quiet_ms(w);
 }
 
 void isolation_started(struct worker_machine *w, const struct lease *lease, uint32_t lost)
 {
-    uint32_t const free = worker_suspect_after(w->options.poison_after);
+    uint32_t const free = worker_candidate_after(w->options.poison_after);
     uint32_t const more = lost > free ? lost - free : 0;
     if (isolation_has(w, lease)) {
-        w->counters.apart++;
+        w->counters.isolated++;
         w->isolation.unsettled_ms = quiet_ms(w)
                                     << (more < SETTLE_DOUBLINGS_MAX ? more : SETTLE_DOUBLINGS_MAX);
     }
@@ -85,8 +85,8 @@ void lease_let_go(struct worker_machine *w, const struct lease *lease)
     struct let_go *const to = let_go_at(w, w->let_go_len++);
     to->key = lease->key;
     to->attempt = lease->attempt;
-    to->apart = isolation_has(w, lease);
-    w->isolation.untold += to->apart;
+    to->isolated = isolation_has(w, lease);
+    w->isolation.untold += to->isolated;
     memcpy(to->instance_bytes, lease->instance_bytes, lease->key.instance.len);
     to->key.instance.ptr = to->instance_bytes;
 }
@@ -120,7 +120,7 @@ void worker_let_go_told(struct worker_machine *w, const struct worker_in *in)
     w->let_go_failures = in->unknown ? w->let_go_failures + 1 : 0;
     w->let_go_gate_ms = in->unknown ? w->now_ms + worker_backoff_ms(w, w->let_go_failures) : 0;
     for (size_t i = 0; i < over; i++)
-        w->isolation.untold -= let_go_at(w, i)->apart;
+        w->isolation.untold -= let_go_at(w, i)->isolated;
     w->let_go_at = (w->let_go_at + over) % w->table.cap;
     w->let_go_len -= over;
 }

@@ -5,7 +5,7 @@
  *   lease_states.c     which state may follow which
  *   lease_table.c      what is held, in which state
  *   lease_times.c      when something is due
- *   worker_isolation.c suspects, one at a time; claims that were let go
+ *   worker_isolation.c poison candidates, one at a time; claims that were let go
  *   worker_end.c       run, fired, finished, pushed, ended
  *   worker_claim.c     delivered, wanted, claimed
  *   worker_renew.c     renewed, +WPI, confirmed
@@ -38,24 +38,24 @@ enum batch_step {
     BATCH_TO_ROLL_BACK,
 };
 
-/* Where suspects are run, one at a time. */
+/* Where poison candidates are run, one at a time. */
 struct isolation_slot {
     struct lease *lease; /* waits for its claim, is in it, or is unsettled until its result is stored; NULL =
                             nobody */
     uint64_t since_ms;   /* when it took the isolation slot */
     uint64_t unsettled_ms; /* how long it is alone */
     uint64_t settled_ms;   /* since it started: others may be started when a renewal after this is kept */
-    uint64_t gate_ms;      /* no other suspect before this */
+    uint64_t gate_ms;      /* no other poison candidate before this */
     uint64_t started_ms;   /* when anything was started last */
     bool telling;          /* the renewal in flight says that it has settled */
-    size_t untold;         /* let go while apart, and their rows have not heard of it: nothing is claimed */
+    size_t untold; /* let go while isolated, and their rows have not heard of it: nothing is claimed */
 };
 
 /* A claim that this worker gave up, to be told to its row. */
 struct let_go {
     struct worker_key key; /* its instance lies in instance_bytes */
     uint64_t attempt;
-    bool apart;
+    bool isolated;
     uint8_t instance_bytes[THOLE_ID_BYTES_MAX];
 };
 
@@ -134,11 +134,11 @@ void worker_renew_arm(struct worker_machine *w, const struct lease *lease);
 void worker_progress_arm(struct worker_machine *w, const struct lease *lease);
 
 /* ---- worker_isolation.c ---- */
-/* Nobody has it, and the suspect takes it. */
+/* Nobody has it, and the poison candidate takes it. */
 void isolation_take(struct worker_machine *w, struct lease *lease);
 /* Does it have the isolation slot? NULL is not. */
 bool isolation_has(const struct worker_machine *w, const struct lease *lease);
-/* When the suspect that waits may be claimed; UINT64_MAX: not yet, or none waits. */
+/* When the poison candidate that waits may be claimed; UINT64_MAX: not yet, or none waits. */
 uint64_t isolation_due_ms(const struct worker_machine *w);
 /* It is claimed, and starts. */
 void isolation_started(struct worker_machine *w, const struct lease *lease, uint32_t lost);

@@ -13,7 +13,7 @@ void worker_options_init(struct worker_options *options)
 }
 
 /* The first losses are free: who ran beside a handler that kills has them too. The last one never is. */
-uint32_t worker_suspect_after(uint32_t poison_after)
+uint32_t worker_candidate_after(uint32_t poison_after)
 {
     if (poison_after == 0)
         return UINT32_MAX;
@@ -22,5 +22,5 @@ uint32_t worker_suspect_after(uint32_t poison_after)
 
 uint32_t worker_strikes_max(uint32_t poison_after)
 {
-    return poison_after == 0 ? UINT32_MAX : poison_after - worker_suspect_after(poison_after);
+    return poison_after == 0 ? UINT32_MAX : poison_after - worker_candidate_after(poison_after);
 }

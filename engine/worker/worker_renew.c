@@ -14,7 +14,7 @@ bool lease_needs_progress(const struct worker_machine *w, const struct lease *le
     bool const renewed =
         lease->renewed_ms == UINT64_MAX || gone || w->now_ms <= lease->renewed_ms + every_ms + every_ms / 2;
     switch (lease->state) {
-    case LEASE_APART:
+    case LEASE_ISOLATED:
     case LEASE_STARTING:
     case LEASE_RUNNING:
     case LEASE_CONFIRMING:
@@ -126,7 +126,7 @@ void worker_renewed(struct worker_machine *w, const struct worker_in *in)
         case WORKER_ROW_STOLEN: lease_lose(w, lease, CLAIM_STOLEN); break;
         case WORKER_ROW_UNKNOWN: unknown(w, lease); break;
         case WORKER_ROW_HELD:
-        case WORKER_ROW_SUSPECT: assert(false); break;
+        case WORKER_ROW_CANDIDATE: assert(false); break;
         }
     }
     w->isolation.telling = false;

@@ -338,8 +338,8 @@ static void the_machine_hears_of_it(void)
     (void)store_sql("machine", "UPDATE worker_queue SET try_timeout_ms = 60000");
     for (int i = 0; i < 3; i++)
         (void)claim_by(pg, i % 2 == 0 ? ME : OTHER, 1, i >= 2);
-    CHECK_INT(asked(calls, &answers, ROW_CALL_CLAIM, row).state, WORKER_ROW_SUSPECT);
-    row.apart = true;
+    CHECK_INT(asked(calls, &answers, ROW_CALL_CLAIM, row).state, WORKER_ROW_CANDIDATE);
+    row.isolated = true;
     row = asked(calls, &answers, ROW_CALL_CLAIM, row);
     CHECK_INT(row.state, WORKER_ROW_MINE);
     CHECK_INT(row.id, 7);

@@ -197,7 +197,7 @@ static void task_witness(struct world *w, void *arg, uint64_t value)
     (void)value;
     bool const down = server_down(w, SERVER_STORE);
     bool const done = !down && store_died(w, death->worker, &death->blamed,
-                                          worker_suspect_after(w->poison_after)) == EXECUTED;
+                                          worker_candidate_after(w->poison_after)) == EXECUTED;
     if (!done && death->tries++ < 10)
         after(w, 200, task_witness, death, 0);
 }

@@ -242,7 +242,7 @@ static struct worker_request *new_request(struct world *w, struct worker *worker
     r->kind = kind;
     r->identity = worker->identity;
     r->policy =
-        (struct claim_policy){worker_suspect_after(w->poison_after), worker_strikes_max(w->poison_after)};
+        (struct claim_policy){worker_candidate_after(w->poison_after), worker_strikes_max(w->poison_after)};
     return r;
 }
 
@@ -279,7 +279,7 @@ void worker_asks(struct world *w, struct worker *worker, const struct worker_out
                                           .activity_id = h->activity_id,
                                           .try_number = h->try_number,
                                           .attempt = out->rows[i].attempt,
-                                          .apart = out->rows[i].apart,
+                                          .apart = out->rows[i].isolated,
                                           .settled = out->rows[i].settled};
     }
     r->request.execute = execute_statement;

@@ -92,8 +92,8 @@ static void hold_claim(struct chaos *c, const struct worker_out *out)
     hold(&c->claim, WORKER_IN_CLAIMED, out);
     CU_ASSERT_EQUAL(c->apart, 0);
     for (size_t i = 0; i < out->rows_len; i++) {
-        CU_ASSERT_EQUAL(out->rows[i].apart, c->fates[out->rows[i].id].suspect);
-        CU_ASSERT_TRUE(!out->rows[i].apart || out->rows_len == 1);
+        CU_ASSERT_EQUAL(out->rows[i].isolated, c->fates[out->rows[i].id].suspect);
+        CU_ASSERT_TRUE(!out->rows[i].isolated || out->rows_len == 1);
     }
 }
 
@@ -194,8 +194,8 @@ static void reply(struct chaos *c, struct pending *call)
             row->lost = (uint32_t)dice(c, 6);
             row->poisoned = fate->poisoned = dice(c, 10) == 0;
             fate->held = row->state == WORKER_ROW_HELD;
-            if (!row->apart && dice(c, 8) == 0) {
-                row->state = WORKER_ROW_SUSPECT;
+            if (!row->isolated && dice(c, 8) == 0) {
+                row->state = WORKER_ROW_CANDIDATE;
                 fate->suspect = true;
                 fate->held = false;
             }

@@ -192,7 +192,7 @@ static void test_policy(void)
         uint32_t poison_after, suspect_after, strikes_max;
     } rows[] = {{5, 2, 3}, {3, 2, 1}, {2, 1, 1}, {1000, 2, 998}, {0, UINT32_MAX, UINT32_MAX}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        CU_ASSERT_EQUAL(worker_suspect_after(rows[i].poison_after), rows[i].suspect_after);
+        CU_ASSERT_EQUAL(worker_candidate_after(rows[i].poison_after), rows[i].suspect_after);
         CU_ASSERT_EQUAL(worker_strikes_max(rows[i].poison_after), rows[i].strikes_max);
     }
 }

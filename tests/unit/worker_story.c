@@ -55,8 +55,8 @@ static void take_rows(struct world *t, const char *what, const struct worker_out
     *ret_len = out->rows_len;
     say_ids(t, what, ids, out->rows_len);
     for (size_t i = 0; i < out->rows_len; i++)
-        if (rows[i].apart || rows[i].settled)
-            say_more(t, rows[i].apart ? " apart" : " settled");
+        if (rows[i].isolated || rows[i].settled)
+            say_more(t, rows[i].isolated ? " apart" : " settled");
 }
 
 static void input(struct world *t, struct worker_in in)
@@ -128,7 +128,7 @@ static void answer(struct world *t, enum worker_in_kind kind, struct worker_row 
     for (size_t i = 0; i < n; i++) {
         rows[i].state = states[i] == 's'                       ? WORKER_ROW_STOLEN
                         : states[i] == 'x'                     ? WORKER_ROW_MISSING
-                        : states[i] == 'u'                     ? WORKER_ROW_SUSPECT
+                        : states[i] == 'u'                     ? WORKER_ROW_CANDIDATE
                         : states[i] == 'n'                     ? WORKER_ROW_UNKNOWN
                         : states[i] == 'h' || states[i] == 'H' ? WORKER_ROW_HELD
                                                                : WORKER_ROW_MINE;

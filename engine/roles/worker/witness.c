@@ -72,7 +72,7 @@ static thole_status store(const struct watch *watch, const struct last_word *wor
                                                   .activity_id = word->in.activity_id,
                                                   .try_number = word->in.try_number},
                                        .attempt = word->in.attempt,
-                                       .suspect_after = worker_suspect_after(watch->options->poison_after)};
+                                       .suspect_after = worker_candidate_after(watch->options->poison_after)};
     struct postgres *pg = NULL;
     THOLE_TRY(postgres_open(&options, &pg, reterr));
     thole_status const status = worker_store_died(pg, &death, ret_rows, reterr);

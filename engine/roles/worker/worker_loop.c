@@ -224,7 +224,7 @@ static void log_counters(const struct worker_machine *machine)
              " adopted=%" PRIu64,
              c.claimed, c.completed, c.cancelled_by_push, c.cancelled_by_renewal, c.lease_lost, c.abandoned,
              c.stolen, c.delivered, c.gone, c.refused, c.unclaimed, c.unknown, c.handed_back, c.contradicted,
-             c.timed_out, c.left, c.apart, c.deferred, c.poisoned, c.held, c.adopted);
+             c.timed_out, c.left, c.isolated, c.deferred, c.poisoned, c.held, c.adopted);
 }
 
 static uint64_t next_deadline_ms(struct worker_host *host)

@@ -102,7 +102,9 @@ static void say_end(const struct thole_activity *act, enum worker_end end)
     case WORKER_END_UNKNOWN: break; /* said once for each name */
     case WORKER_END_HANDED_BACK: say(LOG_LEVEL_INFO, act, "handed back"); break;
     case WORKER_END_LATER: say(LOG_LEVEL_DEBUG, act, "is completed from outside"); break;
-    case WORKER_END_DEFERRED: say(LOG_LEVEL_DEBUG, act, "handed back, a suspect runs apart"); break;
+    case WORKER_END_DEFERRED:
+        say(LOG_LEVEL_DEBUG, act, "handed back, a poison candidate runs isolated");
+        break;
     case WORKER_END_HELD: say(LOG_LEVEL_DEBUG, act, "put back, another lease of it lasts"); break;
     }
 }
