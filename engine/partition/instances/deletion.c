@@ -13,7 +13,7 @@
 /* There is nothing to delete, or something that the client did not mean: it was deleted before. */
 static bool is_over(const struct entry *entry, const struct message *m)
 {
-    return entry->state == ENTRY_ABSENT || (m->execution != 0 && m->execution <= entry->gone);
+    return entry->state == ENTRY_ABSENT || (m->execution != 0 && m->execution <= entry->tombstone);
 }
 
 static bool drop(struct instances *p, struct entry *entry, const char *kind)
@@ -47,7 +47,7 @@ bool deletion_take(struct instances *p, struct entry *entry, struct intake *in)
     const struct message *m = &entry->first->message;
     assert(in->len == 0);
     if (is_over(entry, m)) /* of what never was there is nothing to tell */
-        return drop(p, entry, entry->gone > 0 ? "deleted" : NULL);
+        return drop(p, entry, entry->tombstone > 0 ? "deleted" : NULL);
     if (entry->state != ENTRY_ENDED && entry->state != ENTRY_EARLY)
         return m->force ? terminate(p, entry, in) : drop(p, entry, "rejected");
     in->deletes = true;
@@ -58,7 +58,7 @@ bool deletion_take(struct instances *p, struct entry *entry, struct intake *in)
 
 void deletion_note(struct entry *entry, const struct deletion *d)
 {
-    entry->gone = d->execution;
+    entry->tombstone = d->execution;
     entry->time_ms = d->time_ms;
     entry_remember(entry, d->started_by, &entry->request_id);
     entry_remember(entry, d->parent.instance, &entry->parent.instance);

@@ -303,7 +303,7 @@ void entry_note(struct entry *entry, const struct event *event)
         entry->parent.execution = event->parent.execution;
         entry->parent.event = event->parent.event;
         entry->version = event->version;
-        entry->gone = event->before;
+        entry->tombstone = event->before;
     } else if (event->kind == EVENT_VERSION_CHOSEN) {
         entry->version = event->version;
     }

@@ -68,14 +68,14 @@ struct entry {
     enum entry_state state;
     bool ready, retry, in_ended;
     bool reload;               /* LOADING: the history has yet to be asked for */
-    bool squeezed;             /* there was no memory for it once: others had to go */
+    bool memory_retried;       /* there was no memory for it once: others had to go */
     enum blocked_kind failed;  /* its code failed here, and will not be tried again by this owner */
     bool raw;                  /* even without code */
     bool recalled;             /* LOADING: had ended, and is to answer questions */
     struct instance *instance; /* LIVE, BLOCKED, CONTINUED */
     struct early *early;       /* EARLY */
     uint64_t execution, turns, events, time_ms;
-    uint64_t gone; /* executions up to this one are of earlier lives, which were deleted */
+    uint64_t tombstone; /* executions up to this one are of earlier incarnations, which were deleted */
     thole_slice orchestration,
         request_id;       /* in arena. ABSENT, EARLY: request_id and parent of the last life */
     uint32_t version;     /* of its code; 0 = not chosen */

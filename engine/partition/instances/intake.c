@@ -163,7 +163,7 @@ static struct event message_event(const struct message *m)
 static struct event pruned_event(const struct entry *entry, const struct message *m)
 {
     struct event event = message_event(m);
-    event.kept = entry->gone + 1;
+    event.kept = entry->tombstone + 1;
     event.before = m->execution < entry->execution ? m->execution : entry->execution;
     return event;
 }
@@ -253,7 +253,7 @@ static enum taken take_first_start(struct instances *p, const struct entry *entr
         return DROPPED;
     }
     struct event started = started_event(&pending->message), raised = raised_event(&pending->message);
-    started.before = entry->gone;
+    started.before = entry->tombstone;
     bool const signals = pending->message.event_name.len > 0;
     if (!fits(p, pending, &started) || (signals && !fits(p, pending, &raised)))
         return HELD;
@@ -341,7 +341,7 @@ static enum taken take_existing(struct instances *p, struct entry *entry, const 
 /* The start of a life that was deleted comes a second time: it does not begin another one. */
 static bool start_is_over(const struct entry *entry, const struct message *m)
 {
-    if (entry->gone == 0)
+    if (entry->tombstone == 0)
         return false;
     if (m->parent.instance.len > 0)
         return same_origin(&m->parent, &entry->parent);

@@ -171,8 +171,8 @@ static bool replay_code(struct instances *p, struct entry *entry, const struct t
         suspects_tell(p, entry);
     if (status == THOLE_APP)
         return false;
-    if (status == THOLE_NOMEM && !entry->squeezed) {
-        entry->squeezed = true; /* others go, and so do their stacks */
+    if (status == THOLE_NOMEM && !entry->memory_retried) {
+        entry->memory_retried = true; /* others go, and so do their stacks */
         entries_evict(&p->entries, p->entries.len / 2);
         status = replay(p, entry, code, turns, n, &err);
     }

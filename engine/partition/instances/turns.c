@@ -28,8 +28,8 @@ static void fail(struct instances *p, struct entry *entry, thole_status status, 
     entry->instance = NULL;
     entry_become(entry, ENTRY_LOADING);
     entry->reload = true;
-    if (status == THOLE_NOMEM && !entry->squeezed) {
-        entry->squeezed = true;
+    if (status == THOLE_NOMEM && !entry->memory_retried) {
+        entry->memory_retried = true;
         entries_evict(&p->entries, p->entries.len / 2);
     } else if (status == THOLE_APP && !suspects_stuck(p, entry)) {
         entry->retry = true; /* also when nothing new is there: what was recorded and not delivered is */
@@ -164,7 +164,7 @@ static void try_again(struct instances *p, struct entry *entry)
     instance_destroy(entry->instance);
     entry->instance = NULL;
     entry->failed = BLOCKED_NOT;
-    entry->raw = entry->squeezed = false;
+    entry->raw = entry->memory_retried = false;
     entry_become(entry, ENTRY_LOADING);
     entry->reload = entry->retry = true;
     if (entry->in_flight == 0)
@@ -178,7 +178,7 @@ static void record_deletion(struct instances *p, struct entry *entry)
     run->kind = RUN_DELETION;
     run->deletion =
         (struct deletion){.instance = entry->id,
-                          .execution = entry->state == ENTRY_EARLY ? entry->gone : entry->execution,
+                          .execution = entry->state == ENTRY_EARLY ? entry->tombstone : entry->execution,
                           .time_ms = later(p->env->now_ms, entry->time_ms),
                           .orchestration = entry->orchestration,
                           .reason = m->data,
@@ -205,7 +205,7 @@ static void take_turn_absent(struct instances *p, struct entry *entry)
     } else if (in->len > 0 && in->events[0].kind == EVENT_STARTED) {
         p->run.early = entry->early; /* the turn's events borrow from it */
         entry->early = NULL;
-        begin(p, entry, entry->gone + 1);
+        begin(p, entry, entry->tombstone + 1);
     } else if (in->len > 0) {
         intake_done(p, in);
         early_record(p, entry, in->events, in->len);

@@ -411,9 +411,9 @@ static void started(const struct folding *f, const struct event *event)
     if (f->live)
         return;
     if (event->parent.instance.len == 0)
-        redo_loner(f->p, f->turn->instance);
+        redo_root(f->p, f->turn->instance);
     else
-        redo_no_loner(f->p, f->turn->instance);
+        redo_no_root(f->p, f->turn->instance);
 }
 
 static void fold_event(const struct folding *f, const struct event *event)

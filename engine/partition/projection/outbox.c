@@ -83,7 +83,7 @@ static void end_of_child(struct projection *p, struct build *b, const struct tur
         known = row != NULL && row->parent_known;
         parent = known ? row->parent : parent;
     }
-    if ((known && parent.instance.len == 0) || (!known && redo_is_loner(p, turn->instance)))
+    if ((known && parent.instance.len == 0) || (!known && redo_is_root(p, turn->instance)))
         return;
     struct message message = result_for(&parent, turn, event);
     if (facts != NULL && arena_dup(&b->arena, parent.instance, &message.instance) != THOLE_OK)

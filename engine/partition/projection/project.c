@@ -48,7 +48,7 @@ static void retire(struct projection *p)
         if (b->last.seq > done->seq)
             *done = b->last;
         if (b->sends_len > 0)
-            projector->worth = b->last.seq;
+            projector->sayable_seq = b->last.seq;
         for (size_t i = 0; i < b->deletions_len; i++)
             if (!b->deletions[i].removed)
                 removals_owe(p, b->deletions[i].row.instance, b->deletions[i].row.pruned,
@@ -286,7 +286,7 @@ uint64_t projection_done(const struct projection *p)
 
 bool projection_unsaid(const struct projection *p, uint64_t said)
 {
-    return p->projector.worth > said && projection_done(p) > said;
+    return p->projector.sayable_seq > said && projection_done(p) > said;
 }
 
 bool projection_unsaved(const struct projection *p)

@@ -6,7 +6,7 @@
 
 enum {
     UNPROJECTED_MAX = 8192, /* committed records that wait for the projection before turns pause */
-    LONERS_MAX = 1000000,
+    ROOT_INSTANCES_MAX = 1000000,
     REMOVALS_MAX = 10000, /* of deleted instances: before turns pause */
     REMOVALS_OUT_MAX = 2, /* on their way at a time */
 };
@@ -162,8 +162,8 @@ struct projector {
     uint64_t durable;           /* what it will never forget */
     uint64_t durable_sent;      /* what it is being told so; 0: nothing */
     uint64_t published;         /* up to there the log says that all is done, records removed too */
-    uint64_t worth;     /* the newest record from which more has followed than rows: that is worth saying */
-    size_t unprojected; /* records in builds */
+    uint64_t sayable_seq; /* the newest record from which more has followed than rows: that is worth saying */
+    size_t unprojected;   /* records in builds */
     /* a turn that comes in parts; their memory is that of the build that is filling */
     struct record *parts;
     size_t parts_len, parts_cap;
@@ -176,11 +176,11 @@ struct redo {
     size_t open_len;       /* that are not gone */
     struct projected done; /* builds up to this record are applied and published */
     bool settled;          /* what the inbox says of them is known */
-    struct loner {         /* open addressing, empty = free */
+    struct root_instance { /* open addressing, empty = free */
         thole_slice id;
         bool not ;
-    } * loners; /* instances that are nobody's child */
-    size_t loners_cap, loners_len;
+    } * roots; /* instances that are nobody's child */
+    size_t roots_cap, roots_len;
     struct arena arena; /* of the ids */
 };
 /* --- removals.c: records of deleted instances ------------------------------------------------------ */
@@ -230,9 +230,9 @@ void redo_ended(struct projection *p, const struct partition_result *results, si
 /* At the end of the log: what is still open, if anything, goes into the batch. */
 void redo_finish(struct projection *p, struct build *b);
 /* Most instances are nobody's child: those that start in this log need not be asked about when they end. */
-void redo_loner(struct projection *p, thole_slice instance);
-void redo_no_loner(struct projection *p, thole_slice instance); /* in another life it was */
-bool redo_is_loner(const struct projection *p, thole_slice instance);
+void redo_root(struct projection *p, thole_slice instance);
+void redo_no_root(struct projection *p, thole_slice instance); /* in another life it was */
+bool redo_is_root(const struct projection *p, thole_slice instance);
 
 /* --- queue.c: the batches in order --- */
 /* The one that is filling, with room; NULL: out of memory. */

@@ -12,7 +12,7 @@ enum { COMPACT_MIN = 10000 }; /* entries */
 void redo_release(struct redo *redo)
 {
     build_destroy(redo->open);
-    free(redo->loners);
+    free(redo->roots);
     arena_release(&redo->arena);
     *redo = (struct redo){0};
 }
@@ -139,60 +139,60 @@ void redo_finish(struct projection *p, struct build *b)
 /* --- who is nobody's child --------------------------------------------------------------------- */
 
 /* The cell of the id, or the free one where it belongs. */
-static struct loner *loner_cell(const struct redo *redo, thole_slice instance)
+static struct root_instance *root_cell(const struct redo *redo, thole_slice instance)
 {
-    size_t at = key_hash(instance, 1, 1) % redo->loners_cap;
-    while (redo->loners[at].id.len != 0 && !thole_slice_equal(redo->loners[at].id, instance))
-        at = (at + 1) % redo->loners_cap;
-    return &redo->loners[at];
+    size_t at = key_hash(instance, 1, 1) % redo->roots_cap;
+    while (redo->roots[at].id.len != 0 && !thole_slice_equal(redo->roots[at].id, instance))
+        at = (at + 1) % redo->roots_cap;
+    return &redo->roots[at];
 }
 
-static bool grow_loners(struct redo *redo)
+static bool grow_roots(struct redo *redo)
 {
     struct redo grown = *redo;
-    grown.loners_cap = redo->loners_cap == 0 ? 1021 : redo->loners_cap * 2 + 1;
-    grown.loners = calloc(grown.loners_cap, sizeof *grown.loners);
-    if (grown.loners == NULL)
+    grown.roots_cap = redo->roots_cap == 0 ? 1021 : redo->roots_cap * 2 + 1;
+    grown.roots = calloc(grown.roots_cap, sizeof *grown.roots);
+    if (grown.roots == NULL)
         return false;
-    for (size_t i = 0; i < redo->loners_cap; i++)
-        if (redo->loners[i].id.len != 0)
-            *loner_cell(&grown, redo->loners[i].id) = redo->loners[i];
-    free(redo->loners);
+    for (size_t i = 0; i < redo->roots_cap; i++)
+        if (redo->roots[i].id.len != 0)
+            *root_cell(&grown, redo->roots[i].id) = redo->roots[i];
+    free(redo->roots);
     *redo = grown;
     return true;
 }
 
-void redo_loner(struct projection *p, thole_slice instance)
+void redo_root(struct projection *p, thole_slice instance)
 {
     struct redo *redo = &p->redo;
-    if (redo->loners_len == LONERS_MAX)
+    if (redo->roots_len == ROOT_INSTANCES_MAX)
         return;
-    if (redo->loners_cap == 0)
+    if (redo->roots_cap == 0)
         arena_init(&redo->arena, SIZE_MAX / 2);
-    if (redo->loners_cap <= 2 * (redo->loners_len + 1) && !grow_loners(redo)) {
+    if (redo->roots_cap <= 2 * (redo->roots_len + 1) && !grow_roots(redo)) {
         env_no_memory(p->env);
         return;
     }
-    struct loner *cell = loner_cell(redo, instance);
+    struct root_instance *cell = root_cell(redo, instance);
     cell->not = false;
     if (cell->id.len != 0)
         return;
     if (arena_dup(&redo->arena, instance, &cell->id) != THOLE_OK)
         env_no_memory(p->env);
     else
-        redo->loners_len++;
+        redo->roots_len++;
 }
 
-void redo_no_loner(struct projection *p, thole_slice instance)
+void redo_no_root(struct projection *p, thole_slice instance)
 {
-    if (p->redo.loners_cap > 0)
-        loner_cell(&p->redo, instance)->not = true; /* in a free cell it says nothing */
+    if (p->redo.roots_cap > 0)
+        root_cell(&p->redo, instance)->not = true; /* in a free cell it says nothing */
 }
 
-bool redo_is_loner(const struct projection *p, thole_slice instance)
+bool redo_is_root(const struct projection *p, thole_slice instance)
 {
-    if (p->redo.loners_cap == 0)
+    if (p->redo.roots_cap == 0)
         return false;
-    const struct loner *cell = loner_cell(&p->redo, instance);
+    const struct root_instance *cell = root_cell(&p->redo, instance);
     return cell->id.len != 0 && !cell->not ;
 }

@@ -76,8 +76,8 @@ bool projection_removed(struct projection *p, const struct partition_in *in)
     removals->len--;
     removals->out--;
     free(r);
-    if (in->sequence > p->projector.worth)
-        p->projector.worth = in->sequence;
+    if (in->sequence > p->projector.sayable_seq)
+        p->projector.sayable_seq = in->sequence;
     return true;
 }
 
