@@ -1,0 +1,379 @@
+/* What the engine role reads of an inbox, from streams that the test plays; whether its reader keeps up. */
+#include "message.h"
+#include "reader.h"
+#include "records.h"
+#include "shard_parts.h"
+#include "subject.h"
+#include "thole_cunit.h"
+#include <stdlib.h>
+
+enum { FIRST = 5, LOOK_MS = 2000, STORED_MAX = 8 };
+
+static struct {
+    struct engine_host engine;
+    struct shard shard;
+    struct owned owned;
+    uint64_t life;
+    struct ordered_reader_options reader; /* as opened */
+    bool gone_back;
+    struct request *looks[4];
+    size_t looks_len, waits;
+    uint64_t doubts;
+    /* the stream */
+    struct stream_bounds bounds;
+    struct buf stored[STORED_MAX];
+    char subjects[STORED_MAX][128];
+    uint64_t read_from, read_to;
+    size_t reads;
+} play;
+
+/* ---- the world ---- */
+
+uint64_t __wrap_partition_generation(const struct partition *p);
+uint64_t __wrap_partition_generation(const struct partition *p)
+{
+    (void)p;
+    return play.life;
+}
+
+void __wrap_shard_doubt(struct owned *owned, const char *text, bool fenced);
+void __wrap_shard_doubt(struct owned *owned, const char *text, bool fenced)
+{
+    CU_ASSERT_PTR_EQUAL(owned, &play.owned);
+    CHECK_STR("doubt", text, "the inbox reader stays behind");
+    CU_ASSERT_FALSE(fenced);
+    play.doubts++;
+}
+
+void __wrap_request_submit(struct request *request);
+void __wrap_request_submit(struct request *request)
+{
+    CU_ASSERT_EQUAL(request->kind, REQ_LOOK_INBOX);
+    CU_ASSERT_FATAL(play.looks_len < ARRAY_LEN(play.looks));
+    play.looks[play.looks_len++] = request;
+}
+
+thole_status __wrap_ordered_reader_open(struct connection *connection,
+                                        const struct ordered_reader_options *options,
+                                        struct ordered_reader **ret, thole_error *reterr);
+thole_status __wrap_ordered_reader_open(struct connection *connection,
+                                        const struct ordered_reader_options *options,
+                                        struct ordered_reader **ret, thole_error *reterr)
+{
+    (void)connection;
+    (void)reterr;
+    play.reader = *options;
+    *ret = NULL;
+    return THOLE_OK;
+}
+
+void __wrap_ordered_reader_close(struct ordered_reader *reader);
+void __wrap_ordered_reader_close(struct ordered_reader *reader)
+{
+    CU_ASSERT_PTR_NULL(reader);
+}
+
+thole_status __wrap_stream_still_holds(struct connection *connection, const char *stream, uint64_t sequence,
+                                       uint64_t stored_ns, bool *ret, uint64_t *ret_last,
+                                       thole_error *reterr);
+thole_status __wrap_stream_still_holds(struct connection *connection, const char *stream, uint64_t sequence,
+                                       uint64_t stored_ns, bool *ret, uint64_t *ret_last, thole_error *reterr)
+{
+    (void)connection;
+    (void)stream;
+    (void)sequence;
+    (void)stored_ns;
+    (void)reterr;
+    *ret = !play.gone_back;
+    *ret_last = 1;
+    return THOLE_OK;
+}
+
+thole_status __wrap_stream_bounds(struct connection *connection, const char *stream,
+                                  struct stream_bounds *ret, thole_error *reterr);
+thole_status __wrap_stream_bounds(struct connection *connection, const char *stream,
+                                  struct stream_bounds *ret, thole_error *reterr)
+{
+    (void)connection;
+    (void)reterr;
+    CHECK_STR("stream", stream, "IN");
+    *ret = play.bounds;
+    return THOLE_OK;
+}
+
+thole_status __wrap_stream_read(struct connection *connection, const char *stream, const char *filter,
+                                uint64_t from, uint64_t to, stream_read_fn *each, void *arg,
+                                thole_error *reterr);
+thole_status __wrap_stream_read(struct connection *connection, const char *stream, const char *filter,
+                                uint64_t from, uint64_t to, stream_read_fn *each, void *arg,
+                                thole_error *reterr)
+{
+    (void)connection;
+    (void)stream;
+    (void)filter;
+    (void)reterr;
+    play.reads++;
+    play.read_from = from;
+    play.read_to = to;
+    for (uint64_t i = from; i <= to && i <= play.bounds.last; i++)
+        THOLE_TRY(
+            each(arg, i, thole_slice_from(play.subjects[i - FIRST]), buf_bytes(&play.stored[i - FIRST])));
+    return THOLE_OK;
+}
+
+uint64_t __wrap_delivery_stored_ns(const struct delivery *delivery);
+uint64_t __wrap_delivery_stored_ns(const struct delivery *delivery)
+{
+    (void)delivery;
+    return 1;
+}
+
+/* The reader's thread has no room: the shard looks meanwhile, and then takes some. */
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+    CU_ASSERT_PTR_EQUAL(cond, &play.shard.backlog.room);
+    CU_ASSERT_EQUAL_FATAL(play.waits++, 0);
+    (void)pthread_mutex_unlock(mutex);
+    inbox_watch(&play.shard, &play.owned, 1000 + 2 * LOOK_MS);
+    inbox_held(&play.shard, 0);
+    (void)pthread_mutex_lock(mutex);
+    return 0;
+}
+
+static void begin(void)
+{
+    memset(&play, 0, sizeof play);
+    play.life = 7;
+    play.engine.shards = &play.shard;
+    play.engine.shards_len = 1;
+    play.engine.options.sweep_ms = 4 * LOOK_MS;
+    play.engine.topology.partitions = 1;
+    play.shard.engine = &play.engine;
+    play.shard.rules = request_rules;
+    play.shard.owned = &play.owned;
+    play.shard.owned_len = 1;
+    play.owned.in_stream = (char *)"IN";
+    atomic_store(&play.engine.ready, true);
+    CU_ASSERT_EQUAL_FATAL(mailbox_init(&play.shard.mailbox), THOLE_OK);
+    (void)pthread_mutex_init(&play.shard.backlog.lock, NULL);
+    (void)pthread_cond_init(&play.shard.backlog.room, NULL);
+    play.bounds = (struct stream_bounds){.first = FIRST, .last = FIRST - 1};
+}
+
+static void end(void)
+{
+    for (struct mail *mail = mailbox_take_all(&play.shard.mailbox), *next; mail != NULL; mail = next) {
+        next = mail->next;
+        free(mail);
+    }
+    for (size_t i = 0; i < play.looks_len; i++)
+        request_destroy(play.looks[i]);
+    for (size_t i = 0; i < STORED_MAX; i++)
+        buf_release(&play.stored[i]);
+    inbox_reader_close(play.owned.reader);
+    mailbox_release(&play.shard.mailbox);
+    (void)pthread_mutex_destroy(&play.shard.backlog.lock);
+    (void)pthread_cond_destroy(&play.shard.backlog.room);
+}
+
+static void open_reader(void)
+{
+    struct request *const request = request_create_now(REQ_OPEN_INBOX, &play.shard, &play.owned);
+    request->inbox.from = FIRST;
+    CU_ASSERT_EQUAL(inbox_open_load(&play.engine, request), THOLE_OK);
+    CU_ASSERT_EQUAL(play.reader.from, FIRST);
+    inbox_opened(&play.owned, request);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(play.owned.reader);
+    request_destroy(request);
+}
+
+static void message_comes(uint64_t sequence)
+{
+    struct delivery const delivery = {.subject = THOLE_STR("thole.ns.in.0.order"), .body = THOLE_STR("x")};
+    play.reader.each(play.reader.arg, sequence, &delivery);
+}
+
+/* The stream has `sequence` at or behind what was asked for. */
+static void look_finds(uint64_t sequence)
+{
+    struct request *const look = play.looks[play.looks_len - 1];
+    look->inbox.sequence = sequence;
+    inbox_looked(&play.owned, look);
+}
+
+/* ---- does the reader keep up? ---- */
+
+static void test_a_reader_that_stays_behind(void)
+{
+    begin();
+    open_reader();
+    inbox_watch(&play.shard, &play.owned, 1000);
+    CU_ASSERT_EQUAL(inbox_watch_ms(&play.owned), 1000 + LOOK_MS);
+    inbox_watch(&play.shard, &play.owned, 1000 + LOOK_MS - 1);
+    CU_ASSERT_EQUAL(play.looks_len, 0);
+    inbox_watch(&play.shard, &play.owned, 1000 + LOOK_MS);
+    CU_ASSERT_EQUAL_FATAL(play.looks_len, 1);
+    CU_ASSERT_EQUAL(play.looks[0]->inbox.from, FIRST);
+    inbox_watch(&play.shard, &play.owned, 1000 + 5 * LOOK_MS); /* one at a time */
+    CU_ASSERT_EQUAL(play.looks_len, 1);
+    look_finds(FIRST);
+    inbox_watch(&play.shard, &play.owned, 1000 + 6 * LOOK_MS);
+    CU_ASSERT_EQUAL(play.doubts, 1);
+    end();
+}
+
+static void test_a_reader_that_goes_on(void)
+{
+    begin();
+    open_reader();
+    inbox_watch(&play.shard, &play.owned, 1000);
+    inbox_watch(&play.shard, &play.owned, 1000 + LOOK_MS);
+    look_finds(FIRST);
+    message_comes(FIRST);
+    inbox_watch(&play.shard, &play.owned, 1000 + 2 * LOOK_MS);
+    CU_ASSERT_EQUAL(play.doubts, 0);
+    CU_ASSERT_EQUAL_FATAL(play.looks_len, 2);
+    CU_ASSERT_EQUAL(play.looks[1]->inbox.from, FIRST + 1);
+    look_finds(0); /* nothing there: whoever waits for it is not behind */
+    inbox_watch(&play.shard, &play.owned, 1000 + 3 * LOOK_MS);
+    CU_ASSERT_EQUAL(play.doubts, 0);
+    end();
+}
+
+/* It waits for the shard, and not for the server. */
+static void test_a_reader_without_room(void)
+{
+    begin();
+    open_reader();
+    inbox_watch(&play.shard, &play.owned, 1000);
+    inbox_watch(&play.shard, &play.owned, 1000 + LOOK_MS);
+    look_finds(FIRST + 3);
+    inbox_held(&play.shard, INBOX_BACKLOG_MAX);
+    message_comes(FIRST);
+    CU_ASSERT_EQUAL(play.waits, 1);
+    CU_ASSERT_EQUAL(play.doubts, 0);
+    end();
+}
+
+static void test_an_inbox_that_went_back(void)
+{
+    begin();
+    struct request *const request = request_create_now(REQ_OPEN_INBOX, &play.shard, &play.owned);
+    request->inbox.from = request->inbox.sequence = FIRST;
+    play.gone_back = true;
+    CU_ASSERT_EQUAL(inbox_open_load(&play.engine, request), THOLE_OK);
+    CU_ASSERT_TRUE(request->inbox.gone_back);
+    CU_ASSERT_PTR_NULL(request->inbox.reader);
+    request_destroy(request);
+    end();
+}
+
+/* ---- results that wait ---- */
+
+/* A result of `instance`, in the inbox of `named`. */
+static void store_result(const char *named, const char *instance)
+{
+    size_t const i = (size_t)(++play.bounds.last - FIRST);
+    struct message const message = {.kind = MESSAGE_ACTIVITY_RESULT,
+                                    .instance = thole_slice_from(instance),
+                                    .execution = 1,
+                                    .task = 3 + i,
+                                    .data = THOLE_STR("done")};
+    play.bounds.messages++;
+    buf_init(&play.stored[i], 4096);
+    CU_ASSERT_EQUAL_FATAL(message_encode(&message, &play.stored[i]), THOLE_OK);
+    (void)snprintf(play.subjects[i], sizeof play.subjects[i], "thole.ns.in.0.%s", named);
+}
+
+static struct request *read_results(uint64_t from, uint64_t count, bool gone_back)
+{
+    struct request *const request = request_create_now(REQ_READ_RESULTS, &play.shard, &play.owned);
+    request->inbox.from = from;
+    request->inbox.count = count;
+    request->inbox.sequence = gone_back ? 1 : 0;
+    play.gone_back = gone_back;
+    CU_ASSERT_EQUAL(results_load(&play.engine, request), THOLE_OK);
+    CU_ASSERT_EQUAL(request->in.kind, PARTITION_IN_RESULTS);
+    return request;
+}
+
+static void test_results_of_whom_the_subject_names(void)
+{
+    begin();
+    store_result("order", "order");
+    store_result("other", "order"); /* whoever may write to other has nothing to say of order */
+    store_result("other", "other");
+    struct request *const request = read_results(1, 100, false);
+    CU_ASSERT_EQUAL_FATAL(request->in.results_len, 2);
+    const struct partition_result *const results = request->in.results;
+    CU_ASSERT_TRUE(thole_slice_equal(results[0].instance, THOLE_STR("order")));
+    CU_ASSERT_EQUAL(results[0].activity_id, 3);
+    CU_ASSERT_EQUAL(results[0].sequence, FIRST);
+    CU_ASSERT_EQUAL(results[0].try_number, 1);
+    CU_ASSERT_TRUE(thole_slice_equal(results[1].instance, THOLE_STR("other")));
+    CU_ASSERT_EQUAL(results[1].activity_id, 5);
+    request_destroy(request);
+    end();
+}
+
+static void test_which_results_are_read(void)
+{
+    static const struct {
+        uint64_t from, count;
+        bool gone_back;
+        uint64_t read_from; /* 0: nothing */
+    } rows[] = {{1, 100, false, FIRST},
+                {FIRST, 100, false, FIRST},
+                {FIRST + 1, 100, false, FIRST + 1},
+                {1, 2, false, FIRST + 1},
+                {1, 3, false, FIRST},
+                {FIRST + 2, 100, false, FIRST + 2},
+                {FIRST + 2, 1, false, FIRST + 2},
+                {FIRST + 3, 100, false, 0},
+                {FIRST + 3, 100, true, FIRST}}; /* a position of the one before it says nothing */
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        begin();
+        for (size_t k = 0; k < 3; k++)
+            store_result("order", "order");
+        struct request *const request = read_results(rows[i].from, rows[i].count, rows[i].gone_back);
+        CU_ASSERT_EQUAL(play.reads, rows[i].read_from != 0);
+        CU_ASSERT_EQUAL(play.read_from, rows[i].read_from);
+        CU_ASSERT_EQUAL(play.read_to, rows[i].read_from == 0 ? 0 : FIRST + 2);
+        CU_ASSERT_EQUAL(request->in.results_len, rows[i].read_from == 0 ? 0 : FIRST + 3 - rows[i].read_from);
+        for (size_t k = 0; k < request->in.results_len && rows[i].gone_back; k++)
+            CU_ASSERT_EQUAL(request->in.results[k].sequence, 0);
+        request_destroy(request);
+        end();
+    }
+}
+
+/* ---- records of a log ---- */
+
+static void test_which_records_are_read(void)
+{
+    struct arena arena;
+    begin();
+    store_result("order", "order");
+    store_result("order", "order");
+    for (uint64_t to = FIRST - 1; to <= FIRST + 1; to++) {
+        struct records records = {.arena = &arena};
+        arena_init(&arena, 100000);
+        CU_ASSERT_EQUAL(records_read(&records, NULL, "IN", NULL, FIRST, to, NULL), THOLE_OK);
+        CU_ASSERT_EQUAL(records.len, to - (FIRST - 1));
+        CU_ASSERT_EQUAL(play.reads, to - (FIRST - 1)); /* none asks the server for nothing */
+        arena_release(&arena);
+    }
+    end();
+}
+
+static const struct thole_test tests[] = {
+    {"a reader that stays behind", test_a_reader_that_stays_behind},
+    {"a reader that goes on", test_a_reader_that_goes_on},
+    {"a reader without room", test_a_reader_without_room},
+    {"an inbox that went back", test_an_inbox_that_went_back},
+    {"results of whom the subject names", test_results_of_whom_the_subject_names},
+    {"which results are read", test_which_results_are_read},
+    {"which records are read", test_which_records_are_read},
+};
+THOLE_TEST_MAIN("inbox_loads", tests)
