@@ -1,6 +1,6 @@
 /*
  * The ordered reader: an ephemeral push consumer without acknowledgements, made anew from the next wanted
- * sequence whenever anything is in doubt, unless the owner wants to hear of that. Not nats.c's own: see
+ * sequence when messages may be missing, unless the owner wants to hear of that. Not nats.c's own: see
  * link.h.
  *
  * Each consumer ("run") has a name and an inbox of its own; what an earlier one still sends is told apart by

@@ -46,7 +46,7 @@ struct partition {
     uint64_t busy_ms;       /* when something last happened */
     uint64_t purged_below;  /* of the inbox */
     struct seen inbox_lost; /* what the inbox did not hold when it was opened last; sequence 0: it did */
-    bool ending;            /* in doubt: nothing new; dropped once all appends are answered */
+    bool ending;            /* steps down: nothing new; dropped once all appends are answered */
     char ending_why[160];
 };
 
@@ -168,10 +168,10 @@ static void close_gracefully(struct partition *p)
 }
 
 /*
- * Something is in doubt. What is in flight is answered first (by the server, or by the host when it gives
+ * The owner steps down. What is in flight is answered first (by the server, or by the host when it gives
  * up), so that what this epoch holds for committed is what it is: then the memory goes.
  */
-static void doubt(struct partition *p, const char *why)
+static void step_down(struct partition *p, const char *why)
 {
     if (log_facts(p->log)->in_flight == 0) {
         drop(p, why, true);
@@ -191,14 +191,14 @@ static void doubt(struct partition *p, const char *why)
 static void hear_of_rival(struct partition *p, uint64_t epoch)
 {
     if ((p->phase == PHASE_SERVING || p->phase == PHASE_CLOSING) && epoch > log_facts(p->log)->epoch)
-        doubt(p, "a rival opens the partition");
+        step_down(p, "a rival opens the partition");
 }
 
 /* Nothing was read from it since the partition was opened: the position is the one that was found then. */
 static void inbox_back(struct partition *p)
 {
     p->inbox_lost = progress_seen(instances_inbox(p->instances));
-    doubt(p, "the inbox lost its tail or was made anew: it is read again");
+    step_down(p, "the inbox lost its tail or was made anew: it is read again");
 }
 
 /* --- the log ------------------------------------------------------------------------------------- */
@@ -350,7 +350,7 @@ static void history(struct partition *p, const struct partition_in *in)
     if ((in->token & PROJECTION_TOKEN) != 0)
         projection_history(p->projection, in, &log);
     else if (!instances_history(p->instances, in, &log))
-        doubt(p, LOG_FOREIGN);
+        step_down(p, LOG_FOREIGN);
 }
 
 static void answer(struct partition *p, const struct partition_in *in)
@@ -358,7 +358,7 @@ static void answer(struct partition *p, const struct partition_in *in)
     switch (in->kind) {
     case PARTITION_IN_OPEN: open(p); break;
     case PARTITION_IN_CLOSE: close_gracefully(p); break;
-    case PARTITION_IN_DOUBT: doubt(p, in->text); break;
+    case PARTITION_IN_STEP_DOWN: step_down(p, in->text); break;
     case PARTITION_IN_RIVAL: hear_of_rival(p, in->sequence); break;
     case PARTITION_IN_TAIL:
         log_tail(p->log, in);
@@ -405,11 +405,11 @@ static void answer(struct partition *p, const struct partition_in *in)
 /* What the projection has to say after a step. */
 static void hear_projection(struct partition *p)
 {
-    const char *doubtful = projection_take_doubt(p->projection);
+    const char *step_down_why = projection_take_step_down(p->projection);
     if (projection_state(p->projection) == PROJECTION_FAILED) {
         drop(p, projection_why(p->projection), true);
-    } else if (doubtful != NULL) {
-        doubt(p, doubtful);
+    } else if (step_down_why != NULL) {
+        step_down(p, step_down_why);
     } else if (p->phase == PHASE_PROJECTION && projection_state(p->projection) == PROJECTION_CURRENT) {
         become(p, PHASE_CRASHES); /* before any code runs */
         env_emit(&p->env, PARTITION_OUT_READ_CRASHES);

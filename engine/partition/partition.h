@@ -11,7 +11,7 @@
  * or, where it says so, until their answer, or are given away (APPLY's batch).
  *
  * One recovery path: whatever goes wrong (refused or unanswered append, lost connection, fenced database, a
- * failed read) is PARTITION_IN_DOUBT or PARTITION_IN_APPEND_FAILED. The machine then drops its memory and
+ * failed read) is PARTITION_IN_STEP_DOWN or PARTITION_IN_APPEND_FAILED. The machine then drops its memory and
  * says CLOSED; the host gives PARTITION_IN_OPEN again, after a pause, if it should still own the partition.
  * Outputs and their answers carry a generation; answers of an older one are ignored.
  *

@@ -69,7 +69,7 @@ static void check_said(struct stand *s, const char *row, const char *want)
 {
     projection_pump(s->projection);
     projection_check(s->projection);
-    CU_ASSERT_PTR_NULL(projection_take_doubt(s->projection));
+    CU_ASSERT_PTR_NULL(projection_take_step_down(s->projection));
     const char *const got = said(s);
     CHECK_STR(row, got, want);
 }

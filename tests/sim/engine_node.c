@@ -155,7 +155,7 @@ static void task_reader_lost(struct world *w, void *arg, uint64_t life)
     if (!node_runs(w, &seat->engine->node, life, task_reader_lost, arg) || !seat->reader.active ||
         reader_lives(w, seat))
         return;
-    struct partition_in const in = {.kind = PARTITION_IN_DOUBT,
+    struct partition_in const in = {.kind = PARTITION_IN_STEP_DOWN,
                                     .generation = seat->reader.generation,
                                     .text = "the inbox reader lost its consumer"};
     seat->reader.active = false;
@@ -558,7 +558,7 @@ static void look_for_rivals(struct world *w, struct seat *seat)
     uint64_t const opened = log_last_epoch_opened(log);
     if (opened == 0 || log->entries[opened - 1].epoch <= partition_epoch(seat->machine))
         return;
-    struct partition_in const in = {.kind = PARTITION_IN_DOUBT,
+    struct partition_in const in = {.kind = PARTITION_IN_STEP_DOWN,
                                     .generation = partition_generation(seat->machine),
                                     .text = "a newer epoch was opened",
                                     .fenced = true};
@@ -636,7 +636,7 @@ static void task_expire(struct world *w, void *arg, uint64_t life)
             expire(w, &engine->seats[p]);
 }
 
-/* The store may have lost what it had committed, so every seat doubts; of the streams nothing is lost but
+/* The store may have lost what it had committed, so every seat steps down; of the streams nothing is lost but
  * what a reader finds out, and the requests that failed say so themselves: a host may close what is open
  * anyway. */
 static void on_link(struct world *w, struct node *node, enum server server)
@@ -649,7 +649,7 @@ static void on_link(struct world *w, struct node *node, enum server server)
             reader_lost_soon(w, seat);
         if (up || seat->machine == NULL || (server == SERVER_NATS && rnd(w, 2) == 0))
             continue;
-        struct partition_in const in = {.kind = PARTITION_IN_DOUBT,
+        struct partition_in const in = {.kind = PARTITION_IN_STEP_DOWN,
                                         .generation = partition_generation(seat->machine),
                                         .text = "connection lost"};
         seat_input(w, seat, &in);

@@ -313,9 +313,9 @@ static enum executed execute_store(struct world *w, struct request *request)
 /* ---- answers ---------------------------------------------------------------------------------------------
  */
 
-static void doubt(struct world *w, struct engine_request *r, const char *text)
+static void step_down(struct world *w, struct engine_request *r, const char *text)
 {
-    struct partition_in const in = {.kind = PARTITION_IN_DOUBT,
+    struct partition_in const in = {.kind = PARTITION_IN_STEP_DOWN,
                                     .generation = r->out.generation,
                                     .text = text,
                                     .fenced = r->status == THOLE_FENCED};
@@ -465,7 +465,7 @@ static void stream_answered(struct world *w, struct request *request, bool known
     } else if (known && r->out.kind == PARTITION_OUT_READ_INBOX) {
         seat_reads(w, r->seat, r);
     } else if (!known || r->status != THOLE_OK) {
-        doubt(w, r, "the stream did not answer");
+        step_down(w, r, "the stream did not answer");
     } else {
         give_answer(w, r);
     }
@@ -475,7 +475,7 @@ static void one_way_answered(struct world *w, struct request *request, bool know
 {
     struct engine_request *r = (struct engine_request *)request;
     if (known && r->status == THOLE_CONFLICT && for_this_machine(r))
-        doubt(w, r, "the inbox went back");
+        step_down(w, r, "the inbox went back");
 }
 
 static void free_batch(struct engine *engine, struct engine_request *r)
@@ -504,7 +504,7 @@ static void store_answered(struct world *w, struct request *request, bool known)
         if (known && r->status == THOLE_OK)
             give_answer(w, r);
         else
-            doubt(w, r, known ? thole_status_name(r->status) : "the database did not answer");
+            step_down(w, r, known ? thole_status_name(r->status) : "the database did not answer");
     }
     next_statement(w, seat);
 }

@@ -128,7 +128,7 @@ static void append(struct stage *s, const struct partition_out *out, struct part
 static void delete_records(struct stage *s, const struct partition_out *out, struct partition_in *in)
 {
     if (out->expected_last != s->log_len) {
-        in->kind = PARTITION_IN_DOUBT;
+        in->kind = PARTITION_IN_STEP_DOWN;
         in->text = "the log went on";
         return;
     }

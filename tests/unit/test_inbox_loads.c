@@ -18,7 +18,7 @@ static struct {
     bool gone_back;
     struct request *looks[4];
     size_t looks_len, waits;
-    uint64_t doubts;
+    uint64_t step_downs;
     /* the stream */
     struct stream_bounds bounds;
     struct buf stored[STORED_MAX];
@@ -36,13 +36,13 @@ uint64_t __wrap_partition_generation(const struct partition *p)
     return play.life;
 }
 
-void __wrap_shard_doubt(struct owned *owned, const char *text, bool fenced);
-void __wrap_shard_doubt(struct owned *owned, const char *text, bool fenced)
+void __wrap_shard_step_down(struct owned *owned, const char *text, bool fenced);
+void __wrap_shard_step_down(struct owned *owned, const char *text, bool fenced)
 {
     CU_ASSERT_PTR_EQUAL(owned, &play.owned);
-    CHECK_STR("doubt", text, "the inbox reader stays behind");
+    CHECK_STR("step down", text, "the inbox reader stays behind");
     CU_ASSERT_FALSE(fenced);
-    play.doubts++;
+    play.step_downs++;
 }
 
 void __wrap_request_submit(struct request *request);
@@ -219,7 +219,7 @@ static void test_a_reader_that_stays_behind(void)
     CU_ASSERT_EQUAL(play.looks_len, 1);
     look_finds(FIRST);
     inbox_watch(&play.shard, &play.owned, 1000 + 6 * LOOK_MS);
-    CU_ASSERT_EQUAL(play.doubts, 1);
+    CU_ASSERT_EQUAL(play.step_downs, 1);
     end();
 }
 
@@ -232,12 +232,12 @@ static void test_a_reader_that_goes_on(void)
     look_finds(FIRST);
     message_comes(FIRST);
     inbox_watch(&play.shard, &play.owned, 1000 + 2 * LOOK_MS);
-    CU_ASSERT_EQUAL(play.doubts, 0);
+    CU_ASSERT_EQUAL(play.step_downs, 0);
     CU_ASSERT_EQUAL_FATAL(play.looks_len, 2);
     CU_ASSERT_EQUAL(play.looks[1]->inbox.from, FIRST + 1);
     look_finds(0); /* nothing there: whoever waits for it is not behind */
     inbox_watch(&play.shard, &play.owned, 1000 + 3 * LOOK_MS);
-    CU_ASSERT_EQUAL(play.doubts, 0);
+    CU_ASSERT_EQUAL(play.step_downs, 0);
     end();
 }
 
@@ -252,7 +252,7 @@ static void test_a_reader_without_room(void)
     inbox_held(&play.shard, INBOX_BACKLOG_MAX);
     message_comes(FIRST);
     CU_ASSERT_EQUAL(play.waits, 1);
-    CU_ASSERT_EQUAL(play.doubts, 0);
+    CU_ASSERT_EQUAL(play.step_downs, 0);
     end();
 }
 

@@ -117,7 +117,8 @@ static void test_queries(void)
     stage_query(s, "i", "where");
     check_said(s, "ended", "answer OK: execution 1\n");
     (void)partition_input(
-        s->p, &(struct partition_in){.kind = PARTITION_IN_DOUBT, .generation = partition_generation(s->p)},
+        s->p,
+        &(struct partition_in){.kind = PARTITION_IN_STEP_DOWN, .generation = partition_generation(s->p)},
         s->now_ms);
     stage_query(s, "i", "where");
     check_said(s, "closed", "answer UNAVAILABLE: the partition is not open\n");
@@ -264,7 +265,7 @@ static void test_a_rivals_records_hide_nothing(void)
         stage_forge(s, &record);
     (void)stage_said(s);
     stage_query(s, "i", "where");
-    check_said(s, "in doubt", "");
+    check_said(s, "step down", "");
     CHECK_STR("why", s->closed, "a history holds what another owner wrote behind this epoch");
     stage_open(s);
     stage_query(s, "i", "where");

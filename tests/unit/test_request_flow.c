@@ -46,11 +46,11 @@ size_t __wrap_requests_in_flight(const struct requests *requests)
     return play.in_flight;
 }
 
-void __wrap_shard_doubt(struct owned *owned, const char *text, bool fenced);
-void __wrap_shard_doubt(struct owned *owned, const char *text, bool fenced)
+void __wrap_shard_step_down(struct owned *owned, const char *text, bool fenced);
+void __wrap_shard_step_down(struct owned *owned, const char *text, bool fenced)
 {
     CU_ASSERT_PTR_EQUAL(owned, &play.owned);
-    note(fenced ? "fenced:" : "doubt:");
+    note(fenced ? "fenced:" : "step down:");
     note(text);
 }
 
@@ -111,7 +111,7 @@ static const struct request_rule rules[REQ_KINDS] = {
     [REQ_WITHDRAW_WORK] = {WINDOW_OF(MESSAGES), .failure = FAILURE_DROP, .failed = "dropped"},
     [REQ_LOAD] = {.executor = EXECUTOR_LOADER,
                   .load = play_load,
-                  .failure = FAILURE_DOUBT,
+                  .failure = FAILURE_STEP_DOWN,
                   .failed = "unread",
                   .answer = play_answer},
 };
@@ -221,7 +221,7 @@ static void test_when_it_is_tried_again(void)
                 {"unknown", REQ_SEND_MESSAGE, REQUEST_UNKNOWN, "", 500},
                 {"work, busy", REQ_PUBLISH_WORK, REQUEST_BUSY, "", 100},
                 {"work, refused", REQ_PUBLISH_WORK, REQUEST_FAILED, "refused", 500},
-                {"work, unknown", REQ_PUBLISH_WORK, REQUEST_UNKNOWN, "doubt: unsure", 0},
+                {"work, unknown", REQ_PUBLISH_WORK, REQUEST_UNKNOWN, "step down: unsure", 0},
                 {"dropped", REQ_WITHDRAW_WORK, REQUEST_UNKNOWN, "", 0},
                 {"append, unknown", REQ_APPEND, REQUEST_UNKNOWN, "failure", 0}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -252,7 +252,8 @@ static void test_when_to_come_back(void)
     end();
 }
 
-/* What an earlier life of the partition asked for is not sent any more, and its failure is no doubt. */
+/* What an earlier life of the partition asked for is not sent any more, and its failure does not make it step
+ * down. */
 static void test_of_an_earlier_life(void)
 {
     begin();
@@ -304,8 +305,8 @@ static void test_a_failed_load(void)
         thole_status status;
         const char *text, *log;
     } rows[] = {{"done", THOLE_OK, "", "load answer"},
-                {"failed", THOLE_UNAVAILABLE, "no answer from NATS", "load doubt: no answer from NATS"},
-                {"without a text", THOLE_NOMEM, "", "load doubt: unread"},
+                {"failed", THOLE_UNAVAILABLE, "no answer from NATS", "load step down: no answer from NATS"},
+                {"without a text", THOLE_NOMEM, "", "load step down: unread"},
                 {"fenced", THOLE_FENCED, "a newer owner", "load fenced: a newer owner"}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         begin();

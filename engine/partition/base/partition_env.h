@@ -14,7 +14,7 @@ enum {
     DETAIL_BYTES_MAX = 1024, /* of a text that says why an instance is blocked, or how it ended */
 };
 
-/* Why a partition is in doubt: a history that was read says so (log_rule_foreign). */
+/* Why a partition steps down: a history that was read says so (log_rule_foreign). */
 #define LOG_FOREIGN "a history holds what another owner wrote behind this epoch"
 
 struct output {

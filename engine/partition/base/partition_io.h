@@ -79,10 +79,10 @@ enum { REJECTED_PAYLOAD_MAX = 1024 };                /* bytes of the message tha
 const char *reject_code_name(enum reject_code code); /* "subject", "too_large", … */
 
 enum partition_in_kind {
-    PARTITION_IN_OPEN,  /* own it: open it */
-    PARTITION_IN_CLOSE, /* hand it over: finish what is in flight, then CLOSED */
-    PARTITION_IN_DOUBT, /* something failed: text; fenced: a newer owner is known to exist. Appends in flight
-                           must still be answered: CLOSED comes after the last answer */
+    PARTITION_IN_OPEN,      /* own it: open it */
+    PARTITION_IN_CLOSE,     /* hand it over: finish what is in flight, then CLOSED */
+    PARTITION_IN_STEP_DOWN, /* something failed: text; fenced: a newer owner is known to exist. Appends in
+                           flight must still be answered: CLOSED comes after the last answer */
     PARTITION_IN_RIVAL, /* sequence: somebody opens, or tries to open, the partition under this epoch. An idle
                            owner would meet no record of its rival's. Ignored unless it is newer */
     PARTITION_IN_TAIL,  /* answer to READ_TAIL */
@@ -130,8 +130,8 @@ struct partition_in {
     uint64_t sequence;   /* APPENDED, PUBLISHED, REMOVED; MESSAGE, REJECTED: inbox sequence */
     uint64_t token;      /* PUBLISHED, HISTORY, SENT, QUERY */
     uint64_t stored_ns;  /* MESSAGE: when the stream stored it */
-    const char *text;    /* DOUBT */
-    bool fenced;         /* DOUBT */
+    const char *text;    /* STEP_DOWN */
+    bool fenced;         /* STEP_DOWN */
     struct projected projected; /* STORE_OPENED */
     uint64_t epoch;             /* STORE_OPENED: that the database has now; a newer one than asked fences */
     /* TAIL: epoch_sequence = last EpochOpened (0 = none), last_sequence = of the stream;
@@ -172,7 +172,7 @@ enum partition_out_kind {
     PARTITION_OUT_READ_TAIL,      /* last EpochOpened o (its own record too), last sequence L, and records
                                      max(o, L - count + 1)..L; count 0 = from o on */
     PARTITION_OUT_DELETE_RECORDS, /* sequences: void records, if expected_last is still the stream's last
-                                     sequence before the first of them goes; else DOUBT */
+                                     sequence before the first of them goes; else STEP_DOWN */
     PARTITION_OUT_APPEND,   /* bytes at expected_last; subject by record kind: see struct; answered for each n
                              */
     PARTITION_OUT_READ_LOG, /* records from..to (inclusive) */
@@ -187,8 +187,8 @@ enum partition_out_kind {
                                    Else: of that execution */
     PARTITION_OUT_REMOVE_HISTORY, /* remove the instance's records below sequence, where its DELETED is; retry
                                      until none is left, then REMOVED with sequence. Never what is above it */
-    /* The store. Answers STORE_OPENED, STORE_RESET, LIVE, TIMERS, APPLIED; DOUBT with fenced when fenced. All
-     * are done over the connection over which STORE_OPEN was, or not at all. */
+    /* The store. Answers STORE_OPENED, STORE_RESET, LIVE, TIMERS, APPLIED; STEP_DOWN with fenced when fenced.
+     * All are done over the connection over which STORE_OPEN was, or not at all. */
     PARTITION_OUT_STORE_OPEN, /* epoch */
     PARTITION_OUT_STORE_RESET,
     PARTITION_OUT_READ_LIVE,
@@ -210,9 +210,9 @@ enum partition_out_kind {
                                   the stream holds `sequence` as stored at stored_ns (0: whenever; sequence 0:
                                   nothing to look for), or has removed it since and goes on behind it; else
                                   INBOX_BACK. To be found out after the place to read from is taken, before
-                                  the first MESSAGE. When the stream may have gone back later: DOUBT */
+                                  the first MESSAGE. When the stream may have gone back later: STEP_DOWN */
     PARTITION_OUT_PURGE_INBOX, /* remove messages below `from`, if the stream holds `sequence` in the same
-                                  way, else DOUBT; no answer */
+                                  way, else STEP_DOWN; no answer */
     PARTITION_OUT_REJECTED,    /* an inbox message that cannot be taken, to be kept where people look: reject,
                                   text, sequence, stored_ns, instance or (empty) subject, bytes = as much of the
                                   message as is kept, count = its bytes. Retry until stored, or until it is

@@ -572,7 +572,7 @@ static struct build *take_record(struct projection *p, thole_slice bytes, struct
     }
     if (live &&
         status != THOLE_OK) { /* it is in the log, whatever it is: whoever opens it sees whose it is */
-        p->doubt = "a record does not decode as it was written";
+        p->step_down = "a record does not decode as it was written";
         return NULL;
     }
     if (status == THOLE_UNSUPPORTED) {

@@ -252,7 +252,7 @@ struct build *outbox_history(struct projection *p, const struct partition_in *in
     if (p->env->nomem)
         return NULL;
     if (!sound) {
-        p->doubt = LOG_FOREIGN;
+        p->step_down = LOG_FOREIGN;
         return NULL;
     }
     if (parent.instance.len == 0)

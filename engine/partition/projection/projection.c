@@ -67,11 +67,11 @@ const char *projection_why(const struct projection *p)
     return p->why;
 }
 
-const char *projection_take_doubt(struct projection *p)
+const char *projection_take_step_down(struct projection *p)
 {
-    const char *doubt = p->doubt;
-    p->doubt = NULL;
-    return doubt;
+    const char *why = p->step_down;
+    p->step_down = NULL;
+    return why;
 }
 
 uint64_t projection_epoch_known(const struct projection *p)

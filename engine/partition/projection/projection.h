@@ -42,8 +42,9 @@ enum projection_state {
 enum projection_state projection_state(const struct projection *projection);
 /* FAILED: why; the partition closes at once. Borrowed. */
 const char *projection_why(const struct projection *projection);
-/* Something is in doubt: why, once; NULL: nothing is. The partition closes when its appends are answered. */
-const char *projection_take_doubt(struct projection *projection);
+/* Why the owner must step down, said once; NULL: it need not. The partition closes when its appends are
+ * answered. */
+const char *projection_take_step_down(struct projection *projection);
 /* The newest epoch that the database is known to have; 0: not known. */
 uint64_t projection_epoch_known(const struct projection *projection);
 /* All invariants of the room; aborts when one does not hold. */

@@ -200,8 +200,8 @@ struct removals {
 struct projection {
     struct env *env;
     enum projection_state state;
-    const char *why;   /* FAILED */
-    const char *doubt; /* NULL: none */
+    const char *why;       /* FAILED */
+    const char *step_down; /* NULL: none */
     uint64_t epoch_known;
     struct projection_start start;
     bool redo_reading;  /* an answer is awaited before it goes on */

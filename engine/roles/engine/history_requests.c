@@ -80,7 +80,7 @@ void look_up_answered(struct owned *owned, struct request *request)
     struct asked_history newest = {.instance = asked->instance, .token = asked->token};
     if (newest_record(request->reply.body, &newest.to, &newest.execution, NULL) != THOLE_OK) {
         if (request_is_current(owned, request))
-            shard_doubt(owned, "a history could not be looked up", false);
+            shard_step_down(owned, "a history could not be looked up", false);
     } else if (newest.to > 0) {
         load(request->shard, owned, request->mail.generation, &newest);
     } else {

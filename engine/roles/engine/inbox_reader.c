@@ -123,7 +123,7 @@ void inbox_take(struct shard *shard, const struct shard_mail *mail)
 void inbox_lost(struct shard *shard, const struct shard_mail *mail)
 {
     shard_input(shard_owned(shard, mail->p),
-                &(struct partition_in){.kind = PARTITION_IN_DOUBT,
+                &(struct partition_in){.kind = PARTITION_IN_STEP_DOWN,
                                        .generation = mail->generation,
                                        .text = "the inbox reader lost its consumer"});
 }
@@ -198,7 +198,7 @@ void inbox_opened(struct owned *owned, struct request *request)
 void inbox_purged(struct owned *owned, struct request *request)
 {
     if (request->inbox.gone_back && request_is_current(owned, request))
-        shard_doubt(owned, "the inbox went back", false);
+        shard_step_down(owned, "the inbox went back", false);
 }
 
 /* ---- on a loader's thread ---- */
@@ -407,7 +407,7 @@ void inbox_watch(struct shard *shard, struct owned *owned, uint64_t now_ms)
     if (!reads_on(owned->reader, watch->unread, &next) && watch->unread != 0) {
         say_behind(shard, owned);
         watch->unread = 0;
-        shard_doubt(owned, "the inbox reader stays behind", false);
+        shard_step_down(owned, "the inbox reader stays behind", false);
         return;
     }
     struct request *request = request_create_now(REQ_LOOK_INBOX, shard, owned);

@@ -15,16 +15,16 @@ const struct request_rule request_rules[REQ_KINDS] = {
     /* The partition's log. */
     [REQ_APPEND] = {SENT(APPENDS, append_send), FAILS(ANSWER, "an append was not stored"),
                     ANSWER(append_answered)},
-    [REQ_READ_TAIL] = {LOADED(tail_load), FAILS(DOUBT, "the log's tail could not be read"),
+    [REQ_READ_TAIL] = {LOADED(tail_load), FAILS(STEP_DOWN, "the log's tail could not be read"),
                        ANSWER(request_input)},
-    [REQ_READ_LOG] = {LOADED(log_load), FAILS(DOUBT, "the log could not be read"), ANSWER(request_input)},
-    [REQ_DELETE_RECORDS] = {LOADED(deletion_load), FAILS(DOUBT, "void records could not be removed"),
+    [REQ_READ_LOG] = {LOADED(log_load), FAILS(STEP_DOWN, "the log could not be read"), ANSWER(request_input)},
+    [REQ_DELETE_RECORDS] = {LOADED(deletion_load), FAILS(STEP_DOWN, "void records could not be removed"),
                             ANSWER(request_input)},
 
     /* An instance's history. A removal is tried for as long as it takes, a piece at a time. */
-    [REQ_LOOK_UP] = {SENT(MESSAGES, look_up_send), FAILS(DOUBT, "a history could not be looked up"),
+    [REQ_LOOK_UP] = {SENT(MESSAGES, look_up_send), FAILS(STEP_DOWN, "a history could not be looked up"),
                      ANSWER(look_up_answered)},
-    [REQ_LOAD] = {LOADED(history_load_records), FAILS(DOUBT, "a history could not be read"),
+    [REQ_LOAD] = {LOADED(history_load_records), FAILS(STEP_DOWN, "a history could not be read"),
                   ANSWER(request_input)},
     [REQ_REMOVE_HISTORY] = {LOADED(removal_load), FAILS(ANSWER, "a history could not be removed"),
                             ANSWER(removal_answered)},
@@ -48,14 +48,15 @@ const struct request_rule request_rules[REQ_KINDS] = {
                     ANSWER(expiry_answered)},
 
     /* The inbox. */
-    [REQ_OPEN_INBOX] = {LOADED(inbox_open_load), FAILS(DOUBT, "the inbox could not be opened"),
+    [REQ_OPEN_INBOX] = {LOADED(inbox_open_load), FAILS(STEP_DOWN, "the inbox could not be opened"),
                         ANSWER(inbox_opened)},
     [REQ_CLOSE_INBOX] = {LOADED(inbox_close_load), FAILS(DROP, "the inbox could not be closed")},
     [REQ_LOOK_INBOX] = {LOADED(inbox_look_load), FAILS(ANSWER, "the inbox was not looked at"),
                         ANSWER(inbox_looked)},
     [REQ_PURGE_INBOX] = {LOADED(inbox_purge_load), FAILS(DROP, "the inbox was not purged"),
                          ANSWER(inbox_purged)},
-    [REQ_READ_RESULTS] = {LOADED(results_load), FAILS(DOUBT, "the results in the inbox could not be read"),
+    [REQ_READ_RESULTS] = {LOADED(results_load),
+                          FAILS(STEP_DOWN, "the results in the inbox could not be read"),
                           ANSWER(request_input)},
 
     /* Messages to other instances; those that nobody can take. */
@@ -65,20 +66,20 @@ const struct request_rule request_rules[REQ_KINDS] = {
                     ANSWER(rejection_answered)},
 
     /* Crashes of code. */
-    [REQ_READ_CRASHES] = {LOADED(crashes_load), FAILS(DOUBT, "the crashes could not be read"),
+    [REQ_READ_CRASHES] = {LOADED(crashes_load), FAILS(STEP_DOWN, "the crashes could not be read"),
                           ANSWER(request_input)},
     [REQ_PUT_CRASH] = {LOADED(crash_put_load), FAILS(DROP, "a crash was not kept")},
     [REQ_FORGET_CRASHES] = {LOADED(crash_forget_load), FAILS(DROP, "crashes were not forgotten")},
 
     /* Rows. */
-    [REQ_STORE_OPEN] = {STORED(store_open), FAILS(DOUBT, "the partition's rows could not be opened"),
+    [REQ_STORE_OPEN] = {STORED(store_open), FAILS(STEP_DOWN, "the partition's rows could not be opened"),
                         ANSWER(request_input)},
-    [REQ_STORE_RESET] = {STORED(store_reset), FAILS(DOUBT, "the partition's rows could not be removed"),
+    [REQ_STORE_RESET] = {STORED(store_reset), FAILS(STEP_DOWN, "the partition's rows could not be removed"),
                          ANSWER(request_input)},
-    [REQ_STORE_LIVE] = {STORED(store_live), FAILS(DOUBT, "the live instances could not be read"),
+    [REQ_STORE_LIVE] = {STORED(store_live), FAILS(STEP_DOWN, "the live instances could not be read"),
                         ANSWER(store_answered)},
-    [REQ_STORE_TIMERS] = {STORED(store_timers), FAILS(DOUBT, "the timers could not be read"),
+    [REQ_STORE_TIMERS] = {STORED(store_timers), FAILS(STEP_DOWN, "the timers could not be read"),
                           ANSWER(request_input)},
-    [REQ_STORE_APPLY] = {STORED(store_apply), FAILS(DOUBT, "a batch could not be applied"),
+    [REQ_STORE_APPLY] = {STORED(store_apply), FAILS(STEP_DOWN, "a batch could not be applied"),
                          ANSWER(store_answered)},
 };

@@ -121,7 +121,7 @@ static uint64_t step_all(struct shard *shard)
         try_open(shard, owned, now);
         if (owned->close_by_ms != 0 && now >= owned->close_by_ms) {
             owned->close_by_ms = 0;
-            shard_doubt(owned, "handing over took too long", false);
+            shard_step_down(owned, "handing over took too long", false);
         }
         if (owned->touched || partition_deadline_ms(owned->machine) <= clock_wall_ms())
             step(shard, owned);
@@ -156,25 +156,25 @@ static void disown(struct owned *owned)
     shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_CLOSE});
 }
 
-static void doubt_all(struct shard *shard, const char *text)
+static void all_step_down(struct shard *shard, const char *text)
 {
     for (size_t i = 0; i < shard->owned_len; i++)
         if (partition_state(shard->owned[i].machine) != PARTITION_CLOSED)
-            shard_doubt(&shard->owned[i], text, false);
+            shard_step_down(&shard->owned[i], text, false);
 }
 
 static void on_link(struct shard *shard, const struct shard_mail *mail)
 {
     shard->link_up = mail->up;
     if (!mail->up)
-        doubt_all(shard, "the connection to NATS was lost");
+        all_step_down(shard, "the connection to NATS was lost");
 }
 
 static void on_store_link(struct shard *shard, const struct shard_mail *mail)
 {
     shard->store_up = mail->up;
     if (!mail->up)
-        doubt_all(shard, "the connection to Postgres was lost");
+        all_step_down(shard, "the connection to Postgres was lost");
 }
 
 static void on_rows_removed(struct owned *owned)
@@ -182,7 +182,7 @@ static void on_rows_removed(struct owned *owned)
     if (partition_state(owned->machine) == PARTITION_CLOSED)
         return; /* whoever opens it finds out */
     log_line(LOG_LEVEL_WARN, "projector", "p=%u somebody has removed rows: they are made again", owned->p);
-    shard_doubt(owned, "somebody has removed rows from Postgres", false);
+    shard_step_down(owned, "somebody has removed rows from Postgres", false);
 }
 
 static void on_own(struct shard *shard, const struct shard_mail *mail)

@@ -60,7 +60,7 @@ void inbox_take(struct shard *shard, const struct shard_mail *mail);
 void inbox_lost(struct shard *shard, const struct shard_mail *mail);
 /* So many messages are held by the machines: whether the readers wait for room depends on it. */
 void inbox_held(struct shard *shard, size_t messages);
-/* Asks for a look, says when to be called again; a reader that stays behind is a doubt. */
+/* Asks for a look, says when to be called again; for a reader that stays behind the partition steps down. */
 void inbox_watch(struct shard *shard, struct owned *owned, uint64_t now_ms);
 uint64_t inbox_watch_ms(const struct owned *owned);
 request_load_fn inbox_open_load, inbox_close_load, inbox_look_load, inbox_purge_load, results_load;

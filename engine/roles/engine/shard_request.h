@@ -185,8 +185,8 @@ enum executor { EXECUTOR_WINDOW, EXECUTOR_LOADER, EXECUTOR_STORE };
 enum request_failure {
     FAILURE_ANSWER,          /* is an answer like any other */
     FAILURE_AGAIN,           /* it is sent again until it is stored: receivers know a repetition */
-    FAILURE_AGAIN_WHEN_SURE, /* so, if it is certain that it was not stored; else as DOUBT */
-    FAILURE_DOUBT,           /* the partition is opened anew */
+    FAILURE_AGAIN_WHEN_SURE, /* so, if it is certain that it was not stored; else as STEP_DOWN */
+    FAILURE_STEP_DOWN,       /* the partition is opened anew */
     FAILURE_DROP,            /* whoever needs it asks again */
 };
 

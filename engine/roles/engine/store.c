@@ -82,8 +82,8 @@ static void carry_out(struct store *store, struct request *request)
         request->status = request_rule(request)->store(store->pg, request);
     if (store->pg != NULL)
         atomic_store(&store->statements, postgres_statements(store->pg));
-    /* The rows of the last moments may be gone with the server (synchronous_commit = off): whatever the
-     * doubt, the partitions open again and project from what the database says. */
+    /* The rows of the last moments may be gone with the server (synchronous_commit = off): whatever
+     * failed, the partitions open again and project from what the database says. */
     if (request->status == THOLE_UNAVAILABLE)
         lose(store, request->err.text);
     look_for_removals(store);

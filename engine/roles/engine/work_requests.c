@@ -45,7 +45,7 @@ void work_answered(struct owned *owned, struct request *request)
     if (!request_is_current(owned, request))
         return; /* the next owner asks for it again */
     if (request->reply.result == REQUEST_ANSWERED && !work_found(request, &sequence)) {
-        shard_doubt(owned, "a work message could not be looked for", false);
+        shard_step_down(owned, "a work message could not be looked for", false);
     } else if (request->reply.result == REQUEST_ANSWERED && sequence == 0) {
         request->work.unless_there = false;
         request_again(request, 0);
