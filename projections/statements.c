@@ -368,8 +368,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
          "UPDATE worker_queue AS q SET worker = NULL, claimed_at = NULL, renewed_at = clock_timestamp(),"
          " lease_until = NULL, " SET_NOTED " FROM " NOTED_CLAIMS " WHERE" SAME("activity_id")
              HELD("$9") " RETURNING k.ord, q.attempt"},
-    /* Its worker lives: whether or not somebody else has it by now, it was not lost. Not if it has said its
-     * last word: it still does what it had begun. */
+    /* Its worker lives: whether or not somebody else has it by now, it was not lost. Not if it has written
+     * its crash report: it still does what it had begun. */
     [STATEMENT_LET_GO] =
         {"let_go", "ii",
          "UPDATE worker_queue AS q SET lost = array_remove(q.lost, k.attempt),"

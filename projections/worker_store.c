@@ -114,7 +114,7 @@ static uint32_t capped(uint32_t count)
 }
 
 /* What a claim learns beyond its attempt; rows are (place, attempt, milliseconds left or -1, details, lost,
- * strikes, last worker, its last word, orchestration, version). */
+ * strikes, last worker, its crash report, orchestration, version). */
 static thole_status take_tries(struct postgres *pg, const struct claim_policy *policy, struct claim *claims,
                                struct arena *arena, thole_error *reterr)
 {

@@ -9,16 +9,16 @@
 
 /* One for the process, as signals are. The page is NULL when nothing is to be said. */
 static struct {
-    _Atomic(struct last_word_page *) page;
+    _Atomic(struct worker_crash_page *) page;
     pid_t pid; /* what a handler has forked is not this worker */
-    int witness;
+    int reporter;
     struct stat socket; /* which file that is */
 } dying;
 
 /* The signal handler reads it: it must not be one of those that are allocated when they are first used. */
 static _Thread_local const struct thole_activity *running __attribute__((tls_model("initial-exec")));
 
-static void take_try(struct last_word_try *ret)
+static void take_try(struct worker_crash_try *ret)
 {
     if (running == NULL)
         return;
@@ -34,43 +34,43 @@ static void take_try(struct last_word_try *ret)
 }
 
 /* A handler may have closed it, and the number be another file's by now. */
-static bool witness_is_there(void)
+static bool reporter_is_there(void)
 {
     struct stat now;
-    return fstat(dying.witness, &now) == 0 && now.st_dev == dying.socket.st_dev &&
+    return fstat(dying.reporter, &now) == 0 && now.st_dev == dying.socket.st_dev &&
            now.st_ino == dying.socket.st_ino;
 }
 
-/* Async-signal-safe. Only the first word counts: what follows may be its consequence. */
-static void say(const struct last_word *word)
+/* Async-signal-safe. Only the first crash counts: what follows may be its consequence. */
+static void write_report(const struct worker_crash *crash)
 {
-    struct last_word_page *const page = atomic_load(&dying.page);
-    int unsaid = LAST_WORD_UNSAID;
+    struct worker_crash_page *const page = atomic_load(&dying.page);
+    int unwritten = WORKER_CRASH_UNWRITTEN;
     if (page == NULL || getpid() != dying.pid)
         return;
-    if (atomic_compare_exchange_strong(&page->state, &unsaid, LAST_WORD_BEING_SAID)) {
-        page->word = *word;
-        take_try(&page->word.in);
-        atomic_store(&page->state, LAST_WORD_SAID);
+    if (atomic_compare_exchange_strong(&page->state, &unwritten, WORKER_CRASH_BEING_WRITTEN)) {
+        page->crash = *crash;
+        take_try(&page->crash.in);
+        atomic_store(&page->state, WORKER_CRASH_WRITTEN);
     }
-    struct pollfd stored = {.fd = dying.witness, .events = POLLRDHUP};
-    if (witness_is_there() && send(dying.witness, "w", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1)
+    struct pollfd stored = {.fd = dying.reporter, .events = POLLRDHUP};
+    if (reporter_is_there() && send(dying.reporter, "w", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1)
         (void)poll(&stored, 1, DYING_WAIT_MS);
 }
 
 static void on_fatal(const struct fatal *fatal)
 {
-    say(&(struct last_word){.kind = fatal->number == 0 ? LAST_WORD_EXIT : LAST_WORD_SIGNAL,
-                            .number = fatal->number == 0 ? fatal->exit_code : fatal->number,
-                            .fault = fatal->fault,
-                            .address = fatal->address});
+    write_report(&(struct worker_crash){.kind = fatal->number == 0 ? WORKER_CRASH_EXIT : WORKER_CRASH_SIGNAL,
+                                        .number = fatal->number == 0 ? fatal->exit_code : fatal->number,
+                                        .fault = fatal->fault,
+                                        .address = fatal->address});
 }
 
-void dying_install(struct last_word_page *page, int witness)
+void dying_install(struct worker_crash_page *page, int reporter)
 {
     dying.pid = getpid();
-    dying.witness = witness;
-    (void)fstat(witness, &dying.socket);
+    dying.reporter = reporter;
+    (void)fstat(reporter, &dying.socket);
     atomic_store(&dying.page, page);
     fatal_listen(on_fatal);
 }
@@ -83,8 +83,8 @@ void dying_uninstall(void)
 
 bool dying_is(void)
 {
-    const struct last_word_page *const page = atomic_load(&dying.page);
-    return page != NULL && atomic_load(&page->state) != LAST_WORD_UNSAID;
+    const struct worker_crash_page *const page = atomic_load(&dying.page);
+    return page != NULL && atomic_load(&page->state) != WORKER_CRASH_UNWRITTEN;
 }
 
 void dying_runs(const struct thole_activity *act)

@@ -1,6 +1,6 @@
 /*
- * Processes that are forked before this one has threads or connections: the forkserver, and the witness of a
- * worker. What they do first, whatever they do then.
+ * Processes that are forked before this one has threads or connections: the forkserver, and the crash
+ * reporter of a worker. What they do first, whatever they do then.
  */
 #ifndef THOLE_PROCESS_EARLY_H
 #define THOLE_PROCESS_EARLY_H

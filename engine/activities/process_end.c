@@ -1,5 +1,5 @@
 #include "process_end.h"
-#include "last_word.h"
+#include "worker_crash.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <signal.h>

@@ -44,8 +44,8 @@ struct host_options {
     uint32_t poison_after;   /* --poison-after THOLE_POISON_AFTER 5 lost claims; at least 2; 0 = never */
     bool own_all; /* --test-own-all: own every partition, whoever else does; for tests, not in --help */
     struct forkserver
-        *forkserver;         /* no option: for activities that run in processes; NULL = there are none */
-    struct witness *witness; /* no option: of this worker; NULL = there is none */
+        *forkserver; /* no option: for activities that run in processes; NULL = there are none */
+    struct crash_reporter *crash_reporter; /* no option: of this worker; NULL = there is none */
     struct crash_page
         *crash_page;    /* no option: where this engine notes what it runs; NULL = in one of its own */
     bool suppress_push; /* --test-suppress-push: ignore cancellation pushes; for tests, not in --help */

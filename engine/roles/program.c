@@ -1,5 +1,6 @@
 #include "thole/program.h"
 #include "crash_page.h"
+#include "crash_reporter.h"
 #include "engine_host.h"
 #include "forkserver.h"
 #include "host_options.h"
@@ -7,7 +8,6 @@
 #include "replay_host.h"
 #include "stop_signals.h"
 #include "supervisor.h"
-#include "witness.h"
 #include "worker_host.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,13 +132,13 @@ static int exit_code(thole_status status)
 }
 
 /* Nobody would say it later: what it is for happens once. */
-static void wait_for_stop(const struct witness *witness)
+static void wait_for_stop(const struct crash_reporter *reporter)
 {
-    if (stop_wait_beside(witness_socket(witness)))
+    if (stop_wait_beside(crash_reporter_socket(reporter)))
         return;
-    if (witness_is_lost(witness))
+    if (crash_reporter_is_lost(reporter))
         log_line(LOG_LEVEL_WARN, "worker",
-                 "its witness has died: should this worker die, nobody will know of what; it goes on");
+                 "its crash reporter has died: should this worker die, nobody will know of what; it goes on");
     stop_wait();
 }
 
@@ -159,7 +159,7 @@ static thole_status run_role(const thole_program *program, const struct host_com
         status = worker_host_start(&command->options, program, stop_requested, &worker, reterr);
     if (status == THOLE_OK) {
         log_line(LOG_LEVEL_INFO, role, "serving");
-        wait_for_stop(command->options.witness);
+        wait_for_stop(command->options.crash_reporter);
         log_line(LOG_LEVEL_INFO, role, "stopping");
     }
     worker_host_stop(worker);
@@ -187,13 +187,13 @@ static thole_status start_forkserver(const thole_program *program, char **argv, 
 }
 
 /* Likewise. */
-static void start_witness(const thole_program *program, struct host_command *command)
+static void start_crash_reporter(const thole_program *program, struct host_command *command)
 {
     thole_error error = {.status = THOLE_OK};
     if ((command->role & HOST_WORKER) != 0 && program->activities_len > 0 &&
-        witness_start(&command->options, &command->options.witness, &error) != THOLE_OK)
-        log_line(LOG_LEVEL_INFO, "worker", "no witness, so should it die, nobody will know of what: %s",
-                 error.text);
+        crash_reporter_start(&command->options, &command->options.crash_reporter, &error) != THOLE_OK)
+        log_line(LOG_LEVEL_INFO, "worker",
+                 "no crash reporter, so should it die, nobody will know of what: %s", error.text);
 }
 
 /* Likewise. What comes behind it is done by the process that serves. */
@@ -213,7 +213,7 @@ static thole_status serve(const thole_program *program, char **argv, struct host
 {
     THOLE_TRY(start_forkserver(program, argv, command, reterr));
     struct forkserver *const forkserver = command->options.forkserver;
-    start_witness(program, command);
+    start_crash_reporter(program, command);
     if (self->page != NULL)
         crash_listen(self->page, self->socket);
     thole_status status = stop_signals_install(reterr);
@@ -221,7 +221,7 @@ static thole_status serve(const thole_program *program, char **argv, struct host
         status = run_role(program, command, reterr);
     if (status == THOLE_OK && forkserver != NULL && forkserver_is_lost(forkserver))
         status = thole_fail(reterr, THOLE_APP, "stopped because the forkserver has died: start it again");
-    witness_stop(command->options.witness);
+    crash_reporter_stop(command->options.crash_reporter);
     forkserver_stop(forkserver);
     return status;
 }

@@ -93,9 +93,9 @@ typedef struct thole_program {
  * turn within --turn-limit, is tried alone from then on, and is Stuck after --crash-limit crashes.
  *
  * A worker, and an engine, handle SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS and SIGTRAP where nothing
- * else does, to say what it dies of, and then dies of it as it would have. It forks a witness for that first,
- * and a forkserver for activities in processes: start threads later than this call, in handlers say. In
- * main() a program may install handlers of its own for these signals, which then stay.
+ * else does, to say what it dies of, and then dies of it as it would have. It forks a crash reporter for that
+ * first, and a forkserver for activities in processes: start threads later than this call, in handlers say.
+ * In main() a program may install handlers of its own for these signals, which then stay.
  */
 THOLE_API int thole_main(int argc, char **argv, const thole_program *program);
 

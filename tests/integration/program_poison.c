@@ -1,6 +1,6 @@
 /*
- * The user's program of test_poison.c and test_last_word.c. Each run of an activity appends a line "NAME KEY"
- * to $POISON_EFFECTS.
+ * The user's program of test_poison.c and test_worker_crash.c. Each run of an activity appends a line "NAME
+ * KEY" to $POISON_EFFECTS.
  */
 #include "thole/program.h"
 #include <fcntl.h>
@@ -115,7 +115,7 @@ static thole_status vanishes(thole_activity *act, thole_slice input, thole_slice
     _exit(4);
 }
 
-/* Without the witness, which is this process's only child. */
+/* Without the crash reporter, which is this process's only child. */
 static thole_status alone(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
     char path[64];
@@ -124,7 +124,7 @@ static thole_status alone(thole_activity *act, thole_slice input, thole_slice *r
     (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
     FILE *const file = fopen(path, "re");
     if (file == NULL || fscanf(file, "%d", &pid) != 1 || kill(pid, SIGKILL) != 0)
-        return thole_activity_fail(act, "there is no witness");
+        return thole_activity_fail(act, "there is no crash reporter");
     (void)fclose(file);
     (void)waitpid(pid, NULL, 0);
     abort();

@@ -211,7 +211,7 @@ static void who_is_blamed_is_lost_and_nobody_else(void)
     CHECK_STR("another's", row_of("blamed", 3), "1 worker-2 - - -");
     CHECK_INT(claim_word(pg, OTHER, 1, "it tripped").lost, 1);
     CHECK_INT(claim_word(pg, OTHER, 2, "").lost, 0);
-    let_go(pg, ME, guilty, ROW_MISSING); /* what it says beyond its last word */
+    let_go(pg, ME, guilty, ROW_MISSING); /* what it says beyond its crash report */
     CHECK_INT(claim_word(pg, OTHER, 1, "it tripped").lost, 1);
     died(pg, ME, &guilty, 0); /* too late: others have them */
     postgres_close(pg);

@@ -89,7 +89,7 @@ static pid_t parent_of(const char *pid)
     return at == NULL || strlen(at) < 4 ? 0 : (pid_t)strtol(at + 4, NULL, 10);
 }
 
-/* Of everything below the process: the forkserver, the witness, guards and processes of activities. */
+/* Of everything below the process: the forkserver, the crash reporter, guards and processes of activities. */
 static void add_children(pid_t pid, struct held *held)
 {
     DIR *const dir = opendir("/proc");

@@ -123,7 +123,7 @@ void store_complete_rollback(struct world *w, struct store_tx *tx);
 void store_tx_dies(struct world *w, struct store_tx *tx);
 enum executed store_release(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
 enum executed store_let_go(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
-/* Its witness knows of what it died. */
+/* Its crash reporter stores what it died of. */
 enum executed store_died(struct world *w, thole_slice worker, const struct sim_claim *blamed,
                          uint32_t suspect_after);
 enum executed store_leave(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);

@@ -191,7 +191,7 @@ struct death {
     unsigned tries;
 };
 
-static void task_witness(struct world *w, void *arg, uint64_t value)
+static void task_crash_reporter(struct world *w, void *arg, uint64_t value)
 {
     struct death *death = arg;
     (void)value;
@@ -199,11 +199,11 @@ static void task_witness(struct world *w, void *arg, uint64_t value)
     bool const done = !down && store_died(w, death->worker, &death->blamed,
                                           worker_candidate_after(w->poison_after)) == EXECUTED;
     if (!done && death->tries++ < 10)
-        after(w, 200, task_witness, death, 0);
+        after(w, 200, task_crash_reporter, death, 0);
 }
 
-/* Who crashes on its handler's thread leaves a last word, which a witness says: half of them do. */
-static void leave_last_word(struct world *w, const struct held *h)
+/* A crash on a handler's thread leaves a crash report, which the crash reporter stores: half of them do. */
+static void write_crash_report(struct world *w, const struct held *h)
 {
     if (rnd(w, 2) == 0)
         return;
@@ -215,7 +215,7 @@ static void leave_last_word(struct world *w, const struct held *h)
                                        .try_number = h->try_number,
                                        .attempt = h->attempt};
     uint64_t const delay_ms = rnd(w, 8) == 0 ? between(w, 100, 5000) : rnd(w, 20);
-    after(w, delay_ms, task_witness, death, 0);
+    after(w, delay_ms, task_crash_reporter, death, 0);
 }
 
 static void task_kills(struct world *w, void *arg, uint64_t life)
@@ -228,7 +228,7 @@ static void task_kills(struct world *w, void *arg, uint64_t life)
     trace(w, "%s: %.*s#%" PRIu64 " kills it", worker->node.name, THOLE_FMT(w->instances[h->instance]),
           h->activity_id);
     losses_killed(w, h);
-    leave_last_word(w, h);
+    write_crash_report(w, h);
     worker_node_crash(w, worker, between(w, 50, 3000));
 }
 

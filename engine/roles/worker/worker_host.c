@@ -1,7 +1,7 @@
 /* Starting and stopping the worker role. */
 #include "worker_host.h"
 #include "clock.h"
-#include "witness.h"
+#include "crash_reporter.h"
 #include "worker_parts.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -415,7 +415,7 @@ thole_status worker_host_start(const struct host_options *options, const thole_p
     host->stop = (struct worker_mail){.kind = WORKER_MAIL_STOP, .owner = host};
     thole_status status = make_incarnation(host, reterr);
     if (status == THOLE_OK) {
-        witness_name(host->options.witness, host->incarnation);
+        crash_reporter_name(host->options.crash_reporter, host->incarnation);
         status = connect_all(host, stop_requested, reterr);
     }
     if (status != THOLE_OK) {

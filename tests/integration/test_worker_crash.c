@@ -50,8 +50,8 @@ static void start(const char *id, const char *queue, const char *activity)
              &stack.err);
 }
 
-/* It is dead, and its witness, if there is one, has seen what only the kernel knows: it is waited for only
- * then, by a supervisor with patience. */
+/* It is dead, and its crash reporter, if there is one, has seen what only the kernel knows: it is waited for
+ * only then, by a supervisor with patience. */
 static bool is_over(size_t i)
 {
     siginfo_t info = {0};
@@ -125,7 +125,7 @@ static void test_each_death_is_told(void)
     for (size_t i = 0; i < ARRAY_LEN(deaths); i++) {
         (void)stack_terminate(workers[i], 20000);
         bool const alone = strcmp(deaths[i].queue, "alone") == 0;
-        CU_ASSERT(alone || stack_count(workers[i]->log, "its witness has died") == 0);
+        CU_ASSERT(alone || stack_count(workers[i]->log, "its crash reporter has died") == 0);
     }
 }
 
@@ -192,37 +192,37 @@ static bool is_gone(pid_t pid)
 static void test_a_worker_that_stops_says_nothing(void)
 {
     struct stack_program *const worker = start_worker("quiet");
-    pid_t const witness = stack_child(worker, "thole-witness");
-    CU_ASSERT_TRUE(witness > 0);
+    pid_t const reporter = stack_child(worker, "thole-witness");
+    CU_ASSERT_TRUE(reporter > 0);
     start("quiet", "quiet", "echo");
     CHECK_STR("quiet", outcome("quiet"), "survived");
-    check_descriptors(witness);
-    (void)kill(witness, SIGINT);
-    (void)kill(witness, SIGTERM); /* from a terminal, a supervisor: not meant for it */
-    CU_ASSERT_FALSE(stack_logged(worker, "its witness has died", 1, 200));
+    check_descriptors(reporter);
+    (void)kill(reporter, SIGINT);
+    (void)kill(reporter, SIGTERM); /* from a terminal, a supervisor: not meant for it */
+    CU_ASSERT_FALSE(stack_logged(worker, "its crash reporter has died", 1, 200));
     CU_ASSERT_EQUAL(stack_terminate(worker, 20000), 0);
-    CU_ASSERT_TRUE(is_gone(witness));
+    CU_ASSERT_TRUE(is_gone(reporter));
     CU_ASSERT_EQUAL(stack_count(worker->log, " died, "), 0);
-    CU_ASSERT_EQUAL(stack_count(worker->log, "its witness has died"), 0);
+    CU_ASSERT_EQUAL(stack_count(worker->log, "its crash reporter has died"), 0);
 }
 
-static void test_a_worker_goes_on_without_its_witness(void)
+static void test_a_worker_goes_on_without_its_crash_reporter(void)
 {
     struct stack_program *const worker = start_worker("goes_on");
-    pid_t const witness = stack_child(worker, "thole-witness");
-    CU_ASSERT_TRUE(witness > 0 && kill(witness, SIGKILL) == 0);
-    CU_ASSERT_TRUE(stack_logged(worker, "its witness has died", 1, LONG_MS));
+    pid_t const reporter = stack_child(worker, "thole-witness");
+    CU_ASSERT_TRUE(reporter > 0 && kill(reporter, SIGKILL) == 0);
+    CU_ASSERT_TRUE(stack_logged(worker, "its crash reporter has died", 1, LONG_MS));
     start("goes-on", "goes_on", "echo");
     CHECK_STR("goes on", outcome("goes-on"), "survived");
     CU_ASSERT_EQUAL(stack_terminate(worker, 20000), 0);
-    CU_ASSERT_EQUAL(stack_count(worker->log, "its witness has died"), 1);
+    CU_ASSERT_EQUAL(stack_count(worker->log, "its crash reporter has died"), 1);
 }
 
 static const struct thole_test tests[] = {
     {"each death is told", test_each_death_is_told},
     {"who ran beside it is not lost", test_who_ran_beside_it_is_not_lost},
     {"a worker that stops says nothing", test_a_worker_that_stops_says_nothing},
-    {"a worker goes on without its witness", test_a_worker_goes_on_without_its_witness},
+    {"a worker goes on without its crash reporter", test_a_worker_goes_on_without_its_crash_reporter},
 };
 
 /* What a sanitizer has set stays, and the words would be its own. Leaks are looked for in /proc, which in
@@ -254,7 +254,7 @@ int main(void)
     (void)setrlimit(RLIMIT_CORE, &none); /* they would be many */
     (void)stack_program_of(&stack, "program_poison", "engine", "engine");
     client = stack_client(&stack);
-    int const failed = thole_run_suite("last_word", tests, ARRAY_LEN(tests));
+    int const failed = thole_run_suite("worker_crash", tests, ARRAY_LEN(tests));
     thole_client_close(client);
     stack_stop(&stack);
     return failed;

@@ -1,4 +1,4 @@
-#include "witness.h"
+#include "crash_reporter.h"
 #include "dying.h"
 #include "log.h"
 #include "process_early.h"
@@ -23,27 +23,27 @@ enum {
     STAT_BYTES = 2048,
 };
 
-struct witness {
+struct crash_reporter {
     pid_t pid;
     int socket;
-    struct last_word_page *page;
+    struct worker_crash_page *page;
 };
 
-/* ---- the witness itself ---- */
+/* ---- the crash reporter itself ---- */
 
 struct watch {
     const struct host_options *options;
-    const struct last_word_page *page;
+    const struct worker_crash_page *page;
     pid_t worker;
     int pidfd, socket;
-    struct last_word ended; /* what the kernel said of it */
+    struct worker_crash ended; /* what the kernel said of it */
 };
 
 /* Until it is waited for, the worker can be looked at. */
 static void look_at_worker(struct watch *watch)
 {
     char path[64], text[STAT_BYTES];
-    struct last_word said;
+    struct worker_crash ended;
     (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)watch->worker);
     int const fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t const len = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
@@ -52,12 +52,12 @@ static void look_at_worker(struct watch *watch)
     if (len <= 0)
         return;
     text[len] = '\0';
-    last_word_from_stat(text, &said);
-    if (said.kind != LAST_WORD_NONE)
-        watch->ended = said;
+    worker_crash_from_stat(text, &ended);
+    if (ended.kind != WORKER_CRASH_NONE)
+        watch->ended = ended;
 }
 
-static thole_status store(const struct watch *watch, const struct last_word *word, const char *text,
+static thole_status store(const struct watch *watch, const struct worker_crash *crash, const char *text,
                           size_t *ret_rows, thole_error *reterr)
 {
     struct postgres_options const options = {.conninfo = watch->options->postgres,
@@ -67,11 +67,11 @@ static thole_status store(const struct watch *watch, const struct last_word *wor
                                              .statement_timeout_ms = CALL_TIMEOUT_MS};
     struct worker_death const death = {.worker = thole_slice_from(watch->page->worker),
                                        .word = thole_slice_from(text),
-                                       .blamed = {.instance = {word->in.instance, word->in.instance_len},
-                                                  .execution = word->in.execution,
-                                                  .activity_id = word->in.activity_id,
-                                                  .try_number = word->in.try_number},
-                                       .attempt = word->in.attempt,
+                                       .blamed = {.instance = {crash->in.instance, crash->in.instance_len},
+                                                  .execution = crash->in.execution,
+                                                  .activity_id = crash->in.activity_id,
+                                                  .try_number = crash->in.try_number},
+                                       .attempt = crash->in.attempt,
                                        .suspect_after = worker_candidate_after(watch->options->poison_after)};
     struct postgres *pg = NULL;
     THOLE_TRY(postgres_open(&options, &pg, reterr));
@@ -80,22 +80,22 @@ static thole_status store(const struct watch *watch, const struct last_word *wor
     return status;
 }
 
-static void report(const struct watch *watch, const struct last_word *word)
+static void store_and_log(const struct watch *watch, const struct worker_crash *crash)
 {
-    char text[LAST_WORD_TEXT_BYTES];
+    char text[WORKER_CRASH_TEXT_BYTES];
     thole_error error = {.status = THOLE_OK};
     size_t rows = 0;
     (void)alarm(LIFE_AFTER_S);
-    (void)last_word_text(word, text);
+    (void)worker_crash_text(crash, text);
     if (!atomic_load(&watch->page->named))
         return;
-    if (store(watch, word, text, &rows, &error) != THOLE_OK)
-        log_line(LOG_LEVEL_WARN, "witness", "the last word of %s could not be stored: %s; it was: %s",
+    if (store(watch, crash, text, &rows, &error) != THOLE_OK)
+        log_line(LOG_LEVEL_WARN, "witness", "the crash report of %s could not be stored: %s; it was: %s",
                  watch->page->worker, error.text, text);
-    else if (word->in.instance_len > 0)
+    else if (crash->in.instance_len > 0)
         log_line(LOG_LEVEL_ERROR, "witness", "%s died, with %zu activities: %s: instance=%.*s id=%llu",
-                 watch->page->worker, rows, text, (int)word->in.instance_len, (const char *)word->in.instance,
-                 (unsigned long long)word->in.activity_id);
+                 watch->page->worker, rows, text, (int)crash->in.instance_len,
+                 (const char *)crash->in.instance, (unsigned long long)crash->in.activity_id);
     else
         log_line(LOG_LEVEL_ERROR, "witness", "%s died, with %zu activities: %s", watch->page->worker, rows,
                  text);
@@ -106,7 +106,7 @@ _Noreturn static void serve(struct watch *watch)
 {
     bool dead = false;
     process_settle("thole-witness", (int[]){watch->pidfd, watch->socket}, 2);
-    while (!dead && atomic_load(&watch->page->state) != LAST_WORD_SAID) {
+    while (!dead && atomic_load(&watch->page->state) != WORKER_CRASH_WRITTEN) {
         struct pollfd waits[2] = {{.fd = watch->pidfd, .events = POLLIN},
                                   {.fd = watch->socket, .events = POLLIN}};
         char byte;
@@ -117,10 +117,10 @@ _Noreturn static void serve(struct watch *watch)
         if (dead || watch->socket < 0)
             look_at_worker(watch);
     }
-    if (atomic_load(&watch->page->state) == LAST_WORD_SAID)
-        report(watch, &watch->page->word);
+    if (atomic_load(&watch->page->state) == WORKER_CRASH_WRITTEN)
+        store_and_log(watch, &watch->page->crash);
     else
-        report(watch, &watch->ended);
+        store_and_log(watch, &watch->ended);
     if (watch->socket >= 0)
         (void)close(watch->socket); /* it is stored */
     _exit(0);
@@ -134,7 +134,7 @@ static int open_pidfd(pid_t pid)
 }
 
 /* Both ends of the socket, what sees this process end, and the page. */
-static thole_status prepare(struct witness *witness, struct watch *watch, thole_error *reterr)
+static thole_status prepare(struct crash_reporter *reporter, struct watch *watch, thole_error *reterr)
 {
     int ends[2] = {-1, -1};
     int const others = process_other_threads();
@@ -142,80 +142,81 @@ static thole_status prepare(struct witness *witness, struct watch *watch, thole_
         return thole_fail(reterr, THOLE_UNSUPPORTED,
                           "this program has started %d threads before thole_main()", others);
     void *const page =
-        mmap(NULL, sizeof *witness->page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        mmap(NULL, sizeof *reporter->page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     watch->pidfd = open_pidfd(watch->worker);
     if (page == MAP_FAILED || watch->pidfd < 0 ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
         int const error = errno;
         if (page != MAP_FAILED)
-            (void)munmap(page, sizeof *witness->page);
+            (void)munmap(page, sizeof *reporter->page);
         if (watch->pidfd >= 0)
             (void)close(watch->pidfd);
         return thole_fail(reterr, THOLE_UNSUPPORTED, "the system gives none: %s", strerror(error));
     }
-    watch->page = witness->page = page;
-    witness->socket = ends[0];
+    watch->page = reporter->page = page;
+    reporter->socket = ends[0];
     watch->socket = ends[1];
     return THOLE_OK;
 }
 
-thole_status witness_start(const struct host_options *options, struct witness **ret, thole_error *reterr)
+thole_status crash_reporter_start(const struct host_options *options, struct crash_reporter **ret,
+                                  thole_error *reterr)
 {
     struct watch watch = {.options = options, .worker = getpid()};
-    struct witness *const witness = calloc(1, sizeof *witness);
-    if (witness == NULL)
+    struct crash_reporter *const reporter = calloc(1, sizeof *reporter);
+    if (reporter == NULL)
         return thole_fail(reterr, THOLE_UNSUPPORTED, "out of memory");
     process_open_standard_files();
-    thole_status const status = prepare(witness, &watch, reterr);
+    thole_status const status = prepare(reporter, &watch, reterr);
     if (status != THOLE_OK) {
-        free(witness);
+        free(reporter);
         return status;
     }
     (void)fflush(NULL); /* what is buffered is written once */
-    witness->pid = fork();
-    if (witness->pid == 0)
+    reporter->pid = fork();
+    if (reporter->pid == 0)
         serve(&watch);
     int const error = errno;
     (void)close(watch.pidfd);
     (void)close(watch.socket);
-    if (witness->pid < 0) {
-        (void)close(witness->socket);
-        (void)munmap(witness->page, sizeof *witness->page);
-        free(witness);
+    if (reporter->pid < 0) {
+        (void)close(reporter->socket);
+        (void)munmap(reporter->page, sizeof *reporter->page);
+        free(reporter);
         return thole_fail(reterr, THOLE_UNSUPPORTED, "the system gives none: %s", strerror(error));
     }
-    dying_install(witness->page, witness->socket);
-    *ret = witness;
+    dying_install(reporter->page, reporter->socket);
+    *ret = reporter;
     return THOLE_OK;
 }
 
-void witness_name(struct witness *witness, const char *incarnation)
+void crash_reporter_name(struct crash_reporter *reporter, const char *incarnation)
 {
-    if (witness == NULL)
+    if (reporter == NULL)
         return;
-    (void)snprintf(witness->page->worker, sizeof witness->page->worker, "%s", incarnation);
-    atomic_store(&witness->page->named, true);
+    (void)snprintf(reporter->page->worker, sizeof reporter->page->worker, "%s", incarnation);
+    atomic_store(&reporter->page->named, true);
 }
 
-int witness_socket(const struct witness *witness)
+int crash_reporter_socket(const struct crash_reporter *reporter)
 {
-    return witness == NULL ? -1 : witness->socket;
+    return reporter == NULL ? -1 : reporter->socket;
 }
 
-bool witness_is_lost(const struct witness *witness)
+bool crash_reporter_is_lost(const struct crash_reporter *reporter)
 {
-    return atomic_load(&witness->page->state) == LAST_WORD_UNSAID;
+    return atomic_load(&reporter->page->state) == WORKER_CRASH_UNWRITTEN;
 }
 
-void witness_stop(struct witness *witness)
+void crash_reporter_stop(struct crash_reporter *reporter)
 {
-    if (witness == NULL)
+    if (reporter == NULL)
         return;
     dying_uninstall();
-    (void)kill(witness->pid, SIGKILL); /* it has nothing to do any more */
-    while (waitpid(witness->pid, NULL, 0) < 0 && errno == EINTR)
+    (void)kill(reporter->pid, SIGKILL); /* it has nothing to do any more */
+    while (waitpid(reporter->pid, NULL, 0) < 0 && errno == EINTR)
         ;
-    (void)close(witness->socket);
-    (void)munmap(witness->page, sizeof *witness->page);
-    free(witness);
+    (void)close(reporter->socket);
+    (void)munmap(reporter->page, sizeof *reporter->page);
+    free(reporter);
 }

@@ -1,0 +1,62 @@
+/*
+ * The crash report of a worker: what is certain about its end, and as text. Pure.
+ *
+ * The worker writes it itself, in memory that its crash reporter shares with it, when a signal kills it or
+ * somebody calls exit() (dying.h). Otherwise the crash reporter reads what the kernel says of a process that
+ * nobody has waited for yet, if it is in time.
+ */
+#ifndef THOLE_WORKER_CRASH_H
+#define THOLE_WORKER_CRASH_H
+#include "thole/types.h"
+#include <stdatomic.h>
+
+enum {
+    WORKER_CRASH_WORKER_BYTES = 96,
+    WORKER_CRASH_TEXT_BYTES = 128,
+};
+
+enum worker_crash_kind {
+    WORKER_CRASH_NONE = 0,   /* it has ended, and nobody knows how */
+    WORKER_CRASH_SIGNAL = 1, /* written by itself: number is the signal that it is about to die of */
+    WORKER_CRASH_EXIT = 2,   /* written by itself: exit(number) was called, before it was asked to stop */
+    WORKER_CRASH_KILLED = 3, /* said by the kernel: number is the signal */
+    WORKER_CRASH_CODE = 4,   /* said by the kernel: number is its exit code */
+};
+
+/* A try of an activity, and the claim of it. */
+struct worker_crash_try {
+    uint64_t execution, activity_id, attempt;
+    uint32_t try_number;
+    uint32_t instance_len; /* 0: nobody knows which */
+    uint8_t instance[THOLE_ID_BYTES_MAX];
+};
+
+struct worker_crash {
+    enum worker_crash_kind kind;
+    int number;
+    bool fault; /* SIGNAL: raised by what the code did, at this address */
+    uint64_t address;
+    struct worker_crash_try in; /* SIGNAL, EXIT: whose handler's thread it was */
+};
+
+/* What a worker and its crash reporter share. */
+enum worker_crash_state {
+    WORKER_CRASH_UNWRITTEN = 0,
+    WORKER_CRASH_BEING_WRITTEN = 1,
+    WORKER_CRASH_WRITTEN = 2
+};
+struct worker_crash_page {
+    atomic_int state; /* an enum worker_crash_state: crash is good from WRITTEN on, and is written once */
+    struct worker_crash crash;
+    atomic_bool named;                      /* worker is good */
+    char worker[WORKER_CRASH_WORKER_BYTES]; /* its incarnation */
+};
+
+/* What /proc/PID/stat says of how it ended: KILLED, CODE, or NONE when it does not say. */
+void worker_crash_from_stat(const char *stat, struct worker_crash *ret);
+/* For people, to stand behind "lost with worker w-7: ". @p ret is returned. */
+const char *worker_crash_text(const struct worker_crash *crash, char ret[WORKER_CRASH_TEXT_BYTES]);
+/* "SIGSEGV"; "signal 99" for one without a name. @p ret is returned. */
+enum { SIGNAL_NAME_BYTES = 24 };
+const char *signal_name(int number, char ret[SIGNAL_NAME_BYTES]);
+#endif
