@@ -1,0 +1,160 @@
+/* Connections to Postgres: what they are asked to be, and calls whose connection is lost; libpq is played. */
+#include "postgres_call.h"
+#include "thole_cunit.h"
+
+enum { ANSWERS_MAX = 8, ASKED_MAX = 50 };
+
+static struct {
+    const char *const *names, *const *values; /* of the connection's start */
+    bool quiet;                               /* its notices are taken */
+    /* answers, in turn: s = end of the pipeline, c = a command is done, 0 = none; then it is lost, if it is
+     */
+    const char *answers;
+    bool lost;
+    size_t asked;
+} play;
+
+/* ---- libpq ---- */
+
+PGconn *__real_PQconnectStartParams(const char *const *names, const char *const *values, int expand);
+PGconn *__wrap_PQconnectStartParams(const char *const *names, const char *const *values, int expand);
+PGconn *__wrap_PQconnectStartParams(const char *const *names, const char *const *values, int expand)
+{
+    play.names = names;
+    play.values = values;
+    CU_ASSERT_EQUAL(expand, 1);
+    /* what is asked for must stand before the connection string, which may say otherwise */
+    size_t i = 0;
+    while (names[i] != NULL && strcmp(names[i], "target_session_attrs") != 0 &&
+           strcmp(names[i], "dbname") != 0)
+        i++;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(names[i]);
+    CHECK_STR("before dbname", names[i], "target_session_attrs");
+    CHECK_STR("a standby is not taken", values[i], "read-write");
+    return __real_PQconnectStartParams(names, values, expand);
+}
+
+PQnoticeProcessor __wrap_PQsetNoticeProcessor(PGconn *conn, PQnoticeProcessor processor, void *arg);
+PQnoticeProcessor __wrap_PQsetNoticeProcessor(PGconn *conn, PQnoticeProcessor processor, void *arg)
+{
+    (void)conn;
+    (void)arg;
+    play.quiet = processor != NULL;
+    if (processor != NULL)
+        processor(arg, "NOTICE:  not for stderr");
+    return NULL;
+}
+
+ConnStatusType __real_PQstatus(const PGconn *conn);
+ConnStatusType __wrap_PQstatus(const PGconn *conn);
+ConnStatusType __wrap_PQstatus(const PGconn *conn)
+{
+    if (play.answers == NULL)
+        return __real_PQstatus(conn);
+    return play.lost && play.asked > strlen(play.answers) ? CONNECTION_BAD : CONNECTION_OK;
+}
+
+int __wrap_PQsendPrepare(PGconn *conn, const char *name, const char *sql, int n, const Oid *types);
+int __wrap_PQsendPrepare(PGconn *conn, const char *name, const char *sql, int n, const Oid *types)
+{
+    (void)conn, (void)name, (void)sql, (void)n, (void)types;
+    return 1;
+}
+
+int __wrap_PQsendQueryPrepared(PGconn *conn, const char *name, int n, const char *const *values,
+                               const int *lengths, const int *formats, int format);
+int __wrap_PQsendQueryPrepared(PGconn *conn, const char *name, int n, const char *const *values,
+                               const int *lengths, const int *formats, int format)
+{
+    (void)conn, (void)name, (void)n, (void)values, (void)lengths, (void)formats, (void)format;
+    return 1;
+}
+
+int __wrap_PQpipelineSync(PGconn *conn);
+int __wrap_PQpipelineSync(PGconn *conn)
+{
+    (void)conn;
+    return 1;
+}
+
+int __wrap_PQflush(PGconn *conn);
+int __wrap_PQflush(PGconn *conn)
+{
+    (void)conn;
+    return 0;
+}
+
+int __wrap_PQisBusy(PGconn *conn);
+int __wrap_PQisBusy(PGconn *conn)
+{
+    (void)conn;
+    return 0;
+}
+
+PGresult *__wrap_PQgetResult(PGconn *conn);
+PGresult *__wrap_PQgetResult(PGconn *conn)
+{
+    size_t const i = play.asked++;
+    CU_ASSERT_FATAL(play.asked < ASKED_MAX); /* it asks a connection that is lost for ever */
+    char const answer = i < strlen(play.answers) ? play.answers[i] : '0';
+    return answer == '0' ? NULL
+                         : PQmakeEmptyPGresult(conn, answer == 's' ? PGRES_PIPELINE_SYNC : PGRES_COMMAND_OK);
+}
+
+/* ---- tests ---- */
+
+static void test_what_a_connection_is_asked_to_be(void)
+{
+    struct postgres *pg = NULL;
+    struct postgres_options const options = {.conninfo = "host=/nonexistent/folder port=5432",
+                                             .ns = "test",
+                                             .application = "test",
+                                             .connect_timeout_ms = 1000,
+                                             .statement_timeout_ms = 1000};
+    memset(&play, 0, sizeof play);
+    thole_error err = {0};
+    CU_ASSERT_EQUAL(postgres_open(&options, &pg, &err), THOLE_UNAVAILABLE);
+    CU_ASSERT_PTR_NOT_NULL(play.names);
+    CU_ASSERT_TRUE(play.quiet); /* a library prints nothing */
+    CU_ASSERT_PTR_NULL(pg);
+}
+
+static void test_a_connection_that_is_lost(void)
+{
+    static const struct {
+        const char *name, *answers;
+        bool lost;
+        thole_status status;
+    } rows[] = {{"whole", "c0c0s", false, THOLE_OK},
+                {"lost at once", "", true, THOLE_UNAVAILABLE},
+                {"lost before the statement", "c0", true, THOLE_UNAVAILABLE},
+                {"lost before the end", "c0c0", true, THOLE_UNAVAILABLE},
+                {"more answers than questions", "c0c0cs", false, THOLE_UNAVAILABLE}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        static struct postgres pg;
+        thole_error err = {0};
+        memset(&pg, 0, sizeof pg);
+        memset(&play, 0, sizeof play);
+        buf_init(&pg.bytes, 1000);
+        pg.conn = PQconnectStart("host=/nonexistent/folder");
+        pg.statement_timeout_ms = 1000;
+        CU_ASSERT_PTR_NOT_NULL_FATAL(pg.conn);
+        play.answers = rows[i].answers;
+        play.lost = rows[i].lost;
+        call_begin(&pg, "a test");
+        call_send(&pg, STATEMENT_COMMIT);
+        thole_status const status = call_run(&pg, &err);
+        CHECK_STR(rows[i].name, thole_status_name(status), thole_status_name(rows[i].status));
+        CU_ASSERT_EQUAL(pg.conn == NULL, status != THOLE_OK); /* the next call makes another one */
+        for (size_t k = 0; k < pg.results_len; k++)
+            PQclear(pg.results[k]);
+        session_drop(&pg);
+        buf_release(&pg.bytes);
+    }
+}
+
+static const struct thole_test tests[] = {
+    {"what a connection is asked to be", test_what_a_connection_is_asked_to_be},
+    {"a connection that is lost", test_a_connection_that_is_lost},
+};
+THOLE_TEST_MAIN("postgres_lost", tests)

@@ -1,0 +1,118 @@
+/* How often a worker looks after its queue's consumer: the server, the clock and the waits are the test's. */
+#include "clock.h"
+#include "queue_keeper.h"
+#include "thole_cunit.h"
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+enum { LOOKS_MAX = 64 };
+
+static struct {
+    atomic_size_t looks, idle; /* idle: times that it sleeps until it is asked */
+    atomic_size_t fail;        /* so many looks fail first */
+    atomic_uint_fast64_t now_ms;
+    uint64_t pauses[LOOKS_MAX]; /* before each look that was tried again */
+    size_t pauses_len;
+} play;
+
+uint64_t __wrap_clock_monotonic_ms(void);
+uint64_t __wrap_clock_monotonic_ms(void)
+{
+    return atomic_load(&play.now_ms);
+}
+
+thole_status __wrap_topology_ensure_queue(struct connection *connection, const char *ns, thole_slice queue,
+                                          uint64_t lease_ms, uint64_t *ret_lease_ms, bool *ret_anew,
+                                          thole_error *reterr);
+thole_status __wrap_topology_ensure_queue(struct connection *connection, const char *ns, thole_slice queue,
+                                          uint64_t lease_ms, uint64_t *ret_lease_ms, bool *ret_anew,
+                                          thole_error *reterr)
+{
+    (void)connection, (void)ns, (void)queue, (void)reterr;
+    *ret_lease_ms = lease_ms;
+    *ret_anew = false;
+    size_t const look = atomic_fetch_add(&play.looks, 1);
+    return look < atomic_load(&play.fail) ? THOLE_UNAVAILABLE : THOLE_OK;
+}
+
+int __real_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+    atomic_fetch_add(&play.idle, 1);
+    return __real_pthread_cond_wait(cond, mutex);
+}
+
+/* Nobody asks meanwhile: the time is over. */
+int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until)
+{
+    uint64_t const until_ms = (uint64_t)until->tv_sec * 1000 + (uint64_t)until->tv_nsec / 1000000;
+    (void)cond, (void)mutex;
+    if (play.pauses_len < LOOKS_MAX)
+        play.pauses[play.pauses_len++] = until_ms - atomic_load(&play.now_ms);
+    atomic_store(&play.now_ms, until_ms);
+    return ETIMEDOUT;
+}
+
+static void wait_idle(size_t times)
+{
+    while (atomic_load(&play.idle) < times && atomic_load(&play.looks) < LOOKS_MAX)
+        (void)sched_yield();
+    CU_ASSERT_EQUAL(atomic_load(&play.idle), times);
+}
+
+static struct queue_keeper *begin(size_t fail)
+{
+    struct queue_keeper *const keeper = queue_keeper_create();
+    atomic_store(&play.looks, 0);
+    atomic_store(&play.idle, 0);
+    atomic_store(&play.fail, fail);
+    atomic_store(&play.now_ms, 1000);
+    play.pauses_len = 0;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(keeper);
+    CU_ASSERT_EQUAL_FATAL(queue_keeper_start(keeper, NULL, "test", "q", 30000, NULL), THOLE_OK);
+    wait_idle(1);
+    return keeper;
+}
+
+static void end(struct queue_keeper *keeper)
+{
+    queue_keeper_stop(keeper);
+    queue_keeper_destroy(keeper);
+}
+
+/* Not again and again: each look is a question to the server. */
+static void test_one_wish_is_one_look(void)
+{
+    struct queue_keeper *const keeper = begin(0);
+    CU_ASSERT_EQUAL(atomic_load(&play.looks), 0);
+    queue_keeper_look(keeper);
+    wait_idle(2);
+    CU_ASSERT_EQUAL(atomic_load(&play.looks), 1);
+    queue_keeper_look(keeper);
+    wait_idle(3);
+    CU_ASSERT_EQUAL(atomic_load(&play.looks), 2);
+    end(keeper);
+}
+
+static void test_what_fails_is_tried_again(void)
+{
+    static const uint64_t pauses[] = {500, 1000, 2000, 4000, 8000, 15000, 15000, 15000};
+    struct queue_keeper *const keeper = begin(ARRAY_LEN(pauses));
+    queue_keeper_look(keeper);
+    wait_idle(2);
+    CU_ASSERT_EQUAL(atomic_load(&play.looks), ARRAY_LEN(pauses) + 1);
+    CU_ASSERT_EQUAL_FATAL(play.pauses_len, ARRAY_LEN(pauses));
+    for (size_t i = 0; i < ARRAY_LEN(pauses); i++)
+        CU_ASSERT_EQUAL(play.pauses[i], pauses[i]);
+    end(keeper);
+}
+
+static const struct thole_test tests[] = {
+    {"one wish is one look", test_one_wish_is_one_look},
+    {"what fails is tried again", test_what_fails_is_tried_again},
+};
+THOLE_TEST_MAIN("queue_keeper", tests)
