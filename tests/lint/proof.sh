@@ -19,7 +19,7 @@ fresh() { # a tree that every lint accepts
     printf '#include "b.h"\nint core_b(int n)\n{\n    return n; /* not rand() and not "strcpy(" */\n}\n' >"$tree/engine/core/b.c"
     printf 'set(core\n  core/b.c)\nset(host\n  host/c.c)\n' >"$tree/engine/CMakeLists.txt"
     printf 'int host_c(int n);\n' >"$tree/engine/host/c.h"
-    mkdir -p "$tree/docs" && printf 'Nothing.\n' >"$tree/docs/architecture.md"
+    mkdir -p "$tree/docs" && printf '<!-- walk -->\n| `b.c: core_b` |\n<!-- end of walk -->\n' >"$tree/docs/architecture.md"
     printf '#include "thole/a.h"\nuint32_t *thole_a(uint32_t *n)\n{\n    return n;\n}\n' >"$tree/engine/host/c.c"
 }
 
@@ -62,7 +62,7 @@ plant() { # LINT WHAT WORD FILE TEXT: appends the text to a file of a fresh tree
     expect bad "$1" "$2" "$3"
 }
 
-for lint in core_is_pure exports headers function_length file_length layers banned unique_names source_lists words seed_tests promises state_tables test_index format; do
+for lint in core_is_pure exports headers function_length file_length layers banned unique_names source_lists words seed_tests promises state_tables walks test_index format; do
     fresh
     expect good "$lint" "the clean tree"
 done
@@ -136,6 +136,19 @@ states bad "a state that the table does not show" '| gone | is no more |' "$b_he
 states bad "another meaning" 'it walks' "${b_header/runs/walks}" "$b_source" ''
 states bad "a transition that the table does not show" 'off now, on' "$b_header" "${b_source/TO(OFF_NOW)/TO(OFF_NOW) | TO(ON)}" ''
 states bad "a state that is set elsewhere" 'd.c:2: a state is set in engine/core/b.c alone' "$b_header" "$b_source" 'void d(struct b *b) { b->state = 1; }'
+walk() { # good|bad WHAT WORD TEXT: the text as a walk
+    fresh
+    printf 'struct b {\n    int n;\n};\nint core_c(int n);\n' >>"$tree/engine/core/b.c"
+    printf '<!-- walk -->\n%s\n<!-- end of walk -->\n' "$4" >"$tree/docs/architecture.md"
+    expect "$1" walks "$2" "$3"
+}
+walk good "a walk through what is there" '' '| `b.c: core_b` `c.c: thole_a` | `struct b` |'
+walk bad "a function that is not there" 'architecture.md:2: there is no function b.c: core_d' '| `b.c: core_b, core_d` |'
+walk bad "a function of another file" 'there is no function c.c: core_b' '| `c.c: core_b` |'
+walk bad "a function that is only declared" 'there is no function b.c: core_c' '| `b.c: core_c` |'
+walk bad "a struct that is not there" 'nothing in the code is called struct core' '| `b.c: core_b` | `struct core` |'
+walk bad "a constant that is not there" 'called CORE_B' '| `b.c: core_b` | `CORE_B` |'
+walk bad "a page without a walk" 'it has no walk' 'Nothing.'
 plant words "a path of this machine" 'c.h:2:' engine/host/c.h "/* see /w""ork/x */\n"
 plant words "a home" 'c.h:2:' engine/host/c.h "/* see /ro""ot/.x */\n"
 plant format "a line that is not formatted" 'c.h' engine/host/c.h 'int   host_d (void) ;\n'
