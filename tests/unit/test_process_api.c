@@ -354,6 +354,17 @@ static void test_same_results(void)
     process_stage_check("of a process", process_stage_once("fails", "money"), "APP []: no money | page 3");
 }
 
+/* Of a try that has returned: its process is another one's by now. */
+static void test_a_kill_that_comes_late(void)
+{
+    char first[64];
+    struct thole_activity *const act = process_stage_activity("pid", "", true);
+    snprintf(first, sizeof first, "%s", process_stage_run(act));
+    process_pool_kill(act);
+    process_stage_check("it lives", process_stage_once("pid", ""), first);
+    activity_destroy(act);
+}
+
 static void test_time_left(void)
 {
     struct thole_activity *const act = process_stage_activity("time_left", "", true);
@@ -551,6 +562,7 @@ int main(void)
 {
     static const struct thole_test tests[] = {
         {"the same results as on a thread", test_same_results},
+        {"a kill that comes late", test_a_kill_that_comes_late},
         {"time left", test_time_left},
         {"what is larger than a socket", test_large_input},
         {"a process is kept warm, as often as it may", test_warm},
