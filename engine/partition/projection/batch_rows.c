@@ -1,16 +1,16 @@
 /*
  * The rows of a projection batch while it is being made: one for each key, holding what the last change says.
- * So inserts and deletes never name the same row, however often a build changes it.
+ * So inserts and deletes never name the same row, however often the batch changes it.
  */
 #include "projection_state.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUILD_BYTES_MAX = 16 * 1024 * 1024 };
+enum { PROJECTION_BATCH_BYTES_MAX = 16 * 1024 * 1024 };
 
-struct build *build_create(uint64_t id)
+struct projection_batch *projection_batch_create(uint64_t id)
 {
-    struct build *b = calloc(1, sizeof *b);
+    struct projection_batch *b = calloc(1, sizeof *b);
     if (b == NULL)
         return NULL;
     arena_init(&b->arena, SIZE_MAX / 2);
@@ -18,42 +18,42 @@ struct build *build_create(uint64_t id)
     return b;
 }
 
-void build_destroy(struct build *build)
+void projection_batch_destroy(struct projection_batch *batch)
 {
-    if (build == NULL)
+    if (batch == NULL)
         return;
-    for (size_t i = 0; i < build->sends_len; i++)
-        buf_release(&build->sends[i].bytes);
-    arena_release(&build->arena);
-    free(build->activities);
-    free(build->timers);
-    free(build->quarantine);
-    free(build->instances);
-    free(build->pushes);
-    free(build->sends);
-    free(build->deletions);
-    free(build->activities_index.cells);
-    free(build->timers_index.cells);
-    free(build->quarantine_index.cells);
-    free(build->instances_index.cells);
-    free(build);
+    for (size_t i = 0; i < batch->sends_len; i++)
+        buf_release(&batch->sends[i].bytes);
+    arena_release(&batch->arena);
+    free(batch->activities);
+    free(batch->timers);
+    free(batch->quarantine);
+    free(batch->instances);
+    free(batch->pushes);
+    free(batch->sends);
+    free(batch->deletions);
+    free(batch->activities_index.cells);
+    free(batch->timers_index.cells);
+    free(batch->quarantine_index.cells);
+    free(batch->instances_index.cells);
+    free(batch);
 }
 
-bool build_full(const struct build *b)
+bool projection_batch_full(const struct projection_batch *b)
 {
     return b->activities_len >= BATCH_ROWS_MAX || b->timers_len >= BATCH_ROWS_MAX ||
            b->quarantine_len >= BATCH_ROWS_MAX || b->instances_len >= BATCH_ROWS_MAX ||
            b->sends_len >= BATCH_ROWS_MAX || b->deletions_len >= BATCH_ROWS_MAX ||
-           b->arena.used >= BUILD_BYTES_MAX;
+           b->arena.used >= PROJECTION_BATCH_BYTES_MAX;
 }
 
-bool build_empty(const struct build *b)
+bool projection_batch_empty(const struct projection_batch *b)
 {
     return b->activities_len + b->timers_len + b->quarantine_len + b->instances_len + b->deletions_len == 0;
 }
 
-#define ROW_ADD(build, name)                                                                                 \
-    row_add((void **)&(build)->name, &(build)->name##_len, &(build)->name##_cap, sizeof *(build)->name)
+#define ROW_ADD(batch, name)                                                                                 \
+    row_add((void **)&(batch)->name, &(batch)->name##_len, &(batch)->name##_cap, sizeof *(batch)->name)
 
 /* --- rows by their keys -------------------------------------------------------------------------- */
 
@@ -61,38 +61,38 @@ struct row_key {
     thole_slice instance;
     uint64_t execution, id;
 };
-typedef struct row_key key_fn(const struct build *build, size_t i);
+typedef struct row_key key_fn(const struct projection_batch *batch, size_t i);
 
-static struct row_key activity_key(const struct build *build, size_t i)
+static struct row_key activity_key(const struct projection_batch *batch, size_t i)
 {
-    const struct batch_activity *row = &build->activities[i].row;
+    const struct batch_activity *row = &batch->activities[i].row;
     return (struct row_key){row->instance, row->execution, row->activity_id};
 }
 
-static struct row_key timer_key(const struct build *build, size_t i)
+static struct row_key timer_key(const struct projection_batch *batch, size_t i)
 {
-    const struct batch_timer *row = &build->timers[i].row;
+    const struct batch_timer *row = &batch->timers[i].row;
     return (struct row_key){row->instance, row->execution, row->timer_id};
 }
 
-static struct row_key quarantine_key(const struct build *build, size_t i)
+static struct row_key quarantine_key(const struct projection_batch *batch, size_t i)
 {
-    const struct batch_quarantine *row = &build->quarantine[i].row;
+    const struct batch_quarantine *row = &batch->quarantine[i].row;
     return (struct row_key){row->instance, row->execution, row->activity_id};
 }
 
-static struct row_key instance_key(const struct build *build, size_t i)
+static struct row_key instance_key(const struct projection_batch *batch, size_t i)
 {
-    const struct batch_instance *row = &build->instances[i].row;
+    const struct batch_instance *row = &batch->instances[i].row;
     return (struct row_key){row->instance, row->execution, 0};
 }
 
-static uint32_t *cell(const struct key_index *index, const struct build *build, key_fn *key_of,
+static uint32_t *cell(const struct key_index *index, const struct projection_batch *batch, key_fn *key_of,
                       const struct row_key *key)
 {
     size_t at = key_hash(key->instance, key->execution, key->id) % index->cap;
     for (; index->cells[at] != 0; at = (at + 1) % index->cap) {
-        struct row_key const has = key_of(build, index->cells[at] - 1);
+        struct row_key const has = key_of(batch, index->cells[at] - 1);
         if (has.id == key->id && has.execution == key->execution &&
             thole_slice_equal(has.instance, key->instance))
             break;
@@ -101,7 +101,7 @@ static uint32_t *cell(const struct key_index *index, const struct build *build, 
 }
 
 /* Room for one more entry. */
-static bool index_grow(struct key_index *index, const struct build *build, key_fn *key_of)
+static bool index_grow(struct key_index *index, const struct projection_batch *batch, key_fn *key_of)
 {
     if (index->cap >= 2 * (index->len + 1))
         return true;
@@ -112,8 +112,8 @@ static bool index_grow(struct key_index *index, const struct build *build, key_f
     for (size_t i = 0; i < index->cap; i++) {
         if (index->cells[i] == 0)
             continue;
-        struct row_key const key = key_of(build, index->cells[i] - 1);
-        *cell(&grown, build, key_of, &key) = index->cells[i];
+        struct row_key const key = key_of(batch, index->cells[i] - 1);
+        *cell(&grown, batch, key_of, &key) = index->cells[i];
     }
     free(index->cells);
     *index = grown;
@@ -121,126 +121,129 @@ static bool index_grow(struct key_index *index, const struct build *build, key_f
 }
 
 /* The cell of the key; 0 in it: there is no such row yet. NULL: out of memory. */
-static uint32_t *find(struct key_index *index, const struct build *build, key_fn *key_of,
+static uint32_t *find(struct key_index *index, const struct projection_batch *batch, key_fn *key_of,
                       const struct row_key *key, bool *ret_new)
 {
-    if (!index_grow(index, build, key_of))
+    if (!index_grow(index, batch, key_of))
         return NULL;
-    uint32_t *at = cell(index, build, key_of, key);
+    uint32_t *at = cell(index, batch, key_of, key);
     if (ret_new != NULL)
         *ret_new = *at == 0;
     return at;
 }
 
-struct fold_activity *build_activity(struct build *build, thole_slice instance, uint64_t execution,
-                                     uint64_t id, bool *ret_new)
+struct projected_activity *projection_batch_activity(struct projection_batch *batch, thole_slice instance,
+                                                     uint64_t execution, uint64_t id, bool *ret_new)
 {
     struct row_key const key = {instance, execution, id};
-    uint32_t *at = find(&build->activities_index, build, activity_key, &key, ret_new);
+    uint32_t *at = find(&batch->activities_index, batch, activity_key, &key, ret_new);
     if (at == NULL || *at != 0)
-        return at == NULL ? NULL : &build->activities[*at - 1];
-    struct fold_activity *added = ROW_ADD(build, activities);
+        return at == NULL ? NULL : &batch->activities[*at - 1];
+    struct projected_activity *added = ROW_ADD(batch, activities);
     if (added == NULL)
         return NULL;
     added->row = (struct batch_activity){.instance = instance, .execution = execution, .activity_id = id};
-    *at = (uint32_t)build->activities_len;
-    build->activities_index.len++;
+    *at = (uint32_t)batch->activities_len;
+    batch->activities_index.len++;
     return added;
 }
 
-struct fold_activity *build_find_activity(struct build *build, thole_slice instance, uint64_t execution,
-                                          uint64_t id)
+struct projected_activity *projection_batch_find_activity(struct projection_batch *batch,
+                                                          thole_slice instance, uint64_t execution,
+                                                          uint64_t id)
 {
     struct row_key const key = {instance, execution, id};
-    if (build->activities_index.len == 0)
+    if (batch->activities_index.len == 0)
         return NULL;
-    uint32_t const found = *cell(&build->activities_index, build, activity_key, &key);
-    return found == 0 ? NULL : &build->activities[found - 1];
+    uint32_t const found = *cell(&batch->activities_index, batch, activity_key, &key);
+    return found == 0 ? NULL : &batch->activities[found - 1];
 }
 
-struct fold_timer *build_timer(struct build *build, thole_slice instance, uint64_t execution, uint64_t id,
-                               bool *ret_new)
+struct projected_timer *projection_batch_timer(struct projection_batch *batch, thole_slice instance,
+                                               uint64_t execution, uint64_t id, bool *ret_new)
 {
     struct row_key const key = {instance, execution, id};
-    uint32_t *at = find(&build->timers_index, build, timer_key, &key, ret_new);
+    uint32_t *at = find(&batch->timers_index, batch, timer_key, &key, ret_new);
     if (at == NULL || *at != 0)
-        return at == NULL ? NULL : &build->timers[*at - 1];
-    struct fold_timer *added = ROW_ADD(build, timers);
+        return at == NULL ? NULL : &batch->timers[*at - 1];
+    struct projected_timer *added = ROW_ADD(batch, timers);
     if (added == NULL)
         return NULL;
     added->row = (struct batch_timer){.instance = instance, .execution = execution, .timer_id = id};
-    *at = (uint32_t)build->timers_len;
-    build->timers_index.len++;
+    *at = (uint32_t)batch->timers_len;
+    batch->timers_index.len++;
     return added;
 }
 
-struct fold_quarantine *build_quarantine(struct build *build, thole_slice instance, uint64_t execution,
-                                         uint64_t id, bool *ret_new)
+struct projected_quarantine *projection_batch_quarantine(struct projection_batch *batch, thole_slice instance,
+                                                         uint64_t execution, uint64_t id, bool *ret_new)
 {
     struct row_key const key = {instance, execution, id};
-    uint32_t *at = find(&build->quarantine_index, build, quarantine_key, &key, ret_new);
+    uint32_t *at = find(&batch->quarantine_index, batch, quarantine_key, &key, ret_new);
     if (at == NULL || *at != 0)
-        return at == NULL ? NULL : &build->quarantine[*at - 1];
-    struct fold_quarantine *added = ROW_ADD(build, quarantine);
+        return at == NULL ? NULL : &batch->quarantine[*at - 1];
+    struct projected_quarantine *added = ROW_ADD(batch, quarantine);
     if (added == NULL)
         return NULL;
     added->row = (struct batch_quarantine){.instance = instance, .execution = execution, .activity_id = id};
-    *at = (uint32_t)build->quarantine_len;
-    build->quarantine_index.len++;
+    *at = (uint32_t)batch->quarantine_len;
+    batch->quarantine_index.len++;
     return added;
 }
 
-struct fold_instance *build_instance(struct build *build, thole_slice instance, uint64_t execution,
-                                     bool *ret_new)
+struct projected_instance *projection_batch_instance(struct projection_batch *batch, thole_slice instance,
+                                                     uint64_t execution, bool *ret_new)
 {
     struct row_key const key = {instance, execution, 0};
-    uint32_t *at = find(&build->instances_index, build, instance_key, &key, ret_new);
+    uint32_t *at = find(&batch->instances_index, batch, instance_key, &key, ret_new);
     if (at == NULL || *at != 0)
-        return at == NULL ? NULL : &build->instances[*at - 1];
-    struct fold_instance *added = ROW_ADD(build, instances);
+        return at == NULL ? NULL : &batch->instances[*at - 1];
+    struct projected_instance *added = ROW_ADD(batch, instances);
     if (added == NULL)
         return NULL;
     added->row = (struct batch_instance){.instance = instance, .execution = execution};
-    *at = (uint32_t)build->instances_len;
-    build->instances_index.len++;
+    *at = (uint32_t)batch->instances_len;
+    batch->instances_index.len++;
     return added;
 }
 
-void build_prune(struct build *build, thole_slice instance, struct executions executions)
+void projection_batch_prune(struct projection_batch *batch, thole_slice instance,
+                            struct executions executions)
 {
-    /* They follow each other, and the newest is the last one: what is before the build's is not in it. */
+    /* They follow each other, and the newest is the last one: older ones are not in the batch. */
     for (uint64_t execution = executions.upto; execution > executions.above; execution--) {
         struct row_key const key = {instance, execution, 0};
         uint32_t const found =
-            build->instances_index.len == 0 ? 0 : *cell(&build->instances_index, build, instance_key, &key);
+            batch->instances_index.len == 0 ? 0 : *cell(&batch->instances_index, batch, instance_key, &key);
         if (found == 0)
             return;
-        build->instances[found - 1].pruned = true;
+        batch->instances[found - 1].pruned = true;
     }
 }
 
-bool build_has_instance(const struct build *build, thole_slice instance, uint64_t execution)
+bool projection_batch_has_instance(const struct projection_batch *batch, thole_slice instance,
+                                   uint64_t execution)
 {
     struct row_key const key = {instance, execution, 0};
-    return build->instances_index.len > 0 && *cell(&build->instances_index, build, instance_key, &key) != 0;
+    return batch->instances_index.len > 0 && *cell(&batch->instances_index, batch, instance_key, &key) != 0;
 }
 
-struct fold_deletion *build_deletion(struct build *build)
+struct projected_deletion *projection_batch_deletion(struct projection_batch *batch)
 {
-    return ROW_ADD(build, deletions);
+    return ROW_ADD(batch, deletions);
 }
 
-struct fold_push *build_push(struct build *build)
+struct projected_push *projection_batch_push(struct projection_batch *batch)
 {
-    return ROW_ADD(build, pushes);
+    return ROW_ADD(batch, pushes);
 }
 
-struct fold_send *build_send(struct build *build)
+struct projected_send *projection_batch_send(struct projection_batch *batch)
 {
-    return ROW_ADD(build, sends);
+    return ROW_ADD(batch, sends);
 }
 
-/* --- a build as a batch -------------------------------------------------------------------------- */
+/* --- its rows as what the store takes -------------------------------------------------------------- */
 
 /* The batch goes to another thread and may outlive the partition: it owns copies of everything. */
 static thole_slice own(struct batch *batch, thole_slice from, bool *failed)
@@ -261,7 +264,7 @@ static void copy_activity(struct batch *batch, struct batch_activity *to, const 
     to->details = own(batch, from->details, failed);
 }
 
-static bool copy_activities(struct batch *batch, const struct build *b, size_t from, size_t to)
+static bool copy_activities(struct batch *batch, const struct projection_batch *b, size_t from, size_t to)
 {
     bool failed = false;
     batch->activities_added = arena_array(&batch->arena, to - from, sizeof *batch->activities_added);
@@ -269,7 +272,7 @@ static bool copy_activities(struct batch *batch, const struct build *b, size_t f
     if (batch->activities_added == NULL || batch->activities_removed == NULL)
         return false;
     for (size_t i = from; i < b->activities_len && i < to; i++) {
-        const struct fold_activity *made = &b->activities[i];
+        const struct projected_activity *made = &b->activities[i];
         if (made->gone && !made->before)
             continue;
         struct batch_activity *row = made->gone ? &batch->activities_removed[batch->activities_removed_len++]
@@ -279,7 +282,7 @@ static bool copy_activities(struct batch *batch, const struct build *b, size_t f
     return !failed;
 }
 
-static bool copy_timers(struct batch *batch, const struct build *b, size_t from, size_t to)
+static bool copy_timers(struct batch *batch, const struct projection_batch *b, size_t from, size_t to)
 {
     bool failed = false;
     batch->timers_added = arena_array(&batch->arena, to - from, sizeof *batch->timers_added);
@@ -287,7 +290,7 @@ static bool copy_timers(struct batch *batch, const struct build *b, size_t from,
     if (batch->timers_added == NULL || batch->timers_removed == NULL)
         return false;
     for (size_t i = from; i < b->timers_len && i < to; i++) {
-        const struct fold_timer *made = &b->timers[i];
+        const struct projected_timer *made = &b->timers[i];
         if (made->gone && !made->before)
             continue;
         struct batch_timer *row = made->gone ? &batch->timers_removed[batch->timers_removed_len++]
@@ -298,7 +301,7 @@ static bool copy_timers(struct batch *batch, const struct build *b, size_t from,
     return !failed;
 }
 
-static bool copy_quarantine(struct batch *batch, const struct build *b, size_t from, size_t to)
+static bool copy_quarantine(struct batch *batch, const struct projection_batch *b, size_t from, size_t to)
 {
     bool failed = false;
     if (b->quarantine_len == 0)
@@ -308,7 +311,7 @@ static bool copy_quarantine(struct batch *batch, const struct build *b, size_t f
     if (batch->quarantine_added == NULL || batch->quarantine_removed == NULL)
         return false;
     for (size_t i = from; i < b->quarantine_len && i < to; i++) {
-        const struct fold_quarantine *made = &b->quarantine[i];
+        const struct projected_quarantine *made = &b->quarantine[i];
         if (made->gone && !made->before)
             continue;
         struct batch_quarantine *row = made->gone
@@ -324,7 +327,7 @@ static bool copy_quarantine(struct batch *batch, const struct build *b, size_t f
     return !failed;
 }
 
-static bool copy_instances(struct batch *batch, const struct build *b, size_t from, size_t to)
+static bool copy_instances(struct batch *batch, const struct projection_batch *b, size_t from, size_t to)
 {
     bool failed = false;
     batch->instances = arena_array(&batch->arena, to - from, sizeof *batch->instances);
@@ -344,7 +347,7 @@ static bool copy_instances(struct batch *batch, const struct build *b, size_t fr
     return !failed;
 }
 
-static bool copy_deletions(struct batch *batch, const struct build *b, size_t from, size_t to)
+static bool copy_deletions(struct batch *batch, const struct projection_batch *b, size_t from, size_t to)
 {
     bool failed = false;
     batch->deletions = arena_array(&batch->arena, to - from, sizeof *batch->deletions);
@@ -359,7 +362,7 @@ static bool copy_deletions(struct batch *batch, const struct build *b, size_t fr
 }
 
 /* There are never more deletions than one batch can have: they come before everything else. */
-static size_t longest(const struct build *b)
+static size_t longest(const struct projection_batch *b)
 {
     size_t const lens[] = {b->activities_len, b->timers_len, b->quarantine_len, b->instances_len,
                            b->deletions_len};
@@ -369,7 +372,8 @@ static size_t longest(const struct build *b)
     return most;
 }
 
-struct batch *build_batch(const struct build *b, uint32_t partition, uint64_t epoch, size_t *from)
+struct batch *projection_batch_rows(const struct projection_batch *b, uint32_t partition, uint64_t epoch,
+                                    size_t *from)
 {
     size_t const left = longest(b) - *from, rows = left < BATCH_ROWS_MAX ? left : BATCH_ROWS_MAX;
     struct batch *batch = batch_create(partition, epoch);
@@ -383,8 +387,8 @@ struct batch *build_batch(const struct build *b, uint32_t partition, uint64_t ep
     return batch;
 }
 
-thole_status build_removals(const struct build *b, uint32_t partition, uint64_t epoch, size_t *from,
-                            struct batch **ret_batch)
+thole_status projection_batch_removals(const struct projection_batch *b, uint32_t partition, uint64_t epoch,
+                                       size_t *from, struct batch **ret_batch)
 {
     bool failed = false;
     *ret_batch = NULL;
@@ -414,7 +418,7 @@ thole_status build_removals(const struct build *b, uint32_t partition, uint64_t 
     return THOLE_OK;
 }
 
-bool build_has_more(const struct build *b, size_t from)
+bool projection_batch_has_more(const struct projection_batch *b, size_t from)
 {
     return from < longest(b);
 }

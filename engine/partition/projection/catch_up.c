@@ -115,7 +115,7 @@ static void catch_up_more(struct projection *p)
         return;
     }
     if (p->redo.open_len > 0 && !p->env->nomem) {
-        struct build *b = project_filling(p);
+        struct projection_batch *b = project_filling(p);
         if (b != NULL)
             redo_finish(p, b);
         project_pump(p);
@@ -182,7 +182,7 @@ static bool redo_one(struct projection *p, const struct log_record *record)
         return false;
     }
     if (record->sequence > projected)
-        fold_record(p, record->bytes, record->sequence, NULL, false, &uncertain);
+        projection_add_record(p, record->bytes, record->sequence, NULL, false, &uncertain);
     else
         find_owed(p, record);
     return true;

@@ -1,6 +1,6 @@
 /*
  * What committed turns say to other instances: children to start and to cancel, events, results for parents.
- * Each is a message to an inbox, sent after the rows of its build, repeated by the host until it is stored;
+ * Each is a message to an inbox, sent after the rows of its batch, repeated by the host until it is stored;
  * the watermark waits for it. Each record says how far that has come, so that a redo, be it of the whole log,
  * sends again what perhaps was not stored and no more. Receivers know those from what they have (by the
  * parent's event, by request id, by what is resolved).
@@ -14,7 +14,7 @@
 /* --- committed turns ----------------------------------------------------------------------------- */
 
 /* "<execution.event.instance": no client's begins so. */
-static thole_slice request_id_of(struct projection *p, struct build *b, const struct turn *turn,
+static thole_slice request_id_of(struct projection *p, struct projection_batch *b, const struct turn *turn,
                                  const struct event *event)
 {
     char text[REQUEST_ID_BYTES_MAX + 1];
@@ -27,10 +27,10 @@ static thole_slice request_id_of(struct projection *p, struct build *b, const st
     return copy;
 }
 
-static void enter(struct projection *p, struct build *b, const struct turn *turn,
+static void enter(struct projection *p, struct projection_batch *b, const struct turn *turn,
                   const struct message *message)
 {
-    struct fold_send *send = build_send(b);
+    struct projected_send *send = projection_batch_send(b);
     if (send == NULL) {
         env_no_memory(p->env);
         return;
@@ -71,7 +71,7 @@ static struct message result_for(const struct origin *parent, const struct turn 
 
 /* Whose child it is: its owner knows, or the batch if it has seen it start; else the history must be asked.
  */
-static void end_of_child(struct projection *p, struct build *b, const struct turn *turn,
+static void end_of_child(struct projection *p, struct projection_batch *b, const struct turn *turn,
                          const struct event *event, const struct projection_facts *facts)
 {
     struct origin parent = {0};
@@ -79,7 +79,8 @@ static void end_of_child(struct projection *p, struct build *b, const struct tur
     if (facts != NULL) {
         parent = facts->parent;
     } else {
-        const struct fold_instance *row = build_instance(b, turn->instance, turn->execution, NULL);
+        const struct projected_instance *row =
+            projection_batch_instance(b, turn->instance, turn->execution, NULL);
         known = row != NULL && row->parent_known;
         parent = known ? row->parent : parent;
     }
@@ -91,8 +92,8 @@ static void end_of_child(struct projection *p, struct build *b, const struct tur
     enter(p, b, turn, &message);
 }
 
-void outbox_fold(struct projection *p, struct build *b, const struct turn *turn, const struct event *event,
-                 const struct projection_facts *facts)
+void outbox_add(struct projection *p, struct projection_batch *b, const struct turn *turn,
+                const struct event *event, const struct projection_facts *facts)
 {
     struct message message;
     switch (event->kind) {
@@ -130,12 +131,12 @@ void outbox_fold(struct projection *p, struct build *b, const struct turn *turn,
 
 /* --- sending ------------------------------------------------------------------------------------- */
 
-static struct lane *lane_of(struct projection *p, const struct fold_send *send)
+static struct lane *lane_of(struct projection *p, const struct projected_send *send)
 {
     return &p->projector.lanes[key_hash(send->message.instance, 0, 0) % OUTBOX_LANES];
 }
 
-static void go(struct projection *p, struct fold_send *send)
+static void go(struct projection *p, struct projected_send *send)
 {
     buf_init(&send->bytes, MESSAGE_BYTES_MAX);
     if (message_encode(&send->message, &send->bytes) != THOLE_OK)
@@ -146,7 +147,7 @@ static void go(struct projection *p, struct fold_send *send)
 
 /* What is meant for one instance goes in order, one at a time: a cancellation must not overtake the start,
  * nor one event another. */
-static void line_up(struct projection *p, struct fold_send *send)
+static void line_up(struct projection *p, struct projected_send *send)
 {
     struct lane *lane = lane_of(p, send);
     if (lane->last != NULL) {
@@ -158,11 +159,11 @@ static void line_up(struct projection *p, struct fold_send *send)
     go(p, send);
 }
 
-void outbox_post(struct projection *p, struct build *b)
+void outbox_post(struct projection *p, struct projection_batch *b)
 {
     for (size_t i = 0; i < b->sends_len; i++) {
-        struct fold_send *send = &b->sends[i];
-        send->token = b->id << BUILD_TOKEN_BITS | i;
+        struct projected_send *send = &b->sends[i];
+        send->token = b->id << BATCH_TOKEN_BITS | i;
         b->publishes_left++;
         if (send->message.instance.len > 0) {
             line_up(p, send);
@@ -175,17 +176,18 @@ void outbox_post(struct projection *p, struct build *b)
     }
 }
 
-static struct fold_send *find_send(struct projection *p, uint64_t token, struct build **ret_build)
+static struct projected_send *find_send(struct projection *p, uint64_t token,
+                                        struct projection_batch **ret_batch)
 {
-    struct build *b = project_find(p, token);
-    size_t const i = token & ((UINT64_C(1) << BUILD_TOKEN_BITS) - 1);
+    struct projection_batch *b = project_find(p, token);
+    size_t const i = token & ((UINT64_C(1) << BATCH_TOKEN_BITS) - 1);
     if (b == NULL || i >= b->sends_len || b->sends[i].answered)
         return NULL;
-    *ret_build = b;
+    *ret_batch = b;
     return &b->sends[i];
 }
 
-static struct build *answered(struct build *b, struct fold_send *send)
+static struct projection_batch *answered(struct projection_batch *b, struct projected_send *send)
 {
     assert(!send->answered);
     send->answered = true;
@@ -193,10 +195,10 @@ static struct build *answered(struct build *b, struct fold_send *send)
     return b;
 }
 
-struct build *outbox_sent(struct projection *p, const struct partition_in *in)
+struct projection_batch *outbox_sent(struct projection *p, const struct partition_in *in)
 {
-    struct build *b = NULL;
-    struct fold_send *send = find_send(p, in->token, &b);
+    struct projection_batch *b = NULL;
+    struct projected_send *send = find_send(p, in->token, &b);
     if (send == NULL)
         return NULL;
     struct lane *lane = lane_of(p, send);
@@ -214,7 +216,7 @@ struct build *outbox_sent(struct projection *p, const struct partition_in *in)
 
 /* False: the history cannot be relied on. */
 static bool find_parent(struct projection *p, const struct partition_in *in, const struct log_rule *log,
-                        struct build *b, uint64_t execution, struct origin *ret)
+                        struct projection_batch *b, uint64_t execution, struct origin *ret)
 {
     struct arena arena;
     bool foreign = false;
@@ -241,11 +243,12 @@ static bool find_parent(struct projection *p, const struct partition_in *in, con
     return !foreign;
 }
 
-struct build *outbox_history(struct projection *p, const struct partition_in *in, const struct log_rule *log)
+struct projection_batch *outbox_history(struct projection *p, const struct partition_in *in,
+                                        const struct log_rule *log)
 {
-    struct build *b = NULL;
+    struct projection_batch *b = NULL;
     struct origin parent = {0};
-    struct fold_send *send = find_send(p, in->token & ~PROJECTION_TOKEN, &b);
+    struct projected_send *send = find_send(p, in->token & ~PROJECTION_TOKEN, &b);
     if (send == NULL || send->message.instance.len > 0)
         return NULL;
     bool const sound = find_parent(p, in, log, b, send->execution, &parent);

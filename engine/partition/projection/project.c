@@ -1,6 +1,6 @@
 /*
- * Builds on their way to the outside: rows in one transaction, then work messages and messages to other
- * instances, then the watermark. One build is applied at a time, while the messages of those before it are on
+ * Batches on their way to the outside: rows in one transaction, then work messages and messages to other
+ * instances, then the watermark. One batch is applied at a time, while the messages of those before it are on
  * their way. What is cancelled does not wait for all that: its rows go first, in a transaction of their own,
  * and then workers are told.
  */
@@ -8,9 +8,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-static void apply(struct projection *p, struct build *b)
+static void apply(struct projection *p, struct projection_batch *b)
 {
-    struct batch *batch = build_batch(b, p->env->options.partition, p->start.epoch, &b->applied);
+    struct batch *batch = projection_batch_rows(b, p->env->options.partition, p->start.epoch, &b->applied);
     if (batch == NULL) {
         env_no_memory(p->env);
         return;
@@ -19,21 +19,22 @@ static void apply(struct projection *p, struct build *b)
     batch->durable = project_undurable(p);
     p->projector.watermark_sent = p->projector.watermark.seq;
     p->projector.durable_sent = batch->durable ? p->projector.watermark.seq : 0;
-    b->state = BUILD_APPLYING;
+    b->state = BATCH_APPLYING;
     env_emit(p->env, PARTITION_OUT_APPLY)->batch = batch;
 }
 
 /* False: there is nothing (more) to remove. */
-static bool apply_removals(struct projection *p, struct build *b)
+static bool apply_removals(struct projection *p, struct projection_batch *b)
 {
     struct batch *batch = NULL;
-    if (build_removals(b, p->env->options.partition, p->start.epoch, &b->removed, &batch) != THOLE_OK) {
+    if (projection_batch_removals(b, p->env->options.partition, p->start.epoch, &b->removed, &batch) !=
+        THOLE_OK) {
         env_no_memory(p->env);
         return true;
     }
     if (batch == NULL)
         return false;
-    b->state = BUILD_REMOVING;
+    b->state = BATCH_REMOVING;
     env_emit(p->env, PARTITION_OUT_APPLY)->batch = batch;
     return true;
 }
@@ -41,8 +42,8 @@ static bool apply_removals(struct projection *p, struct build *b)
 static void retire(struct projection *p)
 {
     struct projector *projector = &p->projector;
-    struct build *b;
-    while ((b = projector->first) != NULL && b->state == BUILD_PUBLISHING && b->publishes_left == 0) {
+    struct projection_batch *b;
+    while ((b = projector->first) != NULL && b->state == BATCH_PUBLISHING && b->publishes_left == 0) {
         /* While the log is read again the watermark stays: see redo.c. */
         struct projected *done = p->state == PROJECTION_CATCHING_UP ? &p->redo.done : &projector->watermark;
         if (b->last.seq > done->seq)
@@ -57,49 +58,50 @@ static void retire(struct projection *p)
         projector->first = b->next;
         if (projector->first == NULL)
             projector->last = NULL;
-        build_destroy(b);
+        projection_batch_destroy(b);
     }
 }
 
 /* --- what is cancelled ------------------------------------------------------------------------- */
 
-static bool same_push(const struct fold_push *a, const struct fold_push *b)
+static bool same_push(const struct projected_push *a, const struct projected_push *b)
 {
     return a->kind == b->kind && a->execution == b->execution && a->try_number == b->try_number &&
            thole_slice_equal(a->instance, b->instance) && thole_slice_equal(a->reason, b->reason);
 }
 
 /* Its row is not gone but replaced, by that of a later try, with all the other rows. */
-static bool is_replaced(struct build *b, const struct fold_push *push)
+static bool is_replaced(struct projection_batch *b, const struct projected_push *push)
 {
-    const struct fold_activity *const activity =
-        build_find_activity(b, push->instance, push->execution, push->activity_id);
+    const struct projected_activity *const activity =
+        projection_batch_find_activity(b, push->instance, push->execution, push->activity_id);
     return activity != NULL && !activity->gone;
 }
 
 /* Best effort: a message that is not withdrawn is dropped by the worker, who finds no row. One whose place is
  * not known yet is withdrawn when it is. */
-static void withdraw(struct projection *p, struct build *of, const struct fold_push *push)
+static void withdraw(struct projection *p, struct projection_batch *of, const struct projected_push *push)
 {
     uint64_t const key = key_hash(push->instance, push->execution, push->activity_id);
     uint64_t const sequence = work_refs_take(&p->projector.work_refs, key);
-    const struct fold_activity *const gone =
-        build_find_activity(of, push->instance, push->execution, push->activity_id);
+    const struct projected_activity *const gone =
+        projection_batch_find_activity(of, push->instance, push->execution, push->activity_id);
     if (gone != NULL && gone->held)
         return;
     if (sequence != 0) {
         env_emit(p->env, PARTITION_OUT_WITHDRAW)->sequence = sequence;
         return;
     }
-    for (struct build *b = p->projector.first; b != NULL && b->state == BUILD_PUBLISHING; b = b->next) {
-        struct fold_activity *const activity =
-            build_find_activity(b, push->instance, push->execution, push->activity_id);
+    for (struct projection_batch *b = p->projector.first; b != NULL && b->state == BATCH_PUBLISHING;
+         b = b->next) {
+        struct projected_activity *const activity =
+            projection_batch_find_activity(b, push->instance, push->execution, push->activity_id);
         if (activity != NULL && (push->try_number == 0 || push->try_number == activity->row.try_number))
             activity->unwanted = true;
     }
 }
 
-static void emit_push(struct projection *p, const struct fold_push *pushes, size_t n)
+static void emit_push(struct projection *p, const struct projected_push *pushes, size_t n)
 {
     struct partition_out *out = env_emit(p->env, PARTITION_OUT_PUSH_CANCEL);
     out->instance = env_copy(p->env, pushes->instance);
@@ -115,9 +117,9 @@ static void emit_push(struct projection *p, const struct fold_push *pushes, size
 }
 
 /* One notice for each run of cancellations of one instance with one reason. */
-static void push(struct projection *p, struct build *b, bool replaced)
+static void push(struct projection *p, struct projection_batch *b, bool replaced)
 {
-    const struct fold_push *const all = b->pushes;
+    const struct projected_push *const all = b->pushes;
     for (size_t first = 0, n; first < b->pushes_len; first += n) {
         bool const now = is_replaced(b, &all[first]) == replaced;
         for (n = 1; first + n < b->pushes_len && same_push(&all[first], &all[first + n]) &&
@@ -132,46 +134,46 @@ static void push(struct projection *p, struct build *b, bool replaced)
 }
 
 /* Records that change no row need no transaction: the watermark is saved when things are quiet. */
-static void send(struct projection *p, struct build *b)
+static void send(struct projection *p, struct projection_batch *b)
 {
-    assert(b->sends_len == 0 || !build_empty(b)); /* every turn has an instance's row */
+    assert(b->sends_len == 0 || !projection_batch_empty(b)); /* every turn has an instance's row */
     if (b->pushes_len > 0 && apply_removals(p, b))
         return;
     push(p, b, false);
-    if (!build_empty(b)) {
+    if (!projection_batch_empty(b)) {
         apply(p, b);
         return;
     }
-    b->state = BUILD_PUBLISHING;
+    b->state = BATCH_PUBLISHING;
     retire(p);
 }
 
 void project_pump(struct projection *p)
 {
-    for (struct build *b = p->projector.first; b != NULL; b = b->next) {
+    for (struct projection_batch *b = p->projector.first; b != NULL; b = b->next) {
         switch (b->state) {
-        case BUILD_REMOVING:
-        case BUILD_APPLYING: return;
-        case BUILD_PUBLISHING: break;
-        case BUILD_FILLING:
+        case BATCH_REMOVING:
+        case BATCH_APPLYING: return;
+        case BATCH_PUBLISHING: break;
+        case BATCH_FILLING:
             if (p->projector.parts_len == 0)
                 send(p, b);
             return;
-        case BUILD_SEALED: send(p, b); return;
+        case BATCH_SEALED: send(p, b); return;
         }
     }
 }
 
 /* --- after the rows ------------------------------------------------------------------------------ */
 
-static void publish(struct projection *p, struct build *b)
+static void publish(struct projection *p, struct projection_batch *b)
 {
     for (size_t i = 0; i < b->activities_len; i++) {
-        const struct fold_activity *activity = &b->activities[i];
+        const struct projected_activity *activity = &b->activities[i];
         if (activity->gone)
             continue;
         struct partition_out *out = env_emit(p->env, PARTITION_OUT_PUBLISH_WORK);
-        out->token = b->id << BUILD_TOKEN_BITS | i;
+        out->token = b->id << BATCH_TOKEN_BITS | i;
         out->instance = activity->row.instance;
         out->execution = activity->row.execution;
         out->activity_id = activity->row.activity_id;
@@ -185,20 +187,20 @@ static void publish(struct projection *p, struct build *b)
 }
 
 /* What a worker holds it acknowledges itself; the next claim of one that is dead finds no row. */
-static void note_removed(struct build *b, const struct batch_activity *rows, size_t n)
+static void note_removed(struct projection_batch *b, const struct batch_activity *rows, size_t n)
 {
     for (size_t i = 0; i < b->removed; i++)
         if (b->activities[i].gone)
             b->activities[i].before = false; /* no more */
     for (size_t i = 0; i < n; i++) {
-        struct fold_activity *const activity =
-            build_find_activity(b, rows[i].instance, rows[i].execution, rows[i].activity_id);
+        struct projected_activity *const activity =
+            projection_batch_find_activity(b, rows[i].instance, rows[i].execution, rows[i].activity_id);
         if (activity != NULL)
             activity->held = rows[i].held;
     }
 }
 
-static void removed(struct projection *p, struct build *b, const struct partition_in *in)
+static void removed(struct projection *p, struct projection_batch *b, const struct partition_in *in)
 {
     note_removed(b, in->removed, in->removed_len);
     if (apply_removals(p, b))
@@ -209,22 +211,22 @@ static void removed(struct projection *p, struct build *b, const struct partitio
 
 void projection_applied(struct projection *p, const struct partition_in *in)
 {
-    struct build *b = p->projector.first;
-    while (b != NULL && b->state != BUILD_APPLYING && b->state != BUILD_REMOVING)
+    struct projection_batch *b = p->projector.first;
+    while (b != NULL && b->state != BATCH_APPLYING && b->state != BATCH_REMOVING)
         b = b->next;
     if (b == NULL)
         return;
-    if (b->state == BUILD_REMOVING) {
+    if (b->state == BATCH_REMOVING) {
         removed(p, b, in);
         return;
     }
     if (p->projector.durable_sent > p->projector.durable)
         p->projector.durable = p->projector.durable_sent;
-    if (build_has_more(b, b->applied)) {
+    if (projection_batch_has_more(b, b->applied)) {
         apply(p, b);
         return;
     }
-    b->state = BUILD_PUBLISHING;
+    b->state = BATCH_PUBLISHING;
     push(p, b, true);
     publish(p, b);
     outbox_post(p, b);
@@ -232,20 +234,20 @@ void projection_applied(struct projection *p, const struct partition_in *in)
 }
 
 /* One of its messages is there, or not needed. */
-static void answered(struct projection *p, struct build *build)
+static void answered(struct projection *p, struct projection_batch *b)
 {
-    assert(build->publishes_left > 0);
-    build->publishes_left--;
+    assert(b->publishes_left > 0);
+    b->publishes_left--;
     retire(p);
 }
 
 void projection_published(struct projection *p, const struct partition_in *in)
 {
-    struct build *b = project_find(p, in->token);
-    size_t const i = in->token & ((UINT64_C(1) << BUILD_TOKEN_BITS) - 1);
+    struct projection_batch *b = project_find(p, in->token);
+    size_t const i = in->token & ((UINT64_C(1) << BATCH_TOKEN_BITS) - 1);
     if (b == NULL || i >= b->activities_len || b->activities[i].published)
         return;
-    struct fold_activity *const activity = &b->activities[i];
+    struct projected_activity *const activity = &b->activities[i];
     activity->published = true;
     if (activity->unwanted && in->sequence != 0)
         env_emit(p->env, PARTITION_OUT_WITHDRAW)->sequence = in->sequence;
@@ -258,14 +260,14 @@ void projection_published(struct projection *p, const struct partition_in *in)
 
 void projection_sent(struct projection *p, const struct partition_in *in)
 {
-    struct build *b = outbox_sent(p, in);
+    struct projection_batch *b = outbox_sent(p, in);
     if (b != NULL)
         answered(p, b);
 }
 
 void projection_history(struct projection *p, const struct partition_in *in, const struct log_rule *log)
 {
-    struct build *b = outbox_history(p, in, log);
+    struct projection_batch *b = outbox_history(p, in, log);
     if (b != NULL)
         answered(p, b);
 }
@@ -306,7 +308,7 @@ void projection_save(struct projection *p)
     bool const known = p->projector.watermark.seq <= p->projector.watermark_sent;
     if (p->projector.first != NULL || (known && !project_undurable(p)))
         return;
-    struct build *b = project_filling(p);
+    struct projection_batch *b = project_filling(p);
     if (b != NULL)
         apply(p, b);
 }

@@ -88,15 +88,15 @@ static size_t check_builds(const struct projection *p)
 {
     size_t busy = 0, records = 0;
     uint64_t id = 0, seq = 0;
-    for (const struct build *b = p->projector.first; b != NULL; b = b->next) {
-        bool const last = b == p->projector.last, waits = b->state <= BUILD_SEALED;
+    for (const struct projection_batch *b = p->projector.first; b != NULL; b = b->next) {
+        bool const last = b == p->projector.last, waits = b->state <= BATCH_SEALED;
         assert(b->id > id && b->id <= p->projector.next_id);
-        assert(b->state != BUILD_FILLING || last);
+        assert(b->state != BATCH_FILLING || last);
         assert(last == (b->next == NULL));
-        assert(b->state == BUILD_PUBLISHING || b->publishes_left == 0);
-        assert(b->state != BUILD_PUBLISHING || busy == 0);
+        assert(b->state == BATCH_PUBLISHING || b->publishes_left == 0);
+        assert(b->state != BATCH_PUBLISHING || busy == 0);
         assert(b->last.seq == 0 || b->last.seq > seq);
-        busy += !waits && b->state != BUILD_PUBLISHING;
+        busy += !waits && b->state != BATCH_PUBLISHING;
         records += b->records;
         id = b->id;
         seq = b->last.seq > seq ? b->last.seq : seq;

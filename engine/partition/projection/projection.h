@@ -5,13 +5,15 @@
  * behind it. It knows nothing of the appends, nor of instances in memory: what it needs to know of them is
  * given with the record.
  *
- *   state        what may come                    leads to
- *   CLOSED       projection_open                  REGISTERING
- *   REGISTERING  projection_store_opened          RESETTING (rows of another log), CATCHING_UP, FAILED
- *   RESETTING    projection_store_reset           CATCHING_UP
- *   CATCHING_UP  projection_log, _results,        RESETTING, CURRENT (the log is read up to this epoch and
- * all _applied, _published, …          that follows is done), FAILED CURRENT      projection_record,
- * _applied, …   FAILED FAILED       projection_reset any          projection_reset                 CLOSED
+ *   state        what may come                          leads to
+ *   CLOSED       projection_open                        REGISTERING
+ *   REGISTERING  projection_store_opened                RESETTING (rows of another log), CATCHING_UP, FAILED
+ *   RESETTING    projection_store_reset                 CATCHING_UP
+ *   CATCHING_UP  _log, _results, _applied, _published…  RESETTING, CURRENT (the log is read up to this epoch
+ *                                                       and what follows from it is done), FAILED
+ *   CURRENT      _record, _applied, _published…         FAILED
+ *   FAILED       projection_reset
+ *   any          projection_reset                       CLOSED
  *
  * A batch: FILLING → SEALED (another one fills) → REMOVING (rows of what is cancelled go first, so that
  * workers hear of it soon) → APPLYING → PUBLISHING → gone. One is applied at a time, while the messages of

@@ -35,45 +35,45 @@ struct timer_book { /* which timers are in memory, and which are only rows */
     struct timer_heap recent; /* committed since it went out, or perhaps not yet visible to it */
 };
 
-/* --- build.c, project.c, fold.c, outbox.c -------------------------------------------------------- */
-struct fold_activity {
+/* --- batch_rows.c: a batch and its rows ----------------------------------------------------------- */
+struct projected_activity {
     struct batch_activity row;
     thole_slice input;
     bool gone;   /* there is to be no row */
-    bool before; /* there may be one, made before this build */
+    bool before; /* there may be one, made before this batch */
     bool published;
     bool unwanted; /* cancelled while its message is on its way */
     bool held;     /* a worker had it when its row was removed: that worker acknowledges the message */
 };
-struct fold_timer {
+struct projected_timer {
     struct batch_timer row;
     bool gone, before;
 };
-struct fold_quarantine {
+struct projected_quarantine {
     struct batch_quarantine row;
     bool gone, before;
 };
-struct fold_instance {
+struct projected_instance {
     struct batch_instance row;
     bool pruned; /* it gets no row after all */
     bool parent_known;
     struct origin parent;
 };
-struct fold_push {
+struct projected_push {
     thole_slice instance, reason;
     uint64_t execution, activity_id;
     uint32_t try_number; /* 0 = whatever try it is */
     uint32_t kind;
 };
-struct fold_deletion {
+struct projected_deletion {
     struct batch_deletion row;
     uint64_t sequence; /* of the record that says so: those before it are to go */
     bool removed;      /* its records are gone */
 };
-struct fold_send {          /* a message to another instance */
-    struct fold_send *next; /* in its lane */
-    struct message message; /* instance empty: that of the sender's parent, which has to be looked up */
-    uint64_t execution;     /* the sender's */
+struct projected_send {          /* a message to another instance */
+    struct projected_send *next; /* in its lane */
+    struct message message;      /* instance empty: that of the sender's parent, which has to be looked up */
+    uint64_t execution;          /* the sender's */
     struct buf bytes;
     uint64_t token;
     bool answered;
@@ -83,19 +83,19 @@ struct key_index { /* open addressing over an array of rows: index + 1, 0 = free
     size_t cap, len;
 };
 /* REMOVING: rows of what is cancelled go first, so that workers hear of it soon. */
-enum build_state { BUILD_FILLING, BUILD_SEALED, BUILD_REMOVING, BUILD_APPLYING, BUILD_PUBLISHING };
-struct build { /* a projection batch on its way */
-    struct build *next;
-    enum build_state state;
+enum batch_state { BATCH_FILLING, BATCH_SEALED, BATCH_REMOVING, BATCH_APPLYING, BATCH_PUBLISHING };
+struct projection_batch { /* a projection batch on its way */
+    struct projection_batch *next;
+    enum batch_state state;
     uint64_t id;
     struct arena arena;
-    struct fold_activity *activities;
-    struct fold_timer *timers;
-    struct fold_quarantine *quarantine;
-    struct fold_instance *instances; /* by execution */
-    struct fold_push *pushes;
-    struct fold_send *sends;
-    struct fold_deletion *deletions; /* before all the others: see fold.c */
+    struct projected_activity *activities;
+    struct projected_timer *timers;
+    struct projected_quarantine *quarantine;
+    struct projected_instance *instances; /* by execution */
+    struct projected_push *pushes;
+    struct projected_send *sends;
+    struct projected_deletion *deletions; /* before all the others: see record_rows.c */
     size_t activities_len, activities_cap, timers_len, timers_cap, instances_len, instances_cap;
     size_t quarantine_len, quarantine_cap, pushes_len, pushes_cap, sends_len, sends_cap;
     size_t deletions_len, deletions_cap;
@@ -106,34 +106,39 @@ struct build { /* a projection batch on its way */
     size_t applied; /* rows of each kind that are in batches */
     size_t publishes_left;
 };
-struct build *build_create(uint64_t id); /* NULL: out of memory */
-void build_destroy(struct build *build); /* NULL-safe */
-bool build_full(const struct build *build);
-bool build_empty(const struct build *build); /* no rows */
+struct projection_batch *projection_batch_create(uint64_t id); /* NULL: out of memory */
+void projection_batch_destroy(struct projection_batch *batch); /* NULL-safe */
+bool projection_batch_full(const struct projection_batch *batch);
+bool projection_batch_empty(const struct projection_batch *batch); /* no rows */
 /* The row with the key, made at need; NULL: out of memory. ret_new may be NULL. */
-struct fold_activity *build_activity(struct build *build, thole_slice instance, uint64_t execution,
-                                     uint64_t id, bool *ret_new);
-struct fold_activity *build_find_activity(struct build *build, thole_slice instance, uint64_t execution,
-                                          uint64_t id); /* NULL: there is none */
-struct fold_timer *build_timer(struct build *build, thole_slice instance, uint64_t execution, uint64_t id,
-                               bool *ret_new);
-struct fold_quarantine *build_quarantine(struct build *build, thole_slice instance, uint64_t execution,
-                                         uint64_t id, bool *ret_new);
-struct fold_instance *build_instance(struct build *build, thole_slice instance, uint64_t execution,
-                                     bool *ret_new);
-/* What the build has of these executions is left out; a newer one is in it. */
-void build_prune(struct build *build, thole_slice instance, struct executions executions);
-bool build_has_instance(const struct build *build, thole_slice instance, uint64_t execution);
-struct fold_deletion *build_deletion(struct build *build);
-struct fold_push *build_push(struct build *build);
-struct fold_send *build_send(struct build *build);
+struct projected_activity *projection_batch_activity(struct projection_batch *batch, thole_slice instance,
+                                                     uint64_t execution, uint64_t id, bool *ret_new);
+struct projected_activity *projection_batch_find_activity(struct projection_batch *batch,
+                                                          thole_slice instance, uint64_t execution,
+                                                          uint64_t id); /* NULL: there is none */
+struct projected_timer *projection_batch_timer(struct projection_batch *batch, thole_slice instance,
+                                               uint64_t execution, uint64_t id, bool *ret_new);
+struct projected_quarantine *projection_batch_quarantine(struct projection_batch *batch, thole_slice instance,
+                                                         uint64_t execution, uint64_t id, bool *ret_new);
+struct projected_instance *projection_batch_instance(struct projection_batch *batch, thole_slice instance,
+                                                     uint64_t execution, bool *ret_new);
+/* What the batch has of these executions is left out; a newer one is in it. */
+void projection_batch_prune(struct projection_batch *batch, thole_slice instance,
+                            struct executions executions);
+bool projection_batch_has_instance(const struct projection_batch *batch, thole_slice instance,
+                                   uint64_t execution);
+struct projected_deletion *projection_batch_deletion(struct projection_batch *batch);
+struct projected_push *projection_batch_push(struct projection_batch *batch);
+struct projected_send *projection_batch_send(struct projection_batch *batch);
 /* A copy of the next rows, at most BATCH_ROWS_MAX of a kind, that owns everything; moves *from behind them. A
  * turn may have more rows than one transaction. NULL: out of memory. */
-struct batch *build_batch(const struct build *build, uint32_t partition, uint64_t epoch, size_t *from);
-bool build_has_more(const struct build *build, size_t from);
+struct batch *projection_batch_rows(const struct projection_batch *batch, uint32_t partition, uint64_t epoch,
+                                    size_t *from);
+bool projection_batch_has_more(const struct projection_batch *batch, size_t from);
 /* The same with nothing but the activities whose rows go; ret_batch NULL: there are none left. */
-THOLE_NODISCARD thole_status build_removals(const struct build *build, uint32_t partition, uint64_t epoch,
-                                            size_t *from, struct batch **ret_batch);
+THOLE_NODISCARD thole_status projection_batch_removals(const struct projection_batch *batch,
+                                                       uint32_t partition, uint64_t epoch, size_t *from,
+                                                       struct batch **ret_batch);
 
 /* --- work_refs.c: where the messages of activities are queued, only to withdraw them in time --- */
 struct work_ref {
@@ -149,13 +154,13 @@ void work_refs_release(struct work_refs *refs);
 void work_refs_put(struct work_refs *refs, uint64_t key, uint64_t sequence);
 uint64_t work_refs_take(struct work_refs *refs, uint64_t key); /* 0: unknown; forgotten afterwards */
 
-enum { OUTBOX_LANES = 256, BUILD_TOKEN_BITS = 24 };
+enum { OUTBOX_LANES = 256, BATCH_TOKEN_BITS = 24 };
 struct projector {
     struct work_refs work_refs;
     struct lane {
-        struct fold_send *first, *last; /* the first is on its way */
-    } lanes[OUTBOX_LANES];              /* by receiver, so that what one receives keeps its order */
-    struct build *first, *last;         /* FIFO; at most one applying, before it only publishing ones */
+        struct projected_send *first, *last; /* the first is on its way */
+    } lanes[OUTBOX_LANES];                   /* by receiver, so that what one receives keeps its order */
+    struct projection_batch *first, *last;   /* FIFO; at most one applying, before it only publishing ones */
     uint64_t next_id;
     struct projected watermark; /* everything up to this record is applied and published */
     uint64_t watermark_sent;    /* what the database knows of it, or is being told */
@@ -163,8 +168,8 @@ struct projector {
     uint64_t durable_sent;      /* what it is being told so; 0: nothing */
     uint64_t published;         /* up to there the log says that all is done, records removed too */
     uint64_t sayable_seq; /* the newest record from which more has followed than rows: that is worth saying */
-    size_t unprojected;   /* records in builds */
-    /* a turn that comes in parts; their memory is that of the build that is filling */
+    size_t unprojected;   /* records in batches */
+    /* a turn that comes in parts; their memory is that of the batch that is filling */
     struct record *parts;
     size_t parts_len, parts_cap;
 };
@@ -172,11 +177,11 @@ void projector_release(struct projector *projector);
 
 /* --- redo.c: while the log is read again ------------------------------------------------------- */
 struct redo {
-    struct build *open;    /* activities whose end has not been read yet, each with its last try */
-    size_t open_len;       /* that are not gone */
-    struct projected done; /* builds up to this record are applied and published */
-    bool settled;          /* what the inbox says of them is known */
-    struct root_instance { /* open addressing, empty = free */
+    struct projection_batch *open; /* activities whose end has not been read yet, each with its last try */
+    size_t open_len;               /* that are not gone */
+    struct projected done;         /* batches up to this record are applied and published */
+    bool settled;                  /* what the inbox says of them is known */
+    struct root_instance {         /* open addressing, empty = free */
         thole_slice id;
         bool not ;
     } * roots; /* instances that are nobody's child */
@@ -228,7 +233,7 @@ void redo_deleted(struct projection *p, thole_slice instance, uint64_t execution
 void redo_ended(struct projection *p, const struct partition_result *results, size_t n,
                 const struct progress *inbox);
 /* At the end of the log: what is still open, if anything, goes into the batch. */
-void redo_finish(struct projection *p, struct build *b);
+void redo_finish(struct projection *p, struct projection_batch *b);
 /* Most instances are nobody's child: those that start in this log need not be asked about when they end. */
 void redo_root(struct projection *p, thole_slice instance);
 void redo_no_root(struct projection *p, thole_slice instance); /* in another life it was */
@@ -236,30 +241,33 @@ bool redo_is_root(const struct projection *p, thole_slice instance);
 
 /* --- queue.c: the batches in order --- */
 /* The one that is filling, with room; NULL: out of memory. */
-struct build *project_filling(struct projection *p);
-struct build *project_apart(struct projection *p); /* a new one that is filling; NULL: out of memory */
-struct build *project_find(const struct projection *p, uint64_t token); /* publishing; NULL: none */
+struct projection_batch *project_filling(struct projection *p);
+/* A new one that is filling; NULL: out of memory. */
+struct projection_batch *project_apart(struct projection *p);
+/* Publishing; NULL: none. */
+struct projection_batch *project_find(const struct projection *p, uint64_t token);
 
 /* --- project.c --- */
 void project_pump(struct projection *p);
-bool project_undurable(
-    const struct projection *p); /* the database must be told of the last deletion for good */
+/* The database must be told of the last deletion for good. */
+bool project_undurable(const struct projection *p);
 
 /* --- outbox.c --- */
 /* What an event says to another instance. facts NULL: the log is read again. */
-void outbox_fold(struct projection *p, struct build *build, const struct turn *turn,
-                 const struct event *event, const struct projection_facts *facts);
-void outbox_post(struct projection *p, struct build *build); /* its rows are committed */
+void outbox_add(struct projection *p, struct projection_batch *batch, const struct turn *turn,
+                const struct event *event, const struct projection_facts *facts);
+void outbox_post(struct projection *p, struct projection_batch *batch); /* its rows are committed */
 /* The batch one of whose messages is there, or not needed; NULL: none. */
-struct build *outbox_sent(struct projection *p, const struct partition_in *in);
-struct build *outbox_history(struct projection *p, const struct partition_in *in, const struct log_rule *log);
+struct projection_batch *outbox_sent(struct projection *p, const struct partition_in *in);
+struct projection_batch *outbox_history(struct projection *p, const struct partition_in *in,
+                                        const struct log_rule *log);
 
-/* --- fold.c --- */
+/* --- record_rows.c --- */
 /* A counted record into the batch that is filling; live: it was just committed here, so notices and timers
  * follow too. Parts of a turn wait for its last one. facts: NULL unless live. ret_uncertain: see
  * projection_turns. */
-void fold_record(struct projection *p, thole_slice bytes, uint64_t sequence,
-                 const struct projection_facts *facts, bool live, bool *ret_uncertain);
+void projection_add_record(struct projection *p, thole_slice bytes, uint64_t sequence,
+                           const struct projection_facts *facts, bool live, bool *ret_uncertain);
 
 /* --- removals.c --- */
 /* All that follows from the records up to this one is done: its instance's may go. */

@@ -11,7 +11,7 @@ enum { COMPACT_MIN = 10000 }; /* entries */
 
 void redo_release(struct redo *redo)
 {
-    build_destroy(redo->open);
+    projection_batch_destroy(redo->open);
     free(redo->roots);
     arena_release(&redo->arena);
     *redo = (struct redo){0};
@@ -19,7 +19,7 @@ void redo_release(struct redo *redo)
 
 /* --- activities ------------------------------------------------------------------------------- */
 
-static thole_slice own(struct projection *p, struct build *b, thole_slice from)
+static thole_slice own(struct projection *p, struct projection_batch *b, thole_slice from)
 {
     thole_slice copy = {0};
     if (from.len > 0 && arena_dup(&b->arena, from, &copy) != THOLE_OK)
@@ -27,10 +27,12 @@ static thole_slice own(struct projection *p, struct build *b, thole_slice from)
     return copy;
 }
 
-static void put(struct projection *p, struct build *to, const struct batch_activity *row, thole_slice input)
+static void put(struct projection *p, struct projection_batch *to, const struct batch_activity *row,
+                thole_slice input)
 {
     thole_slice const instance = own(p, to, row->instance);
-    struct fold_activity *entry = build_activity(to, instance, row->execution, row->activity_id, NULL);
+    struct projected_activity *entry =
+        projection_batch_activity(to, instance, row->execution, row->activity_id, NULL);
     if (entry == NULL) {
         env_no_memory(p->env);
         return;
@@ -50,17 +52,17 @@ static void compact(struct projection *p)
     struct redo *redo = &p->redo;
     if (redo->open->activities_len < COMPACT_MIN || 2 * redo->open_len > redo->open->activities_len)
         return;
-    struct build *fresh = build_create(0);
+    struct projection_batch *fresh = projection_batch_create(0);
     if (fresh == NULL) {
         env_no_memory(p->env);
         return;
     }
     for (size_t i = 0; i < redo->open->activities_len; i++) {
-        const struct fold_activity *entry = &redo->open->activities[i];
+        const struct projected_activity *entry = &redo->open->activities[i];
         if (!entry->gone)
             put(p, fresh, &entry->row, entry->input);
     }
-    build_destroy(redo->open);
+    projection_batch_destroy(redo->open);
     redo->open = fresh;
 }
 
@@ -68,14 +70,14 @@ void redo_queued(struct projection *p, const struct batch_activity *row, thole_s
 {
     struct redo *redo = &p->redo;
     if (redo->open == NULL)
-        redo->open = build_create(0);
+        redo->open = projection_batch_create(0);
     if (redo->open == NULL) {
         env_no_memory(p->env);
         return;
     }
     bool fresh = false;
-    const struct fold_activity *known =
-        build_activity(redo->open, row->instance, row->execution, row->activity_id, &fresh);
+    const struct projected_activity *known =
+        projection_batch_activity(redo->open, row->instance, row->execution, row->activity_id, &fresh);
     if (known == NULL)
         env_no_memory(p->env);
     else if (fresh || known->gone)
@@ -86,8 +88,8 @@ void redo_queued(struct projection *p, const struct batch_activity *row, thole_s
 void redo_gone(struct projection *p, thole_slice instance, uint64_t execution, uint64_t id)
 {
     struct redo *redo = &p->redo;
-    struct fold_activity *entry =
-        redo->open == NULL ? NULL : build_find_activity(redo->open, instance, execution, id);
+    struct projected_activity *entry =
+        redo->open == NULL ? NULL : projection_batch_find_activity(redo->open, instance, execution, id);
     if (entry == NULL || entry->gone)
         return;
     entry->gone = true;
@@ -100,7 +102,7 @@ void redo_deleted(struct projection *p, thole_slice instance, uint64_t execution
 {
     struct redo *redo = &p->redo;
     for (size_t i = 0; redo->open_len > 0 && i < redo->open->activities_len; i++) {
-        struct fold_activity *entry = &redo->open->activities[i];
+        struct projected_activity *entry = &redo->open->activities[i];
         if (entry->gone || entry->row.execution > execution ||
             !thole_slice_equal(entry->row.instance, instance))
             continue;
@@ -115,23 +117,23 @@ void redo_ended(struct projection *p, const struct partition_result *results, si
     for (size_t i = 0; i < n && p->redo.open != NULL; i++) {
         if (results[i].sequence != 0 && progress_has(inbox, results[i].sequence))
             continue;
-        const struct fold_activity *entry = build_find_activity(p->redo.open, results[i].instance,
-                                                                results[i].execution, results[i].activity_id);
+        const struct projected_activity *entry = projection_batch_find_activity(
+            p->redo.open, results[i].instance, results[i].execution, results[i].activity_id);
         if (entry != NULL && entry->row.try_number == results[i].try_number)
             redo_gone(p, results[i].instance, results[i].execution, results[i].activity_id);
     }
 }
 
-void redo_finish(struct projection *p, struct build *b)
+void redo_finish(struct projection *p, struct projection_batch *b)
 {
     struct redo *redo = &p->redo;
     assert(redo->open_len > 0);
     for (size_t i = 0; i < redo->open->activities_len; i++) {
-        const struct fold_activity *entry = &redo->open->activities[i];
+        const struct projected_activity *entry = &redo->open->activities[i];
         if (!entry->gone)
             put(p, b, &entry->row, entry->input);
     }
-    build_destroy(redo->open);
+    projection_batch_destroy(redo->open);
     redo->open = NULL;
     redo->open_len = 0;
 }

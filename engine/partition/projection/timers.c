@@ -117,7 +117,7 @@ void projection_read_timers(struct projection *p)
     book->reading = true;
     book->reading_before = p->env->now_ms + p->env->options.timer_horizon_ms;
     /* Rows that are still on their way to the database may be missed by the query. */
-    for (const struct build *b = p->projector.first; b != NULL; b = b->next)
+    for (const struct projection_batch *b = p->projector.first; b != NULL; b = b->next)
         for (size_t i = 0; i < b->timers_len; i++)
             if (!b->timers[i].gone && timer_heap_push(&book->recent, &b->timers[i].row) != THOLE_OK)
                 env_no_memory(p->env);

@@ -1,13 +1,13 @@
-/* Counted records become projection changes, collected in a build until it is applied. */
+/* Counted records become projection changes, collected in a projection batch until it is applied. */
 #include "projection_state.h"
 #include "thole/client.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct folding { /* one turn, or a part of it */
+struct turn_rows { /* one turn, or a part of it */
     struct projection *p;
-    struct build *build;
+    struct projection_batch *batch;
     const struct turn *turn;
     const struct projection_facts *facts; /* live: of the instance */
     bool live;
@@ -17,19 +17,20 @@ struct folding { /* one turn, or a part of it */
 
 /* --- activities ---------------------------------------------------------------------------------- */
 
-static struct fold_activity *activity_row(const struct folding *f, uint64_t id, bool *ret_new)
+static struct projected_activity *activity_row(const struct turn_rows *t, uint64_t id, bool *ret_new)
 {
-    struct fold_activity *row = build_activity(f->build, f->turn->instance, f->turn->execution, id, ret_new);
+    struct projected_activity *row =
+        projection_batch_activity(t->batch, t->turn->instance, t->turn->execution, id, ret_new);
     if (row == NULL)
-        env_no_memory(f->p->env);
+        env_no_memory(t->p->env);
     return row;
 }
 
 /* A try is queued. */
-static void activity_queued(const struct folding *f, const struct event *event, uint64_t id)
+static void activity_queued(const struct turn_rows *t, const struct event *event, uint64_t id)
 {
-    struct batch_activity const queued = {.instance = f->turn->instance,
-                                          .execution = f->turn->execution,
+    struct batch_activity const queued = {.instance = t->turn->instance,
+                                          .execution = t->turn->execution,
                                           .activity_id = id,
                                           .queue = event->queue,
                                           .activity = event->name,
@@ -37,11 +38,11 @@ static void activity_queued(const struct folding *f, const struct event *event, 
                                           .try_timeout_ms =
                                               event->retry == NULL ? 0 : event->retry->try_timeout_ms,
                                           .details = event->details};
-    if (!f->live) {
-        redo_queued(f->p, &queued, event->data);
+    if (!t->live) {
+        redo_queued(t->p, &queued, event->data);
         return;
     }
-    struct fold_activity *row = activity_row(f, id, NULL);
+    struct projected_activity *row = activity_row(t, id, NULL);
     if (row == NULL)
         return;
     row->gone = false;
@@ -50,15 +51,15 @@ static void activity_queued(const struct folding *f, const struct event *event, 
 }
 
 /* The row of that try goes, or of any try (0). True when there may be one: its worker must be told. */
-static bool activity_gone(const struct folding *f, uint64_t id, uint32_t try_number)
+static bool activity_gone(const struct turn_rows *t, uint64_t id, uint32_t try_number)
 {
     bool fresh = false;
-    struct fold_activity *row = activity_row(f, id, &fresh);
+    struct projected_activity *row = activity_row(t, id, &fresh);
     if (row == NULL)
         return false;
-    if (!f->live)
-        redo_gone(f->p, f->turn->instance, f->turn->execution, id);
-    row->before |= fresh || !f->live; /* a former owner may have made it */
+    if (!t->live)
+        redo_gone(t->p, t->turn->instance, t->turn->execution, id);
+    row->before |= fresh || !t->live; /* a former owner may have made it */
     row->gone = true;
     row->row = (struct batch_activity){.instance = row->row.instance,
                                        .execution = row->row.execution,
@@ -68,78 +69,79 @@ static bool activity_gone(const struct folding *f, uint64_t id, uint32_t try_num
 }
 
 /* Its message is gone, too: a worker took it. */
-static void forget_queued(const struct folding *f, uint64_t id)
+static void forget_queued(const struct turn_rows *t, uint64_t id)
 {
-    (void)work_refs_take(&f->p->projector.work_refs, key_hash(f->turn->instance, f->turn->execution, id));
+    (void)work_refs_take(&t->p->projector.work_refs, key_hash(t->turn->instance, t->turn->execution, id));
 }
 
 /* Of that try alone, or of any (0). */
-static void push_cancel(const struct folding *f, uint64_t id, uint32_t try_number, enum cancel_kind kind,
+static void push_cancel(const struct turn_rows *t, uint64_t id, uint32_t try_number, enum cancel_kind kind,
                         thole_slice reason)
 {
-    if (f->published)
+    if (t->published)
         return;
-    struct fold_push *push = build_push(f->build);
+    struct projected_push *push = projection_batch_push(t->batch);
     if (push == NULL) {
-        env_no_memory(f->p->env);
+        env_no_memory(t->p->env);
         return;
     }
-    *push = (struct fold_push){.instance = f->turn->instance,
-                               .execution = f->turn->execution,
-                               .activity_id = id,
-                               .try_number = try_number,
-                               .kind = kind,
-                               .reason = reason};
+    *push = (struct projected_push){.instance = t->turn->instance,
+                                    .execution = t->turn->execution,
+                                    .activity_id = id,
+                                    .try_number = try_number,
+                                    .kind = kind,
+                                    .reason = reason};
 }
 
 /* --- timers -------------------------------------------------------------------------------------- */
 
-static struct fold_timer *timer_row(const struct folding *f, uint64_t execution, uint64_t id, bool *ret_new)
+static struct projected_timer *timer_row(const struct turn_rows *t, uint64_t execution, uint64_t id,
+                                         bool *ret_new)
 {
-    struct fold_timer *row = build_timer(f->build, f->turn->instance, execution, id, ret_new);
+    struct projected_timer *row = projection_batch_timer(t->batch, t->turn->instance, execution, id, ret_new);
     if (row == NULL)
-        env_no_memory(f->p->env);
+        env_no_memory(t->p->env);
     return row;
 }
 
 /* first: no row with this key was ever made before, other than by a former owner. */
-static void timer_set(const struct folding *f, uint64_t id, uint64_t due_ms, bool first)
+static void timer_set(const struct turn_rows *t, uint64_t id, uint64_t due_ms, bool first)
 {
-    struct fold_timer *row = timer_row(f, f->turn->execution, id, NULL);
+    struct projected_timer *row = timer_row(t, t->turn->execution, id, NULL);
     if (row == NULL)
         return;
     row->gone = false;
-    row->before |= !first || !f->live;
+    row->before |= !first || !t->live;
     row->row.due_ms = due_ms == 0 ? 1 : due_ms;
-    if (f->live)
-        timer_book_created(f->p, &row->row);
+    if (t->live)
+        timer_book_created(t->p, &row->row);
 }
 
-static void timer_gone(const struct folding *f, uint64_t execution, uint64_t id)
+static void timer_gone(const struct turn_rows *t, uint64_t execution, uint64_t id)
 {
     bool fresh = false;
-    struct fold_timer *row = timer_row(f, execution, id, &fresh);
+    struct projected_timer *row = timer_row(t, execution, id, &fresh);
     if (row == NULL)
         return;
-    row->before |= fresh || !f->live;
+    row->before |= fresh || !t->live;
     row->gone = true;
     row->row.due_ms = 0;
 }
 
 /* --- quarantine ---------------------------------------------------------------------------------- */
 
-static struct fold_quarantine *quarantine_row(const struct folding *f, uint64_t id, bool *ret_new)
+static struct projected_quarantine *quarantine_row(const struct turn_rows *t, uint64_t id, bool *ret_new)
 {
-    struct fold_quarantine *row =
-        build_quarantine(f->build, f->turn->instance, f->turn->execution, id, ret_new);
+    struct projected_quarantine *row =
+        projection_batch_quarantine(t->batch, t->turn->instance, t->turn->execution, id, ret_new);
     if (row == NULL)
-        env_no_memory(f->p->env);
+        env_no_memory(t->p->env);
     return row;
 }
 
-static void quarantine_set(const struct folding *f, const struct event *event)
+static void quarantine_set(const struct turn_rows *t, const struct event *event)
 {
-    struct fold_quarantine *row = quarantine_row(f, event->ref, NULL);
+    struct projected_quarantine *row = quarantine_row(t, event->ref, NULL);
     if (row == NULL)
         return;
     row->gone = false;
@@ -152,99 +154,99 @@ static void quarantine_set(const struct folding *f, const struct event *event)
                                          .lost = event->lost,
                                          .worker = event->worker,
                                          .reason = event->data,
-                                         .since_ms = f->turn->time_ms,
+                                         .since_ms = t->turn->time_ms,
                                          .until_ms = event->due_ms};
 }
 
-static void quarantine_gone(const struct folding *f, uint64_t id)
+static void quarantine_gone(const struct turn_rows *t, uint64_t id)
 {
     bool fresh = false;
-    struct fold_quarantine *row = quarantine_row(f, id, &fresh);
+    struct projected_quarantine *row = quarantine_row(t, id, &fresh);
     if (row == NULL)
         return;
-    row->before |= fresh || !f->live;
+    row->before |= fresh || !t->live;
     row->gone = true;
 }
 
 /* --- activities with their timers ---------------------------------------------------------------- */
 
-static void activity_scheduled(const struct folding *f, const struct event *event)
+static void activity_scheduled(const struct turn_rows *t, const struct event *event)
 {
-    activity_queued(f, event, event->id);
+    activity_queued(t, event, event->id);
     if (event->retry != NULL && event->retry->total_timeout_ms > 0)
-        timer_set(f, event->id, f->turn->time_ms + event->retry->total_timeout_ms, true);
+        timer_set(t, event->id, t->turn->time_ms + event->retry->total_timeout_ms, true);
 }
 
-static void try_failed(const struct folding *f, const struct event *event)
+static void try_failed(const struct turn_rows *t, const struct event *event)
 {
-    bool const told = activity_gone(f, event->ref, event->try_number);
+    bool const told = activity_gone(t, event->ref, event->try_number);
     if (told && event->code == THOLE_TIMEOUT)
-        push_cancel(f, event->ref, event->try_number, CANCEL_TIMEOUT, event->data);
+        push_cancel(t, event->ref, event->try_number, CANCEL_TIMEOUT, event->data);
     else
-        forget_queued(f, event->ref);
-    timer_set(f, event->ref, event->due_ms, false);
+        forget_queued(t, event->ref);
+    timer_set(t, event->ref, event->due_ms, false);
 }
 
 /* A deadline of all tries is part of its due time. */
-static void quarantined(const struct folding *f, const struct event *event)
+static void quarantined(const struct turn_rows *t, const struct event *event)
 {
-    (void)activity_gone(f, event->ref, event->try_number);
+    (void)activity_gone(t, event->ref, event->try_number);
     if (event->due_ms != 0)
-        timer_set(f, event->ref, event->due_ms, false);
-    quarantine_set(f, event);
+        timer_set(t, event->ref, event->due_ms, false);
+    quarantine_set(t, event);
 }
 
-static void try_started(const struct folding *f, const struct event *event)
+static void try_started(const struct turn_rows *t, const struct event *event)
 {
-    activity_queued(f, event, event->ref);
+    activity_queued(t, event, event->ref);
     if (event->quarantined)
-        quarantine_gone(f, event->ref);
+        quarantine_gone(t, event->ref);
     if (event->due_ms != 0)
-        timer_set(f, event->ref, event->due_ms, false);
+        timer_set(t, event->ref, event->due_ms, false);
     else
-        timer_gone(f, f->turn->execution, event->ref);
+        timer_gone(t, t->turn->execution, event->ref);
 }
 
-static void activity_ended(const struct folding *f, const struct event *event)
+static void activity_ended(const struct turn_rows *t, const struct event *event)
 {
-    bool const told = activity_gone(f, event->ref, 0);
+    bool const told = activity_gone(t, event->ref, 0);
     if (event->quarantined)
-        quarantine_gone(f, event->ref);
+        quarantine_gone(t, event->ref);
     if (event->timed)
-        timer_gone(f, f->turn->execution, event->ref);
+        timer_gone(t, t->turn->execution, event->ref);
     if (told && event->kind == EVENT_ACTIVITY_CANCELLED)
-        push_cancel(f, event->ref, 0, (enum cancel_kind)event->code, event->data);
+        push_cancel(t, event->ref, 0, (enum cancel_kind)event->code, event->data);
     else if (told && event->kind == EVENT_ACTIVITY_FAILED && event->code == THOLE_TIMEOUT)
-        push_cancel(f, event->ref, 0, CANCEL_TIMEOUT, event->data);
+        push_cancel(t, event->ref, 0, CANCEL_TIMEOUT, event->data);
     else
-        forget_queued(f, event->ref);
+        forget_queued(t, event->ref);
 }
 
 /* --- pruned executions --------------------------------------------------------------------------- */
 
-/* They have ended long ago: their rows are in earlier builds, or in this one, and then they are left out. */
-static void pruned(const struct folding *f, const struct event *event)
+/* They have ended long ago: their rows are in earlier batches, or in this one, and then they are left out. */
+static void pruned(const struct turn_rows *t, const struct event *event)
 {
     struct executions const executions = executions_pruned(event);
     if (executions.upto == 0)
         return;
-    build_prune(f->build, f->turn->instance, executions);
-    struct fold_deletion *row =
-        f->build->deletions_len == 0 ? NULL : &f->build->deletions[f->build->deletions_len - 1];
-    if (row != NULL && row->sequence == f->sequence) { /* twice in one turn */
+    projection_batch_prune(t->batch, t->turn->instance, executions);
+    struct projected_deletion *row =
+        t->batch->deletions_len == 0 ? NULL : &t->batch->deletions[t->batch->deletions_len - 1];
+    if (row != NULL && row->sequence == t->sequence) { /* twice in one turn */
         if (executions.upto > row->row.pruned.upto)
             row->row.execution = row->row.pruned.upto = executions.upto;
         return;
     }
-    row = build_deletion(f->build);
+    row = projection_batch_deletion(t->batch);
     if (row == NULL) {
-        env_no_memory(f->p->env);
+        env_no_memory(t->p->env);
         return;
     }
-    *row = (struct fold_deletion){
-        .row = {.instance = f->turn->instance, .execution = executions.upto, .pruned = executions},
-        .sequence = f->sequence,
-        .removed = f->sequence <= f->p->projector.published};
+    *row = (struct projected_deletion){
+        .row = {.instance = t->turn->instance, .execution = executions.upto, .pruned = executions},
+        .sequence = t->sequence,
+        .removed = t->sequence <= t->p->projector.published};
 }
 
 /* --- the instance -------------------------------------------------------------------------------- */
@@ -295,12 +297,13 @@ static bool begins(const struct turn *turn, const struct event *started)
     return turn->execution == started->before + 1;
 }
 
-static void instance_started_row(const struct folding *f, struct fold_instance *to, const struct event *event)
+static void instance_started_row(const struct turn_rows *t, struct projected_instance *to,
+                                 const struct event *event)
 {
     struct batch_instance *row = &to->row;
     row->orchestration = event->name;
     row->version = event->version;
-    row->created_ms = begins(f->turn, event) ? f->turn->time_ms : 0;
+    row->created_ms = begins(t->turn, event) ? t->turn->time_ms : 0;
     row->parent = event->parent.instance;
     to->parent = event->parent;
     to->parent_known = true;
@@ -314,11 +317,12 @@ static void instance_ended_row(struct batch_instance *row, const struct event *e
     row->detail = says_why ? head_of(event->data) : (thole_slice){0};
 }
 
-static void fold_instance_event(const struct folding *f, struct fold_instance *to, const struct event *event)
+static void add_instance_event(const struct turn_rows *t, struct projected_instance *to,
+                               const struct event *event)
 {
     struct batch_instance *row = &to->row;
     if (event->kind == EVENT_STARTED) {
-        instance_started_row(f, to, event);
+        instance_started_row(t, to, event);
     } else if (event->kind == EVENT_VERSION_CHOSEN) {
         row->version = event->version;
     } else if (event->kind == EVENT_CUSTOM_STATUS_SET ||
@@ -332,12 +336,13 @@ static void fold_instance_event(const struct folding *f, struct fold_instance *t
     }
 }
 
-static void fold_instance(const struct folding *f, uint64_t sequence)
+static void add_instance(const struct turn_rows *t, uint64_t sequence)
 {
-    const struct turn *turn = f->turn;
-    struct fold_instance *to = build_instance(f->build, turn->instance, turn->execution, NULL);
+    const struct turn *turn = t->turn;
+    struct projected_instance *to =
+        projection_batch_instance(t->batch, turn->instance, turn->execution, NULL);
     if (to == NULL) {
-        env_no_memory(f->p->env);
+        env_no_memory(t->p->env);
         return;
     }
     struct batch_instance *row = &to->row;
@@ -348,7 +353,7 @@ static void fold_instance(const struct folding *f, uint64_t sequence)
     row->status = status_of_turn(turn);
     row->detail = turn->ran ? (thole_slice){0} : head_of(turn->blocked_text);
     for (size_t i = 0; i < turn->events_len; i++)
-        fold_instance_event(f, to, &turn->events[i]);
+        add_instance_event(t, to, &turn->events[i]);
 }
 
 /* --- notices ------------------------------------------------------------------------------------- */
@@ -374,19 +379,19 @@ static bool is_of_a_client(thole_slice request_id)
     return request_id.len > 0 && request_id.ptr[0] != '<';
 }
 
-static void notice(const struct folding *f, const struct event *event)
+static void notice(const struct turn_rows *t, const struct event *event)
 {
-    struct projection *p = f->p;
-    const char *kind = notice_kind(f->turn, event);
+    struct projection *p = t->p;
+    const char *kind = notice_kind(t->turn, event);
     if (kind == NULL)
         return;
     bool const started = event->kind == EVENT_STARTED;
     bool const asked = is_of_a_client(event->request_id);
     struct partition_out *out = env_emit(p->env, PARTITION_OUT_EVENT);
     out->event_kind = kind;
-    out->instance = env_copy(p->env, f->turn->instance);
-    out->execution = f->turn->execution;
-    out->orchestration = env_copy(p->env, started ? event->name : f->facts->orchestration);
+    out->instance = env_copy(p->env, t->turn->instance);
+    out->execution = t->turn->execution;
+    out->orchestration = env_copy(p->env, started ? event->name : t->facts->orchestration);
     out->request_id = asked ? env_copy(p->env, event->request_id) : (thole_slice){0};
     bool const quiet = started || event->kind == EVENT_CONTINUED_AS_NEW;
     out->data = quiet ? (thole_slice){0} : env_copy(p->env, event->data);
@@ -395,52 +400,52 @@ static void notice(const struct folding *f, const struct event *event)
 /* --- a turn -------------------------------------------------------------------------------------- */
 
 /* Events of execution 0 wait for their instance, but not for ever: each for at least so long. */
-static void fold_early(const struct folding *f)
+static void add_early(const struct turn_rows *t)
 {
-    const struct turn *turn = f->turn;
+    const struct turn *turn = t->turn;
     for (size_t i = 0; i < turn->events_len; i++) {
         if (turn->events[i].kind == EVENT_EVENT_RECEIVED)
-            timer_set(f, EARLY_TIMER, turn->time_ms + f->p->env->options.early_event_ms, false);
+            timer_set(t, EARLY_TIMER, turn->time_ms + t->p->env->options.early_event_ms, false);
         else if (turn->events[i].kind == EVENT_DISCARDED)
-            timer_gone(f, 0, EARLY_TIMER);
+            timer_gone(t, 0, EARLY_TIMER);
     }
 }
 
-static void started(const struct folding *f, const struct event *event)
+static void started(const struct turn_rows *t, const struct event *event)
 {
-    if (f->live)
+    if (t->live)
         return;
     if (event->parent.instance.len == 0)
-        redo_root(f->p, f->turn->instance);
+        redo_root(t->p, t->turn->instance);
     else
-        redo_no_root(f->p, f->turn->instance);
+        redo_no_root(t->p, t->turn->instance);
 }
 
-static void fold_event(const struct folding *f, const struct event *event)
+static void add_event(const struct turn_rows *t, const struct event *event)
 {
     switch (event->kind) {
-    case EVENT_ACTIVITY_SCHEDULED: activity_scheduled(f, event); break;
-    case EVENT_ACTIVITY_TRY_FAILED: try_failed(f, event); break;
-    case EVENT_ACTIVITY_QUARANTINED: quarantined(f, event); break;
-    case EVENT_ACTIVITY_TRY_STARTED: try_started(f, event); break;
+    case EVENT_ACTIVITY_SCHEDULED: activity_scheduled(t, event); break;
+    case EVENT_ACTIVITY_TRY_FAILED: try_failed(t, event); break;
+    case EVENT_ACTIVITY_QUARANTINED: quarantined(t, event); break;
+    case EVENT_ACTIVITY_TRY_STARTED: try_started(t, event); break;
     case EVENT_ACTIVITY_COMPLETED:
     case EVENT_ACTIVITY_FAILED:
-    case EVENT_ACTIVITY_CANCELLED: activity_ended(f, event); break;
-    case EVENT_TIMER_CREATED: timer_set(f, event->id, event->due_ms, true); break;
+    case EVENT_ACTIVITY_CANCELLED: activity_ended(t, event); break;
+    case EVENT_TIMER_CREATED: timer_set(t, event->id, event->due_ms, true); break;
     case EVENT_TIMER_FIRED:
-    case EVENT_TIMER_CANCELLED: timer_gone(f, f->turn->execution, event->ref); break;
+    case EVENT_TIMER_CANCELLED: timer_gone(t, t->turn->execution, event->ref); break;
     case EVENT_EVENT_RECEIVED: /* what came before the instance is part of its first turn */
-        if (f->turn->number == 1)
-            timer_gone(f, 0, EARLY_TIMER);
+        if (t->turn->number == 1)
+            timer_gone(t, 0, EARLY_TIMER);
         break;
-    case EVENT_STARTED: started(f, event); break;
-    case EVENT_HISTORY_PRUNED: pruned(f, event); break;
+    case EVENT_STARTED: started(t, event); break;
+    case EVENT_HISTORY_PRUNED: pruned(t, event); break;
     default: break;
     }
-    if (!f->published)
-        outbox_fold(f->p, f->build, f->turn, event, f->facts);
-    if (f->live)
-        notice(f, event);
+    if (!t->published)
+        outbox_add(t->p, t->batch, t->turn, event, t->facts);
+    if (t->live)
+        notice(t, event);
 }
 
 /* For whoever gave the record: it is to be counted. */
@@ -453,18 +458,18 @@ static void keep_turn(struct projection *p, const struct turn *turn)
         *kept = *turn;
 }
 
-static void fold_turn(const struct folding *f, uint64_t sequence)
+static void add_turn(const struct turn_rows *t, uint64_t sequence)
 {
-    const struct turn *turn = f->turn;
-    if (f->live)
-        keep_turn(f->p, turn);
-    fold_instance(f, sequence);
+    const struct turn *turn = t->turn;
+    if (t->live)
+        keep_turn(t->p, turn);
+    add_instance(t, sequence);
     if (turn->execution == 0) {
-        fold_early(f);
+        add_early(t);
         return;
     }
-    for (size_t i = 0; i < turn->events_len && !f->p->env->nomem; i++)
-        fold_event(f, &turn->events[i]);
+    for (size_t i = 0; i < turn->events_len && !t->p->env->nomem; i++)
+        add_event(t, &turn->events[i]);
 }
 
 /* --- parts --------------------------------------------------------------------------------------- */
@@ -503,16 +508,17 @@ static bool ends_unread(const struct record *record)
            turn->events[n - 2].kind == EVENT_TERMINATE_REQUESTED;
 }
 
-/* The rows of the build are written behind its deletions: what there was before has to be in an earlier one.
+/* The rows of the batch are written behind its deletions: what there was before has to be in an earlier one.
  */
-static struct build *deletion_build(struct projection *p, struct build *b, thole_slice bytes,
-                                    struct record *record)
+static struct projection_batch *deletion_batch(struct projection *p, struct projection_batch *b,
+                                               thole_slice bytes, struct record *record)
 {
     bool const deleted = record->kind == RECORD_DELETED;
     thole_slice const instance = deleted ? record->deletion.instance : record->turn.instance;
     uint64_t const execution = deleted ? record->deletion.execution : record->turn.execution;
     p->projector.parts_len = 0;
-    if (!build_has_instance(b, instance, execution) && !build_has_instance(b, instance, 0))
+    if (!projection_batch_has_instance(b, instance, execution) &&
+        !projection_batch_has_instance(b, instance, 0))
         return b;
     b = project_apart(p);
     if (b != NULL && record_decode(bytes, &b->arena, record, NULL) != THOLE_OK)
@@ -521,15 +527,15 @@ static struct build *deletion_build(struct projection *p, struct build *b, thole
 }
 
 /* True: rows of the instance may go that nobody counted. */
-static bool fold_deletion(struct projection *p, struct build *b, const struct deletion *d, uint64_t sequence,
-                          bool live)
+static bool add_deletion(struct projection *p, struct projection_batch *b, const struct deletion *d,
+                         uint64_t sequence, bool live)
 {
-    struct fold_deletion *row = build_deletion(b);
+    struct projected_deletion *row = projection_batch_deletion(b);
     if (row == NULL) {
         env_no_memory(p->env);
         return false;
     }
-    *row = (struct fold_deletion){
+    *row = (struct projected_deletion){
         .row = {.instance = d->instance, .execution = d->execution, .history_seq = sequence},
         .sequence = sequence,
         .removed = sequence <= p->projector.published};
@@ -543,15 +549,16 @@ static bool fold_deletion(struct projection *p, struct build *b, const struct de
 }
 
 /* Its timers and activities go, and it stays. True: as above. */
-static bool fold_unread_end(struct projection *p, struct build *b, const struct turn *turn, bool live)
+static bool add_unread_end(struct projection *p, struct projection_batch *b, const struct turn *turn,
+                           bool live)
 {
-    struct fold_deletion *row = build_deletion(b);
+    struct projected_deletion *row = projection_batch_deletion(b);
     if (row == NULL) {
         env_no_memory(p->env);
         return false;
     }
-    *row = (struct fold_deletion){.row = {.instance = turn->instance, .execution = turn->execution},
-                                  .removed = true};
+    *row = (struct projected_deletion){.row = {.instance = turn->instance, .execution = turn->execution},
+                                       .removed = true};
     if (!live)
         redo_deleted(p, turn->instance, turn->execution);
     return live;
@@ -559,10 +566,11 @@ static bool fold_unread_end(struct projection *p, struct build *b, const struct 
 
 /* --- records ------------------------------------------------------------------------------------- */
 
-/* Decodes the record into the build that it belongs to. NULL: it counts for nobody. */
-static struct build *take_record(struct projection *p, thole_slice bytes, struct record *ret, bool live)
+/* Decodes the record into the batch that it belongs to. NULL: it counts for nobody. */
+static struct projection_batch *take_record(struct projection *p, thole_slice bytes, struct record *ret,
+                                            bool live)
 {
-    struct build *b = project_filling(p);
+    struct projection_batch *b = project_filling(p);
     if (b == NULL)
         return NULL;
     thole_status const status = record_decode(bytes, &b->arena, ret, NULL);
@@ -582,52 +590,52 @@ static struct build *take_record(struct projection *p, thole_slice bytes, struct
     if (status != THOLE_OK)
         ret->kind = RECORD_UNKNOWN; /* damaged and not ours: it counts for nobody */
     bool const unread = ends_unread(ret) && !continues(&p->projector, ret);
-    return ret->kind == RECORD_DELETED || unread ? deletion_build(p, b, bytes, ret) : b;
+    return ret->kind == RECORD_DELETED || unread ? deletion_batch(p, b, bytes, ret) : b;
 }
 
-static void fold_parts(struct projection *p, struct folding *f, const struct record *record,
-                       uint64_t sequence)
+static void add_parts(struct projection *p, struct turn_rows *t, const struct record *record,
+                      uint64_t sequence)
 {
     for (size_t i = 0; i < p->projector.parts_len; i++) {
-        f->turn = &p->projector.parts[i].turn;
-        fold_turn(f, sequence);
+        t->turn = &p->projector.parts[i].turn;
+        add_turn(t, sequence);
     }
     p->projector.parts_len = 0;
-    f->turn = &record->turn;
-    fold_turn(f, sequence);
+    t->turn = &record->turn;
+    add_turn(t, sequence);
 }
 
-void fold_record(struct projection *p, thole_slice bytes, uint64_t sequence,
-                 const struct projection_facts *facts, bool live, bool *ret_uncertain)
+void projection_add_record(struct projection *p, thole_slice bytes, uint64_t sequence,
+                           const struct projection_facts *facts, bool live, bool *ret_uncertain)
 {
     *ret_uncertain = false;
     p->turns_len = 0;
     struct record record = {.kind = RECORD_UNKNOWN};
-    struct build *b = take_record(p, bytes, &record, live);
+    struct projection_batch *b = take_record(p, bytes, &record, live);
     if (b == NULL || p->env->nomem)
         return;
     b->last = (struct projected){sequence, projected_mark(bytes)};
     b->records++;
     p->projector.unprojected++;
     if (record.kind == RECORD_DELETED)
-        *ret_uncertain = fold_deletion(p, b, &record.deletion, sequence, live);
+        *ret_uncertain = add_deletion(p, b, &record.deletion, sequence, live);
     if (!continues(&p->projector, &record))
         p->projector.parts_len = 0; /* a turn whose rest was never written never happened */
     if (record.kind != RECORD_TURN)
         return;
     if (ends_unread(&record) && p->projector.parts_len == 0)
-        *ret_uncertain = fold_unread_end(p, b, &record.turn, live);
+        *ret_uncertain = add_unread_end(p, b, &record.turn, live);
     if (record.turn.more) {
         keep_part(p, &record);
         return;
     }
-    struct folding f = {.p = p,
-                        .build = b,
-                        .sequence = sequence,
-                        .facts = facts,
-                        .live = live,
-                        .published = !live && sequence <= p->projector.published};
-    fold_parts(p, &f, &record, sequence);
+    struct turn_rows t = {.p = p,
+                          .batch = b,
+                          .sequence = sequence,
+                          .facts = facts,
+                          .live = live,
+                          .published = !live && sequence <= p->projector.published};
+    add_parts(p, &t, &record, sequence);
 }
 
 void projection_record(struct projection *p, thole_slice bytes, uint64_t sequence,
@@ -635,7 +643,7 @@ void projection_record(struct projection *p, thole_slice bytes, uint64_t sequenc
 {
     assert(p->state == PROJECTION_CURRENT && sequence > p->start.base);
     *ret = (struct projection_turns){0};
-    fold_record(p, bytes, sequence, facts, true, &ret->rows_uncertain);
+    projection_add_record(p, bytes, sequence, facts, true, &ret->rows_uncertain);
     ret->turns = p->turns;
     ret->len = p->turns_len;
 }
