@@ -178,7 +178,7 @@ static bool will_count(struct world *w, const struct fact *f)
            thole_slice_equal(row->worker, f->worker);
 }
 
-/* What is cancelled leaves the lane at once: its row is going, too. */
+/* What is cancelled leaves the isolation slot at once: its row is going, too. */
 static bool is_cancelled(const struct worker *worker, const struct fact *f)
 {
     for (const struct held *h = worker->held; h != NULL; h = h->next)

@@ -210,7 +210,7 @@ struct projected_instance *projection_batch_instance(struct projection_batch *ba
 void projection_batch_prune(struct projection_batch *batch, thole_slice instance,
                             struct executions executions)
 {
-    /* They follow each other, and the newest is the last one: older ones are not in the batch. */
+    /* The batch has consecutive executions, up to the newest: where one is missing, older ones are, too. */
     for (uint64_t execution = executions.upto; execution > executions.above; execution--) {
         struct row_key const key = {instance, execution, 0};
         uint32_t const found =

@@ -131,9 +131,9 @@ void outbox_add(struct projection *p, struct projection_batch *b, const struct t
 
 /* --- sending ------------------------------------------------------------------------------------- */
 
-static struct lane *lane_of(struct projection *p, const struct projected_send *send)
+static struct receiver_queue *queue_of(struct projection *p, const struct projected_send *send)
 {
-    return &p->projector.lanes[key_hash(send->message.instance, 0, 0) % OUTBOX_LANES];
+    return &p->projector.receiver_queues[key_hash(send->message.instance, 0, 0) % OUTBOX_QUEUES];
 }
 
 static void go(struct projection *p, struct projected_send *send)
@@ -147,15 +147,15 @@ static void go(struct projection *p, struct projected_send *send)
 
 /* What is meant for one instance goes in order, one at a time: a cancellation must not overtake the start,
  * nor one event another. */
-static void line_up(struct projection *p, struct projected_send *send)
+static void enqueue(struct projection *p, struct projected_send *send)
 {
-    struct lane *lane = lane_of(p, send);
-    if (lane->last != NULL) {
-        lane->last->next = send;
-        lane->last = send;
+    struct receiver_queue *queue = queue_of(p, send);
+    if (queue->last != NULL) {
+        queue->last->next = send;
+        queue->last = send;
         return;
     }
-    lane->first = lane->last = send;
+    queue->first = queue->last = send;
     go(p, send);
 }
 
@@ -166,7 +166,7 @@ void outbox_post(struct projection *p, struct projection_batch *b)
         send->token = b->id << BATCH_TOKEN_BITS | i;
         b->publishes_left++;
         if (send->message.instance.len > 0) {
-            line_up(p, send);
+            enqueue(p, send);
             continue;
         }
         struct partition_out *out = env_emit(p->env, PARTITION_OUT_LOAD);
@@ -201,14 +201,14 @@ struct projection_batch *outbox_sent(struct projection *p, const struct partitio
     struct projected_send *send = find_send(p, in->token, &b);
     if (send == NULL)
         return NULL;
-    struct lane *lane = lane_of(p, send);
-    if (lane->first != send)
+    struct receiver_queue *queue = queue_of(p, send);
+    if (queue->first != send)
         return NULL; /* it has not been sent */
-    lane->first = send->next;
-    if (lane->first == NULL)
-        lane->last = NULL;
+    queue->first = send->next;
+    if (queue->first == NULL)
+        queue->last = NULL;
     else
-        go(p, lane->first);
+        go(p, queue->first);
     return answered(b, send);
 }
 
@@ -263,6 +263,6 @@ struct projection_batch *outbox_history(struct projection *p, const struct parti
     send->message.instance = parent.instance;
     send->message.execution = parent.execution;
     send->message.task = parent.event;
-    line_up(p, send);
+    enqueue(p, send);
     return NULL;
 }

@@ -71,7 +71,7 @@ struct projected_deletion {
     bool removed;      /* its records are gone */
 };
 struct projected_send {          /* a message to another instance */
-    struct projected_send *next; /* in its lane */
+    struct projected_send *next; /* in its per-receiver queue */
     struct message message;      /* instance empty: that of the sender's parent, which has to be looked up */
     uint64_t execution;          /* the sender's */
     struct buf bytes;
@@ -154,12 +154,12 @@ void work_refs_release(struct work_refs *refs);
 void work_refs_put(struct work_refs *refs, uint64_t key, uint64_t sequence);
 uint64_t work_refs_take(struct work_refs *refs, uint64_t key); /* 0: unknown; forgotten afterwards */
 
-enum { OUTBOX_LANES = 256, BATCH_TOKEN_BITS = 24 };
+enum { OUTBOX_QUEUES = 256, BATCH_TOKEN_BITS = 24 };
 struct projector {
     struct work_refs work_refs;
-    struct lane {
+    struct receiver_queue {
         struct projected_send *first, *last; /* the first is on its way */
-    } lanes[OUTBOX_LANES];                   /* by receiver, so that what one receives keeps its order */
+    } receiver_queues[OUTBOX_QUEUES];        /* by receiver, so that what one receives keeps its order */
     struct projection_batch *first, *last;   /* FIFO; at most one applying, before it only publishing ones */
     uint64_t next_id;
     struct projected watermark; /* everything up to this record is applied and published */
