@@ -13,7 +13,8 @@ static void count_rows(struct instances *p, struct entry *entry, uint64_t execut
     bool nomem = false;
     int const more = entry_note_tries(entry, event, &nomem);
     /* Where nobody looks what is recorded, the same end may be recorded twice. */
-    bool const unsure = entry->raw || (execution == entry->old_execution && event->ref <= entry->old_events);
+    bool const unsure =
+        entry->raw || (execution == entry->counted_execution && event->ref <= entry->counted_events);
     if (nomem)
         env_no_memory(p->env);
     p->activity_changes += more != 0;
@@ -62,7 +63,7 @@ void instances_counted_again(struct instances *p, const struct partition_in *in,
         return;
     }
     p->open_activities = in->live_activities;
-    entries_grow_old(&p->entries);
+    entries_mark_counted(&p->entries);
 }
 
 void instances_live(struct instances *p, const struct partition_in *in)

@@ -212,18 +212,18 @@ void entries_evict(struct entries *entries, size_t keep)
     evict(entries, &entries->ended, &entries->ended_len, ENDED_MAX);
 }
 
-static void grow_old(struct entry *sentinel)
+static void mark_counted(struct entry *sentinel)
 {
     for (struct entry *entry = sentinel->lru_next; entry != sentinel; entry = entry->lru_next) {
-        entry->old_execution = entry->execution;
-        entry->old_events = entry->events;
+        entry->counted_execution = entry->execution;
+        entry->counted_events = entry->events;
     }
 }
 
-void entries_grow_old(struct entries *entries)
+void entries_mark_counted(struct entries *entries)
 {
-    grow_old(&entries->lru);
-    grow_old(&entries->ended);
+    mark_counted(&entries->lru);
+    mark_counted(&entries->ended);
 }
 
 void entry_push(struct entries *entries, struct entry *entry, struct pending *pending)

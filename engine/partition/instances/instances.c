@@ -21,7 +21,7 @@ void instances_reset(struct instances *p)
     progress_release(&p->progress);
     names_release(p);
     refusals_release(p);
-    suspects_release(&p->suspects);
+    crash_candidates_release(&p->crash_candidates);
     p->open_activities = 0;
     p->recount = p->recounting = false;
     p->rejecting = 0;

@@ -5,7 +5,7 @@
  *   intake.c     what comes for an instance
  *   early_turns.c, deletion.c, queries.c, refusals.c, rejections.c, counts.c
  *   watched.c    code that is watched while it runs    loads.c     asks for histories; what is incorporated
- *   code.c       which code an instance has            suspects.c  instances whose code has crashed
+ *   code.c       which code an instance has            crash_candidates.c  instances whose code has crashed
  *   names.c      live orchestrations                   waiting.c   what waits, and for what
  *   entries.c    instances in memory                   early.c     events before their instance
  */
@@ -87,7 +87,8 @@ struct entry {
     struct arena arena;
     size_t in_flight; /* its records that are not yet committed */
     size_t refusals;  /* starts that it was in the way of, and whose answers are not yet stored */
-    uint64_t old_execution, old_events; /* what there was of it when it was loaded, or rows were counted */
+    /* what there was of it when it was loaded, or rows were counted */
+    uint64_t counted_execution, counted_events;
     uint64_t *waiting; /* activities that wait for their next try, and have no row: as far as is committed */
     size_t waiting_len, waiting_cap;
     struct pending *first, *last;
@@ -111,7 +112,7 @@ void entries_touch(struct entries *entries, struct entry *entry);
 void entries_ready(struct entries *entries, struct entry *entry);
 struct entry *entries_take_ready(struct entries *entries);
 void entries_evict(struct entries *entries, size_t keep);
-void entries_grow_old(struct entries *entries); /* see old_events */
+void entries_mark_counted(struct entries *entries); /* see counted_events */
 void entry_push(struct entries *entries, struct entry *entry, struct pending *pending);
 void entry_give_back(struct entries *entries, struct entry *entry,
                      struct pending *pending);                            /* as the first */
@@ -170,26 +171,27 @@ struct refusal {
 void refusals_add(struct instances *p, struct entry *entry, const struct pending *start);
 void refusals_release(struct instances *p);
 
-/* --- suspects.c: whose code has crashed an engine ------------------------------------------------- */
-struct suspects {
-    struct suspect {
+/* --- crash_candidates.c: whose code has crashed an engine ----------------------------------------- */
+struct crash_candidates {
+    struct crash_candidate {
         thole_slice id, text; /* owned, in one allocation each */
         uint64_t count;
         uint64_t over_n; /* the record with which it ended, until that is committed; 0 = none */
     } * list;
     size_t len, cap;
 };
-void suspects_release(struct suspects *suspects);
-struct suspect *suspects_find(const struct instances *p, thole_slice instance); /* NULL: it never crashed */
+void crash_candidates_release(struct crash_candidates *candidates);
+/* NULL: it never crashed. */
+struct crash_candidate *crash_candidates_find(const struct instances *p, thole_slice instance);
 /* It has crashed too often: its code is not run, and the entry says why. */
-bool suspects_stuck(const struct instances *p, struct entry *entry);
+bool crash_candidates_stuck(const struct instances *p, struct entry *entry);
 /* Its code has crashed where that harmed nobody; and whoever keeps the list is told of it. */
-void suspects_tell(struct instances *p, const struct entry *entry);
-void suspects_crashed(const struct instances *p, const struct entry *entry, const char *text);
+void crash_candidates_tell(struct instances *p, const struct entry *entry);
+void crash_candidates_crashed(const struct instances *p, const struct entry *entry, const char *text);
 /* Somebody wants it to be tried again. */
-void suspects_retry(struct instances *p, const struct entry *entry);
+void crash_candidates_retry(struct instances *p, const struct entry *entry);
 /* It has ended, or is deleted, with record n. */
-void suspects_over(struct instances *p, const struct entry *entry, uint64_t n);
+void crash_candidates_over(struct instances *p, const struct entry *entry, uint64_t n);
 
 struct entry *intake_entry(struct instances *p, thole_slice instance); /* found, or made and LOAD asked */
 void intake_load(struct instances *p, struct entry *entry);            /* asks for its history */
@@ -292,6 +294,6 @@ struct instances {
     struct live_name *names;
     size_t names_len, names_cap;
     thole_slice *names_view;
-    struct suspects suspects;
+    struct crash_candidates crash_candidates;
 };
 #endif

@@ -157,7 +157,7 @@ static bool replay_code(struct instances *p, struct entry *entry, const struct t
         entry->blocked = entry->failed; /* its text is still there */
         return false;
     }
-    if (suspects_stuck(p, entry))
+    if (crash_candidates_stuck(p, entry))
         return false;
     if (code == NULL) {
         turns_no_code(p, entry);
@@ -165,10 +165,10 @@ static bool replay_code(struct instances *p, struct entry *entry, const struct t
     }
     thole_status status = replay(p, entry, code, turns, n, &err);
     bool const crashed = status == THOLE_APP;
-    while (status == THOLE_APP && !suspects_stuck(p, entry))
+    while (status == THOLE_APP && !crash_candidates_stuck(p, entry))
         status = replay(p, entry, code, turns, n, &err);
     if (crashed)
-        suspects_tell(p, entry);
+        crash_candidates_tell(p, entry);
     if (status == THOLE_APP)
         return false;
     if (status == THOLE_NOMEM && !entry->memory_retried) {
@@ -221,7 +221,7 @@ static void recall(struct instances *p, struct entry *entry, const struct histor
         status = thole_fail(&err, THOLE_INVALID, "it has ended, and its history cannot be read here");
     else if (code == NULL)
         status = thole_fail(&err, THOLE_INVALID, "it has ended, and its code is not registered here");
-    else if (suspects_stuck(p, entry))
+    else if (crash_candidates_stuck(p, entry))
         status = thole_fail(&err, THOLE_INVALID, "%.*s", THOLE_FMT(entry->blocked_text));
     else
         status = replay(p, entry, code, turns, n, &err);
@@ -230,7 +230,7 @@ static void recall(struct instances *p, struct entry *entry, const struct histor
         status = replay(p, entry, code, turns, n, &err);
     }
     if (status == THOLE_APP)
-        suspects_tell(p, entry);
+        crash_candidates_tell(p, entry);
     if (status == THOLE_OK)
         queries_answer(p, entry);
     else
@@ -294,8 +294,8 @@ bool instances_history(struct instances *p, const struct partition_in *in, const
     /* What the rows count it for, before anything new is committed. */
     entry->counted = entry->execution > 0 && entry->state != ENTRY_ENDED && entry->state != ENTRY_ABSENT;
     entry->counted_version = entry->version;
-    entry->old_execution = entry->execution;
-    entry->old_events = entry->events;
+    entry->counted_execution = entry->execution;
+    entry->counted_events = entry->events;
     /* An owner that can run what another could not: run it, so that its status says so. */
     entry->retry = was_retry && entry->state == ENTRY_LIVE;
     entries_touch(&p->entries, entry);

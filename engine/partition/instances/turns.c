@@ -21,7 +21,7 @@ static void fail(struct instances *p, struct entry *entry, thole_status status, 
         return;
     }
     if (status == THOLE_APP)
-        suspects_tell(p, entry);
+        crash_candidates_tell(p, entry);
     intake_give_back(p, entry, &p->run.in);
     entry_block(entry, turns_blocked_by(status), text);
     instance_destroy(entry->instance);
@@ -31,7 +31,7 @@ static void fail(struct instances *p, struct entry *entry, thole_status status, 
     if (status == THOLE_NOMEM && !entry->memory_retried) {
         entry->memory_retried = true;
         entries_evict(&p->entries, p->entries.len / 2);
-    } else if (status == THOLE_APP && !suspects_stuck(p, entry)) {
+    } else if (status == THOLE_APP && !crash_candidates_stuck(p, entry)) {
         entry->retry = true; /* also when nothing new is there: what was recorded and not delivered is */
     } else {
         entry->failed = entry->blocked;
@@ -126,7 +126,7 @@ static void begin(struct instances *p, struct entry *entry, uint64_t execution)
     entry->turns = entry->events = 0; /* time goes on */
     entry->blocked = BLOCKED_NOT;
     if (entry->failed == BLOCKED_NOT)
-        (void)suspects_stuck(p, entry);
+        (void)crash_candidates_stuck(p, entry);
     const thole_orchestration_entry *code =
         entry->failed == BLOCKED_NOT ? turns_code(p, started->name, started->version) : NULL;
     entry->instance = turns_instance(p, entry, code);
@@ -158,7 +158,7 @@ static void continue_as_new(struct instances *p, struct entry *entry)
 static void try_again(struct instances *p, struct entry *entry)
 {
     intake_done(p, &p->run.in);
-    suspects_retry(p, entry);
+    crash_candidates_retry(p, entry);
     if (entry->state != ENTRY_BLOCKED)
         return;
     instance_destroy(entry->instance);
@@ -282,14 +282,14 @@ static void after_end(struct instances *p, struct entry *entry, uint64_t n)
     entry->instance = NULL;
     entry_become(entry, ENTRY_ENDED);
     entries_touch(&p->entries, entry);
-    suspects_over(p, entry, n);
+    crash_candidates_over(p, entry, n);
 }
 
 static void after_record(struct instances *p, struct entry *entry, uint64_t n)
 {
     switch (p->run.kind) {
     case RUN_TURN: instance_trim(entry->instance); break;
-    case RUN_DELETION: suspects_over(p, entry, n); break;
+    case RUN_DELETION: crash_candidates_over(p, entry, n); break;
     case RUN_NOTHING:
     case RUN_RAW:
     case RUN_EARLY: break;

@@ -39,7 +39,7 @@ static thole_status attempt(const struct instances *p, const struct entry *entry
                             uint64_t event, void (*body)(void *), void *arg, thole_error *reterr)
 {
     const struct code_watch *const watch = p->env->options.watch;
-    if (watch == NULL || watch->attempt == NULL || suspects_find(p, entry->id) == NULL)
+    if (watch == NULL || watch->attempt == NULL || crash_candidates_find(p, entry->id) == NULL)
         return THOLE_OK;
     struct code_run const run = run_of(p, entry, kind, event);
     return watch->attempt(watch->arg, &run, body, arg, reterr);
@@ -74,7 +74,7 @@ thole_status watched_turn(struct instances *p, struct entry *entry, const struct
     thole_status const status =
         in->run ? attempt(p, entry, CODE_TURN, entry->events + 1, call_turn, &call, &why) : THOLE_OK;
     if (status == THOLE_APP)
-        suspects_crashed(p, entry, why.text);
+        crash_candidates_crashed(p, entry, why.text);
     if (status != THOLE_OK)
         return thole_fail(reterr, status, "%s", why.text);
     call_turn(&call);
@@ -114,7 +114,7 @@ thole_status watched_replay(struct instances *p, struct entry *entry, const thol
     thole_status const status =
         code != NULL ? attempt(p, entry, CODE_REPLAY, 1, call_replay, &call, &why) : THOLE_OK;
     if (status == THOLE_APP)
-        suspects_crashed(p, entry, why.text);
+        crash_candidates_crashed(p, entry, why.text);
     if (status != THOLE_OK)
         return thole_fail(reterr, status, "%s", why.text);
     call_replay(&call);

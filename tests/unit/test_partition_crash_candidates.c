@@ -306,5 +306,5 @@ static const struct thole_test tests[] = {
 
 int main(void)
 {
-    return thole_run_suite("partition suspects", tests, ARRAY_LEN(tests));
+    return thole_run_suite("partition crash candidates", tests, ARRAY_LEN(tests));
 }

@@ -1,0 +1,134 @@
+/*
+ * Instances whose code has crashed an engine, this one or another: they are run alone, and after too many
+ * crashes not at all, until somebody says so or there is other code. The list is kept outside, and read when
+ * the partition is opened.
+ */
+#include "instances_state.h"
+#include <stdlib.h>
+#include <string.h>
+
+static void forget(struct crash_candidate *candidate)
+{
+    free((void *)(uintptr_t)candidate->id.ptr);
+    free((void *)(uintptr_t)candidate->text.ptr);
+}
+
+void crash_candidates_release(struct crash_candidates *candidates)
+{
+    for (size_t i = 0; i < candidates->len; i++)
+        forget(&candidates->list[i]);
+    free(candidates->list);
+    *candidates = (struct crash_candidates){0};
+}
+
+struct crash_candidate *crash_candidates_find(const struct instances *p, thole_slice instance)
+{
+    for (size_t i = 0; i < p->crash_candidates.len; i++)
+        if (thole_slice_equal(p->crash_candidates.list[i].id, instance))
+            return &p->crash_candidates.list[i];
+    return NULL;
+}
+
+static bool copy(thole_slice from, thole_slice *ret)
+{
+    uint8_t *const bytes = malloc(from.len + 1);
+    if (bytes == NULL)
+        return false;
+    if (from.len > 0)
+        memcpy(bytes, from.ptr, from.len);
+    *ret = (thole_slice){bytes, from.len};
+    return true;
+}
+
+static void add(struct instances *p, const struct partition_crash *crash)
+{
+    struct crash_candidates *const all = &p->crash_candidates;
+    struct crash_candidate candidate = {.count = crash->count};
+    if (crash_candidates_find(p, crash->instance) != NULL)
+        return;
+    bool const good = copy(crash->instance, &candidate.id) && copy(crash->text, &candidate.text);
+    struct crash_candidate *const place =
+        good ? row_add((void **)&all->list, &all->len, &all->cap, sizeof *all->list) : NULL;
+    if (place != NULL) {
+        *place = candidate;
+    } else {
+        forget(&candidate);
+        env_no_memory(p->env);
+    }
+}
+
+void instances_crashes(struct instances *p, const struct partition_in *in)
+{
+    for (size_t i = 0; i < in->crashes_len; i++)
+        add(p, &in->crashes[i]);
+}
+
+bool crash_candidates_stuck(const struct instances *p, struct entry *entry)
+{
+    const struct crash_candidate *const candidate = crash_candidates_find(p, entry->id);
+    thole_error err = {0};
+    if (candidate == NULL || candidate->count < p->env->options.crash_limit)
+        return false;
+    (void)thole_fail(
+        &err, THOLE_APP,
+        "its code has crashed the engine %llu times: %.*s; it is tried again with another build of the "
+        "program, or after `thole retry`",
+        (unsigned long long)candidate->count, THOLE_FMT(candidate->text));
+    entry_block(entry, BLOCKED_CRASHED, thole_slice_from(err.text));
+    entry->failed = BLOCKED_CRASHED;
+    return true;
+}
+
+void crash_candidates_tell(struct instances *p, const struct entry *entry)
+{
+    const struct crash_candidate *const candidate = crash_candidates_find(p, entry->id);
+    struct partition_out *const out = env_emit(p->env, PARTITION_OUT_CRASHED);
+    out->instance = env_copy(p->env, entry->id);
+    out->orchestration = env_copy(p->env, entry->orchestration);
+    out->version = entry->version;
+    out->count = candidate->count;
+    out->data = env_copy(p->env, candidate->text);
+}
+
+void crash_candidates_crashed(const struct instances *p, const struct entry *entry, const char *text)
+{
+    struct crash_candidate *const candidate = crash_candidates_find(p, entry->id);
+    thole_slice now;
+    candidate->count++;
+    candidate->over_n = 0;
+    if (copy(thole_slice_from(text), &now)) {
+        free((void *)(uintptr_t)candidate->text.ptr);
+        candidate->text = now;
+    }
+}
+
+void crash_candidates_retry(struct instances *p, const struct entry *entry)
+{
+    struct crash_candidate *const candidate = crash_candidates_find(p, entry->id);
+    if (candidate == NULL || candidate->count == 0)
+        return;
+    candidate->count = 0;
+    crash_candidates_tell(p, entry);
+}
+
+/* It stays a candidate for as long as this owner has the partition: the next instance of its id may run the
+ * same code before anybody knows that the end of this one is stored. */
+void crash_candidates_over(struct instances *p, const struct entry *entry, uint64_t n)
+{
+    struct crash_candidate *const candidate = crash_candidates_find(p, entry->id);
+    if (candidate == NULL)
+        return;
+    candidate->count = 0;
+    candidate->over_n = n;
+}
+
+void instances_tell_ends(struct instances *p, uint64_t committed_n)
+{
+    for (size_t i = 0; i < p->crash_candidates.len; i++) {
+        struct crash_candidate *const candidate = &p->crash_candidates.list[i];
+        if (candidate->over_n == 0 || candidate->over_n > committed_n)
+            continue;
+        candidate->over_n = 0;
+        env_emit(p->env, PARTITION_OUT_CRASHES_OVER)->instance = env_copy(p->env, candidate->id);
+    }
+}
