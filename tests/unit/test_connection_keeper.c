@@ -1,0 +1,226 @@
+/* How a connection that is lost comes back: nats.c, the servers, the clock and the keeper's waits are played.
+ */
+#include "link.h"
+#include "server_info.h"
+#include "thole_cunit.h"
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum { START_MS = 100000, TRIES = 16, ASKED_MAX = 128, RETRY_MS_MIN = 50, RETRY_MS_MAX = 2000 };
+
+static struct {
+    atomic_bool done;
+    /* the keeper's thread */
+    bool connected;
+    uint64_t now_ms;
+    unsigned losses, fail_after; /* so many more times is it lost, and then so many servers do not answer */
+    unsigned fail;
+    uint64_t lost_ms; /* when it was last */
+    uint64_t asked_ms[ASKED_MAX];
+    char asked[ASKED_MAX + 1]; /* the servers' names */
+    size_t asked_len;
+    char log[128];
+    natsConnectionHandler disconnected, closed;
+    void *closure;
+    unsigned destroyed;
+    struct orphan *orphans[2];
+    unsigned freed; /* of those */
+} play;
+
+static natsConnection *const some_nc = (natsConnection *)&play;
+
+static void note(const char *text, uint64_t epoch)
+{
+    (void)snprintf(play.log + strlen(play.log), sizeof play.log - strlen(play.log), "%s%u ", text,
+                   (unsigned)epoch);
+}
+
+/* ---- clocks and waits ---- */
+
+uint64_t __wrap_clock_monotonic_ms(void);
+uint64_t __wrap_clock_monotonic_ms(void)
+{
+    return play.now_ms;
+}
+
+uint64_t __wrap_clock_wall_ms(void);
+uint64_t __wrap_clock_wall_ms(void)
+{
+    return play.now_ms + 1600000000000;
+}
+
+/* The time passes at once. Connected, the connection is lost instead, or the test is over. */
+int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until)
+{
+    if (play.connected && play.losses > 0) {
+        play.losses--;
+        play.fail = play.fail_after;
+        play.lost_ms = play.now_ms;
+        (void)pthread_mutex_unlock(mutex);
+        play.disconnected(some_nc, play.closure);
+        (void)pthread_mutex_lock(mutex);
+        return 0;
+    }
+    if (play.connected) {
+        atomic_store(&play.done, true);
+        return pthread_cond_wait(cond, mutex);
+    }
+    play.now_ms = (uint64_t)until->tv_sec * 1000 + (uint64_t)until->tv_nsec / 1000000;
+    return ETIMEDOUT;
+}
+
+/* ---- servers and nats.c ---- */
+
+thole_status __wrap_server_info_read(const char *url, uint64_t timeout_ms, struct server_info *ret,
+                                     thole_error *reterr);
+thole_status __wrap_server_info_read(const char *url, uint64_t timeout_ms, struct server_info *ret,
+                                     thole_error *reterr)
+{
+    (void)timeout_ms;
+    CU_ASSERT_FATAL(play.asked_len < ASKED_MAX);
+    play.asked_ms[play.asked_len] = play.now_ms;
+    play.asked[play.asked_len++] = url[strlen("nats://")];
+    if (play.fail > 0) {
+        play.fail--;
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "no server");
+    }
+    *ret = (struct server_info){.version = "2.10.27", .max_payload = 1048576, .jetstream = true};
+    return THOLE_OK;
+}
+
+natsStatus __wrap_natsConnection_Connect(natsConnection **nc, natsOptions *options);
+natsStatus __wrap_natsConnection_Connect(natsConnection **nc, natsOptions *options)
+{
+    (void)options;
+    *nc = some_nc;
+    return NATS_OK;
+}
+
+bool __wrap_natsConnection_IsClosed(natsConnection *nc);
+bool __wrap_natsConnection_IsClosed(natsConnection *nc)
+{
+    (void)nc;
+    return false;
+}
+
+void __wrap_natsConnection_Close(natsConnection *nc);
+void __wrap_natsConnection_Close(natsConnection *nc)
+{
+    play.closed(nc, play.closure);
+}
+
+void __wrap_natsConnection_Destroy(natsConnection *nc);
+void __wrap_natsConnection_Destroy(natsConnection *nc)
+{
+    CU_ASSERT_PTR_EQUAL(nc, some_nc);
+    play.destroyed++;
+}
+
+natsStatus __wrap_natsOptions_SetDisconnectedCB(natsOptions *options, natsConnectionHandler handler,
+                                                void *arg);
+natsStatus __wrap_natsOptions_SetDisconnectedCB(natsOptions *options, natsConnectionHandler handler,
+                                                void *arg)
+{
+    (void)options;
+    play.disconnected = handler;
+    play.closure = arg;
+    return NATS_OK;
+}
+
+natsStatus __wrap_natsOptions_SetClosedCB(natsOptions *options, natsConnectionHandler handler, void *arg);
+natsStatus __wrap_natsOptions_SetClosedCB(natsOptions *options, natsConnectionHandler handler, void *arg)
+{
+    (void)options, (void)arg;
+    play.closed = handler;
+    return NATS_OK;
+}
+
+void __real_free(void *memory);
+void __wrap_free(void *memory);
+void __wrap_free(void *memory)
+{
+    for (size_t i = 0; memory != NULL && i < ARRAY_LEN(play.orphans); i++)
+        play.freed += memory == play.orphans[i];
+    __real_free(memory);
+}
+
+static void on_state(void *arg, bool connected, uint64_t epoch)
+{
+    (void)arg;
+    play.connected = connected;
+    note(connected ? "up" : "down", epoch);
+}
+
+/* Connects, loses it so many times, after each of which `fail` servers do not answer, and closes it. */
+static void run(unsigned losses, unsigned fail)
+{
+    struct connection *connection = NULL;
+    struct connection_options const options = {.url = "nats://a:1,nats://b:2",
+                                               .connect_timeout_ms = 1000,
+                                               .request_timeout_ms = 1000,
+                                               .on_state = on_state};
+    memset(&play, 0, sizeof play);
+    play.now_ms = START_MS;
+    play.losses = losses;
+    play.fail_after = fail;
+    CU_ASSERT_EQUAL_FATAL(connection_open(&options, &connection, NULL), THOLE_OK);
+    while (!atomic_load(&play.done))
+        (void)sched_yield();
+    for (size_t i = 0; i < ARRAY_LEN(play.orphans); i++) {
+        play.orphans[i] = malloc(sizeof *play.orphans[i]);
+        connection_orphan(connection, play.orphans[i]);
+    }
+    connection_close(connection);
+    CU_ASSERT_EQUAL(play.destroyed, losses + 1);
+    CU_ASSERT_EQUAL(play.freed, ARRAY_LEN(play.orphans));
+}
+
+/* ---- tests ---- */
+
+/* From the place @p at in what was asked on. */
+static void check_pauses(size_t at)
+{
+    uint64_t pause_ms = RETRY_MS_MIN;
+    for (size_t i = at + 2; i < at + (size_t)2 * TRIES; i += 2) {
+        uint64_t const ms = play.asked_ms[i] - play.asked_ms[i - 2];
+        CU_ASSERT_TRUE(ms >= pause_ms / 2 && ms <= pause_ms);
+        CU_ASSERT_EQUAL(play.asked_ms[i], play.asked_ms[i + 1]); /* all servers, one after the other */
+        pause_ms = pause_ms * 2 < RETRY_MS_MAX ? pause_ms * 2 : RETRY_MS_MAX;
+    }
+}
+
+/* However long it is away: when it is back nobody waits for minutes. */
+static void test_how_often_it_is_tried(void)
+{
+    run(2, 2 * TRIES);
+    CHECK_STR("states", play.log, "up1 down1 up2 down2 up3 ");
+    CU_ASSERT_EQUAL_FATAL(play.asked_len, 1 + 2 * (2 * TRIES + 1));
+    CU_ASSERT_EQUAL(play.asked_ms[1], START_MS);
+    check_pauses(1);
+    check_pauses(1 + 2 * TRIES + 1); /* it begins anew with short ones */
+}
+
+static void test_which_server_is_next(void)
+{
+    run(3, 0);
+    CHECK_STR("not the one that was lost", play.asked, "abab");
+    run(1, 3);
+    CHECK_STR("in turn", play.asked, "ababa");
+}
+
+static void test_one_that_is_lost_at_once_is_not_hammered(void)
+{
+    run(2, 0);
+    CU_ASSERT_EQUAL_FATAL(play.asked_len, 3);
+    CU_ASSERT_EQUAL(play.asked_ms[2] - play.lost_ms, RETRY_MS_MIN);
+}
+
+static const struct thole_test tests[] = {
+    {"how often it is tried", test_how_often_it_is_tried},
+    {"which server is next", test_which_server_is_next},
+    {"one that is lost at once is not hammered", test_one_that_is_lost_at_once_is_not_hammered},
+};
+THOLE_TEST_MAIN("connection_keeper", tests)
