@@ -59,7 +59,7 @@ static thole_status take_looks(struct postgres *pg, struct claim *claims, size_t
         if (state > ROW_UNKNOWN || state == ROW_MINE)
             return thole_fail(reterr, THOLE_CORRUPT, "Postgres says state %llu of a row",
                               (unsigned long long)state);
-        claim->state = state == ROW_SUSPECT && claim->apart ? ROW_STOLEN : (enum row_state)state;
+        claim->state = state == ROW_CANDIDATE && claim->apart ? ROW_STOLEN : (enum row_state)state;
         claim->left_ms = state == ROW_HELD ? call_cell_int8(pg, 0, row, 2) : 0;
     }
     return THOLE_OK;
@@ -125,7 +125,7 @@ static thole_status take_tries(struct postgres *pg, const struct claim_policy *p
         claim->left_ms = left_ms > INT64_MAX ? 0 : left_ms;
         claim->lost = (uint32_t)call_cell_int8(pg, 0, row, 4);
         claim->poisoned = call_cell_int8(pg, 0, row, 5) >= policy->strikes_max &&
-                          claim->lost >= (uint64_t)policy->suspect_after + policy->strikes_max;
+                          claim->lost >= (uint64_t)policy->candidate_after + policy->strikes_max;
         claim->version = (uint32_t)call_cell_int8(pg, 0, row, 9);
         if (arena == NULL)
             continue;
@@ -142,7 +142,7 @@ static thole_status take_tries(struct postgres *pg, const struct claim_policy *p
     return THOLE_OK;
 }
 
-/* Who has no row to show may be missing, held by another, a suspect, or appeared a moment later. */
+/* Who has no row to show may be missing, held by another, a poison candidate, or appeared a moment later. */
 static thole_status look_at_claims(struct postgres *pg, thole_slice worker, const struct claim_policy *policy,
                                    struct claim *claims, size_t n, thole_error *reterr)
 {
@@ -152,7 +152,7 @@ static thole_status look_at_claims(struct postgres *pg, thole_slice worker, cons
     send_keys(pg, claims, n);
     call_text(pg, worker);
     call_int4_array(pg, &claims->partition, sizeof *claims, n);
-    call_int4(pg, capped(policy->suspect_after));
+    call_int4(pg, capped(policy->candidate_after));
     call_send(pg, STATEMENT_LOOK_CLAIM);
     THOLE_TRY(call_run(pg, reterr));
     return take_looks(pg, claims, n, reterr);
@@ -161,7 +161,7 @@ static thole_status look_at_claims(struct postgres *pg, thole_slice worker, cons
 thole_status worker_store_claim(struct postgres *pg, thole_slice worker, const struct claim_policy *policy,
                                 struct claim *claims, size_t n, struct arena *arena, thole_error *reterr)
 {
-    static const struct claim_policy never = {.suspect_after = UINT32_MAX, .strikes_max = UINT32_MAX};
+    static const struct claim_policy never = {.candidate_after = UINT32_MAX, .strikes_max = UINT32_MAX};
     assert(!pg->in_transaction);
     set_missing(claims, n);
     if (n == 0)
@@ -172,7 +172,7 @@ thole_status worker_store_claim(struct postgres *pg, thole_slice worker, const s
     send_keys(pg, claims, n);
     call_text(pg, worker);
     call_bool_array(pg, &claims->apart, sizeof *claims, n);
-    call_int4(pg, capped(policy->suspect_after));
+    call_int4(pg, capped(policy->candidate_after));
     call_int4(pg, capped(policy->strikes_max));
     call_int8_array(pg, &claims->lease_ms, sizeof *claims, n);
     call_send(pg, STATEMENT_CLAIM);
@@ -219,7 +219,7 @@ thole_status worker_store_died(struct postgres *pg, const struct worker_death *d
     call_int8(pg, death->blamed.activity_id);
     call_int4(pg, death->blamed.try_number);
     call_int8(pg, death->attempt);
-    call_int4(pg, capped(death->suspect_after));
+    call_int4(pg, capped(death->candidate_after));
     call_send(pg, STATEMENT_DIED);
     THOLE_TRY(call_run(pg, reterr));
     *ret_rows = call_rows(pg, 0);

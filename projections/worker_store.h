@@ -25,19 +25,19 @@ struct activity_key {
 };
 
 enum row_state {
-    ROW_MISSING = 0, /* cancelled or done: confirmed, the message may be dropped */
-    ROW_MINE = 1,    /* claimed / kept / deleted by me */
-    ROW_STOLEN = 2,  /* the row is there but another worker holds it */
-    ROW_SUSPECT = 3, /* of a claim: it was not made, because it may only be made apart */
-    ROW_HELD = 4,    /* of a claim: it was not made, because another worker's lease lasts, for left_ms */
-    ROW_UNKNOWN = 5, /* there is none, and the database may have lost it */
+    ROW_MISSING = 0,   /* cancelled or done: confirmed, the message may be dropped */
+    ROW_MINE = 1,      /* claimed / kept / deleted by me */
+    ROW_STOLEN = 2,    /* the row is there but another worker holds it */
+    ROW_CANDIDATE = 3, /* of a claim: it was not made, because it may only be made isolated */
+    ROW_HELD = 4,      /* of a claim: it was not made, because another worker's lease lasts, for left_ms */
+    ROW_UNKNOWN = 5,   /* there is none, and the database may have lost it */
 };
 
 /* What a worker makes of claims that were lost: those whose worker died, or was not heard of for a lease. */
 struct claim_policy {
-    uint32_t suspect_after; /* lost so often, a try is claimed only apart */
-    uint32_t strikes_max;   /* lost so often while apart, and both together in all, it is poisoned */
-};                          /* above INT32_MAX: never */
+    uint32_t candidate_after; /* lost so often, a try is claimed only isolated (`apart`) */
+    uint32_t strikes_max;     /* lost so often while apart, and both together in all, it is poisoned */
+};                            /* above INT32_MAX: never */
 
 struct claim {
     struct activity_key key;
@@ -67,10 +67,11 @@ struct claim {
  * or that was handed back, whose lease is over, or that is this worker's own; of any other row it says
  * ROW_HELD. A lease that the database's clock, going back, would make longer than it was meant ends that much
  * earlier. ROW_STOLEN for a key given twice (one of the two is MINE) or whose row appeared, or became free, a
- * moment later: claim it again; ROW_SUSPECT as the policy says, but never for what is poisoned or claimed
+ * moment later: claim it again; ROW_CANDIDATE as the policy says, but never for what is poisoned or claimed
  * apart. A claim that takes over from another worker notes that claim as lost. @p policy NULL: nothing is
- * suspect. The try's first claim writes its deadline, by the database's clock. Details go to @p arena (NULL:
- * nobody wants them); THOLE_LIMIT or THOLE_NOMEM when it is full (the claims are made all the same). */
+ * poison candidate. The try's first claim writes its deadline, by the database's clock. Details go to @p
+ * arena (NULL: nobody wants them); THOLE_LIMIT or THOLE_NOMEM when it is full (the claims are made all the
+ * same). */
 THOLE_NODISCARD thole_status worker_store_claim(struct postgres *pg, thole_slice worker,
                                                 const struct claim_policy *policy, struct claim *claims,
                                                 size_t n, struct arena *arena, thole_error *reterr);
@@ -101,12 +102,12 @@ struct worker_death {
     thole_slice worker, word;   /* the word is for people */
     struct activity_key blamed; /* what it died of; no instance: that is not known */
     uint64_t attempt;           /* that claim of it */
-    uint32_t suspect_after;     /* as in the claims' policy */
+    uint32_t candidate_after;   /* as in the claims' policy */
 };
 /* Notes it in all rows that the worker still holds; *ret_rows is how many. What is blamed is lost at once,
- * and with a strike if it was a suspect, and what ran beside it is not lost at all: who died of what is
- * certain. If nothing is blamed, rows change hands, and count as lost, with their next claims. Looks at all
- * rows of the table: for what happens seldom. */
+ * and with a strike if it was a poison candidate, and what ran beside it is not lost at all: who died of what
+ * is certain. If nothing is blamed, rows change hands, and count as lost, with their next claims. Looks at
+ * all rows of the table: for what happens seldom. */
 THOLE_NODISCARD thole_status worker_store_died(struct postgres *pg, const struct worker_death *death,
                                                size_t *ret_rows, thole_error *reterr);
 /* Lets go of claimed rows that somebody completes later, from outside: no claim, orphan or renewal finds them

@@ -8,7 +8,7 @@
 #define OTHER THOLE_STR("worker-2")
 #define THIRD THOLE_STR("worker-3")
 
-static const struct claim_policy policy = {.suspect_after = 2, .strikes_max = 2};
+static const struct claim_policy policy = {.candidate_after = 2, .strikes_max = 2};
 
 static struct postgres *begin(const char *ns, size_t n)
 {
@@ -81,15 +81,15 @@ static void what_was_let_go_was_not_lost(void)
     postgres_close(pg);
 }
 
-/* -- suspects -- */
+/* -- poison candidates -- */
 
-static void a_suspect_is_claimed_only_apart(void)
+static void a_candidate_is_claimed_only_isolated(void)
 {
     struct postgres *pg = begin("apart", 1);
     (void)claim_by(pg, ME, 1, false);
     (void)claim_by(pg, OTHER, 1, false);
     struct claim claim = claim_by(pg, THIRD, 1, false);
-    CHECK_INT(claim.state, ROW_SUSPECT);
+    CHECK_INT(claim.state, ROW_CANDIDATE);
     CHECK_STR("untouched", row_of("apart", 1), "2 worker-2 {1} - worker-1");
     claim = claim_by(pg, OTHER, 1, false); /* of its own worker it is none yet */
     CHECK_INT(claim.state, ROW_MINE);
@@ -140,7 +140,7 @@ static void a_loss_in_company_opens_no_way_around(void)
         claim = claim_by(pg, i % 2 == 0 ? ME : OTHER, 1, i >= 2);
     claim.settled = true;
     CHECK_OK(worker_store_renew(pg, OTHER, &claim, 1, &store_err));
-    CHECK_INT(claim_by(pg, THIRD, 1, false).state, ROW_SUSPECT);
+    CHECK_INT(claim_by(pg, THIRD, 1, false).state, ROW_CANDIDATE);
     CHECK_STR("untouched", row_of("around", 1), "4 worker-2 {1,2,3} {3} worker-1");
     claim = claim_by(pg, THIRD, 1, true);
     CHECK_INT(claim.state, ROW_MINE);
@@ -173,7 +173,7 @@ static void what_is_poisoned_needs_no_time_apart(void)
 
 static void died(struct postgres *pg, thole_slice worker, const struct claim *blamed, size_t want_rows)
 {
-    struct worker_death death = {.worker = worker, .word = THOLE_STR("it tripped"), .suspect_after = 2};
+    struct worker_death death = {.worker = worker, .word = THOLE_STR("it tripped"), .candidate_after = 2};
     size_t rows = 0;
     if (blamed != NULL) {
         death.blamed = blamed->key;
@@ -269,7 +269,7 @@ static void nothing_is_poisoned_with_fewer(void)
     CHECK_STR("two, both apart", row_of("fewer", 1), "4 worker-2 {2,3} {2,3} worker-1");
     CHECK_INT(claim.poisoned, false);
     claim = claim_by(pg, THIRD, 1, false);
-    CHECK_INT(claim.state, ROW_SUSPECT);
+    CHECK_INT(claim.state, ROW_CANDIDATE);
     claim = claim_by(pg, THIRD, 1, true);
     CHECK_INT(claim.lost, 3);
     CHECK_INT(claim.poisoned, false);
@@ -295,9 +295,9 @@ static void a_claim_of_many_takes_what_it_may(void)
     CHECK_OK(worker_store_claim(pg, THIRD, &policy, claims, ROWS, NULL, &store_err));
     for (size_t i = 0; i < ROWS; i++)
         counts[claims[i].state]++;
-    CHECK_INT(claims[0].state, ROW_SUSPECT);
+    CHECK_INT(claims[0].state, ROW_CANDIDATE);
     CHECK_INT(claims[1].poisoned, true);
-    CHECK_INT(counts[ROW_SUSPECT], 1);
+    CHECK_INT(counts[ROW_CANDIDATE], 1);
     CHECK_INT(counts[ROW_MISSING], 1);
     CHECK_INT(counts[ROW_MINE], ROWS - 2);
     postgres_close(pg);
@@ -362,7 +362,7 @@ static void the_machine_hears_of_it(void)
 static const struct thole_test tests[] = {
     {"who takes over from another notes a loss", who_takes_over_from_another_notes_a_loss},
     {"what was let go was not lost", what_was_let_go_was_not_lost},
-    {"a suspect is claimed only apart", a_suspect_is_claimed_only_apart},
+    {"a poison candidate is claimed only isolated", a_candidate_is_claimed_only_isolated},
     {"only what is lost apart counts", only_what_is_lost_apart_counts},
     {"what has settled is lost for nothing", what_has_settled_is_lost_for_nothing},
     {"a loss in company opens no way around", a_loss_in_company_opens_no_way_around},

@@ -200,8 +200,8 @@ thole_status __wrap_worker_input(struct worker_machine *w, const struct worker_i
 thole_status __wrap_row_calls_create(const struct row_calls_options *options, struct row_calls **ret,
                                      thole_error *reterr)
 {
-    arrived("row_calls_create.suspect_after+strikes_max %u",
-            options->policy.suspect_after + options->policy.strikes_max);
+    arrived("row_calls_create.candidate_after+strikes_max %u",
+            options->policy.candidate_after + options->policy.strikes_max);
     return __real_row_calls_create(options, ret, reterr);
 }
 
@@ -338,7 +338,7 @@ static const struct option_arrival {
     {"renew-every", "700ms", RUN_FIRST, "worker_create.renew_ms 700"},
     {"grace", "1500ms", RUN_FIRST, "worker_create.grace_ms 1500"},
     {"poison-after", "9", RUN_FIRST, "worker_create.poison_after 9"},
-    {"poison-after", "9", RUN_FIRST, "row_calls_create.suspect_after+strikes_max 9"},
+    {"poison-after", "9", RUN_FIRST, "row_calls_create.candidate_after+strikes_max 9"},
     {"test-own-all", NULL, RUN_SECOND, "shard_send.own second 4"},
     {"test-suppress-push", NULL, RUN_SECOND, NULL}, /* test_switches() */
     {"all", NULL, RUN_REPLAY, "stream_read.stream THOLE_arrives_HIST_4"},

@@ -101,16 +101,16 @@ static void take_over(struct world *w, struct row *row, thole_slice worker)
 }
 
 /* May it be claimed in company, or at all? */
-static bool is_suspect(const struct world *w, const struct row *row, thole_slice worker,
-                       const struct claim_policy *policy)
+static bool is_candidate(const struct world *w, const struct row *row, thole_slice worker,
+                         const struct claim_policy *policy)
 {
-    return row->lost.len + lost_now(w, row, worker) >= policy->suspect_after;
+    return row->lost.len + lost_now(w, row, worker) >= policy->candidate_after;
 }
 
 static bool is_poisoned(const struct world *w, const struct row *row, thole_slice worker,
                         const struct claim_policy *policy)
 {
-    uint64_t const lost_max = (uint64_t)policy->suspect_after + policy->strikes_max;
+    uint64_t const lost_max = (uint64_t)policy->candidate_after + policy->strikes_max;
     return row->strikes.len + strikes_now(w, row, worker) >= policy->strikes_max &&
            row->lost.len + lost_now(w, row, worker) >= lost_max;
 }
@@ -150,8 +150,9 @@ enum executed store_claim(struct world *w, thole_slice worker, const struct clai
             claims[i].left_ms = row->lease_until_ms - w->now_ms;
             continue;
         }
-        if (!claims[i].apart && is_suspect(w, row, worker, policy) && !is_poisoned(w, row, worker, policy)) {
-            claims[i].state = ROW_SUSPECT;
+        if (!claims[i].apart && is_candidate(w, row, worker, policy) &&
+            !is_poisoned(w, row, worker, policy)) {
+            claims[i].state = ROW_CANDIDATE;
             continue;
         }
         store_remember(w, row);
@@ -302,14 +303,14 @@ enum executed store_let_go(struct world *w, thole_slice worker, struct sim_claim
 }
 
 /* What is blamed is lost at once, and what ran beside it is not lost at all. */
-static void on_death(struct world *w, struct row *row, bool is_blamed, uint32_t suspect_after)
+static void on_death(struct world *w, struct row *row, bool is_blamed, uint32_t candidate_after)
 {
     struct sim_claim const claim = {.instance = row->instance,
                                     .execution = row->execution,
                                     .activity_id = row->id,
                                     .try_number = row->try_number,
                                     .attempt = row->attempt};
-    bool const strike = row->apart || row->lost.len >= suspect_after;
+    bool const strike = row->apart || row->lost.len >= candidate_after;
     store_remember(w, row);
     if (is_blamed && w->mutation != MUTATION_LOSSES_UNCOUNTED) {
         losses_blamed(w, &claim, row->worker);
@@ -327,7 +328,7 @@ static void on_death(struct world *w, struct row *row, bool is_blamed, uint32_t 
 }
 
 enum executed store_died(struct world *w, thole_slice worker, const struct sim_claim *blamed,
-                         uint32_t suspect_after)
+                         uint32_t candidate_after)
 {
     struct store *store = w->store;
     for (int look = 0; look < 2; look++) {
@@ -344,7 +345,7 @@ enum executed store_died(struct world *w, thole_slice worker, const struct sim_c
                               row->id == blamed->activity_id && row->try_number == blamed->try_number &&
                               row->attempt == blamed->attempt;
             if (look > 0)
-                on_death(w, row, same, suspect_after);
+                on_death(w, row, same, candidate_after);
         }
     }
     return EXECUTED;

@@ -125,6 +125,6 @@ enum executed store_release(struct world *w, thole_slice worker, struct sim_clai
 enum executed store_let_go(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
 /* Its crash reporter stores what it died of. */
 enum executed store_died(struct world *w, thole_slice worker, const struct sim_claim *blamed,
-                         uint32_t suspect_after);
+                         uint32_t candidate_after);
 enum executed store_leave(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
 #endif

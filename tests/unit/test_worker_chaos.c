@@ -11,7 +11,7 @@ enum { SEEDS = 300, STEPS = 400, IDS = 4000, IDS_MAX = 64, SLOTS = 3, KEYS = 6 }
 
 struct fate {
     bool ended, runs, fired, abandoned, lost, missing, mine, answered, claimed, late, timed_out, later,
-        hurried, suspect, poisoned, held;
+        hurried, candidate, poisoned, held;
     struct worker_key key;
 };
 struct pending { /* a call or a publish in flight */
@@ -92,7 +92,7 @@ static void hold_claim(struct chaos *c, const struct worker_out *out)
     hold(&c->claim, WORKER_IN_CLAIMED, out);
     CU_ASSERT_EQUAL(c->apart, 0);
     for (size_t i = 0; i < out->rows_len; i++) {
-        CU_ASSERT_EQUAL(out->rows[i].isolated, c->fates[out->rows[i].id].suspect);
+        CU_ASSERT_EQUAL(out->rows[i].isolated, c->fates[out->rows[i].id].candidate);
         CU_ASSERT_TRUE(!out->rows[i].isolated || out->rows_len == 1);
     }
 }
@@ -127,7 +127,7 @@ static void obey(struct chaos *c, const struct worker_out *out)
     case WORKER_OUT_RUN:
         CU_ASSERT_FALSE(fate->runs || fate->late || fate->timed_out || fate->poisoned);
         CU_ASSERT_EQUAL(c->apart, 0);
-        c->apart = fate->suspect ? out->id : 0;
+        c->apart = fate->candidate ? out->id : 0;
         CU_ASSERT_TRUE(fate->claimed && out->attempt > 0);
         fate->runs = true;
         CU_ASSERT_TRUE(++c->running + c->slots_owed <= SLOTS);
@@ -196,7 +196,7 @@ static void reply(struct chaos *c, struct pending *call)
             fate->held = row->state == WORKER_ROW_HELD;
             if (!row->isolated && dice(c, 8) == 0) {
                 row->state = WORKER_ROW_CANDIDATE;
-                fate->suspect = true;
+                fate->candidate = true;
                 fate->held = false;
             }
         }

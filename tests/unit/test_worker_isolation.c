@@ -1,10 +1,11 @@
-/* The worker machine and what was lost with its workers: suspects run apart (see worker_story.h). */
+/* The worker machine and what was lost with its workers: poison candidates run isolated (see worker_story.h).
+ */
 #include "thole_cunit.h"
 #include "worker_story.h"
 
-/* Each world starts with: want 2. A suspect is one from the second loss on; settled after 10 s. */
+/* Each world starts with: want 2. A poison candidate is one from the second loss on; settled after 10 s. */
 static const struct story stories[] = {
-    {"a suspect is claimed apart, and nothing is fetched meanwhile",
+    {"a poison candidate is claimed isolated, and nothing is fetched meanwhile",
      {{"msg 1 a", "claim 1"},
       {"claimed u", "want 0 | claim 1 apart"},
       {"claimed 2", "run 1#6"},
@@ -143,7 +144,7 @@ static const struct story stories[] = {
       {"msg 2 b", "claim 2"},
       {"claimed u", ""},
       {"stop 1000", "nak 2 handed_back"}}},
-    {"stop: a suspect is handed back",
+    {"stop: a poison candidate is handed back",
      {{"msg 1 a", "claim 1"}, {"stop 1000;claimed u", "nak 1 handed_back | want 0 | stopped"}}},
     {"its lease is lost: nothing starts until its handler has returned",
      {{"msg 1 a", "claim 1"},
@@ -185,14 +186,14 @@ static void test_stories(void)
         story_tell(&stories[i]);
 }
 
-/* How many losses make a suspect, and how many more of them, apart, are too many. */
+/* How many losses make a poison candidate, and how many more of them, isolated, are too many. */
 static void test_policy(void)
 {
     static const struct {
-        uint32_t poison_after, suspect_after, strikes_max;
+        uint32_t poison_after, candidate_after, strikes_max;
     } rows[] = {{5, 2, 3}, {3, 2, 1}, {2, 1, 1}, {1000, 2, 998}, {0, UINT32_MAX, UINT32_MAX}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        CU_ASSERT_EQUAL(worker_candidate_after(rows[i].poison_after), rows[i].suspect_after);
+        CU_ASSERT_EQUAL(worker_candidate_after(rows[i].poison_after), rows[i].candidate_after);
         CU_ASSERT_EQUAL(worker_strikes_max(rows[i].poison_after), rows[i].strikes_max);
     }
 }

@@ -72,7 +72,8 @@ static thole_status store(const struct watch *watch, const struct worker_crash *
                                                   .activity_id = crash->in.activity_id,
                                                   .try_number = crash->in.try_number},
                                        .attempt = crash->in.attempt,
-                                       .suspect_after = worker_candidate_after(watch->options->poison_after)};
+                                       .candidate_after =
+                                           worker_candidate_after(watch->options->poison_after)};
     struct postgres *pg = NULL;
     THOLE_TRY(postgres_open(&options, &pg, reterr));
     thole_status const status = worker_store_died(pg, &death, ret_rows, reterr);

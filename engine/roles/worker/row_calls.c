@@ -11,7 +11,7 @@ enum { BACKOFF_MS_MIN = 100, BACKOFF_MS_MAX = 5000, SAY_EVERY_MS = 30000 };
 
 static_assert((int)WORKER_ROW_MISSING == (int)ROW_MISSING && (int)WORKER_ROW_MINE == (int)ROW_MINE &&
                   (int)WORKER_ROW_STOLEN == (int)ROW_STOLEN &&
-                  (int)WORKER_ROW_CANDIDATE == (int)ROW_SUSPECT && (int)WORKER_ROW_HELD == (int)ROW_HELD &&
+                  (int)WORKER_ROW_CANDIDATE == (int)ROW_CANDIDATE && (int)WORKER_ROW_HELD == (int)ROW_HELD &&
                   (int)WORKER_ROW_UNKNOWN == (int)ROW_UNKNOWN,
               "the machine and the store name a row's states alike");
 

@@ -232,7 +232,7 @@ static thole_status open_rows(struct worker_host *host, const char *name, struct
         .name = name,
         .pg = pg,
         .worker = host->incarnation_slice,
-        .policy = {.suspect_after = worker_candidate_after(host->options.poison_after),
+        .policy = {.candidate_after = worker_candidate_after(host->options.poison_after),
                    .strikes_max = worker_strikes_max(host->options.poison_after)},
         .answers = &host->inbox};
     if (status == THOLE_OK)
