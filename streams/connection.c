@@ -18,8 +18,8 @@ enum {
     VIOLATION_BYTES = 256,
     RETRY_FIRST_MS = 50,
     RETRY_MAX_MS = 2000,
-    BURY_PAUSE_MS = 1000,
-    BURY_FLUSH_MS = 1000,
+    RETIRED_PAUSE_MS = 1000,
+    RETIRED_FLUSH_MS = 1000,
     PING_INTERVAL_MS = 3000,
     PINGS_UNANSWERED_MAX = 2,
     WALL_LOOK_MS = 1000,
@@ -39,8 +39,8 @@ struct connection {
     size_t closed_owed;   /* connections whose closed callback has not run; may wrap below 0 for a moment */
     struct attachment *attachments;
     struct orphan *orphans;
-    struct burial *buried; /* see connection_bury() */
-    uint64_t bury_due_ms;  /* 0: none */
+    struct retired_subscription *retired; /* see connection_retire() */
+    uint64_t retired_due_ms;              /* 0: none */
     uint64_t violations;
     char violation[VIOLATION_BYTES];
     char version[4][SERVER_VERSION_BYTES]; /* the last few, so that a borrowed slice stays readable */
@@ -454,25 +454,25 @@ static void reap(struct connection *connection)
 
 /* ---- subscriptions that nobody uses any more ---- */
 
-struct burial {
-    struct burial *next;
+struct retired_subscription {
+    struct retired_subscription *next;
     natsSubscription *native;
     uint64_t epoch;
 };
 
-void connection_bury(struct connection *connection, natsSubscription *native, uint64_t epoch)
+void connection_retire(struct connection *connection, natsSubscription *native, uint64_t epoch)
 {
     assert(native != NULL && epoch > 0);
-    struct burial *burial = malloc(sizeof *burial);
+    struct retired_subscription *old = malloc(sizeof *old);
     (void)natsSubscription_Unsubscribe(native);
-    if (burial == NULL)
+    if (old == NULL)
         return; /* it leaks: better than freeing it too early */
-    *burial = (struct burial){.native = native, .epoch = epoch};
+    *old = (struct retired_subscription){.native = native, .epoch = epoch};
     pthread_mutex_lock(&connection->lock);
-    burial->next = connection->buried;
-    connection->buried = burial;
-    if (connection->bury_due_ms == 0) {
-        connection->bury_due_ms = link_now_ms() + BURY_PAUSE_MS;
+    old->next = connection->retired;
+    connection->retired = old;
+    if (connection->retired_due_ms == 0) {
+        connection->retired_due_ms = link_now_ms() + RETIRED_PAUSE_MS;
         pthread_cond_broadcast(&connection->changed);
     }
     pthread_mutex_unlock(&connection->lock);
@@ -488,16 +488,16 @@ static bool link_is_there(const struct connection *connection, uint64_t epoch)
 }
 
 /* Destroys what is certainly out of use; what is not stays for the next time. */
-static void exhume(struct connection *connection)
+static void destroy_retired(struct connection *connection)
 {
     struct link *link = link_acquire(connection);
     pthread_mutex_lock(&connection->lock);
-    struct burial *all = connection->buried, *keep = NULL;
-    connection->buried = NULL;
-    connection->bury_due_ms = 0;
+    struct retired_subscription *all = connection->retired, *keep = NULL;
+    connection->retired = NULL;
+    connection->retired_due_ms = 0;
     pthread_mutex_unlock(&connection->lock);
-    bool const flushed = link != NULL && natsConnection_FlushTimeout(link->nc, BURY_FLUSH_MS) == NATS_OK;
-    for (struct burial *next; all != NULL; all = next) {
+    bool const flushed = link != NULL && natsConnection_FlushTimeout(link->nc, RETIRED_FLUSH_MS) == NATS_OK;
+    for (struct retired_subscription *next; all != NULL; all = next) {
         next = all->next;
         pthread_mutex_lock(&connection->lock);
         bool const gone = !link_is_there(connection, all->epoch);
@@ -512,11 +512,11 @@ static void exhume(struct connection *connection)
     }
     link_release(link);
     pthread_mutex_lock(&connection->lock);
-    for (struct burial *next; keep != NULL; keep = next) {
+    for (struct retired_subscription *next; keep != NULL; keep = next) {
         next = keep->next;
-        keep->next = connection->buried;
-        connection->buried = keep;
-        connection->bury_due_ms = link_now_ms() + BURY_PAUSE_MS;
+        keep->next = connection->retired;
+        connection->retired = keep;
+        connection->retired_due_ms = link_now_ms() + RETIRED_PAUSE_MS;
     }
     pthread_mutex_unlock(&connection->lock);
 }
@@ -579,17 +579,17 @@ static void *keeper_main(void *arg)
         } else if (due_alarm(connection, 0, &due), due != 0 && due <= now) {
             pthread_mutex_unlock(&connection->lock);
             fire_alarms(connection);
-        } else if (connection->bury_due_ms != 0 && now >= connection->bury_due_ms) {
+        } else if (connection->retired_due_ms != 0 && now >= connection->retired_due_ms) {
             pthread_mutex_unlock(&connection->lock);
-            exhume(connection);
+            destroy_retired(connection);
         } else if (connection->current != NULL && now >= connection->wall_due_ms) {
             look_at_wall_clock(connection);
             continue;
         } else {
             if (connection->current == NULL && (due == 0 || connection->retry_due_ms < due))
                 due = connection->retry_due_ms;
-            if (connection->bury_due_ms != 0 && (due == 0 || connection->bury_due_ms < due))
-                due = connection->bury_due_ms;
+            if (connection->retired_due_ms != 0 && (due == 0 || connection->retired_due_ms < due))
+                due = connection->retired_due_ms;
             if (connection->current != NULL && (due == 0 || connection->wall_due_ms < due))
                 due = connection->wall_due_ms;
             wait_until(connection, due);
@@ -711,11 +711,11 @@ static void connection_free(struct connection *connection)
         connection->orphans = orphan->next;
         free(orphan);
     }
-    while (connection->buried != NULL) { /* all reading threads have ended */
-        struct burial *burial = connection->buried;
-        connection->buried = burial->next;
-        natsSubscription_Destroy(burial->native);
-        free(burial);
+    while (connection->retired != NULL) { /* all reading threads have ended */
+        struct retired_subscription *old = connection->retired;
+        connection->retired = old->next;
+        natsSubscription_Destroy(old->native);
+        free(old);
     }
     natsOptions_Destroy(connection->options);
     pthread_cond_destroy(&connection->changed);

@@ -218,7 +218,7 @@ thole_status listener_open(struct link *link, const char *subject, listener_fn *
         pthread_mutex_lock(&listener->lock);
         listener->muted = true;
         pthread_mutex_unlock(&listener->lock);
-        connection_bury(link->connection, listener->native, link->epoch);
+        connection_retire(link->connection, listener->native, link->epoch);
         connection_orphan(link->connection, &listener->orphan);
         return link_fail(status, "subscribe to", subject, reterr);
     }
@@ -235,7 +235,7 @@ static void listener_finish(struct listener *listener)
     assert(native != NULL && !listener->muted); /* it is closed once */
     listener->muted = true;
     pthread_mutex_unlock(&listener->lock);
-    connection_bury(connection, native, epoch); /* nats.c's thread ends and calls listener_ended() */
+    connection_retire(connection, native, epoch); /* nats.c's thread ends and calls listener_ended() */
     listener_unref(listener);
 }
 

@@ -87,12 +87,12 @@ enum { LINK_INBOX_BYTES = 96 };
 void connection_inbox(struct connection *connection, char ret[LINK_INBOX_BYTES]);
 
 /*
- * Unsubscribes now, destroys later. nats.c 3.4.1 looks a subscription up, lets go of the lock, and locks the
+ * Unsubscribes now, destroys later. nats.c 3.4.1 looks a subscription up, releases the lock, and locks the
  * subscription afterwards: to free it in between, while a message for it comes in, is a use after free. Once
  * a PONG has been read that was asked for after the unsubscribe, no message for it is on its way. Never
  * blocks.
  */
-void connection_bury(struct connection *connection, natsSubscription *native, uint64_t epoch);
+void connection_retire(struct connection *connection, natsSubscription *native, uint64_t epoch);
 
 /* Memory for free() when the connection closes. First member of what it belongs to. */
 struct orphan {

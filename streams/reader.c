@@ -403,7 +403,7 @@ static thole_status read_once(struct read *read, struct connection *connection, 
             status = send_create(read, reterr);
         if (status == THOLE_OK)
             status = read_loop(read, reterr);
-        connection_bury(connection, read->native, read->link->epoch);
+        connection_retire(connection, read->native, read->link->epoch);
         push_remove(read->link, read->stream, read->name);
     }
     link_release(read->link);

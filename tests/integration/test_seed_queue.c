@@ -1,8 +1,8 @@
 /*
  * Seeds 000, 001, 003, 004: the queue and its leases. What they call a lock is our claim of a row; `fetch` is
  * the claim, `renew` its renewal, `ack` the completion, and the states Terminal and Missing are the row being
- * gone. An engine makes and removes the rows; a hand plays the worker where the test needs to see single
- * steps. Activities of queue "nobody" are only the hand's; on "live" a worker serves.
+ * gone. An engine makes and removes the rows; the test itself claims and completes where it needs single
+ * steps. Activities of queue "nobody" are served by the test alone, those of "live" by a worker.
  */
 #include "postgres.h"
 #include "seed_stage.h"
@@ -13,7 +13,7 @@
 static struct postgres *pg;
 static struct actor_worker live;
 
-/* ---- the hand ---- */
+/* ---- what the test does itself ---- */
 
 static struct claim claim_of(const char *id, uint64_t execution, uint64_t activity_id)
 {

@@ -1,4 +1,4 @@
-/* The worker role against real servers: a hand plays the engine's part. */
+/* The worker role against real servers: the test does what the engine would do. */
 #include "worker_stage.h"
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
-/* Tries, deadlines, heartbeats and completion from outside, as the worker role does them: a hand plays the
- * engine's part. */
+/* Tries, deadlines, heartbeats and completion from outside, as the worker role does them: the test does
+ * what the engine would do. */
 #include "worker_stage.h"
 
 static struct stage stage;

@@ -1,4 +1,4 @@
-/* A worker role in this process, with real servers, and a hand that plays the engine's part. */
+/* A worker role in this process, with real servers, and functions that do what the engine would do. */
 #ifndef THOLE_WORKER_STAGE_H
 #define THOLE_WORKER_STAGE_H
 #include "clock.h"

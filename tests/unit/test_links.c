@@ -10,7 +10,7 @@ struct subscribed {
     natsMsgHandler handler;
     natsOnCompleteCB complete;
     void *closure;
-    unsigned unsubscribed, buried;
+    unsigned unsubscribed, retired;
 };
 
 static struct {
@@ -78,12 +78,12 @@ natsStatus __wrap_natsConnection_PublishRequest(natsConnection *nc, const char *
     return NATS_OK;
 }
 
-void __wrap_connection_bury(struct connection *connection, natsSubscription *native, uint64_t epoch);
-void __wrap_connection_bury(struct connection *connection, natsSubscription *native, uint64_t epoch)
+void __wrap_connection_retire(struct connection *connection, natsSubscription *native, uint64_t epoch);
+void __wrap_connection_retire(struct connection *connection, natsSubscription *native, uint64_t epoch)
 {
     (void)connection;
     CU_ASSERT_EQUAL(epoch, 1);
-    of(native)->buried++;
+    of(native)->retired++;
 }
 
 void __wrap_connection_orphan(struct connection *connection, struct orphan *orphan);
@@ -173,14 +173,14 @@ static void test_one_that_is_replaced(void)
     listeners_replace(&play.listeners, open_one(count));
     deliver(0);
     listeners_replace(&play.listeners, open_one(count));
-    CU_ASSERT_EQUAL(play.subscribed[0].buried, 1);
+    CU_ASSERT_EQUAL(play.subscribed[0].retired, 1);
     deliver(0); /* it was on its way */
     CU_ASSERT_EQUAL(play.messages, 1);
     deliver(1);
     CU_ASSERT_EQUAL(play.messages, 2);
     listeners_close(&play.listeners);
-    CU_ASSERT_EQUAL(play.subscribed[0].buried, 1);
-    CU_ASSERT_EQUAL(play.subscribed[1].buried, 1);
+    CU_ASSERT_EQUAL(play.subscribed[0].retired, 1);
+    CU_ASSERT_EQUAL(play.subscribed[1].retired, 1);
     deliver(1);
     CU_ASSERT_EQUAL(play.messages, 2);
     end();
@@ -193,11 +193,11 @@ static void test_one_that_is_replaced_within_its_call(void)
     listeners_replace(&play.listeners, open_one(replace_within));
     deliver(0);
     CU_ASSERT_EQUAL(play.subscribed[0].unsubscribed, 1);
-    CU_ASSERT_EQUAL(play.subscribed[0].buried, 0);
+    CU_ASSERT_EQUAL(play.subscribed[0].retired, 0);
     CU_ASSERT_EQUAL(play.subscribed[1].unsubscribed, 0);
     listeners_close(&play.listeners);
-    CU_ASSERT_EQUAL(play.subscribed[0].buried, 1);
-    CU_ASSERT_EQUAL(play.subscribed[1].buried, 1);
+    CU_ASSERT_EQUAL(play.subscribed[0].retired, 1);
+    CU_ASSERT_EQUAL(play.subscribed[1].retired, 1);
     CU_ASSERT_PTR_NULL(play.listeners.newest);
     end();
 }
@@ -210,7 +210,7 @@ static void test_one_whose_end_nobody_tells(void)
     play.complete_status = NATS_INVALID_SUBSCRIPTION;
     CU_ASSERT_NOT_EQUAL(listener_open(&play.link, "thole.test", count, NULL, &listener, NULL), THOLE_OK);
     CU_ASSERT_PTR_NULL(listener);
-    CU_ASSERT_EQUAL(play.subscribed[0].buried, 1);
+    CU_ASSERT_EQUAL(play.subscribed[0].retired, 1);
     CU_ASSERT_PTR_NOT_NULL(play.orphan);
     deliver(0);
     CU_ASSERT_EQUAL(play.messages, 0);
