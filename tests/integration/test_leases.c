@@ -10,18 +10,18 @@ enum {
     QUEUE_BYTES = 40,
     SHORT_LEASE_MS = 6000,
     LONG_LEASE_MS = 2000,
-    WEATHER_MS = 1000, /* less than a lease */
+    FAULT_MS = 1000, /* less than a lease */
     DELAY_MS = 50,
     SETTLE_MS = 300,
 };
 
-enum weather { STALL_BOTH, STALL_UP, STALL_DOWN, CUT, DELAY };
+enum fault { STALL_BOTH, STALL_UP, STALL_DOWN, CUT, DELAY };
 enum sides { TO_NATS = 1, TO_POSTGRES = 2, TO_ALL = 3 };
 
 static const struct lease_case {
     const char *name;
     enum sides sides;
-    enum weather weather;
+    enum fault fault;
     bool stays; /* for longer than a lease, the lease is kept all the same */
 } cases[] = {
     {"nats_stalled", TO_NATS, STALL_BOTH, true},
@@ -45,16 +45,17 @@ struct round {
     const char *name;
     uint64_t lease_ms;
     char queues[CASES_MAX][QUEUE_BYTES];
-    struct actor_worker first[CASES_MAX], second[CASES_MAX]; /* the first are in the weather */
+    struct actor_worker first[CASES_MAX],
+        second[CASES_MAX]; /* the connections of the first are those with faults */
 };
 static struct round brief = {.name = "brief", .lease_ms = SHORT_LEASE_MS};
 static struct round lasting = {.name = "long", .lease_ms = LONG_LEASE_MS};
 
-/* ---- weather ---- */
+/* ---- faults ---- */
 
-static void strike(struct tcp_proxy *proxy, enum weather weather)
+static void strike(struct tcp_proxy *proxy, enum fault fault)
 {
-    switch (weather) {
+    switch (fault) {
     case STALL_BOTH: tcp_proxy_stall(proxy, TCP_BOTH); break;
     case STALL_UP: tcp_proxy_stall(proxy, TCP_TO_SERVER); break;
     case STALL_DOWN: tcp_proxy_stall(proxy, TCP_TO_CLIENT); break;
@@ -67,9 +68,9 @@ static void strike_all(struct round *round)
 {
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         if ((cases[i].sides & TO_NATS) != 0)
-            strike(round->first[i].nats, cases[i].weather);
+            strike(round->first[i].nats, cases[i].fault);
         if ((cases[i].sides & TO_POSTGRES) != 0)
-            strike(round->first[i].postgres, cases[i].weather);
+            strike(round->first[i].postgres, cases[i].fault);
     }
 }
 
@@ -226,7 +227,7 @@ static void release(const struct round *round, const char *what)
         actors_release(id_of(round, i, what), UINT32_MAX);
 }
 
-static void test_bad_weather_begins(void)
+static void test_faults_begin(void)
 {
     static const char *const polite[] = {"polite", "polite"};
     begin(&brief, brief_whats, polite);
@@ -234,17 +235,17 @@ static void test_bad_weather_begins(void)
     strike_all(&lasting);
     strike_all(&brief);
     release(&brief, "during");
-    pause_ms(WEATHER_MS);
+    pause_ms(FAULT_MS);
     heal_all(&brief);
     release(&brief, "after");
     start_second(&lasting);
 }
 
 /* Renewed although the network is bad: another worker gets the message, and finds the row held. */
-static void test_a_lease_that_is_renewed_through_bad_weather(void)
+static void test_a_lease_that_is_renewed_through_faults(void)
 {
     struct round *const round = &lasting;
-    pause_ms(LONG_LEASE_MS * 5 / 2 - WEATHER_MS);
+    pause_ms(LONG_LEASE_MS * 5 / 2 - FAULT_MS);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         if (cases[i].sides == TO_NATS)
             tcp_proxy_heal(round->first[i].nats); /* for the result */
@@ -256,8 +257,8 @@ static void test_a_lease_that_is_renewed_through_bad_weather(void)
             check_first_attempt(id_of(round, i, manners[k]));
 }
 
-/* One activity has ended in the weather, one after it, both as if nothing had been. */
-static void test_weather_for_less_than_the_lease(void)
+/* One activity has ended during the fault, one after it, both as if nothing had been. */
+static void test_faults_for_less_than_the_lease(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         for (size_t k = 0; k < 2; k++) {
@@ -267,7 +268,7 @@ static void test_weather_for_less_than_the_lease(void)
     check_slots(&brief);
 }
 
-static void test_weather_for_more_than_the_lease(void)
+static void test_faults_for_more_than_the_lease(void)
 {
     struct round *const round = &lasting;
     each_lost(round, check_taken_over);
@@ -294,10 +295,10 @@ static void test_nothing_is_left(void)
 }
 
 static const struct thole_test tests[] = {
-    {"bad weather begins", test_bad_weather_begins},
-    {"a lease that is renewed through bad weather", test_a_lease_that_is_renewed_through_bad_weather},
-    {"weather for less than the lease", test_weather_for_less_than_the_lease},
-    {"weather for more than the lease", test_weather_for_more_than_the_lease},
+    {"faults begin", test_faults_begin},
+    {"a lease that is renewed through faults", test_a_lease_that_is_renewed_through_faults},
+    {"faults for less than the lease", test_faults_for_less_than_the_lease},
+    {"faults for more than the lease", test_faults_for_more_than_the_lease},
     {"nothing is left in the queues", test_nothing_is_left},
 };
 

@@ -20,7 +20,7 @@ enum {
     SIDES = 2, /* 0: the client's, 1: the server's; flow i goes from side i to the other */
 };
 
-struct weather {
+struct conditions {
     unsigned stalled; /* enum tcp_way */
     uint64_t delay_ms[SIDES];
     bool cut, stop;
@@ -53,20 +53,20 @@ struct tcp_proxy {
 
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t taken;
-    struct weather wanted;
+    struct conditions wanted;
     uint64_t wishes, wishes_taken;
     size_t connections;
     uint64_t passed[SIDES];
 
     /* the thread's */
-    struct weather weather;
+    struct conditions conditions;
     struct connection_pair *pairs[CONNECTIONS_MAX];
     size_t pairs_len;
 };
 
 static bool is_stalled(const struct tcp_proxy *proxy, int flow)
 {
-    return (proxy->weather.stalled & (flow == 0 ? TCP_TO_SERVER : TCP_TO_CLIENT)) != 0;
+    return (proxy->conditions.stalled & (flow == 0 ? TCP_TO_SERVER : TCP_TO_CLIENT)) != 0;
 }
 
 /* ---- sockets ---- */
@@ -135,7 +135,7 @@ static void accept_one(struct tcp_proxy *proxy)
     int const client = accept4(proxy->listener, NULL, NULL, SOCK_CLOEXEC);
     if (client < 0)
         return;
-    bool const refused = proxy->weather.cut || proxy->pairs_len == CONNECTIONS_MAX;
+    bool const refused = proxy->conditions.cut || proxy->pairs_len == CONNECTIONS_MAX;
     int const server = refused ? -1 : connect_to(proxy->server_port);
     struct connection_pair *const pair = server < 0 ? NULL : calloc(1, sizeof *pair);
     if (pair == NULL) {
@@ -165,7 +165,7 @@ static void read_some(struct tcp_proxy *proxy, struct connection_pair *pair, int
     ssize_t const n = recv(pair->fds[side], flow->bytes + flow->len, FLOW_BYTES_MAX - flow->len, 0);
     if (n > 0) {
         flow->chunks[flow->chunks_len++] =
-            (struct chunk){.len = (size_t)n, .due_ms = now_ms + proxy->weather.delay_ms[side]};
+            (struct chunk){.len = (size_t)n, .due_ms = now_ms + proxy->conditions.delay_ms[side]};
         flow->len += (size_t)n;
     } else if (n == 0) {
         flow->ended = true;
@@ -230,17 +230,17 @@ static bool settle(const struct tcp_proxy *proxy, struct connection_pair *pair)
 /* ---- the thread ---- */
 
 /* False: stop. */
-static bool take_weather(struct tcp_proxy *proxy)
+static bool take_conditions(struct tcp_proxy *proxy)
 {
     (void)pthread_mutex_lock(&proxy->lock);
-    proxy->weather = proxy->wanted;
-    while (proxy->weather.cut && proxy->pairs_len > 0)
+    proxy->conditions = proxy->wanted;
+    while (proxy->conditions.cut && proxy->pairs_len > 0)
         end_pair(proxy, 0, true);
     proxy->connections = proxy->pairs_len;
     proxy->wishes_taken = proxy->wishes;
     (void)pthread_cond_broadcast(&proxy->taken);
     (void)pthread_mutex_unlock(&proxy->lock);
-    return !proxy->weather.stop;
+    return !proxy->conditions.stop;
 }
 
 struct poll_set {
@@ -250,7 +250,7 @@ struct poll_set {
 
 static void watch(struct tcp_proxy *proxy, struct poll_set *set, uint64_t now_ms)
 {
-    bool const accepts = proxy->weather.stalled == 0;
+    bool const accepts = proxy->conditions.stalled == 0;
     set->timeout_ms = -1;
     set->fds[0] = (struct pollfd){.fd = proxy->bell, .events = POLLIN};
     set->fds[1] = (struct pollfd){.fd = accepts ? proxy->listener : -1, .events = POLLIN};
@@ -292,7 +292,7 @@ static void *thread_main(void *arg)
     struct tcp_proxy *const proxy = arg;
     static _Thread_local struct poll_set set;
     uint64_t rung;
-    while (take_weather(proxy)) {
+    while (take_conditions(proxy)) {
         watch(proxy, &set, clock_monotonic_ms());
         if (poll(set.fds, (nfds_t)(2 + proxy->pairs_len * SIDES), set.timeout_ms) < 0 && errno != EINTR)
             break;
@@ -338,11 +338,11 @@ struct tcp_proxy *tcp_proxy_start(uint16_t server_port)
 }
 
 /* Returns when the thread has taken it. */
-static void set_weather(struct tcp_proxy *proxy, const struct weather *weather)
+static void set_conditions(struct tcp_proxy *proxy, const struct conditions *conditions)
 {
     uint64_t const one = 1;
     (void)pthread_mutex_lock(&proxy->lock);
-    proxy->wanted = *weather;
+    proxy->wanted = *conditions;
     uint64_t const wish = ++proxy->wishes;
     ssize_t const n = write(proxy->bell, &one, sizeof one);
     assert(n == (ssize_t)sizeof one);
@@ -352,19 +352,19 @@ static void set_weather(struct tcp_proxy *proxy, const struct weather *weather)
     (void)pthread_mutex_unlock(&proxy->lock);
 }
 
-static struct weather wanted_weather(struct tcp_proxy *proxy)
+static struct conditions wanted_conditions(struct tcp_proxy *proxy)
 {
     (void)pthread_mutex_lock(&proxy->lock);
-    struct weather const weather = proxy->wanted;
+    struct conditions const conditions = proxy->wanted;
     (void)pthread_mutex_unlock(&proxy->lock);
-    return weather;
+    return conditions;
 }
 
 void tcp_proxy_stop(struct tcp_proxy *proxy)
 {
     if (proxy == NULL)
         return;
-    set_weather(proxy, &(struct weather){.stop = true});
+    set_conditions(proxy, &(struct conditions){.stop = true});
     (void)pthread_join(proxy->thread, NULL);
     release(proxy);
 }
@@ -376,30 +376,30 @@ uint16_t tcp_proxy_port(const struct tcp_proxy *proxy)
 
 void tcp_proxy_stall(struct tcp_proxy *proxy, enum tcp_way ways)
 {
-    struct weather weather = wanted_weather(proxy);
-    weather.stalled = ways;
-    set_weather(proxy, &weather);
+    struct conditions conditions = wanted_conditions(proxy);
+    conditions.stalled = ways;
+    set_conditions(proxy, &conditions);
 }
 
 void tcp_proxy_delay(struct tcp_proxy *proxy, enum tcp_way ways, uint64_t delay_ms)
 {
-    struct weather weather = wanted_weather(proxy);
+    struct conditions conditions = wanted_conditions(proxy);
     for (int side = 0; side < SIDES; side++)
         if ((ways & (side == 0 ? TCP_TO_SERVER : TCP_TO_CLIENT)) != 0)
-            weather.delay_ms[side] = delay_ms;
-    set_weather(proxy, &weather);
+            conditions.delay_ms[side] = delay_ms;
+    set_conditions(proxy, &conditions);
 }
 
 void tcp_proxy_cut(struct tcp_proxy *proxy)
 {
-    struct weather weather = wanted_weather(proxy);
-    weather.cut = true;
-    set_weather(proxy, &weather);
+    struct conditions conditions = wanted_conditions(proxy);
+    conditions.cut = true;
+    set_conditions(proxy, &conditions);
 }
 
 void tcp_proxy_heal(struct tcp_proxy *proxy)
 {
-    set_weather(proxy, &(struct weather){.cut = false});
+    set_conditions(proxy, &(struct conditions){.cut = false});
 }
 
 size_t tcp_proxy_connections(struct tcp_proxy *proxy)

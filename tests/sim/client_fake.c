@@ -219,7 +219,7 @@ static void bother(struct world *w, size_t instance, uint64_t start_ms)
                    instance);
 }
 
-/* Whoever is paused when the weather has cleared goes on, children too; who is damaged ends. */
+/* Whoever is paused when the faults have stopped goes on, children too; who is damaged ends. */
 static void task_resume(struct world *w, void *arg, uint64_t value)
 {
     (void)arg, (void)value;
@@ -280,7 +280,7 @@ static void decide(struct world *w, size_t instance, uint64_t id, const struct m
     send_message(w, 0, instance, &message);
 }
 
-/* Their operator looks now and then at what waits in quarantine. When the weather has cleared he leaves to
+/* Their operator looks now and then at what waits in quarantine. When the faults have stopped he leaves to
  * itself what ends by itself, and decides on the rest. */
 static bool is_to_decide(struct world *w, const struct model_event *e)
 {

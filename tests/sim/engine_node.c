@@ -494,7 +494,7 @@ void engine_loses_link(struct world *w, struct engine *engine, enum server serve
  * The sweeper: work that nobody holds is published again. It repairs what an acknowledgement that arrives
  * late does to the message of another, and what happens when the database loses a row, a worker finds it
  * missing and drops the message, and between the two the row is projected again and its message found to be
- * there still. Where the weather has none of those the sweeper stays off, so that it hides nothing.
+ * there still. Where there are none of those faults the sweeper stays off, so that it hides nothing.
  */
 static void sweep(struct world *w, const struct seat *seat)
 {

@@ -1,6 +1,6 @@
 /*
  * Nodes, their connections, and requests on them. A request arrives in the order in which it was sent on its
- * connection unless the weather says otherwise; it may be lost, or arrive long after its sender gave up, and
+ * connection unless a fault changes that; it may be lost, or arrive long after its sender gave up, and
  * so may its answer. Its sender hears exactly once: the answer, or that nothing is known.
  */
 #ifndef THOLE_NET_FAKE_H

@@ -16,8 +16,9 @@
 #include <string.h>
 
 enum {
-    START_MS = 1700000000,  /* of the virtual clock: it must not be near 0 */
-    CALM_LIMIT_MS = 900000, /* virtual time in which everything must have ended once the weather is fair */
+    START_MS = 1700000000, /* of the virtual clock: it must not be near 0 */
+    CALM_LIMIT_MS =
+        900000, /* virtual time in which everything must have ended once the faults have stopped */
     SETTLE_MS = 500,
 };
 
@@ -286,7 +287,7 @@ void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mut
         w->engines[i] = engine_create(w, (unsigned)i);
     for (size_t i = 0; i < w->workers_len; i++)
         w->workers[i] = worker_node_create(w, (unsigned)i);
-    weather_begin(w);
+    faults_begin(w);
 }
 
 static bool step(struct world *w)
@@ -329,7 +330,7 @@ static void run_calm(struct world *w)
         if (!is_broken(w) && settled(w, why, sizeof why))
             return;
     }
-    broken(w, "not settled %d virtual seconds after the weather cleared: %s", CALM_LIMIT_MS / 1000, why);
+    broken(w, "not settled %d virtual seconds after the faults stopped: %s", CALM_LIMIT_MS / 1000, why);
 }
 
 void world_run(struct world *w)
@@ -340,9 +341,9 @@ void world_run(struct world *w)
         ;
     if (is_broken(w))
         return;
-    trace(w, "the weather clears");
+    trace(w, "the weather clears"); /* these words are in the digest of the traces */
     w->faults = false;
-    weather_clears(w);
+    faults_end(w);
     run_calm(w);
 }
 

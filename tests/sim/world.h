@@ -6,7 +6,8 @@
  *   log_fake.c           HIST and IN streams                     store_fake.c  Postgres
  *   work_fake.c          the WORK stream                         engine_node.c, worker_node.c, client_fake.c
  *   losses.c      what truly became of claims, and who kills his worker
- *   model.c, checks.c    the independent reader and what must hold      weather.c  who is struck when
+ *   model.c, checks.c    the independent reader and what must hold      sim_faults.c  which faults happen,
+ * and when
  */
 #ifndef THOLE_WORLD_H
 #define THOLE_WORLD_H
@@ -27,7 +28,7 @@ enum {
     LEASE_MS = 3000,
 };
 
-/* Kinds of weather. Each seed enables a part of them, so that some seeds are wild in few ways only. */
+/* Kinds of faults. Each seed enables a part of them, so that some seeds are wild in few ways only. */
 enum fault {
     FAULT_ENGINE_CRASH,
     FAULT_ENGINE_PAUSE,
@@ -206,7 +207,7 @@ void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mut
 void world_run(struct world *w);
 void world_end(struct world *w); /* frees; why, hash and stats stay */
 
-/* weather.c */
-void weather_begin(struct world *w);
-void weather_clears(struct world *w);
+/* sim_faults.c */
+void faults_begin(struct world *w);
+void faults_end(struct world *w);
 #endif

@@ -1,4 +1,4 @@
-/* Who is struck by what, and when; and the fair weather afterwards. */
+/* Which faults happen to whom, and when; and how they stop. */
 #include "engine_node.h"
 #include "log_fake.h"
 #include "net_fake.h"
@@ -128,7 +128,7 @@ static void task_strike(struct world *w, void *arg, uint64_t value)
     after(w, between(w, 1, 1600 / w->wildness), task_strike, NULL, 0);
 }
 
-void weather_begin(struct world *w)
+void faults_begin(struct world *w)
 {
     for (uint32_t p = 0; p < w->partitions; p++)
         engine_wants(w, any_engine(w), p, true);
@@ -139,7 +139,7 @@ void weather_begin(struct world *w)
 }
 
 /* One owner for each partition, everybody is up and knows everything. Clocks stay wrong. */
-void weather_clears(struct world *w)
+void faults_end(struct world *w)
 {
     w->slow_until_ms = 0;
     for (size_t i = 0; i < w->engines_len; i++) {
