@@ -432,7 +432,7 @@ static void go_down(struct connection *connection)
     pthread_mutex_unlock(&connection->turn);
 }
 
-/* Destroys links that are lost and that nobody holds. The lock is held, and let go meanwhile. */
+/* Destroys links that are lost and that nobody holds. The lock is held, and released meanwhile. */
 static void reap(struct connection *connection)
 {
     struct link **at = &connection->links;

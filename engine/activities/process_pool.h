@@ -16,7 +16,7 @@
 THOLE_NODISCARD thole_status process_pool_create(struct forkserver *forkserver, const thole_program *program,
                                                  uint32_t max, struct process_pool **ret,
                                                  thole_error *reterr);
-/* No activity runs any more. Lets go of the processes: forkserver_stop() waits for them. NULL-safe. */
+/* No activity runs any more. Releases the processes: forkserver_stop() waits for them. NULL-safe. */
 void process_pool_destroy(struct process_pool *pool);
 
 /* The handler (act->run) of an activity that runs in a process: act->pool and act->entry are set. Returns

@@ -48,7 +48,7 @@ enum log_verdict log_rule_feed(struct log_rule *rule, const struct record *recor
 
 enum log_verdict log_rule_feed_front(struct log_rule *rule, const struct record *record, uint64_t sequence)
 {
-    if (record == NULL) /* that is its instance's affair; it proves nothing about the records around it */
+    if (record == NULL) /* it concerns its instance alone; it proves nothing about the records around it */
         return LOG_DAMAGED;
     if (record->kind == RECORD_EPOCH_OPENED) {
         *rule = (struct log_rule){.epoch = record->epoch, .opened = sequence};

@@ -1,4 +1,4 @@
-/* What an engine's crash has been is stored, for whoever owns the partition next, and logged. */
+/* Stores what an engine crashed of, for the next owner of the partition, and logs it. */
 #ifndef THOLE_CRASH_REPORT_H
 #define THOLE_CRASH_REPORT_H
 #include "host_options.h"

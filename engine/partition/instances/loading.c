@@ -210,7 +210,7 @@ static struct turn *join(const struct history *history, struct arena *arena, siz
     return turns;
 }
 
-/* It has ended: its code goes through all of it once more to answer, and is let go. */
+/* It has ended: its code goes through all of it once more to answer, and is released. */
 static void recall(struct instances *p, struct entry *entry, const struct history *history,
                    const struct turn *turns, size_t n)
 {

@@ -1,7 +1,7 @@
 /*
- * Questions to instances. They change nothing: a parked instance is loaded for them, and answers at once. One
- * that has ended is only remembered: its history is read once more, its code goes through it, all who wait
- * are answered, and it is let go. Its entry is LOADING meanwhile, so that what comes for it waits its turn.
+ * Queries. They change nothing: the instance is loaded if it is not in memory, and answers at once. Of one
+ * that has ended only the end is in memory: its history is read once more, its code is replayed, all queries
+ * that wait are answered, and it is released. Its entry is LOADING meanwhile, so other input waits.
  */
 #include "instances_state.h"
 #include <assert.h>

@@ -23,7 +23,7 @@ bool entry_exists(const struct entry *entry)
     return entry->state != ENTRY_ABSENT && entry->state != ENTRY_EARLY;
 }
 
-/* They are answered when what they collide with is committed: nobody hears of what is not. */
+/* They are answered when what they collide with is committed: what is not committed is never told. */
 static bool must_wait(const struct entry *entry)
 {
     if (deletion_must_wait(entry))

@@ -1,7 +1,6 @@
 /*
- * Code of orchestrations is run here and nowhere else: whoever watches it hears which before, and the end.
- * The code of an instance that has crashed before is run twice: first in a copy of the process, which may die
- * of it.
+ * The only file that runs code of orchestrations. The watcher is called before, with what is run, and after
+ * it. The code of a crash candidate is run twice: first in a copy of the process, which may crash.
  */
 #include "instances_state.h"
 

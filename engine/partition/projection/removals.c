@@ -1,10 +1,11 @@
 /*
  * The records of deleted instances. They may go when
  *  - everything that follows from them has been done;
- *  - a later record that is stored says that the deletion is committed: who reads the tail then counts on
- * over the gap;
- *  - the database will never forget that it has come so far: the record that its rows end with has to be
- * there. Until they are gone no record says that all is published (projection_done), so a new owner looks for
+ *  - a later stored record says that the deletion is committed: who reads the tail goes on behind the gap;
+ *  - the database will keep, whatever happens, that it has come so far: the record that its rows end with
+ *    must still be in the log.
+ *
+ * Until they are gone no record says that all is published (projection_done), so a new owner looks for
  * deletions from there on, and removes what is left.
  *
  * Pruning is the same for some of the executions of an instance that goes on: not a record of its own, but an
