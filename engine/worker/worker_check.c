@@ -134,7 +134,7 @@ static const char *check_times(const struct worker_machine *w)
         const struct lease *const lease = &w->table.leases[i];
         wanted += lease->id != 0 && lease->push == PUSH_WANTED;
         renewed |= lease_takes_part(lease);
-        kept |= is_claimed(lease->state) && lease_has_row(lease) && lease_needs_progress(w, lease);
+        kept |= lease_needs_progress(w, lease);
     }
     HOLDS(w->pushes_wanted == wanted);
     HOLDS(!renewed || w->renew_in_flight || w->renew_due_ms != UINT64_MAX);

@@ -172,7 +172,10 @@ static void claim_failed(struct worker_machine *w, struct lease *lease)
         lease_end(w, lease, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
         return;
     }
-    lease_enter(&w->table, lease, isolation_has(w, lease) ? LEASE_ISOLATED : LEASE_QUEUED);
+    bool const isolated = isolation_has(w, lease);
+    lease_enter(&w->table, lease, isolated ? LEASE_ISOLATED : LEASE_QUEUED);
+    if (isolated)
+        worker_progress_arm(w, lease); /* in its claim it was left out */
     lease_refresh(w, lease);
 }
 

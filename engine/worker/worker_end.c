@@ -201,6 +201,8 @@ void lease_cancelled(struct worker_machine *w, struct lease *lease)
 {
     lease_set_push(w, lease, PUSH_NONE);
     fire(w, lease, WORKER_PATH_RENEWAL, CLAIM_GONE);
+    if (lease->state == LEASE_CANCELLING)
+        worker_progress_arm(w, lease); /* it was left out if its row could not be renewed before */
 }
 
 void lease_hurry(struct worker_machine *w, struct lease *lease, uint64_t grace_ms)

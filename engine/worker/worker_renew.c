@@ -114,7 +114,6 @@ void worker_renewed(struct worker_machine *w, const struct worker_in *in)
 {
     assert(w->renew_in_flight && (in->unknown || in->rows_len == w->renew_len));
     w->renew_in_flight = false;
-    w->renew_gate_ms = 0;
     for (size_t i = 0; i < w->renew_len; i++) {
         struct lease *const lease = lease_table_find(&w->table, w->renew_ids[i]);
         assert(in->unknown || in->rows[i].id == w->renew_ids[i]);
