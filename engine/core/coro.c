@@ -100,8 +100,11 @@ void stack_pool_destroy(struct stack_pool *pool)
     assert(pool->in_use == 0);
     for (struct coro *co = pool->free, *next; co != NULL; co = next) {
         next = co->next_free;
+        assert(pool->free_len > 0);
+        pool->free_len--;
         stack_unmap(co);
     }
+    assert(pool->free_len == 0);
     free(pool);
 }
 

@@ -350,6 +350,44 @@ static void test_records_go_when_nothing_needs_them(void)
     end(s);
 }
 
+/* A former owner wrote that all is published up to there: what was to go up to there, that record included,
+ * is gone. */
+static void test_what_is_gone_is_not_owed_again(void)
+{
+    struct event const pruned[] = {start_and_work[0],
+                                   {.id = 2, .kind = EVENT_HISTORY_PRUNED, .before = 3, .kept = 1}};
+    struct record const records[] = {
+        {.kind = RECORD_DELETED,
+         .epoch = 2,
+         .n = 1,
+         .deletion = {.instance = THOLE_STR("i"), .execution = 1}},
+        {.kind = RECORD_TURN,
+         .epoch = 2,
+         .n = 1,
+         .turn = {.instance = THOLE_STR("i"),
+                  .execution = 3,
+                  .number = 1,
+                  .ran = true,
+                  .events = pruned,
+                  .events_len = 2}},
+    };
+    for (uint64_t i = 0; i < 4; i++) {
+        struct stand *s = begin();
+        uint64_t const published = 3 + i / 2;
+        open_at(s, published);
+        projection_store_opened(s->projection, &(struct partition_in){.epoch = 3});
+        s->records[0] = (struct log_record){.sequence = 4, .bytes = encode(s, &records[i % 2])};
+        projection_log(s->projection, &(struct partition_in){.records = s->records, .records_len = 1});
+        projection_pump(s->projection);
+        projection_applied(s->projection, &(struct partition_in){0});
+        projection_pump(s->projection);
+        CU_ASSERT_EQUAL(projection_state(s->projection), PROJECTION_CURRENT);
+        CU_ASSERT_EQUAL(projection_removals(s->projection), published < 4);
+        (void)said(s);
+        end(s);
+    }
+}
+
 static void test_timers(void)
 {
     struct stand *s = begin_current();
@@ -382,6 +420,7 @@ static const struct thole_test tests[] = {
     {"projection: rows of another log", test_rows_of_another_log},
     {"projection: only what is open is done again", test_only_what_is_open_is_done_again},
     {"projection: records go when nothing needs them", test_records_go_when_nothing_needs_them},
+    {"projection: what is gone is not owed again", test_what_is_gone_is_not_owed_again},
     {"projection: timers", test_timers},
 };
 THOLE_TEST_MAIN("projection room", tests)

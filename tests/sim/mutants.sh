@@ -95,9 +95,10 @@ compile() {
     (cd "$build" && eval "$command")
 }
 
-# Links a unit test as the build does, but with that object.
+# Links a unit test as the build does, but with that object: instead of the one that is named, if it is, or of the one in
+# an archive.
 link_unit() {
-    command=$(ninja -C "$build" -t commands "tests/test_$1" | tail -n 1)
+    command=$(ninja -C "$build" -t commands "tests/test_$1" | tail -n 1 | sed "s| [^ ]*/${file#*/}\\.o||")
     command=${command/ -o tests\/test_$1 / $folder/mutant.o -o $folder/test_$1 }
     (cd "$build" && eval "$command")
 }

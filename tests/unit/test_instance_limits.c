@@ -149,6 +149,36 @@ static void every_smaller_ceiling_is_a_limit(void)
         sweep(&sweeps[i]);
 }
 
+/* ---- one ceiling for a turn: its events, and what is copied for them ---- */
+
+enum {
+    STATUSES = 1100,
+    STATUS_BYTES = 250,
+    EVENTS_CAP = 2048
+}; /* that many events take the next power of two */
+
+static thole_status says_much(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    char text[STATUS_BYTES];
+    (void)input, (void)ret_output;
+    memset(text, 's', sizeof text);
+    for (int i = 0; i < STATUSES; i++)
+        thole_set_status(ctx, (thole_slice){(const uint8_t *)text, sizeof text});
+    return THOLE_OK;
+}
+
+static void events_and_copies_share_the_ceiling(void)
+{
+    struct sweep_row const row = {"statuses", says_much, "Started t(x)", "Completed"};
+    size_t const events = EVENTS_CAP * sizeof(struct event), copies = STATUSES * (STATUS_BYTES + 16);
+    struct buf text;
+    buf_init(&text, 16 * PLAY_TEXT_MAX);
+    CU_ASSERT_TRUE(plays_within(&row, events + 2 * copies, &text));
+    buf_clear(&text);
+    CU_ASSERT_FALSE(plays_within(&row, events + copies / 2, &text));
+    buf_release(&text);
+}
+
 /* ---- what the code sees ---- */
 
 static thole_status never_stops_asking(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
@@ -248,6 +278,7 @@ static void no_stack_is_no_memory(void)
 
 static const struct thole_test tests[] = {
     {"every smaller ceiling is a limit", every_smaller_ceiling_is_a_limit},
+    {"events and copies share the ceiling", events_and_copies_share_the_ceiling},
     {"code is told and then parked", code_is_told_and_then_parked},
     {"a failed instance stays failed", a_failed_instance_stays_failed},
     {"no stack is no memory", no_stack_is_no_memory},

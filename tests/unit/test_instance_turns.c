@@ -550,9 +550,41 @@ static void trimmed(void)
     play_release(&play);
 }
 
+/* What an activity says fits into a payload; with the words before it it does not, and is cut between
+ * characters. */
+static void long_failures_are_cut(void)
+{
+    enum { PAYLOAD_MAX = 256, CHARACTERS = 120 };
+    static const char words[] = "activity 'charge' failed: ";
+    for (size_t more = 0; more < 2; more++) { /* the limit is behind a character, and within one */
+        struct play play = play_of(one);
+        play.payload_max = PAYLOAD_MAX;
+        struct instance *instance = play_instance(&play);
+        char why[1 + 2 * CHARACTERS + 1] = "x", expected[sizeof words + sizeof why];
+        for (size_t i = 0; i < CHARACTERS; i++)
+            memcpy(&why[more + 2 * i], "\xc3\xa9", 3);
+        struct event const received[] = {
+            {.kind = EVENT_STARTED, .name = THOLE_STR("t")},
+            {.kind = EVENT_ACTIVITY_FAILED, .ref = 2, .code = THOLE_APP, .data = thole_slice_from(why)}};
+        struct turn_out out = {.ended = false};
+        for (size_t i = 0; i < ARRAY_LEN(received); i++) {
+            struct turn_in const in = {.received = &received[i], .received_len = 1, .run = true};
+            CU_ASSERT_EQUAL_FATAL(instance_turn(instance, &in, &out, NULL), THOLE_OK);
+        }
+        (void)snprintf(expected, sizeof expected, "%s%s", words, why);
+        expected[PAYLOAD_MAX - more] = '\0';
+        const struct event *const end = &out.events[out.events_len - 1];
+        CU_ASSERT_EQUAL(end->kind, EVENT_FAILED);
+        CU_ASSERT_TRUE(thole_slice_equal(end->data, thole_slice_from(expected)));
+        instance_destroy(instance);
+        play_release(&play);
+    }
+}
+
 static const struct thole_test tests[] = {
     {"turns and ends", turns_and_ends},
     {"failures", failures},
+    {"long failures are cut", long_failures_are_cut},
     {"races", races},
     {"all of them", all_of_them},
     {"explicit cancellation", explicit_cancellation},

@@ -1,4 +1,5 @@
 /* The small parts of the partition machine: inbox position, timers, ownership. */
+#include "instances_state.h"
 #include "ownership.h"
 #include "progress.h"
 #include "projection_state.h"
@@ -128,6 +129,22 @@ static void test_timers_fire_in_order(void)
     timer_heap_release(&heap);
 }
 
+/* So many events wait for an instance that does not exist, and no more; each request once. */
+static void test_early_events_have_a_bound(void)
+{
+    struct entry entry = {.early = NULL};
+    struct event event = {
+        .kind = EVENT_EVENT_RECEIVED, .name = THOLE_STR("item"), .request_id = THOLE_STR("r")};
+    CU_ASSERT_EQUAL(early_keep(&entry, &event), THOLE_OK);
+    CU_ASSERT_EQUAL(early_keep(&entry, &event), THOLE_CONFLICT);
+    event.request_id = (thole_slice){NULL, 0};
+    for (size_t i = 1; i < EARLY_EVENTS_MAX; i++)
+        CU_ASSERT_EQUAL(early_keep(&entry, &event), THOLE_OK);
+    CU_ASSERT_EQUAL(early_keep(&entry, &event), THOLE_LIMIT);
+    CU_ASSERT_EQUAL(entry.early->len, EARLY_EVENTS_MAX);
+    early_destroy(entry.early);
+}
+
 static const thole_slice knows_a[] = {{(const uint8_t *)"a", 1}};
 static const thole_slice knows_ab[] = {{(const uint8_t *)"a", 1}, {(const uint8_t *)"b", 1}};
 
@@ -165,6 +182,7 @@ static const struct thole_test tests[] = {
     {"partition: inbox position, gaps", test_progress_gaps},
     {"partition: what it has seen", test_progress_knows_what_it_has_seen},
     {"partition: timers fire in order", test_timers_fire_in_order},
+    {"early events have a bound", test_early_events_have_a_bound},
     {"ownership: spread and stable", test_ownership_is_spread_and_stable},
     {"ownership: prefers who knows", test_ownership_prefers_who_knows},
 };

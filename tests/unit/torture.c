@@ -1,8 +1,9 @@
 #include "torture.h"
 #include "guarded.h"
+#include "heap.h"
 #include <stdlib.h>
 
-enum { ARENA_MAX = 16 << 20, GARBAGE_BYTES_MAX = 200 };
+enum { ARENA_MAX = 16 << 20, GARBAGE_BYTES_MAX = 200, HEAP_NOISE = 8192 };
 
 /* xorshift: the same numbers on every machine. */
 static uint64_t next_random(uint64_t *state)
@@ -60,8 +61,11 @@ static void changed(torture_fn *decode, thole_slice bytes)
 static void changed_at_random(torture_fn *decode, thole_slice bytes, uint64_t *state)
 {
     uint8_t *copy = malloc(bytes.len + 8);
+    size_t used = 0;
     for (size_t round = 0; round < 3000; round++) {
         size_t len = bytes.len;
+        if (round == 1000)
+            used = heap_used();
         memcpy(copy, bytes.ptr, len);
         for (uint64_t n = next_random(state) % 4; n > 0; n--)
             copy[next_random(state) % len] = (uint8_t)next_random(state);
@@ -76,6 +80,7 @@ static void changed_at_random(torture_fn *decode, thole_slice bytes, uint64_t *s
         }
         (void)decode_exact(decode, copy, len, ARENA_MAX);
     }
+    CU_ASSERT(heap_used() < used + HEAP_NOISE); /* nor does it keep anything */
     free(copy);
 }
 

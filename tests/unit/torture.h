@@ -8,7 +8,8 @@
 typedef thole_status torture_fn(thole_slice bytes, struct arena *arena, thole_error *reterr);
 
 /* Every prefix; every byte set to each of some values; two bytes at random places; bytes inserted and
- * removed. Any status is fine but one that the decoder may not return, and a crash. */
+ * removed. Any status is fine but one that the decoder may not return, and a crash. Nothing is left on the
+ * heap. */
 void torture_bytes(torture_fn *decode, thole_slice bytes);
 /* Random bytes, and random fields that look like protobuf. */
 void torture_garbage(torture_fn *decode, size_t rounds);
