@@ -153,8 +153,53 @@ static void test_a_connection_that_is_lost(void)
     }
 }
 
+/* A number that is cut off would be another one's. */
+static void test_numbers_that_do_not_fit(void)
+{
+    static const struct {
+        const char *name;
+        uint64_t value;
+        bool fits;
+    } rows[] = {{"int4", INT32_MAX, true},    {"int4", (uint64_t)INT32_MAX + 1, false},
+                {"int4s", INT32_MAX, true},   {"int4s", (uint64_t)INT32_MAX + 1, false},
+                {"int8", INT64_MAX, true},    {"int8", (uint64_t)INT64_MAX + 1, false},
+                {"int8s", INT64_MAX, true},   {"int8s", (uint64_t)INT64_MAX + 1, false},
+                {"at most", INT64_MAX, true}, {"at most", UINT64_MAX, true}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        static struct postgres pg;
+        uint32_t const small = (uint32_t)rows[i].value;
+        memset(&pg, 0, sizeof pg);
+        memset(&play, 0, sizeof play);
+        buf_init(&pg.bytes, 1000);
+        pg.conn = PQconnectStart("host=/nonexistent/folder");
+        pg.statement_timeout_ms = 1000;
+        play.answers = "c0c0s";
+        call_begin(&pg, "a test");
+        if (strcmp(rows[i].name, "int4") == 0)
+            call_int4(&pg, small);
+        else if (strcmp(rows[i].name, "int4s") == 0)
+            call_int4_array(&pg, &small, sizeof small, 1);
+        else if (strcmp(rows[i].name, "int8") == 0)
+            call_int8(&pg, rows[i].value);
+        else if (strcmp(rows[i].name, "int8s") == 0)
+            call_int8_array(&pg, &rows[i].value, sizeof rows[i].value, 1);
+        else
+            call_int8_array_most(&pg, &rows[i].value, sizeof rows[i].value, 1, INT64_MAX);
+        call_send(&pg, STATEMENT_COMMIT);
+        thole_status const status = call_run(&pg, NULL);
+        CHECK_STR(rows[i].name, thole_status_name(status),
+                  thole_status_name(rows[i].fits ? THOLE_OK : THOLE_INVALID));
+        CU_ASSERT_EQUAL(play.asked > 0, rows[i].fits); /* nothing was sent */
+        for (size_t k = 0; k < pg.results_len; k++)
+            PQclear(pg.results[k]);
+        session_drop(&pg);
+        buf_release(&pg.bytes);
+    }
+}
+
 static const struct thole_test tests[] = {
     {"what a connection is asked to be", test_what_a_connection_is_asked_to_be},
     {"a connection that is lost", test_a_connection_that_is_lost},
+    {"numbers that do not fit", test_numbers_that_do_not_fit},
 };
 THOLE_TEST_MAIN("postgres_lost", tests)

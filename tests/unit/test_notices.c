@@ -1,0 +1,106 @@
+/* What a worker reads of a cancel notice, and how a rejected message is published. */
+#include "header_names.h"
+#include "link.h"
+#include "notice.h"
+#include "rejected.h"
+#include "thole_cunit.h"
+
+/* ---- cancel notices ---- */
+
+#define SUBJECT "thole.test.cancel.order.2"
+
+struct row {
+    const char *name, *subject, *activities, *kind, *try_number;
+    thole_status status;
+    uint32_t want_try;
+    size_t want_ids;
+};
+
+static thole_status parse(const struct row *row, struct arena *arena, struct cancel_notice *ret)
+{
+    natsMsg *message = NULL;
+    CU_ASSERT_EQUAL_FATAL(nats_Open(-1), NATS_OK); /* once; its messages need it */
+    CU_ASSERT_EQUAL_FATAL(natsMsg_Create(&message, row->subject, NULL, "late", 4), NATS_OK);
+    if (row->activities != NULL)
+        CU_ASSERT_EQUAL(natsMsgHeader_Set(message, HEADER_ACTIVITIES, row->activities), NATS_OK);
+    if (row->kind != NULL)
+        CU_ASSERT_EQUAL(natsMsgHeader_Set(message, HEADER_KIND, row->kind), NATS_OK);
+    if (row->try_number != NULL)
+        CU_ASSERT_EQUAL(natsMsgHeader_Set(message, HEADER_TRY, row->try_number), NATS_OK);
+    struct delivery const delivery = link_delivery(message);
+    thole_status const status = cancel_notice_parse(&delivery, arena, ret, NULL);
+    natsMsg_Destroy(message);
+    return status;
+}
+
+/* A notice for one try must not end the next one, whose number it does not have. */
+static void test_what_a_cancel_notice_says(void)
+{
+    static const struct row rows[] = {
+        {"any try", SUBJECT, "7", "TIMEOUT", NULL, THOLE_OK, 0, 1},
+        {"one try", SUBJECT, "7", "TIMEOUT", "2", THOLE_OK, 2, 1},
+        {"the largest try", SUBJECT, "7,8,9", "TIMEOUT", "4294967295", THOLE_OK, UINT32_MAX, 3},
+        {"a larger one", SUBJECT, "7", "TIMEOUT", "4294967296", THOLE_CORRUPT, 0, 0},
+        {"try 0", SUBJECT, "7", "TIMEOUT", "0", THOLE_CORRUPT, 0, 0},
+        {"no number", SUBJECT, "7", "TIMEOUT", "2x", THOLE_CORRUPT, 0, 0},
+        {"no activity", SUBJECT, NULL, "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
+        {"activity 0", SUBJECT, "0", "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
+        {"an empty activity", SUBJECT, "7,", "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
+        {"no kind", SUBJECT, "7", NULL, NULL, THOLE_CORRUPT, 0, 0},
+        {"execution 0", "thole.test.cancel.order.0", "7", "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
+        {"another subject", "thole.test.event.order.2", "7", "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0},
+        {"a longer subject", SUBJECT ".1", "7", "TIMEOUT", NULL, THOLE_CORRUPT, 0, 0}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct arena arena;
+        struct cancel_notice notice = {.execution = 0};
+        arena_init(&arena, 10000);
+        thole_status const status = parse(&rows[i], &arena, &notice);
+        CHECK_STR(rows[i].name, thole_status_name(status), thole_status_name(rows[i].status));
+        CU_ASSERT_EQUAL(notice.try_number, rows[i].want_try);
+        CU_ASSERT_EQUAL(notice.activity_ids_len, rows[i].want_ids);
+        if (status == THOLE_OK) {
+            CU_ASSERT_EQUAL(notice.execution, 2);
+            CU_ASSERT_EQUAL(notice.activity_ids[notice.activity_ids_len - 1], 6 + rows[i].want_ids);
+            CU_ASSERT_TRUE(thole_slice_equal(notice.instance, THOLE_STR("order")));
+            CU_ASSERT_TRUE(thole_slice_equal(notice.reason, THOLE_STR("late")));
+        }
+        arena_release(&arena);
+    }
+}
+
+/* ---- rejected messages ---- */
+
+static char published_id[128];
+
+thole_status __wrap_requests_publish(struct requests *requests, const struct publish *publish, uint64_t token,
+                                     thole_error *reterr);
+thole_status __wrap_requests_publish(struct requests *requests, const struct publish *publish, uint64_t token,
+                                     thole_error *reterr)
+{
+    (void)requests, (void)token, (void)reterr;
+    CHECK_STR("subject", publish->subject, "thole.test.rejected.5");
+    (void)snprintf(published_id, sizeof published_id, "%s",
+                   publish->message_id == NULL ? "none" : publish->message_id);
+    return THOLE_OK;
+}
+
+/* An engine that is started anew may find it again: it is kept once. */
+static void test_a_rejected_message_is_kept_once(void)
+{
+    struct rejected_item item = {.partition = 5,
+                                 .sequence = 77,
+                                 .stored_ns = 1600000000000000123,
+                                 .code = THOLE_STR("MALFORMED"),
+                                 .subject = THOLE_STR("thole.test.in.5.order")};
+    CU_ASSERT_EQUAL(rejected_publish(NULL, "test", &item, 1, NULL), THOLE_OK);
+    CHECK_STR("id", published_id, "5.77.1600000000000000123");
+    item.stored_ns++; /* the inbox was made anew */
+    CU_ASSERT_EQUAL(rejected_publish(NULL, "test", &item, 1, NULL), THOLE_OK);
+    CHECK_STR("id", published_id, "5.77.1600000000000000124");
+}
+
+static const struct thole_test tests[] = {
+    {"what a cancel notice says", test_what_a_cancel_notice_says},
+    {"a rejected message is kept once", test_a_rejected_message_is_kept_once},
+};
+THOLE_TEST_MAIN("notices", tests)

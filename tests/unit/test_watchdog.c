@@ -1,0 +1,144 @@
+/* What is said of turns that do not end: the clock and the waits of the watchdog are the test's. */
+#include "crash_page.h"
+#include "log.h"
+#include "thole_cunit.h"
+#include "watchdog.h"
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+enum { SHARDS = 2, LOOK_MS = 200, WARN_MS = 1000 };
+
+static struct {
+    struct engine_host engine;
+    struct shard shards[SHARDS];
+    struct crash_page *page;
+    atomic_uint_fast64_t now_ms;
+    atomic_size_t looks; /* that have ended */
+    size_t looks_max;    /* then it stays where it is */
+    void (*before)(size_t look);
+    char lines[8][256];
+    size_t lines_len;
+} play;
+
+uint64_t __wrap_clock_monotonic_ms(void);
+uint64_t __wrap_clock_monotonic_ms(void)
+{
+    return atomic_load(&play.now_ms);
+}
+
+void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...);
+void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...)
+{
+    va_list args;
+    CU_ASSERT_EQUAL(level, LOG_LEVEL_WARN);
+    CHECK_STR("area", area, "partition");
+    CU_ASSERT_FATAL(play.lines_len < ARRAY_LEN(play.lines));
+    va_start(args, fmt);
+    (void)vsnprintf(play.lines[play.lines_len++], sizeof play.lines[0], fmt, args);
+    va_end(args);
+}
+
+/* The next look, at once. */
+int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until)
+{
+    (void)until;
+    size_t const look = atomic_load(&play.looks) + 1;
+    if (look > play.looks_max)
+        return pthread_cond_wait(cond, mutex);
+    atomic_fetch_add(&play.now_ms, LOOK_MS);
+    play.before(look);
+    atomic_store(&play.looks, look);
+    return ETIMEDOUT;
+}
+
+static void begins(size_t place)
+{
+    struct crash_place *const to = &play.page->places[place];
+    to->partition = 5;
+    to->execution = 2;
+    to->event = 7;
+    to->instance_len = 5;
+    memcpy(to->instance, "order", 5);
+    (void)snprintf(to->orchestration, sizeof to->orchestration, "ship");
+    atomic_fetch_add(&to->runs, 1);
+    atomic_store(&to->since_ms, atomic_load(&play.now_ms));
+}
+
+static void ends(size_t place)
+{
+    atomic_store(&play.page->places[place].since_ms, 0);
+}
+
+static void run(size_t looks, void (*before)(size_t look))
+{
+    struct watchdog *dog = NULL;
+    memset(&play, 0, sizeof play);
+    play.page = calloc(1, sizeof *play.page);
+    play.page->places_len = SHARDS;
+    play.engine.options.crash_page = play.page;
+    play.engine.shards = play.shards;
+    play.engine.shards_len = SHARDS;
+    play.looks_max = looks;
+    play.before = before;
+    atomic_store(&play.now_ms, 5000);
+    begins(0);
+    CU_ASSERT_EQUAL_FATAL(watchdog_start(&play.engine, &dog, NULL), THOLE_OK);
+    while (atomic_load(&play.looks) < looks)
+        (void)sched_yield();
+    watchdog_stop(dog);
+    free(play.page);
+}
+
+static void nothing(size_t look)
+{
+    (void)look;
+}
+
+static void test_one_that_does_not_end(void)
+{
+    run(WARN_MS / LOOK_MS - 1, nothing);
+    CU_ASSERT_EQUAL(play.lines_len, 0);
+    run(10 * WARN_MS / LOOK_MS, nothing); /* once, and not five times a second */
+    CU_ASSERT_EQUAL(play.lines_len, 1);
+    CHECK_STR("line", play.lines[0],
+              "p=5 instance=order execution=2: the code of ship has not returned for 1000 ms, at event 7; "
+              "the partitions of its thread wait for it");
+}
+
+static void one_after_the_other(size_t look)
+{
+    ends(0);
+    if (look % 2 == 0)
+        begins(0);
+}
+
+static void test_many_that_end(void)
+{
+    run(10 * WARN_MS / LOOK_MS, one_after_the_other);
+    CU_ASSERT_EQUAL(play.lines_len, 0);
+}
+
+/* Another one, on another thread and later on the same one. */
+static void others(size_t look)
+{
+    if (look == 10)
+        begins(1);
+    if (look == 20)
+        begins(0);
+}
+
+static void test_each_is_said_once(void)
+{
+    run(40, others);
+    CU_ASSERT_EQUAL(play.lines_len, 3);
+}
+
+static const struct thole_test tests[] = {
+    {"one that does not end", test_one_that_does_not_end},
+    {"many that end", test_many_that_end},
+    {"each is said once", test_each_is_said_once},
+};
+THOLE_TEST_MAIN("watchdog", tests)
