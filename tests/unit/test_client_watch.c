@@ -1,0 +1,56 @@
+/* What a call of the client holds while it waits, and what it refuses before it asks anybody. */
+#include "event.h"
+#include "thole_cunit.h"
+#include "watch.h"
+#include <stdlib.h>
+
+static struct thole_client client;
+
+static void begin(void)
+{
+    memset(&client, 0, sizeof client);
+    (void)snprintf(client.topology.ns, sizeof client.topology.ns, "test");
+    client.topology.partitions = 4;
+    client.timeout_ms = 10;
+    (void)pthread_mutex_init(&client.lock, NULL);
+}
+
+/* Thousands of calls a second: nothing of one may stay. */
+static void test_nothing_of_a_watch_stays(void)
+{
+    struct watch first, second;
+    begin();
+    CU_ASSERT_EQUAL_FATAL(
+        watch_open(&client, WATCH_QUIET, THOLE_STR("order"), (thole_slice){0}, &first, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL_FATAL(
+        watch_open(&client, WATCH_QUIET, THOLE_STR("other"), (thole_slice){0}, &second, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(second.token, first.token + 2); /* one for its looks, one for its publish */
+    buf_slice(&first.look_body, THOLE_STR("a record"));
+    CU_ASSERT_PTR_NOT_NULL(first.api_body.ptr);
+    watch_close(&first);
+    CU_ASSERT_PTR_NULL(first.look_body.ptr);
+    CU_ASSERT_PTR_NULL(first.api_body.ptr);
+    CU_ASSERT_PTR_EQUAL(client.watches, &second);
+    watch_close(&second);
+    CU_ASSERT_PTR_NULL(client.watches);
+    (void)pthread_mutex_destroy(&client.lock);
+}
+
+/* There is no connection: whatever went further would not come back. */
+static void test_a_reason_that_is_too_long(void)
+{
+    static uint8_t reason[REASON_BYTES_MAX + 1];
+    thole_error err = {0};
+    thole_delete_options const options = {.size = sizeof options, .reason = {reason, sizeof reason}};
+    memset(reason, 'x', sizeof reason);
+    begin();
+    CU_ASSERT_EQUAL(thole_client_delete(&client, THOLE_STR("order"), &options, NULL, &err), THOLE_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "reason"));
+    (void)pthread_mutex_destroy(&client.lock);
+}
+
+static const struct thole_test tests[] = {
+    {"nothing of a watch stays", test_nothing_of_a_watch_stays},
+    {"a reason that is too long", test_a_reason_that_is_too_long},
+};
+THOLE_TEST_MAIN("client_watch", tests)
