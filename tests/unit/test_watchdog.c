@@ -28,7 +28,7 @@ uint64_t __wrap_clock_monotonic_ms(void)
     return atomic_load(&play.now_ms);
 }
 
-void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...);
+THOLE_PRINTF(3, 4) void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...);
 void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ...)
 {
     va_list args;
