@@ -8,7 +8,7 @@
 enum { TEXT_BYTES = 256 };
 
 /* The only output of the pure folders: no caller is left that a status could reach. */
-static _Noreturn void give_up(size_t n, size_t bytes)
+_Noreturn void memory_give_up(size_t n, size_t bytes)
 {
     char text[TEXT_BYTES];
     (void)snprintf(
@@ -25,7 +25,7 @@ void *memory_array(size_t n, size_t bytes)
 {
     void *p = calloc(n == 0 ? 1 : n, bytes == 0 ? 1 : bytes);
     if (p == NULL)
-        give_up(n, bytes);
+        memory_give_up(n, bytes);
     return p;
 }
 
@@ -37,9 +37,9 @@ void *memory_new(size_t bytes)
 void *memory_resize(void *old, size_t n, size_t bytes)
 {
     if (bytes != 0 && n > SIZE_MAX / bytes)
-        give_up(n, bytes);
+        memory_give_up(n, bytes);
     void *p = realloc(old, n * bytes == 0 ? 1 : n * bytes);
     if (p == NULL)
-        give_up(n, bytes);
+        memory_give_up(n, bytes);
     return p;
 }

@@ -4,7 +4,11 @@
 #include "progress.h"
 #include "projection_state.h"
 #include "thole_cunit.h"
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static const char *render(const struct progress *progress)
 {
@@ -145,6 +149,32 @@ static void test_early_events_have_a_bound(void)
     early_destroy(entry.early);
 }
 
+/* Its texts are few and small: without memory for one the process ends. To go on without the orchestration's
+ * name would be to record that nobody has its code. */
+static void test_no_text_is_forgotten_for_lack_of_memory(void)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)
+    struct rlimit const none = {0, 0};
+    int status = 0;
+    pid_t const child = fork();
+    CU_ASSERT_FATAL(child >= 0);
+    if (child == 0) {
+        struct entry entry = {.early = NULL};
+        arena_init(&entry.arena, 1000);
+        (void)close(STDERR_FILENO);
+        (void)setrlimit(RLIMIT_CORE, &none);
+        (void)setrlimit(RLIMIT_AS, &none);
+        for (size_t size = 1 << 16; size > 0; size /= 2)
+            for (void *volatile block = malloc(size); block != NULL; block = malloc(size))
+                ;
+        entry_remember(&entry, THOLE_STR("order"), &entry.orchestration);
+        _exit(0);
+    }
+    CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+    CU_ASSERT(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+#endif
+}
+
 static const thole_slice knows_a[] = {{(const uint8_t *)"a", 1}};
 static const thole_slice knows_ab[] = {{(const uint8_t *)"a", 1}, {(const uint8_t *)"b", 1}};
 
@@ -182,6 +212,7 @@ static const struct thole_test tests[] = {
     {"partition: inbox position, gaps", test_progress_gaps},
     {"partition: what it has seen", test_progress_knows_what_it_has_seen},
     {"partition: timers fire in order", test_timers_fire_in_order},
+    {"no text is forgotten for lack of memory", test_no_text_is_forgotten_for_lack_of_memory},
     {"early events have a bound", test_early_events_have_a_bound},
     {"ownership: spread and stable", test_ownership_is_spread_and_stable},
     {"ownership: prefers who knows", test_ownership_prefers_who_knows},

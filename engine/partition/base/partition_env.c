@@ -1,4 +1,5 @@
 #include "partition_env.h"
+#include "memory.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -26,14 +27,7 @@ void env_no_memory(struct env *env)
 
 struct partition_out *env_emit(struct env *env, enum partition_out_kind kind)
 {
-    struct output *output = calloc(1, sizeof *output);
-    if (output == NULL) {
-        env_no_memory(env);
-        arena_release(&env->spare.own);
-        env->spare.out = (struct partition_out){.kind = kind};
-        arena_init(&env->spare.own, SIZE_MAX / 2);
-        return &env->spare.out;
-    }
+    struct output *output = memory_new(sizeof *output);
     arena_init(&output->own, SIZE_MAX / 2);
     output->out.kind = kind;
     output->out.generation = env->generation;
@@ -46,22 +40,19 @@ struct partition_out *env_emit(struct env *env, enum partition_out_kind kind)
     return &output->out;
 }
 
-static struct arena *last_arena(struct env *env)
-{
-    return env->nomem || env->last == NULL ? &env->spare.own : &env->last->own;
-}
-
 thole_slice env_copy(struct env *env, thole_slice from)
 {
     thole_slice copy = {0};
-    if (from.len > 0 && arena_dup(last_arena(env), from, &copy) != THOLE_OK)
+    assert(env->last != NULL);
+    if (from.len > 0 && arena_dup(&env->last->own, from, &copy) != THOLE_OK)
         env_no_memory(env);
     return copy;
 }
 
 uint64_t *env_numbers(struct env *env, size_t n)
 {
-    uint64_t *numbers = arena_array(last_arena(env), n, sizeof *numbers);
+    assert(env->last != NULL);
+    uint64_t *numbers = arena_array(&env->last->own, n, sizeof *numbers);
     if (numbers == NULL)
         env_no_memory(env);
     return numbers;
@@ -103,7 +94,6 @@ void env_release(struct env *env)
 {
     env_clear(env);
     destroy_taken(env);
-    arena_release(&env->spare.own);
 }
 
 void env_send(struct env *env, thole_slice instance, thole_slice bytes, uint64_t token)

@@ -28,14 +28,15 @@ struct env {
     uint64_t now_ms;     /* never goes back */
     uint64_t generation; /* of the outputs: answers to an older one are ignored */
     bool nomem;          /* memory ran out: the partition closes at the end of the step */
-    struct output *first, *last, *taken, spare;
+    struct output *first, *last, *taken;
 };
 
-/* Appends an output; its memory (copies made with env_copy) lives until it has been taken. Never NULL: when
- * memory is short it returns a spare, which nobody takes, and sets nomem. */
+/* Appends an output; its memory (copies made with env_copy) lives until it has been taken. Never NULL:
+ * see memory.h. */
 struct partition_out *env_emit(struct env *env, enum partition_out_kind kind);
-thole_slice env_copy(struct env *env, thole_slice from); /* into the output that was emitted last */
-uint64_t *env_numbers(struct env *env, size_t n);        /* likewise; NULL: nomem */
+thole_slice env_copy(struct env *env,
+                     thole_slice from);           /* into the output that was emitted last, in this step */
+uint64_t *env_numbers(struct env *env, size_t n); /* likewise; NULL: nomem */
 /* Bytes of a record beside its events, at most. */
 size_t env_record_beside(const struct partition_options *options);
 void env_no_memory(struct env *env);                       /* remembers that memory ran out */

@@ -129,6 +129,7 @@ void instances_tell_ends(struct instances *p, uint64_t committed_n)
         if (candidate->over_n == 0 || candidate->over_n > committed_n)
             continue;
         candidate->over_n = 0;
-        env_emit(p->env, PARTITION_OUT_CRASHES_OVER)->instance = env_copy(p->env, candidate->id);
+        struct partition_out *out = env_emit(p->env, PARTITION_OUT_CRASHES_OVER);
+        out->instance = env_copy(p->env, candidate->id);
     }
 }

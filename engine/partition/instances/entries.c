@@ -1,4 +1,5 @@
 #include "instances_state.h"
+#include "memory.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -262,7 +263,11 @@ void entry_remember(struct entry *entry, thole_slice from, thole_slice *to)
 {
     if (thole_slice_equal(from, *to))
         return;
-    if (arena_dup(&entry->arena, from, to) != THOLE_OK)
+    thole_status const status = arena_dup(&entry->arena, from, to);
+    /* An instance that has lost its orchestration's name would seem to have no code. */
+    if (status == THOLE_NOMEM)
+        memory_give_up(1, from.len);
+    if (status != THOLE_OK)
         *to = (thole_slice){0};
 }
 

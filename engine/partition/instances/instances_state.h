@@ -123,7 +123,8 @@ struct pending *pending_create(void);
 void entry_become(struct entry *entry, enum entry_state state);
 /* All questions are answered. */
 void entry_drop_questions(struct entries *entries, struct entry *entry);
-/* Sets or replaces a text in the entry's arena; forgets it silently when the arena is full. */
+/* Sets or replaces a text in the entry's arena; forgets it silently when the arena is full.
+ * Without memory the process ends. */
 void entry_remember(struct entry *entry, thole_slice from, thole_slice *to);
 /* Forgets everything but the id and what waits for it. The old arena is left to the caller. */
 void entry_renew(struct entry *entry);
