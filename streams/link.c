@@ -239,10 +239,9 @@ static void listener_finish(struct listener *listener)
     listener_unref(listener);
 }
 
-void listener_close(struct listener *listener)
+/* Waits for a call of fn in progress; none comes afterwards. */
+static void listener_close(struct listener *listener)
 {
-    if (listener == NULL)
-        return;
     pthread_mutex_lock(&listener->lock);
     listener_finish(listener);
 }

@@ -105,8 +105,6 @@ struct listener;
 typedef void listener_fn(void *arg, natsMsg **message, uint64_t epoch);
 THOLE_NODISCARD thole_status listener_open(struct link *link, const char *subject, listener_fn *fn, void *arg,
                                            struct listener **ret, thole_error *reterr);
-/* Waits for a call of fn in progress; none comes afterwards. NULL-safe. */
-void listener_close(struct listener *listener);
 /* The listeners of an owner: one for the current epoch, and those whose last call may still be running. */
 struct listeners {
     struct listener *newest;

@@ -33,13 +33,3 @@ void *memory_new(size_t bytes)
 {
     return memory_array(1, bytes);
 }
-
-void *memory_resize(void *old, size_t n, size_t bytes)
-{
-    if (bytes != 0 && n > SIZE_MAX / bytes)
-        memory_give_up(n, bytes);
-    void *p = realloc(old, n * bytes == 0 ? 1 : n * bytes);
-    if (p == NULL)
-        memory_give_up(n, bytes);
-    return p;
-}

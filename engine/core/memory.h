@@ -14,8 +14,6 @@
 void *memory_new(size_t bytes);
 /* @p n objects of @p bytes; checks the product. */
 void *memory_array(size_t n, size_t bytes);
-/* A larger or smaller array; what is added is not zeroed. @p old may be NULL. */
-void *memory_resize(void *old, size_t n, size_t bytes);
 /* The end of the process that the others come to: for a small block that an arena was to give, and could not
  * because malloc failed. */
 _Noreturn void memory_give_up(size_t n, size_t bytes);

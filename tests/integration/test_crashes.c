@@ -2,6 +2,7 @@
  * Code of orchestrations that crashes, in every way there is, among a thousand instances that do not: those
  * complete, the engine restarts at most so often as it may, and who did it is Stuck, with the reason.
  */
+#include "sanitized.h"
 #include "stack.h"
 #include "text.h"
 #include <inttypes.h>
@@ -10,17 +11,6 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED true
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED false
-#endif
 
 enum { STEADY = 1000, STEPS = 3, LIMIT = 2, PROGRESS_MS = 2000, TURN_LIMIT_MS = 1500, WAIT_MS = 60000 };
 #define CRASHES "program_crashes"

@@ -2,7 +2,7 @@
  */
 #include "coro.h"
 #include "instances_state.h"
-#include "thole_cunit.h"
+#include "room.h"
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,13 +21,12 @@ struct stand { /* instances, and who gives them what they ask for */
     struct stack_pool *stacks;
     uint64_t inbox, n;
     struct log_rule log;
-    char said[1024];
+    struct said said;
 };
 
 static void say(struct stand *s, const char *what, thole_slice of)
 {
-    size_t const at = strlen(s->said);
-    (void)snprintf(s->said + at, sizeof s->said - at, "%s%s %.*s", at > 0 ? ", " : "", what, THOLE_FMT(of));
+    said_add(&s->said, "%s %.*s", what, THOLE_FMT(of));
 }
 
 static void give_history(struct stand *s, uint64_t token, thole_slice instance)
@@ -59,8 +58,7 @@ static void listen(struct stand *s)
 static void check_said(struct stand *s, const char *row, const char *want)
 {
     listen(s);
-    CHECK_STR(row, s->said, want);
-    s->said[0] = '\0';
+    said_check(&s->said, row, want);
 }
 
 static struct stand *begin(void)

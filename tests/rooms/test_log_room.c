@@ -1,6 +1,6 @@
 /* The partition's log, alone: its states, the prefix rule, what is found in a tail. */
 #include "partition_log.h"
-#include "thole_cunit.h"
+#include "room.h"
 #include <stdlib.h>
 
 struct stand { /* a log, and the stream that it asks for */
@@ -9,19 +9,16 @@ struct stand { /* a log, and the stream that it asks for */
     struct arena arena;
     struct log_record records[64]; /* bytes empty: deleted */
     size_t len;
-    char said[1024];
+    struct said said;
 };
 
 static void say(struct stand *s, const char *text, uint64_t n)
 {
-    size_t const at = strlen(s->said);
-    (void)snprintf(s->said + at, sizeof s->said - at, "%s%s %llu", at > 0 ? ", " : "", text,
-                   (unsigned long long)n);
+    said_add(&s->said, "%s %llu", text, (unsigned long long)n);
 }
 
-static const char *said(struct stand *s)
+static void listen(struct stand *s)
 {
-    static char copy[1024];
     struct partition_out out;
     while (env_poll(&s->env, &out)) {
         if (out.kind == PARTITION_OUT_READ_TAIL)
@@ -32,15 +29,12 @@ static const char *said(struct stand *s)
         else if (out.kind == PARTITION_OUT_APPEND)
             say(s, "append", out.expected_last + 1);
     }
-    memcpy(copy, s->said, sizeof copy);
-    s->said[0] = '\0';
-    return copy;
 }
 
 static void check_said(struct stand *s, const char *row, const char *want)
 {
-    const char *const got = said(s);
-    CHECK_STR(row, got, want);
+    listen(s);
+    said_check(&s->said, row, want);
 }
 
 static struct stand *begin(void)
@@ -75,13 +69,8 @@ static void store(struct stand *s, enum record_kind kind, uint64_t epoch, uint64
                                   .committed = committed,
                                   .published = n,
                                   .position = {.floor = 100 * epoch + n}};
-    struct buf bytes;
-    thole_slice copy = {0};
-    buf_init(&bytes, RECORD_BYTES_MAX);
-    CU_ASSERT_EQUAL(record_encode(&record, &bytes), THOLE_OK);
-    CU_ASSERT_EQUAL(arena_dup(&s->arena, buf_bytes(&bytes), &copy), THOLE_OK);
-    buf_release(&bytes);
-    s->records[s->len] = (struct log_record){.sequence = s->len + 1, .bytes = copy};
+    s->records[s->len] =
+        (struct log_record){.sequence = s->len + 1, .bytes = record_bytes(&s->arena, &record)};
     s->len++;
 }
 
@@ -110,7 +99,8 @@ static struct stand *begin_open(void)
     CU_ASSERT_TRUE(log_take_committed(s->log, &opened));
     CU_ASSERT_FALSE(log_take_committed(s->log, &opened));
     CU_ASSERT_EQUAL_FATAL(log_state(s->log), LOG_OPEN);
-    (void)said(s);
+    listen(s);
+    s->said.text[0] = '\0';
     log_check(s->log);
     return s;
 }
@@ -180,7 +170,8 @@ static void test_what_does_not_count_goes_first(void)
     store(s, RECORD_POSITION, 2, 9, 0); /* of an owner that is no more */
     store(s, RECORD_POSITION, 3, 3, 0); /* behind a gap */
     log_open(s->log);
-    (void)said(s);
+    listen(s);
+    s->said.text[0] = '\0';
     give_tail(s, 1);
     check_said(s, "voids", "delete 3, delete 4");
     CU_ASSERT_EQUAL(log_state(s->log), LOG_REMOVING);
@@ -210,7 +201,8 @@ static void test_tails_that_are_not_believed(void)
     CU_ASSERT_EQUAL_FATAL(log_state(s->log), LOG_LOST);
     CU_ASSERT_PTR_NOT_NULL(strstr(log_why(s->log), "lacks records that were acknowledged"));
     log_reset(s->log);
-    (void)said(s);
+    listen(s);
+    s->said.text[0] = '\0';
     s->len = 0;
     store(s, RECORD_POSITION, 3, 1, 0); /* in the place of an EpochOpened */
     log_open(s->log);
@@ -250,7 +242,8 @@ static void test_behind_a_refused_one_nothing_is_committed(void)
     struct stand *s = begin_open();
     for (size_t i = 0; i < 3; i++)
         append(s, i);
-    (void)said(s);
+    listen(s);
+    s->said.text[0] = '\0';
     log_append_failed(s->log, &(struct partition_in){.n = 2, .text = "refused"});
     CU_ASSERT_EQUAL(log_state(s->log), LOG_FAILING);
     CU_ASSERT_FALSE(log_is_open(s->log));

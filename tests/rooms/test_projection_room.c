@@ -1,6 +1,6 @@
 /* The projection, alone: what committed records come to outside, and in which order. */
 #include "projection.h"
-#include "thole_cunit.h"
+#include "room.h"
 #include <stdlib.h>
 
 enum { BASE = 10 }; /* sequence of the EpochOpened */
@@ -13,14 +13,12 @@ struct stand { /* a projection, and the last outputs that ask for an answer */
     uint64_t applied, durable; /* as batches say */
     uint64_t tokens[8];
     size_t tokens_len;
-    char said[1024];
+    struct said said;
 };
 
 static void say(struct stand *s, const char *text, uint64_t n)
 {
-    size_t const at = strlen(s->said);
-    (void)snprintf(s->said + at, sizeof s->said - at, "%s%s %llu", at > 0 ? ", " : "", text,
-                   (unsigned long long)n);
+    said_add(&s->said, "%s %llu", text, (unsigned long long)n);
 }
 
 static void say_batch(struct stand *s, struct batch *batch)
@@ -36,9 +34,8 @@ static void say_batch(struct stand *s, struct batch *batch)
     batch_destroy(batch);
 }
 
-static const char *said(struct stand *s)
+static void listen(struct stand *s)
 {
-    static char copy[1024];
     struct partition_out out;
     s->tokens_len = 0;
     while (env_poll(&s->env, &out)) {
@@ -60,9 +57,6 @@ static const char *said(struct stand *s)
         if (out.token != 0 && s->tokens_len < 8)
             s->tokens[s->tokens_len++] = out.token;
     }
-    memcpy(copy, s->said, sizeof copy);
-    s->said[0] = '\0';
-    return copy;
 }
 
 static void check_said(struct stand *s, const char *row, const char *want)
@@ -70,8 +64,8 @@ static void check_said(struct stand *s, const char *row, const char *want)
     projection_pump(s->projection);
     projection_check(s->projection);
     CU_ASSERT_PTR_NULL(projection_take_step_down(s->projection));
-    const char *const got = said(s);
-    CHECK_STR(row, got, want);
+    listen(s);
+    said_check(&s->said, row, want);
 }
 
 static struct stand *begin(void)
@@ -105,12 +99,7 @@ static void open_at(struct stand *s, uint64_t published)
 
 static thole_slice encode(struct stand *s, const struct record *record)
 {
-    struct buf bytes;
-    thole_slice copy = {0};
-    buf_init(&bytes, RECORD_BYTES_MAX);
-    CU_ASSERT_EQUAL(record_encode(record, &bytes), THOLE_OK);
-    CU_ASSERT_EQUAL(arena_dup(&s->arena, buf_bytes(&bytes), &copy), THOLE_OK);
-    buf_release(&bytes);
+    thole_slice const copy = record_bytes(&s->arena, record);
     struct record decoded;
     thole_error err = {0};
     if (record_decode(copy, &s->arena, &decoded, &err) != THOLE_OK)
@@ -154,7 +143,8 @@ static struct stand *begin_current(void)
     projection_log(s->projection, &(struct partition_in){0});
     projection_pump(s->projection);
     CU_ASSERT_EQUAL_FATAL(projection_state(s->projection), PROJECTION_CURRENT);
-    (void)said(s);
+    listen(s);
+    s->said.text[0] = '\0';
     return s;
 }
 
@@ -383,7 +373,8 @@ static void test_what_is_gone_is_not_owed_again(void)
         projection_pump(s->projection);
         CU_ASSERT_EQUAL(projection_state(s->projection), PROJECTION_CURRENT);
         CU_ASSERT_EQUAL(projection_removals(s->projection), published < 4);
-        (void)said(s);
+        listen(s);
+        s->said.text[0] = '\0';
         end(s);
     }
 }

@@ -1,4 +1,5 @@
 /* What a test program says that dies in an orchestration's code. */
+#include "sanitized.h"
 #include "thole/testing.h"
 #include "thole_cunit.h"
 #include <signal.h>
@@ -7,14 +8,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
 
 static volatile int zero;
 static int *volatile nowhere;
@@ -129,10 +122,5 @@ static const struct thole_test tests[] = {
 
 int main(void)
 {
-#ifdef SANITIZED
-    (void)tests; /* the sanitizer says it */
-    return 77;
-#else
-    return thole_run_suite("kit crash", tests, ARRAY_LEN(tests));
-#endif
+    return SANITIZED ? 77 : thole_run_suite("kit crash", tests, ARRAY_LEN(tests)); /* the sanitizer says it */
 }

@@ -2,6 +2,7 @@
  * left, and the next one runs. */
 #include "process_parts.h"
 #include "process_stage.h"
+#include "sanitized.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,18 +11,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = true }; /* they want terabytes of address space, and report what was meant to crash */
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-enum { SANITIZED = true };
-#else
-enum { SANITIZED = false };
-#endif
-#else
-enum { SANITIZED = false };
-#endif
 
 static void nap_ms(unsigned ms)
 {

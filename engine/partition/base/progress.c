@@ -1,4 +1,5 @@
 #include "progress.h"
+#include "tables.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,16 +124,12 @@ thole_status progress_skip(struct progress *progress, uint64_t first, uint64_t l
 {
     if (first > last || last <= progress->floor)
         return THOLE_OK;
-    if (progress->gaps_len == progress->gaps_cap) {
-        size_t const cap = progress->gaps_cap == 0 ? 4 : progress->gaps_cap * 2;
-        struct gap *gaps = realloc(progress->gaps, cap * sizeof *gaps);
-        if (gaps == NULL)
-            return THOLE_NOMEM;
-        progress->gaps = gaps;
-        progress->gaps_cap = cap;
-    }
     assert(progress->gaps_len == 0 || progress->gaps[progress->gaps_len - 1].last < first);
-    progress->gaps[progress->gaps_len++] = (struct gap){first, last};
+    struct gap *const gap =
+        row_add((void **)&progress->gaps, &progress->gaps_len, &progress->gaps_cap, sizeof *gap);
+    if (gap == NULL)
+        return THOLE_NOMEM;
+    *gap = (struct gap){first, last};
     uint64_t const floor = progress->floor;
     absorb(progress);
     progress->dirty |= progress->floor != floor;

@@ -153,8 +153,6 @@ void early_expire(struct instances *p, struct entry *entry);
 struct intake;
 /* The first thing that waits for the entry is a request to delete it. */
 bool deletion_is_next(const struct entry *entry);
-/* What it was, and all that is told of it, has to be committed first. */
-bool deletion_must_wait(const struct entry *entry);
 /* Takes it. True: in has what is to be done now. False: it was answered, and changes nothing. */
 bool deletion_take(struct instances *p, struct entry *entry, struct intake *in);
 /* What a deletion says of the id: read from its history. */

@@ -11,9 +11,10 @@ bool deletion_is_next(const struct entry *entry)
     return is_delete(entry->first);
 }
 
-/* Its record says, too, that whoever it was in the way of has heard so: else the next owner finds nobody in
- * their way, and begins what was refused. */
-bool deletion_must_wait(const struct entry *entry)
+/* What it was, and all that is told of it, has to be committed first. Its record says, too, that whoever it
+ * was in the way of has heard so: else the next owner finds nobody in their way, and begins what was refused.
+ */
+static bool deletion_must_wait(const struct entry *entry)
 {
     return (entry->in_flight > 0 || entry->refusals > 0) && is_delete(entry->first);
 }

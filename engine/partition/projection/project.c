@@ -8,6 +8,14 @@
 #include <assert.h>
 #include <stdlib.h>
 
+/* The database must be told of the last deletion for good. */
+static bool undurable(const struct projection *p)
+{
+    const struct removal *last = p->removals.last;
+    return last != NULL && last->sequence > p->projector.durable &&
+           last->sequence <= p->projector.watermark.seq;
+}
+
 static void apply(struct projection *p, struct projection_batch *b)
 {
     struct batch *batch = projection_batch_rows(b, p->env->options.partition, p->start.epoch, &b->applied);
@@ -16,7 +24,7 @@ static void apply(struct projection *p, struct projection_batch *b)
         return;
     }
     batch->projected = p->projector.watermark;
-    batch->durable = project_undurable(p);
+    batch->durable = undurable(p);
     p->projector.watermark_sent = p->projector.watermark.seq;
     p->projector.durable_sent = batch->durable ? p->projector.watermark.seq : 0;
     b->state = BATCH_APPLYING;
@@ -296,17 +304,10 @@ bool projection_unsaved(const struct projection *p)
     return p->projector.watermark.seq > p->projector.watermark_sent;
 }
 
-bool project_undurable(const struct projection *p)
-{
-    const struct removal *last = p->removals.last;
-    return last != NULL && last->sequence > p->projector.durable &&
-           last->sequence <= p->projector.watermark.seq;
-}
-
 void projection_save(struct projection *p)
 {
     bool const known = p->projector.watermark.seq <= p->projector.watermark_sent;
-    if (p->projector.first != NULL || (known && !project_undurable(p)))
+    if (p->projector.first != NULL || (known && !undurable(p)))
         return;
     struct projection_batch *b = project_filling(p);
     if (b != NULL)
@@ -315,7 +316,7 @@ void projection_save(struct projection *p)
 
 void projection_remove(struct projection *p, uint64_t confirmed_seq)
 {
-    if (project_undurable(p))
+    if (undurable(p))
         projection_save(p);
     removals_pump(p, confirmed_seq);
 }

@@ -249,8 +249,6 @@ struct projection_batch *project_find(const struct projection *p, uint64_t token
 
 /* --- project.c --- */
 void project_pump(struct projection *p);
-/* The database must be told of the last deletion for good. */
-bool project_undurable(const struct projection *p);
 
 /* --- outbox.c --- */
 /* What an event says to another instance. facts NULL: the log is read again. */
@@ -277,7 +275,6 @@ void removals_pump(struct projection *p, uint64_t confirmed_seq);
 void removals_release(struct removals *removals);
 
 /* --- timers.c --- */
-void timer_book_reset(struct timer_book *book);
 void timer_book_created(struct projection *p, const struct batch_timer *timer);
 void timers_release(struct projection *p);
 #endif

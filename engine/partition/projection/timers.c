@@ -47,24 +47,20 @@ static void sift_down(struct timer_heap *heap, size_t i)
 
 thole_status timer_heap_push(struct timer_heap *heap, const struct batch_timer *timer)
 {
-    if (heap->len == heap->cap) {
-        size_t const cap = heap->cap == 0 ? 64 : heap->cap * 2;
-        struct timer_entry *entries = realloc(heap->entries, cap * sizeof *entries);
-        if (entries == NULL)
-            return THOLE_NOMEM;
-        heap->entries = entries;
-        heap->cap = cap;
-    }
     assert(timer->instance.len > 0);
     uint8_t *id = malloc(timer->instance.len);
-    if (id == NULL)
+    struct timer_entry *const entry =
+        id == NULL ? NULL : row_add((void **)&heap->entries, &heap->len, &heap->cap, sizeof *entry);
+    if (entry == NULL) {
+        free(id);
         return THOLE_NOMEM;
+    }
     memcpy(id, timer->instance.ptr, timer->instance.len);
-    heap->entries[heap->len] = (struct timer_entry){.due_ms = timer->due_ms,
-                                                    .execution = timer->execution,
-                                                    .timer_id = timer->timer_id,
-                                                    .instance = {id, timer->instance.len}};
-    sift_up(heap, heap->len++);
+    *entry = (struct timer_entry){.due_ms = timer->due_ms,
+                                  .execution = timer->execution,
+                                  .timer_id = timer->timer_id,
+                                  .instance = {id, timer->instance.len}};
+    sift_up(heap, heap->len - 1);
     return THOLE_OK;
 }
 
@@ -85,7 +81,7 @@ uint64_t timer_heap_next(const struct timer_heap *heap)
 
 /* --- the book: what is in memory and what is only a row ------------------------------------------ */
 
-void timer_book_reset(struct timer_book *book)
+static void timer_book_reset(struct timer_book *book)
 {
     timer_heap_release(&book->heap);
     timer_heap_release(&book->recent);

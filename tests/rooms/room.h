@@ -1,0 +1,45 @@
+/* What the tests of the partition's rooms share: a list of what was said, and bytes of records. */
+#ifndef THOLE_ROOM_H
+#define THOLE_ROOM_H
+#include "codec.h"
+#include "event.h"
+#include "thole_cunit.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct said {
+    char text[1024];
+};
+
+/* One thing more, behind a comma. */
+__attribute__((format(printf, 2, 3))) static inline void said_add(struct said *said, const char *format, ...)
+{
+    size_t const at = strlen(said->text), comma = at > 0 ? 2 : 0;
+    va_list ap;
+    CU_ASSERT_FATAL(at + comma < sizeof said->text);
+    memcpy(said->text + at, ", ", comma);
+    va_start(ap, format);
+    (void)vsnprintf(said->text + at + comma, sizeof said->text - at - comma, format, ap);
+    va_end(ap);
+}
+
+/* That, and nothing else, was said since the last check. */
+static inline void said_check(struct said *said, const char *row, const char *want)
+{
+    CHECK_STR(row, said->text, want);
+    said->text[0] = '\0';
+}
+
+/* In the arena. */
+static inline thole_slice record_bytes(struct arena *arena, const struct record *record)
+{
+    struct buf bytes;
+    thole_slice copy = {0};
+    buf_init(&bytes, RECORD_BYTES_MAX);
+    CU_ASSERT_EQUAL(record_encode(record, &bytes), THOLE_OK);
+    CU_ASSERT_EQUAL(arena_dup(arena, buf_bytes(&bytes), &copy), THOLE_OK);
+    buf_release(&bytes);
+    return copy;
+}
+#endif
