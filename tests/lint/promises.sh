@@ -28,7 +28,11 @@ promises_of() {
 source_of() {
     local rest=${1#*.} named=
     case $1 in
-        unit.* | golden.* | examples.* | integration.*) file=$root/tests/${1%%.*}/test_$rest.c ;;
+        unit.* | golden.* | examples.* | integration.*)
+            for file in "$root/tests/${1%%.*}"/{,*/}test_"$rest".c "$root/tests/rooms/test_$rest.c"; do
+                [ ! -f "$file" ] || break
+            done
+            ;;
         sim.mutant_*) file=$root/tests/sim/mutants named=$'\n'"mutant ${rest#mutant_}"$'\n' ;;
         sim.*) file=$root/tests/sim/CMakeLists.txt named=${rest#mutation_} ;;
         lint.*) file=$root/tests/lint/$rest.sh ;;

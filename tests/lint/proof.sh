@@ -94,20 +94,21 @@ fresh && eval "$seeds" && printf '| `a_seed` | [d](../tests/test_d.c) | `mutant_
 expect bad seed_tests "a rule that nothing breaks" 'there is no sim.mutant_none'
 index() { # good|bad WHAT WORD ROW: the row as the table of a tests/README.md
     fresh
-    mkdir -p "$tree"/tests/{unit,sim}
-    : >"$tree/tests/unit/test_d.c"
+    mkdir -p "$tree"/tests/{unit/f,sim}
+    : >"$tree/tests/unit/f/test_d.c"
     printf 'foreach(mutation one\n  two)\nendforeach()\n' >"$tree/tests/sim/CMakeLists.txt"
     printf 'mutant rule\nfile engine/core/b.c\n' >"$tree/tests/sim/mutants"
-    printf '| topic | code | unit | simulation | integration |\n|---|---|---|---|---|\n%s\n' "$4" >"$tree/tests/README.md"
+    printf '| topic | folder | code | unit | simulation | integration |\n|---|---|---|---|---|---|\n%s\n' "$4" >"$tree/tests/README.md"
     expect "$1" test_index "$2" "$3"
 }
-index good "an index with all tests" '' '| d | `engine/core` | `d` | `one` `two` | |'
-index bad "a test that the index lacks" 'not in the table: unit d' '| d | `engine/core` | | `one` `two` | |'
-index bad "a mutation that the index lacks" 'not in the table: sim two' '| d | `engine/core` | `d` | `one` | |'
-index bad "a test of the index that is not there" 'there is no test integration d' '| d | `engine/core` | `d` | `one` `two` | `d` |'
-index bad "a mutant that no row covers" 'no row covers engine/core/b.c' '| d | `streams` | `d` | `one` `two` | |'
+index good "an index with all tests" '' '| d | `f` | `engine/core` | `d` | `one` `two` | |'
+index bad "a test that the index lacks" 'not in the table: unit d' '| d | `f` | `engine/core` | | `one` `two` | |'
+index bad "a mutation that the index lacks" 'not in the table: sim two' '| d | `f` | `engine/core` | `d` | `one` | |'
+index bad "a test of the index that is not there" 'there is no test integration d' '| d | `f` | `engine/core` | `d` | `one` `two` | `d` |'
+index bad "a test in another folder" 'no row has the folder of tests/unit/f/test_d.c' '| d | `g` | `engine/core` | `d` | `one` `two` | |'
+index bad "a mutant that no row covers" 'no row covers engine/core/b.c' '| d | `f` | `streams` | `d` | `one` `two` | |'
 promise() { # good|bad WHAT WORD TEXT: the text as a page of promises
-    fresh && eval "$seeds" && mkdir -p "$tree/tests/unit" && cp "$tree/tests/test_d.c" "$tree/tests/unit/test_d.c"
+    fresh && eval "$seeds" && mkdir -p "$tree/tests/unit/f" && cp "$tree/tests/test_d.c" "$tree/tests/unit/f/test_d.c"
     printf "## Section\n\n$4\n\n## What is not promised\n\n- Anything.\n" >"$tree/docs/guarantees.md"
     expect "$1" promises "$2" "$3"
 }

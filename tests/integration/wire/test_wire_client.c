@@ -13,7 +13,7 @@ static void test_from_the_page_alone(void)
     (void)stack_program_of(&stack, "program_verbs", "verbs", "run");
     thole_client_close(stack_client(&stack)); /* the namespace is set up */
     snprintf(command, sizeof command,
-             "python3 " THOLE_SOURCE_DIR "/tests/integration/wire_client.py 127.0.0.1:%u default %s >&2",
+             "python3 " THOLE_SOURCE_DIR "/tests/integration/wire/wire_client.py 127.0.0.1:%u default %s >&2",
              (unsigned)stack.nats.port, tokens);
     CU_ASSERT_EQUAL(system(command), 0);
 }

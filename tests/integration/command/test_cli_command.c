@@ -354,8 +354,8 @@ static void test_dev_signals(const char *below)
 
 static void test_live(void)
 {
-    check("dev -- " THOLE_SOURCE_DIR "/tests/integration/cli_live.sh " THOLE_COMMAND " " THOLE_BUILD_DIR
-          "/examples/checkout " THOLE_TEST_PROGRAMS "/program_verbs",
+    check("dev -- " THOLE_SOURCE_DIR "/tests/integration/command/cli_live.sh " THOLE_COMMAND
+          " " THOLE_BUILD_DIR "/examples/checkout " THOLE_TEST_PROGRAMS "/program_verbs",
           0, "");
 }
 
