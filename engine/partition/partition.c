@@ -4,37 +4,17 @@
  *
  *   messages, timers → instances → a record to append → log → committed, in order → projection (rows,
  * messages, timers) → instances (counts, who may hear now)
- *
- *   phase       what goes on                                       leads to (all but CLOSED: CLOSED)
- *   CLOSED                                                         LOG
- *   LOG         its tail is found, an epoch opened: see log/       PROJECTION
- *   PROJECTION  the rows are brought up to it: see projection/     CRASHES
- *   CRASHES     which instances' code has crashed an engine        LIVE
- *   LIVE        what is live, as the database has it               TIMERS
- *   TIMERS      those that are due soon                            SERVING
- *   SERVING                                                        CLOSING
- *   CLOSING     handed over: what is in flight is finished
  */
 #include "partition.h"
 #include "instances.h"
 #include "partition_log.h"
+#include "partition_phases.h"
 #include "projection.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { PURGE_EVERY = 1000 /* inbox messages */ };
-
-enum phase {
-    PHASE_CLOSED,
-    PHASE_LOG,
-    PHASE_PROJECTION,
-    PHASE_CRASHES,
-    PHASE_LIVE,
-    PHASE_TIMERS,
-    PHASE_SERVING,
-    PHASE_CLOSING,
-};
 
 struct partition {
     struct env env;
@@ -99,11 +79,12 @@ bool partition_poll(struct partition *p, struct partition_out *ret)
     return env_poll(&p->env, ret);
 }
 
-/* --- states -------------------------------------------------------------------------------------- */
+/* --- phases -------------------------------------------------------------------------------------- */
 
+/* The only way to change the phase. */
 static void become(struct partition *p, enum phase phase)
 {
-    assert(phase == PHASE_CLOSED || phase == p->phase + 1);
+    assert(phase_may_follow(p->phase, phase) && "no such transition of the partition");
     p->phase = phase;
 }
 

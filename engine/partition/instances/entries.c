@@ -45,23 +45,6 @@ void entry_drop_questions(struct entries *entries, struct entry *entry)
     }
 }
 
-void entry_become(struct entry *entry, enum entry_state state)
-{
-    static const unsigned to[] = {
-        [ENTRY_LOADING] = 1u << ENTRY_ABSENT | 1u << ENTRY_EARLY | 1u << ENTRY_LIVE | 1u << ENTRY_BLOCKED |
-                          1u << ENTRY_CONTINUED | 1u << ENTRY_ENDED,
-        [ENTRY_ABSENT] = 1u << ENTRY_EARLY | 1u << ENTRY_LIVE | 1u << ENTRY_BLOCKED,
-        [ENTRY_EARLY] = 1u << ENTRY_ABSENT | 1u << ENTRY_LIVE | 1u << ENTRY_BLOCKED,
-        [ENTRY_LIVE] = 1u << ENTRY_LOADING | 1u << ENTRY_CONTINUED | 1u << ENTRY_ENDED,
-        [ENTRY_BLOCKED] = 1u << ENTRY_LOADING | 1u << ENTRY_CONTINUED | 1u << ENTRY_ENDED,
-        [ENTRY_CONTINUED] = 1u << ENTRY_LIVE | 1u << ENTRY_BLOCKED,
-        [ENTRY_ENDED] = 1u << ENTRY_LOADING | 1u << ENTRY_ABSENT,
-    };
-    assert((entry->state == state || (to[entry->state] >> state & 1u) != 0) &&
-           "no such transition of an entry");
-    entry->state = state;
-}
-
 static void entry_destroy(struct entries *entries, struct entry *entry)
 {
     struct pending *pending;

@@ -4,19 +4,7 @@
  * committed it is told so, and only then it lets anybody hear of them. It knows nothing of how records are
  * stored, nor of rows.
  *
- * An instance has an entry. Its states:
- *
- *   state      what it is                                     leads to
- *   LOADING    its history is being read, or will be once     ABSENT, EARLY, LIVE, BLOCKED, CONTINUED, ENDED
- *              its records are committed
- *   ABSENT     there is none                                  EARLY, LIVE, BLOCKED
- *   EARLY      execution 0: events came before it             ABSENT, LIVE, BLOCKED
- *   LIVE       parked, ready to run                           LOADING, CONTINUED, ENDED
- *   BLOCKED    its code cannot run: an instance without code  LOADING, CONTINUED, ENDED
- *              takes what comes, or it is recorded raw
- *   CONTINUED  its execution ended with ContinuedAsNew: the   LIVE, BLOCKED
- *              next one begins
- *   ENDED      remembered, without code                       LOADING (to answer questions), ABSENT (deleted)
+ * An instance has an entry; its states, and which may follow which: docs/architecture.md.
  *
  * Outputs: LOAD, EVENT (of what changes nothing), LOG, SEND (of refused starts; its token has
  * INSTANCES_TOKEN), REJECTED, QUERY_ANSWER, CRASHED, CRASHES_OVER, READ_LIVE (to count again).

@@ -27,15 +27,15 @@ enum {
 };
 
 /* --- entries.c: instances in memory ---------------------------------------------------------------- */
+/* lint.state_tables draws these lines in docs/architecture.md: one state a line, with what it means. */
 enum entry_state {
-    ENTRY_LOADING, /* its history is being read, or will be once its records are committed */
-    ENTRY_ABSENT,  /* there is none */
-    ENTRY_EARLY,   /* execution 0: there are only events that came before it */
-    ENTRY_LIVE,    /* parked, ready to run */
-    ENTRY_BLOCKED, /* its code cannot run: an instance without code takes what comes; NULL: it is recorded raw
-                    */
+    ENTRY_LOADING,   /* its history is being read, or will be once its records are committed */
+    ENTRY_ABSENT,    /* there is no such instance */
+    ENTRY_EARLY,     /* there are only events that came before it: execution 0 */
+    ENTRY_LIVE,      /* parked, ready to run */
+    ENTRY_BLOCKED,   /* its code cannot run: what comes is recorded without it */
     ENTRY_CONTINUED, /* its execution has ended with ContinuedAsNew: the next one begins */
-    ENTRY_ENDED,
+    ENTRY_ENDED,     /* remembered, without its code */
 };
 
 struct pending { /* something that arrived for an instance and is not yet in a record */
@@ -119,7 +119,7 @@ void entry_give_back(struct entries *entries, struct entry *entry,
 struct pending *entry_take(struct entries *entries, struct entry *entry); /* the first; NULL = none */
 void pending_destroy(struct pending *pending);
 struct pending *pending_create(void);
-/* Changes the state; aborts when the table in instances.h does not have it. */
+/* The only way to change the state; asserts that the new one may follow. */
 void entry_become(struct entry *entry, enum entry_state state);
 /* All questions are answered. */
 void entry_drop_questions(struct entries *entries, struct entry *entry);

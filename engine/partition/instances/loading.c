@@ -91,7 +91,7 @@ static void note_turn(struct instances *p, struct entry *entry, const struct tur
         entry_note(entry, event);
         (void)entry_note_tries(entry, event, &nomem);
         if (event_is_terminal(event->kind))
-            entry->state = event->kind == EVENT_CONTINUED_AS_NEW ? ENTRY_CONTINUED : ENTRY_ENDED;
+            entry_become(entry, event->kind == EVENT_CONTINUED_AS_NEW ? ENTRY_CONTINUED : ENTRY_ENDED);
     }
     if (nomem)
         env_no_memory(p->env);

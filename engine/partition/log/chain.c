@@ -35,7 +35,8 @@ void log_reset(struct partition_log *log)
     link_release(&log->taken);
     free(log->links);
     arena_release(&log->found_arena);
-    *log = (struct partition_log){.env = log->env, .state = LOG_CLOSED};
+    log_become(log, LOG_CLOSED);
+    *log = (struct partition_log){.env = log->env};
 }
 
 void log_destroy(struct partition_log *log)
@@ -47,22 +48,6 @@ void log_destroy(struct partition_log *log)
 }
 
 /* --- states -------------------------------------------------------------------------------------- */
-
-void log_become(struct partition_log *log, enum log_state state)
-{
-    static const unsigned to[] = {
-        [LOG_CLOSED] = 1u << LOG_READING,
-        [LOG_READING] = 1u << LOG_READING | 1u << LOG_REMOVING | 1u << LOG_FOUND | 1u << LOG_LOST,
-        [LOG_REMOVING] = 1u << LOG_READING | 1u << LOG_FOUND,
-        [LOG_FOUND] = 1u << LOG_OPENING,
-        [LOG_OPENING] = 1u << LOG_OPEN | 1u << LOG_FAILING | 1u << LOG_LOST,
-        [LOG_OPEN] = 1u << LOG_FAILING | 1u << LOG_LOST,
-        [LOG_FAILING] = 1u << LOG_LOST,
-        [LOG_LOST] = 0,
-    };
-    assert((to[log->state] >> state & 1u) != 0 && "no such transition of the log");
-    log->state = state;
-}
 
 enum log_state log_state(const struct partition_log *log)
 {

@@ -36,7 +36,7 @@ struct partition_log {
     uint64_t failed_n;  /* FAILING: the epoch ends before it */
     struct log_facts facts;
 };
-/* Changes the state; aborts when the table in partition_log.h does not have it. */
+/* The only way to change the state; asserts that the new one may follow. */
 void log_become(struct partition_log *log, enum log_state state);
 void log_lose(struct partition_log *log, const char *why);
 struct link *log_link(const struct partition_log *log, size_t i); /* the i-th of those in flight */

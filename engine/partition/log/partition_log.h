@@ -10,19 +10,8 @@
  * nothing of the epoch is committed any more; those before it may still be acknowledged, and only when all of
  * them are answered the log is lost.
  *
- *   state      what may come                          leads to
- *   CLOSED     log_open                               READING
- *   READING    log_tail                               READING (all of it; again), REMOVING, FOUND, LOST
- *   REMOVING   log_deleted                            READING (what stood for an EpochOpened was none), FOUND
- *   FOUND      log_begin                              OPENING
- *   OPENING    log_appended (0), log_append_failed    OPEN, LOST
- *   OPEN       log_append…, log_appended,             OPEN, FAILING, LOST
- *              log_append_failed
- *   FAILING    log_appended, log_append_failed        LOST, when all before the failed one are answered
- *   LOST       log_reset
- *   any        log_reset                              CLOSED
- *
- * Answers that come in another state are ignored. Outputs: READ_TAIL, DELETE_RECORDS, APPEND.
+ * Its states: enum log_state; which may follow which: docs/architecture.md. Answers that come in another
+ * state than the one that waits for them are ignored. Outputs: READ_TAIL, DELETE_RECORDS, APPEND.
  */
 #ifndef THOLE_PARTITION_LOG_H
 #define THOLE_PARTITION_LOG_H
@@ -34,15 +23,16 @@ struct partition_log *log_create(struct env *env); /* NULL: out of memory */
 void log_destroy(struct partition_log *log);       /* NULL-safe */
 void log_reset(struct partition_log *log);         /* forgets everything */
 
+/* lint.state_tables draws these lines in docs/architecture.md: one state a line, with what it means. */
 enum log_state {
-    LOG_CLOSED,
-    LOG_READING,
-    LOG_REMOVING,
-    LOG_FOUND,
-    LOG_OPENING,
-    LOG_OPEN,
-    LOG_FAILING,
-    LOG_LOST,
+    LOG_CLOSED,   /* log_open() may come */
+    LOG_READING,  /* waits for its tail */
+    LOG_REMOVING, /* waits until the records of the tail that do not count are removed */
+    LOG_FOUND,    /* the tail is known, and all of it counts: log_begin() may come */
+    LOG_OPENING,  /* waits for the answer to its EpochOpened */
+    LOG_OPEN,     /* the epoch is this owner's: log_append…() may come */
+    LOG_FAILING,  /* an append failed: waits for the answers to those before it */
+    LOG_LOST,     /* what was committed is known, and nothing more will be: log_reset() may come */
 };
 enum log_state log_state(const struct partition_log *log);
 /* LOST: why. Borrowed until log_reset(). */

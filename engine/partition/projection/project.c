@@ -27,7 +27,7 @@ static void apply(struct projection *p, struct projection_batch *b)
     batch->durable = undurable(p);
     p->projector.watermark_sent = p->projector.watermark.seq;
     p->projector.durable_sent = batch->durable ? p->projector.watermark.seq : 0;
-    b->state = BATCH_APPLYING;
+    projection_batch_become(b, BATCH_APPLYING);
     env_emit(p->env, PARTITION_OUT_APPLY)->batch = batch;
 }
 
@@ -42,7 +42,7 @@ static bool apply_removals(struct projection *p, struct projection_batch *b)
     }
     if (batch == NULL)
         return false;
-    b->state = BATCH_REMOVING;
+    projection_batch_become(b, BATCH_REMOVING);
     env_emit(p->env, PARTITION_OUT_APPLY)->batch = batch;
     return true;
 }
@@ -152,7 +152,7 @@ static void send(struct projection *p, struct projection_batch *b)
         apply(p, b);
         return;
     }
-    b->state = BATCH_PUBLISHING;
+    projection_batch_become(b, BATCH_PUBLISHING);
     retire(p);
 }
 
@@ -234,7 +234,7 @@ void projection_applied(struct projection *p, const struct partition_in *in)
         apply(p, b);
         return;
     }
-    b->state = BATCH_PUBLISHING;
+    projection_batch_become(b, BATCH_PUBLISHING);
     push(p, b, true);
     publish(p, b);
     outbox_post(p, b);

@@ -1,4 +1,4 @@
-/* The room as a whole: made, forgotten, its states. What it does: projection.h. */
+/* The room as a whole: made, forgotten, checked. What it does: projection.h. */
 #include "projection_state.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -20,6 +20,7 @@ void projection_reset(struct projection *p)
     redo_release(&p->redo);
     removals_release(&p->removals);
     free(p->turns);
+    projection_become(p, PROJECTION_CLOSED);
     *p = (struct projection){.env = p->env,
                              .epoch_known = p->epoch_known,
                              .projector = {.next_id = p->projector.next_id},
@@ -32,22 +33,6 @@ void projection_destroy(struct projection *p)
         return;
     projection_reset(p);
     free(p);
-}
-
-void projection_become(struct projection *p, enum projection_state state)
-{
-    static const unsigned to[] = {
-        [PROJECTION_CLOSED] = 1u << PROJECTION_REGISTERING,
-        [PROJECTION_REGISTERING] =
-            1u << PROJECTION_RESETTING | 1u << PROJECTION_CATCHING_UP | 1u << PROJECTION_FAILED,
-        [PROJECTION_RESETTING] = 1u << PROJECTION_CATCHING_UP,
-        [PROJECTION_CATCHING_UP] =
-            1u << PROJECTION_RESETTING | 1u << PROJECTION_CURRENT | 1u << PROJECTION_FAILED,
-        [PROJECTION_CURRENT] = 1u << PROJECTION_FAILED,
-        [PROJECTION_FAILED] = 0,
-    };
-    assert((to[p->state] >> state & 1u) != 0 && "no such transition of the projection");
-    p->state = state;
 }
 
 void projection_fail(struct projection *p, const char *why)

@@ -5,19 +5,9 @@
  * behind it. It knows nothing of the appends, nor of instances in memory: what it needs to know of them is
  * given with the record.
  *
- *   state        what may come                          leads to
- *   CLOSED       projection_open                        REGISTERING
- *   REGISTERING  projection_store_opened                RESETTING (rows of another log), CATCHING_UP, FAILED
- *   RESETTING    projection_store_reset                 CATCHING_UP
- *   CATCHING_UP  _log, _results, _applied, _published…  RESETTING, CURRENT (the log is read up to this epoch
- *                                                       and what follows from it is done), FAILED
- *   CURRENT      _record, _applied, _published…         FAILED
- *   FAILED       projection_reset
- *   any          projection_reset                       CLOSED
- *
- * A batch: FILLING → SEALED (another one fills) → REMOVING (rows of what is cancelled go first, so that
- * workers hear of it soon) → APPLYING → PUBLISHING → gone. One is applied at a time, while the messages of
- * those before it are on their way. Answers that come in another state are ignored.
+ * Its states: enum projection_state, and those of its batches, of which one is applied at a time, while the
+ * messages of those before it are on their way; which may follow which: docs/architecture.md. Answers that
+ * come in another state than the one that waits for them are ignored.
  *
  * Outputs: STORE_OPEN, STORE_RESET, READ_LOG, READ_RESULTS, READ_TIMERS, APPLY, PUBLISH_WORK, WITHDRAW,
  * PUSH_CANCEL, SEND, LOAD (of a parent; its token has PROJECTION_TOKEN), REMOVE_HISTORY, EVENT.
@@ -33,13 +23,14 @@ struct projection *projection_create(struct env *env);  /* NULL: out of memory *
 void projection_destroy(struct projection *projection); /* NULL-safe */
 void projection_reset(struct projection *projection);   /* forgets everything */
 
+/* lint.state_tables draws these lines in docs/architecture.md: one state a line, with what it means. */
 enum projection_state {
-    PROJECTION_CLOSED,
-    PROJECTION_REGISTERING,
-    PROJECTION_RESETTING,
-    PROJECTION_CATCHING_UP,
-    PROJECTION_CURRENT,
-    PROJECTION_FAILED,
+    PROJECTION_CLOSED,      /* projection_open() may come */
+    PROJECTION_REGISTERING, /* waits for the database to know its epoch */
+    PROJECTION_RESETTING,   /* the rows are of another log: waits until they are gone */
+    PROJECTION_CATCHING_UP, /* the log is read again, from what the rows have up to this epoch */
+    PROJECTION_CURRENT,     /* what follows from the log up to this epoch is done: records may come */
+    PROJECTION_FAILED,      /* this owner cannot go on: projection_reset() may come */
 };
 enum projection_state projection_state(const struct projection *projection);
 /* FAILED: why; the partition closes at once. Borrowed. */

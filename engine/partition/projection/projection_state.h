@@ -82,8 +82,14 @@ struct key_index { /* open addressing over an array of rows: index + 1, 0 = free
     uint32_t *cells;
     size_t cap, len;
 };
-/* REMOVING: rows of what is cancelled go first, so that workers hear of it soon. */
-enum batch_state { BATCH_FILLING, BATCH_SEALED, BATCH_REMOVING, BATCH_APPLYING, BATCH_PUBLISHING };
+/* lint.state_tables draws these lines in docs/architecture.md: one state a line, with what it means. */
+enum batch_state {
+    BATCH_FILLING,    /* the last one: takes the rows of the next record */
+    BATCH_SEALED,     /* another one fills: waits for those before it */
+    BATCH_REMOVING,   /* rows of what is cancelled go first, so that workers hear of it soon */
+    BATCH_APPLYING,   /* its rows are being written, in one transaction or a few */
+    BATCH_PUBLISHING, /* waits until its messages are stored */
+};
 struct projection_batch { /* a projection batch on its way */
     struct projection_batch *next;
     enum batch_state state;
@@ -220,7 +226,9 @@ struct projection {
     struct turn *turns;     /* that the last record completed */
     size_t turns_len, turns_cap;
 };
+/* The only ways to change these states; each asserts that the new one may follow. */
 void projection_become(struct projection *p, enum projection_state state);
+void projection_batch_become(struct projection_batch *batch, enum batch_state state);
 void projection_fail(struct projection *p, const char *why);
 
 void redo_release(struct redo *redo);

@@ -39,7 +39,7 @@ struct projection_batch *project_apart(struct projection *p)
     else
         projector->first = b;
     if (last != NULL && last->state == BATCH_FILLING)
-        last->state = BATCH_SEALED;
+        projection_batch_become(last, BATCH_SEALED);
     projector->last = b;
     return b;
 }
