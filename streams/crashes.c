@@ -34,6 +34,7 @@ static void write_value(const struct crash_entry *entry, struct buf *to)
 {
     buf_text(to, "{");
     json_field_int(to, "count", (int64_t)entry->count);
+    json_field_int(to, "execution", (int64_t)entry->execution);
     json_field(to, "build");
     json_quote(to, entry->build);
     json_field(to, "orchestration");
@@ -77,6 +78,7 @@ static void texts_release(struct texts *texts)
 static bool read_value(thole_slice value, struct texts *texts, struct crash_entry *ret)
 {
     *ret = (struct crash_entry){.count = 0};
+    (void)read_number(value, "execution", &ret->execution); /* entries of earlier versions have none */
     return read_number(value, "count", &ret->count) &&
            read_text(value, "build", &texts->build, &ret->build) &&
            read_text(value, "orchestration", &texts->orchestration, &ret->orchestration) &&

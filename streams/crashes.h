@@ -12,6 +12,7 @@ enum { CRASH_REPORT_BYTES_MAX = 1024 };
 struct crash_entry {
     thole_slice instance;
     uint64_t count;            /* crashes with that build; 0: it is to be tried again */
+    uint64_t execution;        /* that crashed last; 0: not known */
     thole_slice build;         /* of the code, see build_id() */
     thole_slice orchestration; /* whose code it was */
     uint64_t version;

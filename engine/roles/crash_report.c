@@ -48,6 +48,7 @@ static thole_status store(struct report *report, const struct crash_place *place
                                                .request_timeout_ms = CALL_TIMEOUT_MS};
     struct crash_entry const entry = {
         .instance = {place->instance, place->instance_len},
+        .execution = place->execution,
         .build = thole_slice_from(build_id((const void *)(uintptr_t)place->code, build)),
         .orchestration = thole_slice_from(place->orchestration),
         .version = place->version,

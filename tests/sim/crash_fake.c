@@ -94,7 +94,6 @@ static thole_status attempt(void *arg, const struct code_run *run, void (*body)(
         run->execution <= entry->execution)
         broken(w, "%s tries code of %.*s, which has crashed %" PRIu64 " times", seat->engine->node.name,
                THOLE_FMT(run->instance), entry->count);
-    entry->execution = run->execution;
     return thole_fail(reterr, THOLE_APP, "SIGSEGV");
 }
 
@@ -112,8 +111,10 @@ static void read_crashes(struct world *w, struct seat *seat, const struct partit
         const struct crash_entry *const entry = entry_of(w, i);
         if (!entry->there || instance_partition(w, i) != seat->partition)
             continue;
-        crashes[in.crashes_len++] = (struct partition_crash){
-            .instance = w->instances[i], .text = THOLE_STR("SIGSEGV"), .count = w->faults ? entry->count : 0};
+        crashes[in.crashes_len++] = (struct partition_crash){.instance = w->instances[i],
+                                                             .text = THOLE_STR("SIGSEGV"),
+                                                             .execution = entry->execution,
+                                                             .count = w->faults ? entry->count : 0};
     }
     seat->crashes_read = w->crash_list->writes;
     (void)partition_input(seat->machine, &in, node_now_ms(w, &seat->engine->node));
@@ -126,6 +127,7 @@ bool crash_output(struct world *w, struct seat *seat, const struct partition_out
     case PARTITION_OUT_READ_CRASHES: read_crashes(w, seat, out); return true;
     case PARTITION_OUT_CRASHED:
         write(w, instance_index(w, out->instance), out->count);
+        entry_of(w, instance_index(w, out->instance))->execution = out->execution;
         if (out->count >= LIMIT)
             w->stats.code_stuck++;
         return true;

@@ -262,17 +262,19 @@ static void forget_crash(struct stage *s, thole_slice instance)
             s->crashes[i--] = s->crashes[--s->crashes_len];
 }
 
-static void keep_crash(struct stage *s, thole_slice instance, uint64_t count, thole_slice text)
+static void keep_crash(struct stage *s, thole_slice instance, uint64_t execution, uint64_t count,
+                       thole_slice text)
 {
     forget_crash(s, instance);
     CU_ASSERT_FATAL(s->crashes_len < ARRAY_LEN(s->crashes));
-    s->crashes[s->crashes_len++] =
-        (struct partition_crash){.instance = own(s, instance), .count = count, .text = own(s, text)};
+    s->crashes[s->crashes_len++] = (struct partition_crash){
+        .instance = own(s, instance), .execution = execution, .count = count, .text = own(s, text)};
 }
 
-void stage_crashed(struct stage *s, const char *instance, uint64_t count, const char *text)
+void stage_crashed(struct stage *s, const char *instance, uint64_t execution, uint64_t count,
+                   const char *text)
 {
-    keep_crash(s, thole_slice_from(instance), count, thole_slice_from(text));
+    keep_crash(s, thole_slice_from(instance), execution, count, thole_slice_from(text));
 }
 
 static void say(struct stage *s, const struct partition_out *out)
@@ -348,7 +350,7 @@ static struct partition_in do_output(struct stage *s, const struct partition_out
         in.crashes = s->crashes;
         in.crashes_len = s->crashes_len;
         break;
-    case PARTITION_OUT_CRASHED: keep_crash(s, out->instance, out->count, out->data); break;
+    case PARTITION_OUT_CRASHED: keep_crash(s, out->instance, out->execution, out->count, out->data); break;
     case PARTITION_OUT_CRASHES_OVER: forget_crash(s, out->instance); break;
     case PARTITION_OUT_READ_LIVE: in.kind = PARTITION_IN_LIVE; break;
     case PARTITION_OUT_READ_TIMERS: in.kind = PARTITION_IN_TIMERS; break;

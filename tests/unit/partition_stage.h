@@ -70,7 +70,8 @@ void stage_tell(struct stage *s, const char *instance, enum message_kind kind, c
 void stage_complete(struct stage *s, const char *instance, uint64_t activity, thole_slice output);
 void stage_query(struct stage *s, const char *instance, const char *query);
 /* The entry of the instance's crashes is this one. */
-void stage_crashed(struct stage *s, const char *instance, uint64_t count, const char *text);
+void stage_crashed(struct stage *s, const char *instance, uint64_t execution, uint64_t count,
+                   const char *text);
 void stage_timer(struct stage *s, uint64_t now_ms); /* time goes on */
 
 /* Another owner writes into the log; behind the machine's back. */

@@ -112,7 +112,8 @@ enum partition_in_kind {
 
 struct partition_crash {
     thole_slice instance, text;
-    uint64_t count; /* with the code that is registered here; 0: it is tried alone */
+    uint64_t count;     /* with the code that is registered here; 0: it is tried alone */
+    uint64_t execution; /* that crashed last; 0: not known */
 };
 
 /* The result of an activity's try, as it stands in the inbox. */
@@ -222,7 +223,8 @@ enum partition_out_kind {
     PARTITION_OUT_LOG,         /* a line of an orchestration: level, instance, execution, data; no answer */
     /* Crashes of instances' code, kept outside so that the next owner knows. No answers but CRASHES. */
     PARTITION_OUT_READ_CRASHES, /* of all instances of the partition */
-    PARTITION_OUT_CRASHED,      /* instance has crashed count times, orchestration, version; data: how */
+    PARTITION_OUT_CRASHED, /* instance has crashed count times, last in execution; orchestration, version;
+                              data: how */
     PARTITION_OUT_CRASHES_OVER, /* the end of instance is committed: forget its crashes */
     PARTITION_OUT_QUERY_ANSWER, /* token, status, data = output or error text; no answer */
 };

@@ -43,7 +43,7 @@ static bool copy(thole_slice from, thole_slice *ret)
 static void add(struct instances *p, const struct partition_crash *crash)
 {
     struct crash_candidates *const all = &p->crash_candidates;
-    struct crash_candidate candidate = {.count = crash->count};
+    struct crash_candidate candidate = {.count = crash->count, .execution = crash->execution};
     if (crash_candidates_find(p, crash->instance) != NULL)
         return;
     bool const good = copy(crash->instance, &candidate.id) && copy(crash->text, &candidate.text);
@@ -86,6 +86,7 @@ void crash_candidates_tell(struct instances *p, const struct entry *entry)
     out->instance = env_copy(p->env, entry->id);
     out->orchestration = env_copy(p->env, entry->orchestration);
     out->version = entry->version;
+    out->execution = candidate->execution;
     out->count = candidate->count;
     out->data = env_copy(p->env, candidate->text);
 }
@@ -95,6 +96,7 @@ void crash_candidates_crashed(const struct instances *p, const struct entry *ent
     struct crash_candidate *const candidate = crash_candidates_find(p, entry->id);
     thole_slice now;
     candidate->count++;
+    candidate->execution = entry->execution;
     candidate->over_n = 0;
     if (copy(thole_slice_from(text), &now)) {
         free((void *)(uintptr_t)candidate->text.ptr);
@@ -112,11 +114,12 @@ void crash_candidates_retry(struct instances *p, const struct entry *entry)
 }
 
 /* It stays a candidate for as long as this owner has the partition: the next instance of its id may run the
- * same code before anybody knows that the end of this one is stored. */
-void crash_candidates_over(struct instances *p, const struct entry *entry, uint64_t n)
+ * same code before anybody knows that the end of this one is stored. Whoever owned the partition before may
+ * have run that one, and died of it, without having stored the end: it is made again, and forgets nothing. */
+void crash_candidates_over(struct instances *p, const struct entry *entry, uint64_t execution, uint64_t n)
 {
     struct crash_candidate *const candidate = crash_candidates_find(p, entry->id);
-    if (candidate == NULL)
+    if (candidate == NULL || candidate->execution > execution)
         return;
     candidate->count = 0;
     candidate->over_n = n;

@@ -175,7 +175,8 @@ struct crash_candidates {
     struct crash_candidate {
         thole_slice id, text; /* owned, in one allocation each */
         uint64_t count;
-        uint64_t over_n; /* the record with which it ended, until that is committed; 0 = none */
+        uint64_t execution; /* that crashed last */
+        uint64_t over_n;    /* the record with which it ended, until that is committed; 0 = none */
     } * list;
     size_t len, cap;
 };
@@ -189,8 +190,8 @@ void crash_candidates_tell(struct instances *p, const struct entry *entry);
 void crash_candidates_crashed(const struct instances *p, const struct entry *entry, const char *text);
 /* Somebody wants it to be tried again. */
 void crash_candidates_retry(struct instances *p, const struct entry *entry);
-/* It has ended, or is deleted, with record n. */
-void crash_candidates_over(struct instances *p, const struct entry *entry, uint64_t n);
+/* Its executions up to @p execution have ended, or are deleted, with record n. */
+void crash_candidates_over(struct instances *p, const struct entry *entry, uint64_t execution, uint64_t n);
 
 struct entry *intake_entry(struct instances *p, thole_slice instance); /* found, or made and LOAD asked */
 void intake_load(struct instances *p, struct entry *entry);            /* asks for its history */

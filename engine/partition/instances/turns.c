@@ -282,14 +282,14 @@ static void after_end(struct instances *p, struct entry *entry, uint64_t n)
     entry->instance = NULL;
     entry_become(entry, ENTRY_ENDED);
     entries_touch(&p->entries, entry);
-    crash_candidates_over(p, entry, n);
+    crash_candidates_over(p, entry, entry->execution, n);
 }
 
 static void after_record(struct instances *p, struct entry *entry, uint64_t n)
 {
     switch (p->run.kind) {
     case RUN_TURN: instance_trim(entry->instance); break;
-    case RUN_DELETION: crash_candidates_over(p, entry, n); break;
+    case RUN_DELETION: crash_candidates_over(p, entry, entry->tombstone, n); break;
     case RUN_NOTHING:
     case RUN_RAW:
     case RUN_EARLY: break;

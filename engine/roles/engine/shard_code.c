@@ -21,6 +21,7 @@ void crash_put(struct shard *shard, struct owned *owned, const struct partition_
             (void)build_id((const void *)(uintptr_t)program->orchestrations[i].run, id);
     request->crash = (struct crash_entry){.instance = request_keep(request, out->instance),
                                           .count = out->count,
+                                          .execution = out->execution,
                                           .build = request_keep(request, thole_slice_from(id)),
                                           .orchestration = request_keep(request, out->orchestration),
                                           .version = out->version,
@@ -74,6 +75,7 @@ static thole_status collect_crash(void *arg, const struct crash_entry *entry)
     }
     struct partition_crash *const crash = &list->crashes[list->len];
     crash->count = same_build(list->engine, entry) ? entry->count : 0;
+    crash->execution = entry->execution;
     THOLE_TRY(arena_dup(list->arena, entry->instance, &crash->instance));
     THOLE_TRY(arena_dup(list->arena, entry->text, &crash->text));
     list->len++;

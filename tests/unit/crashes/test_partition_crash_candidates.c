@@ -81,7 +81,7 @@ static struct stage *begin(uint64_t crash_limit, const char *instance, uint64_t 
     plan = (struct plan){.instance = "bad", .kind = NEVER};
     stage_begin_with(s, &options, 100);
     if (instance != NULL)
-        stage_crashed(s, instance, count, "SIGSEGV of before");
+        stage_crashed(s, instance, 0, count, "SIGSEGV of before");
     stage_again(s, &options);
     return s;
 }
@@ -209,7 +209,7 @@ static void other_code_is_tried_and_goes_on(void)
     plan.kind = 0;
     stage_start(s, "bad", "calls");
     plan.kind = NEVER;
-    stage_crashed(s, "bad", 0, "SIGSEGV of before"); /* as of another build */
+    stage_crashed(s, "bad", 1, 0, "SIGSEGV of before"); /* as of another build */
     take_over(s);
     stage_tell(s, "bad", MESSAGE_EVENT, "go");
     CU_ASSERT_EQUAL(plan.tries, plan.runs);
@@ -276,7 +276,7 @@ static void who_has_ended_is_asked_with_care(void)
     struct stage *s = begin(2, NULL, 0);
     stage_start(s, "bad", "calls");
     stage_complete(s, "bad", 2, THOLE_STR("done"));
-    stage_crashed(s, "bad", 1, "SIGSEGV of before");
+    stage_crashed(s, "bad", 1, 1, "SIGSEGV of before");
     take_over(s);
     plan.kind = CODE_REPLAY;
     (void)stage_said(s);
@@ -288,6 +288,37 @@ static void who_has_ended_is_asked_with_care(void)
     stage_tell(s, "bad", MESSAGE_DELETE, "gone");
     CU_ASSERT_PTR_NULL(noted(s));
     end(s);
+}
+
+/* Owners before this one have deleted it, begun the next one of its id, and died of that before the deletion
+ * was stored: it is deleted once more. */
+static void a_deletion_forgets_what_it_deletes_and_no_more(void)
+{
+    static const struct {
+        uint64_t crashed, tries;
+    } rows[] = {{1, 2}, {2, 0}};
+    struct message const again = {.kind = MESSAGE_START,
+                                  .instance = THOLE_STR("bad"),
+                                  .orchestration = THOLE_STR("calls"),
+                                  .request_id = THOLE_STR("another start")};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct stage *s = begin(2, NULL, 0);
+        stage_start(s, "bad", "calls");
+        stage_complete(s, "bad", 2, THOLE_STR("done"));
+        stage_crashed(s, "bad", rows[i].crashed, 2, "SIGSEGV of before");
+        take_over(s);
+        plan.kind = 0;
+        stage_tell(s, "bad", MESSAGE_DELETE, "gone");
+        stage_message(s, &again);
+        CU_ASSERT_EQUAL(plan.tries, rows[i].tries);
+        CU_ASSERT_EQUAL(plan.runs, 0);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(noted(s));
+        CU_ASSERT_EQUAL(noted(s)->count, 2);
+        CU_ASSERT_EQUAL(noted(s)->execution, 2);
+        check_history(s, "its start is kept",
+                      "deleted up to 1: gone\n2.1 waits 8: #1 Started calls() after 1 deleted\n");
+        end(s);
+    }
 }
 
 static const struct thole_test tests[] = {
@@ -302,6 +333,7 @@ static const struct thole_test tests[] = {
     {"a query that crashes is refused and does not count",
      a_query_that_crashes_is_refused_and_does_not_count},
     {"who has ended is asked with care", who_has_ended_is_asked_with_care},
+    {"a deletion forgets what it deletes, and no more", a_deletion_forgets_what_it_deletes_and_no_more},
 };
 
 int main(void)
