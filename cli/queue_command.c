@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CELL_BYTES = 1024, ID_COLUMNS = 36, REASON_COLUMNS = 80 };
+enum { CELL_BYTES = 1024, ID_COLUMNS = 36, REASON_COLUMNS = 80, DECISIONS_BYTES_MAX = 256 * 1024 * 1024 };
 
 struct decision { /* a copy of what is listed, as the reading of the list must end first */
     char instance[THOLE_ID_BYTES_MAX + 1];
@@ -17,8 +17,7 @@ struct decision { /* a copy of what is listed, as the reading of the list must e
 
 struct decisions {
     uint64_t wanted_id; /* of the activity; 0 = any */
-    struct decision *items;
-    size_t len, cap;
+    struct buf items;   /* struct decision */
 };
 
 /* ---- poisoned ---- */
@@ -118,19 +117,11 @@ static thole_status note_row(void *arg, const thole_poisoned_info *info)
     struct decisions *decisions = arg;
     if (decisions->wanted_id != 0 && info->activity_id != decisions->wanted_id)
         return THOLE_OK;
-    if (decisions->len == decisions->cap) {
-        size_t const cap = decisions->cap == 0 ? 16 : decisions->cap * 2;
-        struct decision *grown = realloc(decisions->items, cap * sizeof *grown);
-        if (grown == NULL)
-            return THOLE_NOMEM;
-        decisions->items = grown;
-        decisions->cap = cap;
-    }
-    struct decision *to = &decisions->items[decisions->len++];
-    *to = (struct decision){
+    struct decision decision = {
         .execution = info->execution, .activity_id = info->activity_id, .try_number = info->try_number};
-    (void)snprintf(to->instance, sizeof to->instance, "%.*s", THOLE_FMT(info->instance));
-    return THOLE_OK;
+    (void)snprintf(decision.instance, sizeof decision.instance, "%.*s", THOLE_FMT(info->instance));
+    buf_append(&decisions->items, &decision, sizeof decision);
+    return buf_status(&decisions->items);
 }
 
 static void say_decided(const struct cli *cli, const struct decision *d)
@@ -152,9 +143,10 @@ static void say_decided(const struct cli *cli, const struct decision *d)
 static int decide_all(const struct cli *cli, thole_client *client, const struct decisions *decisions,
                       bool fails)
 {
+    const struct decision *const items = (const void *)decisions->items.ptr;
     thole_error error = {.status = THOLE_OK};
-    for (size_t i = 0; i < decisions->len; i++) {
-        const struct decision *d = &decisions->items[i];
+    for (size_t i = 0; i < decisions->items.len / sizeof *items; i++) {
+        const struct decision *d = &items[i];
         thole_slice const id = thole_slice_from(d->instance);
         error.status = fails ? thole_client_poisoned_fail(client, id, d->execution, d->activity_id,
                                                           d->try_number, &error)
@@ -169,7 +161,7 @@ static int decide_all(const struct cli *cli, thole_client *client, const struct 
 
 static int decide(const struct cli *cli, thole_client *client, bool fails)
 {
-    struct decisions decisions = {.len = 0};
+    struct decisions decisions = {.wanted_id = 0};
     thole_poisoned_filter filter = filter_of(cli);
     thole_error error = {.status = THOLE_OK};
     if (!cli->options.all) {
@@ -177,16 +169,17 @@ static int decide(const struct cli *cli, thole_client *client, bool fails)
         decisions.wanted_id = strtoull(cli->words[2], NULL, 10);
     }
     filter.limit = UINT32_MAX;
+    buf_init(&decisions.items, DECISIONS_BYTES_MAX);
     error.status = thole_client_poisoned(client, &filter, note_row, &decisions, &error);
     int code = EXIT_DONE;
-    if (error.status == THOLE_OK && decisions.len == 0 && !cli->options.all)
+    if (error.status == THOLE_OK && decisions.items.len == 0 && !cli->options.all)
         error.status =
             thole_fail(&error, THOLE_NOT_FOUND, "activity %s of it is not in quarantine", cli->words[2]);
     if (error.status != THOLE_OK)
         code = cli_complain(cli, cli->options.all ? "" : cli->words[1], &error);
     else
         code = decide_all(cli, client, &decisions, fails);
-    free(decisions.items);
+    buf_release(&decisions.items);
     return code;
 }
 

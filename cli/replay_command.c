@@ -1,5 +1,6 @@
 /* replay: the program itself does it, with its own code; this gives it the servers and the namespace. */
 #include "command.h"
+#include "memory.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +18,8 @@ static char **make_arguments(const struct cli *cli, int ids)
 {
     static char replay[] = "replay", all[] = "--all", file[] = "--file", end[] = "--";
     static char json[] = "--output=json", jsonl[] = "--output=jsonl";
-    char **made = calloc((size_t)cli->words_len + 7, sizeof *made);
+    char **made = memory_array((size_t)cli->words_len + 7, sizeof *made);
     size_t n = 0;
-    if (made == NULL)
-        return NULL;
     for (int i = ids; i < cli->words_len; i++)
         made[n++] = cli->words[i];
     made[n++] = replay;
@@ -47,8 +46,6 @@ int command_replay(struct cli *cli)
     if ((ids > 0) + cli->options.all + (cli->options.file != NULL) != 1)
         return cli_misused(cli, "what is to be replayed? IDs, --all or --file");
     char **arguments = make_arguments(cli, ids);
-    if (arguments == NULL)
-        return cli_misused(cli, "out of memory");
     export_setting("THOLE_NATS_URL", cli->options.nats_url);
     export_setting("THOLE_NATS_CREDS", cli->options.nats_creds);
     export_setting("THOLE_NAMESPACE", cli->options.ns);

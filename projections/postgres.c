@@ -1,4 +1,5 @@
 /* Opening, closing and listening: what postgres.h promises. */
+#include "memory.h"
 #include "message.h"
 #include "postgres_call.h"
 #include <stdio.h>
@@ -45,12 +46,10 @@ thole_status postgres_open(const struct postgres_options *options, struct postgr
     const char *conninfo = options->conninfo != NULL ? options->conninfo : "";
     THOLE_TRY(check_namespace(options->ns, reterr));
     THOLE_TRY(check_conninfo(conninfo, reterr));
-    struct postgres *pg = calloc(1, sizeof *pg);
-    if (pg == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory for a connection");
+    struct postgres *pg = memory_new(sizeof *pg);
     buf_init(&pg->bytes, CALL_BYTES_MAX);
-    pg->conninfo = strdup(conninfo);
-    pg->application = strdup(options->application != NULL ? options->application : "thole");
+    pg->conninfo = memory_text(conninfo);
+    pg->application = memory_text(options->application != NULL ? options->application : "thole");
     pg->connect_timeout_ms =
         options->connect_timeout_ms > 0 ? options->connect_timeout_ms : CONNECT_TIMEOUT_MS;
     pg->statement_timeout_ms =
@@ -59,9 +58,7 @@ thole_status postgres_open(const struct postgres_options *options, struct postgr
         options->idle_in_transaction_ms > 0 ? options->idle_in_transaction_ms : IDLE_IN_TRANSACTION_MS;
     pg->synchronous_commit = options->synchronous_commit;
     (void)snprintf(pg->schema, sizeof pg->schema, "thole_%s", options->ns);
-    thole_status status = pg->conninfo != NULL && pg->application != NULL
-                              ? session_open(pg, reterr)
-                              : thole_fail(reterr, THOLE_NOMEM, "out of memory for a connection");
+    thole_status const status = session_open(pg, reterr);
     if (status != THOLE_OK) {
         postgres_close(pg);
         return status;
@@ -106,9 +103,7 @@ thole_status postgres_listen(struct postgres *pg, thole_error *reterr)
     call_begin(pg, "listening for removals");
     if (pg->failed != THOLE_OK)
         return call_run(pg, reterr);
-    char *schema = PQescapeIdentifier(pg->conn, pg->schema, strlen(pg->schema));
-    if (schema == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory for a schema's name");
+    char *schema = session_identifier(pg);
     (void)snprintf(sql, sizeof sql, "LISTEN %s", schema);
     PQfreemem(schema);
     return session_sql(pg, "listening for removals", sql, pg->statement_timeout_ms, NULL, reterr);

@@ -121,7 +121,9 @@ THOLE_NODISCARD thole_status session_failed(struct postgres *pg, const char *wha
                                             thole_error *reterr);
 /* Closes it: the next call connects again. Keeps in_transaction. */
 void session_drop(struct postgres *pg);
-/* Monotonic, for deadlines. */
+/* The schema's name, quoted for SQL; for PQfreemem(). There is a connection. */
+char *session_identifier(struct postgres *pg);
+char *session_literal(struct postgres *pg);
 
 /*
  * postgres_error.c. Status and text, and whether the connection is of no more use.

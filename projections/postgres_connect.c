@@ -1,5 +1,6 @@
 /* Making a connection. */
 #include "clock.h"
+#include "memory.h"
 #include "postgres_call.h"
 #include <assert.h>
 #include <poll.h>
@@ -103,7 +104,10 @@ static PGconn *start(const struct postgres *pg, const struct place *place)
                                   NULL};
     (void)snprintf(user_timeout, sizeof user_timeout, "%llu",
                    (unsigned long long)(pg->statement_timeout_ms + pg->idle_in_transaction_ms) % 1000000000);
-    return PQconnectStartParams(names, values, 1);
+    PGconn *conn = PQconnectStartParams(names, values, 1);
+    if (conn == NULL) /* which is how libpq says so; all else is a connection that has failed */
+        memory_give_up(1, sizeof *pg);
+    return conn;
 }
 
 /* Drives the handshake. False: failed, or time is over and *ret_late says so. */
@@ -150,12 +154,8 @@ static thole_status check_server(const struct postgres *pg, PGconn *conn, thole_
 static thole_status settle(struct postgres *pg, thole_error *reterr)
 {
     struct buf sql;
+    char *schema = session_identifier(pg);
     buf_init(&sql, 4096);
-    char *schema = PQescapeIdentifier(pg->conn, pg->schema, strlen(pg->schema));
-    if (schema == NULL) {
-        buf_release(&sql);
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory for a schema's name");
-    }
     buf_printf(&sql,
                "SET search_path = %s, pg_temp; SET statement_timeout = %llu;"
                " SET idle_in_transaction_session_timeout = %llu; SET synchronous_commit = %s;"
@@ -183,8 +183,6 @@ static thole_status connect_place(struct postgres *pg, const struct place *place
     bool late;
     uint64_t deadline_ms = clock_monotonic_ms() + pg->connect_timeout_ms;
     PGconn *conn = start(pg, place);
-    if (conn == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory for a connection");
     (void)PQsetErrorVerbosity(conn, PQERRORS_VERBOSE); /* for the SQLSTATE of a refusal */
     (void)PQsetNoticeProcessor(conn, ignore_notice, NULL);
     bool made = shake_hands(conn, deadline_ms, &late);

@@ -24,16 +24,14 @@ static thole_status run_sql(struct postgres *pg, const char *what, const char *s
                             thole_error *reterr)
 {
     struct buf text;
-    size_t len = strlen(pg->schema);
-    char *identifier = PQescapeIdentifier(pg->conn, pg->schema, len);
-    char *literal = PQescapeLiteral(pg->conn, pg->schema, len);
+    char *identifier = session_identifier(pg), *literal = session_literal(pg);
     buf_init(&text, SQL_BYTES_MAX);
     for (const char *at = sql; *at != '\0'; at++)
         if (at[0] == '$' && (at[1] == 'I' || at[1] == 'L'))
             buf_text(&text, *++at == 'I' ? identifier : literal);
         else
             buf_append(&text, at, 1);
-    thole_status status = identifier == NULL || literal == NULL ? THOLE_NOMEM : buf_status(&text);
+    thole_status status = buf_status(&text);
     if (status != THOLE_OK)
         (void)thole_fail(reterr, status, "out of memory for %s", what);
     else

@@ -1,5 +1,6 @@
 /* A connection as it is: waited for, asked in plain SQL, lost. */
 #include "clock.h"
+#include "memory.h"
 #include "postgres_call.h"
 #include <assert.h>
 #include <limits.h>
@@ -12,6 +13,26 @@ void session_drop(struct postgres *pg)
     PQfinish(pg->conn); /* NULL-safe */
     pg->conn = NULL;
     memset(pg->opened, 0, sizeof pg->opened);
+}
+
+/* Of what is left when there is a connection and the name is a checked one. */
+static char *quoted(char *text)
+{
+    if (text == NULL)
+        memory_give_up(1, sizeof((struct postgres *)NULL)->schema);
+    return text;
+}
+
+char *session_identifier(struct postgres *pg)
+{
+    assert(pg->conn != NULL);
+    return quoted(PQescapeIdentifier(pg->conn, pg->schema, strlen(pg->schema)));
+}
+
+char *session_literal(struct postgres *pg)
+{
+    assert(pg->conn != NULL);
+    return quoted(PQescapeLiteral(pg->conn, pg->schema, strlen(pg->schema)));
 }
 
 thole_status session_failed(struct postgres *pg, const char *what, const PGresult *result,

@@ -1,6 +1,7 @@
 /* The life of a connection: connecting, losing, connecting again, alarms. See link.h. */
 #include "clock.h"
 #include "link.h"
+#include "memory.h"
 #include "server_info.h"
 #include "wall_clock.h"
 #include <assert.h>
@@ -340,17 +341,11 @@ static thole_status handshake(struct connection *connection, const char *url, co
 }
 
 /* Puts a connected natsConnection in place as the next epoch. The turn is held, or there is no keeper yet. */
-static thole_status install(struct connection *connection, natsConnection *nc, const struct server_info *info,
-                            struct link **ret, thole_error *reterr)
+static struct link *install(struct connection *connection, natsConnection *nc, const struct server_info *info)
 {
-    struct link *link = calloc(1, sizeof *link);
+    struct link *link = memory_new(sizeof *link);
     pthread_mutex_lock(&connection->lock);
     connection->closed_owed++;
-    if (link == NULL) {
-        pthread_mutex_unlock(&connection->lock);
-        natsConnection_Destroy(nc);
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
-    }
     assert(connection->current == NULL);
     unsigned const at = atomic_load(&connection->version_at) + 1;
     (void)snprintf(connection->version[at % 4], SERVER_VERSION_BYTES, "%s", info->version);
@@ -365,8 +360,7 @@ static thole_status install(struct connection *connection, natsConnection *nc, c
     if (natsConnection_IsClosed(nc)) /* its callback may have come before it was in the list */
         mark_lost(connection, link);
     pthread_mutex_unlock(&connection->lock);
-    *ret = link;
-    return THOLE_OK;
+    return link;
 }
 
 /* Tries every URL once, beginning behind the one used last. */
@@ -396,14 +390,12 @@ static void tell_state(struct connection *connection, bool connected, uint64_t e
 
 static void go_up(struct connection *connection, natsConnection *nc, const struct server_info *info)
 {
-    struct link *link = NULL;
     pthread_mutex_lock(&connection->turn);
-    if (install(connection, nc, info, &link, NULL) == THOLE_OK && link != NULL) {
-        for (struct attachment *at = connection->attachments; at != NULL; at = at->next)
-            at->up(at->arg, link);
-        tell_state(connection, true, link->epoch);
-        link_release(link);
-    }
+    struct link *link = install(connection, nc, info);
+    for (struct attachment *at = connection->attachments; at != NULL; at = at->next)
+        at->up(at->arg, link);
+    tell_state(connection, true, link->epoch);
+    link_release(link);
     pthread_mutex_unlock(&connection->turn);
 }
 
@@ -463,10 +455,8 @@ struct retired_subscription {
 void connection_retire(struct connection *connection, natsSubscription *native, uint64_t epoch)
 {
     assert(native != NULL && epoch > 0);
-    struct retired_subscription *old = malloc(sizeof *old);
+    struct retired_subscription *old = memory_new(sizeof *old);
     (void)natsSubscription_Unsubscribe(native);
-    if (old == NULL)
-        return; /* it leaks: better than freeing it too early */
     *old = (struct retired_subscription){.native = native, .epoch = epoch};
     pthread_mutex_lock(&connection->lock);
     old->next = connection->retired;
@@ -611,10 +601,7 @@ static thole_status set_urls(struct connection *connection, const char *text, th
     if (len == 0 || len == URL_TEXT_MAX)
         return thole_fail(reterr, THOLE_INVALID, "the NATS URL is empty or longer than %d bytes",
                           URL_TEXT_MAX);
-    connection->url_text = malloc(len + 1);
-    if (connection->url_text == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
-    memcpy(connection->url_text, text, len + 1);
+    connection->url_text = memory_copy(text, len);
     char *rest = connection->url_text;
     while (rest != NULL) {
         char *url = strsep(&rest, ",");
@@ -666,10 +653,8 @@ static thole_status set_options(struct connection *connection, const struct conn
 
 static struct connection *connection_create(const struct connection_options *options)
 {
-    struct connection *connection = calloc(1, sizeof *connection);
+    struct connection *connection = memory_new(sizeof *connection);
     pthread_condattr_t attr;
-    if (connection == NULL)
-        return NULL;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_mutex_init(&connection->turn, NULL);
@@ -729,10 +714,8 @@ static thole_status connect_first(struct connection *connection, thole_error *re
 {
     natsConnection *nc = NULL;
     struct server_info info;
-    struct link *link = NULL;
     THOLE_TRY(connect_once(connection, &nc, &info, reterr));
-    THOLE_TRY(install(connection, nc, &info, &link, reterr));
-    link_release(link);
+    link_release(install(connection, nc, &info));
     if (pthread_create(&connection->keeper, NULL, keeper_main, connection) != 0)
         return thole_fail(reterr, THOLE_NOMEM, "no thread for the NATS connection: %s", strerror(errno));
     return THOLE_OK;
@@ -747,8 +730,6 @@ thole_status connection_open(const struct connection_options *options, struct co
         return thole_fail(reterr, THOLE_INVALID, "NATS credentials file %s cannot be read: %s",
                           options->creds, strerror(errno));
     struct connection *connection = connection_create(options);
-    if (connection == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
     thole_status status = set_urls(connection, options->url, reterr);
     if (status == THOLE_OK)
         status = set_options(connection, options, reterr);

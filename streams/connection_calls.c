@@ -1,5 +1,6 @@
 /* Publish, request, subscribe and flush over a connection. */
 #include "link.h"
+#include "memory.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +15,9 @@ void connection_inbox(struct connection *connection, char ret[LINK_INBOX_BYTES])
 {
     natsInbox *inbox = NULL;
     (void)connection;
-    if (natsInbox_Create(&inbox) != NATS_OK || strncmp(inbox, "_INBOX.", 7) != 0)
-        abort(); /* out of memory for 30 bytes, or not nats.c */
+    if (natsInbox_Create(&inbox) != NATS_OK) /* it fails for nothing else */
+        memory_give_up(1, LINK_INBOX_BYTES);
+    assert(strncmp(inbox, "_INBOX.", 7) == 0);
     (void)snprintf(ret, LINK_INBOX_BYTES, "_INBOX.thole.%s", inbox + 7);
     natsInbox_Destroy(inbox);
 }
@@ -145,20 +147,14 @@ thole_status connection_subscribe(struct connection *connection, const char *sub
 {
     if (!link_subject_is_safe(subject))
         return thole_fail(reterr, THOLE_INVALID, "subject is empty or has a space or control byte");
-    struct subscription *subscription = calloc(1, sizeof *subscription);
-    char *copy = strdup(subject);
-    if (subscription == NULL || copy == NULL) {
-        free(subscription);
-        free(copy);
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
-    }
+    struct subscription *subscription = memory_new(sizeof *subscription);
     subscription->connection = connection;
     subscription->attachment = (struct attachment){
         .up = subscription_up, .down = subscription_down, .fire = subscription_fire, .arg = subscription};
     pthread_mutex_init(&subscription->dispatch, NULL);
     subscription->each = each;
     subscription->arg = arg;
-    subscription->subject = copy;
+    subscription->subject = memory_text(subject);
     connection_attach(connection, &subscription->attachment);
     if (subscription->opened == THOLE_INVALID) {
         thole_error const error = subscription->error;

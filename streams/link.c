@@ -1,5 +1,6 @@
 /* Links and listeners: thin, checked wrappers around nats.c's connection, message and subscription. */
 #include "link.h"
+#include "memory.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -31,19 +32,28 @@ static bool header_is_safe(thole_slice value)
 static thole_status add_header(natsMsg *message, const struct header *header, thole_error *reterr)
 {
     char small[512];
-    char *value = small;
+    const char *value = small;
+    struct buf large;
     if (!header_is_safe(header->value))
         return thole_fail(reterr, THOLE_INVALID, "value of header %s has a line break or a NUL byte",
                           header->key);
-    if (header->value.len >= sizeof small && (value = malloc(header->value.len + 1)) == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
-    if (header->value.len > 0)
-        memcpy(value, header->value.ptr, header->value.len);
-    value[header->value.len] = 0;
-    natsStatus const status = natsMsgHeader_Set(message, header->key, value);
-    if (value != small)
-        free(value);
-    return link_fail(status, "header", header->key, reterr);
+    buf_init(&large, header->value.len);
+    if (header->value.len >= sizeof small) {
+        buf_slice(&large, header->value);
+        value = buf_cstr(&large);
+    } else {
+        if (header->value.len > 0)
+            memcpy(small, header->value.ptr, header->value.len);
+        small[header->value.len] = 0;
+    }
+    thole_status status = buf_status(&large);
+    if (status == THOLE_OK)
+        status = link_fail(natsMsgHeader_Set(message, header->key, value), "header", header->key, reterr);
+    else
+        (void)thole_fail(reterr, status, "no memory for header %s of %zu bytes", header->key,
+                         header->value.len);
+    buf_release(&large);
+    return status;
 }
 
 thole_status link_message(const char *subject, const char *reply, const struct header *headers,
@@ -195,9 +205,7 @@ static void listener_ended(void *closure)
 thole_status listener_open(struct link *link, const char *subject, listener_fn *fn, void *arg,
                            struct listener **ret, thole_error *reterr)
 {
-    struct listener *listener = calloc(1, sizeof *listener);
-    if (listener == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    struct listener *listener = memory_new(sizeof *listener);
     pthread_mutex_init(&listener->lock, NULL);
     atomic_init(&listener->refs, 2);
     listener->fn = fn;

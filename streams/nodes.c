@@ -3,6 +3,7 @@
 #include "api.h"
 #include "jscan.h"
 #include "link.h"
+#include "memory.h"
 #include "message.h"
 #include "reader.h"
 #include "subject.h"
@@ -80,9 +81,7 @@ thole_status nodes_watch_open(struct connection *connection, const char *ns, nod
     THOLE_TRY(name_check(thole_slice_from(ns), "namespace", reterr));
     (void)snprintf(stream, sizeof stream, "KV_THOLE_%s_NODES", ns);
     (void)snprintf(filter, sizeof filter, "$KV.THOLE_%s_NODES.>", ns);
-    struct nodes_watch *watch = calloc(1, sizeof *watch);
-    if (watch == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    struct nodes_watch *watch = memory_new(sizeof *watch);
     watch->each = each;
     watch->arg = arg;
     struct ordered_reader_options const options = {

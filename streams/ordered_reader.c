@@ -8,6 +8,7 @@
  */
 #include "api.h"
 #include "jscan.h"
+#include "memory.h"
 #include "push_consumer.h"
 #include "reader.h"
 #include "subject.h"
@@ -305,9 +306,7 @@ static struct ordered_reader *reader_create(struct connection *connection,
                                             const struct ordered_reader_options *options)
 {
     pthread_condattr_t attr;
-    struct ordered_reader *reader = calloc(1, sizeof *reader);
-    if (reader == NULL)
-        return NULL;
+    struct ordered_reader *reader = memory_new(sizeof *reader);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_mutex_init(&reader->dispatch, NULL);
@@ -315,8 +314,8 @@ static struct ordered_reader *reader_create(struct connection *connection,
     pthread_cond_init(&reader->settled, &attr);
     pthread_condattr_destroy(&attr);
     reader->connection = connection;
-    reader->stream = strdup(options->stream);
-    reader->filter = options->filter == NULL ? NULL : strdup(options->filter);
+    reader->stream = memory_text(options->stream);
+    reader->filter = options->filter == NULL ? NULL : memory_text(options->filter);
     reader->next = options->last_per_subject ? 1 : options->from == 0 ? 1 : options->from;
     reader->last_per_subject = options->last_per_subject;
     reader->each = options->each;
@@ -324,10 +323,6 @@ static struct ordered_reader *reader_create(struct connection *connection,
     reader->arg = options->arg;
     reader->attachment =
         (struct attachment){.up = reader_up, .down = reader_down, .fire = reader_fire, .arg = reader};
-    if (reader->stream == NULL || (options->filter != NULL && reader->filter == NULL)) {
-        reader_free(reader);
-        return NULL;
-    }
     return reader;
 }
 
@@ -361,8 +356,6 @@ thole_status ordered_reader_open(struct connection *connection, const struct ord
         return thole_fail(reterr, THOLE_INVALID,
                           "stream or filter is too long, empty, or has a space or control byte");
     struct ordered_reader *reader = reader_create(connection, options);
-    if (reader == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
     connection_attach(connection, &reader->attachment);
     thole_status const status = wait_settled(reader, reterr);
     if (status != THOLE_OK) {

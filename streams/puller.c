@@ -5,6 +5,7 @@
  * awaited.
  */
 #include "link.h"
+#include "memory.h"
 #include "push_consumer.h"
 #include "work_message.h"
 #include <assert.h>
@@ -190,10 +191,8 @@ static void on_pulled(void *arg, natsMsg **native, uint64_t epoch)
     if (delivery.reply.len > 0 && current) {
         const char *bad;
         struct work_message *message = work_message_create(*native, &puller->names, &bad);
-        if (message != NULL) {
-            *native = NULL;
-            hand_over(puller, message, bad);
-        }
+        *native = NULL;
+        hand_over(puller, message, bad);
     }
     struct link *link = link_acquire(puller->connection);
     pthread_mutex_lock(&puller->lock);
@@ -260,9 +259,7 @@ thole_status puller_open(struct connection *connection, const char *ns, thole_sl
 {
     struct work_names names;
     THOLE_TRY(work_names_make(ns, queue, &names, reterr));
-    struct puller *puller = calloc(1, sizeof *puller);
-    if (puller == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    struct puller *puller = memory_new(sizeof *puller);
     puller->connection = connection;
     puller->names = names;
     puller->each = each;

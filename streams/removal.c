@@ -5,7 +5,7 @@
 #include "requests.h"
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
 enum { WINDOW_MAX = 256, REMOVAL_API_BYTES = 256 };
 
@@ -14,8 +14,7 @@ struct removal {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     size_t in_flight;
-    uint64_t *unclear; /* of which the server's answer may mean that they are gone */
-    size_t unclear_len;
+    struct buf unclear;  /* sequences of which the server's answer may mean that they are gone */
     thole_status status; /* the first failure */
     thole_error err;
 };
@@ -32,7 +31,7 @@ static void judge(struct removal *removal, const struct request_done *done)
         (void)thole_fail(&err, status, "stream %s did not say in time that a message is removed",
                          removal->stream);
     if (code == API_DELETE_FAILED)
-        removal->unclear[removal->unclear_len++] = done->token;
+        buf_append(&removal->unclear, &done->token, sizeof done->token);
     else if (status != THOLE_OK && code != API_SEQUENCE_NOT_FOUND && code != API_MESSAGE_NOT_FOUND &&
              removal->status == THOLE_OK) {
         removal->status = status;
@@ -91,6 +90,20 @@ static thole_status send_all(struct removal *removal, struct requests *requests,
     return status;
 }
 
+static thole_status delete_unclear(struct connection *connection, const struct removal *removal,
+                                   thole_error *reterr)
+{
+    uint64_t sequence;
+    thole_status status = buf_status(&removal->unclear);
+    if (status != THOLE_OK)
+        return thole_fail(reterr, status, "no memory for the sequences that are to be removed again");
+    for (size_t at = 0; at < removal->unclear.len && status == THOLE_OK; at += sizeof sequence) {
+        memcpy(&sequence, removal->unclear.ptr + at, sizeof sequence);
+        status = stream_delete(connection, removal->stream, sequence, reterr);
+    }
+    return status;
+}
+
 thole_status stream_delete_all(struct connection *connection, const char *stream, const uint64_t *sequences,
                                size_t n, thole_error *reterr)
 {
@@ -101,9 +114,7 @@ thole_status stream_delete_all(struct connection *connection, const char *stream
             THOLE_TRY(stream_delete(connection, stream, sequences[i], reterr));
         return THOLE_OK;
     }
-    removal.unclear = calloc(n, sizeof *removal.unclear);
-    if (removal.unclear == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory for %zu sequences", n);
+    buf_init(&removal.unclear, n * sizeof *sequences);
     pthread_mutex_init(&removal.lock, NULL);
     pthread_cond_init(&removal.changed, NULL);
     thole_status status = requests_open(connection, 2 * WINDOW_MAX, connection_request_timeout_ms(connection),
@@ -111,10 +122,10 @@ thole_status stream_delete_all(struct connection *connection, const char *stream
     if (status == THOLE_OK)
         status = send_all(&removal, requests, sequences, n, reterr);
     requests_close(requests);
-    for (size_t i = 0; i < removal.unclear_len && status == THOLE_OK; i++)
-        status = stream_delete(connection, stream, removal.unclear[i], reterr);
+    if (status == THOLE_OK)
+        status = delete_unclear(connection, &removal, reterr);
     pthread_cond_destroy(&removal.changed);
     pthread_mutex_destroy(&removal.lock);
-    free(removal.unclear);
+    buf_release(&removal.unclear);
     return status;
 }

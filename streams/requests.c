@@ -2,6 +2,7 @@
 #include "requests.h"
 #include "jscan.h"
 #include "link.h"
+#include "memory.h"
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -263,13 +264,8 @@ thole_status requests_open(struct connection *connection, size_t window, uint64_
     if (window == 0 || window >= NO_SLOT || timeout_ms == 0)
         return thole_fail(reterr, THOLE_INVALID, "a window of %zu requests with a timeout of %llu ms", window,
                           (unsigned long long)timeout_ms);
-    struct requests *requests = calloc(1, sizeof *requests);
-    struct slot *slots = calloc(window, sizeof *slots);
-    if (requests == NULL || slots == NULL) {
-        free(requests);
-        free(slots);
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
-    }
+    struct requests *requests = memory_new(sizeof *requests);
+    struct slot *slots = memory_array(window, sizeof *slots);
     *requests = (struct requests){.connection = connection,
                                   .slots = slots,
                                   .window = (uint32_t)window,

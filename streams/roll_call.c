@@ -14,7 +14,6 @@ enum {
     NUMBER_BYTES = 24,
     WORKER_NAME_BYTES_MAX = 2 * THOLE_NAME_BYTES_MAX, /* a node's name and what makes it unique */
     NO_RESPONDERS = 503,
-    ANSWERS_FIRST = 64,
 };
 
 thole_status roll_call_subject(struct buf *to, const char *ns, thole_error *reterr)
@@ -104,12 +103,17 @@ thole_status roll_answer_parse(const struct delivery *delivery, struct arena *ar
 
 /* ---- asking ---- */
 
+struct heard {
+    struct roll_answer answer;
+    struct heard *next;
+};
+
 struct calling {
     pthread_mutex_t lock; /* guards the rest */
     pthread_cond_t changed;
     struct arena *arena;
-    struct roll_answer *answers; /* malloc */
-    size_t len, cap;
+    struct heard *heard; /* in the arena */
+    size_t len;
     bool nobody;
     thole_status status; /* of what could not be kept */
 };
@@ -122,22 +126,20 @@ static void keep(struct calling *calling, const struct delivery *delivery)
         calling->nobody = true;
         return;
     }
-    if (calling->len == calling->cap) {
-        size_t const cap = calling->cap == 0 ? ANSWERS_FIRST : calling->cap * 2;
-        struct roll_answer *grown = realloc(calling->answers, cap * sizeof *grown);
-        if (grown == NULL) {
-            calling->status = THOLE_NOMEM;
-            return;
-        }
-        calling->answers = grown;
-        calling->cap = cap;
-    }
-    thole_status const status =
-        roll_answer_parse(delivery, calling->arena, &calling->answers[calling->len], NULL);
-    if (status == THOLE_OK)
-        calling->len++;
-    else if (status != THOLE_CORRUPT) /* that is nobody's: passed over */
+    struct roll_answer answer;
+    struct heard *heard = NULL;
+    thole_status status = roll_answer_parse(delivery, calling->arena, &answer, NULL);
+    if (status == THOLE_CORRUPT)
+        return; /* nobody's */
+    if (status == THOLE_OK && (heard = arena_alloc(calling->arena, sizeof *heard)) == NULL)
+        status = arena_status(calling->arena);
+    if (status != THOLE_OK) {
         calling->status = status;
+        return;
+    }
+    *heard = (struct heard){.answer = answer, .next = calling->heard};
+    calling->heard = heard;
+    calling->len++;
 }
 
 static void on_answer(void *arg, const struct delivery *delivery)
@@ -207,11 +209,12 @@ static thole_status take(struct calling *calling, struct roll_answer **ret, size
     *ret = arena_array(calling->arena, calling->len + 1, sizeof **ret);
     if (*ret == NULL)
         return no_room(reterr);
-    if (calling->len > 0) {
-        memcpy(*ret, calling->answers, calling->len * sizeof **ret);
-        qsort(*ret, calling->len, sizeof **ret, by_queue);
-    }
-    *ret_len = calling->len;
+    size_t len = 0;
+    for (const struct heard *heard = calling->heard; heard != NULL; heard = heard->next)
+        (*ret)[len++] = heard->answer;
+    assert(len == calling->len);
+    qsort(*ret, len, sizeof **ret, by_queue);
+    *ret_len = len;
     return THOLE_OK;
 }
 
@@ -244,7 +247,6 @@ thole_status roll_call(struct connection *connection, const char *ns, struct are
         status = take(&calling, ret, ret_len, reterr);
     pthread_cond_destroy(&calling.changed);
     pthread_mutex_destroy(&calling.lock);
-    free(calling.answers);
     buf_release(&subject);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "header_names.h"
 #include "jscan.h"
 #include "link.h"
+#include "memory.h"
 #include "message.h"
 #include "push_consumer.h"
 #include "subject.h"
@@ -130,14 +131,8 @@ struct work_message *work_message_create(natsMsg *native, const struct work_name
                                          const char **ret_bad)
 {
     struct ack_meta meta = {.deliveries = 0};
-    struct work_box *box = calloc(1, sizeof *box);
+    struct work_box *box = memory_new(sizeof *box);
     const char *const reply = natsMsg_GetReply(native);
-    char *const copy = strdup(reply != NULL ? reply : "");
-    if (box == NULL || copy == NULL) {
-        free(box);
-        free(copy);
-        return NULL;
-    }
     int const len = natsMsg_GetDataLength(native);
     *ret_bad = read_item(native, names, box);
     if (!ack_parse(thole_slice_from(reply), &meta))
@@ -147,7 +142,7 @@ struct work_message *work_message_create(natsMsg *native, const struct work_name
         (thole_slice){(const uint8_t *)natsMsg_GetData(native), len > 0 ? (size_t)len : 0};
     box->message.deliveries = meta.deliveries;
     box->message.sequence = meta.stream_sequence;
-    box->message.reply = copy;
+    box->message.reply = memory_text(reply != NULL ? reply : "");
     box->message.native = native;
     return &box->message;
 }

@@ -12,7 +12,7 @@ struct work_box {
     struct work_message message; /* first */
     uint8_t instance[THOLE_ID_BYTES_MAX];
 };
-/* Takes @p native. *ret_bad: what is malformed, or NULL. NULL: out of memory, nothing taken. */
+/* Takes @p native. *ret_bad: what is malformed, or NULL. */
 struct work_message *work_message_create(natsMsg *native, const struct work_names *names,
                                          const char **ret_bad);
 #endif

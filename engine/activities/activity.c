@@ -3,6 +3,7 @@
 #include "buf.h"
 #include "clock.h"
 #include "dying.h"
+#include "memory.h"
 #include "process_frame.h"
 #include "subject.h"
 #include <assert.h>
@@ -18,27 +19,24 @@
 /* ---- from delivery to return ---- */
 
 /* <instance as in subjects>.<execution>.<activity id> */
-static thole_status make_key(struct thole_activity *act)
+static void make_key(struct thole_activity *act)
 {
     const struct work_item *const item = &act->message->item;
     struct buf token;
     buf_init(&token, ACTIVITY_KEY_BYTES);
-    thole_status status = subject_token(&token, item->instance, NULL);
+    thole_status const status = subject_token(&token, item->instance, NULL);
+    assert(status == THOLE_OK); /* it was read from one */
+    (void)status;
     int const len = snprintf(act->key_bytes, sizeof act->key_bytes, "%s.%" PRIu64 ".%" PRIu64,
                              buf_cstr(&token), item->execution, item->activity_id);
-    if (status == THOLE_OK && (len < 0 || (size_t)len >= sizeof act->key_bytes))
-        status = THOLE_LIMIT;
-    if (status == THOLE_OK)
-        act->key = (thole_slice){(const uint8_t *)act->key_bytes, (size_t)len};
+    assert(len > 0 && (size_t)len < sizeof act->key_bytes);
+    act->key = (thole_slice){(const uint8_t *)act->key_bytes, (size_t)len};
     buf_release(&token);
-    return status;
 }
 
 struct thole_activity *activity_create(struct work_message *message, uint64_t serial, uint64_t now_ms)
 {
-    struct thole_activity *const act = calloc(1, sizeof *act);
-    if (act == NULL)
-        return NULL;
+    struct thole_activity *const act = memory_new(sizeof *act);
     act->message = message;
     act->delivered = (struct worker_mail){.kind = WORKER_MAIL_DELIVERED, .owner = act};
     act->finished = (struct worker_mail){.kind = WORKER_MAIL_FINISHED, .owner = act};
@@ -51,10 +49,8 @@ struct thole_activity *activity_create(struct work_message *message, uint64_t se
     act->fd = -1;
     act->talk = -1;
     buf_init(&act->noted, DETAILS_BYTES_MAX);
-    if (make_key(act) != THOLE_OK || pthread_mutex_init(&act->lock, NULL) != 0) {
-        free(act);
-        return NULL;
-    }
+    make_key(act);
+    (void)pthread_mutex_init(&act->lock, NULL);
     arena_init(&act->memory, ACTIVITY_MEMORY_MAX);
     return act;
 }

@@ -106,7 +106,7 @@ struct thole_activity {
     uint32_t publish_err_code; /* of the server; 0 = none */
 };
 
-/* Takes the message; NULL when out of memory (then it does not). */
+/* Takes the message. */
 struct thole_activity *activity_create(struct work_message *message, uint64_t serial, uint64_t now_ms);
 void activity_destroy(struct thole_activity *act); /* NULL-safe; no thread uses it any more */
 /* Says what the claim gave, before it runs. The texts are copied. THOLE_NOMEM. */

@@ -1,6 +1,7 @@
 /* Starting, asking and stopping the forkserver; and what it does. */
 #include "forkserver.h"
 #include "log.h"
+#include "memory.h"
 #include "process_early.h"
 #include "process_parts.h"
 #include <assert.h>
@@ -54,19 +55,11 @@ struct server {
     size_t len, cap;
 };
 
-static bool add_guard(struct server *server, pid_t pid)
+static void add_guard(struct server *server, pid_t pid)
 {
     assert(pid > 0 && server->len <= server->cap);
-    if (server->len == server->cap) {
-        size_t const cap = server->cap == 0 ? 64 : server->cap * 2;
-        pid_t *const guards = realloc(server->guards, cap * sizeof *guards);
-        if (guards == NULL)
-            return false;
-        server->guards = guards;
-        server->cap = cap;
-    }
+    server->guards = memory_reserve(server->guards, &server->cap, server->len + 1, sizeof *server->guards);
     server->guards[server->len++] = pid;
-    return true;
 }
 
 static bool is_guard(const struct server *server, pid_t pid, size_t *ret_at)
@@ -119,8 +112,8 @@ static void fork_guard(struct server *server, size_t entry, const int fds[PROCES
         process_guard_main(&spawn);
     if (pid < 0)
         process_life_send(fds[PROCESS_LIFE], &(struct life_message){.kind = LIFE_ENDED, .error = errno});
-    else if (!add_guard(server, pid))
-        (void)kill(pid, SIGKILL); /* its process dies with it, and is asked for again */
+    else
+        add_guard(server, pid);
 }
 
 /* False: the worker is gone, or wants nothing more. */
@@ -221,25 +214,18 @@ thole_status forkserver_start(const struct forkserver_options *options, struct f
 {
     int ends[2];
     process_open_standard_files();
-    struct forkserver *const forkserver = calloc(1, sizeof *forkserver);
-    struct forkserver_options *const kept = malloc(sizeof *kept); /* the forkserver's, for ever */
-    if (forkserver == NULL || kept == NULL ||
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-        free(forkserver);
-        free(kept);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return thole_fail(reterr, THOLE_NOMEM, "no socket for the forkserver: %s", strerror(errno));
-    }
-    *kept = *options;
+    struct forkserver *const forkserver = memory_new(sizeof *forkserver);
     forkserver->on_lost = options->lost;
     warn_of_threads();
     (void)fflush(NULL); /* what is buffered is written once */
     forkserver->pid = fork();
     if (forkserver->pid == 0) {
         (void)close(ends[0]);
-        serve(kept, ends[1]);
+        serve(options, ends[1]);
     }
     int const error = errno;
-    free(kept);
     (void)close(ends[1]);
     forkserver->control = ends[0];
     if (forkserver->pid < 0) {

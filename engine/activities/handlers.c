@@ -1,5 +1,6 @@
 #include "handlers.h"
 #include "fatal_signals.h"
+#include "memory.h"
 #include "process_pool.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -99,14 +100,9 @@ static bool start_thread(struct handlers *pool)
 {
     pthread_attr_t attr;
     pthread_t id;
-    struct handler_thread *const thread = calloc(1, sizeof *thread);
-    if (thread == NULL)
-        return false;
+    struct handler_thread *const thread = memory_new(sizeof *thread);
     thread->pool = pool;
-    if (pthread_attr_init(&attr) != 0) {
-        free(thread);
-        return false;
-    }
+    (void)pthread_attr_init(&attr);
     /* detached: nobody could join one that never returns; handlers_destroy() counts instead */
     bool const started = pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED) == 0 &&
                          pthread_create(&id, &attr, thread_main, thread) == 0;
@@ -119,25 +115,13 @@ static bool start_thread(struct handlers *pool)
 
 static struct handlers *pool_create(struct mailbox *inbox)
 {
-    struct handlers *const pool = calloc(1, sizeof *pool);
-    if (pool == NULL)
-        return NULL;
+    struct handlers *const pool = memory_new(sizeof *pool);
     pool->last = &pool->first;
     pool->inbox = inbox;
-    if (pthread_mutex_init(&pool->lock, NULL) != 0)
-        goto no_lock;
-    if (pthread_cond_init(&pool->jobs, NULL) != 0)
-        goto no_jobs;
-    if (pthread_cond_init(&pool->gone, NULL) != 0)
-        goto no_gone;
+    (void)pthread_mutex_init(&pool->lock, NULL);
+    (void)pthread_cond_init(&pool->jobs, NULL);
+    (void)pthread_cond_init(&pool->gone, NULL);
     return pool;
-no_gone:
-    (void)pthread_cond_destroy(&pool->jobs);
-no_jobs:
-    (void)pthread_mutex_destroy(&pool->lock);
-no_lock:
-    free(pool);
-    return NULL;
 }
 
 thole_status handlers_create(uint32_t slots, uint32_t abandoned_max, struct mailbox *inbox,
@@ -145,8 +129,6 @@ thole_status handlers_create(uint32_t slots, uint32_t abandoned_max, struct mail
 {
     assert(slots > 0);
     struct handlers *const pool = pool_create(inbox);
-    if (pool == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory for %u slots", slots);
     uint32_t started = 0;
     pool->abandoned_max = abandoned_max;
     (void)pthread_mutex_lock(&pool->lock);

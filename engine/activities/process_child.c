@@ -2,6 +2,7 @@
 #include "activity_run.h"
 #include "clock.h"
 #include "log.h"
+#include "memory.h"
 #include "process_early.h"
 #include "process_frame.h"
 #include "process_parts.h"
@@ -125,9 +126,7 @@ static void become(struct runner *runner)
 
 static struct thole_activity *make_activity(const struct runner *runner, const struct process_run *run)
 {
-    struct work_message *const message = calloc(1, sizeof *message);
-    if (message == NULL)
-        return NULL;
+    struct work_message *const message = memory_new(sizeof *message);
     message->item = (struct work_item){.queue = run->queue,
                                        .instance = run->instance,
                                        .activity = run->activity,
@@ -136,10 +135,6 @@ static struct thole_activity *make_activity(const struct runner *runner, const s
                                        .activity_id = run->activity_id,
                                        .try_number = run->try_number};
     struct thole_activity *const act = activity_create(message, 1, clock_monotonic_ms());
-    if (act == NULL) {
-        free(message);
-        return NULL;
-    }
     act->run = runner->spawn->entry->run;
     act->partition = run->partition;
     act->token = &runner->page->token;

@@ -1,6 +1,7 @@
 #include "process_pool.h"
 #include "clock.h"
 #include "log.h"
+#include "memory.h"
 #include "process_end.h"
 #include "process_frame.h"
 #include <assert.h>
@@ -104,9 +105,7 @@ static thole_status child_start(struct process_child *child, struct forkserver *
 static thole_status child_create(struct process_pool *pool, size_t entry, struct process_child **ret,
                                  thole_error *reterr)
 {
-    struct process_child *const child = calloc(1, sizeof *child);
-    if (child == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory for a process");
+    struct process_child *const child = memory_new(sizeof *child);
     child->entry = entry;
     child->options = pool->program->activities[entry].options;
     child->talk = child->life = child->wake = -1;
@@ -157,19 +156,15 @@ static void child_wait(struct process_child *child, const struct process_pool *p
 
 /* ---- the pool ---- */
 
-thole_status process_pool_create(struct forkserver *forkserver, const thole_program *program, uint32_t max,
-                                 struct process_pool **ret, thole_error *reterr)
+struct process_pool *process_pool_create(struct forkserver *forkserver, const thole_program *program,
+                                         uint32_t max)
 {
-    struct process_pool *const pool = calloc(1, sizeof *pool);
-    if (pool == NULL || pthread_mutex_init(&pool->lock, NULL) != 0) {
-        free(pool);
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory for processes");
-    }
+    struct process_pool *const pool = memory_new(sizeof *pool);
+    (void)pthread_mutex_init(&pool->lock, NULL);
     pool->forkserver = forkserver;
     pool->program = program;
     pool->max = max;
-    *ret = pool;
-    return THOLE_OK;
+    return pool;
 }
 
 void process_pool_destroy(struct process_pool *pool)

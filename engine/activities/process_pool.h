@@ -12,10 +12,9 @@
 #include "activity_run.h"
 #include "forkserver.h"
 
-/* At most @p max processes are kept. All is borrowed. THOLE_NOMEM. */
-THOLE_NODISCARD thole_status process_pool_create(struct forkserver *forkserver, const thole_program *program,
-                                                 uint32_t max, struct process_pool **ret,
-                                                 thole_error *reterr);
+/* At most @p max processes are kept. All is borrowed. */
+struct process_pool *process_pool_create(struct forkserver *forkserver, const thole_program *program,
+                                         uint32_t max);
 /* No activity runs any more. Releases the processes: forkserver_stop() waits for them. NULL-safe. */
 void process_pool_destroy(struct process_pool *pool);
 

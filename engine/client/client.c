@@ -1,4 +1,5 @@
 /* Opening and closing, and the reads of the projection. */
+#include "memory.h"
 #include "message.h"
 #include "watch.h"
 #include <assert.h>
@@ -64,29 +65,19 @@ static thole_status client_connect(struct thole_client *client, const thole_clie
                          &client->requests, reterr);
 }
 
-static thole_status keep_text(const char *text, char **ret, thole_error *reterr)
-{
-    *ret = text == NULL ? NULL : strdup(text);
-    return text == NULL || *ret != NULL ? THOLE_OK : thole_fail(reterr, THOLE_NOMEM, "out of memory");
-}
-
 thole_status thole_client_open(const thole_client_options *options, thole_client **ret_client,
                                thole_error *reterr)
 {
     thole_client_options resolved;
     THOLE_TRY(resolve(options, &resolved, reterr));
-    struct thole_client *client = calloc(1, sizeof *client);
-    if (client == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    struct thole_client *client = memory_new(sizeof *client);
     client->timeout_ms = resolved.timeout_ms;
     client->payload_max = resolved.payload_max;
     pthread_mutex_init(&client->lock, NULL);
     pthread_mutex_init(&client->postgres_lock, NULL);
-    thole_status status = keep_text(resolved.postgres, &client->conninfo, reterr);
-    if (status == THOLE_OK)
-        status = keep_text(resolved.ns, &client->ns, reterr);
-    if (status == THOLE_OK)
-        status = client_connect(client, &resolved, reterr);
+    client->conninfo = resolved.postgres == NULL ? NULL : memory_text(resolved.postgres);
+    client->ns = memory_text(resolved.ns);
+    thole_status const status = client_connect(client, &resolved, reterr);
     if (status != THOLE_OK) {
         thole_client_close(client);
         return status;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HISTORY_BYTES_MAX = 256 * 1024 * 1024, RECORDS_FIRST = 256 };
+enum { HISTORY_BYTES_MAX = 256 * 1024 * 1024 };
 
 struct fact { /* what asked for something, by id */
     uint64_t id, time_ms;
@@ -15,15 +15,19 @@ struct fact { /* what asked for something, by id */
 struct inspecting {
     thole_slice instance;
     struct arena arena;
-    struct turn_list list; /* its records are malloc's */
-    size_t taken, cap;
+    struct buf records;    /* struct record */
+    struct turn_list list; /* of these */
     struct instance *machine;
-    struct fact *facts; /* malloc's, ascending */
-    size_t facts_len, facts_cap;
+    struct buf facts; /* struct fact, ascending */
     const struct event *started, *end;
     bool paused;
     thole_error *reterr;
 };
+
+static size_t facts_len(const struct inspecting *in)
+{
+    return in->facts.len / sizeof(struct fact);
+}
 
 static thole_status no_memory(thole_error *reterr)
 {
@@ -37,19 +41,13 @@ static thole_status take_record(void *arg, uint64_t sequence, thole_slice bytes)
     struct inspecting *in = arg;
     struct record record;
     (void)sequence;
-    if (in->taken == in->cap) {
-        size_t const cap = in->cap == 0 ? RECORDS_FIRST : in->cap * 2;
-        struct record *grown = realloc(in->list.records, cap * sizeof *grown);
-        if (grown == NULL)
-            return no_memory(in->reterr);
-        in->list.records = grown;
-        in->cap = cap;
-    }
     THOLE_TRY(history_decode(bytes, in->instance, &in->arena, &record, in->reterr));
-    if (record.kind == RECORD_TURN && record.turn.execution > 0) {
-        turn_list_take(&in->list, &record);
-        in->taken++;
-    }
+    if (record.kind != RECORD_TURN || record.turn.execution == 0)
+        return THOLE_OK;
+    if (buf_extend(&in->records, sizeof record) == NULL)
+        return no_memory(in->reterr);
+    in->list.records = (void *)in->records.ptr;
+    turn_list_take(&in->list, &record);
     return THOLE_OK;
 }
 
@@ -81,16 +79,9 @@ static bool asks(const struct event *event)
 
 static thole_status note_fact(struct inspecting *in, const struct turn *turn, const struct event *event)
 {
-    if (in->facts_len == in->facts_cap) {
-        size_t const cap = in->facts_cap == 0 ? RECORDS_FIRST : in->facts_cap * 2;
-        struct fact *grown = realloc(in->facts, cap * sizeof *grown);
-        if (grown == NULL)
-            return no_memory(in->reterr);
-        in->facts = grown;
-        in->facts_cap = cap;
-    }
-    in->facts[in->facts_len++] = (struct fact){event->id, turn->time_ms, event};
-    return THOLE_OK;
+    struct fact const fact = {event->id, turn->time_ms, event};
+    buf_append(&in->facts, &fact, sizeof fact);
+    return buf_status(&in->facts) == THOLE_OK ? THOLE_OK : no_memory(in->reterr);
 }
 
 static thole_status take_turn(struct inspecting *in, const struct turn *turn)
@@ -132,15 +123,17 @@ static thole_status replay(struct thole_client *client, struct inspecting *in)
 
 static const struct fact *fact_of(const struct inspecting *in, uint64_t id)
 {
-    size_t low = 0, high = in->facts_len;
+    const struct fact *const facts = (const void *)in->facts.ptr;
+    size_t const len = facts_len(in);
+    size_t low = 0, high = len;
     while (low < high) {
         size_t const middle = low + (high - low) / 2;
-        if (in->facts[middle].id < id)
+        if (facts[middle].id < id)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < in->facts_len && in->facts[low].id == id ? &in->facts[low] : NULL;
+    return low < len && facts[low].id == id ? &facts[low] : NULL;
 }
 
 static thole_pending_kind kind_of(const struct event *event)
@@ -181,7 +174,7 @@ static thole_status say(struct inspecting *in, thole_inspection_fn *each, void *
 {
     struct outstanding state;
     size_t cursor = 0, n = 0;
-    thole_pending *pending = arena_array(&in->arena, in->facts_len + 1, sizeof *pending);
+    thole_pending *pending = arena_array(&in->arena, facts_len(in) + 1, sizeof *pending);
     if (pending == NULL)
         return no_memory(in->reterr);
     while (in->end == NULL && instance_outstanding(in->machine, &cursor, &state)) {
@@ -208,14 +201,16 @@ thole_status thole_client_inspect(thole_client *client, thole_slice instance, th
     struct inspecting in = {.instance = instance, .reterr = reterr};
     THOLE_TRY(id_check(instance, reterr));
     arena_init(&in.arena, HISTORY_BYTES_MAX);
+    buf_init(&in.records, HISTORY_BYTES_MAX);
+    buf_init(&in.facts, HISTORY_BYTES_MAX);
     thole_status status = read_latest(client, &in, reterr);
     if (status == THOLE_OK)
         status = replay(client, &in);
     if (status == THOLE_OK)
         status = say(&in, each, arg);
     instance_destroy(in.machine);
-    free(in.list.records);
-    free(in.facts);
+    buf_release(&in.records);
+    buf_release(&in.facts);
     arena_release(&in.arena);
     return status;
 }

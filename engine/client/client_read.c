@@ -1,5 +1,6 @@
 /* history: the whole of it, in order, without the records that do not count. */
 #include "client_internal.h"
+#include "memory.h"
 #include "message.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -160,10 +161,8 @@ static thole_status take(struct reading *reading, struct held *held)
 static thole_status on_record(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
 {
     struct reading *reading = arg;
-    struct held *held = calloc(1, sizeof *held);
+    struct held *held = memory_new(sizeof *held);
     (void)subject;
-    if (held == NULL)
-        return thole_fail(reading->reterr, THOLE_NOMEM, "out of memory for a history record");
     held->sequence = sequence;
     arena_init(&held->arena, CLIENT_ARENA_MAX);
     thole_status status =

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXT_BYTES = 256 };
+enum { TEXT_BYTES = 256, FIRST_ITEMS = 16 };
 
 /* The only output of the pure folders: no caller is left that a status could reach. */
 _Noreturn void memory_give_up(size_t n, size_t bytes)
@@ -32,4 +32,35 @@ void *memory_array(size_t n, size_t bytes)
 void *memory_new(size_t bytes)
 {
     return memory_array(1, bytes);
+}
+
+void *memory_copy(const void *from, size_t bytes)
+{
+    if (bytes == SIZE_MAX)
+        memory_give_up(1, bytes);
+    char *copy = memory_array(bytes + 1, 1);
+    if (bytes > 0)
+        memcpy(copy, from, bytes);
+    return copy;
+}
+
+char *memory_text(const char *text)
+{
+    return memory_copy(text, strlen(text));
+}
+
+void *memory_reserve(void *items, size_t *cap, size_t n, size_t bytes)
+{
+    size_t more = *cap == 0 ? FIRST_ITEMS : *cap;
+    if (n <= *cap)
+        return items;
+    while (more < n && more <= SIZE_MAX / 2)
+        more *= 2;
+    if (more < n || more > SIZE_MAX / bytes)
+        memory_give_up(n, bytes);
+    void *p = realloc(items, more * bytes);
+    if (p == NULL)
+        memory_give_up(more, bytes);
+    *cap = more;
+    return p;
 }

@@ -14,6 +14,12 @@
 void *memory_new(size_t bytes);
 /* @p n objects of @p bytes; checks the product. */
 void *memory_array(size_t n, size_t bytes);
+/* Room for @p n objects at least in a growing array, which may move; what is added is not zeroed. @p items is
+ * NULL and *cap 0 before the first. */
+void *memory_reserve(void *items, size_t *cap, size_t n, size_t bytes);
+/* A copy with a NUL behind it. @p from may be NULL when @p bytes is 0. */
+void *memory_copy(const void *from, size_t bytes);
+char *memory_text(const char *text);
 /* The end of the process that the others come to: for a small block that an arena was to give, and could not
  * because malloc failed. */
 _Noreturn void memory_give_up(size_t n, size_t bytes);

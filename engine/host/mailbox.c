@@ -1,36 +1,20 @@
 #include "mailbox.h"
 #include "clock.h"
+#include "memory.h"
 #include <assert.h>
 #include <time.h>
 
-static int init_cond(pthread_cond_t *cond)
+void mailbox_init(struct mailbox *mb)
 {
     pthread_condattr_t attr;
-    if (pthread_condattr_init(&attr) != 0)
-        return -1;
-    int failed = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    if (failed == 0)
-        failed = pthread_cond_init(cond, &attr);
-    (void)pthread_condattr_destroy(&attr);
-    return failed;
-}
-
-thole_status mailbox_init(struct mailbox *mb)
-{
     *mb = (struct mailbox){.first = NULL};
     mb->last = &mb->first;
-    if (pthread_mutex_init(&mb->lock, NULL) != 0)
-        return THOLE_NOMEM;
-    if (init_cond(&mb->filled) != 0)
-        goto no_filled;
-    if (init_cond(&mb->drained) != 0)
-        goto no_drained;
-    return THOLE_OK;
-no_drained:
-    (void)pthread_cond_destroy(&mb->filled);
-no_filled:
-    (void)pthread_mutex_destroy(&mb->lock);
-    return THOLE_NOMEM;
+    int failed = pthread_mutex_init(&mb->lock, NULL) | pthread_condattr_init(&attr) |
+                 pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) | pthread_cond_init(&mb->filled, &attr) |
+                 pthread_cond_init(&mb->drained, &attr);
+    if (failed != 0) /* Linux needs nothing for these; where it does, it is memory */
+        memory_give_up(1, sizeof *mb);
+    (void)pthread_condattr_destroy(&attr);
 }
 
 void mailbox_release(struct mailbox *mb)

@@ -24,8 +24,7 @@ struct mailbox {
     bool closed;
 };
 
-/* THOLE_OK or THOLE_NOMEM. */
-THOLE_NODISCARD thole_status mailbox_init(struct mailbox *mb);
+void mailbox_init(struct mailbox *mb);
 /* No thread may use it any more. What is still inside is not freed. */
 void mailbox_release(struct mailbox *mb);
 

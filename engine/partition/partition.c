@@ -7,6 +7,7 @@
  */
 #include "partition.h"
 #include "instances.h"
+#include "memory.h"
 #include "partition_log.h"
 #include "partition_phases.h"
 #include "projection.h"
@@ -58,19 +59,13 @@ struct partition *partition_create(const struct partition_options *options)
     assert(options->log_chunk > 0 && options->crash_limit > 0);
     assert(options->ahead_max > 0 && options->ahead_max <= PARTITION_AHEAD_MAX);
     assert(options->record_max >= partition_record_min(options));
-    struct partition *p = calloc(1, sizeof *p);
-    if (p == NULL)
-        return NULL;
+    struct partition *p = memory_new(sizeof *p);
     p->env.options = *options;
     memcpy(p->node, options->node.ptr, options->node.len);
     p->env.options.node = thole_slice_from(p->node);
     p->log = log_create(&p->env);
     p->projection = projection_create(&p->env);
     p->instances = instances_create(&p->env);
-    if (p->log == NULL || p->projection == NULL || p->instances == NULL) {
-        partition_destroy(p);
-        return NULL;
-    }
     return p;
 }
 

@@ -28,7 +28,7 @@ void partition_options_init(struct partition_options *options);
 size_t partition_record_min(const struct partition_options *options);
 
 struct partition;
-/* NULL: out of memory. Options that are wrong are a mistake of the caller's: look at record_max first. */
+/* Options that are wrong are a mistake of the caller's: look at record_max first. */
 struct partition *partition_create(const struct partition_options *options);
 void partition_destroy(struct partition *partition); /* at any time; NULL-safe */
 

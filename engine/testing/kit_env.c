@@ -1,5 +1,6 @@
 /* Create, destroy, memory. */
 #include "kit.h"
+#include "memory.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +54,6 @@ void kit_open(thole_test_env *env)
     partition_destroy(env->machine);
     env->reading = false;
     env->machine = partition_create(&env->options);
-    kit_must(env->machine != NULL);
     kit_must(partition_input(env->machine, &(struct partition_in){.kind = PARTITION_IN_OPEN}, env->now_ms) ==
              THOLE_OK);
 }
@@ -79,9 +79,7 @@ static void set_options(thole_test_env *env)
 
 thole_test_env *thole_test_create(const thole_program *program)
 {
-    thole_test_env *const env = calloc(1, sizeof *env);
-    if (env == NULL)
-        return NULL;
+    thole_test_env *const env = memory_new(sizeof *env);
     env->now_ms = BEGINNING_MS;
     env->crash_in = UINT64_MAX;
     env->work_last = &env->work;
@@ -90,7 +88,7 @@ thole_test_env *thole_test_create(const thole_program *program)
     buf_init(&env->query_output, ANSWER_BYTES_MAX);
     env->stacks = stack_pool_create(STACKS_KEEP, STACKS_MAX);
     env->activity_stacks = stack_pool_create_sized(ACTIVITY_STACK_BYTES, STACKS_KEEP, STACKS_MAX);
-    if (env->stacks == NULL || env->activity_stacks == NULL || !kit_crash_watch(&env->crash, env->stacks)) {
+    if (!kit_crash_watch(&env->crash, env->stacks)) {
         thole_test_destroy(env);
         return NULL;
     }

@@ -4,6 +4,7 @@
  * caller's thread.
  */
 #include "kit.h"
+#include "memory.h"
 #include "values.h"
 #include <assert.h>
 #include <stdio.h>
@@ -286,8 +287,7 @@ static void entry(void *arg)
 static void run_own(struct kit_work *w, thole_activity_fn *run)
 {
     thole_test_env *const env = w->env;
-    struct work_message *const message = calloc(1, sizeof *message);
-    kit_must(message != NULL);
+    struct work_message *const message = memory_new(sizeof *message);
     message->item = (struct work_item){.queue = w->row.queue,
                                        .instance = w->row.instance,
                                        .activity = w->row.activity,
@@ -296,7 +296,6 @@ static void run_own(struct kit_work *w, thole_activity_fn *run)
                                        .activity_id = w->row.activity_id,
                                        .try_number = w->row.try_number};
     w->act = activity_create(message, ++env->serial, env->now_ms);
-    kit_must(w->act != NULL);
     w->act->run = run;
     w->act->time = &virtual_time;
     w->act->time_arg = w;

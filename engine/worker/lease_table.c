@@ -1,4 +1,5 @@
 #include "lease_table.h"
+#include "memory.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,23 +111,18 @@ bool lease_takes_part(const struct lease *lease)
 
 /* ---- the table ---- */
 
-thole_status lease_table_init(struct lease_table *table, size_t cap)
+void lease_table_init(struct lease_table *table, size_t cap)
 {
     size_t buckets = 16;
     assert(cap > 0 && cap < SIZE_MAX / 4);
     while (buckets < cap * 2)
         buckets *= 2;
     *table = (struct lease_table){.cap = cap, .mask = buckets - 1};
-    table->leases = calloc(cap, sizeof *table->leases);
-    table->by_id = calloc(buckets, sizeof(struct lease *));
-    table->by_key = calloc(buckets, sizeof(struct lease *));
-    if (table->leases == NULL || table->by_id == NULL || table->by_key == NULL) {
-        lease_table_release(table);
-        return THOLE_NOMEM;
-    }
+    table->leases = memory_array(cap, sizeof *table->leases);
+    table->by_id = memory_array(buckets, sizeof(struct lease *));
+    table->by_key = memory_array(buckets, sizeof(struct lease *));
     for (size_t i = 0; i < cap; i++)
         list_append(&table->lists[LEASE_FREE], &table->leases[i]);
-    return THOLE_OK;
 }
 
 void lease_table_release(struct lease_table *table)

@@ -82,7 +82,7 @@ struct lease_table {
     struct lease **by_id, **by_key;
     size_t mask; /* of the bucket numbers */
 };
-THOLE_NODISCARD thole_status lease_table_init(struct lease_table *table, size_t cap);
+void lease_table_init(struct lease_table *table, size_t cap);
 void lease_table_release(struct lease_table *table); /* NULL-safe on a zeroed struct */
 /* In state NEW, not claimed. NULL: full. The instance is copied. */
 struct lease *lease_table_add(struct lease_table *table, uint64_t id, const struct worker_key *key);

@@ -1,5 +1,6 @@
 /* The worker machine: options, inputs, time, outputs. What its parts do: worker_machine.h. */
 #include "worker.h"
+#include "memory.h"
 #include "worker_machine.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -10,23 +11,17 @@ struct worker_machine *worker_create(const struct worker_options *options)
 {
     assert(options->slots > 0 && options->lease_ms > 0 && options->poison_after != 1);
     assert(options->renew_ms <= options->lease_ms / 2);
-    struct worker_machine *const w = calloc(1, sizeof *w);
+    struct worker_machine *const w = memory_new(sizeof *w);
     size_t const cap = (size_t)options->slots + options->completions_max + WORKER_PARKED_MAX + ENDING_MAX;
-    if (w == NULL)
-        return NULL;
     w->options = *options;
     w->wake_ms = w->renew_due_ms = w->progress_due_ms = UINT64_MAX;
     w->stop_ms = w->kill_ms = UINT64_MAX;
-    w->events = calloc(cap * LEASE_EVENTS_MAX, sizeof *w->events);
-    w->rows = calloc(cap, sizeof *w->rows);
-    w->ids = calloc(cap, sizeof *w->ids);
-    w->renew_ids = calloc(cap, sizeof *w->renew_ids);
-    w->let_go = calloc(cap, sizeof *w->let_go);
-    if (lease_table_init(&w->table, cap) != THOLE_OK || w->events == NULL || w->rows == NULL ||
-        w->ids == NULL || w->renew_ids == NULL || w->let_go == NULL) {
-        worker_destroy(w);
-        return NULL;
-    }
+    w->events = memory_array(cap * LEASE_EVENTS_MAX, sizeof *w->events);
+    w->rows = memory_array(cap, sizeof *w->rows);
+    w->ids = memory_array(cap, sizeof *w->ids);
+    w->renew_ids = memory_array(cap, sizeof *w->renew_ids);
+    w->let_go = memory_array(cap, sizeof *w->let_go);
+    lease_table_init(&w->table, cap);
     return w;
 }
 

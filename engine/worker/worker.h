@@ -93,8 +93,8 @@ uint32_t worker_candidate_after(uint32_t poison_after);
 uint32_t worker_strikes_max(uint32_t poison_after);
 
 struct worker_machine;
-struct worker_machine *worker_create(const struct worker_options *options); /* NULL: out of memory */
-void worker_destroy(struct worker_machine *w);                              /* at any time; NULL-safe */
+struct worker_machine *worker_create(const struct worker_options *options);
+void worker_destroy(struct worker_machine *w); /* at any time; NULL-safe */
 
 struct worker_key {
     thole_slice instance;

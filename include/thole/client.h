@@ -5,6 +5,9 @@
  * THOLE_UNAVAILABLE when a server cannot be reached within the client's timeout; start and cancel are then
  * safe to repeat with the same arguments (a start that had been stored after all answers THOLE_CONFLICT).
  * A lost connection is made again by itself; calls under way go on when it is back.
+ *
+ * THOLE_NOMEM is for what data take: results, answers, histories. Where the system has no memory for a small
+ * block of the library's own, the process says so on stderr and aborts.
  */
 #ifndef THOLE_CLIENT_H
 #define THOLE_CLIENT_H

@@ -20,7 +20,8 @@ extern "C" {
 
 typedef struct thole_test_env thole_test_env;
 
-/** @param program  Borrowed for the environment's life. NULL on no memory. Time begins at 1,000,000,000,000.
+/** @param program  Borrowed for the environment's life. NULL when the system gives no shared memory. Time
+ * begins at 1,000,000,000,000.
  */
 THOLE_API thole_test_env *thole_test_create(const thole_program *program);
 /** NULL is allowed. */

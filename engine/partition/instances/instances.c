@@ -1,13 +1,12 @@
 /* The room as a whole: made, forgotten, told of commits. What it does: instances.h. */
 #include "instances_state.h"
+#include "memory.h"
 #include <assert.h>
 #include <stdlib.h>
 
 struct instances *instances_create(struct env *env)
 {
-    struct instances *p = calloc(1, sizeof *p);
-    if (p == NULL)
-        return NULL;
+    struct instances *p = memory_new(sizeof *p);
     p->env = env;
     p->event_room = env->options.record_max - env_record_beside(&env->options);
     entries_init(&p->entries);

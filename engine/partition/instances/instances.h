@@ -17,7 +17,7 @@
 
 struct instances;
 struct entry;
-/* env->options must be set. NULL: out of memory. */
+/* env->options must be set. */
 struct instances *instances_create(struct env *env);
 void instances_destroy(struct instances *instances); /* NULL-safe */
 void instances_reset(struct instances *instances);   /* forgets everything */

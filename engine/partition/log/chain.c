@@ -3,6 +3,7 @@
  * sequence to be base + n - 1. A record is committed when 1..n are all acknowledged (prefix rule).
  */
 #include "log_state.h"
+#include "memory.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +23,8 @@ struct link *log_link(const struct partition_log *log, size_t i)
 
 struct partition_log *log_create(struct env *env)
 {
-    struct partition_log *log = calloc(1, sizeof *log);
-    if (log != NULL)
-        log->env = env;
+    struct partition_log *log = memory_new(sizeof *log);
+    log->env = env;
     return log;
 }
 
@@ -117,9 +117,7 @@ static struct link *chain_push(struct partition_log *log)
     size_t const len = log->facts.in_flight;
     if (len == log->cap) {
         size_t const cap = log->cap == 0 ? 64 : log->cap * 2;
-        struct link *links = calloc(cap, sizeof *links);
-        if (links == NULL)
-            return NULL;
+        struct link *links = memory_array(cap, sizeof *links);
         for (size_t i = 0; i < len; i++)
             links[i] = *log_link(log, i);
         free(log->links);
@@ -140,10 +138,6 @@ static struct link *append(struct partition_log *log, struct record *record, con
     struct log_facts *facts = &log->facts;
     assert(log->state == (record->kind == RECORD_EPOCH_OPENED ? LOG_OPENING : LOG_OPEN));
     struct link *link = chain_push(log);
-    if (link == NULL) {
-        env_no_memory(log->env);
-        return NULL;
-    }
     if (moves_position)
         record->position = saying->position;
     record->epoch = facts->epoch;

@@ -19,9 +19,9 @@
 #include "partition_env.h"
 
 struct partition_log;
-struct partition_log *log_create(struct env *env); /* NULL: out of memory */
-void log_destroy(struct partition_log *log);       /* NULL-safe */
-void log_reset(struct partition_log *log);         /* forgets everything */
+struct partition_log *log_create(struct env *env);
+void log_destroy(struct partition_log *log); /* NULL-safe */
+void log_reset(struct partition_log *log);   /* forgets everything */
 
 /* lint.state_tables draws these lines in docs/architecture.md: one state a line, with what it means. */
 enum log_state {

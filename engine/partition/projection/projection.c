@@ -1,13 +1,12 @@
 /* The room as a whole: made, forgotten, checked. What it does: projection.h. */
+#include "memory.h"
 #include "projection_state.h"
 #include <assert.h>
 #include <stdlib.h>
 
 struct projection *projection_create(struct env *env)
 {
-    struct projection *p = calloc(1, sizeof *p);
-    if (p == NULL)
-        return NULL;
+    struct projection *p = memory_new(sizeof *p);
     p->env = env;
     timers_release(p);
     return p;

@@ -19,7 +19,7 @@
 #include "progress.h"
 
 struct projection;
-struct projection *projection_create(struct env *env);  /* NULL: out of memory */
+struct projection *projection_create(struct env *env);
 void projection_destroy(struct projection *projection); /* NULL-safe */
 void projection_reset(struct projection *projection);   /* forgets everything */
 

@@ -140,7 +140,7 @@ static thole_status start_threads(struct engine_host *engine, thole_error *reter
     engine->shards = memory_array(shards, sizeof *engine->shards);
     engine->shards_len = shards;
     engine->options.crash_page->places_len = shards;
-    THOLE_TRY(membership_create(engine, &engine->membership, reterr));
+    engine->membership = membership_create(engine);
     THOLE_TRY(loader_start(engine, &engine->loader, reterr));
     for (size_t i = 0; i < shards; i++)
         THOLE_TRY(shard_start(engine, (uint32_t)i, &engine->shards[i], reterr));

@@ -420,21 +420,17 @@ void membership_needs_changed(struct membership *m)
     on_node(m, (thole_slice){0}, (thole_slice){0}, 0);
 }
 
-thole_status membership_create(struct engine_host *engine, struct membership **ret, thole_error *reterr)
+struct membership *membership_create(struct engine_host *engine)
 {
     struct membership *m = memory_new(sizeof *m);
-    if (mailbox_init(&m->mailbox) != THOLE_OK) {
-        free(m);
-        return thole_fail(reterr, THOLE_NOMEM, "cannot make the membership's mailbox");
-    }
+    mailbox_init(&m->mailbox);
     m->engine = engine;
     m->started_ms = clock_wall_ms();
     log_limit_init(&m->ignored);
     buf_init(&m->body, HEARTBEAT_BYTES_MAX);
     m->mine = memory_array(engine->topology.partitions, sizeof *m->mine);
     m->owners = memory_array(engine->topology.partitions, sizeof *m->owners);
-    *ret = m;
-    return THOLE_OK;
+    return m;
 }
 
 thole_status membership_run(struct membership *m, thole_error *reterr)

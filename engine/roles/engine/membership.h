@@ -6,8 +6,7 @@
 
 struct engine_host;
 struct membership;
-THOLE_NODISCARD thole_status membership_create(struct engine_host *engine, struct membership **ret,
-                                               thole_error *reterr);
+struct membership *membership_create(struct engine_host *engine);
 THOLE_NODISCARD thole_status membership_run(struct membership *membership, thole_error *reterr);
 /* Stops sending OWN and DISOWN (the shards are about to close everything) and joins the thread. */
 void membership_quiet(struct membership *membership);

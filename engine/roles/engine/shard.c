@@ -47,9 +47,7 @@ static void replace_needs(struct needs *needs, const thole_slice *names, size_t 
     size_t bytes = n * sizeof *names;
     for (size_t i = 0; i < n; i++)
         bytes += names[i].len;
-    thole_slice *copy = malloc(bytes + 1);
-    if (copy == NULL)
-        return; /* the old list does for a while */
+    thole_slice *copy = memory_new(bytes);
     uint8_t *at = (uint8_t *)(copy + n);
     for (size_t i = 0; i < n; at += names[i].len, i++) {
         memcpy(at, names[i].ptr, names[i].len);
@@ -287,12 +285,13 @@ static thole_status code_attempt(void *arg, const struct code_run *run, void (*b
 
 static char *copy_stream_name(struct shard *shard, const char *kind, uint32_t p)
 {
-    if (stream_name(&shard->subject, shard->engine->topology.ns, kind, p, NULL) != THOLE_OK)
-        return NULL;
-    return strdup(buf_cstr(&shard->subject));
+    thole_status const status = stream_name(&shard->subject, shard->engine->topology.ns, kind, p, NULL);
+    assert(status == THOLE_OK); /* the namespace is a checked name */
+    (void)status;
+    return memory_text(buf_cstr(&shard->subject));
 }
 
-static thole_status create_machine(struct shard *shard, struct owned *owned, uint32_t p)
+static void create_machine(struct shard *shard, struct owned *owned, uint32_t p)
 {
     const struct engine_host *engine = shard->engine;
     struct partition_options options;
@@ -314,11 +313,9 @@ static thole_status create_machine(struct shard *shard, struct owned *owned, uin
     owned->machine = partition_create(&options);
     owned->hist_stream = copy_stream_name(shard, "HIST", p);
     owned->in_stream = copy_stream_name(shard, "IN", p);
-    return owned->machine == NULL || owned->hist_stream == NULL || owned->in_stream == NULL ? THOLE_NOMEM
-                                                                                            : THOLE_OK;
 }
 
-static thole_status create_machines(struct shard *shard)
+static void create_machines(struct shard *shard)
 {
     const struct engine_host *engine = shard->engine;
     uint32_t const partitions = engine->topology.partitions;
@@ -326,9 +323,8 @@ static thole_status create_machines(struct shard *shard)
     shard->owned = memory_array(partitions / engine->shards_len + 1, sizeof *shard->owned);
     for (uint32_t p = shard->index; p < partitions; p += (uint32_t)engine->shards_len) {
         struct owned *owned = &shard->owned[shard->owned_len++];
-        THOLE_TRY(create_machine(shard, owned, p));
+        create_machine(shard, owned, p);
     }
-    return THOLE_OK;
 }
 
 static thole_status open_windows(struct shard *shard, thole_error *reterr)
@@ -361,10 +357,9 @@ thole_status shard_start(struct engine_host *engine, uint32_t index, struct shar
     buf_init(&shard->body, RECORD_BYTES_MAX);
     pthread_mutex_init(&shard->backlog.lock, NULL);
     pthread_cond_init(&shard->backlog.room, NULL);
-    THOLE_TRY(mailbox_init(&shard->mailbox));
+    mailbox_init(&shard->mailbox);
     shard->deadlines = deadlines_create(engine);
-    if (create_machines(shard) != THOLE_OK)
-        return thole_fail(reterr, THOLE_NOMEM, "no memory for %u partitions", engine->topology.partitions);
+    create_machines(shard);
     THOLE_TRY(open_windows(shard, reterr));
     THOLE_TRY(store_start(shard, &shard->store, reterr));
     shard->running = pthread_create(&shard->thread, NULL, shard_main, shard) == 0;

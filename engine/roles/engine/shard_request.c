@@ -1,4 +1,5 @@
 #include "shard_request.h"
+#include "memory.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -59,12 +60,8 @@ void request_destroy(struct request *request)
 thole_slice request_keep(struct request *request, thole_slice text)
 {
     thole_slice copy = {0};
-    if (arena_dup(&request->arena, text, &copy) != THOLE_OK) {
-        log_line(LOG_LEVEL_ERROR, "engine",
-                 "out of memory for %zu bytes: the process ends, nothing that was acknowledged is lost",
-                 text.len);
-        abort();
-    }
+    if (arena_dup(&request->arena, text, &copy) != THOLE_OK)
+        memory_give_up(1, text.len);
     return copy;
 }
 

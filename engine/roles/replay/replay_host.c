@@ -177,7 +177,7 @@ static bool was_deleted(void *arg, thole_slice instance)
     return status == THOLE_OK && deleted > reading->sequence;
 }
 
-static thole_status open_replayer(struct reading *reading, thole_error *reterr)
+static struct replayer *open_replayer(struct reading *reading)
 {
     const struct replay *replay = reading->replay;
     const struct host_options *options = &replay->command->options;
@@ -192,7 +192,7 @@ static thole_status open_replayer(struct reading *reading, thole_error *reterr)
                                         .report = on_report,
                                         .gone = was_deleted,
                                         .arg = reading};
-    return replayer_create(&wish, &reading->replayer, reterr);
+    return replayer_create(&wish);
 }
 
 /* ---- one record ---- */
@@ -341,9 +341,8 @@ static thole_status replay_partition(struct replay *replay, uint32_t p, thole_er
     struct buf stream;
     buf_init(&stream, STREAM_NAME_BYTES_MAX);
     thole_status status = stream_name(&stream, replay->topology.ns, "HIST", p, reterr);
-    if (status == THOLE_OK)
-        status = open_replayer(&reading, reterr);
     if (status == THOLE_OK) {
+        reading.replayer = open_replayer(&reading);
         status = read_stream(&reading, buf_cstr(&stream), NULL, reterr);
         add_counts(replay, reading.replayer);
     }
@@ -377,9 +376,8 @@ static thole_status replay_one(struct replay *replay, thole_slice instance, thol
         status = subject_history(&filter, replay->topology.ns, p, instance, EXECUTIONS_ALL, reterr);
     if (status == THOLE_OK)
         status = read_owner(&reading, buf_cstr(&stream), p, reterr);
-    if (status == THOLE_OK)
-        status = open_replayer(&reading, reterr);
     if (status == THOLE_OK) {
+        reading.replayer = open_replayer(&reading);
         status = read_stream(&reading, buf_cstr(&stream), buf_cstr(&filter), reterr);
         add_counts(replay, reading.replayer);
     }
@@ -440,7 +438,8 @@ static thole_status file_begin(void *arg, thole_slice instance)
 {
     struct reading *reading = arg;
     reading->instance = instance;
-    return open_replayer(reading, NULL);
+    reading->replayer = open_replayer(reading);
+    return THOLE_OK;
 }
 
 static thole_status file_record(void *arg, uint64_t sequence, thole_slice bytes)

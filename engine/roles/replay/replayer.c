@@ -2,6 +2,7 @@
 #include "replayer.h"
 #include "coro.h"
 #include "instance.h"
+#include "memory.h"
 #include "message.h"
 #include "turn_list.h"
 #include <assert.h>
@@ -94,9 +95,7 @@ static struct unit **find(const struct replayer *r, uint64_t hash, thole_slice i
 static void grow(struct replayer *r)
 {
     size_t const len = r->buckets_len * 2;
-    struct unit **buckets = calloc(len, sizeof *buckets);
-    if (buckets == NULL)
-        return; /* longer chains do for a while */
+    struct unit **buckets = memory_array(len, sizeof *buckets);
     for (size_t i = 0; i < r->buckets_len; i++)
         for (struct unit *unit = r->buckets[i], *next; unit != NULL; unit = next) {
             next = unit->next;
@@ -149,9 +148,7 @@ static void unit_empty(struct unit *unit)
 
 static struct unit *unit_add(struct replayer *r, const struct turn *turn, uint64_t hash)
 {
-    struct unit *unit = calloc(1, sizeof *unit + turn->instance.len + THOLE_NAME_BYTES_MAX);
-    if (unit == NULL)
-        return NULL;
+    struct unit *unit = memory_new(sizeof *unit + turn->instance.len + THOLE_NAME_BYTES_MAX);
     unit->hash = hash;
     unit->execution = turn->execution;
     unit->first = turn->execution == 1;
@@ -334,16 +331,14 @@ static thole_status replay_waiting(struct replayer *r, struct unit *unit)
 /* A copy of the turn in memory of its own: by way of its encoding, as the stream has it. */
 static struct kept *keep(const struct record *record)
 {
-    struct kept *kept = calloc(1, sizeof *kept);
+    struct kept *kept = memory_new(sizeof *kept);
     struct buf bytes;
     buf_init(&bytes, RECORD_BYTES_MAX);
-    if (kept != NULL) {
-        arena_init(&kept->arena, (size_t)RECORD_BYTES_MAX * 8);
-        if (record_encode(record, &bytes) != THOLE_OK ||
-            record_decode(buf_bytes(&bytes), &kept->arena, &kept->record, NULL) != THOLE_OK) {
-            kept_free(kept);
-            kept = NULL;
-        }
+    arena_init(&kept->arena, (size_t)RECORD_BYTES_MAX * 8);
+    if (record_encode(record, &bytes) != THOLE_OK ||
+        record_decode(buf_bytes(&bytes), &kept->arena, &kept->record, NULL) != THOLE_OK) {
+        kept_free(kept);
+        kept = NULL;
     }
     buf_release(&bytes);
     return kept;
@@ -460,19 +455,17 @@ static bool is_crowded(const struct replayer *r)
     return !room && r->units > 1 && r->now.mask + 1 < PASSES_MAX;
 }
 
-static struct unit *unit_for(struct replayer *r, const struct turn *turn, uint64_t hash, thole_status *ret)
+/* NULL: it is of an execution that has ended, or was given up. */
+static struct unit *unit_for(struct replayer *r, const struct turn *turn, uint64_t hash)
 {
     struct unit *unit = *find(r, hash, turn->instance);
-    *ret = THOLE_OK;
     if (unit != NULL && unit->execution < turn->execution) {
         unit_finish(r, unit);
         unit = NULL;
     }
-    if (unit != NULL || turn->number > 1) /* of one that has ended, or was given up */
+    if (unit != NULL || turn->number > 1)
         return unit != NULL && unit->execution == turn->execution ? unit : NULL;
-    unit = unit_add(r, turn, hash);
-    *ret = unit == NULL ? THOLE_NOMEM : THOLE_OK;
-    return unit;
+    return unit_add(r, turn, hash);
 }
 
 static bool ends(const struct turn *turn)
@@ -484,16 +477,15 @@ thole_status replayer_take(struct replayer *r, const struct record *record)
 {
     const struct turn *turn = &record->turn;
     uint64_t const hash = hash_of(turn->instance);
-    thole_status status;
     assert(record->kind == RECORD_TURN);
     if (r->stopped)
         return THOLE_CANCELLED;
     if (!in_pass(&r->now, hash))
         return THOLE_OK;
-    struct unit *unit = unit_for(r, turn, hash, &status);
+    struct unit *unit = unit_for(r, turn, hash);
     if (unit == NULL)
-        return status;
-    status = take_part(r, unit, record);
+        return THOLE_OK;
+    thole_status const status = take_part(r, unit, record);
     unit_weigh(r, unit);
     if (unit->instance != NULL ? instance_ended(unit->instance) : unit->state != UNIT_LIVE && ends(turn))
         unit_finish(r, unit);
@@ -507,15 +499,14 @@ thole_status replayer_take_damage(struct replayer *r, thole_slice instance, uint
 {
     struct turn const turn = {.instance = instance, .execution = execution, .number = 1};
     uint64_t const hash = hash_of(instance);
-    thole_status status;
     if (r->stopped)
         return THOLE_CANCELLED;
     if (!in_pass(&r->now, hash))
         return THOLE_OK;
-    struct unit *unit = unit_for(r, &turn, hash, &status);
+    struct unit *unit = unit_for(r, &turn, hash);
     if (unit != NULL && unit->state == UNIT_LIVE)
         unit_fail(r, unit, why, text);
-    return r->stopped ? THOLE_CANCELLED : status;
+    return r->stopped ? THOLE_CANCELLED : THOLE_OK;
 }
 
 void replayer_take_deletion(struct replayer *r, thole_slice instance)
@@ -540,28 +531,21 @@ bool replayer_pass(struct replayer *r)
 
 /* ---- the whole ---- */
 
-thole_status replayer_create(const struct replay_options *options, struct replayer **ret, thole_error *reterr)
+struct replayer *replayer_create(const struct replay_options *options)
 {
-    struct replayer *r = calloc(1, sizeof *r);
-    if (r != NULL) {
-        r->options = *options;
-        r->buckets_len = BUCKETS_FIRST;
-        r->buckets = calloc(r->buckets_len, sizeof(struct unit *));
-        r->stacks = stack_pool_create(STACKS_KEPT, options->stacks_max + 1);
-    }
-    if (r == NULL || r->buckets == NULL || r->stacks == NULL) {
-        replayer_destroy(r);
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
-    }
-    *ret = r;
-    return THOLE_OK;
+    struct replayer *r = memory_new(sizeof *r);
+    r->options = *options;
+    r->buckets_len = BUCKETS_FIRST;
+    r->buckets = memory_array(r->buckets_len, sizeof(struct unit *));
+    r->stacks = stack_pool_create(STACKS_KEPT, options->stacks_max + 1);
+    return r;
 }
 
 void replayer_destroy(struct replayer *r)
 {
     if (r == NULL)
         return;
-    for (size_t i = 0; r->buckets != NULL && i < r->buckets_len; i++)
+    for (size_t i = 0; i < r->buckets_len; i++)
         while (r->buckets[i] != NULL)
             unit_remove(r, &r->buckets[i]);
     free(r->buckets);

@@ -45,8 +45,7 @@ struct replay_counts {
 };
 
 struct replayer;
-THOLE_NODISCARD thole_status replayer_create(const struct replay_options *options, struct replayer **ret,
-                                             thole_error *reterr);
+struct replayer *replayer_create(const struct replay_options *options);
 void replayer_destroy(struct replayer *replayer); /* NULL-safe */
 
 /* Memory of the record may go away. THOLE_CANCELLED: the report said stop; THOLE_NOMEM. Anything else that is

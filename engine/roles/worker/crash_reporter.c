@@ -1,6 +1,7 @@
 #include "crash_reporter.h"
 #include "dying.h"
 #include "log.h"
+#include "memory.h"
 #include "process_early.h"
 #include "worker.h"
 #include "worker_store.h"
@@ -164,9 +165,7 @@ thole_status crash_reporter_start(const struct host_options *options, struct cra
                                   thole_error *reterr)
 {
     struct watch watch = {.options = options, .worker = getpid()};
-    struct crash_reporter *const reporter = calloc(1, sizeof *reporter);
-    if (reporter == NULL)
-        return thole_fail(reterr, THOLE_UNSUPPORTED, "out of memory");
+    struct crash_reporter *const reporter = memory_new(sizeof *reporter);
     process_open_standard_files();
     thole_status const status = prepare(reporter, &watch, reterr);
     if (status != THOLE_OK) {

@@ -1,6 +1,7 @@
 #include "queue_keeper.h"
 #include "clock.h"
 #include "log.h"
+#include "memory.h"
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -19,9 +20,7 @@ struct queue_keeper {
 struct queue_keeper *queue_keeper_create(void)
 {
     pthread_condattr_t attr;
-    struct queue_keeper *keeper = calloc(1, sizeof *keeper);
-    if (keeper == NULL)
-        return NULL;
+    struct queue_keeper *keeper = memory_new(sizeof *keeper);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_mutex_init(&keeper->lock, NULL);

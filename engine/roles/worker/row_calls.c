@@ -1,6 +1,7 @@
 #include "row_calls.h"
 #include "clock.h"
 #include "log.h"
+#include "memory.h"
 #include "message.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -27,20 +28,16 @@ struct row_calls {
 
 /* ---- calls ---- */
 
-thole_status row_call_init(struct row_call *call, enum row_call_kind kind, size_t cap)
+void row_call_init(struct row_call *call, enum row_call_kind kind, size_t cap)
 {
     *call = (struct row_call){.kind = kind, .cap = cap};
     arena_init(&call->details, (cap + 1) * (DETAILS_BYTES_MAX + 256));
     call->mail = (struct worker_mail){.kind = WORKER_MAIL_ANSWER, .owner = call};
     if (cap == 0)
-        return THOLE_OK;
-    call->claims = calloc(cap, sizeof *call->claims);
-    call->rows = calloc(cap, sizeof *call->rows);
-    call->instances = calloc(cap, sizeof *call->instances);
-    if (call->claims != NULL && call->rows != NULL && call->instances != NULL)
-        return THOLE_OK;
-    row_call_release(call);
-    return THOLE_NOMEM;
+        return;
+    call->claims = memory_array(cap, sizeof *call->claims);
+    call->rows = memory_array(cap, sizeof *call->rows);
+    call->instances = memory_array(cap, sizeof *call->instances);
 }
 
 void row_call_release(struct row_call *call)
@@ -171,15 +168,10 @@ static void *thread_main(void *arg)
 thole_status row_calls_create(const struct row_calls_options *options, struct row_calls **ret,
                               thole_error *reterr)
 {
-    struct row_calls *const calls = calloc(1, sizeof *calls);
-    if (calls == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    struct row_calls *const calls = memory_new(sizeof *calls);
     calls->options = *options;
     calls->pg = options->pg;
-    if (mailbox_init(&calls->inbox) != THOLE_OK) {
-        free(calls);
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
-    }
+    mailbox_init(&calls->inbox);
     if (pthread_create(&calls->thread, NULL, thread_main, calls) != 0) {
         mailbox_release(&calls->inbox);
         free(calls);

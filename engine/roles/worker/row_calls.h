@@ -33,7 +33,7 @@ struct row_call {
     bool unknown; /* out */
     bool away;    /* it belongs to the thread, until it is in the mailbox of the answers; never a ROLLBACK */
 };
-THOLE_NODISCARD thole_status row_call_init(struct row_call *call, enum row_call_kind kind, size_t cap);
+void row_call_init(struct row_call *call, enum row_call_kind kind, size_t cap);
 void row_call_release(struct row_call *call); /* zeroed: nothing happens */
 /* Copies what an output of the machine says; partitions are left to the caller. */
 void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t n, uint64_t lease_ms);

@@ -2,6 +2,7 @@
 #include "worker_host.h"
 #include "clock.h"
 #include "crash_reporter.h"
+#include "memory.h"
 #include "worker_parts.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -101,11 +102,6 @@ static void on_work(void *arg, struct work_message *message)
     struct worker_host *const host = arg;
     struct thole_activity *const act =
         activity_create(message, atomic_fetch_add(&host->serial, 1), clock_monotonic_ms());
-    if (act == NULL) { /* out of memory: it comes back; but it counted as one that was wanted */
-        work_message_destroy(message);
-        worker_loop_state(host);
-        return;
-    }
     (void)atomic_fetch_add(&host->arriving, 1);
     mailbox_push(&host->inbox, &act->delivered.mail);
 }
@@ -126,9 +122,7 @@ static void on_cancel(void *arg, const struct delivery *delivery)
     struct worker_host *const host = arg;
     if (host->options.suppress_push)
         return;
-    struct push_mail *const push = calloc(1, sizeof *push);
-    if (push == NULL)
-        return; /* at most once by nature: the renewal finds out */
+    struct push_mail *const push = memory_new(sizeof *push);
     push->mail = (struct worker_mail){.kind = WORKER_MAIL_PUSH, .owner = push};
     arena_init(&push->arena, PUSH_MEMORY_MAX);
     if (cancel_notice_parse(delivery, &push->arena, &push->notice, NULL) == THOLE_OK &&
@@ -273,9 +267,7 @@ static thole_status answer_questions(struct worker_host *host, thole_error *rete
 {
     struct buf subject;
     size_t const n = host->program->activities_len;
-    host->activity_names = calloc(n + 1, sizeof *host->activity_names);
-    if (host->activity_names == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
+    host->activity_names = memory_array(n + 1, sizeof *host->activity_names);
     for (size_t i = 0; i < n; i++)
         host->activity_names[i] = thole_slice_from(host->program->activities[i].name);
     buf_init(&subject, THOLE_NAME_BYTES_MAX + 32);
@@ -293,7 +285,7 @@ static thole_status open_puller(struct worker_host *host, thole_error *reterr)
                        on_bad_work, look_at_queue, host, &host->puller, reterr);
 }
 
-static thole_status create_machine(struct worker_host *host, thole_error *reterr)
+static void create_machine(struct worker_host *host)
 {
     struct worker_options options;
     worker_options_init(&options);
@@ -305,16 +297,11 @@ static thole_status create_machine(struct worker_host *host, thole_error *reterr
     options.poison_after = host->options.poison_after;
     options.stop_grace_ms = host->options.grace_ms < STOP_GRACE_MS ? host->options.grace_ms : STOP_GRACE_MS;
     host->machine = worker_create(&options);
-    if (host->machine == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory for %u slots", host->options.slots);
-    thole_status status = THOLE_OK;
-    for (int kind = 0; kind < ROW_CALL_KINDS && status == THOLE_OK; kind++) {
+    for (int kind = 0; kind < ROW_CALL_KINDS; kind++) {
         bool const bare = kind == ROW_CALL_COMMIT || kind == ROW_CALL_ROLLBACK;
-        status = row_call_init(&host->calls[kind], (enum row_call_kind)kind,
-                               bare ? 0 : worker_capacity(host->machine));
+        row_call_init(&host->calls[kind], (enum row_call_kind)kind,
+                      bare ? 0 : worker_capacity(host->machine));
     }
-    return status == THOLE_OK ? status
-                              : thole_fail(reterr, status, "out of memory for %u slots", options.slots);
 }
 
 static thole_status open_processes(struct worker_host *host, thole_error *reterr)
@@ -323,8 +310,8 @@ static thole_status open_processes(struct worker_host *host, thole_error *reterr
         return THOLE_OK;
     if (host->options.forkserver == NULL)
         return thole_fail(reterr, THOLE_INVALID, "there are activities for processes, and no forkserver");
-    return process_pool_create(host->options.forkserver, host->program, host->options.slots, &host->processes,
-                               reterr);
+    host->processes = process_pool_create(host->options.forkserver, host->program, host->options.slots);
+    return THOLE_OK;
 }
 
 static thole_status start_loop(struct worker_host *host, thole_error *reterr)
@@ -337,10 +324,11 @@ static thole_status start_loop(struct worker_host *host, thole_error *reterr)
 
 static thole_status connect_all(struct worker_host *host, bool (*stop_requested)(void), thole_error *reterr)
 {
-    static step_fn *const steps[] = {open_connection,  read_topology,  ensure_queue,  open_claims,
-                                     open_completions, create_machine, open_requests, subscribe};
+    static step_fn *const steps[] = {open_connection,  read_topology, ensure_queue, open_claims,
+                                     open_completions, open_requests, subscribe};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
         THOLE_TRY(until_done(host, steps[i], stop_requested, reterr));
+    create_machine(host);
     THOLE_TRY(open_processes(host, reterr));
     THOLE_TRY(handlers_create(host->options.slots, ABANDONED_MAX, &host->inbox, &host->handlers, reterr));
     THOLE_TRY(start_keeper(host, reterr));
@@ -400,15 +388,10 @@ thole_status worker_host_start(const struct host_options *options, const thole_p
                                bool (*stop_requested)(void), struct worker_host **ret, thole_error *reterr)
 {
     THOLE_TRY(check_options(options, reterr));
-    struct worker_host *const host = calloc(1, sizeof *host);
-    struct queue_keeper *const keeper = queue_keeper_create();
-    if (host == NULL || keeper == NULL || mailbox_init(&host->inbox) != THOLE_OK) {
-        queue_keeper_destroy(keeper);
-        free(host);
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory");
-    }
+    struct worker_host *const host = memory_new(sizeof *host);
+    mailbox_init(&host->inbox);
     log_limit_init(&host->malformed);
-    host->keeper = keeper;
+    host->keeper = queue_keeper_create();
     host->options = *options;
     host->program = program;
     host->state = (struct worker_mail){.kind = WORKER_MAIL_STATE, .owner = host};

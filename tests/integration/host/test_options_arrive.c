@@ -127,7 +127,7 @@ thole_status __real_nodes_put(struct connection *, const char *, thole_slice, th
 void __real_log_configure(enum log_level, bool, const char *);
 thole_status __real_projector_store_orphans(struct postgres *, uint32_t, uint64_t, size_t, struct arena *, struct batch_activity **, size_t *, uint64_t *, thole_error *);
 thole_status __real_cancel_notice_parse(const struct delivery *, struct arena *, struct cancel_notice *, thole_error *);
-thole_status __real_replayer_create(const struct replay_options *, struct replayer **, thole_error *);
+struct replayer *__real_replayer_create(const struct replay_options *);
 thole_status __real_history_file_read(FILE *, const struct history_file_reader *, thole_error *);
 thole_status __real_stream_read(struct connection *, const char *, const char *, uint64_t, uint64_t, stream_read_fn *, void *, thole_error *);
 /* clang-format on */
@@ -264,12 +264,11 @@ thole_status __wrap_cancel_notice_parse(const struct delivery *delivery, struct 
     return __real_cancel_notice_parse(delivery, arena, ret, reterr);
 }
 
-thole_status __wrap_replayer_create(const struct replay_options *options, struct replayer **ret,
-                                    thole_error *reterr)
+struct replayer *__wrap_replayer_create(const struct replay_options *options)
 {
     arrived("replayer_create.memory_max %zu", options->memory_max);
     arrived("replayer_create.stacks_max %zu", options->stacks_max);
-    return __real_replayer_create(options, ret, reterr);
+    return __real_replayer_create(options);
 }
 
 thole_status __wrap_history_file_read(FILE *from, const struct history_file_reader *reader,

@@ -43,12 +43,11 @@ void process_stage_open(const thole_program *program, uint32_t max)
     process_notes =
         mmap(NULL, sizeof *process_notes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (process_notes == MAP_FAILED ||
-        forkserver_start(&options, &process_stage_forkserver, &error) != THOLE_OK ||
-        process_pool_create(process_stage_forkserver, program, max, &process_stage_pool, &error) !=
-            THOLE_OK) {
+        forkserver_start(&options, &process_stage_forkserver, &error) != THOLE_OK) {
         fprintf(stderr, "no stage: %s\n", error.text);
         exit(1);
     }
+    process_stage_pool = process_pool_create(process_stage_forkserver, program, max);
 }
 
 void process_stage_close(void)

@@ -149,7 +149,7 @@ static void until_runs(unsigned n)
 static struct handlers *open_pool(uint32_t slots, uint32_t abandoned_max)
 {
     struct handlers *pool = NULL;
-    CU_ASSERT_EQUAL_FATAL(mailbox_init(&inbox), THOLE_OK);
+    mailbox_init(&inbox);
     atomic_store(&let_go, false);
     atomic_store(&runs, 0);
     CU_ASSERT_EQUAL_FATAL(handlers_create(slots, abandoned_max, &inbox, &pool, NULL), THOLE_OK);

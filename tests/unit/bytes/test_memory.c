@@ -16,9 +16,39 @@ static void blocks(void)
     uint8_t *one = memory_new(sizeof zeroes), *none = memory_new(0), *many = memory_array(8, 8);
     CU_ASSERT(memcmp(one, zeroes, sizeof zeroes) == 0 && memcmp(many, zeroes, sizeof zeroes) == 0);
     CU_ASSERT(none != NULL);
+    char *copy = memory_copy("ab\0c", 4), *text = memory_text("abc"), *empty = memory_copy(NULL, 0);
+    CU_ASSERT(memcmp(copy, "ab\0c", 5) == 0 && memcmp(text, "abc", 4) == 0 && empty[0] == '\0');
     free(one);
     free(none);
     free(many);
+    free(copy);
+    free(text);
+    free(empty);
+}
+
+static void growing(void)
+{
+    size_t cap = 0, moves = 0;
+    uint32_t *items = NULL;
+    for (uint32_t n = 0; n < 1000; n++) {
+        size_t const before = cap;
+        items = memory_reserve(items, &cap, n + 1, sizeof *items);
+        CU_ASSERT(cap > n && cap % 16 == 0);
+        moves += cap != before;
+        items[n] = n;
+    }
+    CU_ASSERT(items[0] == 0 && items[999] == 999 && cap == 1024);
+    CU_ASSERT_EQUAL(moves, 7); /* it doubles */
+    items = memory_reserve(items, &cap, 3000, sizeof *items);
+    CU_ASSERT(items[999] == 999 && cap == 4096);
+    free(items);
+}
+
+static void grows_too_far(void)
+{
+    volatile size_t n = SIZE_MAX / 4 + 2; /* times 4 it is 4 again; the compiler knows such sizes */
+    size_t cap = 0;
+    free(memory_reserve(NULL, &cap, n, 4));
 }
 
 /* What the process says that does this; *ret_signal: what it died of. */
@@ -63,6 +93,9 @@ static void no_memory(void)
     CU_ASSERT_EQUAL(signal_number, SIGABRT);
     CU_ASSERT(strstr(text, "out of memory for 4611686018427387905 x 4 bytes") != NULL);
     CU_ASSERT(strstr(text, "Try: ") != NULL && text[strlen(text) - 1] == '\n');
+    dies(grows_too_far, text, &signal_number);
+    CU_ASSERT_EQUAL(signal_number, SIGABRT);
+    CU_ASSERT(strstr(text, "out of memory for 4611686018427387905 x 4 bytes") != NULL);
     if (SANITIZED) /* they end the process with words of their own */
         return;
     dies(array_too_large, text, &signal_number);
@@ -70,7 +103,7 @@ static void no_memory(void)
     CU_ASSERT(strstr(text, "out of memory for 4611686018427387905 x 4 bytes") != NULL);
 }
 
-static const struct thole_test tests[] = {{"blocks", blocks}, {"no_memory", no_memory}};
+static const struct thole_test tests[] = {{"blocks", blocks}, {"growing", growing}, {"no_memory", no_memory}};
 
 int main(void)
 {

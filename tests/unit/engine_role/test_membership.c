@@ -159,7 +159,7 @@ static void run_with(void (*first)(void), void (*const *steps)(void), size_t ste
     play.engine.needs = needs;
     (void)pthread_mutex_init(&play.engine.needs_lock, NULL);
     play.shard.engine = &play.engine;
-    CU_ASSERT_EQUAL_FATAL(membership_create(&play.engine, &play.membership, NULL), THOLE_OK);
+    play.membership = membership_create(&play.engine);
     CU_ASSERT_EQUAL_FATAL(membership_run(play.membership, NULL), THOLE_OK);
     while (atomic_load(&play.step) < steps_len) /* quiet() would end it earlier */
         (void)sched_yield();

@@ -129,7 +129,7 @@ static void begin(void)
     play.shard.owned_len = 1;
     for (size_t i = 0; i < WINDOWS; i++)
         play.shard.windows[i] = (struct window){.limit = ROOM, .waits = i != WINDOW_APPENDS};
-    CU_ASSERT_EQUAL_FATAL(mailbox_init(&play.shard.mailbox), THOLE_OK);
+    mailbox_init(&play.shard.mailbox);
 }
 
 static void end(void)

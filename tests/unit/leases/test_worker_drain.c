@@ -28,7 +28,7 @@ void __wrap_activity_destroy(struct thole_activity *act)
 static void test_what_was_not_taken_is_handed_back(void)
 {
     static struct worker_host host;
-    CU_ASSERT_EQUAL_FATAL(mailbox_init(&host.inbox), THOLE_OK);
+    mailbox_init(&host.inbox);
     host.state.kind = WORKER_MAIL_STATE;
     mailbox_push(&host.inbox, &host.state.mail);
     for (size_t i = 0; i < 4; i++) {
