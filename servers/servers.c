@@ -260,6 +260,11 @@ static thole_status nats_prepare(struct server *server, const void *opaque, thol
     if (plan->options->max_payload_bytes > 0)
         n += snprintf(text + n, sizeof text - (size_t)n, "max_payload: %zu\n",
                       plan->options->max_payload_bytes);
+    if (plan->options->config != NULL)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s", plan->options->config);
+    if ((size_t)n >= sizeof text)
+        return thole_fail(reterr, THOLE_LIMIT, "the configuration of nats-server is longer than %zu bytes",
+                          sizeof text - 1);
     if (plan->members > 1)
         n += routes_text(plan, text + n, sizeof text - (size_t)n);
     assert((size_t)n < sizeof text);
@@ -432,8 +437,21 @@ static thole_status postgres_initdb(const struct server *server, const char *pas
     return status;
 }
 
+static thole_status postgres_configure(const struct server *server, const char *config, thole_error *reterr)
+{
+    char path[PATH_BYTES];
+    (void)snprintf(path, sizeof path, "%s/data/postgresql.conf", server->dir);
+    FILE *file = fopen(path, "ae");
+    bool ok = file != NULL && fprintf(file, "%s\n", config) > 0;
+    if (file != NULL && fclose(file) != 0)
+        ok = false;
+    return ok ? THOLE_OK
+              : thole_fail(reterr, THOLE_UNAVAILABLE, "cannot write %s: %s", path, strerror(errno));
+}
+
 /* Makes the cluster, unless one was finished here before; what is left of an unfinished one goes away. */
-static thole_status postgres_make(const struct server *server, const char *password, thole_error *reterr)
+static thole_status postgres_make(const struct server *server, const char *password, const char *config,
+                                  thole_error *reterr)
 {
     char data[PATH_BYTES - 32], made[PATH_BYTES];
     (void)snprintf(data, sizeof data, "%s/data", server->dir);
@@ -445,6 +463,8 @@ static thole_status postgres_make(const struct server *server, const char *passw
     server_dir_remove(data);
     THOLE_TRY(postgres_folder(server, "data", 0700, reterr));
     THOLE_TRY(postgres_initdb(server, password, reterr));
+    if (config != NULL)
+        THOLE_TRY(postgres_configure(server, config, reterr));
     return write_file(made, "", reterr);
 }
 
@@ -470,7 +490,7 @@ thole_status server_postgres_start(const struct postgres_server_options *options
     if (status == THOLE_OK)
         status = server_find_postgres(ret->program, sizeof ret->program, reterr);
     if (status == THOLE_OK)
-        status = postgres_make(ret, password, reterr);
+        status = postgres_make(ret, password, options->config, reterr);
     if (status == THOLE_OK)
         status = launch(ret, options->port, postgres_prepare, password, reterr);
     if (status != THOLE_OK)

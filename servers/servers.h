@@ -38,6 +38,7 @@ struct nats_server_options {
     uint16_t port; /* 0: a free one */
     bool sync_always;         /* every write is synced before it is acknowledged */
     size_t max_payload_bytes; /* 0: the server's default, 1 MiB */
+    const char *config;       /* more lines of configuration, for example "http: 127.0.0.1:8222\n"; or NULL */
 };
 
 struct postgres_server_options {
@@ -46,6 +47,7 @@ struct postgres_server_options {
     const char
         *password; /* of superuser thole, [A-Za-z0-9]{1,32}; NULL: "thole". Counts when the cluster is made */
     bool no_fsync; /* for tests that do not cut the power: several times faster */
+    const char *config; /* lines that are added to postgresql.conf when the cluster is made; or NULL */
 };
 
 /*

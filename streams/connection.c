@@ -335,8 +335,10 @@ static thole_status handshake(struct connection *connection, const char *url, co
         return thole_fail(reterr, THOLE_INVALID, "the NATS URL of server %s is malformed", address);
     wall_clock_begin(&connection->wall, clock_wall_ms(), link_now_ms());
     natsStatus status = set_tls(connection->options, url, address, info->tls_required);
+    struct thread_name const own = link_name_begin("nats-read");
     if (status == NATS_OK)
         status = natsConnection_Connect(ret, connection->options);
+    link_name_end(&own);
     return status == NATS_OK ? THOLE_OK : explain(connection, status, address, reterr);
 }
 
@@ -550,6 +552,7 @@ static void wait_until(struct connection *connection, uint64_t due_ms)
 static void *keeper_main(void *arg)
 {
     struct connection *connection = arg;
+    (void)pthread_setname_np(pthread_self(), "thole-keeper");
     pthread_mutex_lock(&connection->turn);
     tell_state(connection, true, connection->last_epoch);
     pthread_mutex_unlock(&connection->turn);
@@ -628,7 +631,9 @@ static thole_status set_options(struct connection *connection, const struct conn
     int64_t const handshake_ms = options->connect_timeout_ms > HANDSHAKE_MS_MIN
                                      ? (int64_t)options->connect_timeout_ms
                                      : HANDSHAKE_MS_MIN;
+    struct thread_name const own = link_name_begin("nats-library"); /* timers, callbacks, what is destroyed */
     natsStatus status = natsOptions_Create(o);
+    link_name_end(&own);
 #define SET(call) status = status == NATS_OK ? (call) : status
 #if NATS_VERSION_NUMBER < 0x030E00
     SET(natsOptions_SetSendAsap(*o, true));

@@ -212,8 +212,10 @@ thole_status listener_open(struct link *link, const char *subject, listener_fn *
     listener->arg = arg;
     listener->epoch = link->epoch;
     listener->connection = link->connection;
+    struct thread_name const own = link_name_begin("nats-deliver");
     natsStatus status =
         natsConnection_Subscribe(&listener->native, link->nc, subject, listener_message, listener);
+    link_name_end(&own);
     if (status != NATS_OK) {
         atomic_store(&listener->refs, 1);
         listener_unref(listener);

@@ -29,6 +29,14 @@ struct link {
     size_t refs;
     bool lost;
 };
+/* Threads that nats.c starts meanwhile get the name (of at most 15 bytes), by which `top -H` and the like
+ * tell them apart: between begin and end the calling thread has it. */
+struct thread_name {
+    char text[16];
+};
+struct thread_name link_name_begin(const char *name);
+void link_name_end(const struct thread_name *own);
+
 /* NULL while disconnected. */
 struct link *link_acquire(struct connection *connection);
 void link_release(struct link *link); /* NULL-safe */

@@ -74,6 +74,7 @@ static void *thread_main(void *arg)
     struct thole_activity *act;
     bool more = true;
     void *const stack = fatal_thread_begin();
+    (void)pthread_setname_np(pthread_self(), "thole-handler");
     (void)pthread_mutex_lock(&pool->lock);
     while (more && (act = next_job(pool)) != NULL) {
         act->thread = thread;

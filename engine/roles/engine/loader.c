@@ -30,6 +30,7 @@ static void *loader_main(void *arg)
 {
     struct loader *loader = arg;
     struct request *request;
+    (void)pthread_setname_np(pthread_self(), "thole-loader");
     while ((request = next_request(loader)) != NULL) {
         request->status = request_rule(request)->load(loader->engine, request);
         request_finish(request);

@@ -397,6 +397,7 @@ static void take_mails(struct membership *m)
 static void *membership_main(void *arg)
 {
     struct membership *m = arg;
+    (void)pthread_setname_np(pthread_self(), "thole-members");
     while (!mailbox_is_closed(&m->mailbox)) {
         take_mails(m);
         if (atomic_exchange(&m->needs_changed, false) && needs_are_news(m))

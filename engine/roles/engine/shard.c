@@ -251,6 +251,7 @@ static void *shard_main(void *arg)
 {
     struct shard *shard = arg;
     void *const stack = fatal_thread_begin();
+    (void)pthread_setname_np(pthread_self(), "thole-shard");
     crash_thread_begin(shard->engine->options.crash_page, shard->index, shard->stacks);
     serve(shard);
     fatal_thread_end(stack);

@@ -154,6 +154,7 @@ static void *store_main(void *arg)
 {
     struct store *store = arg;
     uint64_t retry_ms = FIRST_RETRY_MS;
+    (void)pthread_setname_np(pthread_self(), "thole-store");
     for (;;) {
         bool stopping;
         struct request *request = next_request(store, &stopping);

@@ -154,6 +154,7 @@ static void *thread_main(void *arg)
 {
     struct row_calls *const calls = arg;
     struct mail *next, *mail;
+    (void)pthread_setname_np(pthread_self(), "thole-rows");
     for (;;) {
         bool const filled = mailbox_wait(&calls->inbox, UINT64_MAX);
         if (!filled && mailbox_is_closed(&calls->inbox))

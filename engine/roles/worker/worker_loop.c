@@ -239,6 +239,7 @@ void *worker_loop_main(void *arg)
     struct worker_host *const host = arg;
     struct worker_out out;
     struct mail *next;
+    (void)pthread_setname_np(pthread_self(), "thole-worker");
     while (!host->stopped) {
         (void)mailbox_wait(&host->inbox, next_deadline_ms(host));
         while (dying_is()) /* the machine would make something of it that its rows are not its any more */
