@@ -1,7 +1,10 @@
 #include "coro.h"
 #include "thole_cunit.h"
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 struct counter {
     struct coro *co;
@@ -90,6 +93,49 @@ static void the_pool_has_a_bound_and_reuses(void)
     counter_destroy(c[2]);
     CU_ASSERT_EQUAL(stack_pool_in_use(pool), 0);
     stack_pool_destroy(pool);
+}
+
+/* ---- what the pool keeps ---- */
+
+struct stander {
+    struct coro *co;
+    void *frame;
+};
+
+static void stand(void *arg)
+{
+    struct stander *s = arg;
+    s->frame = __builtin_frame_address(0);
+    coro_yield(s->co);
+}
+
+static bool is_mapped(const void *address)
+{
+    uintptr_t const page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    unsigned char resident;
+    return mincore((void *)((uintptr_t)address & ~(page - 1)), 1, &resident) == 0 || errno != ENOMEM;
+}
+
+/* Stacks are large: one that is kept beyond the bound costs as much as an instance that lives. */
+static void no_more_are_kept_than_said(void)
+{
+    enum { STACKS = 4 };
+    for (size_t keep = 0; keep <= STACKS; keep++) {
+        struct stack_pool *pool = stack_pool_create(keep, STACKS);
+        struct stander all[STACKS] = {0};
+        for (size_t i = 0; i < STACKS; i++) {
+            all[i].co = coro_create(pool, stand, &all[i]);
+            CU_ASSERT(coro_resume(all[i].co));
+            CU_ASSERT(is_mapped(all[i].frame));
+        }
+        for (size_t i = 0; i < STACKS; i++) {
+            coro_destroy(all[i].co);
+            CU_ASSERT_EQUAL(is_mapped(all[i].frame), i < keep);
+        }
+        stack_pool_destroy(pool);
+        for (size_t i = 0; i < STACKS; i++)
+            CU_ASSERT_FALSE(is_mapped(all[i].frame));
+    }
 }
 
 /* ---- a stack that is dropped in the middle of deep frames ---- */
@@ -202,6 +248,7 @@ static const struct thole_test tests[] = {
     {"dropped before it ran and while suspended", dropped_before_it_ran_and_while_suspended},
     {"two take turns", two_take_turns},
     {"the pool has a bound and reuses", the_pool_has_a_bound_and_reuses},
+    {"no more are kept than said", no_more_are_kept_than_said},
     {"a dropped stack is clean", a_dropped_stack_is_clean},
     {"moves between threads", moves_between_threads},
     {"a pool for each thread", a_pool_for_each_thread},

@@ -94,6 +94,15 @@ static const char hungry_script[] =
     "ActivityFailed #5 APP busy (no) [details=half] | EventReceived event-5(x) [id=r3] / TimerFired #5 / "
     "ChildFailed #6 APP broken (no) / TimerFired #38 | EventReceived go(1) | EventReceived go(2)";
 
+/* The array of events grows once more for those that close its timers, behind the end of its code. */
+static thole_status leaves_timers(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)ret_output;
+    for (int i = 0; i < 17; i++)
+        (void)thole_timer(ctx, 9);
+    return thole_continue_as_new(ctx, input, 0);
+}
+
 #define ADVICE ": see --instance-memory-max; code that runs for long continues as new"
 
 struct sweep_row {
@@ -104,6 +113,7 @@ struct sweep_row {
 static const struct sweep_row sweeps[] = {
     {"tasks", greedy, greedy_script, "Completed (the first result|the second)"},
     {"the rest", hungry, hungry_script, "ContinuedAsNew (1made of straw1)"},
+    {"what closes timers", leaves_timers, "Started t(again)", "ContinuedAsNew (again)"},
 };
 
 /* Plays it with so much memory; true when it went through, else the last thing shown is the limit. What went
