@@ -1,5 +1,5 @@
 /* The partition's log, alone: its states, the prefix rule, what is found in a tail. */
-#include "partition_log.h"
+#include "log_state.h"
 #include "room.h"
 #include <stdlib.h>
 
@@ -345,7 +345,24 @@ static void test_what_is_confirmed(void)
     end(s);
 }
 
+static void test_a_long_reason_is_cut(void)
+{
+    char text[400];
+    struct stand *s = begin_open();
+    size_t const most = sizeof s->log->why - 1;
+    memset(text, 'w', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    append(s, 0);
+    log_append_failed(s->log, &(struct partition_in){.n = 1, .text = text});
+    CU_ASSERT_EQUAL_FATAL(log_state(s->log), LOG_LOST);
+    CU_ASSERT_EQUAL(strlen(log_why(s->log)), most);
+    text[most] = '\0';
+    CHECK_STR("as much as there is room for", log_why(s->log), text);
+    end(s);
+}
+
 static const struct thole_test tests[] = {
+    {"log: a long reason is cut", test_a_long_reason_is_cut},
     {"log: an empty log", test_an_empty_log},
     {"log: what does not count goes first", test_what_does_not_count_goes_first},
     {"log: tails that are not believed", test_tails_that_are_not_believed},

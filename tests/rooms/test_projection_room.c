@@ -48,10 +48,18 @@ static void listen(struct stand *s)
         case PARTITION_OUT_APPLY: say_batch(s, out.batch); break;
         case PARTITION_OUT_PUBLISH_WORK: say(s, out.again ? "work again" : "work", out.activity_id); break;
         case PARTITION_OUT_SEND: say(s, "send", out.bytes.len > 0); break;
-        case PARTITION_OUT_PUSH_CANCEL: say(s, "cancel", out.sequences[0]); break;
+        case PARTITION_OUT_PUSH_CANCEL:
+            say(s, "cancel", out.sequences[0]);
+            if (out.try_number > 1)
+                say(s, "of try", out.try_number);
+            break;
         case PARTITION_OUT_WITHDRAW: say(s, "withdraw", out.sequence); break;
         case PARTITION_OUT_REMOVE_HISTORY: say(s, "remove before", out.sequence); break;
-        case PARTITION_OUT_EVENT: say(s, out.event_kind, out.execution); break;
+        case PARTITION_OUT_EVENT:
+            say(s, out.event_kind, out.execution);
+            if (out.request_id.len > 0)
+                say(s, "asked for in bytes", out.request_id.len);
+            break;
         default: say(s, "what", out.kind); break;
         }
         if (out.token != 0 && s->tokens_len < 8)
@@ -180,6 +188,23 @@ static void test_rows_then_work_then_the_watermark(void)
     end(s);
 }
 
+/* Clients wait for the notice with their request's id. Those of starts by other instances are made up. */
+static void test_a_notice_names_the_request_of_a_client(void)
+{
+    static const char *const ids[] = {"", "r-7", "<p:1#2"};
+    static const char *const want[] = {"started 1, apply 1", "started 1, asked for in bytes 3, apply 1",
+                                       "started 1, apply 1"};
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        struct stand *s = begin_current();
+        struct event start = start_and_work[0];
+        start.request_id = thole_slice_from(ids[i]);
+        (void)commit(s, 1, &start, 1);
+        check_said(s, ids[i], want[i]);
+        projection_applied(s->projection, &(struct partition_in){0});
+        end(s);
+    }
+}
+
 static void test_what_is_cancelled_goes_first(void)
 {
     struct stand *s = begin_current();
@@ -197,6 +222,61 @@ static void test_what_is_cancelled_goes_first(void)
     projection_applied(s->projection, &(struct partition_in){0});
     check_said(s, "and that is all", "");
     CU_ASSERT_EQUAL(projection_done(s->projection), BASE + 2);
+    end(s);
+}
+
+/* A batch of work is done when the last of its messages is stored, and an answer that comes twice stands for
+ * one of them. */
+static void test_each_message_of_work_is_stored(void)
+{
+    struct stand *s = begin_current();
+    struct event const two[] = {
+        start_and_work[0],
+        start_and_work[1],
+        {.id = 3, .kind = EVENT_ACTIVITY_SCHEDULED, .name = THOLE_STR("a"), .queue = THOLE_STR("q")}};
+    (void)commit(s, 1, two, 3);
+    projection_pump(s->projection);
+    projection_applied(s->projection, &(struct partition_in){0});
+    check_said(s, "both", "started 1, apply 3, work 2, work 3");
+    CU_ASSERT_EQUAL_FATAL(s->tokens_len, 2);
+    for (int again = 0; again < 2; again++) {
+        projection_published(s->projection, &(struct partition_in){.token = s->tokens[0], .sequence = 70});
+        CU_ASSERT(projection_done(s->projection) == 0 && !projection_idle(s->projection));
+    }
+    projection_published(s->projection, &(struct partition_in){.token = s->tokens[1], .sequence = 71});
+    CU_ASSERT(projection_done(s->projection) == BASE + 1 && projection_idle(s->projection));
+    end(s);
+}
+
+/* The worker that hears of a cancellation looks for the try that the message names. */
+static void test_a_push_names_its_try(void)
+{
+    struct stand *s = begin_current();
+    struct event const two[] = {
+        start_and_work[0],
+        start_and_work[1],
+        {.id = 3, .kind = EVENT_ACTIVITY_SCHEDULED, .name = THOLE_STR("a"), .queue = THOLE_STR("q")}};
+    struct event const late[] = {{.id = 4,
+                                  .kind = EVENT_ACTIVITY_TRY_FAILED,
+                                  .ref = 2,
+                                  .code = THOLE_TIMEOUT,
+                                  .try_number = 2,
+                                  .due_ms = 2000},
+                                 {.id = 5,
+                                  .kind = EVENT_ACTIVITY_TRY_FAILED,
+                                  .ref = 3,
+                                  .code = THOLE_TIMEOUT,
+                                  .try_number = 3,
+                                  .due_ms = 2000}};
+    (void)commit(s, 1, two, 3);
+    projection_pump(s->projection);
+    projection_applied(s->projection, &(struct partition_in){0});
+    check_said(s, "their work", "started 1, apply 3, work 2, work 3");
+    (void)commit(s, 2, late, 2);
+    check_said(s, "their rows go", "apply 0, gone 2");
+    projection_applied(s->projection, &(struct partition_in){0});
+    check_said(s, "one message for each try", "cancel 2, of try 2, cancel 3, of try 3, apply 3");
+    projection_applied(s->projection, &(struct partition_in){0});
     end(s);
 }
 
@@ -396,15 +476,21 @@ static void test_timers(void)
     CU_ASSERT(due.timer_id == 7 && due.execution == 1 && due.instance.len == 1);
     CU_ASSERT_FALSE(projection_take_due(s->projection, &due));
     CU_ASSERT_EQUAL(projection_deadline_ms(s->projection), 9000 - 250);
-    s->env.now_ms = 8800;
+    s->env.now_ms = 8749;
     CU_ASSERT_FALSE(projection_take_due(s->projection, &due));
-    check_said(s, "the one after it", "timers before 9300");
+    check_said(s, "not before that", "");
+    s->env.now_ms = 8750;
+    CU_ASSERT_FALSE(projection_take_due(s->projection, &due));
+    check_said(s, "the one after it", "timers before 9250");
     end(s);
 }
 
 static const struct thole_test tests[] = {
     {"projection: rows, then work, then the watermark", test_rows_then_work_then_the_watermark},
+    {"projection: a notice names the request of a client", test_a_notice_names_the_request_of_a_client},
     {"projection: what is cancelled goes first", test_what_is_cancelled_goes_first},
+    {"projection: each message of work is stored", test_each_message_of_work_is_stored},
+    {"projection: a push names its try", test_a_push_names_its_try},
     {"projection: one receiver, one message at a time", test_one_receiver_one_message_at_a_time},
     {"projection: parts come with the last one", test_parts_come_with_the_last_one},
     {"projection: a newer epoch", test_a_newer_epoch},

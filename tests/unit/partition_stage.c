@@ -297,7 +297,11 @@ static void say(struct stage *s, const struct partition_out *out)
         if (s->tells_work)
             buf_printf(&s->said, "withdraw %llu\n", (unsigned long long)out->sequence);
         break;
-    case PARTITION_OUT_CLOSED: snprintf(s->closed, sizeof s->closed, "%s", out->text); break;
+    case PARTITION_OUT_CLOSED:
+        snprintf(s->closed, sizeof s->closed, "%s", out->text);
+        s->closed_epoch = out->epoch;
+        s->closed_records = out->count;
+        break;
     default: break;
     }
 }
@@ -352,7 +356,10 @@ static struct partition_in do_output(struct stage *s, const struct partition_out
         break;
     case PARTITION_OUT_CRASHED: keep_crash(s, out->instance, out->execution, out->count, out->data); break;
     case PARTITION_OUT_CRASHES_OVER: forget_crash(s, out->instance); break;
-    case PARTITION_OUT_READ_LIVE: in.kind = PARTITION_IN_LIVE; break;
+    case PARTITION_OUT_READ_LIVE:
+        in.kind = PARTITION_IN_LIVE;
+        s->live_reads++;
+        break;
     case PARTITION_OUT_READ_TIMERS: in.kind = PARTITION_IN_TIMERS; break;
     case PARTITION_OUT_PUBLISH_WORK:
         in.kind = PARTITION_IN_PUBLISHED;

@@ -48,6 +48,8 @@ struct stage {
     size_t crashes_len;
     struct buf said; /* a line for each notice, rejection, answer, message and line of an orchestration */
     char closed[256];
+    uint64_t closed_epoch, closed_records; /* of it, as it said when it closed */
+    size_t live_reads;                     /* how often the rows were counted */
 };
 
 void stage_begin(struct stage *s, const thole_orchestration_entry *entries, size_t n);

@@ -272,17 +272,23 @@ static void begin_world(struct world *t, uint64_t renew_ms)
     CU_ASSERT_PTR_NOT_NULL_FATAL(t->w);
 }
 
+static void tell_steps(const struct story *story, struct world *t)
+{
+    for (size_t s = 0; s < STORY_STEPS_MAX && story->steps[s].does != NULL; s++) {
+        char name[256];
+        (void)snprintf(name, sizeof name, "%s, step %zu: %s", story->name, s + 1, story->steps[s].does);
+        step(t, story->steps[s].does);
+        CHECK_STR(name, t->text, story->steps[s].says);
+    }
+}
+
 void story_tell(const struct story *story)
 {
     struct world t;
     begin_world(&t, story->renew_ms);
     step(&t, "+0");
     CHECK_STR(story->name, t.text, "want 2");
-    for (size_t s = 0; s < STORY_STEPS_MAX && story->steps[s].does != NULL; s++) {
-        char name[256];
-        (void)snprintf(name, sizeof name, "%s, step %zu: %s", story->name, s + 1, story->steps[s].does);
-        step(&t, story->steps[s].does);
-        CHECK_STR(name, t.text, story->steps[s].says);
-    }
+    for (size_t times = 0; times == 0 || times < story->times; times++)
+        tell_steps(story, &t);
     worker_destroy(t.w);
 }

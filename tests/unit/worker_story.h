@@ -30,6 +30,7 @@ struct story {
         const char *does, *says;
     } steps[STORY_STEPS_MAX];
     uint64_t renew_ms; /* 0: a third of the lease */
+    size_t times;      /* how often the steps are gone through, by the same machine; 0: once */
 };
 
 /* Tells it to a new machine, which has said "want 2", and checks what is said. */

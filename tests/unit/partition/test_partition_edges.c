@@ -148,6 +148,71 @@ static void test_open_activities_are_never_too_few(void)
     end(s);
 }
 
+/* Rows went with the deleted instance, whatever was counted of them: they are counted again, once. */
+static void test_a_deletion_has_the_rows_counted(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    stage_start(s, "i", "plain");
+    stage_complete(s, "i", 2, THOLE_STR("done"));
+    settle(s);
+    size_t const before = s->live_reads;
+    stage_tell(s, "i", MESSAGE_DELETE, "gone");
+    settle(s);
+    CU_ASSERT_EQUAL(s->live_reads, before + 1);
+    CU_ASSERT_TRUE(partition_idle(s->p));
+    end(s);
+}
+
+/* ---- opening and closing ---- */
+
+static void check_node(struct stage *s, const char *want)
+{
+    struct record opened = {.epoch = 0};
+    for (size_t i = 0; i < s->log_len; i++)
+        if (s->log[i].kind == RECORD_EPOCH_OPENED)
+            CU_ASSERT_EQUAL(record_decode(s->log[i].bytes, &s->arena, &opened, NULL), THOLE_OK);
+    CU_ASSERT_TRUE(thole_slice_equal(opened.node, thole_slice_from(want)));
+}
+
+/* The options' text is the caller's: the partition opens again for years. */
+static void test_the_node_is_copied(void)
+{
+    struct partition_options options;
+    char node[] = "node-7";
+    struct stage *s = malloc(sizeof *s);
+    stage_options(&options, entries, ARRAY_LEN(entries));
+    options.node = thole_slice_from(node);
+    stage_begin_with(s, &options, 10);
+    check_node(s, "node-7");
+    memset(node, 'x', sizeof node - 1);
+    (void)partition_input(s->p, &(struct partition_in){.kind = PARTITION_IN_CLOSE}, s->now_ms);
+    stage_run(s);
+    stage_open(s);
+    CU_ASSERT_EQUAL(partition_epoch(s->p), 2);
+    check_node(s, "node-7");
+    end(s);
+}
+
+/* The log of the process says which epoch it was, and how much it did. */
+static void test_it_says_what_it_closes(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    stage_start(s, "i", "plain");
+    stage_complete(s, "i", 2, THOLE_STR("done"));
+    settle(s);
+    uint64_t const records = partition_committed_n(s->p);
+    CU_ASSERT_TRUE(records >= 2);
+    (void)partition_input(s->p, &(struct partition_in){.kind = PARTITION_IN_CLOSE}, s->now_ms);
+    stage_run(s);
+    CHECK_STR("why", s->closed, "handed over");
+    CU_ASSERT_EQUAL(s->closed_epoch, 1);
+    CU_ASSERT_EQUAL(s->closed_records, records);
+    CU_ASSERT_EQUAL(partition_state(s->p), PARTITION_CLOSED);
+    end(s);
+}
+
 /* ---- what was done is done ---- */
 
 /* The log says that the pruned records are gone: the next owner does not look for them again. */
@@ -255,6 +320,9 @@ static const struct thole_test tests[] = {
     {"questions in order", test_questions_in_order},
     {"so many questions wait", test_so_many_questions_wait},
     {"open activities are never too few", test_open_activities_are_never_too_few},
+    {"a deletion has the rows counted", test_a_deletion_has_the_rows_counted},
+    {"the node is copied", test_the_node_is_copied},
+    {"it says what it closes", test_it_says_what_it_closes},
     {"a prune is done once", test_a_prune_is_done_once},
     {"a redo of many that are over", test_a_redo_of_many_that_are_over},
     {"a gap moves the position", test_a_gap_moves_the_position},
