@@ -213,10 +213,7 @@ static void forget_position(struct partition *p)
 static void begin_epoch(struct partition *p)
 {
     const struct log_tail *tail = log_found(p->log);
-    if (instances_set_inbox(p->instances, &tail->position) != THOLE_OK) {
-        env_no_memory(&p->env);
-        return;
-    }
+    instances_set_inbox(p->instances, &tail->position);
     forget_position(p);
     struct log_saying now = saying(p);
     now.published = tail->published;

@@ -1,4 +1,5 @@
 #include "batch.h"
+#include "memory.h"
 #include <stdlib.h>
 
 enum { BATCH_BYTES_MAX = 64 * 1024 * 1024 }; /* all kinds full, with ids and details of the greatest length */
@@ -21,9 +22,7 @@ struct executions executions_pruned(const struct event *event)
 
 struct batch *batch_create(uint32_t partition, uint64_t epoch)
 {
-    struct batch *batch = calloc(1, sizeof *batch);
-    if (batch == NULL)
-        return NULL;
+    struct batch *batch = memory_new(sizeof *batch);
     arena_init(&batch->arena, BATCH_BYTES_MAX);
     batch->partition = partition;
     batch->epoch = epoch;

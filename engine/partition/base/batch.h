@@ -97,6 +97,6 @@ struct batch {
     struct batch_deletion *deletions; /* first of all: what is inserted may be of a later life of the id */
     size_t deletions_len;
 };
-struct batch *batch_create(uint32_t partition, uint64_t epoch); /* NULL: out of memory */
-void batch_destroy(struct batch *batch);                        /* NULL-safe */
+struct batch *batch_create(uint32_t partition, uint64_t epoch);
+void batch_destroy(struct batch *batch); /* NULL-safe */
 #endif

@@ -1,4 +1,5 @@
 #include "progress.h"
+#include "memory.h"
 #include "tables.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -11,22 +12,14 @@ void progress_release(struct progress *progress)
     *progress = (struct progress){0};
 }
 
-static thole_status reserve(struct progress *progress, size_t n)
+static void reserve(struct progress *progress, size_t n)
 {
-    if (n <= progress->above_cap)
-        return THOLE_OK;
-    size_t const cap = n < 64 ? 64 : n * 2;
-    uint64_t *above = realloc(progress->above, cap * sizeof *above);
-    if (above == NULL)
-        return THOLE_NOMEM;
-    progress->above = above;
-    progress->above_cap = cap;
-    return THOLE_OK;
+    progress->above = memory_reserve(progress->above, &progress->above_cap, n, sizeof *progress->above);
 }
 
-thole_status progress_set(struct progress *progress, const struct position *position)
+void progress_set(struct progress *progress, const struct position *position)
 {
-    THOLE_TRY(reserve(progress, position->above_len));
+    reserve(progress, position->above_len);
     if (position->above_len > 0)
         memcpy(progress->above, position->above, position->above_len * sizeof *progress->above);
     progress->above_len = position->above_len;
@@ -34,7 +27,6 @@ thole_status progress_set(struct progress *progress, const struct position *posi
     progress->received = position->floor;
     progress->seen = (struct seen){position->seen, position->seen_ns};
     progress->dirty = false;
-    return THOLE_OK;
 }
 
 void progress_receive(struct progress *progress, uint64_t sequence, uint64_t stored_ns)
@@ -99,39 +91,35 @@ static void absorb(struct progress *progress)
     }
 }
 
-thole_status progress_add(struct progress *progress, uint64_t sequence)
+void progress_add(struct progress *progress, uint64_t sequence)
 {
     if (progress_has(progress, sequence))
-        return THOLE_OK;
+        return;
     progress->dirty = true;
     if (sequence == progress->floor + 1) {
         progress->floor = sequence;
         if (progress->above_len + progress->gaps_len > 0)
             absorb(progress);
-        return THOLE_OK;
+        return;
     }
-    THOLE_TRY(reserve(progress, progress->above_len + 1));
+    reserve(progress, progress->above_len + 1);
     size_t const at = lower_bound(progress, sequence);
     memmove(progress->above + at + 1, progress->above + at,
             (progress->above_len - at) * sizeof *progress->above);
     progress->above[at] = sequence;
     progress->above_len++;
     assert(at == 0 || progress->above[at - 1] < sequence);
-    return THOLE_OK;
 }
 
-thole_status progress_skip(struct progress *progress, uint64_t first, uint64_t last)
+void progress_skip(struct progress *progress, uint64_t first, uint64_t last)
 {
     if (first > last || last <= progress->floor)
-        return THOLE_OK;
+        return;
     assert(progress->gaps_len == 0 || progress->gaps[progress->gaps_len - 1].last < first);
     struct gap *const gap =
         row_add((void **)&progress->gaps, &progress->gaps_len, &progress->gaps_cap, sizeof *gap);
-    if (gap == NULL)
-        return THOLE_NOMEM;
     *gap = (struct gap){first, last};
     uint64_t const floor = progress->floor;
     absorb(progress);
     progress->dirty |= progress->floor != floor;
-    return THOLE_OK;
 }

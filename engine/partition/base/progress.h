@@ -18,12 +18,12 @@ struct progress {
     bool dirty; /* differs from what the last record says */
 };
 void progress_release(struct progress *progress);
-THOLE_NODISCARD thole_status progress_set(struct progress *progress, const struct position *position);
+void progress_set(struct progress *progress, const struct position *position);
 bool progress_has(const struct progress *progress, uint64_t sequence);
-THOLE_NODISCARD thole_status progress_add(struct progress *progress, uint64_t sequence);
+void progress_add(struct progress *progress, uint64_t sequence);
 /* There are no such sequences: the reader, which leaves out nothing, has gone beyond them. There may be many,
  * so they are not listed. */
-THOLE_NODISCARD thole_status progress_skip(struct progress *progress, uint64_t first, uint64_t last);
+void progress_skip(struct progress *progress, uint64_t first, uint64_t last);
 /* A message came in. */
 void progress_receive(struct progress *progress, uint64_t sequence, uint64_t stored_ns);
 /* What the stream must still hold, or have purged, for the position to mean anything. */

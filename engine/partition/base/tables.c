@@ -1,6 +1,6 @@
 #include "tables.h"
+#include "memory.h"
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 uint64_t key_hash(thole_slice instance, uint64_t a, uint64_t b)
@@ -17,14 +17,7 @@ uint64_t key_hash(thole_slice instance, uint64_t a, uint64_t b)
 void *row_add(void **rows, size_t *len, size_t *cap, size_t size)
 {
     assert(*len <= *cap && size > 0);
-    if (*len == *cap) {
-        size_t const more = *cap == 0 ? 16 : *cap * 2;
-        void *grown = realloc(*rows, more * size);
-        if (grown == NULL)
-            return NULL;
-        *rows = grown;
-        *cap = more;
-    }
+    *rows = memory_reserve(*rows, cap, *len + 1, size);
     void *row = (uint8_t *)*rows + (*len)++ * size;
     memset(row, 0, size);
     return row;

@@ -36,9 +36,9 @@ void instances_destroy(struct instances *p)
 
 /* --- the inbox ----------------------------------------------------------------------------------- */
 
-thole_status instances_set_inbox(struct instances *p, const struct position *position)
+void instances_set_inbox(struct instances *p, const struct position *position)
 {
-    return progress_set(&p->progress, position);
+    progress_set(&p->progress, position);
 }
 
 void instances_forget_inbox(struct instances *p)

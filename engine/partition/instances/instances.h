@@ -26,8 +26,7 @@ void instances_check(const struct instances *instances);
 
 /* --- the inbox ------------------------------------------------------------------------------------- */
 
-THOLE_NODISCARD thole_status instances_set_inbox(struct instances *instances,
-                                                 const struct position *position);
+void instances_set_inbox(struct instances *instances, const struct position *position);
 void instances_forget_inbox(
     struct instances *instances); /* the position means nothing: all of it is read again */
 const struct progress *instances_inbox(const struct instances *instances);

@@ -131,7 +131,8 @@ static struct link *chain_push(struct partition_log *log)
     return link;
 }
 
-/* Encodes the record, enters it into the pipeline and asks the host to append it. NULL: out of memory. */
+/* Encodes the record, enters it into the pipeline and asks the host to append it. NULL: no memory for its
+ * bytes. */
 static struct link *append(struct partition_log *log, struct record *record, const struct log_saying *saying,
                            bool moves_position, void *tag)
 {

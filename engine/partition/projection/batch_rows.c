@@ -2,6 +2,7 @@
  * The rows of a projection batch while it is being made: one for each key, holding what the last change says.
  * So inserts and deletes never name the same row, however often the batch changes it.
  */
+#include "memory.h"
 #include "projection_state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +11,7 @@ enum { PROJECTION_BATCH_BYTES_MAX = 16 * 1024 * 1024 };
 
 struct projection_batch *projection_batch_create(uint64_t id)
 {
-    struct projection_batch *b = calloc(1, sizeof *b);
-    if (b == NULL)
-        return NULL;
+    struct projection_batch *b = memory_new(sizeof *b);
     arena_init(&b->arena, SIZE_MAX / 2);
     b->id = id;
     return b;
@@ -101,14 +100,12 @@ static uint32_t *cell(const struct key_index *index, const struct projection_bat
 }
 
 /* Room for one more entry. */
-static bool index_grow(struct key_index *index, const struct projection_batch *batch, key_fn *key_of)
+static void index_grow(struct key_index *index, const struct projection_batch *batch, key_fn *key_of)
 {
     if (index->cap >= 2 * (index->len + 1))
-        return true;
+        return;
     struct key_index grown = {.cap = index->cap == 0 ? 61 : index->cap * 2 + 1, .len = index->len};
-    grown.cells = calloc(grown.cap, sizeof *grown.cells);
-    if (grown.cells == NULL)
-        return false;
+    grown.cells = memory_array(grown.cap, sizeof *grown.cells);
     for (size_t i = 0; i < index->cap; i++) {
         if (index->cells[i] == 0)
             continue;
@@ -117,15 +114,13 @@ static bool index_grow(struct key_index *index, const struct projection_batch *b
     }
     free(index->cells);
     *index = grown;
-    return true;
 }
 
-/* The cell of the key; 0 in it: there is no such row yet. NULL: out of memory. */
+/* The cell of the key; 0 in it: there is no such row yet. */
 static uint32_t *find(struct key_index *index, const struct projection_batch *batch, key_fn *key_of,
                       const struct row_key *key, bool *ret_new)
 {
-    if (!index_grow(index, batch, key_of))
-        return NULL;
+    index_grow(index, batch, key_of);
     uint32_t *at = cell(index, batch, key_of, key);
     if (ret_new != NULL)
         *ret_new = *at == 0;
@@ -137,11 +132,9 @@ struct projected_activity *projection_batch_activity(struct projection_batch *ba
 {
     struct row_key const key = {instance, execution, id};
     uint32_t *at = find(&batch->activities_index, batch, activity_key, &key, ret_new);
-    if (at == NULL || *at != 0)
-        return at == NULL ? NULL : &batch->activities[*at - 1];
+    if (*at != 0)
+        return &batch->activities[*at - 1];
     struct projected_activity *added = ROW_ADD(batch, activities);
-    if (added == NULL)
-        return NULL;
     added->row = (struct batch_activity){.instance = instance, .execution = execution, .activity_id = id};
     *at = (uint32_t)batch->activities_len;
     batch->activities_index.len++;
@@ -164,11 +157,9 @@ struct projected_timer *projection_batch_timer(struct projection_batch *batch, t
 {
     struct row_key const key = {instance, execution, id};
     uint32_t *at = find(&batch->timers_index, batch, timer_key, &key, ret_new);
-    if (at == NULL || *at != 0)
-        return at == NULL ? NULL : &batch->timers[*at - 1];
+    if (*at != 0)
+        return &batch->timers[*at - 1];
     struct projected_timer *added = ROW_ADD(batch, timers);
-    if (added == NULL)
-        return NULL;
     added->row = (struct batch_timer){.instance = instance, .execution = execution, .timer_id = id};
     *at = (uint32_t)batch->timers_len;
     batch->timers_index.len++;
@@ -180,11 +171,9 @@ struct projected_quarantine *projection_batch_quarantine(struct projection_batch
 {
     struct row_key const key = {instance, execution, id};
     uint32_t *at = find(&batch->quarantine_index, batch, quarantine_key, &key, ret_new);
-    if (at == NULL || *at != 0)
-        return at == NULL ? NULL : &batch->quarantine[*at - 1];
+    if (*at != 0)
+        return &batch->quarantine[*at - 1];
     struct projected_quarantine *added = ROW_ADD(batch, quarantine);
-    if (added == NULL)
-        return NULL;
     added->row = (struct batch_quarantine){.instance = instance, .execution = execution, .activity_id = id};
     *at = (uint32_t)batch->quarantine_len;
     batch->quarantine_index.len++;
@@ -196,11 +185,9 @@ struct projected_instance *projection_batch_instance(struct projection_batch *ba
 {
     struct row_key const key = {instance, execution, 0};
     uint32_t *at = find(&batch->instances_index, batch, instance_key, &key, ret_new);
-    if (at == NULL || *at != 0)
-        return at == NULL ? NULL : &batch->instances[*at - 1];
+    if (*at != 0)
+        return &batch->instances[*at - 1];
     struct projected_instance *added = ROW_ADD(batch, instances);
-    if (added == NULL)
-        return NULL;
     added->row = (struct batch_instance){.instance = instance, .execution = execution};
     *at = (uint32_t)batch->instances_len;
     batch->instances_index.len++;
@@ -377,9 +364,9 @@ struct batch *projection_batch_rows(const struct projection_batch *b, uint32_t p
 {
     size_t const left = longest(b) - *from, rows = left < BATCH_ROWS_MAX ? left : BATCH_ROWS_MAX;
     struct batch *batch = batch_create(partition, epoch);
-    if (batch == NULL || !copy_activities(batch, b, *from, *from + rows) ||
-        !copy_timers(batch, b, *from, *from + rows) || !copy_quarantine(batch, b, *from, *from + rows) ||
-        !copy_instances(batch, b, *from, *from + rows) || !copy_deletions(batch, b, *from, *from + rows)) {
+    if (!copy_activities(batch, b, *from, *from + rows) || !copy_timers(batch, b, *from, *from + rows) ||
+        !copy_quarantine(batch, b, *from, *from + rows) || !copy_instances(batch, b, *from, *from + rows) ||
+        !copy_deletions(batch, b, *from, *from + rows)) {
         batch_destroy(batch);
         return NULL;
     }
@@ -399,9 +386,7 @@ thole_status projection_batch_removals(const struct projection_batch *b, uint32_
     size_t const left = b->activities_len - *from;
     struct batch *const batch = batch_create(partition, epoch);
     struct batch_activity *const rows =
-        batch == NULL
-            ? NULL
-            : arena_array(&batch->arena, left < BATCH_ROWS_MAX ? left : BATCH_ROWS_MAX, sizeof *rows);
+        arena_array(&batch->arena, left < BATCH_ROWS_MAX ? left : BATCH_ROWS_MAX, sizeof *rows);
     if (rows == NULL) {
         batch_destroy(batch);
         return THOLE_NOMEM;

@@ -115,9 +115,7 @@ static void catch_up_more(struct projection *p)
         return;
     }
     if (p->redo.open_len > 0 && !p->env->nomem) {
-        struct projection_batch *b = project_filling(p);
-        if (b != NULL)
-            redo_finish(p, b);
+        redo_finish(p, project_filling(p));
         project_pump(p);
         return;
     }

@@ -27,14 +27,9 @@ static thole_slice request_id_of(struct projection *p, struct projection_batch *
     return copy;
 }
 
-static void enter(struct projection *p, struct projection_batch *b, const struct turn *turn,
-                  const struct message *message)
+static void enter(struct projection_batch *b, const struct turn *turn, const struct message *message)
 {
     struct projected_send *send = projection_batch_send(b);
-    if (send == NULL) {
-        env_no_memory(p->env);
-        return;
-    }
     send->message = *message;
     send->execution = turn->execution;
 }
@@ -81,7 +76,7 @@ static void end_of_child(struct projection *p, struct projection_batch *b, const
     } else {
         const struct projected_instance *row =
             projection_batch_instance(b, turn->instance, turn->execution, NULL);
-        known = row != NULL && row->parent_known;
+        known = row->parent_known;
         parent = known ? row->parent : parent;
     }
     if ((known && parent.instance.len == 0) || (!known && redo_is_root(p, turn->instance)))
@@ -89,7 +84,7 @@ static void end_of_child(struct projection *p, struct projection_batch *b, const
     struct message message = result_for(&parent, turn, event);
     if (facts != NULL && arena_dup(&b->arena, parent.instance, &message.instance) != THOLE_OK)
         env_no_memory(p->env); /* what it knows may go before the message does */
-    enter(p, b, turn, &message);
+    enter(b, turn, &message);
 }
 
 void outbox_add(struct projection *p, struct projection_batch *b, const struct turn *turn,
@@ -126,7 +121,7 @@ void outbox_add(struct projection *p, struct projection_batch *b, const struct t
     case EVENT_TERMINATED: end_of_child(p, b, turn, event, facts); return;
     default: return;
     }
-    enter(p, b, turn, &message);
+    enter(b, turn, &message);
 }
 
 /* --- sending ------------------------------------------------------------------------------------- */

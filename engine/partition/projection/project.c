@@ -309,9 +309,7 @@ void projection_save(struct projection *p)
     bool const known = p->projector.watermark.seq <= p->projector.watermark_sent;
     if (p->projector.first != NULL || (known && !undurable(p)))
         return;
-    struct projection_batch *b = project_filling(p);
-    if (b != NULL)
-        apply(p, b);
+    apply(p, project_filling(p));
 }
 
 void projection_remove(struct projection *p, uint64_t confirmed_seq)

@@ -21,7 +21,7 @@ struct timer_heap {
     size_t len, cap;
 };
 void timer_heap_release(struct timer_heap *heap);
-THOLE_NODISCARD thole_status timer_heap_push(struct timer_heap *heap, const struct batch_timer *timer);
+void timer_heap_push(struct timer_heap *heap, const struct batch_timer *timer);
 /* Moves the earliest into *ret (its instance is then the caller's to free) if it is due. */
 bool timer_heap_pop_due(struct timer_heap *heap, uint64_t now_ms, struct timer_entry *ret);
 uint64_t timer_heap_next(const struct timer_heap *heap); /* UINT64_MAX = empty */
@@ -112,11 +112,11 @@ struct projection_batch { /* a projection batch on its way */
     size_t applied; /* rows of each kind that are in batches */
     size_t publishes_left;
 };
-struct projection_batch *projection_batch_create(uint64_t id); /* NULL: out of memory */
+struct projection_batch *projection_batch_create(uint64_t id);
 void projection_batch_destroy(struct projection_batch *batch); /* NULL-safe */
 bool projection_batch_full(const struct projection_batch *batch);
 bool projection_batch_empty(const struct projection_batch *batch); /* no rows */
-/* The row with the key, made at need; NULL: out of memory. ret_new may be NULL. */
+/* The row with the key, made at need. ret_new may be NULL. */
 struct projected_activity *projection_batch_activity(struct projection_batch *batch, thole_slice instance,
                                                      uint64_t execution, uint64_t id, bool *ret_new);
 struct projected_activity *projection_batch_find_activity(struct projection_batch *batch,
@@ -156,7 +156,7 @@ struct work_refs {
 };
 enum { WORK_REFS_MAX = 65536 };
 void work_refs_release(struct work_refs *refs);
-/* Best effort: when there are too many, or no memory, some are forgotten. */
+/* Best effort: when there are too many, some are forgotten. */
 void work_refs_put(struct work_refs *refs, uint64_t key, uint64_t sequence);
 uint64_t work_refs_take(struct work_refs *refs, uint64_t key); /* 0: unknown; forgotten afterwards */
 
@@ -189,7 +189,7 @@ struct redo {
     bool settled;                  /* what the inbox says of them is known */
     struct root_instance {         /* open addressing, empty = free */
         thole_slice id;
-        bool not ;
+        bool is_child;
     } * roots; /* instances that are nobody's child */
     size_t roots_cap, roots_len;
     struct arena arena; /* of the ids */
@@ -248,9 +248,9 @@ void redo_no_root(struct projection *p, thole_slice instance); /* in another lif
 bool redo_is_root(const struct projection *p, thole_slice instance);
 
 /* --- queue.c: the batches in order --- */
-/* The one that is filling, with room; NULL: out of memory. */
+/* The one that is filling, with room. */
 struct projection_batch *project_filling(struct projection *p);
-/* A new one that is filling; NULL: out of memory. */
+/* A new one that is filling. */
 struct projection_batch *project_apart(struct projection *p);
 /* Publishing; NULL: none. */
 struct projection_batch *project_find(const struct projection *p, uint64_t token);

@@ -29,10 +29,6 @@ struct projection_batch *project_apart(struct projection *p)
     struct projector *projector = &p->projector;
     struct projection_batch *last = projector->last;
     struct projection_batch *b = projection_batch_create(projector->next_id + 1);
-    if (b == NULL) {
-        env_no_memory(p->env);
-        return NULL;
-    }
     projector->next_id++;
     if (last != NULL)
         last->next = b;

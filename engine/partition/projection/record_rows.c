@@ -19,11 +19,7 @@ struct turn_rows { /* one turn, or a part of it */
 
 static struct projected_activity *activity_row(const struct turn_rows *t, uint64_t id, bool *ret_new)
 {
-    struct projected_activity *row =
-        projection_batch_activity(t->batch, t->turn->instance, t->turn->execution, id, ret_new);
-    if (row == NULL)
-        env_no_memory(t->p->env);
-    return row;
+    return projection_batch_activity(t->batch, t->turn->instance, t->turn->execution, id, ret_new);
 }
 
 /* A try is queued. */
@@ -43,8 +39,6 @@ static void activity_queued(const struct turn_rows *t, const struct event *event
         return;
     }
     struct projected_activity *row = activity_row(t, id, NULL);
-    if (row == NULL)
-        return;
     row->gone = false;
     row->row = queued;
     row->input = event->data;
@@ -55,8 +49,6 @@ static bool activity_gone(const struct turn_rows *t, uint64_t id, uint32_t try_n
 {
     bool fresh = false;
     struct projected_activity *row = activity_row(t, id, &fresh);
-    if (row == NULL)
-        return false;
     if (!t->live)
         redo_gone(t->p, t->turn->instance, t->turn->execution, id);
     row->before |= fresh || !t->live; /* a former owner may have made it */
@@ -80,17 +72,12 @@ static void push_cancel(const struct turn_rows *t, uint64_t id, uint32_t try_num
 {
     if (t->published)
         return;
-    struct projected_push *push = projection_batch_push(t->batch);
-    if (push == NULL) {
-        env_no_memory(t->p->env);
-        return;
-    }
-    *push = (struct projected_push){.instance = t->turn->instance,
-                                    .execution = t->turn->execution,
-                                    .activity_id = id,
-                                    .try_number = try_number,
-                                    .kind = kind,
-                                    .reason = reason};
+    *projection_batch_push(t->batch) = (struct projected_push){.instance = t->turn->instance,
+                                                               .execution = t->turn->execution,
+                                                               .activity_id = id,
+                                                               .try_number = try_number,
+                                                               .kind = kind,
+                                                               .reason = reason};
 }
 
 /* --- timers -------------------------------------------------------------------------------------- */
@@ -98,18 +85,13 @@ static void push_cancel(const struct turn_rows *t, uint64_t id, uint32_t try_num
 static struct projected_timer *timer_row(const struct turn_rows *t, uint64_t execution, uint64_t id,
                                          bool *ret_new)
 {
-    struct projected_timer *row = projection_batch_timer(t->batch, t->turn->instance, execution, id, ret_new);
-    if (row == NULL)
-        env_no_memory(t->p->env);
-    return row;
+    return projection_batch_timer(t->batch, t->turn->instance, execution, id, ret_new);
 }
 
 /* first: no row with this key was ever made before, other than by a former owner. */
 static void timer_set(const struct turn_rows *t, uint64_t id, uint64_t due_ms, bool first)
 {
     struct projected_timer *row = timer_row(t, t->turn->execution, id, NULL);
-    if (row == NULL)
-        return;
     row->gone = false;
     row->before |= !first || !t->live;
     row->row.due_ms = due_ms == 0 ? 1 : due_ms;
@@ -121,8 +103,6 @@ static void timer_gone(const struct turn_rows *t, uint64_t execution, uint64_t i
 {
     bool fresh = false;
     struct projected_timer *row = timer_row(t, execution, id, &fresh);
-    if (row == NULL)
-        return;
     row->before |= fresh || !t->live;
     row->gone = true;
     row->row.due_ms = 0;
@@ -132,18 +112,12 @@ static void timer_gone(const struct turn_rows *t, uint64_t execution, uint64_t i
 
 static struct projected_quarantine *quarantine_row(const struct turn_rows *t, uint64_t id, bool *ret_new)
 {
-    struct projected_quarantine *row =
-        projection_batch_quarantine(t->batch, t->turn->instance, t->turn->execution, id, ret_new);
-    if (row == NULL)
-        env_no_memory(t->p->env);
-    return row;
+    return projection_batch_quarantine(t->batch, t->turn->instance, t->turn->execution, id, ret_new);
 }
 
 static void quarantine_set(const struct turn_rows *t, const struct event *event)
 {
     struct projected_quarantine *row = quarantine_row(t, event->ref, NULL);
-    if (row == NULL)
-        return;
     row->gone = false;
     row->row = (struct batch_quarantine){.instance = row->row.instance,
                                          .execution = row->row.execution,
@@ -162,8 +136,6 @@ static void quarantine_gone(const struct turn_rows *t, uint64_t id)
 {
     bool fresh = false;
     struct projected_quarantine *row = quarantine_row(t, id, &fresh);
-    if (row == NULL)
-        return;
     row->before |= fresh || !t->live;
     row->gone = true;
 }
@@ -238,12 +210,7 @@ static void pruned(const struct turn_rows *t, const struct event *event)
             row->row.execution = row->row.pruned.upto = executions.upto;
         return;
     }
-    row = projection_batch_deletion(t->batch);
-    if (row == NULL) {
-        env_no_memory(t->p->env);
-        return;
-    }
-    *row = (struct projected_deletion){
+    *projection_batch_deletion(t->batch) = (struct projected_deletion){
         .row = {.instance = t->turn->instance, .execution = executions.upto, .pruned = executions},
         .sequence = t->sequence,
         .removed = t->sequence <= t->p->projector.published};
@@ -341,10 +308,6 @@ static void add_instance(const struct turn_rows *t, uint64_t sequence)
     const struct turn *turn = t->turn;
     struct projected_instance *to =
         projection_batch_instance(t->batch, turn->instance, turn->execution, NULL);
-    if (to == NULL) {
-        env_no_memory(t->p->env);
-        return;
-    }
     struct batch_instance *row = &to->row;
     row->updated_ms = turn->time_ms;
     row->turns = turn->number;
@@ -452,10 +415,7 @@ static void add_event(const struct turn_rows *t, const struct event *event)
 static void keep_turn(struct projection *p, const struct turn *turn)
 {
     struct turn *kept = row_add((void **)&p->turns, &p->turns_len, &p->turns_cap, sizeof *p->turns);
-    if (kept == NULL)
-        env_no_memory(p->env);
-    else
-        *kept = *turn;
+    *kept = *turn;
 }
 
 static void add_turn(const struct turn_rows *t, uint64_t sequence)
@@ -489,10 +449,7 @@ static void keep_part(struct projection *p, const struct record *record)
     struct projector *projector = &p->projector;
     struct record *part = row_add((void **)&projector->parts, &projector->parts_len, &projector->parts_cap,
                                   sizeof *projector->parts);
-    if (part == NULL)
-        env_no_memory(p->env);
-    else
-        *part = *record;
+    *part = *record;
 }
 
 /* --- deletions ----------------------------------------------------------------------------------- */
@@ -521,7 +478,7 @@ static struct projection_batch *deletion_batch(struct projection *p, struct proj
         !projection_batch_has_instance(b, instance, 0))
         return b;
     b = project_apart(p);
-    if (b != NULL && record_decode(bytes, &b->arena, record, NULL) != THOLE_OK)
+    if (record_decode(bytes, &b->arena, record, NULL) != THOLE_OK)
         env_no_memory(p->env);
     return b;
 }
@@ -531,10 +488,6 @@ static bool add_deletion(struct projection *p, struct projection_batch *b, const
                          uint64_t sequence, bool live)
 {
     struct projected_deletion *row = projection_batch_deletion(b);
-    if (row == NULL) {
-        env_no_memory(p->env);
-        return false;
-    }
     *row = (struct projected_deletion){
         .row = {.instance = d->instance, .execution = d->execution, .history_seq = sequence},
         .sequence = sequence,
@@ -552,13 +505,8 @@ static bool add_deletion(struct projection *p, struct projection_batch *b, const
 static bool add_unread_end(struct projection *p, struct projection_batch *b, const struct turn *turn,
                            bool live)
 {
-    struct projected_deletion *row = projection_batch_deletion(b);
-    if (row == NULL) {
-        env_no_memory(p->env);
-        return false;
-    }
-    *row = (struct projected_deletion){.row = {.instance = turn->instance, .execution = turn->execution},
-                                       .removed = true};
+    *projection_batch_deletion(b) = (struct projected_deletion){
+        .row = {.instance = turn->instance, .execution = turn->execution}, .removed = true};
     if (!live)
         redo_deleted(p, turn->instance, turn->execution);
     return live;
@@ -571,8 +519,6 @@ static struct projection_batch *take_record(struct projection *p, thole_slice by
                                             bool live)
 {
     struct projection_batch *b = project_filling(p);
-    if (b == NULL)
-        return NULL;
     thole_status const status = record_decode(bytes, &b->arena, ret, NULL);
     if (status == THOLE_NOMEM) {
         env_no_memory(p->env);

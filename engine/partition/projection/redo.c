@@ -3,6 +3,7 @@
  * long ago. Activities whose end is in the same log get no row and no message: those that are still open in
  * the end, and whose results do not wait in the inbox, get theirs then, and only then the watermark moves.
  */
+#include "memory.h"
 #include "projection_state.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -33,10 +34,6 @@ static void put(struct projection *p, struct projection_batch *to, const struct 
     thole_slice const instance = own(p, to, row->instance);
     struct projected_activity *entry =
         projection_batch_activity(to, instance, row->execution, row->activity_id, NULL);
-    if (entry == NULL) {
-        env_no_memory(p->env);
-        return;
-    }
     entry->gone = false;
     entry->row = *row;
     entry->row.instance = instance;
@@ -53,10 +50,6 @@ static void compact(struct projection *p)
     if (redo->open->activities_len < COMPACT_MIN || 2 * redo->open_len > redo->open->activities_len)
         return;
     struct projection_batch *fresh = projection_batch_create(0);
-    if (fresh == NULL) {
-        env_no_memory(p->env);
-        return;
-    }
     for (size_t i = 0; i < redo->open->activities_len; i++) {
         const struct projected_activity *entry = &redo->open->activities[i];
         if (!entry->gone)
@@ -71,16 +64,10 @@ void redo_queued(struct projection *p, const struct batch_activity *row, thole_s
     struct redo *redo = &p->redo;
     if (redo->open == NULL)
         redo->open = projection_batch_create(0);
-    if (redo->open == NULL) {
-        env_no_memory(p->env);
-        return;
-    }
     bool fresh = false;
     const struct projected_activity *known =
         projection_batch_activity(redo->open, row->instance, row->execution, row->activity_id, &fresh);
-    if (known == NULL)
-        env_no_memory(p->env);
-    else if (fresh || known->gone)
+    if (fresh || known->gone)
         redo->open_len++;
     put(p, redo->open, row, input);
 }
@@ -149,19 +136,16 @@ static struct root_instance *root_cell(const struct redo *redo, thole_slice inst
     return &redo->roots[at];
 }
 
-static bool grow_roots(struct redo *redo)
+static void grow_roots(struct redo *redo)
 {
     struct redo grown = *redo;
     grown.roots_cap = redo->roots_cap == 0 ? 1021 : redo->roots_cap * 2 + 1;
-    grown.roots = calloc(grown.roots_cap, sizeof *grown.roots);
-    if (grown.roots == NULL)
-        return false;
+    grown.roots = memory_array(grown.roots_cap, sizeof *grown.roots);
     for (size_t i = 0; i < redo->roots_cap; i++)
         if (redo->roots[i].id.len != 0)
             *root_cell(&grown, redo->roots[i].id) = redo->roots[i];
     free(redo->roots);
     *redo = grown;
-    return true;
 }
 
 void redo_root(struct projection *p, thole_slice instance)
@@ -171,12 +155,10 @@ void redo_root(struct projection *p, thole_slice instance)
         return;
     if (redo->roots_cap == 0)
         arena_init(&redo->arena, SIZE_MAX / 2);
-    if (redo->roots_cap <= 2 * (redo->roots_len + 1) && !grow_roots(redo)) {
-        env_no_memory(p->env);
-        return;
-    }
+    if (redo->roots_cap <= 2 * (redo->roots_len + 1))
+        grow_roots(redo);
     struct root_instance *cell = root_cell(redo, instance);
-    cell->not = false;
+    cell->is_child = false;
     if (cell->id.len != 0)
         return;
     if (arena_dup(&redo->arena, instance, &cell->id) != THOLE_OK)
@@ -188,7 +170,7 @@ void redo_root(struct projection *p, thole_slice instance)
 void redo_no_root(struct projection *p, thole_slice instance)
 {
     if (p->redo.roots_cap > 0)
-        root_cell(&p->redo, instance)->not = true; /* in a free cell it says nothing */
+        root_cell(&p->redo, instance)->is_child = true; /* in a free cell it says nothing */
 }
 
 bool redo_is_root(const struct projection *p, thole_slice instance)
@@ -196,5 +178,5 @@ bool redo_is_root(const struct projection *p, thole_slice instance)
     if (p->redo.roots_cap == 0)
         return false;
     const struct root_instance *cell = root_cell(&p->redo, instance);
-    return cell->id.len != 0 && !cell->not ;
+    return cell->id.len != 0 && !cell->is_child;
 }

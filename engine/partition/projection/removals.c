@@ -12,6 +12,7 @@
  * event in a turn of a later execution. The first execution stays, since it says when and by whom the
  * instance was started.
  */
+#include "memory.h"
 #include "projection_state.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -20,11 +21,7 @@
 void removals_owe(struct projection *p, thole_slice instance, struct executions executions, uint64_t sequence)
 {
     struct removals *removals = &p->removals;
-    struct removal *removal = calloc(1, sizeof *removal + instance.len);
-    if (removal == NULL) {
-        env_no_memory(p->env);
-        return;
-    }
+    struct removal *removal = memory_new(sizeof *removal + instance.len);
     removal->sequence = sequence;
     removal->executions = executions;
     removal->instance_len = instance.len;

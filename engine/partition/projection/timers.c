@@ -1,3 +1,4 @@
+#include "memory.h"
 #include "projection_state.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -45,23 +46,16 @@ static void sift_down(struct timer_heap *heap, size_t i)
     }
 }
 
-thole_status timer_heap_push(struct timer_heap *heap, const struct batch_timer *timer)
+void timer_heap_push(struct timer_heap *heap, const struct batch_timer *timer)
 {
     assert(timer->instance.len > 0);
-    uint8_t *id = malloc(timer->instance.len);
-    struct timer_entry *const entry =
-        id == NULL ? NULL : row_add((void **)&heap->entries, &heap->len, &heap->cap, sizeof *entry);
-    if (entry == NULL) {
-        free(id);
-        return THOLE_NOMEM;
-    }
-    memcpy(id, timer->instance.ptr, timer->instance.len);
+    uint8_t *id = memory_copy(timer->instance.ptr, timer->instance.len);
+    struct timer_entry *const entry = row_add((void **)&heap->entries, &heap->len, &heap->cap, sizeof *entry);
     *entry = (struct timer_entry){.due_ms = timer->due_ms,
                                   .execution = timer->execution,
                                   .timer_id = timer->timer_id,
                                   .instance = {id, timer->instance.len}};
     sift_up(heap, heap->len - 1);
-    return THOLE_OK;
 }
 
 bool timer_heap_pop_due(struct timer_heap *heap, uint64_t now_ms, struct timer_entry *ret)
@@ -94,15 +88,15 @@ static void enter(struct projection *p, const struct batch_timer *timer)
     if (timer->due_ms >= book->horizon_end) {
         if (timer->due_ms < book->beyond_due)
             book->beyond_due = timer->due_ms;
-    } else if (timer_heap_push(&book->heap, timer) != THOLE_OK) {
-        env_no_memory(p->env);
+    } else {
+        timer_heap_push(&book->heap, timer);
     }
 }
 
 void timer_book_created(struct projection *p, const struct batch_timer *timer)
 {
-    if (p->timers.reading && timer_heap_push(&p->timers.recent, timer) != THOLE_OK)
-        env_no_memory(p->env);
+    if (p->timers.reading)
+        timer_heap_push(&p->timers.recent, timer);
     enter(p, timer);
 }
 
@@ -115,8 +109,8 @@ void projection_read_timers(struct projection *p)
     /* Rows that are still on their way to the database may be missed by the query. */
     for (const struct projection_batch *b = p->projector.first; b != NULL; b = b->next)
         for (size_t i = 0; i < b->timers_len; i++)
-            if (!b->timers[i].gone && timer_heap_push(&book->recent, &b->timers[i].row) != THOLE_OK)
-                env_no_memory(p->env);
+            if (!b->timers[i].gone)
+                timer_heap_push(&book->recent, &b->timers[i].row);
     env_emit(p->env, PARTITION_OUT_READ_TIMERS)->before_ms = book->reading_before;
 }
 

@@ -2,6 +2,7 @@
  * Where the messages of activities are queued. Open addressing; an entry that is taken leaves no gap, those
  * behind it move up.
  */
+#include "memory.h"
 #include "projection_state.h"
 #include <stdlib.h>
 
@@ -22,18 +23,15 @@ static size_t find(const struct work_refs *refs, uint64_t key)
     return at;
 }
 
-static bool grow(struct work_refs *refs)
+static void grow(struct work_refs *refs)
 {
     struct work_refs grown = {.cap = refs->cap == 0 ? REFS_MIN : refs->cap * 2, .len = refs->len};
-    grown.cells = calloc(grown.cap, sizeof *grown.cells);
-    if (grown.cells == NULL)
-        return false;
+    grown.cells = memory_array(grown.cap, sizeof *grown.cells);
     for (size_t i = 0; i < refs->cap; i++)
         if (refs->cells[i].sequence != 0)
             grown.cells[find(&grown, refs->cells[i].key)] = refs->cells[i];
     free(refs->cells);
     *refs = grown;
-    return true;
 }
 
 void work_refs_put(struct work_refs *refs, uint64_t key, uint64_t sequence)
@@ -42,8 +40,8 @@ void work_refs_put(struct work_refs *refs, uint64_t key, uint64_t sequence)
         return;
     if (refs->len == WORK_REFS_MAX) /* of what is there some may be left over from long ago */
         work_refs_release(refs);
-    if (2 * (refs->len + 1) > refs->cap && !grow(refs))
-        return;
+    if (2 * (refs->len + 1) > refs->cap)
+        grow(refs);
     struct work_ref *const cell = &refs->cells[find(refs, key)];
     refs->len += cell->sequence == 0;
     *cell = (struct work_ref){key, sequence};
