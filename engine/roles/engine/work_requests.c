@@ -79,10 +79,8 @@ void work_withdraw(struct shard *shard, struct owned *owned, const struct partit
 thole_status withdrawal_send(struct request *request, thole_error *reterr)
 {
     struct shard *const shard = request->shard;
-    char api[STREAM_NAME_BYTES_MAX + 40], body[64];
-    snprintf(api, sizeof api, "$JS.API.STREAM.MSG.DELETE.THOLE_%s_WORK", shard->engine->topology.ns);
-    snprintf(body, sizeof body, "{\"seq\":%llu,\"no_erase\":true}",
-             (unsigned long long)request->withdrawal.sequence);
-    return requests_send(shard->windows[WINDOW_MESSAGES].requests, api, thole_slice_from(body),
-                         request_token(request), reterr);
+    char stream[STREAM_NAME_BYTES_MAX];
+    snprintf(stream, sizeof stream, "THOLE_%s_WORK", shard->engine->topology.ns);
+    return stream_delete_send(shard->windows[WINDOW_MESSAGES].requests, stream, request->withdrawal.sequence,
+                              request_token(request), reterr);
 }
