@@ -31,8 +31,8 @@ static void say(struct stand *s, const char *what, thole_slice of)
 
 static void give_history(struct stand *s, uint64_t token, thole_slice instance)
 {
-    struct partition_in const in = {.token = token, .instance = instance};
-    CU_ASSERT_TRUE(instances_history(s->instances, &in, &s->log));
+    CU_ASSERT_TRUE(
+        instances_history(s->instances, token, &(struct in_history){.instance = instance}, &s->log));
 }
 
 /* Takes the outputs; a LOAD is answered with an empty history. */
@@ -42,13 +42,13 @@ static void listen(struct stand *s)
     while (env_poll(&s->env, &out)) {
         switch (out.kind) {
         case PARTITION_OUT_LOAD:
-            say(s, "load", out.instance);
-            give_history(s, out.token, out.instance);
+            say(s, "load", out.load.instance);
+            give_history(s, out.token, out.load.instance);
             break;
-        case PARTITION_OUT_LOG: say(s, "log", out.data); break;
-        case PARTITION_OUT_EVENT: say(s, out.event_kind, out.instance); break;
-        case PARTITION_OUT_QUERY_ANSWER: say(s, "answer", out.data); break;
-        case PARTITION_OUT_REJECTED: say(s, reject_code_name(out.reject), out.instance); break;
+        case PARTITION_OUT_LINE: say(s, "line", out.line.text); break;
+        case PARTITION_OUT_NOTICE: say(s, out.notice.kind, out.notice.instance); break;
+        case PARTITION_OUT_QUERY_ANSWER: say(s, "answer", out.query_answer.data); break;
+        case PARTITION_OUT_REJECT: say(s, reject_code_name(out.reject.code), out.reject.instance); break;
         default: say(s, "what", (thole_slice){0}); break;
         }
     }
@@ -101,7 +101,7 @@ static void give(struct stand *s, struct message *message, const char *id)
     message->instance = thole_slice_from(id);
     message->request_id = THOLE_STR("r");
     CU_ASSERT_EQUAL(message_encode(message, &bytes), THOLE_OK);
-    struct partition_in const in = {
+    struct in_message const in = {
         .sequence = ++s->inbox, .instance = message->instance, .bytes = buf_bytes(&bytes)};
     CU_ASSERT_TRUE(instances_message(s->instances, &in));
     CU_ASSERT_FALSE(instances_message(s->instances, &in)); /* it came before */
@@ -172,7 +172,7 @@ static void test_a_start(void)
     check_said(s, "nobody hears of it yet", "");
     struct turn_log const line = {.text = THOLE_STR("it begins")};
     instances_committed(s->instances, made.entry, 1, &line, 1);
-    check_said(s, "now", "log it begins");
+    check_said(s, "now", "line it begins");
     CU_ASSERT_TRUE(instances_quiet(s->instances));
     end(s);
 }
@@ -226,10 +226,10 @@ static void test_what_comes_before_its_instance(void)
 static void test_questions(void)
 {
     struct stand *s = begin();
-    struct partition_in const ask = {.token = 7, .instance = THOLE_STR("i"), .query = THOLE_STR("q")};
-    instances_query(s->instances, &ask, false);
+    struct in_query const ask = {.instance = THOLE_STR("i"), .query = THOLE_STR("q")};
+    instances_query(s->instances, 7, &ask, false);
     check_said(s, "not open", "answer the partition is not open");
-    instances_query(s->instances, &ask, true);
+    instances_query(s->instances, 7, &ask, true);
     check_said(s, "when it is known", "load i, answer there is no such instance");
     end(s);
 }
@@ -237,11 +237,11 @@ static void test_questions(void)
 static void test_what_cannot_be_taken(void)
 {
     struct stand *s = begin();
-    struct partition_in const in = {.sequence = 1, .instance = THOLE_STR("i"), .bytes = THOLE_STR("\xff")};
+    struct in_message const in = {.sequence = 1, .instance = THOLE_STR("i"), .bytes = THOLE_STR("\xff")};
     CU_ASSERT_TRUE(instances_message(s->instances, &in));
     check_said(s, "is given out", "malformed i");
     CU_ASSERT(instances_inbox(s->instances)->floor == 0 && !instances_quiet(s->instances));
-    instances_rejected(s->instances, &in);
+    instances_rejected(s->instances, 1);
     CU_ASSERT(instances_inbox(s->instances)->floor == 1 && instances_quiet(s->instances));
     end(s);
 }

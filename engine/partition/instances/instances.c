@@ -108,11 +108,9 @@ static void say_lines(struct instances *p, const struct entry *entry, uint64_t e
                       const struct turn_log *lines, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        struct partition_out *out = env_emit(p->env, PARTITION_OUT_LOG);
-        out->level = lines[i].level;
-        out->instance = env_copy(p->env, entry->id);
-        out->execution = execution;
-        out->data = env_copy(p->env, lines[i].text);
+        struct out_line *out = &env_emit(p->env, PARTITION_OUT_LINE)->line;
+        *out = (struct out_line){lines[i].level, env_copy(p->env, entry->id), env_copy(p->env, lines[i].text),
+                                 execution};
     }
 }
 

@@ -214,7 +214,7 @@ bool entry_exists(const struct entry *entry); /* the instance, or what is left o
 bool intake_waits(const struct entry *entry);
 
 /* The message cannot be taken: it is given away to be kept, and counts as incorporated when it is. */
-void rejections_refuse(struct instances *p, const struct partition_in *in, enum reject_code code,
+void rejections_refuse(struct instances *p, const struct in_message *in, enum reject_code code,
                        const char *text);
 /* The same of one that had been decoded. */
 void rejections_refuse_pending(struct instances *p, const struct pending *pending, enum reject_code code,

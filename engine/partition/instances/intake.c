@@ -22,7 +22,7 @@ static enum reject_code code_of(thole_status decoded)
 }
 
 /* Decodes the message and looks whether the partition can take it. */
-static enum reject_code examine(struct instances *p, const struct partition_in *in, struct pending *pending,
+static enum reject_code examine(struct instances *p, const struct in_message *in, struct pending *pending,
                                 thole_error *ret)
 {
     if (in->refused != REJECT_NONE) {
@@ -44,7 +44,7 @@ static enum reject_code examine(struct instances *p, const struct partition_in *
     return rejections_check(p, &pending->message, ret);
 }
 
-bool instances_message(struct instances *p, const struct partition_in *in)
+bool instances_message(struct instances *p, const struct in_message *in)
 {
     if (in->sequence <= p->progress.received)
         return false;
@@ -199,8 +199,8 @@ static void answer_client(struct instances *p, const struct entry *entry, const 
 {
     bool const same = m->request_id.len > 0 && thole_slice_equal(m->request_id, entry->request_id);
     bool const again = same || m->event_name.len > 0;
-    struct partition_out *out = env_emit(p->env, PARTITION_OUT_EVENT);
-    out->event_kind = again ? "started" : "rejected";
+    struct out_notice *out = &env_emit(p->env, PARTITION_OUT_NOTICE)->notice;
+    out->kind = again ? "started" : "rejected";
     out->orchestration = env_copy(p->env, again ? entry->orchestration : m->orchestration);
     out->instance = env_copy(p->env, entry->id);
     out->execution = entry->execution;

@@ -46,7 +46,7 @@ static void take(struct history *history, const struct record *record)
     history->lost = 0;
 }
 
-static struct history decode(struct instances *p, const struct partition_in *in, const struct log_rule *log,
+static struct history decode(struct instances *p, const struct in_history *in, const struct log_rule *log,
                              struct arena *arena)
 {
     struct history history = {.list.records =
@@ -272,9 +272,10 @@ static void settle(struct instances *p, struct entry *entry, const struct histor
         settle_turns(p, entry, turns, n);
 }
 
-bool instances_history(struct instances *p, const struct partition_in *in, const struct log_rule *log)
+bool instances_history(struct instances *p, uint64_t token, const struct in_history *in,
+                       const struct log_rule *log)
 {
-    struct entry *entry = entries_find_token(&p->entries, in->token, in->instance);
+    struct entry *entry = entries_find_token(&p->entries, token, in->instance);
     if (entry == NULL || entry->reload)
         return true;
     assert(entry->in_flight == 0);

@@ -7,7 +7,7 @@ void intake_load(struct instances *p, struct entry *entry)
     entry->reload = false;
     struct partition_out *out = env_emit(p->env, PARTITION_OUT_LOAD);
     out->token = entry->token;
-    out->instance = env_copy(p->env, entry->id);
+    out->load.instance = env_copy(p->env, entry->id);
 }
 
 struct entry *intake_entry(struct instances *p, thole_slice instance)

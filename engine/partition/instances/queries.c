@@ -11,18 +11,17 @@ static void answer(struct instances *p, uint64_t token, thole_status status, tho
 {
     struct partition_out *out = env_emit(p->env, PARTITION_OUT_QUERY_ANSWER);
     out->token = token;
-    out->status = status;
-    out->data = env_copy(p->env, data);
+    out->query_answer = (struct out_query_answer){status, env_copy(p->env, data)};
 }
 
-void instances_query(struct instances *p, const struct partition_in *in, bool serving)
+void instances_query(struct instances *p, uint64_t token, const struct in_query *in, bool serving)
 {
     if (!serving) {
-        answer(p, in->token, THOLE_UNAVAILABLE, THOLE_STR("the partition is not open"));
+        answer(p, token, THOLE_UNAVAILABLE, THOLE_STR("the partition is not open"));
         return;
     }
     if (p->entries.questions_len >= QUERIES_PENDING_MAX) {
-        answer(p, in->token, THOLE_UNAVAILABLE, THOLE_STR("too many queries are waiting"));
+        answer(p, token, THOLE_UNAVAILABLE, THOLE_STR("too many queries are waiting"));
         return;
     }
     struct entry *entry = intake_entry(p, in->instance);
@@ -32,9 +31,9 @@ void instances_query(struct instances *p, const struct partition_in *in, bool se
         return;
     }
     arena_init(&question->arena, MESSAGE_BYTES_MAX);
-    question->token = in->token;
+    question->token = token;
     if (arena_dup(&question->arena, in->query, &question->name) != THOLE_OK ||
-        arena_dup(&question->arena, in->bytes, &question->input) != THOLE_OK)
+        arena_dup(&question->arena, in->input, &question->input) != THOLE_OK)
         env_no_memory(p->env);
     struct question **at = &entry->questions;
     while (*at != NULL)
