@@ -10,13 +10,10 @@
 static void count_rows(struct instances *p, struct entry *entry, uint64_t execution,
                        const struct event *event)
 {
-    bool nomem = false;
-    int const more = entry_note_tries(entry, event, &nomem);
+    int const more = entry_note_tries(entry, event);
     /* Where nobody looks what is recorded, the same end may be recorded twice. */
-    bool const unsure =
-        entry->raw || (execution == entry->counted_execution && event->ref <= entry->counted_events);
-    if (nomem)
-        env_no_memory(p->env);
+    bool const unsure = entry->limit == ENTRY_KEEPS ||
+                        (execution == entry->counted.execution && event->ref <= entry->counted.events);
     p->activity_changes += more != 0;
     if (more > 0)
         p->open_activities++;
@@ -53,7 +50,7 @@ void instances_count_again(struct instances *p)
     env_emit(p->env, PARTITION_OUT_READ_LIVE);
 }
 
-void instances_counted_again(struct instances *p, const struct in_live *in, bool uncommitted)
+void instances_counted_again(struct instances *p, const struct partition_in *in, bool uncommitted)
 {
     if (!p->recounting)
         return;
@@ -62,15 +59,15 @@ void instances_counted_again(struct instances *p, const struct in_live *in, bool
         p->recount = true;
         return;
     }
-    p->open_activities = in->activities;
+    p->open_activities = in->live_activities;
     entries_mark_counted(&p->entries);
 }
 
-void instances_live(struct instances *p, const struct in_live *in)
+void instances_live(struct instances *p, const struct partition_in *in)
 {
-    for (size_t i = 0; i < in->names_len; i++)
-        names_add(p, in->names[i], in->counts[i]);
-    p->open_activities = in->activities;
+    for (size_t i = 0; i < in->live_names_len; i++)
+        names_add(p, in->live_names[i], in->live_counts[i]);
+    p->open_activities = in->live_activities;
 }
 
 void instances_count_is_uncertain(struct instances *p)

@@ -135,7 +135,9 @@ static void ask(struct shard *shard, struct owned *owned, const char *reply, con
     shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_QUERY,
                                               .generation = partition_generation(owned->machine),
                                               .token = asked->token,
-                                              .query = {query->instance, query->name, query->input}});
+                                              .instance = query->instance,
+                                              .query = query->name,
+                                              .bytes = query->input});
 }
 
 void query_take(struct shard *shard, const struct shard_mail *mail)
@@ -176,11 +178,10 @@ void query_answer(struct shard *shard, struct owned *owned, const struct partiti
     if (asked == NULL)
         return;
     *at = asked->next;
-    const struct out_query_answer *const said = &out->query_answer;
-    if (said->status == THOLE_OK && said->data.len > shard->engine->options.payload_max)
+    if (out->status == THOLE_OK && out->data.len > shard->engine->options.payload_max)
         answer_text(shard, asked->reply, THOLE_LIMIT, "the answer is larger than a payload may be");
     else
-        answer(shard, asked->reply, said->status, said->data);
+        answer(shard, asked->reply, out->status, out->data);
     forget(shard, asked);
 }
 
