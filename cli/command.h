@@ -2,7 +2,7 @@
 #ifndef THOLE_COMMAND_H
 #define THOLE_COMMAND_H
 #include "exit_codes.h"
-#include "json.h"
+#include "json_file.h"
 #include "option_table.h"
 #include "thole/client.h"
 
@@ -105,8 +105,6 @@ int cli_misused_try(const struct cli *cli, const char *hint, const char *fmt, ..
 /* What is worth a word and no problem. */
 void cli_note(const struct cli *cli, const char *fmt, ...) THOLE_PRINTF(2, 3);
 int cli_exit_code(thole_status status);
-/* Begins a JSON object with its schema, for example "thole.outcome.v1". */
-void cli_json_begin(struct json *json, const char *schema);
 /* NULL: there is no such verb. */
 const struct command *verbs_find(const struct verbs *verbs, const char *name);
 int command_help(struct cli *cli);

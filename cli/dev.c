@@ -91,13 +91,11 @@ static thole_status start_servers(struct dev *dev, thole_error *reterr)
 static void settings_json(const struct dev *dev)
 {
     struct json json;
-    json_init(&json, stderr);
-    cli_json_begin(&json, "thole.dev.v1");
-    json_member(&json, "nats", thole_slice_from(dev->nats.url));
-    json_member(&json, "postgres", thole_slice_from(dev->postgres.url));
-    json_member(&json, "dir", thole_slice_from(dev->folder.path));
-    json_key(&json, "temporary");
-    json_true(&json, dev->folder.temporary);
+    json_document(&json, stderr, "thole.dev.v1");
+    json_member_text(&json, "nats", dev->nats.url);
+    json_member_text(&json, "postgres", dev->postgres.url);
+    json_member_text(&json, "dir", dev->folder.path);
+    json_member_bool(&json, "temporary", dev->folder.temporary);
     json_end(&json);
 }
 

@@ -58,10 +58,10 @@ static void help_of(const struct verbs *verbs, const struct command *command, st
 static void verb_json(struct json *json, const struct command *command)
 {
     json_object(json);
-    json_member(json, "verb", thole_slice_from(command->name));
-    json_member(json, "usage", thole_slice_from(command->usage));
-    json_member(json, "summary", thole_slice_from(command->summary));
-    json_member(json, "example", thole_slice_from(command->example));
+    json_member_text(json, "verb", command->name);
+    json_member_text(json, "usage", command->usage);
+    json_member_text(json, "summary", command->summary);
+    json_member_text(json, "example", command->example);
     json_key(json, "options");
     json_array(json);
     for (size_t i = 0; i < command->rows_len; i++)
@@ -75,8 +75,7 @@ static void help_json(const struct verbs *verbs, const struct command *command)
 {
     const struct command *commands = verbs->commands;
     struct json json;
-    json_init(&json, stdout);
-    cli_json_begin(&json, "thole.help.v1");
+    json_document(&json, stdout, "thole.help.v1");
     json_key(&json, "verbs");
     json_array(&json);
     for (size_t i = 0; i < verbs->commands_len; i++)
@@ -88,7 +87,7 @@ static void help_json(const struct verbs *verbs, const struct command *command)
     for (size_t i = 0; i < EXIT_CODES; i++) {
         json_object(&json);
         json_member_number(&json, "code", (uint64_t)exit_codes[i].code);
-        json_member(&json, "meaning", thole_slice_from(exit_codes[i].text));
+        json_member_text(&json, "meaning", exit_codes[i].text);
         json_end(&json);
     }
     json_end(&json);

@@ -145,10 +145,9 @@ static const char *id_text(thole_slice id)
 static void print_outcome_json(thole_slice id, const thole_outcome *outcome)
 {
     struct json json;
-    json_init(&json, stdout);
-    cli_json_begin(&json, "thole.outcome.v1");
+    json_document(&json, stdout, "thole.outcome.v1");
     json_member(&json, "instance", id);
-    json_member(&json, "status", thole_slice_from(thole_instance_status_name(outcome->status)));
+    json_member_text(&json, "status", thole_instance_status_name(outcome->status));
     json_member_number(&json, "execution", outcome->execution);
     json_member_data(&json, "output", outcome->output);
     if (outcome->error_type.len > 0)
@@ -234,13 +233,10 @@ static void print_started(const struct cli *cli, const struct order *order, bool
     if (cli->options.output == OUTPUT_TABLE) {
         payload_print(cli, thole_slice_from(id_text(id)));
     } else {
-        json_init(&json, stdout);
-        cli_json_begin(&json, "thole.start.v1");
+        json_document(&json, stdout, "thole.start.v1");
         json_member(&json, "instance", id);
-        json_key(&json, "accepted");
-        json_true(&json, accepted);
-        json_key(&json, "known"); /* by an engine that lives */
-        json_true(&json, order->known);
+        json_member_bool(&json, "accepted", accepted);
+        json_member_bool(&json, "known", order->known); /* by an engine that lives */
         json_end(&json);
     }
     if (!accepted)

@@ -22,8 +22,7 @@ static void begin_document(struct listing *listing)
     if (listing->begun || listing->cli->options.output != OUTPUT_JSON)
         return;
     listing->begun = true;
-    json_init(&listing->json, stdout);
-    cli_json_begin(&listing->json, listing->schema);
+    json_document(&listing->json, stdout, listing->schema);
     json_key(&listing->json, listing->name);
     json_array(&listing->json);
 }
@@ -35,7 +34,7 @@ static void end_line(struct listing *listing)
         return;
     listing->open = false;
     if (listing->more)
-        json_member(&listing->json, "next", thole_slice_from(listing->next));
+        json_member_text(&listing->json, "next", listing->next);
     json_end(&listing->json);
 }
 
@@ -50,10 +49,7 @@ enum listing_step listing_row(struct listing *listing, const char *schema)
     switch ((enum output)listing->cli->options.output) {
     case OUTPUT_TABLE: return LISTING_TABLE;
     case OUTPUT_JSON: json_object(&listing->json); break;
-    case OUTPUT_JSONL:
-        json_init(&listing->json, stdout);
-        cli_json_begin(&listing->json, schema);
-        break;
+    case OUTPUT_JSONL: json_document(&listing->json, stdout, schema); break;
     }
     return LISTING_JSON;
 }
@@ -72,10 +68,9 @@ static void end_document(struct listing *listing, bool complete)
     if (listing->cli->options.output != OUTPUT_JSON)
         return;
     json_end(&listing->json);
-    json_key(&listing->json, "complete");
-    json_true(&listing->json, complete);
+    json_member_bool(&listing->json, "complete", complete);
     if (listing->more)
-        json_member(&listing->json, "next", thole_slice_from(listing->next));
+        json_member_text(&listing->json, "next", listing->next);
     json_end(&listing->json);
 }
 

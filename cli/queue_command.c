@@ -131,12 +131,11 @@ static void say_decided(const struct cli *cli, const struct decision *d)
         (void)printf("%s of %s activity %" PRIu64 " accepted\n", cli->words[0], d->instance, d->activity_id);
         return;
     }
-    json_init(&json, stdout);
-    cli_json_begin(&json, "thole.queue_decision.v1");
-    json_member(&json, "instance", thole_slice_from(d->instance));
+    json_document(&json, stdout, "thole.queue_decision.v1");
+    json_member_text(&json, "instance", d->instance);
     json_member_number(&json, "execution", d->execution);
     json_member_number(&json, "activity_id", d->activity_id);
-    json_member(&json, "decision", thole_slice_from(cli->words[0]));
+    json_member_text(&json, "decision", cli->words[0]);
     json_end(&json);
 }
 
@@ -219,7 +218,7 @@ static void activity_members(struct json *json, const struct roster *roster, con
         json_member_number(json, "count", info->activities[i].count);
         json_key(json, "known");
         if (roster->asked)
-            json_true(json, roster_knows(roster, info->queue, info->activities[i].activity));
+            json_bool(json, roster_knows(roster, info->queue, info->activities[i].activity));
         else
             json_null(json);
         json_end(json);
@@ -328,9 +327,8 @@ static int print_limit(const struct cli *cli, uint64_t limit)
             (void)printf("%s: at most %" PRIu64 " at once\n", cli->words[1], limit);
         return EXIT_DONE;
     }
-    json_init(&json, stdout);
-    cli_json_begin(&json, "thole.queue_limit.v1");
-    json_member(&json, "queue", thole_slice_from(cli->words[1]));
+    json_document(&json, stdout, "thole.queue_limit.v1");
+    json_member_text(&json, "queue", cli->words[1]);
     json_key(&json, "limit");
     if (limit == 0)
         json_null(&json);

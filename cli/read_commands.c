@@ -63,11 +63,11 @@ static void history_details(struct json *json, const thole_history_event *event)
     if (event->version != 0)
         json_member_number(json, "version", event->version);
     if (event->status != THOLE_OK)
-        json_member(json, "status", thole_slice_from(thole_status_name(event->status)));
+        json_member_text(json, "status", thole_status_name(event->status));
     if (event->error_type.len > 0)
         json_member(json, "error_type", event->error_type);
     if (event->cause != NULL)
-        json_member(json, "cause", thole_slice_from(event->cause));
+        json_member_text(json, "cause", event->cause);
     if (event->queue.len > 0)
         json_member(json, "queue", event->queue);
     if (event->pruned_before != 0)
@@ -82,7 +82,7 @@ static void history_members(struct json *json, const thole_history_event *event)
 {
     json_member_number(json, "execution", event->execution);
     json_member_number(json, "id", event->id);
-    json_member(json, "kind", thole_slice_from(event->kind));
+    json_member_text(json, "kind", event->kind);
     if (event->ref != 0)
         json_member_number(json, "ref", event->ref);
     if (event->name.len > 0)
@@ -146,9 +146,8 @@ static void history_row(struct timeline *timeline, const thole_history_event *ev
 
 static void history_begin(struct timeline *timeline)
 {
-    json_init(&timeline->json, stdout);
-    cli_json_begin(&timeline->json, "thole.history.v1");
-    json_member(&timeline->json, "instance", thole_slice_from(timeline->cli->words[0]));
+    json_document(&timeline->json, stdout, "thole.history.v1");
+    json_member_text(&timeline->json, "instance", timeline->cli->words[0]);
 }
 
 static thole_status print_event(void *arg, const thole_history_event *event)
@@ -241,8 +240,8 @@ int command_history(struct cli *cli)
         thole_client_history(client, thole_slice_from(cli->words[0]), print_event, &timeline, &error);
     if (cli->options.output == OUTPUT_JSON && timeline.events > 0) {
         json_end(&timeline.json);
-        json_key(&timeline.json, "complete"); /* false: the reading broke off, see stderr */
-        json_true(&timeline.json, status == THOLE_OK);
+        json_member_bool(&timeline.json, "complete",
+                         status == THOLE_OK); /* false: the reading broke off, see stderr */
         json_end(&timeline.json);
     }
     code = verdict(cli, cli->words[0], &error, status);
@@ -258,7 +257,7 @@ void info_members(struct json *json, const thole_instance_info *info)
     json_member(json, "orchestration", info->orchestration);
     if (info->version != 0)
         json_member_number(json, "version", info->version);
-    json_member(json, "status", thole_slice_from(thole_instance_status_name(info->status)));
+    json_member_text(json, "status", thole_instance_status_name(info->status));
     json_member_number(json, "execution", info->execution);
     json_member_time(json, "created", info->created_ms);
     json_member_time(json, "updated", info->updated_ms);

@@ -83,15 +83,14 @@ static void member_unless_empty(struct json *json, const char *key, const char *
 static void say_json(const char *verb, const struct problem *problem)
 {
     struct json json;
-    json_init(&json, stderr);
-    cli_json_begin(&json, "thole.error.v1");
+    json_document(&json, stderr, "thole.error.v1");
     json_key(&json, "error");
     json_object(&json);
-    json_member(&json, "status", thole_slice_from(problem->status));
+    json_member_text(&json, "status", problem->status);
     json_member_number(&json, "exit_code", (uint64_t)problem->code);
     member_unless_empty(&json, "verb", verb);
     member_unless_empty(&json, "object", problem->object);
-    json_member(&json, "message", thole_slice_from(problem->message));
+    json_member_text(&json, "message", problem->message);
     member_unless_empty(&json, "hint", problem->hint);
     json_end(&json);
     json_end(&json);
@@ -211,9 +210,8 @@ void cli_note(const struct cli *cli, const char *fmt, ...)
         buf_release(&safe);
         return;
     }
-    json_init(&json, stderr);
-    cli_json_begin(&json, "thole.note.v1");
-    json_member(&json, "note", thole_slice_from(text));
+    json_document(&json, stderr, "thole.note.v1");
+    json_member_text(&json, "note", text);
     json_end(&json);
 }
 
@@ -274,12 +272,6 @@ thole_client *cli_connect(const struct cli *cli, int *ret_code)
     return client;
 }
 
-void cli_json_begin(struct json *json, const char *schema)
-{
-    json_object(json);
-    json_member(json, "schema", thole_slice_from(schema));
-}
-
 int cli_finish(const struct cli *cli, int code)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -298,9 +290,8 @@ int command_version(struct cli *cli)
         (void)printf("thole %s\n", thole_version());
         return EXIT_DONE;
     }
-    json_init(&json, stdout);
-    cli_json_begin(&json, "thole.version.v1");
-    json_member(&json, "version", thole_slice_from(thole_version()));
+    json_document(&json, stdout, "thole.version.v1");
+    json_member_text(&json, "version", thole_version());
     json_end(&json);
     return EXIT_DONE;
 }

@@ -34,15 +34,12 @@ static void print_accepted(const struct request *request, const char *key, bool 
 {
     char schema[64];
     struct json json;
-    json_init(&json, stdout);
     (void)snprintf(schema, sizeof schema, "thole.%s.v1", request->cli->command->name);
-    cli_json_begin(&json, schema);
+    json_document(&json, stdout, schema);
     json_member(&json, key, request->object);
-    json_key(&json, "accepted");
-    json_true(&json, accepted);
+    json_member_bool(&json, "accepted", accepted);
     if (request->kept) {
-        json_key(&json, "kept");
-        json_true(&json, true);
+        json_member_bool(&json, "kept", true);
     }
     json_member_number(&json, "requested_us", request->requested_us);
     json_member_number(&json, "accepted_us", request->accepted_us);
@@ -190,10 +187,9 @@ static void print_answer(const struct cli *cli, thole_slice output)
         payload_print(cli, output);
         return;
     }
-    json_init(&json, stdout);
-    cli_json_begin(&json, "thole.query.v1");
-    json_member(&json, "instance", thole_slice_from(cli->words[0]));
-    json_member(&json, "name", thole_slice_from(cli->words[1]));
+    json_document(&json, stdout, "thole.query.v1");
+    json_member_text(&json, "instance", cli->words[0]);
+    json_member_text(&json, "name", cli->words[1]);
     json_member_data(&json, "output", output);
     json_end(&json);
 }

@@ -94,8 +94,7 @@ static thole_status show_row(void *arg, const thole_instance_info *info)
     if (is_table(show)) {
         show_table(info);
     } else {
-        json_init(&show->json, stdout);
-        cli_json_begin(&show->json, "thole.instance.v1");
+        json_document(&show->json, stdout, "thole.instance.v1");
         info_members(&show->json, info);
     }
     return THOLE_OK;
@@ -197,7 +196,7 @@ static void pending_json(struct show *show, uint64_t execution, const thole_pend
     struct json *json = &show->json;
     struct said said = {.state = NULL};
     json_object(json);
-    json_member(json, "kind", thole_slice_from(kinds[p->kind]));
+    json_member_text(json, "kind", kinds[p->kind]);
     json_member_number(json, "id", p->id);
     if (p->name.len > 0)
         json_member(json, "name", p->name);
@@ -210,8 +209,8 @@ static void pending_json(struct show *show, uint64_t execution, const thole_pend
         say_activity(show, execution, p, &said);
         json_member(json, "queue", p->queue);
         json_member_number(json, "try", p->try_number);
-        json_member(json, "state", thole_slice_from(said.state));
-        json_member(json, "text", thole_slice_from(said.text));
+        json_member_text(json, "state", said.state);
+        json_member_text(json, "text", said.text);
         if (said.row != NULL && said.row->worker.len > 0) {
             json_member(json, "worker", said.row->worker);
             json_member_number(json, "silent_ms", said.row->silent_ms);

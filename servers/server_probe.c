@@ -1,5 +1,7 @@
 /* Is a server ready? Asked in its own protocol by hand, so that no client library is needed. */
 #include "clock.h"
+#include "jscan.h"
+#include "json.h"
 #include "server_process.h"
 #include <arpa/inet.h>
 #include <assert.h>
@@ -15,6 +17,7 @@
 
 enum {
     ANSWER_BYTES = 16384,
+    BODY_BYTES = 256,
     ATTEMPT_MS = 2000,
     PORT_FIRST = 20000,
     PORT_COUNT = 10000,
@@ -130,22 +133,44 @@ static bool read_until(int fd, char *text, size_t cap, const char *word, const c
     return true;
 }
 
-/* One request of JetStream's API; true when the answer came and is not an error. */
-static bool nats_request(uint16_t port, const char *subject, const char *body)
+/* The options of CONNECT. */
+static thole_slice connect_options(char bytes[BODY_BYTES])
 {
-    static const char hello[] = "CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true}\r\n"
-                                "SUB _INBOX.ready 1\r\n";
-    char text[ANSWER_BYTES], ask[512];
+    struct json json;
+    struct json_room room = {.bytes = bytes, .cap = BODY_BYTES};
+    json_to_room(&json, &room);
+    json_object(&json);
+    json_member_bool(&json, "verbose", false);
+    json_member_bool(&json, "headers", true);
+    json_member_bool(&json, "no_responders", true);
+    json_end(&json);
+    return json_room_bytes(&room);
+}
+
+/* Whether the message has an answer of JetStream's API that is not an error. */
+static bool is_good_answer(const char *message)
+{
+    const char *const brace = strchr(message, '{');
+    thole_slice const body = thole_slice_from(brace == NULL ? "" : brace);
+    thole_slice value;
+    return json_find(body, "type", &value) && !json_find(body, "error", &value);
+}
+
+/* One request of JetStream's API; true when the answer came and is not an error. */
+static bool nats_request(uint16_t port, const char *subject, thole_slice body)
+{
+    char text[ANSWER_BYTES], ask[512], bytes[BODY_BYTES];
+    thole_slice const options = connect_options(bytes);
     int const n =
-        snprintf(ask, sizeof ask, "%sPUB %s _INBOX.ready %zu\r\n%s\r\n", hello, subject, strlen(body), body);
+        snprintf(ask, sizeof ask, "CONNECT %.*s\r\nSUB _INBOX.ready 1\r\nPUB %s _INBOX.ready %zu\r\n%.*s\r\n",
+                 THOLE_FMT(options), subject, body.len, THOLE_FMT(body));
     assert(n > 0 && (size_t)n < sizeof ask);
     int const fd = connect_to(port);
     if (fd < 0)
         return false;
     bool const answered = read_until(fd, text, sizeof text, "\r\n", "\r\n") &&
                           strncmp(text, "INFO ", 5) == 0 && send_all(fd, ask, (size_t)n) &&
-                          read_until(fd, text, sizeof text, "_response\"", "HMSG") &&
-                          strstr(text, "_response\"") != NULL && strstr(text, "\"error\":{") == NULL;
+                          read_until(fd, text, sizeof text, "_response\"", "HMSG") && is_good_answer(text);
     close(fd);
     return answered;
 }
@@ -153,20 +178,28 @@ static bool nats_request(uint16_t port, const char *subject, const char *body)
 /* A JetStream server without its leader answers with an error, or not at all. */
 bool nats_answers(uint16_t port)
 {
-    return nats_request(port, "$JS.API.INFO", "");
+    return nats_request(port, "$JS.API.INFO", THOLE_STR(""));
 }
 
 /* A young cluster has a leader before the leader knows all members: tried with a stream that is removed
  * again. */
 bool nats_places(uint16_t port, size_t replicas)
 {
-    char body[160];
-    (void)snprintf(body, sizeof body,
-                   "{\"name\":\"THOLE_READY\",\"subjects\":[\"thole.ready\"],\"storage\":\"memory\",\"num_"
-                   "replicas\":%zu}",
-                   replicas);
-    return nats_request(port, "$JS.API.STREAM.CREATE.THOLE_READY", body) &&
-           nats_request(port, "$JS.API.STREAM.DELETE.THOLE_READY", "");
+    char body[BODY_BYTES];
+    struct json json;
+    struct json_room room = {.bytes = body, .cap = sizeof body};
+    json_to_room(&json, &room);
+    json_object(&json);
+    json_member_text(&json, "name", "THOLE_READY");
+    json_key(&json, "subjects");
+    json_array(&json);
+    json_string(&json, THOLE_STR("thole.ready"));
+    json_end(&json);
+    json_member_text(&json, "storage", "memory");
+    json_member_number(&json, "num_replicas", replicas);
+    json_end(&json);
+    return nats_request(port, "$JS.API.STREAM.CREATE.THOLE_READY", json_room_bytes(&room)) &&
+           nats_request(port, "$JS.API.STREAM.DELETE.THOLE_READY", THOLE_STR(""));
 }
 
 /* A Postgres that is starting or recovering answers with an error (E), a ready one asks who we are (R). */

@@ -2,6 +2,7 @@
 #include "api.h"
 #include "jscan.h"
 #include "link.h"
+#include <assert.h>
 #include <stdio.h>
 
 static thole_status api_status(uint64_t code, uint64_t http)
@@ -51,6 +52,35 @@ thole_status api_judge(thole_slice answer, const char *verb, const char *target,
                    buf_cstr(&text), (unsigned long long)code);
     buf_release(&text);
     return status;
+}
+
+void api_body_begin(struct api_body *body)
+{
+    body->room = (struct json_room){.bytes = body->bytes, .cap = sizeof body->bytes};
+    json_to_room(&body->json, &body->room);
+    json_object(&body->json);
+}
+
+thole_slice api_body_end(struct api_body *body)
+{
+    json_end(&body->json);
+    assert(!body->room.cut);
+    return json_room_bytes(&body->room);
+}
+
+thole_slice api_body_sequence(struct api_body *body, uint64_t sequence)
+{
+    api_body_begin(body);
+    json_member_number(&body->json, "seq", sequence);
+    return api_body_end(body);
+}
+
+thole_slice api_body_delete(struct api_body *body, uint64_t sequence)
+{
+    api_body_begin(body);
+    json_member_number(&body->json, "seq", sequence);
+    json_member_bool(&body->json, "no_erase", true);
+    return api_body_end(body);
 }
 
 thole_status api_call(struct connection *connection, const char *verb, const char *target, thole_slice body,

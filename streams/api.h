@@ -2,8 +2,9 @@
 #ifndef THOLE_API_H
 #define THOLE_API_H
 #include "connection.h"
+#include "json.h"
 
-enum { API_ANSWER_MAX = 64 * 1024 * 1024, API_SUBJECT_BYTES = 512 };
+enum { API_ANSWER_MAX = 64 * 1024 * 1024, API_SUBJECT_BYTES = 512, API_BODY_BYTES = 128 };
 
 enum api_error {
     API_STREAM_NOT_FOUND = 10059,
@@ -18,6 +19,20 @@ enum api_error {
     API_NOT_ENABLED = 10076,
     API_NOT_ENABLED_FOR_ACCOUNT = 10039,
 };
+
+/* A request's body of numbers and flags, which always fits: {"seq":7}. Begun, filled with members of its
+ * json, ended. */
+struct api_body {
+    char bytes[API_BODY_BYTES];
+    struct json_room room;
+    struct json json;
+};
+void api_body_begin(struct api_body *body);
+thole_slice api_body_end(struct api_body *body);
+/* {"seq":n}: of a message that is asked for. */
+thole_slice api_body_sequence(struct api_body *body, uint64_t sequence);
+/* {"seq":n,"no_erase":true}: of a message that is deleted, without its bytes being overwritten. */
+thole_slice api_body_delete(struct api_body *body, uint64_t sequence);
 
 /*
  * $JS.API.<verb>.<target>. *ret_error (may be NULL): the server's err_code, 0 when there was none. NOT_FOUND,

@@ -2,6 +2,7 @@
 #include "crashes.h"
 #include "api.h"
 #include "jscan.h"
+#include "json.h"
 #include "link.h"
 #include "message.h"
 #include "reader.h"
@@ -32,18 +33,17 @@ static thole_status crash_subject(struct buf *to, const char *ns, uint32_t p, th
 
 static void write_value(const struct crash_entry *entry, struct buf *to)
 {
-    buf_text(to, "{");
-    json_field_int(to, "count", (int64_t)entry->count);
-    json_field_int(to, "execution", (int64_t)entry->execution);
-    json_field(to, "build");
-    json_quote(to, entry->build);
-    json_field(to, "orchestration");
-    json_quote(to, entry->orchestration);
-    json_field_int(to, "version", (int64_t)entry->version);
-    json_field(to, "text");
-    json_quote(to, entry->text);
-    json_field_int(to, "time_ms", (int64_t)entry->time_ms);
-    buf_text(to, "}");
+    struct json json;
+    json_to_buf(&json, to);
+    json_object(&json);
+    json_member_number(&json, "count", entry->count);
+    json_member_number(&json, "execution", entry->execution);
+    json_member(&json, "build", entry->build);
+    json_member(&json, "orchestration", entry->orchestration);
+    json_member_number(&json, "version", entry->version);
+    json_member(&json, "text", entry->text);
+    json_member_number(&json, "time_ms", entry->time_ms);
+    json_end(&json);
 }
 
 static bool read_text(thole_slice object, const char *key, struct buf *into, thole_slice *ret)

@@ -344,47 +344,6 @@ bool json_time_ns(thole_slice value, uint64_t *ret)
     return true;
 }
 
-void json_quote(struct buf *to, thole_slice text)
-{
-    buf_text(to, "\"");
-    for (size_t i = 0; i < text.len; i++) {
-        uint8_t const c = text.ptr[i];
-        if (c == '"' || c == '\\')
-            buf_append(to, (const uint8_t[]){'\\', c}, 2);
-        else if (c < 0x20)
-            buf_printf(to, "\\u%04x", c);
-        else
-            buf_append(to, &c, 1);
-    }
-    buf_text(to, "\"");
-}
-
-void json_field(struct buf *to, const char *key)
-{
-    if (to->len > 0 && to->ptr[to->len - 1] != '{')
-        buf_text(to, ",");
-    json_quote(to, thole_slice_from(key));
-    buf_text(to, ":");
-}
-
-void json_field_text(struct buf *to, const char *key, const char *text)
-{
-    json_field(to, key);
-    json_quote(to, thole_slice_from(text));
-}
-
-void json_field_int(struct buf *to, const char *key, int64_t n)
-{
-    json_field(to, key);
-    buf_printf(to, "%lld", (long long)n);
-}
-
-void json_field_bool(struct buf *to, const char *key, bool yes)
-{
-    json_field(to, key);
-    buf_text(to, yes ? "true" : "false");
-}
-
 static int32_t base64_digit(uint8_t c)
 {
     if (c >= 'A' && c <= 'Z')

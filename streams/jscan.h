@@ -1,5 +1,5 @@
 /*
- * Reads what is needed from the server's JSON answers, writes JSON strings, decodes base64. Pure; every index
+ * Reads what is needed from the server's JSON answers, decodes base64; json.h writes. Pure; every index
  * is checked against the slice; malformed text is "not found", never a crash; recursion is not used.
  *
  * A value is the slice of its raw text: {"a":1} [1,2] "x" 12 true null.
@@ -30,16 +30,6 @@ bool json_text_is(thole_slice value, const char *text);
 
 /* A string like "2026-11-21T04:24:23.5Z", from 1970 to 2554, as nanoseconds since 1970. UTC only. */
 bool json_time_ns(thole_slice value, uint64_t *ret);
-
-/* Appends "text" with quotes and escapes. */
-void json_quote(struct buf *to, thole_slice text);
-
-/* Append "key":value inside an object, with a comma unless it is the first field. Keys are plain text. */
-void json_field_text(struct buf *to, const char *key, const char *text);
-void json_field_int(struct buf *to, const char *key, int64_t n);
-void json_field_bool(struct buf *to, const char *key, bool yes);
-/* Only the key, for a nested value to follow. */
-void json_field(struct buf *to, const char *key);
 
 /* Appends the decoded bytes (standard alphabet, padded). False when malformed or when they do not fit. */
 bool base64_decode(thole_slice text, struct buf *to);

@@ -4,6 +4,7 @@
  * also counted by the second in which they were sent, and after their time has passed nothing of them is
  * awaited.
  */
+#include "api.h"
 #include "link.h"
 #include "memory.h"
 #include "push_consumer.h"
@@ -75,14 +76,16 @@ static void note_sent(struct puller *puller, uint64_t now, uint32_t count)
 
 static void send_pull(struct puller *puller, struct link *link, uint32_t batch)
 {
-    char subject[PUSH_API_BYTES], reply[LINK_INBOX_BYTES + 16], body[128];
+    struct api_body body;
+    char subject[PUSH_API_BYTES], reply[LINK_INBOX_BYTES + 16];
     (void)snprintf(subject, sizeof subject, "$JS.API.CONSUMER.MSG.NEXT.%s.%s", puller->names.stream,
                    puller->names.consumer);
     (void)snprintf(reply, sizeof reply, "%s.%u", puller->inbox, batch);
-    int const len =
-        snprintf(body, sizeof body, "{\"batch\":%u,\"expires\":%lld,\"idle_heartbeat\":%lld}", batch,
-                 (long long)EXPIRES_MS * NANOS_PER_MS, (long long)HEARTBEAT_MS * NANOS_PER_MS);
-    link_hint(link, subject, reply, (thole_slice){(const uint8_t *)body, (size_t)len});
+    api_body_begin(&body);
+    json_member_number(&body.json, "batch", batch);
+    json_member_number(&body.json, "expires", (uint64_t)EXPIRES_MS * NANOS_PER_MS);
+    json_member_number(&body.json, "idle_heartbeat", (uint64_t)HEARTBEAT_MS * NANOS_PER_MS);
+    link_hint(link, subject, reply, api_body_end(&body));
 }
 
 /* Asks when half of what is wanted is not asked for yet: few requests, and never an idle queue. */

@@ -1,6 +1,7 @@
 /* Ephemeral push consumers. */
 #include "push_consumer.h"
 #include "jscan.h"
+#include "json.h"
 #include "subject.h"
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@ enum { PUSH_INACTIVE_MS = 30000 };
 thole_status push_request(const struct push_options *options, char ret_subject[PUSH_API_BYTES],
                           struct buf *to, thole_error *reterr)
 {
+    struct json json;
     const char *filter = options->filter != NULL ? options->filter : options->last_per_subject ? ">" : NULL;
     int const len =
         snprintf(ret_subject, PUSH_API_BYTES, "$JS.API.CONSUMER.CREATE.%s.%s%s%s", options->stream,
@@ -18,29 +20,31 @@ thole_status push_request(const struct push_options *options, char ret_subject[P
         (void)snprintf(ret_subject, PUSH_API_BYTES, "$JS.API.CONSUMER.CREATE.%s.%s", options->stream,
                        options->name);
     buf_clear(to);
-    buf_text(to, "{");
-    json_field_text(to, "stream_name", options->stream);
-    json_field(to, "config");
-    buf_text(to, "{");
-    json_field_text(to, "name", options->name);
+    json_to_buf(&json, to);
+    json_object(&json);
+    json_member_text(&json, "stream_name", options->stream);
+    json_key(&json, "config");
+    json_object(&json);
+    json_member_text(&json, "name", options->name);
     if (options->last_per_subject) {
-        json_field_text(to, "deliver_policy", "last_per_subject");
+        json_member_text(&json, "deliver_policy", "last_per_subject");
     } else {
-        json_field_text(to, "deliver_policy", "by_start_sequence");
-        json_field_int(to, "opt_start_seq", options->from == 0 ? 1 : (int64_t)options->from);
+        json_member_text(&json, "deliver_policy", "by_start_sequence");
+        json_member_number(&json, "opt_start_seq", options->from == 0 ? 1 : options->from);
     }
     if (filter != NULL)
-        json_field_text(to, "filter_subject", filter);
-    json_field_text(to, "ack_policy", "none");
-    json_field_text(to, "replay_policy", "instant");
-    json_field_int(to, "max_deliver", 1);
-    json_field_text(to, "deliver_subject", options->deliver);
-    json_field_bool(to, "flow_control", true);
-    json_field_int(to, "idle_heartbeat", (int64_t)options->heartbeat_ms * NANOS_PER_MS);
-    json_field_int(to, "inactive_threshold", (int64_t)PUSH_INACTIVE_MS * NANOS_PER_MS);
-    json_field_int(to, "num_replicas", 1);
-    json_field_bool(to, "mem_storage", true);
-    buf_text(to, "}}");
+        json_member_text(&json, "filter_subject", filter);
+    json_member_text(&json, "ack_policy", "none");
+    json_member_text(&json, "replay_policy", "instant");
+    json_member_integer(&json, "max_deliver", 1);
+    json_member_text(&json, "deliver_subject", options->deliver);
+    json_member_bool(&json, "flow_control", true);
+    json_member_integer(&json, "idle_heartbeat", (int64_t)options->heartbeat_ms * NANOS_PER_MS);
+    json_member_integer(&json, "inactive_threshold", (int64_t)PUSH_INACTIVE_MS * NANOS_PER_MS);
+    json_member_integer(&json, "num_replicas", 1);
+    json_member_bool(&json, "mem_storage", true);
+    json_end(&json);
+    json_end(&json);
     return buf_status(to) == THOLE_OK
                ? THOLE_OK
                : thole_fail(reterr, THOLE_INVALID, "stream or filter name is too long");

@@ -2,6 +2,7 @@
 #include "reader.h"
 #include "api.h"
 #include "jscan.h"
+#include "json.h"
 #include "push_consumer.h"
 #include "subject.h"
 #include <assert.h>
@@ -35,25 +36,13 @@ static thole_status parse_bounds(thole_slice answer, const char *stream, struct 
     return THOLE_OK;
 }
 
-/* A call with the body {"seq":<n><more>}. */
-static thole_status call_seq(struct connection *connection, const char *verb, const char *stream,
-                             uint64_t sequence, const char *more, struct buf *answer, uint32_t *ret_error,
-                             thole_error *reterr)
-{
-    char body[64];
-    int const len = snprintf(body, sizeof body, "{\"seq\":%llu%s}", (unsigned long long)sequence, more);
-    return api_call(connection, verb, stream, (thole_slice){(const uint8_t *)body, (size_t)len}, answer,
-                    ret_error, reterr);
-}
-
-/* The same, where the answer says no more than that it was done. */
-static thole_status tell_seq(struct connection *connection, const char *verb, const char *stream,
-                             uint64_t sequence, const char *more, uint32_t *ret_error, thole_error *reterr)
+/* A call whose answer says no more than that it was done. */
+static thole_status tell(struct connection *connection, const char *verb, const char *stream,
+                         thole_slice body, uint32_t *ret_error, thole_error *reterr)
 {
     struct buf answer;
     buf_init(&answer, API_ANSWER_MAX);
-    thole_status const status =
-        call_seq(connection, verb, stream, sequence, more, &answer, ret_error, reterr);
+    thole_status const status = api_call(connection, verb, stream, body, &answer, ret_error, reterr);
     buf_release(&answer);
     return status;
 }
@@ -74,6 +63,7 @@ thole_status stream_still_holds(struct connection *connection, const char *strea
                                 uint64_t stored_ns, bool *ret, uint64_t *ret_last, thole_error *reterr)
 {
     struct stream_bounds bounds;
+    struct api_body body;
     struct buf answer;
     thole_slice time;
     uint64_t ns = 0;
@@ -85,8 +75,8 @@ thole_status stream_still_holds(struct connection *connection, const char *strea
     if (!*ret || stored_ns == 0)
         return THOLE_OK;
     buf_init(&answer, API_ANSWER_MAX);
-    thole_status status =
-        call_seq(connection, "STREAM.MSG.GET", stream, sequence, "", &answer, &code, reterr);
+    thole_status status = api_call(connection, "STREAM.MSG.GET", stream, api_body_sequence(&body, sequence),
+                                   &answer, &code, reterr);
     if (status == THOLE_OK) {
         if (json_path(buf_bytes(&answer), "message.time", &time) && json_time_ns(time, &ns))
             *ret = ns == stored_ns;
@@ -103,12 +93,16 @@ thole_status stream_still_holds(struct connection *connection, const char *strea
 thole_status stream_next(struct connection *connection, const char *stream, uint64_t from,
                          uint64_t *ret_sequence, thole_error *reterr)
 {
+    struct api_body body;
     struct buf answer;
     thole_slice sequence;
     uint32_t code = 0;
     buf_init(&answer, API_ANSWER_MAX);
-    thole_status status = call_seq(connection, "STREAM.MSG.GET", stream, from, ",\"next_by_subj\":\">\"",
-                                   &answer, &code, reterr);
+    api_body_begin(&body);
+    json_member_number(&body.json, "seq", from);
+    json_member_text(&body.json, "next_by_subj", ">");
+    thole_status status =
+        api_call(connection, "STREAM.MSG.GET", stream, api_body_end(&body), &answer, &code, reterr);
     *ret_sequence = 0;
     if (status == THOLE_OK &&
         !(json_path(buf_bytes(&answer), "message.seq", &sequence) && json_uint(sequence, ret_sequence)))
@@ -139,13 +133,15 @@ static void widen(struct buf *to, const char *subject)
 
 thole_status stream_get_request(struct buf *to, const char *subject)
 {
+    struct json json;
     struct buf wide;
     buf_init(&wide, SUBJECT_BYTES_MAX + 1);
     widen(&wide, subject);
     buf_clear(to);
-    buf_text(to, "{");
-    json_field_text(to, "last_by_subj", buf_cstr(&wide));
-    buf_text(to, "}");
+    json_to_buf(&json, to);
+    json_object(&json);
+    json_member_text(&json, "last_by_subj", buf_cstr(&wide));
+    json_end(&json);
     thole_status const status = buf_status(&wide) != THOLE_OK ? buf_status(&wide) : buf_status(to);
     buf_release(&wide);
     return status;
@@ -451,13 +447,15 @@ thole_status stream_read_deliveries(struct connection *connection, const char *s
 thole_status stream_delete(struct connection *connection, const char *stream, uint64_t sequence,
                            thole_error *reterr)
 {
+    struct api_body body;
     uint32_t code = 0, why = 0;
     thole_status status =
-        tell_seq(connection, "STREAM.MSG.DELETE", stream, sequence, ",\"no_erase\":true", &code, reterr);
+        tell(connection, "STREAM.MSG.DELETE", stream, api_body_delete(&body, sequence), &code, reterr);
     if (code == API_SEQUENCE_NOT_FOUND || code == API_MESSAGE_NOT_FOUND)
         status = THOLE_OK;
     if (code == API_DELETE_FAILED) { /* 2.10 says so of a message that is not there, and of real failures */
-        thole_status const ignored = tell_seq(connection, "STREAM.MSG.GET", stream, sequence, "", &why, NULL);
+        thole_status const ignored =
+            tell(connection, "STREAM.MSG.GET", stream, api_body_sequence(&body, sequence), &why, NULL);
         (void)ignored;
         if (why == API_MESSAGE_NOT_FOUND)
             status = THOLE_OK;
@@ -473,10 +471,11 @@ thole_status stream_delete(struct connection *connection, const char *stream, ui
 thole_status stream_purge_below(struct connection *connection, const char *stream, uint64_t sequence,
                                 thole_error *reterr)
 {
+    struct api_body body;
     struct stream_bounds bounds;
     THOLE_TRY(stream_bounds(connection, stream, &bounds, reterr));
     uint64_t const below = sequence < bounds.last ? sequence : bounds.last;
     if (bounds.messages == 0 || below <= bounds.first)
         return THOLE_OK;
-    return tell_seq(connection, "STREAM.PURGE", stream, below, "", NULL, reterr);
+    return tell(connection, "STREAM.PURGE", stream, api_body_sequence(&body, below), NULL, reterr);
 }

@@ -2,6 +2,7 @@
 #ifndef THOLE_READER_H
 #define THOLE_READER_H
 #include "connection.h"
+#include "requests.h"
 
 struct stream_bounds {
     uint64_t first, last; /* sequences; last 0 = never written; first = last + 1 when empty */
@@ -53,6 +54,9 @@ THOLE_NODISCARD thole_status stream_read_deliveries(struct connection *connectio
 /* Removes one message for good, without overwriting it. NOT_FOUND counts as done. */
 THOLE_NODISCARD thole_status stream_delete(struct connection *connection, const char *stream,
                                            uint64_t sequence, thole_error *reterr);
+/* The same as one request of a window; its end is the window's to tell. */
+THOLE_NODISCARD thole_status stream_delete_send(struct requests *requests, const char *stream,
+                                                uint64_t sequence, uint64_t token, thole_error *reterr);
 /* The same for many, at once. THOLE_UNAVAILABLE: some are perhaps still there. */
 THOLE_NODISCARD thole_status stream_delete_all(struct connection *connection, const char *stream,
                                                const uint64_t *sequences, size_t n, thole_error *reterr);

@@ -2,7 +2,6 @@
 #include "api.h"
 #include "link.h"
 #include "reader.h"
-#include "requests.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,16 +59,22 @@ static bool wait_for_room(struct removal *removal, size_t n)
     return well;
 }
 
+thole_status stream_delete_send(struct requests *requests, const char *stream, uint64_t sequence,
+                                uint64_t token, thole_error *reterr)
+{
+    struct api_body body;
+    char api[REMOVAL_API_BYTES];
+    (void)snprintf(api, sizeof api, "$JS.API.STREAM.MSG.DELETE.%s", stream);
+    return requests_send(requests, api, api_body_delete(&body, sequence), token, reterr);
+}
+
 static thole_status send_one(struct removal *removal, struct requests *requests, uint64_t sequence,
                              thole_error *reterr)
 {
-    char api[REMOVAL_API_BYTES], body[64];
-    (void)snprintf(api, sizeof api, "$JS.API.STREAM.MSG.DELETE.%s", removal->stream);
-    (void)snprintf(body, sizeof body, "{\"seq\":%llu,\"no_erase\":true}", (unsigned long long)sequence);
     pthread_mutex_lock(&removal->lock);
     removal->in_flight++;
     pthread_mutex_unlock(&removal->lock);
-    thole_status const status = requests_send(requests, api, thole_slice_from(body), sequence, reterr);
+    thole_status const status = stream_delete_send(requests, removal->stream, sequence, sequence, reterr);
     if (status == THOLE_OK)
         return THOLE_OK;
     pthread_mutex_lock(&removal->lock);

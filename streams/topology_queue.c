@@ -1,6 +1,7 @@
 /* The durable consumer of a queue. */
 #include "api.h"
 #include "jscan.h"
+#include "json.h"
 #include "link.h"
 #include "message.h"
 #include "reader.h"
@@ -30,23 +31,26 @@ struct queue_state {
 static void consumer_json(const struct work_names *names, const char *action, uint64_t lease_ms,
                           uint64_t limit, struct buf *to)
 {
-    buf_text(to, "{");
-    json_field_text(to, "stream_name", names->stream);
-    json_field_text(to, "action", action);
-    json_field(to, "config");
-    buf_text(to, "{");
-    json_field_text(to, "durable_name", names->consumer);
-    json_field_text(to, "name", names->consumer);
-    json_field_text(to, "filter_subject", names->filter);
-    json_field_text(to, "deliver_policy", "all");
-    json_field_text(to, "replay_policy", "instant");
-    json_field_text(to, "ack_policy", "explicit");
-    json_field_int(to, "ack_wait", (int64_t)lease_ms * NANOS_PER_MS);
-    json_field_int(to, "max_deliver", -1);
-    json_field_int(to, "max_ack_pending", limit == 0 ? MAX_ACK_PENDING : (int64_t)limit);
-    json_field_int(to, "max_waiting", MAX_WAITING);
-    json_field_int(to, "num_replicas", 0);
-    buf_text(to, "}}");
+    struct json json;
+    json_to_buf(&json, to);
+    json_object(&json);
+    json_member_text(&json, "stream_name", names->stream);
+    json_member_text(&json, "action", action);
+    json_key(&json, "config");
+    json_object(&json);
+    json_member_text(&json, "durable_name", names->consumer);
+    json_member_text(&json, "name", names->consumer);
+    json_member_text(&json, "filter_subject", names->filter);
+    json_member_text(&json, "deliver_policy", "all");
+    json_member_text(&json, "replay_policy", "instant");
+    json_member_text(&json, "ack_policy", "explicit");
+    json_member_integer(&json, "ack_wait", (int64_t)lease_ms * NANOS_PER_MS);
+    json_member_integer(&json, "max_deliver", -1);
+    json_member_integer(&json, "max_ack_pending", limit == 0 ? MAX_ACK_PENDING : (int64_t)limit);
+    json_member_integer(&json, "max_waiting", MAX_WAITING);
+    json_member_integer(&json, "num_replicas", 0);
+    json_end(&json);
+    json_end(&json);
 }
 
 static thole_status differs(const struct work_names *names, const char *field, thole_slice there,

@@ -2,6 +2,7 @@
 #include "topology_spec.h"
 #include "api.h"
 #include "jscan.h"
+#include "json.h"
 #include "link.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,31 +12,33 @@ enum { SPEC_JSON_MAX = 8192 };
 
 static void spec_json(const struct stream_spec *spec, struct buf *to)
 {
-    buf_text(to, "{");
-    json_field_text(to, "name", spec->name);
-    json_field(to, "subjects");
-    for (size_t i = 0; i < spec->subjects_len; i++) {
-        buf_text(to, i == 0 ? "[" : ",");
-        json_quote(to, thole_slice_from(spec->subjects[i]));
-    }
-    buf_text(to, "]");
-    json_field_text(to, "retention", spec->retention);
-    json_field_text(to, "storage", "file");
-    json_field_text(to, "discard", spec->discard_old ? "old" : "new");
-    json_field_int(to, "num_replicas", spec->replicas == 0 ? 1 : spec->replicas);
-    json_field_int(to, "max_consumers", -1);
-    json_field_int(to, "max_msgs", spec->max_msgs == 0 ? -1 : spec->max_msgs);
-    json_field_int(to, "max_bytes", spec->max_bytes == 0 ? -1 : spec->max_bytes);
-    json_field_int(to, "max_age", (int64_t)spec->max_age_ms * NANOS_PER_MS);
-    json_field_int(to, "max_msg_size", -1);
-    json_field_int(to, "max_msgs_per_subject", spec->max_per_subject == 0 ? -1 : spec->max_per_subject);
+    struct json json;
+    json_to_buf(&json, to);
+    json_object(&json);
+    json_member_text(&json, "name", spec->name);
+    json_key(&json, "subjects");
+    json_array(&json);
+    for (size_t i = 0; i < spec->subjects_len; i++)
+        json_string(&json, thole_slice_from(spec->subjects[i]));
+    json_end(&json);
+    json_member_text(&json, "retention", spec->retention);
+    json_member_text(&json, "storage", "file");
+    json_member_text(&json, "discard", spec->discard_old ? "old" : "new");
+    json_member_integer(&json, "num_replicas", spec->replicas == 0 ? 1 : spec->replicas);
+    json_member_integer(&json, "max_consumers", -1);
+    json_member_integer(&json, "max_msgs", spec->max_msgs == 0 ? -1 : spec->max_msgs);
+    json_member_integer(&json, "max_bytes", spec->max_bytes == 0 ? -1 : spec->max_bytes);
+    json_member_integer(&json, "max_age", (int64_t)spec->max_age_ms * NANOS_PER_MS);
+    json_member_integer(&json, "max_msg_size", -1);
+    json_member_integer(&json, "max_msgs_per_subject",
+                        spec->max_per_subject == 0 ? -1 : spec->max_per_subject);
     if (spec->dedupe_ms != 0)
-        json_field_int(to, "duplicate_window", (int64_t)spec->dedupe_ms * NANOS_PER_MS);
-    json_field_bool(to, "allow_direct", spec->allow_direct);
-    json_field_bool(to, "allow_rollup_hdrs", spec->allow_rollup);
-    json_field_bool(to, "deny_delete", spec->deny_delete);
-    json_field_bool(to, "deny_purge", spec->deny_purge);
-    buf_text(to, "}");
+        json_member_integer(&json, "duplicate_window", (int64_t)spec->dedupe_ms * NANOS_PER_MS);
+    json_member_bool(&json, "allow_direct", spec->allow_direct);
+    json_member_bool(&json, "allow_rollup_hdrs", spec->allow_rollup);
+    json_member_bool(&json, "deny_delete", spec->deny_delete);
+    json_member_bool(&json, "deny_purge", spec->deny_purge);
+    json_end(&json);
 }
 
 /* The refusal. */

@@ -1,7 +1,8 @@
 /* Activity messages: publishing, reading, signalling. */
 #include "work.h"
+#include "api.h"
 #include "header_names.h"
-#include "jscan.h"
+#include "json.h"
 #include "link.h"
 #include "memory.h"
 #include "message.h"
@@ -63,22 +64,24 @@ thole_status work_look(struct requests *requests, const char *ns, const struct w
                        uint64_t token, thole_error *reterr)
 {
     char api[STREAM_NAME_BYTES_MAX + 32];
-    struct buf subject, json;
+    struct json json;
+    struct buf subject, body;
     (void)snprintf(api, sizeof api, "$JS.API.STREAM.MSG.GET.THOLE_%s_WORK", ns);
     buf_init(&subject, SUBJECT_BYTES_MAX);
-    buf_init(&json, 2 * SUBJECT_BYTES_MAX);
+    buf_init(&body, 2 * SUBJECT_BYTES_MAX);
     thole_status status = subject_work(&subject, ns, item->queue, item->instance, item->execution,
                                        item->activity_id, item->try_number, reterr);
     if (status == THOLE_OK) {
-        buf_text(&json, "{");
-        json_field_text(&json, "last_by_subj", buf_cstr(&subject));
-        buf_text(&json, "}");
-        status = buf_status(&json);
+        json_to_buf(&json, &body);
+        json_object(&json);
+        json_member_text(&json, "last_by_subj", buf_cstr(&subject));
+        json_end(&json);
+        status = buf_status(&body);
     }
     if (status == THOLE_OK)
-        status = requests_send(requests, api, buf_bytes(&json), token, reterr);
+        status = requests_send(requests, api, buf_bytes(&body), token, reterr);
     buf_release(&subject);
-    buf_release(&json);
+    buf_release(&body);
     return status;
 }
 
@@ -192,7 +195,11 @@ thole_status work_message_signal(struct connection *connection, const struct wor
 thole_status work_message_put_back(struct connection *connection, const struct work_message *message,
                                    uint64_t delay_ms, thole_error *reterr)
 {
-    char word[64];
-    (void)snprintf(word, sizeof word, "-NAK {\"delay\":%llu}", (unsigned long long)delay_ms * NANOS_PER_MS);
+    char word[API_BODY_BYTES + 8];
+    struct api_body body;
+    api_body_begin(&body);
+    json_member_number(&body.json, "delay", delay_ms * NANOS_PER_MS);
+    thole_slice const delay = api_body_end(&body);
+    (void)snprintf(word, sizeof word, "-NAK %.*s", THOLE_FMT(delay));
     return send_signal(connection, message, thole_slice_from(word), reterr);
 }

@@ -1,5 +1,5 @@
 /* The ledger's tables, as text and as JSON. */
-#include "json.h"
+#include "json_file.h"
 #include "ledger.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -249,8 +249,7 @@ static void measurement_json(struct json *json, const struct measurement *m, boo
     json_member_number(json, "workflows", m->scenario.workflows);
     json_member(json, "unit", thole_slice_from(unit_name(m)));
     json_member_number(json, "units", (uint64_t)units(m));
-    json_key(json, "counted");
-    json_true(json, counted);
+    json_member_bool(json, "counted", counted);
     json_member_number(json, "load_percent", (uint64_t)(m->load * 100));
     json_member_number(json, "wall_us", m->wall_us);
     json_member_number(json, "p50_us", m->p50_us);
@@ -268,7 +267,7 @@ bool report_json(const char *path, const struct measurement *plain, const struct
     FILE *const out = fopen(path, "we");
     if (out == NULL)
         return perror(path), false;
-    json_init(&json, out);
+    json_to_file(&json, out);
     json_array(&json);
     for (size_t i = 0; i < len; i++) {
         measurement_json(&json, &plain[i], false);

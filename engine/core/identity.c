@@ -1,27 +1,7 @@
 /* What an instance id, a name and an error type may be. */
 #include "message.h"
+#include "utf8.h"
 #include <string.h>
-
-/* Length of the UTF-8 sequence at p (1..4), or 0: overlong, surrogate, beyond U+10FFFF, cut off, stray. */
-static size_t utf8_sequence(const uint8_t *p, size_t len)
-{
-    if (p[0] < 0x80)
-        return 1;
-    size_t const n = p[0] >= 0xc2 && p[0] <= 0xdf   ? 2
-                     : (p[0] & 0xf0) == 0xe0        ? 3
-                     : p[0] >= 0xf0 && p[0] <= 0xf4 ? 4
-                                                    : 0;
-    if (n == 0 || len < n)
-        return 0;
-    for (size_t i = 1; i < n; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    bool const overlong = (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xf0 && p[1] < 0x90);
-    bool const surrogate = p[0] == 0xed && p[1] > 0x9f;
-    bool const beyond = p[0] == 0xf4 && p[1] > 0x8f;
-    return overlong || surrogate || beyond ? 0 : n;
-}
 
 thole_status id_check(thole_slice id, thole_error *reterr)
 {
@@ -33,7 +13,7 @@ thole_status id_check(thole_slice id, thole_error *reterr)
     if (memchr(id.ptr, 0, id.len) != NULL)
         return thole_fail(reterr, THOLE_INVALID, "instance id contains a NUL byte");
     for (size_t i = 0, n; i < id.len; i += n) {
-        n = utf8_sequence(id.ptr + i, id.len - i);
+        n = utf8_character((thole_slice){id.ptr + i, id.len - i});
         if (n == 0)
             return thole_fail(reterr, THOLE_INVALID, "instance id is not valid UTF-8 at byte %zu", i);
     }

@@ -1,7 +1,8 @@
 #include "log.h"
-#include "buf.h"
 #include "clock.h"
-#include <inttypes.h>
+#include "json.h"
+#include "utf8.h"
+#include <assert.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -9,7 +10,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 2048, TEXT_BYTES = 1536, TIME_BYTES = 40, PROGRAM_BYTES = 64 };
+enum {
+    LINE_BYTES = 2048,
+    TEXT_BYTES = 1536,
+    TIME_BYTES = 40,
+    PROGRAM_BYTES = 64,
+    AREA_BYTES = 32,
+    PIECE_BYTES = 20, /* a character of four bytes as \xNN, and a NUL */
+};
 
 /* Written once, before any thread starts; only the level is read without that promise. */
 static atomic_int configured_level = LOG_LEVEL_INFO;
@@ -53,18 +61,6 @@ static void time_text(char ret[TIME_BYTES])
     (void)snprintf(ret, TIME_BYTES, "%s.%03ldZ", seconds, (long)(now_ms % 1000));
 }
 
-/* One byte of the text, so that a line stays a line and a terminal is told nothing. */
-static size_t escape(unsigned char byte, bool json, char ret[8])
-{
-    if (json && (byte == '"' || byte == '\\'))
-        return (size_t)snprintf(ret, 8, "\\%c", byte);
-    if (byte >= 0x20 && byte != 0x7f) {
-        ret[0] = (char)byte;
-        return 1;
-    }
-    return (size_t)snprintf(ret, 8, json ? "\\u%04x" : "\\x%02x", byte);
-}
-
 /* The length of a text that was cut at @p len bytes, less the UTF-8 character that was cut in two, if one
  * was. */
 static size_t whole_characters(const char *text, size_t len)
@@ -77,46 +73,62 @@ static size_t whole_characters(const char *text, size_t len)
     return wanted == tail ? len : len - 1 - tail;
 }
 
-static size_t append_escaped(char *line, size_t at, size_t cap, const char *text, bool json)
+/* One character of the text, or one byte that is none, so that a line stays a line and steers no terminal. */
+static size_t plain_character(thole_slice rest, char ret[PIECE_BYTES], size_t *ret_taken)
 {
-    char one[8];
-    for (; *text != '\0'; text++) {
-        size_t const n = escape((unsigned char)*text, json, one);
-        if (at + n > cap)
-            return whole_characters(line, at);
-        memcpy(line + at, one, n);
+    size_t const n = utf8_character(rest);
+    *ret_taken = n == 0 ? 1 : n;
+    if (n > 0 && !utf8_is_control(rest.ptr, n)) {
+        memcpy(ret, rest.ptr, n);
+        return n;
+    }
+    size_t len = 0;
+    for (size_t i = 0; i < *ret_taken; i++)
+        len += (size_t)snprintf(ret + len, PIECE_BYTES - len, "\\x%02x", rest.ptr[i]);
+    return len;
+}
+
+/* @return the length of the line, which always has its line end. */
+static size_t compose_plain(char line[LINE_BYTES], const char *when, enum log_level level, const char *area,
+                            thole_slice text)
+{
+    char piece[PIECE_BYTES];
+    size_t const cap = LINE_BYTES - 2;
+    size_t at = (size_t)snprintf(line, cap, "%s %-5s %.*s: ", when, level_name(level), AREA_BYTES, area);
+    for (size_t i = 0, taken; i < text.len; i += taken) {
+        size_t const n = plain_character((thole_slice){text.ptr + i, text.len - i}, piece, &taken);
+        if (n > cap - at)
+            break;
+        memcpy(line + at, piece, n);
         at += n;
     }
+    line[at++] = '\n';
     return at;
 }
 
-static size_t append(char *line, size_t at, size_t cap, const char *text)
+/* In memory of its own, as a line may come from where nothing can be allocated. */
+static size_t compose_json(char line[LINE_BYTES], const char *when, enum log_level level, const char *area,
+                           thole_slice text)
 {
-    size_t const len = strlen(text), room = cap - at;
-    memcpy(line + at, text, len < room ? len : room);
-    return at + (len < room ? len : room);
-}
-
-/* Room for what closes the line is kept back from the text. */
-static size_t compose(char line[LINE_BYTES], enum log_level level, const char *area, const char *text)
-{
-    size_t const cap = LINE_BYTES - 4;
-    char head[TIME_BYTES + PROGRAM_BYTES + 128], when[TIME_BYTES];
-    time_text(when);
-    if (configured_json)
-        (void)snprintf(head, sizeof head,
-                       "{\"time\":\"%s\",\"level\":\"%s\",\"program\":\"%s\",\"area\":\"%.32s\",\"text\":\"",
-                       when, level_name(level), configured_program, area);
-    else
-        (void)snprintf(head, sizeof head, "%s %-5s %.32s: ", when, level_name(level), area);
-    size_t at = append(line, 0, cap, head);
-    at = append_escaped(line, at, cap, text, configured_json);
-    return append(line, at, LINE_BYTES, configured_json ? "\"}\n" : "\n");
+    struct json json;
+    struct json_room room = {.bytes = line, .cap = LINE_BYTES};
+    json_to_room(&json, &room);
+    json.lines = true;
+    json_object(&json);
+    json_member_text(&json, "time", when);
+    json_member_text(&json, "level", level_name(level));
+    json_member_text(&json, "program", configured_program);
+    json_member(&json, "area", (thole_slice){(const uint8_t *)area, strnlen(area, AREA_BYTES)});
+    json_key(&json, "text");
+    json_string_within(&json, text, room.cap - room.len - strlen("\"\"}\n"));
+    json_end(&json);
+    assert(!room.cut);
+    return room.len;
 }
 
 void log_line(enum log_level level, const char *area, const char *fmt, ...)
 {
-    char text[TEXT_BYTES], line[LINE_BYTES];
+    char text[TEXT_BYTES], line[LINE_BYTES], when[TIME_BYTES];
     va_list args;
     if (!log_enabled(level))
         return;
@@ -125,7 +137,9 @@ void log_line(enum log_level level, const char *area, const char *fmt, ...)
     va_end(args);
     if (n >= (int)sizeof text)
         text[whole_characters(text, sizeof text - 1)] = '\0';
-    size_t const len = compose(line, level, area, text);
+    time_text(when);
+    size_t const len =
+        (configured_json ? compose_json : compose_plain)(line, when, level, area, thole_slice_from(text));
     ssize_t const written = write(STDERR_FILENO, line, len);
     (void)written; /* a log that cannot be written has nobody to tell */
 }

@@ -1,4 +1,5 @@
 #include "text.h"
+#include "utf8.h"
 #include "values.h"
 #include <assert.h>
 #include <stdio.h>
@@ -8,56 +9,6 @@
 static thole_slice slice_from(thole_slice slice, size_t at)
 {
     return (thole_slice){slice.ptr + at, slice.len - at};
-}
-
-/* How long a character is by its first byte, and the least value that needs so many bytes; 0: not a first
- * byte. */
-static size_t utf8_head(uint8_t byte, uint32_t *ret_value, uint32_t *ret_least)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t const n = byte < 0x80   ? 1
-                     : byte < 0xc0 ? 0
-                     : byte < 0xe0 ? 2
-                     : byte < 0xf0 ? 3
-                     : byte < 0xf8 ? 4
-                                   : 0;
-    *ret_value = n <= 1 ? byte : byte & (0xffu >> (n + 1));
-    *ret_least = least[n];
-    return n;
-}
-
-size_t utf8_character(thole_slice text)
-{
-    uint32_t value, least;
-    size_t const n = text.len == 0 ? 0 : utf8_head(text.ptr[0], &value, &least);
-    if (n == 0 || n > text.len)
-        return 0;
-    for (size_t i = 1; i < n; i++) {
-        if ((text.ptr[i] & 0xc0) != 0x80)
-            return 0;
-        value = value << 6 | (text.ptr[i] & 0x3fu);
-    }
-    if (value < least || value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff))
-        return 0;
-    return n;
-}
-
-bool utf8_is_valid(thole_slice text)
-{
-    for (size_t at = 0; at < text.len;) {
-        size_t const n = utf8_character(slice_from(text, at));
-        if (n == 0)
-            return false;
-        at += n;
-    }
-    return true;
-}
-
-/* C1 controls (U+0080..U+009F) steer terminals too. */
-static bool is_control(thole_slice at, size_t n)
-{
-    return (n == 1 && (at.ptr[0] < 0x20 || at.ptr[0] == 0x7f)) ||
-           (n == 2 && at.ptr[0] == 0xc2 && at.ptr[1] < 0xa0);
 }
 
 static void escape(struct buf *to, const uint8_t *bytes, size_t n)
@@ -77,7 +28,7 @@ void text_safe(struct buf *to, thole_slice text, size_t columns)
     for (size_t used = 0; at < text.len && used < columns; used++) {
         thole_slice const rest = slice_from(text, at);
         size_t const n = utf8_character(rest);
-        if (n == 0 || is_control(rest, n))
+        if (n == 0 || utf8_is_control(rest.ptr, n))
             escape(to, rest.ptr, n == 0 ? 1 : n);
         else
             buf_append(to, rest.ptr, n);
@@ -92,7 +43,7 @@ void text_lines(struct buf *to, thole_slice text)
     for (size_t at = 0; at < text.len;) {
         thole_slice const rest = slice_from(text, at);
         size_t const n = utf8_character(rest);
-        if (n == 0 || (is_control(rest, n) && rest.ptr[0] != '\n' && rest.ptr[0] != '\t'))
+        if (n == 0 || (utf8_is_control(rest.ptr, n) && rest.ptr[0] != '\n' && rest.ptr[0] != '\t'))
             escape(to, rest.ptr, n == 0 ? 1 : n);
         else
             buf_append(to, rest.ptr, n);

@@ -1,13 +1,10 @@
-/* Text for terminals and JSON: UTF-8, escapes, times, base64. Pure. */
+/* Text for terminals and JSON: escapes, times, base64. Pure. */
 #ifndef THOLE_TEXT_H
 #define THOLE_TEXT_H
 #include "buf.h"
 
 enum { TIME_TEXT_BYTES = 40 };
 
-/* Bytes of the valid UTF-8 character at the start (1..4); 0 when there is none. NUL is a character here. */
-size_t utf8_character(thole_slice text);
-bool utf8_is_valid(thole_slice text);
 /* Appends @p text on one line, at most @p columns characters: control characters and bytes that are not UTF-8
  * as \n, \t, \xNN, a cut as an ellipsis; so a terminal is told nothing. */
 void text_safe(struct buf *to, thole_slice text, size_t columns);

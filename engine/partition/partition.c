@@ -105,13 +105,12 @@ static void drop(struct partition *p, const char *why, bool reopen)
     uint64_t const epoch = log_facts(p->log)->base > 0 ? log_facts(p->log)->epoch : 0,
                    committed = log_facts(p->log)->committed_n;
     forget(p);
-    struct partition_out *out = env_emit(&p->env, PARTITION_OUT_CLOSED);
-    out->epoch = epoch;
-    out->count = committed;
-    out->reopen = reopen;
-    out->text = (const char *)env_copy(&p->env, thole_slice_from(text)).ptr;
-    if (out->text == NULL)
-        out->text = "";
+    struct out_closed *out = &env_emit(&p->env, PARTITION_OUT_CLOSED)->closed;
+    thole_slice const copy = env_copy(&p->env, thole_slice_from(text));
+    *out = (struct out_closed){.text = copy.ptr == NULL ? "" : (const char *)copy.ptr,
+                               .reopen = reopen,
+                               .epoch = epoch,
+                               .records = committed};
 }
 
 void partition_destroy(struct partition *p)
@@ -226,14 +225,13 @@ static void epoch_opened(struct partition *p)
 {
     const struct log_facts *facts = log_facts(p->log);
     const struct log_tail *tail = log_found(p->log);
-    struct seen const seen = progress_seen(instances_inbox(p->instances));
+    const struct progress *inbox = instances_inbox(p->instances);
     struct projection_start const start = {.epoch = facts->epoch,
                                            .base = facts->base,
                                            .tail_last = tail->last,
                                            .published = tail->published,
-                                           .inbox_from = instances_inbox(p->instances)->floor + 1,
-                                           .seen_sequence = seen.sequence,
-                                           .seen_ns = seen.stored_ns};
+                                           .inbox_from = inbox->floor + 1,
+                                           .inbox_seen = progress_seen(inbox)};
     become(p, PHASE_PROJECTION);
     projection_open(p->projection, &start);
 }
@@ -271,7 +269,7 @@ static void hear_log(struct partition *p)
 }
 
 /* Whose code has crashed is known: code may run. */
-static void read_live(struct partition *p, const struct partition_in *in)
+static void read_live(struct partition *p, const struct in_crashes *in)
 {
     if (p->phase != PHASE_CRASHES)
         return;
@@ -280,7 +278,7 @@ static void read_live(struct partition *p, const struct partition_in *in)
     env_emit(&p->env, PARTITION_OUT_READ_LIVE);
 }
 
-static void live_known(struct partition *p, const struct partition_in *in)
+static void live_known(struct partition *p, const struct in_live *in)
 {
     if (p->phase != PHASE_LIVE) {
         instances_counted_again(p->instances, in, log_facts(p->log)->in_flight > 0);
@@ -294,35 +292,33 @@ static void live_known(struct partition *p, const struct partition_in *in)
     projection_read_timers(p->projection);
 }
 
-static void timers_known(struct partition *p, const struct partition_in *in)
+static void timers_known(struct partition *p, const struct in_timers *in)
 {
     projection_timers(p->projection, in);
     if (p->phase != PHASE_TIMERS)
         return;
     become(p, PHASE_SERVING);
     p->busy_ms = p->env.now_ms;
-    env_emit(&p->env, PARTITION_OUT_OPENED)->epoch = log_facts(p->log)->epoch;
-    struct seen const seen = progress_seen(instances_inbox(p->instances));
-    struct partition_out *out = env_emit(&p->env, PARTITION_OUT_READ_INBOX);
-    out->from = instances_inbox(p->instances)->floor + 1;
-    out->sequence = seen.sequence;
-    out->stored_ns = seen.stored_ns;
+    env_emit(&p->env, PARTITION_OUT_OPENED)->opened.epoch = log_facts(p->log)->epoch;
+    const struct progress *inbox = instances_inbox(p->instances);
+    env_emit(&p->env, PARTITION_OUT_READ_INBOX)->read_inbox =
+        (struct out_read_inbox){inbox->floor + 1, progress_seen(inbox)};
 }
 
-static void sent(struct partition *p, const struct partition_in *in)
+static void sent(struct partition *p, uint64_t token)
 {
-    if ((in->token & INSTANCES_TOKEN) != 0)
-        instances_sent(p->instances, in);
+    if ((token & INSTANCES_TOKEN) != 0)
+        instances_sent(p->instances, token);
     else
-        projection_sent(p->projection, in);
+        projection_sent(p->projection, token);
 }
 
-static void history(struct partition *p, const struct partition_in *in)
+static void history(struct partition *p, uint64_t token, const struct in_history *in)
 {
     struct log_rule const log = log_view(p->log);
-    if ((in->token & PROJECTION_TOKEN) != 0)
-        projection_history(p->projection, in, &log);
-    else if (!instances_history(p->instances, in, &log))
+    if ((token & PROJECTION_TOKEN) != 0)
+        projection_history(p->projection, token, in, &log);
+    else if (!instances_history(p->instances, token, in, &log))
         step_down(p, LOG_FOREIGN);
 }
 
@@ -331,10 +327,10 @@ static void answer(struct partition *p, const struct partition_in *in)
     switch (in->kind) {
     case PARTITION_IN_OPEN: open(p); break;
     case PARTITION_IN_CLOSE: close_gracefully(p); break;
-    case PARTITION_IN_STEP_DOWN: step_down(p, in->text); break;
-    case PARTITION_IN_RIVAL: hear_of_rival(p, in->sequence); break;
+    case PARTITION_IN_STEP_DOWN: step_down(p, in->step_down.text); break;
+    case PARTITION_IN_RIVAL: hear_of_rival(p, in->rival.epoch); break;
     case PARTITION_IN_TAIL:
-        log_tail(p->log, in);
+        log_tail(p->log, &in->tail);
         hear_log(p);
         break;
     case PARTITION_IN_DELETED:
@@ -343,35 +339,41 @@ static void answer(struct partition *p, const struct partition_in *in)
         break;
     case PARTITION_IN_APPENDED:
         p->busy_ms = p->env.now_ms;
-        log_appended(p->log, in);
+        log_appended(p->log, in->token, in->appended.sequence);
         hear_log(p);
         break;
     case PARTITION_IN_APPEND_FAILED:
-        log_append_failed(p->log, in);
+        log_append_failed(p->log, in->token, in->append_failed.text);
         hear_log(p);
         break;
-    case PARTITION_IN_STORE_OPENED: projection_store_opened(p->projection, in); break;
+    case PARTITION_IN_STORE_OPENED: projection_store_opened(p->projection, &in->store_opened); break;
     case PARTITION_IN_STORE_RESET: projection_store_reset(p->projection); break;
-    case PARTITION_IN_LOG: projection_log(p->projection, in); break;
-    case PARTITION_IN_RESULTS: projection_results(p->projection, in, instances_inbox(p->instances)); break;
-    case PARTITION_IN_LIVE: live_known(p, in); break;
-    case PARTITION_IN_TIMERS: timers_known(p, in); break;
-    case PARTITION_IN_APPLIED: projection_applied(p->projection, in); break;
-    case PARTITION_IN_PUBLISHED: projection_published(p->projection, in); break;
-    case PARTITION_IN_SENT: sent(p, in); break;
+    case PARTITION_IN_LOG: projection_log(p->projection, &in->log); break;
+    case PARTITION_IN_RESULTS:
+        projection_results(p->projection, &in->results, instances_inbox(p->instances));
+        break;
+    case PARTITION_IN_LIVE: live_known(p, &in->live); break;
+    case PARTITION_IN_TIMERS: timers_known(p, &in->timers); break;
+    case PARTITION_IN_APPLIED: projection_applied(p->projection, &in->applied); break;
+    case PARTITION_IN_PUBLISHED:
+        projection_published(p->projection, in->token, in->published.sequence);
+        break;
+    case PARTITION_IN_SENT: sent(p, in->token); break;
     case PARTITION_IN_MESSAGE:
-        if (p->phase == PHASE_SERVING && instances_message(p->instances, in))
+        if (p->phase == PHASE_SERVING && instances_message(p->instances, &in->message))
             p->busy_ms = p->env.now_ms;
         break;
     case PARTITION_IN_INBOX_BACK: inbox_back(p); break;
-    case PARTITION_IN_HISTORY: history(p, in); break;
+    case PARTITION_IN_HISTORY: history(p, in->token, &in->history); break;
     case PARTITION_IN_REMOVED:
-        if (projection_removed(p->projection, in))
+        if (projection_removed(p->projection, in->token))
             p->busy_ms = p->env.now_ms;
         break;
-    case PARTITION_IN_REJECTED: instances_rejected(p->instances, in); break;
-    case PARTITION_IN_CRASHES: read_live(p, in); break;
-    case PARTITION_IN_QUERY: instances_query(p->instances, in, p->phase == PHASE_SERVING); break;
+    case PARTITION_IN_REJECTED: instances_rejected(p->instances, in->token); break;
+    case PARTITION_IN_CRASHES: read_live(p, &in->crashes); break;
+    case PARTITION_IN_QUERY:
+        instances_query(p->instances, in->token, &in->query, p->phase == PHASE_SERVING);
+        break;
     }
 }
 
@@ -446,11 +448,9 @@ static void purge(struct partition *p, uint64_t step)
     uint64_t const below = log_facts(p->log)->floor;
     if (below < p->purged_below + step || below <= 1)
         return;
-    struct seen const seen = progress_seen(instances_inbox(p->instances));
-    struct partition_out *out = env_emit(&p->env, PARTITION_OUT_PURGE_INBOX);
-    p->purged_below = out->from = below;
-    out->sequence = seen.sequence;
-    out->stored_ns = seen.stored_ns;
+    p->purged_below = below;
+    env_emit(&p->env, PARTITION_OUT_PURGE_INBOX)->purge_inbox =
+        (struct out_purge_inbox){below, progress_seen(instances_inbox(p->instances))};
 }
 
 /* Saves what only memory knows, once nothing else is going on. */

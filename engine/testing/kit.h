@@ -160,38 +160,34 @@ void kit_pump(thole_test_env *env);
 bool kit_step(thole_test_env *env);
 
 /* ---- kit_streams.c ---- */
-uint64_t kit_log_append(thole_test_env *env, const struct partition_out *out);
-void kit_log_tail(const thole_test_env *env, uint64_t count, struct arena *arena, struct partition_in *in);
-void kit_log_read(const thole_test_env *env, uint64_t from, uint64_t to, struct arena *arena,
-                  struct partition_in *in);
-/* execution 0: the newest. */
-void kit_log_load(thole_test_env *env, thole_slice instance, uint64_t execution, struct arena *arena,
-                  struct partition_in *in);
-/* Removes the records of these executions of the instance below that sequence. */
-void kit_log_remove(thole_test_env *env, thole_slice instance, struct executions executions,
-                    uint64_t sequence);
+uint64_t kit_log_append(thole_test_env *env, const struct out_append *append);
+void kit_log_tail(const thole_test_env *env, uint64_t count, struct arena *arena, struct in_tail *ret);
+void kit_log_read(const thole_test_env *env, const struct out_read_log *asked, struct arena *arena,
+                  struct in_log *ret);
+void kit_log_load(thole_test_env *env, const struct out_load *load, struct arena *arena,
+                  struct in_history *ret);
+void kit_log_remove(thole_test_env *env, const struct out_remove_history *remove);
 void kit_inbox_add(thole_test_env *env, thole_slice instance, thole_slice bytes);
 void kit_inbox_send(thole_test_env *env, const struct message *message);
 /* The next message to read; NULL = none. */
 const struct kit_message *kit_inbox_next(thole_test_env *env, uint64_t *ret_sequence);
-void kit_inbox_results(const thole_test_env *env, uint64_t from, struct arena *arena,
-                       struct partition_in *in);
+void kit_inbox_results(const thole_test_env *env, uint64_t from, struct arena *arena, struct in_results *ret);
 
 /* ---- kit_rows.c ---- */
 struct kit_instance *kit_instance_find(const thole_test_env *env, thole_slice id); /* NULL: none */
 struct kit_instance *kit_instance_at(thole_test_env *env, thole_slice id);         /* found or made */
 void kit_rows_apply(thole_test_env *env, const struct batch *batch);
 void kit_rows_reset(thole_test_env *env);
-void kit_rows_live(thole_test_env *env, struct arena *arena, struct partition_in *in);
-void kit_rows_timers(thole_test_env *env, uint64_t before_ms, struct arena *arena, struct partition_in *in);
+void kit_rows_live(thole_test_env *env, struct arena *arena, struct in_live *ret);
+void kit_rows_timers(thole_test_env *env, uint64_t before_ms, struct arena *arena, struct in_timers *ret);
 
 /* ---- kit_work.c ---- */
 void kit_work_added(thole_test_env *env, const struct batch_activity *row);
 void kit_work_removed(thole_test_env *env, const struct batch_activity *key);
 /* All rows of the instance's executions up to that one. */
 void kit_work_deleted(thole_test_env *env, thole_slice instance, uint64_t execution);
-void kit_work_published(thole_test_env *env, const struct partition_out *out);
-void kit_work_cancelled(thole_test_env *env, const struct partition_out *out);
+void kit_work_published(thole_test_env *env, const struct out_publish_work *work);
+void kit_work_cancelled(thole_test_env *env, const struct out_push_cancel *push);
 size_t kit_work_rows(const thole_test_env *env);
 /* Does one thing that is due; false: nothing is. */
 bool kit_work_step(thole_test_env *env);

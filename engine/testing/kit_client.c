@@ -120,9 +120,7 @@ thole_status thole_test_query(thole_test_env *env, thole_slice instance, thole_s
     struct partition_in const in = {.kind = PARTITION_IN_QUERY,
                                     .generation = partition_generation(env->machine),
                                     .token = env->asked_query,
-                                    .instance = instance,
-                                    .query = name,
-                                    .bytes = input};
+                                    .query = {instance, name, input}};
     kit_must(partition_input(env->machine, &in, env->now_ms) == THOLE_OK);
     kit_pump(env);
     if (!env->query_answered)

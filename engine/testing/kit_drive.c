@@ -13,151 +13,111 @@ static void input(thole_test_env *env, const struct partition_in *in)
     kit_must(partition_input(env->machine, in, env->now_ms) == THOLE_OK);
 }
 
-/* Answers what is answered with data from the streams or the rows. */
+static void delete_records(thole_test_env *env, const struct out_delete_records *records)
+{
+    for (size_t i = 0; i < records->sequences_len; i++)
+        env->records[records->sequences[i] - 1].deleted = true;
+}
+
+static void apply(thole_test_env *env, struct batch *batch)
+{
+    kit_rows_apply(env, batch);
+    batch_destroy(batch);
+}
+
+/* Does it, and answers at once. */
 static void answer(thole_test_env *env, const struct partition_out *out)
 {
+    struct partition_in in = partition_answer(out);
     struct arena arena;
-    struct partition_in in = {.generation = out->generation, .token = out->token, .n = out->n};
     arena_init(&arena, SIZE_MAX / 2);
     switch (out->kind) {
-    case PARTITION_OUT_READ_TAIL:
-        in.kind = PARTITION_IN_TAIL;
-        kit_log_tail(env, out->count, &arena, &in);
-        break;
-    case PARTITION_OUT_READ_LOG:
-        in.kind = PARTITION_IN_LOG;
-        kit_log_read(env, out->from, out->to, &arena, &in);
-        break;
-    case PARTITION_OUT_READ_RESULTS:
-        in.kind = PARTITION_IN_RESULTS;
-        kit_inbox_results(env, out->from, &arena, &in);
-        break;
-    case PARTITION_OUT_LOAD:
-        in.kind = PARTITION_IN_HISTORY;
-        kit_log_load(env, out->instance, out->execution, &arena, &in);
-        break;
-    case PARTITION_OUT_READ_CRASHES: in.kind = PARTITION_IN_CRASHES; break; /* it dies of the first one */
-    case PARTITION_OUT_READ_LIVE:
-        in.kind = PARTITION_IN_LIVE;
-        kit_rows_live(env, &arena, &in);
-        break;
+    case PARTITION_OUT_READ_TAIL: kit_log_tail(env, out->read_tail.count, &arena, &in.tail); break;
+    case PARTITION_OUT_DELETE_RECORDS: delete_records(env, &out->delete_records); break;
+    case PARTITION_OUT_APPEND: in.appended.sequence = kit_log_append(env, &out->append); break;
+    case PARTITION_OUT_READ_LOG: kit_log_read(env, &out->read_log, &arena, &in.log); break;
+    case PARTITION_OUT_LOAD: kit_log_load(env, &out->load, &arena, &in.history); break;
+    case PARTITION_OUT_REMOVE_HISTORY: kit_log_remove(env, &out->remove_history); break;
+    case PARTITION_OUT_STORE_OPEN: in.store_opened.projected = env->projected; break;
+    case PARTITION_OUT_STORE_RESET: kit_rows_reset(env); break;
+    case PARTITION_OUT_READ_LIVE: kit_rows_live(env, &arena, &in.live); break;
     case PARTITION_OUT_READ_TIMERS:
-        in.kind = PARTITION_IN_TIMERS;
-        kit_rows_timers(env, out->before_ms, &arena, &in);
+        kit_rows_timers(env, out->read_timers.before_ms, &arena, &in.timers);
         break;
+    case PARTITION_OUT_APPLY: apply(env, out->apply.batch); break;
+    case PARTITION_OUT_PUBLISH_WORK: kit_work_published(env, &out->publish_work); break;
+    case PARTITION_OUT_SEND: kit_inbox_add(env, out->send.instance, out->send.bytes); break;
+    case PARTITION_OUT_READ_RESULTS:
+        kit_inbox_results(env, out->read_results.from, &arena, &in.results);
+        break;
+    case PARTITION_OUT_REJECT: break;       /* nobody looks */
+    case PARTITION_OUT_READ_CRASHES: break; /* there are none: it dies of the first one */
     default: abort();
     }
     input(env, &in);
     arena_release(&arena);
 }
 
-static void done(thole_test_env *env, const struct partition_out *out, enum partition_in_kind kind,
-                 uint64_t sequence)
-{
-    struct partition_in const in = {
-        .kind = kind, .generation = out->generation, .n = out->n, .token = out->token, .sequence = sequence};
-    input(env, &in);
-}
-
-static void store_opened(thole_test_env *env, const struct partition_out *out)
-{
-    input(env, &(struct partition_in){.kind = PARTITION_IN_STORE_OPENED,
-                                      .generation = out->generation,
-                                      .projected = env->projected});
-}
-
-static void delete_records(thole_test_env *env, const struct partition_out *out)
-{
-    for (size_t i = 0; i < out->sequences_len; i++)
-        env->records[out->sequences[i] - 1].deleted = true;
-    done(env, out, PARTITION_IN_DELETED, 0);
-}
-
-static void on_closed(thole_test_env *env, const struct partition_out *out)
+static void on_closed(thole_test_env *env, const struct out_closed *closed)
 {
     if (++env->mishaps > MISHAPS_MAX) {
-        (void)fprintf(stderr, "thole test kit: the partition closes again and again: %s\n", out->text);
+        (void)fprintf(stderr, "thole test kit: the partition closes again and again: %s\n", closed->text);
         abort();
     }
     env->reading = false;
     input(env, &(struct partition_in){.kind = PARTITION_IN_OPEN});
 }
 
-static void on_notice(thole_test_env *env, const struct partition_out *out)
+static void on_notice(thole_test_env *env, const struct out_notice *notice)
 {
-    if (env->asked_request.len > 0 && thole_slice_equal(out->request_id, env->asked_request))
-        env->asked_event = out->event_kind;
+    if (env->asked_request.len > 0 && thole_slice_equal(notice->request_id, env->asked_request))
+        env->asked_event = notice->kind;
 }
 
-static void on_query_answer(thole_test_env *env, const struct partition_out *out)
+static void on_query_answer(thole_test_env *env, uint64_t token, const struct out_query_answer *said)
 {
-    if (out->token != env->asked_query)
+    if (token != env->asked_query)
         return;
     env->query_answered = true;
-    env->query_status = out->status;
+    env->query_status = said->status;
     buf_clear(&env->query_output);
-    buf_slice(&env->query_output, out->data);
+    buf_slice(&env->query_output, said->data);
 }
 
-static void on_log(const struct partition_out *out)
+static void on_line(const struct out_line *line)
 {
     if (getenv("THOLE_TEST_LOG") != NULL)
-        (void)fprintf(stderr, "%.*s: %.*s\n", THOLE_FMT(out->instance), THOLE_FMT(out->data));
+        (void)fprintf(stderr, "%.*s: %.*s\n", THOLE_FMT(line->instance), THOLE_FMT(line->text));
+}
+
+static void read_inbox(thole_test_env *env, const struct partition_out *out)
+{
+    env->reading = true;
+    env->read_generation = out->generation;
+    env->read_next = out->read_inbox.from;
+}
+
+static void purge_inbox(thole_test_env *env, uint64_t below)
+{
+    for (uint64_t s = below - 1; s > 0 && !env->inbox[s - 1].purged; s--)
+        env->inbox[s - 1].purged = true;
 }
 
 static void on_output(thole_test_env *env, const struct partition_out *out)
 {
     switch (out->kind) {
-    case PARTITION_OUT_CLOSED: on_closed(env, out); break;
-    case PARTITION_OUT_READ_TAIL:
-    case PARTITION_OUT_READ_LOG:
-    case PARTITION_OUT_READ_RESULTS:
-    case PARTITION_OUT_LOAD:
-    case PARTITION_OUT_READ_CRASHES:
-    case PARTITION_OUT_READ_LIVE:
-    case PARTITION_OUT_READ_TIMERS: answer(env, out); break;
-    case PARTITION_OUT_DELETE_RECORDS: delete_records(env, out); break;
-    case PARTITION_OUT_REMOVE_HISTORY:
-        kit_log_remove(env, out->instance, out->executions, out->sequence);
-        done(env, out, PARTITION_IN_REMOVED, out->sequence);
-        break;
-    case PARTITION_OUT_APPEND: done(env, out, PARTITION_IN_APPENDED, kit_log_append(env, out)); break;
-    case PARTITION_OUT_STORE_OPEN: store_opened(env, out); break;
-    case PARTITION_OUT_STORE_RESET:
-        kit_rows_reset(env);
-        done(env, out, PARTITION_IN_STORE_RESET, 0);
-        break;
-    case PARTITION_OUT_APPLY:
-        kit_rows_apply(env, out->batch);
-        batch_destroy(out->batch);
-        done(env, out, PARTITION_IN_APPLIED, 0);
-        break;
-    case PARTITION_OUT_PUBLISH_WORK:
-        kit_work_published(env, out);
-        done(env, out, PARTITION_IN_PUBLISHED, 0);
-        break;
-    case PARTITION_OUT_PUSH_CANCEL: kit_work_cancelled(env, out); break;
-    case PARTITION_OUT_SEND:
-        kit_inbox_add(env, out->instance, out->bytes);
-        done(env, out, PARTITION_IN_SENT, 0);
-        break;
-    case PARTITION_OUT_EVENT: on_notice(env, out); break;
-    case PARTITION_OUT_READ_INBOX:
-        env->reading = true;
-        env->read_generation = out->generation;
-        env->read_next = out->from;
-        break;
-    case PARTITION_OUT_PURGE_INBOX:
-        for (uint64_t s = out->from - 1; s > 0 && !env->inbox[s - 1].purged; s--)
-            env->inbox[s - 1].purged = true;
-        break;
-    case PARTITION_OUT_QUERY_ANSWER: on_query_answer(env, out); break;
+    case PARTITION_OUT_CLOSED: on_closed(env, &out->closed); break;
+    case PARTITION_OUT_PUSH_CANCEL: kit_work_cancelled(env, &out->push_cancel); break;
+    case PARTITION_OUT_NOTICE: on_notice(env, &out->notice); break;
+    case PARTITION_OUT_READ_INBOX: read_inbox(env, out); break;
+    case PARTITION_OUT_PURGE_INBOX: purge_inbox(env, out->purge_inbox.below); break;
+    case PARTITION_OUT_QUERY_ANSWER: on_query_answer(env, out->token, &out->query_answer); break;
+    case PARTITION_OUT_LINE: on_line(&out->line); break;
     case PARTITION_OUT_OPENED:
     case PARTITION_OUT_WITHDRAW: break;
-    case PARTITION_OUT_REJECTED: done(env, out, PARTITION_IN_REJECTED, out->sequence); break;
-    case PARTITION_OUT_LOG: on_log(out); break;
     case PARTITION_OUT_CRASHED:
     case PARTITION_OUT_CRASHES_OVER: break; /* nobody outlives a crash here */
+    default: answer(env, out); break;
     }
 }
 
@@ -193,7 +153,7 @@ static bool drain(thole_test_env *env)
             more = true;
             if (!kit_step(env)) {
                 if (out.kind == PARTITION_OUT_APPLY)
-                    batch_destroy(out.batch);
+                    batch_destroy(out.apply.batch);
                 return false;
             }
             on_output(env, &out);
@@ -210,11 +170,10 @@ static bool pump_once(thole_test_env *env)
     if (env->dying || !drain(env))
         return false;
     while (env->steps_left > 0 && (message = kit_inbox_next(env, &sequence)) != NULL) {
-        struct partition_in const in = {.kind = PARTITION_IN_MESSAGE,
-                                        .generation = env->read_generation,
-                                        .sequence = sequence,
-                                        .instance = message->instance,
-                                        .bytes = message->bytes};
+        struct partition_in const in = {
+            .kind = PARTITION_IN_MESSAGE,
+            .generation = env->read_generation,
+            .message = {.sequence = sequence, .instance = message->instance, .bytes = message->bytes}};
         input(env, &in);
         if (!kit_step(env) || !drain(env))
             return false;

@@ -97,20 +97,18 @@ static void add_timer(thole_test_env *env, const struct batch_timer *row)
     timer->row.instance = kit_instance_at(env, row->instance)->id;
 }
 
-void kit_rows_timers(thole_test_env *env, uint64_t before_ms, struct arena *arena, struct partition_in *in)
+void kit_rows_timers(thole_test_env *env, uint64_t before_ms, struct arena *arena, struct in_timers *ret)
 {
     struct batch_timer *const timers = arena_array(arena, env->timers_len, sizeof *timers);
     kit_must(timers != NULL);
-    in->timers_len = 0;
-    in->next_due_ms = 0;
+    *ret = (struct in_timers){.timers = timers};
     for (size_t i = 0; i < env->timers_len; i++) {
         const struct batch_timer *const row = &env->timers[i].row;
         if (row->due_ms != 0 && row->due_ms < before_ms)
-            timers[in->timers_len++] = *row;
-        else if (row->due_ms != 0 && (in->next_due_ms == 0 || row->due_ms < in->next_due_ms))
-            in->next_due_ms = row->due_ms;
+            timers[ret->timers_len++] = *row;
+        else if (row->due_ms != 0 && (ret->next_due_ms == 0 || row->due_ms < ret->next_due_ms))
+            ret->next_due_ms = row->due_ms;
     }
-    in->timers = timers;
 }
 
 /* ---- transactions ---- */
@@ -194,7 +192,7 @@ static void count_name(thole_slice *names, uint64_t *counts, size_t *len, thole_
     counts[i]++;
 }
 
-void kit_rows_live(thole_test_env *env, struct arena *arena, struct partition_in *in)
+void kit_rows_live(thole_test_env *env, struct arena *arena, struct in_live *ret)
 {
     size_t n = 0;
     for (const struct kit_instance *i = env->instances; i != NULL; i = i->next)
@@ -203,21 +201,19 @@ void kit_rows_live(thole_test_env *env, struct arena *arena, struct partition_in
     thole_slice *const names = arena_array(arena, n, sizeof *names);
     uint64_t *const counts = arena_array(arena, n, sizeof *counts);
     kit_must(blocked != NULL && names != NULL && counts != NULL);
+    *ret = (struct in_live){
+        .blocked = blocked, .names = names, .counts = counts, .activities = kit_work_rows(env)};
     for (const struct kit_instance *i = env->instances; i != NULL; i = i->next) {
         if (is_live(i))
-            count_name(names, counts, &in->live_names_len, live_name(i, arena));
+            count_name(names, counts, &ret->names_len, live_name(i, arena));
         if (is_blocked(i))
-            blocked[in->blocked_len++] = (struct batch_instance){.instance = i->id,
-                                                                 .orchestration = i->orchestration,
-                                                                 .version = i->version,
-                                                                 .execution = i->execution,
-                                                                 .status = i->status,
-                                                                 .detail = i->detail};
+            blocked[ret->blocked_len++] = (struct batch_instance){.instance = i->id,
+                                                                  .orchestration = i->orchestration,
+                                                                  .version = i->version,
+                                                                  .execution = i->execution,
+                                                                  .status = i->status,
+                                                                  .detail = i->detail};
     }
-    in->blocked = blocked;
-    in->live_names = names;
-    in->live_counts = counts;
-    in->live_activities = kit_work_rows(env);
 }
 
 void kit_rows_reset(thole_test_env *env)

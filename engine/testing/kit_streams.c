@@ -4,28 +4,28 @@
 
 /* ---- history ---- */
 
-static void note_turn(thole_test_env *env, const struct partition_out *out, size_t index)
+static void note_turn(thole_test_env *env, const struct out_append *append, size_t index)
 {
-    struct kit_instance *const instance = kit_instance_at(env, out->instance);
+    struct kit_instance *const instance = kit_instance_at(env, append->instance);
     instance->records = kit_grow(env, instance->records, instance->records_len, &instance->records_cap,
                                  sizeof *instance->records);
-    if (instance->records_len == 0 || out->execution > instance->newest) {
+    if (instance->records_len == 0 || append->execution > instance->newest) {
         instance->from_before = instance->from_newest;
         instance->from_newest = instance->records_len;
-        instance->newest = out->execution;
+        instance->newest = append->execution;
     }
     instance->records[instance->records_len++] = index;
     kit_history_check(env, instance);
 }
 
 /* The history begins with it again. */
-static void note_deletion(thole_test_env *env, const struct partition_out *out, size_t index)
+static void note_deletion(thole_test_env *env, const struct out_append *append, size_t index)
 {
-    struct kit_instance *const instance = kit_instance_at(env, out->instance);
+    struct kit_instance *const instance = kit_instance_at(env, append->instance);
     struct arena arena;
     struct record record;
     arena_init(&arena, MESSAGE_BYTES_MAX);
-    kit_must(record_decode(out->bytes, &arena, &record, NULL) == THOLE_OK);
+    kit_must(record_decode(append->bytes, &arena, &record, NULL) == THOLE_OK);
     instance->records =
         kit_grow(env, instance->records, 0, &instance->records_cap, sizeof *instance->records);
     instance->records[0] = index;
@@ -36,30 +36,30 @@ static void note_deletion(thole_test_env *env, const struct partition_out *out, 
     arena_release(&arena);
 }
 
-uint64_t kit_log_append(thole_test_env *env, const struct partition_out *out)
+uint64_t kit_log_append(thole_test_env *env, const struct out_append *append)
 {
-    assert(out->expected_last == env->records_len); /* one engine at a time */
+    assert(append->expected_last == env->records_len); /* one engine at a time */
     env->records = kit_grow(env, env->records, env->records_len, &env->records_cap, sizeof *env->records);
     struct kit_record *const record = &env->records[env->records_len++];
     *record = (struct kit_record){
-        .kind = out->record_kind, .bytes = kit_dup(env, out->bytes), .execution = out->execution};
-    if (out->instance.len > 0)
-        record->instance = kit_instance_at(env, out->instance)->id;
-    if (out->record_kind == RECORD_TURN)
-        note_turn(env, out, env->records_len - 1);
-    else if (out->record_kind == RECORD_DELETED)
-        note_deletion(env, out, env->records_len - 1);
+        .kind = append->kind, .bytes = kit_dup(env, append->bytes), .execution = append->execution};
+    if (append->instance.len > 0)
+        record->instance = kit_instance_at(env, append->instance)->id;
+    if (append->kind == RECORD_TURN)
+        note_turn(env, append, env->records_len - 1);
+    else if (append->kind == RECORD_DELETED)
+        note_deletion(env, append, env->records_len - 1);
     return env->records_len;
 }
 
-void kit_log_remove(thole_test_env *env, thole_slice instance, struct executions executions,
-                    uint64_t sequence)
+void kit_log_remove(thole_test_env *env, const struct out_remove_history *remove)
 {
-    for (uint64_t s = 1; s < sequence; s++) {
+    struct executions const executions = remove->executions;
+    for (uint64_t s = 1; s < remove->below; s++) {
         struct kit_record *const record = &env->records[s - 1];
         bool const among = executions.upto == 0 ||
                            (record->execution > executions.above && record->execution <= executions.upto);
-        record->deleted |= among && thole_slice_equal(record->instance, instance);
+        record->deleted |= among && thole_slice_equal(record->instance, remove->instance);
     }
 }
 
@@ -71,7 +71,7 @@ static void read_into(const thole_test_env *env, uint64_t from, uint64_t to, str
             records[(*len)++] = (struct log_record){.sequence = s, .bytes = env->records[s - 1].bytes};
 }
 
-void kit_log_tail(const thole_test_env *env, uint64_t count, struct arena *arena, struct partition_in *in)
+void kit_log_tail(const thole_test_env *env, uint64_t count, struct arena *arena, struct in_tail *ret)
 {
     uint64_t opened = env->records_len;
     while (opened > 0 &&
@@ -85,20 +85,16 @@ void kit_log_tail(const thole_test_env *env, uint64_t count, struct arena *arena
     size_t len = 0;
     read_into(env, opened == 0 ? 1 : opened, opened, records, &len);
     read_into(env, from, env->records_len, records, &len);
-    in->epoch_sequence = opened;
-    in->last_sequence = env->records_len;
-    in->records = records;
-    in->records_len = len;
+    *ret = (struct in_tail){opened, env->records_len, records, len};
 }
 
-void kit_log_read(const thole_test_env *env, uint64_t from, uint64_t to, struct arena *arena,
-                  struct partition_in *in)
+void kit_log_read(const thole_test_env *env, const struct out_read_log *asked, struct arena *arena,
+                  struct in_log *ret)
 {
-    struct log_record *const records = arena_array(arena, to - from + 1, sizeof *records);
+    struct log_record *const records = arena_array(arena, asked->to - asked->from + 1, sizeof *records);
     kit_must(records != NULL);
-    in->records_len = 0;
-    read_into(env, from, to, records, &in->records_len);
-    in->records = records;
+    *ret = (struct in_log){.records = records};
+    read_into(env, asked->from, asked->to, records, &ret->records_len);
 }
 
 /* The newest execution counts, and the one before it when all that is stored of the newest is half a turn. */
@@ -110,19 +106,18 @@ static void load_newest(const thole_test_env *env, thole_slice id, struct log_re
         read_into(env, instance->records[i] + 1, instance->records[i] + 1, records, len);
 }
 
-void kit_log_load(thole_test_env *env, thole_slice id, uint64_t execution, struct arena *arena,
-                  struct partition_in *in)
+void kit_log_load(thole_test_env *env, const struct out_load *load, struct arena *arena,
+                  struct in_history *ret)
 {
     struct log_record *const records = arena_array(arena, env->records_len, sizeof *records);
     kit_must(records != NULL);
-    in->instance = id;
-    in->records_len = 0;
-    if (execution == 0)
-        load_newest(env, id, records, &in->records_len);
-    for (uint64_t s = 1; execution != 0 && s <= env->records_len; s++)
-        if (env->records[s - 1].execution == execution && thole_slice_equal(env->records[s - 1].instance, id))
-            read_into(env, s, s, records, &in->records_len);
-    in->records = records;
+    *ret = (struct in_history){.instance = load->instance, .records = records};
+    if (load->execution == 0)
+        load_newest(env, load->instance, records, &ret->records_len);
+    for (uint64_t s = 1; load->execution != 0 && s <= env->records_len; s++)
+        if (env->records[s - 1].execution == load->execution &&
+            thole_slice_equal(env->records[s - 1].instance, load->instance))
+            read_into(env, s, s, records, &ret->records_len);
 }
 
 /* ---- inbox ---- */
@@ -153,22 +148,21 @@ const struct kit_message *kit_inbox_next(thole_test_env *env, uint64_t *ret_sequ
     return &env->inbox[*ret_sequence - 1];
 }
 
-void kit_inbox_results(const thole_test_env *env, uint64_t from, struct arena *arena, struct partition_in *in)
+void kit_inbox_results(const thole_test_env *env, uint64_t from, struct arena *arena, struct in_results *ret)
 {
     struct partition_result *const results = arena_array(arena, env->inbox_len + 1, sizeof *results);
     kit_must(results != NULL);
-    in->results_len = 0;
+    *ret = (struct in_results){.results = results};
     for (uint64_t s = from; s <= env->inbox_len; s++) {
         const struct kit_message *const at = &env->inbox[s - 1];
         struct message message;
         if (at->purged || message_decode(at->bytes, arena, &message, NULL) != THOLE_OK ||
             message.kind != MESSAGE_ACTIVITY_RESULT)
             continue;
-        results[in->results_len++] = (struct partition_result){.instance = message.instance,
-                                                               .execution = message.execution,
-                                                               .activity_id = message.task,
-                                                               .try_number = message.try_number,
-                                                               .sequence = s};
+        results[ret->results_len++] = (struct partition_result){.instance = message.instance,
+                                                                .execution = message.execution,
+                                                                .activity_id = message.task,
+                                                                .try_number = message.try_number,
+                                                                .sequence = s};
     }
-    in->results = results;
 }

@@ -67,12 +67,12 @@ void kit_work_deleted(thole_test_env *env, thole_slice instance, uint64_t execut
         w->gone |= w->row.execution <= execution && thole_slice_equal(w->row.instance, instance);
 }
 
-void kit_work_published(thole_test_env *env, const struct partition_out *out)
+void kit_work_published(thole_test_env *env, const struct out_publish_work *work)
 {
-    struct kit_work *const w = find(env, out->instance, out->execution, out->activity_id);
+    struct kit_work *const w = find(env, work->instance, work->execution, work->activity_id);
     if (w == NULL || w->state != KIT_WORK_ROW)
         return;
-    w->input = kit_dup(env, out->data);
+    w->input = kit_dup(env, work->input);
     w->state = KIT_WORK_QUEUED;
 }
 
@@ -183,13 +183,13 @@ static void tell(struct kit_work *w, thole_cancel_kind kind, thole_slice reason)
     fire(w, kind, reason);
 }
 
-void kit_work_cancelled(thole_test_env *env, const struct partition_out *out)
+void kit_work_cancelled(thole_test_env *env, const struct out_push_cancel *push)
 {
     for (struct kit_work *w = env->work; w != NULL; w = w->next)
-        for (size_t i = 0; i < out->sequences_len; i++)
-            if (w->gone && w->row.activity_id == out->sequences[i] && w->row.execution == out->execution &&
-                thole_slice_equal(w->row.instance, out->instance))
-                tell(w, cancel_kind_find(thole_slice_from(out->event_kind)), out->data);
+        for (size_t i = 0; i < push->activity_ids_len; i++)
+            if (w->gone && w->row.activity_id == push->activity_ids[i] &&
+                w->row.execution == push->execution && thole_slice_equal(w->row.instance, push->instance))
+                tell(w, cancel_kind_find(thole_slice_from(push->kind)), push->reason);
     sweep(env);
 }
 

@@ -133,36 +133,101 @@ static const struct batch_activity *lend_activities(struct loan **loans, const s
     return rows;
 }
 
-static void lend_live(struct loan **loans, struct partition_in *own)
+static void lend_live(struct loan **loans, struct in_live *live)
 {
-    struct batch_instance *blocked = LEND_ARRAY(loans, own->blocked, own->blocked_len);
-    thole_slice *names = LEND_ARRAY(loans, own->live_names, own->live_names_len);
-    for (size_t i = 0; i < own->blocked_len; i++)
+    struct batch_instance *blocked = LEND_ARRAY(loans, live->blocked, live->blocked_len);
+    thole_slice *names = LEND_ARRAY(loans, live->names, live->names_len);
+    for (size_t i = 0; i < live->blocked_len; i++)
         lend_slice(loans, &blocked[i].instance);
-    for (size_t i = 0; i < own->live_names_len; i++)
+    for (size_t i = 0; i < live->names_len; i++)
         lend_slice(loans, &names[i]);
-    own->blocked = blocked;
-    own->live_names = names;
-    own->live_counts = LEND_ARRAY(loans, own->live_counts, own->live_names_len);
+    live->blocked = blocked;
+    live->names = names;
+    live->counts = LEND_ARRAY(loans, live->counts, live->names_len);
 }
 
-static void lend_rows(struct loan **loans, struct partition_in *own)
+static void lend_timers(struct loan **loans, struct in_timers *in)
 {
-    struct batch_timer *timers = LEND_ARRAY(loans, own->timers, own->timers_len);
-    struct partition_crash *crashes = LEND_ARRAY(loans, own->crashes, own->crashes_len);
-    struct partition_result *results = LEND_ARRAY(loans, own->results, own->results_len);
-    for (size_t i = 0; i < own->timers_len; i++)
+    struct batch_timer *timers = LEND_ARRAY(loans, in->timers, in->timers_len);
+    for (size_t i = 0; i < in->timers_len; i++)
         lend_slice(loans, &timers[i].instance);
-    for (size_t i = 0; i < own->crashes_len; i++) {
+    in->timers = timers;
+}
+
+static void lend_crashes(struct loan **loans, struct in_crashes *in)
+{
+    struct partition_crash *crashes = LEND_ARRAY(loans, in->crashes, in->crashes_len);
+    for (size_t i = 0; i < in->crashes_len; i++) {
         lend_slice(loans, &crashes[i].instance);
         lend_slice(loans, &crashes[i].text);
     }
-    for (size_t i = 0; i < own->results_len; i++)
+    in->crashes = crashes;
+}
+
+static void lend_results(struct loan **loans, struct in_results *in)
+{
+    struct partition_result *results = LEND_ARRAY(loans, in->results, in->results_len);
+    for (size_t i = 0; i < in->results_len; i++)
         lend_slice(loans, &results[i].instance);
-    own->timers = timers;
-    own->crashes = crashes;
-    own->removed = lend_activities(loans, own->removed, own->removed_len);
-    own->results = results;
+    in->results = results;
+}
+
+static void lend_text(struct loan **loans, const char **text)
+{
+    if (*text != NULL)
+        *text = lend(loans, *text, strlen(*text) + 1);
+}
+
+static void lend_message(struct loan **loans, struct in_message *message)
+{
+    lend_slice(loans, &message->instance);
+    lend_slice(loans, &message->subject);
+    lend_slice(loans, &message->bytes);
+}
+
+static void lend_query(struct loan **loans, struct in_query *query)
+{
+    lend_slice(loans, &query->instance);
+    lend_slice(loans, &query->query);
+    lend_slice(loans, &query->input);
+}
+
+/* All that the input points to. */
+static void lend_input(struct loan **loans, struct partition_in *in)
+{
+    switch (in->kind) {
+    case PARTITION_IN_STEP_DOWN: lend_text(loans, &in->step_down.text); break;
+    case PARTITION_IN_APPEND_FAILED: lend_text(loans, &in->append_failed.text); break;
+    case PARTITION_IN_TAIL:
+        in->tail.records = lend_records(loans, in->tail.records, in->tail.records_len);
+        break;
+    case PARTITION_IN_LOG: in->log.records = lend_records(loans, in->log.records, in->log.records_len); break;
+    case PARTITION_IN_HISTORY:
+        lend_slice(loans, &in->history.instance);
+        in->history.records = lend_records(loans, in->history.records, in->history.records_len);
+        break;
+    case PARTITION_IN_LIVE: lend_live(loans, &in->live); break;
+    case PARTITION_IN_TIMERS: lend_timers(loans, &in->timers); break;
+    case PARTITION_IN_APPLIED:
+        in->applied.removed = lend_activities(loans, in->applied.removed, in->applied.removed_len);
+        break;
+    case PARTITION_IN_MESSAGE: lend_message(loans, &in->message); break;
+    case PARTITION_IN_RESULTS: lend_results(loans, &in->results); break;
+    case PARTITION_IN_CRASHES: lend_crashes(loans, &in->crashes); break;
+    case PARTITION_IN_QUERY: lend_query(loans, &in->query); break;
+    case PARTITION_IN_OPEN:
+    case PARTITION_IN_CLOSE:
+    case PARTITION_IN_RIVAL:
+    case PARTITION_IN_DELETED:
+    case PARTITION_IN_APPENDED:
+    case PARTITION_IN_REMOVED:
+    case PARTITION_IN_STORE_OPENED:
+    case PARTITION_IN_STORE_RESET:
+    case PARTITION_IN_PUBLISHED:
+    case PARTITION_IN_SENT:
+    case PARTITION_IN_INBOX_BACK:
+    case PARTITION_IN_REJECTED: break;
+    }
 }
 
 thole_status __real_partition_input(struct partition *, const struct partition_in *, uint64_t);
@@ -170,15 +235,7 @@ thole_status __wrap_partition_input(struct partition *p, const struct partition_
 {
     struct loan *loans = NULL;
     struct partition_in own = *in;
-    if (in->text != NULL)
-        own.text = lend(&loans, in->text, strlen(in->text) + 1);
-    lend_slice(&loans, &own.instance);
-    lend_slice(&loans, &own.bytes);
-    lend_slice(&loans, &own.query);
-    lend_slice(&loans, &own.subject);
-    own.records = lend_records(&loans, in->records, in->records_len);
-    lend_live(&loans, &own);
-    lend_rows(&loans, &own);
+    lend_input(&loans, &own);
     thole_status const status = __real_partition_input(p, &own, now_ms);
     take_back(&loans);
     return status;

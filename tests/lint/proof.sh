@@ -10,7 +10,7 @@ bad=0
 
 fresh() { # a tree that every lint accepts
     rm -rf "${tree:?}"/* "$tree"/.[a-z]*
-    mkdir -p "$tree"/{include/thole,engine/core,engine/host,streams,projections,examples,tests}
+    mkdir -p "$tree"/{include/thole,engine/core,engine/host,streams,projections,cli,examples,tests}
     cp "$here/../../.clang-format" "$tree/"
     printf '#ifndef A_H\n#define A_H\n#include <stdint.h>\n#define THOLE_API __attribute__((visibility("default")))\n' >"$tree/include/thole/a.h"
     printf '#ifdef __cplusplus\nextern "C" {\n#endif\nTHOLE_API uint32_t *thole_a(uint32_t *n);\n' >>"$tree/include/thole/a.h"
@@ -62,7 +62,7 @@ plant() { # LINT WHAT WORD FILE TEXT: appends the text to a file of a fresh tree
     expect bad "$1" "$2" "$3"
 }
 
-for lint in core_is_pure exports headers function_length file_length layers banned unique_names source_lists words seed_tests promises state_tables walks test_index format; do
+for lint in core_is_pure exports headers function_length file_length layers banned unique_names source_lists words seed_tests promises state_tables walks test_index json format; do
     fresh
     expect good "$lint" "the clean tree"
 done
@@ -153,6 +153,9 @@ walk bad "a function that is only declared" 'there is no function b.c: core_c' '
 walk bad "a struct that is not there" 'nothing in the code is called struct core' '| `b.c: core_b` | `struct core` |'
 walk bad "a constant that is not there" 'called CORE_B' '| `b.c: core_b` | `CORE_B` |'
 walk bad "a page without a walk" 'it has no walk' 'Nothing.'
+plant json "a member written by hand" 'd.c:1:' streams/d.c 'void d(char *s, int n) { snprintf(s, 9, "{\\"seq\\":%%d}", n); }\n'
+plant json "a member with what comes before it" 'd.c:1:' engine/host/d.c 'const char *d = ",\\"no_erase\\": true";\n'
+plant json "a brace by hand" 'd.c:1:' cli/d.c 'void d(struct buf *to) { buf_text(to, "}}"); }\n'
 plant words "a path of this machine" 'c.h:2:' engine/host/c.h "/* see /w""ork/x */\n"
 plant words "a home" 'c.h:2:' engine/host/c.h "/* see /ro""ot/.x */\n"
 plant format "a line that is not formatted" 'c.h' engine/host/c.h 'int   host_d (void) ;\n'

@@ -22,12 +22,12 @@ static void listen(struct stand *s)
     struct partition_out out;
     while (env_poll(&s->env, &out)) {
         if (out.kind == PARTITION_OUT_READ_TAIL)
-            say(s, "read", out.count);
+            say(s, "read", out.read_tail.count);
         else if (out.kind == PARTITION_OUT_DELETE_RECORDS)
-            for (size_t i = 0; i < out.sequences_len; i++)
-                say(s, "delete", out.sequences[i]);
+            for (size_t i = 0; i < out.delete_records.sequences_len; i++)
+                say(s, "delete", out.delete_records.sequences[i]);
         else if (out.kind == PARTITION_OUT_APPEND)
-            say(s, "append", out.expected_last + 1);
+            say(s, "append", out.append.expected_last + 1);
     }
 }
 
@@ -77,12 +77,7 @@ static void store(struct stand *s, enum record_kind kind, uint64_t epoch, uint64
 static void give_tail(struct stand *s, uint64_t epoch_sequence)
 {
     size_t const from = epoch_sequence == 0 ? 0 : (size_t)epoch_sequence - 1;
-    struct partition_in const in = {.kind = PARTITION_IN_TAIL,
-                                    .epoch_sequence = epoch_sequence,
-                                    .last_sequence = s->len,
-                                    .records = s->records + from,
-                                    .records_len = s->len - from};
-    log_tail(s->log, &in);
+    log_tail(s->log, &(struct in_tail){epoch_sequence, s->len, s->records + from, s->len - from});
     log_check(s->log);
 }
 
@@ -95,7 +90,7 @@ static struct stand *begin_open(void)
     log_open(s->log);
     give_tail(s, 0);
     log_begin(s->log, 0, &saying);
-    log_appended(s->log, &(struct partition_in){.n = 0, .sequence = 1});
+    log_appended(s->log, 0, 1);
     CU_ASSERT_TRUE(log_take_committed(s->log, &opened));
     CU_ASSERT_FALSE(log_take_committed(s->log, &opened));
     CU_ASSERT_EQUAL_FATAL(log_state(s->log), LOG_OPEN);
@@ -124,7 +119,7 @@ static void append(struct stand *s, size_t which)
 
 static void acknowledge(struct stand *s, uint64_t n)
 {
-    log_appended(s->log, &(struct partition_in){.n = n, .sequence = log_facts(s->log)->base + n});
+    log_appended(s->log, n, log_facts(s->log)->base + n);
 }
 
 static void take(struct stand *s)
@@ -154,7 +149,7 @@ static void test_an_empty_log(void)
     check_said(s, "appends", "append 1");
     CU_ASSERT_FALSE(log_take_committed(s->log, &record));
     log_check(s->log);
-    log_appended(s->log, &(struct partition_in){.n = 0, .sequence = 1});
+    log_appended(s->log, 0, 1);
     CU_ASSERT_TRUE(log_take_committed(s->log, &record));
     CU_ASSERT(record.n == 0 && record.sequence == 1 && record.tag == NULL);
     CU_ASSERT_EQUAL(log_facts(s->log)->floor, 7);
@@ -244,7 +239,7 @@ static void test_behind_a_refused_one_nothing_is_committed(void)
         append(s, i);
     listen(s);
     s->said.text[0] = '\0';
-    log_append_failed(s->log, &(struct partition_in){.n = 2, .text = "refused"});
+    log_append_failed(s->log, 2, "refused");
     CU_ASSERT_EQUAL(log_state(s->log), LOG_FAILING);
     CU_ASSERT_FALSE(log_is_open(s->log));
     acknowledge(s, 3);
@@ -265,7 +260,7 @@ static void test_a_record_elsewhere(void)
 {
     struct stand *s = begin_open();
     append(s, 0);
-    log_appended(s->log, &(struct partition_in){.n = 1, .sequence = 9});
+    log_appended(s->log, 1, 9);
     take(s);
     CU_ASSERT_EQUAL_FATAL(log_state(s->log), LOG_LOST);
     CHECK_STR("why", log_why(s->log), "a record was stored at an unexpected sequence");
@@ -277,10 +272,10 @@ static void test_a_record_elsewhere(void)
 static void test_answers_to_nothing(void)
 {
     struct stand *s = begin();
-    log_tail(s->log, &(struct partition_in){0});
+    log_tail(s->log, &(struct in_tail){0});
     log_deleted(s->log);
-    log_appended(s->log, &(struct partition_in){.n = 0, .sequence = 1});
-    log_append_failed(s->log, &(struct partition_in){.n = 0});
+    log_appended(s->log, 0, 1);
+    log_append_failed(s->log, 0, NULL);
     CU_ASSERT_EQUAL(log_state(s->log), LOG_CLOSED);
     check_said(s, "nothing", "");
     end(s);
@@ -288,7 +283,7 @@ static void test_answers_to_nothing(void)
     append(s, 0);
     acknowledge(s, 0);
     acknowledge(s, 2);
-    log_append_failed(s->log, &(struct partition_in){.n = 0});
+    log_append_failed(s->log, 0, NULL);
     take(s);
     CU_ASSERT_TRUE(log_is_open(s->log));
     check_said(s, "only its own", "append 2");
@@ -353,7 +348,7 @@ static void test_a_long_reason_is_cut(void)
     memset(text, 'w', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     append(s, 0);
-    log_append_failed(s->log, &(struct partition_in){.n = 1, .text = text});
+    log_append_failed(s->log, 1, text);
     CU_ASSERT_EQUAL_FATAL(log_state(s->log), LOG_LOST);
     CU_ASSERT_EQUAL(strlen(log_why(s->log)), most);
     text[most] = '\0';

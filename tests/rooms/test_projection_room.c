@@ -40,25 +40,27 @@ static void listen(struct stand *s)
     s->tokens_len = 0;
     while (env_poll(&s->env, &out)) {
         switch (out.kind) {
-        case PARTITION_OUT_STORE_OPEN: say(s, "open", out.epoch); break;
+        case PARTITION_OUT_STORE_OPEN: say(s, "open", out.store_open.epoch); break;
         case PARTITION_OUT_STORE_RESET: say(s, "reset", 0); break;
-        case PARTITION_OUT_READ_LOG: say(s, "log from", out.from); break;
-        case PARTITION_OUT_READ_RESULTS: say(s, "results from", out.from); break;
-        case PARTITION_OUT_READ_TIMERS: say(s, "timers before", out.before_ms); break;
-        case PARTITION_OUT_APPLY: say_batch(s, out.batch); break;
-        case PARTITION_OUT_PUBLISH_WORK: say(s, out.again ? "work again" : "work", out.activity_id); break;
-        case PARTITION_OUT_SEND: say(s, "send", out.bytes.len > 0); break;
-        case PARTITION_OUT_PUSH_CANCEL:
-            say(s, "cancel", out.sequences[0]);
-            if (out.try_number > 1)
-                say(s, "of try", out.try_number);
+        case PARTITION_OUT_READ_LOG: say(s, "log from", out.read_log.from); break;
+        case PARTITION_OUT_READ_RESULTS: say(s, "results from", out.read_results.from); break;
+        case PARTITION_OUT_READ_TIMERS: say(s, "timers before", out.read_timers.before_ms); break;
+        case PARTITION_OUT_APPLY: say_batch(s, out.apply.batch); break;
+        case PARTITION_OUT_PUBLISH_WORK:
+            say(s, out.publish_work.again ? "work again" : "work", out.publish_work.activity_id);
             break;
-        case PARTITION_OUT_WITHDRAW: say(s, "withdraw", out.sequence); break;
-        case PARTITION_OUT_REMOVE_HISTORY: say(s, "remove before", out.sequence); break;
-        case PARTITION_OUT_EVENT:
-            say(s, out.event_kind, out.execution);
-            if (out.request_id.len > 0)
-                say(s, "asked for in bytes", out.request_id.len);
+        case PARTITION_OUT_SEND: say(s, "send", out.send.bytes.len > 0); break;
+        case PARTITION_OUT_PUSH_CANCEL:
+            say(s, "cancel", out.push_cancel.activity_ids[0]);
+            if (out.push_cancel.try_number > 1)
+                say(s, "of try", out.push_cancel.try_number);
+            break;
+        case PARTITION_OUT_WITHDRAW: say(s, "withdraw", out.withdraw.sequence); break;
+        case PARTITION_OUT_REMOVE_HISTORY: say(s, "remove before", out.remove_history.below); break;
+        case PARTITION_OUT_NOTICE:
+            say(s, out.notice.kind, out.notice.execution);
+            if (out.notice.request_id.len > 0)
+                say(s, "asked for in bytes", out.notice.request_id.len);
             break;
         default: say(s, "what", out.kind); break;
         }
@@ -147,8 +149,8 @@ static struct stand *begin_current(void)
 {
     struct stand *s = begin();
     open_at(s, 0);
-    projection_store_opened(s->projection, &(struct partition_in){.epoch = 3});
-    projection_log(s->projection, &(struct partition_in){0});
+    projection_store_opened(s->projection, &(struct in_store_opened){.epoch = 3});
+    projection_log(s->projection, &(struct in_log){0});
     projection_pump(s->projection);
     CU_ASSERT_EQUAL_FATAL(projection_state(s->projection), PROJECTION_CURRENT);
     listen(s);
@@ -174,14 +176,14 @@ static void test_rows_then_work_then_the_watermark(void)
     CU_ASSERT_EQUAL(commit(s, 1, start_and_work, 2), 1);
     check_said(s, "rows", "started 1, apply 2");
     CU_ASSERT_EQUAL(projection_done(s->projection), 0);
-    projection_applied(s->projection, &(struct partition_in){0});
+    projection_applied(s->projection, &(struct in_applied){0});
     check_said(s, "work", "work 2");
     CU_ASSERT_EQUAL_FATAL(s->tokens_len, 1);
     CU_ASSERT(projection_done(s->projection) == 0 && !projection_idle(s->projection));
-    projection_published(s->projection, &(struct partition_in){.token = s->tokens[0], .sequence = 70});
+    projection_published(s->projection, s->tokens[0], 70);
     CU_ASSERT(projection_done(s->projection) == BASE + 1 && projection_idle(s->projection));
     CU_ASSERT_TRUE(projection_unsaved(s->projection));
-    projection_published(s->projection, &(struct partition_in){.token = s->tokens[0], .sequence = 70});
+    projection_published(s->projection, s->tokens[0], 70);
     projection_save(s->projection);
     check_said(s, "the watermark", "apply 0");
     CU_ASSERT(s->applied == BASE + 1 && !projection_unsaved(s->projection));
@@ -200,7 +202,7 @@ static void test_a_notice_names_the_request_of_a_client(void)
         start.request_id = thole_slice_from(ids[i]);
         (void)commit(s, 1, &start, 1);
         check_said(s, ids[i], want[i]);
-        projection_applied(s->projection, &(struct partition_in){0});
+        projection_applied(s->projection, &(struct in_applied){0});
         end(s);
     }
 }
@@ -212,14 +214,14 @@ static void test_what_is_cancelled_goes_first(void)
         .id = 3, .kind = EVENT_ACTIVITY_CANCELLED, .ref = 2, .code = CANCEL_REQUESTED};
     (void)commit(s, 1, start_and_work, 2);
     projection_pump(s->projection);
-    projection_applied(s->projection, &(struct partition_in){0});
+    projection_applied(s->projection, &(struct in_applied){0});
     check_said(s, "work", "started 1, apply 2, work 2");
-    projection_published(s->projection, &(struct partition_in){.token = s->tokens[0], .sequence = 70});
+    projection_published(s->projection, s->tokens[0], 70);
     (void)commit(s, 2, &cancelled, 1);
     check_said(s, "its row alone", "apply 0, gone 1");
-    projection_applied(s->projection, &(struct partition_in){0});
+    projection_applied(s->projection, &(struct in_applied){0});
     check_said(s, "then workers hear, and its message goes", "cancel 2, withdraw 70, apply 1");
-    projection_applied(s->projection, &(struct partition_in){0});
+    projection_applied(s->projection, &(struct in_applied){0});
     check_said(s, "and that is all", "");
     CU_ASSERT_EQUAL(projection_done(s->projection), BASE + 2);
     end(s);
@@ -236,14 +238,14 @@ static void test_each_message_of_work_is_stored(void)
         {.id = 3, .kind = EVENT_ACTIVITY_SCHEDULED, .name = THOLE_STR("a"), .queue = THOLE_STR("q")}};
     (void)commit(s, 1, two, 3);
     projection_pump(s->projection);
-    projection_applied(s->projection, &(struct partition_in){0});
+    projection_applied(s->projection, &(struct in_applied){0});
     check_said(s, "both", "started 1, apply 3, work 2, work 3");
     CU_ASSERT_EQUAL_FATAL(s->tokens_len, 2);
     for (int again = 0; again < 2; again++) {
-        projection_published(s->projection, &(struct partition_in){.token = s->tokens[0], .sequence = 70});
+        projection_published(s->projection, s->tokens[0], 70);
         CU_ASSERT(projection_done(s->projection) == 0 && !projection_idle(s->projection));
     }
-    projection_published(s->projection, &(struct partition_in){.token = s->tokens[1], .sequence = 71});
+    projection_published(s->projection, s->tokens[1], 71);
     CU_ASSERT(projection_done(s->projection) == BASE + 1 && projection_idle(s->projection));
     end(s);
 }
@@ -270,13 +272,13 @@ static void test_a_push_names_its_try(void)
                                   .due_ms = 2000}};
     (void)commit(s, 1, two, 3);
     projection_pump(s->projection);
-    projection_applied(s->projection, &(struct partition_in){0});
+    projection_applied(s->projection, &(struct in_applied){0});
     check_said(s, "their work", "started 1, apply 3, work 2, work 3");
     (void)commit(s, 2, late, 2);
     check_said(s, "their rows go", "apply 0, gone 2");
-    projection_applied(s->projection, &(struct partition_in){0});
+    projection_applied(s->projection, &(struct in_applied){0});
     check_said(s, "one message for each try", "cancel 2, of try 2, cancel 3, of try 3, apply 3");
-    projection_applied(s->projection, &(struct partition_in){0});
+    projection_applied(s->projection, &(struct in_applied){0});
     end(s);
 }
 
@@ -290,12 +292,11 @@ static void test_one_receiver_one_message_at_a_time(void)
     };
     (void)commit(s, 1, events, 3);
     projection_pump(s->projection);
-    projection_applied(s->projection, &(struct partition_in){0});
+    projection_applied(s->projection, &(struct in_applied){0});
     check_said(s, "the first", "started 1, apply 1, send 1");
-    projection_sent(s->projection,
-                    &(struct partition_in){.token = s->tokens[0] + 1}); /* it has not been sent */
+    projection_sent(s->projection, s->tokens[0] + 1); /* it has not been sent */
     check_said(s, "no answer to what was not sent", "");
-    projection_sent(s->projection, &(struct partition_in){.token = s->tokens[0]});
+    projection_sent(s->projection, s->tokens[0]);
     check_said(s, "the next", "send 1");
     end(s);
 }
@@ -332,7 +333,7 @@ static void test_a_newer_epoch(void)
 {
     struct stand *s = begin();
     open_at(s, 0);
-    projection_store_opened(s->projection, &(struct partition_in){.epoch = 8});
+    projection_store_opened(s->projection, &(struct in_store_opened){.epoch = 8});
     CU_ASSERT_EQUAL_FATAL(projection_state(s->projection), PROJECTION_FAILED);
     CHECK_STR("why", projection_why(s->projection), "the database has a newer epoch of the partition");
     projection_reset(s->projection);
@@ -346,10 +347,10 @@ static void test_rows_of_another_log(void)
     struct stand *s = begin();
     open_at(s, 0);
     projection_store_opened(s->projection,
-                            &(struct partition_in){.epoch = 3, .projected = {.seq = 4, .mark = 99}});
+                            &(struct in_store_opened){.epoch = 3, .projected = {.seq = 4, .mark = 99}});
     check_said(s, "is that record there?", "open 3, log from 1");
     s->records[0] = (struct log_record){.sequence = 4, .bytes = turn_of(s, 1, 1, start_and_work, 2)};
-    projection_log(s->projection, &(struct partition_in){.records = s->records, .records_len = 1});
+    projection_log(s->projection, &(struct in_log){s->records, 1});
     check_said(s, "another one", "reset 0");
     projection_store_reset(s->projection);
     check_said(s, "from the beginning", "log from 1");
@@ -365,22 +366,20 @@ static void test_only_what_is_open_is_done_again(void)
         struct partition_result const result = {
             .instance = THOLE_STR("i"), .execution = 1, .activity_id = 2, .try_number = 1};
         open_at(s, 0);
-        projection_store_opened(s->projection, &(struct partition_in){.epoch = 3});
+        projection_store_opened(s->projection, &(struct in_store_opened){.epoch = 3});
         check_said(s, "reads", "open 3, log from 1");
         s->records[0] = (struct log_record){.sequence = 4, .bytes = turn_of(s, 1, 1, start_and_work, 2)};
-        projection_log(s->projection, &(struct partition_in){.records = s->records, .records_len = 1});
+        projection_log(s->projection, &(struct in_log){s->records, 1});
         check_said(s, "the instance", "apply 1");
-        projection_applied(s->projection, &(struct partition_in){0});
+        projection_applied(s->projection, &(struct in_applied){0});
         check_said(s, "is its result there?", "results from 5");
-        projection_results(s->projection,
-                           &(struct partition_in){.results = &result, .results_len = (size_t)answered},
-                           &inbox);
+        projection_results(s->projection, &(struct in_results){&result, (size_t)answered}, &inbox);
         check_said(s, "its row, or not", answered ? "" : "apply 1");
         CU_ASSERT_EQUAL(projection_state(s->projection) == PROJECTION_CURRENT, answered == 1);
         if (!answered) {
-            projection_applied(s->projection, &(struct partition_in){0});
+            projection_applied(s->projection, &(struct in_applied){0});
             check_said(s, "again", "work again 2");
-            projection_published(s->projection, &(struct partition_in){.token = s->tokens[0]});
+            projection_published(s->projection, s->tokens[0], 0);
             check_said(s, "done", "");
         }
         CU_ASSERT_EQUAL(projection_state(s->projection), PROJECTION_CURRENT);
@@ -400,21 +399,21 @@ static void test_records_go_when_nothing_needs_them(void)
     projection_record(s->projection, encode(s, &record), BASE + 1, &facts, &made);
     CU_ASSERT_TRUE(made.rows_uncertain);
     check_said(s, "rows", "deleted 1, apply 0, deleted 11");
-    projection_applied(s->projection, &(struct partition_in){0});
+    projection_applied(s->projection, &(struct in_applied){0});
     CU_ASSERT_EQUAL(projection_removals(s->projection), 1);
     CU_ASSERT_EQUAL(projection_done(s->projection), BASE); /* not it: its records are still there */
     CU_ASSERT_TRUE(projection_unconfirmed(s->projection, BASE));
     projection_remove(s->projection, BASE);
     check_said(s, "the database is told for good", "apply 0");
     CU_ASSERT_EQUAL(s->durable, BASE + 1);
-    projection_applied(s->projection, &(struct partition_in){0});
+    projection_applied(s->projection, &(struct in_applied){0});
     projection_remove(s->projection, BASE);
     check_said(s, "not before a record says that it is committed", "");
     CU_ASSERT_FALSE(projection_unconfirmed(s->projection, BASE + 1));
     projection_remove(s->projection, BASE + 1);
     check_said(s, "now", "remove before 11");
-    CU_ASSERT_FALSE(projection_removed(s->projection, &(struct partition_in){.sequence = 12}));
-    CU_ASSERT_TRUE(projection_removed(s->projection, &(struct partition_in){.sequence = 11}));
+    CU_ASSERT_FALSE(projection_removed(s->projection, 12));
+    CU_ASSERT_TRUE(projection_removed(s->projection, 11));
     CU_ASSERT(projection_removals(s->projection) == 0 && projection_done(s->projection) == BASE + 1);
     CU_ASSERT_TRUE(projection_unsaid(s->projection, BASE));
     end(s);
@@ -445,11 +444,11 @@ static void test_what_is_gone_is_not_owed_again(void)
         struct stand *s = begin();
         uint64_t const published = 3 + i / 2;
         open_at(s, published);
-        projection_store_opened(s->projection, &(struct partition_in){.epoch = 3});
+        projection_store_opened(s->projection, &(struct in_store_opened){.epoch = 3});
         s->records[0] = (struct log_record){.sequence = 4, .bytes = encode(s, &records[i % 2])};
-        projection_log(s->projection, &(struct partition_in){.records = s->records, .records_len = 1});
+        projection_log(s->projection, &(struct in_log){s->records, 1});
         projection_pump(s->projection);
-        projection_applied(s->projection, &(struct partition_in){0});
+        projection_applied(s->projection, &(struct in_applied){0});
         projection_pump(s->projection);
         CU_ASSERT_EQUAL(projection_state(s->projection), PROJECTION_CURRENT);
         CU_ASSERT_EQUAL(projection_removals(s->projection), published < 4);
@@ -468,7 +467,7 @@ static void test_timers(void)
     projection_read_timers(s->projection);
     check_said(s, "the next horizon", "timers before 1500");
     projection_timers(s->projection,
-                      &(struct partition_in){.timers = rows, .timers_len = 1, .next_due_ms = 9000});
+                      &(struct in_timers){.timers = rows, .timers_len = 1, .next_due_ms = 9000});
     CU_ASSERT_FALSE(projection_take_due(s->projection, &due));
     CU_ASSERT_EQUAL(projection_deadline_ms(s->projection), 1200);
     s->env.now_ms = 1200;

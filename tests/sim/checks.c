@@ -228,7 +228,7 @@ void checks_batch(struct world *w, const struct batch *batch, const char *who)
 
 /* ---- what goes out ---- */
 
-void checks_work(struct world *w, const struct partition_out *out, const char *who)
+void checks_work(struct world *w, const struct out_publish_work *out, const char *who)
 {
     const struct model_event *e =
         find(w, out->instance, out->execution, out->activity_id, EVENT_ACTIVITY_SCHEDULED);
@@ -236,23 +236,23 @@ void checks_work(struct world *w, const struct partition_out *out, const char *w
         return;
     if (e == NULL || out->try_number == 0 || out->try_number > e->try_number ||
         !thole_slice_equal(out->activity, e->name) || !thole_slice_equal(out->queue, e->queue) ||
-        !thole_slice_equal(out->data, e->data))
+        !thole_slice_equal(out->input, e->data))
         broken(w, "%s publishes the work of %.*s#%" PRIu64 ", which is not committed so", who,
                THOLE_FMT(out->instance), out->activity_id);
 }
 
-void checks_push(struct world *w, const struct partition_out *out, const char *who)
+void checks_push(struct world *w, const struct out_push_cancel *out, const char *who)
 {
-    bool const timeout = strcmp(out->event_kind, "timeout") == 0;
-    for (size_t i = 0; i < out->sequences_len && !model_damaged(w, out->instance); i++) {
+    bool const timeout = strcmp(out->kind, "timeout") == 0;
+    for (size_t i = 0; i < out->activity_ids_len && !model_damaged(w, out->instance); i++) {
         const struct model_event *e =
-            find(w, out->instance, out->execution, out->sequences[i], EVENT_ACTIVITY_SCHEDULED);
+            find(w, out->instance, out->execution, out->activity_ids[i], EVENT_ACTIVITY_SCHEDULED);
         bool const over =
             e != NULL && (e->resolved_by == EVENT_ACTIVITY_CANCELLED ||
                           (timeout && (e->resolved_by != EVENT_UNKNOWN || e->try_number > 1 || e->waiting)));
         if (!over)
             broken(w, "%s pushes the cancellation of %.*s#%" PRIu64 ", which is not committed", who,
-                   THOLE_FMT(out->instance), out->sequences[i]);
+                   THOLE_FMT(out->instance), out->activity_ids[i]);
     }
 }
 
@@ -302,26 +302,26 @@ static enum event_kind end_of_notice(const char *kind)
     return EVENT_UNKNOWN;
 }
 
-void checks_notice(struct world *w, const struct partition_out *out, const char *who)
+void checks_notice(struct world *w, const struct out_notice *out, const char *who)
 {
     size_t const k = instance_index(w, out->instance);
     const struct model_execution *x = k == SIZE_MAX ? NULL : model_execution(model_of(w, k), out->execution);
-    enum event_kind const end = end_of_notice(out->event_kind);
+    enum event_kind const end = end_of_notice(out->kind);
     if (model_damaged(w, out->instance))
         return;
-    if (strcmp(out->event_kind, "deleted") == 0 && k != SIZE_MAX && model_of(w, k)->deletions == 0)
+    if (strcmp(out->kind, "deleted") == 0 && k != SIZE_MAX && model_of(w, k)->deletions == 0)
         broken(w, "%s says that %.*s is deleted, which is not committed", who, THOLE_FMT(out->instance));
-    else if (strcmp(out->event_kind, "deleted") == 0 || strcmp(out->event_kind, "rejected") == 0)
+    else if (strcmp(out->kind, "deleted") == 0 || strcmp(out->kind, "rejected") == 0)
         return;
     if (x == NULL || out->execution == 0)
-        broken(w, "%s gives notice \"%s\" of %.*s, which is not committed", who, out->event_kind,
+        broken(w, "%s gives notice \"%s\" of %.*s, which is not committed", who, out->kind,
                THOLE_FMT(out->instance));
     else if (end != EVENT_UNKNOWN && x->terminal != end)
-        broken(w, "%s gives notice \"%s\" of %.*s, which did not end so", who, out->event_kind,
+        broken(w, "%s gives notice \"%s\" of %.*s, which did not end so", who, out->kind,
                THOLE_FMT(out->instance));
 }
 
-void checks_line(struct world *w, const struct partition_out *out, const char *who)
+void checks_line(struct world *w, const struct out_line *out, const char *who)
 {
     struct model *model = w->model;
     size_t const k = instance_index(w, out->instance);
@@ -334,16 +334,16 @@ void checks_line(struct world *w, const struct partition_out *out, const char *w
     }
     for (size_t i = 0; i < model->lines_len; i++)
         if (model->lines[i].instance == k && model->lines[i].execution == out->execution &&
-            thole_slice_equal(model->lines[i].text, out->data))
+            thole_slice_equal(model->lines[i].text, out->text))
             broken(w, "%s gives a line of %.*s/%" PRIu64 " a second time: %.*s", who,
-                   THOLE_FMT(out->instance), out->execution, THOLE_FMT(out->data));
+                   THOLE_FMT(out->instance), out->execution, THOLE_FMT(out->text));
     w->stats.lines++;
     model->lines = grown(w, model->lines, model->lines_len, &model->lines_cap, sizeof *model->lines);
-    model->lines[model->lines_len++] = (struct model_line){k, out->execution, keep_slice(w, out->data)};
+    model->lines[model->lines_len++] = (struct model_line){k, out->execution, keep_slice(w, out->text)};
 }
 
 /* It may be ahead of what is committed by the turns in flight: it sees the instance as its owner has it. */
-void checks_answer(struct world *w, size_t instance, const struct partition_out *out, const char *who)
+void checks_answer(struct world *w, size_t instance, const struct out_query_answer *out, const char *who)
 {
     static const char text[] = "execution ";
     const struct model_instance *m = model_of(w, instance);

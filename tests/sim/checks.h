@@ -225,18 +225,18 @@ void checks_on_store_crash(struct world *w);
 void checks_writer(struct world *w, uint32_t partition, uint64_t epoch, uint64_t committed_n,
                    const char *who);
 void checks_batch(struct world *w, const struct batch *batch, const char *who);
-void checks_work(struct world *w, const struct partition_out *out, const char *who);
-void checks_push(struct world *w, const struct partition_out *out, const char *who);
-void checks_send(struct world *w, uint32_t partition, uint64_t epoch, const struct partition_out *out,
+void checks_work(struct world *w, const struct out_publish_work *out, const char *who);
+void checks_push(struct world *w, const struct out_push_cancel *out, const char *who);
+void checks_send(struct world *w, uint32_t partition, uint64_t epoch, const struct out_send *out,
                  const char *who);
 bool checks_sent_before(struct world *w, thole_slice bytes); /* given away once already, before this time */
-void checks_notice(struct world *w, const struct partition_out *out, const char *who);
-void checks_line(struct world *w, const struct partition_out *out, const char *who);
+void checks_notice(struct world *w, const struct out_notice *out, const char *who);
+void checks_line(struct world *w, const struct out_line *out, const char *who);
 /* Nobody needs to run that try any more: history says so, a result of it waits in the inbox, or its row says
  * that it is completed from outside. */
 bool checks_try_is_over(struct world *w, size_t instance, uint64_t execution, uint64_t id,
                         uint32_t try_number);
-void checks_answer(struct world *w, size_t instance, const struct partition_out *out, const char *who);
+void checks_answer(struct world *w, size_t instance, const struct out_query_answer *out, const char *who);
 
 /* At the end. The first two say why not yet; the last one writes "" when all is well. */
 bool checks_all_ended(struct world *w, char *why, size_t size);

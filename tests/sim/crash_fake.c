@@ -105,16 +105,16 @@ struct code_watch crash_watch(struct seat *seat)
 static void read_crashes(struct world *w, struct seat *seat, const struct partition_out *out)
 {
     static struct partition_crash crashes[WORLD_INSTANCES_MAX];
-    struct partition_in in = {
-        .kind = PARTITION_IN_CRASHES, .generation = out->generation, .crashes = crashes};
+    struct partition_in in = partition_answer(out);
+    in.crashes.crashes = crashes;
     for (size_t i = 0; i < w->instances_len; i++) {
         const struct crash_entry *const entry = entry_of(w, i);
         if (!entry->there || instance_partition(w, i) != seat->partition)
             continue;
-        crashes[in.crashes_len++] = (struct partition_crash){.instance = w->instances[i],
-                                                             .text = THOLE_STR("SIGSEGV"),
-                                                             .execution = entry->execution,
-                                                             .count = w->faults ? entry->count : 0};
+        crashes[in.crashes.crashes_len++] = (struct partition_crash){.instance = w->instances[i],
+                                                                     .text = THOLE_STR("SIGSEGV"),
+                                                                     .execution = entry->execution,
+                                                                     .count = w->faults ? entry->count : 0};
     }
     seat->crashes_read = w->crash_list->writes;
     (void)partition_input(seat->machine, &in, node_now_ms(w, &seat->engine->node));
@@ -126,13 +126,13 @@ bool crash_output(struct world *w, struct seat *seat, const struct partition_out
     switch (out->kind) {
     case PARTITION_OUT_READ_CRASHES: read_crashes(w, seat, out); return true;
     case PARTITION_OUT_CRASHED:
-        write(w, instance_index(w, out->instance), out->count);
-        entry_of(w, instance_index(w, out->instance))->execution = out->execution;
-        if (out->count >= LIMIT)
+        write(w, instance_index(w, out->crashed.instance), out->crashed.count);
+        entry_of(w, instance_index(w, out->crashed.instance))->execution = out->crashed.execution;
+        if (out->crashed.count >= LIMIT)
             w->stats.code_stuck++;
         return true;
     case PARTITION_OUT_CRASHES_OVER:
-        entry_of(w, instance_index(w, out->instance))->there = false;
+        entry_of(w, instance_index(w, out->crashes_over.instance))->there = false;
         return true;
     default: return false;
     }

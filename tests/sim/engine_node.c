@@ -16,69 +16,14 @@ static void seat_open(struct world *w, struct seat *seat);
 /* ---- inputs ----------------------------------------------------------------------------------------------
  */
 
-/* An input is lent for the call only: the machine gets a copy that is spoiled right afterwards. */
-static thole_slice lend(struct engine *engine, thole_slice slice)
-{
-    thole_slice copy;
-    if (slice.len == 0)
-        return slice;
-    if (engine->lent_len == LENT_MAX)
-        return slice;
-    if (arena_dup(&engine->loan, slice, &copy) != THOLE_OK)
-        abort();
-    engine->lent[engine->lent_len++] = copy;
-    return copy;
-}
-
-static void take_back(struct engine *engine)
-{
-    for (size_t i = 0; i < engine->lent_len; i++)
-        memset((uint8_t *)(uintptr_t)engine->lent[i].ptr, 0xDD, engine->lent[i].len);
-    engine->lent_len = 0;
-    arena_release(&engine->loan);
-}
-
-static void *lend_array(struct engine *engine, const void *items, size_t len, size_t size)
-{
-    if (len == 0)
-        return NULL;
-    return (uint8_t *)(uintptr_t)lend(engine, (thole_slice){items, len * size}).ptr;
-}
-
 void seat_input(struct world *w, struct seat *seat, const struct partition_in *in)
 {
     struct engine *engine = seat->engine;
     if (seat->machine == NULL || engine->dying)
         return;
-    struct partition_in lent = *in;
-    struct log_record *records = lend_array(engine, in->records, in->records_len, sizeof *records);
-    for (size_t i = 0; i < in->records_len; i++)
-        records[i].bytes = lend(engine, in->records[i].bytes);
-    struct batch_instance *blocked = lend_array(engine, in->blocked, in->blocked_len, sizeof *blocked);
-    for (size_t i = 0; i < in->blocked_len; i++)
-        blocked[i].instance = lend(engine, in->blocked[i].instance);
-    struct batch_timer *timers = lend_array(engine, in->timers, in->timers_len, sizeof *timers);
-    for (size_t i = 0; i < in->timers_len; i++)
-        timers[i].instance = lend(engine, in->timers[i].instance);
-    struct batch_activity *removed = lend_array(engine, in->removed, in->removed_len, sizeof *removed);
-    for (size_t i = 0; i < in->removed_len; i++)
-        removed[i].instance = lend(engine, in->removed[i].instance);
-    thole_slice *names = lend_array(engine, in->live_names, in->live_names_len, sizeof *names);
-    for (size_t i = 0; i < in->live_names_len; i++)
-        names[i] = lend(engine, in->live_names[i]);
-    lent.records = records;
-    lent.blocked = blocked;
-    lent.timers = timers;
-    lent.removed = removed;
-    lent.live_names = names;
-    lent.instance = lend(engine, in->instance);
-    lent.bytes = lend(engine, in->bytes);
-    lent.query = lend(engine, in->query);
-    lent.subject = lend(engine, in->subject);
-    if (partition_input(seat->machine, &lent, node_now_ms(w, &engine->node)) != THOLE_OK)
+    if (partition_input(seat->machine, in, node_now_ms(w, &engine->node)) != THOLE_OK)
         broken(w, "%s: out of memory", engine->node.name);
     partition_check(seat->machine);
-    take_back(engine);
     seat_drive_soon(w, seat);
 }
 
@@ -91,9 +36,9 @@ static void ask(struct world *w, struct seat *seat)
     seat_input(w, seat,
                &(struct partition_in){.kind = PARTITION_IN_QUERY,
                                       .token = i + 1,
-                                      .instance = w->instances[i],
-                                      .query = rnd(w, 8) == 0 ? THOLE_STR("why") : THOLE_STR("where"),
-                                      .bytes = THOLE_STR("now")});
+                                      .query = {w->instances[i],
+                                                rnd(w, 8) == 0 ? THOLE_STR("why") : THOLE_STR("where"),
+                                                THOLE_STR("now")}});
 }
 
 /* ---- the inbox -------------------------------------------------------------------------------------------
@@ -135,14 +80,14 @@ static void task_deliver(struct world *w, void *arg, uint64_t life)
             continue;
         struct partition_in in = {.kind = PARTITION_IN_MESSAGE,
                                   .generation = seat->reader.generation,
-                                  .sequence = entry->sequence,
-                                  .stored_ns = entry->stored_ns,
-                                  .refused = entry->refused,
-                                  .bytes = entry->bytes};
+                                  .message = {.sequence = entry->sequence,
+                                              .stored_ns = entry->stored_ns,
+                                              .refused = entry->refused,
+                                              .bytes = entry->bytes}};
         if (entry->refused == REJECT_NONE)
-            in.instance = w->instances[entry->instance];
+            in.message.instance = w->instances[entry->instance];
         else
-            in.subject = THOLE_STR("thole.sim.in.0.%zz");
+            in.message.subject = THOLE_STR("thole.sim.in.0.%zz");
         seat_input(w, seat, &in);
     }
     deliver_soon(w, seat);
@@ -157,7 +102,7 @@ static void task_reader_lost(struct world *w, void *arg, uint64_t life)
         return;
     struct partition_in const in = {.kind = PARTITION_IN_STEP_DOWN,
                                     .generation = seat->reader.generation,
-                                    .text = "the inbox reader lost its consumer"};
+                                    .step_down.text = "the inbox reader lost its consumer"};
     seat->reader.active = false;
     seat_input(w, seat, &in);
 }
@@ -173,7 +118,7 @@ void seat_reads(struct world *w, struct seat *seat, const struct engine_request 
         return;
     seat->reader.active = true;
     seat->reader.generation = r->out.generation;
-    seat->reader.next = r->out.from + (w->mutation == MUTATION_POSITION_AHEAD);
+    seat->reader.next = r->out.read_inbox.from + (w->mutation == MUTATION_POSITION_AHEAD);
     seat->reader.inbox_life = r->inbox_life;
     seat->reader.link_life = r->request.link_life;
     if (reader_lives(w, seat))
@@ -215,10 +160,9 @@ static void open_soon(struct world *w, struct seat *seat, uint64_t delay_ms)
     after(w, delay_ms, task_open, seat, seat->engine->node.life);
 }
 
-static void on_closed(struct world *w, struct seat *seat, const struct partition_out *out)
+static void on_closed(struct world *w, struct seat *seat, const struct out_closed *closed)
 {
-    trace(w, "%s: partition %u closed: %s", seat->engine->node.name, seat->partition,
-          out->text == NULL ? "" : out->text);
+    trace(w, "%s: partition %u closed: %s", seat->engine->node.name, seat->partition, closed->text);
     seat->reader.active = false;
     open_soon(w, seat, between(w, 1, 800)); /* the pause is short: the more attempts, the better */
 }
@@ -271,37 +215,39 @@ static void on_output(struct world *w, struct seat *seat, const struct partition
     struct engine *engine = seat->engine;
     const char *who = engine->node.name;
     switch (out->kind) {
-    case PARTITION_OUT_CLOSED: on_closed(w, seat, out); return;
+    case PARTITION_OUT_CLOSED: on_closed(w, seat, &out->closed); return;
     case PARTITION_OUT_OPENED:
         w->stats.opens++;
-        trace(w, "%s: partition %u open, epoch %" PRIu64, who, seat->partition, out->epoch);
+        trace(w, "%s: partition %u open, epoch %" PRIu64, who, seat->partition, out->opened.epoch);
         return;
     case PARTITION_OUT_PUSH_CANCEL:
-        checks_push(w, out, who);
+        checks_push(w, &out->push_cancel, who);
         if (engine->node.links[SERVER_NATS].up && !server_down(w, SERVER_NATS))
-            workers_pushed(w, out);
+            workers_pushed(w, &out->push_cancel);
         return;
-    case PARTITION_OUT_EVENT: checks_notice(w, out, who); return;
-    case PARTITION_OUT_REJECTED:
-        trace(w, "%s: inbox message %" PRIu64 " rejected: %s", who, out->sequence, out->text);
+    case PARTITION_OUT_NOTICE: checks_notice(w, &out->notice, who); return;
+    case PARTITION_OUT_REJECT:
+        trace(w, "%s: inbox message %" PRIu64 " rejected: %s", who, out->reject.sequence, out->reject.text);
         break;
     case PARTITION_OUT_APPEND:
-        if (out->record_kind == RECORD_TURN && strikes(w, FAULT_RIVAL, w->rivalry))
+        if (out->append.kind == RECORD_TURN && strikes(w, FAULT_RIVAL, w->rivalry))
             engines_rival(w, engine, seat->partition);
         break;
     case PARTITION_OUT_READ_TAIL: note_inbox(w, seat); break;
     case PARTITION_OUT_APPLY:
-        checks_batch(w, out->batch, who);
-        check_results_are_heard(w, seat, out->batch);
+        checks_batch(w, out->apply.batch, who);
+        check_results_are_heard(w, seat, out->apply.batch);
         break;
-    case PARTITION_OUT_PUBLISH_WORK: checks_work(w, out, who); break;
-    case PARTITION_OUT_SEND: checks_send(w, seat->partition, partition_epoch(seat->machine), out, who); break;
-    case PARTITION_OUT_LOG: checks_line(w, out, who); return;
+    case PARTITION_OUT_PUBLISH_WORK: checks_work(w, &out->publish_work, who); break;
+    case PARTITION_OUT_SEND:
+        checks_send(w, seat->partition, partition_epoch(seat->machine), &out->send, who);
+        break;
+    case PARTITION_OUT_LINE: checks_line(w, &out->line, who); return;
     case PARTITION_OUT_QUERY_ANSWER:
         if (out->token == 0 || out->token > w->instances_len)
             broken(w, "%s answers a query that nobody asked", who);
         else
-            checks_answer(w, (size_t)out->token - 1, out, who);
+            checks_answer(w, (size_t)out->token - 1, &out->query_answer, who);
         return;
     default: break;
     }
@@ -560,8 +506,7 @@ static void look_for_rivals(struct world *w, struct seat *seat)
         return;
     struct partition_in const in = {.kind = PARTITION_IN_STEP_DOWN,
                                     .generation = partition_generation(seat->machine),
-                                    .text = "a newer epoch was opened",
-                                    .fenced = true};
+                                    .step_down = {"a newer epoch was opened", true}};
     w->stats.rivals_seen++;
     seat_input(w, seat, &in);
 }
@@ -651,7 +596,7 @@ static void on_link(struct world *w, struct node *node, enum server server)
             continue;
         struct partition_in const in = {.kind = PARTITION_IN_STEP_DOWN,
                                         .generation = partition_generation(seat->machine),
-                                        .text = "connection lost"};
+                                        .step_down.text = "connection lost"};
         seat_input(w, seat, &in);
     }
 }
@@ -688,7 +633,6 @@ struct engine *engine_create(struct world *w, unsigned index)
     node_begin(w, &engine->node, "engine", index, engine);
     engine->node.on_link = on_link;
     engine->knows_late = rnd(w, 3) != 0;
-    arena_init(&engine->loan, WORLD_MEMORY_MAX);
     choose_options(w, engine);
     for (uint32_t p = 0; p < WORLD_PARTITIONS_MAX; p++) {
         engine->seats[p].engine = engine;
@@ -703,7 +647,6 @@ void engine_destroy(struct engine *engine)
 {
     drop_machines(engine);
     engine_free_batches(engine);
-    arena_release(&engine->loan);
 }
 
 /* Of an instance that was terminated with a damaged history nobody knows what it left behind. */

@@ -25,8 +25,9 @@ static void tail_epoch(struct engine_request *r, const struct log_stream *log)
 static void tail_records(struct world *w, struct engine_request *r, const struct log_stream *log)
 {
     uint64_t from = r->epoch_sequence + 1;
-    if (r->out.count > 0 && r->last_sequence >= r->out.count && r->last_sequence - r->out.count + 1 > from)
-        from = r->last_sequence - r->out.count + 1;
+    uint64_t const count = r->out.read_tail.count;
+    if (count > 0 && r->last_sequence >= count && r->last_sequence - count + 1 > from)
+        from = r->last_sequence - count + 1;
     r->records = log_read(w, log, from, r->last_sequence, SIZE_MAX);
     if (r->epoch_sequence == 0)
         return;
@@ -78,17 +79,18 @@ static enum executed execute_tail(struct world *w, struct engine_request *r)
 
 static void execute_delete(struct world *w, struct engine_request *r)
 {
-    if (w->logs[r->seat->partition]->len != r->out.expected_last) {
+    const struct out_delete_records *const asked = &r->out.delete_records;
+    if (w->logs[r->seat->partition]->len != asked->expected_last) {
         r->status = THOLE_CONFLICT;
         return;
     }
-    for (size_t i = 0; i < r->out.sequences_len; i++) {
+    for (size_t i = 0; i < asked->sequences_len; i++) {
         if (strikes(w, FAULT_STATEMENT, 10)) {
             r->status = THOLE_UNAVAILABLE;
             return;
         }
         if (w->mutation != MUTATION_VOIDS_STAY)
-            log_delete(w, w->logs[r->seat->partition], r->out.sequences[i]);
+            log_delete(w, w->logs[r->seat->partition], asked->sequences[i]);
     }
 }
 
@@ -96,9 +98,10 @@ static void execute_delete(struct world *w, struct engine_request *r)
 static void execute_remove(struct world *w, struct engine_request *r)
 {
     struct log_stream *log = w->logs[r->seat->partition];
-    for (uint64_t s = 1; s < r->out.sequence && s <= log->len; s++) {
+    const struct out_remove_history *const asked = &r->out.remove_history;
+    for (uint64_t s = 1; s < asked->below && s <= log->len; s++) {
         const struct log_entry *const e = &log->entries[s - 1];
-        const struct executions *const some = &r->out.executions;
+        const struct executions *const some = &asked->executions;
         if (e->instance != r->instance || e->deleted ||
             (some->upto > 0 &&
              (e->kind != RECORD_TURN || e->execution <= some->above || e->execution > some->upto)))
@@ -107,9 +110,8 @@ static void execute_remove(struct world *w, struct engine_request *r)
             r->status = THOLE_UNAVAILABLE;
             return;
         }
-        log_remove(w, log, s, r->out.sequence);
+        log_remove(w, log, s, asked->below);
     }
-    r->sequence = r->out.sequence;
 }
 
 static void execute_results(struct world *w, struct engine_request *r)
@@ -117,8 +119,9 @@ static void execute_results(struct world *w, struct engine_request *r)
     const struct inbox_stream *inbox = w->inboxes[r->seat->partition];
     const struct inbox_entry *entry;
     r->results = keep(w, (inbox->len + 1) * sizeof *r->results);
-    bool const holds = inbox_holds(inbox, r->out.sequence, r->out.stored_ns);
-    uint64_t const from = holds ? r->out.from : 1;
+    const struct out_read_results *const asked = &r->out.read_results;
+    bool const holds = inbox_holds(inbox, asked->seen.sequence, asked->seen.stored_ns);
+    uint64_t const from = holds ? asked->from : 1;
     for (uint64_t s = from; (entry = inbox_next(inbox, s)) != NULL; s = entry->sequence + 1) {
         const struct message *m = &entry->message;
         if (!entry->valid || m->kind != MESSAGE_ACTIVITY_RESULT)
@@ -133,27 +136,29 @@ static void execute_results(struct world *w, struct engine_request *r)
 
 static void execute_append(struct world *w, struct engine_request *r)
 {
-    struct log_append const append = {.kind = r->out.record_kind,
+    const struct out_append *const asked = &r->out.append;
+    struct log_append const append = {.kind = asked->kind,
                                       .instance = r->instance,
-                                      .execution = r->out.execution,
-                                      .expected_last = r->out.expected_last,
-                                      .bytes = r->out.bytes};
+                                      .execution = asked->execution,
+                                      .expected_last = asked->expected_last,
+                                      .bytes = asked->bytes};
     r->sequence = log_append(w, w->logs[r->seat->partition], &append);
     if (r->sequence == 0)
         trace(w, "%s: append %" PRIu64 "/%" PRIu64 " at %" PRIu64 " is refused", r->request.node->name,
-              r->out.epoch, r->out.n, r->out.expected_last);
+              r->epoch_asked, r->out.token, asked->expected_last);
 }
 
 static void execute_work(struct world *w, struct engine_request *r)
 {
+    const struct out_publish_work *const asked = &r->out.publish_work;
     struct work_item_fake const item = {.instance = r->instance,
-                                        .execution = r->out.execution,
-                                        .activity_id = r->out.activity_id,
-                                        .try_number = r->out.try_number,
-                                        .queue = r->out.queue,
-                                        .activity = r->out.activity,
-                                        .input = r->out.data};
-    r->sequence = r->out.again ? work_look_fake(w, &item) : 0;
+                                        .execution = asked->execution,
+                                        .activity_id = asked->activity_id,
+                                        .try_number = asked->try_number,
+                                        .queue = asked->queue,
+                                        .activity = asked->activity,
+                                        .input = asked->input};
+    r->sequence = asked->again ? work_look_fake(w, &item) : 0;
     if (r->sequence == 0)
         r->sequence = work_publish_fake(w, &item);
 }
@@ -182,8 +187,8 @@ static void execute_send(struct world *w, struct engine_request *r)
     bool again = false;
     for (size_t i = 0; i < inbox->len && w->mutation == MUTATION_SEND_ANEW && !again; i++)
         again = inbox->entries[i].instance == r->instance &&
-                thole_slice_equal(inbox->entries[i].bytes, r->out.bytes);
-    inbox_publish(w, r->instance, again ? disguised(w, r->out.bytes) : r->out.bytes);
+                thole_slice_equal(inbox->entries[i].bytes, r->out.send.bytes);
+    inbox_publish(w, r->instance, again ? disguised(w, r->out.send.bytes) : r->out.send.bytes);
 }
 
 static void execute_load(struct world *w, struct engine_request *r)
@@ -193,9 +198,9 @@ static void execute_load(struct world *w, struct engine_request *r)
     w->stats.cold_loads++;
     size_t const len = r->records.len;
     size_t n = 0;
-    bool const only = r->out.execution != 0;
+    bool const only = r->out.load.execution != 0;
     uint64_t const newest = len == 0 ? 0 : log->entries[r->records.items[len - 1].sequence - 1].execution;
-    uint64_t const last = only ? r->out.execution : newest;
+    uint64_t const last = only ? r->out.load.execution : newest;
     uint64_t gone = 0;
     for (size_t i = 0; i < len; i++)
         if (log->entries[r->records.items[i].sequence - 1].kind == RECORD_DELETED)
@@ -220,16 +225,17 @@ static void execute_inbox(struct world *w, struct engine_request *r)
     bool const purges = r->out.kind == PARTITION_OUT_PURGE_INBOX;
     if (purges && strikes(w, FAULT_INBOX_BACK, 100))
         (void)inbox_loses(w, inbox); /* while the request was on its way */
-    bool holds = inbox_holds(inbox, r->out.sequence, r->out.stored_ns);
+    struct seen const seen = purges ? r->out.purge_inbox.seen : r->out.read_inbox.seen;
+    bool holds = inbox_holds(inbox, seen.sequence, seen.stored_ns);
     if (w->mutation == (purges ? MUTATION_BACK_PURGED : MUTATION_BACK_UNSEEN))
         holds = true;
     if (w->mutation == MUTATION_BACK_BY_LAST && !purges)
-        holds = inbox->len >= r->out.sequence;
+        holds = inbox->len >= seen.sequence;
     r->inbox_life = inbox->life;
     if (!holds)
         r->status = THOLE_CONFLICT;
     else if (purges)
-        inbox_purge(w, inbox, r->out.from);
+        inbox_purge(w, inbox, r->out.purge_inbox.below);
 }
 
 static enum executed execute_stream(struct world *w, struct request *request)
@@ -242,18 +248,15 @@ static enum executed execute_stream(struct world *w, struct request *request)
     case PARTITION_OUT_DELETE_RECORDS: execute_delete(w, r); break;
     case PARTITION_OUT_APPEND: execute_append(w, r); break;
     case PARTITION_OUT_READ_LOG:
-        r->records = log_read(w, w->logs[p], r->out.from, r->out.to, SIZE_MAX);
+        r->records = log_read(w, w->logs[p], r->out.read_log.from, r->out.read_log.to, SIZE_MAX);
         break;
     case PARTITION_OUT_READ_RESULTS: execute_results(w, r); break;
     case PARTITION_OUT_LOAD: execute_load(w, r); break;
     case PARTITION_OUT_REMOVE_HISTORY: execute_remove(w, r); break;
     case PARTITION_OUT_SEND: execute_send(w, r); break;
     case PARTITION_OUT_PUBLISH_WORK: execute_work(w, r); break;
-    case PARTITION_OUT_REJECTED:
-        inbox_reject(w, w->inboxes[p], &r->out);
-        r->sequence = r->out.sequence;
-        break;
-    case PARTITION_OUT_WITHDRAW: work_withdraw(w, r->out.sequence); break;
+    case PARTITION_OUT_REJECT: inbox_reject(w, w->inboxes[p], &r->out.reject); break;
+    case PARTITION_OUT_WITHDRAW: work_withdraw(w, r->out.withdraw.sequence); break;
     case PARTITION_OUT_READ_INBOX:
     case PARTITION_OUT_PURGE_INBOX: execute_inbox(w, r); break;
     default: abort();
@@ -265,7 +268,7 @@ static enum executed execute_stream(struct world *w, struct request *request)
 static enum executed apply(struct world *w, struct engine_request *r)
 {
     if (r->seat->opened_life == r->request.link_life)
-        return store_apply(w, r->out.batch, &r->status);
+        return store_apply(w, r->out.apply.batch, &r->status);
     r->status = THOLE_FENCED;
     return EXECUTED;
 }
@@ -277,7 +280,7 @@ static void read_live(struct world *w, struct engine_request *r)
         r->status = THOLE_FENCED;
         return;
     }
-    store_complete(w, r->seat->partition, r->out.epoch);
+    store_complete(w, r->seat->partition, r->epoch_asked);
     r->live = store_live(w, r->seat->partition);
 }
 
@@ -287,11 +290,13 @@ static enum executed run_statement(struct world *w, struct engine_request *r)
     switch (r->out.kind) {
     case PARTITION_OUT_STORE_OPEN:
         r->seat->opened_life = r->request.link_life;
-        return store_open(w, p, r->out.epoch, &r->projected, &r->epoch);
-    case PARTITION_OUT_STORE_RESET: return store_reset(w, p, r->out.epoch, &r->status);
+        return store_open(w, p, r->epoch_asked, &r->projected, &r->epoch);
+    case PARTITION_OUT_STORE_RESET: return store_reset(w, p, r->epoch_asked, &r->status);
     case PARTITION_OUT_APPLY: return apply(w, r);
     case PARTITION_OUT_READ_LIVE: read_live(w, r); return EXECUTED;
-    case PARTITION_OUT_READ_TIMERS: r->timers = store_timers(w, p, r->out.before_ms); return EXECUTED;
+    case PARTITION_OUT_READ_TIMERS:
+        r->timers = store_timers(w, p, r->out.read_timers.before_ms);
+        return EXECUTED;
     default: abort();
     }
 }
@@ -317,60 +322,42 @@ static void step_down(struct world *w, struct engine_request *r, const char *tex
 {
     struct partition_in const in = {.kind = PARTITION_IN_STEP_DOWN,
                                     .generation = r->out.generation,
-                                    .text = text,
-                                    .fenced = r->status == THOLE_FENCED};
+                                    .step_down = {text, r->status == THOLE_FENCED}};
     seat_input(w, r->seat, &in);
+}
+
+static struct in_live live_of(const struct store_live *live)
+{
+    return (struct in_live){.blocked = live->blocked,
+                            .blocked_len = live->blocked_len,
+                            .names = live->names,
+                            .counts = live->counts,
+                            .names_len = live->names_len,
+                            .activities = live->activities};
 }
 
 static void give_answer(struct world *w, struct engine_request *r)
 {
-    static const struct {
-        enum partition_out_kind out;
-        enum partition_in_kind in;
-    } answers[] = {{PARTITION_OUT_READ_TAIL, PARTITION_IN_TAIL},
-                   {PARTITION_OUT_DELETE_RECORDS, PARTITION_IN_DELETED},
-                   {PARTITION_OUT_APPEND, PARTITION_IN_APPENDED},
-                   {PARTITION_OUT_READ_LOG, PARTITION_IN_LOG},
-                   {PARTITION_OUT_READ_RESULTS, PARTITION_IN_RESULTS},
-                   {PARTITION_OUT_LOAD, PARTITION_IN_HISTORY},
-                   {PARTITION_OUT_REMOVE_HISTORY, PARTITION_IN_REMOVED},
-                   {PARTITION_OUT_STORE_OPEN, PARTITION_IN_STORE_OPENED},
-                   {PARTITION_OUT_STORE_RESET, PARTITION_IN_STORE_RESET},
-                   {PARTITION_OUT_READ_LIVE, PARTITION_IN_LIVE},
-                   {PARTITION_OUT_READ_TIMERS, PARTITION_IN_TIMERS},
-                   {PARTITION_OUT_APPLY, PARTITION_IN_APPLIED},
-                   {PARTITION_OUT_PUBLISH_WORK, PARTITION_IN_PUBLISHED},
-                   {PARTITION_OUT_SEND, PARTITION_IN_SENT},
-                   {PARTITION_OUT_REJECTED, PARTITION_IN_REJECTED}};
-    struct partition_in in = {.generation = r->out.generation,
-                              .n = r->out.n,
-                              .sequence = r->sequence,
-                              .token = r->out.token,
-                              .epoch = r->epoch,
-                              .projected = r->projected,
-                              .epoch_sequence = r->epoch_sequence,
-                              .last_sequence = r->last_sequence,
-                              .records = r->records.items,
-                              .records_len = r->records.len,
-                              .instance = r->out.instance,
-                              .blocked = r->live.blocked,
-                              .blocked_len = r->live.blocked_len,
-                              .live_names = r->live.names,
-                              .live_counts = r->live.counts,
-                              .live_names_len = r->live.names_len,
-                              .live_activities = r->live.activities,
-                              .results = r->results,
-                              .results_len = r->results_len,
-                              .timers = r->timers.items,
-                              .timers_len = r->timers.len,
-                              .removed = r->out.batch == NULL ? NULL : r->out.batch->activities_removed,
-                              .removed_len = r->out.batch == NULL ? 0 : r->out.batch->activities_removed_len,
-                              .next_due_ms = r->timers.next_due_ms};
-    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++)
-        if (answers[i].out == r->out.kind) {
-            in.kind = answers[i].in;
-            seat_input(w, r->seat, &in);
-        }
+    struct partition_in in = partition_answer(&r->out);
+    switch (in.kind) {
+    case PARTITION_IN_TAIL:
+        in.tail = (struct in_tail){r->epoch_sequence, r->last_sequence, r->records.items, r->records.len};
+        break;
+    case PARTITION_IN_APPENDED: in.appended.sequence = r->sequence; break;
+    case PARTITION_IN_LOG: in.log = (struct in_log){r->records.items, r->records.len}; break;
+    case PARTITION_IN_HISTORY:
+        in.history = (struct in_history){r->out.load.instance, r->records.items, r->records.len};
+        break;
+    case PARTITION_IN_STORE_OPENED: in.store_opened = (struct in_store_opened){r->epoch, r->projected}; break;
+    case PARTITION_IN_LIVE: in.live = live_of(&r->live); break;
+    case PARTITION_IN_TIMERS:
+        in.timers = (struct in_timers){r->timers.items, r->timers.len, r->timers.next_due_ms};
+        break;
+    case PARTITION_IN_PUBLISHED: in.published.sequence = r->sequence; break;
+    case PARTITION_IN_RESULTS: in.results = (struct in_results){r->results, r->results_len}; break;
+    default: break; /* it is done: that is all there is to say */
+    }
+    seat_input(w, r->seat, &in);
 }
 
 static bool for_this_machine(const struct engine_request *r)
@@ -391,16 +378,16 @@ static void task_again(struct world *w, void *arg, uint64_t life)
 static void append_failed(struct world *w, struct engine_request *r)
 {
     struct partition_in const in = {
-        .kind = PARTITION_IN_APPEND_FAILED, .generation = r->out.generation, .n = r->out.n};
+        .kind = PARTITION_IN_APPEND_FAILED, .generation = r->out.generation, .token = r->out.token};
     seat_input(w, r->seat, &in);
 }
 
 static void check_lent_bytes(struct world *w, const struct engine_request *r)
 {
     if (r->lent_bytes != NULL && r->out.generation == partition_generation(r->seat->machine) &&
-        memcmp(r->lent_bytes, r->out.bytes.ptr, r->out.bytes.len) != 0)
+        memcmp(r->lent_bytes, r->out.append.bytes.ptr, r->out.append.bytes.len) != 0)
         broken(w, "%s: the bytes of append %" PRIu64 " changed before its answer", r->request.node->name,
-               r->out.n);
+               r->out.token);
 }
 
 static void task_append_failed(struct world *w, void *arg, uint64_t life)
@@ -414,13 +401,13 @@ static void task_append_failed(struct world *w, void *arg, uint64_t life)
  * The machine is right to take back the bytes of what it was told of, so nobody looks at those. */
 static void prefix_skipped(struct world *w, struct engine_request *r, bool stored)
 {
-    uint64_t const n = r->out.n, sequence = r->sequence;
+    uint64_t const n = r->out.token, sequence = r->sequence;
     if (!stored) {
         after(w, between(w, 1, 30), task_append_failed, r, r->seat->engine->node.life);
         return;
     }
-    for (r->out.n = n > 0 ? 1 : 0; r->out.n <= n; r->out.n++) {
-        r->sequence = sequence - (n - r->out.n);
+    for (r->out.token = n > 0 ? 1 : 0; r->out.token <= n; r->out.token++) {
+        r->sequence = sequence - (n - r->out.token);
         give_answer(w, r);
     }
 }
@@ -444,7 +431,7 @@ static bool is_repeated_by_the_host(const struct engine_request *r, bool known)
     if (r->out.kind == PARTITION_OUT_REMOVE_HISTORY)
         return !known || r->status != THOLE_OK;
     return !known && (r->out.kind == PARTITION_OUT_PUBLISH_WORK || r->out.kind == PARTITION_OUT_SEND ||
-                      r->out.kind == PARTITION_OUT_REJECTED);
+                      r->out.kind == PARTITION_OUT_REJECT);
 }
 
 static void stream_answered(struct world *w, struct request *request, bool known)
@@ -457,7 +444,8 @@ static void stream_answered(struct world *w, struct request *request, bool known
     } else if (is_repeated_by_the_host(r, known)) {
         struct engine_request *again = keep(w, sizeof *again); /* the old one may still arrive */
         *again = *r;
-        again->out.again = true;
+        if (again->out.kind == PARTITION_OUT_PUBLISH_WORK)
+            again->out.publish_work.again = true;
         after(w, between(w, 5, 500), task_again, again, request->node_life);
     } else if (known && r->out.kind == PARTITION_OUT_READ_INBOX && r->status == THOLE_CONFLICT) {
         seat_input(w, r->seat,
@@ -481,13 +469,13 @@ static void one_way_answered(struct world *w, struct request *request, bool know
 static void free_batch(struct engine *engine, struct engine_request *r)
 {
     struct engine_request **at = &engine->batches;
-    if (r->out.batch == NULL)
+    if (r->out.kind != PARTITION_OUT_APPLY || r->out.apply.batch == NULL)
         return;
     while (*at != r)
         at = &(*at)->next_batch;
     *at = r->next_batch;
-    batch_destroy(r->out.batch);
-    r->out.batch = NULL;
+    batch_destroy(r->out.apply.batch);
+    r->out.apply.batch = NULL;
 }
 
 static void next_statement(struct world *w, struct seat *seat);
@@ -529,27 +517,60 @@ void engine_forget_statements(struct seat *seat)
 void engine_free_batches(struct engine *engine)
 {
     for (; engine->batches != NULL; engine->batches = engine->batches->next_batch)
-        batch_destroy(engine->batches->out.batch);
+        batch_destroy(engine->batches->out.apply.batch);
 }
 
-static void copy_output(struct world *w, struct engine_request *r, const struct partition_out *out)
+/* The instance that an output names; empty: none. */
+static thole_slice *instance_of(struct partition_out *out)
 {
-    r->out = *out;
-    r->out.text = NULL;
-    r->out.bytes = keep_slice(w, out->bytes);
-    r->out.instance = keep_slice(w, out->instance);
-    r->out.queue = keep_slice(w, out->queue);
-    r->out.activity = keep_slice(w, out->activity);
-    r->out.orchestration = keep_slice(w, out->orchestration);
-    r->out.request_id = keep_slice(w, out->request_id);
-    r->out.data = keep_slice(w, out->data);
-    r->out.subject = keep_slice(w, out->subject);
-    if (out->sequences_len > 0) {
-        uint64_t *copy = keep(w, out->sequences_len * sizeof *copy);
-        memcpy(copy, out->sequences, out->sequences_len * sizeof *copy);
-        r->out.sequences = copy;
+    static thole_slice none;
+    switch (out->kind) {
+    case PARTITION_OUT_APPEND: return &out->append.instance;
+    case PARTITION_OUT_LOAD: return &out->load.instance;
+    case PARTITION_OUT_REMOVE_HISTORY: return &out->remove_history.instance;
+    case PARTITION_OUT_PUBLISH_WORK: return &out->publish_work.instance;
+    case PARTITION_OUT_SEND: return &out->send.instance;
+    case PARTITION_OUT_REJECT: return &out->reject.instance;
+    default: return &none;
     }
-    r->instance = out->instance.len > 0 ? instance_add(w, out->instance) : SIZE_MAX;
+}
+
+static void own(struct world *w, thole_slice *slice)
+{
+    *slice = keep_slice(w, *slice);
+}
+
+/* What the output points to is the machine's. */
+static void copy_output(struct world *w, struct engine_request *r, const struct partition_out *from)
+{
+    struct partition_out *const out = &r->out;
+    *out = *from;
+    thole_slice *const instance = instance_of(out);
+    if (instance->len > 0)
+        own(w, instance);
+    r->instance = instance->len > 0 ? instance_add(w, *instance) : SIZE_MAX;
+    switch (out->kind) {
+    case PARTITION_OUT_DELETE_RECORDS: {
+        struct out_delete_records *const asked = &out->delete_records;
+        uint64_t *copy = keep(w, asked->sequences_len * sizeof *copy);
+        memcpy(copy, asked->sequences, asked->sequences_len * sizeof *copy);
+        asked->sequences = copy;
+        break;
+    }
+    case PARTITION_OUT_APPEND: own(w, &out->append.bytes); break;
+    case PARTITION_OUT_PUBLISH_WORK:
+        own(w, &out->publish_work.queue);
+        own(w, &out->publish_work.activity);
+        own(w, &out->publish_work.input);
+        break;
+    case PARTITION_OUT_SEND: own(w, &out->send.bytes); break;
+    case PARTITION_OUT_REJECT:
+        out->reject.text = NULL;
+        own(w, &out->reject.subject);
+        own(w, &out->reject.bytes);
+        break;
+    default: break;
+    }
 }
 
 static bool is_statement(enum partition_out_kind kind)
@@ -562,7 +583,7 @@ static bool is_statement(enum partition_out_kind kind)
 /* Only where a rule is broken: was it given to somebody to send before? */
 static bool is_repeated(struct world *w, const struct partition_out *out)
 {
-    return w->mutation == MUTATION_SEND_ONCE && checks_sent_before(w, out->bytes);
+    return w->mutation == MUTATION_SEND_ONCE && checks_sent_before(w, out->send.bytes);
 }
 
 static void task_sent(struct world *w, void *arg, uint64_t life)
@@ -576,7 +597,7 @@ static void task_send(struct world *w, void *arg, uint64_t value)
 {
     struct engine_request *r = arg;
     (void)value;
-    inbox_publish(w, r->instance, r->out.bytes);
+    inbox_publish(w, r->instance, r->out.send.bytes);
 }
 
 static void pretend_sent(struct world *w, struct engine_request *r, bool really)
@@ -593,16 +614,16 @@ void engine_ask(struct world *w, struct seat *seat, const struct partition_out *
     r->machine_life = seat->machine_life;
     copy_output(w, r, out);
     if (is_statement(out->kind)) {
-        if (out->kind != PARTITION_OUT_STORE_OPEN)
-            r->out.epoch = partition_epoch(seat->machine);
+        r->epoch_asked = partition_epoch(seat->machine);
         r->request.execute = execute_store;
         r->request.answered = store_answered;
         if (seat->statements_len == SEAT_QUEUE_MAX) {
             broken(w, "%s: more than %d statements wait", seat->engine->node.name, SEAT_QUEUE_MAX);
-            batch_destroy(out->batch);
+            if (out->kind == PARTITION_OUT_APPLY)
+                batch_destroy(out->apply.batch);
             return;
         }
-        if (out->batch != NULL) {
+        if (out->kind == PARTITION_OUT_APPLY) {
             r->next_batch = seat->engine->batches;
             seat->engine->batches = r;
         }
@@ -615,7 +636,7 @@ void engine_ask(struct world *w, struct seat *seat, const struct partition_out *
         return;
     }
     bool const one_way = out->kind == PARTITION_OUT_WITHDRAW || out->kind == PARTITION_OUT_PURGE_INBOX;
-    r->lent_bytes = out->kind == PARTITION_OUT_APPEND ? out->bytes.ptr : NULL;
+    r->lent_bytes = out->kind == PARTITION_OUT_APPEND ? out->append.bytes.ptr : NULL;
     r->request.execute = execute_stream;
     r->request.answered = one_way ? one_way_answered : stream_answered;
     net_send(w, &seat->engine->node, SERVER_NATS, &r->request);

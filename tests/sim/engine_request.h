@@ -5,7 +5,7 @@
 #include "log_fake.h"
 #include "store_fake.h"
 
-enum { SEAT_QUEUE_MAX = 256, LENT_MAX = 4096 };
+enum { SEAT_QUEUE_MAX = 256 };
 
 struct seat { /* one partition as this node sees it */
     struct engine *engine;
@@ -36,10 +36,7 @@ struct engine {
     struct seat seats[WORLD_PARTITIONS_MAX];
     struct partition_options options; /* of this seed */
     bool knows_late;
-    bool dying;        /* code has crashed it: nothing that its machines say now is heard */
-    struct arena loan; /* what an input lends to a machine; overwritten after the call */
-    thole_slice lent[LENT_MAX];
-    size_t lent_len;
+    bool dying;                     /* code has crashed it: nothing that its machines say now is heard */
     struct engine_request *batches; /* requests that own a batch */
 };
 
@@ -54,6 +51,7 @@ struct engine_request {
     bool executed;
     /* the answer */
     thole_status status;
+    uint64_t epoch_asked; /* of a statement: its owner's */
     uint64_t sequence, epoch_sequence, last_sequence, inbox_life, epoch;
     struct projected projected;
     struct log_records records;

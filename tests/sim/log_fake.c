@@ -156,7 +156,7 @@ static struct inbox_entry *stored_at(struct inbox_entry *entries, size_t len, ui
     return NULL;
 }
 
-void inbox_reject(struct world *w, struct inbox_stream *inbox, const struct partition_out *out)
+void inbox_reject(struct world *w, struct inbox_stream *inbox, const struct out_reject *out)
 {
     struct inbox_entry *entry = stored_at(inbox->entries, inbox->len, out->sequence, out->stored_ns);
     if (entry == NULL)
@@ -168,12 +168,12 @@ void inbox_reject(struct world *w, struct inbox_stream *inbox, const struct part
     }
     w->stats.rejected += !entry->rejected;
     entry->rejected = true;
-    if (entry->why != out->reject && !(entry->valid && out->reject == REJECT_UNREADABLE))
+    if (entry->why != out->code && !(entry->valid && out->code == REJECT_UNREADABLE))
         broken(w, "inbox message %u/%" PRIu64 " is rejected as %s, it is %s", inbox->partition, out->sequence,
-               reject_code_name(out->reject), reject_code_name(entry->why));
-    if (out->count < out->bytes.len || out->bytes.len > REJECTED_PAYLOAD_MAX ||
-        (!entry->valid &&
-         (out->count != entry->bytes.len || memcmp(out->bytes.ptr, entry->bytes.ptr, out->bytes.len) != 0)))
+               reject_code_name(out->code), reject_code_name(entry->why));
+    if (out->message_bytes < out->bytes.len || out->bytes.len > REJECTED_PAYLOAD_MAX ||
+        (!entry->valid && (out->message_bytes != entry->bytes.len ||
+                           memcmp(out->bytes.ptr, entry->bytes.ptr, out->bytes.len) != 0)))
         broken(w, "inbox message %u/%" PRIu64 " is rejected with other bytes", inbox->partition,
                out->sequence);
 }

@@ -73,7 +73,7 @@ uint64_t inbox_publish(struct world *w, size_t instance, thole_slice bytes);
 /* Under a subject that names no instance of that inbox; @p instance says which inbox. */
 uint64_t inbox_publish_refused(struct world *w, size_t instance, thole_slice bytes, enum reject_code refused);
 /* The message is kept as rejected: it must be one that was stored, with that reason to be rejected. */
-void inbox_reject(struct world *w, struct inbox_stream *inbox, const struct partition_out *out);
+void inbox_reject(struct world *w, struct inbox_stream *inbox, const struct out_reject *out);
 void inbox_purge(struct world *w, struct inbox_stream *inbox, uint64_t below);
 /* The first message at or above @p from; NULL when there is none yet. */
 const struct inbox_entry *inbox_next(const struct inbox_stream *inbox, uint64_t from);

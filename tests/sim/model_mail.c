@@ -262,7 +262,7 @@ static void check_not_again(struct world *w, uint32_t partition, uint64_t epoch,
     }
 }
 
-void checks_send(struct world *w, uint32_t partition, uint64_t epoch, const struct partition_out *out,
+void checks_send(struct world *w, uint32_t partition, uint64_t epoch, const struct out_send *out,
                  const char *who)
 {
     struct message message;

@@ -466,18 +466,18 @@ static void task_pushed(struct world *w, void *arg, uint64_t life)
             .reason = push->reason});
 }
 
-void workers_pushed(struct world *w, const struct partition_out *out)
+void workers_pushed(struct world *w, const struct out_push_cancel *out)
 {
     for (size_t i = 0; i < w->workers_len; i++) {
         struct push *push = keep(w, sizeof *push);
         push->worker = w->workers[i];
         push->instance = keep_slice(w, out->instance);
-        push->cancel_kind = keep_slice(w, thole_slice_from(out->event_kind));
-        push->reason = keep_slice(w, out->data);
+        push->cancel_kind = keep_slice(w, thole_slice_from(out->kind));
+        push->reason = keep_slice(w, out->reason);
         push->execution = out->execution;
         push->try_number = out->try_number;
-        push->ids_len = out->sequences_len < PUSH_IDS_MAX ? out->sequences_len : PUSH_IDS_MAX;
-        memcpy(push->ids, out->sequences, push->ids_len * sizeof *push->ids);
+        push->ids_len = out->activity_ids_len < PUSH_IDS_MAX ? out->activity_ids_len : PUSH_IDS_MAX;
+        memcpy(push->ids, out->activity_ids, push->ids_len * sizeof *push->ids);
         w->stats.pushes++;
         if (strikes(w, FAULT_CORE_LOSS, 200))
             continue;

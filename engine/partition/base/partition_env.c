@@ -15,7 +15,7 @@ static void output_destroy(struct output *output)
     if (output == NULL)
         return;
     if (output->out.kind == PARTITION_OUT_APPLY)
-        batch_destroy(output->out.batch); /* not taken: still ours */
+        batch_destroy(output->out.apply.batch); /* NULL: it was taken */
     arena_release(&output->own);
     free(output);
 }
@@ -62,7 +62,8 @@ static void destroy_taken(struct env *env)
 {
     if (env->taken == NULL)
         return;
-    env->taken->out.batch = NULL; /* given away */
+    if (env->taken->out.kind == PARTITION_OUT_APPLY)
+        env->taken->out.apply.batch = NULL; /* given away */
     output_destroy(env->taken);
     env->taken = NULL;
 }
@@ -100,17 +101,17 @@ void env_send(struct env *env, thole_slice instance, thole_slice bytes, uint64_t
 {
     struct partition_out *out = env_emit(env, PARTITION_OUT_SEND);
     out->token = token;
-    out->instance = env_copy(env, instance);
-    out->bytes = bytes;
+    out->send = (struct out_send){env_copy(env, instance), bytes};
 }
 
 void env_notice_deletion(struct env *env, const struct deletion *d, const char *kind)
 {
-    struct partition_out *out = env_emit(env, PARTITION_OUT_EVENT);
-    out->event_kind = kind;
-    out->orchestration = env_copy(env, d->orchestration.len > 0 ? d->orchestration : THOLE_STR(NAMELESS));
-    out->instance = env_copy(env, d->instance);
-    out->execution = d->execution;
-    out->request_id = env_copy(env, d->request_id);
-    out->data = env_copy(env, d->reason);
+    thole_slice const name = d->orchestration.len > 0 ? d->orchestration : THOLE_STR(NAMELESS);
+    struct out_notice *notice = &env_emit(env, PARTITION_OUT_NOTICE)->notice;
+    *notice = (struct out_notice){.kind = kind,
+                                  .orchestration = env_copy(env, name),
+                                  .instance = env_copy(env, d->instance),
+                                  .request_id = env_copy(env, d->request_id),
+                                  .data = env_copy(env, d->reason),
+                                  .execution = d->execution};
 }

@@ -78,44 +78,350 @@ enum reject_code {
 enum { REJECTED_PAYLOAD_MAX = 1024 };                /* bytes of the message that are kept */
 const char *reject_code_name(enum reject_code code); /* "subject", "too_large", … */
 
+/*
+ * What crosses the wall. The machine asks with outputs; the host does what they say and gives the answer as
+ * an input, with the output's generation and token: partition_answer() begins it. A request that fails, where
+ * nothing else is said, is answered by STEP_DOWN.
+ *
+ *   output           what the host does                                    input that answers it
+ *   CLOSED           opens it again (OPEN), if it still should
+ *   OPENED           lets clients ask
+ *   READ_TAIL        reads the end of the log                              TAIL
+ *   DELETE_RECORDS   removes void records from the log                     DELETED
+ *   APPEND           stores a record, or finds that it cannot              APPENDED or APPEND_FAILED
+ *   READ_LOG         reads a piece of the log                              LOG
+ *   READ_RESULTS     looks for results of activities in the inbox          RESULTS
+ *   LOAD             reads an instance's history                           HISTORY
+ *   REMOVE_HISTORY   removes records of an instance, for as long as that   REMOVED
+ *                    takes
+ *   STORE_OPEN       registers the epoch in the database                   STORE_OPENED
+ *   STORE_RESET      removes all rows of the partition                     STORE_RESET
+ *   READ_LIVE        reads what is live from the rows                      LIVE
+ *   READ_TIMERS      reads the timers that are due soon from the rows      TIMERS
+ *   APPLY            commits a batch of rows                               APPLIED
+ *   PUBLISH_WORK     queues an activity, until that is stored              PUBLISHED
+ *   PUSH_CANCEL      tells workers, at most once
+ *   WITHDRAW         removes an activity's message, if it is still there
+ *   SEND             stores a message in an inbox, until that is done      SENT
+ *   NOTICE           tells clients, at most once
+ *   READ_INBOX       reads the inbox from now on                           MESSAGE, for each, without end; or
+ *                                                                          once INBOX_BACK
+ *   PURGE_INBOX      removes what is incorporated
+ *   REJECT           keeps a message that cannot be taken, or gives up     REJECTED
+ *   LINE             writes an orchestration's line into the log file
+ *   READ_CRASHES     reads whose code has crashed                          CRASHES
+ *   CRASHED          keeps that an instance's code has crashed
+ *   CRASHES_OVER     forgets an instance's crashes
+ *   QUERY_ANSWER     gives it to who asked: this one answers an input, QUERY, with its token
+ *
+ * Inputs that answer nothing: OPEN, CLOSE, STEP_DOWN, RIVAL, QUERY.
+ *
+ * Each kind that says more than its name has a struct, which is the member of the union with the kind's name.
+ * All that an input points to is borrowed for the call. What an output points to is borrowed until the next
+ * partition_poll(), where nothing else is said.
+ */
+
+/* An inbox message by which the stream is known again. 0: not known, nothing to look for. */
+struct seen {
+    uint64_t sequence, stored_ns;
+};
+
+/* --- outputs ----------------------------------------------------------------------------------------- */
+
+enum partition_out_kind {
+    PARTITION_OUT_CLOSED,
+    PARTITION_OUT_OPENED,
+    /* The log. */
+    PARTITION_OUT_READ_TAIL,
+    PARTITION_OUT_DELETE_RECORDS,
+    PARTITION_OUT_APPEND,
+    PARTITION_OUT_READ_LOG,
+    /* Histories. */
+    PARTITION_OUT_LOAD,
+    PARTITION_OUT_REMOVE_HISTORY,
+    /* The store: all over the connection over which STORE_OPEN was done, or not at all. When the database
+     * knows of a newer epoch: STEP_DOWN with fenced. */
+    PARTITION_OUT_STORE_OPEN,
+    PARTITION_OUT_STORE_RESET,
+    PARTITION_OUT_READ_LIVE,
+    PARTITION_OUT_READ_TIMERS,
+    PARTITION_OUT_APPLY,
+    /* After the rows are committed. */
+    PARTITION_OUT_PUBLISH_WORK,
+    PARTITION_OUT_PUSH_CANCEL,
+    PARTITION_OUT_WITHDRAW,
+    PARTITION_OUT_SEND,
+    /* After the record is committed. */
+    PARTITION_OUT_NOTICE,
+    PARTITION_OUT_LINE,
+    /* The inbox. */
+    PARTITION_OUT_READ_INBOX,
+    PARTITION_OUT_PURGE_INBOX,
+    PARTITION_OUT_READ_RESULTS,
+    PARTITION_OUT_REJECT,
+    /* Crashes of instances' code, kept outside so that the next owner knows. */
+    PARTITION_OUT_READ_CRASHES,
+    PARTITION_OUT_CRASHED,
+    PARTITION_OUT_CRASHES_OVER,
+    PARTITION_OUT_QUERY_ANSWER,
+};
+
+struct out_closed {
+    const char *text; /* why */
+    bool reopen;      /* an accident: OPEN again, after a pause, if it is still yours */
+    uint64_t epoch;   /* 0: none was opened */
+    uint64_t records; /* of the epoch that are committed: 1..records */
+};
+struct out_opened { /* it serves */
+    uint64_t epoch;
+};
+/* The last EpochOpened o (its own record too), the last sequence L, and the records
+ * max(o, L - count + 1)..L. */
+struct out_read_tail {
+    uint64_t count; /* 0: from o on */
+};
+/* If expected_last is still the stream's last sequence before the first of them goes; else STEP_DOWN. */
+struct out_delete_records {
+    const uint64_t *sequences;
+    size_t sequences_len;
+    uint64_t expected_last;
+};
+/* Record number `token` of the epoch. Each is answered, also after one that failed. */
+struct out_append {
+    enum record_kind kind; /* EPOCH_OPENED: ctl.<p>.epoch; POSITION: ctl.<p>.position; TURN, DELETED: hist… */
+    thole_slice instance;   /* TURN, DELETED */
+    uint64_t execution;     /* likewise */
+    uint64_t expected_last; /* sequence; refused when the stream has another last one */
+    thole_slice bytes;      /* valid until the answer, or until CLOSED */
+};
+struct out_read_log {
+    uint64_t from, to; /* sequences; both are included */
+};
+/* execution 0: at least all records, in order, of the execution of its last record and of the one before it
+ * (a crash may have cut the first turn of the newer one short); a DELETED is one of the execution that it
+ * names, and of execution 0 there are all since then. Else: of that execution. */
+struct out_load {
+    thole_slice instance;
+    uint64_t execution;
+};
+/* Never what is above: it is of the id's next life. */
+struct out_remove_history {
+    thole_slice instance;
+    struct executions executions; /* whose records */
+    uint64_t below;               /* sequence of the record that asks for it: this is the token, too */
+};
+struct out_store_open {
+    uint64_t epoch;
+};
+struct out_read_timers {
+    uint64_t before_ms; /* wall clock: those that are due before */
+};
+struct out_apply {
+    struct batch *batch; /* given away: the host frees it with batch_destroy() */
+};
+/* Until it is stored. The slices stay valid until the answer, or until CLOSED. */
+struct out_publish_work {
+    thole_slice instance, queue, activity, input;
+    uint64_t execution, activity_id;
+    uint32_t try_number;
+    bool again; /* an earlier owner may have done it: unless it is there */
+};
+struct out_push_cancel {
+    thole_slice instance, reason;
+    uint64_t execution;
+    const uint64_t *activity_ids;
+    size_t activity_ids_len;
+    uint32_t try_number; /* 0: whatever try it is */
+    const char *kind;    /* thole_cancel_kind_name() */
+};
+struct out_withdraw {
+    uint64_t sequence; /* in WORK */
+};
+/* To the inbox of the instance, in whichever partition, until it is stored. What is meant for one instance
+ * comes in order: the next one after the answer. */
+struct out_send {
+    thole_slice instance;
+    thole_slice bytes; /* valid until the answer, or until CLOSED */
+};
+/* A live notice, at most once: see streams/notice.h. */
+struct out_notice {
+    const char *kind; /* started, completed, … */
+    thole_slice orchestration, instance, request_id, data;
+    uint64_t execution;
+};
+struct out_line {   /* of an orchestration */
+    uint32_t level; /* a thole_log_level */
+    thole_slice instance, text;
+    uint64_t execution;
+};
+/* Every message from `from` on, in order, without end, if the stream holds `seen`, or has removed it since
+ * and goes on behind it; else INBOX_BACK. To be found out after the place to read from is taken, before the
+ * first MESSAGE. When the stream may have gone back later: STEP_DOWN. */
+struct out_read_inbox {
+    uint64_t from; /* sequence */
+    struct seen seen;
+};
+/* If the stream holds `seen` in the same way, else STEP_DOWN. */
+struct out_purge_inbox {
+    uint64_t below; /* sequence */
+    struct seen seen;
+};
+/* From `from` on, or in all when the inbox does not hold `seen` as above; at least those of its last count
+ * messages. */
+struct out_read_results {
+    uint64_t from, count;
+    struct seen seen;
+};
+/* Until it is stored, or until it is certain that it cannot be: until then the message does not count as
+ * incorporated. Twice after a crash: known by sequence and stored_ns. The sequence is the token, too. */
+struct out_reject {
+    uint64_t sequence, stored_ns;
+    enum reject_code code;
+    const char *text;              /* why */
+    thole_slice instance, subject; /* as in the MESSAGE: one of them is empty */
+    thole_slice bytes;             /* as much of the message as is kept */
+    size_t message_bytes;          /* that it has */
+};
+struct out_crashed {
+    thole_slice instance, orchestration, text;
+    uint64_t count;     /* so often */
+    uint64_t execution; /* that crashed last */
+    uint32_t version;
+};
+struct out_crashes_over { /* its end is committed */
+    thole_slice instance;
+};
+struct out_query_answer {
+    thole_status status;
+    thole_slice data; /* output, or error text */
+};
+
+struct partition_out {
+    enum partition_out_kind kind;
+    uint64_t generation;
+    uint64_t token; /* which of several requests of a kind: 0 where there is one at a time */
+    union {
+        struct out_closed closed;
+        struct out_opened opened;
+        struct out_read_tail read_tail;
+        struct out_delete_records delete_records;
+        struct out_append append;
+        struct out_read_log read_log;
+        struct out_load load;
+        struct out_remove_history remove_history;
+        struct out_store_open store_open;
+        struct out_read_timers read_timers;
+        struct out_apply apply;
+        struct out_publish_work publish_work;
+        struct out_push_cancel push_cancel;
+        struct out_withdraw withdraw;
+        struct out_send send;
+        struct out_notice notice;
+        struct out_line line;
+        struct out_read_inbox read_inbox;
+        struct out_purge_inbox purge_inbox;
+        struct out_read_results read_results;
+        struct out_reject reject;
+        struct out_crashed crashed;
+        struct out_crashes_over crashes_over;
+        struct out_query_answer query_answer;
+    };
+};
+
+/* --- inputs ------------------------------------------------------------------------------------------ */
+
 enum partition_in_kind {
     PARTITION_IN_OPEN,      /* own it: open it */
     PARTITION_IN_CLOSE,     /* hand it over: finish what is in flight, then CLOSED */
-    PARTITION_IN_STEP_DOWN, /* something failed: text; fenced: a newer owner is known to exist. Appends in
-                           flight must still be answered: CLOSED comes after the last answer */
-    PARTITION_IN_RIVAL, /* sequence: somebody opens, or tries to open, the partition under this epoch. An idle
-                           owner would meet no record of its rival's. Ignored unless it is newer */
-    PARTITION_IN_TAIL,  /* answer to READ_TAIL */
-    PARTITION_IN_DELETED,       /* answer to DELETE_RECORDS: all are gone */
-    PARTITION_IN_APPENDED,      /* record n is stored at sequence */
-    PARTITION_IN_APPEND_FAILED, /* n: refused, timed out, connection lost: the epoch ends before n. The
-                                   answers to smaller n must still be given */
-    PARTITION_IN_STORE_OPENED,  /* epoch, projected */
-    PARTITION_IN_STORE_RESET,   /* done */
-    PARTITION_IN_LOG,           /* answer to READ_LOG: records; all from..to that exist */
-    PARTITION_IN_RESULTS,       /* answer to READ_RESULTS: results */
-    PARTITION_IN_LIVE,          /* answer to READ_LIVE */
-    PARTITION_IN_TIMERS,        /* answer to READ_TIMERS */
-    PARTITION_IN_APPLIED,       /* the batch is committed; removed */
-    PARTITION_IN_PUBLISHED,     /* token: stored or already there; sequence in WORK (0 = unknown) */
-    PARTITION_IN_MESSAGE,       /* an inbox message, in order */
-    PARTITION_IN_INBOX_BACK, /* answer to READ_INBOX, before any message: the inbox does not hold what it says
-                              */
-    PARTITION_IN_HISTORY,    /* answer to LOAD: records; may be none */
-    PARTITION_IN_SENT,       /* answer to SEND: token: stored */
-    PARTITION_IN_REMOVED,    /* answer to REMOVE_HISTORY: sequence */
-    PARTITION_IN_REJECTED,   /* answer to REJECTED: sequence */
-    PARTITION_IN_CRASHES,    /* answer to READ_CRASHES: crashes */
-    PARTITION_IN_QUERY,      /* token, instance, query, bytes = input; answered by QUERY_ANSWER, unless CLOSED
-                                comes   before it */
+    PARTITION_IN_STEP_DOWN, /* something failed. Appends in flight must still be answered: CLOSED comes after
+                               the last answer */
+    PARTITION_IN_RIVAL,     /* somebody opens, or tries to open, the partition. An idle owner would meet no
+                               record of its rival's */
+    PARTITION_IN_TAIL,
+    PARTITION_IN_DELETED, /* all are gone */
+    PARTITION_IN_APPENDED,
+    PARTITION_IN_APPEND_FAILED, /* refused, timed out, connection lost: the epoch ends before this record. The
+                                   answers to those before it must still be given */
+    PARTITION_IN_LOG,
+    PARTITION_IN_HISTORY,
+    PARTITION_IN_REMOVED, /* none is left */
+    PARTITION_IN_STORE_OPENED,
+    PARTITION_IN_STORE_RESET, /* done */
+    PARTITION_IN_LIVE,
+    PARTITION_IN_TIMERS,
+    PARTITION_IN_APPLIED,    /* it is committed */
+    PARTITION_IN_PUBLISHED,  /* stored, or already there */
+    PARTITION_IN_SENT,       /* stored */
+    PARTITION_IN_MESSAGE,    /* an inbox message, in order; generation: of READ_INBOX */
+    PARTITION_IN_INBOX_BACK, /* before any MESSAGE: the inbox does not hold what READ_INBOX says */
+    PARTITION_IN_RESULTS,
+    PARTITION_IN_REJECTED,
+    PARTITION_IN_CRASHES,
+    PARTITION_IN_QUERY, /* answered by QUERY_ANSWER, unless CLOSED comes before it */
 };
 
-struct partition_crash {
-    thole_slice instance, text;
-    uint64_t count;     /* with the code that is registered here; 0: it is tried alone */
-    uint64_t execution; /* that crashed last; 0: not known */
+struct in_step_down {
+    const char *text; /* why; NULL: nothing to say */
+    bool fenced;      /* a newer owner is known to exist */
 };
-
+struct in_rival {
+    uint64_t epoch; /* ignored unless it is newer */
+};
+struct in_tail {
+    uint64_t epoch_sequence; /* of the last EpochOpened; 0: none */
+    uint64_t last_sequence;  /* of the stream; 0: it is empty */
+    const struct log_record *records;
+    size_t records_len;
+};
+struct in_appended {
+    uint64_t sequence;
+};
+struct in_append_failed {
+    const char *text; /* why; NULL: nothing to say */
+};
+struct in_log { /* all from..to that exist */
+    const struct log_record *records;
+    size_t records_len;
+};
+struct in_history {
+    thole_slice instance; /* that LOAD names */
+    const struct log_record *records;
+    size_t records_len; /* 0: there is none */
+};
+struct in_store_opened {
+    uint64_t epoch; /* that the database has now; a newer one than asked for fences */
+    struct projected projected;
+};
+struct in_live {
+    const struct batch_instance *blocked; /* that are Waiting, Stuck or ContinuedAsNew (those of execution 0
+                                             left out) */
+    size_t blocked_len;
+    const thole_slice *names; /* of live orchestrations: "name", "name@version" beyond version 1 */
+    const uint64_t *counts;   /* of each name */
+    size_t names_len;
+    uint64_t activities; /* scheduled and not resolved: rows in worker_queue */
+};
+struct in_timers {
+    const struct batch_timer *timers; /* due before what was asked */
+    size_t timers_len;
+    uint64_t next_due_ms; /* wall clock: of the first one after them; 0: none */
+};
+struct in_applied {
+    const struct batch_activity *removed; /* the batch's, with held. Without them the messages of all are
+                                             withdrawn */
+    size_t removed_len;
+};
+struct in_published {
+    uint64_t sequence; /* in WORK; 0: unknown */
+};
+struct in_message {
+    uint64_t sequence;
+    uint64_t stored_ns;       /* when the stream stored it */
+    enum reject_code refused; /* why its subject is none of this partition's */
+    thole_slice instance;     /* that the subject names */
+    thole_slice subject;      /* refused: instead of the instance */
+    thole_slice bytes;        /* the body */
+};
 /* The result of an activity's try, as it stands in the inbox. */
 struct partition_result {
     thole_slice instance;
@@ -123,141 +429,51 @@ struct partition_result {
     uint32_t try_number; /* from 1 */
     uint64_t sequence;   /* 0: of an inbox that went back, which no position speaks of */
 };
+struct in_results {
+    const struct partition_result *results;
+    size_t results_len;
+};
+struct partition_crash {
+    thole_slice instance, text;
+    uint64_t count;     /* with the code that is registered here; 0: it is tried alone */
+    uint64_t execution; /* that crashed last; 0: not known */
+};
+struct in_crashes { /* of all instances of the partition */
+    const struct partition_crash *crashes;
+    size_t crashes_len;
+};
+struct in_query {
+    thole_slice instance, query, input;
+};
 
 struct partition_in {
     enum partition_in_kind kind;
-    uint64_t generation; /* of the output that this answers; ignored for OPEN, CLOSE, RIVAL and QUERY */
-    uint64_t n;          /* APPENDED, APPEND_FAILED */
-    uint64_t sequence;   /* APPENDED, PUBLISHED, REMOVED; MESSAGE, REJECTED: inbox sequence */
-    uint64_t token;      /* PUBLISHED, HISTORY, SENT, QUERY */
-    uint64_t stored_ns;  /* MESSAGE: when the stream stored it */
-    const char *text;    /* STEP_DOWN */
-    bool fenced;         /* STEP_DOWN */
-    struct projected projected; /* STORE_OPENED */
-    uint64_t epoch;             /* STORE_OPENED: that the database has now; a newer one than asked fences */
-    /* TAIL: epoch_sequence = last EpochOpened (0 = none), last_sequence = of the stream;
-     * records: as READ_TAIL asked. LOG and HISTORY: records. */
-    uint64_t epoch_sequence, last_sequence;
-    const struct log_record *records;
-    size_t records_len;
-    /* MESSAGE: the instance that the subject names, and the body; or refused: why that subject is none of
-     * this partition's, and subject. HISTORY: the instance that LOAD named */
-    thole_slice instance, bytes, query, subject;
-    enum reject_code refused;
-    /* LIVE: instances that are Waiting, Stuck or ContinuedAsNew (those of execution 0 left out); names of
-     * live orchestrations ("name", "name@version" beyond version 1) with their counts */
-    const struct batch_instance *blocked;
-    size_t blocked_len;
-    const thole_slice *live_names;
-    const uint64_t *live_counts;
-    size_t live_names_len;
-    uint64_t live_activities; /* scheduled and not resolved: rows in worker_queue */
-    /* APPLIED: the batch's, with held. Without them the messages of all are withdrawn */
-    const struct batch_activity *removed;
-    size_t removed_len;
-    /* RESULTS */
-    const struct partition_result *results;
-    size_t results_len;
-    /* TIMERS: due before what was asked; next_due_ms: of the first one after them, 0 = none */
-    const struct batch_timer *timers;
-    size_t timers_len;
-    uint64_t next_due_ms;
-    const struct partition_crash *crashes; /* CRASHES */
-    size_t crashes_len;
-};
-enum partition_out_kind {
-    PARTITION_OUT_CLOSED, /* text: why; reopen: an accident, OPEN again if it is still yours;
-                             epoch (0: none was opened) and count: its records 1..count are committed */
-    PARTITION_OUT_OPENED, /* open and serving: epoch */
-    /* The log. Answers TAIL, DELETED, APPENDED or APPEND_FAILED. */
-    PARTITION_OUT_READ_TAIL,      /* last EpochOpened o (its own record too), last sequence L, and records
-                                     max(o, L - count + 1)..L; count 0 = from o on */
-    PARTITION_OUT_DELETE_RECORDS, /* sequences: void records, if expected_last is still the stream's last
-                                     sequence before the first of them goes; else STEP_DOWN */
-    PARTITION_OUT_APPEND,   /* bytes at expected_last; subject by record kind: see struct; answered for each n
-                             */
-    PARTITION_OUT_READ_LOG, /* records from..to (inclusive) */
-    PARTITION_OUT_READ_RESULTS, /* the results of activities that the inbox has from `from` on, or in all when
-                                   it does not hold `sequence` as stored at stored_ns (see READ_INBOX): at
-                                   least those of its last count messages. Answer RESULTS, with sequence 0
-                                   in that case */
-    PARTITION_OUT_LOAD,         /* history of instance; answer HISTORY with token. execution 0: at least all
-                                   records, in order, of the execution of its last record and of the one before it
-                                   (a crash may have cut the first turn of the newer one short); a DELETED is one
-                                   of the execution that it names, and of execution 0 there are all since then.
-                                   Else: of that execution */
-    PARTITION_OUT_REMOVE_HISTORY, /* remove the instance's records below sequence, where its DELETED is; retry
-                                     until none is left, then REMOVED with sequence. Never what is above it */
-    /* The store. Answers STORE_OPENED, STORE_RESET, LIVE, TIMERS, APPLIED; STEP_DOWN with fenced when fenced.
-     * All are done over the connection over which STORE_OPEN was, or not at all. */
-    PARTITION_OUT_STORE_OPEN, /* epoch */
-    PARTITION_OUT_STORE_RESET,
-    PARTITION_OUT_READ_LIVE,
-    PARTITION_OUT_READ_TIMERS, /* due before before_ms */
-    PARTITION_OUT_APPLY,       /* batch: given away, free with batch_destroy() */
-    /* After the rows are committed. */
-    PARTITION_OUT_PUBLISH_WORK, /* activity: retry until stored; again: unless it is there. Answer PUBLISHED
-                                   with token. Its slices stay valid until then, or until CLOSED */
-    PARTITION_OUT_PUSH_CANCEL,  /* at most once, no answer */
-    PARTITION_OUT_SEND,     /* bytes to the inbox of instance (any partition): retry until stored; answer SENT
-                               with token. bytes stay valid until then, or until CLOSED. What is meant for one
-                               instance comes in order: the next one after the answer */
-    PARTITION_OUT_WITHDRAW, /* delete message `sequence` from WORK if it is still there; no answer */
-    /* After the record is committed; at most once, no answer. */
-    PARTITION_OUT_EVENT, /* live notice: event_kind (see streams/notice.h), orchestration, instance,
-                            execution, request_id, data */
-    /* The inbox. */
-    PARTITION_OUT_READ_INBOX,  /* deliver MESSAGE for every message from `from` on, in order, without end, if
-                                  the stream holds `sequence` as stored at stored_ns (0: whenever; sequence 0:
-                                  nothing to look for), or has removed it since and goes on behind it; else
-                                  INBOX_BACK. To be found out after the place to read from is taken, before
-                                  the first MESSAGE. When the stream may have gone back later: STEP_DOWN */
-    PARTITION_OUT_PURGE_INBOX, /* remove messages below `from`, if the stream holds `sequence` in the same
-                                  way, else STEP_DOWN; no answer */
-    PARTITION_OUT_REJECTED,    /* an inbox message that cannot be taken, to be kept where people look: reject,
-                                  text, sequence, stored_ns, instance or (empty) subject, bytes = as much of the
-                                  message as is kept, count = its bytes. Retry until stored, or until it is
-                                  certain that it cannot be; then REJECTED with sequence. Until then it does
-                                  not count as incorporated. Twice after a crash: known by sequence and
-                                  stored_ns */
-    PARTITION_OUT_LOG,         /* a line of an orchestration: level, instance, execution, data; no answer */
-    /* Crashes of instances' code, kept outside so that the next owner knows. No answers but CRASHES. */
-    PARTITION_OUT_READ_CRASHES, /* of all instances of the partition */
-    PARTITION_OUT_CRASHED, /* instance has crashed count times, last in execution; orchestration, version;
-                              data: how */
-    PARTITION_OUT_CRASHES_OVER, /* the end of instance is committed: forget its crashes */
-    PARTITION_OUT_QUERY_ANSWER, /* token, status, data = output or error text; no answer */
+    uint64_t generation; /* of the output that this answers; STEP_DOWN: of the partition that is to. Ignored
+                            for OPEN, CLOSE, RIVAL and QUERY */
+    uint64_t token;      /* of the output that this answers; QUERY: for its answer */
+    union {
+        struct in_step_down step_down;
+        struct in_rival rival;
+        struct in_tail tail;
+        struct in_appended appended;
+        struct in_append_failed append_failed;
+        struct in_log log;
+        struct in_history history;
+        struct in_store_opened store_opened;
+        struct in_live live;
+        struct in_timers timers;
+        struct in_applied applied;
+        struct in_published published;
+        struct in_message message;
+        struct in_results results;
+        struct in_crashes crashes;
+        struct in_query query;
+    };
 };
 
-struct partition_out {
-    enum partition_out_kind kind;
-    uint64_t generation;
-    const char *text;
-    bool reopen;
-    uint64_t epoch;
-    uint64_t from, to, before_ms, count;
-    uint64_t token, sequence, stored_ns;
-    const uint64_t *sequences; /* DELETE_RECORDS; PUSH_CANCEL: activity ids */
-    size_t sequences_len;
-    /* APPEND. bytes stay valid until its answer. expected_last: DELETE_RECORDS, too */
-    enum record_kind record_kind; /* EPOCH_OPENED: ctl.<p>.epoch; POSITION: ctl.<p>.position; TURN, DELETED:
-                                     hist… */
-    uint64_t n, expected_last;
-    thole_slice bytes;
-    /* APPEND of a turn or DELETED, LOAD, REMOVE_HISTORY, PUBLISH_WORK, PUSH_CANCEL, EVENT */
-    thole_slice instance;
-    uint64_t execution, activity_id;
-    struct executions executions; /* REMOVE_HISTORY: whose records */
-    uint32_t try_number;          /* PUBLISH_WORK; PUSH_CANCEL: 0 = any try */
-    bool again;                   /* PUBLISH_WORK: an earlier owner may have done it */
-    uint32_t level;               /* LOG: a thole_log_level */
-    uint32_t version;             /* CRASHED */
-    thole_status status;          /* QUERY_ANSWER */
-    enum reject_code reject;
-    thole_slice subject; /* REJECTED */
-    thole_slice queue, activity, orchestration, request_id;
-    thole_slice data;       /* PUBLISH_WORK: input; EVENT: payload; PUSH_CANCEL: reason */
-    const char *event_kind; /* EVENT: started, completed, …; PUSH_CANCEL: thole_cancel_kind_name() */
-    struct batch *batch;    /* APPLY */
-};
+/* As the table above says. READ_INBOX is: by INBOX_BACK, or never. */
+bool partition_is_answered(enum partition_out_kind kind);
+/* The beginning of the answer to an output: kind, generation and token; all that it says is zero. To an
+ * APPEND: APPENDED. The output must be one that is answered. */
+struct partition_in partition_answer(const struct partition_out *out);
 #endif

@@ -2,10 +2,8 @@
 #ifndef THOLE_PROGRESS_H
 #define THOLE_PROGRESS_H
 #include "event.h"
+#include "partition_io.h"
 
-struct seen { /* an inbox message: all that is left of it when it is purged. 0 = not known */
-    uint64_t sequence, stored_ns;
-};
 struct progress {
     uint64_t floor, received; /* received: the highest sequence since it was opened */
     struct seen seen;         /* the highest ever */

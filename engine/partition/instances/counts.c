@@ -10,10 +10,13 @@
 static void count_rows(struct instances *p, struct entry *entry, uint64_t execution,
                        const struct event *event)
 {
-    int const more = entry_note_tries(entry, event);
+    bool nomem = false;
+    int const more = entry_note_tries(entry, event, &nomem);
     /* Where nobody looks what is recorded, the same end may be recorded twice. */
-    bool const unsure = entry->limit == ENTRY_KEEPS ||
-                        (execution == entry->counted.execution && event->ref <= entry->counted.events);
+    bool const unsure =
+        entry->raw || (execution == entry->counted_execution && event->ref <= entry->counted_events);
+    if (nomem)
+        env_no_memory(p->env);
     p->activity_changes += more != 0;
     if (more > 0)
         p->open_activities++;
@@ -50,7 +53,7 @@ void instances_count_again(struct instances *p)
     env_emit(p->env, PARTITION_OUT_READ_LIVE);
 }
 
-void instances_counted_again(struct instances *p, const struct partition_in *in, bool uncommitted)
+void instances_counted_again(struct instances *p, const struct in_live *in, bool uncommitted)
 {
     if (!p->recounting)
         return;
@@ -59,15 +62,15 @@ void instances_counted_again(struct instances *p, const struct partition_in *in,
         p->recount = true;
         return;
     }
-    p->open_activities = in->live_activities;
+    p->open_activities = in->activities;
     entries_mark_counted(&p->entries);
 }
 
-void instances_live(struct instances *p, const struct partition_in *in)
+void instances_live(struct instances *p, const struct in_live *in)
 {
-    for (size_t i = 0; i < in->live_names_len; i++)
-        names_add(p, in->live_names[i], in->live_counts[i]);
-    p->open_activities = in->live_activities;
+    for (size_t i = 0; i < in->names_len; i++)
+        names_add(p, in->names[i], in->counts[i]);
+    p->open_activities = in->activities;
 }
 
 void instances_count_is_uncertain(struct instances *p)

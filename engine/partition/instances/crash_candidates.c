@@ -57,7 +57,7 @@ static void add(struct instances *p, const struct partition_crash *crash)
     }
 }
 
-void instances_crashes(struct instances *p, const struct partition_in *in)
+void instances_crashes(struct instances *p, const struct in_crashes *in)
 {
     for (size_t i = 0; i < in->crashes_len; i++)
         add(p, &in->crashes[i]);
@@ -74,20 +74,21 @@ bool crash_candidates_stuck(const struct instances *p, struct entry *entry)
         "its code has crashed the engine %llu times: %.*s; it is tried again with another build of the "
         "program, or after `thole retry`",
         (unsigned long long)candidate->count, THOLE_FMT(candidate->text));
-    entry_block(entry, ENTRY_RECORDS, BLOCKED_CRASHED, thole_slice_from(err.text));
+    entry_block(entry, BLOCKED_CRASHED, thole_slice_from(err.text));
+    entry->failed = BLOCKED_CRASHED;
     return true;
 }
 
 void crash_candidates_tell(struct instances *p, const struct entry *entry)
 {
     const struct crash_candidate *const candidate = crash_candidates_find(p, entry->id);
-    struct partition_out *const out = env_emit(p->env, PARTITION_OUT_CRASHED);
-    out->instance = env_copy(p->env, entry->id);
-    out->orchestration = env_copy(p->env, entry->orchestration);
-    out->version = entry->version;
-    out->execution = candidate->execution;
-    out->count = candidate->count;
-    out->data = env_copy(p->env, candidate->text);
+    struct out_crashed *const out = &env_emit(p->env, PARTITION_OUT_CRASHED)->crashed;
+    *out = (struct out_crashed){.instance = env_copy(p->env, entry->id),
+                                .orchestration = env_copy(p->env, entry->orchestration),
+                                .text = env_copy(p->env, candidate->text),
+                                .count = candidate->count,
+                                .execution = candidate->execution,
+                                .version = entry->version};
 }
 
 void crash_candidates_crashed(const struct instances *p, const struct entry *entry, const char *text)
@@ -132,6 +133,6 @@ void instances_tell_ends(struct instances *p, uint64_t committed_n)
             continue;
         candidate->over_n = 0;
         struct partition_out *out = env_emit(p->env, PARTITION_OUT_CRASHES_OVER);
-        out->instance = env_copy(p->env, candidate->id);
+        out->crashes_over.instance = env_copy(p->env, candidate->id);
     }
 }

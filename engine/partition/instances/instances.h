@@ -6,8 +6,8 @@
  *
  * An instance has an entry; its states, and which may follow which: docs/architecture.md.
  *
- * Outputs: LOAD, EVENT (of what changes nothing), LOG, SEND (of refused starts; its token has
- * INSTANCES_TOKEN), REJECTED, QUERY_ANSWER, CRASHED, CRASHES_OVER, READ_LIVE (to count again).
+ * Outputs: LOAD, NOTICE (of what changes nothing), LINE, SEND (of refused starts; its token has
+ * INSTANCES_TOKEN), REJECT, QUERY_ANSWER, CRASHED, CRASHES_OVER, READ_LIVE (to count again).
  */
 #ifndef THOLE_INSTANCES_H
 #define THOLE_INSTANCES_H
@@ -31,24 +31,24 @@ void instances_forget_inbox(
     struct instances *instances); /* the position means nothing: all of it is read again */
 const struct progress *instances_inbox(const struct instances *instances);
 /* A message. False: it came before. */
-bool instances_message(struct instances *instances, const struct partition_in *in);
+bool instances_message(struct instances *instances, const struct in_message *in);
 void instances_timer(struct instances *instances, thole_slice instance, uint64_t execution,
                      uint64_t timer_id);
 #define INSTANCES_TOKEN (UINT64_C(1) << 63) /* set in tokens of SEND that are the instances' */
-void instances_sent(struct instances *instances, const struct partition_in *in);
-void instances_rejected(struct instances *instances, const struct partition_in *in);
-/* Code runs only while @p serving. */
-void instances_query(struct instances *instances, const struct partition_in *in, bool serving);
+void instances_sent(struct instances *instances, uint64_t token);
+void instances_rejected(struct instances *instances, uint64_t inbox_sequence);
+/* The answer has the token. Code runs only while @p serving. */
+void instances_query(struct instances *instances, uint64_t token, const struct in_query *in, bool serving);
 
 /* --- histories ------------------------------------------------------------------------------------- */
 
-/* False: somebody else has written into it (LOG_FOREIGN); it is not taken. */
-bool instances_history(struct instances *instances, const struct partition_in *in,
+/* The answer to the LOAD with the token. False: somebody else has written into it (LOG_FOREIGN); it is not
+ * taken. */
+bool instances_history(struct instances *instances, uint64_t token, const struct in_history *in,
                        const struct log_rule *log);
 /* It is to be tried whether it runs: perhaps this node can do what its last owner could not. */
 void instances_retry(struct instances *instances, thole_slice instance);
-void instances_crashes(struct instances *instances,
-                       const struct partition_in *in); /* answer to READ_CRASHES */
+void instances_crashes(struct instances *instances, const struct in_crashes *in); /* answer to READ_CRASHES */
 
 /* --- turns ----------------------------------------------------------------------------------------- */
 
@@ -85,13 +85,13 @@ void instances_tell_ends(struct instances *instances,
 /* --- counts ---------------------------------------------------------------------------------------- */
 
 /* The partition opens: names and rows of what is live, as the database has them. */
-void instances_live(struct instances *instances, const struct partition_in *in);
+void instances_live(struct instances *instances, const struct in_live *in);
 void instances_count_is_uncertain(struct instances *instances);
 bool instances_counts_wanted(const struct instances *instances); /* and not asked for yet */
 bool instances_counts_exact(const struct instances *instances);
 void instances_count_again(struct instances *instances);
 /* @p uncommitted: records are in flight. */
-void instances_counted_again(struct instances *instances, const struct partition_in *in, bool uncommitted);
+void instances_counted_again(struct instances *instances, const struct in_live *in, bool uncommitted);
 uint64_t instances_open_activities(const struct instances *instances);
 size_t instances_live_names(const struct instances *instances, const thole_slice **ret_names);
 size_t instances_pending(const struct instances *instances); /* messages and timers that wait */

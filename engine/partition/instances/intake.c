@@ -10,7 +10,7 @@
 static void arrived(struct instances *p, struct entry *entry, struct pending *pending)
 {
     entry_push(&p->entries, entry, pending);
-    if (!entry_waits_for_history(entry->state))
+    if (entry->state != ENTRY_LOADING)
         entries_ready(&p->entries, entry);
 }
 
@@ -22,7 +22,7 @@ static enum reject_code code_of(thole_status decoded)
 }
 
 /* Decodes the message and looks whether the partition can take it. */
-static enum reject_code examine(struct instances *p, const struct partition_in *in, struct pending *pending,
+static enum reject_code examine(struct instances *p, const struct in_message *in, struct pending *pending,
                                 thole_error *ret)
 {
     if (in->refused != REJECT_NONE) {
@@ -44,7 +44,7 @@ static enum reject_code examine(struct instances *p, const struct partition_in *
     return rejections_check(p, &pending->message, ret);
 }
 
-bool instances_message(struct instances *p, const struct partition_in *in)
+bool instances_message(struct instances *p, const struct in_message *in)
 {
     if (in->sequence <= p->progress.received)
         return false;
@@ -53,6 +53,10 @@ bool instances_message(struct instances *p, const struct partition_in *in)
     if (progress_has(&p->progress, in->sequence))
         return true;
     struct pending *pending = pending_create();
+    if (pending == NULL) {
+        env_no_memory(p->env);
+        return true;
+    }
     thole_error err = {0};
     enum reject_code const code = examine(p, in, pending, &err);
     if (code != REJECT_NONE) {
@@ -63,16 +67,26 @@ bool instances_message(struct instances *p, const struct partition_in *in)
     }
     pending->inbox_sequence = in->sequence;
     pending->stored_ns = in->stored_ns;
-    arrived(p, intake_entry(p, in->instance), pending);
+    struct entry *entry = intake_entry(p, in->instance);
+    if (entry == NULL)
+        pending_destroy(pending);
+    else
+        arrived(p, entry, pending);
     return true;
 }
 
 void instances_timer(struct instances *p, thole_slice instance, uint64_t execution, uint64_t timer_id)
 {
     struct pending *pending = pending_create();
+    struct entry *entry = pending == NULL ? NULL : intake_entry(p, instance);
+    if (entry == NULL) {
+        pending_destroy(pending);
+        env_no_memory(p->env);
+        return;
+    }
     pending->execution = execution;
     pending->timer_id = timer_id;
-    arrived(p, intake_entry(p, instance), pending);
+    arrived(p, entry, pending);
 }
 
 /* --- what a message means ------------------------------------------------------------------------ */
@@ -185,8 +199,8 @@ static void answer_client(struct instances *p, const struct entry *entry, const 
 {
     bool const same = m->request_id.len > 0 && thole_slice_equal(m->request_id, entry->request_id);
     bool const again = same || m->event_name.len > 0;
-    struct partition_out *out = env_emit(p->env, PARTITION_OUT_EVENT);
-    out->event_kind = again ? "started" : "rejected";
+    struct out_notice *out = &env_emit(p->env, PARTITION_OUT_NOTICE)->notice;
+    out->kind = again ? "started" : "rejected";
     out->orchestration = env_copy(p->env, again ? entry->orchestration : m->orchestration);
     out->instance = env_copy(p->env, entry->id);
     out->execution = entry->execution;
@@ -230,7 +244,7 @@ static enum taken put(struct instances *p, const struct pending *pending, struct
 static enum taken take_first_start(struct instances *p, const struct entry *entry,
                                    const struct pending *pending, struct arena *arena, struct intake *in)
 {
-    size_t const early = entry->state == ENTRY_EARLY ? entry->early->len : 0;
+    size_t const early = entry->early == NULL ? 0 : entry->early->len;
     assert(in->len == 0);
     in->events = arena_array(arena, early + 2, sizeof *in->events);
     if (in->events == NULL) {
@@ -264,7 +278,7 @@ static enum taken take_early(struct instances *p, struct entry *entry, const str
     struct event event = raised_event(&pending->message);
     if (!fits(p, pending, &event))
         return HELD;
-    switch (early_keep(entry->state == ENTRY_EARLY ? &entry->early : &in->early, &event)) {
+    switch (early_keep(entry, &event)) {
     case THOLE_OK: return put(p, pending, in, event);
     case THOLE_CONFLICT: break;
     case THOLE_LIMIT:
@@ -286,6 +300,12 @@ static bool for_this_execution(const struct entry *entry, const struct pending *
     return !of_execution || m->execution == entry->execution;
 }
 
+/* Nobody looks whether what is recorded for it makes sense. */
+static bool is_raw(const struct entry *entry)
+{
+    return entry->state == ENTRY_BLOCKED && entry->instance == NULL;
+}
+
 static enum taken take_existing(struct instances *p, struct entry *entry, const struct pending *pending,
                                 struct intake *in)
 {
@@ -296,7 +316,7 @@ static enum taken take_existing(struct instances *p, struct entry *entry, const 
     if (entry->state == ENTRY_ENDED || (start && m->event_name.len == 0) ||
         !for_this_execution(entry, pending))
         return DROPPED;
-    if (!timer && m->kind == MESSAGE_RELEASE && entry->state == ENTRY_UNREADABLE) {
+    if (!timer && m->kind == MESSAGE_RELEASE && is_raw(entry)) {
         rejections_refuse_pending(p, pending, REJECT_UNREADABLE,
                                   "the instance cannot be read here, so nobody knows what is in quarantine");
         return HELD;
@@ -305,7 +325,7 @@ static enum taken take_existing(struct instances *p, struct entry *entry, const 
         return put(
             p, pending, in,
             (struct event){.kind = EVENT_TIMER_FIRED, .ref = pending->timer_id, .due_ms = p->env->now_ms});
-    if (m->kind == MESSAGE_PRUNE && entry->state == ENTRY_UNREADABLE) {
+    if (m->kind == MESSAGE_PRUNE && is_raw(entry)) {
         rejections_refuse_pending(p, pending, REJECT_UNREADABLE,
                                   "the instance cannot be read here, so its history is left as it is");
         return HELD;
@@ -341,11 +361,10 @@ static enum taken take_one(struct instances *p, struct entry *entry, const struc
 /* Would any of it change anything? What the first ones change decides about the others in their place. */
 static bool any_accepted(const struct entry *entry, const struct intake *in)
 {
-    const struct instance *instance = entry_instance(entry);
-    if (instance == NULL || in->len == 0 || in->deletes || in->retries)
+    if (entry->instance == NULL || in->len == 0 || in->deletes || in->retries)
         return true;
     for (size_t i = 0; i < in->len; i++)
-        if (instance_accepts(instance, &in->events[i]))
+        if (instance_accepts(entry->instance, &in->events[i]))
             return true;
     return false;
 }
@@ -442,6 +461,4 @@ void intake_release(struct intake *in)
         next = in->taken->next;
         pending_destroy(in->taken);
     }
-    early_destroy(in->early);
-    in->early = NULL;
 }

@@ -46,7 +46,7 @@ static void take(struct history *history, const struct record *record)
     history->lost = 0;
 }
 
-static struct history decode(struct instances *p, const struct partition_in *in, const struct log_rule *log,
+static struct history decode(struct instances *p, const struct in_history *in, const struct log_rule *log,
                              struct arena *arena)
 {
     struct history history = {.list.records =
@@ -79,48 +79,49 @@ static struct history decode(struct instances *p, const struct partition_in *in,
 
 /* --- facts that need no code --------------------------------------------------------------------- */
 
-/* The event that ends the turn's execution; NULL: none does. */
-static const struct event *note_turn(struct entry *entry, const struct turn *turn)
+static void note_turn(struct instances *p, struct entry *entry, const struct turn *turn)
 {
-    const struct event *end = NULL;
+    bool nomem = false;
     entry->execution = turn->execution;
     entry->turns = turn->number;
     entry->time_ms = turn->time_ms;
+    entry->blocked = turn->ran ? BLOCKED_NOT : turn->blocked;
     for (size_t i = 0; i < turn->events_len; i++) {
         const struct event *event = &turn->events[i];
         entry_note(entry, event);
-        (void)entry_note_tries(entry, event);
+        (void)entry_note_tries(entry, event, &nomem);
         if (event_is_terminal(event->kind))
-            end = event;
+            entry_become(entry, event->kind == EVENT_CONTINUED_AS_NEW ? ENTRY_CONTINUED : ENTRY_ENDED);
     }
-    return end;
+    if (nomem)
+        env_no_memory(p->env);
 }
 
 /* --- instances ----------------------------------------------------------------------------------- */
 
-/* An instance that has been through all turns; code NULL: without. NULL: *ret_status says why not. */
-static struct instance *replay(struct instances *p, struct entry *entry,
-                               const thole_orchestration_entry *code, const struct turn *turns, size_t n,
-                               thole_status *ret_status, thole_error *reterr)
+/* An instance that has been through all turns; code NULL: without. */
+static thole_status replay(struct instances *p, struct entry *entry, const thole_orchestration_entry *code,
+                           const struct turn *turns, size_t n, thole_error *reterr)
 {
-    struct instance *instance = turns_instance(p, entry, code);
-    *ret_status = watched_replay(p, entry, instance, code, turns, n, reterr);
-    if (*ret_status == THOLE_OK)
-        return instance;
-    instance_destroy(instance);
-    return NULL;
+    entry->instance = turns_instance(p, entry, code);
+    thole_status const status = watched_replay(p, entry, code, turns, n, reterr);
+    if (status == THOLE_OK)
+        return THOLE_OK;
+    instance_destroy(entry->instance);
+    entry->instance = NULL;
+    return status;
 }
 
-static void block_unreadable(struct instances *p, struct entry *entry, enum blocked_kind kind,
-                             const char *text)
+static void block_raw(struct entry *entry, enum blocked_kind kind, const char *text)
 {
-    entry_block(entry, ENTRY_KEEPS, kind, thole_slice_from(text));
-    entry_become(&p->entries, entry, ENTRY_UNREADABLE);
+    entry_become(entry, ENTRY_BLOCKED);
+    entry->raw = true;
+    entry_block(entry, kind, thole_slice_from(text));
 }
 
 /* It is in the execution that its records' subjects say; in the first one at least, for nothing can end in
  * execution 0. */
-static void block_damaged(struct instances *p, struct entry *entry, const struct history *history)
+static void block_damaged(struct entry *entry, const struct history *history)
 {
     uint64_t const execution = history->execution == 0 ? history->deletion.execution + 1 : history->execution;
     if (execution != entry->execution)
@@ -128,80 +129,69 @@ static void block_damaged(struct instances *p, struct entry *entry, const struct
     if (execution == history->execution)
         entry->turns += history->lost;
     entry->execution = execution;
-    block_unreadable(p, entry, BLOCKED_DAMAGED, "a record of the history does not decode");
+    block_raw(entry, BLOCKED_DAMAGED, "a record of the history does not decode");
 }
 
-/* What its history says of it, if nothing can be run. NULL: not even that. */
-static struct instance *replay_bare(struct instances *p, struct entry *entry, const struct turn *turns,
-                                    size_t n)
+/* What its history says of it, if nothing can be run. False: not even that. */
+static bool replay_bare(struct instances *p, struct entry *entry, const struct turn *turns, size_t n)
 {
     thole_error err = {0};
-    thole_status status;
-    if (entry->limit == ENTRY_KEEPS) {
-        entry_become(&p->entries, entry, ENTRY_UNREADABLE);
-        return NULL;
-    }
-    struct instance *instance = replay(p, entry, NULL, turns, n, &status, &err);
+    thole_status const status = entry->raw ? THOLE_LIMIT : replay(p, entry, NULL, turns, n, &err);
+    if (status == THOLE_OK)
+        return true;
     if (status == THOLE_NOMEM)
         env_no_memory(p->env);
-    else if (status != THOLE_OK)
-        block_unreadable(p, entry, turns_blocked_by(status), err.text);
-    return instance;
+    else if (entry->raw)
+        entry_become(entry, ENTRY_BLOCKED);
+    else
+        block_raw(entry, turns_blocked_by(status), err.text);
+    return false;
 }
 
-/* NULL: why not is noted. */
-static struct instance *replay_code(struct instances *p, struct entry *entry, const struct turn *turns,
-                                    size_t n)
+/* True: it is live. Else why not is noted. */
+static bool replay_code(struct instances *p, struct entry *entry, const struct turn *turns, size_t n)
 {
     const thole_orchestration_entry *code = turns_code(p, entry->orchestration, entry->version);
     thole_error err = {0};
-    if (entry->limit != ENTRY_RUNS || crash_candidates_stuck(p, entry))
-        return NULL;
+    if (entry->failed != BLOCKED_NOT) {
+        entry->blocked = entry->failed; /* its text is still there */
+        return false;
+    }
+    if (crash_candidates_stuck(p, entry))
+        return false;
     if (code == NULL) {
         turns_no_code(p, entry);
-        return NULL;
+        return false;
     }
-    thole_status status;
-    struct instance *instance = replay(p, entry, code, turns, n, &status, &err);
+    thole_status status = replay(p, entry, code, turns, n, &err);
     bool const crashed = status == THOLE_APP;
     while (status == THOLE_APP && !crash_candidates_stuck(p, entry))
-        instance = replay(p, entry, code, turns, n, &status, &err);
+        status = replay(p, entry, code, turns, n, &err);
     if (crashed)
         crash_candidates_tell(p, entry);
     if (status == THOLE_APP)
-        return NULL;
+        return false;
     if (status == THOLE_NOMEM && !entry->memory_retried) {
         entry->memory_retried = true; /* others go, and so do their stacks */
-        entries_evict(&p->entries, p->entries.lru.len / 2);
-        instance = replay(p, entry, code, turns, n, &status, &err);
+        entries_evict(&p->entries, p->entries.len / 2);
+        status = replay(p, entry, code, turns, n, &err);
     }
-    if (status != THOLE_OK)
-        entry_block(entry, ENTRY_RECORDS, turns_blocked_by(status), thole_slice_from(err.text));
-    return instance;
+    if (status != THOLE_OK) {
+        entry_block(entry, turns_blocked_by(status), thole_slice_from(err.text));
+        entry->failed = entry->blocked;
+    }
+    return status == THOLE_OK;
 }
 
 static void settle_turns(struct instances *p, struct entry *entry, const struct turn *turns, size_t n)
 {
-    enum entry_state state = ENTRY_LIVE;
-    struct instance *instance = replay_code(p, entry, turns, n);
-    if (instance == NULL) {
-        state = ENTRY_BLOCKED;
-        instance = replay_bare(p, entry, turns, n);
+    if (entry->state == ENTRY_CONTINUED) {
+        (void)replay_bare(p, entry, turns, n); /* for what it hands on */
+    } else if (replay_code(p, entry, turns, n)) {
+        entry_become(entry, ENTRY_LIVE);
+    } else if (replay_bare(p, entry, turns, n)) {
+        entry_become(entry, ENTRY_BLOCKED);
     }
-    if (instance == NULL)
-        return;
-    entry_become(&p->entries, entry, state);
-    entry->running.instance = instance;
-}
-
-/* Without code, for what it hands on. */
-static void settle_continued(struct instances *p, struct entry *entry, const struct turn *turns, size_t n)
-{
-    struct instance *instance = replay_bare(p, entry, turns, n);
-    if (instance == NULL)
-        return;
-    entry_become(&p->entries, entry, ENTRY_CONTINUED);
-    entry->running.instance = instance;
 }
 
 /* Memory of @p arena. NULL: none left. */
@@ -225,7 +215,6 @@ static void recall(struct instances *p, struct entry *entry, const struct histor
                    const struct turn *turns, size_t n)
 {
     const thole_orchestration_entry *code = turns_code(p, entry->orchestration, entry->version);
-    struct instance *instance = NULL;
     thole_error err = {0};
     thole_status status = THOLE_OK;
     if (history->too_new || history->damaged)
@@ -233,21 +222,22 @@ static void recall(struct instances *p, struct entry *entry, const struct histor
     else if (code == NULL)
         status = thole_fail(&err, THOLE_INVALID, "it has ended, and its code is not registered here");
     else if (crash_candidates_stuck(p, entry))
-        status = thole_fail(&err, THOLE_INVALID, "%.*s", THOLE_FMT(entry_blocked_text(entry)));
+        status = thole_fail(&err, THOLE_INVALID, "%.*s", THOLE_FMT(entry->blocked_text));
     else
-        instance = replay(p, entry, code, turns, n, &status, &err);
+        status = replay(p, entry, code, turns, n, &err);
     if (status == THOLE_NOMEM) {
-        entries_evict(&p->entries, p->entries.lru.len / 2);
-        instance = replay(p, entry, code, turns, n, &status, &err);
+        entries_evict(&p->entries, p->entries.len / 2);
+        status = replay(p, entry, code, turns, n, &err);
     }
     if (status == THOLE_APP)
         crash_candidates_tell(p, entry);
     if (status == THOLE_OK)
-        queries_answer_by(p, entry, instance);
+        queries_answer(p, entry);
     else
         queries_refuse(p, entry, status == THOLE_NOMEM ? THOLE_UNAVAILABLE : THOLE_INVALID,
                        thole_slice_from(err.text));
-    instance_destroy(instance);
+    instance_destroy(entry->instance);
+    entry->instance = NULL;
 }
 
 static void settle(struct instances *p, struct entry *entry, const struct history *history,
@@ -263,49 +253,38 @@ static void settle(struct instances *p, struct entry *entry, const struct histor
         entry->execution = 0;
         deletion_note(entry, &history->deletion);
     }
-    const struct event *end = NULL;
-    for (size_t i = 0; i < n; i++) {
-        const struct event *ends = note_turn(entry, &turns[i]);
-        end = ends != NULL ? ends : end;
-    }
-    if (end != NULL && end->kind != EVENT_CONTINUED_AS_NEW) {
+    for (size_t i = 0; i < n; i++)
+        note_turn(p, entry, &turns[i]);
+    if (entry->state == ENTRY_ENDED) {
         if (entry->questions != NULL)
             recall(p, entry, history, turns, n);
-        entry_become(&p->entries, entry, ENTRY_ENDED);
-    } else if (history->too_new) {
-        block_unreadable(p, entry, BLOCKED_TOO_NEW, "the history was written by a newer version of thole");
-    } else if (history->damaged) {
-        block_damaged(p, entry, history);
-    } else if (n == 0) {
-        entry_become(&p->entries, entry, ENTRY_ABSENT);
-    } else if (entry->execution == 0) {
-        early_load(p, entry, turns, n);
-    } else if (end != NULL) {
-        settle_continued(p, entry, turns, n);
-    } else {
-        settle_turns(p, entry, turns, n);
+        return;
     }
+    if (history->too_new)
+        block_raw(entry, BLOCKED_TOO_NEW, "the history was written by a newer version of thole");
+    else if (history->damaged)
+        block_damaged(entry, history);
+    else if (n == 0)
+        entry_become(entry, ENTRY_ABSENT);
+    else if (entry->execution == 0)
+        early_load(p, entry, turns, n);
+    else
+        settle_turns(p, entry, turns, n);
 }
 
-/* What the rows count it for, before anything new is committed. */
-static void note_counted(struct entry *entry)
+bool instances_history(struct instances *p, uint64_t token, const struct in_history *in,
+                       const struct log_rule *log)
 {
-    entry->counted = (struct entry_counted){.name = entry->execution > 0 && !entry_is_over(entry->state),
-                                            .version = entry->version,
-                                            .execution = entry->execution,
-                                            .events = entry->events};
-}
-
-bool instances_history(struct instances *p, const struct partition_in *in, const struct log_rule *log)
-{
-    struct entry *entry = entries_find_token(&p->entries, in->token, in->instance);
-    if (entry == NULL)
+    struct entry *entry = entries_find_token(&p->entries, token, in->instance);
+    if (entry == NULL || entry->reload)
         return true;
     assert(entry->in_flight == 0);
-    bool const retry = entry->state == ENTRY_LOADING && entry->loading.retry;
+    p->entries.recalled_len -= entry->recalled;
+    entry->recalled = false;
     struct arena arena;
     arena_init(&arena, HISTORY_ARENA_MAX);
     struct history const history = decode(p, in, log, &arena);
+    bool const was_retry = entry->retry;
     if (!p->env->nomem && !history.foreign)
         settle(p, entry, &history, &arena);
     arena_release(&arena);
@@ -313,14 +292,17 @@ bool instances_history(struct instances *p, const struct partition_in *in, const
         return true;
     if (history.foreign)
         return false;
-    note_counted(entry);
+    /* What the rows count it for, before anything new is committed. */
+    entry->counted = entry->execution > 0 && entry->state != ENTRY_ENDED && entry->state != ENTRY_ABSENT;
+    entry->counted_version = entry->version;
+    entry->counted_execution = entry->execution;
+    entry->counted_events = entry->events;
     /* An owner that can run what another could not: run it, so that its status says so. */
-    if (entry->state == ENTRY_LIVE)
-        entry->running.retry = retry;
+    entry->retry = was_retry && entry->state == ENTRY_LIVE;
     entries_touch(&p->entries, entry);
     if (entry->questions != NULL && entry->state != ENTRY_CONTINUED)
         queries_answer(p, entry);
-    if (entry->first != NULL || (entry->state == ENTRY_LIVE && retry) || entry->state == ENTRY_CONTINUED)
+    if (entry->first != NULL || entry->retry || entry->state == ENTRY_CONTINUED)
         entries_ready(&p->entries, entry);
     return true;
 }

@@ -4,10 +4,10 @@
 
 void intake_load(struct instances *p, struct entry *entry)
 {
-    assert(entry->state == ENTRY_LOADING || entry->state == ENTRY_RECALLED);
+    entry->reload = false;
     struct partition_out *out = env_emit(p->env, PARTITION_OUT_LOAD);
     out->token = entry->token;
-    out->instance = env_copy(p->env, entry->id);
+    out->load.instance = env_copy(p->env, entry->id);
 }
 
 struct entry *intake_entry(struct instances *p, thole_slice instance)
@@ -18,17 +18,11 @@ struct entry *intake_entry(struct instances *p, thole_slice instance)
         return entry;
     }
     entry = entries_add(&p->entries, instance);
-    intake_load(p, entry);
+    if (entry == NULL)
+        env_no_memory(p->env);
+    else
+        intake_load(p, entry);
     return entry;
-}
-
-void intake_reload(struct instances *p, struct entry *entry)
-{
-    assert(entry->state == ENTRY_TO_LOAD);
-    if (entry->in_flight > 0)
-        return;
-    entry_become(&p->entries, entry, ENTRY_LOADING);
-    intake_load(p, entry);
 }
 
 void intake_incorporate(struct instances *p, uint64_t inbox_sequence)

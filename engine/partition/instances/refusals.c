@@ -33,10 +33,10 @@ void refusals_add(struct instances *p, struct entry *entry, const struct pending
         env_send(p->env, message.instance, buf_bytes(&refusal->bytes), refusal->token);
 }
 
-void instances_sent(struct instances *p, const struct partition_in *in)
+void instances_sent(struct instances *p, uint64_t token)
 {
     struct refusal **at = &p->refusals;
-    while (*at != NULL && (*at)->token != in->token)
+    while (*at != NULL && (*at)->token != token)
         at = &(*at)->next;
     struct refusal *refusal = *at;
     if (refusal == NULL)

@@ -6,30 +6,31 @@
 #include "instances_state.h"
 #include <assert.h>
 
-static struct partition_out *refuse(struct instances *p, uint64_t sequence, enum reject_code code,
-                                    const char *text)
+static struct out_reject *refuse(struct instances *p, uint64_t sequence, enum reject_code code,
+                                 const char *text)
 {
-    struct partition_out *out = env_emit(p->env, PARTITION_OUT_REJECTED);
+    struct partition_out *out = env_emit(p->env, PARTITION_OUT_REJECT);
     assert(code != REJECT_NONE);
-    out->reject = code;
-    out->sequence = sequence;
+    out->token = sequence;
+    out->reject.sequence = sequence;
+    out->reject.code = code;
     thole_slice const copy = env_copy(p->env, thole_slice_from(text));
-    out->text = copy.ptr == NULL ? "" : (const char *)copy.ptr;
+    out->reject.text = copy.ptr == NULL ? "" : (const char *)copy.ptr;
     p->rejecting++;
-    return out;
+    return &out->reject;
 }
 
-static void keep_bytes(struct instances *p, struct partition_out *out, thole_slice bytes)
+static void keep_bytes(struct instances *p, struct out_reject *out, thole_slice bytes)
 {
-    out->count = bytes.len;
+    out->message_bytes = bytes.len;
     bytes.len = bytes.len < REJECTED_PAYLOAD_MAX ? bytes.len : REJECTED_PAYLOAD_MAX;
     out->bytes = env_copy(p->env, bytes);
 }
 
-void rejections_refuse(struct instances *p, const struct partition_in *in, enum reject_code code,
+void rejections_refuse(struct instances *p, const struct in_message *in, enum reject_code code,
                        const char *text)
 {
-    struct partition_out *out = refuse(p, in->sequence, code, text);
+    struct out_reject *out = refuse(p, in->sequence, code, text);
     out->stored_ns = in->stored_ns;
     out->instance = env_copy(p->env, in->instance);
     out->subject = env_copy(p->env, in->subject);
@@ -40,7 +41,7 @@ void rejections_refuse_pending(struct instances *p, const struct pending *pendin
                                const char *text)
 {
     struct buf bytes;
-    struct partition_out *out = refuse(p, pending->inbox_sequence, code, text);
+    struct out_reject *out = refuse(p, pending->inbox_sequence, code, text);
     out->stored_ns = pending->stored_ns;
     out->instance = env_copy(p->env, pending->message.instance);
     buf_init(&bytes, MESSAGE_BYTES_MAX);
@@ -51,11 +52,11 @@ void rejections_refuse_pending(struct instances *p, const struct pending *pendin
     buf_release(&bytes);
 }
 
-void instances_rejected(struct instances *p, const struct partition_in *in)
+void instances_rejected(struct instances *p, uint64_t inbox_sequence)
 {
     if (p->rejecting > 0)
         p->rejecting--;
-    intake_incorporate(p, in->sequence);
+    intake_incorporate(p, inbox_sequence);
 }
 
 static enum reject_code check_payload(const struct instances *p, const char *what, thole_slice bytes,

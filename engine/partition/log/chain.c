@@ -157,12 +157,13 @@ static struct link *append(struct partition_log *log, struct record *record, con
         return NULL;
     }
     struct partition_out *out = env_emit(log->env, PARTITION_OUT_APPEND);
-    out->record_kind = record->kind;
-    out->n = record->n;
-    out->expected_last = record->n == 0 ? log->found.last : facts->base + record->n - 1;
-    out->bytes = buf_bytes(&link->bytes);
-    out->instance = link->instance;
-    out->execution = link->execution;
+    out->token = record->n;
+    out->append =
+        (struct out_append){.kind = record->kind,
+                            .instance = link->instance,
+                            .execution = link->execution,
+                            .expected_last = record->n == 0 ? log->found.last : facts->base + record->n - 1,
+                            .bytes = buf_bytes(&link->bytes)};
     return link;
 }
 
@@ -258,36 +259,36 @@ static void settle_failure(struct partition_log *log)
         log_become(log, LOG_LOST);
 }
 
-void log_append_failed(struct partition_log *log, const struct partition_in *in)
+void log_append_failed(struct partition_log *log, uint64_t n, const char *why)
 {
     bool const failing = log->state == LOG_FAILING;
-    if (log->facts.in_flight == 0 || log->state == LOG_LOST || in->n < log_link(log, 0)->n ||
-        (failing && in->n >= log->failed_n))
+    if (log->facts.in_flight == 0 || log->state == LOG_LOST || n < log_link(log, 0)->n ||
+        (failing && n >= log->failed_n))
         return;
-    keep_why(log, in->text != NULL ? in->text : "an append was refused or not answered");
+    keep_why(log, why != NULL ? why : "an append was refused or not answered");
     if (!failing)
         log_become(log, LOG_FAILING);
-    log->failed_n = in->n;
+    log->failed_n = n;
     settle_failure(log);
 }
 
-void log_appended(struct partition_log *log, const struct partition_in *in)
+void log_appended(struct partition_log *log, uint64_t n, uint64_t sequence)
 {
     if (log->facts.in_flight == 0 || log->state == LOG_LOST)
         return;
     uint64_t const first = log_link(log, 0)->n;
-    if (in->n < first || in->n - first >= log->facts.in_flight)
+    if (n < first || n - first >= log->facts.in_flight)
         return;
-    if (in->n == 0)
-        log->facts.base = in->sequence;
-    if (in->sequence != log->facts.base + in->n) {
+    if (n == 0)
+        log->facts.base = sequence;
+    if (sequence != log->facts.base + n) {
         log_lose(log, "a record was stored at an unexpected sequence");
         return;
     }
-    if (log->state == LOG_FAILING && in->n >= log->failed_n)
+    if (log->state == LOG_FAILING && n >= log->failed_n)
         return; /* stored behind a gap: void */
-    log_link(log, (size_t)(in->n - first))->acked = true;
-    if (in->n == 0 && log->state == LOG_OPENING)
+    log_link(log, (size_t)(n - first))->acked = true;
+    if (n == 0 && log->state == LOG_OPENING)
         log_become(log, LOG_OPEN);
 }
 

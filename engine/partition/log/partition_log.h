@@ -43,8 +43,8 @@ void log_check(const struct partition_log *log);
 /* --- opening --------------------------------------------------------------------------------------- */
 
 void log_open(struct partition_log *log);
-void log_tail(struct partition_log *log, const struct partition_in *in); /* answer to READ_TAIL */
-void log_deleted(struct partition_log *log);                             /* answer to DELETE_RECORDS */
+void log_tail(struct partition_log *log, const struct in_tail *in); /* answer to READ_TAIL */
+void log_deleted(struct partition_log *log);                        /* answer to DELETE_RECORDS */
 
 struct log_tail {
     uint64_t last;            /* sequence of the stream's last record */
@@ -75,8 +75,9 @@ void log_append_deletion(struct partition_log *log, const struct deletion *delet
                          const struct log_saying *saying, void *tag);
 void log_append_position(struct partition_log *log, const struct log_saying *saying);
 
-void log_appended(struct partition_log *log, const struct partition_in *in);
-void log_append_failed(struct partition_log *log, const struct partition_in *in);
+/* Record @p n is stored at @p sequence. */
+void log_appended(struct partition_log *log, uint64_t n, uint64_t sequence);
+void log_append_failed(struct partition_log *log, uint64_t n, const char *why); /* NULL: nothing to say */
 
 struct log_committed {
     uint64_t n;        /* 0: the EpochOpened */

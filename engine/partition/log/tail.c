@@ -11,7 +11,7 @@
 enum { TAIL_COUNT = 2 * PARTITION_WINDOW_MAX };
 
 struct tail {
-    const struct partition_in *in;
+    const struct in_tail *in;
     struct record *records; /* decoded; kind RECORD_UNKNOWN where that failed */
     uint64_t *voids;
     size_t voids_len;
@@ -24,7 +24,7 @@ static void read_tail(struct partition_log *log, uint64_t count)
 {
     log_become(log, LOG_READING);
     log->read_all = count == 0;
-    env_emit(log->env, PARTITION_OUT_READ_TAIL)->count = count;
+    env_emit(log->env, PARTITION_OUT_READ_TAIL)->read_tail.count = count;
 }
 
 void log_open(struct partition_log *log)
@@ -35,7 +35,7 @@ void log_open(struct partition_log *log)
 
 static bool decode_tail(struct partition_log *log, struct arena *arena, struct tail *tail)
 {
-    const struct partition_in *in = tail->in;
+    const struct in_tail *in = tail->in;
     tail->records = arena_array(arena, in->records_len, sizeof *tail->records);
     tail->voids = arena_array(arena, in->records_len, sizeof *tail->voids);
     if (tail->records == NULL || tail->voids == NULL) {
@@ -91,7 +91,7 @@ static bool take_record(struct tail *tail, size_t i, bool *found_position)
  * were not asked for. (A gap alone does not say so: an earlier owner may have removed void records there.) */
 static enum tail_verdict walk_tail(bool cut, struct tail *tail)
 {
-    const struct partition_in *in = tail->in;
+    const struct in_tail *in = tail->in;
     const struct record *opened = &tail->records[0];
     if (in->records_len == 0 || in->records[0].sequence != in->epoch_sequence)
         return TAIL_INCONSISTENT;
@@ -132,7 +132,7 @@ static enum tail_verdict walk_without_epoch(struct tail *tail)
  */
 static void delete_records(struct partition_log *log, const uint64_t *sequences, size_t n, uint64_t last)
 {
-    struct partition_out *out = env_emit(log->env, PARTITION_OUT_DELETE_RECORDS);
+    struct out_delete_records *out = &env_emit(log->env, PARTITION_OUT_DELETE_RECORDS)->delete_records;
     out->expected_last = last;
     uint64_t *copy = env_numbers(log->env, n);
     assert(n > 0);
@@ -157,7 +157,7 @@ static void found(struct partition_log *log, const struct tail *tail)
 
 static void settle(struct partition_log *log, struct tail *tail)
 {
-    const struct partition_in *in = tail->in;
+    const struct in_tail *in = tail->in;
     bool const cut = !log->read_all && in->last_sequence >= in->epoch_sequence + 1 + TAIL_COUNT;
     switch (in->epoch_sequence == 0 ? walk_without_epoch(tail) : walk_tail(cut, tail)) {
     case TAIL_FOUND: found(log, tail); break;
@@ -175,7 +175,7 @@ static void settle(struct partition_log *log, struct tail *tail)
     }
 }
 
-void log_tail(struct partition_log *log, const struct partition_in *in)
+void log_tail(struct partition_log *log, const struct in_tail *in)
 {
     if (log->state != LOG_READING)
         return;

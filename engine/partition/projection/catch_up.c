@@ -40,10 +40,10 @@ void projection_open(struct projection *p, const struct projection_start *start)
     p->start = *start;
     p->projector.published = start->published;
     projection_become(p, PROJECTION_REGISTERING);
-    env_emit(p->env, PARTITION_OUT_STORE_OPEN)->epoch = start->epoch;
+    env_emit(p->env, PARTITION_OUT_STORE_OPEN)->store_open.epoch = start->epoch;
 }
 
-void projection_store_opened(struct projection *p, const struct partition_in *in)
+void projection_store_opened(struct projection *p, const struct in_store_opened *in)
 {
     if (p->state != PROJECTION_REGISTERING)
         return;
@@ -71,14 +71,11 @@ void projection_store_reset(struct projection *p)
 static void ask_for_results(struct projection *p)
 {
     p->redo_reading = true;
-    struct partition_out *out = env_emit(p->env, PARTITION_OUT_READ_RESULTS);
-    out->from = p->start.inbox_from;
-    out->sequence = p->start.seen_sequence;
-    out->stored_ns = p->start.seen_ns;
-    out->count = RESULTS_LOOK;
+    env_emit(p->env, PARTITION_OUT_READ_RESULTS)->read_results =
+        (struct out_read_results){p->start.inbox_from, RESULTS_LOOK, p->start.inbox_seen};
 }
 
-void projection_results(struct projection *p, const struct partition_in *in, const struct progress *inbox)
+void projection_results(struct projection *p, const struct in_results *in, const struct progress *inbox)
 {
     if (p->state != PROJECTION_CATCHING_UP || !p->redo_reading || p->redo.settled)
         return;
@@ -95,7 +92,7 @@ static void catch_up_more(struct projection *p)
     if (p->redo_next < p->start.base) {
         p->redo_reading = true;
         uint64_t const last = p->redo_next + p->env->options.log_chunk - 1;
-        struct partition_out *out = env_emit(p->env, PARTITION_OUT_READ_LOG);
+        struct out_read_log *out = &env_emit(p->env, PARTITION_OUT_READ_LOG)->read_log;
         out->from = p->redo_next;
         out->to = last < p->start.base ? last : p->start.base - 1;
         p->redo_next = out->to + 1;
@@ -187,7 +184,7 @@ static bool redo_one(struct projection *p, const struct log_record *record)
 }
 
 /* Everything before the EpochOpened counts: what did not has been removed. */
-void projection_log(struct projection *p, const struct partition_in *in)
+void projection_log(struct projection *p, const struct in_log *in)
 {
     if (p->state != PROJECTION_CATCHING_UP || !p->redo_reading)
         return;

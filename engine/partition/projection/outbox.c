@@ -166,8 +166,7 @@ void outbox_post(struct projection *p, struct projection_batch *b)
         }
         struct partition_out *out = env_emit(p->env, PARTITION_OUT_LOAD);
         out->token = PROJECTION_TOKEN | send->token;
-        out->instance = env_copy(p->env, send->message.child);
-        out->execution = send->execution;
+        out->load = (struct out_load){env_copy(p->env, send->message.child), send->execution};
     }
 }
 
@@ -190,10 +189,10 @@ static struct projection_batch *answered(struct projection_batch *b, struct proj
     return b;
 }
 
-struct projection_batch *outbox_sent(struct projection *p, const struct partition_in *in)
+struct projection_batch *outbox_sent(struct projection *p, uint64_t token)
 {
     struct projection_batch *b = NULL;
-    struct projected_send *send = find_send(p, in->token, &b);
+    struct projected_send *send = find_send(p, token, &b);
     if (send == NULL)
         return NULL;
     struct receiver_queue *queue = queue_of(p, send);
@@ -210,7 +209,7 @@ struct projection_batch *outbox_sent(struct projection *p, const struct partitio
 /* --- whose child it was -------------------------------------------------------------------------- */
 
 /* False: the history cannot be relied on. */
-static bool find_parent(struct projection *p, const struct partition_in *in, const struct log_rule *log,
+static bool find_parent(struct projection *p, const struct in_history *in, const struct log_rule *log,
                         struct projection_batch *b, uint64_t execution, struct origin *ret)
 {
     struct arena arena;
@@ -238,12 +237,12 @@ static bool find_parent(struct projection *p, const struct partition_in *in, con
     return !foreign;
 }
 
-struct projection_batch *outbox_history(struct projection *p, const struct partition_in *in,
+struct projection_batch *outbox_history(struct projection *p, uint64_t token, const struct in_history *in,
                                         const struct log_rule *log)
 {
     struct projection_batch *b = NULL;
     struct origin parent = {0};
-    struct projected_send *send = find_send(p, in->token & ~PROJECTION_TOKEN, &b);
+    struct projected_send *send = find_send(p, token & ~PROJECTION_TOKEN, &b);
     if (send == NULL || send->message.instance.len > 0)
         return NULL;
     bool const sound = find_parent(p, in, log, b, send->execution, &parent);

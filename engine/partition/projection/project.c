@@ -28,7 +28,7 @@ static void apply(struct projection *p, struct projection_batch *b)
     p->projector.watermark_sent = p->projector.watermark.seq;
     p->projector.durable_sent = batch->durable ? p->projector.watermark.seq : 0;
     projection_batch_become(b, BATCH_APPLYING);
-    env_emit(p->env, PARTITION_OUT_APPLY)->batch = batch;
+    env_emit(p->env, PARTITION_OUT_APPLY)->apply.batch = batch;
 }
 
 /* False: there is nothing (more) to remove. */
@@ -43,7 +43,7 @@ static bool apply_removals(struct projection *p, struct projection_batch *b)
     if (batch == NULL)
         return false;
     projection_batch_become(b, BATCH_REMOVING);
-    env_emit(p->env, PARTITION_OUT_APPLY)->batch = batch;
+    env_emit(p->env, PARTITION_OUT_APPLY)->apply.batch = batch;
     return true;
 }
 
@@ -97,7 +97,7 @@ static void withdraw(struct projection *p, struct projection_batch *of, const st
     if (gone != NULL && gone->held)
         return;
     if (sequence != 0) {
-        env_emit(p->env, PARTITION_OUT_WITHDRAW)->sequence = sequence;
+        env_emit(p->env, PARTITION_OUT_WITHDRAW)->withdraw.sequence = sequence;
         return;
     }
     for (struct projection_batch *b = p->projector.first; b != NULL && b->state == BATCH_PUBLISHING;
@@ -111,17 +111,17 @@ static void withdraw(struct projection *p, struct projection_batch *of, const st
 
 static void emit_push(struct projection *p, const struct projected_push *pushes, size_t n)
 {
-    struct partition_out *out = env_emit(p->env, PARTITION_OUT_PUSH_CANCEL);
-    out->instance = env_copy(p->env, pushes->instance);
-    out->execution = pushes->execution;
-    out->try_number = pushes->try_number;
-    out->event_kind = thole_cancel_kind_name((thole_cancel_kind)pushes->kind);
-    out->data = env_copy(p->env, pushes->reason);
+    struct out_push_cancel *out = &env_emit(p->env, PARTITION_OUT_PUSH_CANCEL)->push_cancel;
     uint64_t *ids = env_numbers(p->env, n);
     for (size_t i = 0; ids != NULL && i < n; i++)
         ids[i] = pushes[i].activity_id;
-    out->sequences = ids;
-    out->sequences_len = ids == NULL ? 0 : n;
+    *out = (struct out_push_cancel){.instance = env_copy(p->env, pushes->instance),
+                                    .reason = env_copy(p->env, pushes->reason),
+                                    .execution = pushes->execution,
+                                    .activity_ids = ids,
+                                    .activity_ids_len = ids == NULL ? 0 : n,
+                                    .try_number = pushes->try_number,
+                                    .kind = thole_cancel_kind_name((thole_cancel_kind)pushes->kind)};
 }
 
 /* One notice for each run of cancellations of one instance with one reason. */
@@ -182,14 +182,14 @@ static void publish(struct projection *p, struct projection_batch *b)
             continue;
         struct partition_out *out = env_emit(p->env, PARTITION_OUT_PUBLISH_WORK);
         out->token = b->id << BATCH_TOKEN_BITS | i;
-        out->instance = activity->row.instance;
-        out->execution = activity->row.execution;
-        out->activity_id = activity->row.activity_id;
-        out->try_number = activity->row.try_number;
-        out->again = p->state == PROJECTION_CATCHING_UP;
-        out->queue = activity->row.queue;
-        out->activity = activity->row.activity;
-        out->data = activity->input;
+        out->publish_work = (struct out_publish_work){.instance = activity->row.instance,
+                                                      .queue = activity->row.queue,
+                                                      .activity = activity->row.activity,
+                                                      .input = activity->input,
+                                                      .execution = activity->row.execution,
+                                                      .activity_id = activity->row.activity_id,
+                                                      .try_number = activity->row.try_number,
+                                                      .again = p->state == PROJECTION_CATCHING_UP};
         b->publishes_left++;
     }
 }
@@ -208,7 +208,7 @@ static void note_removed(struct projection_batch *b, const struct batch_activity
     }
 }
 
-static void removed(struct projection *p, struct projection_batch *b, const struct partition_in *in)
+static void removed(struct projection *p, struct projection_batch *b, const struct in_applied *in)
 {
     note_removed(b, in->removed, in->removed_len);
     if (apply_removals(p, b))
@@ -217,7 +217,7 @@ static void removed(struct projection *p, struct projection_batch *b, const stru
     apply(p, b);
 }
 
-void projection_applied(struct projection *p, const struct partition_in *in)
+void projection_applied(struct projection *p, const struct in_applied *in)
 {
     struct projection_batch *b = p->projector.first;
     while (b != NULL && b->state != BATCH_APPLYING && b->state != BATCH_REMOVING)
@@ -249,33 +249,34 @@ static void answered(struct projection *p, struct projection_batch *b)
     retire(p);
 }
 
-void projection_published(struct projection *p, const struct partition_in *in)
+void projection_published(struct projection *p, uint64_t token, uint64_t sequence)
 {
-    struct projection_batch *b = project_find(p, in->token);
-    size_t const i = in->token & ((UINT64_C(1) << BATCH_TOKEN_BITS) - 1);
+    struct projection_batch *b = project_find(p, token);
+    size_t const i = token & ((UINT64_C(1) << BATCH_TOKEN_BITS) - 1);
     if (b == NULL || i >= b->activities_len || b->activities[i].published)
         return;
     struct projected_activity *const activity = &b->activities[i];
     activity->published = true;
-    if (activity->unwanted && in->sequence != 0)
-        env_emit(p->env, PARTITION_OUT_WITHDRAW)->sequence = in->sequence;
+    if (activity->unwanted && sequence != 0)
+        env_emit(p->env, PARTITION_OUT_WITHDRAW)->withdraw.sequence = sequence;
     else
         work_refs_put(&p->projector.work_refs,
                       key_hash(activity->row.instance, activity->row.execution, activity->row.activity_id),
-                      in->sequence);
+                      sequence);
     answered(p, b);
 }
 
-void projection_sent(struct projection *p, const struct partition_in *in)
+void projection_sent(struct projection *p, uint64_t token)
 {
-    struct projection_batch *b = outbox_sent(p, in);
+    struct projection_batch *b = outbox_sent(p, token);
     if (b != NULL)
         answered(p, b);
 }
 
-void projection_history(struct projection *p, const struct partition_in *in, const struct log_rule *log)
+void projection_history(struct projection *p, uint64_t token, const struct in_history *in,
+                        const struct log_rule *log)
 {
-    struct projection_batch *b = outbox_history(p, in, log);
+    struct projection_batch *b = outbox_history(p, token, in, log);
     if (b != NULL)
         answered(p, b);
 }

@@ -10,7 +10,7 @@
  * come in another state than the one that waits for them are ignored.
  *
  * Outputs: STORE_OPEN, STORE_RESET, READ_LOG, READ_RESULTS, READ_TIMERS, APPLY, PUBLISH_WORK, WITHDRAW,
- * PUSH_CANCEL, SEND, LOAD (of a parent; its token has PROJECTION_TOKEN), REMOVE_HISTORY, EVENT.
+ * PUSH_CANCEL, SEND, LOAD (of a parent; its token has PROJECTION_TOKEN), REMOVE_HISTORY, NOTICE.
  */
 #ifndef THOLE_PROJECTION_H
 #define THOLE_PROJECTION_H
@@ -46,18 +46,18 @@ void projection_check(const struct projection *projection);
 /* --- opening --------------------------------------------------------------------------------------- */
 
 struct projection_start {
-    uint64_t epoch, base;            /* of the EpochOpened; base: its sequence */
-    uint64_t tail_last;              /* the log's last sequence before it */
-    uint64_t published;              /* up to there the log says that all is done */
-    uint64_t inbox_from;             /* the first message of the inbox that may not be incorporated */
-    uint64_t seen_sequence, seen_ns; /* by which the inbox is known: see READ_RESULTS */
+    uint64_t epoch, base;   /* of the EpochOpened; base: its sequence */
+    uint64_t tail_last;     /* the log's last sequence before it */
+    uint64_t published;     /* up to there the log says that all is done */
+    uint64_t inbox_from;    /* the first message of the inbox that may not be incorporated */
+    struct seen inbox_seen; /* by which the inbox is known: see READ_RESULTS */
 };
 void projection_open(struct projection *projection, const struct projection_start *start);
-void projection_store_opened(struct projection *projection, const struct partition_in *in);
+void projection_store_opened(struct projection *projection, const struct in_store_opened *in);
 void projection_store_reset(struct projection *projection);
-void projection_log(struct projection *projection, const struct partition_in *in);
+void projection_log(struct projection *projection, const struct in_log *in);
 /* Those that were read before, by what @p inbox says, and changed nothing then, wait no more. */
-void projection_results(struct projection *projection, const struct partition_in *in,
+void projection_results(struct projection *projection, const struct in_results *in,
                         const struct progress *inbox);
 
 /* --- records --------------------------------------------------------------------------------------- */
@@ -80,12 +80,13 @@ void projection_pump(struct projection *projection);
 /* --- answers --------------------------------------------------------------------------------------- */
 
 #define PROJECTION_TOKEN (UINT64_C(1) << 63) /* set in tokens of LOAD that are the projection's */
-void projection_applied(struct projection *projection, const struct partition_in *in);
-void projection_published(struct projection *projection, const struct partition_in *in);
-void projection_sent(struct projection *projection, const struct partition_in *in);
-void projection_history(struct projection *projection, const struct partition_in *in,
+/* @p token, @p sequence: as in the answer. */
+void projection_applied(struct projection *projection, const struct in_applied *in);
+void projection_published(struct projection *projection, uint64_t token, uint64_t sequence);
+void projection_sent(struct projection *projection, uint64_t token);
+void projection_history(struct projection *projection, uint64_t token, const struct in_history *in,
                         const struct log_rule *log);
-bool projection_removed(struct projection *projection, const struct partition_in *in); /* false: of nothing */
+bool projection_removed(struct projection *projection, uint64_t sequence); /* false: of nothing */
 
 /* --- timers: those that are due soon are in memory, all are rows ------------------------------------- */
 
@@ -94,7 +95,7 @@ struct projection_timer {
     thole_slice instance; /* borrowed until the next call */
 };
 void projection_read_timers(struct projection *projection); /* asks for those of the next horizon */
-void projection_timers(struct projection *projection, const struct partition_in *in);
+void projection_timers(struct projection *projection, const struct in_timers *in);
 /* The next one that is due; when there is none, false, and more are asked for at need. */
 bool projection_take_due(struct projection *projection, struct projection_timer *ret);
 /* A timer that was due too early is to fire again. Its row is there. */

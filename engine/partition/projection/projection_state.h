@@ -264,8 +264,8 @@ void outbox_add(struct projection *p, struct projection_batch *batch, const stru
                 const struct event *event, const struct projection_facts *facts);
 void outbox_post(struct projection *p, struct projection_batch *batch); /* its rows are committed */
 /* The batch one of whose messages is there, or not needed; NULL: none. */
-struct projection_batch *outbox_sent(struct projection *p, const struct partition_in *in);
-struct projection_batch *outbox_history(struct projection *p, const struct partition_in *in,
+struct projection_batch *outbox_sent(struct projection *p, uint64_t token);
+struct projection_batch *outbox_history(struct projection *p, uint64_t token, const struct in_history *in,
                                         const struct log_rule *log);
 
 /* --- record_rows.c --- */

@@ -350,8 +350,8 @@ static void notice(const struct turn_rows *t, const struct event *event)
         return;
     bool const started = event->kind == EVENT_STARTED;
     bool const asked = is_of_a_client(event->request_id);
-    struct partition_out *out = env_emit(p->env, PARTITION_OUT_EVENT);
-    out->event_kind = kind;
+    struct out_notice *out = &env_emit(p->env, PARTITION_OUT_NOTICE)->notice;
+    out->kind = kind;
     out->instance = env_copy(p->env, t->turn->instance);
     out->execution = t->turn->execution;
     out->orchestration = env_copy(p->env, started ? event->name : t->facts->orchestration);

@@ -51,17 +51,17 @@ void removals_pump(struct projection *p, uint64_t confirmed_seq)
         r->out = true;
         removals->out++;
         struct partition_out *out = env_emit(p->env, PARTITION_OUT_REMOVE_HISTORY);
-        out->sequence = r->sequence;
-        out->executions = r->executions;
-        out->instance = env_copy(p->env, (thole_slice){r->instance, r->instance_len});
+        out->token = r->sequence;
+        out->remove_history = (struct out_remove_history){
+            env_copy(p->env, (thole_slice){r->instance, r->instance_len}), r->executions, r->sequence};
     }
 }
 
-bool projection_removed(struct projection *p, const struct partition_in *in)
+bool projection_removed(struct projection *p, uint64_t sequence)
 {
     struct removals *removals = &p->removals;
     struct removal *before = NULL, *r = removals->first;
-    while (r != NULL && r->sequence != in->sequence) {
+    while (r != NULL && r->sequence != sequence) {
         before = r;
         r = r->next;
     }
@@ -74,8 +74,8 @@ bool projection_removed(struct projection *p, const struct partition_in *in)
     removals->len--;
     removals->out--;
     free(r);
-    if (in->sequence > p->projector.sayable_seq)
-        p->projector.sayable_seq = in->sequence;
+    if (sequence > p->projector.sayable_seq)
+        p->projector.sayable_seq = sequence;
     return true;
 }
 

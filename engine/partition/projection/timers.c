@@ -111,11 +111,11 @@ void projection_read_timers(struct projection *p)
         for (size_t i = 0; i < b->timers_len; i++)
             if (!b->timers[i].gone)
                 timer_heap_push(&book->recent, &b->timers[i].row);
-    env_emit(p->env, PARTITION_OUT_READ_TIMERS)->before_ms = book->reading_before;
+    env_emit(p->env, PARTITION_OUT_READ_TIMERS)->read_timers.before_ms = book->reading_before;
 }
 
 /* A timer that is in the heap twice fires twice; the instance accepts only the first. */
-void projection_timers(struct projection *p, const struct partition_in *in)
+void projection_timers(struct projection *p, const struct in_timers *in)
 {
     struct timer_book *book = &p->timers;
     if (!book->reading)

@@ -27,12 +27,12 @@ static void load(struct shard *shard, struct owned *owned, uint64_t generation,
 /* Most instances are new when they are first heard of: ask that first, without a thread and a consumer. */
 void history_load(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    struct asked_history const asked = {.instance = out->instance,
+    struct asked_history const asked = {.instance = out->load.instance,
                                         .token = out->token,
-                                        .execution = out->execution,
+                                        .execution = out->load.execution,
                                         .to = UINT64_MAX,
                                         .only = true};
-    if (out->execution != 0) { /* which is known */
+    if (out->load.execution != 0) { /* which is known */
         load(shard, owned, out->generation, &asked);
         return;
     }
@@ -87,7 +87,7 @@ void look_up_answered(struct owned *owned, struct request *request)
         shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_HISTORY,
                                                   .generation = request->mail.generation,
                                                   .token = asked->token,
-                                                  .instance = asked->instance});
+                                                  .history.instance = asked->instance});
     }
 }
 
@@ -169,9 +169,7 @@ thole_status history_load_records(struct engine_host *engine, struct request *re
                  found.len);
     request->in.kind = PARTITION_IN_HISTORY;
     request->in.token = asked->token;
-    request->in.instance = asked->instance;
-    request->in.records = found.items;
-    request->in.records_len = found.len;
+    request->in.history = (struct in_history){asked->instance, found.items, found.len};
     return status;
 }
 
@@ -180,9 +178,9 @@ thole_status history_load_records(struct engine_host *engine, struct request *re
 void history_remove(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
     struct request *request = request_create(REQ_REMOVE_HISTORY, shard, owned, out->generation);
-    request->removal = (struct asked_removal){.instance = request_keep(request, out->instance),
-                                              .below = out->sequence,
-                                              .executions = out->executions};
+    request->removal = (struct asked_removal){.instance = request_keep(request, out->remove_history.instance),
+                                              .below = out->remove_history.below,
+                                              .executions = out->remove_history.executions};
     request_submit(request);
 }
 
@@ -244,6 +242,6 @@ void removal_answered(struct owned *owned, struct request *request)
     } else {
         shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_REMOVED,
                                                   .generation = request->mail.generation,
-                                                  .sequence = asked->below});
+                                                  .token = asked->below});
     }
 }

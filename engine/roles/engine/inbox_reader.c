@@ -109,14 +109,14 @@ void inbox_take(struct shard *shard, const struct shard_mail *mail)
     thole_slice const named = {message->bytes, message->named_len};
     struct partition_in in = {.kind = PARTITION_IN_MESSAGE,
                               .generation = mail->generation,
-                              .sequence = message->sequence,
-                              .stored_ns = message->stored_ns,
-                              .refused = message->refused,
-                              .bytes = {message->bytes + message->named_len, message->body_len}};
+                              .message = {.sequence = message->sequence,
+                                          .stored_ns = message->stored_ns,
+                                          .refused = message->refused,
+                                          .bytes = {message->bytes + message->named_len, message->body_len}}};
     if (message->refused == REJECT_NONE)
-        in.instance = named;
+        in.message.instance = named;
     else
-        in.subject = named;
+        in.message.subject = named;
     shard_input(shard_owned(shard, mail->p), &in);
 }
 
@@ -125,7 +125,7 @@ void inbox_lost(struct shard *shard, const struct shard_mail *mail)
     shard_input(shard_owned(shard, mail->p),
                 &(struct partition_in){.kind = PARTITION_IN_STEP_DOWN,
                                        .generation = mail->generation,
-                                       .text = "the inbox reader lost its consumer"});
+                                       .step_down.text = "the inbox reader lost its consumer"});
 }
 
 void inbox_held(struct shard *shard, size_t messages)
@@ -140,28 +140,26 @@ void inbox_held(struct shard *shard, size_t messages)
 
 /* ---- requests ---- */
 
-static struct request *inbox_request(enum request_kind kind, struct shard *shard, const struct owned *owned,
-                                     const struct partition_out *out)
-{
-    struct request *request = request_create(kind, shard, owned, out->generation);
-    request->inbox = (struct asked_inbox){
-        .from = out->from, .count = out->count, .sequence = out->sequence, .stored_ns = out->stored_ns};
-    return request;
-}
-
 void inbox_read(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    request_submit(inbox_request(REQ_OPEN_INBOX, shard, owned, out));
+    struct request *request = request_create(REQ_OPEN_INBOX, shard, owned, out->generation);
+    request->inbox = (struct asked_inbox){.from = out->read_inbox.from, .seen = out->read_inbox.seen};
+    request_submit(request);
 }
 
 void inbox_purge(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    request_submit(inbox_request(REQ_PURGE_INBOX, shard, owned, out));
+    struct request *request = request_create(REQ_PURGE_INBOX, shard, owned, out->generation);
+    request->inbox = (struct asked_inbox){.from = out->purge_inbox.below, .seen = out->purge_inbox.seen};
+    request_submit(request);
 }
 
 void inbox_read_results(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    request_submit(inbox_request(REQ_READ_RESULTS, shard, owned, out));
+    struct request *request = request_create(REQ_READ_RESULTS, shard, owned, out->generation);
+    request->inbox = (struct asked_inbox){
+        .from = out->read_results.from, .count = out->read_results.count, .seen = out->read_results.seen};
+    request_submit(request);
 }
 
 static void close_reader(struct shard *shard, const struct owned *owned, struct inbox_reader *reader)
@@ -214,17 +212,17 @@ static thole_status check(struct engine_host *engine, struct request *request)
     struct asked_inbox *const asked = &request->inbox;
     uint64_t last = 0;
     bool holds = true;
-    if (asked->sequence == 0)
+    if (asked->seen.sequence == 0)
         return THOLE_OK;
-    THOLE_TRY(stream_still_holds(engine->connection, inbox_of(request), asked->sequence, asked->stored_ns,
-                                 &holds, &last, &request->err));
+    THOLE_TRY(stream_still_holds(engine->connection, inbox_of(request), asked->seen.sequence,
+                                 asked->seen.stored_ns, &holds, &last, &request->err));
     asked->gone_back = !holds;
     if (asked->gone_back)
         log_line(
             LOG_LEVEL_WARN, "partition",
             "p=%u stream %s went back: message %llu was read from it and is not there; its last is %llu. It "
             "was made anew, or the server lost what it had acknowledged (power, backup)",
-            request->mail.p, inbox_of(request), (unsigned long long)asked->sequence,
+            request->mail.p, inbox_of(request), (unsigned long long)asked->seen.sequence,
             (unsigned long long)last);
     return THOLE_OK;
 }
@@ -353,8 +351,7 @@ thole_status results_load(struct engine_host *engine, struct request *request)
         status = stream_read(engine->connection, inbox_of(request), NULL, from, bounds.last, collect_result,
                              &results, &request->err);
     request->in.kind = PARTITION_IN_RESULTS;
-    request->in.results = results.items;
-    request->in.results_len = results.len;
+    request->in.results = (struct in_results){results.items, results.len};
     return status;
 }
 
@@ -362,7 +359,7 @@ thole_status results_load(struct engine_host *engine, struct request *request)
 
 thole_status inbox_look_load(struct engine_host *engine, struct request *request)
 {
-    return stream_next(engine->connection, inbox_of(request), request->inbox.from, &request->inbox.sequence,
+    return stream_next(engine->connection, inbox_of(request), request->inbox.from, &request->inbox.found,
                        &request->err);
 }
 
@@ -427,5 +424,5 @@ void inbox_looked(struct owned *owned, struct request *request)
     bool const known = request->status == THOLE_OK && request_is_current(owned, request);
     assert(owned->watch.looking);
     owned->watch.looking = false;
-    owned->watch.unread = known ? request->inbox.sequence : 0;
+    owned->watch.unread = known ? request->inbox.found : 0;
 }

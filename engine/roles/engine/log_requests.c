@@ -11,25 +11,25 @@
 /* ---- appends ---- */
 
 static thole_status append_subject(struct shard *shard, const struct owned *owned,
-                                   const struct partition_out *out)
+                                   const struct out_append *out)
 {
     const char *ns = shard->engine->topology.ns;
-    if (out->record_kind == RECORD_TURN)
+    if (out->kind == RECORD_TURN)
         return subject_history(&shard->subject, ns, owned->p, out->instance, out->execution, NULL);
-    if (out->record_kind == RECORD_DELETED)
+    if (out->kind == RECORD_DELETED)
         return subject_history(&shard->subject, ns, owned->p, out->instance, EXECUTION_DELETED, NULL);
     return subject_control(&shard->subject, ns, owned->p,
-                           out->record_kind == RECORD_EPOCH_OPENED ? "epoch" : "position", NULL);
+                           out->kind == RECORD_EPOCH_OPENED ? "epoch" : "position", NULL);
 }
 
 void log_append(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
     struct request *request = request_create(REQ_APPEND, shard, owned, out->generation);
-    bool const named = append_subject(shard, owned, out) == THOLE_OK;
-    request->append = (struct asked_append){.n = out->n,
-                                            .expected_last = out->expected_last,
+    bool const named = append_subject(shard, owned, &out->append) == THOLE_OK;
+    request->append = (struct asked_append){.n = out->token,
+                                            .expected_last = out->append.expected_last,
                                             .subject = named ? buf_cstr(&shard->subject) : "",
-                                            .bytes = out->bytes};
+                                            .bytes = out->append.bytes};
     request_submit(request);
 }
 
@@ -62,11 +62,11 @@ void append_answered(struct owned *owned, struct request *request)
     const struct request_reply *const reply = &request->reply;
     struct partition_in in = {.kind = PARTITION_IN_APPENDED,
                               .generation = request->mail.generation,
-                              .n = request->append.n,
-                              .sequence = reply->sequence};
+                              .token = request->append.n,
+                              .appended = {reply->sequence}};
     if (reply->result != REQUEST_STORED) {
         in.kind = PARTITION_IN_APPEND_FAILED;
-        in.text = why_not_stored(reply->result);
+        in.append_failed.text = why_not_stored(reply->result);
         if (reply->result == REQUEST_FAILED)
             log_line(LOG_LEVEL_ERROR, "partition", "p=%u the server refused an append, error %u", owned->p,
                      reply->err_code);
@@ -79,7 +79,7 @@ void append_answered(struct owned *owned, struct request *request)
 void log_read_tail(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
     struct request *request = request_create(REQ_READ_TAIL, shard, owned, out->generation);
-    request->tail.count = out->count;
+    request->tail.count = out->read_tail.count;
     request_submit(request);
 }
 
@@ -114,10 +114,7 @@ thole_status tail_load(struct engine_host *engine, struct request *request)
     buf_release(&subject);
     buf_release(&body);
     request->in.kind = PARTITION_IN_TAIL;
-    request->in.records = found.items;
-    request->in.records_len = found.len;
-    request->in.epoch_sequence = opened;
-    request->in.last_sequence = bounds.last;
+    request->in.tail = (struct in_tail){opened, bounds.last, found.items, found.len};
     return status;
 }
 
@@ -126,7 +123,7 @@ thole_status tail_load(struct engine_host *engine, struct request *request)
 void log_read(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
     struct request *request = request_create(REQ_READ_LOG, shard, owned, out->generation);
-    request->log = (struct asked_log){.from = out->from, .to = out->to};
+    request->log = (struct asked_log){.from = out->read_log.from, .to = out->read_log.to};
     request_submit(request);
 }
 
@@ -137,8 +134,7 @@ thole_status log_load(struct engine_host *engine, struct request *request)
         records_read(&found, engine->connection, shard_owned(request->shard, request->mail.p)->hist_stream,
                      NULL, request->log.from, request->log.to, &request->err);
     request->in.kind = PARTITION_IN_LOG;
-    request->in.records = found.items;
-    request->in.records_len = found.len;
+    request->in.log = (struct in_log){found.items, found.len};
     return status;
 }
 
@@ -148,13 +144,14 @@ void log_delete(struct shard *shard, struct owned *owned, const struct partition
 {
     struct request *request = request_create(REQ_DELETE_RECORDS, shard, owned, out->generation);
     struct asked_deletion *const deletion = &request->deletion;
+    const struct out_delete_records *const asked = &out->delete_records;
     log_line(LOG_LEVEL_INFO, "partition", "p=%u removes void records: %zu of a former owner", owned->p,
-             out->sequences_len);
-    deletion->expected_last = out->expected_last;
-    thole_slice const sequences = {(const uint8_t *)out->sequences,
-                                   out->sequences_len * sizeof *out->sequences};
+             asked->sequences_len);
+    deletion->expected_last = asked->expected_last;
+    thole_slice const sequences = {(const uint8_t *)asked->sequences,
+                                   asked->sequences_len * sizeof *asked->sequences};
     deletion->sequences = (const uint64_t *)(const void *)request_keep(request, sequences).ptr;
-    deletion->sequences_len = out->sequences_len;
+    deletion->sequences_len = asked->sequences_len;
     request_submit(request);
 }
 

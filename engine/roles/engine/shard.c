@@ -194,7 +194,7 @@ static void on_own(struct shard *shard, const struct shard_mail *mail)
 static void on_epoch(struct shard *shard, const struct shard_mail *mail)
 {
     shard_input(shard_owned(shard, mail->p),
-                &(struct partition_in){.kind = PARTITION_IN_RIVAL, .sequence = mail->epoch});
+                &(struct partition_in){.kind = PARTITION_IN_RIVAL, .rival = {mail->epoch}});
 }
 
 static void on_stop(struct shard *shard)

@@ -14,18 +14,19 @@ void crashes_list(struct shard *shard, struct owned *owned, const struct partiti
 void crash_put(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
     struct request *request = request_create(REQ_PUT_CRASH, shard, owned, out->generation);
+    const struct out_crashed *const asked = &out->crashed;
     const thole_program *const program = shard->engine->program;
     char id[BUILD_ID_BYTES] = "0";
     for (size_t i = 0; i < program->orchestrations_len; i++)
-        if (thole_slice_equal(thole_slice_from(program->orchestrations[i].name), out->orchestration))
+        if (thole_slice_equal(thole_slice_from(program->orchestrations[i].name), asked->orchestration))
             (void)build_id((const void *)(uintptr_t)program->orchestrations[i].run, id);
-    request->crash = (struct crash_entry){.instance = request_keep(request, out->instance),
-                                          .count = out->count,
-                                          .execution = out->execution,
+    request->crash = (struct crash_entry){.instance = request_keep(request, asked->instance),
+                                          .count = asked->count,
+                                          .execution = asked->execution,
                                           .build = request_keep(request, thole_slice_from(id)),
-                                          .orchestration = request_keep(request, out->orchestration),
-                                          .version = out->version,
-                                          .text = request_keep(request, out->data),
+                                          .orchestration = request_keep(request, asked->orchestration),
+                                          .version = asked->version,
+                                          .text = request_keep(request, asked->text),
                                           .time_ms = clock_wall_ms()};
     request_submit(request);
 }
@@ -33,7 +34,7 @@ void crash_put(struct shard *shard, struct owned *owned, const struct partition_
 void crashes_forget(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
     struct request *request = request_create(REQ_FORGET_CRASHES, shard, owned, out->generation);
-    request->crash.instance = request_keep(request, out->instance);
+    request->crash.instance = request_keep(request, out->crashes_over.instance);
     request_submit(request);
 }
 
@@ -88,8 +89,7 @@ thole_status crashes_load(struct engine_host *engine, struct request *request)
     thole_status const status = crashes_read(engine->connection, engine->topology.ns, request->mail.p,
                                              collect_crash, &list, &request->err);
     request->in.kind = PARTITION_IN_CRASHES;
-    request->in.crashes = list.crashes;
-    request->in.crashes_len = list.len;
+    request->in.crashes = (struct in_crashes){list.crashes, list.len};
     return status;
 }
 
@@ -107,7 +107,7 @@ thole_status crash_forget_load(struct engine_host *engine, struct request *reque
 
 /* ---- lines ---- */
 
-void code_log(const struct partition_out *out)
+void code_log(const struct out_line *out)
 {
     static const enum log_level levels[] = {[THOLE_LOG_DEBUG] = LOG_LEVEL_DEBUG,
                                             [THOLE_LOG_INFO] = LOG_LEVEL_INFO,
@@ -116,5 +116,5 @@ void code_log(const struct partition_out *out)
     enum log_level const level =
         out->level < sizeof levels / sizeof levels[0] ? levels[out->level] : LOG_LEVEL_INFO;
     log_line(level, "orchestration", "instance=%.*s execution=%llu: %.*s", THOLE_FMT(out->instance),
-             (unsigned long long)out->execution, THOLE_FMT(out->data));
+             (unsigned long long)out->execution, THOLE_FMT(out->text));
 }

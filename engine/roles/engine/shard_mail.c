@@ -35,6 +35,5 @@ void shard_step_down(struct owned *owned, const char *text, bool fenced)
     assert(text != NULL);
     shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_STEP_DOWN,
                                               .generation = partition_generation(owned->machine),
-                                              .text = text,
-                                              .fenced = fenced});
+                                              .step_down = {text, fenced}});
 }

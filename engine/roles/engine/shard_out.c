@@ -5,11 +5,11 @@
 
 enum { REOPEN_FIRST_MS = 20 };
 
-static void on_closed(struct shard *shard, struct owned *owned, const struct partition_out *out)
+static void on_closed(struct shard *shard, struct owned *owned, const struct out_closed *out)
 {
     log_line(out->reopen ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "partition",
              "p=%u closed: %s (epoch %llu, %llu records committed)", owned->p, out->text,
-             (unsigned long long)out->epoch, (unsigned long long)out->count);
+             (unsigned long long)out->epoch, (unsigned long long)out->records);
     owned->close_by_ms = 0;
     queries_close(shard, owned);
     inbox_close(shard, owned);
@@ -23,7 +23,7 @@ static void on_closed(struct shard *shard, struct owned *owned, const struct par
     owned->failures++;
 }
 
-static void on_opened(struct shard *shard, struct owned *owned, const struct partition_out *out)
+static void on_opened(struct shard *shard, struct owned *owned, const struct out_opened *out)
 {
     queries_open(shard, owned);
     sweeper_opened(owned);
@@ -33,8 +33,8 @@ static void on_opened(struct shard *shard, struct owned *owned, const struct par
 void shard_do(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
     switch (out->kind) {
-    case PARTITION_OUT_CLOSED: on_closed(shard, owned, out); break;
-    case PARTITION_OUT_OPENED: on_opened(shard, owned, out); break;
+    case PARTITION_OUT_CLOSED: on_closed(shard, owned, &out->closed); break;
+    case PARTITION_OUT_OPENED: on_opened(shard, owned, &out->opened); break;
     case PARTITION_OUT_READ_TAIL: log_read_tail(shard, owned, out); break;
     case PARTITION_OUT_DELETE_RECORDS: log_delete(shard, owned, out); break;
     case PARTITION_OUT_APPEND: log_append(shard, owned, out); break;
@@ -48,14 +48,14 @@ void shard_do(struct shard *shard, struct owned *owned, const struct partition_o
     case PARTITION_OUT_READ_TIMERS: store_ask(shard, owned, out, REQ_STORE_TIMERS); break;
     case PARTITION_OUT_APPLY: store_ask(shard, owned, out, REQ_STORE_APPLY); break;
     case PARTITION_OUT_PUBLISH_WORK: work_queue(shard, owned, out); break;
-    case PARTITION_OUT_PUSH_CANCEL: notice_cancel(shard, out); break;
+    case PARTITION_OUT_PUSH_CANCEL: notice_cancel(shard, &out->push_cancel); break;
     case PARTITION_OUT_WITHDRAW: work_withdraw(shard, owned, out); break;
-    case PARTITION_OUT_EVENT: notice_event(shard, out); break;
+    case PARTITION_OUT_NOTICE: notice_event(shard, &out->notice); break;
     case PARTITION_OUT_READ_INBOX: inbox_read(shard, owned, out); break;
     case PARTITION_OUT_PURGE_INBOX: inbox_purge(shard, owned, out); break;
-    case PARTITION_OUT_REJECTED: shard_reject(shard, owned, out); break;
+    case PARTITION_OUT_REJECT: shard_reject(shard, owned, out); break;
     case PARTITION_OUT_SEND: message_send_to(shard, owned, out); break;
-    case PARTITION_OUT_LOG: code_log(out); break;
+    case PARTITION_OUT_LINE: code_log(&out->line); break;
     case PARTITION_OUT_READ_CRASHES: crashes_list(shard, owned, out); break;
     case PARTITION_OUT_CRASHED: crash_put(shard, owned, out); break;
     case PARTITION_OUT_CRASHES_OVER: crashes_forget(shard, owned, out); break;

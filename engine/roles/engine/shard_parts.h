@@ -36,8 +36,8 @@ bool work_found(const struct request *request, uint64_t *ret_sequence);
 
 /* ---- shard_send.c: messages to other instances, and notices ---- */
 void message_send_to(struct shard *shard, struct owned *owned, const struct partition_out *out);
-void notice_cancel(struct shard *shard, const struct partition_out *out);
-void notice_event(struct shard *shard, const struct partition_out *out);
+void notice_cancel(struct shard *shard, const struct out_push_cancel *out);
+void notice_event(struct shard *shard, const struct out_notice *out);
 request_send_fn message_send;
 request_answer_fn message_answered;
 request_refused_fn message_refused;
@@ -83,7 +83,7 @@ request_answer_fn orphans_answered, find_work_answered, find_input_answered, req
 void crashes_list(struct shard *shard, struct owned *owned, const struct partition_out *out);
 void crash_put(struct shard *shard, struct owned *owned, const struct partition_out *out);
 void crashes_forget(struct shard *shard, struct owned *owned, const struct partition_out *out);
-void code_log(const struct partition_out *out);
+void code_log(const struct out_line *out);
 request_load_fn crashes_load, crash_put_load, crash_forget_load;
 
 /* ---- store_requests.c: rows ---- */

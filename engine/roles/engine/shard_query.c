@@ -135,9 +135,7 @@ static void ask(struct shard *shard, struct owned *owned, const char *reply, con
     shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_QUERY,
                                               .generation = partition_generation(owned->machine),
                                               .token = asked->token,
-                                              .instance = query->instance,
-                                              .query = query->name,
-                                              .bytes = query->input});
+                                              .query = {query->instance, query->name, query->input}});
 }
 
 void query_take(struct shard *shard, const struct shard_mail *mail)
@@ -178,10 +176,11 @@ void query_answer(struct shard *shard, struct owned *owned, const struct partiti
     if (asked == NULL)
         return;
     *at = asked->next;
-    if (out->status == THOLE_OK && out->data.len > shard->engine->options.payload_max)
+    const struct out_query_answer *const said = &out->query_answer;
+    if (said->status == THOLE_OK && said->data.len > shard->engine->options.payload_max)
         answer_text(shard, asked->reply, THOLE_LIMIT, "the answer is larger than a payload may be");
     else
-        answer(shard, asked->reply, out->status, out->data);
+        answer(shard, asked->reply, said->status, said->data);
     forget(shard, asked);
 }
 

@@ -18,11 +18,11 @@ enum {
 #define MORE "inbox messages were rejected; thole rejected lists them"
 
 /* Neither subject nor payload: what stands in them is somebody's own. */
-static void tell(struct shard *shard, const struct owned *owned, const struct partition_out *out)
+static void tell(struct shard *shard, const struct owned *owned, const struct out_reject *out)
 {
     log_limit_warn(&shard->engine->rejects, clock_monotonic_ms(), "partition", MORE,
                    "p=%u inbox message %llu rejected (%s): %s; thole rejected lists it", owned->p,
-                   (unsigned long long)out->sequence, reject_code_name(out->reject), out->text);
+                   (unsigned long long)out->sequence, reject_code_name(out->code), out->text);
 }
 
 uint64_t rejections_tell(struct shard *shard, uint64_t now_ms)
@@ -32,7 +32,7 @@ uint64_t rejections_tell(struct shard *shard, uint64_t now_ms)
 }
 
 /* A subject that names an instance of the partition is what it is; the others came along. */
-static thole_slice subject_of(struct shard *shard, const struct owned *owned, const struct partition_out *out)
+static thole_slice subject_of(struct shard *shard, const struct owned *owned, const struct out_reject *out)
 {
     if (out->instance.len == 0 ||
         subject_inbox(&shard->subject, shard->engine->topology.ns, owned->p, out->instance, NULL) != THOLE_OK)
@@ -43,17 +43,18 @@ static thole_slice subject_of(struct shard *shard, const struct owned *owned, co
 void shard_reject(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
     struct request *request = request_create(REQ_REJECT, shard, owned, out->generation);
+    const struct out_reject *const asked = &out->reject;
     request->rejection.until_ms = clock_monotonic_ms() + REJECT_PATIENCE_MS;
     request->rejection.item =
         (struct rejected_item){.partition = owned->p,
-                               .sequence = out->sequence,
-                               .stored_ns = out->stored_ns,
-                               .bytes = out->count,
-                               .code = thole_slice_from(reject_code_name(out->reject)),
-                               .reason = request_keep(request, thole_slice_from(out->text)),
-                               .subject = request_keep(request, subject_of(shard, owned, out)),
-                               .payload = request_keep(request, out->bytes)};
-    tell(shard, owned, out);
+                               .sequence = asked->sequence,
+                               .stored_ns = asked->stored_ns,
+                               .bytes = asked->message_bytes,
+                               .code = thole_slice_from(reject_code_name(asked->code)),
+                               .reason = request_keep(request, thole_slice_from(asked->text)),
+                               .subject = request_keep(request, subject_of(shard, owned, asked)),
+                               .payload = request_keep(request, asked->bytes)};
+    tell(shard, owned, asked);
     request_submit(request);
 }
 
@@ -93,5 +94,5 @@ void rejection_answered(struct owned *owned, struct request *request)
     }
     shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_REJECTED,
                                               .generation = request->mail.generation,
-                                              .sequence = request->rejection.item.sequence});
+                                              .token = request->rejection.item.sequence});
 }

@@ -124,9 +124,9 @@ struct asked_expiry {
 struct asked_inbox {
     struct inbox_reader *reader; /* CLOSE; OPEN: answer */
     uint64_t from, count;        /* LOOK, OPEN, PURGE, RESULTS; RESULTS: at most the last count messages */
-    uint64_t sequence,
-        stored_ns;  /* OPEN, PURGE, RESULTS: what the inbox must hold; LOOK: answer: found, or 0 */
-    bool gone_back; /* answer: nothing was done, because the inbox does not hold it */
+    struct seen seen;            /* OPEN, PURGE, RESULTS: what the inbox must hold */
+    bool gone_back;              /* answer: nothing was done, because the inbox does not hold it */
+    uint64_t found;              /* LOOK: answer: sequence, or 0 */
 };
 struct asked_message {
     thole_slice instance, body;

@@ -8,8 +8,8 @@
 void message_send_to(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
     struct request *request = request_create(REQ_SEND_MESSAGE, shard, owned, out->generation);
-    request->message = (struct asked_message){.instance = request_keep(request, out->instance),
-                                              .body = request_keep(request, out->bytes),
+    request->message = (struct asked_message){.instance = request_keep(request, out->send.instance),
+                                              .body = request_keep(request, out->send.bytes),
                                               .token = out->token};
     request_submit(request);
 }
@@ -29,8 +29,7 @@ void message_answered(struct owned *owned, struct request *request)
 {
     shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_SENT,
                                               .generation = request->mail.generation,
-                                              .token = request->message.token,
-                                              .sequence = request->reply.sequence});
+                                              .token = request->message.token});
 }
 
 void message_refused(const struct request *request)
@@ -42,26 +41,26 @@ void message_refused(const struct request *request)
 
 /* ---- notices ---- */
 
-void notice_cancel(struct shard *shard, const struct partition_out *out)
+void notice_cancel(struct shard *shard, const struct out_push_cancel *out)
 {
     struct cancel_notice const notice = {.instance = out->instance,
                                          .execution = out->execution,
-                                         .activity_ids = out->sequences,
-                                         .activity_ids_len = out->sequences_len,
+                                         .activity_ids = out->activity_ids,
+                                         .activity_ids_len = out->activity_ids_len,
                                          .try_number = out->try_number,
-                                         .kind = thole_slice_from(out->event_kind),
-                                         .reason = out->data};
+                                         .kind = thole_slice_from(out->kind),
+                                         .reason = out->reason};
     thole_error err = {0};
     if (cancel_notice_publish(shard->engine->connection, shard->engine->topology.ns, &notice, &err) !=
         THOLE_OK)
         log_line(LOG_LEVEL_DEBUG, "partition", "a cancel push was not sent: %s", err.text);
 }
 
-void notice_event(struct shard *shard, const struct partition_out *out)
+void notice_event(struct shard *shard, const struct out_notice *out)
 {
     struct event_notice const notice = {.orchestration = out->orchestration,
                                         .instance = out->instance,
-                                        .kind = out->event_kind,
+                                        .kind = out->kind,
                                         .execution = out->execution,
                                         .request_id = out->request_id,
                                         .data = out->data};

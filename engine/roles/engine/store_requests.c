@@ -8,12 +8,14 @@ enum { TIMERS_MAX = 1000000 };
 void store_ask(struct shard *shard, struct owned *owned, const struct partition_out *out,
                enum request_kind kind)
 {
-    assert((kind == REQ_STORE_APPLY) == (out->batch != NULL));
     struct request *request = request_create(kind, shard, owned, out->generation);
-    request->store =
-        (struct asked_store){.epoch = kind == REQ_STORE_OPEN ? out->epoch : partition_epoch(owned->machine),
-                             .before_ms = out->before_ms,
-                             .batch = out->batch};
+    request->store.epoch = partition_epoch(owned->machine);
+    if (kind == REQ_STORE_OPEN)
+        assert(request->store.epoch == out->store_open.epoch);
+    else if (kind == REQ_STORE_TIMERS)
+        request->store.before_ms = out->read_timers.before_ms;
+    else if (kind == REQ_STORE_APPLY)
+        request->store.batch = out->apply.batch;
     request_submit(request);
 }
 
@@ -22,8 +24,9 @@ void store_ask(struct shard *shard, struct owned *owned, const struct partition_
 /* What a newer epoch means there is the machine's to decide. */
 thole_status store_open(struct postgres *pg, struct request *request)
 {
-    thole_status const status = projector_store_open(
-        pg, request->mail.p, request->store.epoch, &request->in.projected, &request->in.epoch, &request->err);
+    struct in_store_opened *const in = &request->in.store_opened;
+    thole_status const status = projector_store_open(pg, request->mail.p, request->store.epoch,
+                                                     &in->projected, &in->epoch, &request->err);
     request->in.kind = PARTITION_IN_STORE_OPENED;
     return status == THOLE_FENCED ? THOLE_OK : status;
 }
@@ -40,25 +43,25 @@ thole_status store_live(struct postgres *pg, struct request *request)
     THOLE_TRY(projector_store_complete(pg, request->mail.p, request->store.epoch, &request->err));
     THOLE_TRY(projector_store_live(pg, request->mail.p, &request->arena, &live, &request->err));
     request->in.kind = PARTITION_IN_LIVE;
-    request->in.blocked = live.blocked;
-    request->in.blocked_len = live.blocked_len;
-    request->in.live_names = live.orchestrations;
-    request->in.live_counts = live.orchestration_counts;
-    request->in.live_names_len = live.orchestrations_len;
-    request->in.live_activities = live.open_activities;
+    request->in.live = (struct in_live){.blocked = live.blocked,
+                                        .blocked_len = live.blocked_len,
+                                        .names = live.orchestrations,
+                                        .counts = live.orchestration_counts,
+                                        .names_len = live.orchestrations_len,
+                                        .activities = live.open_activities};
     request->store.deadline_in_ms = live.deadline_in_ms;
     return THOLE_OK;
 }
 
 thole_status store_timers(struct postgres *pg, struct request *request)
 {
+    struct in_timers *const in = &request->in.timers;
     struct batch_timer *timers = NULL;
-    size_t n = 0;
     THOLE_TRY(projector_store_timers(pg, request->mail.p, request->store.before_ms, TIMERS_MAX,
-                                     &request->arena, &timers, &n, &request->in.next_due_ms, &request->err));
+                                     &request->arena, &timers, &in->timers_len, &in->next_due_ms,
+                                     &request->err));
     request->in.kind = PARTITION_IN_TIMERS;
-    request->in.timers = timers;
-    request->in.timers_len = n;
+    in->timers = timers;
     return THOLE_OK;
 }
 
@@ -66,8 +69,7 @@ thole_status store_apply(struct postgres *pg, struct request *request)
 {
     const struct batch *const batch = request->store.batch;
     request->in.kind = PARTITION_IN_APPLIED;
-    request->in.removed = batch->activities_removed;
-    request->in.removed_len = batch->activities_removed_len;
+    request->in.applied = (struct in_applied){batch->activities_removed, batch->activities_removed_len};
     request->store.deadline_in_ms = deadlines_first(batch);
     return projector_store_apply(pg, batch, &request->err);
 }

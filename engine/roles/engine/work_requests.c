@@ -7,15 +7,16 @@
 void work_queue(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
     struct request *request = request_create(REQ_PUBLISH_WORK, shard, owned, out->generation);
+    const struct out_publish_work *const asked = &out->publish_work;
     request->work.token = out->token;
-    request->work.unless_there = out->again;
-    request->work.item = (struct work_item){.queue = request_keep(request, out->queue),
-                                            .instance = request_keep(request, out->instance),
-                                            .activity = request_keep(request, out->activity),
-                                            .input = request_keep(request, out->data),
-                                            .execution = out->execution,
-                                            .activity_id = out->activity_id,
-                                            .try_number = out->try_number == 0 ? 1 : out->try_number};
+    request->work.unless_there = asked->again;
+    request->work.item = (struct work_item){.queue = request_keep(request, asked->queue),
+                                            .instance = request_keep(request, asked->instance),
+                                            .activity = request_keep(request, asked->activity),
+                                            .input = request_keep(request, asked->input),
+                                            .execution = asked->execution,
+                                            .activity_id = asked->activity_id,
+                                            .try_number = asked->try_number == 0 ? 1 : asked->try_number};
     if (request->work.unless_there)
         request_put_aside(request);
     else
@@ -53,7 +54,7 @@ void work_answered(struct owned *owned, struct request *request)
         shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_PUBLISHED,
                                                   .generation = request->mail.generation,
                                                   .token = request->work.token,
-                                                  .sequence = sequence});
+                                                  .published = {sequence}});
     }
 }
 
@@ -71,7 +72,7 @@ void work_refused(const struct request *request)
 void work_withdraw(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
     struct request *request = request_create(REQ_WITHDRAW_WORK, shard, owned, out->generation);
-    request->withdrawal.sequence = out->sequence;
+    request->withdrawal.sequence = out->withdraw.sequence;
     request_put_aside(request);
 }
 
@@ -79,10 +80,8 @@ void work_withdraw(struct shard *shard, struct owned *owned, const struct partit
 thole_status withdrawal_send(struct request *request, thole_error *reterr)
 {
     struct shard *const shard = request->shard;
-    char api[STREAM_NAME_BYTES_MAX + 40], body[64];
-    snprintf(api, sizeof api, "$JS.API.STREAM.MSG.DELETE.THOLE_%s_WORK", shard->engine->topology.ns);
-    snprintf(body, sizeof body, "{\"seq\":%llu,\"no_erase\":true}",
-             (unsigned long long)request->withdrawal.sequence);
-    return requests_send(shard->windows[WINDOW_MESSAGES].requests, api, thole_slice_from(body),
-                         request_token(request), reterr);
+    char stream[STREAM_NAME_BYTES_MAX];
+    snprintf(stream, sizeof stream, "THOLE_%s_WORK", shard->engine->topology.ns);
+    return stream_delete_send(shard->windows[WINDOW_MESSAGES].requests, stream, request->withdrawal.sequence,
+                              request_token(request), reterr);
 }

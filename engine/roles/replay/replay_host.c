@@ -4,7 +4,7 @@
 #include "clock.h"
 #include "connection.h"
 #include "history_file.h"
-#include "json.h"
+#include "json_file.h"
 #include "log_rule.h"
 #include "message.h"
 #include "reader.h"
@@ -70,19 +70,12 @@ static void put_escaped(thole_slice text, struct buf *to)
 
 enum { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_JSONL }; /* of host_command.output */
 
-static void begin_object(struct json *json, const char *schema)
-{
-    json_object(json);
-    json_member(json, "schema", thole_slice_from(schema));
-}
-
 static void begin_document(struct replay *replay)
 {
     if (replay->begun || replay->command->output != OUTPUT_JSON)
         return;
     replay->begun = true;
-    json_init(&replay->json, stdout);
-    begin_object(&replay->json, "thole.replay.v1");
+    json_document(&replay->json, stdout, "thole.replay.v1");
     json_key(&replay->json, "reports");
     json_array(&replay->json);
 }
@@ -96,18 +89,17 @@ static void report_json(struct replay *replay, const char *kind, const struct re
     if (replay->command->output == OUTPUT_JSON) {
         json_object(json);
     } else {
-        json_init(json, stdout);
-        begin_object(json, "thole.replay_report.v1");
+        json_document(json, stdout, "thole.replay_report.v1");
     }
-    json_member(json, "kind", thole_slice_from(kind));
+    json_member_text(json, "kind", kind);
     json_member(json, "instance", report->instance);
     if (report->execution > 0) {
         json_member_number(json, "execution", report->execution);
         json_member_number(json, "turn", report->turn);
     }
-    json_member(json, "text", thole_slice_from(report->text));
+    json_member_text(json, "text", report->text);
     if (site[0] != '\0')
-        json_member(json, "asked_for_at", thole_slice_from(site));
+        json_member_text(json, "asked_for_at", site);
     json_end(json);
 }
 
@@ -510,8 +502,7 @@ static void end_json(struct replay *replay, uint64_t elapsed_ms)
     if (replay->command->output == OUTPUT_JSON) {
         json_end(json);
     } else {
-        json_init(json, stdout);
-        begin_object(json, "thole.replay.v1");
+        json_document(json, stdout, "thole.replay.v1");
     }
     json_member_number(json, "instances", counts->instances);
     json_member_number(json, "executions", counts->executions);
@@ -522,8 +513,7 @@ static void end_json(struct replay *replay, uint64_t elapsed_ms)
     json_member_number(json, "without_code", counts->without_code);
     unknown_json(json, counts->unknown);
     json_member_number(json, "missing", replay->missing);
-    json_key(json, "complete"); /* false: stopped after many reports */
-    json_true(json, !replay->stopped);
+    json_member_bool(json, "complete", !replay->stopped); /* false: stopped after many reports */
     json_end(json);
 }
 
@@ -583,8 +573,7 @@ static thole_status run(struct replay *replay, thole_error *reterr)
 static void end_broken(struct replay *replay)
 {
     json_end(&replay->json);
-    json_key(&replay->json, "complete");
-    json_true(&replay->json, false);
+    json_member_bool(&replay->json, "complete", false);
     json_end(&replay->json);
 }
 
@@ -596,14 +585,13 @@ void replay_host_complain(const struct host_command *command, const thole_progra
         (void)fprintf(stderr, "%s replay: %s\n", program->name, error->text);
         return;
     }
-    json_init(&json, stderr);
-    begin_object(&json, "thole.error.v1");
+    json_document(&json, stderr, "thole.error.v1");
     json_key(&json, "error");
     json_object(&json);
-    json_member(&json, "status", thole_slice_from(thole_status_name(error->status)));
+    json_member_text(&json, "status", thole_status_name(error->status));
     json_member_number(&json, "exit_code", (uint64_t)code);
     json_member(&json, "verb", THOLE_STR("replay"));
-    json_member(&json, "message", thole_slice_from(error->text));
+    json_member_text(&json, "message", error->text);
     json_end(&json);
     json_end(&json);
 }

@@ -1,5 +1,5 @@
 /* The JSON writer, and text made safe for terminals. */
-#include "json.h"
+#include "json_file.h"
 #include "text.h"
 #include "thole_cunit.h"
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static const char *data_as_json(thole_slice data)
     static char out[OUT_BYTES];
     struct json json;
     FILE *to = fmemopen(out, sizeof out, "w");
-    json_init(&json, to);
+    json_to_file(&json, to);
     json_object(&json);
     json_member_data(&json, "data", data);
     json_end(&json);
@@ -58,14 +58,14 @@ static void test_nesting(void)
     char out[OUT_BYTES];
     struct json json;
     FILE *to = fmemopen(out, sizeof out, "w");
-    json_init(&json, to);
+    json_to_file(&json, to);
     json_object(&json);
     json_member(&json, "id", BYTES("a\xff"));
     json_key(&json, "list");
     json_array(&json);
     json_number(&json, 0);
     json_number(&json, UINT64_MAX);
-    json_true(&json, false);
+    json_bool(&json, false);
     json_null(&json);
     json_object(&json);
     json_end(&json);
@@ -83,6 +83,61 @@ static void test_nesting(void)
               "\"then\":\"2025-11-21T09:30:01.250Z\",\"never\":null}\n{}\n");
 }
 
+/* Whole characters and whole escapes, as many as there is room for. */
+static void test_within(void)
+{
+    static const struct {
+        const char *text;
+        size_t bytes_max;
+        const char *want;
+    } rows[] = {
+        {"abc", 3, "\"abc\""},
+        {"abc", 2, "\"ab\""},
+        {"abc", 0, "\"\""},
+        {"", 0, "\"\""},
+        {"a\"b", 2, "\"a\""},
+        {"a\"b", 3, "\"a\\\"\""},
+        {"\x01\x01", 11, "\"\\u0001\""},
+        {"\x01\x01", 12, "\"\\u0001\\u0001\""},
+        {"\xe2\x82\xac\xe2\x82\xac", 5, "\"\xe2\x82\xac\""},
+        {"\xff\xff", 5, "\"\xef\xbf\xbd\""},
+        {"\xe2\x82", 6, "\"\xef\xbf\xbd\xef\xbf\xbd\""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct buf to;
+        struct json json;
+        buf_init(&to, 64);
+        json_to_buf(&json, &to);
+        json_string_within(&json, thole_slice_from(rows[i].text), rows[i].bytes_max);
+        CHECK_STR(rows[i].want, buf_cstr(&to), rows[i].want);
+        buf_release(&to);
+    }
+}
+
+/* Memory of a fixed size: what fits exactly, and what does not, of which nothing more is written. */
+static void test_room(void)
+{
+    char const want[] = "{\"a\":-9223372036854775808,\"b\":[true,\"x\"]}";
+    for (size_t cap = 0; cap <= sizeof want; cap++) {
+        char bytes[sizeof want + 1];
+        struct json json;
+        struct json_room room = {.bytes = bytes, .cap = cap};
+        memset(bytes, '#', sizeof bytes);
+        json_to_room(&json, &room);
+        json_object(&json);
+        json_member_integer(&json, "a", INT64_MIN);
+        json_key(&json, "b");
+        json_array(&json);
+        json_bool(&json, true);
+        json_string(&json, THOLE_STR("x"));
+        json_end(&json);
+        json_end(&json);
+        CU_ASSERT_EQUAL(room.cut, cap < sizeof want - 1);
+        CU_ASSERT(room.len <= cap && strncmp(bytes, want, room.len) == 0 && bytes[room.len] == '#');
+        CU_ASSERT(room.cut || thole_slice_equal(json_room_bytes(&room), thole_slice_from(want)));
+    }
+}
+
 /* Larger than the pieces that base64 is written in. */
 static void test_long_base64(void)
 {
@@ -92,7 +147,7 @@ static void test_long_base64(void)
     struct json json;
     memset(data, 0xff, LEN);
     FILE *to = fmemopen(out, 2 * LEN, "w");
-    json_init(&json, to);
+    json_to_file(&json, to);
     json_object(&json);
     json_member_data(&json, "data", (thole_slice){data, LEN});
     json_end(&json);
@@ -247,8 +302,14 @@ static void test_time_limits(void)
 }
 
 static const struct thole_test tests[] = {
-    {"payloads", test_payloads},       {"nesting", test_nesting}, {"long_base64", test_long_base64},
-    {"safe_text", test_safe_text},     {"times", test_times},     {"time_parse", test_time_parse},
+    {"within", test_within},
+    {"room", test_room},
+    {"payloads", test_payloads},
+    {"nesting", test_nesting},
+    {"long_base64", test_long_base64},
+    {"safe_text", test_safe_text},
+    {"times", test_times},
+    {"time_parse", test_time_parse},
     {"time_limits", test_time_limits},
 };
 THOLE_TEST_MAIN("cli_json", tests)

@@ -1,6 +1,6 @@
 /* thole queue, in this process, with a client that the test plays: which try is decided on, what is shown. */
 #include "command.h"
-#include "json.h"
+#include "json_file.h"
 #include "thole/client.h"
 #include "thole_cunit.h"
 #include <inttypes.h>

@@ -198,7 +198,7 @@ static void message_comes(uint64_t sequence)
 static void look_finds(uint64_t sequence)
 {
     struct request *const look = play.looks[play.looks_len - 1];
-    look->inbox.sequence = sequence;
+    look->inbox.found = sequence;
     inbox_looked(&play.owned, look);
 }
 
@@ -260,7 +260,7 @@ static void test_an_inbox_that_went_back(void)
 {
     begin();
     struct request *const request = request_create_now(REQ_OPEN_INBOX, &play.shard, &play.owned);
-    request->inbox.from = request->inbox.sequence = FIRST;
+    request->inbox.from = request->inbox.seen.sequence = FIRST;
     play.gone_back = true;
     CU_ASSERT_EQUAL(inbox_open_load(&play.engine, request), THOLE_OK);
     CU_ASSERT_TRUE(request->inbox.gone_back);
@@ -291,7 +291,7 @@ static struct request *read_results(uint64_t from, uint64_t count, bool gone_bac
     struct request *const request = request_create_now(REQ_READ_RESULTS, &play.shard, &play.owned);
     request->inbox.from = from;
     request->inbox.count = count;
-    request->inbox.sequence = gone_back ? 1 : 0;
+    request->inbox.seen.sequence = gone_back ? 1 : 0;
     play.gone_back = gone_back;
     CU_ASSERT_EQUAL(results_load(&play.engine, request), THOLE_OK);
     CU_ASSERT_EQUAL(request->in.kind, PARTITION_IN_RESULTS);
@@ -305,8 +305,8 @@ static void test_results_of_whom_the_subject_names(void)
     store_result("other", "order"); /* whoever may write to other has nothing to say of order */
     store_result("other", "other");
     struct request *const request = read_results(1, 100, false);
-    CU_ASSERT_EQUAL_FATAL(request->in.results_len, 2);
-    const struct partition_result *const results = request->in.results;
+    CU_ASSERT_EQUAL_FATAL(request->in.results.results_len, 2);
+    const struct partition_result *const results = request->in.results.results;
     CU_ASSERT_TRUE(thole_slice_equal(results[0].instance, THOLE_STR("order")));
     CU_ASSERT_EQUAL(results[0].activity_id, 3);
     CU_ASSERT_EQUAL(results[0].sequence, FIRST);
@@ -340,9 +340,10 @@ static void test_which_results_are_read(void)
         CU_ASSERT_EQUAL(play.reads, rows[i].read_from != 0);
         CU_ASSERT_EQUAL(play.read_from, rows[i].read_from);
         CU_ASSERT_EQUAL(play.read_to, rows[i].read_from == 0 ? 0 : FIRST + 2);
-        CU_ASSERT_EQUAL(request->in.results_len, rows[i].read_from == 0 ? 0 : FIRST + 3 - rows[i].read_from);
-        for (size_t k = 0; k < request->in.results_len && rows[i].gone_back; k++)
-            CU_ASSERT_EQUAL(request->in.results[k].sequence, 0);
+        CU_ASSERT_EQUAL(request->in.results.results_len,
+                        rows[i].read_from == 0 ? 0 : FIRST + 3 - rows[i].read_from);
+        for (size_t k = 0; k < request->in.results.results_len && rows[i].gone_back; k++)
+            CU_ASSERT_EQUAL(request->in.results.results[k].sequence, 0);
         request_destroy(request);
         end();
     }

@@ -204,9 +204,9 @@ static void test_what_waits_behind_it(void)
         CU_ASSERT_EQUAL(message_encode(&messages[i], &bytes), THOLE_OK);
         struct partition_in const in = {.kind = PARTITION_IN_MESSAGE,
                                         .generation = partition_generation(s->p),
-                                        .sequence = ++s->inbox,
-                                        .instance = messages[i].instance,
-                                        .bytes = buf_bytes(&bytes)};
+                                        .message = {.sequence = ++s->inbox,
+                                                    .instance = messages[i].instance,
+                                                    .bytes = buf_bytes(&bytes)}};
         (void)partition_input(s->p, &in, s->now_ms); /* none of them is taken before all are there */
         buf_release(&bytes);
     }

@@ -158,17 +158,18 @@ static void test_the_payload_is_cut(void)
     (void)partition_input(s->p,
                           &(struct partition_in){.kind = PARTITION_IN_MESSAGE,
                                                  .generation = partition_generation(s->p),
-                                                 .sequence = ++s->inbox,
-                                                 .stored_ns = 77,
-                                                 .instance = THOLE_STR("i"),
-                                                 .bytes = {bytes, sizeof bytes}},
+                                                 .message = {.sequence = ++s->inbox,
+                                                             .stored_ns = 77,
+                                                             .instance = THOLE_STR("i"),
+                                                             .bytes = {bytes, sizeof bytes}}},
                           s->now_ms);
     CU_ASSERT_TRUE_FATAL(partition_poll(s->p, &out));
-    CU_ASSERT_EQUAL(out.kind, PARTITION_OUT_REJECTED);
-    CU_ASSERT_EQUAL(out.sequence, 1);
-    CU_ASSERT_EQUAL(out.stored_ns, 77);
-    CU_ASSERT_EQUAL(out.count, sizeof bytes);
-    CU_ASSERT_TRUE(thole_slice_equal(out.bytes, (thole_slice){bytes, REJECTED_PAYLOAD_MAX}));
+    CU_ASSERT_EQUAL(out.kind, PARTITION_OUT_REJECT);
+    CU_ASSERT_EQUAL(out.token, 1);
+    CU_ASSERT_EQUAL(out.reject.sequence, 1);
+    CU_ASSERT_EQUAL(out.reject.stored_ns, 77);
+    CU_ASSERT_EQUAL(out.reject.message_bytes, sizeof bytes);
+    CU_ASSERT_TRUE(thole_slice_equal(out.reject.bytes, (thole_slice){bytes, REJECTED_PAYLOAD_MAX}));
     end(s);
 }
 
