@@ -13,12 +13,12 @@ trap 'rm -f "$found" "$drawn"' EXIT
 
 # draw PREFIX HEADER SOURCE: the table
 draw() {
-    awk -v prefix="$1" '
+    awk -v prefix="$1" -v root="$root/" -v found="$found" '
         FNR == 1 { file++; name = "" }
         file == 1 && match($0, "^ *" prefix "[A-Z_]+, *\\/\\*") {
             name = $1; sub(",", "", name); text = $0
             sub(/^[^*]*\* */, "", text)
-            if (!sub(/ *\*\/$/, "", text)) { print FILENAME ":" FNR ": a comment of one line says what a state means"; exit }
+            if (!sub(/ *\*\/$/, "", text)) { bad(FILENAME ":" FNR ": a comment of one line says what a state means"); next }
             names[++n] = name; means[name] = text; next }
         file == 2 && match($0, "^ *\\[" prefix "[A-Z_]+\\] =") { name = $1; gsub(/[][]/, "", name); has[name] = 1 }
         file == 2 && name != "" {
@@ -28,8 +28,9 @@ draw() {
                 rest = substr(rest, RSTART + RLENGTH) }
             if ($0 ~ /,$/) name = "" }
         function plain(name) { sub("^" prefix, "", name); gsub("_", " ", name); return tolower(name) }
+        function bad(what) { sub(root, "", what); print what >>found }
         END { print "| state | what it means | what may follow |"; print "|---|---|---|"
-            for (i = 1; i <= n; i++) if (!(names[i] in has)) print FILENAME ": no row says what may follow " names[i]
+            for (i = 1; i <= n; i++) if (!(names[i] in has)) bad(FILENAME ": no row says what may follow " names[i])
             for (i = 1; i <= n; i++) print "| " plain(names[i]) " | " means[names[i]] " | " next_states[names[i]] " |" }
     ' "$2" "$3"
 }

@@ -19,9 +19,12 @@ struct stand { /* instances, and who gives them what they ask for */
     struct env env;
     struct instances *instances;
     struct stack_pool *stacks;
-    uint64_t inbox, n;
+    uint64_t inbox;
     struct log_rule log;
     struct said said;
+    struct arena arena;            /* of the records */
+    struct log_record records[40]; /* of the epoch, in order */
+    size_t records_len, committed;
 };
 
 static void say(struct stand *s, const char *what, thole_slice of)
@@ -29,13 +32,28 @@ static void say(struct stand *s, const char *what, thole_slice of)
     said_add(&s->said, "%s %.*s", what, THOLE_FMT(of));
 }
 
-static void give_history(struct stand *s, uint64_t token, thole_slice instance)
+static struct record stored(struct stand *s, size_t i)
 {
-    CU_ASSERT_TRUE(
-        instances_history(s->instances, token, &(struct in_history){.instance = instance}, &s->log));
+    struct record record;
+    CU_ASSERT_EQUAL_FATAL(record_decode(s->records[i].bytes, &s->arena, &record, NULL), THOLE_OK);
+    return record;
 }
 
-/* Takes the outputs; a LOAD is answered with an empty history. */
+/* All that is committed of it. */
+static void give_history(struct stand *s, uint64_t token, thole_slice instance)
+{
+    struct log_record of[ARRAY_LEN(s->records)];
+    struct in_history in = {.instance = instance, .records = of};
+    for (size_t i = 0; i < s->committed; i++) {
+        struct record const record = stored(s, i);
+        bool const turn = record.kind == RECORD_TURN;
+        if (thole_slice_equal(turn ? record.turn.instance : record.deletion.instance, instance))
+            of[in.records_len++] = s->records[i];
+    }
+    CU_ASSERT_TRUE(instances_history(s->instances, token, &in, &s->log));
+}
+
+/* Takes the outputs; a LOAD is answered with what is committed. */
 static void listen(struct stand *s)
 {
     struct partition_out out;
@@ -67,6 +85,7 @@ static struct stand *begin(void)
     CU_ASSERT_PTR_NOT_NULL_FATAL(s);
     s->stacks = stack_pool_create(1, 8);
     s->log = (struct log_rule){.epoch = 1, .opened = 1};
+    arena_init(&s->arena, 1 << 20);
     s->env.now_ms = 1000;
     s->env.options = (struct partition_options){.orchestrations = entries,
                                                 .orchestrations_len = ARRAY_LEN(entries),
@@ -91,6 +110,7 @@ static void end(struct stand *s)
     env_release(&s->env);
     CU_ASSERT_EQUAL(stack_pool_in_use(s->stacks), 0);
     stack_pool_destroy(s->stacks);
+    arena_release(&s->arena);
     free(s);
 }
 
@@ -135,20 +155,49 @@ static const char *run(struct stand *s, struct instances_record *ret)
     return text;
 }
 
+/* It is appended, if there is anything to record. */
+static void append(struct stand *s, const struct instances_record *made)
+{
+    struct record record = {.epoch = 1, .n = s->records_len + 1, .committed = s->committed};
+    if (made->entry != NULL) {
+        CU_ASSERT_FATAL(s->records_len < ARRAY_LEN(s->records));
+        record.kind = made->turn != NULL ? RECORD_TURN : RECORD_DELETED;
+        if (made->turn != NULL)
+            record.turn = *made->turn;
+        else
+            record.deletion = *made->deletion;
+        s->records[s->records_len++] = (struct log_record){.sequence = s->log.opened + record.n,
+                                                           .execution = record.turn.execution,
+                                                           .bytes = record_bytes(&s->arena, &record)};
+    }
+    instances_ran(s->instances, made->entry != NULL, s->records_len);
+}
+
 /* Its record is appended; returns its entry. */
 static struct entry *record(struct stand *s, const char *row, const char *want)
 {
     struct instances_record made;
     const char *const got = run(s, &made);
     CHECK_STR(row, got, want);
-    instances_ran(s->instances, made.entry != NULL, ++s->n);
+    append(s, &made);
     return made.entry;
+}
+
+/* The next record is committed; it is the entry's. */
+static void commit_with(struct stand *s, struct entry *entry, const struct turn_log *lines, size_t n)
+{
+    CU_ASSERT_FATAL(s->committed < s->records_len);
+    struct record const record = stored(s, s->committed);
+    s->log.known = ++s->committed;
+    if (record.kind == RECORD_TURN)
+        instances_count(s->instances, entry, &record.turn, 1);
+    instances_committed(s->instances, entry, record.turn.execution, lines, n);
+    instances_check(s->instances);
 }
 
 static void commit(struct stand *s, struct entry *entry)
 {
-    instances_committed(s->instances, entry, 1, NULL, 0);
-    instances_check(s->instances);
+    commit_with(s, entry, NULL, 0);
 }
 
 /* ---- what is taken, what is recorded ---- */
@@ -167,11 +216,11 @@ static void test_a_start(void)
     CHECK_STR("its first turn", turn, "1.1 ran; #1 Started plain@1(); #2 ActivityScheduled work()");
     CU_ASSERT_TRUE_FATAL(made.entry != NULL && made.lines_len == 1);
     CU_ASSERT(instances_inbox(s->instances)->floor == 1 && instances_inbox(s->instances)->dirty);
-    instances_ran(s->instances, 1, ++s->n);
+    append(s, &made);
     CU_ASSERT_FALSE(instances_inbox(s->instances)->dirty);
     check_said(s, "nobody hears of it yet", "");
     struct turn_log const line = {.text = THOLE_STR("it begins")};
-    instances_committed(s->instances, made.entry, 1, &line, 1);
+    commit_with(s, made.entry, &line, 1);
     check_said(s, "now", "line it begins");
     CU_ASSERT_TRUE(instances_quiet(s->instances));
     end(s);
@@ -272,12 +321,12 @@ static struct entry *the_entry(struct stand *s)
 
 static void from_live_to_early(struct stand *s)
 {
-    entry_become(the_entry(s), ENTRY_EARLY);
+    entry_become(&s->instances->entries, the_entry(s), ENTRY_EARLY);
 }
 
 static void live_without_code(struct stand *s)
 {
-    the_entry(s)->instance = NULL;
+    the_entry(s)->running.instance = NULL;
     instances_check(s->instances);
 }
 

@@ -48,7 +48,7 @@ void turns_no_code(const struct instances *p, struct entry *entry)
     else
         (void)thole_fail(&err, THOLE_NOT_FOUND, "no live engine knows orchestration '%.*s'",
                          THOLE_FMT(entry->orchestration));
-    entry_block(entry, BLOCKED_NO_CODE, thole_slice_from(err.text));
+    entry_block(entry, ENTRY_RUNS, BLOCKED_NO_CODE, thole_slice_from(err.text));
 }
 
 enum blocked_kind turns_blocked_by(thole_status status)

@@ -10,13 +10,10 @@
 static void count_rows(struct instances *p, struct entry *entry, uint64_t execution,
                        const struct event *event)
 {
-    bool nomem = false;
-    int const more = entry_note_tries(entry, event, &nomem);
+    int const more = entry_note_tries(entry, event);
     /* Where nobody looks what is recorded, the same end may be recorded twice. */
-    bool const unsure =
-        entry->raw || (execution == entry->counted_execution && event->ref <= entry->counted_events);
-    if (nomem)
-        env_no_memory(p->env);
+    bool const unsure = entry->limit == ENTRY_KEEPS ||
+                        (execution == entry->counted.execution && event->ref <= entry->counted.events);
     p->activity_changes += more != 0;
     if (more > 0)
         p->open_activities++;

@@ -74,8 +74,7 @@ bool crash_candidates_stuck(const struct instances *p, struct entry *entry)
         "its code has crashed the engine %llu times: %.*s; it is tried again with another build of the "
         "program, or after `thole retry`",
         (unsigned long long)candidate->count, THOLE_FMT(candidate->text));
-    entry_block(entry, BLOCKED_CRASHED, thole_slice_from(err.text));
-    entry->failed = BLOCKED_CRASHED;
+    entry_block(entry, ENTRY_RECORDS, BLOCKED_CRASHED, thole_slice_from(err.text));
     return true;
 }
 

@@ -36,7 +36,7 @@ static bool terminate(struct instances *p, struct entry *entry, struct intake *i
     const struct message *m = &entry->first->message;
     struct event const event = {
         .kind = EVENT_TERMINATE_REQUESTED, .data = m->data, .request_id = m->request_id};
-    if (entry->instance != NULL && !instance_accepts(entry->instance, &event))
+    if (entry_instance(entry) != NULL && !instance_accepts(entry_instance(entry), &event))
         return drop(p, entry, "rejected");
     in->events[in->len++] = event;
     return true;
@@ -60,8 +60,8 @@ void deletion_note(struct entry *entry, const struct deletion *d)
 {
     entry->tombstone = d->execution;
     entry->time_ms = d->time_ms;
-    entry_remember(entry, d->started_by, &entry->request_id);
-    entry_remember(entry, d->parent.instance, &entry->parent.instance);
+    entry_remember(&entry->request_id, d->started_by);
+    entry_remember(&entry->parent.instance, d->parent.instance);
     entry->parent.execution = d->parent.execution;
     entry->parent.event = d->parent.event;
 }

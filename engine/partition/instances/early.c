@@ -3,6 +3,7 @@
  * never ran; the instance's first turn begins with them. A timer row gives them up after a while.
  */
 #include "instances_state.h"
+#include "memory.h"
 #include <stdlib.h>
 
 void early_destroy(struct early *early)
@@ -14,14 +15,11 @@ void early_destroy(struct early *early)
     free(early);
 }
 
-static struct early *early_of(struct entry *entry)
+static struct early *early_create(void)
 {
-    if (entry->early == NULL) {
-        entry->early = calloc(1, sizeof *entry->early);
-        if (entry->early != NULL)
-            arena_init(&entry->early->arena, EARLY_BYTES_MAX);
-    }
-    return entry->early;
+    struct early *early = memory_new(sizeof *early);
+    arena_init(&early->arena, EARLY_BYTES_MAX);
+    return early;
 }
 
 static bool seen(const struct early *early, thole_slice request_id)
@@ -41,11 +39,11 @@ static thole_status copy_event(struct early *early, struct event *event)
     return arena_dup(&early->arena, event->request_id, &event->request_id);
 }
 
-thole_status early_keep(struct entry *entry, const struct event *event)
+thole_status early_keep(struct early **at, const struct event *event)
 {
-    struct early *early = early_of(entry);
-    if (early == NULL)
-        return THOLE_NOMEM;
+    if (*at == NULL)
+        *at = early_create();
+    struct early *early = *at;
     if (seen(early, event->request_id))
         return THOLE_CONFLICT;
     if (early->len == EARLY_EVENTS_MAX)
@@ -53,8 +51,6 @@ thole_status early_keep(struct entry *entry, const struct event *event)
     struct event copy = *event;
     THOLE_TRY(copy_event(early, &copy));
     struct event *kept = row_add((void **)&early->events, &early->len, &early->cap, sizeof *early->events);
-    if (kept == NULL)
-        return THOLE_NOMEM;
     *kept = copy;
     return THOLE_OK;
 }

@@ -2,38 +2,33 @@
 #include "instances_state.h"
 #include <stdio.h>
 
-static void forget(struct entry *entry)
-{
-    early_destroy(entry->early);
-    entry->early = NULL;
-    entry_become(entry, ENTRY_ABSENT);
-}
-
 void early_load(struct instances *p, struct entry *entry, const struct turn *turns, size_t n)
 {
-    entry_become(entry, ENTRY_ABSENT);
+    struct early *early = NULL;
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < turns[i].events_len; k++) {
             const struct event *event = &turns[i].events[k];
             if (event->kind == EVENT_DISCARDED) {
-                forget(entry);
+                early_destroy(early);
+                early = NULL;
                 continue;
             }
             /* What is over a limit now was recorded when it was not: nobody misses it more than its instance.
              */
-            if (event->kind == EVENT_EVENT_RECEIVED && early_keep(entry, event) == THOLE_NOMEM)
+            if (event->kind == EVENT_EVENT_RECEIVED && early_keep(&early, event) == THOLE_NOMEM)
                 env_no_memory(p->env);
-            if (entry->early == NULL)
-                continue;
-            entry_become(entry, ENTRY_EARLY);
-            entry->early->due_ms = turns[i].time_ms + p->env->options.early_event_ms;
+            if (early != NULL)
+                early->due_ms = turns[i].time_ms + p->env->options.early_event_ms;
         }
     }
+    entry_become(&p->entries, entry, early != NULL ? ENTRY_EARLY : ENTRY_ABSENT);
+    if (early != NULL)
+        entry->early = early;
 }
 
 static void append(struct instances *p, struct entry *entry, struct event *events, size_t n)
 {
-    size_t const kept = entry->early == NULL ? 0 : entry->early->len;
+    size_t const kept = entry->state == ENTRY_EARLY ? entry->early->len : 0;
     int const len = snprintf(p->run.text, sizeof p->run.text, "%zu event%s wait%s for it to start", kept,
                              kept == 1 ? "" : "s", kept == 1 ? "s" : "");
     for (size_t i = 0; i < n; i++)
@@ -56,8 +51,9 @@ void early_record(struct instances *p, struct entry *entry, struct event *events
         if (entry->execution != 0)
             entry->turns = entry->events = 0;
         entry->execution = 0;
-        entry_become(entry, ENTRY_EARLY);
-        entries_touch(&p->entries, entry);
+        entry_become(&p->entries, entry, ENTRY_EARLY);
+        entry->early = p->run.in.early;
+        p->run.in.early = NULL;
     }
     append(p, entry, events, n);
     entry->early->due_ms = entry->time_ms + p->env->options.early_event_ms;
@@ -82,7 +78,6 @@ void early_expire(struct instances *p, struct entry *entry)
         return;
     }
     *discarded = (struct event){.kind = EVENT_DISCARDED, .data = THOLE_STR("nobody started it in time")};
-    forget(entry);
+    entry_become(&p->entries, entry, ENTRY_ABSENT);
     append(p, entry, discarded, 1);
-    entries_touch(&p->entries, entry);
 }

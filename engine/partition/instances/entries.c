@@ -1,149 +1,84 @@
-#include "instances_state.h"
+/* The entries of instances that are in memory: found by id, by use, by state. */
+#include "entries.h"
 #include "memory.h"
+#include "partition_env.h"
+#include "tables.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENTRY_ARENA_MAX = 16 * 1024, PENDING_ARENA_MAX = MESSAGE_BYTES_MAX + 4096 };
+enum { PENDING_ARENA_MAX = MESSAGE_BYTES_MAX + 4096 };
 
-static struct entry **bucket(struct entries *entries, thole_slice id)
+/* --- lists ----------------------------------------------------------------------------------------- */
+
+static size_t bucket(thole_slice id)
 {
-    return &entries->buckets[key_hash(id, 0, 0) % ENTRY_BUCKETS];
+    return key_hash(id, 0, 0) % ENTRY_BUCKETS;
 }
 
-void entries_init(struct entries *entries)
+static void list_insert(struct entries *entries, struct entry *entry, bool over)
 {
-    *entries = (struct entries){.next_token = entries->next_token};
-    entries->lru.lru_next = entries->lru.lru_prev = &entries->lru;
-    entries->ended.lru_next = entries->ended.lru_prev = &entries->ended;
+    struct entry_list *list = over ? &entries->over : &entries->lru;
+    entry->in_over = over;
+    entry->lru_prev = NULL;
+    entry->lru_next = list->first;
+    if (list->first != NULL)
+        list->first->lru_prev = entry;
+    else
+        list->last = entry;
+    list->first = entry;
+    list->len++;
 }
 
-struct pending *pending_create(void)
+static void list_remove(struct entries *entries, struct entry *entry)
 {
-    struct pending *pending = calloc(1, sizeof *pending);
-    if (pending != NULL)
-        arena_init(&pending->arena, PENDING_ARENA_MAX);
-    return pending;
+    struct entry_list *list = entry->in_over ? &entries->over : &entries->lru;
+    assert(list->len > 0);
+    if (entry->lru_prev != NULL)
+        entry->lru_prev->lru_next = entry->lru_next;
+    else
+        list->first = entry->lru_next;
+    if (entry->lru_next != NULL)
+        entry->lru_next->lru_prev = entry->lru_prev;
+    else
+        list->last = entry->lru_prev;
+    list->len--;
 }
 
-void pending_destroy(struct pending *pending)
+void entries_touch(struct entries *entries, struct entry *entry)
 {
-    if (pending == NULL)
-        return;
-    arena_release(&pending->arena);
-    free(pending);
+    list_remove(entries, entry);
+    list_insert(entries, entry, entry_is_over(entry->state));
 }
 
-void entry_drop_questions(struct entries *entries, struct entry *entry)
+struct entry *entries_find(const struct entries *entries, thole_slice id)
 {
-    for (struct question *next; entry->questions != NULL; entry->questions = next) {
-        next = entry->questions->next;
-        arena_release(&entry->questions->arena);
-        free(entry->questions);
-        assert(entries->questions_len > 0);
-        entries->questions_len--;
-    }
-}
-
-static void entry_destroy(struct entries *entries, struct entry *entry)
-{
-    struct pending *pending;
-    while ((pending = entry_take(entries, entry)) != NULL)
-        pending_destroy(pending);
-    entry_drop_questions(entries, entry);
-    instance_destroy(entry->instance);
-    early_destroy(entry->early);
-    free(entry->waiting);
-    arena_release(&entry->arena);
-    free((void *)(uintptr_t)entry->id.ptr);
-    free(entry);
-}
-
-/* Ended instances are cheap and many; they have a list of their own so that they do not push out live ones.
- */
-static void lru_insert(struct entries *entries, struct entry *entry)
-{
-    bool const ended = entry->state == ENTRY_ENDED || entry->state == ENTRY_ABSENT;
-    struct entry *sentinel = ended ? &entries->ended : &entries->lru;
-    entry->lru_next = sentinel->lru_next;
-    entry->lru_prev = sentinel;
-    entry->lru_next->lru_prev = entry;
-    sentinel->lru_next = entry;
-    entry->in_ended = ended;
-    *(ended ? &entries->ended_len : &entries->len) += 1;
-}
-
-static void lru_remove(struct entries *entries, struct entry *entry)
-{
-    entry->lru_prev->lru_next = entry->lru_next;
-    entry->lru_next->lru_prev = entry->lru_prev;
-    *(entry->in_ended ? &entries->ended_len : &entries->len) -= 1;
-}
-
-static void unlink_entry(struct entries *entries, struct entry *entry)
-{
-    struct entry **at = bucket(entries, entry->id);
-    while (*at != entry)
-        at = &(*at)->hash_next;
-    *at = entry->hash_next;
-    lru_remove(entries, entry);
-}
-
-static void release_list(struct entries *entries, struct entry *sentinel)
-{
-    for (struct entry *entry = sentinel->lru_next, *next; entry != NULL && entry != sentinel; entry = next) {
-        next = entry->lru_next;
-        entry_destroy(entries, entry);
-    }
-}
-
-void entries_release(struct entries *entries)
-{
-    release_list(entries, &entries->lru);
-    release_list(entries, &entries->ended);
-    entries_init(entries);
-}
-
-struct entry *entries_find(struct entries *entries, thole_slice id)
-{
-    struct entry *entry = *bucket(entries, id);
+    struct entry *entry = entries->buckets[bucket(id)];
     while (entry != NULL && !thole_slice_equal(entry->id, id))
         entry = entry->hash_next;
     return entry;
 }
 
-struct entry *entries_find_token(struct entries *entries, uint64_t token, thole_slice id)
+struct entry *entries_find_token(const struct entries *entries, uint64_t token, thole_slice id)
 {
     struct entry *entry = entries_find(entries, id);
-    return entry != NULL && entry->token == token && entry->state == ENTRY_LOADING ? entry : NULL;
+    bool const asked = entry != NULL && (entry->state == ENTRY_LOADING || entry->state == ENTRY_RECALLED);
+    return asked && entry->token == token ? entry : NULL;
 }
 
 struct entry *entries_add(struct entries *entries, thole_slice id)
 {
-    assert(id.len > 0);
-    struct entry *entry = calloc(1, sizeof *entry);
-    uint8_t *copy = malloc(id.len);
-    if (entry == NULL || copy == NULL) {
-        free(entry);
-        free(copy);
-        return NULL;
-    }
-    memcpy(copy, id.ptr, id.len);
-    entry->id = (thole_slice){copy, id.len};
+    assert(id.len > 0 && id.len < SIZE_MAX / 2);
+    struct entry *entry = memory_new(sizeof *entry + id.len);
+    memcpy(entry->id_bytes, id.ptr, id.len);
+    entry->id = (thole_slice){entry->id_bytes, id.len};
     entry->token = ++entries->next_token;
     entry->execution = 1;
-    arena_init(&entry->arena, ENTRY_ARENA_MAX);
-    struct entry **at = bucket(entries, entry->id);
+    struct entry **at = &entries->buckets[bucket(entry->id)];
     entry->hash_next = *at;
     *at = entry;
-    lru_insert(entries, entry);
+    list_insert(entries, entry, false);
     return entry;
-}
-
-void entries_touch(struct entries *entries, struct entry *entry)
-{
-    lru_remove(entries, entry);
-    lru_insert(entries, entry);
 }
 
 void entries_ready(struct entries *entries, struct entry *entry)
@@ -171,43 +106,174 @@ struct entry *entries_take_ready(struct entries *entries)
     return entry;
 }
 
+/* --- states ---------------------------------------------------------------------------------------- */
+
+static void end_payload(struct entry *entry)
+{
+    switch (entry_payload_of(entry->state)) {
+    case PAYLOAD_EARLY: early_destroy(entry->early); break;
+    case PAYLOAD_INSTANCE: instance_destroy(entry->running.instance); break;
+    case PAYLOAD_LOADING:
+    case PAYLOAD_NONE: break;
+    }
+}
+
+static void begin_payload(struct entry *entry, enum entry_payload payload)
+{
+    switch (payload) {
+    case PAYLOAD_LOADING: entry->loading = (struct entry_loading){.retry = false}; break;
+    case PAYLOAD_EARLY: entry->early = NULL; break;
+    case PAYLOAD_INSTANCE:
+    case PAYLOAD_NONE: entry->running = (struct entry_running){.instance = NULL}; break;
+    }
+}
+
+void entry_become(struct entries *entries, struct entry *entry, enum entry_state state)
+{
+    enum entry_state const from = entry->state;
+    assert(entry_may_follow(from, state) && "no such transition of an entry");
+    if (entry_payload_of(state) != entry_payload_of(from)) {
+        end_payload(entry);
+        begin_payload(entry, entry_payload_of(state));
+    }
+    if (from == ENTRY_RECALLED)
+        entries->recalled_len--;
+    if (state == ENTRY_RECALLED)
+        entries->recalled_len++;
+    entry->state = state;
+    if (entry_is_over(state) != entry->in_over && state != ENTRY_RECALLED)
+        entries_touch(entries, entry);
+    if (entry->reason != NULL && entry->limit == ENTRY_RUNS && state != ENTRY_BLOCKED) {
+        free(entry->reason);
+        entry->reason = NULL;
+    }
+}
+
+struct instance *entry_instance(const struct entry *entry)
+{
+    return entry_payload_of(entry->state) == PAYLOAD_INSTANCE ? entry->running.instance : NULL;
+}
+
+bool entry_exists(const struct entry *entry)
+{
+    return entry->state != ENTRY_ABSENT && entry->state != ENTRY_EARLY;
+}
+
+void entry_block(struct entry *entry, enum entry_limit limit, enum blocked_kind kind, thole_slice text)
+{
+    assert(kind != BLOCKED_NOT);
+    size_t const len = text.len < DETAIL_BYTES_MAX ? text.len : DETAIL_BYTES_MAX;
+    struct entry_reason *reason = memory_new(sizeof *reason + len);
+    reason->kind = kind;
+    reason->len = (uint32_t)len;
+    if (len > 0)
+        memcpy(reason->text, text.ptr, len);
+    free(entry->reason);
+    entry->reason = reason;
+    if (entry->limit < limit)
+        entry->limit = limit;
+}
+
+thole_slice entry_blocked_text(const struct entry *entry)
+{
+    return entry->reason == NULL ? (thole_slice){0} : (thole_slice){entry->reason->text, entry->reason->len};
+}
+
+void entry_unblock(struct entry *entry)
+{
+    entry->limit = ENTRY_RUNS;
+    entry->memory_retried = false;
+}
+
+/* --- the end --------------------------------------------------------------------------------------- */
+
+static void entry_destroy(struct entries *entries, struct entry *entry)
+{
+    struct pending *pending;
+    while ((pending = entry_take(entries, entry)) != NULL)
+        pending_destroy(pending);
+    entry_drop_questions(entries, entry);
+    end_payload(entry);
+    struct entry_texts texts = {entry->orchestration, entry->request_id, entry->parent.instance};
+    entry_texts_release(&texts);
+    free(entry->reason);
+    free(entry->waiting);
+    free(entry);
+}
+
+static void release_list(struct entries *entries, struct entry_list *list)
+{
+    for (struct entry *entry = list->first, *next; entry != NULL; entry = next) {
+        next = entry->lru_next;
+        entry_destroy(entries, entry);
+    }
+}
+
+void entries_release(struct entries *entries)
+{
+    release_list(entries, &entries->lru);
+    release_list(entries, &entries->over);
+    *entries = (struct entries){.next_token = entries->next_token};
+}
+
 /* Only what is at rest may go: what it holds can be read back from committed history. */
 static bool at_rest(const struct entry *entry)
 {
-    return entry->state != ENTRY_LOADING && entry->state != ENTRY_CONTINUED && entry->in_flight == 0 &&
-           entry->refusals == 0 && entry->first == NULL && entry->questions == NULL && !entry->ready;
+    return !entry_waits_for_history(entry->state) && entry->state != ENTRY_CONTINUED &&
+           entry->in_flight == 0 && entry->refusals == 0 && entry->first == NULL &&
+           entry->questions == NULL && !entry->ready;
 }
 
-static void evict(struct entries *entries, struct entry *sentinel, const size_t *len, size_t keep)
+static void evict(struct entries *entries, struct entry_list *list, size_t keep)
 {
-    for (struct entry *entry = sentinel->lru_prev; *len > keep && entry != sentinel;) {
-        struct entry *older = entry->lru_prev;
-        if (at_rest(entry)) {
-            unlink_entry(entries, entry);
-            entry_destroy(entries, entry);
-        }
-        entry = older;
+    for (struct entry *entry = list->last, *older; list->len > keep && entry != NULL; entry = older) {
+        older = entry->lru_prev;
+        if (!at_rest(entry))
+            continue;
+        struct entry **at = &entries->buckets[bucket(entry->id)];
+        while (*at != entry)
+            at = &(*at)->hash_next;
+        *at = entry->hash_next;
+        list_remove(entries, entry);
+        entry_destroy(entries, entry);
     }
 }
 
 void entries_evict(struct entries *entries, size_t keep)
 {
-    evict(entries, &entries->lru, &entries->len, keep);
-    evict(entries, &entries->ended, &entries->ended_len, ENDED_MAX);
+    evict(entries, &entries->lru, keep);
+    evict(entries, &entries->over, ENDED_MAX);
 }
 
-static void mark_counted(struct entry *sentinel)
+static void mark_counted(const struct entry_list *list)
 {
-    for (struct entry *entry = sentinel->lru_next; entry != sentinel; entry = entry->lru_next) {
-        entry->counted_execution = entry->execution;
-        entry->counted_events = entry->events;
+    for (struct entry *entry = list->first; entry != NULL; entry = entry->lru_next) {
+        entry->counted.execution = entry->execution;
+        entry->counted.events = entry->events;
     }
 }
 
 void entries_mark_counted(struct entries *entries)
 {
     mark_counted(&entries->lru);
-    mark_counted(&entries->ended);
+    mark_counted(&entries->over);
+}
+
+/* --- what waits for it ----------------------------------------------------------------------------- */
+
+struct pending *pending_create(void)
+{
+    struct pending *pending = memory_new(sizeof *pending);
+    arena_init(&pending->arena, PENDING_ARENA_MAX);
+    return pending;
+}
+
+void pending_destroy(struct pending *pending)
+{
+    if (pending == NULL)
+        return;
+    arena_release(&pending->arena);
+    free(pending);
 }
 
 void entry_push(struct entries *entries, struct entry *entry, struct pending *pending)
@@ -242,52 +308,77 @@ struct pending *entry_take(struct entries *entries, struct entry *entry)
     return pending;
 }
 
-void entry_remember(struct entry *entry, thole_slice from, thole_slice *to)
+void entry_ask(struct entries *entries, struct entry *entry, struct question *question)
 {
-    if (thole_slice_equal(from, *to))
+    struct question **at = &entry->questions;
+    while (*at != NULL)
+        at = &(*at)->next;
+    *at = question;
+    entries->questions_len++;
+}
+
+void entry_drop_questions(struct entries *entries, struct entry *entry)
+{
+    for (struct question *next; entry->questions != NULL; entry->questions = next) {
+        next = entry->questions->next;
+        arena_release(&entry->questions->arena);
+        free(entry->questions);
+        assert(entries->questions_len > 0);
+        entries->questions_len--;
+    }
+}
+
+/* --- its history ----------------------------------------------------------------------------------- */
+
+static void text_free(thole_slice *text)
+{
+    free((void *)(uintptr_t)text->ptr);
+    *text = (thole_slice){0};
+}
+
+/* An instance that had lost its orchestration's name would seem to have no code. */
+void entry_remember(thole_slice *text, thole_slice from)
+{
+    if (thole_slice_equal(from, *text))
         return;
-    thole_status const status = arena_dup(&entry->arena, from, to);
-    /* An instance that has lost its orchestration's name would seem to have no code. */
-    if (status == THOLE_NOMEM)
-        memory_give_up(1, from.len);
-    if (status != THOLE_OK)
-        *to = (thole_slice){0};
+    uint8_t *copy = from.len == 0 ? NULL : memory_new(from.len);
+    if (from.len > 0)
+        memcpy(copy, from.ptr, from.len);
+    text_free(text);
+    *text = (thole_slice){copy, from.len};
 }
 
-void entry_renew(struct entry *entry)
+void entry_texts_release(struct entry_texts *texts)
 {
-    struct entry const old = *entry;
-    assert(old.in_flight == 0 && old.refusals == 0 && !old.counted);
-    *entry = (struct entry){.hash_next = old.hash_next,
-                            .ready_next = old.ready_next,
-                            .lru_prev = old.lru_prev,
-                            .lru_next = old.lru_next,
-                            .id = old.id,
-                            .token = old.token,
-                            .ready = old.ready,
-                            .in_ended = old.in_ended,
-                            .waiting = old.waiting,
-                            .waiting_cap = old.waiting_cap,
-                            .first = old.first,
-                            .last = old.last,
-                            .questions = old.questions};
-    arena_init(&entry->arena, ENTRY_ARENA_MAX);
+    text_free(&texts->orchestration);
+    text_free(&texts->request_id);
+    text_free(&texts->parent);
 }
 
-void entry_block(struct entry *entry, enum blocked_kind kind, thole_slice text)
+struct entry_texts entry_renew(struct entry *entry)
 {
-    text.len = text.len < DETAIL_BYTES_MAX ? text.len : DETAIL_BYTES_MAX;
-    entry->blocked = kind;
-    entry_remember(entry, text, &entry->blocked_text);
+    struct entry_texts const texts = {entry->orchestration, entry->request_id, entry->parent.instance};
+    assert(entry->state == ENTRY_ABSENT && entry->in_flight == 0 && entry->refusals == 0 &&
+           !entry->counted.name);
+    entry_unblock(entry);
+    free(entry->reason);
+    entry->reason = NULL;
+    entry->execution = entry->turns = entry->events = entry->time_ms = entry->tombstone = 0;
+    entry->orchestration = entry->request_id = (thole_slice){0};
+    entry->parent = (struct origin){.execution = 0};
+    entry->version = 0;
+    entry->counted = (struct entry_counted){.name = false};
+    entry->waiting_len = 0;
+    return texts;
 }
 
 void entry_note(struct entry *entry, const struct event *event)
 {
     entry->events = event->id;
     if (event->kind == EVENT_STARTED) {
-        entry_remember(entry, event->name, &entry->orchestration);
-        entry_remember(entry, event->request_id, &entry->request_id);
-        entry_remember(entry, event->parent.instance, &entry->parent.instance);
+        entry_remember(&entry->orchestration, event->name);
+        entry_remember(&entry->request_id, event->request_id);
+        entry_remember(&entry->parent.instance, event->parent.instance);
         entry->parent.execution = event->parent.execution;
         entry->parent.event = event->parent.event;
         entry->version = event->version;
@@ -307,23 +398,21 @@ static bool stop_waiting(struct entry *entry, uint64_t activity)
     return false;
 }
 
-static bool start_waiting(struct entry *entry, uint64_t activity)
+static void start_waiting(struct entry *entry, uint64_t activity)
 {
     uint64_t *place =
         row_add((void **)&entry->waiting, &entry->waiting_len, &entry->waiting_cap, sizeof *entry->waiting);
-    if (place != NULL)
-        *place = activity;
-    return place != NULL;
+    *place = activity;
 }
 
-int entry_note_tries(struct entry *entry, const struct event *event, bool *ret_nomem)
+int entry_note_tries(struct entry *entry, const struct event *event)
 {
     switch (event->kind) {
     case EVENT_STARTED: entry->waiting_len = 0; return 0;
     case EVENT_ACTIVITY_SCHEDULED: return 1;
     case EVENT_ACTIVITY_TRY_STARTED: (void)stop_waiting(entry, event->ref); return 1;
     case EVENT_ACTIVITY_QUARANTINED:
-    case EVENT_ACTIVITY_TRY_FAILED: *ret_nomem |= !start_waiting(entry, event->ref); return -1;
+    case EVENT_ACTIVITY_TRY_FAILED: start_waiting(entry, event->ref); return -1;
     case EVENT_ACTIVITY_COMPLETED:
     case EVENT_ACTIVITY_FAILED:
     case EVENT_ACTIVITY_CANCELLED: return stop_waiting(entry, event->ref) ? 0 : -1;

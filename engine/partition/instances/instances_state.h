@@ -7,10 +7,12 @@
  *   watched.c    code that is watched while it runs    loads.c     asks for histories; what is incorporated
  *   code.c       which code an instance has            crash_candidates.c  instances whose code has crashed
  *   names.c      live orchestrations                   waiting.c   what waits, and for what
- *   entries.c    instances in memory                   early.c     events before their instance
+ *   entries.c    instances in memory: see entries.h    early.c     events before their instance
+ *   entry_states.c  which of their states may follow which
  */
 #ifndef THOLE_INSTANCES_STATE_H
 #define THOLE_INSTANCES_STATE_H
+#include "entries.h"
 #include "instances.h"
 #include "tables.h"
 
@@ -18,128 +20,13 @@ enum {
     TURN_RECEIVED_MAX = 1000,
     TURN_RECEIVED_BYTES_MAX = 4 * 1024 * 1024,
     PENDING_MAX = 20000, /* inbox messages held in memory */
-    ENDED_MAX = 10000,   /* ended instances remembered */
-    ENTRY_BUCKETS = 4096,
     EARLY_EVENTS_MAX = 10000,
     EARLY_BYTES_MAX = 8 * 1024 * 1024,
     QUERIES_PENDING_MAX = 1000,
     RECALLS_MAX = 16, /* ended instances that are loaded again at a time, to be asked */
 };
 
-/* --- entries.c: instances in memory ---------------------------------------------------------------- */
-/* lint.state_tables draws these lines in docs/architecture.md: one state a line, with what it means. */
-enum entry_state {
-    ENTRY_LOADING,   /* its history is being read, or will be once its records are committed */
-    ENTRY_ABSENT,    /* there is no such instance */
-    ENTRY_EARLY,     /* there are only events that came before it: execution 0 */
-    ENTRY_LIVE,      /* parked, ready to run */
-    ENTRY_BLOCKED,   /* its code cannot run: what comes is recorded without it */
-    ENTRY_CONTINUED, /* its execution has ended with ContinuedAsNew: the next one begins */
-    ENTRY_ENDED,     /* remembered, without its code */
-};
-
-struct pending { /* something that arrived for an instance and is not yet in a record */
-    struct pending *next;
-    uint64_t inbox_sequence; /* 0 = a timer */
-    uint64_t stored_ns;
-    struct message message;
-    uint64_t execution, timer_id;
-    struct arena arena; /* owns what message points to */
-};
-
-struct question { /* a query that waits for its instance to be loaded */
-    struct question *next;
-    uint64_t token;
-    thole_slice name, input;
-    struct arena arena;
-};
-
-struct early { /* what an instance that does not exist yet will begin with */
-    struct arena arena;
-    struct event *events;
-    size_t len, cap;
-    uint64_t due_ms; /* when they are given up */
-};
-
-struct entry {
-    struct entry *hash_next, *ready_next, *lru_prev, *lru_next;
-    thole_slice id;
-    uint64_t token; /* of its LOAD */
-    enum entry_state state;
-    bool ready, retry, in_ended;
-    bool reload;               /* LOADING: the history has yet to be asked for */
-    bool memory_retried;       /* there was no memory for it once: others had to go */
-    enum blocked_kind failed;  /* its code failed here, and will not be tried again by this owner */
-    bool raw;                  /* even without code */
-    bool recalled;             /* LOADING: had ended, and is to answer questions */
-    struct instance *instance; /* LIVE, BLOCKED, CONTINUED */
-    struct early *early;       /* EARLY */
-    uint64_t execution, turns, events, time_ms;
-    uint64_t tombstone; /* executions up to this one are of earlier incarnations, which were deleted */
-    thole_slice orchestration,
-        request_id;       /* in arena. ABSENT, EARLY: request_id and parent of the last life */
-    uint32_t version;     /* of its code; 0 = not chosen */
-    struct origin parent; /* in arena */
-    bool counted;         /* among the live names, under counted_version: as far as is committed */
-    uint32_t counted_version;
-    enum blocked_kind blocked;
-    thole_slice blocked_text; /* in arena */
-    struct arena arena;
-    size_t in_flight; /* its records that are not yet committed */
-    size_t refusals;  /* starts that it was in the way of, and whose answers are not yet stored */
-    /* what there was of it when it was loaded, or rows were counted */
-    uint64_t counted_execution, counted_events;
-    uint64_t *waiting; /* activities that wait for their next try, and have no row: as far as is committed */
-    size_t waiting_len, waiting_cap;
-    struct pending *first, *last;
-    struct question *questions;
-};
-
-struct entries {
-    struct entry *buckets[ENTRY_BUCKETS];
-    struct entry *ready_first, *ready_last;
-    struct entry lru, ended; /* sentinels: lru_next is the most recently used */
-    size_t len, ended_len;   /* of each list */
-    size_t pending_len, questions_len, recalled_len;
-    uint64_t next_token;
-};
-void entries_init(struct entries *entries);
-void entries_release(struct entries *entries);
-struct entry *entries_find(struct entries *entries, thole_slice id);
-struct entry *entries_find_token(struct entries *entries, uint64_t token, thole_slice id);
-struct entry *entries_add(struct entries *entries, thole_slice id); /* LOADING; NULL: out of memory */
-void entries_touch(struct entries *entries, struct entry *entry);
-void entries_ready(struct entries *entries, struct entry *entry);
-struct entry *entries_take_ready(struct entries *entries);
-void entries_evict(struct entries *entries, size_t keep);
-void entries_mark_counted(struct entries *entries); /* see counted_events */
-void entry_push(struct entries *entries, struct entry *entry, struct pending *pending);
-void entry_give_back(struct entries *entries, struct entry *entry,
-                     struct pending *pending);                            /* as the first */
-struct pending *entry_take(struct entries *entries, struct entry *entry); /* the first; NULL = none */
-void pending_destroy(struct pending *pending);
-struct pending *pending_create(void);
-/* The only way to change the state; asserts that the new one may follow. */
-void entry_become(struct entry *entry, enum entry_state state);
-/* All questions are answered. */
-void entry_drop_questions(struct entries *entries, struct entry *entry);
-/* Sets or replaces a text in the entry's arena; forgets it silently when the arena is full.
- * Without memory the process ends. */
-void entry_remember(struct entry *entry, thole_slice from, thole_slice *to);
-/* Forgets everything but the id and what waits for it. The old arena is left to the caller. */
-void entry_renew(struct entry *entry);
-/* Its code cannot run, and why. */
-void entry_block(struct entry *entry, enum blocked_kind kind, thole_slice text);
-/* Facts of the execution that an event tells. */
-void entry_note(struct entry *entry, const struct event *event);
-/* Which activities have no row, for the time being. Returns by how much the rows grow: -1, 0, 1. */
-int entry_note_tries(struct entry *entry, const struct event *event, bool *ret_nomem);
-
-/* --- early.c: execution 0 ------------------------------------------------------------------------ */
-void early_destroy(struct early *early); /* NULL-safe */
-/* Keeps the event unless its request was seen before. THOLE_CONFLICT: it was; THOLE_LIMIT: too many; NOMEM.
- */
-THOLE_NODISCARD thole_status early_keep(struct entry *entry, const struct event *event);
+/* --- early_turns.c: execution 0  ------------------------------------------------------------------------ */
 /* From a history of execution 0: the entry is EARLY, or ABSENT when all were given up. */
 void early_load(struct instances *p, struct entry *entry, const struct turn *turns, size_t n);
 /* A turn of execution 0, for p->run. */
@@ -194,12 +81,15 @@ void crash_candidates_retry(struct instances *p, const struct entry *entry);
 void crash_candidates_over(struct instances *p, const struct entry *entry, uint64_t execution, uint64_t n);
 
 struct entry *intake_entry(struct instances *p, thole_slice instance); /* found, or made and LOAD asked */
-void intake_load(struct instances *p, struct entry *entry);            /* asks for its history */
+void intake_load(struct instances *p, struct entry *entry); /* asks for its history: LOADING, RECALLED */
+/* TO_LOAD: asks for its history once all of its records are committed. */
+void intake_reload(struct instances *p, struct entry *entry);
 void intake_incorporate(struct instances *p, uint64_t inbox_sequence);
 /* Taken for a turn: incorporated when it is recorded, or given back. */
 struct intake {
     struct event *events; /* with room for one more */
     size_t len;
+    struct early *early;   /* ABSENT: what it will be EARLY with */
     bool expired;          /* EARLY: what has been kept is given up */
     bool deletes;          /* taken is a request to delete it */
     bool retries;          /* what was taken is a request to try it again */
@@ -209,7 +99,6 @@ struct intake intake_take(struct instances *p, struct entry *entry, struct arena
 void intake_done(struct instances *p, const struct intake *in); /* it is in the record that comes next */
 void intake_give_back(struct instances *p, struct entry *entry, struct intake *in);
 void intake_release(struct intake *in);
-bool entry_exists(const struct entry *entry); /* the instance, or what is left of it: not ABSENT, not EARLY */
 /* Has the entry something that can be taken now? */
 bool intake_waits(const struct entry *entry);
 
@@ -229,7 +118,7 @@ const thole_orchestration_entry *turns_code(const struct instances *p, thole_sli
 struct instance *turns_instance(const struct instances *p, const struct entry *entry,
                                 const thole_orchestration_entry *code);
 enum blocked_kind turns_blocked_by(thole_status status);
-/* "no live engine knows …" */
+/* "no live engine knows …": why it is blocked. */
 void turns_no_code(const struct instances *p, struct entry *entry);
 
 /* --- watched.c: calls of instance.h that run code ------------------------------------------------ */
@@ -237,15 +126,17 @@ void turns_no_code(const struct instances *p, struct entry *entry);
  * THOLE_APP: it crashed again, and that is noted. */
 THOLE_NODISCARD thole_status watched_turn(struct instances *p, struct entry *entry, const struct turn_in *in,
                                           struct turn_out *ret, thole_error *reterr);
-/* All of them, by entry->instance; code NULL: nothing runs. */
+/* All of them, by @p instance, which is to be the entry's; code NULL: nothing runs. */
 THOLE_NODISCARD thole_status watched_replay(struct instances *p, struct entry *entry,
-                                            const thole_orchestration_entry *code, const struct turn *turns,
-                                            size_t n, thole_error *reterr);
+                                            struct instance *instance, const thole_orchestration_entry *code,
+                                            const struct turn *turns, size_t n, thole_error *reterr);
 /* THOLE_INVALID: or it would crash. That does not count: nobody else asks. */
-THOLE_NODISCARD thole_status watched_query(struct instances *p, struct entry *entry, thole_slice name,
-                                           thole_slice input, thole_slice *ret_output, thole_error *reterr);
+THOLE_NODISCARD thole_status watched_query(struct instances *p, struct entry *entry,
+                                           struct instance *instance, thole_slice name, thole_slice input,
+                                           thole_slice *ret_output, thole_error *reterr);
 
 void queries_answer(struct instances *p, struct entry *entry); /* those that wait for the entry */
+void queries_answer_by(struct instances *p, struct entry *entry, struct instance *instance);
 void queries_refuse(struct instances *p, struct entry *entry, thole_status status, thole_slice text);
 
 void names_add(struct instances *p, thole_slice name, uint64_t count);
@@ -259,7 +150,7 @@ struct live_name {
     uint64_t count;
 };
 
-enum run_kind { RUN_NOTHING, RUN_TURN, RUN_RAW, RUN_EARLY, RUN_DELETION };
+enum run_kind { RUN_NOTHING, RUN_TURN, RUN_UNCHECKED, RUN_EARLY, RUN_DELETION };
 struct run {             /* one entry's turn, from what it takes to its record */
     struct entry *entry; /* NULL: none is under way */
     enum run_kind kind;
@@ -275,7 +166,7 @@ struct run {             /* one entry's turn, from what it takes to its record *
     struct batch_timer wake;    /* see struct instances_record */
     struct early *early;        /* TURN: what the turn's events borrow from */
     struct instance *continued; /* TURN: likewise */
-    struct arena life;          /* DELETION: likewise */
+    struct entry_texts life;    /* DELETION: likewise */
 };
 
 struct instances {

@@ -10,7 +10,7 @@
 static void arrived(struct instances *p, struct entry *entry, struct pending *pending)
 {
     entry_push(&p->entries, entry, pending);
-    if (entry->state != ENTRY_LOADING)
+    if (!entry_waits_for_history(entry->state))
         entries_ready(&p->entries, entry);
 }
 
@@ -53,10 +53,6 @@ bool instances_message(struct instances *p, const struct in_message *in)
     if (progress_has(&p->progress, in->sequence))
         return true;
     struct pending *pending = pending_create();
-    if (pending == NULL) {
-        env_no_memory(p->env);
-        return true;
-    }
     thole_error err = {0};
     enum reject_code const code = examine(p, in, pending, &err);
     if (code != REJECT_NONE) {
@@ -67,26 +63,16 @@ bool instances_message(struct instances *p, const struct in_message *in)
     }
     pending->inbox_sequence = in->sequence;
     pending->stored_ns = in->stored_ns;
-    struct entry *entry = intake_entry(p, in->instance);
-    if (entry == NULL)
-        pending_destroy(pending);
-    else
-        arrived(p, entry, pending);
+    arrived(p, intake_entry(p, in->instance), pending);
     return true;
 }
 
 void instances_timer(struct instances *p, thole_slice instance, uint64_t execution, uint64_t timer_id)
 {
     struct pending *pending = pending_create();
-    struct entry *entry = pending == NULL ? NULL : intake_entry(p, instance);
-    if (entry == NULL) {
-        pending_destroy(pending);
-        env_no_memory(p->env);
-        return;
-    }
     pending->execution = execution;
     pending->timer_id = timer_id;
-    arrived(p, entry, pending);
+    arrived(p, intake_entry(p, instance), pending);
 }
 
 /* --- what a message means ------------------------------------------------------------------------ */
@@ -244,7 +230,7 @@ static enum taken put(struct instances *p, const struct pending *pending, struct
 static enum taken take_first_start(struct instances *p, const struct entry *entry,
                                    const struct pending *pending, struct arena *arena, struct intake *in)
 {
-    size_t const early = entry->early == NULL ? 0 : entry->early->len;
+    size_t const early = entry->state == ENTRY_EARLY ? entry->early->len : 0;
     assert(in->len == 0);
     in->events = arena_array(arena, early + 2, sizeof *in->events);
     if (in->events == NULL) {
@@ -278,7 +264,7 @@ static enum taken take_early(struct instances *p, struct entry *entry, const str
     struct event event = raised_event(&pending->message);
     if (!fits(p, pending, &event))
         return HELD;
-    switch (early_keep(entry, &event)) {
+    switch (early_keep(entry->state == ENTRY_EARLY ? &entry->early : &in->early, &event)) {
     case THOLE_OK: return put(p, pending, in, event);
     case THOLE_CONFLICT: break;
     case THOLE_LIMIT:
@@ -300,12 +286,6 @@ static bool for_this_execution(const struct entry *entry, const struct pending *
     return !of_execution || m->execution == entry->execution;
 }
 
-/* Nobody looks whether what is recorded for it makes sense. */
-static bool is_raw(const struct entry *entry)
-{
-    return entry->state == ENTRY_BLOCKED && entry->instance == NULL;
-}
-
 static enum taken take_existing(struct instances *p, struct entry *entry, const struct pending *pending,
                                 struct intake *in)
 {
@@ -316,7 +296,7 @@ static enum taken take_existing(struct instances *p, struct entry *entry, const 
     if (entry->state == ENTRY_ENDED || (start && m->event_name.len == 0) ||
         !for_this_execution(entry, pending))
         return DROPPED;
-    if (!timer && m->kind == MESSAGE_RELEASE && is_raw(entry)) {
+    if (!timer && m->kind == MESSAGE_RELEASE && entry->state == ENTRY_UNREADABLE) {
         rejections_refuse_pending(p, pending, REJECT_UNREADABLE,
                                   "the instance cannot be read here, so nobody knows what is in quarantine");
         return HELD;
@@ -325,7 +305,7 @@ static enum taken take_existing(struct instances *p, struct entry *entry, const 
         return put(
             p, pending, in,
             (struct event){.kind = EVENT_TIMER_FIRED, .ref = pending->timer_id, .due_ms = p->env->now_ms});
-    if (m->kind == MESSAGE_PRUNE && is_raw(entry)) {
+    if (m->kind == MESSAGE_PRUNE && entry->state == ENTRY_UNREADABLE) {
         rejections_refuse_pending(p, pending, REJECT_UNREADABLE,
                                   "the instance cannot be read here, so its history is left as it is");
         return HELD;
@@ -361,10 +341,11 @@ static enum taken take_one(struct instances *p, struct entry *entry, const struc
 /* Would any of it change anything? What the first ones change decides about the others in their place. */
 static bool any_accepted(const struct entry *entry, const struct intake *in)
 {
-    if (entry->instance == NULL || in->len == 0 || in->deletes || in->retries)
+    const struct instance *instance = entry_instance(entry);
+    if (instance == NULL || in->len == 0 || in->deletes || in->retries)
         return true;
     for (size_t i = 0; i < in->len; i++)
-        if (instance_accepts(entry->instance, &in->events[i]))
+        if (instance_accepts(instance, &in->events[i]))
             return true;
     return false;
 }
@@ -461,4 +442,6 @@ void intake_release(struct intake *in)
         next = in->taken->next;
         pending_destroy(in->taken);
     }
+    early_destroy(in->early);
+    in->early = NULL;
 }

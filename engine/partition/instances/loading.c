@@ -79,49 +79,48 @@ static struct history decode(struct instances *p, const struct in_history *in, c
 
 /* --- facts that need no code --------------------------------------------------------------------- */
 
-static void note_turn(struct instances *p, struct entry *entry, const struct turn *turn)
+/* The event that ends the turn's execution; NULL: none does. */
+static const struct event *note_turn(struct entry *entry, const struct turn *turn)
 {
-    bool nomem = false;
+    const struct event *end = NULL;
     entry->execution = turn->execution;
     entry->turns = turn->number;
     entry->time_ms = turn->time_ms;
-    entry->blocked = turn->ran ? BLOCKED_NOT : turn->blocked;
     for (size_t i = 0; i < turn->events_len; i++) {
         const struct event *event = &turn->events[i];
         entry_note(entry, event);
-        (void)entry_note_tries(entry, event, &nomem);
+        (void)entry_note_tries(entry, event);
         if (event_is_terminal(event->kind))
-            entry_become(entry, event->kind == EVENT_CONTINUED_AS_NEW ? ENTRY_CONTINUED : ENTRY_ENDED);
+            end = event;
     }
-    if (nomem)
-        env_no_memory(p->env);
+    return end;
 }
 
 /* --- instances ----------------------------------------------------------------------------------- */
 
-/* An instance that has been through all turns; code NULL: without. */
-static thole_status replay(struct instances *p, struct entry *entry, const thole_orchestration_entry *code,
-                           const struct turn *turns, size_t n, thole_error *reterr)
+/* An instance that has been through all turns; code NULL: without. NULL: *ret_status says why not. */
+static struct instance *replay(struct instances *p, struct entry *entry,
+                               const thole_orchestration_entry *code, const struct turn *turns, size_t n,
+                               thole_status *ret_status, thole_error *reterr)
 {
-    entry->instance = turns_instance(p, entry, code);
-    thole_status const status = watched_replay(p, entry, code, turns, n, reterr);
-    if (status == THOLE_OK)
-        return THOLE_OK;
-    instance_destroy(entry->instance);
-    entry->instance = NULL;
-    return status;
+    struct instance *instance = turns_instance(p, entry, code);
+    *ret_status = watched_replay(p, entry, instance, code, turns, n, reterr);
+    if (*ret_status == THOLE_OK)
+        return instance;
+    instance_destroy(instance);
+    return NULL;
 }
 
-static void block_raw(struct entry *entry, enum blocked_kind kind, const char *text)
+static void block_unreadable(struct instances *p, struct entry *entry, enum blocked_kind kind,
+                             const char *text)
 {
-    entry_become(entry, ENTRY_BLOCKED);
-    entry->raw = true;
-    entry_block(entry, kind, thole_slice_from(text));
+    entry_block(entry, ENTRY_KEEPS, kind, thole_slice_from(text));
+    entry_become(&p->entries, entry, ENTRY_UNREADABLE);
 }
 
 /* It is in the execution that its records' subjects say; in the first one at least, for nothing can end in
  * execution 0. */
-static void block_damaged(struct entry *entry, const struct history *history)
+static void block_damaged(struct instances *p, struct entry *entry, const struct history *history)
 {
     uint64_t const execution = history->execution == 0 ? history->deletion.execution + 1 : history->execution;
     if (execution != entry->execution)
@@ -129,69 +128,80 @@ static void block_damaged(struct entry *entry, const struct history *history)
     if (execution == history->execution)
         entry->turns += history->lost;
     entry->execution = execution;
-    block_raw(entry, BLOCKED_DAMAGED, "a record of the history does not decode");
+    block_unreadable(p, entry, BLOCKED_DAMAGED, "a record of the history does not decode");
 }
 
-/* What its history says of it, if nothing can be run. False: not even that. */
-static bool replay_bare(struct instances *p, struct entry *entry, const struct turn *turns, size_t n)
+/* What its history says of it, if nothing can be run. NULL: not even that. */
+static struct instance *replay_bare(struct instances *p, struct entry *entry, const struct turn *turns,
+                                    size_t n)
 {
     thole_error err = {0};
-    thole_status const status = entry->raw ? THOLE_LIMIT : replay(p, entry, NULL, turns, n, &err);
-    if (status == THOLE_OK)
-        return true;
+    thole_status status;
+    if (entry->limit == ENTRY_KEEPS) {
+        entry_become(&p->entries, entry, ENTRY_UNREADABLE);
+        return NULL;
+    }
+    struct instance *instance = replay(p, entry, NULL, turns, n, &status, &err);
     if (status == THOLE_NOMEM)
         env_no_memory(p->env);
-    else if (entry->raw)
-        entry_become(entry, ENTRY_BLOCKED);
-    else
-        block_raw(entry, turns_blocked_by(status), err.text);
-    return false;
+    else if (status != THOLE_OK)
+        block_unreadable(p, entry, turns_blocked_by(status), err.text);
+    return instance;
 }
 
-/* True: it is live. Else why not is noted. */
-static bool replay_code(struct instances *p, struct entry *entry, const struct turn *turns, size_t n)
+/* NULL: why not is noted. */
+static struct instance *replay_code(struct instances *p, struct entry *entry, const struct turn *turns,
+                                    size_t n)
 {
     const thole_orchestration_entry *code = turns_code(p, entry->orchestration, entry->version);
     thole_error err = {0};
-    if (entry->failed != BLOCKED_NOT) {
-        entry->blocked = entry->failed; /* its text is still there */
-        return false;
-    }
-    if (crash_candidates_stuck(p, entry))
-        return false;
+    if (entry->limit != ENTRY_RUNS || crash_candidates_stuck(p, entry))
+        return NULL;
     if (code == NULL) {
         turns_no_code(p, entry);
-        return false;
+        return NULL;
     }
-    thole_status status = replay(p, entry, code, turns, n, &err);
+    thole_status status;
+    struct instance *instance = replay(p, entry, code, turns, n, &status, &err);
     bool const crashed = status == THOLE_APP;
     while (status == THOLE_APP && !crash_candidates_stuck(p, entry))
-        status = replay(p, entry, code, turns, n, &err);
+        instance = replay(p, entry, code, turns, n, &status, &err);
     if (crashed)
         crash_candidates_tell(p, entry);
     if (status == THOLE_APP)
-        return false;
+        return NULL;
     if (status == THOLE_NOMEM && !entry->memory_retried) {
         entry->memory_retried = true; /* others go, and so do their stacks */
-        entries_evict(&p->entries, p->entries.len / 2);
-        status = replay(p, entry, code, turns, n, &err);
+        entries_evict(&p->entries, p->entries.lru.len / 2);
+        instance = replay(p, entry, code, turns, n, &status, &err);
     }
-    if (status != THOLE_OK) {
-        entry_block(entry, turns_blocked_by(status), thole_slice_from(err.text));
-        entry->failed = entry->blocked;
-    }
-    return status == THOLE_OK;
+    if (status != THOLE_OK)
+        entry_block(entry, ENTRY_RECORDS, turns_blocked_by(status), thole_slice_from(err.text));
+    return instance;
 }
 
 static void settle_turns(struct instances *p, struct entry *entry, const struct turn *turns, size_t n)
 {
-    if (entry->state == ENTRY_CONTINUED) {
-        (void)replay_bare(p, entry, turns, n); /* for what it hands on */
-    } else if (replay_code(p, entry, turns, n)) {
-        entry_become(entry, ENTRY_LIVE);
-    } else if (replay_bare(p, entry, turns, n)) {
-        entry_become(entry, ENTRY_BLOCKED);
+    enum entry_state state = ENTRY_LIVE;
+    struct instance *instance = replay_code(p, entry, turns, n);
+    if (instance == NULL) {
+        state = ENTRY_BLOCKED;
+        instance = replay_bare(p, entry, turns, n);
     }
+    if (instance == NULL)
+        return;
+    entry_become(&p->entries, entry, state);
+    entry->running.instance = instance;
+}
+
+/* Without code, for what it hands on. */
+static void settle_continued(struct instances *p, struct entry *entry, const struct turn *turns, size_t n)
+{
+    struct instance *instance = replay_bare(p, entry, turns, n);
+    if (instance == NULL)
+        return;
+    entry_become(&p->entries, entry, ENTRY_CONTINUED);
+    entry->running.instance = instance;
 }
 
 /* Memory of @p arena. NULL: none left. */
@@ -215,6 +225,7 @@ static void recall(struct instances *p, struct entry *entry, const struct histor
                    const struct turn *turns, size_t n)
 {
     const thole_orchestration_entry *code = turns_code(p, entry->orchestration, entry->version);
+    struct instance *instance = NULL;
     thole_error err = {0};
     thole_status status = THOLE_OK;
     if (history->too_new || history->damaged)
@@ -222,22 +233,21 @@ static void recall(struct instances *p, struct entry *entry, const struct histor
     else if (code == NULL)
         status = thole_fail(&err, THOLE_INVALID, "it has ended, and its code is not registered here");
     else if (crash_candidates_stuck(p, entry))
-        status = thole_fail(&err, THOLE_INVALID, "%.*s", THOLE_FMT(entry->blocked_text));
+        status = thole_fail(&err, THOLE_INVALID, "%.*s", THOLE_FMT(entry_blocked_text(entry)));
     else
-        status = replay(p, entry, code, turns, n, &err);
+        instance = replay(p, entry, code, turns, n, &status, &err);
     if (status == THOLE_NOMEM) {
-        entries_evict(&p->entries, p->entries.len / 2);
-        status = replay(p, entry, code, turns, n, &err);
+        entries_evict(&p->entries, p->entries.lru.len / 2);
+        instance = replay(p, entry, code, turns, n, &status, &err);
     }
     if (status == THOLE_APP)
         crash_candidates_tell(p, entry);
     if (status == THOLE_OK)
-        queries_answer(p, entry);
+        queries_answer_by(p, entry, instance);
     else
         queries_refuse(p, entry, status == THOLE_NOMEM ? THOLE_UNAVAILABLE : THOLE_INVALID,
                        thole_slice_from(err.text));
-    instance_destroy(entry->instance);
-    entry->instance = NULL;
+    instance_destroy(instance);
 }
 
 static void settle(struct instances *p, struct entry *entry, const struct history *history,
@@ -253,38 +263,50 @@ static void settle(struct instances *p, struct entry *entry, const struct histor
         entry->execution = 0;
         deletion_note(entry, &history->deletion);
     }
-    for (size_t i = 0; i < n; i++)
-        note_turn(p, entry, &turns[i]);
-    if (entry->state == ENTRY_ENDED) {
+    const struct event *end = NULL;
+    for (size_t i = 0; i < n; i++) {
+        const struct event *ends = note_turn(entry, &turns[i]);
+        end = ends != NULL ? ends : end;
+    }
+    if (end != NULL && end->kind != EVENT_CONTINUED_AS_NEW) {
         if (entry->questions != NULL)
             recall(p, entry, history, turns, n);
-        return;
-    }
-    if (history->too_new)
-        block_raw(entry, BLOCKED_TOO_NEW, "the history was written by a newer version of thole");
-    else if (history->damaged)
-        block_damaged(entry, history);
-    else if (n == 0)
-        entry_become(entry, ENTRY_ABSENT);
-    else if (entry->execution == 0)
+        entry_become(&p->entries, entry, ENTRY_ENDED);
+    } else if (history->too_new) {
+        block_unreadable(p, entry, BLOCKED_TOO_NEW, "the history was written by a newer version of thole");
+    } else if (history->damaged) {
+        block_damaged(p, entry, history);
+    } else if (n == 0) {
+        entry_become(&p->entries, entry, ENTRY_ABSENT);
+    } else if (entry->execution == 0) {
         early_load(p, entry, turns, n);
-    else
+    } else if (end != NULL) {
+        settle_continued(p, entry, turns, n);
+    } else {
         settle_turns(p, entry, turns, n);
+    }
+}
+
+/* What the rows count it for, before anything new is committed. */
+static void note_counted(struct entry *entry)
+{
+    entry->counted = (struct entry_counted){.name = entry->execution > 0 && !entry_is_over(entry->state),
+                                            .version = entry->version,
+                                            .execution = entry->execution,
+                                            .events = entry->events};
 }
 
 bool instances_history(struct instances *p, uint64_t token, const struct in_history *in,
                        const struct log_rule *log)
 {
     struct entry *entry = entries_find_token(&p->entries, token, in->instance);
-    if (entry == NULL || entry->reload)
+    if (entry == NULL)
         return true;
     assert(entry->in_flight == 0);
-    p->entries.recalled_len -= entry->recalled;
-    entry->recalled = false;
+    bool const retry = entry->state == ENTRY_LOADING && entry->loading.retry;
     struct arena arena;
     arena_init(&arena, HISTORY_ARENA_MAX);
     struct history const history = decode(p, in, log, &arena);
-    bool const was_retry = entry->retry;
     if (!p->env->nomem && !history.foreign)
         settle(p, entry, &history, &arena);
     arena_release(&arena);
@@ -292,17 +314,14 @@ bool instances_history(struct instances *p, uint64_t token, const struct in_hist
         return true;
     if (history.foreign)
         return false;
-    /* What the rows count it for, before anything new is committed. */
-    entry->counted = entry->execution > 0 && entry->state != ENTRY_ENDED && entry->state != ENTRY_ABSENT;
-    entry->counted_version = entry->version;
-    entry->counted_execution = entry->execution;
-    entry->counted_events = entry->events;
+    note_counted(entry);
     /* An owner that can run what another could not: run it, so that its status says so. */
-    entry->retry = was_retry && entry->state == ENTRY_LIVE;
+    if (entry->state == ENTRY_LIVE)
+        entry->running.retry = retry;
     entries_touch(&p->entries, entry);
     if (entry->questions != NULL && entry->state != ENTRY_CONTINUED)
         queries_answer(p, entry);
-    if (entry->first != NULL || entry->retry || entry->state == ENTRY_CONTINUED)
+    if (entry->first != NULL || (entry->state == ENTRY_LIVE && retry) || entry->state == ENTRY_CONTINUED)
         entries_ready(&p->entries, entry);
     return true;
 }

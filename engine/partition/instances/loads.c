@@ -4,7 +4,7 @@
 
 void intake_load(struct instances *p, struct entry *entry)
 {
-    entry->reload = false;
+    assert(entry->state == ENTRY_LOADING || entry->state == ENTRY_RECALLED);
     struct partition_out *out = env_emit(p->env, PARTITION_OUT_LOAD);
     out->token = entry->token;
     out->load.instance = env_copy(p->env, entry->id);
@@ -18,11 +18,17 @@ struct entry *intake_entry(struct instances *p, thole_slice instance)
         return entry;
     }
     entry = entries_add(&p->entries, instance);
-    if (entry == NULL)
-        env_no_memory(p->env);
-    else
-        intake_load(p, entry);
+    intake_load(p, entry);
     return entry;
+}
+
+void intake_reload(struct instances *p, struct entry *entry)
+{
+    assert(entry->state == ENTRY_TO_LOAD);
+    if (entry->in_flight > 0)
+        return;
+    entry_become(&p->entries, entry, ENTRY_LOADING);
+    intake_load(p, entry);
 }
 
 void intake_incorporate(struct instances *p, uint64_t inbox_sequence)

@@ -72,16 +72,16 @@ void names_count(struct instances *p, struct entry *entry, thole_slice orchestra
     char text[VERSIONED_NAME_BYTES];
     names_add(p, versioned(text, orchestration, version), 1);
     names_uncount(p, entry);
-    entry->counted = true;
-    entry->counted_version = version;
+    entry->counted.name = true;
+    entry->counted.version = version;
 }
 
 void names_uncount(struct instances *p, struct entry *entry)
 {
     char text[VERSIONED_NAME_BYTES];
-    if (entry->counted)
-        names_remove(p, versioned(text, entry->orchestration, entry->counted_version));
-    entry->counted = false;
+    if (entry->counted.name)
+        names_remove(p, versioned(text, entry->orchestration, entry->counted.version));
+    entry->counted.name = false;
 }
 
 void names_release(struct instances *p)

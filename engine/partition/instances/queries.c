@@ -1,11 +1,11 @@
 /*
  * Queries. They change nothing: the instance is loaded if it is not in memory, and answers at once. Of one
  * that has ended only the end is in memory: its history is read once more, its code is replayed, all queries
- * that wait are answered, and it is released. Its entry is LOADING meanwhile, so other input waits.
+ * that wait are answered, and it is released. Its entry is RECALLED meanwhile, so other input waits.
  */
 #include "instances_state.h"
+#include "memory.h"
 #include <assert.h>
-#include <stdlib.h>
 
 static void answer(struct instances *p, uint64_t token, thole_status status, thole_slice data)
 {
@@ -25,22 +25,14 @@ void instances_query(struct instances *p, uint64_t token, const struct in_query 
         return;
     }
     struct entry *entry = intake_entry(p, in->instance);
-    struct question *question = entry == NULL ? NULL : calloc(1, sizeof *question);
-    if (question == NULL) {
-        env_no_memory(p->env);
-        return;
-    }
+    struct question *question = memory_new(sizeof *question);
     arena_init(&question->arena, MESSAGE_BYTES_MAX);
     question->token = token;
     if (arena_dup(&question->arena, in->query, &question->name) != THOLE_OK ||
         arena_dup(&question->arena, in->input, &question->input) != THOLE_OK)
         env_no_memory(p->env);
-    struct question **at = &entry->questions;
-    while (*at != NULL)
-        at = &(*at)->next;
-    *at = question;
-    p->entries.questions_len++;
-    if (entry->state != ENTRY_LOADING && entry->state != ENTRY_CONTINUED)
+    entry_ask(&p->entries, entry, question);
+    if (!entry_waits_for_history(entry->state) && entry->state != ENTRY_CONTINUED)
         queries_answer(p, entry);
 }
 
@@ -61,38 +53,41 @@ static void recall(struct instances *p, struct entry *entry)
                        THOLE_STR("too many instances that have ended are asked"));
         return;
     }
-    entry_become(entry, ENTRY_LOADING);
-    entry->recalled = true;
-    p->entries.recalled_len++;
+    entry_become(&p->entries, entry, ENTRY_RECALLED);
     intake_load(p, entry);
 }
 
-static void answer_live(struct instances *p, struct entry *entry, const struct question *question)
+static void answer_by(struct instances *p, struct entry *entry, struct instance *instance,
+                      const struct question *question)
 {
     thole_slice output = {0};
     thole_error err = {0};
-    thole_status const status = watched_query(p, entry, question->name, question->input, &output, &err);
+    thole_status const status =
+        watched_query(p, entry, instance, question->name, question->input, &output, &err);
     answer(p, question->token, status, status == THOLE_OK ? output : thole_slice_from(err.text));
+}
+
+void queries_answer_by(struct instances *p, struct entry *entry, struct instance *instance)
+{
+    for (const struct question *question = entry->questions; question != NULL; question = question->next)
+        answer_by(p, entry, instance, question);
+    entry_drop_questions(&p->entries, entry);
 }
 
 void queries_answer(struct instances *p, struct entry *entry)
 {
-    if (entry->state == ENTRY_ENDED && entry->instance == NULL) {
-        recall(p, entry);
-        return;
+    switch (entry->state) {
+    case ENTRY_LIVE: queries_answer_by(p, entry, entry->running.instance); break;
+    case ENTRY_ENDED: recall(p, entry); break;
+    case ENTRY_ABSENT:
+    case ENTRY_EARLY:
+        queries_refuse(p, entry, THOLE_NOT_FOUND, THOLE_STR("there is no such instance"));
+        break;
+    case ENTRY_BLOCKED:
+    case ENTRY_UNREADABLE: queries_refuse(p, entry, THOLE_INVALID, entry_blocked_text(entry)); break;
+    case ENTRY_CONTINUED:
+    case ENTRY_LOADING:
+    case ENTRY_TO_LOAD:
+    case ENTRY_RECALLED: assert(false && "its next state answers"); break;
     }
-    for (const struct question *question = entry->questions; question != NULL; question = question->next) {
-        switch (entry->state) {
-        case ENTRY_LIVE:
-        case ENTRY_ENDED: answer_live(p, entry, question); break;
-        case ENTRY_ABSENT:
-        case ENTRY_EARLY:
-            answer(p, question->token, THOLE_NOT_FOUND, THOLE_STR("there is no such instance"));
-            break;
-        case ENTRY_BLOCKED: answer(p, question->token, THOLE_INVALID, entry->blocked_text); break;
-        case ENTRY_CONTINUED:
-        case ENTRY_LOADING: assert(false && "its next state answers"); break;
-        }
-    }
-    entry_drop_questions(&p->entries, entry);
 }

@@ -23,22 +23,17 @@ static void fail(struct instances *p, struct entry *entry, thole_status status, 
     if (status == THOLE_APP)
         crash_candidates_tell(p, entry);
     intake_give_back(p, entry, &p->run.in);
-    entry_block(entry, turns_blocked_by(status), text);
-    instance_destroy(entry->instance);
-    entry->instance = NULL;
-    entry_become(entry, ENTRY_LOADING);
-    entry->reload = true;
+    entry_become(&p->entries, entry, ENTRY_TO_LOAD);
     if (status == THOLE_NOMEM && !entry->memory_retried) {
         entry->memory_retried = true;
-        entries_evict(&p->entries, p->entries.len / 2);
-    } else if (status == THOLE_APP && !crash_candidates_stuck(p, entry)) {
-        entry->retry = true; /* also when nothing new is there: what was recorded and not delivered is */
+        entries_evict(&p->entries, p->entries.lru.len / 2);
+    } else if (status ==
+               THOLE_APP) { /* also when nothing new is there: what was recorded and not delivered is */
+        entry->loading.retry = !crash_candidates_stuck(p, entry);
     } else {
-        entry->failed = entry->blocked;
-        entry->raw |= bare;
+        entry_block(entry, bare ? ENTRY_KEEPS : ENTRY_RECORDS, turns_blocked_by(status), text);
     }
-    if (entry->in_flight == 0)
-        intake_load(p, entry);
+    intake_reload(p, entry);
 }
 
 /* --- turns --------------------------------------------------------------------------------------- */
@@ -67,7 +62,7 @@ static void run_code(struct instances *p, struct entry *entry)
     entry->turns = out.number;
     entry->time_ms = out.time_ms;
     intake_done(p, &run->in);
-    bool const paused = !out.ran && instance_paused(entry->instance);
+    bool const paused = !out.ran && instance_paused(entry->running.instance);
     run->kind = RUN_TURN;
     run->lines = out.logs;
     run->lines_len = out.logs_len;
@@ -82,14 +77,15 @@ static void run_code(struct instances *p, struct entry *entry)
     if (paused) {
         run->turn.blocked = BLOCKED_PAUSED;
     } else if (!out.ran) {
-        run->turn.blocked = entry->blocked;
-        run->turn.blocked_text = entry->blocked_text;
+        assert(entry->state == ENTRY_BLOCKED);
+        run->turn.blocked = entry->reason->kind;
+        run->turn.blocked_text = entry_blocked_text(entry);
     }
 }
 
 /* What comes for an instance whose history makes no sense here. It is kept for whoever can read it; but it
  * can be terminated. */
-static void record_raw(struct instances *p, struct entry *entry)
+static void record_unchecked(struct instances *p, struct entry *entry)
 {
     struct intake *in = &p->run.in;
     bool ends = false;
@@ -103,15 +99,15 @@ static void record_raw(struct instances *p, struct entry *entry)
     for (size_t i = 0; i < n; i++)
         in->events[i].id = ++entry->events;
     entry->time_ms = later(p->env->now_ms, entry->time_ms);
-    p->run.kind = RUN_RAW;
+    p->run.kind = RUN_UNCHECKED;
     p->run.ends = ends;
     p->run.turn = (struct turn){.instance = entry->id,
                                 .execution = entry->execution,
                                 .number = ++entry->turns,
                                 .time_ms = entry->time_ms,
                                 .ran = ends,
-                                .blocked = ends ? BLOCKED_NOT : entry->blocked,
-                                .blocked_text = ends ? (thole_slice){0} : entry->blocked_text,
+                                .blocked = ends ? BLOCKED_NOT : entry->reason->kind,
+                                .blocked_text = ends ? (thole_slice){0} : entry_blocked_text(entry),
                                 .events = in->events,
                                 .events_len = n};
     intake_done(p, in);
@@ -122,21 +118,22 @@ static void begin(struct instances *p, struct entry *entry, uint64_t execution)
 {
     const struct event *started = &p->run.in.events[0];
     assert(p->run.in.len > 0 && started->kind == EVENT_STARTED);
+    p->run.begins = true;
     entry->execution = execution;
     entry->turns = entry->events = 0; /* time goes on */
-    entry->blocked = BLOCKED_NOT;
-    if (entry->failed == BLOCKED_NOT)
-        (void)crash_candidates_stuck(p, entry);
-    const thole_orchestration_entry *code =
-        entry->failed == BLOCKED_NOT ? turns_code(p, started->name, started->version) : NULL;
-    entry->instance = turns_instance(p, entry, code);
     entry_note(entry, started);
-    entry_become(entry, code != NULL ? ENTRY_LIVE : ENTRY_BLOCKED);
-    if (entry->failed != BLOCKED_NOT)
-        entry->blocked = entry->failed; /* its text is still there */
-    else if (code == NULL)
+    if (entry->limit == ENTRY_KEEPS) { /* this same turn could not be made, not even without code */
+        entry_become(&p->entries, entry, ENTRY_UNREADABLE);
+        record_unchecked(p, entry);
+        return;
+    }
+    bool const runs = entry->limit == ENTRY_RUNS && !crash_candidates_stuck(p, entry);
+    const thole_orchestration_entry *code = runs ? turns_code(p, started->name, started->version) : NULL;
+    struct instance *instance = turns_instance(p, entry, code);
+    entry_become(&p->entries, entry, code != NULL ? ENTRY_LIVE : ENTRY_BLOCKED);
+    entry->running.instance = instance;
+    if (runs && code == NULL)
         turns_no_code(p, entry);
-    p->run.begins = true;
     run_code(p, entry);
 }
 
@@ -145,12 +142,12 @@ static void continue_as_new(struct instances *p, struct entry *entry)
 {
     struct run *run = &p->run;
     arena_init(&run->arena, SIZE_MAX / 2);
-    if (instance_carry(entry->instance, &run->arena, &run->in.events, &run->in.len) != THOLE_OK) {
+    if (instance_carry(entry->running.instance, &run->arena, &run->in.events, &run->in.len) != THOLE_OK) {
         env_no_memory(p->env);
         return;
     }
-    run->continued = entry->instance; /* the turn's events borrow from it */
-    entry->instance = NULL;
+    run->continued = entry->running.instance; /* the turn's events borrow from it */
+    entry->running.instance = NULL;
     begin(p, entry, entry->execution + 1);
 }
 
@@ -159,16 +156,12 @@ static void try_again(struct instances *p, struct entry *entry)
 {
     intake_done(p, &p->run.in);
     crash_candidates_retry(p, entry);
-    if (entry->state != ENTRY_BLOCKED)
+    if (entry->state != ENTRY_BLOCKED && entry->state != ENTRY_UNREADABLE)
         return;
-    instance_destroy(entry->instance);
-    entry->instance = NULL;
-    entry->failed = BLOCKED_NOT;
-    entry->raw = entry->memory_retried = false;
-    entry_become(entry, ENTRY_LOADING);
-    entry->reload = entry->retry = true;
-    if (entry->in_flight == 0)
-        intake_load(p, entry);
+    entry_unblock(entry);
+    entry_become(&p->entries, entry, ENTRY_TO_LOAD);
+    entry->loading.retry = true;
+    intake_reload(p, entry);
 }
 
 static void record_deletion(struct instances *p, struct entry *entry)
@@ -185,12 +178,9 @@ static void record_deletion(struct instances *p, struct entry *entry)
                           .request_id = m->request_id,
                           .started_by = entry->request_id,
                           .parent = entry->parent};
-    run->life = entry->arena; /* the record borrows from it */
     intake_done(p, &run->in);
-    early_destroy(entry->early);
-    instance_destroy(entry->instance);
-    entry_renew(entry);
-    entry_become(entry, ENTRY_ABSENT);
+    entry_become(&p->entries, entry, ENTRY_ABSENT);
+    run->life = entry_renew(entry); /* the record borrows from it */
     deletion_note(entry, &run->deletion);
     entries_touch(&p->entries, entry);
 }
@@ -203,8 +193,10 @@ static void take_turn_absent(struct instances *p, struct entry *entry)
     if (in->expired) {
         early_expire(p, entry);
     } else if (in->len > 0 && in->events[0].kind == EVENT_STARTED) {
-        p->run.early = entry->early; /* the turn's events borrow from it */
-        entry->early = NULL;
+        if (entry->state == ENTRY_EARLY) {
+            p->run.early = entry->early; /* the turn's events borrow from it */
+            entry->early = NULL;
+        }
         begin(p, entry, entry->tombstone + 1);
     } else if (in->len > 0) {
         intake_done(p, in);
@@ -215,8 +207,9 @@ static void take_turn_absent(struct instances *p, struct entry *entry)
 static void take_turn(struct instances *p, struct entry *entry)
 {
     const struct intake *in = &p->run.in;
-    bool const retry = entry->retry;
-    entry->retry = false;
+    bool const retry = entry->state == ENTRY_LIVE && entry->running.retry;
+    if (retry)
+        entry->running.retry = false;
     if (in->deletes) {
         record_deletion(p, entry);
         return;
@@ -229,16 +222,20 @@ static void take_turn(struct instances *p, struct entry *entry)
     case ENTRY_ABSENT:
     case ENTRY_EARLY: take_turn_absent(p, entry); break;
     case ENTRY_LIVE:
-        if (in->len > 0 || (retry && !instance_paused(entry->instance)))
+        if (in->len > 0 || (retry && !instance_paused(entry->running.instance)))
             run_code(p, entry);
         break;
     case ENTRY_BLOCKED:
-        if (in->len > 0 && entry->instance != NULL)
+        if (in->len > 0)
             run_code(p, entry);
-        else if (in->len > 0)
-            record_raw(p, entry);
+        break;
+    case ENTRY_UNREADABLE:
+        if (in->len > 0)
+            record_unchecked(p, entry);
         break;
     case ENTRY_LOADING:
+    case ENTRY_TO_LOAD:
+    case ENTRY_RECALLED:
     case ENTRY_CONTINUED:
     case ENTRY_ENDED: break;
     }
@@ -274,24 +271,21 @@ bool instances_run(struct instances *p, struct instances_record *ret)
 
 static void after_end(struct instances *p, struct entry *entry, uint64_t n)
 {
-    if (entry->instance != NULL && instance_continued(entry->instance)) {
-        entry_become(entry, ENTRY_CONTINUED);
+    if (entry->state == ENTRY_LIVE && instance_continued(entry->running.instance)) {
+        entry_become(&p->entries, entry, ENTRY_CONTINUED);
         return;
     }
-    instance_destroy(entry->instance);
-    entry->instance = NULL;
-    entry_become(entry, ENTRY_ENDED);
-    entries_touch(&p->entries, entry);
+    entry_become(&p->entries, entry, ENTRY_ENDED);
     crash_candidates_over(p, entry, entry->execution, n);
 }
 
 static void after_record(struct instances *p, struct entry *entry, uint64_t n)
 {
     switch (p->run.kind) {
-    case RUN_TURN: instance_trim(entry->instance); break;
+    case RUN_TURN: instance_trim(entry->running.instance); break;
     case RUN_DELETION: crash_candidates_over(p, entry, entry->tombstone, n); break;
     case RUN_NOTHING:
-    case RUN_RAW:
+    case RUN_UNCHECKED:
     case RUN_EARLY: break;
     }
     if (p->run.ends)
@@ -303,7 +297,7 @@ static void run_release(struct run *run)
     intake_release(&run->in);
     early_destroy(run->early);
     instance_destroy(run->continued);
-    arena_release(&run->life);
+    entry_texts_release(&run->life);
     arena_release(&run->arena);
     *run = (struct run){0};
 }
@@ -322,7 +316,7 @@ void instances_ran(struct instances *p, size_t records, uint64_t n)
     run_release(&p->run);
     if (p->env->nomem)
         return;
-    if (entry->questions != NULL && entry->state != ENTRY_LOADING && entry->state != ENTRY_CONTINUED)
+    if (entry->questions != NULL && !entry_waits_for_history(entry->state) && entry->state != ENTRY_CONTINUED)
         queries_answer(p, entry);
     if (entry->state == ENTRY_CONTINUED || intake_waits(entry))
         entries_ready(&p->entries, entry);

@@ -19,11 +19,6 @@ static bool deletion_must_wait(const struct entry *entry)
     return (entry->in_flight > 0 || entry->refusals > 0) && is_delete(entry->first);
 }
 
-bool entry_exists(const struct entry *entry)
-{
-    return entry->state != ENTRY_ABSENT && entry->state != ENTRY_EARLY;
-}
-
 /* They are answered when what they collide with is committed: what is not committed is never told. */
 static bool must_wait(const struct entry *entry)
 {
@@ -35,5 +30,5 @@ static bool must_wait(const struct entry *entry)
 
 bool intake_waits(const struct entry *entry)
 {
-    return entry->first != NULL && entry->state != ENTRY_LOADING && !must_wait(entry);
+    return entry->first != NULL && !entry_waits_for_history(entry->state) && !must_wait(entry);
 }

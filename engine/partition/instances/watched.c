@@ -60,7 +60,7 @@ static void call_turn(void *arg)
     struct turn_call *const call = arg;
     if (call->in->run)
         begin(call->p, call->entry, CODE_TURN, call->entry->events + 1);
-    call->status = instance_turn(call->entry->instance, call->in, call->out, call->reterr);
+    call->status = instance_turn(call->entry->running.instance, call->in, call->out, call->reterr);
     if (call->in->run)
         end(call->p);
 }
@@ -85,6 +85,7 @@ thole_status watched_turn(struct instances *p, struct entry *entry, const struct
 struct replay_call {
     const struct instances *p;
     struct entry *entry;
+    struct instance *instance;
     const struct turn *turns;
     size_t n;
     bool watched;
@@ -99,17 +100,18 @@ static void call_replay(void *arg)
         const struct turn *const turn = &call->turns[i];
         if (call->watched)
             begin(call->p, call->entry, CODE_REPLAY, turn->events_len > 0 ? turn->events[0].id : 0);
-        call->status = instance_replay(call->entry->instance, turn, call->reterr);
+        call->status = instance_replay(call->instance, turn, call->reterr);
         if (call->watched)
             end(call->p);
     }
 }
 
-thole_status watched_replay(struct instances *p, struct entry *entry, const thole_orchestration_entry *code,
-                            const struct turn *turns, size_t n, thole_error *reterr)
+thole_status watched_replay(struct instances *p, struct entry *entry, struct instance *instance,
+                            const thole_orchestration_entry *code, const struct turn *turns, size_t n,
+                            thole_error *reterr)
 {
     thole_error why = {0};
-    struct replay_call call = {p, entry, turns, n, code != NULL, reterr, THOLE_OK};
+    struct replay_call call = {p, entry, instance, turns, n, code != NULL, reterr, THOLE_OK};
     thole_status const status =
         code != NULL ? attempt(p, entry, CODE_REPLAY, 1, call_replay, &call, &why) : THOLE_OK;
     if (status == THOLE_APP)
@@ -125,6 +127,7 @@ thole_status watched_replay(struct instances *p, struct entry *entry, const thol
 struct query_call {
     const struct instances *p;
     struct entry *entry;
+    struct instance *instance;
     thole_slice name, input, output;
     thole_error *reterr;
     thole_status status;
@@ -134,16 +137,15 @@ static void call_query(void *arg)
 {
     struct query_call *const call = arg;
     begin(call->p, call->entry, CODE_QUERY, call->entry->events);
-    call->status =
-        instance_query(call->entry->instance, call->name, call->input, &call->output, call->reterr);
+    call->status = instance_query(call->instance, call->name, call->input, &call->output, call->reterr);
     end(call->p);
 }
 
-thole_status watched_query(struct instances *p, struct entry *entry, thole_slice name, thole_slice input,
-                           thole_slice *ret_output, thole_error *reterr)
+thole_status watched_query(struct instances *p, struct entry *entry, struct instance *instance,
+                           thole_slice name, thole_slice input, thole_slice *ret_output, thole_error *reterr)
 {
     thole_error why = {0};
-    struct query_call call = {p, entry, name, input, {0}, reterr, THOLE_OK};
+    struct query_call call = {p, entry, instance, name, input, {0}, reterr, THOLE_OK};
     thole_status const status = attempt(p, entry, CODE_QUERY, entry->events, call_query, &call, &why);
     if (status != THOLE_OK)
         return thole_fail(reterr, status == THOLE_APP ? THOLE_INVALID : status, "the query crashes: %s",

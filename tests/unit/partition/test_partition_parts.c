@@ -137,17 +137,17 @@ static void test_timers_fire_in_order(void)
 /* So many events wait for an instance that does not exist, and no more; each request once. */
 static void test_early_events_have_a_bound(void)
 {
-    struct entry entry = {.early = NULL};
+    struct early *early = NULL;
     struct event event = {
         .kind = EVENT_EVENT_RECEIVED, .name = THOLE_STR("item"), .request_id = THOLE_STR("r")};
-    CU_ASSERT_EQUAL(early_keep(&entry, &event), THOLE_OK);
-    CU_ASSERT_EQUAL(early_keep(&entry, &event), THOLE_CONFLICT);
+    CU_ASSERT_EQUAL(early_keep(&early, &event), THOLE_OK);
+    CU_ASSERT_EQUAL(early_keep(&early, &event), THOLE_CONFLICT);
     event.request_id = (thole_slice){NULL, 0};
     for (size_t i = 1; i < EARLY_EVENTS_MAX; i++)
-        CU_ASSERT_EQUAL(early_keep(&entry, &event), THOLE_OK);
-    CU_ASSERT_EQUAL(early_keep(&entry, &event), THOLE_LIMIT);
-    CU_ASSERT_EQUAL(entry.early->len, EARLY_EVENTS_MAX);
-    early_destroy(entry.early);
+        CU_ASSERT_EQUAL(early_keep(&early, &event), THOLE_OK);
+    CU_ASSERT_EQUAL(early_keep(&early, &event), THOLE_LIMIT);
+    CU_ASSERT_EQUAL(early->len, EARLY_EVENTS_MAX);
+    early_destroy(early);
 }
 
 /* Its texts are few and small: without memory for one the process ends. To go on without the orchestration's
@@ -161,15 +161,14 @@ static void test_no_text_is_forgotten_for_lack_of_memory(void)
     pid_t const child = fork();
     CU_ASSERT_FATAL(child >= 0);
     if (child == 0) {
-        struct entry entry = {.early = NULL};
-        arena_init(&entry.arena, 1000);
+        thole_slice name = {0};
         (void)close(STDERR_FILENO);
         (void)setrlimit(RLIMIT_CORE, &none);
         (void)setrlimit(RLIMIT_AS, &none);
         for (size_t size = 1 << 16; size > 0; size /= 2)
             for (void *volatile block = malloc(size); block != NULL; block = malloc(size))
                 ;
-        entry_remember(&entry, THOLE_STR("order"), &entry.orchestration);
+        entry_remember(&name, THOLE_STR("order"));
         _exit(0);
     }
     CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);

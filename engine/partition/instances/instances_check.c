@@ -1,0 +1,172 @@
+/* What always holds between two calls of the room. Tests ask after every step. */
+#include "instances_state.h"
+#include <assert.h>
+
+/* --- one entry ------------------------------------------------------------------------------------- */
+
+enum {
+    RUNS = 1u << ENTRY_RUNS,
+    RECORDS = 1u << ENTRY_RECORDS,
+    KEEPS = 1u << ENTRY_KEEPS,
+    ANY = RUNS | RECORDS | KEEPS,
+};
+
+static const struct rule {
+    unsigned limits;   /* how far this owner may be able to go with it */
+    bool waits;        /* what comes for it waits for its history */
+    bool committed;    /* none of its records are in flight */
+    bool begun;        /* an execution, which does not end before it leaves this state */
+    bool may_be_asked; /* questions may wait, for its next state to answer them */
+} rules[] = {
+    [ENTRY_LOADING] = {.limits = ANY, .waits = true, .committed = true, .may_be_asked = true},
+    [ENTRY_TO_LOAD] = {.limits = ANY, .waits = true, .may_be_asked = true},
+    [ENTRY_RECALLED] = {.limits = ANY, .waits = true, .committed = true, .may_be_asked = true},
+    [ENTRY_ABSENT] = {.limits = ANY},
+    [ENTRY_EARLY] = {.limits = ANY},
+    [ENTRY_LIVE] = {.limits = RUNS, .begun = true},
+    [ENTRY_BLOCKED] = {.limits = RUNS | RECORDS, .begun = true},
+    [ENTRY_UNREADABLE] = {.limits = KEEPS},
+    [ENTRY_CONTINUED] = {.limits = RUNS | RECORDS, .may_be_asked = true},
+    [ENTRY_ENDED] = {.limits = ANY},
+};
+
+/* What the state alone has. */
+static void check_payload(const struct entry *entry)
+{
+    const struct entry_running *running = &entry->running;
+    switch (entry_payload_of(entry->state)) {
+    case PAYLOAD_LOADING: break;
+    case PAYLOAD_EARLY: assert(entry->early != NULL && entry->early->due_ms > 0); break;
+    case PAYLOAD_INSTANCE:
+        assert(running->instance != NULL);
+        assert(instance_ended(running->instance) == (entry->state == ENTRY_CONTINUED));
+        assert(!running->retry || (entry->state == ENTRY_LIVE && entry->ready));
+        break;
+    case PAYLOAD_NONE: assert(running->instance == NULL && !running->retry); break;
+    }
+}
+
+/* What is particular to one state. */
+static void check_state(const struct entry *entry)
+{
+    switch (entry->state) {
+    case ENTRY_TO_LOAD: assert(entry->in_flight > 0); break;
+    case ENTRY_RECALLED: assert(entry->questions != NULL); break;
+    case ENTRY_EARLY: assert(entry->execution == 0); break;
+    case ENTRY_CONTINUED: assert(entry->ready && instance_continued(entry->running.instance)); break;
+    case ENTRY_ENDED: /* or it would be RECALLED */
+        assert(entry->questions == NULL || entry->in_flight > 0 || entry->ready);
+        break;
+    case ENTRY_LOADING:
+    case ENTRY_ABSENT:
+    case ENTRY_LIVE:
+    case ENTRY_BLOCKED:
+    case ENTRY_UNREADABLE: break;
+    }
+}
+
+/* When all of its records are committed it counts as what it is. */
+static void check_counted(const struct entry *entry)
+{
+    const struct entry_counted *counted = &entry->counted;
+    bool const live = entry->execution > 0 && !entry->in_over;
+    assert(entry->in_flight > 0 || rules[entry->state].waits || counted->name == live);
+    assert(!counted->name || entry->orchestration.len > 0 || entry->limit == ENTRY_KEEPS);
+}
+
+static void check_entry(const struct entry *entry)
+{
+    const struct rule *rule = &rules[entry->state];
+    const struct entry_reason *reason = entry->reason;
+    assert(entry->id.len > 0 && entry->id.ptr == entry->id_bytes && entry->token > 0);
+    assert((rule->limits >> entry->limit & 1u) != 0);
+    assert((reason != NULL) == (entry->state == ENTRY_BLOCKED || entry->limit != ENTRY_RUNS));
+    assert(reason == NULL || (reason->kind != BLOCKED_NOT && reason->len <= DETAIL_BYTES_MAX));
+    assert(!rule->committed || entry->in_flight == 0);
+    assert(!rule->begun || entry->execution > entry->tombstone);
+    assert(entry->waiting_len <= entry->waiting_cap);
+    assert(entry->questions == NULL || rule->may_be_asked || entry->state == ENTRY_ENDED);
+    assert(!entry->ready || !rule->waits);
+    assert(entry->ready || entry->first == NULL || !intake_waits(entry)); /* what can be taken has its turn */
+    check_payload(entry);
+    check_state(entry);
+    check_counted(entry);
+}
+
+/* --- all of them ----------------------------------------------------------------------------------- */
+
+struct sums {
+    size_t pending, questions, recalled, refusals, ready;
+};
+
+static size_t count_pending(const struct entry *entry)
+{
+    size_t n = 0;
+    assert((entry->first == NULL) == (entry->last == NULL));
+    for (const struct pending *pending = entry->first; pending != NULL; pending = pending->next) {
+        assert(pending->next != NULL || pending == entry->last);
+        n++;
+    }
+    return n;
+}
+
+static size_t count_questions(const struct entry *entry)
+{
+    size_t n = 0;
+    for (const struct question *question = entry->questions; question != NULL; question = question->next)
+        n++;
+    return n;
+}
+
+static void check_list(const struct entry_list *list, bool over, struct sums *sums)
+{
+    const struct entry *previous = NULL;
+    size_t n = 0;
+    for (const struct entry *entry = list->first; entry != NULL; previous = entry, entry = entry->lru_next) {
+        assert(entry->lru_prev == previous && entry->in_over == over);
+        assert(entry_is_over(entry->state) == over || entry->state == ENTRY_RECALLED);
+        check_entry(entry);
+        sums->pending += count_pending(entry);
+        sums->questions += count_questions(entry);
+        sums->recalled += entry->state == ENTRY_RECALLED;
+        sums->refusals += entry->refusals;
+        sums->ready += entry->ready;
+        n++;
+    }
+    assert(list->last == previous && n == list->len);
+}
+
+static void check_entries(const struct entries *entries, struct sums *sums)
+{
+    size_t ready = 0;
+    check_list(&entries->lru, false, sums);
+    check_list(&entries->over, true, sums);
+    for (const struct entry *entry = entries->ready_first; entry != NULL; entry = entry->ready_next) {
+        assert(entry->ready && (entry->ready_next != NULL || entry == entries->ready_last));
+        ready++;
+    }
+    assert(sums->ready == ready && sums->pending == entries->pending_len);
+    assert(sums->questions == entries->questions_len);
+    assert(sums->recalled == entries->recalled_len && sums->recalled <= RECALLS_MAX);
+}
+
+static void check_progress(const struct progress *progress)
+{
+    for (size_t i = 1; i < progress->above_len; i++)
+        assert(progress->above[i - 1] < progress->above[i]);
+    assert(progress->above_len == 0 || progress->above[0] > progress->floor + 1);
+}
+
+void instances_check(const struct instances *p)
+{
+    struct sums sums = {0};
+    size_t refusals = 0;
+    assert(p->run.entry == NULL);
+    check_entries(&p->entries, &sums);
+    for (const struct refusal *refusal = p->refusals; refusal != NULL; refusal = refusal->next) {
+        assert(refusal->entry->refusals > 0);
+        refusals++;
+    }
+    assert(sums.refusals == refusals);
+    check_progress(&p->progress);
+}
