@@ -353,7 +353,6 @@ thole_status shard_start(struct engine_host *engine, uint32_t index, struct shar
     shard->place = &engine->options.crash_page->places[index];
     shard->watch = (struct code_watch){
         .begins = code_begins, .ended = code_ended, .attempt = code_attempt, .arg = shard};
-    shard->link_up = connection_epoch(engine->connection) != 0;
     buf_init(&shard->subject, SUBJECT_BYTES_MAX);
     buf_init(&shard->body, RECORD_BYTES_MAX);
     pthread_mutex_init(&shard->backlog.lock, NULL);

@@ -217,6 +217,20 @@ static void who_is_blamed_is_lost_and_nobody_else(void)
     postgres_close(pg);
 }
 
+/* What somebody else's crash report says is not about us: what we let go was not lost. */
+static void the_report_of_another_changes_nothing(void)
+{
+    struct postgres *pg = begin("anothers", 1);
+    struct claim const mine = claim_by(pg, ME, 1, false);
+    struct claim const theirs = claim_by(pg, OTHER, 1, false);
+    died(pg, OTHER, &theirs, 1);
+    CHECK_STR("both are lost", row_of("anothers", 1), "2 - {1,2} - worker-2");
+    let_go(pg, ME, mine, ROW_MINE);
+    CHECK_STR("theirs is", row_of("anothers", 1), "2 - {2} - worker-2");
+    CHECK_INT(claim_word(pg, THIRD, 1, "it tripped").lost, 1);
+    postgres_close(pg);
+}
+
 /* From its third loss on: as many as when nobody is known to be guilty, however late it kills. */
 static void blame_counts_like_losses_apart(void)
 {
@@ -361,6 +375,7 @@ static void the_machine_hears_of_it(void)
 
 static const struct thole_test tests[] = {
     {"who takes over from another notes a loss", who_takes_over_from_another_notes_a_loss},
+    {"the report of another changes nothing", the_report_of_another_changes_nothing},
     {"what was let go was not lost", what_was_let_go_was_not_lost},
     {"a poison candidate is claimed only isolated", a_candidate_is_claimed_only_isolated},
     {"only what is lost apart counts", only_what_is_lost_apart_counts},

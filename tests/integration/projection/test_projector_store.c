@@ -94,6 +94,34 @@ static void apply_writes_every_kind(void)
     postgres_close(pg);
 }
 
+static struct batch *quarantine_batch(uint64_t seq, struct batch_quarantine row)
+{
+    struct batch *batch = store_batch(1, seq);
+    batch->quarantine_added = arena_array(&batch->arena, 1, sizeof row);
+    batch->quarantine_added_len = 1;
+    batch->quarantine_added[0] = row;
+    return batch;
+}
+
+/* The activity's next try is quarantined, too: nothing of the first row is left. */
+static void a_later_quarantine_replaces_all(void)
+{
+    struct batch_quarantine const first = {THOLE_STR("i"),      1,  7, THOLE_STR("q"),
+                                           THOLE_STR("charge"), 2,  3, THOLE_STR("w"),
+                                           THOLE_STR("why"),    10, 20};
+    struct batch_quarantine const second = {THOLE_STR("i"),       1,  7, THOLE_STR("r"),
+                                            THOLE_STR("refund"),  4,  5, THOLE_STR("x"),
+                                            THOLE_STR("because"), 30, 40};
+    struct postgres *pg = store_partition("quarantine");
+    CHECK_OK(store_apply(pg, quarantine_batch(50, first)));
+    CHECK_STR("first", store_sql("quarantine", "SELECT q::text FROM quarantine q"),
+              "(i,1,7,1,q,charge,2,3,w,why,10,20)");
+    CHECK_OK(store_apply(pg, quarantine_batch(60, second)));
+    CHECK_STR("second", store_sql("quarantine", "SELECT q::text FROM quarantine q"),
+              "(i,1,7,1,r,refund,4,5,x,because,30,40)");
+    postgres_close(pg);
+}
+
 static void redone_batch_changes_nothing(void)
 {
     char before[4096];
@@ -716,6 +744,7 @@ static void speed_of_one_turn(void)
 
 static const struct thole_test tests[] = {
     {"apply writes every kind", apply_writes_every_kind},
+    {"a later quarantine replaces all", a_later_quarantine_replaces_all},
     {"redone batch changes nothing", redone_batch_changes_nothing},
     {"fenced batch applies nothing", fenced_batch_applies_nothing},
     {"partition must be open on the connection", partition_must_be_open_on_the_connection},

@@ -203,11 +203,31 @@ static void test_each_has_a_variable(void)
     buf_release(&text);
 }
 
+/* Text that reaches the column of the sentences has a line of its own: there is always something between
+ * them. */
+static void test_help_columns(void)
+{
+    static const struct option_row rows[] = {
+        {.flag = "of-twenty-one-letters", .help = "one space"},
+        {.flag = "of-twenty-two-letters-", .help = "its own line"},
+        {.flag = "of-twenty-three-letters", .help = "its own line"},
+    };
+    struct buf text;
+    buf_init(&text, 4096);
+    options_help(rows, ARRAY_LEN(rows), &text);
+    CHECK_STR("help", buf_cstr(&text),
+              "      --of-twenty-one-letters one space\n"
+              "      --of-twenty-two-letters-\n                              its own line\n"
+              "      --of-twenty-three-letters\n                              its own line\n");
+    buf_release(&text);
+}
+
 static const struct thole_test tests[] = {
     {"good_lines", test_good_lines},
     {"mistakes", test_mistakes},
     {"environment", test_environment},
     {"help", test_help},
     {"each_has_a_variable", test_each_has_a_variable},
+    {"columns of the help", test_help_columns},
 };
 THOLE_TEST_MAIN("cli_options", tests)

@@ -1,4 +1,5 @@
 /* thole queue, in this process, with a client that the test plays: which try is decided on, what is shown. */
+#include "captured.h"
 #include "command.h"
 #include "json_file.h"
 #include "thole/client.h"
@@ -100,28 +101,26 @@ thole_status __wrap_thole_client_queues(thole_client *client, thole_slice queue,
     return each(arg, &info);
 }
 
-/* Runs the command and returns its stdout; static. */
-static const char *run(char *const *words, int *ret_code)
+struct words {
+    int argc;
+    char *argv[8];
+    int code;
+};
+
+static void run_words(void *arg)
 {
-    static char text[4096];
-    char *argv[8] = {(char *)"thole"};
-    int argc = 1;
-    FILE *const file = tmpfile();
-    int const before = dup(STDOUT_FILENO);
-    CU_ASSERT_FATAL(file != NULL && before >= 0);
-    while (words[argc - 1] != NULL) {
-        argv[argc] = words[argc - 1];
-        argc++;
-    }
-    (void)fflush(stdout);
-    (void)dup2(fileno(file), STDOUT_FILENO);
-    *ret_code = cli_main(argc, argv);
-    (void)fflush(stdout);
-    (void)dup2(before, STDOUT_FILENO);
-    (void)close(before);
-    rewind(file);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    (void)fclose(file);
+    struct words *words = arg;
+    words->code = cli_main(words->argc, words->argv);
+}
+
+/* Runs the command and returns its stdout; malloc. */
+static char *run(char *const *line, int *ret_code)
+{
+    struct words words = {.argc = 1, .argv = {(char *)"thole"}};
+    for (; line[words.argc - 1] != NULL; words.argc++)
+        words.argv[words.argc] = line[words.argc - 1];
+    char *const text = captured(STDOUT_FILENO, run_words, &words);
+    *ret_code = words.code;
     CU_ASSERT_EQUAL(play.open, 0);
     return text;
 }
@@ -139,7 +138,7 @@ static void test_which_try_is_decided_on(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         int code;
         memset(&play, 0, sizeof play);
-        (void)run(rows[i].words, &code);
+        free(run(rows[i].words, &code));
         CHECK_STR(rows[i].words[1], play.decided, rows[i].decided);
         CU_ASSERT_EQUAL(code == 0, rows[i].decided[0] != '\0');
     }
@@ -151,14 +150,16 @@ static void test_who_serves_a_queue(void)
     char *const words[] = {"queue", "list", "--output", "json", NULL};
     int code;
     memset(&play, 0, sizeof play);
-    const char *text = run(words, &code);
+    char *text = run(words, &code);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"serving\":[]"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"known\":false"));
+    free(text);
     memset(&play, 0, sizeof play);
     play.workers_status = THOLE_UNAVAILABLE;
     text = run(words, &code);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"serving\":null"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"known\":null"));
+    free(text);
 }
 
 static const struct thole_test tests[] = {

@@ -323,6 +323,34 @@ static void test_many_in_little_memory(void)
     replayer_destroy(replayer);
 }
 
+/* Parts of a turn that is not whole yet weigh what they hold: with room for half of them others wait for the
+ * next pass. */
+static void test_parts_weigh(void)
+{
+    enum { INSTANCES = 64, PAYLOAD = 60 * 1024 };
+    static uint8_t payload[PAYLOAD];
+    struct play_turns turns;
+    play_parse(OPEN, &turns);
+    struct event event = turns.turns[0].events[0];
+    event.data = (thole_slice){payload, sizeof payload};
+    struct reports reports = {.len = 0};
+    struct replayer *replayer = replayer_of(&reports, INSTANCES * PAYLOAD / 2);
+    for (int i = 0; i < INSTANCES; i++) {
+        char id[32];
+        (void)snprintf(id, sizeof id, "instance-%d", i);
+        struct record part = {.kind = RECORD_TURN, .epoch = 1, .n = 1, .turn = turns.turns[0]};
+        part.turn.instance = thole_slice_from(id);
+        part.turn.execution = 1;
+        part.turn.more = true;
+        part.turn.events = &event;
+        part.turn.events_len = 1;
+        CU_ASSERT_EQUAL(replayer_take(replayer, &part), THOLE_OK);
+    }
+    CU_ASSERT_TRUE(replayer_pass(replayer));
+    replayer_destroy(replayer);
+    play_turns_release(&turns);
+}
+
 static void test_sums(void)
 {
     struct replay_counts to = {.events = 1, .unknown = " a, b,"};
@@ -340,6 +368,7 @@ static const struct thole_test tests[] = {
     {"stop", test_stop},
     {"stop with more to read", test_stop_with_more_to_read},
     {"many in little memory", test_many_in_little_memory},
+    {"parts weigh", test_parts_weigh},
     {"sums", test_sums},
     {"deletions", test_deletions},
     {"deleted meanwhile", test_deleted_meanwhile},

@@ -1,0 +1,344 @@
+/* A shard's loop: when its partitions open, close and step down, and when its thread may end. The waits of
+ * the thread are the steps of the test; what the machines do is played. */
+#include "deadlines.h"
+#include "engine.h"
+#include "partition.h"
+#include "shard_parts.h"
+#include "store.h"
+#include "thole_cunit.h"
+#include <sched.h>
+
+enum { STEPS_MAX = 12, INPUTS_MAX = 8, NOW_MS = 5000, CLOSE_LIMIT_MS = 1000 };
+
+static struct {
+    struct engine_host engine;
+    struct crash_page *page;
+    struct shard shard;
+    atomic_uint_least64_t now_ms;
+    enum partition_state state;
+    uint64_t asked_ms; /* until when the thread wants to wait */
+    void (*steps[STEPS_MAX])(void);
+    atomic_size_t step;
+    struct {
+        enum partition_in_kind kind;
+        char text[64];
+    } inputs[INPUTS_MAX];
+    size_t inputs_len;
+} play;
+
+/* ---- the world ---- */
+
+uint64_t __wrap_clock_monotonic_ms(void);
+uint64_t __wrap_clock_monotonic_ms(void)
+{
+    return atomic_load(&play.now_ms);
+}
+
+uint64_t __wrap_connection_epoch(struct connection *connection);
+uint64_t __wrap_connection_epoch(struct connection *connection)
+{
+    (void)connection;
+    return 1;
+}
+
+size_t __wrap_connection_max_payload(const struct connection *connection);
+size_t __wrap_connection_max_payload(const struct connection *connection)
+{
+    (void)connection;
+    return 1 << 20;
+}
+
+thole_status __wrap_requests_open(struct connection *connection, size_t window, uint64_t timeout_ms,
+                                  request_done_fn *done, void *arg, struct requests **ret,
+                                  thole_error *reterr);
+thole_status __wrap_requests_open(struct connection *connection, size_t window, uint64_t timeout_ms,
+                                  request_done_fn *done, void *arg, struct requests **ret,
+                                  thole_error *reterr)
+{
+    (void)connection, (void)window, (void)timeout_ms, (void)done, (void)arg, (void)reterr;
+    *ret = NULL;
+    return THOLE_OK;
+}
+
+thole_status __wrap_store_start(struct shard *shard, struct store **ret, thole_error *reterr);
+thole_status __wrap_store_start(struct shard *shard, struct store **ret, thole_error *reterr)
+{
+    (void)shard, (void)reterr;
+    *ret = NULL;
+    return THOLE_OK;
+}
+
+enum partition_state __wrap_partition_state(const struct partition *p);
+enum partition_state __wrap_partition_state(const struct partition *p)
+{
+    (void)p;
+    return play.state;
+}
+
+static void note(enum partition_in_kind kind, const char *text)
+{
+    CU_ASSERT_FATAL(play.inputs_len < INPUTS_MAX);
+    play.inputs[play.inputs_len].kind = kind;
+    (void)snprintf(play.inputs[play.inputs_len++].text, sizeof play.inputs[0].text, "%s", text);
+}
+
+void __wrap_shard_input(struct owned *owned, const struct partition_in *in);
+void __wrap_shard_input(struct owned *owned, const struct partition_in *in)
+{
+    CU_ASSERT_PTR_EQUAL(owned, play.shard.owned);
+    note(in->kind, "");
+}
+
+void __wrap_shard_step_down(struct owned *owned, const char *text, bool fenced);
+void __wrap_shard_step_down(struct owned *owned, const char *text, bool fenced)
+{
+    CU_ASSERT_PTR_EQUAL(owned, play.shard.owned);
+    CU_ASSERT_FALSE(fenced);
+    note(PARTITION_IN_STEP_DOWN, text);
+}
+
+/* The next step of the test; behind the last one all is closed, and a stop ends the thread. */
+bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms);
+bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
+{
+    CU_ASSERT_PTR_EQUAL(mb, &play.shard.mailbox);
+    play.asked_ms = deadline_ms;
+    size_t const step = atomic_load(&play.step);
+    if (step < STEPS_MAX && play.steps[step] != NULL) {
+        play.steps[step]();
+        atomic_store(&play.step, step + 1);
+    } else {
+        play.state = PARTITION_CLOSED;
+        (void)sched_yield();
+    }
+    return true;
+}
+
+static void run(void (*const *steps)(void), size_t steps_len)
+{
+    static const thole_program program = {.name = "none"};
+    memset(&play, 0, sizeof play);
+    memcpy(play.steps, steps, steps_len * sizeof *steps);
+    atomic_store(&play.now_ms, NOW_MS);
+    play.state = PARTITION_CLOSED;
+    play.page = crash_page_create();
+    play.engine.program = &program;
+    play.engine.options.node = "a";
+    play.engine.options.crash_page = play.page;
+    play.engine.options.sweep_ms = 60000;
+    play.engine.options.crash_limit = 2;
+    play.engine.topology.partitions = 1;
+    (void)snprintf(play.engine.topology.ns, sizeof play.engine.topology.ns, "default");
+    play.engine.shards = &play.shard;
+    play.engine.shards_len = 1;
+    log_limit_init(&play.engine.rejects);
+    CU_ASSERT_EQUAL_FATAL(shard_start(&play.engine, 0, &play.shard, NULL), THOLE_OK);
+    while (atomic_load(&play.step) < steps_len)
+        (void)sched_yield();
+    shard_stop(&play.shard);
+    shard_release(&play.shard);
+    log_limit_release(&play.engine.rejects);
+    crash_page_destroy(play.page);
+}
+
+static struct shard_mail *mail_of(enum shard_mail_kind kind)
+{
+    return shard_mail_create(kind, 0, sizeof(struct shard_mail));
+}
+
+static void send_link(enum shard_mail_kind kind, bool up)
+{
+    struct shard_mail *const mail = mail_of(kind);
+    mail->up = up;
+    shard_send(&play.shard, mail);
+}
+
+static void send_own(uint64_t since_ms)
+{
+    struct shard_mail *const mail = mail_of(SHARD_OWN);
+    mail->since_ms = since_ms;
+    shard_send(&play.shard, mail);
+}
+
+/* What the machine was given since the last look is just this. */
+static void was_given(enum partition_in_kind kind, const char *text)
+{
+    CU_ASSERT_EQUAL(play.inputs_len, 1);
+    CU_ASSERT_EQUAL(play.inputs[0].kind, kind);
+    CHECK_STR("step down", play.inputs[0].text, text);
+    play.inputs_len = 0;
+}
+
+static void was_given_nothing(void)
+{
+    CU_ASSERT_EQUAL(play.inputs_len, 0);
+    play.inputs_len = 0;
+}
+
+static void set_open(void)
+{
+    was_given(PARTITION_IN_OPEN, "");
+    play.state = PARTITION_OPEN;
+}
+
+/* ---- opening ---- */
+
+static void all_is_up(void)
+{
+    CU_ASSERT_EQUAL(play.asked_ms, UINT64_MAX);
+    send_link(SHARD_LINK, true);
+    send_link(SHARD_STORE_LINK, true);
+    send_own(NOW_MS + 250);
+}
+
+static void not_yet(void)
+{
+    was_given_nothing();
+    CU_ASSERT_EQUAL(play.asked_ms, NOW_MS + 250);
+    atomic_store(&play.now_ms, NOW_MS + 249);
+}
+
+static void still_not(void)
+{
+    was_given_nothing();
+    atomic_store(&play.now_ms, NOW_MS + 250);
+}
+
+/* The owner before it gets time to end. */
+static void test_opens_when_it_may(void)
+{
+    run((void (*const[])(void)){all_is_up, not_yet, still_not, set_open}, 4);
+}
+
+static void owned_alone(void)
+{
+    send_own(NOW_MS);
+}
+
+static void nats_comes(void)
+{
+    was_given_nothing();
+    CU_ASSERT_EQUAL(play.asked_ms, UINT64_MAX);
+    send_link(SHARD_LINK, true);
+}
+
+static void postgres_comes(void)
+{
+    was_given_nothing();
+    send_link(SHARD_STORE_LINK, true);
+}
+
+static void postgres_goes(void)
+{
+    was_given_nothing(); /* it is open already */
+    send_link(SHARD_STORE_LINK, false);
+}
+
+static void stepped_down_for_postgres(void)
+{
+    was_given(PARTITION_IN_STEP_DOWN, "the connection to Postgres was lost");
+    send_link(SHARD_LINK, false);
+}
+
+static void stepped_down_for_nats(void)
+{
+    was_given(PARTITION_IN_STEP_DOWN, "the connection to NATS was lost");
+    play.state = PARTITION_CLOSED;
+    send_link(SHARD_STORE_LINK, false);
+    send_link(SHARD_LINK, false);
+}
+
+static void test_needs_both_servers(void)
+{
+    run((void (*const[])(void)){owned_alone, nats_comes, postgres_comes, set_open, postgres_goes,
+                                stepped_down_for_postgres, stepped_down_for_nats, was_given_nothing},
+        8);
+}
+
+/* ---- closing ---- */
+
+static void becomes_open(void)
+{
+    send_link(SHARD_LINK, true);
+    send_link(SHARD_STORE_LINK, true);
+    send_own(NOW_MS);
+}
+
+static void disowned(void)
+{
+    set_open();
+    shard_send(&play.shard, mail_of(SHARD_DISOWN));
+}
+
+static void closes(void)
+{
+    was_given(PARTITION_IN_CLOSE, "");
+    CU_ASSERT_EQUAL(play.asked_ms, NOW_MS + CLOSE_LIMIT_MS);
+    atomic_store(&play.now_ms, NOW_MS + CLOSE_LIMIT_MS - 1);
+}
+
+static void still_closes(void)
+{
+    was_given_nothing();
+    atomic_store(&play.now_ms, NOW_MS + CLOSE_LIMIT_MS);
+}
+
+static void took_too_long(void)
+{
+    was_given(PARTITION_IN_STEP_DOWN, "handing over took too long");
+    play.state = PARTITION_CLOSED;
+}
+
+static void test_handing_over_has_a_limit(void)
+{
+    run((void (*const[])(void)){becomes_open, disowned, closes, still_closes, took_too_long,
+                                was_given_nothing},
+        6);
+}
+
+static void rows_are_removed(void)
+{
+    set_open();
+    shard_send(&play.shard, mail_of(SHARD_ROWS_REMOVED));
+}
+
+static void removed_noticed(void)
+{
+    was_given(PARTITION_IN_STEP_DOWN, "somebody has removed rows from Postgres");
+    play.state = PARTITION_CLOSED;
+    shard_send(&play.shard, mail_of(SHARD_DISOWN));
+    shard_send(&play.shard, mail_of(SHARD_ROWS_REMOVED));
+}
+
+static void test_rows_removed(void)
+{
+    run((void (*const[])(void)){becomes_open, rows_are_removed, removed_noticed, was_given_nothing}, 4);
+}
+
+static void stopped_with_a_reader(void)
+{
+    static int reader;
+    play.shard.owned[0].reader = (struct inbox_reader *)&reader;
+    play.shard.owned[0].watch.looking = true; /* nothing is asked of it */
+    shard_send(&play.shard, mail_of(SHARD_STOP));
+}
+
+static void waits_for_the_reader(void)
+{
+    play.shard.owned[0].reader = NULL;
+}
+
+/* A closed machine is not all: its reader ends first. */
+static void test_ends_when_all_is_closed(void)
+{
+    run((void (*const[])(void)){stopped_with_a_reader, waits_for_the_reader}, 2);
+}
+
+static const struct thole_test tests[] = {
+    {"opens when it may", test_opens_when_it_may},
+    {"needs both servers", test_needs_both_servers},
+    {"handing over has a limit", test_handing_over_has_a_limit},
+    {"rows removed", test_rows_removed},
+    {"ends when all is closed", test_ends_when_all_is_closed},
+};
+THOLE_TEST_MAIN("shard", tests)
