@@ -34,7 +34,7 @@ static const struct error_class classes[] = {
     {"42501", THOLE_DENIED, false, "grant the role the privilege"},
     {"28", THOLE_DENIED, true, "check user, password and pg_hba.conf"},
     {"3D000", THOLE_DENIED, true, "create the database, or correct its name"},
-    {"22012", THOLE_FENCED, false, ""}, /* division by zero: STATEMENT_PARTITION_MOVE */
+    {"22012", THOLE_FENCED, false, ""}, /* division by zero: STATEMENT_PARTITIONS_MOVE */
     {"22", THOLE_INVALID, false, ""},   /* data that Postgres refuses, for example text that is not UTF-8 */
     {"", THOLE_CORRUPT, false, ""},
 };

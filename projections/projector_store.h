@@ -26,8 +26,10 @@ THOLE_NODISCARD thole_status projector_store_open(struct postgres *pg, uint32_t 
 THOLE_NODISCARD thole_status projector_store_complete(struct postgres *pg, uint32_t partition, uint64_t epoch,
                                                       thole_error *reterr);
 /*
- * Applies the batch in one transaction, by set-based statements only (unnest). What is projected never goes
- * back.
+ * Applies the batches, each of another partition, in one transaction, by set-based statements only (unnest).
+ * What is projected never goes back.
+ *  - Deletions, before all else: the instance's rows in all tables, of its executions up to the one named;
+ *    what says more than its history_seq stays.
  *  - Activities: added unless they are there; a later try takes the place of the row of an earlier one. What
  *    is removed goes if it is of the try that the removal names (0: any) or an older one. A removal waits for
  *    a worker that is completing the same activity.
@@ -35,13 +37,15 @@ THOLE_NODISCARD thole_status projector_store_complete(struct postgres *pg, uint3
  *  - Quarantine: removed, then added; adding replaces.
  *  - Instances and executions: never to an older history_seq. Of several rows of one instance the last
  *    execution counts. Rows of execution 0 are not executions. Details that are not text are made readable.
- *  - Deletions, before all else: the instance's rows in all tables, of its executions up to the one named;
- * what says more than its history_seq stays. THOLE_FENCED (nothing applied) when the partition's epoch is not
- * the batch's, or the partition is not open on this connection. THOLE_INVALID for more than BATCH_ROWS_MAX
- * rows of a kind. Idempotent. Writes held of the activities that are removed.
+ * All or nothing: THOLE_FENCED when the epoch of one of the partitions is not its batch's, or it is not open
+ * on this connection; THOLE_INVALID for more than BATCH_ROWS_MAX rows of a kind in all, or when one of them
+ * does not fit. Apply each alone then, to know which it is. Idempotent. Writes held of the activities that
+ * are removed.
  */
-THOLE_NODISCARD thole_status projector_store_apply(struct postgres *pg, const struct batch *batch,
-                                                   thole_error *reterr);
+THOLE_NODISCARD thole_status projector_store_apply(struct postgres *pg, struct batch *const *batches,
+                                                   size_t n, thole_error *reterr);
+/* Of all kinds. */
+size_t projector_store_rows(const struct batch *batch);
 /* Removes every row of the partition and forgets how far it was projected (rebuild). FENCED when the epoch is
  * not the partition's. Counts as opening. May take minutes: its timeout is ten. */
 THOLE_NODISCARD thole_status projector_store_reset(struct postgres *pg, uint32_t partition, uint64_t epoch,

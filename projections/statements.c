@@ -112,13 +112,17 @@ const struct statement_text statement_texts[STATEMENTS] = {
          "INSERT INTO partitions AS q (p, epoch) VALUES ($1::int4, $2::int8)"
          " ON CONFLICT (p) DO UPDATE SET epoch = greatest(q.epoch, excluded.epoch),"
          " updated_at = clock_timestamp() RETURNING q.projected_seq, q.projected_mark, q.epoch"},
-    /* Fails with division_by_zero, and the whole pipeline with it, unless the epoch is the partition's. */
-    [STATEMENT_PARTITION_MOVE] =
-        {"partition_move", "i",
-         "WITH moved AS (UPDATE partitions SET projected_seq = greatest(projected_seq, $3::int8),"
-         " projected_mark = CASE WHEN $3::int8 >= projected_seq THEN $4::int8 ELSE projected_mark END,"
-         " updated_at = clock_timestamp() WHERE p = $1::int4 AND epoch = $2::int8 RETURNING 1)"
-         " SELECT 1 / count(*) FROM moved"},
+    /* Partitions $1 of epochs $2 move to $3, $4. Fails with division_by_zero, and the whole pipeline with it,
+     * unless all the epochs are theirs. Their rows are locked in one order. */
+    [STATEMENT_PARTITIONS_MOVE] =
+        {"partitions_move", "i",
+         "WITH locked AS (SELECT q.p, k.seq, k.mark FROM partitions AS q"
+         " JOIN unnest($1::int4[], $2::int8[], $3::int8[], $4::int8[]) AS k (p, epoch, seq, mark)"
+         " ON q.p = k.p AND q.epoch = k.epoch ORDER BY q.p FOR UPDATE OF q),"
+         " moved AS (UPDATE partitions AS q SET projected_seq = greatest(q.projected_seq, k.seq),"
+         " projected_mark = CASE WHEN k.seq >= q.projected_seq THEN k.mark ELSE q.projected_mark END,"
+         " updated_at = clock_timestamp() FROM locked AS k WHERE q.p = k.p RETURNING 1)"
+         " SELECT (1 / CASE WHEN count(*) = cardinality($1::int4[]) THEN 1 ELSE 0 END)::int8 FROM moved"},
     [STATEMENT_PARTITION_RESET] =
         {"partition_reset", "i",
          "WITH moved AS (UPDATE partitions SET projected_seq = 0, projected_mark = 0, incarnation = NULL,"
@@ -156,10 +160,11 @@ const struct statement_text statement_texts[STATEMENTS] = {
         {"activities_add", "",
          "INSERT INTO worker_queue (instance, execution, activity_id, p, queue, activity, try_number,"
          " try_timeout_ms, details)"
-         " SELECT u.instance, u.execution, u.id, $9::int4, u.queue, u.activity, greatest(u.try, 1),"
+         " SELECT u.instance, u.execution, u.id, u.p, u.queue, u.activity, greatest(u.try, 1),"
          " u.timeout_ms, u.details"
          " FROM unnest($1::text[], $2::int8[], $3::int8[], $4::text[], $5::text[], $6::int4[], $7::int8[],"
-         " $8::bytea[]) AS u (instance, execution, id, queue, activity, try, timeout_ms, details)"
+         " $8::bytea[], $9::int4[]) AS u (instance, execution, id, queue, activity, try, timeout_ms, "
+         "details, p)"
          " WHERE (u.try > 1) = ($10::int4 = 1)"
          " ORDER BY u.instance COLLATE \"C\", u.execution, u.id"
          " ON CONFLICT (instance, execution, activity_id) DO NOTHING"},
@@ -182,8 +187,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
         {"timers_add", "",
          "INSERT INTO timers AS t (instance, execution, timer_id, p, due_ms)"
          " SELECT DISTINCT ON (u.instance COLLATE \"C\", u.execution, u.id) u.instance, u.execution, u.id,"
-         " $5::int4, u.due_ms FROM unnest($1::text[], $2::int8[], $3::int8[], $4::int8[]) WITH ORDINALITY"
-         " AS u (instance, execution, id, due_ms, ord)"
+         " u.p, u.due_ms FROM unnest($1::text[], $2::int8[], $3::int8[], $4::int8[], $5::int4[])"
+         " WITH ORDINALITY AS u (instance, execution, id, due_ms, p, ord)"
          " ORDER BY u.instance COLLATE \"C\", u.execution, u.id, u.ord DESC"
          " ON CONFLICT (instance, execution, timer_id) DO UPDATE SET due_ms = excluded.due_ms"
          " WHERE t.due_ms <> excluded.due_ms"},
@@ -193,11 +198,12 @@ const struct statement_text statement_texts[STATEMENTS] = {
         {"quarantine_add", "",
          "INSERT INTO quarantine (instance, execution, activity_id, p, queue, activity, try_number, lost,"
          " worker, reason, since_ms, until_ms)"
-         " SELECT u.instance, u.execution, u.id, $12::int4, u.queue, u.activity, u.try, u.lost, u.worker,"
+         " SELECT u.instance, u.execution, u.id, u.p, u.queue, u.activity, u.try, u.lost, u.worker,"
          " u.reason, u.since_ms, u.until_ms"
          " FROM unnest($1::text[], $2::int8[], $3::int8[], $4::text[], $5::text[], $6::int4[], $7::int4[],"
-         " $8::text[], $9::text[], $10::int8[], $11::int8[]) AS u (instance, execution, id, queue, activity,"
-         " try, lost, worker, reason, since_ms, until_ms)"
+         " $8::text[], $9::text[], $10::int8[], $11::int8[], $12::int4[]) AS u (instance, execution, id, "
+         "queue,"
+         " activity, try, lost, worker, reason, since_ms, until_ms, p)"
          " ORDER BY u.instance COLLATE \"C\", u.execution, u.id"
          " ON CONFLICT (instance, execution, activity_id) DO UPDATE SET queue = excluded.queue,"
          " activity = excluded.activity, try_number = excluded.try_number, lost = excluded.lost,"
@@ -222,14 +228,15 @@ const struct statement_text statement_texts[STATEMENTS] = {
         {"instances", "",
          "INSERT INTO instances AS i (instance, p, orchestration, execution, status, created_ms, updated_ms,"
          " detail, turns, history_seq, version, custom_status, parent)"
-         " SELECT DISTINCT ON (u.instance COLLATE \"C\") u.instance, $1::int4, u.orchestration, u.execution,"
+         " SELECT DISTINCT ON (u.instance COLLATE \"C\") u.instance, u.p, u.orchestration, u.execution,"
          " u.status::int2, coalesce(min(nullif(u.created_ms, 0)) FILTER (WHERE u.execution > 0) OVER w,"
          " nullif(u.created_ms, 0), u.updated_ms), u.updated_ms, u.detail, u.turns, u.history_seq, u.version,"
          " (array_agg(u.custom_status) FILTER (WHERE u.custom_set) OVER w)"
          "[(count(*) FILTER (WHERE u.custom_set) OVER w)::int4], u.parent"
-         " FROM unnest($2::text[], $3::text[], $4::int8[], $5::int4[], $6::int8[], $7::int8[], $8::text[],"
-         " $9::int8[], $10::int8[], $11::int4[], $12::bool[], $13::bytea[], $14::text[], $15::bool[])"
-         " AS u (instance, orchestration, execution, status, created_ms, updated_ms, detail, turns,"
+         " FROM unnest($1::int4[], $2::text[], $3::text[], $4::int8[], $5::int4[], $6::int8[], $7::int8[],"
+         " $8::text[], $9::int8[], $10::int8[], $11::int4[], $12::bool[], $13::bytea[], $14::text[], "
+         "$15::bool[])"
+         " AS u (p, instance, orchestration, execution, status, created_ms, updated_ms, detail, turns,"
          " history_seq, version, custom_set, custom_status, parent, removed)"
          " WHERE NOT u.removed"
          " WINDOW w AS (PARTITION BY u.instance COLLATE \"C\" ORDER BY u.execution, u.history_seq)"
@@ -249,11 +256,12 @@ const struct statement_text statement_texts[STATEMENTS] = {
         {"executions", "",
          "INSERT INTO executions AS e (instance, execution, p, status, started_ms, ended_ms, turns,"
          " history_seq)"
-         " SELECT DISTINCT ON (u.instance COLLATE \"C\", u.execution) u.instance, u.execution, $1::int4,"
+         " SELECT DISTINCT ON (u.instance COLLATE \"C\", u.execution) u.instance, u.execution, u.p,"
          " u.status::int2, CASE u.created_ms WHEN 0 THEN u.updated_ms ELSE u.created_ms END,"
          " CASE WHEN u.status IN " EXECUTION_ENDED " THEN u.updated_ms END, u.turns, u.history_seq"
-         " FROM unnest($2::text[], $3::int8[], $4::int4[], $5::int8[], $6::int8[], $7::int8[], $8::int8[],"
-         " $9::bool[]) AS u (instance, execution, status, created_ms, updated_ms, turns, history_seq, "
+         " FROM unnest($1::int4[], $2::text[], $3::int8[], $4::int4[], $5::int8[], $6::int8[], $7::int8[],"
+         " $8::int8[], $9::bool[]) AS u (p, instance, execution, status, created_ms, updated_ms, turns, "
+         "history_seq, "
          "removed)"
          " WHERE u.execution > 0 AND NOT u.removed"
          " ORDER BY u.instance COLLATE \"C\", u.execution, u.history_seq DESC"

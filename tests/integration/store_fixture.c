@@ -233,7 +233,7 @@ void store_remove_activities(struct batch *batch, const char *instance, uint64_t
 
 thole_status store_apply(struct postgres *pg, struct batch *batch)
 {
-    thole_status status = projector_store_apply(pg, batch, &store_err);
+    thole_status status = projector_store_apply(pg, &batch, 1, &store_err);
     batch_destroy(batch);
     return status;
 }

@@ -298,7 +298,7 @@ static void apply_row(struct stage *stage, struct batch_activity row, bool add)
     else
         batch->activities_removed = &row, batch->activities_removed_len = 1;
     for (int i = 0; i < 3 && status == THOLE_UNAVAILABLE; i++) /* the servers are killed in between */
-        status = projector_store_apply(stage->pg, batch, &stage->err);
+        status = projector_store_apply(stage->pg, &batch, 1, &stage->err);
     must(stage, status, "row");
     batch_destroy(batch);
 }

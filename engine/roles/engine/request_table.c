@@ -80,6 +80,6 @@ const struct request_rule request_rules[REQ_KINDS] = {
                         ANSWER(store_answered)},
     [REQ_STORE_TIMERS] = {STORED(store_timers), FAILS(STEP_DOWN, "the timers could not be read"),
                           ANSWER(request_input)},
-    [REQ_STORE_APPLY] = {STORED(store_apply), FAILS(STEP_DOWN, "a batch could not be applied"),
-                         ANSWER(store_answered)},
+    [REQ_STORE_APPLY] = {STORED(store_apply), .joins = store_apply_joins, .store_all = store_apply_all,
+                         FAILS(STEP_DOWN, "a batch could not be applied"), ANSWER(store_answered)},
 };

@@ -91,6 +91,8 @@ request_load_fn crashes_load, crash_put_load, crash_forget_load;
 void store_ask(struct shard *shard, struct owned *owned, const struct partition_out *out,
                enum request_kind kind);
 request_store_fn store_open, store_reset, store_live, store_timers, store_apply;
+request_joins_fn store_apply_joins;
+request_store_all_fn store_apply_all;
 request_answer_fn store_answered; /* of LIVE and APPLY */
 
 /* ---- shard_query.c: the partition has opened, has closed; a question has come, an answer is there ---- */

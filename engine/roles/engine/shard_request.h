@@ -181,6 +181,7 @@ struct request {
 /* ---- rules ---- */
 
 enum executor { EXECUTOR_WINDOW, EXECUTOR_LOADER, EXECUTOR_STORE };
+enum { STORE_JOINED_MAX = 64 };
 
 enum request_failure {
     FAILURE_ANSWER,          /* is an answer like any other */
@@ -196,6 +197,10 @@ typedef thole_status request_send_fn(struct request *request, thole_error *reter
 typedef thole_status request_load_fn(struct engine_host *engine, struct request *request);
 /* Blocking, the store's thread. */
 typedef thole_status request_store_fn(struct postgres *pg, struct request *request);
+/* So, several of one kind in one transaction, at most STORE_JOINED_MAX; writes the status of each. */
+typedef void request_store_all_fn(struct postgres *pg, struct request *const *requests, size_t n);
+/* Whether @p next, which waits behind those that are taken, goes with them. */
+typedef bool request_joins_fn(struct request *const *taken, size_t n, const struct request *next);
 /* The shard's thread. */
 typedef void request_answer_fn(struct owned *owned, struct request *request);
 /* The server refuses it, as when a stream is full; the shard's thread, not too often. */
@@ -209,6 +214,8 @@ struct request_rule {
     request_send_fn *send; /* the one of these three that its executor needs */
     request_load_fn *load;
     request_store_fn *store;
+    request_joins_fn *joins; /* of the store: NULL: each goes alone */
+    request_store_all_fn *store_all;
     request_answer_fn *answer;   /* of a success (and of a failure, where it is an answer); NULL: none */
     request_refused_fn *refused; /* AGAIN: writes a line about it into the log */
 };

@@ -33,13 +33,20 @@ static void say_link(struct store *store, bool up)
 
 /* ---- requests ---- */
 
-static struct request *next_request(struct store *store, bool *stopping)
+/* The next one, and those right behind it that go with it. Returns how many. */
+static size_t next_requests(struct store *store, struct request *taken[STORE_JOINED_MAX], bool *stopping)
 {
+    size_t n = 0;
     pthread_mutex_lock(&store->lock);
-    struct request *request = request_list_take(&store->waiting);
+    if (store->waiting.first != NULL)
+        taken[n++] = request_list_take(&store->waiting);
+    request_joins_fn *const joins = n == 0 ? NULL : request_rule(taken[0])->joins;
+    while (joins != NULL && n < STORE_JOINED_MAX && store->waiting.first != NULL &&
+           joins(taken, n, store->waiting.first))
+        taken[n++] = request_list_take(&store->waiting);
     *stopping = store->stopping;
     pthread_mutex_unlock(&store->lock);
-    return request;
+    return n;
 }
 
 static void leave(struct store *store)
@@ -74,20 +81,32 @@ static void look_for_removals(struct store *store)
     }
 }
 
-static void carry_out(struct store *store, struct request *request)
+static void call(struct store *store, struct request *const *requests, size_t n)
 {
-    if (store->pg == NULL)
-        request->status = thole_fail(&request->err, THOLE_UNAVAILABLE, "Postgres is not connected");
+    const struct request_rule *const rule = request_rule(requests[0]);
+    if (n > 1)
+        rule->store_all(store->pg, requests, n);
     else
-        request->status = request_rule(request)->store(store->pg, request);
+        requests[0]->status = rule->store(store->pg, requests[0]);
+    atomic_store(&store->statements, postgres_statements(store->pg));
+}
+
+static void carry_out(struct store *store, struct request *const *requests, size_t n)
+{
     if (store->pg != NULL)
-        atomic_store(&store->statements, postgres_statements(store->pg));
+        call(store, requests, n);
+    else
+        for (size_t i = 0; i < n; i++)
+            requests[i]->status =
+                thole_fail(&requests[i]->err, THOLE_UNAVAILABLE, "Postgres is not connected");
     /* The rows of the last moments may be gone with the server (synchronous_commit = off): whatever
      * failed, the partitions open again and project from what the database says. */
-    if (request->status == THOLE_UNAVAILABLE)
-        lose(store, request->err.text);
+    for (size_t i = 0; i < n; i++)
+        if (requests[i]->status == THOLE_UNAVAILABLE)
+            lose(store, requests[i]->err.text);
     look_for_removals(store);
-    request_finish(request);
+    for (size_t i = 0; i < n; i++)
+        request_finish(requests[i]);
 }
 
 /* ---- waiting without polling ---- */
@@ -156,10 +175,11 @@ static void *store_main(void *arg)
     uint64_t retry_ms = FIRST_RETRY_MS;
     (void)pthread_setname_np(pthread_self(), "thole-store");
     for (;;) {
+        struct request *taken[STORE_JOINED_MAX];
         bool stopping;
-        struct request *request = next_request(store, &stopping);
-        if (request != NULL) {
-            carry_out(store, request);
+        size_t const n = next_requests(store, taken, &stopping);
+        if (n > 0) {
+            carry_out(store, taken, n);
             continue;
         }
         if (stopping)

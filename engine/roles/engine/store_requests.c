@@ -3,7 +3,7 @@
 #include "shard_parts.h"
 #include <assert.h>
 
-enum { TIMERS_MAX = 1000000 };
+enum { TIMERS_MAX = 1000000, JOINED_ROWS_MAX = 4000 };
 
 void store_ask(struct shard *shard, struct owned *owned, const struct partition_out *out,
                enum request_kind kind)
@@ -65,13 +65,57 @@ thole_status store_timers(struct postgres *pg, struct request *request)
     return THOLE_OK;
 }
 
-thole_status store_apply(struct postgres *pg, struct request *request)
+static void applied(struct request *request)
 {
     const struct batch *const batch = request->store.batch;
     request->in.kind = PARTITION_IN_APPLIED;
     request->in.applied = (struct in_applied){batch->activities_removed, batch->activities_removed_len};
     request->store.deadline_in_ms = deadlines_first(batch);
-    return projector_store_apply(pg, batch, &request->err);
+}
+
+thole_status store_apply(struct postgres *pg, struct request *request)
+{
+    applied(request);
+    return projector_store_apply(pg, &request->store.batch, 1, &request->err);
+}
+
+/* Deletions lock rows in an order of their own; for what must be on the disk the others would have to wait.
+ */
+static bool goes_alone(const struct batch *batch)
+{
+    return batch->deletions_len > 0 || batch->durable;
+}
+
+bool store_apply_joins(struct request *const *taken, size_t n, const struct request *next)
+{
+    if (next->kind != REQ_STORE_APPLY || goes_alone(next->store.batch) || goes_alone(taken[0]->store.batch))
+        return false;
+    size_t rows = projector_store_rows(next->store.batch);
+    for (size_t i = 0; i < n; i++) {
+        rows += projector_store_rows(taken[i]->store.batch);
+        if (taken[i]->mail.p == next->mail.p)
+            return false;
+    }
+    return rows <= JOINED_ROWS_MAX;
+}
+
+/* When one of them does not fit, or is no longer its partition's owner, each goes alone: that one fails. */
+void store_apply_all(struct postgres *pg, struct request *const *requests, size_t n)
+{
+    struct batch *batches[STORE_JOINED_MAX];
+    thole_error err = {0};
+    assert(n > 1 && n <= STORE_JOINED_MAX);
+    for (size_t i = 0; i < n; i++) {
+        batches[i] = requests[i]->store.batch;
+        applied(requests[i]);
+    }
+    thole_status const status = projector_store_apply(pg, batches, n, &err);
+    bool const together = status == THOLE_OK || status == THOLE_UNAVAILABLE;
+    for (size_t i = 0; i < n; i++) {
+        requests[i]->status = together ? status : store_apply(pg, requests[i]);
+        if (together)
+            requests[i]->err = err;
+    }
 }
 
 /* ---- back on the shard's ---- */

@@ -118,7 +118,7 @@ thole_status __real_requests_open(struct connection *, size_t, uint64_t, request
 thole_status __real_requests_publish(struct requests *, const struct publish *, uint64_t, thole_error *);
 thole_status __real_requests_send(struct requests *, const char *, thole_slice, uint64_t, thole_error *);
 thole_status __real_projector_store_open(struct postgres *, uint32_t, uint64_t, struct projected *, uint64_t *, thole_error *);
-thole_status __real_projector_store_apply(struct postgres *, const struct batch *, thole_error *);
+thole_status __real_projector_store_apply(struct postgres *, struct batch *const *, size_t, thole_error *);
 thole_status __real_projector_store_reset(struct postgres *, uint32_t, uint64_t, thole_error *);
 thole_status __real_projector_store_timers(struct postgres *, uint32_t, uint64_t, size_t, struct arena *, struct batch_timer **, size_t *, uint64_t *, thole_error *);
 thole_status __real_projector_store_live(struct postgres *, uint32_t, struct arena *, struct live_summary *, thole_error *);
@@ -372,9 +372,10 @@ thole_status __wrap_projector_store_open(struct postgres *pg, uint32_t p, uint64
     FAULTY("store_open", __real_projector_store_open(pg, p, epoch, ret, ret_epoch, reterr));
 }
 
-thole_status __wrap_projector_store_apply(struct postgres *pg, const struct batch *batch, thole_error *reterr)
+thole_status __wrap_projector_store_apply(struct postgres *pg, struct batch *const *batches, size_t n,
+                                          thole_error *reterr)
 {
-    FAULTY("store_apply", __real_projector_store_apply(pg, batch, reterr));
+    FAULTY("store_apply", __real_projector_store_apply(pg, batches, n, reterr));
 }
 
 thole_status __wrap_projector_store_reset(struct postgres *pg, uint32_t p, uint64_t epoch,

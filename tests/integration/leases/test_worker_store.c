@@ -231,7 +231,7 @@ static void *run_complete_begin(void *arg)
 static void *run_apply(void *arg)
 {
     struct racer *self = arg;
-    self->status = projector_store_apply(self->pg, self->batch, &self->err);
+    self->status = projector_store_apply(self->pg, &self->batch, 1, &self->err);
     return NULL;
 }
 
@@ -353,7 +353,7 @@ static void *remove_and_add_in_all_orders(void *arg)
             store_add_activities(batch, "i", 1, CROWD);
         for (size_t i = 0; round % 2 == 0 && i < CROWD; i++)
             batch->activities_removed[i].activity_id = 1 + (i * 59 + round * 13) % CROWD;
-        self->status = projector_store_apply(self->pg, batch, &self->err);
+        self->status = projector_store_apply(self->pg, &batch, 1, &self->err);
         batch_destroy(batch);
     }
     return NULL;
@@ -412,7 +412,7 @@ static void measure(struct postgres *projector, struct postgres *worker, size_t 
         for (size_t i = 0; i < rows; i++)
             claims[i] = store_claim_of("speed-of-an-instance", 1 + round * rows + i);
         double start = store_now_us();
-        CHECK_OK(projector_store_apply(projector, batch, &store_err));
+        CHECK_OK(projector_store_apply(projector, &batch, 1, &store_err));
         us[0] += store_now_us() - start;
         batch_destroy(batch);
         start = store_now_us();

@@ -191,7 +191,7 @@ static void *apply_until_fenced(void *arg)
     while (self->status == THOLE_OK && self->applied < APPLIED_MAX) {
         struct batch *batch = store_batch(1, self->applied + 1);
         store_add_activities(batch, "i", self->applied + 1, 1);
-        self->status = projector_store_apply(self->pg, batch, &self->err);
+        self->status = projector_store_apply(self->pg, &batch, 1, &self->err);
         self->applied += self->status == THOLE_OK;
         batch_destroy(batch);
     }
@@ -374,7 +374,7 @@ static void removals_say_what_workers_had(void)
     CHECK_OK(worker_store_release(pg, THOLE_STR("w"), &claims[1], 1, &store_err));
     batch = store_batch(1, 2);
     store_remove_activities(batch, "i", 1, 5); /* one that was never there */
-    CHECK_OK(projector_store_apply(pg, batch, &store_err));
+    CHECK_OK(projector_store_apply(pg, &batch, 1, &store_err));
     for (size_t i = 0; i < 5; i++)
         CHECK_INT(batch->activities_removed[i].held, i == 1);
     CHECK_INT(store_count("held", "worker_queue"), 0);
@@ -734,7 +734,7 @@ static void speed_of_one_turn(void)
         store_add_activities(batch, id, 2, 1);
         add_instances(batch, 1)->instance = thole_slice_from(id);
         double start = store_now_us();
-        CHECK_OK(projector_store_apply(pg, batch, &store_err));
+        CHECK_OK(projector_store_apply(pg, &batch, 1, &store_err));
         us += store_now_us() - start;
         batch_destroy(batch);
     }
