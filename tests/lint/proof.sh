@@ -62,7 +62,7 @@ plant() { # LINT WHAT WORD FILE TEXT: appends the text to a file of a fresh tree
     expect bad "$1" "$2" "$3"
 }
 
-for lint in core_is_pure exports headers function_length file_length layers banned unique_names source_lists words seed_tests promises state_tables walks test_index json format; do
+for lint in core_is_pure exports headers function_length file_length layers banned memory unique_names source_lists words seed_tests promises state_tables walks test_index json format; do
     fresh
     expect good "$lint" "the clean tree"
 done
@@ -76,6 +76,11 @@ plant file_length "a file of 801 lines" 'd.h: 801 lines' engine/core/d.h "$(prin
 plant banned "a call of sprintf" 'b.c:6: ' engine/core/b.c 'int core_d(char *s) { return sprintf (s, "x"); }\n'
 plant banned "a clock of its own" 'clock_gettime()' streams/d.c 'int d(void) { return clock_gettime(0, 0); }\n'
 plant banned "a call of rand" 'rand()' streams/d.c 'int d(void) { return rand(); }\n'
+plant memory "a small block of its own" 'd.c:2: malloc()' streams/d.c '#include <stdlib.h>\nvoid *d(void) { return malloc(8); }\n'
+plant memory "a copy of a text" 'b.c:6: strdup()' engine/core/b.c 'char *d(const char *s) { return strdup (s); }\n'
+plant memory "an abort without a word" 'd.c:1: abort()' projections/d.c 'void d(void) { abort(); }\n'
+plant memory "a file that may call something else" 'arena.c:1: calloc()' engine/core/arena.c 'void *d(void) { return malloc(1) ? calloc(1, 1) : 0; }\n'
+plant memory "a file that needs its line no more" 'buf.c: calls realloc() no more' engine/core/buf.c 'int d(void) { return 0; }\n'
 plant unique_names "a name used twice" 'b.h' streams/b.h '\n'
 plant unique_names "a header guard used twice" 'guard A_H' streams/d.h '#ifndef A_H\n#define A_H\n#endif\n'
 plant source_lists "a source that no list names" 'core/a.c is in no list' engine/core/a.c '\n'
