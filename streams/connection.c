@@ -1,6 +1,7 @@
 /* The life of a connection: connecting, losing, connecting again, alarms. See link.h. */
 #include "clock.h"
 #include "link.h"
+#include "locked.h"
 #include "memory.h"
 #include "server_info.h"
 #include "wall_clock.h"
@@ -124,6 +125,7 @@ struct link *link_acquire(struct connection *connection)
         link = NULL;
     if (link != NULL)
         link->refs++;
+    assert(link == NULL || link->epoch == connection->last_epoch);
     pthread_mutex_unlock(&connection->lock);
     return link;
 }
@@ -143,7 +145,7 @@ void link_release(struct link *link)
 /* The lock is held. */
 static void mark_lost(struct connection *connection, struct link *link)
 {
-    assert(link->connection == connection);
+    assert(is_locked(&connection->lock) && link->connection == connection);
     if (link->lost)
         return;
     link->lost = true;
@@ -258,6 +260,7 @@ void connection_alarm_by(struct connection *connection, struct attachment *attac
 static struct attachment *due_alarm(struct connection *connection, uint64_t now, uint64_t *ret_next)
 {
     *ret_next = 0;
+    assert(is_locked(&connection->lock));
     for (struct attachment *at = connection->attachments; at != NULL; at = at->next) {
         if (at->due_ms == 0)
             continue;
@@ -356,6 +359,7 @@ static struct link *install(struct connection *connection, natsConnection *nc, c
     atomic_store(&connection->jetstream, info->jetstream);
     *link = (struct link){.nc = nc, .epoch = ++connection->last_epoch, .connection = connection, .refs = 1};
     link->next = connection->links;
+    assert(link->next == NULL || link->next->epoch < link->epoch); /* the newest is the first */
     connection->links = link;
     connection->current = link;
     atomic_store(&connection->epoch, link->epoch);
@@ -370,6 +374,7 @@ static thole_status connect_once(struct connection *connection, natsConnection *
                                  struct server_info *ret_info, thole_error *reterr)
 {
     thole_status status = THOLE_UNAVAILABLE;
+    assert(connection->urls_len > 0 && connection->url_at < connection->urls_len);
     for (size_t i = 0; i < connection->urls_len; i++) {
         const char *url = connection->urls[connection->url_at];
         connection->url_at = (connection->url_at + 1) % connection->urls_len;
@@ -404,7 +409,7 @@ static void go_up(struct connection *connection, natsConnection *nc, const struc
 /* See wall_clock.h. The lock is held. */
 static void look_at_wall_clock(struct connection *connection)
 {
-    assert(connection->current != NULL);
+    assert(is_locked(&connection->lock) && connection->current != NULL);
     connection->wall_due_ms = link_now_ms() + WALL_LOOK_MS;
     if (wall_clock_went_back(&connection->wall, clock_wall_ms(), link_now_ms()))
         mark_lost(connection, connection->current);
@@ -430,6 +435,7 @@ static void go_down(struct connection *connection)
 static void reap(struct connection *connection)
 {
     struct link **at = &connection->links;
+    assert(is_locked(&connection->lock));
     while (*at != NULL) {
         struct link *link = *at;
         if (!link->lost || link->refs > 0 || link == connection->current) {
@@ -461,6 +467,7 @@ void connection_retire(struct connection *connection, natsSubscription *native, 
     (void)natsSubscription_Unsubscribe(native);
     *old = (struct retired_subscription){.native = native, .epoch = epoch};
     pthread_mutex_lock(&connection->lock);
+    assert(epoch <= connection->last_epoch);
     old->next = connection->retired;
     connection->retired = old;
     if (connection->retired_due_ms == 0) {
@@ -521,6 +528,8 @@ static void retry_later(struct connection *connection)
     connection->retry_ms = connection->retry_ms == 0 ? RETRY_FIRST_MS : connection->retry_ms * 2;
     if (connection->retry_ms > RETRY_MAX_MS)
         connection->retry_ms = RETRY_MAX_MS;
+    assert(connection->random != 0); /* else it stays 0 for ever */
+    assert(connection->retry_ms >= RETRY_FIRST_MS && connection->retry_ms <= RETRY_MAX_MS);
     connection->retry_due_ms =
         link_now_ms() + connection->retry_ms / 2 + connection->random % (connection->retry_ms / 2 + 1);
 }
@@ -696,6 +705,8 @@ static void close_links(struct connection *connection)
 
 static void connection_free(struct connection *connection)
 {
+    assert(connection->links == NULL && connection->current == NULL && connection->closed_owed == 0);
+    assert(connection->attachments == NULL);
     while (connection->orphans != NULL) {
         struct orphan *orphan = connection->orphans;
         connection->orphans = orphan->next;

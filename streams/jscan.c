@@ -1,5 +1,6 @@
 /* A scanner for the server's JSON answers. */
 #include "jscan.h"
+#include <assert.h>
 #include <string.h>
 
 static bool blank(uint8_t c)
@@ -96,6 +97,7 @@ bool json_find(thole_slice object, const char *key, thole_slice *ret)
         size_t const end = value_end(object, at);
         if (end == 0)
             return false;
+        assert(behind <= at && at < end && end <= object.len);
         if (behind - 1 - name == key_len && memcmp(object.ptr + name, key, key_len) == 0) {
             *ret = (thole_slice){object.ptr + at, end - at};
             return true;
@@ -142,6 +144,7 @@ bool json_item(thole_slice array, size_t *at, thole_slice *ret)
     size_t const end = value_end(array, i);
     if (end == 0)
         return false;
+    assert(i < end && end <= array.len && *at < end);
     *ret = (thole_slice){array.ptr + i, end - i};
     *at = end;
     return true;
@@ -377,5 +380,6 @@ bool base64_decode(thole_slice text, struct buf *to)
         for (size_t k = 0; k + 1 < digits; k++)
             *out++ = (uint8_t)(group >> (16 - 8 * k));
     }
+    assert(out == to->ptr + to->len); /* all of what it made room for, and no more */
     return true;
 }

@@ -272,6 +272,7 @@ void listeners_replace(struct listeners *listeners, struct listener *listener)
     if (listener != NULL) {
         assert(listener->older == NULL && listener != listeners->newest);
         assert(listeners->newest == NULL || listeners->newest->epoch <= listener->epoch);
+        assert(listeners->newest == NULL || listeners->newest->connection == listener->connection);
         listener->older = listeners->newest;
         listeners->newest = listener;
     }

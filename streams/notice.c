@@ -5,6 +5,7 @@
 #include "jscan.h"
 #include "message.h"
 #include "subject.h"
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,6 +53,7 @@ static thole_status publish_ids(struct connection *connection, const char *subje
                                 thole_error *reterr)
 {
     struct buf ids;
+    assert(len > 0 && len <= CANCEL_NOTICE_IDS_MAX && first + len <= notice->activity_ids_len);
     buf_init(&ids, IDS_TEXT_MAX);
     for (size_t i = 0; i < len; i++)
         buf_printf(&ids, i == 0 ? "%llu" : ",%llu", (unsigned long long)notice->activity_ids[first + i]);
@@ -104,6 +106,7 @@ static thole_status read_ids(thole_slice text, struct arena *arena, struct cance
         text.ptr += comma == NULL ? len : len + 1;
         text.len -= comma == NULL ? len : len + 1;
     }
+    assert(text.len == 0);
     notice->activity_ids = ids;
     notice->activity_ids_len = count;
     return THOLE_OK;

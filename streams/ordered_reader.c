@@ -8,6 +8,7 @@
  */
 #include "api.h"
 #include "jscan.h"
+#include "locked.h"
 #include "memory.h"
 #include "push_consumer.h"
 #include "reader.h"
@@ -54,6 +55,7 @@ static void on_delivery(void *arg, natsMsg **message, uint64_t epoch);
 
 static void end_run(struct ordered_reader *reader, struct link *link)
 {
+    assert(is_locked(&reader->lock) && (reader->name[0] == 0) == (reader->inbox[0] == 0));
     if (reader->name[0] != 0)
         push_remove(link, reader->stream, reader->name);
     reader->name[0] = 0;
@@ -105,12 +107,14 @@ static void start_later(struct ordered_reader *reader, struct link *link)
     reader->retry_ms = reader->retry_ms == 0 ? RETRY_FIRST_MS : reader->retry_ms * 2;
     if (reader->retry_ms > RETRY_MAX_MS)
         reader->retry_ms = RETRY_MAX_MS;
+    assert(reader->retry_ms >= RETRY_FIRST_MS && reader->retry_ms <= RETRY_MAX_MS);
     reader->heard_ms = link_now_ms();
     connection_alarm(reader->connection, &reader->attachment, reader->heard_ms + reader->retry_ms);
 }
 
 static void tell_lost(struct ordered_reader *reader)
 {
+    assert(reader->lost != NULL && reader->opened); /* who opens it hears of it otherwise */
     if (!reader->over)
         reader->lost(reader->arg);
     reader->over = true;
@@ -134,6 +138,7 @@ static void run_fails(struct ordered_reader *reader, struct link *link,
 /* Whoever waits for the first consumer hears of it. */
 static void settle(struct ordered_reader *reader, thole_status status, const thole_error *error)
 {
+    assert(is_locked(&reader->lock));
     reader->status = status;
     reader->error = *error;
     reader->tried = true;
@@ -145,6 +150,7 @@ static void take_create(struct ordered_reader *reader, struct link *link, const 
     thole_slice text;
     thole_error error = {.status = THOLE_OK};
     thole_status status;
+    assert(!reader->created && reader->name[0] != 0); /* of this run, as its inbox says */
     if (link_status(delivery, &text) == 503)
         status =
             thole_fail(&error, THOLE_UNAVAILABLE, "stream %s: JetStream does not answer", reader->stream);
@@ -226,6 +232,7 @@ static void on_delivery(void *arg, natsMsg **message, uint64_t epoch)
     }
     pthread_mutex_lock(&reader->dispatch);
     pthread_mutex_lock(&reader->lock);
+    assert(!reader->busy); /* each() is called by one thread at a time */
     if (thole_slice_equal(delivery.subject, thole_slice_from(reader->inbox)))
         take_control(reader, link, &delivery);
     else
@@ -294,6 +301,7 @@ static void reader_fire(void *arg)
 
 static void reader_free(struct ordered_reader *reader)
 {
+    assert(!reader->busy && reader->listeners.newest == NULL);
     pthread_cond_destroy(&reader->settled);
     pthread_mutex_destroy(&reader->lock);
     pthread_mutex_destroy(&reader->dispatch);

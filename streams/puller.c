@@ -6,6 +6,7 @@
  */
 #include "api.h"
 #include "link.h"
+#include "locked.h"
 #include "memory.h"
 #include "push_consumer.h"
 #include "work_message.h"
@@ -49,16 +50,23 @@ struct puller {
 
 /* ---- asking; the lock is held ---- */
 
-static void forget_ended(struct puller *puller, uint64_t now)
+/* By requests that have not ended for certain. */
+static uint32_t alive(const struct puller *puller, uint64_t now)
 {
     uint64_t const second = now / 1000;
-    uint32_t alive = 0;
+    uint32_t count = 0;
     for (size_t i = 0; i <= ENDED_S; i++) {
         if (puller->sent[i].second + ENDED_S >= second)
-            alive += puller->sent[i].count;
+            count += puller->sent[i].count;
     }
-    if (puller->asked > alive)
-        puller->asked = alive;
+    return count;
+}
+
+static void forget_ended(struct puller *puller, uint64_t now)
+{
+    uint32_t const most = alive(puller, now);
+    if (puller->asked > most)
+        puller->asked = most;
 }
 
 static void note_sent(struct puller *puller, uint64_t now, uint32_t count)
@@ -72,6 +80,7 @@ static void note_sent(struct puller *puller, uint64_t now, uint32_t count)
     assert(count > 0 && count <= UINT32_MAX - puller->asked);
     puller->sent[at].count += count;
     puller->asked += count;
+    assert(puller->asked <= alive(puller, now));
 }
 
 static void send_pull(struct puller *puller, struct link *link, uint32_t batch)
@@ -92,6 +101,7 @@ static void send_pull(struct puller *puller, struct link *link, uint32_t batch)
 static void ask(struct puller *puller, struct link *link)
 {
     uint64_t const now = link_now_ms();
+    assert(is_locked(&puller->lock));
     if (link == NULL || puller->inbox[0] == 0 || link->epoch != puller->epoch || puller->closing)
         return;
     if (now < puller->pause_until_ms) {
@@ -152,6 +162,7 @@ static void take_status(struct puller *puller, uint32_t status, const struct del
 /* The lock is held. True: it is wanted. */
 static bool count_message(struct puller *puller, bool bad)
 {
+    assert(is_locked(&puller->lock) && is_locked(&puller->dispatch));
     puller->retry_ms = 0;
     if (puller->asked > 0)
         puller->asked--;
@@ -233,8 +244,8 @@ static void puller_up(void *arg, struct link *link)
 static void puller_down(void *arg, uint64_t epoch)
 {
     struct puller *puller = arg;
-    (void)epoch;
     pthread_mutex_lock(&puller->lock);
+    assert(epoch >= puller->epoch);
     puller->inbox[0] = 0;
     forget_all(puller);
     connection_alarm(puller->connection, &puller->attachment, 0);
@@ -294,7 +305,8 @@ void puller_close(struct puller *puller)
         return;
     connection_detach(puller->connection, &puller->attachment);
     pthread_mutex_lock(&puller->lock);
-    puller->closing = true; /* what is still on its way is handed back */
+    assert(!puller->closing); /* it is closed once */
+    puller->closing = true;   /* what is still on its way is handed back */
     pthread_mutex_unlock(&puller->lock);
     listeners_drain(&puller->listeners, DRAIN_MS);
     listeners_close(&puller->listeners);

@@ -381,6 +381,7 @@ static thole_status read_once(struct read *read, struct connection *connection, 
     if (read->link == NULL)
         return thole_fail(reterr, THOLE_UNAVAILABLE, "read of stream %s: not connected to NATS",
                           read->stream);
+    assert(!read->done && read->native == NULL && read->next <= read->to);
     read->broken = false;
     read->consumer_sequence = 0;
     read->looked = 0;
@@ -400,6 +401,7 @@ static thole_status read_once(struct read *read, struct connection *connection, 
         if (status == THOLE_OK)
             status = read_loop(read, reterr);
         connection_retire(connection, read->native, read->link->epoch);
+        read->native = NULL;
         push_remove(read->link, read->stream, read->name);
     }
     link_release(read->link);
@@ -411,6 +413,7 @@ static thole_status read_all(struct connection *connection, struct read read, ui
 {
     const char *const stream = read.stream, *const filter = read.filter;
     read.next = from == 0 ? 1 : from;
+    assert((read.each == NULL) != (read.each_delivery == NULL));
     if (!link_subject_is_safe(stream) || (filter != NULL && !link_subject_is_safe(filter)))
         return thole_fail(reterr, THOLE_INVALID, "stream or filter is empty or has a space or control byte");
     if (read.next > read.to)
@@ -418,6 +421,7 @@ static thole_status read_all(struct connection *connection, struct read read, ui
     for (int attempt = 0; attempt < READ_ATTEMPTS_MAX; attempt++) {
         uint64_t const before = read.next;
         THOLE_TRY(read_once(&read, connection, reterr));
+        assert(read.next >= before); /* nothing is handed over twice */
         if (read.done)
             return THOLE_OK;
         assert(read.broken);
@@ -477,5 +481,6 @@ thole_status stream_purge_below(struct connection *connection, const char *strea
     uint64_t const below = sequence < bounds.last ? sequence : bounds.last;
     if (bounds.messages == 0 || below <= bounds.first)
         return THOLE_OK;
+    assert(below <= bounds.last && below > bounds.first);
     return tell(connection, "STREAM.PURGE", stream, api_body_sequence(&body, below), NULL, reterr);
 }

@@ -5,6 +5,7 @@
 #include "message.h"
 #include "reader.h"
 #include "subject.h"
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -150,6 +151,7 @@ thole_status rejected_read(struct connection *connection, const char *ns, struct
         return THOLE_OK;
     uint64_t const there = last - bounds.first + 1, n = there < list->most ? there : list->most;
     struct reading reading = {.list = list, .cap = (size_t)n, .reterr = reterr};
+    assert(list->len == 0 && n <= list->most && last - n + 1 >= bounds.first);
     list->items = arena_array(&list->arena, reading.cap, sizeof *list->items);
     if (list->items == NULL)
         return thole_fail(reterr, THOLE_LIMIT, "too many rejected messages: ask for fewer");

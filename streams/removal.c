@@ -1,7 +1,9 @@
 /* Removal of messages: one after the other takes a round trip for each, so many go at once. */
 #include "api.h"
 #include "link.h"
+#include "locked.h"
 #include "reader.h"
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +25,7 @@ static void judge(struct removal *removal, const struct request_done *done)
 {
     uint32_t code = 0;
     thole_error err = {0};
+    assert(is_locked(&removal->lock) && removal->in_flight > 0);
     thole_status status = THOLE_UNAVAILABLE;
     if (done->result == REQUEST_ANSWERED)
         status = api_judge(done->body, "STREAM.MSG.DELETE", removal->stream, &code, &err);
@@ -52,6 +55,7 @@ static void on_done(void *arg, const struct request_done *done)
 static bool wait_for_room(struct removal *removal, size_t n)
 {
     pthread_mutex_lock(&removal->lock);
+    assert(n > 0 && removal->in_flight <= WINDOW_MAX);
     while (removal->in_flight >= n)
         pthread_cond_wait(&removal->changed, &removal->lock);
     bool const well = removal->status == THOLE_OK;
@@ -78,6 +82,7 @@ static thole_status send_one(struct removal *removal, struct requests *requests,
     if (status == THOLE_OK)
         return THOLE_OK;
     pthread_mutex_lock(&removal->lock);
+    assert(removal->in_flight > 0);
     removal->in_flight--;
     pthread_mutex_unlock(&removal->lock);
     return status;
@@ -103,6 +108,7 @@ static thole_status delete_unclear(struct connection *connection, const struct r
     if (status != THOLE_OK)
         return thole_fail(reterr, status, "no memory for the sequences that are to be removed again");
     for (size_t at = 0; at < removal->unclear.len && status == THOLE_OK; at += sizeof sequence) {
+        assert(removal->unclear.len - at >= sizeof sequence);
         memcpy(&sequence, removal->unclear.ptr + at, sizeof sequence);
         status = stream_delete(connection, removal->stream, sequence, reterr);
     }
@@ -127,6 +133,7 @@ thole_status stream_delete_all(struct connection *connection, const char *stream
     if (status == THOLE_OK)
         status = send_all(&removal, requests, sequences, n, reterr);
     requests_close(requests);
+    assert(removal.in_flight == 0); /* each has been answered, or was not sent */
     if (status == THOLE_OK)
         status = delete_unclear(connection, &removal, reterr);
     pthread_cond_destroy(&removal.changed);

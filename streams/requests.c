@@ -10,7 +10,8 @@
 #include <string.h>
 
 enum { ERR_WRONG_LAST = 10071, ERR_WRONG_LAST_BUSY = 10164, ERR_TOO_MANY = 10167 };
-enum { REPLY_BYTES = LINK_INBOX_BYTES + 24 };
+enum { REPLY_BYTES = LINK_INBOX_BYTES + 24, NUMBER_DIGITS = 10 /* of a uint32_t */ };
+static_assert(REPLY_BYTES - LINK_INBOX_BYTES >= 2 * (1 + NUMBER_DIGITS), "an inbox and an address fit");
 #define NO_SLOT UINT32_MAX
 
 struct slot {
@@ -140,7 +141,7 @@ static bool read_number(const char **at, uint32_t *ret)
 
 static char *write_number(char *to, uint32_t n)
 {
-    char digits[10];
+    char digits[NUMBER_DIGITS];
     size_t len = 0;
     do
         digits[len++] = (char)('0' + n % 10);
@@ -232,6 +233,7 @@ static void requests_up(void *arg, struct link *link)
         link_break(link);
     listeners_replace(&requests->listeners, listener);
     pthread_mutex_lock(&requests->lock);
+    assert(requests->inbox_epoch == 0); /* down() has come for the last one */
     memcpy(requests->inbox, inbox, sizeof inbox);
     requests->inbox_len = strlen(inbox);
     requests->inbox_epoch = listener == NULL ? 0 : link->epoch;
@@ -242,6 +244,7 @@ static void requests_down(void *arg, uint64_t epoch)
 {
     struct requests *requests = arg;
     pthread_mutex_lock(&requests->lock);
+    assert(requests->inbox_epoch == 0 || requests->inbox_epoch == epoch);
     requests->inbox_epoch = 0; /* nothing is taken in for it any more */
     pthread_mutex_unlock(&requests->lock);
     give_up(requests, epoch, 0);
@@ -401,6 +404,7 @@ thole_status requests_publish(struct requests *requests, const struct publish *p
     }
     for (size_t i = 0; i < publish->headers_len; i++)
         headers[len++] = publish->headers[i];
+    assert(len <= PUBLISH_HEADERS_MAX);
     return send_request(requests, publish->subject, headers, len, publish->body, true, token, reterr);
 }
 

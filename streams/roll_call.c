@@ -2,6 +2,7 @@
 #include "header_names.h"
 #include "jscan.h"
 #include "link.h"
+#include "locked.h"
 #include "message.h"
 #include "subject.h"
 #include <assert.h>
@@ -75,6 +76,7 @@ static thole_status parse_names(thole_slice text, struct arena *arena, struct ro
         kept.ptr += names[i].len + (comma != NULL);
         kept.len -= names[i].len + (comma != NULL);
     }
+    assert(kept.len == 0); /* as many as there are commas between them */
     ret->activities = names;
     ret->activities_len = count;
     return THOLE_OK;
@@ -122,6 +124,7 @@ struct calling {
 static void keep(struct calling *calling, const struct delivery *delivery)
 {
     thole_slice text;
+    assert(is_locked(&calling->lock));
     if (link_status(delivery, &text) == NO_RESPONDERS) {
         calling->nobody = true;
         return;

@@ -10,6 +10,7 @@
 #include "subject.h"
 #include "work_message.h"
 #include "work_names.h"
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,7 @@ struct work_message *work_message_create(natsMsg *native, const struct work_name
     box->message.sequence = meta.stream_sequence;
     box->message.reply = memory_text(reply != NULL ? reply : "");
     box->message.native = native;
+    assert(*ret_bad != NULL || box->message.item.instance.len > 0);
     return &box->message;
 }
 
@@ -162,6 +164,9 @@ void work_message_destroy(struct work_message *message)
 void work_message_adopt(struct work_message *message, struct work_message *again)
 {
     char *const old = message->reply;
+    assert(message != again && message->item.execution == again->item.execution);
+    assert(message->item.activity_id == again->item.activity_id);
+    assert(thole_slice_equal(message->item.instance, again->item.instance));
     message->reply = again->reply;
     message->sequence = again->sequence;
     message->deliveries = again->deliveries;

@@ -1,4 +1,5 @@
 /* Opening and closing, and the reads of the projection. */
+#include "locked.h"
 #include "memory.h"
 #include "message.h"
 #include "watch.h"
@@ -175,6 +176,9 @@ static thole_status postgres_ready(struct thole_client *client, thole_error *ret
 static thole_status query_read(struct postgres *pg, struct query *query, thole_error *reterr)
 {
     struct client_queues *queues = query->queues;
+    assert((query->queues != NULL) + (query->each_activity != NULL) + (query->each_execution != NULL) +
+               (query->poisoned != NULL) + (query->each != NULL) ==
+           1);
     if (queues != NULL) {
         THOLE_TRY(
             query_store_queues(pg, queues->queue, &queues->arena, &queues->rows, &queues->rows_len, reterr));
@@ -193,7 +197,9 @@ static thole_status query_read(struct postgres *pg, struct query *query, thole_e
 
 static thole_status query_once(struct thole_client *client, struct query *query, thole_error *reterr)
 {
+    assert(is_locked(&client->postgres_lock) && !query->answered);
     THOLE_TRY(postgres_ready(client, reterr));
+    assert(client->postgres != NULL);
     thole_status const status = query_read(client->postgres, query, reterr);
     if (status == THOLE_UNAVAILABLE) {
         postgres_close(client->postgres);

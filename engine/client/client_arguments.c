@@ -1,6 +1,7 @@
 /* What a caller gives: checked, named, and encoded as a message. */
 #include "client_internal.h"
 #include "message.h"
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,6 +51,7 @@ thole_status client_check_id(thole_slice instance, thole_error *reterr)
         uint8_t const c = instance.ptr[i];
         bool const plain = c >= ' ' && c < 0x7f && c != '"' && c != '\\';
         len += (size_t)snprintf(shown + len, sizeof shown - len, plain ? "%c" : "\\x%02x", c);
+        assert(len < sizeof shown);
     }
     return thole_fail(reterr, rule.status, "\"%s%s\" is no instance id: %s", shown,
                       instance.len > SHOWN ? "..." : "", rule.text);

@@ -51,6 +51,7 @@ static thole_status check_own(struct watch *watch, uint64_t *ret_sequence, thole
 {
     struct arena arena;
     thole_slice request = {NULL, 0};
+    assert(watch->request.len > 0); /* a wait has started nothing */
     arena_init(&arena, CLIENT_ARENA_MAX);
     thole_status status =
         history_request(watch->client, watch->instance, &arena, ret_sequence, &request, reterr);
@@ -239,6 +240,8 @@ static thole_status examine(struct watch *watch, uint64_t until_ms, struct findi
     if (status == THOLE_OK && counts)
         status = outcome_fill(&record.turn, outcome, reterr);
     ret->ended = status == THOLE_OK && counts;
+    assert(!ret->ended || ret->exists);
+    assert(!ret->exists || !ret->deleted);
     arena_release(&arena);
     return status;
 }
@@ -322,6 +325,7 @@ static thole_status starting_open(thole_client *client, struct message *start, s
     THOLE_TRY(request_id_make(&ret->id, reterr));
     start->kind = MESSAGE_START;
     start->request_id = thole_slice_from(ret->id.text);
+    assert(start->request_id.len == REQUEST_ID_BYTES && start->request_id.ptr[0] != '<');
     buf_init(&ret->body, MESSAGE_BYTES_MAX);
     thole_status status = client_encode(start, &ret->body, reterr);
     if (status == THOLE_OK)

@@ -1,6 +1,7 @@
 /* delete: asks the engine, and waits for its word. */
 #include "message.h"
 #include "watch.h"
+#include <assert.h>
 #include <string.h>
 
 enum { FIRST_PAUSE_MS = 250 }; /* before it is looked whether the deletion is there; then more and more */
@@ -63,6 +64,7 @@ static thole_status look(struct watch *watch, bool force, uint64_t until_ms, uin
 static thole_status is_gone(struct watch *watch, uint64_t execution, bool *ret, thole_error *reterr)
 {
     struct life life;
+    assert(execution > 0);
     THOLE_TRY(life_read(watch->client, watch->instance, &life, reterr));
     *ret = life.deleted > 0 && life.first > execution;
     return THOLE_OK;

@@ -1,5 +1,6 @@
 #include "client_internal.h"
 #include "message.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@ static thole_status place_init(const struct thole_client *client, thole_slice in
     buf_init(&ret->stream, STREAM_NAME_BYTES_MAX);
     buf_init(&ret->subject, SUBJECT_BYTES_MAX);
     *ret_partition = subject_partition(instance, client->topology.partitions);
+    assert(*ret_partition < client->topology.partitions);
     return stream_name(&ret->stream, client->topology.ns, kind, *ret_partition, reterr);
 }
 
@@ -155,6 +157,7 @@ static thole_status take_deletion(void *arg, uint64_t sequence, thole_slice subj
     (void)subject;
     arena_init(&arena, CLIENT_ARENA_MAX);
     thole_status const status = history_decode(body, deletions->instance, &arena, &record, deletions->reterr);
+    assert(sequence > deletions->life.deleted); /* they are read in order */
     if (status == THOLE_OK && !log_rule_surely_void(&deletions->owner, &record, sequence))
         deletions->life = (struct life){sequence, record.deletion.execution + 1};
     arena_release(&arena);
@@ -197,6 +200,7 @@ static thole_status take_first(void *arg, uint64_t sequence, thole_slice subject
 {
     struct first *first = arg;
     (void)subject;
+    assert(first->sequence == 0 && sequence > 0);
     first->sequence = sequence;
     first->decoded = history_decode(body, first->instance, first->arena, &first->record, first->reterr);
     return THOLE_CANCELLED; /* one is enough */

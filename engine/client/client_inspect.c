@@ -2,6 +2,7 @@
 #include "client_internal.h"
 #include "instance.h"
 #include "turn_list.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +49,7 @@ static thole_status take_record(void *arg, uint64_t sequence, thole_slice bytes)
         return no_memory(in->reterr);
     in->list.records = (void *)in->records.ptr;
     turn_list_take(&in->list, &record);
+    assert(in->list.len + in->list.held <= in->records.len / sizeof record);
     return THOLE_OK;
 }
 
@@ -105,6 +107,7 @@ static thole_status replay(struct thole_client *client, struct inspecting *in)
                                              .memory_max = HISTORY_BYTES_MAX,
                                              .payload_max = client->topology.payload_max,
                                              .quarantine_ms = UINT64_MAX};
+    assert(in->list.len > 0 && in->machine == NULL);
     in->machine = instance_create(&options);
     for (size_t first = 0; first < in->list.len;) {
         struct turn *turn = arena_alloc(&in->arena, sizeof *turn);
@@ -179,8 +182,10 @@ static thole_status say(struct inspecting *in, thole_inspection_fn *each, void *
         return no_memory(in->reterr);
     while (in->end == NULL && instance_outstanding(in->machine, &cursor, &state)) {
         const struct fact *fact = fact_of(in, state.id);
-        if (fact != NULL)
-            pending[n++] = pending_of(fact, &state);
+        if (fact == NULL)
+            continue;
+        assert(n < facts_len(in)); /* each is told of once */
+        pending[n++] = pending_of(fact, &state);
     }
     thole_inspection const inspection = {
         .orchestration = instance_orchestration(in->machine),

@@ -1,5 +1,6 @@
 /* queues: what there is in them, and what their consumers say of them. */
 #include "client_internal.h"
+#include <assert.h>
 #include <string.h>
 
 static thole_status ask_server(struct thole_client *client, thole_queue_info *info, thole_error *reterr)
@@ -34,6 +35,7 @@ static void take_activities(const struct client_queues *queues, size_t *at, thol
                             thole_queue_info *info)
 {
     const struct queue_activity *rows = queues->activities;
+    assert(info->activities_len == 0);
     info->activities = room;
     while (*at < queues->activities_len && compare(rows[*at].queue, info->queue) < 0)
         (*at)++;
@@ -58,8 +60,10 @@ thole_status thole_client_queues(thole_client *client, thole_slice queue, thole_
     for (size_t i = 0; i < queues.rows_len && status == THOLE_OK;) {
         thole_queue_info info = {.queue = queues.rows[i].queue, .workers = workers};
         status = ask_server(client, &info, reterr);
+        size_t const first = i;
         for (; i < queues.rows_len && thole_slice_equal(queues.rows[i].queue, info.queue); i++)
             add_row(&info, workers, &queues.rows[i]);
+        assert(i > first && info.workers_len <= i - first); /* a row is one worker's, or nobody's */
         take_activities(&queues, &at, activities, &info);
         if (status == THOLE_OK)
             status = each(arg, &info);

@@ -26,8 +26,8 @@ struct reading {
     uint64_t execution; /* only this one; 0 = all */
     struct held *first, **last;
     size_t len;
-    uint64_t epoch; /* the highest seen */
-    uint64_t emitted;
+    uint64_t epoch;                /* the highest seen */
+    uint64_t emitted, emitted_to;  /* how many records, and the last one's sequence */
     thole_history_fn *each;        /* events, or */
     client_record_fn *each_record; /* records as they are stored */
     void *arg;
@@ -96,6 +96,8 @@ static thole_status emit_first(struct reading *reading)
 {
     struct held *held = reading->first;
     thole_status status = THOLE_OK;
+    assert(held != NULL && reading->len > 0 && (reading->each == NULL) != (reading->each_record == NULL));
+    assert(held->sequence > reading->emitted_to); /* in the order of the stream */
     if (reading->each_record != NULL)
         status = reading->each_record(reading->arg, held->sequence, held->bytes);
     for (size_t i = 0; reading->each != NULL && i < held->record.turn.events_len && status == THOLE_OK; i++)
@@ -105,6 +107,7 @@ static thole_status emit_first(struct reading *reading)
         reading->last = &reading->first;
     reading->len--;
     reading->emitted++;
+    reading->emitted_to = held->sequence;
     held_destroy(held);
     return status;
 }
@@ -117,6 +120,7 @@ static void drop_superseded(struct reading *reading, const struct record *by)
         struct held *held = *at;
         if (held->record.epoch < by->epoch && !turn_is_before(&held->record.turn, &by->turn)) {
             *at = held->next;
+            assert(reading->len > 0);
             reading->len--;
             held_destroy(held);
         } else {
@@ -131,6 +135,8 @@ static thole_status hold(struct reading *reading, struct held *held)
     if (reading->len >= HELD_MAX)
         return thole_fail(reading->reterr, THOLE_LIMIT,
                           "more than %d history records without a sign that they count", HELD_MAX);
+    assert(*reading->last == NULL && held->next == NULL && held->record.epoch == reading->epoch);
+    assert((reading->first == NULL) == (reading->len == 0));
     *reading->last = held;
     reading->last = &held->next;
     reading->len++;
@@ -194,6 +200,7 @@ static void drop_unfinished(struct reading *reading)
         return;
     for (struct held *held = *begin, *next; held != NULL; held = next) {
         next = held->next;
+        assert(reading->len > 0);
         reading->len--;
         held_destroy(held);
     }
@@ -254,7 +261,9 @@ static thole_status read_history(thole_client *client, const struct reading *wis
         struct held *next = reading.first->next;
         held_destroy(reading.first);
         reading.first = next;
+        reading.len--;
     }
+    assert(reading.len == 0);
     place_release(&place);
     return status;
 }

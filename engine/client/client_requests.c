@@ -3,6 +3,7 @@
 #include "message.h"
 #include "text.h"
 #include "watch.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,6 +58,7 @@ static thole_status has_ended(const struct watch *watch, const struct message *m
                               const struct turn *turn, thole_error *reterr)
 {
     char time[TIME_TEXT_BYTES];
+    assert(turn_end(turn) != NULL);
     text_time(turn->time_ms, time);
     return thole_fail(
         reterr, THOLE_CONFLICT, "instance \"%.*s\" ended as %s at %s; %s", THOLE_FMT(watch->instance),
@@ -111,6 +113,7 @@ static thole_status send_message(thole_client *client, const struct message *mes
     struct watch watch;
     struct buf body;
     bool exists = true;
+    assert(must == NOT_LOOKED_AT || message->request_id.len > 0);
     uint64_t const until = client_now_ms() + client->timeout_ms;
     buf_init(&body, MESSAGE_BYTES_MAX);
     thole_status status = client_encode(message, &body, reterr);

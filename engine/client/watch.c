@@ -1,5 +1,6 @@
 #include "watch.h"
 #include "clock.h"
+#include "locked.h"
 #include "message.h"
 #include "notice.h"
 #include <assert.h>
@@ -27,6 +28,7 @@ bool watch_sleep(struct watch *watch, watch_predicate *holds, uint64_t until_ms)
     struct timespec const until = {.tv_sec = (time_t)(until_ms / 1000),
                                    .tv_nsec = (long)(until_ms % 1000) * 1000000};
     pthread_mutex_lock(&watch->client->lock);
+    assert(watch->holds == NULL); /* one thread waits */
     bool held = holds(watch);
     watch->holds = holds;
     while (!held && client_now_ms() < until_ms) {
@@ -42,6 +44,7 @@ bool watch_sleep(struct watch *watch, watch_predicate *holds, uint64_t until_ms)
  * asleep. */
 static void wake(struct watch *watch)
 {
+    assert(is_locked(&watch->client->lock));
     if (watch->holds != NULL && watch->holds(watch))
         pthread_cond_signal(&watch->changed);
 }
@@ -104,6 +107,7 @@ static bool send_look(struct watch *watch)
                                watch->token, &error) == THOLE_OK)
         return mine;
     pthread_mutex_lock(&client->lock);
+    assert(watch->look == LOOK_UNDER_WAY); /* nobody answers what was not sent */
     watch->look = LOOK_FAILED;
     watch->look_error = error;
     wake(watch);
@@ -156,11 +160,13 @@ static void take_answer(struct watch *watch, const struct request_done *done)
     else
         status = thole_fail(&watch->look_error, THOLE_UNAVAILABLE, "no answer from %s", watch->api_subject);
     watch->look = status == THOLE_OK ? LOOK_ANSWERED : LOOK_FAILED;
+    assert(watch->look != LOOK_ANSWERED || watch->look_sequence > 0 || watch->look_body.len == 0);
 }
 
 static void take_acknowledgement(struct watch *watch, const struct request_done *done)
 {
     thole_error *error = &watch->publish_error;
+    assert(!watch->stored && !watch->not_stored); /* one publish at a time, and one answer to each */
     watch->stored = done->result == REQUEST_STORED;
     watch->not_stored = !watch->stored;
     switch (done->result) {
@@ -186,6 +192,7 @@ void watches_on_done(void *arg, const struct request_done *done)
 {
     struct thole_client *client = arg;
     pthread_mutex_lock(&client->lock);
+    assert(done->token > 0 && done->token <= client->tokens + 1);
     struct watch *watch = client->watches;
     while (watch != NULL && watch->token != done->token && watch->token + 1 != done->token)
         watch = watch->next;
@@ -233,6 +240,7 @@ static void enlist(struct watch *watch)
     struct thole_client *client = watch->client;
     pthread_mutex_lock(&client->lock);
     client->tokens += 2;
+    assert(client->watches == NULL || client->watches->token < client->tokens);
     watch->token = client->tokens;
     watch->next = client->watches;
     client->watches = watch;
@@ -272,7 +280,7 @@ void watch_close(struct watch *watch)
     struct watch **at = &client->watches;
     while (*at != NULL && *at != watch)
         at = &(*at)->next;
-    assert(*at == watch);
+    assert(*at == watch && watch->holds == NULL);
     *at = watch->next;
     pthread_mutex_unlock(&client->lock);
     pthread_cond_destroy(&watch->changed);
@@ -299,6 +307,7 @@ static bool take_body(struct watch *watch, struct arena *arena, uint64_t *ret_se
     struct thole_client *client = watch->client;
     pthread_mutex_lock(&client->lock);
     bool taken = watch->look == LOOK_ANSWERED;
+    assert(taken || watch->look == LOOK_FAILED);
     *ret_sequence = taken ? watch->look_sequence : 0;
     if (taken && arena_dup(arena, buf_bytes(&watch->look_body), ret_body) != THOLE_OK) {
         taken = false;
@@ -306,8 +315,7 @@ static bool take_body(struct watch *watch, struct arena *arena, uint64_t *ret_se
     }
     if (!taken && reterr != NULL)
         *reterr = watch->look_error;
-    if (watch->look != LOOK_UNDER_WAY)
-        watch->look = LOOK_NONE;
+    watch->look = LOOK_NONE;
     pthread_mutex_unlock(&client->lock);
     return taken;
 }
@@ -365,6 +373,7 @@ static bool publish_is_stored(const struct watch *watch)
 static void mark_not_stored(struct watch *watch, const thole_error *why)
 {
     pthread_mutex_lock(&watch->client->lock);
+    assert(!watch->stored); /* nothing is published twice that is known to be stored */
     watch->not_stored = why != NULL;
     if (why != NULL)
         watch->publish_error = *why;

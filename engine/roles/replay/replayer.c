@@ -131,6 +131,7 @@ static void unit_weigh(struct replayer *r, struct unit *unit)
     size_t const memory = sizeof *unit + unit->id_len + THOLE_NAME_BYTES_MAX + kept_memory(unit->parts) +
                           kept_memory(unit->waiting) +
                           (unit->instance == NULL ? 0 : instance_memory(unit->instance));
+    assert(r->memory >= unit->memory);
     r->memory = r->memory - unit->memory + memory;
     unit->memory = memory;
 }
@@ -193,6 +194,7 @@ static void unit_count(struct replayer *r, const struct unit *unit)
 static void unit_remove(struct replayer *r, struct unit **at)
 {
     struct unit *unit = *at;
+    assert(r->units > 0 && r->memory >= unit->memory);
     *at = unit->next;
     r->units--;
     r->memory -= unit->memory;
@@ -231,7 +233,9 @@ static void unit_fail(struct replayer *r, struct unit *unit, thole_status status
         .status = status,
         .text = text,
         .call_site = unit->instance == NULL ? NULL : instance_call_site(unit->instance)};
+    assert(unit->state == UNIT_LIVE);
     if (!was_reported(r, key)) {
+        assert(r->reported_len < REPORTED_MAX); /* it stops at the last one */
         r->counts.diverged += status == THOLE_NONDETERMINISM;
         r->counts.unreadable += status != THOLE_NONDETERMINISM;
         r->reported[r->reported_len++] = key;
@@ -282,6 +286,7 @@ static void unit_note(struct unit *unit, const struct turn *turn)
 
 static thole_status unit_create(struct replayer *r, struct unit *unit)
 {
+    assert(unit->instance == NULL && unit->state == UNIT_LIVE);
     const thole_orchestration_entry *code = code_of(r, unit);
     if (code == NULL) {
         unit->state = UNIT_SKIPPED;
@@ -303,6 +308,7 @@ static thole_status unit_create(struct replayer *r, struct unit *unit)
 static thole_status unit_replay(struct replayer *r, struct unit *unit, const struct turn *turn)
 {
     thole_error err = {.status = THOLE_OK};
+    assert(unit->instance != NULL && unit->state == UNIT_LIVE);
     thole_status const status = instance_replay(unit->instance, turn, &err);
     if (status == THOLE_NOMEM)
         return status;
@@ -432,6 +438,7 @@ static bool in_pass(const struct pass *pass, uint64_t hash)
 static void split(struct replayer *r)
 {
     uint64_t const bit = r->now.mask + 1;
+    assert((bit & r->now.mask) == 0 && (r->now.bits & ~r->now.mask) == 0);
     struct pass const other = {.bits = r->now.bits | bit, .mask = r->now.mask | bit};
     assert(r->later_len < PASSES_MAX);
     r->later[r->later_len++] = other;
@@ -523,6 +530,7 @@ bool replayer_pass(struct replayer *r)
             unit_count(r, r->buckets[i]);
             unit_remove(r, &r->buckets[i]);
         }
+    assert(r->units == 0 && r->memory == 0);
     if (r->stopped || r->later_len == 0)
         return false;
     r->now = r->later[--r->later_len];
