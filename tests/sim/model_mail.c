@@ -352,13 +352,22 @@ static bool split(thole_slice item, thole_slice *ret_sender, uint64_t *ret_numbe
     return at > 0;
 }
 
+/* Of a damaged record nobody can send again what was not stored; later ones go on, and a message of it that
+ * is still under way comes after theirs. @p sender: "instance/execution/". */
+static bool sender_is_damaged(const struct world *w, thole_slice sender)
+{
+    for (int slashes = 0; sender.len > 0 && slashes < 2; sender.len--)
+        slashes += sender.ptr[sender.len - 1] == '/';
+    return model_damaged(w, sender);
+}
+
 void model_check_items(struct world *w, size_t instance, thole_slice item)
 {
     struct model_instance *m = model_of(w, instance);
     thole_slice sender, other;
     uint64_t number, before;
     /* What the life before had no use for may be sent again to the next one. */
-    bool ordered = split(item, &sender, &number) && m->deletions == 0;
+    bool ordered = split(item, &sender, &number) && m->deletions == 0 && !sender_is_damaged(w, sender);
     for (size_t i = 0; i < m->given_up_len; i++)
         ordered = ordered && !thole_slice_equal(m->given_up[i], item);
     for (size_t i = 0; i < m->items_len; i++) {
