@@ -175,13 +175,17 @@ thole_status subject_event(struct buf *to, const char *ns, thole_slice orchestra
     THOLE_TRY(begin(to, ns, reterr));
     if (orchestration.len > 0)
         THOLE_TRY(name_check(orchestration, "orchestration", reterr));
-    THOLE_TRY(id_check(instance, reterr));
+    if (instance.len > 0 || !any_kind)
+        THOLE_TRY(id_check(instance, reterr));
     if (!any_kind)
         THOLE_TRY(name_check(thole_slice_from(kind), "event kind", reterr));
     buf_text(to, "event.");
     buf_slice(to, orchestration.len > 0 ? orchestration : THOLE_STR("*"));
     buf_text(to, ".");
-    append_token(to, instance);
+    if (instance.len > 0)
+        append_token(to, instance);
+    else
+        buf_text(to, "*");
     buf_text(to, ".");
     buf_text(to, any_kind ? "*" : kind);
     return finished(to, reterr);

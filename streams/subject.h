@@ -37,7 +37,8 @@ THOLE_NODISCARD thole_status subject_work(struct buf *to, const char *ns, thole_
 /* thole.<ns>.cancel.<instance>.<execution> */
 THOLE_NODISCARD thole_status subject_cancel(struct buf *to, const char *ns, thole_slice instance,
                                             uint64_t execution, thole_error *reterr);
-/* thole.<ns>.event.<orchestration>.<instance>.<kind>; an empty orchestration or kind gives * */
+/* thole.<ns>.event.<orchestration>.<instance>.<kind>; an empty orchestration or kind gives *, so does
+ * an empty instance where the kind is empty */
 THOLE_NODISCARD thole_status subject_event(struct buf *to, const char *ns, thole_slice orchestration,
                                            thole_slice instance, const char *kind, thole_error *reterr);
 /* thole.<ns>.query.<p>.<instance>; an empty instance gives * */

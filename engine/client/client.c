@@ -75,6 +75,7 @@ thole_status thole_client_open(const thole_client_options *options, thole_client
     client->timeout_ms = resolved.timeout_ms;
     client->payload_max = resolved.payload_max;
     pthread_mutex_init(&client->lock, NULL);
+    pthread_mutex_init(&client->listening.turn, NULL);
     pthread_mutex_init(&client->postgres_lock, NULL);
     client->conninfo = resolved.postgres == NULL ? NULL : memory_text(resolved.postgres);
     client->ns = memory_text(resolved.ns);
@@ -99,13 +100,14 @@ void thole_client_close(thole_client *client)
 {
     if (client == NULL)
         return;
-    assert(client->watches == NULL); /* no call is under way */
+    assert(client->watches.first == NULL); /* no call is under way */
     requests_close(client->requests);
     connection_close(client->connection);
     postgres_close(client->postgres);
     forget_text(client->conninfo);
     free(client->ns);
     pthread_mutex_destroy(&client->postgres_lock);
+    pthread_mutex_destroy(&client->listening.turn);
     pthread_mutex_destroy(&client->lock);
     free(client);
 }

@@ -165,23 +165,53 @@ static thole_status start_signalled(struct watch *watch, thole_slice body, uint6
 
 /* ---- the end ---- */
 
+static thole_status outcome_make(thole_instance_status status, uint64_t execution, thole_slice data,
+                                 thole_slice type, thole_outcome *ret, thole_error *reterr)
+{
+    uint8_t *output =
+        calloc(1, data.len + 1 + type.len + 1); /* NULs are not counted: for those who print it */
+    if (output == NULL)
+        return thole_fail(reterr, THOLE_NOMEM, "out of memory for a result of %zu bytes", data.len);
+    if (data.len > 0)
+        memcpy(output, data.ptr, data.len);
+    if (type.len > 0)
+        memcpy(output + data.len + 1, type.ptr, type.len);
+    *ret = (thole_outcome){.status = status,
+                           .output = {output, data.len},
+                           .error_type = {output + data.len + 1, type.len},
+                           .execution = execution};
+    return THOLE_OK;
+}
+
 static thole_status outcome_fill(const struct turn *turn, thole_outcome *ret, thole_error *reterr)
 {
     const struct event *end = turn_end(turn);
     assert(end != NULL);
-    size_t const len = end->data.len, type_len = end->error_type.len;
-    uint8_t *output = calloc(1, len + 1 + type_len + 1); /* NULs are not counted: for those who print it */
-    if (output == NULL)
-        return thole_fail(reterr, THOLE_NOMEM, "out of memory for a result of %zu bytes", len);
-    if (len > 0)
-        memcpy(output, end->data.ptr, len);
-    if (type_len > 0)
-        memcpy(output + len + 1, end->error_type.ptr, type_len);
-    *ret = (thole_outcome){.status = end_status(end->kind),
-                           .output = {output, len},
-                           .error_type = {output + len + 1, type_len},
-                           .execution = turn->execution};
-    return THOLE_OK;
+    return outcome_make(end_status(end->kind), turn->execution, end->data, end->error_type, ret, reterr);
+}
+
+/* The live event itself has said how the execution that is waited for has completed; its record need not be
+ * read: it was sent because that is committed. */
+static thole_status outcome_heard(struct watch *watch, bool *ret_heard, thole_outcome *ret,
+                                  thole_error *reterr)
+{
+    struct buf result = {.ptr = NULL};
+    uint64_t execution = 0;
+    pthread_mutex_lock(&watch->client->lock);
+    *ret_heard = watch->completed;
+    if (*ret_heard) {
+        result = watch->result;
+        buf_init(&watch->result, RECORD_BYTES_MAX);
+        watch->completed = false;
+        execution = watch->execution;
+    }
+    pthread_mutex_unlock(&watch->client->lock);
+    if (!*ret_heard)
+        return THOLE_OK;
+    thole_status const status = outcome_make(THOLE_INSTANCE_COMPLETED, execution, buf_bytes(&result),
+                                             (thole_slice){NULL, 0}, ret, reterr);
+    buf_release(&result);
+    return status;
 }
 
 void thole_outcome_release(thole_outcome *outcome)
@@ -235,6 +265,8 @@ static thole_status examine(struct watch *watch, uint64_t until_ms, struct findi
     ret->deleted = status == THOLE_OK && sequence == 0 && record.kind == RECORD_DELETED;
     if (ret->exists)
         status = check_ours(watch, &record.turn, reterr);
+    if (status == THOLE_OK && ret->exists && turn_end(&record.turn) == NULL)
+        watch_expect(watch, record.turn.execution);
     if (status == THOLE_OK && ret->exists && turn_end(&record.turn) != NULL)
         status = check_counts(watch, &record, sequence, &counts, reterr);
     if (status == THOLE_OK && counts)
@@ -244,12 +276,6 @@ static thole_status examine(struct watch *watch, uint64_t until_ms, struct findi
     assert(!ret->exists || !ret->deleted);
     arena_release(&arena);
     return status;
-}
-
-static bool is_worth_waking(const struct watch *watch)
-{
-    return watch->look == LOOK_ANSWERED || watch->look == LOOK_FAILED || watch->look_wanted ||
-           watch->rejected;
 }
 
 static thole_status not_ended(struct watch *watch, const struct finding *finding, thole_error *reterr)
@@ -287,8 +313,13 @@ static thole_status await_end(struct watch *watch, uint64_t pause_ms, uint64_t u
     bool existed = false;
     for (;; pause_ms = LOOK_PAUSE_MS) {
         struct finding finding = {.exists = false};
+        bool heard;
         uint64_t const pause = client_now_ms() + pause_ms;
-        (void)watch_sleep(watch, is_worth_waking, pause < until_ms ? pause : until_ms);
+        (void)watch_sleep(watch, watch_is_worth_waking, pause < until_ms ? pause : until_ms);
+        THOLE_TRY(outcome_heard(watch, &heard, ret, reterr));
+        if (heard)
+            return THOLE_OK;
+        watch_listen_apart(watch);
         uint64_t const now = client_now_ms(), patience = now + watch->client->timeout_ms;
         THOLE_TRY(check_rejection(watch, reterr));
         THOLE_TRY(examine(watch, patience > until_ms ? patience : until_ms, &finding, ret, reterr));
@@ -400,8 +431,8 @@ thole_status thole_client_run(thole_client *client, thole_slice instance, thole_
     struct message start = {.instance = instance, .orchestration = orchestration, .data = input};
     uint64_t const until = deadline(wait_ms);
     THOLE_TRY(starting_open(client, &start, &starting, reterr));
-    thole_status status =
-        watch_publish(&starting.watch, buf_bytes(&starting.body), deadline(client->timeout_ms), reterr);
+    thole_status status = watch_publish_and_wait(&starting.watch, buf_bytes(&starting.body),
+                                                 deadline(client->timeout_ms), FIRST_LOOK_PAUSE_MS, reterr);
     if (status == THOLE_OK)
         status = await_end(&starting.watch, FIRST_LOOK_PAUSE_MS, until, ret_outcome, reterr);
     starting_close(&starting);

@@ -11,6 +11,7 @@
 #include "subject.h"
 #include "thole/client.h"
 #include "topology.h"
+#include "watch_table.h"
 #include <pthread.h>
 
 enum {
@@ -32,7 +33,19 @@ struct client_queues { /* by queue and worker, in the arena */
 THOLE_NODISCARD thole_status client_read_queues(struct thole_client *client, struct client_queues *queues,
                                                 thole_error *reterr);
 
-struct watch;
+/*
+ * How the client hears notices. One watch alone subscribes to its instance; from two on they have one
+ * subscription to all of the namespace's, so that none is made and ended for each instance. Where most of
+ * what it brings is for others, each has its own again for a while.
+ */
+struct listening {
+    pthread_mutex_t turn; /* held while a subscription is made or ended; outside client.lock */
+    struct subscription *together;
+    /* Under client.lock: */
+    size_t listeners, together_users;
+    uint64_t heard, heard_own;         /* notices by the subscription of all, since they were judged */
+    uint64_t apart_until_ms, apart_ms; /* no subscription of all until then; how long it was the last time */
+};
 
 struct thole_client {
     struct connection *connection;
@@ -40,10 +53,11 @@ struct thole_client {
     struct topology topology;
     uint64_t timeout_ms;
     size_t payload_max;
-    pthread_mutex_t
-        lock; /* guards the next two and what struct watch says; never held while calling streams/ */
-    struct watch *watches;
-    uint64_t tokens;               /* the last one given out */
+    pthread_mutex_t lock; /* guards the next two and what struct watch and struct listening say; never held
+                             while calling streams/ */
+    struct watch_table watches;
+    uint64_t tokens; /* the last one given out */
+    struct listening listening;
     pthread_mutex_t postgres_lock; /* held while a statement runs; guards the next two */
     struct postgres *postgres;
     char *conninfo;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { RETRY_PAUSE_MS = 250, API_BODY_MAX = 2048 };
+enum { RETRY_PAUSE_MS = 250 };
 
 /* ---- sleeping ---- */
 
@@ -76,19 +76,29 @@ static bool is_deletion(const char *kind)
     return strcmp(kind, "deleted") == 0;
 }
 
+/* Under client.lock. */
 static void note(struct watch *watch, const struct event_notice *notice)
 {
     bool const own = watch->request.len > 0 && thole_slice_equal(notice->request_id, watch->request);
-    pthread_mutex_lock(&watch->client->lock);
     if (is_end(notice->kind)) {
         watch->ended = notice->execution;
+        if (strcmp(notice->kind, "completed") == 0 && notice->execution == watch->execution &&
+            notice->execution > 0) {
+            buf_clear(&watch->result);
+            buf_slice(&watch->result, notice->data);
+            watch->completed = buf_status(&watch->result) == THOLE_OK;
+        }
     } else if (own) {
-        watch->accepted =
-            watch->accepted || strcmp(notice->kind, "started") == 0 || is_deletion(notice->kind);
+        if (strcmp(notice->kind, "started") == 0) {
+            watch->accepted = true;
+            watch->execution = notice->execution;
+        }
+        watch->accepted = watch->accepted || is_deletion(notice->kind);
         watch->rejected = watch->rejected || strcmp(notice->kind, "rejected") == 0;
-        wake(watch);
     }
-    pthread_mutex_unlock(&watch->client->lock);
+    if (!watch->completed && (is_end(notice->kind) || is_deletion(notice->kind)))
+        watch->end_heard = true;
+    wake(watch);
 }
 
 /* False: one is under way, or its answer has not been taken. */
@@ -115,26 +125,56 @@ static bool send_look(struct watch *watch)
     return true;
 }
 
-/* The look is sent from here, so that the caller's thread wakes up to its answer. */
-static void on_notice(void *arg, const struct delivery *delivery)
+/* Sends the look for an end from here, so that the caller's thread wakes up to its answer. Takes and returns
+ * client.lock. */
+static void look_for_end(struct thole_client *client, struct watch *watch)
 {
-    struct watch *watch = arg;
-    struct event_notice notice;
-    struct arena arena;
-    bool ended = false;
-    arena_init(&arena, CLIENT_ARENA_MAX);
-    if (event_notice_parse(delivery, &arena, &notice, NULL) == THOLE_OK &&
-        thole_slice_equal(notice.instance, watch->instance)) {
-        ended = is_end(notice.kind) || is_deletion(notice.kind);
-        note(watch, &notice);
-    }
-    arena_release(&arena);
-    if (ended && !send_look(watch)) {
-        pthread_mutex_lock(&watch->client->lock);
+    watch->end_heard = false;
+    watch->pins++;
+    pthread_mutex_unlock(&client->lock);
+    bool const sent = send_look(watch);
+    pthread_mutex_lock(&client->lock);
+    if (!sent) {
         watch->look_wanted = true;
         wake(watch);
-        pthread_mutex_unlock(&watch->client->lock);
     }
+    if (--watch->pins == 0)
+        pthread_cond_broadcast(&watch->changed); /* watch_close() may wait for it */
+}
+
+static void notify_all(struct thole_client *client, thole_slice name, const struct event_notice *notice)
+{
+    pthread_mutex_lock(&client->lock);
+    for (struct watch *watch = watch_table_named(&client->watches, name); watch != NULL;
+         watch = watch_table_next_named(watch))
+        note(watch, notice);
+    for (struct watch *watch = watch_table_named(&client->watches, name); watch != NULL;) {
+        struct watch *const next = watch_table_next_named(watch);
+        bool const looks = watch->end_heard;
+        if (looks)
+            look_for_end(client, watch);
+        /* While the lock was away the others may have changed. */
+        watch = looks ? watch_table_named(&client->watches, name) : next;
+    }
+    pthread_mutex_unlock(&client->lock);
+}
+
+bool watches_on_notice(struct thole_client *client, const struct delivery *delivery)
+{
+    enum { TOKEN_INSTANCE = 4 };
+    thole_slice const name = subject_nth(delivery->subject, TOKEN_INSTANCE);
+    struct event_notice notice;
+    struct arena arena;
+    pthread_mutex_lock(&client->lock);
+    bool const watched = watch_table_named(&client->watches, name) != NULL;
+    pthread_mutex_unlock(&client->lock);
+    if (!watched)
+        return false;
+    arena_init(&arena, CLIENT_ARENA_MAX);
+    if (event_notice_parse(delivery, &arena, &notice, NULL) == THOLE_OK)
+        notify_all(client, name, &notice);
+    arena_release(&arena);
+    return true;
 }
 
 void watches_on_state(void *arg, bool connected, uint64_t epoch)
@@ -142,8 +182,9 @@ void watches_on_state(void *arg, bool connected, uint64_t epoch)
     struct thole_client *client = arg;
     (void)epoch;
     pthread_mutex_lock(&client->lock);
-    for (struct watch *watch = client->watches; connected && watch != NULL; watch = watch->next) {
+    for (struct watch *watch = client->watches.first; connected && watch != NULL; watch = watch->next) {
         watch->reconnected = true;
+        watch->execution = 0;
         watch->look_wanted = true; /* a notice may have been missed */
         wake(watch);
     }
@@ -193,9 +234,7 @@ void watches_on_done(void *arg, const struct request_done *done)
     struct thole_client *client = arg;
     pthread_mutex_lock(&client->lock);
     assert(done->token > 0 && done->token <= client->tokens + 1);
-    struct watch *watch = client->watches;
-    while (watch != NULL && watch->token != done->token && watch->token + 1 != done->token)
-        watch = watch->next;
+    struct watch *const watch = watch_table_answer(&client->watches, done->token);
     if (watch != NULL) {
         if (watch->token == done->token)
             take_answer(watch, done);
@@ -206,93 +245,24 @@ void watches_on_done(void *arg, const struct request_done *done)
     pthread_mutex_unlock(&client->lock);
 }
 
-/* ---- opening and closing ---- */
-
-static thole_status prepare_look(struct watch *watch, thole_error *reterr)
-{
-    struct place place = {.stream = {.ptr = NULL}};
-    thole_status status = place_history(watch->client, watch->instance, &place, reterr);
-    if (status == THOLE_OK) {
-        int const n = snprintf(watch->api_subject, sizeof watch->api_subject, "$JS.API.STREAM.MSG.GET.%s",
-                               buf_cstr(&place.stream));
-        assert(n > 0 && (size_t)n < sizeof watch->api_subject);
-        status = stream_get_request(&watch->api_body, buf_cstr(&place.subject));
-    }
-    place_release(&place);
-    return status;
-}
-
-static thole_status subscribe(struct watch *watch, thole_error *reterr)
-{
-    struct buf subject;
-    buf_init(&subject, SUBJECT_BYTES_MAX);
-    thole_status status =
-        subject_event(&subject, watch->client->topology.ns, THOLE_STR(""), watch->instance, "", reterr);
-    if (status == THOLE_OK)
-        status = connection_subscribe(watch->client->connection, buf_cstr(&subject), on_notice, watch,
-                                      &watch->subscription, reterr);
-    buf_release(&subject);
-    return status;
-}
-
-static void enlist(struct watch *watch)
-{
-    struct thole_client *client = watch->client;
-    pthread_mutex_lock(&client->lock);
-    client->tokens += 2;
-    assert(client->watches == NULL || client->watches->token < client->tokens);
-    watch->token = client->tokens;
-    watch->next = client->watches;
-    client->watches = watch;
-    pthread_mutex_unlock(&client->lock);
-}
-
-thole_status watch_open(struct thole_client *client, enum watch_kind kind, thole_slice instance,
-                        thole_slice request, struct watch *ret, thole_error *reterr)
-{
-    pthread_condattr_t monotonic;
-    memset(ret, 0, sizeof *ret);
-    ret->client = client;
-    ret->instance = instance;
-    ret->request = request;
-    buf_init(&ret->api_body, API_BODY_MAX);
-    buf_init(&ret->look_body, RECORD_BYTES_MAX);
-    int failed = pthread_condattr_init(&monotonic);
-    assert(failed == 0);
-    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    failed = pthread_cond_init(&ret->changed, &monotonic);
-    assert(failed == 0);
-    (void)pthread_condattr_destroy(&monotonic);
-    enlist(ret);
-    thole_status status = prepare_look(ret, reterr);
-    if (status == THOLE_OK && kind == WATCH_NOTICES)
-        status = subscribe(ret, reterr);
-    if (status != THOLE_OK)
-        watch_close(ret);
-    return status;
-}
-
-void watch_close(struct watch *watch)
-{
-    struct thole_client *client = watch->client;
-    subscription_close(watch->subscription); /* first: its callback uses all the rest */
-    pthread_mutex_lock(&client->lock);
-    struct watch **at = &client->watches;
-    while (*at != NULL && *at != watch)
-        at = &(*at)->next;
-    assert(*at == watch && watch->holds == NULL);
-    *at = watch->next;
-    pthread_mutex_unlock(&client->lock);
-    pthread_cond_destroy(&watch->changed);
-    buf_release(&watch->api_body);
-    buf_release(&watch->look_body);
-}
-
 /* ---- looking ---- */
 
 void watch_look(struct watch *watch)
 {
     (void)send_look(watch);
+}
+
+void watch_expect(struct watch *watch, uint64_t execution)
+{
+    pthread_mutex_lock(&watch->client->lock);
+    watch->execution = execution;
+    pthread_mutex_unlock(&watch->client->lock);
+}
+
+bool watch_is_worth_waking(const struct watch *watch)
+{
+    return watch->look == LOOK_ANSWERED || watch->look == LOOK_FAILED || watch->look_wanted ||
+           watch->rejected || watch->completed;
 }
 
 static bool look_is_done(const struct watch *watch)
@@ -370,6 +340,11 @@ static bool publish_is_stored(const struct watch *watch)
     return watch->stored || watch->accepted || watch->rejected;
 }
 
+static bool publish_failed_or_end(const struct watch *watch)
+{
+    return watch->not_stored || watch_is_worth_waking(watch);
+}
+
 static void mark_not_stored(struct watch *watch, const thole_error *why)
 {
     pthread_mutex_lock(&watch->client->lock);
@@ -397,12 +372,20 @@ static thole_status send_once(struct watch *watch, const char *subject, thole_sl
     return THOLE_OK;
 }
 
-static thole_status publish_to(struct watch *watch, const char *subject, thole_slice body, uint64_t until_ms,
-                               thole_error *reterr)
+/* Until it is stored, or not; who waits for the end sleeps on, and looks up after @p pause_ms. */
+static bool sleep_until_stored(struct watch *watch, bool whole, uint64_t pause_ms, uint64_t until_ms)
+{
+    if (whole)
+        (void)watch_sleep(watch, publish_failed_or_end, earlier(until_ms, client_now_ms() + pause_ms));
+    return watch_sleep(watch, publish_is_done, until_ms);
+}
+
+static thole_status publish_to(struct watch *watch, const char *subject, thole_slice body, bool whole,
+                               uint64_t until_ms, uint64_t pause_ms, thole_error *reterr)
 {
     for (;;) {
         THOLE_TRY(send_once(watch, subject, body, reterr));
-        if (!watch_sleep(watch, publish_is_done, until_ms))
+        if (!sleep_until_stored(watch, whole, pause_ms, until_ms))
             return thole_fail(reterr, THOLE_UNAVAILABLE,
                               "%s was not acknowledged in time; repeating it is safe", subject);
         if (watch_sleep(watch, publish_is_stored, 0))
@@ -416,12 +399,24 @@ static thole_status publish_to(struct watch *watch, const char *subject, thole_s
     }
 }
 
-thole_status watch_publish(struct watch *watch, thole_slice body, uint64_t until_ms, thole_error *reterr)
+static thole_status publish(struct watch *watch, thole_slice body, bool whole, uint64_t until_ms,
+                            uint64_t pause_ms, thole_error *reterr)
 {
     struct place place = {.stream = {.ptr = NULL}};
     thole_status status = place_inbox(watch->client, watch->instance, &place, reterr);
     if (status == THOLE_OK)
-        status = publish_to(watch, buf_cstr(&place.subject), body, until_ms, reterr);
+        status = publish_to(watch, buf_cstr(&place.subject), body, whole, until_ms, pause_ms, reterr);
     place_release(&place);
     return status;
+}
+
+thole_status watch_publish(struct watch *watch, thole_slice body, uint64_t until_ms, thole_error *reterr)
+{
+    return publish(watch, body, false, until_ms, 0, reterr);
+}
+
+thole_status watch_publish_and_wait(struct watch *watch, thole_slice body, uint64_t until_ms,
+                                    uint64_t pause_ms, thole_error *reterr)
+{
+    return publish(watch, body, true, until_ms, pause_ms, reterr);
 }

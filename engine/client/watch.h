@@ -22,14 +22,22 @@ struct watch {
     thole_slice request;  /* id of this call's own request; empty: none */
     char api_subject[STREAM_NAME_BYTES_MAX + 32];
     struct buf api_body;
-    struct subscription *subscription;
+    struct buf name;                   /* of the instance, as it stands in subjects */
+    struct subscription *subscription; /* its own; NULL: that of all, or none */
+    bool listens, together;            /* to notices; by the subscription of all */
     pthread_cond_t changed;
     uint64_t token; /* of looks; + 1 is that of the publish */
     /* Under client.lock: */
-    struct watch *next;
+    struct watch *next, **link, *next_token, *next_name; /* watch_table.h */
+    unsigned pins;           /* nats.c's threads that use it without the lock: it is not closed meanwhile */
     watch_predicate *holds;  /* what the caller's thread sleeps for; NULL: it is awake */
     bool accepted, rejected; /* notices that name this request */
     uint64_t ended;          /* execution whose end a notice has told; 0 = none */
+    uint64_t execution; /* the one that is waited for, once that is known; 0: not, or notices may have been
+                           missed */
+    bool completed;     /* so has this execution ended; its output is in result */
+    struct buf result;
+    bool end_heard; /* the look for it has still to be sent */
     bool reconnected;
     bool look_wanted; /* something happened that the look under way may have missed */
     enum look_state look;
@@ -40,11 +48,17 @@ struct watch {
     thole_error publish_error;
 };
 
+/* ---- watch_open.c ---- */
 /* The watch must not move. After an error it is closed already. */
 THOLE_NODISCARD thole_status watch_open(struct thole_client *client, enum watch_kind kind,
                                         thole_slice instance, thole_slice request, struct watch *ret,
                                         thole_error *reterr);
 void watch_close(struct watch *watch);
+/* For who waits for long, now and then: gives it a subscription of its own when that of all brings too much
+ * of what is others'. */
+void watch_listen_apart(struct watch *watch);
+
+/* ---- watch.c ---- */
 
 /* Sleeps until it holds (true) or until @p until_ms (false). */
 bool watch_sleep(struct watch *watch, watch_predicate *holds, uint64_t until_ms);
@@ -52,6 +66,8 @@ bool watch_sleep(struct watch *watch, watch_predicate *holds, uint64_t until_ms)
 /* Sends a look unless one is under way or its answer waits to be taken. Never blocks; a failure shows in the
  * answer. */
 void watch_look(struct watch *watch);
+/* The execution that is waited for. */
+void watch_expect(struct watch *watch, uint64_t execution);
 /* Waits for a look's answer, and looks again while the stream cannot be read, until @p until_ms. Sequence 0:
  * there is no record, or only of events that wait for the instance, or of its deletion. The record lives in
  * @p arena. */
@@ -62,7 +78,16 @@ THOLE_NODISCARD thole_status watch_take_look(struct watch *watch, uint64_t until
  * that names the request counts as stored. */
 THOLE_NODISCARD thole_status watch_publish(struct watch *watch, thole_slice body, uint64_t until_ms,
                                            thole_error *reterr);
+/* The same for who waits for the end, too: what only says that it is stored does not wake the caller, who
+ * comes back at the latest @p pause_ms after it was. */
+THOLE_NODISCARD thole_status watch_publish_and_wait(struct watch *watch, thole_slice body, uint64_t until_ms,
+                                                    uint64_t pause_ms, thole_error *reterr);
+/* Something came that is worth a look, or the result itself. */
+bool watch_is_worth_waking(const struct watch *watch);
 
+/* A notice of the instance with this name in subjects, on one of nats.c's threads. False: nobody watches it.
+ */
+bool watches_on_notice(struct thole_client *client, const struct delivery *delivery);
 /* Callbacks of the client's connection and requests; arg is the client. */
 void watches_on_state(void *arg, bool connected, uint64_t epoch);
 void watches_on_done(void *arg, const struct request_done *done);

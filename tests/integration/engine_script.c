@@ -76,13 +76,14 @@ bool engine_script_turn(struct engine_script *script, uint64_t epoch, uint64_t n
 }
 
 void engine_script_notice(struct engine_script *script, const char *kind, thole_slice instance,
-                          thole_slice request_id)
+                          thole_slice request_id, thole_slice data)
 {
     struct event_notice const notice = {.orchestration = THOLE_STR("order"),
                                         .instance = instance,
                                         .kind = kind,
                                         .execution = 1,
-                                        .request_id = request_id};
+                                        .request_id = request_id,
+                                        .data = data};
     (void)!event_notice_publish(script->connection, script->topology.ns, &notice, NULL);
 }
 
@@ -101,12 +102,12 @@ static void complete(struct engine_script *script, const struct message *start, 
         .instance = start->instance, .execution = 1, .number = 1, .events = &started, .events_len = 1};
     (void)engine_script_turn(script, 1, n, &turn);
     if (notices)
-        engine_script_notice(script, "started", start->instance, start->request_id);
+        engine_script_notice(script, "started", start->instance, start->request_id, start->data);
     turn.number = 2;
     turn.events = &completed;
     (void)engine_script_turn(script, 1, n + 1, &turn);
     if (notices)
-        engine_script_notice(script, "completed", start->instance, (thole_slice){NULL, 0});
+        engine_script_notice(script, "completed", start->instance, (thole_slice){NULL, 0}, start->data);
 }
 
 static void take_event(struct engine_script *script, const struct message *start, uint64_t n, bool notice)
@@ -120,7 +121,7 @@ static void take_event(struct engine_script *script, const struct message *start
         .instance = start->instance, .execution = 1, .number = 2, .events = &received, .events_len = 1};
     (void)engine_script_turn(script, 1, n, &turn);
     if (notice)
-        engine_script_notice(script, "started", start->instance, start->request_id);
+        engine_script_notice(script, "started", start->instance, start->request_id, start->data);
 }
 
 static void act(struct engine_script *script, enum script_mode mode, const struct message *start, uint64_t n)
@@ -129,7 +130,9 @@ static void act(struct engine_script *script, enum script_mode mode, const struc
     case SCRIPT_SILENT: break;
     case SCRIPT_COMPLETE: complete(script, start, n, true); break;
     case SCRIPT_NO_NOTICES: complete(script, start, n, false); break;
-    case SCRIPT_REJECT: engine_script_notice(script, "rejected", start->instance, start->request_id); break;
+    case SCRIPT_REJECT:
+        engine_script_notice(script, "rejected", start->instance, start->request_id, (thole_slice){NULL, 0});
+        break;
     case SCRIPT_TAKE_EVENT: take_event(script, start, n, true); break;
     case SCRIPT_TAKE_EVENT_QUIETLY: take_event(script, start, n, false); break;
     }

@@ -48,5 +48,5 @@ bool engine_script_seen(struct engine_script *script, size_t messages);
 bool engine_script_epoch(struct engine_script *script, uint64_t epoch);
 bool engine_script_turn(struct engine_script *script, uint64_t epoch, uint64_t n, const struct turn *turn);
 void engine_script_notice(struct engine_script *script, const char *kind, thole_slice instance,
-                          thole_slice request_id);
+                          thole_slice request_id, thole_slice data);
 #endif

@@ -224,7 +224,7 @@ static void test_wait_through_cut(void)
     nanosleep(&pause, NULL); /* so that it sleeps */
     tcp_proxy_cut(proxy);
     CU_ASSERT(fixture_write(1, 2, "cut-1", 2, &completed));
-    engine_script_notice(&fixture.script, "completed", THOLE_STR("cut-1"), THOLE_STR(""));
+    engine_script_notice(&fixture.script, "completed", THOLE_STR("cut-1"), THOLE_STR(""), nothing);
     nanosleep(&pause, NULL);
     tcp_proxy_heal(proxy);
     pthread_join(waiter.thread, NULL);

@@ -205,7 +205,7 @@ static void test_refused_as_a_repetition(void)
     (void)snprintf(request, sizeof request, "%.*s", THOLE_FMT(fixture.script.last.request_id));
     pthread_mutex_unlock(&fixture.script.lock);
     CU_ASSERT(fixture_started(1, "own", request));
-    engine_script_notice(&fixture.script, "rejected", THOLE_STR("own"), thole_slice_from(request));
+    engine_script_notice(&fixture.script, "rejected", THOLE_STR("own"), thole_slice_from(request), nothing);
     nap_ms(400);
     listen_to(&looks, "$JS.API.STREAM.MSG.GET.THOLE_default_HIST_0");
     nap_ms(600);
@@ -214,7 +214,8 @@ static void test_refused_as_a_repetition(void)
     CU_ASSERT(looks.seen <= 3);
     subscription_close(looks.subscription);
     CU_ASSERT(fixture_write(1, 2, "own", 2, &completed));
-    engine_script_notice(&fixture.script, "completed", THOLE_STR("own"), thole_slice_from(request));
+    engine_script_notice(&fixture.script, "completed", THOLE_STR("own"), thole_slice_from(request),
+                         THOLE_STR("done"));
     (void)pthread_join(thread, NULL);
     fixture_check("its end", fixture_outcome(runner.status, &runner.outcome), "Completed #1 done");
 }
@@ -263,7 +264,7 @@ static void test_wait_over_a_cut(void)
     nap_ms(1200); /* its first looks are over */
     tcp_proxy_cut(proxy);
     CU_ASSERT(fixture_write(1, 2, "cut-off", 2, &completed));
-    engine_script_notice(&fixture.script, "completed", THOLE_STR("cut-off"), THOLE_STR("r"));
+    engine_script_notice(&fixture.script, "completed", THOLE_STR("cut-off"), THOLE_STR("r"), nothing);
     nap_ms(200);
     struct timespec const since = fixture_begin();
     tcp_proxy_heal(proxy);

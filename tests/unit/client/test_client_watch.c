@@ -30,9 +30,9 @@ static void test_nothing_of_a_watch_stays(void)
     watch_close(&first);
     CU_ASSERT_PTR_NULL(first.look_body.ptr);
     CU_ASSERT_PTR_NULL(first.api_body.ptr);
-    CU_ASSERT_PTR_EQUAL(client.watches, &second);
+    CU_ASSERT_PTR_EQUAL(client.watches.first, &second);
     watch_close(&second);
-    CU_ASSERT_PTR_NULL(client.watches);
+    CU_ASSERT_PTR_NULL(client.watches.first);
     (void)pthread_mutex_destroy(&client.lock);
 }
 
