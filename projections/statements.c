@@ -389,10 +389,10 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " AND ((q.attempt = k.attempt AND q.worker = $6::text) OR k.attempt = ANY (q.lost))"
          " AND (q.lost_word IS NULL OR q.lost_worker <> $6::text)"
          " RETURNING k.ord, q.attempt"},
-    /* Worker $1 died, saying $2. $3..$7 is the try (and its attempt) that it died of, if that is known: its
-     * claim is lost, and counts against it like one that was made apart if it was lost $8 times before; those
-     * beside it are not lost. If it is not known, the next claims note the loss. Nobody waits for its leases
-     * to end. */
+    /* Worker $1 died, with the report $2. $3..$7 is the try (and its attempt) that it died of, if that is
+     * known: its claim is lost, and counts against it like one that was made apart if it was lost $8 times
+     * before; those beside it are not lost. If it is not known, the next claims note the loss. Nobody waits
+     * for its leases to end. */
     [STATEMENT_DIED] =
         {"died", "i",
          "UPDATE worker_queue AS q SET"

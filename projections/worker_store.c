@@ -133,7 +133,7 @@ static thole_status take_tries(struct postgres *pg, const struct claim_policy *p
         if (status == THOLE_OK)
             status = arena_dup(arena, call_cell_text(pg, 0, row, 6), &claim->lost_worker);
         if (status == THOLE_OK)
-            status = arena_dup(arena, call_cell_text(pg, 0, row, 7), &claim->lost_word);
+            status = arena_dup(arena, call_cell_text(pg, 0, row, 7), &claim->lost_report);
         if (status == THOLE_OK)
             status = arena_dup(arena, call_cell_text(pg, 0, row, 8), &claim->orchestration);
         if (status != THOLE_OK)
@@ -213,7 +213,7 @@ thole_status worker_store_died(struct postgres *pg, const struct worker_death *d
     assert(!pg->in_transaction);
     call_begin(pg, "noting a worker's death");
     call_text(pg, death->worker);
-    call_text(pg, death->word);
+    call_text(pg, death->report);
     call_text(pg, death->blamed.instance);
     call_int8(pg, death->blamed.execution);
     call_int8(pg, death->blamed.activity_id);

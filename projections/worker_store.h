@@ -56,7 +56,7 @@ struct claim {
     thole_slice orchestration; /* in the arena: of the instance; empty: it is gone */
     uint32_t version;          /* of its code */
     thole_slice lost_worker;   /* in the arena: with which it was lost last; may be empty */
-    thole_slice lost_word;     /* likewise: what is known of that worker's end; empty: nothing */
+    thole_slice lost_report;   /* likewise: what is known of that worker's end; empty: nothing */
     /* out for claim, in its arena; in for renew, release and leave, when noted: what the last heartbeat said
      */
     thole_slice details;
@@ -99,7 +99,7 @@ THOLE_NODISCARD thole_status worker_store_let_go(struct postgres *pg, thole_slic
                                                  struct claim *claims, size_t n, thole_error *reterr);
 /* What is known of a worker that died. */
 struct worker_death {
-    thole_slice worker, word;   /* the word is for people */
+    thole_slice worker, report; /* the report is for people */
     struct activity_key blamed; /* what it died of; no instance: that is not known */
     uint64_t attempt;           /* that claim of it */
     uint32_t candidate_after;   /* as in the claims' policy */

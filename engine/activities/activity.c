@@ -141,7 +141,7 @@ static void poison_result(const struct thole_activity *act, char text[ACTIVITY_R
 {
     (void)snprintf(text, ACTIVITY_RESULT_TEXT_BYTES,
                    "%" PRIu32 " workers that ran it were lost, %s the last: %s", act->lost, act->lost_worker,
-                   act->lost_word[0] != '\0' ? act->lost_word : "no word from it for a lease");
+                   act->lost_report[0] != '\0' ? act->lost_report : "its lease ran out without a report");
     ret->status = THOLE_APP;
     ret->data = thole_slice_from(text);
     ret->error_type = POISON_TYPE;

@@ -63,9 +63,9 @@ struct thole_activity {
     bool poisoned;  /* it is not run; the result is that */
     uint32_t lost;  /* claims of this try that were lost, and with which worker the last */
     char lost_worker[ACTIVITY_WORKER_BYTES];
-    char lost_word[WORKER_CRASH_TEXT_BYTES]; /* what is known of that worker's end; empty: nothing */
-    uint64_t sent_count, sent_round;         /* of heartbeats: what was sent last, and in which round */
-    thole_activity_fn *run;                  /* NULL: this program does not know it */
+    char lost_report[WORKER_CRASH_TEXT_BYTES]; /* what is known of that worker's end; empty: nothing */
+    uint64_t sent_count, sent_round;           /* of heartbeats: what was sent last, and in which round */
+    thole_activity_fn *run;                    /* NULL: this program does not know it */
     uint64_t attempt;
     bool running;                 /* between RUN and the handler's return */
     bool given_up;                /* it has not returned in its grace */

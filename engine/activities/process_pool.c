@@ -19,7 +19,7 @@
 
 enum {
     KILL_WAIT_MS = 10000,  /* from SIGKILL to the last one's end, which takes milliseconds */
-    CLOSED_WAIT_MS = 2000, /* between the end of its socket and the word of its guard */
+    CLOSED_WAIT_MS = 2000, /* between the end of its socket and the report of its guard */
     STARTS_MAX = 3,        /* processes that may die in a row before they have called the handler */
     PAUSE_MS_MIN = 50,     /* before another process is asked for when there was none */
     PAUSE_MS_MAX = 5000,

@@ -46,7 +46,7 @@ const char *worker_crash_text(const struct worker_crash *crash, char ret[WORKER_
     switch (crash->kind) {
     case WORKER_CRASH_NONE:
         (void)snprintf(ret, WORKER_CRASH_TEXT_BYTES,
-                       "it ended without a word: SIGKILL, or _exit() was called");
+                       "it ended without a report: SIGKILL, or _exit() was called");
         break;
     case WORKER_CRASH_SIGNAL:
         if (crash->fault)

@@ -19,8 +19,8 @@ enum {
 struct report {
     const struct host_options *options;
     const struct crash_page *page;
-    struct crash_word ended; /* what the kernel says, where the engine said nothing */
-    const struct crash_word *word;
+    struct crash ended; /* what the kernel says, where the engine reported nothing */
+    const struct crash *crash;
     struct connection *connection;
 };
 
@@ -57,7 +57,7 @@ static thole_status store(struct report *report, const struct crash_place *place
     if (report->connection == NULL)
         THOLE_TRY(connection_open(&options, &report->connection, reterr));
     return crashes_add(report->connection, report->options->ns, place->partition, &entry,
-                       report->word->place >= 0, ret_count, reterr);
+                       report->crash->place >= 0, ret_count, reterr);
 }
 
 static bool insist(struct report *report, const struct crash_place *place, thole_slice text,
@@ -80,8 +80,8 @@ static bool report_place(struct report *report, const struct crash_place *place)
     struct buf text;
     uint64_t count = 0;
     buf_init(&text, CRASH_TEXT_BYTES);
-    crash_report_text(report->word, place, &text);
-    if (report->word->place < 0)
+    crash_report_text(report->crash, place, &text);
+    if (report->crash->place < 0)
         buf_text(&text, ", or in other code of the process");
     thole_slice const shown = buf_status(&text) == THOLE_OK ? buf_bytes(&text) : THOLE_STR("a crash");
     log_line(LOG_LEVEL_ERROR, "supervisor",
@@ -102,7 +102,7 @@ static void report_death(const struct report *report)
 {
     struct buf text;
     buf_init(&text, CRASH_TEXT_BYTES);
-    crash_text(report->word, NULL, &text);
+    crash_text(report->crash, NULL, &text);
     log_line(LOG_LEVEL_ERROR, "supervisor", "the engine died: %s; no orchestration's code is to blame",
              buf_status(&text) == THOLE_OK ? buf_cstr(&text) : "a crash");
     buf_release(&text);
@@ -110,17 +110,17 @@ static void report_death(const struct report *report)
 
 int crash_report(const struct host_options *options, struct crash_page *page, int status)
 {
-    struct report report = {.options = options, .page = page, .word = &page->word};
+    struct report report = {.options = options, .page = page, .crash = &page->crash};
     bool all = true, any = false;
     (void)alarm(LIFE_S);
     look_at_status(&report, status);
-    if (atomic_load(&page->word.state) == CRASH_UNSAID)
-        report.word = &report.ended;
-    bool const silent = report.word == &report.ended;
+    if (atomic_load(&page->crash.state) == CRASH_UNREPORTED)
+        report.crash = &report.ended;
+    bool const silent = report.crash == &report.ended;
     bool const blames = !silent || report.ended.kind == CRASH_CODE ||
                         (report.ended.kind == CRASH_KILLED && report.ended.number != SIGKILL);
     for (size_t i = 0; blames && i < page->places_len && i < CRASH_PLACES_MAX; i++) {
-        bool const here = silent ? atomic_load(&page->places[i].since_ms) != 0 : (int)i == page->word.place;
+        bool const here = silent ? atomic_load(&page->places[i].since_ms) != 0 : (int)i == page->crash.place;
         if (!here)
             continue;
         any = true;

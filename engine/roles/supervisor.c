@@ -217,7 +217,7 @@ static void hear_child(struct supervisor *s)
 {
     char byte;
     ssize_t const n = recv(s->socket, &byte, 1, MSG_DONTWAIT);
-    if (n == 1 && atomic_load(&s->page->word.state) == CRASH_SAID)
+    if (n == 1 && atomic_load(&s->page->crash.state) == CRASH_REPORTED)
         start_reporter(s, 0);
     else if (n == 0)
         close_socket(s); /* code has closed what is not its own, or it is dead */
@@ -243,7 +243,7 @@ static bool is_crash(const struct supervisor *s)
 {
     if (atomic_load(&s->page->returned))
         return false;
-    if (atomic_load(&s->page->word.state) != CRASH_UNSAID)
+    if (atomic_load(&s->page->crash.state) != CRASH_UNREPORTED)
         return true;
     return !s->stopping || s->killed;
 }
@@ -290,7 +290,7 @@ static bool was_asked(int status)
 static uint64_t next_delay(struct supervisor *s)
 {
     bool const explained =
-        s->stored && s->page->word.place >= 0 && atomic_load(&s->page->word.state) != CRASH_UNSAID;
+        s->stored && s->page->crash.place >= 0 && atomic_load(&s->page->crash.state) != CRASH_UNREPORTED;
     if (explained)
         return 0;
     if (clock_monotonic_ms() >= s->born_ms + LIVED_MS)

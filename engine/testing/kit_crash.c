@@ -20,15 +20,15 @@ static void write_line(const char *line, int len)
         (void)!write(STDERR_FILENO, line, len < LINE_BYTES ? (size_t)len : LINE_BYTES - 1);
 }
 
-static const char *what(const struct crash_word *word, char ret[64])
+static const char *what(const struct crash *crash, char ret[64])
 {
-    if (word->overflow)
+    if (crash->overflow)
         (void)snprintf(ret, 64, "stack overflow");
-    else if (word->kind == CRASH_EXIT)
-        (void)snprintf(ret, 64, "exit(%d) was called", word->number);
+    else if (crash->kind == CRASH_EXIT)
+        (void)snprintf(ret, 64, "exit(%d) was called", crash->number);
     else
         (void)snprintf(ret, 64, "SIG%s",
-                       sigabbrev_np(word->number) == NULL ? "?" : sigabbrev_np(word->number));
+                       sigabbrev_np(crash->number) == NULL ? "?" : sigabbrev_np(crash->number));
     return ret;
 }
 
@@ -37,18 +37,18 @@ static void on_fatal(const struct fatal *fatal)
     char line[LINE_BYTES], text[64], size[32] = "";
     struct crash_page *const page = watched;
     (void)fatal;
-    if (page == NULL || atomic_load(&page->word.state) != CRASH_SAID || page->word.place < 0)
+    if (page == NULL || atomic_load(&page->crash.state) != CRASH_REPORTED || page->crash.place < 0)
         return;
     const struct crash_place *const place = &page->places[0];
-    if (page->word.overflow)
+    if (page->crash.overflow)
         (void)snprintf(size, sizeof size, ": %d KiB", CORO_STACK_BYTES / 1024);
     write_line(line, snprintf(line, sizeof line, "thole test kit: %s in orchestration %s%s; instance %.*s\n",
-                              what(&page->word, text), place->orchestration, size, (int)place->instance_len,
+                              what(&page->crash, text), place->orchestration, size, (int)place->instance_len,
                               (const char *)place->instance));
     struct buf report;
     (void)alarm(LOOK_UP_S);
     buf_init(&report, LINE_BYTES);
-    crash_report_text(&page->word, place, &report);
+    crash_report_text(&page->crash, place, &report);
     if (buf_status(&report) == THOLE_OK)
         write_line(line, snprintf(line, sizeof line, "thole test kit: %s\n", buf_cstr(&report)));
     (void)alarm(0);

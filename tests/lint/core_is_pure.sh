@@ -7,13 +7,13 @@ allowed='calloc free malloc realloc memchr memcmp memcpy memmem memmove memset q
     strchr strcmp strlen strncmp strnlen snprintf vsnprintf abort __assert_fail __stack_chk_fail _GLOBAL_OFFSET_TABLE_
     __isoc99_sscanf'
 coroutine='mmap munmap mprotect getcontext makecontext swapcontext sysconf __register_frame_info'
-last_words='write' # memory.c: of a process that aborts
+abort_calls='write' # memory.c: of a process that aborts
 pure=()
 while [ $# -gt 0 ] && [ "$1" != -- ]; do pure+=("$1") && shift; done
 [ $# -eq 0 ] || shift
 own=$(nm -g --defined-only --format=posix "${pure[@]}" "$@" | awk 'NF > 1 { print $1 }')
 {
-    nm -A -u --format=posix "${pure[@]}" | awk -v names="$allowed $own" -v more="$coroutine" -v last="$last_words" '
+    nm -A -u --format=posix "${pure[@]}" | awk -v names="$allowed $own" -v more="$coroutine" -v last="$abort_calls" '
         BEGIN { n = split(names, list, /[ \t\n]+/); for (i = 1; i <= n; i++) known[list[i]] = 1
                 n = split(more, list, /[ \t\n]+/); for (i = 1; i <= n; i++) switches[list[i]] = 1 }
         object == "memory.c" && $2 == last { next }

@@ -64,7 +64,7 @@ void crash_ended(struct crash_place *place)
     atomic_store(&place->since_ms, 0);
 }
 
-/* ---- the word ---- */
+/* ---- the report ---- */
 
 /* One for the process, as signals are. The page is NULL when nothing is to be said. */
 static struct {
@@ -90,19 +90,19 @@ static int running_place(const struct crash_page *page)
 }
 
 /* The instruction; and, after a jump to nowhere, where it was jumped from. */
-static void take_registers(const ucontext_t *context, struct crash_word *word)
+static void take_registers(const ucontext_t *context, struct crash *crash)
 {
 #if defined(__x86_64__)
     uintptr_t const pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
     uintptr_t const sp = (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
-    word->frames[word->frames_len++] = (const void *)(pc + 1); /* as if it were a return address */
-    if (word->fault && pc == word->address && running.stacks != NULL &&
+    crash->frames[crash->frames_len++] = (const void *)(pc + 1); /* as if it were a return address */
+    if (crash->fault && pc == crash->address && running.stacks != NULL &&
         stack_pool_runs_on(running.stacks, (const void *)sp))
-        memcpy(&word->frames[word->frames_len++], (const void *)sp, sizeof(void *));
+        memcpy(&crash->frames[crash->frames_len++], (const void *)sp, sizeof(void *));
 #elif defined(__aarch64__)
-    word->frames[word->frames_len++] = (const void *)(uintptr_t)(context->uc_mcontext.pc + 1);
-    if (word->fault && context->uc_mcontext.pc == word->address)
-        word->frames[word->frames_len++] = (const void *)(uintptr_t)context->uc_mcontext.regs[30];
+    crash->frames[crash->frames_len++] = (const void *)(uintptr_t)(context->uc_mcontext.pc + 1);
+    if (crash->fault && context->uc_mcontext.pc == crash->address)
+        crash->frames[crash->frames_len++] = (const void *)(uintptr_t)context->uc_mcontext.regs[30];
 #else
     (void)context;
 #endif
@@ -112,32 +112,32 @@ static void take_registers(const ucontext_t *context, struct crash_word *word)
  * has been spoiled, what was said before stays. backtrace() has been called before, or it would load a
  * library now.
  */
-static void take_frames(struct crash_word *word)
+static void take_frames(struct crash *crash)
 {
     void *frames[CRASH_FRAMES_MAX];
-    const uint8_t *const pc = word->frames_len > 0 ? (const uint8_t *)word->frames[0] - 1 : NULL;
+    const uint8_t *const pc = crash->frames_len > 0 ? (const uint8_t *)crash->frames[0] - 1 : NULL;
     int const n = backtrace(frames, CRASH_FRAMES_MAX);
     int first = 0;
     while (pc != NULL && first < n && frames[first] != (const void *)pc)
         first++;
-    for (int i = pc == NULL ? 0 : first + 1; i < n && word->frames_len < CRASH_FRAMES_MAX; i++)
-        word->frames[word->frames_len++] = frames[i];
+    for (int i = pc == NULL ? 0 : first + 1; i < n && crash->frames_len < CRASH_FRAMES_MAX; i++)
+        crash->frames[crash->frames_len++] = frames[i];
 }
 
 static void take(const struct fatal *fatal, struct crash_page *page, int place)
 {
-    struct crash_word *const word = &page->word;
+    struct crash *const crash = &page->crash;
     uint64_t const overdue = place >= 0 && fatal->number == SIGABRT ? atomic_load(&page->overdue_ms) : 0;
-    word->place = place;
-    word->frames_len = 0;
-    word->fault = fatal->fault;
-    word->address = fatal->address;
-    word->overflow = fatal->fault && running.stacks != NULL &&
-                     stack_pool_overflown(running.stacks, (const void *)(uintptr_t)fatal->address);
-    word->number = overdue != 0 ? (int)overdue : fatal->number == 0 ? fatal->exit_code : fatal->number;
-    word->kind = overdue != 0 ? CRASH_ENDLESS : fatal->number == 0 ? CRASH_EXIT : CRASH_SIGNAL;
+    crash->place = place;
+    crash->frames_len = 0;
+    crash->fault = fatal->fault;
+    crash->address = fatal->address;
+    crash->overflow = fatal->fault && running.stacks != NULL &&
+                      stack_pool_overflown(running.stacks, (const void *)(uintptr_t)fatal->address);
+    crash->number = overdue != 0 ? (int)overdue : fatal->number == 0 ? fatal->exit_code : fatal->number;
+    crash->kind = overdue != 0 ? CRASH_ENDLESS : fatal->number == 0 ? CRASH_EXIT : CRASH_SIGNAL;
     if (fatal->context != NULL)
-        take_registers(fatal->context, word);
+        take_registers(fatal->context, crash);
 }
 
 /* Code may have closed it, and the number be another file's by now. */
@@ -148,21 +148,21 @@ static bool socket_is_ours(void)
            now.st_ino == saying.file.st_ino;
 }
 
-/* Async-signal-safe. Only the first word counts: what follows may be its consequence. exit() is a crash where
- * an orchestration calls it; elsewhere the program ends as it wants to. */
+/* Async-signal-safe. Only the first report counts: what follows may be its consequence. exit() is a crash
+ * where an orchestration calls it; elsewhere the program ends as it wants to. */
 static void on_fatal(const struct fatal *fatal)
 {
     struct crash_page *const page = atomic_load(&saying.page);
-    int unsaid = CRASH_UNSAID;
+    int unreported = CRASH_UNREPORTED;
     if (page == NULL || getpid() != saying.pid)
         return;
     int const place = running_place(page);
     if (fatal->number == 0 && place < 0)
         return;
-    if (atomic_compare_exchange_strong(&page->word.state, &unsaid, CRASH_BEING_SAID)) {
+    if (atomic_compare_exchange_strong(&page->crash.state, &unreported, CRASH_BEING_REPORTED)) {
         take(fatal, page, place);
-        take_frames(&page->word);
-        atomic_store(&page->word.state, CRASH_SAID);
+        take_frames(&page->crash);
+        atomic_store(&page->crash.state, CRASH_REPORTED);
     }
     if (saying.copy && fatal->number == 0)
         _exit(1); /* the handlers of exit() are the engine's */
@@ -173,16 +173,16 @@ static void on_fatal(const struct fatal *fatal)
 
 void crash_say_endless(struct crash_page *page, int place, uint64_t ms)
 {
-    struct crash_word *const word = &page->word;
-    int unsaid = CRASH_UNSAID;
-    if (!atomic_compare_exchange_strong(&word->state, &unsaid, CRASH_BEING_SAID))
+    struct crash *const crash = &page->crash;
+    int unreported = CRASH_UNREPORTED;
+    if (!atomic_compare_exchange_strong(&crash->state, &unreported, CRASH_BEING_REPORTED))
         return;
-    word->kind = CRASH_ENDLESS;
-    word->number = (int)ms;
-    word->place = place;
-    word->fault = word->overflow = false;
-    word->frames_len = 0;
-    atomic_store(&word->state, CRASH_SAID);
+    crash->kind = CRASH_ENDLESS;
+    crash->number = (int)ms;
+    crash->place = place;
+    crash->fault = crash->overflow = false;
+    crash->frames_len = 0;
+    atomic_store(&crash->state, CRASH_REPORTED);
     if (page == atomic_load(&saying.page) && socket_is_ours())
         (void)send(saying.socket, "c", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -242,59 +242,59 @@ static bool same_object(const void *a, const void *b)
 
 /* The innermost frame in the object that the orchestration is of: not in a library that it called, nor, where
  * exit() was called, in what listens for that. */
-static const void *frame_to_show(const struct crash_word *word, const struct crash_place *place)
+static const void *frame_to_show(const struct crash *crash, const struct crash_place *place)
 {
-    if (word->frames_len == 0)
+    if (crash->frames_len == 0)
         return NULL;
     if (place == NULL || place->code == NULL)
-        return word->frames[0];
+        return crash->frames[0];
     const void *const code = (const void *)(uintptr_t)place->code;
     size_t at = 0;
-    while (word->kind == CRASH_EXIT && at < word->frames_len && same_object(word->frames[at], code))
+    while (crash->kind == CRASH_EXIT && at < crash->frames_len && same_object(crash->frames[at], code))
         at++;
-    while (at < word->frames_len && !same_object(word->frames[at], code))
+    while (at < crash->frames_len && !same_object(crash->frames[at], code))
         at++;
-    return at < word->frames_len ? word->frames[at] : word->frames[0];
+    return at < crash->frames_len ? crash->frames[at] : crash->frames[0];
 }
 
-static void signal_text(const struct crash_word *word, struct buf *to)
+static void signal_text(const struct crash *crash, struct buf *to)
 {
-    const char *const name = sigabbrev_np(word->number);
+    const char *const name = sigabbrev_np(crash->number);
     if (name != NULL)
         buf_printf(to, "SIG%s", name);
     else
-        buf_printf(to, "signal %d", word->number);
-    if (word->fault && !word->overflow)
-        buf_printf(to, " at address 0x%" PRIx64, word->address);
+        buf_printf(to, "signal %d", crash->number);
+    if (crash->fault && !crash->overflow)
+        buf_printf(to, " at address 0x%" PRIx64, crash->address);
 }
 
-void crash_text(const struct crash_word *word, const struct crash_place *place, struct buf *to)
+void crash_text(const struct crash *crash, const struct crash_place *place, struct buf *to)
 {
-    const void *const frame = frame_to_show(word, place);
-    if (word->overflow)
+    const void *const frame = frame_to_show(crash, place);
+    if (crash->overflow)
         buf_printf(to, "stack overflow: %d KiB, ", CORO_STACK_BYTES / 1024);
-    switch (word->kind) {
+    switch (crash->kind) {
     case CRASH_NONE: buf_text(to, "it ended, and nobody knows how"); break;
-    case CRASH_SIGNAL: signal_text(word, to); break;
-    case CRASH_EXIT: buf_printf(to, "exit(%d) was called", word->number); break;
-    case CRASH_ENDLESS: buf_printf(to, "the turn did not end within %d ms", word->number); break;
+    case CRASH_SIGNAL: signal_text(crash, to); break;
+    case CRASH_EXIT: buf_printf(to, "exit(%d) was called", crash->number); break;
+    case CRASH_ENDLESS: buf_printf(to, "the turn did not end within %d ms", crash->number); break;
     case CRASH_CODE:
-        buf_printf(to, "the process ended with code %d: _exit() was called", word->number);
+        buf_printf(to, "the process ended with code %d: _exit() was called", crash->number);
         break;
     case CRASH_KILLED:
         buf_text(to, "killed by ");
-        signal_text(word, to);
+        signal_text(crash, to);
         break;
     }
     if (frame == NULL)
         return;
-    buf_text(to, word->kind == CRASH_ENDLESS ? ": at " : " in ");
+    buf_text(to, crash->kind == CRASH_ENDLESS ? ": at " : " in ");
     call_site_text(frame, to);
 }
 
-void crash_report_text(const struct crash_word *word, const struct crash_place *place, struct buf *to)
+void crash_report_text(const struct crash *crash, const struct crash_place *place, struct buf *to)
 {
-    crash_text(word, place, to);
+    crash_text(crash, place, to);
     buf_printf(to, ", in a %s of orchestration %s, at event %llu", code_kind_name(place->kind),
                place->orchestration, (unsigned long long)place->event);
 }

@@ -1,6 +1,6 @@
 /*
- * What an engine and its supervisor share: which code of which orchestration each shard runs, and the word
- * that the engine says when it crashes in it (or calls exit(), or does not end its turn). The supervisor
+ * What an engine and its supervisor share: which code of which orchestration each shard runs, and the report
+ * that the engine writes when it crashes in it (or calls exit(), or does not end its turn). The supervisor
  * stores it before the process ends (supervisor.h).
  *
  * A place has one writer, its shard's thread, which costs a few stores for each turn. It is read by handlers
@@ -16,7 +16,7 @@ enum {
     CRASH_PLACES_MAX = 256, /* as many as --engine-threads may be */
     CRASH_FRAMES_MAX = 32,
     CRASH_TEXT_BYTES = 512,
-    CRASH_WAIT_MS = 2000, /* an engine that dies waits at most so long until its word is stored */
+    CRASH_WAIT_MS = 2000, /* an engine that dies waits at most so long until its report is stored */
 };
 
 struct crash_place {
@@ -32,15 +32,16 @@ struct crash_place {
 
 enum crash_kind {
     CRASH_NONE = 0,
-    CRASH_SIGNAL = 1,  /* said by itself: number is the signal */
-    CRASH_EXIT = 2,    /* said by itself: exit(number) was called */
+    CRASH_SIGNAL = 1,  /* reported by itself: number is the signal */
+    CRASH_EXIT = 2,    /* reported by itself: exit(number) was called */
     CRASH_ENDLESS = 3, /* the turn did not end within number milliseconds */
-    CRASH_CODE = 4,    /* said by the kernel: it ended with exit code number, and without a word: _exit() */
-    CRASH_KILLED = 5,  /* said by the kernel: number is the signal */
+    CRASH_CODE = 4,    /* from the kernel: it ended with exit code number, and without a report: _exit() */
+    CRASH_KILLED = 5,  /* from the kernel: number is the signal */
 };
-enum crash_state { CRASH_UNSAID = 0, CRASH_BEING_SAID = 1, CRASH_SAID = 2 };
-struct crash_word {
-    atomic_int state; /* an enum crash_state: from BEING_SAID on all but frames is good, as far as it goes */
+enum crash_state { CRASH_UNREPORTED = 0, CRASH_BEING_REPORTED = 1, CRASH_REPORTED = 2 };
+struct crash {
+    atomic_int
+        state; /* an enum crash_state: from BEING_REPORTED on all but frames is good, as far as it goes */
     enum crash_kind kind;
     int number;
     bool fault, overflow; /* SIGNAL: raised by what the code did, at address; it was in a stack's guard */
@@ -52,7 +53,7 @@ struct crash_word {
 };
 
 struct crash_page {
-    struct crash_word word;
+    struct crash crash;
     atomic_bool returned; /* thole_main() returns: whatever ends the process now, it is not ours to judge */
     atomic_uint_fast64_t overdue_ms; /* not 0: SIGABRT is sent to whose turn did not end within so long */
     size_t places_len;
@@ -66,10 +67,10 @@ void crash_page_clear(struct crash_page *page);
 
 /* --- the engine's side --- */
 /* From now until crash_unlisten() a crash of this process is said there, and a byte goes to @p socket (-1: to
- * nobody), which the other side closes or answers when the word is stored. Both are borrowed. */
+ * nobody), which the other side closes or answers when the report is stored. Both are borrowed. */
 void crash_listen(struct crash_page *page, int socket);
 void crash_unlisten(void);
-/* In a copy of the process that this thread has forked: the word goes to @p page, as of its place 0, and
+/* In a copy of the process that this thread has forked: the report goes to @p page, as of its place 0, and
  * nobody is waited for; exit() ends the copy. */
 void crash_listen_in_copy(struct crash_page *page);
 /* The code in that place has not returned for so long, which is said here unless it has said so itself; and
@@ -83,9 +84,9 @@ void crash_ended(struct crash_place *place);
 /* --- whoever reports --- */
 /* "SIGSEGV at address 0x0 in checkout (checkout.c:42)". @p place may be NULL. In the process that crashed, or
  * one with the same image: addresses are looked up. */
-void crash_text(const struct crash_word *word, const struct crash_place *place, struct buf *to);
+void crash_text(const struct crash *crash, const struct crash_place *place, struct buf *to);
 /* The same and what the code was about: "…, in a turn of orchestration checkout, at event 7". */
-void crash_report_text(const struct crash_word *word, const struct crash_place *place, struct buf *to);
+void crash_report_text(const struct crash *crash, const struct crash_place *place, struct buf *to);
 /* The build id of the object that holds the address, as hexadecimal digits: "0" when it has none. @p ret is
  * returned. */
 enum { BUILD_ID_BYTES = 41 };

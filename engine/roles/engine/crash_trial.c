@@ -67,20 +67,20 @@ static int wait_for(pid_t pid, struct crash_page *page, uint64_t limit_ms)
 /* What the copy said, else what the kernel says. */
 static void look_at(struct crash_page *page, int status, uint64_t limit_ms)
 {
-    struct crash_word *const word = &page->word;
-    if (atomic_load(&word->state) != CRASH_UNSAID)
+    struct crash *const crash = &page->crash;
+    if (atomic_load(&crash->state) != CRASH_UNREPORTED)
         return;
     bool const late = atomic_load(&page->overdue_ms) != 0;
-    word->kind = late ? CRASH_ENDLESS : WIFSIGNALED(status) ? CRASH_KILLED : CRASH_CODE;
-    word->number = late ? (int)limit_ms : WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
-    word->frames_len = 0;
+    crash->kind = late ? CRASH_ENDLESS : WIFSIGNALED(status) ? CRASH_KILLED : CRASH_CODE;
+    crash->number = late ? (int)limit_ms : WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+    crash->frames_len = 0;
 }
 
 static thole_status say(const struct crash_page *page, const struct code_run *run, thole_error *reterr)
 {
     struct buf text;
     buf_init(&text, CRASH_TEXT_BYTES);
-    crash_report_text(&page->word, &page->places[0], &text);
+    crash_report_text(&page->crash, &page->places[0], &text);
     thole_status const status =
         thole_fail(reterr, THOLE_APP, "%s", buf_status(&text) == THOLE_OK ? buf_cstr(&text) : "a crash");
     buf_release(&text);
@@ -111,7 +111,7 @@ thole_status crash_trial(const struct crash_trial *trial, const struct code_run 
     } else if (!atomic_load(&page->returned)) {
         bool const killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !late;
         look_at(page, status, trial->limit_ms);
-        result = killed && atomic_load(&page->word.state) == CRASH_UNSAID
+        result = killed && atomic_load(&page->crash.state) == CRASH_UNREPORTED
                      ? thole_fail(reterr, THOLE_NOMEM, "the process that tried the code alone was killed")
                      : say(page, run, reterr);
     }

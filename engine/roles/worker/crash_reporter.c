@@ -63,11 +63,11 @@ static thole_status store(const struct watch *watch, const struct worker_crash *
 {
     struct postgres_options const options = {.conninfo = watch->options->postgres,
                                              .ns = watch->options->ns,
-                                             .application = "thole-witness",
+                                             .application = "thole-reporter",
                                              .connect_timeout_ms = CALL_TIMEOUT_MS,
                                              .statement_timeout_ms = CALL_TIMEOUT_MS};
     struct worker_death const death = {.worker = thole_slice_from(watch->page->worker),
-                                       .word = thole_slice_from(text),
+                                       .report = thole_slice_from(text),
                                        .blamed = {.instance = {crash->in.instance, crash->in.instance_len},
                                                   .execution = crash->in.execution,
                                                   .activity_id = crash->in.activity_id,
@@ -92,14 +92,14 @@ static void store_and_log(const struct watch *watch, const struct worker_crash *
     if (!atomic_load(&watch->page->named))
         return;
     if (store(watch, crash, text, &rows, &error) != THOLE_OK)
-        log_line(LOG_LEVEL_WARN, "witness", "the crash report of %s could not be stored: %s; it was: %s",
+        log_line(LOG_LEVEL_WARN, "reporter", "the crash report of %s could not be stored: %s; it was: %s",
                  watch->page->worker, error.text, text);
     else if (crash->in.instance_len > 0)
-        log_line(LOG_LEVEL_ERROR, "witness", "%s died, with %zu activities: %s: instance=%.*s id=%llu",
+        log_line(LOG_LEVEL_ERROR, "reporter", "%s died, with %zu activities: %s: instance=%.*s id=%llu",
                  watch->page->worker, rows, text, (int)crash->in.instance_len,
                  (const char *)crash->in.instance, (unsigned long long)crash->in.activity_id);
     else
-        log_line(LOG_LEVEL_ERROR, "witness", "%s died, with %zu activities: %s", watch->page->worker, rows,
+        log_line(LOG_LEVEL_ERROR, "reporter", "%s died, with %zu activities: %s", watch->page->worker, rows,
                  text);
 }
 
@@ -107,7 +107,7 @@ static void store_and_log(const struct watch *watch, const struct worker_crash *
 _Noreturn static void serve(struct watch *watch)
 {
     bool dead = false;
-    process_settle("thole-witness", (int[]){watch->pidfd, watch->socket}, 2);
+    process_settle("thole-reporter", (int[]){watch->pidfd, watch->socket}, 2);
     while (!dead && atomic_load(&watch->page->state) != WORKER_CRASH_WRITTEN) {
         struct pollfd waits[2] = {{.fd = watch->pidfd, .events = POLLIN},
                                   {.fd = watch->socket, .events = POLLIN}};

@@ -151,7 +151,7 @@ static void take_details(const struct worker_host *host, const struct row_call *
         struct thole_activity *const act = worker_activity(row->id);
         act->lost = claim->lost;
         (void)snprintf(act->lost_worker, sizeof act->lost_worker, "%.*s", THOLE_FMT(claim->lost_worker));
-        (void)snprintf(act->lost_word, sizeof act->lost_word, "%.*s", THOLE_FMT(claim->lost_word));
+        (void)snprintf(act->lost_report, sizeof act->lost_report, "%.*s", THOLE_FMT(claim->lost_report));
         struct activity_parties const parties = {claim->orchestration, claim->version,
                                                  host->incarnation_slice};
         if (activity_begin(act, row->attempt, UINT64_MAX, claim->details, &parties) != THOLE_OK)

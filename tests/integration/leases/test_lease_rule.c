@@ -64,7 +64,7 @@ static void what_is_free_is_taken(void)
     enum { RELEASED = 1, LET_GO, OVER, DIED, RENEWED_AND_OVER, ROWS };
     struct postgres *pg = with_activities("free", ROWS);
     struct worker_death const death = {
-        .worker = THOLE_STR("worker-3"), .word = THOLE_STR("killed"), .candidate_after = 2};
+        .worker = THOLE_STR("worker-3"), .report = THOLE_STR("killed"), .candidate_after = 2};
     size_t rows = 0;
     for (uint64_t id = 1; id < ROWS; id++) {
         struct claim claim = for_ms(id, id == OVER ? 1 : LONG_MS);

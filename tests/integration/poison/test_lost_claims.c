@@ -173,7 +173,7 @@ static void what_is_poisoned_needs_no_time_apart(void)
 
 static void died(struct postgres *pg, thole_slice worker, const struct claim *blamed, size_t want_rows)
 {
-    struct worker_death death = {.worker = worker, .word = THOLE_STR("it tripped"), .candidate_after = 2};
+    struct worker_death death = {.worker = worker, .report = THOLE_STR("it tripped"), .candidate_after = 2};
     size_t rows = 0;
     if (blamed != NULL) {
         death.blamed = blamed->key;
@@ -187,14 +187,14 @@ static void died(struct postgres *pg, thole_slice worker, const struct claim *bl
 static struct claim claim_word(struct postgres *pg, thole_slice worker, uint64_t id, const char *want)
 {
     struct arena arena;
-    char word[64];
+    char report[64];
     struct claim claim = store_claim_of("i", id);
     arena_init(&arena, 1 << 20);
     claim.apart = true;
     CHECK_OK(worker_store_claim(pg, worker, &policy, &claim, 1, &arena, &store_err));
-    snprintf(word, sizeof word, "%.*s", THOLE_FMT(claim.lost_word));
-    CHECK_STR("word", word, want);
-    claim.lost_word = claim.lost_worker = (thole_slice){0};
+    snprintf(report, sizeof report, "%.*s", THOLE_FMT(claim.lost_report));
+    CHECK_STR("report", report, want);
+    claim.lost_report = claim.lost_worker = (thole_slice){0};
     arena_release(&arena);
     return claim;
 }

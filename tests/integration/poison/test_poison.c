@@ -140,7 +140,7 @@ static void test_the_command(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "INSTANCE"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "workers that ran it were lost"));
     CU_ASSERT_TRUE(strstr(text, "the last: killed by SIGKILL") != NULL ||
-                   strstr(text, "the last: it ended without a word: SIGKILL") != NULL);
+                   strstr(text, "the last: it ended without a report: SIGKILL") != NULL);
     CU_ASSERT_EQUAL(command("queue poisoned --queue other -o jsonl", text, sizeof text), 0);
     CHECK_STR("none of that queue", text, "");
     CU_ASSERT_EQUAL(command("queue list", text, sizeof text), 0);

@@ -28,7 +28,7 @@ static const struct death {
     {"kills", "kills", "killed by SIGKILL, by the system (out of memory) or by somebody", NULL},
     {"owned", "writes", "it ended with code 5 without being asked to stop", "POISON_OWN_HANDLER"},
     {"first", "writes", "SIGSEGV in its handler, at address 0x10", "POISON_AS_FIRST"},
-    {"alone", "alone", "no word from it for a lease", NULL},
+    {"alone", "alone", "its lease ran out without a report", NULL},
     {"forks", "forks", NULL, NULL},
 };
 static struct stack_program *workers[ARRAY_LEN(deaths)];
@@ -192,7 +192,7 @@ static bool is_gone(pid_t pid)
 static void test_a_worker_that_stops_says_nothing(void)
 {
     struct stack_program *const worker = start_worker("quiet");
-    pid_t const reporter = stack_child(worker, "thole-witness");
+    pid_t const reporter = stack_child(worker, "thole-reporter");
     CU_ASSERT_TRUE(reporter > 0);
     start("quiet", "quiet", "echo");
     CHECK_STR("quiet", outcome("quiet"), "survived");
@@ -209,7 +209,7 @@ static void test_a_worker_that_stops_says_nothing(void)
 static void test_a_worker_goes_on_without_its_crash_reporter(void)
 {
     struct stack_program *const worker = start_worker("goes_on");
-    pid_t const reporter = stack_child(worker, "thole-witness");
+    pid_t const reporter = stack_child(worker, "thole-reporter");
     CU_ASSERT_TRUE(reporter > 0 && kill(reporter, SIGKILL) == 0);
     CU_ASSERT_TRUE(stack_logged(worker, "its crash reporter has died", 1, LONG_MS));
     start("goes-on", "goes_on", "echo");

@@ -290,13 +290,14 @@ static void test_results(void)
     act->poisoned = true;
     act->lost = 3;
     (void)snprintf(act->lost_worker, sizeof act->lost_worker, "w-7");
-    check_result(act, THOLE_APP, "3 workers that ran it were lost, w-7 the last: no word from it for a lease",
+    check_result(act, THOLE_APP,
+                 "3 workers that ran it were lost, w-7 the last: its lease ran out without a report",
                  "poison", false, "");
     act = made(changes_its_mind);
     act->poisoned = true;
     act->lost = 3;
     (void)snprintf(act->lost_worker, sizeof act->lost_worker, "w-7");
-    (void)snprintf(act->lost_word, sizeof act->lost_word, "SIGSEGV in its handler");
+    (void)snprintf(act->lost_report, sizeof act->lost_report, "SIGSEGV in its handler");
     check_result(act, THOLE_APP, "3 workers that ran it were lost, w-7 the last: SIGSEGV in its handler",
                  "poison", false, "");
     check_result(made(large_output), THOLE_LIMIT, "the output has 101 bytes; at most 100 are allowed", "",

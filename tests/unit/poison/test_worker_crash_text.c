@@ -14,7 +14,7 @@ static void test_text(void)
         struct worker_crash crash;
         const char *want;
     } cases[] = {
-        {{.kind = WORKER_CRASH_NONE}, "it ended without a word: SIGKILL, or _exit() was called"},
+        {{.kind = WORKER_CRASH_NONE}, "it ended without a report: SIGKILL, or _exit() was called"},
         {{.kind = WORKER_CRASH_SIGNAL, .number = SIGABRT, .in = HANDLER}, "SIGABRT in its handler"},
         {{.kind = WORKER_CRASH_SIGNAL, .number = SIGSEGV, .fault = true, .in = HANDLER},
          "SIGSEGV in its handler, at address 0x0"},
