@@ -378,8 +378,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
              HELD("$9") " RETURNING k.ord, q.attempt"},
     /* Its worker lives: whether or not somebody else has it by now, it was not lost. Not if it has written
      * its crash report: it still does what it had begun. */
-    [STATEMENT_LET_GO] =
-        {"let_go", "ii",
+    [STATEMENT_NOT_LOST] =
+        {"not_lost", "ii",
          "UPDATE worker_queue AS q SET lost = array_remove(q.lost, k.attempt),"
          " strikes = array_remove(q.strikes, k.attempt),"
          " worker = CASE WHEN q.attempt = k.attempt THEN nullif(q.worker, $6::text) ELSE q.worker END,"

@@ -16,7 +16,7 @@ static void send_held(struct postgres *pg, enum statement statement, thole_slice
 {
     send_keys(pg, claims, n);
     call_int8_array(pg, &claims->attempt, sizeof *claims, n);
-    if (statement != STATEMENT_COMPLETE && statement != STATEMENT_LET_GO) {
+    if (statement != STATEMENT_COMPLETE && statement != STATEMENT_NOT_LOST) {
         call_bool_array(pg, &claims->noted, sizeof *claims, n);
         call_bytes_array(pg, &claims->details, sizeof *claims, n);
         call_bool_array(pg, &claims->settled, sizeof *claims, n);
@@ -194,15 +194,15 @@ thole_status worker_store_release(struct postgres *pg, thole_slice worker, struc
     return change_rows(pg, "giving activities back", STATEMENT_RELEASE, worker, claims, n, reterr);
 }
 
-thole_status worker_store_let_go(struct postgres *pg, thole_slice worker, struct claim *claims, size_t n,
-                                 thole_error *reterr)
+thole_status worker_store_not_lost(struct postgres *pg, thole_slice worker, struct claim *claims, size_t n,
+                                   thole_error *reterr)
 {
     assert(!pg->in_transaction);
     set_missing(claims, n);
     if (n == 0)
         return THOLE_OK;
-    call_begin(pg, "letting go of activities");
-    send_held(pg, STATEMENT_LET_GO, worker, claims, n);
+    call_begin(pg, "reporting activities as not lost");
+    send_held(pg, STATEMENT_NOT_LOST, worker, claims, n);
     THOLE_TRY(call_run(pg, reterr));
     return take_mine(pg, 0, claims, n, reterr);
 }

@@ -41,7 +41,7 @@ struct claim_policy {
 
 struct claim {
     struct activity_key key;
-    uint32_t partition; /* of the instance; not for release and letting go */
+    uint32_t partition; /* of the instance; not for release and not_lost */
     uint64_t lease_ms;  /* in for claim and renew: nobody else may claim it for so long; 0: at once */
     uint64_t attempt; /* in for renew, complete, release and leave; out for claim: attempt := attempt + 1, and
                          for renew */
@@ -95,8 +95,8 @@ THOLE_NODISCARD thole_status worker_store_release(struct postgres *pg, thole_sli
                                                   struct claim *claims, size_t n, thole_error *reterr);
 /* This worker lives and holds these claims no more: they are not lost, also where somebody else has the row
  * by now. Repeating it is fine. state = MINE where there was something to change. */
-THOLE_NODISCARD thole_status worker_store_let_go(struct postgres *pg, thole_slice worker,
-                                                 struct claim *claims, size_t n, thole_error *reterr);
+THOLE_NODISCARD thole_status worker_store_not_lost(struct postgres *pg, thole_slice worker,
+                                                   struct claim *claims, size_t n, thole_error *reterr);
 /* What is known of a worker that died. */
 struct worker_death {
     thole_slice worker, report; /* the report is for people */

@@ -183,7 +183,7 @@ void process_pool_destroy(struct process_pool *pool)
     free(pool);
 }
 
-/* Under the lock: the warmest one of this kind. NULL: there is none; then *ret_other is one to be let go of
+/* Under the lock: the warmest one of this kind. NULL: there is none; then *ret_other is one to be ended
  * to make room, the coldest. */
 static struct process_child *take_idle(struct process_pool *pool, size_t entry,
                                        struct process_child **ret_other)

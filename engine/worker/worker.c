@@ -20,7 +20,7 @@ struct worker_machine *worker_create(const struct worker_options *options)
     w->rows = memory_array(cap, sizeof *w->rows);
     w->ids = memory_array(cap, sizeof *w->ids);
     w->renew_ids = memory_array(cap, sizeof *w->renew_ids);
-    w->let_go = memory_array(cap, sizeof *w->let_go);
+    w->not_lost = memory_array(cap, sizeof *w->not_lost);
     lease_table_init(&w->table, cap);
     return w;
 }
@@ -34,7 +34,7 @@ void worker_destroy(struct worker_machine *w)
     free(w->rows);
     free(w->ids);
     free(w->renew_ids);
-    free(w->let_go);
+    free(w->not_lost);
     free(w);
 }
 
@@ -132,7 +132,7 @@ static void kill_all(struct worker_machine *w)
 
 static bool nothing_left(const struct worker_machine *w)
 {
-    return w->table.len == 0 && w->step == BATCH_IDLE && !w->renew_in_flight && w->let_go_len == 0;
+    return w->table.len == 0 && w->step == BATCH_IDLE && !w->renew_in_flight && w->not_lost_len == 0;
 }
 
 static bool poll_stopped(struct worker_machine *w, struct worker_out *ret)
@@ -172,7 +172,7 @@ thole_status worker_input(struct worker_machine *w, const struct worker_in *in, 
     case WORKER_IN_COMMITTED: worker_committed(w, in); break;
     case WORKER_IN_RELEASED: worker_released(w); break;
     case WORKER_IN_LEFT: worker_left(w, in); break;
-    case WORKER_IN_LET_GO: worker_let_go_told(w, in); break;
+    case WORKER_IN_NOT_LOST: worker_not_lost_told(w, in); break;
     case WORKER_IN_PUSHED: worker_pushed(w, in); break;
     case WORKER_IN_STOP: stop(w, in->limit_ms); break;
     }
@@ -194,7 +194,7 @@ uint64_t worker_next_deadline_ms(const struct worker_machine *w)
     uint64_t next_ms = min_ms(w->wake_ms, w->progress_due_ms);
     next_ms = min_ms(next_ms, worker_renew_due_ms(w));
     next_ms = min_ms(next_ms, worker_claim_due_ms(w));
-    next_ms = min_ms(next_ms, worker_let_go_due_ms(w));
+    next_ms = min_ms(next_ms, worker_not_lost_due_ms(w));
     if (w->stopping && !w->stop_fired)
         next_ms = min_ms(next_ms, w->stop_ms);
     if (w->stopping && !w->killed)
@@ -206,7 +206,7 @@ bool worker_poll(struct worker_machine *w, struct worker_out *ret)
 {
     return worker_poll_event(w, ret) || worker_poll_want(w, ret) || worker_poll_progress(w, ret) ||
            worker_poll_renew(w, ret) || worker_poll_claim(w, ret) || worker_poll_complete(w, ret) ||
-           worker_poll_release(w, ret) || worker_poll_leave(w, ret) || worker_poll_let_go(w, ret) ||
+           worker_poll_release(w, ret) || worker_poll_leave(w, ret) || worker_poll_not_lost(w, ret) ||
            poll_stopped(w, ret);
 }
 

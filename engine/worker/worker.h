@@ -16,7 +16,7 @@
  * taken ends with exactly one of ACK, NAK or DROP, after which the machine has forgotten the id; the host
  * then frees the message and the handler's result, or leaves that to an abandoned handler's thread.
  *
- * Each CLAIM, RENEW, RELEASE, LEAVE, LET_GO, COMPLETE_BEGIN and COMPLETE_COMMIT is answered exactly once,
+ * Each CLAIM, RENEW, RELEASE, LEAVE, NOT_LOST, COMPLETE_BEGIN and COMPLETE_COMMIT is answered exactly once,
  * however late; at most one of each kind is in flight. Each id of a COMPLETE_PUBLISH is answered exactly
  * once. The answer "unknown", of a call or of one of its rows, says that it may or may not have happened, or
  * that the database does not know: nothing follows from it, it is asked again. Nothing else is answered.
@@ -62,8 +62,8 @@
  * Only what is lost while isolated and unsettled counts against it; after strikes_max such losses, of
  * candidate_after + strikes_max in all, the claim says that it is poisoned, and it is not run again. A worker
  * runs poison candidates at most half of its time; those that it cannot take it hands back like unknown ones.
- * A worker that lives and lets go of a claim says so (LET_GO): that claim was not lost. Until the row of one
- * that was isolated has heard of it nothing else is claimed.
+ * A worker that lives and gives a claim up reports it (NOT_LOST): that claim was not lost. Until the row of
+ * one that was isolated has heard of it nothing else is claimed.
  */
 #ifndef THOLE_WORKER_H
 #define THOLE_WORKER_H
@@ -137,7 +137,7 @@ enum worker_in_kind {
     WORKER_IN_COMMITTED, /* unknown, or not */
     WORKER_IN_RELEASED,  /* answer to RELEASE; unknown or not is the same */
     WORKER_IN_LEFT,      /* unknown, or rows: those of LEAVE in its order, with state */
-    WORKER_IN_LET_GO,    /* answer to LET_GO; unknown: it is said again */
+    WORKER_IN_NOT_LOST,  /* answer to NOT_LOST; unknown: it is said again */
     WORKER_IN_PUSHED,    /* key.instance, .execution, .try_number, activity_ids, cancel_kind, reason */
     WORKER_IN_STOP,      /* limit_ms: stop gracefully; a second one can only shorten it */
 };
@@ -189,11 +189,11 @@ enum worker_out_kind {
     WORKER_OUT_COMPLETE_ROLLBACK, /* no answer; done before the next COMPLETE_BEGIN */
     WORKER_OUT_RELEASE,           /* rows: give the claims back; answer RELEASED */
     WORKER_OUT_LEAVE,             /* rows: they are completed later, from outside; answer LEFT */
-    WORKER_OUT_LET_GO,            /* rows (key, attempt; no ids): their claims were not lost; answer LET_GO */
-    WORKER_OUT_ACK,               /* id, end: the message is done: acknowledge it. Forgotten */
-    WORKER_OUT_NAK,               /* id, end, delay_ms: hand the message back, for so long. Forgotten */
-    WORKER_OUT_DROP,              /* id, end: send nothing for the message. Forgotten */
-    WORKER_OUT_STOPPED,           /* once, after STOP: nothing is held and nothing is in flight */
+    WORKER_OUT_NOT_LOST, /* rows (key, attempt; no ids): their claims were not lost; answer NOT_LOST */
+    WORKER_OUT_ACK,      /* id, end: the message is done: acknowledge it. Forgotten */
+    WORKER_OUT_NAK,      /* id, end, delay_ms: hand the message back, for so long. Forgotten */
+    WORKER_OUT_DROP,     /* id, end: send nothing for the message. Forgotten */
+    WORKER_OUT_STOPPED,  /* once, after STOP: nothing is held and nothing is in flight */
 };
 
 /* Which way the cancellation came. */

@@ -148,11 +148,11 @@ static const char *check_isolation(const struct worker_machine *w)
 {
     const struct lease *const lease = w->isolation.lease;
     size_t untold = 0;
-    for (size_t i = 0; i < w->let_go_len; i++)
-        untold += w->let_go[(w->let_go_at + i) % w->table.cap].isolated;
+    for (size_t i = 0; i < w->not_lost_len; i++)
+        untold += w->not_lost[(w->not_lost_at + i) % w->table.cap].isolated;
     HOLDS(w->isolation.untold == untold);
-    HOLDS(w->let_go_len <= w->table.cap);
-    HOLDS(!w->let_go_in_flight || w->let_go_sent <= w->let_go_len);
+    HOLDS(w->not_lost_len <= w->table.cap);
+    HOLDS(!w->not_lost_in_flight || w->not_lost_sent <= w->not_lost_len);
     HOLDS(leases_in(w, LEASE_ISOLATED)->len == (lease != NULL && lease->state == LEASE_ISOLATED));
     if (lease == NULL)
         return NULL;

@@ -52,7 +52,7 @@ static void end_lease(struct worker_machine *w, struct lease *lease, enum worker
     assert(kind == WORKER_OUT_ACK || kind == WORKER_OUT_NAK || kind == WORKER_OUT_DROP);
     lease_set_push(w, lease, PUSH_NONE);
     if (kind == WORKER_OUT_DROP && (end == WORKER_END_CANCELLED || end == WORKER_END_UNCLAIMED))
-        lease_let_go(w, lease);
+        lease_not_lost(w, lease);
     isolation_leave(w, lease);
     lease_enter(&w->table, lease, LEASE_ENDED);
     count_end(w, end);
@@ -222,7 +222,7 @@ void lease_lose(struct worker_machine *w, struct lease *lease, enum lease_claim 
     w->counters.stolen += stolen;
     w->counters.lease_lost += !stolen;
     lease_set_push(w, lease, PUSH_NONE);
-    lease_let_go(w, lease);
+    lease_not_lost(w, lease);
     if (lease->state == LEASE_STARTING || lease->state == LEASE_RUNNING || lease->state == LEASE_CANCELLING)
         fire(w, lease, WORKER_PATH_LEASE_LOST, claim);
     else

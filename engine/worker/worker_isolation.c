@@ -70,19 +70,19 @@ uint64_t isolation_settles_ms(const struct worker_machine *w)
     return lease != NULL && lease_takes_part(lease) ? w->isolation.settled_ms : UINT64_MAX;
 }
 
-/* ---- claims that were let go ---- */
+/* ---- claims that were given up, and not lost ---- */
 
-static struct let_go *let_go_at(const struct worker_machine *w, size_t i)
+static struct not_lost *not_lost_at(const struct worker_machine *w, size_t i)
 {
-    return &w->let_go[(w->let_go_at + i) % w->table.cap];
+    return &w->not_lost[(w->not_lost_at + i) % w->table.cap];
 }
 
 /* When there is no room it will count as lost, once. */
-void lease_let_go(struct worker_machine *w, const struct lease *lease)
+void lease_not_lost(struct worker_machine *w, const struct lease *lease)
 {
-    if (lease->attempt == 0 || w->let_go_len == w->table.cap)
+    if (lease->attempt == 0 || w->not_lost_len == w->table.cap)
         return;
-    struct let_go *const to = let_go_at(w, w->let_go_len++);
+    struct not_lost *const to = not_lost_at(w, w->not_lost_len++);
     to->key = lease->key;
     to->attempt = lease->attempt;
     to->isolated = isolation_has(w, lease);
@@ -91,36 +91,37 @@ void lease_let_go(struct worker_machine *w, const struct lease *lease)
     to->key.instance.ptr = to->instance_bytes;
 }
 
-uint64_t worker_let_go_due_ms(const struct worker_machine *w)
+uint64_t worker_not_lost_due_ms(const struct worker_machine *w)
 {
-    if (w->let_go_in_flight || w->let_go_len == 0)
+    if (w->not_lost_in_flight || w->not_lost_len == 0)
         return UINT64_MAX;
-    return w->stopping ? 0 : w->let_go_gate_ms;
+    return w->stopping ? 0 : w->not_lost_gate_ms;
 }
 
-bool worker_poll_let_go(struct worker_machine *w, struct worker_out *ret)
+bool worker_poll_not_lost(struct worker_machine *w, struct worker_out *ret)
 {
     size_t n = 0;
-    if (w->now_ms < worker_let_go_due_ms(w))
+    if (w->now_ms < worker_not_lost_due_ms(w))
         return false;
-    for (; n < w->let_go_len && n < WORKER_CLAIM_MAX; n++)
-        w->rows[n] = (struct worker_row){.key = let_go_at(w, n)->key, .attempt = let_go_at(w, n)->attempt};
-    w->let_go_sent = n;
-    w->let_go_in_flight = true;
-    *ret = (struct worker_out){.kind = WORKER_OUT_LET_GO, .rows = w->rows, .rows_len = n};
+    for (; n < w->not_lost_len && n < WORKER_CLAIM_MAX; n++)
+        w->rows[n] =
+            (struct worker_row){.key = not_lost_at(w, n)->key, .attempt = not_lost_at(w, n)->attempt};
+    w->not_lost_sent = n;
+    w->not_lost_in_flight = true;
+    *ret = (struct worker_out){.kind = WORKER_OUT_NOT_LOST, .rows = w->rows, .rows_len = n};
     return true;
 }
 
 /* A worker that stops says it once. */
-void worker_let_go_told(struct worker_machine *w, const struct worker_in *in)
+void worker_not_lost_told(struct worker_machine *w, const struct worker_in *in)
 {
-    assert(w->let_go_in_flight && w->let_go_sent <= w->let_go_len);
-    size_t const over = !in->unknown ? w->let_go_sent : w->stopping ? w->let_go_len : 0;
-    w->let_go_in_flight = false;
-    w->let_go_failures = in->unknown ? w->let_go_failures + 1 : 0;
-    w->let_go_gate_ms = in->unknown ? w->now_ms + worker_backoff_ms(w, w->let_go_failures) : 0;
+    assert(w->not_lost_in_flight && w->not_lost_sent <= w->not_lost_len);
+    size_t const over = !in->unknown ? w->not_lost_sent : w->stopping ? w->not_lost_len : 0;
+    w->not_lost_in_flight = false;
+    w->not_lost_failures = in->unknown ? w->not_lost_failures + 1 : 0;
+    w->not_lost_gate_ms = in->unknown ? w->now_ms + worker_backoff_ms(w, w->not_lost_failures) : 0;
     for (size_t i = 0; i < over; i++)
-        w->isolation.untold -= let_go_at(w, i)->isolated;
-    w->let_go_at = (w->let_go_at + over) % w->table.cap;
-    w->let_go_len -= over;
+        w->isolation.untold -= not_lost_at(w, i)->isolated;
+    w->not_lost_at = (w->not_lost_at + over) % w->table.cap;
+    w->not_lost_len -= over;
 }

@@ -5,7 +5,7 @@
  *   lease_states.c     which state may follow which
  *   lease_table.c      what is held, in which state
  *   lease_times.c      when something is due
- *   worker_isolation.c poison candidates, one at a time; claims that were let go
+ *   worker_isolation.c poison candidates, one at a time; claims that were given up
  *   worker_end.c       run, fired, finished, pushed, ended
  *   worker_claim.c     delivered, wanted, claimed
  *   worker_renew.c     renewed, +WPI, confirmed
@@ -48,11 +48,11 @@ struct isolation_slot {
     uint64_t gate_ms;      /* no other poison candidate before this */
     uint64_t started_ms;   /* when anything was started last */
     bool telling;          /* the renewal in flight says that it has settled */
-    size_t untold; /* let go while isolated, and their rows have not heard of it: nothing is claimed */
+    size_t untold; /* given up while isolated, and their rows have not heard of it: nothing is claimed */
 };
 
 /* A claim that this worker gave up, to be told to its row. */
-struct let_go {
+struct not_lost {
     struct worker_key key; /* its instance lies in instance_bytes */
     uint64_t attempt;
     bool isolated;
@@ -89,11 +89,11 @@ struct worker_machine {
     uint64_t batch_sent_ms;
 
     struct isolation_slot isolation;
-    struct let_go *let_go; /* ring of table.cap */
-    size_t let_go_at, let_go_len, let_go_sent;
-    bool let_go_in_flight;
-    uint32_t let_go_failures;
-    uint64_t let_go_gate_ms;
+    struct not_lost *not_lost; /* ring of table.cap */
+    size_t not_lost_at, not_lost_len, not_lost_sent;
+    bool not_lost_in_flight;
+    uint32_t not_lost_failures;
+    uint64_t not_lost_gate_ms;
 
     bool stopping, stop_fired, killed, stopped;
     uint64_t stop_ms, kill_ms; /* when the limit is over; when the grace after it is over */
@@ -149,10 +149,10 @@ void isolation_leave(struct worker_machine *w, const struct lease *lease);
 /* When it has been alone for long enough, and its row is to be told; UINT64_MAX: there is none to tell. */
 uint64_t isolation_settles_ms(const struct worker_machine *w);
 /* Its row is told that this worker lives and holds it no more. */
-void lease_let_go(struct worker_machine *w, const struct lease *lease);
-void worker_let_go_told(struct worker_machine *w, const struct worker_in *in);
-bool worker_poll_let_go(struct worker_machine *w, struct worker_out *ret);
-uint64_t worker_let_go_due_ms(const struct worker_machine *w);
+void lease_not_lost(struct worker_machine *w, const struct lease *lease);
+void worker_not_lost_told(struct worker_machine *w, const struct worker_in *in);
+bool worker_poll_not_lost(struct worker_machine *w, struct worker_out *ret);
+uint64_t worker_not_lost_due_ms(const struct worker_machine *w);
 
 /* ---- worker_end.c ---- */
 void lease_set_push(struct worker_machine *w, struct lease *lease, enum lease_push push);

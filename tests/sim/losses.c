@@ -189,7 +189,7 @@ static bool is_cancelled(const struct worker *worker, const struct fact *f)
 }
 
 /* Nothing else is started for a while before what runs apart, nor beside it until it has settled, its result
- * is stored, or its row has heard that it was let go. */
+ * is stored, or its row has heard that it was not lost. */
 static void check_company(struct world *w, const struct held *h, const struct fact *f)
 {
     bool const own =

@@ -11,7 +11,8 @@ struct held;
 struct losses;
 struct losses *losses_create(struct world *w);
 
-/* The database does what a statement says: a claim is made, settles, is given back or let go, is completed.
+/* The database does what a statement says: a claim is made, settles, is given back, is reported as not lost,
+ * is completed.
  */
 void losses_claimed(struct world *w, const struct sim_claim *claim, thole_slice worker);
 void losses_heard(struct world *w, const struct sim_claim *claim, thole_slice worker); /* the answer comes */

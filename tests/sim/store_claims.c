@@ -277,7 +277,7 @@ enum executed store_release(struct world *w, thole_slice worker, struct sim_clai
 }
 
 /* Its worker lives: whether or not somebody else has it by now, it was not lost. */
-enum executed store_let_go(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n)
+enum executed store_not_lost(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n)
 {
     if (claims_locked(w, NULL, claims, n))
         return EXECUTE_LATER;
@@ -288,7 +288,7 @@ enum executed store_let_go(struct world *w, thole_slice worker, struct sim_claim
         losses_reported(w, &claims[i], worker);
         claims[i].state = ROW_MISSING;
         if (!row->present || row->try_number != claims[i].try_number ||
-            (!mine && !has(row->lost, claims[i].attempt)) || w->mutation == MUTATION_LET_GO_IGNORED)
+            (!mine && !has(row->lost, claims[i].attempt)) || w->mutation == MUTATION_NOT_LOST_IGNORED)
             continue;
         store_remember(w, row);
         row->lost = without(w, row->lost, claims[i].attempt);

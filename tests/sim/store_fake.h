@@ -122,7 +122,7 @@ bool store_complete_commit(struct world *w, struct store_tx *tx); /* false: the 
 void store_complete_rollback(struct world *w, struct store_tx *tx);
 void store_tx_dies(struct world *w, struct store_tx *tx);
 enum executed store_release(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
-enum executed store_let_go(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
+enum executed store_not_lost(struct world *w, thole_slice worker, struct sim_claim *claims, size_t n);
 /* Its crash reporter stores what it died of. */
 enum executed store_died(struct world *w, thole_slice worker, const struct sim_claim *blamed,
                          uint32_t candidate_after);

@@ -370,7 +370,7 @@ static void on_output(struct world *w, struct worker *worker, const struct worke
     case WORKER_OUT_CLAIM:
     case WORKER_OUT_RENEW:
     case WORKER_OUT_RELEASE:
-    case WORKER_OUT_LET_GO:
+    case WORKER_OUT_NOT_LOST:
     case WORKER_OUT_LEAVE:
     case WORKER_OUT_COMPLETE_BEGIN:
     case WORKER_OUT_COMPLETE_COMMIT: worker_asks(w, worker, out); break;

@@ -56,7 +56,7 @@ static enum executed run_statement(struct world *w, struct worker_request *r)
     case WORKER_OUT_CLAIM: return store_claim(w, r->identity, &r->policy, r->claims, r->rows_len);
     case WORKER_OUT_RENEW: return store_renew(w, r->identity, r->claims, r->rows_len);
     case WORKER_OUT_RELEASE: return store_release(w, r->identity, r->claims, r->rows_len);
-    case WORKER_OUT_LET_GO: return store_let_go(w, r->identity, r->claims, r->rows_len);
+    case WORKER_OUT_NOT_LOST: return store_not_lost(w, r->identity, r->claims, r->rows_len);
     case WORKER_OUT_LEAVE: return store_leave(w, r->identity, r->claims, r->rows_len);
     case WORKER_OUT_COMPLETE_BEGIN:
         r->failed = r->tx->dead; /* its connection is gone */
@@ -225,7 +225,7 @@ static void statement_answered(struct world *w, struct request *request, bool kn
     case WORKER_OUT_CLAIM: in.kind = WORKER_IN_CLAIMED; break;
     case WORKER_OUT_RENEW: in.kind = WORKER_IN_RENEWED; break;
     case WORKER_OUT_RELEASE: in.kind = WORKER_IN_RELEASED; break;
-    case WORKER_OUT_LET_GO: in.kind = WORKER_IN_LET_GO; break;
+    case WORKER_OUT_NOT_LOST: in.kind = WORKER_IN_NOT_LOST; break;
     case WORKER_OUT_LEAVE: in.kind = WORKER_IN_LEFT; break;
     case WORKER_OUT_COMPLETE_BEGIN: in.kind = WORKER_IN_BEGUN; break;
     case WORKER_OUT_COMPLETE_COMMIT: in.kind = WORKER_IN_COMMITTED; break;
@@ -256,7 +256,7 @@ void worker_asks(struct world *w, struct worker *worker, const struct worker_out
     r->rows = keep(w, (out->rows_len + 1) * sizeof *r->rows);
     r->claims = keep(w, (out->rows_len + 1) * sizeof *r->claims);
     r->gone = keep(w, (out->rows_len + 1) * sizeof *r->gone);
-    for (size_t i = 0; i < out->rows_len && out->kind == WORKER_OUT_LET_GO; i++) {
+    for (size_t i = 0; i < out->rows_len && out->kind == WORKER_OUT_NOT_LOST; i++) {
         const struct worker_key *key = &out->rows[i].key; /* its message may be forgotten */
         r->rows[i] = out->rows[i];
         r->claims[i] = (struct sim_claim){.instance = instance_index(w, key->instance),
@@ -265,7 +265,7 @@ void worker_asks(struct world *w, struct worker *worker, const struct worker_out
                                           .try_number = key->try_number,
                                           .attempt = out->rows[i].attempt};
     }
-    for (size_t i = 0; i < out->rows_len && out->kind != WORKER_OUT_LET_GO; i++) {
+    for (size_t i = 0; i < out->rows_len && out->kind != WORKER_OUT_NOT_LOST; i++) {
         const struct held *h = worker_find_held(worker, out->rows[i].id);
         if (h == NULL || h->forgotten) {
             broken(w, "%s: a statement for message %" PRIu64 ", which is not held", worker->node.name,

@@ -31,13 +31,13 @@ static const char *const FAULT_NAMES[FAULTS_LEN] = {
     "damage",
 };
 static const char *const MUTATION_NAMES[MUTATIONS_LEN] = {
-    "none",           "append_any",       "store_unfenced", "no_redelivery",    "claim_missing",
-    "complete_any",   "purge_all",        "inbox_skips",    "torn_batch",       "position_stays",
-    "load_stale",     "ack_loses",        "queue_twice",    "prefix_skipped",   "voids_stay",
-    "tail_backwards", "position_ahead",   "stolen_is_gone", "gone_is_mine",     "claim_any_try",
-    "claim_later",    "claim_held",       "lease_stays",    "missing_believed", "send_once",
-    "send_anew",      "send_shuffled",    "early_lost",     "back_unseen",      "back_by_last",
-    "back_purged",    "losses_uncounted", "let_go_ignored", "company_counts",   "death_blames_all",
+    "none",           "append_any",       "store_unfenced",   "no_redelivery",    "claim_missing",
+    "complete_any",   "purge_all",        "inbox_skips",      "torn_batch",       "position_stays",
+    "load_stale",     "ack_loses",        "queue_twice",      "prefix_skipped",   "voids_stay",
+    "tail_backwards", "position_ahead",   "stolen_is_gone",   "gone_is_mine",     "claim_any_try",
+    "claim_later",    "claim_held",       "lease_stays",      "missing_believed", "send_once",
+    "send_anew",      "send_shuffled",    "early_lost",       "back_unseen",      "back_by_last",
+    "back_purged",    "losses_uncounted", "not_lost_ignored", "company_counts",   "death_blames_all",
 };
 
 const char *fault_name(enum fault fault)

@@ -95,7 +95,7 @@ enum mutation {
     MUTATION_BACK_BY_LAST,  /* or looks at its last sequence only */
     MUTATION_BACK_PURGED,   /* who purges it does not look */
     MUTATION_LOSSES_UNCOUNTED, /* a claim does not note that the one before it was lost */
-    MUTATION_LET_GO_IGNORED,   /* nor does a row hear that its worker lives */
+    MUTATION_NOT_LOST_IGNORED, /* nor does a row hear that its worker lives */
     MUTATION_COMPANY_COUNTS,   /* what is lost beside others counts against it, too */
     MUTATION_DEATH_BLAMES_ALL, /* who ran beside what its worker died of is lost, too */
     MUTATIONS_LEN

@@ -12,7 +12,7 @@ enum {
 struct world {
     struct worker_machine *w;
     uint64_t now_ms;
-    bool let_go_off;
+    bool not_lost_off;
     struct worker_row claim[IDS_MAX], renew[IDS_MAX], begin[IDS_MAX], leave[IDS_MAX];
     size_t claim_len, renew_len, begin_len, leave_len;
     char text[TEXT_BYTES];
@@ -66,15 +66,15 @@ static void input(struct world *t, struct worker_in in)
 }
 
 /* Named by the letters of their activities. */
-static void take_let_go(struct world *t, const struct worker_out *out)
+static void take_not_lost(struct world *t, const struct worker_out *out)
 {
     char text[IDS_MAX] = "";
     for (size_t i = 0; i < out->rows_len; i++) {
         text[i] = (char)out->rows[i].key.activity_id;
         CU_ASSERT_TRUE(out->rows[i].attempt > 0);
     }
-    say(t, "let go %s", text);
-    input(t, (struct worker_in){.kind = WORKER_IN_LET_GO, .unknown = t->let_go_off});
+    say(t, "not lost %s", text);
+    input(t, (struct worker_in){.kind = WORKER_IN_NOT_LOST, .unknown = t->not_lost_off});
 }
 
 static void take_out(struct world *t, const struct worker_out *out)
@@ -87,7 +87,7 @@ static void take_out(struct world *t, const struct worker_out *out)
     case WORKER_OUT_RENEW: take_rows(t, "renew", out, t->renew, &t->renew_len); break;
     case WORKER_OUT_COMPLETE_BEGIN: take_rows(t, "begin", out, t->begin, &t->begin_len); break;
     case WORKER_OUT_RELEASE: take_rows(t, "release", out, released, &released_len); break;
-    case WORKER_OUT_LET_GO: take_let_go(t, out); break;
+    case WORKER_OUT_NOT_LOST: take_not_lost(t, out); break;
     case WORKER_OUT_LEAVE: take_rows(t, "leave", out, t->leave, &t->leave_len); break;
     case WORKER_OUT_EXPIRED: say(t, "expired %" PRIu64 "#%" PRIu64, out->id, out->attempt); break;
     case WORKER_OUT_POISONED: say(t, "poisoned %" PRIu64 "#%" PRIu64, out->id, out->attempt); break;
@@ -211,8 +211,8 @@ static void command(struct world *t, const char *text)
         answer(t, WORKER_IN_RENEWED, t->renew, t->renew_len, arg);
     else if (strcmp(word, "begun") == 0)
         answer(t, WORKER_IN_BEGUN, t->begin, t->begin_len, arg);
-    else if (strcmp(word, "letgo") == 0)
-        t->let_go_off = strcmp(arg, "off") == 0;
+    else if (strcmp(word, "notlost") == 0)
+        t->not_lost_off = strcmp(arg, "off") == 0;
     else if (strcmp(word, "done") == 0)
         input(t, (struct worker_in){.kind = WORKER_IN_FINISHED,
                                     .id = number,

@@ -84,7 +84,7 @@ static thole_status perform(struct row_calls *calls, struct row_call *call, thol
     case ROW_CALL_RENEW: return worker_store_renew(calls->pg, worker, call->claims, call->len, reterr);
     case ROW_CALL_RELEASE: return worker_store_release(calls->pg, worker, call->claims, call->len, reterr);
     case ROW_CALL_LEAVE: return worker_store_leave(calls->pg, worker, call->claims, call->len, reterr);
-    case ROW_CALL_LET_GO: return worker_store_let_go(calls->pg, worker, call->claims, call->len, reterr);
+    case ROW_CALL_NOT_LOST: return worker_store_not_lost(calls->pg, worker, call->claims, call->len, reterr);
     case ROW_CALL_BEGIN:
         return worker_store_complete_begin(calls->pg, worker, call->claims, call->len, reterr);
     case ROW_CALL_COMMIT: return worker_store_complete_commit(calls->pg, reterr);

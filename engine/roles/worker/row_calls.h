@@ -14,7 +14,7 @@ enum row_call_kind {
     ROW_CALL_RENEW,
     ROW_CALL_RELEASE,
     ROW_CALL_LEAVE,
-    ROW_CALL_LET_GO,
+    ROW_CALL_NOT_LOST,
     ROW_CALL_BEGIN,
     ROW_CALL_COMMIT,
     ROW_CALL_ROLLBACK, /* is not answered */

@@ -162,10 +162,10 @@ static void take_details(const struct worker_host *host, const struct row_call *
 static void take_answer(struct worker_host *host, const struct row_call *call)
 {
     static const enum worker_in_kind kinds[ROW_CALL_KINDS] = {
-        [ROW_CALL_CLAIM] = WORKER_IN_CLAIMED,    [ROW_CALL_RENEW] = WORKER_IN_RENEWED,
-        [ROW_CALL_RELEASE] = WORKER_IN_RELEASED, [ROW_CALL_BEGIN] = WORKER_IN_BEGUN,
-        [ROW_CALL_COMMIT] = WORKER_IN_COMMITTED, [ROW_CALL_LEAVE] = WORKER_IN_LEFT,
-        [ROW_CALL_LET_GO] = WORKER_IN_LET_GO,
+        [ROW_CALL_CLAIM] = WORKER_IN_CLAIMED,     [ROW_CALL_RENEW] = WORKER_IN_RENEWED,
+        [ROW_CALL_RELEASE] = WORKER_IN_RELEASED,  [ROW_CALL_BEGIN] = WORKER_IN_BEGUN,
+        [ROW_CALL_COMMIT] = WORKER_IN_COMMITTED,  [ROW_CALL_LEAVE] = WORKER_IN_LEFT,
+        [ROW_CALL_NOT_LOST] = WORKER_IN_NOT_LOST,
     };
     assert(call->kind != ROW_CALL_ROLLBACK);
     if (call->kind == ROW_CALL_CLAIM)

@@ -133,7 +133,7 @@ static void call_rows(struct worker_host *host, enum row_call_kind kind, const s
     bool const completes = kind == ROW_CALL_BEGIN || kind == ROW_CALL_COMMIT || kind == ROW_CALL_ROLLBACK;
     bool const notes = kind == ROW_CALL_RENEW || kind == ROW_CALL_RELEASE || kind == ROW_CALL_LEAVE;
     row_call_fill(call, out->rows, out->rows_len, host->lease_ms);
-    for (size_t i = 0; i < out->rows_len && kind != ROW_CALL_LET_GO; i++)
+    for (size_t i = 0; i < out->rows_len && kind != ROW_CALL_NOT_LOST; i++)
         call->claims[i].partition = worker_activity(out->rows[i].id)->partition;
     for (size_t i = 0; i < out->rows_len && notes; i++)
         note(host, worker_activity(out->rows[i].id), call, &call->claims[i]);
@@ -234,7 +234,7 @@ void worker_output(struct worker_host *host, const struct worker_out *out)
     case WORKER_OUT_RENEW: call_rows(host, ROW_CALL_RENEW, out); break;
     case WORKER_OUT_RELEASE: call_rows(host, ROW_CALL_RELEASE, out); break;
     case WORKER_OUT_LEAVE: call_rows(host, ROW_CALL_LEAVE, out); break;
-    case WORKER_OUT_LET_GO: call_rows(host, ROW_CALL_LET_GO, out); break;
+    case WORKER_OUT_NOT_LOST: call_rows(host, ROW_CALL_NOT_LOST, out); break;
     case WORKER_OUT_COMPLETE_BEGIN: call_rows(host, ROW_CALL_BEGIN, out); break;
     case WORKER_OUT_COMPLETE_COMMIT: call_rows(host, ROW_CALL_COMMIT, out); break;
     case WORKER_OUT_COMPLETE_ROLLBACK: call_rows(host, ROW_CALL_ROLLBACK, out); break;

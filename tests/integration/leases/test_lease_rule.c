@@ -61,7 +61,7 @@ static void a_lease_that_lasts_is_respected(void)
 
 static void what_is_free_is_taken(void)
 {
-    enum { RELEASED = 1, LET_GO, OVER, DIED, RENEWED_AND_OVER, ROWS };
+    enum { RELEASED = 1, NOT_LOST, OVER, DIED, RENEWED_AND_OVER, ROWS };
     struct postgres *pg = with_activities("free", ROWS);
     struct worker_death const death = {
         .worker = THOLE_STR("worker-3"), .report = THOLE_STR("killed"), .candidate_after = 2};
@@ -71,8 +71,8 @@ static void what_is_free_is_taken(void)
         CHECK_INT(store_claim_one(pg, id == DIED ? death.worker : ME, &claim), ROW_MINE);
         if (id == RELEASED)
             CHECK_OK(worker_store_release(pg, ME, &claim, 1, &store_err));
-        if (id == LET_GO)
-            CHECK_OK(worker_store_let_go(pg, ME, &claim, 1, &store_err));
+        if (id == NOT_LOST)
+            CHECK_OK(worker_store_not_lost(pg, ME, &claim, 1, &store_err));
         claim.lease_ms = 1;
         if (id == RENEWED_AND_OVER)
             CHECK_INT(store_renew_one(pg, ME, &claim), ROW_MINE);
@@ -178,14 +178,14 @@ static void a_claim_that_is_lost_is_taken_back(void)
     postgres_close(pg);
 }
 
-/* An attempt that was let go, or handed back, is not lost by the database. */
+/* An attempt that was given up, or handed back, is not lost by the database. */
 static void what_was_given_up_is_not_taken_back(void)
 {
     struct postgres *pg = with_activities("given", 2);
     struct claim mine[] = {for_ms(1, LONG_MS), for_ms(2, LONG_MS)};
     CHECK_OK(worker_store_claim(pg, ME, NULL, mine, 2, NULL, &store_err));
     CHECK_OK(worker_store_release(pg, ME, &mine[0], 1, &store_err));
-    CHECK_OK(worker_store_let_go(pg, ME, &mine[1], 1, &store_err));
+    CHECK_OK(worker_store_not_lost(pg, ME, &mine[1], 1, &store_err));
     for (int i = 0; i < 2; i++) {
         CHECK_INT(store_renew_one(pg, ME, &mine[i]), ROW_STOLEN);
         CHECK_INT(store_complete_one(pg, ME, &mine[i]), ROW_STOLEN);

@@ -191,7 +191,7 @@ static void test_abandoned(void)
     CU_ASSERT_EQUAL(atomic_load(&stage_notes.returned), 1);
     atomic_store(&stage_notes.release, true);
     CU_ASSERT_TRUE(stage_wait(&stage_notes.returned, 3, 5000));
-    stage_pause_ms(50); /* until the threads have let go of what they held */
+    stage_pause_ms(50); /* until the threads have released what they held */
     CHECK_LOG(stage_log_end(&stage), "abandoned=2");
     stage_end(&stage);
 }

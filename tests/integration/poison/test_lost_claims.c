@@ -36,9 +36,9 @@ static const char *row_of(const char *ns, uint64_t id)
                      (int)id);
 }
 
-static void let_go(struct postgres *pg, thole_slice worker, struct claim claim, enum row_state want)
+static void not_lost(struct postgres *pg, thole_slice worker, struct claim claim, enum row_state want)
 {
-    CHECK_OK(worker_store_let_go(pg, worker, &claim, 1, &store_err));
+    CHECK_OK(worker_store_not_lost(pg, worker, &claim, 1, &store_err));
     CHECK_INT(claim.state, want);
 }
 
@@ -64,20 +64,20 @@ static void who_takes_over_from_another_notes_a_loss(void)
     postgres_close(pg);
 }
 
-static void what_was_let_go_was_not_lost(void)
+static void what_is_given_up_is_not_lost(void)
 {
-    struct postgres *pg = begin("letgo", 1);
+    struct postgres *pg = begin("notlost", 1);
     struct claim const first = claim_by(pg, ME, 1, true);
-    let_go(pg, ME, first, ROW_MINE);
-    CHECK_STR("in time", row_of("letgo", 1), "1 - - - -");
-    let_go(pg, ME, first, ROW_MISSING); /* again: nothing to change */
+    not_lost(pg, ME, first, ROW_MINE);
+    CHECK_STR("in time", row_of("notlost", 1), "1 - - - -");
+    not_lost(pg, ME, first, ROW_MISSING); /* again: nothing to change */
     struct claim const second = claim_by(pg, ME, 1, true), third = claim_by(pg, OTHER, 1, true);
     CHECK_INT(third.lost, 1);
-    CHECK_STR("lost", row_of("letgo", 1), "3 worker-2 {2} {2} worker-1");
-    let_go(pg, ME, second, ROW_MINE);
-    CHECK_STR("somebody has it already", row_of("letgo", 1), "3 worker-2 {} {} worker-1");
-    let_go(pg, ME, third, ROW_MISSING); /* another's */
-    CHECK_STR("unharmed", row_of("letgo", 1), "3 worker-2 {} {} worker-1");
+    CHECK_STR("lost", row_of("notlost", 1), "3 worker-2 {2} {2} worker-1");
+    not_lost(pg, ME, second, ROW_MINE);
+    CHECK_STR("somebody has it already", row_of("notlost", 1), "3 worker-2 {} {} worker-1");
+    not_lost(pg, ME, third, ROW_MISSING); /* another's */
+    CHECK_STR("unharmed", row_of("notlost", 1), "3 worker-2 {} {} worker-1");
     postgres_close(pg);
 }
 
@@ -211,7 +211,7 @@ static void who_is_blamed_is_lost_and_nobody_else(void)
     CHECK_STR("another's", row_of("blamed", 3), "1 worker-2 - - -");
     CHECK_INT(claim_word(pg, OTHER, 1, "it tripped").lost, 1);
     CHECK_INT(claim_word(pg, OTHER, 2, "").lost, 0);
-    let_go(pg, ME, guilty, ROW_MISSING); /* what it says beyond its crash report */
+    not_lost(pg, ME, guilty, ROW_MISSING); /* what it says beyond its crash report */
     CHECK_INT(claim_word(pg, OTHER, 1, "it tripped").lost, 1);
     died(pg, ME, &guilty, 0); /* too late: others have them */
     postgres_close(pg);
@@ -225,7 +225,7 @@ static void the_report_of_another_changes_nothing(void)
     struct claim const theirs = claim_by(pg, OTHER, 1, false);
     died(pg, OTHER, &theirs, 1);
     CHECK_STR("both are lost", row_of("anothers", 1), "2 - {1,2} - worker-2");
-    let_go(pg, ME, mine, ROW_MINE);
+    not_lost(pg, ME, mine, ROW_MINE);
     CHECK_STR("theirs is", row_of("anothers", 1), "2 - {2} - worker-2");
     CHECK_INT(claim_word(pg, THIRD, 1, "it tripped").lost, 1);
     postgres_close(pg);
@@ -278,7 +278,7 @@ static void nothing_is_poisoned_with_fewer(void)
     struct claim const first = claim_by(pg, ME, 1, false);
     (void)claim_by(pg, OTHER, 1, true);
     (void)claim_by(pg, ME, 1, true);
-    let_go(pg, ME, first, ROW_MINE);
+    not_lost(pg, ME, first, ROW_MINE);
     struct claim claim = claim_by(pg, OTHER, 1, true);
     CHECK_STR("two, both apart", row_of("fewer", 1), "4 worker-2 {2,3} {2,3} worker-1");
     CHECK_INT(claim.poisoned, false);
@@ -376,7 +376,7 @@ static void the_machine_hears_of_it(void)
 static const struct thole_test tests[] = {
     {"who takes over from another notes a loss", who_takes_over_from_another_notes_a_loss},
     {"the report of another changes nothing", the_report_of_another_changes_nothing},
-    {"what was let go was not lost", what_was_let_go_was_not_lost},
+    {"what a living worker gives up is not lost", what_is_given_up_is_not_lost},
     {"a poison candidate is claimed only isolated", a_candidate_is_claimed_only_isolated},
     {"only what is lost apart counts", only_what_is_lost_apart_counts},
     {"what has settled is lost for nothing", what_has_settled_is_lost_for_nothing},

@@ -26,7 +26,7 @@ struct chaos {
     bool stopping, stopped;
     uint32_t wish;
     int running, slots_owed;
-    struct pending claim, renew, begin, commit, release, leave, let_go;
+    struct pending claim, renew, begin, commit, release, leave, not_lost;
     uint64_t apart; /* runs apart and has not settled; 0 = none */
     uint64_t publishing[IDS_MAX];
     size_t publishing_len;
@@ -103,7 +103,7 @@ static void obey(struct chaos *c, const struct worker_out *out)
     switch (out->kind) {
     case WORKER_OUT_WANT: c->wish = out->count; break;
     case WORKER_OUT_CLAIM: hold_claim(c, out); break;
-    case WORKER_OUT_LET_GO: hold(&c->let_go, WORKER_IN_LET_GO, out); break;
+    case WORKER_OUT_NOT_LOST: hold(&c->not_lost, WORKER_IN_NOT_LOST, out); break;
     case WORKER_OUT_POISONED:
         CU_ASSERT_TRUE(fate->poisoned && fate->claimed && !fate->runs && !fate->timed_out);
         break;
@@ -298,7 +298,7 @@ static void anything(struct chaos *c)
     case 4: reply(c, &c->commit); break;
     case 5: reply(c, &c->release); break;
     case 13: reply(c, &c->leave); break;
-    case 14: reply(c, &c->let_go); break;
+    case 14: reply(c, &c->not_lost); break;
     case 6:
     case 7: publish_one(c); break;
     case 8:
@@ -344,7 +344,7 @@ static bool chaos_run(uint64_t seed)
         reply(&c, &c.commit);
         reply(&c, &c.release);
         reply(&c, &c.leave);
-        reply(&c, &c.let_go);
+        reply(&c, &c.not_lost);
         publish_one(&c);
         settle(&c);
     }

@@ -195,7 +195,7 @@ static void untold(void)
 }
 static void told(void)
 {
-    machine->let_go_in_flight = true, machine->let_go_sent = 1;
+    machine->not_lost_in_flight = true, machine->not_lost_sent = 1;
 }
 static void isolation_ended(void)
 {
@@ -263,7 +263,7 @@ static const struct row {
     {"nobody is ever renewed", never_renewed, "renew_due_ms"},
     {"no message is ever kept", never_kept, "progress_due_ms"},
     {"a claim that waits to be told, and is not there", untold, "untold"},
-    {"more are told than there are", told, "let_go_sent"},
+    {"more are told than there are", told, "not_lost_sent"},
     {"the one in the isolation slot has ended", isolation_ended, "LEASE_ENDED"},
     {"others wait beside the one in the isolation slot", isolation_and_queue, "LEASE_QUEUED"},
     {"an end without an output", no_last_output, "LEASE_ENDED"},

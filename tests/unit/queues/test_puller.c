@@ -157,7 +157,7 @@ thole_status __wrap_work_message_signal(struct connection *connection, const str
     return THOLE_OK;
 }
 
-static void let_go(struct work_message *message)
+static void not_lost(struct work_message *message)
 {
     natsMsg_Destroy(message->native);
     free(message);
@@ -167,14 +167,14 @@ void __wrap_work_message_destroy(struct work_message *message);
 void __wrap_work_message_destroy(struct work_message *message)
 {
     play.destroyed++;
-    let_go(message);
+    not_lost(message);
 }
 
 static void on_work(void *arg, struct work_message *message)
 {
     (void)arg;
     play.given++;
-    let_go(message);
+    not_lost(message);
 }
 
 static void on_bad(void *arg, struct work_message *message, const char *text)
@@ -182,7 +182,7 @@ static void on_bad(void *arg, struct work_message *message, const char *text)
     (void)arg;
     CHECK_STR("text", text, "it is malformed");
     play.bad++;
-    let_go(message);
+    not_lost(message);
 }
 
 static void on_refused(void *arg)
