@@ -337,13 +337,13 @@ const struct statement_text statement_texts[STATEMENTS] = {
 
     /*
      * Who may run a try: whoever is the first to claim it when nobody has a lease of it, and the worker that
-     * has it. This is the only place that decides that. A try that was lost $7 times is claimed only apart,
-     * or when it has $8 strikes and was lost $7 + $8 times: then it will not be run. The deadline: -1: it has
-     * none.
+     * has it. This is the only place that decides that. A try that was lost $7 times is claimed only
+     * isolated, or when it has $8 strikes and was lost $7 + $8 times: then it will not be run. The deadline:
+     * -1: it has none.
      */
     [STATEMENT_CLAIM] =
         {"claim", "iiibiittti",
-         "UPDATE worker_queue AS q SET attempt = q.attempt + 1, worker = $5::text, apart = k.apart,"
+         "UPDATE worker_queue AS q SET attempt = q.attempt + 1, worker = $5::text, apart = k.isolated,"
          " lost = CASE WHEN " LOST_NOW " THEN q.lost || q.attempt ELSE q.lost END,"
          " strikes = CASE WHEN q.apart AND " LOST_NOW " THEN q.strikes || q.attempt ELSE q.strikes END,"
          " lost_word = CASE WHEN " LOST_NOW
@@ -352,15 +352,15 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " claimed_at = clock_timestamp(), renewed_at = NULL, " SET_LEASE ", " SET_DEADLINE
          " FROM " KEYS_FROM(
              ", $6::bool[], $9::int8[]",
-             ", apart, lease_ms") " WHERE" SAME_TRY " AND NOT q.later"
-                                  " AND (" FREE " OR q.worker = $5::text)"
-                                  " AND (k.apart OR " LOST_THEN " < $7::int4 OR (" STRIKES_THEN
-                                  " >= $8::int4 AND " LOST_THEN " >= $7::int4::int8 + $8::int4))"
-                                  " RETURNING k.ord, q.attempt, CASE WHEN q.deadline_at "
-                                  "IS NULL THEN -1 ELSE " DEADLINE_LEFT " END,"
-                                  " q.details, coalesce(cardinality(q.lost), 0)::int8, "
-                                  "coalesce(cardinality(q.strikes), 0)::int8,"
-                                  " coalesce(q.lost_worker, ''), coalesce(q.lost_word, ''), " WHOSE},
+             ", isolated, lease_ms") " WHERE" SAME_TRY " AND NOT q.later"
+                                     " AND (" FREE " OR q.worker = $5::text)"
+                                     " AND (k.isolated OR " LOST_THEN " < $7::int4 OR (" STRIKES_THEN
+                                     " >= $8::int4 AND " LOST_THEN " >= $7::int4::int8 + $8::int4))"
+                                     " RETURNING k.ord, q.attempt, CASE WHEN q.deadline_at "
+                                     "IS NULL THEN -1 ELSE " DEADLINE_LEFT " END,"
+                                     " q.details, coalesce(cardinality(q.lost), 0)::int8, "
+                                     "coalesce(cardinality(q.strikes), 0)::int8,"
+                                     " coalesce(q.lost_worker, ''), coalesce(q.lost_word, ''), " WHOSE},
     [STATEMENT_RENEW] = {"renew", "ii",
                          "UPDATE worker_queue AS q SET renewed_at = clock_timestamp(),"
                          " attempt = greatest(q.attempt, k.attempt), worker = $9::text,"
@@ -390,7 +390,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " AND (q.lost_word IS NULL OR q.lost_worker <> $6::text)"
          " RETURNING k.ord, q.attempt"},
     /* Worker $1 died, with the report $2. $3..$7 is the try (and its attempt) that it died of, if that is
-     * known: its claim is lost, and counts against it like one that was made apart if it was lost $8 times
+     * known: its claim is lost, and counts against it like one that was isolated if it was lost $8 times
      * before; those beside it are not lost. If it is not known, the next claims note the loss. Nobody waits
      * for its leases to end. */
     [STATEMENT_DIED] =
@@ -422,7 +422,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
 
     /*
      * The same for claims of worker $5: is somebody else's lease in the way, and for how long; may they only
-     * be made apart, from $7 losses on? When the clock has gone back a lease ends as long after now as it
+     * be made isolated, from $7 losses on? When the clock has gone back a lease ends as long after now as it
      * should have ended after it was made.
      */
     [STATEMENT_LOOK_CLAIM] =

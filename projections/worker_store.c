@@ -59,7 +59,7 @@ static thole_status take_looks(struct postgres *pg, struct claim *claims, size_t
         if (state > ROW_UNKNOWN || state == ROW_MINE)
             return thole_fail(reterr, THOLE_CORRUPT, "Postgres says state %llu of a row",
                               (unsigned long long)state);
-        claim->state = state == ROW_CANDIDATE && claim->apart ? ROW_STOLEN : (enum row_state)state;
+        claim->state = state == ROW_CANDIDATE && claim->isolated ? ROW_STOLEN : (enum row_state)state;
         claim->left_ms = state == ROW_HELD ? call_cell_int8(pg, 0, row, 2) : 0;
     }
     return THOLE_OK;
@@ -171,7 +171,7 @@ thole_status worker_store_claim(struct postgres *pg, thole_slice worker, const s
     call_begin(pg, "claiming activities");
     send_keys(pg, claims, n);
     call_text(pg, worker);
-    call_bool_array(pg, &claims->apart, sizeof *claims, n);
+    call_bool_array(pg, &claims->isolated, sizeof *claims, n);
     call_int4(pg, capped(policy->candidate_after));
     call_int4(pg, capped(policy->strikes_max));
     call_int8_array(pg, &claims->lease_ms, sizeof *claims, n);

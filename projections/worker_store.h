@@ -35,8 +35,8 @@ enum row_state {
 
 /* What a worker makes of claims that were lost: those whose worker died, or was not heard of for a lease. */
 struct claim_policy {
-    uint32_t candidate_after; /* lost so often, a try is claimed only isolated (`apart`) */
-    uint32_t strikes_max;     /* lost so often while apart, and both together in all, it is poisoned */
+    uint32_t candidate_after; /* lost so often, a try is claimed only isolated (column apart) */
+    uint32_t strikes_max;     /* lost so often while isolated, and both together in all, it is poisoned */
 };                            /* above INT32_MAX: never */
 
 struct claim {
@@ -45,14 +45,14 @@ struct claim {
     uint64_t lease_ms;  /* in for claim and renew: nobody else may claim it for so long; 0: at once */
     uint64_t attempt; /* in for renew, complete, release and leave; out for claim: attempt := attempt + 1, and
                          for renew */
-    bool apart;       /* in for claim: nothing else will be started beside it until it is settled */
+    bool isolated;    /* in for claim: nothing else will be started beside it until it is settled */
     bool settled;     /* in for renew: from now on other things may be */
     enum row_state state; /* out */
     /* out for claim, when it is mine */
     bool expired;     /* the try's deadline has passed: its handler must not be run (again) */
     uint64_t left_ms; /* until its deadline, at least 1; 0: it has none. HELD: until that lease ends */
     uint32_t lost;    /* claims of this try that were lost */
-    bool poisoned;    /* enough of them, strikes_max apart: it must not be run */
+    bool poisoned;    /* enough of them, strikes_max while isolated: it must not be run */
     thole_slice orchestration; /* in the arena: of the instance; empty: it is gone */
     uint32_t version;          /* of its code */
     thole_slice lost_worker;   /* in the arena: with which it was lost last; may be empty */
@@ -68,7 +68,7 @@ struct claim {
  * ROW_HELD. A lease that the database's clock, going back, would make longer than it was meant ends that much
  * earlier. ROW_STOLEN for a key given twice (one of the two is MINE) or whose row appeared, or became free, a
  * moment later: claim it again; ROW_CANDIDATE as the policy says, but never for what is poisoned or claimed
- * apart. A claim that takes over from another worker notes that claim as lost. @p policy NULL: nothing is
+ * isolated. A claim that takes over from another worker notes that claim as lost. @p policy NULL: nothing is
  * poison candidate. The try's first claim writes its deadline, by the database's clock. Details go to @p
  * arena (NULL: nobody wants them); THOLE_LIMIT or THOLE_NOMEM when it is full (the claims are made all the
  * same). */

@@ -10,11 +10,11 @@ struct fact { /* one claim */
     uint64_t execution, activity_id, attempt, claimed_ms, settled_ms, reported_ms; /* 0: it is not */
     uint32_t try_number;
     thole_slice worker;
-    bool apart, heard, settled, told, blamed; /* heard: its worker knows of it; settled, told that it was not
-                                                  lost: whatever the database forgets; blamed: it is known
+    bool isolated, heard, settled, told, blamed; /* heard: its worker knows of it; settled, told that it was
+                                                 not lost: whatever the database forgets; blamed: it is known
                                                  that its worker died of it */
-    enum fate fate;                           /* of its worker, while the claim was not reported */
-    uint64_t killer_began_ms;                 /* FATE_KILLED, by another activity */
+    enum fate fate;                              /* of its worker, while the claim was not reported */
+    uint64_t killer_began_ms;                    /* FATE_KILLED, by another activity */
 };
 
 struct killer { /* one activity that kills its workers */
@@ -48,10 +48,10 @@ void losses_claimed(struct world *w, const struct sim_claim *claim, thole_slice 
                                              .try_number = claim->try_number,
                                              .claimed_ms = w->now_ms,
                                              .worker = worker,
-                                             .apart = claim->apart};
+                                             .isolated = claim->isolated};
     trace(w, "store: %.*s claims %.*s#%" PRIu64 " attempt %" PRIu64 "%s, %u lost", THOLE_FMT(worker),
           THOLE_FMT(w->instances[claim->instance]), claim->activity_id, claim->attempt,
-          claim->apart ? " apart" : "", claim->lost);
+          claim->isolated ? " apart" : "", claim->lost);
 }
 
 static struct fact *find(struct losses *l, const struct sim_claim *claim, thole_slice worker)
@@ -168,13 +168,13 @@ bool losses_kills(struct world *w, const struct held *h)
     return killer != NULL && killer->kills_left > 0;
 }
 
-/* Would the next claim count this one against it, whose worker knows that it made it apart? */
+/* Would the next claim count this one against it, whose worker knows that it made it isolated? */
 static bool will_count(struct world *w, const struct fact *f)
 {
     const struct row *row = store_find(w->store, ROW_ACTIVITY, instance_partition(w, f->instance),
                                        f->instance, f->execution, f->activity_id);
-    return f->apart && f->heard && !f->settled && !f->told && row != NULL && row->apart && !row->later &&
-           row->try_number == f->try_number && row->attempt == f->attempt &&
+    return f->isolated && f->heard && !f->settled && !f->told && row != NULL && row->isolated &&
+           !row->later && row->try_number == f->try_number && row->attempt == f->attempt &&
            thole_slice_equal(row->worker, f->worker);
 }
 
@@ -188,8 +188,8 @@ static bool is_cancelled(const struct worker *worker, const struct fact *f)
     return false;
 }
 
-/* Nothing else is started for a while before what runs apart, nor beside it until it has settled, its result
- * is stored, or its row has heard that it was not lost. */
+/* Nothing else is started for a while before what runs isolated, nor beside it until it has settled, its
+ * result is stored, or its row has heard that it was not lost. */
 static void check_company(struct world *w, const struct held *h, const struct fact *f)
 {
     bool const own =
@@ -197,7 +197,8 @@ static void check_company(struct world *w, const struct held *h, const struct fa
     if (own || h->abandoned || h->ran_ms + BESIDE_MS <= f->claimed_ms ||
         !thole_slice_equal(f->worker, h->worker->identity) || !will_count(w, f) || is_cancelled(h->worker, f))
         return;
-    broken(w, "%s: %.*s#%" PRIu64 " was claimed apart, and is lost with %.*s#%" PRIu64 " that ran beside it",
+    broken(w,
+           "%s: %.*s#%" PRIu64 " was claimed isolated, and is lost with %.*s#%" PRIu64 " that ran beside it",
            h->worker->node.name, THOLE_FMT(w->instances[f->instance]), f->activity_id,
            THOLE_FMT(w->instances[h->instance]), h->activity_id);
 }
@@ -230,7 +231,7 @@ void losses_died(struct world *w, thole_slice worker)
 
 /* ---- who is poisoned ---- */
 
-/* A reason to blame it: it ran apart, and nothing that was started beside it killed its worker. Of a claim
+/* A reason to blame it: it ran isolated, and nothing that was started beside it killed its worker. Of a claim
  * whose answer was lost its worker knows nothing, nor that a crash of the database undid what it was told. */
 static bool is_reason(const struct world *w, const struct fact *f)
 {
@@ -253,24 +254,25 @@ void losses_poisoned(struct world *w, const struct held *h)
                                     .try_number = h->try_number,
                                     .attempt = h->attempt};
     const struct fact *own = find(l, &claim, h->worker->identity);
-    uint32_t lost = 0, apart = 0, reasons = 0;
+    uint32_t lost = 0, isolated = 0, reasons = 0;
     for (size_t i = 0; i < l->facts_len; i++) {
         const struct fact *f = &l->facts[i];
         if (f->instance != h->instance || f->execution != h->execution || f->activity_id != h->activity_id ||
             f->try_number != h->try_number || f == own ||
             (f->reported_ms != 0 && (own == NULL || f->reported_ms < own->claimed_ms)))
             continue; /* what is reported after the claim that says so comes too late */
-        bool const counts = f->apart && (f->settled_ms == 0 || f->blamed);
+        bool const counts = f->isolated && (f->settled_ms == 0 || f->blamed);
         lost++;
-        apart += counts;
+        isolated += counts;
         reasons += counts && is_reason(w, f);
     }
     uint32_t const strikes = worker_strikes_max(w->poison_after);
     w->stats.poisoned++;
     w->stats.innocents += killer_of(w, h) == NULL;
-    if (lost < w->poison_after || h->lost < w->poison_after || apart < strikes)
-        broken(w, "%.*s#%" PRIu64 " is poisoned, of %u claims %u are lost, %u of them apart (it says %u)",
-               THOLE_FMT(w->instances[h->instance]), h->activity_id, w->poison_after, lost, apart, h->lost);
+    if (lost < w->poison_after || h->lost < w->poison_after || isolated < strikes)
+        broken(w, "%.*s#%" PRIu64 " is poisoned, of %u claims %u are lost, %u of them isolated (it says %u)",
+               THOLE_FMT(w->instances[h->instance]), h->activity_id, w->poison_after, lost, isolated,
+               h->lost);
     else if (reasons < strikes)
         broken(w, "%.*s#%" PRIu64 " is poisoned: only %u of %u claims were lost for a reason of its own",
                THOLE_FMT(w->instances[h->instance]), h->activity_id, reasons, strikes);

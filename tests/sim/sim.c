@@ -50,9 +50,9 @@ static void print_stats(const struct stats *s, uint64_t seeds, double seconds)
            s->parts, s->parts_dropped, s->blocked, s->rivals_seen, s->begun_again);
     printf("%" PRIu64 " deletions, %" PRIu64 " prunes, %" PRIu64 " records removed\n", s->deletions,
            s->prunes, s->removed);
-    printf("%" PRIu64 " workers killed by handlers, %" PRIu64 " handlers apart, %" PRIu64
+    printf("%" PRIu64 " workers killed by handlers, %" PRIu64 " isolated handlers, %" PRIu64
            " poisoned (%" PRIu64 " innocent), %" PRIu64 " in quarantine, %" PRIu64 " decisions\n",
-           s->kills, s->apart, s->poisoned, s->innocents, s->quarantined, s->released);
+           s->kills, s->isolated, s->poisoned, s->innocents, s->quarantined, s->released);
     printf("%" PRIu64 " children, %" PRIu64 " conflicts, %" PRIu64 " continued as new, %" PRIu64
            " events (%" PRIu64 " early, %" PRIu64 " times given up), %" PRIu64 " sent, %" PRIu64
            " tries failed, %" PRIu64 " expired, %" PRIu64 " paused, %" PRIu64 " terminated, %" PRIu64

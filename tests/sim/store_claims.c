@@ -86,7 +86,7 @@ static bool lost_now(const struct world *w, const struct row *row, thole_slice w
 
 static bool strikes_now(const struct world *w, const struct row *row, thole_slice worker)
 {
-    return (row->apart || w->mutation == MUTATION_COMPANY_COUNTS) && lost_now(w, row, worker);
+    return (row->isolated || w->mutation == MUTATION_COMPANY_COUNTS) && lost_now(w, row, worker);
 }
 
 static void take_over(struct world *w, struct row *row, thole_slice worker)
@@ -150,7 +150,7 @@ enum executed store_claim(struct world *w, thole_slice worker, const struct clai
             claims[i].left_ms = row->lease_until_ms - w->now_ms;
             continue;
         }
-        if (!claims[i].apart && is_candidate(w, row, worker, policy) &&
+        if (!claims[i].isolated && is_candidate(w, row, worker, policy) &&
             !is_poisoned(w, row, worker, policy)) {
             claims[i].state = ROW_CANDIDATE;
             continue;
@@ -160,7 +160,7 @@ enum executed store_claim(struct world *w, thole_slice worker, const struct clai
         take_over(w, row, worker);
         row->attempt++;
         row->worker = worker;
-        row->apart = claims[i].apart;
+        row->isolated = claims[i].isolated;
         row->touched_ms = w->now_ms;
         row->lease_until_ms = w->mutation == MUTATION_LEASE_STAYS ? UINT64_MAX : w->now_ms + LEASE_MS;
         set_deadline(w, row);
@@ -193,7 +193,7 @@ enum executed store_renew(struct world *w, thole_slice worker, struct sim_claim 
             claims[i].attempt = row->attempt;
             row->lease_until_ms = w->mutation == MUTATION_LEASE_STAYS ? UINT64_MAX : w->now_ms + LEASE_MS;
             set_deadline(w, row);
-            row->apart = row->apart && !claims[i].settled;
+            row->isolated = row->isolated && !claims[i].settled;
             if (claims[i].settled)
                 losses_settled(w, &claims[i], worker);
         }
@@ -310,7 +310,7 @@ static void on_death(struct world *w, struct row *row, bool is_blamed, uint32_t 
                                     .activity_id = row->id,
                                     .try_number = row->try_number,
                                     .attempt = row->attempt};
-    bool const strike = row->apart || row->lost.len >= candidate_after;
+    bool const strike = row->isolated || row->lost.len >= candidate_after;
     store_remember(w, row);
     if (is_blamed && w->mutation != MUTATION_LOSSES_UNCOUNTED) {
         losses_blamed(w, &claim, row->worker);

@@ -287,7 +287,7 @@ static void add_activity(struct world *w, const struct batch_activity *a)
     row->touched_ms = w->now_ms;
     row->worker = row->lost_worker = (thole_slice){NULL, 0};
     row->lost = row->strikes = (struct attempts){NULL, 0};
-    row->apart = false;
+    row->isolated = false;
     row->lease_until_ms = 0;
     row->made = ++w->store->made;
 }

@@ -35,7 +35,7 @@ struct row {
     uint64_t lease_until_ms;              /* 0 = nobody's */
     bool later;                           /* nobody's: it is completed from outside */
     struct attempts lost, strikes;        /* see migration 0003 */
-    bool apart;
+    bool isolated;
     thole_slice lost_worker;
     /* ROW_TIMER; ROW_QUARANTINE: until then, and lost_worker, queue, activity, try_number */
     uint64_t due_ms;
@@ -101,7 +101,7 @@ struct sim_claim {
     uint64_t execution, activity_id;
     uint32_t try_number;
     uint64_t attempt;
-    bool apart, settled; /* in */
+    bool isolated, settled; /* in */
     enum row_state state;
     uint64_t left_ms; /* out of a claim: HELD for so long */
     uint32_t lost;    /* out, as are the others */

@@ -251,7 +251,7 @@ static void run_handler(struct world *w, struct worker *worker, struct held *h, 
     h->ran_ms = w->now_ms;
     h->run = activity_run(w, h->activity);
     bool kills = losses_kills(w, h);
-    w->stats.apart += h->apart;
+    w->stats.isolated += h->isolated;
     if (h->run.status == THOLE_LATER)
         hand_out_token(w, h);
     uint64_t const limit_ms = time_left_ms(w, h);
@@ -264,7 +264,7 @@ static void run_handler(struct world *w, struct worker *worker, struct held *h, 
     w->stats.handlers++;
     trace(w, "%s: runs %.*s#%" PRIu64 " attempt %" PRIu64 " for %" PRIu64 " ms%s", worker->node.name,
           THOLE_FMT(w->instances[h->instance]), h->activity_id, attempt, h->run.duration_ms,
-          h->apart ? ", apart" : "");
+          h->isolated ? ", apart" : "");
     after(w, h->run.duration_ms, kills ? task_kills : task_returns, h, worker->node.life);
 }
 

@@ -199,7 +199,7 @@ static void note_states(struct world *w, struct worker_request *r)
             h->row_was_there = !r->gone[i];
             losses_heard(w, &r->claims[i], r->identity);
             h->attempt = r->claims[i].attempt;
-            h->apart = r->claims[i].apart;
+            h->isolated = r->claims[i].isolated;
             h->lost = r->claims[i].lost;
             h->lost_worker = r->claims[i].lost_worker;
         }
@@ -279,7 +279,7 @@ void worker_asks(struct world *w, struct worker *worker, const struct worker_out
                                           .activity_id = h->activity_id,
                                           .try_number = h->try_number,
                                           .attempt = out->rows[i].attempt,
-                                          .apart = out->rows[i].isolated,
+                                          .isolated = out->rows[i].isolated,
                                           .settled = out->rows[i].settled};
     }
     r->request.execute = execute_statement;

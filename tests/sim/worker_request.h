@@ -20,7 +20,7 @@ struct held { /* one delivered message, and its handler */
     uint32_t lost;
     uint64_t deliveries, ran_ms;
     struct activity_run run;
-    bool claimed, apart, poisoned, missing, row_was_there, was_mine, running, finished, fired, cancelled,
+    bool claimed, isolated, poisoned, missing, row_was_there, was_mine, running, finished, fired, cancelled,
         stolen, abandoned, may_publish, published, left, forgotten;
     thole_slice output;
     struct held *next;

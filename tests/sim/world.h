@@ -116,8 +116,8 @@ struct stats {
     uint64_t cold_loads, pushes, batches, resets, swept, rivals_seen, parts, parts_dropped, blocked;
     uint64_t children, conflicts, continued, early, discarded, events, sends, tries, expired, paused,
         terminated;
-    uint64_t queries, lines, begun_again, left, deletions, prunes, removed, kills, apart, poisoned, innocents,
-        quarantined, released, rejected, code_crashes, code_tried, code_stuck;
+    uint64_t queries, lines, begun_again, left, deletions, prunes, removed, kills, isolated, poisoned,
+        innocents, quarantined, released, rejected, code_crashes, code_tried, code_stuck;
 };
 
 struct engine;

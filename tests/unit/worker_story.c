@@ -56,7 +56,7 @@ static void take_rows(struct world *t, const char *what, const struct worker_out
     say_ids(t, what, ids, out->rows_len);
     for (size_t i = 0; i < out->rows_len; i++)
         if (rows[i].isolated || rows[i].settled)
-            say_more(t, rows[i].isolated ? " apart" : " settled");
+            say_more(t, rows[i].isolated ? " isolated" : " settled");
 }
 
 static void input(struct world *t, struct worker_in in)

@@ -67,7 +67,7 @@ void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t 
                                                  .try_number = rows[i].key.try_number},
                                          .lease_ms = lease_ms,
                                          .attempt = rows[i].attempt,
-                                         .apart = rows[i].isolated,
+                                         .isolated = rows[i].isolated,
                                          .settled = rows[i].settled};
     }
 }

@@ -220,7 +220,7 @@ static void log_counters(const struct worker_machine *machine)
              " cancelled_by_renewal=%" PRIu64 " lease_lost=%" PRIu64 " abandoned=%" PRIu64 " stolen=%" PRIu64
              " delivered=%" PRIu64 " gone=%" PRIu64 " refused=%" PRIu64 " unclaimed=%" PRIu64
              " unknown=%" PRIu64 " handed_back=%" PRIu64 " contradicted=%" PRIu64 " timed_out=%" PRIu64
-             " left=%" PRIu64 " apart=%" PRIu64 " deferred=%" PRIu64 " poisoned=%" PRIu64 " held=%" PRIu64
+             " left=%" PRIu64 " isolated=%" PRIu64 " deferred=%" PRIu64 " poisoned=%" PRIu64 " held=%" PRIu64
              " adopted=%" PRIu64,
              c.claimed, c.completed, c.cancelled_by_push, c.cancelled_by_renewal, c.lease_lost, c.abandoned,
              c.stolen, c.delivered, c.gone, c.refused, c.unclaimed, c.unknown, c.handed_back, c.contradicted,

@@ -19,10 +19,10 @@ static struct postgres *begin(const char *ns, size_t n)
     return pg;
 }
 
-static struct claim claim_by(struct postgres *pg, thole_slice worker, uint64_t id, bool apart)
+static struct claim claim_by(struct postgres *pg, thole_slice worker, uint64_t id, bool isolated)
 {
     struct claim claim = store_claim_of("i", id);
-    claim.apart = apart;
+    claim.isolated = isolated;
     CHECK_OK(worker_store_claim(pg, worker, &policy, &claim, 1, NULL, &store_err));
     return claim;
 }
@@ -85,24 +85,26 @@ static void what_is_given_up_is_not_lost(void)
 
 static void a_candidate_is_claimed_only_isolated(void)
 {
-    struct postgres *pg = begin("apart", 1);
+    struct postgres *pg = begin("isolated", 1);
     (void)claim_by(pg, ME, 1, false);
     (void)claim_by(pg, OTHER, 1, false);
     struct claim claim = claim_by(pg, THIRD, 1, false);
     CHECK_INT(claim.state, ROW_CANDIDATE);
-    CHECK_STR("untouched", row_of("apart", 1), "2 worker-2 {1} - worker-1");
+    CHECK_STR("untouched", row_of("isolated", 1), "2 worker-2 {1} - worker-1");
     claim = claim_by(pg, OTHER, 1, false); /* of its own worker it is none yet */
     CHECK_INT(claim.state, ROW_MINE);
     claim = claim_by(pg, THIRD, 1, true);
     CHECK_INT(claim.state, ROW_MINE);
     CHECK_INT(claim.lost, 2);
     CHECK_INT(claim.poisoned, false);
-    CHECK_STR("apart", row_of("apart", 1), "4 worker-3 {1,3} - worker-2");
+    CHECK_STR("isolated", row_of("isolated", 1), "4 worker-3 {1,3} - worker-2");
     postgres_close(pg);
 }
 
-/* With the third loss in company it would be three; only those count that were lost apart and unsettled. */
-static void only_what_is_lost_apart_counts(void)
+/* With the third loss in company it would be three; only those count that were lost while isolated and
+ * unsettled.
+ */
+static void only_what_is_lost_while_isolated_counts(void)
 {
     struct postgres *pg = begin("counts", 1);
     for (int i = 0; i < 6; i++)
@@ -131,7 +133,7 @@ static void what_has_settled_is_lost_for_nothing(void)
     postgres_close(pg);
 }
 
-/* One strike, and then a loss that is none: it is not poisoned, so it is run apart. */
+/* One strike, and then a loss that is none: it is not poisoned, so it is run isolated. */
 static void a_loss_in_company_opens_no_way_around(void)
 {
     struct postgres *pg = begin("around", 1);
@@ -149,7 +151,7 @@ static void a_loss_in_company_opens_no_way_around(void)
 }
 
 /* By anybody, at once: it is not run. */
-static void what_is_poisoned_needs_no_time_apart(void)
+static void what_is_poisoned_need_not_be_isolated(void)
 {
     struct postgres *pg = begin("poisoned", 1);
     struct arena arena;
@@ -190,7 +192,7 @@ static struct claim claim_word(struct postgres *pg, thole_slice worker, uint64_t
     char report[64];
     struct claim claim = store_claim_of("i", id);
     arena_init(&arena, 1 << 20);
-    claim.apart = true;
+    claim.isolated = true;
     CHECK_OK(worker_store_claim(pg, worker, &policy, &claim, 1, &arena, &store_err));
     snprintf(report, sizeof report, "%.*s", THOLE_FMT(claim.lost_report));
     CHECK_STR("report", report, want);
@@ -232,7 +234,7 @@ static void the_report_of_another_changes_nothing(void)
 }
 
 /* From its third loss on: as many as when nobody is known to be guilty, however late it kills. */
-static void blame_counts_like_losses_apart(void)
+static void blame_counts_like_losses_while_isolated(void)
 {
     static const char *const rows[] = {"1 - {1} - worker-1", "2 - {1,2} - worker-1",
                                        "3 - {1,2,3} {3} worker-1", "4 - {1,2,3,4} {3,4} worker-1"};
@@ -271,7 +273,7 @@ static void what_is_blamed_is_a_claim(void)
     postgres_close(pg);
 }
 
-/* What was lost in company may be taken back when it is run apart already. */
+/* What was lost in company may be taken back when it is run isolated already. */
 static void nothing_is_poisoned_with_fewer(void)
 {
     struct postgres *pg = begin("fewer", 1);
@@ -280,7 +282,7 @@ static void nothing_is_poisoned_with_fewer(void)
     (void)claim_by(pg, ME, 1, true);
     not_lost(pg, ME, first, ROW_MINE);
     struct claim claim = claim_by(pg, OTHER, 1, true);
-    CHECK_STR("two, both apart", row_of("fewer", 1), "4 worker-2 {2,3} {2,3} worker-1");
+    CHECK_STR("two, both isolated", row_of("fewer", 1), "4 worker-2 {2,3} {2,3} worker-1");
     CHECK_INT(claim.poisoned, false);
     claim = claim_by(pg, THIRD, 1, false);
     CHECK_INT(claim.state, ROW_CANDIDATE);
@@ -378,12 +380,12 @@ static const struct thole_test tests[] = {
     {"the report of another changes nothing", the_report_of_another_changes_nothing},
     {"what a living worker gives up is not lost", what_is_given_up_is_not_lost},
     {"a poison candidate is claimed only isolated", a_candidate_is_claimed_only_isolated},
-    {"only what is lost apart counts", only_what_is_lost_apart_counts},
+    {"only what is lost while isolated counts", only_what_is_lost_while_isolated_counts},
     {"what has settled is lost for nothing", what_has_settled_is_lost_for_nothing},
     {"a loss in company opens no way around", a_loss_in_company_opens_no_way_around},
-    {"what is poisoned needs no time apart", what_is_poisoned_needs_no_time_apart},
+    {"what is poisoned need not be isolated", what_is_poisoned_need_not_be_isolated},
     {"who is blamed is lost, and nobody else", who_is_blamed_is_lost_and_nobody_else},
-    {"blame counts like losses apart", blame_counts_like_losses_apart},
+    {"blame counts like losses while isolated", blame_counts_like_losses_while_isolated},
     {"a death that nobody is blamed for", a_death_that_nobody_is_blamed_for},
     {"what is blamed is a claim", what_is_blamed_is_a_claim},
     {"nothing is poisoned with fewer", nothing_is_poisoned_with_fewer},

@@ -27,7 +27,7 @@ struct chaos {
     uint32_t wish;
     int running, slots_owed;
     struct pending claim, renew, begin, commit, release, leave, not_lost;
-    uint64_t apart; /* runs apart and has not settled; 0 = none */
+    uint64_t isolated; /* runs isolated and has not settled; 0 = none */
     uint64_t publishing[IDS_MAX];
     size_t publishing_len;
     struct fate fates[IDS];
@@ -60,11 +60,11 @@ static void hold(struct pending *call, enum worker_in_kind kind, const struct wo
         call->rows[i] = out->rows[i];
 }
 
-/* Nothing starts beside what runs apart, until a renewal has said that it is settled. */
+/* Nothing starts beside what runs isolated, until a renewal has said that it is settled. */
 static void left_alone(struct chaos *c, uint64_t id)
 {
-    if (c->apart == id)
-        c->apart = 0;
+    if (c->isolated == id)
+        c->isolated = 0;
 }
 
 static void ended(struct chaos *c, const struct worker_out *out)
@@ -90,7 +90,7 @@ static void ended(struct chaos *c, const struct worker_out *out)
 static void hold_claim(struct chaos *c, const struct worker_out *out)
 {
     hold(&c->claim, WORKER_IN_CLAIMED, out);
-    CU_ASSERT_EQUAL(c->apart, 0);
+    CU_ASSERT_EQUAL(c->isolated, 0);
     for (size_t i = 0; i < out->rows_len; i++) {
         CU_ASSERT_EQUAL(out->rows[i].isolated, c->fates[out->rows[i].id].candidate);
         CU_ASSERT_TRUE(!out->rows[i].isolated || out->rows_len == 1);
@@ -126,8 +126,8 @@ static void obey(struct chaos *c, const struct worker_out *out)
         break;
     case WORKER_OUT_RUN:
         CU_ASSERT_FALSE(fate->runs || fate->late || fate->timed_out || fate->poisoned);
-        CU_ASSERT_EQUAL(c->apart, 0);
-        c->apart = fate->candidate ? out->id : 0;
+        CU_ASSERT_EQUAL(c->isolated, 0);
+        c->isolated = fate->candidate ? out->id : 0;
         CU_ASSERT_TRUE(fate->claimed && out->attempt > 0);
         fate->runs = true;
         CU_ASSERT_TRUE(++c->running + c->slots_owed <= SLOTS);
