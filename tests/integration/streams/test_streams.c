@@ -335,7 +335,17 @@ static void test_what_must_not_reach_the_wire(void)
         CU_ASSERT_EQUAL(connection_publish(connection, "ok", &bad[i], 1, THOLE_STR("x"), &err),
                         THOLE_INVALID);
     CU_ASSERT_EQUAL(requests_in_flight(requests), 0);
+    /* What nats.c refuses is the caller's mistake, and no reason to connect anew. */
+    CU_ASSERT_EQUAL(connection_subscribe(connection, "a..b", hear, &heard, &subscription, &err),
+                    THOLE_INVALID);
     CU_ASSERT_EQUAL(connection_epoch(connection), 1); /* the server has found nothing to complain about */
+    size_t len = 0;
+    for (int i = 0; i < 2; i++) { /* an answer takes the place of the one before it */
+        CHECK_OK(connection_request(connection, "$JS.API.STREAM.INFO.NONE", THOLE_STR(""), &answer, &err),
+                 &err);
+        CU_ASSERT_TRUE(i == 0 || answer.len == len);
+        len = answer.len;
+    }
     requests_close(requests);
     buf_release(&answer);
     connection_close(connection);

@@ -535,6 +535,7 @@ static void test_limits_of_a_queue(void)
     CHECK_OK(topology_limit_queue(connection, t.ns, q, 0, &err), &err);
     CU_ASSERT_TRUE(pending_max(&t, "\"max_ack_pending\":100000,"));
     CU_ASSERT_EQUAL(topology_limit_queue(connection, t.ns, q, 100001, &err), THOLE_INVALID);
+    CHECK_OK(topology_limit_queue(connection, t.ns, q, 100000, &err), &err);
 }
 
 static const struct {

@@ -1,5 +1,6 @@
 /* Handlers in processes of their own that crash, lie, or do not want to die: the try fails, nothing of it is
  * left, and the next one runs. */
+#include "captured.h"
 #include "process_parts.h"
 #include "process_stage.h"
 #include "sanitized.h"
@@ -273,6 +274,40 @@ static thole_status forgetful(thole_activity *act, thole_slice input, thole_slic
     return THOLE_OK;
 }
 
+/* A grandchild of it becomes an orphan, which ends before it does, or with it. */
+static thole_status orphans(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    (void)act, (void)ret_output;
+    pid_t const child = fork();
+    if (child == 0) {
+        if (fork() == 0 && thole_slice_equal(input, THOLE_STR("stays")))
+            for (;;)
+                (void)pause();
+        _exit(0);
+    }
+    (void)waitpid(child, NULL, 0);
+    nap_ms(200);
+    dump_nothing();
+    (void)kill(getpid(), SIGKILL);
+    return THOLE_OK;
+}
+
+/* What a program that the handler starts has of descriptors. */
+static thole_status descriptors(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    char text[256] = "";
+    FILE *const list = popen("ls /proc/self/fd", "r");
+    (void)input;
+    if (list == NULL)
+        return thole_activity_fail(act, "cannot start ls");
+    (void)!fread(text, 1, sizeof text - 1, list);
+    (void)pclose(list);
+    for (char *at = text; *at != '\0'; at++)
+        *at = *at == '\n' ? ' ' : *at;
+    *ret_output = thole_activity_format(act, "%s", text);
+    return THOLE_OK;
+}
+
 static void test_killed_with_family(void)
 {
     struct process_running running;
@@ -340,6 +375,35 @@ static void test_no_leftovers(void)
     process_stage_check("still the same", process_stage_once("tidy", "no"), first);
     process_stage_check("a child that returns", process_stage_once("forgetful", ""), "ok: 1");
     process_stage_check("another time", process_stage_once("forgetful", ""), "ok: 1");
+}
+
+static void run_orphans(void *input)
+{
+    process_stage_check(input, process_stage_once("orphans", input),
+                        "APP [crash]: the process was killed by SIGKILL, by the system (out of memory) or by "
+                        "somebody | page 1");
+}
+
+/* What was killed with it is told of, what had ended before is not. */
+static void test_how_many_went_with_it(void)
+{
+    static const struct {
+        const char *input, *logged;
+    } rows[] = {{"ends", "is gone, and 0 that it had started"},
+                {"stays", "is gone, and 1 that it had started"}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char *const text = captured(STDERR_FILENO, run_orphans, (char *)rows[i].input);
+        CU_ASSERT_PTR_NOT_NULL(strstr(text, rows[i].logged));
+        if (strstr(text, rows[i].logged) == NULL)
+            fprintf(stderr, "%s: %s", rows[i].input, text);
+        free(text);
+    }
+}
+
+static void test_descriptors_of_its_programs(void)
+{
+    process_stage_check("its own three, and the folder", process_stage_once("descriptors", ""),
+                        "ok: 0 1 2 3 ");
 }
 
 /* Each forks its successor and ends, so that there is never one to kill for long. */
@@ -585,6 +649,8 @@ static const thole_activity_entry activities[] = {
     {.name = "hangs", .run = hangs, .options = &soon_over},
     {.name = "holds", .run = holds, .options = &plain},
     {.name = "pid", .run = pid, .options = &plain},
+    {.name = "orphans", .run = orphans, .options = &plain},
+    {.name = "descriptors", .run = descriptors, .options = &plain},
 };
 static const thole_program program = {.size = sizeof program,
                                       .name = "stage",
@@ -599,6 +665,8 @@ int main(void)
         {"killed with all that it has started", test_killed_with_family},
         {"killed before it has a process", test_killed_before_it_has_a_process},
         {"nothing outlives its activity", test_leftovers},
+        {"how many went with it", test_how_many_went_with_it},
+        {"descriptors of its programs", test_descriptors_of_its_programs},
         {"a guard is killed", test_guard_killed},
         {"what it has cleared away is not left behind", test_no_leftovers},
         {"one that runs away is caught", test_runs_away},

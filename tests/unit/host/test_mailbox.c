@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "mailbox.h"
 #include "thole_cunit.h"
+#include <time.h>
 
 enum { SENDERS = 4, EACH = 20000, ROOM = 16 };
 
@@ -141,11 +142,32 @@ static void test_close(void)
     mailbox_release(&mb);
 }
 
+static uint64_t cpu_ms(void)
+{
+    struct timespec used;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000 + (uint64_t)used.tv_nsec / 1000000;
+}
+
+/* Waiting is sleeping, until the time that is meant. */
+static void test_waiting_costs_nothing(void)
+{
+    enum { WAIT_MS = 300 };
+    struct mailbox mb;
+    mailbox_init(&mb);
+    uint64_t const cpu = cpu_ms(), began = clock_monotonic_ms();
+    CU_ASSERT_FALSE(mailbox_wait(&mb, began + WAIT_MS));
+    CU_ASSERT_TRUE(clock_monotonic_ms() - began >= WAIT_MS);
+    CU_ASSERT_TRUE(cpu_ms() - cpu < WAIT_MS / 10);
+    mailbox_release(&mb);
+}
+
 static const struct thole_test tests[] = {
     {"from many threads, in order", test_order},
     {"senders are held back", test_held_back},
     {"offers are refused", test_bounds},
     {"deadlines", test_deadline},
     {"closing", test_close},
+    {"waiting costs nothing", test_waiting_costs_nothing},
 };
 THOLE_TEST_MAIN("mailbox", tests)

@@ -7,7 +7,7 @@
 #include "thole_cunit.h"
 #include <stdlib.h>
 
-enum { FIRST = 5, LOOK_MS = 2000, STORED_MAX = 8 };
+enum { STORED_NS = 1, FIRST = 5, LOOK_MS = 2000, STORED_MAX = 8 };
 
 static struct {
     struct engine_host engine;
@@ -25,6 +25,11 @@ static struct {
     char subjects[STORED_MAX][128];
     uint64_t read_from, read_to;
     size_t reads;
+    struct { /* what the machine was given last */
+        char instance[32], subject[64], bytes[32];
+        enum reject_code refused;
+        uint64_t sequence, stored_ns;
+    } given;
 } play;
 
 /* ---- the world ---- */
@@ -125,7 +130,23 @@ uint64_t __wrap_delivery_stored_ns(const struct delivery *delivery);
 uint64_t __wrap_delivery_stored_ns(const struct delivery *delivery)
 {
     (void)delivery;
-    return 1;
+    return STORED_NS;
+}
+
+void __wrap_shard_input(struct owned *owned, const struct partition_in *in);
+void __wrap_shard_input(struct owned *owned, const struct partition_in *in)
+{
+    const struct in_message *const message = &in->message;
+    CU_ASSERT_PTR_EQUAL(owned, &play.owned);
+    if (in->kind != PARTITION_IN_MESSAGE)
+        return;
+    CU_ASSERT_EQUAL(in->generation, play.life);
+    (void)snprintf(play.given.instance, sizeof play.given.instance, "%.*s", THOLE_FMT(message->instance));
+    (void)snprintf(play.given.subject, sizeof play.given.subject, "%.*s", THOLE_FMT(message->subject));
+    (void)snprintf(play.given.bytes, sizeof play.given.bytes, "%.*s", THOLE_FMT(message->bytes));
+    play.given.refused = message->refused;
+    play.given.sequence = message->sequence;
+    play.given.stored_ns = message->stored_ns;
 }
 
 /* The reader's thread has no room: the shard looks meanwhile, and then takes some. */
@@ -269,6 +290,46 @@ static void test_an_inbox_that_went_back(void)
     end();
 }
 
+/* ---- what comes ---- */
+
+static void message_of(const char *subject, const char *body)
+{
+    struct delivery const delivery = {.subject = thole_slice_from(subject), .body = thole_slice_from(body)};
+    play.reader.each(play.reader.arg, FIRST, &delivery);
+}
+
+/* The only mail of the shard; inbox_take() would give it to the machine. */
+static void test_a_message_is_passed_on_whole(void)
+{
+    static const struct {
+        const char *subject, *named;
+        enum reject_code refused;
+    } rows[] = {{"thole.ns.in.0.order", "order", REJECT_NONE},
+                {"thole.ns.in.0.a%2Eb", "a.b", REJECT_NONE},
+                {"thole.ns.in.0.%zz", "", REJECT_SUBJECT}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        begin();
+        open_reader();
+        message_of(rows[i].subject, "body");
+        memset(&play.given, 0, sizeof play.given);
+        struct shard_mail *const mail = (struct shard_mail *)mailbox_take_all(&play.shard.mailbox);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(mail);
+        CU_ASSERT_PTR_NULL(mail->node.next);
+        CU_ASSERT_EQUAL(mail->kind, SHARD_INBOX);
+        play.shard.backlog.mails = 1;
+        inbox_take(&play.shard, mail);
+        CU_ASSERT_EQUAL(play.shard.backlog.mails, 0);
+        CHECK_STR(rows[i].subject, play.given.instance, rows[i].named);
+        CHECK_STR(rows[i].subject, play.given.subject, rows[i].refused == REJECT_NONE ? "" : rows[i].subject);
+        CHECK_STR(rows[i].subject, play.given.bytes, "body");
+        CU_ASSERT_EQUAL(play.given.refused, rows[i].refused);
+        CU_ASSERT_EQUAL(play.given.sequence, FIRST);
+        CU_ASSERT_EQUAL(play.given.stored_ns, STORED_NS);
+        free(mail);
+        end();
+    }
+}
+
 /* ---- results that wait ---- */
 
 /* A result of `instance`, in the inbox of `named`. */
@@ -373,6 +434,7 @@ static const struct thole_test tests[] = {
     {"a reader that goes on", test_a_reader_that_goes_on},
     {"a reader without room", test_a_reader_without_room},
     {"an inbox that went back", test_an_inbox_that_went_back},
+    {"a message is passed on whole", test_a_message_is_passed_on_whole},
     {"results of whom the subject names", test_results_of_whom_the_subject_names},
     {"which results are read", test_which_results_are_read},
     {"which records are read", test_which_records_are_read},

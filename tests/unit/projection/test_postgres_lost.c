@@ -10,8 +10,9 @@ static struct {
     /* answers, in turn: s = end of the pipeline, c = a command is done, 0 = none; then it is lost, if it is
      */
     const char *answers;
-    bool lost;
+    bool lost, unsent; /* unsent: a statement cannot be sent */
     size_t asked;
+    int open; /* connections */
 } play;
 
 /* ---- libpq ---- */
@@ -31,7 +32,16 @@ PGconn *__wrap_PQconnectStartParams(const char *const *names, const char *const 
     CU_ASSERT_PTR_NOT_NULL_FATAL(names[i]);
     CHECK_STR("before dbname", names[i], "target_session_attrs");
     CHECK_STR("a standby is not taken", values[i], "read-write");
+    play.open++;
     return __real_PQconnectStartParams(names, values, expand);
+}
+
+void __real_PQfinish(PGconn *conn);
+void __wrap_PQfinish(PGconn *conn);
+void __wrap_PQfinish(PGconn *conn)
+{
+    play.open -= conn != NULL;
+    __real_PQfinish(conn);
 }
 
 PQnoticeProcessor __wrap_PQsetNoticeProcessor(PGconn *conn, PQnoticeProcessor processor, void *arg);
@@ -67,7 +77,7 @@ int __wrap_PQsendQueryPrepared(PGconn *conn, const char *name, int n, const char
                                const int *lengths, const int *formats, int format)
 {
     (void)conn, (void)name, (void)n, (void)values, (void)lengths, (void)formats, (void)format;
-    return 1;
+    return !play.unsent;
 }
 
 int __wrap_PQpipelineSync(PGconn *conn);
@@ -117,19 +127,21 @@ static void test_what_a_connection_is_asked_to_be(void)
     CU_ASSERT_PTR_NOT_NULL(play.names);
     CU_ASSERT_TRUE(play.quiet); /* a library prints nothing */
     CU_ASSERT_PTR_NULL(pg);
+    CU_ASSERT_EQUAL(play.open, 0); /* each try would leave one behind */
 }
 
 static void test_a_connection_that_is_lost(void)
 {
     static const struct {
         const char *name, *answers;
-        bool lost;
+        bool lost, unsent;
         thole_status status;
-    } rows[] = {{"whole", "c0c0s", false, THOLE_OK},
-                {"lost at once", "", true, THOLE_UNAVAILABLE},
-                {"lost before the statement", "c0", true, THOLE_UNAVAILABLE},
-                {"lost before the end", "c0c0", true, THOLE_UNAVAILABLE},
-                {"more answers than questions", "c0c0cs", false, THOLE_UNAVAILABLE}};
+    } rows[] = {{"whole", "c0c0s", false, false, THOLE_OK},
+                {"lost at once", "", true, false, THOLE_UNAVAILABLE},
+                {"lost before the statement", "c0", true, false, THOLE_UNAVAILABLE},
+                {"lost before the end", "c0c0", true, false, THOLE_UNAVAILABLE},
+                {"sent in part", "c0c0s", false, true, THOLE_UNAVAILABLE},
+                {"more answers than questions", "c0c0cs", false, false, THOLE_UNAVAILABLE}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         static struct postgres pg;
         thole_error err = {0};
@@ -141,6 +153,7 @@ static void test_a_connection_that_is_lost(void)
         CU_ASSERT_PTR_NOT_NULL_FATAL(pg.conn);
         play.answers = rows[i].answers;
         play.lost = rows[i].lost;
+        play.unsent = rows[i].unsent;
         call_begin(&pg, "a test");
         call_send(&pg, STATEMENT_COMMIT);
         thole_status const status = call_run(&pg, &err);

@@ -1,0 +1,213 @@
+/* What the command asks the client for: each option and word at its far end. The client is the test's. */
+#include "captured.h"
+#include "command.h"
+#include "thole/client.h"
+#include "thole_cunit.h"
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static struct {
+    char text[1024];
+    unsigned open;
+} play;
+
+static thole_client *const some_client = (thole_client *)&play;
+
+static void note(const char *fmt, ...) THOLE_PRINTF(1, 2);
+static void note(const char *fmt, ...)
+{
+    size_t const at = strlen(play.text);
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(play.text + at, sizeof play.text - at, fmt, args);
+    va_end(args);
+}
+
+thole_status __wrap_thole_client_open(const thole_client_options *options, thole_client **ret,
+                                      thole_error *reterr);
+thole_status __wrap_thole_client_open(const thole_client_options *options, thole_client **ret,
+                                      thole_error *reterr)
+{
+    (void)reterr;
+    note("%s %s %s %s %llu %zu: ", options->nats_url, options->nats_creds == NULL ? "-" : options->nats_creds,
+         options->postgres == NULL ? "-" : options->postgres, options->ns,
+         (unsigned long long)options->timeout_ms, (size_t)options->payload_max);
+    play.open++;
+    *ret = some_client;
+    return THOLE_OK;
+}
+
+void __wrap_thole_client_close(thole_client *client);
+void __wrap_thole_client_close(thole_client *client)
+{
+    if (client != NULL)
+        play.open--;
+}
+
+thole_status __wrap_thole_client_cancel(thole_client *client, thole_slice instance, thole_slice reason,
+                                        thole_error *reterr);
+thole_status __wrap_thole_client_cancel(thole_client *client, thole_slice instance, thole_slice reason,
+                                        thole_error *reterr)
+{
+    (void)client, (void)reterr;
+    note("cancel %.*s (%.*s)", THOLE_FMT(instance), THOLE_FMT(reason));
+    return THOLE_OK;
+}
+
+thole_status __wrap_thole_client_terminate(thole_client *client, thole_slice instance, thole_slice reason,
+                                           thole_error *reterr);
+thole_status __wrap_thole_client_terminate(thole_client *client, thole_slice instance, thole_slice reason,
+                                           thole_error *reterr)
+{
+    (void)client, (void)reterr;
+    note("terminate %.*s (%.*s)", THOLE_FMT(instance), THOLE_FMT(reason));
+    return THOLE_OK;
+}
+
+thole_status __wrap_thole_client_delete(thole_client *client, thole_slice instance,
+                                        const thole_delete_options *options, bool *ret_accepted,
+                                        thole_error *reterr);
+thole_status __wrap_thole_client_delete(thole_client *client, thole_slice instance,
+                                        const thole_delete_options *options, bool *ret_accepted,
+                                        thole_error *reterr)
+{
+    (void)client, (void)reterr;
+    note("delete %.*s force=%d (%.*s)", THOLE_FMT(instance), options->force, THOLE_FMT(options->reason));
+    *ret_accepted = true;
+    return THOLE_OK;
+}
+
+thole_status __wrap_thole_client_signal(thole_client *client, thole_slice instance, thole_slice name,
+                                        thole_slice data, thole_slice request_id, bool *ret_kept,
+                                        thole_error *reterr);
+thole_status __wrap_thole_client_signal(thole_client *client, thole_slice instance, thole_slice name,
+                                        thole_slice data, thole_slice request_id, bool *ret_kept,
+                                        thole_error *reterr)
+{
+    (void)client, (void)reterr;
+    note("signal %.*s %.*s(%.*s) id=%.*s", THOLE_FMT(instance), THOLE_FMT(name), THOLE_FMT(data),
+         THOLE_FMT(request_id));
+    *ret_kept = false;
+    return THOLE_OK;
+}
+
+thole_status __wrap_thole_client_wait(thole_client *client, thole_slice instance, uint64_t wait_ms,
+                                      thole_outcome *ret_outcome, thole_error *reterr);
+thole_status __wrap_thole_client_wait(thole_client *client, thole_slice instance, uint64_t wait_ms,
+                                      thole_outcome *ret_outcome, thole_error *reterr)
+{
+    (void)client, (void)ret_outcome;
+    note("wait %.*s %s", THOLE_FMT(instance),
+         wait_ms == UINT64_MAX                 ? "for ever"
+         : wait_ms > 59000 && wait_ms <= 60000 ? "a minute"
+                                               : "for some time");
+    return thole_fail(reterr, THOLE_TIMEOUT, "has not ended yet");
+}
+
+thole_status __wrap_thole_client_executions(thole_client *client, thole_slice instance,
+                                            thole_execution_fn *each, void *arg, thole_error *reterr);
+thole_status __wrap_thole_client_executions(thole_client *client, thole_slice instance,
+                                            thole_execution_fn *each, void *arg, thole_error *reterr)
+{
+    (void)client, (void)instance, (void)reterr;
+    for (uint64_t execution = 1; execution <= 6; execution++) {
+        thole_execution_info const info = {.execution = execution,
+                                           .status = execution < 6 ? THOLE_INSTANCE_CONTINUED_AS_NEW
+                                                                   : THOLE_INSTANCE_RUNNING,
+                                           .ended_ms = execution < 6 ? execution * 1000 : 0};
+        thole_status const status = each(arg, &info);
+        if (status != THOLE_OK)
+            return status;
+    }
+    return THOLE_OK;
+}
+
+thole_status __wrap_thole_client_prune(thole_client *client, thole_slice instance, uint64_t before,
+                                       thole_slice reason, thole_error *reterr);
+thole_status __wrap_thole_client_prune(thole_client *client, thole_slice instance, uint64_t before,
+                                       thole_slice reason, thole_error *reterr)
+{
+    (void)client, (void)reterr;
+    note("prune %.*s before %llu (%.*s)", THOLE_FMT(instance), (unsigned long long)before, THOLE_FMT(reason));
+    return THOLE_OK;
+}
+
+thole_status __wrap_thole_client_list(thole_client *client, const thole_list_filter *filter,
+                                      thole_instance_fn *each, void *arg, thole_error *reterr);
+thole_status __wrap_thole_client_list(thole_client *client, const thole_list_filter *filter,
+                                      thole_instance_fn *each, void *arg, thole_error *reterr)
+{
+    (void)client, (void)each, (void)arg, (void)reterr;
+    note(
+        "list size=%d status=%s orchestration=%.*s prefix=%.*s parent=%.*s after=%llu before=%llu limit=%llu",
+        filter->size == sizeof *filter,
+        filter->status == THOLE_INSTANCE_UNKNOWN ? "any" : thole_instance_status_name(filter->status),
+        THOLE_FMT(filter->orchestration), THOLE_FMT(filter->id_prefix), THOLE_FMT(filter->parent),
+        (unsigned long long)filter->created_after_ms, (unsigned long long)filter->created_before_ms,
+        (unsigned long long)filter->limit);
+    return THOLE_OK;
+}
+
+struct words {
+    int argc;
+    char *argv[32];
+    int code;
+};
+
+static void run_words(void *arg)
+{
+    struct words *words = arg;
+    words->code = cli_main(words->argc, words->argv);
+}
+
+#define SERVERS "--nats nats://n:1 --nats-creds creds --postgres pg -n shop "
+#define OPENED "nats://n:1 creds pg shop "
+
+static void test_far_end(void)
+{
+    static const struct {
+        const char *line, *want;
+        int code;
+    } rows[] = {
+        {SERVERS "cancel order --reason why", OPENED "5000 0: cancel order (why)", 0},
+        {SERVERS "--timeout 2s cancel order", OPENED "2000 0: cancel order ()", 0},
+        {SERVERS "--timeout 60s terminate order --reason x", OPENED "60000 0: terminate order (x)", 0},
+        {SERVERS "delete order", OPENED "5000 0: delete order force=0 ()", 0},
+        {SERVERS "delete order --force --reason x", OPENED "5000 0: delete order force=1 (x)", 0},
+        {SERVERS "signal order paid 99 --request-id r1", OPENED "5000 262144: signal order paid(99) id=r1",
+         0},
+        {SERVERS "signal order paid --payload-max 1MiB", OPENED "5000 1048576: signal order paid() id=", 0},
+        {SERVERS "wait order", OPENED "5000 0: wait order for ever", 8},
+        {SERVERS "wait order --timeout 60s", OPENED "5000 0: wait order a minute", 8},
+        {SERVERS "wait order --timeout 2s", OPENED "2000 0: wait order for some time", 8},
+        {SERVERS "prune order --executions-before 4", OPENED "5000 0: prune order before 4 ()", 0},
+        {SERVERS "prune order --executions-before 1970-01-01T00:00:05Z --reason x",
+         OPENED "5000 0: prune order before 5 (x)", 0},
+        {SERVERS "prune order --executions-before 4 --dry-run", OPENED "5000 0: ", 0},
+        {SERVERS "list",
+         OPENED "5000 0: list size=1 status=any orchestration= prefix= parent= after=0 "
+                "before=0 limit=101",
+         0},
+        {SERVERS "list --status failed --orchestration checkout --prefix or --parent cart --after 1970-01-02 "
+                 "--before 1970-01-03 --limit 7",
+         OPENED "5000 0: list size=1 status=Failed orchestration=checkout prefix=or parent=cart "
+                "after=86400000 before=172800000 limit=8",
+         0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char line[512], *save = NULL;
+        struct words words = {.argc = 1, .argv = {(char *)"thole"}};
+        (void)snprintf(line, sizeof line, "%s", rows[i].line);
+        for (char *word = strtok_r(line, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save))
+            words.argv[words.argc++] = word;
+        memset(&play, 0, sizeof play);
+        free(captured(STDOUT_FILENO, run_words, &words));
+        CHECK_STR(rows[i].line, play.text, rows[i].want);
+        CU_ASSERT_EQUAL(words.code, rows[i].code);
+        CU_ASSERT_EQUAL(play.open, 0);
+    }
+}
+
+static const struct thole_test tests[] = {{"far end", test_far_end}};
+THOLE_TEST_MAIN("cli_far_end", tests)

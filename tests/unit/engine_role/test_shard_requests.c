@@ -1,0 +1,199 @@
+/* What the requests of a shard are made of, and what is done with their answers: nothing is sent. */
+#include "batch.h"
+#include "shard_parts.h"
+#include "thole_cunit.h"
+
+enum { LIFE = 7, NOW_MS = 1000, PATIENCE_MS = 3000 };
+
+static struct {
+    struct engine_host engine;
+    struct shard shard;
+    struct owned owned;
+    uint64_t now_ms, life;
+    struct request *request; /* submitted last */
+    char again[64];
+    char given[64];
+    unsigned batches;
+} play;
+
+/* ---- the world ---- */
+
+uint64_t __wrap_clock_monotonic_ms(void);
+uint64_t __wrap_clock_monotonic_ms(void)
+{
+    return play.now_ms;
+}
+
+uint64_t __wrap_partition_generation(const struct partition *p);
+uint64_t __wrap_partition_generation(const struct partition *p)
+{
+    (void)p;
+    return play.life;
+}
+
+void __wrap_request_submit(struct request *request);
+void __wrap_request_submit(struct request *request)
+{
+    play.request = request;
+}
+
+void __wrap_request_again(struct request *request, uint64_t delay_ms);
+void __wrap_request_again(struct request *request, uint64_t delay_ms)
+{
+    CU_ASSERT_PTR_EQUAL(request, play.request);
+    (void)snprintf(play.again, sizeof play.again, "in %llu ms", (unsigned long long)delay_ms);
+}
+
+void __wrap_shard_input(struct owned *owned, const struct partition_in *in);
+void __wrap_shard_input(struct owned *owned, const struct partition_in *in)
+{
+    CU_ASSERT_PTR_EQUAL(owned, &play.owned);
+    CU_ASSERT_EQUAL(in->generation, LIFE);
+    (void)snprintf(play.given, sizeof play.given, "%s",
+                   in->kind == PARTITION_IN_REJECTED ? "rejected" : "something else");
+}
+
+void __real_batch_destroy(struct batch *batch);
+void __wrap_batch_destroy(struct batch *batch);
+void __wrap_batch_destroy(struct batch *batch)
+{
+    play.batches++;
+    __real_batch_destroy(batch);
+}
+
+static void begin(void)
+{
+    memset(&play, 0, sizeof play);
+    play.now_ms = NOW_MS;
+    play.life = LIFE;
+    (void)snprintf(play.engine.topology.ns, sizeof play.engine.topology.ns, "shop");
+    play.engine.topology.partitions = 8;
+    play.engine.shards = &play.shard;
+    play.engine.shards_len = 1;
+    log_limit_init(&play.engine.rejects);
+    play.shard.engine = &play.engine;
+    play.shard.rules = request_rules;
+    play.shard.owned = &play.owned;
+    play.shard.owned_len = 1;
+    play.owned.p = 3;
+    buf_init(&play.shard.subject, 1024);
+}
+
+static void end(void)
+{
+    request_destroy(play.request);
+    buf_release(&play.shard.subject);
+    log_limit_release(&play.engine.rejects);
+}
+
+/* ---- appends ---- */
+
+static void test_subjects_of_records(void)
+{
+    static const struct {
+        enum record_kind kind;
+        const char *subject;
+    } rows[] = {{RECORD_TURN, "thole.shop.hist.3.order.2"},
+                {RECORD_DELETED, "thole.shop.hist.3.order.deleted"},
+                {RECORD_EPOCH_OPENED, "thole.shop.ctl.3.epoch"},
+                {RECORD_POSITION, "thole.shop.ctl.3.position"}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        begin();
+        struct partition_out const out = {.kind = PARTITION_OUT_APPEND,
+                                          .generation = LIFE,
+                                          .token = 11,
+                                          .append = {.kind = rows[i].kind,
+                                                     .instance = THOLE_STR("order"),
+                                                     .execution = 2,
+                                                     .expected_last = 12,
+                                                     .bytes = THOLE_STR("bytes")}};
+        log_append(&play.shard, &play.owned, &out);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(play.request);
+        CHECK_STR("subject", play.request->append.subject, rows[i].subject);
+        CU_ASSERT_EQUAL(play.request->append.n, 11);
+        CU_ASSERT_EQUAL(play.request->append.expected_last, 12);
+        CU_ASSERT_TRUE(thole_slice_equal(play.request->append.bytes, THOLE_STR("bytes")));
+        CU_ASSERT_EQUAL(play.request->mail.generation, LIFE);
+        end();
+    }
+}
+
+/* ---- rejections ---- */
+
+static void reject(void)
+{
+    begin();
+    struct partition_out const out = {.kind = PARTITION_OUT_REJECT,
+                                      .generation = LIFE,
+                                      .reject = {.code = REJECT_SUBJECT,
+                                                 .sequence = 21,
+                                                 .stored_ns = 22,
+                                                 .message_bytes = 23,
+                                                 .subject = THOLE_STR("a.b"),
+                                                 .bytes = THOLE_STR("xyz"),
+                                                 .text = "why"}};
+    shard_reject(&play.shard, &play.owned, &out);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(play.request);
+}
+
+static void test_a_rejection(void)
+{
+    reject();
+    const struct rejected_item *const item = &play.request->rejection.item;
+    CU_ASSERT_EQUAL(item->partition, 3);
+    CU_ASSERT_EQUAL(item->sequence, 21);
+    CU_ASSERT_EQUAL(item->stored_ns, 22);
+    CU_ASSERT_EQUAL(item->bytes, 23);
+    CU_ASSERT_TRUE(thole_slice_equal(item->reason, THOLE_STR("why")));
+    CU_ASSERT_TRUE(thole_slice_equal(item->subject, THOLE_STR("a.b")));
+    CU_ASSERT_TRUE(thole_slice_equal(item->payload, THOLE_STR("xyz")));
+    end();
+}
+
+/* Kept, or given up at last: the partition goes on. In between it is tried again, and not at once. */
+static void test_a_rejection_that_is_not_kept(void)
+{
+    static const struct {
+        const char *name;
+        thole_status status;
+        uint64_t after_ms, life;
+        const char *again, *given;
+    } rows[] = {{"kept", THOLE_OK, 0, LIFE, "", "rejected"},
+                {"not yet", THOLE_UNAVAILABLE, 0, LIFE, "in 200 ms", ""},
+                {"still not", THOLE_UNAVAILABLE, PATIENCE_MS - 1, LIFE, "in 200 ms", ""},
+                {"given up", THOLE_UNAVAILABLE, PATIENCE_MS, LIFE, "", "rejected"},
+                {"of an earlier life", THOLE_UNAVAILABLE, 0, LIFE + 1, "", ""}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        reject();
+        play.now_ms += rows[i].after_ms;
+        play.life = rows[i].life;
+        play.request->status = rows[i].status;
+        rejection_answered(&play.owned, play.request);
+        CHECK_STR(rows[i].name, play.again, rows[i].again);
+        CHECK_STR(rows[i].name, play.given, rows[i].given);
+        end();
+    }
+}
+
+/* ---- their end ---- */
+
+static void test_what_a_request_holds(void)
+{
+    static enum request_kind const kinds[] = {REQ_APPEND, REQ_STORE_APPLY, REQ_PUBLISH_WORK};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        begin();
+        play.request = request_create_now(kinds[i], &play.shard, &play.owned);
+        if (kinds[i] == REQ_STORE_APPLY)
+            play.request->store.batch = batch_create(3, 1);
+        end();
+        CU_ASSERT_EQUAL(play.batches, kinds[i] == REQ_STORE_APPLY);
+    }
+}
+
+static const struct thole_test tests[] = {
+    {"subjects of records", test_subjects_of_records},
+    {"a rejection", test_a_rejection},
+    {"a rejection that is not kept", test_a_rejection_that_is_not_kept},
+    {"what a request holds", test_what_a_request_holds},
+};
+THOLE_TEST_MAIN("shard_requests", tests)

@@ -1,0 +1,559 @@
+/* What a worker's loop gives its machine, and what it does when the machine says so: streams, Postgres and
+ * the machine's words are played. */
+#include "captured.h"
+#include "log.h"
+#include "thole_cunit.h"
+#include "worker_parts.h"
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { STEPS_MAX = 8, OUTS_MAX = 8, NOW_MS = 100000 };
+
+static struct {
+    struct worker_host host;
+    uint64_t now_ms;
+    void (*steps[STEPS_MAX])(void);
+    size_t step;
+    struct worker_out outs[OUTS_MAX];
+    size_t outs_len;
+    char text[1024];
+    thole_status delivered_status;
+} play;
+
+static void note(const char *fmt, ...) THOLE_PRINTF(1, 2);
+static void note(const char *fmt, ...)
+{
+    size_t const at = strlen(play.text);
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(play.text + at, sizeof play.text - at, fmt, args);
+    va_end(args);
+}
+
+static void noted(const char *row, const char *want)
+{
+    CHECK_STR(row, play.text, want);
+    play.text[0] = '\0';
+}
+
+/* ---- the world ---- */
+
+uint64_t __wrap_clock_monotonic_ms(void);
+uint64_t __wrap_clock_monotonic_ms(void)
+{
+    return play.now_ms;
+}
+
+bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms);
+bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
+{
+    (void)mb, (void)deadline_ms;
+    if (play.step < STEPS_MAX && play.steps[play.step] != NULL)
+        play.steps[play.step++]();
+    else
+        play.outs[play.outs_len++] = (struct worker_out){.kind = WORKER_OUT_STOPPED};
+    return true;
+}
+
+bool __wrap_worker_poll(struct worker_machine *w, struct worker_out *ret);
+bool __wrap_worker_poll(struct worker_machine *w, struct worker_out *ret)
+{
+    (void)w;
+    if (play.outs_len == 0)
+        return false;
+    *ret = play.outs[0];
+    memmove(play.outs, play.outs + 1, --play.outs_len * sizeof play.outs[0]);
+    return true;
+}
+
+void __wrap_worker_advance(struct worker_machine *w, uint64_t now_ms);
+void __wrap_worker_advance(struct worker_machine *w, uint64_t now_ms)
+{
+    (void)w, (void)now_ms;
+}
+
+struct worker_counters __wrap_worker_counters(const struct worker_machine *w);
+struct worker_counters __wrap_worker_counters(const struct worker_machine *w)
+{
+    (void)w;
+    return (struct worker_counters){.delivered = 1,
+                                    .claimed = 2,
+                                    .completed = 3,
+                                    .cancelled_by_push = 4,
+                                    .cancelled_by_renewal = 5,
+                                    .lease_lost = 6,
+                                    .abandoned = 7,
+                                    .stolen = 8,
+                                    .gone = 9,
+                                    .refused = 10,
+                                    .unclaimed = 11,
+                                    .unknown = 12,
+                                    .handed_back = 13,
+                                    .contradicted = 14,
+                                    .timed_out = 15,
+                                    .left = 16,
+                                    .isolated = 17,
+                                    .deferred = 18,
+                                    .poisoned = 19,
+                                    .held = 20,
+                                    .adopted = 21};
+}
+
+static const char *const in_names[] = {
+    [WORKER_IN_DELIVERED] = "delivered", [WORKER_IN_CLAIMED] = "claimed",
+    [WORKER_IN_RENEWED] = "renewed",     [WORKER_IN_RELEASED] = "released",
+    [WORKER_IN_BEGUN] = "begun",         [WORKER_IN_COMMITTED] = "committed",
+    [WORKER_IN_LEFT] = "left",           [WORKER_IN_NOT_LOST] = "not lost",
+    [WORKER_IN_FINISHED] = "finished",   [WORKER_IN_PUBLISHED] = "published",
+    [WORKER_IN_PUSHED] = "pushed",       [WORKER_IN_SLOT] = "slot",
+    [WORKER_IN_STOP] = "stop",
+};
+
+void __wrap_worker_give(struct worker_host *host, const struct worker_in *in);
+void __wrap_worker_give(struct worker_host *host, const struct worker_in *in)
+{
+    CU_ASSERT_PTR_EQUAL(host, &play.host);
+    note("%s rows=%zu unknown=%d ok=%d status=%s limit=%llu kind=%.*s reason=%.*s try=%u ids=%zu\n",
+         in_names[in->kind], in->rows_len, in->unknown, in->ok, thole_status_name(in->status),
+         (unsigned long long)in->limit_ms, THOLE_FMT(in->cancel_kind), THOLE_FMT(in->reason),
+         in->key.try_number, in->activity_ids_len);
+}
+
+void __wrap_puller_want(struct puller *puller, uint32_t free_slots);
+void __wrap_puller_want(struct puller *puller, uint32_t free_slots)
+{
+    (void)puller;
+    note("want %u\n", free_slots);
+}
+
+void __wrap_row_calls_send(struct row_calls *calls, struct row_call *call);
+void __wrap_row_calls_send(struct row_calls *calls, struct row_call *call)
+{
+    static const char *const kinds[] = {"claim",    "renew", "release", "leave",
+                                        "not lost", "begin", "commit",  "rollback"};
+    CU_ASSERT_PTR_EQUAL(call, &play.host.calls[call->kind]);
+    note("%s %s rows=%zu\n", calls == play.host.claims ? "claims:" : "completions:", kinds[call->kind],
+         call->len);
+    for (size_t i = 0; i < call->len; i++)
+        note("  %.*s %llu.%llu.%u p=%u\n", THOLE_FMT(call->claims[i].key.instance),
+             (unsigned long long)call->claims[i].key.execution,
+             (unsigned long long)call->claims[i].key.activity_id, (unsigned)call->claims[i].key.try_number,
+             call->claims[i].partition);
+}
+
+thole_status __wrap_work_message_signal(struct connection *connection, const struct work_message *message,
+                                        enum work_signal signal, thole_error *reterr);
+thole_status __wrap_work_message_signal(struct connection *connection, const struct work_message *message,
+                                        enum work_signal signal, thole_error *reterr)
+{
+    static const char *const names[] = {
+        [WORK_ACK] = "+ACK", [WORK_NAK] = "-NAK", [WORK_PROGRESS] = "+WPI", [WORK_TERM] = "+TERM"};
+    (void)connection, (void)message, (void)reterr;
+    note("%s\n", names[signal]);
+    return THOLE_OK;
+}
+
+thole_status __wrap_work_message_put_back(struct connection *connection, const struct work_message *message,
+                                          uint64_t delay_ms, thole_error *reterr);
+thole_status __wrap_work_message_put_back(struct connection *connection, const struct work_message *message,
+                                          uint64_t delay_ms, thole_error *reterr)
+{
+    (void)connection, (void)message, (void)reterr;
+    note("put back for %llu\n", (unsigned long long)delay_ms);
+    return THOLE_OK;
+}
+
+void __wrap_work_message_destroy(struct work_message *message);
+void __wrap_work_message_destroy(struct work_message *message)
+{
+    note("freed\n");
+    free(message);
+}
+
+static thole_status nothing(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    (void)act, (void)input, (void)ret_output;
+    return THOLE_OK;
+}
+
+static const thole_activity_entry entries[] = {{.name = "charge", .run = nothing}};
+static const thole_program program = {.name = "none", .activities = entries, .activities_len = 1};
+
+static void begin(void)
+{
+    struct worker_options options;
+    memset(&play, 0, sizeof play);
+    play.now_ms = NOW_MS;
+    play.host.program = &program;
+    play.host.topology.partitions = 8;
+    play.host.options.queue = "q";
+    play.host.options.stop_limit_ms = 1234;
+    play.host.claims = (struct row_calls *)&play.now_ms;
+    play.host.completions = (struct row_calls *)&play.step;
+    worker_options_init(&options);
+    play.host.machine = worker_create(&options);
+    log_limit_init(&play.host.malformed);
+    for (int kind = 0; kind < ROW_CALL_KINDS; kind++)
+        row_call_init(&play.host.calls[kind], kind, 4);
+    mailbox_init(&play.host.inbox);
+}
+
+static void end(void)
+{
+    for (int kind = 0; kind < ROW_CALL_KINDS; kind++)
+        row_call_release(&play.host.calls[kind]);
+    worker_destroy(play.host.machine);
+    log_limit_release(&play.host.malformed);
+    mailbox_release(&play.host.inbox);
+}
+
+static void run_loop(void *arg)
+{
+    (void)arg;
+    (void)worker_loop_main(&play.host);
+}
+
+/* Runs the steps; returns what was logged; malloc. */
+static char *run(void (*const *steps)(void), size_t n)
+{
+    memcpy(play.steps, steps, n * sizeof *steps);
+    return captured(STDERR_FILENO, run_loop, NULL);
+}
+
+static struct thole_activity *activity(uint64_t id)
+{
+    struct work_message *const message = calloc(1, sizeof *message);
+    message->item = (struct work_item){.queue = THOLE_STR("q"),
+                                       .instance = THOLE_STR("order"),
+                                       .activity = THOLE_STR("charge"),
+                                       .execution = 2,
+                                       .activity_id = id,
+                                       .try_number = 3};
+    struct thole_activity *const act = activity_create(message, id, NOW_MS);
+    act->partition = 5;
+    act->attempt = 7;
+    return act;
+}
+
+static struct worker_out out_of(enum worker_out_kind kind, const struct thole_activity *act)
+{
+    return (struct worker_out){.kind = kind, .id = (uint64_t)(uintptr_t)act};
+}
+
+/* ---- how many messages are wanted ---- */
+
+static struct thole_activity *arrived[2];
+
+static void arrive(size_t i)
+{
+    atomic_fetch_add(&play.host.arriving, 1);
+    arrived[i] = activity(10 + i);
+    mailbox_push(&play.host.inbox, &arrived[i]->delivered.mail);
+}
+
+static void wants_three(void)
+{
+    play.outs[play.outs_len++] = (struct worker_out){.kind = WORKER_OUT_WANT, .count = 3};
+}
+
+static void one_arrives(void)
+{
+    noted("three", "want 3\n");
+    arrive(0);
+    worker_loop_state(&play.host); /* it is taken behind the delivery */
+    worker_loop_state(&play.host);
+}
+
+static void another_is_on_its_way(void)
+{
+    noted("one has come", "want 2\n");
+    atomic_fetch_add(&play.host.arriving, 1);
+    worker_loop_state(&play.host);
+}
+
+static void it_comes(void)
+{
+    noted("one is on its way", "want 1\n");
+    atomic_fetch_sub(&play.host.arriving, 1);
+    arrive(1);
+    wants_three();
+}
+
+static void test_how_many_are_wanted(void)
+{
+    begin();
+    play.host.state = (struct worker_mail){.kind = WORKER_MAIL_STATE};
+    free(run((void (*const[])(void)){wants_three, one_arrives, another_is_on_its_way, it_comes}, 4));
+    noted("again", "want 3\n");
+    for (size_t i = 0; i < ARRAY_LEN(arrived); i++) {
+        CU_ASSERT_TRUE(arrived[i]->run == nothing);
+        activity_destroy(arrived[i]);
+    }
+    end();
+}
+
+/* ---- what it logs in the end ---- */
+
+static void test_counters(void)
+{
+    begin();
+    char *const text = run(NULL, 0);
+    const char *const at = strstr(text, "worker stopped");
+    CHECK_STR(
+        "counters", at == NULL ? "" : at,
+        "worker stopped: claimed=2 completed=3 cancelled_by_push=4 cancelled_by_renewal=5 lease_lost=6"
+        " abandoned=7 stolen=8 delivered=1 gone=9 refused=10 unclaimed=11 unknown=12 handed_back=13"
+        " contradicted=14 timed_out=15 left=16 isolated=17 deferred=18 poisoned=19 held=20 adopted=21\n");
+    free(text);
+    end();
+}
+
+/* ---- how it ends ---- */
+
+static void test_ends(void)
+{
+    static const struct {
+        enum worker_out_kind kind;
+        enum worker_end end;
+        uint64_t delay_ms;
+        const char *sent, *logged;
+    } rows[] = {
+        {WORKER_OUT_ACK, WORKER_END_COMPLETED, 0, "+ACK\nfreed\n", NULL},
+        {WORKER_OUT_ACK, WORKER_END_GONE, 0, "+ACK\nfreed\n",
+         "debug worker: not run, it was cancelled or done before"},
+        {WORKER_OUT_ACK, WORKER_END_CANCELLED, 0, "+ACK\nfreed\n", "info  worker: cancelled"},
+        {WORKER_OUT_ACK, WORKER_END_REFUSED, 0, "+ACK\nfreed\n",
+         "warn  worker: result refused, it was cancelled or another worker was first"},
+        {WORKER_OUT_DROP, WORKER_END_STOLEN, 0, "freed\n",
+         "warn  worker: result refused, another worker has taken it over"},
+        {WORKER_OUT_DROP, WORKER_END_LEASE_LOST, 0, "freed\n", "warn  worker: lease lost, it will run again"},
+        {WORKER_OUT_NAK, WORKER_END_UNCLAIMED, 500, "put back for 500\nfreed\n",
+         "warn  worker: could not be claimed in time, comes back"},
+        {WORKER_OUT_NAK, WORKER_END_UNKNOWN, 1, "put back for 1\nfreed\n", NULL},
+        {WORKER_OUT_NAK, WORKER_END_HANDED_BACK, 0, "-NAK\nfreed\n", "info  worker: handed back"},
+        {WORKER_OUT_ACK, WORKER_END_LATER, 0, "+ACK\nfreed\n", "debug worker: is completed from outside"},
+        {WORKER_OUT_NAK, WORKER_END_DEFERRED, 0, "-NAK\nfreed\n",
+         "debug worker: handed back, a poison candidate runs isolated"},
+        {WORKER_OUT_NAK, WORKER_END_HELD, 900, "put back for 900\nfreed\n",
+         "debug worker: put back, another lease of it lasts"},
+    };
+    log_configure(LOG_LEVEL_DEBUG, false, "test");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char want[256];
+        begin();
+        play.outs[0] = out_of(rows[i].kind, activity(9));
+        play.outs[0].end = rows[i].end;
+        play.outs[0].delay_ms = rows[i].delay_ms;
+        play.outs_len = 1;
+        char *const text = run(NULL, 0);
+        noted(rows[i].logged == NULL ? "silent" : rows[i].logged, rows[i].sent);
+        (void)snprintf(want, sizeof want,
+                       "%s: instance=order execution=2 activity=charge id=9 try=3 attempt=7\n",
+                       rows[i].logged == NULL ? "" : rows[i].logged);
+        CU_ASSERT_EQUAL(strstr(text, want) != NULL, rows[i].logged != NULL);
+        CU_ASSERT_EQUAL(strstr(text, "instance=order") != NULL, rows[i].logged != NULL);
+        free(text);
+        end();
+    }
+    log_configure(LOG_LEVEL_INFO, false, "test");
+}
+
+/* Its thread still reads the input. */
+static void test_one_that_still_runs(void)
+{
+    begin();
+    struct thole_activity *const act = activity(9);
+    act->running = true;
+    play.outs[0] = out_of(WORKER_OUT_DROP, act);
+    play.outs[0].end = WORKER_END_COMPLETED;
+    play.outs_len = 1;
+    free(run(NULL, 0));
+    noted("not freed", "");
+    CU_ASSERT_TRUE(act->forgotten);
+    activity_destroy(act);
+    end();
+}
+
+/* ---- rows ---- */
+
+static void test_who_is_asked(void)
+{
+    static const struct {
+        enum worker_out_kind kind;
+        const char *sent;
+    } rows[] = {{WORKER_OUT_CLAIM, "claims: claim"},
+                {WORKER_OUT_RENEW, "claims: renew"},
+                {WORKER_OUT_RELEASE, "claims: release"},
+                {WORKER_OUT_LEAVE, "claims: leave"},
+                {WORKER_OUT_NOT_LOST, "claims: not lost"},
+                {WORKER_OUT_COMPLETE_BEGIN, "completions: begin"},
+                {WORKER_OUT_COMPLETE_COMMIT, "completions: commit"},
+                {WORKER_OUT_COMPLETE_ROLLBACK, "completions: rollback"}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char want[128];
+        bool const none =
+            rows[i].kind == WORKER_OUT_COMPLETE_COMMIT || rows[i].kind == WORKER_OUT_COMPLETE_ROLLBACK;
+        begin();
+        struct thole_activity *const act = activity(9);
+        struct worker_row const row = {.id =
+                                           rows[i].kind == WORKER_OUT_NOT_LOST ? 0 : (uint64_t)(uintptr_t)act,
+                                       .key = {THOLE_STR("order"), 2, 9, 3},
+                                       .attempt = 7};
+        play.outs[0] = (struct worker_out){.kind = rows[i].kind, .rows = &row, .rows_len = !none};
+        play.outs_len = 1;
+        free(run(NULL, 0));
+        (void)snprintf(want, sizeof want, "%s rows=%d\n%s", rows[i].sent, !none,
+                       none                                  ? ""
+                       : rows[i].kind == WORKER_OUT_NOT_LOST ? "  order 2.9.3 p=0\n"
+                                                             : "  order 2.9.3 p=5\n");
+        noted(rows[i].sent, want);
+        activity_destroy(act);
+        end();
+    }
+}
+
+static struct row_call answer;
+
+static void answer_comes(void)
+{
+    mailbox_push(&play.host.inbox, &answer.mail.mail);
+}
+
+static void test_answers(void)
+{
+    static const struct {
+        enum row_call_kind kind;
+        const char *given;
+    } rows[] = {{ROW_CALL_CLAIM, "claimed"},     {ROW_CALL_RENEW, "renewed"},
+                {ROW_CALL_RELEASE, "released"},  {ROW_CALL_LEAVE, "left"},
+                {ROW_CALL_NOT_LOST, "not lost"}, {ROW_CALL_BEGIN, "begun"},
+                {ROW_CALL_COMMIT, "committed"}};
+    for (size_t i = 0; i < 2 * ARRAY_LEN(rows); i++) {
+        bool const unknown = i % 2 == 1;
+        char want[128];
+        begin();
+        struct thole_activity *const act = activity(9);
+        struct claim claim = {.lost = 4,
+                              .lost_worker = THOLE_STR("w-1"),
+                              .lost_report = THOLE_STR("tripped"),
+                              .details = THOLE_STR("half"),
+                              .orchestration = THOLE_STR("checkout"),
+                              .version = 6};
+        struct worker_row row = {.id = (uint64_t)(uintptr_t)act, .attempt = 8, .state = WORKER_ROW_MINE};
+        answer = (struct row_call){
+            .kind = rows[i / 2].kind, .claims = &claim, .rows = &row, .len = 1, .unknown = unknown};
+        answer.mail = (struct worker_mail){.kind = WORKER_MAIL_ANSWER, .owner = &answer};
+        free(run((void (*const[])(void)){answer_comes}, 1));
+        (void)snprintf(want, sizeof want,
+                       "%s rows=1 unknown=%d ok=0 status=OK limit=0 kind= reason= try=0 ids=0\n",
+                       rows[i / 2].given, unknown);
+        noted(rows[i / 2].given, want);
+        bool const begun = rows[i / 2].kind == ROW_CALL_CLAIM && !unknown;
+        CU_ASSERT_EQUAL(act->lost, begun ? 4 : 0);
+        CHECK_STR("worker", act->lost_worker, begun ? "w-1" : "");
+        CHECK_STR("report", act->lost_report, begun ? "tripped" : "");
+        CU_ASSERT_EQUAL(thole_slice_equal(act->before, THOLE_STR("half")), begun);
+        CU_ASSERT_EQUAL(thole_slice_equal(act->parties.orchestration, THOLE_STR("checkout")), begun);
+        CU_ASSERT_EQUAL(play.host.details_round, unknown); /* what was sent may be lost */
+        activity_destroy(act);
+        play.text[0] = '\0';
+        end();
+    }
+}
+
+/* ---- results ---- */
+
+static struct thole_activity *published;
+
+static void is_published(void)
+{
+    published->published_ok = true;
+    published->publish_err_code = 0;
+    mailbox_push(&play.host.inbox, &published->published.mail);
+}
+
+static void is_refused(void)
+{
+    noted("stored", "published rows=0 unknown=0 ok=1 status=OK limit=0 kind= reason= try=0 ids=0\n");
+    published->published_ok = false;
+    published->publish_err_code = 10077;
+    mailbox_push(&play.host.inbox, &published->published.mail);
+}
+
+static void is_lost_soon(void)
+{
+    noted("refused", "published rows=0 unknown=0 ok=0 status=OK limit=0 kind= reason= try=0 ids=0\n");
+    published->publish_err_code = 0;
+    play.now_ms += 9999;
+    mailbox_push(&play.host.inbox, &published->published.mail);
+}
+
+static void is_lost_later(void)
+{
+    play.text[0] = '\0';
+    play.now_ms += 1;
+    mailbox_push(&play.host.inbox, &published->published.mail);
+}
+
+static void test_published(void)
+{
+    begin();
+    published = activity(9);
+    char *const text = run((void (*const[])(void)){is_published, is_refused, is_lost_soon, is_lost_later}, 4);
+    const char *const first =
+        strstr(text, "it is tried again: NATS refuses it with error code 10077: instance=order\n");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(first);
+    const char *const second = strstr(first, "it is tried again: NATS does not answer: instance=order\n");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(second);
+    CU_ASSERT_PTR_NULL(strstr(second + 1, "it is tried again"));
+    free(text);
+    activity_destroy(published);
+    end();
+}
+
+/* ---- pushes, a stop ---- */
+
+static void a_push_comes(void)
+{
+    static uint64_t const ids[] = {4, 5};
+    struct push_mail *const push = calloc(1, sizeof *push);
+    push->mail = (struct worker_mail){.kind = WORKER_MAIL_PUSH, .owner = push};
+    arena_init(&push->arena, 1024);
+    push->notice = (struct cancel_notice){.instance = THOLE_STR("order"),
+                                          .execution = 2,
+                                          .activity_ids = ids,
+                                          .activity_ids_len = 2,
+                                          .try_number = 3,
+                                          .kind = THOLE_STR("requested"),
+                                          .reason = THOLE_STR("why")};
+    mailbox_push(&play.host.inbox, &push->mail.mail);
+}
+
+static void a_stop_comes(void)
+{
+    noted("push", "pushed rows=0 unknown=0 ok=0 status=OK limit=0 kind=requested reason=why try=3 ids=2\n");
+    play.host.stop = (struct worker_mail){.kind = WORKER_MAIL_STOP};
+    mailbox_push(&play.host.inbox, &play.host.stop.mail);
+}
+
+static void test_push_and_stop(void)
+{
+    begin();
+    free(run((void (*const[])(void)){a_push_comes, a_stop_comes}, 2));
+    noted("stop", "stop rows=0 unknown=0 ok=0 status=OK limit=1234 kind= reason= try=0 ids=0\n");
+    CU_ASSERT_TRUE(play.host.stopping);
+    end();
+}
+
+static const struct thole_test tests[] = {
+    {"how many are wanted", test_how_many_are_wanted},
+    {"counters", test_counters},
+    {"ends", test_ends},
+    {"one that still runs", test_one_that_still_runs},
+    {"who is asked", test_who_is_asked},
+    {"answers", test_answers},
+    {"published", test_published},
+    {"push and stop", test_push_and_stop},
+};
+THOLE_TEST_MAIN("worker_loop", tests)
