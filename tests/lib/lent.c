@@ -5,6 +5,7 @@
  * it when the input is no longer theirs by the contract. Whoever kept a borrowed slice then holds other
  * bytes, and with AddressSanitizer freed ones.
  */
+#include "lent.h"
 #include "instance.h"
 #include "partition.h"
 #include "worker.h"
@@ -19,9 +20,19 @@ struct loan { /* one allocation of its own for each thing, so that a sanitizer s
     _Alignas(max_align_t) uint8_t bytes[];
 };
 
+static _Thread_local bool machine_runs;
+
+bool lent_machine_runs(void)
+{
+    return machine_runs;
+}
+
 static void *lend(struct loan **loans, const void *from, size_t len)
 {
+    bool const runs = machine_runs;
+    machine_runs = false;
     struct loan *loan = malloc(sizeof *loan + len);
+    machine_runs = runs;
     if (loan == NULL)
         abort();
     loan->next = *loans;
@@ -236,7 +247,9 @@ thole_status __wrap_partition_input(struct partition *p, const struct partition_
     struct loan *loans = NULL;
     struct partition_in own = *in;
     lend_input(&loans, &own);
+    machine_runs = true;
     thole_status const status = __real_partition_input(p, &own, now_ms);
+    machine_runs = false;
     take_back(&loans);
     return status;
 }
@@ -256,7 +269,9 @@ thole_status __wrap_worker_input(struct worker_machine *w, const struct worker_i
     lend_slice(&loans, &own.key.instance);
     lend_slice(&loans, &own.cancel_kind);
     lend_slice(&loans, &own.reason);
+    machine_runs = true;
     thole_status const status = __real_worker_input(w, &own, now_ms);
+    machine_runs = false;
     take_back(&loans);
     return status;
 }

@@ -49,6 +49,10 @@ static bool decode_tail(struct partition_log *log, struct arena *arena, struct t
             log_lose(log, "the history was written by a newer version of thole");
             return false;
         }
+        if (status == THOLE_NOMEM) { /* nobody has looked at it: it must not be taken for a void one */
+            env_no_memory(log->env);
+            return false;
+        }
         if (status != THOLE_OK)
             tail->records[i] = (struct record){.kind = RECORD_UNKNOWN};
     }

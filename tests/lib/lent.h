@@ -1,0 +1,8 @@
+/* What lent.c says of the machines, for tests of one of them. */
+#ifndef THOLE_LENT_H
+#define THOLE_LENT_H
+#include <stdbool.h>
+
+/* This thread is inside of a machine's input, and not in lent.c's own work there. */
+bool lent_machine_runs(void);
+#endif
