@@ -4,6 +4,7 @@
  */
 #include "memory.h"
 #include "projector_parts.h"
+#include "thole/client.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,20 +222,40 @@ static void send_instance_rows(struct postgres *pg, const struct gathered *all)
     call_send(pg, STATEMENT_INSTANCES);
 }
 
+/* The row of an execution is written when it begins and when it ends: what it is meanwhile is in the row of
+ * its instance. */
+static bool is_execution_row(const struct batch_instance *row)
+{
+    bool const ended = row->status == THOLE_INSTANCE_COMPLETED || row->status == THOLE_INSTANCE_FAILED ||
+                       row->status == THOLE_INSTANCE_CANCELLED || row->status == THOLE_INSTANCE_TERMINATED ||
+                       row->status == THOLE_INSTANCE_CONTINUED_AS_NEW;
+    return row->execution > 0 && !row->removed && (row->orchestration.len > 0 || ended);
+}
+
 static void send_execution_rows(struct postgres *pg, const struct gathered *all)
 {
-    const struct batch_instance *rows = all->rows.instances;
-    size_t n = all->rows.instances_len;
-    send_partitions(pg, all->instances_p, n);
-    call_text_array(pg, &rows->instance, sizeof *rows, n);
-    call_int8_array(pg, &rows->execution, sizeof *rows, n);
-    call_int4_array(pg, &rows->status, sizeof *rows, n);
-    call_int8_array(pg, &rows->created_ms, sizeof *rows, n);
-    call_int8_array(pg, &rows->updated_ms, sizeof *rows, n);
-    call_int8_array(pg, &rows->turns, sizeof *rows, n);
-    call_int8_array(pg, &rows->history_seq, sizeof *rows, n);
-    call_bool_array(pg, &rows->removed, sizeof *rows, n);
-    call_send(pg, STATEMENT_EXECUTIONS);
+    size_t n = 0;
+    struct batch_instance *const rows = memory_array(all->rows.instances_len, sizeof *rows);
+    uint32_t *const partitions = memory_array(all->rows.instances_len, sizeof *partitions);
+    for (size_t i = 0; i < all->rows.instances_len; i++) {
+        if (!is_execution_row(&all->rows.instances[i]))
+            continue;
+        rows[n] = all->rows.instances[i];
+        partitions[n++] = all->instances_p[i];
+    }
+    if (n > 0) {
+        send_partitions(pg, partitions, n);
+        call_text_array(pg, &rows->instance, sizeof *rows, n);
+        call_int8_array(pg, &rows->execution, sizeof *rows, n);
+        call_int4_array(pg, &rows->status, sizeof *rows, n);
+        call_int8_array(pg, &rows->created_ms, sizeof *rows, n);
+        call_int8_array(pg, &rows->updated_ms, sizeof *rows, n);
+        call_int8_array(pg, &rows->turns, sizeof *rows, n);
+        call_int8_array(pg, &rows->history_seq, sizeof *rows, n);
+        call_send(pg, STATEMENT_EXECUTIONS);
+    }
+    free(rows);
+    free(partitions);
 }
 
 static void send_instances(struct postgres *pg, const struct gathered *all)

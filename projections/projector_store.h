@@ -36,7 +36,8 @@ THOLE_NODISCARD thole_status projector_store_complete(struct postgres *pg, uint3
  *  - Timers: removed, then added; adding replaces the due time.
  *  - Quarantine: removed, then added; adding replaces.
  *  - Instances and executions: never to an older history_seq. Of several rows of one instance the last
- *    execution counts. Rows of execution 0 are not executions. Details that are not text are made readable.
+ *    execution counts. An execution's row is written when it begins and when it ends, none for execution 0:
+ *    what it is meanwhile is in its instance's row. Details that are not text are made readable.
  * All or nothing: THOLE_FENCED when the epoch of one of the partitions is not its batch's, or it is not open
  * on this connection; THOLE_INVALID for more than BATCH_ROWS_MAX rows of a kind in all, or when one of them
  * does not fit. Apply each alone then, to know which it is. Idempotent. Writes held of the activities that

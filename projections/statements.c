@@ -252,6 +252,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " custom_status = coalesce(excluded.custom_status, i.custom_status),"
          " parent = CASE excluded.parent WHEN '' THEN i.parent ELSE excluded.parent END"
          " WHERE i.history_seq <= excluded.history_seq"},
+    /* Of executions that begin or end: see send_execution_rows(). */
     [STATEMENT_EXECUTIONS] =
         {"executions", "",
          "INSERT INTO executions AS e (instance, execution, p, status, started_ms, ended_ms, turns,"
@@ -260,10 +261,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " u.status::int2, CASE u.created_ms WHEN 0 THEN u.updated_ms ELSE u.created_ms END,"
          " CASE WHEN u.status IN " EXECUTION_ENDED " THEN u.updated_ms END, u.turns, u.history_seq"
          " FROM unnest($1::int4[], $2::text[], $3::int8[], $4::int4[], $5::int8[], $6::int8[], $7::int8[],"
-         " $8::int8[], $9::bool[]) AS u (p, instance, execution, status, created_ms, updated_ms, turns, "
-         "history_seq, "
-         "removed)"
-         " WHERE u.execution > 0 AND NOT u.removed"
+         " $8::int8[]) AS u (p, instance, execution, status, created_ms, updated_ms, turns, history_seq)"
          " ORDER BY u.instance COLLATE \"C\", u.execution, u.history_seq DESC"
          " ON CONFLICT (instance, execution) DO UPDATE SET status = excluded.status,"
          " ended_ms = excluded.ended_ms, turns = excluded.turns, history_seq = excluded.history_seq"
@@ -464,10 +462,13 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " AND i.created_ms <= $4::int8 AND (i.created_ms < $4::int8 OR i.instance > $5::text)"
          " ORDER BY i.created_ms DESC, i.instance LIMIT $6::int8"},
     /* The page after $2. */
-    [STATEMENT_LIST_EXECUTIONS] = {"list_executions", "iiiii",
-                                   "SELECT execution, status::int8, started_ms, coalesce(ended_ms, 0), turns"
-                                   " FROM executions WHERE instance = $1::text AND execution > $2::int8"
-                                   " ORDER BY execution LIMIT $3::int8"},
+    [STATEMENT_LIST_EXECUTIONS] =
+        {"list_executions", "iiiii",
+         "SELECT e.execution, CASE WHEN i.execution = e.execution THEN i.status ELSE e.status END::int8,"
+         " e.started_ms, coalesce(e.ended_ms, 0),"
+         " CASE WHEN i.execution = e.execution THEN i.turns ELSE e.turns END"
+         " FROM executions AS e LEFT JOIN instances AS i ON i.instance = e.instance"
+         " WHERE e.instance = $1::text AND e.execution > $2::int8 ORDER BY e.execution LIMIT $3::int8"},
     /* The page after ($3, $4, $5, $6). */
     [STATEMENT_LIST_QUARANTINE] =
         {"list_quarantine", "tiittiittii",

@@ -1,5 +1,6 @@
 /* Rows of instances: versions, statuses of their own, parents, what ends them, and how people find them. */
 #include "store_fixture.h"
+#include <inttypes.h>
 
 struct list_seen {
     char ids[512]; /* each followed by a space */
@@ -116,7 +117,7 @@ static void executions_end_when_the_next_one_begins(void)
     rows[0].custom_status = THOLE_STR("first");
     rows[1].custom_status_set = true;
     rows[1].custom_status = THOLE_STR("second");
-    rows[1].orchestration = rows[2].orchestration = THOLE_STR("");
+    rows[1].orchestration = THOLE_STR("");
     rows[0].version = 2;
     apply_rows(pg, rows, 3);
     CHECK_STR("instance",
@@ -129,6 +130,50 @@ static void executions_end_when_the_next_one_begins(void)
     struct batch_instance last = instance_row("i", 3, THOLE_INSTANCE_TERMINATED, 40);
     apply_rows(pg, &last, 1);
     CHECK_STR("ended", store_sql("again", "SELECT ended_ms FROM executions WHERE execution = 3"), "401");
+    postgres_close(pg);
+}
+
+static thole_status keep_execution(void *arg, const thole_execution_info *e)
+{
+    char *const text = arg;
+    size_t const at = strlen(text);
+    (void)snprintf(text + at, 256 - at, "%" PRIu64 " %s %" PRIu64 " %" PRIu64 " %" PRIu64 "|", e->execution,
+                   thole_instance_status_name(e->status), e->started_ms, e->ended_ms, e->turns);
+    return THOLE_OK;
+}
+
+/* What is read of the executions; the row of the second one. */
+static void check_executions(struct postgres *pg, const char *what, const char *read, const char *row)
+{
+    char text[256] = "";
+    CHECK_OK(query_store_executions(pg, THOLE_STR("i"), keep_execution, text, &store_err));
+    CHECK_STR(what, text, read);
+    CHECK_STR(what,
+              store_sql("turns", "SELECT (status, started_ms, ended_ms, turns, history_seq) FROM executions "
+                                 "WHERE execution = 2"),
+              row);
+}
+
+static void turns_do_not_write_their_execution(void)
+{
+    struct postgres *pg = store_partition("turns");
+    struct batch_instance rows[] = {instance_row("i", 1, THOLE_INSTANCE_CONTINUED_AS_NEW, 10),
+                                    instance_row("i", 2, THOLE_INSTANCE_RUNNING, 20)};
+    rows[0].turns = 7;
+    apply_rows(pg, rows, 2);
+    check_executions(pg, "it begins", "1 ContinuedAsNew 100 101 7|2 Running 201 0 1|", "(1,201,,1,20)");
+    struct batch_instance row = instance_row("i", 2, THOLE_INSTANCE_PAUSED, 30);
+    row.orchestration = THOLE_STR("");
+    row.turns = 5;
+    uint64_t const before = postgres_statements(pg);
+    apply_rows(pg, &row, 1);
+    CHECK_INT(postgres_statements(pg) - before, 2); /* the fence, and the instance */
+    check_executions(pg, "a turn", "1 ContinuedAsNew 100 101 7|2 Paused 201 0 5|", "(1,201,,1,20)");
+    row = instance_row("i", 2, THOLE_INSTANCE_FAILED, 40);
+    row.orchestration = THOLE_STR("");
+    row.turns = 6;
+    apply_rows(pg, &row, 1);
+    check_executions(pg, "it ends", "1 ContinuedAsNew 100 101 7|2 Failed 201 401 6|", "(5,201,401,6,40)");
     postgres_close(pg);
 }
 
@@ -446,6 +491,7 @@ static const struct thole_test tests[] = {
     {"unchanged fields stay", unchanged_fields_stay},
     {"details are made readable", details_are_made_readable},
     {"executions end when the next one begins", executions_end_when_the_next_one_begins},
+    {"turns do not write their execution", turns_do_not_write_their_execution},
     {"what waits for its instance is no execution", what_waits_for_its_instance_is_no_execution},
     {"removal takes nothing newer", removal_takes_nothing_newer},
     {"a deletion takes a whole life", a_deletion_takes_a_whole_life},

@@ -233,7 +233,6 @@ static void instances_only_move_forward(void)
     rows = add_instances(batch, 2);
     rows[0].execution = 2;
     rows[0].history_seq = 70;
-    rows[0].orchestration = THOLE_STR("");
     rows[0].created_ms = 0;
     rows[0].updated_ms = 700;
     rows[1].history_seq = 60;
