@@ -3,10 +3,17 @@
  * over servers that are plain memory. What its files share; nobody outside this folder includes it but its
  * own tests.
  *
- *   kit_env.c      create, destroy           kit_drive.c     outputs of the machine, time, crashes
- *   kit_streams.c  history and inbox         kit_rows.c      what Postgres would hold
- *   kit_work.c     activities that run       kit_scripts.c   activities that are scripted
- *   kit_client.c   what clients do           kit_history.c   what came of it
+ * A file uses only those above it:
+ *
+ *   kit_base.c       memory, steps of the engine
+ *   kit_instances.c  instances by id           kit_names.c    activities by name
+ *   kit_replay.c     turns, and their replay
+ *   kit_streams.c    history and inbox
+ *   kit_work.c       activities that run
+ *   kit_rows.c       what Postgres would hold
+ *   kit_drive.c      outputs of the machine, time, crashes
+ *   kit_client.c     what clients do           kit_scripts.c  activities that are scripted
+ *   kit_history.c    what came of it           kit_env.c      create, destroy
  *
  * Memory lives in one arena until the environment goes. A test has no use for a status that says "out of
  * memory": the kit ends the process then.
@@ -144,20 +151,38 @@ struct thole_test_env {
     struct buf answer; /* borrowed by the caller until the next call */
 };
 
-/* ---- kit_env.c ---- */
+/* ---- kit_base.c ---- */
+/* Ends the process with a sentence if not. */
 void kit_must(bool worked);
 void *kit_alloc(thole_test_env *env, size_t bytes);
 thole_slice kit_dup(thole_test_env *env, thole_slice from);
 /* Room for one more in a growing array of the arena. */
 void *kit_grow(thole_test_env *env, void *items, size_t len, size_t *cap, size_t size);
-/* A new machine over what is stored; the old one's memory is lost. */
-void kit_open(thole_test_env *env);
-
-/* ---- kit_drive.c ---- */
-/* Lets the machine do all that it can do now: messages, due timers, nothing of the workers. */
-void kit_pump(thole_test_env *env);
 /* A step is done: false when the engine is to die here. */
 bool kit_step(thole_test_env *env);
+
+/* ---- kit_instances.c ---- */
+struct kit_instance *kit_instance_find(const thole_test_env *env, thole_slice id); /* NULL: none */
+struct kit_instance *kit_instance_at(thole_test_env *env, thole_slice id);         /* found or made */
+
+/* ---- kit_names.c ---- */
+struct kit_name *kit_name_at(thole_test_env *env, thole_slice name);
+void kit_names_look_up(thole_test_env *env); /* again, in another program */
+/* Uses up one call of the scripts; NULL: the program's own is to run. */
+struct kit_script *kit_script_take(struct kit_name *name);
+
+/* ---- kit_replay.c ---- */
+struct kit_turns { /* of the newest execution */
+    struct arena arena;
+    struct turn *items;
+    size_t len;
+};
+
+/* Release with arena_release(&turns->arena). */
+void kit_turns_read(const thole_test_env *env, const struct kit_instance *instance, struct kit_turns *turns);
+const struct event *kit_turns_end(const struct kit_turns *turns); /* NULL: it has not ended */
+/* Replays the execution that the instance has just ended, as nobody else will: it will not run again. */
+void kit_history_check(thole_test_env *env, struct kit_instance *instance);
 
 /* ---- kit_streams.c ---- */
 uint64_t kit_log_append(thole_test_env *env, const struct out_append *append);
@@ -174,8 +199,6 @@ const struct kit_message *kit_inbox_next(thole_test_env *env, uint64_t *ret_sequ
 void kit_inbox_results(const thole_test_env *env, uint64_t from, struct arena *arena, struct in_results *ret);
 
 /* ---- kit_rows.c ---- */
-struct kit_instance *kit_instance_find(const thole_test_env *env, thole_slice id); /* NULL: none */
-struct kit_instance *kit_instance_at(thole_test_env *env, thole_slice id);         /* found or made */
 void kit_rows_apply(thole_test_env *env, const struct batch *batch);
 void kit_rows_reset(thole_test_env *env);
 void kit_rows_live(thole_test_env *env, struct arena *arena, struct in_live *ret);
@@ -203,13 +226,9 @@ void kit_work_unknown_text(const thole_test_env *env, thole_slice activity, stru
 /* Says it on stderr, once for each name. False: there is none. */
 bool kit_work_say_unknown(thole_test_env *env, thole_slice instance);
 
-/* ---- kit_scripts.c ---- */
-struct kit_name *kit_name_at(thole_test_env *env, thole_slice name);
-void kit_names_look_up(thole_test_env *env); /* again, in another program */
-/* Uses up one call of the scripts; NULL: the program's own is to run. */
-struct kit_script *kit_script_take(struct kit_name *name);
-
-/* ---- kit_history.c ---- */
-/* Replays the execution that the instance has just ended, as nobody else will: it will not run again. */
-void kit_history_check(thole_test_env *env, struct kit_instance *instance);
+/* ---- kit_drive.c ---- */
+/* A new machine over what is stored; the old one's memory is lost. */
+void kit_open(thole_test_env *env);
+/* Lets the machine do all that it can do now: messages, due timers, nothing of the workers. */
+void kit_pump(thole_test_env *env);
 #endif

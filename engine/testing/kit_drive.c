@@ -123,13 +123,13 @@ static void on_output(thole_test_env *env, const struct partition_out *out)
 
 /* ---- the engine's life ---- */
 
-bool kit_step(thole_test_env *env)
+void kit_open(thole_test_env *env)
 {
-    if (env->steps_left > 0)
-        env->steps_left--;
-    if (env->crash_in != UINT64_MAX && env->crash_in-- == 0)
-        env->dying = true;
-    return !env->dying;
+    partition_destroy(env->machine);
+    env->reading = false;
+    env->machine = partition_create(&env->options);
+    kit_must(partition_input(env->machine, &(struct partition_in){.kind = PARTITION_IN_OPEN}, env->now_ms) ==
+             THOLE_OK);
 }
 
 static void crash(thole_test_env *env)
@@ -240,6 +240,15 @@ void thole_test_advance(thole_test_env *env, uint64_t duration_ms)
     while (env->steps_left > 0 && (next = next_ms(env)) <= end_ms)
         skip_to(env, next);
     skip_to(env, end_ms);
+}
+
+thole_instance_status thole_test_status(thole_test_env *env, thole_slice id)
+{
+    kit_pump(env);
+    const struct kit_instance *const instance = kit_instance_find(env, id);
+    if (instance == NULL)
+        return THOLE_INSTANCE_UNKNOWN;
+    return instance->diverged != NULL ? THOLE_INSTANCE_STUCK : instance->status;
 }
 
 static bool has_ended(thole_instance_status status)

@@ -1,9 +1,7 @@
-/* Create, destroy, memory. */
+/* Create, destroy, what an environment is made with. */
 #include "kit.h"
 #include "memory.h"
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     STACKS_MAX = 100000,
@@ -13,50 +11,6 @@ enum {
 };
 #define BEGINNING_MS 1000000000000u
 #define HORIZON_MS (400u * 365 * 24 * 3600 * 1000ull) /* all timers are in memory */
-
-void kit_must(bool worked)
-{
-    if (worked)
-        return;
-    (void)fputs("thole test kit: out of memory\n", stderr);
-    abort();
-}
-
-void *kit_alloc(thole_test_env *env, size_t bytes)
-{
-    void *const memory = arena_alloc(&env->memory, bytes);
-    kit_must(memory != NULL);
-    return memory;
-}
-
-thole_slice kit_dup(thole_test_env *env, thole_slice from)
-{
-    thole_slice copy = {0};
-    kit_must(from.len == 0 || arena_dup(&env->memory, from, &copy) == THOLE_OK);
-    return copy;
-}
-
-void *kit_grow(thole_test_env *env, void *items, size_t len, size_t *cap, size_t size)
-{
-    if (len < *cap)
-        return items;
-    size_t const more = *cap == 0 ? 16 : *cap * 2;
-    void *const grown = arena_array(&env->memory, more, size);
-    kit_must(grown != NULL);
-    if (len > 0)
-        memcpy(grown, items, len * size);
-    *cap = more;
-    return grown;
-}
-
-void kit_open(thole_test_env *env)
-{
-    partition_destroy(env->machine);
-    env->reading = false;
-    env->machine = partition_create(&env->options);
-    kit_must(partition_input(env->machine, &(struct partition_in){.kind = PARTITION_IN_OPEN}, env->now_ms) ==
-             THOLE_OK);
-}
 
 static void set_program(thole_test_env *env, const thole_program *program)
 {

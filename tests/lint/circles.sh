@@ -1,17 +1,10 @@
 #!/usr/bin/env bash
-# circles.sh OBJECT...: within a folder, no more files may need each other in a circle than the table allows: such files
-# can be read, built and tested only together. A file needs another when it uses a symbol that the other defines, as the
-# compiler wrote it down; types and inline functions of a header do not count. A folder that is not in the table is
-# allowed no circle. A limit may only go down: a circle that has shrunk must not grow again unnoticed, so its limit is
-# lowered in the same change.
-# With CIRCLES=show in the environment it lists all circles and what closes them:
-#   CIRCLES=show ctest --preset dev -R lint.circles -V
+# circles.sh OBJECT...: within a folder no files need each other in a circle: such files can be read, built and tested only
+# together. A file needs another when it uses a symbol that the other defines, as the compiler wrote it down; types and
+# inline functions of a header do not count.
 set -eu
 . "$(dirname "$0")/files.sh"
-limits='
-    testing=7
-'
-nm -g -A --format=posix "$@" | awk -v limits="$limits" -v show="${CIRCLES:-}" '
+nm -g -A --format=posix "$@" | awk '
     # .../engine/CMakeFiles/thole_core.dir/core/buf.c.o is in core; .../cli/CMakeFiles/thole_cli.dir/help.c.o in cli
     function folder_of(path) {
         gsub(/\/\.\//, "/", path)
@@ -28,7 +21,7 @@ nm -g -A --format=posix "$@" | awk -v limits="$limits" -v show="${CIRCLES:-}" '
                 print "    " name[a] " -> " name[b] ":" edge[a, b]
     }
     { path = $1; sub(/:$/, "", path); sub(/\[.*/, "", path) # of an archive: lib.a[member.o]
-      if (!(path in id)) { id[path] = ++n; folder[n] = folder_of(path); present[folder[n]] = 1; name[n] = file_of(path) }
+      if (!(path in id)) { id[path] = ++n; folder[n] = folder_of(path); name[n] = file_of(path) }
       if ($3 == "U") { user[++uses] = id[path]; used[uses] = $2 }
       else owner[$2] = id[path] }
     END {
@@ -44,21 +37,10 @@ nm -g -A --format=posix "$@" | awk -v limits="$limits" -v show="${CIRCLES:-}" '
             for (j = 1; j <= n; j++) if (folder[j] == folder[i] && in_circle(i, j)) { size++; text = text " " name[j] }
             if (size > 1 && size > largest[folder[i]] + 0) { largest[folder[i]] = size; who[folder[i]] = text }
         }
-        m = split(limits, rows, /[ \n]+/)
-        for (i = 1; i <= m; i++) if (split(rows[i], row, "=") == 2) limit[row[1]] = row[2]
-        for (f in largest) if (show == "show") {
-            print f ": " largest[f] " files in a circle:" who[f]; print_edges(f)
-        } else if (largest[f] > limit[f] + 0) {
-            printf "%s: %d files in a circle, %d are allowed:%s\n", f, largest[f], limit[f], who[f]
+        for (f in largest) {
+            printf "%s: %d files in a circle:%s\n", f, largest[f], who[f]
             print "    Return what the caller needs instead of calling back, or move what both need to a file of its own."
             print_edges(f)
         }
-        for (f in limit) if (show != "show" && present[f] && limit[f] > largest[f] + 0)
-            printf "%s: its largest circle has become smaller, thank you: write %s in tests/lint/circles.sh, instead of %s=%d\n",
-                f, largest[f] ? f "=" largest[f] : "nothing", f, limit[f]
     }' >"$found"
-if [ "${CIRCLES:-}" = show ]; then
-    cat "$found"
-    exit 0
-fi
 verdict "circles of files"

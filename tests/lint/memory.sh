@@ -13,8 +13,8 @@ engine/core/instance_turn.c      realloc               a status, since an abort 
 engine/client/client_calls.c     calloc                a result, which the user frees: THOLE_NOMEM
 engine/client/client_query.c     malloc                an answer, which the user frees: THOLE_NOMEM
 engine/roles/engine/membership.c malloc                another node says how long its heartbeat is; the next one comes soon
+engine/testing/kit_base.c        abort                 in a test, with a sentence
 engine/testing/kit_drive.c       abort                 in a test, with a sentence
-engine/testing/kit_env.c         abort                 in a test, with a sentence
 '
 product='^(engine|streams|projections|cli|clock|servers)/'
 apart='^engine/partition/instances/' # not yet: its entries are being made over
