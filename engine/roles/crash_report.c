@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 enum {
-    LIFE_S = 15, /* whatever hangs */
+    LIFE_S = 15, /* then it ends, whatever it still waits for */
     CALL_TIMEOUT_MS = 1500,
     TRY_FOR_MS = 8000,
     NAP_MS = 100,
@@ -97,7 +97,7 @@ static bool report_place(struct report *report, const struct crash_place *place)
     return stored;
 }
 
-/* Nobody's code was running, or a kill from outside hit it, which says nothing. */
+/* No orchestration's code ran, or the engine was killed from outside, which says nothing about the code. */
 static void report_death(const struct report *report)
 {
     struct buf text;

@@ -131,7 +131,7 @@ static int exit_code(thole_status status)
     return EXIT_FAILED;
 }
 
-/* Nobody would say it later: what it is for happens once. */
+/* That the crash reporter is gone is logged now: when the worker dies nothing is left to log it. */
 static void wait_for_stop(const struct crash_reporter *reporter)
 {
     if (stop_wait_beside(crash_reporter_socket(reporter)))
@@ -179,24 +179,24 @@ static thole_status start_forkserver(const thole_program *program, char **argv, 
     struct forkserver_options const wish = {
         .program = program,
         .argv = argv,
-        /* before the namespace is known; what comes is checked again */
+        /* the namespace, which says it, is not known yet; each payload is checked again */
         .payload_max = options->payload_max != 0 ? options->payload_max : MESSAGE_BYTES_MAX / 2,
         .lost = stop_request,
         .secrets = {options->nats_url, options->nats_creds, options->postgres}};
     return forkserver_start(&wish, &options->forkserver, reterr);
 }
 
-/* Likewise. */
+/* Before there is any thread or connection. */
 static void start_crash_reporter(const thole_program *program, struct host_command *command)
 {
     thole_error error = {.status = THOLE_OK};
     if ((command->role & HOST_WORKER) != 0 && program->activities_len > 0 &&
         crash_reporter_start(&command->options, &command->options.crash_reporter, &error) != THOLE_OK)
         log_line(LOG_LEVEL_INFO, "worker",
-                 "no crash reporter, so should it die, nobody will know of what: %s", error.text);
+                 "no crash reporter, so if this worker dies the reason will not be stored: %s", error.text);
 }
 
-/* Likewise. What comes behind it is done by the process that serves. */
+/* Before there is any thread or connection. What follows its return runs in the process that serves. */
 static struct supervised start_supervisor(struct host_command *command)
 {
     thole_error error = {.status = THOLE_OK};

@@ -18,13 +18,13 @@
 #include <unistd.h>
 
 enum {
-    STOP_SLACK_MS = 10000, /* beyond all that stopping takes by the options: then it hangs */
+    STOP_SLACK_MS = 10000, /* beyond what the options allow for stopping: after that it counts as hung */
     STUCK_MS = 1000,       /* a turn that takes longer is not waited for beyond --stop-limit */
-    LIVED_MS = 60 * 1000,  /* who lived for so long, dies anew */
-    REPORT_MS = 12 * 1000, /* the reporter gets so long */
+    LIVED_MS = 60 * 1000,  /* a crash after so long counts as the first in a row */
+    REPORT_MS = 12 * 1000, /* for the reporter, at most */
     DELAY_FIRST_MS = 500,  /* before the second start in a row; doubled with each further one */
     DELAY_MAX_MS = 30 * 1000,
-    DEATHS_MAX = 10, /* in a row, that no instance explains */
+    DEATHS_MAX = 10, /* in a row that no instance has caused */
     EXIT_GIVEN_UP = 1,
     EXIT_SIGNAL = 128,
 };
@@ -91,7 +91,7 @@ static bool fork_child(struct supervisor *s, int *ret_socket)
     s->child = fork();
     if (s->child == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != self) /* it died meanwhile */
+        if (getppid() != self) /* the supervisor died meanwhile */
             _exit(EXIT_GIVEN_UP);
         (void)close(ends[0]);
         forget_signals(s, true);
@@ -122,11 +122,11 @@ static void start_reporter(struct supervisor *s, int status)
 static void close_socket(struct supervisor *s)
 {
     if (s->socket >= 0)
-        (void)close(s->socket); /* who waits for the report goes on dying */
+        (void)close(s->socket); /* an engine that waits for the report then ends */
     s->socket = -1;
 }
 
-/* As process 1 of a container others' orphans are ours, too. */
+/* Process 1 of a container gets the orphans of other processes too, and has to wait for them. */
 static void reap(struct supervisor *s)
 {
     int status;
@@ -151,7 +151,7 @@ static void stop(struct supervisor *s, int number)
         s->stop_by_ms = clock_monotonic_ms() + s->options->stop_limit_ms;
     s->stopping = true;
     if (s->child > 0)
-        (void)kill(s->child, s->interrupts > 1 ? SIGKILL : SIGTERM); /* a second Ctrl-C waits for nothing */
+        (void)kill(s->child, s->interrupts > 1 ? SIGKILL : SIGTERM); /* a second Ctrl-C ends it at once */
 }
 
 static void take_signals(struct supervisor *s)
@@ -167,7 +167,7 @@ static void take_signals(struct supervisor *s)
     reap(s);
 }
 
-/* Since when the turn that has lasted longest runs, and where; 0: none does. */
+/* When the oldest of the running turns began, and in which place; 0: none runs. */
 static uint64_t oldest_turn(const struct crash_page *page, int *ret_place)
 {
     uint64_t oldest = 0;
@@ -198,7 +198,7 @@ static uint64_t enforce_stop(struct supervisor *s, uint64_t now_ms)
     log_line(LOG_LEVEL_ERROR, "supervisor", "the engine did not stop within %" PRIu64 " ms%s: it is killed",
              s->options->stop_limit_ms, stuck ? ", a turn does not end" : "");
     s->killed = true;
-    if (stuck) /* the next engine is to know */
+    if (stuck) /* so that the next engine tries this instance alone */
         crash_say_endless(s->page, place, now_ms - turn);
     (void)kill(s->child, SIGKILL);
     return UINT64_MAX;
@@ -220,7 +220,7 @@ static void hear_child(struct supervisor *s)
     if (n == 1 && atomic_load(&s->page->crash.state) == CRASH_REPORTED)
         start_reporter(s, 0);
     else if (n == 0)
-        close_socket(s); /* code has closed what is not its own, or it is dead */
+        close_socket(s); /* the engine is dead, or the user's code has closed the socket */
 }
 
 static void step(struct supervisor *s, uint64_t until_ms)
@@ -238,7 +238,7 @@ static void live(struct supervisor *s)
         step(s, enforce_stop(s, clock_monotonic_ms()));
 }
 
-/* Is it worth a report? Who was killed from outside may have been in the middle of anything. */
+/* Whether to report how it ended. One that was killed from outside says nothing about the code that ran. */
 static bool is_crash(const struct supervisor *s)
 {
     if (atomic_load(&s->page->returned))
@@ -262,7 +262,7 @@ static void finish_report(struct supervisor *s)
 
 /* ---- lives ---- */
 
-/* Which passes on how the child ended. */
+/* Ends the supervisor as its child has ended: with its exit code, or of its signal. */
 _Noreturn static void end_like(const struct supervisor *s)
 {
     int const status = s->child_status;
@@ -277,7 +277,7 @@ _Noreturn static void end_like(const struct supervisor *s)
     (void)signal(number, SIG_DFL);
     (void)sigprocmask(SIG_UNBLOCK, &one, NULL);
     (void)raise(number);
-    _exit(EXIT_SIGNAL + number); /* process 1 does not die of signals */
+    _exit(EXIT_SIGNAL + number); /* process 1 of a container survives the signal */
 }
 
 static bool was_asked(int status)
@@ -286,7 +286,8 @@ static bool was_asked(int status)
                                    WTERMSIG(status) == SIGHUP || WTERMSIG(status) == SIGQUIT);
 }
 
-/* Milliseconds to the next life. An instance that crashes it is dealt with by itself. */
+/* Milliseconds to the next start: none after a crash that an instance has caused, since that one is tried
+ * alone. */
 static uint64_t next_delay(struct supervisor *s)
 {
     bool const explained =
@@ -319,7 +320,7 @@ static void pause_before_next(struct supervisor *s)
         step(s, until);
 }
 
-/* True: there is to be another one. */
+/* True: it is to be started again. */
 static bool judge(struct supervisor *s)
 {
     bool const crash = is_crash(s) && !was_asked(s->child_status);
@@ -362,7 +363,7 @@ thole_status supervise(const struct host_options *options, struct supervised *re
     } while (judge(&s));
     if (s.child == 0 && s.signals >= 0)
         end_like(&s);
-    int const error = errno; /* there never was one, or there is none any more */
+    int const error = errno; /* of the start that failed */
     if (s.child > 0)
         (void)kill(s.child, SIGKILL);
     close_socket(&s);

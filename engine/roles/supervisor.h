@@ -1,8 +1,8 @@
 /*
  * The supervisor of an engine: the process that was started. It forks the process that serves before there is
  * any thread or connection, passes signals on to it, stores what it says when it crashes (crash_page.h), and
- * starts it again. It ends with it: with its exit code, or of its signal. Whoever kills the supervisor kills
- * both.
+ * starts it again. When the engine stops, the supervisor ends as it did: with its exit code, or of its
+ * signal. Killing the supervisor kills both.
  */
 #ifndef THOLE_SUPERVISOR_H
 #define THOLE_SUPERVISOR_H
@@ -10,7 +10,7 @@
 
 struct crash_page;
 struct supervised {
-    struct crash_page *page; /* NULL: nobody supervises this process */
+    struct crash_page *page; /* NULL: this process has no supervisor */
     int socket;              /* to the supervisor; -1: there is none */
 };
 

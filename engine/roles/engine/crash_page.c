@@ -66,7 +66,7 @@ void crash_ended(struct crash_place *place)
 
 /* ---- the report ---- */
 
-/* One for the process, as signals are. The page is NULL when nothing is to be said. */
+/* One for the process, as signals are. The page is NULL when nothing is to be reported. */
 static struct {
     _Atomic(struct crash_page *) page;
     pid_t pid; /* what code has forked is not this engine */
@@ -222,7 +222,7 @@ void crash_thread_begin(struct crash_page *page, size_t index, const struct stac
     running.stacks = stacks;
 }
 
-/* ---- in words ---- */
+/* ---- as text ---- */
 
 static const char *code_kind_name(enum code_kind kind)
 {

@@ -66,15 +66,15 @@ void crash_page_destroy(struct crash_page *page); /* NULL-safe */
 void crash_page_clear(struct crash_page *page);
 
 /* --- the engine's side --- */
-/* From now until crash_unlisten() a crash of this process is said there, and a byte goes to @p socket (-1: to
- * nobody), which the other side closes or answers when the report is stored. Both are borrowed. */
+/* From now until crash_unlisten() a crash of this process is reported there, and a byte goes to @p socket
+ * (-1: to nobody), which the other side closes or answers when the report is stored. Both are borrowed. */
 void crash_listen(struct crash_page *page, int socket);
 void crash_unlisten(void);
 /* In a copy of the process that this thread has forked: the report goes to @p page, as of its place 0, and
  * nobody is waited for; exit() ends the copy. */
 void crash_listen_in_copy(struct crash_page *page);
-/* The code in that place has not returned for so long, which is said here unless it has said so itself; and
- * to the supervisor. Any thread. */
+/* The code in that place has not returned for so long, which is reported here unless it has reported it
+ * itself; and to the supervisor. Any thread. */
 void crash_say_endless(struct crash_page *page, int place, uint64_t ms);
 /* This thread runs what @p watch tells, in place @p index, on stacks of @p stacks. Both are borrowed. */
 void crash_thread_begin(struct crash_page *page, size_t index, const struct stack_pool *stacks);

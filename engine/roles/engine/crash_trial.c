@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    WORD_MS = 1000,   /* a copy that is told to say where it is gets so long */
+    WORD_MS = 1000,   /* for a copy to report where it is, after it is asked to */
     LIMIT_MS = 10000, /* where turns have none */
 };
 
@@ -64,7 +64,7 @@ static int wait_for(pid_t pid, struct crash_page *page, uint64_t limit_ms)
     return status;
 }
 
-/* What the copy said, else what the kernel says. */
+/* What the copy has reported, else what the kernel reports. */
 static void look_at(struct crash_page *page, int status, uint64_t limit_ms)
 {
     struct crash *const crash = &page->crash;

@@ -1,8 +1,8 @@
 /*
- * Tries that are past their deadline are ended, whether or not a worker is alive to say so: row away, timeout
- * to the instance's inbox, commit, in a worker's order. So the row decides who reports, a worker or the
- * engine, and what is said twice after a loss is dropped by whoever gets it. On the store's thread, which
- * waits for the answers.
+ * Tries that are past their deadline are ended, also when no worker is alive that could report it: row away,
+ * timeout to the instance's inbox, commit, in a worker's order. So the row decides who reports, a worker or
+ * the engine, and a result that is sent twice after a loss is dropped by its receiver. On the store's thread,
+ * which waits for the answers.
  */
 #include "deadlines.h"
 #include "memory.h"

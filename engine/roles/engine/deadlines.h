@@ -1,6 +1,6 @@
 /*
- * Tries that are past their deadline are ended, whether or not a worker is alive to say so. For the store's
- * thread of one shard.
+ * Tries that are past their deadline are ended, also when no worker is alive that could report it. For the
+ * store's thread of one shard.
  */
 #ifndef THOLE_DEADLINES_H
 #define THOLE_DEADLINES_H

@@ -3,9 +3,9 @@
  *
  *   engine_host.c     start, stop
  *   membership.c      heartbeats, views, who owns what
- *   shard.c           one thread, its partitions      shard_mail.c      what it can be told
- *   shard_out.c       what a partition's machine says is done, or becomes a request
- *   shard_request.c   the life of a request           request_table.c   who carries it out, who takes its
+ *   shard.c           one thread, its partitions      shard_mail.c      mails to it
+ *   shard_out.c       outputs of a partition's machine
+ *   shard_request.c   the life of a request           request_table.c   which executor, who takes its
  * answer store.c           one thread, one Postgres        loader.c          a few threads for blocking
  * stream reads
  *

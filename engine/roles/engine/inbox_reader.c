@@ -317,7 +317,7 @@ static thole_status keep_result(struct results *results, const struct message *m
     return arena_dup(arena, message->instance, &to->instance);
 }
 
-/* A message whose subject names another instance is nobody's result. */
+/* A message whose subject names another instance is not taken as a result. */
 static thole_status collect_result(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
 {
     struct results *results = arg;

@@ -16,7 +16,7 @@ enum {
     NODES_MAX = 1024,
     PUT_RETRY_MS = 200,
     PUT_WARN_EVERY_MS = 10000,
-    HANDOVER_MS = 250, /* a live predecessor gets so long to hand over before it is fenced */
+    HANDOVER_MS = 250, /* for a live owner to hand a partition over, before the next one fences it */
 };
 
 struct node { /* a live node as last heard of */
@@ -207,7 +207,7 @@ static bool all_know(const struct membership *m, thole_slice name)
     return true;
 }
 
-/* Only names that not every live node knows are worth telling: usually none. */
+/* Only names that some live node lacks are put into heartbeats: usually none. */
 static size_t collect_needs(struct membership *m, struct arena *arena, struct partition_needs **ret)
 {
     struct engine_host *engine = m->engine;
@@ -264,7 +264,7 @@ static thole_status encode_self(struct membership *m)
     return status;
 }
 
-/* Needs that every live node can meet change no owner, and are not told. */
+/* What every live node has changes no owner, and is not in heartbeats. */
 static bool needs_are_news(struct membership *m)
 {
     struct arena arena;
@@ -275,7 +275,7 @@ static bool needs_are_news(struct membership *m)
     return news;
 }
 
-/* While NATS is away it is tried again several times a second: said at once, and then now and then. */
+/* While NATS is away it is tried again several times a second: logged at once, and then now and then. */
 static void note_put(struct membership *m, thole_status status, const thole_error *err)
 {
     uint64_t const now_ms = clock_monotonic_ms();

@@ -1,4 +1,5 @@
-/* Who is alive, and so who owns what: heartbeats out, heartbeats in, OWN and DISOWN to the shards. A thread.
+/* Which nodes are alive, and so which partitions each owns: heartbeats out, heartbeats in, OWN and DISOWN to
+ * the shards. A thread.
  */
 #ifndef THOLE_MEMBERSHIP_H
 #define THOLE_MEMBERSHIP_H

@@ -84,7 +84,7 @@ static void share_needs(struct shard *shard, struct owned *owned)
         membership_needs_changed(engine->membership);
 }
 
-/* Runs the machine until it has nothing more to say. */
+/* Runs the machine until it has no more outputs. */
 static void step(struct shard *shard, struct owned *owned)
 {
     struct partition_out out;

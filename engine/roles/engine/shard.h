@@ -1,5 +1,5 @@
 /*
- * A shard: one thread, its partitions, one mailbox. All that its thread hears of comes as a mail; nothing
+ * A shard: one thread, its partitions, one mailbox. All that reaches its thread comes as a mail; nothing
  * else touches a partition.
  */
 #ifndef THOLE_SHARD_H

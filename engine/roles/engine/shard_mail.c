@@ -1,4 +1,4 @@
-/* What all parts of the engine role tell a shard, and its partitions. */
+/* Mails: what the other threads of the engine role send to a shard. */
 #include "engine.h"
 #include "memory.h"
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* What a partition's machine says is done, or becomes a request. Nothing here answers at once: answers are
- * mails. */
+/* The outputs of a partition's machine are carried out here, or become requests. Nothing here answers at
+ * once: answers are mails. */
 #include "shard_parts.h"
 #include <assert.h>
 

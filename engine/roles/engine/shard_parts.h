@@ -46,7 +46,7 @@ request_refused_fn message_refused;
 void shard_reject(struct shard *shard, struct owned *owned, const struct partition_out *out);
 request_send_fn rejection_send;
 request_answer_fn rejection_answered;
-/* Tells of what has not been told; returns when to come back, of the monotonic clock. */
+/* Logs what has not been logged yet; returns when to call it again, by the monotonic clock. */
 uint64_t rejections_tell(struct shard *shard, uint64_t now_ms);
 
 /* ---- inbox_reader.c: what comes to a partition ---- */
@@ -103,6 +103,6 @@ void query_take(struct shard *shard, const struct shard_mail *mail);
 void query_answer(struct shard *shard, struct owned *owned, const struct partition_out *out);
 
 /* ---- shard_out.c ---- */
-/* The partition's machine says this: do it, or send it on its way. */
+/* An output of the partition's machine: does it, or sends a request for it. */
 void shard_do(struct shard *shard, struct owned *owned, const struct partition_out *out);
 #endif

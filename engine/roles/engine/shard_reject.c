@@ -17,7 +17,7 @@ enum {
 
 #define MORE "inbox messages were rejected; thole rejected lists them"
 
-/* Neither subject nor payload: what stands in them is somebody's own. */
+/* Neither subject nor payload: they are data of users. */
 static void tell(struct shard *shard, const struct owned *owned, const struct out_reject *out)
 {
     log_limit_warn(&shard->engine->rejects, clock_monotonic_ms(), "partition", MORE,
