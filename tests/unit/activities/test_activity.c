@@ -298,8 +298,9 @@ static void test_results(void)
     act->lost = 3;
     (void)snprintf(act->lost_worker, sizeof act->lost_worker, "w-7");
     (void)snprintf(act->lost_report, sizeof act->lost_report, "SIGSEGV in its handler");
+    CU_ASSERT_EQUAL(activity_begin(act, 1, UINT64_MAX, THOLE_STR("so far"), &nobody), THOLE_OK);
     check_result(act, THOLE_APP, "3 workers that ran it were lost, w-7 the last: SIGSEGV in its handler",
-                 "poison", false, "");
+                 "poison", false, "so far");
     check_result(made(large_output), THOLE_LIMIT, "the output has 101 bytes; at most 100 are allowed", "",
                  false, "");
 }

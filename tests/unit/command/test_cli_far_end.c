@@ -185,6 +185,8 @@ static void test_far_end(void)
         {SERVERS "prune order --executions-before 1970-01-01T00:00:05Z --reason x",
          OPENED "5000 0: prune order before 5 (x)", 0},
         {SERVERS "prune order --executions-before 4 --dry-run", OPENED "5000 0: ", 0},
+        {SERVERS "rejected --next nonsense", "", 2},
+        {SERVERS "list --next nonsense", "", 2},
         {SERVERS "list",
          OPENED "5000 0: list size=1 status=any orchestration= prefix= parent= after=0 "
                 "before=0 limit=101",

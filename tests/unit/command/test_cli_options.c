@@ -215,6 +215,9 @@ static void test_help_columns(void)
         {.flag = "of-twenty-one-letters", .help = "one space"},
         {.flag = "of-twenty-two-letters-", .help = "its own line"},
         {.flag = "of-twenty-three-letters", .help = "its own line"},
+        {.flag = "a", .env = "A", .help = "variable"},
+        {.flag = "b", .fallback = "1", .help = "default"},
+        {.flag = "c", .fallback = "1", .shown = "one", .env = "C", .help = "both"},
     };
     struct buf text;
     buf_init(&text, 4096);
@@ -222,7 +225,10 @@ static void test_help_columns(void)
     CHECK_STR("help", buf_cstr(&text),
               "      --of-twenty-one-letters one space\n"
               "      --of-twenty-two-letters-\n                              its own line\n"
-              "      --of-twenty-three-letters\n                              its own line\n");
+              "      --of-twenty-three-letters\n                              its own line\n"
+              "      --a                     variable [$A]\n"
+              "      --b                     default [default 1]\n"
+              "      --c                     both [default one; $C]\n");
     buf_release(&text);
 }
 

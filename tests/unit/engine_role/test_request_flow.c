@@ -194,6 +194,24 @@ static void test_what_finds_no_room_waits(void)
     end();
 }
 
+/* What the server takes only later is not sent again and again, and nothing behind it comes first. */
+static void test_what_is_refused_for_its_size_waits(void)
+{
+    begin();
+    submit(REQ_SEND_MESSAGE);
+    play.send_status = THOLE_LIMIT;
+    submit(REQ_SEND_MESSAGE);
+    struct request *const first = play.shard.windows[WINDOW_MESSAGES].waiting.first;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(first);
+    submit(REQ_SEND_MESSAGE);
+    run_at(1000);
+    CU_ASSERT_EQUAL(play.sent_len, 1);
+    play.send_status = THOLE_OK;
+    run_at(1000);
+    CU_ASSERT_EQUAL(play.sent_len, ROOM);
+    end();
+}
+
 /* Its bytes are lent for the call, and what is behind it must not come before it. */
 static void test_an_append_never_waits(void)
 {
@@ -322,6 +340,7 @@ static void test_a_failed_load(void)
 
 static const struct thole_test tests[] = {
     {"what finds no room waits", test_what_finds_no_room_waits},
+    {"what is refused for its size waits", test_what_is_refused_for_its_size_waits},
     {"an append never waits", test_an_append_never_waits},
     {"when it is tried again", test_when_it_is_tried_again},
     {"when to come back", test_when_to_come_back},

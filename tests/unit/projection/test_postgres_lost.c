@@ -12,7 +12,7 @@ static struct {
     const char *answers;
     bool lost, unsent; /* unsent: a statement cannot be sent */
     size_t asked;
-    int open; /* connections */
+    int open, results; /* open: connections; results: that libpq holds for us */
 } play;
 
 /* ---- libpq ---- */
@@ -107,8 +107,17 @@ PGresult *__wrap_PQgetResult(PGconn *conn)
     size_t const i = play.asked++;
     CU_ASSERT_FATAL(play.asked < ASKED_MAX); /* it asks a connection that is lost for ever */
     char const answer = i < strlen(play.answers) ? play.answers[i] : '0';
+    play.results += answer != '0';
     return answer == '0' ? NULL
                          : PQmakeEmptyPGresult(conn, answer == 's' ? PGRES_PIPELINE_SYNC : PGRES_COMMAND_OK);
+}
+
+void __real_PQclear(PGresult *result);
+void __wrap_PQclear(PGresult *result);
+void __wrap_PQclear(PGresult *result)
+{
+    play.results -= result != NULL;
+    __real_PQclear(result);
 }
 
 /* ---- tests ---- */
@@ -161,6 +170,7 @@ static void test_a_connection_that_is_lost(void)
         CU_ASSERT_EQUAL(pg.conn == NULL, status != THOLE_OK); /* the next call makes another one */
         for (size_t k = 0; k < pg.results_len; k++)
             PQclear(pg.results[k]);
+        CU_ASSERT_EQUAL(play.results, 0); /* a worker makes thousands of calls a second */
         session_drop(&pg);
         buf_release(&pg.bytes);
     }

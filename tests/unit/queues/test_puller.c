@@ -330,6 +330,11 @@ static void test_a_request_that_is_refused(void)
     play.due_ms = 0;
     status_comes("409", "9", "10");
     CU_ASSERT_EQUAL(play.due_ms, play.now_ms + pauses[0]);
+    fire_at(play.now_ms + pauses[0]);
+    status_comes("408", "10", "10"); /* its time was over: the queue is there, and empty */
+    play.due_ms = 0;
+    status_comes("409", "10", "10");
+    CU_ASSERT_EQUAL(play.due_ms, play.now_ms + pauses[0]);
     end();
 }
 

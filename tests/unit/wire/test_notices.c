@@ -68,6 +68,54 @@ static void test_what_a_cancel_notice_says(void)
     }
 }
 
+/* ---- live events ---- */
+
+static void test_what_an_event_notice_says(void)
+{
+    static const struct {
+        const char *name, *subject, *execution, *request;
+        thole_status status;
+    } rows[] = {
+        {"of a client", "thole.test.event.checkout.order.completed", "2", "a%2Eb", THOLE_OK},
+        {"nobody's request", "thole.test.event.checkout.order.completed", "2", NULL, THOLE_OK},
+        {"nobody knows which orchestration", "thole.test.event.-.order.completed", "2", "a%2Eb", THOLE_OK},
+        {"a longer subject", "thole.test.event.checkout.order.completed.x", "2", NULL, THOLE_CORRUPT},
+        {"a shorter one", "thole.test.event.checkout.order", "2", NULL, THOLE_CORRUPT},
+        {"no such kind", "thole.test.event.checkout.order.done", "2", NULL, THOLE_CORRUPT},
+        {"another subject", "thole.test.cancel.checkout.order.completed", "2", NULL, THOLE_CORRUPT},
+        {"no id", "thole.test.event.checkout.%zz.completed", "2", NULL, THOLE_CORRUPT},
+        {"no request id", "thole.test.event.checkout.order.completed", "2", "%zz", THOLE_CORRUPT},
+        {"no execution", "thole.test.event.checkout.order.completed", NULL, NULL, THOLE_CORRUPT},
+        {"no number", "thole.test.event.checkout.order.completed", "2x", NULL, THOLE_CORRUPT}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct arena arena;
+        struct event_notice notice = {.execution = 0};
+        natsMsg *message = NULL;
+        arena_init(&arena, 10000);
+        CU_ASSERT_EQUAL_FATAL(nats_Open(-1), NATS_OK);
+        CU_ASSERT_EQUAL_FATAL(natsMsg_Create(&message, rows[i].subject, NULL, "late", 4), NATS_OK);
+        if (rows[i].execution != NULL)
+            CU_ASSERT_EQUAL(natsMsgHeader_Set(message, HEADER_EXECUTION, rows[i].execution), NATS_OK);
+        if (rows[i].request != NULL)
+            CU_ASSERT_EQUAL(natsMsgHeader_Set(message, HEADER_REQUEST, rows[i].request), NATS_OK);
+        struct delivery const delivery = link_delivery(message);
+        thole_status const status = event_notice_parse(&delivery, &arena, &notice, NULL);
+        natsMsg_Destroy(message);
+        CHECK_STR(rows[i].name, thole_status_name(status), thole_status_name(rows[i].status));
+        if (status == THOLE_OK) {
+            CU_ASSERT_EQUAL(notice.execution, 2);
+            CHECK_STR(rows[i].name, notice.kind, "completed");
+            CU_ASSERT_TRUE(thole_slice_equal(notice.instance, THOLE_STR("order")));
+            CU_ASSERT_TRUE(
+                thole_slice_equal(notice.orchestration, i < 2 ? THOLE_STR("checkout") : THOLE_STR("-")));
+            CU_ASSERT_TRUE(thole_slice_equal(notice.request_id,
+                                             rows[i].request == NULL ? THOLE_STR("") : THOLE_STR("a.b")));
+            CU_ASSERT_TRUE(thole_slice_equal(notice.data, THOLE_STR("late")));
+        }
+        arena_release(&arena);
+    }
+}
+
 /* ---- rejected messages ---- */
 
 static char published_id[128];
@@ -100,6 +148,7 @@ static void test_a_rejected_message_is_kept_once(void)
 }
 
 static const struct thole_test tests[] = {
+    {"what an event notice says", test_what_an_event_notice_says},
     {"what a cancel notice says", test_what_a_cancel_notice_says},
     {"a rejected message is kept once", test_a_rejected_message_is_kept_once},
 };
