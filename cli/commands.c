@@ -49,6 +49,11 @@ static const struct option_row global_rows[] = {
     OPTION_ROW_PAYLOAD_MAX(FIELD(payload_max), .fallback = "262144",                                         \
                            .help = "largest input; as the engines have it")
 
+#define LIMIT_ROW(normally, most, text)                                                                      \
+    {                                                                                                        \
+        .flag = "limit", .kind = OPTION_NUMBER, .unit = "N", .fallback = normally, .min = 1, .max = most,    \
+        FIELD(limit), .help = text                                                                           \
+    }
 #define NEXT_ROW                                                                                             \
     {                                                                                                        \
         .flag = "next", .kind = OPTION_TEXT, .unit = "TOKEN", FIELD(next),                                   \
@@ -174,39 +179,18 @@ static const struct option_row list_rows[] = {
      .unit = "TIME",
      FIELD(before),
      .help = "only those created before then"},
-    {.flag = "limit",
-     .kind = OPTION_NUMBER,
-     .unit = "N",
-     .fallback = "100",
-     .min = 1,
-     .max = 100000,
-     FIELD(limit),
-     .help = "rows at most, newest first"},
+    LIMIT_ROW("100", 100000, "rows at most, newest first"),
     NEXT_ROW,
 };
 static const struct option_row rejected_rows[] = {
-    {.flag = "limit",
-     .kind = OPTION_NUMBER,
-     .unit = "N",
-     .fallback = "50",
-     .min = 1,
-     .max = 10000,
-     FIELD(limit),
-     .help = "rows at most, newest first"},
+    LIMIT_ROW("50", 10000, "rows at most, newest first"),
     NEXT_ROW,
 };
 static const struct option_row queue_rows[] = {
     {.flag = "queue", .kind = OPTION_NAME, .unit = "NAME", FIELD(queue), .help = "only this queue's"},
     {.flag = "instance", .kind = OPTION_TEXT, .unit = "ID", FIELD(instance), .help = "only this instance's"},
     {.flag = "all", .kind = OPTION_SWITCH, FIELD(all), .help = "retry, fail: all that poisoned lists"},
-    {.flag = "limit",
-     .kind = OPTION_NUMBER,
-     .unit = "N",
-     .fallback = "100",
-     .min = 1,
-     .max = 100000,
-     FIELD(limit),
-     .help = "poisoned: rows at most, newest first"},
+    LIMIT_ROW("100", 100000, "poisoned: rows at most, newest first"),
     NEXT_ROW,
 };
 static const struct option_row dev_rows[] = {

@@ -1,6 +1,8 @@
 #include "stack.h"
+#include "connection.h"
 #include "process_parts.h"
 #include <fcntl.h>
+#include <inttypes.h>
 #include <libpq-fe.h>
 #include <poll.h>
 #include <signal.h>
@@ -384,6 +386,38 @@ thole_client *stack_client(struct stack *stack)
             must(status, &stack->err, "client");
         pause_ms(50);
     }
+}
+
+struct connection *stack_connect(struct stack *stack)
+{
+    struct connection *connection = NULL;
+    struct connection_options const options = {.url = getenv("THOLE_NATS_URL"),
+                                               .name = "test",
+                                               .connect_timeout_ms = 5000,
+                                               .request_timeout_ms = 5000};
+    must(connection_open(&options, &connection, &stack->err), &stack->err, "connection");
+    return connection;
+}
+
+struct event_kinds {
+    char text[2048];
+};
+
+static thole_status add_kind(void *arg, const thole_history_event *event)
+{
+    struct event_kinds *const kinds = arg;
+    size_t const len = strlen(kinds->text);
+    (void)snprintf(kinds->text + len, sizeof kinds->text - len, "%s%" PRIu64 ":%s", len > 0 ? " " : "",
+                   event->execution, event->kind);
+    return THOLE_OK;
+}
+
+const char *stack_history(thole_client *client, const char *id)
+{
+    static struct event_kinds kinds;
+    kinds.text[0] = '\0';
+    thole_status const status = thole_client_history(client, thole_slice_from(id), add_kind, &kinds, NULL);
+    return status == THOLE_OK ? kinds.text : thole_status_name(status);
 }
 
 const char *stack_outcome(thole_client *client, const char *id, uint64_t wait_ms,

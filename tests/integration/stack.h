@@ -69,6 +69,10 @@ uint64_t stack_log_number(const struct stack_program *program, const char *name)
 /* A client of the stack; tries until an engine has set the namespace up (30 s). Exits when that fails. */
 thole_client *stack_client(struct stack *stack);
 
+/* A connection to the stack's nats-server. Exits when that fails. */
+struct connection *stack_connect(struct stack *stack);
+/* "EXECUTION:KIND ..." of all events of the instance; a status's name on failure. Static buffer. */
+const char *stack_history(thole_client *client, const char *id);
 /* What an ended instance gave; "" on failure. Static buffer. */
 const char *stack_outcome(thole_client *client, const char *id, uint64_t wait_ms,
                           thole_instance_status *ret_status);

@@ -68,28 +68,11 @@ static const char *end_of(const char *id)
     return said;
 }
 
-/* ---- histories and rows ---- */
+/* ---- rows ---- */
 
 struct rendered {
     char text[2048];
 };
-
-static thole_status render(void *arg, const thole_history_event *event)
-{
-    struct rendered *r = arg;
-    size_t const len = strlen(r->text);
-    (void)snprintf(r->text + len, sizeof r->text - len, "%s%" PRIu64 ":%s", len > 0 ? " " : "",
-                   event->execution, event->kind);
-    return THOLE_OK;
-}
-
-static const char *history(const char *id)
-{
-    static struct rendered r;
-    r.text[0] = '\0';
-    CHECK_OK(thole_client_history(client, text(id), render, &r, &stack.err), &stack.err);
-    return r.text;
-}
 
 static thole_status render_row(void *arg, const thole_instance_info *info)
 {
@@ -167,7 +150,7 @@ static void test_query(void)
     check("ended, no such query", ask("query", "other", ""), "NOT_FOUND");
     check("ended, not allowed", ask("query", "badly", ""), "INVALID");
     check("ended, about its stack", ask("query", "no", ""), "INVALID");
-    check("changed nothing", history("query"),
+    check("changed nothing", stack_history(client, "query"),
           "1:Started 1:CustomStatusSet 1:EventAwaited 1:EventReceived 1:CustomStatusSet 1:EventAwaited "
           "1:EventReceived 1:Completed");
 }
@@ -414,8 +397,8 @@ static void test_continue_as_new(void)
                                      &stack.err),
                  &stack.err);
     check("the last execution", end_of("counter"), "Completed #3 +++");
-    CU_ASSERT_PTR_NOT_NULL(strstr(history("counter"), "1:ContinuedAsNew 2:Started"));
-    CU_ASSERT_PTR_NOT_NULL(strstr(history("counter"), "3:Completed"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(stack_history(client, "counter"), "1:ContinuedAsNew 2:Started"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(stack_history(client, "counter"), "3:Completed"));
 }
 
 static void test_versions(void)
@@ -557,10 +540,10 @@ static struct stack_program *engine_with(const char *name, const char *setting)
 
 static bool has_events(const char *id, const char *want)
 {
-    for (int i = 0; i < 1000 && strcmp(history(id), want) != 0; i++)
+    for (int i = 0; i < 1000 && strcmp(stack_history(client, id), want) != 0; i++)
         pause_ms(10);
-    check(id, history(id), want);
-    return strcmp(history(id), want) == 0;
+    check(id, stack_history(client, id), want);
+    return strcmp(stack_history(client, id), want) == 0;
 }
 
 /* An engine whose code differs stops that instance, says where, changes nothing of it, and serves the others;

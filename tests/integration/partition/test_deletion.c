@@ -107,23 +107,6 @@ struct rendered {
     char text[1024];
 };
 
-static thole_status render(void *arg, const thole_history_event *event)
-{
-    struct rendered *r = arg;
-    size_t const len = strlen(r->text);
-    (void)snprintf(r->text + len, sizeof r->text - len, "%s%" PRIu64 ":%s", len > 0 ? " " : "",
-                   event->execution, event->kind);
-    return THOLE_OK;
-}
-
-static const char *history(const char *id)
-{
-    static struct rendered r;
-    r.text[0] = '\0';
-    thole_status const status = thole_client_history(client, text(id), render, &r, &stack.err);
-    return status == THOLE_OK ? r.text : thole_status_name(status);
-}
-
 static thole_status render_row(void *arg, const thole_instance_info *info)
 {
     struct rendered *r = arg;
@@ -150,7 +133,7 @@ static void is_gone(const char *id)
 {
     thole_outcome outcome = {.status = THOLE_INSTANCE_UNKNOWN};
     row_becomes(id, "NOT_FOUND");
-    check(id, history(id), "NOT_FOUND");
+    check(id, stack_history(client, id), "NOT_FOUND");
     CHECK_STATUS(thole_client_wait(client, text(id), 0, &outcome, &stack.err), THOLE_NOT_FOUND);
     CHECK_STATUS(thole_client_cancel(client, text(id), nothing, &stack.err), THOLE_NOT_FOUND);
     CHECK_STATUS(thole_client_delete(client, text(id), NULL, NULL, &stack.err), THOLE_NOT_FOUND);
@@ -216,7 +199,7 @@ static void the_id_lives_again(void)
     CHECK_OK(thole_client_wait(client, THOLE_STR("again"), 0, &outcome, &stack.err), &stack.err);
     CU_ASSERT_EQUAL(outcome.execution, 4);
     thole_outcome_release(&outcome);
-    check("of this life", history("again"),
+    check("of this life", stack_history(client, "again"),
           "4:Started 4:CustomStatusSet 4:EventAwaited 4:EventReceived 4:Completed");
     row_becomes("again", "Completed #4");
     records_become("again", 3); /* the deletion and two turns */
@@ -294,14 +277,7 @@ int main(void)
     engine = stack_program_of(&stack, "program_verbs", "run", "run");
     client = stack_client(&stack);
     (void)stack_logged(engine, " open, epoch", PARTITIONS, WAIT_MS); /* so that all is accepted at once */
-    struct connection_options const options = {.url = getenv("THOLE_NATS_URL"),
-                                               .name = "test",
-                                               .connect_timeout_ms = 5000,
-                                               .request_timeout_ms = 5000};
-    if (connection_open(&options, &connection, &stack.err) != THOLE_OK) {
-        (void)fprintf(stderr, "%s\n", stack.err.text);
-        return 1;
-    }
+    connection = stack_connect(&stack);
     int const failed = thole_run_suite("deletion", tests, ARRAY_LEN(tests));
     connection_close(connection);
     thole_client_close(client);

@@ -48,12 +48,7 @@ static thole_status count_record(void *arg, uint64_t sequence, thole_slice subje
 
 static void read_streams(void)
 {
-    struct connection *connection = NULL;
-    struct connection_options const options = {.url = getenv("THOLE_NATS_URL"),
-                                               .name = "reader",
-                                               .connect_timeout_ms = 5000,
-                                               .request_timeout_ms = 5000};
-    CHECK_OK(connection_open(&options, &connection, &stack.err), &stack.err);
+    struct connection *const connection = stack_connect(&stack);
     for (uint32_t p = 0; p < PARTITIONS; p++) {
         char stream[64];
         struct stream_bounds bounds = {0};

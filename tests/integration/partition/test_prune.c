@@ -286,14 +286,7 @@ int main(void)
     client = stack_client(&stack);
     pg = PQconnectdb(stack.postgres.url);
     (void)stack_logged(engine, " open, epoch", PARTITIONS, WAIT_MS);
-    struct connection_options const options = {.url = getenv("THOLE_NATS_URL"),
-                                               .name = "test",
-                                               .connect_timeout_ms = 5000,
-                                               .request_timeout_ms = 5000};
-    if (connection_open(&options, &connection, &stack.err) != THOLE_OK) {
-        (void)fprintf(stderr, "%s\n", stack.err.text);
-        return 1;
-    }
+    connection = stack_connect(&stack);
     int const failed = thole_run_suite("prune", tests, ARRAY_LEN(tests));
     PQfinish(pg);
     connection_close(connection);
