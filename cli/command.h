@@ -54,8 +54,8 @@ struct command {
     int conflict;    /* exit code of THOLE_CONFLICT, when it means something else than EXIT_CONFLICT */
     bool waits;      /* --timeout is for the instance's end, not for each answer of a server */
     bool local;      /* asks no server: a bad setting in the environment is none of its business */
-    bool program;    /* words behind -- are somebody else's command line */
-    bool early_stop; /* options end at the first word: the rest is somebody else's command line */
+    bool program;    /* what follows -- is the command line of a program */
+    bool early_stop; /* options end at the first word: the rest is the command line of a program */
 };
 
 /* The whole program; returns its exit code. */
@@ -102,7 +102,7 @@ int cli_complain_with(const struct cli *cli, const char *object, const thole_err
 /* A mistake in the command line. */
 int cli_misused(const struct cli *cli, const char *fmt, ...) THOLE_PRINTF(2, 3);
 int cli_misused_try(const struct cli *cli, const char *hint, const char *fmt, ...) THOLE_PRINTF(3, 4);
-/* What is worth a word and no problem. */
+/* A note: of interest, and no error. */
 void cli_note(const struct cli *cli, const char *fmt, ...) THOLE_PRINTF(2, 3);
 int cli_exit_code(thole_status status);
 /* NULL: there is no such verb. */
@@ -111,6 +111,6 @@ int command_help(struct cli *cli);
 /* Help for a verb, or for all. */
 int help_print(const struct cli *cli, const struct command *command, FILE *to);
 int no_such_verb(const struct cli *cli, const char *name);
-/* Flushes stdout. A reader that went away is no error worth a word. */
+/* Flushes stdout. A reader that went away is not reported as an error. */
 int cli_finish(const struct cli *cli, int code);
 #endif

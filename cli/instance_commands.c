@@ -52,7 +52,7 @@ struct order {
     thole_client *client;
     thole_slice id, orchestration;
     thole_start_options with;
-    bool known; /* an engine that lives has its code */
+    bool known; /* a running engine has its code */
     struct buf input, event_data;
     char room[ID_TEXT_BYTES];
 };
@@ -110,7 +110,8 @@ static bool check_known(const struct cli *cli, struct order *order, int *ret_cod
     if (error.status != THOLE_OK) {
         if (cli->options.require_known)
             *ret_code = cli_complain(cli, cli->words[0], &error);
-        return !cli->options.require_known; /* else it is only worth a word when it is known */
+        return !cli->options
+                    .require_known; /* without the option it is only noted, if the answer is certain */
     }
     order->known = known == KNOWN_YES;
     if (known == KNOWN_YES)
@@ -236,7 +237,7 @@ static void print_started(const struct cli *cli, const struct order *order, bool
         json_document(&json, stdout, "thole.start.v1");
         json_member(&json, "instance", id);
         json_member_bool(&json, "accepted", accepted);
-        json_member_bool(&json, "known", order->known); /* by an engine that lives */
+        json_member_bool(&json, "known", order->known); /* by a running engine */
         json_end(&json);
     }
     if (!accepted)

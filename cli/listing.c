@@ -77,7 +77,7 @@ static void end_document(struct listing *listing, bool complete)
 int listing_end(struct listing *listing, thole_status status, thole_error *error, const char *empty)
 {
     if (status == THOLE_CANCELLED && (listing->more || ferror(stdout)))
-        status = THOLE_OK; /* cli_finish() has the word on stdout */
+        status = THOLE_OK; /* cli_finish() reports what became of stdout */
     if (status == THOLE_OK)
         begin_document(listing);
     end_line(listing);

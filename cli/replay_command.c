@@ -1,4 +1,5 @@
-/* replay: the program itself does it, with its own code; this gives it the servers and the namespace. */
+/* replay: runs the program, which replays with its own code; passes the servers and the namespace on to it.
+ */
 #include "command.h"
 #include "memory.h"
 #include <errno.h>

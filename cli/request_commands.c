@@ -14,7 +14,7 @@ struct request {
     struct buf payload;
     thole_error error;
     uint64_t requested_us, accepted_us; /* of the wall clock: compared with what an activity here prints */
-    bool queued;                        /* it is stored, and nobody has taken it */
+    bool queued;                        /* it is stored, and no engine has taken it yet */
     bool kept;                          /* an event for an instance that is not there yet */
 };
 
@@ -55,7 +55,7 @@ static void print_said(const char *said, thole_slice object, const char *what)
     buf_release(&text);
 }
 
-/* @p said: what a person is told; the object follows it. */
+/* @p said: the sentence for people; the object follows it. */
 static int request_close(struct request *request, thole_status status, const char *key, const char *said)
 {
     int code = EXIT_DONE;

@@ -14,7 +14,7 @@ struct roster_worker {
 struct roster {
     struct arena arena;
     struct roster_worker *first, **last;
-    bool asked; /* false: nobody knows, because the question failed */
+    bool asked; /* false: not known, because the question failed */
 };
 
 /* Asks. It is usable in any case; THOLE_OK when it was answered. */
@@ -22,8 +22,8 @@ thole_status roster_read(struct roster *roster, thole_client *client, thole_erro
 void roster_release(struct roster *roster);
 size_t roster_workers(const struct roster *roster, thole_slice queue);
 bool roster_knows(const struct roster *roster, thole_slice queue, thole_slice activity);
-/* Why nobody will run it, as things are: "no worker of queue default knows helo; did the code mean hello?".
- * False: somebody will, or nobody knows. */
+/* Why no worker will run it, as far as is known now: "no worker of queue default knows helo; did the code
+ * mean hello?". False: one will, or it is not known. */
 bool roster_complaint(const struct roster *roster, thole_slice queue, thole_slice activity, char *to,
                       size_t cap);
 #endif

@@ -417,7 +417,7 @@ static void look_at_wall_clock(struct connection *connection)
 
 static void go_down(struct connection *connection)
 {
-    natsConnection_Close(connection->current->nc); /* whoever waits for an answer hears that none comes */
+    natsConnection_Close(connection->current->nc); /* requests that wait for an answer end now */
     pthread_mutex_lock(&connection->turn);
     pthread_mutex_lock(&connection->lock);
     uint64_t const epoch = connection->current->epoch;
@@ -431,7 +431,7 @@ static void go_down(struct connection *connection)
     pthread_mutex_unlock(&connection->turn);
 }
 
-/* Destroys links that are lost and that nobody holds. The lock is held, and released meanwhile. */
+/* Destroys links that are lost and not in use. The lock is held, and released meanwhile. */
 static void reap(struct connection *connection)
 {
     struct link **at = &connection->links;
@@ -452,7 +452,7 @@ static void reap(struct connection *connection)
     }
 }
 
-/* ---- subscriptions that nobody uses any more ---- */
+/* ---- subscriptions that are not used any more ---- */
 
 struct retired_subscription {
     struct retired_subscription *next;
@@ -694,7 +694,7 @@ static void close_links(struct connection *connection)
         assert(link->refs == 0); /* a call on the connection is still running */
         link->lost = true;
         pthread_mutex_unlock(&connection->lock);
-        natsConnection_Close(link->nc); /* nobody else changes the list now */
+        natsConnection_Close(link->nc); /* no other thread changes the list now */
         pthread_mutex_lock(&connection->lock);
     }
     reap(connection);

@@ -23,7 +23,8 @@ struct crash_entry {
 /*
  * One crash more: the count of the entry that is there is raised, or begins anew when its build is another
  * one.
- * @p certain false: nobody knows that this instance was it; the count becomes 1 and no more. All blocking.
+ * @p certain false: it is not known that this instance caused the crash; the count becomes 1 and no more. All
+ * blocking.
  */
 THOLE_NODISCARD thole_status crashes_add(struct connection *connection, const char *ns, uint32_t p,
                                          const struct crash_entry *entry, bool certain, uint64_t *ret_count,

@@ -224,7 +224,7 @@ thole_status listener_open(struct link *link, const char *subject, listener_fn *
     (void)natsSubscription_SetPendingLimits(listener->native, -1, -1);
     status = natsSubscription_SetOnCompleteCB(listener->native, listener_ended, listener);
     if (status != NATS_OK) {
-        /* Lost in between: nobody will say when nats.c's thread has gone, so the memory stays for a while. */
+        /* Lost in between: nothing tells when nats.c's thread has ended, so the memory stays for a while. */
         pthread_mutex_lock(&listener->lock);
         listener->muted = true;
         pthread_mutex_unlock(&listener->lock);

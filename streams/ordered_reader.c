@@ -1,6 +1,6 @@
 /*
  * The ordered reader: an ephemeral push consumer without acknowledgements, made anew from the next wanted
- * sequence when messages may be missing, unless the owner wants to hear of that. Not nats.c's own: see
+ * sequence when messages may be missing, unless the owner wants to be called then. Not nats.c's own: see
  * link.h.
  *
  * Each consumer ("run") has a name and an inbox of its own; what an earlier one still sends is told apart by
@@ -114,7 +114,7 @@ static void start_later(struct ordered_reader *reader, struct link *link)
 
 static void tell_lost(struct ordered_reader *reader)
 {
-    assert(reader->lost != NULL && reader->opened); /* who opens it hears of it otherwise */
+    assert(reader->lost != NULL && reader->opened); /* before that the opening fails instead */
     if (!reader->over)
         reader->lost(reader->arg);
     reader->over = true;
@@ -135,7 +135,7 @@ static void run_fails(struct ordered_reader *reader, struct link *link,
 
 /* ---- what comes in; the lock is held, on nats.c's thread ---- */
 
-/* Whoever waits for the first consumer hears of it. */
+/* Wakes up the caller that waits for the first consumer. */
 static void settle(struct ordered_reader *reader, thole_status status, const thole_error *error)
 {
     assert(is_locked(&reader->lock));

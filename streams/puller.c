@@ -19,7 +19,8 @@ enum {
     EXPIRES_MS = 30000,
     HEARTBEAT_MS = 5000,
     SILENCE_MS = 2 * HEARTBEAT_MS + 1000,
-    ENDED_S = EXPIRES_MS / 1000 + 3, /* a request older than this has ended, whatever was heard of it */
+    ENDED_S =
+        EXPIRES_MS / 1000 + 3, /* a request older than this has ended, with or without a message about it */
     BATCH_MAX = 1000,
     RETRY_FIRST_MS = 100,
     RETRY_MAX_MS = 2000,
@@ -154,7 +155,7 @@ static void take_status(struct puller *puller, uint32_t status, const struct del
         puller->retry_ms = 0; /* its time was over: the usual end */
         return;
     }
-    ask_later(puller); /* 404, 409: deleted, leader changed, too many waiting; 503: nobody there */
+    ask_later(puller); /* 404, 409: deleted, leader changed, too many waiting; 503: no server answers */
     if (puller->refused != NULL)
         puller->refused(puller->arg);
 }

@@ -116,7 +116,7 @@ thole_status stream_next(struct connection *connection, const char *stream, uint
 /*
  * The subject with a wildcard for its second token, the namespace or the bucket, which is the same for all
  * messages of a stream. For a literal subject whose last message was deleted, nats-server 2.10.27 answers "no
- * message found" even when older ones are there; with a wildcard it looks properly.
+ * message found" even when older ones are there; with a wildcard it finds them.
  */
 static void widen(struct buf *to, const char *subject)
 {
@@ -225,7 +225,8 @@ struct read {
     uint64_t consumer_sequence; /* of the last message */
     uint64_t looked;            /* how far it has looked, as its heartbeats say */
     uint64_t progress_ms;       /* when anything of this last moved */
-    uint64_t patience_ms; /* with a consumer that lives and does not move: its replica has fallen behind */
+    uint64_t patience_ms; /* with a consumer that sends heartbeats and no messages: its replica has fallen
+                             behind */
     bool broken;          /* a gap, standstill, or the consumer is gone: try again */
 };
 

@@ -65,8 +65,8 @@ THOLE_NODISCARD thole_status stream_purge_below(struct connection *connection, c
                                                 uint64_t sequence, thole_error *reterr);
 
 /*
- * Whether the stream still is what somebody has seen: message @p sequence is the one that was stored at
- * @p stored_ns (0: nobody knows when), or was removed since and the stream goes on behind it. False: it lost
+ * Whether the stream is still the one that was read before: message @p sequence is the one that was stored at
+ * @p stored_ns (0: not known), or was removed since and the stream goes on behind it. False: it lost
  * its tail, or was made anew (a server that lost power or was restored, a stream that was deleted), and the
  * same sequences stand, or will stand, for other messages. By the leader. *ret_last: its last sequence.
  */

@@ -116,7 +116,7 @@ static void decode_publish(struct request_done *done)
         done->result = REQUEST_STORED;
         done->duplicate = json_find(done->body, "duplicate", &value) && json_is_true(value);
     } else {
-        done->result = REQUEST_FAILED; /* somebody answers who is not JetStream */
+        done->result = REQUEST_FAILED; /* the answer is not from JetStream */
     }
 }
 

@@ -33,7 +33,7 @@ thole_status roll_call_answer(struct connection *connection, const struct delive
     char reply[SUBJECT_BYTES_MAX], slots[NUMBER_BYTES];
     struct buf names;
     if (!subject_is_reply(question->reply))
-        return THOLE_OK; /* nobody to answer, or somebody who means no good */
+        return THOLE_OK; /* no reply subject, or one that is not an inbox */
     memcpy(reply, question->reply.ptr, question->reply.len); /* shorter, as subject_is_reply() has seen */
     reply[question->reply.len] = '\0';
     buf_init(&names, ROLL_CALL_ACTIVITIES_MAX * (THOLE_NAME_BYTES_MAX + 1));

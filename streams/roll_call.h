@@ -19,7 +19,7 @@ struct roll_answer {
 
 /* thole.<ns>.workers */
 THOLE_NODISCARD thole_status roll_call_subject(struct buf *to, const char *ns, thole_error *reterr);
-/* For the worker's subscription; never blocks. A question that nobody could be answered on is left alone. */
+/* For the worker's subscription; never blocks. A question without a reply subject is ignored. */
 THOLE_NODISCARD thole_status roll_call_answer(struct connection *connection, const struct delivery *question,
                                               const struct roll_answer *answer, thole_error *reterr);
 /* THOLE_CORRUPT for anything malformed. In memory of @p arena. */

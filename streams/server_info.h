@@ -12,7 +12,7 @@ struct server_info {
 };
 /* host:port of a URL, without user and password; IPv6 keeps its brackets. False: not a URL. */
 bool server_address(const char *url, char ret[SERVER_ADDRESS_BYTES]);
-/* Connects, reads the INFO line, hangs up. THOLE_UNAVAILABLE: no such server, or silent for @p timeout_ms. */
+/* Connects, reads the INFO line, closes. THOLE_UNAVAILABLE: no such server, or silent for @p timeout_ms. */
 THOLE_NODISCARD thole_status server_info_read(const char *url, uint64_t timeout_ms, struct server_info *ret,
                                               thole_error *reterr);
 #endif

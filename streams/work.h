@@ -44,7 +44,7 @@ enum work_signal { WORK_ACK, WORK_NAK, WORK_PROGRESS, WORK_TERM };
 THOLE_NODISCARD thole_status work_message_signal(struct connection *connection,
                                                  const struct work_message *message, enum work_signal signal,
                                                  thole_error *reterr);
-/* -NAK: it comes back after @p delay_ms, to whoever wants one then. */
+/* -NAK: it comes back after @p delay_ms, to a worker that asks for messages then. */
 THOLE_NODISCARD thole_status work_message_put_back(struct connection *connection,
                                                    const struct work_message *message, uint64_t delay_ms,
                                                    thole_error *reterr);

@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum {
-    LOOK_PAUSE_MS = 5000,      /* a waiter that hears nothing looks this often: notices may be lost */
-    FIRST_LOOK_PAUSE_MS = 250, /* of run: nobody has taken the start for so long */
+    LOOK_PAUSE_MS = 5000, /* a waiter without a notice reads the stream this often: notices may be lost */
+    FIRST_LOOK_PAUSE_MS = 250, /* of run, when no engine has taken the start for so long */
 };
 
 static const uint64_t WAIT_MS_MAX = UINT64_C(100) * 365 * 24 * 3600 * 1000;
@@ -96,8 +96,8 @@ static thole_status check_unused(struct watch *watch, uint64_t until_ms, thole_e
     return status;
 }
 
-/* Waits for the engine's word, and looks now and then, more and more rarely: a notice may be lost.
- * *ret_exists: the history was found meanwhile. */
+/* Waits for the engine's notice, and reads the stream now and then, less and less often: a notice may be
+ * lost. *ret_exists: the history was found meanwhile. */
 static thole_status await_decision(struct watch *watch, uint64_t until_ms, bool *ret_exists,
                                    thole_error *reterr)
 {
@@ -306,7 +306,7 @@ static thole_status check_rejection(struct watch *watch, thole_error *reterr)
     return THOLE_OK;
 }
 
-/* Sleeps until something is worth a look; the last look comes when the time is over. */
+/* Sleeps until there is a reason to read the stream; it is read a last time when the time is over. */
 static thole_status await_end(struct watch *watch, uint64_t pause_ms, uint64_t until_ms, thole_outcome *ret,
                               thole_error *reterr)
 {

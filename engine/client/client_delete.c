@@ -1,10 +1,10 @@
-/* delete: asks the engine, and waits for its word. */
+/* delete: asks the engine, and waits for its answer. */
 #include "message.h"
 #include "watch.h"
 #include <assert.h>
 #include <string.h>
 
-enum { FIRST_PAUSE_MS = 250 }; /* before it is looked whether the deletion is there; then more and more */
+enum { FIRST_PAUSE_MS = 250 }; /* before the stream is read for the deletion; doubled each time */
 
 static bool is_decided(const struct watch *watch)
 {

@@ -140,7 +140,7 @@ thole_status owner_read(struct thole_client *client, thole_slice instance, struc
     return status;
 }
 
-/* ---- lives ---- */
+/* ---- instances that had the same id, one after the other ---- */
 
 struct deletions { /* of one id, in order; the last one that counts is kept */
     thole_slice instance;

@@ -34,7 +34,7 @@ THOLE_NODISCARD thole_status client_read_queues(struct thole_client *client, str
                                                 thole_error *reterr);
 
 /*
- * How the client hears notices. One watch alone subscribes to its instance; from two on they have one
+ * How the client receives notices. One watch alone subscribes to its instance; from two on they have one
  * subscription to all of the namespace's, so that none is made and ended for each instance. Where most of
  * what it brings is for others, each has its own again for a while.
  */

@@ -63,7 +63,7 @@ thole_status thole_client_queues(thole_client *client, thole_slice queue, thole_
         size_t const first = i;
         for (; i < queues.rows_len && thole_slice_equal(queues.rows[i].queue, info.queue); i++)
             add_row(&info, workers, &queues.rows[i]);
-        assert(i > first && info.workers_len <= i - first); /* a row is one worker's, or nobody's */
+        assert(i > first && info.workers_len <= i - first); /* a row has one worker, or none */
         take_activities(&queues, &at, activities, &info);
         if (status == THOLE_OK)
             status = each(arg, &info);

@@ -18,7 +18,7 @@ struct held {
     struct held *next;
     struct arena arena;
     struct record record;
-    thole_slice bytes; /* of the record, when somebody wants them */
+    thole_slice bytes; /* of the record, if they are asked for */
     uint64_t sequence;
 };
 struct reading {

@@ -117,7 +117,7 @@ static bool send_look(struct watch *watch)
                                watch->token, &error) == THOLE_OK)
         return mine;
     pthread_mutex_lock(&client->lock);
-    assert(watch->look == LOOK_UNDER_WAY); /* nobody answers what was not sent */
+    assert(watch->look == LOOK_UNDER_WAY); /* what was not sent gets no answer */
     watch->look = LOOK_FAILED;
     watch->look_error = error;
     wake(watch);
@@ -290,7 +290,7 @@ static bool take_body(struct watch *watch, struct arena *arena, uint64_t *ret_se
     return taken;
 }
 
-/* If it is what a deposed engine wrote last, there is something behind it: nobody knows what. */
+/* If a deposed engine wrote it, another record may follow that is not known yet. */
 static thole_status take_deletion(struct watch *watch, const struct record *record, uint64_t *ret_sequence,
                                   thole_error *reterr)
 {
@@ -372,7 +372,8 @@ static thole_status send_once(struct watch *watch, const char *subject, thole_sl
     return THOLE_OK;
 }
 
-/* Until it is stored, or not; who waits for the end sleeps on, and looks up after @p pause_ms. */
+/* Until it is stored, or not; a call that waits for the end goes on sleeping, and reads the stream after @p
+ * pause_ms. */
 static bool sleep_until_stored(struct watch *watch, bool whole, uint64_t pause_ms, uint64_t until_ms)
 {
     if (whole)

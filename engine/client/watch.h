@@ -9,7 +9,7 @@
 
 enum watch_kind {
     WATCH_QUIET,   /* no subscription: for calls that only ask and publish */
-    WATCH_NOTICES, /* hears what happens to the instance */
+    WATCH_NOTICES, /* gets the instance's notices */
 };
 enum look_state { LOOK_NONE, LOOK_UNDER_WAY, LOOK_ANSWERED, LOOK_FAILED };
 
@@ -54,7 +54,7 @@ THOLE_NODISCARD thole_status watch_open(struct thole_client *client, enum watch_
                                         thole_slice instance, thole_slice request, struct watch *ret,
                                         thole_error *reterr);
 void watch_close(struct watch *watch);
-/* For who waits for long, now and then: gives it a subscription of its own when that of all brings too much
+/* Called now and then during a long wait: gives it a subscription of its own when that of all brings too much
  * of what is others'. */
 void watch_listen_apart(struct watch *watch);
 
@@ -82,7 +82,7 @@ THOLE_NODISCARD thole_status watch_publish(struct watch *watch, thole_slice body
  * comes back at the latest @p pause_ms after it was. */
 THOLE_NODISCARD thole_status watch_publish_and_wait(struct watch *watch, thole_slice body, uint64_t until_ms,
                                                     uint64_t pause_ms, thole_error *reterr);
-/* Something came that is worth a look, or the result itself. */
+/* A reason to read the stream has come, or the result itself. */
 bool watch_is_worth_waking(const struct watch *watch);
 
 /* A notice of the instance with this name in subjects, on one of nats.c's threads. False: nobody watches it.

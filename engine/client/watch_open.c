@@ -1,4 +1,4 @@
-/* How a watch begins and ends, and how it hears notices: see struct listening. */
+/* How a watch begins and ends, and how it receives notices: see struct listening. */
 #include "clock.h"
 #include "watch.h"
 #include <assert.h>
