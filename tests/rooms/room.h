@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 struct said {
     char text[1024];
@@ -29,6 +31,21 @@ static inline void said_check(struct said *said, const char *row, const char *wa
 {
     CHECK_STR(row, said->text, want);
     said->text[0] = '\0';
+}
+
+/* Does it abort? It is done in a copy of the process. */
+static inline bool room_aborts(void (*body)(void *), void *arg)
+{
+    int status = 0;
+    fflush(NULL);
+    pid_t const child = fork();
+    if (child == 0) {
+        (void)freopen("/dev/null", "w", stderr);
+        body(arg);
+        _exit(0);
+    }
+    CU_ASSERT_EQUAL_FATAL(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 }
 
 /* In the arena. */

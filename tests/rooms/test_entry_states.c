@@ -4,8 +4,6 @@
  */
 #include "instances_stand.h"
 #include "memory.h"
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define STATES ((unsigned)ENTRY_ENDED + 1)
 
@@ -250,24 +248,11 @@ static void test_each_transition(void)
 
 /* ---- what must not be ---- */
 
-static bool aborts(void (*body)(struct stand *), struct stand *s)
-{
-    int status = 0;
-    fflush(NULL);
-    pid_t const child = fork();
-    if (child == 0) {
-        (void)freopen("/dev/null", "w", stderr);
-        body(s);
-        _exit(0);
-    }
-    CU_ASSERT_EQUAL_FATAL(waitpid(child, &status, 0), child);
-    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
-}
-
 static unsigned wanted_from, wanted_to;
 
-static void become(struct stand *s)
+static void become(void *arg)
 {
+    struct stand *const s = arg;
     struct entry *entry = entries_add(&s->instances->entries, THOLE_STR("j"));
     entry->state = wanted_from;
     entry_become(&s->instances->entries, entry, wanted_to);
@@ -280,7 +265,7 @@ static void test_no_other_transition(void)
     for (wanted_from = 0; wanted_from < STATES; wanted_from++)
         for (wanted_to = 0; wanted_to < STATES; wanted_to++) {
             bool const may = entry_may_follow(wanted_from, wanted_to);
-            CU_ASSERT_EQUAL(aborts(become, s), !may);
+            CU_ASSERT_EQUAL(room_aborts(become, s), !may);
             refused += !may;
         }
     CU_ASSERT_EQUAL(refused, STATES * STATES - 34);
@@ -487,8 +472,9 @@ static const struct breakage {
 
 static const struct breakage *breakage;
 
-static void break_and_check(struct stand *s)
+static void break_and_check(void *arg)
 {
+    struct stand *const s = arg;
     breakage->breaks(s);
     instances_check(s->instances);
 }
@@ -500,9 +486,9 @@ static void test_what_must_not_be_is_noticed(void)
         struct stand *s = begin();
         play(s, breakages[i].script);
         breakage = &none;
-        CU_ASSERT_FALSE(aborts(break_and_check, s));
+        CU_ASSERT_FALSE(room_aborts(break_and_check, s));
         breakage = &breakages[i];
-        bool const noticed = aborts(break_and_check, s);
+        bool const noticed = room_aborts(break_and_check, s);
         if (!noticed)
             printf("    breakage %zu is not noticed\n", i);
         CU_ASSERT_TRUE(noticed);

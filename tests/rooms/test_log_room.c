@@ -356,7 +356,34 @@ static void test_a_long_reason_is_cut(void)
     end(s);
 }
 
+struct step {
+    enum log_state from, to;
+};
+
+static void become(void *arg)
+{
+    const struct step *const step = arg;
+    struct partition_log log = {.state = step->from};
+    log_become(&log, step->to);
+}
+
+static void test_states_in_no_other_order(void)
+{
+    static struct step legal[] = {
+        {LOG_CLOSED, LOG_READING}, {LOG_READING, LOG_READING}, {LOG_OPEN, LOG_FAILING}};
+    static struct step illegal[] = {{LOG_CLOSED, LOG_OPEN},      {LOG_READING, LOG_OPENING},
+                                    {LOG_REMOVING, LOG_OPENING}, {LOG_FOUND, LOG_OPEN},
+                                    {LOG_OPENING, LOG_READING},  {LOG_OPEN, LOG_OPENING},
+                                    {LOG_FAILING, LOG_OPEN},     {LOG_LOST, LOG_OPEN},
+                                    {LOG_LOST, LOG_READING},     {LOG_FOUND, LOG_READING}};
+    for (size_t i = 0; i < ARRAY_LEN(legal); i++)
+        CU_ASSERT_FALSE(room_aborts(become, &legal[i]));
+    for (size_t i = 0; i < ARRAY_LEN(illegal); i++)
+        CU_ASSERT_TRUE(room_aborts(become, &illegal[i]));
+}
+
 static const struct thole_test tests[] = {
+    {"log: states in no other order", test_states_in_no_other_order},
     {"log: a long reason is cut", test_a_long_reason_is_cut},
     {"log: an empty log", test_an_empty_log},
     {"log: what does not count goes first", test_what_does_not_count_goes_first},

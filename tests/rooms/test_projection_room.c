@@ -1,5 +1,5 @@
 /* The projection, alone: what committed records come to outside, and in which order. */
-#include "projection.h"
+#include "projection_state.h"
 #include "room.h"
 #include <stdlib.h>
 
@@ -484,7 +484,48 @@ static void test_timers(void)
     end(s);
 }
 
+struct step {
+    unsigned from, to;
+};
+
+static void become(void *arg)
+{
+    const struct step *const step = arg;
+    struct projection p = {.state = step->from};
+    projection_become(&p, step->to);
+}
+
+static void batch_become(void *arg)
+{
+    const struct step *const step = arg;
+    struct projection_batch batch = {.state = step->from};
+    projection_batch_become(&batch, step->to);
+}
+
+static void test_states_in_no_other_order(void)
+{
+    static struct step legal = {PROJECTION_CATCHING_UP, PROJECTION_CURRENT},
+                       of_batch = {BATCH_SEALED, BATCH_APPLYING};
+    static struct step illegal[] = {{PROJECTION_CLOSED, PROJECTION_CURRENT},
+                                    {PROJECTION_REGISTERING, PROJECTION_CURRENT},
+                                    {PROJECTION_RESETTING, PROJECTION_CURRENT},
+                                    {PROJECTION_CURRENT, PROJECTION_CATCHING_UP},
+                                    {PROJECTION_FAILED, PROJECTION_CURRENT}};
+    static struct step of_batches[] = {{BATCH_SEALED, BATCH_FILLING},
+                                       {BATCH_REMOVING, BATCH_PUBLISHING},
+                                       {BATCH_APPLYING, BATCH_REMOVING},
+                                       {BATCH_PUBLISHING, BATCH_APPLYING},
+                                       {BATCH_PUBLISHING, BATCH_FILLING}};
+    CU_ASSERT_FALSE(room_aborts(become, &legal));
+    CU_ASSERT_FALSE(room_aborts(batch_become, &of_batch));
+    for (size_t i = 0; i < ARRAY_LEN(illegal); i++)
+        CU_ASSERT_TRUE(room_aborts(become, &illegal[i]));
+    for (size_t i = 0; i < ARRAY_LEN(of_batches); i++)
+        CU_ASSERT_TRUE(room_aborts(batch_become, &of_batches[i]));
+}
+
 static const struct thole_test tests[] = {
+    {"projection: states in no other order", test_states_in_no_other_order},
     {"projection: rows, then work, then the watermark", test_rows_then_work_then_the_watermark},
     {"projection: a notice names the request of a client", test_a_notice_names_the_request_of_a_client},
     {"projection: what is cancelled goes first", test_what_is_cancelled_goes_first},

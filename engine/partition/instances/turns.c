@@ -10,7 +10,7 @@ enum { INTAKE_BYTES_MAX = (TURN_RECEIVED_MAX + EARLY_EVENTS_MAX + 4) * sizeof(st
 
 /*
  * A turn that cannot be made: nothing of it is recorded. The instance comes back from its history without its
- * code, and takes what was meant for the turn; raw, when even that does not go. Where memory was short,
+ * code, and takes what was meant for the turn; unchecked, when even that does not go. Where memory was short,
  * others go first, and the code gets a second chance.
  */
 static void fail(struct instances *p, struct entry *entry, thole_status status, thole_slice text)

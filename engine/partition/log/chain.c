@@ -101,6 +101,9 @@ void log_check(const struct partition_log *log)
     assert(log->state != LOG_OPEN || (facts->base > 0 && facts->next_n > facts->committed_n));
     assert(log->state != LOG_OPEN || facts->in_flight == facts->next_n - facts->committed_n - 1);
     assert(log->state != LOG_FAILING || (facts->in_flight > 0 && log_link(log, 0)->n < log->failed_n));
+    assert(log->state == LOG_FAILING || log->state == LOG_LOST ||
+           (log->failed_n == 0 && log->why[0] == '\0'));
+    assert(!log->read_again || log->state == LOG_REMOVING);
     assert(facts->confirmed_seq <= facts->base + facts->committed_n);
     for (size_t i = 0; i < facts->in_flight; i++) {
         const struct link *link = log_link(log, i);
