@@ -11,8 +11,8 @@ struct fact { /* one claim */
     uint32_t try_number;
     thole_slice worker;
     bool isolated, heard, settled, told, blamed; /* heard: its worker knows of it; settled, told that it was
-                                                 not lost: whatever the database forgets; blamed: it is known
-                                                 that its worker died of it */
+                                                 not lost, or is gone: whatever the database forgets; blamed:
+                                                 it is known that its worker died of it */
     enum fate fate;                              /* of its worker, while the claim was not reported */
     uint64_t killer_began_ms;                    /* FATE_KILLED, by another activity */
 };
@@ -126,6 +126,19 @@ void losses_completed(struct world *w, const struct row *row)
                                     .try_number = row->try_number,
                                     .attempt = row->attempt};
     losses_reported(w, &claim, row->worker);
+}
+
+/* Its worker heard that the row was gone: it is done with the claim, and did not wait for it to end. */
+void losses_row_back(struct world *w, const struct row *row)
+{
+    struct sim_claim const claim = {.instance = row->instance,
+                                    .execution = row->execution,
+                                    .activity_id = row->id,
+                                    .try_number = row->try_number,
+                                    .attempt = row->attempt};
+    struct fact *f = find(w->losses, &claim, row->worker);
+    if (f != NULL)
+        f->told = true;
 }
 
 void losses_forget(struct world *w)

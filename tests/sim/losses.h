@@ -20,6 +20,8 @@ void losses_settled(struct world *w, const struct sim_claim *claim, thole_slice 
 void losses_reported(struct world *w, const struct sim_claim *claim, thole_slice worker);
 void losses_blamed(struct world *w, const struct sim_claim *claim, thole_slice worker);
 void losses_completed(struct world *w, const struct row *row);
+/* A row that was gone is there again: somebody has restored an old copy. */
+void losses_row_back(struct world *w, const struct row *row);
 /* It crashes: of the newest of that it may know nothing. */
 void losses_forget(struct world *w);
 
