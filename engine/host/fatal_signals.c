@@ -27,7 +27,7 @@ static void tell(const struct fatal *what)
     }
 }
 
-/* Does it happen again when the code goes on? Then it does so in the right place for a core dump. */
+/* Whether the signal comes again when the handler returns: then the core dump shows the right place. */
 static bool repeats(int number, const siginfo_t *info)
 {
     return info->si_code > 0 &&
@@ -55,7 +55,7 @@ static void on_exit_called(int code, void *arg)
     tell(&(struct fatal){.exit_code = code});
 }
 
-/* One that somebody else has set, or that is ignored, stays. */
+/* A handler that is set already stays, and so does a signal that is ignored. */
 static bool take_signal(int number)
 {
     struct sigaction action = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK}, old;

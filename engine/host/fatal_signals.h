@@ -1,6 +1,6 @@
 /*
- * Signals that mean a crash, and exit(): who wants to say something before the process ends. Handlers are
- * installed only where nobody else has: what a program, its libraries or a sanitizer has set stays. Core
+ * Signals that mean a crash, and exit(): lets a part of the program report before the process ends. Handlers
+ * are installed only where nobody else has: what a program, its libraries or a sanitizer has set stays. Core
  * dumps and exit statuses are what they would be without.
  */
 #ifndef THOLE_FATAL_SIGNALS_H
@@ -26,7 +26,7 @@ void fatal_listen(fatal_fn *fn);
 void fatal_unlisten(fatal_fn *fn);
 
 /* A thread that runs what may crash: a stack for the signal handler, as what overflows leaves none. NULL: it
- * has one already, or nobody listens, or there is no memory. */
+ * has one already, or no part of the program wants it, or there is no memory. */
 void *fatal_thread_begin(void);
 void fatal_thread_end(void *stack);
 #endif

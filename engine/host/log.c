@@ -141,5 +141,5 @@ void log_line(enum log_level level, const char *area, const char *fmt, ...)
     size_t const len =
         (configured_json ? compose_json : compose_plain)(line, when, level, area, thole_slice_from(text));
     ssize_t const written = write(STDERR_FILENO, line, len);
-    (void)written; /* a log that cannot be written has nobody to tell */
+    (void)written; /* there is no other place to report that the log cannot be written */
 }

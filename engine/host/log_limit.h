@@ -21,7 +21,7 @@ void log_limit_release(struct log_limit *limit);
 
 /* True: write the line, and that there were *ret_more before it. False: it is counted. */
 bool log_limit_pass(struct log_limit *limit, uint64_t now_ms, uint64_t *ret_more);
-/* How many are to be told of without a line of their own, now; 0 = none, or not yet. */
+/* How many are to be counted in one line, now; 0 = none, or not yet. */
 uint64_t log_limit_rest(struct log_limit *limit, uint64_t now_ms);
 /* When to call that; UINT64_MAX = there is nothing to tell of. */
 uint64_t log_limit_due_ms(struct log_limit *limit);

@@ -142,7 +142,7 @@ static void reader_init(struct reader *reader, const struct option_set *sets, si
     memset(reader, 0, sizeof *reader);
     if (stop)
         reader->letters[letters++] = '+';
-    reader->letters[letters++] = ':'; /* a missing value is told apart */
+    reader->letters[letters++] = ':'; /* a missing value has a letter of its own */
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < sets[i].len; k++) {
             const struct option_row *row = &sets[i].rows[k];
@@ -162,7 +162,7 @@ static void reader_init(struct reader *reader, const struct option_set *sets, si
         }
 }
 
-/* optopt: a letter, the val of a known flag that was used wrongly, or 0 for a flag that nobody knows. */
+/* optopt: a letter, the val of a known flag that was used wrongly, or 0 for an unknown flag. */
 static thole_status complain(const struct reader *reader, bool missing, const char *word, thole_error *reterr)
 {
     char name[ORIGIN_BYTES];

@@ -6,7 +6,7 @@
 enum { TIME_TEXT_BYTES = 40 };
 
 /* Appends @p text on one line, at most @p columns characters: control characters and bytes that are not UTF-8
- * as \n, \t, \xNN, a cut as an ellipsis; so a terminal is told nothing. */
+ * as \n, \t, \xNN, a cut as an ellipsis; so that the text cannot steer a terminal. */
 void text_safe(struct buf *to, thole_slice text, size_t columns);
 /* All of it, with its line ends and tabs; otherwise as text_safe(). */
 void text_lines(struct buf *to, thole_slice text);

@@ -1,5 +1,5 @@
-/* Values as people write them: durations, sizes, numbers; and the word that a misspelt one was meant to be.
- * Pure. */
+/* Values as people write them: durations, sizes, numbers; and the known word that is closest to a misspelt
+ * one. Pure. */
 #ifndef THOLE_VALUES_H
 #define THOLE_VALUES_H
 #include "thole/types.h"

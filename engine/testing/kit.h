@@ -64,18 +64,18 @@ struct kit_instance { /* an instances row, and which records are its history */
 
 enum kit_work_state {
     KIT_WORK_ROW,     /* its message is not queued yet */
-    KIT_WORK_QUEUED,  /* nobody has taken it, perhaps because nobody knows it */
+    KIT_WORK_QUEUED,  /* no worker has taken it, perhaps because none has code for it */
     KIT_WORK_DELAYED, /* thole_test_takes(): until wake_ms */
     KIT_WORK_WAITING, /* in thole_activity_wait(), until wake_ms */
     KIT_WORK_RUNNING, /* on the stack now */
-    KIT_WORK_HANGING, /* until somebody ends it */
+    KIT_WORK_HANGING, /* until the test ends it */
     KIT_WORK_LATER,   /* the same, and no worker has it */
 };
 struct kit_work { /* a worker_queue row with its message, and the worker that has it */
     struct kit_work *next;
     thole_test_env *env;
     enum kit_work_state state;
-    bool gone; /* the row is: what it returns counts for nobody */
+    bool gone; /* the row is: what it returns does not count */
     struct batch_activity row;
     thole_slice input;
     uint32_t attempt;
@@ -84,10 +84,10 @@ struct kit_work { /* a worker_queue row with its message, and the worker that ha
     struct kit_script *script;  /* NULL: the program's own */
     struct thole_activity *act; /* these while the program's own runs */
     struct coro *co;
-    bool told;            /* that it is to end */
+    bool told;            /* its token has fired */
     size_t waits_in_vain; /* since its token fired */
     bool abandoned;       /* too many of them: it is not run on */
-    bool dropped;         /* its worker dies: what it returns reaches nobody */
+    bool dropped;         /* its worker dies: what it returns is lost */
 };
 
 enum kit_script_kind { KIT_RETURNS, KIT_FAILS, KIT_HANGS };
@@ -181,7 +181,7 @@ struct kit_turns { /* of the newest execution */
 /* Release with arena_release(&turns->arena). */
 void kit_turns_read(const thole_test_env *env, const struct kit_instance *instance, struct kit_turns *turns);
 const struct event *kit_turns_end(const struct kit_turns *turns); /* NULL: it has not ended */
-/* Replays the execution that the instance has just ended, as nobody else will: it will not run again. */
+/* Replays the execution that the instance has just ended, since it will not run again. */
 void kit_history_check(thole_test_env *env, struct kit_instance *instance);
 
 /* ---- kit_streams.c ---- */
@@ -219,7 +219,8 @@ uint64_t kit_work_next_ms(const thole_test_env *env); /* UINT64_MAX = never */
 void kit_work_crash(thole_test_env *env, bool for_ever);
 /* Ends the oldest that runs under the name; false: none does. */
 bool kit_work_complete(thole_test_env *env, thole_slice name, thole_slice output);
-/* The name of an activity that the instance (empty: any) waits for and nobody knows; empty = none. */
+/* The name of an activity that the instance (empty: any) waits for and no worker has code for; empty = none.
+ */
 thole_slice kit_work_unknown(thole_test_env *env, thole_slice instance);
 /* A sentence about such an activity. */
 void kit_work_unknown_text(const thole_test_env *env, thole_slice activity, struct buf *to);

@@ -1,7 +1,7 @@
 /*
- * A test program that dies in an orchestration's code dies as it would anyway, but not without a word: which
- * orchestration, and of what. First what can be said for certain, then where in the source, which calls what
- * a signal handler should not call; an alarm ends it if that hangs.
+ * A test program that dies in an orchestration's code dies as it would without the kit, but first writes in
+ * which orchestration, and of what. First what is certain, then where in the source, which calls what a
+ * signal handler should not call; an alarm ends it if that hangs.
  */
 #include "kit_crash.h"
 #include "coro.h"

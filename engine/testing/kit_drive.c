@@ -1,4 +1,4 @@
-/* Does what the machine says, at once; moves time; kills the engine. */
+/* Carries out the machine's outputs at once; moves time; kills the engine. */
 #include "kit.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static void answer(thole_test_env *env, const struct partition_out *out)
     case PARTITION_OUT_READ_RESULTS:
         kit_inbox_results(env, out->read_results.from, &arena, &in.results);
         break;
-    case PARTITION_OUT_REJECT: break;       /* nobody looks */
+    case PARTITION_OUT_REJECT: break;       /* the kit does not keep them */
     case PARTITION_OUT_READ_CRASHES: break; /* there are none: it dies of the first one */
     default: abort();
     }
@@ -116,7 +116,7 @@ static void on_output(thole_test_env *env, const struct partition_out *out)
     case PARTITION_OUT_OPENED:
     case PARTITION_OUT_WITHDRAW: break;
     case PARTITION_OUT_CRASHED:
-    case PARTITION_OUT_CRASHES_OVER: break; /* nobody outlives a crash here */
+    case PARTITION_OUT_CRASHES_OVER: break; /* a crash ends the test program */
     default: answer(env, out); break;
     }
 }
@@ -192,7 +192,7 @@ static void pump(thole_test_env *env)
 void kit_pump(thole_test_env *env)
 {
     if (env->pumping)
-        return; /* somebody further up does */
+        return; /* a caller further up does */
     env->steps_left = KIT_STEPS_MAX;
     pump(env);
 }

@@ -73,7 +73,7 @@ void thole_test_keep_parked(thole_test_env *env)
     struct partition_options defaults;
     partition_options_init(&defaults);
     env->options.parked_max = defaults.parked_max;
-    kit_open(env); /* what a machine may keep is said when it is made */
+    kit_open(env); /* what a machine may keep is an option of its creation */
     kit_pump(env);
 }
 

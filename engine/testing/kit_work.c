@@ -84,7 +84,7 @@ size_t kit_work_rows(const thole_test_env *env)
     return n;
 }
 
-/* Those whose row is gone and that nobody runs. */
+/* Those whose row is gone and that do not run. */
 static void sweep(thole_test_env *env)
 {
     struct kit_work **at = &env->work;
@@ -171,7 +171,7 @@ static void fire(struct kit_work *w, thole_cancel_kind kind, thole_slice reason)
     activity_fire(w->act, &(struct activity_cancel){.kind = kind,
                                                     .reason = reason,
                                                     .grace_end_ms = later(w->env->now_ms, GRACE_MS)});
-    w->wake_ms = w->env->now_ms; /* it hears of it at once */
+    w->wake_ms = w->env->now_ms; /* its wait ends at once */
 }
 
 static void tell(struct kit_work *w, thole_cancel_kind kind, thole_slice reason)
@@ -389,7 +389,8 @@ uint64_t kit_work_next_ms(const thole_test_env *env)
 void kit_work_crash(thole_test_env *env, bool for_ever)
 {
     for (struct kit_work *w = env->work; w != NULL; w = w->next) {
-        if (w->co != NULL) { /* it is told, so that it can free what it holds; nobody hears what it says */
+        if (w->co !=
+            NULL) { /* its token fires, so that it can free what it holds; what it returns is dropped */
             w->dropped = true;
             fire(w, THOLE_CANCEL_LEASE_LOST, THOLE_STR("lost"));
             run_on(w);

@@ -37,7 +37,7 @@ struct watch {
     const struct worker_crash_page *page;
     pid_t worker;
     int pidfd, socket;
-    struct worker_crash ended; /* what the kernel said of it */
+    struct worker_crash ended; /* what the kernel reports */
 };
 
 /* Until it is waited for, the worker can be looked at. */
@@ -103,7 +103,7 @@ static void store_and_log(const struct watch *watch, const struct worker_crash *
                  text);
 }
 
-/* A socket that is closed says that it dies, or that a handler has closed what is not its own. */
+/* When the socket is closed the worker is dying, or a handler has closed a descriptor that is not its own. */
 _Noreturn static void serve(struct watch *watch)
 {
     bool dead = false;

@@ -1,6 +1,6 @@
 /*
  * Keeps a queue's durable consumer there and right, as long as its worker runs: a consumer that somebody
- * removed, or whose stream the server lost the tail of, gives no work to anybody, and says nothing.
+ * removed, or whose stream the server lost the tail of, delivers nothing, and reports no error.
  */
 #ifndef THOLE_QUEUE_KEEPER_H
 #define THOLE_QUEUE_KEEPER_H
