@@ -2,6 +2,7 @@
 #include "postgres_call.h"
 #include "clock.h"
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Object ids of the types that are sent and received: src/include/catalog/pg_type.dat, fixed for ever. */
@@ -66,6 +67,7 @@ static void start_param(struct postgres *pg)
 
 static void end_param(struct postgres *pg)
 {
+    assert(pg->bytes.len >= pg->offsets[pg->params]);
     size_t bytes = pg->bytes.len - pg->offsets[pg->params];
     assert(bytes <= CALL_BYTES_MAX);
     pg->lengths[pg->params++] = (int)bytes;
@@ -240,6 +242,7 @@ void call_send(struct postgres *pg, enum statement statement)
 {
     assert(pg->queued_len < CALL_STATEMENTS_MAX);
     size_t first = pg->queued_len > 0 ? pg->queued[pg->queued_len - 1].params_end : 0;
+    assert(first <= pg->params);
     pg->queued[pg->queued_len++] = (struct call_queued){statement, first, pg->params};
 }
 
@@ -256,6 +259,17 @@ static bool is_pending(const struct postgres *pg, enum statement statement)
     return false;
 }
 
+/* The highest of $1, $2, … */
+static size_t parameters_of(const char *sql)
+{
+    size_t most = 0;
+    for (const char *at = strchr(sql, '$'); at != NULL; at = strchr(at + 1, '$')) {
+        size_t const number = strtoul(at + 1, NULL, 10);
+        most = number > most ? number : most;
+    }
+    return most;
+}
+
 static bool send_queued(struct postgres *pg, const struct call_queued *queued)
 {
     enum statement statement = queued->statement;
@@ -268,10 +282,12 @@ static bool send_queued(struct postgres *pg, const struct call_queued *queued)
         formats[i] = 1;
     }
     if (!pg->prepared[statement] && !is_pending(pg, statement)) {
+        assert(n == parameters_of(text->sql));
         if (PQsendPrepare(pg->conn, text->name, text->sql, 0, NULL) != 1)
             return false;
         pg->pending[pg->pending_len++] = (struct call_pending){statement, true};
     }
+    assert(pg->pending_len < sizeof pg->pending / sizeof pg->pending[0]);
     pg->pending[pg->pending_len++] = (struct call_pending){statement, false};
     pg->statements++;
     return PQsendQueryPrepared(pg->conn, text->name, (int)n, values, pg->lengths + queued->params_first,
@@ -325,6 +341,7 @@ static thole_status take_result(struct postgres *pg, const struct call_pending *
         PQclear(result);
     else
         pg->results[pg->results_len++] = result;
+    assert(pg->results_len <= pg->queued_len);
     return status;
 }
 
@@ -376,6 +393,7 @@ static thole_status report_failed(struct postgres *pg, thole_error *reterr)
 thole_status call_run(struct postgres *pg, thole_error *reterr)
 {
     uint64_t deadline_ms = clock_monotonic_ms() + pg->timeout_ms;
+    assert(pg->results_len == 0 && pg->pending_len == 0); /* a call is run once */
     if (pg->failed == THOLE_OK)
         pg->failed = buf_status(&pg->bytes);
     if (pg->failed != THOLE_OK)

@@ -223,5 +223,6 @@ thole_status session_open(struct postgres *pg, thole_error *reterr)
         status = session_failed(pg, "setting up a connection", NULL, reterr);
     if (status != THOLE_OK)
         session_drop(pg);
+    assert((pg->conn != NULL) == (status == THOLE_OK));
     return status;
 }

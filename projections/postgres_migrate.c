@@ -1,6 +1,7 @@
 /* Numbered migrations, each once, in order. */
 #include "migrations.h"
 #include "postgres_call.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,6 +114,7 @@ static thole_status step(struct postgres *pg, size_t *ret_applied, thole_error *
         return THOLE_OK;
     if (*ret_applied == 0)
         THOLE_TRY(make_schema(pg, reterr));
+    assert(*ret_applied < migrations_len && migrations[*ret_applied].number == (int)*ret_applied + 1);
     THOLE_TRY(apply(pg, &migrations[*ret_applied], reterr));
     (*ret_applied)++;
     return THOLE_OK;

@@ -76,6 +76,7 @@ thole_status session_sql(struct postgres *pg, const char *what, const char *sql,
     uint64_t deadline_ms = clock_monotonic_ms() + timeout_ms;
     thole_status status = THOLE_OK;
     PGresult *last = NULL;
+    assert(pg->conn != NULL);
     bool pipeline = PQpipelineStatus(pg->conn) != PQ_PIPELINE_OFF;
     pg->what = what;
     pg->statements++;

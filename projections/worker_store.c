@@ -120,6 +120,7 @@ static thole_status take_tries(struct postgres *pg, const struct claim_policy *p
 {
     for (size_t row = 0; row < call_rows(pg, 0); row++) {
         struct claim *claim = &claims[call_cell_int8(pg, 0, row, 0) - 1]; /* take_mine() has seen it */
+        assert(claim->state == ROW_MINE);
         uint64_t const left_ms = call_cell_int8(pg, 0, row, 2);
         claim->expired = left_ms == 0;
         claim->left_ms = left_ms > INT64_MAX ? 0 : left_ms;
@@ -248,6 +249,7 @@ thole_status worker_store_complete_begin(struct postgres *pg, thole_slice worker
         status = look_again(pg, claims, n, reterr);
     if (status != THOLE_OK)
         worker_store_complete_rollback(pg);
+    assert(pg->in_transaction == (status == THOLE_OK)); /* it is the caller's to end */
     return status;
 }
 

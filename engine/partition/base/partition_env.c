@@ -72,6 +72,7 @@ bool env_poll(struct env *env, struct partition_out *ret)
 {
     destroy_taken(env);
     struct output *output = env->first;
+    assert((env->first == NULL) == (env->last == NULL) && env->taken == NULL);
     if (output == NULL)
         return false;
     env->first = output->next;

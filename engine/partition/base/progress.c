@@ -31,6 +31,7 @@ void progress_set(struct progress *progress, const struct position *position)
 
 void progress_receive(struct progress *progress, uint64_t sequence, uint64_t stored_ns)
 {
+    assert(sequence > progress->received); /* the inbox is read in order */
     progress->received = sequence;
     if (sequence > progress->seen.sequence)
         progress->seen = (struct seen){sequence, stored_ns};
@@ -81,6 +82,7 @@ static void absorb_above(struct progress *progress)
 /* Raises the floor over everything that now follows it. */
 static void absorb(struct progress *progress)
 {
+    uint64_t const before = progress->floor;
     absorb_above(progress);
     while (progress->gaps_len > 0 && progress->gaps[0].first <= progress->floor + 1) {
         if (progress->gaps[0].last > progress->floor)
@@ -89,6 +91,7 @@ static void absorb(struct progress *progress)
         memmove(progress->gaps, progress->gaps + 1, progress->gaps_len * sizeof *progress->gaps);
         absorb_above(progress);
     }
+    assert(progress->floor >= before);
 }
 
 void progress_add(struct progress *progress, uint64_t sequence)
@@ -108,6 +111,7 @@ void progress_add(struct progress *progress, uint64_t sequence)
             (progress->above_len - at) * sizeof *progress->above);
     progress->above[at] = sequence;
     progress->above_len++;
+    assert(progress->above[0] > progress->floor && progress->above_len <= progress->above_cap);
     assert(at == 0 || progress->above[at - 1] < sequence);
 }
 

@@ -4,6 +4,7 @@
  */
 #include "memory.h"
 #include "projection_state.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,8 @@ void projection_batch_destroy(struct projection_batch *batch)
 {
     if (batch == NULL)
         return;
+    assert(batch->activities_index.len == batch->activities_len &&
+           batch->timers_index.len == batch->timers_len);
     for (size_t i = 0; i < batch->sends_len; i++)
         buf_release(&batch->sends[i].bytes);
     arena_release(&batch->arena);
@@ -89,6 +92,7 @@ static struct row_key instance_key(const struct projection_batch *batch, size_t 
 static uint32_t *cell(const struct key_index *index, const struct projection_batch *batch, key_fn *key_of,
                       const struct row_key *key)
 {
+    assert(index->len < index->cap); /* there is a free cell */
     size_t at = key_hash(key->instance, key->execution, key->id) % index->cap;
     for (; index->cells[at] != 0; at = (at + 1) % index->cap) {
         struct row_key const has = key_of(batch, index->cells[at] - 1);
@@ -362,6 +366,7 @@ static size_t longest(const struct projection_batch *b)
 struct batch *projection_batch_rows(const struct projection_batch *b, uint32_t partition, uint64_t epoch,
                                     size_t *from)
 {
+    assert(*from <= longest(b) && b->deletions_len <= BATCH_ROWS_MAX);
     size_t const left = longest(b) - *from, rows = left < BATCH_ROWS_MAX ? left : BATCH_ROWS_MAX;
     struct batch *batch = batch_create(partition, epoch);
     if (!copy_activities(batch, b, *from, *from + rows) || !copy_timers(batch, b, *from, *from + rows) ||

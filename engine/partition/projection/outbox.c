@@ -133,6 +133,7 @@ static struct receiver_queue *queue_of(struct projection *p, const struct projec
 
 static void go(struct projection *p, struct projected_send *send)
 {
+    assert(queue_of(p, send)->first == send && send->bytes.len == 0);
     buf_init(&send->bytes, MESSAGE_BYTES_MAX);
     if (message_encode(&send->message, &send->bytes) != THOLE_OK)
         env_no_memory(p->env);
@@ -145,6 +146,7 @@ static void go(struct projection *p, struct projected_send *send)
 static void enqueue(struct projection *p, struct projected_send *send)
 {
     struct receiver_queue *queue = queue_of(p, send);
+    assert(send->next == NULL && !send->answered && (queue->first == NULL) == (queue->last == NULL));
     if (queue->last != NULL) {
         queue->last->next = send;
         queue->last = send;
@@ -156,6 +158,7 @@ static void enqueue(struct projection *p, struct projected_send *send)
 
 void outbox_post(struct projection *p, struct projection_batch *b)
 {
+    assert(b->state == BATCH_PUBLISHING && b->sends_len < UINT64_C(1) << BATCH_TOKEN_BITS);
     for (size_t i = 0; i < b->sends_len; i++) {
         struct projected_send *send = &b->sends[i];
         send->token = b->id << BATCH_TOKEN_BITS | i;

@@ -23,6 +23,7 @@ static void apply(struct projection *p, struct projection_batch *b)
         env_no_memory(p->env);
         return;
     }
+    assert(p->projector.watermark.seq >= p->projector.watermark_sent); /* it never goes back */
     batch->projected = p->projector.watermark;
     batch->durable = undurable(p);
     p->projector.watermark_sent = p->projector.watermark.seq;
@@ -62,6 +63,7 @@ static void retire(struct projection *p)
             if (!b->deletions[i].removed)
                 removals_owe(p, b->deletions[i].row.instance, b->deletions[i].row.pruned,
                              b->deletions[i].sequence);
+        assert(projector->unprojected >= b->records);
         projector->unprojected -= b->records;
         projector->first = b->next;
         if (projector->first == NULL)
@@ -176,6 +178,7 @@ void project_pump(struct projection *p)
 
 static void publish(struct projection *p, struct projection_batch *b)
 {
+    assert(b->state == BATCH_PUBLISHING && b->activities_len < UINT64_C(1) << BATCH_TOKEN_BITS);
     for (size_t i = 0; i < b->activities_len; i++) {
         const struct projected_activity *activity = &b->activities[i];
         if (activity->gone)

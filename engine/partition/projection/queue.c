@@ -30,6 +30,7 @@ struct projection_batch *project_apart(struct projection *p)
     struct projection_batch *last = projector->last;
     struct projection_batch *b = projection_batch_create(projector->next_id + 1);
     projector->next_id++;
+    assert((last == NULL) == (projector->first == NULL) && (last == NULL || last->next == NULL));
     if (last != NULL)
         last->next = b;
     else

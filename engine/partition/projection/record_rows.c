@@ -542,6 +542,7 @@ static struct projection_batch *take_record(struct projection *p, thole_slice by
 static void add_parts(struct projection *p, struct turn_rows *t, const struct record *record,
                       uint64_t sequence)
 {
+    assert(!record->turn.more);
     for (size_t i = 0; i < p->projector.parts_len; i++) {
         t->turn = &p->projector.parts[i].turn;
         add_turn(t, sequence);
@@ -560,6 +561,7 @@ void projection_add_record(struct projection *p, thole_slice bytes, uint64_t seq
     struct projection_batch *b = take_record(p, bytes, &record, live);
     if (b == NULL || p->env->nomem)
         return;
+    assert(!live || sequence > b->last.seq); /* in the order of the log */
     b->last = (struct projected){sequence, projected_mark(bytes)};
     b->records++;
     p->projector.unprojected++;

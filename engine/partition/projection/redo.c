@@ -55,6 +55,7 @@ static void compact(struct projection *p)
         if (!entry->gone)
             put(p, fresh, &entry->row, entry->input);
     }
+    assert(fresh->activities_len == redo->open_len);
     projection_batch_destroy(redo->open);
     redo->open = fresh;
 }
@@ -79,6 +80,7 @@ void redo_gone(struct projection *p, thole_slice instance, uint64_t execution, u
         redo->open == NULL ? NULL : projection_batch_find_activity(redo->open, instance, execution, id);
     if (entry == NULL || entry->gone)
         return;
+    assert(redo->open_len > 0);
     entry->gone = true;
     redo->open_len--;
     compact(p);
@@ -130,6 +132,7 @@ void redo_finish(struct projection *p, struct projection_batch *b)
 /* The cell of the id, or the free one where it belongs. */
 static struct root_instance *root_cell(const struct redo *redo, thole_slice instance)
 {
+    assert(redo->roots_len < redo->roots_cap); /* there is a free one */
     size_t at = key_hash(instance, 1, 1) % redo->roots_cap;
     while (redo->roots[at].id.len != 0 && !thole_slice_equal(redo->roots[at].id, instance))
         at = (at + 1) % redo->roots_cap;

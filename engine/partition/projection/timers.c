@@ -65,6 +65,7 @@ bool timer_heap_pop_due(struct timer_heap *heap, uint64_t now_ms, struct timer_e
     *ret = heap->entries[0];
     heap->entries[0] = heap->entries[--heap->len];
     sift_down(heap, 0);
+    assert(heap->len == 0 || heap->entries[0].due_ms >= ret->due_ms);
     return true;
 }
 

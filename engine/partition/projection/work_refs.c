@@ -4,6 +4,7 @@
  */
 #include "memory.h"
 #include "projection_state.h"
+#include <assert.h>
 #include <stdlib.h>
 
 enum { REFS_MIN = 256 }; /* cells; a power of two, as is the most */
@@ -25,6 +26,7 @@ static size_t find(const struct work_refs *refs, uint64_t key)
 
 static void grow(struct work_refs *refs)
 {
+    assert((refs->cap & (refs->cap - 1)) == 0);
     struct work_refs grown = {.cap = refs->cap == 0 ? REFS_MIN : refs->cap * 2, .len = refs->len};
     grown.cells = memory_array(grown.cap, sizeof *grown.cells);
     for (size_t i = 0; i < refs->cap; i++)
@@ -44,6 +46,7 @@ void work_refs_put(struct work_refs *refs, uint64_t key, uint64_t sequence)
         grow(refs);
     struct work_ref *const cell = &refs->cells[find(refs, key)];
     refs->len += cell->sequence == 0;
+    assert(refs->len <= WORK_REFS_MAX && 2 * refs->len <= refs->cap); /* find() comes to a free cell */
     *cell = (struct work_ref){key, sequence};
 }
 
@@ -61,6 +64,7 @@ uint64_t work_refs_take(struct work_refs *refs, uint64_t key)
         refs->cells[hole] = refs->cells[at];
         hole = at;
     }
+    assert(refs->len > 0);
     refs->cells[hole] = (struct work_ref){0};
     refs->len--;
     return sequence;

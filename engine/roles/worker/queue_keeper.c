@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "log.h"
 #include "memory.h"
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -82,6 +83,7 @@ static void *keep(void *arg)
 thole_status queue_keeper_start(struct queue_keeper *keeper, struct connection *connection, const char *ns,
                                 const char *queue, uint64_t lease_ms, thole_error *reterr)
 {
+    assert(!keeper->running && !keeper->stopping);
     keeper->connection = connection;
     keeper->ns = ns;
     keeper->queue = queue;
@@ -113,6 +115,7 @@ void queue_keeper_destroy(struct queue_keeper *keeper)
 {
     if (keeper == NULL)
         return;
+    assert(!keeper->running);
     pthread_cond_destroy(&keeper->changed);
     pthread_mutex_destroy(&keeper->lock);
     free(keeper);

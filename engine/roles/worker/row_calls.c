@@ -42,6 +42,7 @@ void row_call_init(struct row_call *call, enum row_call_kind kind, size_t cap)
 
 void row_call_release(struct row_call *call)
 {
+    assert(!call->away); /* the thread has ended, or given it back */
     free(call->claims);
     free(call->rows);
     free(call->instances);
@@ -122,6 +123,7 @@ static void failed(struct row_calls *calls, const thole_error *error)
 
 static void answer(struct row_calls *calls, struct row_call *call)
 {
+    assert(call->len <= call->cap && (call->away || call->kind == ROW_CALL_ROLLBACK));
     thole_error error = {.status = THOLE_OK};
     bool const gated = calls->failures > 0 && clock_monotonic_ms() < calls->gate_ms;
     call->unknown = true;
