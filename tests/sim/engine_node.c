@@ -506,7 +506,7 @@ static void look_for_rivals(struct world *w, struct seat *seat)
         return;
     struct partition_in const in = {.kind = PARTITION_IN_STEP_DOWN,
                                     .generation = partition_generation(seat->machine),
-                                    .step_down = {"a newer epoch was opened", true}};
+                                    .step_down = {"a newer epoch was opened"}};
     w->stats.rivals_seen++;
     seat_input(w, seat, &in);
 }

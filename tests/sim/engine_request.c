@@ -320,9 +320,8 @@ static enum executed execute_store(struct world *w, struct request *request)
 
 static void step_down(struct world *w, struct engine_request *r, const char *text)
 {
-    struct partition_in const in = {.kind = PARTITION_IN_STEP_DOWN,
-                                    .generation = r->out.generation,
-                                    .step_down = {text, r->status == THOLE_FENCED}};
+    struct partition_in const in = {
+        .kind = PARTITION_IN_STEP_DOWN, .generation = r->out.generation, .step_down = {text}};
     seat_input(w, r->seat, &in);
 }
 

@@ -140,7 +140,7 @@ enum partition_out_kind {
     PARTITION_OUT_LOAD,
     PARTITION_OUT_REMOVE_HISTORY,
     /* The store: all over the connection over which STORE_OPEN was done, or not at all. When the database
-     * knows of a newer epoch: STEP_DOWN with fenced. */
+     * knows of a newer epoch: STEP_DOWN. */
     PARTITION_OUT_STORE_OPEN,
     PARTITION_OUT_STORE_RESET,
     PARTITION_OUT_READ_LIVE,
@@ -362,7 +362,6 @@ enum partition_in_kind {
 
 struct in_step_down {
     const char *text; /* why; NULL: nothing to say */
-    bool fenced;      /* a newer owner is known to exist */
 };
 struct in_rival {
     uint64_t epoch; /* ignored unless it is newer */

@@ -15,30 +15,28 @@ enum {
 
 /* ---- the newest record ---- */
 
-static void load(struct shard *shard, struct owned *owned, uint64_t generation,
-                 const struct asked_history *asked)
-{
-    struct request *request = request_create(REQ_LOAD, shard, owned, generation);
-    request->history = *asked;
-    request->history.instance = request_keep(request, asked->instance);
-    request_submit(request);
-}
-
 /* Most instances are new when they are first heard of: ask that first, without a thread and a consumer. */
 void history_load(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    struct asked_history const asked = {.instance = out->load.instance,
-                                        .token = out->token,
-                                        .execution = out->load.execution,
-                                        .to = UINT64_MAX,
-                                        .only = true};
-    if (out->load.execution != 0) { /* which is known */
-        load(shard, owned, out->generation, &asked);
-        return;
-    }
-    struct request *request = request_create(REQ_LOOK_UP, shard, owned, out->generation);
-    request->history = asked;
-    request->history.instance = request_keep(request, asked.instance);
+    bool const known = out->load.execution != 0;
+    struct request *request = request_of(known ? REQ_LOAD : REQ_LOOK_UP, shard, owned, out);
+    request->history = (struct asked_history){.instance = request_keep(request, out->load.instance),
+                                              .execution = out->load.execution,
+                                              .to = UINT64_MAX,
+                                              .only = true};
+    request->in.history.instance = request->history.instance;
+    request_submit(request);
+}
+
+/* What a look-up has found: it is loaded up to there. */
+static void load_newest_of(const struct owned *owned, const struct request *found, uint64_t execution,
+                           uint64_t to)
+{
+    struct request *request = request_create(REQ_LOAD, found->shard, owned);
+    request->history = (struct asked_history){
+        .instance = request_keep(request, found->history.instance), .execution = execution, .to = to};
+    request->in = found->in;
+    request->in.history.instance = request->history.instance;
     request_submit(request);
 }
 
@@ -76,19 +74,15 @@ static thole_status newest_record(thole_slice answer, uint64_t *ret_sequence, ui
 
 void look_up_answered(struct owned *owned, struct request *request)
 {
-    const struct asked_history *const asked = &request->history;
-    struct asked_history newest = {.instance = asked->instance, .token = asked->token};
-    if (newest_record(request->reply.body, &newest.to, &newest.execution, NULL) != THOLE_OK) {
-        if (request_is_current(owned, request))
-            shard_step_down(owned, "a history could not be looked up", false);
-    } else if (newest.to > 0) {
-        load(request->shard, owned, request->mail.generation, &newest);
-    } else {
-        shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_HISTORY,
-                                                  .generation = request->mail.generation,
-                                                  .token = asked->token,
-                                                  .history.instance = asked->instance});
-    }
+    uint64_t sequence = 0, execution = 0;
+    if (!request_is_current(owned, request))
+        return; /* the next life asks for it again */
+    if (newest_record(request->reply.body, &sequence, &execution, NULL) != THOLE_OK)
+        shard_step_down(owned, "a history could not be looked up");
+    else if (sequence > 0)
+        load_newest_of(owned, request, execution, sequence);
+    else
+        request_input(owned, request);
 }
 
 /* ---- loading: a loader's thread ---- */
@@ -167,8 +161,6 @@ thole_status history_load_records(struct engine_host *engine, struct request *re
         log_line(LOG_LEVEL_DEBUG, "partition", "p=%u instance %.*s, execution %llu: loads from %zu records",
                  request->mail.p, THOLE_FMT(asked->instance), (unsigned long long)asked->execution,
                  found.len);
-    request->in.kind = PARTITION_IN_HISTORY;
-    request->in.token = asked->token;
     request->in.history = (struct in_history){asked->instance, found.items, found.len};
     return status;
 }
@@ -177,10 +169,9 @@ thole_status history_load_records(struct engine_host *engine, struct request *re
 
 void history_remove(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    struct request *request = request_create(REQ_REMOVE_HISTORY, shard, owned, out->generation);
-    request->removal = (struct asked_removal){.instance = request_keep(request, out->remove_history.instance),
-                                              .below = out->remove_history.below,
-                                              .executions = out->remove_history.executions};
+    struct request *request = request_of(REQ_REMOVE_HISTORY, shard, owned, out);
+    request->removal.of = out->remove_history;
+    request->removal.of.instance = request_keep(request, out->remove_history.instance);
     request_submit(request);
 }
 
@@ -193,7 +184,7 @@ struct removed { /* what one request removes */
 static thole_status note_sequence(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
 {
     struct removed *removed = arg;
-    struct executions const executions = removed->asked->executions;
+    struct executions const executions = removed->asked->of.executions;
     uint64_t execution = 0;
     (void)body;
     if (executions.upto > 0 && (!json_uint(subject_nth(subject, TOKEN_EXECUTION), &execution) ||
@@ -214,10 +205,10 @@ thole_status removal_load(struct engine_host *engine, struct request *request)
     struct buf subject;
     asked->more = false;
     buf_init(&subject, SUBJECT_BYTES_MAX);
-    thole_status status = subject_history(&subject, engine->topology.ns, request->mail.p, asked->instance,
+    thole_status status = subject_history(&subject, engine->topology.ns, request->mail.p, asked->of.instance,
                                           EXECUTIONS_ALL, &request->err);
     if (status == THOLE_OK)
-        status = stream_read(engine->connection, stream, buf_cstr(&subject), 1, asked->below - 1,
+        status = stream_read(engine->connection, stream, buf_cstr(&subject), 1, asked->of.below - 1,
                              note_sequence, &removed, &request->err);
     buf_release(&subject);
     if (status == THOLE_OK || asked->more)
@@ -235,13 +226,11 @@ void removal_answered(struct owned *owned, struct request *request)
     if (request->status != THOLE_OK) {
         log_line(LOG_LEVEL_WARN, "partition",
                  "p=%u the history of %.*s is deleted, but its records cannot be removed yet: %s", owned->p,
-                 THOLE_FMT(asked->instance), request->err.text);
+                 THOLE_FMT(asked->of.instance), request->err.text);
         request_again(request, REMOVE_RETRY_MS);
     } else if (asked->more) {
         request_again(request, 0);
     } else {
-        shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_REMOVED,
-                                                  .generation = request->mail.generation,
-                                                  .token = asked->below});
+        request_input(owned, request);
     }
 }

@@ -142,21 +142,21 @@ void inbox_held(struct shard *shard, size_t messages)
 
 void inbox_read(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    struct request *request = request_create(REQ_OPEN_INBOX, shard, owned, out->generation);
+    struct request *request = request_of(REQ_OPEN_INBOX, shard, owned, out);
     request->inbox = (struct asked_inbox){.from = out->read_inbox.from, .seen = out->read_inbox.seen};
     request_submit(request);
 }
 
 void inbox_purge(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    struct request *request = request_create(REQ_PURGE_INBOX, shard, owned, out->generation);
+    struct request *request = request_of(REQ_PURGE_INBOX, shard, owned, out);
     request->inbox = (struct asked_inbox){.from = out->purge_inbox.below, .seen = out->purge_inbox.seen};
     request_submit(request);
 }
 
 void inbox_read_results(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    struct request *request = request_create(REQ_READ_RESULTS, shard, owned, out->generation);
+    struct request *request = request_of(REQ_READ_RESULTS, shard, owned, out);
     request->inbox = (struct asked_inbox){
         .from = out->read_results.from, .count = out->read_results.count, .seen = out->read_results.seen};
     request_submit(request);
@@ -164,7 +164,7 @@ void inbox_read_results(struct shard *shard, struct owned *owned, const struct p
 
 static void close_reader(struct shard *shard, const struct owned *owned, struct inbox_reader *reader)
 {
-    struct request *request = request_create_now(REQ_CLOSE_INBOX, shard, owned);
+    struct request *request = request_create(REQ_CLOSE_INBOX, shard, owned);
     request->inbox.reader = reader;
     request_submit(request);
 }
@@ -182,8 +182,7 @@ void inbox_opened(struct owned *owned, struct request *request)
     request->inbox.reader = NULL;
     if (request->inbox.gone_back) {
         assert(reader == NULL);
-        shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_INBOX_BACK,
-                                                  .generation = request->mail.generation});
+        request_input(owned, request);
     } else if (request_is_current(owned, request)) {
         assert(owned->reader == NULL);
         owned->reader = reader;
@@ -196,7 +195,7 @@ void inbox_opened(struct owned *owned, struct request *request)
 void inbox_purged(struct owned *owned, struct request *request)
 {
     if (request->inbox.gone_back && request_is_current(owned, request))
-        shard_step_down(owned, "the inbox went back", false);
+        shard_step_down(owned, "the inbox went back");
 }
 
 /* ---- on a loader's thread ---- */
@@ -350,7 +349,6 @@ thole_status results_load(struct engine_host *engine, struct request *request)
     if (bounds.messages > 0 && from <= bounds.last)
         status = stream_read(engine->connection, inbox_of(request), NULL, from, bounds.last, collect_result,
                              &results, &request->err);
-    request->in.kind = PARTITION_IN_RESULTS;
     request->in.results = (struct in_results){results.items, results.len};
     return status;
 }
@@ -404,10 +402,10 @@ void inbox_watch(struct shard *shard, struct owned *owned, uint64_t now_ms)
     if (!reads_on(owned->reader, watch->unread, &next) && watch->unread != 0) {
         say_behind(shard, owned);
         watch->unread = 0;
-        shard_step_down(owned, "the inbox reader stays behind", false);
+        shard_step_down(owned, "the inbox reader stays behind");
         return;
     }
-    struct request *request = request_create_now(REQ_LOOK_INBOX, shard, owned);
+    struct request *request = request_create(REQ_LOOK_INBOX, shard, owned);
     request->inbox.from = next;
     watch->looking = true;
     request_submit(request);

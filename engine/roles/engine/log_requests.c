@@ -10,38 +10,40 @@
 
 /* ---- appends ---- */
 
-static thole_status append_subject(struct shard *shard, const struct owned *owned,
-                                   const struct out_append *out)
-{
-    const char *ns = shard->engine->topology.ns;
-    if (out->kind == RECORD_TURN)
-        return subject_history(&shard->subject, ns, owned->p, out->instance, out->execution, NULL);
-    if (out->kind == RECORD_DELETED)
-        return subject_history(&shard->subject, ns, owned->p, out->instance, EXECUTION_DELETED, NULL);
-    return subject_control(&shard->subject, ns, owned->p,
-                           out->kind == RECORD_EPOCH_OPENED ? "epoch" : "position", NULL);
-}
-
 void log_append(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    struct request *request = request_create(REQ_APPEND, shard, owned, out->generation);
-    bool const named = append_subject(shard, owned, &out->append) == THOLE_OK;
-    request->append = (struct asked_append){.n = out->token,
-                                            .expected_last = out->append.expected_last,
-                                            .subject = named ? buf_cstr(&shard->subject) : "",
-                                            .bytes = out->append.bytes};
+    struct request *request = request_of(REQ_APPEND, shard, owned, out);
+    request->append = out->append;
     request_submit(request);
+}
+
+static thole_status append_subject(struct shard *shard, uint32_t p, const struct out_append *append,
+                                   thole_error *reterr)
+{
+    const char *ns = shard->engine->topology.ns;
+    switch (append->kind) {
+    case RECORD_TURN:
+        return subject_history(&shard->subject, ns, p, append->instance, append->execution, reterr);
+    case RECORD_DELETED:
+        return subject_history(&shard->subject, ns, p, append->instance, EXECUTION_DELETED, reterr);
+    case RECORD_EPOCH_OPENED: return subject_control(&shard->subject, ns, p, "epoch", reterr);
+    case RECORD_POSITION: return subject_control(&shard->subject, ns, p, "position", reterr);
+    case RECORD_UNKNOWN: break;
+    }
+    return thole_fail(reterr, THOLE_INVALID, "a record of kind %d has no subject", (int)append->kind);
 }
 
 thole_status append_send(struct request *request, thole_error *reterr)
 {
-    const struct asked_append *const append = &request->append;
-    struct publish const publish = {.subject = append->subject,
+    struct shard *const shard = request->shard;
+    const struct out_append *const append = &request->append;
+    THOLE_TRY(append_subject(shard, request->mail.p, append, reterr));
+    struct publish const publish = {.subject = buf_cstr(&shard->subject),
                                     .body = append->bytes,
                                     .expect_last = true,
                                     .expected_last = append->expected_last};
-    return requests_publish(request->shard->windows[WINDOW_APPENDS].requests, &publish,
-                            request_token(request), reterr);
+    return requests_publish(shard->windows[WINDOW_APPENDS].requests, &publish, request_token(request),
+                            reterr);
 }
 
 static const char *why_not_stored(enum request_result result)
@@ -60,26 +62,24 @@ static const char *why_not_stored(enum request_result result)
 void append_answered(struct owned *owned, struct request *request)
 {
     const struct request_reply *const reply = &request->reply;
-    struct partition_in in = {.kind = PARTITION_IN_APPENDED,
-                              .generation = request->mail.generation,
-                              .token = request->append.n,
-                              .appended = {reply->sequence}};
-    if (reply->result != REQUEST_STORED) {
-        in.kind = PARTITION_IN_APPEND_FAILED;
-        in.append_failed.text = why_not_stored(reply->result);
-        if (reply->result == REQUEST_FAILED)
-            log_line(LOG_LEVEL_ERROR, "partition", "p=%u the server refused an append, error %u", owned->p,
-                     reply->err_code);
+    if (reply->result == REQUEST_STORED) {
+        request->in.appended.sequence = reply->sequence;
+    } else {
+        request->in.kind = PARTITION_IN_APPEND_FAILED;
+        request->in.append_failed.text = why_not_stored(reply->result);
     }
-    shard_input(owned, &in);
+    if (reply->result == REQUEST_FAILED)
+        log_line(LOG_LEVEL_ERROR, "partition", "p=%u the server refused an append, error %u", owned->p,
+                 reply->err_code);
+    request_input(owned, request);
 }
 
 /* ---- the tail ---- */
 
 void log_read_tail(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    struct request *request = request_create(REQ_READ_TAIL, shard, owned, out->generation);
-    request->tail.count = out->read_tail.count;
+    struct request *request = request_of(REQ_READ_TAIL, shard, owned, out);
+    request->tail = out->read_tail;
     request_submit(request);
 }
 
@@ -113,7 +113,6 @@ thole_status tail_load(struct engine_host *engine, struct request *request)
     }
     buf_release(&subject);
     buf_release(&body);
-    request->in.kind = PARTITION_IN_TAIL;
     request->in.tail = (struct in_tail){opened, bounds.last, found.items, found.len};
     return status;
 }
@@ -122,8 +121,8 @@ thole_status tail_load(struct engine_host *engine, struct request *request)
 
 void log_read(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    struct request *request = request_create(REQ_READ_LOG, shard, owned, out->generation);
-    request->log = (struct asked_log){.from = out->read_log.from, .to = out->read_log.to};
+    struct request *request = request_of(REQ_READ_LOG, shard, owned, out);
+    request->log = out->read_log;
     request_submit(request);
 }
 
@@ -133,7 +132,6 @@ thole_status log_load(struct engine_host *engine, struct request *request)
     thole_status const status =
         records_read(&found, engine->connection, shard_owned(request->shard, request->mail.p)->hist_stream,
                      NULL, request->log.from, request->log.to, &request->err);
-    request->in.kind = PARTITION_IN_LOG;
     request->in.log = (struct in_log){found.items, found.len};
     return status;
 }
@@ -142,25 +140,22 @@ thole_status log_load(struct engine_host *engine, struct request *request)
 
 void log_delete(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    struct request *request = request_create(REQ_DELETE_RECORDS, shard, owned, out->generation);
-    struct asked_deletion *const deletion = &request->deletion;
-    const struct out_delete_records *const asked = &out->delete_records;
-    log_line(LOG_LEVEL_INFO, "partition", "p=%u removes void records: %zu of a former owner", owned->p,
-             asked->sequences_len);
-    deletion->expected_last = asked->expected_last;
-    thole_slice const sequences = {(const uint8_t *)asked->sequences,
-                                   asked->sequences_len * sizeof *asked->sequences};
+    struct request *request = request_of(REQ_DELETE_RECORDS, shard, owned, out);
+    struct out_delete_records *const deletion = &request->deletion;
+    *deletion = out->delete_records;
+    thole_slice const sequences = {(const uint8_t *)deletion->sequences,
+                                   deletion->sequences_len * sizeof *deletion->sequences};
     deletion->sequences = (const uint64_t *)(const void *)request_keep(request, sequences).ptr;
-    deletion->sequences_len = asked->sequences_len;
+    log_line(LOG_LEVEL_INFO, "partition", "p=%u removes void records: %zu of a former owner", owned->p,
+             deletion->sequences_len);
     request_submit(request);
 }
 
 thole_status deletion_load(struct engine_host *engine, struct request *request)
 {
     const char *stream = shard_owned(request->shard, request->mail.p)->hist_stream;
-    const struct asked_deletion *const deletion = &request->deletion;
+    const struct out_delete_records *const deletion = &request->deletion;
     struct stream_bounds bounds = {0};
-    request->in.kind = PARTITION_IN_DELETED;
     THOLE_TRY(stream_bounds(engine->connection, stream, &bounds, &request->err));
     if (bounds.last != deletion->expected_last)
         return thole_fail(&request->err, THOLE_CONFLICT,

@@ -191,7 +191,7 @@ static void failed(struct owned *owned, struct request *request)
     else if (means == FAILURE_AGAIN || (means == FAILURE_AGAIN_WHEN_SURE && is_sure(request)))
         send_again(request);
     else
-        shard_step_down(owned, failure_text(request), request->status == THOLE_FENCED);
+        shard_step_down(owned, failure_text(request));
 }
 
 void request_answered(struct request *request)

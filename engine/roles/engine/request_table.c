@@ -61,7 +61,7 @@ const struct request_rule request_rules[REQ_KINDS] = {
 
     /* Messages to other instances; those that nobody can take. */
     [REQ_SEND_MESSAGE] = {SENT(MESSAGES, message_send), FAILS(AGAIN, "a message was not stored"),
-                          ANSWER(message_answered), .refused = message_refused},
+                          ANSWER(request_input), .refused = message_refused},
     [REQ_REJECT] = {SENT(REJECTS, rejection_send), FAILS(ANSWER, "a rejected message was not kept"),
                     ANSWER(rejection_answered)},
 

@@ -119,7 +119,7 @@ static uint64_t step_all(struct shard *shard)
         try_open(shard, owned, now);
         if (owned->close_by_ms != 0 && now >= owned->close_by_ms) {
             owned->close_by_ms = 0;
-            shard_step_down(owned, "handing over took too long", false);
+            shard_step_down(owned, "handing over took too long");
         }
         if (owned->touched || partition_deadline_ms(owned->machine) <= clock_wall_ms())
             step(shard, owned);
@@ -158,7 +158,7 @@ static void all_step_down(struct shard *shard, const char *text)
 {
     for (size_t i = 0; i < shard->owned_len; i++)
         if (partition_state(shard->owned[i].machine) != PARTITION_CLOSED)
-            shard_step_down(&shard->owned[i], text, false);
+            shard_step_down(&shard->owned[i], text);
 }
 
 static void on_link(struct shard *shard, const struct shard_mail *mail)
@@ -180,7 +180,7 @@ static void on_rows_removed(struct owned *owned)
     if (partition_state(owned->machine) == PARTITION_CLOSED)
         return; /* whoever opens it finds out */
     log_line(LOG_LEVEL_WARN, "projector", "p=%u somebody has removed rows: they are made again", owned->p);
-    shard_step_down(owned, "somebody has removed rows from Postgres", false);
+    shard_step_down(owned, "somebody has removed rows from Postgres");
 }
 
 static void on_own(struct shard *shard, const struct shard_mail *mail)

@@ -143,7 +143,7 @@ struct shard {
 struct owned *shard_owned(struct shard *shard, uint32_t p);
 void shard_input(struct owned *owned, const struct partition_in *in);
 /* Something failed: the partition drops its memory and is opened anew. */
-void shard_step_down(struct owned *owned, const char *text, bool fenced);
+void shard_step_down(struct owned *owned, const char *text);
 
 /* shard.c */
 THOLE_NODISCARD thole_status shard_start(struct engine_host *engine, uint32_t index, struct shard *shard,

@@ -8,12 +8,12 @@ enum { CRASHES_MIN = 64 };
 
 void crashes_list(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    request_submit(request_create(REQ_READ_CRASHES, shard, owned, out->generation));
+    request_submit(request_of(REQ_READ_CRASHES, shard, owned, out));
 }
 
 void crash_put(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    struct request *request = request_create(REQ_PUT_CRASH, shard, owned, out->generation);
+    struct request *request = request_of(REQ_PUT_CRASH, shard, owned, out);
     const struct out_crashed *const asked = &out->crashed;
     const thole_program *const program = shard->engine->program;
     char id[BUILD_ID_BYTES] = "0";
@@ -33,7 +33,7 @@ void crash_put(struct shard *shard, struct owned *owned, const struct partition_
 
 void crashes_forget(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    struct request *request = request_create(REQ_FORGET_CRASHES, shard, owned, out->generation);
+    struct request *request = request_of(REQ_FORGET_CRASHES, shard, owned, out);
     request->crash.instance = request_keep(request, out->crashes_over.instance);
     request_submit(request);
 }
@@ -88,7 +88,6 @@ thole_status crashes_load(struct engine_host *engine, struct request *request)
     struct crash_list list = {.engine = engine, .arena = &request->arena};
     thole_status const status = crashes_read(engine->connection, engine->topology.ns, request->mail.p,
                                              collect_crash, &list, &request->err);
-    request->in.kind = PARTITION_IN_CRASHES;
     request->in.crashes = (struct in_crashes){list.crashes, list.len};
     return status;
 }

@@ -30,10 +30,10 @@ void shard_input(struct owned *owned, const struct partition_in *in)
     (void)partition_input(owned->machine, in, clock_wall_ms()); /* out of memory closes it: CLOSED follows */
 }
 
-void shard_step_down(struct owned *owned, const char *text, bool fenced)
+void shard_step_down(struct owned *owned, const char *text)
 {
     assert(text != NULL);
     shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_STEP_DOWN,
                                               .generation = partition_generation(owned->machine),
-                                              .step_down = {text, fenced}});
+                                              .step_down = {text}});
 }

@@ -39,7 +39,6 @@ void message_send_to(struct shard *shard, struct owned *owned, const struct part
 void notice_cancel(struct shard *shard, const struct out_push_cancel *out);
 void notice_event(struct shard *shard, const struct out_notice *out);
 request_send_fn message_send;
-request_answer_fn message_answered;
 request_refused_fn message_refused;
 
 /* ---- shard_reject.c: messages that nobody can take ---- */

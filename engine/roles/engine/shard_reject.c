@@ -42,7 +42,7 @@ static thole_slice subject_of(struct shard *shard, const struct owned *owned, co
 
 void shard_reject(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    struct request *request = request_create(REQ_REJECT, shard, owned, out->generation);
+    struct request *request = request_of(REQ_REJECT, shard, owned, out);
     const struct out_reject *const asked = &out->reject;
     request->rejection.until_ms = clock_monotonic_ms() + REJECT_PATIENCE_MS;
     request->rejection.item =
@@ -92,7 +92,5 @@ void rejection_answered(struct owned *owned, struct request *request)
     } else {
         give_up(request, now);
     }
-    shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_REJECTED,
-                                              .generation = request->mail.generation,
-                                              .token = request->rejection.item.sequence});
+    request_input(owned, request);
 }

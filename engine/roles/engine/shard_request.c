@@ -19,22 +19,25 @@ struct window *request_window(const struct request *request)
 
 /* ---- birth and end ---- */
 
-struct request *request_create(enum request_kind kind, struct shard *shard, const struct owned *owned,
-                               uint64_t generation)
+struct request *request_create(enum request_kind kind, struct shard *shard, const struct owned *owned)
 {
     assert(kind < REQ_KINDS && owned->p % shard->engine->shards_len == shard->index);
     struct request *request = shard_mail_create(SHARD_ANSWER, owned->p, sizeof *request);
-    request->mail.generation = generation;
-    request->in.generation = generation;
+    request->mail.generation = partition_generation(owned->machine);
     request->kind = kind;
     request->shard = shard;
     arena_init(&request->arena, ARENA_MAX);
     return request;
 }
 
-struct request *request_create_now(enum request_kind kind, struct shard *shard, const struct owned *owned)
+struct request *request_of(enum request_kind kind, struct shard *shard, const struct owned *owned,
+                           const struct partition_out *out)
 {
-    return request_create(kind, shard, owned, partition_generation(owned->machine));
+    struct request *request = request_create(kind, shard, owned);
+    assert(out->generation == request->mail.generation);
+    if (partition_is_answered(out->kind))
+        request->in = partition_answer(out);
+    return request;
 }
 
 void request_leave_aside(struct request *request)

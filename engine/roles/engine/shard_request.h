@@ -1,7 +1,8 @@
 /*
  * A request: one thing that a partition, or its shard for it, has the world do, from its birth to its answer.
  *
- *     request_create()      what is asked: its part of the union
+ *     request_of()          of an output: what is asked, its part of the union, is set; the machine's input
+ *                           that answers it is begun. (request_create(): the shard itself asks)
  *     request_submit()      to its executor: a window of asynchronous requests, a loader, the store
  *         ...               carried out there: send, load, store of its rule
  *     request_answered()    back on the shard's thread, by mail, exactly once: the answer of its rule
@@ -69,40 +70,19 @@ struct request_reply {
     thole_slice body;  /* ANSWERED */
 };
 
-struct asked_append {
-    uint64_t n, expected_last;
-    const char *subject; /* these two are borrowed, for as long as it is being sent */
-    thole_slice bytes;
-};
-struct asked_tail {
-    uint64_t count;
-};
-struct asked_log {
-    uint64_t from, to;
-};
-struct asked_deletion {
-    uint64_t expected_last; /* with which last sequence of the stream they are void */
-    const uint64_t *sequences;
-    size_t sequences_len;
-};
+/* What is asked beyond the machine's output: that is taken as it is, with copies of what it points to. */
 struct asked_history {
     thole_slice instance;
-    uint64_t token, execution, to; /* execution: the newest, whose last record is `to`; or only that one */
+    uint64_t execution, to; /* execution: the newest, whose last record is `to`; or only that one */
     bool only;
 };
 struct asked_removal {
-    thole_slice instance;
-    uint64_t below; /* sequence of the deletion */
-    struct executions executions;
+    struct out_remove_history of;
     bool more; /* answer: there may be more of them */
 };
 struct asked_work {
     struct work_item item;
-    uint64_t token;
     bool unless_there; /* look first whether it is queued already */
-};
-struct asked_withdrawal {
-    uint64_t sequence;
 };
 struct asked_orphans {
     uint64_t age_ms;
@@ -128,10 +108,6 @@ struct asked_inbox {
     bool gone_back;              /* answer: nothing was done, because the inbox does not hold it */
     uint64_t found;              /* LOOK: answer: sequence, or 0 */
 };
-struct asked_message {
-    thole_slice instance, body;
-    uint64_t token;
-};
 struct asked_rejection {
     struct rejected_item item;
     uint64_t until_ms; /* monotonic: given up after */
@@ -150,19 +126,19 @@ struct request {
     struct shard *shard;
     struct arena arena; /* what is asked, and the answer */
     union {
-        struct asked_append append;
-        struct asked_tail tail;
-        struct asked_log log;
-        struct asked_deletion deletion;
+        struct out_append append; /* the machine's own slices: it is sent at once */
+        struct out_read_tail tail;
+        struct out_read_log log;
+        struct out_delete_records deletion;
+        struct out_send message;
+        struct out_withdraw withdrawal;
         struct asked_history history;
         struct asked_removal removal;
         struct asked_work work; /* PUBLISH_WORK, FIND_WORK, REQUEUE */
-        struct asked_withdrawal withdrawal;
         struct asked_orphans orphans;
         struct asked_input find;
         struct asked_expiry expiry;
         struct asked_inbox inbox;
-        struct asked_message message;
         struct asked_rejection rejection;
         struct crash_entry crash; /* PUT_CRASH; FORGET_CRASHES: its instance */
         struct asked_store store;
@@ -171,7 +147,8 @@ struct request {
     thole_status status;
     thole_error err;
     struct request_reply reply; /* of a window */
-    struct partition_in in;     /* of a loader and of the store: for the machine; points into arena */
+    struct partition_in
+        in; /* for the machine; points into arena. Where an output asks, it is begun at birth */
     /* While it is under way. */
     bool aside;      /* it has one of the places for what is in no hurry */
     bool again;      /* its answer was taken, and it is to be submitted again, at due_ms */
@@ -223,10 +200,11 @@ extern const struct request_rule request_rules[REQ_KINDS]; /* request_table.c */
 
 /* ---- what a request is: shard_request.c ---- */
 
-/* Never NULL. @p generation: of the output that asks for it, or of the partition as it is now. */
-struct request *request_create(enum request_kind kind, struct shard *shard, const struct owned *owned,
-                               uint64_t generation);
-struct request *request_create_now(enum request_kind kind, struct shard *shard, const struct owned *owned);
+/* Never NULL. What the shard itself asks for. */
+struct request *request_create(enum request_kind kind, struct shard *shard, const struct owned *owned);
+/* What an output asks for; its answer, if it has one, is begun. */
+struct request *request_of(enum request_kind kind, struct shard *shard, const struct owned *owned,
+                           const struct partition_out *out);
 void request_destroy(struct request *request); /* NULL-safe */
 /* Copies into its arena, aligned for any type; never fails: there is no request without what it asks. */
 thole_slice request_keep(struct request *request, thole_slice text);
@@ -262,6 +240,6 @@ uint64_t requests_run(struct shard *shard, uint64_t now_ms);
 /* At the end: frees what was never submitted. */
 void requests_forget(struct shard *shard);
 
-/* The machine's input that a loader or the store has prepared. */
+/* Gives the machine its answer, request->in, as it is. */
 void request_input(struct owned *owned, struct request *request);
 #endif

@@ -7,10 +7,9 @@
  * does no harm. */
 void message_send_to(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    struct request *request = request_create(REQ_SEND_MESSAGE, shard, owned, out->generation);
-    request->message = (struct asked_message){.instance = request_keep(request, out->send.instance),
-                                              .body = request_keep(request, out->send.bytes),
-                                              .token = out->token};
+    struct request *request = request_of(REQ_SEND_MESSAGE, shard, owned, out);
+    request->message = (struct out_send){.instance = request_keep(request, out->send.instance),
+                                         .bytes = request_keep(request, out->send.bytes)};
     request_submit(request);
 }
 
@@ -20,16 +19,9 @@ thole_status message_send(struct request *request, thole_error *reterr)
     const struct topology *const topology = &shard->engine->topology;
     uint32_t const p = subject_partition(request->message.instance, topology->partitions);
     THOLE_TRY(subject_inbox(&shard->subject, topology->ns, p, request->message.instance, reterr));
-    struct publish const publish = {.subject = buf_cstr(&shard->subject), .body = request->message.body};
+    struct publish const publish = {.subject = buf_cstr(&shard->subject), .body = request->message.bytes};
     return requests_publish(shard->windows[WINDOW_MESSAGES].requests, &publish, request_token(request),
                             reterr);
-}
-
-void message_answered(struct owned *owned, struct request *request)
-{
-    shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_SENT,
-                                              .generation = request->mail.generation,
-                                              .token = request->message.token});
 }
 
 void message_refused(const struct request *request)

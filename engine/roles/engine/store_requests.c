@@ -8,7 +8,7 @@ enum { TIMERS_MAX = 1000000, JOINED_ROWS_MAX = 4000 };
 void store_ask(struct shard *shard, struct owned *owned, const struct partition_out *out,
                enum request_kind kind)
 {
-    struct request *request = request_create(kind, shard, owned, out->generation);
+    struct request *request = request_of(kind, shard, owned, out);
     request->store.epoch = partition_epoch(owned->machine);
     if (kind == REQ_STORE_OPEN)
         assert(request->store.epoch == out->store_open.epoch);
@@ -27,13 +27,11 @@ thole_status store_open(struct postgres *pg, struct request *request)
     struct in_store_opened *const in = &request->in.store_opened;
     thole_status const status = projector_store_open(pg, request->mail.p, request->store.epoch,
                                                      &in->projected, &in->epoch, &request->err);
-    request->in.kind = PARTITION_IN_STORE_OPENED;
     return status == THOLE_FENCED ? THOLE_OK : status;
 }
 
 thole_status store_reset(struct postgres *pg, struct request *request)
 {
-    request->in.kind = PARTITION_IN_STORE_RESET;
     return projector_store_reset(pg, request->mail.p, request->store.epoch, &request->err);
 }
 
@@ -42,7 +40,6 @@ thole_status store_live(struct postgres *pg, struct request *request)
     struct live_summary live = {0};
     THOLE_TRY(projector_store_complete(pg, request->mail.p, request->store.epoch, &request->err));
     THOLE_TRY(projector_store_live(pg, request->mail.p, &request->arena, &live, &request->err));
-    request->in.kind = PARTITION_IN_LIVE;
     request->in.live = (struct in_live){.blocked = live.blocked,
                                         .blocked_len = live.blocked_len,
                                         .names = live.orchestrations,
@@ -60,7 +57,6 @@ thole_status store_timers(struct postgres *pg, struct request *request)
     THOLE_TRY(projector_store_timers(pg, request->mail.p, request->store.before_ms, TIMERS_MAX,
                                      &request->arena, &timers, &in->timers_len, &in->next_due_ms,
                                      &request->err));
-    request->in.kind = PARTITION_IN_TIMERS;
     in->timers = timers;
     return THOLE_OK;
 }
@@ -68,7 +64,6 @@ thole_status store_timers(struct postgres *pg, struct request *request)
 static void applied(struct request *request)
 {
     const struct batch *const batch = request->store.batch;
-    request->in.kind = PARTITION_IN_APPLIED;
     request->in.applied = (struct in_applied){batch->activities_removed, batch->activities_removed_len};
     request->store.deadline_in_ms = deadlines_first(batch);
 }

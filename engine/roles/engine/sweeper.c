@@ -43,7 +43,7 @@ static void sweep_orphans(struct shard *shard, struct owned *owned, uint64_t now
         sweeps->orphans_ms = now_ms + age;
     if (sweeps->sweeping || now_ms < sweeps->orphans_ms)
         return;
-    struct request *request = request_create_now(REQ_FIND_ORPHANS, shard, owned);
+    struct request *request = request_create(REQ_FIND_ORPHANS, shard, owned);
     request->orphans.age_ms = age;
     sweeps->sweeping = true;
     request_submit(request);
@@ -54,7 +54,7 @@ static void sweep_deadlines(struct shard *shard, struct owned *owned, uint64_t n
     struct sweeps *const sweeps = &owned->sweeps;
     if (sweeps->expire_ms == 0 || sweeps->expiring || now_ms < sweeps->expire_ms)
         return;
-    struct request *request = request_create_now(REQ_EXPIRE, shard, owned);
+    struct request *request = request_create(REQ_EXPIRE, shard, owned);
     request->expiry.slack_ms = DEADLINE_SLACK_MS;
     sweeps->expiring = true;
     sweeps->expire_ms = 0;
@@ -126,7 +126,7 @@ static void keep_item(struct request *request, const struct batch_activity *acti
 /* Is its message there? */
 static void find_work(struct shard *shard, struct owned *owned, const struct batch_activity *orphan)
 {
-    struct request *request = request_create_now(REQ_FIND_WORK, shard, owned);
+    struct request *request = request_create(REQ_FIND_WORK, shard, owned);
     keep_item(request, orphan, (thole_slice){0});
     request_put_aside(request);
 }
@@ -159,7 +159,7 @@ void find_work_answered(struct owned *owned, struct request *request)
     uint64_t sequence = 0;
     if (!request_is_current(owned, request) || !work_found(request, &sequence) || sequence != 0)
         return;
-    struct request *find = request_create_now(REQ_FIND_INPUT, request->shard, owned);
+    struct request *find = request_create(REQ_FIND_INPUT, request->shard, owned);
     find->find.activity = (struct batch_activity){.instance = request_keep(find, item->instance),
                                                   .queue = request_keep(find, item->queue),
                                                   .activity = request_keep(find, item->activity),
@@ -224,7 +224,7 @@ void find_input_answered(struct owned *owned, struct request *request)
                  owned->p, THOLE_FMT(activity->instance), (unsigned long long)activity->activity_id);
         return;
     }
-    struct request *requeue = request_create_now(REQ_REQUEUE, request->shard, owned);
+    struct request *requeue = request_create(REQ_REQUEUE, request->shard, owned);
     keep_item(requeue, activity, request->find.input);
     request_submit(requeue);
 }

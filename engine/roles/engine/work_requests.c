@@ -6,9 +6,8 @@
 
 void work_queue(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    struct request *request = request_create(REQ_PUBLISH_WORK, shard, owned, out->generation);
+    struct request *request = request_of(REQ_PUBLISH_WORK, shard, owned, out);
     const struct out_publish_work *const asked = &out->publish_work;
-    request->work.token = out->token;
     request->work.unless_there = asked->again;
     request->work.item = (struct work_item){.queue = request_keep(request, asked->queue),
                                             .instance = request_keep(request, asked->instance),
@@ -46,15 +45,13 @@ void work_answered(struct owned *owned, struct request *request)
     if (!request_is_current(owned, request))
         return; /* the next owner asks for it again */
     if (request->reply.result == REQUEST_ANSWERED && !work_found(request, &sequence)) {
-        shard_step_down(owned, "a work message could not be looked for", false);
+        shard_step_down(owned, "a work message could not be looked for");
     } else if (request->reply.result == REQUEST_ANSWERED && sequence == 0) {
         request->work.unless_there = false;
         request_again(request, 0);
     } else {
-        shard_input(owned, &(struct partition_in){.kind = PARTITION_IN_PUBLISHED,
-                                                  .generation = request->mail.generation,
-                                                  .token = request->work.token,
-                                                  .published = {sequence}});
+        request->in.published.sequence = sequence;
+        request_input(owned, request);
     }
 }
 
@@ -71,8 +68,8 @@ void work_refused(const struct request *request)
 
 void work_withdraw(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
-    struct request *request = request_create(REQ_WITHDRAW_WORK, shard, owned, out->generation);
-    request->withdrawal.sequence = out->withdraw.sequence;
+    struct request *request = request_of(REQ_WITHDRAW_WORK, shard, owned, out);
+    request->withdrawal = out->withdraw;
     request_put_aside(request);
 }
 

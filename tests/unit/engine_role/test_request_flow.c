@@ -46,11 +46,11 @@ size_t __wrap_requests_in_flight(const struct requests *requests)
     return play.in_flight;
 }
 
-void __wrap_shard_step_down(struct owned *owned, const char *text, bool fenced);
-void __wrap_shard_step_down(struct owned *owned, const char *text, bool fenced)
+void __wrap_shard_step_down(struct owned *owned, const char *text);
+void __wrap_shard_step_down(struct owned *owned, const char *text)
 {
     CU_ASSERT_PTR_EQUAL(owned, &play.owned);
-    note(fenced ? "fenced:" : "step down:");
+    note("step down:");
     note(text);
 }
 
@@ -142,7 +142,7 @@ static void end(void)
 
 static void submit(enum request_kind kind)
 {
-    request_submit(request_create_now(kind, &play.shard, &play.owned));
+    request_submit(request_create(kind, &play.shard, &play.owned));
 }
 
 /* The shard's thread takes what has come back. */
@@ -305,7 +305,7 @@ static void test_what_is_in_no_hurry(void)
     begin();
     play.shard.windows[WINDOW_MESSAGES].limit = SENT_MAX;
     for (size_t i = 0; i < ASIDE + 10; i++)
-        request_put_aside(request_create_now(REQ_WITHDRAW_WORK, &play.shard, &play.owned));
+        request_put_aside(request_create(REQ_WITHDRAW_WORK, &play.shard, &play.owned));
     CU_ASSERT_EQUAL(play.sent_len, ASIDE);
     submit(REQ_SEND_MESSAGE);
     CU_ASSERT_EQUAL(play.sent_len, ASIDE + 1);
@@ -325,10 +325,10 @@ static void test_a_failed_load(void)
     } rows[] = {{"done", THOLE_OK, "", "load answer"},
                 {"failed", THOLE_UNAVAILABLE, "no answer from NATS", "load step down: no answer from NATS"},
                 {"without a text", THOLE_NOMEM, "", "load step down: unread"},
-                {"fenced", THOLE_FENCED, "a newer owner", "load fenced: a newer owner"}};
+                {"fenced", THOLE_FENCED, "a newer owner", "load step down: a newer owner"}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         begin();
-        struct request *const request = request_create_now(REQ_LOAD, &play.shard, &play.owned);
+        struct request *const request = request_create(REQ_LOAD, &play.shard, &play.owned);
         request_submit(request);
         request->status = rows[i].status; /* it is in the mailbox; the loader is this thread */
         (void)snprintf(request->err.text, sizeof request->err.text, "%s", rows[i].text);
@@ -336,6 +336,17 @@ static void test_a_failed_load(void)
         CHECK_STR(rows[i].name, play.log, rows[i].log);
         end();
     }
+}
+
+static void test_an_answer_is_begun_with_its_output(void)
+{
+    struct partition_out const load = {.kind = PARTITION_OUT_LOAD, .generation = LIFE, .token = 9};
+    begin();
+    struct request *const request = request_of(REQ_LOAD, &play.shard, &play.owned, &load);
+    CU_ASSERT(request->in.kind == PARTITION_IN_HISTORY && request->in.generation == LIFE);
+    CU_ASSERT(request->in.token == 9 && request->mail.generation == LIFE);
+    request_destroy(request);
+    end();
 }
 
 static const struct thole_test tests[] = {
@@ -348,5 +359,6 @@ static const struct thole_test tests[] = {
     {"one that is delayed into another life", test_one_that_is_delayed_into_another_life},
     {"what is in no hurry", test_what_is_in_no_hurry},
     {"a failed load", test_a_failed_load},
+    {"an answer is begun with its output", test_an_answer_is_begun_with_its_output},
 };
 THOLE_TEST_MAIN("request_flow", tests)

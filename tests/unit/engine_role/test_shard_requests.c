@@ -11,7 +11,7 @@ static struct {
     struct owned owned;
     uint64_t now_ms, life;
     struct request *request; /* submitted last */
-    char again[64];
+    char again[64], published[128];
     char given[64];
     unsigned batches;
 } play;
@@ -42,6 +42,20 @@ void __wrap_request_again(struct request *request, uint64_t delay_ms)
 {
     CU_ASSERT_PTR_EQUAL(request, play.request);
     (void)snprintf(play.again, sizeof play.again, "in %llu ms", (unsigned long long)delay_ms);
+}
+
+thole_status __wrap_requests_publish(struct requests *requests, const struct publish *publish, uint64_t token,
+                                     thole_error *reterr);
+thole_status __wrap_requests_publish(struct requests *requests, const struct publish *publish, uint64_t token,
+                                     thole_error *reterr)
+{
+    (void)requests;
+    (void)reterr;
+    CU_ASSERT_EQUAL(token, request_token(play.request));
+    (void)snprintf(play.published, sizeof play.published, "%s behind %llu: %.*s", publish->subject,
+                   (unsigned long long)(publish->expect_last ? publish->expected_last : 0),
+                   THOLE_FMT(publish->body));
+    return THOLE_OK;
 }
 
 void __wrap_shard_input(struct owned *owned, const struct partition_in *in);
@@ -92,11 +106,11 @@ static void test_subjects_of_records(void)
 {
     static const struct {
         enum record_kind kind;
-        const char *subject;
-    } rows[] = {{RECORD_TURN, "thole.shop.hist.3.order.2"},
-                {RECORD_DELETED, "thole.shop.hist.3.order.deleted"},
-                {RECORD_EPOCH_OPENED, "thole.shop.ctl.3.epoch"},
-                {RECORD_POSITION, "thole.shop.ctl.3.position"}};
+        const char *published;
+    } rows[] = {{RECORD_TURN, "thole.shop.hist.3.order.2 behind 12: bytes"},
+                {RECORD_DELETED, "thole.shop.hist.3.order.deleted behind 12: bytes"},
+                {RECORD_EPOCH_OPENED, "thole.shop.ctl.3.epoch behind 12: bytes"},
+                {RECORD_POSITION, "thole.shop.ctl.3.position behind 12: bytes"}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         begin();
         struct partition_out const out = {.kind = PARTITION_OUT_APPEND,
@@ -109,10 +123,9 @@ static void test_subjects_of_records(void)
                                                      .bytes = THOLE_STR("bytes")}};
         log_append(&play.shard, &play.owned, &out);
         CU_ASSERT_PTR_NOT_NULL_FATAL(play.request);
-        CHECK_STR("subject", play.request->append.subject, rows[i].subject);
-        CU_ASSERT_EQUAL(play.request->append.n, 11);
-        CU_ASSERT_EQUAL(play.request->append.expected_last, 12);
-        CU_ASSERT_TRUE(thole_slice_equal(play.request->append.bytes, THOLE_STR("bytes")));
+        CU_ASSERT_EQUAL(append_send(play.request, NULL), THOLE_OK);
+        CHECK_STR("a record", play.published, rows[i].published);
+        CU_ASSERT_EQUAL(play.request->in.token, 11);
         CU_ASSERT_EQUAL(play.request->mail.generation, LIFE);
         end();
     }
@@ -182,7 +195,7 @@ static void test_what_a_request_holds(void)
     static enum request_kind const kinds[] = {REQ_APPEND, REQ_STORE_APPLY, REQ_PUBLISH_WORK};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         begin();
-        play.request = request_create_now(kinds[i], &play.shard, &play.owned);
+        play.request = request_create(kinds[i], &play.shard, &play.owned);
         if (kinds[i] == REQ_STORE_APPLY)
             play.request->store.batch = batch_create(3, 1);
         end();

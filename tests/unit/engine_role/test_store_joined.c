@@ -89,7 +89,6 @@ static void test_all_at_once(void)
     CU_ASSERT_EQUAL(database.calls, 1);
     for (size_t i = 0; i < REQUESTS; i++) {
         CU_ASSERT_EQUAL(requests[i].status, THOLE_OK);
-        CU_ASSERT_EQUAL(requests[i].in.kind, PARTITION_IN_APPLIED);
         CU_ASSERT_PTR_EQUAL(requests[i].in.applied.removed, &removed[i]);
         CU_ASSERT_EQUAL(requests[i].in.applied.removed_len, 1);
         CU_ASSERT_EQUAL(requests[i].store.deadline_in_ms, UINT64_MAX);

@@ -49,6 +49,42 @@ static void test_progress_table(void)
     }
 }
 
+/* ---- what answers what ---- */
+
+static void test_what_answers_an_output(void)
+{
+    static const struct {
+        enum partition_out_kind out;
+        enum partition_in_kind in;
+    } pairs[] = {{PARTITION_OUT_READ_TAIL, PARTITION_IN_TAIL},
+                 {PARTITION_OUT_DELETE_RECORDS, PARTITION_IN_DELETED},
+                 {PARTITION_OUT_APPEND, PARTITION_IN_APPENDED},
+                 {PARTITION_OUT_READ_LOG, PARTITION_IN_LOG},
+                 {PARTITION_OUT_LOAD, PARTITION_IN_HISTORY},
+                 {PARTITION_OUT_REMOVE_HISTORY, PARTITION_IN_REMOVED},
+                 {PARTITION_OUT_STORE_OPEN, PARTITION_IN_STORE_OPENED},
+                 {PARTITION_OUT_STORE_RESET, PARTITION_IN_STORE_RESET},
+                 {PARTITION_OUT_READ_LIVE, PARTITION_IN_LIVE},
+                 {PARTITION_OUT_READ_TIMERS, PARTITION_IN_TIMERS},
+                 {PARTITION_OUT_APPLY, PARTITION_IN_APPLIED},
+                 {PARTITION_OUT_PUBLISH_WORK, PARTITION_IN_PUBLISHED},
+                 {PARTITION_OUT_SEND, PARTITION_IN_SENT},
+                 {PARTITION_OUT_READ_INBOX, PARTITION_IN_INBOX_BACK},
+                 {PARTITION_OUT_READ_RESULTS, PARTITION_IN_RESULTS},
+                 {PARTITION_OUT_REJECT, PARTITION_IN_REJECTED},
+                 {PARTITION_OUT_READ_CRASHES, PARTITION_IN_CRASHES}};
+    size_t answered = 0;
+    for (int kind = 0; kind <= PARTITION_OUT_QUERY_ANSWER; kind++)
+        answered += partition_is_answered((enum partition_out_kind)kind);
+    CU_ASSERT_EQUAL(answered, ARRAY_LEN(pairs));
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+        struct partition_out const out = {.kind = pairs[i].out, .generation = 3, .token = 7};
+        struct partition_in const in = partition_answer(&out);
+        CU_ASSERT(in.kind == pairs[i].in && in.generation == 3 && in.token == 7);
+        CU_ASSERT(in.live.blocked == NULL && in.live.names_len == 0 && in.live.activities == 0);
+    }
+}
+
 static void test_progress_any_order_ends_at_the_top(void)
 {
     struct progress progress = {0};
@@ -207,6 +243,7 @@ static void test_ownership_prefers_who_knows(void)
 }
 
 static const struct thole_test tests[] = {
+    {"what_answers_an_output", test_what_answers_an_output},
     {"partition: inbox position table", test_progress_table},
     {"partition: inbox position, any order", test_progress_any_order_ends_at_the_top},
     {"partition: inbox position, gaps", test_progress_gaps},
