@@ -63,6 +63,7 @@ int cli_main(int argc, char **argv);
 
 /* Verbs: each prints to stdout, talks on stderr and returns an exit code. */
 int command_start(struct cli *cli);
+int command_start_many(struct cli *cli);
 int command_run(struct cli *cli);
 int command_wait(struct cli *cli);
 int command_cancel(struct cli *cli);

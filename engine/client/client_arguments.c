@@ -82,3 +82,24 @@ thole_status client_encode(const struct message *message, struct buf *to, thole_
                ? THOLE_OK
                : thole_fail(reterr, status, "the message cannot be encoded: %s", thole_status_text(status));
 }
+
+thole_status client_check_start(const struct thole_client *client, const struct message *start,
+                                thole_error *reterr)
+{
+    THOLE_TRY(client_check_id(start->instance, reterr));
+    THOLE_TRY(name_check(start->orchestration, "orchestration", reterr));
+    if (start->event_name.len > 0)
+        THOLE_TRY(name_check(start->event_name, "event", reterr));
+    else if (start->event_data.len > 0)
+        return thole_fail(reterr, THOLE_INVALID, "the event has data but no name");
+    THOLE_TRY(client_check_payload(client, "input", start->data.len, reterr));
+    THOLE_TRY(client_check_payload(client, "event's data", start->event_data.len, reterr));
+    size_t const both = start->data.len + start->event_data.len,
+                 room = connection_max_payload(client->connection);
+    if (both + MESSAGE_OVERHEAD > room)
+        return thole_fail(reterr, THOLE_LIMIT,
+                          "the input and the event have %zu bytes; with their envelope that is more than the "
+                          "NATS server's max_payload of %zu",
+                          both, room);
+    return THOLE_OK;
+}

@@ -14,29 +14,6 @@ enum {
 
 static const uint64_t WAIT_MS_MAX = UINT64_C(100) * 365 * 24 * 3600 * 1000;
 
-/* ---- arguments ---- */
-
-static thole_status check_start(const struct thole_client *client, const struct message *start,
-                                thole_error *reterr)
-{
-    THOLE_TRY(client_check_id(start->instance, reterr));
-    THOLE_TRY(name_check(start->orchestration, "orchestration", reterr));
-    if (start->event_name.len > 0)
-        THOLE_TRY(name_check(start->event_name, "event", reterr));
-    else if (start->event_data.len > 0)
-        return thole_fail(reterr, THOLE_INVALID, "the event has data but no name");
-    THOLE_TRY(client_check_payload(client, "input", start->data.len, reterr));
-    THOLE_TRY(client_check_payload(client, "event's data", start->event_data.len, reterr));
-    size_t const both = start->data.len + start->event_data.len,
-                 room = connection_max_payload(client->connection);
-    if (both + MESSAGE_OVERHEAD > room)
-        return thole_fail(reterr, THOLE_LIMIT,
-                          "the input and the event have %zu bytes; with their envelope that is more than the "
-                          "NATS server's max_payload of %zu",
-                          both, room);
-    return THOLE_OK;
-}
-
 /* ---- whose instance is it ---- */
 
 static thole_status in_use(thole_slice instance, thole_error *reterr)
@@ -352,7 +329,7 @@ struct starting {
 static thole_status starting_open(thole_client *client, struct message *start, struct starting *ret,
                                   thole_error *reterr)
 {
-    THOLE_TRY(check_start(client, start, reterr));
+    THOLE_TRY(client_check_start(client, start, reterr));
     THOLE_TRY(request_id_make(&ret->id, reterr));
     start->kind = MESSAGE_START;
     start->request_id = thole_slice_from(ret->id.text);

@@ -77,6 +77,10 @@ THOLE_NODISCARD thole_status client_encode(const struct message *message, struct
 THOLE_NODISCARD thole_status client_check_payload(const struct thole_client *client, const char *what,
                                                   size_t bytes, thole_error *reterr);
 
+/* The id, the names and the sizes of a start. */
+THOLE_NODISCARD thole_status client_check_start(const struct thole_client *client,
+                                                const struct message *start, thole_error *reterr);
+
 /* THOLE_INVALID with the id, as far as it can be shown, and the rule that it breaks. Engines have the same.
  */
 THOLE_NODISCARD thole_status client_check_id(thole_slice instance, thole_error *reterr);

@@ -288,6 +288,44 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_start_with(thole_client *cli
                                                                thole_slice orchestration, thole_slice input,
                                                                const thole_start_options *options,
                                                                bool *ret_accepted, thole_error *reterr);
+/** One of many starts. @ref thole_client_start_many fills it with zeroes before each call of the source. */
+typedef struct thole_start_item {
+    size_t size;          /**< sizeof(thole_start_item); set before the call */
+    thole_slice instance; /**< slices are borrowed until the source is called again */
+    thole_slice orchestration;
+    thole_slice input;
+    uint32_t version; /**< of the orchestration; 0 = the newest */
+    uint64_t token;   /**< comes back with the answer; the caller's own, for example a line number */
+} thole_start_item;
+/** Gives the next start. THOLE_OK; THOLE_NOT_FOUND: there are no more; anything else: stop. */
+typedef thole_status thole_start_source_fn(void *arg, thole_start_item *ret_item, thole_error *reterr);
+/**
+ * What has become of one start. Slices are borrowed for the call.
+ * @p error->status: THOLE_OK (stored: it will be taken once, whatever crashes); THOLE_INVALID, THOLE_LIMIT
+ * (refused, not sent); THOLE_UNAVAILABLE (not known to be stored).
+ * @return THOLE_OK, or anything else to stop.
+ */
+typedef thole_status thole_start_answer_fn(void *arg, uint64_t token, thole_slice instance,
+                                           const thole_error *error);
+/**
+ * Starts many instances without waiting for an engine to accept each: thousands are on their way at a time.
+ * Memory is bounded, however many there are: at most 2,048 starts and 16 MiB of them (or one) wait for their
+ * answer.
+ *
+ * Both functions are called on the caller's thread, never at the same time; the answers come in no particular
+ * order, one for each start that the source gave. A start that is refused concerns nobody else. Each is
+ * repeated, under one request id, until the stream has it, for the client's timeout: it is taken once. When a
+ * start cannot be stored for so long no more are taken from the source, what is on its way is answered, and
+ * the call returns THOLE_UNAVAILABLE; to start the same ids again changes nothing of those that were stored.
+ *
+ * An id in use is not seen here: the engine refuses such a start, and nothing changes.
+ * @return THOLE_OK (each start was answered, perhaps with a refusal); THOLE_UNAVAILABLE; what a function
+ * returned.
+ */
+THOLE_NODISCARD THOLE_API thole_status thole_client_start_many(thole_client *client,
+                                                               thole_start_source_fn *source,
+                                                               thole_start_answer_fn *answer, void *arg,
+                                                               thole_error *reterr);
 /**
  * Waits until the instance has ended. The answer comes from committed history. Costs nothing while it waits
  * but one small read every five seconds, since the notice that ends the wait may be lost.

@@ -317,9 +317,25 @@ json_error() {
     esac
     [ "$(wc -l <"$log.line")" -eq 1 ] || { echo "$*: $(wc -l <"$log.line") lines" && bad=1; }
 }
+# start-many: each line is answered, a bad one stops nobody, the same lines again start nothing.
+printf '%s\n' '{"id":"m-1","orchestration":"gate","input":"2"}' 'nonsense' '' '{"id":"m 2","orchestration":"gate","input":{"a":1}}' \
+    '{"id":"m-3","orchestration":"g te"}' '{"id":"m-4","orchestration":"gate","version":"x"}' '{"id":"m-5","orchestration":"gate","input_base64":"/w=="}' >"$log.lines"
+expect 2 "$log.lines:2: not a JSON object" start-many "$log.lines"
+expect 2 "$log.lines:5: orchestration name" start-many "$log.lines"
+expect 2 "$log.lines:6: \"version\" is not a number" start-many "$log.lines"
+expect 2 '3 stored, 3 refused' start-many "$log.lines"
+expect 2 '{"schema":"thole.start_many.v1","line":2,"instance":"","status":"INVALID","error":"not a JSON object' start-many -o jsonl "$log.lines"
+expect 2 '{"schema":"thole.start_many.v1","line":4,"instance":"m 2","status":"STORED"}' start-many -o jsonl <"$log.lines"
+expect 3 'cannot be opened' start-many /nowhere/at/all
+expect 0 '0 stored, 0 refused' start-many /dev/null
+await 20 says Started history m-1
+await 20 says '{"a":1}' history 'm 2'
+lacks Completed history m-1 || { echo 'm-1 has ended' && bad=1; }
 # One instance for each, so that all succeed.
 for id in j-1 j-2 j-3 j-4 j-5; do "$thole" start gate --id $id >"$log.await"; done
 json_answer start start gate --id j-6
+printf '{"id":"j-8","orchestration":"gate"}\n' >"$log.lines"
+json_answer start_many start-many "$log.lines"
 json_answer outcome run gate --id j-7 --event go --timeout 60s
 json_answer outcome wait j-7
 json_answer instance show k-3
@@ -354,6 +370,7 @@ for verb in $verbs_of_help; do
         signal) arguments=(nobody go) ;;
         query) arguments=(nobody passed) missing=(3 NOT_FOUND) ;;
         complete | fail) arguments=(nobody) missing=(2 INVALID) ;;
+        start-many) arguments=(/dev/null) ;;
         list | rejected) ;;
         prune) arguments=(nobody --executions-before 1) missing=(3 NOT_FOUND) ;;
         queue) arguments=(retry nobody 1) missing=(3 NOT_FOUND) ;;
