@@ -453,6 +453,7 @@ static const struct breakage {
     {BEGUN("start"), one_entry_too_many},
     {BEGUN("start"), incorporated_twice},
     {BEGUN("unknown"), no_reason},
+    {BEGUN("unknown") " retry run", in_flight},
     {BEGUN("unknown"), no_kind},
     {BEGUN("unknown"), reason_to_keep},
     {BEGUN("unknown"), no_instance},
