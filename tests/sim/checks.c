@@ -265,6 +265,15 @@ static bool is_result(const struct inbox_entry *e, size_t instance, uint64_t exe
            (m->try_number == try_number || (m->try_number == 0 && try_number == 1));
 }
 
+/* Whoever was told so before the database forgot it has no message any more: the sweep finds the row. */
+void checks_on_left(struct world *w, const struct row *row)
+{
+    struct model_event *e =
+        (struct model_event *)(uintptr_t)model_find(w, row->instance, row->execution, row->id);
+    if (e != NULL)
+        e->left_try = row->try_number;
+}
+
 bool checks_try_is_over(struct world *w, size_t instance, uint64_t execution, uint64_t id,
                         uint32_t try_number)
 {
@@ -273,6 +282,8 @@ bool checks_try_is_over(struct world *w, size_t instance, uint64_t execution, ui
     const struct row *row =
         store_find(w->store, ROW_ACTIVITY, instance_partition(w, instance), instance, execution, id);
     if (row != NULL && row->try_number == try_number && row->later)
+        return true;
+    if (e != NULL && e->left_try == try_number)
         return true;
     if (model_of(w, instance)->damaged || e == NULL || e->resolved_by != EVENT_UNKNOWN || e->waiting ||
         e->quarantined || e->try_number > try_number)

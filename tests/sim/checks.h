@@ -28,9 +28,9 @@ struct model_event { /* by event id - 1 */
     uint64_t sequence;           /* of the record that said so */
     uint32_t code;
     thole_slice name, queue, data, target;
-    struct retry retry; /* ACTIVITY_SCHEDULED; then its tries */
-    uint32_t try_number;
-    bool waiting, quarantined; /* quarantined: it waits for somebody to decide */
+    struct retry retry;            /* ACTIVITY_SCHEDULED; then its tries */
+    uint32_t try_number, left_try; /* left_try: whose worker has left it to somebody else; 0: none */
+    bool waiting, quarantined;     /* quarantined: it waits for somebody to decide */
     uint64_t next_due_ms, deadline_ms;
     thole_slice why; /* in quarantine */
     struct model_row work, timer, held;
@@ -232,6 +232,8 @@ void checks_send(struct world *w, uint32_t partition, uint64_t epoch, const stru
 bool checks_sent_before(struct world *w, thole_slice bytes); /* given away once already, before this time */
 void checks_notice(struct world *w, const struct out_notice *out, const char *who);
 void checks_line(struct world *w, const struct out_line *out, const char *who);
+/* The database says that the try is left to somebody else. */
+void checks_on_left(struct world *w, const struct row *row);
 /* Nobody needs to run that try any more: history says so, a result of it waits in the inbox, or its row says
  * that it is completed from outside. */
 bool checks_try_is_over(struct world *w, size_t instance, uint64_t execution, uint64_t id,

@@ -1,4 +1,5 @@
 /* The statements of the worker: claims, renewals, completions, and what is lost with a worker. */
+#include "checks.h"
 #include "losses.h"
 #include "store_rows.h"
 #include <stdlib.h>
@@ -363,6 +364,7 @@ enum executed store_leave(struct world *w, thole_slice worker, struct sim_claim 
             continue;
         store_remember(w, row);
         row->later = true;
+        checks_on_left(w, row);
         row->lease_until_ms = 0;
         set_deadline(w, row);
     }
