@@ -264,7 +264,7 @@ HOSTILE = [b"order-17", b"order:17", b"a/b", b"a.b.c", b"100%", b"%2E", b"two wo
 
 def check_page():
     """The encoder above against the page's own examples."""
-    page = open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/wire.md"), encoding="utf-8").read()
+    page = open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../docs/wire.md"), encoding="utf-8").read()
     rows = re.findall(r"^\| [^|]+ \| `([0-9a-f*]+)` \| (.+?) \| `([0-9a-f]{8})` \| (\d+) \| (\d+) \|$", page, re.M)
     check("the page has examples", len(rows) >= 20)
     for text, encoded, crc, of8, of64 in rows:
