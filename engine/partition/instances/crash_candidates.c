@@ -4,8 +4,8 @@
  * the partition is opened.
  */
 #include "instances_state.h"
+#include "memory.h"
 #include <stdlib.h>
-#include <string.h>
 
 static void forget(struct crash_candidate *candidate)
 {
@@ -29,32 +29,22 @@ struct crash_candidate *crash_candidates_find(const struct instances *p, thole_s
     return NULL;
 }
 
-static bool copy(thole_slice from, thole_slice *ret)
+static thole_slice copy(thole_slice from)
 {
-    uint8_t *const bytes = malloc(from.len + 1);
-    if (bytes == NULL)
-        return false;
-    if (from.len > 0)
-        memcpy(bytes, from.ptr, from.len);
-    *ret = (thole_slice){bytes, from.len};
-    return true;
+    return (thole_slice){memory_copy(from.ptr, from.len), from.len};
 }
 
 static void add(struct instances *p, const struct partition_crash *crash)
 {
     struct crash_candidates *const all = &p->crash_candidates;
-    struct crash_candidate candidate = {.count = crash->count, .execution = crash->execution};
     if (crash_candidates_find(p, crash->instance) != NULL)
         return;
-    bool const good = copy(crash->instance, &candidate.id) && copy(crash->text, &candidate.text);
     struct crash_candidate *const place =
-        good ? row_add((void **)&all->list, &all->len, &all->cap, sizeof *all->list) : NULL;
-    if (place != NULL) {
-        *place = candidate;
-    } else {
-        forget(&candidate);
-        env_no_memory(p->env);
-    }
+        row_add((void **)&all->list, &all->len, &all->cap, sizeof *all->list);
+    *place = (struct crash_candidate){.id = copy(crash->instance),
+                                      .text = copy(crash->text),
+                                      .count = crash->count,
+                                      .execution = crash->execution};
 }
 
 void instances_crashes(struct instances *p, const struct in_crashes *in)
@@ -93,14 +83,12 @@ void crash_candidates_tell(struct instances *p, const struct entry *entry)
 void crash_candidates_crashed(const struct instances *p, const struct entry *entry, const char *text)
 {
     struct crash_candidate *const candidate = crash_candidates_find(p, entry->id);
-    thole_slice now;
     candidate->count++;
     candidate->execution = entry->execution;
     candidate->over_n = 0;
-    if (copy(thole_slice_from(text), &now)) {
-        free((void *)(uintptr_t)candidate->text.ptr);
-        candidate->text = now;
-    }
+    thole_slice const now = copy(thole_slice_from(text)); /* first: it may be the same text */
+    free((void *)(uintptr_t)candidate->text.ptr);
+    candidate->text = now;
 }
 
 void crash_candidates_retry(struct instances *p, const struct entry *entry)

@@ -1,5 +1,7 @@
 /* How many live instances of each orchestration a partition has: few names, so an array is enough. */
 #include "instances_state.h"
+#include "memory.h"
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,21 +16,13 @@ static size_t find(const struct instances *p, thole_slice name)
     return i;
 }
 
-static bool grow(struct instances *p)
+/* Both arrays are as long as each other. */
+static void grow(struct instances *p)
 {
-    if (p->names_len < p->names_cap)
-        return true;
-    size_t const cap = p->names_cap == 0 ? 8 : p->names_cap * 2;
-    struct live_name *names = realloc(p->names, cap * sizeof *names);
-    if (names == NULL)
-        return false;
-    p->names = names;
-    thole_slice *view = realloc(p->names_view, cap * sizeof *view);
-    if (view == NULL)
-        return false;
-    p->names_view = view;
-    p->names_cap = cap;
-    return true;
+    size_t cap = p->names_cap;
+    p->names = memory_reserve(p->names, &cap, p->names_len + 1, sizeof *p->names);
+    p->names_view = memory_reserve(p->names_view, &p->names_cap, p->names_len + 1, sizeof *p->names_view);
+    assert(cap == p->names_cap && p->names_len < cap);
 }
 
 void names_add(struct instances *p, thole_slice name, uint64_t count)
@@ -40,14 +34,8 @@ void names_add(struct instances *p, thole_slice name, uint64_t count)
         p->names[i].count += count;
         return;
     }
-    uint8_t *copy = malloc(name.len);
-    if (copy == NULL || !grow(p)) {
-        free(copy);
-        env_no_memory(p->env);
-        return;
-    }
-    memcpy(copy, name.ptr, name.len);
-    p->names[p->names_len++] = (struct live_name){{copy, name.len}, count};
+    grow(p);
+    p->names[p->names_len++] = (struct live_name){{memory_copy(name.ptr, name.len), name.len}, count};
 }
 
 static void names_remove(struct instances *p, thole_slice name)

@@ -1,6 +1,7 @@
 /* Starts of children under an id in use: their parents are told, and until that is stored they are not
  * incorporated. */
 #include "instances_state.h"
+#include "memory.h"
 #include <stdlib.h>
 
 /* No record says that the start was refused: it counts as incorporated when the parent's answer is stored. */
@@ -15,11 +16,7 @@ void refusals_add(struct instances *p, struct entry *entry, const struct pending
                                     .data = THOLE_STR("the instance id is in use"),
                                     .error_type = THOLE_STR("conflict"),
                                     .child = m->instance};
-    struct refusal *refusal = calloc(1, sizeof *refusal);
-    if (refusal == NULL) {
-        env_no_memory(p->env);
-        return;
-    }
+    struct refusal *refusal = memory_new(sizeof *refusal);
     buf_init(&refusal->bytes, MESSAGE_BYTES_MAX);
     refusal->token = INSTANCES_TOKEN | ++p->next_refusal;
     refusal->inbox_sequence = start->inbox_sequence;
