@@ -203,6 +203,7 @@ static const struct wrong wrongs[] = {
     {"THOLE_%s_WORK", "\"thole.%s.work.>\"", WORKQ, "deny_purge"},
     {"THOLE_%s_WORK", "\"thole.%s.work.>\"", WORKQ ",\"deny_purge\":true,\"max_msg_size\":5000",
      "max_msg_size"},
+    {"THOLE_%s_REJECTED", "\"thole.%s.rejected.*\"", LIMITS ",\"max_age\":3600000000000", "discard"},
     {"KV_THOLE_%s_CONFIG", "\"$KV.THOLE_%s_CONFIG.>\"", LIMITS ",\"max_msgs_per_subject\":1", "deny_delete"},
     {"KV_THOLE_%s_CONFIG", "\"$KV.THOLE_%s_CONFIG.>\"",
      LIMITS

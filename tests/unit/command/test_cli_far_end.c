@@ -5,6 +5,7 @@
 #include "thole_cunit.h"
 #include <stdarg.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct {
@@ -52,6 +53,7 @@ thole_status __wrap_thole_client_cancel(thole_client *client, thole_slice instan
 {
     (void)client, (void)reterr;
     note("cancel %.*s (%.*s)", THOLE_FMT(instance), THOLE_FMT(reason));
+    (void)nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
     return THOLE_OK;
 }
 
@@ -149,6 +151,18 @@ thole_status __wrap_thole_client_list(thole_client *client, const thole_list_fil
     return THOLE_OK;
 }
 
+/* The first try of an activity's end, and a start that has none. */
+thole_status __wrap_thole_client_history(thole_client *client, thole_slice instance, thole_history_fn *each,
+                                         void *arg, thole_error *reterr);
+thole_status __wrap_thole_client_history(thole_client *client, thole_slice instance, thole_history_fn *each,
+                                         void *arg, thole_error *reterr)
+{
+    (void)client, (void)instance, (void)reterr;
+    THOLE_TRY(each(arg, &(thole_history_event){.kind = "Started", .execution = 1, .id = 1}));
+    return each(arg, &(thole_history_event){
+                         .kind = "ActivityCompleted", .execution = 1, .id = 3, .ref = 2, .try_number = 1});
+}
+
 struct words {
     int argc;
     char *argv[32];
@@ -163,6 +177,14 @@ static void run_words(void *arg)
 
 #define SERVERS "--nats nats://n:1 --nats-creds creds --postgres pg -n shop "
 #define OPENED "nats://n:1 creds pg shop "
+
+static void split(struct words *words, char *line)
+{
+    char *save = NULL;
+    *words = (struct words){.argc = 1, .argv = {(char *)"thole"}};
+    for (char *word = strtok_r(line, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save))
+        words->argv[words->argc++] = word;
+}
 
 static void test_far_end(void)
 {
@@ -198,11 +220,10 @@ static void test_far_end(void)
          0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        char line[512], *save = NULL;
-        struct words words = {.argc = 1, .argv = {(char *)"thole"}};
+        char line[512];
+        struct words words;
         (void)snprintf(line, sizeof line, "%s", rows[i].line);
-        for (char *word = strtok_r(line, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save))
-            words.argv[words.argc++] = word;
+        split(&words, line);
         memset(&play, 0, sizeof play);
         free(captured(STDOUT_FILENO, run_words, &words));
         CHECK_STR(rows[i].line, play.text, rows[i].want);
@@ -211,5 +232,40 @@ static void test_far_end(void)
     }
 }
 
-static const struct thole_test tests[] = {{"far end", test_far_end}};
+static char *output_of(const char *text)
+{
+    char line[512];
+    struct words words;
+    (void)snprintf(line, sizeof line, "%s", text);
+    split(&words, line);
+    memset(&play, 0, sizeof play);
+    return captured(STDOUT_FILENO, run_words, &words);
+}
+
+/* A request is accepted after it was made: the client takes a millisecond. */
+static void test_times_of_a_request(void)
+{
+    unsigned long long requested = 0, accepted = 0;
+    char *const said = output_of(SERVERS "cancel order -o json");
+    const char *const requested_at = strstr(said, "\"requested_us\":"), *const accepted_at =
+                                                                            strstr(said, "\"accepted_us\":");
+    CU_ASSERT_TRUE(requested_at != NULL && sscanf(requested_at, "\"requested_us\":%llu", &requested) == 1);
+    CU_ASSERT_TRUE(accepted_at != NULL && sscanf(accepted_at, "\"accepted_us\":%llu", &accepted) == 1);
+    CU_ASSERT_TRUE(requested > 0 && accepted >= requested + 1000);
+    free(said);
+}
+
+static void test_try_of_an_event(void)
+{
+    char *const said = output_of(SERVERS "history order -o jsonl");
+    const char *const second = strchr(said, '\n');
+    CU_ASSERT_PTR_NOT_NULL_FATAL(second);
+    CU_ASSERT_PTR_NOT_NULL(strstr(second, "\"try\":1,"));
+    CU_ASSERT_TRUE(strstr(said, "\"try\":") > second); /* the start has none */
+    free(said);
+}
+
+static const struct thole_test tests[] = {{"far end", test_far_end},
+                                          {"times of a request", test_times_of_a_request},
+                                          {"try of an event", test_try_of_an_event}};
 THOLE_TEST_MAIN("cli_far_end", tests)

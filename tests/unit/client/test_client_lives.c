@@ -1,0 +1,99 @@
+/* An id that was deleted and started again: whose first record the client asks for. The stream is played. */
+#include "client_internal.h"
+#include "thole_cunit.h"
+
+enum { DELETED_AT = 70, EXECUTION = 4, FIRST_AT = 71 };
+
+static struct {
+    bool deleted;
+    char text[256];
+} play;
+
+static void note(const char *stream, const char *subject, uint64_t from, uint64_t to)
+{
+    size_t const len = strlen(play.text);
+    (void)snprintf(play.text + len, sizeof play.text - len, "%s %s from %llu%s|", stream, subject,
+                   (unsigned long long)from, to == UINT64_MAX ? "" : " to that");
+}
+
+static bool is_deletions(const char *subject)
+{
+    return strcmp(subject, "thole.shop.hist.0.order.deleted") == 0;
+}
+
+thole_status __wrap_stream_last_by_subject(struct connection *connection, const char *stream,
+                                           const char *subject, uint64_t *ret_sequence, struct buf *ret_body,
+                                           thole_error *reterr);
+thole_status __wrap_stream_last_by_subject(struct connection *connection, const char *stream,
+                                           const char *subject, uint64_t *ret_sequence, struct buf *ret_body,
+                                           thole_error *reterr)
+{
+    (void)connection, (void)stream, (void)ret_body, (void)reterr;
+    *ret_sequence = is_deletions(subject) && play.deleted ? DELETED_AT : 0;
+    return THOLE_OK;
+}
+
+static thole_status give(stream_read_fn *each, void *arg, uint64_t sequence, const struct record *record)
+{
+    struct buf bytes;
+    buf_init(&bytes, 4096);
+    THOLE_TRY(record_encode(record, &bytes));
+    thole_status const status = each(arg, sequence, THOLE_STR("any"), buf_bytes(&bytes));
+    buf_release(&bytes);
+    return status;
+}
+
+thole_status __wrap_stream_read(struct connection *connection, const char *stream, const char *filter,
+                                uint64_t from, uint64_t to, stream_read_fn *each, void *arg,
+                                thole_error *reterr);
+thole_status __wrap_stream_read(struct connection *connection, const char *stream, const char *filter,
+                                uint64_t from, uint64_t to, stream_read_fn *each, void *arg,
+                                thole_error *reterr)
+{
+    struct event started = {
+        .kind = EVENT_STARTED, .id = 1, .code = 1, .request_id = THOLE_STR("r1"), .name = THOLE_STR("sells")};
+    struct record record = {.kind = RECORD_DELETED, .epoch = 1, .n = 1};
+    (void)connection, (void)reterr;
+    note(stream, filter, from, to);
+    if (is_deletions(filter)) {
+        record.deletion = (struct deletion){.instance = THOLE_STR("order"), .execution = EXECUTION};
+        return give(each, arg, DELETED_AT, &record);
+    }
+    record.kind = RECORD_TURN;
+    record.turn = (struct turn){.instance = THOLE_STR("order"),
+                                .execution = play.deleted ? EXECUTION + 1 : 1,
+                                .number = 1,
+                                .events = &started,
+                                .events_len = 1};
+    return give(each, arg, FIRST_AT, &record);
+}
+
+static void test_first_record(void)
+{
+    static const struct {
+        bool deleted;
+        const char *want;
+    } rows[] = {{false, "THOLE_shop_HIST_0 thole.shop.hist.0.order.1 from 1|"},
+                {true, "THOLE_shop_HIST_0 thole.shop.hist.0.order.deleted from 1 to that|"
+                       "THOLE_shop_HIST_0 thole.shop.hist.0.order.5 from 71|"}};
+    struct thole_client client = {.topology = {.ns = "shop", .partitions = 1}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct arena arena;
+        uint64_t sequence = 0;
+        thole_slice request = {NULL, 0};
+        thole_error error = {.status = THOLE_OK};
+        play.deleted = rows[i].deleted;
+        play.text[0] = 0;
+        arena_init(&arena, 1 << 20);
+        CU_ASSERT_EQUAL(history_request(&client, THOLE_STR("order"), &arena, &sequence, &request, &error),
+                        THOLE_OK);
+        CHECK_STR("read", play.text, rows[i].want);
+        CHECK_STR("error", error.text, "");
+        CU_ASSERT_EQUAL(sequence, FIRST_AT);
+        CU_ASSERT_TRUE(thole_slice_equal(request, THOLE_STR("r1")));
+        arena_release(&arena);
+    }
+}
+
+static const struct thole_test tests[] = {{"the first record of the latest life", test_first_record}};
+THOLE_TEST_MAIN("client_lives", tests)
