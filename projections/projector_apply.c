@@ -14,15 +14,13 @@
 
 /* ---- the rows of all batches ---- */
 
-#define EACH_KIND(X)                                                                                         \
-    X(activities_added)                                                                                      \
-    X(activities_removed)                                                                                    \
-    X(timers_added) X(timers_removed) X(quarantine_added) X(quarantine_removed) X(instances) X(deletions)
+#define EACH_ADDED(X) X(activities_added) X(timers_added) X(quarantine_added) X(instances)
+#define EACH_KIND(X) EACH_ADDED(X) X(activities_removed) X(timers_removed) X(quarantine_removed) X(deletions)
 
 struct gathered {
     struct batch rows;                       /* its arrays alone; what they point to is the batches' */
 #define PARTITIONS(kind) uint32_t *kind##_p; /* of each row */
-    EACH_KIND(PARTITIONS)
+    EACH_ADDED(PARTITIONS)
 #undef PARTITIONS
 };
 
@@ -40,23 +38,28 @@ static void gather(struct gathered *all, struct batch *const *batches, size_t n)
 {
 #define MAKE(kind)                                                                                           \
     all->rows.kind = memory_array(all->rows.kind##_len, sizeof *all->rows.kind);                             \
-    all->kind##_p = memory_array(all->rows.kind##_len, sizeof *all->kind##_p);                               \
     for (size_t i = 0, at = 0; i < n; i++)                                                                   \
-        for (size_t row = 0; row < batches[i]->kind##_len; row++, at++) {                                    \
-            all->rows.kind[at] = batches[i]->kind[row];                                                      \
-            all->kind##_p[at] = batches[i]->partition;                                                       \
-        }
+        for (size_t row = 0; row < batches[i]->kind##_len; row++, at++)                                      \
+            all->rows.kind[at] = batches[i]->kind[row];
     EACH_KIND(MAKE)
 #undef MAKE
+#define MAKE_PARTITIONS(kind)                                                                                \
+    all->kind##_p = memory_array(all->rows.kind##_len, sizeof *all->kind##_p);                               \
+    for (size_t i = 0, at = 0; i < n; i++)                                                                   \
+        for (size_t row = 0; row < batches[i]->kind##_len; row++, at++)                                      \
+            all->kind##_p[at] = batches[i]->partition;
+    EACH_ADDED(MAKE_PARTITIONS)
+#undef MAKE_PARTITIONS
 }
 
 static void gathered_release(struct gathered *all)
 {
-#define FREE(kind)                                                                                           \
-    free(all->rows.kind);                                                                                    \
-    free(all->kind##_p);
+#define FREE(kind) free(all->rows.kind);
     EACH_KIND(FREE)
 #undef FREE
+#define FREE_PARTITIONS(kind) free(all->kind##_p);
+    EACH_ADDED(FREE_PARTITIONS)
+#undef FREE_PARTITIONS
 }
 
 size_t projector_store_rows(const struct batch *batch)
@@ -73,13 +76,20 @@ static void send_partitions(struct postgres *pg, const uint32_t *partitions, siz
     call_int4_array(pg, partitions, sizeof *partitions, n);
 }
 
+/* The first of each column. */
+static void send_ids(struct postgres *pg, const thole_slice *instance, const uint64_t *execution,
+                     const uint64_t *id, size_t stride, size_t n)
+{
+    call_text_array(pg, instance, stride, n);
+    call_int8_array(pg, execution, stride, n);
+    call_int8_array(pg, id, stride, n);
+}
+
 static void send_activities_added(struct postgres *pg, const struct gathered *all, bool later_tries)
 {
     const struct batch_activity *added = all->rows.activities_added;
     size_t n = all->rows.activities_added_len;
-    call_text_array(pg, &added->instance, sizeof *added, n);
-    call_int8_array(pg, &added->execution, sizeof *added, n);
-    call_int8_array(pg, &added->activity_id, sizeof *added, n);
+    send_ids(pg, &added->instance, &added->execution, &added->activity_id, sizeof *added, n);
     call_text_array(pg, &added->queue, sizeof *added, n);
     call_text_array(pg, &added->activity, sizeof *added, n);
     call_int4_array(pg, &added->try_number, sizeof *added, n);
@@ -92,9 +102,7 @@ static void send_activities_added(struct postgres *pg, const struct gathered *al
 
 static void send_keys_and_tries(struct postgres *pg, const struct batch_activity *rows, size_t n)
 {
-    call_text_array(pg, &rows->instance, sizeof *rows, n);
-    call_int8_array(pg, &rows->execution, sizeof *rows, n);
-    call_int8_array(pg, &rows->activity_id, sizeof *rows, n);
+    send_ids(pg, &rows->instance, &rows->execution, &rows->activity_id, sizeof *rows, n);
     call_int4_array(pg, &rows->try_number, sizeof *rows, n);
 }
 
@@ -145,16 +153,12 @@ static void send_timers(struct postgres *pg, const struct gathered *all)
     const struct batch_timer *added = all->rows.timers_added, *removed = all->rows.timers_removed;
     size_t n = all->rows.timers_removed_len;
     if (n > 0) {
-        call_text_array(pg, &removed->instance, sizeof *removed, n);
-        call_int8_array(pg, &removed->execution, sizeof *removed, n);
-        call_int8_array(pg, &removed->timer_id, sizeof *removed, n);
+        send_ids(pg, &removed->instance, &removed->execution, &removed->timer_id, sizeof *removed, n);
         call_send(pg, STATEMENT_TIMERS_REMOVE);
     }
     n = all->rows.timers_added_len;
     if (n > 0) {
-        call_text_array(pg, &added->instance, sizeof *added, n);
-        call_int8_array(pg, &added->execution, sizeof *added, n);
-        call_int8_array(pg, &added->timer_id, sizeof *added, n);
+        send_ids(pg, &added->instance, &added->execution, &added->timer_id, sizeof *added, n);
         call_int8_array_most(pg, &added->due_ms, sizeof *added, n, INT64_MAX);
         send_partitions(pg, all->timers_added_p, n);
         call_send(pg, STATEMENT_TIMERS_ADD);
@@ -168,16 +172,12 @@ static void send_quarantine(struct postgres *pg, const struct gathered *all)
                                   *removed = all->rows.quarantine_removed;
     size_t n = all->rows.quarantine_removed_len;
     if (n > 0) {
-        call_text_array(pg, &removed->instance, sizeof *removed, n);
-        call_int8_array(pg, &removed->execution, sizeof *removed, n);
-        call_int8_array(pg, &removed->activity_id, sizeof *removed, n);
+        send_ids(pg, &removed->instance, &removed->execution, &removed->activity_id, sizeof *removed, n);
         call_send(pg, STATEMENT_QUARANTINE_REMOVE);
     }
     n = all->rows.quarantine_added_len;
     if (n > 0) {
-        call_text_array(pg, &added->instance, sizeof *added, n);
-        call_int8_array(pg, &added->execution, sizeof *added, n);
-        call_int8_array(pg, &added->activity_id, sizeof *added, n);
+        send_ids(pg, &added->instance, &added->execution, &added->activity_id, sizeof *added, n);
         call_text_array(pg, &added->queue, sizeof *added, n);
         call_text_array(pg, &added->activity, sizeof *added, n);
         call_int4_array(pg, &added->try_number, sizeof *added, n);
@@ -222,40 +222,56 @@ static void send_instance_rows(struct postgres *pg, const struct gathered *all)
     call_send(pg, STATEMENT_INSTANCES);
 }
 
-/* The row of an execution is written when it begins and when it ends: what it is meanwhile is in the row of
- * its instance. */
-static bool is_execution_row(const struct batch_instance *row)
+struct execution_row {
+    uint32_t partition, status;
+    thole_slice instance;
+    uint64_t execution, started_ms, ended_ms, turns, history_seq; /* ended_ms 0: it goes on */
+};
+
+static bool is_end(uint32_t status)
 {
-    bool const ended = row->status == THOLE_INSTANCE_COMPLETED || row->status == THOLE_INSTANCE_FAILED ||
-                       row->status == THOLE_INSTANCE_CANCELLED || row->status == THOLE_INSTANCE_TERMINATED ||
-                       row->status == THOLE_INSTANCE_CONTINUED_AS_NEW;
-    return row->execution > 0 && !row->removed && (row->orchestration.len > 0 || ended);
+    return status == THOLE_INSTANCE_COMPLETED || status == THOLE_INSTANCE_FAILED ||
+           status == THOLE_INSTANCE_CANCELLED || status == THOLE_INSTANCE_TERMINATED ||
+           status == THOLE_INSTANCE_CONTINUED_AS_NEW;
+}
+
+/* Of executions that begin or end; what one is meanwhile is in the row of its instance. */
+static size_t find_executions(const struct gathered *all, struct execution_row *ret)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < all->rows.instances_len; i++) {
+        const struct batch_instance *const from = &all->rows.instances[i];
+        bool const ends = is_end(from->status), begins = from->orchestration.len > 0;
+        if (from->execution > 0 && !from->removed && (begins || ends))
+            ret[n++] = (struct execution_row){.partition = all->instances_p[i],
+                                              .status = from->status,
+                                              .instance = from->instance,
+                                              .execution = from->execution,
+                                              .started_ms =
+                                                  from->created_ms == 0 ? from->updated_ms : from->created_ms,
+                                              .ended_ms = ends ? from->updated_ms : 0,
+                                              .turns = from->turns,
+                                              .history_seq = from->history_seq};
+    }
+    return n;
 }
 
 static void send_execution_rows(struct postgres *pg, const struct gathered *all)
 {
-    size_t n = 0;
-    struct batch_instance *const rows = memory_array(all->rows.instances_len, sizeof *rows);
-    uint32_t *const partitions = memory_array(all->rows.instances_len, sizeof *partitions);
-    for (size_t i = 0; i < all->rows.instances_len; i++) {
-        if (!is_execution_row(&all->rows.instances[i]))
-            continue;
-        rows[n] = all->rows.instances[i];
-        partitions[n++] = all->instances_p[i];
-    }
+    struct execution_row *const rows = memory_array(all->rows.instances_len, sizeof *rows);
+    size_t const n = find_executions(all, rows);
     if (n > 0) {
-        send_partitions(pg, partitions, n);
+        call_int4_array(pg, &rows->partition, sizeof *rows, n);
         call_text_array(pg, &rows->instance, sizeof *rows, n);
         call_int8_array(pg, &rows->execution, sizeof *rows, n);
         call_int4_array(pg, &rows->status, sizeof *rows, n);
-        call_int8_array(pg, &rows->created_ms, sizeof *rows, n);
-        call_int8_array(pg, &rows->updated_ms, sizeof *rows, n);
+        call_int8_array(pg, &rows->started_ms, sizeof *rows, n);
+        call_int8_array(pg, &rows->ended_ms, sizeof *rows, n);
         call_int8_array(pg, &rows->turns, sizeof *rows, n);
         call_int8_array(pg, &rows->history_seq, sizeof *rows, n);
         call_send(pg, STATEMENT_EXECUTIONS);
     }
     free(rows);
-    free(partitions);
 }
 
 static void send_instances(struct postgres *pg, const struct gathered *all)
@@ -343,7 +359,6 @@ static thole_status check_partitions(const struct postgres *pg, struct batch *co
 static thole_status apply(struct postgres *pg, const struct gathered *all, struct batch *const *batches,
                           size_t n, thole_error *reterr)
 {
-    size_t removals = 0;
     bool durable = false;
     for (size_t i = 0; i < n; i++)
         durable |= batches[i]->durable;
@@ -351,7 +366,7 @@ static thole_status apply(struct postgres *pg, const struct gathered *all, struc
         projector_set(pg, "synchronous_commit", "on");
     send_fence(pg, batches, n); /* the first statement: nothing behind it happens when it fails */
     send_deletions(pg, all);
-    removals = send_activities(pg, all);
+    size_t const removals = send_activities(pg, all);
     send_timers(pg, all);
     send_quarantine(pg, all);
     send_instances(pg, all);

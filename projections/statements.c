@@ -64,9 +64,8 @@
     " ORDER BY u.instance COLLATE \"C\") AS k WHERE q.instance = ANY (ARRAY[k.instance])"                    \
     " AND q." number " <= k." number
 
-/* Statuses of instances that have ended, and of executions that have. */
+/* Statuses of instances that have ended. */
 #define ENDED "(4, 5, 6, 7)"
-#define EXECUTION_ENDED "(4, 5, 6, 7, 9)"
 /* The orchestration that scheduled it, and its version. The row of an instance is written with those of its
  * activities, so it is there before the message is. */
 #define WHOSE                                                                                                \
@@ -201,9 +200,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " SELECT u.instance, u.execution, u.id, u.p, u.queue, u.activity, u.try, u.lost, u.worker,"
          " u.reason, u.since_ms, u.until_ms"
          " FROM unnest($1::text[], $2::int8[], $3::int8[], $4::text[], $5::text[], $6::int4[], $7::int4[],"
-         " $8::text[], $9::text[], $10::int8[], $11::int8[], $12::int4[]) AS u (instance, execution, id, "
-         "queue,"
-         " activity, try, lost, worker, reason, since_ms, until_ms, p)"
+         " $8::text[], $9::text[], $10::int8[], $11::int8[], $12::int4[])"
+         " AS u (instance, execution, id, queue, activity, try, lost, worker, reason, since_ms, until_ms, p)"
          " ORDER BY u.instance COLLATE \"C\", u.execution, u.id"
          " ON CONFLICT (instance, execution, activity_id) DO UPDATE SET queue = excluded.queue,"
          " activity = excluded.activity, try_number = excluded.try_number, lost = excluded.lost,"
@@ -234,8 +232,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " (array_agg(u.custom_status) FILTER (WHERE u.custom_set) OVER w)"
          "[(count(*) FILTER (WHERE u.custom_set) OVER w)::int4], u.parent"
          " FROM unnest($1::int4[], $2::text[], $3::text[], $4::int8[], $5::int4[], $6::int8[], $7::int8[],"
-         " $8::text[], $9::int8[], $10::int8[], $11::int4[], $12::bool[], $13::bytea[], $14::text[], "
-         "$15::bool[])"
+         " $8::text[], $9::int8[], $10::int8[], $11::int4[], $12::bool[], $13::bytea[], $14::text[],"
+         " $15::bool[])"
          " AS u (p, instance, orchestration, execution, status, created_ms, updated_ms, detail, turns,"
          " history_seq, version, custom_set, custom_status, parent, removed)"
          " WHERE NOT u.removed"
@@ -252,16 +250,15 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " custom_status = coalesce(excluded.custom_status, i.custom_status),"
          " parent = CASE excluded.parent WHEN '' THEN i.parent ELSE excluded.parent END"
          " WHERE i.history_seq <= excluded.history_seq"},
-    /* Of executions that begin or end: see send_execution_rows(). */
+    /* Of executions that begin or end: see projector_apply.c. */
     [STATEMENT_EXECUTIONS] =
         {"executions", "",
          "INSERT INTO executions AS e (instance, execution, p, status, started_ms, ended_ms, turns,"
          " history_seq)"
          " SELECT DISTINCT ON (u.instance COLLATE \"C\", u.execution) u.instance, u.execution, u.p,"
-         " u.status::int2, CASE u.created_ms WHEN 0 THEN u.updated_ms ELSE u.created_ms END,"
-         " CASE WHEN u.status IN " EXECUTION_ENDED " THEN u.updated_ms END, u.turns, u.history_seq"
+         " u.status::int2, u.started_ms, nullif(u.ended_ms, 0), u.turns, u.history_seq"
          " FROM unnest($1::int4[], $2::text[], $3::int8[], $4::int4[], $5::int8[], $6::int8[], $7::int8[],"
-         " $8::int8[]) AS u (p, instance, execution, status, created_ms, updated_ms, turns, history_seq)"
+         " $8::int8[]) AS u (p, instance, execution, status, started_ms, ended_ms, turns, history_seq)"
          " ORDER BY u.instance COLLATE \"C\", u.execution, u.history_seq DESC"
          " ON CONFLICT (instance, execution) DO UPDATE SET status = excluded.status,"
          " ended_ms = excluded.ended_ms, turns = excluded.turns, history_seq = excluded.history_seq"
