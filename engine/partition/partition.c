@@ -1,6 +1,6 @@
 /*
- * The conductor of the rooms of a partition: the only one that knows two of them. Inputs go to the room that
- * they are for; what a room returns goes to the next one:
+ * The conductor of the rooms of a partition: the only file that includes more than one of them. It gives
+ * inputs to their room, and what a room returns to the next one:
  *
  *   messages, timers → instances → a record to append → log → committed, in order → projection (rows,
  * messages, timers) → instances (counts, who may hear now)
@@ -24,10 +24,12 @@ struct partition {
     struct partition_log *log;
     struct projection *projection;
     struct instances *instances;
-    uint64_t busy_ms;       /* when something last happened */
-    uint64_t purged_below;  /* of the inbox */
-    struct seen inbox_lost; /* what the inbox did not hold when it was opened last; sequence 0: it did */
-    bool ending;            /* steps down: nothing new; dropped once all appends are answered */
+    uint64_t busy_ms;      /* when something last happened */
+    uint64_t purged_below; /* inbox sequence */
+    /* the message that the inbox did not hold when it was last opened; sequence 0: it did */
+    struct seen inbox_lost;
+    /* steps down: takes no more input; memory is dropped once all appends are answered */
+    bool ending;
     char ending_why[160];
 };
 
@@ -143,8 +145,8 @@ static void close_gracefully(struct partition *p)
 }
 
 /*
- * The owner steps down. What is in flight is answered first (by the server, or by the host when it gives
- * up), so that what this epoch holds for committed is what it is: then the memory goes.
+ * The owner steps down. Appends in flight are answered first (by the server, or by the host when it gives
+ * up), so that what is committed in this epoch is known; then the memory is dropped.
  */
 static void step_down(struct partition *p, const char *why)
 {
@@ -169,7 +171,8 @@ static void hear_of_rival(struct partition *p, uint64_t epoch)
         step_down(p, "a rival opens the partition");
 }
 
-/* Nothing was read from it since the partition was opened: the position is the one that was found then. */
+/* Nothing was read from the inbox since the partition was opened: the position is the one that was found
+ * then. */
 static void inbox_back(struct partition *p)
 {
     p->inbox_lost = progress_seen(instances_inbox(p->instances));
@@ -195,20 +198,20 @@ static void append_position(struct partition *p)
 }
 
 /*
- * The inbox went back: it lost its tail, or was made anew. What the position says of its sequences means
- * nothing any more: those that stand there now are new messages, or old ones from before the loss, and nobody
- * can tell. All are read (again); by what they say (request ids, event ids) it is known whether they were
- * incorporated. Unless somebody else has opened the partition since and found another position.
+ * The inbox went back: it lost its tail, or was created again. The position is no longer valid: its sequences
+ * now belong to new messages, or to old ones from before the loss. All messages are read again; their request
+ * ids and event ids tell whether they were incorporated. Not if another owner has opened the partition since
+ * and found another position.
  */
 static void forget_position(struct partition *p)
 {
     struct seen const seen = progress_seen(instances_inbox(p->instances)), lost = p->inbox_lost;
     p->inbox_lost = (struct seen){0};
     if (lost.sequence > 0 && seen.sequence == lost.sequence && seen.stored_ns == lost.stored_ns)
-        instances_forget_inbox(p->instances); /* the EpochOpened says so before the first message is read */
+        instances_forget_inbox(p->instances); /* stored with the EpochOpened, before a message is read */
 }
 
-/* The tail of the log is known, and nothing is in it that does not count. */
+/* The tail of the log is known and holds no void records. */
 static void begin_epoch(struct partition *p)
 {
     const struct log_tail *tail = log_found(p->log);
@@ -220,7 +223,7 @@ static void begin_epoch(struct partition *p)
     instances_position_saved(p->instances);
 }
 
-/* The log is this owner's: the rows are brought up to it. */
+/* The epoch is open: the rows are brought up to the log. */
 static void epoch_opened(struct partition *p)
 {
     const struct log_facts *facts = log_facts(p->log);
@@ -252,7 +255,7 @@ static void committed(struct partition *p, const struct log_committed *record)
     instances_committed(p->instances, entry, record->execution, record->lines, record->lines_len);
 }
 
-/* What the log has to say after an answer. */
+/* Handles what an answer changed in the log. */
 static void hear_log(struct partition *p)
 {
     struct log_committed record;
@@ -268,7 +271,7 @@ static void hear_log(struct partition *p)
         drop(p, log_why(p->log), true);
 }
 
-/* Whose code has crashed is known: code may run. */
+/* The crash candidates are known: code may run. */
 static void read_live(struct partition *p, const struct in_crashes *in)
 {
     if (p->phase != PHASE_CRASHES)
@@ -286,7 +289,8 @@ static void live_known(struct partition *p, const struct in_live *in)
     }
     instances_live(p->instances, in);
     become(p, PHASE_TIMERS);
-    /* Perhaps this node can run what its predecessor could not; what has continued as new goes on. */
+    /* This engine may have code that its predecessor did not have; executions that ended with continue-as-new
+     * go on. */
     for (size_t i = 0; i < in->blocked_len; i++)
         instances_retry(p->instances, in->blocked[i].instance);
     projection_read_timers(p->projection);
@@ -377,7 +381,7 @@ static void answer(struct partition *p, const struct partition_in *in)
     }
 }
 
-/* What the projection has to say after a step. */
+/* Handles what a step changed in the projection. */
 static void hear_projection(struct partition *p)
 {
     const char *step_down_why = projection_take_step_down(p->projection);
@@ -442,7 +446,7 @@ static bool unpurged(const struct partition *p)
     return log_facts(p->log)->floor > 1 && log_facts(p->log)->floor > p->purged_below;
 }
 
-/* The message at the floor stays: it may be the one by which the stream is known. */
+/* The message at the floor is kept: it may be the one that identifies the stream. */
 static void purge(struct partition *p, uint64_t step)
 {
     uint64_t const below = log_facts(p->log)->floor;
@@ -453,7 +457,7 @@ static void purge(struct partition *p, uint64_t step)
         (struct out_purge_inbox){below, progress_seen(instances_inbox(p->instances))};
 }
 
-/* Saves what only memory knows, once nothing else is going on. */
+/* Saves what only memory holds, when the partition is idle. */
 static void save(struct partition *p)
 {
     if (!log_is_open(p->log))
@@ -470,7 +474,7 @@ static bool may_run(const struct partition *p)
            log_facts(p->log)->in_flight < p->env.options.window_max && projection_has_room(p->projection);
 }
 
-/* Appends what a turn came to. Returns the number of records. */
+/* Appends the record of a turn. Returns the number of records. */
 static size_t append(struct partition *p, const struct instances_record *record)
 {
     if (record->entry == NULL)

@@ -6,14 +6,14 @@
 
 /* lint.state_tables draws these lines in docs/architecture.md: one phase a line, with what it means. */
 enum phase {
-    PHASE_CLOSED,     /* it is not this owner's, and nothing of it is in memory */
-    PHASE_LOG,        /* the tail of the log is found, and an epoch opened: see log/ */
-    PHASE_PROJECTION, /* the rows are brought up to that: see projection/ */
+    PHASE_CLOSED,     /* not owned: nothing of it is in memory */
+    PHASE_LOG,        /* finds the tail of the log and opens an epoch: see log/ */
+    PHASE_PROJECTION, /* brings the rows up to the epoch: see projection/ */
     PHASE_CRASHES,    /* waits for the list of instances whose code has crashed an engine */
-    PHASE_LIVE,       /* waits for what is live, as the database has it */
+    PHASE_LIVE,       /* waits for the names and counts of live instances from the database */
     PHASE_TIMERS,     /* waits for the timers that are due soon */
     PHASE_SERVING,    /* messages are taken, turns run */
-    PHASE_CLOSING,    /* is handed over: what is in flight is finished */
+    PHASE_CLOSING,    /* hands the partition over: finishes what is in flight */
 };
 
 bool phase_may_follow(enum phase from, enum phase to);

@@ -2,7 +2,7 @@
 #include "memory.h"
 #include <stdlib.h>
 
-enum { BATCH_BYTES_MAX = 64 * 1024 * 1024 }; /* all kinds full, with ids and details of the greatest length */
+enum { BATCH_BYTES_MAX = 64 * 1024 * 1024 }; /* all kinds full, with the longest ids and details */
 
 uint64_t projected_mark(thole_slice record)
 {

@@ -7,16 +7,17 @@
 #include "arena.h"
 #include "event.h"
 
-enum { BATCH_ROWS_MAX = 10000 }; /* of each kind; the machine starts another batch beyond */
+enum { BATCH_ROWS_MAX = 10000 }; /* of each kind; further rows go into another batch */
 
 struct batch_activity { /* a worker_queue row */
     thole_slice instance;
     uint64_t execution, activity_id;
     thole_slice queue, activity; /* empty in deletes */
     uint32_t try_number;         /* from 1; in deletes 0 = whatever try it is */
-    uint64_t try_timeout_ms;     /* 0 = none; the claim makes a deadline of it */
+    uint64_t try_timeout_ms;     /* 0 = none; the claim computes the deadline from it */
     thole_slice details;         /* of the last try's heartbeat */
-    bool held; /* a removed row, by who applies the batch: a worker had it, so its message needs no withdrawal
+    bool held; /* set by who applies the batch: a worker held the row that was removed; that worker
+                * acknowledges its message
                 */
 };
 
@@ -30,9 +31,9 @@ struct batch_quarantine { /* a quarantine row. Inserting replaces */
     thole_slice instance;
     uint64_t execution, activity_id;
     thole_slice queue, activity; /* empty in deletes, as are the others */
-    uint32_t try_number, lost;   /* lost: how many of its claims */
-    thole_slice worker, reason;  /* of the last of them; why it is there */
-    uint64_t since_ms, until_ms; /* until: when it fails; 0 = it does not by itself */
+    uint32_t try_number, lost;   /* lost: number of lost claims */
+    thole_slice worker, reason;  /* worker: of the last lost claim; reason: why it is in quarantine */
+    uint64_t since_ms, until_ms; /* until: when it fails; 0 = never by itself */
 };
 
 struct batch_instance { /* an instances row and its executions row: the last state in the batch */
@@ -49,43 +50,44 @@ struct batch_instance { /* an instances row and its executions row: the last sta
     bool custom_status_set;
     thole_slice custom_status; /* at most 1024 bytes */
     thole_slice parent;        /* instance id; empty = unchanged or none */
-    bool removed;              /* the instance's rows go */
+    bool removed;              /* the instance's rows are deleted */
 };
 
 /*
- * How far a log is projected: to the record at seq, which is known by its mark. The sequence alone would say
- * the same of another log: one that lost its tail and went on, or one from which a restored backup of the
- * rows was made. mark 0: not known (seq 0, or written before there were marks).
+ * How far a log is projected: up to the record at seq. The mark identifies that record: the sequence alone
+ * would also fit another log, for example one that lost its tail and was appended to again, or the rows of a
+ * restored backup. mark 0: not known (seq 0, or written by a version without marks).
  */
 struct projected {
     uint64_t seq, mark;
 };
-/* The mark of a record: a digest of its bytes, 1..2^63 - 1. It is stored: never another for the same bytes.
+/* The mark of a record: a digest of its bytes, 1..2^63 - 1. It is stored, so the function must never change.
  */
 uint64_t projected_mark(thole_slice record);
-/* Those above one, up to another. upto 0: all that there are. */
+/* The executions `above` < execution <= `upto`. upto 0: all. */
 struct executions {
     uint64_t above, upto;
 };
 
-/* The executions whose histories go because of a HISTORY_PRUNED; upto 0: none. */
+/* The executions whose histories a HISTORY_PRUNED event removes; upto 0: none. */
 struct executions executions_pruned(const struct event *event);
 
-struct batch_deletion { /* all rows of an instance: of its executions up to that one */
+struct batch_deletion { /* removes all rows of an instance and of its executions up to this one */
     thole_slice instance;
     uint64_t execution;
-    struct executions pruned; /* upto > 0: nothing but the rows of these; then history_seq is 0 */
-    uint64_t history_seq; /* of the deletion: what the rows say of later records stays. 0: only its timers and
-                             activities go */
+    struct executions pruned; /* upto > 0: removes only the rows of these; history_seq is 0 */
+    uint64_t history_seq;     /* of the deletion; rows that later records wrote stay. 0: only timers and
+                                 activities are removed */
 };
 
-/* Inserts and deletes never name the same row: the machine nets them. Owned by whoever holds it. */
+/* No row is both inserted and deleted: the projection merges such changes. Owned by whoever holds the
+ * pointer. */
 struct batch {
     struct arena arena; /* owns everything below */
     uint32_t partition;
     uint64_t epoch;
-    struct projected projected; /* moves the partition's up to this in the same transaction; 0 = leaves it */
-    bool durable;               /* the transaction waits until the server's disk has it */
+    struct projected projected; /* the partition's watermark after the same transaction; seq 0 = unchanged */
+    bool durable;               /* commits synchronously (synchronous_commit) */
     struct batch_activity *activities_added, *activities_removed;
     size_t activities_added_len, activities_removed_len;
     struct batch_timer *timers_added, *timers_removed;
@@ -94,7 +96,7 @@ struct batch {
     size_t quarantine_added_len, quarantine_removed_len;
     struct batch_instance *instances;
     size_t instances_len;
-    struct batch_deletion *deletions; /* first of all: what is inserted may be of a later life of the id */
+    struct batch_deletion *deletions; /* first: inserts may be of a later incarnation of the id */
     size_t deletions_len;
 };
 struct batch *batch_create(uint32_t partition, uint64_t epoch);

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define NAMELESS "-" /* for an orchestration that nobody knows the name of, in notices */
+#define NAMELESS "-" /* in notices: the orchestration's name is not known */
 
 size_t env_record_beside(const struct partition_options *options)
 {

@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* OPEN, which answers nothing, where there is no answer. */
+/* PARTITION_IN_OPEN, which answers no output, stands for "no answer". */
 static enum partition_in_kind answer_kind(enum partition_out_kind kind)
 {
     switch (kind) {
@@ -46,7 +46,7 @@ struct partition_in partition_answer(const struct partition_out *out)
 {
     struct partition_in in;
     assert(partition_is_answered(out->kind));
-    memset(&in, 0, sizeof in); /* an initialiser need not reach all of a union */
+    memset(&in, 0, sizeof in); /* an initialiser does not zero all bytes of a union */
     in.kind = answer_kind(out->kind);
     in.generation = out->generation;
     in.token = out->token;

@@ -1,6 +1,6 @@
 /*
- * What goes into a partition and what comes out of it: the options, the answers and messages that the host
- * gives, the outputs that it takes. The types alone; what is done with them: partition.h.
+ * The types of a partition's interface: options, inputs (the host's answers and messages), outputs.
+ * partition.h has the functions.
  */
 #ifndef THOLE_PARTITION_IO_H
 #define THOLE_PARTITION_IO_H
@@ -9,22 +9,22 @@
 #include "message.h"
 #include "thole/program.h"
 
-/* Code of an orchestration that is about to run, for whoever watches it. Slices are borrowed for the call. */
+/* Describes orchestration code that is about to run, for a watcher. Slices are borrowed for the call. */
 enum code_kind { CODE_TURN = 1, CODE_REPLAY = 2, CODE_QUERY = 3 };
 struct code_run {
     enum code_kind kind;
     uint32_t partition, version;
-    uint64_t execution, event; /* TURN, REPLAY: the first event of the turn; QUERY: the last there is */
+    uint64_t execution, event; /* event: the turn's first; QUERY: the history's last */
     thole_slice instance, orchestration;
     thole_orchestration_fn *code;
 };
-/* All on the machine's thread. */
+/* Callbacks; all are called on the machine's thread. */
 struct code_watch {
-    /* Around each run of code. */
+    /* Called before and after each run of code. */
     void (*begins)(void *arg, const struct code_run *run);
     void (*ended)(void *arg);
-    /* Calls @p body where a crash harms nobody, in a copy of this process, and throws away what it did.
-     * THOLE_OK: it returned; THOLE_APP: it did not, the text says why; THOLE_NOMEM: it could not be called.
+    /* Calls @p body in a forked copy of this process, whose effects are discarded. THOLE_OK: it returned;
+     * THOLE_APP: it crashed, the text says how; THOLE_NOMEM: it could not be called.
      */
     thole_status (*attempt)(void *arg, const struct code_run *run, void (*body)(void *body_arg),
                             void *body_arg, thole_error *reterr);
@@ -37,19 +37,19 @@ struct partition_options {
     const thole_orchestration_entry *orchestrations; /* borrowed for the machine's life */
     size_t orchestrations_len;
     struct stack_pool *stacks;      /* borrowed for the machine's life; of the thread that runs it */
-    const struct code_watch *watch; /* borrowed likewise; NULL: nobody watches */
+    const struct code_watch *watch; /* borrowed for the machine's life; NULL: no watcher */
     size_t payload_max;
     size_t instance_memory_max;
     size_t record_max;         /* bytes of one record: the server's max_payload less room for headers; at
                                   least partition_record_min() */
     size_t parked_max;         /* live instances kept in memory */
-    uint64_t crash_limit;      /* an instance that has crashed so often is run no more; at least 1 */
+    uint64_t crash_limit;      /* after so many crashes an instance's code is no longer run; at least 1 */
     size_t window_max;         /* appends in flight, at most PARTITION_WINDOW_MAX */
-    uint64_t idle_ms;          /* an unsaved inbox position is written after so long without a turn */
+    uint64_t idle_ms;          /* an unsaved inbox position is written after so many ms without a turn */
     uint64_t timer_horizon_ms; /* timers due within this are in memory */
-    uint64_t early_event_ms;   /* how long an event waits for its instance to start */
+    uint64_t early_event_ms;   /* how long an event waits for its instance's start */
     uint64_t quarantine_ms;    /* see struct instance_options */
-    size_t ahead_max;          /* inbox messages taken in beyond the first one that is not, at most
+    size_t ahead_max;          /* inbox messages incorporated beyond the first one that is not, at most
                                   PARTITION_AHEAD_MAX: each record lists them */
     size_t log_chunk;          /* records of the log that are read at a time */
 };
@@ -59,18 +59,18 @@ enum { PARTITION_WINDOW_MAX = 512, PARTITION_AHEAD_MAX = 4096 };
 struct log_record {
     uint64_t sequence;
     thole_slice bytes;
-    uint64_t execution; /* HISTORY: of its subject, which tells whose a damaged one is */
+    uint64_t execution; /* HISTORY: from its subject: says to which execution a damaged record belongs */
 };
 
-/* Why an inbox message cannot be taken. For ever, as their names are: reject_code_name(). */
+/* Why an inbox message cannot be taken. Stored by their names (reject_code_name()), which never change. */
 enum reject_code {
     REJECT_NONE,
-    REJECT_SUBJECT,     /* its last token is not the encoding of an id */
-    REJECT_PARTITION,   /* the id's partition is another one */
+    REJECT_SUBJECT,     /* the subject's last token is not the encoding of an id */
+    REJECT_PARTITION,   /* the id belongs to another partition */
     REJECT_MALFORMED,   /* the body is no message, or a field is not what it must be */
     REJECT_UNSUPPORTED, /* of a newer format, or of an unknown kind */
     REJECT_INSTANCE,    /* the subject and the body name different instances */
-    REJECT_REQUEST_ID,  /* not what a client's may be */
+    REJECT_REQUEST_ID,  /* the request id is not one that a client may use */
     REJECT_TOO_LARGE,   /* over the namespace's payload_max, or more than a record can hold */
     REJECT_TOO_MANY,    /* too many events wait for an instance that does not exist */
     REJECT_UNREADABLE,  /* a decision on a quarantine, or a prune, and the history cannot be read */
@@ -79,9 +79,9 @@ enum { REJECTED_PAYLOAD_MAX = 1024 };                /* bytes of the message tha
 const char *reject_code_name(enum reject_code code); /* "subject", "too_large", … */
 
 /*
- * What crosses the wall. The machine asks with outputs; the host does what they say and gives the answer as
- * an input, with the output's generation and token: partition_answer() begins it. A request that fails, where
- * nothing else is said, is answered by STEP_DOWN.
+ * The machine asks with outputs; the host carries them out and gives the answer as an input, with the
+ * output's generation and token: partition_answer() begins it. A request that fails is answered by STEP_DOWN
+ * unless the table says otherwise.
  *
  *   output           what the host does                                    input that answers it
  *   CLOSED           opens it again (OPEN), if it still should
@@ -121,7 +121,8 @@ const char *reject_code_name(enum reject_code code); /* "subject", "too_large", 
  * partition_poll(), where nothing else is said.
  */
 
-/* An inbox message by which the stream is known again. 0: not known, nothing to look for. */
+/* An inbox message that identifies the stream: if it is still there, the inbox has not gone back. Sequence 0:
+ * none. */
 struct seen {
     uint64_t sequence, stored_ns;
 };
@@ -168,30 +169,30 @@ enum partition_out_kind {
 
 struct out_closed {
     const char *text; /* why */
-    bool reopen;      /* an accident: OPEN again, after a pause, if it is still yours */
+    bool reopen;      /* it failed: OPEN again, after a pause, if this engine still should */
     uint64_t epoch;   /* 0: none was opened */
     uint64_t records; /* of the epoch that are committed: 1..records */
 };
 struct out_opened { /* it serves */
     uint64_t epoch;
 };
-/* The last EpochOpened o (its own record too), the last sequence L, and the records
- * max(o, L - count + 1)..L. */
+/* To read: o, the sequence of the last EpochOpened, with its record; L, the stream's last sequence; the
+ * records max(o, L - count + 1)..L. */
 struct out_read_tail {
     uint64_t count; /* 0: from o on */
 };
-/* If expected_last is still the stream's last sequence before the first of them goes; else STEP_DOWN. */
+/* Only if expected_last is still the stream's last sequence before the first is removed; else STEP_DOWN. */
 struct out_delete_records {
     const uint64_t *sequences;
     size_t sequences_len;
     uint64_t expected_last;
 };
-/* Record number `token` of the epoch. Each is answered, also after one that failed. */
+/* Record number `token` of the epoch. Each append is answered, also those after a failed one. */
 struct out_append {
     enum record_kind kind; /* EPOCH_OPENED: ctl.<p>.epoch; POSITION: ctl.<p>.position; TURN, DELETED: hist… */
     thole_slice instance;   /* TURN, DELETED */
     uint64_t execution;     /* likewise */
-    uint64_t expected_last; /* sequence; refused when the stream has another last one */
+    uint64_t expected_last; /* the stream's last sequence; with any other the append is refused */
     thole_slice bytes;      /* valid until the answer, or until CLOSED */
 };
 struct out_read_log {
@@ -204,27 +205,27 @@ struct out_load {
     thole_slice instance;
     uint64_t execution;
 };
-/* Never what is above: it is of the id's next life. */
+/* Never removes records above `below`: they are of the id's next incarnation. */
 struct out_remove_history {
     thole_slice instance;
-    struct executions executions; /* whose records */
-    uint64_t below;               /* sequence of the record that asks for it: this is the token, too */
+    struct executions executions; /* whose records are removed */
+    uint64_t below;               /* sequence of the record that asks for the removal; also the token */
 };
 struct out_store_open {
     uint64_t epoch;
 };
 struct out_read_timers {
-    uint64_t before_ms; /* wall clock: those that are due before */
+    uint64_t before_ms; /* wall clock: timers due before it */
 };
 struct out_apply {
     struct batch *batch; /* given away: the host frees it with batch_destroy() */
 };
-/* Until it is stored. The slices stay valid until the answer, or until CLOSED. */
+/* Repeated until it is stored. The slices stay valid until the answer, or until CLOSED. */
 struct out_publish_work {
     thole_slice instance, queue, activity, input;
     uint64_t execution, activity_id;
     uint32_t try_number;
-    bool again; /* an earlier owner may have done it: unless it is there */
+    bool again; /* an earlier owner may have published it: look first, publish if it is not there */
 };
 struct out_push_cancel {
     thole_slice instance, reason;
@@ -237,8 +238,8 @@ struct out_push_cancel {
 struct out_withdraw {
     uint64_t sequence; /* in WORK */
 };
-/* To the inbox of the instance, in whichever partition, until it is stored. What is meant for one instance
- * comes in order: the next one after the answer. */
+/* To the inbox of the instance, in any partition; repeated until it is stored. Messages to one instance come
+ * in order: the next one after the answer. */
 struct out_send {
     thole_slice instance;
     thole_slice bytes; /* valid until the answer, or until CLOSED */
@@ -254,33 +255,33 @@ struct out_line {   /* of an orchestration */
     thole_slice instance, text;
     uint64_t execution;
 };
-/* Every message from `from` on, in order, without end, if the stream holds `seen`, or has removed it since
- * and goes on behind it; else INBOX_BACK. To be found out after the place to read from is taken, before the
- * first MESSAGE. When the stream may have gone back later: STEP_DOWN. */
+/* Gives every message from `from` on, in order, without end, if the stream holds `seen`, or has purged it and
+ * continues behind it; else INBOX_BACK. This is checked after the consumer is created and before the first
+ * MESSAGE. If the stream may have gone back later: STEP_DOWN. */
 struct out_read_inbox {
     uint64_t from; /* sequence */
     struct seen seen;
 };
-/* If the stream holds `seen` in the same way, else STEP_DOWN. */
+/* Only if the stream holds `seen` as in out_read_inbox, else STEP_DOWN. */
 struct out_purge_inbox {
     uint64_t below; /* sequence */
     struct seen seen;
 };
-/* From `from` on, or in all when the inbox does not hold `seen` as above; at least those of its last count
- * messages. */
+/* Looks from `from` on, or everywhere if the inbox does not hold `seen` as in out_read_inbox; at least
+ * through the last `count` messages. */
 struct out_read_results {
     uint64_t from, count;
     struct seen seen;
 };
-/* Until it is stored, or until it is certain that it cannot be: until then the message does not count as
- * incorporated. Twice after a crash: known by sequence and stored_ns. The sequence is the token, too. */
+/* Repeated until it is stored, or cannot be stored: until then the message is not incorporated. After a crash
+ * it may come twice: sequence and stored_ns identify it. The sequence is also the token. */
 struct out_reject {
     uint64_t sequence, stored_ns;
     enum reject_code code;
     const char *text;              /* why */
-    thole_slice instance, subject; /* as in the MESSAGE: one of them is empty */
-    thole_slice bytes;             /* as much of the message as is kept */
-    size_t message_bytes;          /* that it has */
+    thole_slice instance, subject; /* as in the MESSAGE; one of the two is empty */
+    thole_slice bytes;             /* the part of the message that is kept */
+    size_t message_bytes;          /* size of the whole message */
 };
 struct out_crashed {
     thole_slice instance, orchestration, text;
@@ -299,7 +300,7 @@ struct out_query_answer {
 struct partition_out {
     enum partition_out_kind kind;
     uint64_t generation;
-    uint64_t token; /* which of several requests of a kind: 0 where there is one at a time */
+    uint64_t token; /* identifies one of several requests of a kind; 0 where there is one at a time */
     union {
         struct out_closed closed;
         struct out_opened opened;
@@ -331,17 +332,17 @@ struct partition_out {
 /* --- inputs ------------------------------------------------------------------------------------------ */
 
 enum partition_in_kind {
-    PARTITION_IN_OPEN,      /* own it: open it */
-    PARTITION_IN_CLOSE,     /* hand it over: finish what is in flight, then CLOSED */
+    PARTITION_IN_OPEN,      /* this engine should own the partition */
+    PARTITION_IN_CLOSE,     /* another engine should own it: finishes what is in flight, then CLOSED */
     PARTITION_IN_STEP_DOWN, /* something failed. Appends in flight must still be answered: CLOSED comes after
                                the last answer */
-    PARTITION_IN_RIVAL,     /* somebody opens, or tries to open, the partition. An idle owner would meet no
-                               record of its rival's */
+    PARTITION_IN_RIVAL, /* another engine opens, or tries to open, the partition. An idle owner would not read
+                           its rival's record */
     PARTITION_IN_TAIL,
     PARTITION_IN_DELETED, /* all are gone */
     PARTITION_IN_APPENDED,
-    PARTITION_IN_APPEND_FAILED, /* refused, timed out, connection lost: the epoch ends before this record. The
-                                   answers to those before it must still be given */
+    PARTITION_IN_APPEND_FAILED, /* refused, timed out, connection lost: the epoch ends before this record.
+                                   Appends before it must still be answered */
     PARTITION_IN_LOG,
     PARTITION_IN_HISTORY,
     PARTITION_IN_REMOVED, /* none is left */
@@ -353,7 +354,7 @@ enum partition_in_kind {
     PARTITION_IN_PUBLISHED,  /* stored, or already there */
     PARTITION_IN_SENT,       /* stored */
     PARTITION_IN_MESSAGE,    /* an inbox message, in order; generation: of READ_INBOX */
-    PARTITION_IN_INBOX_BACK, /* before any MESSAGE: the inbox does not hold what READ_INBOX says */
+    PARTITION_IN_INBOX_BACK, /* before any MESSAGE: the inbox does not hold the `seen` of READ_INBOX */
     PARTITION_IN_RESULTS,
     PARTITION_IN_REJECTED,
     PARTITION_IN_CRASHES,
@@ -378,24 +379,23 @@ struct in_appended {
 struct in_append_failed {
     const char *text; /* why; NULL: nothing to say */
 };
-struct in_log { /* all from..to that exist */
+struct in_log { /* all records from..to that exist */
     const struct log_record *records;
     size_t records_len;
 };
 struct in_history {
-    thole_slice instance; /* that LOAD names */
+    thole_slice instance; /* the instance of the LOAD */
     const struct log_record *records;
     size_t records_len; /* 0: there is none */
 };
 struct in_store_opened {
-    uint64_t epoch; /* that the database has now; a newer one than asked for fences */
+    uint64_t epoch; /* the database's newest epoch; if newer than the one asked for, this owner is fenced */
     struct projected projected;
 };
 struct in_live {
-    const struct batch_instance *blocked; /* that are Waiting, Stuck or ContinuedAsNew (those of execution 0
-                                             left out) */
+    const struct batch_instance *blocked; /* Waiting, Stuck or ContinuedAsNew; not of execution 0 */
     size_t blocked_len;
-    const thole_slice *names; /* of live orchestrations: "name", "name@version" beyond version 1 */
+    const thole_slice *names; /* of live orchestrations: "name", or "name@version" for versions above 1 */
     const uint64_t *counts;   /* of each name */
     size_t names_len;
     uint64_t activities; /* scheduled and not resolved: rows in worker_queue */
@@ -406,8 +406,7 @@ struct in_timers {
     uint64_t next_due_ms; /* wall clock: of the first one after them; 0: none */
 };
 struct in_applied {
-    const struct batch_activity *removed; /* the batch's, with held. Without them the messages of all are
-                                             withdrawn */
+    const struct batch_activity *removed; /* with `held`; NULL: the messages of all are withdrawn */
     size_t removed_len;
 };
 struct in_published {
@@ -416,17 +415,17 @@ struct in_published {
 struct in_message {
     uint64_t sequence;
     uint64_t stored_ns;       /* when the stream stored it */
-    enum reject_code refused; /* why its subject is none of this partition's */
-    thole_slice instance;     /* that the subject names */
-    thole_slice subject;      /* refused: instead of the instance */
+    enum reject_code refused; /* why its subject does not belong to this partition */
+    thole_slice instance;     /* the instance that the subject names */
+    thole_slice subject;      /* of a refused message, instead of the instance */
     thole_slice bytes;        /* the body */
 };
-/* The result of an activity's try, as it stands in the inbox. */
+/* The result of an activity's try, as it is stored in the inbox. */
 struct partition_result {
     thole_slice instance;
     uint64_t execution, activity_id;
     uint32_t try_number; /* from 1 */
-    uint64_t sequence;   /* 0: of an inbox that went back, which no position speaks of */
+    uint64_t sequence;   /* 0: the inbox went back, so the position says nothing about it */
 };
 struct in_results {
     const struct partition_result *results;
@@ -434,7 +433,7 @@ struct in_results {
 };
 struct partition_crash {
     thole_slice instance, text;
-    uint64_t count;     /* with the code that is registered here; 0: it is tried alone */
+    uint64_t count; /* crashes with the code that is registered here; 0: none, but it is a crash candidate */
     uint64_t execution; /* that crashed last; 0: not known */
 };
 struct in_crashes { /* of all instances of the partition */
@@ -447,7 +446,7 @@ struct in_query {
 
 struct partition_in {
     enum partition_in_kind kind;
-    uint64_t generation; /* of the output that this answers; STEP_DOWN: of the partition that is to. Ignored
+    uint64_t generation; /* of the output that this answers; STEP_DOWN: the partition's current one. Ignored
                             for OPEN, CLOSE, RIVAL and QUERY */
     uint64_t token;      /* of the output that this answers; QUERY: for its answer */
     union {
@@ -470,9 +469,9 @@ struct partition_in {
     };
 };
 
-/* As the table above says. READ_INBOX is: by INBOX_BACK, or never. */
+/* As the table above says. True for READ_INBOX, which only INBOX_BACK answers. */
 bool partition_is_answered(enum partition_out_kind kind);
-/* The beginning of the answer to an output: kind, generation and token; all that it says is zero. To an
- * APPEND: APPENDED. The output must be one that is answered. */
+/* The answer to an output with kind, generation and token set and all else zero. For an APPEND: APPENDED. The
+ * output must be one that is answered. */
 struct partition_in partition_answer(const struct partition_out *out);
 #endif

@@ -1,7 +1,7 @@
 /* Which code an instance has here, and what it means that there is none. */
 #include "instances_state.h"
 
-enum { BARE_MEMORY_MAX = 1024 * 1024 * 1024 }; /* of an instance without code: its history is all it has */
+enum { BARE_MEMORY_MAX = 1024 * 1024 * 1024 }; /* of an instance without code: it holds only its history */
 
 static uint32_t version_of(const thole_orchestration_entry *code)
 {

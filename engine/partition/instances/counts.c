@@ -1,17 +1,17 @@
-/* What is counted of committed turns: rows of activities, live orchestrations. */
+/* Counts over committed turns: rows of activities, live orchestrations. */
 #include "instances_state.h"
 
 /*
- * How many rows there are: while there are any, somebody looks after them, so it must not be too few. Of what
- * was scheduled before the instance was loaded, or before the last count, it is not known whether it was
- * counted: its row may have been gone by then, with its result on the way. Then it may be too many, until the
- * rows are counted again.
+ * Counts rows of activities. The sweeper runs while there are any, so the count must never be too low. For an
+ * activity scheduled before the instance was loaded, or before the last count, it is not known whether it was
+ * counted: its row may already have been deleted, with its result on the way. So the count may be too high
+ * until the rows are counted again.
  */
 static void count_rows(struct instances *p, struct entry *entry, uint64_t execution,
                        const struct event *event)
 {
     int const more = entry_note_tries(entry, event);
-    /* Where nobody looks what is recorded, the same end may be recorded twice. */
+    /* Where what is recorded is not checked, the same end may be recorded twice. */
     bool const unsure = entry->limit == ENTRY_KEEPS ||
                         (execution == entry->counted.execution && event->ref <= entry->counted.events);
     p->activity_changes += more != 0;

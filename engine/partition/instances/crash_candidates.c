@@ -1,7 +1,7 @@
 /*
- * Instances whose code has crashed an engine, this one or another: they are run alone, and after too many
- * crashes not at all, until somebody says so or there is other code. The list is kept outside, and read when
- * the partition is opened.
+ * Instances whose code has crashed an engine, this one or another: their code is first run in a forked
+ * process, and after too many crashes not at all, until a user asks for a retry or the code changes. The list
+ * is stored in NATS and read when the partition is opened.
  */
 #include "instances_state.h"
 #include "memory.h"
@@ -100,9 +100,10 @@ void crash_candidates_retry(struct instances *p, const struct entry *entry)
     crash_candidates_tell(p, entry);
 }
 
-/* It stays a candidate for as long as this owner has the partition: the next instance of its id may run the
- * same code before anybody knows that the end of this one is stored. Whoever owned the partition before may
- * have run that one, and died of it, without having stored the end: it is made again, and forgets nothing. */
+/* It stays a candidate as long as this owner has the partition: the next instance with its id may run the
+ * same code before the end of this one is known to be stored. An earlier owner may have run that next
+ * instance and crashed without having stored the end; the end is then made again and must not clear the
+ * count. */
 void crash_candidates_over(struct instances *p, const struct entry *entry, uint64_t execution, uint64_t n)
 {
     struct crash_candidate *const candidate = crash_candidates_find(p, entry->id);

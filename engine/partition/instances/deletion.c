@@ -1,7 +1,7 @@
 /*
- * Deleting an instance: a record that says so, then its rows, and at last the records before it (see the
- * projection's removals.c). The id may be used again. Its new life goes on counting executions, so that
- * nothing that was meant for the old one (results, wakes, repeated messages, keys) fits.
+ * Deleting an instance: a deletion record is written, then its rows are removed, then the records before the
+ * deletion (projection/removals.c). The id may be used again. The new incarnation continues the numbers of
+ * executions, so that messages for the old one (results, wakes, repeated messages, keys) do not match.
  */
 #include "instances_state.h"
 #include <assert.h>
@@ -10,7 +10,7 @@
 
 /* --- the request --------------------------------------------------------------------------------- */
 
-/* There is nothing to delete, or something that the client did not mean: it was deleted before. */
+/* There is nothing to delete, or the instance that the client meant was deleted before. */
 static bool is_over(const struct entry *entry, const struct message *m)
 {
     return entry->state == ENTRY_ABSENT || (m->execution != 0 && m->execution <= entry->tombstone);
@@ -30,7 +30,8 @@ static bool drop(struct instances *p, struct entry *entry, const char *kind)
     return false;
 }
 
-/* It is terminated first, in a turn of its own. The request stays in its place and comes again behind it. */
+/* Terminates the instance first, in a turn of its own. The request keeps its place and is taken again after
+ * that turn. */
 static bool terminate(struct instances *p, struct entry *entry, struct intake *in)
 {
     const struct message *m = &entry->first->message;
@@ -46,13 +47,13 @@ bool deletion_take(struct instances *p, struct entry *entry, struct intake *in)
 {
     const struct message *m = &entry->first->message;
     assert(in->len == 0);
-    if (is_over(entry, m)) /* of what never was there is nothing to tell */
+    if (is_over(entry, m)) /* for an id that never existed there is no notice */
         return drop(p, entry, entry->tombstone > 0 ? "deleted" : NULL);
     if (entry->state != ENTRY_ENDED && entry->state != ENTRY_EARLY)
         return m->force ? terminate(p, entry, in) : drop(p, entry, "rejected");
     in->deletes = true;
     in->taken = entry_take(&p->entries, entry);
-    in->taken->next = NULL; /* what waits behind it stays where it is */
+    in->taken->next = NULL; /* what waits behind it stays queued */
     return true;
 }
 

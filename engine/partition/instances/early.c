@@ -1,6 +1,6 @@
 /*
- * Execution 0: events that came before their instance did. They are recorded like any others, in turns that
- * never ran; the instance's first turn begins with them. A timer row gives them up after a while.
+ * Execution 0: events that came before their instance. They are recorded like others, in turns that did not
+ * run; the instance's first turn begins with them. A timer row makes them expire (early_event_ms).
  */
 #include "instances_state.h"
 #include "memory.h"

@@ -1,4 +1,4 @@
-/* Turns of execution 0: events that came before their instance did are recorded like any others. */
+/* Turns of execution 0: recording and expiring events that came before their instance. */
 #include "instances_state.h"
 #include <stdio.h>
 
@@ -13,7 +13,7 @@ void early_load(struct instances *p, struct entry *entry, const struct turn *tur
                 early = NULL;
                 continue;
             }
-            /* What is over a limit now was recorded when it was not: nobody misses it more than its instance.
+            /* An event over the current limit was recorded under a higher one: it is dropped.
              */
             if (event->kind == EVENT_EVENT_RECEIVED && early_keep(&early, event) == THOLE_NOMEM)
                 env_no_memory(p->env);
@@ -59,7 +59,7 @@ void early_record(struct instances *p, struct entry *entry, struct event *events
     entry->early->due_ms = entry->time_ms + p->env->options.early_event_ms;
 }
 
-/* A row that was written with another patience may fire before its time: it is to fire again. */
+/* A row that was written under another early_event_ms may fire too early: it must fire again. */
 bool early_is_over(struct instances *p, const struct entry *entry)
 {
     if (entry->early->due_ms <= p->env->now_ms)

@@ -216,7 +216,7 @@ void entries_release(struct entries *entries)
     *entries = (struct entries){.next_token = entries->next_token};
 }
 
-/* Only what is at rest may go: what it holds can be read back from committed history. */
+/* Only an entry at rest may be released: all that it holds can be read back from committed history. */
 static bool at_rest(const struct entry *entry)
 {
     return !entry_waits_for_history(entry->state) && entry->state != ENTRY_CONTINUED &&
@@ -336,7 +336,7 @@ static void text_free(thole_slice *text)
     *text = (thole_slice){0};
 }
 
-/* An instance that had lost its orchestration's name would seem to have no code. */
+/* Never fails: an instance without its orchestration's name would look like one without code. */
 void entry_remember(thole_slice *text, thole_slice from)
 {
     if (thole_slice_equal(from, *text))

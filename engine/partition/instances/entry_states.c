@@ -3,7 +3,7 @@
 #define TO(state) (1u << ENTRY_##state)
 
 /* lint.state_tables reads these lines. A history that is read again may have become unreadable meanwhile, so
- * RECALLED leads wherever LOADING does. */
+ * every state may follow RECALLED that may follow LOADING. */
 static const unsigned next_states[] = {
     [ENTRY_LOADING] =
         TO(ABSENT) | TO(EARLY) | TO(LIVE) | TO(BLOCKED) | TO(UNREADABLE) | TO(CONTINUED) | TO(ENDED),

@@ -8,19 +8,19 @@
 enum entry_state {
     ENTRY_LOADING,    /* its history is being read */
     ENTRY_TO_LOAD,    /* its history is read again as soon as all of its records are committed */
-    ENTRY_RECALLED,   /* had ended, and its history is read once more to answer questions */
+    ENTRY_RECALLED,   /* has ended; its history is read again to answer queries */
     ENTRY_ABSENT,     /* there is no such instance */
-    ENTRY_EARLY,      /* there are only events that came before it: execution 0 */
+    ENTRY_EARLY,      /* only events that came before the instance: execution 0 */
     ENTRY_LIVE,       /* an instance with its code, parked */
-    ENTRY_BLOCKED,    /* its code cannot run: an instance without code takes what comes */
-    ENTRY_UNREADABLE, /* nor can an instance without code: what comes is recorded unchecked */
-    ENTRY_CONTINUED,  /* its execution has ended with ContinuedAsNew: the next one begins */
-    ENTRY_ENDED,      /* remembered, without an instance */
+    ENTRY_BLOCKED,    /* its code cannot run: an instance without code takes what is received */
+    ENTRY_UNREADABLE, /* even an instance without code cannot: what is received is recorded unchecked */
+    ENTRY_CONTINUED,  /* its execution has ended with continue-as-new: the next one begins */
+    ENTRY_ENDED,      /* the outcome is remembered, without an instance */
 };
 
 bool entry_may_follow(enum entry_state from, enum entry_state to);
 
-/* What an entry has in a state alone: see struct entry. */
+/* The payload that an entry has only in some states: see struct entry. */
 enum entry_payload {
     PAYLOAD_NONE,
     PAYLOAD_LOADING,  /* LOADING, TO_LOAD */
@@ -28,9 +28,9 @@ enum entry_payload {
     PAYLOAD_INSTANCE, /* LIVE, BLOCKED, CONTINUED */
 };
 enum entry_payload entry_payload_of(enum entry_state state);
-/* LOADING, TO_LOAD, RECALLED: what comes for it waits until its history is there. */
+/* LOADING, TO_LOAD, RECALLED: what is received waits until the history is there. */
 bool entry_waits_for_history(enum entry_state state);
-/* ABSENT, ENDED: cheap and many. They have a list of their own so that they do not push out others.
+/* ABSENT, ENDED: cheap and many. They have a list of their own so that they do not displace others.
  */
 bool entry_is_over(enum entry_state state);
 #endif

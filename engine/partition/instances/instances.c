@@ -1,4 +1,4 @@
-/* The room as a whole: made, forgotten, told of commits. What it does: instances.h. */
+/* Creation, reset and commits of the instances room. Its contract: instances.h. */
 #include "instances_state.h"
 #include "memory.h"
 #include <assert.h>
@@ -95,7 +95,7 @@ bool instances_quiet(const struct instances *p)
 void instances_retry(struct instances *p, thole_slice instance)
 {
     struct entry *entry = intake_entry(p, instance);
-    assert(entry->state == ENTRY_LOADING); /* nothing has come for it yet: the partition opens */
+    assert(entry->state == ENTRY_LOADING); /* the partition is opening: nothing was received for it yet */
     entry->loading.retry = true;
 }
 
@@ -111,7 +111,7 @@ static void say_lines(struct instances *p, const struct entry *entry, uint64_t e
     }
 }
 
-/* What waited for the last of its records. */
+/* All of the entry's records are committed: does what waited for that. */
 static void settled(struct instances *p, struct entry *entry)
 {
     if (entry->state == ENTRY_TO_LOAD)

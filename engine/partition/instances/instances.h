@@ -1,12 +1,11 @@
 /*
- * The instances of a partition that are in memory: what comes for them, their histories, their turns. It is
- * given messages, timers and histories, and gives back the records that turns come to; when they are
- * committed it is told so, and only then it lets anybody hear of them. It knows nothing of how records are
- * stored, nor of rows.
+ * The instances of a partition that are in memory. The room takes messages, timers and histories, runs turns
+ * and returns the records that they produce. It is told when a record is committed; only then are effects of
+ * it visible outside. It does not know how records are stored, nor rows.
  *
  * An instance has an entry; its states, and which may follow which: docs/architecture.md.
  *
- * Outputs: LOAD, NOTICE (of what changes nothing), LINE, SEND (of refused starts; its token has
+ * Outputs: LOAD, NOTICE (of requests that change nothing), LINE, SEND (of refused starts; its token has
  * INSTANCES_TOKEN), REJECT, QUERY_ANSWER, CRASHED, CRASHES_OVER, READ_LIVE (to count again).
  */
 #ifndef THOLE_INSTANCES_H
@@ -20,7 +19,7 @@ struct entry;
 /* env->options must be set. */
 struct instances *instances_create(struct env *env);
 void instances_destroy(struct instances *instances); /* NULL-safe */
-void instances_reset(struct instances *instances);   /* forgets everything */
+void instances_reset(struct instances *instances);   /* drops all state */
 /* All invariants of the room; aborts when one does not hold. */
 void instances_check(const struct instances *instances);
 
@@ -28,25 +27,25 @@ void instances_check(const struct instances *instances);
 
 void instances_set_inbox(struct instances *instances, const struct position *position);
 void instances_forget_inbox(
-    struct instances *instances); /* the position means nothing: all of it is read again */
+    struct instances *instances); /* the position is invalid: the whole inbox is read again */
 const struct progress *instances_inbox(const struct instances *instances);
-/* A message. False: it came before. */
+/* Takes a message of the inbox. False: it came before. */
 bool instances_message(struct instances *instances, const struct in_message *in);
 void instances_timer(struct instances *instances, thole_slice instance, uint64_t execution,
                      uint64_t timer_id);
-#define INSTANCES_TOKEN (UINT64_C(1) << 63) /* set in tokens of SEND that are the instances' */
+#define INSTANCES_TOKEN (UINT64_C(1) << 63) /* set in tokens of SENDs that this room emits */
 void instances_sent(struct instances *instances, uint64_t token);
 void instances_rejected(struct instances *instances, uint64_t inbox_sequence);
-/* The answer has the token. Code runs only while @p serving. */
+/* Takes a query; the answer has the token. Code runs only while @p serving. */
 void instances_query(struct instances *instances, uint64_t token, const struct in_query *in, bool serving);
 
 /* --- histories ------------------------------------------------------------------------------------- */
 
-/* The answer to the LOAD with the token. False: somebody else has written into it (LOG_FOREIGN); it is not
- * taken. */
+/* Takes the answer to the LOAD with the token. False: another owner has written into the history
+ * (LOG_FOREIGN), and it is not used. */
 bool instances_history(struct instances *instances, uint64_t token, const struct in_history *in,
                        const struct log_rule *log);
-/* It is to be tried whether it runs: perhaps this node can do what its last owner could not. */
+/* Loads the instance and tries to run it: this engine may have code that the last owner did not have. */
 void instances_retry(struct instances *instances, thole_slice instance);
 void instances_crashes(struct instances *instances, const struct in_crashes *in); /* answer to READ_CRASHES */
 
@@ -58,33 +57,32 @@ struct instances_record {
     const struct turn_log *lines;
     size_t lines_len;
     const struct deletion *deletion;
-    struct batch_timer wake; /* due_ms > 0: a timer that fired too early is to fire again */
+    struct batch_timer wake; /* due_ms > 0: a timer that fired too early and must fire again */
 };
 /* Runs the next entry that is ready. False: none is. What ret points to is borrowed until instances_ran(),
- * which has to be called before anything else. */
+ * which must be the next call. */
 bool instances_run(struct instances *instances, struct instances_record *ret);
-/* It is appended, with the inbox position as it was then, in @p records records, of which @p n is the last;
- * 0: there was nothing to record. */
+/* The record of the last run was appended, with the current inbox position, as @p records records, of which
+ * @p n is the last; 0: there was nothing to record. */
 void instances_ran(struct instances *instances, size_t records, uint64_t n);
-void instances_evict(struct instances *instances); /* those that are more than options say */
+void instances_evict(struct instances *instances); /* releases entries beyond options.parked_max */
 
 /* --- what is committed ----------------------------------------------------------------------------- */
 
-/* What the owner knows of the record's instance; borrowed. */
+/* What the owner knows of the entry's instance; borrowed. */
 thole_slice instances_orchestration(const struct entry *entry);
 const struct origin *instances_parent(const struct entry *entry);
-/* The turns that a committed record of the entry completed are counted. */
+/* Counts the turns that a committed record of the entry completed. */
 void instances_count(struct instances *instances, struct entry *entry, const struct turn *turns, size_t n);
-/* One of the entry's records is committed; with what its orchestration logged. */
+/* One of the entry's records is committed; @p lines are what its orchestration logged. */
 void instances_committed(struct instances *instances, struct entry *entry, uint64_t execution,
                          const struct turn_log *lines, size_t lines_len);
-void instances_position_saved(struct instances *instances); /* a record without a turn says it */
-void instances_tell_ends(struct instances *instances,
-                         uint64_t committed_n); /* to whoever keeps the list of crashes */
+void instances_position_saved(struct instances *instances); /* a record without a turn carries it */
+void instances_tell_ends(struct instances *instances, uint64_t committed_n); /* emits CRASHES_OVER */
 
 /* --- counts ---------------------------------------------------------------------------------------- */
 
-/* The partition opens: names and rows of what is live, as the database has them. */
+/* While the partition opens: the names and rows of live instances, as the database has them. */
 void instances_live(struct instances *instances, const struct in_live *in);
 void instances_count_is_uncertain(struct instances *instances);
 bool instances_counts_wanted(const struct instances *instances); /* and not asked for yet */
@@ -97,5 +95,6 @@ size_t instances_live_names(const struct instances *instances, const thole_slice
 size_t instances_pending(const struct instances *instances); /* messages and timers that wait */
 size_t instances_pending_max(void);
 size_t instances_records_in_flight(const struct instances *instances);
-bool instances_quiet(const struct instances *instances); /* nothing is ready, refused or rejected */
+/* nothing is ready, no refusal or rejection is outstanding */
+bool instances_quiet(const struct instances *instances);
 #endif

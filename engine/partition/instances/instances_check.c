@@ -1,4 +1,4 @@
-/* What always holds between two calls of the room. Tests ask after every step. */
+/* Invariants that hold between two calls of the room. Tests check them after every step. */
 #include "instances_state.h"
 #include <assert.h>
 
@@ -12,11 +12,11 @@ enum {
 };
 
 static const struct rule {
-    unsigned limits;   /* how far this owner may be able to go with it */
-    bool waits;        /* what comes for it waits for its history */
+    unsigned limits;   /* set of enum entry_limit that it may have */
+    bool waits;        /* what is received waits for its history */
     bool committed;    /* none of its records are in flight */
-    bool begun;        /* an execution, which does not end before it leaves this state */
-    bool may_be_asked; /* questions may wait, for its next state to answer them */
+    bool begun;        /* has an execution, which does not end in this state */
+    bool may_be_asked; /* questions may wait; its next state answers them */
 } rules[] = {
     [ENTRY_LOADING] = {.limits = ANY, .waits = true, .committed = true, .may_be_asked = true},
     [ENTRY_TO_LOAD] = {.limits = ANY, .waits = true, .may_be_asked = true},
@@ -30,7 +30,7 @@ static const struct rule {
     [ENTRY_ENDED] = {.limits = ANY},
 };
 
-/* What the state alone has. */
+/* The payload of the state. */
 static void check_payload(const struct entry *entry)
 {
     const struct entry_running *running = &entry->running;
@@ -46,7 +46,7 @@ static void check_payload(const struct entry *entry)
     }
 }
 
-/* What is particular to one state. */
+/* Invariants of single states. */
 static void check_state(const struct entry *entry)
 {
     switch (entry->state) {
@@ -54,7 +54,7 @@ static void check_state(const struct entry *entry)
     case ENTRY_RECALLED: assert(entry->questions != NULL); break;
     case ENTRY_EARLY: assert(entry->execution == 0); break;
     case ENTRY_CONTINUED: assert(entry->ready && instance_continued(entry->running.instance)); break;
-    case ENTRY_ENDED: /* or it would be RECALLED */
+    case ENTRY_ENDED: /* with questions it would be RECALLED */
         assert(entry->questions == NULL || entry->in_flight > 0 || entry->ready);
         break;
     case ENTRY_LOADING:
@@ -65,7 +65,7 @@ static void check_state(const struct entry *entry)
     }
 }
 
-/* When all of its records are committed it counts as what it is. */
+/* When all of its records are committed, it is counted with its current facts. */
 static void check_counted(const struct entry *entry)
 {
     const struct entry_counted *counted = &entry->counted;
@@ -87,7 +87,8 @@ static void check_entry(const struct entry *entry)
     assert(entry->waiting_len <= entry->waiting_cap);
     assert(entry->questions == NULL || rule->may_be_asked || entry->state == ENTRY_ENDED);
     assert(!entry->ready || !rule->waits);
-    assert(entry->ready || entry->first == NULL || !intake_waits(entry)); /* what can be taken has its turn */
+    /* an entry with something to take is ready */
+    assert(entry->ready || entry->first == NULL || !intake_waits(entry));
     check_payload(entry);
     check_state(entry);
     check_counted(entry);

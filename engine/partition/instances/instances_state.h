@@ -1,14 +1,11 @@
 /* Inside of the instances room: what its files share. Lower files know nothing of higher ones:
  *
- *   instances.c  the room as a whole
- *   turns.c      what was taken becomes turns          loading.c   histories to parked instances
- *   intake.c     what comes for an instance
- *   early_turns.c, deletion.c, queries.c, refusals.c, rejections.c, counts.c
- *   watched.c    code that is watched while it runs    loads.c     asks for histories; what is incorporated
- *   code.c       which code an instance has            crash_candidates.c  instances whose code has crashed
- *   names.c      live orchestrations                   waiting.c   what waits, and for what
- *   entries.c    instances in memory: see entries.h    early.c     events before their instance
- *   entry_states.c  which of their states may follow which
+ *   instances.c the room as a whole turns.c what was taken becomes turns loading.c histories to parked
+ *   instances intake.c what comes for an instance early_turns.c, deletion.c, queries.c, refusals.c,
+ *   rejections.c, counts.c watched.c code that is watched while it runs loads.c asks for histories;
+ *   incorporated messages code.c which code an instance has crash_candidates.c instances whose code has
+ *   crashed names.c live orchestrations waiting.c what waits, and for what entries.c instances in memory: see
+ *   entries.h early.c events before their instance entry_states.c which of their states may follow which
  */
 #ifndef THOLE_INSTANCES_STATE_H
 #define THOLE_INSTANCES_STATE_H
@@ -23,41 +20,42 @@ enum {
     EARLY_EVENTS_MAX = 10000,
     EARLY_BYTES_MAX = 8 * 1024 * 1024,
     QUERIES_PENDING_MAX = 1000,
-    RECALLS_MAX = 16, /* ended instances that are loaded again at a time, to be asked */
+    RECALLS_MAX = 16, /* ended instances that are loaded at a time to answer queries */
 };
 
 /* --- early_turns.c: execution 0  ------------------------------------------------------------------------ */
-/* From a history of execution 0: the entry is EARLY, or ABSENT when all were given up. */
+/* Loads a history of execution 0: the entry becomes EARLY, or ABSENT when all its events have expired. */
 void early_load(struct instances *p, struct entry *entry, const struct turn *turns, size_t n);
-/* A turn of execution 0, for p->run. */
+/* Puts a turn of execution 0 into p->run. */
 void early_record(struct instances *p, struct entry *entry, struct event *events, size_t n);
-/* A timer says so; if not, there will be another one. */
+/* Whether the events have expired, asked when their timer fires; if not, another timer is set. */
 bool early_is_over(struct instances *p, const struct entry *entry);
-/* Gives them up. */
+/* Records that the events have expired. */
 void early_expire(struct instances *p, struct entry *entry);
 
 /* --- deletion.c ---------------------------------------------------------------------------------- */
 struct intake;
-/* The first thing that waits for the entry is a request to delete it. */
+/* Whether the first thing that waits for the entry is a request to delete it. */
 bool deletion_is_next(const struct entry *entry);
-/* Takes it. True: in has what is to be done now. False: it was answered, and changes nothing. */
+/* Takes the request. True: @p in says what to do now. False: it was answered and changes nothing. */
 bool deletion_take(struct instances *p, struct entry *entry, struct intake *in);
-/* What a deletion says of the id: read from its history. */
+/* Takes over what a deletion in the history says of the id. */
 void deletion_note(struct entry *entry, const struct deletion *deletion);
 
-/* --- refusals.c: starts that cannot be ------------------------------------------------------------ */
-/* An inbox message that counts as incorporated once its answer is on its way. */
+/* --- refusals.c: refused starts of children ------------------------------------------------------------ */
+/* A refused start: an inbox message that is incorporated once its answer is stored. */
 struct refusal {
     struct refusal *next;
-    struct entry *entry; /* stays while there are any */
+    struct entry *entry; /* not released while it has refusals */
     uint64_t token, inbox_sequence;
     struct buf bytes;
 };
-/* The start cannot be, and its parent is told. */
+/* Refuses the start and tells its parent. */
 void refusals_add(struct instances *p, struct entry *entry, const struct pending *start);
 void refusals_release(struct instances *p);
 
-/* --- crash_candidates.c: whose code has crashed an engine ----------------------------------------- */
+/* --- crash_candidates.c: instances whose code has crashed an engine
+ * ----------------------------------------- */
 struct crash_candidates {
     struct crash_candidate {
         thole_slice id, text; /* owned, in one allocation each */
@@ -68,79 +66,80 @@ struct crash_candidates {
     size_t len, cap;
 };
 void crash_candidates_release(struct crash_candidates *candidates);
-/* NULL: it never crashed. */
+/* NULL: the instance is no candidate. */
 struct crash_candidate *crash_candidates_find(const struct instances *p, thole_slice instance);
-/* It has crashed too often: its code is not run, and the entry says why. */
+/* True: it has crashed too often, its code is not run, and the entry has the reason. */
 bool crash_candidates_stuck(const struct instances *p, struct entry *entry);
-/* Its code has crashed where that harmed nobody; and whoever keeps the list is told of it. */
+/* _crashed: its code has crashed in a forked process; _tell: emits CRASHED with the count. */
 void crash_candidates_tell(struct instances *p, const struct entry *entry);
 void crash_candidates_crashed(const struct instances *p, const struct entry *entry, const char *text);
-/* Somebody wants it to be tried again. */
+/* A user asks for a retry. */
 void crash_candidates_retry(struct instances *p, const struct entry *entry);
-/* Its executions up to @p execution have ended, or are deleted, with record n. */
+/* Record n ends or deletes its executions up to @p execution. */
 void crash_candidates_over(struct instances *p, const struct entry *entry, uint64_t execution, uint64_t n);
 
-struct entry *intake_entry(struct instances *p, thole_slice instance); /* found, or made and LOAD asked */
+/* finds it, or creates it and emits LOAD */
+struct entry *intake_entry(struct instances *p, thole_slice instance);
 void intake_load(struct instances *p, struct entry *entry); /* asks for its history: LOADING, RECALLED */
 /* TO_LOAD: asks for its history once all of its records are committed. */
 void intake_reload(struct instances *p, struct entry *entry);
 void intake_incorporate(struct instances *p, uint64_t inbox_sequence);
-/* Taken for a turn: incorporated when it is recorded, or given back. */
+/* What was taken for a turn: incorporated when it is recorded, or put back. */
 struct intake {
     struct event *events; /* with room for one more */
     size_t len;
-    struct early *early;   /* ABSENT: what it will be EARLY with */
-    bool expired;          /* EARLY: what has been kept is given up */
-    bool deletes;          /* taken is a request to delete it */
-    bool retries;          /* what was taken is a request to try it again */
-    struct pending *taken; /* the last one first; events borrow from them */
+    struct early *early;   /* ABSENT: the events with which it becomes EARLY */
+    bool expired;          /* EARLY: its events have expired */
+    bool deletes;          /* `taken` is a request to delete the instance */
+    bool retries;          /* `taken` is a request to retry the instance */
+    struct pending *taken; /* the last one first; `events` borrow from them */
 };
 struct intake intake_take(struct instances *p, struct entry *entry, struct arena *arena);
-void intake_done(struct instances *p, const struct intake *in); /* it is in the record that comes next */
+void intake_done(struct instances *p, const struct intake *in); /* it is in the next record */
 void intake_give_back(struct instances *p, struct entry *entry, struct intake *in);
 void intake_release(struct intake *in);
-/* Has the entry something that can be taken now? */
+/* Whether the entry has something that can be taken now. */
 bool intake_waits(const struct entry *entry);
 
-/* The message cannot be taken: it is given away to be kept, and counts as incorporated when it is. */
+/* Rejects the message: emits REJECT; it is incorporated when that is answered. */
 void rejections_refuse(struct instances *p, const struct in_message *in, enum reject_code code,
                        const char *text);
-/* The same of one that had been decoded. */
+/* The same for a decoded message. */
 void rejections_refuse_pending(struct instances *p, const struct pending *pending, enum reject_code code,
                                const char *text);
-/* Whether a decoded message is within the limits that do not follow from its form. */
+/* Checks a decoded message against the limits that decoding does not check. */
 enum reject_code rejections_check(const struct instances *p, const struct message *message, thole_error *ret);
 
-/* The entry for that version; 0 = the newest. NULL: not here. */
+/* The registered code of that version; 0 = the newest. NULL: not registered here. */
 const thole_orchestration_entry *turns_code(const struct instances *p, thole_slice orchestration,
                                             uint32_t version);
-/* An instance of the entry's execution. code NULL: without. */
+/* Creates an instance for the entry's execution. code NULL: an instance without code. */
 struct instance *turns_instance(const struct instances *p, const struct entry *entry,
                                 const thole_orchestration_entry *code);
 enum blocked_kind turns_blocked_by(thole_status status);
-/* "no live engine knows …": why it is blocked. */
+/* Blocks the entry: "no live engine knows …". */
 void turns_no_code(const struct instances *p, struct entry *entry);
 
 /* --- watched.c: calls of instance.h that run code ------------------------------------------------ */
-/* Whoever watches is told before and after. What has crashed before is first done where that harms nobody;
- * THOLE_APP: it crashed again, and that is noted. */
+/* Calls the watcher before and after. The code of a crash candidate first runs in a forked process;
+ * THOLE_APP: it crashed again, which is counted. */
 THOLE_NODISCARD thole_status watched_turn(struct instances *p, struct entry *entry, const struct turn_in *in,
                                           struct turn_out *ret, thole_error *reterr);
-/* All of them, by @p instance, which is to be the entry's; code NULL: nothing runs. */
+/* Replays all turns in @p instance, which will be the entry's; code NULL: no code runs. */
 THOLE_NODISCARD thole_status watched_replay(struct instances *p, struct entry *entry,
                                             struct instance *instance, const thole_orchestration_entry *code,
                                             const struct turn *turns, size_t n, thole_error *reterr);
-/* THOLE_INVALID: or it would crash. That does not count: nobody else asks. */
+/* THOLE_INVALID: also when the query's code crashes in the forked process. Such a crash is not counted. */
 THOLE_NODISCARD thole_status watched_query(struct instances *p, struct entry *entry,
                                            struct instance *instance, thole_slice name, thole_slice input,
                                            thole_slice *ret_output, thole_error *reterr);
 
-void queries_answer(struct instances *p, struct entry *entry); /* those that wait for the entry */
+void queries_answer(struct instances *p, struct entry *entry); /* the queries that wait for the entry */
 void queries_answer_by(struct instances *p, struct entry *entry, struct instance *instance);
 void queries_refuse(struct instances *p, struct entry *entry, thole_status status, thole_slice text);
 
 void names_add(struct instances *p, thole_slice name, uint64_t count);
-/* The entry's orchestration and version count as live from now on, in the place of what counted before. */
+/* Counts the entry's orchestration and version as live, instead of what it was counted with before. */
 void names_count(struct instances *p, struct entry *entry, thole_slice orchestration, uint32_t version);
 void names_uncount(struct instances *p, struct entry *entry);
 void names_release(struct instances *p);
@@ -151,10 +150,10 @@ struct live_name {
 };
 
 enum run_kind { RUN_NOTHING, RUN_TURN, RUN_UNCHECKED, RUN_EARLY, RUN_DELETION };
-struct run {             /* one entry's turn, from what it takes to its record */
+struct run {             /* one entry's turn, from taking messages to its record */
     struct entry *entry; /* NULL: none is under way */
     enum run_kind kind;
-    struct arena arena; /* of the events that it takes */
+    struct arena arena; /* of the events that the turn takes */
     struct intake in;
     struct turn turn;
     struct deletion deletion;
@@ -162,7 +161,7 @@ struct run {             /* one entry's turn, from what it takes to its record *
     const struct turn_log *lines;
     size_t lines_len;
     bool ends;                  /* its execution */
-    bool begins;                /* an instance has come into being */
+    bool begins;                /* the turn creates the instance */
     struct batch_timer wake;    /* see struct instances_record */
     struct early *early;        /* TURN: what the turn's events borrow from */
     struct instance *continued; /* TURN: likewise */
@@ -176,12 +175,13 @@ struct instances {
     struct run run;
     struct refusal *refusals;
     uint64_t next_refusal;
-    size_t rejecting;          /* messages that could not be taken and are not yet kept */
+    size_t rejecting;          /* rejected messages that are not yet stored */
     size_t event_room;         /* bytes of the largest event that a record can hold */
-    uint64_t open_activities;  /* at least as many as have rows */
-    uint64_t activity_changes; /* how often that changed */
-    uint64_t recount_changes;  /* when it was last asked */
-    bool recount, recounting;  /* it may be too many: the rows are counted when things are quiet */
+    uint64_t open_activities;  /* at least the number of activities with rows */
+    uint64_t activity_changes; /* number of changes of open_activities */
+    uint64_t recount_changes;  /* its value when rows were last asked for */
+    /* open_activities may be too high: the rows are counted when the partition is quiet */
+    bool recount, recounting;
     struct live_name *names;
     size_t names_len, names_cap;
     thole_slice *names_view;

@@ -1,6 +1,6 @@
 /*
- * What comes for an instance: messages, timers, and what they mean to it. They wait at its entry until a turn
- * takes them; an inbox message counts as incorporated with the record of that turn.
+ * Intake of messages and timers for instances. They wait at the entry until a turn takes them; an inbox
+ * message is incorporated with the record of that turn.
  */
 #include "instances_state.h"
 #include <assert.h>
@@ -21,7 +21,7 @@ static enum reject_code code_of(thole_status decoded)
     return decoded == THOLE_LIMIT ? REJECT_TOO_LARGE : REJECT_MALFORMED;
 }
 
-/* Decodes the message and looks whether the partition can take it. */
+/* Decodes the message and checks whether the partition can take it. */
 static enum reject_code examine(struct instances *p, const struct in_message *in, struct pending *pending,
                                 thole_error *ret)
 {
@@ -144,7 +144,7 @@ static struct event message_event(const struct message *m)
     return (struct event){0};
 }
 
-/* Never the first execution, nor the one that it is in. */
+/* Never includes the first execution nor the current one. */
 static struct event pruned_event(const struct entry *entry, const struct message *m)
 {
     struct event event = message_event(m);
@@ -153,7 +153,8 @@ static struct event pruned_event(const struct entry *entry, const struct message
     return event;
 }
 
-/* A record must hold it. What is waited for comes in any case, if only as a failure. */
+/* Whether a record can hold the event. A result that is too large is turned into a failure, since the
+ * instance waits for it. */
 static bool fits(struct instances *p, const struct pending *pending, struct event *event)
 {
     if (event_bytes_max(event) <= p->event_room)
@@ -179,8 +180,8 @@ static bool same_origin(const struct origin *a, const struct origin *b)
            thole_slice_equal(a->instance, b->instance);
 }
 
-/* The same request again is told what it was told, another one is refused; where an event comes with it, any
- * instance will do. */
+/* A repeated request gets the answer of the first one, another request is refused; a start with an event
+ * (signal with start) accepts any instance. */
 static void answer_client(struct instances *p, const struct entry *entry, const struct message *m)
 {
     bool const same = m->request_id.len > 0 && thole_slice_equal(m->request_id, entry->request_id);
@@ -193,7 +194,7 @@ static void answer_client(struct instances *p, const struct entry *entry, const 
     out->request_id = env_copy(p->env, m->request_id);
 }
 
-/* True when the message is to be held until the answer is stored. */
+/* True when the message must be held until the answer is stored. */
 static bool start_collides(struct instances *p, struct entry *entry, const struct pending *pending)
 {
     const struct message *m = &pending->message;
@@ -204,7 +205,7 @@ static bool start_collides(struct instances *p, struct entry *entry, const struc
         return true;
     }
     if (m->request_id.len == 0 ||
-        m->request_id.ptr[0] != '<') /* else an orchestration's, which does not wait */
+        m->request_id.ptr[0] != '<') /* else from an orchestration, which does not wait for an answer */
         answer_client(p, entry, m);
     return false;
 }
@@ -214,7 +215,7 @@ static bool start_collides(struct instances *p, struct entry *entry, const struc
 enum taken {
     TAKEN,   /* its events are in the intake */
     DROPPED, /* it changes nothing */
-    HELD,    /* it is answered first, or kept as rejected */
+    HELD,    /* its answer, or its rejection, must be stored first */
 };
 
 static enum taken put(struct instances *p, const struct pending *pending, struct intake *in,
@@ -226,7 +227,7 @@ static enum taken put(struct instances *p, const struct pending *pending, struct
     return TAKEN;
 }
 
-/* An instance comes into being, with what came before it. */
+/* Creates an instance, with the events that came before it. */
 static enum taken take_first_start(struct instances *p, const struct entry *entry,
                                    const struct pending *pending, struct arena *arena, struct intake *in)
 {
@@ -317,7 +318,7 @@ static enum taken take_existing(struct instances *p, struct entry *entry, const 
     return put(p, pending, in, start ? raised_event(m) : message_event(m));
 }
 
-/* The start of a life that was deleted comes a second time: it does not begin another one. */
+/* A repeated start of a deleted incarnation: it must not begin a new one. */
 static bool start_is_over(const struct entry *entry, const struct message *m)
 {
     if (entry->tombstone == 0)
@@ -338,7 +339,8 @@ static enum taken take_one(struct instances *p, struct entry *entry, const struc
     return take_early(p, entry, pending, in);
 }
 
-/* Would any of it change anything? What the first ones change decides about the others in their place. */
+/* Whether the instance accepts any of the events. Whether it accepts the later ones is decided in the turn,
+ * after the first ones. */
 static bool any_accepted(const struct entry *entry, const struct intake *in)
 {
     const struct instance *instance = entry_instance(entry);
@@ -362,14 +364,14 @@ static bool retry_is_next(const struct entry *entry)
            entry->first->message.kind == MESSAGE_RETRY;
 }
 
-/* The start of an instance that does not exist makes a turn of its own, a deletion a record; who is tried
- * again is loaded before anything else is done. */
+/* A start of an instance that does not exist has a turn of its own, a deletion a record of its own; after a
+ * retry request the instance is loaded before anything else. */
 static bool is_alone(const struct entry *entry)
 {
     return starts(entry) || deletion_is_next(entry) || retry_is_next(entry);
 }
 
-/* How many things wait for the entry; at most as many as one turn takes. */
+/* Number of things that wait for the entry, but at most as many as one turn takes. */
 static size_t waiting(const struct entry *entry)
 {
     size_t n = 0;

@@ -1,4 +1,5 @@
-/* A history as read from the stream becomes a parked instance, or a reason why it cannot. */
+/* Turns a history that was read from the stream into a parked instance, or into a reason why that is not
+ * possible. */
 #include "instances_state.h"
 #include "log_rule.h"
 #include "turn_list.h"
@@ -12,11 +13,11 @@ struct history { /* the counted records of the newest execution, in order */
     struct turn_list list;
     bool damaged, too_new, foreign;
     uint64_t execution;       /* the newest one */
-    uint64_t lost;            /* records of it that do not decode, behind the last one that does */
-    struct deletion deletion; /* of the life before; instance empty: there was none */
+    uint64_t lost;            /* its records behind the last one that decodes */
+    struct deletion deletion; /* of the incarnation before; instance empty: none */
 };
 
-/* What may be left of what stood before is on its way out, and nothing is missing. */
+/* Records before the deletion may still be there; they are being removed and are ignored. */
 static void begin_again(struct history *history, const struct deletion *deletion)
 {
     history->list.len = history->list.held = 0;
@@ -25,7 +26,8 @@ static void begin_again(struct history *history, const struct deletion *deletion
     history->deletion = *deletion;
 }
 
-/* Its subject says whose it is. What is of an execution that another has followed is missed by nobody. */
+/* The subject says to which execution the damaged record belongs. In an execution that another one has
+ * followed it does not matter. */
 static void note_damage(struct history *history, const struct log_record *record)
 {
     if (record->execution < history->execution)
@@ -98,7 +100,8 @@ static const struct event *note_turn(struct entry *entry, const struct turn *tur
 
 /* --- instances ----------------------------------------------------------------------------------- */
 
-/* An instance that has been through all turns; code NULL: without. NULL: *ret_status says why not. */
+/* An instance that has replayed all turns; code NULL: an instance without code. NULL: *ret_status says why
+ * not. */
 static struct instance *replay(struct instances *p, struct entry *entry,
                                const thole_orchestration_entry *code, const struct turn *turns, size_t n,
                                thole_status *ret_status, thole_error *reterr)
@@ -118,7 +121,7 @@ static void block_unreadable(struct instances *p, struct entry *entry, enum bloc
     entry_become(&p->entries, entry, ENTRY_UNREADABLE);
 }
 
-/* It is in the execution that its records' subjects say; in the first one at least, for nothing can end in
+/* Its execution is the one that the subjects of its records name, but at least 1: nothing can end in
  * execution 0. */
 static void block_damaged(struct instances *p, struct entry *entry, const struct history *history)
 {
@@ -131,7 +134,8 @@ static void block_damaged(struct instances *p, struct entry *entry, const struct
     block_unreadable(p, entry, BLOCKED_DAMAGED, "a record of the history does not decode");
 }
 
-/* What its history says of it, if nothing can be run. NULL: not even that. */
+/* An instance without code with the facts of the history. NULL: the history cannot be replayed even without
+ * code. */
 static struct instance *replay_bare(struct instances *p, struct entry *entry, const struct turn *turns,
                                     size_t n)
 {
@@ -149,7 +153,7 @@ static struct instance *replay_bare(struct instances *p, struct entry *entry, co
     return instance;
 }
 
-/* NULL: why not is noted. */
+/* NULL: the entry has the reason. */
 static struct instance *replay_code(struct instances *p, struct entry *entry, const struct turn *turns,
                                     size_t n)
 {
@@ -171,7 +175,7 @@ static struct instance *replay_code(struct instances *p, struct entry *entry, co
     if (status == THOLE_APP)
         return NULL;
     if (status == THOLE_NOMEM && !entry->memory_retried) {
-        entry->memory_retried = true; /* others go, and so do their stacks */
+        entry->memory_retried = true; /* others are released, and with them their stacks */
         entries_evict(&p->entries, p->entries.lru.len / 2);
         instance = replay(p, entry, code, turns, n, &status, &err);
     }
@@ -194,7 +198,7 @@ static void settle_turns(struct instances *p, struct entry *entry, const struct 
     entry->running.instance = instance;
 }
 
-/* Without code, for what it hands on. */
+/* An instance without code, for what the next execution takes over. */
 static void settle_continued(struct instances *p, struct entry *entry, const struct turn *turns, size_t n)
 {
     struct instance *instance = replay_bare(p, entry, turns, n);
@@ -220,7 +224,7 @@ static struct turn *join(const struct history *history, struct arena *arena, siz
     return turns;
 }
 
-/* It has ended: its code goes through all of it once more to answer, and is released. */
+/* The instance has ended: its code is replayed to answer the queries, then released. */
 static void recall(struct instances *p, struct entry *entry, const struct history *history,
                    const struct turn *turns, size_t n)
 {
@@ -287,7 +291,7 @@ static void settle(struct instances *p, struct entry *entry, const struct histor
     }
 }
 
-/* What the rows count it for, before anything new is committed. */
+/* What the rows count it with, before anything new is committed. */
 static void note_counted(struct entry *entry)
 {
     entry->counted = (struct entry_counted){.name = entry->execution > 0 && !entry_is_over(entry->state),
@@ -315,7 +319,7 @@ bool instances_history(struct instances *p, uint64_t token, const struct in_hist
     if (history.foreign)
         return false;
     note_counted(entry);
-    /* An owner that can run what another could not: run it, so that its status says so. */
+    /* This owner can run what another could not: run it, so that its status changes. */
     if (entry->state == ENTRY_LIVE)
         entry->running.retry = retry;
     entries_touch(&p->entries, entry);

@@ -1,4 +1,4 @@
-/* Histories that are asked for, and inbox messages that are incorporated. */
+/* Asks for histories; marks inbox messages as incorporated. */
 #include "instances_state.h"
 #include <assert.h>
 

@@ -1,4 +1,4 @@
-/* How many live instances of each orchestration a partition has: few names, so an array is enough. */
+/* Counts the live instances of each orchestration: few names, so an array is enough. */
 #include "instances_state.h"
 #include "memory.h"
 #include <assert.h>
@@ -16,7 +16,7 @@ static size_t find(const struct instances *p, thole_slice name)
     return i;
 }
 
-/* Both arrays are as long as each other. */
+/* Both arrays have the same length. */
 static void grow(struct instances *p)
 {
     size_t cap = p->names_cap;

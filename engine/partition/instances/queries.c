@@ -1,7 +1,7 @@
 /*
- * Queries. They change nothing: the instance is loaded if it is not in memory, and answers at once. Of one
- * that has ended only the end is in memory: its history is read once more, its code is replayed, all queries
- * that wait are answered, and it is released. Its entry is RECALLED meanwhile, so other input waits.
+ * Queries. They change nothing: the instance is loaded if it is not in memory, and answers at once. Of an
+ * ended instance only the outcome is in memory: its history is read again, its code is replayed, all waiting
+ * queries are answered, and it is released. Meanwhile its entry is RECALLED, and other input waits.
  */
 #include "instances_state.h"
 #include "memory.h"
@@ -46,7 +46,7 @@ void queries_refuse(struct instances *p, struct entry *entry, thole_status statu
 static void recall(struct instances *p, struct entry *entry)
 {
     if (entry->in_flight > 0 ||
-        entry->ready) /* when its last record is committed; behind what waits for it */
+        entry->ready) /* answered when its last record is committed, after the messages that wait for it */
         return;
     if (p->entries.recalled_len >= RECALLS_MAX) {
         queries_refuse(p, entry, THOLE_UNAVAILABLE,

@@ -1,10 +1,10 @@
-/* Starts of children under an id in use: their parents are told, and until that is stored they are not
- * incorporated. */
+/* Refused starts of children, whose id is in use: the parent is told, and the start is incorporated when that
+ * message is stored. */
 #include "instances_state.h"
 #include "memory.h"
 #include <stdlib.h>
 
-/* No record says that the start was refused: it counts as incorporated when the parent's answer is stored. */
+/* No record holds the refusal, so the start is incorporated only when the answer to the parent is stored. */
 void refusals_add(struct instances *p, struct entry *entry, const struct pending *start)
 {
     const struct message *m = &start->message;
@@ -41,7 +41,7 @@ void instances_sent(struct instances *p, uint64_t token)
     *at = refusal->next;
     intake_incorporate(p, refusal->inbox_sequence);
     struct entry *entry = refusal->entry;
-    if (--entry->refusals == 0 && intake_waits(entry)) /* a deletion */
+    if (--entry->refusals == 0 && intake_waits(entry)) /* a deletion waited for the refusals */
         entries_ready(&p->entries, entry);
     buf_release(&refusal->bytes);
     free(refusal);

@@ -1,7 +1,7 @@
 /*
  * Messages that cannot be taken. Their sender was told that they are stored, so they are not dropped: each is
- * given away with the reason, to be kept where people look. As with everything that follows from the inbox
- * outside of the log, it counts as incorporated when that is done; who crashes before says it again.
+ * stored in the stream REJECTED with the reason. The message is incorporated when that is done; after a crash
+ * before that, the next owner rejects it again.
  */
 #include "instances_state.h"
 #include <assert.h>

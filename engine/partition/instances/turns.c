@@ -1,4 +1,4 @@
-/* What was taken in becomes turns, turns become records: one at a time, in p->run. */
+/* Turns what was taken into turns, and turns into records: one at a time, in p->run. */
 #include "instances_state.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@ enum { INTAKE_BYTES_MAX = (TURN_RECEIVED_MAX + EARLY_EVENTS_MAX + 4) * sizeof(st
 /* --- failed turns -------------------------------------------------------------------------------- */
 
 /*
- * A turn that cannot be made: nothing of it is recorded. The instance comes back from its history without its
- * code, and takes what was meant for the turn; unchecked, when even that does not go. Where memory was short,
- * others go first, and the code gets a second chance.
+ * The turn failed: nothing of it is recorded. The instance is loaded from its history without its code and
+ * takes the turn's messages; if that fails too, they are recorded unchecked. If memory was short, other
+ * instances are released and the code is tried once more.
  */
 static void fail(struct instances *p, struct entry *entry, thole_status status, thole_slice text)
 {
@@ -27,8 +27,7 @@ static void fail(struct instances *p, struct entry *entry, thole_status status, 
     if (status == THOLE_NOMEM && !entry->memory_retried) {
         entry->memory_retried = true;
         entries_evict(&p->entries, p->entries.lru.len / 2);
-    } else if (status ==
-               THOLE_APP) { /* also when nothing new is there: what was recorded and not delivered is */
+    } else if (status == THOLE_APP) { /* also without new events: recorded ones may not be delivered yet */
         entry->loading.retry = !crash_candidates_stuck(p, entry);
     } else {
         entry_block(entry, bare ? ENTRY_KEEPS : ENTRY_RECORDS, turns_blocked_by(status), text);
@@ -83,8 +82,8 @@ static void run_code(struct instances *p, struct entry *entry)
     }
 }
 
-/* What comes for an instance whose history makes no sense here. It is kept for whoever can read it; but it
- * can be terminated. */
+/* Records what is received for an instance whose history cannot be read here, for an engine that can read it.
+ * The instance can be terminated. */
 static void record_unchecked(struct instances *p, struct entry *entry)
 {
     struct intake *in = &p->run.in;
@@ -113,16 +112,16 @@ static void record_unchecked(struct instances *p, struct entry *entry)
     intake_done(p, in);
 }
 
-/* The first turn of an execution: its instance comes into being, with its code or without. */
+/* The first turn of an execution: creates its instance, with or without code. */
 static void begin(struct instances *p, struct entry *entry, uint64_t execution)
 {
     const struct event *started = &p->run.in.events[0];
     assert(p->run.in.len > 0 && started->kind == EVENT_STARTED);
     p->run.begins = true;
     entry->execution = execution;
-    entry->turns = entry->events = 0; /* time goes on */
+    entry->turns = entry->events = 0; /* time_ms continues */
     entry_note(entry, started);
-    if (entry->limit == ENTRY_KEEPS) { /* this same turn could not be made, not even without code */
+    if (entry->limit == ENTRY_KEEPS) { /* this turn failed even without code */
         entry_become(&p->entries, entry, ENTRY_UNREADABLE);
         record_unchecked(p, entry);
         return;
@@ -137,7 +136,7 @@ static void begin(struct instances *p, struct entry *entry, uint64_t execution)
     run_code(p, entry);
 }
 
-/* The execution has ended so that another may begin, right behind it. */
+/* The execution has ended with continue-as-new: the next one begins right behind it. */
 static void continue_as_new(struct instances *p, struct entry *entry)
 {
     struct run *run = &p->run;
@@ -151,7 +150,7 @@ static void continue_as_new(struct instances *p, struct entry *entry)
     begin(p, entry, entry->execution + 1);
 }
 
-/* Somebody wants it to be tried again, whatever it was that stopped it here. */
+/* A user asks for a retry, whatever stopped the instance here. */
 static void try_again(struct instances *p, struct entry *entry)
 {
     intake_done(p, &p->run.in);

@@ -1,4 +1,4 @@
-/* What waits for an entry, and what it waits for. */
+/* What waits for an entry, and what the entry waits for. */
 #include "instances_state.h"
 
 static bool is_delete(const struct pending *pending)
@@ -11,15 +11,17 @@ bool deletion_is_next(const struct entry *entry)
     return is_delete(entry->first);
 }
 
-/* What it was, and all that is told of it, has to be committed first. Its record says, too, that whoever it
- * was in the way of has heard so: else the next owner finds nobody in their way, and begins what was refused.
+/* All records of the instance must be committed first. All refusals of starts under its id must be stored
+ * first, too: otherwise the next owner, which no longer finds the instance, would begin a start that was
+ * refused.
  */
 static bool deletion_must_wait(const struct entry *entry)
 {
     return (entry->in_flight > 0 || entry->refusals > 0) && is_delete(entry->first);
 }
 
-/* They are answered when what they collide with is committed: what is not committed is never told. */
+/* Starts under an id in use are answered when the instance that they collide with is committed: nothing
+ * uncommitted is told outside. */
 static bool must_wait(const struct entry *entry)
 {
     if (deletion_must_wait(entry))

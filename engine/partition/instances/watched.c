@@ -1,6 +1,7 @@
 /*
- * The only file that runs code of orchestrations. The watcher is called before, with what is run, and after
- * it. The code of a crash candidate is run twice: first in a copy of the process, which may crash.
+ * The only file that runs code of orchestrations. The watcher is called before it, with what is run, and
+ * after it. The code of a crash candidate is run twice: first in a forked copy of the process, which may
+ * crash.
  */
 #include "instances_state.h"
 
@@ -33,7 +34,7 @@ static void end(const struct instances *p)
         p->env->options.watch->ended(p->env->options.watch->arg);
 }
 
-/* What has to be survived first. */
+/* Runs the code of a crash candidate in a forked process. */
 static thole_status attempt(const struct instances *p, const struct entry *entry, enum code_kind kind,
                             uint64_t event, void (*body)(void *), void *arg, thole_error *reterr)
 {

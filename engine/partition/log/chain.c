@@ -170,7 +170,8 @@ static struct link *append(struct partition_log *log, struct record *record, con
     return link;
 }
 
-/* What the orchestration logged waits for its record: until then nobody is to hear of the turn. */
+/* What the orchestration logged is kept until its record is committed: before that nothing of the turn is
+ * visible outside. */
 static void keep_lines(struct partition_log *log, struct link *link, const struct turn_log *lines, size_t n)
 {
     arena_init(&link->arena, SIZE_MAX / 2);
@@ -185,7 +186,7 @@ static void keep_lines(struct partition_log *log, struct link *link, const struc
         env_no_memory(log->env);
 }
 
-/* How many of the turn's events, from @p first on, go into one record. At least one, if there are any. */
+/* Number of the turn's events, from @p first on, that one record holds; at least one, if there are any. */
 static size_t events_of_a_record(const struct turn *turn, size_t first, size_t room)
 {
     size_t bytes = 0, n = 0;
@@ -238,7 +239,7 @@ void log_append_position(struct partition_log *log, const struct log_saying *say
     (void)append(log, &record, saying, true, NULL);
 }
 
-/* The database may know epochs that the log has lost: those must not come again. */
+/* The database may know epochs that the log has lost: their numbers must not be used again. */
 void log_begin(struct partition_log *log, uint64_t epoch_above, const struct log_saying *saying)
 {
     struct record record = {.kind = RECORD_EPOCH_OPENED,
@@ -255,7 +256,7 @@ void log_begin(struct partition_log *log, uint64_t epoch_above, const struct log
 
 /* --- answers ------------------------------------------------------------------------------------- */
 
-/* Records before the failed one may still be acknowledged: only then is what was committed known. */
+/* What is committed is known only when all records before the failed one are answered. */
 static void settle_failure(struct partition_log *log)
 {
     if (log->facts.in_flight == 0 || log_link(log, 0)->n == log->failed_n)

@@ -7,7 +7,7 @@ struct link { /* one record of this epoch that is not yet committed */
     uint64_t n;
     bool acked;
     uint64_t floor;     /* inbox floor that it makes durable */
-    uint64_t committed; /* as it says */
+    uint64_t committed; /* as its record says */
     void *tag;
     thole_slice instance; /* borrowed */
     uint64_t execution;
@@ -23,16 +23,16 @@ struct partition_log {
     char why[160]; /* FAILING, LOST */
 
     /* READING, REMOVING, FOUND */
-    bool read_all;   /* READING: everything from the EpochOpened on was asked for */
-    bool read_again; /* REMOVING: when that is done */
+    bool read_all;   /* READING: all records from the EpochOpened on were asked for */
+    bool read_again; /* REMOVING: read the tail again afterwards */
     struct log_tail found;
     uint64_t found_epoch, found_n; /* the last epoch, its last record that counts */
     struct arena found_arena;      /* of found.position */
 
     /* OPENING, OPEN, FAILING */
     struct link *links; /* ring */
-    size_t head, cap;   /* its length: facts.in_flight */
-    struct link taken;  /* the one that was given out by log_take_committed() */
+    size_t head, cap;   /* length: facts.in_flight */
+    struct link taken;  /* the one that log_take_committed() returned */
     uint64_t failed_n;  /* FAILING: the epoch ends before it */
     struct log_facts facts;
 };

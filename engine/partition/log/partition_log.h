@@ -1,14 +1,14 @@
 /*
- * The partition's log: finds its tail, removes what does not count, opens an epoch, and appends to it, many
- * records at a time. It knows nothing of instances or rows: it is given records and gives back, in order,
- * those that are committed.
+ * The partition's log: finds its tail, removes void records, opens an epoch, and appends to it, many records
+ * at a time. It does not know instances or rows: it takes records and returns, in order, those that are
+ * committed.
  *
- * Opening: log_open() reads the tail, removes void records, and says log_found(); then log_begin() appends
- * the EpochOpened, which expects exactly the sequence that was read. An epoch's record n is stored at the
- * sequence of its EpochOpened + n or not at all: it expects the last sequence to be the one before. It is
- * committed when 1..n are all acknowledged (prefix rule). After the first that is refused or not answered
- * nothing of the epoch is committed any more; those before it may still be acknowledged, and only when all of
- * them are answered the log is lost.
+ * Opening: log_open() reads the tail and removes void records; log_found() returns the result; then
+ * log_begin() appends the EpochOpened, which expects exactly the sequence that was read. An epoch's record n
+ * is stored at the sequence of its EpochOpened + n or not at all: it expects the last sequence to be the one
+ * before. It is committed when 1..n are all acknowledged (prefix rule). After the first record that is
+ * refused or not answered nothing more of the epoch is committed; records before it may still be
+ * acknowledged, and the state is LOST when all of them are answered.
  *
  * Its states: enum log_state; which may follow which: docs/architecture.md. Answers that come in another
  * state than the one that waits for them are ignored. Outputs: READ_TAIL, DELETE_RECORDS, APPEND.
@@ -21,18 +21,18 @@
 struct partition_log;
 struct partition_log *log_create(struct env *env);
 void log_destroy(struct partition_log *log); /* NULL-safe */
-void log_reset(struct partition_log *log);   /* forgets everything */
+void log_reset(struct partition_log *log);   /* drops all state */
 
 /* lint.state_tables draws these lines in docs/architecture.md: one state a line, with what it means. */
 enum log_state {
-    LOG_CLOSED,   /* log_open() may come */
-    LOG_READING,  /* waits for its tail */
+    LOG_CLOSED,   /* log_open() may be called */
+    LOG_READING,  /* waits for the tail */
     LOG_REMOVING, /* waits until the records of the tail that do not count are removed */
-    LOG_FOUND,    /* the tail is known, and all of it counts: log_begin() may come */
+    LOG_FOUND,    /* the tail is known and holds no void records: log_begin() may be called */
     LOG_OPENING,  /* waits for the answer to its EpochOpened */
-    LOG_OPEN,     /* the epoch is this owner's: log_append…() may come */
+    LOG_OPEN,     /* this owner's epoch: log_append…() may be called */
     LOG_FAILING,  /* an append failed: waits for the answers to those before it */
-    LOG_LOST,     /* what was committed is known, and nothing more will be: log_reset() may come */
+    LOG_LOST,     /* what is committed is known and final: log_reset() may be called */
 };
 enum log_state log_state(const struct partition_log *log);
 /* LOST: why. Borrowed until log_reset(). */
@@ -48,29 +48,29 @@ void log_deleted(struct partition_log *log);                        /* answer to
 
 struct log_tail {
     uint64_t last;            /* sequence of the stream's last record */
-    struct position position; /* of the last record that counts */
-    uint64_t published;       /* as it says */
+    struct position position; /* the inbox position in the last record that counts */
+    uint64_t published;       /* as that record says */
 };
 /* FOUND; OPENING and OPEN without the position. Borrowed until log_reset(), the position until log_begin().
  */
 const struct log_tail *log_found(const struct partition_log *log);
 
-/* What each record says beside its body. */
+/* What each record carries beside its body. */
 struct log_saying {
     struct position position; /* of the inbox; borrowed for the call */
     uint64_t published;
 };
-/* FOUND: opens an epoch above the one that was found, and above this one. */
+/* FOUND: opens an epoch above the one that was found, and above @p epoch_above. */
 void log_begin(struct partition_log *log, uint64_t epoch_above, const struct log_saying *saying);
 
 /* --- appending ------------------------------------------------------------------------------------- */
 
-/* A turn in as many records as it needs; only the last carries the inbox position. What the orchestration
- * logged waits for that one. Returns the number of records; each has the tag. The bytes of turn.instance stay
- * until all of them are committed, or log_reset(). */
+/* Appends a turn as one or more records; only the last carries the inbox position and returns @p lines when
+ * it is committed. Returns the number of records; each has the tag. The bytes of turn.instance must stay
+ * valid until all of them are committed, or log_reset(). */
 size_t log_append_turn(struct partition_log *log, const struct turn *turn, const struct turn_log *lines,
                        size_t lines_len, const struct log_saying *saying, void *tag);
-/* One record; deletion->instance stays likewise. */
+/* Appends one record; deletion->instance must stay valid as above. */
 void log_append_deletion(struct partition_log *log, const struct deletion *deletion,
                          const struct log_saying *saying, void *tag);
 void log_append_position(struct partition_log *log, const struct log_saying *saying);
@@ -98,16 +98,18 @@ bool log_take_committed(struct partition_log *log, struct log_committed *ret);
 struct log_facts {
     uint64_t epoch, base; /* base: sequence of its EpochOpened; 0: it is not stored yet */
     uint64_t next_n;      /* of the next record */
-    uint64_t committed_n; /* of the last that was taken as committed */
+    uint64_t committed_n; /* of the last that log_take_committed() returned */
     uint64_t floor;       /* inbox floor that committed records make durable */
-    uint64_t published;   /* as the last record that was appended says */
+    uint64_t published;   /* as the last appended record says */
     uint64_t
-        confirmed_seq; /* a committed record says that those up to here are: whoever reads the tail knows */
-    size_t in_flight;  /* appends that are not committed */
+        /* a committed record says that all up to here are committed, so a reader of the tail knows it */
+        confirmed_seq;
+    size_t in_flight; /* appends that are not committed */
 };
 const struct log_facts *log_facts(const struct partition_log *log);
-/* What an owner asks of records that it reads back: see log_rule_judge(). Nothing that was read with a
- * foreign record (log_rule_foreign) is the whole truth: an idle owner meets no rival's record but there. */
+/* The rule for records that the owner reads back: see log_rule_judge(). If one of them is foreign
+ * (log_rule_foreign), nothing that was read with it may be used: a rival owns the log. An idle owner finds a
+ * rival's record only there. */
 struct log_rule log_view(const struct partition_log *log);
 bool log_is_open(const struct partition_log *log); /* OPEN: records may be appended */
 #endif

@@ -1,8 +1,8 @@
 /*
- * The tail of the log: which of its last records count. Those that do not are removed before the next
- * EpochOpened is written, so everything before the last EpochOpened counts, and only the records behind it
- * need the rule. Each record says what its writer knew to be committed, so the last ones are enough: as many
- * as can be in flight, twice.
+ * The tail of the log: which of its last records count. Void records are removed before the next EpochOpened
+ * is written, so everything before the last EpochOpened counts, and only the records behind it need the rule.
+ * Each record says what its writer knew to be committed, so reading twice as many records as can be in flight
+ * is enough.
  */
 #include "log_state.h"
 #include <assert.h>
@@ -44,12 +44,13 @@ static bool decode_tail(struct partition_log *log, struct arena *arena, struct t
     }
     for (size_t i = 0; i < in->records_len; i++) {
         thole_status const status = record_decode(in->records[i].bytes, arena, &tail->records[i], NULL);
-        /* An owner writes one format: behind an EpochOpened that is understood, a newer one is nobody's. */
+        /* An owner writes one format: behind an EpochOpened in a known format, a record in a newer one
+         * belongs to no owner. */
         if (status == THOLE_UNSUPPORTED && in->records[i].sequence == in->epoch_sequence) {
             log_lose(log, "the history was written by a newer version of thole");
             return false;
         }
-        if (status == THOLE_NOMEM) { /* nobody has looked at it: it must not be taken for a void one */
+        if (status == THOLE_NOMEM) { /* not decoded: it must not be taken for a void record */
             env_no_memory(log->env);
             return false;
         }
@@ -62,7 +63,7 @@ static bool decode_tail(struct partition_log *log, struct arena *arena, struct t
 enum tail_verdict {
     TAIL_FOUND,
     TAIL_READ_ALL,
-    TAIL_NO_EPOCH,     /* what stands in the place of the EpochOpened is none: remove it, look again */
+    TAIL_NO_EPOCH,     /* the record in the EpochOpened's place is none: remove it, read again */
     TAIL_INCONSISTENT, /* the log says that more was stored than is there */
     TAIL_OVERTAKEN, /* records of a newer epoch behind it: it is not the last EpochOpened; never remove those
                      */
@@ -73,7 +74,7 @@ static const struct record *decoded(const struct tail *tail, size_t i)
     return tail->records[i].kind == RECORD_UNKNOWN ? NULL : &tail->records[i];
 }
 
-/* False: a rival has opened the partition since. */
+/* False: a rival has opened the partition since then. */
 static bool take_record(struct tail *tail, size_t i, bool *found_position)
 {
     const struct record *r = decoded(tail, i);
@@ -83,16 +84,17 @@ static bool take_record(struct tail *tail, size_t i, bool *found_position)
         tail->voids[tail->voids_len++] = sequence;
     if (verdict != LOG_COUNTS)
         return verdict != LOG_RIVAL;
-    tail->published = r->published; /* it only grows */
+    tail->published = r->published; /* never decreases */
     if (r->kind == RECORD_TURN && r->turn.more)
-        return true; /* a turn that has no end (yet) moves nothing */
+        return true; /* parts of a turn before its last one carry no position */
     tail->position = &r->position;
     *found_position = true;
     return true;
 }
 
-/* The log rule over the records that were read; the first is the EpochOpened. @p cut: those that follow it
- * were not asked for. (A gap alone does not say so: an earlier owner may have removed void records there.) */
+/* Applies the log rule to the records that were read; the first is the EpochOpened. @p cut: the records right
+ * behind it were not asked for. (A gap alone does not show that: an earlier owner may have removed void
+ * records there.) */
 static enum tail_verdict walk_tail(bool cut, struct tail *tail)
 {
     const struct in_tail *in = tail->in;
@@ -117,7 +119,7 @@ static enum tail_verdict walk_tail(bool cut, struct tail *tail)
     return found_position && reaches_known ? TAIL_FOUND : TAIL_READ_ALL;
 }
 
-/* There is no EpochOpened: nothing counts. */
+/* Without an EpochOpened nothing counts. */
 static enum tail_verdict walk_without_epoch(struct tail *tail)
 {
     static const struct position nothing = {0};
@@ -130,9 +132,10 @@ static enum tail_verdict walk_without_epoch(struct tail *tail)
 }
 
 /*
- * A record is void by what else was read, and reading takes time: an owner that is still alive may have
- * removed records meanwhile (see removals). That looks like a gap when the record that confirms the deletion
- * was stored behind the tail that was read. So nothing is deleted once the log has gone on.
+ * Whether a record is void follows from the other records that were read, and reading takes time: an owner
+ * that is still alive may have removed records meanwhile (projection/removals.c). That looks like a gap if
+ * the record that confirms the deletion was stored behind the tail that was read. So nothing is deleted if
+ * the log has grown since.
  */
 static void delete_records(struct partition_log *log, const uint64_t *sequences, size_t n, uint64_t last)
 {

@@ -1,6 +1,6 @@
 /*
- * The rows of a projection batch while it is being made: one for each key, holding what the last change says.
- * So inserts and deletes never name the same row, however often the batch changes it.
+ * The rows of a projection batch while it fills: one for each key, with the state of the last change. So no
+ * row is both inserted and deleted, however often the batch changes it.
  */
 #include "memory.h"
 #include "projection_state.h"
@@ -120,7 +120,7 @@ static void index_grow(struct key_index *index, const struct projection_batch *b
     *index = grown;
 }
 
-/* The cell of the key; 0 in it: there is no such row yet. */
+/* The cell of the key; it holds 0 if there is no such row yet. */
 static uint32_t *find(struct key_index *index, const struct projection_batch *batch, key_fn *key_of,
                       const struct row_key *key, bool *ret_new)
 {
@@ -201,7 +201,8 @@ struct projected_instance *projection_batch_instance(struct projection_batch *ba
 void projection_batch_prune(struct projection_batch *batch, thole_slice instance,
                             struct executions executions)
 {
-    /* The batch has consecutive executions, up to the newest: where one is missing, older ones are, too. */
+    /* The batch has consecutive executions, up to the newest: if one is missing, all older ones are
+     * missing. */
     for (uint64_t execution = executions.upto; execution > executions.above; execution--) {
         struct row_key const key = {instance, execution, 0};
         uint32_t const found =
@@ -234,9 +235,9 @@ struct projected_send *projection_batch_send(struct projection_batch *batch)
     return ROW_ADD(batch, sends);
 }
 
-/* --- its rows as what the store takes -------------------------------------------------------------- */
+/* --- a struct batch for the store -------------------------------------------------------------- */
 
-/* The batch goes to another thread and may outlive the partition: it owns copies of everything. */
+/* The struct batch goes to another thread and may outlive the partition: it owns copies of everything. */
 static thole_slice own(struct batch *batch, thole_slice from, bool *failed)
 {
     thole_slice copy = {0};
@@ -352,7 +353,7 @@ static bool copy_deletions(struct batch *batch, const struct projection_batch *b
     return !failed;
 }
 
-/* There are never more deletions than one batch can have: they come before everything else. */
+/* Without deletions: one struct batch always holds all of them, and they come first. */
 static size_t longest(const struct projection_batch *b)
 {
     size_t const lens[] = {b->activities_len, b->timers_len, b->quarantine_len, b->instances_len,

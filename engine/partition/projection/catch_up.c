@@ -1,24 +1,24 @@
 /*
- * Behind the EpochOpened: the rows are brought up to it. Everything before it counts: what did not has been
- * removed.
+ * After the EpochOpened is stored, the rows are brought up to it. All records before it count: void ones have
+ * been removed.
  */
 #include "projection_state.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RESULTS_LOOK = 20000 /* messages of the inbox: a fraction of a second, however many wait */ };
+enum { RESULTS_LOOK = 20000 /* messages of the inbox: bounds the time to a fraction of a second */ };
 
 /* --- the projection up to here ------------------------------------------------------------------- */
 
-/* The log lost its tail, or one of the two came from a backup: rows from nowhere. */
+/* The rows are not from this log: the log lost its tail, or one of the two was restored from a backup. */
 static void reset(struct projection *p)
 {
     projection_become(p, PROJECTION_RESETTING);
     env_emit(p->env, PARTITION_OUT_STORE_RESET);
 }
 
-/* From behind what the rows have, or from an earlier deletion whose records may still be there. */
+/* Reads from behind the watermark, or from an earlier deletion whose records may still be there. */
 static void catch_up_more(struct projection *p);
 
 static void redo(struct projection *p, struct projected projected)
@@ -65,8 +65,9 @@ void projection_store_reset(struct projection *p)
 }
 
 /*
- * Whoever has done an activity has deleted its row, and perhaps nobody has read the result yet: then the row
- * would come back, and somebody do it again. What is stored after this look is done again all the same.
+ * A worker that has completed an activity has deleted its row, but its result may still wait in the inbox:
+ * then redo would insert the row again, and the activity would run again. A result that is stored after this
+ * look does not prevent that.
  */
 static void ask_for_results(struct projection *p)
 {
@@ -98,12 +99,12 @@ static void catch_up_more(struct projection *p)
         p->redo_next = out->to + 1;
         return;
     }
-    if (p->redo_unproven && p->projector.watermark.mark != 0) { /* nor is there one behind it */
+    if (p->redo_unproven && p->projector.watermark.mark != 0) { /* nor is there a record behind it */
         reset(p);
         return;
     }
     if (in_parts) {
-        p->projector.parts_len = 0; /* its end was never written: it never happened */
+        p->projector.parts_len = 0; /* the turn's last part was never written: the turn does not count */
         project_pump(p);
         return;
     }
@@ -123,8 +124,8 @@ static void catch_up_more(struct projection *p)
 }
 
 /*
- * Are the rows those of this log? They are if the record that they end with is there. A log that lost its
- * tail may have overtaken them, with records of its own, while the database was away.
+ * Whether the rows are of this log: they are if the record of the watermark is there. A log that lost its
+ * tail may have grown beyond the watermark, with other records, while the database was away.
  */
 static bool prove(struct projection *p, const struct log_record *record)
 {
@@ -136,7 +137,7 @@ static bool prove(struct projection *p, const struct log_record *record)
     return same;
 }
 
-/* A turn whose end was never written has asked for this all the same, and will again. */
+/* Also for a turn whose last part was never written: the removal will be asked for again. */
 static void owed_by(struct projection *p, const struct record *record, uint64_t sequence)
 {
     const struct turn *turn = &record->turn;
@@ -152,7 +153,7 @@ static void owed_by(struct projection *p, const struct record *record, uint64_t 
         removals_owe(p, turn->instance, pruned, sequence);
 }
 
-/* Rows are there already: of what stands up to them only deletions matter. */
+/* A record up to the watermark: its rows are there already, only deletions matter. */
 static void find_owed(struct projection *p, const struct log_record *stored)
 {
     struct arena arena;
@@ -166,11 +167,11 @@ static void find_owed(struct projection *p, const struct log_record *stored)
     arena_release(&arena);
 }
 
-/* False: the rows are of another log, and made anew. */
+/* False: the rows are of another log and are made again. */
 static bool redo_one(struct projection *p, const struct log_record *record)
 {
     uint64_t const projected = p->projector.watermark.seq;
-    bool uncertain; /* nothing is counted yet */
+    bool uncertain; /* not used: nothing is counted yet */
     if (p->redo_unproven && record->sequence >= projected && !prove(p, record)) {
         removals_release(&p->removals);
         reset(p);
@@ -183,7 +184,7 @@ static bool redo_one(struct projection *p, const struct log_record *record)
     return true;
 }
 
-/* Everything before the EpochOpened counts: what did not has been removed. */
+/* All records before the EpochOpened count: void ones have been removed. */
 void projection_log(struct projection *p, const struct in_log *in)
 {
     if (p->state != PROJECTION_CATCHING_UP || !p->redo_reading)

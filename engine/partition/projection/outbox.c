@@ -1,9 +1,9 @@
 /*
- * What committed turns say to other instances: children to start and to cancel, events, results for parents.
- * Each is a message to an inbox, sent after the rows of its batch, repeated by the host until it is stored;
- * the watermark waits for it. Each record says how far that has come, so that a redo, be it of the whole log,
- * sends again what perhaps was not stored and no more. Receivers know those from what they have (by the
- * parent's event, by request id, by what is resolved).
+ * Messages of committed turns to other instances: starts and cancellations of children, events, results for
+ * parents. Each goes to an inbox after the rows of its batch are committed, and the host repeats it until it
+ * is stored; the watermark waits for it. Each record says up to which record all messages are stored, so that
+ * a redo, even of the whole log, repeats only those that may not be stored. Receivers drop repeated ones (by
+ * the parent's event, by request id, by what is resolved).
  */
 #include "projection_state.h"
 #include <assert.h>
@@ -13,7 +13,7 @@
 
 /* --- committed turns ----------------------------------------------------------------------------- */
 
-/* "<execution.event.instance": no client's begins so. */
+/* "<execution.event.instance": a client's request id never begins with '<'. */
 static thole_slice request_id_of(struct projection *p, struct projection_batch *b, const struct turn *turn,
                                  const struct event *event)
 {
@@ -64,7 +64,8 @@ static struct message result_for(const struct origin *parent, const struct turn 
 
 /* --- results ---------------------------------------------------------------------------------- */
 
-/* Whose child it is: its owner knows, or the batch if it has seen it start; else the history must be asked.
+/* Finds the child's parent: in the facts, or in the batch if the start is in it; else the history must be
+ * read.
  */
 static void end_of_child(struct projection *p, struct projection_batch *b, const struct turn *turn,
                          const struct event *event, const struct projection_facts *facts)
@@ -83,7 +84,7 @@ static void end_of_child(struct projection *p, struct projection_batch *b, const
         return;
     struct message message = result_for(&parent, turn, event);
     if (facts != NULL && arena_dup(&b->arena, parent.instance, &message.instance) != THOLE_OK)
-        env_no_memory(p->env); /* what it knows may go before the message does */
+        env_no_memory(p->env); /* the batch may be freed before the message is sent */
     enter(b, turn, &message);
 }
 
@@ -106,7 +107,7 @@ void outbox_add(struct projection *p, struct projection_batch *b, const struct t
                                    .data = event->data,
                                    .request_id = request_id_of(p, b, turn, event)};
         if (message.instance.len == 0)
-            return; /* its parent lets it go */
+            return; /* its parent does not wait for it any more */
         break;
     case EVENT_EVENT_SENT:
         message = (struct message){.kind = MESSAGE_EVENT,
@@ -141,8 +142,8 @@ static void go(struct projection *p, struct projected_send *send)
         env_send(p->env, send->message.instance, buf_bytes(&send->bytes), send->token);
 }
 
-/* What is meant for one instance goes in order, one at a time: a cancellation must not overtake the start,
- * nor one event another. */
+/* Messages to one instance go in order, one at a time: a cancellation must not overtake the start, nor one
+ * event another. */
 static void enqueue(struct projection *p, struct projected_send *send)
 {
     struct receiver_queue *queue = queue_of(p, send);
@@ -200,7 +201,7 @@ struct projection_batch *outbox_sent(struct projection *p, uint64_t token)
         return NULL;
     struct receiver_queue *queue = queue_of(p, send);
     if (queue->first != send)
-        return NULL; /* it has not been sent */
+        return NULL; /* not sent yet */
     queue->first = send->next;
     if (queue->first == NULL)
         queue->last = NULL;
@@ -209,7 +210,7 @@ struct projection_batch *outbox_sent(struct projection *p, uint64_t token)
     return answered(b, send);
 }
 
-/* --- whose child it was -------------------------------------------------------------------------- */
+/* --- looking up the parent -------------------------------------------------------------------------- */
 
 /* False: the history cannot be relied on. */
 static bool find_parent(struct projection *p, const struct in_history *in, const struct log_rule *log,
@@ -232,7 +233,7 @@ static bool find_parent(struct projection *p, const struct in_history *in, const
             continue;
         *ret = record.turn.events[0].parent;
         if (ret->instance.len == 0)
-            break; /* nobody's */
+            break; /* a root instance */
         if (arena_dup(&b->arena, ret->instance, &ret->instance) != THOLE_OK)
             env_no_memory(p->env);
     }

@@ -1,14 +1,14 @@
 /*
- * Batches on their way to the outside: rows in one transaction, then work messages and messages to other
- * instances, then the watermark. One batch is applied at a time, while the messages of those before it are on
- * their way. What is cancelled does not wait for all that: its rows go first, in a transaction of their own,
- * and then workers are told.
+ * Carries out batches: rows in one transaction, then work messages and messages to other instances, then the
+ * watermark. One batch is applied at a time, while the messages of those before it are being sent.
+ * Cancellations do not wait for that: their rows are deleted first, in a transaction of their own, and then
+ * workers are told.
  */
 #include "projection_state.h"
 #include <assert.h>
 #include <stdlib.h>
 
-/* The database must be told of the last deletion for good. */
+/* The last deletion is not yet durable in the database. */
 static bool undurable(const struct projection *p)
 {
     const struct removal *last = p->removals.last;
@@ -23,7 +23,7 @@ static void apply(struct projection *p, struct projection_batch *b)
         env_no_memory(p->env);
         return;
     }
-    assert(p->projector.watermark.seq >= p->projector.watermark_sent); /* it never goes back */
+    assert(p->projector.watermark.seq >= p->projector.watermark_sent); /* the watermark never decreases */
     batch->projected = p->projector.watermark;
     batch->durable = undurable(p);
     p->projector.watermark_sent = p->projector.watermark.seq;
@@ -32,7 +32,7 @@ static void apply(struct projection *p, struct projection_batch *b)
     env_emit(p->env, PARTITION_OUT_APPLY)->apply.batch = batch;
 }
 
-/* False: there is nothing (more) to remove. */
+/* False: nothing more to remove. */
 static bool apply_removals(struct projection *p, struct projection_batch *b)
 {
     struct batch *batch = NULL;
@@ -72,7 +72,7 @@ static void retire(struct projection *p)
     }
 }
 
-/* --- what is cancelled ------------------------------------------------------------------------- */
+/* --- cancellations ------------------------------------------------------------------------- */
 
 static bool same_push(const struct projected_push *a, const struct projected_push *b)
 {
@@ -80,7 +80,7 @@ static bool same_push(const struct projected_push *a, const struct projected_pus
            thole_slice_equal(a->instance, b->instance) && thole_slice_equal(a->reason, b->reason);
 }
 
-/* Its row is not gone but replaced, by that of a later try, with all the other rows. */
+/* Its row is not deleted but replaced by that of a later try, together with all other rows. */
 static bool is_replaced(struct projection_batch *b, const struct projected_push *push)
 {
     const struct projected_activity *const activity =
@@ -88,8 +88,8 @@ static bool is_replaced(struct projection_batch *b, const struct projected_push 
     return activity != NULL && !activity->gone;
 }
 
-/* Best effort: a message that is not withdrawn is dropped by the worker, who finds no row. One whose place is
- * not known yet is withdrawn when it is. */
+/* Best effort: a message that is not withdrawn is dropped by the worker, which finds no row. A message whose
+ * sequence is not known yet is withdrawn when it is known. */
 static void withdraw(struct projection *p, struct projection_batch *of, const struct projected_push *push)
 {
     uint64_t const key = key_hash(push->instance, push->execution, push->activity_id);
@@ -143,10 +143,10 @@ static void push(struct projection *p, struct projection_batch *b, bool replaced
             withdraw(p, b, &all[i]);
 }
 
-/* Records that change no row need no transaction: the watermark is saved when things are quiet. */
+/* Records that change no row need no transaction: the watermark is saved when the partition is idle. */
 static void send(struct projection *p, struct projection_batch *b)
 {
-    assert(b->sends_len == 0 || !projection_batch_empty(b)); /* every turn has an instance's row */
+    assert(b->sends_len == 0 || !projection_batch_empty(b)); /* every turn changes an instance's row */
     if (b->pushes_len > 0 && apply_removals(p, b))
         return;
     push(p, b, false);
@@ -197,12 +197,13 @@ static void publish(struct projection *p, struct projection_batch *b)
     }
 }
 
-/* What a worker holds it acknowledges itself; the next claim of one that is dead finds no row. */
+/* A message that a worker holds is acknowledged by that worker; if the worker is dead, the next one's claim
+ * finds no row. */
 static void note_removed(struct projection_batch *b, const struct batch_activity *rows, size_t n)
 {
     for (size_t i = 0; i < b->removed; i++)
         if (b->activities[i].gone)
-            b->activities[i].before = false; /* no more */
+            b->activities[i].before = false; /* not any more */
     for (size_t i = 0; i < n; i++) {
         struct projected_activity *const activity =
             projection_batch_find_activity(b, rows[i].instance, rows[i].execution, rows[i].activity_id);
@@ -244,7 +245,7 @@ void projection_applied(struct projection *p, const struct in_applied *in)
     retire(p);
 }
 
-/* One of its messages is there, or not needed. */
+/* One of the batch's messages is stored, or not needed. */
 static void answered(struct projection *p, struct projection_batch *b)
 {
     assert(b->publishes_left > 0);

@@ -1,4 +1,4 @@
-/* The room as a whole: made, forgotten, checked. What it does: projection.h. */
+/* Creation, reset and checks of the projection room. Its contract: projection.h. */
 #include "memory.h"
 #include "projection_state.h"
 #include <assert.h>

@@ -1,9 +1,9 @@
 /*
- * The projection of the partition's log: what committed records come to outside. It is given committed
+ * The projection of the partition's log: the effects of committed records outside. It takes committed
  * records, in order, and collects rows, work messages, cancellations and messages to other instances in
  * batches; each batch becomes one transaction or a few, then its messages are sent, then the watermark moves
- * behind it. It knows nothing of the appends, nor of instances in memory: what it needs to know of them is
- * given with the record.
+ * behind it. It knows neither appends nor instances in memory: facts about the instance are given with the
+ * record.
  *
  * Its states: enum projection_state, and those of its batches, of which one is applied at a time, while the
  * messages of those before it are on their way; which may follow which: docs/architecture.md. Answers that
@@ -25,17 +25,17 @@ void projection_reset(struct projection *projection);   /* forgets everything */
 
 /* lint.state_tables draws these lines in docs/architecture.md: one state a line, with what it means. */
 enum projection_state {
-    PROJECTION_CLOSED,      /* projection_open() may come */
-    PROJECTION_REGISTERING, /* waits for the database to know its epoch */
-    PROJECTION_RESETTING,   /* the rows are of another log: waits until they are gone */
+    PROJECTION_CLOSED,      /* projection_open() may be called */
+    PROJECTION_REGISTERING, /* waits until the database knows the epoch */
+    PROJECTION_RESETTING,   /* the rows are of another log: waits until they are removed */
     PROJECTION_CATCHING_UP, /* the log is read again, from what the rows have up to this epoch */
-    PROJECTION_CURRENT,     /* what follows from the log up to this epoch is done: records may come */
-    PROJECTION_FAILED,      /* this owner cannot go on: projection_reset() may come */
+    PROJECTION_CURRENT,     /* all effects of the log up to this epoch are done: records may be given */
+    PROJECTION_FAILED,      /* this owner cannot continue: projection_reset() may be called */
 };
 enum projection_state projection_state(const struct projection *projection);
-/* FAILED: why; the partition closes at once. Borrowed. */
+/* FAILED: the reason; the partition closes at once. Borrowed. */
 const char *projection_why(const struct projection *projection);
-/* Why the owner must step down, said once; NULL: it need not. The partition closes when its appends are
+/* Why the owner must step down, returned once; NULL: no reason. The partition closes when its appends are
  * answered. */
 const char *projection_take_step_down(struct projection *projection);
 /* The newest epoch that the database is known to have; 0: not known. */
@@ -48,15 +48,15 @@ void projection_check(const struct projection *projection);
 struct projection_start {
     uint64_t epoch, base;   /* of the EpochOpened; base: its sequence */
     uint64_t tail_last;     /* the log's last sequence before it */
-    uint64_t published;     /* up to there the log says that all is done */
+    uint64_t published;     /* the log says that all up to here is done */
     uint64_t inbox_from;    /* the first message of the inbox that may not be incorporated */
-    struct seen inbox_seen; /* by which the inbox is known: see READ_RESULTS */
+    struct seen inbox_seen; /* identifies the inbox: see READ_RESULTS */
 };
 void projection_open(struct projection *projection, const struct projection_start *start);
 void projection_store_opened(struct projection *projection, const struct in_store_opened *in);
 void projection_store_reset(struct projection *projection);
 void projection_log(struct projection *projection, const struct in_log *in);
-/* Those that were read before, by what @p inbox says, and changed nothing then, wait no more. */
+/* Takes the answer to READ_RESULTS. Results that were incorporated before, as @p inbox says, are skipped. */
 void projection_results(struct projection *projection, const struct in_results *in,
                         const struct progress *inbox);
 
@@ -66,27 +66,27 @@ struct projection_facts { /* of the record's instance, as its owner has it in me
     thole_slice orchestration;
     struct origin parent;
 };
-struct projection_turns {     /* what the record came to; borrowed until the next call */
-    const struct turn *turns; /* that are complete with it: those of a turn in parts come with its last one */
+struct projection_turns {     /* what the record completed; borrowed until the next call */
+    const struct turn *turns; /* turns that are complete with it: a turn in parts comes with its last part */
     size_t len;
     bool rows_uncertain; /* there may be fewer rows of activities than are counted */
 };
-/* CURRENT: the next committed record. facts NULL: it is of no instance. */
+/* CURRENT: takes the next committed record. facts NULL: it is of no instance. */
 void projection_record(struct projection *projection, thole_slice bytes, uint64_t sequence,
                        const struct projection_facts *facts, struct projection_turns *ret);
-/* At the end of each step: what can go on its way does. */
+/* At the end of each step: emits the outputs that may go now. */
 void projection_pump(struct projection *projection);
 
 /* --- answers --------------------------------------------------------------------------------------- */
 
-#define PROJECTION_TOKEN (UINT64_C(1) << 63) /* set in tokens of LOAD that are the projection's */
+#define PROJECTION_TOKEN (UINT64_C(1) << 63) /* set in tokens of LOADs that this room emits */
 /* @p token, @p sequence: as in the answer. */
 void projection_applied(struct projection *projection, const struct in_applied *in);
 void projection_published(struct projection *projection, uint64_t token, uint64_t sequence);
 void projection_sent(struct projection *projection, uint64_t token);
 void projection_history(struct projection *projection, uint64_t token, const struct in_history *in,
                         const struct log_rule *log);
-bool projection_removed(struct projection *projection, uint64_t sequence); /* false: of nothing */
+bool projection_removed(struct projection *projection, uint64_t sequence); /* false: nothing waits for it */
 
 /* --- timers: those that are due soon are in memory, all are rows ------------------------------------- */
 
@@ -94,27 +94,28 @@ struct projection_timer {
     uint64_t execution, timer_id;
     thole_slice instance; /* borrowed until the next call */
 };
-void projection_read_timers(struct projection *projection); /* asks for those of the next horizon */
+void projection_read_timers(struct projection *projection); /* asks for the rows of the next horizon */
 void projection_timers(struct projection *projection, const struct in_timers *in);
-/* The next one that is due; when there is none, false, and more are asked for at need. */
+/* Takes the next timer that is due. False: none; asks for more rows if needed. */
 bool projection_take_due(struct projection *projection, struct projection_timer *ret);
-/* A timer that was due too early is to fire again. Its row is there. */
+/* A timer that fired too early must fire again. Its row is there. */
 void projection_wake(struct projection *projection, const struct batch_timer *timer);
 uint64_t projection_deadline_ms(const struct projection *projection);
 
-/* --- what is done, and who has been told ------------------------------------------------------------ */
+/* --- what is done, and what the log and the database know of it
+ * ------------------------------------------------------------ */
 
-/* All that follows from the records up to there has been done outside: what a record says as `published`. */
+/* All effects of the records up to here are done: the `published` of the next record. */
 uint64_t projection_done(const struct projection *projection);
-/* The log, whose last record says @p said, does not say yet what it can: that messages to other instances are
- * stored, records removed. */
+/* The log, whose last record says @p said, must be told that messages to other instances are stored or
+ * records removed. */
 bool projection_unsaid(const struct projection *projection, uint64_t said);
 /* The database does not know the watermark yet. */
 bool projection_unsaved(const struct projection *projection);
-void projection_save(struct projection *projection); /* tells it */
-/* A record must say that the last deletion is committed: confirmed_seq as in struct log_facts. */
+void projection_save(struct projection *projection); /* tells the database */
+/* A record must confirm that the last deletion is committed: confirmed_seq as in struct log_facts. */
 bool projection_unconfirmed(const struct projection *projection, uint64_t confirmed_seq);
-/* Records of deleted instances go when nothing needs them any more. */
+/* Removes records of deleted instances that nothing needs any more. */
 void projection_remove(struct projection *projection, uint64_t confirmed_seq);
 bool projection_idle(const struct projection *projection);       /* no batch is on its way */
 size_t projection_removals(const struct projection *projection); /* deletions whose records are still there */

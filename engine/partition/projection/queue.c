@@ -1,4 +1,4 @@
-/* The batches in order: the last one fills, those before it are on their way. */
+/* The batches in order: the last one fills, those before it are being carried out. */
 #include "projection_state.h"
 #include <assert.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Counted records become projection changes, collected in a projection batch until it is applied. */
+/* Turns records that count into the rows and messages of a projection batch. */
 #include "projection_state.h"
 #include "thole/client.h"
 #include <assert.h>
@@ -12,7 +12,7 @@ struct turn_rows { /* one turn, or a part of it */
     const struct projection_facts *facts; /* live: of the instance */
     bool live;
     uint64_t sequence; /* of the record that it ends with */
-    bool published;    /* a former owner has told the others what it says to them */
+    bool published;    /* a former owner has sent its messages to other instances */
 };
 
 /* --- activities ---------------------------------------------------------------------------------- */
@@ -22,7 +22,7 @@ static struct projected_activity *activity_row(const struct turn_rows *t, uint64
     return projection_batch_activity(t->batch, t->turn->instance, t->turn->execution, id, ret_new);
 }
 
-/* A try is queued. */
+/* Adds the row of a try. */
 static void activity_queued(const struct turn_rows *t, const struct event *event, uint64_t id)
 {
     struct batch_activity const queued = {.instance = t->turn->instance,
@@ -44,14 +44,14 @@ static void activity_queued(const struct turn_rows *t, const struct event *event
     row->input = event->data;
 }
 
-/* The row of that try goes, or of any try (0). True when there may be one: its worker must be told. */
+/* Deletes the row of that try, or of any try (0). True when there may be one: its worker must be told. */
 static bool activity_gone(const struct turn_rows *t, uint64_t id, uint32_t try_number)
 {
     bool fresh = false;
     struct projected_activity *row = activity_row(t, id, &fresh);
     if (!t->live)
         redo_gone(t->p, t->turn->instance, t->turn->execution, id);
-    row->before |= fresh || !t->live; /* a former owner may have made it */
+    row->before |= fresh || !t->live; /* a former owner may have inserted it */
     row->gone = true;
     row->row = (struct batch_activity){.instance = row->row.instance,
                                        .execution = row->row.execution,
@@ -60,13 +60,13 @@ static bool activity_gone(const struct turn_rows *t, uint64_t id, uint32_t try_n
     return row->before;
 }
 
-/* Its message is gone, too: a worker took it. */
+/* A worker took its message, so there is nothing to withdraw. */
 static void forget_queued(const struct turn_rows *t, uint64_t id)
 {
     (void)work_refs_take(&t->p->projector.work_refs, key_hash(t->turn->instance, t->turn->execution, id));
 }
 
-/* Of that try alone, or of any (0). */
+/* Pushes the cancellation of that try, or of any (0). */
 static void push_cancel(const struct turn_rows *t, uint64_t id, uint32_t try_number, enum cancel_kind kind,
                         thole_slice reason)
 {
@@ -88,7 +88,7 @@ static struct projected_timer *timer_row(const struct turn_rows *t, uint64_t exe
     return projection_batch_timer(t->batch, t->turn->instance, execution, id, ret_new);
 }
 
-/* first: no row with this key was ever made before, other than by a former owner. */
+/* first: no row with this key was inserted before, except by a former owner. */
 static void timer_set(const struct turn_rows *t, uint64_t id, uint64_t due_ms, bool first)
 {
     struct projected_timer *row = timer_row(t, t->turn->execution, id, NULL);
@@ -196,7 +196,7 @@ static void activity_ended(const struct turn_rows *t, const struct event *event)
 
 /* --- pruned executions --------------------------------------------------------------------------- */
 
-/* They have ended long ago: their rows are in earlier batches, or in this one, and then they are left out. */
+/* These executions have ended: their rows are in earlier batches, or in this one, where they are left out. */
 static void pruned(const struct turn_rows *t, const struct event *event)
 {
     struct executions const executions = executions_pruned(event);
@@ -205,7 +205,7 @@ static void pruned(const struct turn_rows *t, const struct event *event)
     projection_batch_prune(t->batch, t->turn->instance, executions);
     struct projected_deletion *row =
         t->batch->deletions_len == 0 ? NULL : &t->batch->deletions[t->batch->deletions_len - 1];
-    if (row != NULL && row->sequence == t->sequence) { /* twice in one turn */
+    if (row != NULL && row->sequence == t->sequence) { /* pruned twice in one turn */
         if (executions.upto > row->row.pruned.upto)
             row->row.execution = row->row.pruned.upto = executions.upto;
         return;
@@ -254,11 +254,11 @@ static thole_slice head_of(thole_slice text)
         return text;
     text.len = DETAIL_BYTES_MAX;
     while (text.len > 0 && (text.ptr[text.len] & 0xC0) == 0x80)
-        text.len--; /* not in the middle of a character */
+        text.len--; /* do not cut a character */
     return text;
 }
 
-/* An instance comes into being; with other starts it continues. */
+/* Whether the turn creates the instance; other EVENT_STARTEDs continue it. */
 static bool begins(const struct turn *turn, const struct event *started)
 {
     return turn->execution == started->before + 1;
@@ -362,7 +362,7 @@ static void notice(const struct turn_rows *t, const struct event *event)
 
 /* --- a turn -------------------------------------------------------------------------------------- */
 
-/* Events of execution 0 wait for their instance, but not for ever: each for at least so long. */
+/* Events of execution 0 wait for their instance for at least early_event_ms. */
 static void add_early(const struct turn_rows *t)
 {
     const struct turn *turn = t->turn;
@@ -397,7 +397,7 @@ static void add_event(const struct turn_rows *t, const struct event *event)
     case EVENT_TIMER_CREATED: timer_set(t, event->id, event->due_ms, true); break;
     case EVENT_TIMER_FIRED:
     case EVENT_TIMER_CANCELLED: timer_gone(t, t->turn->execution, event->ref); break;
-    case EVENT_EVENT_RECEIVED: /* what came before the instance is part of its first turn */
+    case EVENT_EVENT_RECEIVED: /* events that came before the instance are part of its first turn */
         if (t->turn->number == 1)
             timer_gone(t, 0, EARLY_TIMER);
         break;
@@ -411,7 +411,7 @@ static void add_event(const struct turn_rows *t, const struct event *event)
         notice(t, event);
 }
 
-/* For whoever gave the record: it is to be counted. */
+/* Keeps the turn for projection_turns: the caller counts it. */
 static void keep_turn(struct projection *p, const struct turn *turn)
 {
     struct turn *kept = row_add((void **)&p->turns, &p->turns_len, &p->turns_cap, sizeof *p->turns);
@@ -454,8 +454,8 @@ static void keep_part(struct projection *p, const struct record *record)
 
 /* --- deletions ----------------------------------------------------------------------------------- */
 
-/* Terminated without a history that could be read: nobody knows what was outstanding. Else whatever there was
- * is cancelled between the request and the end. */
+/* Terminated while its history could not be read: what was outstanding is not known. Otherwise it is
+ * cancelled by events between the request and the end. */
 static bool ends_unread(const struct record *record)
 {
     const struct turn *turn = &record->turn;
@@ -465,7 +465,7 @@ static bool ends_unread(const struct record *record)
            turn->events[n - 2].kind == EVENT_TERMINATE_REQUESTED;
 }
 
-/* The rows of the batch are written behind its deletions: what there was before has to be in an earlier one.
+/* A batch writes its rows after its deletions, so rows from before the deletion must be in an earlier batch.
  */
 static struct projection_batch *deletion_batch(struct projection *p, struct projection_batch *b,
                                                thole_slice bytes, struct record *record)
@@ -483,7 +483,7 @@ static struct projection_batch *deletion_batch(struct projection *p, struct proj
     return b;
 }
 
-/* True: rows of the instance may go that nobody counted. */
+/* True: it may delete rows of the instance that were not counted. */
 static bool add_deletion(struct projection *p, struct projection_batch *b, const struct deletion *d,
                          uint64_t sequence, bool live)
 {
@@ -498,10 +498,10 @@ static bool add_deletion(struct projection *p, struct projection_batch *b, const
         return false;
     }
     env_notice_deletion(p->env, d, "deleted");
-    return true; /* an instance whose history made no sense may have left rows */
+    return true; /* an instance whose history could not be read may have left rows */
 }
 
-/* Its timers and activities go, and it stays. True: as above. */
+/* Deletes the instance's timers and activities and keeps its row. True: as above. */
 static bool add_unread_end(struct projection *p, struct projection_batch *b, const struct turn *turn,
                            bool live)
 {
@@ -514,7 +514,7 @@ static bool add_unread_end(struct projection *p, struct projection_batch *b, con
 
 /* --- records ------------------------------------------------------------------------------------- */
 
-/* Decodes the record into the batch that it belongs to. NULL: it counts for nobody. */
+/* Decodes the record into the batch that it belongs to. NULL: it has no effect. */
 static struct projection_batch *take_record(struct projection *p, thole_slice bytes, struct record *ret,
                                             bool live)
 {
@@ -524,8 +524,7 @@ static struct projection_batch *take_record(struct projection *p, thole_slice by
         env_no_memory(p->env);
         return NULL;
     }
-    if (live &&
-        status != THOLE_OK) { /* it is in the log, whatever it is: whoever opens it sees whose it is */
+    if (live && status != THOLE_OK) { /* it stays in the log; its instance is marked when it is loaded */
         p->step_down = "a record does not decode as it was written";
         return NULL;
     }
@@ -534,7 +533,7 @@ static struct projection_batch *take_record(struct projection *p, thole_slice by
         return NULL;
     }
     if (status != THOLE_OK)
-        ret->kind = RECORD_UNKNOWN; /* damaged and not ours: it counts for nobody */
+        ret->kind = RECORD_UNKNOWN; /* damaged and from another owner: it has no effect */
     bool const unread = ends_unread(ret) && !continues(&p->projector, ret);
     return ret->kind == RECORD_DELETED || unread ? deletion_batch(p, b, bytes, ret) : b;
 }
@@ -561,14 +560,14 @@ void projection_add_record(struct projection *p, thole_slice bytes, uint64_t seq
     struct projection_batch *b = take_record(p, bytes, &record, live);
     if (b == NULL || p->env->nomem)
         return;
-    assert(!live || sequence > b->last.seq); /* in the order of the log */
+    assert(!live || sequence > b->last.seq); /* in log order */
     b->last = (struct projected){sequence, projected_mark(bytes)};
     b->records++;
     p->projector.unprojected++;
     if (record.kind == RECORD_DELETED)
         *ret_uncertain = add_deletion(p, b, &record.deletion, sequence, live);
     if (!continues(&p->projector, &record))
-        p->projector.parts_len = 0; /* a turn whose rest was never written never happened */
+        p->projector.parts_len = 0; /* a turn whose last part was never written does not count */
     if (record.kind != RECORD_TURN)
         return;
     if (ends_unread(&record) && p->projector.parts_len == 0)

@@ -1,7 +1,8 @@
 /*
- * What is kept while the log is read again, so that a partition that opens does not do again what was done
- * long ago. Activities whose end is in the same log get no row and no message: those that are still open in
- * the end, and whose results do not wait in the inbox, get theirs then, and only then the watermark moves.
+ * State that is kept while the log is read again, so that a partition that opens does not repeat work that is
+ * already done. Activities whose end is in the same log get no row and no message. Activities that are still
+ * open at the end of the log, and whose results do not wait in the inbox, get theirs then, and only then the
+ * watermark moves.
  */
 #include "memory.h"
 #include "projection_state.h"
@@ -43,7 +44,7 @@ static void put(struct projection *p, struct projection_batch *to, const struct 
     entry->input = own(p, to, input);
 }
 
-/* Those that are gone take memory too: the others move into a new table now and then. */
+/* Removed entries take memory too: the others are moved into a new table when there are too many. */
 static void compact(struct projection *p)
 {
     struct redo *redo = &p->redo;
@@ -86,7 +87,8 @@ void redo_gone(struct projection *p, thole_slice instance, uint64_t execution, u
     compact(p);
 }
 
-/* Only a deletion whose records may still be there has something before it: they are few. */
+/* Only deletions whose records may still be there have activities before them: they are few, so a scan is
+ * enough. */
 void redo_deleted(struct projection *p, thole_slice instance, uint64_t execution)
 {
     struct redo *redo = &p->redo;
@@ -127,12 +129,12 @@ void redo_finish(struct projection *p, struct projection_batch *b)
     redo->open_len = 0;
 }
 
-/* --- who is nobody's child --------------------------------------------------------------------- */
+/* --- root instances --------------------------------------------------------------------- */
 
-/* The cell of the id, or the free one where it belongs. */
+/* The cell of the id, or the free cell for it. */
 static struct root_instance *root_cell(const struct redo *redo, thole_slice instance)
 {
-    assert(redo->roots_len < redo->roots_cap); /* there is a free one */
+    assert(redo->roots_len < redo->roots_cap); /* there is a free cell */
     size_t at = key_hash(instance, 1, 1) % redo->roots_cap;
     while (redo->roots[at].id.len != 0 && !thole_slice_equal(redo->roots[at].id, instance))
         at = (at + 1) % redo->roots_cap;
@@ -173,7 +175,7 @@ void redo_root(struct projection *p, thole_slice instance)
 void redo_no_root(struct projection *p, thole_slice instance)
 {
     if (p->redo.roots_cap > 0)
-        root_cell(&p->redo, instance)->is_child = true; /* in a free cell it says nothing */
+        root_cell(&p->redo, instance)->is_child = true; /* without effect in a free cell */
 }
 
 bool redo_is_root(const struct projection *p, thole_slice instance)

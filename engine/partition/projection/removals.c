@@ -1,16 +1,16 @@
 /*
- * The records of deleted instances. They may go when
- *  - everything that follows from them has been done;
- *  - a later stored record says that the deletion is committed: who reads the tail goes on behind the gap;
- *  - the database will keep, whatever happens, that it has come so far: the record that its rows end with
- *    must still be in the log.
+ * Removes the records of deleted instances. They may be removed when
+ *  - all their effects are done;
+ *  - a later stored record says that the deletion is committed, so that a reader of the tail continues behind
+ *    the gap;
+ *  - the watermark behind them is durable in the database: the record of the watermark must stay in the log.
  *
- * Until they are gone no record says that all is published (projection_done), so a new owner looks for
+ * Until they are removed no record says that all is published (projection_done), so a new owner looks for
  * deletions from there on, and removes what is left.
  *
- * Pruning is the same for some of the executions of an instance that goes on: not a record of its own, but an
- * event in a turn of a later execution. The first execution stays, since it says when and by whom the
- * instance was started.
+ * Pruning is the same for some executions of an instance that continues: not a record of its own, but an
+ * event in a turn of a later execution. The first execution stays: it has the time and the request of the
+ * start.
  */
 #include "memory.h"
 #include "projection_state.h"

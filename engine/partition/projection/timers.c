@@ -74,7 +74,7 @@ uint64_t timer_heap_next(const struct timer_heap *heap)
     return heap->len == 0 ? UINT64_MAX : heap->entries[0].due_ms;
 }
 
-/* --- the book: what is in memory and what is only a row ------------------------------------------ */
+/* --- the book: which timers are in memory, which only rows ------------------------------------------ */
 
 static void timer_book_reset(struct timer_book *book)
 {
@@ -107,7 +107,7 @@ void projection_read_timers(struct projection *p)
     assert(!book->reading);
     book->reading = true;
     book->reading_before = p->env->now_ms + p->env->options.timer_horizon_ms;
-    /* Rows that are still on their way to the database may be missed by the query. */
+    /* The query may miss rows that are not yet committed. */
     for (const struct projection_batch *b = p->projector.first; b != NULL; b = b->next)
         for (size_t i = 0; i < b->timers_len; i++)
             if (!b->timers[i].gone)

@@ -1,6 +1,5 @@
 /*
- * Where the messages of activities are queued. Open addressing; an entry that is taken leaves no gap, those
- * behind it move up.
+ * Sequences of work messages by activity. Open addressing; when an entry is removed, those behind it move up.
  */
 #include "memory.h"
 #include "projection_state.h"
@@ -15,7 +14,7 @@ void work_refs_release(struct work_refs *refs)
     *refs = (struct work_refs){0};
 }
 
-/* The cell of the key, or the free one where it belongs. */
+/* The cell of the key, or the free cell for it. */
 static size_t find(const struct work_refs *refs, uint64_t key)
 {
     size_t at = (size_t)key & (refs->cap - 1);
@@ -40,7 +39,7 @@ void work_refs_put(struct work_refs *refs, uint64_t key, uint64_t sequence)
 {
     if (sequence == 0)
         return;
-    if (refs->len == WORK_REFS_MAX) /* of what is there some may be left over from long ago */
+    if (refs->len == WORK_REFS_MAX) /* drops all: some entries may be stale */
         work_refs_release(refs);
     if (2 * (refs->len + 1) > refs->cap)
         grow(refs);
@@ -59,7 +58,7 @@ uint64_t work_refs_take(struct work_refs *refs, uint64_t key)
         return 0;
     for (size_t at = (hole + 1) & mask; refs->cells[at].sequence != 0; at = (at + 1) & mask) {
         size_t const home = (size_t)refs->cells[at].key & mask;
-        if (((at - home) & mask) < ((at - hole) & mask)) /* it may not move before its home */
+        if (((at - home) & mask) < ((at - hole) & mask)) /* an entry must not move before its home cell */
             continue;
         refs->cells[hole] = refs->cells[at];
         hole = at;
