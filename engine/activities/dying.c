@@ -1,6 +1,7 @@
 #include "dying.h"
 #include "activity_run.h"
 #include "fatal_signals.h"
+#include "thread_pointer.h"
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,20 +16,20 @@ static struct {
     struct stat socket; /* which file that is */
 } dying;
 
-/* The signal handler reads it: it must not be one of those that are allocated when they are first used. */
-static _Thread_local const struct thole_activity *running __attribute__((tls_model("initial-exec")));
+static struct thread_pointer running; /* to the struct thole_activity whose handler the thread runs */
 
 static void take_try(struct worker_crash_try *ret)
 {
-    if (running == NULL)
+    const struct thole_activity *const act = thread_pointer_get(&running);
+    if (act == NULL)
         return;
-    const struct work_item *const item = &running->message->item;
+    const struct work_item *const item = &act->message->item;
     if (item->instance.len > sizeof ret->instance)
         return;
     ret->execution = item->execution;
     ret->activity_id = item->activity_id;
     ret->try_number = (uint32_t)item->try_number;
-    ret->attempt = running->attempt;
+    ret->attempt = act->attempt;
     ret->instance_len = (uint32_t)item->instance.len;
     memcpy(ret->instance, item->instance.ptr, item->instance.len);
 }
@@ -89,5 +90,5 @@ bool dying_is(void)
 
 void dying_runs(const struct thole_activity *act)
 {
-    running = act;
+    thread_pointer_set(&running, act);
 }

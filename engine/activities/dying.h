@@ -21,6 +21,6 @@ void dying_uninstall(void);
 /* It has written its crash report: what it holds has been given up in its name. Any thread. */
 bool dying_is(void);
 
-/* This thread runs the handler of @p act from now on; NULL: none. Costs one store. */
+/* This thread runs the handler of @p act from now on; NULL: none. Cheap. */
 void dying_runs(const struct thole_activity *act);
 #endif

@@ -6,13 +6,14 @@
 #include "kit_crash.h"
 #include "coro.h"
 #include "fatal_signals.h"
+#include "thread_pointer.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { LINE_BYTES = 512, LOOK_UP_S = 10 };
 
-static _Thread_local struct crash_page *watched __attribute__((tls_model("initial-exec")));
+static struct thread_pointer watched; /* to the struct crash_page of the kit whose code the thread runs */
 
 static void write_line(const char *line, int len)
 {
@@ -35,7 +36,7 @@ static const char *what(const struct crash *crash, char ret[64])
 static void on_fatal(const struct fatal *fatal)
 {
     char line[LINE_BYTES], text[64], size[32] = "";
-    struct crash_page *const page = watched;
+    const struct crash_page *const page = thread_pointer_get(&watched);
     (void)fatal;
     if (page == NULL || atomic_load(&page->crash.state) != CRASH_REPORTED || page->crash.place < 0)
         return;
@@ -57,9 +58,9 @@ static void on_fatal(const struct fatal *fatal)
 static void begins(void *arg, const struct code_run *run)
 {
     struct kit_crash *const crash = arg;
-    watched = crash->page;
+    thread_pointer_set(&watched, crash->page);
     crash_listen(crash->page, -1); /* a test may have forked, or use several kits */
-    crash_thread_begin(crash->page, 0, crash->stacks);
+    crash_thread_begin(&crash->thread);
     crash_begins(&crash->page->places[0], run);
 }
 
@@ -67,7 +68,8 @@ static void ended(void *arg)
 {
     const struct kit_crash *const crash = arg;
     crash_ended(&crash->page->places[0]);
-    watched = NULL;
+    crash_thread_begin(NULL);
+    thread_pointer_set(&watched, NULL);
 }
 
 bool kit_crash_watch(struct kit_crash *crash, const struct stack_pool *stacks)
@@ -76,7 +78,7 @@ bool kit_crash_watch(struct kit_crash *crash, const struct stack_pool *stacks)
     if (crash->page == NULL)
         return false;
     crash->page->places_len = 1;
-    crash->stacks = stacks;
+    crash->thread = (struct crash_thread){.page = crash->page, .stacks = stacks};
     crash->watch = (struct code_watch){.begins = begins, .ended = ended, .arg = crash};
     crash_listen(crash->page, -1); /* before the one that reads what it says */
     fatal_listen(on_fatal);

@@ -6,7 +6,7 @@
 /* What the kit's machine is given to tell which code runs. */
 struct kit_crash {
     struct crash_page *page;
-    const struct stack_pool *stacks;
+    struct crash_thread thread;
     struct code_watch watch;
 };
 /* Borrows @p stacks; @p crash must not move. On the thread that the kit is used on. False: out of memory. */

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # consumer.sh SOURCE BUILD CMAKE CC: installs into a temporary prefix, moves it, then builds and runs a user's program
-# against it: the shared library through find_package and pkg-config, the static one through find_package.
+# against it: the shared library through find_package and pkg-config, the static one through find_package. Looks at the
+# hardening of what is installed (hardening.sh): what the preset built, the static build, and a build of the other compiler.
 set -eu
 source=$1 build=$2 cmake=$3 cc=$4
 here=$source/tests/install
@@ -35,14 +36,35 @@ by_pkg_config "$work/shared"
 if [ -x "$work/shared/bin/thole" ]; then
     "$work/shared/bin/thole" version
 fi
+"$here/hardening.sh" "$work/shared" || [ $? -eq 77 ]
+
+echo "shared, dlopen"
+"$cc" -std=gnu11 "$here/opened.c" -o "$work/opened" -ldl -lpthread
+LD_LIBRARY_PATH= "$work/opened" "$(find "$work/shared" -name libthole.so)"
 
 echo "static, find_package"
-"$cmake" -S "$source" -B "$build/install-static" -DCMAKE_C_COMPILER="$cc" -DCMAKE_BUILD_TYPE=Debug -DBUILD_SHARED_LIBS=OFF \
-    -DTHOLE_BUILD_TESTS=OFF -DTHOLE_BUILD_EXAMPLES=OFF -G Ninja >/dev/null
-"$cmake" --build "$build/install-static" --target thole thole_command >/dev/null
-"$cmake" --install "$build/install-static" --prefix "$work/static" >/dev/null
+install_from() { # NAME CC OPTION...: builds optimised into build/install-NAME, installs into the prefix NAME
+    local name=$1 compiler=$2
+    shift 2
+    "$cmake" -S "$source" -B "$build/install-$name" -DCMAKE_C_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+        -DTHOLE_BUILD_TESTS=OFF -DTHOLE_BUILD_EXAMPLES=OFF -G Ninja "$@" >/dev/null
+    "$cmake" --build "$build/install-$name" --target thole thole_command >/dev/null
+    "$cmake" --install "$build/install-$name" --prefix "$work/$name" >/dev/null
+    "$here/hardening.sh" "$work/$name" fortified || [ $? -eq 77 ]
+}
+install_from static "$cc" -DBUILD_SHARED_LIBS=OFF
 if find "$work/static" -name 'libthole.so*' | grep .; then
     echo "the static build installed a shared library"
     exit 1
 fi
 by_find_package "$work/static" consumer-static
+
+other=clang
+if "$cc" --version | grep -q clang; then
+    other=gcc
+fi
+if command -v "$other" >/dev/null; then
+    echo "shared, built by $other"
+    install_from "$other" "$other"
+    by_find_package "$work/$other" "consumer-$other"
+fi

@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "coro.h"
 #include "fatal_signals.h"
+#include "thread_pointer.h"
 #include <dlfcn.h>
 #include <elf.h>
 #include <execinfo.h>
@@ -75,17 +76,19 @@ static struct {
     bool copy;        /* this process is a copy of the engine */
 } saying;
 
-/* The signal handler reads it: it must not be one of those that are allocated when they are first used. */
-static _Thread_local struct {
-    const struct crash_page *page;
-    size_t index;
-    const struct stack_pool *stacks;
-} running __attribute__((tls_model("initial-exec")));
+static struct thread_pointer running; /* to the struct crash_thread of each that has one */
+
+static const struct stack_pool *running_stacks(void)
+{
+    const struct crash_thread *const thread = thread_pointer_get(&running);
+    return thread == NULL ? NULL : thread->stacks;
+}
 
 static int running_place(const struct crash_page *page)
 {
-    return running.page == page && atomic_load(&page->places[running.index].since_ms) != 0
-               ? (int)running.index
+    const struct crash_thread *const thread = thread_pointer_get(&running);
+    return thread != NULL && thread->page == page && atomic_load(&page->places[thread->index].since_ms) != 0
+               ? (int)thread->index
                : -1;
 }
 
@@ -96,8 +99,9 @@ static void take_registers(const ucontext_t *context, struct crash *crash)
     uintptr_t const pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
     uintptr_t const sp = (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
     crash->frames[crash->frames_len++] = (const void *)(pc + 1); /* as if it were a return address */
-    if (crash->fault && pc == crash->address && running.stacks != NULL &&
-        stack_pool_runs_on(running.stacks, (const void *)sp))
+    const struct stack_pool *const stacks = running_stacks();
+    if (crash->fault && pc == crash->address && stacks != NULL &&
+        stack_pool_runs_on(stacks, (const void *)sp))
         memcpy(&crash->frames[crash->frames_len++], (const void *)sp, sizeof(void *));
 #elif defined(__aarch64__)
     crash->frames[crash->frames_len++] = (const void *)(uintptr_t)(context->uc_mcontext.pc + 1);
@@ -128,12 +132,13 @@ static void take(const struct fatal *fatal, struct crash_page *page, int place)
 {
     struct crash *const crash = &page->crash;
     uint64_t const overdue = place >= 0 && fatal->number == SIGABRT ? atomic_load(&page->overdue_ms) : 0;
+    const struct stack_pool *const stacks = running_stacks();
     crash->place = place;
     crash->frames_len = 0;
     crash->fault = fatal->fault;
     crash->address = fatal->address;
-    crash->overflow = fatal->fault && running.stacks != NULL &&
-                      stack_pool_overflown(running.stacks, (const void *)(uintptr_t)fatal->address);
+    crash->overflow = fatal->fault && stacks != NULL &&
+                      stack_pool_overflown(stacks, (const void *)(uintptr_t)fatal->address);
     crash->number = overdue != 0 ? (int)overdue : fatal->number == 0 ? fatal->exit_code : fatal->number;
     crash->kind = overdue != 0 ? CRASH_ENDLESS : fatal->number == 0 ? CRASH_EXIT : CRASH_SIGNAL;
     if (fatal->context != NULL)
@@ -201,11 +206,12 @@ void crash_listen(struct crash_page *page, int socket)
 
 void crash_listen_in_copy(struct crash_page *page)
 {
+    static struct crash_thread copied; /* the process runs this thread alone */
+    copied = (struct crash_thread){.page = page, .stacks = running_stacks()};
+    thread_pointer_set(&running, &copied);
     saying.pid = getpid();
     saying.socket = -1;
     saying.copy = true;
-    running.page = page;
-    running.index = 0;
     atomic_store(&saying.page, page);
 }
 
@@ -215,11 +221,9 @@ void crash_unlisten(void)
     fatal_unlisten(on_fatal);
 }
 
-void crash_thread_begin(struct crash_page *page, size_t index, const struct stack_pool *stacks)
+void crash_thread_begin(const struct crash_thread *thread)
 {
-    running.page = page;
-    running.index = index;
-    running.stacks = stacks;
+    thread_pointer_set(&running, thread);
 }
 
 /* ---- as text ---- */

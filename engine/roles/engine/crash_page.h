@@ -76,8 +76,14 @@ void crash_listen_in_copy(struct crash_page *page);
 /* The code in that place has not returned for so long, which is reported here unless it has reported it
  * itself; and to the supervisor. Any thread. */
 void crash_say_endless(struct crash_page *page, int place, uint64_t ms);
-/* This thread runs what @p watch tells, in place @p index, on stacks of @p stacks. Both are borrowed. */
-void crash_thread_begin(struct crash_page *page, size_t index, const struct stack_pool *stacks);
+struct crash_thread { /* a thread that runs orchestration code: its place in the page, and its stacks */
+    const struct crash_page *page;
+    size_t index;
+    const struct stack_pool *stacks;
+};
+/* This thread is @p thread from now on, which is borrowed with all that it names until the thread ends or
+ * calls it again. NULL: it runs no such code any more. */
+void crash_thread_begin(const struct crash_thread *thread);
 void crash_begins(struct crash_place *place, const struct code_run *run);
 void crash_ended(struct crash_place *place);
 

@@ -252,8 +252,11 @@ static void *shard_main(void *arg)
     struct shard *shard = arg;
     void *const stack = fatal_thread_begin();
     (void)pthread_setname_np(pthread_self(), "thole-shard");
-    crash_thread_begin(shard->engine->options.crash_page, shard->index, shard->stacks);
+    struct crash_thread const thread = {
+        .page = shard->engine->options.crash_page, .index = shard->index, .stacks = shard->stacks};
+    crash_thread_begin(&thread);
     serve(shard);
+    crash_thread_begin(NULL);
     fatal_thread_end(stack);
     return NULL;
 }
