@@ -21,7 +21,6 @@ static char path[256];
 static enum entry_state last;
 
 void __real_entry_become(struct entries *all, struct entry *entry, enum entry_state state);
-void __wrap_entry_become(struct entries *all, struct entry *entry, enum entry_state state);
 void __wrap_entry_become(struct entries *all, struct entry *entry, enum entry_state state)
 {
     size_t const at = strlen(path);

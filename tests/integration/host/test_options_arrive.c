@@ -10,6 +10,7 @@
 #include "nodes.h"
 #include "notice.h"
 #include "process_parts.h"
+#include "projector_store.h"
 #include "reader.h"
 #include "replayer.h"
 #include "row_calls.h"

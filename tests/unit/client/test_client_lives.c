@@ -23,9 +23,6 @@ static bool is_deletions(const char *subject)
 
 thole_status __wrap_stream_last_by_subject(struct connection *connection, const char *stream,
                                            const char *subject, uint64_t *ret_sequence, struct buf *ret_body,
-                                           thole_error *reterr);
-thole_status __wrap_stream_last_by_subject(struct connection *connection, const char *stream,
-                                           const char *subject, uint64_t *ret_sequence, struct buf *ret_body,
                                            thole_error *reterr)
 {
     (void)connection, (void)stream, (void)ret_body, (void)reterr;
@@ -43,9 +40,6 @@ static thole_status give(stream_read_fn *each, void *arg, uint64_t sequence, con
     return status;
 }
 
-thole_status __wrap_stream_read(struct connection *connection, const char *stream, const char *filter,
-                                uint64_t from, uint64_t to, stream_read_fn *each, void *arg,
-                                thole_error *reterr);
 thole_status __wrap_stream_read(struct connection *connection, const char *stream, const char *filter,
                                 uint64_t from, uint64_t to, stream_read_fn *each, void *arg,
                                 thole_error *reterr)

@@ -11,8 +11,6 @@ static struct {
 static struct postgres *const some_postgres = (struct postgres *)&play;
 
 thole_status __wrap_postgres_open(const struct postgres_options *options, struct postgres **ret,
-                                  thole_error *reterr);
-thole_status __wrap_postgres_open(const struct postgres_options *options, struct postgres **ret,
                                   thole_error *reterr)
 {
     (void)options, (void)reterr;
@@ -21,7 +19,6 @@ thole_status __wrap_postgres_open(const struct postgres_options *options, struct
     return THOLE_OK;
 }
 
-void __wrap_postgres_close(struct postgres *pg);
 void __wrap_postgres_close(struct postgres *pg)
 {
     CU_ASSERT_PTR_EQUAL(pg, some_postgres);
@@ -37,16 +34,12 @@ void __wrap_postgres_close(struct postgres *pg)
     return read < play.fails ? thole_fail(reterr, THOLE_UNAVAILABLE, "lost") : THOLE_OK
 
 thole_status __wrap_query_store_show(struct postgres *pg, thole_slice instance, thole_instance_fn *each,
-                                     void *arg, thole_error *reterr);
-thole_status __wrap_query_store_show(struct postgres *pg, thole_slice instance, thole_instance_fn *each,
                                      void *arg, thole_error *reterr)
 {
     (void)instance;
     READ(each(arg, &(thole_instance_info){0}));
 }
 
-thole_status __wrap_query_store_list(struct postgres *pg, const thole_list_filter *filter,
-                                     thole_instance_fn *each, void *arg, thole_error *reterr);
 thole_status __wrap_query_store_list(struct postgres *pg, const thole_list_filter *filter,
                                      thole_instance_fn *each, void *arg, thole_error *reterr)
 {
@@ -55,8 +48,6 @@ thole_status __wrap_query_store_list(struct postgres *pg, const thole_list_filte
 }
 
 thole_status __wrap_query_store_executions(struct postgres *pg, thole_slice instance,
-                                           thole_execution_fn *each, void *arg, thole_error *reterr);
-thole_status __wrap_query_store_executions(struct postgres *pg, thole_slice instance,
                                            thole_execution_fn *each, void *arg, thole_error *reterr)
 {
     (void)instance;
@@ -64,16 +55,12 @@ thole_status __wrap_query_store_executions(struct postgres *pg, thole_slice inst
 }
 
 thole_status __wrap_query_store_poisoned(struct postgres *pg, const thole_poisoned_filter *filter,
-                                         thole_poisoned_fn *each, void *arg, thole_error *reterr);
-thole_status __wrap_query_store_poisoned(struct postgres *pg, const thole_poisoned_filter *filter,
                                          thole_poisoned_fn *each, void *arg, thole_error *reterr)
 {
     (void)filter;
     READ(each(arg, &(thole_poisoned_info){0}));
 }
 
-thole_status __wrap_query_store_activities(struct postgres *pg, thole_slice instance,
-                                           thole_activity_info_fn *each, void *arg, thole_error *reterr);
 thole_status __wrap_query_store_activities(struct postgres *pg, thole_slice instance,
                                            thole_activity_info_fn *each, void *arg, thole_error *reterr)
 {

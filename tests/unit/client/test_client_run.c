@@ -11,15 +11,12 @@ static struct {
     int open;
 } play;
 
-size_t __wrap_connection_max_payload(const struct connection *connection);
 size_t __wrap_connection_max_payload(const struct connection *connection)
 {
     (void)connection;
     return 1 << 20;
 }
 
-thole_status __wrap_watch_open(struct thole_client *client, enum watch_kind kind, thole_slice instance,
-                               thole_slice request, struct watch *ret, thole_error *reterr);
 thole_status __wrap_watch_open(struct thole_client *client, enum watch_kind kind, thole_slice instance,
                                thole_slice request, struct watch *ret, thole_error *reterr)
 {
@@ -32,15 +29,12 @@ thole_status __wrap_watch_open(struct thole_client *client, enum watch_kind kind
     return THOLE_OK;
 }
 
-void __wrap_watch_close(struct watch *watch);
 void __wrap_watch_close(struct watch *watch)
 {
     (void)watch;
     play.open--;
 }
 
-thole_status __wrap_watch_publish_and_wait(struct watch *watch, thole_slice body, uint64_t until_ms,
-                                           uint64_t pause_ms, thole_error *reterr);
 thole_status __wrap_watch_publish_and_wait(struct watch *watch, thole_slice body, uint64_t until_ms,
                                            uint64_t pause_ms, thole_error *reterr)
 {

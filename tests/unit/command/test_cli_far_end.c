@@ -26,8 +26,6 @@ static void note(const char *fmt, ...)
 }
 
 thole_status __wrap_thole_client_open(const thole_client_options *options, thole_client **ret,
-                                      thole_error *reterr);
-thole_status __wrap_thole_client_open(const thole_client_options *options, thole_client **ret,
                                       thole_error *reterr)
 {
     (void)reterr;
@@ -39,15 +37,12 @@ thole_status __wrap_thole_client_open(const thole_client_options *options, thole
     return THOLE_OK;
 }
 
-void __wrap_thole_client_close(thole_client *client);
 void __wrap_thole_client_close(thole_client *client)
 {
     if (client != NULL)
         play.open--;
 }
 
-thole_status __wrap_thole_client_cancel(thole_client *client, thole_slice instance, thole_slice reason,
-                                        thole_error *reterr);
 thole_status __wrap_thole_client_cancel(thole_client *client, thole_slice instance, thole_slice reason,
                                         thole_error *reterr)
 {
@@ -58,8 +53,6 @@ thole_status __wrap_thole_client_cancel(thole_client *client, thole_slice instan
 }
 
 thole_status __wrap_thole_client_terminate(thole_client *client, thole_slice instance, thole_slice reason,
-                                           thole_error *reterr);
-thole_status __wrap_thole_client_terminate(thole_client *client, thole_slice instance, thole_slice reason,
                                            thole_error *reterr)
 {
     (void)client, (void)reterr;
@@ -67,9 +60,6 @@ thole_status __wrap_thole_client_terminate(thole_client *client, thole_slice ins
     return THOLE_OK;
 }
 
-thole_status __wrap_thole_client_delete(thole_client *client, thole_slice instance,
-                                        const thole_delete_options *options, bool *ret_accepted,
-                                        thole_error *reterr);
 thole_status __wrap_thole_client_delete(thole_client *client, thole_slice instance,
                                         const thole_delete_options *options, bool *ret_accepted,
                                         thole_error *reterr)
@@ -82,9 +72,6 @@ thole_status __wrap_thole_client_delete(thole_client *client, thole_slice instan
 
 thole_status __wrap_thole_client_signal(thole_client *client, thole_slice instance, thole_slice name,
                                         thole_slice data, thole_slice request_id, bool *ret_kept,
-                                        thole_error *reterr);
-thole_status __wrap_thole_client_signal(thole_client *client, thole_slice instance, thole_slice name,
-                                        thole_slice data, thole_slice request_id, bool *ret_kept,
                                         thole_error *reterr)
 {
     (void)client, (void)reterr;
@@ -94,8 +81,6 @@ thole_status __wrap_thole_client_signal(thole_client *client, thole_slice instan
     return THOLE_OK;
 }
 
-thole_status __wrap_thole_client_wait(thole_client *client, thole_slice instance, uint64_t wait_ms,
-                                      thole_outcome *ret_outcome, thole_error *reterr);
 thole_status __wrap_thole_client_wait(thole_client *client, thole_slice instance, uint64_t wait_ms,
                                       thole_outcome *ret_outcome, thole_error *reterr)
 {
@@ -107,8 +92,6 @@ thole_status __wrap_thole_client_wait(thole_client *client, thole_slice instance
     return thole_fail(reterr, THOLE_TIMEOUT, "has not ended yet");
 }
 
-thole_status __wrap_thole_client_executions(thole_client *client, thole_slice instance,
-                                            thole_execution_fn *each, void *arg, thole_error *reterr);
 thole_status __wrap_thole_client_executions(thole_client *client, thole_slice instance,
                                             thole_execution_fn *each, void *arg, thole_error *reterr)
 {
@@ -126,8 +109,6 @@ thole_status __wrap_thole_client_executions(thole_client *client, thole_slice in
 }
 
 thole_status __wrap_thole_client_prune(thole_client *client, thole_slice instance, uint64_t before,
-                                       thole_slice reason, thole_error *reterr);
-thole_status __wrap_thole_client_prune(thole_client *client, thole_slice instance, uint64_t before,
                                        thole_slice reason, thole_error *reterr)
 {
     (void)client, (void)reterr;
@@ -135,8 +116,6 @@ thole_status __wrap_thole_client_prune(thole_client *client, thole_slice instanc
     return THOLE_OK;
 }
 
-thole_status __wrap_thole_client_list(thole_client *client, const thole_list_filter *filter,
-                                      thole_instance_fn *each, void *arg, thole_error *reterr);
 thole_status __wrap_thole_client_list(thole_client *client, const thole_list_filter *filter,
                                       thole_instance_fn *each, void *arg, thole_error *reterr)
 {
@@ -152,8 +131,6 @@ thole_status __wrap_thole_client_list(thole_client *client, const thole_list_fil
 }
 
 /* The first try of an activity's end, and a start that has none. */
-thole_status __wrap_thole_client_history(thole_client *client, thole_slice instance, thole_history_fn *each,
-                                         void *arg, thole_error *reterr);
 thole_status __wrap_thole_client_history(thole_client *client, thole_slice instance, thole_history_fn *each,
                                          void *arg, thole_error *reterr)
 {

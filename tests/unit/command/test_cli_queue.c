@@ -17,8 +17,6 @@ static struct {
 static thole_client *const some_client = (thole_client *)&play;
 
 thole_status __wrap_thole_client_open(const thole_client_options *options, thole_client **ret,
-                                      thole_error *reterr);
-thole_status __wrap_thole_client_open(const thole_client_options *options, thole_client **ret,
                                       thole_error *reterr)
 {
     (void)options, (void)reterr;
@@ -27,7 +25,6 @@ thole_status __wrap_thole_client_open(const thole_client_options *options, thole
     return THOLE_OK;
 }
 
-void __wrap_thole_client_close(thole_client *client);
 void __wrap_thole_client_close(thole_client *client)
 {
     CU_ASSERT_PTR_EQUAL(client, some_client);
@@ -35,8 +32,6 @@ void __wrap_thole_client_close(thole_client *client)
 }
 
 /* Two activities of one instance, each in a try of its own. */
-thole_status __wrap_thole_client_poisoned(thole_client *client, const thole_poisoned_filter *filter,
-                                          thole_poisoned_fn *each, void *arg, thole_error *reterr);
 thole_status __wrap_thole_client_poisoned(thole_client *client, const thole_poisoned_filter *filter,
                                           thole_poisoned_fn *each, void *arg, thole_error *reterr)
 {
@@ -62,17 +57,12 @@ static thole_status decided(const char *what, uint64_t execution, uint64_t id, u
 
 thole_status __wrap_thole_client_poisoned_retry(thole_client *client, thole_slice instance,
                                                 uint64_t execution, uint64_t id, uint32_t try_number,
-                                                thole_error *reterr);
-thole_status __wrap_thole_client_poisoned_retry(thole_client *client, thole_slice instance,
-                                                uint64_t execution, uint64_t id, uint32_t try_number,
                                                 thole_error *reterr)
 {
     (void)client, (void)instance, (void)reterr;
     return decided("retry", execution, id, try_number);
 }
 
-thole_status __wrap_thole_client_poisoned_fail(thole_client *client, thole_slice instance, uint64_t execution,
-                                               uint64_t id, uint32_t try_number, thole_error *reterr);
 thole_status __wrap_thole_client_poisoned_fail(thole_client *client, thole_slice instance, uint64_t execution,
                                                uint64_t id, uint32_t try_number, thole_error *reterr)
 {
@@ -81,16 +71,12 @@ thole_status __wrap_thole_client_poisoned_fail(thole_client *client, thole_slice
 }
 
 thole_status __wrap_thole_client_workers(thole_client *client, thole_worker_fn *each, void *arg,
-                                         thole_error *reterr);
-thole_status __wrap_thole_client_workers(thole_client *client, thole_worker_fn *each, void *arg,
                                          thole_error *reterr)
 {
     (void)client, (void)each, (void)arg;
     return play.workers_status == THOLE_OK ? THOLE_OK : thole_fail(reterr, play.workers_status, "no answer");
 }
 
-thole_status __wrap_thole_client_queues(thole_client *client, thole_slice queue, thole_queue_fn *each,
-                                        void *arg, thole_error *reterr);
 thole_status __wrap_thole_client_queues(thole_client *client, thole_slice queue, thole_queue_fn *each,
                                         void *arg, thole_error *reterr)
 {

@@ -21,8 +21,6 @@ static struct {
 static thole_client *const some_client = (thole_client *)&play;
 
 thole_status __wrap_thole_client_open(const thole_client_options *options, thole_client **ret,
-                                      thole_error *reterr);
-thole_status __wrap_thole_client_open(const thole_client_options *options, thole_client **ret,
                                       thole_error *reterr)
 {
     (void)options, (void)reterr;
@@ -30,14 +28,11 @@ thole_status __wrap_thole_client_open(const thole_client_options *options, thole
     return THOLE_OK;
 }
 
-void __wrap_thole_client_close(thole_client *client);
 void __wrap_thole_client_close(thole_client *client)
 {
     CU_ASSERT_PTR_EQUAL(client, some_client);
 }
 
-thole_status __wrap_thole_client_show(thole_client *client, thole_slice instance, thole_instance_fn *each,
-                                      void *arg, thole_error *reterr);
 thole_status __wrap_thole_client_show(thole_client *client, thole_slice instance, thole_instance_fn *each,
                                       void *arg, thole_error *reterr)
 {
@@ -47,16 +42,12 @@ thole_status __wrap_thole_client_show(thole_client *client, thole_slice instance
 }
 
 thole_status __wrap_thole_client_inspect(thole_client *client, thole_slice instance,
-                                         thole_inspection_fn *each, void *arg, thole_error *reterr);
-thole_status __wrap_thole_client_inspect(thole_client *client, thole_slice instance,
                                          thole_inspection_fn *each, void *arg, thole_error *reterr)
 {
     (void)client, (void)instance, (void)reterr;
     return each(arg, &play.inspection);
 }
 
-thole_status __wrap_thole_client_activities(thole_client *client, thole_slice instance,
-                                            thole_activity_info_fn *each, void *arg, thole_error *reterr);
 thole_status __wrap_thole_client_activities(thole_client *client, thole_slice instance,
                                             thole_activity_info_fn *each, void *arg, thole_error *reterr)
 {
@@ -66,8 +57,6 @@ thole_status __wrap_thole_client_activities(thole_client *client, thole_slice in
     return play.rows_status == THOLE_OK ? THOLE_OK : thole_fail(reterr, play.rows_status, "no rows");
 }
 
-thole_status __wrap_thole_client_workers(thole_client *client, thole_worker_fn *each, void *arg,
-                                         thole_error *reterr);
 thole_status __wrap_thole_client_workers(thole_client *client, thole_worker_fn *each, void *arg,
                                          thole_error *reterr)
 {

@@ -18,14 +18,12 @@ enum { LIVES_MAX = 10, DIES_AFTER_MS = 65000, OUT_BYTES = 64 * 1024 };
 static unsigned faster;
 
 uint64_t __real_clock_monotonic_ms(void);
-uint64_t __wrap_clock_monotonic_ms(void);
 uint64_t __wrap_clock_monotonic_ms(void)
 {
     return __real_clock_monotonic_ms() * faster;
 }
 
 int __real_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
-int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
 int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 {
     return __real_poll(fds, n, timeout_ms <= 0 ? timeout_ms : (timeout_ms + (int)faster - 1) / (int)faster);

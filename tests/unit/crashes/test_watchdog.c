@@ -22,7 +22,6 @@ static struct {
     size_t lines_len;
 } play;
 
-uint64_t __wrap_clock_monotonic_ms(void);
 uint64_t __wrap_clock_monotonic_ms(void)
 {
     return atomic_load(&play.now_ms);
@@ -41,7 +40,6 @@ void __wrap_log_line(enum log_level level, const char *area, const char *fmt, ..
 }
 
 /* The next look, at once. */
-int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until);
 int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until)
 {
     (void)until;

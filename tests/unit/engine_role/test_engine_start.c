@@ -12,8 +12,6 @@ static struct {
 } play;
 
 thole_status __wrap_connection_open(const struct connection_options *options, struct connection **ret,
-                                    thole_error *reterr);
-thole_status __wrap_connection_open(const struct connection_options *options, struct connection **ret,
                                     thole_error *reterr)
 {
     (void)options, (void)reterr;
@@ -22,7 +20,6 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
     return THOLE_OK;
 }
 
-void __wrap_connection_close(struct connection *connection);
 void __wrap_connection_close(struct connection *connection)
 {
     CU_ASSERT_PTR_EQUAL(connection, (struct connection *)&play);
@@ -31,8 +28,6 @@ void __wrap_connection_close(struct connection *connection)
 }
 
 thole_status __wrap_topology_ensure(struct connection *connection, const struct topology_options *options,
-                                    struct topology *ret, thole_error *reterr);
-thole_status __wrap_topology_ensure(struct connection *connection, const struct topology_options *options,
                                     struct topology *ret, thole_error *reterr)
 {
     (void)connection, (void)options;
@@ -40,8 +35,6 @@ thole_status __wrap_topology_ensure(struct connection *connection, const struct 
     return play.topology == THOLE_OK ? THOLE_OK : thole_fail(reterr, play.topology, "no streams");
 }
 
-thole_status __wrap_postgres_open(const struct postgres_options *options, struct postgres **ret,
-                                  thole_error *reterr);
 thole_status __wrap_postgres_open(const struct postgres_options *options, struct postgres **ret,
                                   thole_error *reterr)
 {

@@ -34,14 +34,11 @@ static struct {
 
 /* ---- the world ---- */
 
-uint64_t __wrap_clock_monotonic_ms(void);
 uint64_t __wrap_clock_monotonic_ms(void)
 {
     return play.now_ms;
 }
 
-thole_status __wrap_nodes_watch_open(struct connection *connection, const char *ns, nodes_fn *each, void *arg,
-                                     struct nodes_watch **ret, thole_error *reterr);
 thole_status __wrap_nodes_watch_open(struct connection *connection, const char *ns, nodes_fn *each, void *arg,
                                      struct nodes_watch **ret, thole_error *reterr)
 {
@@ -56,14 +53,11 @@ thole_status __wrap_nodes_watch_open(struct connection *connection, const char *
     return THOLE_OK;
 }
 
-void __wrap_nodes_watch_close(struct nodes_watch *watch);
 void __wrap_nodes_watch_close(struct nodes_watch *watch)
 {
     CU_ASSERT_PTR_NULL(watch);
 }
 
-thole_status __wrap_nodes_delete(struct connection *connection, const char *ns, thole_slice node,
-                                 thole_error *reterr);
 thole_status __wrap_nodes_delete(struct connection *connection, const char *ns, thole_slice node,
                                  thole_error *reterr)
 {
@@ -80,8 +74,6 @@ static void hear_bytes(const char *node, thole_slice bytes)
 }
 
 thole_status __wrap_nodes_put(struct connection *connection, const char *ns, thole_slice node,
-                              thole_slice heartbeat, thole_error *reterr);
-thole_status __wrap_nodes_put(struct connection *connection, const char *ns, thole_slice node,
                               thole_slice heartbeat, thole_error *reterr)
 {
     (void)connection;
@@ -96,7 +88,6 @@ thole_status __wrap_nodes_put(struct connection *connection, const char *ns, tho
     return THOLE_OK;
 }
 
-void __wrap_shard_send(struct shard *shard, struct shard_mail *mail);
 void __wrap_shard_send(struct shard *shard, struct shard_mail *mail)
 {
     CU_ASSERT_PTR_EQUAL(shard, &play.shard);
@@ -107,7 +98,6 @@ void __wrap_shard_send(struct shard *shard, struct shard_mail *mail)
 }
 
 /* The next step of the test; at the last one's end the membership ends. */
-bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms);
 bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
 {
     CU_ASSERT_TRUE(deadline_ms > play.now_ms);

@@ -1,17 +1,13 @@
 /* The life of a request of the engine role, with executors, a clock and a partition that the test plays. */
 #include "loader.h"
-#include "shard_request.h"
 #include "store.h"
 #include "thole_cunit.h"
+#include "wrap_shard_world.h"
 #include <stdlib.h>
 
-enum { LIFE = 7, ROOM = 3, ASIDE = 64, SENT_MAX = 256 };
+enum { ROOM = 3, ASIDE = 64, SENT_MAX = 256 };
 
 static struct {
-    struct engine_host engine;
-    struct shard shard;
-    struct owned owned;
-    uint64_t now_ms, life;
     struct request *sent[SENT_MAX]; /* in flight */
     size_t sent_len, in_flight;
     thole_status send_status; /* when there is room */
@@ -26,35 +22,19 @@ static void note(const char *text)
 
 /* ---- the world ---- */
 
-uint64_t __wrap_clock_monotonic_ms(void);
-uint64_t __wrap_clock_monotonic_ms(void)
-{
-    return play.now_ms;
-}
-
-uint64_t __wrap_partition_generation(const struct partition *p);
-uint64_t __wrap_partition_generation(const struct partition *p)
-{
-    (void)p;
-    return play.life;
-}
-
-size_t __wrap_requests_in_flight(const struct requests *requests);
 size_t __wrap_requests_in_flight(const struct requests *requests)
 {
     (void)requests;
     return play.in_flight;
 }
 
-void __wrap_shard_step_down(struct owned *owned, const char *text);
 void __wrap_shard_step_down(struct owned *owned, const char *text)
 {
-    CU_ASSERT_PTR_EQUAL(owned, &play.owned);
+    CU_ASSERT_PTR_EQUAL(owned, &world.owned);
     note("step down:");
     note(text);
 }
 
-void __wrap_loader_submit(struct loader *loader, struct request *request);
 void __wrap_loader_submit(struct loader *loader, struct request *request)
 {
     (void)loader;
@@ -62,7 +42,6 @@ void __wrap_loader_submit(struct loader *loader, struct request *request)
     request_finish(request);
 }
 
-void __wrap_store_submit(struct store *store, struct request *request);
 void __wrap_store_submit(struct store *store, struct request *request)
 {
     (void)store;
@@ -119,36 +98,29 @@ static const struct request_rule rules[REQ_KINDS] = {
 static void begin(void)
 {
     memset(&play, 0, sizeof play);
-    play.now_ms = 1000;
-    play.life = LIFE;
-    play.engine.shards = &play.shard;
-    play.engine.shards_len = 1;
-    play.shard.engine = &play.engine;
-    play.shard.rules = rules;
-    play.shard.owned = &play.owned;
-    play.shard.owned_len = 1;
+    shard_world_begin(rules);
     for (size_t i = 0; i < WINDOWS; i++)
-        play.shard.windows[i] = (struct window){.limit = ROOM, .waits = i != WINDOW_APPENDS};
-    mailbox_init(&play.shard.mailbox);
+        world.shard.windows[i] = (struct window){.limit = ROOM, .waits = i != WINDOW_APPENDS};
+    mailbox_init(&world.shard.mailbox);
 }
 
 static void end(void)
 {
     for (size_t i = 0; i < play.sent_len; i++)
         request_destroy(play.sent[i]);
-    requests_forget(&play.shard);
-    mailbox_release(&play.shard.mailbox);
+    requests_forget(&world.shard);
+    mailbox_release(&world.shard.mailbox);
 }
 
 static void submit(enum request_kind kind)
 {
-    request_submit(request_create(kind, &play.shard, &play.owned));
+    request_submit(request_create(kind, &world.shard, &world.owned));
 }
 
 /* The shard's thread takes what has come back. */
 static void take(void)
 {
-    for (struct mail *mail = mailbox_take_all(&play.shard.mailbox), *next; mail != NULL; mail = next) {
+    for (struct mail *mail = mailbox_take_all(&world.shard.mailbox), *next; mail != NULL; mail = next) {
         next = mail->next;
         request_answered((struct request *)mail);
     }
@@ -161,14 +133,14 @@ static void reply_with(enum request_result result)
     CU_ASSERT_TRUE_FATAL(play.sent_len > 0);
     memmove(play.sent, play.sent + 1, --play.sent_len * sizeof play.sent[0]);
     play.in_flight--;
-    request_on_reply(&play.shard, &(struct request_done){.result = result, .token = request_token(request)});
+    request_on_reply(&world.shard, &(struct request_done){.result = result, .token = request_token(request)});
     take();
 }
 
 static void run_at(uint64_t now_ms)
 {
-    play.now_ms = now_ms;
-    (void)requests_run(&play.shard, now_ms);
+    world.now_ms = now_ms;
+    (void)requests_run(&world.shard, now_ms);
 }
 
 /* ---- tests ---- */
@@ -183,13 +155,13 @@ static void test_what_finds_no_room_waits(void)
     CU_ASSERT_EQUAL(play.sent_len, ROOM);
     reply_with(REQUEST_STORED);
     CU_ASSERT_EQUAL(play.sent_len, ROOM - 1);
-    struct request *const first = play.shard.windows[WINDOW_MESSAGES].waiting.first;
+    struct request *const first = world.shard.windows[WINDOW_MESSAGES].waiting.first;
     submit(REQ_SEND_MESSAGE);
     CU_ASSERT_EQUAL(play.sent_len, ROOM - 1);
     run_at(1000);
     CU_ASSERT_EQUAL(play.sent_len, ROOM);
     CU_ASSERT_PTR_EQUAL(play.sent[ROOM - 1], first);
-    CU_ASSERT_PTR_NOT_NULL(play.shard.windows[WINDOW_MESSAGES].waiting.first);
+    CU_ASSERT_PTR_NOT_NULL(world.shard.windows[WINDOW_MESSAGES].waiting.first);
     CHECK_STR("answers", play.log, "answer");
     end();
 }
@@ -201,7 +173,7 @@ static void test_what_is_refused_for_its_size_waits(void)
     submit(REQ_SEND_MESSAGE);
     play.send_status = THOLE_LIMIT;
     submit(REQ_SEND_MESSAGE);
-    struct request *const first = play.shard.windows[WINDOW_MESSAGES].waiting.first;
+    struct request *const first = world.shard.windows[WINDOW_MESSAGES].waiting.first;
     CU_ASSERT_PTR_NOT_NULL_FATAL(first);
     submit(REQ_SEND_MESSAGE);
     run_at(1000);
@@ -218,7 +190,7 @@ static void test_an_append_never_waits(void)
     begin();
     for (size_t i = 0; i < ROOM + 1; i++)
         submit(REQ_APPEND);
-    CU_ASSERT_PTR_NULL(play.shard.windows[WINDOW_APPENDS].waiting.first);
+    CU_ASSERT_PTR_NULL(world.shard.windows[WINDOW_APPENDS].waiting.first);
     CHECK_STR("not within the call", play.log, "");
     take();
     CHECK_STR("as one that was lost", play.log, "failure");
@@ -258,15 +230,15 @@ static void test_when_it_is_tried_again(void)
 static void test_when_to_come_back(void)
 {
     begin();
-    CU_ASSERT_EQUAL(requests_run(&play.shard, 1000), UINT64_MAX);
+    CU_ASSERT_EQUAL(requests_run(&world.shard, 1000), UINT64_MAX);
     submit(REQ_SEND_MESSAGE);
     submit(REQ_SEND_MESSAGE);
     reply_with(REQUEST_UNKNOWN);
     reply_with(REQUEST_BUSY);
-    CU_ASSERT_EQUAL(requests_run(&play.shard, 1000), 1100);
+    CU_ASSERT_EQUAL(requests_run(&world.shard, 1000), 1100);
     run_at(1100);
     CU_ASSERT_EQUAL(play.sent_len, 1);
-    CU_ASSERT_EQUAL(requests_run(&play.shard, 1100), 1500);
+    CU_ASSERT_EQUAL(requests_run(&world.shard, 1100), 1500);
     end();
 }
 
@@ -277,14 +249,14 @@ static void test_of_an_earlier_life(void)
     begin();
     for (size_t i = 0; i < ROOM + 1; i++)
         submit(i == 0 ? REQ_PUBLISH_WORK : REQ_SEND_MESSAGE);
-    play.life++;
+    world.generation++;
     reply_with(REQUEST_UNKNOWN);
     reply_with(REQUEST_UNKNOWN);
     CHECK_STR("failures", play.log, "");
-    CU_ASSERT_PTR_NULL(play.shard.delayed);
+    CU_ASSERT_PTR_NULL(world.shard.delayed);
     run_at(100000);
     CU_ASSERT_EQUAL(play.sent_len, ROOM - 2);
-    CU_ASSERT_PTR_NULL(play.shard.windows[WINDOW_MESSAGES].waiting.first);
+    CU_ASSERT_PTR_NULL(world.shard.windows[WINDOW_MESSAGES].waiting.first);
     end();
 }
 
@@ -293,26 +265,26 @@ static void test_one_that_is_delayed_into_another_life(void)
     begin();
     submit(REQ_SEND_MESSAGE);
     reply_with(REQUEST_UNKNOWN);
-    play.life++;
+    world.generation++;
     run_at(100000);
     CU_ASSERT_EQUAL(play.sent_len, 0);
-    CU_ASSERT_PTR_NULL(play.shard.delayed);
+    CU_ASSERT_PTR_NULL(world.shard.delayed);
     end();
 }
 
 static void test_what_is_in_no_hurry(void)
 {
     begin();
-    play.shard.windows[WINDOW_MESSAGES].limit = SENT_MAX;
+    world.shard.windows[WINDOW_MESSAGES].limit = SENT_MAX;
     for (size_t i = 0; i < ASIDE + 10; i++)
-        request_put_aside(request_create(REQ_WITHDRAW_WORK, &play.shard, &play.owned));
+        request_put_aside(request_create(REQ_WITHDRAW_WORK, &world.shard, &world.owned));
     CU_ASSERT_EQUAL(play.sent_len, ASIDE);
     submit(REQ_SEND_MESSAGE);
     CU_ASSERT_EQUAL(play.sent_len, ASIDE + 1);
     reply_with(REQUEST_ANSWERED);
     run_at(1000);
     CU_ASSERT_EQUAL(play.sent_len, ASIDE + 1);
-    CU_ASSERT_EQUAL(play.shard.windows[WINDOW_MESSAGES].aside_out, ASIDE);
+    CU_ASSERT_EQUAL(world.shard.windows[WINDOW_MESSAGES].aside_out, ASIDE);
     end();
 }
 
@@ -328,7 +300,7 @@ static void test_a_failed_load(void)
                 {"fenced", THOLE_FENCED, "a newer owner", "load step down: a newer owner"}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         begin();
-        struct request *const request = request_create(REQ_LOAD, &play.shard, &play.owned);
+        struct request *const request = request_create(REQ_LOAD, &world.shard, &world.owned);
         request_submit(request);
         request->status = rows[i].status; /* it is in the mailbox; the loader is this thread */
         (void)snprintf(request->err.text, sizeof request->err.text, "%s", rows[i].text);
@@ -340,11 +312,12 @@ static void test_a_failed_load(void)
 
 static void test_an_answer_is_begun_with_its_output(void)
 {
-    struct partition_out const load = {.kind = PARTITION_OUT_LOAD, .generation = LIFE, .token = 9};
+    struct partition_out const load = {
+        .kind = PARTITION_OUT_LOAD, .generation = WORLD_GENERATION, .token = 9};
     begin();
-    struct request *const request = request_of(REQ_LOAD, &play.shard, &play.owned, &load);
-    CU_ASSERT(request->in.kind == PARTITION_IN_HISTORY && request->in.generation == LIFE);
-    CU_ASSERT(request->in.token == 9 && request->mail.generation == LIFE);
+    struct request *const request = request_of(REQ_LOAD, &world.shard, &world.owned, &load);
+    CU_ASSERT(request->in.kind == PARTITION_IN_HISTORY && request->in.generation == WORLD_GENERATION);
+    CU_ASSERT(request->in.token == 9 && request->mail.generation == WORLD_GENERATION);
     request_destroy(request);
     end();
 }

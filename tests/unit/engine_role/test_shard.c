@@ -28,29 +28,23 @@ static struct {
 
 /* ---- the world ---- */
 
-uint64_t __wrap_clock_monotonic_ms(void);
 uint64_t __wrap_clock_monotonic_ms(void)
 {
     return atomic_load(&play.now_ms);
 }
 
-uint64_t __wrap_connection_epoch(struct connection *connection);
-uint64_t __wrap_connection_epoch(struct connection *connection)
+uint64_t __wrap_connection_epoch(const struct connection *connection)
 {
     (void)connection;
     return 1;
 }
 
-size_t __wrap_connection_max_payload(const struct connection *connection);
 size_t __wrap_connection_max_payload(const struct connection *connection)
 {
     (void)connection;
     return 1 << 20;
 }
 
-thole_status __wrap_requests_open(struct connection *connection, size_t window, uint64_t timeout_ms,
-                                  request_done_fn *done, void *arg, struct requests **ret,
-                                  thole_error *reterr);
 thole_status __wrap_requests_open(struct connection *connection, size_t window, uint64_t timeout_ms,
                                   request_done_fn *done, void *arg, struct requests **ret,
                                   thole_error *reterr)
@@ -60,7 +54,6 @@ thole_status __wrap_requests_open(struct connection *connection, size_t window, 
     return THOLE_OK;
 }
 
-thole_status __wrap_store_start(struct shard *shard, struct store **ret, thole_error *reterr);
 thole_status __wrap_store_start(struct shard *shard, struct store **ret, thole_error *reterr)
 {
     (void)shard, (void)reterr;
@@ -68,7 +61,6 @@ thole_status __wrap_store_start(struct shard *shard, struct store **ret, thole_e
     return THOLE_OK;
 }
 
-enum partition_state __wrap_partition_state(const struct partition *p);
 enum partition_state __wrap_partition_state(const struct partition *p)
 {
     (void)p;
@@ -82,23 +74,19 @@ static void note(enum partition_in_kind kind, const char *text)
     (void)snprintf(play.inputs[play.inputs_len++].text, sizeof play.inputs[0].text, "%s", text);
 }
 
-void __wrap_shard_input(struct owned *owned, const struct partition_in *in);
 void __wrap_shard_input(struct owned *owned, const struct partition_in *in)
 {
     CU_ASSERT_PTR_EQUAL(owned, play.shard.owned);
     note(in->kind, "");
 }
 
-void __wrap_shard_step_down(struct owned *owned, const char *text, bool fenced);
-void __wrap_shard_step_down(struct owned *owned, const char *text, bool fenced)
+void __wrap_shard_step_down(struct owned *owned, const char *text)
 {
     CU_ASSERT_PTR_EQUAL(owned, play.shard.owned);
-    CU_ASSERT_FALSE(fenced);
     note(PARTITION_IN_STEP_DOWN, text);
 }
 
 /* The next step of the test; behind the last one all is closed, and a stop ends the thread. */
-bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms);
 bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
 {
     CU_ASSERT_PTR_EQUAL(mb, &play.shard.mailbox);

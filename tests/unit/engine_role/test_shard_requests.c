@@ -1,16 +1,12 @@
 /* What the requests of a shard are made of, and what is done with their answers: nothing is sent. */
 #include "batch.h"
-#include "shard_parts.h"
 #include "thole_cunit.h"
+#include "wrap_shard_world.h"
+#include "wrap_submitted.h"
 
-enum { LIFE = 7, NOW_MS = 1000, PATIENCE_MS = 3000 };
+enum { PATIENCE_MS = 3000 };
 
 static struct {
-    struct engine_host engine;
-    struct shard shard;
-    struct owned owned;
-    uint64_t now_ms, life;
-    struct request *request; /* submitted last */
     char again[64], published[128];
     char given[64];
     unsigned batches;
@@ -18,57 +14,33 @@ static struct {
 
 /* ---- the world ---- */
 
-uint64_t __wrap_clock_monotonic_ms(void);
-uint64_t __wrap_clock_monotonic_ms(void)
-{
-    return play.now_ms;
-}
-
-uint64_t __wrap_partition_generation(const struct partition *p);
-uint64_t __wrap_partition_generation(const struct partition *p)
-{
-    (void)p;
-    return play.life;
-}
-
-void __wrap_request_submit(struct request *request);
-void __wrap_request_submit(struct request *request)
-{
-    play.request = request;
-}
-
-void __wrap_request_again(struct request *request, uint64_t delay_ms);
 void __wrap_request_again(struct request *request, uint64_t delay_ms)
 {
-    CU_ASSERT_PTR_EQUAL(request, play.request);
+    CU_ASSERT_PTR_EQUAL(request, submitted_last(REQ_REJECT));
     (void)snprintf(play.again, sizeof play.again, "in %llu ms", (unsigned long long)delay_ms);
 }
 
-thole_status __wrap_requests_publish(struct requests *requests, const struct publish *publish, uint64_t token,
-                                     thole_error *reterr);
 thole_status __wrap_requests_publish(struct requests *requests, const struct publish *publish, uint64_t token,
                                      thole_error *reterr)
 {
     (void)requests;
     (void)reterr;
-    CU_ASSERT_EQUAL(token, request_token(play.request));
+    CU_ASSERT_EQUAL(token, request_token(submitted_last(REQ_APPEND)));
     (void)snprintf(play.published, sizeof play.published, "%s behind %llu: %.*s", publish->subject,
                    (unsigned long long)(publish->expect_last ? publish->expected_last : 0),
                    THOLE_FMT(publish->body));
     return THOLE_OK;
 }
 
-void __wrap_shard_input(struct owned *owned, const struct partition_in *in);
 void __wrap_shard_input(struct owned *owned, const struct partition_in *in)
 {
-    CU_ASSERT_PTR_EQUAL(owned, &play.owned);
-    CU_ASSERT_EQUAL(in->generation, LIFE);
+    CU_ASSERT_PTR_EQUAL(owned, &world.owned);
+    CU_ASSERT_EQUAL(in->generation, WORLD_GENERATION);
     (void)snprintf(play.given, sizeof play.given, "%s",
                    in->kind == PARTITION_IN_REJECTED ? "rejected" : "something else");
 }
 
 void __real_batch_destroy(struct batch *batch);
-void __wrap_batch_destroy(struct batch *batch);
 void __wrap_batch_destroy(struct batch *batch)
 {
     play.batches++;
@@ -78,26 +50,19 @@ void __wrap_batch_destroy(struct batch *batch)
 static void begin(void)
 {
     memset(&play, 0, sizeof play);
-    play.now_ms = NOW_MS;
-    play.life = LIFE;
-    (void)snprintf(play.engine.topology.ns, sizeof play.engine.topology.ns, "shop");
-    play.engine.topology.partitions = 8;
-    play.engine.shards = &play.shard;
-    play.engine.shards_len = 1;
-    log_limit_init(&play.engine.rejects);
-    play.shard.engine = &play.engine;
-    play.shard.rules = request_rules;
-    play.shard.owned = &play.owned;
-    play.shard.owned_len = 1;
-    play.owned.p = 3;
-    buf_init(&play.shard.subject, 1024);
+    shard_world_begin(request_rules);
+    (void)snprintf(world.engine.topology.ns, sizeof world.engine.topology.ns, "shop");
+    world.engine.topology.partitions = 8;
+    log_limit_init(&world.engine.rejects);
+    world.owned.p = 3;
+    buf_init(&world.shard.subject, 1024);
 }
 
 static void end(void)
 {
-    request_destroy(play.request);
-    buf_release(&play.shard.subject);
-    log_limit_release(&play.engine.rejects);
+    submitted_clear();
+    buf_release(&world.shard.subject);
+    log_limit_release(&world.engine.rejects);
 }
 
 /* ---- appends ---- */
@@ -114,30 +79,30 @@ static void test_subjects_of_records(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         begin();
         struct partition_out const out = {.kind = PARTITION_OUT_APPEND,
-                                          .generation = LIFE,
+                                          .generation = WORLD_GENERATION,
                                           .token = 11,
                                           .append = {.kind = rows[i].kind,
                                                      .instance = THOLE_STR("order"),
                                                      .execution = 2,
                                                      .expected_last = 12,
                                                      .bytes = THOLE_STR("bytes")}};
-        log_append(&play.shard, &play.owned, &out);
-        CU_ASSERT_PTR_NOT_NULL_FATAL(play.request);
-        CU_ASSERT_EQUAL(append_send(play.request, NULL), THOLE_OK);
+        log_append(&world.shard, &world.owned, &out);
+        struct request *const request = submitted_last(REQ_APPEND);
+        CU_ASSERT_EQUAL(append_send(request, NULL), THOLE_OK);
         CHECK_STR("a record", play.published, rows[i].published);
-        CU_ASSERT_EQUAL(play.request->in.token, 11);
-        CU_ASSERT_EQUAL(play.request->mail.generation, LIFE);
+        CU_ASSERT_EQUAL(request->in.token, 11);
+        CU_ASSERT_EQUAL(request->mail.generation, WORLD_GENERATION);
         end();
     }
 }
 
 /* ---- rejections ---- */
 
-static void reject(void)
+static struct request *reject(void)
 {
     begin();
     struct partition_out const out = {.kind = PARTITION_OUT_REJECT,
-                                      .generation = LIFE,
+                                      .generation = WORLD_GENERATION,
                                       .reject = {.code = REJECT_SUBJECT,
                                                  .sequence = 21,
                                                  .stored_ns = 22,
@@ -145,14 +110,13 @@ static void reject(void)
                                                  .subject = THOLE_STR("a.b"),
                                                  .bytes = THOLE_STR("xyz"),
                                                  .text = "why"}};
-    shard_reject(&play.shard, &play.owned, &out);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(play.request);
+    shard_reject(&world.shard, &world.owned, &out);
+    return submitted_last(REQ_REJECT);
 }
 
 static void test_a_rejection(void)
 {
-    reject();
-    const struct rejected_item *const item = &play.request->rejection.item;
+    const struct rejected_item *const item = &reject()->rejection.item;
     CU_ASSERT_EQUAL(item->partition, 3);
     CU_ASSERT_EQUAL(item->sequence, 21);
     CU_ASSERT_EQUAL(item->stored_ns, 22);
@@ -171,17 +135,17 @@ static void test_a_rejection_that_is_not_kept(void)
         thole_status status;
         uint64_t after_ms, life;
         const char *again, *given;
-    } rows[] = {{"kept", THOLE_OK, 0, LIFE, "", "rejected"},
-                {"not yet", THOLE_UNAVAILABLE, 0, LIFE, "in 200 ms", ""},
-                {"still not", THOLE_UNAVAILABLE, PATIENCE_MS - 1, LIFE, "in 200 ms", ""},
-                {"given up", THOLE_UNAVAILABLE, PATIENCE_MS, LIFE, "", "rejected"},
-                {"of an earlier life", THOLE_UNAVAILABLE, 0, LIFE + 1, "", ""}};
+    } rows[] = {{"kept", THOLE_OK, 0, WORLD_GENERATION, "", "rejected"},
+                {"not yet", THOLE_UNAVAILABLE, 0, WORLD_GENERATION, "in 200 ms", ""},
+                {"still not", THOLE_UNAVAILABLE, PATIENCE_MS - 1, WORLD_GENERATION, "in 200 ms", ""},
+                {"given up", THOLE_UNAVAILABLE, PATIENCE_MS, WORLD_GENERATION, "", "rejected"},
+                {"of an earlier life", THOLE_UNAVAILABLE, 0, WORLD_GENERATION + 1, "", ""}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        reject();
-        play.now_ms += rows[i].after_ms;
-        play.life = rows[i].life;
-        play.request->status = rows[i].status;
-        rejection_answered(&play.owned, play.request);
+        struct request *const request = reject();
+        world.now_ms += rows[i].after_ms;
+        world.generation = rows[i].life;
+        request->status = rows[i].status;
+        rejection_answered(&world.owned, request);
         CHECK_STR(rows[i].name, play.again, rows[i].again);
         CHECK_STR(rows[i].name, play.given, rows[i].given);
         end();
@@ -195,9 +159,9 @@ static void test_what_a_request_holds(void)
     static enum request_kind const kinds[] = {REQ_APPEND, REQ_STORE_APPLY, REQ_PUBLISH_WORK};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         begin();
-        play.request = request_create(kinds[i], &play.shard, &play.owned);
+        request_submit(request_create(kinds[i], &world.shard, &world.owned));
         if (kinds[i] == REQ_STORE_APPLY)
-            play.request->store.batch = batch_create(3, 1);
+            submitted_last(REQ_STORE_APPLY)->store.batch = batch_create(3, 1);
         end();
         CU_ASSERT_EQUAL(play.batches, kinds[i] == REQ_STORE_APPLY);
     }

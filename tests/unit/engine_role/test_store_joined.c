@@ -13,8 +13,6 @@ static struct {
 } database;
 
 thole_status __wrap_projector_store_apply(struct postgres *pg, struct batch *const *batches, size_t n,
-                                          thole_error *reterr);
-thole_status __wrap_projector_store_apply(struct postgres *pg, struct batch *const *batches, size_t n,
                                           thole_error *reterr)
 {
     (void)pg;

@@ -39,7 +39,6 @@ static const char *after_time(const char *line, size_t skip)
 static size_t blocks; /* taken from the heap since the last reset */
 
 void *__real_malloc(size_t size);
-void *__wrap_malloc(size_t size);
 void *__wrap_malloc(size_t size)
 {
     blocks++;
@@ -47,7 +46,6 @@ void *__wrap_malloc(size_t size)
 }
 
 void *__real_calloc(size_t n, size_t size);
-void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size)
 {
     blocks++;
@@ -55,7 +53,6 @@ void *__wrap_calloc(size_t n, size_t size)
 }
 
 void *__real_realloc(void *block, size_t size);
-void *__wrap_realloc(void *block, size_t size);
 void *__wrap_realloc(void *block, size_t size)
 {
     blocks++;

@@ -6,8 +6,6 @@
 static unsigned handed_back, freed;
 
 thole_status __wrap_work_message_signal(struct connection *connection, const struct work_message *message,
-                                        enum work_signal signal, thole_error *reterr);
-thole_status __wrap_work_message_signal(struct connection *connection, const struct work_message *message,
                                         enum work_signal signal, thole_error *reterr)
 {
     (void)connection, (void)message, (void)reterr;
@@ -17,7 +15,6 @@ thole_status __wrap_work_message_signal(struct connection *connection, const str
 }
 
 void __real_activity_destroy(struct thole_activity *act);
-void __wrap_activity_destroy(struct thole_activity *act);
 void __wrap_activity_destroy(struct thole_activity *act)
 {
     freed++;

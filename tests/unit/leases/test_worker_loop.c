@@ -1,6 +1,7 @@
 /* What a worker's loop gives its machine, and what it does when the machine says so: streams, Postgres and
  * the machine's words are played. */
 #include "captured.h"
+#include "clock.h"
 #include "log.h"
 #include "thole_cunit.h"
 #include "worker_parts.h"
@@ -39,13 +40,11 @@ static void noted(const char *row, const char *want)
 
 /* ---- the world ---- */
 
-uint64_t __wrap_clock_monotonic_ms(void);
 uint64_t __wrap_clock_monotonic_ms(void)
 {
     return play.now_ms;
 }
 
-bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms);
 bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
 {
     (void)mb, (void)deadline_ms;
@@ -56,7 +55,6 @@ bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
     return true;
 }
 
-bool __wrap_worker_poll(struct worker_machine *w, struct worker_out *ret);
 bool __wrap_worker_poll(struct worker_machine *w, struct worker_out *ret)
 {
     (void)w;
@@ -67,13 +65,11 @@ bool __wrap_worker_poll(struct worker_machine *w, struct worker_out *ret)
     return true;
 }
 
-void __wrap_worker_advance(struct worker_machine *w, uint64_t now_ms);
 void __wrap_worker_advance(struct worker_machine *w, uint64_t now_ms)
 {
     (void)w, (void)now_ms;
 }
 
-struct worker_counters __wrap_worker_counters(const struct worker_machine *w);
 struct worker_counters __wrap_worker_counters(const struct worker_machine *w)
 {
     (void)w;
@@ -110,7 +106,6 @@ static const char *const in_names[] = {
     [WORKER_IN_STOP] = "stop",
 };
 
-void __wrap_worker_give(struct worker_host *host, const struct worker_in *in);
 void __wrap_worker_give(struct worker_host *host, const struct worker_in *in)
 {
     CU_ASSERT_PTR_EQUAL(host, &play.host);
@@ -120,14 +115,12 @@ void __wrap_worker_give(struct worker_host *host, const struct worker_in *in)
          in->key.try_number, in->activity_ids_len);
 }
 
-void __wrap_puller_want(struct puller *puller, uint32_t free_slots);
 void __wrap_puller_want(struct puller *puller, uint32_t free_slots)
 {
     (void)puller;
     note("want %u\n", free_slots);
 }
 
-void __wrap_row_calls_send(struct row_calls *calls, struct row_call *call);
 void __wrap_row_calls_send(struct row_calls *calls, struct row_call *call)
 {
     static const char *const kinds[] = {"claim",    "renew", "release", "leave",
@@ -143,8 +136,6 @@ void __wrap_row_calls_send(struct row_calls *calls, struct row_call *call)
 }
 
 thole_status __wrap_work_message_signal(struct connection *connection, const struct work_message *message,
-                                        enum work_signal signal, thole_error *reterr);
-thole_status __wrap_work_message_signal(struct connection *connection, const struct work_message *message,
                                         enum work_signal signal, thole_error *reterr)
 {
     static const char *const names[] = {
@@ -155,8 +146,6 @@ thole_status __wrap_work_message_signal(struct connection *connection, const str
 }
 
 thole_status __wrap_work_message_put_back(struct connection *connection, const struct work_message *message,
-                                          uint64_t delay_ms, thole_error *reterr);
-thole_status __wrap_work_message_put_back(struct connection *connection, const struct work_message *message,
                                           uint64_t delay_ms, thole_error *reterr)
 {
     (void)connection, (void)message, (void)reterr;
@@ -164,7 +153,6 @@ thole_status __wrap_work_message_put_back(struct connection *connection, const s
     return THOLE_OK;
 }
 
-void __wrap_work_message_destroy(struct work_message *message);
 void __wrap_work_message_destroy(struct work_message *message)
 {
     note("freed\n");

@@ -2,22 +2,18 @@
 #include "message.h"
 #include "reader.h"
 #include "records.h"
-#include "shard_parts.h"
 #include "subject.h"
 #include "thole_cunit.h"
+#include "wrap_shard_world.h"
+#include "wrap_submitted.h"
 #include <stdlib.h>
 
 enum { STORED_NS = 1, FIRST = 5, LOOK_MS = 2000, STORED_MAX = 8 };
 
 static struct {
-    struct engine_host engine;
-    struct shard shard;
-    struct owned owned;
-    uint64_t life;
     struct ordered_reader_options reader; /* as opened */
     bool gone_back;
-    struct request *looks[4];
-    size_t looks_len, waits;
+    size_t waits;
     uint64_t step_downs;
     /* the stream */
     struct stream_bounds bounds;
@@ -34,32 +30,13 @@ static struct {
 
 /* ---- the world ---- */
 
-uint64_t __wrap_partition_generation(const struct partition *p);
-uint64_t __wrap_partition_generation(const struct partition *p)
-{
-    (void)p;
-    return play.life;
-}
-
-void __wrap_shard_step_down(struct owned *owned, const char *text);
 void __wrap_shard_step_down(struct owned *owned, const char *text)
 {
-    CU_ASSERT_PTR_EQUAL(owned, &play.owned);
+    CU_ASSERT_PTR_EQUAL(owned, &world.owned);
     CHECK_STR("step down", text, "the inbox reader stays behind");
     play.step_downs++;
 }
 
-void __wrap_request_submit(struct request *request);
-void __wrap_request_submit(struct request *request)
-{
-    CU_ASSERT_EQUAL(request->kind, REQ_LOOK_INBOX);
-    CU_ASSERT_FATAL(play.looks_len < ARRAY_LEN(play.looks));
-    play.looks[play.looks_len++] = request;
-}
-
-thole_status __wrap_ordered_reader_open(struct connection *connection,
-                                        const struct ordered_reader_options *options,
-                                        struct ordered_reader **ret, thole_error *reterr);
 thole_status __wrap_ordered_reader_open(struct connection *connection,
                                         const struct ordered_reader_options *options,
                                         struct ordered_reader **ret, thole_error *reterr)
@@ -71,15 +48,11 @@ thole_status __wrap_ordered_reader_open(struct connection *connection,
     return THOLE_OK;
 }
 
-void __wrap_ordered_reader_close(struct ordered_reader *reader);
 void __wrap_ordered_reader_close(struct ordered_reader *reader)
 {
     CU_ASSERT_PTR_NULL(reader);
 }
 
-thole_status __wrap_stream_still_holds(struct connection *connection, const char *stream, uint64_t sequence,
-                                       uint64_t stored_ns, bool *ret, uint64_t *ret_last,
-                                       thole_error *reterr);
 thole_status __wrap_stream_still_holds(struct connection *connection, const char *stream, uint64_t sequence,
                                        uint64_t stored_ns, bool *ret, uint64_t *ret_last, thole_error *reterr)
 {
@@ -94,8 +67,6 @@ thole_status __wrap_stream_still_holds(struct connection *connection, const char
 }
 
 thole_status __wrap_stream_bounds(struct connection *connection, const char *stream,
-                                  struct stream_bounds *ret, thole_error *reterr);
-thole_status __wrap_stream_bounds(struct connection *connection, const char *stream,
                                   struct stream_bounds *ret, thole_error *reterr)
 {
     (void)connection;
@@ -105,9 +76,6 @@ thole_status __wrap_stream_bounds(struct connection *connection, const char *str
     return THOLE_OK;
 }
 
-thole_status __wrap_stream_read(struct connection *connection, const char *stream, const char *filter,
-                                uint64_t from, uint64_t to, stream_read_fn *each, void *arg,
-                                thole_error *reterr);
 thole_status __wrap_stream_read(struct connection *connection, const char *stream, const char *filter,
                                 uint64_t from, uint64_t to, stream_read_fn *each, void *arg,
                                 thole_error *reterr)
@@ -125,21 +93,19 @@ thole_status __wrap_stream_read(struct connection *connection, const char *strea
     return THOLE_OK;
 }
 
-uint64_t __wrap_delivery_stored_ns(const struct delivery *delivery);
 uint64_t __wrap_delivery_stored_ns(const struct delivery *delivery)
 {
     (void)delivery;
     return STORED_NS;
 }
 
-void __wrap_shard_input(struct owned *owned, const struct partition_in *in);
 void __wrap_shard_input(struct owned *owned, const struct partition_in *in)
 {
     const struct in_message *const message = &in->message;
-    CU_ASSERT_PTR_EQUAL(owned, &play.owned);
+    CU_ASSERT_PTR_EQUAL(owned, &world.owned);
     if (in->kind != PARTITION_IN_MESSAGE)
         return;
-    CU_ASSERT_EQUAL(in->generation, play.life);
+    CU_ASSERT_EQUAL(in->generation, world.generation);
     (void)snprintf(play.given.instance, sizeof play.given.instance, "%.*s", THOLE_FMT(message->instance));
     (void)snprintf(play.given.subject, sizeof play.given.subject, "%.*s", THOLE_FMT(message->subject));
     (void)snprintf(play.given.bytes, sizeof play.given.bytes, "%.*s", THOLE_FMT(message->bytes));
@@ -149,14 +115,13 @@ void __wrap_shard_input(struct owned *owned, const struct partition_in *in)
 }
 
 /* The reader's thread has no room: the shard looks meanwhile, and then takes some. */
-int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
 int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 {
-    CU_ASSERT_PTR_EQUAL(cond, &play.shard.backlog.room);
+    CU_ASSERT_PTR_EQUAL(cond, &world.shard.backlog.room);
     CU_ASSERT_EQUAL_FATAL(play.waits++, 0);
     (void)pthread_mutex_unlock(mutex);
-    inbox_watch(&play.shard, &play.owned, 1000 + 2 * LOOK_MS);
-    inbox_held(&play.shard, 0);
+    inbox_watch(&world.shard, &world.owned, 1000 + 2 * LOOK_MS);
+    inbox_held(&world.shard, 0);
     (void)pthread_mutex_lock(mutex);
     return 0;
 }
@@ -164,47 +129,42 @@ int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 static void begin(void)
 {
     memset(&play, 0, sizeof play);
-    play.life = 7;
-    play.engine.shards = &play.shard;
-    play.engine.shards_len = 1;
-    play.engine.options.sweep_ms = 4 * LOOK_MS;
-    play.engine.topology.partitions = 1;
-    play.shard.engine = &play.engine;
-    play.shard.rules = request_rules;
-    play.shard.owned = &play.owned;
-    play.shard.owned_len = 1;
-    play.owned.in_stream = (char *)"IN";
-    atomic_store(&play.engine.ready, true);
-    mailbox_init(&play.shard.mailbox);
-    (void)pthread_mutex_init(&play.shard.backlog.lock, NULL);
-    (void)pthread_cond_init(&play.shard.backlog.room, NULL);
+    shard_world_begin(request_rules);
+    world.engine.options.sweep_ms = 4 * LOOK_MS;
+    world.engine.topology.partitions = 1;
+    world.owned.in_stream = (char *)"IN";
+    atomic_store(&world.engine.ready, true);
+    mailbox_init(&world.shard.mailbox);
+    (void)pthread_mutex_init(&world.shard.backlog.lock, NULL);
+    (void)pthread_cond_init(&world.shard.backlog.room, NULL);
     play.bounds = (struct stream_bounds){.first = FIRST, .last = FIRST - 1};
 }
 
 static void end(void)
 {
-    for (struct mail *mail = mailbox_take_all(&play.shard.mailbox), *next; mail != NULL; mail = next) {
+    for (struct mail *mail = mailbox_take_all(&world.shard.mailbox), *next; mail != NULL; mail = next) {
         next = mail->next;
         free(mail);
     }
-    for (size_t i = 0; i < play.looks_len; i++)
-        request_destroy(play.looks[i]);
+    for (size_t i = 0; i < submitted.len; i++)
+        CU_ASSERT_EQUAL(submitted.requests[i]->kind, REQ_LOOK_INBOX);
+    submitted_clear();
     for (size_t i = 0; i < STORED_MAX; i++)
         buf_release(&play.stored[i]);
-    inbox_reader_close(play.owned.reader);
-    mailbox_release(&play.shard.mailbox);
-    (void)pthread_mutex_destroy(&play.shard.backlog.lock);
-    (void)pthread_cond_destroy(&play.shard.backlog.room);
+    inbox_reader_close(world.owned.reader);
+    mailbox_release(&world.shard.mailbox);
+    (void)pthread_mutex_destroy(&world.shard.backlog.lock);
+    (void)pthread_cond_destroy(&world.shard.backlog.room);
 }
 
 static void open_reader(void)
 {
-    struct request *const request = request_create(REQ_OPEN_INBOX, &play.shard, &play.owned);
+    struct request *const request = request_create(REQ_OPEN_INBOX, &world.shard, &world.owned);
     request->inbox.from = FIRST;
-    CU_ASSERT_EQUAL(inbox_open_load(&play.engine, request), THOLE_OK);
+    CU_ASSERT_EQUAL(inbox_open_load(&world.engine, request), THOLE_OK);
     CU_ASSERT_EQUAL(play.reader.from, FIRST);
-    inbox_opened(&play.owned, request);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(play.owned.reader);
+    inbox_opened(&world.owned, request);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(world.owned.reader);
     request_destroy(request);
 }
 
@@ -217,9 +177,9 @@ static void message_comes(uint64_t sequence)
 /* The stream has `sequence` at or behind what was asked for. */
 static void look_finds(uint64_t sequence)
 {
-    struct request *const look = play.looks[play.looks_len - 1];
+    struct request *const look = submitted_last(REQ_LOOK_INBOX);
     look->inbox.found = sequence;
-    inbox_looked(&play.owned, look);
+    inbox_looked(&world.owned, look);
 }
 
 /* ---- does the reader keep up? ---- */
@@ -228,17 +188,17 @@ static void test_a_reader_that_stays_behind(void)
 {
     begin();
     open_reader();
-    inbox_watch(&play.shard, &play.owned, 1000);
-    CU_ASSERT_EQUAL(inbox_watch_ms(&play.owned), 1000 + LOOK_MS);
-    inbox_watch(&play.shard, &play.owned, 1000 + LOOK_MS - 1);
-    CU_ASSERT_EQUAL(play.looks_len, 0);
-    inbox_watch(&play.shard, &play.owned, 1000 + LOOK_MS);
-    CU_ASSERT_EQUAL_FATAL(play.looks_len, 1);
-    CU_ASSERT_EQUAL(play.looks[0]->inbox.from, FIRST);
-    inbox_watch(&play.shard, &play.owned, 1000 + 5 * LOOK_MS); /* one at a time */
-    CU_ASSERT_EQUAL(play.looks_len, 1);
+    inbox_watch(&world.shard, &world.owned, 1000);
+    CU_ASSERT_EQUAL(inbox_watch_ms(&world.owned), 1000 + LOOK_MS);
+    inbox_watch(&world.shard, &world.owned, 1000 + LOOK_MS - 1);
+    CU_ASSERT_EQUAL(submitted.len, 0);
+    inbox_watch(&world.shard, &world.owned, 1000 + LOOK_MS);
+    CU_ASSERT_EQUAL_FATAL(submitted.len, 1);
+    CU_ASSERT_EQUAL(submitted_last(REQ_LOOK_INBOX)->inbox.from, FIRST);
+    inbox_watch(&world.shard, &world.owned, 1000 + 5 * LOOK_MS); /* one at a time */
+    CU_ASSERT_EQUAL(submitted.len, 1);
     look_finds(FIRST);
-    inbox_watch(&play.shard, &play.owned, 1000 + 6 * LOOK_MS);
+    inbox_watch(&world.shard, &world.owned, 1000 + 6 * LOOK_MS);
     CU_ASSERT_EQUAL(play.step_downs, 1);
     end();
 }
@@ -247,16 +207,16 @@ static void test_a_reader_that_goes_on(void)
 {
     begin();
     open_reader();
-    inbox_watch(&play.shard, &play.owned, 1000);
-    inbox_watch(&play.shard, &play.owned, 1000 + LOOK_MS);
+    inbox_watch(&world.shard, &world.owned, 1000);
+    inbox_watch(&world.shard, &world.owned, 1000 + LOOK_MS);
     look_finds(FIRST);
     message_comes(FIRST);
-    inbox_watch(&play.shard, &play.owned, 1000 + 2 * LOOK_MS);
+    inbox_watch(&world.shard, &world.owned, 1000 + 2 * LOOK_MS);
     CU_ASSERT_EQUAL(play.step_downs, 0);
-    CU_ASSERT_EQUAL_FATAL(play.looks_len, 2);
-    CU_ASSERT_EQUAL(play.looks[1]->inbox.from, FIRST + 1);
+    CU_ASSERT_EQUAL_FATAL(submitted.len, 2);
+    CU_ASSERT_EQUAL(submitted_last(REQ_LOOK_INBOX)->inbox.from, FIRST + 1);
     look_finds(0); /* nothing there: whoever waits for it is not behind */
-    inbox_watch(&play.shard, &play.owned, 1000 + 3 * LOOK_MS);
+    inbox_watch(&world.shard, &world.owned, 1000 + 3 * LOOK_MS);
     CU_ASSERT_EQUAL(play.step_downs, 0);
     end();
 }
@@ -266,10 +226,10 @@ static void test_a_reader_without_room(void)
 {
     begin();
     open_reader();
-    inbox_watch(&play.shard, &play.owned, 1000);
-    inbox_watch(&play.shard, &play.owned, 1000 + LOOK_MS);
+    inbox_watch(&world.shard, &world.owned, 1000);
+    inbox_watch(&world.shard, &world.owned, 1000 + LOOK_MS);
     look_finds(FIRST + 3);
-    inbox_held(&play.shard, INBOX_BACKLOG_MAX);
+    inbox_held(&world.shard, INBOX_BACKLOG_MAX);
     message_comes(FIRST);
     CU_ASSERT_EQUAL(play.waits, 1);
     CU_ASSERT_EQUAL(play.step_downs, 0);
@@ -279,10 +239,10 @@ static void test_a_reader_without_room(void)
 static void test_an_inbox_that_went_back(void)
 {
     begin();
-    struct request *const request = request_create(REQ_OPEN_INBOX, &play.shard, &play.owned);
+    struct request *const request = request_create(REQ_OPEN_INBOX, &world.shard, &world.owned);
     request->inbox.from = request->inbox.seen.sequence = FIRST;
     play.gone_back = true;
-    CU_ASSERT_EQUAL(inbox_open_load(&play.engine, request), THOLE_OK);
+    CU_ASSERT_EQUAL(inbox_open_load(&world.engine, request), THOLE_OK);
     CU_ASSERT_TRUE(request->inbox.gone_back);
     CU_ASSERT_PTR_NULL(request->inbox.reader);
     request_destroy(request);
@@ -311,13 +271,13 @@ static void test_a_message_is_passed_on_whole(void)
         open_reader();
         message_of(rows[i].subject, "body");
         memset(&play.given, 0, sizeof play.given);
-        struct shard_mail *const mail = (struct shard_mail *)mailbox_take_all(&play.shard.mailbox);
+        struct shard_mail *const mail = (struct shard_mail *)mailbox_take_all(&world.shard.mailbox);
         CU_ASSERT_PTR_NOT_NULL_FATAL(mail);
         CU_ASSERT_PTR_NULL(mail->node.next);
         CU_ASSERT_EQUAL(mail->kind, SHARD_INBOX);
-        play.shard.backlog.mails = 1;
-        inbox_take(&play.shard, mail);
-        CU_ASSERT_EQUAL(play.shard.backlog.mails, 0);
+        world.shard.backlog.mails = 1;
+        inbox_take(&world.shard, mail);
+        CU_ASSERT_EQUAL(world.shard.backlog.mails, 0);
         CHECK_STR(rows[i].subject, play.given.instance, rows[i].named);
         CHECK_STR(rows[i].subject, play.given.subject, rows[i].refused == REJECT_NONE ? "" : rows[i].subject);
         CHECK_STR(rows[i].subject, play.given.bytes, "body");
@@ -348,12 +308,12 @@ static void store_result(const char *named, const char *instance)
 
 static struct request *read_results(uint64_t from, uint64_t count, bool gone_back)
 {
-    struct request *const request = request_create(REQ_READ_RESULTS, &play.shard, &play.owned);
+    struct request *const request = request_create(REQ_READ_RESULTS, &world.shard, &world.owned);
     request->inbox.from = from;
     request->inbox.count = count;
     request->inbox.seen.sequence = gone_back ? 1 : 0;
     play.gone_back = gone_back;
-    CU_ASSERT_EQUAL(results_load(&play.engine, request), THOLE_OK);
+    CU_ASSERT_EQUAL(results_load(&world.engine, request), THOLE_OK);
     return request;
 }
 

@@ -18,7 +18,6 @@ static struct {
 /* ---- libpq ---- */
 
 PGconn *__real_PQconnectStartParams(const char *const *names, const char *const *values, int expand);
-PGconn *__wrap_PQconnectStartParams(const char *const *names, const char *const *values, int expand);
 PGconn *__wrap_PQconnectStartParams(const char *const *names, const char *const *values, int expand)
 {
     play.names = names;
@@ -37,14 +36,12 @@ PGconn *__wrap_PQconnectStartParams(const char *const *names, const char *const 
 }
 
 void __real_PQfinish(PGconn *conn);
-void __wrap_PQfinish(PGconn *conn);
 void __wrap_PQfinish(PGconn *conn)
 {
     play.open -= conn != NULL;
     __real_PQfinish(conn);
 }
 
-PQnoticeProcessor __wrap_PQsetNoticeProcessor(PGconn *conn, PQnoticeProcessor processor, void *arg);
 PQnoticeProcessor __wrap_PQsetNoticeProcessor(PGconn *conn, PQnoticeProcessor processor, void *arg)
 {
     (void)conn;
@@ -56,7 +53,6 @@ PQnoticeProcessor __wrap_PQsetNoticeProcessor(PGconn *conn, PQnoticeProcessor pr
 }
 
 ConnStatusType __real_PQstatus(const PGconn *conn);
-ConnStatusType __wrap_PQstatus(const PGconn *conn);
 ConnStatusType __wrap_PQstatus(const PGconn *conn)
 {
     if (play.answers == NULL)
@@ -64,7 +60,6 @@ ConnStatusType __wrap_PQstatus(const PGconn *conn)
     return play.lost && play.asked > strlen(play.answers) ? CONNECTION_BAD : CONNECTION_OK;
 }
 
-int __wrap_PQsendPrepare(PGconn *conn, const char *name, const char *sql, int n, const Oid *types);
 int __wrap_PQsendPrepare(PGconn *conn, const char *name, const char *sql, int n, const Oid *types)
 {
     (void)conn, (void)name, (void)sql, (void)n, (void)types;
@@ -72,36 +67,30 @@ int __wrap_PQsendPrepare(PGconn *conn, const char *name, const char *sql, int n,
 }
 
 int __wrap_PQsendQueryPrepared(PGconn *conn, const char *name, int n, const char *const *values,
-                               const int *lengths, const int *formats, int format);
-int __wrap_PQsendQueryPrepared(PGconn *conn, const char *name, int n, const char *const *values,
                                const int *lengths, const int *formats, int format)
 {
     (void)conn, (void)name, (void)n, (void)values, (void)lengths, (void)formats, (void)format;
     return !play.unsent;
 }
 
-int __wrap_PQpipelineSync(PGconn *conn);
 int __wrap_PQpipelineSync(PGconn *conn)
 {
     (void)conn;
     return 1;
 }
 
-int __wrap_PQflush(PGconn *conn);
 int __wrap_PQflush(PGconn *conn)
 {
     (void)conn;
     return 0;
 }
 
-int __wrap_PQisBusy(PGconn *conn);
 int __wrap_PQisBusy(PGconn *conn)
 {
     (void)conn;
     return 0;
 }
 
-PGresult *__wrap_PQgetResult(PGconn *conn);
 PGresult *__wrap_PQgetResult(PGconn *conn)
 {
     size_t const i = play.asked++;
@@ -113,7 +102,6 @@ PGresult *__wrap_PQgetResult(PGconn *conn)
 }
 
 void __real_PQclear(PGresult *result);
-void __wrap_PQclear(PGresult *result);
 void __wrap_PQclear(PGresult *result)
 {
     play.results -= result != NULL;

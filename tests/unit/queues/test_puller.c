@@ -28,29 +28,24 @@ static void note(const char *text)
 
 /* ---- the connection ---- */
 
-void __wrap_connection_attach(struct connection *connection, struct attachment *attachment);
 void __wrap_connection_attach(struct connection *connection, struct attachment *attachment)
 {
     (void)connection;
     play.attachment = attachment;
 }
 
-void __wrap_connection_detach(struct connection *connection, struct attachment *attachment);
 void __wrap_connection_detach(struct connection *connection, struct attachment *attachment)
 {
     (void)connection, (void)attachment;
     note("detach");
 }
 
-void __wrap_connection_alarm(struct connection *connection, struct attachment *attachment, uint64_t due_ms);
 void __wrap_connection_alarm(struct connection *connection, struct attachment *attachment, uint64_t due_ms)
 {
     (void)connection, (void)attachment;
     play.due_ms = due_ms;
 }
 
-void __wrap_connection_alarm_by(struct connection *connection, struct attachment *attachment,
-                                uint64_t due_ms);
 void __wrap_connection_alarm_by(struct connection *connection, struct attachment *attachment, uint64_t due_ms)
 {
     (void)connection, (void)attachment;
@@ -58,34 +53,28 @@ void __wrap_connection_alarm_by(struct connection *connection, struct attachment
         play.due_ms = due_ms;
 }
 
-void __wrap_connection_inbox(struct connection *connection, char ret[LINK_INBOX_BYTES]);
 void __wrap_connection_inbox(struct connection *connection, char ret[LINK_INBOX_BYTES])
 {
     (void)connection;
     (void)snprintf(ret, LINK_INBOX_BYTES, "_INBOX.x");
 }
 
-uint64_t __wrap_link_now_ms(void);
 uint64_t __wrap_link_now_ms(void)
 {
     return play.now_ms;
 }
 
-struct link *__wrap_link_acquire(struct connection *connection);
 struct link *__wrap_link_acquire(struct connection *connection)
 {
     (void)connection;
     return play.connected ? &play.link : NULL;
 }
 
-void __wrap_link_release(struct link *link);
 void __wrap_link_release(struct link *link)
 {
     (void)link;
 }
 
-thole_status __wrap_listener_open(struct link *link, const char *subject, listener_fn *fn, void *arg,
-                                  struct listener **ret, thole_error *reterr);
 thole_status __wrap_listener_open(struct link *link, const char *subject, listener_fn *fn, void *arg,
                                   struct listener **ret, thole_error *reterr)
 {
@@ -97,7 +86,6 @@ thole_status __wrap_listener_open(struct link *link, const char *subject, listen
     return THOLE_OK;
 }
 
-void __wrap_listeners_replace(struct listeners *listeners, struct listener *listener);
 void __wrap_listeners_replace(struct listeners *listeners, struct listener *listener)
 {
     (void)listeners, (void)listener;
@@ -105,7 +93,6 @@ void __wrap_listeners_replace(struct listeners *listeners, struct listener *list
 
 static void message_comes(uint64_t epoch);
 
-void __wrap_listeners_drain(struct listeners *listeners, uint64_t wait_ms);
 void __wrap_listeners_drain(struct listeners *listeners, uint64_t wait_ms)
 {
     (void)listeners, (void)wait_ms;
@@ -113,14 +100,12 @@ void __wrap_listeners_drain(struct listeners *listeners, uint64_t wait_ms)
     message_comes(play.link.epoch); /* it was on its way */
 }
 
-void __wrap_listeners_close(struct listeners *listeners);
 void __wrap_listeners_close(struct listeners *listeners)
 {
     (void)listeners;
     note("close");
 }
 
-void __wrap_link_hint(struct link *link, const char *subject, const char *reply, thole_slice body);
 void __wrap_link_hint(struct link *link, const char *subject, const char *reply, thole_slice body)
 {
     unsigned batch = 0;
@@ -135,8 +120,6 @@ void __wrap_link_hint(struct link *link, const char *subject, const char *reply,
 /* ---- messages ---- */
 
 struct work_message *__wrap_work_message_create(natsMsg *native, const struct work_names *names,
-                                                const char **ret_bad);
-struct work_message *__wrap_work_message_create(natsMsg *native, const struct work_names *names,
                                                 const char **ret_bad)
 {
     (void)names;
@@ -146,8 +129,6 @@ struct work_message *__wrap_work_message_create(natsMsg *native, const struct wo
     return message;
 }
 
-thole_status __wrap_work_message_signal(struct connection *connection, const struct work_message *message,
-                                        enum work_signal signal, thole_error *reterr);
 thole_status __wrap_work_message_signal(struct connection *connection, const struct work_message *message,
                                         enum work_signal signal, thole_error *reterr)
 {
@@ -163,7 +144,6 @@ static void not_lost(struct work_message *message)
     free(message);
 }
 
-void __wrap_work_message_destroy(struct work_message *message);
 void __wrap_work_message_destroy(struct work_message *message)
 {
     play.destroyed++;

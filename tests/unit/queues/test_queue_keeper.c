@@ -20,15 +20,11 @@ static struct {
 /* Whatever it is, it may be over by the next look. */
 static thole_status const failures[] = {THOLE_UNAVAILABLE, THOLE_CONFLICT, THOLE_DENIED, THOLE_NOT_FOUND};
 
-uint64_t __wrap_clock_monotonic_ms(void);
 uint64_t __wrap_clock_monotonic_ms(void)
 {
     return atomic_load(&play.now_ms);
 }
 
-thole_status __wrap_topology_ensure_queue(struct connection *connection, const char *ns, thole_slice queue,
-                                          uint64_t lease_ms, uint64_t *ret_lease_ms, bool *ret_anew,
-                                          thole_error *reterr);
 thole_status __wrap_topology_ensure_queue(struct connection *connection, const char *ns, thole_slice queue,
                                           uint64_t lease_ms, uint64_t *ret_lease_ms, bool *ret_anew,
                                           thole_error *reterr)
@@ -41,7 +37,6 @@ thole_status __wrap_topology_ensure_queue(struct connection *connection, const c
 }
 
 int __real_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
-int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
 int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 {
     atomic_fetch_add(&play.idle, 1);
@@ -49,7 +44,6 @@ int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 }
 
 /* Nobody asks meanwhile: the time is over. */
-int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until);
 int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until)
 {
     uint64_t const until_ms = (uint64_t)until->tv_sec * 1000 + (uint64_t)until->tv_nsec / 1000000;

@@ -1,5 +1,6 @@
 /* How a connection that is lost comes back: nats.c, the servers, the clock and the keeper's waits are played.
  */
+#include "clock.h"
 #include "link.h"
 #include "server_info.h"
 #include "thole_cunit.h"
@@ -39,20 +40,17 @@ static void note(const char *text, uint64_t epoch)
 
 /* ---- clocks and waits ---- */
 
-uint64_t __wrap_clock_monotonic_ms(void);
 uint64_t __wrap_clock_monotonic_ms(void)
 {
     return play.now_ms;
 }
 
-uint64_t __wrap_clock_wall_ms(void);
 uint64_t __wrap_clock_wall_ms(void)
 {
     return play.now_ms + 1600000000000;
 }
 
 /* The time passes at once. Connected, the connection is lost instead, or the test is over. */
-int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until);
 int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until)
 {
     if (play.connected && play.losses > 0) {
@@ -75,8 +73,6 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, 
 /* ---- servers and nats.c ---- */
 
 thole_status __wrap_server_info_read(const char *url, uint64_t timeout_ms, struct server_info *ret,
-                                     thole_error *reterr);
-thole_status __wrap_server_info_read(const char *url, uint64_t timeout_ms, struct server_info *ret,
                                      thole_error *reterr)
 {
     (void)timeout_ms;
@@ -91,7 +87,6 @@ thole_status __wrap_server_info_read(const char *url, uint64_t timeout_ms, struc
     return THOLE_OK;
 }
 
-natsStatus __wrap_natsConnection_Connect(natsConnection **nc, natsOptions *options);
 natsStatus __wrap_natsConnection_Connect(natsConnection **nc, natsOptions *options)
 {
     (void)options;
@@ -99,28 +94,23 @@ natsStatus __wrap_natsConnection_Connect(natsConnection **nc, natsOptions *optio
     return NATS_OK;
 }
 
-bool __wrap_natsConnection_IsClosed(natsConnection *nc);
 bool __wrap_natsConnection_IsClosed(natsConnection *nc)
 {
     (void)nc;
     return false;
 }
 
-void __wrap_natsConnection_Close(natsConnection *nc);
 void __wrap_natsConnection_Close(natsConnection *nc)
 {
     play.closed(nc, play.closure);
 }
 
-void __wrap_natsConnection_Destroy(natsConnection *nc);
 void __wrap_natsConnection_Destroy(natsConnection *nc)
 {
     CU_ASSERT_PTR_EQUAL(nc, some_nc);
     play.destroyed++;
 }
 
-natsStatus __wrap_natsOptions_SetDisconnectedCB(natsOptions *options, natsConnectionHandler handler,
-                                                void *arg);
 natsStatus __wrap_natsOptions_SetDisconnectedCB(natsOptions *options, natsConnectionHandler handler,
                                                 void *arg)
 {
@@ -130,7 +120,6 @@ natsStatus __wrap_natsOptions_SetDisconnectedCB(natsOptions *options, natsConnec
     return NATS_OK;
 }
 
-natsStatus __wrap_natsOptions_SetClosedCB(natsOptions *options, natsConnectionHandler handler, void *arg);
 natsStatus __wrap_natsOptions_SetClosedCB(natsOptions *options, natsConnectionHandler handler, void *arg)
 {
     (void)options, (void)arg;
@@ -139,7 +128,6 @@ natsStatus __wrap_natsOptions_SetClosedCB(natsOptions *options, natsConnectionHa
 }
 
 void __real_free(void *memory);
-void __wrap_free(void *memory);
 void __wrap_free(void *memory)
 {
     for (size_t i = 0; memory != NULL && i < ARRAY_LEN(play.orphans); i++)

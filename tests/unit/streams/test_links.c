@@ -32,8 +32,6 @@ static struct subscribed *of(natsSubscription *native)
 /* ---- nats.c and the connection ---- */
 
 natsStatus __wrap_natsConnection_Subscribe(natsSubscription **sub, natsConnection *nc, const char *subject,
-                                           natsMsgHandler handler, void *closure);
-natsStatus __wrap_natsConnection_Subscribe(natsSubscription **sub, natsConnection *nc, const char *subject,
                                            natsMsgHandler handler, void *closure)
 {
     (void)nc, (void)subject;
@@ -43,15 +41,12 @@ natsStatus __wrap_natsConnection_Subscribe(natsSubscription **sub, natsConnectio
     return NATS_OK;
 }
 
-natsStatus __wrap_natsSubscription_SetPendingLimits(natsSubscription *sub, int messages, int bytes);
 natsStatus __wrap_natsSubscription_SetPendingLimits(natsSubscription *sub, int messages, int bytes)
 {
     (void)sub, (void)messages, (void)bytes;
     return NATS_OK;
 }
 
-natsStatus __wrap_natsSubscription_SetOnCompleteCB(natsSubscription *sub, natsOnCompleteCB complete,
-                                                   void *closure);
 natsStatus __wrap_natsSubscription_SetOnCompleteCB(natsSubscription *sub, natsOnCompleteCB complete,
                                                    void *closure)
 {
@@ -61,15 +56,12 @@ natsStatus __wrap_natsSubscription_SetOnCompleteCB(natsSubscription *sub, natsOn
     return play.complete_status;
 }
 
-natsStatus __wrap_natsSubscription_Unsubscribe(natsSubscription *sub);
 natsStatus __wrap_natsSubscription_Unsubscribe(natsSubscription *sub)
 {
     of(sub)->unsubscribed++;
     return NATS_OK;
 }
 
-natsStatus __wrap_natsConnection_PublishRequest(natsConnection *nc, const char *subject, const char *reply,
-                                                const void *data, int len);
 natsStatus __wrap_natsConnection_PublishRequest(natsConnection *nc, const char *subject, const char *reply,
                                                 const void *data, int len)
 {
@@ -78,7 +70,6 @@ natsStatus __wrap_natsConnection_PublishRequest(natsConnection *nc, const char *
     return NATS_OK;
 }
 
-void __wrap_connection_retire(struct connection *connection, natsSubscription *native, uint64_t epoch);
 void __wrap_connection_retire(struct connection *connection, natsSubscription *native, uint64_t epoch)
 {
     (void)connection;
@@ -86,7 +77,6 @@ void __wrap_connection_retire(struct connection *connection, natsSubscription *n
     of(native)->retired++;
 }
 
-void __wrap_connection_orphan(struct connection *connection, struct orphan *orphan);
 void __wrap_connection_orphan(struct connection *connection, struct orphan *orphan)
 {
     (void)connection;
@@ -99,14 +89,12 @@ static void note(const char *text)
     (void)snprintf(play.log + strlen(play.log), sizeof play.log - strlen(play.log), "%s ", text);
 }
 
-void __wrap_connection_attach(struct connection *connection, struct attachment *attachment);
 void __wrap_connection_attach(struct connection *connection, struct attachment *attachment)
 {
     (void)connection, (void)attachment;
     note("attach");
 }
 
-void __wrap_connection_detach(struct connection *connection, struct attachment *attachment);
 void __wrap_connection_detach(struct connection *connection, struct attachment *attachment)
 {
     (void)connection, (void)attachment;
@@ -114,7 +102,6 @@ void __wrap_connection_detach(struct connection *connection, struct attachment *
 }
 
 void __real_listeners_close(struct listeners *listeners);
-void __wrap_listeners_close(struct listeners *listeners);
 void __wrap_listeners_close(struct listeners *listeners)
 {
     note("close");

@@ -14,9 +14,6 @@ static struct {
 
 thole_status __wrap_ordered_reader_open(struct connection *connection,
                                         const struct ordered_reader_options *options,
-                                        struct ordered_reader **ret, thole_error *reterr);
-thole_status __wrap_ordered_reader_open(struct connection *connection,
-                                        const struct ordered_reader_options *options,
                                         struct ordered_reader **ret, thole_error *reterr)
 {
     (void)connection, (void)reterr;
@@ -27,13 +24,11 @@ thole_status __wrap_ordered_reader_open(struct connection *connection,
     return THOLE_OK;
 }
 
-void __wrap_ordered_reader_close(struct ordered_reader *reader);
 void __wrap_ordered_reader_close(struct ordered_reader *reader)
 {
     CU_ASSERT_PTR_NULL(reader);
 }
 
-thole_slice __wrap_delivery_header(const struct delivery *delivery, const char *name);
 thole_slice __wrap_delivery_header(const struct delivery *delivery, const char *name)
 {
     (void)delivery;
@@ -41,7 +36,6 @@ thole_slice __wrap_delivery_header(const struct delivery *delivery, const char *
     return thole_slice_from(play.operation);
 }
 
-uint64_t __wrap_delivery_stored_ns(const struct delivery *delivery);
 uint64_t __wrap_delivery_stored_ns(const struct delivery *delivery)
 {
     (void)delivery;

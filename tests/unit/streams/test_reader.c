@@ -33,41 +33,34 @@ static struct {
 
 /* ---- the connection ---- */
 
-uint64_t __wrap_link_now_ms(void);
 uint64_t __wrap_link_now_ms(void)
 {
     return play.now_ms;
 }
 
-struct link *__wrap_link_acquire(struct connection *connection);
 struct link *__wrap_link_acquire(struct connection *connection)
 {
     (void)connection;
     return &play.link;
 }
 
-void __wrap_link_release(struct link *link);
 void __wrap_link_release(struct link *link)
 {
     CU_ASSERT_PTR_EQUAL(link, &play.link);
 }
 
-void __wrap_connection_inbox(struct connection *connection, char ret[LINK_INBOX_BYTES]);
 void __wrap_connection_inbox(struct connection *connection, char ret[LINK_INBOX_BYTES])
 {
     (void)connection;
     (void)snprintf(ret, LINK_INBOX_BYTES, "_INBOX.x.%u", ++play.attempts);
 }
 
-uint64_t __wrap_connection_request_timeout_ms(const struct connection *connection);
 uint64_t __wrap_connection_request_timeout_ms(const struct connection *connection)
 {
     (void)connection;
     return PATIENCE_MS;
 }
 
-thole_status __wrap_link_send_bytes(struct link *link, const char *subject, const char *reply,
-                                    thole_slice body, bool *ret_sent, thole_error *reterr);
 thole_status __wrap_link_send_bytes(struct link *link, const char *subject, const char *reply,
                                     thole_slice body, bool *ret_sent, thole_error *reterr)
 {
@@ -76,14 +69,12 @@ thole_status __wrap_link_send_bytes(struct link *link, const char *subject, cons
     return THOLE_OK;
 }
 
-void __wrap_connection_retire(struct connection *connection, natsSubscription *native, uint64_t epoch);
 void __wrap_connection_retire(struct connection *connection, natsSubscription *native, uint64_t epoch)
 {
     (void)connection, (void)epoch;
     CU_ASSERT_PTR_EQUAL(native, (natsSubscription *)&play);
 }
 
-void __wrap_push_remove(struct link *link, const char *stream, const char *name);
 void __wrap_push_remove(struct link *link, const char *stream, const char *name)
 {
     char want[32];
@@ -94,8 +85,6 @@ void __wrap_push_remove(struct link *link, const char *stream, const char *name)
 }
 
 natsStatus __wrap_natsConnection_SubscribeSync(natsSubscription **ret, natsConnection *nc,
-                                               const char *subject);
-natsStatus __wrap_natsConnection_SubscribeSync(natsSubscription **ret, natsConnection *nc,
                                                const char *subject)
 {
     (void)nc, (void)subject;
@@ -103,7 +92,6 @@ natsStatus __wrap_natsConnection_SubscribeSync(natsSubscription **ret, natsConne
     return NATS_OK;
 }
 
-natsStatus __wrap_natsSubscription_SetPendingLimits(natsSubscription *native, int messages, int bytes);
 natsStatus __wrap_natsSubscription_SetPendingLimits(natsSubscription *native, int messages, int bytes)
 {
     (void)native, (void)messages, (void)bytes;
@@ -143,7 +131,6 @@ static natsMsg *message_of(const struct step *step)
     return message;
 }
 
-natsStatus __wrap_natsSubscription_NextMsg(natsMsg **ret, natsSubscription *native, int64_t timeout_ms);
 natsStatus __wrap_natsSubscription_NextMsg(natsMsg **ret, natsSubscription *native, int64_t timeout_ms)
 {
     char body[256];

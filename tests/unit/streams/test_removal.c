@@ -1,4 +1,5 @@
 /* Messages that are removed many at a time: the server's answers come from the test, one of them late. */
+#include "link.h"
 #include "reader.h"
 #include "requests.h"
 #include "thole_cunit.h"
@@ -27,16 +28,12 @@ static struct {
     uint64_t late_token;
 } play;
 
-uint64_t __wrap_connection_request_timeout_ms(const struct connection *connection);
 uint64_t __wrap_connection_request_timeout_ms(const struct connection *connection)
 {
     (void)connection;
     return 1000;
 }
 
-thole_status __wrap_requests_open(struct connection *connection, size_t window, uint64_t timeout_ms,
-                                  request_done_fn *done, void *arg, struct requests **ret,
-                                  thole_error *reterr);
 thole_status __wrap_requests_open(struct connection *connection, size_t window, uint64_t timeout_ms,
                                   request_done_fn *done, void *arg, struct requests **ret,
                                   thole_error *reterr)
@@ -50,7 +47,6 @@ thole_status __wrap_requests_open(struct connection *connection, size_t window, 
     return THOLE_OK;
 }
 
-void __wrap_requests_close(struct requests *requests);
 void __wrap_requests_close(struct requests *requests)
 {
     (void)requests;
@@ -76,8 +72,6 @@ static void *answer_late(void *arg)
 }
 
 thole_status __wrap_requests_send(struct requests *requests, const char *subject, thole_slice body,
-                                  uint64_t token, thole_error *reterr);
-thole_status __wrap_requests_send(struct requests *requests, const char *subject, thole_slice body,
                                   uint64_t token, thole_error *reterr)
 {
     (void)requests, (void)body;
@@ -95,8 +89,6 @@ thole_status __wrap_requests_send(struct requests *requests, const char *subject
     return THOLE_OK;
 }
 
-thole_status __wrap_stream_delete(struct connection *connection, const char *stream, uint64_t sequence,
-                                  thole_error *reterr);
 thole_status __wrap_stream_delete(struct connection *connection, const char *stream, uint64_t sequence,
                                   thole_error *reterr)
 {

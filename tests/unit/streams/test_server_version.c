@@ -8,7 +8,6 @@ static struct {
     size_t calls;
 } play;
 
-thole_slice __wrap_connection_server_version(const struct connection *connection);
 thole_slice __wrap_connection_server_version(const struct connection *connection)
 {
     (void)connection;
@@ -16,8 +15,6 @@ thole_slice __wrap_connection_server_version(const struct connection *connection
 }
 
 /* Its version was taken: JetStream is asked. */
-thole_status __wrap_api_call(struct connection *connection, const char *verb, const char *target,
-                             thole_slice body, struct buf *answer, uint32_t *ret_error, thole_error *reterr);
 thole_status __wrap_api_call(struct connection *connection, const char *verb, const char *target,
                              thole_slice body, struct buf *answer, uint32_t *ret_error, thole_error *reterr)
 {

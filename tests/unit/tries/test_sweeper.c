@@ -1,67 +1,39 @@
 /* When the engine role asks for what no worker reports on, and what it does with the answers. */
-#include "shard_parts.h"
 #include "thole_cunit.h"
+#include "wrap_shard_world.h"
+#include "wrap_submitted.h"
 #include <stdlib.h>
 
-enum { LIFE = 7, SWEEP_MS = 8000, AGAIN_MS = 1000, SLACK_MS = 520, NOW_MS = 1000, SUBMITTED_MAX = 16 };
+enum { SWEEP_MS = 8000, AGAIN_MS = 1000, SLACK_MS = 520, NOW_MS = WORLD_NOW_MS };
 
 static struct {
-    struct engine_host engine;
-    struct shard shard;
-    struct owned owned;
-    uint64_t now_ms, life;
     enum partition_state state;
     size_t open_activities;
-    struct request *submitted[SUBMITTED_MAX];
-    size_t submitted_len, aside;
+    size_t aside;
     bool known; /* what the look for work answers */
     uint64_t found;
 } play;
 
 /* ---- the world ---- */
 
-uint64_t __wrap_clock_monotonic_ms(void);
-uint64_t __wrap_clock_monotonic_ms(void)
-{
-    return play.now_ms;
-}
-
-uint64_t __wrap_partition_generation(const struct partition *p);
-uint64_t __wrap_partition_generation(const struct partition *p)
-{
-    (void)p;
-    return play.life;
-}
-
-enum partition_state __wrap_partition_state(const struct partition *p);
 enum partition_state __wrap_partition_state(const struct partition *p)
 {
     (void)p;
     return play.state;
 }
 
-size_t __wrap_partition_open_activities(const struct partition *p);
 size_t __wrap_partition_open_activities(const struct partition *p)
 {
     (void)p;
     return play.open_activities;
 }
 
-void __wrap_request_submit(struct request *request);
-void __wrap_request_submit(struct request *request)
-{
-    CU_ASSERT_FATAL(play.submitted_len < SUBMITTED_MAX);
-    play.submitted[play.submitted_len++] = request;
-}
-
-void __wrap_request_put_aside(struct request *request);
 void __wrap_request_put_aside(struct request *request)
 {
     play.aside++;
-    __wrap_request_submit(request);
+    request_submit(request);
 }
 
-bool __wrap_work_found(const struct request *request, uint64_t *ret_sequence);
 bool __wrap_work_found(const struct request *request, uint64_t *ret_sequence)
 {
     (void)request;
@@ -72,38 +44,22 @@ bool __wrap_work_found(const struct request *request, uint64_t *ret_sequence)
 static void begin(void)
 {
     memset(&play, 0, sizeof play);
-    play.now_ms = NOW_MS;
-    play.life = LIFE;
+    shard_world_begin(request_rules);
     play.state = PARTITION_OPEN;
     play.open_activities = 1;
     play.known = true;
-    play.engine.options.sweep_ms = SWEEP_MS;
-    play.engine.shards = &play.shard;
-    play.engine.shards_len = 1;
-    play.shard.engine = &play.engine;
-    play.shard.rules = request_rules;
-    play.shard.owned = &play.owned;
-    play.shard.owned_len = 1;
+    world.engine.options.sweep_ms = SWEEP_MS;
 }
 
 static void end(void)
 {
-    for (size_t i = 0; i < play.submitted_len; i++)
-        request_destroy(play.submitted[i]);
+    submitted_clear();
 }
 
 static void run_at(uint64_t now_ms)
 {
-    play.now_ms = now_ms;
-    sweeper_run(&play.shard, &play.owned, now_ms);
-}
-
-static struct request *last(enum request_kind kind)
-{
-    CU_ASSERT_FATAL(play.submitted_len > 0);
-    struct request *const request = play.submitted[play.submitted_len - 1];
-    CU_ASSERT_EQUAL(request->kind, kind);
-    return request;
+    world.now_ms = now_ms;
+    sweeper_run(&world.shard, &world.owned, now_ms);
 }
 
 static struct request *fails(struct request *request)
@@ -119,21 +75,21 @@ static void test_when_orphans_are_asked_for(void)
 {
     begin();
     run_at(NOW_MS);
-    CU_ASSERT_EQUAL(sweeper_deadline_ms(&play.owned), NOW_MS + SWEEP_MS);
+    CU_ASSERT_EQUAL(sweeper_deadline_ms(&world.owned), NOW_MS + SWEEP_MS);
     run_at(NOW_MS + SWEEP_MS - 1);
-    CU_ASSERT_EQUAL(play.submitted_len, 0);
+    CU_ASSERT_EQUAL(submitted.len, 0);
     run_at(NOW_MS + SWEEP_MS);
-    struct request *const request = last(REQ_FIND_ORPHANS);
-    CU_ASSERT_EQUAL(sweeper_deadline_ms(&play.owned), UINT64_MAX);
+    struct request *const request = submitted_last(REQ_FIND_ORPHANS);
+    CU_ASSERT_EQUAL(sweeper_deadline_ms(&world.owned), UINT64_MAX);
     run_at(NOW_MS + 3 * SWEEP_MS); /* one at a time */
-    CU_ASSERT_EQUAL(play.submitted_len, 1);
+    CU_ASSERT_EQUAL(submitted.len, 1);
     request->orphans.next_in_ms = 5000;
-    orphans_answered(&play.owned, request);
-    CU_ASSERT_EQUAL(sweeper_deadline_ms(&play.owned), NOW_MS + 3 * SWEEP_MS + 5020);
+    orphans_answered(&world.owned, request);
+    CU_ASSERT_EQUAL(sweeper_deadline_ms(&world.owned), NOW_MS + 3 * SWEEP_MS + 5020);
     play.open_activities = 0;
     run_at(NOW_MS + 9 * SWEEP_MS);
-    CU_ASSERT_EQUAL(sweeper_deadline_ms(&play.owned), UINT64_MAX);
-    CU_ASSERT_EQUAL(play.submitted_len, 1);
+    CU_ASSERT_EQUAL(sweeper_deadline_ms(&world.owned), UINT64_MAX);
+    CU_ASSERT_EQUAL(submitted.len, 1);
     end();
 }
 
@@ -148,12 +104,12 @@ static void test_when_the_next_sweep_is(void)
         {SWEEP_MS, false, SWEEP_MS}, {UINT64_MAX, false, SWEEP_MS}, {UINT64_MAX, true, AGAIN_MS}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         begin();
-        sweeper_opened(&play.owned);
+        sweeper_opened(&world.owned);
         run_at(NOW_MS);
-        struct request *const request = last(REQ_FIND_ORPHANS);
+        struct request *const request = submitted_last(REQ_FIND_ORPHANS);
         request->orphans.next_in_ms = rows[i].next_in_ms;
-        orphans_answered(&play.owned, rows[i].fails ? fails(request) : request);
-        CU_ASSERT_EQUAL(sweeper_deadline_ms(&play.owned), NOW_MS + rows[i].pause_ms);
+        orphans_answered(&world.owned, rows[i].fails ? fails(request) : request);
+        CU_ASSERT_EQUAL(sweeper_deadline_ms(&world.owned), NOW_MS + rows[i].pause_ms);
         end();
     }
 }
@@ -166,12 +122,12 @@ static void answer_orphan(void)
                                         .execution = 2,
                                         .activity_id = 9,
                                         .try_number = 3};
-    sweeper_opened(&play.owned);
+    sweeper_opened(&world.owned);
     run_at(NOW_MS);
-    struct request *const request = last(REQ_FIND_ORPHANS);
+    struct request *const request = submitted_last(REQ_FIND_ORPHANS);
     request->orphans.rows = &row;
     request->orphans.rows_len = 1;
-    orphans_answered(&play.owned, request);
+    orphans_answered(&world.owned, request);
 }
 
 /* Each step, up to the message. */
@@ -180,12 +136,12 @@ static void test_an_orphan_is_queued_again(void)
     begin();
     answer_orphan();
     CU_ASSERT_EQUAL(play.aside, 1); /* of thousands none is in front of what is new */
-    find_work_answered(&play.owned, last(REQ_FIND_WORK));
-    struct request *const find = last(REQ_FIND_INPUT);
+    find_work_answered(&world.owned, submitted_last(REQ_FIND_WORK));
+    struct request *const find = submitted_last(REQ_FIND_INPUT);
     find->find.found = true;
     find->find.input = THOLE_STR("12 EUR");
-    find_input_answered(&play.owned, find);
-    const struct work_item *const item = &last(REQ_REQUEUE)->work.item;
+    find_input_answered(&world.owned, find);
+    const struct work_item *const item = &submitted_last(REQ_REQUEUE)->work.item;
     CU_ASSERT_TRUE(thole_slice_equal(item->input, THOLE_STR("12 EUR")));
     CU_ASSERT_TRUE(thole_slice_equal(item->instance, THOLE_STR("order")));
     CU_ASSERT_TRUE(thole_slice_equal(item->queue, THOLE_STR("q")));
@@ -201,18 +157,18 @@ static void test_an_orphan_that_is_left_alone(void)
 {
     begin();
     answer_orphan();
-    struct request *const look = last(REQ_FIND_WORK);
-    size_t const before = play.submitted_len;
+    struct request *const look = submitted_last(REQ_FIND_WORK);
+    size_t const before = submitted.len;
     play.found = 17;
-    find_work_answered(&play.owned, look);
+    find_work_answered(&world.owned, look);
     play.found = 0;
     play.known = false;
-    find_work_answered(&play.owned, look);
-    CU_ASSERT_EQUAL(play.submitted_len, before);
+    find_work_answered(&world.owned, look);
+    CU_ASSERT_EQUAL(submitted.len, before);
     play.known = true;
-    find_work_answered(&play.owned, look);
-    find_input_answered(&play.owned, last(REQ_FIND_INPUT));
-    CU_ASSERT_EQUAL(play.submitted_len, before + 1);
+    find_work_answered(&world.owned, look);
+    find_input_answered(&world.owned, submitted_last(REQ_FIND_INPUT));
+    CU_ASSERT_EQUAL(submitted.len, before + 1);
     end();
 }
 
@@ -221,30 +177,30 @@ static void test_an_orphan_of_an_earlier_life(void)
 {
     begin();
     answer_orphan();
-    struct request *const look = last(REQ_FIND_WORK);
-    find_work_answered(&play.owned, look);
-    struct request *const find = last(REQ_FIND_INPUT);
+    struct request *const look = submitted_last(REQ_FIND_WORK);
+    find_work_answered(&world.owned, look);
+    struct request *const find = submitted_last(REQ_FIND_INPUT);
     find->find.found = true;
-    size_t const before = play.submitted_len;
-    play.life++;
-    find_work_answered(&play.owned, look);
-    find_input_answered(&play.owned, find);
-    CU_ASSERT_EQUAL(play.submitted_len, before);
+    size_t const before = submitted.len;
+    world.generation++;
+    find_work_answered(&world.owned, look);
+    find_input_answered(&world.owned, find);
+    CU_ASSERT_EQUAL(submitted.len, before);
     end();
 
     begin();
-    sweeper_opened(&play.owned);
+    sweeper_opened(&world.owned);
     run_at(NOW_MS);
-    struct request *const sweep = last(REQ_FIND_ORPHANS);
+    struct request *const sweep = submitted_last(REQ_FIND_ORPHANS);
     struct batch_activity row = {.instance = THOLE_STR("order")};
     sweep->orphans.rows = &row;
     sweep->orphans.rows_len = 1;
-    play.life++;
-    orphans_answered(&play.owned, sweep);
-    CU_ASSERT_EQUAL(play.submitted_len, 1);
+    world.generation++;
+    orphans_answered(&world.owned, sweep);
+    CU_ASSERT_EQUAL(submitted.len, 1);
     run_at(NOW_MS + SWEEP_MS); /* and the new one asks for itself */
-    (void)last(REQ_FIND_ORPHANS);
-    CU_ASSERT_EQUAL(play.submitted_len, 2);
+    (void)submitted_last(REQ_FIND_ORPHANS);
+    CU_ASSERT_EQUAL(submitted.len, 2);
     end();
 }
 
@@ -253,7 +209,7 @@ static void test_an_orphan_of_an_earlier_life(void)
 static void expire_at(uint64_t in_ms)
 {
     play.open_activities = 0;
-    sweeper_expect(&play.owned, in_ms);
+    sweeper_expect(&world.owned, in_ms);
     run_at(NOW_MS + in_ms + SLACK_MS);
 }
 
@@ -261,23 +217,23 @@ static void test_when_deadlines_are_looked_at(void)
 {
     begin();
     play.open_activities = 0;
-    sweeper_expect(&play.owned, UINT64_MAX);
-    CU_ASSERT_EQUAL(sweeper_deadline_ms(&play.owned), UINT64_MAX);
-    sweeper_expect(&play.owned, 3000);
-    sweeper_expect(&play.owned, 2000);
-    sweeper_expect(&play.owned, 4000);
-    CU_ASSERT_EQUAL(sweeper_deadline_ms(&play.owned), NOW_MS + 2000 + SLACK_MS);
+    sweeper_expect(&world.owned, UINT64_MAX);
+    CU_ASSERT_EQUAL(sweeper_deadline_ms(&world.owned), UINT64_MAX);
+    sweeper_expect(&world.owned, 3000);
+    sweeper_expect(&world.owned, 2000);
+    sweeper_expect(&world.owned, 4000);
+    CU_ASSERT_EQUAL(sweeper_deadline_ms(&world.owned), NOW_MS + 2000 + SLACK_MS);
     run_at(NOW_MS + 2000 + SLACK_MS - 1);
-    CU_ASSERT_EQUAL(play.submitted_len, 0);
+    CU_ASSERT_EQUAL(submitted.len, 0);
     run_at(NOW_MS + 2000 + SLACK_MS);
-    struct request *const request = last(REQ_EXPIRE);
-    sweeper_expect(&play.owned, 0);
+    struct request *const request = submitted_last(REQ_EXPIRE);
+    sweeper_expect(&world.owned, 0);
     run_at(NOW_MS + 20000); /* one at a time */
-    CU_ASSERT_EQUAL(play.submitted_len, 1);
+    CU_ASSERT_EQUAL(submitted.len, 1);
     request->expiry.deadline_in_ms = UINT64_MAX;
-    expiry_answered(&play.owned, request);
+    expiry_answered(&world.owned, request);
     run_at(NOW_MS + 20000); /* what was expected meanwhile */
-    CU_ASSERT_EQUAL(play.submitted_len, 2);
+    CU_ASSERT_EQUAL(submitted.len, 2);
     end();
 }
 
@@ -285,10 +241,10 @@ static void test_after_a_look_at_deadlines(void)
 {
     begin();
     expire_at(2000);
-    struct request *const request = last(REQ_EXPIRE);
+    struct request *const request = submitted_last(REQ_EXPIRE);
     request->expiry.deadline_in_ms = 700;
-    expiry_answered(&play.owned, request);
-    CU_ASSERT_EQUAL(sweeper_deadline_ms(&play.owned), play.now_ms + 700 + SLACK_MS);
+    expiry_answered(&world.owned, request);
+    CU_ASSERT_EQUAL(sweeper_deadline_ms(&world.owned), world.now_ms + 700 + SLACK_MS);
     end();
 }
 
@@ -297,29 +253,29 @@ static void test_a_look_at_deadlines_that_failed(void)
 {
     begin();
     expire_at(2000);
-    expiry_answered(&play.owned, fails(last(REQ_EXPIRE)));
-    CU_ASSERT_EQUAL(sweeper_deadline_ms(&play.owned), play.now_ms + AGAIN_MS);
-    run_at(play.now_ms + AGAIN_MS);
-    CU_ASSERT_EQUAL(play.submitted_len, 2);
+    expiry_answered(&world.owned, fails(submitted_last(REQ_EXPIRE)));
+    CU_ASSERT_EQUAL(sweeper_deadline_ms(&world.owned), world.now_ms + AGAIN_MS);
+    run_at(world.now_ms + AGAIN_MS);
+    CU_ASSERT_EQUAL(submitted.len, 2);
     end();
 
     begin(); /* of an earlier life, too: what this one expects was put off until it is answered */
     expire_at(2000);
-    play.life++;
-    expiry_answered(&play.owned, fails(last(REQ_EXPIRE)));
-    CU_ASSERT_EQUAL(sweeper_deadline_ms(&play.owned), play.now_ms + AGAIN_MS);
+    world.generation++;
+    expiry_answered(&world.owned, fails(submitted_last(REQ_EXPIRE)));
+    CU_ASSERT_EQUAL(sweeper_deadline_ms(&world.owned), world.now_ms + AGAIN_MS);
     end();
 }
 
 static void test_what_is_not_open_asks_nothing(void)
 {
     begin();
-    sweeper_opened(&play.owned);
-    sweeper_expect(&play.owned, 0);
+    sweeper_opened(&world.owned);
+    sweeper_expect(&world.owned, 0);
     play.state = PARTITION_CLOSED;
     run_at(NOW_MS + SWEEP_MS);
-    CU_ASSERT_EQUAL(play.submitted_len, 0);
-    CU_ASSERT_EQUAL(sweeper_deadline_ms(&play.owned), UINT64_MAX);
+    CU_ASSERT_EQUAL(submitted.len, 0);
+    CU_ASSERT_EQUAL(sweeper_deadline_ms(&world.owned), UINT64_MAX);
     end();
 }
 

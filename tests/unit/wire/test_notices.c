@@ -121,8 +121,6 @@ static void test_what_an_event_notice_says(void)
 static char published_id[128];
 
 thole_status __wrap_requests_publish(struct requests *requests, const struct publish *publish, uint64_t token,
-                                     thole_error *reterr);
-thole_status __wrap_requests_publish(struct requests *requests, const struct publish *publish, uint64_t token,
                                      thole_error *reterr)
 {
     (void)requests, (void)token, (void)reterr;

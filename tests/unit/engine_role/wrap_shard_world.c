@@ -1,0 +1,30 @@
+#include "wrap_shard_world.h"
+#include "clock.h"
+#include "partition.h"
+#include <string.h>
+
+struct shard_world world;
+
+uint64_t __wrap_clock_monotonic_ms(void)
+{
+    return world.now_ms;
+}
+
+uint64_t __wrap_partition_generation(const struct partition *p)
+{
+    (void)p;
+    return world.generation;
+}
+
+void shard_world_begin(const struct request_rule *rules)
+{
+    memset(&world, 0, sizeof world);
+    world.now_ms = WORLD_NOW_MS;
+    world.generation = WORLD_GENERATION;
+    world.engine.shards = &world.shard;
+    world.engine.shards_len = 1;
+    world.shard.engine = &world.engine;
+    world.shard.rules = rules;
+    world.shard.owned = &world.owned;
+    world.shard.owned_len = 1;
+}

@@ -1,0 +1,16 @@
+/* What is submitted to the executors of a shard: kept, and answered by nobody but the test. */
+#ifndef THOLE_WRAP_SUBMITTED_H
+#define THOLE_WRAP_SUBMITTED_H
+#include "shard_request.h"
+
+enum { SUBMITTED_MAX = 16 };
+
+struct submitted {
+    struct request *requests[SUBMITTED_MAX];
+    size_t len;
+};
+extern struct submitted submitted;
+
+struct request *submitted_last(enum request_kind kind); /* there is one, and it is of this kind */
+void submitted_clear(void);                             /* destroys them */
+#endif
