@@ -718,6 +718,7 @@ static void connection_free(struct connection *connection)
         natsSubscription_Destroy(old->native);
         free(old);
     }
+    link_messages_free_rest();
     natsOptions_Destroy(connection->options);
     pthread_cond_destroy(&connection->changed);
     pthread_mutex_destroy(&connection->lock);

@@ -33,7 +33,7 @@ thole_status connection_publish(struct connection *connection, const char *subje
     thole_status const status =
         link == NULL ? not_connected("publish to", subject, reterr) : link_send(link, message, &sent, reterr);
     link_release(link);
-    natsMsg_Destroy(message);
+    link_message_free(message);
     return status;
 }
 
@@ -58,13 +58,13 @@ thole_status connection_request_with(struct connection *connection, const char *
     THOLE_TRY(link_message(subject, NULL, headers, headers_len, body, &message, reterr));
     struct link *link = link_acquire(connection);
     if (link == NULL) {
-        natsMsg_Destroy(message);
+        link_message_free(message);
         return not_connected("request to", subject, reterr);
     }
     uint64_t const violations = connection_violations(connection, ignored, sizeof ignored);
     natsStatus const sent = natsConnection_RequestMsg(&answer, link->nc, message,
                                                       (int64_t)connection_request_timeout_ms(connection));
-    natsMsg_Destroy(message);
+    link_message_free(message);
     thole_status status = link_fail(sent, "request to", subject, reterr);
     link_release(link);
     if (status != THOLE_OK)
@@ -72,7 +72,7 @@ thole_status connection_request_with(struct connection *connection, const char *
     struct delivery const delivery = link_delivery(answer);
     buf_clear(ret);
     buf_slice(ret, delivery.body);
-    natsMsg_Destroy(answer);
+    link_message_free(answer);
     if (buf_status(ret) != THOLE_OK)
         return thole_fail(reterr, buf_status(ret), "answer from %s is larger than %zu bytes", subject,
                           ret->max);

@@ -69,7 +69,7 @@ thole_status link_message(const char *subject, const char *reply, const struct h
     for (size_t i = 0; i < headers_len; i++) {
         thole_status const status = add_header(message, &headers[i], reterr);
         if (status != THOLE_OK) {
-            natsMsg_Destroy(message);
+            link_message_free(message);
             return status;
         }
     }
@@ -194,7 +194,7 @@ static void listener_message(natsConnection *nc, natsSubscription *native, natsM
     if (!listener->muted)
         listener->fn(listener->arg, &message, listener->epoch);
     pthread_mutex_unlock(&listener->lock);
-    natsMsg_Destroy(message);
+    link_message_free(message);
 }
 
 static void listener_ended(void *closure)

@@ -367,7 +367,7 @@ static thole_status read_loop(struct read *read, thole_error *reterr)
         }
         THOLE_TRY(link_fail(got, "read of stream", read->stream, reterr));
         thole_status const status = take(read, message, reterr);
-        natsMsg_Destroy(message);
+        link_message_free(message);
         THOLE_TRY(status);
         if (link_now_ms() - read->progress_ms > read->patience_ms)
             read->broken = true;

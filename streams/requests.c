@@ -375,7 +375,7 @@ static thole_status send_request(struct requests *requests, const char *subject,
     status = link_message(subject, reply, headers, headers_len, body, &message, reterr);
     if (status == THOLE_OK) {
         status = link_send(link, message, &sent, reterr);
-        natsMsg_Destroy(message);
+        link_message_free(message);
     }
     link_release(link);
     if (status == THOLE_OK || sent) /* sent in part: the lost connection will answer it */

@@ -165,7 +165,7 @@ static thole_status call_out(struct connection *connection, const char *subject,
         link == NULL ? thole_fail(reterr, THOLE_UNAVAILABLE, "asking the workers: not connected to NATS")
                      : link_send(link, message, &sent, reterr);
     link_release(link);
-    natsMsg_Destroy(message);
+    link_message_free(message);
     return status;
 }
 

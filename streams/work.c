@@ -156,7 +156,7 @@ void work_message_destroy(struct work_message *message)
 {
     if (message == NULL)
         return;
-    natsMsg_Destroy(message->native);
+    link_message_free(message->native);
     free(message->reply);
     free(message); /* the first member of its box */
 }

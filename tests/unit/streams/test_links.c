@@ -5,6 +5,11 @@
 #include <stdlib.h>
 
 enum { SUBSCRIPTIONS_MAX = 4 };
+#if defined(__SANITIZE_ADDRESS__)
+enum { ADDRESSES_CHECKED = true }; /* each is destroyed at once */
+#else
+enum { ADDRESSES_CHECKED = false };
+#endif
 
 struct subscribed {
     natsMsgHandler handler;
@@ -21,6 +26,7 @@ static struct {
     struct listeners listeners;
     struct link link;
     unsigned messages, published;
+    size_t destroyed;
     char log[64];
 } play;
 
@@ -30,6 +36,14 @@ static struct subscribed *of(natsSubscription *native)
 }
 
 /* ---- nats.c and the connection ---- */
+
+void __real_natsMsg_Destroy(natsMsg *message);
+void __wrap_natsMsg_Destroy(natsMsg *message);
+void __wrap_natsMsg_Destroy(natsMsg *message)
+{
+    play.destroyed++;
+    __real_natsMsg_Destroy(message);
+}
 
 natsStatus __wrap_natsConnection_Subscribe(natsSubscription **sub, natsConnection *nc, const char *subject,
                                            natsMsgHandler handler, void *closure)
@@ -269,6 +283,37 @@ static void test_which_subjects_are_sent(void)
     }
 }
 
+static void free_messages(size_t n, size_t body_len)
+{
+    static const char body[256 * 1024];
+    for (size_t i = 0; i < n; i++) {
+        natsMsg *message = NULL;
+        CU_ASSERT_EQUAL_FATAL(natsMsg_Create(&message, "thole.test", NULL, body, (int)body_len), NATS_OK);
+        link_message_free(message);
+    }
+}
+
+/* nats.c wakes a thread up for each that is destroyed: they go to it many at a time, and none is kept for
+ * ever.
+ */
+static void test_when_messages_are_destroyed(void)
+{
+    static const struct {
+        size_t n, body_len, want;
+    } rows[] = {{127, 8, 0},       {128, 8, 128},     {200, 8, 128},     {0, 8, 0},
+                {3, 64 * 1024, 0}, {4, 64 * 1024, 4}, {5, 64 * 1024, 4}, {1, 256 * 1024, 1}};
+    link_message_free(NULL);
+    for (size_t i = 0; !ADDRESSES_CHECKED && i < ARRAY_LEN(rows); i++) {
+        begin();
+        link_messages_free_rest();
+        play.destroyed = 0;
+        free_messages(rows[i].n, rows[i].body_len);
+        CU_ASSERT_EQUAL(play.destroyed, rows[i].want);
+        link_messages_free_rest();
+        CU_ASSERT_EQUAL(play.destroyed, rows[i].n);
+    }
+}
+
 static const struct thole_test tests[] = {
     {"one that is replaced", test_one_that_is_replaced},
     {"one that is replaced within its call", test_one_that_is_replaced_within_its_call},
@@ -276,5 +321,6 @@ static const struct thole_test tests[] = {
     {"how a subscription is closed", test_how_a_subscription_is_closed},
     {"which message is a status", test_which_message_is_a_status},
     {"which subjects are sent", test_which_subjects_are_sent},
+    {"when messages are destroyed", test_when_messages_are_destroyed},
 };
 THOLE_TEST_MAIN("links", tests)

@@ -1,0 +1,63 @@
+/*
+ * Messages that are no longer needed. nats.c frees none where natsMsg_Destroy() is called: it hands each to a
+ * thread of its own and wakes that up, which costs more than all else that is done for a small message. So
+ * they are collected, of all connections together, and handed over many at a time.
+ */
+#include "link.h"
+#include <assert.h>
+#include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+enum { SPENT_MAX = 1 }; /* what is used after it was given up is to be noticed */
+#else
+enum { SPENT_MAX = 128 };
+#endif
+enum { SPENT_BYTES_MAX = 256 * 1024 };
+
+static struct {
+    pthread_mutex_t lock;
+    natsMsg *messages[SPENT_MAX];
+    size_t len, bytes;
+} spent = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Takes all of them; the lock is held. */
+static size_t take_spent(natsMsg *ret[SPENT_MAX])
+{
+    size_t const len = spent.len;
+    assert(len <= SPENT_MAX);
+    memcpy(ret, spent.messages, len * sizeof *ret);
+    spent.len = 0;
+    spent.bytes = 0;
+    return len;
+}
+
+static void destroy(natsMsg *const *messages, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        natsMsg_Destroy(messages[i]);
+}
+
+void link_message_free(natsMsg *message)
+{
+    natsMsg *full[SPENT_MAX];
+    size_t len = 0;
+    if (message == NULL)
+        return;
+    int const bytes = natsMsg_GetDataLength(message);
+    pthread_mutex_lock(&spent.lock);
+    spent.messages[spent.len++] = message;
+    spent.bytes += bytes > 0 ? (size_t)bytes : 0;
+    if (spent.len == SPENT_MAX || spent.bytes >= SPENT_BYTES_MAX)
+        len = take_spent(full);
+    pthread_mutex_unlock(&spent.lock);
+    destroy(full, len);
+}
+
+void link_messages_free_rest(void)
+{
+    natsMsg *rest[SPENT_MAX];
+    pthread_mutex_lock(&spent.lock);
+    size_t const len = take_spent(rest);
+    pthread_mutex_unlock(&spent.lock);
+    destroy(rest, len);
+}
