@@ -41,7 +41,7 @@ static struct arena_block *block_create(struct arena *arena, size_t cap)
     return block;
 }
 
-/* A block in front of the others, from which the next allocations are cut. */
+/* A new head block, from which the next allocations are taken. */
 static struct arena_block *block_push(struct arena *arena, size_t cap)
 {
     struct arena_block *block = block_create(arena, cap);
@@ -52,7 +52,7 @@ static struct arena_block *block_push(struct arena *arena, size_t cap)
     return block;
 }
 
-/* A block for one allocation, behind the head, so that the rest of the head is not lost. */
+/* A block for one allocation, behind the head, so that the rest of the head stays usable. */
 static struct arena_block *block_insert(struct arena *arena, size_t cap)
 {
     if (arena->head == NULL)
@@ -78,7 +78,7 @@ static struct arena_block *block_for(struct arena *arena, size_t size)
     return size > cap / 4 ? block_insert(arena, size) : block_push(arena, cap);
 }
 
-/* Not zeroed: what has never been used is not touched. */
+/* Not zeroed, so that pages that were never used are not touched. */
 static uint8_t *take(struct arena *arena, size_t size)
 {
     assert(arena->used <= arena->limit);

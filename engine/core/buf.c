@@ -45,7 +45,7 @@ static bool buf_reserve(struct buf *buf, size_t len)
     size_t cap = buf->cap < BUF_CAP_MIN ? BUF_CAP_MIN : buf->cap;
     while (cap < need)
         cap = cap > SIZE_MAX / 2 ? need : cap * 2;
-    if (cap - 1 > buf->max) /* need - 1 <= max: the maximum is enough */
+    if (cap - 1 > buf->max) /* need - 1 <= max, so max + 1 bytes are enough */
         cap = buf->max + 1;
     uint8_t *ptr = realloc(buf->ptr, cap);
     if (ptr == NULL) {

@@ -26,7 +26,7 @@ static void *scratch_alloc(void *data, size_t size)
 
 static void scratch_free(void *data, void *pointer)
 {
-    (void)data; /* all at once, by codec_release() */
+    (void)data; /* freed together by codec_release() */
     (void)pointer;
 }
 
@@ -128,7 +128,7 @@ static thole_status part_to_pb(const struct codec_field *field, const void *plai
     ProtobufCMessage *part;
     THOLE_TRY(codec_to_pb(field->part, plain, arena, &part));
     if (protobuf_c_message_get_packed_size(part) > 0)
-        memcpy(pb + field->pb, &part, sizeof part); /* there it has its own type */
+        memcpy(pb + field->pb, &part, sizeof part); /* the protobuf message has its own type for it */
     return THOLE_OK;
 }
 

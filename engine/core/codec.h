@@ -1,7 +1,6 @@
 /*
- * What the codecs of records, messages and heartbeats share: protobuf-c over our arenas and buffers, and
- * tables that say which field of a protobuf message is which member of a plain struct. One table does both
- * ways.
+ * Shared by the codecs of records, messages and heartbeats: protobuf-c over arenas and buffers, and tables
+ * that map fields of a protobuf message to members of a plain struct. One table serves encoding and decoding.
  */
 #ifndef THOLE_CODEC_H
 #define THOLE_CODEC_H
@@ -9,7 +8,7 @@
 #include "buf.h"
 #include <protobuf-c/protobuf-c.h>
 
-/* What unpacking may take beside the bytes themselves: a hostile message of 8 MiB cannot ask for more. */
+/* Memory that unpacking may take beside the bytes themselves: a bound for hostile messages. */
 enum { CODEC_SCRATCH_MAX = 64 * 1024 * 1024 };
 
 /* Memory of one decoding. protobuf-c allocates from an arena with a ceiling, and freeing is one call. */
@@ -29,7 +28,7 @@ THOLE_NODISCARD thole_status codec_unpack(const ProtobufCMessageDescriptor *desc
                                           size_t bytes_max, struct codec_scratch *scratch, const char *what,
                                           ProtobufCMessage **ret, thole_error *reterr);
 
-/* How a member is kept, and what it must be. What is not as said here is THOLE_CORRUPT. */
+/* How a member is stored, and what is valid. Decoding anything else gives THOLE_CORRUPT. */
 enum codec_form {
     CODEC_END = 0, /* of a list of fields */
     CODEC_U32,

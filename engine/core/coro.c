@@ -113,7 +113,7 @@ bool coro_has(const struct coro *co, const void *address)
     uintptr_t const stack = (uintptr_t)co->stack, at = (uintptr_t)address;
 #ifdef CORO_ASAN
     void *const fake =
-        __asan_get_current_fake_stack(); /* where ASan keeps locals to see who comes too late */
+        __asan_get_current_fake_stack(); /* where ASan keeps locals to find uses after return */
     if (fake != NULL && __asan_addr_is_in_fake_stack(fake, (void *)at, NULL, NULL) != NULL)
         return true;
 #endif
@@ -134,7 +134,8 @@ bool stack_pool_runs_on(const struct stack_pool *pool, const void *address)
 
 static struct coro *stack_map(struct stack_pool *pool)
 {
-    struct coro *co = calloc(1, sizeof *co); /* in a turn, where an abort would be blamed on the code */
+    /* not memory_new(): an abort within a turn would be counted as a crash of the code */
+    struct coro *co = calloc(1, sizeof *co);
     if (co == NULL)
         return NULL;
     co->pool = pool;
@@ -278,9 +279,9 @@ void coro_yield(struct coro *co)
 
 /*
  * Frees what the sanitizers hold for a fiber that will not run again. ASan frees a fake stack only when its
- * own fiber leaves for good, so this pretends to be that fiber, without leaving the caller's stack. The real
- * stack has poisoned frames that nobody will leave: the next user of the stack must not meet them. (ASan's
- * swapcontext clears them too, but nothing promises that it will.)
+ * own fiber ends, so this claims to be that fiber, without leaving the caller's stack. The real stack has
+ * poisoned frames that were never left: they are cleared for the next user of the stack. (ASan's swapcontext
+ * clears them too, but that is not documented.)
  */
 NOINLINE NO_ASAN static void sanitizers_drop(struct coro *co)
 {

@@ -6,8 +6,8 @@
 #define THOLE_CORO_H
 #include "thole/types.h"
 
-/* What overflows a stack is to meet the guard below it, a large local array too. A guard takes addresses, and
- * no memory. */
+/* An overflow must hit the guard below the stack, even with a large local array. A guard takes addresses, not
+ * memory. */
 enum { CORO_STACK_BYTES = 64 * 1024, CORO_GUARD_BYTES = 1024 * 1024 };
 
 /* Keeps up to keep_max free stacks for reuse and refuses more than stacks_max in use (vm.max_map_count). */
@@ -18,10 +18,10 @@ struct stack_pool *stack_pool_create_sized(size_t stack_bytes, size_t keep_max, 
 void stack_pool_destroy(struct stack_pool *pool); /* all coroutines must be destroyed first; NULL-safe */
 size_t stack_pool_in_use(const struct stack_pool *pool);
 
-/* Does the address lie in the guard of the stack that is run on now: was that overflown? Async-signal-safe,
- * on the pool's thread. */
+/* Whether the address is in the guard of the stack that is running now, that is, it overflowed.
+ * Async-signal-safe, on the pool's thread. */
 bool stack_pool_overflown(const struct stack_pool *pool, const void *address);
-/* Does it lie on the stack of the coroutine that runs now? Likewise. */
+/* Whether the address is on the stack of the coroutine that runs now. Likewise. */
 bool stack_pool_runs_on(const struct stack_pool *pool, const void *address);
 
 struct coro;
@@ -30,7 +30,7 @@ struct coro *coro_create(struct stack_pool *pool, void (*entry)(void *arg), void
 /* Runs until the next yield or the end of entry; false once entry has returned. */
 bool coro_resume(struct coro *co);
 void coro_yield(struct coro *co);
-/* Does the address lie on its stack? Only while it runs. */
+/* Whether the address is on its stack. Only while it runs. */
 bool coro_has(const struct coro *co, const void *address);
 /* Legal while suspended: the stack is dropped, not unwound, and goes back to the pool. NULL-safe. */
 void coro_destroy(struct coro *co);

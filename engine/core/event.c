@@ -4,7 +4,7 @@
 
 enum { RENDER_DATA_MAX = 64 };
 
-/* What of an event is shown, in this order. */
+/* Which fields of an event are rendered, in this order. */
 enum {
     LATER_TRY = 1, /* the number of a try that is not the first */
     EVERY_TRY = 2,
@@ -13,13 +13,13 @@ enum {
     NAME = 16,
     VERSION = 32,
     DATA = 64,
-    HASHES = 128, /* how many */
+    HASHES = 128, /* the number of hashes */
     TARGET = 256,
     PARENT = 512,
     DUE = 1024, /* unless 0 */
     DUE_ALWAYS = 2048,
     FLAG = 4096,
-    HELD = 8192, /* when it ends a quarantine */
+    HELD = 8192, /* rendered when it ends a quarantine */
     BEFORE = 16384,
     PRUNED = 32768,
 };
@@ -28,7 +28,7 @@ enum {
 static const struct {
     const char *name;
     enum event_kind kind;
-    enum { RECEIVED, ASKED, TERMINAL } by; /* terminal: asked for, and the last of its execution */
+    enum { RECEIVED, ASKED, TERMINAL } by; /* terminal: asked for by code, and the last of its execution */
     unsigned shows;
 } kinds[] = {
     {"Started", EVENT_STARTED, RECEIVED, NAME | VERSION | DATA | PARENT | BEFORE},
@@ -150,7 +150,7 @@ static void render_word(struct buf *to, thole_slice text)
     render_bytes(to, text);
 }
 
-/* How it went: try, status and error type, or why it was cancelled. */
+/* The outcome: try, status and error type, or why it was cancelled. */
 static void render_outcome(struct buf *to, const struct event *event, unsigned shows)
 {
     if ((shows & EVERY_TRY) != 0 || ((shows & LATER_TRY) != 0 && event->try_number > 1))
@@ -163,7 +163,7 @@ static void render_outcome(struct buf *to, const struct event *event, unsigned s
         buf_printf(to, " %s", thole_cancel_kind_name((thole_cancel_kind)event->code));
 }
 
-/* What it is about: name@version(data). */
+/* The subject: name@version(data). */
 static void render_thing(struct buf *to, const struct event *event, unsigned shows)
 {
     bool const version = (shows & VERSION) != 0 && event->version != 0;

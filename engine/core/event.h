@@ -16,8 +16,8 @@ enum {
     RECORD_EVENTS_MAX = 100000,         /* in one record */
     POSITION_ABOVE_MAX = 65536,
     RETRY_FINAL_TYPES_MAX = 64,
-    SEMANTICS_VERSION = 2, /* of what a new execution begins with; those of the older ones stay as they are */
-    SEMANTICS_LOSERS_TOLD = 2, /* from here on the losers of a race are told who has won */
+    SEMANTICS_VERSION = 2,     /* the semantics of new executions; older ones keep theirs */
+    SEMANTICS_LOSERS_TOLD = 2, /* since this version the losers of a race are told who won */
 };
 
 /* Values are those of the oneof's field numbers in history.proto; append only. */
@@ -64,7 +64,7 @@ enum event_kind {
 };
 #define EVENT_LAST EVENT_HISTORY_PRUNED
 
-/* Why something was cancelled: what of the public list is stored. */
+/* Why something was cancelled: the stored part of the public list. */
 enum cancel_kind {
     CANCEL_REQUESTED = THOLE_CANCEL_REQUESTED,
     CANCEL_SELECT_LOSER = THOLE_CANCEL_SELECT_LOSER,
@@ -74,10 +74,10 @@ enum cancel_kind {
     CANCEL_TERMINATED = THOLE_CANCEL_TERMINATED,
 };
 
-/* What becomes of a child when its parent ends first. Stored; append only. */
+/* What happens to a child whose parent ends first. Stored; append only. */
 enum close_policy { CLOSE_CANCEL = 0, CLOSE_ABANDON = 1, CLOSE_TERMINATE = 2 };
 
-/* What becomes of an activity that was lost with its workers too often. Stored; append only. */
+/* What happens to an activity whose claims were lost too often. Stored; append only. */
 enum poison_policy { POISON_QUARANTINE = 0, POISON_FAIL = 1, POISON_RETRY = 2 };
 #define POISON_TYPE THOLE_STR("poison") /* the error type */
 
@@ -111,13 +111,13 @@ struct event {
     };
     uint32_t code; /* status of FAILED kinds and of a side effect, cancel_kind of CANCELLED kinds, semantics
                       of STARTED, close_policy of CHILD_SCHEDULED */
-    uint32_t try_number; /* ACTIVITY_COMPLETED, _FAILED, _TRY_FAILED, _TRY_STARTED; from 1 */
-    uint32_t version;    /* of the orchestration's code; 0 = not chosen */
-    bool timed;          /* ACTIVITY_COMPLETED, _FAILED, _CANCELLED: a timer row belongs to the activity */
-    bool flag;           /* STATE_SET: removed; CHILD_CANCELLED: terminate */
-    bool final;          /* ACTIVITY_FAILED on its way in: not to be tried again. Not stored */
-    bool quarantined;    /* ACTIVITY_FAILED, _CANCELLED, _TRY_STARTED: it ends the activity's quarantine */
-    uint32_t lost; /* ACTIVITY_QUARANTINED, ACTIVITY_FAILED on its way in: claims lost with their workers */
+    uint32_t try_number;    /* ACTIVITY_COMPLETED, _FAILED, _TRY_FAILED, _TRY_STARTED; from 1 */
+    uint32_t version;       /* of the orchestration's code; 0 = not chosen */
+    bool timed;             /* ACTIVITY_COMPLETED, _FAILED, _CANCELLED: a timer row belongs to the activity */
+    bool flag;              /* STATE_SET: removed; CHILD_CANCELLED: terminate */
+    bool final;             /* ACTIVITY_FAILED as received: no further try. Not stored */
+    bool quarantined;       /* ACTIVITY_FAILED, _CANCELLED, _TRY_STARTED: it ends the activity's quarantine */
+    uint32_t lost;          /* ACTIVITY_QUARANTINED, ACTIVITY_FAILED as received: number of lost claims */
     thole_slice name;       /* orchestration, activity, event, state key, change id */
     thole_slice queue;      /* ACTIVITY_SCHEDULED, _TRY_STARTED, _QUARANTINED */
     thole_slice input;      /* ACTIVITY_QUARANTINED */
@@ -140,20 +140,20 @@ const char *event_kind_name(enum event_kind kind);
 /* "requested", "select_loser", "explicit", "ended", "timeout", "terminated"; "unknown". */
 /* The kind with that name; CANCELLED for a name that this version does not know. */
 thole_cancel_kind cancel_kind_find(thole_slice name);
-/* Received from outside (completions, timers fired, requests, start, what was carried over); the rest is
- * asked for by code. */
+/* Received from outside (completions, timers fired, requests, start, what was carried over); all other kinds
+ * are asked for by code. */
 bool event_is_received(enum event_kind kind);
 /* COMPLETED, FAILED, CANCELLED, TERMINATED, CONTINUED_AS_NEW. */
 bool event_is_terminal(enum event_kind kind);
-/* Same in all that code decides. Ids are compared by the caller. Not compared: an activity's retry (the
- * recorded one counts, so that it can be changed under running instances), and what comes from outside
- * (request id, parent, try, details). A replay does not come here with side effects: it takes what they gave
- * from the history and does not run them. */
+/* Whether all that code decides is the same. Ids are compared by the caller. Not compared: an activity's
+ * retry policy (the recorded one counts, so that it can be changed under running instances), and what comes
+ * from outside (request id, parent, try, details). Never called for side effects: a replay takes their values
+ * from the history. */
 bool event_equal(const struct event *a, const struct event *b);
 
 /* Which inbox sequences are incorporated: all <= floor and those in above (ascending, all > floor + 1). The
- * highest that was read (0: not known), and when the stream stored it: by it a stream that went back is
- * known. */
+ * highest that was read (0: not known), and when the stream stored it: that shows whether the stream went
+ * back. */
 struct position {
     uint64_t floor;
     const uint64_t *above;
@@ -185,14 +185,14 @@ struct turn {
     size_t events_len;
 };
 
-/* An instance was deleted. What its id is used for next begins with execution + 1. */
+/* An instance was deleted. The next incarnation of the id begins with execution + 1. */
 struct deletion {
     thole_slice instance;
     uint64_t execution; /* its last one; 0: only events waited for it */
     uint64_t time_ms;
     thole_slice orchestration, reason, request_id;
     thole_slice started_by; /* request id of its STARTED */
-    struct origin parent;   /* whose child it was */
+    struct origin parent;   /* its parent's event; instance empty: a root instance */
 };
 
 enum record_kind {
@@ -206,7 +206,7 @@ enum record_kind {
 struct record {
     enum record_kind kind;
     uint64_t epoch, n, committed;
-    uint64_t published; /* what follows from the records up to this sequence was done outside; 0: not known */
+    uint64_t published; /* all effects of the records up to this sequence are done; 0: not known */
     struct position position;
     /* EPOCH_OPENED */
     thole_slice node;
@@ -224,12 +224,12 @@ THOLE_NODISCARD thole_status record_encode(const struct record *record, struct b
  * RECORD_FORMAT (with an epoch and a body, which every format has) is THOLE_UNSUPPORTED, anything malformed
  * THOLE_CORRUPT, too large (or too much for the arena) THOLE_LIMIT, no memory THOLE_NOMEM. Unknown bodies
  * become RECORD_UNKNOWN, unknown event kinds EVENT_UNKNOWN, unknown reasons for being blocked
- * BLOCKED_TOO_NEW; unknown fields are ignored. What a ref points to is not checked here but by the instance.
+ * BLOCKED_TOO_NEW; unknown fields are ignored. What a ref points to is checked by the instance, not here.
  * Never asserts on input.
  */
 THOLE_NODISCARD thole_status record_decode(thole_slice bytes, struct arena *arena, struct record *ret,
                                            thole_error *reterr);
-/* Bytes that an event takes in a record at most: for splitting a turn. */
+/* Largest size of the event in a record, in bytes: for splitting a turn. */
 size_t event_bytes_max(const struct event *event);
 /* Renders "#3 ActivityScheduled charge(input)" into @p to for tests and error texts; cuts long data. */
 void event_render(const struct event *event, struct buf *to);

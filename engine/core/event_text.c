@@ -9,7 +9,7 @@ static const char *status_text(uint32_t code)
     return thole_status_name((thole_status)code);
 }
 
-/* An instance id or a key may hold anything and be long. */
+/* An instance id or a key may be long and hold any characters. */
 static void shown(thole_slice text, char to[SHOWN_MAX + 4])
 {
     size_t const len = text.len < SHOWN_MAX ? text.len : SHOWN_MAX;
@@ -51,7 +51,7 @@ void event_describe(const struct event *e, char to[EVENT_TEXT_BYTES])
     }
 }
 
-/* What to call the data of an event that differs from the recorded one in nothing else that is described. */
+/* The word for the data of an event that differs from the recorded one only in its data. */
 static const char *data_name(enum event_kind kind)
 {
     switch (kind) {

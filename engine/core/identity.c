@@ -1,4 +1,4 @@
-/* What an instance id, a name and an error type may be. */
+/* Validity of instance ids, names and error types. */
 #include "message.h"
 #include "utf8.h"
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Life of an instance, its facts, and live turns. */
+/* Creation and destruction of an instance, its facts, and live turns. */
 #include "instance_code.h"
 #include "instance_memory.h"
 #include "instance_query.h"
@@ -109,12 +109,10 @@ bool instance_has_undelivered(const struct instance *instance)
     return instance->facts.undelivered;
 }
 
-/* ---- failure of a turn ---- */
-
 /* ---- live turns ---- */
 
-/* An execution whose history names no version takes that of the code, before the code first runs. A paused
- * one that stays so has no need yet. */
+/* An execution whose history names no version gets that of the code, before the code first runs; a paused one
+ * when it is resumed. */
 static thole_status choose_version(struct instance *in, const struct turn_in *turn)
 {
     bool const has_code = in->options.code != NULL && in->options.version != 0;

@@ -1,10 +1,9 @@
 /*
  * One execution of one orchestration: the replay core.
  *
- * A turn is: received events are delivered, then the code runs until it waits or ends; what it asked for are
- * the turn's new events. Replay is the same thing over a recorded turn, with the new events compared to the
- * recorded ones instead of being returned. There is one path for both, so "same input, same bytes" is what
- * replay checks.
+ * In a turn received events are delivered, then the code runs until it waits or ends; what it asks for
+ * becomes the turn's new events. Replay is the same over a recorded turn, with the new events compared to the
+ * recorded ones instead of being returned. Both use the same functions.
  *
  * Pure: no clock, I/O, threads, randomness, globals. Same calls, same bytes.
  * One thread at a time may use an instance and its pool of stacks; both may move between threads between
@@ -26,8 +25,9 @@ struct instance_options {
                            came without code, as VERSION_CHOSEN at the head of the first turn that may run */
     size_t memory_max;  /* bytes of the instance's arena, and as many for the events of one turn */
     size_t payload_max; /* bytes of one input, output or text */
-    uint64_t quarantine_ms; /* how long an activity stays in quarantine; 0 = it fails at once; UINT64_MAX =
-                               until somebody decides. For live turns: what is recorded counts */
+    /* how long an activity stays in quarantine; 0 = it fails at once; UINT64_MAX = until a user decides. For
+     * live turns only: a replay takes the recorded time */
+    uint64_t quarantine_ms;
     struct stack_pool *stacks;
 };
 
@@ -62,22 +62,22 @@ struct turn_out {
 };
 
 /*
- * Would this received event change anything? False: what it resolves is unknown, resolved or cancelled, or
- * it reports another try than the one that runs; the instance has started / been asked to cancel already, is
- * paused / not paused, or has ended; the event's request id was seen before; before Started, anything but
- * Started. Only a turn with an accepted event is worth running. A turn leaves out by itself what is not
- * accepted when its place comes (the second of two completions, a cancel request before Started), so a batch
- * may be given as it is.
+ * Whether this received event would change anything. False: what it resolves is unknown, resolved or
+ * cancelled, or it reports another try than the one that runs; the instance has started / been asked to
+ * cancel already, is paused / not paused, or has ended; the event's request id was seen before; before
+ * Started, anything but Started. Only a turn with an accepted event needs to run. A turn itself skips events
+ * that are no longer accepted (the second of two completions, a cancel request before Started), so a batch
+ * may be given unfiltered.
  *
- * What comes is not always what is recorded:
+ * What is recorded may differ from what is received:
  *  - ACTIVITY_FAILED of a try that may be followed by another is recorded as ACTIVITY_TRY_FAILED;
- *  - ACTIVITY_FAILED with lost > 0 was not run: as its policy says it is recorded as ACTIVITY_QUARANTINED, or
- *    like any other failure. What ends a quarantine comes as ACTIVITY_TRY_STARTED, or as ACTIVITY_FAILED with
- *    quarantined set, of the try that is in it (0 = whichever it is);
+ *  - ACTIVITY_FAILED with lost > 0 was not run: by its policy it is recorded as ACTIVITY_QUARANTINED, or like
+ *    any other failure. The end of a quarantine is received as ACTIVITY_TRY_STARTED, or as ACTIVITY_FAILED
+ *    with quarantined set, of the quarantined try (0 = any);
  *  - TIMER_FIRED whose ref is an activity is its wake: recorded as ACTIVITY_TRY_STARTED when the next try is
  *    due, as ACTIVITY_FAILED (THOLE_TIMEOUT, "timeout") when its total time is over, or (THOLE_APP, "poison")
- *    when its quarantine is, else refused. For the
- *    question whether it is accepted, due_ms is the present time; 0 = late enough. A turn goes by its own;
+ *    when its quarantine is, else refused. Here due_ms is the current time; 0 = after all due times. A turn
+ *    uses its own time;
  *  - a cancel request while paused resumes.
  */
 bool instance_accepts(const struct instance *instance, const struct event *received);
@@ -97,9 +97,9 @@ THOLE_NODISCARD thole_status instance_turn(struct instance *instance, const stru
  * something never scheduled. THOLE_UNSUPPORTED: semantics or event kinds newer than this engine.
  * THOLE_LIMIT, THOLE_NOMEM. After an error the instance may only be destroyed.
  *
- * What a turn that did not run has received was not checked against anything when it was recorded: there, a
- * resolution of nothing changes nothing. Duplicates change nothing anywhere. Without code the recorded events
- * are taken as facts, newer ones are passed over, and instance_accepts() answers as it would with code.
+ * Events received by a turn that did not run were not checked when they were recorded: there a resolution of
+ * an unknown task is ignored. Duplicates are always ignored. Without code the recorded events are taken as
+ * facts, unknown kinds are skipped, and instance_accepts() answers as it would with code.
  */
 THOLE_NODISCARD thole_status instance_replay(struct instance *instance, const struct turn *turn,
                                              thole_error *reterr);
@@ -107,9 +107,9 @@ THOLE_NODISCARD thole_status instance_replay(struct instance *instance, const st
 /*
  * Answers a query from the parked instance, or from one that has ended, whose stack is gone: THOLE_NOT_FOUND
  * (no handler of that name), THOLE_INVALID (it tried to schedule, wait or set; no code; ended, and its
- * argument lay on the stack), THOLE_LIMIT (a larger answer than a payload may be),
- * THOLE_NOMEM (no stack), or what the handler returned, with the text of its thole_throw(). The output is
- * valid until the next call on the instance. Changes nothing.
+ * argument was on the stack), THOLE_LIMIT (a larger answer than a payload may be), THOLE_NOMEM (no stack), or
+ * what the handler returned, with the text of its thole_throw(). The output is valid until the next call on
+ * the instance. Changes nothing.
  */
 THOLE_NODISCARD thole_status instance_query(struct instance *instance, thole_slice name, thole_slice input,
                                             thole_slice *ret_output, thole_error *reterr);
@@ -117,21 +117,22 @@ THOLE_NODISCARD thole_status instance_query(struct instance *instance, thole_sli
 /*
  * The events that the next execution of an instance begins with, after CONTINUED_AS_NEW: STARTED, then
  * STATE_CARRIED (the custom status under the key "", the keys in order), ORIGINS_CARRIED, CANCEL_REQUESTED if
- * no await told of it, and EVENT_RECEIVED that nobody took, in order and without their request ids, which are
- * among the origins. In memory of @p arena. Works with and without code. THOLE_LIMIT, THOLE_NOMEM.
+ * no await has reported it, and EVENT_RECEIVED for events that no wait took, in order and without their
+ * request ids, which are in ORIGINS_CARRIED. In memory of @p arena. Works with and without code. THOLE_LIMIT,
+ * THOLE_NOMEM.
  */
 THOLE_NODISCARD thole_status instance_carry(const struct instance *ended, struct arena *arena,
                                             struct event **ret_events, size_t *ret_len);
 
-/* Something that was asked for and has not come, by the id of the event that asked for it. */
+/* A task that is not resolved, by the id of its scheduling event. */
 struct outstanding {
     uint64_t id;
-    uint32_t try_number; /* of an activity: that runs, ran last, or is in quarantine; else 0 */
+    uint32_t try_number; /* of an activity: the try that runs, ran last, or is in quarantine; else 0 */
     bool waiting;        /* for its next try, or in quarantine */
     bool quarantined;
     uint64_t due_ms; /* waiting: when the next try is due, or when it fails; 0 = never by itself */
 };
-/* Begin with *cursor 0; ascending ids, false: that was all. With and without code. */
+/* Begin with *cursor 0; ids ascend; false: no more. With and without code. */
 bool instance_outstanding(const struct instance *instance, size_t *cursor, struct outstanding *ret);
 
 /* Facts; slices are borrowed from the instance. */
@@ -143,14 +144,14 @@ bool instance_continued(const struct instance *instance);
 uint32_t instance_version(const struct instance *instance); /* 0 = not chosen */
 thole_slice instance_custom_status(const struct instance *instance);
 struct origin instance_parent(const struct instance *instance);
-/* Where the code last called the library, or where it was when a turn failed, for the replay tool: a return
- * address; NULL = unknown. A call in tail position may have been made a jump: then it is its caller's. */
+/* Return address of the code's last call of the library, or of the one in which the turn failed, for the
+ * replay tool; NULL = unknown. For an optimized tail call it is an address in the caller. */
 const void *instance_call_site(const struct instance *instance);
 thole_slice instance_orchestration(const struct instance *instance); /* empty before Started */
 uint64_t instance_turns(const struct instance *instance);            /* number of the last turn */
 uint64_t instance_time_ms(const struct instance *instance);
 size_t instance_memory(const struct instance *instance); /* bytes held, its stack counted in full */
-/* Is a received-but-not-run event waiting for a turn that runs? */
+/* Whether a received event waits for a turn that runs. */
 bool instance_has_undelivered(const struct instance *instance);
 /* Frees the last turn's events, which an instance otherwise keeps while it is parked. */
 void instance_trim(struct instance *instance);

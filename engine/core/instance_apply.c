@@ -1,6 +1,6 @@
 /*
- * Recorded turns without code: what was asked for is taken as facts, so that an instance whose code is
- * missing still knows which messages would change something, tries again what failed, and can be terminated.
+ * Recorded turns without code: their events are taken as facts, so that an instance whose code is missing
+ * still knows which messages it accepts, retries activities, and can be terminated.
  */
 #include "instance_apply.h"
 #include "instance_cancel.h"
@@ -77,7 +77,7 @@ static thole_status apply(struct instance *in, const struct event *e)
     case EVENT_CANCELLED:
     case EVENT_TERMINATED:
     case EVENT_CONTINUED_AS_NEW: return instance_apply_end(in, e);
-    default: return THOLE_OK; /* changes nothing here, or is of a kind that a newer engine knows */
+    default: return THOLE_OK; /* changes nothing here, or is of an unknown, newer kind */
     }
 }
 

@@ -3,6 +3,6 @@
 #define THOLE_INSTANCE_APPLY_H
 #include "instance_state.h"
 
-/* Takes what a turn asked for as facts. */
+/* Takes the new events of a recorded turn as facts. */
 thole_status instance_apply(struct instance *in);
 #endif

@@ -1,8 +1,8 @@
 /*
  * The awaits: the only places where an orchestration suspends.
  *
- * What is waited for is marked in the task table and counted, so that a resolution costs the same whether one
- * task is awaited or a hundred thousand, and the code is resumed only when its await can return.
+ * Awaited tasks are marked in the task table and counted, so that a resolution takes constant time however
+ * many tasks are awaited, and the code is resumed only when its await can return.
  */
 #include "instance_awaits.h"
 #include "instance_cancel.h"
@@ -28,7 +28,7 @@ static thole_status await_fault(struct instance *in, enum task_fault fault, uint
     return in->last_failure.status;
 }
 
-/* What every await looks at first. THOLE_OK: go on. */
+/* The checks at the begin of every await. THOLE_OK: continue. */
 static thole_status await_begin(struct instance *in)
 {
     if (code_refuses(in))
@@ -39,14 +39,15 @@ static thole_status await_begin(struct instance *in)
     return fault == 0 ? THOLE_OK : await_fault(in, fault, 0);
 }
 
-/* Until so many of the marked tasks are resolved. When a cancellation is pending it returns at once. */
+/* Suspends until @p waits of the marked tasks are resolved. Returns at once when a cancellation is
+ * pending. */
 static thole_status suspend(struct instance *in, size_t waits)
 {
     assert(!in->cancel.pending);
     return code_suspend(in, waits) ? THOLE_OK : await_cancelled(in);
 }
 
-/* The task was never scheduled, or is not one of this execution's. */
+/* Await of a task that was never scheduled, or is of another execution. */
 static thole_status await_nothing(struct instance *in, thole_task task)
 {
     return await_fault(in, task_fault_of(task), task.id & ~TASK_FAULT_BIT);
@@ -105,7 +106,7 @@ static bool is_fault(thole_task task)
     return (task.id & TASK_FAULT_BIT) != 0;
 }
 
-/* All are this execution's, or faults. */
+/* Checks that all are tasks of this execution, or faults. */
 static thole_status tasks_check(struct instance *in, const thole_task *tasks, size_t n)
 {
     if (n > TASKS_AWAITED_MAX)
@@ -117,7 +118,7 @@ static thole_status tasks_check(struct instance *in, const thole_task *tasks, si
     return THOLE_OK;
 }
 
-/* Marks those that are outstanding, each once however often it is listed; returns how many. */
+/* Marks the outstanding tasks, each once even if it is listed more often; returns their number. */
 static size_t tasks_mark(struct instance *in, const thole_task *tasks, size_t n)
 {
     size_t marked = 0;
@@ -131,8 +132,8 @@ static size_t tasks_mark(struct instance *in, const thole_task *tasks, size_t n)
     return marked;
 }
 
-/* Index of the one resolved earliest in history; n when none is. What was never scheduled comes before all;
- * of that, one that is not a fault but another execution's, or nobody's, first. No mark is left. */
+/* Index of the task that was resolved earliest in history; n when none is. Tasks that were never scheduled
+ * come before all; among them unknown ids before faults. Removes all marks. */
 static size_t tasks_earliest(const struct instance *in, const thole_task *tasks, size_t n)
 {
     size_t first = n;
@@ -166,7 +167,7 @@ static thole_status await_first(struct instance *in, const thole_task *tasks, si
         if (in->cancel.pending)
             return await_cancelled(in);
         (void)tasks_mark(in, tasks, n);
-        THOLE_TRY(suspend(in, 1)); /* interrupted: all were cancelled, no mark is left */
+        THOLE_TRY(suspend(in, 1)); /* interrupted: all were cancelled, no marks are left */
         first = tasks_earliest(in, tasks, n);
     }
     assert(first < n);
@@ -205,7 +206,7 @@ static thole_slice won_text(struct instance *in, const struct task *winner)
     return instance_keep(in, thole_slice_from(text), &kept) == THOLE_OK ? kept : (thole_slice){NULL, 0};
 }
 
-/* All of them but the one that won, which is resolved. */
+/* Cancels all but the winner, which is resolved. */
 static void tasks_cancel_losers(struct instance *in, const thole_task *tasks, size_t n, size_t winner)
 {
     thole_slice reason = {NULL, 0};
@@ -233,7 +234,7 @@ thole_status thole_await_any(thole_ctx *ctx, const thole_task *tasks, size_t n, 
     return THOLE_OK;
 }
 
-/* Fills the results in; returns the index of the first that did not succeed, or n. */
+/* Fills in the results; returns the index of the first task that did not succeed, or n. */
 static size_t tasks_collect(struct instance *in, const thole_task *tasks, size_t n, thole_slice *results)
 {
     size_t failed = n;
@@ -259,7 +260,7 @@ thole_status thole_await_all(thole_ctx *ctx, const thole_task *tasks, size_t n, 
     thole_status status = THOLE_OK;
     size_t const waits = tasks_mark(in, tasks, n);
     if (waits > 0 && in->cancel.pending) {
-        (void)tasks_earliest(in, tasks, n); /* takes the marks away */
+        (void)tasks_earliest(in, tasks, n); /* removes the marks */
         status = await_cancelled(in);
     } else if (waits > 0) {
         status = suspend(in, waits);

@@ -62,7 +62,7 @@ void task_cancel(struct instance *in, struct task *task, enum cancel_kind kind, 
         cancel(in, task, kind, reason, false);
 }
 
-/* The next execution shall find the events that this one has not looked at. */
+/* Waits that hold an unreported event are closed, so that the next execution gets the event. */
 static bool closes(const struct instance *in, const struct task *task)
 {
     if (task->state != TASK_OUTSTANDING)

@@ -1,4 +1,4 @@
-/* What continue-as-new takes along: the events that the next execution begins with. */
+/* The events that the next execution begins with after continue-as-new. */
 #include "instance_events.h"
 #include "instance_requests.h"
 #include "instance_state_map.h"
@@ -68,8 +68,8 @@ static thole_status carry_origins(struct carry *c)
     return THOLE_OK;
 }
 
-/* An execution to which an await has reported a cancellation ends as cancelled: one that continues has seen
- * none. */
+/* An execution to which an await has reported a cancellation ends as cancelled, so one that continues has an
+ * unreported one or none. */
 static thole_status carry_cancel(struct carry *c)
 {
     if (!c->in->cancel.received)
@@ -93,7 +93,7 @@ static int by_id(const void *a, const void *b)
     return left->id < right->id ? -1 : left->id > right->id;
 }
 
-/* Their request ids are among the origins: with them they would be taken for repetitions. */
+/* Without request ids, which are in ORIGINS_CARRIED: with them they would be taken for repetitions. */
 static thole_status carry_events(struct carry *c)
 {
     size_t const first = c->len;

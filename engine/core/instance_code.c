@@ -1,4 +1,4 @@
-/* The coroutine of an orchestration: when it runs, when it does not, and what it may do now. */
+/* The coroutine of an orchestration: when it runs, and what its code may do now. */
 #include "instance_code.h"
 #include "instance_memory.h"
 #include "message.h"
@@ -105,7 +105,8 @@ bool code_refuses(struct instance *in)
     return true;
 }
 
-/* The turn has failed. Code may see that its memory is exhausted, a few times; the rest of it never runs. */
+/* The turn has failed. A few awaits may still return, so that code can see that its memory is exhausted; then
+ * it is parked for good. */
 thole_status code_broken_await(struct instance *in)
 {
     if (in->broken != THOLE_LIMIT || in->code.broken_awaits++ >= BROKEN_AWAITS_MAX)
@@ -113,7 +114,7 @@ thole_status code_broken_await(struct instance *in)
     return THOLE_LIMIT;
 }
 
-/* In a query, or a side effect: one that does not take no for an answer is parked, too. */
+/* An await in a query or side effect: if the code awaits too often, it is parked, too. */
 thole_status code_refused_await(struct instance *in)
 {
     if (in->code.refused_awaits++ < BROKEN_AWAITS_MAX)
@@ -124,7 +125,7 @@ thole_status code_refused_await(struct instance *in)
     return THOLE_INVALID;
 }
 
-/* ---- what it leaves ---- */
+/* ---- faults and failure texts ---- */
 
 void code_fault(struct instance *in, enum task_fault fault)
 {

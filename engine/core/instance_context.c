@@ -1,4 +1,4 @@
-/* What an orchestration may ask at any time, memory, and texts. */
+/* Functions for orchestrations: facts, memory, texts, log. */
 #include "instance_code.h"
 #include "instance_failure.h"
 #include "instance_memory.h"

@@ -1,4 +1,4 @@
-/* How an execution ends: what is outstanding is closed, and the last event says how. */
+/* The end of an execution: closes what is outstanding and emits the last event. */
 #include "instance_end.h"
 #include "instance_cancel.h"
 #include "instance_code.h"

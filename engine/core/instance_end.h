@@ -1,14 +1,14 @@
-/* How an execution ends. */
+/* The end of an execution. */
 #ifndef THOLE_INSTANCE_END_H
 #define THOLE_INSTANCE_END_H
 #include "instance_state.h"
 
-/* The code has asked to continue as new: it does if it succeeds. */
+/* The code has called thole_continue_as_new(): the execution does so if the code returns THOLE_OK. */
 THOLE_NODISCARD thole_status instance_continues(struct instance *in, thole_slice input, uint32_t version);
 /* The code has returned. */
 void instance_finish(struct instance *in);
-/* By request. Needs no code. */
+/* Ends it by a termination request. Needs no code. */
 void instance_terminate(struct instance *in);
-/* The recorded end of an execution without code. */
+/* Applies the recorded end of an execution without code. */
 thole_status instance_apply_end(struct instance *in, const struct event *event);
 #endif

@@ -1,10 +1,9 @@
 /*
- * Events that came, and the waits for them.
+ * Received external events, and the waits for them.
  *
- * Per name, waits are a queue, and so are kept events; there are never both. A wait that is cancelled stays
- * in its queue and is passed over when its turn comes, so that everything enters and leaves once. An event
- * that a cancelled wait gives back is older than those that came since: such events are in a heap beside the
- * queue.
+ * Per name there is a queue of waits or a queue of kept events, never both. A cancelled wait stays in its
+ * queue and is skipped later, so that each entry is added and removed once. An event that a cancelled wait
+ * gives back is older than those that came since: such events are in a heap beside the queue.
  */
 #include "instance_events.h"
 #include "instance_memory.h"
@@ -77,7 +76,7 @@ static bool take_kept(struct name *name, struct kept_event *ret)
     return true;
 }
 
-/* The first wait that is still one; it leaves the queue. */
+/* Removes the first wait that is outstanding from the queue. */
 static struct task *take_wait(struct name *name)
 {
     struct task *wait = name->waits_first;

@@ -9,7 +9,7 @@
 
 enum { PREFIX_BYTES = 160 };
 
-/* ---- tasks that never were ---- */
+/* ---- tasks that were never scheduled ---- */
 
 static const struct {
     enum task_fault fault;

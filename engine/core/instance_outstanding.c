@@ -1,4 +1,4 @@
-/* What an execution has asked for and has not got. */
+/* The tasks of an execution that are not resolved. */
 #include "instance_tasks.h"
 
 bool instance_outstanding(const struct instance *instance, size_t *cursor, struct outstanding *ret)

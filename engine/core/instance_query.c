@@ -1,7 +1,7 @@
 /*
- * Questions to a parked instance, or to one that has ended and was replayed for them. The handler runs on a
- * stack of its own with the orchestration's context under guard: what would change anything is refused,
- * memory comes from a scratch arena, and a handler that waits all the same is dropped.
+ * Queries of a parked instance, or of one that has ended and was replayed for them. The handler runs on a
+ * stack of its own with the orchestration's context under guard: calls that would change anything are
+ * refused, memory comes from a scratch arena, and a handler that awaits is dropped.
  */
 #include "instance_query.h"
 #include "instance_code.h"
@@ -83,7 +83,7 @@ static thole_status query_answer(const struct instance *in, thole_slice *ret_out
     return THOLE_OK;
 }
 
-/* It answers others: says which, as many as there is room for. */
+/* No such query: the text lists the registered ones, as many as fit. */
 static thole_status not_answered(const struct instance *in, thole_slice name, thole_error *reterr)
 {
     enum { NAMES_BYTES_MAX = 360 };

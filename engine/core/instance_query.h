@@ -1,9 +1,9 @@
-/* Questions to a parked instance; the public part is in instance.h. */
+/* Queries of a parked instance; the public part is in instance.h. */
 #ifndef THOLE_INSTANCE_QUERY_H
 #define THOLE_INSTANCE_QUERY_H
 #include "instance_state.h"
 
-/* What thole_throw() says in a query. */
+/* Keeps the text of thole_throw() in a query. */
 void query_throw(struct instance *in, thole_slice text);
 /* Frees the scratch memory of the last query, and its answer with it. */
 void query_release(struct instance *in);

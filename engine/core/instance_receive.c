@@ -1,4 +1,4 @@
-/* What comes from outside: whether it is accepted, what is recorded for it, and what it changes. */
+/* Received events: whether they are accepted, what is recorded for them, and what they change. */
 #include "instance_receive.h"
 #include "hash.h"
 #include "instance_cancel.h"
@@ -86,7 +86,7 @@ static bool convert(struct instance *in, struct event *event)
         return event->kind != EVENT_UNKNOWN;
     case EVENT_CHILD_COMPLETED:
     case EVENT_CHILD_FAILED: return true;
-    default: event->ref = 0; return true; /* a record of another kind must not have one */
+    default: event->ref = 0; return true; /* only these kinds may have a ref in a record */
     }
 }
 
@@ -149,7 +149,7 @@ static thole_status receive_pause(struct instance *in, struct event *event)
     return THOLE_OK;
 }
 
-/* The engine does what it says; the code does not hear of it. */
+/* Carried out by the engine; not visible to the code. */
 static thole_status receive_pruned(struct instance *in, struct event *event)
 {
     THOLE_TRY(instance_keep(in, event->data, &event->data));
@@ -235,8 +235,7 @@ static thole_status resolve(struct instance *in, struct task *task, struct event
     return THOLE_OK;
 }
 
-/* A result of another try than the one that runs was refused when the turn was made; only what was recorded
- * unchecked may hold one. */
+/* A result of another try than the one that runs is possible only in events that were recorded unchecked. */
 static thole_status receive_result(struct instance *in, struct task *task, struct event *event)
 {
     bool const over =
@@ -256,7 +255,7 @@ static thole_status receive_resolution(struct instance *in, struct event *event)
 {
     struct task *task = task_resolved_by(in, event);
     if (task == NULL && in->facts.unchecked)
-        return THOLE_OK; /* nobody had looked when it was recorded */
+        return THOLE_OK; /* it was recorded unchecked */
     if (task == NULL)
         return instance_break(
             in, THOLE_CORRUPT, "event %llu: %s for event %llu, which scheduled no such thing",
@@ -298,7 +297,7 @@ thole_status instance_receive(struct instance *in, const struct event *event)
     if (own.kind != EVENT_STARTED && !in->facts.started)
         return corrupt(in, &own, "before Started");
     uint64_t const hash = own.kind == EVENT_STARTED ? 0 : request_hash(own.kind, own.request_id);
-    bool const seen = requests_seen(&in->requests, hash); /* only where it was recorded unchecked */
+    bool const seen = requests_seen(&in->requests, hash); /* possible only if it was recorded unchecked */
     if (!seen) {
         THOLE_TRY(dispatch(in, &own));
         THOLE_TRY(requests_add(in, hash));

@@ -1,4 +1,4 @@
-/* Recorded turns: they are checked in form, then executed again; instance_turn.c compares. */
+/* Recorded turns: checks their form, then executes them again; instance_turn.c compares. */
 #include "instance_apply.h"
 #include "instance_memory.h"
 #include "instance_receive.h"
@@ -26,7 +26,7 @@ static thole_status turn_check(struct instance *in, const struct turn *turn)
 static thole_status newer(struct instance *in, const struct event *e)
 {
     if (in->options.code == NULL)
-        return THOLE_OK; /* nothing is interpreted without code */
+        return THOLE_OK; /* without code no semantics are needed */
     if (e->kind == EVENT_UNKNOWN)
         return instance_break(in, THOLE_UNSUPPORTED, "event %llu is of a kind that this engine does not know",
                               (unsigned long long)e->id);
@@ -36,8 +36,8 @@ static thole_status newer(struct instance *in, const struct event *e)
     return THOLE_OK;
 }
 
-/* Numbers, order and kinds of the events. *ret_received is how many come first that were received. What is
- * of an unknown kind may be either. */
+/* Numbers, order and kinds of the events. *ret_received is the number of received events, which come first.
+ * An unknown kind may be received or new. */
 static thole_status events_check(struct instance *in, const struct turn *turn, size_t *ret_received)
 {
     bool asked_before = false;

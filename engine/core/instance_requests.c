@@ -6,8 +6,8 @@
 
 enum { CELLS_MIN = 16, RING_MIN = 16 };
 
-/* Requests to start, cancel and terminate need none: there is one of each. An event that came with a start
- * has the start's. */
+/* Starts, cancellations and terminations are not hashed: there is at most one of each. An event that came
+ * with a start has the start's request id. */
 uint64_t request_hash(enum event_kind kind, thole_slice request_id)
 {
     if (request_id.len == 0 || (kind != EVENT_EVENT_RECEIVED && kind != EVENT_PAUSED &&

@@ -1,9 +1,9 @@
 /*
- * Tries of an activity. What the policy decides is recorded (ACTIVITY_TRY_FAILED with the time of the next
- * try), so that neither a change of the policy nor of this code alters a history.
+ * Tries of an activity. Decisions of the policy are recorded (ACTIVITY_TRY_FAILED with the time of the next
+ * try), so that a change of the policy or of this code does not affect recorded histories.
  *
  * An activity has at most one timer row: its total deadline while a try runs, the next try's time while it
- * waits for one, the end of its quarantine. Its wakes may be stale, as rows are changed behind turns.
+ * waits for one, the end of its quarantine. Its wakes may be stale, since rows change after turns.
  */
 #include "instance_retry.h"
 #include "hash.h"
@@ -89,7 +89,7 @@ static double power(double base, uint32_t exponent)
     return result;
 }
 
-/* Before the try that follows this one. Overflow ends in infinity, which the ceiling brings down. */
+/* The delay before the next try. Overflow gives infinity, which the ceiling limits. */
 static uint64_t delay_after(const struct instance *in, const struct task *task)
 {
     const struct retry *retry = &task->call->retry;
@@ -114,9 +114,9 @@ static bool is_final(const struct retry *retry, const struct event *event)
     return event->final;
 }
 
-/* ---- what comes ---- */
+/* ---- received events ---- */
 
-/* When the activity fails that is in quarantine from now on; 0 = never by itself. */
+/* When an activity that enters quarantine now fails; 0 = never by itself. */
 static uint64_t quarantine_end_ms(const struct instance *in, const struct task_call *call)
 {
     uint64_t const most_ms = UINT64_MAX - in->turn.time_ms, total_ms = call == NULL ? 0 : call->deadline_ms;
@@ -132,8 +132,8 @@ static enum poison_policy poison_policy(const struct instance *in, const struct 
     return policy == POISON_QUARANTINE && in->options.quarantine_ms == 0 ? POISON_FAIL : policy;
 }
 
-/* It was not run, as too many workers were lost with it. Queue and input are what another try needs; where
- * there may be one anyway they are known. */
+/* It was not run because too many claims were lost. The event's queue and input are kept for another try,
+ * unless the task has them already. */
 static bool convert_poison(const struct instance *in, const struct task *task, struct event *event)
 {
     const struct task_call *call = task->call;
@@ -271,7 +271,7 @@ thole_status retry_try_started(struct instance *in, struct task *task, const str
     return THOLE_OK;
 }
 
-/* What no second try was meant for does not have what one needs: the event has. */
+/* A task with one try has no queue and input; they come from the event. */
 static thole_status describe_next(struct instance *in, struct task *task, const struct event *event)
 {
     if (task->call == NULL) {
@@ -303,7 +303,7 @@ thole_status retry_quarantined(struct instance *in, struct task *task, struct ev
 
 static bool within(double number, double max)
 {
-    return number >= 0 && number <= max; /* false for what is not a number */
+    return number >= 0 && number <= max; /* false for NaN */
 }
 
 static bool types_valid(const thole_retry *retry)
@@ -326,7 +326,7 @@ static bool options_valid(const thole_call_options *options)
            within(retry->factor, FACTOR_MAX) && within(retry->jitter, 1) && types_valid(retry);
 }
 
-/* In thousandths; a small number does not become 0, which stands for another. */
+/* In thousandths; a small number is rounded up to 1, since 0 has another meaning. */
 static uint32_t milli(double number)
 {
     uint32_t const rounded = (uint32_t)(number * 1000 + 0.5);

@@ -1,34 +1,34 @@
-/* The tries of an activity: what its policy says of a failure, of a wake, of a quarantine. */
+/* The tries of an activity: what its policy decides on a failure, a wake, a quarantine. */
 #ifndef THOLE_INSTANCE_RETRY_H
 #define THOLE_INSTANCE_RETRY_H
 #include "instance_state.h"
 
-/* Checks options and turns them into @p ret; 0 = they are right. */
+/* Checks options and converts them into @p ret; 0 = they are valid. */
 enum task_fault retry_from_options(const thole_call_options *options, struct retry *ret,
                                    thole_slice types[FINAL_TYPES_MAX]);
 bool retry_is_none(const struct retry *retry);
-/* Facts that come with the scheduling event, which is in history. */
+/* Takes over the facts of the recorded scheduling event. */
 thole_status task_describe_call(struct instance *in, struct task *task, const struct event *scheduled);
 
-/* The try that runs, or ran last; 1 for what has no policy. */
+/* The try that runs, or ran last; 1 without a policy. */
 uint32_t task_try(const struct task *task);
-/* Does a timer row belong to the activity now? */
+/* Whether the activity has a timer row now. */
 bool task_timed(const struct task *task);
-/* Does a result of this try count? */
+/* Whether a result of this try is accepted. */
 bool retry_takes_result(const struct task *task, uint32_t try_number);
-/* Is this try (0: any) in quarantine? */
+/* Whether this try (0: any) is in quarantine. */
 bool retry_is_quarantined(const struct task *task, uint32_t try_number);
-/* What a wake of this activity means at this time: an event kind, or EVENT_UNKNOWN = nothing yet. */
+/* The event kind that a wake of this activity becomes at this time; EVENT_UNKNOWN = it is too early. */
 enum event_kind retry_wake(const struct task *task, uint64_t now_ms);
 
-/* Makes a wake into what is recorded for it. */
+/* Converts a wake into the event that is recorded. */
 void retry_convert_wake(const struct instance *in, const struct task *task, struct event *event);
-/* Makes a failure that another try may follow into ACTIVITY_TRY_FAILED, or ACTIVITY_QUARANTINED. */
+/* Converts a failure into ACTIVITY_TRY_FAILED if another try follows, or into ACTIVITY_QUARANTINED. */
 void retry_convert_failure(const struct instance *in, const struct task *task, struct event *event);
-/* Makes what somebody decided on an activity in quarantine into what is recorded for it. */
+/* Converts a user's decision on an activity in quarantine into the event that is recorded. */
 void retry_convert_release(const struct task *task, struct event *event);
 
-/* The recorded steps between tries. */
+/* Apply the recorded events between tries. */
 thole_status retry_try_failed(struct instance *in, struct task *task, const struct event *event);
 thole_status retry_quarantined(struct instance *in, struct task *task, struct event *event);
 thole_status retry_try_started(struct instance *in, struct task *task, const struct event *event);

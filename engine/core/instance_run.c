@@ -1,4 +1,4 @@
-/* A turn's second half: what was received is delivered, and the code runs until it waits or the execution
+/* The second half of a turn: received events are delivered, and the code runs until it waits or the execution
  * ends. */
 #include "instance_run.h"
 #include "instance_cancel.h"

@@ -1,4 +1,4 @@
-/* Steps to undo: plain calls and awaits, kept in a list in the execution's memory. */
+/* Compensations: plain calls and awaits, kept in a list in the execution's memory. */
 #include "instance_awaits.h"
 #include "instance_code.h"
 #include "instance_memory.h"
@@ -19,7 +19,7 @@ static thole_status keep_options(struct instance *in, struct thole_saga_step *st
     thole_call_options *own = &step->options;
     step->has_options = true;
     if (options->size < sizeof options->size)
-        return THOLE_OK; /* the call reports what is wrong */
+        return THOLE_OK; /* the await of the call returns what is wrong */
     memcpy(own, options, options->size < sizeof *own ? options->size : sizeof *own);
     own->size = sizeof *own;
     THOLE_TRY(instance_keep(in, own->queue, &own->queue));
@@ -56,8 +56,9 @@ void thole_saga_add(thole_ctx *ctx, thole_saga *saga, thole_slice name, thole_sl
 }
 
 /*
- * A cancellation of the whole execution that is reported here must not leave the step undone: if it has
- * cancelled the step's activity, the activity is scheduled again, else it is awaited on. It is reported once.
+ * A cancellation of the whole execution that is reported here must not prevent the compensation: if it has
+ * cancelled the step's activity, the activity is scheduled again, else it is awaited again. A cancellation is
+ * reported once.
  */
 static thole_status step_run(struct instance *in, const struct thole_saga_step *step)
 {

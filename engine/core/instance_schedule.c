@@ -17,7 +17,7 @@ static thole_task fault_task(enum task_fault fault)
     return (thole_task){TASK_FAULT_BIT | (uint64_t)fault};
 }
 
-/* What a struct with a size member says, in one that has all members. */
+/* Copies a struct with a size member, perhaps of an older version, into one with all members. */
 static bool options_copy(void *to, size_t to_size, const void *from, size_t from_size)
 {
     if (from_size < sizeof(size_t))
@@ -26,7 +26,7 @@ static bool options_copy(void *to, size_t to_size, const void *from, size_t from
     return true;
 }
 
-/* The table's entry comes first: the event borrows its copy of the name. */
+/* Adds the task first: the event borrows its copy of the name. */
 static struct task *schedule(struct instance *in, enum task_kind kind, struct event *event)
 {
     if (in->broken != THOLE_OK)
@@ -69,7 +69,7 @@ static enum task_fault call_prepare(struct instance *in, thole_slice name, thole
     return 0;
 }
 
-/* The recorded policy counts, so that the code's may change. The event is given that of the task, which lives
+/* The recorded policy counts, so that the code's may change. The event borrows the task's policy, which lives
  * as long as the execution. */
 static thole_status call_describe(struct instance *in, struct task *task, const struct event *event)
 {
@@ -166,7 +166,7 @@ void thole_raise(thole_ctx *ctx, thole_slice instance, thole_slice name, thole_s
         (void)instance_emit(in, &event);
 }
 
-/* ---- children and instances of their own ---- */
+/* ---- children and detached instances ---- */
 
 /* "<this instance>:<execution>:<event id>" */
 static enum task_fault derive_id(struct instance *in, char to[THOLE_ID_BYTES_MAX + 48], thole_slice *ret)
@@ -178,7 +178,7 @@ static enum task_fault derive_id(struct instance *in, char to[THOLE_ID_BYTES_MAX
     return ret->len > THOLE_ID_BYTES_MAX ? FAULT_CHILD_ID_DERIVED : 0;
 }
 
-/* Fills in all of the event but its kind. */
+/* Fills in the event except its kind. */
 static enum task_fault child_prepare(struct instance *in, thole_slice orchestration, thole_slice input,
                                      const thole_child_options *given, char id[THOLE_ID_BYTES_MAX + 48],
                                      struct event *event)

@@ -41,7 +41,7 @@ enum {
     TASKS_AWAITED_MAX = 1000000,
     BROKEN_AWAITS_MAX =
         64, /* awaits that return after the turn has failed; then the code is parked for good */
-    BROKEN_CALLS_MAX = 100000, /* the same of calls that do not wait: it may never get to an await */
+    BROKEN_CALLS_MAX = 100000, /* the same for calls that do not wait: the code may never reach an await */
     TRIES_MAX = 10000,
     FINAL_TYPES_MAX = 64,
     FACTOR_MAX = 1000,
@@ -49,18 +49,18 @@ enum {
     STATE_KEY_BYTES_MAX = 64,
     QUERIES_MAX = 64,
     ORIGINS_CARRIED_MAX = 1000,
-    LOG_BYTES_MAX = 64 * 1024, /* of one turn; what is beyond is lost */
+    LOG_BYTES_MAX = 64 * 1024, /* of one turn; further lines are dropped */
     CONTINUE_EVENTS = 10000,   /* see thole_should_continue_as_new() */
     CONTINUE_BYTES = 8 * 1024 * 1024,
 };
-/* Ids of events that schedule something; so many segments of ordinals hold them. */
+/* Largest id of a scheduling event: the ordinals' segments hold so many. */
 #define TASK_EVENTS_MAX ((UINT64_C(1) << TASK_SEGMENTS_MAX) * TASK_SEGMENT_FIRST - TASK_SEGMENT_FIRST)
 #define TIMER_DELAY_MS_MAX (UINT64_C(36525) * 24 * 3600 * 1000) /* 100 years */
 
 /*
  * A task that was never scheduled because its arguments were wrong: no event, no entry in the table. Its id
- * says what was wrong, so that the await can return it. What is no task (an event to raise) leaves its fault
- * to the next await.
+ * is the fault, so that the await can return it. Calls without a task (raising an event) leave the fault to
+ * the next await.
  */
 enum task_fault {
     FAULT_ACTIVITY_NAME = 1,
@@ -87,19 +87,19 @@ enum task_fault {
 enum task_kind { TASK_ACTIVITY = 0, TASK_TIMER, TASK_EVENT, TASK_CHILD };
 enum task_state { TASK_OUTSTANDING = 0, TASK_SUCCEEDED, TASK_FAILED, TASK_CANCELLED };
 
-/* Beside the task of an activity that has timeouts or a retry policy. Written by instance_retry.c. */
+/* The part of a task for an activity that has timeouts or a retry policy. Written by instance_retry.c. */
 struct task_call {
     struct retry retry;
     struct retry per_try; /* as ACTIVITY_TRY_STARTED has it */
     thole_slice queue;    /* queue, input and details only where there may be a second try */
     thole_slice input;
-    thole_slice details;  /* of the last heartbeat that any failed try had */
+    thole_slice details;  /* of the last heartbeat of any failed try */
     uint64_t deadline_ms; /* of all tries together; 0 = none */
     uint64_t next_due_ms; /* of the next try, while it waits */
-    uint32_t try_number;  /* that runs, or ran last; from 1 */
+    uint32_t try_number;  /* the try that runs, or ran last; from 1 */
     bool waiting;         /* for the next try */
-    bool quarantined;     /* the same, but it comes only when somebody says so; next_due_ms: when it fails */
-    thole_slice why;      /* in quarantine */
+    bool quarantined;     /* for a user's decision; next_due_ms: when it fails */
+    thole_slice why;      /* reason of the quarantine */
 };
 
 struct task_child {
@@ -126,7 +126,7 @@ struct task {
     bool reported;                 /* an await has given its outcome to the code; by instance_awaits.c */
 };
 
-/* An event that nobody has taken. */
+/* An event that no wait has taken. */
 struct kept_event {
     uint64_t id;
     thole_slice data;
@@ -135,7 +135,7 @@ struct kept_event {
 
 enum patch_answer { PATCH_UNKNOWN = 0, PATCH_TRUE, PATCH_FALSE };
 
-/* Whatever goes by this name. Its address is stable. */
+/* A name and what belongs to it. Its address is stable. */
 struct name {
     /* Written by instance_names.c. */
     struct name *next; /* in its bucket */
@@ -143,10 +143,10 @@ struct name {
     thole_slice text;
     uint8_t patch; /* an enum patch_answer */
     /* Written by instance_events.c. */
-    struct task *waits_first; /* in order; those that are not outstanding any more are passed over */
+    struct task *waits_first; /* in order; may hold waits that are no longer outstanding */
     struct task *waits_last;
     struct kept_event *kept_first, *kept_last; /* ascending ids */
-    struct kept_event *returned;               /* a heap, smallest id first: taken by waits that were then */
+    struct kept_event *returned;               /* a heap, smallest id first: from waits that were */
     size_t returned_len, returned_cap;         /* cancelled before an await reported it */
 };
 
@@ -173,14 +173,14 @@ struct state_map {
     size_t len;
 };
 
-/* What the code shows of itself. Written by instance_state_map.c. */
+/* Set by thole_set_status(). Written by instance_state_map.c. */
 struct custom_status {
     thole_slice text;
     uint8_t *room;
 };
 
-/* Why an await last did not succeed, kept as facts and made into words only if the execution fails.
- * Written by instance_awaits.c. */
+/* Why an await last did not succeed; made into a text only if the execution fails. Written by
+ * instance_awaits.c. */
 struct last_failure {
     thole_status status; /* THOLE_OK: none yet */
     const struct task *task;
@@ -188,13 +188,13 @@ struct last_failure {
     uint64_t id;
 };
 
-/* What the received events of the history say. Written by instance_receive.c. */
+/* Facts from the received events of the history. Written by instance_receive.c. */
 struct facts {
     bool started, paused;
-    bool undelivered; /* something was received that no turn has run with yet */
+    bool undelivered; /* an event was received that no turn has delivered yet */
     bool has_run;     /* a turn has delivered what it received */
-    bool receiving;   /* live: what the turn was given is being taken in */
-    bool unchecked;   /* replaying what a turn received that did not run: see instance_replay() */
+    bool receiving;   /* live: received events are being taken */
+    bool unchecked;   /* replaying the received events of a turn that did not run: see instance_replay() */
     bool terminate_received;
     thole_slice orchestration, input, request_id, terminate_reason;
     uint32_t version, semantics;
@@ -204,7 +204,7 @@ struct facts {
     uint64_t pruned_before; /* the last prune in this execution */
 };
 
-/* What was scheduled. Written by instance_tasks.c. */
+/* The tasks. Written by instance_tasks.c. */
 struct task_table {
     struct task *segments[TASK_SEGMENTS_MAX];
     size_t len;
@@ -224,29 +224,29 @@ struct cancellation {
 /* How the execution ends. Written by instance_end.c. */
 struct ending {
     bool continuing; /* the code has asked to continue as new */
-    bool continued;  /* it has ended so */
+    bool continued;  /* it has ended with continue-as-new */
     bool ended;
     uint32_t next_version;
     thole_slice next_input;
 };
 
-/* What runs on the instance's behalf without being the orchestration itself, and may change nothing. */
+/* Code other than the orchestration itself that runs now and may change nothing. */
 enum guard { GUARD_NONE = 0, GUARD_QUERY, GUARD_EFFECT };
 
 /* The code's coroutine, and what it may do now. Written by instance_code.c; call_site by NOTE_CALL_SITE(). */
 struct code {
     struct coro *coro;
-    size_t waits_left; /* what the await that the code is suspended in still needs; 0 = can go on */
+    size_t waits_left; /* resolutions that the suspended await still needs; 0 = the code can continue */
     bool interrupted;  /* that await returns THOLE_CANCELLED when resumed */
     bool returned;
     thole_status returned_status;
     thole_slice output;
     bool threw;
     thole_slice thrown, thrown_type;
-    enum task_fault fault; /* for the next await to tell; 0 = none */
+    enum task_fault fault; /* for the next await to return; 0 = none */
     const void *call_site;
     enum guard guard;
-    bool refused; /* what the guard forbids was tried */
+    bool refused; /* something that the guard forbids was tried */
     size_t refused_awaits, broken_awaits, broken_calls;
 };
 
@@ -255,10 +255,10 @@ struct query_handler {
     thole_slice name;
     thole_query_fn *answer;
     void *arg;
-    bool on_stack; /* arg lies on the orchestration's own stack, which is gone when it has returned */
+    bool on_stack; /* arg points into the orchestration's own stack, which does not exist after its return */
 };
 
-/* The query at hand. */
+/* The current query. */
 struct query {
     struct arena arena; /* scratch, and the answer, until the next call */
     struct coro *coro;
@@ -275,7 +275,7 @@ struct queries {
     struct query current;
 };
 
-/* The turn at hand, and where the execution stands. Written by instance_turn.c. */
+/* The current turn, and the state of the execution. Written by instance_turn.c. */
 struct turn_at_hand {
     uint64_t number, time_ms, next_event, event_bytes;
     bool replaying;
@@ -294,9 +294,9 @@ struct thole_ctx {
 };
 
 struct instance {
-    struct instance_options options; /* as it was created */
+    struct instance_options options; /* as given to instance_create() */
     struct thole_ctx ctx;
-    struct arena arena;  /* what lives as long as the execution */
+    struct arena arena;  /* memory that lives as long as the execution */
     thole_status broken; /* sticky: the turn fails with this. By instance_memory.c */
     thole_error *reterr; /* for the text. By instance_turn.c, while a turn is open */
     struct facts facts;
@@ -309,13 +309,13 @@ struct instance {
     struct ending end;
     struct code code;
     struct last_failure last_failure;
-    uint64_t random_count; /* random numbers that were drawn. By instance_values.c */
+    uint64_t random_count; /* number of random numbers used. By instance_values.c */
     struct queries queries;
     struct turn_at_hand turn;
     uint8_t id[];
 };
 
-/* Between the request and the turn that delivers it, what is outstanding is as good as cancelled. */
+/* Between the request and the turn that delivers it, outstanding tasks count as cancelled. */
 static inline bool cancel_undelivered(const struct instance *in)
 {
     return in->cancel.received && !in->cancel.delivered;

@@ -1,7 +1,7 @@
 /*
  * The state of an execution: sorted keys in a skip list. Heights come from a hash of the key, so the list is
- * the same in every replay. A value that is set again stays where it is as long as it fits, and nodes that
- * are dropped are used again: an execution that lives long does not fill its memory with old values.
+ * the same in every replay. A new value replaces the old one in place if it fits, and dropped nodes are
+ * reused, so that a long execution does not fill its memory with old values.
  */
 #include "instance_state_map.h"
 #include "hash.h"
@@ -114,7 +114,7 @@ static struct state_node *insert(struct instance *in, thole_slice key)
     if (node == NULL)
         return NULL;
     assert(key.len >= 1 && key.len <= STATE_KEY_BYTES_MAX);
-    memmove(node->key, key.ptr, key.len); /* the key may be that of a node that was dropped */
+    memmove(node->key, key.ptr, key.len); /* the key may point into a dropped node */
     node->key_len = (uint8_t)key.len;
     node->height = height_of(key);
     node->value_len = 0;
@@ -128,7 +128,7 @@ static struct state_node *insert(struct instance *in, thole_slice key)
     return node;
 }
 
-/* The value may be a part of the old one. */
+/* @p value may point into the old value. */
 thole_status state_put(struct instance *in, thole_slice key, thole_slice value)
 {
     struct state_node *node = find(&in->state, key);

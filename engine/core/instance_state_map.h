@@ -1,4 +1,4 @@
-/* What an execution keeps for others to see and for its successor: keys and values, and the custom status. */
+/* The state of an execution (keys and values) and its custom status; the next execution takes both over. */
 #ifndef THOLE_INSTANCE_STATE_MAP_H
 #define THOLE_INSTANCE_STATE_MAP_H
 #include "instance_state.h"
@@ -8,6 +8,6 @@ bool state_find(const struct state_map *map, thole_slice key, thole_slice *ret_v
 bool state_next(const struct state_map *map, thole_slice key, thole_slice *ret_key, thole_slice *ret_value);
 thole_status state_put(struct instance *in, thole_slice key, thole_slice value);
 void state_drop(struct state_map *map, thole_slice key);
-/* What is too long is cut. */
+/* Cut if too long. */
 thole_status instance_set_custom_status(struct instance *in, thole_slice status);
 #endif

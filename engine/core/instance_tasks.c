@@ -34,7 +34,7 @@ struct task *task_at(const struct instance *in, size_t i)
     return task_slot(in, i);
 }
 
-/* Where event ids lead to tasks: in segments, too, of which only those exist that hold one. */
+/* The index from event ids to tasks, in segments too; segments without a task are not allocated. */
 static uint32_t *ordinal_of(const struct instance *in, uint64_t id)
 {
     if (id == 0 || id >= TASK_EVENTS_MAX)
@@ -51,7 +51,7 @@ struct task *task_find(const struct instance *in, uint64_t id)
     return task;
 }
 
-/* Room for one more task, and for the way to it. */
+/* Room for one more task and its index entry. */
 static bool task_room(struct instance *in, uint64_t id)
 {
     size_t const k = segment_of(in->tasks.len);
@@ -134,7 +134,7 @@ void task_resolve(struct instance *in, struct task *task, const struct task_resu
     task->data = result->data;
     task->code = result->code;
     task->error_type = result->error_type;
-    if (task->awaited) { /* several may be, where the first is enough */
+    if (task->awaited) { /* several may be awaited where the first one is enough */
         task->awaited = false;
         code_task_resolved(in);
     }

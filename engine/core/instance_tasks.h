@@ -8,22 +8,22 @@ struct task *task_find(const struct instance *in, uint64_t id);
 struct task *task_at(const struct instance *in, size_t i);
 /* NULL: out of memory, the turn is broken. */
 struct task *task_add(struct instance *in, uint64_t id, enum task_kind kind, thole_slice name);
-/* Facts that come with a child's scheduling event, which is in history. */
+/* Takes over the facts of a child's recorded scheduling event. */
 thole_status task_describe_child(struct instance *in, struct task *task, const struct event *scheduled);
 /* "activity", "timer", "event", "child" */
 const char *task_kind_text(const struct task *task);
-/* What the event is a resolution or a cancellation of; NULL when nothing of that kind was scheduled. */
+/* The task that the event resolves or cancels; NULL when no task of that kind was scheduled. */
 struct task *task_resolved_by(const struct instance *in, const struct event *event);
 
 struct task_result {
     enum task_state state;
-    uint64_t at;      /* the event that it is resolved by */
-    thole_slice data; /* this and the type live as long as the execution */
+    uint64_t at;      /* id of the resolving event */
+    thole_slice data; /* data and type must live as long as the execution */
     uint32_t code;
     const thole_slice *error_type;
 };
-/* An outstanding task gets its only result; wakes the await that counts it. */
+/* Resolves an outstanding task; wakes the await that counts it. */
 void task_resolve(struct instance *in, struct task *task, const struct task_result *result);
-/* A wait whose event is given to another is outstanding again. */
+/* Makes a wait outstanding again whose event was given back. */
 void task_unresolve(struct task *task);
 #endif

@@ -1,4 +1,4 @@
-/* The turn at hand: what the code asks for becomes its events, or is compared to the recorded ones. */
+/* The current turn: new events are appended to it, or compared to the recorded ones. */
 #include "instance_turn.h"
 #include "event_text.h"
 #include "instance_memory.h"
@@ -149,7 +149,7 @@ void instance_count_event(struct instance *in, const struct event *event)
     in->turn.event_bytes += event_bytes_max(event);
 }
 
-/* One block that grows, as an arena would keep the smaller ones too; the ceiling is the turn's. */
+/* One block that grows (an arena would keep the smaller ones, too), with the turn's ceiling. */
 static thole_status events_grow(struct instance *in)
 {
     size_t const cap = in->turn.events_cap == 0 ? EVENTS_CAP_MIN : in->turn.events_cap * 2;

@@ -1,18 +1,17 @@
 /*
- * The turn at hand. What the code asks for is an event: in a live turn it is appended to the turn, in a
- * recorded one it is compared to what was recorded, so there is one path for both.
+ * The current turn. Each call of the code that schedules something is an event: in a live turn it is
+ * appended, in a recorded one it is compared to the recorded event.
  */
 #ifndef THOLE_INSTANCE_TURN_H
 #define THOLE_INSTANCE_TURN_H
 #include "instance_state.h"
 
-/* Of a new instance, whose options are there. */
+/* For a new instance; its options are set. */
 void instance_turn_init(struct instance *in);
-/* Open, begin, close: open says which way the turn goes and where the text of a failure goes; begin counts
- * it. */
+/* Open, begin, close: open sets live or replay and where the error text goes; begin counts the turn. */
 void instance_turn_open(struct instance *in, bool replaying, thole_error *reterr);
 void instance_turn_begin(struct instance *in, uint64_t time_ms);
-/* The recorded events that the code has to ask for; borrowed until the turn is closed. */
+/* Sets the recorded new events to compare with; borrowed until the turn is closed. */
 void instance_turn_expects(struct instance *in, const struct event *recorded, size_t len);
 void instance_turn_close(struct instance *in);
 /* Frees the last turn's events and log lines. */
@@ -20,11 +19,11 @@ void instance_turn_release(struct instance *in);
 
 /* The id that the next event will have. */
 uint64_t instance_next_id(struct instance *in);
-/* The same, and the event has it now. */
+/* The same, and assigns it. */
 uint64_t instance_take_id(struct instance *in);
 /*
- * The code, or the end of it, asks for an event: appended to the turn, or when replaying compared to what was
- * recorded. Returns its id; 0 when the turn is broken. Slices must live until the turn's end.
+ * A new event, by the code or its end: appended to the turn, or when replaying compared to the recorded one.
+ * Returns its id; 0 when the turn is broken. Slices must live until the turn's end.
  */
 uint64_t instance_emit(struct instance *in, struct event *event);
 /* The retry policy of the event that a live turn has just emitted, in memory that lives as long as the
@@ -34,13 +33,13 @@ void instance_emitted_retry(struct instance *in, const struct retry *retry);
 thole_status instance_push(struct instance *in, const struct event *event);
 void instance_count_event(struct instance *in, const struct event *event);
 
-/* Replaying: the recorded event of that kind that must come next; NULL: it does not, the turn is broken. */
+/* Replaying: the next recorded event, which must be of that kind; NULL: it is not, the turn is broken. */
 const struct event *instance_expect(struct instance *in, enum event_kind kind);
-/* The code waits or has ended: nothing recorded may be left. */
+/* The code waits or has ended: checks that no recorded event is left. */
 thole_status instance_nothing_left(struct instance *in);
-/* Markers that come next in history are taken note of, whether or not the code asks for them. */
+/* Takes over the patch markers that come next in history, whether or not the code asks for them. */
 void instance_absorb_patches(struct instance *in);
 
-/* A line for the log of a live turn. What does not fit is lost: a log line is no reason to fail. */
+/* Adds a log line to a live turn. Lines that do not fit are dropped without an error. */
 void instance_log(struct instance *in, uint32_t level, thole_slice text);
 #endif

@@ -1,4 +1,4 @@
-/* Randomness, values from outside, status, state, versions: what an orchestration reads and leaves. */
+/* Functions for orchestrations: random numbers, side effects, status, state, versions. */
 #include "hash.h"
 #include "instance_code.h"
 #include "instance_end.h"
@@ -52,7 +52,7 @@ static thole_status effect_run(struct instance *in, thole_side_effect_fn *make, 
     return status;
 }
 
-/* Both ways the code gets a copy, which lives as long as the execution. */
+/* Live and in replay the code gets a copy that lives as long as the execution. */
 static thole_status effect_live(struct instance *in, thole_side_effect_fn *make, void *arg,
                                 thole_slice *ret_value)
 {
@@ -89,7 +89,7 @@ thole_status thole_side_effect(thole_ctx *ctx, thole_side_effect_fn *make, void 
     return status;
 }
 
-/* ---- what others can see ---- */
+/* ---- custom status ---- */
 
 void thole_set_status(thole_ctx *ctx, thole_slice status)
 {
@@ -104,7 +104,7 @@ void thole_set_status(thole_ctx *ctx, thole_slice status)
 
 /* ---- state ---- */
 
-/* The event is first: it has copies of its own, where the map may give away what the slices point to. */
+/* Emits the event first: it copies the slices, while the map may free the memory that they point to. */
 static bool state_event(struct instance *in, struct event *event)
 {
     return in->broken == THOLE_OK && instance_keep_for_turn(in, event->name, &event->name) == THOLE_OK &&

@@ -49,7 +49,7 @@ static void put(struct json *json, const char *text)
     json->put(json->to, text, strlen(text));
 }
 
-/* Before every value: a comma, unless a key or nothing stands before it. */
+/* Before every value: a comma, unless a key or nothing comes before it. */
 void json_value(struct json *json)
 {
     bool const in_object = json->depth > 0 && json->open[json->depth - 1] == '{';
@@ -88,10 +88,10 @@ void json_end(struct json *json)
         return;
     if (json->lines)
         put(json, "\n");
-    json->filled[0] = false; /* the next document, for one object a line */
+    json->filled[0] = false; /* for the next document, when there is one a line */
 }
 
-/* How one byte that must not stand as it is is written. */
+/* The escape of a byte that must be escaped. */
 static const char *escape(uint8_t byte, char ret[ESCAPE_BYTES])
 {
     static const char digits[] = "0123456789abcdef";
@@ -109,7 +109,7 @@ static const char *escape(uint8_t byte, char ret[ESCAPE_BYTES])
     return ret;
 }
 
-/* What the next character of a text becomes: its bytes as they are, or something instead. */
+/* The output for the next character of a text: its bytes, or a replacement. */
 struct piece {
     size_t taken; /* bytes of the text */
     const char *instead;
@@ -132,7 +132,7 @@ static struct piece next_piece(thole_slice rest, char room[ESCAPE_BYTES])
 static void quote(struct json *json, thole_slice text, size_t bytes_max)
 {
     char room[ESCAPE_BYTES];
-    size_t at = 0, from = 0; /* from..at goes as it is */
+    size_t at = 0, from = 0; /* from..at is written unchanged */
     put(json, "\"");
     while (at < text.len) {
         struct piece const piece = next_piece((thole_slice){text.ptr + at, text.len - at}, room);

@@ -1,9 +1,10 @@
 /*
- * The JSON writer: the one place that knows quotes, escapes and commas. It writes as it goes, allocates
- * nothing and keeps only how deep it is. Commas and nesting are its own business; misuse (a value without a
- * key in an object, an end without a beginning) asserts. What it writes is always valid JSON in UTF-8. Pure.
+ * The JSON writer, which handles quotes, escapes, commas and nesting. It writes immediately, allocates
+ * nothing and keeps only the nesting. Misuse (a value without a key in an object, an end without a begin)
+ * asserts. The output is always valid JSON in UTF-8. Pure.
  *
- * Here to a buffer or to memory of a fixed size; engine/host/json_file.h: to a FILE, with times and payloads.
+ * This file writes to a buffer or to memory of a fixed size; engine/host/json_file.h to a FILE, with times
+ * and payloads.
  */
 #ifndef THOLE_JSON_H
 #define THOLE_JSON_H
@@ -11,7 +12,7 @@
 
 enum { JSON_DEPTH_MAX = 16 };
 
-/* Takes the next bytes of the document. Errors are its own. */
+/* Takes the next bytes of the document; handles errors itself. */
 typedef void (*json_put_fn)(void *to, const char *bytes, size_t len);
 
 struct json {
@@ -26,12 +27,11 @@ struct json {
 
 /* @p to is borrowed until the last document is written. */
 void json_init(struct json *json, json_put_fn put, void *to);
-/* Appends to @p to, which says at the end whether all of it fitted. */
+/* Appends to @p to; buf_status() tells whether all of it fitted. */
 void json_to_buf(struct json *json, struct buf *to);
 
-/* Memory of a fixed size, for small documents and for places that must not allocate. What does not fit is
- * left out, and
- * @p cut says so. Not NUL-terminated. */
+/* Memory of a fixed size, for small documents and for places that must not allocate. `cut`: something did not
+ * fit and was left out. Not NUL-terminated. */
 struct json_room {
     char *bytes;
     size_t len, cap;
@@ -44,7 +44,7 @@ void json_object(struct json *json);
 void json_array(struct json *json);
 void json_end(struct json *json); /* of the innermost object or array */
 void json_key(struct json *json, const char *key);
-/* Bytes that are not UTF-8 become U+FFFD: for ids and names, which are. */
+/* Bytes that are not UTF-8 become U+FFFD. */
 void json_string(struct json *json, thole_slice text);
 /* As many whole characters of it as need at most @p bytes_max bytes between the quotes. */
 void json_string_within(struct json *json, thole_slice text, size_t bytes_max);
@@ -53,7 +53,7 @@ void json_integer(struct json *json, int64_t value);
 void json_bool(struct json *json, bool value);
 void json_null(struct json *json);
 
-/* For a writer of values of its own: what json_string() and the others begin with. */
+/* Writes the comma before a value: for callers that write the value themselves. */
 void json_value(struct json *json);
 
 /* A member of an object. */

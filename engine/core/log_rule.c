@@ -1,6 +1,6 @@
 #include "log_rule.h"
 
-/* Its writer expected exactly this sequence. */
+/* The record is at the sequence that its writer expected. */
 static bool in_place(const struct log_rule *rule, const struct record *record, uint64_t sequence)
 {
     return record->epoch == rule->epoch && record->n == sequence - rule->opened;
@@ -48,13 +48,13 @@ enum log_verdict log_rule_feed(struct log_rule *rule, const struct record *recor
 
 enum log_verdict log_rule_feed_front(struct log_rule *rule, const struct record *record, uint64_t sequence)
 {
-    if (record == NULL) /* it concerns its instance alone; it proves nothing about the records around it */
+    if (record == NULL) /* it damages only its instance; it proves nothing about other records */
         return LOG_DAMAGED;
     if (record->kind == RECORD_EPOCH_OPENED) {
         *rule = (struct log_rule){.epoch = record->epoch, .opened = sequence};
         return LOG_COUNTS;
     }
-    if (rule->epoch == 0) /* the log's beginning is not there */
+    if (rule->epoch == 0) /* the beginning of the log is missing */
         *rule = (struct log_rule){.epoch = record->epoch, .opened = sequence - record->n};
     rule->broken |= !in_place(rule, record, sequence);
     return rule->broken ? LOG_VOID : LOG_COUNTS;

@@ -1,15 +1,15 @@
 /*
- * Which records of a partition's log count. One rule, for all who read a log.
+ * Which records of a partition's log count. One rule for all readers.
  *
  * The log is a stream. An owner opens an epoch with the record EpochOpened; its record n is stored n
  * sequences behind it or not at all. Before an owner opens an epoch it removes the void records that it has
- * found, so everything up to the last EpochOpened counts, and only the records behind it are in question:
+ * found, so everything up to the last EpochOpened counts, and only the records behind it need the rule:
  *
- *   A record behind the last EpochOpened counts if it is of that epoch, stands in its place, and all records
- * of the epoch before it were stored.
+ *   A record behind the last EpochOpened counts if it is of that epoch, at its expected sequence, and all
+ *   records of the epoch before it were stored.
  *
  * Deletion and pruning remove records that count. Each record says how many of its epoch its writer knew to
- * be stored (record.committed), so a reader that has seen a later one counts on over such a gap.
+ * be stored (record.committed), so a reader that has seen a later one continues behind such a gap.
  *
  * A record that does not decode is given as NULL.
  */
@@ -29,35 +29,36 @@ struct log_rule {
 enum log_verdict {
     LOG_COUNTS,
     LOG_DAMAGED,  /* it counts and does not decode */
-    LOG_UNPROVEN, /* of the epoch and in its place; nothing yet says that all before it were stored */
+    LOG_UNPROVEN, /* of the epoch and at its sequence, but not known that all before it were stored */
     LOG_VOID,
     LOG_RIVAL, /* of a later epoch: another owner has opened the partition since */
 };
 
-/* A record of the log says how many of its epoch were stored. Before the first log_rule_feed(). */
+/* Takes over how many records of its epoch a record says were stored. Before the first log_rule_feed(). */
 void log_rule_learn(struct log_rule *rule, const struct record *record);
 
-/* By what is known, in any order. What an owner asks: known is the number of its committed records. */
+/* Judges records in any order, by `known`. For an owner, `known` is the number of its committed records. */
 enum log_verdict log_rule_judge(const struct log_rule *rule, const struct record *record, uint64_t sequence);
 
-/* An owner's question about what it reads: did another owner write this behind the EpochOpened? If so, what
- * it has read is not the whole truth. */
+/* Whether another owner wrote this record behind the EpochOpened. If so, an owner must not use what it has
+ * read. */
 bool log_rule_foreign(const struct log_rule *rule, const struct record *record, uint64_t sequence);
 
-/* The records behind the last EpochOpened, in order: one counts, too, when it follows the last that counts.
+/* Judges the records behind the last EpochOpened in order: a record also counts if it follows the last that
+ * counts.
  */
 enum log_verdict log_rule_feed(struct log_rule *rule, const struct record *record, uint64_t sequence);
 
 /*
- * The whole log in order, from its first record or a later one; @p rule begins as {0}. A weaker question than
- * log_rule_feed()'s: what was removed is taken for stored, since the reader does not look ahead. Gives
+ * Judges the whole log in order, from its first record or a later one; @p rule begins as {0}. Weaker than
+ * log_rule_feed(): removed records are taken for stored, since the reader does not look ahead. Gives
  * LOG_COUNTS, LOG_DAMAGED or LOG_VOID.
  */
 enum log_verdict log_rule_feed_front(struct log_rule *rule, const struct record *record, uint64_t sequence);
 
 /*
- * The question of a reader that sees single records and the last EpochOpened, not the log between them.
- * Weaker: true is certain, false is not. Only rule.epoch and rule.opened matter.
+ * For a reader that has single records and the last EpochOpened, but not the log between them. Weaker: true
+ * is certain, false is not. Uses only rule.epoch and rule.opened.
  */
 bool log_rule_surely_void(const struct log_rule *rule, const struct record *record, uint64_t sequence);
 #endif

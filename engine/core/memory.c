@@ -7,7 +7,7 @@
 
 enum { TEXT_BYTES = 256, FIRST_ITEMS = 16 };
 
-/* The only output of the pure folders: no caller is left that a status could reach. */
+/* The only I/O of the pure folders: no caller could handle a status. */
 _Noreturn void memory_give_up(size_t n, size_t bytes)
 {
     char text[TEXT_BYTES];

@@ -13,7 +13,7 @@ static const struct codec_message parent_table = {&thole__v1__parent__descriptor
                                                   PB_FIELDS(PB_ID(Parent, instance, parent.instance),
                                                             PB_U64(Parent, execution, parent.execution),
                                                             PB_U64(Parent, event, parent.event))};
-/* The event that a start brings along has the start's request id. */
+/* An event that comes with a start has the start's request id. */
 static const struct codec_message start_event_table = {
     &thole__v1__raise_event__descriptor,
     PB_FIELDS(PB_NAME(RaiseEvent, name, event_name, "event"), PB_BYTES(RaiseEvent, data, event_data))};
@@ -105,7 +105,7 @@ thole_status message_encode(const struct message *message, struct buf *to)
 
 /* ---- decoding ---- */
 
-/* What the table cannot say. */
+/* Checks that the table cannot express. */
 static thole_status numbers_check(const struct message *m, thole_error *reterr)
 {
     bool const placed = m->execution != 0 && m->task != 0;

@@ -9,7 +9,7 @@ enum {
     MESSAGE_FORMAT = 1,
     MESSAGE_BYTES_MAX = 8 * 1024 * 1024,
     REASON_BYTES_MAX = 1024,
-    /* A client's is at most 200 bytes and does not begin with '<'. An execution that sends makes its own:
+    /* A client's is at most 200 bytes and does not begin with '<'. Executions generate theirs:
      * "<execution.event.instance". */
     REQUEST_ID_BYTES_MAX = 256,
     ERROR_TYPE_BYTES_MAX = 64,     /* [A-Za-z0-9_.-]{0,64} */
@@ -37,15 +37,13 @@ struct message {
     enum message_kind kind;
     thole_slice instance;
     /* START: orchestration, version, data = input, request_id, parent; event_name (empty = none), event_data:
-     * delivered too, with request_id.
-     * ACTIVITY_RESULT: execution, task, status, try_number (0 read as 1), data = output or failure text,
-     * error_type, final, details, attempt, worker; lost > 0: it was not run, lost_worker, queue, input.
-     * EVENT: event_name, event_data, request_id.
-     * CHILD_RESULT: execution, task, status, data, error_type, child.
-     * CANCEL, TERMINATE, PAUSE, RESUME, RETRY: data = reason, request_id.
-     * DELETE: data = reason, request_id, execution (the newest that was seen; 0 = any), force.
-     * PRUNE: data = reason, request_id, execution (those before it are meant).
-     * RELEASE: execution, task, try_number (0 = any), fail (else it is tried again). */
+     * delivered too, with request_id. ACTIVITY_RESULT: execution, task, status, try_number (0 read as 1),
+     * data = output or failure text, error_type, final, details, attempt, worker; lost > 0: it was not run,
+     * lost_worker, queue, input. EVENT: event_name, event_data, request_id. CHILD_RESULT: execution, task,
+     * status, data, error_type, child. CANCEL, TERMINATE, PAUSE, RESUME, RETRY: data = reason, request_id.
+     * DELETE: data = reason, request_id, execution (the newest that the client saw; 0 = any), force. PRUNE:
+     * data = reason, request_id, execution (those before it are pruned). RELEASE: execution, task, try_number
+     * (0 = any), fail (else it is tried again). */
     thole_slice orchestration, data, request_id, worker, event_name, event_data, error_type, details, child;
     struct origin parent;
     uint64_t execution, task, attempt; /* task: id of the event that scheduled it */
@@ -56,7 +54,7 @@ struct message {
 
 THOLE_NODISCARD thole_status message_encode(const struct message *message, struct buf *to);
 /* Copies into @p arena. THOLE_CORRUPT, THOLE_UNSUPPORTED (newer format or unknown kind), THOLE_LIMIT, NOMEM.
- * Checks ids and names (id_check, name_check) and sizes, so that what comes out may be trusted in form. */
+ * Checks ids and names (id_check, name_check) and sizes, so the result is valid in form. */
 THOLE_NODISCARD thole_status message_decode(thole_slice bytes, struct arena *arena, struct message *ret,
                                             thole_error *reterr);
 
@@ -85,6 +83,6 @@ THOLE_NODISCARD thole_status id_check(thole_slice id, thole_error *reterr);
 THOLE_NODISCARD thole_status name_check(thole_slice name, const char *what, thole_error *reterr);
 /* [A-Za-z0-9_.-]{0,64} */
 THOLE_NODISCARD thole_status error_type_check(thole_slice type, thole_error *reterr);
-/* At most so many bytes, not ending in the middle of a UTF-8 sequence. */
+/* At most @p bytes_max bytes, without cutting a UTF-8 sequence. */
 thole_slice text_cut(thole_slice text, size_t bytes_max);
 #endif

@@ -1,4 +1,4 @@
-/* A question to an instance and its answer, and their codec to and from proto/messages.proto. Pure. */
+/* A query of an instance and its answer, and their codec to and from proto/messages.proto. Pure. */
 #ifndef THOLE_QUERY_MESSAGE_H
 #define THOLE_QUERY_MESSAGE_H
 #include "arena.h"
@@ -15,7 +15,7 @@ THOLE_NODISCARD thole_status query_decode(thole_slice bytes, struct arena *arena
 
 struct query_answer {
     uint32_t status;  /* a thole_status */
-    thole_slice data; /* THOLE_OK: the output; else why there is none */
+    thole_slice data; /* THOLE_OK: the output; else the error text */
 };
 THOLE_NODISCARD thole_status query_answer_encode(const struct query_answer *answer, struct buf *to);
 /* The same. */

@@ -12,7 +12,7 @@ enum {
     FORMAT_FIRST = 1,
     FORMAT_DELETED = 2,
     BODY_FIRST = 6,
-    BODY_LAST = 14, /* that there ever may be */
+    BODY_LAST = 14, /* the last field number that is reserved for bodies */
 };
 
 /* Replay-affecting: thole_should_continue_as_new() adds these up. */
@@ -49,7 +49,7 @@ static const struct codec_message retry_table = {
               PB_LIST(Retry, final_types, retry.final_types, RETRY_FINAL_TYPES_MAX, "final error types"),
               PB_U32(Retry, poison, retry.poison))};
 
-enum { REF = 1, CODE = 2 }; /* must not be 0; a ref must be 0 in other kinds */
+enum { REF = 1, CODE = 2 }; /* members that must not be 0; ref must be 0 in all other kinds */
 
 #define KIND(kind, message, must, ...)                                                                       \
     [EVENT_##kind - EVENT_STARTED] = {{&thole__v1__##message##__descriptor, PB_FIELDS(__VA_ARGS__)}, must}
@@ -241,7 +241,7 @@ static thole_status turn_encode(const struct record *record, struct buf *to)
     struct arena arena;
     if (record->turn.events_len > RECORD_EVENTS_MAX)
         return THOLE_LIMIT;
-    arena_init(&arena, SIZE_MAX); /* what is written is bounded by the buffer */
+    arena_init(&arena, SIZE_MAX); /* the buffer bounds the size */
     thole_status const status = events_pack(record, &arena, to);
     arena_release(&arena);
     return status;
@@ -302,7 +302,7 @@ thole_status record_encode(const struct record *record, struct buf *to)
     case RECORD_DELETED: return deleted_encode(record, to);
     case RECORD_UNKNOWN: break;
     }
-    return THOLE_INVALID; /* what a newer thole wrote is never written again */
+    return THOLE_INVALID; /* unknown kinds are never written again */
 }
 
 /* ---- decoding ---- */
@@ -317,7 +317,7 @@ static thole_status dup(const struct decoding *d, ProtobufCBinaryData from, thol
     return codec_dup(d->arena, from, ret, d->reterr);
 }
 
-/* What a table cannot say. What a ref refers to is for the instance to judge. */
+/* Checks that the table cannot express. What a ref refers to is checked by the instance. */
 static thole_status event_check(const struct event *e, unsigned must, thole_error *reterr)
 {
     unsigned long long const id = e->id, ref = e->ref;
@@ -458,7 +458,7 @@ static thole_status deleted_decode(const struct decoding *d, const Thole__V1__De
     return THOLE_OK;
 }
 
-/* Of a kind that is known, or of one that a newer thole knows. */
+/* Whether it has a body, of a known kind or of an unknown, newer one. */
 static bool has_body(const Thole__V1__Record *pb)
 {
     bool has = pb->body_case != THOLE__V1__RECORD__BODY__NOT_SET;
@@ -472,7 +472,7 @@ static thole_status header_check(const Thole__V1__Record *pb, thole_error *reter
     unsigned long long const epoch = pb->epoch, n = pb->n, committed = pb->committed;
     bool const opens = pb->body_case == THOLE__V1__RECORD__BODY_EPOCH_OPENED;
     bool const deletes = pb->body_case == THOLE__V1__RECORD__BODY_DELETED;
-    /* Every format keeps the envelope: epoch and a body. Else it is garbage. */
+    /* Every format has an epoch and a body; anything else is no record. */
     if (pb->format > RECORD_FORMAT && pb->epoch > 0 && has_body(pb))
         return thole_fail(reterr, THOLE_UNSUPPORTED, "record format %u, this engine knows %d", pb->format,
                           RECORD_FORMAT);

@@ -9,8 +9,8 @@ static bool continues(const struct record *a, const struct record *b)
 }
 
 /*
- * The first turn of a newer execution, until it is whole: its writer may have died between the parts, and
- * then it is the older execution that an owner goes on from.
+ * Holds the first turn of a newer execution until it is complete: if its writer crashed between the parts, an
+ * owner continues with the older execution.
  */
 static void take_newer(struct turn_list *list, const struct record *record)
 {
@@ -40,7 +40,7 @@ void turn_list_take(struct turn_list *list, const struct record *record)
         const struct record *last = &list->records[list->len - 1];
         if (last->turn.number < turn->number || last->epoch >= record->epoch)
             break;
-        list->len--; /* superseded by the record of a newer owner */
+        list->len--; /* replaced by the record of a newer owner */
     }
     list->records[list->len++] = *record;
 }

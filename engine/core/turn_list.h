@@ -1,6 +1,6 @@
 /*
- * The turns of one execution out of the records that hold it. A turn may be written in several parts, and
- * twice when its first writer was deposed. Pure.
+ * The turns of one execution from its records. A turn may be written in several parts, and twice if its first
+ * writer lost the partition. Pure.
  */
 #ifndef THOLE_TURN_LIST_H
 #define THOLE_TURN_LIST_H
@@ -8,21 +8,21 @@
 #include "event.h"
 
 struct turn_list {
-    struct record *records; /* the caller's, with room for all that is taken */
+    struct record *records; /* the caller's, with room for all records that are given */
     size_t len;
-    size_t held; /* behind them: parts of a newer execution's first turn, which is not whole yet */
+    size_t held; /* behind them: parts of a newer execution's first turn, which is not complete yet */
 };
 
 /*
- * Takes the next turn's record in the stream's order. Only the newest execution of which there is a whole
- * turn is kept. Of what was written twice the higher epoch counts, and what a lower one writes behind it is
+ * Takes the next record in stream order. Keeps only the newest execution that has a complete turn. Of a turn
+ * that was written twice the one with the higher epoch counts, and records of a lower epoch behind it are
  * void. Memory is shared with @p record.
  */
 void turn_list_take(struct turn_list *list, const struct record *record);
 /*
- * Joins the parts of the turn that begins at @p first; returns how many records that took, 0: no memory.
- * ret->more stays true when its last part is missing: its writer died in between, it never happened. Borrows
- * from the records; what has to be made is in @p arena.
+ * Joins the parts of the turn that begins at @p first; returns the number of its records, 0: no memory.
+ * ret->more stays true if the last part is missing (the writer crashed): the turn does not count. Borrows
+ * from the records; new memory is from @p arena.
  */
 size_t turn_list_join(const struct turn_list *list, size_t first, struct arena *arena, struct turn *ret);
 #endif

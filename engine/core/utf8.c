@@ -1,7 +1,7 @@
 /* UTF-8. */
 #include "utf8.h"
 
-/* How long a character is by its first byte, and the least value that needs so many bytes; 0: not a first
+/* Length of a character by its first byte, and the smallest value that needs so many bytes; 0: not a first
  * byte. */
 static size_t utf8_head(uint8_t byte, uint32_t *ret_value, uint32_t *ret_least)
 {

@@ -1,4 +1,4 @@
-/* UTF-8: which bytes are a character. Pure. */
+/* UTF-8 decoding checks. Pure. */
 #ifndef THOLE_UTF8_H
 #define THOLE_UTF8_H
 #include "thole/types.h"

@@ -6,24 +6,25 @@
 
 /* lint.state_tables draws these lines in docs/architecture.md: one state a line, with what it means. */
 enum lease_state {
-    LEASE_FREE,       /* not in use */
-    LEASE_NEW,        /* its message has been taken in this moment */
-    LEASE_PARKED,     /* unknown here, or a poison candidate: waits to be handed back */
+    LEASE_FREE, /* not in use */
+    LEASE_NEW,  /* its message was just taken */
+    /* an activity that this program does not know, or a poison candidate: waits to be handed back */
+    LEASE_PARKED,
     LEASE_QUEUED,     /* waits to be claimed */
     LEASE_ISOLATED,   /* a poison candidate: waits until it can be claimed isolated */
     LEASE_CLAIMING,   /* in the CLAIM that is in flight; has a slot */
-    LEASE_STARTING,   /* claimed: its RUN waits to be taken; has a slot */
+    LEASE_STARTING,   /* claimed: its RUN output waits to be taken; has a slot */
     LEASE_RUNNING,    /* its handler runs; has a slot */
     LEASE_CANCELLING, /* its token has fired, and its handler has grace; has a slot */
-    LEASE_CONFIRMING, /* pushed, and no handler runs: the row will say whether it is cancelled */
+    LEASE_CONFIRMING, /* pushed, and no handler runs: waits for the row to confirm the cancellation */
     LEASE_READY,      /* has a result: waits for a batch */
     LEASE_COMPLETING, /* in the batch of completions */
-    LEASE_TO_LEAVE,   /* others complete it: waits for LEAVE */
+    LEASE_TO_LEAVE,   /* completed from outside: waits for LEAVE */
     LEASE_LEAVING,    /* in the LEAVE that is in flight */
     LEASE_RETRYING,   /* its batch or LEAVE failed: waits to be tried again */
-    LEASE_TO_RELEASE, /* is given back: waits for RELEASE */
+    LEASE_TO_RELEASE, /* its claim is given back: waits for RELEASE */
     LEASE_RELEASING,  /* in the RELEASE that is in flight */
-    LEASE_ENDED,      /* its ACK, NAK or DROP waits to be taken */
+    LEASE_ENDED,      /* its ACK, NAK or DROP output waits to be taken */
     LEASE_STATES,
 };
 

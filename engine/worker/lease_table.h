@@ -8,60 +8,61 @@
 #include "lease_states.h"
 #include "worker.h"
 
-/* What somebody said about a cancellation, and whether the row bears it out. */
+/* A cancellation push, and whether the row confirmed it. */
 enum lease_push {
     PUSH_NONE,
-    PUSH_HEARD,  /* before it was claimed */
-    PUSH_WANTED, /* the row is to be asked */
+    PUSH_HEARD,  /* received before it was claimed */
+    PUSH_WANTED, /* the row must be asked */
     PUSH_ASKED,  /* in the RENEW that is in flight */
     PUSH_DENIED, /* the row was still there */
 };
 
-/* While a cancelled handler has grace: whose the row is. */
+/* While a cancelled handler has grace: who holds the row. */
 enum lease_claim {
     CLAIM_HELD,    /* this worker's */
-    CLAIM_GONE,    /* it is missing: the activity is cancelled */
-    CLAIM_EXPIRED, /* anybody's: the lease is over by time */
-    CLAIM_STOLEN,  /* another's */
+    CLAIM_GONE,    /* nobody: the row is missing, the activity is cancelled */
+    CLAIM_EXPIRED, /* nobody: the lease has expired */
+    CLAIM_STOLEN,  /* another worker */
 };
 
 /* Of LEASE_PARKED. */
 struct lease_parked {
     uint64_t until_ms; /* when it is handed back */
-    bool candidate;    /* its row says so; else this program does not know the activity */
+    bool candidate;    /* a poison candidate by its row; else this program does not know the activity */
 };
 
 /* Of LEASE_CANCELLING. */
 struct lease_cancelling {
     enum worker_path path; /* why its token has fired */
     enum lease_claim claim;
-    uint64_t grace_ms; /* when its slot is given up */
+    uint64_t grace_ms; /* end of its grace: its slot is given up */
 };
 
 /* Of LEASE_READY, COMPLETING, TO_LEAVE, LEAVING and RETRYING. */
 struct lease_result {
-    bool later;        /* there is none: others complete it */
+    bool later;        /* no result: it is completed from outside */
     bool published;    /* it has been stored at least once */
-    bool failed;       /* its publish in this batch was not answered with ok */
-    uint32_t retries;  /* of its batches, or of its LEAVE */
-    uint64_t again_ms; /* RETRYING: until then */
+    bool failed;       /* its publish in this batch failed or was not answered */
+    uint32_t retries;  /* of its batch or of its LEAVE */
+    uint64_t again_ms; /* RETRYING: when it is tried again */
 };
 
 struct lease {
     uint64_t id;
-    struct worker_key key; /* its instance lies in instance_bytes */
+    struct worker_key key; /* its instance points to instance_bytes */
     uint64_t attempt;      /* the fencing token; 0 = not claimed */
-    uint64_t deliveries;   /* that its message had; a hint */
+    uint64_t deliveries;   /* of its message; a hint */
     enum lease_state state;
     enum lease_push push;
-    union { /* the state says which */
+    union { /* selected by the state */
         struct lease_parked parked;
         struct lease_cancelling cancelling;
         struct lease_result result;
     };
-    uint64_t arrived_ms;              /* its delivery */
-    uint64_t signal_ms;               /* that, or the last +WPI */
-    uint64_t renewed_ms;              /* claim or last renewal of the row, as sent; UINT64_MAX: not claimed */
+    uint64_t arrived_ms; /* when its message was delivered */
+    uint64_t signal_ms;  /* the delivery or the last +WPI */
+    /* when its claim or last kept renewal was sent; UINT64_MAX: not claimed */
+    uint64_t renewed_ms;
     uint64_t deadline_ms;             /* of the try; UINT64_MAX: none */
     struct lease *prev, *next;        /* of the list of its state */
     struct lease *id_next, *key_next; /* hash chains */
@@ -80,13 +81,13 @@ struct lease_table {
     size_t cap, len;
     struct lease_list lists[LEASE_STATES];
     struct lease **by_id, **by_key;
-    size_t mask; /* of the bucket numbers */
+    size_t mask; /* number of buckets - 1 */
 };
 void lease_table_init(struct lease_table *table, size_t cap);
 void lease_table_release(struct lease_table *table); /* NULL-safe on a zeroed struct */
 /* In state NEW, not claimed. NULL: full. The instance is copied. */
 struct lease *lease_table_add(struct lease_table *table, uint64_t id, const struct worker_key *key);
-/* From state ENDED; its memory serves again. */
+/* In state ENDED; its memory is reused. */
 void lease_table_remove(struct lease_table *table, struct lease *lease);
 struct lease *lease_table_find(const struct lease_table *table, uint64_t id); /* NULL: none */
 /* First with this key, then the others with lease_next_same(); NULL: no more. */
@@ -97,11 +98,11 @@ struct lease *lease_next_same(const struct lease *lease);
  * of that state; when its claim failed, to the front of those that wait for one. Its payload is kept among
  * states that share one, and otherwise begins at zero. */
 void lease_enter(struct lease_table *table, struct lease *lease, enum lease_state state);
-/* Is the row this worker's, as far as it knows? Of a lease that is claimed. */
+/* Whether this worker holds the row, as far as it knows. For a claimed lease. */
 bool lease_has_row(const struct lease *lease);
-/* Its lease is over, and its handler has grace. */
+/* Whether its lease is lost while its handler has grace. */
 bool lease_is_lost(const struct lease *lease);
-/* It is claimed, and its row has yet something to say: it is renewed. While it is in a completion batch that
- * batch holds the row's lock, and its answer comes from there. */
+/* Whether it takes part in renewals: it is claimed and not in a completion batch (the batch holds the row's
+ * lock, and its answer says what the row is). */
 bool lease_takes_part(const struct lease *lease);
 #endif

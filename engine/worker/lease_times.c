@@ -61,7 +61,7 @@ uint64_t lease_due_ms(const struct worker_machine *w, const struct lease *lease)
         return lease_has_row(lease) ? min_ms(lease->cancelling.grace_ms, fence_ms)
                                     : lease->cancelling.grace_ms;
     case LEASE_RETRYING: return lease->result.again_ms;
-    default: return UINT64_MAX; /* an answer is due, or nothing */
+    default: return UINT64_MAX; /* nothing is due by time */
     }
 }
 

@@ -1,11 +1,11 @@
-/* The worker machine: options, inputs, time, outputs. What its parts do: worker_machine.h. */
+/* The worker machine: options, inputs, time, outputs. Its parts: worker_machine.h. */
 #include "worker.h"
 #include "memory.h"
 #include "worker_machine.h"
 #include <assert.h>
 #include <stdlib.h>
 
-enum { ENDING_MAX = 16 }; /* room for messages that have ended and wait to be taken */
+enum { ENDING_MAX = 16 }; /* room for ended messages whose last output waits to be taken */
 
 struct worker_machine *worker_create(const struct worker_options *options)
 {
@@ -69,11 +69,11 @@ static void lease_due(struct worker_machine *w, struct lease *lease)
     case LEASE_CANCELLING: running_due(w, lease); break;
     case LEASE_CONFIRMING: lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_CANCELLED); break;
     case LEASE_RETRYING: lease_ready(w, lease, lease->result.later); break;
-    default: assert(false); /* is never due */
+    default: assert(false); /* such a state is never due */
     }
 }
 
-/* All leases are looked at, but only when one of them may be due. */
+/* Goes through all leases, but only when one of them may be due. */
 static void advance_leases(struct worker_machine *w)
 {
     if (w->now_ms < w->wake_ms)
@@ -116,7 +116,7 @@ static void fire_all(struct worker_machine *w)
     }
 }
 
-/* What is not completed now never will be, here. */
+/* Nothing more is completed by this worker. */
 static void kill_all(struct worker_machine *w)
 {
     w->killed = true;

@@ -1,6 +1,6 @@
 /*
- * The worker: leases with a fence, as a state machine without I/O (design §6). The host feeds inputs, takes
- * outputs and does what they say; it decides nothing. The same code runs in the simulation.
+ * The worker: leases with a fence, as a state machine without I/O (docs/architecture.md). The host gives
+ * inputs, takes outputs and carries them out; it makes no decisions. The same code runs in the simulation.
  *
  *   worker_input(w, &in, now);   any number of times
  *   worker_advance(w, now);      does what is due by time
@@ -12,58 +12,59 @@
  * Memory: inputs are borrowed for the call (instance and reason are copied). Outputs are borrowed until the
  * next call of any function here.
  *
- * Messages are named by ids that the host chooses (not 0, not used twice at a time). Each DELIVERED that was
- * taken ends with exactly one of ACK, NAK or DROP, after which the machine has forgotten the id; the host
- * then frees the message and the handler's result, or leaves that to an abandoned handler's thread.
+ * The host chooses an id for each message (not 0, unique at a time). Each DELIVERED that was taken ends with
+ * exactly one of ACK, NAK or DROP; the machine then no longer uses the id, and the host frees the message and
+ * the handler's result, or leaves that to an abandoned handler's thread.
  *
  * Each CLAIM, RENEW, RELEASE, LEAVE, NOT_LOST, COMPLETE_BEGIN and COMPLETE_COMMIT is answered exactly once,
  * however late; at most one of each kind is in flight. Each id of a COMPLETE_PUBLISH is answered exactly
- * once. The answer "unknown", of a call or of one of its rows, says that it may or may not have happened, or
- * that the database does not know: nothing follows from it, it is asked again. Nothing else is answered.
+ * once. The answer "unknown", for a call or for one of its rows, means that it may or may not have happened,
+ * or that the database does not know: the machine concludes nothing and asks again. No other output is
+ * answered.
  *
- * The row carries the lease, and says alone who may run a try (docs/guarantees.md). The message only brings
- * it to somebody: what is sent for it are hints.
- *  - A claim is refused (HELD) while another worker's lease lasts: the message is handed back for as long.
- *  - A message that comes again while it is held here takes the place of the one before (CONFLICT): it is not
- *    claimed again, and the try not run twice. Only while a handler whose lease was lost has grace it is
- * handed back for that long: another worker may have it.
+ * The row holds the lease, and it alone decides who may run a try (docs/guarantees.md). The message only
+ * brings the try to a worker; signals for the message are hints.
+ *  - A claim is refused (HELD) while another worker's lease lasts: the message is handed back for that time.
+ *  - A message that is redelivered while it is held here replaces the earlier delivery (CONFLICT): it is not
+ *    claimed again, and the try is not run twice. While a handler whose lease was lost has grace, the message
+ *    is handed back for that time: another worker may run it.
  *
  * What time means here, with L = lease_ms:
- *  - The lease ends L after the claim or the last renewal of its row was sent, whatever becomes of the
- * broker.
- *  - Everything that is claimed is renewed every renew_ms in one statement, and after an unknown answer every
- *    L / 15 (at most 1 s). As often +WPI keeps the messages where they are, but
- *    not those whose rows could not be renewed the last time: they are to be back when the lease is over.
- *  - A margin of L / 5 (at most 2 s) before the lease ends the machine fences itself: the token fires, the
- *    result is thrown away, nothing is sent for the message. A result that is there by then is kept until the
- *    row says whose it is.
- *  - While claims fail, what waits for one is handed back L / 3 after its delivery, unclaimed: another worker
- *    may reach the database. One message at a time is fetched to try with. In no case it waits longer than
- *    L less the margin.
+ *  - The lease ends L after the claim or the last renewal of its row was sent, whatever the state of the
+ *    broker.
+ *  - All claimed rows are renewed every renew_ms in one statement, and after an unknown answer every L / 15
+ *    (at most 1 s). As often +WPI extends the ack-wait of their messages, except of those whose rows could
+ *    not be renewed the last time: they must be redelivered when the lease is over.
+ *  - A margin of L / 5 (at most 2 s) before the lease ends the machine fences itself: the token fires, a
+ *    later result is discarded, nothing is sent for the message. A result that exists by then is kept until
+ *    the row says who holds it.
+ *  - While claims fail, messages that wait for a claim are handed back L / 3 after their delivery: another
+ *    worker may reach the database. One message at a time is fetched to try a claim with. No message waits
+ *    for a claim longer than L less the margin.
  *
- * A try may have a deadline, which the claim tells. When it passes, the token fires; the result is then a
+ * A try may have a deadline, which the claim returns. When it passes, the token fires; the result is then a
  * timeout, whatever the handler returns, and also if it does not return within its grace. A claim that comes
  * after the deadline does not run the handler at all: EXPIRED.
  *
- * A handler that returns THOLE_LATER has no result: the row is left to whoever completes it, and the message
- * is acknowledged.
+ * A handler that returns THOLE_LATER has no result: the row stays for the completion from outside, and the
+ * message is acknowledged.
  *
  * An activity that this program does not know is never claimed: another worker of the queue may know it (a
  * rolling deployment). Its message is parked without taking a slot and handed back after 100 ms, doubled with
- * every delivery that it had, at most a third of the lease: a worker that knows it gets it soon, and none
- * that does not is kept busy. At most WORKER_PARKED_MAX are parked; what comes above that is dropped
- * unacknowledged and comes back when its lease ends.
+ * every delivery that it had, at most a third of the lease: a worker that knows it gets it soon, and the
+ * others do little work for it. At most WORKER_PARKED_MAX messages are parked; further ones are dropped
+ * unacknowledged and redelivered when their ack-wait ends.
  *
- * A claim is lost when its worker dies with it. Who runs beside a handler that kills the worker loses its
- * claim as well, again and again, so a lost claim says little. Therefore what was lost candidate_after times
- * is a poison candidate, and its claims say more: it is claimed isolated. It starts when nothing else runs
- * here, or nothing else has been started for L / 3, and nothing else starts beside it for L / 3, twice as
- * long with each further loss, or until its result is stored; after that a renewal says that it has settled.
- * Only what is lost while isolated and unsettled counts against it; after strikes_max such losses, of
- * candidate_after + strikes_max in all, the claim says that it is poisoned, and it is not run again. A worker
- * runs poison candidates at most half of its time; those that it cannot take it hands back like unknown ones.
- * A worker that lives and gives a claim up reports it (NOT_LOST): that claim was not lost. Until the row of
- * one that was isolated has heard of it nothing else is claimed.
+ * A claim is lost when its worker dies. Activities that run beside a handler that kills the worker lose their
+ * claims as well, so a lost claim alone proves little. Therefore an activity that was lost candidate_after
+ * times is a poison candidate and is claimed isolated. It starts when nothing else runs here, or nothing else
+ * has been started for L / 3. Nothing else starts beside it for L / 3, twice as long with each further loss,
+ * or until its result is stored; after that a renewal records that it has settled. Only losses while isolated
+ * and unsettled count against it; after strikes_max such losses, of candidate_after + strikes_max in all, the
+ * claim returns that it is poisoned, and it is not run again. A worker runs poison candidates at most half of
+ * its time; those that it cannot take it hands back like unknown ones. A living worker that gives a claim up
+ * reports it (NOT_LOST), so that it does not count as lost. Until that is recorded in the row of an isolated
+ * one, nothing else is claimed.
  */
 #ifndef THOLE_WORKER_H
 #define THOLE_WORKER_H
@@ -72,17 +73,17 @@
 enum {
     WORKER_PARKED_MAX = 64,
     WORKER_CLAIM_MAX = 256,     /* rows in one CLAIM, one completion batch, one RELEASE */
-    WORKER_KIND_BYTES_MAX = 64, /* what is longer is cut, as are reasons above WORKER_REASON_BYTES_MAX */
+    WORKER_KIND_BYTES_MAX = 64, /* longer kinds are cut, as are reasons above WORKER_REASON_BYTES_MAX */
     WORKER_REASON_BYTES_MAX = 1024,
 };
 
 struct worker_options {
     uint32_t slots;           /* handlers at a time; at least 1 */
-    uint32_t completions_max; /* results on their way at a time, beyond the slots */
+    uint32_t completions_max; /* results being stored at a time, beyond the slots */
     uint64_t lease_ms;        /* ack_wait of the queue */
     uint64_t renew_ms;        /* 0 = a third of the lease; at most half of it */
-    uint64_t grace_ms;        /* what a cancelled handler gets to return */
-    uint64_t stop_grace_ms;   /* the same for a graceful stop whose limit is over */
+    uint64_t grace_ms;        /* time that a cancelled handler has to return */
+    uint64_t stop_grace_ms;   /* the same after the limit of a graceful stop */
     uint32_t poison_after;    /* lost claims until an activity is poisoned; at least 2; 0 = never */
 };
 /* 16 slots, as many completions, lease 30 s, grace 10 s, stop grace 2 s, poisoned after 5. */
@@ -107,9 +108,9 @@ enum worker_row_state {
     WORKER_ROW_MISSING = 0,
     WORKER_ROW_MINE = 1,
     WORKER_ROW_STOLEN = 2,
-    WORKER_ROW_CANDIDATE = 3, /* of a CLAIM that was not isolated: it was not made */
+    WORKER_ROW_CANDIDATE = 3, /* of a CLAIM that was not isolated: not claimed */
     WORKER_ROW_HELD = 4,      /* of a CLAIM: another worker's lease lasts, for left_ms */
-    WORKER_ROW_UNKNOWN = 5,   /* there is none, and the database may have lost it */
+    WORKER_ROW_UNKNOWN = 5,   /* no row, and the database may have lost it */
 };
 
 struct worker_row {
@@ -120,8 +121,8 @@ struct worker_row {
     bool expired;                /* out for CLAIM: the try's deadline has passed */
     uint64_t left_ms;            /* out for CLAIM: until its deadline, from now; 0 = it has none; HELD: until
                                     that lease ends */
-    bool isolated; /* in for CLAIM: poison candidates too, and nothing else will be started beside it */
-    bool settled;  /* in for RENEW: from now on others may be */
+    bool isolated; /* in for CLAIM: also claims poison candidates; nothing else will be started beside it */
+    bool settled;  /* in for RENEW: the isolated run has settled */
     uint32_t lost; /* out for CLAIM: claims of this try that were lost */
     bool poisoned; /* out for CLAIM: it must not be run again */
 };
@@ -131,13 +132,13 @@ enum worker_in_kind {
     WORKER_IN_CLAIMED,   /* unknown, or rows: those of CLAIM in its order, with attempt and state */
     WORKER_IN_RENEWED,   /* unknown, or rows: those of RENEW in its order, with attempt and state */
     WORKER_IN_FINISHED,  /* id, status: the handler returned; ignored when its slot was abandoned */
-    WORKER_IN_SLOT,      /* an abandoned slot has been replaced (at once, later or never) */
+    WORKER_IN_SLOT,      /* an abandoned slot was replaced (it may be later or never) */
     WORKER_IN_BEGUN,     /* unknown (nothing is open), or rows: those of COMPLETE_BEGIN in its order */
     WORKER_IN_PUBLISHED, /* id, ok: stored, or known to have been stored before */
     WORKER_IN_COMMITTED, /* unknown, or not */
-    WORKER_IN_RELEASED,  /* answer to RELEASE; unknown or not is the same */
+    WORKER_IN_RELEASED,  /* answer to RELEASE; unknown makes no difference */
     WORKER_IN_LEFT,      /* unknown, or rows: those of LEAVE in its order, with state */
-    WORKER_IN_NOT_LOST,  /* answer to NOT_LOST; unknown: it is said again */
+    WORKER_IN_NOT_LOST,  /* answer to NOT_LOST; unknown: it is sent again */
     WORKER_IN_PUSHED,    /* key.instance, .execution, .try_number, activity_ids, cancel_kind, reason */
     WORKER_IN_STOP,      /* limit_ms: stop gracefully; a second one can only shorten it */
 };
@@ -148,7 +149,7 @@ struct worker_in {
     struct worker_key key;
     bool known, ok, unknown;
     uint64_t deliveries; /* DELIVERED: from 1; a hint */
-    uint64_t arrived_ms; /* DELIVERED: when the host got it; 0 = now */
+    uint64_t arrived_ms; /* DELIVERED: when the host received it; 0 = now */
     thole_status status; /* FINISHED */
     const struct worker_row *rows;
     size_t rows_len;
@@ -157,9 +158,9 @@ struct worker_in {
     thole_slice cancel_kind, reason; /* PUSHED */
     uint64_t limit_ms;               /* STOP */
 };
-/* THOLE_OK. Of a DELIVERED that was not taken: THOLE_LIMIT, there is no room (more came than was wanted):
- * hand it back; THOLE_CONFLICT, it is held here: worker_holds() says under which id, and for that one signals
- * are sent by this delivery from now on. Nothing else fails. */
+/* THOLE_OK. A DELIVERED that is not taken: THOLE_LIMIT, no room (more came than was wanted): hand it back;
+ * THOLE_CONFLICT, it is held here under the id that worker_holds() returns, and signals for that id must use
+ * this delivery from now on. Nothing else fails. */
 THOLE_NODISCARD thole_status worker_input(struct worker_machine *w, const struct worker_in *in,
                                           uint64_t now_ms);
 /* The message of this try that is held here, and whose lease is not lost; 0: none. */
@@ -169,7 +170,7 @@ void worker_advance(struct worker_machine *w, uint64_t now_ms);
 uint64_t worker_next_deadline_ms(const struct worker_machine *w);
 
 enum worker_out_kind {
-    WORKER_OUT_WANT,     /* count: so many more messages are wanted in total (replaces the last wish) */
+    WORKER_OUT_WANT,     /* count: number of further messages wanted in total (replaces the last WANT) */
     WORKER_OUT_CLAIM,    /* rows (id, key): one statement; answer CLAIMED */
     WORKER_OUT_RUN,      /* id, attempt, deadline_ms: run the handler on a free slot (there is one); answer
                             FINISHED */
@@ -178,7 +179,7 @@ enum worker_out_kind {
     WORKER_OUT_FIRE,    /* id, path, cancel_kind, reason: fire its token; after RUN, at most once for each id.
                            Path TIMEOUT: the result is a timeout, should it be published. deadline_ms: when
                            its slot is given up */
-    WORKER_OUT_HURRY,   /* id, deadline_ms: its token has fired, and now it has less time; at most once */
+    WORKER_OUT_HURRY,   /* id, deadline_ms: its token has fired, and its grace is shortened; at most once */
     WORKER_OUT_ABANDON, /* id: it did not return in time: give its slot up; answer SLOT once it is replaced.
                            Handlers abandoned while stopping need not be replaced */
     WORKER_OUT_RENEW,   /* rows (id, key, attempt): one statement; answer RENEWED */
@@ -190,17 +191,18 @@ enum worker_out_kind {
     WORKER_OUT_RELEASE,           /* rows: give the claims back; answer RELEASED */
     WORKER_OUT_LEAVE,             /* rows: they are completed later, from outside; answer LEFT */
     WORKER_OUT_NOT_LOST, /* rows (key, attempt; no ids): their claims were not lost; answer NOT_LOST */
-    WORKER_OUT_ACK,      /* id, end: the message is done: acknowledge it. Forgotten */
-    WORKER_OUT_NAK,      /* id, end, delay_ms: hand the message back, for so long. Forgotten */
-    WORKER_OUT_DROP,     /* id, end: send nothing for the message. Forgotten */
-    WORKER_OUT_STOPPED,  /* once, after STOP: nothing is held and nothing is in flight */
+    WORKER_OUT_ACK,      /* id, end: acknowledge the message. The id is no longer used */
+    /* id, end, delay_ms: hand the message back with that delay. The id is no longer used */
+    WORKER_OUT_NAK,
+    WORKER_OUT_DROP,    /* id, end: send nothing for the message. The id is no longer used */
+    WORKER_OUT_STOPPED, /* once, after STOP: nothing is held and nothing is in flight */
 };
 
-/* Which way the cancellation came. */
+/* Why a token fired. */
 enum worker_path {
     WORKER_PATH_PUSH,
     WORKER_PATH_RENEWAL,    /* the row is missing */
-    WORKER_PATH_LEASE_LOST, /* fenced by time, or the row is another's */
+    WORKER_PATH_LEASE_LOST, /* fenced by time, or another worker holds the row */
     WORKER_PATH_SHUTDOWN,
     WORKER_PATH_TIMEOUT, /* the try's deadline has passed */
 };
@@ -211,17 +213,18 @@ const char *worker_path_name(enum worker_path path);
 enum worker_end {
     WORKER_END_COMPLETED,   /* its completion is stored */
     WORKER_END_GONE,        /* the row was missing when it was claimed: cancelled or done before */
-    WORKER_END_CANCELLED,   /* while it was here; confirmed unless it ends with DROP */
+    WORKER_END_CANCELLED,   /* cancelled while held here; confirmed by the row unless it ends with DROP */
     WORKER_END_REFUSED,     /* the completion found no row: cancelled in the last moment; nothing published */
     WORKER_END_STOLEN,      /* another claim holds the row; nothing published */
     WORKER_END_LEASE_LOST,  /* fenced by time */
     WORKER_END_UNCLAIMED,   /* could not be claimed in time */
     WORKER_END_UNKNOWN,     /* an activity that this program does not know */
     WORKER_END_HANDED_BACK, /* by a graceful stop */
-    WORKER_END_LATER,       /* somebody else completes it, or has done so already */
-    WORKER_END_DEFERRED, /* a poison candidate that cannot be run isolated here now, or what has to wait for
-                            one */
-    WORKER_END_HELD,     /* another worker's lease of it lasts, or a handler of it has grace here */
+    WORKER_END_LATER,       /* completed from outside, now or already */
+    /* a poison candidate that cannot be run isolated here now, or a message that would have to wait for
+     * one */
+    WORKER_END_DEFERRED,
+    WORKER_END_HELD, /* another worker's lease lasts, or a handler of it has grace here */
 };
 const char *worker_end_name(enum worker_end end);
 
@@ -254,17 +257,16 @@ struct worker_counters {
     uint64_t timed_out;    /* tries whose deadline passed here, or before they could be run */
     uint64_t left;         /* to be completed from outside */
     uint64_t isolated;     /* poison candidates that were run isolated */
-    uint64_t deferred;     /* poison candidates, and what waited for them, that were handed back */
+    uint64_t deferred;     /* handed back: poison candidates, and messages that waited for one */
     uint64_t poisoned;
     uint64_t held;    /* another worker's lease lasted */
-    uint64_t adopted; /* came again while they were held here */
+    uint64_t adopted; /* redelivered while they were held here */
 };
 struct worker_counters worker_counters(const struct worker_machine *w);
-/* The most rows or ids that one output can have. */
+/* Largest number of rows or ids in one output. */
 size_t worker_capacity(const struct worker_machine *w);
-/* Messages taken and not ended; for tests and logs. */
+/* Number of messages taken and not ended; for tests and logs. */
 size_t worker_held(const struct worker_machine *w);
-/* NULL, or which invariant of the machine does not hold: text that lasts. For tests, at any time between two
- * calls. */
+/* NULL, or the invariant that does not hold, as static text. For tests, at any time between two calls. */
 const char *worker_check(const struct worker_machine *w);
 #endif

@@ -1,4 +1,4 @@
-/* What always holds between two calls of the machine. Tests ask after every step. */
+/* Invariants that hold between two calls of the machine. Tests check them after every step. */
 #include "worker_machine.h"
 
 #define HOLDS(condition)                                                                                     \
@@ -50,7 +50,7 @@ static const char *check_table(const struct lease_table *table)
 static const char *check_push(const struct lease *lease)
 {
     switch (lease->state) {
-    case LEASE_PARKED: /* its claim said that it is a poison candidate */
+    case LEASE_PARKED: /* its claim returned that it is a poison candidate */
     case LEASE_QUEUED:
     case LEASE_ISOLATED:
     case LEASE_CLAIMING: HOLDS(lease->push <= PUSH_HEARD); break;
@@ -61,7 +61,7 @@ static const char *check_push(const struct lease *lease)
     return NULL;
 }
 
-/* Why the token fired fits what is known of the row. */
+/* The reason for which the token fired is consistent with the row. */
 static const char *check_cancelling(const struct lease *lease)
 {
     const struct lease_cancelling *const c = &lease->cancelling;
@@ -72,7 +72,7 @@ static const char *check_cancelling(const struct lease *lease)
     return NULL;
 }
 
-/* Of each try one is held: worker_holds() names it. Beside it may stand what has ended. */
+/* Only one lease of each try is held: the one of worker_holds(). Ended ones may exist beside it. */
 static bool has_twin(const struct lease *lease, const struct lease_table *table)
 {
     for (const struct lease *l = lease_table_find_key(table, &lease->key); l != NULL; l = lease_next_same(l))
@@ -99,7 +99,7 @@ static const char *check_lease(const struct worker_machine *w, const struct leas
     return NULL;
 }
 
-/* ---- what counts them together ---- */
+/* ---- counters ---- */
 
 static const char *check_calls(const struct worker_machine *w)
 {
@@ -125,7 +125,7 @@ static const char *check_slots(const struct worker_machine *w)
     return NULL;
 }
 
-/* Whoever is to be renewed, asked about or kept has a time at which that happens. */
+/* Every lease that must be renewed, asked about or kept has a due time for that. */
 static const char *check_times(const struct worker_machine *w)
 {
     size_t wanted = 0;
@@ -169,7 +169,7 @@ static bool is_last(enum worker_out_kind kind)
     return kind == WORKER_OUT_ACK || kind == WORKER_OUT_NAK || kind == WORKER_OUT_DROP;
 }
 
-/* What has ended has its last output waiting, and what starts its RUN; nothing comes after a last output. */
+/* An ended lease has its last output waiting, a starting one its RUN; nothing follows a last output. */
 static const char *check_events(const struct worker_machine *w)
 {
     size_t const cap = w->table.cap * LEASE_EVENTS_MAX;

@@ -9,14 +9,14 @@ static size_t main_cap(const struct worker_machine *w)
     return (size_t)w->options.slots + w->options.completions_max;
 }
 
-/* What counts against that: what is parked does not. */
+/* Number of leases held, without parked ones. */
 static size_t main_len(const struct worker_machine *w)
 {
     return w->table.len - leases_in(w, LEASE_PARKED)->len;
 }
 
-/* It waits a while, and is then handed back: longer with every delivery, so that a message that nobody knows
- * does not go round for nothing. */
+/* Parks it until it is handed back: longer with every delivery, so that a message that no worker knows is not
+ * redelivered too often. */
 static void park(struct worker_machine *w, struct lease *lease, bool candidate)
 {
     uint64_t const doublings = lease->deliveries > 0 ? lease->deliveries - 1 : 0;
@@ -35,7 +35,7 @@ static void park(struct worker_machine *w, struct lease *lease, bool candidate)
         lease_refresh(w, lease);
 }
 
-/* Of the same try; what has ended does not count. */
+/* The lease of the same try; ended ones do not count. */
 static struct lease *held_here(const struct worker_machine *w, const struct worker_key *key)
 {
     struct lease *same = lease_table_find_key(&w->table, key);
@@ -87,7 +87,8 @@ thole_status worker_delivered(struct worker_machine *w, const struct worker_in *
     return THOLE_OK;
 }
 
-/* While claims fail nothing more is fetched than one message to try with: others may reach the database. */
+/* While claims fail only one message is fetched, to try a claim with: other workers may reach the
+ * database. */
 static uint32_t want_now(const struct worker_machine *w)
 {
     size_t const held = main_len(w), queued = leases_in(w, LEASE_QUEUED)->len;
@@ -122,7 +123,7 @@ uint64_t worker_claim_due_ms(const struct worker_machine *w)
     return due_ms > w->claim_gate_ms ? due_ms : w->claim_gate_ms;
 }
 
-/* Messages of two tries of one activity: one statement must not name a row twice. */
+/* Another try of the same activity may be in the claim: one statement must not name a row twice. */
 static bool is_in_claim(const struct worker_machine *w, const struct lease *lease)
 {
     const struct lease *same = lease_table_find_key(&w->table, &lease->key);
@@ -175,7 +176,7 @@ static void claim_failed(struct worker_machine *w, struct lease *lease)
     bool const isolated = isolation_has(w, lease);
     lease_enter(&w->table, lease, isolated ? LEASE_ISOLATED : LEASE_QUEUED);
     if (isolated)
-        worker_progress_arm(w, lease); /* in its claim it was left out */
+        worker_progress_arm(w, lease); /* +WPI left it out while it was being claimed */
     lease_refresh(w, lease);
 }
 
@@ -186,12 +187,13 @@ static void claim_won(struct worker_machine *w, struct lease *lease, const struc
     lease->attempt = row->attempt;
     lease->renewed_ms = w->claim_sent_ms;
     lease->deadline_ms = row->left_ms == 0 || row->left_ms > most_ms ? UINT64_MAX : w->now_ms + row->left_ms;
-    if (w->now_ms >= lease_fence_ms(w, lease)) { /* the answer came too late: the next delivery takes over */
+    /* the answer came too late: the next delivery is claimed again */
+    if (w->now_ms >= lease_fence_ms(w, lease)) {
         lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_UNCLAIMED);
         return;
     }
     worker_renew_arm(w, lease);
-    if (lease->push == PUSH_HEARD) { /* it is no proof: the row says whether it is cancelled */
+    if (lease->push == PUSH_HEARD) { /* a push is no proof: the row says whether it is cancelled */
         lease_enter(&w->table, lease, LEASE_CONFIRMING);
         lease_set_push(w, lease, PUSH_WANTED);
         lease_refresh(w, lease);
@@ -208,7 +210,7 @@ static void claim_won(struct worker_machine *w, struct lease *lease, const struc
     }
 }
 
-/* Others get what is queued here. */
+/* Hands back what is queued, for other workers. */
 static void hand_back_queued(struct worker_machine *w)
 {
     while (leases_in(w, LEASE_QUEUED)->first != NULL)
@@ -231,7 +233,7 @@ static void offer_isolation(struct worker_machine *w, struct lease *lease)
     }
 }
 
-/* Nobody may say that it is gone: another engine may have to write the row again first. */
+/* Rows may be missing only for now: another engine may have to write them again first. */
 static bool any_unknown(const struct worker_in *in)
 {
     bool unknown = in->unknown;
@@ -248,7 +250,7 @@ static void claim_answered(struct worker_machine *w, struct lease *lease, const 
     case WORKER_ROW_CANDIDATE: offer_isolation(w, lease); break;
     case WORKER_ROW_HELD: lease_put_back(w, lease, row->left_ms, WORKER_END_HELD); break;
     case WORKER_ROW_UNKNOWN: lease_put_back(w, lease, worker_ask_again_ms(w), WORKER_END_UNCLAIMED); break;
-    case WORKER_ROW_STOLEN: break; /* queued again by now */
+    case WORKER_ROW_STOLEN: break; /* already queued again */
     }
 }
 
@@ -261,15 +263,16 @@ void worker_claimed(struct worker_machine *w, const struct worker_in *in)
     assert(i > 0 && (in->unknown || in->rows_len == i));
     w->claim_failures = failed ? w->claim_failures + 1 : 0;
     w->claim_gate_ms = failed ? w->now_ms + worker_backoff_ms(w, w->claim_failures) : 0;
-    for (struct lease *l = claiming->last; l != NULL; l = other) { /* from the end: each goes to the front */
+    /* backwards, since each goes to the front */
+    for (struct lease *l = claiming->last; l != NULL; l = other) {
         other = l->prev;
         i--;
         assert(in->unknown || in->rows[i].id == l->id);
-        if (in->unknown || in->rows[i].state == WORKER_ROW_STOLEN) /* appeared, or became free, just now */
+        if (in->unknown || in->rows[i].state == WORKER_ROW_STOLEN) /* it appeared or became free just now */
             claim_failed(w, l);
     }
     for (struct lease *l = failed ? leases_in(w, LEASE_QUEUED)->first : NULL; l != NULL; l = l->next)
-        lease_refresh(w, l); /* those behind them wait no longer than they do */
+        lease_refresh(w, l); /* those behind it wait no longer than it does */
     for (struct lease *l = claiming->first; l != NULL; l = other) {
         other = l->next;
         while (in->rows[i].id != l->id)

@@ -1,8 +1,8 @@
 /*
  * Completion in batches: delete the rows that are mine, publish the results of exactly those, commit,
- * acknowledge. The deleted rows stay locked until the commit, so whoever cancels or claims one of them waits
- * for it; and whatever is unknown on the way rolls all back and is tried again until the row says whose it
- * is.
+ * acknowledge. The deleted rows stay locked until the commit, so a statement that cancels or claims one of
+ * them waits for it. Any unknown answer rolls everything back; it is tried again until the row says who holds
+ * it.
  */
 #include "worker_machine.h"
 #include <assert.h>
@@ -20,8 +20,8 @@ static void retry(struct worker_machine *w, struct lease *lease, bool at_once)
     lease_refresh(w, lease);
 }
 
-/* The batch is over: nothing of it is stored for certain. Those that failed wait; with `others` the rest goes
- * again at once, without them. */
+/* The batch has failed: it is not known that anything of it is stored. Those that failed wait; with `others`
+ * the rest is tried again at once, without them. */
 static void retry_batch(struct worker_machine *w, bool others)
 {
     struct lease *next;
@@ -32,7 +32,7 @@ static void retry_batch(struct worker_machine *w, bool others)
     w->step = BATCH_IDLE;
 }
 
-/* An older claim of the same activity: its row's state is told only when this batch has been committed. */
+/* An older claim of the same activity: its row's state is known only when this batch is committed. */
 static bool is_in_batch(const struct worker_machine *w, const struct lease *lease)
 {
     const struct lease *same = lease_table_find_key(&w->table, &lease->key);
@@ -92,8 +92,8 @@ bool worker_poll_complete(struct worker_machine *w, struct worker_out *ret)
     return false;
 }
 
-/* The row is not mine: nothing is published for it. A result that was published before, by an attempt whose
- * commit was not answered, is where it belongs: then that commit is what took the row. */
+/* The row is not this worker's: nothing is published for it. If the result was published before, in a batch
+ * whose commit was not answered, that commit has deleted the row, and the completion is done. */
 static void not_mine(struct worker_machine *w, struct lease *lease, enum worker_row_state state)
 {
     if (state == WORKER_ROW_UNKNOWN) {
@@ -107,8 +107,8 @@ static void not_mine(struct worker_machine *w, struct lease *lease, enum worker_
                   lease->result.published ? WORKER_END_COMPLETED : WORKER_END_REFUSED);
 }
 
-/* A worker that slept since it asked may be without the transaction that it asked for: past a lease nothing
- * is published, even if the row was mine. */
+/* A process that was frozen since it asked may have lost the transaction: after the lease has ended nothing
+ * is published, even if the row was this worker's. */
 void worker_begun(struct worker_machine *w, const struct worker_in *in)
 {
     const struct lease_list *const batch = leases_in(w, LEASE_COMPLETING);
@@ -149,7 +149,8 @@ void worker_published(struct worker_machine *w, const struct worker_in *in)
 void worker_committed(struct worker_machine *w, const struct worker_in *in)
 {
     assert(w->step == BATCH_COMMITTING);
-    if (in->unknown) { /* perhaps it did: then the next begin finds the rows missing, and that is fine */
+    /* it may be committed: then the next begin finds the rows missing, which ends them as completed */
+    if (in->unknown) {
         retry_batch(w, false);
         return;
     }
@@ -160,7 +161,7 @@ void worker_committed(struct worker_machine *w, const struct worker_in *in)
 
 /* ---- giving back ---- */
 
-/* Those that wait in one state become the rows of a statement, in the other. */
+/* Leases in state `waiting` become the rows of a statement and enter state `sent`. */
 static size_t send_rows(struct worker_machine *w, enum lease_state waiting, enum lease_state sent)
 {
     size_t n = 0;
@@ -180,7 +181,7 @@ bool worker_poll_release(struct worker_machine *w, struct worker_out *ret)
     return true;
 }
 
-/* Whatever became of the rows: whoever gets the messages next takes the rows over. */
+/* Whether the rows were released or not: the next worker that gets the messages claims the rows. */
 void worker_released(struct worker_machine *w)
 {
     assert(leases_in(w, LEASE_RELEASING)->len > 0);
@@ -188,7 +189,7 @@ void worker_released(struct worker_machine *w)
         lease_end(w, leases_in(w, LEASE_RELEASING)->first, WORKER_OUT_NAK, WORKER_END_HANDED_BACK);
 }
 
-/* ---- leaving to others ---- */
+/* ---- completion from outside ---- */
 
 bool worker_poll_leave(struct worker_machine *w, struct worker_out *ret)
 {
@@ -199,7 +200,7 @@ bool worker_poll_leave(struct worker_machine *w, struct worker_out *ret)
     return true;
 }
 
-/* A row that is missing has been completed already, by whoever got the token. */
+/* A missing row: the activity has already been completed with its token. */
 void worker_left(struct worker_machine *w, const struct worker_in *in)
 {
     const struct lease_list *const leaving = leases_in(w, LEASE_LEAVING);

@@ -1,4 +1,4 @@
-/* A running handler until its message is done: tokens, pushes, grace, the last signal. */
+/* From the running handler to the end of its message: tokens, pushes, grace, the last signal. */
 #include "worker_machine.h"
 #include <assert.h>
 #include <string.h>
@@ -10,7 +10,7 @@ static void add_event(struct worker_machine *w, struct worker_event event)
     w->events[(w->events_at + w->events_len++) % cap] = event;
 }
 
-/* What a push says is kept for when the token fires. */
+/* Keeps kind and reason of a push until the token fires. */
 static void remember(struct lease *lease, thole_slice kind, thole_slice reason)
 {
     lease->cancel_kind_len = kind.len < WORKER_KIND_BYTES_MAX ? kind.len : WORKER_KIND_BYTES_MAX;
@@ -32,10 +32,10 @@ static void count_end(struct worker_machine *w, enum worker_end end)
     case WORKER_END_LATER: w->counters.left++; break;
     case WORKER_END_DEFERRED: w->counters.deferred++; break;
     case WORKER_END_HELD: w->counters.held++; break;
-    case WORKER_END_CANCELLED:  /* counted when the token fired, */
-    case WORKER_END_LEASE_LOST: /* when it was lost, */
+    case WORKER_END_CANCELLED:  /* was counted when the token fired, */
+    case WORKER_END_LEASE_LOST: /* when the lease was lost, */
     case WORKER_END_STOLEN:
-    case WORKER_END_UNKNOWN: break; /* when it came */
+    case WORKER_END_UNKNOWN: break; /* when the message came */
     }
 }
 
@@ -91,7 +91,7 @@ static void count_path(struct worker_machine *w, enum worker_path path)
     }
 }
 
-/* Nothing but time or a stop, or nothing at all, has cancelled it: what came of it counts. */
+/* Not cancelled, or only by a timeout or a stop: its result counts. */
 static bool has_result(const struct lease *lease)
 {
     return lease_has_row(lease) && lease->push == PUSH_NONE;
@@ -133,7 +133,7 @@ void lease_poison(struct worker_machine *w, struct lease *lease)
     lease_ready(w, lease, false);
 }
 
-/* No handler runs any more, and what it returned, if anything, does not count. */
+/* No handler runs any more, and its result, if any, does not count. */
 static void without_result(struct worker_machine *w, struct lease *lease, enum lease_claim claim)
 {
     switch (claim) {
@@ -142,7 +142,7 @@ static void without_result(struct worker_machine *w, struct lease *lease, enum l
     case CLAIM_GONE: lease_end(w, lease, WORKER_OUT_ACK, WORKER_END_CANCELLED); return;
     case CLAIM_HELD: break;
     }
-    if (lease->push == PUSH_NONE) { /* a stop */
+    if (lease->push == PUSH_NONE) { /* fired by a stop */
         lease_hand_back(w, lease);
     } else if (lease->push == PUSH_DENIED || w->killed) {
         lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_CANCELLED);
@@ -152,8 +152,8 @@ static void without_result(struct worker_machine *w, struct lease *lease, enum l
     }
 }
 
-/* Between claim and start, however long that was: it is not run, and has no token. Its RUN, which waits to be
- * taken, says nothing any more. */
+/* Ends a lease between claim and start: it is not run and has no token. Its RUN, which waits to be taken, is
+ * ignored. */
 static void never_start(struct worker_machine *w, struct lease *lease, enum worker_path path,
                         enum lease_claim claim)
 {
@@ -202,7 +202,7 @@ void lease_cancelled(struct worker_machine *w, struct lease *lease)
     lease_set_push(w, lease, PUSH_NONE);
     fire(w, lease, WORKER_PATH_RENEWAL, CLAIM_GONE);
     if (lease->state == LEASE_CANCELLING)
-        worker_progress_arm(w, lease); /* it was left out if its row could not be renewed before */
+        worker_progress_arm(w, lease); /* +WPI left it out if its row could not be renewed before */
 }
 
 void lease_hurry(struct worker_machine *w, struct lease *lease, uint64_t grace_ms)
@@ -237,11 +237,12 @@ void worker_finished(struct worker_machine *w, const struct worker_in *in)
     bool const fired = lease->state == LEASE_CANCELLING;
     bool const timed_out = fired && lease->cancelling.path == WORKER_PATH_TIMEOUT;
     bool const shut_down = fired && lease->cancelling.path == WORKER_PATH_SHUTDOWN;
-    /* Told to stop because the worker stops: only a success is a result, everything else runs again. */
+    /* Cancelled because the worker stops: only a success is a result, after any other status it runs
+     * again. */
     bool const success = in->status == THOLE_OK || in->status == THOLE_LATER;
     bool const later = in->status == THOLE_LATER && !timed_out;
     if (has_result(lease) && (!shut_down || success)) {
-        lease_ready(w, lease, later); /* it keeps the isolation slot until that is stored */
+        lease_ready(w, lease, later); /* it keeps the isolation slot until the result is stored */
         return;
     }
     isolation_leave(w, lease);
@@ -276,12 +277,12 @@ static void pushed(struct worker_machine *w, struct lease *lease, const struct w
         lease_set_push(w, lease, PUSH_WANTED);
         lease_fire(w, lease, WORKER_PATH_PUSH);
         break;
-    case LEASE_CANCELLING: /* what it said first counts */
+    case LEASE_CANCELLING: /* the first push counts */
         if (lease_has_row(lease))
             lease_set_push(w, lease, PUSH_WANTED);
         break;
     case LEASE_CONFIRMING: lease_set_push(w, lease, PUSH_WANTED); break;
-    default: break; /* its completion will be told by the row; or it has ended */
+    default: break; /* its completion asks the row; or it has ended */
     }
 }
 
@@ -310,7 +311,7 @@ bool worker_poll_event(struct worker_machine *w, struct worker_out *ret)
     while (w->events_len > 0 && event.lease == NULL) {
         event = next_event(w);
         if (event.kind == WORKER_OUT_RUN &&
-            event.lease->state != LEASE_STARTING) /* cancelled, lost or stopped before it started */
+            event.lease->state != LEASE_STARTING) /* ended before it started */
             event.lease = NULL;
     }
     struct lease *const lease = event.lease;

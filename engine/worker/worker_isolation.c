@@ -1,7 +1,7 @@
 /*
- * Who dies with a worker cannot say who killed it. So what was lost often enough is run isolated from others,
- * one at a time, and nobody who only happened to be there is blamed for long; and a claim that a living
- * worker gave up is taken back from what counts as lost.
+ * A worker's death does not show which of its activities caused it. So an activity that was lost often enough
+ * runs isolated from others, one at a time, and activities that only ran beside it stop counting losses; and
+ * a claim that a living worker gave up is subtracted from the lost ones.
  */
 #include "worker_machine.h"
 #include <assert.h>
@@ -27,7 +27,7 @@ static uint64_t quiet_ms(const struct worker_machine *w)
     return w->options.lease_ms / 3;
 }
 
-/* What has run for a while beside others is not what kills them at once. */
+/* Handlers that have run for quiet_ms() are not suspected: the candidate may start beside them. */
 uint64_t isolation_due_ms(const struct worker_machine *w)
 {
     if (w->isolation.lease == NULL || w->isolation.lease->state != LEASE_ISOLATED)
@@ -47,7 +47,7 @@ void isolation_started(struct worker_machine *w, const struct lease *lease, uint
     isolation_runs(w, lease);
 }
 
-/* Time may have passed since its claim was answered: this process may have been frozen. */
+/* Measured again here: this process may have been frozen since the claim was answered. */
 void isolation_runs(struct worker_machine *w, const struct lease *lease)
 {
     w->isolation.started_ms = w->now_ms;
@@ -70,14 +70,14 @@ uint64_t isolation_settles_ms(const struct worker_machine *w)
     return lease != NULL && lease_takes_part(lease) ? w->isolation.settled_ms : UINT64_MAX;
 }
 
-/* ---- claims that were given up, and not lost ---- */
+/* ---- claims that were given up, not lost ---- */
 
 static struct not_lost *not_lost_at(const struct worker_machine *w, size_t i)
 {
     return &w->not_lost[(w->not_lost_at + i) % w->table.cap];
 }
 
-/* When there is no room it will count as lost, once. */
+/* Without room in the ring the claim counts as lost once. */
 void lease_not_lost(struct worker_machine *w, const struct lease *lease)
 {
     if (lease->attempt == 0 || w->not_lost_len == w->table.cap)
@@ -112,7 +112,7 @@ bool worker_poll_not_lost(struct worker_machine *w, struct worker_out *ret)
     return true;
 }
 
-/* A worker that stops says it once. */
+/* A worker that stops sends it only once. */
 void worker_not_lost_told(struct worker_machine *w, const struct worker_in *in)
 {
     assert(w->not_lost_in_flight && w->not_lost_sent <= w->not_lost_len);

@@ -1,6 +1,6 @@
 /*
- * Inside engine/worker/: the machine's state, and what its parts do for each other. Each file uses only those
- * above it:
+ * Inside engine/worker/: the machine's state, and the functions that its files share. Each file uses only
+ * those above it:
  *
  *   lease_states.c     which state may follow which
  *   lease_table.c      what is held, in which state
@@ -40,20 +40,21 @@ enum batch_step {
 
 /* Where poison candidates are run, one at a time. */
 struct isolation_slot {
-    struct lease *lease; /* waits for its claim, is in it, or is unsettled until its result is stored; NULL =
-                            nobody */
-    uint64_t since_ms;   /* when it took the isolation slot */
-    uint64_t unsettled_ms; /* how long it is alone */
-    uint64_t settled_ms;   /* since it started: others may be started when a renewal after this is kept */
+    /* waits for its claim, is being claimed, or is unsettled until its result is stored; NULL = none */
+    struct lease *lease;
+    uint64_t since_ms;     /* when it took the isolation slot */
+    uint64_t unsettled_ms; /* how long nothing else starts beside it */
+    uint64_t settled_ms;   /* after its start: others may start when a renewal after this time is kept */
     uint64_t gate_ms;      /* no other poison candidate before this */
-    uint64_t started_ms;   /* when anything was started last */
-    bool telling;          /* the renewal in flight says that it has settled */
-    size_t untold; /* given up while isolated, and their rows have not heard of it: nothing is claimed */
+    uint64_t started_ms;   /* when an activity was last started */
+    bool telling;          /* the renewal in flight records that it has settled */
+    /* given up while isolated and not yet recorded in their rows: nothing is claimed meanwhile */
+    size_t untold;
 };
 
-/* A claim that this worker gave up, to be told to its row. */
+/* A claim that this worker gave up, to be recorded in its row. */
 struct not_lost {
-    struct worker_key key; /* its instance lies in instance_bytes */
+    struct worker_key key; /* its instance points to instance_bytes */
     uint64_t attempt;
     bool isolated;
     uint8_t instance_bytes[THOLE_ID_BYTES_MAX];
@@ -64,7 +65,7 @@ struct worker_machine {
     struct lease_table table;
     struct worker_counters counters;
     uint64_t now_ms;
-    uint64_t wake_ms; /* no lease has anything to do before this */
+    uint64_t wake_ms; /* no lease is due before this */
 
     struct worker_event *events; /* ring of table.cap * LEASE_EVENTS_MAX */
     size_t events_at, events_len;
@@ -72,9 +73,9 @@ struct worker_machine {
     uint64_t *ids;
 
     uint32_t slots_abandoned; /* and not yet replaced */
-    uint32_t wanted;          /* the wish that the host knows of, counted down by deliveries */
+    uint32_t wanted;          /* the last WANT, counted down by deliveries */
 
-    uint64_t claim_sent_ms, claim_gate_ms; /* after a failure not before the gate */
+    uint64_t claim_sent_ms, claim_gate_ms; /* no claim before the gate, after a failure */
     uint32_t claim_failures;
 
     bool renew_in_flight;
@@ -85,7 +86,7 @@ struct worker_machine {
     uint64_t progress_due_ms;
 
     enum batch_step step;
-    size_t batch_open; /* publishes that are not answered yet */
+    size_t batch_open; /* publishes not answered yet */
     uint64_t batch_sent_ms;
 
     struct isolation_slot isolation;
@@ -99,7 +100,7 @@ struct worker_machine {
     uint64_t stop_ms, kill_ms; /* when the limit is over; when the grace after it is over */
 };
 
-/* Those in a state, in the order in which they entered it. */
+/* Leases in a state, in the order in which they entered it. */
 static inline const struct lease_list *leases_in(const struct worker_machine *w, enum lease_state state)
 {
     return &w->table.lists[state];
@@ -120,13 +121,13 @@ uint64_t worker_margin_ms(const struct worker_machine *w);
 uint64_t worker_renew_every_ms(const struct worker_machine *w);
 /* 50 ms, doubled with each retry, at most 2 s and an eighth of the lease. */
 uint64_t worker_backoff_ms(const struct worker_machine *w, uint32_t retries);
-/* After an answer that says nothing it is asked again so soon. */
+/* Delay until it asks again after an unknown answer. */
 uint64_t worker_ask_again_ms(const struct worker_machine *w);
-/* When this lease is fenced; while it is not claimed, when its message is given up. */
+/* When this lease is fenced; if it is not claimed, when its message is given up. */
 uint64_t lease_fence_ms(const struct worker_machine *w, const struct lease *lease);
-/* When time does something to it; UINT64_MAX: never in this state. */
+/* When the lease is due by time; UINT64_MAX: never in this state. */
 uint64_t lease_due_ms(const struct worker_machine *w, const struct lease *lease);
-/* To be called whenever what time does to a lease may come earlier than before. */
+/* Must be called when a lease may be due earlier than before. */
 void lease_refresh(struct worker_machine *w, const struct lease *lease);
 /* The lease was claimed: it takes part in renewals. */
 void worker_renew_arm(struct worker_machine *w, const struct lease *lease);
@@ -134,21 +135,22 @@ void worker_renew_arm(struct worker_machine *w, const struct lease *lease);
 void worker_progress_arm(struct worker_machine *w, const struct lease *lease);
 
 /* ---- worker_isolation.c ---- */
-/* Nobody has it, and the poison candidate takes it. */
+/* The poison candidate takes the isolation slot, which must be free. */
 void isolation_take(struct worker_machine *w, struct lease *lease);
-/* Does it have the isolation slot? NULL is not. */
+/* Whether the lease has the isolation slot. False for NULL. */
 bool isolation_has(const struct worker_machine *w, const struct lease *lease);
-/* When the poison candidate that waits may be claimed; UINT64_MAX: not yet, or none waits. */
+/* When the waiting poison candidate may be claimed; UINT64_MAX: not yet, or none waits. */
 uint64_t isolation_due_ms(const struct worker_machine *w);
-/* It is claimed, and starts. */
+/* The poison candidate is claimed and starts. */
 void isolation_started(struct worker_machine *w, const struct lease *lease, uint32_t lost);
-/* Its handler is called. */
+/* The host calls its handler. */
 void isolation_runs(struct worker_machine *w, const struct lease *lease);
-/* It can be lost here no more, or its row has heard that it has settled: does nothing for any other lease. */
+/* Frees the isolation slot: the lease cannot be lost here any more, or its row has recorded that it has
+ * settled. Does nothing for other leases. */
 void isolation_leave(struct worker_machine *w, const struct lease *lease);
-/* When it has been alone for long enough, and its row is to be told; UINT64_MAX: there is none to tell. */
+/* When the isolated run has settled and its row must be told; UINT64_MAX: nothing to tell. */
 uint64_t isolation_settles_ms(const struct worker_machine *w);
-/* Its row is told that this worker lives and holds it no more. */
+/* Queues a NOT_LOST: this worker lives and has given the claim up. */
 void lease_not_lost(struct worker_machine *w, const struct lease *lease);
 void worker_not_lost_told(struct worker_machine *w, const struct worker_in *in);
 bool worker_poll_not_lost(struct worker_machine *w, struct worker_out *ret);
@@ -157,27 +159,27 @@ uint64_t worker_not_lost_due_ms(const struct worker_machine *w);
 /* ---- worker_end.c ---- */
 void lease_set_push(struct worker_machine *w, struct lease *lease, enum lease_push push);
 void lease_run(struct worker_machine *w, struct lease *lease);
-/* Fires the token unless it was fired before. A handler that was not started never is: the caller must expect
- * that the lease does not run any more. */
+/* Fires the token unless it was fired before. If the handler was not started it never is: the lease may have
+ * ended when this returns. */
 void lease_fire(struct worker_machine *w, struct lease *lease, enum worker_path path);
-/* The same: its row is missing. */
+/* The same, because its row is missing. */
 void lease_cancelled(struct worker_machine *w, struct lease *lease);
 /* The lease is over: CLAIM_EXPIRED or CLAIM_STOLEN. */
 void lease_lose(struct worker_machine *w, struct lease *lease, enum lease_claim claim);
-/* Its grace, which has begun, is over at that time at the latest. */
+/* Shortens the grace, which has begun, to at most @p grace_ms from now. */
 void lease_hurry(struct worker_machine *w, struct lease *lease, uint64_t grace_ms);
 void lease_abandon(struct worker_machine *w, struct lease *lease);
-/* It is over without having been run. */
+/* Ends it without a run: the deadline has passed. */
 void lease_expire(struct worker_machine *w, struct lease *lease);
-/* It must not be run. */
+/* Ends it without a run: it is poisoned. */
 void lease_poison(struct worker_machine *w, struct lease *lease);
-/* It has a result, or (later) a row that is left to others. */
+/* It has a result, or (later) is completed from outside. */
 void lease_ready(struct worker_machine *w, struct lease *lease, bool later);
-/* Its claim is given back. */
+/* Gives its claim back. */
 void lease_hand_back(struct worker_machine *w, struct lease *lease);
 /* Last output. */
 void lease_end(struct worker_machine *w, struct lease *lease, enum worker_out_kind kind, enum worker_end end);
-/* Last output: it is handed back for a while. */
+/* Last output: hands the message back with a delay. */
 void lease_put_back(struct worker_machine *w, struct lease *lease, uint64_t delay_ms, enum worker_end end);
 void worker_finished(struct worker_machine *w, const struct worker_in *in);
 void worker_pushed(struct worker_machine *w, const struct worker_in *in);
@@ -191,8 +193,9 @@ bool worker_poll_claim(struct worker_machine *w, struct worker_out *ret);
 uint64_t worker_claim_due_ms(const struct worker_machine *w);
 
 /* ---- worker_renew.c ---- */
-/* A handler that still runs keeps its message by +WPI even when it is cancelled, so that no other worker gets
- * it. Not when its row could not be renewed the last time: the message is to be back when the lease is over.
+/* Whether +WPI is sent for its message. Also for a cancelled handler that still runs, so that no other worker
+ * gets the message. Not if its row could not be renewed the last time: then the message must be redelivered
+ * when the lease is over.
  */
 bool lease_needs_progress(const struct worker_machine *w, const struct lease *lease);
 void worker_renewed(struct worker_machine *w, const struct worker_in *in);

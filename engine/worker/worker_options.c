@@ -12,7 +12,8 @@ void worker_options_init(struct worker_options *options)
                                        .poison_after = 5};
 }
 
-/* The first losses are free: who ran beside a handler that kills has them too. The last one never is. */
+/* The first losses do not count: activities that ran beside a handler that kills the worker have them too.
+ * The last one always counts. */
 uint32_t worker_candidate_after(uint32_t poison_after)
 {
     if (poison_after == 0)

@@ -1,4 +1,4 @@
-/* Renewal of what is claimed, with its three outcomes; +WPI; confirmation of what was pushed. */
+/* Renewal of claimed rows with its three outcomes; +WPI; confirmation of pushes. */
 #include "worker_machine.h"
 #include <assert.h>
 
@@ -36,7 +36,8 @@ uint64_t worker_renew_due_ms(const struct worker_machine *w)
     return due_ms > w->renew_gate_ms ? due_ms : w->renew_gate_ms;
 }
 
-/* With every tick all of them; before it those that have something to ask or to tell. */
+/* At each renewal time all claimed rows; between them those with a push to confirm or a settled run to
+ * record. */
 bool worker_poll_renew(struct worker_machine *w, struct worker_out *ret)
 {
     bool const tick = w->now_ms >= w->renew_due_ms, settles = w->now_ms >= isolation_settles_ms(w);
@@ -55,7 +56,7 @@ bool worker_poll_renew(struct worker_machine *w, struct worker_out *ret)
         w->isolation.telling |= settled;
         w->renew_ids[w->renew_len++] = lease->id;
     }
-    assert(w->pushes_wanted == 0); /* whoever wants to be confirmed takes part */
+    assert(w->pushes_wanted == 0); /* every lease with PUSH_WANTED takes part */
     if (tick)
         w->renew_due_ms = w->renew_len > 0 ? w->now_ms + worker_renew_every_ms(w) : UINT64_MAX;
     if (w->renew_len == 0)
@@ -66,7 +67,8 @@ bool worker_poll_renew(struct worker_machine *w, struct worker_out *ret)
     return true;
 }
 
-/* Unknown is neither kept nor gone: nothing fires, it is asked again soon, and time does the rest. */
+/* Unknown is neither kept nor gone: nothing fires, and it is asked again soon; if it stays unknown the lease
+ * is fenced by time. */
 static void unknown(struct worker_machine *w, struct lease *lease)
 {
     w->renew_gate_ms = w->now_ms + worker_ask_again_ms(w);
@@ -77,17 +79,17 @@ static void unknown(struct worker_machine *w, struct lease *lease)
 
 static void kept(struct worker_machine *w, struct lease *lease, uint64_t attempt)
 {
-    lease->attempt = attempt; /* of a claim whose answer was lost, of this worker */
+    lease->attempt = attempt; /* a claim of this worker whose answer was lost */
     if (lease->renewed_ms < w->renew_sent_ms)
         lease->renewed_ms = w->renew_sent_ms;
-    worker_progress_arm(w, lease); /* it may have been left out */
+    worker_progress_arm(w, lease); /* +WPI may have left it out */
     if (w->isolation.telling)
         isolation_leave(w, lease);
-    if (lease->push != PUSH_ASKED) /* not asked yet: the row may have gone after this was answered */
+    if (lease->push != PUSH_ASKED) /* not asked yet: the row may be deleted after this answer */
         return;
     lease_set_push(w, lease, PUSH_DENIED);
     w->counters.contradicted++;
-    if (lease->state == LEASE_CONFIRMING) /* a push alone drops nothing: the message comes back */
+    if (lease->state == LEASE_CONFIRMING) /* a push alone ends nothing: the message is handed back */
         lease_end(w, lease, WORKER_OUT_DROP, WORKER_END_CANCELLED);
 }
 
@@ -98,7 +100,7 @@ static void missing(struct worker_machine *w, struct lease *lease)
     case LEASE_RUNNING:
     case LEASE_CANCELLING: lease_cancelled(w, lease); break;
     case LEASE_CONFIRMING: lease_end(w, lease, WORKER_OUT_ACK, WORKER_END_CANCELLED); break;
-    case LEASE_READY: /* gone before its completion could ask; or by its completion, whose answer was lost */
+    case LEASE_READY: /* deleted before its completion asked, or by its completion, whose answer was lost */
     case LEASE_TO_LEAVE:
     case LEASE_RETRYING:
         lease_end(w, lease, WORKER_OUT_ACK,
@@ -106,7 +108,7 @@ static void missing(struct worker_machine *w, struct lease *lease)
                   : lease->result.later   ? WORKER_END_LATER
                                           : WORKER_END_REFUSED);
         break;
-    default: assert(false); /* takes no part in renewals */
+    default: assert(false); /* such a state takes no part in renewals */
     }
 }
 
@@ -117,7 +119,7 @@ void worker_renewed(struct worker_machine *w, const struct worker_in *in)
     for (size_t i = 0; i < w->renew_len; i++) {
         struct lease *const lease = lease_table_find(&w->table, w->renew_ids[i]);
         assert(in->unknown || in->rows[i].id == w->renew_ids[i]);
-        if (lease == NULL || !lease_takes_part(lease)) /* ended, or being completed, since it was asked */
+        if (lease == NULL || !lease_takes_part(lease)) /* ended or in completion since it was asked */
             continue;
         switch (in->unknown ? WORKER_ROW_UNKNOWN : in->rows[i].state) {
         case WORKER_ROW_MINE: kept(w, lease, in->rows[i].attempt); break;
