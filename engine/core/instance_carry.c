@@ -113,7 +113,7 @@ thole_status instance_carry(const struct instance *ended, struct arena *arena, s
 {
     struct carry c = {.in = ended, .arena = arena};
     assert(ended->end.continued);
-    c.cap = 4 + ended->state.len + events_kept(ended, NULL, NULL);
+    c.cap = 4 + state_len(&ended->state) + events_kept(ended, NULL, NULL);
     c.events = arena_array(arena, c.cap, sizeof *c.events);
     if (c.events == NULL)
         return arena_status(arena);

@@ -230,11 +230,10 @@ void retry_convert_wake(const struct instance *in, const struct task *task, stru
 
 void retry_convert_release(const struct task *task, struct event *event)
 {
-    bool const fails = event->kind == EVENT_ACTIVITY_FAILED;
     *event = (struct event){.kind = event->kind, .ref = task->id, .quarantined = true};
     event->try_number = task_try(task);
-    event->timed = fails && task_timed(task);
-    if (fails)
+    event->timed = task_timed(task); /* only an end records it */
+    if (event->kind == EVENT_ACTIVITY_FAILED)
         fail_from_quarantine(task, event);
     else
         start_next_try(task, event);

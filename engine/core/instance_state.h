@@ -170,7 +170,6 @@ struct state_node;
 struct state_map {
     struct state_node *head, *spare;
     size_t bytes; /* of all keys and values */
-    size_t len;
 };
 
 /* Set by thole_set_status(). Written by instance_state_map.c. */

@@ -78,6 +78,15 @@ bool state_next(const struct state_map *map, thole_slice key, thole_slice *ret_k
     return true;
 }
 
+size_t state_len(const struct state_map *map)
+{
+    size_t n = 0;
+    if (map->head != NULL)
+        for (const struct state_node *node = map->head->next[0]; node != NULL; node = node->next[0])
+            n++;
+    return n;
+}
+
 static uint8_t height_of(thole_slice key)
 {
     uint64_t hash = hash_bytes(3, key);
@@ -124,7 +133,6 @@ static struct state_node *insert(struct instance *in, thole_slice key)
         path[level]->next[level] = node;
     }
     map->bytes += key.len;
-    map->len++;
     return node;
 }
 
@@ -165,9 +173,8 @@ void state_drop(struct state_map *map, thole_slice key)
         assert(path[level]->next[level] == node);
         path[level]->next[level] = node->next[level];
     }
-    assert(map->len > 0 && map->bytes >= node->key_len + node->value_len);
+    assert(map->bytes >= node->key_len + node->value_len);
     map->bytes -= node->key_len + node->value_len;
-    map->len--;
     node->next[0] = map->spare;
     map->spare = node;
 }

@@ -127,7 +127,7 @@ void thole_state_set(thole_ctx *ctx, thole_slice key, thole_slice value)
     struct instance *in = ctx->instance;
     struct event event = {.kind = EVENT_STATE_SET, .name = key, .data = value};
     NOTE_CALL_SITE(in);
-    if (code_refuses(in) || in->broken != THOLE_OK)
+    if (code_refuses(in))
         return;
     enum task_fault const fault = state_fault(in, key, value);
     if (fault != 0)

@@ -224,6 +224,11 @@ static void duplicates_change_nothing(void)
          "ok, ended"},
         {"recorded unchecked while blocked", checkout,
          START " / ~#4 ActivityCompleted #99 () | #5 TimerFired #2", "ok"},
+        {"a result of another try, recorded while blocked", checkout,
+         START
+         " / ~#4 ActivityCompleted #2 try 2 (old) / #5 ActivityCompleted #2 (paid) | #6 TimerCancelled #3 "
+         "select_loser (activity 2 'charge' won) | #7 ActivityScheduled ship(paid)",
+         "ok"},
     };
     play_check_replay(rows, ARRAY_LEN(rows));
 }

@@ -33,6 +33,19 @@ static thole_status late(thole_ctx *ctx, thole_slice input, thole_slice *ret_out
     return THOLE_OK;
 }
 
+/* Waits for a timer and then for an event, again and again: what is kept comes and goes each time. */
+static thole_status late_each_time(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    for (int i = 0; i < 3; i++) {
+        thole_slice data;
+        THOLE_TRY(thole_await(ctx, thole_timer(ctx, 10), NULL));
+        THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("go")), &data));
+        input = thole_format(ctx, "%.*s%.*s", THOLE_FMT(input), THOLE_FMT(data));
+    }
+    *ret_output = input;
+    return THOLE_OK;
+}
+
 static thole_status two_names(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     thole_task tasks[] = {thole_event(ctx, THOLE_STR("a")), thole_event(ctx, THOLE_STR("b"))};
@@ -72,6 +85,13 @@ static void taken_and_kept(void)
          "Started t() / EventReceived go(1) / TimerFired #2 / EventReceived go(2)",
          "#1 Started t() | #2 TimerCreated due 1010 / #3 EventReceived go(1) / #4 TimerFired #2 | "
          "#5 EventAwaited go | #6 EventAwaited go / #7 EventReceived go(2) | #8 Completed (12 10)"},
+        {"kept, all taken, kept again", late_each_time,
+         "Started t() / EventReceived go(1) / TimerFired #2 / EventReceived go(2) | EventReceived go(3) / "
+         "TimerFired #6 / TimerFired #11",
+         "#1 Started t() | #2 TimerCreated due 1010 / #3 EventReceived go(1) / #4 TimerFired #2 | "
+         "#5 EventAwaited go | #6 TimerCreated due 3010 / #7 EventReceived go(2) | #8 EventReceived go(3) / "
+         "#9 TimerFired #6 | #10 EventAwaited go | #11 TimerCreated due 5010 / #12 TimerFired #11 | "
+         "#13 EventAwaited go | #14 Completed (123)"},
         {"each name has its queue", two_names, "Started t() / EventReceived b(2) / EventReceived a(1)",
          "#1 Started t() | #2 EventAwaited a | #3 EventAwaited b / #4 EventReceived b(2) / "
          "#5 EventReceived a(1) | #6 Completed (12)"},
