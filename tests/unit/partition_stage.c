@@ -224,6 +224,7 @@ static bool apply(struct stage *s, struct batch *batch, struct in_applied *ret)
     bool const answered = !batch->durable || !s->hold_durable;
     check_deletions(batch);
     s->batches++;
+    s->durables += batch->durable;
     s->applied = batch->projected;
     if (batch->durable && s->applied.seq > s->durable && !s->hold_durable)
         s->durable = s->applied.seq;
@@ -247,8 +248,13 @@ static void send(struct stage *s, const struct out_send *asked)
     struct message message;
     s->sends++;
     CU_ASSERT_EQUAL(message_decode(asked->bytes, &s->arena, &message, NULL), THOLE_OK);
-    buf_printf(&s->said, "send kind %d to %.*s: %s %.*s\n", (int)message.kind, THOLE_FMT(message.instance),
-               thole_status_name((thole_status)message.status), THOLE_FMT(message.error_type));
+    buf_printf(&s->said, "send kind %d to %.*s.%llu.%llu: %s %.*s '%.*s'", (int)message.kind,
+               THOLE_FMT(message.instance), (unsigned long long)message.execution,
+               (unsigned long long)message.task, thole_status_name((thole_status)message.status),
+               THOLE_FMT(message.error_type), THOLE_FMT(message.data));
+    if (message.child.len > 0)
+        buf_printf(&s->said, " of %.*s", THOLE_FMT(message.child));
+    buf_text(&s->said, "\n");
 }
 
 static void open_store(struct stage *s, const struct out_store_open *asked, struct in_store_opened *ret)
@@ -314,6 +320,10 @@ static void say(struct stage *s, const struct partition_out *out)
         break;
     case PARTITION_OUT_CRASHED:
         keep_crash(s, out->crashed.instance, out->crashed.execution, out->crashed.count, out->crashed.text);
+        break;
+    case PARTITION_OUT_PURGE_INBOX:
+        s->purges++;
+        s->purged_below = out->purge_inbox.below;
         break;
     case PARTITION_OUT_CRASHES_OVER: forget_crash(s, out->crashes_over.instance); break;
     default: break;

@@ -43,7 +43,8 @@ struct stage {
     uint64_t durable;                       /* up to there it never forgets that */
     char detail[1100], custom_status[1100]; /* of the last row of an instance */
     size_t batches, activities, timers, largest_batch, works, sends, loads, resets, deletions, removals,
-        result_looks;
+        result_looks, durables, purges;
+    uint64_t purged_below;
     struct partition_crash crashes[8]; /* what is known of whose code has crashed */
     size_t crashes_len;
     struct buf said; /* a line for each notice, rejection, answer, message and line of an orchestration */

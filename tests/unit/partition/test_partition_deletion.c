@@ -398,17 +398,20 @@ static void test_the_parent_hears_of_it(void)
     s->hold_sent = true;
     (void)stage_said(s);
     delete_it(s, "kid", 1, true);
-    check_said(s, "told", "notice terminated kid\nsend kind 7 to other: CANCELLED \nnotice deleted kid\n");
+    check_said(
+        s, "told",
+        "notice terminated kid\nsend kind 7 to other.1.2: CANCELLED  'away' of kid\nnotice deleted kid\n");
     CU_ASSERT_EQUAL(s->removals, 0); /* who asks whose child it was must find it */
     start(s, "kid", "twice", "mine");
     complete(s, "kid", 2); /* the newest executions say nothing of the first life */
     stage_again(s, &options);
-    CU_ASSERT_PTR_NOT_NULL(strstr(stage_said(s), "send kind 7 to other: CANCELLED"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(stage_said(s), "send kind 7 to other.1.2: CANCELLED"));
     CU_ASSERT_EQUAL(s->removals, 0);
     stage_release(s);
     CU_ASSERT_EQUAL(s->removals, 1);
     stage_message(s, &kid);
-    CU_ASSERT_PTR_NOT_NULL(strstr(stage_said(s), "send kind 7 to other: CONFLICT conflict"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(
+        stage_said(s), "send kind 7 to other.1.2: CONFLICT conflict 'the instance id is in use' of kid"));
     end(s);
 }
 
@@ -448,7 +451,7 @@ static void test_whose_child_it_is_now(void)
     (void)stage_said(s);
     options.log_chunk = 1;
     stage_again(s, &options);
-    CU_ASSERT_PTR_NOT_NULL(strstr(stage_said(s), "send kind 7 to other: OK"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(stage_said(s), "send kind 7 to other.1.2: OK"));
     end(s);
 }
 
@@ -514,7 +517,8 @@ static void test_whoever_it_was_in_the_way_of(void)
     stage_message(s, &child);
     delete_it(s, "i", 1, false);
     check_said(s, "not yet",
-               "send kind 7 to other: CONFLICT conflict\nsend kind 7 to other: CONFLICT conflict\n");
+               "send kind 7 to other.1.2: CONFLICT conflict 'the instance id is in use' of i\n"
+               "send kind 7 to other.1.2: CONFLICT conflict 'the instance id is in use' of i\n");
     CU_ASSERT_EQUAL(s->deletions, 0);
     stage_release(s);
     settle(s);

@@ -641,7 +641,8 @@ static void test_a_refused_child_waits_for_its_answer(void)
     s->hold_sent = true;
     (void)stage_said(s);
     stage_message(s, &start);
-    check_said(s, "refused", "send kind 7 to other: CONFLICT conflict\n");
+    check_said(s, "refused",
+               "send kind 7 to other.1.2: CONFLICT conflict 'the instance id is in use' of kid\n");
     settle(s);
     CU_ASSERT_FALSE(partition_idle(s->p));
     stage_again(s, &options);
@@ -649,7 +650,8 @@ static void test_a_refused_child_waits_for_its_answer(void)
     s->inbox--; /* it comes again */
     (void)stage_said(s);
     stage_message(s, &start);
-    check_said(s, "again", "send kind 7 to other: CONFLICT conflict\n");
+    check_said(s, "again",
+               "send kind 7 to other.1.2: CONFLICT conflict 'the instance id is in use' of kid\n");
     settle(s);
     CU_ASSERT_TRUE(partition_idle(s->p));
     stage_again(s, &options);

@@ -1,0 +1,338 @@
+/*
+ * What a partition does besides its instances' turns: it saves its position, purges its inbox, forgets what
+ * is at rest, removes records a few at a time, and closes. When, in which order, and how often.
+ */
+#include "partition_stage.h"
+#include "thole/orchestration.h"
+#include "thole_cunit.h"
+#include <stdlib.h>
+#include <string.h>
+
+static thole_status how(thole_ctx *ctx, void *arg, thole_slice input, thole_slice *ret_output)
+{
+    (void)ctx, (void)arg, (void)input;
+    *ret_output = THOLE_STR("well");
+    return THOLE_OK;
+}
+
+static thole_status plain(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_on_query(ctx, THOLE_STR("how"), how, NULL);
+    return thole_await(ctx, thole_call(ctx, THOLE_STR("work"), input), ret_output);
+}
+
+/* The second execution schedules an activity and ends without waiting for it. */
+static thole_status leaves(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)ret_output;
+    if (input.len > 0) {
+        (void)thole_call(ctx, THOLE_STR("work"), input);
+        return THOLE_OK;
+    }
+    THOLE_TRY(thole_await(ctx, thole_call(ctx, THOLE_STR("work"), input), NULL));
+    return thole_continue_as_new(ctx, THOLE_STR("x"), 0);
+}
+
+static const thole_orchestration_entry entries[] = {{"plain", plain, 0}, {"leaves", leaves, 0}};
+enum { IDLE_MS = 1000 };
+
+static struct stage *begin(struct partition_options *options)
+{
+    struct stage *s = malloc(sizeof *s);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+    stage_options(options, entries, ARRAY_LEN(entries));
+    options->idle_ms = IDLE_MS;
+    stage_begin_with(s, options, 100);
+    return s;
+}
+
+static void end(struct stage *s)
+{
+    stage_end(s);
+    free(s);
+}
+
+static void settle(struct stage *s)
+{
+    for (int i = 0; i < 10; i++)
+        stage_timer(s, s->now_ms + 2 * IDLE_MS);
+}
+
+static size_t positions(const struct stage *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->log_len; i++)
+        n += s->log[i].kind == RECORD_POSITION;
+    return n;
+}
+
+static void ask(struct stage *s, enum partition_in_kind kind)
+{
+    struct partition_in const in = {.kind = kind, .generation = partition_generation(s->p)};
+    (void)partition_input(s->p, &in, s->now_ms);
+    stage_run(s);
+}
+
+/* Is for nobody: no record takes it in, and only the memory knows the position. */
+static void for_nobody(struct stage *s)
+{
+    stage_complete(s, "nobody", 2, THOLE_STR("done"));
+}
+
+/* ---- when nothing is to do ---- */
+
+/* One thing after each idle time, and then nothing for ever. */
+static void one_thing_at_a_time(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    settle(s);
+    stage_start(s, "i", "plain");
+    uint64_t at = s->now_ms;
+    for_nobody(s);
+    size_t const before = positions(s);
+    s->purges = 0;
+    CU_ASSERT_EQUAL(partition_deadline_ms(s->p), at + IDLE_MS);
+    stage_timer(s, at + IDLE_MS - 1);
+    CU_ASSERT_EQUAL(positions(s), before);
+    stage_timer(s, at += IDLE_MS);
+    CU_ASSERT_EQUAL(positions(s), before + 1);
+    CU_ASSERT_EQUAL(s->purges, 0); /* the position is younger than an idle time */
+    for (int i = 0; i < 4 && partition_deadline_ms(s->p) != UINT64_MAX; i++) {
+        CU_ASSERT_EQUAL(partition_deadline_ms(s->p), at + IDLE_MS);
+        stage_timer(s, at += IDLE_MS);
+    }
+    CU_ASSERT_EQUAL(partition_deadline_ms(s->p), UINT64_MAX);
+    CU_ASSERT_TRUE(partition_idle(s->p));
+    CU_ASSERT_EQUAL(positions(s), before + 1);
+    end(s);
+}
+
+/* Whoever opens it says where it stands; nothing new is to be saved then. */
+static void an_opening_saves_nothing_twice(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    stage_start(s, "i", "plain");
+    stage_complete(s, "i", 2, THOLE_STR("done"));
+    settle(s);
+    size_t const before = positions(s);
+    s->projected = s->applied;
+    stage_again(s, &options);
+    settle(s);
+    CU_ASSERT_EQUAL(positions(s), before);
+    CU_ASSERT_TRUE(partition_idle(s->p));
+    end(s);
+}
+
+/* A purge that was asked for before it closed may not have been carried out. */
+static void each_opening_purges(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    for (int i = 0; i < 3; i++)
+        stage_start(s, (const char *const[]){"a", "b", "c"}[i], "plain");
+    settle(s);
+    CU_ASSERT_EQUAL(s->purges, 1);
+    CU_ASSERT_EQUAL(s->purged_below, s->inbox); /* the one at the floor stays */
+    ask(s, PARTITION_IN_CLOSE);
+    stage_open(s);
+    settle(s);
+    CU_ASSERT_EQUAL(s->purges, 2);
+    CU_ASSERT_EQUAL(s->purged_below, s->inbox);
+    end(s);
+}
+
+/* ---- what is at rest is forgotten ---- */
+
+/* Not the one that a message was for since. */
+static void who_was_used_last_stays(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    stage_end(s);
+    options.parked_max = 2;
+    stage_begin_with(s, &options, 100);
+    stage_start(s, "a", "plain");
+    stage_start(s, "b", "plain");
+    stage_tell(s, "a", MESSAGE_EVENT, "for a");
+    stage_start(s, "c", "plain");
+    s->loads = 0;
+    stage_tell(s, "a", MESSAGE_EVENT, "for a again");
+    CU_ASSERT_EQUAL(s->loads, 0);
+    stage_tell(s, "b", MESSAGE_EVENT, "for b");
+    CU_ASSERT_EQUAL(s->loads, 1);
+    end(s);
+}
+
+/* ---- counts ---- */
+
+/* An activity that the next execution leaves behind in its first turn was never an open one. */
+static void what_is_left_at_once_is_not_counted_again(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    stage_start(s, "i", "leaves");
+    CU_ASSERT_EQUAL(partition_open_activities(s->p), 1);
+    settle(s);
+    size_t const reads = s->live_reads;
+    stage_complete(s, "i", 2, THOLE_STR("done"));
+    CU_ASSERT_EQUAL(partition_open_activities(s->p), 0);
+    settle(s);
+    CU_ASSERT_EQUAL(s->live_reads, reads);
+    end(s);
+}
+
+/* ---- removals ---- */
+
+static const char *const many[] = {"a", "b", "c", "d", "e"};
+
+static void delete_many(struct stage *s)
+{
+    for (size_t i = 0; i < ARRAY_LEN(many); i++) {
+        stage_start(s, many[i], "plain");
+        stage_complete(s, many[i], 2, THOLE_STR("done"));
+    }
+    settle(s);
+    s->removals = s->durables = 0;
+    s->hold_removed = true;
+    for (size_t i = 0; i < ARRAY_LEN(many); i++) {
+        char text[16];
+        (void)snprintf(text, sizeof text, "delete %zu", i);
+        stage_tell(s, many[i], MESSAGE_DELETE, text);
+    }
+    settle(s);
+}
+
+static void two_at_a_time(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    delete_many(s);
+    CU_ASSERT_EQUAL(s->removals, 2);
+    struct partition_in const first = s->held[0];
+    memmove(s->held, s->held + 1, --s->held_len * sizeof *s->held);
+    (void)partition_input(s->p, &first, s->now_ms);
+    stage_run(s);
+    CU_ASSERT_EQUAL(s->removals, 3);
+    while (s->held_len > 0)
+        stage_release(s);
+    CU_ASSERT_EQUAL(s->removals, ARRAY_LEN(many));
+    settle(s);
+    CU_ASSERT_TRUE(partition_idle(s->p));
+    end(s);
+}
+
+/* The database is to keep for good how far it is, once for each deletion at the most: it waits for its disk.
+ */
+static void what_is_durable_stays_so(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    delete_many(s);
+    size_t const durables = s->durables;
+    CU_ASSERT(durables >= 1 && durables <= ARRAY_LEN(many));
+    for (int i = 0; i < 6; i++) { /* the deletions still wait */
+        char id[2] = {(char)('p' + i), 0};
+        stage_start(s, id, "plain");
+        settle(s);
+    }
+    CU_ASSERT_EQUAL(s->durables, durables);
+    end(s);
+}
+
+/* ---- closing ---- */
+
+static void check_waits(struct stage *s)
+{
+    CU_ASSERT_EQUAL(partition_state(s->p), PARTITION_CLOSING);
+    CU_ASSERT_EQUAL(partition_deadline_ms(s->p), UINT64_MAX);
+    CU_ASSERT_STRING_EQUAL(s->closed, "");
+}
+
+/* What is on its way is waited for, and the position is stored before the inbox is purged. */
+static void it_closes_in_order(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    stage_start(s, "i", "plain");
+    stage_start(s, "j", "plain");
+    s->purges = 0;
+    s->hold_appends = true;
+    stage_complete(s, "i", 2, THOLE_STR("done"));
+    ask(s, PARTITION_IN_CLOSE);
+    check_waits(s);
+    stage_release(s);
+    CU_ASSERT_STRING_EQUAL(s->closed, "handed over");
+    CU_ASSERT_EQUAL(s->purges, 1);
+    end(s);
+}
+
+static void it_closes_when_its_position_is_stored(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    stage_start(s, "i", "plain");
+    stage_start(s, "j", "plain");
+    for_nobody(s);
+    size_t const before = positions(s);
+    s->purges = 0;
+    s->hold_appends = true;
+    ask(s, PARTITION_IN_CLOSE);
+    CU_ASSERT_EQUAL(positions(s), before + 1);
+    CU_ASSERT_EQUAL(s->purges, 0);
+    check_waits(s);
+    stage_release(s);
+    CU_ASSERT_STRING_EQUAL(s->closed, "handed over");
+    CU_ASSERT_EQUAL(s->purges, 1);
+    end(s);
+}
+
+static void it_closes_when_its_rows_are_stored(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    s->hold_applied = true;
+    stage_start(s, "i", "plain");
+    ask(s, PARTITION_IN_CLOSE);
+    check_waits(s);
+    stage_release(s);
+    CU_ASSERT_STRING_EQUAL(s->closed, "handed over");
+    end(s);
+}
+
+/* Whatever the reason, the answers to what is on its way come first: they say what this epoch has done. */
+static void it_steps_down_when_all_is_answered(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    stage_start(s, "i", "plain");
+    stage_start(s, "j", "plain");
+    settle(s);
+    uint64_t const done = partition_committed_n(s->p);
+    s->hold_appends = true;
+    stage_complete(s, "i", 2, THOLE_STR("done"));
+    CU_ASSERT_EQUAL_FATAL(s->held_len, 1);
+    memset((void *)(uintptr_t)s->appended.ptr, 0xff, s->appended.len); /* cannot be read again */
+    stage_complete(s, "j", 2, THOLE_STR("done"));
+    CU_ASSERT_EQUAL_FATAL(s->held_len, 2);
+    stage_release(s);
+    CU_ASSERT_STRING_EQUAL(s->closed, "a record does not decode as it was written");
+    CU_ASSERT_EQUAL(s->closed_records, done + 2);
+    end(s);
+}
+
+static const struct thole_test tests[] = {
+    {"one thing at a time", one_thing_at_a_time},
+    {"an opening saves nothing twice", an_opening_saves_nothing_twice},
+    {"each opening purges", each_opening_purges},
+    {"who was used last stays", who_was_used_last_stays},
+    {"what is left at once is not counted again", what_is_left_at_once_is_not_counted_again},
+    {"two at a time", two_at_a_time},
+    {"what is durable stays so", what_is_durable_stays_so},
+    {"it closes in order", it_closes_in_order},
+    {"it closes when its position is stored", it_closes_when_its_position_is_stored},
+    {"it closes when its rows are stored", it_closes_when_its_rows_are_stored},
+    {"it steps down when all is answered", it_steps_down_when_all_is_answered},
+};
+THOLE_TEST_MAIN("partition housekeeping", tests)
