@@ -68,7 +68,7 @@ static thole_status start_servers(struct dev *dev, thole_error *reterr)
 {
     const struct cli_options *options = &dev->cli->options;
     char path[DEV_PATH_BYTES];
-    struct nats_server_options nats = {.dir = path};
+    struct nats_server_options nats = {.dir = path, .password = dev->folder.password};
     struct postgres_server_options postgres = {.dir = path, .password = dev->folder.password};
     THOLE_TRY(choose_port(dev->cli, "nats-server", "--nats-port", options->nats_port, dev->folder.nats_port,
                           &nats.port, reterr));

@@ -63,14 +63,8 @@ static thole_status write_file(const struct dev_folder *folder, const char *name
                                thole_error *reterr)
 {
     char path[DEV_PATH_BYTES];
-    size_t const len = strlen(text);
     (void)snprintf(path, sizeof path, "%s/%s", folder->path, name);
-    int const fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600); /* it holds the password */
-    bool written = fd >= 0 && write(fd, text, len) == (ssize_t)len;
-    if (fd >= 0 && close(fd) != 0)
-        written = false;
-    return written ? THOLE_OK
-                   : thole_fail(reterr, THOLE_INVALID, "cannot write %s: %s", path, strerror(errno));
+    return server_write_private(path, text, reterr);
 }
 
 static thole_status make_password(char ret[DEV_PASSWORD_BYTES], thole_error *reterr)

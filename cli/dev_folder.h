@@ -4,7 +4,7 @@
  *
  *   nats/ postgres/   the servers' data and logs
  *   env               the settings, to be sourced by a shell
- *   password ports    what the next start takes over
+ *   password ports    what the next start takes over: the password of both servers, and their ports
  *   lock              held as long as it is in use
  */
 #ifndef THOLE_DEV_FOLDER_H

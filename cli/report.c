@@ -40,7 +40,7 @@ static const char *advice(const struct cli *cli, thole_status status, bool conne
         return connecting ? "is the server running there? Without one, try: thole dev"
                           : "the server may be restarting; the same command may be repeated";
     case THOLE_UNSUPPORTED: return "upgrade the server; nats-server 2.10.23 and Postgres 14 are the oldest";
-    case THOLE_DENIED: return "check --nats-creds, --postgres and the user's permissions";
+    case THOLE_DENIED: return "check --nats, --nats-creds, --postgres and the user's permissions";
     case THOLE_NOT_FOUND:
         if (!connecting && cli->command->not_found_hint != NULL)
             return cli->command->not_found_hint;

@@ -13,20 +13,34 @@ enum {
     NAMESPACE_BYTES_MAX = 50, /* Postgres cuts names at 63 bytes */
 };
 
+/* In a URI the last '@' ends user and password for a reader, and the first one, or a '/' before it, for
+ * libpq: what it takes for the host would be a part of the password, and is shown in its messages. */
+static bool is_ambiguous(const char *conninfo)
+{
+    const char *const scheme = strstr(conninfo, "://");
+    const char *const user_end = strrchr(conninfo, '@');
+    if (scheme == NULL || strspn(conninfo, "abcdefghijklmnopqrstuvwxyz") != (size_t)(scheme - conninfo) ||
+        user_end == NULL || user_end < scheme)
+        return false; /* key=value pairs, or no user */
+    return scheme + 3 + strcspn(scheme + 3, "@/?") != user_end;
+}
+
 /* Malformed text must not be repeated: libpq's message quotes it, with the password in it. */
 static thole_status check_conninfo(const char *conninfo, thole_error *reterr)
 {
     char *message = NULL;
     PQconninfoOption *parsed = PQconninfoParse(conninfo, &message);
-    bool ok = parsed != NULL;
+    bool const ok = parsed != NULL && !is_ambiguous(conninfo);
     PQconninfoFree(parsed);
     if (message != NULL)
         PQfreemem(message);
     if (!ok)
-        return thole_fail(
-            reterr, THOLE_INVALID,
-            "the Postgres connection string is malformed (it is not shown, as it may hold a "
-            "password); expected postgres://user:password@host:port/database or key=value pairs");
+        return thole_fail(reterr, THOLE_INVALID,
+                          "the Postgres connection string is malformed (it is not shown, as it may hold a "
+                          "password); expected "
+                          "postgres://user:password@host:port/database, with @ / ? in user and password as "
+                          "%%40 %%2F %%3F, or "
+                          "key=value pairs");
     return THOLE_OK;
 }
 

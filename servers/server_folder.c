@@ -1,12 +1,15 @@
 /* Folders that servers are given. */
 #include "servers.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { PRIVATE_PATH_BYTES = 4096 };
 
 thole_status server_dir_create(const char *prefix, char ret_dir[SERVER_PATH_BYTES], thole_error *reterr)
 {
@@ -22,6 +25,24 @@ thole_status server_dir_create(const char *prefix, char ret_dir[SERVER_PATH_BYTE
                           strerror(errno));
     (void)chmod(ret_dir, 0711); /* user postgres must get through to its own folder inside */
     return THOLE_OK;
+}
+
+thole_status server_write_private(const char *path, const char *text, thole_error *reterr)
+{
+    char fresh[PRIVATE_PATH_BYTES];
+    size_t const len = strlen(text);
+    int const n = snprintf(fresh, sizeof fresh, "%s.new", path);
+    if (n < 0 || (size_t)n >= sizeof fresh)
+        return thole_fail(reterr, THOLE_INVALID, "the path %s is longer than %zu bytes", path,
+                          sizeof fresh - 5);
+    (void)unlink(fresh); /* of a run that was killed */
+    int const fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    bool ok = fd >= 0 && write(fd, text, len) == (ssize_t)len;
+    if (fd >= 0 && close(fd) != 0)
+        ok = false;
+    return ok && rename(fresh, path) == 0
+               ? THOLE_OK
+               : thole_fail(reterr, THOLE_UNAVAILABLE, "cannot write %s: %s", path, strerror(errno));
 }
 
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)

@@ -134,7 +134,7 @@ static bool read_until(int fd, char *text, size_t cap, const char *word, const c
 }
 
 /* The options of CONNECT. */
-static thole_slice connect_options(char bytes[BODY_BYTES])
+static thole_slice connect_options(const struct server *server, char bytes[BODY_BYTES])
 {
     struct json json;
     struct json_room room = {.bytes = bytes, .cap = BODY_BYTES};
@@ -143,6 +143,10 @@ static thole_slice connect_options(char bytes[BODY_BYTES])
     json_member_bool(&json, "verbose", false);
     json_member_bool(&json, "headers", true);
     json_member_bool(&json, "no_responders", true);
+    if (server->password[0] != 0) {
+        json_member_text(&json, "user", "thole");
+        json_member_text(&json, "pass", server->password);
+    }
     json_end(&json);
     return json_room_bytes(&room);
 }
@@ -157,15 +161,15 @@ static bool is_good_answer(const char *message)
 }
 
 /* One request of JetStream's API; true when the answer came and is not an error. */
-static bool nats_request(uint16_t port, const char *subject, thole_slice body)
+static bool nats_request(const struct server *server, const char *subject, thole_slice body)
 {
     char text[ANSWER_BYTES], ask[512], bytes[BODY_BYTES];
-    thole_slice const options = connect_options(bytes);
+    thole_slice const options = connect_options(server, bytes);
     int const n =
         snprintf(ask, sizeof ask, "CONNECT %.*s\r\nSUB _INBOX.ready 1\r\nPUB %s _INBOX.ready %zu\r\n%.*s\r\n",
                  THOLE_FMT(options), subject, body.len, THOLE_FMT(body));
     assert(n > 0 && (size_t)n < sizeof ask);
-    int const fd = connect_to(port);
+    int const fd = connect_to(server->port);
     if (fd < 0)
         return false;
     bool const answered = read_until(fd, text, sizeof text, "\r\n", "\r\n") &&
@@ -176,14 +180,14 @@ static bool nats_request(uint16_t port, const char *subject, thole_slice body)
 }
 
 /* A JetStream server without its leader answers with an error, or not at all. */
-bool nats_answers(uint16_t port)
+bool nats_answers(const struct server *server)
 {
-    return nats_request(port, "$JS.API.INFO", THOLE_STR(""));
+    return nats_request(server, "$JS.API.INFO", THOLE_STR(""));
 }
 
 /* A young cluster has a leader before the leader knows all members: tried with a stream that is removed
  * again. */
-bool nats_places(uint16_t port, size_t replicas)
+bool nats_places(const struct server *server, size_t replicas)
 {
     char body[BODY_BYTES];
     struct json json;
@@ -198,8 +202,8 @@ bool nats_places(uint16_t port, size_t replicas)
     json_member_text(&json, "storage", "memory");
     json_member_number(&json, "num_replicas", replicas);
     json_end(&json);
-    return nats_request(port, "$JS.API.STREAM.CREATE.THOLE_READY", json_room_bytes(&room)) &&
-           nats_request(port, "$JS.API.STREAM.DELETE.THOLE_READY", THOLE_STR(""));
+    return nats_request(server, "$JS.API.STREAM.CREATE.THOLE_READY", json_room_bytes(&room)) &&
+           nats_request(server, "$JS.API.STREAM.DELETE.THOLE_READY", THOLE_STR(""));
 }
 
 /* A Postgres that is starting or recovering answers with an error (E), a ready one asks who we are (R). */

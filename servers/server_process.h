@@ -37,9 +37,9 @@ void process_last_line(const char *path, char *ret, size_t cap);
 void process_pause_ms(unsigned ms);
 
 /* One attempt each, some seconds at most. */
-bool nats_answers(uint16_t port);
+bool nats_answers(const struct server *server);
 /* True when a stream of that many replicas can be made. */
-bool nats_places(uint16_t port, size_t replicas);
+bool nats_places(const struct server *server, size_t replicas);
 bool postgres_answers(uint16_t port);
 
 #endif

@@ -41,16 +41,15 @@ static thole_status use_dir(struct server *server, const char *dir, thole_error 
     return THOLE_OK;
 }
 
-static thole_status write_file(const char *path, const char *text, thole_error *reterr)
+static thole_status use_password(struct server *server, const char *password, thole_error *reterr)
 {
-    int const fd =
-        open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600); /* one of them holds a password */
-    size_t const len = strlen(text);
-    bool ok = fd >= 0 && write(fd, text, len) == (ssize_t)len;
-    if (fd >= 0 && close(fd) != 0)
-        ok = false;
-    return ok ? THOLE_OK
-              : thole_fail(reterr, THOLE_UNAVAILABLE, "cannot write %s: %s", path, strerror(errno));
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    size_t const len = strlen(password);
+    if (len < 1 || len >= sizeof server->password || strspn(password, letters) != len)
+        return thole_fail(reterr, THOLE_INVALID, "a password is 1 to %d letters and digits",
+                          (int)sizeof server->password - 1);
+    memcpy(server->password, password, len + 1);
+    return THOLE_OK;
 }
 
 /* ---- one server ---- */
@@ -108,7 +107,7 @@ thole_status server_relaunch(struct server *server, thole_error *reterr)
 
 static bool answers(const struct server *server)
 {
-    return server->kind == SERVER_NATS ? nats_answers(server->port) : postgres_answers(server->port);
+    return server->kind == SERVER_NATS ? nats_answers(server) : postgres_answers(server->port);
 }
 
 static thole_status did_not_start(const struct server *server, const char *what, thole_error *reterr)
@@ -262,15 +261,20 @@ static thole_status nats_prepare(struct server *server, const void *opaque, thol
                       plan->options->max_payload_bytes);
     if (plan->options->config != NULL)
         n += snprintf(text + n, sizeof text - (size_t)n, "%s", plan->options->config);
+    if ((size_t)n < sizeof text && server->password[0] != 0)
+        n += snprintf(text + n, sizeof text - (size_t)n, "authorization { user: thole, password: \"%s\" }\n",
+                      server->password);
     if ((size_t)n >= sizeof text)
         return thole_fail(reterr, THOLE_LIMIT, "the configuration of nats-server is longer than %zu bytes",
                           sizeof text - 1);
     if (plan->members > 1)
         n += routes_text(plan, text + n, sizeof text - (size_t)n);
     assert((size_t)n < sizeof text);
-    (void)snprintf(server->url, sizeof server->url, "nats://127.0.0.1:%u", server->port);
+    (void)snprintf(server->url, sizeof server->url, "nats://%s%s%s127.0.0.1:%u",
+                   server->password[0] == 0 ? "" : "thole:", server->password,
+                   server->password[0] == 0 ? "" : "@", server->port);
     (void)snprintf(path, sizeof path, "%s/nats.conf", server->dir);
-    return write_file(path, text, reterr);
+    return server_write_private(path, text, reterr);
 }
 
 thole_status server_nats_start(const struct nats_server_options *options, struct server *ret,
@@ -279,6 +283,8 @@ thole_status server_nats_start(const struct nats_server_options *options, struct
     struct nats_plan const plan = {.options = options, .members = 1};
     *ret = (struct server){.kind = SERVER_NATS};
     thole_status status = use_dir(ret, options->dir, reterr);
+    if (status == THOLE_OK && options->password != NULL)
+        status = use_password(ret, options->password, reterr);
     if (status == THOLE_OK)
         status = server_find_nats(ret->program, sizeof ret->program, reterr);
     if (status == THOLE_OK)
@@ -311,10 +317,9 @@ static bool cluster_settles(struct server *servers, size_t count)
             servers[ready].pid = 0;
             return false;
         }
-        if (ready < count - 1 && nats_answers(servers[ready].port))
+        if (ready < count - 1 && nats_answers(&servers[ready]))
             ready++;
-        else if (ready == count - 1 && nats_answers(servers[ready].port) &&
-                 nats_places(servers[0].port, count))
+        else if (ready == count - 1 && nats_answers(&servers[ready]) && nats_places(&servers[0], count))
             return true;
         process_pause_ms(POLL_READY_MS);
     }
@@ -377,7 +382,7 @@ static thole_status postgres_owns(const char *path, thole_error *reterr)
     if (!process_postgres_user(&uid, &gid))
         return thole_fail(reterr, THOLE_INVALID,
                           "Postgres does not run as root, and there is no user postgres to run it as");
-    if (geteuid() == 0 && chown(path, uid, gid) != 0)
+    if (geteuid() == 0 && lchown(path, uid, gid) != 0)
         return thole_fail(reterr, THOLE_INVALID, "cannot give %s to user postgres: %s", path,
                           strerror(errno));
     return THOLE_OK;
@@ -415,14 +420,14 @@ static thole_status postgres_folder(const struct server *server, const char *nam
     return postgres_owns(path, reterr);
 }
 
-static thole_status postgres_initdb(const struct server *server, const char *password, thole_error *reterr)
+static thole_status postgres_initdb(const struct server *server, thole_error *reterr)
 {
     struct process initdb = {.as_postgres = true};
     char path[PATH_BYTES], text[64];
     (void)snprintf(path, sizeof path, "%s/s/password", server->dir);
-    (void)snprintf(text, sizeof text, "%s\n", password);
+    (void)snprintf(text, sizeof text, "%s\n", server->password);
     log_path(server, initdb.log, sizeof initdb.log);
-    THOLE_TRY(write_file(path, text, reterr));
+    THOLE_TRY(server_write_private(path, text, reterr));
     THOLE_TRY(postgres_owns(path, reterr));
     process_arg(&initdb, "%s/initdb", server->program);
     const char *const options[] = {"--username=thole", "--auth=scram-sha-256",
@@ -450,8 +455,7 @@ static thole_status postgres_configure(const struct server *server, const char *
 }
 
 /* Makes the cluster, unless one was finished here before; what is left of an unfinished one goes away. */
-static thole_status postgres_make(const struct server *server, const char *password, const char *config,
-                                  thole_error *reterr)
+static thole_status postgres_make(const struct server *server, const char *config, thole_error *reterr)
 {
     char data[PATH_BYTES - 32], made[PATH_BYTES];
     (void)snprintf(data, sizeof data, "%s/data", server->dir);
@@ -462,37 +466,33 @@ static thole_status postgres_make(const struct server *server, const char *passw
         return THOLE_OK;
     server_dir_remove(data);
     THOLE_TRY(postgres_folder(server, "data", 0700, reterr));
-    THOLE_TRY(postgres_initdb(server, password, reterr));
+    THOLE_TRY(postgres_initdb(server, reterr));
     if (config != NULL)
         THOLE_TRY(postgres_configure(server, config, reterr));
-    return write_file(made, "", reterr);
+    return server_write_private(made, "", reterr);
 }
 
 static thole_status postgres_prepare(struct server *server, const void *opaque, thole_error *reterr)
 {
-    const char *password = opaque;
-    (void)reterr;
-    (void)snprintf(server->url, sizeof server->url, "postgres://thole:%s@127.0.0.1:%u/postgres", password,
-                   server->port);
+    (void)opaque, (void)reterr;
+    (void)snprintf(server->url, sizeof server->url, "postgres://thole:%s@127.0.0.1:%u/postgres",
+                   server->password, server->port);
     return THOLE_OK;
 }
 
 thole_status server_postgres_start(const struct postgres_server_options *options, struct server *ret,
                                    thole_error *reterr)
 {
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    const char *password = options->password == NULL ? "thole" : options->password;
-    size_t const len = strlen(password);
     *ret = (struct server){.kind = SERVER_POSTGRES, .no_fsync = options->no_fsync};
     thole_status status = use_dir(ret, options->dir, reterr);
-    if (status == THOLE_OK && (len < 1 || len > 32 || strspn(password, letters) != len))
-        status = thole_fail(reterr, THOLE_INVALID, "a password is 1 to 32 letters and digits");
+    if (status == THOLE_OK)
+        status = use_password(ret, options->password == NULL ? "thole" : options->password, reterr);
     if (status == THOLE_OK)
         status = server_find_postgres(ret->program, sizeof ret->program, reterr);
     if (status == THOLE_OK)
-        status = postgres_make(ret, password, options->config, reterr);
+        status = postgres_make(ret, options->config, reterr);
     if (status == THOLE_OK)
-        status = launch(ret, options->port, postgres_prepare, password, reterr);
+        status = launch(ret, options->port, postgres_prepare, NULL, reterr);
     if (status != THOLE_OK)
         *ret = (struct server){.kind = SERVER_NONE};
     return status;

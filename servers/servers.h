@@ -15,6 +15,7 @@
 enum {
     SERVER_PATH_BYTES =
         80, /* a folder's path with its NUL; the path of a socket inside must stay below 108 */
+    SERVER_PASSWORD_BYTES = 33,
     SERVER_WAIT_MS = 30000, /* how long a server may take to become ready, or to stop */
     SERVER_CLUSTER_MAX = 5,
 };
@@ -28,7 +29,9 @@ struct server {
     uint16_t port;
     char dir[SERVER_PATH_BYTES];
     char program[1024];
-    char url[128]; /* nats://127.0.0.1:PORT, or postgres://thole:PASSWORD@127.0.0.1:PORT/postgres */
+    char url[128];                        /* nats://[thole:PASSWORD@]127.0.0.1:PORT, or
+                                             postgres://thole:PASSWORD@127.0.0.1:PORT/postgres */
+    char password[SERVER_PASSWORD_BYTES]; /* of user thole; NATS: empty where none is asked for */
     bool no_fsync;
 };
 
@@ -38,7 +41,8 @@ struct nats_server_options {
     uint16_t port; /* 0: a free one */
     bool sync_always;         /* every write is synced before it is acknowledged */
     size_t max_payload_bytes; /* 0: the server's default, 1 MiB */
-    const char *config;       /* more lines of configuration, for example "http: 127.0.0.1:8222\n"; or NULL */
+    const char *password; /* of user thole, [A-Za-z0-9]{1,32}; NULL: none is asked for. Not in a cluster */
+    const char *config;   /* more lines of configuration, for example "http: 127.0.0.1:8222\n"; or NULL */
 };
 
 struct postgres_server_options {
@@ -93,6 +97,9 @@ THOLE_NODISCARD thole_status server_find_postgres(char *ret_path, size_t cap, th
  * THOLE_UNAVAILABLE. */
 THOLE_NODISCARD thole_status server_dir_create(const char *prefix, char ret_dir[SERVER_PATH_BYTES],
                                                thole_error *reterr);
+/* Writes a file that only its owner can read, in one step: what was there, a link too, is replaced and never
+ * followed. */
+THOLE_NODISCARD thole_status server_write_private(const char *path, const char *text, thole_error *reterr);
 /* Removes the folder and all in it; follows no links. NULL and "" are allowed. */
 void server_dir_remove(const char *dir);
 

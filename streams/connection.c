@@ -3,6 +3,7 @@
 #include "link.h"
 #include "locked.h"
 #include "memory.h"
+#include "nats_url.h"
 #include "server_info.h"
 #include "wall_clock.h"
 #include <assert.h>
@@ -15,8 +16,6 @@
 #include <unistd.h>
 
 enum {
-    URLS_MAX = 64,
-    URL_TEXT_MAX = 16 * 1024,
     VIOLATION_BYTES = 256,
     RETRY_FIRST_MS = 50,
     RETRY_MAX_MS = 2000,
@@ -53,7 +52,7 @@ struct connection {
     uint64_t last_epoch;
     /* fixed */
     natsOptions *options;
-    char *urls[URLS_MAX];
+    char *urls[NATS_URLS_MAX]; /* into url_text */
     size_t urls_len;
     char *url_text;
     bool creds; /* from a file */
@@ -294,10 +293,10 @@ static void fire_alarms(struct connection *connection)
 /* TLS when the URL or the server asks for it; then the certificate must be for the URL's host. */
 static natsStatus set_tls(natsOptions *options, const char *url, const char *address, bool required)
 {
-    char host[SERVER_ADDRESS_BYTES];
+    char host[NATS_ADDRESS_BYTES];
     bool const secure = required || strncmp(url, "tls://", 6) == 0;
     (void)snprintf(host, sizeof host, "%s", address);
-    *strrchr(host, ':') = 0; /* server_address() put a port there */
+    *strrchr(host, ':') = 0; /* nats_url_address() put a port there */
     natsStatus const status = natsOptions_SetSecure(options, secure);
     if (status != NATS_OK || !secure)
         return status;
@@ -332,8 +331,8 @@ static thole_status explain(const struct connection *connection, natsStatus stat
 static thole_status handshake(struct connection *connection, const char *url, const struct server_info *info,
                               natsConnection **ret, thole_error *reterr)
 {
-    char address[SERVER_ADDRESS_BYTES] = "";
-    (void)server_address(url, address);
+    char address[NATS_ADDRESS_BYTES] = "";
+    (void)nats_url_address(url, address);
     if (natsOptions_SetURL(connection->options, url) != NATS_OK) /* whose text could hold a password */
         return thole_fail(reterr, THOLE_INVALID, "the NATS URL of server %s is malformed", address);
     wall_clock_begin(&connection->wall, clock_wall_ms(), link_now_ms());
@@ -606,31 +605,14 @@ static void *keeper_main(void *arg)
 
 /* ---- opening and closing ---- */
 
-/* Splits the comma-separated list; entries without a scheme are completed. */
 static thole_status set_urls(struct connection *connection, const char *text, thole_error *reterr)
 {
-    size_t const len = text == NULL ? 0 : strnlen(text, URL_TEXT_MAX);
-    if (len == 0 || len == URL_TEXT_MAX)
+    size_t const len = text == NULL ? 0 : strnlen(text, NATS_URLS_BYTES_MAX);
+    if (len == 0 || len == NATS_URLS_BYTES_MAX)
         return thole_fail(reterr, THOLE_INVALID, "the NATS URL is empty or longer than %d bytes",
-                          URL_TEXT_MAX);
+                          NATS_URLS_BYTES_MAX - 1);
     connection->url_text = memory_copy(text, len);
-    char *rest = connection->url_text;
-    while (rest != NULL) {
-        char *url = strsep(&rest, ",");
-        char address[SERVER_ADDRESS_BYTES];
-        url += strspn(url, " \t\r\n");
-        url[strcspn(url, " \t\r\n")] = 0;
-        if (url[0] == 0)
-            continue;
-        if (!server_address(url, address))
-            return thole_fail(reterr, THOLE_INVALID, "a NATS URL names no server; expected nats://host:port");
-        if (connection->urls_len == URLS_MAX)
-            return thole_fail(reterr, THOLE_INVALID, "more than %d NATS URLs", URLS_MAX);
-        connection->urls[connection->urls_len++] = url;
-    }
-    if (connection->urls_len == 0)
-        return thole_fail(reterr, THOLE_INVALID, "the NATS URL is empty");
-    return THOLE_OK;
+    return nats_urls_split(connection->url_text, connection->urls, &connection->urls_len, reterr);
 }
 
 static thole_status set_options(struct connection *connection, const struct connection_options *options,

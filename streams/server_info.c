@@ -2,6 +2,7 @@
 #include "server_info.h"
 #include "clock.h"
 #include "jscan.h"
+#include "nats_url.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -13,27 +14,6 @@
 #include <unistd.h>
 
 enum { INFO_LINE_MAX = 256 * 1024, INFO_READ_BYTES = 4096 };
-
-bool server_address(const char *url, char ret[SERVER_ADDRESS_BYTES])
-{
-    const char *host = strstr(url, "://");
-    host = host == NULL ? url : host + 3;
-    size_t len = strcspn(host, "/");
-    for (size_t i = len; i > 0; i--) { /* a password may contain @ */
-        if (host[i - 1] == '@') {
-            host += i;
-            len -= i;
-            break;
-        }
-    }
-    const char *inside = host[0] == '[' ? memchr(host, ']', len) : NULL;
-    const char *colon =
-        memchr(inside == NULL ? host : inside, ':', inside == NULL ? len : len - (size_t)(inside - host));
-    if (len == 0 || len + 8 > SERVER_ADDRESS_BYTES)
-        return false;
-    (void)snprintf(ret, SERVER_ADDRESS_BYTES, "%.*s%s", (int)len, host, colon == NULL ? ":4222" : "");
-    return true;
-}
 
 /* Waits for events until the deadline. */
 static bool socket_ready(int fd, short events, int64_t deadline)
@@ -66,8 +46,8 @@ static int connect_one(const struct addrinfo *at, int64_t deadline)
 
 static int connect_any(const char *address, int64_t deadline)
 {
-    char host[SERVER_ADDRESS_BYTES];
-    const char *port = strrchr(address, ':') + 1; /* server_address() put one there */
+    char host[NATS_ADDRESS_BYTES];
+    const char *port = strrchr(address, ':') + 1; /* nats_url_address() put one there */
     size_t len = (size_t)(port - 1 - address);
     bool const bracket = len >= 2 && address[0] == '[' && address[len - 1] == ']';
     (void)snprintf(host, sizeof host, "%.*s", (int)(bracket ? len - 2 : len),
@@ -122,8 +102,8 @@ static bool parse_info(thole_slice line, struct server_info *ret)
 thole_status server_info_read(const char *url, uint64_t timeout_ms, struct server_info *ret,
                               thole_error *reterr)
 {
-    char address[SERVER_ADDRESS_BYTES];
-    if (!server_address(url, address))
+    char address[NATS_ADDRESS_BYTES];
+    if (!nats_url_address(url, address))
         return thole_fail(reterr, THOLE_INVALID, "the NATS URL names no server; expected nats://host:port");
     int64_t const deadline = (int64_t)clock_monotonic_ms() + (int64_t)timeout_ms;
     int const fd = connect_any(address, deadline);

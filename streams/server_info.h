@@ -3,15 +3,13 @@
 #define THOLE_SERVER_INFO_H
 #include "thole/types.h"
 
-enum { SERVER_VERSION_BYTES = 32, SERVER_ADDRESS_BYTES = 280 };
+enum { SERVER_VERSION_BYTES = 32 };
 
 struct server_info {
     char version[SERVER_VERSION_BYTES];
     uint64_t max_payload;
     bool jetstream, tls_required;
 };
-/* host:port of a URL, without user and password; IPv6 keeps its brackets. False: not a URL. */
-bool server_address(const char *url, char ret[SERVER_ADDRESS_BYTES]);
 /* Connects, reads the INFO line, closes. THOLE_UNAVAILABLE: no such server, or silent for @p timeout_ms. */
 THOLE_NODISCARD thole_status server_info_read(const char *url, uint64_t timeout_ms, struct server_info *ret,
                                               thole_error *reterr);

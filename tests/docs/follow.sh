@@ -60,12 +60,14 @@ same() {
 
 # nats, where there is none: `nats -s URL pub SUBJECT`, the message on standard input, by the protocol itself.
 nats() {
-    local url=${2#nats://} subject=$4 bytes answer
+    local url=${2#nats://} subject=$4 bytes answer user
     bytes=$(cat | base64 -w 0)
+    user=${url%@*} url=${url##*@}
     exec 7<>"/dev/tcp/${url%:*}/${url#*:}" || return 1
     read -r answer <&7
     {
-        printf 'CONNECT {"verbose":false}\r\nPUB %s %d\r\n' "$subject" "$(base64 -d <<<"$bytes" | wc -c)"
+        printf 'CONNECT {"verbose":false,"user":"%s","pass":"%s"}\r\nPUB %s %d\r\n' "${user%%:*}" "${user#*:}" \
+            "$subject" "$(base64 -d <<<"$bytes" | wc -c)"
         base64 -d <<<"$bytes"
         printf '\r\nPING\r\n'
     } >&7

@@ -205,13 +205,14 @@ static int folders_left(const char *below)
 
 static void test_dev_program(const char *below)
 {
-    check("dev -- sh -c 'echo \"url=$THOLE_NATS_URL pg=$THOLE_POSTGRES\"; exit 7'", 7,
-          "url=nats://127.0.0.1:");
+    check("dev -- sh -c 'echo \"url=$THOLE_NATS_URL pg=$THOLE_POSTGRES\"; exit 7'", 7, "url=nats://thole:");
     check("dev sh -c 'test -n \"$THOLE_POSTGRES\"'", 0, "export THOLE_POSTGRES='postgres://");
     check("dev -- /nowhere/at/all", 127, "cannot run /nowhere/at/all");
     check("dev -o json -- /nowhere/at/all", 127,
           "\"exit_code\":127,\"verb\":\"dev\",\"message\":\"cannot run");
-    check("dev -o json -- true", 0, "{\"schema\":\"thole.dev.v1\",\"nats\":\"nats://127.0.0.1:");
+    check("dev -o json -- true", 0, "{\"schema\":\"thole.dev.v1\",\"nats\":\"nats://thole:");
+    check("dev -- sh -c '" THOLE_COMMAND " --nats nats://${THOLE_NATS_URL#*@} list'", 7,
+          "refuses the credentials");
     check("dev -- sh -c 'kill -9 $$'", 137, "");
     check("dev -- sh -c 'sleep 1000 & sleep 1000 & exit 3'", 3, ""); /* leftovers are ended: it returns */
     check("dev -- sh -c 'trap \"exit 42\" INT; kill -INT $PPID; while :; do sleep 0.1; done'", 42, "");

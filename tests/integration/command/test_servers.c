@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/shm.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -214,6 +215,59 @@ static void test_postgres_under_clients(void)
     server_dir_remove(dir);
 }
 
+static void test_nats_password(void)
+{
+    char dir[SERVER_PATH_BYTES];
+    thole_error err = {0};
+    struct server server;
+    CHECK_OK(server_dir_create("thole-test", dir, &err), &err);
+    CHECK_OK(
+        server_nats_start(&(struct nats_server_options){.dir = dir, .password = "secret1"}, &server, &err),
+        &err);
+    CU_ASSERT_PTR_NOT_NULL(strstr(server.url, "nats://thole:secret1@127.0.0.1:"));
+    CU_ASSERT(with_js(&server, fill, 1));
+    server_kill9(&server);
+    CHECK_OK(server_restart(&server, &err), &err);
+    CU_ASSERT(with_js(&server, holds, 10));
+    (void)snprintf(server.url, sizeof server.url, "nats://127.0.0.1:%u", server.port);
+    CU_ASSERT_FALSE(with_js(&server, holds, 10));
+    (void)snprintf(server.url, sizeof server.url, "nats://thole:other@127.0.0.1:%u", server.port);
+    CU_ASSERT_FALSE(with_js(&server, holds, 10));
+    server_stop(&server);
+    server_dir_remove(dir);
+    CU_ASSERT_EQUAL(
+        server_nats_start(&(struct nats_server_options){.dir = dir, .password = "a\"b"}, &server, NULL),
+        THOLE_INVALID);
+}
+
+/* Nobody else can read it at any time, and a link that waits at its place is not followed. */
+static void test_private_files(void)
+{
+    char dir[SERVER_PATH_BYTES], path[2 * SERVER_PATH_BYTES], fresh[2 * SERVER_PATH_BYTES],
+        other[2 * SERVER_PATH_BYTES], text[32] = "";
+    struct stat info;
+    thole_error err = {0};
+    CHECK_OK(server_dir_create("thole-test", dir, &err), &err);
+    (void)snprintf(path, sizeof path, "%s/password", dir);
+    (void)snprintf(fresh, sizeof fresh, "%s/password.new", dir);
+    (void)snprintf(other, sizeof other, "%s/other", dir);
+    CU_ASSERT_EQUAL(symlink(other, path), 0);
+    CU_ASSERT_EQUAL(symlink(other, fresh), 0);
+    CHECK_OK(server_write_private(path, "secret", &err), &err);
+    CU_ASSERT_EQUAL(lstat(other, &info), -1);
+    CU_ASSERT_EQUAL(lstat(path, &info), 0);
+    CU_ASSERT(S_ISREG(info.st_mode) && (info.st_mode & 0777) == 0600);
+    CHECK_OK(server_write_private(path, "next", &err), &err);
+    FILE *file = fopen(path, "re");
+    CU_ASSERT(file != NULL && fgets(text, sizeof text, file) != NULL && fclose(file) == 0);
+    CHECK_STR("the file", text, "next");
+    CU_ASSERT_EQUAL(lstat(fresh, &info), -1);
+    (void)snprintf(path, sizeof path, "%s/nowhere/password", dir);
+    CU_ASSERT_EQUAL(server_write_private(path, "x", &err), THOLE_UNAVAILABLE);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
+    server_dir_remove(dir);
+}
+
 static void test_postgres_password(void)
 {
     char dir[SERVER_PATH_BYTES];
@@ -316,6 +370,8 @@ static const struct thole_test tests[] = {
     {"servers: a cluster of three", test_nats_cluster},
     {"servers: postgres is killed and comes back", test_postgres},
     {"servers: postgres is killed while clients come", test_postgres_under_clients},
+    {"servers: nats wants its password", test_nats_password},
+    {"servers: private files", test_private_files},
     {"servers: postgres wants its password", test_postgres_password},
     {"servers: pause and resume", test_pause},
     {"servers: they die with their parent", test_die_with_parent},

@@ -45,10 +45,10 @@ static void test_open_refusals(void)
     } rows[] = {
         {"nats://127.0.0.1:1", NULL, THOLE_UNAVAILABLE, "127.0.0.1:1"},
         {"nats://user:geheim@127.0.0.1:1", NULL, THOLE_UNAVAILABLE, "127.0.0.1:1"},
-        {"nats://user:geheim@127.0.0.1:port", NULL, THOLE_UNAVAILABLE, "127.0.0.1:port"},
+        {"nats://user:geheim@127.0.0.1:port", NULL, THOLE_INVALID, "malformed"},
         {"", NULL, THOLE_INVALID, "empty"},
         {",,", NULL, THOLE_INVALID, "empty"},
-        {"nats://", NULL, THOLE_INVALID, "no server"},
+        {"nats://", NULL, THOLE_INVALID, "malformed"},
         {NULL, NULL, THOLE_INVALID, "empty"},
         {"nats://127.0.0.1:1", "/nowhere/at.creds", THOLE_INVALID, "/nowhere/at.creds"},
     };

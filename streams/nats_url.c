@@ -1,0 +1,85 @@
+#include "nats_url.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char digits[] = "0123456789";
+/* Of host names, and of IPv6 with a zone. An underscore is in names of containers. */
+static const char of_names[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+static const char of_ipv6[] = "0123456789abcdefABCDEF:.%-_ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ";
+
+static const char *behind_scheme(const char *url)
+{
+    const char *const at = strstr(url, "://");
+    return at == NULL ? url : at + 3;
+}
+
+/* How many bytes of @p host are the host, brackets included; 0: it is none. */
+static size_t host_len(const char *host, size_t len)
+{
+    if (host[0] != '[') {
+        size_t const name = strspn(host, of_names);
+        return name < len ? name : len;
+    }
+    size_t const inside = strspn(host + 1, of_ipv6);
+    return inside > 0 && inside + 2 <= len && host[1 + inside] == ']' ? inside + 2 : 0;
+}
+
+static bool is_port(const char *text, size_t len)
+{
+    char *end;
+    unsigned long const port = strspn(text, digits) == 0 ? 0 : strtoul(text, &end, 10);
+    return port >= 1 && port <= 65535 && end == text + len;
+}
+
+bool nats_url_address(const char *url, char ret[NATS_ADDRESS_BYTES])
+{
+    const char *host = behind_scheme(url);
+    const char *const user_end = strrchr(host, '@'); /* a password may contain @ and / */
+    if (user_end != NULL)
+        host = user_end + 1;
+    size_t const len = strcspn(host, "/"), name = host_len(host, len);
+    bool const has_port = name < len;
+    if (name == 0 || len + sizeof ":4222" > NATS_ADDRESS_BYTES ||
+        (has_port && (host[name] != ':' || !is_port(host + name + 1, len - name - 1))))
+        return false;
+    (void)snprintf(ret, NATS_ADDRESS_BYTES, "%.*s%s", (int)len, host, has_port ? "" : ":4222");
+    return true;
+}
+
+static thole_status malformed(thole_error *reterr)
+{
+    return thole_fail(
+        reterr, THOLE_INVALID,
+        "a NATS URL is malformed (none is shown, as they may hold passwords); expected "
+        "nats://user:password@host:port, several separated by commas; in user and password write a "
+        "comma as %%2C and a blank as %%20");
+}
+
+/* A user or a password with a comma in it has been cut in two: its second part has an @ and no scheme. */
+static bool is_a_part(const char *url, bool alone)
+{
+    return !alone && strchr(url, '@') != NULL && strstr(url, "://") == NULL;
+}
+
+thole_status nats_urls_split(char *text, char *ret[NATS_URLS_MAX], size_t *ret_len, thole_error *reterr)
+{
+    bool const alone = strchr(text, ',') == NULL;
+    *ret_len = 0;
+    for (char *rest = text; rest != NULL;) {
+        char *url = strsep(&rest, ","), address[NATS_ADDRESS_BYTES];
+        url += strspn(url, " \t\r\n");
+        size_t const len = strcspn(url, " \t\r\n");
+        if (len == 0)
+            continue;
+        if (url[len + strspn(url + len, " \t\r\n")] != 0) /* a blank inside */
+            return malformed(reterr);
+        url[len] = 0;
+        if (is_a_part(url, alone) || !nats_url_address(url, address))
+            return malformed(reterr);
+        if (*ret_len == NATS_URLS_MAX)
+            return thole_fail(reterr, THOLE_INVALID, "more than %d NATS URLs", NATS_URLS_MAX);
+        ret[(*ret_len)++] = url;
+    }
+    return *ret_len > 0 ? THOLE_OK : thole_fail(reterr, THOLE_INVALID, "the NATS URL is empty");
+}
