@@ -76,36 +76,48 @@ static size_t value_end(thole_slice s, size_t at)
     return at > start ? at : 0;
 }
 
+/* Where the next element of an object or array begins: behind its bracket or a comma. 0: there is none. */
+static size_t element_at(thole_slice s, char bracket, size_t at)
+{
+    size_t const i = skip_blank(s, at);
+    return i < s.len && s.ptr[i] == (at == 0 ? bracket : ',') ? skip_blank(s, i + 1) : 0;
+}
+
+bool json_field(thole_slice object, size_t *at, thole_slice *ret_key, thole_slice *ret)
+{
+    size_t const name = element_at(object, '{', *at);
+    if (name == 0 || name >= object.len || object.ptr[name] != '"')
+        return false;
+    size_t const behind = string_end(object, name);
+    size_t i = behind == 0 ? object.len : skip_blank(object, behind);
+    if (i >= object.len || object.ptr[i] != ':')
+        return false;
+    i = skip_blank(object, i + 1);
+    size_t const end = value_end(object, i);
+    if (end == 0)
+        return false;
+    assert(name < behind && behind < i && i < end && end <= object.len);
+    *ret_key = (thole_slice){object.ptr + name + 1, behind - name - 2};
+    *ret = (thole_slice){object.ptr + i, end - i};
+    *at = end;
+    return true;
+}
+
+bool json_fields_end(thole_slice object, size_t at)
+{
+    size_t const i = skip_blank(object, at);
+    return at > 0 && i < object.len && object.ptr[i] == '}';
+}
+
 bool json_find(thole_slice object, const char *key, thole_slice *ret)
 {
-    size_t const key_len = strlen(key);
-    size_t at = skip_blank(object, 0);
-    if (at >= object.len || object.ptr[at] != '{')
-        return false;
-    for (at++;; at++) {
-        at = skip_blank(object, at);
-        if (at >= object.len || object.ptr[at] != '"')
-            return false;
-        size_t const name = at + 1;
-        size_t const behind = string_end(object, at);
-        if (behind == 0)
-            return false;
-        at = skip_blank(object, behind);
-        if (at >= object.len || object.ptr[at] != ':')
-            return false;
-        at = skip_blank(object, at + 1);
-        size_t const end = value_end(object, at);
-        if (end == 0)
-            return false;
-        assert(behind <= at && at < end && end <= object.len);
-        if (behind - 1 - name == key_len && memcmp(object.ptr + name, key, key_len) == 0) {
-            *ret = (thole_slice){object.ptr + at, end - at};
+    thole_slice name, value;
+    for (size_t at = 0; json_field(object, &at, &name, &value);)
+        if (thole_slice_equal(name, thole_slice_from(key))) {
+            *ret = value;
             return true;
         }
-        at = skip_blank(object, end);
-        if (at >= object.len || object.ptr[at] != ',')
-            return false;
-    }
+    return false;
 }
 
 bool json_path(thole_slice object, const char *path, thole_slice *ret)
@@ -130,21 +142,11 @@ bool json_path(thole_slice object, const char *path, thole_slice *ret)
 
 bool json_item(thole_slice array, size_t *at, thole_slice *ret)
 {
-    size_t i = *at;
-    if (i == 0) {
-        i = skip_blank(array, 0);
-        if (i >= array.len || array.ptr[i] != '[')
-            return false;
-    } else {
-        i = skip_blank(array, i);
-        if (i >= array.len || array.ptr[i] != ',')
-            return false;
-    }
-    i = skip_blank(array, i + 1);
-    size_t const end = value_end(array, i);
+    size_t const i = element_at(array, '[', *at);
+    size_t const end = i == 0 ? 0 : value_end(array, i);
     if (end == 0)
         return false;
-    assert(i < end && end <= array.len && *at < end);
+    assert(*at < i && i < end && end <= array.len);
     *ret = (thole_slice){array.ptr + i, end - i};
     *at = end;
     return true;

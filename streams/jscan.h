@@ -15,8 +15,12 @@ enum { JSCAN_DEPTH_MAX = 64 };
 bool json_find(thole_slice object, const char *key, thole_slice *ret);
 /* json_find() through nested objects: "config.subjects". */
 bool json_path(thole_slice object, const char *path, thole_slice *ret);
-/* Iterates over an array: *at starts at 0; false at the end or when malformed. */
+/* Iterate over an object, an array: *at starts at 0; false at the end or when malformed. A key is what is
+ * written between its quotes. */
+bool json_field(thole_slice object, size_t *at, thole_slice *ret_key, thole_slice *ret);
 bool json_item(thole_slice array, size_t *at, thole_slice *ret);
+/* After json_field() said that there is no other: whether the object ends there. */
+bool json_fields_end(thole_slice object, size_t at);
 
 /* A non-negative integer that fits; false for anything else. */
 bool json_uint(thole_slice value, uint64_t *ret);

@@ -211,31 +211,41 @@ thole_status spec_verify(struct connection *connection, struct stream_spec *spec
 
 /* ---- what an earlier version has made ---- */
 
-/* Copies up to the value, then says something else in its place. */
-static void put_instead(struct buf *to, thole_slice *rest, thole_slice value, const char *text)
-{
-    size_t const before = (size_t)(value.ptr - rest->ptr);
-    buf_slice(to, (thole_slice){rest->ptr, before});
-    buf_text(to, text);
-    *rest = (thole_slice){value.ptr + value.len, rest->len - before - value.len};
-}
-
-/* The configuration with no limit for each subject. False: it has none. */
+/* The configuration with no limit for each subject, and all else as it is. False: it has none. */
 static bool without_limit(thole_slice config, struct buf *to)
 {
-    thole_slice limit, refuses = {0};
+    struct json json;
+    thole_slice limit, key, value;
+    size_t at = 0;
     int64_t n = 0;
     if (!json_find(config, "max_msgs_per_subject", &limit) || !json_int(limit, &n) || n <= 0)
         return false;
-    bool const both = json_find(config, "discard_new_per_subject", &refuses);
-    bool const refuses_first = both && refuses.ptr < limit.ptr;
-    if (refuses_first)
-        put_instead(to, &config, refuses, "false");
-    put_instead(to, &config, limit, "-1");
-    if (both && !refuses_first)
-        put_instead(to, &config, refuses, "false");
-    buf_slice(to, config);
-    return true;
+    json_to_buf(&json, to);
+    json_object(&json);
+    while (json_field(config, &at, &key, &value)) {
+        if (thole_slice_equal(key, THOLE_STR("max_msgs_per_subject")))
+            json_member_integer(&json, "max_msgs_per_subject", -1);
+        else if (thole_slice_equal(key, THOLE_STR("discard_new_per_subject")))
+            json_member_bool(&json, "discard_new_per_subject", false);
+        else
+            json_member_copy(&json, key, value);
+    }
+    json_end(&json);
+    return json_fields_end(config, at); /* a part of it would reset the rest */
+}
+
+/* @p verb of the API: "STREAM.CREATE", "STREAM.UPDATE". */
+static thole_status send_config(struct connection *connection, const char *verb,
+                                const struct stream_spec *spec, const struct buf *json, thole_error *reterr)
+{
+    struct buf answer;
+    if (buf_status(json) != THOLE_OK)
+        return thole_fail(reterr, buf_status(json), "stream %s: its configuration is too large", spec->name);
+    buf_init(&answer, API_ANSWER_MAX);
+    thole_status const status =
+        api_call(connection, verb, spec->name, buf_bytes(json), &answer, NULL, reterr);
+    buf_release(&answer);
+    return status;
 }
 
 static thole_status lift_limit(struct connection *connection, const struct stream_spec *spec,
@@ -246,12 +256,8 @@ static thole_status lift_limit(struct connection *connection, const struct strea
     buf_init(&answer, API_ANSWER_MAX);
     buf_init(&json, SPEC_JSON_MAX);
     thole_status status = read_config(connection, spec, &answer, &config, reterr);
-    if (status == THOLE_OK && without_limit(config, &json)) {
-        status = buf_status(&json);
-        if (status == THOLE_OK)
-            status =
-                api_call(connection, "STREAM.UPDATE", spec->name, buf_bytes(&json), &answer, NULL, reterr);
-    }
+    if (status == THOLE_OK && without_limit(config, &json))
+        status = send_config(connection, "STREAM.UPDATE", spec, &json, reterr);
     buf_release(&answer);
     buf_release(&json);
     return status;
@@ -260,21 +266,13 @@ static thole_status lift_limit(struct connection *connection, const struct strea
 static thole_status spec_create(struct connection *connection, const struct stream_spec *spec,
                                 thole_error *reterr)
 {
-    struct buf json, answer;
-    uint32_t code;
+    struct buf json;
     buf_init(&json, SPEC_JSON_MAX);
-    buf_init(&answer, API_ANSWER_MAX);
     spec_json(spec, &json);
-    thole_status status = buf_status(&json);
-    if (status != THOLE_OK)
-        status = thole_fail(reterr, status, "stream %s: its configuration is too large", spec->name);
-    else
-        status = api_call(connection, "STREAM.CREATE", spec->name, buf_bytes(&json), &answer, &code, reterr);
-    if (status == THOLE_CONFLICT) /* another engine was first, perhaps an older one: verification decides */
-        status = THOLE_OK;
+    thole_status const status = send_config(connection, "STREAM.CREATE", spec, &json, reterr);
     buf_release(&json);
-    buf_release(&answer);
-    return status;
+    /* Another engine was first, perhaps an older one: verification decides. */
+    return status == THOLE_CONFLICT ? THOLE_OK : status;
 }
 
 thole_status spec_ensure(struct connection *connection, struct stream_spec *spec, thole_error *reterr)

@@ -151,15 +151,20 @@ static void quote(struct json *json, thole_slice text, size_t bytes_max)
     put(json, "\"");
 }
 
-void json_key(struct json *json, const char *key)
+static void before_key(struct json *json)
 {
     assert(json->depth > 0 && json->open[json->depth - 1] == '{');
     assert(!json->keyed);
     if (json->filled[json->depth])
         put(json, ",");
+    json->keyed = true;
+}
+
+void json_key(struct json *json, const char *key)
+{
+    before_key(json);
     quote(json, thole_slice_from(key), SIZE_MAX);
     put(json, ":");
-    json->keyed = true;
 }
 
 void json_string(struct json *json, thole_slice text)
@@ -235,4 +240,14 @@ void json_member_bool(struct json *json, const char *key, bool value)
 {
     json_key(json, key);
     json_bool(json, value);
+}
+
+void json_member_copy(struct json *json, thole_slice key, thole_slice value)
+{
+    before_key(json);
+    put(json, "\"");
+    json->put(json->to, (const char *)key.ptr, key.len);
+    put(json, "\":");
+    json_value(json);
+    json->put(json->to, (const char *)value.ptr, value.len);
 }

@@ -1,6 +1,7 @@
 #include "call_site.h"
 #include <dlfcn.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,12 +25,11 @@ static bool run_addr2line(const char *file, uintptr_t offset, char function[LINE
     posix_spawn_file_actions_t actions;
     (void)snprintf(number, sizeof number, "0x%zx", (size_t)offset);
     char *const words[] = {"addr2line", "-f", "-C", "-e", (char *)(uintptr_t)file, number, NULL};
-    if (pipe(ends) != 0)
+    if (pipe2(ends, O_CLOEXEC) != 0) /* another thread may start a process now */
         return false;
     (void)posix_spawn_file_actions_init(&actions);
     (void)posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    (void)posix_spawn_file_actions_addclose(&actions, ends[0]);
-    (void)posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", 1 /* O_WRONLY */, 0);
+    (void)posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     bool ok = posix_spawnp(&pid, "addr2line", &actions, NULL, words, environ) == 0;
     (void)posix_spawn_file_actions_destroy(&actions);
     (void)close(ends[1]);

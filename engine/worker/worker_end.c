@@ -267,10 +267,7 @@ static void pushed(struct worker_machine *w, struct lease *lease, const struct w
     switch (lease->state) {
     case LEASE_QUEUED:
     case LEASE_ISOLATED:
-    case LEASE_CLAIMING:
-        remember(lease, in->cancel_kind, in->reason);
-        lease_set_push(w, lease, PUSH_HEARD);
-        break;
+    case LEASE_CLAIMING: lease_set_push(w, lease, PUSH_HEARD); break;
     case LEASE_STARTING:
     case LEASE_RUNNING:
         remember(lease, in->cancel_kind, in->reason);

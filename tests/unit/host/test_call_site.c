@@ -2,6 +2,36 @@
 #include "call_site.h"
 #include "thole_cunit.h"
 #include <dirent.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdbool.h>
+
+enum { DESCRIPTORS = 1024 };
+
+static bool open_before[DESCRIPTORS];
+
+static bool is_open(int fd)
+{
+    return fcntl(fd, F_GETFD) >= 0;
+}
+
+int __real_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                        const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);
+
+/* A process that another thread starts now must not get an end of the pipe. */
+int __wrap_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                        const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
+{
+    unsigned ends = 0;
+    for (int fd = 0; fd < DESCRIPTORS; fd++) {
+        if (open_before[fd] || !is_open(fd))
+            continue;
+        ends++;
+        CU_ASSERT_TRUE((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
+    }
+    CU_ASSERT_EQUAL(ends, 2);
+    return __real_posix_spawnp(pid, file, actions, attributes, argv, envp);
+}
 
 static size_t count_descriptors(void)
 {
@@ -21,6 +51,8 @@ static void test_text(void)
     call_site_text(NULL, &text);
     CHECK_STR("nowhere", buf_cstr(&text), "unknown");
     size_t const before = count_descriptors();
+    for (int fd = 0; fd < DESCRIPTORS; fd++)
+        open_before[fd] = is_open(fd);
     for (int i = 0; i < 5; i++) {
         buf_clear(&text);
         call_site_text((const void *)((uintptr_t)test_text + 4), &text);

@@ -80,7 +80,7 @@ static void test_damaged_text(void)
             ((uint8_t *)(uintptr_t)text.ptr)[at] = replacements[r];
             for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
                 size_t item = 0;
-                thole_slice one;
+                thole_slice key, one;
                 if (!json_path(text, paths[i].path, &value))
                     continue;
                 CU_ASSERT(value.ptr >= text.ptr && value.ptr + value.len <= text.ptr + text.len);
@@ -88,6 +88,8 @@ static void test_damaged_text(void)
                     buf_clear(&to);
                     (void)json_text(one, &to);
                 }
+                for (item = 0; json_field(value, &item, &key, &one);)
+                    CU_ASSERT(key.ptr > value.ptr && one.ptr + one.len <= value.ptr + value.len);
             }
             drop(text);
         }
@@ -197,6 +199,57 @@ static void test_items(void)
             count++;
         CU_ASSERT_EQUAL(count, rows[i].want);
         drop(text);
+    }
+}
+
+static void test_fields(void)
+{
+    static const struct {
+        const char *text, *want;
+        bool ends;
+    } rows[] = {{"{\"a\":1,\"b\":{\"a\":[2]},\"c\":\"}\"}", "a=1 b={\"a\":[2]} c=\"}\" ", true},
+                {" { \"a\" : 1 , \"\\\"x\" : null } ", "a=1 \\\"x=null ", true},
+                {"{\"a\":1,\"a\":2}", "a=1 a=2 ", true},
+                {"{\"a\":1 \"b\":2}", "a=1 ", false},
+                {"{\"a\":1,}", "a=1 ", false},
+                {"{\"a\":1,b:2}", "a=1 ", false},
+                {"{\"a\":1,\"b\"}", "a=1 ", false},
+                {"{\"a\":1,\"b\":}", "a=1 ", false},
+                {"{\"a\":1", "a=1 ", false},
+                {"{\"a", "", false},
+                {"[1]", "", false},
+                {"", "", false}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        thole_slice const text = exact(rows[i].text, strlen(rows[i].text));
+        thole_slice key, value;
+        size_t at = 0;
+        char got[64] = "";
+        while (json_field(text, &at, &key, &value))
+            (void)snprintf(got + strlen(got), sizeof got - strlen(got), "%.*s=%.*s ", THOLE_FMT(key),
+                           THOLE_FMT(value));
+        CHECK_STR(rows[i].text, got, rows[i].want);
+        CU_ASSERT_EQUAL(json_fields_end(text, at), rows[i].ends);
+        drop(text);
+    }
+}
+
+/* Member by member as it was read. */
+static void test_copying(void)
+{
+    static const char *const objects[] = {"{}", "{\"a\":1}",
+                                          "{\"a\\\"b\":\"x\\u0041\",\"c\":[1,{\"d\":-2.5e3}]}"};
+    for (size_t i = 0; i < ARRAY_LEN(objects); i++) {
+        struct json json;
+        struct buf to;
+        thole_slice key, value;
+        buf_init(&to, 1024);
+        json_to_buf(&json, &to);
+        json_object(&json);
+        for (size_t at = 0; json_field(thole_slice_from(objects[i]), &at, &key, &value);)
+            json_member_copy(&json, key, value);
+        json_end(&json);
+        CHECK_STR("copied", buf_cstr(&to), objects[i]);
+        buf_release(&to);
     }
 }
 
@@ -318,6 +371,8 @@ static const struct thole_test tests[] = {
     {"numbers", test_numbers},
     {"strings and escapes", test_strings},
     {"items of arrays", test_items},
+    {"fields of objects", test_fields},
+    {"fields that we copy", test_copying},
     {"objects that we write", test_writing},
     {"base64", test_base64},
     {"times", test_times},
