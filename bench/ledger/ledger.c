@@ -35,10 +35,6 @@ struct options {
     bool counts, tables, gate, sync_always;
 };
 
-/* For each activity at 64 in flight. Measured: 5.2 messages into NATS; 0.3 to 0.7 transactions, 7 to 11
- * waits, both more on a busy machine. */
-static const struct gate gate = {.nats_in = 6.0, .writing = 1.2, .waits = 18};
-
 static char self[PATH_BYTES];
 static bool no_servers;
 
@@ -401,7 +397,7 @@ static int run(const struct options *options)
         report_text(&plain[i], both ? &counted[i] : NULL);
     if (options->json != NULL && !report_json(options->json, plain, both ? counted : NULL, n))
         return 1;
-    return options->gate && !report_gate(&plain[0], &gate) ? 3 : 0;
+    return options->gate ? ledger_gate(&plain[0], stderr) : 0;
 }
 
 /* ---- options ---- */
@@ -505,6 +501,10 @@ int main(int argc, char **argv)
             return usage(stdout, 0);
         if (!parse_option(&options, option))
             return usage(stderr, 2);
+    }
+    if (options.gate && options.workflows == 0) {
+        fprintf(stderr, "ledger: the limits of --gate are those of an activity: it needs --workflows\n");
+        return 2;
     }
     ssize_t const len = readlink("/proc/self/exe", self, sizeof self - 1);
     if (optind != argc || len <= 0)

@@ -7,6 +7,7 @@
 #define THOLE_LEDGER_H
 #include "servers.h"
 #include <libpq-fe.h>
+#include <stdio.h>
 
 enum ledger_role { /* whose work it is */
                    ROLE_CLIENT,
@@ -100,9 +101,20 @@ struct measurement {
     bool has_tables, has_syscalls;
 };
 
-struct gate { /* for each activity, in the scenario "chain" */
-    double nats_in, writing, waits;
-};
+static inline double units(const struct measurement *m)
+{
+    return (double)m->scenario.workflows * m->scenario.units;
+}
+
+static inline double per(uint64_t n, const struct measurement *m) /* unit */
+{
+    return (double)n / units(m);
+}
+
+/* ---- ledger_gate.c ---- */
+enum { LEDGER_OVER_LIMIT = 3 };
+/* The program's exit code: 0, or LEDGER_OVER_LIMIT with a line to @p out for each limit that is passed. */
+int ledger_gate(const struct measurement *chain, FILE *out);
 
 /* ---- ledger_report.c ---- */
 /* @p counted (NULL: none): the same scenario with everything counted, from which come system calls,
@@ -110,8 +122,6 @@ struct gate { /* for each activity, in the scenario "chain" */
 void report_text(const struct measurement *plain, const struct measurement *counted);
 bool report_json(const char *path, const struct measurement *plain, const struct measurement *counted,
                  size_t len);
-/* False, with a message for each limit that is passed. */
-bool report_gate(const struct measurement *plain, const struct gate *gate);
 
 /* ---- ledger_processes.c ---- */
 /* Which process and which backend is whose; what they cost so far. False with a message: it cannot be told.

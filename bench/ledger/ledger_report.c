@@ -1,6 +1,7 @@
 /* The ledger's tables, as text and as JSON. */
 #include "json_file.h"
 #include "ledger.h"
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,16 +11,6 @@ const char *const ledger_role_names[ROLES] = {
     "Postgres: worker", "Postgres: rest"};
 static const char *const json_names[ROLES] = {"client",          "engine",          "worker",       "nats",
                                               "postgres_engine", "postgres_worker", "postgres_rest"};
-
-static double units(const struct measurement *m)
-{
-    return (double)m->scenario.workflows * m->scenario.units;
-}
-
-static double per(uint64_t n, const struct measurement *m)
-{
-    return (double)n / units(m);
-}
 
 static const char *unit_name(const struct measurement *m)
 {
@@ -168,59 +159,66 @@ void report_text(const struct measurement *plain, const struct measurement *coun
 
 /* ---- JSON: whole counts, to be divided by "units" ---- */
 
+struct count {
+    const char *name;
+    size_t at; /* of a uint64_t */
+};
+
+#define COUNT_OF(type, field, name)                                                                          \
+    {                                                                                                        \
+        name, offsetof(struct type, field)                                                                   \
+    }
+static const struct count process_counts[] = {
+    COUNT_OF(process_cost, cpu_ns, "cpu_ns"),         COUNT_OF(process_cost, system_ns, "system_ns"),
+    COUNT_OF(process_cost, waits, "waits"),           COUNT_OF(process_cost, preemptions, "preemptions"),
+    COUNT_OF(process_cost, syscalls, "syscalls"),     COUNT_OF(process_cost, allocations, "allocations"),
+    COUNT_OF(process_cost, bytes, "allocated_bytes"), COUNT_OF(process_cost, nats_out, "nats_out"),
+    COUNT_OF(process_cost, nats_in, "nats_in")};
+static const struct count nats_counts[] = {
+    COUNT_OF(nats_counts, in_messages, "in_messages"),   COUNT_OF(nats_counts, in_bytes, "in_bytes"),
+    COUNT_OF(nats_counts, out_messages, "out_messages"), COUNT_OF(nats_counts, out_bytes, "out_bytes"),
+    COUNT_OF(nats_counts, api_requests, "api_requests"), COUNT_OF(nats_counts, subscribed, "subscribed"),
+    COUNT_OF(nats_counts, unsubscribed, "unsubscribed")};
+static const struct count table_counts[] = {
+    COUNT_OF(table_counts, inserted, "inserted"), COUNT_OF(table_counts, updated, "updated"),
+    COUNT_OF(table_counts, updated_hot, "updated_hot"), COUNT_OF(table_counts, deleted, "deleted"),
+    COUNT_OF(table_counts, scanned, "scans")};
+
+static void counts_json(struct json *json, const char *name, const void *counted, const struct count *counts,
+                        size_t len)
+{
+    json_key(json, name);
+    json_object(json);
+    for (size_t i = 0; i < len; i++) {
+        uint64_t n;
+        memcpy(&n, (const char *)counted + counts[i].at, sizeof n);
+        json_member_number(json, counts[i].name, n);
+    }
+    json_end(json);
+}
+#define COUNTS(list) list, sizeof list / sizeof list[0]
+
 static void processes_json(struct json *json, const struct measurement *m)
 {
     json_key(json, "processes");
     json_object(json);
-    for (int role = 0; role < ROLES; role++) {
-        const struct process_cost *const p = &m->cost.roles[role];
-        json_key(json, json_names[role]);
-        json_object(json);
-        json_member_number(json, "cpu_ns", p->cpu_ns);
-        json_member_number(json, "system_ns", p->system_ns);
-        json_member_number(json, "waits", p->waits);
-        json_member_number(json, "preemptions", p->preemptions);
-        json_member_number(json, "syscalls", p->syscalls);
-        json_member_number(json, "allocations", p->allocations);
-        json_member_number(json, "allocated_bytes", p->bytes);
-        json_member_number(json, "nats_out", p->nats_out);
-        json_member_number(json, "nats_in", p->nats_in);
-        json_end(json);
-    }
+    for (int role = 0; role < ROLES; role++)
+        counts_json(json, json_names[role], &m->cost.roles[role], COUNTS(process_counts));
     json_end(json);
 }
 
 static void servers_json(struct json *json, const struct measurement *m)
 {
-    const struct nats_counts *const n = &m->cost.nats;
     const struct postgres_counts *const p = &m->cost.postgres;
-    json_key(json, "nats");
-    json_object(json);
-    json_member_number(json, "in_messages", n->in_messages);
-    json_member_number(json, "in_bytes", n->in_bytes);
-    json_member_number(json, "out_messages", n->out_messages);
-    json_member_number(json, "out_bytes", n->out_bytes);
-    json_member_number(json, "api_requests", n->api_requests);
-    json_member_number(json, "subscribed", n->subscribed);
-    json_member_number(json, "unsubscribed", n->unsubscribed);
-    json_end(json);
+    counts_json(json, "nats", &m->cost.nats, COUNTS(nats_counts));
     json_key(json, "postgres");
     json_object(json);
     json_member_number(json, "writing_transactions", p->writing);
     json_member_number(json, "wal_bytes", p->wal_bytes);
     json_key(json, "tables");
     json_object(json);
-    for (size_t i = 0; m->has_tables && i < p->tables_len; i++) {
-        const struct table_counts *const t = &p->tables[i];
-        json_key(json, t->name);
-        json_object(json);
-        json_member_number(json, "inserted", t->inserted);
-        json_member_number(json, "updated", t->updated);
-        json_member_number(json, "updated_hot", t->updated_hot);
-        json_member_number(json, "deleted", t->deleted);
-        json_member_number(json, "scans", t->scanned);
-        json_end(json);
-    }
+    for (size_t i = 0; m->has_tables && i < p->tables_len; i++)
+        counts_json(json, p->tables[i].name, &p->tables[i], COUNTS(table_counts));
     json_end(json);
     json_end(json);
 }
@@ -277,22 +275,4 @@ bool report_json(const char *path, const struct measurement *plain, const struct
     json_end(&json);
     bool const good = ferror(out) == 0;
     return fclose(out) == 0 && good ? true : (perror(path), false);
-}
-
-/* ---- the gate ---- */
-
-static bool within(const char *what, double value, double limit)
-{
-    if (value <= limit)
-        return true;
-    fprintf(stderr, "ledger: %s per activity: %.3f, and %.3f is the limit\n", what, value, limit);
-    return false;
-}
-
-bool report_gate(const struct measurement *plain, const struct gate *gate)
-{
-    uint64_t const waits = plain->cost.roles[ROLE_ENGINE].waits + plain->cost.roles[ROLE_WORKER].waits;
-    bool good = within("messages into NATS", per(plain->cost.nats.in_messages, plain), gate->nats_in);
-    good = within("transactions that write", per(plain->cost.postgres.writing, plain), gate->writing) && good;
-    return within("waits of the engine and the worker", per(waits, plain), gate->waits) && good;
 }
