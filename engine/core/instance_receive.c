@@ -80,7 +80,6 @@ static bool convert(struct instance *in, struct event *event)
         return true;
     case EVENT_ACTIVITY_TRY_STARTED: retry_convert_release(task, event); return true;
     case EVENT_TIMER_FIRED:
-        event->due_ms = 0;
         if (task->kind == TASK_ACTIVITY)
             retry_convert_wake(in, task, event);
         return event->kind != EVENT_UNKNOWN;

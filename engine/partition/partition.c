@@ -184,7 +184,6 @@ static void inbox_back(struct partition *p)
 static struct log_saying saying(struct partition *p)
 {
     const struct progress *progress = instances_inbox(p->instances);
-    p->busy_ms = p->env.now_ms;
     return (struct log_saying){{progress->floor, progress->above, progress->above_len,
                                 progress->seen.sequence, progress->seen.stored_ns},
                                projection_done(p->projection)};

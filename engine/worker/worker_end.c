@@ -168,8 +168,8 @@ static void fire(struct worker_machine *w, struct lease *lease, enum worker_path
 {
     struct lease_cancelling cancelling = {path, claim, w->now_ms + w->options.grace_ms};
     if (lease->state == LEASE_CANCELLING) {
-        if (claim != CLAIM_HELD)
-            lease->cancelling.claim = claim;
+        assert(claim != CLAIM_HELD);
+        lease->cancelling.claim = claim;
         return;
     }
     if (lease->state == LEASE_STARTING) {

@@ -368,7 +368,6 @@ struct entry_texts entry_renew(struct entry *entry)
     entry->parent = (struct origin){.execution = 0};
     entry->version = 0;
     entry->counted = (struct entry_counted){.name = false};
-    entry->waiting_len = 0;
     return texts;
 }
 

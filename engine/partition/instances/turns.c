@@ -28,7 +28,7 @@ static void fail(struct instances *p, struct entry *entry, thole_status status, 
         entry->memory_retried = true;
         entries_evict(&p->entries, p->entries.lru.len / 2);
     } else if (status == THOLE_APP) { /* also without new events: recorded ones may not be delivered yet */
-        entry->loading.retry = !crash_candidates_stuck(p, entry);
+        entry->loading.retry = true;
     } else {
         entry_block(entry, bare ? ENTRY_KEEPS : ENTRY_RECORDS, turns_blocked_by(status), text);
     }

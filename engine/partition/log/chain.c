@@ -171,8 +171,8 @@ static struct link *append(struct partition_log *log, struct record *record, con
 }
 
 /* What the orchestration logged is kept until its record is committed: before that nothing of the turn is
- * visible outside. */
-static void keep_lines(struct partition_log *log, struct link *link, const struct turn_log *lines, size_t n)
+ * visible outside. Without memory they are lost, as any line is. */
+static void keep_lines(struct link *link, const struct turn_log *lines, size_t n)
 {
     arena_init(&link->arena, SIZE_MAX / 2);
     link->lines = arena_array(&link->arena, n, sizeof *link->lines);
@@ -182,8 +182,6 @@ static void keep_lines(struct partition_log *log, struct link *link, const struc
             link->lines = NULL;
     }
     link->lines_len = link->lines == NULL ? 0 : n;
-    if (link->lines == NULL)
-        env_no_memory(log->env);
 }
 
 /* Number of the turn's events, from @p first on, that one record holds; at least one, if there are any. */
@@ -219,7 +217,7 @@ size_t log_append_turn(struct partition_log *log, const struct turn *turn, const
         struct link *link = append(log, &record, saying, last, tag);
         records += link != NULL;
         if (link != NULL && last && lines_len > 0)
-            keep_lines(log, link, lines, lines_len);
+            keep_lines(link, lines, lines_len);
         first += n;
     } while (first < turn->events_len && !log->env->nomem);
     return records;

@@ -1,6 +1,7 @@
 /* External events: queues of waits and of kept events, what a lost race gives back, repetitions. */
 #include "play.h"
 #include "thole/orchestration.h"
+#include <string.h>
 
 static thole_status one(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
@@ -443,9 +444,148 @@ static void terminated(void)
     play_check_live(rows, ARRAY_LEN(rows));
 }
 
+/* ---- against a model ---- */
+
+enum { MODEL_STEPS = 38, MODEL_COMES_MAX = 5, MODEL_WAITS = 1200, MODEL_DOES = 24 };
+enum model_state { MODEL_OPEN, MODEL_HAS, MODEL_OVER };
+struct model_wait {
+    thole_task task;
+    enum model_state state;
+    unsigned event;
+};
+struct model {
+    struct model_wait waits[MODEL_WAITS];
+    bool kept[MODEL_STEPS * MODEL_COMES_MAX + 1]; /* by number: the lowest is the oldest */
+    unsigned came;
+    size_t waits_len;
+    uint32_t random;
+};
+
+static unsigned draw(struct model *m, unsigned n)
+{
+    m->random = m->random * 1664525u + 1013904223u;
+    return (m->random >> 16) % n;
+}
+
+/* To the wait that is open longest; else it is kept. */
+static void model_give(struct model *m, unsigned event)
+{
+    for (size_t i = 0; i < m->waits_len; i++)
+        if (m->waits[i].state == MODEL_OPEN) {
+            m->waits[i].state = MODEL_HAS;
+            m->waits[i].event = event;
+            return;
+        }
+    m->kept[event] = true;
+}
+
+static void model_await(thole_ctx *ctx, struct model *m)
+{
+    struct model_wait *wait = &m->waits[m->waits_len++];
+    *wait = (struct model_wait){.task = thole_event(ctx, THOLE_STR("go"))};
+    for (unsigned e = 1; e <= m->came && wait->state == MODEL_OPEN; e++)
+        if (m->kept[e]) {
+            m->kept[e] = false;
+            wait->state = MODEL_HAS;
+            wait->event = e;
+        }
+}
+
+static void model_cancel(thole_ctx *ctx, struct model *m, struct model_wait *wait)
+{
+    bool const has = wait->state == MODEL_HAS;
+    wait->state = MODEL_OVER;
+    thole_cancel(ctx, wait->task, THOLE_STR("no"));
+    if (has)
+        model_give(m, wait->event);
+}
+
+static thole_status model_take(thole_ctx *ctx, struct model_wait *wait)
+{
+    thole_slice data;
+    wait->state = MODEL_OVER;
+    THOLE_TRY(thole_await(ctx, wait->task, &data));
+    thole_slice const want = thole_format(ctx, "%u", wait->event);
+    return thole_slice_equal(data, want)
+               ? THOLE_OK
+               : thole_throw(ctx, "event %.*s, not %u", THOLE_FMT(data), wait->event);
+}
+
+static thole_status model_do(thole_ctx *ctx, struct model *m)
+{
+    unsigned const what = draw(m, 8);
+    if (what < 3 && m->waits_len < MODEL_WAITS)
+        model_await(ctx, m);
+    if (what < 3 || m->waits_len == 0)
+        return THOLE_OK;
+    struct model_wait *wait =
+        &m->waits[m->waits_len - 1 - draw(m, m->waits_len < 16 ? (unsigned)m->waits_len : 16)];
+    if (wait->state == MODEL_HAS && what == 7)
+        return model_take(ctx, wait);
+    if (wait->state != MODEL_OVER)
+        model_cancel(ctx, m, wait);
+    return THOLE_OK;
+}
+
+/* "step" comes behind the events of a turn and says how many they are. */
+static thole_status modelled(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    struct model *m = thole_alloc(ctx, sizeof *m);
+    if (m == NULL)
+        return THOLE_LIMIT;
+    memset(m, 0, sizeof *m);
+    m->random = input.ptr[0];
+    for (int step = 0; step < MODEL_STEPS; step++) {
+        thole_slice n;
+        THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("step")), &n));
+        for (int i = n.ptr[0] - '0'; i > 0; i--)
+            model_give(m, ++m->came);
+        for (int i = 0; i < MODEL_DOES; i++)
+            THOLE_TRY(model_do(ctx, m));
+        for (size_t i = 0; i < m->waits_len; i++)
+            if (m->waits[i].state != MODEL_OVER &&
+                thole_ready(ctx, m->waits[i].task) != (m->waits[i].state == MODEL_HAS))
+                return thole_throw(ctx, "step %d: wait %zu of event %u", step, i, m->waits[i].event);
+    }
+    *ret_output = THOLE_STR("as the model");
+    return THOLE_OK;
+}
+
+static void as_a_model(void)
+{
+    for (unsigned seed = 1; seed <= 6; seed++) {
+        struct play play = play_of(modelled);
+        struct buf script, got;
+        struct model random = {.random = seed};
+        unsigned came = 0;
+        play.memory_max = 4 << 20;
+        buf_init(&script, PLAY_TEXT_MAX);
+        buf_init(&got, 1 << 20);
+        buf_printf(&script, "Started t(%c)", (char)('0' + seed));
+        for (int step = 0; step < MODEL_STEPS; step++) {
+            unsigned const n = draw(&random, MODEL_COMES_MAX + 1);
+            buf_text(&script, " / ");
+            for (unsigned i = 0; i < n; i++)
+                buf_printf(&script, "EventReceived go(%u) | ", ++came);
+            buf_printf(&script, "EventReceived step(%u)", n);
+        }
+        play_live(&play, buf_cstr(&script), &got);
+        const char *const last = strrchr(buf_cstr(&got), '#');
+        CU_ASSERT_PTR_NOT_NULL_FATAL(last);
+        if (strstr(last, "Completed (as the model)") == NULL) {
+            printf("  [seed %u]: %s\n", seed, last);
+            CU_FAIL("not as the model");
+        }
+        buf_release(&script);
+        buf_release(&got);
+        play_release(&play);
+    }
+}
+
 static const struct thole_test tests[] = {
     {"taken and kept", taken_and_kept},
     {"given back", given_back},
+    {"as a model", as_a_model},
     {"while cancelled", while_cancelled},
     {"repetitions", repetitions},
     {"wrong names", wrong_names},
