@@ -46,7 +46,8 @@ void partition_options_init(struct partition_options *options)
                                           .early_event_ms = UINT64_C(7) * 24 * 3600 * 1000,
                                           .quarantine_ms = 3600 * 1000,
                                           .ahead_max = PARTITION_AHEAD_MAX,
-                                          .log_chunk = 2000};
+                                          .log_chunk = 2000,
+                                          .known_max = PARTITION_KNOWN_MAX};
 }
 
 size_t partition_record_min(const struct partition_options *options)
@@ -306,6 +307,8 @@ static void timers_known(struct partition *p, const struct in_timers *in)
     const struct progress *inbox = instances_inbox(p->instances);
     env_emit(&p->env, PARTITION_OUT_READ_INBOX)->read_inbox =
         (struct out_read_inbox){inbox->floor + 1, progress_seen(inbox)};
+    env_emit(&p->env, PARTITION_OUT_READ_IDS)->read_ids =
+        (struct out_read_ids){log_facts(p->log)->base, p->env.options.known_max};
 }
 
 static void sent(struct partition *p, uint64_t token)
@@ -368,6 +371,7 @@ static void answer(struct partition *p, const struct partition_in *in)
         break;
     case PARTITION_IN_INBOX_BACK: inbox_back(p); break;
     case PARTITION_IN_HISTORY: history(p, in->token, &in->history); break;
+    case PARTITION_IN_IDS: instances_ids(p->instances, &in->ids); break;
     case PARTITION_IN_REMOVED:
         if (projection_removed(p->projection, in->token))
             p->busy_ms = p->env.now_ms;

@@ -183,6 +183,11 @@ static void lend_results(struct loan **loans, struct in_results *in)
     in->results = results;
 }
 
+static void lend_ids(struct loan **loans, struct in_ids *in)
+{
+    in->hashes = LEND_ARRAY(loans, in->hashes, in->hashes_len);
+}
+
 static void lend_text(struct loan **loans, const char **text)
 {
     if (*text != NULL)
@@ -217,6 +222,7 @@ static void lend_input(struct loan **loans, struct partition_in *in)
         lend_slice(loans, &in->history.instance);
         in->history.records = lend_records(loans, in->history.records, in->history.records_len);
         break;
+    case PARTITION_IN_IDS: lend_ids(loans, &in->ids); break;
     case PARTITION_IN_LIVE: lend_live(loans, &in->live); break;
     case PARTITION_IN_TIMERS: lend_timers(loans, &in->timers); break;
     case PARTITION_IN_APPLIED:

@@ -85,6 +85,116 @@ static void test_questions(void)
     end(s);
 }
 
+static void list_ids(struct stand *s, const char *id, bool all)
+{
+    uint64_t const hash = instance_id_hash(thole_slice_from(id));
+    instances_ids(s->instances, &(struct in_ids){&hash, 1, all});
+}
+
+static struct stand *begin_with_ids(size_t most)
+{
+    struct stand *s = begin();
+    s->env.options.known_max = most;
+    return s;
+}
+
+static const char *const STARTS = "1.1 ran; #1 Started plain@1(); #2 ActivityScheduled work()";
+
+static void test_who_is_new_is_not_looked_up(void)
+{
+    struct stand *s = begin_with_ids(1000);
+    start(s, "before", "plain");
+    check_said(s, "nobody knows which there are", "load before");
+    (void)record(s, "before", STARTS);
+    list_ids(s, "old", true);
+    start(s, "new", "plain");
+    check_said(s, "it is none of them", "");
+    struct entry *entry = record(s, "new", STARTS);
+    start(s, "old", "plain");
+    check_said(s, "it is", "load old");
+    (void)record(s, "old", STARTS);
+    give(s, &(struct message){.kind = MESSAGE_EVENT, .event_name = THOLE_STR("e")}, "other");
+    check_said(s, "nor is it asked to start", "load other");
+    (void)record(s, "other", "0.1 waits; #1 EventReceived e()");
+    CU_ASSERT_EQUAL(instances_records_in_flight(s->instances), 4);
+    CU_ASSERT_FALSE(entry->counted.name);
+    end(s);
+}
+
+/* What this owner records is known from then on, also when the list that comes later does not have it. */
+static void test_what_was_recorded_since_is_known(void)
+{
+    struct stand *s = begin_with_ids(1000);
+    s->env.options.parked_max = 0;
+    start(s, "early", "plain");
+    check_said(s, "not known yet", "load early");
+    struct entry *const early = record(s, "early", STARTS);
+    list_ids(s, "old", true);
+    start(s, "late", "plain");
+    check_said(s, "it is new", "");
+    struct entry *const late = record(s, "late", STARTS);
+    commit(s, early);
+    commit(s, late);
+    instances_evict(s->instances);
+    CU_ASSERT_EQUAL(s->instances->entries.lru.len, 0);
+    start(s, "early", "plain");
+    start(s, "late", "plain");
+    check_said(s, "both are loaded", "load early, load late");
+    end(s);
+}
+
+static void test_too_many_to_know(void)
+{
+    struct stand *s = begin_with_ids(1);
+    list_ids(s, "old", false);
+    start(s, "new", "plain");
+    check_said(s, "not all were listed", "load new");
+    end(s);
+    s = begin_with_ids(1);
+    instances_ids(s->instances, &(struct in_ids){.all = true});
+    start(s, "new", "plain");
+    check_said(s, "all were: none", "");
+    (void)record(s, "new", STARTS);
+    CU_ASSERT_FALSE(s->instances->known.given_up);
+    start(s, "second", "plain");
+    check_said(s, "nor this one", "");
+    (void)record(s, "second", STARTS);
+    CU_ASSERT(s->instances->known.given_up && s->instances->known.cap == 0);
+    start(s, "newer", "plain");
+    check_said(s, "now there are more than are kept", "load newer");
+    list_ids(s, "old", true);
+    start(s, "newest", "plain");
+    check_said(s, "for good", "load newest");
+    end(s);
+}
+
+/* None is lost while the set grows. */
+static void test_many_are_known(void)
+{
+    enum { MANY = 20000 };
+    struct stand *s = begin_with_ids(MANY);
+    uint64_t *hashes = malloc(MANY * sizeof *hashes);
+    char id[16];
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(id, sizeof id, "i-%d", i);
+        hashes[i] = instance_id_hash(thole_slice_from(id));
+        if (i % 2 == 0)
+            known_ids_add(s->instances, thole_slice_from(id));
+    }
+    CU_ASSERT_TRUE(known_ids_has(s->instances, THOLE_STR("other"))); /* as far as is known */
+    instances_ids(s->instances, &(struct in_ids){hashes, MANY, true});
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(id, sizeof id, "i-%d", i);
+        CU_ASSERT_TRUE(known_ids_has(s->instances, thole_slice_from(id)));
+    }
+    CU_ASSERT_FALSE(known_ids_has(s->instances, THOLE_STR("other")));
+    CU_ASSERT(s->instances->known.len == MANY && s->instances->known.cap * sizeof *hashes <= MANY * 22);
+    instances_reset(s->instances);
+    CU_ASSERT_TRUE(known_ids_has(s->instances, THOLE_STR("other"))); /* another epoch, another list */
+    free(hashes);
+    end(s);
+}
+
 static void test_what_cannot_be_taken(void)
 {
     struct stand *s = begin();
@@ -104,5 +214,9 @@ static const struct thole_test tests[] = {
     {"instances: what comes before its instance", test_what_comes_before_its_instance},
     {"instances: questions", test_questions},
     {"instances: what cannot be taken", test_what_cannot_be_taken},
+    {"instances: who is new is not looked up", test_who_is_new_is_not_looked_up},
+    {"instances: what was recorded since is known", test_what_was_recorded_since_is_known},
+    {"instances: too many to know", test_too_many_to_know},
+    {"instances: many are known", test_many_are_known},
 };
 THOLE_TEST_MAIN("instances room", tests)

@@ -623,6 +623,8 @@ static void choose_options(struct world *w, struct engine *engine)
         options->window_max = (size_t)between(w, 1, 8);
     if (rnd(w, 2) == 0) /* until it learns: a node that is too small for some instances */
         options->instance_memory_max = (size_t)between(w, 1000, 9000);
+    if (rnd(w, 3) == 0)
+        options->known_max = (size_t)rnd(w, 12);
     options->idle_ms = between(w, 20, 1000);
     options->timer_horizon_ms = rnd(w, 2) == 0 ? between(w, 20, 400) : between(w, 400, 20000);
 }

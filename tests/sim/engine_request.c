@@ -218,6 +218,27 @@ static void execute_load(struct world *w, struct engine_request *r)
     r->records.len = n;
 }
 
+/* As a server that has the record at `since`; what is stored while the answer is on its way is not in it. */
+static void execute_ids(struct world *w, struct engine_request *r)
+{
+    const struct log_stream *log = w->logs[r->seat->partition];
+    const struct out_read_ids *const asked = &r->out.read_ids;
+    size_t const until = w->mutation == MUTATION_IDS_STALE ? (size_t)asked->since / 2 : log->len;
+    uint64_t *hashes = keep(w, (w->instances_len + 1) * sizeof *hashes);
+    bool *listed = keep(w, (w->instances_len + 1) * sizeof *listed);
+    size_t n = 0;
+    for (size_t i = 0; i < until; i++) {
+        const struct log_entry *const e = &log->entries[i];
+        if (e->deleted || e->instance == SIZE_MAX || listed[e->instance])
+            continue;
+        listed[e->instance] = true;
+        hashes[n++] = instance_id_hash(w->instances[e->instance]);
+    }
+    if (w->mutation == MUTATION_IDS_CUT)
+        n /= 2;
+    r->ids = n > asked->most ? (struct in_ids){.all = false} : (struct in_ids){hashes, n, true};
+}
+
 /* The inbox must hold what the partition has seen of it. */
 static void execute_inbox(struct world *w, struct engine_request *r)
 {
@@ -252,6 +273,7 @@ static enum executed execute_stream(struct world *w, struct request *request)
         break;
     case PARTITION_OUT_READ_RESULTS: execute_results(w, r); break;
     case PARTITION_OUT_LOAD: execute_load(w, r); break;
+    case PARTITION_OUT_READ_IDS: execute_ids(w, r); break;
     case PARTITION_OUT_REMOVE_HISTORY: execute_remove(w, r); break;
     case PARTITION_OUT_SEND: execute_send(w, r); break;
     case PARTITION_OUT_PUBLISH_WORK: execute_work(w, r); break;
@@ -347,6 +369,7 @@ static void give_answer(struct world *w, struct engine_request *r)
     case PARTITION_IN_HISTORY:
         in.history = (struct in_history){r->out.load.instance, r->records.items, r->records.len};
         break;
+    case PARTITION_IN_IDS: in.ids = r->ids; break;
     case PARTITION_IN_STORE_OPENED: in.store_opened = (struct in_store_opened){r->epoch, r->projected}; break;
     case PARTITION_IN_LIVE: in.live = live_of(&r->live); break;
     case PARTITION_IN_TIMERS:
@@ -427,7 +450,7 @@ static void append_answered(struct world *w, struct engine_request *r, bool know
 
 static bool is_repeated_by_the_host(const struct engine_request *r, bool known)
 {
-    if (r->out.kind == PARTITION_OUT_REMOVE_HISTORY)
+    if (r->out.kind == PARTITION_OUT_REMOVE_HISTORY || r->out.kind == PARTITION_OUT_READ_IDS)
         return !known || r->status != THOLE_OK;
     return !known && (r->out.kind == PARTITION_OUT_PUBLISH_WORK || r->out.kind == PARTITION_OUT_SEND ||
                       r->out.kind == PARTITION_OUT_REJECT);

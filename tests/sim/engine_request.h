@@ -57,6 +57,7 @@ struct engine_request {
     struct log_records records;
     struct partition_result *results;
     size_t results_len;
+    struct in_ids ids;
     struct store_timers timers;
     struct store_live live;
     unsigned step; /* READ_TAIL */

@@ -74,6 +74,8 @@ enum mutation {
     MUTATION_TORN_BATCH,     /* a batch is applied in part, but its position is moved */
     MUTATION_POSITION_STAYS, /* the crashed database loses rows but not projected_seq */
     MUTATION_LOAD_STALE,     /* reading an instance's history misses its last record */
+    MUTATION_IDS_STALE,      /* the list of instances is of a time before the epoch */
+    MUTATION_IDS_CUT,        /* it is cut off, and said to be whole */
     MUTATION_ACK_LOSES,      /* an append is acknowledged and not stored */
     MUTATION_QUEUE_TWICE,    /* an ack does not remove the message */
     MUTATION_PREFIX_SKIPPED, /* an acknowledgement counts for all before it, refusals come late */

@@ -1,4 +1,5 @@
 #include "partition_io.h"
+#include "tables.h"
 #include <assert.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@ static enum partition_in_kind answer_kind(enum partition_out_kind kind)
     case PARTITION_OUT_APPEND: return PARTITION_IN_APPENDED;
     case PARTITION_OUT_READ_LOG: return PARTITION_IN_LOG;
     case PARTITION_OUT_LOAD: return PARTITION_IN_HISTORY;
+    case PARTITION_OUT_READ_IDS: return PARTITION_IN_IDS;
     case PARTITION_OUT_REMOVE_HISTORY: return PARTITION_IN_REMOVED;
     case PARTITION_OUT_STORE_OPEN: return PARTITION_IN_STORE_OPENED;
     case PARTITION_OUT_STORE_RESET: return PARTITION_IN_STORE_RESET;
@@ -51,4 +53,10 @@ struct partition_in partition_answer(const struct partition_out *out)
     in.generation = out->generation;
     in.token = out->token;
     return in;
+}
+
+uint64_t instance_id_hash(thole_slice id)
+{
+    uint64_t const hash = key_hash(id, 0, 0);
+    return hash + (hash == 0);
 }

@@ -52,8 +52,9 @@ struct partition_options {
     size_t ahead_max;          /* inbox messages incorporated beyond the first one that is not, at most
                                   PARTITION_AHEAD_MAX: each record lists them */
     size_t log_chunk;          /* records of the log that are read at a time */
+    size_t known_max;          /* ids that are remembered as known; beyond, each start looks at the log */
 };
-enum { PARTITION_WINDOW_MAX = 512, PARTITION_AHEAD_MAX = 4096 };
+enum { PARTITION_WINDOW_MAX = 512, PARTITION_AHEAD_MAX = 4096, PARTITION_KNOWN_MAX = 1000 * 1000 };
 
 /* A record as the host read it from the stream. */
 struct log_record {
@@ -92,6 +93,7 @@ const char *reject_code_name(enum reject_code code); /* "subject", "too_large", 
  *   READ_LOG         reads a piece of the log                              LOG
  *   READ_RESULTS     looks for results of activities in the inbox          RESULTS
  *   LOAD             reads an instance's history                           HISTORY
+ *   READ_IDS         reads which instances the log has records of          IDS
  *   REMOVE_HISTORY   removes records of an instance, for as long as that   REMOVED
  *                    takes
  *   STORE_OPEN       registers the epoch in the database                   STORE_OPENED
@@ -139,6 +141,7 @@ enum partition_out_kind {
     PARTITION_OUT_READ_LOG,
     /* Histories. */
     PARTITION_OUT_LOAD,
+    PARTITION_OUT_READ_IDS,
     PARTITION_OUT_REMOVE_HISTORY,
     /* The store: all over the connection over which STORE_OPEN was done, or not at all. When the database
      * knows of a newer epoch: STEP_DOWN. */
@@ -204,6 +207,12 @@ struct out_read_log {
 struct out_load {
     thole_slice instance;
     uint64_t execution;
+};
+/* All ids of which the log has a record, by a server that has the one at `since`. For as long as it takes:
+ * nobody waits for it. */
+struct out_read_ids {
+    uint64_t since; /* sequence */
+    size_t most;    /* more are not wanted */
 };
 /* Never removes records above `below`: they are of the id's next incarnation. */
 struct out_remove_history {
@@ -309,6 +318,7 @@ struct partition_out {
         struct out_append append;
         struct out_read_log read_log;
         struct out_load load;
+        struct out_read_ids read_ids;
         struct out_remove_history remove_history;
         struct out_store_open store_open;
         struct out_read_timers read_timers;
@@ -345,6 +355,7 @@ enum partition_in_kind {
                                    Appends before it must still be answered */
     PARTITION_IN_LOG,
     PARTITION_IN_HISTORY,
+    PARTITION_IN_IDS,
     PARTITION_IN_REMOVED, /* none is left */
     PARTITION_IN_STORE_OPENED,
     PARTITION_IN_STORE_RESET, /* done */
@@ -388,6 +399,13 @@ struct in_history {
     const struct log_record *records;
     size_t records_len; /* 0: there is none */
 };
+struct in_ids {
+    const uint64_t *hashes; /* instance_id_hash() of each; more than once does no harm */
+    size_t hashes_len;
+    bool all; /* false: there are more than was asked for */
+};
+/* Never 0. For sets that are in memory alone: it may change with any version. */
+uint64_t instance_id_hash(thole_slice id);
 struct in_store_opened {
     uint64_t epoch; /* the database's newest epoch; if newer than the one asked for, this owner is fenced */
     struct projected projected;
@@ -457,6 +475,7 @@ struct partition_in {
         struct in_append_failed append_failed;
         struct in_log log;
         struct in_history history;
+        struct in_ids ids;
         struct in_store_opened store_opened;
         struct in_live live;
         struct in_timers timers;

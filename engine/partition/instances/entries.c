@@ -387,6 +387,14 @@ void entry_note(struct entry *entry, const struct event *event)
     }
 }
 
+void entry_note_counted(struct entry *entry)
+{
+    entry->counted = (struct entry_counted){.name = entry->execution > 0 && !entry_is_over(entry->state),
+                                            .version = entry->version,
+                                            .execution = entry->execution,
+                                            .events = entry->events};
+}
+
 static bool stop_waiting(struct entry *entry, uint64_t activity)
 {
     for (size_t i = 0; i < entry->waiting_len; i++)

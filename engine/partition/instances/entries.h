@@ -169,6 +169,8 @@ struct entry_texts {
  * held. */
 struct entry_texts entry_renew(struct entry *entry);
 void entry_texts_release(struct entry_texts *texts); /* zeroed ones are allowed */
+/* What the rows count it with, before anything new is committed. */
+void entry_note_counted(struct entry *entry);
 /* Takes over the facts of the execution that an event carries. */
 void entry_note(struct entry *entry, const struct event *event);
 /* Tracks which activities have no row while they wait for a try. Returns the change in the number of rows:

@@ -20,6 +20,7 @@ void instances_reset(struct instances *p)
     names_release(p);
     refusals_release(p);
     crash_candidates_release(&p->crash_candidates);
+    known_ids_release(&p->known);
     p->open_activities = 0;
     p->recount = p->recounting = false;
     p->rejecting = 0;

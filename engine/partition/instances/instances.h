@@ -45,6 +45,9 @@ void instances_query(struct instances *instances, uint64_t token, const struct i
  * (LOG_FOREIGN), and it is not used. */
 bool instances_history(struct instances *instances, uint64_t token, const struct in_history *in,
                        const struct log_rule *log);
+/* The answer to READ_IDS: from now on a start of an id that is not among them, nor had a record since, asks
+ * for no LOAD. */
+void instances_ids(struct instances *instances, const struct in_ids *in);
 /* Loads the instance and tries to run it: this engine may have code that the last owner did not have. */
 void instances_retry(struct instances *instances, thole_slice instance);
 void instances_crashes(struct instances *instances, const struct in_crashes *in); /* answer to READ_CRASHES */

@@ -74,6 +74,12 @@ static void check_counted(const struct entry *entry)
     assert(!counted->name || entry->orchestration.len > 0 || entry->limit == ENTRY_KEEPS);
 }
 
+/* Who is being recorded is not taken for new. */
+static void check_known(const struct instances *p, const struct entry *entry)
+{
+    assert(entry->in_flight == 0 || known_ids_has(p, entry->id));
+}
+
 static void check_entry(const struct entry *entry)
 {
     const struct rule *rule = &rules[entry->state];
@@ -119,7 +125,7 @@ static size_t count_questions(const struct entry *entry)
     return n;
 }
 
-static void check_list(const struct entry_list *list, bool over, struct sums *sums)
+static void check_list(const struct instances *p, const struct entry_list *list, bool over, struct sums *sums)
 {
     const struct entry *previous = NULL;
     size_t n = 0;
@@ -127,6 +133,7 @@ static void check_list(const struct entry_list *list, bool over, struct sums *su
         assert(entry->lru_prev == previous && entry->in_over == over);
         assert(entry_is_over(entry->state) == over || entry->state == ENTRY_RECALLED);
         check_entry(entry);
+        check_known(p, entry);
         sums->pending += count_pending(entry);
         sums->questions += count_questions(entry);
         sums->recalled += entry->state == ENTRY_RECALLED;
@@ -137,11 +144,12 @@ static void check_list(const struct entry_list *list, bool over, struct sums *su
     assert(list->last == previous && n == list->len);
 }
 
-static void check_entries(const struct entries *entries, struct sums *sums)
+static void check_entries(const struct instances *p, struct sums *sums)
 {
+    const struct entries *const entries = &p->entries;
     size_t ready = 0;
-    check_list(&entries->lru, false, sums);
-    check_list(&entries->over, true, sums);
+    check_list(p, &entries->lru, false, sums);
+    check_list(p, &entries->over, true, sums);
     for (const struct entry *entry = entries->ready_first; entry != NULL; entry = entry->ready_next) {
         assert(entry->ready && (entry->ready_next != NULL || entry == entries->ready_last));
         ready++;
@@ -163,11 +171,13 @@ void instances_check(const struct instances *p)
     struct sums sums = {0};
     size_t refusals = 0;
     assert(p->run.entry == NULL);
-    check_entries(&p->entries, &sums);
+    check_entries(p, &sums);
     for (const struct refusal *refusal = p->refusals; refusal != NULL; refusal = refusal->next) {
         assert(refusal->entry->refusals > 0);
         refusals++;
     }
     assert(sums.refusals == refusals);
     check_progress(&p->progress);
+    assert(!p->known.complete || (p->known.slots != NULL && !p->known.given_up));
+    assert(p->known.len <= p->known.cap - p->known.cap / 4 && p->known.len <= p->env->options.known_max);
 }

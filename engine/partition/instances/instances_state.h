@@ -1,11 +1,15 @@
 /* Inside of the instances room: what its files share. Lower files know nothing of higher ones:
  *
- *   instances.c the room as a whole turns.c what was taken becomes turns loading.c histories to parked
- *   instances intake.c what comes for an instance early_turns.c, deletion.c, queries.c, refusals.c,
- *   rejections.c, counts.c watched.c code that is watched while it runs loads.c asks for histories;
- *   incorporated messages code.c which code an instance has crash_candidates.c instances whose code has
- *   crashed names.c live orchestrations waiting.c what waits, and for what entries.c instances in memory: see
- *   entries.h early.c events before their instance entry_states.c which of their states may follow which
+ *   instances.c  the room as a whole
+ *   turns.c      what was taken becomes turns          loading.c   histories to parked instances
+ *   intake.c     what comes for an instance
+ *   early_turns.c, deletion.c, queries.c, refusals.c, rejections.c, counts.c
+ *   watched.c    code that is watched while it runs    loads.c     asks for histories; what is incorporated
+ *   code.c       which code an instance has            crash_candidates.c  instances whose code has crashed
+ *   known_ids.c  which ids the log has records of
+ *   names.c      live orchestrations                   waiting.c   what waits, and for what
+ *   entries.c    instances in memory: see entries.h    early.c     events before their instance
+ *   entry_states.c  which of their states may follow which
  */
 #ifndef THOLE_INSTANCES_STATE_H
 #define THOLE_INSTANCES_STATE_H
@@ -78,8 +82,22 @@ void crash_candidates_retry(struct instances *p, const struct entry *entry);
 /* Record n ends or deletes its executions up to @p execution. */
 void crash_candidates_over(struct instances *p, const struct entry *entry, uint64_t execution, uint64_t n);
 
-/* finds it, or creates it and emits LOAD */
-struct entry *intake_entry(struct instances *p, thole_slice instance);
+/* --- known_ids.c ----------------------------------------------------------------------------------- */
+struct known_ids {
+    uint64_t *slots; /* hashes; 0: none */
+    size_t len, cap; /* cap: a power of two, or 0 */
+    bool complete;   /* who is not here has no record */
+    bool given_up;   /* there are too many: it stays empty */
+};
+void known_ids_release(struct known_ids *known);
+/* The log may have a record of it from now on. */
+void known_ids_add(struct instances *p, thole_slice id);
+/* False: the log has no record of it, for certain. */
+bool known_ids_has(const struct instances *p, thole_slice id);
+
+struct entry *intake_entry(struct instances *p, thole_slice instance); /* found, or made and LOAD asked */
+/* The same for a start: of an id that the log has no record of nothing is loaded. */
+struct entry *intake_entry_to_start(struct instances *p, thole_slice instance);
 void intake_load(struct instances *p, struct entry *entry); /* asks for its history: LOADING, RECALLED */
 /* TO_LOAD: asks for its history once all of its records are committed. */
 void intake_reload(struct instances *p, struct entry *entry);
@@ -186,5 +204,6 @@ struct instances {
     size_t names_len, names_cap;
     thole_slice *names_view;
     struct crash_candidates crash_candidates;
+    struct known_ids known;
 };
 #endif

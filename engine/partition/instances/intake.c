@@ -63,7 +63,8 @@ bool instances_message(struct instances *p, const struct in_message *in)
     }
     pending->inbox_sequence = in->sequence;
     pending->stored_ns = in->stored_ns;
-    arrived(p, intake_entry(p, in->instance), pending);
+    bool const starts = pending->message.kind == MESSAGE_START;
+    arrived(p, starts ? intake_entry_to_start(p, in->instance) : intake_entry(p, in->instance), pending);
     return true;
 }
 

@@ -291,15 +291,6 @@ static void settle(struct instances *p, struct entry *entry, const struct histor
     }
 }
 
-/* What the rows count it with, before anything new is committed. */
-static void note_counted(struct entry *entry)
-{
-    entry->counted = (struct entry_counted){.name = entry->execution > 0 && !entry_is_over(entry->state),
-                                            .version = entry->version,
-                                            .execution = entry->execution,
-                                            .events = entry->events};
-}
-
 bool instances_history(struct instances *p, uint64_t token, const struct in_history *in,
                        const struct log_rule *log)
 {
@@ -318,7 +309,7 @@ bool instances_history(struct instances *p, uint64_t token, const struct in_hist
         return true;
     if (history.foreign)
         return false;
-    note_counted(entry);
+    entry_note_counted(entry);
     /* This owner can run what another could not: run it, so that its status changes. */
     if (entry->state == ENTRY_LIVE)
         entry->running.retry = retry;

@@ -10,15 +10,36 @@ void intake_load(struct instances *p, struct entry *entry)
     out->load.instance = env_copy(p->env, entry->id);
 }
 
-struct entry *intake_entry(struct instances *p, thole_slice instance)
+static struct entry *find(struct instances *p, thole_slice instance)
 {
     struct entry *entry = entries_find(&p->entries, instance);
-    if (entry != NULL) {
+    if (entry != NULL)
         entries_touch(&p->entries, entry);
+    return entry;
+}
+
+struct entry *intake_entry(struct instances *p, thole_slice instance)
+{
+    struct entry *entry = find(p, instance);
+    if (entry != NULL)
         return entry;
-    }
     entry = entries_add(&p->entries, instance);
     intake_load(p, entry);
+    return entry;
+}
+
+/* Only for starts: their record is refused when a rival has opened the partition meanwhile. Who asks for
+ * anything else gets an answer that no record follows. */
+struct entry *intake_entry_to_start(struct instances *p, thole_slice instance)
+{
+    if (known_ids_has(p, instance))
+        return intake_entry(p, instance);
+    struct entry *entry = find(p, instance);
+    if (entry != NULL)
+        return entry;
+    entry = entries_add(&p->entries, instance);
+    entry_become(&p->entries, entry, ENTRY_ABSENT);
+    entry_note_counted(entry);
     return entry;
 }
 

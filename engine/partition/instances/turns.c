@@ -307,6 +307,7 @@ void instances_ran(struct instances *p, size_t records, uint64_t n)
     assert(entry != NULL && (records == 0 || p->run.kind != RUN_NOTHING));
     if (records > 0) {
         entry->in_flight += records;
+        known_ids_add(p, entry->id);
         p->progress.dirty = false;
         after_record(p, entry, n);
     }

@@ -1,14 +1,19 @@
-/* An instance's history: found, loaded, removed. */
+/* Histories: which there are; an instance's, found, loaded, removed. */
 #include "jscan.h"
+#include "memory.h"
 #include "reader.h"
 #include "records.h"
 #include "shard_parts.h"
 #include "subject.h"
+#include "subject_list.h"
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
+    TOKEN_KIND = 2,
+    TOKEN_INSTANCE = 4,
     TOKEN_EXECUTION = 5,
+    LIST_RETRY_MS = 2000,
     REMOVED_MAX = 1000, /* records of one request */
     REMOVE_RETRY_MS = 500,
 };
@@ -163,6 +168,78 @@ thole_status history_load_records(struct engine_host *engine, struct request *re
                  found.len);
     request->in.history = (struct in_history){asked->instance, found.items, found.len};
     return status;
+}
+
+/* ---- which there are ---- */
+
+void ids_read(struct shard *shard, struct owned *owned, const struct partition_out *out)
+{
+    struct request *request = request_of(REQ_READ_IDS, shard, owned, out);
+    request->ids = out->read_ids;
+    request_submit(request);
+}
+
+struct listed {
+    uint64_t *hashes;
+    size_t len, cap;
+    struct buf id;
+    thole_status status;
+};
+
+static void note_id(void *arg, thole_slice subject)
+{
+    struct listed *listed = arg;
+    if (!thole_slice_equal(subject_nth(subject, TOKEN_KIND), THOLE_STR("hist")) || listed->status != THOLE_OK)
+        return; /* ctl: of no instance */
+    buf_clear(&listed->id);
+    listed->status = subject_token_decode(subject_nth(subject, TOKEN_INSTANCE), &listed->id, NULL);
+    if (listed->status != THOLE_OK)
+        return;
+    uint64_t const hash = instance_id_hash(buf_bytes(&listed->id));
+    if (listed->len > 0 && listed->hashes[listed->len - 1] == hash)
+        return; /* another execution: they stand side by side */
+    listed->hashes = memory_reserve(listed->hashes, &listed->cap, listed->len + 1, sizeof *listed->hashes);
+    listed->hashes[listed->len++] = hash;
+}
+
+/* One that has many executions counts for more than one: the server counts subjects. */
+thole_status ids_load(struct engine_host *engine, struct request *request)
+{
+    const char *stream = shard_owned(request->shard, request->mail.p)->hist_stream;
+    struct listed listed = {.status = THOLE_OK};
+    buf_init(&listed.id, SUBJECT_BYTES_MAX);
+    thole_status status = stream_subjects(engine->connection, stream, request->ids.since, request->ids.most,
+                                          note_id, &listed, &request->err);
+    if (status == THOLE_OK && listed.status != THOLE_OK)
+        status = thole_fail(&request->err, THOLE_CORRUPT, "stream %s has a subject that names no instance",
+                            stream);
+    thole_slice const hashes = {(const uint8_t *)listed.hashes, listed.len * sizeof *listed.hashes};
+    if (status == THOLE_OK)
+        request->in.ids = (struct in_ids){(const uint64_t *)(const void *)request_keep(request, hashes).ptr,
+                                          listed.len, true};
+    free(listed.hashes);
+    buf_release(&listed.id);
+    return status;
+}
+
+/* Until then, and without it, each start looks at the log. */
+void ids_answered(struct owned *owned, struct request *request)
+{
+    if (!request_is_current(owned, request))
+        return;
+    if (request->status == THOLE_UNAVAILABLE) {
+        log_line(LOG_LEVEL_DEBUG, "partition", "p=%u does not know yet which instances there are: %s",
+                 owned->p, request->err.text);
+        request_again(request, LIST_RETRY_MS);
+        return;
+    }
+    if (request->status == THOLE_OK)
+        log_line(LOG_LEVEL_DEBUG, "partition", "p=%u knows which instances there are: %zu", owned->p,
+                 request->in.ids.hashes_len);
+    else
+        log_line(request->status == THOLE_LIMIT ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "partition",
+                 "p=%u looks up each instance that is started: %s", owned->p, request->err.text);
+    request_input(owned, request);
 }
 
 /* ---- histories that go ---- */

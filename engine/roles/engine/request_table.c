@@ -26,6 +26,8 @@ const struct request_rule request_rules[REQ_KINDS] = {
                      ANSWER(look_up_answered)},
     [REQ_LOAD] = {LOADED(history_load_records), FAILS(STEP_DOWN, "a history could not be read"),
                   ANSWER(request_input)},
+    [REQ_READ_IDS] = {LOADED(ids_load), FAILS(ANSWER, "the instances of the log could not be listed"),
+                      ANSWER(ids_answered)},
     [REQ_REMOVE_HISTORY] = {LOADED(removal_load), FAILS(ANSWER, "a history could not be removed"),
                             ANSWER(removal_answered)},
 

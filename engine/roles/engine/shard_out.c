@@ -42,6 +42,7 @@ void shard_do(struct shard *shard, struct owned *owned, const struct partition_o
     case PARTITION_OUT_READ_RESULTS: inbox_read_results(shard, owned, out); break;
     case PARTITION_OUT_REMOVE_HISTORY: history_remove(shard, owned, out); break;
     case PARTITION_OUT_LOAD: history_load(shard, owned, out); break;
+    case PARTITION_OUT_READ_IDS: ids_read(shard, owned, out); break;
     case PARTITION_OUT_STORE_OPEN: store_ask(shard, owned, out, REQ_STORE_OPEN); break;
     case PARTITION_OUT_STORE_RESET: store_ask(shard, owned, out, REQ_STORE_RESET); break;
     case PARTITION_OUT_READ_LIVE: store_ask(shard, owned, out, REQ_STORE_LIVE); break;

@@ -19,10 +19,11 @@ request_load_fn tail_load, log_load, deletion_load;
 
 /* ---- history_requests.c: an instance's history ---- */
 void history_load(struct shard *shard, struct owned *owned, const struct partition_out *out);
+void ids_read(struct shard *shard, struct owned *owned, const struct partition_out *out);
 void history_remove(struct shard *shard, struct owned *owned, const struct partition_out *out);
 request_send_fn look_up_send;
-request_answer_fn look_up_answered, removal_answered;
-request_load_fn history_load_records, removal_load;
+request_answer_fn look_up_answered, ids_answered, removal_answered;
+request_load_fn history_load_records, ids_load, removal_load;
 
 /* ---- work_requests.c: messages for the workers ---- */
 void work_queue(struct shard *shard, struct owned *owned, const struct partition_out *out);

@@ -30,6 +30,7 @@ enum request_kind {
     /* history_requests.c */
     REQ_LOOK_UP, /* an instance's newest record, before it is loaded */
     REQ_LOAD,
+    REQ_READ_IDS,
     REQ_REMOVE_HISTORY,
     /* work_requests.c */
     REQ_PUBLISH_WORK,
@@ -133,6 +134,7 @@ struct request {
         struct out_send message;
         struct out_withdraw withdrawal;
         struct asked_history history;
+        struct out_read_ids ids;
         struct asked_removal removal;
         struct asked_work work; /* PUBLISH_WORK, FIND_WORK, REQUEUE */
         struct asked_orphans orphans;

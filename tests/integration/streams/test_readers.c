@@ -3,6 +3,7 @@
 #include "reader.h"
 #include "streams_fixture.h"
 #include "subject.h"
+#include "subject_list.h"
 #include <unistd.h>
 
 static struct connection *connection;
@@ -73,6 +74,54 @@ static void test_last_by_subject(void)
     }
     buf_release(&body);
     buf_release(&small);
+}
+
+/* ---- subjects ---- */
+
+struct heard {
+    const char *prefix;
+    bool *of;
+    size_t len, n;
+};
+
+static void hear_subject(void *arg, thole_slice subject)
+{
+    struct heard *heard = arg;
+    char text[TEXT_BYTES];
+    put_text(text, "%.*s", THOLE_FMT(subject));
+    CU_ASSERT_FATAL(strncmp(text, heard->prefix, strlen(heard->prefix)) == 0);
+    size_t const i = strtoul(text + strlen(heard->prefix) + 1, NULL, 10);
+    CU_ASSERT_FATAL(i < heard->len);
+    heard->n += !heard->of[i];
+    heard->of[i] = true;
+}
+
+/* More than the server tells at a time; as it has them in memory, and as it finds them after a kill -9. */
+static void test_all_subjects(void)
+{
+    enum { MANY = 102000, REMOVED = 50 };
+    struct place const place = fresh_place();
+    struct stream_bounds b = {0};
+    bool *of = calloc(MANY, sizeof *of);
+    struct heard heard = {.prefix = place.prefix, .of = of, .len = MANY};
+    thole_error err = {0};
+    CU_ASSERT_EQUAL(stream_subjects(connection, place.hist, 1, MANY, hear_subject, &heard, &err),
+                    THOLE_CORRUPT);
+    fill_stream(connection, place.prefix, MANY, MANY);
+    CHECK_OK(stream_bounds(connection, place.hist, &b, &err), &err);
+    CHECK_OK(stream_subjects(connection, place.hist, b.last, MANY, hear_subject, &heard, &err), &err);
+    CU_ASSERT_EQUAL(heard.n, MANY);
+    CU_ASSERT_EQUAL(stream_subjects(connection, place.hist, b.last + 1, MANY, hear_subject, &heard, &err),
+                    THOLE_UNAVAILABLE);
+    CU_ASSERT_EQUAL(stream_subjects(connection, place.hist, 1, MANY - 1, hear_subject, &heard, &err),
+                    THOLE_LIMIT);
+    for (uint64_t sequence = 1; sequence <= REMOVED; sequence++)
+        CHECK_OK(stream_delete(connection, place.hist, sequence, &err), &err);
+    memset(of, 0, MANY * sizeof *of);
+    heard.n = 0;
+    CHECK_OK(stream_subjects(connection, place.hist, b.last, MANY, hear_subject, &heard, &err), &err);
+    CU_ASSERT_EQUAL(heard.n, MANY - REMOVED);
+    free(of);
 }
 
 static void test_get_answers(void)
@@ -724,6 +773,7 @@ static const struct thole_test tests[] = {
     {"connect", test_open},
     {"bounds", test_bounds},
     {"the last message of a subject", test_last_by_subject},
+    {"all subjects", test_all_subjects},
     {"answers with a message", test_get_answers},
     {"reads of ranges", test_read_ranges},
     {"reads over gaps", test_read_over_gaps},

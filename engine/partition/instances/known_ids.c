@@ -1,0 +1,97 @@
+/*
+ * Which ids the log has a record of. A start of any other id needs no look at the log: there is nothing to
+ * load.
+ *
+ * A wrong "new" would make a second history under an id, so it is only said when the set is complete: all ids
+ * that the log had a record of when the list was taken, which was after this epoch was opened, and all that
+ * this owner has recorded something for since, from the moment at which the record is made. Nobody else can
+ * have written anything that counts without this epoch's appends being refused. An id is never taken out:
+ * what is deleted leaves the record of its deletion.
+ *
+ * Ids are kept by a hash of 64 bits, 11 to 21 bytes each. Two with the same hash cost a look at the log.
+ */
+#include "instances_state.h"
+#include "memory.h"
+#include <assert.h>
+#include <stdlib.h>
+
+enum { SLOTS_MIN = 256 };
+
+static bool full(const struct known_ids *known, size_t len)
+{
+    return len > known->cap - known->cap / 4;
+}
+
+/* Where it stands, or is to stand. */
+static uint64_t *slot_of(const struct known_ids *known, uint64_t hash)
+{
+    size_t at = hash & (known->cap - 1);
+    assert(hash != 0 && known->len < known->cap);
+    while (known->slots[at] != 0 && known->slots[at] != hash)
+        at = (at + 1) & (known->cap - 1);
+    return &known->slots[at];
+}
+
+static void grow(struct known_ids *known, size_t len)
+{
+    struct known_ids const old = *known;
+    while (known->cap == 0 || full(known, len))
+        known->cap = known->cap == 0 ? SLOTS_MIN : known->cap * 2;
+    if (known->cap == old.cap)
+        return;
+    known->slots = memory_new(known->cap * sizeof *known->slots);
+    for (size_t i = 0; i < old.cap; i++)
+        if (old.slots[i] != 0)
+            *slot_of(known, old.slots[i]) = old.slots[i];
+    free(old.slots);
+}
+
+static void add(struct known_ids *known, uint64_t hash)
+{
+    grow(known, known->len + 1);
+    uint64_t *slot = slot_of(known, hash);
+    known->len += *slot == 0;
+    *slot = hash;
+}
+
+static void give_up(struct known_ids *known)
+{
+    known_ids_release(known);
+    known->given_up = true;
+}
+
+void known_ids_release(struct known_ids *known)
+{
+    free(known->slots);
+    *known = (struct known_ids){.slots = NULL};
+}
+
+void known_ids_add(struct instances *p, thole_slice id)
+{
+    struct known_ids *known = &p->known;
+    if (known->given_up)
+        return;
+    add(known, instance_id_hash(id));
+    if (known->len > p->env->options.known_max)
+        give_up(known);
+}
+
+bool known_ids_has(const struct instances *p, thole_slice id)
+{
+    const struct known_ids *known = &p->known;
+    return !known->complete || *slot_of(known, instance_id_hash(id)) != 0;
+}
+
+void instances_ids(struct instances *p, const struct in_ids *in)
+{
+    struct known_ids *known = &p->known;
+    if (known->given_up)
+        return;
+    grow(known, 1); /* also where there are none */
+    for (size_t i = 0; i < in->hashes_len; i++)
+        add(known, in->hashes[i]);
+    if (!in->all || known->len > p->env->options.known_max)
+        give_up(known);
+    else
+        known->complete = true;
+}
