@@ -15,6 +15,8 @@ struct handlers {
     pthread_cond_t jobs, gone;
     struct thole_activity *first, **last;
     struct mailbox *inbox;           /* NULL once closed */
+    size_t idle;                     /* threads that wait for a job */
+    bool waking;                     /* one of them has been woken and has not looked yet */
     size_t threads;                  /* all that are alive */
     size_t abandoned, abandoned_max; /* of those */
     uint32_t owed;                   /* slots without a thread */
@@ -30,11 +32,29 @@ static void pool_free(struct handlers *pool)
     free(pool);
 }
 
+/*
+ * Under the lock. Whether to signal that there are jobs, once the lock is let go: who wakes up earlier has to
+ * wait for it. One idle thread is woken at a time, and wakes the next one before it runs its job. Handlers
+ * that return at once are then run by the few that are awake, and none is late by more than what waking up
+ * takes.
+ */
+static bool must_wake(struct handlers *pool)
+{
+    bool const wake = pool->first != NULL && pool->idle > 0 && !pool->waking;
+    if (wake)
+        pool->waking = true;
+    return wake;
+}
+
 /* Under the lock. NULL: the pool is closed. */
 static struct thole_activity *next_job(struct handlers *pool)
 {
-    while (pool->first == NULL && !pool->closed)
+    while (pool->first == NULL && !pool->closed) {
+        pool->idle++;
         (void)pthread_cond_wait(&pool->jobs, &pool->lock);
+        pool->idle--;
+        pool->waking = false;
+    }
     struct thole_activity *const act = pool->first;
     if (act == NULL)
         return NULL;
@@ -78,7 +98,10 @@ static void *thread_main(void *arg)
     (void)pthread_mutex_lock(&pool->lock);
     while (more && (act = next_job(pool)) != NULL) {
         act->thread = thread;
+        bool const wake = must_wake(pool);
         (void)pthread_mutex_unlock(&pool->lock);
+        if (wake)
+            (void)pthread_cond_signal(&pool->jobs);
         activity_run(act);
         (void)pthread_mutex_lock(&pool->lock);
         more = returned(thread, act);
@@ -169,8 +192,10 @@ void handlers_run(struct handlers *pool, struct thole_activity *act)
     act->next = NULL;
     *pool->last = act;
     pool->last = &act->next;
-    (void)pthread_cond_signal(&pool->jobs);
+    bool const wake = must_wake(pool);
     (void)pthread_mutex_unlock(&pool->lock);
+    if (wake)
+        (void)pthread_cond_signal(&pool->jobs);
 }
 
 bool handlers_abandon(struct handlers *pool, struct thole_activity *act, bool replace)

@@ -7,7 +7,7 @@
 
 static struct mailbox inbox;
 static atomic_bool let_go;
-static atomic_uint runs;
+static atomic_uint runs, awaited;
 
 static struct thole_activity *make(const char *instance, thole_activity_fn *run)
 {
@@ -189,6 +189,30 @@ static void test_many_runs(void)
     mailbox_release(&inbox);
 }
 
+/* Each waits for all others: those that are awake do not take the place of those that are to be woken. */
+static thole_status meets_all(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    (void)act, (void)input, (void)ret_output;
+    atomic_fetch_add(&runs, 1);
+    until_runs(atomic_load(&awaited));
+    return THOLE_OK;
+}
+
+static void test_each_slot_runs(void)
+{
+    enum { SLOTS = 16, ROUNDS = 200 };
+    struct handlers *const pool = open_pool(SLOTS, 1);
+    for (unsigned round = 1; round <= ROUNDS; round++) {
+        atomic_store(&awaited, round * SLOTS);
+        for (size_t i = 0; i < SLOTS; i++)
+            handlers_run(pool, make("i", meets_all));
+        for (size_t i = 0; i < SLOTS; i++)
+            activity_destroy(next_finished());
+    }
+    handlers_destroy(pool);
+    mailbox_release(&inbox);
+}
+
 static void test_abandoned(void)
 {
     struct handlers *const pool = open_pool(1, 1);
@@ -304,6 +328,7 @@ static const struct thole_test tests[] = {
     {"failure texts", test_fails},
     {"the token", test_token},
     {"more activities than threads", test_many_runs},
+    {"each slot runs", test_each_slot_runs},
     {"abandoned, replaced, owed", test_abandoned},
     {"abandoned, again and again", test_abandoned_often},
     {"killed, waited for", test_killed},
