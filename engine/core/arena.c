@@ -1,4 +1,5 @@
-/* The bump allocator: blocks that double from 1 KiB to 64 KiB; what is large gets a block of its own. */
+/* The bump allocator: blocks that double from about 1 KiB to 64 KiB; what is large gets a block of its own.
+ */
 #include "arena.h"
 #include <assert.h>
 #include <stdalign.h>
@@ -16,13 +17,16 @@
 #define ARENA_DEBUG 0
 #endif
 
-enum { ARENA_BLOCK_MIN = 1024, ARENA_BLOCK_MAX = 64 * 1024, ARENA_ALIGN = alignof(max_align_t) };
+/* A first block with its head stays below 1,008 bytes, what glibc's malloc takes for small: it keeps such
+ * blocks for each thread, and gathers up all free memory before it hands out a larger one. */
+enum { ARENA_BLOCK_MIN = 960, ARENA_BLOCK_MAX = 64 * ARENA_BLOCK_MIN, ARENA_ALIGN = alignof(max_align_t) };
 
 struct arena_block {
     struct arena_block *next;
     size_t used, cap;
     alignas(max_align_t) uint8_t bytes[];
 };
+static_assert(sizeof(struct arena_block) + ARENA_BLOCK_MIN < 1008, "a first block is a small one");
 
 void arena_init(struct arena *arena, size_t limit_bytes)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXT_BYTES = 256, FIRST_ITEMS = 16 };
+enum { TEXT_BYTES = 256, FIRST_ITEMS = 16, SMALL_BYTES = 4096 };
 
 /* The only I/O of the pure folders: no caller could handle a status. */
 _Noreturn void memory_give_up(size_t n, size_t bytes)
@@ -21,9 +21,18 @@ _Noreturn void memory_give_up(size_t n, size_t bytes)
     abort();
 }
 
+/* glibc's calloc() takes nothing of what it keeps for the thread; for large ones it knows what is zero. */
+static void *allocate(size_t n, size_t bytes)
+{
+    if (n > SMALL_BYTES / bytes)
+        return calloc(n, bytes);
+    void *p = malloc(n * bytes);
+    return p == NULL ? NULL : memset(p, 0, n * bytes);
+}
+
 void *memory_array(size_t n, size_t bytes)
 {
-    void *p = calloc(n == 0 ? 1 : n, bytes == 0 ? 1 : bytes);
+    void *p = allocate(n == 0 ? 1 : n, bytes == 0 ? 1 : bytes);
     if (p == NULL)
         memory_give_up(n, bytes);
     return p;

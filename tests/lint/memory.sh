@@ -5,7 +5,7 @@
 set -eu
 . "$(dirname "$0")/files.sh"
 list='
-engine/core/memory.c             calloc realloc abort  the small blocks themselves
+engine/core/memory.c             malloc calloc realloc abort  the small blocks themselves
 engine/core/arena.c              malloc                what has a ceiling
 engine/core/buf.c                realloc               what has a ceiling
 engine/core/coro.c               calloc abort          a status, since an abort in a turn is blamed on the code; a coroutine that has ended was resumed
