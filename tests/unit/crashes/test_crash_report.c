@@ -1,0 +1,254 @@
+/* What a supervisor says and stores of an engine's death: whom it blames, and what it does while NATS is
+ * away. The bucket and the clock are played. */
+#include "captured.h"
+#include "clock.h"
+#include "crash_report.h"
+#include "crashes.h"
+#include "engine.h"
+#include "shard_parts.h"
+#include "thole_cunit.h"
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct {
+    struct crash_page *page;
+    int status, code; /* of the engine; of the report */
+    uint64_t now_ms;
+    thole_status open_status, add_status;
+    unsigned fails, adds, opens, closes; /* fails: adds that fail before one is done */
+    char stored[512];
+    struct request request;
+} play;
+
+uint64_t __wrap_clock_monotonic_ms(void)
+{
+    return play.now_ms;
+}
+
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
+{
+    (void)left;
+    play.now_ms += (uint64_t)time->tv_nsec / 1000000;
+    return 0;
+}
+
+unsigned __wrap_alarm(unsigned seconds)
+{
+    CU_ASSERT_EQUAL(seconds, 15);
+    return 0;
+}
+
+thole_status __wrap_connection_open(const struct connection_options *options, struct connection **ret,
+                                    thole_error *reterr)
+{
+    CHECK_STR("server", options->url, "nats://n:1");
+    CHECK_STR("credentials", options->creds, "file");
+    play.opens++;
+    *ret = play.open_status == THOLE_OK ? (struct connection *)&play : NULL;
+    return play.open_status == THOLE_OK ? THOLE_OK : thole_fail(reterr, play.open_status, "NATS is away");
+}
+
+void __wrap_connection_close(struct connection *connection)
+{
+    play.closes += connection != NULL;
+}
+
+thole_status __wrap_crashes_add(struct connection *connection, const char *ns, uint32_t p,
+                                const struct crash_entry *entry, bool certain, uint64_t *ret_count,
+                                thole_error *reterr)
+{
+    size_t const at = strlen(play.stored);
+    CU_ASSERT_PTR_EQUAL(connection, (struct connection *)&play);
+    CU_ASSERT_TRUE(entry->time_ms > 0 && entry->build.len > 0);
+    play.now_ms += 10;
+    if (play.adds++ < play.fails)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "the bucket is busy");
+    (void)snprintf(play.stored + at, sizeof play.stored - at, "%s/%u %.*s#%llu %.*s@%llu%s: %.*s|", ns, p,
+                   THOLE_FMT(entry->instance), (unsigned long long)entry->execution,
+                   THOLE_FMT(entry->orchestration), (unsigned long long)entry->version, certain ? "" : "?",
+                   THOLE_FMT(entry->text));
+    *ret_count = 4;
+    return THOLE_OK;
+}
+
+thole_status __wrap_crashes_put(struct connection *connection, const char *ns, uint32_t p,
+                                const struct crash_entry *entry, thole_error *reterr)
+{
+    (void)connection, (void)ns, (void)p, (void)entry;
+    return thole_fail(reterr, THOLE_UNAVAILABLE, "not put");
+}
+
+thole_status __wrap_crashes_remove(struct connection *connection, const char *ns, uint32_t p,
+                                   thole_slice instance, thole_error *reterr)
+{
+    (void)connection, (void)ns, (void)p, (void)instance;
+    return thole_fail(reterr, THOLE_UNAVAILABLE, "not removed");
+}
+
+/* ---- tests ---- */
+
+static void place_of(size_t i, const char *instance, uint64_t since_ms)
+{
+    struct crash_place *const place = &play.page->places[i];
+    place->since_ms = since_ms;
+    place->kind = CODE_TURN;
+    place->partition = (uint32_t)(i + 3);
+    place->version = 2;
+    place->execution = 5;
+    place->event = 7;
+    place->instance_len = (uint32_t)strlen(instance);
+    memcpy(place->instance, instance, strlen(instance));
+    (void)snprintf(place->orchestration, sizeof place->orchestration, "checkout");
+}
+
+/* Two shards: "a" runs in the first, "b" in the second; a third runs nothing. */
+static void begin(int status)
+{
+    memset(&play, 0, sizeof play);
+    play.page = crash_page_create();
+    CU_ASSERT_PTR_NOT_NULL_FATAL(play.page);
+    play.page->places_len = 3;
+    place_of(0, "a", 100);
+    place_of(1, "b", 100);
+    place_of(2, "c", 0);
+    play.status = status;
+    play.now_ms = 1000;
+}
+
+static void report(void *arg)
+{
+    struct host_options const options = {.nats_url = "nats://n:1", .nats_creds = "file", .ns = "shop"};
+    (void)arg;
+    play.code = crash_report(&options, play.page, play.status);
+}
+
+static void check(const char *row, int code, const char *stored, const char *const *lines, size_t n)
+{
+    char *const said = captured(STDERR_FILENO, report, NULL);
+    CU_ASSERT_EQUAL(play.code, code);
+    CHECK_STR(row, play.stored, stored);
+    for (size_t i = 0; i < n; i++)
+        CHECK_STR(row, strstr(said, lines[i]) != NULL ? "said" : said,
+                  strstr(said, lines[i]) != NULL ? "said" : lines[i]);
+    CU_ASSERT_EQUAL(strstr(said, "error supervisor: ") != NULL, true); /* a death is no warning */
+    CU_ASSERT_EQUAL(play.closes, play.opens > 0 && play.open_status == THOLE_OK);
+    free(said);
+    crash_page_destroy(play.page);
+}
+
+#define SAID(...)                                                                                            \
+    (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)
+
+static void reports(enum crash_kind kind, int number, int place)
+{
+    play.page->crash.kind = kind;
+    play.page->crash.number = number;
+    play.page->crash.place = place;
+    play.page->crash.state = CRASH_REPORTED;
+}
+
+static void test_who_is_blamed(void)
+{
+    begin(SIGSEGV);
+    reports(CRASH_SIGNAL, SIGSEGV, 1);
+    check("it was reported", 0,
+          "shop/4 b#5 checkout@2: SIGSEGV, in a turn of orchestration checkout, at event 7|",
+          SAID("the engine crashed: instance=b execution=5 version=2: SIGSEGV",
+               "instance=b: crash 4 with this build is stored; it is tried alone from now on"));
+    begin(SIGABRT);
+    check("killed, and nobody knows by whom", 0,
+          "shop/3 a#5 checkout@2?: killed by SIGABRT, in a turn of orchestration checkout, at event 7, or in "
+          "other code of "
+          "the process|"
+          "shop/4 b#5 checkout@2?: killed by SIGABRT, in a turn of orchestration checkout, at event 7, or in "
+          "other code of "
+          "the process|",
+          SAID("instance=a execution=5", "instance=b execution=5"));
+    begin(3 << 8);
+    play.page->places[0].since_ms = 0;
+    check("_exit(3)", 0,
+          "shop/4 b#5 checkout@2?: the process ended with code 3: _exit() was called, in a turn of "
+          "orchestration checkout, at event 7, or in other code "
+          "of the process|",
+          SAID("instance=b execution=5"));
+    begin(SIGKILL);
+    check("killed from outside", 0, "", SAID("the engine died: ", "no orchestration's code is to blame"));
+    begin(SIGSEGV);
+    reports(CRASH_SIGNAL, SIGSEGV, -1);
+    check("in no orchestration", 0, "",
+          SAID("the engine died: SIGSEGV", "no orchestration's code is to blame"));
+    begin(SIGABRT);
+    play.page->places[0].since_ms = play.page->places[1].since_ms = 0;
+    check("no code ran", 0, "", SAID("no orchestration's code is to blame"));
+}
+
+static void test_while_nats_is_away(void)
+{
+    begin(SIGSEGV);
+    reports(CRASH_SIGNAL, SIGSEGV, 0);
+    play.fails = 5;
+    check("it is tried again", 0,
+          "shop/3 a#5 checkout@2: SIGSEGV, in a turn of orchestration checkout, at event 7|",
+          SAID("crash 4 with this build is stored"));
+    CU_ASSERT_EQUAL(play.adds, 6);
+    CU_ASSERT_EQUAL(play.opens, 1);
+    CU_ASSERT_EQUAL(play.now_ms, 1000 + 6 * 10 + 5 * 100);
+    begin(SIGSEGV);
+    reports(CRASH_SIGNAL, SIGSEGV, 0);
+    play.open_status = THOLE_UNAVAILABLE;
+    check("not for ever", 1, "", SAID("the crash could not be stored: NATS is away"));
+    CU_ASSERT_EQUAL(play.adds, 0);
+    CU_ASSERT_EQUAL(play.now_ms, 9000);
+}
+
+/* A change that is not stored is told, so that it is tried again. */
+static void test_what_is_not_stored(void)
+{
+    static struct engine_host engine;
+    memset(&play, 0, sizeof play);
+    CU_ASSERT_EQUAL(crash_put_load(&engine, &play.request), THOLE_UNAVAILABLE);
+    CHECK_STR("why", play.request.err.text, "not put");
+    CU_ASSERT_EQUAL(crash_forget_load(&engine, &play.request), THOLE_UNAVAILABLE);
+    CHECK_STR("why", play.request.err.text, "not removed");
+}
+
+/* ---- what orchestrations log ---- */
+
+static void log_all(void *arg)
+{
+    (void)arg;
+    for (int level = THOLE_LOG_DEBUG; level <= THOLE_LOG_ERROR + 1; level++)
+        code_log(&(struct out_line){.level = (thole_log_level)level,
+                                    .instance = THOLE_STR("order"),
+                                    .execution = 2,
+                                    .text = THOLE_STR("hello")});
+}
+
+static void test_levels(void)
+{
+    static const char *const levels[] = {" debug ", " info ", " warn ", " error ", " info "};
+    log_configure(LOG_LEVEL_DEBUG, false, "test");
+    char *const said = captured(STDERR_FILENO, log_all, NULL);
+    const char *at = said;
+    for (size_t i = 0; i < ARRAY_LEN(levels); i++) {
+        const char *const end = strchr(at, '\n');
+        CU_ASSERT_PTR_NOT_NULL_FATAL(end);
+        char line[200];
+        (void)snprintf(line, sizeof line, "%.*s", (int)(end - at), at);
+        CHECK_STR(levels[i], strstr(line, levels[i]) != NULL ? levels[i] : line, levels[i]);
+        CU_ASSERT_PTR_NOT_NULL(strstr(line, "instance=order execution=2: hello"));
+        at = end + 1;
+    }
+    log_configure(LOG_LEVEL_INFO, false, "test");
+    free(said);
+}
+
+static const struct thole_test tests[] = {
+    {"who is blamed", test_who_is_blamed},
+    {"while NATS is away", test_while_nats_is_away},
+    {"what is not stored", test_what_is_not_stored},
+    {"levels", test_levels},
+};
+THOLE_TEST_MAIN("crash_report", tests)

@@ -1,0 +1,455 @@
+/* The window of requests: what is sent, which answer belongs to which request, and that each is answered
+ * once. The connection is played. */
+#include "link.h"
+#include "requests.h"
+#include "thole_cunit.h"
+#include <stdlib.h>
+
+enum { WINDOW = 4, DONE_MAX = 16, TIMEOUT_MS = 1000 };
+
+struct answered {
+    enum request_result result;
+    uint64_t token, sequence;
+    bool duplicate;
+    uint32_t err_code;
+    char body[64];
+};
+
+static struct {
+    struct requests *requests;
+    struct attachment *attachment;
+    struct link link;
+    listener_fn *fn;
+    void *arg;
+    uint64_t now_ms, alarm_ms;
+    bool down, no_listener, unsent, cut; /* unsent: a send fails; cut: after a part of it */
+    unsigned acquired, broken, listening, inboxes, opened;
+    char pattern[64], subject[64], reply[64], body[64], headers[200]; /* of what was sent last */
+    size_t sent;
+    struct answered done[DONE_MAX];
+    size_t done_len;
+} play;
+
+static thole_error err;
+
+/* ---- the connection ---- */
+
+void __wrap_connection_attach(struct connection *connection, struct attachment *attachment)
+{
+    (void)connection;
+    play.attachment = attachment;
+    if (!play.down)
+        attachment->up(attachment->arg, &play.link);
+}
+
+void __wrap_connection_detach(struct connection *connection, struct attachment *attachment)
+{
+    (void)connection;
+    CU_ASSERT_PTR_EQUAL(attachment, play.attachment);
+    play.attachment = NULL;
+}
+
+void __wrap_connection_alarm_by(struct connection *connection, struct attachment *attachment, uint64_t due_ms)
+{
+    (void)connection;
+    CU_ASSERT_PTR_EQUAL(attachment, play.attachment);
+    if (play.alarm_ms == 0 || due_ms < play.alarm_ms)
+        play.alarm_ms = due_ms;
+}
+
+void __wrap_connection_inbox(struct connection *connection, char ret[LINK_INBOX_BYTES])
+{
+    (void)connection;
+    (void)snprintf(ret, LINK_INBOX_BYTES, "_INBOX.%u", ++play.inboxes);
+}
+
+uint64_t __wrap_link_now_ms(void)
+{
+    return play.now_ms;
+}
+
+struct link *__wrap_link_acquire(struct connection *connection)
+{
+    (void)connection;
+    if (play.down)
+        return NULL;
+    play.acquired++;
+    return &play.link;
+}
+
+void __wrap_link_release(struct link *link)
+{
+    play.acquired -= link != NULL;
+}
+
+void __wrap_link_break(struct link *link)
+{
+    CU_ASSERT_PTR_EQUAL(link, &play.link);
+    play.broken++;
+}
+
+thole_status __wrap_listener_open(struct link *link, const char *subject, listener_fn *fn, void *arg,
+                                  struct listener **ret, thole_error *reterr)
+{
+    CU_ASSERT_PTR_EQUAL(link, &play.link);
+    if (play.no_listener)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "no");
+    (void)snprintf(play.pattern, sizeof play.pattern, "%s", subject);
+    play.fn = fn;
+    play.arg = arg;
+    play.opened++;
+    *ret = (struct listener *)&play;
+    return THOLE_OK;
+}
+
+void __wrap_listeners_replace(struct listeners *listeners, struct listener *listener)
+{
+    (void)listeners;
+    play.listening = listener != NULL;
+}
+
+void __wrap_listeners_close(struct listeners *listeners)
+{
+    (void)listeners;
+    CU_ASSERT_PTR_NULL(play.attachment); /* else it could get another listener */
+    play.listening = 0;
+}
+
+thole_status __wrap_link_send(struct link *link, natsMsg *message, bool *ret_sent, thole_error *reterr)
+{
+    const char **keys = NULL, *value;
+    int keys_len = 0;
+    CU_ASSERT_PTR_EQUAL(link, &play.link);
+    *ret_sent = !play.unsent;
+    if (play.unsent || play.cut)
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "the pipe is broken");
+    play.sent++;
+    (void)snprintf(play.subject, sizeof play.subject, "%s", natsMsg_GetSubject(message));
+    (void)snprintf(play.reply, sizeof play.reply, "%s", natsMsg_GetReply(message));
+    (void)snprintf(play.body, sizeof play.body, "%.*s", natsMsg_GetDataLength(message),
+                   natsMsg_GetData(message));
+    play.headers[0] = '\0';
+    (void)natsMsgHeader_Keys(message, &keys, &keys_len);
+    for (size_t i = 0; i < 4; i++) {
+        static const char *const known[] = {"Nats-Msg-Id", "Nats-Expected-Last-Sequence", "A", "B"};
+        size_t const at = strlen(play.headers);
+        if (natsMsgHeader_Get(message, known[i], &value) == NATS_OK)
+            (void)snprintf(play.headers + at, sizeof play.headers - at, "%s=%s ", known[i], value);
+    }
+    free((void *)keys);
+    return THOLE_OK;
+}
+
+/* ---- the window's owner ---- */
+
+static void done(void *arg, const struct request_done *answer)
+{
+    CU_ASSERT_PTR_EQUAL(arg, &play);
+    CU_ASSERT_TRUE_FATAL(play.done_len < DONE_MAX);
+    struct answered *const to = &play.done[play.done_len++];
+    *to = (struct answered){.result = answer->result,
+                            .token = answer->token,
+                            .sequence = answer->sequence,
+                            .duplicate = answer->duplicate,
+                            .err_code = answer->err_code};
+    (void)snprintf(to->body, sizeof to->body, "%.*s", THOLE_FMT(answer->body));
+}
+
+static void begin(void)
+{
+    memset(&play, 0, sizeof play);
+    memset(&err, 0, sizeof err);
+    CU_ASSERT_EQUAL_FATAL(nats_Open(-1), NATS_OK);
+    play.link.epoch = 1;
+    play.now_ms = 5000;
+    CU_ASSERT_EQUAL_FATAL(requests_open(NULL, WINDOW, TIMEOUT_MS, done, &play, &play.requests, &err),
+                          THOLE_OK);
+}
+
+/* Nothing stays in flight or acquired. */
+static void end(void)
+{
+    requests_close(play.requests);
+    CU_ASSERT_EQUAL(play.acquired, 0);
+    CU_ASSERT_EQUAL(play.listening, 0);
+}
+
+static thole_status publish(uint64_t token)
+{
+    struct publish const publish = {.subject = "thole.x", .body = THOLE_STR("b")};
+    return requests_publish(play.requests, &publish, token, &err);
+}
+
+static void answer_with(const char *subject, const char *status, const char *body)
+{
+    natsMsg *message = NULL;
+    CU_ASSERT_EQUAL_FATAL(natsMsg_Create(&message, subject, NULL, body, (int)strlen(body)), NATS_OK);
+    if (status != NULL)
+        CU_ASSERT_EQUAL(natsMsgHeader_Set(message, "Status", status), NATS_OK);
+    play.fn(play.arg, &message, 1);
+    natsMsg_Destroy(message);
+}
+
+static void answer(const char *subject)
+{
+    answer_with(subject, NULL, "{\"stream\":\"S\",\"seq\":7}");
+}
+
+static void lose(void)
+{
+    play.down = true;
+    play.attachment->down(play.attachment->arg, play.link.epoch);
+}
+
+static void connect_again(void)
+{
+    play.down = false;
+    play.link.epoch++;
+    play.attachment->up(play.attachment->arg, &play.link);
+}
+
+/* The tokens that were answered since, in order, with how. */
+static void check_done(const char *row, const char *want)
+{
+    static const char *const results[] = {"answered", "stored", "refused", "busy", "failed", "unknown"};
+    char got[200] = "";
+    for (size_t i = 0; i < play.done_len; i++)
+        (void)snprintf(got + strlen(got), sizeof got - strlen(got), "%llu %s ",
+                       (unsigned long long)play.done[i].token, results[play.done[i].result]);
+    CHECK_STR(row, got, want);
+    play.done_len = 0;
+}
+
+/* ---- tests ---- */
+
+static void test_what_is_sent(void)
+{
+    struct header const more[] = {{"A", THOLE_STR("1")}, {"B", THOLE_STR("2")}};
+    struct publish const all = {.subject = "thole.shop",
+                                .body = THOLE_STR("body"),
+                                .message_id = "id",
+                                .expect_last = true,
+                                .expected_last = 18446744073709551615U,
+                                .headers = more,
+                                .headers_len = 2};
+    struct publish const first = {.subject = "thole.shop", .expect_last = true};
+    struct publish const no_id = {.subject = "thole.shop", .message_id = ""};
+    struct publish many = all;
+    begin();
+    CHECK_STR("listens to", play.pattern, "_INBOX.1.*.*");
+    CU_ASSERT_EQUAL(requests_publish(play.requests, &all, 1, &err), THOLE_OK);
+    CHECK_STR("subject", play.subject, "thole.shop");
+    CHECK_STR("reply", play.reply, "_INBOX.1.0.0");
+    CHECK_STR("body", play.body, "body");
+    CHECK_STR("headers", play.headers,
+              "Nats-Msg-Id=id Nats-Expected-Last-Sequence=18446744073709551615 A=1 B=2 ");
+    CU_ASSERT_EQUAL(requests_publish(play.requests, &first, 2, &err), THOLE_OK);
+    CHECK_STR("headers", play.headers, "Nats-Expected-Last-Sequence=0 ");
+    CHECK_STR("reply", play.reply, "_INBOX.1.1.0");
+    CU_ASSERT_EQUAL(requests_send(play.requests, "$JS.API.X", THOLE_STR("{}"), 3, &err), THOLE_OK);
+    CHECK_STR("a request's headers", play.headers, "");
+    CHECK_STR("a request's subject", play.subject, "$JS.API.X");
+    CU_ASSERT_EQUAL(requests_publish(play.requests, &no_id, 4, &err), THOLE_INVALID);
+    many.headers_len = MESSAGE_HEADERS_MAX + 1;
+    CU_ASSERT_EQUAL(requests_publish(play.requests, &many, 5, &err), THOLE_INVALID);
+    CU_ASSERT_EQUAL(requests_send(play.requests, "a b", THOLE_STR(""), 6, &err), THOLE_INVALID);
+    CU_ASSERT_EQUAL(requests_in_flight(play.requests), 3);
+    CU_ASSERT_EQUAL(play.acquired, 0);
+    end();
+    check_done("at the end", "1 unknown 2 unknown 3 unknown ");
+}
+
+static void test_what_an_answer_means(void)
+{
+    static const struct {
+        const char *status, *body;
+        enum request_result result;
+        uint64_t sequence;
+        bool duplicate;
+        uint32_t code;
+    } rows[] = {
+        {NULL, "{\"stream\":\"S\",\"seq\":7}", REQUEST_STORED, 7, false, 0},
+        {NULL, "{\"stream\":\"S\",\"seq\":7,\"duplicate\":true}", REQUEST_STORED, 7, true, 0},
+        {NULL, "{\"stream\":\"S\",\"seq\":7,\"duplicate\":false}", REQUEST_STORED, 7, false, 0},
+        {NULL, "{\"stream\":\"S\",\"seq\":0}", REQUEST_FAILED, 0, false, 0},
+        {NULL, "{\"stream\":\"S\"}", REQUEST_FAILED, 0, false, 0},
+        {NULL, "hello", REQUEST_FAILED, 0, false, 0},
+        {NULL, "{\"error\":{\"code\":400,\"err_code\":10071}}", REQUEST_REFUSED, 0, false, 10071},
+        {NULL, "{\"error\":{\"code\":400,\"err_code\":10164}}", REQUEST_REFUSED, 0, false, 10164},
+        {NULL, "{\"error\":{\"code\":400,\"err_code\":10167}}", REQUEST_BUSY, 0, false, 10167},
+        {NULL, "{\"error\":{\"code\":503,\"err_code\":10077}}", REQUEST_BUSY, 0, false, REQUEST_STORE_FAILED},
+        {NULL, "{\"error\":{\"code\":400,\"err_code\":10060}}", REQUEST_FAILED, 0, false, 10060},
+        {NULL, "{\"error\":{\"code\":400,\"err_code\":4294967296}}", REQUEST_FAILED, 0, false, 0},
+        {NULL, "{\"error\":{},\"seq\":7}", REQUEST_FAILED, 0, false, 0},
+        {"503", "", REQUEST_BUSY, 0, false, 0},
+        {"404", "", REQUEST_FAILED, 0, false, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        begin();
+        CU_ASSERT_EQUAL(publish(9), THOLE_OK);
+        answer_with(play.reply, rows[i].status, rows[i].body);
+        CU_ASSERT_EQUAL_FATAL(play.done_len, 1);
+        const struct answered *const got = &play.done[0];
+        bool const same = got->result == rows[i].result && got->sequence == rows[i].sequence &&
+                          got->duplicate == rows[i].duplicate && got->err_code == rows[i].code &&
+                          got->token == 9;
+        CHECK_STR(rows[i].body, same ? "same" : "another", "same");
+        CHECK_STR("the body is handed on", got->body, rows[i].body);
+        CU_ASSERT_EQUAL(requests_in_flight(play.requests), 0);
+        end();
+        CU_ASSERT_EQUAL(play.done_len, 1);
+    }
+    begin(); /* what is no publish is not read */
+    CU_ASSERT_EQUAL(requests_send(play.requests, "x", THOLE_STR(""), 1, &err), THOLE_OK);
+    answer_with(play.reply, NULL, "{\"error\":{}}");
+    CU_ASSERT_EQUAL(requests_send(play.requests, "x", THOLE_STR(""), 2, &err), THOLE_OK);
+    answer_with(play.reply, "503", "");
+    check_done("requests", "1 answered 2 busy ");
+    end();
+}
+
+static void test_whose_answer_it_is(void)
+{
+    static const char *const nobody[] = {"x",
+                                         "_INBOX.1",
+                                         "_INBOX.1.0",
+                                         "_INBOX.1.0.1",
+                                         "_INBOX.1.4.0",
+                                         "_INBOX.1.1.0",
+                                         "_INBOX.1.x.0",
+                                         "_INBOX.1.0.0x",
+                                         "_INBOX.1.0x.0",
+                                         "_INBOX.1.0.4294967296",
+                                         "_INBOX.1.0.-1"};
+    char first[64];
+    begin();
+    CU_ASSERT_EQUAL(publish(1), THOLE_OK);
+    (void)snprintf(first, sizeof first, "%s", play.reply);
+    for (size_t i = 0; i < ARRAY_LEN(nobody); i++) {
+        answer(nobody[i]);
+        check_done(nobody[i], "");
+    }
+    answer(first);
+    check_done("its own", "1 stored ");
+    answer(first);
+    check_done("a second time", "");
+    CU_ASSERT_EQUAL(publish(2), THOLE_OK);
+    CHECK_STR("the slot is used again", play.reply, "_INBOX.1.0.1");
+    answer(first);
+    check_done("of the one before", "");
+    answer(play.reply);
+    check_done("its own", "2 stored ");
+    end();
+    check_done("nothing is left", "");
+}
+
+static void test_a_full_window(void)
+{
+    char replies[WINDOW][64];
+    begin();
+    for (size_t i = 0; i < WINDOW; i++) {
+        CU_ASSERT_EQUAL(publish(i + 1), THOLE_OK);
+        memcpy(replies[i], play.reply, sizeof replies[i]);
+    }
+    CU_ASSERT_EQUAL(publish(5), THOLE_LIMIT);
+    CHECK_STR("why", err.text, "all 4 requests of the window are in flight");
+    answer(replies[2]);
+    answer(replies[0]);
+    check_done("in the order of their answers", "3 stored 1 stored ");
+    CU_ASSERT_EQUAL(publish(6), THOLE_OK);
+    CU_ASSERT_EQUAL(requests_in_flight(play.requests), 3);
+    answer(replies[3]);
+    check_done("the youngest but one", "4 stored ");
+    end();
+    check_done("the oldest first", "2 unknown 6 unknown ");
+    CU_ASSERT_EQUAL(requests_open(NULL, 0, 1, done, &play, &play.requests, &err), THOLE_INVALID);
+    CU_ASSERT_EQUAL(requests_open(NULL, 1, 0, done, &play, &play.requests, &err), THOLE_INVALID);
+    requests_close(NULL);
+}
+
+static void test_no_answer_in_time(void)
+{
+    begin();
+    CU_ASSERT_EQUAL(play.alarm_ms, 0); /* an idle window wakes nobody */
+    CU_ASSERT_EQUAL(publish(1), THOLE_OK);
+    CU_ASSERT_EQUAL(play.alarm_ms, 6000);
+    play.now_ms = 5400;
+    CU_ASSERT_EQUAL(publish(2), THOLE_OK);
+    CU_ASSERT_EQUAL(play.alarm_ms, 6000);
+    play.now_ms = 5999;
+    play.alarm_ms = 0;
+    play.attachment->fire(play.attachment->arg);
+    check_done("too early", "");
+    CU_ASSERT_EQUAL(play.alarm_ms, 6000);
+    play.now_ms = 6000;
+    play.alarm_ms = 0;
+    play.attachment->fire(play.attachment->arg);
+    check_done("due", "1 unknown ");
+    CU_ASSERT_EQUAL(play.alarm_ms, 6400);
+    play.now_ms = 9000;
+    play.alarm_ms = 0;
+    play.attachment->fire(play.attachment->arg);
+    check_done("late", "2 unknown ");
+    CU_ASSERT_EQUAL(play.alarm_ms, 0);
+    CU_ASSERT_EQUAL(publish(3), THOLE_OK);
+    CU_ASSERT_EQUAL(play.alarm_ms, 10000);
+    end();
+}
+
+static void test_a_lost_connection(void)
+{
+    char old[64];
+    begin();
+    CU_ASSERT_EQUAL(publish(1), THOLE_OK);
+    (void)snprintf(old, sizeof old, "%s", play.reply);
+    CU_ASSERT_EQUAL(publish(2), THOLE_OK);
+    lose();
+    check_done("lost", "1 unknown 2 unknown ");
+    CU_ASSERT_EQUAL(publish(3), THOLE_UNAVAILABLE);
+    CHECK_STR("why", err.text, "publish to thole.x: not connected to NATS");
+    play.down = false; /* connected, and the window does not listen yet */
+    CU_ASSERT_EQUAL(publish(4), THOLE_UNAVAILABLE);
+    connect_again();
+    CHECK_STR("listens anew", play.pattern, "_INBOX.2.*.*");
+    CU_ASSERT_EQUAL(publish(5), THOLE_OK);
+    CU_ASSERT_EQUAL(strncmp(play.reply, "_INBOX.2.", 9), 0);
+    answer(old);
+    check_done("of the last connection", "");
+    answer(play.reply);
+    check_done("of this one", "5 stored ");
+    lose();
+    play.no_listener = true;
+    connect_again();
+    CU_ASSERT_EQUAL(play.broken, 1); /* a connection on which it is deaf is of no use */
+    CU_ASSERT_EQUAL(publish(6), THOLE_UNAVAILABLE);
+    CU_ASSERT_EQUAL(requests_in_flight(play.requests), 0);
+    end();
+}
+
+static void test_what_cannot_be_sent(void)
+{
+    begin();
+    play.unsent = true;
+    for (uint64_t i = 1; i <= 2 * WINDOW; i++)
+        CU_ASSERT_EQUAL(publish(i), THOLE_UNAVAILABLE); /* no slot is lost */
+    CHECK_STR("why", err.text, "the pipe is broken");
+    CU_ASSERT_EQUAL(requests_in_flight(play.requests), 0);
+    check_done("told by the status", "");
+    play.unsent = false;
+    play.cut = true; /* it may have arrived: only the lost connection can answer it */
+    CU_ASSERT_EQUAL(publish(9), THOLE_OK);
+    lose();
+    check_done("in part", "9 unknown ");
+    end();
+}
+
+static const struct thole_test tests[] = {
+    {"what is sent", test_what_is_sent},
+    {"what an answer means", test_what_an_answer_means},
+    {"whose answer it is", test_whose_answer_it_is},
+    {"a full window", test_a_full_window},
+    {"no answer in time", test_no_answer_in_time},
+    {"a lost connection", test_a_lost_connection},
+    {"what cannot be sent", test_what_cannot_be_sent},
+};
+THOLE_TEST_MAIN("requests", tests)
