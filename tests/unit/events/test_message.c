@@ -131,6 +131,62 @@ static void refused(void)
         check_wrong(&rows[i]);
 }
 
+/* Each text of each kind: as long as it may be, and a byte longer. */
+static void longest(void)
+{
+#define UPTO(kind, member, most)                                                                             \
+    {                                                                                                        \
+        MESSAGE_##kind, offsetof(struct message, member), most                                               \
+    }
+#define REQUEST(kind) UPTO(kind, request_id, 256), UPTO(kind, data, 1024)
+    static const struct {
+        enum message_kind kind;
+        size_t at, most;
+    } rows[] = {
+        UPTO(START, instance, 200),
+        UPTO(START, orchestration, 64),
+        UPTO(START, request_id, 256),
+        UPTO(START, event_name, 64),
+        UPTO(START, parent.instance, 200),
+        UPTO(ACTIVITY_RESULT, worker, 200),
+        UPTO(ACTIVITY_RESULT, queue, 64),
+        UPTO(ACTIVITY_RESULT, error_type, 64),
+        UPTO(ACTIVITY_RESULT, details, 16384),
+        UPTO(ACTIVITY_RESULT, lost_worker, 200),
+        UPTO(EVENT, event_name, 64),
+        UPTO(EVENT, request_id, 256),
+        UPTO(CHILD_RESULT, child, 200),
+        UPTO(CHILD_RESULT, error_type, 64),
+        REQUEST(CANCEL),
+        REQUEST(TERMINATE),
+        REQUEST(PAUSE),
+        REQUEST(RESUME),
+        REQUEST(DELETE),
+        REQUEST(PRUNE),
+        REQUEST(RETRY),
+    };
+    static uint8_t letters[16385];
+    memset(letters, 'a', sizeof letters);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        for (size_t more = 0; more <= 1; more++) {
+            struct message message = sample_messages[rows[i].kind - MESSAGE_START], to;
+            thole_slice const text = {letters, rows[i].most + more};
+            struct buf bytes;
+            struct arena arena;
+            memcpy((uint8_t *)&message + rows[i].at, &text, sizeof text);
+            encode(&message, &bytes);
+            arena_init(&arena, 100000);
+            thole_status const status = message_decode(buf_bytes(&bytes), &arena, &to, NULL);
+            if (status != (more ? THOLE_CORRUPT : THOLE_OK))
+                printf("  [kind %d, member at %zu, %zu bytes]\n", (int)rows[i].kind, rows[i].at, text.len);
+            CU_ASSERT_EQUAL(status, more ? THOLE_CORRUPT : THOLE_OK);
+            buf_release(&bytes);
+            arena_release(&arena);
+        }
+#undef REQUEST
+#undef UPTO
+}
+
 /* The shortest message of each kind, as an older thole writes it. */
 static void least(void)
 {
@@ -374,6 +430,10 @@ static void heartbeats_refused(void)
     check_heartbeat(&h, THOLE_CORRUPT, "orchestration name has byte 0x20, allowed is [A-Za-z0-9_-]");
     h = (struct heartbeat){.started_ms = 1};
     check_heartbeat(&h, THOLE_CORRUPT, "node id has 0 bytes");
+    h = (struct heartbeat){.node = {long_text, 200}};
+    check_heartbeat(&h, THOLE_OK, "ok");
+    h.node.len++;
+    check_heartbeat(&h, THOLE_CORRUPT, "node id has 201 bytes");
 }
 
 static void versioned_names(void)
@@ -400,6 +460,7 @@ static void versioned_names(void)
 static const struct thole_test tests[] = {
     {"round trip", round_trip},
     {"refused", refused},
+    {"longest", longest},
     {"least", least},
     {"newer and other bytes", newer_and_other_bytes},
     {"unknown fields everywhere", unknown_fields_everywhere},

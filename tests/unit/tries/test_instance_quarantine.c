@@ -208,10 +208,60 @@ static void histories(void)
     play_check_replay(rows, ARRAY_LEN(rows));
 }
 
+/* ---- what is not resolved, for people ---- */
+
+static void check_outstanding(const char *name, const char *history, const char *want)
+{
+    struct play play = play_of(plain);
+    struct instance *instance = play_codeless(&play);
+    struct play_turns turns;
+    struct outstanding state;
+    struct buf got;
+    size_t cursor = 0;
+    buf_init(&got, 1000);
+    play_parse(history, &turns);
+    for (size_t i = 0; i < turns.len; i++)
+        CU_ASSERT_EQUAL(instance_replay(instance, &turns.turns[i], NULL), THOLE_OK);
+    while (instance_outstanding(instance, &cursor, &state)) {
+        buf_printf(&got, "#%llu", (unsigned long long)state.id);
+        if (state.try_number > 0)
+            buf_printf(&got, " try %u", state.try_number);
+        if (state.waiting)
+            buf_printf(&got, " %s %llu", state.quarantined ? "quarantined" : "waits",
+                       (unsigned long long)state.due_ms);
+        buf_text(&got, " ");
+        CU_ASSERT_TRUE(state.waiting || (!state.quarantined && state.due_ms == 0));
+    }
+    CHECK_STR(name, buf_cstr(&got), want);
+    buf_release(&got);
+    play_turns_release(&turns);
+    instance_destroy(instance);
+    play_release(&play);
+}
+
+#define MANY                                                                                                 \
+    "#1 Started t(x) | #2 ActivityScheduled resize(x) [tries=3 delay=100] | #3 TimerCreated due 5000 | "     \
+    "#4 EventAwaited go | #5 ChildScheduled c() -> order-1:1:5 | #6 ActivityScheduled plain()"
+static void outstanding(void)
+{
+    check_outstanding("nothing yet", "~#1 Started t(x)", "");
+    check_outstanding("all", MANY, "#2 try 1 #3 #4 #5 #6 try 1 ");
+    check_outstanding("a try has failed", MANY " / #7 ActivityTryFailed #2 try 1 APP () due 1110",
+                      "#2 try 1 waits 1110 #3 #4 #5 #6 try 1 ");
+    check_outstanding("the next runs",
+                      MANY " / #7 ActivityTryFailed #2 try 1 APP () due 1110 / "
+                           "#8 ActivityTryStarted #2 try 2 resize(x)",
+                      "#2 try 2 #3 #4 #5 #6 try 1 ");
+    check_outstanding("quarantine",
+                      MANY " / #7 ActivityQuarantined #6 try 1 plain(5 lost) due 6010 [lost=5 worker=w]",
+                      "#2 try 1 #3 #4 #5 #6 try 1 quarantined 6010 ");
+    check_outstanding("some are over",
+                      MANY " / #7 TimerFired #3 | #8 ActivityCompleted #2 () | #9 ChildFailed #5 APP ()",
+                      "#4 #6 try 1 ");
+}
+
 static const struct thole_test tests[] = {
-    {"quarantine", quarantine},
-    {"policies", policies},
-    {"how long", how_long},
-    {"histories", histories},
+    {"quarantine", quarantine}, {"policies", policies},       {"how long", how_long},
+    {"histories", histories},   {"outstanding", outstanding},
 };
 THOLE_TEST_MAIN("instance_quarantine", tests)

@@ -334,9 +334,22 @@ static thole_status looks_away(thole_ctx *ctx, thole_slice input, thole_slice *r
     return thole_continue_as_new(ctx, THOLE_STR("y"), 0);
 }
 
+static thole_status keeps_little(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)input, (void)ret_output;
+    thole_set_status(ctx, THOLE_STR("s"));
+    thole_state_set(ctx, THOLE_STR("k"), THOLE_STR("v"));
+    thole_state_set(ctx, THOLE_STR("l"), THOLE_STR(""));
+    return thole_continue_as_new(ctx, THOLE_STR(""), 0);
+}
+
 static void continues(void)
 {
     struct play_row const rows[] = {
+        {"with texts of one byte, or none", keeps_little, "Started t(x) | EventReceived e(1)",
+         "#1 Started t(x) | #2 EventReceived e(1) | #3 CustomStatusSet (s) | #4 StateSet k(v) | "
+         "#5 StateSet l() | #6 ContinuedAsNew () => #1 Started t() | #2 StateCarried (s) | "
+         "#3 StateCarried k(v) | #4 StateCarried l() | #5 EventReceived e(1)"},
         {"to another version", to_version, "Started t@4(x)",
          "#1 Started t@4(x) | #2 ContinuedAsNew @9(x) => #1 Started t@9(x)"},
         {"but fails after all", thinks_again, "Started t(x)", "#1 Started t(x) | #2 Failed APP (no)"},

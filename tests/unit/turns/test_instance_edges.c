@@ -168,6 +168,19 @@ static thole_status started_input(thole_ctx *ctx, uint64_t n)
     return told(ctx);
 }
 
+/* An older caller's struct may have nothing but its size; less is not even that. */
+static thole_status call_size(thole_ctx *ctx, uint64_t less)
+{
+    thole_call_options const options = {.size = sizeof(size_t) - less};
+    return thole_await(ctx, thole_call_with(ctx, A_NAME, A_NAME, &options), NULL);
+}
+
+static thole_status child_size(thole_ctx *ctx, uint64_t less)
+{
+    thole_child_options const options = {.size = sizeof(size_t) - less};
+    return thole_await(ctx, thole_child(ctx, A_NAME, A_NAME, &options), NULL);
+}
+
 /* ---- values ---- */
 
 static thole_status state_key(thole_ctx *ctx, uint64_t n)
@@ -258,6 +271,8 @@ static const struct edge edges[] = {
     {"side effect", side_effect, PAYLOAD, "Failed LIMIT"},
     {"next input", next_input, PAYLOAD, "Failed LIMIT"},
     {"patch name", patch_name, 64, "Failed INVALID"},
+    {"size of a call's options", call_size, 0, OPTIONS},
+    {"size of a child's options", child_size, 0, "Failed INVALID (a child's options"},
 };
 
 static void one_more_is_refused(void)
