@@ -47,7 +47,7 @@ static const struct option_row global_rows[] = {
     }
 #define PAYLOAD_ROW                                                                                          \
     OPTION_ROW_PAYLOAD_MAX(FIELD(payload_max), .fallback = "262144",                                         \
-                           .help = "largest input; as the engines have it")
+                           .help = "largest input; the same as the engines'")
 
 #define LIMIT_ROW(normally, most, text)                                                                      \
     {                                                                                                        \
@@ -57,17 +57,17 @@ static const struct option_row global_rows[] = {
 #define NEXT_ROW                                                                                             \
     {                                                                                                        \
         .flag = "next", .kind = OPTION_TEXT, .unit = "TOKEN", FIELD(next),                                   \
-        .help = "the next page: what the page before ended with"                                             \
+        .help = "the next page: the token that the page before ended with"                                   \
     }
 #define REQUIRE_KNOWN_ROW                                                                                    \
     {                                                                                                        \
         .flag = "require-known", .kind = OPTION_SWITCH, FIELD(require_known),                                \
-        .help = "start nothing that no live engine knows; else that is a warning, as a newer one may come"   \
+        .help = "fail when no live engine has the code, instead of a note"                                   \
     }
 #define RAW_ROW                                                                                              \
     {                                                                                                        \
         .flag = "raw", .kind = OPTION_SWITCH, FIELD(unescaped),                                              \
-        .help = "write the bytes as they are to a terminal too; into a file or pipe they always are"         \
+        .help = "write control characters unchanged to a terminal, too; to a file or pipe they always are"   \
     }
 #define EVENT_ROW                                                                                            \
     {                                                                                                        \
@@ -291,7 +291,7 @@ static const struct command commands[] = {
      .conflict = EXIT_ENDED},
     {.name = "query",
      .usage = "ID NAME [INPUT]",
-     .summary = "ask an instance, also one that has ended, what its code answers; INPUT: TEXT, @FILE or -",
+     .summary = "query an instance, also one that has ended; INPUT: TEXT, @FILE or -",
      .example = "thole query order-17 progress",
      ROWS(query_rows),
      .words_min = 2,
@@ -356,7 +356,7 @@ static const struct command commands[] = {
      .conflict = EXIT_ENDED},
     {.name = "retry",
      .usage = "ID",
-     .summary = "try an instance again that is Stuck: its crashes are forgotten, its history is replayed",
+     .summary = "try a Stuck instance again: its crash count is cleared, its history is replayed",
      .example = "thole retry order-17",
      ROWS(reason_rows),
      .words_min = 1,
@@ -365,7 +365,7 @@ static const struct command commands[] = {
      .conflict = EXIT_ENDED},
     {.name = "complete",
      .usage = "TOKEN [OUTPUT]",
-     .summary = "complete an activity that waits for it; OUTPUT: TEXT, @FILE or -",
+     .summary = "complete an activity from outside, with its token; OUTPUT: TEXT, @FILE or -",
      .example = "thole complete 3.1.5.1.order-17 approved",
      ROWS(payload_rows),
      .words_min = 1,
@@ -373,7 +373,7 @@ static const struct command commands[] = {
      .run = command_complete},
     {.name = "fail",
      .usage = "TOKEN [MESSAGE]",
-     .summary = "let such an activity fail; its retry policy decides what follows",
+     .summary = "fail an activity from outside, with its token; its retry policy decides what follows",
      .example = "thole fail 3.1.5.1.order-17 'not approved' --type refused",
      ROWS(fail_rows),
      .words_min = 1,
@@ -381,8 +381,7 @@ static const struct command commands[] = {
      .run = command_fail},
     {.name = "queue",
      .usage = "list|poisoned|retry|fail|limit [WORD]...",
-     .summary = "what is in queues, and what was lost with its workers too often: list it, run it again, let "
-                "it fail",
+     .summary = "list queues and activities in quarantine; run those again or let them fail; limit a queue",
      .example =
          "thole queue list\n  thole queue poisoned --queue gpu -o json\n  thole queue retry order-17 4\n"
          "  thole queue retry --all --queue gpu\n  thole queue fail order-17 4\n"
@@ -393,7 +392,7 @@ static const struct command commands[] = {
      .run = command_queue},
     {.name = "replay",
      .usage = "[ID]... -- PROGRAM [ARGUMENT]...",
-     .summary = "run PROGRAM's code over recorded histories: does it still decide the same?",
+     .summary = "run PROGRAM's code over recorded histories and print where it decides differently",
      .example = "thole replay --all -- ./checkout",
      ROWS(replay_rows),
      .words_max = INT32_MAX,

@@ -241,7 +241,7 @@ static void print_started(const struct cli *cli, const struct order *order, bool
         json_end(&json);
     }
     if (!accepted)
-        cli_note(cli, "queued: no engine has taken it yet; it is stored, and one that comes will");
+        cli_note(cli, "queued: it is stored, and the next engine will take it");
 }
 
 int command_start(struct cli *cli)

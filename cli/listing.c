@@ -133,7 +133,7 @@ bool listing_place_read(const struct cli *cli, uint64_t *numbers, size_t numbers
         good = take_number(&at, &numbers[i]);
     if (good && subject_token_decode(thole_slice_from(at), instance, NULL) == THOLE_OK && instance->len > 0)
         return true;
-    (void)cli_misused(cli, "--next: %.60s is no token: give what the page before has said",
+    (void)cli_misused(cli, "--next: %.60s is no token: give the one that the page before ended with",
                       cli->options.next);
     return false;
 }

@@ -148,7 +148,7 @@ int command_signal(struct cli *cli)
     if (status == THOLE_OK && request.kept)
         cli_note(cli,
                  "there is no instance \"%s\" in namespace %s: the event is kept for 7 days (the engines' "
-                 "--early-events), until somebody starts it; thole list shows it as Waiting",
+                 "--early-events), until it is started; thole list shows it as Waiting",
                  cli->words[0], cli->options.ns);
     return request_close(&request, status, "instance", "event for");
 }

@@ -86,7 +86,7 @@ static const struct option_row engine_rows[] = {
      .min = SECOND,
      .max = 10 * MINUTE,
      FIELD(node_ttl_ms),
-     .help = "an engine that is silent for so long counts as dead"},
+     .help = "an engine without a heartbeat for that time counts as dead"},
     {.flag = "heartbeat",
      .kind = OPTION_DURATION,
      .env = "THOLE_HEARTBEAT",
@@ -104,7 +104,7 @@ static const struct option_row engine_rows[] = {
      .min = SECOND,
      .max = DAY,
      FIELD(sweep_ms),
-     .help = "an activity that no worker reports on for so long is queued again; at least two leases"},
+     .help = "an activity that no worker renews for that time is queued again; at least two leases"},
     {.flag = "early-events",
      .kind = OPTION_DURATION,
      .env = "THOLE_EARLY_EVENTS",
@@ -121,12 +121,13 @@ static const struct option_row engine_rows[] = {
      .fallback = "1h",
      .max = UINT64_C(3650) * DAY,
      FIELD(quarantine_ms),
-     .help = "how long a poisoned activity waits for thole queue retry before it fails; 0s = not at all"},
+     .help =
+         "how long a poisoned activity waits for thole queue retry before it fails; 0s = it fails at once"},
     {.flag = "test-own-all",
      .kind = OPTION_SWITCH,
      .hidden = true,
      FIELD(own_all),
-     .help = "own every partition, whoever else does"},
+     .help = "own every partition, regardless of other engines"},
     {.flag = "engine-threads",
      .kind = OPTION_NUMBER,
      .env = "THOLE_ENGINE_THREADS",
@@ -153,7 +154,7 @@ static const struct option_row engine_rows[] = {
      .min = 1,
      .max = 1000,
      FIELD(crash_limit),
-     .help = "an instance whose code has crashed the engine so often is Stuck"},
+     .help = "after so many crashes of its code an instance is Stuck"},
     {.flag = "turn-limit",
      .kind = OPTION_DURATION,
      .env = "THOLE_TURN_LIMIT",
@@ -161,7 +162,7 @@ static const struct option_row engine_rows[] = {
      .fallback = "10s",
      .max = DAY,
      FIELD(turn_limit_ms),
-     .help = "a turn that does not end within so long counts as a crash; 0s = it may take for ever"},
+     .help = "a turn that takes longer counts as a crash; 0s = no limit"},
     {.flag = "instance-memory-max",
      .kind = OPTION_SIZE,
      .env = "THOLE_INSTANCE_MEMORY_MAX",
@@ -197,7 +198,7 @@ static const struct option_row worker_rows[] = {
      .min = 500,
      .max = DAY,
      FIELD(lease_ms),
-     .help = "an activity whose worker is silent for so long runs elsewhere"},
+     .help = "an activity whose worker does not renew for that time runs elsewhere"},
     {.flag = "renew-every",
      .kind = OPTION_DURATION,
      .env = "THOLE_RENEW_EVERY",
@@ -222,7 +223,7 @@ static const struct option_row worker_rows[] = {
      .fallback = "5",
      .max = 1000,
      FIELD(poison_after),
-     .help = "an activity that was lost with so many workers is not run again; at least 2; 0 = never"},
+     .help = "after so many lost claims an activity is not run again; at least 2; 0 = no limit"},
     {.flag = "test-suppress-push",
      .kind = OPTION_SWITCH,
      .hidden = true,
@@ -247,7 +248,8 @@ static const struct option_row replay_rows[] = {
      .fallback = "1GiB",
      .min = MEBIBYTE,
      OPTION_FIELD(struct host_command, memory_max),
-     .help = "of executions under way; what needs more is read in several passes"},
+     .help =
+         "memory of executions that are replayed; if more is needed histories are read in several passes"},
     OPTION_ROW_OUTPUT(OPTION_FIELD(struct host_command, output), .fallback = "table"),
 };
 
@@ -324,9 +326,9 @@ static thole_status check_together(const struct host_command *command, thole_err
     if ((role & HOST_ENGINE) != 0 && (options->replicas == 2 || options->replicas == 4))
         return thole_fail(reterr, THOLE_INVALID, "--replicas: %u is not 1, 3 or 5", options->replicas);
     if (options->poison_after == 1)
-        return thole_fail(
-            reterr, THOLE_INVALID,
-            "--poison-after: 1 would blame whatever runs beside; give at least 2, or 0 for never");
+        return thole_fail(reterr, THOLE_INVALID,
+                          "--poison-after: with 1 activities that only ran beside would be poisoned; give at "
+                          "least 2, or 0 for no limit");
     if (options->node_ttl_ms != 0 && options->heartbeat_ms > options->node_ttl_ms / 2)
         return thole_fail(
             reterr, THOLE_INVALID,

@@ -42,7 +42,8 @@ struct host_options {
     uint64_t renew_every_ms; /* --renew-every THOLE_RENEW_EVERY  0: a third of the lease */
     uint64_t grace_ms;       /* --grace       THOLE_GRACE       10s */
     uint32_t poison_after;   /* --poison-after THOLE_POISON_AFTER 5 lost claims; at least 2; 0 = never */
-    bool own_all; /* --test-own-all: own every partition, whoever else does; for tests, not in --help */
+    bool own_all; /* --test-own-all: own every partition, regardless of other engines; for tests, not in
+                     --help */
     struct forkserver
         *forkserver; /* no option: for activities that run in processes; NULL = there are none */
     struct crash_reporter *crash_reporter; /* no option: of this worker; NULL = there is none */

@@ -138,7 +138,7 @@ static void wait_for_stop(const struct crash_reporter *reporter)
         return;
     if (crash_reporter_is_lost(reporter))
         log_line(LOG_LEVEL_WARN, "worker",
-                 "its crash reporter has died: should this worker die, nobody will know of what; it goes on");
+                 "its crash reporter has died: if this worker dies, the reason will not be stored");
     stop_wait();
 }
 
@@ -203,7 +203,7 @@ static struct supervised start_supervisor(struct host_command *command)
     struct supervised self = {.socket = -1};
     if ((command->role & HOST_ENGINE) != 0 && supervise(&command->options, &self, &error) != THOLE_OK)
         log_line(LOG_LEVEL_WARN, host_role_name(command->role),
-                 "no supervisor, so nobody starts it again should it crash: %s", error.text);
+                 "no supervisor, so it is not started again after a crash: %s", error.text);
     command->options.crash_page = self.page;
     return self;
 }

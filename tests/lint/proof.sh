@@ -43,6 +43,7 @@ run() { # LINT: on the tree as it is
             ;;
         exports) library && "$here/$1.sh" "$tree" "$tree/lib.so" ;;
         headers) "$here/$1.sh" "$tree" "$cc" ;;
+        cli_page) "$here/$1.sh" "$tree" "$tree/thole" ;;
         *) "$here/$1.sh" "$tree" ;;
     esac
 }
@@ -62,7 +63,7 @@ plant() { # LINT WHAT WORD FILE TEXT: appends the text to a file of a fresh tree
     expect bad "$1" "$2" "$3"
 }
 
-for lint in core_is_pure exports headers function_length file_length layers banned memory unique_names source_lists words seed_tests promises state_tables walks test_index json format; do
+for lint in core_is_pure exports headers function_length file_length layers banned memory unique_names source_lists words seed_tests promises doc_names state_tables walks test_index json format; do
     fresh
     expect good "$lint" "the clean tree"
 done
@@ -161,6 +162,25 @@ walk bad "a page without a walk" 'it has no walk' 'Nothing.'
 plant json "a member written by hand" 'd.c:1:' streams/d.c 'void d(char *s, int n) { snprintf(s, 9, "{\\"seq\\":%%d}", n); }\n'
 plant json "a member with what comes before it" 'd.c:1:' engine/host/d.c 'const char *d = ",\\"no_erase\\": true";\n'
 plant json "a brace by hand" 'd.c:1:' cli/d.c 'void d(struct buf *to) { buf_text(to, "}}"); }\n'
+fresh && printf 'One calls `core_b()` of `engine/core/b.c`, which includes `b.h`.\n' >"$tree/docs/d.md"
+expect good doc_names "a page that names what is there"
+plant doc_names "a function that is not there" 'd.md:1: there is no function core_d()' docs/d.md 'One calls core_d().\n'
+plant doc_names "a path that is not there" 'there is no file engine/core/d.c' docs/d.md 'It is in `engine/core/d.c`.\n'
+plant doc_names "a file that is not there" 'there is no file d.h' docs/d.md 'It is in `d.h: one`.\n'
+page() { # good|bad WHAT WORD TEXT: the text as rows of the table of verbs
+    fresh
+    printf '#!/bin/sh\nif [ "$1" = --help ]; then\n    printf "Verbs:\\n  go  goes\\n\\nExit codes:\\n    0  done\\n"\nelse\n    printf "Options:\\n  -f, --far  far\\n"\nfi\n' >"$tree/thole"
+    chmod +x "$tree/thole"
+    printf '## Verbs\n\n%s\n\n## Exit codes\n\n| 0 | %s |\n' "$4" "${5:-done}" >"$tree/docs/cli.md"
+    expect "$1" cli_page "$2" "$3"
+}
+page good "a page with each verb and option" '' '| `go` | `--far` |'
+page bad "an option that the page lacks" 'go --far is missing' '| `go` | |'
+page bad "an option that is not there" 'go has no --wide' '| `go` | `--far`, `--wide` |'
+page bad "a verb that the page lacks" 'the verb go is missing' ''
+page bad "a verb that is not there" 'there is no verb stop' '| `go` | `--far` |
+| `stop` | |'
+page bad "another meaning of an exit code" 'exit code 0 is: done' '| `go` | `--far` |' 'failed'
 plant words "a path of this machine" 'c.h:2:' engine/host/c.h "/* see /w""ork/x */\n"
 plant words "a home" 'c.h:2:' engine/host/c.h "/* see /ro""ot/.x */\n"
 plant format "a line that is not formatted" 'c.h' engine/host/c.h 'int   host_d (void) ;\n'

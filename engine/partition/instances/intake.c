@@ -309,7 +309,7 @@ static enum taken take_existing(struct instances *p, struct entry *entry, const 
             (struct event){.kind = EVENT_TIMER_FIRED, .ref = pending->timer_id, .due_ms = p->env->now_ms});
     if (m->kind == MESSAGE_PRUNE && entry->state == ENTRY_UNREADABLE) {
         rejections_refuse_pending(p, pending, REJECT_UNREADABLE,
-                                  "the instance cannot be read here, so its history is left as it is");
+                                  "the instance's history cannot be read here, so it is not pruned");
         return HELD;
     }
     if (m->kind == MESSAGE_PRUNE) {

@@ -278,7 +278,7 @@ void crash_text(const struct crash *crash, const struct crash_place *place, stru
     if (crash->overflow)
         buf_printf(to, "stack overflow: %d KiB, ", CORO_STACK_BYTES / 1024);
     switch (crash->kind) {
-    case CRASH_NONE: buf_text(to, "it ended, and nobody knows how"); break;
+    case CRASH_NONE: buf_text(to, "it ended for an unknown reason"); break;
     case CRASH_SIGNAL: signal_text(crash, to); break;
     case CRASH_EXIT: buf_printf(to, "exit(%d) was called", crash->number); break;
     case CRASH_ENDLESS: buf_printf(to, "the turn did not end within %d ms", crash->number); break;
