@@ -92,8 +92,7 @@ static bool report_place(struct report *report, const struct crash_place *place)
     buf_release(&text);
     if (stored)
         log_line(LOG_LEVEL_WARN, "supervisor",
-                 "instance=%.*s: crash %llu with this build is stored; it first runs in a forked process "
-                 "from now on",
+                 "instance=%.*s: crash %llu with this build is stored; it is tried alone from now on",
                  (int)place->instance_len, (const char *)place->instance, (unsigned long long)count);
     return stored;
 }
