@@ -92,5 +92,4 @@ void kit_crash_release(struct kit_crash *crash)
         return;
     crash_unlisten();
     crash_page_destroy(crash->page);
-    crash->page = NULL;
 }

@@ -311,7 +311,7 @@ static thole_status keep_result(struct results *results, const struct message *m
     struct partition_result *to = &results->items[results->len++];
     *to = (struct partition_result){.execution = message->execution,
                                     .activity_id = message->task,
-                                    .try_number = message->try_number == 0 ? 1 : message->try_number,
+                                    .try_number = message->try_number,
                                     .sequence = results->request->inbox.gone_back ? 0 : sequence};
     return arena_dup(arena, message->instance, &to->instance);
 }

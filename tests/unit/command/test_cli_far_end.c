@@ -3,6 +3,7 @@
 #include "command.h"
 #include "thole/client.h"
 #include "thole_cunit.h"
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <time.h>
@@ -11,6 +12,7 @@
 static struct {
     char text[1024];
     unsigned open;
+    unsigned events, events_max; /* of a history: given, and how many there are beside its first two */
 } play;
 
 static thole_client *const some_client = (thole_client *)&play;
@@ -81,6 +83,22 @@ thole_status __wrap_thole_client_signal(thole_client *client, thole_slice instan
     return THOLE_OK;
 }
 
+thole_status __wrap_thole_client_complete(thole_client *client, thole_slice token, thole_slice output,
+                                          thole_error *reterr)
+{
+    (void)client, (void)reterr;
+    note("complete %.*s (%.*s)", THOLE_FMT(token), THOLE_FMT(output));
+    return THOLE_OK;
+}
+
+thole_status __wrap_thole_client_fail(thole_client *client, thole_slice token, thole_slice type,
+                                      thole_slice message, thole_error *reterr)
+{
+    (void)client, (void)reterr;
+    note("fail %.*s %.*s (%.*s)", THOLE_FMT(token), THOLE_FMT(type), THOLE_FMT(message));
+    return THOLE_OK;
+}
+
 thole_status __wrap_thole_client_wait(thole_client *client, thole_slice instance, uint64_t wait_ms,
                                       thole_outcome *ret_outcome, thole_error *reterr)
 {
@@ -136,8 +154,12 @@ thole_status __wrap_thole_client_history(thole_client *client, thole_slice insta
 {
     (void)client, (void)instance, (void)reterr;
     THOLE_TRY(each(arg, &(thole_history_event){.kind = "Started", .execution = 1, .id = 1}));
-    return each(arg, &(thole_history_event){
-                         .kind = "ActivityCompleted", .execution = 1, .id = 3, .ref = 2, .try_number = 1});
+    THOLE_TRY(
+        each(arg, &(thole_history_event){
+                      .kind = "ActivityCompleted", .execution = 1, .id = 3, .ref = 2, .try_number = 1}));
+    for (; play.events < play.events_max; play.events++)
+        THOLE_TRY(each(arg, &(thole_history_event){.kind = "TimerFired", .execution = 1, .id = 4, .ref = 2}));
+    return THOLE_OK;
 }
 
 struct words {
@@ -177,6 +199,10 @@ static void test_far_end(void)
         {SERVERS "signal order paid 99 --request-id r1", OPENED "5000 262144: signal order paid(99) id=r1",
          0},
         {SERVERS "signal order paid --payload-max 1MiB", OPENED "5000 1048576: signal order paid() id=", 0},
+        {SERVERS "complete 3.1.5.1.order paid", OPENED "5000 262144: complete 3.1.5.1.order (paid)", 0},
+        {SERVERS "complete 3.1.5.1.order", OPENED "5000 262144: complete 3.1.5.1.order ()", 0},
+        {SERVERS "fail 3.1.5.1.order stolen --type card",
+         OPENED "5000 262144: fail 3.1.5.1.order card (stolen)", 0},
         {SERVERS "wait order", OPENED "5000 0: wait order for ever", 8},
         {SERVERS "wait order --timeout 60s", OPENED "5000 0: wait order a minute", 8},
         {SERVERS "wait order --timeout 2s", OPENED "2000 0: wait order for some time", 8},
@@ -242,7 +268,36 @@ static void test_try_of_an_event(void)
     free(said);
 }
 
+/* A reader that went away ends the reading. */
+static void test_output_that_nobody_takes(void)
+{
+    enum { EVENTS = 20000 };
+    static const char *const outputs[] = {"table", "jsonl"};
+    for (size_t i = 0; i < ARRAY_LEN(outputs); i++) {
+        char line[512];
+        struct words words;
+        (void)snprintf(line, sizeof line, SERVERS "history order -o %s", outputs[i]);
+        split(&words, line);
+        memset(&play, 0, sizeof play);
+        play.events_max = EVENTS;
+        (void)fflush(stdout);
+        int const before = dup(STDOUT_FILENO), full = open("/dev/full", O_WRONLY);
+        CU_ASSERT_TRUE_FATAL(before >= 0 && full >= 0);
+        (void)dup2(full, STDOUT_FILENO);
+        run_words(&words);
+        (void)fflush(stdout);
+        clearerr(stdout);
+        (void)dup2(before, STDOUT_FILENO);
+        (void)close(before);
+        (void)close(full);
+        CU_ASSERT_TRUE(words.code != 0);
+        CU_ASSERT_TRUE(play.events < EVENTS / 2);
+        CU_ASSERT_EQUAL(play.open, 0);
+    }
+}
+
 static const struct thole_test tests[] = {{"far end", test_far_end},
                                           {"times of a request", test_times_of_a_request},
-                                          {"try of an event", test_try_of_an_event}};
+                                          {"try of an event", test_try_of_an_event},
+                                          {"output that nobody takes", test_output_that_nobody_takes}};
 THOLE_TEST_MAIN("cli_far_end", tests)

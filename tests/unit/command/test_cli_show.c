@@ -236,6 +236,26 @@ static void test_states(void)
     check_rows(rows, ARRAY_LEN(rows));
 }
 
+/* Workers are asked for when one of several is an activity, wherever it stands. */
+static void test_several(void)
+{
+    thole_activity_info const infos[] = {{.execution = 2, .activity_id = 4, .worker = THOLE_STR("w-1")}};
+    thole_pending const activity = ACTIVITY(4, .due_ms = 0),
+                        timer = {.kind = THOLE_PENDING_TIMER, .id = 8, .due_ms = DUE_MS};
+    thole_pending const both[2][2] = {{activity, timer}, {timer, activity}};
+    for (size_t i = 0; i < ARRAY_LEN(both); i++) {
+        begin();
+        play.rows = infos;
+        play.rows_len = ARRAY_LEN(infos);
+        play.inspection.pending = both[i];
+        play.inspection.pending_len = 2;
+        char *const text = show("table");
+        CU_ASSERT_PTR_NOT_NULL(strstr(text, "waits for #4    " LINE "worker w-1 has it, heard of 0 s ago\n"));
+        CU_ASSERT_PTR_NOT_NULL(strstr(text, "waits for #8    timer, due at " DUE "\n"));
+        free(text);
+    }
+}
+
 /* What nobody answers is no answer. */
 static void test_what_is_not_known(void)
 {
@@ -270,6 +290,6 @@ static void test_many(void)
 static const struct thole_test tests[] = {
     {"row", test_row},       {"long texts", test_long_texts},
     {"states", test_states}, {"what is not known", test_what_is_not_known},
-    {"many", test_many},
+    {"many", test_many},     {"several", test_several},
 };
 THOLE_TEST_MAIN("cli_show", tests)

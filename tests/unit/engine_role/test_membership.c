@@ -252,6 +252,23 @@ static void at_once(void)
             CU_ASSERT_EQUAL(play.owners[p].since_ms, play.now_ms);
 }
 
+/* What is no heartbeat says nothing: b is there, and stays. */
+static void b_says_nonsense(void)
+{
+    each_owns_some();
+    forget_told();
+    play.now_ms += 10;
+    hear_bytes("b", THOLE_STR("\xff\xff nonsense"));
+    hear_bytes("c", THOLE_STR("x"));
+}
+
+static void test_what_is_no_heartbeat(void)
+{
+    run((void (*const[])(void)){alone_owns_all, b_comes, b_says_nonsense, each_owns_some}, 4);
+    for (uint32_t p = 0; p < PARTITIONS; p++)
+        CU_ASSERT_EQUAL(play.owners[p].told, 0);
+}
+
 static void test_who_has_left_is_not_waited_for(void)
 {
     run((void (*const[])(void)){alone_owns_all, b_comes, b_says_goodbye, at_once}, 4);
@@ -351,6 +368,7 @@ static void test_who_is_not_heard_owns_nothing(void)
 
 static const struct thole_test tests[] = {
     {"a slow server makes nobody silent", test_a_slow_server_makes_nobody_silent},
+    {"what is no heartbeat", test_what_is_no_heartbeat},
     {"who has left is not waited for", test_who_has_left_is_not_waited_for},
     {"who is dead is not waited for", test_who_is_dead_is_not_waited_for},
     {"who lives gets time to hand over", test_who_lives_gets_time_to_hand_over},

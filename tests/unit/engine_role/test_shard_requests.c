@@ -96,6 +96,26 @@ static void test_subjects_of_records(void)
     }
 }
 
+/* What has no subject is not stored under that of the record before. */
+static void test_a_record_without_a_subject(void)
+{
+    struct out_append const wrong[] = {
+        {.kind = RECORD_UNKNOWN, .bytes = THOLE_STR("bytes")},
+        {.kind = RECORD_TURN, .instance = THOLE_STR(""), .execution = 2, .bytes = THOLE_STR("bytes")}};
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        thole_error error = {.status = THOLE_OK};
+        begin();
+        buf_text(&world.shard.subject, "thole.shop.hist.3.another.1");
+        struct partition_out const out = {
+            .kind = PARTITION_OUT_APPEND, .generation = WORLD_GENERATION, .append = wrong[i]};
+        log_append(&world.shard, &world.owned, &out);
+        CU_ASSERT_NOT_EQUAL(append_send(submitted_last(REQ_APPEND), &error), THOLE_OK);
+        CHECK_STR("nothing is sent", play.published, "");
+        CU_ASSERT_TRUE(error.text[0] != '\0');
+        end();
+    }
+}
+
 /* ---- rejections ---- */
 
 static struct request *reject(void)
@@ -169,6 +189,7 @@ static void test_what_a_request_holds(void)
 
 static const struct thole_test tests[] = {
     {"subjects of records", test_subjects_of_records},
+    {"a record without a subject", test_a_record_without_a_subject},
     {"a rejection", test_a_rejection},
     {"a rejection that is not kept", test_a_rejection_that_is_not_kept},
     {"what a request holds", test_what_a_request_holds},

@@ -33,7 +33,7 @@ static void add_history(FILE *to, thole_slice instance)
     play_parse("#1 Started order@1(in) | #2 ActivityScheduled charge(in)", &turns);
     struct record record = {.kind = RECORD_TURN, .epoch = 1, .n = 1, .turn = turns.turns[0]};
     record.turn.instance = instance;
-    record.turn.execution = 1;
+    record.turn.execution = 4;
     buf_init(&bytes, 4096);
     CU_ASSERT_EQUAL_FATAL(record_encode(&record, &bytes), THOLE_OK);
     history_file_begin(to, "shop", 0, instance);
@@ -107,13 +107,22 @@ static void test_how_many(void)
 static void test_control_bytes(void)
 {
     char *const text = replay_of(1, OUTPUT_TABLE);
-    CU_ASSERT_EQUAL(count(text, "DIVERGED a\\x7f\\x1b0 execution 1 turn 1: "), 1);
+    CU_ASSERT_EQUAL(count(text, "DIVERGED a\\x7f\\x1b0 execution 4 turn 1: "), 1);
     CU_ASSERT_EQUAL(count(text, "\x7f") + count(text, "\x1b"), 0);
+    free(text);
+}
+
+static void test_what_a_report_says(void)
+{
+    char *const text = replay_of(1, OUTPUT_JSON);
+    CU_ASSERT_EQUAL(count(text, "\"execution\":4,\"turn\":1,\"text\":\""), 1);
+    CU_ASSERT_EQUAL(count(text, "\"text\":\"\""), 0);
     free(text);
 }
 
 static const struct thole_test tests[] = {
     {"how many", test_how_many},
     {"control bytes", test_control_bytes},
+    {"what a report says", test_what_a_report_says},
 };
 THOLE_TEST_MAIN("replay_reports", tests)
