@@ -32,7 +32,7 @@ static struct task *schedule(struct instance *in, enum task_kind kind, struct ev
     if (in->broken != THOLE_OK)
         return NULL;
     uint64_t const id = instance_next_id(in);
-    struct task *task = in->broken == THOLE_OK ? task_add(in, id, kind, event->name) : NULL;
+    struct task *task = task_add(in, id, kind, event->name);
     if (task == NULL)
         return NULL;
     if (task->name != NULL)

@@ -235,6 +235,8 @@ static bool apply(struct stage *s, struct batch *batch, struct in_applied *ret)
         s->largest_batch = batch->activities_added_len;
     answer_removed(s, batch, ret);
     keep_texts(s, batch);
+    if (s->see != NULL)
+        s->see(s, batch);
     if (s->tells_work)
         say_removed(s, batch);
     if (s->tells_rows && batch->instances_len > 0)
@@ -374,7 +376,16 @@ static bool is_held(const struct stage *s, enum partition_in_kind kind)
            (kind == PARTITION_IN_APPLIED && s->hold_applied) || (kind == PARTITION_IN_SENT && s->hold_sent) ||
            (kind == PARTITION_IN_PUBLISHED && s->hold_works) ||
            (kind == PARTITION_IN_REJECTED && s->hold_rejected) ||
+           (kind == PARTITION_IN_HISTORY && s->hold_loads) ||
            (kind == PARTITION_IN_REMOVED && s->hold_removed);
+}
+
+static void answer(struct stage *s, const struct partition_in *in)
+{
+    (void)partition_input(s->p, in, s->now_ms);
+    if (s->answers_twice && (in->kind == PARTITION_IN_SENT || in->kind == PARTITION_IN_PUBLISHED ||
+                             in->kind == PARTITION_IN_REJECTED || in->kind == PARTITION_IN_REMOVED))
+        (void)partition_input(s->p, in, s->now_ms);
 }
 
 void stage_run(struct stage *s)
@@ -393,7 +404,7 @@ void stage_run(struct stage *s)
             if (is_held(s, in.kind) && s->held_len < STAGE_HELD_MAX)
                 s->held[s->held_len++] = in;
             else
-                (void)partition_input(s->p, &in, s->now_ms);
+                answer(s, &in);
             partition_check(s->p);
         }
     }
@@ -403,7 +414,7 @@ void stage_release(struct stage *s)
 {
     size_t const n = s->held_len;
     s->hold_appends = s->hold_applied = s->hold_sent = s->hold_works = s->hold_removed = s->hold_rejected =
-        false;
+        s->hold_loads = false;
     for (size_t i = 0; i < n; i++)
         (void)partition_input(s->p, &s->held[i], s->now_ms);
     s->held_len = 0;

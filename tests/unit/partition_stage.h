@@ -26,9 +26,12 @@ struct stage {
     size_t log_len;
     thole_slice appended;  /* the machine's own bytes of the last APPEND, until its answer */
     uint64_t tail_read_to; /* the next tail ends there: what is behind it came while it was read; 0: all */
-    bool hold_appends, hold_applied, hold_durable, hold_sent, hold_works, hold_removed, hold_rejected;
-    bool tells_work;  /* rows of activities that go, pushes and withdrawals are said, too */
-    bool tells_rows;  /* and that rows of instances are written */
+    bool hold_appends, hold_applied, hold_durable, hold_sent, hold_works, hold_removed, hold_rejected,
+        hold_loads;
+    bool tells_work;    /* rows of activities that go, pushes and withdrawals are said, too */
+    bool answers_twice; /* that a message is stored, refused or sent, and that records are removed */
+    void (*see)(struct stage *s, const struct batch *batch); /* rows that are applied; may be NULL */
+    bool tells_rows;                                         /* and that rows of instances are written */
     uint64_t at_work; /* a worker has the activity of this number, of whichever instance */
     uint64_t work;    /* the last message in WORK */
     struct partition_in held[STAGE_HELD_MAX]; /* answers; what is durable (hold_durable) has none */

@@ -1,5 +1,6 @@
 /* The worker machine and time: deadlines of tries, and what is completed later (see worker_story.h). */
 #include "thole_cunit.h"
+#include "worker_machine.h"
 #include "worker_story.h"
 
 static const struct story stories[] = {
@@ -198,5 +199,34 @@ static void test_stories(void)
         story_tell(&stories[i]);
 }
 
-static const struct thole_test tests[] = {{"stories", test_stories}};
+/* For leases short and long: the margin before the end, the renewals, what is waited after an unknown answer
+ * and before a first, a third and a hundredth repetition. */
+static void what_a_lease_says(void)
+{
+    static const struct {
+        uint64_t lease_ms, renew_ms, margin_ms, every_ms, ask_ms, backoff_ms[3];
+    } rows[] = {
+        {1000, 0, 200, 333, 67, {25, 100, 125}},        {3000, 700, 600, 700, 201, {25, 100, 375}},
+        {9000, 0, 1800, 3000, 601, {25, 100, 1125}},    {10000, 0, 2000, 3333, 667, {25, 100, 1250}},
+        {30000, 0, 2000, 10000, 1000, {25, 100, 2000}}, {600000, 0, 2000, 200000, 1000, {25, 100, 2000}},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct worker_options options;
+        worker_options_init(&options);
+        options.lease_ms = rows[i].lease_ms;
+        options.renew_ms = rows[i].renew_ms;
+        struct worker_machine *w = worker_create(&options);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(w);
+        CU_ASSERT_EQUAL(worker_margin_ms(w), rows[i].margin_ms);
+        CU_ASSERT_EQUAL(worker_renew_every_ms(w), rows[i].every_ms);
+        CU_ASSERT_EQUAL(worker_ask_again_ms(w), rows[i].ask_ms);
+        CU_ASSERT_EQUAL(worker_backoff_ms(w, 0), rows[i].backoff_ms[0]);
+        CU_ASSERT_EQUAL(worker_backoff_ms(w, 2), rows[i].backoff_ms[1]);
+        CU_ASSERT_EQUAL(worker_backoff_ms(w, 99), rows[i].backoff_ms[2]);
+        worker_destroy(w);
+    }
+}
+
+static const struct thole_test tests[] = {{"stories", test_stories},
+                                          {"what a lease says", what_a_lease_says}};
 THOLE_TEST_MAIN("worker_time", tests)

@@ -182,6 +182,30 @@ static void who_was_used_last_stays(void)
     end(s);
 }
 
+/* A load takes its time: what it is for is needed now, and not what was used meanwhile. */
+static void who_was_loaded_last_stays(void)
+{
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    stage_end(s);
+    options.parked_max = 2;
+    stage_begin_with(s, &options, 100);
+    stage_start(s, "a", "plain");
+    stage_start(s, "b", "plain");
+    stage_start(s, "c", "plain");
+    s->hold_loads = true;
+    stage_tell(s, "a", MESSAGE_EVENT, "for a");
+    stage_tell(s, "c", MESSAGE_EVENT, "for c");
+    stage_release(s);
+    stage_start(s, "d", "plain");
+    s->loads = 0;
+    stage_tell(s, "a", MESSAGE_EVENT, "for a again");
+    CU_ASSERT_EQUAL(s->loads, 0);
+    stage_tell(s, "c", MESSAGE_EVENT, "for c again");
+    CU_ASSERT_EQUAL(s->loads, 1);
+    end(s);
+}
+
 /* ---- counts ---- */
 
 /* An activity that the next execution leaves behind in its first turn was never an open one. */
@@ -387,6 +411,7 @@ static const struct thole_test tests[] = {
     {"an inbox that went back is said once", an_inbox_that_went_back_is_said_once},
     {"each opening purges", each_opening_purges},
     {"who was used last stays", who_was_used_last_stays},
+    {"who was loaded last stays", who_was_loaded_last_stays},
     {"what is left at once is not counted again", what_is_left_at_once_is_not_counted_again},
     {"two at a time", two_at_a_time},
     {"what is durable stays so", what_is_durable_stays_so},

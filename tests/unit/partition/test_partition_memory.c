@@ -43,6 +43,34 @@ void *__wrap_realloc(void *old, size_t bytes)
     return fails() ? NULL : __real_realloc(old, bytes);
 }
 
+/* Of an arena each allocation may fail, not only the first of a block. */
+void *__real_arena_alloc(struct arena *arena, size_t size);
+void *__wrap_arena_alloc(struct arena *arena, size_t size)
+{
+    if (!fails())
+        return __real_arena_alloc(arena, size);
+    arena->nomem = true;
+    return NULL;
+}
+
+void *__real_arena_array(struct arena *arena, size_t n, size_t size);
+void *__wrap_arena_array(struct arena *arena, size_t n, size_t size)
+{
+    if (!fails())
+        return __real_arena_array(arena, n, size);
+    arena->nomem = true;
+    return NULL;
+}
+
+thole_status __real_arena_dup(struct arena *arena, thole_slice from, thole_slice *ret);
+thole_status __wrap_arena_dup(struct arena *arena, thole_slice from, thole_slice *ret)
+{
+    if (!fails())
+        return __real_arena_dup(arena, from, ret);
+    arena->nomem = true;
+    return THOLE_NOMEM;
+}
+
 /* memory_give_up() calls it; what an assertion calls is libc's own. */
 _Noreturn void __wrap_abort(void)
 {
