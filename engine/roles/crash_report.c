@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 enum {
-    LIFE_S = 15, /* then it ends, whatever it still waits for */
+    LIFE_S = 15, /* the reporter's process ends after that time in any case */
     CALL_TIMEOUT_MS = 1500,
     TRY_FOR_MS = 8000,
     NAP_MS = 100,
@@ -19,7 +19,7 @@ enum {
 struct report {
     const struct host_options *options;
     const struct crash_page *page;
-    struct crash ended; /* what the kernel says, where the engine reported nothing */
+    struct crash ended; /* from the kernel, if the engine reported nothing */
     const struct crash *crash;
     struct connection *connection;
 };
@@ -97,7 +97,8 @@ static bool report_place(struct report *report, const struct crash_place *place)
     return stored;
 }
 
-/* No orchestration's code ran, or the engine was killed from outside, which says nothing about the code. */
+/* No orchestration's code ran, or the engine was killed from outside, for which no instance is
+ * responsible. */
 static void report_death(const struct report *report)
 {
     struct buf text;

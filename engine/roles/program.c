@@ -112,7 +112,7 @@ static int exit_code(thole_status status)
 {
     switch (status) {
     case THOLE_OK:
-    case THOLE_CANCELLED: return EXIT_STOPPED; /* asked to stop while it was still connecting */
+    case THOLE_CANCELLED: return EXIT_STOPPED; /* stopped while connecting */
     case THOLE_INVALID:
     case THOLE_DENIED:
     case THOLE_UNSUPPORTED:
@@ -131,7 +131,7 @@ static int exit_code(thole_status status)
     return EXIT_FAILED;
 }
 
-/* That the crash reporter is gone is logged now: when the worker dies nothing is left to log it. */
+/* Logs now that the crash reporter has ended: it cannot be logged when the worker dies. */
 static void wait_for_stop(const struct crash_reporter *reporter)
 {
     if (stop_wait_beside(crash_reporter_socket(reporter)))
@@ -142,8 +142,8 @@ static void wait_for_stop(const struct crash_reporter *reporter)
     stop_wait();
 }
 
-/* The engine first: a worker waits for what an engine sets up. It is also stopped last, so that what the
- * worker's last activities report is still taken. */
+/* The engine starts first, since a worker waits for the namespace that an engine sets up. It stops last, so
+ * that it takes the results of the worker's last activities. */
 static thole_status run_role(const thole_program *program, const struct host_command *command,
                              thole_error *reterr)
 {
@@ -179,7 +179,7 @@ static thole_status start_forkserver(const thole_program *program, char **argv, 
     struct forkserver_options const wish = {
         .program = program,
         .argv = argv,
-        /* the namespace, which says it, is not known yet; each payload is checked again */
+        /* the namespace's limit is not known yet; each payload is checked again */
         .payload_max = options->payload_max != 0 ? options->payload_max : MESSAGE_BYTES_MAX / 2,
         .lost = stop_request,
         .secrets = {options->nats_url, options->nats_creds, options->postgres}};
@@ -196,7 +196,7 @@ static void start_crash_reporter(const thole_program *program, struct host_comma
                  "no crash reporter, so if this worker dies the reason will not be stored: %s", error.text);
 }
 
-/* Before there is any thread or connection. What follows its return runs in the process that serves. */
+/* Before there is any thread or connection. Returns in the process that serves. */
 static struct supervised start_supervisor(struct host_command *command)
 {
     thole_error error = {.status = THOLE_OK};
@@ -226,7 +226,7 @@ static thole_status serve(const thole_program *program, char **argv, struct host
     return status;
 }
 
-/* As the command has them: see docs/cli.md. */
+/* The same exit codes as the command's: docs/cli.md. */
 static int replay_exit_code(thole_status status)
 {
     enum { EXIT_NOT_FOUND = 3, EXIT_DENIED = 7, EXIT_TIMEOUT = 8 };
@@ -241,7 +241,7 @@ static int replay_exit_code(thole_status status)
     }
 }
 
-/* It ends by itself: signals do what they do to any tool. */
+/* It ends by itself: signals have their default actions. */
 static int run_replay(const thole_program *program, const struct host_command *command)
 {
     thole_error error = {.status = THOLE_OK};

@@ -18,13 +18,14 @@
 #include <unistd.h>
 
 enum {
-    STOP_SLACK_MS = 10000, /* beyond what the options allow for stopping: after that it counts as hung */
-    STUCK_MS = 1000,       /* a turn that takes longer is not waited for beyond --stop-limit */
-    LIVED_MS = 60 * 1000,  /* a crash after so long counts as the first in a row */
+    /* added to the time for stopping by the options: after that the engine counts as hung */
+    STOP_SLACK_MS = 10000,
+    STUCK_MS = 1000,       /* for a turn that takes longer it waits at most --stop-limit */
+    LIVED_MS = 60 * 1000,  /* a crash after this time counts as the first in a row */
     REPORT_MS = 12 * 1000, /* for the reporter, at most */
     DELAY_FIRST_MS = 500,  /* before the second start in a row; doubled with each further one */
     DELAY_MAX_MS = 30 * 1000,
-    DEATHS_MAX = 10, /* in a row that no instance has caused */
+    DEATHS_MAX = 10, /* in a row without an instance that caused them */
     EXIT_GIVEN_UP = 1,
     EXIT_SIGNAL = 128,
 };
@@ -35,15 +36,14 @@ enum { FORWARDED = sizeof forwarded / sizeof forwarded[0] };
 struct supervisor {
     const struct host_options *options;
     struct crash_page *page;
-    sigset_t taken, before; /* signals that come by the descriptor, and what was blocked before */
-    struct sigaction
-        child_before; /* a program may ignore the ends of its children: ours must be waited for */
+    sigset_t taken, before;        /* signals that are read from the descriptor; the mask before */
+    struct sigaction child_before; /* a program may ignore SIGCHLD, but this child must be waited for */
     int signals;
     pid_t child, reporter; /* 0: there is none */
     int child_status;
-    bool reported, stored; /* of this life: a reporter was started; it has stored what there was */
+    bool reported, stored; /* for this child: a reporter was started; it has stored the report */
     int socket;            /* to the child; -1: closed */
-    bool stopping, killed; /* asked to; because it did not */
+    bool stopping, killed; /* SIGTERM was sent; SIGKILL was sent after it */
     unsigned interrupts;
     uint64_t stop_by_ms, born_ms, report_by_ms; /* monotonic */
     unsigned deaths;                            /* in a row */
@@ -63,7 +63,7 @@ static void open_signals(struct supervisor *s)
     s->signals = signalfd(-1, &s->taken, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* In the child SIGTERM and SIGINT stay blocked until it can do what they ask for: stop_signals_install(). */
+/* In the child SIGTERM and SIGINT stay blocked until stop_signals_install(). */
 static void forget_signals(const struct supervisor *s, bool child)
 {
     sigset_t mask = s->before;
@@ -87,7 +87,7 @@ static bool fork_child(struct supervisor *s, int *ret_socket)
     s->reported = s->stored = false;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return false;
-    (void)fflush(NULL); /* what is buffered is written once */
+    (void)fflush(NULL); /* or buffered output would be written twice */
     s->child = fork();
     if (s->child == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -122,11 +122,11 @@ static void start_reporter(struct supervisor *s, int status)
 static void close_socket(struct supervisor *s)
 {
     if (s->socket >= 0)
-        (void)close(s->socket); /* an engine that waits for the report then ends */
+        (void)close(s->socket); /* an engine that waits for its report then ends */
     s->socket = -1;
 }
 
-/* Process 1 of a container gets the orphans of other processes too, and has to wait for them. */
+/* As process 1 of a container it also has to wait for orphans of other processes. */
 static void reap(struct supervisor *s)
 {
     int status;
@@ -182,7 +182,7 @@ static uint64_t oldest_turn(const struct crash_page *page, int *ret_place)
     return oldest;
 }
 
-/* When to look again; UINT64_MAX: no need. */
+/* Returns when to call again; UINT64_MAX: not needed. */
 static uint64_t enforce_stop(struct supervisor *s, uint64_t now_ms)
 {
     if (!s->stopping || s->child == 0 || s->killed)
@@ -198,13 +198,13 @@ static uint64_t enforce_stop(struct supervisor *s, uint64_t now_ms)
     log_line(LOG_LEVEL_ERROR, "supervisor", "the engine did not stop within %" PRIu64 " ms%s: it is killed",
              s->options->stop_limit_ms, stuck ? ", a turn does not end" : "");
     s->killed = true;
-    if (stuck) /* so that the next engine tries this instance alone */
+    if (stuck) /* so that the instance becomes a crash candidate */
         crash_say_endless(s->page, place, now_ms - turn);
     (void)kill(s->child, SIGKILL);
     return UINT64_MAX;
 }
 
-/* ---- one life ---- */
+/* ---- one child ---- */
 
 static int wait_ms(uint64_t until_ms, uint64_t now_ms)
 {
@@ -220,7 +220,7 @@ static void hear_child(struct supervisor *s)
     if (n == 1 && atomic_load(&s->page->crash.state) == CRASH_REPORTED)
         start_reporter(s, 0);
     else if (n == 0)
-        close_socket(s); /* the engine is dead, or the user's code has closed the socket */
+        close_socket(s); /* the engine is dead, or user code has closed the socket */
 }
 
 static void step(struct supervisor *s, uint64_t until_ms)
@@ -238,7 +238,7 @@ static void live(struct supervisor *s)
         step(s, enforce_stop(s, clock_monotonic_ms()));
 }
 
-/* Whether to report how it ended. One that was killed from outside says nothing about the code that ran. */
+/* Whether its end is reported as a crash of code; not if it was killed from outside. */
 static bool is_crash(const struct supervisor *s)
 {
     if (atomic_load(&s->page->returned))
@@ -260,9 +260,9 @@ static void finish_report(struct supervisor *s)
     }
 }
 
-/* ---- lives ---- */
+/* ---- children in a row ---- */
 
-/* Ends the supervisor as its child has ended: with its exit code, or of its signal. */
+/* Ends the supervisor like its child: with its exit code, or by its signal. */
 _Noreturn static void end_like(const struct supervisor *s)
 {
     int const status = s->child_status;
@@ -286,8 +286,8 @@ static bool was_asked(int status)
                                    WTERMSIG(status) == SIGHUP || WTERMSIG(status) == SIGQUIT);
 }
 
-/* Milliseconds to the next start: none after a crash that an instance has caused, since that one is tried
- * alone. */
+/* Milliseconds to the next start: 0 after a crash that an instance has caused, since that instance first runs
+ * in a forked process. */
 static uint64_t next_delay(struct supervisor *s)
 {
     bool const explained =
@@ -320,7 +320,7 @@ static void pause_before_next(struct supervisor *s)
         step(s, until);
 }
 
-/* True: it is to be started again. */
+/* True: start it again. */
 static bool judge(struct supervisor *s)
 {
     bool const crash = is_crash(s) && !was_asked(s->child_status);
@@ -331,7 +331,7 @@ static bool judge(struct supervisor *s)
         return false;
     pause_before_next(s);
     if (s->stopping)
-        s->child_status = 0; /* nothing runs: it has stopped as it was asked to */
+        s->child_status = 0; /* nothing runs: it has stopped as requested */
     return !s->stopping;
 }
 
@@ -363,7 +363,7 @@ thole_status supervise(const struct host_options *options, struct supervised *re
     } while (judge(&s));
     if (s.child == 0 && s.signals >= 0)
         end_like(&s);
-    int const error = errno; /* of the start that failed */
+    int const error = errno; /* of the failed start */
     if (s.child > 0)
         (void)kill(s.child, SIGKILL);
     close_socket(&s);

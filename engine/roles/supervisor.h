@@ -1,7 +1,7 @@
 /*
- * The supervisor of an engine: the process that was started. It forks the process that serves before there is
- * any thread or connection, passes signals on to it, stores what it says when it crashes (crash_page.h), and
- * starts it again. When the engine stops, the supervisor ends as it did: with its exit code, or of its
+ * The supervisor of an engine: the process that the user started. It forks the process that serves before
+ * there is any thread or connection, passes signals on to it, stores its crash report (crash_page.h), and
+ * starts it again. When the engine stops, the supervisor ends the same way: with its exit code, or by its
  * signal. Killing the supervisor kills both.
  */
 #ifndef THOLE_SUPERVISOR_H
@@ -15,9 +15,9 @@ struct supervised {
 };
 
 /*
- * Returns in the process that serves, and again in each that follows; never in the supervisor.
- * THOLE_UNSUPPORTED: there is none, because the program has threads, or the system lacks something; the
- * engine can do without. The supervisor borrows texts of @p options for ever.
+ * Returns in each process that serves; never in the supervisor. THOLE_UNSUPPORTED: no supervisor, because the
+ * program has threads, or the system lacks something; the engine works without it. The supervisor borrows
+ * texts of @p options for ever.
  */
 THOLE_NODISCARD thole_status supervise(const struct host_options *options, struct supervised *ret,
                                        thole_error *reterr);

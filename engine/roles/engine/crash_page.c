@@ -1,4 +1,4 @@
-/* The crash page: what is written into it, also by handlers of fatal signals, and what is read out of it. */
+/* The crash page: writing it, also in handlers of fatal signals, and reading it. */
 #include "crash_page.h"
 #include "call_site.h"
 #include "clock.h"
@@ -67,13 +67,13 @@ void crash_ended(struct crash_place *place)
 
 /* ---- the report ---- */
 
-/* One for the process, as signals are. The page is NULL when nothing is to be reported. */
+/* One for the process, since signal handlers are process-wide. The page is NULL when nothing is reported. */
 static struct {
     _Atomic(struct crash_page *) page;
-    pid_t pid; /* what code has forked is not this engine */
+    pid_t pid; /* this engine; a process that code has forked has another pid */
     int socket;
-    struct stat file; /* which file that is */
-    bool copy;        /* this process is a copy of the engine */
+    struct stat file; /* identity of the socket's file */
+    bool copy;        /* this process is a forked copy of the engine */
 } saying;
 
 static struct thread_pointer running; /* to the struct crash_thread of each that has one */
@@ -92,13 +92,13 @@ static int running_place(const struct crash_page *page)
                : -1;
 }
 
-/* The instruction; and, after a jump to nowhere, where it was jumped from. */
+/* The instruction; after a jump to an invalid address, also the place of the jump. */
 static void take_registers(const ucontext_t *context, struct crash *crash)
 {
 #if defined(__x86_64__)
     uintptr_t const pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
     uintptr_t const sp = (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
-    crash->frames[crash->frames_len++] = (const void *)(pc + 1); /* as if it were a return address */
+    crash->frames[crash->frames_len++] = (const void *)(pc + 1); /* stored like a return address */
     const struct stack_pool *const stacks = running_stacks();
     if (crash->fault && pc == crash->address && stacks != NULL &&
         stack_pool_runs_on(stacks, (const void *)sp))
@@ -112,9 +112,9 @@ static void take_registers(const ucontext_t *context, struct crash *crash)
 #endif
 }
 
-/* Who called what crashed; of what is on the stack, this handler and whoever called it are left out. Whatever
- * has been spoiled, what was said before stays. backtrace() has been called before, or it would load a
- * library now.
+/* The call stack of the crash, without this handler and its callers. Memory may be corrupted, so what was
+ * written before stays valid if this crashes. backtrace() has been called before, or it would load a library
+ * now.
  */
 static void take_frames(struct crash *crash)
 {
@@ -145,7 +145,7 @@ static void take(const struct fatal *fatal, struct crash_page *page, int place)
         take_registers(fatal->context, crash);
 }
 
-/* Code may have closed it, and the number be another file's by now. */
+/* Code may have closed the socket, and its number may be reused. */
 static bool socket_is_ours(void)
 {
     struct stat now;
@@ -153,8 +153,8 @@ static bool socket_is_ours(void)
            now.st_ino == saying.file.st_ino;
 }
 
-/* Async-signal-safe. Only the first report counts: what follows may be its consequence. exit() is a crash
- * where an orchestration calls it; elsewhere the program ends as it wants to. */
+/* Async-signal-safe. Only the first report counts: later ones may be its consequence. exit() is a crash only
+ * when an orchestration calls it. */
 static void on_fatal(const struct fatal *fatal)
 {
     struct crash_page *const page = atomic_load(&saying.page);
@@ -170,7 +170,7 @@ static void on_fatal(const struct fatal *fatal)
         atomic_store(&page->crash.state, CRASH_REPORTED);
     }
     if (saying.copy && fatal->number == 0)
-        _exit(1); /* the handlers of exit() are the engine's */
+        _exit(1); /* skips the handlers of exit(), which are the engine's */
     struct pollfd stored = {.fd = saying.socket, .events = POLLIN | POLLRDHUP};
     if (socket_is_ours() && send(saying.socket, "c", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1)
         (void)poll(&stored, 1, CRASH_WAIT_MS);
@@ -195,7 +195,7 @@ void crash_say_endless(struct crash_page *page, int place, uint64_t ms)
 void crash_listen(struct crash_page *page, int socket)
 {
     void *frame[1];
-    (void)backtrace(frame, 1); /* loads what it needs */
+    (void)backtrace(frame, 1); /* loads its library */
     saying.pid = getpid();
     saying.socket = socket;
     if (socket >= 0)
@@ -244,8 +244,8 @@ static bool same_object(const void *a, const void *b)
     return dladdr(a, &of_a) != 0 && dladdr(b, &of_b) != 0 && of_a.dli_fbase == of_b.dli_fbase;
 }
 
-/* The innermost frame in the object that the orchestration is of: not in a library that it called, nor, where
- * exit() was called, in what listens for that. */
+/* The innermost frame in the object of the orchestration: not in a library that it called, nor, after exit(),
+ * in the handler of exit(). */
 static const void *frame_to_show(const struct crash *crash, const struct crash_place *place)
 {
     if (crash->frames_len == 0)
@@ -324,7 +324,7 @@ static void note_text(const uint8_t *at, size_t len, char ret[BUILD_ID_BYTES])
     }
 }
 
-/* The first page of a loaded object says where its notes are. */
+/* The first page of a loaded object has the address of its notes. */
 const char *build_id(const void *address, char ret[BUILD_ID_BYTES])
 {
     Dl_info info;

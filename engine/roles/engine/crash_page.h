@@ -1,10 +1,10 @@
 /*
- * What an engine and its supervisor share: which code of which orchestration each shard runs, and the report
- * that the engine writes when it crashes in it (or calls exit(), or does not end its turn). The supervisor
- * stores it before the process ends (supervisor.h).
+ * Memory that an engine and its supervisor share: which code of which orchestration each shard runs, and the
+ * report that the engine writes when that code crashes, calls exit() or does not end its turn. The supervisor
+ * stores the report before the process ends (supervisor.h).
  *
- * A place has one writer, its shard's thread, which costs a few stores for each turn. It is read by handlers
- * of fatal signals on that thread, by the watchdog, and by the supervisor when the engine is dead.
+ * A place has one writer, its shard's thread, at the cost of a few stores for each turn. It is read by
+ * handlers of fatal signals on that thread, by the watchdog, and by the supervisor when the engine is dead.
  */
 #ifndef THOLE_CRASH_PAGE_H
 #define THOLE_CRASH_PAGE_H
@@ -13,15 +13,15 @@
 #include <stdatomic.h>
 
 enum {
-    CRASH_PLACES_MAX = 256, /* as many as --engine-threads may be */
+    CRASH_PLACES_MAX = 256, /* the maximum of --engine-threads */
     CRASH_FRAMES_MAX = 32,
     CRASH_TEXT_BYTES = 512,
-    CRASH_WAIT_MS = 2000, /* an engine that dies waits at most so long until its report is stored */
+    CRASH_WAIT_MS = 2000, /* longest wait of a crashing engine for its report to be stored */
 };
 
 struct crash_place {
-    atomic_uint_fast64_t since_ms; /* monotonic; 0: no code runs. What follows is good while it is not */
-    atomic_uint_fast64_t runs;     /* how many there have been */
+    atomic_uint_fast64_t since_ms; /* monotonic; 0: no code runs, and the members below are not valid */
+    atomic_uint_fast64_t runs;     /* number of runs so far */
     enum code_kind kind;
     uint32_t partition, version, instance_len;
     uint64_t execution, event;
@@ -32,8 +32,8 @@ struct crash_place {
 
 enum crash_kind {
     CRASH_NONE = 0,
-    CRASH_SIGNAL = 1,  /* reported by itself: number is the signal */
-    CRASH_EXIT = 2,    /* reported by itself: exit(number) was called */
+    CRASH_SIGNAL = 1,  /* reported by the engine: number is the signal */
+    CRASH_EXIT = 2,    /* reported by the engine: exit(number) was called */
     CRASH_ENDLESS = 3, /* the turn did not end within number milliseconds */
     CRASH_CODE = 4,    /* from the kernel: it ended with exit code number, and without a report: _exit() */
     CRASH_KILLED = 5,  /* from the kernel: number is the signal */
@@ -41,40 +41,43 @@ enum crash_kind {
 enum crash_state { CRASH_UNREPORTED = 0, CRASH_BEING_REPORTED = 1, CRASH_REPORTED = 2 };
 struct crash {
     atomic_int
-        state; /* an enum crash_state: from BEING_REPORTED on all but frames is good, as far as it goes */
+        /* an enum crash_state: from BEING_REPORTED on all members but frames are valid as far as written */
+        state;
     enum crash_kind kind;
     int number;
-    bool fault, overflow; /* SIGNAL: raised by what the code did, at address; it was in a stack's guard */
+    /* SIGNAL: fault: raised by an access at address; overflow: the address is in a stack's guard */
+    bool fault, overflow;
     uint64_t address;
-    int place; /* whose thread it was; -1: no shard's, or no code ran */
+    int place; /* place of the thread; -1: not a shard's thread, or no code ran */
     size_t frames_len;
     const void
-        *frames[CRASH_FRAMES_MAX]; /* return addresses, the innermost first; that is where it happened */
+        /* return addresses, the innermost first, which is the place of the crash */
+        *frames[CRASH_FRAMES_MAX];
 };
 
 struct crash_page {
     struct crash crash;
-    atomic_bool returned; /* thole_main() returns: whatever ends the process now, it is not ours to judge */
-    atomic_uint_fast64_t overdue_ms; /* not 0: SIGABRT is sent to whose turn did not end within so long */
+    atomic_bool returned;            /* thole_main() returns: how the process ends later is not reported */
+    atomic_uint_fast64_t overdue_ms; /* not 0: SIGABRT was sent because a turn did not end within this time */
     size_t places_len;
     struct crash_place places[CRASH_PLACES_MAX];
 };
 /* Shared with what is forked. NULL: there is no memory. */
 struct crash_page *crash_page_create(void);
 void crash_page_destroy(struct crash_page *page); /* NULL-safe */
-/* As it was made. */
+/* Resets it to its initial state. */
 void crash_page_clear(struct crash_page *page);
 
 /* --- the engine's side --- */
-/* From now until crash_unlisten() a crash of this process is reported there, and a byte goes to @p socket
- * (-1: to nobody), which the other side closes or answers when the report is stored. Both are borrowed. */
+/* From now until crash_unlisten() a crash of this process is written to the page, and a byte is sent to @p
+ * socket (-1: none), which the other side closes or answers when the report is stored. Both are borrowed. */
 void crash_listen(struct crash_page *page, int socket);
 void crash_unlisten(void);
-/* In a copy of the process that this thread has forked: the report goes to @p page, as of its place 0, and
- * nobody is waited for; exit() ends the copy. */
+/* In a copy of the process that this thread has forked: a report is written to place 0 of @p page, without
+ * waiting; exit() ends the copy. */
 void crash_listen_in_copy(struct crash_page *page);
-/* The code in that place has not returned for so long, which is reported here unless it has reported it
- * itself; and to the supervisor. Any thread. */
+/* Reports that the code in that place has not returned for @p ms milliseconds, unless its thread has reported
+ * it, and tells the supervisor. Any thread. */
 void crash_say_endless(struct crash_page *page, int place, uint64_t ms);
 struct crash_thread { /* a thread that runs orchestration code: its place in the page, and its stacks */
     const struct crash_page *page;
@@ -87,11 +90,11 @@ void crash_thread_begin(const struct crash_thread *thread);
 void crash_begins(struct crash_place *place, const struct code_run *run);
 void crash_ended(struct crash_place *place);
 
-/* --- whoever reports --- */
+/* --- reporting --- */
 /* "SIGSEGV at address 0x0 in checkout (checkout.c:42)". @p place may be NULL. In the process that crashed, or
  * one with the same image: addresses are looked up. */
 void crash_text(const struct crash *crash, const struct crash_place *place, struct buf *to);
-/* The same and what the code was about: "…, in a turn of orchestration checkout, at event 7". */
+/* The same with the kind of run: "…, in a turn of orchestration checkout, at event 7". */
 void crash_report_text(const struct crash *crash, const struct crash_place *place, struct buf *to);
 /* The build id of the object that holds the address, as hexadecimal digits: "0" when it has none. @p ret is
  * returned. */

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 enum {
-    WORD_MS = 1000,   /* for a copy to report where it is, after it is asked to */
-    LIMIT_MS = 10000, /* where turns have none */
+    WORD_MS = 1000,   /* for a copy to report its place, after SIGABRT */
+    LIMIT_MS = 10000, /* where there is no --turn-limit */
 };
 
 uint64_t crash_trial_limit_ms(uint64_t turn_limit_ms)
@@ -25,10 +25,10 @@ uint64_t crash_trial_limit_ms(uint64_t turn_limit_ms)
 _Noreturn static void run_copy(const struct crash_trial *trial, struct crash_page *page, void (*body)(void *),
                                void *body_arg)
 {
-    struct rlimit const none = {0, 0}; /* the first crash has left a core dump, if anybody wants one */
+    struct rlimit const none = {0, 0}; /* no second core dump: the first crash has left one */
     (void)setrlimit(RLIMIT_CORE, &none);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)signal(SIGINT, SIG_IGN); /* from a terminal: they mean the engine */
+    (void)signal(SIGINT, SIG_IGN); /* from a terminal: meant for the engine */
     (void)signal(SIGTERM, SIG_IGN);
     *trial->place = &page->places[0];
     crash_listen_in_copy(page);
@@ -64,7 +64,7 @@ static int wait_for(pid_t pid, struct crash_page *page, uint64_t limit_ms)
     return status;
 }
 
-/* What the copy has reported, else what the kernel reports. */
+/* Takes the copy's report, else what the kernel reports. */
 static void look_at(struct crash_page *page, int status, uint64_t limit_ms)
 {
     struct crash *const crash = &page->crash;
@@ -97,7 +97,7 @@ thole_status crash_trial(const struct crash_trial *trial, const struct code_run 
     if (page == NULL)
         return thole_fail(reterr, THOLE_NOMEM, "no memory to try the code alone");
     page->places_len = 1;
-    crash_begins(&page->places[0], run); /* should it never get there */
+    crash_begins(&page->places[0], run); /* in case the copy dies before it begins */
     pid_t const pid = fork();
     if (pid == 0)
         run_copy(trial, page, body, body_arg);

@@ -1,8 +1,8 @@
 /*
- * Tries that are past their deadline are ended, also when no worker is alive that could report it: row away,
- * timeout to the instance's inbox, commit, in a worker's order. So the row decides who reports, a worker or
- * the engine, and a result that is sent twice after a loss is dropped by its receiver. On the store's thread,
- * which waits for the answers.
+ * Ends tries that are past their deadline, also when no worker is alive to report it: delete the row, publish
+ * the timeout to the instance's inbox, commit, in the same order as a worker. So the row decides whether a
+ * worker or the engine reports, and a result that is sent twice after a failure is dropped by its receiver.
+ * Runs on the store's thread, which waits for the answers.
  */
 #include "deadlines.h"
 #include "memory.h"
@@ -16,10 +16,10 @@ enum { EXPIRED_MAX = 256, PUBLISH_TIMEOUT_MS = 3000, AGAIN_MS = 1000 };
 
 struct deadlines {
     struct engine_host *engine;
-    struct requests *publishes; /* NULL until the first */
+    struct requests *publishes; /* NULL until first used */
     pthread_mutex_t lock;
     pthread_cond_t answered;
-    size_t open; /* publishes that are not answered */
+    size_t open; /* publishes not answered yet */
     bool failed; /* one of them was not stored */
 };
 
@@ -53,7 +53,7 @@ uint64_t deadlines_first(const struct batch *batch)
     return first_ms;
 }
 
-/* Comes from NATS's threads. */
+/* Called on NATS's threads. */
 static void on_answer(void *arg, const struct request_done *done)
 {
     struct deadlines *const deadlines = arg;
@@ -70,7 +70,7 @@ static void expect(struct deadlines *deadlines, bool one_more)
     (void)pthread_mutex_lock(&deadlines->lock);
     if (one_more) {
         deadlines->open++;
-    } else { /* it was not even sent */
+    } else { /* it was not sent */
         deadlines->open--;
         deadlines->failed = true;
     }
@@ -119,7 +119,7 @@ static bool publish_all(struct deadlines *deadlines, const struct request *reque
     for (size_t i = 0; i < request->expiry.expired_len; i++)
         publish(deadlines, request->mail.p, &request->expiry.expired[i]);
     (void)pthread_mutex_lock(&deadlines->lock);
-    while (deadlines->open > 0) /* each is answered, if only by its own timeout */
+    while (deadlines->open > 0) /* each is answered, at the latest by its timeout */
         (void)pthread_cond_wait(&deadlines->answered, &deadlines->lock);
     bool const stored = !deadlines->failed;
     (void)pthread_mutex_unlock(&deadlines->lock);

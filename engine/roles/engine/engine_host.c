@@ -1,4 +1,4 @@
-/* The engine role: connect, verify, migrate, start the threads; and all that backwards. */
+/* The engine role: connect, verify, migrate, start the threads; and the reverse. */
 #include "engine.h"
 #include "loader.h"
 #include "membership.h"
@@ -30,7 +30,7 @@ static void on_state(void *arg, bool connected, uint64_t epoch)
     }
 }
 
-/* Naps are only taken while starting, when a server is away. */
+/* Only while starting, when a server is not reachable. */
 static bool nap(uint64_t ms, bool (*stop_requested)(void))
 {
     for (uint64_t slept = 0; slept < ms; slept += NAP_MS) {
@@ -43,7 +43,7 @@ static bool nap(uint64_t ms, bool (*stop_requested)(void))
 
 typedef thole_status start_fn(struct engine_host *engine, thole_error *reterr);
 
-/* Tries until it works, is refused, or the program is to stop. An outage is never a failure. */
+/* Repeats the step until it succeeds, is refused, or the program must stop. An outage is not a failure. */
 static thole_status insist(struct engine_host *engine, start_fn *step, bool (*stop_requested)(void),
                            thole_error *reterr)
 {
@@ -100,7 +100,7 @@ static thole_status set_up_streams(struct engine_host *engine, thole_error *rete
                                              .replicas = engine->options.replicas,
                                              .nodes_ttl_ms = engine->options.node_ttl_ms,
                                              .payload_max = engine->options.payload_max};
-    if (options.payload_max != 0) /* before it is fixed */
+    if (options.payload_max != 0) /* before the namespace is created */
         THOLE_TRY(check_sizes(engine, reterr));
     THOLE_TRY(topology_ensure(engine->connection, &options, &engine->topology, reterr));
     engine->options.payload_max = engine->topology.payload_max;
@@ -146,11 +146,12 @@ static thole_status start_threads(struct engine_host *engine, thole_error *reter
         THOLE_TRY(shard_start(engine, (uint32_t)i, &engine->shards[i], reterr));
     THOLE_TRY(watchdog_start(engine, &engine->watchdog, reterr));
     atomic_store(&engine->ready, true);
-    on_state(engine, connection_epoch(engine->connection) != 0, 0); /* what happened while starting */
+    /* changes of the connection while starting */
+    on_state(engine, connection_epoch(engine->connection) != 0, 0);
     return THOLE_OK;
 }
 
-/* thole.<ns>.ctl.<p>.epoch, as it goes by: also what the stream then refuses. */
+/* thole.<ns>.ctl.<p>.epoch, as published: also records that the stream then refuses. */
 static void on_epoch(void *arg, const struct delivery *delivery)
 {
     enum { TOKEN_PARTITION = 3, EPOCH_ARENA_MAX = 4 * 1024 * 1024 };

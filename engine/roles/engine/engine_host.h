@@ -14,6 +14,7 @@ struct engine_host;
 THOLE_NODISCARD thole_status engine_host_start(const struct host_options *options,
                                                const thole_program *program, bool (*stop_requested)(void),
                                                struct engine_host **ret, thole_error *reterr);
-/* Graceful: closes partitions after what is in flight, says goodbye, joins all threads, frees. NULL-safe. */
+/* Graceful: finishes what is in flight, closes partitions, removes the heartbeat, joins all threads, frees.
+ * NULL-safe. */
 void engine_host_stop(struct engine_host *engine);
 #endif

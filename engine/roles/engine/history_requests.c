@@ -20,7 +20,8 @@ enum {
 
 /* ---- the newest record ---- */
 
-/* Most instances are new when they are first heard of: ask that first, without a thread and a consumer. */
+/* Most instances are new when their first message comes: look that up first, without a thread and a
+ * consumer. */
 void history_load(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
     bool const known = out->load.execution != 0;
@@ -33,7 +34,7 @@ void history_load(struct shard *shard, struct owned *owned, const struct partiti
     request_submit(request);
 }
 
-/* What a look-up has found: it is loaded up to there. */
+/* Loads the history up to the record that a look-up has found. */
 static void load_newest_of(const struct owned *owned, const struct request *found, uint64_t execution,
                            uint64_t to)
 {
@@ -58,7 +59,7 @@ thole_status look_up_send(struct request *request, thole_error *reterr)
                          request_token(request), reterr);
 }
 
-/* Its sequence (0: there is none) and execution, or EXECUTION_DELETED. */
+/* Sequence (0: none) and execution of the newest record, or EXECUTION_DELETED. */
 static thole_status newest_record(thole_slice answer, uint64_t *ret_sequence, uint64_t *ret_execution,
                                   thole_error *reterr)
 {
@@ -81,7 +82,7 @@ void look_up_answered(struct owned *owned, struct request *request)
 {
     uint64_t sequence = 0, execution = 0;
     if (!request_is_current(owned, request))
-        return; /* the next life asks for it again */
+        return; /* the partition asks again after it is opened */
     if (newest_record(request->reply.body, &sequence, &execution, NULL) != THOLE_OK)
         shard_step_down(owned, "a history could not be looked up");
     else if (sequence > 0)
@@ -107,8 +108,7 @@ static thole_status read_execution(struct engine_host *engine, struct request *r
     return status;
 }
 
-/* Where the id's last life ended by a deletion (0: it never did), and with which execution (of one that does
- * not decode: any). */
+/* Sequence of the id's last deletion (0: none), and its execution (of a record that does not decode: any). */
 static thole_status read_deletion(struct engine_host *engine, struct request *request, uint64_t *ret_sequence,
                                   uint64_t *ret_execution)
 {
@@ -138,9 +138,9 @@ static thole_status read_deletion(struct engine_host *engine, struct request *re
 }
 
 /*
- * Up to the instance's newest record, which is known. Of its first execution, and of what came before that,
- * all since the id was deleted last: events that come before a start may be recorded after an attempt at it
- * that was cut short. An execution that continued as a new one is not written to any more.
+ * Loads up to the instance's newest record, which is known. Of the first execution, and of execution 0, all
+ * records since the id's last deletion: early events may be recorded after an incomplete first turn. An
+ * execution that continued as new gets no more records.
  */
 static thole_status load_newest(struct engine_host *engine, struct request *request, struct records *found)
 {
@@ -242,7 +242,7 @@ void ids_answered(struct owned *owned, struct request *request)
     request_input(owned, request);
 }
 
-/* ---- histories that go ---- */
+/* ---- removal ---- */
 
 void history_remove(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
@@ -272,8 +272,8 @@ static thole_status note_sequence(void *arg, uint64_t sequence, thole_slice subj
     return removed->asked->more ? THOLE_CANCELLED : THOLE_OK;
 }
 
-/* Never by a purge of its subject, which the stream does not allow: that is not safe in a crash, and looks at
- * every block. What is above `below` stays: it is of the id's next life. */
+/* Not by a purge of the subject, which the stream does not allow: that is not safe in a crash, and reads
+ * every block. Records above `below` stay: they are of the id's next incarnation. */
 thole_status removal_load(struct engine_host *engine, struct request *request)
 {
     const char *stream = shard_owned(request->shard, request->mail.p)->hist_stream;
@@ -293,8 +293,8 @@ thole_status removal_load(struct engine_host *engine, struct request *request)
     return status;
 }
 
-/* In small pieces, so that histories can be loaded in between, and for as long as it takes: nothing but the
- * watermark waits for it. */
+/* In small pieces, so that histories can be loaded in between, and without a time limit: only the watermark
+ * waits for it. */
 void removal_answered(struct owned *owned, struct request *request)
 {
     const struct asked_removal *const asked = &request->removal;

@@ -1,10 +1,10 @@
 /*
- * The reader of a partition's inbox, and a look at whether it keeps up.
+ * The reader of a partition's inbox, and a check that it keeps up.
  *
  * Its consumer is on one server. With three replicas that may be one that never catches up (seen with
- * nats-server 2.10.27 after a kill -9): it goes on sending heartbeats, and no messages. So the stream's
- * leader is asked from time to time for the message that would be next. When the stream has had one since the
- * last look, the partition is opened anew, with a consumer that may be on another server.
+ * nats-server 2.10.27 after a kill -9): it sends heartbeats, but no messages. So the stream's leader is
+ * regularly asked for the next message. If the stream already had one at the last check, the partition is
+ * opened again, with a consumer that may be on another server.
  */
 #include "memory.h"
 #include "reader.h"
@@ -30,9 +30,9 @@ struct inbox_reader {
     uint64_t generation;
     struct ordered_reader *ordered;
     /* under the backlog's lock */
-    bool open, closing; /* not open: nothing is let through yet */
+    bool open, closing; /* not open: no message is delivered yet */
     bool held;          /* a message waits for room */
-    uint64_t next;      /* nothing below it will come */
+    uint64_t next;      /* next expected sequence: none below it will come */
 };
 
 static bool enter_backlog(struct inbox_reader *reader, uint64_t sequence)
@@ -96,7 +96,7 @@ static void let_messages_through(struct inbox_reader *reader)
     pthread_mutex_unlock(&reader->shard->backlog.lock);
 }
 
-/* ---- the shard's thread: what has come ---- */
+/* ---- the shard's thread: received messages ---- */
 
 void inbox_take(struct shard *shard, const struct shard_mail *mail)
 {
@@ -205,7 +205,8 @@ static const char *inbox_of(const struct request *request)
     return shard_owned(request->shard, request->mail.p)->in_stream;
 }
 
-/* Whether the inbox still holds what the partition has seen of it; if not, gone_back, and a warning. */
+/* Checks that the inbox still holds the message that the partition has seen; if not, gone_back, and a
+ * warning. */
 static thole_status check(struct engine_host *engine, struct request *request)
 {
     struct asked_inbox *const asked = &request->inbox;
@@ -227,10 +228,9 @@ static thole_status check(struct engine_host *engine, struct request *request)
 }
 
 /*
- * First the reader, then the look at what the stream holds, then the first message. If the stream goes back
- * after the look, the reader has lost its consumer; if before, the look finds it out, even when by then the
- * stream has more messages than it ever had. Nothing of a stream that went back comes to the partition in
- * between.
+ * First create the reader, then check what the stream holds, then deliver the first message. If the stream
+ * goes back after the check, the reader loses its consumer; if before, the check finds it, even if the stream
+ * then has more messages than before. So no message of a stream that went back reaches the partition.
  */
 thole_status inbox_open_load(struct engine_host *engine, struct request *request)
 {
@@ -278,7 +278,7 @@ void inbox_reader_close(struct inbox_reader *reader)
     free(reader);
 }
 
-/* What waited for its turn while the inbox was made anew must not take from the new one. */
+/* A purge that waited while the inbox was created again must not purge the new one. */
 thole_status inbox_purge_load(struct engine_host *engine, struct request *request)
 {
     THOLE_TRY(check(engine, request));
@@ -353,7 +353,7 @@ thole_status results_load(struct engine_host *engine, struct request *request)
     return status;
 }
 
-/* ---- does the reader keep up? ---- */
+/* ---- checking that the reader keeps up ---- */
 
 thole_status inbox_look_load(struct engine_host *engine, struct request *request)
 {
@@ -370,7 +370,7 @@ static bool reads_on(struct inbox_reader *reader, uint64_t sequence, uint64_t *r
     return on;
 }
 
-/* A reader that stays behind is noticed within two looks: half of the option's time. */
+/* A reader that stays behind is noticed within two checks: half of the option's time. */
 static uint64_t look_every_ms(const struct shard *shard)
 {
     uint64_t const ms = shard->engine->options.sweep_ms / 4;
@@ -416,7 +416,7 @@ uint64_t inbox_watch_ms(const struct owned *owned)
     return owned->watch.look_ms == 0 || owned->watch.looking ? UINT64_MAX : owned->watch.look_ms;
 }
 
-/* A failure is an answer: nothing is known. */
+/* A failure is an answer, too: not known. */
 void inbox_looked(struct owned *owned, struct request *request)
 {
     bool const known = request->status == THOLE_OK && request_is_current(owned, request);

@@ -1,4 +1,4 @@
-/* A few threads that do the blocking requests to NATS of all shards, in the order in which they come. */
+/* A few threads for the blocking NATS requests of all shards, in order of submission. */
 #ifndef THOLE_LOADER_H
 #define THOLE_LOADER_H
 #include "thole/types.h"
@@ -9,5 +9,6 @@ struct request;
 THOLE_NODISCARD thole_status loader_start(struct engine_host *engine, struct loader **ret,
                                           thole_error *reterr);
 void loader_submit(struct loader *loader, struct request *request); /* takes the request */
-void loader_stop(struct loader *loader);                            /* after what was submitted; NULL-safe */
+/* finishes submitted requests first; NULL-safe */
+void loader_stop(struct loader *loader);
 #endif

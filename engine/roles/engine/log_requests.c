@@ -1,4 +1,4 @@
-/* The partition's log: appends, which are in flight by the hundred, and what is read and removed when it
+/* Requests for the partition's log: appends, many in flight at a time, and reads and removals when it
  * opens. */
 #include "jscan.h"
 #include "reader.h"
@@ -95,7 +95,7 @@ thole_status tail_load(struct engine_host *engine, struct request *request)
     struct stream_bounds bounds = {0};
     thole_status status =
         subject_control(&subject, engine->topology.ns, request->mail.p, "epoch", &request->err);
-    /* In this order: every EpochOpened up to the bound is known when the last one is asked for. */
+    /* In this order, so that the look-up of the last EpochOpened includes all up to the bound. */
     if (status == THOLE_OK)
         status = stream_bounds(engine->connection, stream, &bounds, &request->err);
     if (status == THOLE_OK)
@@ -117,7 +117,7 @@ thole_status tail_load(struct engine_host *engine, struct request *request)
     return status;
 }
 
-/* ---- what is redone ---- */
+/* ---- redo ---- */
 
 void log_read(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {

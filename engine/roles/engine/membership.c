@@ -16,19 +16,20 @@ enum {
     NODES_MAX = 1024,
     PUT_RETRY_MS = 200,
     PUT_WARN_EVERY_MS = 10000,
-    HANDOVER_MS = 250, /* for a live owner to hand a partition over, before the next one fences it */
+    HANDOVER_MS = 250, /* for a live owner to hand a partition over, before the next owner fences it */
 };
 
-struct node { /* a live node as last heard of */
+struct node { /* a live node by its last heartbeat */
     struct arena arena;
     struct heartbeat heartbeat;
-    uint64_t seen_ms, stored_ns; /* when it was heard; when it was stored, by the server's clock */
+    /* when the heartbeat was received; when it was stored, by the server's clock */
+    uint64_t seen_ms, stored_ns;
 };
 
 struct node_mail {
     struct mail mail;
     uint64_t seen_ms, stored_ns;
-    size_t node_len, bytes_len; /* bytes_len 0: goodbye */
+    size_t node_len, bytes_len; /* bytes_len 0: the node has left */
     uint8_t bytes[];            /* node, then its heartbeat */
 };
 
@@ -40,14 +41,14 @@ struct membership {
     struct nodes_watch *watch;
     struct node *nodes[NODES_MAX];
     size_t nodes_len;
-    uint64_t self_seen_ms, self_stored_ns;          /* of our own heartbeat that was heard last */
+    uint64_t self_seen_ms, self_stored_ns;          /* of the last own heartbeat that was received */
     uint64_t started_ms, next_put_ms, confirmed_ms; /* monotonic but started_ms */
-    uint64_t put_failed_ms, put_warned_ms;          /* monotonic; since when it fails, 0 = it does not */
+    uint64_t put_failed_ms, put_warned_ms;          /* monotonic; start of the current failure, 0 = none */
     atomic_bool needs_changed;
     bool *mine;                               /* by partition */
-    char (*owners)[THOLE_NAME_BYTES_MAX + 1]; /* as last computed; "" = unknown */
+    char (*owners)[THOLE_NAME_BYTES_MAX + 1]; /* by the last computation; "" = unknown */
     struct buf body;
-    struct log_limit ignored; /* lines about heartbeats that are */
+    struct log_limit ignored; /* log lines about ignored heartbeats */
 };
 
 static uint64_t ttl_ms(const struct membership *m)
@@ -108,8 +109,9 @@ static struct node *decode_node(struct membership *m, const struct node_mail *ma
     return node;
 }
 
-/* An entry that was stored before our own is as much older as the server says. That matters for entries that
- * were there when we began to watch: a dead node's must not count as a heartbeat of now. */
+/* An entry that was stored before the own heartbeat is older by the difference of the server's times. That
+ * matters for entries that existed when watching began: a dead node's entry must not count as a current
+ * heartbeat. */
 static void age(const struct membership *m, struct node *node)
 {
     if (node->stored_ns >= m->self_stored_ns)
@@ -120,11 +122,12 @@ static void age(const struct membership *m, struct node *node)
         node->seen_ms = seen_ms;
 }
 
-/* Only when we join are the others aged: a server's clock that is set while we are there is no death. */
+/* Other nodes' entries are aged only when this node joins: a later change of the server's clock must not make
+ * them dead. */
 static void heard_self(struct membership *m, const struct node *node, bool known)
 {
     if (node->heartbeat.started_ms != m->started_ms)
-        return; /* of an earlier life under the same name */
+        return; /* of an earlier process with the same name */
     bool const joined = !known || m->self_stored_ns == 0;
     m->self_seen_ms = node->seen_ms;
     m->self_stored_ns = node->stored_ns;
@@ -177,7 +180,7 @@ static void on_node(void *arg, thole_slice node, thole_slice heartbeat, uint64_t
     struct membership *m = arg;
     struct node_mail *mail = malloc(sizeof *mail + node.len + heartbeat.len);
     if (mail == NULL)
-        return; /* the next heartbeat comes soon */
+        return; /* the next heartbeat will replace it */
     mail->seen_ms = clock_monotonic_ms();
     mail->stored_ns = stored_ns;
     mail->node_len = node.len;
@@ -189,7 +192,7 @@ static void on_node(void *arg, thole_slice node, thole_slice heartbeat, uint64_t
     mailbox_push(&m->mailbox, &mail->mail);
 }
 
-/* ---- our own heartbeat ---- */
+/* ---- the own heartbeat ---- */
 
 static struct node_view view_of(const struct node *node)
 {
@@ -207,7 +210,7 @@ static bool all_know(const struct membership *m, thole_slice name)
     return true;
 }
 
-/* Only names that some live node lacks are put into heartbeats: usually none. */
+/* Heartbeats have only names that some live node does not know: usually none. */
 static size_t collect_needs(struct membership *m, struct arena *arena, struct partition_needs **ret)
 {
     struct engine_host *engine = m->engine;
@@ -229,7 +232,7 @@ static size_t collect_needs(struct membership *m, struct arena *arena, struct pa
     return len;
 }
 
-/* As partition_live_names() has them: "name", and "name@version" beyond version 1. */
+/* As partition_live_names() returns them: "name", or "name@version" for versions above 1. */
 static thole_status live_name(const thole_orchestration_entry *entry, struct arena *arena, thole_slice *ret)
 {
     char text[THOLE_NAME_BYTES_MAX + 16];
@@ -264,7 +267,7 @@ static thole_status encode_self(struct membership *m)
     return status;
 }
 
-/* What every live node has changes no owner, and is not in heartbeats. */
+/* A name that every live node knows changes no owner, and is not in heartbeats. */
 static bool needs_are_news(struct membership *m)
 {
     struct arena arena;
@@ -275,7 +278,7 @@ static bool needs_are_news(struct membership *m)
     return news;
 }
 
-/* While NATS is away it is tried again several times a second: logged at once, and then now and then. */
+/* While NATS is not reachable it is retried several times a second: logged at once, then every 10 s. */
 static void note_put(struct membership *m, thole_status status, const thole_error *err)
 {
     uint64_t const now_ms = clock_monotonic_ms();
@@ -310,7 +313,7 @@ static void put(struct membership *m)
 
 /* ---- ownership ---- */
 
-/* A node that cannot confirm its own heartbeat owns nothing: others may be about to take over. */
+/* A node whose own heartbeat is not confirmed owns nothing: others may take over. */
 static bool confirmed(const struct membership *m, uint64_t now_ms)
 {
     uint64_t const margin = ttl_ms(m) / 10;
@@ -388,7 +391,7 @@ static void take_mails(struct membership *m)
     for (struct mail *mail = mailbox_take_all(&m->mailbox), *next; mail != NULL; mail = next) {
         next = mail->next;
         struct node_mail *node = (struct node_mail *)mail;
-        if (node->node_len > 0) /* otherwise it only wakes */
+        if (node->node_len > 0) /* an empty mail only wakes the thread */
             heard(m, node);
         free(node);
     }
@@ -404,7 +407,7 @@ static void *membership_main(void *arg)
             m->next_put_ms = 0;
         if (clock_monotonic_ms() >= m->next_put_ms) {
             put(m);
-            take_mails(m); /* a slow server must not make the others look silent */
+            take_mails(m); /* a slow server must not make other nodes look dead */
         }
         uint64_t const now = clock_monotonic_ms();
         expire(m, now);

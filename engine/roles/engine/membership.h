@@ -1,5 +1,5 @@
-/* Which nodes are alive, and so which partitions each owns: heartbeats out, heartbeats in, OWN and DISOWN to
- * the shards. A thread.
+/* Determines which nodes are alive and which partitions each owns: sends and receives heartbeats, sends OWN
+ * and DISOWN to the shards. A thread.
  */
 #ifndef THOLE_MEMBERSHIP_H
 #define THOLE_MEMBERSHIP_H
@@ -11,7 +11,7 @@ struct membership *membership_create(struct engine_host *engine);
 THOLE_NODISCARD thole_status membership_run(struct membership *membership, thole_error *reterr);
 /* Stops sending OWN and DISOWN (the shards are about to close everything) and joins the thread. */
 void membership_quiet(struct membership *membership);
-/* Says goodbye after the shards have closed; joins. NULL-safe. */
+/* Removes the heartbeat after the shards have closed; joins. NULL-safe. */
 void membership_stop(struct membership *membership);
 /* A partition's live instances need other orchestrations. Any thread. */
 void membership_needs_changed(struct membership *membership);

@@ -5,14 +5,14 @@
 #include "reader.h"
 
 struct records {
-    struct arena *arena; /* of all that is here */
+    struct arena *arena; /* memory of all members */
     struct log_record *items;
     size_t len, cap;
 };
-/* @p subject: where it stood; empty: of no execution. Copies. */
+/* @p subject: the record's subject; empty: of no execution. Copies. */
 THOLE_NODISCARD thole_status records_add(struct records *records, uint64_t sequence, thole_slice subject,
                                          thole_slice body);
-/* Adds those from..to that are there; none when from > to. Blocking. */
+/* Adds the existing records from..to; none when from > to. Blocks. */
 THOLE_NODISCARD thole_status records_read(struct records *records, struct connection *connection,
                                           const char *stream, const char *filter, uint64_t from, uint64_t to,
                                           thole_error *reterr);

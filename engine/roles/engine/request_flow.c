@@ -1,11 +1,11 @@
-/* Requests on their way: to their executors, waiting for room, tried again; and their answers. */
+/* The flow of requests: to their executors, waiting for room, retries, answers. */
 #include "loader.h"
 #include "shard_request.h"
 #include "store.h"
 #include <assert.h>
 
 enum {
-    ASIDE_MAX = 64, /* in flight, of what is in no hurry */
+    ASIDE_MAX = 64, /* low-priority requests in flight */
     BUSY_RETRY_MS = 100,
     SEND_RETRY_MS = 500,
     REFUSED_SAID_MS = 10000,
@@ -31,19 +31,19 @@ void request_on_reply(void *arg, const struct request_done *done)
     reply(request, done);
 }
 
-/* False: there is no room, it waits. A request that could not even be sent is answered like one that was
- * lost, but never within the call. */
+/* False: there is no room, it waits. A request that cannot be sent is answered like a lost one, but never
+ * within the call. */
 static bool send_now(struct request *request)
 {
     struct window *const window = request_window(request);
     thole_error err = {0};
     if (window->waits && request_is_stale(request)) {
-        request_destroy(request); /* the next life asks for all that is missing */
+        request_destroy(request); /* the partition asks again after it is opened */
         return true;
     }
     thole_status const status = request_rule(request)->send(request, &err);
     if (status == THOLE_OK)
-        return true; /* it belongs to the window now */
+        return true; /* the window owns it now */
     if (status == THOLE_LIMIT && window->waits && requests_in_flight(window->requests) > 0) {
         request_list_append(&window->waiting, request);
         return false;
@@ -113,7 +113,7 @@ static void delay(struct request *request)
     shard->delayed = request;
 }
 
-/* What is due waits for its turn: it may be thousands. */
+/* Requests that are due are queued: there may be thousands. */
 static void take_due(struct shard *shard, uint64_t now_ms)
 {
     struct request *all = shard->delayed;
@@ -151,7 +151,7 @@ void request_input(struct owned *owned, struct request *request)
     shard_input(owned, &request->in);
 }
 
-/* A stream that is full, or read-only: what it refuses is tried again until it takes it. */
+/* A stream that is full or read-only: refused requests are retried until it accepts them. */
 static void say_refused(const struct request *request)
 {
     struct shard *const shard = request->shard;

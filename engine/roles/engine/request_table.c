@@ -1,6 +1,5 @@
 /*
- * Each kind of request: who carries it out, what a failure means, who takes its answer. This is the one place
- * to look at, and the one to change when requests are carried out in another way.
+ * For each kind of request: who carries it out, what a failure means, who takes its answer.
  */
 #include "deadlines.h"
 #include "shard_parts.h"
@@ -21,7 +20,7 @@ const struct request_rule request_rules[REQ_KINDS] = {
     [REQ_DELETE_RECORDS] = {LOADED(deletion_load), FAILS(STEP_DOWN, "void records could not be removed"),
                             ANSWER(request_input)},
 
-    /* An instance's history. A removal is tried for as long as it takes, a piece at a time. */
+    /* An instance's history. A removal is retried without limit, a piece at a time. */
     [REQ_LOOK_UP] = {SENT(MESSAGES, look_up_send), FAILS(STEP_DOWN, "a history could not be looked up"),
                      ANSWER(look_up_answered)},
     [REQ_LOAD] = {LOADED(history_load_records), FAILS(STEP_DOWN, "a history could not be read"),
@@ -31,13 +30,14 @@ const struct request_rule request_rules[REQ_KINDS] = {
     [REQ_REMOVE_HISTORY] = {LOADED(removal_load), FAILS(ANSWER, "a history could not be removed"),
                             ANSWER(removal_answered)},
 
-    /* Work. Two messages of one activity are harmless but not free: what may be there is looked for first. */
+    /* Work. A second message of one activity is harmless but costs work: if it may exist it is looked up
+     * first. */
     [REQ_PUBLISH_WORK] = {SENT(MESSAGES, work_send),
                           FAILS(AGAIN_WHEN_SURE, "a work message could not be published"),
                           ANSWER(work_answered), .refused = work_refused},
     [REQ_WITHDRAW_WORK] = {SENT(MESSAGES, withdrawal_send), FAILS(DROP, "a work message was not withdrawn")},
 
-    /* The sweeper: the next sweep finds again what was dropped. */
+    /* The sweeper: the next sweep finds dropped ones again. */
     [REQ_FIND_ORPHANS] = {STORED(orphans_store), FAILS(ANSWER, "lost activities were not looked for"),
                           ANSWER(orphans_answered)},
     [REQ_FIND_WORK] = {SENT(MESSAGES, find_work_send), FAILS(DROP, "a work message was not looked for"),
@@ -61,7 +61,7 @@ const struct request_rule request_rules[REQ_KINDS] = {
                           FAILS(STEP_DOWN, "the results in the inbox could not be read"),
                           ANSWER(request_input)},
 
-    /* Messages to other instances; those that nobody can take. */
+    /* Messages to other instances; rejected messages. */
     [REQ_SEND_MESSAGE] = {SENT(MESSAGES, message_send), FAILS(AGAIN, "a message was not stored"),
                           ANSWER(request_input), .refused = message_refused},
     [REQ_REJECT] = {SENT(REJECTS, rejection_send), FAILS(ANSWER, "a rejected message was not kept"),

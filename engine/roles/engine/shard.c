@@ -21,7 +21,7 @@ enum {
     REJECTS_WINDOW = 256,
     APPEND_TIMEOUT_MS = 5000, /* and of messages */
     REJECT_TIMEOUT_MS = 2000,
-    CLOSE_LIMIT_MS = 1000, /* a handing-over partition gets so long to finish */
+    CLOSE_LIMIT_MS = 1000, /* time limit of handing a partition over */
 };
 
 /* ---- the machines ---- */
@@ -58,9 +58,9 @@ static void replace_needs(struct needs *needs, const thole_slice *names, size_t 
 }
 
 /*
- * Which orchestrations the live instances of a partition need. A new name is told at once; names that are not
- * needed any more go away in time, or every short instance would be a heartbeat. A partition that is handed
- * over keeps its list: it is why it was handed over.
+ * Which orchestrations the live instances of a partition need. A new name is sent at once; names that are not
+ * needed any more are removed later, or every short instance would cause a heartbeat. A partition that is
+ * handed over keeps its list: the list is the reason for the handover.
  */
 static void share_needs(struct shard *shard, struct owned *owned)
 {
@@ -108,7 +108,7 @@ static uint64_t min_ms(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Steps what is due or was touched; returns when to come back. */
+/* Steps partitions that are due or got input; returns when to call again. */
 static uint64_t step_all(struct shard *shard)
 {
     uint64_t deadline = UINT64_MAX;
@@ -178,7 +178,7 @@ static void on_store_link(struct shard *shard, const struct shard_mail *mail)
 static void on_rows_removed(struct owned *owned)
 {
     if (partition_state(owned->machine) == PARTITION_CLOSED)
-        return; /* whoever opens it finds out */
+        return; /* noticed when the partition is opened */
     log_line(LOG_LEVEL_WARN, "projector", "p=%u somebody has removed rows: they are made again", owned->p);
     shard_step_down(owned, "somebody has removed rows from Postgres");
 }
@@ -217,7 +217,7 @@ static void handle(struct shard *shard, struct shard_mail *mail)
     case SHARD_INBOX: inbox_take(shard, mail); break;
     case SHARD_INBOX_LOST: inbox_lost(shard, mail); break;
     case SHARD_QUERY: query_take(shard, mail); break;
-    case SHARD_ANSWER: request_answered((struct request *)mail); return; /* which is freed, or goes on */
+    case SHARD_ANSWER: request_answered((struct request *)mail); return; /* frees it or continues with it */
     }
     free(mail);
 }
@@ -265,8 +265,7 @@ static void code_begins(void *arg, const struct code_run *run)
 {
     const struct shard *shard = arg;
     crash_begins(shard->place, run);
-    if (shard->place ==
-        &shard->engine->options.crash_page->places[shard->index]) /* not where it is tried alone */
+    if (shard->place == &shard->engine->options.crash_page->places[shard->index]) /* not in a forked copy */
         watchdog_stir(shard->engine->watchdog);
 }
 
@@ -290,7 +289,7 @@ static thole_status code_attempt(void *arg, const struct code_run *run, void (*b
 static char *copy_stream_name(struct shard *shard, const char *kind, uint32_t p)
 {
     thole_status const status = stream_name(&shard->subject, shard->engine->topology.ns, kind, p, NULL);
-    assert(status == THOLE_OK); /* the namespace is a checked name */
+    assert(status == THOLE_OK); /* the namespace was checked */
     (void)status;
     return memory_text(buf_cstr(&shard->subject));
 }
@@ -334,7 +333,7 @@ static void create_machines(struct shard *shard)
 static thole_status open_windows(struct shard *shard, thole_error *reterr)
 {
     const size_t limits[WINDOWS] = {[WINDOW_APPENDS] = shard->owned_len * PARTITION_WINDOW_MAX +
-                                                       1, /* all that they may ask for */
+                                                       1, /* the maximum that partitions may ask for */
                                     [WINDOW_MESSAGES] = MESSAGES_WINDOW,
                                     [WINDOW_REJECTS] = REJECTS_WINDOW};
     for (size_t i = 0; i < WINDOWS; i++) {
@@ -369,7 +368,7 @@ thole_status shard_start(struct engine_host *engine, uint32_t index, struct shar
     return shard->running ? THOLE_OK : thole_fail(reterr, THOLE_NOMEM, "cannot start a shard's thread");
 }
 
-/* A request that has come back to a thread that has ended. */
+/* Drops a request whose answer comes after the thread has ended. */
 static void drop_answer(struct request *request)
 {
     if (request->kind == REQ_OPEN_INBOX)

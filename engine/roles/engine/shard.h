@@ -1,6 +1,6 @@
 /*
- * A shard: one thread, its partitions, one mailbox. All that reaches its thread comes as a mail; nothing
- * else touches a partition.
+ * A shard: one thread, its partitions, one mailbox. Its thread gets all input as mails; no other thread
+ * accesses its partitions.
  */
 #ifndef THOLE_SHARD_H
 #define THOLE_SHARD_H
@@ -21,31 +21,30 @@ enum shard_mail_kind {
     SHARD_STOP,
     SHARD_LINK,         /* NATS: up */
     SHARD_STORE_LINK,   /* Postgres: up */
-    SHARD_ROWS_REMOVED, /* p; somebody else has removed rows of it from Postgres */
+    SHARD_ROWS_REMOVED, /* p; rows of it were removed from Postgres by another program */
     SHARD_OWN,          /* p; since_ms */
     SHARD_DISOWN,       /* p */
     SHARD_EPOCH,        /* p; epoch */
     SHARD_INBOX,        /* inbox_reader.c */
-    SHARD_INBOX_LOST,   /* the reader of that generation reads no more */
+    SHARD_INBOX_LOST,   /* the reader of that generation has ended */
     SHARD_QUERY,        /* shard_query.c */
     SHARD_ANSWER,       /* a struct request that has been carried out: shard_request.h */
 };
 
-/* The first member of what is sent, so that free() of it frees all, but for an ANSWER's. */
+/* The first member of each mail, so that free() frees the whole mail; not of an ANSWER. */
 struct shard_mail {
     struct mail node;
     enum shard_mail_kind kind;
     uint32_t p;
-    uint64_t generation; /* of the partition's life that it belongs to */
+    uint64_t generation; /* generation of the partition that it belongs to */
     union {
         bool up;
         uint64_t since_ms; /* OWN: not before this monotonic time */
-        uint64_t epoch;    /* that somebody opens, or tries to open */
+        uint64_t epoch;    /* the epoch that an engine opens, or tries to open */
     };
 };
 
-/* Zeroed, @p bytes long; never NULL: what cannot be told would stall a partition for ever, and the log has
- * all. */
+/* Zeroed, @p bytes long; never NULL: a lost mail would block a partition for ever. */
 void *shard_mail_create(enum shard_mail_kind kind, uint32_t p, size_t bytes);
 void shard_send(struct shard *shard, struct shard_mail *mail); /* any thread; takes the mail */
 
@@ -57,15 +56,15 @@ struct asked;
 
 /* When sweeper.c asks the database next; monotonic. */
 struct sweeps {
-    uint64_t orphans_ms; /* 0: there is nothing to sweep */
+    uint64_t orphans_ms; /* 0: nothing to sweep */
     uint64_t expire_ms;  /* 0: no try has a timeout */
     bool sweeping, expiring;
 };
 
-/* How inbox_reader.c sees whether its reader keeps up. */
+/* State of the check that the inbox reader keeps up (inbox_reader.c). */
 struct inbox_watch {
     uint64_t look_ms; /* monotonic; 0: there is no reader */
-    uint64_t unread;  /* a message that the inbox had at the last look; 0: none */
+    uint64_t unread;  /* a message that the inbox had at the last check and that was not read; 0: none */
     bool looking;
 };
 
@@ -80,12 +79,13 @@ struct owned { /* a partition of this shard, owned or not */
     struct sweeps sweeps;
     struct inbox_reader *reader;
     struct inbox_watch watch;
-    struct query_subscription *queries; /* while it is open; NULL then, too: it could not be made */
-    uint64_t queries_ms;                /* monotonic; when that is tried again, 0 = no need */
-    struct asked *asked;                /* questions that the machine has */
+    /* while the partition is open; also NULL if it could not be created */
+    struct query_subscription *queries;
+    uint64_t queries_ms; /* monotonic; when creating it is retried, 0 = not needed */
+    struct asked *asked; /* queries that the machine has */
 };
 
-/* Asynchronous requests of one sort: in flight, and what waits for room. */
+/* Asynchronous requests of one sort: in flight, and waiting for room. */
 struct request;
 struct request_list {
     struct request *first, *last;
@@ -93,10 +93,10 @@ struct request_list {
 struct window {
     struct requests *requests;
     size_t limit;
-    bool waits; /* false: it has room for all that partitions may ask for, and nothing is held back */
+    bool waits; /* false: it has room for all that partitions may ask for, so none waits */
     struct request_list waiting;
-    struct request_list aside; /* what is in no hurry, see request_put_aside() */
-    uint32_t aside_out;        /* of those: in flight, or among the waiting */
+    struct request_list aside; /* low-priority requests, see request_put_aside() */
+    uint32_t aside_out;        /* number of those in flight or in `waiting` */
 };
 enum window_kind {
     WINDOW_APPENDS,
@@ -105,7 +105,7 @@ enum window_kind {
     WINDOWS,
 };
 
-/* Inbox messages on their way, shared with NATS's threads: in mails, and held by machines. */
+/* Number of inbox messages in mails and machines; shared with NATS's threads. */
 struct backlog {
     pthread_mutex_t lock;
     pthread_cond_t room;
@@ -120,34 +120,34 @@ struct shard {
     bool running;
     struct mailbox mailbox;
     struct stack_pool *stacks;
-    struct code_watch watch;   /* notes in place */
-    struct crash_place *place; /* what code this thread runs */
+    struct code_watch watch;   /* writes to `place` */
+    struct crash_place *place; /* the code that this thread runs */
     struct owned *owned;       /* partitions p with p % shards == index, at p / shards */
     size_t owned_len;
     bool link_up, store_up, stopping;
     const struct request_rule *rules; /* by request_kind */
     struct window windows[WINDOWS];
-    struct request *delayed;  /* to be submitted again at their due_ms */
-    uint64_t delayed_ms;      /* the first of them; monotonic */
-    uint64_t refused_ms;      /* when the log was last told that a stream takes nothing; monotonic */
-    uint64_t rejects_away_ms; /* the stream of rejected messages is away until; monotonic */
+    struct request *delayed;  /* submitted again at their due_ms */
+    uint64_t delayed_ms;      /* the earliest due time; monotonic */
+    uint64_t refused_ms;      /* when a refusing stream was last logged; monotonic */
+    uint64_t rejects_away_ms; /* until then rejected messages are dropped; monotonic */
     struct store *store;
     struct deadlines *deadlines; /* the store's thread's */
-    atomic_size_t queries;       /* from their arrival to their answer */
+    atomic_size_t queries;       /* number of queries from arrival to answer */
     uint64_t query_token;        /* the last one given out */
     struct backlog backlog;
-    struct buf subject, body; /* of what this thread sends */
+    struct buf subject, body; /* of messages that this thread sends */
 };
 
-/* shard_mail.c; the shard's thread, but for the streams' names, which do not change. */
+/* shard_mail.c; for the shard's thread only, except names of streams, which do not change. */
 struct owned *shard_owned(struct shard *shard, uint32_t p);
 void shard_input(struct owned *owned, const struct partition_in *in);
-/* Something failed: the partition drops its memory and is opened anew. */
+/* After a failure: the partition drops its memory and is opened again. */
 void shard_step_down(struct owned *owned, const char *text);
 
 /* shard.c */
 THOLE_NODISCARD thole_status shard_start(struct engine_host *engine, uint32_t index, struct shard *shard,
                                          thole_error *reterr);
 void shard_stop(struct shard *shard);    /* graceful; joins its threads */
-void shard_release(struct shard *shard); /* after the loader has stopped: nobody sends it anything now */
+void shard_release(struct shard *shard); /* after the loader has stopped: no thread sends to it any more */
 #endif

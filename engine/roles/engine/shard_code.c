@@ -1,4 +1,4 @@
-/* What code does beside its events: it crashes, which goes where the next owner finds it; it writes lines. */
+/* Crashes of orchestrations' code, stored for the next owner, and their log lines. */
 #include "shard_parts.h"
 #include <string.h>
 
@@ -47,7 +47,7 @@ struct crash_list {
     size_t len, cap;
 };
 
-/* The build of the code that would run here. Code that is not here does not run. */
+/* Whether the crash is of the build that would run here. Code that is not registered here does not run. */
 static bool same_build(const struct engine_host *engine, const struct crash_entry *entry)
 {
     char id[BUILD_ID_BYTES];

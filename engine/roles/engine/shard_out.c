@@ -1,5 +1,5 @@
-/* The outputs of a partition's machine are carried out here, or become requests. Nothing here answers at
- * once: answers are mails. */
+/* Carries out the outputs of a partition's machine, or makes requests of them. Never answers at once: answers
+ * are mails. */
 #include "shard_parts.h"
 #include <assert.h>
 

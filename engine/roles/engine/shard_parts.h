@@ -1,8 +1,7 @@
 /*
- * What the parts of a shard do for its loop (shard.c), for what its machines say (shard_out.c) and for the
- * table of requests (request_table.c). Each part is one file, which makes its requests, carries them out and
- * takes their answers; on the shard's thread where nothing else is said. Error texts of what is carried out
- * go to request->err.
+ * Functions of a shard's parts for its loop (shard.c), for outputs (shard_out.c) and for the table of
+ * requests (request_table.c). Each part is one file, which creates its requests, carries them out and takes
+ * their answers; on the shard's thread unless stated otherwise. Error texts of executors go to request->err.
  */
 #ifndef THOLE_SHARD_PARTS_H
 #define THOLE_SHARD_PARTS_H
@@ -31,7 +30,7 @@ void work_withdraw(struct shard *shard, struct owned *owned, const struct partit
 request_send_fn work_send, withdrawal_send;
 request_answer_fn work_answered;
 request_refused_fn work_refused;
-/* Whether the reply to a look for work says that it is queued; false: it does not say. Sequence 0: it is not.
+/* Whether the reply to a look-up of a work message is conclusive. Sequence 0: it is not queued.
  */
 bool work_found(const struct request *request, uint64_t *ret_sequence);
 
@@ -42,14 +41,14 @@ void notice_event(struct shard *shard, const struct out_notice *out);
 request_send_fn message_send;
 request_refused_fn message_refused;
 
-/* ---- shard_reject.c: messages that nobody can take ---- */
+/* ---- shard_reject.c: rejected messages ---- */
 void shard_reject(struct shard *shard, struct owned *owned, const struct partition_out *out);
 request_send_fn rejection_send;
 request_answer_fn rejection_answered;
-/* Logs what has not been logged yet; returns when to call it again, by the monotonic clock. */
+/* Logs rejections that are not logged yet; returns when to call it again, by the monotonic clock. */
 uint64_t rejections_tell(struct shard *shard, uint64_t now_ms);
 
-/* ---- inbox_reader.c: what comes to a partition ---- */
+/* ---- inbox_reader.c: the inbox ---- */
 void inbox_read(struct shard *shard, struct owned *owned, const struct partition_out *out);
 void inbox_purge(struct shard *shard, struct owned *owned, const struct partition_out *out);
 void inbox_read_results(struct shard *shard, struct owned *owned, const struct partition_out *out);
@@ -58,9 +57,10 @@ void inbox_reader_close(struct inbox_reader *reader); /* blocking; NULL-safe */
 /* A mail of the reader, INBOX or INBOX_LOST. */
 void inbox_take(struct shard *shard, const struct shard_mail *mail);
 void inbox_lost(struct shard *shard, const struct shard_mail *mail);
-/* So many messages are held by the machines: whether the readers wait for room depends on it. */
+/* Sets the number of messages that the machines hold: the readers wait when there are too many. */
 void inbox_held(struct shard *shard, size_t messages);
-/* Asks for a look, says when to be called again; for a reader that stays behind the partition steps down. */
+/* Starts a check if it is due, returns when to call again; the partition steps down if its reader stays
+ * behind. */
 void inbox_watch(struct shard *shard, struct owned *owned, uint64_t now_ms);
 uint64_t inbox_watch_ms(const struct owned *owned);
 request_load_fn inbox_open_load, inbox_close_load, inbox_look_load, inbox_purge_load, results_load;
@@ -71,7 +71,7 @@ request_answer_fn inbox_opened, inbox_looked, inbox_purged;
 void sweeper_opened(struct owned *owned);
 void sweeper_run(struct shard *shard, struct owned *owned, uint64_t now_ms);
 uint64_t sweeper_deadline_ms(const struct owned *owned);
-/* A row's deadline can pass in so many milliseconds; UINT64_MAX: none can. */
+/* The next deadline of a row may pass in @p deadline_in_ms; UINT64_MAX: none. */
 void sweeper_expect(struct owned *owned, uint64_t deadline_in_ms);
 request_send_fn find_work_send, requeue_send;
 request_load_fn find_input_load;
@@ -103,6 +103,6 @@ void query_take(struct shard *shard, const struct shard_mail *mail);
 void query_answer(struct shard *shard, struct owned *owned, const struct partition_out *out);
 
 /* ---- shard_out.c ---- */
-/* An output of the partition's machine: does it, or sends a request for it. */
+/* Carries out an output of the partition's machine, or submits a request for it. */
 void shard_do(struct shard *shard, struct owned *owned, const struct partition_out *out);
 #endif

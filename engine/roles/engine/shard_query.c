@@ -1,6 +1,6 @@
 /*
- * Queries: core NATS requests to the owner of a partition. The subscription is there while the partition is
- * open, so that NATS itself says when there is no owner. Nothing of a query is stored, nothing waits for one.
+ * Queries: core NATS requests to the owner of a partition. The subscription exists while the partition is
+ * open, so that NATS answers "no responders" when there is no owner. Queries are not stored.
  */
 #include "memory.h"
 #include "query_message.h"
@@ -12,7 +12,7 @@
 
 enum {
     QUERIES_MAX = 256,     /* of one shard, from their arrival to their answer */
-    QUERY_OVERHEAD = 4096, /* of a question around its input */
+    QUERY_OVERHEAD = 4096, /* of a query without its input */
     QUERY_TOKEN_INSTANCE = 4,
     AGAIN_MS = 1000, /* after a subscription that failed */
 };
@@ -30,7 +30,7 @@ struct query_mail {
     char bytes[]; /* reply subject and a NUL, the subject's token of the instance, body */
 };
 
-struct asked { /* a question that the machine has */
+struct asked { /* a query that the machine has */
     struct asked *next;
     uint64_t token;
     char reply[];
@@ -61,7 +61,7 @@ static void refuse(const struct query_subscription *queries, thole_slice reply, 
                    const char *text)
 {
     char to[SUBJECT_BYTES_MAX];
-    memcpy(to, reply.ptr, reply.len); /* shorter, as subject_is_reply() has seen */
+    memcpy(to, reply.ptr, reply.len); /* it fits: checked by subject_is_reply() */
     to[reply.len] = '\0';
     answer_text(queries->shard, to, status, text);
 }
@@ -71,7 +71,7 @@ static void on_question(void *arg, const struct delivery *delivery)
     struct query_subscription *queries = arg;
     struct shard *shard = queries->shard;
     if (!subject_is_reply(delivery->reply))
-        return; /* no reply subject, or one of a stream, which an answer must not be written to */
+        return; /* no reply subject, or one that may belong to a stream */
     if (delivery->body.len > shard->engine->options.payload_max + QUERY_OVERHEAD) {
         refuse(queries, delivery->reply, THOLE_LIMIT, "the query is larger than a payload may be");
         return;
@@ -184,7 +184,7 @@ void query_answer(struct shard *shard, struct owned *owned, const struct partiti
     forget(shard, asked);
 }
 
-/* ---- as partitions come and go ---- */
+/* ---- opening and closing ---- */
 
 static thole_status subscribe(struct shard *shard, const struct owned *owned, struct query_subscription **ret,
                               thole_error *reterr)

@@ -1,23 +1,23 @@
 /*
- * Messages that a partition cannot take are kept in the REJECTED stream and told of in the log, once a second
- * at most. The partition waits for none of them: until one is kept it only does not count as incorporated.
- * When the stream takes nothing although NATS is there, they are given up after a while: it must not hold up
- * the rest.
+ * Stores messages that a partition cannot take in the REJECTED stream and logs them, at most once a second.
+ * The partition does not wait: until such a message is stored it is only not incorporated. If the stream
+ * accepts nothing although NATS is reachable, rejected messages are dropped after a while, so that others
+ * need not wait.
  */
 #include "shard_parts.h"
 #include "subject.h"
 
 enum {
     REJECT_RETRY_MS = 200,
-    REJECT_PATIENCE_MS = 3000, /* with a stream that takes nothing */
-    REJECT_AWAY_MS = 30000,    /* and so long it gets one try for each message */
+    REJECT_PATIENCE_MS = 3000, /* for a stream that accepts nothing */
+    REJECT_AWAY_MS = 30000,    /* for that time it gets one try for each message */
 };
 
 /* ---- the log ---- */
 
 #define MORE "inbox messages were rejected; thole rejected lists them"
 
-/* Neither subject nor payload: they are data of users. */
+/* Without subject and payload, which are data of users. */
 static void tell(struct shard *shard, const struct owned *owned, const struct out_reject *out)
 {
     log_limit_warn(&shard->engine->rejects, clock_monotonic_ms(), "partition", MORE,
@@ -31,7 +31,7 @@ uint64_t rejections_tell(struct shard *shard, uint64_t now_ms)
     return log_limit_due_ms(&shard->engine->rejects);
 }
 
-/* A subject that names an instance of the partition is what it is; the others came along. */
+/* The subject for an instance of the partition; other subjects are in the request. */
 static thole_slice subject_of(struct shard *shard, const struct owned *owned, const struct out_reject *out)
 {
     if (out->instance.len == 0 ||
@@ -85,7 +85,7 @@ void rejection_answered(struct owned *owned, struct request *request)
     if (request->status == THOLE_OK) {
         shard->rejects_away_ms = 0;
     } else if (!request_is_current(owned, request)) {
-        return; /* of an earlier life: the next one reads the message again */
+        return; /* of an older generation: the message is read again */
     } else if (now < request->rejection.until_ms && now >= shard->rejects_away_ms) {
         request_again(request, REJECT_RETRY_MS);
         return;

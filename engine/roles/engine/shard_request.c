@@ -17,7 +17,7 @@ struct window *request_window(const struct request *request)
     return &request->shard->windows[request_rule(request)->window];
 }
 
-/* ---- birth and end ---- */
+/* ---- creation and destruction ---- */
 
 struct request *request_create(enum request_kind kind, struct shard *shard, const struct owned *owned)
 {

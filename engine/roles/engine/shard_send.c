@@ -1,10 +1,9 @@
-/* What goes to others: messages to instances in any partition; notices, which may be lost. */
+/* Messages to instances in any partition; notices, which may be lost. */
 #include "notice.h"
 #include "shard_parts.h"
 #include "subject.h"
 
-/* To another instance, in whichever partition: its own message, with its own meaning, so that a repetition
- * does no harm. */
+/* Sends a message to another instance, in any partition. Its receiver recognises a repetition. */
 void message_send_to(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
     struct request *request = request_of(REQ_SEND_MESSAGE, shard, owned, out);

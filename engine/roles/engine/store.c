@@ -33,7 +33,7 @@ static void say_link(struct store *store, bool up)
 
 /* ---- requests ---- */
 
-/* The next one, and those right behind it that go with it. Returns how many. */
+/* Takes the next request and those right behind it that join it. Returns their number. */
 static size_t next_requests(struct store *store, struct request *taken[STORE_JOINED_MAX], bool *stopping)
 {
     size_t n = 0;
@@ -64,7 +64,7 @@ static void lose(struct store *store, const char *text)
     leave(store);
 }
 
-/* Somebody else has removed rows: their partitions open again, and find that nothing counts as projected. */
+/* Another program has removed rows: their partitions open again, with an empty watermark. */
 static void look_for_removals(struct store *store)
 {
     const struct engine_host *engine = store->shard->engine;
@@ -99,8 +99,8 @@ static void carry_out(struct store *store, struct request *const *requests, size
         for (size_t i = 0; i < n; i++)
             requests[i]->status =
                 thole_fail(&requests[i]->err, THOLE_UNAVAILABLE, "Postgres is not connected");
-    /* The rows of the last moments may be gone with the server (synchronous_commit = off): whatever
-     * failed, the partitions open again and project from what the database says. */
+    /* The server may have lost its last commits (synchronous_commit = off): after any failure the partitions
+     * open again and project from the database's watermark. */
     for (size_t i = 0; i < n; i++)
         if (requests[i]->status == THOLE_UNAVAILABLE)
             lose(store, requests[i]->err.text);
@@ -118,7 +118,7 @@ static void drain(int fd)
         ;
 }
 
-/* Sleeps until there is a request, or the idle connection has something to say, or @p limit_ms have passed.
+/* Sleeps until there is a request, or the idle connection becomes readable, or @p limit_ms have passed.
  */
 static void wait_for_work(struct store *store, int limit_ms)
 {
@@ -136,7 +136,7 @@ static void wait_for_work(struct store *store, int limit_ms)
     look_for_removals(store);
 }
 
-/* The tables too, if somebody has dropped them. */
+/* Creates the tables, too, if they were dropped. */
 static thole_status open_store(const struct postgres_options *options, struct postgres **ret,
                                thole_error *err)
 {
@@ -199,7 +199,7 @@ static void wake(struct store *store)
 {
     uint64_t const one = 1;
     ssize_t const n = write(store->wake, &one, sizeof one);
-    (void)n; /* a full counter wakes as well */
+    (void)n; /* a full counter wakes the thread as well */
 }
 
 thole_status store_start(struct shard *shard, struct store **ret, thole_error *reterr)

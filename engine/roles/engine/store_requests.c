@@ -1,4 +1,4 @@
-/* Rows: what the projection, the live instances and the timers need of the database. */
+/* Requests for rows: of the projection, live instances and timers. */
 #include "deadlines.h"
 #include "shard_parts.h"
 #include <assert.h>
@@ -21,7 +21,7 @@ void store_ask(struct shard *shard, struct owned *owned, const struct partition_
 
 /* ---- on the store's thread ---- */
 
-/* What a newer epoch means there is the machine's to decide. */
+/* The machine handles a newer epoch. */
 thole_status store_open(struct postgres *pg, struct request *request)
 {
     struct in_store_opened *const in = &request->in.store_opened;
@@ -74,7 +74,7 @@ thole_status store_apply(struct postgres *pg, struct request *request)
     return projector_store_apply(pg, &request->store.batch, 1, &request->err);
 }
 
-/* Deletions lock rows in an order of their own; for what must be on the disk the others would have to wait.
+/* Deletions lock rows in another order; for a synchronous commit the other batches would have to wait.
  */
 static bool goes_alone(const struct batch *batch)
 {
@@ -94,7 +94,8 @@ bool store_apply_joins(struct request *const *taken, size_t n, const struct requ
     return rows <= JOINED_ROWS_MAX;
 }
 
-/* When one of them does not fit, or is no longer its partition's owner, each goes alone: that one fails. */
+/* If one of them fails, or its partition has another owner, each is applied alone, and only that one
+ * fails. */
 void store_apply_all(struct postgres *pg, struct request *const *requests, size_t n)
 {
     struct batch *batches[STORE_JOINED_MAX];

@@ -1,14 +1,14 @@
 /*
- * Orphans: an activity whose row no worker claims or renews, because its message is gone, is queued again. It
- * is rarely needed. A message can go while its row stays, since acknowledgements are not fences: a late one
- * removes a redelivered message; and a database that lost its last transactions shows a worker no row, so
- * that it acknowledges the message. A row has the time at which a worker last claimed or renewed it, by the
- * database's clock. The database is asked when the partition opens, and then when the next row can be due;
+ * Orphans: an activity whose row no worker claims or renews, because its message is missing, is queued again.
+ * This is rare. A message can be removed while its row exists, since acknowledgements are not fences: a late
+ * one removes a redelivered message; and a database that lost its last transactions has no row for a worker,
+ * which then acknowledges the message. A row has the time of its last claim or renewal, by the database's
+ * clock. The database is asked when the partition opens, and then when the next row can become an orphan;
  * only while the partition has open activities.
  *
- * Deadlines: a try is ended when its time is over, whether or not a worker is alive. The rows that are
- * projected say when the next deadline can be; when the partition opens, the database does. It is asked only
- * then. A worker that is alive ends its try itself, and gets half a second to do so.
+ * Deadlines: a try is ended when its deadline passes, whether or not a worker is alive. The next possible
+ * deadline is known from projected rows and, when the partition opens, from the database; the database is
+ * asked only then. A living worker ends its try itself, and has half a second to do so.
  */
 #include "notice.h"
 #include "reader.h"
@@ -19,8 +19,8 @@
 enum {
     DEADLINE_SLACK_MS = 500,
     ROUNDING_MS = 20,
-    SWEEPS_MAX = 4,  /* in the time after which a row is due: some row of very many always is */
-    AGAIN_MS = 1000, /* after one that failed */
+    SWEEPS_MAX = 4,  /* in the time after which a row is an orphan: of very many rows one always is */
+    AGAIN_MS = 1000, /* after a failed one */
     ORPHANS_MAX = 1000,
 };
 
@@ -67,7 +67,7 @@ void sweeper_run(struct shard *shard, struct owned *owned, uint64_t now_ms)
     if (state != PARTITION_OPEN)
         owned->sweeps.orphans_ms = 0;
     if (state == PARTITION_CLOSED)
-        owned->sweeps.expire_ms = 0; /* opening it finds out anew */
+        owned->sweeps.expire_ms = 0; /* set again when it is opened */
     if (state != PARTITION_OPEN)
         return;
     sweep_orphans(shard, owned, now_ms);
@@ -83,7 +83,7 @@ uint64_t sweeper_deadline_ms(const struct owned *owned)
     return sweeps->expire_ms < sweep_ms ? sweeps->expire_ms : sweep_ms;
 }
 
-/* A failed one is told in the log, and tried again. */
+/* Logs a failure; it is retried. */
 static void say_failed(const struct owned *owned, const struct request *request)
 {
     if (request->status != THOLE_OK && request_is_current(owned, request))
@@ -91,7 +91,7 @@ static void say_failed(const struct owned *owned, const struct request *request)
                  owned->p, request->err.text);
 }
 
-/* ---- orphans: rows that nobody claims or renews ---- */
+/* ---- orphans: rows that no worker claims or renews ---- */
 
 thole_status orphans_store(struct postgres *pg, struct request *request)
 {
@@ -123,7 +123,7 @@ static void keep_item(struct request *request, const struct batch_activity *acti
                            .try_number = activity->try_number == 0 ? 1 : activity->try_number};
 }
 
-/* Is its message there? */
+/* Looks up the orphan's message. */
 static void find_work(struct shard *shard, struct owned *owned, const struct batch_activity *orphan)
 {
     struct request *request = request_create(REQ_FIND_WORK, shard, owned);
@@ -152,7 +152,7 @@ thole_status find_work_send(struct request *request, thole_error *reterr)
                      &request->work.item, request_token(request), reterr);
 }
 
-/* It is not there: its input is in the history. What nobody knows the next sweep asks again. */
+/* If it is missing, reads the input from the history. If it is not known, the next sweep asks again. */
 void find_work_answered(struct owned *owned, struct request *request)
 {
     const struct work_item *const item = &request->work.item;
@@ -245,7 +245,7 @@ void requeue_answered(struct owned *owned, struct request *request)
 
 /* ---- deadlines ---- */
 
-/* Its worker may still be at it. */
+/* Its worker may still run it. */
 static void push(struct shard *shard, const struct expired_try *expired)
 {
     struct cancel_notice const notice = {.instance = expired->row.instance,
@@ -296,7 +296,7 @@ void expiry_answered(struct owned *owned, struct request *request)
     if (!request_is_current(owned, request))
         return;
     if (asked->expired_len > 0 && asked->deadline_in_ms == 0)
-        look_at(owned, 0, 0); /* what is left of very many is looked at at once */
+        look_at(owned, 0, 0); /* there may be more rows: ask again at once */
     else
         sweeper_expect(owned, asked->deadline_in_ms);
 }

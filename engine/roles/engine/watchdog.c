@@ -10,9 +10,9 @@
 
 enum {
     LOOK_MS = 200,
-    QUIET_LOOKS = 10, /* without any code having run: then it sleeps */
+    QUIET_LOOKS = 10, /* without code running: then it sleeps */
     WARN_MS = 1000,
-    SAY_MS = 500, /* who is told to say where it is begins to within so long */
+    SAY_MS = 500, /* a thread that gets SIGABRT must begin its report within this time */
     NANOS_PER_MILLI = 1000000,
 };
 
@@ -24,7 +24,7 @@ struct watchdog {
     pthread_cond_t wake; /* monotonic */
     atomic_bool asleep;
     bool stopping;
-    uint64_t warned[CRASH_PLACES_MAX]; /* of the turn that had begun then */
+    uint64_t warned[CRASH_PLACES_MAX]; /* begin of the turn that it warned about */
 };
 
 static void warn(const struct watchdog *dog, const struct crash_place *place, uint64_t ms)
@@ -47,7 +47,7 @@ static void nap(uint64_t ms)
     (void)nanosleep(&time, NULL);
 }
 
-/* Its own thread says where it is, and dies; if it cannot, it is said here. */
+/* Its own thread reports where it is, and dies; if it cannot, it is reported here. */
 static void end_turn(struct watchdog *dog, size_t i)
 {
     uint64_t const limit = dog->engine->options.turn_limit_ms;
@@ -75,7 +75,7 @@ static void look(struct watchdog *dog)
     }
 }
 
-/* Grows with each run; whether code runs now, too. */
+/* Grows with each run; *ret_runs: whether code runs now. */
 static uint64_t activity(const struct watchdog *dog, bool *ret_runs)
 {
     uint64_t sum = 0;
@@ -91,7 +91,8 @@ static void sleep_until_stirred(struct watchdog *dog, uint64_t seen)
 {
     bool runs;
     atomic_store(&dog->asleep, true);
-    bool const quiet = activity(dog, &runs) == seen && !runs; /* who begins now sees that it is asleep */
+    /* a run that begins now sees that the watchdog sleeps */
+    bool const quiet = activity(dog, &runs) == seen && !runs;
     while (quiet && atomic_load(&dog->asleep) && !dog->stopping)
         (void)pthread_cond_wait(&dog->wake, &dog->lock);
     atomic_store(&dog->asleep, false);

@@ -1,7 +1,7 @@
 /*
- * Sees turns that do not end: a thread that looks at what code the shards run (crash_page.h). After a second
- * it says so in the log; after --turn-limit the turn counts as a crash, and the process dies of it, saying
- * where the code was. It sleeps while no code runs.
+ * Detects turns that do not end: a thread that checks the code that the shards run (crash_page.h). After a
+ * second it logs a warning; after --turn-limit the turn counts as a crash, and the process dies with a report
+ * of where the code was. It sleeps while no code runs.
  */
 #ifndef THOLE_WATCHDOG_H
 #define THOLE_WATCHDOG_H

@@ -1,4 +1,4 @@
-/* Messages for the workers, in the stream WORK: queued, looked for, withdrawn. */
+/* Work messages in the stream WORK: publish, look up, withdraw. */
 #include "reader.h"
 #include "shard_parts.h"
 #include "subject.h"
@@ -38,12 +38,12 @@ bool work_found(const struct request *request, uint64_t *ret_sequence)
            stream_get_answer(request->reply.body, ret_sequence, NULL, NULL) == THOLE_OK;
 }
 
-/* Stored, or an answer to the look for it. */
+/* Answer to a publish or to the look-up before it. */
 void work_answered(struct owned *owned, struct request *request)
 {
     uint64_t sequence = request->reply.sequence;
     if (!request_is_current(owned, request))
-        return; /* the next owner asks for it again */
+        return; /* the next owner publishes it again */
     if (request->reply.result == REQUEST_ANSWERED && !work_found(request, &sequence)) {
         shard_step_down(owned, "a work message could not be looked for");
     } else if (request->reply.result == REQUEST_ANSWERED && sequence == 0) {
@@ -73,7 +73,7 @@ void work_withdraw(struct shard *shard, struct owned *owned, const struct partit
     request_put_aside(request);
 }
 
-/* Gone, or a worker has it: either is fine. */
+/* Already removed, or held by a worker: both are fine. */
 thole_status withdrawal_send(struct request *request, thole_error *reterr)
 {
     struct shard *const shard = request->shard;

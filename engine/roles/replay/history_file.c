@@ -57,7 +57,7 @@ static thole_status read_failed(const struct reading *reading)
 /* The next line without its end; *ret_more false at the end of the file. */
 static thole_status read_line(struct reading *reading, bool *ret_more)
 {
-    long const at = ftell(reading->from); /* -1 on a pipe: then no offset is told */
+    long const at = ftell(reading->from); /* -1 on a pipe: then texts have no offset */
     reading->offset = at < 0 ? 0 : (uint64_t)at;
     *ret_more = fgets(reading->line, sizeof reading->line, reading->from) != NULL;
     if (!*ret_more)

@@ -1,11 +1,9 @@
 /*
- * Histories in a file, without loss: what `thole history --raw` writes and the replay role reads. A file
- * holds any number of them, one after the other, so that files may be joined with cat:
+ * Files of histories, without loss: written by `thole history --raw`, read by the replay role. A file holds
+ * any number of histories, so files may be joined with cat:
  *
- *   thole history 1 NAMESPACE PARTITION INSTANCE     the instance percent-encoded as in subjects
- *   SEQUENCE LENGTH                                  of one record that counts, then its bytes and a line end
- *   …
- *   end RECORDS                                      how many there were
+ *   thole history 1 NAMESPACE PARTITION INSTANCE the instance percent-encoded as in subjects SEQUENCE LENGTH
+ *   of one record that counts, then its bytes and a line end … end RECORDS their number
  */
 #ifndef THOLE_HISTORY_FILE_H
 #define THOLE_HISTORY_FILE_H
@@ -24,7 +22,7 @@ struct history_file_reader {
     thole_status (*end)(void *arg);
     void *arg;
 };
-/* THOLE_CORRUPT (not such a file, or cut off; the text says where), THOLE_UNSUPPORTED (a newer form),
+/* THOLE_CORRUPT (no such file, or truncated; the text says where), THOLE_UNSUPPORTED (a newer form),
  * THOLE_UNAVAILABLE (the file cannot be read), THOLE_NOMEM. */
 THOLE_NODISCARD thole_status history_file_read(FILE *from, const struct history_file_reader *reader,
                                                thole_error *reterr);

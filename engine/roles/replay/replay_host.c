@@ -1,4 +1,4 @@
-/* Where histories come from, and what is said about them. */
+/* Reads histories, and prints the reports. */
 #include "replay_host.h"
 #include "call_site.h"
 #include "clock.h"
@@ -38,7 +38,7 @@ struct replay {
     atomic_uint next_partition;
     pthread_mutex_t lock; /* guards the rest, and stdout */
     struct replay_counts counts;
-    struct json json; /* of the one document; begun with the first report */
+    struct json json; /* of the single document; begun with the first report */
     bool begun;
     size_t reports;
     bool stopped;
@@ -47,14 +47,15 @@ struct replay {
     thole_error error;
 };
 
-/* Reading, from a stream or a file: what is the same for both. */
+/* State of reading, from a stream or a file. */
 struct reading {
     struct replay *replay;
     struct replayer *replayer;
     uint64_t records, sequence; /* of the last one */
     thole_slice instance;       /* of one instance's history */
-    struct log_rule rule;       /* of a partition's whole log as far as it was read; of one instance's
-                                 * records: the log's last EpochOpened */
+    /* for a partition's whole log: as far as it was read; for one instance's records: with the log's last
+     * EpochOpened */
+    struct log_rule rule;
 };
 
 /* ---- reports ---- */
@@ -146,7 +147,7 @@ static void add_counts(struct replay *replay, const struct replayer *replayer)
     pthread_mutex_unlock(&replay->lock);
 }
 
-/* A deletion takes the records away one by one, also while they are read. */
+/* A deletion removes the records one by one, also while they are read. */
 static bool was_deleted(void *arg, thole_slice instance)
 {
     const struct reading *reading = arg;
@@ -212,7 +213,7 @@ static thole_status take(struct reading *reading, const struct record *record)
         return replayer_take(reading->replayer, record);
     if (record->kind == RECORD_DELETED) {
         replayer_take_deletion(reading->replayer, record->deletion.instance);
-        reading->records = 0; /* as far as one instance is asked for */
+        reading->records = 0; /* when one instance is replayed */
     }
     return THOLE_OK;
 }
@@ -310,7 +311,7 @@ static thole_status read_owner(struct reading *reading, const char *stream, uint
     return status;
 }
 
-/* What is stored when it begins; @p filter NULL: everything. */
+/* Reads the messages that are stored when it begins; @p filter NULL: all. */
 static thole_status read_stream(struct reading *reading, const char *stream, const char *filter,
                                 thole_error *reterr)
 {
@@ -463,7 +464,7 @@ static thole_status replay_file(struct replay *replay, thole_error *reterr)
     thole_status status = history_file_read(from, &reader, &err);
     if (status != THOLE_OK && status != THOLE_CANCELLED)
         status = thole_fail(reterr, status, "%s: %.400s", path, err.text);
-    if (reading.replayer != NULL) { /* it broke off in the midst of a history */
+    if (reading.replayer != NULL) { /* the file ends within a history */
         (void)replayer_pass(reading.replayer);
         add_counts(replay, reading.replayer);
         replayer_destroy(reading.replayer);
@@ -473,9 +474,9 @@ static thole_status replay_file(struct replay *replay, thole_error *reterr)
     return status;
 }
 
-/* ---- the whole ---- */
+/* ---- all histories ---- */
 
-/* There are histories, and the program has code for none of them. */
+/* Whether there are histories, but the program has code for none of them. */
 static bool compared_nothing(const struct replay *replay)
 {
     return replay->counts.executions == 0 && replay->counts.without_code > 0;
@@ -530,7 +531,7 @@ static void say_end(const struct replay *replay, uint64_t elapsed_ms)
     if (counts->unknown[0] != '\0') /* " a, b," */
         (void)printf(" (%.*s)", (int)strlen(counts->unknown) - 2, counts->unknown + 1);
     (void)printf("\n");
-    (void)fflush(stdout); /* in front of what stderr says */
+    (void)fflush(stdout); /* before the output on stderr */
     if (compared_nothing(replay))
         (void)fprintf(stderr,
                       "%s has code for none of these histories: nothing was compared\n"
@@ -569,7 +570,7 @@ static thole_status run(struct replay *replay, thole_error *reterr)
     return replay_all(replay, reterr);
 }
 
-/* The document is whole JSON also when the reading breaks off. */
+/* The document is complete JSON also when reading fails. */
 static void end_broken(struct replay *replay)
 {
     json_end(&replay->json);

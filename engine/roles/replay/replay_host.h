@@ -8,13 +8,13 @@ enum {
     EXIT_REPLAY_FAILED = 1,
     EXIT_REPLAY_NOT_FOUND = 3,
     EXIT_REPLAY_DIVERGED = 5,
-    EXIT_REPLAY_NO_CODE = 11, /* there are histories, and code for none of them: nothing was compared */
+    EXIT_REPLAY_NO_CODE = 11, /* there are histories, but code for none of them */
 };
 
-/* Prints to stdout. THOLE_OK: *ret_code is the program's exit code. Otherwise why it could not be done. */
+/* Prints to stdout. THOLE_OK: *ret_code is the program's exit code. Otherwise the error. */
 THOLE_NODISCARD thole_status replay_host_run(const struct host_command *command, const thole_program *program,
                                              int *ret_code, thole_error *reterr);
-/* Says on stderr why it could not be done, in the form that was asked for. */
+/* Prints the error on stderr, in the form of --output. */
 void replay_host_complain(const struct host_command *command, const thole_program *program, int code,
                           const thole_error *error);
 #endif

@@ -1,4 +1,4 @@
-/* Executions under way, and the passes over them. */
+/* Executions that are replayed, and the passes over them. */
 #include "replayer.h"
 #include "coro.h"
 #include "instance.h"
@@ -13,12 +13,12 @@
 
 enum {
     BUCKETS_FIRST = 1024,
-    PASSES_MAX = 64, /* of the hash the last six bits */
+    PASSES_MAX = 64, /* by the last six bits of the hash */
     REPORTED_MAX = 10000,
     STACKS_KEPT = 1024,
 };
 
-/* A record that is not executed yet: a part of a turn, or of a turn before the code is known. */
+/* A record that is not replayed yet: a part of a turn, or of a turn before the code is known. */
 struct kept {
     struct kept *next;
     struct arena arena;
@@ -34,8 +34,8 @@ struct unit {
     uint64_t execution, turns, events;
     bool first; /* of its instance */
     enum unit_state state;
-    struct kept *parts, **parts_last;     /* of the turn that is being written */
-    struct kept *waiting, **waiting_last; /* turns in which no code ran yet */
+    struct kept *parts, **parts_last;     /* parts of an incomplete turn */
+    struct kept *waiting, **waiting_last; /* turns before the first one in which code ran */
     struct instance *instance;
     thole_slice orchestration;
     uint32_t version;
@@ -48,7 +48,7 @@ struct pass { /* the instances whose hash ends in these bits */
     uint64_t bits, mask;
 };
 
-struct leaf { /* what was replayed of those whose hash ends in the same six bits */
+struct leaf { /* counts of instances whose hash ends in the same six bits */
     uint64_t instances, executions, turns, events, without_code;
 };
 
@@ -60,7 +60,8 @@ struct replayer {
     size_t memory; /* of all units */
     struct pass now, later[PASSES_MAX];
     size_t later_len;
-    uint64_t reported[REPORTED_MAX]; /* of failed units, so that another pass is silent */
+    /* hashes of failed units, so that another pass does not report them again */
+    uint64_t reported[REPORTED_MAX];
     size_t reported_len;
     bool stopped;
     struct leaf leaves[PASSES_MAX];
@@ -235,7 +236,7 @@ static void unit_fail(struct replayer *r, struct unit *unit, thole_status status
         .call_site = unit->instance == NULL ? NULL : instance_call_site(unit->instance)};
     assert(unit->state == UNIT_LIVE);
     if (!was_reported(r, key)) {
-        assert(r->reported_len < REPORTED_MAX); /* it stops at the last one */
+        assert(r->reported_len < REPORTED_MAX); /* the replay stops at the last one */
         r->counts.diverged += status == THOLE_NONDETERMINISM;
         r->counts.unreadable += status != THOLE_NONDETERMINISM;
         r->reported[r->reported_len++] = key;
@@ -253,7 +254,7 @@ static uint32_t version_of(const thole_orchestration_entry *entry)
     return entry->version == 0 ? 1 : entry->version;
 }
 
-/* As the engine does: what the history says, else the newest. */
+/* Like the engine: the recorded version, else the newest. */
 static const thole_orchestration_entry *code_of(const struct replayer *r, const struct unit *unit)
 {
     const thole_orchestration_entry *newest = NULL;
@@ -334,7 +335,7 @@ static thole_status replay_waiting(struct replayer *r, struct unit *unit)
     return status;
 }
 
-/* A copy of the turn in memory of its own: by way of its encoding, as the stream has it. */
+/* A copy of the turn in its own memory: encoded, and decoded again. */
 static struct kept *keep(const struct record *record)
 {
     struct kept *kept = memory_new(sizeof *kept);
@@ -433,8 +434,8 @@ static bool in_pass(const struct pass *pass, uint64_t hash)
     return (hash & pass->mask) == pass->bits;
 }
 
-/* Half of the instances have to wait for a pass of their own: also those that have ended already, since it
- * begins again from the first record. */
+/* Half of the instances wait for another pass: also ended ones, since a pass begins again from the first
+ * record. */
 static void split(struct replayer *r)
 {
     uint64_t const bit = r->now.mask + 1;
@@ -455,14 +456,14 @@ static void split(struct replayer *r)
         }
 }
 
-/* One alone may take more than there is: its own limit holds. */
+/* A single execution may exceed the memory: it has its own limit. */
 static bool is_crowded(const struct replayer *r)
 {
     bool const room = r->memory <= r->options.memory_max && r->units < r->options.stacks_max;
     return !room && r->units > 1 && r->now.mask + 1 < PASSES_MAX;
 }
 
-/* NULL: it is of an execution that has ended, or was given up. */
+/* NULL: the execution has ended, or its replay was stopped. */
 static struct unit *unit_for(struct replayer *r, const struct turn *turn, uint64_t hash)
 {
     struct unit *unit = *find(r, hash, turn->instance);

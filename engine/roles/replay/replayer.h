@@ -1,10 +1,10 @@
 /*
- * Recorded histories executed again with a program's code. Records go in, in the order of their stream and
- * only those that count; of any number of instances, mixed. What differs is reported, one report for each
- * execution; the rest goes on. No I/O. One thread at a time for each replayer.
+ * Replays recorded histories with a program's code. Takes records that count, in stream order, of any number
+ * of instances. A divergence is reported, once for each execution; the others continue. No I/O. One thread at
+ * a time for each replayer.
  *
- * Memory is bounded: when the executions that are under way take more than allowed, those in half of the
- * instances (by a hash of the id) are dropped, and left for another pass over the same records. So
+ * Memory is bounded: when the executions take more than allowed, half of the instances (by a hash of the id)
+ * are dropped and left for another pass over the same records:
  *
  *   do { for each record: replayer_take(); } while (replayer_pass(replayer));
  */
@@ -16,14 +16,13 @@
 struct replay_report {
     thole_slice instance;
     uint64_t execution, turn;
-    thole_status
-        status; /* NONDETERMINISM, or why it could not be executed again: CORRUPT, UNSUPPORTED, LIMIT */
+    thole_status status; /* NONDETERMINISM, or why it cannot be replayed: CORRUPT, UNSUPPORTED, LIMIT */
     const char *text;
-    const void *call_site; /* where the code last called the library; NULL = unknown */
+    const void *call_site; /* return address of the code's last call of the library; NULL = unknown */
 };
 /* False: enough, stop. */
 typedef bool replay_report_fn(void *arg, const struct replay_report *report);
-/* Asked before a report: has the instance been deleted since, so that its records may have gone in between?
+/* Called before a report: whether the instance was deleted meanwhile, so that records may be missing.
  */
 typedef bool replay_gone_fn(void *arg, thole_slice instance);
 
@@ -32,7 +31,7 @@ struct replay_options {
     size_t memory_max, stacks_max; /* of all executions under way */
     size_t instance_memory_max, payload_max;
     replay_report_fn *report;
-    replay_gone_fn *gone; /* NULL: nobody deletes */
+    replay_gone_fn *gone; /* NULL: no deletions */
     void *arg;
 };
 
@@ -48,13 +47,13 @@ struct replayer;
 struct replayer *replayer_create(const struct replay_options *options);
 void replayer_destroy(struct replayer *replayer); /* NULL-safe */
 
-/* Memory of the record may go away. THOLE_CANCELLED: the report said stop; THOLE_NOMEM. Anything else that is
- * wrong is a report. */
+/* The record is borrowed for the call. THOLE_CANCELLED: the report function returned false; THOLE_NOMEM. All
+ * other errors are reports. */
 THOLE_NODISCARD thole_status replayer_take(struct replayer *replayer, const struct record *record);
 /* A record of @p instance that does not decode. */
 THOLE_NODISCARD thole_status replayer_take_damage(struct replayer *replayer, thole_slice instance,
                                                   uint64_t execution, thole_status status, const char *text);
-/* Nothing of @p instance counts any more; who has the id next is another instance. */
+/* @p instance was deleted; later records of the id are of another instance. */
 void replayer_take_deletion(struct replayer *replayer, thole_slice instance);
 /* All records have been given. True: another pass is needed. */
 bool replayer_pass(struct replayer *replayer);

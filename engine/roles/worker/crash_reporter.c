@@ -20,7 +20,7 @@
 
 enum {
     CALL_TIMEOUT_MS = 3000, /* to connect; and of the statement */
-    LIFE_AFTER_S = 15,      /* whatever hangs: it does not outlive the worker by more */
+    LIFE_AFTER_S = 15,      /* it ends at the latest this long after the worker */
     STAT_BYTES = 2048,
 };
 
@@ -40,7 +40,7 @@ struct watch {
     struct worker_crash ended; /* what the kernel reports */
 };
 
-/* Until it is waited for, the worker can be looked at. */
+/* Reads /proc of the dead worker, which exists until it is waited for. */
 static void look_at_worker(struct watch *watch)
 {
     char path[64], text[STAT_BYTES];
@@ -103,7 +103,7 @@ static void store_and_log(const struct watch *watch, const struct worker_crash *
                  text);
 }
 
-/* When the socket is closed the worker is dying, or a handler has closed a descriptor that is not its own. */
+/* A closed socket means that the worker is dying, or that a handler has closed a foreign descriptor. */
 _Noreturn static void serve(struct watch *watch)
 {
     bool dead = false;
@@ -124,7 +124,7 @@ _Noreturn static void serve(struct watch *watch)
     else
         store_and_log(watch, &watch->ended);
     if (watch->socket >= 0)
-        (void)close(watch->socket); /* it is stored */
+        (void)close(watch->socket); /* tells the worker that the report is stored */
     _exit(0);
 }
 
@@ -135,7 +135,7 @@ static int open_pidfd(pid_t pid)
     return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
-/* Both ends of the socket, what sees this process end, and the page. */
+/* Creates the socket pair, the descriptor that shows the worker's end, and the page. */
 static thole_status prepare(struct crash_reporter *reporter, struct watch *watch, thole_error *reterr)
 {
     int ends[2] = {-1, -1};
@@ -172,7 +172,7 @@ thole_status crash_reporter_start(const struct host_options *options, struct cra
         free(reporter);
         return status;
     }
-    (void)fflush(NULL); /* what is buffered is written once */
+    (void)fflush(NULL); /* or buffered output would be written twice */
     reporter->pid = fork();
     if (reporter->pid == 0)
         serve(&watch);
@@ -213,7 +213,7 @@ void crash_reporter_stop(struct crash_reporter *reporter)
     if (reporter == NULL)
         return;
     dying_uninstall();
-    (void)kill(reporter->pid, SIGKILL); /* it has nothing to do any more */
+    (void)kill(reporter->pid, SIGKILL); /* it is not needed any more */
     while (waitpid(reporter->pid, NULL, 0) < 0 && errno == EINTR)
         ;
     (void)close(reporter->socket);

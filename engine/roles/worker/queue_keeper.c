@@ -30,7 +30,7 @@ struct queue_keeper *queue_keeper_create(void)
     return keeper;
 }
 
-/* One look; false: not known, look again. */
+/* Checks once; false: not known, check again. */
 static bool look(struct queue_keeper *keeper)
 {
     uint64_t lease_ms;
@@ -50,7 +50,7 @@ static bool look(struct queue_keeper *keeper)
     return status == THOLE_OK;
 }
 
-/* Waits for a wish to look, or with @p pause_ms for the time of the next try; false: the end. */
+/* Waits for queue_keeper_look(), or at most @p pause_ms; false: stop. */
 static bool wait_wish(struct queue_keeper *keeper, uint64_t pause_ms)
 {
     struct timespec const due = clock_timespec(clock_monotonic_ms() + pause_ms);

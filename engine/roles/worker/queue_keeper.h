@@ -1,6 +1,6 @@
 /*
- * Keeps a queue's durable consumer there and right, as long as its worker runs: a consumer that somebody
- * removed, or whose stream the server lost the tail of, delivers nothing, and reports no error.
+ * Keeps a queue's durable consumer in existence and correct while its worker runs: a consumer that was
+ * removed, or whose stream lost its tail, delivers nothing and reports no error.
  */
 #ifndef THOLE_QUEUE_KEEPER_H
 #define THOLE_QUEUE_KEEPER_H
@@ -9,11 +9,11 @@
 struct queue_keeper;
 /* NULL: out of memory. */
 struct queue_keeper *queue_keeper_create(void);
-/* Starts the thread that looks; texts are borrowed until queue_keeper_stop(). */
+/* Starts the thread; texts are borrowed until queue_keeper_stop(). */
 THOLE_NODISCARD thole_status queue_keeper_start(struct queue_keeper *keeper, struct connection *connection,
                                                 const char *ns, const char *queue, uint64_t lease_ms,
                                                 thole_error *reterr);
-/* The connection is new, or the server refused a pull: look soon. Any thread, any time; does not block. */
+/* The connection is new, or the server refused a pull: check soon. Any thread, any time; does not block. */
 void queue_keeper_look(struct queue_keeper *keeper);
 /* Joins the thread, which ends within a request's time. */
 void queue_keeper_stop(struct queue_keeper *keeper);

@@ -42,7 +42,7 @@ void row_call_init(struct row_call *call, enum row_call_kind kind, size_t cap)
 
 void row_call_release(struct row_call *call)
 {
-    assert(!call->away); /* the thread has ended, or given it back */
+    assert(!call->away); /* the thread has ended, or has returned it */
     free(call->claims);
     free(call->rows);
     free(call->instances);
@@ -95,7 +95,7 @@ static thole_status perform(struct row_calls *calls, struct row_call *call, thol
     return thole_fail(reterr, THOLE_INVALID, "call %d", (int)call->kind);
 }
 
-/* 0.5 to 1 times the delay, so that workers that lost Postgres together do not come back together. */
+/* 0.5 to 1 times the delay, so that workers do not all reconnect at the same time. */
 static uint64_t jittered_ms(uint64_t delay_ms)
 {
     uint32_t random = 0;
@@ -104,8 +104,7 @@ static uint64_t jittered_ms(uint64_t delay_ms)
     return delay_ms / 2 + random % (delay_ms / 2 + 1);
 }
 
-/* The first failure says that the connection is lost: the next call finds out at once whether it was only
- * that. */
+/* After the first failure, which may be only a lost connection, the next call connects at once. */
 static void failed(struct row_calls *calls, const thole_error *error)
 {
     uint64_t delay_ms = BACKOFF_MS_MIN, now_ms = clock_monotonic_ms();

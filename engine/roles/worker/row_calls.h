@@ -1,7 +1,7 @@
 /*
- * Calls of the worker's rows in Postgres, made by a thread with a connection of its own. While Postgres
+ * Statements on the worker's rows in Postgres, by a thread with a connection of its own. While Postgres
  * cannot be reached, calls are answered "unknown" at once and a new connection is tried with capped backoff
- * and jitter: nobody waits, and nothing is sent while there is nothing to ask.
+ * and jitter. Nothing is sent without a call.
  */
 #ifndef THOLE_ROW_CALLS_H
 #define THOLE_ROW_CALLS_H
@@ -21,21 +21,21 @@ enum row_call_kind {
     ROW_CALL_KINDS
 };
 
-/* One call of a kind at a time: the caller's until it is sent, then the thread's, until it is answered. */
+/* One call of a kind at a time. The caller owns it until it is sent, then the thread until it is answered. */
 struct row_call {
     struct worker_mail mail;
     enum row_call_kind kind;
     struct claim *claims;
-    struct worker_row *rows; /* what the machine gets back; keys borrow from instances */
+    struct worker_row *rows; /* the machine's rows; keys borrow from instances */
     uint8_t (*instances)[THOLE_ID_BYTES_MAX];
-    struct arena details; /* of heartbeats: the claims' */
+    struct arena details; /* details of heartbeats, from claims */
     size_t len, cap;
     bool unknown; /* out */
-    bool away;    /* it belongs to the thread, until it is in the mailbox of the answers; never a ROLLBACK */
+    bool away;    /* the thread owns it, until it is in the mailbox of answers; never for ROLLBACK */
 };
 void row_call_init(struct row_call *call, enum row_call_kind kind, size_t cap);
-void row_call_release(struct row_call *call); /* zeroed: nothing happens */
-/* Copies what an output of the machine says; partitions are left to the caller. */
+void row_call_release(struct row_call *call); /* does nothing for a zeroed one */
+/* Copies the rows of an output; the caller sets partitions. */
 void row_call_fill(struct row_call *call, const struct worker_row *rows, size_t n, uint64_t lease_ms);
 
 struct row_calls;
@@ -44,7 +44,7 @@ struct row_calls_options {
     struct postgres *pg; /* taken */
     thole_slice worker;  /* incarnation; borrowed for the thread's life */
     struct claim_policy policy;
-    struct mailbox *answers; /* gets the calls back */
+    struct mailbox *answers; /* where answered calls are sent */
 };
 THOLE_NODISCARD thole_status row_calls_create(const struct row_calls_options *options, struct row_calls **ret,
                                               thole_error *reterr);

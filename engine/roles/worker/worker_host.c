@@ -13,10 +13,11 @@
 
 enum {
     CONNECT_TIMEOUT_MS = 5000,
-    CALL_TIMEOUT_MS_MIN = 500, /* of statements and publishes: a sixth of the lease within these */
+    CALL_TIMEOUT_MS_MIN = 500, /* of statements and publishes: a sixth of the lease within these bounds */
     CALL_TIMEOUT_MS_MAX = 5000,
-    IDLE_IN_TRANSACTION_MS_MIN = 1000,  /* a lease within these: frozen in a completion, it holds its */
-    IDLE_IN_TRANSACTION_MS_MAX = 10000, /* rows for no longer */
+    /* a lease within these bounds: a worker that is frozen in a completion */
+    IDLE_IN_TRANSACTION_MS_MIN = 1000,
+    IDLE_IN_TRANSACTION_MS_MAX = 10000, /* locks its rows no longer */
     STOP_GRACE_MS = 2000,
     PUSH_MEMORY_MAX = 64 * 1024,
     PAUSE_STEP_MS = 50,
@@ -24,10 +25,10 @@ enum {
     PAUSE_MS_MAX = 2000,
     SAY_EVERY_MS = 10000,
     EXTRA_COMPLETIONS = 64,
-    ABANDONED_MAX = 1024, /* threads that are lost before slots are */
+    ABANDONED_MAX = 1024, /* abandoned threads that are replaced */
 };
 
-/* ---- waiting for what is not there yet ---- */
+/* ---- waiting for servers and the namespace ---- */
 
 struct patience {
     bool (*stop_requested)(void);
@@ -50,7 +51,7 @@ static void pause_a_while(struct patience *patience)
         (void)nanosleep(&step, NULL);
 }
 
-/* THOLE_OK: it was an outage, or not set up yet; try again. THOLE_CANCELLED: asked to stop. Else the refusal.
+/* THOLE_OK: an outage, or not set up yet; try again. THOLE_CANCELLED: stop requested. Else the refusal.
  */
 static thole_status again(struct patience *patience, thole_status status, const thole_error *error)
 {
@@ -91,7 +92,7 @@ static void look_at_queue(void *arg)
 
 static void on_state(void *arg, bool connected, uint64_t epoch)
 {
-    (void)connected; /* looked up by the loop, which may be later */
+    (void)connected; /* the loop reads the current state itself */
     (void)epoch;
     worker_loop_state(arg);
     look_at_queue(arg);
@@ -182,7 +183,7 @@ static thole_status read_topology(struct worker_host *host, thole_error *reterr)
     return THOLE_OK;
 }
 
-/* The lease is the queue's, whatever this worker would like. */
+/* The lease is a property of the queue. */
 static thole_status check_renewals(const struct worker_host *host, thole_error *reterr)
 {
     if (host->options.renew_every_ms <= host->lease_ms / 2)
@@ -208,7 +209,7 @@ static thole_status start_keeper(struct worker_host *host, thole_error *reterr)
                               host->lease_ms, reterr);
 }
 
-/* Also says whether the tables are there: nothing is fetched that could not be claimed. */
+/* Also checks that the tables exist, so that nothing is fetched that could not be claimed. */
 static thole_status open_rows(struct worker_host *host, const char *name, struct row_calls **ret,
                               thole_error *reterr)
 {
@@ -256,13 +257,14 @@ static thole_status open_requests(struct worker_host *host, thole_error *reterr)
 static thole_status subscribe(struct worker_host *host, thole_error *reterr)
 {
     char subject[THOLE_NAME_BYTES_MAX + 32];
-    (void)snprintf(subject, sizeof subject, "thole.%s.cancel.>", host->options.ns); /* a checked name */
+    /* the namespace was checked */
+    (void)snprintf(subject, sizeof subject, "thole.%s.cancel.>", host->options.ns);
     if (host->cancels == NULL)
         THOLE_TRY(connection_subscribe(host->connection, subject, on_cancel, host, &host->cancels, reterr));
     return connection_flush(host->connection, reterr);
 }
 
-/* Who does not know what it could run is told when it asks: nothing depends on it. */
+/* Best effort: answers the question which activities the worker runs. */
 static thole_status answer_questions(struct worker_host *host, thole_error *reterr)
 {
     struct buf subject;

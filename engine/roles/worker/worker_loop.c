@@ -1,4 +1,4 @@
-/* The loop that owns the machine: takes all mail, then does all that the machine says, then sleeps. */
+/* The loop that owns the machine: takes all mail, then carries out all outputs, then sleeps. */
 #include "clock.h"
 #include "dying.h"
 #include "subject.h"
@@ -63,7 +63,8 @@ static void hand_back(struct worker_host *host, struct thole_activity *act)
     activity_destroy(act);
 }
 
-/* It comes again while it is held here, as after a restart of the broker: by this delivery it is signalled.
+/* A redelivery of a message that is held here, as after a restart of the broker: signals use the new
+ * delivery.
  */
 static void adopt(struct worker_host *host, const struct worker_key *key, struct thole_activity *again)
 {
@@ -140,7 +141,7 @@ static void take_published(struct worker_host *host, const struct thole_activity
                                           .ok = act->published_ok});
 }
 
-/* A message is not forgotten while its claim is under way, so all of them are there. */
+/* All activities exist: a message is not freed while its claim is in flight. */
 static void take_details(const struct worker_host *host, const struct row_call *call)
 {
     for (size_t i = 0; i < call->len && !call->unknown; i++) {
@@ -170,7 +171,7 @@ static void take_answer(struct worker_host *host, const struct row_call *call)
     assert(call->kind != ROW_CALL_ROLLBACK);
     if (call->kind == ROW_CALL_CLAIM)
         take_details(host, call);
-    host->details_round += call->unknown; /* what was sent may be lost */
+    host->details_round += call->unknown; /* the details that were sent may be lost */
     worker_give(host, &(struct worker_in){.kind = kinds[call->kind],
                                           .unknown = call->unknown,
                                           .rows = call->rows,
@@ -242,7 +243,7 @@ void *worker_loop_main(void *arg)
     (void)pthread_setname_np(pthread_self(), "thole-worker");
     while (!host->stopped) {
         (void)mailbox_wait(&host->inbox, next_deadline_ms(host));
-        while (dying_is()) /* the machine would make something of it that its rows are not its any more */
+        while (dying_is()) /* do not process answers while the process is dying */
             (void)pause();
         for (struct mail *mail = mailbox_take_all(&host->inbox); mail != NULL; mail = next) {
             next = mail->next;
@@ -265,7 +266,8 @@ void worker_loop_drain(struct worker_host *host)
         next = mail->next;
         switch (node->kind) {
         case WORKER_MAIL_DELIVERED: hand_back(host, node->owner); break;
-        case WORKER_MAIL_FINISHED: activity_destroy(node->owner); break; /* abandoned, and forgotten */
+        /* abandoned, and no longer held by the machine */
+        case WORKER_MAIL_FINISHED: activity_destroy(node->owner); break;
         case WORKER_MAIL_PUSH: free_push(node->owner); break;
         case WORKER_MAIL_STATE:
         case WORKER_MAIL_STOP:

@@ -1,4 +1,4 @@
-/* Does what the machine says. */
+/* Carries out the machine's outputs. */
 #include "clock.h"
 #include "worker_parts.h"
 #include <assert.h>
@@ -8,14 +8,14 @@
 struct thole_activity *worker_activity(uint64_t id)
 {
     assert(id != 0);
-    return (struct thole_activity *)(uintptr_t)id; /* ids are what worker_loop.c has made of activities */
+    return (struct thole_activity *)(uintptr_t)id; /* worker_loop.c uses the activity's address as its id */
 }
 
 /* ---- the machine ---- */
 
 void worker_give(struct worker_host *host, const struct worker_in *in)
 {
-    /* only deliveries are ever refused, and those come through deliver() */
+    /* only deliveries can be refused, and those use deliver() */
     thole_status const status = worker_input(host->machine, in, clock_monotonic_ms());
     assert(status == THOLE_OK);
     (void)status;
@@ -40,7 +40,7 @@ static void say(enum log_level level, const struct thole_activity *act, const ch
                  item->activity_id, item->try_number, act->attempt);
 }
 
-/* The same of one that was asked to end: why, and how long ago. */
+/* The same for an activity that was asked to end: with the reason and the time since then. */
 static void say_asked(enum log_level level, const struct thole_activity *act, const char *what,
                       const char *returned)
 {
@@ -88,7 +88,7 @@ static void say_end(const struct thole_activity *act, enum worker_end end)
     switch (end) {
     case WORKER_END_COMPLETED: break;
     case WORKER_END_GONE: say(LOG_LEVEL_DEBUG, act, "not run, it was cancelled or done before"); break;
-    case WORKER_END_CANCELLED: /* how it ended was said when it did */
+    case WORKER_END_CANCELLED: /* logged when it ended */
         say(act->fired_kind != THOLE_CANCEL_NONE ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, act, "cancelled");
         break;
     case WORKER_END_REFUSED:
@@ -99,7 +99,7 @@ static void say_end(const struct thole_activity *act, enum worker_end end)
         break;
     case WORKER_END_LEASE_LOST: say(LOG_LEVEL_WARN, act, "lease lost, it will run again"); break;
     case WORKER_END_UNCLAIMED: say(LOG_LEVEL_WARN, act, "could not be claimed in time, comes back"); break;
-    case WORKER_END_UNKNOWN: break; /* said once for each name */
+    case WORKER_END_UNKNOWN: break; /* logged once for each name */
     case WORKER_END_HANDED_BACK: say(LOG_LEVEL_INFO, act, "handed back"); break;
     case WORKER_END_LATER: say(LOG_LEVEL_DEBUG, act, "is completed from outside"); break;
     case WORKER_END_DEFERRED:
@@ -111,7 +111,7 @@ static void say_end(const struct thole_activity *act, enum worker_end end)
 
 /* ---- rows ---- */
 
-/* What heartbeats have said since it was last sent; again when it is unknown what became of that. */
+/* Adds details of heartbeats that were not sent yet, or of which it is unknown whether they were stored. */
 static void note(const struct worker_host *host, struct thole_activity *act, struct row_call *call,
                  struct claim *claim)
 {
@@ -202,7 +202,7 @@ static void put_back(struct worker_host *host, struct thole_activity *act, uint6
         log_line(LOG_LEVEL_DEBUG, "worker", "a message will come back: %s", error.text);
 }
 
-/* Frees it, or leaves that to the return of its handler. */
+/* Frees the activity, or lets the return of its handler free it. */
 static void forget(struct thole_activity *act)
 {
     if (act->running)

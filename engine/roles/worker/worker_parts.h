@@ -1,13 +1,12 @@
 /*
- * Inside the worker role: its state, and what its parts do for each other.
+ * Inside the worker role: its state, and the functions that its parts share.
  *
- *   worker_host.c    start, stop          worker_loop.c     the loop: inputs of the machine
- *   worker_outputs.c what it says         worker_results.c  results to inboxes
- *   handlers.c       threads that run     row_calls.c       threads that ask Postgres
- *   process_pool.c   processes that run   queue_keeper.c    a thread that keeps the queue's consumer there
+ *   worker_host.c start, stop worker_loop.c the loop: inputs of the machine worker_outputs.c its outputs
+ *   worker_results.c results to inboxes handlers.c threads that run row_calls.c threads that ask Postgres
+ *   process_pool.c processes that run queue_keeper.c a thread that maintains the queue's consumer
  *
- * Threads: the loop owns the machine and everything here that is not said to be shared. Callbacks of streams
- * and the other threads only send mail to it.
+ * Threads: the loop owns the machine and all members that are not marked as shared. Callbacks of streams and
+ * the other threads only send mail to it.
  */
 #ifndef THOLE_WORKER_PARTS_H
 #define THOLE_WORKER_PARTS_H
@@ -48,17 +47,17 @@ struct worker_host {
 
     struct connection *connection;
     struct subscription *cancels, *questions;
-    thole_slice *activity_names; /* that the program registers */
+    thole_slice *activity_names; /* activities that the program registers */
     struct puller *puller;
     struct queue_keeper *keeper;
     struct requests *requests;
-    struct process_pool *processes; /* NULL: no activity wants one */
+    struct process_pool *processes; /* NULL: no activity needs one */
     struct handlers *handlers;
     struct row_calls *claims, *completions;
     struct row_call calls[ROW_CALL_KINDS];
 
     struct mailbox inbox;       /* shared */
-    struct log_limit malformed; /* shared: lines about messages that were */
+    struct log_limit malformed; /* shared: limit of log lines about malformed messages */
     struct worker_mail state, stop;
     atomic_bool state_sent;       /* shared */
     atomic_uint arriving;         /* shared: delivered and not yet taken from the inbox */
@@ -67,7 +66,7 @@ struct worker_host {
     pthread_t loop;
 
     struct worker_machine *machine;
-    uint32_t wish; /* messages that the machine waits for */
+    uint32_t wish; /* number of messages that the machine wants */
     bool stopping, stopped;
     char unknown_names[WORKER_UNKNOWN_NAMES_MAX][THOLE_NAME_BYTES_MAX + 1];
     size_t unknown_names_len;
@@ -78,22 +77,22 @@ struct worker_host {
 /* ---- worker_loop.c ---- */
 void *worker_loop_main(void *host);
 void worker_loop_state(
-    struct worker_host *host); /* any thread: send the state mail unless it is on its way */
+    struct worker_host *host); /* any thread: sends the state mail unless one is in the mailbox */
 /* Frees what is still in the inbox after the loop has ended; messages are handed back. */
 void worker_loop_drain(struct worker_host *host);
 
 /* ---- worker_outputs.c ---- */
-/* Gives an input to the machine; never a delivery, which may be refused. */
+/* Gives an input to the machine; not for deliveries, which may be refused. */
 void worker_give(struct worker_host *host, const struct worker_in *in);
-/* Tells the puller the machine's wish, less what has been delivered and not been seen. */
+/* Tells the puller how many messages the machine wants, less those delivered and not yet taken. */
 void worker_wish(struct worker_host *host);
 void worker_output(struct worker_host *host, const struct worker_out *out);
-/* Logs how one that was asked to end has ended; nothing of others. */
+/* Logs how an activity that was asked to end has ended; others are not logged. */
 void worker_say_returned(const struct thole_activity *act);
-struct thole_activity *worker_activity(uint64_t id); /* of the machine's id */
+struct thole_activity *worker_activity(uint64_t id); /* by the machine's id */
 
 /* ---- worker_results.c ---- */
-/* Starts the publish of a finished activity's result; `published` of the activity comes in any case. */
+/* Starts the publish of a finished activity's result; the activity's `published` mail is sent in any case. */
 void worker_result_publish(struct worker_host *host, struct thole_activity *act);
 void worker_result_done(void *host, const struct request_done *done); /* request_done_fn */
 #endif

@@ -1,4 +1,4 @@
-/* What a handler returned, as a message to its instance's inbox. */
+/* Publishes a handler's result to its instance's inbox. */
 #include "clock.h"
 #include "subject.h"
 #include "worker_parts.h"
@@ -11,8 +11,8 @@ enum {
     HEADER_ROOM_BYTES = 4096, /* of the server's max_payload, for ids and headers */
 };
 
-/* The same for every publish of this result and for no other one. The readable form has dots that the short
- * one cannot have, so that the two never meet. */
+/* The same for every publish of this result and for no other one. The readable form has dots and the short
+ * one has none, so that the two never collide. */
 static void message_id(const struct worker_host *host, const struct thole_activity *act,
                        char ret[MESSAGE_ID_BYTES])
 {
@@ -22,8 +22,8 @@ static void message_id(const struct worker_host *host, const struct thole_activi
         (void)snprintf(ret, MESSAGE_ID_BYTES, "%s.%" PRIu64, host->incarnation, act->serial);
 }
 
-/* What is not a success says how far it has come, so that the next try can go on from there: also a handler
- * that is timed out, while it still runs. @p details: empty, as long as @p message. */
+/* Adds the details of the last heartbeat to a result that is no success, for the next try; also for a timed
+ * out handler that still runs. @p details must be empty at first and live as long as @p message. */
 static void add_details(struct thole_activity *act, size_t payload_max, struct buf *details,
                         struct message *message)
 {
@@ -54,7 +54,7 @@ static thole_status encode(const struct worker_host *host, struct thole_activity
     if (server_max > HEADER_ROOM_BYTES && payload_max > server_max - HEADER_ROOM_BYTES)
         payload_max = server_max - HEADER_ROOM_BYTES;
     if (payload_max > MESSAGE_BYTES_MAX - HEADER_ROOM_BYTES)
-        payload_max = MESSAGE_BYTES_MAX - HEADER_ROOM_BYTES; /* or it could never be stored */
+        payload_max = MESSAGE_BYTES_MAX - HEADER_ROOM_BYTES; /* a larger message could not be stored */
     THOLE_TRY(subject_inbox(subject, host->options.ns, act->partition, item->instance, reterr));
     buf_init(&details, DETAILS_BYTES_MAX);
     activity_result(act, payload_max, text, &message);
@@ -78,7 +78,7 @@ void worker_result_publish(struct worker_host *host, struct thole_activity *act)
             .subject = buf_cstr(&subject), .body = buf_bytes(&body), .message_id = id};
         status = requests_publish(host->requests, &publish, (uint64_t)(uintptr_t)act, &error);
     }
-    if (status != THOLE_OK) { /* no callback comes: the answer is ours */
+    if (status != THOLE_OK) { /* no callback comes: answer here */
         log_line(LOG_LEVEL_DEBUG, "worker", "publishing a result: %s", error.text);
         act->published_ok = false;
         act->publish_err_code = 0;
