@@ -1,4 +1,4 @@
-/* Opening, closing and listening: what postgres.h promises. */
+/* Opening, closing and listening: see postgres.h. */
 #include "memory.h"
 #include "message.h"
 #include "postgres_call.h"
@@ -25,7 +25,7 @@ static bool is_ambiguous(const char *conninfo)
     return scheme + 3 + strcspn(scheme + 3, "@/?") != user_end;
 }
 
-/* Malformed text must not be repeated: libpq's message quotes it, with the password in it. */
+/* libpq's message quotes a malformed string with its password, so it is not shown. */
 static thole_status check_conninfo(const char *conninfo, thole_error *reterr)
 {
     char *message = NULL;
@@ -105,7 +105,7 @@ thole_status postgres_check_idle(struct postgres *pg, thole_error *reterr)
         return thole_fail(reterr, THOLE_UNAVAILABLE, "no connection to Postgres %s", pg->where);
     if (PQconsumeInput(pg->conn) != 1 || PQstatus(pg->conn) != CONNECTION_OK)
         return session_failed(pg, "waiting", NULL, reterr);
-    (void)PQisBusy(pg->conn); /* parses what came in; notices are dropped */
+    (void)PQisBusy(pg->conn); /* parses received data; notices are dropped */
     if (PQstatus(pg->conn) != CONNECTION_OK)
         return session_failed(pg, "waiting", NULL, reterr);
     return THOLE_OK;

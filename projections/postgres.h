@@ -35,8 +35,7 @@ struct postgres_options {
     const char *application;       /* shown in pg_stat_activity, for example "thole-engine"; NULL: "thole" */
     uint64_t connect_timeout_ms;   /* for each host; 0: 5 s */
     uint64_t statement_timeout_ms; /* 0: 30 s */
-    uint64_t idle_in_transaction_ms; /* the server ends a transaction in which nothing comes for so long; 0:
-                                        10 s */
+    uint64_t idle_in_transaction_ms; /* the server ends a transaction that is idle for longer; 0: 10 s */
     bool synchronous_commit;         /* false: SET synchronous_commit = off on this connection */
 };
 
@@ -47,13 +46,13 @@ void postgres_close(struct postgres *pg); /* NULL-safe */
 /* The socket, for poll(2): readable while no statement runs means that the connection may be going away, see
  * postgres_check_idle(). -1 while there is no connection. Another one after a reconnect. */
 int postgres_socket(const struct postgres *pg);
-/* Reads what an idle socket has to say (notices, a lost connection). Never blocks, never connects. */
+/* Reads what an idle socket has received (notices, a lost connection). Never blocks, never connects. */
 THOLE_NODISCARD thole_status postgres_check_idle(struct postgres *pg, thole_error *reterr);
-/* From now on postgres_next_removal() is told when somebody else, not thole, has deleted rows of the
- * namespace's tables: the owners of these partitions are fenced, and have to project everything again. */
+/* From now on postgres_next_removal() returns partitions of which another program has deleted rows: their
+ * owners are fenced, and must project everything again. */
 THOLE_NODISCARD thole_status postgres_listen(struct postgres *pg, thole_error *reterr);
-/* One at a time, as far as the socket was read, by a statement or by postgres_check_idle(); false: no more.
- * *ret_partition: UINT32_MAX = rows of all. */
+/* One at a time, of notifications that a statement or postgres_check_idle() has read; false: no more.
+ * *ret_partition: UINT32_MAX = all. */
 bool postgres_next_removal(struct postgres *pg, uint32_t *ret_partition);
 /* Applies migrations/NNNN_*.sql that are not yet applied, in order, each in a transaction, under an advisory
  * lock. Any number of processes may call it at once. Needs the privilege to create a schema unless there is

@@ -7,7 +7,7 @@
 
 /* Object ids of the types that are sent and received: src/include/catalog/pg_type.dat, fixed for ever. */
 enum { TYPE_BOOL = 16, TYPE_BYTEA = 17, TYPE_INT8 = 20, TYPE_INT4 = 23, TYPE_TEXT = 25 };
-enum { CLIENT_GRACE_MS = 2000 }; /* the server's own statement timeout fires first and is clearer */
+enum { CLIENT_GRACE_MS = 2000 }; /* so that the server's own statement timeout comes first */
 
 static void clear_results(struct postgres *pg)
 {
@@ -294,7 +294,7 @@ static bool send_queued(struct postgres *pg, const struct call_queued *queued)
                                formats, 1) == 1;
 }
 
-/* Nothing is sent before everything is known to be good. */
+/* Nothing is sent before all parameters are valid. */
 static bool send_all(struct postgres *pg)
 {
     for (size_t i = 0; i < pg->queued_len; i++)
@@ -323,14 +323,14 @@ static thole_status check_shape(struct postgres *pg, const struct statement_text
                       pg->what, text->name);
 }
 
-/* Takes over the result of one pending message. Only the first failure of a pipeline says something. */
+/* Takes over the result of one pending message. Only the first failure of a pipeline is reported. */
 static thole_status take_result(struct postgres *pg, const struct call_pending *pending, PGresult *result,
                                 thole_error *reterr)
 {
     thole_status status = THOLE_OK;
     ExecStatusType kind = PQresultStatus(result);
     if (kind == PGRES_PIPELINE_ABORTED)
-        status = THOLE_OK; /* skipped after the failure before it */
+        status = THOLE_OK; /* skipped after an earlier failure */
     else if (kind != PGRES_COMMAND_OK && kind != PGRES_TUPLES_OK)
         status = session_failed(pg, pg->what, result, reterr);
     else if (pending->prepare)
@@ -345,7 +345,7 @@ static thole_status take_result(struct postgres *pg, const struct call_pending *
     return status;
 }
 
-/* Reads until the end of the pipeline, so that the connection is ready for the next call whatever happened.
+/* Reads until the end of the pipeline, so that the connection is ready for the next call in any case.
  */
 static thole_status read_results(struct postgres *pg, uint64_t deadline_ms, thole_error *reterr)
 {
@@ -375,7 +375,7 @@ static thole_status read_results(struct postgres *pg, uint64_t deadline_ms, thol
     }
 }
 
-/* What went wrong before anything was sent. */
+/* Reports a failure before anything was sent. */
 static thole_status report_failed(struct postgres *pg, thole_error *reterr)
 {
     thole_status status = pg->failed;
@@ -400,7 +400,7 @@ thole_status call_run(struct postgres *pg, thole_error *reterr)
         return report_failed(pg, reterr);
     if (!send_all(pg)) {
         thole_status status = session_failed(pg, pg->what, NULL, reterr);
-        session_drop(pg); /* a part may have been sent: it must not be completed by the next call */
+        session_drop(pg); /* a part may have been sent, which the next call must not complete */
         return status;
     }
     return read_results(pg, deadline_ms, reterr);
@@ -428,7 +428,7 @@ void call_rollback(struct postgres *pg, const char *what)
         call_begin(pg, what);
         call_send(pg, STATEMENT_ROLLBACK);
         if (call_run(pg, NULL) != THOLE_OK)
-            session_drop(pg); /* the server rolls back when it sees that */
+            session_drop(pg); /* the server then rolls back */
     }
     pg->in_transaction = false;
 }
@@ -452,7 +452,7 @@ uint64_t call_cell_int8(const struct postgres *pg, size_t i, size_t row, size_t 
 {
     thole_slice cell = call_cell_text(pg, i, row, column);
     uint64_t value = 0;
-    assert(cell.len == 0 || cell.len == sizeof value); /* check_shape() has seen the type */
+    assert(cell.len == 0 || cell.len == sizeof value); /* check_shape() has checked the type */
     for (size_t byte = 0; byte < cell.len; byte++)
         value = value << 8 | cell.ptr[byte];
     return value;

@@ -77,9 +77,9 @@ void call_int8_array(struct postgres *pg, const uint64_t *first, size_t stride, 
 void call_int4_array(struct postgres *pg, const uint32_t *first, size_t stride, size_t n);
 void call_bool_array(struct postgres *pg, const bool *first, size_t stride, size_t n);
 void call_bytes_array(struct postgres *pg, const thole_slice *first, size_t stride, size_t n);
-/* Text for people, which may hold anything: what is not UTF-8, or is a NUL, becomes a question mark. */
+/* Text for people: bytes that are not UTF-8, and NULs, become question marks. */
 void call_readable_array(struct postgres *pg, const thole_slice *first, size_t stride, size_t n);
-/* What is more than @p most becomes @p most. */
+/* Values above @p most become @p most. */
 void call_int8_array_most(struct postgres *pg, const uint64_t *first, size_t stride, size_t n, uint64_t most);
 
 void call_send(struct postgres *pg, enum statement statement);
@@ -89,8 +89,8 @@ THOLE_NODISCARD thole_status call_run(struct postgres *pg, thole_error *reterr);
 /* Ends the transaction that a call with STATEMENT_BEGIN has left open. It is over afterwards, whatever the
  * status; THOLE_UNAVAILABLE: whether it is committed is unknown. */
 THOLE_NODISCARD thole_status call_commit(struct postgres *pg, const char *what, thole_error *reterr);
-/* Never fails: a connection that cannot roll back is as good as rolled back. Nothing is open: nothing
- * happens.
+/* Never fails: a connection that cannot roll back is closed, which rolls back. Does nothing if no transaction
+ * is open.
  */
 void call_rollback(struct postgres *pg, const char *what);
 
@@ -115,8 +115,8 @@ THOLE_NODISCARD thole_status session_sql(struct postgres *pg, const char *what, 
                                          uint64_t timeout_ms, PGresult **ret_last, thole_error *reterr);
 /* Waits until a result can be read without blocking. UNAVAILABLE after the deadline or when lost. */
 THOLE_NODISCARD thole_status session_wait(struct postgres *pg, uint64_t deadline_ms, thole_error *reterr);
-/* Status and text of a failure; ends a connection that is of no more use. @p result may be NULL: the
- * connection failed. */
+/* Status and text of a failure; closes the connection if it is not usable any more. @p result may be NULL:
+ * the connection failed. */
 THOLE_NODISCARD thole_status session_failed(struct postgres *pg, const char *what, const PGresult *result,
                                             thole_error *reterr);
 /* Closes it: the next call connects again. Keeps in_transaction. */
@@ -126,7 +126,7 @@ char *session_identifier(struct postgres *pg);
 char *session_literal(struct postgres *pg);
 
 /*
- * postgres_error.c. Status and text, and whether the connection is of no more use.
+ * postgres_error.c. Status and text, and whether the connection is not usable any more.
  */
 THOLE_NODISCARD thole_status error_from_result(const struct postgres *pg, const char *what,
                                                const PGresult *result, bool *ret_useless,

@@ -74,7 +74,7 @@ static bool find_place(const char *conninfo, size_t i, struct place *ret)
     return found;
 }
 
-/* Ours before "dbname" can be changed by the connection string, which replaces it; those after it cannot. */
+/* Options before "dbname" can be overridden by the connection string; those after it cannot. */
 static PGconn *start(const struct postgres *pg, const struct place *place)
 {
     char user_timeout[24];
@@ -105,7 +105,7 @@ static PGconn *start(const struct postgres *pg, const struct place *place)
     (void)snprintf(user_timeout, sizeof user_timeout, "%llu",
                    (unsigned long long)(pg->statement_timeout_ms + pg->idle_in_transaction_ms) % 1000000000);
     PGconn *conn = PQconnectStartParams(names, values, 1);
-    if (conn == NULL) /* which is how libpq says so; all else is a connection that has failed */
+    if (conn == NULL) /* libpq's sign of no memory; other failures return a connection */
         memory_give_up(1, sizeof *pg);
     return conn;
 }
@@ -148,8 +148,8 @@ static thole_status check_server(const struct postgres *pg, PGconn *conn, thole_
 }
 
 /*
- * One round trip. Every access path of ours is an index: sequential scans, and joins that read all of a
- * table, are planned for tables as small as they are at the moment and are wrong a minute later.
+ * One round trip. All statements use indexes: plans with sequential scans or joins over whole tables suit the
+ * small table of the moment, and are wrong a minute later.
  */
 static thole_status settle(struct postgres *pg, thole_error *reterr)
 {
@@ -176,7 +176,7 @@ static thole_status settle(struct postgres *pg, thole_error *reterr)
     return status;
 }
 
-/* A connection that shook hands with a server we can use. */
+/* Connects to one place and checks the server. */
 static thole_status connect_place(struct postgres *pg, const struct place *place, PGconn **ret,
                                   thole_error *reterr)
 {

@@ -1,12 +1,12 @@
-/* What a failure of Postgres means here: one table. */
+/* The classification of Postgres's failures: one table. */
 #include "postgres_call.h"
 #include <ctype.h>
 #include <string.h>
 
 struct error_class {
-    const char *code; /* how the SQLSTATE begins; the first row that fits counts */
+    const char *code; /* prefix of the SQLSTATE; the first matching row counts */
     thole_status status;
-    bool drop;        /* the connection is of no more use */
+    bool drop;        /* the connection is not usable any more */
     const char *hint; /* what to try */
 };
 
@@ -80,7 +80,7 @@ thole_status error_from_result(const struct postgres *pg, const char *what, cons
     const struct error_class *class = code != NULL ? find_class(code) : &lost;
     if (message == NULL)
         message = result != NULL ? PQresultErrorMessage(result) : PQerrorMessage(pg->conn);
-    if (broken && class->status != THOLE_DENIED) /* whatever was said last, the connection is gone */
+    if (broken && class->status != THOLE_DENIED) /* the connection is lost, whatever the last message says */
         class = class->drop ? class : &lost;
     *ret_useless = broken || class->drop;
     return fail(pg, what, class, code != NULL ? code : "", message, reterr);

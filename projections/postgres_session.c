@@ -1,4 +1,4 @@
-/* A connection as it is: waited for, asked in plain SQL, lost. */
+/* Waiting on a connection, plain SQL, closing it. */
 #include "clock.h"
 #include "memory.h"
 #include "postgres_call.h"
@@ -57,7 +57,7 @@ thole_status session_wait(struct postgres *pg, uint64_t deadline_ms, thole_error
             return THOLE_OK;
         uint64_t now = clock_monotonic_ms();
         if (now >= deadline_ms) {
-            session_drop(pg); /* an answer that comes now would be taken for the next one's */
+            session_drop(pg); /* a late answer would be taken for the next statement's */
             return thole_fail(reterr, THOLE_UNAVAILABLE, "%s failed: no answer from Postgres %s in time",
                               pg->what, pg->where);
         }

@@ -1,6 +1,5 @@
 /*
- * Batches become rows: those of several partitions in one transaction, each statement once for the rows of
- * all of them.
+ * Applies batches: those of several partitions in one transaction, each statement once for the rows of all.
  */
 #include "memory.h"
 #include "projector_parts.h"
@@ -9,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is meant as "no limit" must fit into Postgres's dates: a hundred years. */
+/* A longer timeout must fit into Postgres's dates: a hundred years. */
 #define TRY_TIMEOUT_MS_MAX UINT64_C(3155760000000)
 
 /* ---- the rows of all batches ---- */
@@ -18,7 +17,7 @@
 #define EACH_KIND(X) EACH_ADDED(X) X(activities_removed) X(timers_removed) X(quarantine_removed) X(deletions)
 
 struct gathered {
-    struct batch rows;                       /* its arrays alone; what they point to is the batches' */
+    struct batch rows;                       /* owns only the arrays; their contents belong to the batches */
 #define PARTITIONS(kind) uint32_t *kind##_p; /* of each row */
     EACH_ADDED(PARTITIONS)
 #undef PARTITIONS
@@ -133,7 +132,7 @@ static size_t send_activities(struct postgres *pg, const struct gathered *all)
     return removals;
 }
 
-/* Which of the removed a worker had: by their places among those of all batches. */
+/* Sets `held` of the removed rows that a worker had, by their index over all batches. */
 static void read_held(const struct postgres *pg, size_t removals, struct batch *const *batches, size_t n)
 {
     size_t const rows = call_rows(pg, removals);
@@ -235,7 +234,7 @@ static bool is_end(uint32_t status)
            status == THOLE_INSTANCE_CONTINUED_AS_NEW;
 }
 
-/* Of executions that begin or end; what one is meanwhile is in the row of its instance. */
+/* Rows of executions that begin or end; between the two the state is in the row of the instance. */
 static size_t find_executions(const struct gathered *all, struct execution_row *ret)
 {
     size_t n = 0;
@@ -313,7 +312,7 @@ static void send_deletions(struct postgres *pg, const struct gathered *all)
     call_send(pg, STATEMENT_EXECUTIONS_PRUNED);
 }
 
-/* Locks the partitions' rows, in their order; fails the pipeline when an epoch is another's. */
+/* Locks the partitions' rows in order; fails the pipeline when an epoch is not the batch's. */
 static void send_fence(struct postgres *pg, struct batch *const *batches, size_t n)
 {
     struct fence {
@@ -349,7 +348,8 @@ static thole_status check_partitions(const struct postgres *pg, struct batch *co
     for (size_t i = 0; i < n; i++) {
         THOLE_TRY(projector_check(batches[i]->partition, reterr));
         for (size_t other = 0; other < i; other++)
-            assert(batches[other]->partition != batches[i]->partition); /* which of them is the later one? */
+            /* the order of two batches of one partition would be unknown */
+            assert(batches[other]->partition != batches[i]->partition);
         if (pg->failed == THOLE_OK && !projector_is_opened(pg, batches[i]->partition))
             return projector_not_open(pg, batches[i]->partition, reterr);
     }
@@ -364,7 +364,7 @@ static thole_status apply(struct postgres *pg, const struct gathered *all, struc
         durable |= batches[i]->durable;
     if (durable)
         projector_set(pg, "synchronous_commit", "on");
-    send_fence(pg, batches, n); /* the first statement: nothing behind it happens when it fails */
+    send_fence(pg, batches, n); /* first: if it fails, nothing behind it is executed */
     send_deletions(pg, all);
     size_t const removals = send_activities(pg, all);
     send_timers(pg, all);
@@ -380,7 +380,7 @@ thole_status projector_store_apply(struct postgres *pg, struct batch *const *bat
                                    thole_error *reterr)
 {
     struct gathered all;
-    assert(n > 0 && !pg->in_transaction); /* it would be in one with what is not committed yet */
+    assert(n > 0 && !pg->in_transaction); /* it must not join an open transaction */
     call_begin(pg, "projecting a batch");
     THOLE_TRY(check_partitions(pg, batches, n, reterr));
     count(&all, batches, n);

@@ -1,4 +1,4 @@
-/* Inside projections/: what the files of projector_store.h share. */
+/* Inside projections/: shared by the files behind projector_store.h. */
 #ifndef THOLE_PROJECTOR_PARTS_H
 #define THOLE_PROJECTOR_PARTS_H
 #include "postgres_call.h"

@@ -1,4 +1,4 @@
-/* What a partition's projector writes and reads. */
+/* Reads and writes of a partition's projector. */
 #include "projector_parts.h"
 #include <assert.h>
 #include <string.h>
@@ -52,7 +52,7 @@ thole_status projector_store_open(struct postgres *pg, uint32_t partition, uint6
 {
     THOLE_TRY(projector_check(partition, reterr));
     call_begin(pg, "opening a partition");
-    projector_set(pg, "synchronous_commit", "on"); /* an epoch that was seen must not be forgotten */
+    projector_set(pg, "synchronous_commit", "on"); /* a registered epoch must be durable */
     call_send(pg, STATEMENT_INCARNATION);
     call_int4(pg, partition);
     call_int8(pg, epoch);
@@ -134,7 +134,7 @@ thole_status projector_store_timers(struct postgres *pg, uint32_t partition, uin
     call_begin(pg, "reading timers");
     call_int4(pg, partition);
     call_int8(pg, bound_ms);
-    call_int8(pg, min_u64(limit, INT32_MAX) + 1); /* one more, which may be the next */
+    call_int8(pg, min_u64(limit, INT32_MAX) + 1); /* one more, to know the next due time */
     call_send(pg, STATEMENT_TIMERS_DUE);
     THOLE_TRY(call_run(pg, reterr));
     size_t rows = call_rows(pg, 0);
@@ -226,7 +226,8 @@ thole_status projector_store_orphans(struct postgres *pg, uint32_t partition, ui
                                      size_t limit, struct arena *arena, struct batch_activity **ret,
                                      size_t *ret_len, uint64_t *ret_next_in_ms, thole_error *reterr)
 {
-    uint64_t const age_ms = min_u64(older_than_ms, INT32_MAX); /* far more would leave the range of dates */
+    /* a larger value would exceed the range of dates */
+    uint64_t const age_ms = min_u64(older_than_ms, INT32_MAX);
     call_begin(pg, "looking for orphans");
     call_int4(pg, partition);
     call_int8(pg, age_ms);

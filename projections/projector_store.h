@@ -1,10 +1,10 @@
 /*
- * What a partition's projector asks of Postgres. Statuses: see postgres.h. Each call is one round trip; one
+ * Postgres calls of a partition's projector. Statuses: see postgres.h. Each call is one round trip; one
  * thread at a time.
  *
  * Changes go through the connection on which the partition was opened. After a connection was lost and made
- * again projector_store_apply() answers THOLE_FENCED until projector_store_open() has told how far the
- * database really is: a server that crashed may have forgotten its last commits.
+ * again projector_store_apply() answers THOLE_FENCED until projector_store_open() has read the watermark
+ * again: a crashed server may have lost its last commits.
  */
 #ifndef THOLE_PROJECTOR_STORE_H
 #define THOLE_PROJECTOR_STORE_H
@@ -12,43 +12,42 @@
 #include "postgres.h"
 
 /*
- * Registers @p epoch as the partition's owner and reads how far it is projected (creates the row at need).
+ * Registers @p epoch as the partition's owner and reads its watermark (creates the row if needed).
  * THOLE_FENCED when a newer epoch is registered already; the same epoch again is fine. Partitions 0..65535.
  * ret_epoch (may be NULL) is then the one that is registered, also with THOLE_FENCED.
  */
 THOLE_NODISCARD thole_status projector_store_open(struct postgres *pg, uint32_t partition, uint64_t epoch,
                                                   struct projected *ret_projected, uint64_t *ret_epoch,
                                                   thole_error *reterr);
-/* The rows of the partition are complete up to what its log had when it was opened: from now on what is
- * missing is gone, for workers too (worker_store.h), until the server loses transactions again or the
+/* Marks the rows of the partition as complete up to the log's end at its opening: from now on workers may
+ * take a missing row for cancelled or done (worker_store.h), until the server loses transactions again or the
  * partition is reset. Does nothing when the epoch is not the partition's; THOLE_FENCED when it is not open on
  * this connection. */
 THOLE_NODISCARD thole_status projector_store_complete(struct postgres *pg, uint32_t partition, uint64_t epoch,
                                                       thole_error *reterr);
 /*
  * Applies the batches, each of another partition, in one transaction, by set-based statements only (unnest).
- * What is projected never goes back.
+ * Rows never go back to an older state.
  *  - Deletions, before all else: the instance's rows in all tables, of its executions up to the one named;
- *    what says more than its history_seq stays.
- *  - Activities: added unless they are there; a later try takes the place of the row of an earlier one. What
- *    is removed goes if it is of the try that the removal names (0: any) or an older one. A removal waits for
- *    a worker that is completing the same activity.
+ *    rows of later records than its history_seq stay.
+ *  - Activities: added unless they exist; a later try replaces the row of an earlier one. A removal deletes
+ *    the row of the try that it names (0: any) or of an older one. A removal waits for a worker that is
+ *    completing the same activity.
  *  - Timers: removed, then added; adding replaces the due time.
  *  - Quarantine: removed, then added; adding replaces.
  *  - Instances and executions: never to an older history_seq. Of several rows of one instance the last
  *    execution counts. An execution's row is written when it begins and when it ends, none for execution 0:
- *    what it is meanwhile is in its instance's row. Details that are not text are made readable.
- * All or nothing: THOLE_FENCED when the epoch of one of the partitions is not its batch's, or it is not open
- * on this connection; THOLE_INVALID for more than BATCH_ROWS_MAX rows of a kind in all, or when one of them
- * does not fit. Apply each alone then, to know which it is. Idempotent. Writes held of the activities that
- * are removed.
+ *    between the two the state is in its instance's row. Invalid bytes in details are replaced. All or
+ *    nothing: THOLE_FENCED when the epoch of one of the partitions is not its batch's, or it is not open on
+ *    this connection; THOLE_INVALID for more than BATCH_ROWS_MAX rows of a kind in all, or when one of them
+ *    is invalid: then apply each alone to find it. Idempotent. Sets `held` of removed activities.
  */
 THOLE_NODISCARD thole_status projector_store_apply(struct postgres *pg, struct batch *const *batches,
                                                    size_t n, thole_error *reterr);
 /* Of all kinds. */
 size_t projector_store_rows(const struct batch *batch);
-/* Removes every row of the partition and forgets how far it was projected (rebuild). FENCED when the epoch is
- * not the partition's. Counts as opening. May take minutes: its timeout is ten. */
+/* Removes every row of the partition and clears the watermark (rebuild). FENCED when the epoch is not the
+ * partition's. Counts as opening. May take minutes: its timeout is ten. */
 THOLE_NODISCARD thole_status projector_store_reset(struct postgres *pg, uint32_t partition, uint64_t epoch,
                                                    thole_error *reterr);
 
@@ -78,11 +77,10 @@ THOLE_NODISCARD thole_status projector_store_live(struct postgres *pg, uint32_t 
                                                   thole_error *reterr);
 /*
  * Activities of the partition that nobody claimed or renewed since @p older_than_ms milliseconds (database
- * clock; at most 24 days), about the oldest first, at most @p limit: for the sweeper. Takes them: a row comes
- * again only after the same time, so that rows which nobody can run do not hide those behind them. Passes
- * over rows that are being worked on at the moment, and over those that are completed later, from outside.
- * ret_next_in_ms: until the next row can be one, 0 when there may be more already; UINT64_MAX: there is none
- * that could.
+ * clock; at most 24 days), about the oldest first, at most @p limit: for the sweeper. Marks them: a row is
+ * returned again only after the same time, so that rows which no worker can run do not hide those behind
+ * them. Skips rows that are locked, and those that are completed from outside. ret_next_in_ms: until the next
+ * row can be an orphan, 0 when there may be more already; UINT64_MAX: none can.
  */
 THOLE_NODISCARD thole_status projector_store_orphans(struct postgres *pg, uint32_t partition,
                                                      uint64_t older_than_ms, size_t limit,
@@ -101,7 +99,7 @@ struct expired_try {
 };
 /*
  * BEGIN, and DELETE of tries whose deadline passed more than @p since_ms ago, at most @p limit; those that a
- * worker is completing at the moment are passed over. The transaction stays open until commit or rollback, as
+ * worker is completing at the moment are skipped. The transaction stays open until commit or rollback, as
  * with worker_store_complete_begin(); on an error it is rolled back already.
  */
 THOLE_NODISCARD thole_status projector_store_expire_begin(struct postgres *pg, uint32_t partition,

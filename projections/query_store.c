@@ -57,7 +57,7 @@ static void make_pattern(thole_slice prefix, struct buf *to)
         buf_text(to, "%");
 }
 
-/* Where the next page begins: behind this row. The id is a copy, as the row goes with its result. */
+/* Where the next page begins: behind this row. The id is a copy, since the row is freed with its result. */
 struct list_place {
     uint64_t created_ms;
     uint8_t id[THOLE_ID_BYTES_MAX];
@@ -68,7 +68,7 @@ static thole_status read_page(struct postgres *pg, const thole_list_filter *filt
                               const struct list_place *place, uint64_t limit, thole_error *reterr)
 {
     call_begin(pg, "listing instances");
-    call_text(pg, THOLE_STR("plan_cache_mode")); /* which index is best depends on the filter */
+    call_text(pg, THOLE_STR("plan_cache_mode")); /* the best index depends on the filter */
     call_text(pg, THOLE_STR("force_custom_plan"));
     call_send(pg, STATEMENT_SET);
     call_int4(pg, (uint32_t)filter->status);

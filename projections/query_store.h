@@ -9,15 +9,15 @@
 THOLE_NODISCARD thole_status query_store_show(struct postgres *pg, thole_slice instance,
                                               thole_instance_fn *each, void *arg, thole_error *reterr);
 /*
- * Newest first by created_ms, then by id. Reads pages of 500, each a round trip: nothing is counted twice,
- * what starts meanwhile is not seen. THOLE_LIMIT for a prefix that no id can have.
+ * Newest first by created_ms, then by id. Reads pages of 500, each a round trip: no row comes twice, and
+ * instances that start meanwhile are not included. THOLE_LIMIT for a prefix that no id can have.
  */
 THOLE_NODISCARD thole_status query_store_list(struct postgres *pg, const thole_list_filter *filter,
                                               thole_instance_fn *each, void *arg, thole_error *reterr);
 /* The executions of an instance by their numbers, in pages of 500. */
 THOLE_NODISCARD thole_status query_store_executions(struct postgres *pg, thole_slice instance,
                                                     thole_execution_fn *each, void *arg, thole_error *reterr);
-/* What is in quarantine, newest first, in pages as query_store_list(). */
+/* Activities in quarantine, newest first, in pages like query_store_list(). */
 THOLE_NODISCARD thole_status query_store_poisoned(struct postgres *pg, const thole_poisoned_filter *filter,
                                                   thole_poisoned_fn *each, void *arg, thole_error *reterr);
 
@@ -26,7 +26,7 @@ THOLE_NODISCARD thole_status query_store_activities(struct postgres *pg, thole_s
                                                     thole_activity_info_fn *each, void *arg,
                                                     thole_error *reterr);
 
-/* What is in a queue, by the activity's name; in memory of @p arena. Reads all rows. */
+/* Number of activities in a queue, by name; in memory of @p arena. Reads all rows. */
 struct queue_activity {
     thole_slice queue, activity;
     uint64_t activities;
@@ -35,11 +35,11 @@ THOLE_NODISCARD thole_status query_store_queue_activities(struct postgres *pg, t
                                                           struct arena *arena, struct queue_activity **ret,
                                                           size_t *ret_len, thole_error *reterr);
 
-/* Activities of one queue that one worker holds, or nobody does: then the worker is empty. */
+/* Activities of one queue that one worker holds, or, with an empty worker, none. */
 struct queue_row {
     thole_slice queue, worker;
     uint64_t activities, outside, poisoned;
-    uint64_t silent_ms; /* since the worker was last heard of */
+    uint64_t silent_ms; /* since the worker's last claim or renewal */
 };
 /* Of that queue, or of all when it is empty, by queue and worker. One statement that reads all rows of
  * worker_queue. The rows are the arena's. */

@@ -34,7 +34,7 @@ static thole_status check_place(uint64_t place, size_t n, thole_error *reterr)
     return thole_fail(reterr, THOLE_CORRUPT, "Postgres named row %llu of %zu", (unsigned long long)place, n);
 }
 
-/* Rows of result @p i are (place from 1, attempt). The claims that are named are mine. */
+/* Rows of result @p i are (place from 1, attempt). Marks these claims as ROW_MINE. */
 static thole_status take_mine(struct postgres *pg, size_t i, struct claim *claims, size_t n,
                               thole_error *reterr)
 {
@@ -113,7 +113,7 @@ static uint32_t capped(uint32_t count)
     return count < INT32_MAX ? count : INT32_MAX;
 }
 
-/* What a claim learns beyond its attempt; rows are (place, attempt, milliseconds left or -1, details, lost,
+/* Results of a claim beyond its attempt; rows are (place, attempt, milliseconds left or -1, details, lost,
  * strikes, last worker, its crash report, orchestration, version). */
 static thole_status take_tries(struct postgres *pg, const struct claim_policy *policy, struct claim *claims,
                                struct arena *arena, thole_error *reterr)
@@ -143,7 +143,7 @@ static thole_status take_tries(struct postgres *pg, const struct claim_policy *p
     return THOLE_OK;
 }
 
-/* Who has no row to show may be missing, held by another, a poison candidate, or appeared a moment later. */
+/* A claim without a row may be missing, held by another worker, a poison candidate, or appeared just now. */
 static thole_status look_at_claims(struct postgres *pg, thole_slice worker, const struct claim_policy *policy,
                                    struct claim *claims, size_t n, thole_error *reterr)
 {
@@ -249,7 +249,7 @@ thole_status worker_store_complete_begin(struct postgres *pg, thole_slice worker
         status = look_again(pg, claims, n, reterr);
     if (status != THOLE_OK)
         worker_store_complete_rollback(pg);
-    assert(pg->in_transaction == (status == THOLE_OK)); /* it is the caller's to end */
+    assert(pg->in_transaction == (status == THOLE_OK)); /* the caller ends it */
     return status;
 }
 

@@ -20,8 +20,8 @@ enum api_error {
     API_NOT_ENABLED_FOR_ACCOUNT = 10039,
 };
 
-/* A request's body of numbers and flags, which always fits: {"seq":7}. Begun, filled with members of its
- * json, ended. */
+/* A small request body of numbers and flags, which always fits: {"seq":7}. Begin it, add members to its json,
+ * end it. */
 struct api_body {
     char bytes[API_BODY_BYTES];
     struct json_room room;
@@ -29,9 +29,9 @@ struct api_body {
 };
 void api_body_begin(struct api_body *body);
 thole_slice api_body_end(struct api_body *body);
-/* {"seq":n}: of a message that is asked for. */
+/* {"seq":n}: the body that asks for a message. */
 thole_slice api_body_sequence(struct api_body *body, uint64_t sequence);
-/* {"seq":n,"no_erase":true}: of a message that is deleted, without its bytes being overwritten. */
+/* {"seq":n,"no_erase":true}: the body that deletes a message without overwriting its bytes. */
 thole_slice api_body_delete(struct api_body *body, uint64_t sequence);
 
 /*
@@ -42,7 +42,7 @@ thole_slice api_body_delete(struct api_body *body, uint64_t sequence);
 THOLE_NODISCARD thole_status api_call(struct connection *connection, const char *verb, const char *target,
                                       thole_slice body, struct buf *answer, uint32_t *ret_error,
                                       thole_error *reterr);
-/* The same judgement for an answer that came another way. */
+/* The same classification for an answer that was received otherwise. */
 THOLE_NODISCARD thole_status api_judge(thole_slice answer, const char *verb, const char *target,
                                        uint32_t *ret_error, thole_error *reterr);
 #endif

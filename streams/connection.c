@@ -1,4 +1,4 @@
-/* The life of a connection: connecting, losing, connecting again, alarms. See link.h. */
+/* A connection: connecting, loss, reconnecting, alarms. See link.h. */
 #include "clock.h"
 #include "link.h"
 #include "locked.h"
@@ -25,7 +25,7 @@ enum {
     PINGS_UNANSWERED_MAX = 2,
     WALL_LOOK_MS = 1000,
     /* nats.c 3.4.1 spins when its own connect times out between INFO and PONG; server_info_read() has already
-     * seen that somebody is there, so this only bounds what is left. */
+     * seen that somebody is there, so this only bounds the rest. */
     HANDSHAKE_MS_MIN = 30000,
 };
 
@@ -60,7 +60,7 @@ struct connection {
     connection_state_fn *on_state;
     void *arg;
     /* keeper */
-    struct wall_clock wall; /* since the current link began to be made */
+    struct wall_clock wall; /* since connecting of the current link began */
     uint64_t wall_due_ms;
     size_t url_at;
     uint64_t retry_ms, retry_due_ms, random;
@@ -209,7 +209,7 @@ void connection_attach(struct connection *connection, struct attachment *attachm
     if (attachment->next != NULL)
         attachment->next->prev = attachment;
     connection->attachments = attachment;
-    struct link *link = connection->current; /* even a lost one: down() comes for it */
+    struct link *link = connection->current; /* also a lost one: down() is still called for it */
     if (link != NULL)
         link->refs++;
     pthread_mutex_unlock(&connection->lock);
@@ -307,7 +307,7 @@ static natsStatus set_tls(natsOptions *options, const char *url, const char *add
     return natsOptions_SetExpectedHostname(options, bracket ? host + 1 : host);
 }
 
-/* What nats.c says of a failed connect. Only what may pass by itself is THOLE_UNAVAILABLE. */
+/* Classifies a failed connect. THOLE_UNAVAILABLE only for errors that may be temporary. */
 static thole_status explain(const struct connection *connection, natsStatus status, const char *address,
                             thole_error *reterr)
 {
@@ -485,7 +485,7 @@ static bool link_is_there(const struct connection *connection, uint64_t epoch)
     return false;
 }
 
-/* Destroys what is certainly out of use; what is not stays for the next time. */
+/* Destroys subscriptions that are certainly unused; keeps the others for the next time. */
 static void destroy_retired(struct connection *connection)
 {
     struct link *link = link_acquire(connection);
@@ -542,7 +542,8 @@ static void try_connect(struct connection *connection)
         return;
     }
     connection->retry_ms = 0;
-    connection->retry_due_ms = link_now_ms() + RETRY_FIRST_MS; /* one that is lost at once is not hammered */
+    /* so that a link that is lost at once is not retried at once */
+    connection->retry_due_ms = link_now_ms() + RETRY_FIRST_MS;
     go_up(connection, nc, &info);
 }
 
@@ -622,7 +623,7 @@ static thole_status set_options(struct connection *connection, const struct conn
     int64_t const handshake_ms = options->connect_timeout_ms > HANDSHAKE_MS_MIN
                                      ? (int64_t)options->connect_timeout_ms
                                      : HANDSHAKE_MS_MIN;
-    struct thread_name const own = link_name_begin("nats-library"); /* timers, callbacks, what is destroyed */
+    struct thread_name const own = link_name_begin("nats-library"); /* timers, callbacks, destruction */
     natsStatus status = natsOptions_Create(o);
     link_name_end(&own);
 #define SET(call) status = status == NATS_OK ? (call) : status
@@ -666,7 +667,7 @@ static struct connection *connection_create(const struct connection_options *opt
     return connection;
 }
 
-/* Waits until nats.c has said of every natsConnection that it is closed, then destroys them. */
+/* Waits until every natsConnection's closed callback has run, then destroys them. */
 static void close_links(struct connection *connection)
 {
     pthread_mutex_lock(&connection->lock);

@@ -2,12 +2,12 @@
  * One NATS connection. Thread-safe. Callbacks run on nats.c's threads or on the connection's own, must not
  * block, must not open or close anything of streams/, and must not close the connection.
  *
- * It reconnects for ever, with capped backoff and jitter, by making a new natsConnection for each epoch: what
- * was received in an epoch can only be answered in it, and nothing that was being sent when it ended is sent
- * later. Set for each of them: SendAsap when nats.c is older than 3.14 (its flusher sleeps 1 ms otherwise), a
- * write deadline, pings every 3 s (a server that froze is noticed within about 9 s), pending limits off,
- * inboxes below _INBOX.thole. User and password go into the URL; all servers of a cluster should be listed in
- * it.
+ * It reconnects for ever, with capped backoff and jitter, by making a new natsConnection for each epoch: a
+ * message that was received in an epoch can only be answered in it, and nothing that was being sent when it
+ * ended is sent later. Settings of each: SendAsap when nats.c is older than 3.14 (its flusher sleeps 1 ms
+ * otherwise), a write deadline, pings every 3 s (a server that froze is noticed within about 9 s), pending
+ * limits off, inboxes below _INBOX.thole. User and password go into the URL; all servers of a cluster should
+ * be listed in it.
  *
  * Statuses of streams/: THOLE_OK; THOLE_UNAVAILABLE (not connected, timeout, no responders, no leader: try
  * again); THOLE_DENIED; THOLE_NOT_FOUND; THOLE_CONFLICT; THOLE_UNSUPPORTED; THOLE_LIMIT; THOLE_INVALID;
@@ -43,7 +43,7 @@ THOLE_NODISCARD thole_status connection_open(const struct connection_options *op
                                              struct connection **ret, thole_error *reterr);
 /* NULL-safe; no callback runs after it returns. What was opened on the connection must be closed before. */
 void connection_close(struct connection *connection);
-/* Grows with every (re)connect, from 1; 0 while disconnected. What was received or sent under another epoch
+/* Grows with every (re)connect, from 1; 0 while disconnected. A message that was received in another epoch
  * must not be acknowledged, extended or handed back. Never blocks. */
 uint64_t connection_epoch(const struct connection *connection);
 /* "2.10.27", as the server said when connecting. Stays readable through the next few reconnects. */
@@ -61,8 +61,8 @@ THOLE_NODISCARD thole_status connection_publish(struct connection *connection, c
                                                 thole_slice body, thole_error *reterr);
 
 /* Blocking request, for set-up and rare calls. The answer's body replaces what is in @p ret. THOLE_DENIED
- * comes after the request timeout: the server does not answer what a permission forbids, it only tells the
- * connection. */
+ * comes after the request timeout: the server does not answer a forbidden request, it only sends an error to
+ * the connection. */
 THOLE_NODISCARD thole_status connection_request(struct connection *connection, const char *subject,
                                                 thole_slice body, struct buf *ret, thole_error *reterr);
 
@@ -76,8 +76,8 @@ thole_slice delivery_header(const struct delivery *delivery, const char *key);
 
 typedef void delivery_fn(void *arg, const struct delivery *delivery);
 struct subscription;
-/* Calls @p each, one at a time, for what is published from now on; also after reconnects. What is published
- * while disconnected is missed. */
+/* Calls @p each, one at a time, for messages that are published from now on; also after reconnects. Messages
+ * that are published while disconnected are missed. */
 THOLE_NODISCARD thole_status connection_subscribe(struct connection *connection, const char *subject,
                                                   delivery_fn *each, void *arg, struct subscription **ret,
                                                   thole_error *reterr);

@@ -15,7 +15,7 @@ void connection_inbox(struct connection *connection, char ret[LINK_INBOX_BYTES])
 {
     natsInbox *inbox = NULL;
     (void)connection;
-    if (natsInbox_Create(&inbox) != NATS_OK) /* it fails for nothing else */
+    if (natsInbox_Create(&inbox) != NATS_OK) /* no other reason to fail */
         memory_give_up(1, LINK_INBOX_BYTES);
     assert(strncmp(inbox, "_INBOX.", 7) == 0);
     (void)snprintf(ret, LINK_INBOX_BYTES, "_INBOX.thole.%s", inbox + 7);
@@ -37,7 +37,7 @@ thole_status connection_publish(struct connection *connection, const char *subje
     return status;
 }
 
-/* A request that a permission forbids is not answered; the server only tells the connection. */
+/* A forbidden request is not answered; the server only sends an error to the connection. */
 static thole_status explain_silence(struct connection *connection, uint64_t violations_before,
                                     const char *subject, thole_status status, thole_error *reterr)
 {
@@ -102,7 +102,7 @@ struct subscription {
     struct attachment attachment;
     struct listeners listeners;
     pthread_mutex_t
-        dispatch; /* held during each(): the last call of an epoch may meet the first of the next */
+        dispatch; /* held during each(): the last call of an epoch may overlap the first of the next */
     delivery_fn *each;
     void *arg;
     char *subject;

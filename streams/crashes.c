@@ -88,7 +88,7 @@ static bool read_value(thole_slice value, struct texts *texts, struct crash_entr
 
 /* ---- writing ---- */
 
-/* @p expected: the sequence of what was read; UINT64_MAX: whatever is there. THOLE_CONFLICT: another one is.
+/* @p expected: the sequence that was read; UINT64_MAX: any. THOLE_CONFLICT: the key has another one.
  */
 static thole_status write(struct connection *connection, const char *subject, uint64_t expected,
                           thole_slice operation, thole_slice value, thole_error *reterr)

@@ -1,7 +1,7 @@
 /*
  * Which instances have crashed an engine: KV bucket THOLE_<ns>_CRASHES, one key <p>.<instance> for each, the
- * instance encoded as in subjects. Written by whoever reports a crash and by the partition's owner; read when
- * a partition is opened. The value is JSON, for people too.
+ * instance encoded as in subjects. Written by crash reporters and by the partition's owner; read when a
+ * partition is opened. The value is JSON, readable for people.
  */
 #ifndef THOLE_CRASHES_H
 #define THOLE_CRASHES_H
@@ -11,34 +11,32 @@ enum { CRASH_REPORT_BYTES_MAX = 1024 };
 
 struct crash_entry {
     thole_slice instance;
-    uint64_t count;            /* crashes with that build; 0: it is to be tried again */
+    uint64_t count;            /* crashes with that build; 0: a retry was requested */
     uint64_t execution;        /* that crashed last; 0: not known */
     thole_slice build;         /* of the code, see build_id() */
-    thole_slice orchestration; /* whose code it was */
+    thole_slice orchestration; /* whose code crashed */
     uint64_t version;
     thole_slice text; /* what is known of the last crash */
     uint64_t time_ms; /* of it, wall clock */
 };
 
 /*
- * One crash more: the count of the entry that is there is raised, or begins anew when its build is another
- * one.
- * @p certain false: it is not known that this instance caused the crash; the count becomes 1 and no more. All
- * blocking.
+ * Counts one more crash: increments the entry's count, or begins at 1 for another build. @p certain false: it
+ * is not known that this instance caused the crash; the count becomes at most 1. All calls block.
  */
 THOLE_NODISCARD thole_status crashes_add(struct connection *connection, const char *ns, uint32_t p,
                                          const struct crash_entry *entry, bool certain, uint64_t *ret_count,
                                          thole_error *reterr);
-/* The entry is what it says, whatever was there. */
+/* Writes the entry, replacing any other. */
 THOLE_NODISCARD thole_status crashes_put(struct connection *connection, const char *ns, uint32_t p,
                                          const struct crash_entry *entry, thole_error *reterr);
-/* There is none any more. */
+/* Removes the entry. */
 THOLE_NODISCARD thole_status crashes_remove(struct connection *connection, const char *ns, uint32_t p,
                                             thole_slice instance, thole_error *reterr);
 
 /* Borrowed for the call; a status that is not OK ends the reading. */
 typedef thole_status crashes_fn(void *arg, const struct crash_entry *entry);
-/* All of a partition. What is no entry is left out. */
+/* All entries of a partition. Malformed ones are left out. */
 THOLE_NODISCARD thole_status crashes_read(struct connection *connection, const char *ns, uint32_t p,
                                           crashes_fn *each, void *arg, thole_error *reterr);
 #endif

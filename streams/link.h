@@ -1,8 +1,8 @@
 /*
- * Inside streams/: what the other files need of a connection.
+ * Inside streams/: the interface of a connection for the other files.
  *
  * Reconnecting is done here and not by nats.c: one natsConnection lives for one epoch. So a message always
- * belongs to the epoch in which it was read, and what is sent for an epoch cannot slip into the next one.
+ * belongs to the epoch in which it was read, and nothing that is sent in one epoch can be sent in the next.
  * (Also, nats.c 3.4.1 gives up for good when the server refuses the same credentials twice or answers -ERR,
  * and its ordered consumer falls back to the stream's first message when it is reset before its first
  * delivery.)
@@ -40,7 +40,7 @@ void link_name_end(const struct thread_name *own);
 /* NULL while disconnected. */
 struct link *link_acquire(struct connection *connection);
 void link_release(struct link *link); /* NULL-safe */
-/* After a write that may have been cut off: the bytes on the wire cannot be trusted any more. */
+/* Breaks the link after a write that may be incomplete. */
 void link_break(struct link *link);
 
 /* natsStatus → thole_status with nats.c's text; @p what begins it. On the thread of the failing call. */
@@ -63,13 +63,13 @@ THOLE_NODISCARD thole_status link_send(struct link *link, natsMsg *message, bool
 /* A body without headers; copies nothing but into the socket's buffer. */
 THOLE_NODISCARD thole_status link_send_bytes(struct link *link, const char *subject, const char *reply,
                                              thole_slice body, bool *ret_sent, thole_error *reterr);
-/* The same where nothing depends on it. */
+/* The same, best effort. */
 void link_hint(struct link *link, const char *subject, const char *reply, thole_slice body);
 
 /*
- * What follows a connection through its epochs. up, down and fire are called one at a time, never after
- * connection_detach(), must not block, and must not attach or detach. up: also from connection_attach() when
- * connected. fire: the alarm is due.
+ * An object that follows a connection through its epochs. up, down and fire are called one at a time, never
+ * after connection_detach(), must not block, and must not attach or detach. up: also from connection_attach()
+ * when connected. fire: the alarm is due.
  */
 struct attachment {
     void (*up)(void *arg, struct link *link);
@@ -91,7 +91,7 @@ uint64_t connection_request_timeout_ms(const struct connection *connection);
 THOLE_NODISCARD thole_status connection_request_with(struct connection *connection, const char *subject,
                                                      const struct header *headers, size_t headers_len,
                                                      thole_slice body, struct buf *ret, thole_error *reterr);
-/* What the server said about itself: it has JetStream. */
+/* Whether the server's INFO says that it has JetStream. */
 bool connection_has_jetstream(const struct connection *connection);
 /* How many permission violations the server has reported, and the last one's text. */
 uint64_t connection_violations(struct connection *connection, char *ret_text, size_t cap);
@@ -101,9 +101,8 @@ void connection_inbox(struct connection *connection, char ret[LINK_INBOX_BYTES])
 
 /*
  * Unsubscribes now, destroys later. nats.c 3.4.1 looks a subscription up, releases the lock, and locks the
- * subscription afterwards: to free it in between, while a message for it comes in, is a use after free. Once
- * a PONG has been read that was asked for after the unsubscribe, no message for it is on its way. Never
- * blocks.
+ * subscription afterwards: freeing it in between, while a message for it arrives, is a use after free. After
+ * the PONG for a PING that was sent after the unsubscribe no message for it can arrive. Never blocks.
  */
 void connection_retire(struct connection *connection, natsSubscription *native, uint64_t epoch);
 
@@ -125,7 +124,7 @@ struct listeners {
 /* Makes @p listener (may be NULL) the newest; closes older ones that are idle. Never blocks. */
 void listeners_replace(struct listeners *listeners, struct listener *listener);
 void listeners_close(struct listeners *listeners);
-/* Unsubscribes, and waits until what had come has been through fn; at most @p wait_ms. Before
+/* Unsubscribes, and waits until fn has been called for all received messages; at most @p wait_ms. Before
  * listeners_close().
  */
 void listeners_drain(struct listeners *listeners, uint64_t wait_ms);

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* Somebody holds it; pthread does not say who. False ends the process: then the caller has it now. */
+/* Whether any thread holds it. If not, the caller has locked it, and the assertion ends the process. */
 static inline bool is_locked(pthread_mutex_t *lock)
 {
     return pthread_mutex_trylock(lock) == EBUSY;

@@ -169,7 +169,7 @@ static const char *known_kind(thole_slice kind)
     return event_notice_kind(i);
 }
 
-/* An execution's own request ids begin with '<': no client waits for one. */
+/* Request ids of executions begin with '<': no client waits for them. */
 static bool is_clients(thole_slice request_id)
 {
     return request_id.len > 0 && request_id.ptr[0] != '<';

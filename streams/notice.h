@@ -1,4 +1,5 @@
-/* Core NATS notices: cancellation pushes and live events. At most once by nature; nothing depends on them. */
+/* Core NATS notices: cancellation pushes and live events. Delivered at most once; correctness does not depend
+ * on them. */
 #ifndef THOLE_NOTICE_H
 #define THOLE_NOTICE_H
 #include "arena.h"
@@ -24,9 +25,9 @@ THOLE_NODISCARD thole_status cancel_notice_parse(const struct delivery *delivery
                                                  struct cancel_notice *ret, thole_error *reterr);
 
 /* kind: started, completed, failed, cancelled, terminated, continued_as_new, paused, resumed, deleted,
- * rejected (a start under an id in use, a deletion of what has not ended). An orchestration that nobody knows
- * is "-". Headers Thole-Execution, Thole-Request (a client's request id, percent-encoded; may be absent);
- * body = output, failure text or reason. */
+ * rejected (a start under an id in use, a deletion of an instance that has not ended). An unknown
+ * orchestration is "-". Headers Thole-Execution, Thole-Request (a client's request id, percent-encoded; may
+ * be absent); body = output, failure text or reason. */
 struct event_notice {
     thole_slice orchestration, instance;
     const char *kind;

@@ -1,10 +1,9 @@
 /*
- * The ordered reader: an ephemeral push consumer without acknowledgements, made anew from the next wanted
- * sequence when messages may be missing, unless the owner wants to be called then. Not nats.c's own: see
- * link.h.
+ * The ordered reader: an ephemeral push consumer without acknowledgements, created again from the next
+ * sequence when messages may be missing, unless the owner has a `lost` callback. It replaces nats.c's ordered
+ * consumer: see link.h.
  *
- * Each consumer ("run") has a name and an inbox of its own; what an earlier one still sends is told apart by
- * them.
+ * Each consumer ("run") has a name and an inbox of its own; they identify messages of an earlier one.
  */
 #include "api.h"
 #include "jscan.h"
@@ -32,17 +31,18 @@ struct ordered_reader {
     struct listeners listeners;
     char *stream, *filter;
     ordered_reader_fn *each;
-    ordered_reader_lost_fn *lost; /* NULL: goes on with the next run */
+    ordered_reader_lost_fn *lost; /* NULL: continues with the next run */
     void *arg;
     pthread_mutex_t dispatch; /* held during each() */
     pthread_mutex_t lock;     /* the rest */
     pthread_cond_t settled;
-    uint64_t next; /* stream sequence; nothing below it is handed over again */
+    uint64_t next; /* stream sequence; messages below it are not delivered again */
     bool last_per_subject;
     char inbox[LINK_INBOX_BYTES], name[PUSH_NAME_BYTES]; /* of the run; empty between runs */
     uint64_t consumer_sequence;                          /* of the run's last message */
-    bool created, busy;                                  /* the server has said yes; each() is running */
-    bool opened, over; /* it has ever said yes, or sent anything; nothing more is handed over */
+    /* created: the server has confirmed the consumer; busy: each() is running */
+    bool created, busy;
+    bool opened, over; /* opened: it was confirmed at least once; over: no more is delivered */
     uint64_t heard_ms, retry_ms;
     thole_status status; /* of the last create, for ordered_reader_open() */
     thole_error error;
@@ -185,7 +185,7 @@ static void take_control(struct ordered_reader *reader, struct link *link, const
     push_flow_reply(link, delivery_header(delivery, "Nats-Consumer-Stalled"));
     if (slice_uint(delivery_header(delivery, "Nats-Last-Consumer"), &sent) &&
         sent != reader->consumer_sequence)
-        run_fails(reader, link, start_run); /* some are missing */
+        run_fails(reader, link, start_run); /* messages are missing */
 }
 
 /* True: hand it over. */
@@ -227,7 +227,7 @@ static void on_delivery(void *arg, natsMsg **message, uint64_t epoch)
     bool wanted = false;
     struct link *link = link_acquire(reader->connection);
     if (link == NULL || link->epoch != epoch) {
-        link_release(link); /* lost: whatever is missed now is read again */
+        link_release(link); /* lost: missed messages are read again */
         return;
     }
     pthread_mutex_lock(&reader->dispatch);
@@ -239,7 +239,7 @@ static void on_delivery(void *arg, natsMsg **message, uint64_t epoch)
         wanted = take_message(reader, link, &delivery, &sequence);
     reader->busy = wanted;
     pthread_mutex_unlock(&reader->lock);
-    link_release(link); /* each() may block, and must not keep the link alive */
+    link_release(link); /* each() may block and must not hold the link */
     if (wanted) {
         reader->each(reader->arg, sequence, &delivery);
         pthread_mutex_lock(&reader->lock);
@@ -286,7 +286,7 @@ static void reader_fire(void *arg)
                               : reader->name[0] == 0 ? reader->retry_ms
                                                      : CREATE_MS;
     if (link == NULL || reader->over)
-        ; /* up() goes on, or nothing does */
+        ; /* up() continues, or it is over */
     else if (reader->busy)
         connection_alarm(reader->connection, &reader->attachment, now + SILENCE_MS);
     else if (now < reader->heard_ms + patience)

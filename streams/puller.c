@@ -1,8 +1,7 @@
 /*
- * Pulling from a queue. What is asked for and not yet delivered is counted over all requests together: the
- * server says with each end of a request how much of it is left. As that message can be lost, requests are
- * also counted by the second in which they were sent, and after their time has passed nothing of them is
- * awaited.
+ * Pulling from a queue. Requested and not yet delivered messages are counted over all requests together: the
+ * server reports the rest at the end of each request. Since that report can be lost, requests are also
+ * counted by the second in which they were sent, and dropped after their time has passed.
  */
 #include "api.h"
 #include "link.h"
@@ -51,7 +50,7 @@ struct puller {
 
 /* ---- asking; the lock is held ---- */
 
-/* By requests that have not ended for certain. */
+/* Messages of requests that may not have ended. */
 static uint32_t alive(const struct puller *puller, uint64_t now)
 {
     uint64_t const second = now / 1000;
@@ -98,7 +97,7 @@ static void send_pull(struct puller *puller, struct link *link, uint32_t batch)
     link_hint(link, subject, reply, api_body_end(&body));
 }
 
-/* Asks when half of what is wanted is not asked for yet: few requests, and never an idle queue. */
+/* Sends a request when half of the wanted messages are not requested yet. */
 static void ask(struct puller *puller, struct link *link)
 {
     uint64_t const now = link_now_ms();
@@ -152,7 +151,7 @@ static void take_status(struct puller *puller, uint32_t status, const struct del
                          &left);
     puller->asked -= left < puller->asked ? (uint32_t)left : puller->asked;
     if (status == 408) {
-        puller->retry_ms = 0; /* its time was over: the usual end */
+        puller->retry_ms = 0; /* it expired: the usual end */
         return;
     }
     ask_later(puller); /* 404, 409: deleted, leader changed, too many waiting; 503: no server answers */
@@ -183,7 +182,7 @@ static void hand_over(struct puller *puller, struct work_message *message, const
         puller->each(puller->arg, message);
     } else if (wanted) {
         puller->bad(puller->arg, message, bad);
-    } else { /* came after all when it was no longer wanted: another worker may have it at once */
+    } else { /* no longer wanted: handed back at once for another worker */
         thole_status const ignored = work_message_signal(puller->connection, message, WORK_NAK, NULL);
         (void)ignored;
         work_message_destroy(message);
@@ -307,7 +306,7 @@ void puller_close(struct puller *puller)
     connection_detach(puller->connection, &puller->attachment);
     pthread_mutex_lock(&puller->lock);
     assert(!puller->closing); /* it is closed once */
-    puller->closing = true;   /* what is still on its way is handed back */
+    puller->closing = true;   /* later deliveries are handed back */
     pthread_mutex_unlock(&puller->lock);
     listeners_drain(&puller->listeners, DRAIN_MS);
     listeners_close(&puller->listeners);

@@ -1,5 +1,5 @@
-/* Inside streams/: ephemeral push consumers without acknowledgement, and what JetStream writes into reply
- * subjects. Pure but for the one call that removes a consumer. */
+/* Inside streams/: ephemeral push consumers without acknowledgement, and JetStream's reply subjects. Pure
+ * except push_remove(). */
 #ifndef THOLE_PUSH_CONSUMER_H
 #define THOLE_PUSH_CONSUMER_H
 #include "link.h"
@@ -17,7 +17,7 @@ struct push_options {
 THOLE_NODISCARD thole_status push_request(const struct push_options *options,
                                           char ret_subject[PUSH_API_BYTES], struct buf *to,
                                           thole_error *reterr);
-/* Asks for its removal and does not wait. */
+/* Requests its removal without waiting. */
 void push_remove(struct link *link, const char *stream, const char *name);
 /* Answers a flow control message; false when @p reply is not one. */
 bool push_flow_reply(struct link *link, thole_slice reply);

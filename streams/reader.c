@@ -10,8 +10,8 @@
 #include <string.h>
 
 enum {
-    READ_HEARTBEAT_MS = 250, /* tells that the end was reached when the last messages were deleted */
-    READ_SILENCE_MS = 2000,  /* then the consumer is taken for gone */
+    READ_HEARTBEAT_MS = 250, /* shows that the end was reached if the last messages were deleted */
+    READ_SILENCE_MS = 2000,  /* then the consumer counts as lost */
     READ_ATTEMPTS_MAX = 3,   /* in a row without a message */
     GET_REQUEST_MAX = 4096,
 };
@@ -36,7 +36,7 @@ static thole_status parse_bounds(thole_slice answer, const char *stream, struct 
     return THOLE_OK;
 }
 
-/* A call whose answer says no more than that it was done. */
+/* A call with an answer that only confirms it. */
 static thole_status tell(struct connection *connection, const char *verb, const char *stream,
                          thole_slice body, uint32_t *ret_error, thole_error *reterr)
 {
@@ -68,7 +68,7 @@ thole_status stream_still_holds(struct connection *connection, const char *strea
     thole_slice time;
     uint64_t ns = 0;
     uint32_t code = 0;
-    /* In this order: what is not there although the stream reaches so far was removed. */
+    /* In this order: a missing message within the bounds was removed. */
     THOLE_TRY(stream_bounds(connection, stream, &bounds, reterr));
     *ret_last = bounds.last;
     *ret = bounds.last >= sequence;
@@ -167,7 +167,7 @@ thole_status stream_get_answer(thole_slice answer, uint64_t *ret_sequence, struc
     if (ret_body == NULL)
         return THOLE_OK;
     buf_clear(ret_body);
-    if (!json_find(message, "data", &data)) /* an empty body is left away */
+    if (!json_find(message, "data", &data)) /* an empty body is omitted */
         return THOLE_OK;
     buf_init(&text, data.len);
     bool const good = json_text(data, &text) && base64_decode(buf_bytes(&text), ret_body);
@@ -215,7 +215,7 @@ struct read {
     stream_delivery_fn *each_delivery; /* where each is NULL */
     void *arg;
     uint64_t next;   /* first sequence not handed over yet */
-    uint64_t target; /* all that matters is at or below it; asked of the leader */
+    uint64_t target; /* read up to this sequence, by the leader */
     bool bounded;    /* target is known */
     bool done;
     /* of the attempt */
@@ -223,11 +223,11 @@ struct read {
     natsSubscription *native;
     char inbox[LINK_INBOX_BYTES], name[PUSH_NAME_BYTES];
     uint64_t consumer_sequence; /* of the last message */
-    uint64_t looked;            /* how far it has looked, as its heartbeats say */
-    uint64_t progress_ms;       /* when anything of this last moved */
-    uint64_t patience_ms; /* with a consumer that sends heartbeats and no messages: its replica has fallen
-                             behind */
-    bool broken;          /* a gap, standstill, or the consumer is gone: try again */
+    uint64_t looked;            /* up to where the consumer has scanned, by its heartbeats */
+    uint64_t progress_ms;       /* time of the last progress */
+    /* limit for a consumer that sends heartbeats but no messages: its replica has fallen behind */
+    uint64_t patience_ms;
+    bool broken; /* a gap, standstill, or the consumer is gone: try again */
 };
 
 static thole_status send_create(struct read *read, thole_error *reterr)
@@ -330,7 +330,7 @@ static thole_status take_message(struct read *read, const struct delivery *deliv
     thole_status const status =
         read->each != NULL ? read->each(read->arg, meta.stream_sequence, delivery->subject, delivery->body)
                            : read->each_delivery(read->arg, meta.stream_sequence, delivery);
-    read->progress_ms = link_now_ms(); /* it may have taken long */
+    read->progress_ms = link_now_ms(); /* the callback may have taken long */
     return status;
 }
 
@@ -458,7 +458,7 @@ thole_status stream_delete(struct connection *connection, const char *stream, ui
         tell(connection, "STREAM.MSG.DELETE", stream, api_body_delete(&body, sequence), &code, reterr);
     if (code == API_SEQUENCE_NOT_FOUND || code == API_MESSAGE_NOT_FOUND)
         status = THOLE_OK;
-    if (code == API_DELETE_FAILED) { /* 2.10 says so of a message that is not there, and of real failures */
+    if (code == API_DELETE_FAILED) { /* 2.10 returns it for a missing message, and for real failures */
         thole_status const ignored =
             tell(connection, "STREAM.MSG.GET", stream, api_body_sequence(&body, sequence), &why, NULL);
         (void)ignored;
@@ -470,8 +470,8 @@ thole_status stream_delete(struct connection *connection, const char *stream, ui
 
 /*
  * The last message always stays. To empty a stream, nats-server 2.10 renames its folder away before it notes
- * the last sequence in the new one: a kill -9 in between and the stream begins again at 1, and whoever
- * remembers a position takes new messages for old ones.
+ * the last sequence in the new one: after a kill -9 in between the stream begins again at 1, and new messages
+ * have sequences that a saved position takes for old ones.
  */
 thole_status stream_purge_below(struct connection *connection, const char *stream, uint64_t sequence,
                                 thole_error *reterr)

@@ -35,11 +35,11 @@ THOLE_NODISCARD thole_status stream_get_subject(thole_slice answer, struct buf *
 typedef thole_status stream_read_fn(void *arg, uint64_t sequence, thole_slice subject, thole_slice body);
 /*
  * Calls @p each for every message with from <= sequence <= to, in order, that matches @p filter (NULL = all).
- * Complete or an error: it asks the leader how far it must get, and gets there, with up to three consumers if
- * they vanish. What is stored meanwhile may or may not be seen. Blocking: a round trip when there is nothing,
- * about two for an instance's history; one more heartbeat (250 ms) when the stream's last messages were
- * deleted and there is no filter. Uses an ephemeral push consumer with flow control and removes it.
- * THOLE_UNAVAILABLE: try again from behind the last sequence that was handed over.
+ * Complete or an error: it reads up to the leader's last sequence, with up to three consumers if they are
+ * lost. Messages that are stored meanwhile may or may not be included. Blocking: a round trip when there is
+ * nothing, about two for an instance's history; one more heartbeat (250 ms) when the stream's last messages
+ * were deleted and there is no filter. Uses an ephemeral push consumer with flow control and removes it.
+ * THOLE_UNAVAILABLE: try again from behind the last sequence that was delivered.
  */
 THOLE_NODISCARD thole_status stream_read(struct connection *connection, const char *stream,
                                          const char *filter, uint64_t from, uint64_t to, stream_read_fn *each,
@@ -54,10 +54,10 @@ THOLE_NODISCARD thole_status stream_read_deliveries(struct connection *connectio
 /* Removes one message for good, without overwriting it. NOT_FOUND counts as done. */
 THOLE_NODISCARD thole_status stream_delete(struct connection *connection, const char *stream,
                                            uint64_t sequence, thole_error *reterr);
-/* The same as one request of a window; its end is the window's to tell. */
+/* The same as a request of a window, which reports the result. */
 THOLE_NODISCARD thole_status stream_delete_send(struct requests *requests, const char *stream,
                                                 uint64_t sequence, uint64_t token, thole_error *reterr);
-/* The same for many, at once. THOLE_UNAVAILABLE: some are perhaps still there. */
+/* The same for many, at once. THOLE_UNAVAILABLE: some may still exist. */
 THOLE_NODISCARD thole_status stream_delete_all(struct connection *connection, const char *stream,
                                                const uint64_t *sequences, size_t n, thole_error *reterr);
 /* Removes every message below @p sequence, but never the stream's last one: see reader.c. */
@@ -65,10 +65,10 @@ THOLE_NODISCARD thole_status stream_purge_below(struct connection *connection, c
                                                 uint64_t sequence, thole_error *reterr);
 
 /*
- * Whether the stream is still the one that was read before: message @p sequence is the one that was stored at
- * @p stored_ns (0: not known), or was removed since and the stream goes on behind it. False: it lost
- * its tail, or was made anew (a server that lost power or was restored, a stream that was deleted), and the
- * same sequences stand, or will stand, for other messages. By the leader. *ret_last: its last sequence.
+ * Whether the stream has not gone back: message @p sequence was stored at @p stored_ns (0: not known), or was
+ * removed since and the stream continues behind it. False: it lost its tail, or was created again (a server
+ * that lost power or was restored, a deleted stream), and the same sequences belong, or will belong, to other
+ * messages. Asks the leader. *ret_last: its last sequence.
  */
 THOLE_NODISCARD thole_status stream_still_holds(struct connection *connection, const char *stream,
                                                 uint64_t sequence, uint64_t stored_ns, bool *ret,
@@ -80,15 +80,14 @@ THOLE_NODISCARD thole_status stream_still_holds(struct connection *connection, c
  * may block for a while (flow control holds the server back).
  *
  * Without @p lost it is endless, through reconnects, server restarts and lost consumers. A stream that goes
- * back meanwhile (stream_still_holds()) is not noticed.
+ * back meanwhile (stream_still_holds()) is not detected.
  *
- * With @p lost it reads over one consumer: when that may be gone, also when the connection is, @p lost is
- * called once and @p each not again, but for a call in progress. So all that it hands over is of one stream
- * that went back at no time. What was found to be true of the stream after ordered_reader_open() holds for
- * all of it.
+ * With @p lost it uses one consumer: when that may be lost, also with the connection, @p lost is called once
+ * and @p each not again, except for a call in progress. So all messages are of a stream that did not go back:
+ * a check of the stream after ordered_reader_open() holds for all of them.
  *
- * @p last_per_subject starts with the newest message of each subject instead (for buckets), and does so again
- * with each new consumer, whatever it has handed over before.
+ * @p last_per_subject starts with the newest message of each subject instead (for buckets), and again with
+ * each new consumer, whatever was delivered before.
  */
 struct ordered_reader;
 typedef void ordered_reader_fn(void *arg, uint64_t sequence, const struct delivery *delivery);

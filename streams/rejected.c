@@ -29,7 +29,7 @@ static thole_slice time_text(char text[TIME_BYTES], uint64_t ns)
     return (thole_slice){(const uint8_t *)text, (size_t)len};
 }
 
-/* Anybody may have chosen these bytes. */
+/* The bytes come from any client. */
 static void append_printable(struct buf *to, thole_slice text, bool spaces)
 {
     for (size_t i = 0; i < text.len; i++) {

@@ -1,10 +1,9 @@
 /*
- * The REJECTED stream: inbox messages that could not be taken, the newest of them, so that whoever sent them,
- * or watches over those who do, finds out. thole.<ns>.rejected.<p>; headers
- *   Thole-Code (see reject_code_name()), Thole-Reason, Thole-Subject (that it was published to; bytes that
- * are not printable ASCII as %XX), Thole-Sequence and Thole-Time (RFC 3339) in the inbox, Thole-Bytes (of the
- *   whole message), Nats-Msg-Id (so that it is kept once when it is found twice)
- * and as body the message itself, cut.
+ * The REJECTED stream: the newest inbox messages that could not be taken, for their senders and operators.
+ *   thole.<ns>.rejected.<p>; headers Thole-Code (see reject_code_name()), Thole-Reason, Thole-Subject (that
+ *   it was published to; bytes that are not printable ASCII as %XX), Thole-Sequence and Thole-Time (RFC 3339)
+ *   in the inbox, Thole-Bytes (of the whole message), Nats-Msg-Id (so that it is kept once when it is found
+ *   twice) and as body the message itself, cut.
  */
 #ifndef THOLE_REJECTED_H
 #define THOLE_REJECTED_H
@@ -24,12 +23,12 @@ THOLE_NODISCARD thole_status rejected_publish(struct requests *requests, const c
                                               thole_error *reterr);
 
 struct rejected_list {
-    uint64_t behind, most;       /* asked: those with smaller numbers (0: all), and how many */
+    uint64_t behind, most;       /* requested: those with smaller numbers (0: all), and at most how many */
     struct arena arena;          /* the caller's */
     struct rejected_item *items; /* the newest last */
     size_t len;
 };
-/* Blocking. THOLE_NOT_FOUND: the stream is not there. */
+/* Blocking. THOLE_NOT_FOUND: the stream does not exist. */
 THOLE_NODISCARD thole_status rejected_read(struct connection *connection, const char *ns,
                                            struct rejected_list *list, thole_error *reterr);
 #endif

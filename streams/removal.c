@@ -1,4 +1,4 @@
-/* Removal of messages: one after the other takes a round trip for each, so many go at once. */
+/* Removal of messages, many at a time, since each takes a round trip. */
 #include "api.h"
 #include "link.h"
 #include "locked.h"
@@ -15,7 +15,7 @@ struct removal {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     size_t in_flight;
-    struct buf unclear;  /* sequences of which the server's answer may mean that they are gone */
+    struct buf unclear;  /* sequences for which the server's answer may mean that they do not exist */
     thole_status status; /* the first failure */
     thole_error err;
 };
@@ -120,7 +120,7 @@ thole_status stream_delete_all(struct connection *connection, const char *stream
 {
     struct removal removal = {.stream = stream};
     struct requests *requests = NULL;
-    if (n <= 2) { /* a window costs more */
+    if (n <= 2) { /* single calls cost less than a window */
         for (size_t i = 0; i < n; i++)
             THOLE_TRY(stream_delete(connection, stream, sequences[i], reterr));
         return THOLE_OK;

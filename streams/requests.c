@@ -28,7 +28,7 @@ struct requests {
     char inbox[LINK_INBOX_BYTES]; /* of the newest epoch; changes in up(), under the lock */
     size_t inbox_len;
     uint64_t inbox_epoch;
-    pthread_mutex_t dispatch; /* held during done(): one at a time, whichever thread */
+    pthread_mutex_t dispatch; /* held during done(): one call at a time, on any thread */
     pthread_mutex_t lock;     /* slots */
     struct slot *slots;
     uint32_t window, free_head, oldest, youngest;
@@ -245,7 +245,7 @@ static void requests_down(void *arg, uint64_t epoch)
     struct requests *requests = arg;
     pthread_mutex_lock(&requests->lock);
     assert(requests->inbox_epoch == 0 || requests->inbox_epoch == epoch);
-    requests->inbox_epoch = 0; /* nothing is taken in for it any more */
+    requests->inbox_epoch = 0; /* its answers are ignored from now on */
     pthread_mutex_unlock(&requests->lock);
     give_up(requests, epoch, 0);
 }
@@ -344,7 +344,7 @@ static thole_status reserve(struct requests *requests, const struct link *link, 
     return THOLE_OK;
 }
 
-/* Gives a slot back for which nothing was sent. False: its callback has come in the meantime. */
+/* Frees a slot for which nothing was sent. False: its callback was called meanwhile. */
 static bool unreserve(struct requests *requests, uint32_t at, uint32_t generation)
 {
     pthread_mutex_lock(&requests->lock);
@@ -378,7 +378,7 @@ static thole_status send_request(struct requests *requests, const char *subject,
         link_message_free(message);
     }
     link_release(link);
-    if (status == THOLE_OK || sent) /* sent in part: the lost connection will answer it */
+    if (status == THOLE_OK || sent) /* sent in part: answered when the connection is lost */
         return THOLE_OK;
     return unreserve(requests, at, generation) ? status : THOLE_OK;
 }

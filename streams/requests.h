@@ -4,9 +4,9 @@
  *
  * Each accepted request is answered exactly once by the callback: with an answer, or with REQUEST_UNKNOWN
  * after the timeout or as soon as the connection is lost. Callbacks run on nats.c's thread or on the
- * connection's, one at a time, in the order in which answers arrive (what is given up: oldest first), must
- * not block, and may send new requests. No lock of the window that sending takes is held meanwhile. Idle
- * windows cost no wake-ups.
+ * connection's, one at a time, in the order in which answers arrive (requests that time out: oldest first),
+ * must not block, and may send new requests. No lock that sending takes is held meanwhile. Idle windows cause
+ * no wake-ups.
  */
 #ifndef THOLE_REQUESTS_H
 #define THOLE_REQUESTS_H
@@ -35,7 +35,7 @@ struct request_done {
 typedef void request_done_fn(void *arg, const struct request_done *done);
 
 struct requests;
-/* @p window: requests in flight at most. */
+/* @p window: largest number of requests in flight. */
 THOLE_NODISCARD thole_status requests_open(struct connection *connection, size_t window, uint64_t timeout_ms,
                                            request_done_fn *done, void *arg, struct requests **ret,
                                            thole_error *reterr);

@@ -76,7 +76,7 @@ static thole_status parse_names(thole_slice text, struct arena *arena, struct ro
         kept.ptr += names[i].len + (comma != NULL);
         kept.len -= names[i].len + (comma != NULL);
     }
-    assert(kept.len == 0); /* as many as there are commas between them */
+    assert(kept.len == 0); /* exactly as many names as separated by commas */
     ret->activities = names;
     ret->activities_len = count;
     return THOLE_OK;
@@ -133,7 +133,7 @@ static void keep(struct calling *calling, const struct delivery *delivery)
     struct heard *heard = NULL;
     thole_status status = roll_answer_parse(delivery, calling->arena, &answer, NULL);
     if (status == THOLE_CORRUPT)
-        return; /* nobody's */
+        return; /* a name is missing */
     if (status == THOLE_OK && (heard = arena_alloc(calling->arena, sizeof *heard)) == NULL)
         status = arena_status(calling->arena);
     if (status != THOLE_OK) {

@@ -1,6 +1,6 @@
 /*
- * Who works for a namespace: a question on thole.<ns>.workers that every worker answers. Core NATS, nothing
- * is stored; who does not answer in time is not there.
+ * The workers of a namespace: a request on thole.<ns>.workers that every worker answers. Core NATS, nothing
+ * is stored; a worker that does not answer in time is missing.
  */
 #ifndef THOLE_ROLL_CALL_H
 #define THOLE_ROLL_CALL_H
@@ -26,8 +26,9 @@ THOLE_NODISCARD thole_status roll_call_answer(struct connection *connection, con
 THOLE_NODISCARD thole_status roll_answer_parse(const struct delivery *delivery, struct arena *arena,
                                                struct roll_answer *ret, thole_error *reterr);
 
-/* All answers, by queue and worker, in memory of @p arena. Blocks until nobody has answered for
- * ROLL_CALL_QUIET_MS, or not at all for ROLL_CALL_SILENCE_MS; not at all when nobody is subscribed. */
+/* All answers, by queue and worker, in memory of @p arena. Blocks until no answer has come for
+ * ROLL_CALL_QUIET_MS, or none at all for ROLL_CALL_SILENCE_MS; returns at once when no worker is
+ * subscribed. */
 THOLE_NODISCARD thole_status roll_call(struct connection *connection, const char *ns, struct arena *arena,
                                        struct roll_answer **ret, size_t *ret_len, thole_error *reterr);
 #endif

@@ -1,4 +1,4 @@
-/* Asks a server who it is before nats.c talks to it: the first line that every NATS server sends. */
+/* Reads the INFO line of a server, the first line that every NATS server sends, before nats.c connects. */
 #ifndef THOLE_SERVER_INFO_H
 #define THOLE_SERVER_INFO_H
 #include "thole/types.h"

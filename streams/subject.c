@@ -26,7 +26,7 @@ uint32_t subject_partition(thole_slice instance, uint32_t partitions)
     return (crc ^ 0xffffffffu) % partitions;
 }
 
-/* Bytes that stand for themselves in a token: none of them means anything to NATS. */
+/* Bytes that are not escaped in a token: none of them is special to NATS. */
 static bool token_byte(uint8_t c)
 {
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -80,7 +80,7 @@ thole_status subject_token_decode(thole_slice token, struct buf *to, thole_error
                 return thole_fail(reterr, THOLE_INVALID, "subject token has a bad escape at byte %zu", i);
             c = (uint8_t)(high * 16 + low);
             i += 2;
-            if (token_byte(c)) /* there is one token for each id, else two subjects mean one instance */
+            if (token_byte(c)) /* each id has exactly one token, so that one instance has one subject */
                 return thole_fail(reterr, THOLE_INVALID, "subject token escapes 0x%02x without need", c);
         } else if (!token_byte(c)) {
             return thole_fail(reterr, THOLE_INVALID, "subject token has byte 0x%02x at %zu", c, i);

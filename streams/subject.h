@@ -11,7 +11,7 @@
 
 enum { SUBJECT_BYTES_MAX = 1024, STREAM_NAME_BYTES_MAX = 128, PARTITIONS_MAX = 4096 };
 
-/* CRC-32 (IEEE 802.3) of the id modulo @p partitions. Frozen for ever. */
+/* CRC-32 (IEEE 802.3) of the id modulo @p partitions. Must never change. */
 uint32_t subject_partition(thole_slice instance, uint32_t partitions);
 
 THOLE_NODISCARD thole_status subject_token(struct buf *to, thole_slice id, thole_error *reterr);
@@ -49,9 +49,9 @@ THOLE_NODISCARD thole_status stream_name(struct buf *to, const char *ns, const c
                                          thole_error *reterr); /* p < 0: none */
 
 /*
- * May a request be answered there? Only where replies go: below _INBOX… or _R_. (another account). A request
- * that names an inbox or history subject for its reply would have the engine write into it with the engine's
- * own permissions.
+ * Whether a request may be answered there: only below _INBOX… or _R_. (another account). Otherwise a request
+ * could name an inbox or history subject for its reply, and the engine would write to it with its own
+ * permissions.
  */
 bool subject_is_reply(thole_slice subject);
 

@@ -58,7 +58,7 @@ static struct stream_spec work_spec(const char *ns, uint32_t replicas)
     return spec;
 }
 
-/* What is kept of it is an operator's choice; that it is bounded is not. */
+/* Its limits are the operator's choice, but it must have limits. */
 static struct stream_spec rejected_spec(const char *ns, uint32_t replicas)
 {
     struct stream_spec spec = {.purpose = "it keeps the newest messages that could not be taken",
@@ -97,7 +97,7 @@ static struct stream_spec bucket_spec(const char *ns, const char *kind, uint64_t
 
 /* ---- the server ---- */
 
-/* Is "a.b.c…" at least major.minor.patch? False for anything that is no version. */
+/* Whether "a.b.c…" is at least major.minor.patch. False for an invalid version. */
 static bool version_at_least(thole_slice version, const unsigned least[3])
 {
     size_t at = 0;
@@ -164,7 +164,7 @@ static thole_status config_get(struct connection *connection, const char *ns, co
     return status;
 }
 
-/* Writes the key unless it exists, then reads what counts. */
+/* Writes the key unless it exists, then reads the value that counts. */
 static thole_status config_create(struct connection *connection, const char *ns, const char *key,
                                   uint64_t value, uint64_t *ret, thole_error *reterr)
 {
@@ -208,7 +208,7 @@ static thole_status check_config(const char *ns, uint64_t format, uint64_t parti
     return THOLE_OK;
 }
 
-/* What an orchestration decides may depend on it: an output above it fails. */
+/* An orchestration's decisions may depend on it: an output above it fails. */
 thole_status topology_check_payload(const struct topology *topology, uint64_t wanted, thole_error *reterr)
 {
     if (topology->payload_max > MESSAGE_BYTES_MAX / 2)
@@ -257,7 +257,7 @@ static thole_status ensure_config(struct connection *connection, const struct to
     return ensure_payload(connection, options, topology, reterr);
 }
 
-/* Says that everything is there: before that, topology_read() finds no namespace. */
+/* Marks the namespace as complete: before that, topology_read() does not find it. */
 static thole_status finish_config(struct connection *connection, const char *ns, thole_error *reterr)
 {
     uint64_t format;
@@ -343,7 +343,7 @@ thole_status topology_read(struct connection *connection, const char *ns, struct
     THOLE_TRY(status);
     THOLE_TRY(check_config(ns, format, partitions, 0, reterr));
     THOLE_TRY(config_get(connection, ns, "payload_max", &topology.payload_max, reterr));
-    if (topology.payload_max == 0) /* set up before it was kept, and no engine has started since */
+    if (topology.payload_max == 0) /* set up by a version without this key, and no engine has started since */
         topology.payload_max = THOLE_PAYLOAD_BYTES_DEFAULT;
     (void)snprintf(topology.ns, sizeof topology.ns, "%s", ns);
     THOLE_TRY(topology_check_payload(&topology, 0, reterr));

@@ -1,4 +1,4 @@
-/* Streams, consumers and buckets of a namespace: made, and read back and verified. */
+/* Creates, reads and verifies streams, consumers and buckets of a namespace. */
 #ifndef THOLE_TOPOLOGY_H
 #define THOLE_TOPOLOGY_H
 #include "connection.h"
@@ -8,7 +8,7 @@ enum { PARTITIONS_DEFAULT = 8, NODES_TTL_MS_DEFAULT = 10000 };
 struct topology_options {
     const char *ns;
     uint32_t partitions;   /* 0 = what CONFIG says, else PARTITIONS_DEFAULT */
-    uint32_t replicas;     /* 1, 3 or 5; 0 = keep what is there, else 1 */
+    uint32_t replicas;     /* 1, 3 or 5; 0 = keep the existing number, else 1 */
     uint64_t nodes_ttl_ms; /* of the NODES bucket; 0 = default */
     uint64_t payload_max;  /* 0 = what CONFIG says, else THOLE_PAYLOAD_BYTES_DEFAULT */
 };
@@ -17,15 +17,14 @@ struct topology {
     uint32_t partitions;
     uint32_t replicas;
     uint64_t nodes_ttl_ms;
-    uint64_t payload_max; /* bytes of one payload: the same for all who run orchestrations here */
+    uint64_t payload_max; /* bytes of one payload: the same for all engines of the namespace */
 };
 
 /*
- * For engines: creates what is missing, reads everything back, refuses with one clear sentence what does not
+ * For engines: creates missing parts, reads everything back, and refuses with one error text what does not
  * fit: server older than 2.10.23, JetStream off, replicas, retention, discard policy, limits, max age,
  * max_msgs_per_subject, subjects, a partition count or a payload_max that differs from CONFIG, a newer CONFIG
- * format.
- * Any number of engines may call it at once. THOLE_UNSUPPORTED / THOLE_INVALID for a refusal.
+ * format. Any number of engines may call it at once. THOLE_UNSUPPORTED / THOLE_INVALID for a refusal.
  */
 THOLE_NODISCARD thole_status topology_ensure(struct connection *connection,
                                              const struct topology_options *options, struct topology *ret,
@@ -42,18 +41,18 @@ THOLE_NODISCARD thole_status topology_check_payload(const struct topology *topol
  * that is there. @p lease_ms 0 takes what is there, else 30 s. THOLE_INVALID when it differs from the
  * request.
  *
- * One that is ahead of its stream is made anew: a server that lost the stream's tail (power, a backup) would
- * skip what is stored next; nats-server 2.10.27 does not look, later ones do for one replica. What was
- * delivered and not acknowledged is delivered again. *@p ret_anew, unless NULL: it was, or was not there.
+ * A consumer that is ahead of its stream is created again: after a loss of the stream's tail (power, a
+ * backup) it would skip new messages; nats-server 2.10.27 does not check that, later ones do for one replica.
+ * Unacknowledged messages are delivered again. *@p ret_anew (may be NULL): the consumer was created.
  */
 THOLE_NODISCARD thole_status topology_ensure_queue(struct connection *connection, const char *ns,
                                                    thole_slice queue, uint64_t lease_ms,
                                                    uint64_t *ret_lease_ms, bool *ret_anew,
                                                    thole_error *reterr);
 /*
- * How many activities of a queue may run at once, over all workers; 0 = no limit. Kept in CONFIG, and made so
- * by the queue's consumer: the server delivers no further message while so many are delivered and not
- * acknowledged. Lowered: what runs goes on, and nothing is delivered until fewer run.
+ * Limit of activities of a queue that run at once, over all workers; 0 = no limit. Stored in CONFIG and
+ * enforced by the queue's consumer: the server delivers no further message while that many are not
+ * acknowledged. When it is lowered, running activities continue, and nothing is delivered until fewer run.
  */
 THOLE_NODISCARD thole_status topology_queue_limit(struct connection *connection, const char *ns,
                                                   thole_slice queue, uint64_t *ret, thole_error *reterr);

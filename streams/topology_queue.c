@@ -14,14 +14,14 @@
 enum {
     LEASE_MS_DEFAULT = 30000,
     QUEUE_JSON_MAX = 4096,
-    /* Above the slots of all workers of a queue together; when it is reached the queue stalls. */
+    /* More than the slots of all workers of a queue together; the queue stalls when it is reached. */
     MAX_ACK_PENDING = 100000,
-    MAX_ACK_PENDING_LEAST = 1000, /* of a consumer that somebody else made, and that nobody limits */
+    MAX_ACK_PENDING_LEAST = 1000, /* of an existing consumer without a limit of thole */
     MAX_WAITING = 4096,
     LIMIT_TRIES = 5,
 };
 
-/* What a consumer is, as far as it may differ. */
+/* The properties of a consumer that may differ. */
 struct queue_state {
     uint64_t lease_ms, delivered;
     int64_t ack_pending_max; /* <= 0: no limit */
@@ -124,7 +124,8 @@ static thole_status verify_queue(struct connection *connection, const struct wor
     return status;
 }
 
-/* What it has delivered, and then how far the stream reaches: that only grows, unless it went back. */
+/* Reads first the last delivered sequence, then the stream's last one, which only grows unless the stream
+ * went back. */
 static thole_status is_ahead(struct connection *connection, const struct work_names *names,
                              uint64_t delivered, bool *ret, thole_error *reterr)
 {
@@ -197,8 +198,8 @@ static bool limit_holds(const struct queue_state *state, uint64_t limit)
     return limit == 0 ? has <= 0 || has >= MAX_ACK_PENDING_LEAST : has == (int64_t)limit;
 }
 
-/* Whoever changes the consumer looks again afterwards whether another limit was written meanwhile, so the
- * last one written is the one that stays. */
+/* After a change of the consumer checks whether another limit was written meanwhile, so that the last one
+ * written stays. */
 static thole_status limit_settle(struct connection *connection, const struct work_names *names,
                                  const struct queue_state *state, thole_error *reterr)
 {
@@ -257,7 +258,7 @@ thole_status topology_limit_queue(struct connection *connection, const char *ns,
     buf_release(&answer);
     THOLE_TRY(status);
     status = verify_queue(connection, &names, 0, &state, reterr);
-    if (status == THOLE_NOT_FOUND) /* its first worker will make it so */
+    if (status == THOLE_NOT_FOUND) /* its first worker creates it with the limit */
         return THOLE_OK;
     return status == THOLE_OK ? limit_settle(connection, &names, &state, reterr) : status;
 }

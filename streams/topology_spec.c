@@ -284,7 +284,7 @@ thole_status spec_ensure(struct connection *connection, struct stream_spec *spec
         return status;
     THOLE_TRY(spec_create(connection, spec, reterr));
     status = spec_verify(connection, spec, reterr);
-    if (status == THOLE_NOT_FOUND) /* of a cluster: another engine's request is still on its way */
+    if (status == THOLE_NOT_FOUND) /* in a cluster: another engine's request is still being processed */
         return thole_fail(reterr, THOLE_UNAVAILABLE, "stream %s is being made by another engine: try again",
                           spec->name);
     return status;

@@ -1,4 +1,4 @@
-/* Inside streams/: what a stream must be like; making it; comparing it with what is there, field by field. */
+/* Inside streams/: the required configuration of a stream; creating it; comparing it field by field. */
 #ifndef THOLE_TOPOLOGY_SPEC_H
 #define THOLE_TOPOLOGY_SPEC_H
 #include "connection.h"
@@ -12,14 +12,14 @@ struct stream_spec {
     size_t subjects_len;
     const char *purpose;       /* why a wrong field matters: ends the refusal */
     const char *retention;     /* "limits", "workqueue" */
-    uint32_t replicas;         /* 0: as they are, else 1; set to what is there by ensure and verify */
+    uint32_t replicas;         /* 0: as existing, else 1; ensure and verify set it to the actual number */
     uint64_t max_age_ms;       /* 0: for ever */
-    bool keep_max_age;         /* any that is there will do; max_age_ms is set to it */
+    bool keep_max_age;         /* any existing value is accepted; max_age_ms is set to it */
     uint64_t dedupe_ms;        /* for making it; 0: the server's default */
     int64_t max_per_subject;   /* 0: unlimited */
     bool lift_max_per_subject; /* from a stream that an earlier version has made with such a limit */
     bool deny_purge, deny_delete, allow_rollup, allow_direct;
-    bool discard_old;            /* else what does not fit is refused */
+    bool discard_old;            /* else messages above the limits are refused */
     int64_t max_msgs, max_bytes; /* for making it; 0: unlimited */
     bool no_limits; /* on bytes and messages; where discard is "new" they are otherwise the operator's choice
                      */

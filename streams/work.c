@@ -59,8 +59,8 @@ thole_status work_publish(struct requests *requests, const char *ns, const struc
     return status;
 }
 
-/* By the literal subject, which costs the server next to nothing however long the queue is. nats-server
- * 2.10.27 then finds no message when of several the last one was removed: the item is queued once more. */
+/* By the literal subject, which is cheap for the server however long the queue is. If of several messages the
+ * last one was removed nats-server 2.10.27 finds none, and the item is queued once more. */
 thole_status work_look(struct requests *requests, const char *ns, const struct work_item *item,
                        uint64_t token, thole_error *reterr)
 {
@@ -86,13 +86,13 @@ thole_status work_look(struct requests *requests, const char *ns, const struct w
     return status;
 }
 
-/* The header must be there, and say what the subject says. */
+/* The header must exist and be equal to the subject's token. */
 static bool agrees(natsMsg *native, const char *key, thole_slice token)
 {
     return token.len > 0 && thole_slice_equal(link_native_header(native, key), token);
 }
 
-/* What the rows can hold: one message that has more would spoil the claims of all. */
+/* Within the range of the rows' columns: a larger number would make the whole claim statement fail. */
 static bool agreed_number(natsMsg *native, const char *key, thole_slice token, uint64_t most, uint64_t *ret)
 {
     return agrees(native, key, token) && slice_uint(token, ret) && *ret > 0 && *ret <= most;

@@ -16,7 +16,7 @@ struct work_item {
 THOLE_NODISCARD thole_status work_publish(struct requests *requests, const char *ns,
                                           const struct work_item *item, uint64_t token, thole_error *reterr);
 /* Asks the stream's leader whether the item is queued; its input and activity are not looked at. The answer
- * is one for stream_get_answer(): sequence 0 = no, or, after the later one of two was removed, perhaps. */
+ * is for stream_get_answer(): sequence 0 = not queued, or, if the later one of two was removed, not known. */
 THOLE_NODISCARD thole_status work_look(struct requests *requests, const char *ns,
                                        const struct work_item *item, uint64_t token, thole_error *reterr);
 
@@ -29,46 +29,47 @@ struct work_message {
     void *native;
 };
 void work_message_destroy(struct work_message *message); /* NULL-safe; sends nothing */
-/* @p again is a later delivery of the same: @p message is signalled by it from now on. Takes @p again. */
+/* @p again is a later delivery of the same message: signals for @p message use it from now on. Takes @p
+ * again. */
 void work_message_adopt(struct work_message *message, struct work_message *again);
 
 /*
- * Signals are hints. The server goes by the message's sequence in WORK and not by the delivery or the
- * connection: +WPI puts the redelivery off for an ack-wait from now, whoever sends it; -NAK brings it back,
- * at once or after a while; both do nothing when the server does not know of a delivery (any more), or when
- * it has chosen the message for redelivery already. +ACK removes it, however late. So an ACK is only for what
- * nobody needs any more, and none of them says who may run anything.
+ * Signals are hints. The server identifies the message by its sequence in WORK, not by the delivery or the
+ * connection: +WPI postpones the redelivery by an ack-wait from now, whoever sends it; -NAK causes a
+ * redelivery, at once or after a delay; both do nothing when the server has no pending delivery of it, or has
+ * already chosen it for redelivery. +ACK removes it, however late. So send an ACK only for a message that is
+ * not needed any more; no signal decides who may run a try.
  */
 enum work_signal { WORK_ACK, WORK_NAK, WORK_PROGRESS, WORK_TERM };
 /* Does not wait. THOLE_UNAVAILABLE: nothing was sent, there is no connection. */
 THOLE_NODISCARD thole_status work_message_signal(struct connection *connection,
                                                  const struct work_message *message, enum work_signal signal,
                                                  thole_error *reterr);
-/* -NAK: it comes back after @p delay_ms, to a worker that asks for messages then. */
+/* -NAK: it is redelivered after @p delay_ms, to any worker that pulls then. */
 THOLE_NODISCARD thole_status work_message_put_back(struct connection *connection,
                                                    const struct work_message *message, uint64_t delay_ms,
                                                    thole_error *reterr);
 
 /*
  * Pulls from one queue's durable consumer with raw requests (nats.c's Fetch is not used: heap overflow before
- * 3.8.3, 1 ms per call). Keeps between half and all requested of what was wanted and not yet delivered; asks
- * again after two missed idle heartbeats, after 404/408/409/503 answers (with growing pauses) and after a
- * reconnect; never polls. What comes although it is no longer wanted is handed back (-NAK) at once.
+ * 3.8.3, 1 ms per call). Keeps requests for at least half of the wanted messages; requests again after two
+ * missed idle heartbeats, after 404/408/409/503 answers (with growing pauses) and after a reconnect; never
+ * polls. Messages that are no longer wanted are handed back (-NAK) at once.
  */
 struct puller;
 typedef void puller_fn(void *arg, struct work_message *message); /* takes the message; nats.c's thread */
 /* A malformed message (headers missing, subject and headers disagree) goes here; it stays unacknowledged
  * until this terminates it. Text says what is wrong. */
 typedef void puller_bad_fn(void *arg, struct work_message *message, const char *text);
-/* The server refused a request: the consumer is gone, or nobody answers. It is asked again in any case. May
- * be NULL; must not block. */
+/* The server refused a request: the consumer does not exist, or there are no responders. The request is
+ * repeated in any case. May be NULL; must not block. */
 typedef void puller_refused_fn(void *arg);
 THOLE_NODISCARD thole_status puller_open(struct connection *connection, const char *ns, thole_slice queue,
                                          puller_fn *each, puller_bad_fn *bad, puller_refused_fn *refused,
                                          void *arg, struct puller **ret, thole_error *reterr);
-/* From now on at most @p free_slots more messages are wanted in total (replaces the earlier wish; every
- * delivery counts it down). 0 = stop pulling. Thread-safe, does not block. */
+/* From now on at most @p free_slots more messages are wanted in total (replaces the earlier number; every
+ * delivery decrements it). 0 = stop pulling. Thread-safe, does not block. */
 void puller_want(struct puller *puller, uint32_t free_slots);
-/* NULL-safe; no callback runs after it returns. Hands back what is still on its way. */
+/* NULL-safe; no callback runs after it returns. Later deliveries are handed back. */
 void puller_close(struct puller *puller);
 #endif
