@@ -35,11 +35,11 @@ typedef thole_status thole_activity_fn(thole_activity *act, thole_slice input, t
     X(REQUESTED, 1, "requested")       /* its instance was cancelled: `thole cancel` */                      \
     X(SELECT_LOSER, 2, "select_loser") /* it lost a thole_await_any() */                                     \
     X(EXPLICIT, 3, "explicit")         /* thole_cancel() of its handle */                                    \
-    X(ENDED, 4, "ended")               /* its execution ended, or continued as new, without it */            \
-    X(TIMEOUT, 5, "timeout")           /* the time of this try, or of all tries, is over */                  \
-    X(TERMINATED, 6, "terminated")     /* its instance was terminated */                                     \
-    X(CANCELLED, 32, "cancelled")      /* one of those above: the message that says which was lost */        \
-    X(LEASE_LOST, 33, "lease_lost") /* this worker does not hold it any more: it runs elsewhere, or will */  \
+    X(ENDED, 4, "ended")            /* its execution ended, or continued as new, without waiting for it */   \
+    X(TIMEOUT, 5, "timeout")        /* the timeout of this try, or of all tries, has passed */               \
+    X(TERMINATED, 6, "terminated")  /* its instance was terminated */                                        \
+    X(CANCELLED, 32, "cancelled")   /* one of those above: the message with the kind was lost */             \
+    X(LEASE_LOST, 33, "lease_lost") /* this worker no longer has the lease: it runs elsewhere, or will */    \
     X(SHUTDOWN, 34, "shutdown")     /* this worker stops: a success still counts, else it runs again */
 
 /** Why a token fired; NONE: it has not. */
@@ -60,21 +60,21 @@ THOLE_API bool thole_activity_cancelled(const thole_activity *act);
 THOLE_NODISCARD THOLE_API thole_status thole_activity_wait(thole_activity *act, uint64_t wait_ms);
 /** Why the token fired; THOLE_CANCEL_NONE before. The first reason stays. */
 THOLE_API thole_cancel_kind thole_activity_cancel_kind(const thole_activity *act);
-/** The same as text for people: the reason given to `thole cancel` or thole_cancel(), who won the race
- * ("timer 5 won"), else the kind's name; empty before. Borrowed until the return. */
+/** The reason as text for people: the one given to `thole cancel` or thole_cancel(), the winner of the race
+ * ("timer 5 won"), else the kind's name; empty before the token fires. Borrowed until the return. */
 THOLE_API thole_slice thole_activity_cancel_reason(const thole_activity *act);
-/** Milliseconds that are left of the grace period: when they are over, this try's slot is given up, or its
- * process is killed. UINT64_MAX before the token has fired. */
+/** Milliseconds that are left of the grace period: after them this try's slot is given up, or its process is
+ * killed. UINT64_MAX before the token has fired. */
 THOLE_API uint64_t thole_activity_grace_left_ms(const thole_activity *act);
 
 /** The instance that scheduled this activity. Borrowed until the return, as are all texts here. */
 THOLE_API thole_slice thole_activity_instance(const thole_activity *act);
 /** The registered name of the orchestration that scheduled it, and the version of its code, from 1. Empty and
- * 0 where that is not known: the instance has just been deleted. The name is borrowed until the return. */
+ * 0 if not known: the instance was just deleted. The name is borrowed until the return. */
 THOLE_API thole_slice thole_activity_orchestration(const thole_activity *act);
 THOLE_API uint32_t thole_activity_version(const thole_activity *act);
-/** The worker that runs it: its node's name and what makes it unique for ever, as in logs and in
- * `thole queue list`. Borrowed until the return. */
+/** The worker that runs it: its node's name with a unique suffix, as in logs and in `thole queue list`.
+ * Borrowed until the return. */
 THOLE_API thole_slice thole_activity_worker(const thole_activity *act);
 /** The registered name of this activity. */
 THOLE_API thole_slice thole_activity_name(const thole_activity *act);
@@ -89,33 +89,34 @@ THOLE_API uint64_t thole_activity_id(const thole_activity *act);
 THOLE_API uint32_t thole_activity_try(const thole_activity *act);
 /** How many times this try has been claimed, from 1; more than 1 after a worker was lost. */
 THOLE_API uint32_t thole_activity_attempt(const thole_activity *act);
-/** The queue that it came from. Borrowed until the return. */
+/** The queue of this activity. Borrowed until the return. */
 THOLE_API thole_slice thole_activity_queue(const thole_activity *act);
-/** Milliseconds until this try is timed out (0 = it is over); UINT64_MAX = no limit. */
+/** Milliseconds until this try's timeout (0 = it has passed); UINT64_MAX = no limit. */
 THOLE_API uint64_t thole_activity_time_left_ms(const thole_activity *act);
 
 /**
  * A descriptor that becomes readable when the token fires, for poll() and event loops. Owned by the library:
- * do not read, write or close it. @return -1 when none can be made.
+ * do not read, write or close it. @return -1 when there are no more descriptors.
  */
 THOLE_API int thole_activity_cancel_fd(thole_activity *act);
 
 /**
- * Notes progress. The details are stored with the lease's next renewal, so that the next try, or the next
- * claim after a crash, can go on from there. Does not block; cheap; the last one counts.
+ * Records progress. The details are stored with the lease's next renewal, so that the next try, or the next
+ * claim after a crash, can continue from there. Does not block; cheap; the last call counts.
  * @param details  Copied; at most 16 KiB.
- * @return THOLE_OK; THOLE_CANCELLED once the token has fired; THOLE_LIMIT (too large, not noted);
+ * @return THOLE_OK; THOLE_CANCELLED once the token has fired; THOLE_LIMIT (too large, not recorded);
  * THOLE_NOMEM.
  */
 THOLE_API thole_status thole_activity_heartbeat(thole_activity *act, thole_slice details);
-/** What the last heartbeat before this try or claim said; empty for none. Borrowed until the return. */
+/** The details of the last heartbeat before this try or claim; empty for none. Borrowed until the return. */
 THOLE_API thole_slice thole_activity_details(const thole_activity *act);
 
 /**
  * Completes this activity later, from any process, with thole_client_complete() or thole_client_fail():
- * return its status from the handler, `return thole_activity_later(act, &token)`. No lease is kept then: only
- * the timeouts, a cancellation (nobody is told) or the completion end it, so give it a timeout.
- * @param ret_token  Printable ASCII; lives until the handler returns. Good for this try only.
+ * return its status from the handler, `return thole_activity_later(act, &token)`. It then has no lease: only
+ * a timeout, a cancellation (the holder of the token is not told) or the completion ends it, so give it a
+ * timeout.
+ * @param ret_token  Printable ASCII; borrowed until the handler returns. Valid for this try only.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_activity_later(thole_activity *act, thole_slice *ret_token);
 
@@ -123,14 +124,14 @@ THOLE_NODISCARD THOLE_API thole_status thole_activity_later(thole_activity *act,
 THOLE_API void *thole_activity_alloc(thole_activity *act, size_t bytes);
 /** printf into such memory; an empty slice when out of memory. */
 THOLE_API thole_slice thole_activity_format(thole_activity *act, const char *fmt, ...) THOLE_PRINTF(2, 3);
-/** Sets the failure text and returns THOLE_APP: `return thole_activity_fail(act, "bank is away")`. Tried
- * again if the call's retry policy says so. */
+/** Sets the failure text and returns THOLE_APP: `return thole_activity_fail(act, "bank is away")`. The call's
+ * retry policy decides whether another try follows. */
 THOLE_API thole_status thole_activity_fail(thole_activity *act, const char *fmt, ...) THOLE_PRINTF(2, 3);
-/** The same with an error type, [A-Za-z0-9_.-]{0,64}, that orchestrations and retry policies can tell apart.
+/** The same with an error type, [A-Za-z0-9_.-]{0,64}, that orchestrations and retry policies can distinguish.
  */
 THOLE_API thole_status thole_activity_fail_as(thole_activity *act, thole_slice type, const char *fmt, ...)
     THOLE_PRINTF(3, 4);
-/** The same, and it is not tried again whatever the policy says. */
+/** The same without another try, whatever the policy is. */
 THOLE_API thole_status thole_activity_fail_final(thole_activity *act, thole_slice type, const char *fmt, ...)
     THOLE_PRINTF(3, 4);
 

@@ -3,11 +3,11 @@
  *
  * A client is safe to use from several threads at once; each call blocks its caller only. Calls return
  * THOLE_UNAVAILABLE when a server cannot be reached within the client's timeout; start and cancel are then
- * safe to repeat with the same arguments (a start that had been stored after all answers THOLE_CONFLICT).
- * A lost connection is made again by itself; calls under way go on when it is back.
+ * safe to repeat with the same arguments (a start that was stored before returns THOLE_CONFLICT). A lost
+ * connection is made again automatically; running calls continue then.
  *
- * THOLE_NOMEM is for what data take: results, answers, histories. Where the system has no memory for a small
- * block of the library's own, the process says so on stderr and aborts.
+ * THOLE_NOMEM is returned for memory of data: results, answers, histories. If the system has no memory for a
+ * small allocation of the library itself, the process prints a message on stderr and aborts.
  */
 #ifndef THOLE_CLIENT_H
 #define THOLE_CLIENT_H
@@ -26,21 +26,21 @@ typedef struct thole_client_options {
     const char *postgres; /**< libpq connection string; default $THOLE_POSTGRES; only list and show need it */
     const char *ns;       /**< namespace; default $THOLE_NAMESPACE, else "default" */
     uint64_t timeout_ms;  /**< of each round trip; default 5000 */
-    size_t payload_max;   /**< bytes of an input; 0, the default: what the namespace allows */
+    size_t payload_max;   /**< bytes of an input; 0, the default: the namespace's limit */
 } thole_client_options;
 
-/** Where an instance stands. Values are stored; append only. */
+/** The status of an instance. Values are stored; append only. */
 typedef enum thole_instance_status {
     THOLE_INSTANCE_UNKNOWN = 0,
-    THOLE_INSTANCE_RUNNING = 1,   /**< has work to do or waits for an activity, a timer or an event */
-    THOLE_INSTANCE_WAITING = 2,   /**< no live engine knows this orchestration; goes on when one does */
+    THOLE_INSTANCE_RUNNING = 1,   /**< runs, or waits for an activity, a timer or an event */
+    THOLE_INSTANCE_WAITING = 2,   /**< no live engine knows this orchestration; continues when one does */
     THOLE_INSTANCE_STUCK = 3,     /**< the code diverged from the history, or the history is damaged */
     THOLE_INSTANCE_COMPLETED = 4, /**< terminal, as are the next two */
     THOLE_INSTANCE_FAILED = 5,
     THOLE_INSTANCE_CANCELLED = 6,
     THOLE_INSTANCE_TERMINATED = 7, /**< terminal too */
     THOLE_INSTANCE_PAUSED = 8,
-    THOLE_INSTANCE_CONTINUED_AS_NEW = 9 /**< an execution that ended so; of an instance only for a moment */
+    THOLE_INSTANCE_CONTINUED_AS_NEW = 9 /**< ended with it; of an instance only for a moment */
 } thole_instance_status;
 
 /** "Running", "Waiting", "Stuck", "Completed", "Failed", "Cancelled", "Terminated", "Paused",
@@ -60,7 +60,7 @@ typedef struct thole_outcome {
 /** One event of a history, as read back from the stream. Slices are borrowed for the callback. */
 typedef struct thole_history_event {
     uint64_t sequence;   /**< of the record in the history stream */
-    uint64_t execution;  /**< from 1; 0: what came before the instance was started */
+    uint64_t execution;  /**< from 1; 0: events before the instance was started */
     uint64_t turn;       /**< from 1 within the execution */
     uint64_t id;         /**< from 1 within the execution */
     uint64_t ref;        /**< id of the event that this one resolves; 0 = none */
@@ -77,17 +77,17 @@ typedef struct thole_history_event {
     thole_slice queue;      /**< of an activity, else empty */
     thole_slice instance;   /**< the other one: child, parent, receiver of an event; else empty */
     thole_slice request_id; /**< of what a client or another instance asked for, else empty */
-    uint64_t pruned_before; /**< of HistoryPruned: the executions before this one, but the first, are gone */
+    uint64_t pruned_before; /**< of HistoryPruned: executions before it, but the first, are removed */
 } thole_history_event;
-/** Called for each event in order, on the caller's thread. Anything but THOLE_OK stops the reading and is
+/** Called for each event in order, on the caller's thread. Any status but THOLE_OK stops reading and is
  * returned. It may call other functions of the client. */
 typedef thole_status thole_history_fn(void *arg, const thole_history_event *event);
 
-/** An execution of which there is a history, from the projection. */
+/** An execution that has a history, from the projection. */
 typedef struct thole_execution_info {
     uint64_t execution;
-    thole_instance_status status;  /**< CONTINUED_AS_NEW of all but the newest */
-    uint64_t started_ms, ended_ms; /**< logical time of its first and its last turn; 0: it goes on */
+    thole_instance_status status;  /**< CONTINUED_AS_NEW for all but the newest */
+    uint64_t started_ms, ended_ms; /**< logical time of its first and its last turn; 0: not ended */
     uint64_t turns;
 } thole_execution_info;
 /** As thole_instance_fn. */
@@ -127,14 +127,14 @@ typedef struct thole_list_filter {
     uint64_t behind_created_ms;
 } thole_list_filter;
 
-/** An activity in quarantine: its claims were lost with their workers, so it is not run any more until
- * somebody decides. Slices are borrowed for the call. */
+/** An activity in quarantine: its claims were lost with their workers, so it is not run until a user decides.
+ * Slices are borrowed for the call. */
 typedef struct thole_poisoned_info {
     thole_slice instance, activity, queue;
     uint64_t execution, activity_id;
     uint32_t try_number; /**< which try it was, from 1 */
     uint32_t claims;     /**< how many were lost */
-    thole_slice worker;  /**< with which the last was lost */
+    thole_slice worker;  /**< of the last lost claim */
     thole_slice reason;
     uint64_t since_ms; /**< milliseconds since 1970 */
     uint64_t until_ms; /**< when it fails by itself; 0 = never */
@@ -157,19 +157,19 @@ typedef struct thole_poisoned_filter {
 typedef struct thole_queue_worker {
     thole_slice worker;
     uint64_t activities;
-    uint64_t silent_ms; /**< since it was last heard of; it claims, and renews every third of the lease */
+    uint64_t silent_ms; /**< since its last claim or renewal (every third of the lease) */
 } thole_queue_worker;
-/** How many there are of one activity in a queue. */
+/** Number of activities of one name in a queue. */
 typedef struct thole_queue_activity {
     thole_slice activity;
-    uint64_t count; /**< that wait or run */
+    uint64_t count; /**< waiting or running */
 } thole_queue_activity;
-/** What there is in a queue. Slices and workers are borrowed for the call. */
+/** The contents of a queue. Slices and workers are borrowed for the call. */
 typedef struct thole_queue_info {
     thole_slice queue;
-    uint64_t waiting;  /**< nobody has them, or a worker that is silent for longer than the lease */
+    uint64_t waiting;  /**< no worker has them, or only one that is silent for longer than the lease */
     uint64_t running;  /**< a worker has them */
-    uint64_t outside;  /**< somebody completes them from outside */
+    uint64_t outside;  /**< completed from outside */
     uint64_t poisoned; /**< in quarantine */
     uint64_t limit;    /**< how many may run at once; 0 = no limit */
     uint64_t lease_ms; /**< 0 = no worker has served it yet */
@@ -181,17 +181,17 @@ typedef struct thole_queue_info {
 /** As thole_instance_fn. */
 typedef thole_status thole_queue_fn(void *arg, const thole_queue_info *info);
 
-/** What kind of thing is waited for. Append only. */
+/** Kinds of unresolved tasks. Append only. */
 typedef enum thole_pending_kind {
     THOLE_PENDING_ACTIVITY = 1,
     THOLE_PENDING_TIMER = 2,
     THOLE_PENDING_EVENT = 3,
     THOLE_PENDING_CHILD = 4
 } thole_pending_kind;
-/** Something that an execution has asked for and that has not come. */
+/** An unresolved task of an execution. */
 typedef struct thole_pending {
     thole_pending_kind kind;
-    uint64_t id;           /**< of the event that asked for it */
+    uint64_t id;           /**< id of its scheduling event */
     thole_slice name;      /**< activity, event, or the child's orchestration; a timer has none */
     thole_slice queue;     /**< of an activity */
     thole_slice instance;  /**< the child's id */
@@ -209,7 +209,7 @@ typedef struct thole_inspection {
     thole_instance_status
         status; /**< Running, Paused, or how it ended; why one waits or is stuck is not here */
     thole_slice input;
-    thole_slice output;           /**< how it ended: result, failure text, reason; empty before */
+    thole_slice output;           /**< result, failure text or reason of the end; empty before */
     thole_slice error_type;       /**< of a failure; may be empty */
     const thole_pending *pending; /**< by id */
     size_t pending_len;
@@ -217,19 +217,19 @@ typedef struct thole_inspection {
 /** Called once, on the caller's thread. Its status is returned. */
 typedef thole_status thole_inspection_fn(void *arg, const thole_inspection *inspection);
 
-/** Where an activity stands that is in its queue, from the projection. Slices are borrowed for the call. */
+/** An activity in its queue, from the projection. Slices are borrowed for the call. */
 typedef struct thole_activity_info {
     uint64_t execution, activity_id;
     thole_slice queue, activity;
     uint32_t try_number;
-    thole_slice worker; /**< that has it; empty = none */
-    uint64_t silent_ms; /**< since that worker was last heard of */
-    bool outside;       /**< completed with its token, by no worker */
+    thole_slice worker; /**< the worker that has it; empty = none */
+    uint64_t silent_ms; /**< since that worker's last claim or renewal */
+    bool outside;       /**< completed from outside with its token */
 } thole_activity_info;
 /** As thole_instance_fn. */
 typedef thole_status thole_activity_info_fn(void *arg, const thole_activity_info *info);
 
-/** A worker that has answered. Slices are borrowed for the call. */
+/** A worker that answered. Slices are borrowed for the call. */
 typedef struct thole_worker_info {
     thole_slice worker, queue;
     uint64_t slots;
@@ -239,7 +239,7 @@ typedef struct thole_worker_info {
 /** Called on the caller's thread. Anything but THOLE_OK stops and is returned. */
 typedef thole_status thole_worker_fn(void *arg, const thole_worker_info *info);
 
-/** An engine that has said within the node TTL that it lives. Slices are borrowed for the call. */
+/** An engine with a heartbeat within the node TTL. Slices are borrowed for the call. */
 typedef struct thole_engine_info {
     thole_slice node;
     uint64_t started_ms;
@@ -278,9 +278,9 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_start(thole_client *client, 
 typedef struct thole_start_options {
     size_t size;       /**< sizeof(thole_start_options) */
     uint32_t version;  /**< of the orchestration; 0 = the newest */
-    thole_slice event; /**< name of an event that is delivered in any case, started now or before; then an
-                            id in use is a conflict only if that instance has ended: it takes no
-                            event any more (signal with start). Empty = none */
+    thole_slice event; /**< signal with start: name of an event that is delivered in any case, whether the
+                          instance is started now or was before; then an id in use is a conflict only if that
+                          instance has ended. Empty = none */
     thole_slice event_data;
 } thole_start_options;
 /** thole_client_start() with options. */
@@ -295,40 +295,40 @@ typedef struct thole_start_item {
     thole_slice orchestration;
     thole_slice input;
     uint32_t version; /**< of the orchestration; 0 = the newest */
-    uint64_t token;   /**< comes back with the answer; the caller's own, for example a line number */
+    uint64_t token;   /**< returned with the answer; chosen by the caller, for example a line number */
 } thole_start_item;
-/** Gives the next start. THOLE_OK; THOLE_NOT_FOUND: there are no more; anything else: stop. */
+/** Gives the next start. THOLE_OK; THOLE_NOT_FOUND: no more; any other status: stop. */
 typedef thole_status thole_start_source_fn(void *arg, thole_start_item *ret_item, thole_error *reterr);
 /**
- * What has become of one start. Slices are borrowed for the call.
- * @p error->status: THOLE_OK (stored: it will be taken once, whatever crashes); THOLE_INVALID, THOLE_LIMIT
- * (refused, not sent); THOLE_UNAVAILABLE (not known to be stored).
- * @return THOLE_OK, or anything else to stop.
+ * The outcome of one start. Slices are borrowed for the call. @p error->status: THOLE_OK (stored: it will be
+ * taken exactly once); THOLE_INVALID, THOLE_LIMIT (refused, not sent); THOLE_UNAVAILABLE (not known to be
+ * stored).
+ * @return THOLE_OK, or any other status to stop.
  */
 typedef thole_status thole_start_answer_fn(void *arg, uint64_t token, thole_slice instance,
                                            const thole_error *error);
 /**
- * Starts many instances without waiting for an engine to accept each: thousands are on their way at a time.
+ * Starts many instances without waiting for an engine to accept each: thousands are in flight at a time.
  * Memory is bounded, however many there are: at most 2,048 starts and 16 MiB of them (or one) wait for their
  * answer.
  *
  * Both functions are called on the caller's thread, never at the same time; the answers come in no particular
- * order, one for each start that the source gave. A start that is refused concerns nobody else. Each is
- * repeated, under one request id, until the stream has it, for the client's timeout: it is taken once. When a
- * start cannot be stored for so long no more are taken from the source, what is on its way is answered, and
- * the call returns THOLE_UNAVAILABLE; to start the same ids again changes nothing of those that were stored.
+ * order, one for each start that the source gave. A refused start does not affect others. Each is repeated,
+ * under one request id, until the stream has stored it, for the client's timeout: it is taken once. If a
+ * start cannot be stored within that time no more are taken from the source, those in flight are answered,
+ * and the call returns THOLE_UNAVAILABLE; starting the same ids again does not change those that were stored.
  *
- * An id in use is not seen here: the engine refuses such a start, and nothing changes.
- * @return THOLE_OK (each start was answered, perhaps with a refusal); THOLE_UNAVAILABLE; what a function
- * returned.
+ * An id in use is not reported here: the engine refuses such a start, and nothing changes.
+ * @return THOLE_OK (each start was answered, with or without an error); THOLE_UNAVAILABLE; the status that a
+ * function returned.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_start_many(thole_client *client,
                                                                thole_start_source_fn *source,
                                                                thole_start_answer_fn *answer, void *arg,
                                                                thole_error *reterr);
 /**
- * Waits until the instance has ended. The answer comes from committed history. Costs nothing while it waits
- * but one small read every five seconds, since the notice that ends the wait may be lost.
+ * Waits until the instance has ended. The answer comes from committed history. While it waits it makes one
+ * small read every five seconds, since the notice that ends the wait may be lost.
  * @param wait_ms  0 = look once; UINT64_MAX = for ever.
  * @return THOLE_OK with *ret_outcome filled; THOLE_TIMEOUT (still running); THOLE_NOT_FOUND (no such
  *         instance within the time); THOLE_UNAVAILABLE; THOLE_INVALID.
@@ -338,9 +338,9 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_wait(thole_client *client, t
                                                          thole_error *reterr);
 /**
  * thole_client_start() and thole_client_wait() with one subscription: the fastest way to a result. Nothing is
- * asked beforehand; the engine refuses an id in use.
- * @return As both. THOLE_TIMEOUT: the start is stored and the instance has not ended within @p wait_ms; go on
- *         with thole_client_wait().
+ * checked before; the engine refuses an id in use.
+ * @return As both. THOLE_TIMEOUT: the start is stored and the instance has not ended within @p wait_ms;
+ * continue with thole_client_wait().
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_run(thole_client *client, thole_slice instance,
                                                         thole_slice orchestration, thole_slice input,
@@ -351,25 +351,24 @@ THOLE_API void thole_outcome_release(thole_outcome *outcome);
 
 /**
  * Requests cancellation. Durable when it returns THOLE_OK; the instance sees it in its next turn. Repeating
- * it changes nothing; the first reason wins. The history's last record is read first: an instance that has
- * ended is not asked. It may still end between that look and its engine's taking the request, which then
- * changes nothing.
+ * it changes nothing; the first reason wins. The history's last record is read first: no request is sent to
+ * an instance that has ended. It may still end before its engine takes the request, which then changes
+ * nothing.
  * @param reason  At most 1024 bytes; may be empty.
- * @return THOLE_OK; THOLE_NOT_FOUND; THOLE_CONFLICT (it has ended: as what and when is in the text);
+ * @return THOLE_OK; THOLE_NOT_FOUND; THOLE_CONFLICT (it has ended: the text says how and when);
  *         THOLE_INVALID; THOLE_UNAVAILABLE.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_cancel(thole_client *client, thole_slice instance,
                                                            thole_slice reason, thole_error *reterr);
 /**
- * Raises an event in an instance. Durable when it returns THOLE_OK; delivered once. An instance that does not
- * exist yet finds it when it starts, for 7 days (the engines' --early-events). One that has ended is told by
- * the same look as in thole_client_cancel(), and one that ends between that and its engine's taking the event
- * drops it.
+ * Raises an event in an instance. Durable when it returns THOLE_OK; delivered once. For an instance that does
+ * not exist yet it is kept until the start, for 7 days (the engines' --early-events). An instance that has
+ * ended is detected as in thole_client_cancel(); one that ends before its engine takes the event drops it.
  * @param request_id  The same for every repetition of one request: UTF-8 like an instance id, not beginning
  *                    with '<'; empty = a new one.
- * @param ret_kept    May be NULL. True: there was no such instance yet, the event is kept for it.
- * @return THOLE_OK; THOLE_CONFLICT (it has ended, and the event is not one that it had taken before);
- *         THOLE_INVALID; THOLE_LIMIT (data too large); THOLE_UNAVAILABLE.
+ * @param ret_kept    May be NULL. True: there is no such instance yet, the event is kept.
+ * @return THOLE_OK; THOLE_CONFLICT (it has ended, and had not taken this event before); THOLE_INVALID;
+ *         THOLE_LIMIT (data too large); THOLE_UNAVAILABLE.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_signal(thole_client *client, thole_slice instance,
                                                            thole_slice name, thole_slice data,
@@ -385,32 +384,30 @@ typedef struct thole_delete_options {
     thole_slice reason; /**< at most 1024 bytes; stays in the log, as does the id */
 } thole_delete_options;
 /**
- * Deletes an instance that has ended, or, with force, whatever it is: its rows, then its history. A record
- * with its id, the time and the reason stays. What its activities were told to do is not undone. The id can
- * be used again, for another instance; events that are raised in it meanwhile wait for that one. Durable when
- * it returns THOLE_OK. Waits up to the client's timeout for an engine to do it; without a live engine the
- * request stays queued and @p ret_accepted is false.
+ * Deletes an instance that has ended, or with force any instance: its rows, then its history. A record with
+ * its id, the time and the reason stays. Effects of its activities are not undone. The id can be used again,
+ * for another instance; events that are raised meanwhile wait for that one. Durable when it returns THOLE_OK.
+ * Waits up to the client's timeout for an engine to do it; without a live engine the request stays queued and
+ * @p ret_accepted is false.
  * @param options       NULL = defaults.
- * @param ret_accepted  May be NULL. True: the deletion is recorded; what is left of the history goes within
- *                      moments.
- * @return THOLE_OK; THOLE_NOT_FOUND; THOLE_CONFLICT (it has not ended, and there is no force: nothing was
- *         changed); THOLE_INVALID; THOLE_UNAVAILABLE.
+ * @param ret_accepted  May be NULL. True: the deletion is recorded; the rest of the history is removed soon.
+ * @return THOLE_OK; THOLE_NOT_FOUND; THOLE_CONFLICT (it has not ended, and force is not set: nothing was
+ * changed); THOLE_INVALID; THOLE_UNAVAILABLE.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_delete(thole_client *client, thole_slice instance,
                                                            const thole_delete_options *options,
                                                            bool *ret_accepted, thole_error *reterr);
-/** The executions of an instance of which there is a history, in order. @return THOLE_OK, also for none;
- * THOLE_INVALID; THOLE_UNAVAILABLE; what the callback returned. */
+/** The executions of an instance that have a history, in order. @return THOLE_OK, also for none;
+ * THOLE_INVALID; THOLE_UNAVAILABLE; the status that the callback returned. */
 THOLE_NODISCARD THOLE_API thole_status thole_client_executions(thole_client *client, thole_slice instance,
                                                                thole_execution_fn *each, void *arg,
                                                                thole_error *reterr);
 /**
  * Removes histories of old executions of an instance that has continued as new: those before @p before, but
- * never that of the first execution (it says when and by whom the instance was started) nor of the one that
- * goes on. What they were about has ended; nothing else changes. It is an event of the history,
- * HistoryPruned, and done within moments once that is recorded; a second time changes nothing. Durable when
- * it returns THOLE_OK.
- * @param before  Number of an execution. One that has not begun yet: all that have ended.
+ * never that of the first execution (it has the time and the request of the start) nor of the current one.
+ * Nothing else changes. It is an event of the history, HistoryPruned, and carried out soon after that is
+ * recorded; repeating it changes nothing. Durable when it returns THOLE_OK.
+ * @param before  Number of an execution. A number above the current one: all that have ended.
  * @param reason  Kept in the history. May be empty; at most 1024 bytes.
  * @return THOLE_OK; THOLE_NOT_FOUND; THOLE_CONFLICT (the instance has ended: delete it); THOLE_INVALID
  * (before is 0); THOLE_UNAVAILABLE (safe to call again).
@@ -418,35 +415,35 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_executions(thole_client *cli
 THOLE_NODISCARD THOLE_API thole_status thole_client_prune(thole_client *client, thole_slice instance,
                                                           uint64_t before, thole_slice reason,
                                                           thole_error *reterr);
-/** Its code does not run until it is resumed, cancelled or terminated; what comes meanwhile is kept, running
- * activities go on. Else as thole_client_cancel(). */
+/** Its code does not run until it is resumed, cancelled or terminated; messages are kept meanwhile, running
+ * activities continue. Else as thole_client_cancel(). */
 THOLE_NODISCARD THOLE_API thole_status thole_client_pause(thole_client *client, thole_slice instance,
                                                           thole_slice reason, thole_error *reterr);
 /** Ends a pause. */
 THOLE_NODISCARD THOLE_API thole_status thole_client_resume(thole_client *client, thole_slice instance,
                                                            thole_slice reason, thole_error *reterr);
-/** One that is Stuck is tried again with the code that the engine has: its crashes are forgotten, its history
- * is replayed. Changes nothing else, and nothing at all where it is not Stuck. Else as thole_client_cancel().
+/** Tries a Stuck instance again with the engine's code: its crash count is cleared, its history is replayed.
+ * Has no effect on an instance that is not Stuck. Else as thole_client_cancel().
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_retry(thole_client *client, thole_slice instance,
                                                           thole_slice reason, thole_error *reterr);
 /**
- * Asks the engine that owns the instance; see thole_on_query(). Changes nothing. One that has ended is
+ * Queries an instance, by its owner; see thole_on_query(). Changes nothing. An instance that has ended is
  * replayed from its history for each query.
  * @param ret_output  On THOLE_OK: owned, release with thole_client_release().
- * @return THOLE_OK; THOLE_NOT_FOUND (no such instance, or no such query); THOLE_INVALID (its code cannot
- *         run there; it has ended, and what it is asked about stood on its stack); THOLE_UNAVAILABLE (no
- * engine owns it now, none answers in time, or too many that have ended are asked at once); what the handler
- *         returned.
+ * @return THOLE_OK; THOLE_NOT_FOUND (no such instance, or no such query); THOLE_INVALID (its code cannot run
+ *         there; it has ended, and the query's argument was on its stack); THOLE_UNAVAILABLE (no engine owns
+ *         it now, none answers in time, or too many ended instances are queried at once); the status that the
+ *         handler returned.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_query(thole_client *client, thole_slice instance,
                                                           thole_slice name, thole_slice input,
                                                           thole_slice *ret_output, thole_error *reterr);
-/** Completes an activity whose handler returned thole_activity_later(). Durable when it returns THOLE_OK; too
- * late or a second time changes nothing. THOLE_INVALID: not a token. */
+/** Completes an activity whose handler returned thole_activity_later(). Durable when it returns THOLE_OK; a
+ * late or repeated completion changes nothing. THOLE_INVALID: not a token. */
 THOLE_NODISCARD THOLE_API thole_status thole_client_complete(thole_client *client, thole_slice token,
                                                              thole_slice output, thole_error *reterr);
-/** Fails it; the retry policy decides what follows. */
+/** Fails the activity; the retry policy decides whether another try follows. */
 THOLE_NODISCARD THOLE_API thole_status thole_client_fail(thole_client *client, thole_slice token,
                                                          thole_slice type, thole_slice message,
                                                          thole_error *reterr);
@@ -456,24 +453,24 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_poisoned(thole_client *clien
                                                              thole_poisoned_fn *each, void *arg,
                                                              thole_error *reterr);
 /**
- * Lists queues that hold something, by name. Counts the projection's rows: it takes about as long as Postgres
- * needs to read all activities that are scheduled twice; two requests to NATS for each queue.
- * @param queue  Only that one; empty = all.
+ * Lists queues that are not empty, by name. Counts the projection's rows, which takes about two scans of all
+ * scheduled activities in Postgres; two requests to NATS for each queue.
+ * @param queue  Only this queue; empty = all.
  * @return THOLE_OK; THOLE_UNAVAILABLE; THOLE_INVALID; what @p each returned.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_queues(thole_client *client, thole_slice queue,
                                                            thole_queue_fn *each, void *arg,
                                                            thole_error *reterr);
 /**
- * Decides on an activity in quarantine: it is run again, in a new try whose losses count from the start.
- * Durable when it returns THOLE_OK; one that is not in quarantine (any more) is left alone.
- * @param execution, activity_id, try_number  As thole_client_poisoned() gave them; try 0 = whichever it is.
+ * Runs an activity in quarantine again, in a new try whose losses count from 0. Durable when it returns
+ * THOLE_OK; has no effect on one that is not in quarantine.
+ * @param execution, activity_id, try_number  As thole_client_poisoned() gave them; try 0 = any.
  * @return THOLE_OK; THOLE_INVALID; THOLE_UNAVAILABLE (safe to repeat).
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_poisoned_retry(thole_client *client, thole_slice instance,
                                                                    uint64_t execution, uint64_t activity_id,
                                                                    uint32_t try_number, thole_error *reterr);
-/** The same, but it fails, with error type "poison". */
+/** Lets an activity in quarantine fail, with error type "poison". */
 THOLE_NODISCARD THOLE_API thole_status thole_client_poisoned_fail(thole_client *client, thole_slice instance,
                                                                   uint64_t execution, uint64_t activity_id,
                                                                   uint32_t try_number, thole_error *reterr);
@@ -486,34 +483,32 @@ typedef struct thole_rejected_info {
     uint64_t bytes;      /**< of all of it */
     uint64_t stored_ms;  /**< when its inbox stored it */
     uint64_t sequence;   /**< in its inbox */
-    uint64_t number;     /**< among all that were rejected since the namespace was made, from 1 */
+    uint64_t number;     /**< counts rejected messages since the namespace was created, from 1 */
     uint32_t partition;
 } thole_rejected_info;
 typedef thole_status thole_rejected_fn(void *arg, const thole_rejected_info *info);
 /**
- * Lists the newest messages that could not be taken, the newest first. They are kept for a while, and no more
- * than so many: see docs/operations.md.
- * @param behind  0: from the newest on; else only those with a smaller number.
- * @param limit   At most so many; 0 = 100.
+ * Lists rejected messages, the newest first. They are kept for a limited time and number: see
+ * docs/operations.md.
+ * @param behind  0: begin with the newest; else only those with a smaller number.
+ * @param limit   Largest number of messages; 0 = 100.
  * @return THOLE_OK, also when there is none; what @p each returned unless THOLE_OK; THOLE_NOT_FOUND (the
  *         engines here are older than this); THOLE_UNAVAILABLE; THOLE_LIMIT (more than memory allows).
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_rejected(thole_client *client, uint64_t behind,
                                                              uint64_t limit, thole_rejected_fn *each,
                                                              void *arg, thole_error *reterr);
-/** Frees a slice that a function of this library said to release so. Empty is allowed. */
+/** Frees a slice for which a function's documentation says so. Empty is allowed. */
 THOLE_API void thole_client_release(thole_slice owned);
 /** Reads the instance's history from the stream, in order. THOLE_NOT_FOUND when there is none. */
 THOLE_NODISCARD THOLE_API thole_status thole_client_history(thole_client *client, thole_slice instance,
                                                             thole_history_fn *each, void *arg,
                                                             thole_error *reterr);
 /**
- * Reads the history of the latest execution and says what was asked for in it and has not come. No code is
- * run: which of that the code awaits now, and what it will do then, only the code knows. It reads the whole
- * execution, so it is for people.
- * @return THOLE_OK; THOLE_NOT_FOUND (also when it was never started, and only events wait for it);
- *         THOLE_LIMIT (more than 256 MiB of history); THOLE_CORRUPT; THOLE_UNAVAILABLE; what @p each
- * returned.
+ * Reads the history of the latest execution and returns its unresolved tasks. No code is run, so which of
+ * them the code awaits now is not known. It reads the whole execution, so do not call it often.
+ * @return THOLE_OK; THOLE_NOT_FOUND (also when it was never started, but has waiting events); THOLE_LIMIT
+ *         (more than 256 MiB of history); THOLE_CORRUPT; THOLE_UNAVAILABLE; what @p each returned.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_inspect(thole_client *client, thole_slice instance,
                                                             thole_inspection_fn *each, void *arg,
@@ -523,14 +518,14 @@ THOLE_NODISCARD THOLE_API thole_status thole_client_activities(thole_client *cli
                                                                thole_activity_info_fn *each, void *arg,
                                                                thole_error *reterr);
 /**
- * Asks all workers of the namespace what they serve. Ends when nobody has answered for 100 ms, or after half
- * a second when nobody answers at all (a worker may be frozen), at once when there is none; nothing is stored
- * and nothing is polled. A worker older than this call, or one that cannot answer now, is missing in it.
+ * Asks all workers of the namespace what they serve. Ends when no answer has come for 100 ms, or after half a
+ * second without any answer (a worker may be frozen), at once when there is no worker. Workers of a version
+ * without this call, or that cannot answer now, are missing.
  * @return THOLE_OK; THOLE_UNAVAILABLE; THOLE_NOMEM; what @p each returned.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_client_workers(thole_client *client, thole_worker_fn *each,
                                                             void *arg, thole_error *reterr);
-/** Lists the engines that live, from their heartbeats: one that died is there for the node TTL. */
+/** Lists the live engines, from their heartbeats: a crashed one is listed for the node TTL. */
 THOLE_NODISCARD THOLE_API thole_status thole_client_engines(thole_client *client, thole_engine_fn *each,
                                                             void *arg, thole_error *reterr);
 /** Reads one row of the projection. THOLE_NOT_FOUND when there is none (yet). */

@@ -8,12 +8,12 @@
  *  - own nothing but memory from thole_alloc() and thole_format().
  *
  * Code that crashes, calls exit(), overflows its stack or does not return or await within --turn-limit (10 s)
- * takes the engine's process with it. The instance is then tried alone, in a copy of the process, and is
- * Stuck after two crashes; other instances go on.
+ * takes the engine's process with it. The instance then first runs in a forked copy of the process, and is
+ * Stuck after two crashes; other instances continue.
  *
  * All functions here must be called on the orchestration's own stack, except where a query handler may use
  * them. Scheduling never blocks and never fails: errors surface at the await. Only the thole_await functions
- * suspend. docs/guarantees.md says what holds, and why.
+ * suspend. docs/guarantees.md has the guarantees.
  */
 #ifndef THOLE_ORCHESTRATION_H
 #define THOLE_ORCHESTRATION_H
@@ -51,32 +51,32 @@ typedef thole_status thole_orchestration_fn(thole_ctx *ctx, thole_slice input, t
  */
 THOLE_API thole_task thole_call(thole_ctx *ctx, thole_slice name, thole_slice input);
 
-/** When a failed try is followed by another. Zeroed: it is not. */
+/** When a failed try is followed by another. Zeroed: never. */
 typedef struct thole_retry {
     uint32_t tries_max;      /**< the first one included; 0 and 1 = no second try; at most 10,000 */
     uint64_t first_delay_ms; /**< before the second try */
     double factor;           /**< each later delay is the one before times this; 0 = 1; at most 1,000 */
     uint64_t max_delay_ms;   /**< ceiling of a delay; 0 = none */
     double jitter;           /**< 0..1: up to so much of each delay is taken off, differently for each try */
-    /** Error types (see thole_activity_fail_as()) that are never tried again; may be NULL. Copied. */
+    /** Error types (see thole_activity_fail_as()) after which no other try follows; may be NULL. Copied. */
     const thole_slice *final_types;
     size_t final_types_len; /**< at most 64 */
 } thole_retry;
 
-/** What becomes of an activity that is lost with its workers again and again (see `--poison-after`): its
- * handler kills them, it seems, so it is not run any more. */
+/** What happens to an activity that was lost with its workers too often (see `--poison-after`): its handler
+ * seems to kill them, so it is not run any more. */
 typedef enum thole_poison {
-    /** It waits in quarantine for somebody to decide: `thole queue retry` runs it again, `thole queue fail`
-     * lets it fail. When nobody has after the engine's `--quarantine` (1 h), it fails with error type
-     * "poison". Timeouts and cancellation go on. */
+    /** It waits in quarantine for a user's decision: `thole queue retry` runs it again, `thole queue fail`
+     * lets it fail. Without a decision it fails after the engine's `--quarantine` (1 h), with error type
+     * "poison". Timeouts and cancellation still apply. */
     THOLE_POISON_QUARANTINE = 0,
     THOLE_POISON_FAIL = 1, /**< it fails at once, with error type "poison" */
     THOLE_POISON_RETRY =
         2 /**< a failed try with error type "poison", as any other: the retry policy decides */
 } thole_poison;
 
-/** Fill with zeroes, set size, then what differs. Recorded at the first run; a replay takes what is recorded,
- * so that all but the queue may be changed in the code under running instances. */
+/** Fill with zeroes, set size, then what differs. Recorded at the first run; a replay uses the recorded
+ * options, so that all but the queue may be changed in the code under running instances. */
 typedef struct thole_call_options {
     size_t size;               /**< sizeof(thole_call_options) */
     thole_slice queue;         /**< whose workers may run it; empty = "default" */
@@ -98,21 +98,22 @@ THOLE_API thole_task thole_timer(thole_ctx *ctx, uint64_t delay_ms);
 /**
  * Waits for the next external event called @p name. Events of a name are taken in the order in which they
  * came, also those that came before this call, or before the instance existed. A wait that is cancelled or
- * loses a race takes no event: one that it had got and that no await had told of goes to the next wait.
+ * loses a race takes no event: an event that it had taken and that no await has returned goes to the next
+ * wait.
  * @param name  [A-Za-z0-9_-]{1,64}; else the await returns THOLE_INVALID.
  */
 THOLE_API thole_task thole_event(thole_ctx *ctx, thole_slice name);
 
 /** Raises an event in another instance (or in this one). Durable with this turn; delivered once. An instance
- * that has ended drops it; one that does not exist yet finds it when it starts, for 7 days.
- * A wrong id, name or size makes the next await return THOLE_INVALID or THOLE_LIMIT; an execution that ends
- * without another await fails with it. */
+ * that has ended drops it; for one that does not exist yet it is kept until the start, for 7 days. A wrong
+ * id, name or size makes the next await return THOLE_INVALID or THOLE_LIMIT; an execution that ends without
+ * another await fails with it. */
 THOLE_API void thole_raise(thole_ctx *ctx, thole_slice instance, thole_slice name, thole_slice data);
 
-/** What becomes of a child that is running when its parent ends or continues as new. */
+/** What happens to a running child when its parent ends or continues as new. */
 typedef enum thole_close {
     THOLE_CLOSE_CANCEL = 0,   /**< it is asked to cancel, and may compensate */
-    THOLE_CLOSE_ABANDON = 1,  /**< it goes on */
+    THOLE_CLOSE_ABANDON = 1,  /**< it continues */
     THOLE_CLOSE_TERMINATE = 2 /**< it ends at once */
 } thole_close;
 
@@ -129,8 +130,8 @@ typedef struct thole_child_options {
 THOLE_API thole_task thole_child(thole_ctx *ctx, thole_slice orchestration, thole_slice input,
                                  const thole_child_options *options);
 
-/** Starts an instance that is nobody's child and waits for nothing; an id in use is left alone. Wrong
- * arguments are told as those of thole_raise() are. options.close is not used. */
+/** Starts a root instance without waiting for it; has no effect if the id is in use. Wrong arguments are
+ * reported like those of thole_raise(). options.close is not used. */
 THOLE_API void thole_start(thole_ctx *ctx, thole_slice orchestration, thole_slice input,
                            const thole_child_options *options);
 
@@ -156,7 +157,7 @@ THOLE_NODISCARD THOLE_API thole_status thole_await(thole_ctx *ctx, thole_task ta
 THOLE_NODISCARD THOLE_API thole_status thole_await_any(thole_ctx *ctx, const thole_task *tasks, size_t n,
                                                        size_t *ret_winner);
 
-/** Like thole_await_any(), but the others go on and can be awaited later. */
+/** Like thole_await_any(), but the others continue and can be awaited later. */
 THOLE_NODISCARD THOLE_API thole_status thole_await_first(thole_ctx *ctx, const thole_task *tasks, size_t n,
                                                          size_t *ret_first);
 
@@ -172,8 +173,8 @@ THOLE_NODISCARD THOLE_API thole_status thole_await_all(thole_ctx *ctx, const tho
 /** True when an await of @p task would return at once. */
 THOLE_API bool thole_ready(thole_ctx *ctx, thole_task task);
 
-/** Cancels @p task unless it is resolved: the activity's worker, or the child, is told at once; a timer wakes
- * nobody. Awaiting it afterwards returns THOLE_CANCELLED. @p reason is copied; at most 1024 bytes are kept.
+/** Cancels @p task unless it is resolved: the activity's worker, or the child, is told at once; a timer does
+ * not fire. Awaiting it afterwards returns THOLE_CANCELLED. @p reason is copied; at most 1024 bytes are kept.
  */
 THOLE_API void thole_cancel(thole_ctx *ctx, thole_task task, thole_slice reason);
 
@@ -197,7 +198,7 @@ THOLE_API thole_status thole_throw(thole_ctx *ctx, const char *fmt, ...) THOLE_P
 THOLE_API thole_status thole_throw_as(thole_ctx *ctx, thole_slice type, const char *fmt, ...)
     THOLE_PRINTF(3, 4);
 
-/* ---- what stands still: time, ids, randomness, values from outside ---- */
+/* ---- deterministic values: time, ids, random numbers, side effects ---- */
 
 /** Logical time of this turn: milliseconds since 1970-01-01 UTC. Never goes back within an execution. */
 THOLE_API uint64_t thole_now_ms(const thole_ctx *ctx);
@@ -208,19 +209,19 @@ THOLE_API uint64_t thole_execution_id(const thole_ctx *ctx);
 /** The version of the code that this execution runs. */
 THOLE_API uint32_t thole_version_id(const thole_ctx *ctx);
 
-/** The next number of a sequence that is this execution's own; the same in every replay. Not for secrets. */
+/** The next number of this execution's random sequence; the same in every replay. Not for secrets. */
 THOLE_API uint64_t thole_random(thole_ctx *ctx);
 /** A version 4 UUID from thole_random(), 36 characters in thole_alloc() memory; empty at the memory limit. */
 THOLE_API thole_slice thole_uuid(thole_ctx *ctx);
 
-/** Makes a value that may differ from run to run. It may read clocks and make random numbers; it must be
- * quick, and must not use the orchestration's functions but thole_alloc() and thole_format(). */
+/** Computes a value that may differ from run to run. It may read clocks and generate random numbers; it must
+ * be quick, and of the orchestration's functions it may use only thole_alloc() and thole_format(). */
 typedef thole_status thole_side_effect_fn(thole_ctx *ctx, void *arg, thole_slice *ret_value);
 /**
- * Calls @p make once and records its value; a replay gets the recorded value and does not call it. Something
- * that can fail, block or must be told to others belongs in an activity.
- * @return What @p make returned, THOLE_LIMIT (larger than the payload limit) or THOLE_INVALID (it used more
- *         than it may). Anything but THOLE_OK is recorded without a value: a replay returns it again.
+ * Calls @p make once and records its value; a replay gets the recorded value and does not call it. Use an
+ * activity for anything that may fail or block, or that has effects outside.
+ * @return What @p make returned, THOLE_LIMIT (larger than the payload limit) or THOLE_INVALID (it called a
+ * forbidden function). Any status but THOLE_OK is recorded without a value: a replay returns it again.
  */
 THOLE_NODISCARD THOLE_API thole_status thole_side_effect(thole_ctx *ctx, thole_side_effect_fn *make,
                                                          void *arg, thole_slice *ret_value);
@@ -232,33 +233,33 @@ typedef enum thole_log_level {
     THOLE_LOG_ERROR
 } thole_log_level;
 /** Writes a line to the engine's log with the instance's id: at most 511 bytes of it, and 64 KiB of lines in
- * a turn. Silent in replay and in queries; lost when the turn is. */
+ * a turn. No output in replay and in queries; dropped if the turn is not recorded. */
 THOLE_API void thole_log(thole_ctx *ctx, thole_log_level level, const char *fmt, ...) THOLE_PRINTF(3, 4);
 
-/* ---- what others can see ---- */
+/* ---- visible outside ---- */
 
 /** Sets a short text or document that list, show and the client see. At most 1024 bytes, else cut. */
 THOLE_API void thole_set_status(thole_ctx *ctx, thole_slice status);
 
 /**
- * Answers a query from the parked instance, or from one that has ended, however long ago. It sees what the
- * code last left in @p arg and in the state, must change neither, and must not schedule, wait, raise or set
- * anything: what it tries is refused, and the query fails. thole_format() and thole_alloc() give memory that
- * lives until the answer is sent.
+ * Answers a query from the parked instance, or from one that has ended. It sees @p arg and the state as the
+ * code last left them, must change neither, and must not schedule, wait, raise or set anything: such calls
+ * are refused, and the query fails. thole_format() and thole_alloc() give memory that lives until the answer
+ * is sent.
  */
 typedef thole_status thole_query_fn(thole_ctx *ctx, void *arg, thole_slice input, thole_slice *ret_output);
 /** Registers @p answer under @p name from here on. @p arg must live as long as the execution: thole_alloc()
- * memory that points to nothing else, or static data, is there for queries also when the execution has ended;
- * of what lies on the orchestration's own stack they are then refused with THOLE_INVALID. At most 64; an
+ * memory that points to nothing else, or static data, is also available when the execution has ended; if it
+ * points into the orchestration's own stack, queries are then refused with THOLE_INVALID. At most 64; an
  * invalid name is not registered. */
 THOLE_API void thole_on_query(thole_ctx *ctx, thole_slice name, thole_query_fn *answer, void *arg);
 
 /* ---- state that survives continue-as-new ---- */
 
 /** Sets @p key (1..64 bytes) to a copy of @p value. All keys and values together: at most the payload limit;
- * beyond it nothing is set, and the next await returns THOLE_LIMIT (see thole_raise()). */
+ * beyond that nothing is set, and the next await returns THOLE_LIMIT (see thole_raise()). */
 THOLE_API void thole_state_set(thole_ctx *ctx, thole_slice key, thole_slice value);
-/** Forgets @p key. */
+/** Removes @p key. */
 THOLE_API void thole_state_remove(thole_ctx *ctx, thole_slice key);
 /** THOLE_OK or THOLE_NOT_FOUND. The value is borrowed until the key is set or removed. For queries too. */
 THOLE_NODISCARD THOLE_API thole_status thole_state_get(thole_ctx *ctx, thole_slice key,
@@ -268,13 +269,13 @@ THOLE_NODISCARD THOLE_API thole_status thole_state_get(thole_ctx *ctx, thole_sli
 THOLE_NODISCARD THOLE_API thole_status thole_state_next(thole_ctx *ctx, thole_slice key, thole_slice *ret_key,
                                                         thole_slice *ret_value);
 
-/* ---- long lives and new code ---- */
+/* ---- long-running instances and new code ---- */
 
 /**
  * Ends this execution and starts the next one of the same instance with @p input and an empty history:
- * `return thole_continue_as_new(ctx, input, 0);`. State, custom status, parent, events that nobody has taken
- * and a cancellation that no await has told of go with it; what is outstanding is cancelled.
- * @param version  Of the code that goes on; 0 = the same.
+ * `return thole_continue_as_new(ctx, input, 0);`. State, custom status, parent, events that no wait has taken
+ * and a cancellation that no await has returned are kept; outstanding tasks are cancelled.
+ * @param version  Version of the code of the next execution; 0 = the same.
  * @return THOLE_OK, to be returned at once; THOLE_LIMIT (input too large).
  */
 THOLE_NODISCARD THOLE_API thole_status thole_continue_as_new(thole_ctx *ctx, thole_slice input,
@@ -283,30 +284,30 @@ THOLE_NODISCARD THOLE_API thole_status thole_continue_as_new(thole_ctx *ctx, tho
 THOLE_API bool thole_should_continue_as_new(const thole_ctx *ctx);
 
 /**
- * For a change of code under running instances: true where the new code is to run. New executions, and those
- * whose history has not yet come here, get true for ever (a marker is recorded); those whose history went
- * through the old code get false for ever. When no old execution is left the call and the old code can go.
+ * For a change of code under running instances: true where the new code must run. New executions, and those
+ * whose history has not reached this call, always get true (a marker is recorded); those whose history went
+ * through the old code always get false. When no old execution is left remove the call and the old code.
  * @param change  [A-Za-z0-9_-]{1,64}, once for each change; an invalid one is false.
  */
 THOLE_API bool thole_patch(thole_ctx *ctx, thole_slice change);
 
 /* ---- cancellation and compensation ---- */
 
-/** True from the await that told this orchestration of its cancellation. */
+/** True after an await has returned the orchestration's cancellation. */
 THOLE_API bool thole_is_cancelled(const thole_ctx *ctx);
-/** The reason given with it; empty before. */
+/** The reason of the cancellation; empty before. */
 THOLE_API thole_slice thole_cancel_reason(const thole_ctx *ctx);
 
 /** Steps to undo. Zeroed = none. */
 typedef struct thole_saga {
-    struct thole_saga_step *last; /**< of the library */
+    struct thole_saga_step *last; /**< private to the library */
 } thole_saga;
-/** Notes that activity @p name with @p input undoes what was just done. Both are copied. */
+/** Adds a compensation: activity @p name with @p input. Both are copied. */
 THOLE_API void thole_saga_add(thole_ctx *ctx, thole_saga *saga, thole_slice name, thole_slice input,
                               const thole_call_options *options);
-/** Runs the noted activities, the last noted first, each after the one before it has ended; forgets them.
- * Goes on after one that fails. A cancellation of the whole orchestration that is told in here leaves no step
- * undone: the one that it has cancelled is run again.
+/** Runs the added activities, the last one first, each after the one before it has ended, and removes them.
+ * Continues after a failed one. A cancellation of the whole orchestration during this does not skip a step:
+ * the activity that it has cancelled is run again.
  * @return THOLE_OK, or the status of the first that did not succeed. */
 THOLE_NODISCARD THOLE_API thole_status thole_saga_compensate(thole_ctx *ctx, thole_saga *saga);
 
