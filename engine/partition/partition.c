@@ -47,6 +47,7 @@ void partition_options_init(struct partition_options *options)
                                           .quarantine_ms = 3600 * 1000,
                                           .ahead_max = PARTITION_AHEAD_MAX,
                                           .log_chunk = 2000,
+                                          .row_age_ms = 10 * 1000,
                                           .known_max = PARTITION_KNOWN_MAX};
 }
 
@@ -245,12 +246,14 @@ static void committed(struct partition *p, const struct log_committed *record)
     struct projection_turns made;
     struct projection_facts facts = {0};
     if (entry != NULL)
-        facts = (struct projection_facts){instances_orchestration(entry), *instances_parent(entry)};
+        facts = (struct projection_facts){instances_orchestration(entry), *instances_parent(entry),
+                                          instances_running_ms(entry)};
     projection_record(p->projection, record->bytes, record->sequence, entry == NULL ? NULL : &facts, &made);
     if (made.rows_uncertain)
         instances_count_is_uncertain(p->instances);
     if (entry == NULL)
         return;
+    instances_set_running_ms(entry, made.running_ms);
     instances_count(p->instances, entry, made.turns, made.len);
     instances_committed(p->instances, entry, record->execution, record->lines, record->lines_len);
 }

@@ -98,15 +98,16 @@ typedef struct thole_instance_info {
     thole_slice instance, orchestration;
     uint64_t execution;
     thole_instance_status status;
-    uint64_t created_ms, updated_ms; /**< logical time of the first and the last turn */
-    thole_slice detail;              /**< why it waits or is stuck; the failure text's head; else empty */
+    uint64_t created_ms; /**< logical time of the first turn */
+    uint64_t updated_ms; /**< and of the last; while it is RUNNING perhaps of one up to 10 s earlier */
+    thole_slice detail;  /**< why it waits or is stuck; the failure text's head; else empty */
     uint32_t partition;
     uint64_t open_activities; /**< scheduled and not yet resolved */
     uint64_t open_timers;
     uint32_t version;          /**< of its orchestration; 0 = not chosen yet */
     thole_slice custom_status; /**< of thole_set_status(); else empty */
     thole_slice parent;        /**< the instance whose child it is; else empty */
-    uint64_t turns;            /**< of the latest execution */
+    uint64_t turns;            /**< of the latest execution; as of updated_ms */
 } thole_instance_info;
 /** Called for each row on the caller's thread. Anything but THOLE_OK stops and is returned. It must not call
  * thole_client_show() or thole_client_list() of the same client, which serve one call at a time. */

@@ -524,6 +524,104 @@ static void test_states_in_no_other_order(void)
         CU_ASSERT_TRUE(room_aborts(batch_become, &of_batches[i]));
 }
 
+/* ---- rows of instances ---- */
+
+/* Commits turn n at that time, with those events, of an instance whose row says what @p facts have; returns
+ * the row that is written, rendered. */
+static const char *row_of(struct stand *s, uint64_t n, const struct turn *turn, uint64_t *running_ms)
+{
+    static char text[128];
+    struct record record = {.kind = RECORD_TURN, .epoch = 3, .n = n, .turn = *turn};
+    struct projection_facts known = facts;
+    struct projection_turns made;
+    struct partition_out out;
+    record.turn.instance = THOLE_STR("i");
+    record.turn.execution = 1;
+    record.turn.number = n;
+    known.running_ms = *running_ms;
+    projection_record(s->projection, encode(s, &record), BASE + n, &known, &made);
+    *running_ms = made.running_ms;
+    projection_pump(s->projection);
+    (void)snprintf(text, sizeof text, "nothing was applied");
+    while (env_poll(&s->env, &out)) {
+        if (out.kind != PARTITION_OUT_APPLY)
+            continue;
+        const struct batch *const batch = out.apply.batch;
+        (void)snprintf(text, sizeof text, "no row");
+        if (batch->instances_len > 0)
+            (void)snprintf(text, sizeof text, "turn %llu, status %u",
+                           (unsigned long long)batch->instances[0].turns, batch->instances[0].status);
+        batch_destroy(out.apply.batch);
+        projection_applied(s->projection, &(struct in_applied){0});
+        projection_pump(s->projection);
+    }
+    return text;
+}
+
+static void test_the_row_of_an_instance_that_runs(void)
+{
+    static const struct event started = {.id = 1,
+                                         .kind = EVENT_STARTED,
+                                         .code = SEMANTICS_VERSION,
+                                         .name = {(const uint8_t *)"o", 1}},
+                              raised = {.id = 2,
+                                        .kind = EVENT_EVENT_RECEIVED,
+                                        .name = {(const uint8_t *)"e", 1}},
+                              status = {.id = 3, .kind = EVENT_CUSTOM_STATUS_SET},
+                              completed = {.id = 4, .kind = EVENT_COMPLETED};
+    static const struct {
+        const char *what;
+        const struct event *event;
+        uint64_t time_ms;
+        bool ran;
+        const char *want;
+    } rows[] = {{"it begins", &started, 1000, true, "turn 1, status 1"},
+                {"it goes on", &raised, 1500, true, "no row"},
+                {"and on, almost too long", &raised, 1999, true, "no row"},
+                {"too long", &raised, 2000, true, "turn 4, status 1"},
+                {"from then on", &raised, 2999, true, "no row"},
+                {"it says something", &status, 2999, true, "turn 6, status 1"},
+                {"it waits for code", &raised, 3000, false, "turn 7, status 2"},
+                {"still", &raised, 3001, false, "turn 8, status 2"},
+                {"it runs", &raised, 3002, true, "turn 9, status 1"},
+                {"it goes on", &raised, 3003, true, "no row"},
+                {"it ends", &completed, 3004, true, "turn 11, status 4"}};
+    struct stand *s = begin_current();
+    uint64_t running_ms = 0;
+    s->env.options.row_age_ms = 1000;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct turn const turn = {.time_ms = rows[i].time_ms,
+                                  .ran = rows[i].ran,
+                                  .blocked = rows[i].ran ? BLOCKED_NOT : BLOCKED_NO_CODE,
+                                  .events = rows[i].event,
+                                  .events_len = 1};
+        const char *const row = row_of(s, i + 1, &turn, &running_ms);
+        CHECK_STR(rows[i].what, row, rows[i].want);
+    }
+    CU_ASSERT_EQUAL(running_ms, 0);
+    end(s);
+}
+
+/* Where nobody knows what its row says it is written. */
+static void test_the_row_of_an_instance_of_which_nothing_is_known(void)
+{
+    static const struct event raised = {
+        .id = 2, .kind = EVENT_EVENT_RECEIVED, .name = {(const uint8_t *)"e", 1}};
+    struct turn const turn = {.time_ms = 1000, .ran = true, .events = &raised, .events_len = 1};
+    struct stand *s = begin_current();
+    uint64_t running_ms = 0;
+    s->env.options.row_age_ms = 1000;
+    const char *row = row_of(s, 1, &turn, &running_ms);
+    CHECK_STR("nothing is known", row, "turn 1, status 1");
+    CU_ASSERT_EQUAL(running_ms, 1000);
+    row = row_of(s, 2, &turn, &running_ms);
+    CHECK_STR("now it is", row, "no row");
+    running_ms = 0;
+    row = row_of(s, 3, &turn, &running_ms);
+    CHECK_STR("it was released", row, "turn 3, status 1");
+    end(s);
+}
+
 static const struct thole_test tests[] = {
     {"projection: states in no other order", test_states_in_no_other_order},
     {"projection: rows, then work, then the watermark", test_rows_then_work_then_the_watermark},
@@ -539,5 +637,8 @@ static const struct thole_test tests[] = {
     {"projection: records go when nothing needs them", test_records_go_when_nothing_needs_them},
     {"projection: what is gone is not owed again", test_what_is_gone_is_not_owed_again},
     {"projection: timers", test_timers},
+    {"projection: the row of an instance that runs", test_the_row_of_an_instance_that_runs},
+    {"projection: the row of an instance of which nothing is known",
+     test_the_row_of_an_instance_of_which_nothing_is_known},
 };
 THOLE_TEST_MAIN("projection room", tests)

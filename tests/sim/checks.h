@@ -44,6 +44,12 @@ struct model_execution {
     uint64_t turns, time_ms, history_seq, pruned_before;
     uint64_t *turn_seqs; /* of the last record of each turn */
     size_t turn_seqs_len, turn_seqs_cap;
+    struct model_turn_row { /* what the instance's row says of it, for each of them */
+        uint64_t time_ms;
+        bool running; /* that, and nothing new beside it */
+        bool plain;   /* nothing but that and the time */
+    } * turn_rows;
+    size_t turn_rows_cap;
     enum blocked_kind blocked;
     uint32_t version, end_code;
     struct origin parent;

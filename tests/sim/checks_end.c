@@ -21,6 +21,20 @@ static void check_gone(struct world *w, size_t i, uint64_t projected_seq)
                projected_seq, THOLE_FMT(w->instances[i]), m->deleted_seq);
 }
 
+/* A row of turn @p row may stand for turn @p turn: the turns between have nothing for it but their time, and
+ * that is not too old. */
+static bool row_is_fresh(const struct world *w, const struct model_execution *x, uint64_t row, uint64_t turn)
+{
+    if (row >= turn)
+        return true;
+    if (row == 0 || !x->turn_rows[row - 1].running)
+        return false;
+    for (uint64_t n = row + 1; n <= turn; n++)
+        if (!x->turn_rows[n - 1].plain)
+            return false;
+    return x->turn_rows[turn - 1].time_ms - x->turn_rows[row - 1].time_ms < w->row_age_ms;
+}
+
 static void check_instance_promise(struct world *w, size_t i, uint64_t projected_seq)
 {
     const struct model_instance *m = model_of(w, i);
@@ -36,7 +50,8 @@ static void check_instance_promise(struct world *w, size_t i, uint64_t projected
             return;
         }
         const struct row *row = store_find(w->store, ROW_INSTANCE, instance_partition(w, i), i, 0, 0);
-        if (row == NULL || row->execution_now < n || (row->execution_now == n && row->turns < turn))
+        if (row == NULL || row->execution_now < n ||
+            (row->execution_now == n && !row_is_fresh(w, x, row->turns, turn)))
             broken(w, "projected up to %" PRIu64 ", but the row of %.*s lacks turn %zu/%" PRIu64,
                    projected_seq, THOLE_FMT(w->instances[i]), n, turn);
         return;
@@ -223,11 +238,13 @@ bool checks_all_ended(struct world *w, char *why, size_t size)
     return true;
 }
 
-static bool same_row(const struct model_instance *m, const struct model_execution *x, const struct row *row)
+static bool same_row(const struct world *w, const struct model_instance *m, const struct model_execution *x,
+                     const struct row *row)
 {
-    return row->execution_now == m->executions_len && row->turns == x->turns &&
-           row->history_seq == x->history_seq && row->status == checks_status(m) &&
-           row->created_ms == m->created_ms && row->updated_ms == x->time_ms && row->version == x->version &&
+    return row->execution_now == m->executions_len && row->turns > 0 && row->turns <= x->turns &&
+           row_is_fresh(w, x, row->turns, x->turns) && row->history_seq == x->turn_seqs[row->turns - 1] &&
+           row->status == checks_status(m) && row->created_ms == m->created_ms &&
+           row->updated_ms == x->turn_rows[row->turns - 1].time_ms && row->version == x->version &&
            thole_slice_equal(row->orchestration, m->orchestration) &&
            thole_slice_equal(row->parent, m->parent.instance) &&
            thole_slice_equal(row->custom_status, m->custom_status);
@@ -272,7 +289,7 @@ static bool check_instance_rows(struct world *w, char *why, size_t size)
             return not_yet(why, size, "%.*s has %s", THOLE_FMT(w->instances[i]),
                            row == NULL ? "no row" : "a row, and is not there");
         const struct model_execution *x = &m->executions[m->executions_len - 1];
-        if (!same_row(m, x, row))
+        if (!same_row(w, m, x, row))
             return not_yet(
                 why, size,
                 "the row of %.*s (%.*s) says turn %" PRIu64 "/%" PRIu64 " at %" PRIu64

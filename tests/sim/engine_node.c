@@ -610,6 +610,7 @@ static void choose_options(struct world *w, struct engine *engine)
     options->stacks = w->stacks;
     options->payload_max = SIM_PAYLOAD_MAX;
     options->early_event_ms = w->early_event_ms;
+    options->row_age_ms = w->row_age_ms;
     options->quarantine_ms = w->quarantine_ms;
     if (rnd(w, 2) == 0)
         options->log_chunk = (size_t)between(w, 1, 30);

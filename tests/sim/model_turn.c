@@ -639,6 +639,20 @@ static bool in_order(struct reading *r)
     return false;
 }
 
+/* Said again, apart from what the projection does. */
+static struct model_turn_row turn_row(const struct turn *turn)
+{
+    struct model_turn_row row = {.time_ms = turn->time_ms, .running = turn->ran, .plain = turn->ran};
+    for (size_t i = 0; i < turn->events_len; i++) {
+        enum event_kind const kind = turn->events[i].kind;
+        bool const ends = event_is_terminal(kind);
+        row.running = row.running && !ends;
+        row.plain = row.plain && !ends && kind != EVENT_STARTED && kind != EVENT_VERSION_CHOSEN &&
+                    kind != EVENT_CUSTOM_STATUS_SET && kind != EVENT_STATE_CARRIED && kind != EVENT_DISCARDED;
+    }
+    return row;
+}
+
 static void note_turn(struct reading *r, struct model_execution *x, uint64_t sequence)
 {
     x->turns = r->turn->number;
@@ -646,6 +660,8 @@ static void note_turn(struct reading *r, struct model_execution *x, uint64_t seq
     x->history_seq = sequence;
     x->blocked = r->turn->ran ? BLOCKED_NOT : r->turn->blocked;
     x->turn_seqs = grown(r->w, x->turn_seqs, x->turn_seqs_len, &x->turn_seqs_cap, sizeof *x->turn_seqs);
+    x->turn_rows = grown(r->w, x->turn_rows, x->turn_seqs_len, &x->turn_rows_cap, sizeof *x->turn_rows);
+    x->turn_rows[x->turn_seqs_len] = turn_row(r->turn);
     x->turn_seqs[x->turn_seqs_len++] = sequence;
     r->w->stats.turns++;
     r->w->stats.blocked +=

@@ -296,6 +296,7 @@ void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mut
     w->latency_ms = rnd(w, 3) == 0 ? between(w, 4, 60) : 3;
     w->rivalry = rnd(w, 3) == 0 ? (unsigned)between(w, 5, 200) : 0;
     w->early_event_ms = between(w, 2000, 40000);
+    w->row_age_ms = rnd(w, 3) == 0 ? between(w, 0, 1000) : 10000;
     w->partitions = (uint32_t)between(w, 1, WORLD_PARTITIONS_MAX);
     w->engines_len = (size_t)between(w, 2, WORLD_ENGINES_MAX);
     w->workers_len = (size_t)between(w, 1, WORLD_WORKERS_MAX);

@@ -141,6 +141,7 @@ struct world {
     uint64_t latency_ms;     /* of an ordinary message, less than this */
     bool flood;              /* of inbox messages: positions are long */
     uint64_t early_event_ms; /* how long events wait for their instance */
+    uint64_t row_age_ms;     /* by which the row of an instance that runs may be behind */
     bool deletes;            /* instances are deleted, and their ids used again */
     bool prunes;             /* old executions of what continues as new are */
     bool crashes;            /* the code of some instances crashes their engines */

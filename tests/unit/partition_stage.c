@@ -5,6 +5,7 @@
 void stage_options(struct partition_options *options, const thole_orchestration_entry *entries, size_t n)
 {
     partition_options_init(options);
+    options->row_age_ms = 0; /* each turn writes the row of its instance */
     options->node = THOLE_STR("stage");
     options->orchestrations = entries;
     options->orchestrations_len = n;

@@ -52,7 +52,9 @@ struct partition_options {
     size_t ahead_max;          /* inbox messages incorporated beyond the first one that is not, at most
                                   PARTITION_AHEAD_MAX: each record lists them */
     size_t log_chunk;          /* records of the log that are read at a time */
-    size_t known_max;          /* ids that are remembered as known; beyond, each start looks at the log */
+    uint64_t row_age_ms; /* the row of an instance that runs may be of a turn that was so long before the last
+                            one, if nothing but the time has changed */
+    size_t known_max;    /* ids that are remembered as known; beyond, each start looks at the log */
 };
 enum { PARTITION_WINDOW_MAX = 512, PARTITION_AHEAD_MAX = 4096, PARTITION_KNOWN_MAX = 1000 * 1000 };
 

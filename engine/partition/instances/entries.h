@@ -103,7 +103,8 @@ struct entry {
     size_t in_flight; /* its records that are not yet committed */
     size_t refusals;  /* refused starts under its id whose answers are not yet stored */
     struct entry_counted counted;
-    uint64_t *waiting; /* activities that wait for their next try and have no row, by committed turns */
+    uint64_t running_ms; /* see instances_set_running_ms() */
+    uint64_t *waiting;   /* activities that wait for their next try and have no row, by committed turns */
     size_t waiting_len, waiting_cap;
 
     /* What waits for the entry. */

@@ -68,6 +68,16 @@ const struct origin *instances_parent(const struct entry *entry)
     return &entry->parent;
 }
 
+uint64_t instances_running_ms(const struct entry *entry)
+{
+    return entry->running_ms;
+}
+
+void instances_set_running_ms(struct entry *entry, uint64_t running_ms)
+{
+    entry->running_ms = running_ms;
+}
+
 size_t instances_pending(const struct instances *p)
 {
     return p->entries.pending_len;

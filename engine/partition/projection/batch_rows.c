@@ -326,7 +326,7 @@ static bool copy_instances(struct batch *batch, const struct projection_batch *b
     if (batch->instances == NULL)
         return false;
     for (size_t i = from; i < b->instances_len && i < to; i++) {
-        if (b->instances[i].pruned)
+        if (b->instances[i].pruned || b->instances[i].said)
             continue;
         struct batch_instance *row = &batch->instances[batch->instances_len++];
         *row = b->instances[i].row;

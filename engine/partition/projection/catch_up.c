@@ -171,14 +171,14 @@ static void find_owed(struct projection *p, const struct log_record *stored)
 static bool redo_one(struct projection *p, const struct log_record *record)
 {
     uint64_t const projected = p->projector.watermark.seq;
-    bool uncertain; /* not used: nothing is counted yet */
+    struct projection_turns nothing; /* not used: nothing is counted yet */
     if (p->redo_unproven && record->sequence >= projected && !prove(p, record)) {
         removals_release(&p->removals);
         reset(p);
         return false;
     }
     if (record->sequence > projected)
-        projection_add_record(p, record->bytes, record->sequence, NULL, false, &uncertain);
+        projection_add_record(p, record->bytes, record->sequence, NULL, false, &nothing);
     else
         find_owed(p, record);
     return true;

@@ -65,11 +65,15 @@ void projection_results(struct projection *projection, const struct in_results *
 struct projection_facts { /* of the record's instance, as its owner has it in memory; borrowed for the call */
     thole_slice orchestration;
     struct origin parent;
+    uint64_t running_ms; /* as the record of the instance before this one gave it; 0: it is not known */
 };
 struct projection_turns {     /* what the record completed; borrowed until the next call */
     const struct turn *turns; /* turns that are complete with it: a turn in parts comes with its last part */
     size_t len;
     bool rows_uncertain; /* there may be fewer rows of activities than are counted */
+    /* The instance's row will say that it is running, and was running at that time (of its turns); 0: it will
+     * say something else. */
+    uint64_t running_ms;
 };
 /* CURRENT: takes the next committed record. facts NULL: it is of no instance. */
 void projection_record(struct projection *projection, thole_slice bytes, uint64_t sequence,

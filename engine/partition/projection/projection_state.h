@@ -56,6 +56,7 @@ struct projected_quarantine {
 struct projected_instance {
     struct batch_instance row;
     bool pruned; /* it gets no row */
+    bool said;   /* nor does this one: the row that is there says enough, see add_instance() */
     bool parent_known;
     struct origin parent;
 };
@@ -272,10 +273,10 @@ struct projection_batch *outbox_history(struct projection *p, uint64_t token, co
 
 /* --- record_rows.c --- */
 /* Adds a record that counts to the batch that is filling; live: it was just committed here, so notices and
- * timers follow too. Parts of a turn wait for the last part. facts: NULL unless live. ret_uncertain: see
- * projection_turns. */
+ * timers follow too. Parts of a turn wait for the last part. facts: NULL unless live. ret: without the
+ * turns. */
 void projection_add_record(struct projection *p, thole_slice bytes, uint64_t sequence,
-                           const struct projection_facts *facts, bool live, bool *ret_uncertain);
+                           const struct projection_facts *facts, bool live, struct projection_turns *ret);
 
 /* --- removals.c --- */
 /* Remembers that the records of these executions below the sequence must be removed. */

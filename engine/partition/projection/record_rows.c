@@ -11,8 +11,9 @@ struct turn_rows { /* one turn, or a part of it */
     const struct turn *turn;
     const struct projection_facts *facts; /* live: of the instance */
     bool live;
-    uint64_t sequence; /* of the record that it ends with */
-    bool published;    /* a former owner has sent its messages to other instances */
+    uint64_t running_ms; /* what the instance's row says: see struct projection_turns */
+    uint64_t sequence;   /* of the record that it ends with */
+    bool published;      /* a former owner has sent its messages to other instances */
 };
 
 /* --- activities ---------------------------------------------------------------------------------- */
@@ -303,12 +304,42 @@ static void add_instance_event(const struct turn_rows *t, struct projected_insta
     }
 }
 
-static void add_instance(const struct turn_rows *t, uint64_t sequence)
+/* Says more of the instance than that it runs. */
+static bool is_in_row(const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_STARTED:
+    case EVENT_VERSION_CHOSEN:
+    case EVENT_CUSTOM_STATUS_SET:
+    case EVENT_STATE_CARRIED:
+    case EVENT_DISCARDED: return true;
+    default: return event_is_terminal(event->kind);
+    }
+}
+
+/* The row says already all that the turn changes, but for the time and the number of the last turn; and these
+ * are not too old. Only this owner knows what the row says, and only of what is in its memory: who comes
+ * after it writes the row with the next turn. */
+static bool is_said(const struct turn_rows *t)
 {
     const struct turn *turn = t->turn;
+    if (t->running_ms == 0 || !turn->ran || turn->time_ms - t->running_ms >= t->p->env->options.row_age_ms)
+        return false;
+    for (size_t i = 0; i < turn->events_len; i++)
+        if (is_in_row(&turn->events[i]))
+            return false;
+    return true;
+}
+
+/* In the batch in any case: see deletion_batch(). */
+static void add_instance(struct turn_rows *t, uint64_t sequence)
+{
+    const struct turn *turn = t->turn;
+    bool added = false;
     struct projected_instance *to =
-        projection_batch_instance(t->batch, turn->instance, turn->execution, NULL);
+        projection_batch_instance(t->batch, turn->instance, turn->execution, &added);
     struct batch_instance *row = &to->row;
+    to->said = is_said(t) && (added || to->said);
     row->updated_ms = turn->time_ms;
     row->turns = turn->number;
     row->history_seq = sequence;
@@ -317,6 +348,8 @@ static void add_instance(const struct turn_rows *t, uint64_t sequence)
     row->detail = turn->ran ? (thole_slice){0} : head_of(turn->blocked_text);
     for (size_t i = 0; i < turn->events_len; i++)
         add_instance_event(t, to, &turn->events[i]);
+    if (!to->said)
+        t->running_ms = row->status == THOLE_INSTANCE_RUNNING ? turn->time_ms : 0;
 }
 
 /* --- notices ------------------------------------------------------------------------------------- */
@@ -418,7 +451,7 @@ static void keep_turn(struct projection *p, const struct turn *turn)
     *kept = *turn;
 }
 
-static void add_turn(const struct turn_rows *t, uint64_t sequence)
+static void add_turn(struct turn_rows *t, uint64_t sequence)
 {
     const struct turn *turn = t->turn;
     if (t->live)
@@ -552,9 +585,9 @@ static void add_parts(struct projection *p, struct turn_rows *t, const struct re
 }
 
 void projection_add_record(struct projection *p, thole_slice bytes, uint64_t sequence,
-                           const struct projection_facts *facts, bool live, bool *ret_uncertain)
+                           const struct projection_facts *facts, bool live, struct projection_turns *ret)
 {
-    *ret_uncertain = false;
+    *ret = (struct projection_turns){.running_ms = 0};
     p->turns_len = 0;
     struct record record = {.kind = RECORD_UNKNOWN};
     struct projection_batch *b = take_record(p, bytes, &record, live);
@@ -565,15 +598,16 @@ void projection_add_record(struct projection *p, thole_slice bytes, uint64_t seq
     b->records++;
     p->projector.unprojected++;
     if (record.kind == RECORD_DELETED)
-        *ret_uncertain = add_deletion(p, b, &record.deletion, sequence, live);
+        ret->rows_uncertain = add_deletion(p, b, &record.deletion, sequence, live);
     if (!continues(&p->projector, &record))
         p->projector.parts_len = 0; /* a turn whose last part was never written does not count */
     if (record.kind != RECORD_TURN)
         return;
     if (ends_unread(&record) && p->projector.parts_len == 0)
-        *ret_uncertain = add_unread_end(p, b, &record.turn, live);
+        ret->rows_uncertain = add_unread_end(p, b, &record.turn, live);
     if (record.turn.more) {
         keep_part(p, &record);
+        ret->running_ms = facts == NULL ? 0 : facts->running_ms;
         return;
     }
     struct turn_rows t = {.p = p,
@@ -581,16 +615,17 @@ void projection_add_record(struct projection *p, thole_slice bytes, uint64_t seq
                           .sequence = sequence,
                           .facts = facts,
                           .live = live,
+                          .running_ms = facts == NULL ? 0 : facts->running_ms,
                           .published = !live && sequence <= p->projector.published};
     add_parts(p, &t, &record, sequence);
+    ret->running_ms = t.running_ms;
 }
 
 void projection_record(struct projection *p, thole_slice bytes, uint64_t sequence,
                        const struct projection_facts *facts, struct projection_turns *ret)
 {
     assert(p->state == PROJECTION_CURRENT && sequence > p->start.base);
-    *ret = (struct projection_turns){0};
-    projection_add_record(p, bytes, sequence, facts, true, &ret->rows_uncertain);
+    projection_add_record(p, bytes, sequence, facts, true, ret);
     ret->turns = p->turns;
     ret->len = p->turns_len;
 }
