@@ -356,13 +356,23 @@ static bool unreserve(struct requests *requests, uint32_t at, uint32_t generatio
     return mine;
 }
 
+static thole_status send_with_headers(struct link *link, const char *subject, const char *reply,
+                                      const struct header *headers, size_t headers_len, thole_slice body,
+                                      bool *ret_sent, thole_error *reterr)
+{
+    natsMsg *message;
+    THOLE_TRY(link_message(subject, reply, headers, headers_len, body, &message, reterr));
+    thole_status const status = link_send(link, message, ret_sent, reterr);
+    link_message_free(message);
+    return status;
+}
+
 static thole_status send_request(struct requests *requests, const char *subject, const struct header *headers,
                                  size_t headers_len, thole_slice body, bool publish, uint64_t token,
                                  thole_error *reterr)
 {
     char reply[REPLY_BYTES];
     uint32_t at = NO_SLOT, generation = 0;
-    natsMsg *message;
     bool sent = false;
     struct link *link = link_acquire(requests->connection);
     if (link == NULL)
@@ -372,11 +382,10 @@ static thole_status send_request(struct requests *requests, const char *subject,
         link_release(link);
         return status;
     }
-    status = link_message(subject, reply, headers, headers_len, body, &message, reterr);
-    if (status == THOLE_OK) {
-        status = link_send(link, message, &sent, reterr);
-        link_message_free(message);
-    }
+    if (headers_len == 0)
+        status = link_send_bytes(link, subject, reply, body, &sent, reterr);
+    else
+        status = send_with_headers(link, subject, reply, headers, headers_len, body, &sent, reterr);
     link_release(link);
     if (status == THOLE_OK || sent) /* sent in part: answered when the connection is lost */
         return THOLE_OK;

@@ -34,14 +34,13 @@ static void make_key(struct thole_activity *act)
     buf_release(&token);
 }
 
-struct thole_activity *activity_create(struct work_message *message, uint64_t serial, uint64_t now_ms)
+struct thole_activity *activity_create(struct work_message *message, uint64_t now_ms)
 {
     struct thole_activity *const act = memory_new(sizeof *act);
     act->message = message;
     act->delivered = (struct worker_mail){.kind = WORKER_MAIL_DELIVERED, .owner = act};
     act->finished = (struct worker_mail){.kind = WORKER_MAIL_FINISHED, .owner = act};
     act->published = (struct worker_mail){.kind = WORKER_MAIL_PUBLISHED, .owner = act};
-    act->serial = serial;
     act->arrived_ms = now_ms;
     act->deadline_ms = UINT64_MAX;
     act->token = &act->own_token;

@@ -100,14 +100,13 @@ struct thole_activity {
     bool later;               /* it has asked for a token */
     thole_status status;
     thole_slice output;
-    uint64_t serial; /* unique in this process */
 
     bool published_ok;         /* both written before `published` is sent */
     uint32_t publish_err_code; /* of the server; 0 = none */
 };
 
 /* Takes the message. */
-struct thole_activity *activity_create(struct work_message *message, uint64_t serial, uint64_t now_ms);
+struct thole_activity *activity_create(struct work_message *message, uint64_t now_ms);
 void activity_destroy(struct thole_activity *act); /* NULL-safe; no thread uses it any more */
 /* Says what the claim gave, before it runs. The texts are copied. THOLE_NOMEM. */
 THOLE_NODISCARD thole_status activity_begin(struct thole_activity *act, uint64_t attempt,

@@ -134,7 +134,7 @@ static struct thole_activity *make_activity(const struct runner *runner, const s
                                        .execution = run->execution,
                                        .activity_id = run->activity_id,
                                        .try_number = run->try_number};
-    struct thole_activity *const act = activity_create(message, 1, clock_monotonic_ms());
+    struct thole_activity *const act = activity_create(message, clock_monotonic_ms());
     act->run = runner->spawn->entry->run;
     act->partition = run->partition;
     act->token = &runner->page->token;

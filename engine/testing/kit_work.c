@@ -295,7 +295,7 @@ static void run_own(struct kit_work *w, thole_activity_fn *run)
                                        .execution = w->row.execution,
                                        .activity_id = w->row.activity_id,
                                        .try_number = w->row.try_number};
-    w->act = activity_create(message, ++env->serial, env->now_ms);
+    w->act = activity_create(message, env->now_ms);
     w->act->run = run;
     w->act->time = &virtual_time;
     w->act->time_arg = w;

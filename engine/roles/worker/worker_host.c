@@ -101,8 +101,7 @@ static void on_state(void *arg, bool connected, uint64_t epoch)
 static void on_work(void *arg, struct work_message *message)
 {
     struct worker_host *const host = arg;
-    struct thole_activity *const act =
-        activity_create(message, atomic_fetch_add(&host->serial, 1), clock_monotonic_ms());
+    struct thole_activity *const act = activity_create(message, clock_monotonic_ms());
     (void)atomic_fetch_add(&host->arriving, 1);
     mailbox_push(&host->inbox, &act->delivered.mail);
 }

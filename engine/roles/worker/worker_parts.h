@@ -59,9 +59,8 @@ struct worker_host {
     struct mailbox inbox;       /* shared */
     struct log_limit malformed; /* shared: limit of log lines about malformed messages */
     struct worker_mail state, stop;
-    atomic_bool state_sent;       /* shared */
-    atomic_uint arriving;         /* shared: delivered and not yet taken from the inbox */
-    atomic_uint_least64_t serial; /* shared */
+    atomic_bool state_sent; /* shared */
+    atomic_uint arriving;   /* shared: delivered and not yet taken from the inbox */
 
     pthread_t loop;
 

@@ -2,25 +2,8 @@
 #include "clock.h"
 #include "subject.h"
 #include "worker_parts.h"
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
-enum {
-    MESSAGE_ID_BYTES = 256,
-    HEADER_ROOM_BYTES = 4096, /* of the server's max_payload, for ids and headers */
-};
-
-/* The same for every publish of this result and for no other one. The readable form has dots and the short
- * one has none, so that the two never collide. */
-static void message_id(const struct worker_host *host, const struct thole_activity *act,
-                       char ret[MESSAGE_ID_BYTES])
-{
-    int const len = snprintf(ret, MESSAGE_ID_BYTES, "%.*s.%" PRIu32 ".%" PRIu64 ".%s", THOLE_FMT(act->key),
-                             thole_activity_try(act), act->attempt, host->incarnation);
-    if (len < 0 || len >= MESSAGE_ID_BYTES)
-        (void)snprintf(ret, MESSAGE_ID_BYTES, "%s.%" PRIu64, host->incarnation, act->serial);
-}
+enum { HEADER_ROOM_BYTES = 4096 /* of the server's max_payload, for ids */ };
 
 /* Adds the details of the last heartbeat to a result that is no success, for the next try; also for a timed
  * out handler that still runs. @p details must be empty at first and live as long as @p message. */
@@ -64,18 +47,17 @@ static thole_status encode(const struct worker_host *host, struct thole_activity
     return status == THOLE_OK ? status : thole_fail(reterr, status, "cannot encode a result");
 }
 
+/* Without a message id: on three replicas a server may answer "duplicate" for a message that it has lost. A
+ * result that comes twice is dropped by its receiver, who knows what it resolves. */
 void worker_result_publish(struct worker_host *host, struct thole_activity *act)
 {
     struct buf subject, body;
-    char id[MESSAGE_ID_BYTES];
     thole_error error = {.status = THOLE_OK};
     buf_init(&subject, SUBJECT_BYTES_MAX);
     buf_init(&body, MESSAGE_BYTES_MAX);
     thole_status status = encode(host, act, &subject, &body, &error);
     if (status == THOLE_OK) {
-        message_id(host, act, id);
-        struct publish const publish = {
-            .subject = buf_cstr(&subject), .body = buf_bytes(&body), .message_id = id};
+        struct publish const publish = {.subject = buf_cstr(&subject), .body = buf_bytes(&body)};
         status = requests_publish(host->requests, &publish, (uint64_t)(uintptr_t)act, &error);
     }
     if (status != THOLE_OK) { /* no callback comes: answer here */

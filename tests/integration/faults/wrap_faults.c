@@ -1,6 +1,7 @@
 /* Between test_faults and what speaks to the servers: see wrap_faults.h. */
 #include "wrap_faults.h"
 #include "log.h"
+#include "message.h"
 #include "nodes.h"
 #include "notice.h"
 #include "projector_store.h"
@@ -322,13 +323,25 @@ static struct window *window_of(const struct requests *requests)
     abort();
 }
 
+/* A worker's; the engine says so of a try whose time is over. */
+static bool is_result(thole_slice body)
+{
+    struct arena arena;
+    struct message message;
+    arena_init(&arena, MESSAGE_BYTES_MAX * 2);
+    bool const result = message_decode(body, &arena, &message, NULL) == THOLE_OK &&
+                        message.kind == MESSAGE_ACTIVITY_RESULT && message.worker.len > 0;
+    arena_release(&arena);
+    return result;
+}
+
 static const char *site_of(const struct publish *publish)
 {
     if (publish->expect_last)
         return "publish append";
     if (strstr(publish->subject, ".work.") != NULL)
         return "publish work";
-    return publish->message_id != NULL ? "publish result" : "publish message";
+    return is_result(publish->body) ? "publish result" : "publish message";
 }
 
 /* What is answered with an error or with nonsense has not happened: it goes nowhere. */

@@ -73,7 +73,7 @@ struct thole_activity *process_stage_activity(const char *name, const char *inpu
                                        .execution = 3,
                                        .activity_id = 4,
                                        .try_number = 2};
-    struct thole_activity *const act = activity_create(message, 1, 0);
+    struct thole_activity *const act = activity_create(message, 0);
     act->run = in_process ? process_pool_run : stage_program->activities[entry].run;
     act->pool = process_stage_pool;
     act->entry = entry;

@@ -19,7 +19,7 @@ static struct thole_activity *made(thole_activity_fn *run)
                                        .execution = 3,
                                        .activity_id = 4,
                                        .try_number = 2};
-    struct thole_activity *const act = activity_create(message, 1, 0);
+    struct thole_activity *const act = activity_create(message, 0);
     CU_ASSERT_PTR_NOT_NULL_FATAL(act);
     act->run = run;
     act->partition = 5;

@@ -18,7 +18,7 @@ static struct thole_activity *make(const char *instance, thole_activity_fn *run)
                                        .input = THOLE_STR("42"),
                                        .execution = 3,
                                        .activity_id = 7};
-    struct thole_activity *const act = activity_create(message, 1, 1);
+    struct thole_activity *const act = activity_create(message, 1);
     CU_ASSERT_PTR_NOT_NULL_FATAL(act);
     act->run = run;
     act->attempt = 2;

@@ -32,7 +32,7 @@ static void test_what_was_not_taken_is_handed_back(void)
         struct work_message *const message = calloc(1, sizeof *message);
         message->item = (struct work_item){
             .instance = THOLE_STR("order"), .execution = 1, .activity_id = 3 + i, .try_number = 1};
-        struct thole_activity *const act = activity_create(message, i, 0);
+        struct thole_activity *const act = activity_create(message, 0);
         CU_ASSERT_PTR_NOT_NULL_FATAL(act);
         mailbox_push(&host.inbox, i == 3 ? &act->finished.mail : &act->delivered.mail);
     }

@@ -219,7 +219,7 @@ static struct thole_activity *activity(uint64_t id)
                                        .execution = 2,
                                        .activity_id = id,
                                        .try_number = 3};
-    struct thole_activity *const act = activity_create(message, id, NOW_MS);
+    struct thole_activity *const act = activity_create(message, NOW_MS);
     act->partition = 5;
     act->attempt = 7;
     return act;

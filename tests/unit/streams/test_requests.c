@@ -115,28 +115,41 @@ void __wrap_listeners_close(struct listeners *listeners)
     play.listening = 0;
 }
 
-thole_status __wrap_link_send(struct link *link, natsMsg *message, bool *ret_sent, thole_error *reterr)
+static thole_status note_sent(const struct link *link, const char *subject, const char *reply,
+                              thole_slice body, bool *ret_sent, thole_error *reterr)
 {
-    const char **keys = NULL, *value;
-    int keys_len = 0;
     CU_ASSERT_PTR_EQUAL(link, &play.link);
     *ret_sent = !play.unsent;
     if (play.unsent || play.cut)
         return thole_fail(reterr, THOLE_UNAVAILABLE, "the pipe is broken");
     play.sent++;
-    (void)snprintf(play.subject, sizeof play.subject, "%s", natsMsg_GetSubject(message));
-    (void)snprintf(play.reply, sizeof play.reply, "%s", natsMsg_GetReply(message));
-    (void)snprintf(play.body, sizeof play.body, "%.*s", natsMsg_GetDataLength(message),
-                   natsMsg_GetData(message));
+    (void)snprintf(play.subject, sizeof play.subject, "%s", subject);
+    (void)snprintf(play.reply, sizeof play.reply, "%s", reply);
+    (void)snprintf(play.body, sizeof play.body, "%.*s", THOLE_FMT(body));
     play.headers[0] = '\0';
-    (void)natsMsgHeader_Keys(message, &keys, &keys_len);
+    return THOLE_OK;
+}
+
+thole_status __wrap_link_send_bytes(struct link *link, const char *subject, const char *reply,
+                                    thole_slice body, bool *ret_sent, thole_error *reterr)
+{
+    *ret_sent = false;
+    if (!link_subject_is_safe(subject))
+        return thole_fail(reterr, THOLE_INVALID, "subject");
+    return note_sent(link, subject, reply, body, ret_sent, reterr);
+}
+
+thole_status __wrap_link_send(struct link *link, natsMsg *message, bool *ret_sent, thole_error *reterr)
+{
+    const char *value;
+    THOLE_TRY(note_sent(link, natsMsg_GetSubject(message), natsMsg_GetReply(message),
+                        link_delivery(message).body, ret_sent, reterr));
     for (size_t i = 0; i < 4; i++) {
         static const char *const known[] = {"Nats-Msg-Id", "Nats-Expected-Last-Sequence", "A", "B"};
         size_t const at = strlen(play.headers);
         if (natsMsgHeader_Get(message, known[i], &value) == NATS_OK)
             (void)snprintf(play.headers + at, sizeof play.headers - at, "%s=%s ", known[i], value);
     }
-    free((void *)keys);
     return THOLE_OK;
 }
 
