@@ -22,7 +22,13 @@ static thole_status calls(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return thole_await(ctx, thole_call(ctx, THOLE_STR("work"), input), ret_output);
 }
 
-static const thole_orchestration_entry entries[] = {{"calls", calls, 0}};
+static thole_status newer(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    return calls(ctx, input, ret_output);
+}
+
+static const thole_orchestration_entry entries[] = {
+    {"calls", calls, 0}, {"two", calls, 1}, {"two", newer, 2}};
 
 /* ---- what would crash ---- */
 
@@ -35,6 +41,7 @@ static struct plan {
     size_t runs, tries;   /* of that instance: for real, alone */
     size_t others;        /* runs of other instances */
     bool died;            /* it was run for real */
+    struct code_run last; /* the newest of all; its slices are not kept */
 } plan;
 
 static bool is_his(const struct code_run *run)
@@ -53,6 +60,7 @@ static void begins(void *arg, const struct code_run *run)
     (void)arg;
     *(is_his(run) ? &plan.runs : &plan.others) += 1;
     plan.died |= crashes(run);
+    plan.last = *run;
 }
 
 static void ended(void *arg)
@@ -126,6 +134,26 @@ static void who_never_crashed_is_not_tried(void)
     stage_complete(s, "bad", 2, THOLE_STR("done"));
     CU_ASSERT_EQUAL(plan.runs, 2);
     CU_ASSERT_EQUAL(plan.tries, 0);
+    end(s);
+}
+
+/* A report names the code by its address: that of the version that the instance runs. */
+static void it_is_known_which_code_runs(void)
+{
+    struct stage *s = begin(2, NULL, 0);
+    for (uint32_t version = 1; version <= 2; version++) {
+        struct message const start = {.kind = MESSAGE_START,
+                                      .instance = version == 1 ? THOLE_STR("old") : THOLE_STR("new"),
+                                      .orchestration = THOLE_STR("two"),
+                                      .request_id = THOLE_STR("start"),
+                                      .version = version};
+        stage_message(s, &start);
+        CU_ASSERT_EQUAL(plan.last.kind, CODE_TURN);
+        CU_ASSERT_EQUAL(plan.last.version, version);
+        CU_ASSERT_EQUAL(plan.last.execution, 1);
+        CU_ASSERT_EQUAL(plan.last.event, 1);
+        CU_ASSERT_TRUE(plan.last.code == (version == 1 ? calls : newer));
+    }
     end(s);
 }
 
@@ -341,6 +369,7 @@ static void a_deletion_forgets_what_it_deletes_and_no_more(void)
 
 static const struct thole_test tests[] = {
     {"who never crashed is not tried", who_never_crashed_is_not_tried},
+    {"it is known which code runs", it_is_known_which_code_runs},
     {"after one crash every run is tried first", after_one_crash_every_run_is_tried_first},
     {"who crashes too often is stuck", who_crashes_too_often_is_stuck},
     {"who is stuck can be asked and ended", who_is_stuck_can_be_asked_and_ended},

@@ -2,6 +2,7 @@
  * What a partition does besides its instances' turns: it saves its position, purges its inbox, forgets what
  * is at rest, removes records a few at a time, and closes. When, in which order, and how often.
  */
+#include "heap.h"
 #include "partition_stage.h"
 #include "thole/orchestration.h"
 #include "thole_cunit.h"
@@ -324,6 +325,44 @@ static void there_is_nothing_to_prune(void)
     end(s);
 }
 
+/* ---- memory ---- */
+
+static size_t used(const struct stage *s)
+{
+    size_t const all = heap_used();
+    return all > s->arena.held ? all - s->arena.held : 0; /* the stage keeps all that was said */
+}
+
+/* Each begins, works, raises what nobody takes, ends and is deleted. */
+static void live(struct stage *s, size_t lives)
+{
+    for (size_t i = 0; i < lives; i++) {
+        char id[32];
+        (void)snprintf(id, sizeof id, "life-%04zu", i);
+        stage_start(s, id, "plain");
+        stage_tell(s, id, MESSAGE_EVENT, "unheard");
+        stage_complete(s, id, 2, THOLE_STR("done"));
+        stage_tell(s, id, MESSAGE_DELETE, "over");
+        stage_timer(s, s->now_ms + 2 * IDLE_MS);
+        (void)stage_said(s);
+    }
+}
+
+static void many_lives_leave_nothing(void)
+{
+    enum { LIVES = 150, NOISE = 8 * 1024 };
+    struct partition_options options;
+    struct stage *s = begin(&options);
+    live(s, LIVES);
+    live(s, LIVES);
+    size_t const before = used(s);
+    live(s, LIVES);
+    live(s, LIVES);
+    CU_ASSERT(used(s) <= before + NOISE);
+    CU_ASSERT_EQUAL(s->removals, 4 * LIVES);
+    end(s);
+}
+
 /* ---- closing ---- */
 
 static void check_waits(struct stage *s)
@@ -417,6 +456,7 @@ static const struct thole_test tests[] = {
     {"what is durable stays so", what_is_durable_stays_so},
     {"what is removed is not removed again", what_is_removed_is_not_removed_again},
     {"there is nothing to prune", there_is_nothing_to_prune},
+    {"many lives leave nothing", many_lives_leave_nothing},
     {"it closes in order", it_closes_in_order},
     {"it closes when its position is stored", it_closes_when_its_position_is_stored},
     {"it closes when its rows are stored", it_closes_when_its_rows_are_stored},

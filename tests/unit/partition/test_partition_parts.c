@@ -1,6 +1,10 @@
 /* The small parts of the partition machine: inbox position, timers, ownership. */
+#include "coro.h"
 #include "instances_state.h"
+#include "lease_table.h"
 #include "ownership.h"
+#include "partition.h"
+#include "partition_log.h"
 #include "progress.h"
 #include "projection_state.h"
 #include "sanitized.h"
@@ -243,6 +247,28 @@ static void test_ownership_prefers_who_knows(void)
     }
 }
 
+/* ---- what was never made ---- */
+
+static void test_null_is_nothing(void)
+{
+    struct lease_table table = {0};
+    struct arena arena = {0};
+    stack_pool_destroy(NULL);
+    coro_destroy(NULL);
+    instance_destroy(NULL);
+    log_destroy(NULL);
+    projection_destroy(NULL);
+    projection_batch_destroy(NULL);
+    early_destroy(NULL);
+    instances_destroy(NULL);
+    batch_destroy(NULL);
+    partition_destroy(NULL);
+    worker_destroy(NULL);
+    lease_table_release(&table);
+    arena_release(&arena);
+    CU_ASSERT(table.cap == 0 && arena.held == 0);
+}
+
 static const struct thole_test tests[] = {
     {"what_answers_an_output", test_what_answers_an_output},
     {"partition: inbox position table", test_progress_table},
@@ -253,6 +279,7 @@ static const struct thole_test tests[] = {
     {"no text is forgotten for lack of memory", test_no_text_is_forgotten_for_lack_of_memory},
     {"early events have a bound", test_early_events_have_a_bound},
     {"ownership: spread and stable", test_ownership_is_spread_and_stable},
+    {"null is nothing", test_null_is_nothing},
     {"ownership: prefers who knows", test_ownership_prefers_who_knows},
 };
 THOLE_TEST_MAIN("partition parts", tests)

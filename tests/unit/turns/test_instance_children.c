@@ -300,6 +300,16 @@ static void carried(void)
          AGAIN("#1 Started t(x)") " / #9 EventReceived go(y) | #10 CancelRequested (why) [id=c] | "
                                   "#11 ActivityCancelled #2 requested (why) | #12 ContinuedAsNew (y) => "
                                   "#1 Started t(y) | " STATE " | #5 CancelRequested (why) [id=c]"},
+        {"all that there may be", again,
+         "Started t(x) [id=r] / EventReceived z(1) [id=r1] | EventReceived z(2) [id=r2] | "
+         "EventReceived go(y) [id=r3] | CancelRequested (why) [id=c]",
+         AGAIN(
+             "#1 Started t(x) [id=r]") " / #9 EventReceived z(1) [id=r1] | #10 EventReceived z(2) [id=r2] | "
+                                       "#11 EventReceived go(y) [id=r3] | #12 CancelRequested (why) [id=c] | "
+                                       "#13 ActivityCancelled #2 requested (why) | #14 ContinuedAsNew (y) => "
+                                       "#1 Started t(y) [id=r] | " STATE " | #5 OriginsCarried 3 | "
+                                       "#6 CancelRequested (why) [id=c] | #7 EventReceived z(1) | "
+                                       "#8 EventReceived z(2)"},
         {"one that was told of ends it", again, "Started t(x) / CancelRequested (why)",
          AGAIN("#1 Started t(x)") " / #9 CancelRequested (why) | #10 ActivityCancelled #2 requested (why) | "
                                   "#11 EventAwaitCancelled #8 requested (why) | #12 Cancelled (why)"},
