@@ -221,7 +221,6 @@ static void begin_epoch(struct partition *p)
     struct log_saying now = saying(p);
     now.published = tail->published;
     log_begin(p->log, projection_epoch_known(p->projection), &now);
-    instances_position_saved(p->instances);
 }
 
 /* The epoch is open: the rows are brought up to the log. */

@@ -257,6 +257,8 @@ static void send(struct stage *s, const struct out_send *asked)
                THOLE_FMT(message.error_type), THOLE_FMT(message.data));
     if (message.child.len > 0)
         buf_printf(&s->said, " of %.*s", THOLE_FMT(message.child));
+    if (message.request_id.len > 0)
+        buf_printf(&s->said, " by %.*s", THOLE_FMT(message.request_id));
     buf_text(&s->said, "\n");
 }
 

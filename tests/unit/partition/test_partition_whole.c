@@ -2,6 +2,7 @@
  * Nothing is left out on the way: what a message says is in its record, what happened is in the rows, and an
  * answer that comes twice counts once. Every field is shown.
  */
+#include "history.pb-c.h"
 #include "partition_stage.h"
 #include "samples.h"
 #include "thole/orchestration.h"
@@ -32,7 +33,26 @@ static thole_status all_kinds(thole_ctx *ctx, thole_slice input, thole_slice *re
     return thole_await(ctx, thole_event(ctx, THOLE_STR("go")), NULL);
 }
 
-static const thole_orchestration_entry entries[] = {{"waits", waits, 0}, {"all_kinds", all_kinds, 0}};
+/* Each execution leaves an activity behind. */
+static thole_status rounds(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)ret_output;
+    (void)thole_call(ctx, THOLE_STR("work"), input);
+    THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("item")), NULL));
+    return thole_continue_as_new(ctx, input, 0);
+}
+
+/* Tells two others. */
+static thole_status tells(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)ret_output;
+    thole_raise(ctx, THOLE_STR("p"), THOLE_STR("news"), input);
+    thole_raise(ctx, THOLE_STR("q"), THOLE_STR("news"), input);
+    return thole_await(ctx, thole_event(ctx, THOLE_STR("item")), NULL);
+}
+
+static const thole_orchestration_entry entries[] = {
+    {"waits", waits, 0}, {"all_kinds", all_kinds, 0}, {"rounds", rounds, 0}, {"tells", tells, 0}};
 
 static struct stage *begin(void)
 {
@@ -286,9 +306,44 @@ static void the_rows_are_whole(void)
     check_said(s, "terminated",
                "notice terminated i\n- activity i.1.5 try 0 / 0 ''\n- timer i.1.3 0\n"
                "+ instance i.1 @0 status 7 turns 6 at 7 created 0 updated 1000050 'over'\n"
-               "send kind 5 to kid.0.0: OK  'over'\n");
+               "send kind 5 to kid.0.0: OK  'over' by <1.12.i\n");
     stage_tell(s, "i", MESSAGE_DELETE, "gone");
     check_said(s, "deleted", "notice deleted i\ndeletion i.1 pruned 0-0 at 8\n");
+    end(s);
+}
+
+/* Rows of two executions, and a row that comes and goes, in one batch: those before it are being written. */
+static void rows_of_one_batch(void)
+{
+    struct stage *s = begin();
+    stage_start(s, "i", "rounds");
+    stage_tell(s, "i", MESSAGE_EVENT, "once"); /* from now on its activities have one number */
+    stage_start(s, "j", "all_kinds");
+    s->hold_applied = true;
+    stage_start(s, "k", "waits");
+    s->see = see;
+    (void)stage_said(s);
+    struct message lost = result(5, 1);
+    lost.instance = THOLE_STR("j");
+    lost.status = THOLE_APP;
+    lost.lost = 5;
+    lost.lost_worker = THOLE_STR("w");
+    lost.queue = THOLE_STR("gpu");
+    lost.data = THOLE_STR("it kills");
+    stage_message(s, &lost);
+    stage_tell(s, "i", MESSAGE_EVENT, "go on");
+    stage_message(
+        s,
+        &(struct message){
+            .kind = MESSAGE_RELEASE, .instance = THOLE_STR("j"), .execution = 1, .task = 5, .try_number = 1});
+    check_said(s, "not yet", "notice continued_as_new i\n");
+    stage_release(s);
+    check_said(s, "rows",
+               "- activity i.2.3 try 0 / 0 ''\n+ activity j.1.5 try 2 gpu/draw 700 ''\n"
+               "+ activity i.3.3 try 1 default/work 0 ''\n- timer j.1.5 0\n"
+               "+ instance j.1 @0 status 1 turns 3 at 10 created 0 updated 1000000 ''\n"
+               "+ instance i.2 @0 status 9 turns 2 at 8 created 0 updated 1000000 ''\n"
+               "+ instance i.3 rounds@1 status 1 turns 1 at 9 created 0 updated 1000000 ''\n");
     end(s);
 }
 
@@ -326,6 +381,23 @@ static void an_answer_that_comes_twice_counts_once(void)
     CU_ASSERT(once->sends > 0 && once->works > 0 && once->removals > 0);
     end(once);
     end(twice);
+}
+
+/* Of two messages one is answered twice: the other is still waited for. */
+static void an_answer_is_not_that_of_another(void)
+{
+    struct stage *s = begin();
+    s->hold_sent = true;
+    stage_start(s, "i", "tells");
+    CU_ASSERT_EQUAL_FATAL(s->held_len, 2);
+    for (int i = 0; i < 2; i++)
+        (void)partition_input(s->p, &s->held[0], s->now_ms);
+    (void)partition_input(s->p, &(struct partition_in){.kind = PARTITION_IN_CLOSE}, s->now_ms);
+    stage_run(s);
+    CU_ASSERT_EQUAL(partition_state(s->p), PARTITION_CLOSING);
+    stage_release(s);
+    CU_ASSERT_EQUAL(partition_state(s->p), PARTITION_CLOSED);
+    end(s);
 }
 
 /* ---- time ---- */
@@ -382,14 +454,34 @@ static void what_is_terminated_has_ended(void)
     stage_start(s, "i", "waits");
     again(s);
     s->log[1].bytes = THOLE_STR("\xff\xff"); /* the turn */
-    s->hold_appends = true;
-    stage_tell(s, "i", MESSAGE_EVENT, "one"); /* on its way while the others come */
+    s->hold_loads = true;                    /* all come while it is loaded: one turn takes them */
+    stage_tell(s, "i", MESSAGE_EVENT, "one");
     stage_tell(s, "i", MESSAGE_TERMINATE, "give up");
     stage_tell(s, "i", MESSAGE_EVENT, "two");
     stage_release(s);
     CHECK_STR("ended", stage_history(s, "i"),
-              "garbage\n1.2 waits 3: #1 EventReceived item(one)\n"
-              "1.3 ran: #2 TerminateRequested (give up); #3 Terminated (give up)\n");
+              "garbage\n1.2 ran: #1 EventReceived item(one); #2 TerminateRequested (give up); "
+              "#3 Terminated (give up)\n");
+    end(s);
+}
+
+/* A newer version of thole has written its last turn: it is said so, and nothing of it is changed. */
+static void what_is_too_new_is_left_alone(void)
+{
+    struct stage *s = begin();
+    stage_start(s, "i", "waits");
+    again(s);
+    Thole__V1__Record *pb = thole__v1__record__unpack(NULL, s->log[1].bytes.len, s->log[1].bytes.ptr);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(pb);
+    uint8_t *bytes = arena_alloc(&s->arena, s->log[1].bytes.len + 16);
+    pb->format = 1000;
+    s->log[1].bytes = (thole_slice){bytes, thole__v1__record__pack(pb, bytes)};
+    thole__v1__record__free_unpacked(pb, NULL);
+    (void)stage_said(s);
+    stage_query(s, "i", "how");
+    check_said(s, "asked", "answer INVALID: the history was written by a newer version of thole\n");
+    stage_tell(s, "i", MESSAGE_EVENT, "more");
+    CHECK_STR("kept", stage_history(s, "i"), "garbage\n1.1 waits 4: #1 EventReceived item(more)\n");
     end(s);
 }
 
@@ -398,7 +490,10 @@ static const struct thole_test tests[] = {
     {"a deletion is recorded whole", a_deletion_is_recorded_whole},
     {"the rows are whole", the_rows_are_whole},
     {"an answer that comes twice counts once", an_answer_that_comes_twice_counts_once},
+    {"an answer is not that of another", an_answer_is_not_that_of_another},
+    {"rows of one batch", rows_of_one_batch},
     {"time never goes back", time_never_goes_back},
     {"what is terminated has ended", what_is_terminated_has_ended},
+    {"what is too new is left alone", what_is_too_new_is_left_alone},
 };
 THOLE_TEST_MAIN("partition whole", tests)
