@@ -131,7 +131,7 @@ static thole_status mark(thole_activity *act, thole_slice input, thole_slice *re
     return THOLE_OK;
 }
 
-/* Holds a slot until it is let go. */
+/* Holds a slot until it is released. */
 static thole_status block(thole_activity *act, thole_slice input, thole_slice *ret_output)
 {
     (void)input, (void)ret_output;

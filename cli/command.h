@@ -53,7 +53,7 @@ struct command {
     const char *unavailable_hint, *not_found_hint, *conflict_hint; /* what to try, when it is not the usual */
     int conflict;    /* exit code of THOLE_CONFLICT, when it means something else than EXIT_CONFLICT */
     bool waits;      /* --timeout is for the instance's end, not for each answer of a server */
-    bool local;      /* asks no server: a bad setting in the environment is none of its business */
+    bool local;      /* uses no server: settings in the environment are not checked */
     bool program;    /* what follows -- is the command line of a program */
     bool early_stop; /* options end at the first word: the rest is the command line of a program */
 };
@@ -86,15 +86,14 @@ int command_dev(struct cli *cli);
 int command_queue(struct cli *cli);
 int command_version(struct cli *cli);
 
-/* What is left of --timeout, at least 1; UINT64_MAX when there is none. */
+/* Rest of --timeout in ms, at least 1; UINT64_MAX when there is none. */
 uint64_t cli_left_ms(const struct cli *cli);
-/* Connects with the options given. Otherwise it has complained and *ret_code is the exit code. Verbs that
- * wait for the end of an instance try again while no server answers, for as long as --timeout says. */
+/* Connects with the options given. NULL after an error was printed: *ret_code is the exit code. Verbs that
+ * wait for the end of an instance retry while no server answers, for at most --timeout. */
 thole_client *cli_connect(const struct cli *cli, int *ret_code);
 /*
- * Problems, said on stderr: what happened, where, what to try. With --output json or jsonl each is one line
- * of JSON ("thole.error.v1"), and so is a note ("thole.note.v1"); stdout holds nothing but what was asked
- * for. All return the exit code.
+ * Errors on stderr: what happened, where, what to try. With --output json or jsonl each is one line of JSON
+ * ("thole.error.v1"), and so is a note ("thole.note.v1"); stdout has only results. All return the exit code.
  */
 int cli_complain(const struct cli *cli, const char *object, const thole_error *error);
 /* With a code and a hint (may be NULL) of its own. */
@@ -103,7 +102,7 @@ int cli_complain_with(const struct cli *cli, const char *object, const thole_err
 /* A mistake in the command line. */
 int cli_misused(const struct cli *cli, const char *fmt, ...) THOLE_PRINTF(2, 3);
 int cli_misused_try(const struct cli *cli, const char *hint, const char *fmt, ...) THOLE_PRINTF(3, 4);
-/* A note: of interest, and no error. */
+/* A note, which is no error. */
 void cli_note(const struct cli *cli, const char *fmt, ...) THOLE_PRINTF(2, 3);
 int cli_exit_code(thole_status status);
 /* NULL: there is no such verb. */

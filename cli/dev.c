@@ -1,6 +1,6 @@
 /*
- * dev: a private nats-server and Postgres, for as long as it or the program behind -- runs. Whatever ends it,
- * no process, port or temporary file is left behind; only kill -9 leaves the temporary folder.
+ * dev: a private nats-server and Postgres, for as long as it or the program behind -- runs. At its end no
+ * process, port or temporary file is left behind; only after kill -9 the temporary folder stays.
  */
 #include "command.h"
 #include "dev_folder.h"
@@ -131,7 +131,7 @@ static bool server_has_ended(const struct cli *cli, struct server *server, const
 
 /* ---- the program ---- */
 
-/* Whether there is such a program, before servers are started for it; execvp() looks again. */
+/* Whether the program exists, before servers are started for it. */
 static bool program_is_there(const char *name)
 {
     const char *folders = strchr(name, '/') != NULL ? "" : getenv("PATH");
@@ -167,8 +167,8 @@ static void become_program(const struct dev *dev, pid_t parent)
     _exit(cli_complain_with(dev->cli, "", &error, code, "the path of a program, behind --"));
 }
 
-/* It gets a process group of its own, so that what it leaves behind can be found, and the terminal, if there
- * is one, so that Ctrl-C reaches it as if it had been started by hand. */
+/* It gets a process group of its own, so that processes that it leaves behind can be found, and the terminal,
+ * if there is one, so that it receives Ctrl-C. */
 static thole_status spawn_program(struct dev *dev, thole_error *reterr)
 {
     pid_t const self = getpid();
@@ -201,7 +201,7 @@ static bool program_has_ended(struct dev *dev)
     return ended;
 }
 
-/* What the program started and did not end; this process adopts it. */
+/* Ends processes that the program left behind; as a subreaper this process is their parent. */
 static void end_leftovers(pid_t group)
 {
     struct timespec const pause = {.tv_nsec = LEFTOVER_POLL_MS * 1000000L};
@@ -220,7 +220,7 @@ static void end_leftovers(pid_t group)
 
 /* ---- until something ends it ---- */
 
-/* Returns false when the end has come. */
+/* Returns false when it must end. */
 static bool handle_signal(struct dev *dev, int number)
 {
     if (number == SIGCHLD) {

@@ -16,7 +16,7 @@ uint64_t listing_wish(const struct listing *listing)
     return listing->limit + 1;
 }
 
-/* With the first row, or at the end: a reading that fails at once prints nothing. */
+/* Called with the first row, or at the end, so that a reading that fails at once prints nothing. */
 static void begin_document(struct listing *listing)
 {
     if (listing->begun || listing->cli->options.output != OUTPUT_JSON)
@@ -27,7 +27,7 @@ static void begin_document(struct listing *listing)
     json_array(&listing->json);
 }
 
-/* The last line of a page waits for what it is to say: whether there is another page. */
+/* The last line of a page is held back until it is known whether there is another page. */
 static void end_line(struct listing *listing)
 {
     if (!listing->open)
@@ -77,7 +77,7 @@ static void end_document(struct listing *listing, bool complete)
 int listing_end(struct listing *listing, thole_status status, thole_error *error, const char *empty)
 {
     if (status == THOLE_CANCELLED && (listing->more || ferror(stdout)))
-        status = THOLE_OK; /* cli_finish() reports what became of stdout */
+        status = THOLE_OK; /* cli_finish() reports an error of stdout */
     if (status == THOLE_OK)
         begin_document(listing);
     end_line(listing);

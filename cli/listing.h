@@ -1,7 +1,7 @@
 /*
- * What commands list: a table, one JSON document, or a line of JSON for each row. All lists end in the same
- * way: with all rows, or with a token for --next, when there are more than --limit wants. The reader asks for
- * one row more than that (listing_wish()), and hands each to listing_row().
+ * Lists of commands: a table, one JSON document, or a line of JSON for each row. A list ends with all rows,
+ * or with a token for --next when there are more than --limit. The reader requests one row more than that
+ * (listing_wish()), and gives each to listing_row().
  */
 #ifndef THOLE_LISTING_H
 #define THOLE_LISTING_H
@@ -20,11 +20,11 @@ struct listing {
 /* @p name: of the array in the document. @p limit 0: it is listed to its end. */
 void listing_begin(struct listing *listing, const struct cli *cli, const char *schema, const char *name,
                    uint64_t limit);
-/* How many rows to ask for. */
+/* Number of rows to request. */
 uint64_t listing_wish(const struct listing *listing);
 /* What to do with a row that was read. */
 enum listing_step {
-    LISTING_STOP,  /* nothing: it is one too many; return THOLE_CANCELLED */
+    LISTING_STOP,  /* not shown: it is beyond the limit; return THOLE_CANCELLED */
     LISTING_TABLE, /* print its line of the table */
     LISTING_JSON,  /* write its members */
 };
@@ -32,10 +32,10 @@ enum listing_step listing_row(struct listing *listing, const char *schema);
 /* Where the next page begins: numbers, and the instance. listing_place_read() reads it back. */
 void listing_place(struct listing *listing, const uint64_t *numbers, size_t numbers_len,
                    thole_slice instance);
-/* THOLE_CANCELLED: nobody reads any more. */
+/* THOLE_CANCELLED: the reader of stdout has gone away. */
 thole_status listing_row_end(struct listing *listing);
-/* Says whether it is all, and returns the exit code. @p status: of the reading. @p empty: what to say of no
- * rows. */
+/* Ends the list, complete or not, and returns the exit code. @p status: of the reading. @p empty: the note
+ * for a list without rows. */
 int listing_end(struct listing *listing, thole_status status, thole_error *error, const char *empty);
 
 /* Of --next. False after a complaint. @p instance is released by the caller. */

@@ -44,7 +44,7 @@ static int verdict(const struct cli *cli, const char *object, thole_error *error
 {
     error->status = status;
     if (status == THOLE_OK || (status == THOLE_CANCELLED && ferror(stdout)))
-        return EXIT_DONE; /* cli_finish() reports what became of stdout */
+        return EXIT_DONE; /* cli_finish() reports an error of stdout */
     return cli_complain(cli, object, error);
 }
 
@@ -210,7 +210,7 @@ static int history_raw(const struct cli *cli, thole_client *client)
 {
     const char *path = cli->options.raw;
     if (strcmp(path, "-") == 0)
-        return write_raw(cli, client, stdout); /* cli_finish() reports what became of stdout */
+        return write_raw(cli, client, stdout); /* cli_finish() reports an error of stdout */
     FILE *to = fopen(path, "we");
     if (to == NULL)
         return cli_misused(cli, "cannot write %s: %s", path, strerror(errno));

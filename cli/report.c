@@ -1,4 +1,4 @@
-/* What every verb says in the same way: errors, exit codes, the version. */
+/* Output common to all verbs: errors, exit codes, the version. */
 #include "clock.h"
 #include "command.h"
 #include "text.h"
@@ -65,7 +65,7 @@ static const char *advice(const struct cli *cli, thole_status status, bool conne
     return NULL;
 }
 
-/* ---- one way to say it ---- */
+/* ---- printing errors ---- */
 
 enum { SAID_BYTES_MAX = 8192 };
 
@@ -96,7 +96,7 @@ static void say_json(const char *verb, const struct problem *problem)
     json_end(&json);
 }
 
-/* The hint with the id in it, so that it can be pasted. One that a shell would read otherwise stays "ID". */
+/* The hint with the id, so that it can be pasted. An id with special characters for a shell stays "ID". */
 static const char *pasteable(const struct problem *problem, char *room, size_t cap)
 {
     static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:@-";

@@ -1,5 +1,5 @@
-/* What is asked of an instance that is there: cancel, terminate, delete, pause, resume, signal, query;
- * complete and fail for activities. */
+/* Requests to an existing instance: cancel, terminate, delete, pause, resume, signal, query; complete and
+ * fail for activities. */
 #include "clock.h"
 #include "payload.h"
 #include "text.h"

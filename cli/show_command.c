@@ -125,7 +125,7 @@ static const struct row *row_of(const struct show *show, uint64_t execution, uin
     return row;
 }
 
-/* Only asked for when there is an activity. What cannot be had is left out: the rest is known all the same.
+/* Only requested when there is an activity. On a failure the workers' part is left out.
  */
 static void read_workers(struct show *show, const thole_inspection *inspection)
 {

@@ -32,7 +32,7 @@ static uint64_t pieces_of(thole_ctx *ctx, thole_slice item)
 static void put(thole_ctx *ctx, thole_slice item, uint64_t pieces)
 {
     if (item.len == 0 || item.len > 64)
-        return; /* no key of the state: whoever sent it hears nothing */
+        return; /* no valid key of the state: ignored */
     if (pieces > 0)
         thole_state_set(ctx, item, thole_format(ctx, "%" PRIu64, pieces));
     else

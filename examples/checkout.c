@@ -41,7 +41,7 @@ static uint64_t field(thole_slice text, const char *key, uint64_t fallback)
 
 /* ---- the orchestration: deterministic, owns nothing, suspends only in thole_await...() ---- */
 
-/* How each step is undone is noted before it is done: nobody knows how far one came that was cut off. */
+/* The compensation of each step is added before the step: an interrupted step may have had effects. */
 static thole_status sell(thole_ctx *ctx, thole_slice order, thole_saga *undo, thole_slice *ret_output)
 {
     static const thole_call_options patiently = {

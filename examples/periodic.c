@@ -1,7 +1,6 @@
 /*
  * A job that runs at each full hour, for years: every round is an execution of its own, so that the history
- * stays short. What one round leaves to the next is in the state; events that nobody has taken go along by
- * themselves.
+ * stays short. Data for the next round is in the state; events that no wait has taken are kept automatically.
  *
  *   thole dev -- build/dev/examples/periodic run
  *   thole start rates --id rates --input 3600000

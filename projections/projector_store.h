@@ -76,7 +76,7 @@ THOLE_NODISCARD thole_status projector_store_live(struct postgres *pg, uint32_t 
                                                   struct arena *arena, struct live_summary *ret,
                                                   thole_error *reterr);
 /*
- * Activities of the partition that nobody claimed or renewed since @p older_than_ms milliseconds (database
+ * Activities of the partition that no worker claimed or renewed since @p older_than_ms milliseconds (database
  * clock; at most 24 days), about the oldest first, at most @p limit: for the sweeper. Marks them: a row is
  * returned again only after the same time, so that rows which no worker can run do not hide those behind
  * them. Skips rows that are locked, and those that are completed from outside. ret_next_in_ms: until the next

@@ -15,7 +15,7 @@
     " WITH ORDINALITY AS u (instance, execution, id, try" column ", ord)"                                    \
     " ORDER BY u.instance COLLATE \"C\", u.execution, u.id) AS k"
 #define KEYS KEYS_FROM("", "")
-/* Nobody has a lease of q. */
+/* No worker has a lease of q. */
 #define FREE "(q.lease_until IS NULL OR q.lease_until <= clock_timestamp())"
 #define SET_LEASE "lease_until = clock_timestamp() + k.lease_ms * interval '1 millisecond'"
 /* The same with the attempts of a worker's claims, and the condition that q is held by this very claim. */
@@ -23,8 +23,8 @@
 #define HELD(worker) " AND q.try_number = k.try AND q.attempt = k.attempt AND q.worker = " worker "::text"
 /*
  * That the try is the worker's: the row names it (a claim of its own whose answer was lost may have come
- * later), or the database has lost the claim, which is then taken back unless somebody else has a lease. As
- * it only ever runs one of them at a time, the worker is all that counts.
+ * later), or the database has lost the claim, which is then restored unless another worker has a lease. As it
+ * only ever runs one of them at a time, the worker is all that counts.
  */
 #define MINE(worker)                                                                                         \
     " AND q.try_number = k.try AND (q.worker = " worker                                                      \
@@ -133,7 +133,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
     [STATEMENT_EXECUTIONS_RESET] = {"executions_reset", "", "DELETE FROM executions WHERE p = $1::int4"},
     [STATEMENT_QUARANTINE_RESET] = {"quarantine_reset", "", "DELETE FROM quarantine WHERE p = $1::int4"},
 
-    /* What is of a later life of the id, or says so, stays. */
+    /* Rows of a later incarnation of the id, or of a later record, stay. */
     [STATEMENT_ACTIVITIES_DELETED] = {"activities_deleted", "",
                                       "DELETE FROM worker_queue AS q USING " DELETED("execution")},
     [STATEMENT_TIMERS_DELETED] = {"timers_deleted", "",
@@ -272,7 +272,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " (SELECT instance, execution, timer_id, due_ms FROM timers WHERE p = $1::int4 AND due_ms >= "
          "$2::int8"
          " ORDER BY due_ms LIMIT 1) ORDER BY due_ms"},
-    /* 9: continued as new, and nobody has gone on. Events that wait for their instance are not its. */
+    /* 9: continued as new without a next execution. Not those of execution 0. */
     [STATEMENT_LIVE_BLOCKED] =
         {"live_blocked", "ttiiiitiii",
          "SELECT instance, orchestration, execution, status::int8, created_ms, updated_ms, detail, turns,"
@@ -286,9 +286,9 @@ const struct statement_text statement_texts[STATEMENTS] = {
     [STATEMENT_LIVE_ACTIVITIES] = {"live_activities", "i",
                                    "SELECT count(*) FROM worker_queue WHERE p = $1::int4"},
     /*
-     * Takes what it finds: a row is an orphan again only after the same time, so that rows which nobody can
-     * run do not hide those behind them. A row that is locked is being worked on, and one that is completed
-     * later needs no worker.
+     * Takes what it finds: a row is an orphan again only after the same time, so that rows which no worker
+     * can run do not hide those behind them. A row that is locked is being worked on, and one that is
+     * completed later needs no worker.
      */
     [STATEMENT_ORPHANS] =
         {"orphans", "tiittii",
@@ -331,10 +331,9 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " q.details"},
 
     /*
-     * Who may run a try: whoever is the first to claim it when nobody has a lease of it, and the worker that
-     * has it. This is the only place that decides that. A try that was lost $7 times is claimed only
-     * isolated, or when it has $8 strikes and was lost $7 + $8 times: then it will not be run. The deadline:
-     * -1: it has none.
+     * Who may run a try: the first worker to claim it when no worker has a lease, and the worker that has it.
+     * Only this statement decides that. A try that was lost $7 times is claimed only isolated, or when it has
+     * $8 strikes and was lost $7 + $8 times: then it will not be run. The deadline: -1: it has none.
      */
     [STATEMENT_CLAIM] =
         {"claim", "iiibiittti",
@@ -371,8 +370,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
          "UPDATE worker_queue AS q SET worker = NULL, claimed_at = NULL, renewed_at = clock_timestamp(),"
          " lease_until = NULL, " SET_NOTED " FROM " NOTED_CLAIMS " WHERE" SAME("activity_id")
              HELD("$9") " RETURNING k.ord, q.attempt"},
-    /* Its worker lives: whether or not somebody else has it by now, it was not lost. Not if it has written
-     * its crash report: it still does what it had begun. */
+    /* Its worker lives: the claim was not lost, whether or not another worker has the row by now. Not if it
+     * has written its crash report: it still does what it had begun. */
     [STATEMENT_NOT_LOST] =
         {"not_lost", "ii",
          "UPDATE worker_queue AS q SET lost = array_remove(q.lost, k.attempt),"
@@ -386,8 +385,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " RETURNING k.ord, q.attempt"},
     /* Worker $1 died, with the report $2. $3..$7 is the try (and its attempt) that it died of, if that is
      * known: its claim is lost, and counts against it like one that was isolated if it was lost $8 times
-     * before; those beside it are not lost. If it is not known, the next claims note the loss. Nobody waits
-     * for its leases to end. */
+     * before; those beside it are not lost. If it is not known, the next claims record the loss. Its leases
+     * end at once. */
     [STATEMENT_DIED] =
         {"died", "i",
          "UPDATE worker_queue AS q SET"
@@ -416,9 +415,9 @@ const struct statement_text statement_texts[STATEMENTS] = {
                         " FROM " KEYS_FROM(", $5::int4[]", ", p") ITS_ROW BELIEVED},
 
     /*
-     * The same for claims of worker $5: is somebody else's lease in the way, and for how long; may they only
-     * be made isolated, from $7 losses on? When the clock has gone back a lease ends as long after now as it
-     * should have ended after it was made.
+     * The same for claims of worker $5: whether another worker's lease lasts, and for how long; whether they
+     * may only be made isolated, from $7 losses on. When the clock has gone back a lease ends as long after
+     * now as it should have ended after it was made.
      */
     [STATEMENT_LOOK_CLAIM] =
         {"look_claim", "iii",

@@ -62,10 +62,10 @@ struct claim {
     bool noted;
 };
 
-/* Claims in one statement, which alone decides who may run a try. It takes a row that nobody has claimed or
- * that was handed back, whose lease is over, or that is this worker's own; any other row is ROW_HELD. If the
- * database's clock has gone back, the lease is shortened to its length from now. ROW_STOLEN for a key given
- * twice (one of the two is MINE) or whose row appeared, or became free, a moment later: claim it again;
+/* Claims in one statement, which alone decides who may run a try. It takes a row that no worker has claimed
+ * or that was handed back, whose lease is over, or that is this worker's own; any other row is ROW_HELD. If
+ * the database's clock has gone back, the lease is shortened to its length from now. ROW_STOLEN for a key
+ * given twice (one of the two is MINE) or whose row appeared, or became free, a moment later: claim it again;
  * ROW_CANDIDATE by the policy, but never for a poisoned try or an isolated claim. A claim that replaces
  * another worker's records that claim as lost. @p policy NULL: no poison candidates. The try's first claim
  * writes its deadline, by the database's clock. Details go to @p arena (NULL: not wanted); THOLE_LIMIT or

@@ -328,8 +328,8 @@ static bool cluster_settles(struct server *servers, size_t count)
 
 /*
  * Servers of 2.10.27 that start at the same moment on a busy machine sometimes (1 of 25, ten clusters at once
- * on two cores) never hear of each other's JetStream, because both ends of a route close it as the duplicate
- * of the other. Waiting does not help; starting again does.
+ * on two cores) never join each other's JetStream, because both ends of a route close it as the duplicate of
+ * the other. Waiting does not help; starting again does.
  */
 thole_status server_nats_cluster_restart(struct server *servers, size_t count, thole_error *reterr)
 {

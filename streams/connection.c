@@ -25,7 +25,7 @@ enum {
     PINGS_UNANSWERED_MAX = 2,
     WALL_LOOK_MS = 1000,
     /* nats.c 3.4.1 spins when its own connect times out between INFO and PONG; server_info_read() has already
-     * seen that somebody is there, so this only bounds the rest. */
+     * reached the server, so this only bounds the rest. */
     HANDSHAKE_MS_MIN = 30000,
 };
 

@@ -236,7 +236,7 @@ thole_status listener_open(struct link *link, const char *subject, listener_fn *
     return THOLE_OK;
 }
 
-/* The listener's lock is held and is let go. */
+/* The listener's lock is held and is released. */
 static void listener_finish(struct listener *listener)
 {
     natsSubscription *native = listener->native;

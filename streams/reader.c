@@ -390,8 +390,8 @@ static thole_status read_once(struct read *read, struct connection *connection, 
     read->patience_ms = connection_request_timeout_ms(connection);
     connection_inbox(connection, read->inbox);
     (void)snprintf(read->name, sizeof read->name, "read_%s", strrchr(read->inbox, '.') + 1);
-    /* One literal subject for all: a push consumer stays asleep unless somebody subscribes to exactly its
-     * own. */
+    /* One literal subject for all: a push consumer is active only if exactly its own subject is subscribed
+     * to. */
     natsStatus const subscribed = natsConnection_SubscribeSync(&read->native, read->link->nc, read->inbox);
     thole_status status = link_fail(subscribed, "read of stream", read->stream, reterr);
     if (status == THOLE_OK) {

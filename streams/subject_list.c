@@ -68,7 +68,7 @@ static thole_status page(struct list *list, thole_slice answer, thole_error *ret
 {
     uint64_t last = 0, n = 0;
     thole_slice subjects = {0};
-    /* Nobody tells a server that does not know the filter from one that finds nothing, but by the total. */
+    /* Only the total shows whether a server does not know the filter or finds nothing. */
     if (!get_uint(answer, "state.last_seq", &last) || !get_uint(answer, "total", &list->total) ||
         list->total == 0)
         return thole_fail(reterr, THOLE_CORRUPT,

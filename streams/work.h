@@ -20,7 +20,7 @@ THOLE_NODISCARD thole_status work_publish(struct requests *requests, const char 
 THOLE_NODISCARD thole_status work_look(struct requests *requests, const char *ns,
                                        const struct work_item *item, uint64_t token, thole_error *reterr);
 
-/* A delivered message; owned by whoever holds it; free with work_message_destroy(). */
+/* A delivered message; owned by its holder; free with work_message_destroy(). */
 struct work_message {
     struct work_item item; /* slices borrow from the message */
     uint64_t deliveries;   /* a hint only */
@@ -35,7 +35,7 @@ void work_message_adopt(struct work_message *message, struct work_message *again
 
 /*
  * Signals are hints. The server identifies the message by its sequence in WORK, not by the delivery or the
- * connection: +WPI postpones the redelivery by an ack-wait from now, whoever sends it; -NAK causes a
+ * connection: +WPI from any sender postpones the redelivery by an ack-wait from now; -NAK causes a
  * redelivery, at once or after a delay; both do nothing when the server has no pending delivery of it, or has
  * already chosen it for redelivery. +ACK removes it, however late. So send an ACK only for a message that is
  * not needed any more; no signal decides who may run a try.

@@ -1,4 +1,4 @@
-/* What handlers may call, and the token. */
+/* Functions for handlers, and the token. */
 #include "activity_run.h"
 #include "buf.h"
 #include "clock.h"
@@ -285,7 +285,7 @@ thole_slice thole_activity_queue(const thole_activity *act)
     return act->message->item.queue;
 }
 
-/* From now until a time of the activity's clock. */
+/* Milliseconds from now until a time of the activity's clock. */
 static uint64_t left_ms(const struct thole_activity *act, uint64_t end_ms)
 {
     if (end_ms == UINT64_MAX)
@@ -396,7 +396,7 @@ thole_slice thole_activity_format(thole_activity *act, const char *fmt, ...)
     return text;
 }
 
-/* A type that is not one is none: the text says what happened. */
+/* An invalid type is left empty: the text says what happened. */
 static thole_status fail(thole_activity *act, thole_slice type, bool final, const char *fmt, va_list args)
     THOLE_PRINTF(4, 0);
 static thole_status fail(thole_activity *act, thole_slice type, bool final, const char *fmt, va_list args)

@@ -1,8 +1,8 @@
 /*
- * One activity message while this worker holds it: what a handler sees as thole_activity.
+ * One activity message while this worker holds it: a handler's thole_activity.
  *
- * Who owns it: the loop, from the delivery until the machine has forgotten the message, and the handler's
- * thread while it runs. Whoever is last frees it.
+ * Owners: the loop, from the delivery until the machine no longer holds the message, and the handler's thread
+ * while it runs. The last owner frees it.
  */
 #ifndef THOLE_ACTIVITY_RUN_H
 #define THOLE_ACTIVITY_RUN_H
@@ -28,13 +28,13 @@ enum {
 struct handler_thread;
 struct process_pool;
 
-/* Another time than the wall's, for the test kit. */
+/* The clock of the test kit. */
 struct activity_time {
     uint64_t (*now_ms)(void *arg);
     thole_status (*wait)(void *arg, uint64_t wait_ms); /* thole_activity_wait() */
 };
 
-/* Who has asked for it, and who runs it. */
+/* The orchestration and version that scheduled it, and the worker that runs it. */
 struct activity_parties {
     thole_slice orchestration; /* empty: not known */
     uint32_t version;
@@ -55,23 +55,23 @@ struct thole_activity {
 
     /* set before it runs, then only read */
     uint64_t deadline_ms; /* of this try; UINT64_MAX = none */
-    thole_slice before;   /* what the last heartbeat before this claim said; see activity_begin() */
+    thole_slice before;   /* details of the last heartbeat before this claim; see activity_begin() */
     struct activity_parties parties; /* in memory */
 
     /* the loop's */
-    bool timed_out; /* the result is a timeout, whatever the handler says or still does */
-    bool poisoned;  /* it is not run; the result is that */
-    uint32_t lost;  /* claims of this try that were lost, and with which worker the last */
+    bool timed_out; /* the result is a timeout, whatever the handler returns */
+    bool poisoned;  /* it is not run; the result is the failure "poison" */
+    uint32_t lost;  /* number of lost claims of this try; worker of the last one */
     char lost_worker[ACTIVITY_WORKER_BYTES];
-    char lost_report[WORKER_CRASH_TEXT_BYTES]; /* what is known of that worker's end; empty: nothing */
+    char lost_report[WORKER_CRASH_TEXT_BYTES]; /* that worker's crash report; empty: none */
     uint64_t sent_count, sent_round;           /* of heartbeats: what was sent last, and in which round */
     thole_activity_fn *run;                    /* NULL: this program does not know it */
     uint64_t attempt;
     bool running;                 /* between RUN and the handler's return */
     bool given_up;                /* it has not returned in its grace */
-    thole_cancel_kind fired_kind; /* why it was asked to end, and when; NONE: it was not */
+    thole_cancel_kind fired_kind; /* reason and time of its cancellation; NONE: not cancelled */
     uint64_t fired_ms;
-    bool forgotten; /* by the machine, while it was running */
+    bool forgotten; /* the machine no longer holds it, but it is running */
 
     /* the handler threads', under their lock */
     struct thole_activity *next;
@@ -81,7 +81,7 @@ struct thole_activity {
     pthread_mutex_t lock;   /* of firing it, of fd, memory, noted and failure */
     struct token own_token; /* … unless it is in a page that is shared with another process */
     struct token *token;
-    int fd;   /* -1 until somebody wants it */
+    int fd;   /* -1 until it is requested */
     int talk; /* in a process: its socket to the worker; else -1 */
 
     /* one that runs in a process of its own, on the worker's side */
@@ -96,8 +96,8 @@ struct thole_activity {
     uint64_t noted_count;     /* how many there were */
     thole_slice failure;      /* in memory */
     thole_slice failure_type; /* the same */
-    bool final;               /* it is not to be tried again */
-    bool later;               /* it has asked for a token */
+    bool final;               /* no other try follows */
+    bool later;               /* thole_activity_later() was called */
     thole_status status;
     thole_slice output;
 
@@ -108,15 +108,15 @@ struct thole_activity {
 /* Takes the message. */
 struct thole_activity *activity_create(struct work_message *message, uint64_t now_ms);
 void activity_destroy(struct thole_activity *act); /* NULL-safe; no thread uses it any more */
-/* Says what the claim gave, before it runs. The texts are copied. THOLE_NOMEM. */
+/* Sets the claim's results, before it runs. The texts are copied. THOLE_NOMEM. */
 THOLE_NODISCARD thole_status activity_begin(struct thole_activity *act, uint64_t attempt,
                                             uint64_t deadline_ms, thole_slice details,
                                             const struct activity_parties *parties);
 /* Runs the handler on this thread; then status and output are set. */
 void activity_run(struct thole_activity *act);
-/* What is reported of one that has run, as the rules of include/thole/activity.h have it: status, data, error
- * type, final, details. Of one that is timed out, and may still run, all but the details. Not for one that
- * returned THOLE_LATER. Of one that is poisoned: that. @p text: room for a text of ours. */
+/* The result to report, by the rules of include/thole/activity.h: status, data, error type, final, details.
+ * For a timed out activity, which may still run, without details. For a poisoned one: that failure. Not for
+ * one that returned THOLE_LATER. @p text: room for a generated text. */
 void activity_result(const struct thole_activity *act, size_t payload_max,
                      char text[ACTIVITY_RESULT_TEXT_BYTES], struct message *ret);
 /* The newest details, if there were heartbeats beyond the *count-th: appends them to @p to (an empty buffer),
@@ -124,6 +124,6 @@ void activity_result(const struct thole_activity *act, size_t payload_max,
 bool activity_details_since(struct thole_activity *act, uint64_t *count, struct buf *to);
 /* Fires the token. Only the first call counts. Any thread. */
 void activity_fire(struct thole_activity *act, const struct activity_cancel *cancel);
-/* Its token has fired, and now it has less time. Any thread. */
+/* Shortens the grace after its token has fired. Any thread. */
 void activity_hurry(struct thole_activity *act, uint64_t grace_end_ms);
 #endif

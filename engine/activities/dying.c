@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* One for the process, as signals are. The page is NULL when nothing is to be said. */
+/* One for the process, since signal handlers are process-wide. The page is NULL when nothing is reported. */
 static struct {
     _Atomic(struct worker_crash_page *) page;
     pid_t pid; /* what a handler has forked is not this worker */
@@ -34,7 +34,7 @@ static void take_try(struct worker_crash_try *ret)
     memcpy(ret->instance, item->instance.ptr, item->instance.len);
 }
 
-/* A handler may have closed it, and the number be another file's by now. */
+/* A handler may have closed the socket, and its number may be reused. */
 static bool reporter_is_there(void)
 {
     struct stat now;
@@ -42,7 +42,7 @@ static bool reporter_is_there(void)
            now.st_ino == dying.socket.st_ino;
 }
 
-/* Async-signal-safe. Only the first crash counts: what follows may be its consequence. */
+/* Async-signal-safe. Only the first crash counts: later ones may be its consequence. */
 static void write_report(const struct worker_crash *crash)
 {
     struct worker_crash_page *const page = atomic_load(&dying.page);

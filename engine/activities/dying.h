@@ -1,8 +1,7 @@
 /*
- * How a worker writes its crash report: it listens for signals that mean a crash, and for exit()
- * (fatal_signals.h), writes a struct worker_crash into the shared page, wakes its crash reporter, and waits
- * until it has stored it or is gone, at most two seconds (as process 1 of a container the worker takes the
- * crash reporter with it).
+ * Writes a worker's crash report: on a fatal signal or exit() (fatal_signals.h) it writes a struct
+ * worker_crash into the shared page, wakes the crash reporter, and waits until that has stored it or has
+ * ended, at most two seconds (as process 1 of a container the worker takes the crash reporter with it).
  */
 #ifndef THOLE_DYING_H
 #define THOLE_DYING_H
@@ -18,7 +17,8 @@ void dying_install(struct worker_crash_page *page, int reporter);
 /* Nothing is written any more. */
 void dying_uninstall(void);
 
-/* It has written its crash report: what it holds has been given up in its name. Any thread. */
+/* Whether the crash report is written: the crash reporter handles the worker's claims from then on. Any
+ * thread. */
 bool dying_is(void);
 
 /* This thread runs the handler of @p act from now on; NULL: none. Cheap. */

@@ -1,4 +1,4 @@
-/* Starting, asking and stopping the forkserver; and what it does. */
+/* The forkserver, and the worker's functions to start, use and stop it. */
 #include "forkserver.h"
 #include "log.h"
 #include "memory.h"
@@ -72,7 +72,7 @@ static bool is_guard(const struct server *server, pid_t pid, size_t *ret_at)
     return false;
 }
 
-/* What a guard that was killed had to watch over is ours now, and goes. */
+/* Kills the processes of a guard that was killed, which are this process's children now. */
 static void kill_strays(const struct server *server)
 {
     pid_t pids[STRAYS_MAX];
@@ -116,7 +116,7 @@ static void fork_guard(struct server *server, size_t entry, const int fds[PROCES
         add_guard(server, pid);
 }
 
-/* False: the worker is gone, or wants nothing more. */
+/* False: the worker has ended, or has closed the socket. */
 static bool take_request(struct server *server)
 {
     union request_control control;
@@ -138,7 +138,7 @@ static bool take_request(struct server *server)
     if (n == (ssize_t)sizeof request && len == sizeof fds &&
         request.entry < server->options->program->activities_len)
         fork_guard(server, (size_t)request.entry, fds);
-    for (size_t i = 0; i < len / sizeof fds[0]; i++) /* too few for want of descriptors: closing says so */
+    for (size_t i = 0; i < len / sizeof fds[0]; i++) /* too few descriptors: closing tells the worker */
         (void)close(fds[i]);
     return true;
 }
@@ -219,7 +219,7 @@ thole_status forkserver_start(const struct forkserver_options *options, struct f
     struct forkserver *const forkserver = memory_new(sizeof *forkserver);
     forkserver->on_lost = options->lost;
     warn_of_threads();
-    (void)fflush(NULL); /* what is buffered is written once */
+    (void)fflush(NULL); /* or buffered output would be written twice */
     forkserver->pid = fork();
     if (forkserver->pid == 0) {
         (void)close(ends[0]);

@@ -1,14 +1,14 @@
 /*
  * The forkserver: a process without threads, connections or secrets that is forked before this one has any,
- * and forks the processes that activities run in (a fork of a process with threads copies locks that nobody
- * will ever release). Over each of those a guard watches:
+ * and forks the processes that activities run in (a fork of a process with threads copies locks that are
+ * never released). Each of those has a guard:
  *
  *   worker ── forkserver ─┬─ guard ── process ── what the handler starts
  *                         └─ guard ── process …
  *
  * A guard holds one end of the `life` socket of its process. It kills the process, its group and everything
- * that descends from it (as a subreaper it inherits all orphans) when the other end is closed, for whatever
- * reason, kill -9 of the worker too; or when the process itself ends. Then it says how it ended, and ends.
+ * that descends from it (as a subreaper it inherits all orphans) when the other end is closed (also by kill
+ * -9 of the worker), or when the process itself ends. Then it reports how the process ended, and ends.
  */
 #ifndef THOLE_FORKSERVER_H
 #define THOLE_FORKSERVER_H
@@ -21,19 +21,19 @@ struct forkserver_options {
     const thole_program *program; /* both borrowed for ever */
     char **argv;                  /* NULL-terminated */
     uint64_t payload_max;         /* of outputs */
-    void (*lost)(void); /* called once, by any thread, when it is found that the forkserver has died */
-    /* Texts that processes need not know, for example what --postgres said; NULLs are allowed. Where they
-     * stand in argv they are wiped out there, in the forkserver. */
+    void (*lost)(void);           /* called once, on any thread, when the forkserver is found dead */
+    /* Texts that processes must not see, for example the value of --postgres; NULLs are allowed. The
+     * forkserver erases them from its argv. */
     const char *secrets[3];
 };
-/* Does any activity of the program run in a process? */
+/* Whether any activity of the program runs in a process. */
 bool forkserver_is_needed(const thole_program *program);
 /* Before any thread or connection. THOLE_NOMEM when the system gives no process or socket. */
 THOLE_NODISCARD thole_status forkserver_start(const struct forkserver_options *options,
                                               struct forkserver **ret, thole_error *reterr);
 /* All life sockets have been closed. Waits until every process is gone. NULL-safe. */
 void forkserver_stop(struct forkserver *forkserver);
-/* It has died, and gives no processes any more. Any thread. */
+/* Whether it has died and cannot create processes any more. Any thread. */
 bool forkserver_is_lost(const struct forkserver *forkserver);
 
 /* What a process shares with the worker. */
@@ -50,8 +50,8 @@ enum process_fd {
     PROCESS_FDS,
 };
 /* Asks for a process for the activity of this index; fds stay the caller's. It does not wait: the guard, or
- * the forkserver when there is none, says on the life socket what came of it. THOLE_UNAVAILABLE: the
- * forkserver has died. Any thread. */
+ * the forkserver without one, reports the result on the life socket. THOLE_UNAVAILABLE: the forkserver has
+ * died. Any thread. */
 THOLE_NODISCARD thole_status forkserver_spawn(struct forkserver *forkserver, size_t entry,
                                               const int fds[PROCESS_FDS], thole_error *reterr);
 

@@ -33,8 +33,8 @@ static void pool_free(struct handlers *pool)
 }
 
 /*
- * Under the lock. Whether to signal that there are jobs, once the lock is let go: who wakes up earlier has to
- * wait for it. One idle thread is woken at a time, and wakes the next one before it runs its job. Handlers
+ * Under the lock. Whether to signal that there are jobs, once the lock is released: who wakes up earlier has
+ * to wait for it. One idle thread is woken at a time, and wakes the next one before it runs its job. Handlers
  * that return at once are then run by the few that are awake, and none is late by more than what waking up
  * takes.
  */
@@ -73,7 +73,7 @@ static bool returned(struct handler_thread *thread, struct thole_activity *act)
     assert(thread->state != ABANDONED || pool->abandoned > 0);
     act->thread = NULL;
     if (pool->closed)
-        activity_destroy(act); /* it was abandoned, and nobody else knows it any more */
+        activity_destroy(act); /* it was abandoned, and this thread is its last owner */
     else
         mailbox_push(pool->inbox, &act->finished.mail);
     if (thread->state == HELD)
@@ -127,7 +127,7 @@ static bool start_thread(struct handlers *pool)
     struct handler_thread *const thread = memory_new(sizeof *thread);
     thread->pool = pool;
     (void)pthread_attr_init(&attr);
-    /* detached: nobody could join one that never returns; handlers_destroy() counts instead */
+    /* detached: a thread that never returns could not be joined; handlers_destroy() counts instead */
     bool const started = pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED) == 0 &&
                          pthread_create(&id, &attr, thread_main, thread) == 0;
     (void)pthread_attr_destroy(&attr);

@@ -1,8 +1,8 @@
 /*
  * The threads that run activity handlers. A handler that does not return in time is abandoned: its thread is
- * left to itself, counted, and replaced by a new one; when it returns after all, the thread takes the place
- * of one that could not be replaced, or ends. Of one that runs in a process the process is killed, which
- * takes milliseconds: its thread comes back soon, and is waited for.
+ * counted and replaced by a new one; when it returns later, the thread fills a slot that could not be
+ * replaced, or ends. For a handler in a process the process is killed, which takes milliseconds, and its
+ * thread is kept.
  */
 #ifndef THOLE_HANDLERS_H
 #define THOLE_HANDLERS_H
@@ -14,16 +14,16 @@ struct handlers;
  * @p abandoned_max abandoned threads are replaced at a time. */
 THOLE_NODISCARD thole_status handlers_create(uint32_t slots, uint32_t abandoned_max, struct mailbox *inbox,
                                              struct handlers **ret, thole_error *reterr);
-/* Waits for threads that are not abandoned, and for what was killed. An abandoned one keeps what it needs,
+/* Waits for threads that are not abandoned, and for killed processes. An abandoned thread keeps its memory,
  * frees its activity when it returns, and sends nothing any more. NULL-safe. */
 void handlers_destroy(struct handlers *handlers);
 
 /* Runs it on the next free thread. */
 void handlers_run(struct handlers *handlers, struct thole_activity *act);
 /* True: replaced by a new thread. False: there are too many abandoned threads already, or no thread could be
- * started, or a process has been killed; handlers_replaced() will tell when one has come back. @p replace
- * false: nobody needs the slot. */
+ * started, or a process has been killed; handlers_replaced() tells when one has returned. @p replace false:
+ * the slot is not needed. */
 bool handlers_abandon(struct handlers *handlers, struct thole_activity *act, bool replace);
-/* Slots that were owed since handlers_abandon() said false, and have been filled since the last call. */
+/* Number of slots for which handlers_abandon() returned false, and that were filled since the last call. */
 uint32_t handlers_replaced(struct handlers *handlers);
 #endif

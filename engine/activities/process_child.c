@@ -20,8 +20,9 @@
 #include <unistd.h>
 
 enum {
-    EXIT_CANNOT = 125,    /* before a handler was called */
-    OOM_SCORE_MORE = 100, /* when memory is out the system kills this one rather than the worker */
+    EXIT_CANNOT = 125, /* before a handler was called */
+    /* so that the system kills this process before the worker when memory is exhausted */
+    OOM_SCORE_MORE = 100,
     OOM_SCORE_MAX = 1000,
 };
 
@@ -32,7 +33,7 @@ struct runner {
     struct process_page *page;
 };
 
-/* ---- what it becomes ---- */
+/* ---- set-up ---- */
 
 void process_forget_secrets(void)
 {
@@ -54,7 +55,7 @@ static void set_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Everybody may raise their own. */
+/* Every process may raise its own score. */
 static void raise_oom_score(void)
 {
     char text[16];
@@ -65,7 +66,7 @@ static void raise_oom_score(void)
         long const score = strtol(text, NULL, 10) + OOM_SCORE_MORE;
         int const n = snprintf(text, sizeof text, "%ld", score < OOM_SCORE_MAX ? score : OOM_SCORE_MAX);
         ssize_t const written = write(fd, text, (size_t)n);
-        (void)written; /* a preference, no more */
+        (void)written; /* best effort */
     }
     if (fd >= 0)
         (void)close(fd);
@@ -115,7 +116,7 @@ static void become(struct runner *runner)
     (void)close(fds[PROCESS_PAGE]);
     if (!spawn->entry->options->keep_env)
         process_forget_secrets();
-    (void)setvbuf(stdout, NULL, _IOLBF, 0); /* what was printed before a crash is to be seen */
+    (void)setvbuf(stdout, NULL, _IOLBF, 0); /* so that output before a crash is not lost */
     raise_oom_score();
     if (!set_limits(spawn->entry->options))
         give_up(runner, "its limits cannot be set");
@@ -153,8 +154,9 @@ static bool has_leftovers(const struct runner *runner)
 {
     pid_t pids[2], gone;
     while ((gone = waitpid(-1, NULL, WNOHANG | __WALL)) > 0)
-        ;                                                             /* it has only not asked */
-    return gone == 0 || process_children(runner->guard, pids, 2) > 1; /* orphans are the guard's */
+        ; /* it has zombies that it did not wait for */
+    /* orphans become children of the guard */
+    return gone == 0 || process_children(runner->guard, pids, 2) > 1;
 }
 
 static bool report(const struct runner *runner, const struct thole_activity *act)
@@ -200,7 +202,7 @@ static bool run_one(const struct runner *runner, thole_slice body)
     atomic_store(&runner->page->begun, 1);
     activity_run(act);
     (void)fflush(stdout);
-    if (getpid() != runner->pid) /* one that the handler forked, and forgot to end */
+    if (getpid() != runner->pid) /* a process that the handler forked and that returned from it */
         _exit(0);
     bool const sent = report(runner, act);
     act->fd = -1; /* it lives as long as this process */

@@ -1,4 +1,4 @@
-/* How a run in a process ended, in words for the failed try. Pure. */
+/* The failure text for the end of a run in a process. Pure. */
 #ifndef THOLE_PROCESS_END_H
 #define THOLE_PROCESS_END_H
 #include "forkserver.h"

@@ -1,7 +1,7 @@
 /*
- * What a worker and a process that runs its activities say to each other: frames over a stream socket, a
- * kind, a length and a body as in proto/process.proto. The worker does not trust what it reads: a handler may
- * have written anything there.
+ * The protocol of a worker and a process that runs its activities: frames over a stream socket, a kind, a
+ * length and a body as in proto/process.proto. The worker does not trust what it reads: a handler may have
+ * written anything.
  */
 #ifndef THOLE_PROCESS_FRAME_H
 #define THOLE_PROCESS_FRAME_H

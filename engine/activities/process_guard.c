@@ -1,4 +1,4 @@
-/* The guard of one process: sees it end, or ends it, with everything that descends from it. */
+/* The guard of one process: waits for its end or ends it, with all its descendants. */
 #include "process_early.h"
 #include "process_parts.h"
 #include <errno.h>
@@ -24,7 +24,7 @@ struct guard {
 void process_life_send(int life, const struct life_message *message)
 {
     ssize_t const n = send(life, message, sizeof *message, MSG_NOSIGNAL);
-    (void)n; /* nobody is there to hear of it */
+    (void)n; /* the worker has ended */
 }
 
 static void wait_for_it(struct guard *guard)
@@ -42,8 +42,8 @@ static void wait_for_it(struct guard *guard)
                         (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
 }
 
-/* Waits for those that have ended: our process, and orphans that became ours. Its group is killed before it
- * is waited for: until then its number can be nobody else's. */
+/* Waits for ended children: the process, and orphans. The group is killed before the process is waited for:
+ * until then its number cannot be reused. */
 static void reap(struct guard *guard)
 {
     siginfo_t info;
@@ -61,8 +61,8 @@ static void reap(struct guard *guard)
     }
 }
 
-/* Each one that dies hands its children over to us, so that in the end there is nothing left: until then
- * whatever is a child is killed. Only what forks faster than this escapes for a while. */
+/* Kills all children until none is left: the children of each killed process become children of the guard.
+ * Only processes that fork faster than this escape for a while. */
 static void kill_descendants(struct guard *guard)
 {
     pid_t pids[LISTED_MAX];
@@ -72,7 +72,7 @@ static void kill_descendants(struct guard *guard)
             (void)kill(pids[i], SIGKILL);
         pid_t const gone = waitpid(-1, NULL, (n > 0 ? 0 : WNOHANG) | __WALL);
         guard->end.others += gone > 0;
-        if ((gone < 0 && errno != EINTR) || (gone == 0 && n < 0)) /* none are left; or they cannot be known */
+        if ((gone < 0 && errno != EINTR) || (gone == 0 && n < 0)) /* none are left, or not listed */
             return;
     }
 }
@@ -81,13 +81,13 @@ static void kill_all(struct guard *guard)
 {
     if (!guard->ended) {
         (void)kill(-guard->pid, SIGKILL);
-        (void)kill(guard->pid, SIGKILL); /* it may have left its group */
+        (void)kill(guard->pid, SIGKILL); /* the process may have left its group */
         wait_for_it(guard);
     }
     kill_descendants(guard);
 }
 
-/* False: it is to be killed. */
+/* False: the process must be killed. */
 static bool take_wish(const struct guard *guard)
 {
     char wish;
@@ -128,7 +128,7 @@ void process_guard_main(const struct process_spawn *spawn)
     if (guard.pid < 0) {
         guard.end.error = errno;
     } else {
-        (void)setpgid(guard.pid, guard.pid); /* it does so itself, too: whoever is first */
+        (void)setpgid(guard.pid, guard.pid); /* the process does the same: the first one counts */
         process_close_all_but((int[]){guard.life, guard.signals}, 2);
         process_life_send(guard.life, &(struct life_message){.kind = LIFE_STARTED, .pid = guard.pid});
         watch(&guard);

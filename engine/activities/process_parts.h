@@ -1,6 +1,6 @@
 /*
- * Inside the processes that are not the worker: what the forkserver, its guards and the processes that run
- * activities do for each other. None of them has threads of ours.
+ * Inside the processes that are not the worker: functions shared by the forkserver, its guards and the
+ * processes that run activities. thole starts no threads in them.
  */
 #ifndef THOLE_PROCESS_PARTS_H
 #define THOLE_PROCESS_PARTS_H

@@ -62,7 +62,7 @@ static void child_release(struct process_child *child)
     free(child);
 }
 
-/* Sealed: a process that made it shorter would kill the worker. */
+/* Sealed: if a process made it shorter, the worker would crash. */
 static int make_page(struct process_child *child)
 {
     int const fd = memfd_create("thole-process", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -120,7 +120,7 @@ static thole_status child_create(struct process_pool *pool, size_t entry, struct
     return THOLE_OK;
 }
 
-/* Reads what the guard says. */
+/* Reads the guard's messages. */
 static void child_hear(struct process_child *child)
 {
     struct life_message message;
@@ -128,7 +128,7 @@ static void child_hear(struct process_child *child)
     while (!child->ended && (n = recv(child->life, &message, sizeof message, MSG_DONTWAIT)) != -1) {
         if (n != (ssize_t)sizeof message)
             message =
-                (struct life_message){.kind = LIFE_ENDED, .error = EPIPE}; /* the guard itself is gone */
+                (struct life_message){.kind = LIFE_ENDED, .error = EPIPE}; /* the guard itself has died */
         child->end = message;
         child->ended = message.kind == LIFE_ENDED;
     }
@@ -138,7 +138,7 @@ static void child_hear(struct process_child *child)
     }
 }
 
-/* After a kill: waits until nothing is left of it. */
+/* After a kill: waits until all its processes have ended. */
 static void child_wait(struct process_child *child, const struct process_pool *pool)
 {
     uint64_t const end_ms = clock_monotonic_ms() + KILL_WAIT_MS;
@@ -183,8 +183,8 @@ void process_pool_destroy(struct process_pool *pool)
     free(pool);
 }
 
-/* Under the lock: the warmest one of this kind. NULL: there is none; then *ret_other is one to be ended
- * to make room, the coldest. */
+/* Under the lock: the most recently used one of this kind. NULL: none; then *ret_other is the least recently
+ * used one, to be ended to make room. */
 static struct process_child *take_idle(struct process_pool *pool, size_t entry,
                                        struct process_child **ret_other)
 {
@@ -238,7 +238,7 @@ static struct process_child *take(struct process_pool *pool, size_t entry)
         child_hear(child);
         if (!child->ended)
             return child;
-        drop(pool, child); /* it has died in its sleep */
+        drop(pool, child); /* it has died while idle */
     }
     if (other != NULL)
         child_release(other);
@@ -254,7 +254,8 @@ static struct process_child *take(struct process_pool *pool, size_t entry)
 
 /* ---- a run ---- */
 
-/* From now on the child hears of the token. False: it has fired already, or is killed. */
+/* Attaches the process, which gets the token from now on. False: the token has fired already, or the activity
+ * is killed. */
 static bool attach(struct thole_activity *act, struct process_child *child)
 {
     uint64_t fired;
@@ -291,7 +292,7 @@ void process_pool_kill(struct thole_activity *act)
     (void)pthread_mutex_unlock(&act->lock);
 }
 
-/* Whether it was heard does not matter: when it was not, the process has ended. */
+/* A failure does not matter: then the process has ended. */
 static void tell(const struct thole_activity *act, const struct process_child *child)
 {
     const struct work_item *const item = &act->message->item;
@@ -352,8 +353,8 @@ static int wait_ms_until(uint64_t end_ms)
     return end_ms <= now_ms ? 0 : end_ms - now_ms < INT_MAX ? (int)(end_ms - now_ms) : INT_MAX;
 }
 
-/* Until it has returned, or something else has come of it. One that ends closes its socket before its guard
- * can say so; only one that goes on without a socket has closed it. */
+/* Until it has returned or ended. A process that ends closes its socket before its guard can report it; only
+ * a process that continues without a socket has closed it. */
 static enum process_end follow(struct thole_activity *act, struct process_child *child,
                                struct process_return *ret)
 {
@@ -368,7 +369,7 @@ static enum process_end follow(struct thole_activity *act, struct process_child 
         if (end == PROCESS_RETURNED || end == PROCESS_BROKEN)
             return end;
         if (child->ended)
-            return PROCESS_ENDED; /* what it had said before has been heard */
+            return PROCESS_ENDED; /* its earlier frames have been read */
         if (end == PROCESS_CLOSED && late != PROCESS_CLOSED) {
             late = PROCESS_CLOSED;
             end_ms = clock_monotonic_ms() + CLOSED_WAIT_MS;
@@ -379,7 +380,7 @@ static enum process_end follow(struct thole_activity *act, struct process_child 
     }
 }
 
-/* May it run another one? */
+/* Whether it may run another activity. */
 static bool is_good(const struct process_child *child, const struct process_return *returned)
 {
     const thole_activity_options *const options = child->options;
@@ -430,7 +431,7 @@ static enum run_outcome ended(struct thole_activity *act, enum process_end end,
         return RUN_NO_FORK;
     }
     const char *const type = process_end_text(end, life, begun, options, text);
-    if (thole_activity_cancelled(act) && (killed || !begun)) { /* else it died of itself */
+    if (thole_activity_cancelled(act) && (killed || !begun)) { /* else it died by itself */
         say_gone(act, life, "it was cancelled");
         *ret_status = THOLE_CANCELLED;
         return RUN_DONE;
@@ -484,7 +485,7 @@ thole_status process_pool_run(thole_activity *act, thole_slice input, thole_slic
         unbegun += outcome == RUN_UNBEGUN;
         if (outcome == RUN_DONE || unbegun == STARTS_MAX)
             return status;
-        if (outcome == RUN_NO_FORK) { /* an outage, and no failure of the activity */
+        if (outcome == RUN_NO_FORK) { /* a lack of resources, no failure of the activity */
             log_line(LOG_LEVEL_WARN, "worker",
                      "no process for an activity, it is tried again in %" PRIu64 " ms", pause_ms);
             if (thole_activity_wait(act, pause_ms) == THOLE_CANCELLED)

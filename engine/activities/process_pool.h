@@ -1,11 +1,11 @@
 /*
- * The worker's side of processes that run activities. A slot's thread takes a process, tells it what to run,
- * hears its heartbeats and its result, and puts it back for the next activity of the same kind; or sees it
- * end, and makes a failure of that. Only that thread talks to it. Others (the loop) may fire its token and
- * kill it.
+ * The worker's side of processes that run activities. A slot's thread takes a process, sends it the activity,
+ * reads heartbeats and the result, and puts it back for the next activity of the same kind; or, if the
+ * process ends, reports a failure. Only that thread communicates with it. Other threads (the loop) may fire
+ * its token and kill it.
  *
- * There are as many processes as there have been activities at a time, at most one for each slot: the first
- * one of a kind starts one, and it stays warm.
+ * There are as many processes as activities ran at the same time, at most one for each slot; idle ones are
+ * kept for reuse.
  */
 #ifndef THOLE_PROCESS_POOL_H
 #define THOLE_PROCESS_POOL_H
@@ -19,7 +19,7 @@ struct process_pool *process_pool_create(struct forkserver *forkserver, const th
 void process_pool_destroy(struct process_pool *pool);
 
 /* The handler (act->run) of an activity that runs in a process: act->pool and act->entry are set. Returns
- * when nothing of it is left: it has returned, or its process and all that it has started are dead. */
+ * when the handler has returned, or when its process and all that it has started are dead. */
 thole_status process_pool_run(thole_activity *act, thole_slice input, thole_slice *ret_output);
 /* Kills the process that runs it, now or as soon as there is one. Does not wait. Any thread. */
 void process_pool_kill(struct thole_activity *act);

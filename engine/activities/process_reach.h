@@ -1,6 +1,6 @@
 /*
- * What other threads than its own may do with a process that runs an activity: fire its token, leave it less
- * time, kill it. Part of struct process_child; the activity points to it while that process runs it.
+ * Operations of other threads on a process that runs an activity: fire its token, shorten its grace, kill it.
+ * Part of struct process_child; the activity points to it while that process runs it.
  */
 #ifndef THOLE_PROCESS_REACH_H
 #define THOLE_PROCESS_REACH_H
@@ -15,6 +15,6 @@ struct process_reach {
 /* Fires the token on the other side, and sends SIGTERM to the process if that was wished. */
 void process_reach_fire(const struct process_reach *reach, const struct activity_cancel *cancel);
 void process_reach_hurry(const struct process_reach *reach, uint64_t grace_end_ms);
-/* Its guard hears of it, kills it, and says when nothing is left. Does not wait. */
+/* Lets its guard kill it with all its descendants. Does not wait. */
 void process_reach_kill(const struct process_reach *reach);
 #endif

@@ -36,7 +36,7 @@ void token_fire(struct token *token, const struct activity_cancel *cancel)
     (void)syscall(SYS_futex, &token->fired, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Not FUTEX_PRIVATE: who waits may be in another process. A wait ends early for many reasons; all are one. */
+/* Not FUTEX_PRIVATE: the waiter may be in another process. A wait may end early; callers check again. */
 void token_wait(struct token *token, uint64_t end_ms)
 {
     uint64_t now_ms;

@@ -1,7 +1,7 @@
 /*
- * The cancellation token as a handler reads it. Of a handler on a thread it is memory like any other; of one
- * in a process of its own it is a page that both share: the worker writes it and never believes what it reads
- * there. Times are those of clock_monotonic_ms(), which all processes of a machine share.
+ * The cancellation token that a handler reads. For a handler on a thread it is ordinary memory; for one in a
+ * process it is in a page that both share: the worker writes it and does not trust its contents. Times are
+ * those of clock_monotonic_ms(), which all processes of a machine share.
  */
 #ifndef THOLE_TOKEN_H
 #define THOLE_TOKEN_H
@@ -11,7 +11,7 @@
 enum { TOKEN_REASON_BYTES = 1024 };
 
 struct token {
-    atomic_uint fired; /* 0, then 1; who waits sleeps on it (a futex) */
+    atomic_uint fired; /* 0, then 1; waiters sleep on it (a futex) */
     uint32_t kind;     /* a thole_cancel_kind; written before fired, as are the next three */
     uint32_t reason_len;
     char reason[TOKEN_REASON_BYTES];
@@ -24,9 +24,10 @@ struct activity_cancel {
     uint64_t grace_end_ms; /* when the slot is given up, or the process is killed */
 };
 
-/* Also makes one that has fired as new, when nobody uses it. */
+/* Also resets a fired token that is not in use. */
 void token_init(struct token *token);
-/* Wakes all who wait. Once. A descriptor is made readable afterwards: who sees that sees that it has fired.
+/* Wakes all who wait. Once. A descriptor is made readable afterwards, so that its reader sees the fired
+ * token.
  */
 void token_fire(struct token *token, const struct activity_cancel *cancel);
 bool token_fired(const struct token *token);

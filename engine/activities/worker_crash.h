@@ -2,8 +2,8 @@
  * The crash report of a worker: what is certain about its end, and as text. Pure.
  *
  * The worker writes it itself, in memory that its crash reporter shares with it, when a signal kills it or
- * somebody calls exit() (dying.h). Otherwise the crash reporter reads what the kernel says of a process that
- * nobody has waited for yet, if it is in time.
+ * exit() is called (dying.h). Otherwise the crash reporter reads the kernel's status of the dead process, if
+ * it has not been waited for yet.
  */
 #ifndef THOLE_WORKER_CRASH_H
 #define THOLE_WORKER_CRASH_H
@@ -16,18 +16,18 @@ enum {
 };
 
 enum worker_crash_kind {
-    WORKER_CRASH_NONE = 0,   /* it has ended, and nobody knows how */
-    WORKER_CRASH_SIGNAL = 1, /* written by itself: number is the signal that it is about to die of */
-    WORKER_CRASH_EXIT = 2,   /* written by itself: exit(number) was called, before it was asked to stop */
-    WORKER_CRASH_KILLED = 3, /* said by the kernel: number is the signal */
-    WORKER_CRASH_CODE = 4,   /* said by the kernel: number is its exit code */
+    WORKER_CRASH_NONE = 0,   /* it has ended, cause not known */
+    WORKER_CRASH_SIGNAL = 1, /* by the worker: number is the fatal signal */
+    WORKER_CRASH_EXIT = 2,   /* by the worker: exit(number) was called, without a request to stop */
+    WORKER_CRASH_KILLED = 3, /* by the kernel: number is the signal */
+    WORKER_CRASH_CODE = 4,   /* by the kernel: number is the exit code */
 };
 
 /* A try of an activity, and the claim of it. */
 struct worker_crash_try {
     uint64_t execution, activity_id, attempt;
     uint32_t try_number;
-    uint32_t instance_len; /* 0: nobody knows which */
+    uint32_t instance_len; /* 0: not known */
     uint8_t instance[THOLE_ID_BYTES_MAX];
 };
 
@@ -52,7 +52,7 @@ struct worker_crash_page {
     char worker[WORKER_CRASH_WORKER_BYTES]; /* its incarnation */
 };
 
-/* What /proc/PID/stat says of how it ended: KILLED, CODE, or NONE when it does not say. */
+/* The end by /proc/PID/stat: KILLED, CODE, or NONE if it is not there. */
 void worker_crash_from_stat(const char *stat, struct worker_crash *ret);
 /* For people, to stand behind "lost with worker w-7: ". @p ret is returned. */
 const char *worker_crash_text(const struct worker_crash *crash, char ret[WORKER_CRASH_TEXT_BYTES]);

@@ -1,4 +1,4 @@
-/* What comes into a worker's loop. The node is the first field of what it belongs to. */
+/* Mail of a worker's loop. The node is the first member of its owner. */
 #ifndef THOLE_WORKER_MAIL_H
 #define THOLE_WORKER_MAIL_H
 #include "mailbox.h"

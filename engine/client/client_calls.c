@@ -14,7 +14,7 @@ enum {
 
 static const uint64_t WAIT_MS_MAX = UINT64_C(100) * 365 * 24 * 3600 * 1000;
 
-/* ---- whose instance is it ---- */
+/* ---- whether the instance is this call's ---- */
 
 static thole_status in_use(thole_slice instance, thole_error *reterr)
 {
@@ -93,7 +93,7 @@ static thole_status await_decision(struct watch *watch, uint64_t until_ms, bool 
         arena_release(&arena);
     }
     *ret_exists = sequence > 0;
-    return sequence > 0 ? THOLE_OK : status; /* a record that cannot be read is there all the same */
+    return sequence > 0 ? THOLE_OK : status; /* an unreadable record exists, too */
 }
 
 static thole_status start_watched(struct watch *watch, thole_slice body, uint64_t until_ms,
@@ -113,8 +113,9 @@ static thole_status start_watched(struct watch *watch, thole_slice body, uint64_
     return THOLE_OK;
 }
 
-/* Signal with start: the instance may be there before. Whether the event was taken is told by a notice, which
- * may be lost, or by the history. What is stored is no failure any more: a repetition would be another event.
+/* Signal with start: the instance may be there before. A notice, which may be lost, or the history tells
+ * whether the event was taken. After the message is stored no failure is returned: a repetition would be
+ * another event.
  */
 static thole_status start_signalled(struct watch *watch, thole_slice body, uint64_t until_ms,
                                     bool *ret_accepted, thole_error *reterr)
@@ -167,8 +168,8 @@ static thole_status outcome_fill(const struct turn *turn, thole_outcome *ret, th
     return outcome_make(end_status(end->kind), turn->execution, end->data, end->error_type, ret, reterr);
 }
 
-/* The live event itself has said how the execution that is waited for has completed; its record need not be
- * read: it was sent because that is committed. */
+/* The live event had the output of the awaited execution; its record need not be read, since live events are
+ * sent after the commit. */
 static thole_status outcome_heard(struct watch *watch, bool *ret_heard, thole_outcome *ret,
                                   thole_error *reterr)
 {
@@ -199,8 +200,8 @@ void thole_outcome_release(thole_outcome *outcome)
     memset(outcome, 0, sizeof *outcome);
 }
 
-/* A notice is only sent for what is committed. Without one the record may be what a deposed engine wrote
- * last. */
+/* A notice is only sent for what is committed. Without one the record may be void, written by an engine that
+ * had lost the partition. */
 static thole_status check_counts(struct watch *watch, const struct record *record, uint64_t sequence,
                                  bool *ret_counts, thole_error *reterr)
 {
@@ -215,7 +216,7 @@ static thole_status check_counts(struct watch *watch, const struct record *recor
     return THOLE_OK;
 }
 
-/* Is the instance that was found the one that this call started? Always, when it started none. */
+/* Whether this call started the instance that was found; true for calls that start none. */
 static thole_status check_ours(struct watch *watch, const struct turn *turn, thole_error *reterr)
 {
     uint64_t sequence;
@@ -270,7 +271,7 @@ static thole_status not_ended(struct watch *watch, const struct finding *finding
                       THOLE_FMT(watch->instance), watch->client->topology.ns);
 }
 
-/* A rejection of this start counts only when the history says so: it may answer a repetition. */
+/* A rejection of this start counts only if the history confirms it: it may be the answer to a repetition. */
 static thole_status check_rejection(struct watch *watch, thole_error *reterr)
 {
     uint64_t sequence;
@@ -283,7 +284,7 @@ static thole_status check_rejection(struct watch *watch, thole_error *reterr)
     return THOLE_OK;
 }
 
-/* Sleeps until there is a reason to read the stream; it is read a last time when the time is over. */
+/* Sleeps until there is a reason to read the stream; reads it a last time when the time is over. */
 static thole_status await_end(struct watch *watch, uint64_t pause_ms, uint64_t until_ms, thole_outcome *ret,
                               thole_error *reterr)
 {
@@ -311,7 +312,7 @@ static thole_status await_end(struct watch *watch, uint64_t pause_ms, uint64_t u
     }
 }
 
-/* A wait of more than that is one for ever. */
+/* Longer waits are without a limit. */
 static uint64_t deadline(uint64_t wait_ms)
 {
     return client_now_ms() + (wait_ms < WAIT_MS_MAX ? wait_ms : WAIT_MS_MAX);
@@ -319,7 +320,7 @@ static uint64_t deadline(uint64_t wait_ms)
 
 /* ---- the calls ---- */
 
-/* A start on its way: its message and the watch over it. */
+/* A start in progress: its message and its watch. */
 struct starting {
     struct request_id id;
     struct buf body;
@@ -398,7 +399,7 @@ thole_status thole_client_wait(thole_client *client, thole_slice instance, uint6
     return status;
 }
 
-/* The fewest round trips: nothing is asked before the start is sent, since the engine rejects an id in use.
+/* Saves a round trip: nothing is checked before the start is sent, since the engine rejects an id in use.
  */
 thole_status thole_client_run(thole_client *client, thole_slice instance, thole_slice orchestration,
                               thole_slice input, uint64_t wait_ms, thole_outcome *ret_outcome,

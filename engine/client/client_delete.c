@@ -39,7 +39,7 @@ static bool events_wait(const struct record *record)
            turn->events[turn->events_len - 1].kind != EVENT_DISCARDED;
 }
 
-/* What there is now, and whether it may be deleted. *ret_execution: what is meant; 0: whatever it is. */
+/* Looks up the instance and whether it may be deleted. *ret_execution: the execution to delete; 0: any. */
 static thole_status look(struct watch *watch, bool force, uint64_t until_ms, uint64_t *ret_execution,
                          thole_error *reterr)
 {
@@ -48,7 +48,7 @@ static thole_status look(struct watch *watch, bool force, uint64_t until_ms, uin
     uint64_t sequence = 0;
     arena_init(&arena, CLIENT_ARENA_MAX);
     thole_status status = watch_take_look(watch, until_ms, &arena, &sequence, &record, reterr);
-    bool const damaged = status != THOLE_OK && sequence > 0; /* it is there: the engine knows more */
+    bool const damaged = status != THOLE_OK && sequence > 0; /* it exists: the engine decides */
     if (damaged)
         status = THOLE_OK;
     else if (status == THOLE_OK && sequence == 0 && !events_wait(&record))
@@ -60,7 +60,7 @@ static thole_status look(struct watch *watch, bool force, uint64_t until_ms, uin
     return status;
 }
 
-/* Was that execution deleted? */
+/* Whether that execution was deleted. */
 static thole_status is_gone(struct watch *watch, uint64_t execution, bool *ret, thole_error *reterr)
 {
     struct life life;
@@ -70,7 +70,7 @@ static thole_status is_gone(struct watch *watch, uint64_t execution, bool *ret, 
     return THOLE_OK;
 }
 
-/* A notice may be lost: what counts is what is recorded. */
+/* A notice may be lost: the record counts. */
 static thole_status await(struct watch *watch, uint64_t execution, uint64_t until_ms, bool *ret_accepted,
                           thole_error *reterr)
 {

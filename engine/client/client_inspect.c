@@ -1,4 +1,4 @@
-/* What an instance waits for: the history of its latest execution, replayed without code. */
+/* The unresolved tasks of an instance: replays the history of its latest execution without code. */
 #include "client_internal.h"
 #include "instance.h"
 #include "turn_list.h"
@@ -114,7 +114,7 @@ static thole_status replay(struct thole_client *client, struct inspecting *in)
         size_t const parts = turn == NULL ? 0 : turn_list_join(&in->list, first, &in->arena, turn);
         if (parts == 0)
             return no_memory(in->reterr);
-        if (turn->more) /* its writer died in between: it never happened */
+        if (turn->more) /* its last part was never written: it does not count */
             break;
         THOLE_TRY(take_turn(in, turn));
         first += parts;

@@ -34,9 +34,9 @@ THOLE_NODISCARD thole_status client_read_queues(struct thole_client *client, str
                                                 thole_error *reterr);
 
 /*
- * How the client receives notices. One watch alone subscribes to its instance; from two on they have one
- * subscription to all of the namespace's, so that none is made and ended for each instance. Where most of
- * what it brings is for others, each has its own again for a while.
+ * How the client receives notices. A single watch subscribes to its instance; two or more share one
+ * subscription to the whole namespace, so that not each instance needs one. If most of its notices are for
+ * other clients, each watch has its own for a while.
  */
 struct listening {
     pthread_mutex_t turn; /* held while a subscription is made or ended; outside client.lock */
@@ -114,15 +114,15 @@ const struct event *turn_end(const struct turn *turn);
 thole_instance_status end_status(enum event_kind end);
 /* The request id of the STARTED event; empty when the turn has none. */
 thole_slice turn_request(const struct turn *turn);
-/* Has the turn taken a message with this request id? */
+/* Whether the turn has taken a message with this request id. */
 bool turn_has_request(const struct turn *turn, thole_slice request);
 
-/* Who owns the partition now: the last EpochOpened, for log_rule_surely_void(). */
+/* Reads the partition's last EpochOpened, for log_rule_surely_void(). */
 THOLE_NODISCARD thole_status owner_read(struct thole_client *client, thole_slice instance,
                                         struct log_rule *ret, thole_error *reterr);
 
-/* The id may have been another instance's, which was deleted. What stands before that may still be there for
- * a while, in parts, and counts no more. */
+/* The id may have belonged to a deleted instance before. Records before the deletion may still exist for a
+ * while, and do not count. */
 struct life {
     uint64_t deleted; /* sequence of the last deletion; 0: there was none */
     uint64_t first;   /* execution with which the instance begins */
@@ -130,8 +130,8 @@ struct life {
 THOLE_NODISCARD thole_status life_read(struct thole_client *client, thole_slice instance, struct life *ret,
                                        thole_error *reterr);
 
-/* Whose start began the instance: the request id of its first execution, in @p arena; sequence 0: it does not
- * exist. */
+/* The request id of the start of the instance's first execution, in @p arena; sequence 0: the instance does
+ * not exist. */
 THOLE_NODISCARD thole_status history_request(struct thole_client *client, thole_slice instance,
                                              struct arena *arena, uint64_t *ret_sequence,
                                              thole_slice *ret_request, thole_error *reterr);
@@ -146,7 +146,7 @@ THOLE_NODISCARD thole_status client_execution_records(struct thole_client *clien
 /* The execution of the last record; 0: there is none, or only of events that wait or of a deletion. */
 THOLE_NODISCARD thole_status history_latest(struct thole_client *client, thole_slice instance,
                                             uint64_t *ret_execution, thole_error *reterr);
-/* Is a message with this request id anywhere in the instance's history? */
+/* Whether the instance's history has a message with this request id. */
 THOLE_NODISCARD thole_status history_has_request(struct thole_client *client, thole_slice instance,
                                                  thole_slice request, bool *ret, thole_error *reterr);
 #endif

@@ -36,7 +36,7 @@ static thole_status on_node(void *arg, uint64_t sequence, thole_slice subject, t
     (void)subject;
     arena_init(&arena, CLIENT_ARENA_MAX);
     thole_status status = THOLE_OK;
-    /* Empty: a goodbye. One that cannot be read is a newer engine's: what it has code for is not known. */
+    /* Empty: the node has left. An unreadable one is of a newer engine, whose code is not known. */
     if (body.len > 0 && heartbeat_decode(body, &arena, &heartbeat, NULL) == THOLE_OK) {
         thole_engine_info const info = {.node = heartbeat.node,
                                         .started_ms = heartbeat.started_ms,

@@ -1,4 +1,4 @@
-/* Questions to an instance: core NATS requests to whoever owns its partition. */
+/* Queries of an instance: core NATS requests to the owner of its partition. */
 #include "client_internal.h"
 #include "message.h"
 #include "query_message.h"

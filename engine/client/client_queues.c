@@ -1,4 +1,4 @@
-/* queues: what there is in them, and what their consumers say of them. */
+/* Contents of queues, and limits and leases of their consumers. */
 #include "client_internal.h"
 #include <assert.h>
 #include <string.h>

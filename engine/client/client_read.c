@@ -9,10 +9,10 @@
 enum { HELD_MAX = 100000 }; /* records whose fate is open: more than any window of appends */
 
 /*
- * A record may be void: what a deposed engine wrote after a newer one had opened the partition. The newer one
- * writes the same turn again under its higher epoch, or removes it. So records are held until what follows
- * proves that they count: a later record of the same epoch says how far its writer had seen its own
- * acknowledged, and a newer epoch takes up exactly where the records that count end.
+ * A record may be void: written by an engine after a newer one had opened the partition. The newer one writes
+ * the same turn again under its higher epoch, or removes it. So records are held until later ones prove that
+ * they count: a later record of the same epoch has the number of records that its writer knew to be
+ * acknowledged, and a newer epoch begins exactly where the records that count end.
  */
 struct held {
     struct held *next;
@@ -187,7 +187,7 @@ static thole_status on_record(void *arg, uint64_t sequence, thole_slice subject,
     return take(reading, held);
 }
 
-/* A turn whose last part is not there yet has not happened. */
+/* A turn without its last part does not count yet. */
 static void drop_unfinished(struct reading *reading)
 {
     struct held **at = &reading->first, **begin = at, *last = NULL;
@@ -208,7 +208,8 @@ static void drop_unfinished(struct reading *reading)
     reading->last = begin;
 }
 
-/* What is still held at the end counts, unless the partition has a newer owner that has not come to it yet.
+/* Records that are still held at the end count, unless the partition has a newer owner that has not reached
+ * them yet.
  */
 static thole_status emit_rest(struct reading *reading, struct thole_client *client)
 {
@@ -222,7 +223,7 @@ static thole_status emit_rest(struct reading *reading, struct thole_client *clie
     return THOLE_OK;
 }
 
-/* What was deleted while it was read may have gaps. */
+/* A history that is deleted while it is read may have gaps. */
 static thole_status check_life(thole_client *client, thole_slice instance, const struct life *life,
                                thole_error *reterr)
 {

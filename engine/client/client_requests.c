@@ -1,5 +1,4 @@
-/* What is asked of an instance, durably: cancel, terminate, pause, resume, signal; and the ends of activities
- * that are completed from outside. */
+/* Durable requests to an instance: cancel, terminate, pause, resume, signal; and completions from outside. */
 #include "message.h"
 #include "text.h"
 #include "watch.h"
@@ -65,8 +64,8 @@ static thole_status has_ended(const struct watch *watch, const struct message *m
         thole_instance_status_name(end_status(turn_end(turn)->kind)), time, not_done(message->kind));
 }
 
-/* THOLE_CONFLICT: it has ended. What a deposed engine wrote last says nothing: the owner will know. An event
- * that was raised before is no conflict: it may be what the instance ended with. */
+/* THOLE_CONFLICT: it has ended. A record that may be void is ignored: the owner decides. A repeated event is
+ * no conflict: the instance may have ended with it. */
 static thole_status check_open(struct watch *watch, const struct message *message,
                                const struct record *record, uint64_t sequence, thole_error *reterr)
 {
@@ -85,7 +84,7 @@ static thole_status check_open(struct watch *watch, const struct message *messag
 
 enum must { MUST_EXIST, MAY_EXIST, NOT_LOOKED_AT };
 
-/* Looks where the instance stands. It may end, or begin, before the message is taken. */
+/* Looks up the state of the instance. It may end, or begin, before the message is taken. */
 static thole_status look(struct watch *watch, const struct message *message, enum must must,
                          uint64_t until_ms, bool *ret_exists, thole_error *reterr)
 {
@@ -94,7 +93,7 @@ static thole_status look(struct watch *watch, const struct message *message, enu
     uint64_t sequence = 0;
     arena_init(&arena, CLIENT_ARENA_MAX);
     thole_status status = watch_take_look(watch, until_ms, &arena, &sequence, &record, reterr);
-    *ret_exists = sequence > 0; /* a record that cannot be read is there all the same */
+    *ret_exists = sequence > 0; /* an unreadable record exists, too */
     if (status == THOLE_OK && *ret_exists)
         status = check_open(watch, message, &record, sequence, reterr);
     else if (*ret_exists)

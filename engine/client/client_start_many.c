@@ -126,7 +126,7 @@ static void give_up(struct starts *starts, size_t at)
     answer(starts, at, &error);
 }
 
-/* Nobody knows whether it is stored, or it is not: again, under the same request id. */
+/* Not stored, or not known: repeat it, under the same request id. */
 static void repeat_later(struct starts *starts, size_t at)
 {
     struct start *const start = &starts->all[at];
@@ -176,7 +176,7 @@ static thole_status prepare(struct starts *starts, const thole_start_item *given
     return status;
 }
 
-/* What is not valid is told with as much of its id as fits. */
+/* An invalid start is answered with as much of its id as fits. */
 static void take(struct starts *starts, const thole_start_item *given)
 {
     size_t const at = starts->free[--starts->free_len];

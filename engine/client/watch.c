@@ -63,7 +63,7 @@ static void pause_before_retry(struct watch *watch, uint64_t until_ms)
     pthread_mutex_unlock(&watch->client->lock);
 }
 
-/* ---- what nats.c's threads bring ---- */
+/* ---- callbacks on nats.c's threads ---- */
 
 static bool is_end(const char *kind)
 {
@@ -101,7 +101,7 @@ static void note(struct watch *watch, const struct event_notice *notice)
     wake(watch);
 }
 
-/* False: one is under way, or its answer has not been taken. */
+/* False: one is in flight, or its answer has not been taken. */
 static bool send_look(struct watch *watch)
 {
     struct thole_client *client = watch->client;
@@ -290,7 +290,7 @@ static bool take_body(struct watch *watch, struct arena *arena, uint64_t *ret_se
     return taken;
 }
 
-/* If a deposed engine wrote it, another record may follow that is not known yet. */
+/* If the record is void, another one may follow that is not known yet. */
 static thole_status take_deletion(struct watch *watch, const struct record *record, uint64_t *ret_sequence,
                                   thole_error *reterr)
 {
@@ -372,7 +372,7 @@ static thole_status send_once(struct watch *watch, const char *subject, thole_sl
     return THOLE_OK;
 }
 
-/* Until it is stored, or not; a call that waits for the end goes on sleeping, and reads the stream after @p
+/* Until it is stored, or not; a call that waits for the end continues to sleep, and reads the stream after @p
  * pause_ms. */
 static bool sleep_until_stored(struct watch *watch, bool whole, uint64_t pause_ms, uint64_t until_ms)
 {

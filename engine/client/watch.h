@@ -1,7 +1,7 @@
 /*
- * What one call sees of one instance while it waits. Notices wake it up and may be lost; looks (reads of the
- * last history record) tell the truth. Both arrive on nats.c's threads and are kept here for the caller's
- * thread. All functions are for the thread that opened the watch.
+ * The view of a call on one instance while it waits. Notices wake it and may be lost; looks (reads of the
+ * last history record) are authoritative. Both arrive on nats.c's threads and are stored here for the
+ * caller's thread. All functions are for the thread that opened the watch.
  */
 #ifndef THOLE_WATCH_H
 #define THOLE_WATCH_H
@@ -39,7 +39,7 @@ struct watch {
     struct buf result;
     bool end_heard; /* the look for it has still to be sent */
     bool reconnected;
-    bool look_wanted; /* something happened that the look under way may have missed */
+    bool look_wanted; /* something happened that the current look may have missed */
     enum look_state look;
     uint64_t look_sequence; /* of the answer; 0: there is no record */
     struct buf look_body;
@@ -54,8 +54,8 @@ THOLE_NODISCARD thole_status watch_open(struct thole_client *client, enum watch_
                                         thole_slice instance, thole_slice request, struct watch *ret,
                                         thole_error *reterr);
 void watch_close(struct watch *watch);
-/* Called now and then during a long wait: gives it a subscription of its own when that of all brings too much
- * of what is others'. */
+/* Called from time to time during a long wait: gives the watch a subscription of its own if the shared one
+ * has too many notices for others. */
 void watch_listen_apart(struct watch *watch);
 
 /* ---- watch.c ---- */
@@ -78,14 +78,14 @@ THOLE_NODISCARD thole_status watch_take_look(struct watch *watch, uint64_t until
  * that names the request counts as stored. */
 THOLE_NODISCARD thole_status watch_publish(struct watch *watch, thole_slice body, uint64_t until_ms,
                                            thole_error *reterr);
-/* The same for who waits for the end, too: what only says that it is stored does not wake the caller, who
- * comes back at the latest @p pause_ms after it was. */
+/* The same for a caller that also waits for the end: the mere acknowledgement does not wake it, and it
+ * returns at the latest @p pause_ms after that. */
 THOLE_NODISCARD thole_status watch_publish_and_wait(struct watch *watch, thole_slice body, uint64_t until_ms,
                                                     uint64_t pause_ms, thole_error *reterr);
 /* A reason to read the stream has come, or the result itself. */
 bool watch_is_worth_waking(const struct watch *watch);
 
-/* A notice of the instance with this name in subjects, on one of nats.c's threads. False: nobody watches it.
+/* A notice of the instance with this name in subjects, on one of nats.c's threads. False: no watch for it.
  */
 bool watches_on_notice(struct thole_client *client, const struct delivery *delivery);
 /* Callbacks of the client's connection and requests; arg is the client. */

@@ -1,4 +1,4 @@
-/* How a watch begins and ends, and how it receives notices: see struct listening. */
+/* Opening and closing a watch, and its notices: see struct listening. */
 #include "clock.h"
 #include "watch.h"
 #include <assert.h>
@@ -15,7 +15,7 @@ enum {
 
 /* ---- listening ---- */
 
-/* Under client.lock: has the subscription of all brought too much of what is others'? */
+/* Under client.lock: whether the shared subscription had too many notices for others. */
 static bool judge(struct listening *listening)
 {
     if (listening->heard < JUDGED_AFTER)

@@ -17,7 +17,7 @@ struct watch_table {
 /* Its token and name are set, and stay as they are. */
 void watch_table_add(struct watch_table *table, struct watch *watch);
 void watch_table_remove(struct watch_table *table, struct watch *watch);
-/* Whose looks have this token, or whose publish has the one behind it. NULL: nobody's any more. */
+/* The watch whose looks have this token, or whose publish has the next one. NULL: none any more. */
 struct watch *watch_table_answer(const struct watch_table *table, uint64_t token);
 /* The first that has this name, and the next one behind @p watch. NULL: there is none. */
 struct watch *watch_table_named(const struct watch_table *table, thole_slice name);

@@ -392,8 +392,8 @@ static enum blocked_kind blocked_from_pb(uint32_t kind)
 static thole_status turn_decode(const struct decoding *d, const Thole__V1__Turn *pb, struct turn *ret)
 {
     THOLE_TRY(codec_corrupt(id_check(codec_slice(pb->instance), d->reterr), d->reterr));
-    bool const antechamber = pb->execution == 0 && !pb->ran; /* nothing runs in execution 0 */
-    if ((pb->execution == 0 && !antechamber) || pb->turn == 0)
+    bool const early = pb->execution == 0 && !pb->ran; /* nothing runs in execution 0 */
+    if ((pb->execution == 0 && !early) || pb->turn == 0)
         return thole_fail(d->reterr, THOLE_CORRUPT, "turn without an execution or a number");
     if (pb->ran && pb->blocked != NULL)
         return thole_fail(d->reterr, THOLE_CORRUPT, "turn %llu ran and was blocked",

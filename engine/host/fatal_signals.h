@@ -1,7 +1,7 @@
 /*
  * Signals that mean a crash, and exit(): lets a part of the program report before the process ends. Handlers
- * are installed only where nobody else has: what a program, its libraries or a sanitizer has set stays. Core
- * dumps and exit statuses are what they would be without.
+ * are installed only for signals without one: handlers of the program, its libraries or a sanitizer stay.
+ * Core dumps and exit statuses do not change.
  */
 #ifndef THOLE_FATAL_SIGNALS_H
 #define THOLE_FATAL_SIGNALS_H
@@ -17,7 +17,7 @@ struct fatal {
     const void *context; /* a ucontext_t; NULL: exit() */
 };
 /* On the thread that crashed, perhaps on its stack for signals: only what is async-signal-safe. When the last
- * listener has returned, the signal does what it does. */
+ * listener has returned, the signal has its default action. */
 typedef void fatal_fn(const struct fatal *fatal);
 
 enum { FATAL_LISTENERS_MAX = 4 };

@@ -1,6 +1,6 @@
 /*
- * At most one line a second of one kind, which also says how many there were beside it: for what others can
- * cause as often as they like. Times are of the monotonic clock, in milliseconds. Thread-safe.
+ * At most one log line a second of one kind, with the number of suppressed ones: for events that others can
+ * cause at any rate. Times are of the monotonic clock, in milliseconds. Thread-safe.
  */
 #ifndef THOLE_LOG_LIMIT_H
 #define THOLE_LOG_LIMIT_H

@@ -2,8 +2,8 @@
  * A queue from any threads to one owner thread, first in first out, of intrusive nodes: pushing allocates
  * nothing. The node is the receiver's from the push on.
  *
- * How many nodes there can be is for the pushers to bound: by calls in flight, by slots, or, for what others
- * send at will, with mailbox_offer() (refuses) or mailbox_put() (waits: the sender is held back).
+ * The pushers bound the number of nodes: by calls in flight, by slots, or, for senders without a limit, with
+ * mailbox_offer() (refuses) or mailbox_put() (waits).
  */
 #ifndef THOLE_MAILBOX_H
 #define THOLE_MAILBOX_H

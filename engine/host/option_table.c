@@ -100,7 +100,7 @@ static thole_status set_value(const struct option_row *row, void *target, const 
     return THOLE_OK;
 }
 
-/* The same with the origin of the value in front of the complaint. */
+/* The same with the origin of the value in front of the error text. */
 static thole_status set_from(const struct option_row *row, void *target, const char *origin, const char *text,
                              thole_error *reterr)
 {

@@ -56,7 +56,7 @@ static const struct option_row shared_rows[] = {
      .fallback = "30s",
      .max = DAY,
      FIELD(stop_limit_ms),
-     .help = "how long running activities may go on after SIGTERM"},
+     .help = "how long running activities may continue after SIGTERM"},
 };
 
 static const struct option_row engine_rows[] = {

@@ -1,7 +1,7 @@
 /*
  * Inside of the test kit (include/thole/testing.h): the real partition machine and the real activity context
- * over servers that are plain memory. What its files share; nobody outside this folder includes it but its
- * own tests.
+ * over servers that are plain memory. Shared by the files of this folder; outside it only the kit's tests
+ * include it.
  *
  * A file uses only those above it:
  *
@@ -29,7 +29,7 @@
 
 enum {
     KIT_INSTANCE_BUCKETS = 1024,
-    KIT_STEPS_MAX = 1000000, /* of one call: what goes on for longer goes on for ever */
+    KIT_STEPS_MAX = 1000000, /* of one call: a longer one is taken for endless */
 };
 
 /* ---- streams ---- */

@@ -82,7 +82,7 @@ void kit_rows_timers(thole_test_env *env, uint64_t before_ms, struct arena *aren
 
 /* ---- transactions ---- */
 
-/* What a redo takes away of a later life it brings back. */
+/* A redo of a deletion may remove rows of a later incarnation, which it then adds again. */
 static void apply_deletion(thole_test_env *env, const struct batch_deletion *row)
 {
     if (row->history_seq > 0)

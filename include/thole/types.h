@@ -46,7 +46,7 @@ extern "C" {
     X(UNSUPPORTED, 12, "not supported by this server or version")                                            \
     X(DENIED, 13, "permission denied")                                                                       \
     X(FENCED, 14, "a newer owner has taken over")                                                            \
-    X(LATER, 15, "is completed later by somebody else")
+    X(LATER, 15, "is completed later, from outside")
 
 /** Result of every fallible call. THOLE_OK is 0. */
 typedef enum thole_status {

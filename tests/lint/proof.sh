@@ -183,6 +183,12 @@ page bad "a verb that is not there" 'there is no verb stop' '| `go` | `--far` |
 page bad "another meaning of an exit code" 'exit code 0 is: done' '| `go` | `--far` |' 'failed'
 plant words "a path of this machine" 'c.h:2:' engine/host/c.h "/* see /w""ork/x */\n"
 plant words "a home" 'c.h:2:' engine/host/c.h "/* see /ro""ot/.x */\n"
+plant words "a word that the glossary has replaced" 'c.h:2:/* a loner */' engine/host/c.h '/* a loner */\n'
+plant words "a person that is none" "c.h:2:/* Nobody's child */" engine/host/c.h "/* Nobody's child */\n"
+plant words "a subject that is not named" 'c.h:2:' engine/host/c.h '/* given back to whoever opens it */\n'
+plant words "a phrase of a page" 'd.md:1:' docs/d.md 'What becomes of it is in the log.\n'
+fresh && printf '/* whoever is first */\n' >"$tree/tests/d.c" && printf '<!-- tests: unit.d %s -->\n' "'nobody waits'" >"$tree/docs/d.md"
+expect good words "a test, and the name of one"
 plant format "a line that is not formatted" 'c.h' engine/host/c.h 'int   host_d (void) ;\n'
 writes() { # good|bad WHAT WORD TEXT: of a file that writes no part of an instance
     fresh

@@ -80,7 +80,7 @@ struct batch_deletion { /* removes all rows of an instance and of its executions
                                  activities are removed */
 };
 
-/* No row is both inserted and deleted: the projection merges such changes. Owned by whoever holds the
+/* No row is both inserted and deleted: the projection merges such changes. Owned by the holder of the
  * pointer. */
 struct batch {
     struct arena arena; /* owns everything below */

@@ -203,15 +203,15 @@ struct out_append {
 struct out_read_log {
     uint64_t from, to; /* sequences; both are included */
 };
-/* execution 0: at least all records, in order, of the execution of its last record and of the one before it
- * (a crash may have cut the first turn of the newer one short); a DELETED is one of the execution that it
- * names, and of execution 0 there are all since then. Else: of that execution. */
+/* execution 0: at least all records, in order, of the execution of the last record and of the one before it
+ * (the first turn of the newer one may be incomplete after a crash); a DELETED belongs to the execution that
+ * it names, and of execution 0 all records since then. Else: all records of that execution. */
 struct out_load {
     thole_slice instance;
     uint64_t execution;
 };
-/* All ids of which the log has a record, by a server that has the one at `since`. For as long as it takes:
- * nobody waits for it. */
+/* Reads all ids that have a record in the log, from a server that has the record at `since`. Without a time
+ * limit: starts do not wait for it. */
 struct out_read_ids {
     uint64_t since; /* sequence */
     size_t most;    /* more are not wanted */

@@ -74,7 +74,7 @@ static void check_counted(const struct entry *entry)
     assert(!counted->name || entry->orchestration.len > 0 || entry->limit == ENTRY_KEEPS);
 }
 
-/* Who is being recorded is not taken for new. */
+/* An id that is being recorded is not treated as new. */
 static void check_known(const struct instances *p, const struct entry *entry)
 {
     assert(entry->in_flight == 0 || known_ids_has(p, entry->id));

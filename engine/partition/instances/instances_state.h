@@ -86,7 +86,7 @@ void crash_candidates_over(struct instances *p, const struct entry *entry, uint6
 struct known_ids {
     uint64_t *slots; /* hashes; 0: none */
     size_t len, cap; /* cap: a power of two, or 0 */
-    bool complete;   /* who is not here has no record */
+    bool complete;   /* an id that is not in it has no record */
     bool given_up;   /* there are too many: it stays empty */
 };
 void known_ids_release(struct known_ids *known);

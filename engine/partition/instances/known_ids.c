@@ -1,14 +1,12 @@
 /*
- * Which ids the log has a record of. A start of any other id needs no look at the log: there is nothing to
- * load.
+ * The ids that have a record in the log. A start of any other id needs no look-up: there is nothing to load.
  *
- * A wrong "new" would make a second history under an id, so it is only said when the set is complete: all ids
- * that the log had a record of when the list was taken, which was after this epoch was opened, and all that
- * this owner has recorded something for since, from the moment at which the record is made. Nobody else can
- * have written anything that counts without this epoch's appends being refused. An id is never taken out:
- * what is deleted leaves the record of its deletion.
+ * A wrong "new" would begin a second history under an id, so the set is used only when it is complete: all
+ * ids that had a record when the list was read, after this epoch was opened, and all ids that this owner has
+ * made a record for since. If another owner writes a record that counts, this epoch's appends are refused.
+ * Ids are never removed: a deletion leaves its record.
  *
- * Ids are kept by a hash of 64 bits, 11 to 21 bytes each. Two with the same hash cost a look at the log.
+ * Ids are kept by a hash of 64 bits, 11 to 21 bytes each. A collision costs a look-up.
  */
 #include "instances_state.h"
 #include "memory.h"

@@ -28,8 +28,8 @@ struct entry *intake_entry(struct instances *p, thole_slice instance)
     return entry;
 }
 
-/* Only for starts: their record is refused when a rival has opened the partition meanwhile. Who asks for
- * anything else gets an answer that no record follows. */
+/* Only for starts: their record is refused when a rival has opened the partition meanwhile. Other requests
+ * may be answered without a record. */
 struct entry *intake_entry_to_start(struct instances *p, thole_slice instance)
 {
     if (known_ids_has(p, instance))

@@ -11,12 +11,11 @@
  *
  * and the requests, by what they are about; each file makes them, carries them out and takes their answers:
  *
- *   log_requests.c    the partition's log             history_requests.c   an instance's history
- *   work_requests.c   work for the workers            inbox_reader.c       what comes to a partition
- *   shard_send.c      messages to other instances     shard_reject.c       messages that nobody can take
- *   store_requests.c  rows                            shard_code.c         crashes of code, and its lines
- *   sweeper.c         activities that nobody reports on are queued again, or ended by their deadline
- *   deadlines.c       how the latter are
+ *   log_requests.c the partition's log history_requests.c an instance's history work_requests.c work for the
+ *   workers inbox_reader.c what comes to a partition shard_send.c messages to other instances shard_reject.c
+ *   messages that cannot be taken store_requests.c rows shard_code.c crashes of code, and its lines sweeper.c
+ *   activities that no worker renews are queued again, or ended by their deadline deadlines.c how the latter
+ *   are
  *
  * shard_query.c answers questions to instances; nothing of them is a request.
  */

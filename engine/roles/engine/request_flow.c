@@ -187,7 +187,7 @@ static void failed(struct owned *owned, struct request *request)
     if (means == FAILURE_DROP)
         log_line(LOG_LEVEL_DEBUG, "partition", "p=%u not done: %s", owned->p, failure_text(request));
     else if (!current)
-        return; /* the next life asks for it again */
+        return; /* the partition asks again after it is opened */
     else if (means == FAILURE_AGAIN || (means == FAILURE_AGAIN_WHEN_SURE && is_sure(request)))
         send_again(request);
     else
