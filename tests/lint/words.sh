@@ -14,9 +14,8 @@ phrases=(
     'design §'
     # replaced: incarnation, generation
     '(earlier|former|next|later|another) (life|lives)'
-    # say who or what: no worker, another owner, the sender, a user
-    "nobody'?s" "nobody (knows|hears|has|looks|reads|asks|wants|waits|needs|claims|can|is|else)" "somebody else"
-    'whoever' 'who (dies|lives|begins|crashes|opens|asks|reads the|waits|comes)'
+    # say who: no worker, another owner, the sender, a user
+    "nobody'?s" "nobody (knows|hears|looks|asks|wants|can|else)" 'somebody else' 'whoever' 'who (dies|lives|crashes)'
     # say what happens: the state afterwards, the status, the message, the log line
     '(what|whatever) (becomes|became|has become) of' 'what comes of' 'hears? of' '(has|have) heard' 'in vain'
     'the whole truth' 'all the same' 'harms nobody' 'the way is free' 'new eyes' 'lives? here' 'a hand plays'

@@ -317,9 +317,9 @@ static bool is_in_row(const struct event *event)
     }
 }
 
-/* The row says already all that the turn changes, but for the time and the number of the last turn; and these
- * are not too old. Only this owner knows what the row says, and only of what is in its memory: who comes
- * after it writes the row with the next turn. */
+/* The row already has all that the turn changes, except the time and the number of the last turn, which are
+ * not too old. Known only to this owner, for instances in its memory: the next owner writes the row with the
+ * next turn. */
 static bool is_said(const struct turn_rows *t)
 {
     const struct turn *turn = t->turn;
