@@ -4,37 +4,23 @@
 #define THOLE_NOTICE_H
 #include "arena.h"
 #include "connection.h"
+#include "notices.h"
 
 enum { CANCEL_NOTICE_IDS_MAX = 2048 }; /* in one message; more are sent in several */
 
-/* Headers Thole-Activities: 3,7,12 and Thole-Kind: select_loser, and Thole-Try: 2 when only that try of each
- * is meant; the body is the reason. */
-struct cancel_notice {
-    thole_slice instance;
-    uint64_t execution;
-    const uint64_t *activity_ids;
-    size_t activity_ids_len;
-    uint32_t try_number; /* 0 = whatever try it is */
-    thole_slice kind;    /* thole_cancel_kind_name() */
-    thole_slice reason;
-};
+/* struct cancel_notice: headers Thole-Activities: 3,7,12 and Thole-Kind: select_loser, and Thole-Try: 2 when
+ * only that try of each is meant; the body is the reason. */
 THOLE_NODISCARD thole_status cancel_notice_publish(struct connection *connection, const char *ns,
                                                    const struct cancel_notice *notice, thole_error *reterr);
 /* THOLE_CORRUPT for anything malformed: drop it. Copies into @p arena. */
 THOLE_NODISCARD thole_status cancel_notice_parse(const struct delivery *delivery, struct arena *arena,
                                                  struct cancel_notice *ret, thole_error *reterr);
 
-/* kind: started, completed, failed, cancelled, terminated, continued_as_new, paused, resumed, deleted,
- * rejected (a start under an id in use, a deletion of an instance that has not ended). An unknown
- * orchestration is "-". Headers Thole-Execution, Thole-Request (a client's request id, percent-encoded; may
- * be absent); body = output, failure text or reason. */
-struct event_notice {
-    thole_slice orchestration, instance;
-    const char *kind;
-    uint64_t execution;
-    thole_slice request_id;
-    thole_slice data;
-};
+/* struct event_notice: its kind is started, completed, failed, cancelled, terminated, continued_as_new,
+ * paused, resumed, deleted or rejected (a start under an id in use, a deletion of an instance that has not
+ * ended). An unknown orchestration is "-". Headers Thole-Execution, Thole-Request (a client's request id,
+ * percent-encoded; may be absent); body = output, failure text or reason. */
+
 /* The kinds, from 0; NULL behind the last one. */
 const char *event_notice_kind(size_t i);
 THOLE_NODISCARD thole_status event_notice_publish(struct connection *connection, const char *ns,

@@ -210,7 +210,7 @@ void kit_work_removed(thole_test_env *env, const struct batch_activity *key);
 /* All rows of the instance's executions up to that one. */
 void kit_work_deleted(thole_test_env *env, thole_slice instance, uint64_t execution);
 void kit_work_published(thole_test_env *env, const struct out_publish_work *work);
-void kit_work_cancelled(thole_test_env *env, const struct out_push_cancel *push);
+void kit_work_cancelled(thole_test_env *env, const struct cancel_notice *push);
 size_t kit_work_rows(const thole_test_env *env);
 /* Does one thing that is due; false: nothing is. */
 bool kit_work_step(thole_test_env *env);

@@ -69,7 +69,7 @@ static void on_closed(thole_test_env *env, const struct out_closed *closed)
     input(env, &(struct partition_in){.kind = PARTITION_IN_OPEN});
 }
 
-static void on_notice(thole_test_env *env, const struct out_notice *notice)
+static void on_notice(thole_test_env *env, const struct event_notice *notice)
 {
     if (env->asked_request.len > 0 && thole_slice_equal(notice->request_id, env->asked_request))
         env->asked_event = notice->kind;

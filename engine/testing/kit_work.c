@@ -183,13 +183,13 @@ static void tell(struct kit_work *w, thole_cancel_kind kind, thole_slice reason)
     fire(w, kind, reason);
 }
 
-void kit_work_cancelled(thole_test_env *env, const struct out_push_cancel *push)
+void kit_work_cancelled(thole_test_env *env, const struct cancel_notice *push)
 {
     for (struct kit_work *w = env->work; w != NULL; w = w->next)
         for (size_t i = 0; i < push->activity_ids_len; i++)
             if (w->gone && w->row.activity_id == push->activity_ids[i] &&
                 w->row.execution == push->execution && thole_slice_equal(w->row.instance, push->instance))
-                tell(w, cancel_kind_find(thole_slice_from(push->kind)), push->reason);
+                tell(w, cancel_kind_find(push->kind), push->reason);
     sweep(env);
 }
 

@@ -241,9 +241,9 @@ void checks_work(struct world *w, const struct out_publish_work *out, const char
                THOLE_FMT(out->instance), out->activity_id);
 }
 
-void checks_push(struct world *w, const struct out_push_cancel *out, const char *who)
+void checks_push(struct world *w, const struct cancel_notice *out, const char *who)
 {
-    bool const timeout = strcmp(out->kind, "timeout") == 0;
+    bool const timeout = thole_slice_equal(out->kind, THOLE_STR("timeout"));
     for (size_t i = 0; i < out->activity_ids_len && !model_damaged(w, out->instance); i++) {
         const struct model_event *e =
             find(w, out->instance, out->execution, out->activity_ids[i], EVENT_ACTIVITY_SCHEDULED);
@@ -313,7 +313,7 @@ static enum event_kind end_of_notice(const char *kind)
     return EVENT_UNKNOWN;
 }
 
-void checks_notice(struct world *w, const struct out_notice *out, const char *who)
+void checks_notice(struct world *w, const struct event_notice *out, const char *who)
 {
     size_t const k = instance_index(w, out->instance);
     const struct model_execution *x = k == SIZE_MAX ? NULL : model_execution(model_of(w, k), out->execution);

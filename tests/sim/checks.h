@@ -232,11 +232,11 @@ void checks_writer(struct world *w, uint32_t partition, uint64_t epoch, uint64_t
                    const char *who);
 void checks_batch(struct world *w, const struct batch *batch, const char *who);
 void checks_work(struct world *w, const struct out_publish_work *out, const char *who);
-void checks_push(struct world *w, const struct out_push_cancel *out, const char *who);
+void checks_push(struct world *w, const struct cancel_notice *out, const char *who);
 void checks_send(struct world *w, uint32_t partition, uint64_t epoch, const struct out_send *out,
                  const char *who);
 bool checks_sent_before(struct world *w, thole_slice bytes); /* given away once already, before this time */
-void checks_notice(struct world *w, const struct out_notice *out, const char *who);
+void checks_notice(struct world *w, const struct event_notice *out, const char *who);
 void checks_line(struct world *w, const struct out_line *out, const char *who);
 /* The database says that the try is left to somebody else. */
 void checks_on_left(struct world *w, const struct row *row);

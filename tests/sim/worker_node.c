@@ -466,13 +466,13 @@ static void task_pushed(struct world *w, void *arg, uint64_t life)
             .reason = push->reason});
 }
 
-void workers_pushed(struct world *w, const struct out_push_cancel *out)
+void workers_pushed(struct world *w, const struct cancel_notice *out)
 {
     for (size_t i = 0; i < w->workers_len; i++) {
         struct push *push = keep(w, sizeof *push);
         push->worker = w->workers[i];
         push->instance = keep_slice(w, out->instance);
-        push->cancel_kind = keep_slice(w, thole_slice_from(out->kind));
+        push->cancel_kind = keep_slice(w, out->kind);
         push->reason = keep_slice(w, out->reason);
         push->execution = out->execution;
         push->try_number = out->try_number;

@@ -16,5 +16,5 @@ struct node *worker_node(struct worker *worker);
 
 void workers_stir(struct world *w); /* there may be something to pull */
 /* A cancellation is published; each worker may or may not hear it. */
-void workers_pushed(struct world *w, const struct out_push_cancel *out);
+void workers_pushed(struct world *w, const struct cancel_notice *out);
 #endif

@@ -162,10 +162,10 @@ static void answer_removed(struct stage *s, const struct batch *batch, struct in
     *ret = (struct in_applied){rows, batch->activities_removed_len};
 }
 
-static void say_push(struct stage *s, const struct out_push_cancel *push)
+static void say_push(struct stage *s, const struct cancel_notice *push)
 {
-    buf_printf(&s->said, "push %.*s.%llu %s '%.*s'", THOLE_FMT(push->instance),
-               (unsigned long long)push->execution, push->kind, THOLE_FMT(push->reason));
+    buf_printf(&s->said, "push %.*s.%llu %.*s '%.*s'", THOLE_FMT(push->instance),
+               (unsigned long long)push->execution, THOLE_FMT(push->kind), THOLE_FMT(push->reason));
     for (size_t i = 0; i < push->activity_ids_len; i++)
         buf_printf(&s->said, i == 0 ? " %llu" : ",%llu", (unsigned long long)push->activity_ids[i]);
     if (push->try_number > 0)

@@ -108,11 +108,11 @@ void env_send(struct env *env, thole_slice instance, thole_slice bytes, uint64_t
 void env_notice_deletion(struct env *env, const struct deletion *d, const char *kind)
 {
     thole_slice const name = d->orchestration.len > 0 ? d->orchestration : THOLE_STR(NAMELESS);
-    struct out_notice *notice = &env_emit(env, PARTITION_OUT_NOTICE)->notice;
-    *notice = (struct out_notice){.kind = kind,
-                                  .orchestration = env_copy(env, name),
-                                  .instance = env_copy(env, d->instance),
-                                  .request_id = env_copy(env, d->request_id),
-                                  .data = env_copy(env, d->reason),
-                                  .execution = d->execution};
+    struct event_notice *notice = &env_emit(env, PARTITION_OUT_NOTICE)->notice;
+    *notice = (struct event_notice){.kind = kind,
+                                    .orchestration = env_copy(env, name),
+                                    .instance = env_copy(env, d->instance),
+                                    .request_id = env_copy(env, d->request_id),
+                                    .data = env_copy(env, d->reason),
+                                    .execution = d->execution};
 }

@@ -7,6 +7,7 @@
 #include "batch.h"
 #include "instance.h"
 #include "message.h"
+#include "notices.h"
 #include "thole/program.h"
 
 /* Describes orchestration code that is about to run, for a watcher. Slices are borrowed for the call. */
@@ -238,14 +239,6 @@ struct out_publish_work {
     uint32_t try_number;
     bool again; /* an earlier owner may have published it: look first, publish if it is not there */
 };
-struct out_push_cancel {
-    thole_slice instance, reason;
-    uint64_t execution;
-    const uint64_t *activity_ids;
-    size_t activity_ids_len;
-    uint32_t try_number; /* 0: whatever try it is */
-    const char *kind;    /* thole_cancel_kind_name() */
-};
 struct out_withdraw {
     uint64_t sequence; /* in WORK */
 };
@@ -254,12 +247,6 @@ struct out_withdraw {
 struct out_send {
     thole_slice instance;
     thole_slice bytes; /* valid until the answer, or until CLOSED */
-};
-/* A live notice, at most once: see streams/notice.h. */
-struct out_notice {
-    const char *kind; /* started, completed, … */
-    thole_slice orchestration, instance, request_id, data;
-    uint64_t execution;
 };
 struct out_line {   /* of an orchestration */
     uint32_t level; /* a thole_log_level */
@@ -326,10 +313,10 @@ struct partition_out {
         struct out_read_timers read_timers;
         struct out_apply apply;
         struct out_publish_work publish_work;
-        struct out_push_cancel push_cancel;
+        struct cancel_notice push_cancel;
         struct out_withdraw withdraw;
         struct out_send send;
-        struct out_notice notice;
+        struct event_notice notice;
         struct out_line line;
         struct out_read_inbox read_inbox;
         struct out_purge_inbox purge_inbox;

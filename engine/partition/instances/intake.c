@@ -187,7 +187,7 @@ static void answer_client(struct instances *p, const struct entry *entry, const 
 {
     bool const same = m->request_id.len > 0 && thole_slice_equal(m->request_id, entry->request_id);
     bool const again = same || m->event_name.len > 0;
-    struct out_notice *out = &env_emit(p->env, PARTITION_OUT_NOTICE)->notice;
+    struct event_notice *out = &env_emit(p->env, PARTITION_OUT_NOTICE)->notice;
     out->kind = again ? "started" : "rejected";
     out->orchestration = env_copy(p->env, again ? entry->orchestration : m->orchestration);
     out->instance = env_copy(p->env, entry->id);

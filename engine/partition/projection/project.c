@@ -113,17 +113,18 @@ static void withdraw(struct projection *p, struct projection_batch *of, const st
 
 static void emit_push(struct projection *p, const struct projected_push *pushes, size_t n)
 {
-    struct out_push_cancel *out = &env_emit(p->env, PARTITION_OUT_PUSH_CANCEL)->push_cancel;
+    struct cancel_notice *out = &env_emit(p->env, PARTITION_OUT_PUSH_CANCEL)->push_cancel;
     uint64_t *ids = env_numbers(p->env, n);
     for (size_t i = 0; ids != NULL && i < n; i++)
         ids[i] = pushes[i].activity_id;
-    *out = (struct out_push_cancel){.instance = env_copy(p->env, pushes->instance),
-                                    .reason = env_copy(p->env, pushes->reason),
-                                    .execution = pushes->execution,
-                                    .activity_ids = ids,
-                                    .activity_ids_len = ids == NULL ? 0 : n,
-                                    .try_number = pushes->try_number,
-                                    .kind = thole_cancel_kind_name((thole_cancel_kind)pushes->kind)};
+    *out = (struct cancel_notice){
+        .instance = env_copy(p->env, pushes->instance),
+        .reason = env_copy(p->env, pushes->reason),
+        .execution = pushes->execution,
+        .activity_ids = ids,
+        .activity_ids_len = ids == NULL ? 0 : n,
+        .try_number = pushes->try_number,
+        .kind = thole_slice_from(thole_cancel_kind_name((thole_cancel_kind)pushes->kind))};
 }
 
 /* One notice for each run of cancellations of one instance with one reason. */

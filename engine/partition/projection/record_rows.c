@@ -383,7 +383,7 @@ static void notice(const struct turn_rows *t, const struct event *event)
         return;
     bool const started = event->kind == EVENT_STARTED;
     bool const asked = is_of_a_client(event->request_id);
-    struct out_notice *out = &env_emit(p->env, PARTITION_OUT_NOTICE)->notice;
+    struct event_notice *out = &env_emit(p->env, PARTITION_OUT_NOTICE)->notice;
     out->kind = kind;
     out->instance = env_copy(p->env, t->turn->instance);
     out->execution = t->turn->execution;

@@ -36,8 +36,8 @@ bool work_found(const struct request *request, uint64_t *ret_sequence);
 
 /* ---- shard_send.c: messages to other instances, and notices ---- */
 void message_send_to(struct shard *shard, struct owned *owned, const struct partition_out *out);
-void notice_cancel(struct shard *shard, const struct out_push_cancel *out);
-void notice_event(struct shard *shard, const struct out_notice *out);
+void notice_cancel(struct shard *shard, const struct cancel_notice *notice);
+void notice_event(struct shard *shard, const struct event_notice *notice);
 request_send_fn message_send;
 request_refused_fn message_refused;
 

@@ -32,31 +32,17 @@ void message_refused(const struct request *request)
 
 /* ---- notices ---- */
 
-void notice_cancel(struct shard *shard, const struct out_push_cancel *out)
+void notice_cancel(struct shard *shard, const struct cancel_notice *notice)
 {
-    struct cancel_notice const notice = {.instance = out->instance,
-                                         .execution = out->execution,
-                                         .activity_ids = out->activity_ids,
-                                         .activity_ids_len = out->activity_ids_len,
-                                         .try_number = out->try_number,
-                                         .kind = thole_slice_from(out->kind),
-                                         .reason = out->reason};
     thole_error err = {0};
-    if (cancel_notice_publish(shard->engine->connection, shard->engine->topology.ns, &notice, &err) !=
+    if (cancel_notice_publish(shard->engine->connection, shard->engine->topology.ns, notice, &err) !=
         THOLE_OK)
         log_line(LOG_LEVEL_DEBUG, "partition", "a cancel push was not sent: %s", err.text);
 }
 
-void notice_event(struct shard *shard, const struct out_notice *out)
+void notice_event(struct shard *shard, const struct event_notice *notice)
 {
-    struct event_notice const notice = {.orchestration = out->orchestration,
-                                        .instance = out->instance,
-                                        .kind = out->kind,
-                                        .execution = out->execution,
-                                        .request_id = out->request_id,
-                                        .data = out->data};
     thole_error err = {0};
-    if (event_notice_publish(shard->engine->connection, shard->engine->topology.ns, &notice, &err) !=
-        THOLE_OK)
+    if (event_notice_publish(shard->engine->connection, shard->engine->topology.ns, notice, &err) != THOLE_OK)
         log_line(LOG_LEVEL_DEBUG, "partition", "a live event was not sent: %s", err.text);
 }

@@ -10,7 +10,6 @@
  * deadline is known from projected rows and, when the partition opens, from the database; the database is
  * asked only then. A living worker ends its try itself, and has half a second to do so.
  */
-#include "notice.h"
 #include "reader.h"
 #include "shard_parts.h"
 #include "subject.h"
@@ -255,10 +254,7 @@ static void push(struct shard *shard, const struct expired_try *expired)
                                          .try_number = expired->row.try_number,
                                          .kind =
                                              thole_slice_from(thole_cancel_kind_name(THOLE_CANCEL_TIMEOUT))};
-    thole_error err = {0};
-    if (cancel_notice_publish(shard->engine->connection, shard->engine->topology.ns, &notice, &err) !=
-        THOLE_OK)
-        log_line(LOG_LEVEL_DEBUG, "sweeper", "a cancel push was not sent: %s", err.text);
+    notice_cancel(shard, &notice);
 }
 
 static void ended(const struct owned *owned, const struct request *request)

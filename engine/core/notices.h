@@ -1,0 +1,22 @@
+/* What is told of an instance as it happens, at most once: nothing depends on it. streams/notice.h sends and
+ * reads it. */
+#ifndef THOLE_NOTICES_H
+#define THOLE_NOTICES_H
+#include "thole/types.h"
+
+struct cancel_notice { /* to the workers that run them */
+    thole_slice instance;
+    uint64_t execution;
+    const uint64_t *activity_ids;
+    size_t activity_ids_len;
+    uint32_t try_number; /* 0: whatever try it is */
+    thole_slice kind;    /* thole_cancel_kind_name() */
+    thole_slice reason;
+};
+
+struct event_notice {
+    const char *kind; /* started, completed, …: streams/notice.h */
+    thole_slice orchestration, instance, request_id, data;
+    uint64_t execution;
+};
+#endif
