@@ -11,31 +11,33 @@ void stage_options(struct partition_options *options, const thole_orchestration_
     options->orchestrations_len = n;
 }
 
-static void create(struct stage *s, const struct partition_options *options)
+static void create(struct stage *s)
 {
-    struct partition_options own = *options;
-    own.stacks = s->stacks;
-    s->p = partition_create(&own);
+    s->options.stacks = s->stacks;
+    s->p = partition_create(&s->options);
     CU_ASSERT_PTR_NOT_NULL_FATAL(s->p);
     (void)partition_input(s->p, &(struct partition_in){.kind = PARTITION_IN_OPEN}, s->now_ms);
     stage_run(s);
 }
 
-void stage_begin_with(struct stage *s, const struct partition_options *options, size_t stacks_max)
+struct stage *stage_begin_with(const struct partition_options *options, size_t stacks_max)
 {
-    memset(s, 0, sizeof *s);
+    struct stage *const s = calloc(1, sizeof *s);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(s);
     arena_init(&s->arena, SIZE_MAX / 2);
     buf_init(&s->said, 1 << 20);
     s->now_ms = 1000000;
     s->stacks = stack_pool_create(4, stacks_max);
-    create(s, options);
+    s->options = *options;
+    create(s);
+    return s;
 }
 
-void stage_begin(struct stage *s, const thole_orchestration_entry *entries, size_t n)
+struct stage *stage_begin(const thole_orchestration_entry *entries, size_t n)
 {
     struct partition_options options;
     stage_options(&options, entries, n);
-    stage_begin_with(s, &options, 1000);
+    return stage_begin_with(&options, 1000);
 }
 
 void stage_end(struct stage *s)
@@ -45,13 +47,14 @@ void stage_end(struct stage *s)
     stack_pool_destroy(s->stacks);
     buf_release(&s->said);
     arena_release(&s->arena);
+    free(s);
 }
 
-void stage_again(struct stage *s, const struct partition_options *options)
+void stage_again(struct stage *s)
 {
     partition_destroy(s->p);
     s->held_len = 0;
-    create(s, options);
+    create(s);
 }
 
 /* ---- the world ---- */
@@ -499,6 +502,12 @@ void stage_timer(struct stage *s, uint64_t now_ms)
     stage_run(s);
 }
 
+void stage_settle(struct stage *s)
+{
+    for (int i = 0; i < 5; i++)
+        stage_timer(s, s->now_ms + 2000);
+}
+
 void stage_forge(struct stage *s, const struct record *turn)
 {
     struct buf bytes;
@@ -562,4 +571,10 @@ const char *stage_said(struct stage *s)
     thole_slice const copy = own(s, buf_bytes(&s->said));
     buf_clear(&s->said);
     return copy.len == 0 ? "" : (const char *)copy.ptr;
+}
+
+void stage_check_said(struct stage *s, const char *row, const char *want)
+{
+    const char *const got = stage_said(s);
+    CHECK_STR(row, got, want);
 }

@@ -18,6 +18,7 @@ struct stage_record {
 };
 
 struct stage {
+    struct partition_options options; /* of the next machine; the stacks are the stage's own */
     struct partition *p;
     struct stack_pool *stacks;
     struct arena arena;
@@ -56,13 +57,13 @@ struct stage {
     size_t live_reads;                     /* how often the rows were counted */
 };
 
-void stage_begin(struct stage *s, const thole_orchestration_entry *entries, size_t n);
+struct stage *stage_begin(const thole_orchestration_entry *entries, size_t n);
 /* With other options than those of stage_options(). */
-void stage_begin_with(struct stage *s, const struct partition_options *options, size_t stacks_max);
+struct stage *stage_begin_with(const struct partition_options *options, size_t stacks_max);
 void stage_options(struct partition_options *options, const thole_orchestration_entry *entries, size_t n);
 void stage_end(struct stage *s);
-/* Drops the machine and opens another one over the same log. */
-void stage_again(struct stage *s, const struct partition_options *options);
+/* Drops the machine and opens another one over the same log, with the stage's options. */
+void stage_again(struct stage *s);
 
 /* Runs until nothing is left to do. */
 void stage_run(struct stage *s);
@@ -79,6 +80,7 @@ void stage_query(struct stage *s, const char *instance, const char *query);
 void stage_crashed(struct stage *s, const char *instance, uint64_t execution, uint64_t count,
                    const char *text);
 void stage_timer(struct stage *s, uint64_t now_ms); /* time goes on */
+void stage_settle(struct stage *s);                 /* so long that everything is saved */
 
 /* Another owner writes into the log; behind the machine's back. */
 void stage_forge(struct stage *s, const struct record *turn);
@@ -88,4 +90,5 @@ void stage_open(struct stage *s);
 const char *stage_history(struct stage *s, const char *instance);
 /* What was said since the last call. */
 const char *stage_said(struct stage *s);
+void stage_check_said(struct stage *s, const char *row, const char *want);
 #endif

@@ -218,16 +218,23 @@ static thole_status take(struct reading *reading, const struct record *record)
     return THOLE_OK;
 }
 
+/* In either case @p arena is the caller's to release. */
+static thole_status decode_next(struct reading *reading, uint64_t sequence, thole_slice body,
+                                struct arena *arena, struct record *ret, thole_error *reterr)
+{
+    arena_init(arena, (size_t)RECORD_BYTES_MAX * 8);
+    reading->records++;
+    reading->sequence = sequence;
+    return record_decode(body, arena, ret, reterr);
+}
+
 static thole_status on_log(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
 {
     struct reading *reading = arg;
     struct arena arena;
     struct record record;
     thole_error err = {.status = THOLE_OK};
-    arena_init(&arena, (size_t)RECORD_BYTES_MAX * 8);
-    reading->records++;
-    reading->sequence = sequence;
-    thole_status status = record_decode(body, &arena, &record, &err);
+    thole_status status = decode_next(reading, sequence, body, &arena, &record, &err);
     if (status == THOLE_OK && log_rule_feed_front(&reading->rule, &record, sequence) == LOG_COUNTS) {
         status = take(reading, &record);
     } else if (status != THOLE_OK && status != THOLE_NOMEM) {
@@ -253,10 +260,7 @@ static thole_status on_one(void *arg, uint64_t sequence, thole_slice subject, th
     struct arena arena;
     struct record record;
     thole_error err = {.status = THOLE_OK};
-    arena_init(&arena, (size_t)RECORD_BYTES_MAX * 8);
-    reading->records++;
-    reading->sequence = sequence;
-    thole_status status = record_decode(body, &arena, &record, &err);
+    thole_status status = decode_next(reading, sequence, body, &arena, &record, &err);
     bool const is_void = status == THOLE_OK && log_rule_surely_void(&reading->rule, &record, sequence);
     bool const is_its = status == THOLE_OK && is_of(&record, reading->instance);
     if (is_its && !is_void)

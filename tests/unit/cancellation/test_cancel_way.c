@@ -172,8 +172,7 @@ static const struct row rows[] = {
 
 static struct stage *begun(const struct row *row)
 {
-    struct stage *const s = malloc(sizeof *s);
-    stage_begin(s, entries, ARRAY_LEN(entries));
+    struct stage *const s = stage_begin(entries, ARRAY_LEN(entries));
     stage_start(s, "i", row->orchestration);
     if (strcmp(row->orchestration, "mother") == 0)
         stage_start(s, "kid", "waits"); /* as the message says that is sent to it */
@@ -221,7 +220,6 @@ static void test_one_way(void)
         check(row, "rows gone", said, row->withdrawn, true);
         CU_ASSERT(strstr(said, "push") < strstr(said, "withdraw"));
         stage_end(s);
-        free(s);
     }
 }
 
@@ -230,8 +228,6 @@ enum cut { CUT_COMMITTED, CUT_ROWS_GONE, CUT_PUSHED };
 
 static void test_cut(enum cut cut)
 {
-    struct partition_options options;
-    stage_options(&options, entries, ARRAY_LEN(entries));
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         const struct row *const row = &rows[i];
         struct stage *const s = begun(row);
@@ -240,12 +236,11 @@ static void test_cut(enum cut cut)
         row->trigger(s);
         check(row, "cut", stage_said(s), "push", cut == CUT_PUSHED);
         s->hold_appends = s->hold_applied = false;
-        stage_again(s, &options);
+        stage_again(s);
         const char *const said = stage_said(s);
         check(row, "next owner", said, row->gone, true);
         check(row, "next owner", said, row->push, true);
         stage_end(s);
-        free(s);
     }
 }
 
@@ -267,8 +262,7 @@ static void test_cut_when_all_is_done(void)
 /* Cancelled before it is known where its message is queued: withdrawn when that is known. */
 static void test_cancelled_while_its_message_is_on_its_way(void)
 {
-    struct stage *const s = malloc(sizeof *s);
-    stage_begin(s, entries, ARRAY_LEN(entries));
+    struct stage *const s = stage_begin(entries, ARRAY_LEN(entries));
     s->tells_work = s->hold_works = true;
     stage_start(s, "i", "waits");
     cancel(s);
@@ -279,7 +273,6 @@ static void test_cancelled_while_its_message_is_on_its_way(void)
     said = stage_said(s);
     CHECK_STR("when it is known", said, MESSAGES);
     stage_end(s);
-    free(s);
 }
 
 /* Nothing but the rows of what is cancelled comes before the push. */
@@ -298,7 +291,6 @@ static void test_the_push_does_not_wait_for_other_rows(void)
         CU_ASSERT(push < instances);
         check(row, "the rows are removed once", strstr(said, row->gone) + 1, "rows gone", false);
         stage_end(s);
-        free(s);
     }
 }
 
@@ -315,8 +307,7 @@ static thole_status hastens(thole_ctx *ctx, thole_slice input, thole_slice *ret_
 static void test_a_row_that_is_replaced(void)
 {
     static const thole_orchestration_entry own[] = {{"hastens", hastens, 0}};
-    struct stage *const s = malloc(sizeof *s);
-    stage_begin(s, own, ARRAY_LEN(own));
+    struct stage *const s = stage_begin(own, ARRAY_LEN(own));
     stage_start(s, "i", "hastens");
     s->tells_work = s->tells_rows = true;
     (void)stage_said(s);
@@ -333,14 +324,12 @@ static void test_a_row_that_is_replaced(void)
     CU_ASSERT(push > strstr(said, "instances"));
     CU_ASSERT_PTR_NOT_NULL(strstr(push, "withdraw 1"));
     stage_end(s);
-    free(s);
 }
 
 /* A worker acknowledges what it has; only what is still queued has to be taken back. */
 static void test_only_what_is_queued_is_withdrawn(void)
 {
-    struct stage *const s = malloc(sizeof *s);
-    stage_begin(s, entries, ARRAY_LEN(entries));
+    struct stage *const s = stage_begin(entries, ARRAY_LEN(entries));
     stage_start(s, "i", "waits");
     s->tells_work = true;
     s->at_work = 2;
@@ -351,7 +340,6 @@ static void test_only_what_is_queued_is_withdrawn(void)
     CU_ASSERT_PTR_NULL(strstr(said, "withdraw 1\n"));
     CU_ASSERT_PTR_NOT_NULL(strstr(said, "withdraw 2\n"));
     stage_end(s);
-    free(s);
 }
 
 /* More rows than one transaction removes: all of them are gone before anybody is told. */
@@ -366,8 +354,7 @@ static thole_status fans(thole_ctx *ctx, thole_slice input, thole_slice *ret_out
 static void test_many(void)
 {
     static const thole_orchestration_entry own[] = {{"fans", fans, 0}};
-    struct stage *const s = malloc(sizeof *s);
-    stage_begin(s, own, ARRAY_LEN(own));
+    struct stage *const s = stage_begin(own, ARRAY_LEN(own));
     stage_start(s, "i", "fans");
     s->tells_work = s->tells_rows = true;
     (void)stage_said(s);
@@ -381,7 +368,6 @@ static void test_many(void)
     CU_ASSERT_PTR_NULL(at);
     CU_ASSERT(push < strstr(said, "instances"));
     stage_end(s);
-    free(s);
 }
 
 /* What is scheduled and cancelled in one turn has neither row nor message, and nobody is told. */
@@ -395,8 +381,7 @@ static thole_status regrets(thole_ctx *ctx, thole_slice input, thole_slice *ret_
 static void test_schedule_and_cancel_in_one_turn_tells_nobody(void)
 {
     static const thole_orchestration_entry own[] = {{"regrets", regrets, 0}};
-    struct stage *const s = malloc(sizeof *s);
-    stage_begin(s, own, ARRAY_LEN(own));
+    struct stage *const s = stage_begin(own, ARRAY_LEN(own));
     s->tells_work = true;
     stage_start(s, "i", "regrets");
     const char *const said = stage_said(s);
@@ -404,7 +389,6 @@ static void test_schedule_and_cancel_in_one_turn_tells_nobody(void)
     CU_ASSERT_EQUAL(s->works, 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(stage_history(s, "i"), "ActivityCancelled #2 explicit (never mind)"));
     stage_end(s);
-    free(s);
 }
 
 int main(void)

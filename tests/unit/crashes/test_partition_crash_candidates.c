@@ -83,27 +83,24 @@ static const struct code_watch watch = {.begins = begins, .ended = ended, .attem
 
 static struct stage *begin(uint64_t crash_limit, const char *instance, uint64_t count)
 {
-    static struct partition_options options;
-    struct stage *s = malloc(sizeof *s);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+    struct partition_options options;
     stage_options(&options, entries, ARRAY_LEN(entries));
     options.watch = &watch;
     options.crash_limit = crash_limit;
     plan = (struct plan){.instance = "bad", .kind = NEVER};
-    stage_begin_with(s, &options, 100);
+    struct stage *const s = stage_begin_with(&options, 100);
     if (instance != NULL)
         stage_crashed(s, instance, 0, count, "SIGSEGV of before");
-    stage_again(s, &options);
+    stage_again(s);
     return s;
 }
 
 /* Another owner opens it; the code may be another build. */
 static void take_over(struct stage *s)
 {
-    static struct partition_options options;
-    stage_options(&options, entries, ARRAY_LEN(entries));
-    options.watch = &watch;
-    stage_again(s, &options);
+    stage_options(&s->options, entries, ARRAY_LEN(entries));
+    s->options.watch = &watch;
+    stage_again(s);
     plan.runs = plan.tries = plan.others = 0;
 }
 
@@ -111,7 +108,6 @@ static void end(struct stage *s)
 {
     CU_ASSERT_FALSE(plan.died);
     stage_end(s);
-    free(s);
 }
 
 static void check_history(struct stage *s, const char *row, const char *want)

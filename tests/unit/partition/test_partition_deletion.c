@@ -28,32 +28,6 @@ static thole_status twice(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
 
 static const thole_orchestration_entry entries[] = {{"plain", plain, 0}, {"twice", twice, 0}};
 
-static struct stage *begin(struct partition_options *options)
-{
-    struct stage *s = malloc(sizeof *s);
-    stage_options(options, entries, ARRAY_LEN(entries));
-    stage_begin_with(s, options, 1000);
-    return s;
-}
-
-static void end(struct stage *s)
-{
-    stage_end(s);
-    free(s);
-}
-
-static void check_said(struct stage *s, const char *row, const char *want)
-{
-    const char *got = stage_said(s);
-    CHECK_STR(row, got, want);
-}
-
-static void settle(struct stage *s)
-{
-    for (int i = 0; i < 5; i++)
-        stage_timer(s, s->now_ms + 2000);
-}
-
 static void delete_it(struct stage *s, const char *instance, uint64_t execution, bool force)
 {
     struct message const message = {.kind = MESSAGE_DELETE,
@@ -96,92 +70,87 @@ static void begin_and_end(struct stage *s, const char *instance)
 
 static void test_what_has_ended_goes(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     begin_and_end(s, "i");
     begin_and_end(s, "j");
     delete_it(s, "i", 1, false);
-    check_said(s, "notice", "notice deleted i\n");
+    stage_check_said(s, "notice", "notice deleted i\n");
     CU_ASSERT_EQUAL(s->deletions, 1);
     CU_ASSERT_EQUAL(s->removals, 1); /* at once: a record was written that says the deletion is committed */
     CHECK_STR("i", stage_history(s, "i"), "deleted up to 1: away\n");
     CU_ASSERT_PTR_NOT_NULL(strstr(stage_history(s, "j"), "Completed (done)"));
     stage_query(s, "i", "where");
-    check_said(s, "query", "answer NOT_FOUND: there is no such instance\n");
-    settle(s);
+    stage_check_said(s, "query", "answer NOT_FOUND: there is no such instance\n");
+    stage_settle(s);
     CU_ASSERT_TRUE(partition_idle(s->p));
     for (int again = 0; again < 2; again++) { /* the tail is read over the gaps */
-        stage_again(s, &options);
+        stage_again(s);
         stage_query(s, "i", "where");
-        check_said(s, "query", "answer NOT_FOUND: there is no such instance\n");
+        stage_check_said(s, "query", "answer NOT_FOUND: there is no such instance\n");
         CU_ASSERT_EQUAL(s->removals, 1); /* the log says that it is done */
     }
-    end(s);
+    stage_end(s);
 }
 
 static void test_what_runs_stays(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     start(s, "i", "plain", "first");
     (void)stage_said(s);
     delete_it(s, "i", 1, false);
-    check_said(s, "refused", "notice rejected i\n");
+    stage_check_said(s, "refused", "notice rejected i\n");
     stage_tell(s, "i", MESSAGE_PAUSE, "hold");
     (void)stage_said(s);
     delete_it(s, "i", 1, false);
-    check_said(s, "paused", "notice rejected i\n");
+    stage_check_said(s, "paused", "notice rejected i\n");
     CU_ASSERT_EQUAL(s->deletions, 0);
-    end(s);
+    stage_end(s);
 }
 
 static void test_force_terminates_first(void)
 {
     static const char *const states[] = {"running", "paused", "no code", "damaged"};
     for (size_t i = 0; i < ARRAY_LEN(states); i++) {
-        struct partition_options options;
-        struct stage *s = begin(&options);
+        struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
         start(s, "i", i == 2 ? "unknown" : "plain", "first");
         if (i == 1)
             stage_tell(s, "i", MESSAGE_PAUSE, "hold");
         if (i == 3) {
-            stage_again(s, &options);
+            stage_again(s);
             s->log[1].bytes = THOLE_STR("\xff\xff");
         }
         (void)stage_said(s);
         delete_it(s, "i", 1, true);
-        check_said(s, states[i], "notice terminated i\nnotice deleted i\n");
+        stage_check_said(s, states[i], "notice terminated i\nnotice deleted i\n");
         CHECK_STR(states[i], stage_history(s, "i"), "deleted up to 1: away\n");
-        settle(s);
+        stage_settle(s);
         CU_ASSERT_TRUE(partition_idle(s->p));
         CU_ASSERT_EQUAL(partition_open_activities(s->p), 0);
-        end(s);
+        stage_end(s);
     }
 }
 
 static void test_events_that_wait_for_nobody(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     stage_tell(s, "i", MESSAGE_EVENT, "early");
     delete_it(s, "i", 0, false);
-    check_said(s, "deleted", "notice deleted i\n");
+    stage_check_said(s, "deleted", "notice deleted i\n");
     stage_tell(s, "i", MESSAGE_EVENT, "again");
-    stage_again(s, &options);
+    stage_again(s);
     start(s, "i", "plain", "first");
     CHECK_STR("what came later waits for it", stage_history(s, "i"),
               "deleted up to 0: away\n0.1 waits 7: #1 EventReceived item(again)\n"
               "1.1 ran: #1 Started plain@1(); #2 EventReceived item(again); #3 ActivityScheduled work()\n");
     delete_it(s, "nobody", 0, true);
     CHECK_STR("nothing to delete", stage_history(s, "nobody"), "");
-    end(s);
+    stage_end(s);
 }
 
 /* What came behind the request finds another life, or none. */
 static void test_what_waits_behind_it(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     struct buf bytes;
     start(s, "i", "plain", "first");
     complete(s, "i", 1);
@@ -214,43 +183,42 @@ static void test_what_waits_behind_it(void)
     stage_release(s);
     CU_ASSERT_PTR_NOT_NULL(strstr(
         stage_history(s, "i"), "2.1 ran: #1 Started plain@1() after 1 deleted; #2 EventReceived item(a);"));
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_TRUE(partition_idle(s->p));
-    end(s);
+    stage_end(s);
 }
 
 /* ---- the next life ---- */
 
 static void test_the_id_lives_again(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     start(s, "i", "twice", "first");
     complete(s, "i", 1);
     complete(s, "i", 2);
     delete_it(s, "i", 2, false);
     (void)stage_said(s);
     start(s, "i", "twice", "first");
-    check_said(s, "the old start again", "");
-    stage_again(s, &options);
+    stage_check_said(s, "the old start again", "");
+    stage_again(s);
     start(s, "i", "twice", "first");
-    check_said(s, "the same, cold", "");
+    stage_check_said(s, "the same, cold", "");
     start(s, "i", "twice", "second");
-    check_said(s, "a new one", "notice started i\n");
+    stage_check_said(s, "a new one", "notice started i\n");
     complete(s, "i", 1);
     complete(s, "i", 2);
-    check_said(s, "results of the old life", "");
+    stage_check_said(s, "results of the old life", "");
     for (int again = 0; again < 2; again++) {
         stage_query(s, "i", "where");
-        check_said(s, "warm, cold", "answer OK: execution 3\n");
-        stage_again(s, &options);
+        stage_check_said(s, "warm, cold", "answer OK: execution 3\n");
+        stage_again(s);
         (void)stage_said(s);
     }
     complete(s, "i", 3);
-    check_said(s, "goes on", "notice continued_as_new i\n");
-    stage_again(s, &options);
+    stage_check_said(s, "goes on", "notice continued_as_new i\n");
+    stage_again(s);
     delete_it(s, "i", 2, true);
-    check_said(s, "an old request", "notice deleted i\n");
+    stage_check_said(s, "an old request", "notice deleted i\n");
     CU_ASSERT_PTR_NOT_NULL(
         strstr(stage_history(s, "i"), "4.1 ran: #1 Started twice@1(last) after 2 deleted;"));
     complete(s, "i", 4);
@@ -259,26 +227,25 @@ static void test_the_id_lives_again(void)
     start(s, "i", "plain", "third");
     stage_query(s, "i", "where");
     CU_ASSERT_PTR_NOT_NULL(strstr(stage_said(s), "answer OK: execution 5\n"));
-    end(s);
+    stage_end(s);
 }
 
 static void test_events_between_two_lives(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     begin_and_end(s, "i");
     s->hold_removed = true; /* what was before is still there, and hides nothing */
     delete_it(s, "i", 0, false);
     stage_tell(s, "i", MESSAGE_EVENT, "a");
-    stage_again(s, &options);
+    stage_again(s);
     stage_tell(s, "i", MESSAGE_EVENT, "b");
-    stage_again(s, &options);
+    stage_again(s);
     s->hold_removed = false;
     start(s, "i", "plain", "second");
     CU_ASSERT_PTR_NOT_NULL(strstr(stage_history(s, "i"),
                                   "2.1 ran: #1 Started plain@1() after 1 deleted; #2 EventReceived item(a); "
                                   "#3 EventReceived item(b); #4 ActivityScheduled work()\n"));
-    end(s);
+    stage_end(s);
 }
 
 /* ---- crashes ---- */
@@ -286,125 +253,120 @@ static void test_events_between_two_lives(void)
 /* The deletion is committed; its records are owed. */
 static void test_the_next_owner_removes(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     begin_and_end(s, "i");
     s->hold_removed = true;
     delete_it(s, "i", 1, false);
     CU_ASSERT_EQUAL(s->removals, 1);
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_FALSE(partition_idle(s->p));
     size_t const records = s->log_len;
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_EQUAL(s->log_len, records); /* it waits, and says nothing */
     s->log[1].deleted = true;             /* some are gone */
-    stage_again(s, &options);
+    stage_again(s);
     CU_ASSERT_EQUAL(s->removals, 2);
     stage_query(s, "i", "where");
     CU_ASSERT_PTR_NOT_NULL(strstr(stage_said(s), "NOT_FOUND"));
-    stage_again(s, &options);
+    stage_again(s);
     s->hold_removed = false;
-    stage_again(s, &options);
+    stage_again(s);
     CHECK_STR("gone", stage_history(s, "i"), "deleted up to 1: away\n");
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_TRUE(partition_idle(s->p));
-    end(s);
+    stage_end(s);
 }
 
 /* The rows were brought up beyond it before, so that there is nothing to be done again. */
 static void test_the_log_knows_what_is_owed(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     begin_and_end(s, "i");
     begin_and_end(s, "j");
     s->hold_removed = true;
     delete_it(s, "i", 1, false);
     start(s, "k", "plain", "first");
-    settle(s);
+    stage_settle(s);
     s->projected = s->applied;
     CU_ASSERT_TRUE(s->projected.seq + 2 > s->log_len);
     s->batches = 0;
-    stage_again(s, &options);
+    stage_again(s);
     CU_ASSERT_EQUAL(s->resets + s->deletions, 1);
     CU_ASSERT_EQUAL(s->removals, 2);
     s->hold_removed = false;
     s->projected = s->applied;
-    stage_again(s, &options);
+    stage_again(s);
     CHECK_STR("gone", stage_history(s, "i"), "deleted up to 1: away\n");
-    settle(s);
+    stage_settle(s);
     s->projected = s->applied;
-    stage_again(s, &options);
-    settle(s);
+    stage_again(s);
+    stage_settle(s);
     CU_ASSERT_EQUAL(s->removals, 3);
     s->hold_removed = true;
     delete_it(s, "j", 1, false);
-    settle(s);
+    stage_settle(s);
     s->projected = s->applied;
     s->projected.mark ^= 1; /* rows of another log are found out here too, and nothing is owed twice */
-    stage_again(s, &options);
+    stage_again(s);
     CU_ASSERT_EQUAL(s->resets, 1);
-    end(s);
+    stage_end(s);
 }
 
 /* The owner dies before a record says that the deletion is committed. */
 static void test_nothing_goes_before_it_is_certain(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     begin_and_end(s, "i");
     s->hold_appends = true;
     delete_it(s, "i", 1, false);
     CU_ASSERT_EQUAL(s->removals, 0);
     s->hold_appends = false;
-    stage_again(s, &options); /* the record was stored after all */
+    stage_again(s); /* the record was stored after all */
     CU_ASSERT_EQUAL(s->removals, 1);
     CHECK_STR("gone", stage_history(s, "i"), "deleted up to 1: away\n");
-    end(s);
+    stage_end(s);
 }
 
 /* Records follow only when all that follows from them is done. */
 static void test_rows_and_messages_first(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     begin_and_end(s, "i");
     s->hold_applied = true;
     delete_it(s, "i", 1, false);
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_EQUAL(s->removals, 0);
     stage_release(s);
     CU_ASSERT_EQUAL(s->removals, 1);
     begin_and_end(s, "j");
     s->hold_durable = true;
     delete_it(s, "j", 1, false);
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_EQUAL(s->removals, 1); /* the database could forget how far it was */
-    end(s);
+    stage_end(s);
 }
 
 /* A terminated parent's kin: the result of a child that is deleted reaches its parent, also in a redo. */
 static void test_the_parent_hears_of_it(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     struct message const kid = {.kind = MESSAGE_START,
                                 .instance = THOLE_STR("kid"),
                                 .orchestration = THOLE_STR("plain"),
                                 .parent = {THOLE_STR("other"), 1, 2}};
     stage_message(s, &kid);
-    settle(s);
+    stage_settle(s);
     s->projected = s->applied; /* a redo does not see it begin */
     s->hold_sent = true;
     (void)stage_said(s);
     delete_it(s, "kid", 1, true);
-    check_said(
+    stage_check_said(
         s, "told",
         "notice terminated kid\nsend kind 7 to other.1.2: CANCELLED  'away' of kid\nnotice deleted kid\n");
     CU_ASSERT_EQUAL(s->removals, 0); /* who asks whose child it was must find it */
     start(s, "kid", "twice", "mine");
     complete(s, "kid", 2); /* the newest executions say nothing of the first life */
-    stage_again(s, &options);
+    stage_again(s);
     CU_ASSERT_PTR_NOT_NULL(strstr(stage_said(s), "send kind 7 to other.1.2: CANCELLED"));
     CU_ASSERT_EQUAL(s->removals, 0);
     stage_release(s);
@@ -412,14 +374,13 @@ static void test_the_parent_hears_of_it(void)
     stage_message(s, &kid);
     CU_ASSERT_PTR_NOT_NULL(strstr(
         stage_said(s), "send kind 7 to other.1.2: CONFLICT conflict 'the instance id is in use' of kid"));
-    end(s);
+    stage_end(s);
 }
 
 /* A child that is started again by the same event, after all is over, is not started again. */
 static void test_a_deleted_child_stays_deleted(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     struct message kid = {.kind = MESSAGE_START,
                           .instance = THOLE_STR("kid"),
                           .orchestration = THOLE_STR("plain"),
@@ -431,14 +392,13 @@ static void test_a_deleted_child_stays_deleted(void)
     kid.parent.event = 3;
     stage_message(s, &kid);
     CU_ASSERT_PTR_NOT_NULL(strstr(stage_history(s, "kid"), "2.1 ran: #1 Started plain@1() of other:1#3"));
-    end(s);
+    stage_end(s);
 }
 
 /* Nobody's child in its first life, somebody's in the next. */
 static void test_whose_child_it_is_now(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     struct message const kid = {.kind = MESSAGE_START,
                                 .instance = THOLE_STR("kid"),
                                 .orchestration = THOLE_STR("plain"),
@@ -449,43 +409,41 @@ static void test_whose_child_it_is_now(void)
     stage_message(s, &kid);
     complete(s, "kid", 2);
     (void)stage_said(s);
-    options.log_chunk = 1;
-    stage_again(s, &options);
+    s->options.log_chunk = 1;
+    stage_again(s);
     CU_ASSERT_PTR_NOT_NULL(strstr(stage_said(s), "send kind 7 to other.1.2: OK"));
-    end(s);
+    stage_end(s);
 }
 
 /* What is left of its log, and its rows, make no work. */
 static void test_a_redo_brings_nothing_back(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     start(s, "i", "plain", "first");
     start(s, "j", "plain", "first");
-    stage_again(s, &options);
+    stage_again(s);
     s->log[1].bytes = THOLE_STR("\xff\xff"); /* i's turn: nobody knows what it waits for */
     s->hold_removed = true;
     delete_it(s, "i", 1, true);
     s->works = s->activities = 0;
-    stage_again(s, &options);
+    stage_again(s);
     CU_ASSERT_EQUAL(s->works, 1); /* j's */
     CU_ASSERT_EQUAL(s->activities, 1);
     (void)stage_said(s);
     stage_query(s, "i", "where"); /* nor does what does not decode */
-    check_said(s, "it is not there", "answer NOT_FOUND: there is no such instance\n");
+    stage_check_said(s, "it is not there", "answer NOT_FOUND: there is no such instance\n");
     stage_tell(s, "i", MESSAGE_EVENT, "early");
-    stage_again(s, &options);
+    stage_again(s);
     start(s, "i", "plain", "second");
     CU_ASSERT_PTR_NOT_NULL(
         strstr(stage_history(s, "i"), "2.1 ran: #1 Started plain@1() after 1 deleted; #2"));
-    end(s);
+    stage_end(s);
 }
 
 /* The same where the history makes sense, and only its end is gone. */
 static void test_a_redo_of_what_is_left(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     begin_and_end(s, "i");
     s->hold_removed = true;
     delete_it(s, "i", 1, false);
@@ -495,18 +453,17 @@ static void test_a_redo_of_what_is_left(void)
             break;
         }
     s->works = s->activities = 0;
-    stage_again(s, &options);
+    stage_again(s);
     CU_ASSERT_EQUAL(s->works, 0);
     CU_ASSERT_EQUAL(s->activities, 0);
-    end(s);
+    stage_end(s);
 }
 
 /* Who was refused because of it has heard so, and its start counts as incorporated with the deletion: the
  * next owner, to whom the start would come again, must not begin it. */
 static void test_whoever_it_was_in_the_way_of(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     struct message const child = {.kind = MESSAGE_START,
                                   .instance = THOLE_STR("i"),
                                   .orchestration = THOLE_STR("plain"),
@@ -516,30 +473,29 @@ static void test_whoever_it_was_in_the_way_of(void)
     stage_message(s, &child);
     stage_message(s, &child);
     delete_it(s, "i", 1, false);
-    check_said(s, "not yet",
-               "send kind 7 to other.1.2: CONFLICT conflict 'the instance id is in use' of i\n"
-               "send kind 7 to other.1.2: CONFLICT conflict 'the instance id is in use' of i\n");
+    stage_check_said(s, "not yet",
+                     "send kind 7 to other.1.2: CONFLICT conflict 'the instance id is in use' of i\n"
+                     "send kind 7 to other.1.2: CONFLICT conflict 'the instance id is in use' of i\n");
     CU_ASSERT_EQUAL(s->deletions, 0);
     stage_release(s);
-    settle(s);
-    check_said(s, "then", "notice deleted i\n");
+    stage_settle(s);
+    stage_check_said(s, "then", "notice deleted i\n");
     CU_ASSERT_EQUAL(s->deletions, 1);
-    stage_again(s, &options);
+    stage_again(s);
     s->inbox -= 3; /* all of it comes again */
     stage_message(s, &child);
     stage_message(s, &child);
-    check_said(s, "never again", "");
+    stage_check_said(s, "never again", "");
     stage_query(s, "i", "where");
-    check_said(s, "gone", "answer NOT_FOUND: there is no such instance\n");
-    end(s);
+    stage_check_said(s, "gone", "answer NOT_FOUND: there is no such instance\n");
+    stage_end(s);
 }
 
 /* What an owner that is still alive removes while a rival reads the tail looks like the gap before a void
  * record when the record that attests the deletion came behind that tail. */
 static void test_a_tail_that_is_read_while_records_go(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     s->hold_appends = true; /* no record says of another that it is stored */
     begin_and_end(s, "i");
     begin_and_end(s, "j");
@@ -549,13 +505,13 @@ static void test_a_tail_that_is_read_while_records_go(void)
     CU_ASSERT_EQUAL(s->removals, 1);
     CU_ASSERT_TRUE(s->log_len > before);
     s->tail_read_to = before;
-    stage_again(s, &options);
+    stage_again(s);
     CHECK_STR("nothing is believed", s->closed, "the log went on");
     CU_ASSERT_PTR_NOT_NULL(strstr(stage_history(s, "j"), "Completed (done)"));
     stage_open(s);
     stage_query(s, "j", "where");
     CU_ASSERT_PTR_NOT_NULL(strstr(stage_said(s), "answer OK: execution 1\n"));
-    end(s);
+    stage_end(s);
 }
 
 static const struct thole_test tests[] = {

@@ -54,24 +54,11 @@ static thole_status many(thole_ctx *ctx, thole_slice input, thole_slice *ret_out
 static const thole_orchestration_entry entries[] = {
     {"plain", plain, 0}, {"thrice", thrice, 0}, {"many", many, 0}};
 
-static struct stage *begin(struct partition_options *options)
+static struct stage *begin(void)
 {
-    struct stage *s = malloc(sizeof *s);
-    stage_options(options, entries, ARRAY_LEN(entries));
-    stage_begin_with(s, options, 2000);
-    return s;
-}
-
-static void end(struct stage *s)
-{
-    stage_end(s);
-    free(s);
-}
-
-static void settle(struct stage *s)
-{
-    for (int i = 0; i < 5; i++)
-        stage_timer(s, s->now_ms + 2000);
+    struct partition_options options;
+    stage_options(&options, entries, ARRAY_LEN(entries));
+    return stage_begin_with(&options, 2000);
 }
 
 static size_t times(const char *text, const char *what)
@@ -87,8 +74,7 @@ static size_t times(const char *text, const char *what)
 /* Those that wait for one instance are answered in their order. */
 static void test_questions_in_order(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     stage_start(s, "i", "plain");
     s->hold_appends = true;
     stage_complete(s, "i", 2, THOLE_STR("done"));
@@ -101,15 +87,14 @@ static void test_questions_in_order(void)
     const char *answers = strstr(stage_said(s), "answer");
     CHECK_STR("then", answers == NULL ? "" : answers,
               "answer OK: first\nanswer OK: second\nanswer OK: second\n");
-    end(s);
+    stage_end(s);
 }
 
 /* A thousand of them wait, and no more; who is answered makes room. */
 static void test_so_many_questions_wait(void)
 {
     enum { MOST = 1000, ASKED = MOST + 3 };
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     stage_start(s, "i", "plain");
     s->hold_appends = true;
     stage_complete(s, "i", 2, THOLE_STR("done"));
@@ -127,7 +112,7 @@ static void test_so_many_questions_wait(void)
         stage_query(s, "j", "first");
     CHECK_STR("there is room again", stage_said(s), "");
     stage_release(s);
-    end(s);
+    stage_end(s);
 }
 
 /* ---- counts ---- */
@@ -136,33 +121,31 @@ static void test_so_many_questions_wait(void)
  * result on the way: then its end takes nothing away. */
 static void test_open_activities_are_never_too_few(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     stage_start(s, "a", "plain");
-    stage_again(s, &options); /* it finds no row */
+    stage_again(s); /* it finds no row */
     CU_ASSERT_EQUAL(partition_open_activities(s->p), 0);
     stage_query(s, "a", "first"); /* loaded */
     stage_start(s, "b", "plain");
     CU_ASSERT_EQUAL(partition_open_activities(s->p), 1);
     stage_complete(s, "a", 2, THOLE_STR("done"));
     CU_ASSERT_TRUE(partition_open_activities(s->p) >= 1);
-    end(s);
+    stage_end(s);
 }
 
 /* Rows went with the deleted instance, whatever was counted of them: they are counted again, once. */
 static void test_a_deletion_has_the_rows_counted(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     stage_start(s, "i", "plain");
     stage_complete(s, "i", 2, THOLE_STR("done"));
-    settle(s);
+    stage_settle(s);
     size_t const before = s->live_reads;
     stage_tell(s, "i", MESSAGE_DELETE, "gone");
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_EQUAL(s->live_reads, before + 1);
     CU_ASSERT_TRUE(partition_idle(s->p));
-    end(s);
+    stage_end(s);
 }
 
 /* ---- opening and closing ---- */
@@ -181,10 +164,9 @@ static void test_the_node_is_copied(void)
 {
     struct partition_options options;
     char node[] = "node-7";
-    struct stage *s = malloc(sizeof *s);
     stage_options(&options, entries, ARRAY_LEN(entries));
     options.node = thole_slice_from(node);
-    stage_begin_with(s, &options, 10);
+    struct stage *const s = stage_begin_with(&options, 10);
     check_node(s, "node-7");
     memset(node, 'x', sizeof node - 1);
     (void)partition_input(s->p, &(struct partition_in){.kind = PARTITION_IN_CLOSE}, s->now_ms);
@@ -192,17 +174,16 @@ static void test_the_node_is_copied(void)
     stage_open(s);
     CU_ASSERT_EQUAL(partition_epoch(s->p), 2);
     check_node(s, "node-7");
-    end(s);
+    stage_end(s);
 }
 
 /* The log of the process says which epoch it was, and how much it did. */
 static void test_it_says_what_it_closes(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     stage_start(s, "i", "plain");
     stage_complete(s, "i", 2, THOLE_STR("done"));
-    settle(s);
+    stage_settle(s);
     uint64_t const records = partition_committed_n(s->p);
     CU_ASSERT_TRUE(records >= 2);
     (void)partition_input(s->p, &(struct partition_in){.kind = PARTITION_IN_CLOSE}, s->now_ms);
@@ -211,7 +192,7 @@ static void test_it_says_what_it_closes(void)
     CU_ASSERT_EQUAL(s->closed_epoch, 1);
     CU_ASSERT_EQUAL(s->closed_records, records);
     CU_ASSERT_EQUAL(partition_state(s->p), PARTITION_CLOSED);
-    end(s);
+    stage_end(s);
 }
 
 /* ---- what was done is done ---- */
@@ -219,24 +200,23 @@ static void test_it_says_what_it_closes(void)
 /* The log says that the pruned records are gone: the next owner does not look for them again. */
 static void test_a_prune_is_done_once(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     struct message const prune = {
         .kind = MESSAGE_PRUNE, .instance = THOLE_STR("i"), .request_id = THOLE_STR("prune"), .execution = 3};
     stage_start(s, "i", "thrice");
     stage_tell(s, "i", MESSAGE_EVENT, "one");
     stage_tell(s, "i", MESSAGE_EVENT, "two");
     stage_message(s, &prune);
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_EQUAL(s->removals, 1);
     CU_ASSERT_TRUE(partition_idle(s->p));
     for (int again = 0; again < 2; again++) {
         s->projected = again == 0 ? s->applied : (struct projected){0};
-        stage_again(s, &options);
-        settle(s);
+        stage_again(s);
+        stage_settle(s);
         CU_ASSERT_EQUAL(s->removals, 1);
     }
-    end(s);
+    stage_end(s);
 }
 
 /* Of what is kept while the log is read again, that which is over is thrown away now and then, all of it; now
@@ -244,29 +224,27 @@ static void test_a_prune_is_done_once(void)
 static void test_a_redo_of_many_that_are_over(void)
 {
     enum { NOISE = 256 * 1024, TIMES = 20 }; /* a tenth of what is thrown away */
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     stage_start(s, "i", "plain");
     clock_t const begun = clock();
     stage_start(s, "m", "many");
     clock_t const made = clock();
     s->works = s->activities = 0;
-    stage_again(s, &options); /* nothing is known to be projected */
+    stage_again(s); /* nothing is known to be projected */
     CU_ASSERT(clock() - made <= TIMES * (made - begun));
     CU_ASSERT_EQUAL(s->works, 1);
     CU_ASSERT_EQUAL(s->activities, 1);
     size_t const used = heap_used(), kept = s->arena.held; /* the stage keeps all that it says */
-    stage_again(s, &options);
+    stage_again(s);
     CU_ASSERT(heap_used() < used + (s->arena.held - kept) + NOISE);
-    end(s);
+    stage_end(s);
 }
 
 /* Messages that somebody has removed leave a gap. With what is known behind it it raises the position, which
  * is written down although nothing was taken in. */
 static void test_a_gap_moves_the_position(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     struct message const more = {.kind = MESSAGE_EVENT,
                                  .instance = THOLE_STR("i"),
                                  .event_name = THOLE_STR("item"),
@@ -277,14 +255,14 @@ static void test_a_gap_moves_the_position(void)
     stage_bytes(s, THOLE_STR("i"), THOLE_STR("garbage"), REJECT_NONE);
     stage_message(s, &more);
     uint64_t const last = s->inbox;
-    stage_again(s, &options); /* its position has the last one, and not the two before it */
+    stage_again(s); /* its position has the last one, and not the two before it */
     s->inbox = last - 1;
     stage_message(s, &more); /* which are gone now */
     CU_ASSERT_NOT_EQUAL(s->log[s->log_len - 1].kind, RECORD_POSITION);
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_EQUAL(s->log[s->log_len - 1].kind, RECORD_POSITION);
     CU_ASSERT_TRUE(partition_idle(s->p));
-    end(s);
+    stage_end(s);
 }
 
 /* ---- texts ---- */
@@ -304,8 +282,7 @@ static void test_texts_are_cut_between_characters(void)
     enum { CHARACTERS = 600, MOST = 1024 };
     char text[2 * CHARACTERS + 2];
     for (int odd = 0; odd < 2; odd++) {
-        struct partition_options options;
-        struct stage *s = begin(&options);
+        struct stage *s = begin();
         size_t len = 0;
         if (odd)
             text[len++] = 'x';
@@ -317,7 +294,7 @@ static void test_texts_are_cut_between_characters(void)
         CU_ASSERT_EQUAL(strlen(s->custom_status), odd ? MOST - 1 : MOST);
         CU_ASSERT_TRUE(ends_in_a_character(s->detail));
         CU_ASSERT_TRUE(ends_in_a_character(s->custom_status));
-        end(s);
+        stage_end(s);
     }
 }
 

@@ -37,20 +37,12 @@ static thole_status leaves(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
 static const thole_orchestration_entry entries[] = {{"plain", plain, 0}, {"leaves", leaves, 0}};
 enum { IDLE_MS = 1000 };
 
-static struct stage *begin(struct partition_options *options)
+static struct stage *begin(void)
 {
-    struct stage *s = malloc(sizeof *s);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(s);
-    stage_options(options, entries, ARRAY_LEN(entries));
-    options->idle_ms = IDLE_MS;
-    stage_begin_with(s, options, 100);
-    return s;
-}
-
-static void end(struct stage *s)
-{
-    stage_end(s);
-    free(s);
+    struct partition_options options;
+    stage_options(&options, entries, ARRAY_LEN(entries));
+    options.idle_ms = IDLE_MS;
+    return stage_begin_with(&options, 100);
 }
 
 static void settle(struct stage *s)
@@ -85,8 +77,7 @@ static void for_nobody(struct stage *s)
 /* One thing after each idle time, and then nothing for ever. */
 static void one_thing_at_a_time(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     settle(s);
     stage_start(s, "i", "plain");
     uint64_t at = s->now_ms;
@@ -106,31 +97,29 @@ static void one_thing_at_a_time(void)
     CU_ASSERT_EQUAL(partition_deadline_ms(s->p), UINT64_MAX);
     CU_ASSERT_TRUE(partition_idle(s->p));
     CU_ASSERT_EQUAL(positions(s), before + 1);
-    end(s);
+    stage_end(s);
 }
 
 /* Whoever opens it says where it stands; nothing new is to be saved then. */
 static void an_opening_saves_nothing_twice(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     stage_start(s, "i", "plain");
     stage_complete(s, "i", 2, THOLE_STR("done"));
     settle(s);
     size_t const before = positions(s);
     s->projected = s->applied;
-    stage_again(s, &options);
+    stage_again(s);
     settle(s);
     CU_ASSERT_EQUAL(positions(s), before);
     CU_ASSERT_TRUE(partition_idle(s->p));
-    end(s);
+    stage_end(s);
 }
 
 /* Its position is not that of the inbox any more; the first record of the next epoch says so. */
 static void an_inbox_that_went_back_is_said_once(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     stage_start(s, "i", "plain");
     settle(s);
     size_t const before = positions(s);
@@ -140,14 +129,13 @@ static void an_inbox_that_went_back_is_said_once(void)
     CU_ASSERT_EQUAL(partition_epoch(s->p), 2);
     CU_ASSERT_EQUAL(positions(s), before);
     CU_ASSERT_TRUE(partition_idle(s->p));
-    end(s);
+    stage_end(s);
 }
 
 /* A purge that was asked for before it closed may not have been carried out. */
 static void each_opening_purges(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     for (int i = 0; i < 3; i++)
         stage_start(s, (const char *const[]){"a", "b", "c"}[i], "plain");
     settle(s);
@@ -158,7 +146,7 @@ static void each_opening_purges(void)
     settle(s);
     CU_ASSERT_EQUAL(s->purges, 2);
     CU_ASSERT_EQUAL(s->purged_below, s->inbox);
-    end(s);
+    stage_end(s);
 }
 
 /* ---- what is at rest is forgotten ---- */
@@ -166,11 +154,9 @@ static void each_opening_purges(void)
 /* Not the one that a message was for since. */
 static void who_was_used_last_stays(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
-    stage_end(s);
-    options.parked_max = 2;
-    stage_begin_with(s, &options, 100);
+    struct stage *s = begin();
+    s->options.parked_max = 2;
+    stage_again(s);
     stage_start(s, "a", "plain");
     stage_start(s, "b", "plain");
     stage_tell(s, "a", MESSAGE_EVENT, "for a");
@@ -180,17 +166,15 @@ static void who_was_used_last_stays(void)
     CU_ASSERT_EQUAL(s->loads, 0);
     stage_tell(s, "b", MESSAGE_EVENT, "for b");
     CU_ASSERT_EQUAL(s->loads, 1);
-    end(s);
+    stage_end(s);
 }
 
 /* A load takes its time: what it is for is needed now, and not what was used meanwhile. */
 static void who_was_loaded_last_stays(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
-    stage_end(s);
-    options.parked_max = 2;
-    stage_begin_with(s, &options, 100);
+    struct stage *s = begin();
+    s->options.parked_max = 2;
+    stage_again(s);
     stage_start(s, "a", "plain");
     stage_start(s, "b", "plain");
     stage_start(s, "c", "plain");
@@ -204,7 +188,7 @@ static void who_was_loaded_last_stays(void)
     CU_ASSERT_EQUAL(s->loads, 0);
     stage_tell(s, "c", MESSAGE_EVENT, "for c again");
     CU_ASSERT_EQUAL(s->loads, 1);
-    end(s);
+    stage_end(s);
 }
 
 /* ---- counts ---- */
@@ -212,11 +196,10 @@ static void who_was_loaded_last_stays(void)
 /* An activity that the next execution leaves behind in its first turn was never an open one. */
 static void what_is_left_at_once_is_not_counted_again(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     stage_start(s, "i", "leaves");
     settle(s);
-    stage_again(s, &options); /* of what was scheduled up to now it is not known whether it was counted */
+    stage_again(s); /* of what was scheduled up to now it is not known whether it was counted */
     stage_query(s, "i", "how");
     settle(s);
     size_t const reads = s->live_reads;
@@ -225,7 +208,7 @@ static void what_is_left_at_once_is_not_counted_again(void)
     CU_ASSERT_EQUAL(partition_open_activities(s->p), 0);
     settle(s);
     CU_ASSERT_EQUAL(s->live_reads, reads);
-    end(s);
+    stage_end(s);
 }
 
 /* ---- removals ---- */
@@ -251,8 +234,7 @@ static void delete_many(struct stage *s)
 
 static void two_at_a_time(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     delete_many(s);
     CU_ASSERT_EQUAL(s->removals, 2);
     struct partition_in const first = s->held[0];
@@ -265,15 +247,14 @@ static void two_at_a_time(void)
     CU_ASSERT_EQUAL(s->removals, ARRAY_LEN(many));
     settle(s);
     CU_ASSERT_TRUE(partition_idle(s->p));
-    end(s);
+    stage_end(s);
 }
 
 /* The database is to keep for good how far it is, once for each deletion at the most: it waits for its disk.
  */
 static void what_is_durable_stays_so(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     delete_many(s);
     size_t const durables = s->durables;
     CU_ASSERT(durables >= 1 && durables <= ARRAY_LEN(many));
@@ -283,14 +264,13 @@ static void what_is_durable_stays_so(void)
         settle(s);
     }
     CU_ASSERT_EQUAL(s->durables, durables);
-    end(s);
+    stage_end(s);
 }
 
 /* Also when the rows are brought up to just that record: it is read again, to see that it is the same log. */
 static void what_is_removed_is_not_removed_again(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     stage_start(s, "i", "plain");
     stage_complete(s, "i", 2, THOLE_STR("done"));
     settle(s);
@@ -301,17 +281,16 @@ static void what_is_removed_is_not_removed_again(void)
         if (s->log[i].kind == RECORD_DELETED)
             s->projected = (struct projected){.seq = i + 1};
     CU_ASSERT(s->projected.seq > 0);
-    stage_again(s, &options);
+    stage_again(s);
     settle(s);
     CU_ASSERT_EQUAL(s->removals, 1);
-    end(s);
+    stage_end(s);
 }
 
 /* A request for nothing leaves no record. */
 static void there_is_nothing_to_prune(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     stage_start(s, "i", "plain");
     size_t const turns = s->log_len;
     for (uint64_t execution = 0; execution <= 1; execution++) {
@@ -322,7 +301,7 @@ static void there_is_nothing_to_prune(void)
         stage_message(s, &prune);
     }
     CU_ASSERT_EQUAL(s->log_len, turns);
-    end(s);
+    stage_end(s);
 }
 
 /* ---- memory ---- */
@@ -351,8 +330,7 @@ static void live(struct stage *s, size_t lives)
 static void many_lives_leave_nothing(void)
 {
     enum { LIVES = 150, NOISE = 8 * 1024 };
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     live(s, LIVES);
     live(s, LIVES);
     size_t const before = used(s);
@@ -360,7 +338,7 @@ static void many_lives_leave_nothing(void)
     live(s, LIVES);
     CU_ASSERT(used(s) <= before + NOISE);
     CU_ASSERT_EQUAL(s->removals, 4 * LIVES);
-    end(s);
+    stage_end(s);
 }
 
 /* ---- closing ---- */
@@ -375,8 +353,7 @@ static void check_waits(struct stage *s)
 /* What is on its way is waited for, and the position is stored before the inbox is purged. */
 static void it_closes_in_order(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     stage_start(s, "i", "plain");
     stage_start(s, "j", "plain");
     s->purges = 0;
@@ -387,13 +364,12 @@ static void it_closes_in_order(void)
     stage_release(s);
     CU_ASSERT_STRING_EQUAL(s->closed, "handed over");
     CU_ASSERT_EQUAL(s->purges, 1);
-    end(s);
+    stage_end(s);
 }
 
 static void it_closes_when_its_position_is_stored(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     stage_start(s, "i", "plain");
     stage_start(s, "j", "plain");
     for_nobody(s);
@@ -407,27 +383,25 @@ static void it_closes_when_its_position_is_stored(void)
     stage_release(s);
     CU_ASSERT_STRING_EQUAL(s->closed, "handed over");
     CU_ASSERT_EQUAL(s->purges, 1);
-    end(s);
+    stage_end(s);
 }
 
 static void it_closes_when_its_rows_are_stored(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     s->hold_applied = true;
     stage_start(s, "i", "plain");
     ask(s, PARTITION_IN_CLOSE);
     check_waits(s);
     stage_release(s);
     CU_ASSERT_STRING_EQUAL(s->closed, "handed over");
-    end(s);
+    stage_end(s);
 }
 
 /* Whatever the reason, the answers to what is on its way come first: they say what this epoch has done. */
 static void it_steps_down_when_all_is_answered(void)
 {
-    struct partition_options options;
-    struct stage *s = begin(&options);
+    struct stage *s = begin();
     stage_start(s, "i", "plain");
     stage_start(s, "j", "plain");
     settle(s);
@@ -441,7 +415,7 @@ static void it_steps_down_when_all_is_answered(void)
     stage_release(s);
     CU_ASSERT_STRING_EQUAL(s->closed, "a record does not decode as it was written");
     CU_ASSERT_EQUAL(s->closed_records, done + 2);
-    end(s);
+    stage_end(s);
 }
 
 static const struct thole_test tests[] = {

@@ -80,70 +80,51 @@ static const thole_orchestration_entry entries[] = {{"plain", plain, 0},
                                                     {"mother", mother, 0},
                                                     {"knows", knows, 0}};
 
-static void check_said(struct stage *s, const char *row, const char *want)
-{
-    const char *got = stage_said(s);
-    CHECK_STR(row, got, want);
-}
-
-/* So long that everything is saved. */
-static void settle(struct stage *s)
-{
-    for (int i = 0; i < 5; i++)
-        stage_timer(s, s->now_ms + 2000);
-}
-
 /* ---- queries and lines ---- */
 
 static void test_queries(void)
 {
-    struct stage *s = malloc(sizeof *s);
-    stage_begin(s, entries, ARRAY_LEN(entries));
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     stage_query(s, "i", "where");
-    check_said(s, "absent", "answer NOT_FOUND: there is no such instance\n");
+    stage_check_said(s, "absent", "answer NOT_FOUND: there is no such instance\n");
     stage_tell(s, "i", MESSAGE_EVENT, "early");
     stage_query(s, "i", "where");
-    check_said(s, "not started", "answer NOT_FOUND: there is no such instance\n");
+    stage_check_said(s, "not started", "answer NOT_FOUND: there is no such instance\n");
     stage_start(s, "i", "plain");
     (void)stage_said(s);
     stage_query(s, "i", "where");
-    check_said(s, "live", "answer OK: execution 1\n");
+    stage_check_said(s, "live", "answer OK: execution 1\n");
     stage_start(s, "stranger", "nobody-knows-it");
     (void)stage_said(s);
     stage_query(s, "stranger", "where");
-    check_said(s, "no code", "answer INVALID: no live engine knows orchestration 'nobody-knows-it'\n");
+    stage_check_said(s, "no code", "answer INVALID: no live engine knows orchestration 'nobody-knows-it'\n");
     stage_complete(s, "i", 3, THOLE_STR("done"));
     (void)stage_said(s);
     stage_query(s, "i", "where");
-    check_said(s, "ended", "answer OK: execution 1\n");
+    stage_check_said(s, "ended", "answer OK: execution 1\n");
     (void)partition_input(
         s->p,
         &(struct partition_in){.kind = PARTITION_IN_STEP_DOWN, .generation = partition_generation(s->p)},
         s->now_ms);
     stage_query(s, "i", "where");
-    check_said(s, "closed", "answer UNAVAILABLE: the partition is not open\n");
+    stage_check_said(s, "closed", "answer UNAVAILABLE: the partition is not open\n");
     stage_end(s);
-    free(s);
 }
 
 static void test_a_query_loads_what_is_cold(void)
 {
-    struct stage *s = malloc(sizeof *s);
-    struct partition_options options;
-    stage_options(&options, entries, ARRAY_LEN(entries));
-    stage_begin_with(s, &options, 1000);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     stage_start(s, "i", "plain");
-    stage_again(s, &options);
+    stage_again(s);
     (void)stage_said(s);
     size_t const records = s->log_len;
     stage_query(s, "i", "where");
-    check_said(s, "cold", "answer OK: execution 1\n");
+    stage_check_said(s, "cold", "answer OK: execution 1\n");
     stage_query(s, "i", "what");
-    check_said(s, "no such query",
-               "answer NOT_FOUND: there is no query 'what'; the instance answers: where\n");
+    stage_check_said(s, "no such query",
+                     "answer NOT_FOUND: there is no query 'what'; the instance answers: where\n");
     CU_ASSERT_EQUAL(s->log_len, records);
     stage_end(s);
-    free(s);
 }
 
 #define ON_STACK                                                                                             \
@@ -153,49 +134,46 @@ static void test_a_query_loads_what_is_cold(void)
 /* Its code goes through its history once more, and nothing of it stays. */
 static void test_what_has_ended_is_asked(void)
 {
-    struct stage *s = malloc(sizeof *s);
     struct partition_options options;
     stage_options(&options, entries, ARRAY_LEN(entries));
-    stage_begin_with(s, &options, 2);
+    struct stage *const s = stage_begin_with(&options, 2);
     stage_start(s, "i", "knows");
     stage_query(s, "i", "kept");
     stage_query(s, "i", "local");
-    check_said(s, "lives", "notice started i\nanswer OK: waits\nanswer OK: waits\n");
+    stage_check_said(s, "lives", "notice started i\nanswer OK: waits\nanswer OK: waits\n");
     stage_complete(s, "i", 2, THOLE_STR("done"));
     (void)stage_said(s);
     size_t const records = s->log_len;
     for (int again = 0; again < 2; again++) { /* remembered; then cold */
         size_t const loads = s->loads;
         stage_query(s, "i", "kept");
-        check_said(s, "kept", "answer OK: knows\n");
+        stage_check_said(s, "kept", "answer OK: knows\n");
         stage_query(s, "i", "local");
-        check_said(s, "local", ON_STACK);
+        stage_check_said(s, "local", ON_STACK);
         stage_query(s, "i", "what");
-        check_said(s, "none",
-                   "answer NOT_FOUND: there is no query 'what'; the instance answers: local, kept\n");
+        stage_check_said(s, "none",
+                         "answer NOT_FOUND: there is no query 'what'; the instance answers: local, kept\n");
         CU_ASSERT_EQUAL(stack_pool_in_use(s->stacks), 0);
         CU_ASSERT_EQUAL(s->loads, loads + 3);
         CU_ASSERT_EQUAL(s->log_len, records + (size_t)again); /* the epoch */
         if (again == 0)
-            stage_again(s, &options);
+            stage_again(s);
     }
     stage_start(s, "j", "knows");
     stage_start(s, "k", "knows");
     (void)stage_said(s);
     CU_ASSERT_EQUAL(stack_pool_in_use(s->stacks), 2); /* all that there are: somebody goes for it */
     stage_query(s, "i", "kept");
-    check_said(s, "short of stacks", "answer OK: knows\n");
+    stage_check_said(s, "short of stacks", "answer OK: knows\n");
     stage_end(s);
-    free(s);
 }
 
 /* As many as are read at a time; asked before their end is committed, and then at once. */
 static void test_so_many_that_have_ended_are_asked_at_a_time(void)
 {
     enum { INSTANCES = 20, AT_A_TIME = 16 };
-    struct stage *s = malloc(sizeof *s);
     char id[INSTANCES][16];
-    stage_begin(s, entries, ARRAY_LEN(entries));
+    struct stage *const s = stage_begin(entries, ARRAY_LEN(entries));
     for (int i = 0; i < INSTANCES; i++) {
         (void)snprintf(id[i], sizeof id[i], "i%02d", i);
         stage_start(s, id[i], "knows");
@@ -207,7 +185,7 @@ static void test_so_many_that_have_ended_are_asked_at_a_time(void)
     for (int i = 0; i < INSTANCES; i++)
         for (int k = 0; k < 2; k++)
             stage_query(s, id[i], "kept");
-    check_said(s, "in flight", "");
+    stage_check_said(s, "in flight", "");
     stage_release(s);
     size_t known = 0, refused = 0;
     for (const char *at = stage_said(s); (at = strstr(at, "answer ")) != NULL; at++) {
@@ -217,16 +195,14 @@ static void test_so_many_that_have_ended_are_asked_at_a_time(void)
     CU_ASSERT_EQUAL(known, 2 * AT_A_TIME);
     CU_ASSERT_EQUAL(refused, 2 * (INSTANCES - AT_A_TIME));
     stage_query(s, id[INSTANCES - 1], "kept");
-    check_said(s, "later", "answer OK: knows\n");
+    stage_check_said(s, "later", "answer OK: knows\n");
     stage_end(s);
-    free(s);
 }
 
 /* What comes for it while it is read waits: a deletion, and whoever asks behind it. */
 static void test_what_has_ended_is_deleted_while_it_is_asked(void)
 {
-    struct stage *s = malloc(sizeof *s);
-    stage_begin(s, entries, ARRAY_LEN(entries));
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     stage_start(s, "i", "knows");
     s->hold_appends = true;
     stage_complete(s, "i", 2, THOLE_STR("done"));
@@ -235,20 +211,18 @@ static void test_what_has_ended_is_deleted_while_it_is_asked(void)
         .kind = MESSAGE_DELETE, .instance = THOLE_STR("i"), .request_id = THOLE_STR("away")};
     stage_message(s, &away);
     stage_release(s);
-    settle(s);
+    stage_settle(s);
     stage_query(s, "i", "kept");
     const char *said = stage_said(s);
     CU_ASSERT_PTR_NOT_NULL(strstr(said, "notice deleted i\n"));
     CU_ASSERT_PTR_NOT_NULL(strstr(said, "answer NOT_FOUND: there is no such instance\n"));
     CU_ASSERT_PTR_NULL(strstr(said, "UNAVAILABLE"));
     stage_end(s);
-    free(s);
 }
 
 /* A deposed owner has gone on behind the epoch, two executions further: what was read hides what counts. */
 static void test_a_rivals_records_hide_nothing(void)
 {
-    struct stage *s = malloc(sizeof *s);
     struct partition_options options;
     struct event const started = {
         .kind = EVENT_STARTED, .id = 1, .code = SEMANTICS_VERSION, .name = THOLE_STR("plain")};
@@ -258,41 +232,37 @@ static void test_a_rivals_records_hide_nothing(void)
         .n = 9,
         .turn = {.instance = THOLE_STR("i"), .number = 1, .ran = true, .events = &started, .events_len = 1}};
     stage_options(&options, entries, ARRAY_LEN(entries));
-    stage_begin_with(s, &options, 1000);
+    struct stage *const s = stage_begin_with(&options, 1000);
     stage_start(s, "i", "plain");
-    stage_again(s, &options);
+    stage_again(s);
     for (record.turn.execution = 2; record.turn.execution <= 3; record.turn.execution++)
         stage_forge(s, &record);
     (void)stage_said(s);
     stage_query(s, "i", "where");
-    check_said(s, "step down", "");
+    stage_check_said(s, "step down", "");
     CHECK_STR("why", s->closed, "a history holds what another owner wrote behind this epoch");
     stage_open(s);
     stage_query(s, "i", "where");
-    check_said(s, "voids removed", "answer OK: execution 1\n");
+    stage_check_said(s, "voids removed", "answer OK: execution 1\n");
     stage_end(s);
-    free(s);
 }
 
 static void test_lines_wait_for_their_turn(void)
 {
-    struct stage *s = malloc(sizeof *s);
-    stage_begin(s, entries, ARRAY_LEN(entries));
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     s->hold_appends = true;
     stage_start(s, "i", "plain");
-    check_said(s, "in flight", "");
+    stage_check_said(s, "in flight", "");
     stage_release(s);
-    check_said(s, "committed", "notice started i\nline i: it begins\n");
+    stage_check_said(s, "committed", "notice started i\nline i: it begins\n");
     stage_end(s);
-    free(s);
 }
 
 /* ---- sizes ---- */
 
 static void test_a_turn_of_many_rows(void)
 {
-    struct stage *s = malloc(sizeof *s);
-    stage_begin(s, entries, ARRAY_LEN(entries));
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     s->hold_applied = true;
     stage_start(s, "i", "many");
     CU_ASSERT_EQUAL(s->activities, BATCH_ROWS_MAX);
@@ -303,47 +273,40 @@ static void test_a_turn_of_many_rows(void)
     CU_ASSERT_TRUE(s->largest_batch <= BATCH_ROWS_MAX);
     CU_ASSERT_EQUAL(partition_open_activities(s->p), MANY);
     stage_end(s);
-    free(s);
 }
 
 static void test_what_no_record_can_hold(void)
 {
-    struct stage *s = malloc(sizeof *s);
     struct partition_options options;
     stage_options(&options, entries, ARRAY_LEN(entries));
     options.payload_max = 1000;
     options.record_max = partition_record_min(&options);
-    stage_begin_with(s, &options, 1000);
-    thole_slice const huge = {calloc(1, options.record_max), options.record_max};
+    struct stage *const s = stage_begin_with(&options, 1000);
+    thole_slice const huge = {calloc(1, s->options.record_max), s->options.record_max};
     stage_start(s, "i", "plain");
     (void)stage_said(s);
     stage_complete(s, "i", 2, huge);
-    check_said(s, "result", "notice failed i\n");
+    stage_check_said(s, "result", "notice failed i\n");
     CU_ASSERT_PTR_NOT_NULL(strstr(stage_history(s, "i"), "ActivityFailed #2 LIMIT"));
     stage_end(s);
     free((void *)(uintptr_t)huge.ptr);
-    free(s);
 }
 
 /* What was done long ago is not queued again when the rows are made anew. */
 static void test_a_redo_queues_what_is_open(void)
 {
-    struct stage *s = malloc(sizeof *s);
-    struct partition_options options;
-    stage_options(&options, entries, ARRAY_LEN(entries));
-    stage_begin_with(s, &options, 1000);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     for (char id[] = "a"; id[0] < 'f'; id[0]++)
         stage_start(s, id, "plain");
     for (char id[] = "a"; id[0] < 'd'; id[0]++)
         stage_complete(s, id, 2, THOLE_STR("done"));
     CU_ASSERT_EQUAL(s->works, 5);
     s->works = s->activities = 0;
-    stage_again(s, &options); /* nothing is known to be projected */
+    stage_again(s); /* nothing is known to be projected */
     CU_ASSERT_EQUAL(s->works, 2);
     CU_ASSERT_EQUAL(s->activities, 2);
     CU_ASSERT_EQUAL(s->loads, 5); /* when they began; nobody had to be asked whose child they were */
     stage_end(s);
-    free(s);
 }
 
 /* Nor what somebody has done whose result nobody has read yet; results of other tries and executions are not
@@ -358,59 +321,48 @@ static void test_a_redo_hears_of_results(void)
         {{(const uint8_t *)"b", 1}, 1, 2, 2, .sequence = 8},
         {{(const uint8_t *)"c", 1}, 2, 2, 1, .sequence = 9},
         {{(const uint8_t *)"nobody", 6}, 1, 2, 1, .sequence = 10}};
-    struct stage *s = malloc(sizeof *s);
-    struct partition_options options;
-    stage_options(&options, entries, ARRAY_LEN(entries));
-    stage_begin_with(s, &options, 1000);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     CU_ASSERT_EQUAL(s->result_looks, 0);
     for (char id[] = "a"; id[0] < 'f'; id[0]++)
         stage_start(s, id, "plain");
     s->works = s->activities = 0;
     s->results = results;
     s->results_len = ARRAY_LEN(results);
-    stage_again(s, &options);
+    stage_again(s);
     CU_ASSERT_EQUAL(s->works, 3);
     CU_ASSERT_EQUAL(s->activities, 3);
     CU_ASSERT_EQUAL(s->result_looks, 1);
     stage_end(s);
-    free(s);
 }
 
 /* What others were told is in the log, whatever becomes of the rows. */
 static void test_a_redo_sends_nothing_again(void)
 {
-    struct stage *s = malloc(sizeof *s);
-    struct partition_options options;
-    stage_options(&options, entries, ARRAY_LEN(entries));
-    stage_begin_with(s, &options, 1000);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     stage_start(s, "a", "mother");
     CU_ASSERT_EQUAL(s->sends, 1);
-    stage_again(s, &options);
+    stage_again(s);
     CU_ASSERT_EQUAL(s->sends, 2); /* no record says that it was stored */
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_TRUE(partition_idle(s->p));
-    stage_again(s, &options);
+    stage_again(s);
     stage_start(s, "b", "mother");
     CU_ASSERT_EQUAL(s->sends, 3);
     stage_tell(s, "c", MESSAGE_EVENT, "early");
-    stage_again(s, &options);
+    stage_again(s);
     CU_ASSERT_EQUAL(s->sends, 3);
     CU_ASSERT_EQUAL(s->loads, 3);
     stage_end(s);
-    free(s);
 }
 
 /* A log that lost its tail and went on, or rows that come from a backup: the sequence alone would not tell.
  */
 static void test_rows_of_another_log_are_made_anew(void)
 {
-    struct stage *s = malloc(sizeof *s);
-    struct partition_options options;
-    stage_options(&options, entries, ARRAY_LEN(entries));
-    stage_begin_with(s, &options, 1000);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     stage_start(s, "a", "plain");
     stage_start(s, "b", "plain");
-    stage_timer(s, s->now_ms + options.idle_ms); /* the database is told how far it is */
+    stage_timer(s, s->now_ms + s->options.idle_ms); /* the database is told how far it is */
     struct projected const known = s->applied;
     CU_ASSERT_EQUAL(known.mark, projected_mark(s->log[known.seq - 1].bytes));
     const struct {
@@ -425,7 +377,7 @@ static void test_rows_of_another_log_are_made_anew(void)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         s->projected = cases[i].projected;
         s->resets = s->activities = 0;
-        stage_again(s, &options);
+        stage_again(s);
         char got[64];
         snprintf(got, sizeof got, "%zu resets, %zu rows", s->resets, s->activities);
         CHECK_STR(cases[i].name, got, cases[i].expected);
@@ -433,44 +385,36 @@ static void test_rows_of_another_log_are_made_anew(void)
     }
     s->log[known.seq - 1].deleted = true;
     s->projected = known;
-    stage_again(s, &options);
+    stage_again(s);
     CU_ASSERT_EQUAL(s->resets, 2);
     stage_end(s);
-    free(s);
 }
 
 /* A log from a backup may have fewer epochs than the database has seen: none comes again. */
 static void test_epochs_that_the_log_lost(void)
 {
-    struct stage *s = malloc(sizeof *s);
-    struct partition_options options;
-    stage_options(&options, entries, ARRAY_LEN(entries));
-    stage_begin_with(s, &options, 1000);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     s->epoch = 700;
-    stage_again(s, &options);
+    stage_again(s);
     CHECK_STR("closed", s->closed, "the database has a newer epoch of the partition");
     stage_open(s);
     CU_ASSERT_EQUAL(partition_state(s->p), PARTITION_OPEN);
     CU_ASSERT_EQUAL(partition_epoch(s->p), 701);
     stage_end(s);
-    free(s);
 }
 
 /* ---- instances whose code cannot run ---- */
 
 static void test_a_damaged_history_is_kept_and_can_end(void)
 {
-    struct stage *s = malloc(sizeof *s);
-    struct partition_options options;
-    stage_options(&options, entries, ARRAY_LEN(entries));
-    stage_begin_with(s, &options, 1000);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     stage_start(s, "i", "plain");
-    stage_again(s, &options);
+    stage_again(s);
     s->log[1].bytes = THOLE_STR("\xff\xff"); /* the turn */
     (void)stage_said(s);
     stage_complete(s, "i", 3, THOLE_STR("done"));
     stage_query(s, "i", "where");
-    check_said(s, "query", "answer INVALID: a record of the history does not decode\n");
+    stage_check_said(s, "query", "answer INVALID: a record of the history does not decode\n");
     CHECK_STR("raw", stage_history(s, "i"), "garbage\n1.2 waits 3: #1 ActivityCompleted #3 (done)\n");
     (void)stage_said(s);
     for (int fail = 0; fail < 2; fail++) /* not recorded: nobody would be able to read it */
@@ -479,32 +423,30 @@ static void test_a_damaged_history_is_kept_and_can_end(void)
                                            .execution = 1,
                                            .task = 3,
                                            .fail = fail});
-    check_said(
+    stage_check_said(
         s, "decisions",
         "rejected unreadable i: the instance cannot be read here, so nobody knows what is in quarantine\n"
         "rejected unreadable i: the instance cannot be read here, so nobody knows what is in quarantine\n");
     CU_ASSERT_EQUAL(s->deletions, 0);
     stage_tell(s, "i", MESSAGE_TERMINATE, "give up");
-    check_said(s, "terminated", "notice terminated i\n");
+    stage_check_said(s, "terminated", "notice terminated i\n");
     CU_ASSERT_EQUAL(s->deletions, 1); /* of its timers and activities, which nobody knows */
     CU_ASSERT_EQUAL(s->removals, 0);
-    stage_again(s, &options);
+    stage_again(s);
     (void)stage_said(s);
     stage_tell(s, "i", MESSAGE_EVENT, "late");
     stage_query(s, "i", "where");
-    check_said(s, "ended", "answer INVALID: it has ended, and its history cannot be read here\n");
+    stage_check_said(s, "ended", "answer INVALID: it has ended, and its history cannot be read here\n");
     CHECK_STR("nothing more", stage_history(s, "i"),
               "garbage\n1.2 waits 3: #1 ActivityCompleted #3 (done)\n"
               "1.3 ran: #2 TerminateRequested (give up); #3 Terminated (give up)\n");
     stage_end(s);
-    free(s);
 }
 
 /* Memory that breaks, or a mistake of ours: the partition is opened again, and nobody is hurt. */
 static void test_a_record_that_does_not_decode_as_it_was_written(void)
 {
-    struct stage *s = malloc(sizeof *s);
-    stage_begin(s, entries, ARRAY_LEN(entries));
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     stage_start(s, "i", "plain");
     stage_start(s, "j", "plain");
     s->hold_appends = true;
@@ -520,72 +462,62 @@ static void test_a_record_that_does_not_decode_as_it_was_written(void)
     CU_ASSERT_TRUE(s->log[at].deleted); /* nobody can tell that it counted: what it took in comes again */
     stage_query(s, "i", "where");
     stage_query(s, "j", "where");
-    check_said(s, "live", "answer OK: execution 1\nanswer OK: execution 1\n");
+    stage_check_said(s, "live", "answer OK: execution 1\nanswer OK: execution 1\n");
     stage_complete(s, "i", 2, THOLE_STR("done"));
     stage_complete(s, "j", 2, THOLE_STR("done"));
-    check_said(s, "ended", "notice completed i\nnotice completed j\n");
+    stage_check_said(s, "ended", "notice completed i\nnotice completed j\n");
     stage_end(s);
-    free(s);
 }
 
 /* Nothing that decodes says in which execution it is, and where nothing was started it can end all the same.
  */
 static void test_damage_before_the_start(void)
 {
-    struct stage *s = malloc(sizeof *s);
-    struct partition_options options;
-    stage_options(&options, entries, ARRAY_LEN(entries));
-    stage_begin_with(s, &options, 1000);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     stage_tell(s, "i", MESSAGE_EVENT, "early");
     stage_tell(s, "j", MESSAGE_EVENT, "early");
     stage_start(s, "j", "plain");
-    stage_again(s, &options);
+    stage_again(s);
     s->log[1].bytes = s->log[2].bytes = THOLE_STR("\xff\xff"); /* the early events */
     (void)stage_said(s);
     stage_tell(s, "i", MESSAGE_EVENT, "another");
     stage_tell(s, "i", MESSAGE_TERMINATE, "give up");
-    check_said(s, "terminated", "notice terminated i\n");
+    stage_check_said(s, "terminated", "notice terminated i\n");
     CHECK_STR("ended", stage_history(s, "i"),
               "garbage\n1.1 waits 3: #1 EventReceived item(another)\n"
               "1.2 ran: #2 TerminateRequested (give up); #3 Terminated (give up)\n");
     stage_complete(s, "j", 3, THOLE_STR("done")); /* it has them, in its first turn */
-    check_said(s, "goes on", "notice completed j\n");
+    stage_check_said(s, "goes on", "notice completed j\n");
     stage_end(s);
-    free(s);
 }
 
 /* A record whose writer knew it to be stored is not void because it does not decode any more. */
 static void test_damage_in_the_tail(void)
 {
-    struct stage *s = malloc(sizeof *s);
-    struct partition_options options;
-    stage_options(&options, entries, ARRAY_LEN(entries));
-    stage_begin_with(s, &options, 1000);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     stage_start(s, "i", "plain");
     stage_start(s, "j", "plain");
     stage_start(s, "k", "plain");
     s->log[1].bytes = THOLE_STR("\xff\xff"); /* i's */
     (void)stage_said(s);
-    stage_again(s, &options);
+    stage_again(s);
     CU_ASSERT_EQUAL(partition_state(s->p), PARTITION_OPEN);
     CU_ASSERT_FALSE(s->log[1].deleted);
     stage_complete(s, "j", 2, THOLE_STR("done"));
     stage_complete(s, "k", 2, THOLE_STR("done"));
-    check_said(s, "the others", "notice completed j\nnotice completed k\n");
+    stage_check_said(s, "the others", "notice completed j\nnotice completed k\n");
     stage_query(s, "i", "where");
-    check_said(s, "itself", "answer INVALID: a record of the history does not decode\n");
+    stage_check_said(s, "itself", "answer INVALID: a record of the history does not decode\n");
     stage_end(s);
-    free(s);
 }
 
 /* A turn that hits the limit leaves nothing behind; what it was to take is recorded all the same. */
 static void test_a_limit_blocks_the_code_only(void)
 {
-    struct stage *s = malloc(sizeof *s);
     struct partition_options options;
     stage_options(&options, entries, ARRAY_LEN(entries));
     options.instance_memory_max = 100000;
-    stage_begin_with(s, &options, 1000);
+    struct stage *const s = stage_begin_with(&options, 1000);
     stage_start(s, "i", "greedy");
     for (char item[] = "a"; item[0] < 'g'; item[0]++)
         stage_tell(s, "i", MESSAGE_EVENT, item);
@@ -595,22 +527,20 @@ static void test_a_limit_blocks_the_code_only(void)
         CU_ASSERT_PTR_NOT_NULL(strstr(history, item));
     stage_tell(s, "i", MESSAGE_PAUSE, "hold");
     CU_ASSERT_PTR_NOT_NULL(strstr(stage_history(s, "i"), "waits 6: #"));
-    options.instance_memory_max = 10000000;
-    stage_again(s, &options);
+    s->options.instance_memory_max = 10000000;
+    stage_again(s);
     (void)stage_said(s);
     stage_tell(s, "i", MESSAGE_TERMINATE, "enough");
-    check_said(s, "terminated", "notice terminated i\n");
+    stage_check_said(s, "terminated", "notice terminated i\n");
     stage_end(s);
-    free(s);
 }
 
 /* Stacks are few: who is parked goes, and the turn is made after all. */
 static void test_no_stack_left(void)
 {
-    struct stage *s = malloc(sizeof *s);
     struct partition_options options;
     stage_options(&options, entries, ARRAY_LEN(entries));
-    stage_begin_with(s, &options, 3);
+    struct stage *const s = stage_begin_with(&options, 3);
     for (char id[] = "a"; id[0] < 'k'; id[0]++) {
         stage_start(s, id, "plain");
         CU_ASSERT_PTR_NOT_NULL(strstr(stage_history(s, id), "1.1 ran: #1 Started"));
@@ -621,7 +551,6 @@ static void test_no_stack_left(void)
         CU_ASSERT_PTR_NOT_NULL(strstr(stage_history(s, id), "Completed (done)"));
     }
     stage_end(s);
-    free(s);
 }
 
 /* ---- the inbox position ---- */
@@ -629,10 +558,7 @@ static void test_no_stack_left(void)
 /* The start of a child under an id in use counts as taken in when its parent's answer is stored. */
 static void test_a_refused_child_waits_for_its_answer(void)
 {
-    struct stage *s = malloc(sizeof *s);
-    struct partition_options options;
-    stage_options(&options, entries, ARRAY_LEN(entries));
-    stage_begin_with(s, &options, 1000);
+    struct stage *s = stage_begin(entries, ARRAY_LEN(entries));
     stage_start(s, "kid", "plain");
     struct message const start = {.kind = MESSAGE_START,
                                   .instance = THOLE_STR("kid"),
@@ -641,35 +567,33 @@ static void test_a_refused_child_waits_for_its_answer(void)
     s->hold_sent = true;
     (void)stage_said(s);
     stage_message(s, &start);
-    check_said(s, "refused",
-               "send kind 7 to other.1.2: CONFLICT conflict 'the instance id is in use' of kid\n");
-    settle(s);
+    stage_check_said(s, "refused",
+                     "send kind 7 to other.1.2: CONFLICT conflict 'the instance id is in use' of kid\n");
+    stage_settle(s);
     CU_ASSERT_FALSE(partition_idle(s->p));
-    stage_again(s, &options);
+    stage_again(s);
     s->hold_sent = false;
     s->inbox--; /* it comes again */
     (void)stage_said(s);
     stage_message(s, &start);
-    check_said(s, "again",
-               "send kind 7 to other.1.2: CONFLICT conflict 'the instance id is in use' of kid\n");
-    settle(s);
+    stage_check_said(s, "again",
+                     "send kind 7 to other.1.2: CONFLICT conflict 'the instance id is in use' of kid\n");
+    stage_settle(s);
     CU_ASSERT_TRUE(partition_idle(s->p));
-    stage_again(s, &options);
+    stage_again(s);
     s->inbox--;
     (void)stage_said(s);
     stage_message(s, &start); /* its position is saved */
-    check_said(s, "never again", "");
+    stage_check_said(s, "never again", "");
     stage_end(s);
-    free(s);
 }
 
 static void test_the_first_missing_message_holds_the_others_back(void)
 {
-    struct stage *s = malloc(sizeof *s);
     struct partition_options options;
     stage_options(&options, entries, ARRAY_LEN(entries));
     options.ahead_max = 8;
-    stage_begin_with(s, &options, 1000);
+    struct stage *const s = stage_begin_with(&options, 1000);
     stage_start(s, "kid", "plain");
     s->hold_sent = true;
     struct message const start = {.kind = MESSAGE_START,
@@ -685,18 +609,16 @@ static void test_the_first_missing_message_holds_the_others_back(void)
     stage_release(s);
     CU_ASSERT_EQUAL(partition_room(s->p), 8);
     stage_end(s);
-    free(s);
 }
 
 /* ---- execution 0 ---- */
 
 static void test_early_events_wait_and_go(void)
 {
-    struct stage *s = malloc(sizeof *s);
     struct partition_options options;
     stage_options(&options, entries, ARRAY_LEN(entries));
     options.early_event_ms = 5000;
-    stage_begin_with(s, &options, 1000);
+    struct stage *const s = stage_begin_with(&options, 1000);
     stage_tell(s, "i", MESSAGE_EVENT, "a");
     stage_tell(s, "i", MESSAGE_EVENT, "a"); /* the same again */
     stage_timer(s, s->now_ms + 3000);
@@ -707,7 +629,7 @@ static void test_early_events_wait_and_go(void)
               "0.1 waits 7: #1 EventReceived item(a)\n0.2 waits 7: #2 EventReceived item(b)\n");
     stage_timer(s, s->now_ms + 3000);
     stage_tell(s, "i", MESSAGE_EVENT, "c");
-    stage_again(s, &options);
+    stage_again(s);
     stage_start(s, "i", "plain");
     CHECK_STR("begun", stage_history(s, "i"),
               "0.1 waits 7: #1 EventReceived item(a)\n0.2 waits 7: #2 EventReceived item(b)\n"
@@ -715,7 +637,6 @@ static void test_early_events_wait_and_go(void)
               "0.4 waits 7: #4 EventReceived item(c)\n"
               "1.1 ran: #1 Started plain@1(); #2 EventReceived item(c); #3 ActivityScheduled work()\n");
     stage_end(s);
-    free(s);
 }
 
 static const struct thole_test tests[] = {

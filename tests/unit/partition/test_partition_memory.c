@@ -229,14 +229,13 @@ static struct outcome world(size_t nth)
 {
     static struct partition_options options;
     struct outcome outcome = {.activities = 0};
-    struct stage *s = malloc(sizeof *s);
     stage_options(&options, entries, ARRAY_LEN(entries));
     asked = 0;
     fails_at = nth;
-    stage_begin_with(s, &options, 10);
+    struct stage *const s = stage_begin_with(&options, 10);
     for (size_t i = 0; i < ARRAY_LEN(inbox); i++) {
         if (i == HANDED_OVER)
-            stage_again(s, &options);
+            stage_again(s);
         deliver(s, i + 1);
     }
     for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
@@ -250,7 +249,6 @@ static struct outcome world(size_t nth)
     outcome.open = partition_open_activities(s->p);
     CU_ASSERT_TRUE(partition_idle(s->p));
     stage_end(s);
-    free(s);
     return outcome;
 }
 

@@ -16,25 +16,12 @@ static const thole_orchestration_entry entries[] = {{"waits", waits, .version = 
 
 static struct stage *begin(void)
 {
-    struct stage *s = malloc(sizeof *s);
     struct partition_options options;
     stage_options(&options, entries, ARRAY_LEN(entries));
     options.payload_max = PAYLOAD_MAX;
-    stage_begin_with(s, &options, 100);
+    struct stage *const s = stage_begin_with(&options, 100);
     (void)stage_said(s);
     return s;
-}
-
-static void check_said(struct stage *s, const char *row, const char *want)
-{
-    const char *said = stage_said(s);
-    CHECK_STR(row, said, want);
-}
-
-static void end(struct stage *s)
-{
-    stage_end(s);
-    free(s);
 }
 
 /* Of the newest record. */
@@ -82,7 +69,7 @@ static void test_each_reason_has_its_code(void)
     }
     stage_timer(s, s->now_ms + 10000);
     CU_ASSERT_EQUAL(floor_of(s), ARRAY_LEN(raw));
-    end(s);
+    stage_end(s);
 }
 
 static void test_limits_of_what_is_taken(void)
@@ -95,24 +82,25 @@ static void test_limits_of_what_is_taken(void)
                         .data = {bytes, PAYLOAD_MAX + 1},
                         .request_id = THOLE_STR("r")};
     stage_message(s, &m);
-    check_said(s, "input", "rejected too_large i: the input has 1001 bytes, the namespace allows 1000\n");
+    stage_check_said(s, "input",
+                     "rejected too_large i: the input has 1001 bytes, the namespace allows 1000\n");
     m.data.len = PAYLOAD_MAX;
     m.event_name = THOLE_STR("other");
     m.event_data = (thole_slice){bytes, PAYLOAD_MAX + 1};
     stage_message(s, &m);
-    check_said(s, "signal",
-               "rejected too_large i: the event's data has 1001 bytes, the namespace allows 1000\n");
+    stage_check_said(s, "signal",
+                     "rejected too_large i: the event's data has 1001 bytes, the namespace allows 1000\n");
     CHECK_STR("nothing began", stage_history(s, "i"), "");
     m.event_data.len = PAYLOAD_MAX;
     m.request_id = THOLE_STR("\xff");
     stage_message(s, &m);
-    check_said(s, "request id",
-               "rejected request_id i: a request id is like an instance id: at most 200 bytes of UTF-8 "
-               "without NUL\n");
+    stage_check_said(s, "request id",
+                     "rejected request_id i: a request id is like an instance id: at most 200 bytes of UTF-8 "
+                     "without NUL\n");
     m.request_id = THOLE_STR("<1.2.an engine's may be longer and is not looked at \xff");
     stage_message(s, &m);
-    check_said(s, "taken", "notice started i\n");
-    end(s);
+    stage_check_said(s, "taken", "notice started i\n");
+    stage_end(s);
 }
 
 /* Until it is kept it does not count as incorporated; another owner reads it again. What comes meanwhile goes
@@ -120,8 +108,6 @@ static void test_limits_of_what_is_taken(void)
 static void test_counts_when_it_is_kept(void)
 {
     struct stage *s = begin();
-    struct partition_options options;
-    stage_options(&options, entries, ARRAY_LEN(entries));
     s->hold_rejected = true;
     stage_bytes(s, THOLE_STR("bad"), THOLE_STR("\xff"), REJECT_NONE);
     stage_start(s, "i", "waits");
@@ -135,7 +121,7 @@ static void test_counts_when_it_is_kept(void)
     CU_ASSERT_TRUE(partition_idle(s->p));
     s->hold_rejected = true;
     stage_bytes(s, THOLE_STR("bad"), THOLE_STR("\xff"), REJECT_NONE);
-    stage_again(s, &options); /* it crashed before the answer */
+    stage_again(s); /* it crashed before the answer */
     (void)stage_said(s);
     s->inbox--;
     stage_bytes(s, THOLE_STR("bad"), THOLE_STR("\xff"), REJECT_NONE);
@@ -143,7 +129,7 @@ static void test_counts_when_it_is_kept(void)
     stage_release(s);
     stage_timer(s, s->now_ms + 10000);
     CU_ASSERT_EQUAL(floor_of(s), 3);
-    end(s);
+    stage_end(s);
 }
 
 /* Only so much of it is given away as is to be kept. */
@@ -170,7 +156,7 @@ static void test_the_payload_is_cut(void)
     CU_ASSERT_EQUAL(out.reject.stored_ns, 77);
     CU_ASSERT_EQUAL(out.reject.message_bytes, sizeof bytes);
     CU_ASSERT_TRUE(thole_slice_equal(out.reject.bytes, (thole_slice){bytes, REJECTED_PAYLOAD_MAX}));
-    end(s);
+    stage_end(s);
 }
 
 static const struct thole_test tests[] = {

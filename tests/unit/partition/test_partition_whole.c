@@ -56,25 +56,7 @@ static const thole_orchestration_entry entries[] = {
 
 static struct stage *begin(void)
 {
-    static struct partition_options options;
-    struct stage *s = malloc(sizeof *s);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(s);
-    stage_options(&options, entries, ARRAY_LEN(entries));
-    stage_begin_with(s, &options, 100);
-    return s;
-}
-
-static void again(struct stage *s)
-{
-    static struct partition_options options;
-    stage_options(&options, entries, ARRAY_LEN(entries));
-    stage_again(s, &options);
-}
-
-static void end(struct stage *s)
-{
-    stage_end(s);
-    free(s);
+    return stage_begin(entries, ARRAY_LEN(entries));
 }
 
 /* ---- messages ---- */
@@ -139,7 +121,7 @@ static void a_message_is_recorded_whole(void)
         s->log_len = at + 1;
         check_recorded(s, message_kind_text(rows[i].message.kind), rows[i].want);
         s->log_len = last;
-        end(s);
+        stage_end(s);
     }
 }
 
@@ -175,7 +157,7 @@ static void a_deletion_is_recorded_whole(void)
     check_deleted(s, "deleted\ninstance: \"i\"\nexecution: 1\ntime_ms: 1000000\norchestration: \"waits\"\n"
                      "reason: \"why\"\nrequest_id: \"asked\"\nstarted_by: \"r\"\nparent.instance: \"p\"\n"
                      "parent.execution: 5\nparent.event: 6\n");
-    end(s);
+    stage_end(s);
 }
 
 /* ---- rows ---- */
@@ -246,12 +228,6 @@ static void see(struct stage *s, const struct batch *b)
             (unsigned long long)b->deletions[i].pruned.upto, (unsigned long long)b->deletions[i].history_seq);
 }
 
-static void check_said(struct stage *s, const char *row, const char *want)
-{
-    const char *got = stage_said(s);
-    CHECK_STR(row, got, want);
-}
-
 static struct message result(uint64_t task, uint32_t try_number)
 {
     return (struct message){.kind = MESSAGE_ACTIVITY_RESULT,
@@ -267,22 +243,23 @@ static void the_rows_are_whole(void)
     struct stage *s = begin();
     s->see = see;
     stage_start(s, "i", "all_kinds");
-    check_said(s, "started",
-               "notice started i\n+ activity i.1.5 try 1 gpu/draw 700 ''\n+ timer i.1.3 4600000\n"
-               "+ instance i.1 all_kinds@1 status 1 turns 1 at 2 created 1000000 updated 1000000 '' custom "
-               "'half way'\nsend kind 3 to kid.0.0: OK  ''\n");
+    stage_check_said(
+        s, "started",
+        "notice started i\n+ activity i.1.5 try 1 gpu/draw 700 ''\n+ timer i.1.3 4600000\n"
+        "+ instance i.1 all_kinds@1 status 1 turns 1 at 2 created 1000000 updated 1000000 '' custom "
+        "'half way'\nsend kind 3 to kid.0.0: OK  ''\n");
     struct message failed = result(5, 1);
     failed.status = THOLE_APP;
     failed.data = THOLE_STR("no");
     failed.details = THOLE_STR("half");
     stage_message(s, &failed);
-    check_said(s, "a try has failed",
-               "- activity i.1.5 try 1 / 0 ''\n+ timer i.1.5 1000050\n"
-               "+ instance i.1 @0 status 1 turns 2 at 3 created 0 updated 1000000 ''\n");
+    stage_check_said(s, "a try has failed",
+                     "- activity i.1.5 try 1 / 0 ''\n+ timer i.1.5 1000050\n"
+                     "+ instance i.1 @0 status 1 turns 2 at 3 created 0 updated 1000000 ''\n");
     stage_timer(s, s->now_ms + 50);
-    check_said(s, "the next",
-               "+ activity i.1.5 try 2 gpu/draw 700 'half'\n- timer i.1.5 0\n"
-               "+ instance i.1 @0 status 1 turns 3 at 4 created 0 updated 1000050 ''\n");
+    stage_check_said(s, "the next",
+                     "+ activity i.1.5 try 2 gpu/draw 700 'half'\n- timer i.1.5 0\n"
+                     "+ instance i.1 @0 status 1 turns 3 at 4 created 0 updated 1000050 ''\n");
     struct message lost = result(5, 2);
     lost.status = THOLE_APP;
     lost.lost = 5;
@@ -290,26 +267,26 @@ static void the_rows_are_whole(void)
     lost.queue = THOLE_STR("gpu");
     lost.data = THOLE_STR("it kills");
     stage_message(s, &lost);
-    check_said(s, "quarantined",
-               "- activity i.1.5 try 2 / 0 ''\n+ timer i.1.5 4600050\n"
-               "+ quarantine i.1.5 gpu/draw try 2 lost 5 w 'it kills' 1000050 4600050\n"
-               "+ instance i.1 @0 status 1 turns 4 at 5 created 0 updated 1000050 ''\n");
+    stage_check_said(s, "quarantined",
+                     "- activity i.1.5 try 2 / 0 ''\n+ timer i.1.5 4600050\n"
+                     "+ quarantine i.1.5 gpu/draw try 2 lost 5 w 'it kills' 1000050 4600050\n"
+                     "+ instance i.1 @0 status 1 turns 4 at 5 created 0 updated 1000050 ''\n");
     stage_message(
         s,
         &(struct message){
             .kind = MESSAGE_RELEASE, .instance = THOLE_STR("i"), .execution = 1, .task = 5, .try_number = 2});
-    check_said(s, "released",
-               "+ activity i.1.5 try 3 gpu/draw 700 'half'\n- timer i.1.5 0\n"
-               "- quarantine i.1.5 / try 0 lost 0  '' 0 0\n"
-               "+ instance i.1 @0 status 1 turns 5 at 6 created 0 updated 1000050 ''\n");
+    stage_check_said(s, "released",
+                     "+ activity i.1.5 try 3 gpu/draw 700 'half'\n- timer i.1.5 0\n"
+                     "- quarantine i.1.5 / try 0 lost 0  '' 0 0\n"
+                     "+ instance i.1 @0 status 1 turns 5 at 6 created 0 updated 1000050 ''\n");
     stage_tell(s, "i", MESSAGE_TERMINATE, "over");
-    check_said(s, "terminated",
-               "notice terminated i\n- activity i.1.5 try 0 / 0 ''\n- timer i.1.3 0\n"
-               "+ instance i.1 @0 status 7 turns 6 at 7 created 0 updated 1000050 'over'\n"
-               "send kind 5 to kid.0.0: OK  'over' by <1.12.i\n");
+    stage_check_said(s, "terminated",
+                     "notice terminated i\n- activity i.1.5 try 0 / 0 ''\n- timer i.1.3 0\n"
+                     "+ instance i.1 @0 status 7 turns 6 at 7 created 0 updated 1000050 'over'\n"
+                     "send kind 5 to kid.0.0: OK  'over' by <1.12.i\n");
     stage_tell(s, "i", MESSAGE_DELETE, "gone");
-    check_said(s, "deleted", "notice deleted i\ndeletion i.1 pruned 0-0 at 8\n");
-    end(s);
+    stage_check_said(s, "deleted", "notice deleted i\ndeletion i.1 pruned 0-0 at 8\n");
+    stage_end(s);
 }
 
 /* Rows of two executions, and a row that comes and goes, in one batch: those before it are being written. */
@@ -336,15 +313,15 @@ static void rows_of_one_batch(void)
         s,
         &(struct message){
             .kind = MESSAGE_RELEASE, .instance = THOLE_STR("j"), .execution = 1, .task = 5, .try_number = 1});
-    check_said(s, "not yet", "notice continued_as_new i\n");
+    stage_check_said(s, "not yet", "notice continued_as_new i\n");
     stage_release(s);
-    check_said(s, "rows",
-               "- activity i.2.3 try 0 / 0 ''\n+ activity j.1.5 try 2 gpu/draw 700 ''\n"
-               "+ activity i.3.3 try 1 default/work 0 ''\n- timer j.1.5 0\n"
-               "+ instance j.1 @0 status 1 turns 3 at 10 created 0 updated 1000000 ''\n"
-               "+ instance i.2 @0 status 9 turns 2 at 8 created 0 updated 1000000 ''\n"
-               "+ instance i.3 rounds@1 status 1 turns 1 at 9 created 0 updated 1000000 ''\n");
-    end(s);
+    stage_check_said(s, "rows",
+                     "- activity i.2.3 try 0 / 0 ''\n+ activity j.1.5 try 2 gpu/draw 700 ''\n"
+                     "+ activity i.3.3 try 1 default/work 0 ''\n- timer j.1.5 0\n"
+                     "+ instance j.1 @0 status 1 turns 3 at 10 created 0 updated 1000000 ''\n"
+                     "+ instance i.2 @0 status 9 turns 2 at 8 created 0 updated 1000000 ''\n"
+                     "+ instance i.3 rounds@1 status 1 turns 1 at 9 created 0 updated 1000000 ''\n");
+    stage_end(s);
 }
 
 /* ---- answers ---- */
@@ -379,8 +356,8 @@ static void an_answer_that_comes_twice_counts_once(void)
     CU_ASSERT_EQUAL(twice->log_len, once->log_len);
     CU_ASSERT_EQUAL(twice->removals, once->removals);
     CU_ASSERT(once->sends > 0 && once->works > 0 && once->removals > 0);
-    end(once);
-    end(twice);
+    stage_end(once);
+    stage_end(twice);
 }
 
 /* Of two messages one is answered twice: the other is still waited for. */
@@ -397,7 +374,7 @@ static void an_answer_is_not_that_of_another(void)
     CU_ASSERT_EQUAL(partition_state(s->p), PARTITION_CLOSING);
     stage_release(s);
     CU_ASSERT_EQUAL(partition_state(s->p), PARTITION_CLOSED);
-    end(s);
+    stage_end(s);
 }
 
 /* ---- time ---- */
@@ -426,23 +403,23 @@ static void time_never_goes_back(void)
     enum { HOUR = 3600 * 1000 };
     struct stage *s = begin();
     s->now_ms += 10 * HOUR;
-    again(s);
+    stage_again(s);
     stage_tell(s, "i", MESSAGE_EVENT, "early");
     for (int life = 0; life < 2; life++) {
         s->now_ms -= HOUR;
-        again(s);
+        stage_again(s);
         stage_start(s, "i", "waits");
         s->now_ms -= HOUR;
-        again(s);
+        stage_again(s);
         stage_tell(s, "i", MESSAGE_EVENT, life == 0 ? "a" : "b");
         stage_tell(s, "i", MESSAGE_TERMINATE, life == 0 ? "one" : "two");
         s->now_ms -= HOUR;
-        again(s);
+        stage_again(s);
         stage_tell(s, "i", MESSAGE_DELETE, life == 0 ? "gone" : "gone again");
     }
     s->hold_removed = true;
     check_times(s);
-    end(s);
+    stage_end(s);
 }
 
 /* ---- what cannot be read ---- */
@@ -452,7 +429,7 @@ static void what_is_terminated_has_ended(void)
 {
     struct stage *s = begin();
     stage_start(s, "i", "waits");
-    again(s);
+    stage_again(s);
     s->log[1].bytes = THOLE_STR("\xff\xff"); /* the turn */
     s->hold_loads = true;                    /* all come while it is loaded: one turn takes them */
     stage_tell(s, "i", MESSAGE_EVENT, "one");
@@ -462,7 +439,7 @@ static void what_is_terminated_has_ended(void)
     CHECK_STR("ended", stage_history(s, "i"),
               "garbage\n1.2 ran: #1 EventReceived item(one); #2 TerminateRequested (give up); "
               "#3 Terminated (give up)\n");
-    end(s);
+    stage_end(s);
 }
 
 /* A newer version of thole has written its last turn: it is said so, and nothing of it is changed. */
@@ -470,7 +447,7 @@ static void what_is_too_new_is_left_alone(void)
 {
     struct stage *s = begin();
     stage_start(s, "i", "waits");
-    again(s);
+    stage_again(s);
     Thole__V1__Record *pb = thole__v1__record__unpack(NULL, s->log[1].bytes.len, s->log[1].bytes.ptr);
     CU_ASSERT_PTR_NOT_NULL_FATAL(pb);
     uint8_t *bytes = arena_alloc(&s->arena, s->log[1].bytes.len + 16);
@@ -479,10 +456,10 @@ static void what_is_too_new_is_left_alone(void)
     thole__v1__record__free_unpacked(pb, NULL);
     (void)stage_said(s);
     stage_query(s, "i", "how");
-    check_said(s, "asked", "answer INVALID: the history was written by a newer version of thole\n");
+    stage_check_said(s, "asked", "answer INVALID: the history was written by a newer version of thole\n");
     stage_tell(s, "i", MESSAGE_EVENT, "more");
     CHECK_STR("kept", stage_history(s, "i"), "garbage\n1.1 waits 4: #1 EventReceived item(more)\n");
-    end(s);
+    stage_end(s);
 }
 
 static const struct thole_test tests[] = {
