@@ -142,6 +142,33 @@ static thole_status keep_execution(void *arg, const thole_execution_info *e)
     return THOLE_OK;
 }
 
+/* Of several rows of one instance, in whichever order they come. */
+static void the_last_row_counts(void)
+{
+    struct postgres *pg = store_partition("merged");
+    struct batch_instance rows[] = {
+        instance_row("b", 1, THOLE_INSTANCE_COMPLETED, 25),
+        instance_row("a", 2, THOLE_INSTANCE_RUNNING, 30),
+        instance_row("a", 0, THOLE_INSTANCE_WAITING, 10),
+        instance_row("b", 1, THOLE_INSTANCE_RUNNING, 15),
+        instance_row("a", 1, THOLE_INSTANCE_CONTINUED_AS_NEW, 20),
+    };
+    rows[2].created_ms = 7; /* when an event came that waited for it */
+    rows[4].custom_status_set = true;
+    rows[4].custom_status = THOLE_STR("one");
+    apply_rows(pg, rows, ARRAY_LEN(rows));
+    CHECK_STR("instances",
+              store_sql("merged",
+                        "SELECT (instance, execution, status, created_ms, updated_ms, custom_status)"
+                        " FROM instances ORDER BY instance"),
+              "(a,2,1,200,301,\"\\\\x6f6e65\")\n(b,1,4,150,251,)");
+    CHECK_STR("executions",
+              store_sql("merged", "SELECT (instance, execution, status, ended_ms) FROM executions"
+                                  " ORDER BY instance, execution"),
+              "(a,1,9,201)\n(a,2,1,)\n(b,1,4,251)");
+    postgres_close(pg);
+}
+
 /* What is read of the executions; the row of the second one. */
 static void check_executions(struct postgres *pg, const char *what, const char *read, const char *row)
 {
@@ -491,6 +518,7 @@ static const struct thole_test tests[] = {
     {"unchanged fields stay", unchanged_fields_stay},
     {"details are made readable", details_are_made_readable},
     {"executions end when the next one begins", executions_end_when_the_next_one_begins},
+    {"the last row counts", the_last_row_counts},
     {"turns do not write their execution", turns_do_not_write_their_execution},
     {"what waits for its instance is no execution", what_waits_for_its_instance_is_no_execution},
     {"removal takes nothing newer", removal_takes_nothing_newer},
