@@ -20,11 +20,12 @@ struct prune {
 static bool parse_before(const struct cli *cli, struct prune *ret, int *ret_code)
 {
     const char *const text = cli->options.executions_before;
+    bool const is_number = text != NULL && number_parse(text, &ret->before, NULL) == THOLE_OK;
     if (text == NULL)
         *ret_code = cli_misused(cli, "--executions-before is missing: the number of an execution, or a time");
-    else if (number_parse(text, &ret->before, NULL) == THOLE_OK && ret->before > 0)
+    else if (is_number && ret->before > 0)
         return true;
-    else if (text_time_parse(text, clock_wall_ms(), &ret->ended_before))
+    else if (!is_number && text_time_parse(text, clock_wall_ms(), &ret->ended_before))
         return true;
     else
         *ret_code =

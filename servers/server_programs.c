@@ -32,10 +32,10 @@ static bool nats_version(const char *program, char *ret, size_t cap)
     bool const ran = process_run(&version, NULL) == THOLE_OK;
     process_last_line(version.log, line, sizeof line);
     server_dir_remove(dir);
-    const char *number = strrchr(line, 'v');
+    const char *number = strstr(line, " v"); /* the first: there are v2.12.0-preview.1 */
     if (!ran || number == NULL)
         return false;
-    (void)snprintf(ret, cap, "%s", number + 1);
+    (void)snprintf(ret, cap, "%s", number + 2);
     return true;
 }
 

@@ -126,8 +126,7 @@ static void ask_later(struct puller *puller)
     puller->retry_ms = puller->retry_ms == 0 ? RETRY_FIRST_MS : puller->retry_ms * 2;
     if (puller->retry_ms > RETRY_MAX_MS)
         puller->retry_ms = RETRY_MAX_MS;
-    puller->pause_until_ms = link_now_ms() + puller->retry_ms;
-    connection_alarm_by(puller->connection, &puller->attachment, puller->pause_until_ms);
+    puller->pause_until_ms = link_now_ms() + puller->retry_ms; /* ask() sets the alarm */
 }
 
 static void forget_all(struct puller *puller)

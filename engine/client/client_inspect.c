@@ -53,6 +53,14 @@ static thole_status take_record(void *arg, uint64_t sequence, thole_slice bytes)
     return THOLE_OK;
 }
 
+static bool first_turn_is_whole(const struct turn_list *list)
+{
+    for (size_t i = 0; i < list->len && list->records[i].turn.number == list->records[0].turn.number; i++)
+        if (!list->records[i].turn.more)
+            return true;
+    return false;
+}
+
 /* The latest execution. Its first turn may not be whole: then the one before it is what counts. */
 static thole_status read_latest(struct thole_client *client, struct inspecting *in, thole_error *reterr)
 {
@@ -64,6 +72,8 @@ static thole_status read_latest(struct thole_client *client, struct inspecting *
         if (status != THOLE_OK && status != THOLE_NOT_FOUND)
             return status;
         in->list.held = 0;
+        if (!first_turn_is_whole(&in->list))
+            in->list.len = 0;
     }
     if (in->list.len > 0)
         return THOLE_OK;

@@ -12,6 +12,7 @@
 static struct {
     char text[1024];
     unsigned open;
+    thole_status open_status;
     unsigned events, events_max; /* of a history: given, and how many there are beside its first two */
 } play;
 
@@ -30,7 +31,8 @@ static void note(const char *fmt, ...)
 thole_status __wrap_thole_client_open(const thole_client_options *options, thole_client **ret,
                                       thole_error *reterr)
 {
-    (void)reterr;
+    if (play.open_status != THOLE_OK)
+        return thole_fail(reterr, play.open_status, "nobody is there");
     note("%s %s %s %s %llu %zu: ", options->nats_url, options->nats_creds == NULL ? "-" : options->nats_creds,
          options->postgres == NULL ? "-" : options->postgres, options->ns,
          (unsigned long long)options->timeout_ms, (size_t)options->payload_max);
@@ -162,6 +164,20 @@ thole_status __wrap_thole_client_history(thole_client *client, thole_slice insta
     return THOLE_OK;
 }
 
+thole_status __wrap_thole_client_start_many(thole_client *client, thole_start_source_fn *source,
+                                            thole_start_answer_fn *answer, void *arg, thole_error *reterr)
+{
+    thole_status status = THOLE_OK;
+    (void)client, (void)answer;
+    while (status == THOLE_OK) {
+        thole_start_item item = {.size = sizeof item};
+        status = source(arg, &item, reterr);
+        if (status == THOLE_OK)
+            note("start %.*s", THOLE_FMT(item.instance));
+    }
+    return status == THOLE_NOT_FOUND ? THOLE_OK : status;
+}
+
 struct words {
     int argc;
     char *argv[32];
@@ -210,6 +226,11 @@ static void test_far_end(void)
         {SERVERS "prune order --executions-before 1970-01-01T00:00:05Z --reason x",
          OPENED "5000 0: prune order before 5 (x)", 0},
         {SERVERS "prune order --executions-before 4 --dry-run", OPENED "5000 0: ", 0},
+        {SERVERS "prune order --executions-before nonsense", "", 2},
+        {SERVERS "prune order --executions-before 0", "", 2},
+        {SERVERS "prune order", "", 2},
+        {SERVERS "start-many /", OPENED "5000 0: ", 2},
+        {SERVERS "start-many /nonexistent", "", 3},
         {SERVERS "rejected --next nonsense", "", 2},
         {SERVERS "list --next nonsense", "", 2},
         {SERVERS "list",
@@ -268,6 +289,55 @@ static void test_try_of_an_event(void)
     free(said);
 }
 
+/* Each verb says so, with the code of its reason, and does nothing else. */
+static void test_nobody_is_there(void)
+{
+    static const char *const lines[] = {"start checkout",
+                                        "start-many /dev/null",
+                                        "run checkout",
+                                        "wait order",
+                                        "show order",
+                                        "history order",
+                                        "list",
+                                        "rejected",
+                                        "signal order paid",
+                                        "query order state",
+                                        "cancel order",
+                                        "terminate order",
+                                        "delete order",
+                                        "pause order",
+                                        "prune order --executions-before 3",
+                                        "resume order",
+                                        "retry order",
+                                        "complete 3.1.5.1.order x",
+                                        "fail 3.1.5.1.order x",
+                                        "queue list",
+                                        "queue poisoned",
+                                        "queue retry order 3",
+                                        "queue fail order 3",
+                                        "queue limit mail",
+                                        "queue limit mail 3",
+                                        "queue limit mail none"};
+    static const struct {
+        thole_status status;
+        int code;
+    } rows[] = {{THOLE_UNAVAILABLE, 6}, {THOLE_DENIED, 7}, {THOLE_NOT_FOUND, 3}};
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+        for (size_t k = 0; k < ARRAY_LEN(rows); k++) {
+            char line[512];
+            struct words words;
+            (void)snprintf(line, sizeof line, SERVERS "%s", lines[i]);
+            split(&words, line);
+            memset(&play, 0, sizeof play);
+            play.open_status = rows[k].status;
+            free(captured(STDOUT_FILENO, run_words, &words));
+            if (words.code != rows[k].code)
+                fprintf(stderr, "\n  %s: %d\n", lines[i], words.code);
+            CU_ASSERT_EQUAL(words.code, rows[k].code);
+            CHECK_STR(lines[i], play.text, "");
+        }
+}
+
 /* A reader that went away ends the reading. */
 static void test_output_that_nobody_takes(void)
 {
@@ -299,5 +369,6 @@ static void test_output_that_nobody_takes(void)
 static const struct thole_test tests[] = {{"far end", test_far_end},
                                           {"times of a request", test_times_of_a_request},
                                           {"try of an event", test_try_of_an_event},
+                                          {"nobody is there", test_nobody_is_there},
                                           {"output that nobody takes", test_output_that_nobody_takes}};
 THOLE_TEST_MAIN("cli_far_end", tests)

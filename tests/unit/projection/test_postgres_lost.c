@@ -6,7 +6,8 @@ enum { ANSWERS_MAX = 8, ASKED_MAX = 50 };
 
 static struct {
     const char *const *names, *const *values; /* of the connection's start */
-    bool quiet;                               /* its notices are taken */
+    PGVerbosity verbosity;
+    bool quiet; /* its notices are taken */
     /* answers, in turn: s = end of the pipeline, c = a command is done, 0 = none; then it is lost, if it is
      */
     const char *answers;
@@ -50,6 +51,14 @@ PQnoticeProcessor __wrap_PQsetNoticeProcessor(PGconn *conn, PQnoticeProcessor pr
     if (processor != NULL)
         processor(arg, "NOTICE:  not for stderr");
     return NULL;
+}
+
+/* Only a verbose message has the SQLSTATE of a refusal. */
+PGVerbosity __wrap_PQsetErrorVerbosity(PGconn *conn, PGVerbosity verbosity)
+{
+    (void)conn;
+    play.verbosity = verbosity;
+    return PQERRORS_DEFAULT;
 }
 
 ConnStatusType __real_PQstatus(const PGconn *conn);
@@ -123,6 +132,7 @@ static void test_what_a_connection_is_asked_to_be(void)
     CU_ASSERT_EQUAL(postgres_open(&options, &pg, &err), THOLE_UNAVAILABLE);
     CU_ASSERT_PTR_NOT_NULL(play.names);
     CU_ASSERT_TRUE(play.quiet); /* a library prints nothing */
+    CU_ASSERT_EQUAL(play.verbosity, PQERRORS_VERBOSE);
     CU_ASSERT_PTR_NULL(pg);
     CU_ASSERT_EQUAL(play.open, 0); /* each try would leave one behind */
 }

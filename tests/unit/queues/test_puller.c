@@ -328,6 +328,13 @@ static void test_a_server_that_is_silent(void)
     fire_at(START_MS + SILENCE_MS);
     check_pulls("asked anew", 2, 10);
     end();
+    begin(10); /* whatever it says, it is not silent */
+    play.now_ms = START_MS + SILENCE_MS - 1;
+    status_comes("100", NULL, "10");
+    fire_at(START_MS + SILENCE_MS);
+    check_pulls("it has said something", 1, 10);
+    CU_ASSERT_EQUAL(play.due_ms, START_MS + 2 * SILENCE_MS - 1);
+    end();
 }
 
 /* The message that says so was lost: what it asked for is not awaited for ever. */

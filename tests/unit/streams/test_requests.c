@@ -248,6 +248,9 @@ static void test_what_is_sent(void)
     struct publish const first = {.subject = "thole.shop", .expect_last = true};
     struct publish const no_id = {.subject = "thole.shop", .message_id = ""};
     struct publish many = all;
+    struct header most[MESSAGE_HEADERS_MAX + 1];
+    for (size_t i = 0; i < ARRAY_LEN(most); i++)
+        most[i] = more[0];
     begin();
     CHECK_STR("listens to", play.pattern, "_INBOX.1.*.*");
     CU_ASSERT_EQUAL(requests_publish(play.requests, &all, 1, &err), THOLE_OK);
@@ -263,6 +266,11 @@ static void test_what_is_sent(void)
     CHECK_STR("a request's headers", play.headers, "");
     CHECK_STR("a request's subject", play.subject, "$JS.API.X");
     CU_ASSERT_EQUAL(requests_publish(play.requests, &no_id, 4, &err), THOLE_INVALID);
+    many.headers_len = MESSAGE_HEADERS_MAX;
+    many.headers = most;
+    CU_ASSERT_EQUAL(requests_publish(play.requests, &many, 4, &err), THOLE_OK);
+    answer(play.reply);
+    check_done("as many as there may be", "4 stored ");
     many.headers_len = MESSAGE_HEADERS_MAX + 1;
     CU_ASSERT_EQUAL(requests_publish(play.requests, &many, 5, &err), THOLE_INVALID);
     CU_ASSERT_EQUAL(requests_send(play.requests, "a b", THOLE_STR(""), 6, &err), THOLE_INVALID);

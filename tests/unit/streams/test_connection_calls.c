@@ -1,0 +1,247 @@
+/* Requests, publishes and subscriptions over a connection that is there, is not, or is forbidden to; nats.c
+ * and the connection are played. */
+#include "link.h"
+#include "thole_cunit.h"
+#include <stdlib.h>
+
+static struct {
+    struct link link;
+    bool down;
+    natsStatus status; /* of a request or a flush */
+    const char *answer, *violation;
+    uint64_t violations;         /* counted so far */
+    bool violates;               /* the request counts one more */
+    thole_status listens, sends; /* what becomes of it */
+    unsigned acquired, broken, attached, closed;
+    int messages; /* made and not freed */
+    char asked[128];
+} play;
+
+static thole_error err;
+
+struct link *__wrap_link_acquire(struct connection *connection)
+{
+    (void)connection;
+    play.acquired += !play.down;
+    return play.down ? NULL : &play.link;
+}
+
+void __wrap_link_release(struct link *link)
+{
+    play.acquired -= link != NULL;
+}
+
+void __wrap_link_break(struct link *link)
+{
+    (void)link;
+    play.broken++;
+}
+
+thole_status __real_link_message(const char *subject, const char *reply, const struct header *headers,
+                                 size_t headers_len, thole_slice body, natsMsg **ret, thole_error *reterr);
+thole_status __wrap_link_message(const char *subject, const char *reply, const struct header *headers,
+                                 size_t headers_len, thole_slice body, natsMsg **ret, thole_error *reterr)
+{
+    thole_status const status = __real_link_message(subject, reply, headers, headers_len, body, ret, reterr);
+    play.messages += status == THOLE_OK;
+    return status;
+}
+
+void __real_link_message_free(natsMsg *message);
+void __wrap_link_message_free(natsMsg *message)
+{
+    play.messages -= message != NULL;
+    __real_link_message_free(message);
+}
+
+thole_status __wrap_link_send(struct link *link, natsMsg *message, bool *ret_sent, thole_error *reterr)
+{
+    CU_ASSERT_PTR_EQUAL(link, &play.link);
+    (void)snprintf(play.asked, sizeof play.asked, "%s: %.*s", natsMsg_GetSubject(message),
+                   natsMsg_GetDataLength(message), natsMsg_GetData(message));
+    *ret_sent = play.sends == THOLE_OK;
+    return play.sends == THOLE_OK ? THOLE_OK : thole_fail(reterr, play.sends, "not sent");
+}
+
+natsStatus __wrap_natsConnection_RequestMsg(natsMsg **ret, natsConnection *nc, natsMsg *message,
+                                            int64_t timeout)
+{
+    (void)nc;
+    CU_ASSERT_EQUAL(timeout, 3000);
+    (void)snprintf(play.asked, sizeof play.asked, "%s: %.*s", natsMsg_GetSubject(message),
+                   natsMsg_GetDataLength(message), natsMsg_GetData(message));
+    play.violations += play.violates;
+    if (play.status == NATS_OK) {
+        CU_ASSERT_EQUAL(natsMsg_Create(ret, "inbox", NULL, play.answer, (int)strlen(play.answer)), NATS_OK);
+        play.messages++;
+    }
+    return play.status;
+}
+
+natsStatus __wrap_natsConnection_FlushTimeout(natsConnection *nc, int64_t timeout)
+{
+    (void)nc;
+    CU_ASSERT_EQUAL(timeout, 3000);
+    return play.status;
+}
+
+uint64_t __wrap_connection_request_timeout_ms(const struct connection *connection)
+{
+    (void)connection;
+    return 3000;
+}
+
+uint64_t __wrap_connection_violations(struct connection *connection, char *ret_text, size_t cap)
+{
+    (void)connection;
+    (void)snprintf(ret_text, cap, "%s", play.violation == NULL ? "" : play.violation);
+    return play.violations;
+}
+
+void __wrap_connection_attach(struct connection *connection, struct attachment *attachment)
+{
+    (void)connection;
+    play.attached++;
+    attachment->up(attachment->arg, &play.link);
+}
+
+void __wrap_connection_detach(struct connection *connection, struct attachment *attachment)
+{
+    (void)connection, (void)attachment;
+    play.attached--;
+}
+
+thole_status __wrap_listener_open(struct link *link, const char *subject, listener_fn *fn, void *arg,
+                                  struct listener **ret, thole_error *reterr)
+{
+    (void)link, (void)subject, (void)fn, (void)arg, (void)ret;
+    return play.listens == THOLE_OK ? THOLE_OK : thole_fail(reterr, play.listens, "as the test says");
+}
+
+void __wrap_listeners_close(struct listeners *listeners)
+{
+    (void)listeners;
+    play.closed++;
+}
+
+/* ---- tests ---- */
+
+static void begin(void)
+{
+    memset(&play, 0, sizeof play);
+    memset(&err, 0, sizeof err);
+    play.answer = "pong";
+    CU_ASSERT_EQUAL_FATAL(nats_Open(-1), NATS_OK);
+}
+
+/* Nothing is held or left. */
+static void end(void)
+{
+    CU_ASSERT_EQUAL(play.acquired, 0);
+    CU_ASSERT_EQUAL(play.messages, 0);
+}
+
+static void test_requests(void)
+{
+    static const struct {
+        const char *name;
+        bool down;
+        natsStatus sent;
+        bool violates;
+        const char *violation, *answer;
+        thole_status status;
+        const char *text;
+    } rows[] = {
+        {"answered", false, NATS_OK, false, NULL, "pong", THOLE_OK, ""},
+        {"empty", false, NATS_OK, false, NULL, "", THOLE_OK, ""},
+        {"not connected", true, NATS_OK, false, NULL, "", THOLE_UNAVAILABLE,
+         "request to a.b: not connected to NATS"},
+        {"no answer", false, NATS_TIMEOUT, false, NULL, "", THOLE_UNAVAILABLE, "request to a.b"},
+        {"forbidden", false, NATS_TIMEOUT, true, "Permissions Violation for Publish to \"a.b\"", "",
+         THOLE_DENIED, "the NATS server forbids it: Permissions Violation for Publish to \"a.b\""},
+        {"something else was", false, NATS_TIMEOUT, true, "Permissions Violation for Publish to \"x\"", "",
+         THOLE_UNAVAILABLE, "request to a.b"},
+        {"it was, earlier", false, NATS_TIMEOUT, false, "Permissions Violation for Publish to \"a.b\"", "",
+         THOLE_UNAVAILABLE, "request to a.b"},
+        {"too large", false, NATS_OK, false, NULL, "more than nine", THOLE_LIMIT,
+         "answer from a.b is larger than 9 bytes"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct buf answer;
+        begin();
+        buf_init(&answer, 9);
+        buf_text(&answer, "old");
+        play.down = rows[i].down;
+        play.status = rows[i].sent;
+        play.violates = rows[i].violates;
+        play.violation = rows[i].violation;
+        play.answer = rows[i].answer;
+        thole_status const status = connection_request(NULL, "a.b", THOLE_STR("ping"), &answer, &err);
+        CHECK_STR(rows[i].name, thole_status_name(status), thole_status_name(rows[i].status));
+        CHECK_STR(rows[i].name, strstr(err.text, rows[i].text) != NULL ? "told" : err.text, "told");
+        if (status == THOLE_OK)
+            CHECK_STR("in the place of what was there", buf_cstr(&answer), rows[i].answer);
+        CHECK_STR(rows[i].name, play.asked, rows[i].down ? "" : "a.b: ping");
+        buf_release(&answer);
+        end();
+    }
+    struct buf answer;
+    begin();
+    buf_init(&answer, 9);
+    CU_ASSERT_EQUAL(connection_request(NULL, "a b", THOLE_STR(""), &answer, &err), THOLE_INVALID);
+    end();
+}
+
+static void test_publishes_and_flushes(void)
+{
+    begin();
+    CU_ASSERT_EQUAL(connection_publish(NULL, "a.b", NULL, 0, THOLE_STR("x"), &err), THOLE_OK);
+    CHECK_STR("sent", play.asked, "a.b: x");
+    play.sends = THOLE_UNAVAILABLE;
+    CU_ASSERT_EQUAL(connection_publish(NULL, "a.b", NULL, 0, THOLE_STR("x"), &err), THOLE_UNAVAILABLE);
+    CU_ASSERT_EQUAL(connection_publish(NULL, "", NULL, 0, THOLE_STR("x"), &err), THOLE_INVALID);
+    CU_ASSERT_EQUAL(connection_flush(NULL, &err), THOLE_OK);
+    play.status = NATS_TIMEOUT;
+    CU_ASSERT_EQUAL(connection_flush(NULL, &err), THOLE_UNAVAILABLE);
+    play.down = true;
+    CU_ASSERT_EQUAL(connection_publish(NULL, "a.b", NULL, 0, THOLE_STR("x"), &err), THOLE_UNAVAILABLE);
+    CHECK_STR("why", err.text, "publish to a.b: not connected to NATS");
+    CU_ASSERT_EQUAL(connection_flush(NULL, &err), THOLE_UNAVAILABLE);
+    CHECK_STR("why", err.text, "flush to the server: not connected to NATS");
+    end();
+}
+
+static void ignore(void *arg, const struct delivery *delivery)
+{
+    (void)arg, (void)delivery;
+}
+
+/* Refused for good, or for want of something: then the next connection tries again. */
+static void test_subscriptions(void)
+{
+    static const struct {
+        thole_status listens, status;
+        unsigned broken;
+    } rows[] = {{THOLE_OK, THOLE_OK, 0}, {THOLE_NOMEM, THOLE_OK, 1}, {THOLE_INVALID, THOLE_INVALID, 0}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct subscription *subscription = NULL;
+        begin();
+        play.listens = rows[i].listens;
+        CU_ASSERT_EQUAL(connection_subscribe(NULL, "a.>", ignore, NULL, &subscription, &err), rows[i].status);
+        CU_ASSERT_EQUAL(play.broken, rows[i].broken);
+        CU_ASSERT_EQUAL(subscription != NULL, rows[i].status == THOLE_OK);
+        CHECK_STR("why", err.text, rows[i].status == THOLE_OK ? "" : "as the test says");
+        subscription_close(subscription);
+        CU_ASSERT_EQUAL(play.attached, 0);
+        CU_ASSERT_EQUAL(play.closed, 1);
+        end();
+    }
+    struct subscription *subscription = NULL;
+    CU_ASSERT_EQUAL(connection_subscribe(NULL, "a b", ignore, NULL, &subscription, &err), THOLE_INVALID);
+    subscription_close(NULL);
+}
+
+static const struct thole_test tests[] = {{"requests", test_requests},
+                                          {"publishes and flushes", test_publishes_and_flushes},
+                                          {"subscriptions", test_subscriptions}};
+THOLE_TEST_MAIN("connection_calls", tests)
