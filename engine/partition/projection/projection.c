@@ -100,6 +100,7 @@ void projection_check(const struct projection *p)
            projector->watermark_sent <= projector->watermark.seq);
     assert(p->state >= PROJECTION_CATCHING_UP || projector->first == NULL);
     assert(p->state == PROJECTION_CATCHING_UP || (p->redo.open_len == 0 && !p->redo_reading));
+    assert(p->state == PROJECTION_CATCHING_UP || p->state == PROJECTION_FAILED || p->redo.roots_len == 0);
     assert((p->state == PROJECTION_FAILED) == (p->why != NULL));
     for (const struct removal *r = p->removals.first; r != NULL; r = r->next) {
         assert(r->sequence > sequence && (r->next != NULL || r == p->removals.last));

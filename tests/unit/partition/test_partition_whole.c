@@ -42,6 +42,18 @@ static thole_status rounds(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
     return thole_continue_as_new(ctx, input, 0);
 }
 
+/* Two activities whose next tries are due at different times. */
+static thole_status two_tries(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)ret_output;
+    for (uint64_t delay_ms = 50; delay_ms <= 5000; delay_ms *= 100) {
+        thole_call_options const options = {.size = sizeof options,
+                                            .retry = {.tries_max = 2, .first_delay_ms = delay_ms}};
+        (void)thole_call_with(ctx, THOLE_STR("draw"), input, &options);
+    }
+    return thole_await(ctx, thole_event(ctx, THOLE_STR("item")), NULL);
+}
+
 /* Tells two others. */
 static thole_status tells(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
@@ -51,8 +63,11 @@ static thole_status tells(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return thole_await(ctx, thole_event(ctx, THOLE_STR("item")), NULL);
 }
 
-static const thole_orchestration_entry entries[] = {
-    {"waits", waits, 0}, {"all_kinds", all_kinds, 0}, {"rounds", rounds, 0}, {"tells", tells, 0}};
+static const thole_orchestration_entry entries[] = {{"waits", waits, 0},
+                                                    {"all_kinds", all_kinds, 0},
+                                                    {"rounds", rounds, 0},
+                                                    {"tells", tells, 0},
+                                                    {"two_tries", two_tries, 0}};
 
 static struct stage *begin(void)
 {
@@ -324,6 +339,30 @@ static void rows_of_one_batch(void)
     stage_end(s);
 }
 
+/* A worker is told when the row of its try is gone; where that of the next try takes its place, when that is
+ * there. */
+static void pushes_of_one_batch(void)
+{
+    struct stage *s = begin();
+    stage_start(s, "i", "two_tries");
+    s->hold_applied = s->tells_work = true;
+    stage_start(s, "k", "waits");
+    for (uint64_t task = 2; task <= 3; task++) {
+        struct message late = result(task, 1);
+        late.status = THOLE_TIMEOUT;
+        late.data = THOLE_STR("late");
+        stage_message(s, &late);
+    }
+    stage_timer(s, s->now_ms + 50);
+    (void)stage_said(s);
+    while (s->held_len > 0)
+        stage_release(s);
+    stage_check_said(s, "pushes",
+                     "rows gone: i.1.3\npush i.1 timeout 'late' 3 try 1\nwithdraw 2\n"
+                     "push i.1 timeout 'late' 2 try 1\nwithdraw 1\n");
+    stage_end(s);
+}
+
 /* ---- answers ---- */
 
 static const char *story(struct stage *s)
@@ -469,6 +508,7 @@ static const struct thole_test tests[] = {
     {"an answer that comes twice counts once", an_answer_that_comes_twice_counts_once},
     {"an answer is not that of another", an_answer_is_not_that_of_another},
     {"rows of one batch", rows_of_one_batch},
+    {"pushes of one batch", pushes_of_one_batch},
     {"time never goes back", time_never_goes_back},
     {"what is terminated has ended", what_is_terminated_has_ended},
     {"what is too new is left alone", what_is_too_new_is_left_alone},
