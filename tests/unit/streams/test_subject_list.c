@@ -160,11 +160,10 @@ static void test_answers_that_say_nothing(void)
         "{\"type\":\"t\",\"state\":{\"last_seq\":9,\"messages\":3}}",
         "{\"type\":\"t\",\"state\":{\"last_seq\":9},\"total\":0}",
         "{\"type\":\"t\",\"state\":{\"last_seq\":9},\"total\":2}",
-        "{\"type\":\"t\",\"state\":{\"last_seq\":9,\"subjects\":{\"thole.x.hist.0.00001.1\":1}},\"total\":2}",
+        "{\"type\":\"t\",\"state\":{\"last_seq\":9,\"subjects\":{\"thole.x.hist.0.1.1\":1}},\"total\":2}",
         "{\"type\":\"t\",\"state\":{\"last_seq\":9,\"subjects\":{\"a\\u0062\":1}},\"total\":1}",
-        "{\"type\":\"t\",\"state\":{\"subjects\":{\"thole.x.hist.0.00001.1\":1}},\"total\":1}",
-        "{\"type\":\"t\",\"state\":{\"last_seq\":9,\"subjects\":{\"thole.x.hist.0.00001.1\":1,7}},\"total\":"
-        "2}",
+        "{\"type\":\"t\",\"state\":{\"subjects\":{\"thole.x.hist.0.1.1\":1}},\"total\":1}",
+        "{\"type\":\"t\",\"state\":{\"last_seq\":9,\"subjects\":{\"thole.x.hist.0.1.1\":1,7}},\"total\":2}",
     };
     for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
         thole_error err = {0};
