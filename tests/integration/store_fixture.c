@@ -273,3 +273,23 @@ double store_now_us(void)
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
+
+struct postgres *store_with_activities(const char *ns, size_t n)
+{
+    struct postgres *pg = store_partition(ns);
+    struct batch *batch = store_batch(1, 1);
+    store_add_activities(batch, "i", 1, n);
+    CHECK_OK(store_apply(pg, batch));
+    return pg;
+}
+
+void store_check_hot(const char *ns, int updates)
+{
+    const char *hot = "0";
+    for (int i = 0; i < 2000 && strcmp(hot, "t") != 0; i++)
+        hot = store_sql(ns,
+                        "SELECT n_tup_upd = %d AND n_tup_hot_upd >= %d FROM pg_stat_all_tables"
+                        " WHERE schemaname = 'thole_%s' AND relname = 'worker_queue'",
+                        updates, updates * 9 / 10, ns);
+    CHECK_STR("hot", hot, "t");
+}

@@ -35,6 +35,8 @@ struct postgres *store_open(const char *ns);     /* no tables made */
 struct postgres *store_migrated(const char *ns); /* tables made */
 /* A fresh namespace's connection with partition 1 open at epoch 1. */
 struct postgres *store_partition(const char *ns);
+/* The same, with activities 1..n of instance "i". */
+struct postgres *store_with_activities(const char *ns, size_t n);
 
 /* SQL past the code under test, in a namespace's schema; the first cell of the result, "" when none. The text
  * is valid until the next call. A failing statement is a failing check. */
@@ -55,6 +57,10 @@ struct claim store_claim_of(const char *instance, uint64_t activity_id);
 enum row_state store_claim_one(struct postgres *pg, thole_slice worker, struct claim *claim);
 enum row_state store_renew_one(struct postgres *pg, thole_slice worker, struct claim *claim);
 enum row_state store_complete_one(struct postgres *pg, thole_slice worker, struct claim *claim); /* commits */
+
+/* So many rows of worker_queue were updated, nine of ten without touching an index; waits until it is known.
+ */
+void store_check_hot(const char *ns, int updates);
 
 double store_now_us(void);
 #endif

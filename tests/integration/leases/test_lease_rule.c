@@ -9,16 +9,6 @@
 
 enum { LONG_MS = 60000, HOUR_MS = 3600000 };
 
-/* A namespace with activities 1..n of instance "i". */
-static struct postgres *with_activities(const char *ns, size_t n)
-{
-    struct postgres *pg = store_partition(ns);
-    struct batch *batch = store_batch(1, 1);
-    store_add_activities(batch, "i", 1, n);
-    CHECK_OK(store_apply(pg, batch));
-    return pg;
-}
-
 static struct claim for_ms(uint64_t activity_id, uint64_t lease_ms)
 {
     struct claim claim = store_claim_of("i", activity_id);
@@ -43,7 +33,7 @@ static bool says(const char *ns, const char *condition, uint64_t id)
 
 static void a_lease_that_lasts_is_respected(void)
 {
-    struct postgres *pg = with_activities("lasts", 1);
+    struct postgres *pg = store_with_activities("lasts", 1);
     struct claim mine = for_ms(1, LONG_MS), theirs = for_ms(1, LONG_MS);
     CHECK_INT(store_claim_one(pg, ME, &mine), ROW_MINE);
     CHECK_INT(store_claim_one(pg, OTHER, &theirs), ROW_HELD);
@@ -62,7 +52,7 @@ static void a_lease_that_lasts_is_respected(void)
 static void what_is_free_is_taken(void)
 {
     enum { RELEASED = 1, NOT_LOST, OVER, DIED, RENEWED_AND_OVER, ROWS };
-    struct postgres *pg = with_activities("free", ROWS);
+    struct postgres *pg = store_with_activities("free", ROWS);
     struct worker_death const death = {
         .worker = THOLE_STR("worker-3"), .report = THOLE_STR("killed"), .candidate_after = 2};
     size_t rows = 0;
@@ -91,7 +81,7 @@ static void what_is_free_is_taken(void)
 /* Rows from before leases were in them: whoever gets the message. */
 static void rows_without_a_lease_are_free(void)
 {
-    struct postgres *pg = with_activities("older", 1);
+    struct postgres *pg = store_with_activities("older", 1);
     struct claim claim = for_ms(1, LONG_MS);
     CHECK_INT(store_claim_one(pg, ME, &claim), ROW_MINE);
     (void)store_sql("older", "UPDATE worker_queue SET lease_until = NULL");
@@ -101,7 +91,7 @@ static void rows_without_a_lease_are_free(void)
 
 static void the_clock_goes_back(void)
 {
-    struct postgres *pg = with_activities("back", 3);
+    struct postgres *pg = store_with_activities("back", 3);
     struct claim mine = for_ms(1, 5000), theirs = for_ms(1, LONG_MS);
     CHECK_INT(store_claim_one(pg, ME, &mine), ROW_MINE);
     mine = for_ms(2, 5000);
@@ -138,7 +128,7 @@ static void forget_claim(const char *ns, uint64_t id)
 
 static void a_claim_that_is_lost_is_taken_back(void)
 {
-    struct postgres *pg = with_activities("lost", 6);
+    struct postgres *pg = store_with_activities("lost", 6);
     struct claim mine[7];
     for (uint64_t id = 1; id <= 6; id++) {
         mine[id] = for_ms(id, LONG_MS);
@@ -181,7 +171,7 @@ static void a_claim_that_is_lost_is_taken_back(void)
 /* An attempt that was given up, or handed back, is not lost by the database. */
 static void what_was_given_up_is_not_taken_back(void)
 {
-    struct postgres *pg = with_activities("given", 2);
+    struct postgres *pg = store_with_activities("given", 2);
     struct claim mine[] = {for_ms(1, LONG_MS), for_ms(2, LONG_MS)};
     CHECK_OK(worker_store_claim(pg, ME, NULL, mine, 2, NULL, &store_err));
     CHECK_OK(worker_store_release(pg, ME, &mine[0], 1, &store_err));
@@ -214,7 +204,7 @@ static void open_again(struct postgres *pg, uint64_t epoch)
 
 static void missing_is_believed_where_rows_are_complete(void)
 {
-    struct postgres *pg = with_activities("missing", 1);
+    struct postgres *pg = store_with_activities("missing", 1);
     struct claim other = for_ms(9, LONG_MS);
     check_missing(pg, ROW_MISSING);
     other.partition = 2; /* which nobody has opened yet */
@@ -236,7 +226,7 @@ static void missing_is_believed_where_rows_are_complete(void)
 
 static void a_crash_is_noticed_and_a_restart_is_none(void)
 {
-    struct postgres *pg = with_activities("crash", 1);
+    struct postgres *pg = store_with_activities("crash", 1);
     struct claim nobody = for_ms(9, LONG_MS);
     check_missing(pg, ROW_MISSING);
     store_stop();

@@ -6,16 +6,6 @@
 #define ME THOLE_STR("worker-1")
 #define OTHER THOLE_STR("worker-2")
 
-/* A namespace with activities 1..n of instance "i". */
-static struct postgres *with_activities(const char *ns, size_t n)
-{
-    struct postgres *pg = store_partition(ns);
-    struct batch *batch = store_batch(1, 1);
-    store_add_activities(batch, "i", 1, n);
-    CHECK_OK(store_apply(pg, batch));
-    return pg;
-}
-
 static void remove_activities(struct postgres *pg, uint64_t first, size_t n)
 {
     struct batch *batch = store_batch(1, 2);
@@ -27,7 +17,7 @@ static void remove_activities(struct postgres *pg, uint64_t first, size_t n)
 
 static void claim_grows_attempt_and_takes_over(void)
 {
-    struct postgres *pg = with_activities("claim", 1);
+    struct postgres *pg = store_with_activities("claim", 1);
     struct claim mine = store_claim_of("i", 1), theirs = mine;
     CHECK_INT(store_claim_one(pg, ME, &mine), ROW_MINE);
     CHECK_INT(mine.attempt, 1);
@@ -49,7 +39,7 @@ static void claim_grows_attempt_and_takes_over(void)
 /* The answer to the first was lost, or it was stuck on the way: the row names the worker, and that counts. */
 static void second_claim_of_one_worker_is_its_own(void)
 {
-    struct postgres *pg = with_activities("second", 1);
+    struct postgres *pg = store_with_activities("second", 1);
     struct claim first = store_claim_of("i", 1), second = first;
     CHECK_INT(store_claim_one(pg, ME, &first), ROW_MINE);
     CHECK_INT(store_claim_one(pg, ME, &second), ROW_MINE);
@@ -66,7 +56,7 @@ static void second_claim_of_one_worker_is_its_own(void)
  */
 static void row_projected_again_is_whose_claim_comes_first(void)
 {
-    struct postgres *pg = with_activities("again", 1);
+    struct postgres *pg = store_with_activities("again", 1);
     struct claim mine = store_claim_of("i", 1), theirs = mine;
     theirs.lease_ms = 60000;
     CHECK_INT(store_claim_one(pg, ME, &mine), ROW_MINE);
@@ -84,7 +74,7 @@ static void row_projected_again_is_whose_claim_comes_first(void)
 
 static void cancellation_of_locked_activity_causes_renewal_failure(void)
 {
-    struct postgres *pg = with_activities("cancelled", 2);
+    struct postgres *pg = store_with_activities("cancelled", 2);
     struct claim claims[] = {store_claim_of("i", 1), store_claim_of("i", 2)};
     CHECK_OK(worker_store_claim(pg, ME, NULL, claims, 2, NULL, &store_err));
     remove_activities(pg, 1, 1);
@@ -96,7 +86,7 @@ static void cancellation_of_locked_activity_causes_renewal_failure(void)
 
 static void cancellation_of_unlocked_activity_removes_from_queue(void)
 {
-    struct postgres *pg = with_activities("unlocked", 1);
+    struct postgres *pg = store_with_activities("unlocked", 1);
     struct claim claim = store_claim_of("i", 1);
     remove_activities(pg, 1, 1);
     CHECK_INT(store_claim_one(pg, ME, &claim), ROW_MISSING);
@@ -106,7 +96,7 @@ static void cancellation_of_unlocked_activity_removes_from_queue(void)
 
 static void ack_work_item_fails_on_cancelled_row(void)
 {
-    struct postgres *pg = with_activities("ack", 1);
+    struct postgres *pg = store_with_activities("ack", 1);
     struct claim claim = store_claim_of("i", 1);
     CHECK_INT(store_claim_one(pg, ME, &claim), ROW_MINE);
     remove_activities(pg, 1, 1);
@@ -116,7 +106,7 @@ static void ack_work_item_fails_on_cancelled_row(void)
 
 static void states_belong_to_their_places(void)
 {
-    struct postgres *pg = with_activities("mixed", 5);
+    struct postgres *pg = store_with_activities("mixed", 5);
     struct claim claims[] = {store_claim_of("i", 5), store_claim_of("none", 1), store_claim_of("i", 2),
                              store_claim_of("i", 9), store_claim_of("i", 4)};
     static const enum row_state claimed[] = {ROW_MINE, ROW_MISSING, ROW_MINE, ROW_MISSING, ROW_MINE};
@@ -139,7 +129,7 @@ static void states_belong_to_their_places(void)
 
 static void same_key_twice_is_never_missing(void)
 {
-    struct postgres *pg = with_activities("double", 1);
+    struct postgres *pg = store_with_activities("double", 1);
     struct claim claims[] = {store_claim_of("i", 1), store_claim_of("i", 1)};
     CHECK_OK(worker_store_claim(pg, ME, NULL, claims, 2, NULL, &store_err));
     CHECK_INT(claims[0].state + claims[1].state, ROW_MINE + ROW_STOLEN);
@@ -149,7 +139,7 @@ static void same_key_twice_is_never_missing(void)
 
 static void release_gives_back_and_keeps_the_count(void)
 {
-    struct postgres *pg = with_activities("release", 1);
+    struct postgres *pg = store_with_activities("release", 1);
     struct claim mine = store_claim_of("i", 1), theirs = mine;
     CHECK_INT(store_claim_one(pg, ME, &mine), ROW_MINE);
     CHECK_OK(worker_store_release(pg, ME, &mine, 1, &store_err));
@@ -166,7 +156,7 @@ static void release_gives_back_and_keeps_the_count(void)
 
 static void rollback_leaves_the_claim(void)
 {
-    struct postgres *pg = with_activities("rollback", 1);
+    struct postgres *pg = store_with_activities("rollback", 1);
     struct claim claim = store_claim_of("i", 1);
     CHECK_INT(store_claim_one(pg, ME, &claim), ROW_MINE);
     CHECK_OK(worker_store_complete_begin(pg, ME, &claim, 1, &store_err));
@@ -179,7 +169,7 @@ static void rollback_leaves_the_claim(void)
 
 static void bad_claims_do_not_spoil_the_connection(void)
 {
-    struct postgres *pg = with_activities("bad", 1);
+    struct postgres *pg = store_with_activities("bad", 1);
     struct claim claim = store_claim_of("i", 1), bad = claim;
     bad.key.instance = THOLE_STR("a\0b");
     CHECK_STATUS(worker_store_claim(pg, ME, NULL, &bad, 1, NULL, &store_err), THOLE_INVALID);
@@ -197,7 +187,7 @@ static void bad_claims_do_not_spoil_the_connection(void)
 
 static void only_the_databases_clock_is_written(void)
 {
-    struct postgres *pg = with_activities("clock", 1);
+    struct postgres *pg = store_with_activities("clock", 1);
     struct claim claim = store_claim_of("i", 1);
     CHECK_INT(store_claim_one(pg, ME, &claim), ROW_MINE);
     CHECK_STR("claimed",
@@ -249,7 +239,7 @@ static void wait_for_waiter(void)
 /* Completed first: the cancellation finds nothing to delete. Cancelled first: the completion is refused. */
 static void completion_races_deletion_first_committer_wins(void)
 {
-    struct racer racer = {.pg = with_activities("race", 2)};
+    struct racer racer = {.pg = store_with_activities("race", 2)};
     struct postgres *worker = store_open("race");
     struct claim claim = store_claim_of("i", 1);
     CHECK_INT(store_claim_one(worker, ME, &claim), ROW_MINE);
@@ -308,7 +298,7 @@ static void two_workers_race_only_one_completion_counts(void)
     static const char *const names[RACERS] = {"w1", "w2", "w3", "w4", "w5", "w6"};
     struct racer racers[RACERS] = {0};
     uint64_t won = 0;
-    postgres_close(with_activities("workers", RACES));
+    postgres_close(store_with_activities("workers", RACES));
     for (size_t i = 0; i < RACERS; i++) {
         racers[i].pg = store_open("workers");
         racers[i].claim.key.instance = thole_slice_from(names[i]);
@@ -361,7 +351,7 @@ static void *remove_and_add_in_all_orders(void *arg)
 
 static void rows_in_any_order_never_deadlock(void)
 {
-    struct racer racers[4] = {{.pg = with_activities("crowd", CROWD)}};
+    struct racer racers[4] = {{.pg = store_with_activities("crowd", CROWD)}};
     for (size_t i = 0; i < ARRAY_LEN(racers); i++) {
         if (i > 0)
             racers[i].pg = store_open("crowd");
@@ -384,7 +374,7 @@ static void rows_in_any_order_never_deadlock(void)
 static void claims_and_renewals_are_hot(void)
 {
     enum { ROWS = 500 };
-    struct postgres *pg = with_activities("hot", ROWS);
+    struct postgres *pg = store_with_activities("hot", ROWS);
     static struct claim claims[ROWS];
     for (size_t i = 0; i < ROWS; i++)
         claims[i] = store_claim_of("i", i + 1);
@@ -392,13 +382,7 @@ static void claims_and_renewals_are_hot(void)
     CHECK_OK(worker_store_renew(pg, ME, claims, ROWS, &store_err));
     CHECK_OK(worker_store_renew(pg, ME, claims, ROWS, &store_err));
     postgres_close(pg); /* its statistics are sent when it ends */
-    const char *hot = "0";
-    for (int i = 0; i < 2000 && strcmp(hot, "t") != 0; i++)
-        hot = store_sql("hot",
-                        "SELECT n_tup_upd = %d AND n_tup_hot_upd >= %d FROM pg_stat_all_tables"
-                        " WHERE schemaname = 'thole_hot' AND relname = 'worker_queue'",
-                        3 * ROWS, 3 * ROWS * 9 / 10);
-    CHECK_STR("hot", hot, "t");
+    store_check_hot("hot", 3 * ROWS);
 }
 
 /* Prints, and checks nothing: the machine decides. */

@@ -418,10 +418,7 @@ static void tries_without_a_timeout_stay_hot(void)
 {
     enum { ROWS = 300 };
     static struct claim claims[ROWS];
-    struct postgres *pg = store_partition("hot");
-    struct batch *batch = store_batch(1, 1);
-    store_add_activities(batch, "i", 1, ROWS);
-    CHECK_OK(store_apply(pg, batch));
+    struct postgres *pg = store_with_activities("hot", ROWS);
     for (size_t i = 0; i < ROWS; i++) {
         claims[i] = claim_of(i + 1, 1);
         claims[i].details = THOLE_STR("half way");
@@ -430,13 +427,7 @@ static void tries_without_a_timeout_stay_hot(void)
     CHECK_OK(worker_store_claim(pg, ME, NULL, claims, ROWS, NULL, &store_err));
     CHECK_OK(worker_store_renew(pg, ME, claims, ROWS, &store_err));
     postgres_close(pg); /* its statistics are sent when it ends */
-    const char *hot = "0";
-    for (int i = 0; i < 2000 && strcmp(hot, "t") != 0; i++)
-        hot = store_sql("hot",
-                        "SELECT n_tup_upd = %d AND n_tup_hot_upd >= %d FROM pg_stat_all_tables"
-                        " WHERE schemaname = 'thole_hot' AND relname = 'worker_queue'",
-                        2 * ROWS, 2 * ROWS * 9 / 10);
-    CHECK_STR("hot", hot, "t");
+    store_check_hot("hot", 2 * ROWS);
 }
 
 static const struct thole_test tests[] = {
