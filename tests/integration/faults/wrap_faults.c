@@ -7,6 +7,7 @@
 #include "projector_store.h"
 #include "reader.h"
 #include "requests.h"
+#include "subject_list.h"
 #include "topology.h"
 #include "worker_store.h"
 #include <pthread.h>
@@ -103,6 +104,7 @@ static thole_status say(enum fault fault, const char *site, thole_error *reterr)
 
 /* clang-format off */
 thole_status __real_stream_bounds(struct connection *, const char *, struct stream_bounds *, thole_error *);
+thole_status __real_stream_subjects(struct connection *, const char *, uint64_t, size_t, stream_subject_fn *, void *, thole_error *);
 thole_status __real_stream_last_by_subject(struct connection *, const char *, const char *, uint64_t *, struct buf *, thole_error *);
 thole_status __real_stream_read(struct connection *, const char *, const char *, uint64_t, uint64_t, stream_read_fn *, void *, thole_error *);
 thole_status __real_stream_next(struct connection *, const char *, uint64_t, uint64_t *, thole_error *);
@@ -150,6 +152,12 @@ thole_status __wrap_stream_bounds(struct connection *c, const char *stream, stru
         return status;
     }
     FAULTY("stream_bounds", __real_stream_bounds(c, stream, ret, reterr));
+}
+
+thole_status __wrap_stream_subjects(struct connection *c, const char *stream, uint64_t since, size_t most,
+                                    stream_subject_fn *each, void *arg, thole_error *reterr)
+{
+    FAULTY("stream_subjects", __real_stream_subjects(c, stream, since, most, each, arg, reterr));
 }
 
 thole_status __wrap_stream_last_by_subject(struct connection *c, const char *stream, const char *subject,
