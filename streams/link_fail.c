@@ -15,7 +15,7 @@ thole_status link_fail(natsStatus status, const char *what, const char *name, th
     case NATS_CONNECTION_AUTH_FAILED:
     case NATS_NOT_PERMITTED: return thole_fail(reterr, THOLE_DENIED, "%s %s: %s", what, name, text);
     case NATS_NO_RESPONDERS:
-        return thole_fail(reterr, THOLE_UNAVAILABLE, "%s %s: nobody answers there%s", what, name,
+        return thole_fail(reterr, THOLE_UNAVAILABLE, "%s %s: no responders%s", what, name,
                           strncmp(name, "$JS.", 4) == 0 ? "; is JetStream on and its leader elected?" : "");
     case NATS_INVALID_ARG:
     case NATS_INVALID_SUBJECT: return thole_fail(reterr, THOLE_INVALID, "%s %s: %s", what, name, text);

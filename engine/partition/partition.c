@@ -178,7 +178,7 @@ static void hear_of_rival(struct partition *p, uint64_t epoch)
 static void inbox_back(struct partition *p)
 {
     p->inbox_lost = progress_seen(instances_inbox(p->instances));
-    step_down(p, "the inbox lost its tail or was made anew: it is read again");
+    step_down(p, "the inbox lost its tail or was recreated: it is read again");
 }
 
 /* --- the log ------------------------------------------------------------------------------------- */

@@ -91,9 +91,10 @@ static bool report_place(struct report *report, const struct crash_place *place)
     bool const stored = insist(report, place, shown, &count);
     buf_release(&text);
     if (stored)
-        log_line(LOG_LEVEL_WARN, "supervisor",
-                 "instance=%.*s: crash %llu with this build is stored; it is tried alone from now on",
-                 (int)place->instance_len, (const char *)place->instance, (unsigned long long)count);
+        log_line(
+            LOG_LEVEL_WARN, "supervisor",
+            "instance=%.*s: crash %llu with this build is stored; it is tried in a forked copy from now on",
+            (int)place->instance_len, (const char *)place->instance, (unsigned long long)count);
     return stored;
 }
 

@@ -84,7 +84,7 @@ static thole_status say(const struct crash_page *page, const struct code_run *ru
     thole_status const status =
         thole_fail(reterr, THOLE_APP, "%s", buf_status(&text) == THOLE_OK ? buf_cstr(&text) : "a crash");
     buf_release(&text);
-    log_line(LOG_LEVEL_WARN, "partition", "p=%u instance=%.*s crashed when it was tried alone: %s",
+    log_line(LOG_LEVEL_WARN, "partition", "p=%u instance=%.*s crashed when it was tried in a forked copy: %s",
              run->partition, THOLE_FMT(run->instance), reterr->text);
     return status;
 }
@@ -106,8 +106,8 @@ thole_status crash_trial(const struct crash_trial *trial, const struct code_run 
     bool const late = atomic_load(&page->overdue_ms) != 0;
     thole_status result = THOLE_OK;
     if (pid < 0) {
-        result =
-            thole_fail(reterr, THOLE_NOMEM, "the code could not be tried alone: fork: %s", strerror(error));
+        result = thole_fail(reterr, THOLE_NOMEM, "the code could not be tried in a forked copy: fork: %s",
+                            strerror(error));
     } else if (!atomic_load(&page->returned)) {
         bool const killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !late;
         look_at(page, status, trial->limit_ms);

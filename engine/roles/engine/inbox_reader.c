@@ -221,7 +221,7 @@ static thole_status check(struct engine_host *engine, struct request *request)
         log_line(
             LOG_LEVEL_WARN, "partition",
             "p=%u stream %s went back: message %llu was read from it and is not there; its last is %llu. It "
-            "was made anew, or the server lost what it had acknowledged (power, backup)",
+            "was recreated, or the server lost what it had acknowledged (power, backup)",
             request->mail.p, inbox_of(request), (unsigned long long)asked->seen.sequence,
             (unsigned long long)last);
     return THOLE_OK;

@@ -43,7 +43,7 @@ static bool look(struct queue_keeper *keeper)
         log_line(LOG_LEVEL_WARN, "worker",
                  "queue %s: its consumer was gone, or ahead of its stream (the server lost what it had "
                  "acknowledged: "
-                 "power, backup), and is made anew",
+                 "power, backup), and is created again",
                  keeper->queue);
     if (status != THOLE_OK && status != THOLE_UNAVAILABLE)
         log_line(LOG_LEVEL_WARN, "worker", "queue %s gives no work: %s", keeper->queue, err.text);

@@ -147,7 +147,7 @@ static uint64_t slowest_restart(const struct stack_program *engine, uint64_t sin
         if (!text_time_parse(line, clock_wall_ms(), &wall) || wall - wall_ms < since_ms)
             continue;
         uint64_t const ms = wall - wall_ms;
-        if (strstr(text + 1, "tried alone: the turn did not end") != NULL && ms <= last.first_ms)
+        if (strstr(text + 1, "in a forked copy: the turn did not end") != NULL && ms <= last.first_ms)
             last.excused_ms += TURN_LIMIT_MS;
         if (strstr(text + 1, "the engine is started again") == NULL)
             continue;
@@ -247,7 +247,7 @@ static void test_two_engines(void)
 static void test_verbs(void)
 {
     size_t const before = stack_count(one->log, "started again"),
-                 tried = stack_count(one->log, "tried alone:");
+                 tried = stack_count(one->log, "in a forked copy:");
     CHECK_OK(thole_client_cancel(client, THOLE_STR("one-null"), THOLE_STR("why"), &stack.err), &stack.err);
     CHECK_OK(thole_client_pause(client, THOLE_STR("one-abort"), THOLE_STR("why"), &stack.err), &stack.err);
     CHECK_OK(thole_client_terminate(client, THOLE_STR("one-jump"), THOLE_STR("why"), &stack.err), &stack.err);
@@ -257,7 +257,7 @@ static void test_verbs(void)
     CHECK_OK(thole_client_delete(client, THOLE_STR("one-exit"), &force, &accepted, &stack.err), &stack.err);
     CU_ASSERT_TRUE(accepted);
     CU_ASSERT_EQUAL(stack_count(one->log, "started again"), before);
-    CU_ASSERT_EQUAL(stack_count(one->log, "tried alone:"), tried);
+    CU_ASSERT_EQUAL(stack_count(one->log, "in a forked copy:"), tried);
 }
 
 /* The same build knows better than to try: until somebody says so. Here what crashes is a matter of a

@@ -228,14 +228,14 @@ static void test_a_queue_that_lost_its_tail(void)
     CHECK_OK(server_restart(&stack.nats, &stack.err), &stack.err);
     start_orders("unskipped", PARTITIONS);
     check_orders("unskipped", PARTITIONS);
-    CU_ASSERT_TRUE(stack_logged(worker, "is made anew", 1, 1000));
+    CU_ASSERT_TRUE(stack_logged(worker, "is created again", 1, 1000));
 }
 
 /* As `nats consumer rm` does it. The server may stumble over what it still writes, but then it is gone as
  * well. */
 static void test_a_queue_without_consumer(void)
 {
-    size_t const before = stack_count(worker->log, "is made anew");
+    size_t const before = stack_count(worker->log, "is created again");
     struct buf answer;
     buf_init(&answer, 4096);
     CHECK_OK(connection_request(connection, "$JS.API.CONSUMER.DELETE.THOLE_default_WORK.q_default",
@@ -244,7 +244,7 @@ static void test_a_queue_without_consumer(void)
     buf_release(&answer);
     start_orders("unserved", PARTITIONS);
     check_orders("unserved", PARTITIONS);
-    CU_ASSERT_TRUE(stack_logged(worker, "is made anew", before + 1, 1000));
+    CU_ASSERT_TRUE(stack_logged(worker, "is created again", before + 1, 1000));
 }
 
 static const struct thole_test tests[] = {

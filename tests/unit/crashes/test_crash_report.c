@@ -156,7 +156,7 @@ static void test_who_is_blamed(void)
     check("it was reported", 0,
           "shop/4 b#5 checkout@2: SIGSEGV, in a turn of orchestration checkout, at event 7|",
           SAID("the engine crashed: instance=b execution=5 version=2: SIGSEGV",
-               "instance=b: crash 4 with this build is stored; it is tried alone from now on"));
+               "instance=b: crash 4 with this build is stored; it is tried in a forked copy from now on"));
     begin(SIGABRT);
     check("killed, and nobody knows by whom", 0,
           "shop/3 a#5 checkout@2?: killed by SIGABRT, in a turn of orchestration checkout, at event 7, or in "
