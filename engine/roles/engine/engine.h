@@ -1,23 +1,31 @@
 /*
  * Inside of the engine role: the process that serves.
  *
- *   engine_host.c     start, stop
- *   membership.c      heartbeats, views, who owns what
- *   shard.c           one thread, its partitions      shard_mail.c      mails to it
- *   shard_out.c       outputs of a partition's machine
- *   shard_request.c   the life of a request           request_table.c   which executor, who takes its
- * answer store.c           one thread, one Postgres        loader.c          a few threads for blocking
- * stream reads
+ *   engine_host.c       start and stop
+ *   membership.c        heartbeats, views of the other nodes, who owns which partition
+ *   shard.c             one thread with its partitions
+ *   shard_mail.c        what other threads send to it
+ *   shard_out.c         what each output of a partition's machine becomes
+ *   shard_request.c     the life of a request
+ *   request_table.c     its executor, its retries, who takes its answer
+ *   request_flow.c      how many of which kind are under way
+ *   store.c             executor: one thread with one Postgres connection
+ *   loader.c            executor: a few threads for reads of streams that block
  *
- * and the requests, by what they are about; each file makes them, carries them out and takes their answers:
+ * Requests, by what they are about; each file makes them, carries them out and takes their answers:
  *
- *   log_requests.c the partition's log history_requests.c an instance's history work_requests.c work for the
- *   workers inbox_reader.c what comes to a partition shard_send.c messages to other instances shard_reject.c
- *   messages that cannot be taken store_requests.c rows shard_code.c crashes of code, and its lines sweeper.c
- *   activities that no worker renews are queued again, or ended by their deadline deadlines.c how the latter
- *   are
+ *   log_requests.c      the partition's log
+ *   history_requests.c  an instance's history, and which instances there are
+ *   store_requests.c    rows
+ *   work_requests.c     work for the workers
+ *   message_requests.c  messages to other instances, and notices
+ *   reject_requests.c   messages that cannot be taken
+ *   shard_code.c        crashes of code; and the log lines of code
+ *   sweeper.c           work messages that were lost: queued again
  *
- * shard_query.c answers questions to instances; nothing of them is a request.
+ * No requests: inbox_reader.c reads the messages to a partition; shard_query.c answers queries; deadlines.c
+ * ends tries that are past their deadline; crash_trial.c runs code in a forked copy; watchdog.c notices turns
+ * that do not end.
  */
 #ifndef THOLE_ENGINE_H
 #define THOLE_ENGINE_H

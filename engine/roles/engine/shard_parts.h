@@ -34,14 +34,14 @@ request_refused_fn work_refused;
  */
 bool work_found(const struct request *request, uint64_t *ret_sequence);
 
-/* ---- shard_send.c: messages to other instances, and notices ---- */
+/* ---- message_requests.c: messages to other instances, and notices ---- */
 void message_send_to(struct shard *shard, struct owned *owned, const struct partition_out *out);
 void notice_cancel(struct shard *shard, const struct cancel_notice *notice);
 void notice_event(struct shard *shard, const struct event_notice *notice);
 request_send_fn message_send;
 request_refused_fn message_refused;
 
-/* ---- shard_reject.c: rejected messages ---- */
+/* ---- reject_requests.c: rejected messages ---- */
 void shard_reject(struct shard *shard, struct owned *owned, const struct partition_out *out);
 request_send_fn rejection_send;
 request_answer_fn rejection_answered;

@@ -46,7 +46,7 @@ enum request_kind {
     REQ_LOOK_INBOX, /* for a message at `from` or behind it */
     REQ_PURGE_INBOX,
     REQ_READ_RESULTS,
-    /* shard_send.c, shard_reject.c */
+    /* message_requests.c, reject_requests.c */
     REQ_SEND_MESSAGE,
     REQ_REJECT,
     /* shard_code.c */
