@@ -34,7 +34,8 @@ look_at() { # FILE
     fi
 }
 
-files=$(find "$prefix/bin" "$prefix/lib"* -type f \( -perm -u+x -o -name '*.so*' \) | sort)
+# libexec holds the nats-server that was fetched: another project's
+files=$(find "$prefix" -path "$prefix/libexec" -prune -o -type f \( -perm -u+x -o -name '*.so*' \) -print | sort)
 [ -n "$files" ] || { echo "nothing is installed in $prefix" >&2; exit 1; }
 for file in $files; do
     [ "$(head -c 4 "$file" | tail -c 3)" = ELF ] || continue
