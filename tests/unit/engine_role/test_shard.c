@@ -16,7 +16,10 @@ static struct {
     struct shard shard;
     atomic_uint_least64_t now_ms;
     enum partition_state state;
-    uint64_t asked_ms; /* until when the thread wants to wait */
+    size_t pending;            /* of the machine */
+    size_t windows, no_window; /* asked for; which of them is refused, 0: none */
+    unsigned stores;           /* started */
+    uint64_t asked_ms;         /* until when the thread wants to wait */
     void (*steps[STEPS_MAX])(void);
     atomic_size_t step;
     struct {
@@ -49,16 +52,23 @@ thole_status __wrap_requests_open(struct connection *connection, size_t window, 
                                   request_done_fn *done, void *arg, struct requests **ret,
                                   thole_error *reterr)
 {
-    (void)connection, (void)window, (void)timeout_ms, (void)done, (void)arg, (void)reterr;
+    (void)connection, (void)window, (void)timeout_ms, (void)done, (void)arg;
     *ret = NULL;
-    return THOLE_OK;
+    return ++play.windows == play.no_window ? thole_fail(reterr, THOLE_UNAVAILABLE, "no window") : THOLE_OK;
 }
 
 thole_status __wrap_store_start(struct shard *shard, struct store **ret, thole_error *reterr)
 {
     (void)shard, (void)reterr;
+    play.stores++;
     *ret = NULL;
     return THOLE_OK;
+}
+
+size_t __wrap_partition_pending(const struct partition *p)
+{
+    (void)p;
+    return play.pending;
 }
 
 enum partition_state __wrap_partition_state(const struct partition *p)
@@ -104,11 +114,10 @@ bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
     return true;
 }
 
-static void run(void (*const *steps)(void), size_t steps_len)
+static void begin(void)
 {
     static const thole_program program = {.name = "none"};
     memset(&play, 0, sizeof play);
-    memcpy(play.steps, steps, steps_len * sizeof *steps);
     atomic_store(&play.now_ms, NOW_MS);
     play.state = PARTITION_CLOSED;
     play.page = crash_page_create();
@@ -122,13 +131,24 @@ static void run(void (*const *steps)(void), size_t steps_len)
     play.engine.shards = &play.shard;
     play.engine.shards_len = 1;
     log_limit_init(&play.engine.rejects);
-    CU_ASSERT_EQUAL_FATAL(shard_start(&play.engine, 0, &play.shard, NULL), THOLE_OK);
-    while (atomic_load(&play.step) < steps_len)
-        (void)sched_yield();
+}
+
+static void end(void)
+{
     shard_stop(&play.shard);
     shard_release(&play.shard);
     log_limit_release(&play.engine.rejects);
     crash_page_destroy(play.page);
+}
+
+static void run(void (*const *steps)(void), size_t steps_len)
+{
+    begin();
+    memcpy(play.steps, steps, steps_len * sizeof *steps);
+    CU_ASSERT_EQUAL_FATAL(shard_start(&play.engine, 0, &play.shard, NULL), THOLE_OK);
+    while (atomic_load(&play.step) < steps_len)
+        (void)sched_yield();
+    end();
 }
 
 static struct shard_mail *mail_of(enum shard_mail_kind kind)
@@ -169,6 +189,57 @@ static void set_open(void)
 {
     was_given(PARTITION_IN_OPEN, "");
     play.state = PARTITION_OPEN;
+}
+
+/* ---- its start ---- */
+
+/* Appends have room for all that partitions may ask for: none waits. */
+static void test_windows(void)
+{
+    begin();
+    CU_ASSERT_EQUAL(shard_start(&play.engine, 0, &play.shard, NULL), THOLE_OK);
+    CU_ASSERT_EQUAL(play.windows, WINDOWS);
+    for (size_t i = 0; i < WINDOWS; i++)
+        CU_ASSERT_EQUAL(play.shard.windows[i].waits, i != WINDOW_APPENDS);
+    end();
+}
+
+static void test_without_a_window(void)
+{
+    for (size_t i = 1; i <= WINDOWS; i++) {
+        thole_error err = {0};
+        begin();
+        play.no_window = i;
+        CU_ASSERT_EQUAL(shard_start(&play.engine, 0, &play.shard, &err), THOLE_UNAVAILABLE);
+        CHECK_STR("why", err.text, "no window");
+        CU_ASSERT_EQUAL(play.windows, i);
+        CU_ASSERT_EQUAL(play.stores, 0);
+        end();
+    }
+}
+
+/* ---- room for messages ---- */
+
+static void three_are_held(void)
+{
+    play.pending = 3;
+}
+
+static void three_take_room(void)
+{
+    CU_ASSERT_EQUAL(play.shard.backlog.held, 3);
+    play.pending = 0;
+}
+
+static void none_takes_room(void)
+{
+    CU_ASSERT_EQUAL(play.shard.backlog.held, 0);
+}
+
+/* What the machines hold counts against what readers may send. */
+static void test_what_the_machines_hold(void)
+{
+    run((void (*const[])(void)){three_are_held, three_take_room, none_takes_room}, 3);
 }
 
 /* ---- opening ---- */
@@ -325,6 +396,9 @@ static void test_ends_when_all_is_closed(void)
 }
 
 static const struct thole_test tests[] = {
+    {"windows", test_windows},
+    {"without a window", test_without_a_window},
+    {"what the machines hold", test_what_the_machines_hold},
     {"opens when it may", test_opens_when_it_may},
     {"needs both servers", test_needs_both_servers},
     {"handing over has a limit", test_handing_over_has_a_limit},

@@ -12,7 +12,8 @@ enum { STORED_NS = 1, FIRST = 5, LOOK_MS = 2000, STORED_MAX = 8 };
 
 static struct {
     struct ordered_reader_options reader; /* as opened */
-    bool gone_back;
+    bool gone_back, cannot_open;
+    unsigned freed; /* readers */
     size_t waits;
     uint64_t step_downs;
     /* the stream */
@@ -42,10 +43,16 @@ thole_status __wrap_ordered_reader_open(struct connection *connection,
                                         struct ordered_reader **ret, thole_error *reterr)
 {
     (void)connection;
-    (void)reterr;
     play.reader = *options;
     *ret = NULL;
-    return THOLE_OK;
+    return play.cannot_open ? thole_fail(reterr, THOLE_UNAVAILABLE, "no consumer") : THOLE_OK;
+}
+
+void __real_free(void *memory);
+void __wrap_free(void *memory)
+{
+    play.freed += memory != NULL && memory == play.reader.arg;
+    __real_free(memory);
 }
 
 void __wrap_ordered_reader_close(struct ordered_reader *reader)
@@ -200,6 +207,9 @@ static void test_a_reader_that_stays_behind(void)
     look_finds(FIRST);
     inbox_watch(&world.shard, &world.owned, 1000 + 6 * LOOK_MS);
     CU_ASSERT_EQUAL(play.step_downs, 1);
+    inbox_watch(&world.shard, &world.owned, 1000 + 7 * LOOK_MS); /* that is said once */
+    CU_ASSERT_EQUAL(play.step_downs, 1);
+    CU_ASSERT_EQUAL(submitted.len, 2);
     end();
 }
 
@@ -245,6 +255,22 @@ static void test_an_inbox_that_went_back(void)
     CU_ASSERT_EQUAL(inbox_open_load(&world.engine, request), THOLE_OK);
     CU_ASSERT_TRUE(request->inbox.gone_back);
     CU_ASSERT_PTR_NULL(request->inbox.reader);
+    CU_ASSERT_EQUAL(play.freed, 1);
+    request_destroy(request);
+    end();
+}
+
+/* It is tried again as long as the server is away. */
+static void test_a_reader_that_cannot_be_opened(void)
+{
+    begin();
+    struct request *const request = request_create(REQ_OPEN_INBOX, &world.shard, &world.owned);
+    request->inbox.from = FIRST;
+    play.cannot_open = true;
+    CU_ASSERT_EQUAL(inbox_open_load(&world.engine, request), THOLE_UNAVAILABLE);
+    CHECK_STR("why", request->err.text, "no consumer");
+    CU_ASSERT_PTR_NULL(request->inbox.reader);
+    CU_ASSERT_EQUAL(play.freed, 1);
     request_destroy(request);
     end();
 }
@@ -392,6 +418,7 @@ static const struct thole_test tests[] = {
     {"a reader that goes on", test_a_reader_that_goes_on},
     {"a reader without room", test_a_reader_without_room},
     {"an inbox that went back", test_an_inbox_that_went_back},
+    {"a reader that cannot be opened", test_a_reader_that_cannot_be_opened},
     {"a message is passed on whole", test_a_message_is_passed_on_whole},
     {"results of whom the subject names", test_results_of_whom_the_subject_names},
     {"which results are read", test_which_results_are_read},
