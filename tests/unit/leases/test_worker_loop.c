@@ -13,7 +13,7 @@ enum { STEPS_MAX = 8, OUTS_MAX = 8, NOW_MS = 100000 };
 
 static struct {
     struct worker_host host;
-    uint64_t now_ms;
+    uint64_t now_ms, machine_ms, told_ms, asked_ms; /* deadlines; asked: until when it wants to wait */
     void (*steps[STEPS_MAX])(void);
     size_t step;
     struct worker_out outs[OUTS_MAX];
@@ -47,7 +47,8 @@ uint64_t __wrap_clock_monotonic_ms(void)
 
 bool __wrap_mailbox_wait(struct mailbox *mb, uint64_t deadline_ms)
 {
-    (void)mb, (void)deadline_ms;
+    (void)mb;
+    play.asked_ms = deadline_ms;
     if (play.step < STEPS_MAX && play.steps[play.step] != NULL)
         play.steps[play.step++]();
     else
@@ -63,6 +64,24 @@ bool __wrap_worker_poll(struct worker_machine *w, struct worker_out *ret)
     *ret = play.outs[0];
     memmove(play.outs, play.outs + 1, --play.outs_len * sizeof play.outs[0]);
     return true;
+}
+
+uint64_t __wrap_worker_next_deadline_ms(const struct worker_machine *w)
+{
+    (void)w;
+    return play.machine_ms;
+}
+
+uint64_t __wrap_log_limit_due_ms(struct log_limit *limit)
+{
+    CU_ASSERT_PTR_EQUAL(limit, &play.host.malformed);
+    return play.told_ms;
+}
+
+uint32_t __wrap_handlers_replaced(struct handlers *pool)
+{
+    (void)pool;
+    return 0;
 }
 
 void __wrap_worker_advance(struct worker_machine *w, uint64_t now_ms)
@@ -298,6 +317,25 @@ static void test_counters(void)
     end();
 }
 
+/* ---- until when it waits ---- */
+
+static void test_until_when_it_waits(void)
+{
+    static const struct {
+        uint64_t machine_ms, told_ms, asked_ms;
+    } rows[] = {{NOW_MS + 5, UINT64_MAX, NOW_MS + 5},
+                {UINT64_MAX, NOW_MS + 6, NOW_MS + 6},
+                {UINT64_MAX, UINT64_MAX, UINT64_MAX}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        begin();
+        play.machine_ms = rows[i].machine_ms;
+        play.told_ms = rows[i].told_ms;
+        free(run(NULL, 0));
+        CU_ASSERT_EQUAL(play.asked_ms, rows[i].asked_ms);
+        end();
+    }
+}
+
 /* ---- how it ends ---- */
 
 static void test_ends(void)
@@ -360,7 +398,10 @@ static void test_one_that_still_runs(void)
     free(run(NULL, 0));
     noted("not freed", "");
     CU_ASSERT_TRUE(act->forgotten);
-    activity_destroy(act);
+    play.host.stopped = false;
+    mailbox_push(&play.host.inbox, &act->finished.mail);
+    free(run(NULL, 0));
+    noted("it has returned", "freed\n");
     end();
 }
 
@@ -538,6 +579,7 @@ static void test_push_and_stop(void)
 static const struct thole_test tests[] = {
     {"how many are wanted", test_how_many_are_wanted},
     {"counters", test_counters},
+    {"until when it waits", test_until_when_it_waits},
     {"ends", test_ends},
     {"one that still runs", test_one_that_still_runs},
     {"who is asked", test_who_is_asked},

@@ -9,7 +9,14 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { START_MS = 100000, TRIES = 16, ASKED_MAX = 128, RETRY_MS_MIN = 50, RETRY_MS_MAX = 2000 };
+enum {
+    START_MS = 100000,
+    TRIES = 16,
+    ASKED_MAX = 128,
+    TURNS_MAX = 50,
+    RETRY_MS_MIN = 50,
+    RETRY_MS_MAX = 2000
+};
 
 static struct {
     atomic_bool done;
@@ -26,11 +33,15 @@ static struct {
     natsConnectionHandler disconnected, closed;
     void *closure;
     unsigned destroyed;
+    bool (*turn)(void);                 /* instead of a wait while it is connected; true: the test is over */
+    unsigned turns, flushes, unflushed; /* unflushed: so many times does the server not answer */
+    unsigned unused;                    /* subscriptions that were destroyed */
     struct orphan *orphans[2];
     unsigned freed; /* of those */
 } play;
 
 static natsConnection *const some_nc = (natsConnection *)&play;
+static natsSubscription *const some_subscription = (natsSubscription *)&play;
 
 static void note(const char *text, uint64_t epoch)
 {
@@ -53,6 +64,13 @@ uint64_t __wrap_clock_wall_ms(void)
 /* The time passes at once. Connected, the connection is lost instead, or the test is over. */
 int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until)
 {
+    if (play.connected && play.turn != NULL) {
+        (void)pthread_mutex_unlock(mutex);
+        play.turn = play.turn() ? NULL : play.turn;
+        (void)pthread_mutex_lock(mutex);
+        play.now_ms = (uint64_t)until->tv_sec * 1000 + (uint64_t)until->tv_nsec / 1000000;
+        return ETIMEDOUT;
+    }
     if (play.connected && play.losses > 0) {
         play.losses--;
         play.fail = play.fail_after;
@@ -111,6 +129,25 @@ void __wrap_natsConnection_Destroy(natsConnection *nc)
     play.destroyed++;
 }
 
+natsStatus __wrap_natsConnection_FlushTimeout(natsConnection *nc, int64_t timeout)
+{
+    (void)nc, (void)timeout;
+    play.flushes++;
+    return play.flushes > play.unflushed ? NATS_OK : NATS_TIMEOUT;
+}
+
+natsStatus __wrap_natsSubscription_Unsubscribe(natsSubscription *subscription)
+{
+    CU_ASSERT_PTR_EQUAL(subscription, some_subscription);
+    return NATS_OK;
+}
+
+void __wrap_natsSubscription_Destroy(natsSubscription *subscription)
+{
+    CU_ASSERT_PTR_EQUAL(subscription, some_subscription);
+    play.unused++;
+}
+
 natsStatus __wrap_natsOptions_SetDisconnectedCB(natsOptions *options, natsConnectionHandler handler,
                                                 void *arg)
 {
@@ -142,18 +179,20 @@ static void on_state(void *arg, bool connected, uint64_t epoch)
     note(connected ? "up" : "down", epoch);
 }
 
-/* Connects, loses it so many times, after each of which `fail` servers do not answer, and closes it. */
-static void run(unsigned losses, unsigned fail)
+static void begin(void)
+{
+    memset(&play, 0, sizeof play);
+    play.now_ms = START_MS;
+}
+
+/* Connects, and closes it when it was lost so many times and the test is over. */
+static void connect_and_close(unsigned losses)
 {
     struct connection *connection = NULL;
     struct connection_options const options = {.url = "nats://a:1,nats://b:2",
                                                .connect_timeout_ms = 1000,
                                                .request_timeout_ms = 1000,
                                                .on_state = on_state};
-    memset(&play, 0, sizeof play);
-    play.now_ms = START_MS;
-    play.losses = losses;
-    play.fail_after = fail;
     CU_ASSERT_EQUAL_FATAL(connection_open(&options, &connection, NULL), THOLE_OK);
     while (!atomic_load(&play.done))
         (void)sched_yield();
@@ -164,6 +203,15 @@ static void run(unsigned losses, unsigned fail)
     connection_close(connection);
     CU_ASSERT_EQUAL(play.destroyed, losses + 1);
     CU_ASSERT_EQUAL(play.freed, ARRAY_LEN(play.orphans));
+}
+
+/* It is lost so many times, and after each `fail` servers do not answer. */
+static void run(unsigned losses, unsigned fail)
+{
+    begin();
+    play.losses = losses;
+    play.fail_after = fail;
+    connect_and_close(losses);
 }
 
 /* ---- tests ---- */
@@ -206,7 +254,50 @@ static void test_one_that_is_lost_at_once_is_not_hammered(void)
     CU_ASSERT_EQUAL(play.asked_ms[2] - play.lost_ms, RETRY_MS_MIN);
 }
 
+/* ---- subscriptions that are not used any more ---- */
+
+static bool until_the_server_has_answered(void)
+{
+    if (play.turns++ == 0)
+        connection_retire(play.closure, some_subscription, 1);
+    CU_ASSERT_EQUAL(play.unused, play.flushes == 2);
+    return play.flushes == 2 || play.turns == TURNS_MAX;
+}
+
+/* nats.c's thread may still read it. */
+static void test_kept_until_the_server_has_answered(void)
+{
+    begin();
+    play.turn = until_the_server_has_answered;
+    play.unflushed = 1;
+    connect_and_close(0);
+    CU_ASSERT_EQUAL(play.flushes, 2);
+    CU_ASSERT_EQUAL(play.unused, 1);
+}
+
+static bool lost_with_its_link(void)
+{
+    if (play.turns++ == 0) {
+        connection_retire(play.closure, some_subscription, 1);
+        play.disconnected(some_nc, play.closure);
+    }
+    CU_ASSERT_EQUAL(play.unused, play.flushes > 0);
+    return play.flushes == 1 || play.turns == TURNS_MAX;
+}
+
+static void test_lost_with_its_link(void)
+{
+    begin();
+    play.turn = lost_with_its_link;
+    play.unflushed = TURNS_MAX;
+    connect_and_close(1);
+    CU_ASSERT_EQUAL(play.flushes, 1);
+    CU_ASSERT_EQUAL(play.unused, 1);
+}
+
 static const struct thole_test tests[] = {
+    {"kept until the server has answered", test_kept_until_the_server_has_answered},
+    {"lost with its link", test_lost_with_its_link},
     {"how often it is tried", test_how_often_it_is_tried},
     {"which server is next", test_which_server_is_next},
     {"one that is lost at once is not hammered", test_one_that_is_lost_at_once_is_not_hammered},
