@@ -400,7 +400,7 @@ static void hear_projection(struct partition *p)
     }
 }
 
-static void after_step(struct partition *p)
+static thole_status after_step(struct partition *p)
 {
     if (!p->env.nomem && p->phase != PHASE_CLOSED) {
         projection_pump(p->projection);
@@ -408,10 +408,11 @@ static void after_step(struct partition *p)
     }
     if (!p->env.nomem && p->ending && log_facts(p->log)->in_flight == 0)
         drop(p, p->ending_why, true);
-    if (p->env.nomem) {
-        p->env.nomem = false;
-        drop(p, "out of memory", true);
-    }
+    if (!p->env.nomem)
+        return THOLE_OK;
+    p->env.nomem = false;
+    drop(p, "out of memory", true);
+    return THOLE_NOMEM;
 }
 
 thole_status partition_input(struct partition *p, const struct partition_in *in, uint64_t now_ms)
@@ -423,9 +424,7 @@ thole_status partition_input(struct partition *p, const struct partition_in *in,
     if (!unconditional && in->generation != p->env.generation)
         return THOLE_OK;
     answer(p, in);
-    bool const nomem = p->env.nomem;
-    after_step(p);
-    return nomem ? THOLE_NOMEM : THOLE_OK;
+    return after_step(p);
 }
 
 /* --- time ---------------------------------------------------------------------------------------- */
@@ -549,7 +548,7 @@ void partition_flush(struct partition *p, uint64_t now_ms)
         serve(p);
     else if (p->phase == PHASE_CLOSING && !p->ending)
         finish(p);
-    after_step(p);
+    (void)after_step(p); /* out of memory: CLOSED follows */
 }
 
 uint64_t partition_deadline_ms(const struct partition *p)

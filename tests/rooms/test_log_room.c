@@ -342,18 +342,20 @@ static void test_what_is_confirmed(void)
 
 static void test_a_long_reason_is_cut(void)
 {
-    char text[400];
-    struct stand *s = begin_open();
-    size_t const most = sizeof s->log->why - 1;
-    memset(text, 'w', sizeof text - 1);
-    text[sizeof text - 1] = '\0';
-    append(s, 0);
-    log_append_failed(s->log, 1, text);
-    CU_ASSERT_EQUAL_FATAL(log_state(s->log), LOG_LOST);
-    CU_ASSERT_EQUAL(strlen(log_why(s->log)), most);
-    text[most] = '\0';
-    CHECK_STR("as much as there is room for", log_why(s->log), text);
-    end(s);
+    for (size_t more = 0; more <= 100; more++) {
+        char text[400];
+        struct stand *s = begin_open();
+        size_t const most = sizeof s->log->why - 1;
+        memset(text, 'w', most + more);
+        text[most + more] = '\0';
+        append(s, 0);
+        log_append_failed(s->log, 1, text);
+        CU_ASSERT_EQUAL_FATAL(log_state(s->log), LOG_LOST);
+        CU_ASSERT_EQUAL(strlen(log_why(s->log)), most);
+        text[most] = '\0';
+        CHECK_STR("as much as there is room for", log_why(s->log), text);
+        end(s);
+    }
 }
 
 struct step {

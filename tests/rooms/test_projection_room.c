@@ -357,6 +357,73 @@ static void test_rows_of_another_log(void)
     end(s);
 }
 
+/* The record of the watermark was void and is gone, so the rows prove nothing; what was to be removed is
+ * found again while they are made again. */
+static void test_rows_of_another_log_with_a_deletion(void)
+{
+    struct stand *s = begin();
+    struct record const deleted = {
+        .kind = RECORD_DELETED, .epoch = 2, .n = 1, .deletion = {.instance = THOLE_STR("i"), .execution = 1}};
+    open_at(s, 0);
+    projection_store_opened(
+        s->projection, &(struct in_store_opened){.epoch = 3, .projected = {.seq = BASE - 1, .mark = 99}});
+    check_said(s, "what is owed is looked for", "open 3, log from 1");
+    s->records[0] = (struct log_record){.sequence = 4, .bytes = encode(s, &deleted)};
+    projection_log(s->projection, &(struct in_log){s->records, 1});
+    check_said(s, "nothing at the watermark", "reset 0");
+    CU_ASSERT_EQUAL(projection_removals(s->projection), 0);
+    projection_store_reset(s->projection);
+    check_said(s, "from the beginning", "log from 1");
+    projection_log(s->projection, &(struct in_log){s->records, 1});
+    check_said(s, "its rows", "apply 0, deleted 4");
+    projection_applied(s->projection, &(struct in_applied){0});
+    check_said(s, "that is all", "");
+    CU_ASSERT_EQUAL(projection_state(s->projection), PROJECTION_CURRENT);
+    CU_ASSERT_EQUAL(projection_removals(s->projection), 1);
+    end(s);
+}
+
+/* A turn whose last part was never written does not count, whatever came behind it. */
+static void test_parts_without_a_last_one(void)
+{
+    struct stand *s = begin();
+    struct record const part = {.kind = RECORD_TURN,
+                                .epoch = 2,
+                                .n = 1,
+                                .turn = {.instance = THOLE_STR("j"),
+                                         .execution = 1,
+                                         .number = 1,
+                                         .ran = true,
+                                         .more = true,
+                                         .events = start_and_work,
+                                         .events_len = 2}};
+    open_at(s, 0);
+    projection_store_opened(s->projection, &(struct in_store_opened){.epoch = 3});
+    check_said(s, "reads", "open 3, log from 1");
+    s->records[0] = (struct log_record){.sequence = 4, .bytes = encode(s, &part)};
+    s->records[1] = (struct log_record){.sequence = 5, .bytes = turn_of(s, 1, 1, start_and_work, 1)};
+    projection_log(s->projection, &(struct in_log){s->records, 2});
+    check_said(s, "the other instance", "apply 1");
+    projection_applied(s->projection, &(struct in_applied){0});
+    check_said(s, "and no activity", "");
+    CU_ASSERT_EQUAL(projection_state(s->projection), PROJECTION_CURRENT);
+    end(s);
+}
+
+/* What was outstanding is not known: all that the instance has goes, however much was counted. */
+static void test_an_unread_end_is_uncertain(void)
+{
+    static const struct event ends[] = {{.id = 3, .kind = EVENT_TERMINATE_REQUESTED},
+                                        {.id = 4, .kind = EVENT_TERMINATED}};
+    struct stand *s = begin_current();
+    struct projection_turns made;
+    projection_record(s->projection, turn_of(s, 1, 1, ends, 2), BASE + 1, &facts, &made);
+    CU_ASSERT_TRUE(made.rows_uncertain);
+    check_said(s, "rows", "terminated 1, apply 1, deleted 0");
+    projection_applied(s->projection, &(struct in_applied){0});
+    end(s);
+}
+
 /* What is open in the end is done again; what has ended in the same log, or waits in the inbox, is not. */
 static void test_only_what_is_open_is_done_again(void)
 {
@@ -633,6 +700,9 @@ static const struct thole_test tests[] = {
     {"projection: parts come with the last one", test_parts_come_with_the_last_one},
     {"projection: a newer epoch", test_a_newer_epoch},
     {"projection: rows of another log", test_rows_of_another_log},
+    {"projection: rows of another log, with a deletion", test_rows_of_another_log_with_a_deletion},
+    {"projection: parts without a last one", test_parts_without_a_last_one},
+    {"projection: an unread end is uncertain", test_an_unread_end_is_uncertain},
     {"projection: only what is open is done again", test_only_what_is_open_is_done_again},
     {"projection: records go when nothing needs them", test_records_go_when_nothing_needs_them},
     {"projection: what is gone is not owed again", test_what_is_gone_is_not_owed_again},

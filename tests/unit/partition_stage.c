@@ -11,12 +11,17 @@ void stage_options(struct partition_options *options, const thole_orchestration_
     options->orchestrations_len = n;
 }
 
+static void give(struct stage *s, const struct partition_in *in)
+{
+    s->inputs_refused += partition_input(s->p, in, s->now_ms) != THOLE_OK;
+}
+
 static void create(struct stage *s)
 {
     s->options.stacks = s->stacks;
     s->p = partition_create(&s->options);
     CU_ASSERT_PTR_NOT_NULL_FATAL(s->p);
-    (void)partition_input(s->p, &(struct partition_in){.kind = PARTITION_IN_OPEN}, s->now_ms);
+    give(s, &(struct partition_in){.kind = PARTITION_IN_OPEN});
     stage_run(s);
 }
 
@@ -325,6 +330,7 @@ static void say(struct stage *s, const struct partition_out *out)
         snprintf(s->closed, sizeof s->closed, "%s", out->closed.text);
         s->closed_epoch = out->closed.epoch;
         s->closed_records = out->closed.records;
+        s->closed_for_good = !out->closed.reopen;
         break;
     case PARTITION_OUT_CRASHED:
         keep_crash(s, out->crashed.instance, out->crashed.execution, out->crashed.count, out->crashed.text);
@@ -388,10 +394,10 @@ static bool is_held(const struct stage *s, enum partition_in_kind kind)
 
 static void answer(struct stage *s, const struct partition_in *in)
 {
-    (void)partition_input(s->p, in, s->now_ms);
+    give(s, in);
     if (s->answers_twice && (in->kind == PARTITION_IN_SENT || in->kind == PARTITION_IN_PUBLISHED ||
                              in->kind == PARTITION_IN_REJECTED || in->kind == PARTITION_IN_REMOVED))
-        (void)partition_input(s->p, in, s->now_ms);
+        give(s, in);
 }
 
 void stage_run(struct stage *s)
@@ -422,7 +428,7 @@ void stage_release(struct stage *s)
     s->hold_appends = s->hold_applied = s->hold_sent = s->hold_works = s->hold_removed = s->hold_rejected =
         s->hold_loads = false;
     for (size_t i = 0; i < n; i++)
-        (void)partition_input(s->p, &s->held[i], s->now_ms);
+        give(s, &s->held[i]);
     s->held_len = 0;
     stage_run(s);
 }
@@ -440,7 +446,7 @@ void stage_bytes(struct stage *s, thole_slice instance, thole_slice bytes, enum 
         in.message.instance = instance;
     else
         in.message.subject = THOLE_STR("thole.ns.in.0.%zz");
-    (void)partition_input(s->p, &in, s->now_ms);
+    give(s, &in);
     stage_run(s);
 }
 
@@ -492,7 +498,7 @@ void stage_query(struct stage *s, const char *instance, const char *query)
     struct partition_in const in = {.kind = PARTITION_IN_QUERY,
                                     .token = 7,
                                     .query = {thole_slice_from(instance), thole_slice_from(query)}};
-    (void)partition_input(s->p, &in, s->now_ms);
+    give(s, &in);
     stage_run(s);
 }
 
@@ -522,7 +528,7 @@ void stage_forge(struct stage *s, const struct record *turn)
 
 void stage_open(struct stage *s)
 {
-    (void)partition_input(s->p, &(struct partition_in){.kind = PARTITION_IN_OPEN}, s->now_ms);
+    give(s, &(struct partition_in){.kind = PARTITION_IN_OPEN});
     stage_run(s);
 }
 

@@ -54,6 +54,8 @@ struct stage {
     struct buf said; /* a line for each notice, rejection, answer, message and line of an orchestration */
     char closed[256];
     uint64_t closed_epoch, closed_records; /* of it, as it said when it closed */
+    bool closed_for_good;                  /* it is not to be opened again */
+    size_t inputs_refused;                 /* inputs that returned a status */
     size_t live_reads;                     /* how often the rows were counted */
 };
 

@@ -72,6 +72,7 @@ static void take_not_lost(struct world *t, const struct worker_out *out)
     for (size_t i = 0; i < out->rows_len; i++) {
         text[i] = (char)out->rows[i].key.activity_id;
         CU_ASSERT_TRUE(out->rows[i].attempt > 0);
+        CU_ASSERT_TRUE(thole_slice_equal(out->rows[i].key.instance, story_key('a').instance));
     }
     say(t, "not lost %s", text);
     input(t, (struct worker_in){.kind = WORKER_IN_NOT_LOST, .unknown = t->not_lost_off});
@@ -168,7 +169,9 @@ static void deliver(struct world *t, uint64_t id, char letter, const char *text)
                            .arrived_ms = t->now_ms - (ago != NULL ? strtoull(ago, NULL, 10) : 0)};
     if (try_number != NULL)
         in.key.try_number = (uint32_t)strtoul(try_number, NULL, 10);
+    uint64_t const adopted = worker_counters(t->w).adopted;
     thole_status const status = worker_input(t->w, &in, t->now_ms);
+    CU_ASSERT_EQUAL(worker_counters(t->w).adopted, adopted + (status == THOLE_CONFLICT));
     if (status == THOLE_LIMIT)
         say(t, "no room");
     else if (status == THOLE_CONFLICT)

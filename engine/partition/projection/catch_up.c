@@ -11,9 +11,11 @@ enum { RESULTS_LOOK = 20000 /* messages of the inbox: bounds the time to a fract
 
 /* --- the projection up to here ------------------------------------------------------------------- */
 
-/* The rows are not from this log: the log lost its tail, or one of the two was restored from a backup. */
+/* The rows are not from this log: the log lost its tail, or one of the two was restored from a backup. What
+ * is owed is found again when the log is read from the beginning. */
 static void reset(struct projection *p)
 {
+    removals_release(&p->removals);
     projection_become(p, PROJECTION_RESETTING);
     env_emit(p->env, PARTITION_OUT_STORE_RESET);
 }
@@ -173,7 +175,6 @@ static bool redo_one(struct projection *p, const struct log_record *record)
     uint64_t const projected = p->projector.watermark.seq;
     struct projection_turns nothing; /* not used: nothing is counted yet */
     if (p->redo_unproven && record->sequence >= projected && !prove(p, record)) {
-        removals_release(&p->removals);
         reset(p);
         return false;
     }

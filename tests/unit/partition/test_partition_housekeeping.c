@@ -211,6 +211,60 @@ static void what_is_left_at_once_is_not_counted_again(void)
     stage_end(s);
 }
 
+static void check_live(struct stage *s, const char *want)
+{
+    const thole_slice *names = NULL;
+    size_t const n = partition_live_names(s->p, &names);
+    CU_ASSERT_EQUAL(n, want == NULL ? 0 : 1);
+    if (n == 1 && want != NULL)
+        CU_ASSERT_TRUE(thole_slice_equal(names[0], thole_slice_from(want)));
+}
+
+/* The last instance of an orchestration takes its name along. */
+static void a_name_lives_as_long_as_an_instance(void)
+{
+    struct stage *s = begin();
+    stage_start(s, "a", "plain");
+    stage_start(s, "b", "plain");
+    check_live(s, "plain");
+    stage_complete(s, "a", 2, THOLE_STR("done"));
+    check_live(s, "plain");
+    stage_complete(s, "b", 2, THOLE_STR("done"));
+    check_live(s, NULL);
+    stage_end(s);
+}
+
+/* The rows may be fewer than are counted then. */
+static void a_deletion_is_counted_again(void)
+{
+    struct stage *s = begin();
+    stage_start(s, "i", "plain");
+    stage_complete(s, "i", 2, THOLE_STR("done"));
+    settle(s);
+    size_t const reads = s->live_reads;
+    stage_tell(s, "i", MESSAGE_DELETE, "gone");
+    settle(s);
+    CU_ASSERT_EQUAL(s->live_reads, reads + 1);
+    stage_end(s);
+}
+
+/* ---- rows that are ahead of the log ---- */
+
+/* By one record already; also when nobody has kept which one it was. */
+static void rows_ahead_of_the_log_are_made_again(void)
+{
+    for (uint64_t mark = 0; mark <= 1; mark++)
+        for (uint64_t ahead = 0; ahead <= 2; ahead++) {
+            struct stage *s = begin();
+            stage_start(s, "i", "plain");
+            settle(s);
+            s->projected = (struct projected){s->log_len + ahead, ahead == 0 ? 0 : mark};
+            stage_again(s);
+            CU_ASSERT_EQUAL(s->resets, ahead > 0);
+            stage_end(s);
+        }
+}
+
 /* ---- removals ---- */
 
 static const char *const many[] = {"a", "b", "c", "d", "e"};
@@ -232,21 +286,49 @@ static void delete_many(struct stage *s)
     settle(s);
 }
 
+/* The first of the answers that were held. */
+static void give_held(struct stage *s)
+{
+    CU_ASSERT_FATAL(s->held_len > 0);
+    struct partition_in const first = s->held[0];
+    memmove(s->held, s->held + 1, --s->held_len * sizeof *s->held);
+    (void)partition_input(s->p, &first, s->now_ms);
+    stage_run(s);
+}
+
 static void two_at_a_time(void)
 {
     struct stage *s = begin();
     delete_many(s);
     CU_ASSERT_EQUAL(s->removals, 2);
-    struct partition_in const first = s->held[0];
-    memmove(s->held, s->held + 1, --s->held_len * sizeof *s->held);
-    (void)partition_input(s->p, &first, s->now_ms);
-    stage_run(s);
+    give_held(s);
     CU_ASSERT_EQUAL(s->removals, 3);
     while (s->held_len > 0)
         stage_release(s);
     CU_ASSERT_EQUAL(s->removals, ARRAY_LEN(many));
     settle(s);
     CU_ASSERT_TRUE(partition_idle(s->p));
+    stage_end(s);
+}
+
+/* A record behind the deletion says that it is committed; until that is stored nothing is removed. */
+static void not_before_the_deletion_is_confirmed(void)
+{
+    struct stage *s = begin();
+    stage_start(s, "i", "plain");
+    stage_complete(s, "i", 2, THOLE_STR("done"));
+    settle(s);
+    s->hold_applied = true;
+    stage_tell(s, "i", MESSAGE_DELETE, "gone");
+    s->hold_appends = true;
+    s->hold_applied = false;
+    give_held(s);
+    settle(s);
+    CU_ASSERT_EQUAL(s->held_len, 1); /* that record */
+    CU_ASSERT_EQUAL(s->removals, 0);
+    stage_release(s);
+    settle(s);
+    CU_ASSERT_EQUAL(s->removals, 1);
     stage_end(s);
 }
 
@@ -363,6 +445,7 @@ static void it_closes_in_order(void)
     check_waits(s);
     stage_release(s);
     CU_ASSERT_STRING_EQUAL(s->closed, "handed over");
+    CU_ASSERT_TRUE(s->closed_for_good);
     CU_ASSERT_EQUAL(s->purges, 1);
     stage_end(s);
 }
@@ -414,6 +497,7 @@ static void it_steps_down_when_all_is_answered(void)
     CU_ASSERT_EQUAL_FATAL(s->held_len, 2);
     stage_release(s);
     CU_ASSERT_STRING_EQUAL(s->closed, "a record does not decode as it was written");
+    CU_ASSERT_FALSE(s->closed_for_good);
     CU_ASSERT_EQUAL(s->closed_records, done + 2);
     stage_end(s);
 }
@@ -426,7 +510,11 @@ static const struct thole_test tests[] = {
     {"who was used last stays", who_was_used_last_stays},
     {"who was loaded last stays", who_was_loaded_last_stays},
     {"what is left at once is not counted again", what_is_left_at_once_is_not_counted_again},
+    {"a name lives as long as an instance", a_name_lives_as_long_as_an_instance},
+    {"a deletion is counted again", a_deletion_is_counted_again},
+    {"rows ahead of the log are made again", rows_ahead_of_the_log_are_made_again},
     {"two at a time", two_at_a_time},
+    {"not before the deletion is confirmed", not_before_the_deletion_is_confirmed},
     {"what is durable stays so", what_is_durable_stays_so},
     {"what is removed is not removed again", what_is_removed_is_not_removed_again},
     {"there is nothing to prune", there_is_nothing_to_prune},

@@ -18,11 +18,15 @@
 enum { ENDED = 0, DIFFERS = 1, GAVE_UP = 2, NOT_REACHED = 3 }; /* exit codes of a world */
 
 static bool flushes; /* the machine runs, outside of an input */
+static bool failed_in_input;
 static size_t asked, fails_at;
 
 static bool fails(void)
 {
-    return (flushes || lent_machine_runs()) && ++asked == fails_at;
+    if ((!flushes && !lent_machine_runs()) || ++asked != fails_at)
+        return false;
+    failed_in_input = !flushes;
+    return true;
 }
 
 void *__real_malloc(size_t bytes);
@@ -247,6 +251,9 @@ static struct outcome world(size_t nth)
     outcome.activities = s->activities;
     keep_sent(stage_said(s), outcome.sent, sizeof outcome.sent);
     outcome.open = partition_open_activities(s->p);
+    bool const out_of_memory = strcmp(s->closed, "out of memory") == 0;
+    CU_ASSERT_FALSE(out_of_memory && s->closed_for_good);
+    CU_ASSERT_EQUAL(s->inputs_refused, out_of_memory && failed_in_input);
     CU_ASSERT_TRUE(partition_idle(s->p));
     stage_end(s);
     return outcome;

@@ -63,11 +63,26 @@ static thole_status tells(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return thole_await(ctx, thole_event(ctx, THOLE_STR("item")), NULL);
 }
 
-static const thole_orchestration_entry entries[] = {{"waits", waits, 0},
-                                                    {"all_kinds", all_kinds, 0},
-                                                    {"rounds", rounds, 0},
-                                                    {"tells", tells, 0},
-                                                    {"two_tries", two_tries, 0}};
+static thole_status how(thole_ctx *ctx, void *arg, thole_slice input, thole_slice *ret_output)
+{
+    (void)ctx, (void)arg, (void)input;
+    *ret_output = THOLE_STR("well");
+    return THOLE_OK;
+}
+
+static thole_status says(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)input, (void)ret_output;
+    thole_on_query(ctx, THOLE_STR("how"), how, NULL);
+    thole_log(ctx, THOLE_LOG_INFO, "it begins");
+    THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("item")), NULL));
+    thole_log(ctx, THOLE_LOG_INFO, "it ends");
+    return THOLE_OK;
+}
+
+static const thole_orchestration_entry entries[] = {{"says", says, 0},           {"waits", waits, 0},
+                                                    {"all_kinds", all_kinds, 0}, {"rounds", rounds, 0},
+                                                    {"tells", tells, 0},         {"two_tries", two_tries, 0}};
 
 static struct stage *begin(void)
 {
@@ -416,6 +431,21 @@ static void an_answer_is_not_that_of_another(void)
     stage_end(s);
 }
 
+/* What it did comes before the answers that say that it was done. */
+static void its_lines_come_before_answers(void)
+{
+    struct stage *s = begin();
+    stage_start(s, "i", "says");
+    (void)stage_said(s);
+    s->hold_appends = true;
+    stage_tell(s, "i", MESSAGE_EVENT, "go on");
+    stage_query(s, "i", "how"); /* it has ended, and that is not yet stored */
+    stage_check_said(s, "nothing is stored", "");
+    stage_release(s);
+    stage_check_said(s, "in this order", "notice completed i\nline i: it ends\nanswer OK: well\n");
+    stage_end(s);
+}
+
 /* ---- time ---- */
 
 static void check_times(struct stage *s)
@@ -509,6 +539,7 @@ static const struct thole_test tests[] = {
     {"an answer is not that of another", an_answer_is_not_that_of_another},
     {"rows of one batch", rows_of_one_batch},
     {"pushes of one batch", pushes_of_one_batch},
+    {"its lines come before answers", its_lines_come_before_answers},
     {"time never goes back", time_never_goes_back},
     {"what is terminated has ended", what_is_terminated_has_ended},
     {"what is too new is left alone", what_is_too_new_is_left_alone},
