@@ -30,9 +30,24 @@ static struct {
     void (*steps[STEPS_MAX])(void);
     atomic_size_t step;
     struct owner owners[PARTITIONS];
+    atomic_int arenas; /* begun and not released */
 } play;
 
 /* ---- the world ---- */
+
+void __real_arena_init(struct arena *arena, size_t limit_bytes);
+void __wrap_arena_init(struct arena *arena, size_t limit_bytes)
+{
+    atomic_fetch_add(&play.arenas, 1);
+    __real_arena_init(arena, limit_bytes);
+}
+
+void __real_arena_release(struct arena *arena);
+void __wrap_arena_release(struct arena *arena)
+{
+    atomic_fetch_sub(&play.arenas, 1);
+    __real_arena_release(arena);
+}
 
 uint64_t __wrap_clock_monotonic_ms(void)
 {
@@ -155,6 +170,7 @@ static void run_with(void (*first)(void), void (*const *steps)(void), size_t ste
         (void)sched_yield();
     membership_quiet(play.membership);
     membership_stop(play.membership);
+    CU_ASSERT_EQUAL(atomic_load(&play.arenas), 0);
     (void)pthread_mutex_destroy(&play.engine.needs_lock);
 }
 
@@ -204,6 +220,18 @@ static void forget_told(void)
 {
     for (uint32_t p = 0; p < PARTITIONS; p++)
         play.owners[p].told = 0;
+}
+
+static void needs_change(void)
+{
+    alone_owns_all();
+    membership_needs_changed(play.membership);
+}
+
+/* That happens with each orchestration that is new to a partition. */
+static void test_needs_that_change(void)
+{
+    run((void (*const[])(void)){needs_change, needs_change, alone_owns_all}, 3);
 }
 
 /* ---- a server that is slow to store our heartbeat ---- */
@@ -367,6 +395,7 @@ static void test_who_is_not_heard_owns_nothing(void)
 }
 
 static const struct thole_test tests[] = {
+    {"needs that change", test_needs_that_change},
     {"a slow server makes nobody silent", test_a_slow_server_makes_nobody_silent},
     {"what is no heartbeat", test_what_is_no_heartbeat},
     {"who has left is not waited for", test_who_has_left_is_not_waited_for},

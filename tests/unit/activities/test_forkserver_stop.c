@@ -1,0 +1,84 @@
+/* The end of a forkserver that does not end: it is killed, and not waited for without end. */
+#include "forkserver.h"
+#include "thole_cunit.h"
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct {
+    pid_t self, waited, killed;
+    bool silent; /* nothing is heard of it in time */
+    int signal;
+} play;
+
+int __real_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+    if (getpid() != play.self)
+        return __real_poll(fds, n, timeout_ms);
+    CU_ASSERT_TRUE(timeout_ms > 0);
+    return play.silent ? 0 : __real_poll(fds, n, timeout_ms);
+}
+
+int __real_kill(pid_t pid, int signal);
+int __wrap_kill(pid_t pid, int signal)
+{
+    if (getpid() == play.self) {
+        play.killed = pid;
+        play.signal = signal;
+    }
+    return __real_kill(pid, signal);
+}
+
+pid_t __real_waitpid(pid_t pid, int *status, int options);
+pid_t __wrap_waitpid(pid_t pid, int *status, int options)
+{
+    if (getpid() == play.self)
+        play.waited = pid;
+    return __real_waitpid(pid, status, options);
+}
+
+static thole_status nothing(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    (void)act, (void)input, (void)ret_output;
+    return THOLE_OK;
+}
+
+static const thole_activity_entry entries[] = {{.name = "charge", .run = nothing}};
+static const thole_program program = {.name = "none", .activities = entries, .activities_len = 1};
+
+static void stop(bool silent)
+{
+    static char *argv[] = {"test", NULL};
+    struct forkserver_options const options = {.program = &program, .argv = argv, .payload_max = 1000};
+    struct forkserver *forkserver = NULL;
+    memset(&play, 0, sizeof play);
+    play.self = getpid();
+    play.silent = silent;
+    CU_ASSERT_EQUAL_FATAL(forkserver_start(&options, &forkserver, NULL), THOLE_OK);
+    forkserver_stop(forkserver);
+    CU_ASSERT_TRUE(play.waited > 0);
+    CU_ASSERT_EQUAL(__real_kill(play.waited, 0), -1); /* it is no zombie, either */
+    CU_ASSERT_EQUAL(errno, ESRCH);
+}
+
+static void test_one_that_ends(void)
+{
+    stop(false);
+    CU_ASSERT_EQUAL(play.killed, 0);
+}
+
+static void test_one_that_does_not_end(void)
+{
+    stop(true);
+    CU_ASSERT_EQUAL(play.killed, play.waited);
+    CU_ASSERT_EQUAL(play.signal, SIGKILL);
+}
+
+static const struct thole_test tests[] = {
+    {"one that ends", test_one_that_ends},
+    {"one that does not end", test_one_that_does_not_end},
+};
+THOLE_TEST_MAIN("forkserver stop", tests)

@@ -1,0 +1,194 @@
+/* What the engine role finds and removes in a history, from a stream that the test plays. */
+#include "reader.h"
+#include "subject.h"
+#include "thole_cunit.h"
+#include "wrap_shard_world.h"
+#include "wrap_submitted.h"
+
+enum { SEQUENCE = 21, BELOW = 20, RECORDS_MAX = 8 };
+
+static struct {
+    const char *found;               /* the subject of the newest record; NULL: there is none */
+    const char *stored[RECORDS_MAX]; /* the last tokens of the subjects, from sequence 1 */
+    char filter[64];
+    uint64_t read_to;
+    char removed[64], stepped_down[64];
+    unsigned inputs;
+    int bufs; /* begun and not released */
+} play;
+
+/* ---- the world ---- */
+
+void __real_buf_init(struct buf *buf, size_t max_bytes);
+void __wrap_buf_init(struct buf *buf, size_t max_bytes)
+{
+    play.bufs++;
+    __real_buf_init(buf, max_bytes);
+}
+
+void __real_buf_release(struct buf *buf);
+void __wrap_buf_release(struct buf *buf)
+{
+    play.bufs--;
+    __real_buf_release(buf);
+}
+
+thole_status __wrap_stream_get_answer(thole_slice answer, uint64_t *ret_sequence, struct buf *ret_body,
+                                      thole_error *reterr)
+{
+    (void)answer, (void)ret_body, (void)reterr;
+    *ret_sequence = play.found == NULL ? 0 : SEQUENCE;
+    return THOLE_OK;
+}
+
+thole_status __wrap_stream_get_subject(thole_slice answer, struct buf *to, thole_error *reterr)
+{
+    (void)answer, (void)reterr;
+    buf_text(to, play.found);
+    return THOLE_OK;
+}
+
+thole_status __wrap_stream_read(struct connection *connection, const char *stream, const char *filter,
+                                uint64_t from, uint64_t to, stream_read_fn *each, void *arg,
+                                thole_error *reterr)
+{
+    (void)connection, (void)reterr;
+    CHECK_STR("stream", stream, "HIST");
+    (void)snprintf(play.filter, sizeof play.filter, "%s", filter);
+    CU_ASSERT_EQUAL(from, 1);
+    play.read_to = to;
+    for (size_t i = 0; i < RECORDS_MAX && play.stored[i] != NULL; i++) {
+        char subject[64];
+        (void)snprintf(subject, sizeof subject, "thole.shop.hist.0.order.%s", play.stored[i]);
+        THOLE_TRY(each(arg, i + 1, thole_slice_from(subject), THOLE_STR("")));
+    }
+    return THOLE_OK;
+}
+
+thole_status __wrap_stream_bounds(struct connection *connection, const char *stream,
+                                  struct stream_bounds *ret, thole_error *reterr)
+{
+    (void)connection, (void)reterr;
+    CHECK_STR("stream", stream, "HIST");
+    *ret = (struct stream_bounds){.first = 1, .last = BELOW, .messages = BELOW};
+    return THOLE_OK;
+}
+
+thole_status __wrap_stream_delete_all(struct connection *connection, const char *stream,
+                                      const uint64_t *sequences, size_t n, thole_error *reterr)
+{
+    (void)connection, (void)reterr;
+    CHECK_STR("stream", stream, "HIST");
+    for (size_t i = 0; i < n; i++)
+        (void)snprintf(play.removed + strlen(play.removed), sizeof play.removed - strlen(play.removed),
+                       "%llu ", (unsigned long long)sequences[i]);
+    return THOLE_OK;
+}
+
+void __wrap_shard_input(struct owned *owned, const struct partition_in *in)
+{
+    CU_ASSERT_PTR_EQUAL(owned, &world.owned);
+    (void)in;
+    play.inputs++;
+}
+
+void __wrap_shard_step_down(struct owned *owned, const char *text)
+{
+    CU_ASSERT_PTR_EQUAL(owned, &world.owned);
+    (void)snprintf(play.stepped_down, sizeof play.stepped_down, "%s", text);
+}
+
+static void begin(void)
+{
+    memset(&play, 0, sizeof play);
+    shard_world_begin(request_rules);
+    (void)snprintf(world.engine.topology.ns, sizeof world.engine.topology.ns, "shop");
+    world.owned.hist_stream = (char *)"HIST";
+}
+
+/* ---- the newest record ---- */
+
+static void test_the_newest_record(void)
+{
+    static const struct {
+        const char *found;
+        uint64_t execution; /* that is loaded; 0: none */
+        const char *stepped_down;
+    } rows[] = {{"thole.shop.hist.0.order.2", 2, ""},
+                {"thole.shop.hist.0.order.deleted", EXECUTION_DELETED, ""},
+                {NULL, 0, ""},
+                {"thole.shop.hist.0.order.two", 0, "a history could not be looked up"}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        begin();
+        play.found = rows[i].found;
+        struct request *const request = request_create(REQ_LOOK_UP, &world.shard, &world.owned);
+        request->history.instance = THOLE_STR("order");
+        int const bufs = play.bufs;
+        look_up_answered(&world.owned, request);
+        CU_ASSERT_EQUAL(play.bufs, bufs);
+        CHECK_STR("stepped down", play.stepped_down, rows[i].stepped_down);
+        CU_ASSERT_EQUAL(play.inputs, rows[i].found == NULL); /* the machine learns that there is none */
+        CU_ASSERT_EQUAL_FATAL(submitted.len, rows[i].execution != 0);
+        if (rows[i].execution != 0) {
+            const struct asked_history *const asked = &submitted_last(REQ_LOAD)->history;
+            CU_ASSERT_EQUAL(asked->execution, rows[i].execution);
+            CU_ASSERT_EQUAL(asked->to, SEQUENCE);
+            CU_ASSERT_TRUE(thole_slice_equal(asked->instance, THOLE_STR("order")));
+        }
+        request_destroy(request);
+        submitted_clear();
+    }
+}
+
+/* ---- removal ---- */
+
+static void test_whose_records_are_removed(void)
+{
+    static const struct {
+        struct executions executions;
+        const char *removed;
+    } rows[] = {{{.above = 0, .upto = 0}, "1 2 3 4 5 "}, /* all, with the record of a deletion before */
+                {{.above = 0, .upto = 1}, "1 "},
+                {{.above = 1, .upto = 2}, "2 3 "},
+                {{.above = 2, .upto = 9}, "5 "},
+                {{.above = 3, .upto = 9}, ""}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        begin();
+        memcpy(play.stored, (const char *[]){"1", "2", "2", "deleted", "3"}, 5 * sizeof play.stored[0]);
+        struct request *const request = request_create(REQ_REMOVE_HISTORY, &world.shard, &world.owned);
+        request->removal.of = (struct out_remove_history){
+            .instance = THOLE_STR("order"), .executions = rows[i].executions, .below = BELOW};
+        int const bufs = play.bufs;
+        CU_ASSERT_EQUAL(removal_load(&world.engine, request), THOLE_OK);
+        CU_ASSERT_EQUAL(play.bufs, bufs);
+        CHECK_STR("filter", play.filter, "thole.shop.hist.0.order.*");
+        CHECK_STR("removed", play.removed, rows[i].removed);
+        CU_ASSERT_EQUAL(play.read_to, BELOW - 1);
+        CU_ASSERT_FALSE(request->removal.more);
+        request_destroy(request);
+    }
+}
+
+/* ---- the input of an activity ---- */
+
+static void test_an_input_that_is_not_there(void)
+{
+    begin();
+    struct request *const request = request_create(REQ_FIND_INPUT, &world.shard, &world.owned);
+    request->find.activity =
+        (struct batch_activity){.instance = THOLE_STR("order"), .execution = 2, .activity_id = 9};
+    int const bufs = play.bufs;
+    CU_ASSERT_EQUAL(find_input_load(&world.engine, request), THOLE_OK);
+    CU_ASSERT_EQUAL(play.bufs, bufs);
+    CHECK_STR("filter", play.filter, "thole.shop.hist.0.order.2");
+    CU_ASSERT_EQUAL(play.read_to, BELOW);
+    CU_ASSERT_FALSE(request->find.found);
+    request_destroy(request);
+}
+
+static const struct thole_test tests[] = {
+    {"the newest record", test_the_newest_record},
+    {"whose records are removed", test_whose_records_are_removed},
+    {"an input that is not there", test_an_input_that_is_not_there},
+};
+THOLE_TEST_MAIN("history_loads", tests)
