@@ -14,6 +14,9 @@ static struct {
     size_t step, fails_at; /* steps so far; the one that fails */
     int open;              /* of everything together */
     uint64_t lease_ms, idle_ms;
+    connection_state_fn *on_state;
+    void *arg;
+    unsigned looks; /* at the queue's consumer */
     char log[256];
 } play;
 
@@ -40,6 +43,8 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
 {
     CHECK_STR("credentials", options->creds, "file");
     CU_ASSERT_EQUAL(strncmp(options->name, "node-", 5), 0); /* who it is, for people */
+    play.on_state = options->on_state;
+    play.arg = options->arg;
     OPENS("connection", struct connection);
 }
 
@@ -148,13 +153,23 @@ thole_status __wrap_queue_keeper_start(struct queue_keeper *keeper, struct conne
     return step("keeper", false, reterr);
 }
 
-/* The last step here always fails: no work is pulled. */
+void __wrap_queue_keeper_look(struct queue_keeper *keeper)
+{
+    (void)keeper;
+    play.looks++;
+}
+
+/* The last step here always fails: no work is pulled. Before, the connection is lost and comes back: the
+ * queue's consumer may be gone meanwhile. */
 thole_status __wrap_puller_open(struct connection *connection, const char *ns, thole_slice queue,
                                 puller_fn *work, puller_bad_fn *bad, puller_refused_fn *refused, void *arg,
                                 struct puller **ret, thole_error *reterr)
 {
     (void)connection, (void)ns, (void)queue, (void)work, (void)bad, (void)refused, (void)arg, (void)ret;
     (void)step("puller", false, reterr);
+    play.looks = 0;
+    play.on_state(play.arg, true, 2);
+    CU_ASSERT_EQUAL(play.looks, 1);
     return thole_fail(reterr, THOLE_INVALID, "puller fails");
 }
 

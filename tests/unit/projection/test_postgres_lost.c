@@ -12,6 +12,7 @@ static struct {
      */
     const char *answers;
     bool lost, unsent; /* unsent: a statement cannot be sent */
+    bool unread;       /* what has come cannot be read */
     size_t asked;
     int open, results; /* open: connections; results: that libpq holds for us */
 } play;
@@ -94,6 +95,12 @@ int __wrap_PQflush(PGconn *conn)
     return 0;
 }
 
+int __wrap_PQconsumeInput(PGconn *conn)
+{
+    (void)conn;
+    return !play.unread;
+}
+
 int __wrap_PQisBusy(PGconn *conn)
 {
     (void)conn;
@@ -174,6 +181,32 @@ static void test_a_connection_that_is_lost(void)
     }
 }
 
+/* Nobody else looks at it before the next statement. */
+static void test_an_idle_connection_that_is_lost(void)
+{
+    static const struct {
+        bool lost, unread;
+        thole_status status;
+    } rows[] = {{false, false, THOLE_OK},
+                {true, false, THOLE_UNAVAILABLE},
+                {false, true, THOLE_UNAVAILABLE},
+                {true, true, THOLE_UNAVAILABLE}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        static struct postgres pg;
+        memset(&pg, 0, sizeof pg);
+        memset(&play, 0, sizeof play);
+        pg.conn = PQconnectStart("host=/nonexistent/folder");
+        CU_ASSERT_PTR_NOT_NULL_FATAL(pg.conn);
+        play.answers = "";
+        play.asked = 1;
+        play.lost = rows[i].lost;
+        play.unread = rows[i].unread;
+        CU_ASSERT_EQUAL(postgres_check_idle(&pg, NULL), rows[i].status);
+        CU_ASSERT_EQUAL(pg.conn == NULL, rows[i].status != THOLE_OK);
+        session_drop(&pg);
+    }
+}
+
 /* A number that is cut off would be another one's. */
 static void test_numbers_that_do_not_fit(void)
 {
@@ -221,6 +254,7 @@ static void test_numbers_that_do_not_fit(void)
 static const struct thole_test tests[] = {
     {"what a connection is asked to be", test_what_a_connection_is_asked_to_be},
     {"a connection that is lost", test_a_connection_that_is_lost},
+    {"an idle connection that is lost", test_an_idle_connection_that_is_lost},
     {"numbers that do not fit", test_numbers_that_do_not_fit},
 };
 THOLE_TEST_MAIN("postgres_lost", tests)
