@@ -310,6 +310,7 @@ static void say(struct stage *s, const struct partition_out *out)
     switch (out->kind) {
     case PARTITION_OUT_NOTICE:
         buf_printf(&s->said, "notice %s %.*s\n", out->notice.kind, THOLE_FMT(out->notice.instance));
+        (void)snprintf(s->noticed, sizeof s->noticed, "%.*s", THOLE_FMT(out->notice.orchestration));
         break;
     case PARTITION_OUT_LINE:
         buf_printf(&s->said, "line %.*s: %.*s\n", THOLE_FMT(out->line.instance), THOLE_FMT(out->line.text));
@@ -388,7 +389,7 @@ static bool is_held(const struct stage *s, enum partition_in_kind kind)
            (kind == PARTITION_IN_APPLIED && s->hold_applied) || (kind == PARTITION_IN_SENT && s->hold_sent) ||
            (kind == PARTITION_IN_PUBLISHED && s->hold_works) ||
            (kind == PARTITION_IN_REJECTED && s->hold_rejected) ||
-           (kind == PARTITION_IN_HISTORY && s->hold_loads) ||
+           (kind == PARTITION_IN_HISTORY && s->hold_loads) || (kind == PARTITION_IN_LIVE && s->hold_live) ||
            (kind == PARTITION_IN_REMOVED && s->hold_removed);
 }
 
@@ -426,7 +427,7 @@ void stage_release(struct stage *s)
 {
     size_t const n = s->held_len;
     s->hold_appends = s->hold_applied = s->hold_sent = s->hold_works = s->hold_removed = s->hold_rejected =
-        s->hold_loads = false;
+        s->hold_loads = s->hold_live = false;
     for (size_t i = 0; i < n; i++)
         give(s, &s->held[i]);
     s->held_len = 0;

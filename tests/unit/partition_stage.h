@@ -28,7 +28,7 @@ struct stage {
     thole_slice appended;  /* the machine's own bytes of the last APPEND, until its answer */
     uint64_t tail_read_to; /* the next tail ends there: what is behind it came while it was read; 0: all */
     bool hold_appends, hold_applied, hold_durable, hold_sent, hold_works, hold_removed, hold_rejected,
-        hold_loads;
+        hold_loads, hold_live;
     bool tells_work;    /* rows of activities that go, pushes and withdrawals are said, too */
     bool answers_twice; /* that a message is stored, refused or sent, and that records are removed */
     void (*see)(struct stage *s, const struct batch *batch); /* rows that are applied; may be NULL */
@@ -56,6 +56,7 @@ struct stage {
     uint64_t closed_epoch, closed_records; /* of it, as it said when it closed */
     bool closed_for_good;                  /* it is not to be opened again */
     size_t inputs_refused;                 /* inputs that returned a status */
+    char noticed[64];                      /* the orchestration that the last notice names */
     size_t live_reads;                     /* how often the rows were counted */
 };
 

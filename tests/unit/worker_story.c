@@ -15,6 +15,7 @@ struct world {
     bool not_lost_off;
     struct worker_row claim[IDS_MAX], renew[IDS_MAX], begin[IDS_MAX], leave[IDS_MAX];
     size_t claim_len, renew_len, begin_len, leave_len;
+    uint64_t completed; /* ends that were said */
     char text[TEXT_BYTES];
 };
 
@@ -103,7 +104,10 @@ static void take_out(struct world *t, const struct worker_out *out)
     case WORKER_OUT_COMPLETE_PUBLISH: say_ids(t, "publish", out->ids, out->ids_len); break;
     case WORKER_OUT_COMPLETE_COMMIT: say(t, "commit"); break;
     case WORKER_OUT_COMPLETE_ROLLBACK: say(t, "rollback"); break;
-    case WORKER_OUT_ACK: say(t, "ack %" PRIu64 " %s", out->id, worker_end_name(out->end)); break;
+    case WORKER_OUT_ACK:
+        t->completed += out->end == WORKER_END_COMPLETED;
+        say(t, "ack %" PRIu64 " %s", out->id, worker_end_name(out->end));
+        break;
     case WORKER_OUT_NAK:
         say(t, "nak %" PRIu64 " %s", out->id, worker_end_name(out->end));
         if (out->delay_ms > 0)
@@ -293,5 +297,6 @@ void story_tell(const struct story *story)
     CHECK_STR(story->name, t.text, "want 2");
     for (size_t times = 0; times == 0 || times < story->times; times++)
         tell_steps(story, &t);
+    CU_ASSERT_EQUAL(worker_counters(t.w).completed, t.completed);
     worker_destroy(t.w);
 }

@@ -72,6 +72,16 @@ static void for_nobody(struct stage *s)
     stage_complete(s, "nobody", 2, THOLE_STR("done"));
 }
 
+/* The first of the answers that were held. */
+static void give_held(struct stage *s)
+{
+    CU_ASSERT_FATAL(s->held_len > 0);
+    struct partition_in const first = s->held[0];
+    memmove(s->held, s->held + 1, --s->held_len * sizeof *s->held);
+    (void)partition_input(s->p, &first, s->now_ms);
+    stage_run(s);
+}
+
 /* ---- when nothing is to do ---- */
 
 /* One thing after each idle time, and then nothing for ever. */
@@ -248,6 +258,27 @@ static void a_deletion_is_counted_again(void)
     stage_end(s);
 }
 
+/* An activity that is scheduled while the rows are counted may be among them, or not. */
+static void what_changes_while_it_is_counted_is_counted_again(void)
+{
+    struct stage *s = begin();
+    stage_start(s, "i", "plain");
+    stage_complete(s, "i", 2, THOLE_STR("done"));
+    settle(s);
+    size_t const reads = s->live_reads;
+    s->hold_live = true;
+    stage_tell(s, "i", MESSAGE_DELETE, "gone");
+    settle(s);
+    CU_ASSERT_EQUAL(s->live_reads, reads + 1);
+    stage_start(s, "j", "plain");
+    s->hold_live = false;
+    give_held(s);
+    CU_ASSERT_EQUAL(partition_open_activities(s->p), 1); /* as it knows itself, not as it was counted */
+    settle(s);
+    CU_ASSERT_EQUAL(s->live_reads, reads + 2);
+    stage_end(s);
+}
+
 /* ---- rows that are ahead of the log ---- */
 
 /* By one record already; also when nobody has kept which one it was. */
@@ -284,16 +315,6 @@ static void delete_many(struct stage *s)
         stage_tell(s, many[i], MESSAGE_DELETE, text);
     }
     settle(s);
-}
-
-/* The first of the answers that were held. */
-static void give_held(struct stage *s)
-{
-    CU_ASSERT_FATAL(s->held_len > 0);
-    struct partition_in const first = s->held[0];
-    memmove(s->held, s->held + 1, --s->held_len * sizeof *s->held);
-    (void)partition_input(s->p, &first, s->now_ms);
-    stage_run(s);
 }
 
 static void two_at_a_time(void)
@@ -432,6 +453,28 @@ static void check_waits(struct stage *s)
     CU_ASSERT_STRING_EQUAL(s->closed, "");
 }
 
+/* Answers to what was asked before it closed are not those that it waits for now. */
+static void answers_of_its_last_life_are_ignored(void)
+{
+    struct stage *s = begin();
+    stage_start(s, "i", "plain");
+    s->hold_rejected = true;
+    stage_bytes(s, THOLE_STR("bad"), THOLE_STR("\xff"), REJECT_NONE);
+    CU_ASSERT_EQUAL_FATAL(s->held_len, 1);
+    ask(s, PARTITION_IN_INBOX_BACK);
+    stage_open(s);
+    s->inbox--;
+    stage_bytes(s, THOLE_STR("bad"), THOLE_STR("\xff"), REJECT_NONE); /* read again */
+    CU_ASSERT_EQUAL_FATAL(s->held_len, 2);
+    give_held(s);
+    settle(s);
+    CU_ASSERT_FALSE(partition_idle(s->p));
+    stage_release(s);
+    settle(s);
+    CU_ASSERT_TRUE(partition_idle(s->p));
+    stage_end(s);
+}
+
 /* What is on its way is waited for, and the position is stored before the inbox is purged. */
 static void it_closes_in_order(void)
 {
@@ -512,6 +555,7 @@ static const struct thole_test tests[] = {
     {"what is left at once is not counted again", what_is_left_at_once_is_not_counted_again},
     {"a name lives as long as an instance", a_name_lives_as_long_as_an_instance},
     {"a deletion is counted again", a_deletion_is_counted_again},
+    {"what changes while it is counted is counted again", what_changes_while_it_is_counted_is_counted_again},
     {"rows ahead of the log are made again", rows_ahead_of_the_log_are_made_again},
     {"two at a time", two_at_a_time},
     {"not before the deletion is confirmed", not_before_the_deletion_is_confirmed},
@@ -519,6 +563,7 @@ static const struct thole_test tests[] = {
     {"what is removed is not removed again", what_is_removed_is_not_removed_again},
     {"there is nothing to prune", there_is_nothing_to_prune},
     {"many lives leave nothing", many_lives_leave_nothing},
+    {"answers of its last life are ignored", answers_of_its_last_life_are_ignored},
     {"it closes in order", it_closes_in_order},
     {"it closes when its position is stored", it_closes_when_its_position_is_stored},
     {"it closes when its rows are stored", it_closes_when_its_rows_are_stored},

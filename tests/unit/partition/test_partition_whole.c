@@ -446,6 +446,22 @@ static void its_lines_come_before_answers(void)
     stage_end(s);
 }
 
+/* The first request again: it is told what it started. Another one under that id: what it asked for. */
+static void a_notice_names_the_orchestration(void)
+{
+    struct stage *s = begin();
+    stage_start(s, "i", "says");
+    stage_start(s, "i", "waits"); /* the same request */
+    CHECK_STR("again", s->noticed, "says");
+    struct message const other = {.kind = MESSAGE_START,
+                                  .instance = THOLE_STR("i"),
+                                  .orchestration = THOLE_STR("waits"),
+                                  .request_id = THOLE_STR("other")};
+    stage_message(s, &other);
+    CHECK_STR("another one", s->noticed, "waits");
+    stage_end(s);
+}
+
 /* ---- time ---- */
 
 static void check_times(struct stage *s)
@@ -540,6 +556,7 @@ static const struct thole_test tests[] = {
     {"rows of one batch", rows_of_one_batch},
     {"pushes of one batch", pushes_of_one_batch},
     {"its lines come before answers", its_lines_come_before_answers},
+    {"a notice names the orchestration", a_notice_names_the_orchestration},
     {"time never goes back", time_never_goes_back},
     {"what is terminated has ended", what_is_terminated_has_ended},
     {"what is too new is left alone", what_is_too_new_is_left_alone},
