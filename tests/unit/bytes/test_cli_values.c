@@ -1,4 +1,5 @@
 /* Durations, sizes, misspelt words. */
+#include "text.h"
 #include "thole_cunit.h"
 #include "values.h"
 #include <inttypes.h>
@@ -110,8 +111,18 @@ static void test_suggestions(void)
     }
 }
 
+/* For a terminal: lines and columns stay, nothing else moves the cursor. */
+static void test_lines(void)
+{
+    struct buf shown;
+    buf_init(&shown, 256);
+    text_lines(&shown, THOLE_STR("a\tb\nc\x1b[2J\r\xff\xc3\xa9"));
+    CHECK_STR("lines", buf_cstr(&shown), "a\tb\nc\\x1b[2J\\x0d\\xff\xc3\xa9");
+    buf_release(&shown);
+}
+
 static const struct thole_test tests[] = {
     {"durations", test_durations}, {"duration_texts", test_duration_texts}, {"sizes", test_sizes},
-    {"distances", test_distances}, {"suggestions", test_suggestions},
+    {"distances", test_distances}, {"suggestions", test_suggestions},       {"lines", test_lines},
 };
 THOLE_TEST_MAIN("cli_values", tests)
