@@ -394,8 +394,8 @@ static int run(const struct options *options)
         return no_servers ? 77 : 1;
     bool const both = counted_n == n;
     for (size_t i = 0; i < n; i++)
-        report_text(&plain[i], both ? &counted[i] : NULL);
-    if (options->json != NULL && !report_json(options->json, plain, both ? counted : NULL, n))
+        ledger_report_text(&plain[i], both ? &counted[i] : NULL);
+    if (options->json != NULL && !ledger_report_json(options->json, plain, both ? counted : NULL, n))
         return 1;
     return options->gate ? ledger_gate(&plain[0], stderr) : 0;
 }

@@ -119,9 +119,9 @@ int ledger_gate(const struct measurement *chain, FILE *out);
 /* ---- ledger_report.c ---- */
 /* @p counted (NULL: none): the same scenario with everything counted, from which come system calls,
  * allocations and statements. */
-void report_text(const struct measurement *plain, const struct measurement *counted);
-bool report_json(const char *path, const struct measurement *plain, const struct measurement *counted,
-                 size_t len);
+void ledger_report_text(const struct measurement *plain, const struct measurement *counted);
+bool ledger_report_json(const char *path, const struct measurement *plain, const struct measurement *counted,
+                        size_t len);
 
 /* ---- ledger_processes.c ---- */
 /* Which process and which backend is whose; what they cost so far. False with a message: it cannot be told.

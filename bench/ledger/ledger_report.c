@@ -140,7 +140,7 @@ static void statements_text(const struct measurement *m)
     }
 }
 
-void report_text(const struct measurement *plain, const struct measurement *counted)
+void ledger_report_text(const struct measurement *plain, const struct measurement *counted)
 {
     const struct measurement *const m = plain;
     double const seconds = (double)m->wall_us / 1e6;
@@ -258,8 +258,8 @@ static void measurement_json(struct json *json, const struct measurement *m, boo
     json_end(json);
 }
 
-bool report_json(const char *path, const struct measurement *plain, const struct measurement *counted,
-                 size_t len)
+bool ledger_report_json(const char *path, const struct measurement *plain, const struct measurement *counted,
+                        size_t len)
 {
     struct json json;
     FILE *const out = fopen(path, "we");
