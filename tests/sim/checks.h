@@ -109,6 +109,9 @@ struct model_partition {
     uint64_t last_counted_seq;
     uint64_t known;           /* the writer of this epoch has said that its records up to there are stored */
     struct position position; /* of the last record that ends a turn, or is none */
+    struct position before;   /* and of the one before it, as long as its epoch lasts */
+    uint64_t position_seq;    /* of that last record; 0: an EpochOpened */
+    bool position_lost;       /* it does not decode any more: its messages may be incorporated again */
     bool stale;               /* the inbox went back since: the position means nothing until it is given up */
     uint64_t incorporated;    /* all messages up to here were when it went back, and are what they were */
     size_t part_of;           /* instance whose turn comes in parts; SIZE_MAX = none */

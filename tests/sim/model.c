@@ -95,6 +95,20 @@ static void check_seen(struct world *w, uint32_t p, const struct position *posit
                position->seen_ns);
 }
 
+static void take_position(struct model_partition *part, const struct position *position, uint64_t sequence)
+{
+    part->before = part->position;
+    part->position = *position;
+    part->position_seq = sequence;
+    part->position_lost = false;
+}
+
+static bool same_position(const struct position *a, const struct position *b)
+{
+    return a->floor == b->floor && a->above_len == b->above_len && a->seen == b->seen &&
+           a->seen_ns == b->seen_ns;
+}
+
 static void check_position(struct world *w, uint32_t p, const struct position *before,
                            const struct position *position)
 {
@@ -192,7 +206,7 @@ static void on_turn(struct world *w, struct log_stream *log, const struct log_en
     log->entries[log->len - 1].whole = first;
     check_position(w, log->partition, &part->position, &record->position);
     model_turn(w, log->partition, entry->instance, &record->turn, &record->position, entry->sequence);
-    part->position = record->position;
+    take_position(part, &record->position, entry->sequence);
 }
 
 static void on_deleted(struct world *w, struct log_stream *log, const struct log_entry *entry,
@@ -207,7 +221,7 @@ static void on_deleted(struct world *w, struct log_stream *log, const struct log
     }
     check_position(w, log->partition, &part->position, &record->position);
     model_deletion(w, log->partition, entry->instance, &record->deletion, &record->position, entry->sequence);
-    part->position = record->position;
+    take_position(part, &record->position, entry->sequence);
 }
 
 /* ---- records ---- */
@@ -231,11 +245,14 @@ static void on_epoch_opened(struct world *w, struct log_stream *log, const struc
         part->position = *position;
         w->stats.begun_again++;
     }
-    if (position->floor != part->position.floor || position->above_len != part->position.above_len ||
-        position->seen != part->position.seen || position->seen_ns != part->position.seen_ns)
+    if (part->position_lost && same_position(position, &part->before))
+        part->position = *position; /* the record that had another one does not decode any more */
+    if (!same_position(position, &part->position))
         broken(w, "partition %u: epoch %" PRIu64 " starts at another inbox position", log->partition,
                record->epoch);
     part->epoch = record->epoch;
+    part->position_seq = 0;
+    part->position_lost = false;
     part->n = part->known = 0;
     while (part->epochs_len <= part->epoch && !is_broken(w)) {
         part->epochs = grown(w, part->epochs, part->epochs_len, &part->epochs_cap, sizeof *part->epochs);
@@ -265,7 +282,7 @@ static void on_counted(struct world *w, struct log_stream *log, const struct log
     } else {
         check_position(w, log->partition, &part->position, &record->position);
         (void)model_messages(w, log->partition, SIZE_MAX, &no_turn, &record->position);
-        part->position = record->position;
+        take_position(part, &record->position, entry->sequence);
     }
 }
 
