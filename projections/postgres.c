@@ -38,9 +38,9 @@ static thole_status check_conninfo(const char *conninfo, thole_error *reterr)
         return thole_fail(reterr, THOLE_INVALID,
                           "the Postgres connection string is malformed (it is not shown, as it may hold a "
                           "password); expected "
-                          "postgres://user:password@host:port/database, with @ / ? in user and password as "
-                          "%%40 %%2F %%3F, or "
-                          "key=value pairs");
+                          "postgres://user:password@host:port/database, with @ / ? in user, password and "
+                          "options written as "
+                          "%%40 %%2F %%3F, or key=value pairs");
     return THOLE_OK;
 }
 

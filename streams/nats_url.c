@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char digits[] = "0123456789";
-/* Of host names, and of IPv6 with a zone. An underscore is in names of containers. */
-static const char of_names[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
-static const char of_ipv6[] = "0123456789abcdefABCDEF:.%-_ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ";
+#define DIGITS "0123456789"
+/* Of host names; an underscore is in names of containers. */
+#define NAMES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" DIGITS ".-_"
+#define IPV6 NAMES ":%" /* with a zone, which is a name */
 
 static const char *behind_scheme(const char *url)
 {
@@ -18,17 +18,17 @@ static const char *behind_scheme(const char *url)
 static size_t host_len(const char *host, size_t len)
 {
     if (host[0] != '[') {
-        size_t const name = strspn(host, of_names);
+        size_t const name = strspn(host, NAMES);
         return name < len ? name : len;
     }
-    size_t const inside = strspn(host + 1, of_ipv6);
+    size_t const inside = strspn(host + 1, IPV6);
     return inside > 0 && inside + 2 <= len && host[1 + inside] == ']' ? inside + 2 : 0;
 }
 
 static bool is_port(const char *text, size_t len)
 {
     char *end;
-    unsigned long const port = strspn(text, digits) == 0 ? 0 : strtoul(text, &end, 10);
+    unsigned long const port = strspn(text, DIGITS) == 0 ? 0 : strtoul(text, &end, 10);
     return port >= 1 && port <= 65535 && end == text + len;
 }
 

@@ -4,15 +4,14 @@
  * they are collected, of all connections together, and handed over many at a time.
  */
 #include "link.h"
+#include "sanitizers.h"
 #include <assert.h>
 #include <string.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-enum { SPENT_MAX = 1 }; /* what is used after it was given up is to be noticed */
-#else
-enum { SPENT_MAX = 128 };
-#endif
-enum { SPENT_BYTES_MAX = 256 * 1024 };
+enum {
+    SPENT_MAX = SANITIZED_ADDRESS ? 1 : 128, /* 1: a use after the end is to be noticed */
+    SPENT_BYTES_MAX = 256 * 1024,
+};
 
 static struct {
     pthread_mutex_t lock;

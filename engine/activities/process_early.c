@@ -1,5 +1,6 @@
 /* The first steps of processes that are forked early. */
 #include "process_early.h"
+#include "sanitizers.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -9,18 +10,10 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_THREAD__)
-#define HAS_THREAD_OF_ITS_OWN
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define HAS_THREAD_OF_ITS_OWN
-#endif
-#endif
-
 int process_other_threads(void)
 {
     int threads = 1;
-#ifndef HAS_THREAD_OF_ITS_OWN
+#if !SANITIZED_THREAD /* it has a thread of its own */
     char line[128];
     bool found = false;
     FILE *const file = fopen("/proc/self/status", "re");

@@ -1,20 +1,14 @@
 /* The bump allocator: blocks that double from about 1 KiB to 64 KiB; what is large gets a block of its own.
  */
 #include "arena.h"
+#include "sanitizers.h"
 #include <assert.h>
 #include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 
-#if !defined(ARENA_DEBUG) && defined(__SANITIZE_ADDRESS__)
-#define ARENA_DEBUG 1
-#elif !defined(ARENA_DEBUG) && defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ARENA_DEBUG 1
-#endif
-#endif
 #ifndef ARENA_DEBUG
-#define ARENA_DEBUG 0
+#define ARENA_DEBUG SANITIZED_ADDRESS
 #endif
 
 /* A first block with its head stays below 1,008 bytes, what glibc's malloc takes for small: it keeps such

@@ -9,33 +9,20 @@
  */
 #include "coro.h"
 #include "memory.h"
+#include "sanitizers.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define CORO_ASAN 1
-#endif
-#if __has_feature(thread_sanitizer)
-#define CORO_TSAN 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define CORO_ASAN 1
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define CORO_TSAN 1
-#endif
-#ifdef CORO_ASAN
+#if SANITIZED_ADDRESS
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #define NO_ASAN __attribute__((no_sanitize_address))
 #else
 #define NO_ASAN
 #endif
-#ifdef CORO_TSAN
+#if SANITIZED_THREAD
 #include <sanitizer/tsan_interface.h>
 #endif
 #define NOINLINE __attribute__((noinline))
@@ -49,12 +36,12 @@ struct coro {
     uint8_t *map; /* guard, then stack */
     uint8_t *stack;
     bool done, running;
-#ifdef CORO_ASAN
+#if SANITIZED_ADDRESS
     void *fake_caller, *fake_self;
     const void *caller_bottom;
     size_t caller_size;
 #endif
-#ifdef CORO_TSAN
+#if SANITIZED_THREAD
     void *tsan_self, *tsan_caller;
 #endif
 };
@@ -111,7 +98,7 @@ void stack_pool_destroy(struct stack_pool *pool)
 bool coro_has(const struct coro *co, const void *address)
 {
     uintptr_t const stack = (uintptr_t)co->stack, at = (uintptr_t)address;
-#ifdef CORO_ASAN
+#if SANITIZED_ADDRESS
     void *const fake =
         __asan_get_current_fake_stack(); /* where ASan keeps locals to find uses after return */
     if (fake != NULL && __asan_addr_is_in_fake_stack(fake, (void *)at, NULL, NULL) != NULL)
@@ -186,15 +173,15 @@ static void stack_give(struct coro *co)
 /* Host to coroutine; returns when the coroutine yields or ends. */
 NOINLINE NO_ASAN static void switch_in(struct coro *co)
 {
-#ifdef CORO_ASAN
+#if SANITIZED_ADDRESS
     __sanitizer_start_switch_fiber(&co->fake_caller, co->stack, co->pool->stack_bytes);
 #endif
-#ifdef CORO_TSAN
+#if SANITIZED_THREAD
     co->tsan_caller = __tsan_get_current_fiber();
     __tsan_switch_to_fiber(co->tsan_self, 0);
 #endif
     (void)swapcontext(&co->caller, &co->self);
-#ifdef CORO_ASAN
+#if SANITIZED_ADDRESS
     __sanitizer_finish_switch_fiber(co->fake_caller, NULL, NULL);
 #endif
 }
@@ -202,15 +189,15 @@ NOINLINE NO_ASAN static void switch_in(struct coro *co)
 /* Coroutine to host; returns when it is resumed, never after the end of its entry. */
 NOINLINE NO_ASAN static void switch_out(struct coro *co)
 {
-#ifdef CORO_ASAN
+#if SANITIZED_ADDRESS
     /* NULL at the end: ASan then frees the fiber's fake stack. */
     __sanitizer_start_switch_fiber(co->done ? NULL : &co->fake_self, co->caller_bottom, co->caller_size);
 #endif
-#ifdef CORO_TSAN
+#if SANITIZED_THREAD
     __tsan_switch_to_fiber(co->tsan_caller, 0);
 #endif
     (void)swapcontext(&co->self, &co->caller);
-#ifdef CORO_ASAN
+#if SANITIZED_ADDRESS
     __sanitizer_finish_switch_fiber(co->fake_self, &co->caller_bottom, &co->caller_size);
 #endif
 }
@@ -219,7 +206,7 @@ NOINLINE NO_ASAN static void switch_out(struct coro *co)
 static void trampoline(unsigned hi, unsigned lo)
 {
     struct coro *co = (struct coro *)(((uintptr_t)hi << 32) | (uintptr_t)lo);
-#ifdef CORO_ASAN
+#if SANITIZED_ADDRESS
     __sanitizer_finish_switch_fiber(NULL, &co->caller_bottom, &co->caller_size);
 #endif
     co->entry(co->arg);
@@ -248,10 +235,10 @@ struct coro *coro_create(struct stack_pool *pool, void (*entry)(void *arg), void
     co->self.uc_link = NULL;
     uintptr_t const p = (uintptr_t)co;
     makecontext(&co->self, (void (*)(void))trampoline, 2, (unsigned)((uint64_t)p >> 32), (unsigned)p);
-#ifdef CORO_ASAN
+#if SANITIZED_ADDRESS
     co->fake_self = NULL;
 #endif
-#ifdef CORO_TSAN
+#if SANITIZED_THREAD
     co->tsan_self = __tsan_create_fiber(0);
 #endif
     return co;
@@ -285,7 +272,7 @@ void coro_yield(struct coro *co)
  */
 NOINLINE NO_ASAN static void sanitizers_drop(struct coro *co)
 {
-#ifdef CORO_ASAN
+#if SANITIZED_ADDRESS
     if (!co->done && co->fake_self != NULL) {
         void *mine = NULL;
         const void *bottom = NULL;
@@ -298,7 +285,7 @@ NOINLINE NO_ASAN static void sanitizers_drop(struct coro *co)
     }
     __asan_unpoison_memory_region(co->stack, co->pool->stack_bytes);
 #endif
-#ifdef CORO_TSAN
+#if SANITIZED_THREAD
     __tsan_destroy_fiber(co->tsan_self);
 #endif
     (void)co;

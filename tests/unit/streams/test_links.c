@@ -1,15 +1,11 @@
 /* Listeners, status messages, what is sent: nats.c's connection and subscriptions are played. */
 #include "connection.h"
 #include "link.h"
+#include "sanitizers.h"
 #include "thole_cunit.h"
 #include <stdlib.h>
 
 enum { SUBSCRIPTIONS_MAX = 4 };
-#if defined(__SANITIZE_ADDRESS__)
-enum { ADDRESSES_CHECKED = true }; /* each is destroyed at once */
-#else
-enum { ADDRESSES_CHECKED = false };
-#endif
 
 struct subscribed {
     natsMsgHandler handler;
@@ -303,7 +299,7 @@ static void test_when_messages_are_destroyed(void)
     } rows[] = {{127, 8, 0},       {128, 8, 128},     {200, 8, 128},     {0, 8, 0},
                 {3, 64 * 1024, 0}, {4, 64 * 1024, 4}, {5, 64 * 1024, 4}, {1, 256 * 1024, 1}};
     link_message_free(NULL);
-    for (size_t i = 0; !ADDRESSES_CHECKED && i < ARRAY_LEN(rows); i++) {
+    for (size_t i = 0; !SANITIZED_ADDRESS && i < ARRAY_LEN(rows); i++) {
         begin();
         link_messages_free_rest();
         play.destroyed = 0;
