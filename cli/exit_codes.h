@@ -19,7 +19,7 @@
     X(ENDED, 10,                                                                                             \
       "the instance has ended: nothing was changed (cancel, terminate, signal, pause, resume, prune)")       \
     X(NO_CODE, 11,                                                                                           \
-      "no code: no live engine has it (start --require-known), or PROGRAM for any history (replay)")         \
+      "no code: no live engine has it (start --require-known), PROGRAM has it for no history (replay)")      \
     X(CANNOT_RUN, 126, "replay, dev: PROGRAM cannot be run")                                                 \
     X(NO_PROGRAM, 127, "replay, dev: PROGRAM does not exist")                                                \
     X(INTERRUPTED, 130, "interrupted; any 128 + N: ended by signal N")

@@ -11,8 +11,8 @@
 #define ARENA_DEBUG SANITIZED_ADDRESS
 #endif
 
-/* A first block with its head stays below 1,008 bytes, what glibc's malloc takes for small: it keeps such
- * blocks for each thread, and gathers up all free memory before it hands out a larger one. */
+/* A first block with its head is below 1,008 bytes, a small block for glibc's malloc: those are cached for
+ * each thread, while a larger one first makes it merge all free blocks. */
 enum { ARENA_BLOCK_MIN = 960, ARENA_BLOCK_MAX = 64 * ARENA_BLOCK_MIN, ARENA_ALIGN = alignof(max_align_t) };
 
 struct arena_block {

@@ -62,6 +62,7 @@ void json_member_text(struct json *json, const char *key, const char *text);
 void json_member_number(struct json *json, const char *key, uint64_t value);
 void json_member_integer(struct json *json, const char *key, int64_t value);
 void json_member_bool(struct json *json, const char *key, bool value);
-/* As a reader of JSON found it: the key between its quotes, the text of the value. Neither is looked at. */
+/* Copies a member of another JSON text: the key without its quotes but with its escapes, and the text of the
+ * value. Neither is checked. */
 void json_member_copy(struct json *json, thole_slice key, thole_slice value);
 #endif

@@ -21,7 +21,8 @@ _Noreturn void memory_give_up(size_t n, size_t bytes)
     abort();
 }
 
-/* glibc's calloc() takes nothing of what it keeps for the thread; for large ones it knows what is zero. */
+/* Small blocks by malloc(), since glibc's calloc() does not use the thread's cache; large ones by calloc(),
+ * which does not clear fresh pages again. */
 static void *allocate(size_t n, size_t bytes)
 {
     if (n > SMALL_BYTES / bytes)

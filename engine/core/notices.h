@@ -1,5 +1,5 @@
-/* What is told of an instance as it happens, at most once: nothing depends on it. streams/notice.h sends and
- * reads it. */
+/* Messages about an instance that are sent at most once; nothing depends on their arrival. streams/notice.h
+ * sends and reads them. */
 #ifndef THOLE_NOTICES_H
 #define THOLE_NOTICES_H
 #include "thole/types.h"
@@ -9,7 +9,7 @@ struct cancel_notice { /* to the workers that run them */
     uint64_t execution;
     const uint64_t *activity_ids;
     size_t activity_ids_len;
-    uint32_t try_number; /* 0: whatever try it is */
+    uint32_t try_number; /* 0: any */
     thole_slice kind;    /* thole_cancel_kind_name() */
     thole_slice reason;
 };

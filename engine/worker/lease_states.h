@@ -6,10 +6,9 @@
 
 /* lint.state_tables draws these lines in docs/architecture.md: one state a line, with what it means. */
 enum lease_state {
-    LEASE_FREE, /* not in use */
-    LEASE_NEW,  /* its message was just taken */
-    /* an activity that this program does not know, or a poison candidate: waits to be handed back */
-    LEASE_PARKED,
+    LEASE_FREE,       /* not in use */
+    LEASE_NEW,        /* its message was just taken */
+    LEASE_PARKED,     /* not known to this program, or a poison candidate: waits to be handed back */
     LEASE_QUEUED,     /* waits to be claimed */
     LEASE_ISOLATED,   /* a poison candidate: waits until it can be claimed isolated */
     LEASE_CLAIMING,   /* in the CLAIM that is in flight; has a slot */

@@ -143,6 +143,8 @@ states bad "a state that the table does not show" '| gone | is no more |' "$b_he
 states bad "another meaning" 'it walks' "${b_header/runs/walks}" "$b_source" ''
 states bad "a transition that the table does not show" 'off now, on' "$b_header" "${b_source/TO(OFF_NOW)/TO(OFF_NOW) | TO(ON)}" ''
 states bad "a state that nothing says what may follow" 'no row says what may follow B_OFF_NOW' "$b_header" '    [B_ON] = TO(OFF_NOW),\n' ''
+states bad "a state whose comment is in another line" 'no comment in the line of B_OFF_NOW' \
+    '    B_ON, /* it runs */\n    /* it does not */\n    B_OFF_NOW,\n' "$b_source" ''
 states bad "a state that is set in two places" 'b.c:11: a state is set in more than one place' "$b_header" \
     "$b_source};\nvoid e(struct b *b) { b->state = 1; }\nvoid f(struct b *b) { b->state = 2; }\nint g[] = {\n" ''
 states bad "a state that is set elsewhere" 'd.c:2: a state is set in engine/core/b.c alone' "$b_header" "$b_source" 'void d(struct b *b) { b->state = 1; }'

@@ -31,6 +31,7 @@ draw() {
         function bad(what) { sub(root, "", what); print what >>found }
         END { print "| state | what it means | what may follow |"; print "|---|---|---|"
             for (i = 1; i <= n; i++) if (!(names[i] in has)) bad(FILENAME ": no row says what may follow " names[i])
+            for (name in has) if (!(name in means)) bad(FILENAME ": no comment in the line of " name " in the header says what it means")
             for (i = 1; i <= n; i++) print "| " plain(names[i]) " | " means[names[i]] " | " next_states[names[i]] " |" }
     ' "$2" "$3"
 }

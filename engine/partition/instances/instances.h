@@ -75,8 +75,8 @@ void instances_evict(struct instances *instances); /* releases entries beyond op
 /* What the owner knows of the entry's instance; borrowed. */
 thole_slice instances_orchestration(const struct entry *entry);
 const struct origin *instances_parent(const struct entry *entry);
-/* What the projection said of its row with the last record (running_ms of struct projection_turns); 0:
- * nothing, as long as it is in memory. */
+/* The running_ms of struct projection_turns for the last record; 0: none was projected since it was loaded.
+ */
 uint64_t instances_running_ms(const struct entry *entry);
 void instances_set_running_ms(struct entry *entry, uint64_t running_ms);
 /* Counts the turns that a committed record of the entry completed. */

@@ -96,7 +96,7 @@ void known_ids_add(struct instances *p, thole_slice id);
 bool known_ids_has(const struct instances *p, thole_slice id);
 
 struct entry *intake_entry(struct instances *p, thole_slice instance); /* found, or made and LOAD asked */
-/* The same for a start: of an id that the log has no record of nothing is loaded. */
+/* The same for a start: does not ask for LOAD if the log has no record of the id. */
 struct entry *intake_entry_to_start(struct instances *p, thole_slice instance);
 void intake_load(struct instances *p, struct entry *entry); /* asks for its history: LOADING, RECALLED */
 /* TO_LOAD: asks for its history once all of its records are committed. */

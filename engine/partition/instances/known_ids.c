@@ -20,7 +20,7 @@ static bool full(const struct known_ids *known, size_t len)
     return len > known->cap - known->cap / 4;
 }
 
-/* Where it stands, or is to stand. */
+/* The slot of the hash, or the free slot for it. */
 static uint64_t *slot_of(const struct known_ids *known, uint64_t hash)
 {
     size_t at = hash & (known->cap - 1);
@@ -85,7 +85,7 @@ void instances_ids(struct instances *p, const struct in_ids *in)
     struct known_ids *known = &p->known;
     if (known->given_up)
         return;
-    grow(known, 1); /* also where there are none */
+    grow(known, 1); /* known_ids_has() needs slots, also when there are no ids */
     for (size_t i = 0; i < in->hashes_len; i++)
         add(known, in->hashes[i]);
     if (!in->all || known->len > p->env->options.known_max)

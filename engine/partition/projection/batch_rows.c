@@ -353,7 +353,8 @@ static bool copy_deletions(struct batch *batch, const struct projection_batch *b
     return !failed;
 }
 
-/* Without deletions: one struct batch always holds all of them, and they come first. */
+/* Number of rows of the kind that has the most. Deletions fit into one struct batch (see the assertion
+ * below), so the first one has them all, before any other row. */
 static size_t longest(const struct projection_batch *b)
 {
     size_t const lens[] = {b->activities_len, b->timers_len, b->quarantine_len, b->instances_len,

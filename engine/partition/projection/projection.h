@@ -71,8 +71,7 @@ struct projection_turns {     /* what the record completed; borrowed until the n
     const struct turn *turns; /* turns that are complete with it: a turn in parts comes with its last part */
     size_t len;
     bool rows_uncertain; /* there may be fewer rows of activities than are counted */
-    /* The instance's row will say that it is running, and was running at that time (of its turns); 0: it will
-     * say something else. */
+    /* Time of the turn that the instance's row will have, if its status is RUNNING; 0: it has another one. */
     uint64_t running_ms;
 };
 /* CURRENT: takes the next committed record. facts NULL: it is of no instance. */

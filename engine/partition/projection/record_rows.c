@@ -304,7 +304,7 @@ static void add_instance_event(const struct turn_rows *t, struct projected_insta
     }
 }
 
-/* Says more of the instance than that it runs. */
+/* Whether the event changes more in the row than the time and the number of the last turn. */
 static bool is_in_row(const struct event *event)
 {
     switch (event->kind) {
@@ -331,7 +331,7 @@ static bool is_said(const struct turn_rows *t)
     return true;
 }
 
-/* In the batch in any case: see deletion_batch(). */
+/* The batch has the instance even if its row is not written: deletion_batch() asks for it. */
 static void add_instance(struct turn_rows *t, uint64_t sequence)
 {
     const struct turn *turn = t->turn;
