@@ -48,7 +48,7 @@ struct stand { /* instances, and who gives them what they ask for */
 
 static inline void say(struct stand *s, const char *what, thole_slice of)
 {
-    said_add(&s->said, "%s %.*s", what, THOLE_FMT(of));
+    said_add(&s->said, "%s%s %.*s", said_comma(&s->said), what, THOLE_FMT(of));
 }
 
 static inline struct record stored(struct stand *s, size_t i)

@@ -3,34 +3,17 @@
 #define THOLE_ROOM_H
 #include "codec.h"
 #include "event.h"
+#include "said.h"
 #include "thole_cunit.h"
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct said {
-    char text[1024];
-};
-
-/* One thing more, behind a comma. */
-__attribute__((format(printf, 2, 3))) static inline void said_add(struct said *said, const char *format, ...)
+/* Goes before one thing more. */
+static inline const char *said_comma(const struct said *said)
 {
-    size_t const at = strlen(said->text), comma = at > 0 ? 2 : 0;
-    va_list ap;
-    CU_ASSERT_FATAL(at + comma < sizeof said->text);
-    memcpy(said->text + at, ", ", comma);
-    va_start(ap, format);
-    (void)vsnprintf(said->text + at + comma, sizeof said->text - at - comma, format, ap);
-    va_end(ap);
-}
-
-/* That, and nothing else, was said since the last check. */
-static inline void said_check(struct said *said, const char *row, const char *want)
-{
-    CHECK_STR(row, said->text, want);
-    said->text[0] = '\0';
+    return said->text[0] == '\0' ? "" : ", ";
 }
 
 /* Does it abort? It is done in a copy of the process. */

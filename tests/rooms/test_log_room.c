@@ -14,7 +14,7 @@ struct stand { /* a log, and the stream that it asks for */
 
 static void say(struct stand *s, const char *text, uint64_t n)
 {
-    said_add(&s->said, "%s %llu", text, (unsigned long long)n);
+    said_add(&s->said, "%s%s %llu", said_comma(&s->said), text, (unsigned long long)n);
 }
 
 static void listen(struct stand *s)

@@ -18,7 +18,7 @@ struct stand { /* a projection, and the last outputs that ask for an answer */
 
 static void say(struct stand *s, const char *text, uint64_t n)
 {
-    said_add(&s->said, "%s %llu", text, (unsigned long long)n);
+    said_add(&s->said, "%s%s %llu", said_comma(&s->said), text, (unsigned long long)n);
 }
 
 static void say_batch(struct stand *s, struct batch *batch)

@@ -2,6 +2,19 @@
 #include "thole_cunit.h"
 #include <stdlib.h>
 
+thole_status stage_how(thole_ctx *ctx, void *arg, thole_slice input, thole_slice *ret_output)
+{
+    (void)ctx, (void)arg, (void)input;
+    *ret_output = THOLE_STR("well");
+    return THOLE_OK;
+}
+
+thole_status stage_calls(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    thole_on_query(ctx, THOLE_STR("how"), stage_how, NULL);
+    return thole_await(ctx, thole_call(ctx, THOLE_STR("work"), input), ret_output);
+}
+
 void stage_options(struct partition_options *options, const thole_orchestration_entry *entries, size_t n)
 {
     partition_options_init(options);
@@ -511,7 +524,7 @@ void stage_timer(struct stage *s, uint64_t now_ms)
 
 void stage_settle(struct stage *s)
 {
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 10; i++)
         stage_timer(s, s->now_ms + 2000);
 }
 

@@ -60,6 +60,11 @@ struct stage {
     size_t live_reads;                     /* how often the rows were counted */
 };
 
+/* Orchestration code: a query that is answered with "well"; one activity, "work", which can be asked "how".
+ */
+thole_status stage_how(thole_ctx *ctx, void *arg, thole_slice input, thole_slice *ret_output);
+thole_status stage_calls(thole_ctx *ctx, thole_slice input, thole_slice *ret_output);
+
 struct stage *stage_begin(const thole_orchestration_entry *entries, size_t n);
 /* With other options than those of stage_options(). */
 struct stage *stage_begin_with(const struct partition_options *options, size_t stacks_max);

@@ -123,7 +123,7 @@ static thole_status answered(void *arg, uint64_t token, thole_slice instance, co
     return play.answer_status;
 }
 
-static thole_status start(size_t limit, const char *answers)
+static void begin(size_t limit, const char *answers)
 {
     memset(&play, 0, sizeof play);
     memset(&err, 0, sizeof err);
@@ -133,7 +133,6 @@ static thole_status start(size_t limit, const char *answers)
     play.answers = answers;
     play.limit = limit;
     play.now_ms = 1000;
-    return THOLE_OK;
 }
 
 static thole_status run(void)
@@ -147,17 +146,17 @@ static thole_status run(void)
 
 static void test_each(void)
 {
-    (void)start(2, "ss");
+    begin(2, "ss");
     CU_ASSERT_EQUAL(run(), THOLE_OK);
     CHECK_STR("stored", play.log, SENT("1") SENT("2") "o1=101:OK o2=102:OK ");
     CU_ASSERT_NOT_EQUAL(strcmp(play.requests[0], play.requests[1]), 0);
-    (void)start(2, "rs");
+    begin(2, "rs");
     CU_ASSERT_EQUAL(run(), THOLE_OK);
     CHECK_STR("one is refused", play.log, SENT("1") SENT("2") "o1=101:LIMIT o2=102:OK ");
-    (void)start(2, "ls");
+    begin(2, "ls");
     CU_ASSERT_EQUAL(run(), THOLE_OK);
     CHECK_STR("one is too large", play.log, SENT("1") "o1=101:LIMIT " SENT("2") "o2=102:OK ");
-    (void)start(0, "");
+    begin(0, "");
     CU_ASSERT_EQUAL(run(), THOLE_OK);
     CHECK_STR("none", play.log, "");
 }
@@ -167,7 +166,7 @@ static void test_again(void)
 {
     static const char *const answers[] = {"us", "bs", "fs", "xs"};
     for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
-        (void)start(1, answers[i]);
+        begin(1, answers[i]);
         CU_ASSERT_EQUAL(run(), THOLE_OK);
         CHECK_STR(answers[i], play.log, SENT("1") SENT("1") "o1=101:OK ");
         CHECK_STR("the same request", play.requests[0], play.requests[1]);
@@ -178,7 +177,7 @@ static void test_again(void)
 /* When its time is over the caller hears it, and no more are taken. */
 static void test_given_up(void)
 {
-    (void)start(3, "ssuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu");
+    begin(3, "ssuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu");
     CU_ASSERT_EQUAL(run(), THOLE_UNAVAILABLE);
     CU_ASSERT_PTR_NOT_NULL(strstr(play.log, "o1=101:OK o2=102:OK "));
     CU_ASSERT_PTR_NOT_NULL(strstr(play.log, "o3=103:UNAVAILABLE "));
@@ -188,13 +187,13 @@ static void test_given_up(void)
 
 static void test_stopped(void)
 {
-    (void)start(9, "");
+    begin(9, "");
     play.source_status = THOLE_APP;
     play.source_fails_at = 1;
     CU_ASSERT_EQUAL(run(), THOLE_APP);
     CHECK_STR("why", err.text, "no more of this");
     CHECK_STR("what was given is answered", play.log, SENT("1") "o1=101:OK ");
-    (void)start(1, "");
+    begin(1, "");
     play.answer_status = THOLE_APP;
     CU_ASSERT_EQUAL(run(), THOLE_APP);
     CHECK_STR("why", err.text, "the caller has stopped it");

@@ -1,16 +1,16 @@
 /* What the command asks the client for: each option and word at its far end. The client is the test's. */
 #include "captured.h"
 #include "command.h"
+#include "said.h"
 #include "thole/client.h"
 #include "thole_cunit.h"
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 static struct {
-    char text[1024];
+    struct said said;
     unsigned open;
     thole_status open_status;
     unsigned events, events_max; /* of a history: given, and how many there are beside its first two */
@@ -18,24 +18,15 @@ static struct {
 
 static thole_client *const some_client = (thole_client *)&play;
 
-static void note(const char *fmt, ...) THOLE_PRINTF(1, 2);
-static void note(const char *fmt, ...)
-{
-    size_t const at = strlen(play.text);
-    va_list args;
-    va_start(args, fmt);
-    (void)vsnprintf(play.text + at, sizeof play.text - at, fmt, args);
-    va_end(args);
-}
-
 thole_status __wrap_thole_client_open(const thole_client_options *options, thole_client **ret,
                                       thole_error *reterr)
 {
     if (play.open_status != THOLE_OK)
         return thole_fail(reterr, play.open_status, "nobody is there");
-    note("%s %s %s %s %llu %zu: ", options->nats_url, options->nats_creds == NULL ? "-" : options->nats_creds,
-         options->postgres == NULL ? "-" : options->postgres, options->ns,
-         (unsigned long long)options->timeout_ms, (size_t)options->payload_max);
+    said_add(&play.said, "%s %s %s %s %llu %zu: ", options->nats_url,
+             options->nats_creds == NULL ? "-" : options->nats_creds,
+             options->postgres == NULL ? "-" : options->postgres, options->ns,
+             (unsigned long long)options->timeout_ms, (size_t)options->payload_max);
     play.open++;
     *ret = some_client;
     return THOLE_OK;
@@ -51,7 +42,7 @@ thole_status __wrap_thole_client_cancel(thole_client *client, thole_slice instan
                                         thole_error *reterr)
 {
     (void)client, (void)reterr;
-    note("cancel %.*s (%.*s)", THOLE_FMT(instance), THOLE_FMT(reason));
+    said_add(&play.said, "cancel %.*s (%.*s)", THOLE_FMT(instance), THOLE_FMT(reason));
     (void)nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
     return THOLE_OK;
 }
@@ -60,7 +51,7 @@ thole_status __wrap_thole_client_terminate(thole_client *client, thole_slice ins
                                            thole_error *reterr)
 {
     (void)client, (void)reterr;
-    note("terminate %.*s (%.*s)", THOLE_FMT(instance), THOLE_FMT(reason));
+    said_add(&play.said, "terminate %.*s (%.*s)", THOLE_FMT(instance), THOLE_FMT(reason));
     return THOLE_OK;
 }
 
@@ -69,7 +60,8 @@ thole_status __wrap_thole_client_delete(thole_client *client, thole_slice instan
                                         thole_error *reterr)
 {
     (void)client, (void)reterr;
-    note("delete %.*s force=%d (%.*s)", THOLE_FMT(instance), options->force, THOLE_FMT(options->reason));
+    said_add(&play.said, "delete %.*s force=%d (%.*s)", THOLE_FMT(instance), options->force,
+             THOLE_FMT(options->reason));
     *ret_accepted = true;
     return THOLE_OK;
 }
@@ -79,8 +71,8 @@ thole_status __wrap_thole_client_signal(thole_client *client, thole_slice instan
                                         thole_error *reterr)
 {
     (void)client, (void)reterr;
-    note("signal %.*s %.*s(%.*s) id=%.*s", THOLE_FMT(instance), THOLE_FMT(name), THOLE_FMT(data),
-         THOLE_FMT(request_id));
+    said_add(&play.said, "signal %.*s %.*s(%.*s) id=%.*s", THOLE_FMT(instance), THOLE_FMT(name),
+             THOLE_FMT(data), THOLE_FMT(request_id));
     *ret_kept = false;
     return THOLE_OK;
 }
@@ -89,7 +81,7 @@ thole_status __wrap_thole_client_complete(thole_client *client, thole_slice toke
                                           thole_error *reterr)
 {
     (void)client, (void)reterr;
-    note("complete %.*s (%.*s)", THOLE_FMT(token), THOLE_FMT(output));
+    said_add(&play.said, "complete %.*s (%.*s)", THOLE_FMT(token), THOLE_FMT(output));
     return THOLE_OK;
 }
 
@@ -97,7 +89,7 @@ thole_status __wrap_thole_client_fail(thole_client *client, thole_slice token, t
                                       thole_slice message, thole_error *reterr)
 {
     (void)client, (void)reterr;
-    note("fail %.*s %.*s (%.*s)", THOLE_FMT(token), THOLE_FMT(type), THOLE_FMT(message));
+    said_add(&play.said, "fail %.*s %.*s (%.*s)", THOLE_FMT(token), THOLE_FMT(type), THOLE_FMT(message));
     return THOLE_OK;
 }
 
@@ -105,10 +97,10 @@ thole_status __wrap_thole_client_wait(thole_client *client, thole_slice instance
                                       thole_outcome *ret_outcome, thole_error *reterr)
 {
     (void)client, (void)ret_outcome;
-    note("wait %.*s %s", THOLE_FMT(instance),
-         wait_ms == UINT64_MAX                 ? "for ever"
-         : wait_ms > 59000 && wait_ms <= 60000 ? "a minute"
-                                               : "for some time");
+    said_add(&play.said, "wait %.*s %s", THOLE_FMT(instance),
+             wait_ms == UINT64_MAX                 ? "for ever"
+             : wait_ms > 59000 && wait_ms <= 60000 ? "a minute"
+                                                   : "for some time");
     return thole_fail(reterr, THOLE_TIMEOUT, "has not ended yet");
 }
 
@@ -132,7 +124,8 @@ thole_status __wrap_thole_client_prune(thole_client *client, thole_slice instanc
                                        thole_slice reason, thole_error *reterr)
 {
     (void)client, (void)reterr;
-    note("prune %.*s before %llu (%.*s)", THOLE_FMT(instance), (unsigned long long)before, THOLE_FMT(reason));
+    said_add(&play.said, "prune %.*s before %llu (%.*s)", THOLE_FMT(instance), (unsigned long long)before,
+             THOLE_FMT(reason));
     return THOLE_OK;
 }
 
@@ -140,7 +133,8 @@ thole_status __wrap_thole_client_list(thole_client *client, const thole_list_fil
                                       thole_instance_fn *each, void *arg, thole_error *reterr)
 {
     (void)client, (void)each, (void)arg, (void)reterr;
-    note(
+    said_add(
+        &play.said,
         "list size=%d status=%s orchestration=%.*s prefix=%.*s parent=%.*s after=%llu before=%llu limit=%llu",
         filter->size == sizeof *filter,
         filter->status == THOLE_INSTANCE_UNKNOWN ? "any" : thole_instance_status_name(filter->status),
@@ -173,7 +167,7 @@ thole_status __wrap_thole_client_start_many(thole_client *client, thole_start_so
         thole_start_item item = {.size = sizeof item};
         status = source(arg, &item, reterr);
         if (status == THOLE_OK)
-            note("start %.*s", THOLE_FMT(item.instance));
+            said_add(&play.said, "start %.*s", THOLE_FMT(item.instance));
     }
     return status == THOLE_NOT_FOUND ? THOLE_OK : status;
 }
@@ -182,6 +176,7 @@ struct words {
     int argc;
     char *argv[32];
     int code;
+    char line[512];
 };
 
 static void run_words(void *arg)
@@ -193,11 +188,14 @@ static void run_words(void *arg)
 #define SERVERS "--nats nats://n:1 --nats-creds creds --postgres pg -n shop "
 #define OPENED "nats://n:1 creds pg shop "
 
-static void split(struct words *words, char *line)
+/* Begins anew, with the words of both texts. */
+static void begin(struct words *words, const char *text, const char *more)
 {
     char *save = NULL;
+    memset(&play, 0, sizeof play);
     *words = (struct words){.argc = 1, .argv = {(char *)"thole"}};
-    for (char *word = strtok_r(line, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save))
+    (void)snprintf(words->line, sizeof words->line, "%s%s", text, more);
+    for (char *word = strtok_r(words->line, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save))
         words->argv[words->argc++] = word;
 }
 
@@ -244,13 +242,10 @@ static void test_far_end(void)
          0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        char line[512];
         struct words words;
-        (void)snprintf(line, sizeof line, "%s", rows[i].line);
-        split(&words, line);
-        memset(&play, 0, sizeof play);
+        begin(&words, rows[i].line, "");
         free(captured(STDOUT_FILENO, run_words, &words));
-        CHECK_STR(rows[i].line, play.text, rows[i].want);
+        CHECK_STR(rows[i].line, play.said.text, rows[i].want);
         CU_ASSERT_EQUAL(words.code, rows[i].code);
         CU_ASSERT_EQUAL(play.open, 0);
     }
@@ -258,11 +253,8 @@ static void test_far_end(void)
 
 static char *output_of(const char *text)
 {
-    char line[512];
     struct words words;
-    (void)snprintf(line, sizeof line, "%s", text);
-    split(&words, line);
-    memset(&play, 0, sizeof play);
+    begin(&words, text, "");
     return captured(STDOUT_FILENO, run_words, &words);
 }
 
@@ -324,17 +316,14 @@ static void test_nobody_is_there(void)
     } rows[] = {{THOLE_UNAVAILABLE, 6}, {THOLE_DENIED, 7}, {THOLE_NOT_FOUND, 3}};
     for (size_t i = 0; i < ARRAY_LEN(lines); i++)
         for (size_t k = 0; k < ARRAY_LEN(rows); k++) {
-            char line[512];
             struct words words;
-            (void)snprintf(line, sizeof line, SERVERS "%s", lines[i]);
-            split(&words, line);
-            memset(&play, 0, sizeof play);
+            begin(&words, SERVERS, lines[i]);
             play.open_status = rows[k].status;
             free(captured(STDOUT_FILENO, run_words, &words));
             if (words.code != rows[k].code)
                 fprintf(stderr, "\n  %s: %d\n", lines[i], words.code);
             CU_ASSERT_EQUAL(words.code, rows[k].code);
-            CHECK_STR(lines[i], play.text, "");
+            CHECK_STR(lines[i], play.said.text, "");
         }
 }
 
@@ -344,11 +333,8 @@ static void test_output_that_nobody_takes(void)
     enum { EVENTS = 20000 };
     static const char *const outputs[] = {"table", "jsonl"};
     for (size_t i = 0; i < ARRAY_LEN(outputs); i++) {
-        char line[512];
         struct words words;
-        (void)snprintf(line, sizeof line, SERVERS "history order -o %s", outputs[i]);
-        split(&words, line);
-        memset(&play, 0, sizeof play);
+        begin(&words, SERVERS "history order -o ", outputs[i]);
         play.events_max = EVENTS;
         (void)fflush(stdout);
         int const before = dup(STDOUT_FILENO), full = open("/dev/full", O_WRONLY);

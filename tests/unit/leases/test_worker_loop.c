@@ -3,9 +3,9 @@
 #include "captured.h"
 #include "clock.h"
 #include "log.h"
+#include "said.h"
 #include "thole_cunit.h"
 #include "worker_parts.h"
-#include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -18,25 +18,9 @@ static struct {
     size_t step;
     struct worker_out outs[OUTS_MAX];
     size_t outs_len;
-    char text[1024];
+    struct said said;
     thole_status delivered_status;
 } play;
-
-static void note(const char *fmt, ...) THOLE_PRINTF(1, 2);
-static void note(const char *fmt, ...)
-{
-    size_t const at = strlen(play.text);
-    va_list args;
-    va_start(args, fmt);
-    (void)vsnprintf(play.text + at, sizeof play.text - at, fmt, args);
-    va_end(args);
-}
-
-static void noted(const char *row, const char *want)
-{
-    CHECK_STR(row, play.text, want);
-    play.text[0] = '\0';
-}
 
 /* ---- the world ---- */
 
@@ -128,16 +112,17 @@ static const char *const in_names[] = {
 void __wrap_worker_give(struct worker_host *host, const struct worker_in *in)
 {
     CU_ASSERT_PTR_EQUAL(host, &play.host);
-    note("%s rows=%zu unknown=%d ok=%d status=%s limit=%llu kind=%.*s reason=%.*s try=%u ids=%zu\n",
-         in_names[in->kind], in->rows_len, in->unknown, in->ok, thole_status_name(in->status),
-         (unsigned long long)in->limit_ms, THOLE_FMT(in->cancel_kind), THOLE_FMT(in->reason),
-         in->key.try_number, in->activity_ids_len);
+    said_add(&play.said,
+             "%s rows=%zu unknown=%d ok=%d status=%s limit=%llu kind=%.*s reason=%.*s try=%u ids=%zu\n",
+             in_names[in->kind], in->rows_len, in->unknown, in->ok, thole_status_name(in->status),
+             (unsigned long long)in->limit_ms, THOLE_FMT(in->cancel_kind), THOLE_FMT(in->reason),
+             in->key.try_number, in->activity_ids_len);
 }
 
 void __wrap_puller_want(struct puller *puller, uint32_t free_slots)
 {
     (void)puller;
-    note("want %u\n", free_slots);
+    said_add(&play.said, "want %u\n", free_slots);
 }
 
 void __wrap_row_calls_send(struct row_calls *calls, struct row_call *call)
@@ -145,13 +130,13 @@ void __wrap_row_calls_send(struct row_calls *calls, struct row_call *call)
     static const char *const kinds[] = {"claim",    "renew", "release", "leave",
                                         "not lost", "begin", "commit",  "rollback"};
     CU_ASSERT_PTR_EQUAL(call, &play.host.calls[call->kind]);
-    note("%s %s rows=%zu\n", calls == play.host.claims ? "claims:" : "completions:", kinds[call->kind],
-         call->len);
+    said_add(&play.said, "%s %s rows=%zu\n",
+             calls == play.host.claims ? "claims:" : "completions:", kinds[call->kind], call->len);
     for (size_t i = 0; i < call->len; i++)
-        note("  %.*s %llu.%llu.%u p=%u\n", THOLE_FMT(call->claims[i].key.instance),
-             (unsigned long long)call->claims[i].key.execution,
-             (unsigned long long)call->claims[i].key.activity_id, (unsigned)call->claims[i].key.try_number,
-             call->claims[i].partition);
+        said_add(&play.said, "  %.*s %llu.%llu.%u p=%u\n", THOLE_FMT(call->claims[i].key.instance),
+                 (unsigned long long)call->claims[i].key.execution,
+                 (unsigned long long)call->claims[i].key.activity_id,
+                 (unsigned)call->claims[i].key.try_number, call->claims[i].partition);
 }
 
 thole_status __wrap_work_message_signal(struct connection *connection, const struct work_message *message,
@@ -160,7 +145,7 @@ thole_status __wrap_work_message_signal(struct connection *connection, const str
     static const char *const names[] = {
         [WORK_ACK] = "+ACK", [WORK_NAK] = "-NAK", [WORK_PROGRESS] = "+WPI", [WORK_TERM] = "+TERM"};
     (void)connection, (void)message, (void)reterr;
-    note("%s\n", names[signal]);
+    said_add(&play.said, "%s\n", names[signal]);
     return THOLE_OK;
 }
 
@@ -168,13 +153,13 @@ thole_status __wrap_work_message_put_back(struct connection *connection, const s
                                           uint64_t delay_ms, thole_error *reterr)
 {
     (void)connection, (void)message, (void)reterr;
-    note("put back for %llu\n", (unsigned long long)delay_ms);
+    said_add(&play.said, "put back for %llu\n", (unsigned long long)delay_ms);
     return THOLE_OK;
 }
 
 void __wrap_work_message_destroy(struct work_message *message)
 {
-    note("freed\n");
+    said_add(&play.said, "freed\n");
     free(message);
 }
 
@@ -267,7 +252,7 @@ static void wants_three(void)
 
 static void one_arrives(void)
 {
-    noted("three", "want 3\n");
+    said_check(&play.said, "three", "want 3\n");
     arrive(0);
     worker_loop_state(&play.host); /* it is taken behind the delivery */
     worker_loop_state(&play.host);
@@ -275,14 +260,14 @@ static void one_arrives(void)
 
 static void another_is_on_its_way(void)
 {
-    noted("one has come", "want 2\n");
+    said_check(&play.said, "one has come", "want 2\n");
     atomic_fetch_add(&play.host.arriving, 1);
     worker_loop_state(&play.host);
 }
 
 static void it_comes(void)
 {
-    noted("one is on its way", "want 1\n");
+    said_check(&play.said, "one is on its way", "want 1\n");
     atomic_fetch_sub(&play.host.arriving, 1);
     arrive(1);
     wants_three();
@@ -293,7 +278,7 @@ static void test_how_many_are_wanted(void)
     begin();
     play.host.state = (struct worker_mail){.kind = WORKER_MAIL_STATE};
     free(run((void (*const[])(void)){wants_three, one_arrives, another_is_on_its_way, it_comes}, 4));
-    noted("again", "want 3\n");
+    said_check(&play.said, "again", "want 3\n");
     for (size_t i = 0; i < ARRAY_LEN(arrived); i++) {
         CU_ASSERT_TRUE(arrived[i]->run == nothing);
         activity_destroy(arrived[i]);
@@ -374,7 +359,7 @@ static void test_ends(void)
         play.outs[0].delay_ms = rows[i].delay_ms;
         play.outs_len = 1;
         char *const text = run(NULL, 0);
-        noted(rows[i].logged == NULL ? "silent" : rows[i].logged, rows[i].sent);
+        said_check(&play.said, rows[i].logged == NULL ? "silent" : rows[i].logged, rows[i].sent);
         (void)snprintf(want, sizeof want,
                        "%s: instance=order execution=2 activity=charge id=9 try=3 attempt=7\n",
                        rows[i].logged == NULL ? "" : rows[i].logged);
@@ -396,12 +381,12 @@ static void test_one_that_still_runs(void)
     play.outs[0].end = WORKER_END_COMPLETED;
     play.outs_len = 1;
     free(run(NULL, 0));
-    noted("not freed", "");
+    said_check(&play.said, "not freed", "");
     CU_ASSERT_TRUE(act->forgotten);
     play.host.stopped = false;
     mailbox_push(&play.host.inbox, &act->finished.mail);
     free(run(NULL, 0));
-    noted("it has returned", "freed\n");
+    said_check(&play.said, "it has returned", "freed\n");
     end();
 }
 
@@ -437,7 +422,7 @@ static void test_who_is_asked(void)
                        none                                  ? ""
                        : rows[i].kind == WORKER_OUT_NOT_LOST ? "  order 2.9.3 p=0\n"
                                                              : "  order 2.9.3 p=5\n");
-        noted(rows[i].sent, want);
+        said_check(&play.said, rows[i].sent, want);
         activity_destroy(act);
         end();
     }
@@ -478,7 +463,7 @@ static void test_answers(void)
         (void)snprintf(want, sizeof want,
                        "%s rows=1 unknown=%d ok=0 status=OK limit=0 kind= reason= try=0 ids=0\n",
                        rows[i / 2].given, unknown);
-        noted(rows[i / 2].given, want);
+        said_check(&play.said, rows[i / 2].given, want);
         bool const begun = rows[i / 2].kind == ROW_CALL_CLAIM && !unknown;
         CU_ASSERT_EQUAL(act->lost, begun ? 4 : 0);
         CHECK_STR("worker", act->lost_worker, begun ? "w-1" : "");
@@ -487,7 +472,7 @@ static void test_answers(void)
         CU_ASSERT_EQUAL(thole_slice_equal(act->parties.orchestration, THOLE_STR("checkout")), begun);
         CU_ASSERT_EQUAL(play.host.details_round, unknown); /* what was sent may be lost */
         activity_destroy(act);
-        play.text[0] = '\0';
+        said_clear(&play.said);
         end();
     }
 }
@@ -505,7 +490,8 @@ static void is_published(void)
 
 static void is_refused(void)
 {
-    noted("stored", "published rows=0 unknown=0 ok=1 status=OK limit=0 kind= reason= try=0 ids=0\n");
+    said_check(&play.said, "stored",
+               "published rows=0 unknown=0 ok=1 status=OK limit=0 kind= reason= try=0 ids=0\n");
     published->published_ok = false;
     published->publish_err_code = 10077;
     mailbox_push(&play.host.inbox, &published->published.mail);
@@ -513,7 +499,8 @@ static void is_refused(void)
 
 static void is_lost_soon(void)
 {
-    noted("refused", "published rows=0 unknown=0 ok=0 status=OK limit=0 kind= reason= try=0 ids=0\n");
+    said_check(&play.said, "refused",
+               "published rows=0 unknown=0 ok=0 status=OK limit=0 kind= reason= try=0 ids=0\n");
     published->publish_err_code = 0;
     play.now_ms += 9999;
     mailbox_push(&play.host.inbox, &published->published.mail);
@@ -521,7 +508,7 @@ static void is_lost_soon(void)
 
 static void is_lost_later(void)
 {
-    play.text[0] = '\0';
+    said_clear(&play.said);
     play.now_ms += 1;
     mailbox_push(&play.host.inbox, &published->published.mail);
 }
@@ -562,7 +549,8 @@ static void a_push_comes(void)
 
 static void a_stop_comes(void)
 {
-    noted("push", "pushed rows=0 unknown=0 ok=0 status=OK limit=0 kind=requested reason=why try=3 ids=2\n");
+    said_check(&play.said, "push",
+               "pushed rows=0 unknown=0 ok=0 status=OK limit=0 kind=requested reason=why try=3 ids=2\n");
     play.host.stop = (struct worker_mail){.kind = WORKER_MAIL_STOP};
     mailbox_push(&play.host.inbox, &play.host.stop.mail);
 }
@@ -571,7 +559,8 @@ static void test_push_and_stop(void)
 {
     begin();
     free(run((void (*const[])(void)){a_push_comes, a_stop_comes}, 2));
-    noted("stop", "stop rows=0 unknown=0 ok=0 status=OK limit=1234 kind= reason= try=0 ids=0\n");
+    said_check(&play.said, "stop",
+               "stop rows=0 unknown=0 ok=0 status=OK limit=1234 kind= reason= try=0 ids=0\n");
     CU_ASSERT_TRUE(play.host.stopping);
     end();
 }

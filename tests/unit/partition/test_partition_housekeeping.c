@@ -9,19 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static thole_status how(thole_ctx *ctx, void *arg, thole_slice input, thole_slice *ret_output)
-{
-    (void)ctx, (void)arg, (void)input;
-    *ret_output = THOLE_STR("well");
-    return THOLE_OK;
-}
-
-static thole_status plain(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
-{
-    thole_on_query(ctx, THOLE_STR("how"), how, NULL);
-    return thole_await(ctx, thole_call(ctx, THOLE_STR("work"), input), ret_output);
-}
-
 /* The second execution schedules an activity and ends without waiting for it. */
 static thole_status leaves(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
@@ -34,7 +21,7 @@ static thole_status leaves(thole_ctx *ctx, thole_slice input, thole_slice *ret_o
     return thole_continue_as_new(ctx, THOLE_STR("x"), 0);
 }
 
-static const thole_orchestration_entry entries[] = {{"plain", plain, 0}, {"leaves", leaves, 0}};
+static const thole_orchestration_entry entries[] = {{"plain", stage_calls, 0}, {"leaves", leaves, 0}};
 enum { IDLE_MS = 1000 };
 
 static struct stage *begin(void)
@@ -43,12 +30,6 @@ static struct stage *begin(void)
     stage_options(&options, entries, ARRAY_LEN(entries));
     options.idle_ms = IDLE_MS;
     return stage_begin_with(&options, 100);
-}
-
-static void settle(struct stage *s)
-{
-    for (int i = 0; i < 10; i++)
-        stage_timer(s, s->now_ms + 2 * IDLE_MS);
 }
 
 static size_t positions(const struct stage *s)
@@ -88,7 +69,7 @@ static void give_held(struct stage *s)
 static void one_thing_at_a_time(void)
 {
     struct stage *s = begin();
-    settle(s);
+    stage_settle(s);
     stage_start(s, "i", "plain");
     uint64_t at = s->now_ms;
     for_nobody(s);
@@ -116,11 +97,11 @@ static void an_opening_saves_nothing_twice(void)
     struct stage *s = begin();
     stage_start(s, "i", "plain");
     stage_complete(s, "i", 2, THOLE_STR("done"));
-    settle(s);
+    stage_settle(s);
     size_t const before = positions(s);
     s->projected = s->applied;
     stage_again(s);
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_EQUAL(positions(s), before);
     CU_ASSERT_TRUE(partition_idle(s->p));
     stage_end(s);
@@ -131,11 +112,11 @@ static void an_inbox_that_went_back_is_said_once(void)
 {
     struct stage *s = begin();
     stage_start(s, "i", "plain");
-    settle(s);
+    stage_settle(s);
     size_t const before = positions(s);
     ask(s, PARTITION_IN_INBOX_BACK);
     stage_open(s);
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_EQUAL(partition_epoch(s->p), 2);
     CU_ASSERT_EQUAL(positions(s), before);
     CU_ASSERT_TRUE(partition_idle(s->p));
@@ -148,12 +129,12 @@ static void each_opening_purges(void)
     struct stage *s = begin();
     for (int i = 0; i < 3; i++)
         stage_start(s, (const char *const[]){"a", "b", "c"}[i], "plain");
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_EQUAL(s->purges, 1);
     CU_ASSERT_EQUAL(s->purged_below, s->inbox); /* the one at the floor stays */
     ask(s, PARTITION_IN_CLOSE);
     stage_open(s);
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_EQUAL(s->purges, 2);
     CU_ASSERT_EQUAL(s->purged_below, s->inbox);
     stage_end(s);
@@ -208,15 +189,15 @@ static void what_is_left_at_once_is_not_counted_again(void)
 {
     struct stage *s = begin();
     stage_start(s, "i", "leaves");
-    settle(s);
+    stage_settle(s);
     stage_again(s); /* of what was scheduled up to now it is not known whether it was counted */
     stage_query(s, "i", "how");
-    settle(s);
+    stage_settle(s);
     size_t const reads = s->live_reads;
     stage_tell(s, "i", MESSAGE_EVENT, "go on");
     CU_ASSERT_PTR_NOT_NULL(strstr(stage_history(s, "i"), "2.1 ran"));
     CU_ASSERT_EQUAL(partition_open_activities(s->p), 0);
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_EQUAL(s->live_reads, reads);
     stage_end(s);
 }
@@ -244,37 +225,23 @@ static void a_name_lives_as_long_as_an_instance(void)
     stage_end(s);
 }
 
-/* The rows may be fewer than are counted then. */
-static void a_deletion_is_counted_again(void)
-{
-    struct stage *s = begin();
-    stage_start(s, "i", "plain");
-    stage_complete(s, "i", 2, THOLE_STR("done"));
-    settle(s);
-    size_t const reads = s->live_reads;
-    stage_tell(s, "i", MESSAGE_DELETE, "gone");
-    settle(s);
-    CU_ASSERT_EQUAL(s->live_reads, reads + 1);
-    stage_end(s);
-}
-
 /* An activity that is scheduled while the rows are counted may be among them, or not. */
 static void what_changes_while_it_is_counted_is_counted_again(void)
 {
     struct stage *s = begin();
     stage_start(s, "i", "plain");
     stage_complete(s, "i", 2, THOLE_STR("done"));
-    settle(s);
+    stage_settle(s);
     size_t const reads = s->live_reads;
     s->hold_live = true;
     stage_tell(s, "i", MESSAGE_DELETE, "gone");
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_EQUAL(s->live_reads, reads + 1);
     stage_start(s, "j", "plain");
     s->hold_live = false;
     give_held(s);
     CU_ASSERT_EQUAL(partition_open_activities(s->p), 1); /* as it knows itself, not as it was counted */
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_EQUAL(s->live_reads, reads + 2);
     stage_end(s);
 }
@@ -288,7 +255,7 @@ static void rows_ahead_of_the_log_are_made_again(void)
         for (uint64_t ahead = 0; ahead <= 2; ahead++) {
             struct stage *s = begin();
             stage_start(s, "i", "plain");
-            settle(s);
+            stage_settle(s);
             s->projected = (struct projected){s->log_len + ahead, ahead == 0 ? 0 : mark};
             stage_again(s);
             CU_ASSERT_EQUAL(s->resets, ahead > 0);
@@ -306,7 +273,7 @@ static void delete_many(struct stage *s)
         stage_start(s, many[i], "plain");
         stage_complete(s, many[i], 2, THOLE_STR("done"));
     }
-    settle(s);
+    stage_settle(s);
     s->removals = s->durables = 0;
     s->hold_removed = true;
     for (size_t i = 0; i < ARRAY_LEN(many); i++) {
@@ -314,7 +281,7 @@ static void delete_many(struct stage *s)
         (void)snprintf(text, sizeof text, "delete %zu", i);
         stage_tell(s, many[i], MESSAGE_DELETE, text);
     }
-    settle(s);
+    stage_settle(s);
 }
 
 static void two_at_a_time(void)
@@ -327,7 +294,7 @@ static void two_at_a_time(void)
     while (s->held_len > 0)
         stage_release(s);
     CU_ASSERT_EQUAL(s->removals, ARRAY_LEN(many));
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_TRUE(partition_idle(s->p));
     stage_end(s);
 }
@@ -338,17 +305,17 @@ static void not_before_the_deletion_is_confirmed(void)
     struct stage *s = begin();
     stage_start(s, "i", "plain");
     stage_complete(s, "i", 2, THOLE_STR("done"));
-    settle(s);
+    stage_settle(s);
     s->hold_applied = true;
     stage_tell(s, "i", MESSAGE_DELETE, "gone");
     s->hold_appends = true;
     s->hold_applied = false;
     give_held(s);
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_EQUAL(s->held_len, 1); /* that record */
     CU_ASSERT_EQUAL(s->removals, 0);
     stage_release(s);
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_EQUAL(s->removals, 1);
     stage_end(s);
 }
@@ -364,7 +331,7 @@ static void what_is_durable_stays_so(void)
     for (int i = 0; i < 6; i++) { /* the deletions still wait */
         char id[2] = {(char)('p' + i), 0};
         stage_start(s, id, "plain");
-        settle(s);
+        stage_settle(s);
     }
     CU_ASSERT_EQUAL(s->durables, durables);
     stage_end(s);
@@ -376,16 +343,16 @@ static void what_is_removed_is_not_removed_again(void)
     struct stage *s = begin();
     stage_start(s, "i", "plain");
     stage_complete(s, "i", 2, THOLE_STR("done"));
-    settle(s);
+    stage_settle(s);
     stage_tell(s, "i", MESSAGE_DELETE, "gone");
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_EQUAL(s->removals, 1);
     for (size_t i = 0; i < s->log_len; i++)
         if (s->log[i].kind == RECORD_DELETED)
             s->projected = (struct projected){.seq = i + 1};
     CU_ASSERT(s->projected.seq > 0);
     stage_again(s);
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_EQUAL(s->removals, 1);
     stage_end(s);
 }
@@ -467,10 +434,10 @@ static void answers_of_its_last_life_are_ignored(void)
     stage_bytes(s, THOLE_STR("bad"), THOLE_STR("\xff"), REJECT_NONE); /* read again */
     CU_ASSERT_EQUAL_FATAL(s->held_len, 2);
     give_held(s);
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_FALSE(partition_idle(s->p));
     stage_release(s);
-    settle(s);
+    stage_settle(s);
     CU_ASSERT_TRUE(partition_idle(s->p));
     stage_end(s);
 }
@@ -530,7 +497,7 @@ static void it_steps_down_when_all_is_answered(void)
     struct stage *s = begin();
     stage_start(s, "i", "plain");
     stage_start(s, "j", "plain");
-    settle(s);
+    stage_settle(s);
     uint64_t const done = partition_committed_n(s->p);
     s->hold_appends = true;
     stage_complete(s, "i", 2, THOLE_STR("done"));
@@ -554,7 +521,6 @@ static const struct thole_test tests[] = {
     {"who was loaded last stays", who_was_loaded_last_stays},
     {"what is left at once is not counted again", what_is_left_at_once_is_not_counted_again},
     {"a name lives as long as an instance", a_name_lives_as_long_as_an_instance},
-    {"a deletion is counted again", a_deletion_is_counted_again},
     {"what changes while it is counted is counted again", what_changes_while_it_is_counted_is_counted_again},
     {"rows ahead of the log are made again", rows_ahead_of_the_log_are_made_again},
     {"two at a time", two_at_a_time},

@@ -63,17 +63,10 @@ static thole_status tells(thole_ctx *ctx, thole_slice input, thole_slice *ret_ou
     return thole_await(ctx, thole_event(ctx, THOLE_STR("item")), NULL);
 }
 
-static thole_status how(thole_ctx *ctx, void *arg, thole_slice input, thole_slice *ret_output)
-{
-    (void)ctx, (void)arg, (void)input;
-    *ret_output = THOLE_STR("well");
-    return THOLE_OK;
-}
-
 static thole_status says(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
 {
     (void)input, (void)ret_output;
-    thole_on_query(ctx, THOLE_STR("how"), how, NULL);
+    thole_on_query(ctx, THOLE_STR("how"), stage_how, NULL);
     thole_log(ctx, THOLE_LOG_INFO, "it begins");
     THOLE_TRY(thole_await(ctx, thole_event(ctx, THOLE_STR("item")), NULL));
     thole_log(ctx, THOLE_LOG_INFO, "it ends");
@@ -395,8 +388,7 @@ static const char *story(struct stage *s)
     stage_bytes(s, THOLE_STR("i"), THOLE_STR("garbage"), REJECT_NONE);
     stage_tell(s, "i", MESSAGE_CANCEL, "enough");
     stage_tell(s, "i", MESSAGE_DELETE, "gone");
-    for (int i = 0; i < 5; i++)
-        stage_timer(s, s->now_ms + 2000);
+    stage_settle(s);
     CU_ASSERT_TRUE(partition_idle(s->p));
     return stage_said(s);
 }

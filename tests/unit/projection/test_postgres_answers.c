@@ -390,7 +390,7 @@ static void test_idle(void)
         CHECK_STR(rows[i].name, thole_status_name(status),
                   thole_status_name(well ? THOLE_OK : THOLE_UNAVAILABLE));
         CU_ASSERT_EQUAL(pg.conn != NULL, well);
-        CU_ASSERT_EQUAL(postgres_socket(&pg) < 0, true); /* of a folder that is not there */
+        CU_ASSERT_TRUE(postgres_socket(&pg) < 0); /* of a folder that is not there */
         if (!well) {
             CU_ASSERT_EQUAL(postgres_check_idle(&pg, &err), THOLE_UNAVAILABLE);
             CHECK_STR("afterwards", err.text, "no connection to Postgres db:1");

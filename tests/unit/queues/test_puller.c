@@ -1,19 +1,17 @@
 /* How many messages a worker asks a queue for: the connection, the clock and the server are the test's. */
-#include "link.h"
 #include "thole_cunit.h"
 #include "work_message.h"
+#include "wrap_link.h"
 #include <stdlib.h>
 
 enum { EXPIRES_MS = 30000, SILENCE_MS = 11000, PULLS_MAX = 32, START_MS = 100000 };
 
 static struct {
     struct puller *puller;
-    struct link link;
-    bool connected;
     struct attachment *attachment;
     listener_fn *fn;
     void *arg;
-    uint64_t now_ms, due_ms; /* due: the alarm, 0 = none */
+    uint64_t due_ms; /* the alarm; 0: none */
     unsigned pulls[PULLS_MAX];
     size_t pulls_len;
     unsigned given, bad, handed_back, destroyed, refused;
@@ -59,22 +57,6 @@ void __wrap_connection_inbox(struct connection *connection, char ret[LINK_INBOX_
     (void)snprintf(ret, LINK_INBOX_BYTES, "_INBOX.x");
 }
 
-uint64_t __wrap_link_now_ms(void)
-{
-    return play.now_ms;
-}
-
-struct link *__wrap_link_acquire(struct connection *connection)
-{
-    (void)connection;
-    return play.connected ? &play.link : NULL;
-}
-
-void __wrap_link_release(struct link *link)
-{
-    (void)link;
-}
-
 thole_status __wrap_listener_open(struct link *link, const char *subject, listener_fn *fn, void *arg,
                                   struct listener **ret, thole_error *reterr)
 {
@@ -97,7 +79,7 @@ void __wrap_listeners_drain(struct listeners *listeners, uint64_t wait_ms)
 {
     (void)listeners, (void)wait_ms;
     note("drain");
-    message_comes(play.link.epoch); /* it was on its way */
+    message_comes(nats.link.epoch); /* it was on its way */
 }
 
 void __wrap_listeners_close(struct listeners *listeners)
@@ -109,7 +91,7 @@ void __wrap_listeners_close(struct listeners *listeners)
 void __wrap_link_hint(struct link *link, const char *subject, const char *reply, thole_slice body)
 {
     unsigned batch = 0;
-    CU_ASSERT_PTR_EQUAL(link, &play.link);
+    CU_ASSERT_PTR_EQUAL(link, &nats.link);
     CU_ASSERT_PTR_NOT_NULL(strstr(subject, "$JS.API.CONSUMER.MSG.NEXT."));
     CU_ASSERT_EQUAL(sscanf(reply, "_INBOX.x.%u", &batch), 1);
     CU_ASSERT_PTR_NOT_NULL(strstr((const char *)body.ptr, "\"expires\":30000000000"));
@@ -194,21 +176,22 @@ static void status_comes(const char *status, const char *left, const char *subje
     CU_ASSERT_EQUAL(natsMsgHeader_Set(message, "Status", status), NATS_OK);
     if (left != NULL)
         CU_ASSERT_EQUAL(natsMsgHeader_Set(message, "Nats-Pending-Messages", left), NATS_OK);
-    comes(message, play.link.epoch);
+    comes(message, nats.link.epoch);
 }
 
 static void link_comes_up(void)
 {
-    play.connected = true;
-    play.link.epoch++;
-    play.attachment->up(play.attachment->arg, &play.link);
+    nats.down = false;
+    nats.link.epoch++;
+    play.attachment->up(play.attachment->arg, &nats.link);
 }
 
 static void begin(uint32_t wanted)
 {
-    CU_ASSERT_EQUAL_FATAL(nats_Open(-1), NATS_OK); /* once; its messages need it */
     memset(&play, 0, sizeof play);
-    play.now_ms = START_MS;
+    played_nats_begin();
+    nats.down = true;
+    nats.now_ms = START_MS;
     CU_ASSERT_EQUAL_FATAL(
         puller_open(NULL, "test", THOLE_STR("q"), on_work, on_bad, on_refused, NULL, &play.puller, NULL),
         THOLE_OK);
@@ -219,6 +202,7 @@ static void begin(uint32_t wanted)
 static void end(void)
 {
     puller_close(play.puller);
+    CU_ASSERT_EQUAL(nats.acquired, 0);
 }
 
 /* The pulls so far, the last one's size. */
@@ -233,7 +217,7 @@ static void check_pulls(const char *name, size_t n, unsigned last)
 
 static void fire_at(uint64_t now_ms)
 {
-    play.now_ms = now_ms;
+    nats.now_ms = now_ms;
     play.due_ms = 0;
     play.attachment->fire(play.attachment->arg);
 }
@@ -272,7 +256,7 @@ static void test_the_end_of_a_request(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         begin(10);
         for (unsigned k = 0; k < rows[i].given; k++)
-            message_comes(play.link.epoch);
+            message_comes(nats.link.epoch);
         CU_ASSERT_EQUAL(play.given, rows[i].given);
         check_pulls("before", 1, 10);
         status_comes("408", rows[i].left, rows[i].subject);
@@ -299,22 +283,22 @@ static void test_a_request_that_is_refused(void)
         play.due_ms = 0;
         status_comes("409", "10", "10");
         CU_ASSERT_EQUAL(play.refused, i + 1);
-        CU_ASSERT_EQUAL(play.due_ms, play.now_ms + pauses[i]);
+        CU_ASSERT_EQUAL(play.due_ms, nats.now_ms + pauses[i]);
         check_pulls("not at once", i + 1, 10);
-        fire_at(play.now_ms + pauses[i] - 1);
+        fire_at(nats.now_ms + pauses[i] - 1);
         check_pulls("too early", i + 1, 10);
-        fire_at(play.now_ms + 1);
+        fire_at(nats.now_ms + 1);
         check_pulls("after the pause", i + 2, 10);
     }
-    message_comes(play.link.epoch); /* it goes on */
+    message_comes(nats.link.epoch); /* it goes on */
     play.due_ms = 0;
     status_comes("409", "9", "10");
-    CU_ASSERT_EQUAL(play.due_ms, play.now_ms + pauses[0]);
-    fire_at(play.now_ms + pauses[0]);
+    CU_ASSERT_EQUAL(play.due_ms, nats.now_ms + pauses[0]);
+    fire_at(nats.now_ms + pauses[0]);
     status_comes("408", "10", "10"); /* its time was over: the queue is there, and empty */
     play.due_ms = 0;
     status_comes("409", "10", "10");
-    CU_ASSERT_EQUAL(play.due_ms, play.now_ms + pauses[0]);
+    CU_ASSERT_EQUAL(play.due_ms, nats.now_ms + pauses[0]);
     end();
 }
 
@@ -329,7 +313,7 @@ static void test_a_server_that_is_silent(void)
     check_pulls("asked anew", 2, 10);
     end();
     begin(10); /* whatever it says, it is not silent */
-    play.now_ms = START_MS + SILENCE_MS - 1;
+    nats.now_ms = START_MS + SILENCE_MS - 1;
     status_comes("100", NULL, "10");
     fire_at(START_MS + SILENCE_MS);
     check_pulls("it has said something", 1, 10);
@@ -342,11 +326,11 @@ static void test_a_request_whose_end_was_lost(void)
 {
     begin(10);
     for (uint64_t ms = 5000; ms <= EXPIRES_MS; ms += 5000) {
-        play.now_ms = START_MS + ms;
+        nats.now_ms = START_MS + ms;
         status_comes("100", NULL, "10");
     }
     check_pulls("it lasts", 1, 10);
-    play.now_ms = START_MS + EXPIRES_MS + 4000;
+    nats.now_ms = START_MS + EXPIRES_MS + 4000;
     status_comes("100", NULL, "10");
     check_pulls("its time is over", 2, 10);
     end();
@@ -355,15 +339,15 @@ static void test_a_request_whose_end_was_lost(void)
 static void test_what_is_not_wanted_any_more(void)
 {
     begin(2);
-    message_comes(play.link.epoch);
-    message_comes(play.link.epoch);
+    message_comes(nats.link.epoch);
+    message_comes(nats.link.epoch);
     CU_ASSERT_EQUAL(play.given, 2);
-    message_comes(play.link.epoch);
+    message_comes(nats.link.epoch);
     CU_ASSERT_EQUAL(play.given, 2);
     CU_ASSERT_EQUAL(play.handed_back, 1); /* another worker has it at once */
     CU_ASSERT_EQUAL(play.destroyed, 1);
     play.malformed = "it is malformed"; /* that takes no slot, and somebody must say so */
-    message_comes(play.link.epoch);
+    message_comes(nats.link.epoch);
     CU_ASSERT_EQUAL(play.bad, 1);
     play.malformed = NULL;
     puller_want(play.puller, 5);
@@ -376,16 +360,16 @@ static void test_what_is_not_wanted_any_more(void)
 static void test_another_connection(void)
 {
     begin(10);
-    play.connected = false;
-    play.attachment->down(play.attachment->arg, play.link.epoch);
+    nats.down = true;
+    play.attachment->down(play.attachment->arg, nats.link.epoch);
     CU_ASSERT_EQUAL(play.due_ms, 0);
     puller_want(play.puller, 10);
     check_pulls("not connected", 1, 10);
     link_comes_up();
     check_pulls("all of it anew", 2, 10);
-    message_comes(play.link.epoch - 1); /* its server hands it to another one */
+    message_comes(nats.link.epoch - 1); /* its server hands it to another one */
     CU_ASSERT_EQUAL(play.given, 0);
-    message_comes(play.link.epoch);
+    message_comes(nats.link.epoch);
     CU_ASSERT_EQUAL(play.given, 1);
     end();
 }

@@ -1,41 +1,21 @@
 /* Requests, publishes and subscriptions over a connection that is there, is not, or is forbidden to; nats.c
  * and the connection are played. */
-#include "link.h"
 #include "thole_cunit.h"
+#include "wrap_link.h"
 #include <stdlib.h>
 
 static struct {
-    struct link link;
-    bool down;
     natsStatus status; /* of a request or a flush */
     const char *answer, *violation;
     uint64_t violations;         /* counted so far */
     bool violates;               /* the request counts one more */
     thole_status listens, sends; /* what becomes of it */
-    unsigned acquired, broken, attached, closed;
+    unsigned attached, closed;
     int messages; /* made and not freed */
     char asked[128];
 } play;
 
 static thole_error err;
-
-struct link *__wrap_link_acquire(struct connection *connection)
-{
-    (void)connection;
-    play.acquired += !play.down;
-    return play.down ? NULL : &play.link;
-}
-
-void __wrap_link_release(struct link *link)
-{
-    play.acquired -= link != NULL;
-}
-
-void __wrap_link_break(struct link *link)
-{
-    (void)link;
-    play.broken++;
-}
 
 thole_status __real_link_message(const char *subject, const char *reply, const struct header *headers,
                                  size_t headers_len, thole_slice body, natsMsg **ret, thole_error *reterr);
@@ -56,7 +36,7 @@ void __wrap_link_message_free(natsMsg *message)
 
 thole_status __wrap_link_send(struct link *link, natsMsg *message, bool *ret_sent, thole_error *reterr)
 {
-    CU_ASSERT_PTR_EQUAL(link, &play.link);
+    CU_ASSERT_PTR_EQUAL(link, &nats.link);
     (void)snprintf(play.asked, sizeof play.asked, "%s: %.*s", natsMsg_GetSubject(message),
                    natsMsg_GetDataLength(message), natsMsg_GetData(message));
     *ret_sent = play.sends == THOLE_OK;
@@ -102,7 +82,7 @@ void __wrap_connection_attach(struct connection *connection, struct attachment *
 {
     (void)connection;
     play.attached++;
-    attachment->up(attachment->arg, &play.link);
+    attachment->up(attachment->arg, &nats.link);
 }
 
 void __wrap_connection_detach(struct connection *connection, struct attachment *attachment)
@@ -131,13 +111,13 @@ static void begin(void)
     memset(&play, 0, sizeof play);
     memset(&err, 0, sizeof err);
     play.answer = "pong";
-    CU_ASSERT_EQUAL_FATAL(nats_Open(-1), NATS_OK);
+    played_nats_begin();
 }
 
 /* Nothing is held or left. */
 static void end(void)
 {
-    CU_ASSERT_EQUAL(play.acquired, 0);
+    CU_ASSERT_EQUAL(nats.acquired, 0);
     CU_ASSERT_EQUAL(play.messages, 0);
 }
 
@@ -171,7 +151,7 @@ static void test_requests(void)
         begin();
         buf_init(&answer, 9);
         buf_text(&answer, "old");
-        play.down = rows[i].down;
+        nats.down = rows[i].down;
         play.status = rows[i].sent;
         play.violates = rows[i].violates;
         play.violation = rows[i].violation;
@@ -189,6 +169,7 @@ static void test_requests(void)
     begin();
     buf_init(&answer, 9);
     CU_ASSERT_EQUAL(connection_request(NULL, "a b", THOLE_STR(""), &answer, &err), THOLE_INVALID);
+    buf_release(&answer);
     end();
 }
 
@@ -203,7 +184,7 @@ static void test_publishes_and_flushes(void)
     CU_ASSERT_EQUAL(connection_flush(NULL, &err), THOLE_OK);
     play.status = NATS_TIMEOUT;
     CU_ASSERT_EQUAL(connection_flush(NULL, &err), THOLE_UNAVAILABLE);
-    play.down = true;
+    nats.down = true;
     CU_ASSERT_EQUAL(connection_publish(NULL, "a.b", NULL, 0, THOLE_STR("x"), &err), THOLE_UNAVAILABLE);
     CHECK_STR("why", err.text, "publish to a.b: not connected to NATS");
     CU_ASSERT_EQUAL(connection_flush(NULL, &err), THOLE_UNAVAILABLE);
@@ -228,7 +209,7 @@ static void test_subscriptions(void)
         begin();
         play.listens = rows[i].listens;
         CU_ASSERT_EQUAL(connection_subscribe(NULL, "a.>", ignore, NULL, &subscription, &err), rows[i].status);
-        CU_ASSERT_EQUAL(play.broken, rows[i].broken);
+        CU_ASSERT_EQUAL(nats.broken, rows[i].broken);
         CU_ASSERT_EQUAL(subscription != NULL, rows[i].status == THOLE_OK);
         CHECK_STR("why", err.text, rows[i].status == THOLE_OK ? "" : "as the test says");
         subscription_close(subscription);

@@ -1,44 +1,26 @@
 /* The ordered reader: gaps, silence, refusals and lost connections, with a connection and a consumer that are
  * played. */
-#include "link.h"
 #include "push_consumer.h"
 #include "reader.h"
-#include "thole_cunit.h"
-#include <stdarg.h>
+#include "said.h"
+#include "wrap_link.h"
 #include <stdlib.h>
 
 static struct {
     struct ordered_reader *reader;
     struct attachment *attachment;
-    struct link link;
     listener_fn *fn;
     void *arg;
-    uint64_t now_ms, alarm_ms;
-    bool down, no_listener;
-    unsigned acquired, broken, inboxes;
+    uint64_t alarm_ms;
+    bool no_listener;
+    unsigned inboxes;
     const char *opening; /* what the server says to the first consumer; NULL: nothing */
     char inbox[LINK_INBOX_BYTES];
     char first[1600]; /* the first request, whole */
-    char log[512];
+    struct said said;
 } play;
 
 static thole_error err;
-
-static void note(const char *fmt, ...) THOLE_PRINTF(1, 2);
-static void note(const char *fmt, ...)
-{
-    size_t const at = strlen(play.log);
-    va_list args;
-    va_start(args, fmt);
-    (void)vsnprintf(play.log + at, sizeof play.log - at, fmt, args);
-    va_end(args);
-}
-
-static void check_log(const char *row, const char *want)
-{
-    CHECK_STR(row, play.log, want);
-    play.log[0] = '\0';
-}
 
 static void control(const char *status, const char *reply, const char *stalled, const char *last,
                     const char *body);
@@ -49,9 +31,9 @@ void __wrap_connection_attach(struct connection *connection, struct attachment *
 {
     (void)connection;
     play.attachment = attachment;
-    if (play.down)
+    if (nats.down)
         return;
-    attachment->up(attachment->arg, &play.link);
+    attachment->up(attachment->arg, &nats.link);
     if (play.opening != NULL)
         control(strlen(play.opening) == 3 ? play.opening : NULL, NULL, NULL, NULL,
                 strlen(play.opening) == 3 ? "" : play.opening);
@@ -82,47 +64,24 @@ uint64_t __wrap_connection_request_timeout_ms(const struct connection *connectio
     return 10;
 }
 
-uint64_t __wrap_link_now_ms(void)
-{
-    return play.now_ms;
-}
-
-struct link *__wrap_link_acquire(struct connection *connection)
-{
-    (void)connection;
-    play.acquired += !play.down;
-    return play.down ? NULL : &play.link;
-}
-
-void __wrap_link_release(struct link *link)
-{
-    play.acquired -= link != NULL;
-}
-
-void __wrap_link_break(struct link *link)
-{
-    CU_ASSERT_PTR_EQUAL(link, &play.link);
-    play.broken++;
-}
-
 /* What it asks for, in short: c7 = a consumer from sequence 7, d1 = the first consumer's removal, f = flow
  * control. */
 void __wrap_link_hint(struct link *link, const char *subject, const char *reply, thole_slice body)
 {
     char text[1024];
-    CU_ASSERT_PTR_EQUAL(link, &play.link);
+    CU_ASSERT_PTR_EQUAL(link, &nats.link);
     (void)snprintf(text, sizeof text, "%.*s", THOLE_FMT(body));
     if (strncmp(subject, "$JS.API.CONSUMER.CREATE.", 24) == 0) {
         const char *const from = strstr(text, "\"opt_start_seq\":");
         CHECK_STR("answers come to its inbox", reply, play.inbox);
-        note("c%d ", from == NULL ? -1 : (int)strtol(from + 16, NULL, 10));
+        said_add(&play.said, "c%d ", from == NULL ? -1 : (int)strtol(from + 16, NULL, 10));
         if (play.first[0] == '\0')
             (void)snprintf(play.first, sizeof play.first, "%s %s", subject, text);
     } else if (strncmp(subject, "$JS.API.CONSUMER.DELETE.S.reader_", 33) == 0) {
-        note("d%s ", subject + 33);
+        said_add(&play.said, "d%s ", subject + 33);
     } else {
         CU_ASSERT_PTR_NULL(reply);
-        note("f:%s ", subject);
+        said_add(&play.said, "f:%s ", subject);
     }
 }
 
@@ -168,7 +127,7 @@ static void deliver(const char *subject, const char *reply, const char *const he
 static void control(const char *status, const char *reply, const char *stalled, const char *last,
                     const char *body)
 {
-    deliver(play.inbox, reply, (const char *const[]){status, stalled, last}, body, play.link.epoch);
+    deliver(play.inbox, reply, (const char *const[]){status, stalled, last}, body, nats.link.epoch);
 }
 
 static const char made[] = "{\"type\":\"x\"}", refused[] = "{\"type\":\"x\",\"error\":{\"err_code\":10059}}";
@@ -186,7 +145,7 @@ static void message(uint64_t sequence, uint64_t consumer_sequence)
 {
     char name[32];
     (void)snprintf(name, sizeof name, "reader_%u", play.inboxes);
-    message_of(name, sequence, consumer_sequence, play.link.epoch);
+    message_of(name, sequence, consumer_sequence, nats.link.epoch);
 }
 
 /* ---- its owner ---- */
@@ -195,13 +154,13 @@ static void each(void *arg, uint64_t sequence, const struct delivery *delivery)
 {
     CU_ASSERT_PTR_EQUAL(arg, &play);
     CU_ASSERT_EQUAL(delivery_stored_ns(delivery), 77);
-    note("#%llu ", (unsigned long long)sequence);
+    said_add(&play.said, "#%llu ", (unsigned long long)sequence);
 }
 
 static void lost(void *arg)
 {
     CU_ASSERT_PTR_EQUAL(arg, &play);
-    note("lost ");
+    said_add(&play.said, "lost ");
 }
 
 static thole_status open_with(struct ordered_reader_options options)
@@ -217,9 +176,9 @@ static void begin_without(void)
 {
     memset(&play, 0, sizeof play);
     memset(&err, 0, sizeof err);
-    CU_ASSERT_EQUAL_FATAL(nats_Open(-1), NATS_OK);
-    play.link.epoch = 1;
-    play.now_ms = 50000;
+    played_nats_begin();
+    nats.link.epoch = 1;
+    nats.now_ms = 50000;
     play.opening = made;
 }
 
@@ -227,18 +186,18 @@ static void begin(ordered_reader_lost_fn *on_lost)
 {
     begin_without();
     CU_ASSERT_EQUAL_FATAL(open_with((struct ordered_reader_options){.from = 5, .lost = on_lost}), THOLE_OK);
-    check_log("opened", "c5 ");
+    said_check(&play.said, "opened", "c5 ");
 }
 
 static void end(void)
 {
     ordered_reader_close(play.reader);
-    CU_ASSERT_EQUAL(play.acquired, 0);
+    CU_ASSERT_EQUAL(nats.acquired, 0);
 }
 
 static void fire_at(uint64_t now_ms)
 {
-    play.now_ms = now_ms;
+    nats.now_ms = now_ms;
     play.alarm_ms = 0;
     play.attachment->fire(play.attachment->arg);
 }
@@ -271,9 +230,9 @@ static void test_what_is_asked_for(void)
             "\"inactive_threshold\":30000000000,\"num_replicas\":1,\"mem_storage\":true}}",
             rows[i].subject, rows[i].policy);
         CHECK_STR("request", play.first, want);
-        play.log[0] = '\0';
+        said_clear(&play.said);
         end();
-        check_log("its consumer is removed", "d1 ");
+        said_check(&play.said, "its consumer is removed", "d1 ");
     }
 }
 
@@ -286,22 +245,22 @@ static void test_messages(void)
     message_of("reader_1", 9, 3, 0); /* of the last connection */
     message(6, 3);                   /* from a replica that has fallen behind */
     message(12, 4);
-    check_log("in order", "#7 #8 #12 ");
+    said_check(&play.said, "in order", "#7 #8 #12 ");
     message(14, 6);
-    check_log("one is missing", "d1 c13 ");
+    said_check(&play.said, "one is missing", "d1 c13 ");
     message_of("reader_1", 13, 5, 1);
-    check_log("of the consumer before", "");
+    said_check(&play.said, "of the consumer before", "");
     control(NULL, NULL, NULL, NULL, made);
     message(13, 1);
-    check_log("goes on", "#13 ");
+    said_check(&play.said, "goes on", "#13 ");
     message(13, 1);
-    check_log("one is there twice", "d2 c14 ");
+    said_check(&play.said, "one is there twice", "d2 c14 ");
     end();
     begin_without(); /* last per subject: they come as they are stored, not in the order of sequences alone */
     CU_ASSERT_EQUAL(open_with((struct ordered_reader_options){.last_per_subject = true}), THOLE_OK);
     message(9, 1);
     message(4, 2);
-    check_log("last per subject", "c-1 #9 #4 ");
+    said_check(&play.said, "last per subject", "c-1 #9 #4 ");
     end();
 }
 
@@ -311,9 +270,9 @@ static void test_heartbeats(void)
     message(7, 1);
     control("100", "flow.1", NULL, NULL, "");
     control("100", NULL, "flow.2", "1", "");
-    check_log("flow control is answered", "#7 f:flow.1 f:flow.2 ");
+    said_check(&play.said, "flow control is answered", "#7 f:flow.1 f:flow.2 ");
     control("100", NULL, NULL, "2", "");
-    check_log("the last message was lost", "d1 c8 ");
+    said_check(&play.said, "the last message was lost", "d1 c8 ");
     end();
 }
 
@@ -323,26 +282,26 @@ static void test_silence(void)
 {
     begin(NULL);
     CU_ASSERT_EQUAL(play.alarm_ms, 55000);
-    play.now_ms = 53000;
+    nats.now_ms = 53000;
     message(7, 1);
     fire_at(55000);
     CU_ASSERT_EQUAL(play.alarm_ms, 58000);
-    check_log("not silent for long enough", "#7 ");
-    play.now_ms = 57000;
+    said_check(&play.said, "not silent for long enough", "#7 ");
+    nats.now_ms = 57000;
     control("100", NULL, NULL, "1", "");
     fire_at(58000);
     CU_ASSERT_EQUAL(play.alarm_ms, 62000);
     fire_at(62000);
-    check_log("silent", "d1 c8 ");
+    said_check(&play.said, "silent", "d1 c8 ");
     CU_ASSERT_EQUAL(play.alarm_ms, 65000); /* for the answer */
     fire_at(64999);
-    check_log("not yet", "");
+    said_check(&play.said, "not yet", "");
     CU_ASSERT_EQUAL(play.alarm_ms, 65000);
     fire_at(65000);
-    check_log("no answer", "d2 c8 ");
-    play.down = true;
+    said_check(&play.said, "no answer", "d2 c8 ");
+    nats.down = true;
     fire_at(70000);
-    check_log("not connected", "");
+    said_check(&play.said, "not connected", "");
     end();
 }
 
@@ -351,23 +310,23 @@ static void test_refusals(void)
     static const uint64_t pauses[] = {100, 200, 400, 800, 1600, 2000, 2000};
     begin(NULL);
     control("409", NULL, NULL, NULL, "");
-    check_log("it was deleted", "d1 ");
+    said_check(&play.said, "it was deleted", "d1 ");
     CU_ASSERT_EQUAL(play.alarm_ms, 50100);
     fire_at(50100);
-    check_log("after a pause", "c5 ");
+    said_check(&play.said, "after a pause", "c5 ");
     for (size_t i = 1; i < ARRAY_LEN(pauses); i++) {
-        uint64_t const now_ms = play.now_ms;
+        uint64_t const now_ms = nats.now_ms;
         control(i % 2 == 0 ? "503" : NULL, NULL, NULL, NULL, i % 2 == 0 ? "" : refused);
         CU_ASSERT_EQUAL(play.alarm_ms, now_ms + pauses[i]);
-        play.log[0] = '\0';
+        said_clear(&play.said);
         fire_at(now_ms + pauses[i] - 1);
-        check_log("too early", "");
+        said_check(&play.said, "too early", "");
         fire_at(now_ms + pauses[i]);
-        check_log("again", "c5 ");
+        said_check(&play.said, "again", "c5 ");
     }
     control(NULL, NULL, NULL, NULL, made);
     control("409", NULL, NULL, NULL, "");
-    CU_ASSERT_EQUAL(play.alarm_ms, play.now_ms + 100); /* the pauses begin anew */
+    CU_ASSERT_EQUAL(play.alarm_ms, nats.now_ms + 100); /* the pauses begin anew */
     end();
 }
 
@@ -375,20 +334,20 @@ static void test_a_lost_connection(void)
 {
     begin(NULL);
     message(7, 1);
-    play.down = true;
+    nats.down = true;
     play.attachment->down(play.attachment->arg, 1);
     CU_ASSERT_EQUAL(play.alarm_ms, 0);
-    play.down = false;
-    play.link.epoch = 2;
-    play.attachment->up(play.attachment->arg, &play.link);
-    check_log("goes on behind the last one", "#7 c8 ");
+    nats.down = false;
+    nats.link.epoch = 2;
+    play.attachment->up(play.attachment->arg, &nats.link);
+    said_check(&play.said, "goes on behind the last one", "#7 c8 ");
     control(NULL, NULL, NULL, NULL, made);
     message(8, 1);
-    check_log("well", "#8 ");
+    said_check(&play.said, "well", "#8 ");
     play.attachment->down(play.attachment->arg, 2);
     play.no_listener = true;
-    play.attachment->up(play.attachment->arg, &play.link);
-    CU_ASSERT_EQUAL(play.broken, 1);
+    play.attachment->up(play.attachment->arg, &nats.link);
+    CU_ASSERT_EQUAL(nats.broken, 1);
     end();
 }
 
@@ -408,13 +367,13 @@ static void test_who_wants_to_be_told(void)
             fire_at(60000);
         else
             play.attachment->down(play.attachment->arg, 1);
-        check_log("told", way == 4 ? "#7 lost " : "#7 d1 lost ");
+        said_check(&play.said, "told", way == 4 ? "#7 lost " : "#7 d1 lost ");
         CU_ASSERT_EQUAL(play.alarm_ms, 0);
         message_of("reader_1", 8, 2, 1);
         play.attachment->down(play.attachment->arg, 1);
-        play.attachment->up(play.attachment->arg, &play.link);
+        play.attachment->up(play.attachment->arg, &nats.link);
         fire_at(90000);
-        check_log("once", "");
+        said_check(&play.said, "once", "");
         end();
     }
 }
@@ -433,12 +392,12 @@ static void test_opening(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         begin_without();
         play.opening = rows[i].opening;
-        play.down = rows[i].down;
+        nats.down = rows[i].down;
         CU_ASSERT_EQUAL(open_with((struct ordered_reader_options){.lost = lost}), rows[i].status);
         CHECK_STR("why", err.text, rows[i].text);
-        CU_ASSERT_EQUAL(play.acquired, 0);
+        CU_ASSERT_EQUAL(nats.acquired, 0);
         CU_ASSERT_PTR_NULL(play.attachment);
-        CU_ASSERT_PTR_NULL(strstr(play.log, "lost"));
+        CU_ASSERT_PTR_NULL(strstr(play.said.text, "lost"));
     }
     begin_without();
     CU_ASSERT_EQUAL(open_with((struct ordered_reader_options){.filter = "a b"}), THOLE_INVALID);

@@ -1,8 +1,8 @@
 /* Reads of a stream: gaps, standstills and ends, with a consumer whose messages the test writes down. */
-#include "link.h"
 #include "push_consumer.h"
 #include "reader.h"
 #include "thole_cunit.h"
+#include "wrap_link.h"
 #include <stdlib.h>
 
 enum { PATIENCE_MS = 1000, STEPS_MAX = 16 };
@@ -23,31 +23,14 @@ struct step {
 };
 
 static struct {
-    struct link link;
     const struct step *steps;
-    uint64_t now_ms, slow_ms; /* slow: each call takes so long */
-    uint64_t stop_at;         /* which call stops the reading; 0: none */
-    unsigned attempts;        /* consumers that were made */
+    uint64_t slow_ms;  /* each call takes so long */
+    uint64_t stop_at;  /* which call stops the reading; 0: none */
+    unsigned attempts; /* consumers that were made */
     char read[128];
 } play;
 
 /* ---- the connection ---- */
-
-uint64_t __wrap_link_now_ms(void)
-{
-    return play.now_ms;
-}
-
-struct link *__wrap_link_acquire(struct connection *connection)
-{
-    (void)connection;
-    return &play.link;
-}
-
-void __wrap_link_release(struct link *link)
-{
-    CU_ASSERT_PTR_EQUAL(link, &play.link);
-}
 
 void __wrap_connection_inbox(struct connection *connection, char ret[LINK_INBOX_BYTES])
 {
@@ -139,7 +122,7 @@ natsStatus __wrap_natsSubscription_NextMsg(natsMsg **ret, natsSubscription *nati
     play.steps += step->kind != END;
     switch (step->kind) {
     case END: return NATS_TIMEOUT;
-    case LATER: play.now_ms += step->a; return __wrap_natsSubscription_NextMsg(ret, native, timeout_ms);
+    case LATER: nats.now_ms += step->a; return __wrap_natsSubscription_NextMsg(ret, native, timeout_ms);
     case MESSAGE: *ret = message_of(step); return NATS_OK;
     case HEARTBEAT: *ret = status_of("100", step); return NATS_OK;
     case STATUS: *ret = status_of("409", step); return NATS_OK;
@@ -165,7 +148,7 @@ static thole_status each(void *arg, uint64_t sequence, thole_slice subject, thol
     CU_ASSERT_TRUE(thole_slice_equal(subject, THOLE_STR("thole.x")) &&
                    thole_slice_equal(body, THOLE_STR("body")));
     (void)snprintf(play.read + at, sizeof play.read - at, "%llu ", (unsigned long long)sequence);
-    play.now_ms += play.slow_ms;
+    nats.now_ms += play.slow_ms;
     return sequence == play.stop_at ? THOLE_CANCELLED : THOLE_OK;
 }
 
@@ -287,11 +270,11 @@ static const struct {
 
 static void test_reads(void)
 {
-    CU_ASSERT_EQUAL_FATAL(nats_Open(-1), NATS_OK); /* its messages need it */
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         thole_error err = {0};
         memset(&play, 0, sizeof play);
-        play.now_ms = 1000;
+        played_nats_begin();
+        nats.now_ms = 1000;
         play.steps = rows[i].steps;
         play.slow_ms = rows[i].slow_ms;
         play.stop_at = rows[i].stop_at;

@@ -1,8 +1,8 @@
 /* The window of requests: what is sent, which answer belongs to which request, and that each is answered
  * once. The connection is played. */
-#include "link.h"
 #include "requests.h"
 #include "thole_cunit.h"
+#include "wrap_link.h"
 #include <stdlib.h>
 
 enum { WINDOW = 4, DONE_MAX = 16, TIMEOUT_MS = 1000 };
@@ -18,12 +18,11 @@ struct answered {
 static struct {
     struct requests *requests;
     struct attachment *attachment;
-    struct link link;
     listener_fn *fn;
     void *arg;
-    uint64_t now_ms, alarm_ms;
-    bool down, no_listener, unsent, cut; /* unsent: a send fails; cut: after a part of it */
-    unsigned acquired, broken, listening, inboxes, opened;
+    uint64_t alarm_ms;
+    bool no_listener, unsent, cut; /* unsent: a send fails; cut: after a part of it */
+    unsigned listening, inboxes, opened;
     char pattern[64], subject[64], reply[64], body[64], headers[200]; /* of what was sent last */
     size_t sent;
     struct answered done[DONE_MAX];
@@ -38,8 +37,8 @@ void __wrap_connection_attach(struct connection *connection, struct attachment *
 {
     (void)connection;
     play.attachment = attachment;
-    if (!play.down)
-        attachment->up(attachment->arg, &play.link);
+    if (!nats.down)
+        attachment->up(attachment->arg, &nats.link);
 }
 
 void __wrap_connection_detach(struct connection *connection, struct attachment *attachment)
@@ -63,35 +62,10 @@ void __wrap_connection_inbox(struct connection *connection, char ret[LINK_INBOX_
     (void)snprintf(ret, LINK_INBOX_BYTES, "_INBOX.%u", ++play.inboxes);
 }
 
-uint64_t __wrap_link_now_ms(void)
-{
-    return play.now_ms;
-}
-
-struct link *__wrap_link_acquire(struct connection *connection)
-{
-    (void)connection;
-    if (play.down)
-        return NULL;
-    play.acquired++;
-    return &play.link;
-}
-
-void __wrap_link_release(struct link *link)
-{
-    play.acquired -= link != NULL;
-}
-
-void __wrap_link_break(struct link *link)
-{
-    CU_ASSERT_PTR_EQUAL(link, &play.link);
-    play.broken++;
-}
-
 thole_status __wrap_listener_open(struct link *link, const char *subject, listener_fn *fn, void *arg,
                                   struct listener **ret, thole_error *reterr)
 {
-    CU_ASSERT_PTR_EQUAL(link, &play.link);
+    CU_ASSERT_PTR_EQUAL(link, &nats.link);
     if (play.no_listener)
         return thole_fail(reterr, THOLE_UNAVAILABLE, "no");
     (void)snprintf(play.pattern, sizeof play.pattern, "%s", subject);
@@ -118,7 +92,7 @@ void __wrap_listeners_close(struct listeners *listeners)
 static thole_status note_sent(const struct link *link, const char *subject, const char *reply,
                               thole_slice body, bool *ret_sent, thole_error *reterr)
 {
-    CU_ASSERT_PTR_EQUAL(link, &play.link);
+    CU_ASSERT_PTR_EQUAL(link, &nats.link);
     *ret_sent = !play.unsent;
     if (play.unsent || play.cut)
         return thole_fail(reterr, THOLE_UNAVAILABLE, "the pipe is broken");
@@ -172,9 +146,9 @@ static void begin(void)
 {
     memset(&play, 0, sizeof play);
     memset(&err, 0, sizeof err);
-    CU_ASSERT_EQUAL_FATAL(nats_Open(-1), NATS_OK);
-    play.link.epoch = 1;
-    play.now_ms = 5000;
+    played_nats_begin();
+    nats.link.epoch = 1;
+    nats.now_ms = 5000;
     CU_ASSERT_EQUAL_FATAL(requests_open(NULL, WINDOW, TIMEOUT_MS, done, &play, &play.requests, &err),
                           THOLE_OK);
 }
@@ -183,7 +157,7 @@ static void begin(void)
 static void end(void)
 {
     requests_close(play.requests);
-    CU_ASSERT_EQUAL(play.acquired, 0);
+    CU_ASSERT_EQUAL(nats.acquired, 0);
     CU_ASSERT_EQUAL(play.listening, 0);
 }
 
@@ -210,15 +184,22 @@ static void answer(const char *subject)
 
 static void lose(void)
 {
-    play.down = true;
-    play.attachment->down(play.attachment->arg, play.link.epoch);
+    nats.down = true;
+    play.attachment->down(play.attachment->arg, nats.link.epoch);
 }
 
 static void connect_again(void)
 {
-    play.down = false;
-    play.link.epoch++;
-    play.attachment->up(play.attachment->arg, &play.link);
+    nats.down = false;
+    nats.link.epoch++;
+    play.attachment->up(play.attachment->arg, &nats.link);
+}
+
+static void fire_at(uint64_t now_ms)
+{
+    nats.now_ms = now_ms;
+    play.alarm_ms = 0;
+    play.attachment->fire(play.attachment->arg);
 }
 
 /* The tokens that were answered since, in order, with how. */
@@ -275,7 +256,7 @@ static void test_what_is_sent(void)
     CU_ASSERT_EQUAL(requests_publish(play.requests, &many, 5, &err), THOLE_INVALID);
     CU_ASSERT_EQUAL(requests_send(play.requests, "a b", THOLE_STR(""), 6, &err), THOLE_INVALID);
     CU_ASSERT_EQUAL(requests_in_flight(play.requests), 3);
-    CU_ASSERT_EQUAL(play.acquired, 0);
+    CU_ASSERT_EQUAL(nats.acquired, 0);
     end();
     check_done("at the end", "1 unknown 2 unknown 3 unknown ");
 }
@@ -394,22 +375,16 @@ static void test_no_answer_in_time(void)
     CU_ASSERT_EQUAL(play.alarm_ms, 0); /* an idle window wakes nobody */
     CU_ASSERT_EQUAL(publish(1), THOLE_OK);
     CU_ASSERT_EQUAL(play.alarm_ms, 6000);
-    play.now_ms = 5400;
+    nats.now_ms = 5400;
     CU_ASSERT_EQUAL(publish(2), THOLE_OK);
     CU_ASSERT_EQUAL(play.alarm_ms, 6000);
-    play.now_ms = 5999;
-    play.alarm_ms = 0;
-    play.attachment->fire(play.attachment->arg);
+    fire_at(5999);
     check_done("too early", "");
     CU_ASSERT_EQUAL(play.alarm_ms, 6000);
-    play.now_ms = 6000;
-    play.alarm_ms = 0;
-    play.attachment->fire(play.attachment->arg);
+    fire_at(6000);
     check_done("due", "1 unknown ");
     CU_ASSERT_EQUAL(play.alarm_ms, 6400);
-    play.now_ms = 9000;
-    play.alarm_ms = 0;
-    play.attachment->fire(play.attachment->arg);
+    fire_at(9000);
     check_done("late", "2 unknown ");
     CU_ASSERT_EQUAL(play.alarm_ms, 0);
     CU_ASSERT_EQUAL(publish(3), THOLE_OK);
@@ -428,7 +403,7 @@ static void test_a_lost_connection(void)
     check_done("lost", "1 unknown 2 unknown ");
     CU_ASSERT_EQUAL(publish(3), THOLE_UNAVAILABLE);
     CHECK_STR("why", err.text, "publish to thole.x: not connected to NATS");
-    play.down = false; /* connected, and the window does not listen yet */
+    nats.down = false; /* connected, and the window does not listen yet */
     CU_ASSERT_EQUAL(publish(4), THOLE_UNAVAILABLE);
     connect_again();
     CHECK_STR("listens anew", play.pattern, "_INBOX.2.*.*");
@@ -441,7 +416,7 @@ static void test_a_lost_connection(void)
     lose();
     play.no_listener = true;
     connect_again();
-    CU_ASSERT_EQUAL(play.broken, 1); /* a connection on which it is deaf is of no use */
+    CU_ASSERT_EQUAL(nats.broken, 1); /* a connection on which it is deaf is of no use */
     CU_ASSERT_EQUAL(publish(6), THOLE_UNAVAILABLE);
     CU_ASSERT_EQUAL(requests_in_flight(play.requests), 0);
     end();

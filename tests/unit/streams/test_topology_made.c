@@ -285,26 +285,31 @@ static const char made[] =
                                            "limits", "new", "-1", "-1", "0", "", "false", "true")
                         KEY("format", "1");
 
+static bool same(const struct topology *a, const struct topology *b)
+{
+    return a->partitions == b->partitions && a->replicas == b->replicas &&
+           a->nodes_ttl_ms == b->nodes_ttl_ms && a->payload_max == b->payload_max;
+}
+
 static void test_made(void)
 {
+    static const struct topology usual = {
+        .partitions = 1, .replicas = 1, .nodes_ttl_ms = 10000, .payload_max = 262144};
     struct topology topology = {.partitions = 0};
     begin();
     CU_ASSERT_EQUAL(ensure_with((struct topology_options){.partitions = 1}, &topology), THOLE_OK);
     CHECK_STR("made", play.log, made);
-    CU_ASSERT_TRUE(topology.partitions == 1 && topology.replicas == 1 && topology.nodes_ttl_ms == 10000 &&
-                   topology.payload_max == 262144);
+    CU_ASSERT_TRUE(same(&topology, &usual));
     CHECK_STR("namespace", topology.ns, "shop");
     play.log[0] = '\0';
     memset(&topology, 0, sizeof topology);
     CU_ASSERT_EQUAL(ensure_with((struct topology_options){.partitions = 0}, &topology), THOLE_OK);
     CHECK_STR("all is there", play.log, "");
-    CU_ASSERT_TRUE(topology.partitions == 1 && topology.replicas == 1 && topology.nodes_ttl_ms == 10000 &&
-                   topology.payload_max == 262144);
+    CU_ASSERT_TRUE(same(&topology, &usual));
     memset(&topology, 0, sizeof topology);
     CU_ASSERT_EQUAL(topology_read(NULL, "shop", &topology, &err), THOLE_OK);
     CHECK_STR("read", topology.ns, "shop");
-    CU_ASSERT_TRUE(topology.partitions == 1 && topology.replicas == 1 && topology.nodes_ttl_ms == 10000 &&
-                   topology.payload_max == 262144);
+    CU_ASSERT_TRUE(same(&topology, &usual));
 }
 
 /* Each request fails once; the next engine's start makes the rest. */
@@ -485,9 +490,7 @@ static void test_options(void)
         struct topology got = {.partitions = 0};
         begin();
         CU_ASSERT_EQUAL(ensure_with(rows[i].options, &got), rows[i].status);
-        CU_ASSERT_TRUE(got.partitions == rows[i].made.partitions && got.replicas == rows[i].made.replicas &&
-                       got.nodes_ttl_ms == rows[i].made.nodes_ttl_ms &&
-                       got.payload_max == rows[i].made.payload_max);
+        CU_ASSERT_TRUE(same(&got, &rows[i].made));
     }
     begin();
     struct topology got;
