@@ -1,84 +1,190 @@
 #include "log_limit.h"
+#include "buf.h"
+#include "memory.h"
+#include <assert.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-enum { LINE_BYTES = 2048 }; /* what log_line() cuts at */
+enum { LINE_BYTES = 2048, TOTALS_BYTES = 1400 }; /* what log_line() cuts at */
 
-void log_limit_init(struct log_limit *limit)
+/* Of one kind in one partition. An interval begins with its first line. */
+struct place {
+    struct place *next; /* of those that have counted something */
+    uint64_t until_ms;  /* the end of the interval */
+    uint64_t since_ms;  /* when the first of "more" came */
+    uint64_t more, total;
+    uint32_t every_ms, lines; /* of the interval: its length, what it has written */
+};
+
+struct kind {
+    uint64_t total;
+    uint64_t spent_ms; /* up to then its lines are paid for, one each LOG_LIMIT_LINE_MS */
+};
+
+struct log_limits {
+    pthread_mutex_t lock;
+    const struct log_kind *rules;
+    struct kind *kinds;
+    struct place *places; /* by partition and kind; the last ones are of no partition */
+    struct place *counting;
+    uint64_t due_ms; /* not before then is one of these due */
+    size_t kinds_len;
+    uint32_t partitions;
+};
+
+struct log_limits *log_limits_create(const struct log_kind *kinds, size_t kinds_len, uint32_t partitions)
 {
-    *limit = (struct log_limit){.more = 0};
-    pthread_mutex_init(&limit->lock, NULL);
+    struct log_limits *const limits = memory_new(sizeof *limits);
+    pthread_mutex_init(&limits->lock, NULL);
+    limits->rules = kinds;
+    limits->kinds_len = kinds_len;
+    limits->partitions = partitions;
+    limits->due_ms = UINT64_MAX;
+    limits->kinds = memory_array(kinds_len, sizeof *limits->kinds);
+    limits->places = memory_array(((size_t)partitions + 1) * kinds_len, sizeof *limits->places);
+    return limits;
 }
 
-void log_limit_release(struct log_limit *limit)
+void log_limits_destroy(struct log_limits *limits)
 {
-    pthread_mutex_destroy(&limit->lock);
-}
-
-static bool may(const struct log_limit *limit, uint64_t now_ms)
-{
-    return limit->last_ms == 0 || now_ms >= limit->last_ms + LOG_LIMIT_EVERY_MS;
-}
-
-static uint64_t take(struct log_limit *limit, uint64_t now_ms)
-{
-    uint64_t const more = limit->more;
-    limit->more = 0;
-    limit->last_ms = now_ms == 0 ? 1 : now_ms;
-    return more;
-}
-
-bool log_limit_pass(struct log_limit *limit, uint64_t now_ms, uint64_t *ret_more)
-{
-    pthread_mutex_lock(&limit->lock);
-    bool const pass = may(limit, now_ms);
-    if (pass)
-        *ret_more = take(limit, now_ms);
-    else
-        limit->more++;
-    pthread_mutex_unlock(&limit->lock);
-    return pass;
-}
-
-uint64_t log_limit_rest(struct log_limit *limit, uint64_t now_ms)
-{
-    pthread_mutex_lock(&limit->lock);
-    uint64_t const more = limit->more > 0 && may(limit, now_ms) ? take(limit, now_ms) : 0;
-    pthread_mutex_unlock(&limit->lock);
-    return more;
-}
-
-uint64_t log_limit_due_ms(struct log_limit *limit)
-{
-    pthread_mutex_lock(&limit->lock);
-    uint64_t const due = limit->more > 0 ? limit->last_ms + LOG_LIMIT_EVERY_MS : UINT64_MAX;
-    pthread_mutex_unlock(&limit->lock);
-    return due;
-}
-
-static void warn_more(uint64_t more, const char *area, const char *what)
-{
-    if (more > 0)
-        log_line(LOG_LEVEL_WARN, area, "and %" PRIu64 " more %s", more, what);
-}
-
-void log_limit_warn(struct log_limit *limit, uint64_t now_ms, const char *area, const char *what,
-                    const char *fmt, ...)
-{
-    char line[LINE_BYTES];
-    uint64_t more = 0;
-    va_list args;
-    if (!log_limit_pass(limit, now_ms, &more))
+    if (limits == NULL)
         return;
-    va_start(args, fmt);
-    (void)vsnprintf(line, sizeof line, fmt, args);
-    va_end(args);
-    log_line(LOG_LEVEL_WARN, area, "%s", line);
-    warn_more(more, area, what);
+    pthread_mutex_destroy(&limits->lock);
+    free(limits->places);
+    free(limits->kinds);
+    free(limits);
 }
 
-void log_limit_warn_rest(struct log_limit *limit, uint64_t now_ms, const char *area, const char *what)
+static struct place *place_of(struct log_limits *limits, size_t kind, uint32_t p)
 {
-    warn_more(log_limit_rest(limit, now_ms), area, what);
+    assert(kind < limits->kinds_len && (p < limits->partitions || p == LOG_NO_PARTITION));
+    size_t const row = p == LOG_NO_PARTITION ? limits->partitions : p;
+    return &limits->places[row * limits->kinds_len + kind];
+}
+
+static void write_line(const struct log_kind *rule, uint32_t p, const char *text)
+{
+    if (p == LOG_NO_PARTITION)
+        log_line(rule->level, rule->area, "%s", text);
+    else
+        log_line(rule->level, rule->area, "p=%" PRIu32 " %s", p, text);
+}
+
+/* All partitions together pay for their lines of the kind. */
+static bool pay(struct kind *kind, uint64_t now_ms)
+{
+    if (kind->spent_ms < now_ms)
+        kind->spent_ms = now_ms;
+    if (kind->spent_ms - now_ms >= (uint64_t)LOG_LIMIT_BURST * LOG_LIMIT_LINE_MS)
+        return false;
+    kind->spent_ms += LOG_LIMIT_LINE_MS;
+    return true;
+}
+
+static void begin_interval(struct place *place, uint64_t now_ms, uint32_t every_ms)
+{
+    place->every_ms = every_ms < LOG_LIMIT_LONGEST_MS ? every_ms : LOG_LIMIT_LONGEST_MS;
+    place->until_ms = now_ms + place->every_ms;
+    place->lines = 0;
+}
+
+static void count(struct log_limits *limits, struct place *place, uint64_t now_ms)
+{
+    if (place->more++ > 0)
+        return;
+    place->since_ms = now_ms;
+    place->next = limits->counting;
+    limits->counting = place;
+    if (place->until_ms < limits->due_ms)
+        limits->due_ms = place->until_ms;
+}
+
+static void take(struct log_limits *limits, uint64_t now_ms, size_t kind, uint32_t p, const char *text)
+{
+    struct place *const place = place_of(limits, kind, p);
+    place->total++;
+    limits->kinds[kind].total++;
+    if (now_ms >= place->until_ms && place->more == 0)
+        begin_interval(place, now_ms, LOG_LIMIT_FIRST_MS);
+    if (place->lines < limits->rules[kind].lines && pay(&limits->kinds[kind], now_ms)) {
+        place->lines++;
+        write_line(&limits->rules[kind], p, text);
+    } else {
+        count(limits, place, now_ms);
+    }
+}
+
+void log_limits_line(struct log_limits *limits, uint64_t now_ms, size_t kind, uint32_t p, const char *fmt,
+                     ...)
+{
+    char text[LINE_BYTES];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    pthread_mutex_lock(&limits->lock);
+    take(limits, now_ms, kind, p, text);
+    pthread_mutex_unlock(&limits->lock);
+}
+
+/* False: other partitions have written so many that it has to wait. */
+static bool say_more(struct log_limits *limits, struct place *place, uint64_t now_ms)
+{
+    size_t const at = (size_t)(place - limits->places), kind = at % limits->kinds_len;
+    size_t const row = at / limits->kinds_len;
+    char text[LINE_BYTES];
+    if (!pay(&limits->kinds[kind], now_ms)) {
+        place->until_ms = now_ms + LOG_LIMIT_FIRST_MS;
+        return false;
+    }
+    (void)snprintf(text, sizeof text,
+                   "and %" PRIu64 " more %s, in %" PRIu64 " ms; %" PRIu64 " since the start", place->more,
+                   limits->rules[kind].more, now_ms - place->since_ms, place->total);
+    write_line(&limits->rules[kind], row == limits->partitions ? LOG_NO_PARTITION : (uint32_t)row, text);
+    place->more = 0;
+    begin_interval(place, now_ms, 2 * place->every_ms);
+    return true;
+}
+
+uint64_t log_limits_rest(struct log_limits *limits, uint64_t now_ms)
+{
+    pthread_mutex_lock(&limits->lock);
+    uint64_t due_ms = now_ms < limits->due_ms ? limits->due_ms : UINT64_MAX;
+    for (struct place **link = &limits->counting; now_ms >= limits->due_ms && *link != NULL;) {
+        struct place *const place = *link;
+        if (now_ms >= place->until_ms && say_more(limits, place, now_ms)) {
+            *link = place->next;
+            continue;
+        }
+        due_ms = place->until_ms < due_ms ? place->until_ms : due_ms;
+        link = &place->next;
+    }
+    limits->due_ms = due_ms;
+    pthread_mutex_unlock(&limits->lock);
+    return due_ms;
+}
+
+uint64_t log_limits_total(struct log_limits *limits, size_t kind)
+{
+    pthread_mutex_lock(&limits->lock);
+    uint64_t const total = limits->kinds[kind].total;
+    pthread_mutex_unlock(&limits->lock);
+    return total;
+}
+
+void log_limits_say_totals(struct log_limits *limits, const char *area)
+{
+    struct buf text;
+    buf_init(&text, TOTALS_BYTES);
+    for (size_t kind = 0; kind < limits->kinds_len; kind++) {
+        uint64_t const total = log_limits_total(limits, kind);
+        if (total > 0)
+            buf_printf(&text, "%s=%" PRIu64 " ", limits->rules[kind].name, total);
+    }
+    if (buf_bytes(&text).len > 0)
+        log_line(LOG_LEVEL_INFO, area, "counted: %s", buf_cstr(&text));
+    buf_release(&text);
 }

@@ -2,6 +2,7 @@
  * Inside of the engine role: the process that serves.
  *
  *   engine_host.c       start and stop
+ *   engine_lines.c      the lines of the log that others can cause at any rate
  *   membership.c        heartbeats, views of the other nodes, who owns which partition
  *   shard.c             one thread with its partitions
  *   shard_mail.c        what other threads send to it
@@ -30,7 +31,7 @@
 #ifndef THOLE_ENGINE_H
 #define THOLE_ENGINE_H
 #include "engine_host.h"
-#include "log_limit.h"
+#include "engine_lines.h"
 #include "shard.h"
 #include "topology.h"
 
@@ -57,7 +58,7 @@ struct engine_host {
     struct shard *shards;
     size_t shards_len;
     atomic_bool ready;        /* shards may be sent to */
-    struct log_limit rejects; /* lines about them */
+    struct log_limits *lines; /* NULL before the threads are started; see engine_lines.h */
     /* names that each partition's live instances need; written by shards, read by membership */
     pthread_mutex_t needs_lock;
     struct needs {

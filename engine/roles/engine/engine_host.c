@@ -133,6 +133,7 @@ static thole_status migrate(struct engine_host *engine, thole_error *reterr)
 static thole_status start_threads(struct engine_host *engine, thole_error *reterr)
 {
     THOLE_TRY(check_sizes(engine, reterr));
+    engine->lines = log_limits_create(engine_lines, ENGINE_LINES, engine->topology.partitions);
     engine->needs = memory_array(engine->topology.partitions, sizeof *engine->needs);
     size_t shards = engine->options.engine_threads;
     if (shards > engine->topology.partitions)
@@ -198,7 +199,6 @@ thole_status engine_host_start(const struct host_options *options, const thole_p
     }
     engine->program = program;
     pthread_mutex_init(&engine->needs_lock, NULL);
-    log_limit_init(&engine->rejects);
     thole_status status = insist(engine, connect_nats, stop_requested, reterr);
     if (status == THOLE_OK)
         status = insist(engine, set_up_streams, stop_requested, reterr);
@@ -244,7 +244,9 @@ void engine_host_stop(struct engine_host *engine)
     free(engine->needs);
     free(engine->shards);
     pthread_mutex_destroy(&engine->needs_lock);
-    log_limit_release(&engine->rejects);
+    if (engine->lines != NULL)
+        log_limits_say_totals(engine->lines, "engine");
+    log_limits_destroy(engine->lines);
     crash_page_destroy(engine->own_page);
     log_line(LOG_LEVEL_INFO, "engine", "stopped: postgres_statements=%llu", (unsigned long long)statements);
     free(engine);

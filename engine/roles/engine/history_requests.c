@@ -301,9 +301,9 @@ void removal_answered(struct owned *owned, struct request *request)
     if (!request_is_current(owned, request))
         return;
     if (request->status != THOLE_OK) {
-        log_line(LOG_LEVEL_WARN, "partition",
-                 "p=%u the history of %.*s is deleted, but its records cannot be removed yet: %s", owned->p,
-                 THOLE_FMT(asked->of.instance), request->err.text);
+        log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_REMOVAL_DELAYED, owned->p,
+                        "the history of %.*s is deleted, but its records cannot be removed yet: %s",
+                        THOLE_FMT(asked->of.instance), request->err.text);
         request_again(request, REMOVE_RETRY_MS);
     } else if (asked->more) {
         request_again(request, 0);

@@ -1,6 +1,5 @@
 #include "membership.h"
 #include "engine.h"
-#include "log_limit.h"
 #include "memory.h"
 #include "message.h"
 #include "nodes.h"
@@ -48,7 +47,6 @@ struct membership {
     bool *mine;                               /* by partition */
     char (*owners)[THOLE_NAME_BYTES_MAX + 1]; /* by the last computation; "" = unknown */
     struct buf body;
-    struct log_limit ignored; /* log lines about ignored heartbeats */
 };
 
 static uint64_t ttl_ms(const struct membership *m)
@@ -86,7 +84,9 @@ static void remove_node(struct membership *m, size_t i)
     m->nodes[i] = m->nodes[--m->nodes_len];
 }
 
-#define MORE "heartbeats were ignored"
+/* A line of the log about nodes. */
+#define NODES_LINE(m, kind, ...)                                                                             \
+    log_limits_line((m)->engine->lines, clock_monotonic_ms(), kind, LOG_NO_PARTITION, __VA_ARGS__)
 
 static struct node *decode_node(struct membership *m, const struct node_mail *mail)
 {
@@ -99,8 +99,8 @@ static struct node *decode_node(struct membership *m, const struct node_mail *ma
     if (status == THOLE_OK && !thole_slice_equal(node->heartbeat.node, name))
         status = thole_fail(&err, THOLE_CORRUPT, "key and heartbeat name different nodes");
     if (status != THOLE_OK) {
-        log_limit_warn(&m->ignored, clock_monotonic_ms(), "membership", MORE,
-                       "heartbeat of node %.*s ignored: %s", THOLE_FMT(name), err.text);
+        NODES_LINE(m, LINE_HEARTBEAT_IGNORED, "heartbeat of node %.*s ignored: %s", THOLE_FMT(name),
+                   err.text);
         node_destroy(node);
         return NULL;
     }
@@ -144,14 +144,14 @@ static void heard(struct membership *m, const struct node_mail *mail)
         return;
     bool const known = i < m->nodes_len;
     if (known != (node != NULL))
-        log_line(LOG_LEVEL_INFO, "membership", "node %.*s %s", THOLE_FMT(name), known ? "left" : "joined");
+        NODES_LINE(m, known ? LINE_NODE_LEFT : LINE_NODE_JOINED, "node %.*s %s", THOLE_FMT(name),
+                   known ? "left" : "joined");
     if (known)
         remove_node(m, i);
     if (node == NULL)
         return;
     if (m->nodes_len == NODES_MAX) {
-        log_limit_warn(&m->ignored, clock_monotonic_ms(), "membership", MORE,
-                       "more than %d nodes: one is ignored", NODES_MAX);
+        NODES_LINE(m, LINE_NODES_TOO_MANY, "more than %d nodes: one is ignored", NODES_MAX);
         node_destroy(node);
         return;
     }
@@ -169,8 +169,8 @@ static void expire(struct membership *m, uint64_t now_ms)
             i++;
             continue;
         }
-        log_line(LOG_LEVEL_WARN, "membership", "node %.*s is gone: no heartbeat for %llu ms",
-                 THOLE_FMT(m->nodes[i]->heartbeat.node), (unsigned long long)ttl_ms(m));
+        NODES_LINE(m, LINE_NODE_GONE, "node %.*s is gone: no heartbeat for %llu ms",
+                   THOLE_FMT(m->nodes[i]->heartbeat.node), (unsigned long long)ttl_ms(m));
         remove_node(m, i);
     }
 }
@@ -376,7 +376,7 @@ static void compute(struct membership *m, uint64_t now_ms)
 
 static uint64_t next_deadline(struct membership *m)
 {
-    uint64_t const told = log_limit_due_ms(&m->ignored);
+    uint64_t const told = log_limits_rest(m->engine->lines, clock_monotonic_ms());
     uint64_t deadline = m->next_put_ms < told ? m->next_put_ms : told;
     for (size_t i = 0; i < m->nodes_len; i++)
         if (m->nodes[i]->seen_ms + ttl_ms(m) < deadline)
@@ -412,7 +412,6 @@ static void *membership_main(void *arg)
         uint64_t const now = clock_monotonic_ms();
         expire(m, now);
         compute(m, now);
-        log_limit_warn_rest(&m->ignored, now, "membership", MORE);
         (void)mailbox_wait(&m->mailbox, next_deadline(m));
     }
     return NULL;
@@ -430,7 +429,6 @@ struct membership *membership_create(struct engine_host *engine)
     mailbox_init(&m->mailbox);
     m->engine = engine;
     m->started_ms = clock_wall_ms();
-    log_limit_init(&m->ignored);
     buf_init(&m->body, HEARTBEAT_BYTES_MAX);
     m->mine = memory_array(engine->topology.partitions, sizeof *m->mine);
     m->owners = memory_array(engine->topology.partitions, sizeof *m->owners);
@@ -470,7 +468,6 @@ void membership_stop(struct membership *m)
     while (m->nodes_len > 0)
         remove_node(m, 0);
     mailbox_release(&m->mailbox);
-    log_limit_release(&m->ignored);
     buf_release(&m->body);
     free(m->mine);
     free(m->owners);

@@ -25,9 +25,9 @@ thole_status message_send(struct request *request, thole_error *reterr)
 
 void message_refused(const struct request *request)
 {
-    log_line(LOG_LEVEL_WARN, "partition",
-             "p=%u a message to %.*s is refused with error %u; it is tried again", request->mail.p,
-             THOLE_FMT(request->message.instance), request->reply.err_code);
+    log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_MESSAGE_REFUSED,
+                    request->mail.p, "a message to %.*s is refused with error %u; it is tried again",
+                    THOLE_FMT(request->message.instance), request->reply.err_code);
 }
 
 /* ---- notices ---- */

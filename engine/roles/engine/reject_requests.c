@@ -1,5 +1,5 @@
 /*
- * Stores messages that a partition cannot take in the REJECTED stream and logs them, at most once a second.
+ * Stores messages that a partition cannot take in the REJECTED stream and logs them (engine_lines.h).
  * The partition does not wait: until such a message is stored it is only not incorporated. If the stream
  * accepts nothing although NATS is reachable, rejected messages are dropped after a while, so that others
  * need not wait.
@@ -15,20 +15,12 @@ enum {
 
 /* ---- the log ---- */
 
-#define MORE "inbox messages were rejected; thole rejected lists them"
-
 /* Without subject and payload, which are data of users. */
 static void tell(struct shard *shard, const struct owned *owned, const struct out_reject *out)
 {
-    log_limit_warn(&shard->engine->rejects, clock_monotonic_ms(), "partition", MORE,
-                   "p=%u inbox message %llu rejected (%s): %s; thole rejected lists it", owned->p,
-                   (unsigned long long)out->sequence, reject_code_name(out->code), out->text);
-}
-
-uint64_t rejections_tell(struct shard *shard, uint64_t now_ms)
-{
-    log_limit_warn_rest(&shard->engine->rejects, now_ms, "partition", MORE);
-    return log_limit_due_ms(&shard->engine->rejects);
+    log_limits_line(shard->engine->lines, clock_monotonic_ms(), LINE_REJECTED + (size_t)out->code, owned->p,
+                    "inbox message %llu rejected (%s): %s; thole rejected lists it",
+                    (unsigned long long)out->sequence, reject_code_name(out->code), out->text);
 }
 
 /* The subject for an instance of the partition; other subjects are in the request. */
@@ -69,12 +61,11 @@ static void give_up(const struct request *request, uint64_t now_ms)
 {
     struct shard *const shard = request->shard;
     if (now_ms >= shard->rejects_away_ms)
-        log_line(
-            LOG_LEVEL_ERROR, "partition",
-            "p=%u rejected inbox message %llu cannot be kept, nor others for now: stream THOLE_%s_REJECTED "
+        log_limits_line(
+            shard->engine->lines, now_ms, LINE_NOT_KEPT, request->mail.p,
+            "rejected inbox message %llu cannot be kept, nor others for now: stream THOLE_%s_REJECTED "
             "takes nothing. Is it there, and has it a leader? They are dropped",
-            request->mail.p, (unsigned long long)request->rejection.item.sequence,
-            shard->engine->topology.ns);
+            (unsigned long long)request->rejection.item.sequence, shard->engine->topology.ns);
     shard->rejects_away_ms = now_ms + REJECT_AWAY_MS;
 }
 

@@ -240,7 +240,7 @@ static void serve(struct shard *shard)
         uint64_t deadline = step_all(shard);
         uint64_t const now = clock_monotonic_ms();
         deadline = min_ms(deadline, requests_run(shard, now));
-        deadline = min_ms(deadline, rejections_tell(shard, now));
+        deadline = min_ms(deadline, log_limits_rest(shard->engine->lines, now));
         if (shard->stopping && all_closed(shard))
             return;
         (void)mailbox_wait(&shard->mailbox, deadline);

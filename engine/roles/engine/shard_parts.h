@@ -45,8 +45,6 @@ request_refused_fn message_refused;
 void shard_reject(struct shard *shard, struct owned *owned, const struct partition_out *out);
 request_send_fn rejection_send;
 request_answer_fn rejection_answered;
-/* Logs rejections that are not logged yet; returns when to call it again, by the monotonic clock. */
-uint64_t rejections_tell(struct shard *shard, uint64_t now_ms);
 
 /* ---- inbox_reader.c: the inbox ---- */
 void inbox_read(struct shard *shard, struct owned *owned, const struct partition_out *out);

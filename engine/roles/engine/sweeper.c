@@ -219,8 +219,9 @@ void find_input_answered(struct owned *owned, struct request *request)
     if (!request_is_current(owned, request))
         return;
     if (!request->find.found) {
-        log_line(LOG_LEVEL_ERROR, "sweeper", "p=%u %.*s has an activity %llu that its history does not know",
-                 owned->p, THOLE_FMT(activity->instance), (unsigned long long)activity->activity_id);
+        log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_UNKNOWN_ROW, owned->p,
+                        "%.*s has an activity %llu that its history does not know",
+                        THOLE_FMT(activity->instance), (unsigned long long)activity->activity_id);
         return;
     }
     struct request *requeue = request_create(REQ_REQUEUE, request->shard, owned);
@@ -238,8 +239,9 @@ thole_status requeue_send(struct request *request, thole_error *reterr)
 void requeue_answered(struct owned *owned, struct request *request)
 {
     const struct work_item *const item = &request->work.item;
-    log_line(LOG_LEVEL_WARN, "sweeper", "p=%u activity %llu of %.*s was lost and is queued again", owned->p,
-             (unsigned long long)item->activity_id, THOLE_FMT(item->instance));
+    log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_REQUEUED, owned->p,
+                    "activity %llu of %.*s was lost and is queued again",
+                    (unsigned long long)item->activity_id, THOLE_FMT(item->instance));
 }
 
 /* ---- deadlines ---- */

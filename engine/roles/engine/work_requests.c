@@ -58,10 +58,10 @@ void work_answered(struct owned *owned, struct request *request)
 void work_refused(const struct request *request)
 {
     const struct work_item *const item = &request->work.item;
-    log_line(LOG_LEVEL_WARN, "partition",
-             "p=%u the message of activity %llu of %.*s is refused with error %u; it is tried again",
-             request->mail.p, (unsigned long long)item->activity_id, THOLE_FMT(item->instance),
-             request->reply.err_code);
+    log_limits_line(request->shard->engine->lines, clock_monotonic_ms(), LINE_WORK_REFUSED, request->mail.p,
+                    "the message of activity %llu of %.*s is refused with error %u; it is tried again",
+                    (unsigned long long)item->activity_id, THOLE_FMT(item->instance),
+                    request->reply.err_code);
 }
 
 /* ---- withdrawn ---- */

@@ -106,11 +106,16 @@ static void on_work(void *arg, struct work_message *message)
     mailbox_push(&host->inbox, &act->delivered.mail);
 }
 
+static const struct log_kind lines[WORKER_LINES] = {
+    [WORKER_LINE_MALFORMED] = {LOG_LEVEL_WARN, "worker", "malformed_work",
+                               "malformed messages were removed from the queue", 1},
+};
+
 static void on_bad_work(void *arg, struct work_message *message, const char *text)
 {
     struct worker_host *const host = arg;
-    log_limit_warn(&host->malformed, clock_monotonic_ms(), "worker", WORKER_MORE_MALFORMED,
-                   "a malformed message was removed from queue %s: %s", host->options.queue, text);
+    log_limits_line(host->lines, clock_monotonic_ms(), WORKER_LINE_MALFORMED, LOG_NO_PARTITION,
+                    "a malformed message was removed from queue %s: %s", host->options.queue, text);
     if (work_message_signal(host->connection, message, WORK_TERM, NULL) != THOLE_OK)
         log_line(LOG_LEVEL_DEBUG, "worker", "it will come back");
     work_message_destroy(message);
@@ -380,7 +385,8 @@ static void release(struct worker_host *host)
         row_call_release(&host->calls[kind]);
     queue_keeper_destroy(host->keeper);
     mailbox_release(&host->inbox);
-    log_limit_release(&host->malformed);
+    log_limits_say_totals(host->lines, "worker");
+    log_limits_destroy(host->lines);
     free(host->activity_names);
     free(host);
 }
@@ -391,7 +397,7 @@ thole_status worker_host_start(const struct host_options *options, const thole_p
     THOLE_TRY(check_options(options, reterr));
     struct worker_host *const host = memory_new(sizeof *host);
     mailbox_init(&host->inbox);
-    log_limit_init(&host->malformed);
+    host->lines = log_limits_create(lines, WORKER_LINES, 0);
     host->keeper = queue_keeper_create();
     host->options = *options;
     host->program = program;

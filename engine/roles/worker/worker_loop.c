@@ -230,7 +230,7 @@ static void log_counters(const struct worker_machine *machine)
 
 static uint64_t next_deadline_ms(struct worker_host *host)
 {
-    uint64_t const told = log_limit_due_ms(&host->malformed);
+    uint64_t const told = log_limits_rest(host->lines, clock_monotonic_ms());
     uint64_t const machine = worker_next_deadline_ms(host->machine);
     return machine < told ? machine : told;
 }
@@ -252,7 +252,6 @@ void *worker_loop_main(void *arg)
         worker_advance(host->machine, clock_monotonic_ms());
         while (worker_poll(host->machine, &out))
             worker_output(host, &out);
-        log_limit_warn_rest(&host->malformed, clock_monotonic_ms(), "worker", WORKER_MORE_MALFORMED);
     }
     log_counters(host->machine);
     return NULL;

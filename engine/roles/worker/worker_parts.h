@@ -29,7 +29,9 @@ enum {
     WORKER_PUSHES_MAX = 20000, /* mail that may wait before pushes are dropped */
 };
 
-#define WORKER_MORE_MALFORMED "malformed messages were removed from the queue"
+/* Lines of the log that others can cause at any rate. Those about an activity are not among them: it has run.
+ */
+enum worker_line { WORKER_LINE_MALFORMED, WORKER_LINES };
 
 struct push_mail {
     struct worker_mail mail;
@@ -56,8 +58,8 @@ struct worker_host {
     struct row_calls *claims, *completions;
     struct row_call calls[ROW_CALL_KINDS];
 
-    struct mailbox inbox;       /* shared */
-    struct log_limit malformed; /* shared: limit of log lines about malformed messages */
+    struct mailbox inbox;     /* shared */
+    struct log_limits *lines; /* shared; by enum worker_line */
     struct worker_mail state, stop;
     atomic_bool state_sent; /* shared */
     atomic_uint arriving;   /* shared: delivered and not yet taken from the inbox */

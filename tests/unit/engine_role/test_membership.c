@@ -164,12 +164,14 @@ static void run_with(void (*first)(void), void (*const *steps)(void), size_t ste
     play.engine.needs = needs;
     (void)pthread_mutex_init(&play.engine.needs_lock, NULL);
     play.shard.engine = &play.engine;
+    play.engine.lines = log_limits_create(engine_lines, ENGINE_LINES, PARTITIONS);
     play.membership = membership_create(&play.engine);
     CU_ASSERT_EQUAL_FATAL(membership_run(play.membership, NULL), THOLE_OK);
     while (atomic_load(&play.step) < steps_len) /* quiet() would end it earlier */
         (void)sched_yield();
     membership_quiet(play.membership);
     membership_stop(play.membership);
+    log_limits_destroy(play.engine.lines);
     CU_ASSERT_EQUAL(atomic_load(&play.arenas), 0);
     (void)pthread_mutex_destroy(&play.engine.needs_lock);
 }

@@ -130,14 +130,14 @@ static void begin(void)
     (void)snprintf(play.engine.topology.ns, sizeof play.engine.topology.ns, "default");
     play.engine.shards = &play.shard;
     play.engine.shards_len = 1;
-    log_limit_init(&play.engine.rejects);
+    play.engine.lines = log_limits_create(engine_lines, ENGINE_LINES, 1);
 }
 
 static void end(void)
 {
     shard_stop(&play.shard);
     shard_release(&play.shard);
-    log_limit_release(&play.engine.rejects);
+    log_limits_destroy(play.engine.lines);
     crash_page_destroy(play.page);
 }
 

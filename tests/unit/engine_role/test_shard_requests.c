@@ -53,7 +53,6 @@ static void begin(void)
     shard_world_begin(request_rules);
     (void)snprintf(world.engine.topology.ns, sizeof world.engine.topology.ns, "shop");
     world.engine.topology.partitions = 8;
-    log_limit_init(&world.engine.rejects);
     world.owned.p = 3;
     buf_init(&world.shard.subject, 1024);
 }
@@ -62,7 +61,6 @@ static void end(void)
 {
     submitted_clear();
     buf_release(&world.shard.subject);
-    log_limit_release(&world.engine.rejects);
 }
 
 /* ---- appends ---- */

@@ -1,5 +1,6 @@
 #include "wrap_shard_world.h"
 #include "clock.h"
+#include "engine.h"
 #include "partition.h"
 #include <string.h>
 
@@ -16,11 +17,16 @@ uint64_t __wrap_partition_generation(const struct partition *p)
     return world.generation;
 }
 
+static struct log_limits *lines; /* of the last world */
+
 void shard_world_begin(const struct request_rule *rules)
 {
+    log_limits_destroy(lines);
+    lines = log_limits_create(engine_lines, ENGINE_LINES, 8);
     memset(&world, 0, sizeof world);
     world.now_ms = WORLD_NOW_MS;
     world.generation = WORLD_GENERATION;
+    world.engine.lines = lines;
     world.engine.shards = &world.shard;
     world.engine.shards_len = 1;
     world.shard.engine = &world.engine;

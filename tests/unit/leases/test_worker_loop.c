@@ -56,9 +56,10 @@ uint64_t __wrap_worker_next_deadline_ms(const struct worker_machine *w)
     return play.machine_ms;
 }
 
-uint64_t __wrap_log_limit_due_ms(struct log_limit *limit)
+uint64_t __wrap_log_limits_rest(struct log_limits *limits, uint64_t now_ms)
 {
-    CU_ASSERT_PTR_EQUAL(limit, &play.host.malformed);
+    CU_ASSERT_PTR_EQUAL(limits, play.host.lines);
+    CU_ASSERT_EQUAL(now_ms, clock_monotonic_ms());
     return play.told_ms;
 }
 
@@ -185,7 +186,6 @@ static void begin(void)
     play.host.completions = (struct row_calls *)&play.step;
     worker_options_init(&options);
     play.host.machine = worker_create(&options);
-    log_limit_init(&play.host.malformed);
     for (int kind = 0; kind < ROW_CALL_KINDS; kind++)
         row_call_init(&play.host.calls[kind], kind, 4);
     mailbox_init(&play.host.inbox);
@@ -196,7 +196,6 @@ static void end(void)
     for (int kind = 0; kind < ROW_CALL_KINDS; kind++)
         row_call_release(&play.host.calls[kind]);
     worker_destroy(play.host.machine);
-    log_limit_release(&play.host.malformed);
     mailbox_release(&play.host.inbox);
 }
 

@@ -1,0 +1,24 @@
+/* The lines of an engine's log that others can cause at any rate: limited and counted by log_limit.h. */
+#ifndef THOLE_ENGINE_LINES_H
+#define THOLE_ENGINE_LINES_H
+#include "log_limit.h"
+#include "partition_io.h"
+
+enum engine_line {
+    LINE_REJECTED, /* and one for each enum reject_code behind it */
+    LINE_REJECTED_LAST = LINE_REJECTED + REJECT_UNREADABLE,
+    LINE_NOT_KEPT,
+    LINE_HEARTBEAT_IGNORED,
+    LINE_NODES_TOO_MANY,
+    LINE_NODE_JOINED,
+    LINE_NODE_LEFT,
+    LINE_NODE_GONE,
+    LINE_REQUEUED,
+    LINE_UNKNOWN_ROW,
+    LINE_MESSAGE_REFUSED,
+    LINE_WORK_REFUSED,
+    LINE_REMOVAL_DELAYED,
+    ENGINE_LINES
+};
+extern const struct log_kind engine_lines[ENGINE_LINES];
+#endif
