@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const ledger_role_names[ROLES] = {
-    "client",           "engine",        "worker", "nats-server", "Postgres: projection",
-    "Postgres: worker", "Postgres: rest"};
 static const char *const json_names[ROLES] = {"client",          "engine",          "worker",       "nats",
                                               "postgres_engine", "postgres_worker", "postgres_rest"};
 
@@ -61,7 +58,7 @@ static void processes_text(const struct measurement *m, const struct measurement
            "syscalls", "mallocs", "bytes", "msgs out", "msgs in");
     for (int role = 0; role < ROLES; role++) {
         const struct process_cost *const c = counted == NULL ? NULL : &counted->cost.roles[role];
-        process_row(ledger_role_names[role], &m->cost.roles[role], m, c, counted, role <= ROLE_WORKER);
+        process_row(bench_role_names[role], &m->cost.roles[role], m, c, counted, role <= ROLE_WORKER);
         add(&all, &m->cost.roles[role]);
         if (c != NULL)
             add(&all_counted, c);
@@ -92,7 +89,7 @@ static void threads_text(const struct measurement *m)
             printf(", ");
         else
             printf("%s  threads of the %s, CPU us and waits: ", role < 0 ? "" : "\n",
-                   ledger_role_names[t->role]);
+                   bench_role_names[t->role]);
         role = (int)t->role;
         printf("%s", t->name);
         if (t->count > 1)

@@ -1,5 +1,5 @@
 /* What /proc and the system's own counters say of processes and threads. */
-#include "ledger.h"
+#include "counters.h"
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +18,7 @@ enum { PROCESSES_MAX = 256, DEPTH_MAX = 8, COUNTERS_MAX = 4096, PATH_BYTES = 128
 
 struct family { /* the processes that count, and whose they are */
     pid_t pids[PROCESSES_MAX];
-    enum ledger_role roles[PROCESSES_MAX];
+    enum bench_role roles[PROCESSES_MAX];
     size_t len;
 };
 
@@ -53,16 +53,20 @@ static pid_t parent_of(pid_t pid)
     return fields != NULL && sscanf(fields, "%*c %ld", &parent) == 1 ? (pid_t)parent : 0;
 }
 
-static bool role_of_root(const struct stand *stand, pid_t pid, enum ledger_role *ret)
+static bool role_of_root(const struct stand *stand, pid_t pid, enum bench_role *ret)
 {
     struct {
         pid_t pid;
-        enum ledger_role role;
+        enum bench_role role;
     } const roots[] = {{stand->client, ROLE_CLIENT},
-                       {stand->engine, ROLE_ENGINE},
                        {stand->worker, ROLE_WORKER},
                        {stand->nats.pid, ROLE_NATS},
                        {stand->postgres.pid, ROLE_PG_REST}};
+    for (size_t i = 0; i < STAND_ENGINES_MAX; i++)
+        if (stand->engines[i] > 0 && stand->engines[i] == pid) {
+            *ret = ROLE_ENGINE;
+            return true;
+        }
     for (size_t i = 0; i < sizeof roots / sizeof roots[0]; i++)
         if (roots[i].pid > 0 && roots[i].pid == pid) {
             *ret = roots[i].role;
@@ -71,7 +75,7 @@ static bool role_of_root(const struct stand *stand, pid_t pid, enum ledger_role 
     return false;
 }
 
-static bool role_of(const struct stand *stand, pid_t pid, enum ledger_role *ret)
+static bool role_of(const struct stand *stand, pid_t pid, enum bench_role *ret)
 {
     for (unsigned depth = 0; depth < DEPTH_MAX && pid > 1; depth++, pid = parent_of(pid))
         if (role_of_root(stand, pid, ret))
@@ -81,7 +85,7 @@ static bool role_of(const struct stand *stand, pid_t pid, enum ledger_role *ret)
 
 static bool find_family(struct stand *stand, struct family *ret)
 {
-    enum ledger_role roles[PROCESSES_MAX];
+    enum bench_role roles[PROCESSES_MAX];
     pid_t backends[PROCESSES_MAX];
     size_t backends_len = 0;
     DIR *const all = opendir("/proc");
@@ -92,7 +96,7 @@ static bool find_family(struct stand *stand, struct family *ret)
         return false;
     }
     for (const struct dirent *entry; (entry = readdir(all)) != NULL && ret->len < PROCESSES_MAX;) {
-        enum ledger_role role;
+        enum bench_role role;
         pid_t const pid =
             isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
         if (pid == 0 || !role_of(stand, pid, &role))
@@ -120,7 +124,7 @@ static uint64_t status_number(const char *text, const char *key)
     return at == NULL ? 0 : strtoull(at + strlen(key), NULL, 10);
 }
 
-static struct thread_cost *thread_of(struct sample *sample, enum ledger_role role, const char *name)
+static struct thread_cost *thread_of(struct sample *sample, enum bench_role role, const char *name)
 {
     for (size_t i = 0; i < sample->threads_len; i++)
         if (sample->threads[i].role == role && strcmp(sample->threads[i].name, name) == 0)
@@ -133,7 +137,7 @@ static struct thread_cost *thread_of(struct sample *sample, enum ledger_role rol
     return thread;
 }
 
-static void read_thread(struct sample *sample, enum ledger_role role, const char *folder)
+static void read_thread(struct sample *sample, enum bench_role role, const char *folder)
 {
     char path[PATH_BYTES + 32], text[4096], name[ROLE_NAME_BYTES];
     uint64_t cpu_ns = 0;
@@ -159,8 +163,8 @@ static void read_thread(struct sample *sample, enum ledger_role role, const char
 }
 
 static void each_thread(pid_t pid,
-                        void (*each)(void *arg, enum ledger_role role, pid_t tid, const char *folder),
-                        void *arg, enum ledger_role role)
+                        void (*each)(void *arg, enum bench_role role, pid_t tid, const char *folder),
+                        void *arg, enum bench_role role)
 {
     char path[PATH_BYTES];
     (void)snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
@@ -177,7 +181,7 @@ static void each_thread(pid_t pid,
     closedir(all);
 }
 
-static void on_thread(void *arg, enum ledger_role role, pid_t tid, const char *folder)
+static void on_thread(void *arg, enum bench_role role, pid_t tid, const char *folder)
 {
     (void)tid;
     read_thread(arg, role, folder);
@@ -194,7 +198,7 @@ static bool process_cpu_ns(pid_t pid, uint64_t *ret)
     return true;
 }
 
-static void read_process(struct sample *sample, enum ledger_role role, pid_t pid)
+static void read_process(struct sample *sample, enum bench_role role, pid_t pid)
 {
     char text[1024];
     uint64_t cpu_ns, system = 0;
@@ -207,16 +211,30 @@ static void read_process(struct sample *sample, enum ledger_role role, pid_t pid
     each_thread(pid, on_thread, sample, role);
 }
 
+static bool is_expected(const struct stand *stand, int role)
+{
+    bool const engine = stand->engines[0] > 0;
+    switch (role) {
+    case ROLE_CLIENT: return stand->client > 0;
+    case ROLE_ENGINE:
+    case ROLE_PG_ENGINE: return engine;
+    case ROLE_WORKER:
+    case ROLE_PG_WORKER: return stand->worker > 0;
+    case ROLE_NATS: return true;
+    default: return false;
+    }
+}
+
 bool processes_read(struct stand *stand, struct sample *ret)
 {
     static struct family family;
     if (!find_family(stand, &family))
-        return fprintf(stderr, "ledger: /proc or pg_stat_activity cannot be read\n"), false;
+        return bench_fail("counters", "/proc or pg_stat_activity cannot be read");
     for (size_t i = 0; i < family.len; i++)
         read_process(ret, family.roles[i], family.pids[i]);
     for (int role = 0; role < ROLES; role++)
-        if (ret->roles[role].cpu_ns == 0 && role != ROLE_PG_REST)
-            return fprintf(stderr, "ledger: no process of %s was found\n", ledger_role_names[role]), false;
+        if (ret->roles[role].cpu_ns == 0 && is_expected(stand, role))
+            return bench_fail_at("counters", "no process of %s was found", bench_role_names[role]);
     return true;
 }
 
@@ -224,7 +242,7 @@ bool processes_read(struct stand *stand, struct sample *ret)
 
 static struct {
     int fd[COUNTERS_MAX];
-    enum ledger_role role[COUNTERS_MAX];
+    enum bench_role role[COUNTERS_MAX];
     size_t len;
     uint64_t event;
 } counters;
@@ -243,7 +261,7 @@ static bool find_event(void)
     return false;
 }
 
-static void count_thread(void *arg, enum ledger_role role, pid_t tid, const char *folder)
+static void count_thread(void *arg, enum bench_role role, pid_t tid, const char *folder)
 {
     struct perf_event_attr attr = {
         .type = PERF_TYPE_TRACEPOINT, .size = sizeof attr, .config = counters.event, .inherit = 1};
@@ -289,7 +307,7 @@ void syscalls_end(uint64_t ret[ROLES])
 
 static const uint64_t *allocation_pages[ROLES];
 
-bool allocations_open(const struct stand *stand, enum ledger_role role, char ret_path[128])
+bool allocations_open(const struct stand *stand, enum bench_role role, char ret_path[128])
 {
     int const n = snprintf(ret_path, 128, "%s/allocations.%d", stand->dir, (int)role);
     int const fd = n >= 128 ? -1 : open(ret_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

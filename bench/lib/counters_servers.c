@@ -1,7 +1,7 @@
 /* What the two servers count themselves. */
 #include "buf.h"
+#include "counters.h"
 #include "jscan.h"
-#include "ledger.h"
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,8 +32,7 @@ static bool get(uint16_t port, const char *path, struct buf *ret)
     ok = ok && got == 0 && buf_status(ret) == THOLE_OK && strncmp(head, "HTTP/1.0 200", 12) == 0 &&
          body != NULL;
     if (!ok)
-        return fprintf(stderr, "ledger: nats-server does not answer %s on its monitoring port\n", path),
-               false;
+        return bench_fail_at("nats-server", "it does not answer %s on its monitoring port", path);
     size_t const skip = (size_t)(body + 4 - head);
     memmove(ret->ptr, ret->ptr + skip, ret->len - skip + 1);
     ret->len -= skip;
@@ -53,14 +52,13 @@ static bool get_numbers(uint16_t port, const char *path, const struct wanted *wa
     bool ok = get(port, path, &answer);
     for (size_t i = 0; ok && i < len; i++)
         if (!json_path(buf_bytes(&answer), wanted[i].path, &value) || !json_uint(value, wanted[i].to)) {
-            fprintf(stderr, "ledger: nats-server's %s has no number %s\n", path, wanted[i].path);
-            ok = false;
+            ok = bench_fail_at("nats-server", "its %s has no number %s", path, wanted[i].path);
         }
     buf_release(&answer);
     return ok;
 }
 
-static enum ledger_role role_of_connection(thole_slice connection)
+static enum bench_role role_of_connection(thole_slice connection)
 {
     thole_slice name;
     if (!json_find(connection, "name", &name))
@@ -82,7 +80,7 @@ static bool get_connections(uint16_t port, struct sample *ret)
     bool const ok =
         get(port, "/connz?limit=1024", &answer) && json_find(buf_bytes(&answer), "connections", &list);
     while (ok && json_item(list, &at, &one)) {
-        enum ledger_role const role = role_of_connection(one);
+        enum bench_role const role = role_of_connection(one);
         if (role == ROLES)
             continue;
         if (json_find(one, "in_msgs", &value) && json_uint(value, &n))
@@ -110,17 +108,6 @@ bool nats_read(const struct stand *stand, struct sample *ret)
 
 /* ---- Postgres ---- */
 
-static PGresult *ask(struct stand *stand, const char *statement)
-{
-    PGresult *const result = PQexec(stand->pg, statement);
-    ExecStatusType const status = PQresultStatus(result);
-    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
-        return result;
-    fprintf(stderr, "ledger: Postgres: %s", PQerrorMessage(stand->pg));
-    PQclear(result);
-    return NULL;
-}
-
 static uint64_t cell(const PGresult *result, int row, int column)
 {
     return strtoull(PQgetvalue(result, row, column), NULL, 10);
@@ -128,8 +115,8 @@ static uint64_t cell(const PGresult *result, int row, int column)
 
 bool postgres_read(struct stand *stand, struct sample *ret)
 {
-    PGresult *const result = ask(stand, "SELECT pg_snapshot_xmax(pg_current_snapshot()),"
-                                        " pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')");
+    PGresult *const result = stand_ask(stand, "SELECT pg_snapshot_xmax(pg_current_snapshot()),"
+                                              " pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')");
     if (result == NULL)
         return false;
     ret->postgres.writing = cell(result, 0, 0);
@@ -141,15 +128,15 @@ bool postgres_read(struct stand *stand, struct sample *ret)
 bool postgres_read_tables(struct stand *stand, struct sample *ret)
 {
     struct postgres_counts *const counts = &ret->postgres;
-    PGresult *result = ask(stand, "SELECT pg_stat_clear_snapshot(), xact_commit FROM pg_stat_database"
-                                  " WHERE datname = current_database()");
+    PGresult *result = stand_ask(stand, "SELECT pg_stat_clear_snapshot(), xact_commit FROM pg_stat_database"
+                                        " WHERE datname = current_database()");
     if (result == NULL)
         return false;
     counts->committed = cell(result, 0, 1);
     PQclear(result);
-    result = ask(stand, "SELECT relname, n_tup_ins, n_tup_upd, n_tup_hot_upd, n_tup_del,"
-                        " coalesce(seq_scan, 0) + coalesce(idx_scan, 0) FROM pg_stat_user_tables"
-                        " ORDER BY schemaname, relname");
+    result = stand_ask(stand, "SELECT relname, n_tup_ins, n_tup_upd, n_tup_hot_upd, n_tup_del,"
+                              " coalesce(seq_scan, 0) + coalesce(idx_scan, 0) FROM pg_stat_user_tables"
+                              " ORDER BY schemaname, relname");
     if (result == NULL)
         return false;
     counts->tables_len = 0;
@@ -167,10 +154,10 @@ bool postgres_read_tables(struct stand *stand, struct sample *ret)
 }
 
 /* ROLES stands for the ledger's own connection. */
-bool postgres_backends(struct stand *stand, enum ledger_role *roles, pid_t *pids, size_t cap, size_t *ret_len)
+bool postgres_backends(struct stand *stand, enum bench_role *roles, pid_t *pids, size_t cap, size_t *ret_len)
 {
-    PGresult *const result = ask(stand, "SELECT pid, application_name, pid = pg_backend_pid()"
-                                        " FROM pg_stat_activity WHERE backend_type = 'client backend'");
+    PGresult *const result = stand_ask(stand, "SELECT pid, application_name, pid = pg_backend_pid()"
+                                              " FROM pg_stat_activity WHERE backend_type = 'client backend'");
     *ret_len = 0;
     if (result == NULL)
         return false;
@@ -194,7 +181,7 @@ bool statements_begin(struct stand *stand)
                                         "SELECT pg_reload_conf()",
                                         "SELECT public.pg_stat_statements_reset()"};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        PGresult *const result = ask(stand, steps[i]);
+        PGresult *const result = stand_ask(stand, steps[i]);
         if (result == NULL)
             return false;
         PQclear(result);
@@ -204,11 +191,11 @@ bool statements_begin(struct stand *stand)
 
 bool statements_read(struct stand *stand, struct statement_counts *ret, size_t *ret_len)
 {
-    PGresult *const result =
-        ask(stand,
-            "SELECT regexp_replace(query, '\\s+', ' ', 'g'), calls, rows, total_exec_time * 1000"
-            " FROM public.pg_stat_statements WHERE query NOT LIKE '%pg_stat%' AND query NOT LIKE '%pg_snap%'"
-            " ORDER BY total_exec_time DESC");
+    PGresult *const result = stand_ask(
+        stand,
+        "SELECT regexp_replace(query, '\\s+', ' ', 'g'), calls, rows, total_exec_time * 1000"
+        " FROM public.pg_stat_statements WHERE query NOT LIKE '%pg_stat%' AND query NOT LIKE '%pg_snap%'"
+        " ORDER BY total_exec_time DESC");
     *ret_len = 0;
     if (result == NULL)
         return false;

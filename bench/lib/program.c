@@ -1,0 +1,123 @@
+#include "program.h"
+#include "load.h"
+#include "thole/program.h"
+#include <stdlib.h>
+#include <string.h>
+
+static thole_status at_once(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)ctx;
+    *ret_output = input;
+    return THOLE_OK;
+}
+
+static thole_status calls(thole_ctx *ctx, unsigned n, thole_slice input, thole_slice *ret_output)
+{
+    thole_slice value = input;
+    for (unsigned i = 0; i < n; i++)
+        THOLE_TRY(thole_await(ctx, thole_call(ctx, THOLE_STR("echo"), value), &value));
+    *ret_output = value;
+    return THOLE_OK;
+}
+
+static thole_status one(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    return calls(ctx, 1, input, ret_output);
+}
+
+static thole_status chain(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    return calls(ctx, PROGRAM_CHAIN, input, ret_output);
+}
+
+/* So many at once; each must return what it was given. */
+static thole_status fan_out(thole_ctx *ctx, thole_slice activity, size_t n)
+{
+    thole_task *const tasks = thole_alloc(ctx, n * sizeof *tasks);
+    thole_slice *const inputs = thole_alloc(ctx, n * sizeof *inputs);
+    thole_slice *const results = thole_alloc(ctx, n * sizeof *results);
+    if (tasks == NULL || inputs == NULL || results == NULL)
+        return THOLE_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        inputs[i] = thole_format(ctx, "%zu", i);
+        tasks[i] = thole_call(ctx, activity, inputs[i]);
+    }
+    THOLE_TRY(thole_await_all(ctx, tasks, n, results));
+    for (size_t i = 0; i < n; i++)
+        if (!thole_slice_equal(results[i], inputs[i]))
+            return thole_throw(ctx, "activity %zu returned \"%.*s\"", i, THOLE_FMT(results[i]));
+    return THOLE_OK;
+}
+
+static thole_status fan(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    *ret_output = input;
+    return fan_out(ctx, THOLE_STR("echo"), PROGRAM_FAN);
+}
+
+static thole_status stress(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    *ret_output = input;
+    return fan_out(ctx, THOLE_STR("nap"), PROGRAM_STRESS);
+}
+
+static thole_status timer(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%.*s", THOLE_FMT(input));
+    *ret_output = input;
+    uint64_t const ms = strchr(text, ':') == NULL ? PROGRAM_TIMER_MS : strtoul(text, NULL, 10);
+    return thole_await(ctx, thole_timer(ctx, ms), NULL);
+}
+
+static thole_status event(thole_ctx *ctx, thole_slice input, thole_slice *ret_output)
+{
+    (void)input;
+    return thole_await(ctx, thole_event(ctx, THOLE_STR("go")), ret_output);
+}
+
+static thole_status echo(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    (void)act;
+    *ret_output = input;
+    return THOLE_OK;
+}
+
+static thole_status nap(thole_activity *act, thole_slice input, thole_slice *ret_output)
+{
+    (void)act;
+    *ret_output = input;
+    bench_nap_us(PROGRAM_STRESS_MS * 1000);
+    return THOLE_OK;
+}
+
+#define LENGTH(list) (sizeof list / sizeof list[0])
+
+int program_main(int argc, char **argv)
+{
+    static const thole_orchestration_entry orchestrations[] = {
+        {.name = "start", .run = at_once}, {.name = "one", .run = one},       {.name = "chain", .run = chain},
+        {.name = "fan", .run = fan},       {.name = "stress", .run = stress}, {.name = "timer", .run = timer},
+        {.name = "event", .run = event}};
+    static const thole_activity_entry activities[] = {{.name = "echo", .run = echo},
+                                                      {.name = "nap", .run = nap}};
+    static const thole_program program = {.size = sizeof program,
+                                          .name = "bench",
+                                          .orchestrations = orchestrations,
+                                          .orchestrations_len = LENGTH(orchestrations),
+                                          .activities = activities,
+                                          .activities_len = LENGTH(activities)};
+    return thole_main(argc, argv, &program);
+}
+
+bool program_role(int argc, char **argv, int *ret_code)
+{
+    const char *const role = argc > 1 ? argv[1] : "";
+    if (strcmp(role, "client") == 0)
+        *ret_code = load_main(argc, argv);
+    else if (strcmp(role, "engine") == 0 || strcmp(role, "worker") == 0 || strcmp(role, "replay") == 0)
+        *ret_code = program_main(argc, argv);
+    else
+        return false;
+    return true;
+}
