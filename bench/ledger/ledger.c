@@ -5,8 +5,8 @@
  * gate.
  */
 #include "ledger.h"
+#include "bench_program.h"
 #include "load.h"
-#include "program.h"
 #include "server_process.h"
 #include <getopt.h>
 #include <stdio.h>

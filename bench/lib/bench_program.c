@@ -1,4 +1,4 @@
-#include "program.h"
+#include "bench_program.h"
 #include "load.h"
 #include "thole/program.h"
 #include <stdlib.h>
