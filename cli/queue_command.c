@@ -127,8 +127,13 @@ static thole_status note_row(void *arg, const thole_poisoned_info *info)
 static void say_decided(const struct cli *cli, const struct decision *d)
 {
     struct json json;
+    struct buf instance;
     if (cli->options.output == OUTPUT_TABLE) {
-        (void)printf("%s of %s activity %" PRIu64 " accepted\n", cli->words[0], d->instance, d->activity_id);
+        buf_init(&instance, 4 * sizeof d->instance);
+        text_lines(&instance, thole_slice_from(d->instance));
+        (void)printf("%s of %s activity %" PRIu64 " accepted\n", cli->words[0], buf_cstr(&instance),
+                     d->activity_id);
+        buf_release(&instance);
         return;
     }
     json_document(&json, stdout, "thole.queue_decision.v1");

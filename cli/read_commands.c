@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum { CELL_BYTES_MAX = 4096, DATA_COLUMNS = 60, NAME_COLUMNS = 24, ID_COLUMNS = 36, DETAIL_COLUMNS = 60 };
@@ -206,6 +207,14 @@ static int write_raw(const struct cli *cli, thole_client *client, FILE *to)
     return EXIT_DONE;
 }
 
+/* Not a device or a link, which may be given too: /dev/stdout. */
+static void remove_file(const char *path)
+{
+    struct stat about;
+    if (lstat(path, &about) == 0 && S_ISREG(about.st_mode))
+        (void)remove(path);
+}
+
 static int history_raw(const struct cli *cli, thole_client *client)
 {
     const char *path = cli->options.raw;
@@ -219,7 +228,7 @@ static int history_raw(const struct cli *cli, thole_client *client)
     if ((fclose(to) != 0 || failed) && code == EXIT_DONE)
         code = cli_misused(cli, "cannot write %s: %s", path, strerror(errno));
     if (code != EXIT_DONE)
-        (void)remove(path);
+        remove_file(path);
     return code;
 }
 

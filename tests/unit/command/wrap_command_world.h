@@ -1,0 +1,15 @@
+/* The client and the system that the command is given, played. */
+#ifndef THOLE_WRAP_COMMAND_WORLD_H
+#define THOLE_WRAP_COMMAND_WORLD_H
+#include <stdbool.h>
+#include <stdint.h>
+
+struct played_command {
+    char ns[64];
+    int owned;         /* opened, or given to the command, and not released */
+    unsigned refusals; /* of thole_client_open(), before it answers */
+    uint64_t waited_ms;
+    bool tty;
+};
+extern struct played_command play;
+#endif
