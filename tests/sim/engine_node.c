@@ -277,6 +277,21 @@ static void sleep_until_deadline(struct world *w, struct seat *seat)
     at(w, wake_ms, task_drive, seat, seat->engine->node.life);
 }
 
+/* What it answers when it is asked. */
+static void tell_state(struct world *w, const struct seat *seat)
+{
+    const thole_slice *names;
+    size_t const n = partition_live_names(seat->machine, &names);
+    told_number(&w->told, "state", partition_state(seat->machine));
+    told_number(&w->told, "deadline_ms", partition_deadline_ms(seat->machine));
+    told_number(&w->told, "room", partition_room(seat->machine));
+    told_number(&w->told, "pending", partition_pending(seat->machine));
+    told_number(&w->told, "idle", partition_idle(seat->machine));
+    told_number(&w->told, "open_activities", partition_open_activities(seat->machine));
+    for (size_t i = 0; i < n; i++)
+        told_bytes(&w->told, "live", names[i]);
+}
+
 static void task_drive(struct world *w, void *arg, uint64_t life)
 {
     struct seat *seat = arg;
@@ -292,6 +307,7 @@ static void task_drive(struct world *w, void *arg, uint64_t life)
         return;
     check_seat(w, seat);
     while (!is_broken(w) && partition_poll(seat->machine, &out)) {
+        told_partition(&w->told, &out);
         if (crash_output(w, seat, &out))
             continue; /* at once: what the network does to other requests it could do to these, too */
         on_output(w, seat, &out);
@@ -301,6 +317,7 @@ static void task_drive(struct world *w, void *arg, uint64_t life)
         }
     }
     check_seat(w, seat);
+    tell_state(w, seat);
     if (partition_state(seat->machine) == PARTITION_CLOSED && !seat->wanted && rnd(w, 2) == 0) {
         partition_destroy(seat->machine);
         seat->machine = NULL;

@@ -6,6 +6,8 @@
  *   sim --mutation NAME FIRST COUNT   breaks a rule of the world: succeeds when a seed notices
  *   sim --mutation NAME SEED          the trace of that
  *   sim --until-broken FIRST COUNT    the same for machines that are broken themselves: see mutants
+ *   sim --told FIRST COUNT      many, and what the machines say in each is what tests/told/sim has (told.h)
+ *   sim --told SEED             one seed, with all that the machines say
  */
 #include "world.h"
 #include <stdio.h>
@@ -18,9 +20,14 @@ enum { FAILURES_MAX = 3 };
 static struct world the_world;
 static uint64_t digest; /* of all traces */
 
+static struct told_book book;
+static bool tells; /* all that the machines say */
+
 static bool run_seed(uint64_t seed, bool verbose, enum mutation mutation)
 {
     world_begin(&the_world, seed, verbose, mutation);
+    if (tells && verbose)
+        the_world.told.to = stdout;
     world_run(&the_world);
     world_end(&the_world);
     digest = (digest ^ the_world.hash) * 1099511628211u;
@@ -84,6 +91,8 @@ static int run_many(uint64_t first, uint64_t count)
         bool ok = run_seed(seed, false, MUTATION_NONE);
         uint64_t const hash = the_world.hash;
         add_stats(&sum);
+        if (tells)
+            told_book_check(&book, seed, the_world.told.hash);
         if (ok && seed % 64 == 0) {
             ok = run_seed(seed, false, MUTATION_NONE) && the_world.hash == hash;
             if (!ok)
@@ -97,6 +106,14 @@ static int run_many(uint64_t first, uint64_t count)
     }
     print_stats(&sum, seed - first, now_s() - began);
     return failures == 0 ? 0 : 1;
+}
+
+static int run_told(uint64_t first, uint64_t count)
+{
+    if (!told_book_open(&book, "sim"))
+        return 2;
+    int const failed = run_many(first, count);
+    return told_book_close(&book) ? failed : 1;
 }
 
 static int run_one(uint64_t seed, enum mutation mutation)
@@ -143,14 +160,19 @@ int main(int argc, char **argv)
     bool const until_broken = argc > 1 && strcmp(argv[1], "--until-broken") == 0;
     argv += until_broken;
     argc -= until_broken;
+    tells = argc > 1 && strcmp(argv[1], "--told") == 0;
+    argv += tells;
+    argc -= tells;
     if (argc < 2 || argc > 3) {
-        fprintf(stderr, "usage: sim [--mutation NAME | --until-broken] SEED | FIRST COUNT\n");
+        fprintf(stderr, "usage: sim [--mutation NAME | --until-broken | --told] SEED | FIRST COUNT\n");
         return 2;
     }
     uint64_t const first = strtoull(argv[1], NULL, 10);
     if (argc == 2)
         return run_one(first, mutation);
     uint64_t const count = strtoull(argv[2], NULL, 10);
+    if (tells)
+        return run_told(first, count);
     return mutation != MUTATION_NONE || until_broken ? run_mutation(mutation, first, count)
                                                      : run_many(first, count);
 }

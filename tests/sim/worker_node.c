@@ -409,6 +409,7 @@ static void task_drive(struct world *w, void *arg, uint64_t life)
     worker_advance(worker->machine, w->now_ms);
     check_machine(w, worker);
     while (!is_broken(w) && worker_poll(worker->machine, &out)) {
+        told_worker(&w->told, &out);
         check_machine(w, worker);
         on_output(w, worker, &out);
         if (strikes(w, FAULT_CRASH_POINT, (unsigned)w->wildness)) {
@@ -420,7 +421,10 @@ static void task_drive(struct world *w, void *arg, uint64_t life)
         worker_node_crash(w, worker, between(w, 10, 1000));
         return;
     }
+    struct worker_counters const counters = worker_counters(worker->machine);
     uint64_t deadline_ms = worker_next_deadline_ms(worker->machine);
+    told_counters(&w->told, &counters);
+    told_number(&w->told, "deadline_ms", deadline_ms);
     if (deadline_ms == UINT64_MAX)
         return;
     deadline_ms = deadline_ms <= w->now_ms ? w->now_ms + 1 : deadline_ms;

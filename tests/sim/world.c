@@ -287,6 +287,7 @@ void world_begin(struct world *w, uint64_t seed, bool verbose, enum mutation mut
                         .crashes = seed % 10 == 6,
                         .verbose = verbose,
                         .mutation = mutation};
+    told_begin(&w->told, NULL);
     arena_init(&w->memory, WORLD_MEMORY_MAX);
     sim_outside = seed;
     for (int i = 0; i < 8; i++)

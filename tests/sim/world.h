@@ -14,6 +14,7 @@
 #include "arena.h"
 #include "event.h"
 #include "message.h"
+#include "told.h"
 #include <inttypes.h>
 
 enum {
@@ -135,6 +136,7 @@ struct crash_list;
 
 struct world {
     uint64_t seed, rng, now_ms, sequence, hash;
+    struct told told; /* all that the machines said */
     bool faults, verbose;
     uint64_t enabled;        /* bits of enum fault */
     uint64_t wildness;       /* 1..4: how often */

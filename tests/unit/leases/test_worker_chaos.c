@@ -3,6 +3,7 @@
  * handlers that return late or never, and a stop; what must hold in all of it is checked at each output.
  */
 #include "thole_cunit.h"
+#include "told.h"
 #include "worker.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ struct pending { /* a call or a publish in flight */
 };
 struct chaos {
     struct worker_machine *w;
+    struct told told; /* all that it said */
     uint64_t rng, now_ms, next_id;
     bool stopping, stopped;
     uint32_t wish;
@@ -240,8 +242,12 @@ static void settle(struct chaos *c)
     worker_advance(c->w, c->now_ms);
     while (worker_poll(c->w, &out)) {
         CU_ASSERT_PTR_NULL(worker_check(c->w));
+        told_worker(&c->told, &out);
         obey(c, &out);
     }
+    struct worker_counters const counters = worker_counters(c->w);
+    told_counters(&c->told, &counters);
+    told_number(&c->told, "deadline_ms", worker_next_deadline_ms(c->w));
     CU_ASSERT_TRUE(worker_next_deadline_ms(c->w) > c->now_ms);
 }
 
@@ -317,7 +323,7 @@ static void anything(struct chaos *c)
     }
 }
 
-static bool chaos_run(uint64_t seed)
+static bool chaos_run(uint64_t seed, FILE *to, uint64_t *ret_told)
 {
     static struct chaos c;
     struct worker_options options = {.slots = SLOTS,
@@ -327,6 +333,7 @@ static bool chaos_run(uint64_t seed)
                                      .stop_grace_ms = 500,
                                      .poison_after = 2 + seed % 3};
     c = (struct chaos){.rng = seed, .now_ms = 1, .next_id = 1};
+    told_begin(&c.told, to);
     c.w = worker_create(&options);
     CU_ASSERT_PTR_NOT_NULL_FATAL(c.w);
     for (int i = 0; i < STEPS * 3 && !c.stopped; i++) {
@@ -352,20 +359,26 @@ static bool chaos_run(uint64_t seed)
     for (uint64_t id = 1; id < c.next_id; id++)
         good &= c.fates[id].ended;
     worker_destroy(c.w);
+    *ret_told = c.told.hash;
     return good;
 }
 
 static void test_chaos(void)
 {
+    struct told_book book;
+    uint64_t told = 0;
+    CU_ASSERT_TRUE_FATAL(told_book_open(&book, "worker_chaos"));
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         unsigned const before = CU_get_number_of_failures();
-        bool const good = chaos_run(seed);
+        bool const good = chaos_run(seed, told_reader(seed), &told);
+        told_book_check(&book, seed, told);
         CU_ASSERT_TRUE(good);
         if (!good || CU_get_number_of_failures() != before) {
             fprintf(stderr, "\n  seed %" PRIu64 "\n", seed);
-            return;
+            break;
         }
     }
+    CU_ASSERT_TRUE(told_book_close(&book));
 }
 
 static const struct thole_test tests[] = {

@@ -7,12 +7,14 @@
  * and however it is damaged, it must be refused in words or accepted, never more.
  */
 #include "random_program.h"
+#include "told.h"
 #include <stdlib.h>
 
 enum { SEEDS = 600, DAMAGES = 12 };
 
 struct count {
     size_t turns, ended, cancelled, continued, terminated, tries, given_back, refused, accepted;
+    struct told told; /* what was recorded, carried and refused */
 };
 
 /* ---- events: who has them ---- */
@@ -116,6 +118,8 @@ static void replay_damaged(struct instance *instance, const struct turn *turns, 
     bool const known = status == THOLE_OK || status == THOLE_CORRUPT || status == THOLE_NONDETERMINISM ||
                        status == THOLE_UNSUPPORTED || status == THOLE_LIMIT;
     CU_ASSERT(known);
+    told_number(&count->told, "damaged", status);
+    told_bytes(&count->told, "why", thole_slice_from(err.text));
     CU_ASSERT_EQUAL(status != THOLE_OK, err.text[0] != '\0');
     if (status == THOLE_OK && !instance_ended(instance)) { /* goes on with what it believes */
         struct event const stop = {.kind = EVENT_TERMINATE_REQUESTED};
@@ -150,6 +154,16 @@ static void check_damaged(const struct random_run *run, uint64_t *random, struct
 }
 
 /* ---- a run ---- */
+
+static void tell_run(struct told *told, const struct random_run *run, const struct event *carried, size_t n)
+{
+    for (size_t i = 0; i < run->played.len; i++) {
+        told_line(told, "record");
+        told_bytes(told, "bytes", buf_bytes(&run->played.records[i]));
+    }
+    for (size_t i = 0; i < n; i++)
+        told_event(told, &carried[i]);
+}
 
 static void count_run(const struct random_run *run, struct count *count)
 {
@@ -188,6 +202,7 @@ static void run_executions(const struct play *play, uint64_t seed, struct count 
         run->outside.serials = (execution - 1) * (RANDOM_SERIALS_MAX / 3);
         struct instance *instance = random_run_live(run, first, first_len);
         bool const goes_on = instance_continued(instance);
+        first_len = 0;
         if (goes_on) {
             struct buf text;
             buf_init(&text, PLAY_TEXT_MAX);
@@ -197,6 +212,7 @@ static void run_executions(const struct play *play, uint64_t seed, struct count 
             buf_release(&text);
         }
         instance_destroy(instance);
+        tell_run(&count->told, run, first, first_len);
         check_run(run, &random, count);
         random_run_release(run);
         free(run);
@@ -209,11 +225,15 @@ static void run_executions(const struct play *play, uint64_t seed, struct count 
 static void random_programs(void)
 {
     struct count c = {0};
+    struct told_book book;
+    CU_ASSERT_TRUE_FATAL(told_book_open(&book, "instance_random"));
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         unsigned const failures = CU_get_number_of_failures();
         struct play play = play_of(random_program);
         play.payload_max = 4096;
+        told_begin(&c.told, told_reader(seed));
         run_executions(&play, seed, &c);
+        told_book_check(&book, seed, c.told.hash);
         CU_ASSERT_EQUAL(stack_pool_in_use(play.stacks), 0);
         play_release(&play);
         if (CU_get_number_of_failures() != failures) {
@@ -221,6 +241,7 @@ static void random_programs(void)
             break;
         }
     }
+    CU_ASSERT_TRUE(told_book_close(&book));
     printf("\n    %zu turns; %zu ended, %zu cancelled, %zu terminated, %zu continued; %zu further tries, %zu "
            "waits "
            "cancelled; damaged: %zu refused, %zu accepted ",
