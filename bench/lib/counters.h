@@ -74,6 +74,8 @@ bool allocations_open(const struct stand *stand, enum bench_role role, char ret_
 void allocations_read(struct sample *ret);
 
 /* ---- counters_servers.c ---- */
+/* "2.10.27" */
+bool nats_version(const struct stand *stand, char *ret, size_t cap);
 bool nats_read(const struct stand *stand, struct sample *ret);
 bool postgres_read(struct stand *stand, struct sample *ret);
 /* The counts of tables and commits, which backends pass on some seconds after they became idle. */

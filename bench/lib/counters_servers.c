@@ -58,6 +58,19 @@ static bool get_numbers(uint16_t port, const char *path, const struct wanted *wa
     return ok;
 }
 
+bool nats_version(const struct stand *stand, char *ret, size_t cap)
+{
+    struct buf answer;
+    thole_slice value;
+    buf_init(&answer, ANSWER_MAX);
+    bool const ok = get(stand->monitor_port, "/varz", &answer) &&
+                    json_find(buf_bytes(&answer), "version", &value) && value.len >= 2;
+    if (ok) /* without its quotes */
+        (void)snprintf(ret, cap, "%.*s", (int)(value.len - 2), (const char *)value.ptr + 1);
+    buf_release(&answer);
+    return ok;
+}
+
 static enum bench_role role_of_connection(thole_slice connection)
 {
     thole_slice name;

@@ -1,6 +1,5 @@
 /* The client process: a thread for each workflow in flight. */
 #include "load.h"
-#include "thole/client.h"
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -10,7 +9,6 @@
 
 enum {
     WAIT_MS = 120000,
-    SET_UP_MS = 60000,
     THREADS_MAX_OF_CLIENT = 4096,
     STACK_BYTES = 256 * 1024,
     SAMPLES_MAX = 4000000,
@@ -192,16 +190,6 @@ static bool wait_for_go(const char *text)
     return fflush(stdout) == 0 && fgets(line, sizeof line, stdin) != NULL;
 }
 
-/* The namespace is there once the engine has set it up. */
-static thole_status open_client(thole_client **ret, thole_error *reterr)
-{
-    uint64_t const end_us = bench_now_us() + SET_UP_MS * UINT64_C(1000);
-    thole_status status;
-    while ((status = thole_client_open(NULL, ret, reterr)) != THOLE_OK && bench_now_us() < end_us)
-        bench_nap_us(20000);
-    return status;
-}
-
 static bool report(struct loader *loader, uint64_t wall_us)
 {
     char text[256];
@@ -228,7 +216,6 @@ static int measure(struct loader *loader, size_t warm_up, const struct phase *me
 int load_main(int argc, char **argv)
 {
     static struct loader loader;
-    thole_error error = {.status = THOLE_OK};
     if (argc != 9)
         return 2;
     size_t const threads = strtoul(argv[4], NULL, 10), warm_up = strtoul(argv[5], NULL, 10),
@@ -246,8 +233,8 @@ int load_main(int argc, char **argv)
     loader.latency_us = calloc(samples, sizeof *loader.latency_us);
     if (loader.latency_us == NULL)
         return 2;
-    if (open_client(&loader.client, &error) != THOLE_OK)
-        return bench_fail("client", error.text), 1;
+    if (!stand_client(&loader.client))
+        return 1;
     if (!start_threads(&loader, threads))
         return bench_fail_at("client", "the system gives no %zu threads", threads), 1;
     return measure(&loader, warm_up, &measured);

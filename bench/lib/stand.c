@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { REMOVE_TRIES = 50, REMOVE_PAUSE_US = 200 * 1000 };
+enum { REMOVE_TRIES = 50, REMOVE_PAUSE_US = 200 * 1000, SET_UP_US = 60 * 1000000 };
 
 /* ---- the guard ---- */
 
@@ -208,6 +208,18 @@ void stand_stop_programs(struct stand *stand)
     stand_stop(&stand->worker);
     for (size_t i = 0; i < STAND_ENGINES_MAX; i++)
         stand_stop(&stand->engines[i]);
+}
+
+bool stand_client(thole_client **ret)
+{
+    thole_error error = {.status = THOLE_OK};
+    uint64_t const end_us = bench_now_us() + SET_UP_US;
+    while (thole_client_open(NULL, ret, &error) != THOLE_OK) {
+        if (bench_now_us() > end_us)
+            return bench_fail("client", error.text);
+        bench_nap_us(20000);
+    }
+    return true;
 }
 
 /* ---- Postgres ---- */

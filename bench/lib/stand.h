@@ -6,6 +6,7 @@
 #define THOLE_BENCH_STAND_H
 #include "bench.h"
 #include "servers.h"
+#include "thole/client.h"
 #include <libpq-fe.h>
 
 enum { STAND_ENGINES_MAX = 8, STAND_ARGUMENTS_MAX = 8 };
@@ -57,6 +58,9 @@ void stand_kill9(pid_t *pid);
 /* What a process that is started next has in its environment, where allocations are counted. */
 bool stand_arm(const struct stand *stand, enum bench_role role);
 void stand_disarm(void);
+
+/* Waits until the engine has set up the namespace. */
+bool stand_client(thole_client **ret);
 
 /* One statement's result, or NULL with a message. */
 PGresult *stand_ask(struct stand *stand, const char *statement);

@@ -1,0 +1,183 @@
+/*
+ * The scenarios of docs/benchmarks.md on private servers: see `scenarios --help`. Exit codes: 0; 1: a
+ * scenario failed; 2: usage; 3: --short found a ratio above its limit; 77: a server is not installed.
+ */
+#include "scenarios.h"
+#include "bench_program.h"
+#include "floor.h"
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHORT_MS = 300, LEVEL_MS = 5000, IDLE = 1000000, IDLE_SHORT = 2000, FIRST_MS = 60000 };
+
+bool bench_note(struct bench *bench, const char *scenario, const char *at, const char *name, double value)
+{
+    return figures_add(&bench->figures, bench->durability, scenario, at, name, value);
+}
+
+/* Its name stands in the list, whole. */
+bool bench_wants(const struct bench *bench, const char *scenario)
+{
+    size_t const len = strlen(scenario);
+    const char *at = bench->options.only;
+    if (at == NULL)
+        return true;
+    for (; (at = strstr(at, scenario)) != NULL; at++)
+        if ((at == bench->options.only || at[-1] == ',') && (at[len] == '\0' || at[len] == ','))
+            return true;
+    return false;
+}
+
+static bool note_versions(struct bench *bench)
+{
+    PGresult *const result = stand_ask(&bench->stand, "SHOW server_version");
+    if (result == NULL)
+        return false;
+    (void)snprintf(bench->versions.postgres, sizeof bench->versions.postgres, "%s", PQgetvalue(result, 0, 0));
+    PQclear(result);
+    return nats_version(&bench->stand, bench->versions.nats, sizeof bench->versions.nats);
+}
+
+/* One workflow from end to end: all roles serve. */
+static bool run_first(void)
+{
+    thole_client *client = NULL;
+    thole_outcome outcome = {.status = THOLE_INSTANCE_UNKNOWN};
+    thole_error error = {.status = THOLE_OK};
+    if (!stand_client(&client))
+        return false;
+    bool const good = thole_client_run(client, THOLE_STR("first"), THOLE_STR("one"), THOLE_STR("x"), FIRST_MS,
+                                       &outcome, &error) == THOLE_OK &&
+                      outcome.status == THOLE_INSTANCE_COMPLETED;
+    thole_outcome_release(&outcome);
+    thole_client_close(client);
+    return good ? true : bench_fail("the first workflow", error.text);
+}
+
+bool bench_open(struct bench *bench)
+{
+    struct stand_options const options = {.sync_always = bench->durability == DURABILITY_ALWAYS};
+    return stand_open(&bench->stand, &options) && note_versions(bench) &&
+           stand_start_engine(&bench->stand, 0, NULL) &&
+           stand_start_worker(&bench->stand, bench->options.slots) && run_first();
+}
+
+static bool run_once(struct bench *bench)
+{
+    return levels_run(bench) && starts_run(bench);
+}
+
+static bool run_all(struct bench *bench)
+{
+    for (int durability = 0; durability < DURABILITIES; durability++)
+        for (unsigned run = 0; bench->options.durability[durability] && run < bench->options.runs; run++) {
+            bench->durability = (enum durability)durability;
+            fprintf(stderr, "scenarios: run %u of %u, durability %s\n", run + 1, bench->options.runs,
+                    durability_names[durability]);
+            if (!run_once(bench))
+                return false;
+        }
+    return true;
+}
+
+static int run(struct bench *bench)
+{
+    if (!run_all(bench))
+        return bench->stand.missing ? BENCH_SKIPPED : 1;
+    report_text(bench);
+    (void)report_missed(bench, stdout);
+    if (bench->options.json != NULL && !report_json(bench, bench->options.json))
+        return 1;
+    if (bench->options.write_docs && !report_docs(bench))
+        return 1;
+    return bench->options.short_run ? scenarios_gate(&bench->figures, stderr) : 0;
+}
+
+/* ---- options ---- */
+
+static int usage(FILE *out, int code)
+{
+    (void)fprintf(
+        out, "usage: scenarios [OPTION]...\n"
+             "Throughput and latency of workflows, timers, events, cancellation, recovery; private servers.\n"
+             "  --only S1,S5       these scenarios (all)\n"
+             "  --runs N           of each, 1 to 9 (3): median and range are shown\n"
+             "  --milliseconds N   of each load (5000)\n"
+             "  --durability D     default, always (everything is synced before it is acknowledged), both\n"
+             "                     (default)\n"
+             "  --slots N          of the worker (256)\n"
+             "  --json FILE        all figures of all runs, with machine and versions\n"
+             "  --write-docs       the table in docs/benchmarks.md and the picture beside it\n"
+             "  --short            for CI: 0.3 s of each load, at most 64 in flight, one run, and the\n"
+             "                     regression gate: ratios to the floor of the same run\n");
+    return code;
+}
+
+static bool parse_number(const char *text, unsigned least, unsigned most, unsigned *ret)
+{
+    char *end;
+    unsigned long const n = strtoul(text, &end, 10);
+    *ret = (unsigned)n;
+    return end != text && *end == '\0' && n >= least && n <= most;
+}
+
+static bool parse_durability(struct options *options, const char *text)
+{
+    bool const both = strcmp(text, "both") == 0;
+    options->durability[DURABILITY_DEFAULT] = both || strcmp(text, "default") == 0;
+    options->durability[DURABILITY_ALWAYS] = both || strcmp(text, "always") == 0;
+    return options->durability[DURABILITY_DEFAULT] || options->durability[DURABILITY_ALWAYS];
+}
+
+static void be_short(struct options *options)
+{
+    options->short_run = true;
+    options->runs = 1;
+    options->milliseconds = SHORT_MS;
+    options->instances = IDLE_SHORT;
+}
+
+static bool parse_option(struct options *options, int option)
+{
+    switch (option) {
+    case 'o': options->only = optarg; return true;
+    case 'r': return parse_number(optarg, 1, RUNS_MAX, &options->runs);
+    case 'm': return parse_number(optarg, 1, 600000, &options->milliseconds);
+    case 'd': return parse_durability(options, optarg);
+    case 'l': return parse_number(optarg, 1, 4096, &options->slots);
+    case 'j': options->json = optarg; return true;
+    case 'w': options->write_docs = true; return true;
+    case 'x': be_short(options); return true;
+    default: return false;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option known[] = {{"only", 1, NULL, 'o'},         {"runs", 1, NULL, 'r'},
+                                          {"milliseconds", 1, NULL, 'm'}, {"durability", 1, NULL, 'd'},
+                                          {"slots", 1, NULL, 'l'},        {"json", 1, NULL, 'j'},
+                                          {"write-docs", 0, NULL, 'w'},   {"short", 0, NULL, 'x'},
+                                          {"help", 0, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static struct bench bench = {.options = {.runs = 3,
+                                             .milliseconds = LEVEL_MS,
+                                             .slots = 256,
+                                             .instances = IDLE,
+                                             .durability = {[DURABILITY_DEFAULT] = true}}};
+    int code;
+    if (floor_is(argc, argv))
+        return floor_main(argc, argv);
+    if (program_role(argc, argv, &code))
+        return code;
+    for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        if (option == 'h')
+            return usage(stdout, 0);
+        if (!parse_option(&bench.options, option))
+            return usage(stderr, 2);
+    }
+    if (optind != argc)
+        return usage(stderr, 2);
+    bench_raise_files();
+    return run(&bench);
+}
