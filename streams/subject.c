@@ -106,15 +106,35 @@ static thole_status check_partition(uint32_t p, thole_error *reterr)
     return thole_fail(reterr, THOLE_INVALID, "partition %u is not below %d", p, PARTITIONS_MAX);
 }
 
-thole_status subject_inbox(struct buf *to, const char *ns, uint32_t p, thole_slice instance,
-                           thole_error *reterr)
+/* "<kind>.<name>" of the bytes that names have, and '~'. */
+static thole_status check_route(thole_slice route, thole_error *reterr)
+{
+    thole_slice const kind = subject_nth(route, 0), name = subject_nth(route, 1);
+    bool good = kind.len > 0 && name.len > 0 && kind.len + 1 + name.len == route.len;
+    for (size_t i = 0; good && i < route.len; i++)
+        good = i == kind.len || token_byte(route.ptr[i]);
+    if (good)
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_INVALID, "the subject's kind and name are not two tokens");
+}
+
+thole_status subject_inbox(struct buf *to, const char *ns, uint32_t p, thole_slice route,
+                           thole_slice instance, thole_error *reterr)
 {
     THOLE_TRY(begin(to, ns, reterr));
     THOLE_TRY(check_partition(p, reterr));
+    THOLE_TRY(check_route(route, reterr));
     THOLE_TRY(id_check(instance, reterr));
-    buf_printf(to, "in.%u.", p);
+    buf_printf(to, "in.%u.%.*s.", p, THOLE_FMT(route));
     append_token(to, instance);
     return finished(to, reterr);
+}
+
+thole_slice subject_inbox_route(thole_slice subject)
+{
+    thole_slice const kind = subject_nth(subject, INBOX_TOKEN_KIND);
+    thole_slice const name = subject_nth(subject, INBOX_TOKEN_KIND + 1);
+    return name.len == 0 ? name : (thole_slice){kind.ptr, kind.len + 1 + name.len};
 }
 
 thole_status subject_history(struct buf *to, const char *ns, uint32_t p, thole_slice instance,
@@ -191,14 +211,18 @@ thole_status subject_event(struct buf *to, const char *ns, thole_slice orchestra
     return finished(to, reterr);
 }
 
-thole_status subject_query(struct buf *to, const char *ns, uint32_t p, thole_slice instance,
-                           thole_error *reterr)
+thole_status subject_query(struct buf *to, const char *ns, uint32_t p, thole_slice query,
+                           thole_slice instance, thole_error *reterr)
 {
     THOLE_TRY(begin(to, ns, reterr));
     THOLE_TRY(check_partition(p, reterr));
+    if (query.len > 0)
+        THOLE_TRY(name_check(query, "query", reterr));
     if (instance.len > 0)
         THOLE_TRY(id_check(instance, reterr));
     buf_printf(to, "query.%u.", p);
+    buf_slice(to, query.len > 0 ? query : THOLE_STR("*"));
+    buf_text(to, ".");
     if (instance.len > 0)
         append_token(to, instance);
     else

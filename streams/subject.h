@@ -18,8 +18,12 @@ THOLE_NODISCARD thole_status subject_token(struct buf *to, thole_slice id, thole
 /* Back from a token to the id; THOLE_INVALID when the token is not what subject_token() would have made. */
 THOLE_NODISCARD thole_status subject_token_decode(thole_slice token, struct buf *to, thole_error *reterr);
 
-THOLE_NODISCARD thole_status subject_inbox(struct buf *to, const char *ns, uint32_t p, thole_slice instance,
-                                           thole_error *reterr); /* thole.<ns>.in.<p>.<instance> */
+/* thole.<ns>.in.<p>.<kind>.<name>.<instance>; @p route: "<kind>.<name>", see message_route.h */
+THOLE_NODISCARD thole_status subject_inbox(struct buf *to, const char *ns, uint32_t p, thole_slice route,
+                                           thole_slice instance, thole_error *reterr);
+/* Tokens of such a subject; the route is two of them. */
+enum { INBOX_TOKEN_KIND = 4, INBOX_TOKEN_INSTANCE = 6 };
+thole_slice subject_inbox_route(thole_slice subject);
 /* thole.<ns>.hist.<p>.<instance>.<execution>; EXECUTIONS_ALL gives the wildcard * */
 #define EXECUTIONS_ALL UINT64_MAX
 #define EXECUTION_DELETED                                                                                    \
@@ -41,9 +45,10 @@ THOLE_NODISCARD thole_status subject_cancel(struct buf *to, const char *ns, thol
  * an empty instance where the kind is empty */
 THOLE_NODISCARD thole_status subject_event(struct buf *to, const char *ns, thole_slice orchestration,
                                            thole_slice instance, const char *kind, thole_error *reterr);
-/* thole.<ns>.query.<p>.<instance>; an empty instance gives * */
-THOLE_NODISCARD thole_status subject_query(struct buf *to, const char *ns, uint32_t p, thole_slice instance,
-                                           thole_error *reterr);
+/* thole.<ns>.query.<p>.<query>.<instance>; an empty query or instance gives * */
+enum { QUERY_TOKEN_QUERY = 4, QUERY_TOKEN_INSTANCE = 5 };
+THOLE_NODISCARD thole_status subject_query(struct buf *to, const char *ns, uint32_t p, thole_slice query,
+                                           thole_slice instance, thole_error *reterr);
 /* Stream names: kind "IN" or "HIST" with p, or "WORK". Written into @p to. */
 THOLE_NODISCARD thole_status stream_name(struct buf *to, const char *ns, const char *kind, int64_t p,
                                          thole_error *reterr); /* p < 0: none */

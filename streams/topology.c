@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CONFIG_FORMAT = 1, VALUE_BYTES_MAX = 64, DEDUPE_MS = 120000 };
+enum { CONFIG_FORMAT = 2, VALUE_BYTES_MAX = 64, DEDUPE_MS = 120000 };
 enum {
     REJECTED_MSGS_MAX = 10000,
     REJECTED_BYTES_MAX = 32 * 1024 * 1024,
@@ -26,7 +26,7 @@ static struct stream_spec inbox_spec(const char *ns, uint32_t p, uint32_t replic
                                .dedupe_ms = DEDUPE_MS,
                                .allow_direct = true};
     (void)snprintf(spec.name, sizeof spec.name, "THOLE_%s_IN_%u", ns, p);
-    (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "thole.%s.in.%u.*", ns, p);
+    (void)snprintf(spec.subjects[0], sizeof spec.subjects[0], "thole.%s.in.%u.*.*.*", ns, p);
     return spec;
 }
 
@@ -193,6 +193,13 @@ static thole_status config_create(struct connection *connection, const char *ns,
 static thole_status check_config(const char *ns, uint64_t format, uint64_t partitions, uint32_t wanted,
                                  thole_error *reterr)
 {
+    if (format != 0 && format < CONFIG_FORMAT)
+        return thole_fail(
+            reterr, THOLE_UNSUPPORTED,
+            "namespace %s has format %llu, this program knows %d, whose subjects are others: let "
+            "its instances end under the version of thole that made it, and use another namespace "
+            "for new ones",
+            ns, (unsigned long long)format, CONFIG_FORMAT);
     if (format > CONFIG_FORMAT)
         return thole_fail(reterr, THOLE_UNSUPPORTED,
                           "namespace %s has format %llu, this program knows %d: upgrade this program", ns,

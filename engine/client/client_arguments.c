@@ -75,9 +75,10 @@ thole_status request_id_make(struct request_id *ret, thole_error *reterr)
     return THOLE_OK;
 }
 
-thole_status client_encode(const struct message *message, struct buf *to, thole_error *reterr)
+thole_status client_encode(const struct message *message, struct letter *to, thole_error *reterr)
 {
-    thole_status const status = message_encode(message, to);
+    thole_status const status = message_encode(message, &to->body);
+    to->route = message_route(message, SENDER_CLIENT);
     return status == THOLE_OK
                ? THOLE_OK
                : thole_fail(reterr, status, "the message cannot be encoded: %s", thole_status_text(status));

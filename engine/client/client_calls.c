@@ -96,13 +96,13 @@ static thole_status await_decision(struct watch *watch, uint64_t until_ms, bool 
     return sequence > 0 ? THOLE_OK : status; /* an unreadable record exists, too */
 }
 
-static thole_status start_watched(struct watch *watch, thole_slice body, uint64_t until_ms,
+static thole_status start_watched(struct watch *watch, const struct letter *letter, uint64_t until_ms,
                                   bool *ret_accepted, thole_error *reterr)
 {
     uint64_t sequence = 0;
     bool exists = false;
     THOLE_TRY(check_unused(watch, until_ms, reterr));
-    THOLE_TRY(watch_publish(watch, body, until_ms, reterr));
+    THOLE_TRY(watch_publish(watch, letter, until_ms, reterr));
     THOLE_TRY(await_decision(watch, until_ms, &exists, reterr));
     *ret_accepted = holds_now(watch, is_accepted);
     if (*ret_accepted || (!exists && !holds_now(watch, is_rejected)))
@@ -117,10 +117,10 @@ static thole_status start_watched(struct watch *watch, thole_slice body, uint64_
  * whether the event was taken. After the message is stored no failure is returned: a repetition would be
  * another event.
  */
-static thole_status start_signalled(struct watch *watch, thole_slice body, uint64_t until_ms,
+static thole_status start_signalled(struct watch *watch, const struct letter *letter, uint64_t until_ms,
                                     bool *ret_accepted, thole_error *reterr)
 {
-    THOLE_TRY(watch_publish(watch, body, until_ms, reterr));
+    THOLE_TRY(watch_publish(watch, letter, until_ms, reterr));
     for (uint64_t pause_ms = FIRST_LOOK_PAUSE_MS; client_now_ms() < until_ms; pause_ms *= 2) {
         uint64_t const pause = client_now_ms() + pause_ms;
         bool const decided = watch_sleep(watch, is_decided, pause < until_ms ? pause : until_ms);
@@ -323,7 +323,7 @@ static uint64_t deadline(uint64_t wait_ms)
 /* A start in progress: its message and its watch. */
 struct starting {
     struct request_id id;
-    struct buf body;
+    struct letter letter;
     struct watch watch;
 };
 
@@ -335,19 +335,19 @@ static thole_status starting_open(thole_client *client, struct message *start, s
     start->kind = MESSAGE_START;
     start->request_id = thole_slice_from(ret->id.text);
     assert(start->request_id.len == REQUEST_ID_BYTES && start->request_id.ptr[0] != '<');
-    buf_init(&ret->body, MESSAGE_BYTES_MAX);
-    thole_status status = client_encode(start, &ret->body, reterr);
+    buf_init(&ret->letter.body, MESSAGE_BYTES_MAX);
+    thole_status status = client_encode(start, &ret->letter, reterr);
     if (status == THOLE_OK)
         status = watch_open(client, WATCH_NOTICES, start->instance, start->request_id, &ret->watch, reterr);
     if (status != THOLE_OK)
-        buf_release(&ret->body);
+        buf_release(&ret->letter.body);
     return status;
 }
 
 static void starting_close(struct starting *starting)
 {
     watch_close(&starting->watch);
-    buf_release(&starting->body);
+    buf_release(&starting->letter.body);
 }
 
 thole_status thole_client_start_with(thole_client *client, thole_slice instance, thole_slice orchestration,
@@ -369,10 +369,10 @@ thole_status thole_client_start_with(thole_client *client, thole_slice instance,
                             .event_data = options->event_data};
     THOLE_TRY(starting_open(client, &start, &starting, reterr));
     uint64_t const until = deadline(client->timeout_ms);
-    thole_slice const body = buf_bytes(&starting.body);
-    thole_status const status = start.event_name.len > 0
-                                    ? start_signalled(&starting.watch, body, until, &accepted, reterr)
-                                    : start_watched(&starting.watch, body, until, &accepted, reterr);
+    thole_status const status =
+        start.event_name.len > 0
+            ? start_signalled(&starting.watch, &starting.letter, until, &accepted, reterr)
+            : start_watched(&starting.watch, &starting.letter, until, &accepted, reterr);
     starting_close(&starting);
     if (status == THOLE_OK && ret_accepted != NULL)
         *ret_accepted = accepted;
@@ -409,7 +409,7 @@ thole_status thole_client_run(thole_client *client, thole_slice instance, thole_
     struct message start = {.instance = instance, .orchestration = orchestration, .data = input};
     uint64_t const until = deadline(wait_ms);
     THOLE_TRY(starting_open(client, &start, &starting, reterr));
-    thole_status status = watch_publish_and_wait(&starting.watch, buf_bytes(&starting.body),
+    thole_status status = watch_publish_and_wait(&starting.watch, &starting.letter,
                                                  deadline(client->timeout_ms), FIRST_LOOK_PAUSE_MS, reterr);
     if (status == THOLE_OK)
         status = await_end(&starting.watch, FIRST_LOOK_PAUSE_MS, until, ret_outcome, reterr);

@@ -90,16 +90,16 @@ static thole_status await(struct watch *watch, uint64_t execution, uint64_t unti
 static thole_status delete_watched(struct watch *watch, struct message *message, bool *ret_accepted,
                                    thole_error *reterr)
 {
-    struct buf body;
+    struct letter letter;
     uint64_t const until_ms = client_now_ms() + watch->client->timeout_ms;
     THOLE_TRY(look(watch, message->force, until_ms, &message->execution, reterr));
-    buf_init(&body, MESSAGE_BYTES_MAX);
-    thole_status status = client_encode(message, &body, reterr);
+    buf_init(&letter.body, MESSAGE_BYTES_MAX);
+    thole_status status = client_encode(message, &letter, reterr);
     if (status == THOLE_OK)
-        status = watch_publish(watch, buf_bytes(&body), until_ms, reterr);
+        status = watch_publish(watch, &letter, until_ms, reterr);
     if (status == THOLE_OK)
         status = await(watch, message->execution, until_ms, ret_accepted, reterr);
-    buf_release(&body);
+    buf_release(&letter.body);
     return status;
 }
 

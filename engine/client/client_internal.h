@@ -3,7 +3,7 @@
 #define THOLE_CLIENT_INTERNAL_H
 #include "event.h"
 #include "log_rule.h"
-#include "message.h"
+#include "message_route.h"
 #include "postgres.h"
 #include "query_store.h"
 #include "reader.h"
@@ -71,7 +71,13 @@ struct request_id {
     char text[REQUEST_ID_BYTES + 1];
 };
 THOLE_NODISCARD thole_status request_id_make(struct request_id *ret, thole_error *reterr);
-THOLE_NODISCARD thole_status client_encode(const struct message *message, struct buf *to,
+/* A message as it is published. */
+struct letter {
+    struct message_route route;
+    struct buf body;
+};
+/* The letter's body must be initialised. */
+THOLE_NODISCARD thole_status client_encode(const struct message *message, struct letter *to,
                                            thole_error *reterr);
 /* THOLE_LIMIT unless so many bytes of payload are allowed and fit into a message. @p what: "input". */
 THOLE_NODISCARD thole_status client_check_payload(const struct thole_client *client, const char *what,
@@ -92,7 +98,8 @@ struct place {
     struct buf stream, subject;
 };
 THOLE_NODISCARD thole_status place_inbox(const struct thole_client *client, thole_slice instance,
-                                         struct place *ret, thole_error *reterr);
+                                         const struct message_route *route, struct place *ret,
+                                         thole_error *reterr);
 THOLE_NODISCARD thole_status place_history(const struct thole_client *client, thole_slice instance,
                                            struct place *ret, thole_error *reterr);
 THOLE_NODISCARD thole_status place_execution(const struct thole_client *client, thole_slice instance,

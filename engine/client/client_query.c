@@ -84,7 +84,7 @@ thole_status thole_client_query(thole_client *client, thole_slice instance, thol
     buf_init(&subject, SUBJECT_BYTES_MAX);
     buf_init(&body, MESSAGE_BYTES_MAX);
     uint32_t const p = subject_partition(instance, client->topology.partitions);
-    thole_status status = subject_query(&subject, client->topology.ns, p, instance, reterr);
+    thole_status status = subject_query(&subject, client->topology.ns, p, name, instance, reterr);
     if (status == THOLE_OK && query_encode(&query, &body) != THOLE_OK)
         status = thole_fail(reterr, buf_status(&body), "the query cannot be encoded");
     if (status == THOLE_OK)

@@ -110,22 +110,22 @@ static thole_status send_message(thole_client *client, const struct message *mes
                                  bool *ret_exists, thole_error *reterr)
 {
     struct watch watch;
-    struct buf body;
+    struct letter letter;
     bool exists = true;
     assert(must == NOT_LOOKED_AT || message->request_id.len > 0);
     uint64_t const until = client_now_ms() + client->timeout_ms;
-    buf_init(&body, MESSAGE_BYTES_MAX);
-    thole_status status = client_encode(message, &body, reterr);
+    buf_init(&letter.body, MESSAGE_BYTES_MAX);
+    thole_status status = client_encode(message, &letter, reterr);
     if (status == THOLE_OK)
         status = watch_open(client, WATCH_QUIET, message->instance, message->request_id, &watch, reterr);
     if (status == THOLE_OK) {
         if (must != NOT_LOOKED_AT)
             status = look(&watch, message, must, until, &exists, reterr);
         if (status == THOLE_OK)
-            status = watch_publish(&watch, buf_bytes(&body), until, reterr);
+            status = watch_publish(&watch, &letter, until, reterr);
         watch_close(&watch);
     }
-    buf_release(&body);
+    buf_release(&letter.body);
     if (status == THOLE_OK && ret_exists != NULL)
         *ret_exists = exists;
     return status;

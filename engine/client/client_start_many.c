@@ -26,7 +26,8 @@ struct start {
     enum start_state state; /* SENT: under the lock */
     uint64_t token, due_ms, again_ms;
     struct request_id request;
-    struct buf instance, subject, body;
+    struct buf instance, subject;
+    struct letter letter;
     thole_error error; /* of REFUSED; of NOT_STORED the last reason */
 };
 
@@ -92,7 +93,7 @@ static void on_done(void *arg, const struct request_done *done)
 
 static size_t bytes_of(const struct start *start)
 {
-    return start->body.len + start->subject.len + start->instance.len;
+    return start->letter.body.len + start->subject.len + start->instance.len;
 }
 
 static void stop(struct starts *starts, thole_status status, const thole_error *error)
@@ -144,7 +145,8 @@ static void send_start(struct starts *starts, size_t at)
 {
     struct start *const start = &starts->all[at];
     thole_error error = {.status = THOLE_OK};
-    struct publish const publish = {.subject = buf_cstr(&start->subject), .body = buf_bytes(&start->body)};
+    struct publish const publish = {.subject = buf_cstr(&start->subject),
+                                    .body = buf_bytes(&start->letter.body)};
     start->state = START_SENT; /* its answer may come before the call returns */
     thole_status const status = requests_publish(starts->requests, &publish, at, &error);
     if (status == THOLE_OK)
@@ -168,8 +170,8 @@ static thole_status prepare(struct starts *starts, const thole_start_item *given
     THOLE_TRY(client_check_start(starts->client, &message, reterr));
     THOLE_TRY(request_id_make(&start->request, reterr));
     message.request_id = thole_slice_from(start->request.text);
-    THOLE_TRY(client_encode(&message, &start->body, reterr));
-    thole_status status = place_inbox(starts->client, given->instance, &place, reterr);
+    THOLE_TRY(client_encode(&message, &start->letter, reterr));
+    thole_status status = place_inbox(starts->client, given->instance, &start->letter.route, &place, reterr);
     if (status == THOLE_OK)
         buf_slice(&start->subject, buf_bytes(&place.subject));
     place_release(&place);
@@ -187,7 +189,7 @@ static void take(struct starts *starts, const thole_start_item *given)
     start->due_ms = client_now_ms() + starts->client->timeout_ms;
     buf_clear(&start->instance);
     buf_clear(&start->subject);
-    buf_clear(&start->body);
+    buf_clear(&start->letter.body);
     buf_slice(&start->instance, (thole_slice){given->instance.ptr, id_len});
     thole_status const status = prepare(starts, given, start, &error);
     starts->waiting++;
@@ -269,7 +271,7 @@ static bool init(struct starts *starts)
         starts->free[starts->free_len++] = STARTS_MAX - 1 - at;
         buf_init(&starts->all[at].instance, THOLE_ID_BYTES_MAX);
         buf_init(&starts->all[at].subject, SUBJECT_BYTES_MAX);
-        buf_init(&starts->all[at].body, MESSAGE_BYTES_MAX);
+        buf_init(&starts->all[at].letter.body, MESSAGE_BYTES_MAX);
     }
     return pthread_condattr_init(&monotonic) == 0 &&
            pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
@@ -282,7 +284,7 @@ static void release(struct starts *starts)
     for (size_t at = 0; at < STARTS_MAX; at++) {
         buf_release(&starts->all[at].instance);
         buf_release(&starts->all[at].subject);
-        buf_release(&starts->all[at].body);
+        buf_release(&starts->all[at].letter.body);
     }
     pthread_cond_destroy(&starts->changed);
     pthread_mutex_destroy(&starts->lock);

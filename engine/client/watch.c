@@ -400,24 +400,26 @@ static thole_status publish_to(struct watch *watch, const char *subject, thole_s
     }
 }
 
-static thole_status publish(struct watch *watch, thole_slice body, bool whole, uint64_t until_ms,
+static thole_status publish(struct watch *watch, const struct letter *letter, bool whole, uint64_t until_ms,
                             uint64_t pause_ms, thole_error *reterr)
 {
     struct place place = {.stream = {.ptr = NULL}};
-    thole_status status = place_inbox(watch->client, watch->instance, &place, reterr);
+    thole_status status = place_inbox(watch->client, watch->instance, &letter->route, &place, reterr);
     if (status == THOLE_OK)
-        status = publish_to(watch, buf_cstr(&place.subject), body, whole, until_ms, pause_ms, reterr);
+        status = publish_to(watch, buf_cstr(&place.subject), buf_bytes(&letter->body), whole, until_ms,
+                            pause_ms, reterr);
     place_release(&place);
     return status;
 }
 
-thole_status watch_publish(struct watch *watch, thole_slice body, uint64_t until_ms, thole_error *reterr)
+thole_status watch_publish(struct watch *watch, const struct letter *letter, uint64_t until_ms,
+                           thole_error *reterr)
 {
-    return publish(watch, body, false, until_ms, 0, reterr);
+    return publish(watch, letter, false, until_ms, 0, reterr);
 }
 
-thole_status watch_publish_and_wait(struct watch *watch, thole_slice body, uint64_t until_ms,
+thole_status watch_publish_and_wait(struct watch *watch, const struct letter *letter, uint64_t until_ms,
                                     uint64_t pause_ms, thole_error *reterr)
 {
-    return publish(watch, body, true, until_ms, pause_ms, reterr);
+    return publish(watch, letter, true, until_ms, pause_ms, reterr);
 }

@@ -76,12 +76,13 @@ THOLE_NODISCARD thole_status watch_take_look(struct watch *watch, uint64_t until
                                              thole_error *reterr);
 /* Publishes to the instance's inbox and repeats that until it is stored or @p until_ms has passed. A notice
  * that names the request counts as stored. */
-THOLE_NODISCARD thole_status watch_publish(struct watch *watch, thole_slice body, uint64_t until_ms,
-                                           thole_error *reterr);
+THOLE_NODISCARD thole_status watch_publish(struct watch *watch, const struct letter *letter,
+                                           uint64_t until_ms, thole_error *reterr);
 /* The same for a caller that also waits for the end: the mere acknowledgement does not wake it, and it
  * returns at the latest @p pause_ms after that. */
-THOLE_NODISCARD thole_status watch_publish_and_wait(struct watch *watch, thole_slice body, uint64_t until_ms,
-                                                    uint64_t pause_ms, thole_error *reterr);
+THOLE_NODISCARD thole_status watch_publish_and_wait(struct watch *watch, const struct letter *letter,
+                                                    uint64_t until_ms, uint64_t pause_ms,
+                                                    thole_error *reterr);
 /* A reason to read the stream has come, or the result itself. */
 bool watch_is_worth_waking(const struct watch *watch);
 

@@ -41,7 +41,7 @@ struct kit_record { /* record i has sequence i + 1 */
     bool deleted;
 };
 struct kit_message {
-    thole_slice instance, bytes;
+    thole_slice route, instance, bytes;
     bool purged;
 };
 
@@ -192,8 +192,8 @@ void kit_log_read(const thole_test_env *env, const struct out_read_log *asked, s
 void kit_log_load(thole_test_env *env, const struct out_load *load, struct arena *arena,
                   struct in_history *ret);
 void kit_log_remove(thole_test_env *env, const struct out_remove_history *remove);
-void kit_inbox_add(thole_test_env *env, thole_slice instance, thole_slice bytes);
-void kit_inbox_send(thole_test_env *env, const struct message *message);
+void kit_inbox_add(thole_test_env *env, thole_slice route, thole_slice instance, thole_slice bytes);
+void kit_inbox_send(thole_test_env *env, const struct message *message, enum message_sender sender);
 /* The next message to read; NULL = none. */
 const struct kit_message *kit_inbox_next(thole_test_env *env, uint64_t *ret_sequence);
 void kit_inbox_results(const thole_test_env *env, uint64_t from, struct arena *arena, struct in_results *ret);

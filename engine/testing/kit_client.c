@@ -24,7 +24,7 @@ static thole_status ask(thole_test_env *env, struct message *message)
 {
     env->asked_event = NULL;
     env->asked_request = message->request_id = request_id(env);
-    kit_inbox_send(env, message);
+    kit_inbox_send(env, message, SENDER_CLIENT);
     kit_pump(env);
     env->asked_request = (thole_slice){0};
     /* no answer: the engine died with it, but the request is stored */
@@ -58,7 +58,7 @@ static void send_message(thole_test_env *env, struct message message)
         message.event_data.len > env->options.payload_max)
         return;
     message.request_id = request_id(env);
-    kit_inbox_send(env, &message);
+    kit_inbox_send(env, &message, SENDER_CLIENT);
     kit_pump(env);
 }
 

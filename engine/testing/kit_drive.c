@@ -47,7 +47,7 @@ static void answer(thole_test_env *env, const struct partition_out *out)
         break;
     case PARTITION_OUT_APPLY: apply(env, out->apply.batch); break;
     case PARTITION_OUT_PUBLISH_WORK: kit_work_published(env, &out->publish_work); break;
-    case PARTITION_OUT_SEND: kit_inbox_add(env, out->send.instance, out->send.bytes); break;
+    case PARTITION_OUT_SEND: kit_inbox_add(env, out->send.route, out->send.instance, out->send.bytes); break;
     case PARTITION_OUT_READ_RESULTS:
         kit_inbox_results(env, out->read_results.from, &arena, &in.results);
         break;
@@ -171,10 +171,12 @@ static bool pump_once(thole_test_env *env)
     if (env->dying || !drain(env))
         return false;
     while (env->steps_left > 0 && (message = kit_inbox_next(env, &sequence)) != NULL) {
-        struct partition_in const in = {
-            .kind = PARTITION_IN_MESSAGE,
-            .generation = env->read_generation,
-            .message = {.sequence = sequence, .instance = message->instance, .bytes = message->bytes}};
+        struct partition_in const in = {.kind = PARTITION_IN_MESSAGE,
+                                        .generation = env->read_generation,
+                                        .message = {.sequence = sequence,
+                                                    .route = message->route,
+                                                    .instance = message->instance,
+                                                    .bytes = message->bytes}};
         input(env, &in);
         if (!kit_step(env) || !drain(env))
             return false;

@@ -122,19 +122,20 @@ void kit_log_load(thole_test_env *env, const struct out_load *load, struct arena
 
 /* ---- inbox ---- */
 
-void kit_inbox_add(thole_test_env *env, thole_slice instance, thole_slice bytes)
+void kit_inbox_add(thole_test_env *env, thole_slice route, thole_slice instance, thole_slice bytes)
 {
     env->inbox = kit_grow(env, env->inbox, env->inbox_len, &env->inbox_cap, sizeof *env->inbox);
-    env->inbox[env->inbox_len++] =
-        (struct kit_message){.instance = kit_dup(env, instance), .bytes = kit_dup(env, bytes)};
+    env->inbox[env->inbox_len++] = (struct kit_message){
+        .route = kit_dup(env, route), .instance = kit_dup(env, instance), .bytes = kit_dup(env, bytes)};
 }
 
-void kit_inbox_send(thole_test_env *env, const struct message *message)
+void kit_inbox_send(thole_test_env *env, const struct message *message, enum message_sender sender)
 {
+    struct message_route const route = message_route(message, sender);
     struct buf bytes;
     buf_init(&bytes, MESSAGE_BYTES_MAX);
     kit_must(message_encode(message, &bytes) == THOLE_OK); /* what could be too large was checked before */
-    kit_inbox_add(env, message->instance, buf_bytes(&bytes));
+    kit_inbox_add(env, thole_slice_from(route.text), message->instance, buf_bytes(&bytes));
     buf_release(&bytes);
 }
 

@@ -161,7 +161,7 @@ static void report(struct kit_work *w, struct message *result)
         result->details =
             w->act != NULL && w->act->noted_count > 0 ? buf_bytes(&w->act->noted) : w->row.details;
     w->gone = true;
-    kit_inbox_send(w->env, result);
+    kit_inbox_send(w->env, result, SENDER_WORKER);
 }
 
 static void fire(struct kit_work *w, thole_cancel_kind kind, thole_slice reason)

@@ -34,20 +34,22 @@ static void check_id(thole_slice id)
     }
     if (subject_work(&to, "ns", THOLE_STR("q"), id, 1, 2, 3, NULL) == THOLE_OK)
         check_subject(&to, 8);
-    if (id.len > 0 && subject_query(&to, "ns", 3, id, NULL) == THOLE_OK)
-        check_subject(&to, 5);
+    if (id.len > 0 && subject_query(&to, "ns", 3, THOLE_STR("how"), id, NULL) == THOLE_OK)
+        check_subject(&to, 6);
     if (subject_event(&to, "ns", THOLE_STR("o"), id, "failed", NULL) == THOLE_OK)
         check_subject(&to, 6);
     if (subject_work(&to, "ns", id, THOLE_STR("i"), 1, 2, 3, NULL) == THOLE_OK) /* as a name */
         check_subject(&to, 8);
-    if (subject_inbox(&to, "ns", 3, id, NULL) == THOLE_OK)
-        check_subject(&to, 5);
+    if (subject_inbox(&to, "ns", 3, THOLE_STR("event.paid"), id, NULL) == THOLE_OK)
+        check_subject(&to, 7);
+    if (subject_inbox(&to, "ns", 3, id, THOLE_STR("i"), NULL) == THOLE_OK) /* as a route */
+        check_subject(&to, 7);
     if (subject_history(&to, "ns", 3, id, 0, NULL) == THOLE_OK)
         check_subject(&to, 6);
     if (subject_cancel(&to, "ns", id, 1, NULL) == THOLE_OK)
         check_subject(&to, 5);
-    if (id.len > 0 && subject_query(&to, "ns", 3, id, NULL) == THOLE_OK)
-        check_subject(&to, 5);
+    if (id.len > 0 && subject_query(&to, "ns", 3, THOLE_STR("how"), id, NULL) == THOLE_OK)
+        check_subject(&to, 6);
     if (good) /* no instance is somebody's mailbox */
         assert(!subject_is_reply(buf_bytes(&to)));
     buf_release(&to);

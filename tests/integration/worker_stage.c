@@ -394,7 +394,8 @@ static bool read_last(struct stage *stage, const char *stream, const char *insta
     buf_init(&subject, SUBJECT_BYTES_MAX);
     buf_init(&body, MESSAGE_BYTES_MAX);
     arena_init(&arena, 16 << 20);
-    bool good = subject_inbox(&subject, stage->ns, 0, thole_slice_from(instance), &stage->err) == THOLE_OK &&
+    bool good = subject_inbox(&subject, stage->ns, 0, THOLE_STR("result.worker"), thole_slice_from(instance),
+                              &stage->err) == THOLE_OK &&
                 stream_last_by_subject(stage->connection, stream, buf_cstr(&subject), &sequence, &body,
                                        &stage->err) == THOLE_OK &&
                 sequence > 0 && message_decode(buf_bytes(&body), &arena, &message, &stage->err) == THOLE_OK;

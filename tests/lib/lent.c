@@ -197,6 +197,7 @@ static void lend_text(struct loan **loans, const char **text)
 static void lend_message(struct loan **loans, struct in_message *message)
 {
     lend_slice(loans, &message->instance);
+    lend_slice(loans, &message->route);
     lend_slice(loans, &message->subject);
     lend_slice(loans, &message->bytes);
 }

@@ -146,8 +146,11 @@ static inline void give(struct stand *s, struct message *message, const char *id
     message->instance = thole_slice_from(id);
     message->request_id = THOLE_STR("r");
     CU_ASSERT_EQUAL(message_encode(message, &bytes), THOLE_OK);
-    struct in_message const in = {
-        .sequence = ++s->inbox, .instance = message->instance, .bytes = buf_bytes(&bytes)};
+    struct message_route const route = message_route(message, SENDER_CLIENT);
+    struct in_message const in = {.sequence = ++s->inbox,
+                                  .instance = message->instance,
+                                  .route = thole_slice_from(route.text),
+                                  .bytes = buf_bytes(&bytes)};
     CU_ASSERT_TRUE(instances_message(s->instances, &in));
     CU_ASSERT_FALSE(instances_message(s->instances, &in)); /* it came before */
     buf_release(&bytes);

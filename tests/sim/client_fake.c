@@ -17,6 +17,7 @@ struct letter { /* one message that a client wants to be stored; it repeats unti
     struct request request;
     size_t instance;
     thole_slice bytes;
+    thole_slice route;        /* empty: the message's own */
     enum reject_code refused; /* the subject is none of an instance of that inbox */
     uint64_t tries;
 };
@@ -32,7 +33,10 @@ static void task_post(struct world *w, void *arg, uint64_t value)
 static enum executed store_letter(struct world *w, struct request *request)
 {
     struct letter *letter = (struct letter *)request;
-    inbox_publish_refused(w, letter->instance, letter->bytes, letter->refused);
+    if (letter->refused != REJECT_NONE || letter->route.len > 0)
+        inbox_publish_as(w, letter->instance, letter->bytes, letter->route, letter->refused);
+    else
+        inbox_publish(w, letter->instance, letter->bytes, SENDER_CLIENT);
     return EXECUTED;
 }
 
@@ -146,7 +150,7 @@ static void hostile(struct world *w, struct letter *letter)
                         .instance = w->instances[letter->instance],
                         .event_name = THOLE_STR("item"),
                         .event_data = THOLE_STR("hostile")};
-    switch (rnd(w, 8)) {
+    switch (rnd(w, 10)) {
     case 0: letter->bytes = THOLE_STR("\xff\xff\xff"); return;
     case 1: letter->bytes = THOLE_STR(""); return;
     case 2: letter->bytes = THOLE_STR("\x08\x02\x12\x01i"); return; /* of another format */
@@ -154,7 +158,12 @@ static void hostile(struct world *w, struct letter *letter)
     case 4: m.request_id = THOLE_STR("\xff"); break;
     case 5: m.event_data = (thole_slice){large, sizeof large}; break;
     case 6: letter->refused = REJECT_SUBJECT; break;
-    default: letter->refused = REJECT_PARTITION; break;
+    case 7: letter->refused = REJECT_PARTITION; break;
+    case 8: letter->route = THOLE_STR("event.other"); break;
+    default: /* only an engine may say so */
+        m.request_id = THOLE_STR("<1.2.somebody");
+        letter->route = THOLE_STR("event.item");
+        break;
     }
     letter->bytes = encoded(w, &m);
 }

@@ -85,7 +85,7 @@ static void task_deliver(struct world *w, void *arg, uint64_t life)
                                               .refused = entry->refused,
                                               .bytes = entry->bytes}};
         if (entry->refused == REJECT_NONE)
-            in.message.instance = w->instances[entry->instance];
+            in.message.instance = w->instances[entry->instance], in.message.route = entry->route;
         else
             in.message.subject = THOLE_STR("thole.sim.in.0.%zz");
         seat_input(w, seat, &in);
@@ -501,7 +501,7 @@ static void expire(struct world *w, const struct seat *seat)
         buf_init(&bytes, MESSAGE_BYTES_MAX);
         if (message_encode(&message, &bytes) != THOLE_OK)
             abort();
-        inbox_publish(w, row->instance, buf_bytes(&bytes));
+        inbox_publish(w, row->instance, buf_bytes(&bytes), SENDER_ENGINE);
         buf_release(&bytes);
         w->stats.expired++;
         if (strikes(w, FAULT_STATEMENT, 50))

@@ -188,7 +188,8 @@ static void execute_send(struct world *w, struct engine_request *r)
     for (size_t i = 0; i < inbox->len && w->mutation == MUTATION_SEND_ANEW && !again; i++)
         again = inbox->entries[i].instance == r->instance &&
                 thole_slice_equal(inbox->entries[i].bytes, r->out.send.bytes);
-    inbox_publish(w, r->instance, again ? disguised(w, r->out.send.bytes) : r->out.send.bytes);
+    inbox_publish_as(w, r->instance, again ? disguised(w, r->out.send.bytes) : r->out.send.bytes,
+                     r->out.send.route, REJECT_NONE);
 }
 
 static void execute_load(struct world *w, struct engine_request *r)
@@ -585,7 +586,7 @@ static void copy_output(struct world *w, struct engine_request *r, const struct 
         own(w, &out->publish_work.activity);
         own(w, &out->publish_work.input);
         break;
-    case PARTITION_OUT_SEND: own(w, &out->send.bytes); break;
+    case PARTITION_OUT_SEND: own(w, &out->send.bytes), own(w, &out->send.route); break;
     case PARTITION_OUT_REJECT:
         out->reject.text = NULL;
         own(w, &out->reject.subject);
@@ -619,7 +620,7 @@ static void task_send(struct world *w, void *arg, uint64_t value)
 {
     struct engine_request *r = arg;
     (void)value;
-    inbox_publish(w, r->instance, r->out.send.bytes);
+    inbox_publish_as(w, r->instance, r->out.send.bytes, r->out.send.route, REJECT_NONE);
 }
 
 static void pretend_sent(struct world *w, struct engine_request *r, bool really)

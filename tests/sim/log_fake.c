@@ -117,18 +117,28 @@ static enum reject_code why_not(const struct world *w, const struct inbox_entry 
                                             : REJECT_MALFORMED;
     if (!thole_slice_equal(m->instance, w->instances[entry->instance]))
         return REJECT_INSTANCE;
+    if (message_route_check(m, entry->route, NULL) != THOLE_OK)
+        return REJECT_ROUTE;
     if (asked && id_check(m->request_id, NULL) != THOLE_OK)
         return REJECT_REQUEST_ID;
     return sized && (m->data.len > SIM_PAYLOAD_MAX || m->event_data.len > SIM_PAYLOAD_MAX) ? REJECT_TOO_LARGE
                                                                                            : REJECT_NONE;
 }
 
-uint64_t inbox_publish(struct world *w, size_t instance, thole_slice bytes)
+uint64_t inbox_publish(struct world *w, size_t instance, thole_slice bytes, enum message_sender sender)
 {
-    return inbox_publish_refused(w, instance, bytes, REJECT_NONE);
+    struct message_route route = {.text = "none.none"};
+    struct message message;
+    struct arena arena;
+    arena_init(&arena, 2 * MESSAGE_BYTES_MAX);
+    if (message_decode(bytes, &arena, &message, NULL) == THOLE_OK)
+        route = message_route(&message, sender);
+    arena_release(&arena);
+    return inbox_publish_as(w, instance, bytes, thole_slice_from(route.text), REJECT_NONE);
 }
 
-uint64_t inbox_publish_refused(struct world *w, size_t instance, thole_slice bytes, enum reject_code refused)
+uint64_t inbox_publish_as(struct world *w, size_t instance, thole_slice bytes, thole_slice route,
+                          enum reject_code refused)
 {
     struct inbox_stream *inbox = w->inboxes[instance_partition(w, instance)];
     thole_error err = {0};
@@ -138,6 +148,7 @@ uint64_t inbox_publish_refused(struct world *w, size_t instance, thole_slice byt
                                   .stored_ns = ++inbox->stored_ns,
                                   .instance = instance,
                                   .refused = refused,
+                                  .route = keep_slice(w, route),
                                   .bytes = keep_slice(w, bytes)};
     thole_status const decoded = message_decode(entry->bytes, &w->memory, &entry->message, &err);
     entry->why = why_not(w, entry, decoded);

@@ -50,6 +50,7 @@ bool log_damage(struct world *w, struct log_stream *log);
 struct inbox_entry {
     uint64_t sequence, stored_ns; /* no two have the same stored_ns; it grows */
     size_t instance;              /* of the subject */
+    thole_slice route;            /* likewise */
     thole_slice bytes;
     bool purged;
     enum reject_code refused; /* the subject is none of this inbox's */
@@ -69,9 +70,12 @@ struct inbox_stream {
     size_t lost_len, lost_cap;
 };
 struct inbox_stream *inbox_stream_create(struct world *w, uint32_t partition);
-uint64_t inbox_publish(struct world *w, size_t instance, thole_slice bytes);
-/* Under a subject that names no instance of that inbox; @p instance says which inbox. */
-uint64_t inbox_publish_refused(struct world *w, size_t instance, thole_slice bytes, enum reject_code refused);
+/* Under the subject that the message has from that sender. */
+uint64_t inbox_publish(struct world *w, size_t instance, thole_slice bytes, enum message_sender sender);
+/* Under a subject of the route; @p refused: it names no instance of that inbox, @p instance says which
+ * inbox. */
+uint64_t inbox_publish_as(struct world *w, size_t instance, thole_slice bytes, thole_slice route,
+                          enum reject_code refused);
 /* The message is kept as rejected: it must be one that was stored, with that reason to be rejected. */
 void inbox_reject(struct world *w, struct inbox_stream *inbox, const struct out_reject *out);
 void inbox_purge(struct world *w, struct inbox_stream *inbox, uint64_t below);

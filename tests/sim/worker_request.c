@@ -316,7 +316,7 @@ void worker_signals(struct world *w, struct worker *worker, struct held *h, enum
 static enum executed execute_publish(struct world *w, struct request *request)
 {
     struct worker_request *r = (struct worker_request *)request;
-    inbox_publish(w, r->held->instance, r->bytes);
+    inbox_publish(w, r->held->instance, r->bytes, SENDER_WORKER);
     return EXECUTED;
 }
 

@@ -451,15 +451,21 @@ void stage_release(struct stage *s)
 
 void stage_bytes(struct stage *s, thole_slice instance, thole_slice bytes, enum reject_code refused)
 {
+    stage_bytes_as(s, THOLE_STR("event.any"), instance, bytes, refused);
+}
+
+void stage_bytes_as(struct stage *s, thole_slice route, thole_slice instance, thole_slice bytes,
+                    enum reject_code refused)
+{
     struct partition_in in = {.kind = PARTITION_IN_MESSAGE,
                               .generation = partition_generation(s->p),
                               .message = {.refused = refused, .bytes = bytes}};
     in.message.sequence = ++s->inbox;
     in.message.stored_ns = s->inbox * 1000;
     if (refused == REJECT_NONE)
-        in.message.instance = instance;
+        in.message.instance = instance, in.message.route = route;
     else
-        in.message.subject = THOLE_STR("thole.ns.in.0.%zz");
+        in.message.subject = THOLE_STR("thole.ns.in.0.event.item.%zz");
     give(s, &in);
     stage_run(s);
 }
@@ -469,7 +475,8 @@ void stage_message(struct stage *s, const struct message *message)
     struct buf bytes;
     buf_init(&bytes, MESSAGE_BYTES_MAX);
     CU_ASSERT_EQUAL(message_encode(message, &bytes), THOLE_OK);
-    stage_bytes(s, message->instance, buf_bytes(&bytes), REJECT_NONE);
+    struct message_route const route = message_route(message, SENDER_CLIENT);
+    stage_bytes_as(s, thole_slice_from(route.text), message->instance, buf_bytes(&bytes), REJECT_NONE);
     buf_release(&bytes);
 }
 

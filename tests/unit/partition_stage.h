@@ -80,6 +80,8 @@ void stage_release(struct stage *s);
 void stage_message(struct stage *s, const struct message *message);
 /* Bytes as they are, under a subject that names that instance, or (refused) none. */
 void stage_bytes(struct stage *s, thole_slice instance, thole_slice bytes, enum reject_code refused);
+void stage_bytes_as(struct stage *s, thole_slice route, thole_slice instance, thole_slice bytes,
+                    enum reject_code refused);
 void stage_start(struct stage *s, const char *instance, const char *orchestration);
 void stage_tell(struct stage *s, const char *instance, enum message_kind kind, const char *text);
 void stage_complete(struct stage *s, const char *instance, uint64_t activity, thole_slice output);

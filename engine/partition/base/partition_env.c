@@ -98,11 +98,14 @@ void env_release(struct env *env)
     destroy_taken(env);
 }
 
-void env_send(struct env *env, thole_slice instance, thole_slice bytes, uint64_t token)
+void env_send(struct env *env, const struct message *message, thole_slice bytes, uint64_t token)
 {
+    struct message_route const route = message_route(message, SENDER_ENGINE);
     struct partition_out *out = env_emit(env, PARTITION_OUT_SEND);
     out->token = token;
-    out->send = (struct out_send){env_copy(env, instance), bytes};
+    out->send = (struct out_send){.route = env_copy(env, thole_slice_from(route.text)),
+                                  .instance = env_copy(env, message->instance),
+                                  .bytes = bytes};
 }
 
 void env_notice_deletion(struct env *env, const struct deletion *d, const char *kind)

@@ -44,7 +44,7 @@ void env_clear(struct env *env);                           /* drops the outputs 
 void env_release(struct env *env);                         /* also the output that was taken last */
 
 /* SEND: bytes are borrowed until the answer. */
-void env_send(struct env *env, thole_slice instance, thole_slice bytes, uint64_t token);
+void env_send(struct env *env, const struct message *message, thole_slice bytes, uint64_t token);
 /* @p kind: "deleted", "rejected", …: the outcome of a request to delete the instance. */
 void env_notice_deletion(struct env *env, const struct deletion *deletion, const char *kind);
 #endif

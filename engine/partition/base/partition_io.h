@@ -6,7 +6,7 @@
 #define THOLE_PARTITION_IO_H
 #include "batch.h"
 #include "instance.h"
-#include "message.h"
+#include "message_route.h"
 #include "notices.h"
 #include "thole/program.h"
 
@@ -77,6 +77,7 @@ enum reject_code {
     REJECT_REQUEST_ID,  /* the request id is not one that a client may use */
     REJECT_TOO_LARGE,   /* over the namespace's payload_max, or more than a record can hold */
     REJECT_TOO_MANY,    /* too many events wait for an instance that does not exist */
+    REJECT_ROUTE,       /* the subject's kind or name is not that of the message */
     REJECT_UNREADABLE,  /* a decision on a quarantine, or a prune, and the history cannot be read */
 };
 enum { REJECTED_PAYLOAD_MAX = 1024 };                /* bytes of the message that are kept */
@@ -245,6 +246,7 @@ struct out_withdraw {
 /* To the inbox of the instance, in any partition; repeated until it is stored. Messages to one instance come
  * in order: the next one after the answer. */
 struct out_send {
+    thole_slice route; /* of its subject: see message_route.h */
     thole_slice instance;
     thole_slice bytes; /* valid until the answer, or until CLOSED */
 };
@@ -276,10 +278,10 @@ struct out_read_results {
 struct out_reject {
     uint64_t sequence, stored_ns;
     enum reject_code code;
-    const char *text;              /* why */
-    thole_slice instance, subject; /* as in the MESSAGE; one of the two is empty */
-    thole_slice bytes;             /* the part of the message that is kept */
-    size_t message_bytes;          /* size of the whole message */
+    const char *text;                     /* why */
+    thole_slice route, instance, subject; /* as in the MESSAGE */
+    thole_slice bytes;                    /* the part of the message that is kept */
+    size_t message_bytes;                 /* size of the whole message */
 };
 struct out_crashed {
     thole_slice instance, orchestration, text;
@@ -424,7 +426,8 @@ struct in_message {
     uint64_t stored_ns;       /* when the stream stored it */
     enum reject_code refused; /* why its subject does not belong to this partition */
     thole_slice instance;     /* the instance that the subject names */
-    thole_slice subject;      /* of a refused message, instead of the instance */
+    thole_slice route;        /* the subject's kind and name: see message_route.h */
+    thole_slice subject;      /* of a refused message, instead of both */
     thole_slice bytes;        /* the body */
 };
 /* The result of an activity's try, as it is stored in the inbox. */

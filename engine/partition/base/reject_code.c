@@ -12,6 +12,7 @@ const char *reject_code_name(enum reject_code code)
     case REJECT_REQUEST_ID: return "request_id";
     case REJECT_TOO_LARGE: return "too_large";
     case REJECT_TOO_MANY: return "too_many";
+    case REJECT_ROUTE: return "route";
     case REJECT_UNREADABLE: return "unreadable";
     }
     return "none";

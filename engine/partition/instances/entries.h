@@ -3,7 +3,7 @@
 #define THOLE_ENTRIES_H
 #include "entry_states.h"
 #include "instance.h"
-#include "message.h"
+#include "message_route.h"
 
 enum {
     ENDED_MAX = 10000, /* ended instances remembered */
@@ -15,6 +15,7 @@ struct pending { /* a message or timer for an instance that is not yet in a reco
     uint64_t inbox_sequence; /* 0 = a timer */
     uint64_t stored_ns;
     struct message message;
+    enum message_sender sender;
     uint64_t execution, timer_id;
     struct arena arena; /* owns what message points to */
 };

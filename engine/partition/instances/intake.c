@@ -41,6 +41,9 @@ static enum reject_code examine(struct instances *p, const struct in_message *in
         (void)thole_fail(ret, THOLE_CORRUPT, "the subject and the message name different instances");
         return REJECT_INSTANCE;
     }
+    if (message_route_check(&pending->message, in->route, ret) != THOLE_OK)
+        return REJECT_ROUTE;
+    pending->sender = message_route_sender(in->route);
     return rejections_check(p, &pending->message, ret);
 }
 

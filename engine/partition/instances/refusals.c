@@ -27,7 +27,7 @@ void refusals_add(struct instances *p, struct entry *entry, const struct pending
     if (message_encode(&message, &refusal->bytes) != THOLE_OK)
         env_no_memory(p->env);
     else
-        env_send(p->env, message.instance, buf_bytes(&refusal->bytes), refusal->token);
+        env_send(p->env, &message, buf_bytes(&refusal->bytes), refusal->token);
 }
 
 void instances_sent(struct instances *p, uint64_t token)

@@ -33,6 +33,7 @@ void rejections_refuse(struct instances *p, const struct in_message *in, enum re
     struct out_reject *out = refuse(p, in->sequence, code, text);
     out->stored_ns = in->stored_ns;
     out->instance = env_copy(p->env, in->instance);
+    out->route = env_copy(p->env, in->route);
     out->subject = env_copy(p->env, in->subject);
     keep_bytes(p, out, in->bytes);
 }
@@ -43,7 +44,9 @@ void rejections_refuse_pending(struct instances *p, const struct pending *pendin
     struct buf bytes;
     struct out_reject *out = refuse(p, pending->inbox_sequence, code, text);
     out->stored_ns = pending->stored_ns;
+    struct message_route const route = message_route(&pending->message, pending->sender);
     out->instance = env_copy(p->env, pending->message.instance);
+    out->route = env_copy(p->env, thole_slice_from(route.text));
     buf_init(&bytes, MESSAGE_BYTES_MAX);
     if (message_encode(&pending->message, &bytes) == THOLE_OK)
         keep_bytes(p, out, buf_bytes(&bytes));

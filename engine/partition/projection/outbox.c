@@ -139,7 +139,7 @@ static void go(struct projection *p, struct projected_send *send)
     if (message_encode(&send->message, &send->bytes) != THOLE_OK)
         env_no_memory(p->env);
     else
-        env_send(p->env, send->message.instance, buf_bytes(&send->bytes), send->token);
+        env_send(p->env, &send->message, buf_bytes(&send->bytes), send->token);
 }
 
 /* Messages to one instance go in order, one at a time: a cancellation must not overtake the start, nor one

@@ -94,8 +94,9 @@ static void publish(struct deadlines *deadlines, uint32_t p, const struct expire
     buf_init(&subject, SUBJECT_BYTES_MAX);
     buf_init(&body, MESSAGE_BYTES_MAX);
     expect(deadlines, true);
-    thole_status status =
-        subject_inbox(&subject, deadlines->engine->topology.ns, p, expired->row.instance, &err);
+    struct message_route const route = message_route(&message, SENDER_ENGINE);
+    thole_status status = subject_inbox(&subject, deadlines->engine->topology.ns, p,
+                                        thole_slice_from(route.text), expired->row.instance, &err);
     if (status == THOLE_OK)
         status = message_encode(&message, &body);
     if (status == THOLE_OK) {

@@ -14,14 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_MS_MIN = 1000, TOKEN_INSTANCE = 4, RESULTS_MIN = 64 };
+enum { LOOK_MS_MIN = 1000, RESULTS_MIN = 64 };
 
 struct inbox_mail {
     struct shard_mail mail;
     uint64_t sequence, stored_ns;
     enum reject_code refused;
-    size_t named_len, body_len;
-    uint8_t bytes[]; /* the instance, or (refused) the subject; then the body */
+    size_t named_len, route_len, body_len;
+    uint8_t bytes[]; /* the instance and the route, or (refused) the subject; then the body */
 };
 
 struct inbox_reader {
@@ -59,23 +59,28 @@ static void on_inbox_message(void *arg, uint64_t sequence, const struct delivery
     struct buf id;
     enum reject_code refused = REJECT_NONE;
     buf_init(&id, THOLE_ID_BYTES_MAX);
-    if (subject_token_decode(subject_nth(delivery->subject, TOKEN_INSTANCE), &id, NULL) != THOLE_OK)
+    if (subject_token_decode(subject_nth(delivery->subject, INBOX_TOKEN_INSTANCE), &id, NULL) != THOLE_OK)
         refused = REJECT_SUBJECT;
     else if (subject_partition(buf_bytes(&id), reader->shard->engine->topology.partitions) != reader->p)
         refused = REJECT_PARTITION;
-    thole_slice const named = refused == REJECT_NONE ? buf_bytes(&id) : delivery->subject;
+    bool const taken = refused == REJECT_NONE;
+    thole_slice const named = taken ? buf_bytes(&id) : delivery->subject;
+    thole_slice const route = taken ? subject_inbox_route(delivery->subject) : (thole_slice){NULL, 0};
     struct inbox_mail *mail =
-        shard_mail_create(SHARD_INBOX, reader->p, sizeof *mail + named.len + delivery->body.len);
+        shard_mail_create(SHARD_INBOX, reader->p, sizeof *mail + named.len + route.len + delivery->body.len);
     mail->mail.generation = reader->generation;
     mail->refused = refused;
     mail->sequence = sequence;
     mail->stored_ns = delivery_stored_ns(delivery);
     mail->named_len = named.len;
+    mail->route_len = route.len;
     mail->body_len = delivery->body.len;
     if (named.len > 0)
         memcpy(mail->bytes, named.ptr, named.len);
+    if (route.len > 0)
+        memcpy(mail->bytes + named.len, route.ptr, route.len);
     if (delivery->body.len > 0)
-        memcpy(mail->bytes + named.len, delivery->body.ptr, delivery->body.len);
+        memcpy(mail->bytes + named.len + route.len, delivery->body.ptr, delivery->body.len);
     buf_release(&id);
     shard_send(reader->shard, &mail->mail);
 }
@@ -107,14 +112,15 @@ void inbox_take(struct shard *shard, const struct shard_mail *mail)
     shard->backlog.mails--;
     pthread_mutex_unlock(&shard->backlog.lock);
     thole_slice const named = {message->bytes, message->named_len};
+    thole_slice const route = {message->bytes + named.len, message->route_len};
     struct partition_in in = {.kind = PARTITION_IN_MESSAGE,
                               .generation = mail->generation,
                               .message = {.sequence = message->sequence,
                                           .stored_ns = message->stored_ns,
                                           .refused = message->refused,
-                                          .bytes = {message->bytes + message->named_len, message->body_len}}};
+                                          .bytes = {route.ptr + route.len, message->body_len}}};
     if (message->refused == REJECT_NONE)
-        in.message.instance = named;
+        in.message.instance = named, in.message.route = route;
     else
         in.message.subject = named;
     shard_input(shard_owned(shard, mail->p), &in);
@@ -316,7 +322,7 @@ static thole_status keep_result(struct results *results, const struct message *m
     return arena_dup(arena, message->instance, &to->instance);
 }
 
-/* A message whose subject names another instance is not taken as a result. */
+/* A message that will be rejected for its subject is not taken as a result. */
 static thole_status collect_result(void *arg, uint64_t sequence, thole_slice subject, thole_slice body)
 {
     struct results *results = arg;
@@ -327,8 +333,9 @@ static thole_status collect_result(void *arg, uint64_t sequence, thole_slice sub
     arena_init(&arena, MESSAGE_BYTES_MAX * 2);
     buf_init(&id, THOLE_ID_BYTES_MAX);
     if (message_decode(body, &arena, &message, NULL) == THOLE_OK && message.kind == MESSAGE_ACTIVITY_RESULT &&
-        subject_token_decode(subject_nth(subject, TOKEN_INSTANCE), &id, NULL) == THOLE_OK &&
-        thole_slice_equal(buf_bytes(&id), message.instance))
+        subject_token_decode(subject_nth(subject, INBOX_TOKEN_INSTANCE), &id, NULL) == THOLE_OK &&
+        thole_slice_equal(buf_bytes(&id), message.instance) &&
+        message_route_check(&message, subject_inbox_route(subject), NULL) == THOLE_OK)
         status = keep_result(results, &message, sequence);
     buf_release(&id);
     arena_release(&arena);

@@ -7,7 +7,8 @@
 void message_send_to(struct shard *shard, struct owned *owned, const struct partition_out *out)
 {
     struct request *request = request_of(REQ_SEND_MESSAGE, shard, owned, out);
-    request->message = (struct out_send){.instance = request_keep(request, out->send.instance),
+    request->message = (struct out_send){.route = request_keep(request, out->send.route),
+                                         .instance = request_keep(request, out->send.instance),
                                          .bytes = request_keep(request, out->send.bytes)};
     request_submit(request);
 }
@@ -17,7 +18,8 @@ thole_status message_send(struct request *request, thole_error *reterr)
     struct shard *const shard = request->shard;
     const struct topology *const topology = &shard->engine->topology;
     uint32_t const p = subject_partition(request->message.instance, topology->partitions);
-    THOLE_TRY(subject_inbox(&shard->subject, topology->ns, p, request->message.instance, reterr));
+    THOLE_TRY(subject_inbox(&shard->subject, topology->ns, p, request->message.route,
+                            request->message.instance, reterr));
     struct publish const publish = {.subject = buf_cstr(&shard->subject), .body = request->message.bytes};
     return requests_publish(shard->windows[WINDOW_MESSAGES].requests, &publish, request_token(request),
                             reterr);

@@ -26,8 +26,8 @@ static void tell(struct shard *shard, const struct owned *owned, const struct ou
 /* The subject for an instance of the partition; other subjects are in the request. */
 static thole_slice subject_of(struct shard *shard, const struct owned *owned, const struct out_reject *out)
 {
-    if (out->instance.len == 0 ||
-        subject_inbox(&shard->subject, shard->engine->topology.ns, owned->p, out->instance, NULL) != THOLE_OK)
+    if (out->instance.len == 0 || subject_inbox(&shard->subject, shard->engine->topology.ns, owned->p,
+                                                out->route, out->instance, NULL) != THOLE_OK)
         return out->subject;
     return buf_bytes(&shard->subject);
 }

@@ -13,8 +13,7 @@
 enum {
     QUERIES_MAX = 256,     /* of one shard, from their arrival to their answer */
     QUERY_OVERHEAD = 4096, /* of a query without its input */
-    QUERY_TOKEN_INSTANCE = 4,
-    AGAIN_MS = 1000, /* after a subscription that failed */
+    AGAIN_MS = 1000,       /* after a subscription that failed */
 };
 
 struct query_subscription { /* an open partition's subscription */
@@ -26,8 +25,8 @@ struct query_subscription { /* an open partition's subscription */
 
 struct query_mail {
     struct shard_mail mail;
-    size_t reply_len, token_len, body_len;
-    char bytes[]; /* reply subject and a NUL, the subject's token of the instance, body */
+    size_t reply_len, tokens_len, body_len;
+    char bytes[]; /* reply subject and a NUL, the subject's tokens of the query and the instance, body */
 };
 
 struct asked { /* a query that the machine has */
@@ -81,47 +80,50 @@ static void on_question(void *arg, const struct delivery *delivery)
         refuse(queries, delivery->reply, THOLE_UNAVAILABLE, "the engine has too many queries at once");
         return;
     }
-    thole_slice const token = subject_nth(delivery->subject, QUERY_TOKEN_INSTANCE);
+    thole_slice const query = subject_nth(delivery->subject, QUERY_TOKEN_QUERY);
+    thole_slice const instance = subject_nth(delivery->subject, QUERY_TOKEN_INSTANCE);
+    thole_slice const tokens = {query.ptr, query.len + 1 + instance.len};
     struct query_mail *mail = shard_mail_create(
-        SHARD_QUERY, queries->p, sizeof *mail + delivery->reply.len + 1 + token.len + delivery->body.len);
+        SHARD_QUERY, queries->p, sizeof *mail + delivery->reply.len + 1 + tokens.len + delivery->body.len);
     mail->mail.generation = queries->generation;
     mail->reply_len = delivery->reply.len;
-    mail->token_len = token.len;
+    mail->tokens_len = tokens.len;
     mail->body_len = delivery->body.len;
     memcpy(mail->bytes, delivery->reply.ptr, delivery->reply.len);
-    memcpy(mail->bytes + mail->reply_len + 1, token.ptr, token.len);
+    memcpy(mail->bytes + mail->reply_len + 1, tokens.ptr, tokens.len);
     if (delivery->body.len > 0)
-        memcpy(mail->bytes + mail->reply_len + 1 + token.len, delivery->body.ptr, delivery->body.len);
+        memcpy(mail->bytes + mail->reply_len + 1 + tokens.len, delivery->body.ptr, delivery->body.len);
     shard_send(shard, &mail->mail);
 }
 
 /* ---- asking and answering: the shard's thread ---- */
 
-static bool is_subjects(thole_slice instance, thole_slice token)
+static bool is_subjects(const struct query *query, thole_slice tokens)
 {
     struct buf id;
     buf_init(&id, THOLE_ID_BYTES_MAX);
-    bool const same =
-        subject_token_decode(token, &id, NULL) == THOLE_OK && thole_slice_equal(buf_bytes(&id), instance);
+    bool const same = thole_slice_equal(subject_nth(tokens, 0), query->name) &&
+                      subject_token_decode(subject_nth(tokens, 1), &id, NULL) == THOLE_OK &&
+                      thole_slice_equal(buf_bytes(&id), query->instance);
     buf_release(&id);
     return same;
 }
 
-static thole_slice token_of(const struct query_mail *mail)
+static thole_slice tokens_of(const struct query_mail *mail)
 {
-    return (thole_slice){(const uint8_t *)mail->bytes + mail->reply_len + 1, mail->token_len};
+    return (thole_slice){(const uint8_t *)mail->bytes + mail->reply_len + 1, mail->tokens_len};
 }
 
 static thole_slice body_of(const struct query_mail *mail)
 {
-    return (thole_slice){(const uint8_t *)mail->bytes + mail->reply_len + 1 + mail->token_len,
+    return (thole_slice){(const uint8_t *)mail->bytes + mail->reply_len + 1 + mail->tokens_len,
                          mail->body_len};
 }
 
-static bool is_here(const struct shard *shard, const struct query_mail *mail, thole_slice instance)
+static bool is_here(const struct shard *shard, const struct query_mail *mail, const struct query *query)
 {
-    return is_subjects(instance, token_of(mail)) &&
-           subject_partition(instance, shard->engine->topology.partitions) == mail->mail.p;
+    return is_subjects(query, tokens_of(mail)) &&
+           subject_partition(query->instance, shard->engine->topology.partitions) == mail->mail.p;
 }
 
 static void ask(struct shard *shard, struct owned *owned, const char *reply, const struct query *query)
@@ -148,8 +150,9 @@ void query_take(struct shard *shard, const struct shard_mail *mail)
     assert(mail->kind == SHARD_QUERY);
     arena_init(&arena, MESSAGE_BYTES_MAX);
     thole_status status = query_decode(body_of(asking), &arena, &query, &err);
-    if (status == THOLE_OK && !is_here(shard, asking, query.instance))
-        status = thole_fail(&err, THOLE_CORRUPT, "the query is for another instance than its subject says");
+    if (status == THOLE_OK && !is_here(shard, asking, &query))
+        status = thole_fail(&err, THOLE_CORRUPT,
+                            "the query is another one, or for another instance, than its subject says");
     if (status == THOLE_OK && partition_state(owned->machine) != PARTITION_OPEN)
         status = thole_fail(&err, THOLE_UNAVAILABLE, "the partition is being handed over");
     if (status == THOLE_OK) {
@@ -192,8 +195,8 @@ static thole_status subscribe(struct shard *shard, const struct owned *owned, st
     struct query_subscription *queries = memory_new(sizeof *queries);
     *queries = (struct query_subscription){
         .shard = shard, .p = owned->p, .generation = partition_generation(owned->machine)};
-    thole_status status =
-        subject_query(&shard->subject, shard->engine->topology.ns, owned->p, (thole_slice){0}, reterr);
+    thole_status status = subject_query(&shard->subject, shard->engine->topology.ns, owned->p,
+                                        (thole_slice){0}, (thole_slice){0}, reterr);
     if (status == THOLE_OK)
         status = connection_subscribe(shard->engine->connection, buf_cstr(&shard->subject), on_question,
                                       queries, &queries->subscription, reterr);

@@ -1,5 +1,6 @@
 /* Publishes a handler's result to its instance's inbox. */
 #include "clock.h"
+#include "message_route.h"
 #include "subject.h"
 #include "worker_parts.h"
 
@@ -38,7 +39,9 @@ static thole_status encode(const struct worker_host *host, struct thole_activity
         payload_max = server_max - HEADER_ROOM_BYTES;
     if (payload_max > MESSAGE_BYTES_MAX - HEADER_ROOM_BYTES)
         payload_max = MESSAGE_BYTES_MAX - HEADER_ROOM_BYTES; /* a larger message could not be stored */
-    THOLE_TRY(subject_inbox(subject, host->options.ns, act->partition, item->instance, reterr));
+    struct message_route const route = message_route(&message, SENDER_WORKER);
+    THOLE_TRY(subject_inbox(subject, host->options.ns, act->partition, thole_slice_from(route.text),
+                            item->instance, reterr));
     buf_init(&details, DETAILS_BYTES_MAX);
     activity_result(act, payload_max, text, &message);
     add_details(act, payload_max, &details, &message);

@@ -263,8 +263,8 @@ static void overload(const char *id)
     struct buf subject, body;
     buf_init(&subject, SUBJECT_BYTES_MAX);
     buf_init(&body, 4096);
-    CHECK_OK(subject_query(&subject, "default", subject_partition(query.instance, PARTITIONS), query.instance,
-                           &stack.err),
+    CHECK_OK(subject_query(&subject, "default", subject_partition(query.instance, PARTITIONS), query.name,
+                           query.instance, &stack.err),
              &stack.err);
     CU_ASSERT_EQUAL(query_encode(&query, &body), THOLE_OK);
     CHECK_OK(requests_open(hand, AT_ONCE, WAIT_MS, on_answer, NULL, &requests, &stack.err), &stack.err);

@@ -103,9 +103,9 @@ static void test_garbage_everywhere(void)
     struct connection_options const options = {
         .url = stack.nats.url, .name = "garbage", .connect_timeout_ms = 2000, .request_timeout_ms = 2000};
     CHECK_OK(connection_open(&options, &connection, &stack.err), &stack.err);
-    static const char *const subjects[] = {"thole.default.in.#.someone",
-                                           "thole.default.in.#.%zz",
-                                           "thole.default.in.#.warm",
+    static const char *const subjects[] = {"thole.default.in.#.event.one.someone",
+                                           "thole.default.in.#.event.one.%zz",
+                                           "thole.default.in.#.start.one.warm",
                                            "thole.default.hist.#.someone.1",
                                            "thole.default.hist.#.someone.99999999999999999999",
                                            "thole.default.ctl.#.epoch",
@@ -115,7 +115,7 @@ static void test_garbage_everywhere(void)
                                            "thole.default.cancel.someone.#",
                                            "thole.default.event.one.someone.#",
                                            "$KV.THOLE_default_NODES.node.#",
-                                           "thole.default.in.#.other-partition"};
+                                           "thole.default.in.#.event.one.other-partition"};
     for (size_t s = 0; s < ARRAY_LEN(subjects); s++) {
         for (uint32_t p = 0; p < 8; p++)
             throw_garbage(connection, subjects[s], p);

@@ -60,9 +60,9 @@ static void post_orders(const char *round, int n)
                                       .request_id = instance};
         buf_init(&subject, SUBJECT_BYTES_MAX);
         buf_init(&body, MESSAGE_BYTES_MAX);
-        CHECK_OK(
-            subject_inbox(&subject, "default", subject_partition(instance, PARTITIONS), instance, &stack.err),
-            &stack.err);
+        CHECK_OK(subject_inbox(&subject, "default", subject_partition(instance, PARTITIONS),
+                               THOLE_STR("start.one"), instance, &stack.err),
+                 &stack.err);
         CHECK_OK(message_encode(&start, &body), &stack.err);
         post(buf_cstr(&subject), buf_bytes(&body));
         buf_release(&subject);

@@ -3,7 +3,7 @@
  * others, the log stays short, and a crash loses none.
  */
 #include "connection.h"
-#include "message.h"
+#include "message_route.h"
 #include "stack.h"
 #include "subject.h"
 
@@ -13,13 +13,18 @@ static struct stack stack;
 static thole_client *client;
 static struct connection *bare;
 
-static void publish(uint32_t p, thole_slice token, thole_slice body)
+static void publish_as(uint32_t p, const char *route, thole_slice token, thole_slice body)
 {
     struct buf subject;
     buf_init(&subject, 4096);
-    buf_printf(&subject, "thole.default.in.%u.%.*s", p, THOLE_FMT(token));
+    buf_printf(&subject, "thole.default.in.%u.%s.%.*s", p, route, THOLE_FMT(token));
     CHECK_OK(connection_publish(bare, buf_cstr(&subject), NULL, 0, body, &stack.err), &stack.err);
     buf_release(&subject);
+}
+
+static void publish(uint32_t p, thole_slice token, thole_slice body)
+{
+    publish_as(p, "event.item", token, body);
 }
 
 /* Where it belongs. */
@@ -30,7 +35,9 @@ static void publish_to(const char *id, const struct message *message)
     buf_init(&token, 1024);
     CU_ASSERT_EQUAL(message_encode(message, &bytes), THOLE_OK);
     CHECK_OK(subject_token(&token, thole_slice_from(id), &stack.err), &stack.err);
-    publish(subject_partition(thole_slice_from(id), PARTITIONS), buf_bytes(&token), buf_bytes(&bytes));
+    struct message_route const route = message_route(message, SENDER_CLIENT);
+    publish_as(subject_partition(thole_slice_from(id), PARTITIONS), route.text, buf_bytes(&token),
+               buf_bytes(&bytes));
     buf_release(&token);
     buf_release(&bytes);
 }
@@ -142,6 +149,8 @@ static void test_each_kind_with_its_reason(void)
     publish_to("kind", &m);
     CU_ASSERT_TRUE(appears("instance", "kind", 5000));
     m.instance = THOLE_STR("kind");
+    publish_as(p, "start.two", THOLE_STR("kind"), THOLE_STR("\x08\x01\x12\x04kind\x1a\x05\x0a\x03one"));
+    CU_ASSERT_TRUE(appears("route", "start.two.kind", 5000));
     m.request_id = THOLE_STR("\xff\xfe");
     publish_to("kind", &m);
     CU_ASSERT_TRUE(appears("request_id", "kind", 5000));

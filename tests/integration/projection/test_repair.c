@@ -117,7 +117,7 @@ static void wait_settled(const char *id)
 static void blind_reader(const char *stream)
 {
     char api[256], config[4096], request[4200];
-    const char *const nothing = "thole.default.in.0.bm8";
+    const char *const nothing = "thole.default.in.0.event.e.bm8";
     struct buf answer;
     buf_init(&answer, 1 << 16);
     snprintf(api, sizeof api, "$JS.API.CONSUMER.LIST.%s", stream);

@@ -328,7 +328,7 @@ static void test_purge_below(void)
     thole_error err = {0};
     struct stream_bounds b;
     char prefix[TEXT_BYTES];
-    put_text(prefix, "thole.%s.in.0", place.t.ns);
+    put_text(prefix, "thole.%s.in.0.event.e", place.t.ns);
     fill_stream(connection, prefix, 100, 1);
     CHECK_OK(stream_purge_below(connection, place.in, 0, &err), &err);
     CHECK_OK(stream_purge_below(connection, place.in, 1, &err), &err);
@@ -515,7 +515,7 @@ static void test_three_kill9_and_a_purge_every_100_ms(void)
     thole_error err = {0};
     pthread_t thread;
     unsigned long stored = 0, missing = 0;
-    put_text(writer.subject, "thole.%s.in.0.a", place.t.ns);
+    put_text(writer.subject, "thole.%s.in.0.event.e.a", place.t.ns);
     put_text(writer.stream, "%s", place.in);
     struct ordered_reader *reader = open_reader(place.in, NULL, 0, &f);
     CHECK_OK(requests_open(connection, 256, 5000, note_stored, &writer, &writer.requests, &err), &err);
@@ -553,7 +553,7 @@ static void test_the_next_sequence_was_purged(void)
     struct following f = {0};
     thole_error err = {0};
     char prefix[TEXT_BYTES];
-    put_text(prefix, "thole.%s.in.0", place.t.ns);
+    put_text(prefix, "thole.%s.in.0.event.e", place.t.ns);
     struct ordered_reader *reader = open_reader(place.in, NULL, 0, &f);
     fill_stream(connection, prefix, 10, 1);
     CU_ASSERT(reaches(&f.count, 10));

@@ -362,7 +362,7 @@ static void test_publish_answers(void)
     char history[TEXT_BYTES], work[TEXT_BYTES], inbox[TEXT_BYTES];
     put_text(history, "thole.%s.hist.0.a.1", t.ns);
     put_text(work, "thole.%s.work.q.a.1.1.1", t.ns);
-    put_text(inbox, "thole.%s.in.0.a", t.ns);
+    put_text(inbox, "thole.%s.in.0.event.e.a", t.ns);
     struct publish publish = {.subject = history, .body = THOLE_STR("x"), .expect_last = true};
     CU_ASSERT_EQUAL(publish_one(requests, &sink, &publish), REQUEST_STORED);
     CU_ASSERT_EQUAL(sink.last_sequence, 1);
@@ -441,7 +441,7 @@ static void test_late_answers_are_dropped(void)
     thole_error err = {0};
     struct requests *requests = open_window(connection, 1, 300, &sink);
     char subject[TEXT_BYTES];
-    put_text(subject, "thole.%s.in.0.a", t.ns);
+    put_text(subject, "thole.%s.in.0.event.e.a", t.ns);
     struct publish const publish = {.subject = subject};
     unsigned long sent = 0;
     server_pause(&fixture_server);
@@ -602,7 +602,7 @@ static void test_many_threads_share_a_window(void)
     char subject[TEXT_BYTES];
     pthread_t threads[4];
     struct pusher pushers[4];
-    put_text(subject, "thole.%s.in.0.a", t.ns);
+    put_text(subject, "thole.%s.in.0.event.e.a", t.ns);
     for (int i = 0; i < 4; i++) {
         pushers[i] = (struct pusher){.requests = requests, .subject = subject};
         pthread_create(&threads[i], NULL, push, &pushers[i]);

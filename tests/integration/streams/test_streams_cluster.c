@@ -91,7 +91,8 @@ static void *write_numbers(void *arg)
     while (!atomic_load(&traffic.stop) && traffic.accepted < NUMBERS_MAX) {
         char body[24];
         int const len = snprintf(body, sizeof body, "%lu", traffic.accepted);
-        struct publish const publish = {.subject = "thole.r3.in.0.a", .body = {(uint8_t *)body, (size_t)len}};
+        struct publish const publish = {.subject = "thole.r3.in.0.event.e.a",
+                                        .body = {(uint8_t *)body, (size_t)len}};
         if (requests_publish(traffic.requests, &publish, traffic.accepted, &err) == THOLE_OK)
             atomic_fetch_add(&traffic.accepted, 1);
         usleep(atomic_load(&traffic.gently) ? 100000 : 100);

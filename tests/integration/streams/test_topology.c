@@ -194,11 +194,12 @@ static const struct wrong wrongs[] = {
      "\"retention\":\"limits\",\"storage\":\"memory\",\"discard\":\"new\",\"deny_purge\":true", "storage"},
     {"THOLE_%s_HIST_0", HIST,
      "\"retention\":\"interest\",\"storage\":\"file\",\"discard\":\"new\",\"deny_purge\":true", "retention"},
-    {"THOLE_%s_IN_0", "\"thole.%s.in.0.*\"", WORKQ, "retention"},
-    {"THOLE_%s_IN_0", "\"thole.%s.in.0.*\"", LIMITS ",\"max_age\":3600000000000", "max_age"},
-    {"THOLE_%s_IN_0", "\"thole.%s.in.0.*\"", LIMITS ",\"deny_purge\":true", "deny_purge"},
-    {"THOLE_%s_IN_0", "\"thole.%s.in.0.*\"", LIMITS ",\"max_msgs_per_subject\":1", "max_msgs_per_subject"},
-    {"THOLE_%s_IN_0", "\"thole.%s.in.0.*\"", LIMITS ",\"allow_rollup_hdrs\":true", "allow_rollup_hdrs"},
+    {"THOLE_%s_IN_0", "\"thole.%s.in.0.*.*.*\"", WORKQ, "retention"},
+    {"THOLE_%s_IN_0", "\"thole.%s.in.0.*.*.*\"", LIMITS ",\"max_age\":3600000000000", "max_age"},
+    {"THOLE_%s_IN_0", "\"thole.%s.in.0.*.*.*\"", LIMITS ",\"deny_purge\":true", "deny_purge"},
+    {"THOLE_%s_IN_0", "\"thole.%s.in.0.*.*.*\"", LIMITS ",\"max_msgs_per_subject\":1",
+     "max_msgs_per_subject"},
+    {"THOLE_%s_IN_0", "\"thole.%s.in.0.*.*.*\"", LIMITS ",\"allow_rollup_hdrs\":true", "allow_rollup_hdrs"},
     {"THOLE_%s_WORK", "\"thole.%s.work.>\"", LIMITS, "retention"},
     {"THOLE_%s_WORK", "\"thole.%s.work.>\"", WORKQ, "deny_purge"},
     {"THOLE_%s_WORK", "\"thole.%s.work.>\"", WORKQ ",\"deny_purge\":true,\"max_msg_size\":5000",
@@ -291,8 +292,8 @@ static void test_mirror_and_seal_are_refused(void)
     CHECK_OK(ensure(ns, 1, &err), &err);
     put_text(subject, "$JS.API.STREAM.UPDATE.THOLE_%s_IN_0", ns);
     snprintf(json, sizeof json,
-             "{\"name\":\"THOLE_%s_IN_0\",\"subjects\":[\"thole.%s.in.0.*\"]," LIMITS ",\"sealed\":true}", ns,
-             ns);
+             "{\"name\":\"THOLE_%s_IN_0\",\"subjects\":[\"thole.%s.in.0.*.*.*\"]," LIMITS ",\"sealed\":true}",
+             ns, ns);
     CU_ASSERT(has(api_answer(connection, subject, json), "\"sealed\":true"));
     CU_ASSERT_EQUAL(ensure(ns, 1, &err), THOLE_INVALID);
     CU_ASSERT(has(err.text, " has sealed true"));
@@ -306,7 +307,7 @@ static void test_limits_of_the_inbox_are_allowed(void)
     const char *ns = fresh_ns();
     put_text(subject, "$JS.API.STREAM.CREATE.THOLE_%s_IN_0", ns);
     snprintf(json, sizeof json,
-             "{\"name\":\"THOLE_%s_IN_0\",\"subjects\":[\"thole.%s.in.0.*\"]," LIMITS
+             "{\"name\":\"THOLE_%s_IN_0\",\"subjects\":[\"thole.%s.in.0.*.*.*\"]," LIMITS
              ",\"max_bytes\":1000000,"
              "\"compression\":\"s2\",\"duplicate_window\":60000000000}",
              ns, ns);
@@ -342,11 +343,14 @@ static void test_config_that_does_not_fit(void)
     CU_ASSERT_EQUAL(topology_ensure(connection, &replicas, &t, &err), THOLE_INVALID);
     CU_ASSERT(has(err.text, "_CONFIG has num_replicas 1, but 3 is needed"));
     put_text(subject, "$KV.THOLE_%s_CONFIG.format", ns);
-    CU_ASSERT(has(api_answer(connection, subject, "2"), "\"seq\""));
+    CU_ASSERT(has(api_answer(connection, subject, "3"), "\"seq\""));
     CU_ASSERT_EQUAL(ensure(ns, 0, &err), THOLE_UNSUPPORTED);
-    CU_ASSERT(has(err.text, "has format 2, this program knows 1"));
+    CU_ASSERT(has(err.text, "has format 3, this program knows 2"));
     CU_ASSERT_EQUAL(topology_read(connection, ns, &t, &err), THOLE_UNSUPPORTED);
     CU_ASSERT(has(api_answer(connection, subject, "1"), "\"seq\""));
+    CU_ASSERT_EQUAL(topology_read(connection, ns, &t, &err), THOLE_UNSUPPORTED);
+    CU_ASSERT(has(err.text, "has format 1, this program knows 2"));
+    CU_ASSERT(has(api_answer(connection, subject, "2"), "\"seq\""));
     put_text(subject, "$KV.THOLE_%s_CONFIG.partitions", ns);
     static const char *const garbage[] = {"0", "x", "", "-1", "1e9", "99999999999999999999"};
     for (size_t i = 0; i < ARRAY_LEN(garbage); i++) {
@@ -375,7 +379,7 @@ static void test_half_made_is_completed(void)
     CU_ASSERT(has(api_answer(connection, subject, json), "\"did_create\":true"));
     CU_ASSERT_EQUAL(topology_read(connection, ns, &t, &err), THOLE_NOT_FOUND);
     put_text(subject, "$KV.THOLE_%s_CONFIG.partitions", ns);
-    CU_ASSERT(has(api_answer(connection, subject, "2"), "\"seq\""));
+    CU_ASSERT(has(api_answer(connection, subject, "3"), "\"seq\""));
     CU_ASSERT_EQUAL(topology_read(connection, ns, &t, &err), THOLE_NOT_FOUND);
     CHECK_OK(ensure(ns, 0, &err), &err);
     CHECK_OK(topology_read(connection, ns, &t, &err), &err);

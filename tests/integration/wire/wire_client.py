@@ -166,6 +166,7 @@ def get(data, number, default):
 
 PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_~"
 START, RESULT, CANCEL, EVENT, TERMINATE, PAUSE, RESUME, DELETE = 3, 4, 5, 6, 8, 9, 10, 11
+CONTROL = {CANCEL: "cancel", TERMINATE: "terminate", PAUSE: "pause", RESUME: "resume"}
 ENDS = {12: "completed", 13: "failed", 14: "cancelled", 32: "terminated"}
 
 
@@ -173,10 +174,22 @@ def token(instance):
     return "".join(chr(c) if c in PLAIN else f"%{c:02X}" for c in instance)
 
 
+def route(kind, body):
+    """The two tokens of the subject that say what the message does."""
+    if kind == START:
+        name, event = get(body, 1, b"").decode(), get(body, 6, None)
+        return f"start.{name}" if event is None else f"start_event.{name}~{get(event, 1, b'').decode()}"
+    if kind == EVENT:
+        return "event." + get(body, 1, b"").decode()
+    if kind == DELETE:
+        return "control.force_delete" if get(body, 4, 0) else "control.delete"
+    return "result.outside" if kind == RESULT else "control." + CONTROL[kind]
+
+
 class Thole:
     def __init__(self, nats, ns):
         self.nats, self.ns = nats, ns
-        if self.config("format") != 1:
+        if self.config("format") != 2:
             raise SystemExit("another format")
         self.partitions = self.config("partitions")
         self.payload_max = self.config("payload_max")
@@ -207,7 +220,7 @@ class Thole:
 
     def send(self, instance, kind, body):
         message = field(1, 1) + field(2, instance) + field(kind, body)
-        ack = self.send_raw(f"thole.{self.ns}.in.{self.partition(instance)}.{token(instance)}", message)
+        ack = self.send_raw(f"thole.{self.ns}.in.{self.partition(instance)}.{route(kind, body)}.{token(instance)}", message)
         check("stored", ack is not None and ack.get("seq", 0) > 0)
 
     def event(self, instance, kind, request=None):
@@ -238,7 +251,7 @@ class Thole:
     def query(self, instance, name, text=b""):
         body = field(1, 1) + field(2, instance) + field(3, name) + field(4, text)
         for _ in range(10):  # at a handover nobody answers for a moment
-            answer = self.nats.request(f"thole.{self.ns}.query.{self.partition(instance)}.{token(instance)}", body)
+            answer = self.nats.request(f"thole.{self.ns}.query.{self.partition(instance)}.{name.decode()}.{token(instance)}", body)
             if answer is not None and answer.status != "503" and get(answer.body, 2, 0) != 9:
                 return get(answer.body, 2, 0), get(answer.body, 3, b"")
             time.sleep(0.05)
@@ -373,16 +386,21 @@ def cannot_be_taken(thole):
     body = field(1, 1) + field(2, good) + field(EVENT, event)
     large = field(1, 1) + field(2, good) + field(EVENT, event + field(2, b"x" * (thole.payload_max + 1)))
     inbox = f"thole.{thole.ns}.in."
-    for code, subject, data in (("subject", f"{inbox}{right}.good%2eid", body),
-                                ("subject", f"{inbox}{right}.g%6Fod%2Eid", body),
-                                ("subject", f"{inbox}{right}.%C3", body),
-                                ("partition", f"{inbox}{(right + 1) % thole.partitions}.good%2Eid", body),
-                                ("malformed", f"{inbox}{right}.good%2Eid", b"{}"),
-                                ("unsupported", f"{inbox}{right}.good%2Eid", field(1, 2) + field(2, good)),
-                                ("instance", f"{inbox}{right}.good%2Eid", field(1, 1) + field(2, b"bad") + field(EVENT, event)),
-                                ("request_id", f"{inbox}{right}.good%2Eid",
+    for code, subject, data in (("subject", f"{inbox}{right}.event.go.good%2eid", body),
+                                ("subject", f"{inbox}{right}.event.go.g%6Fod%2Eid", body),
+                                ("subject", f"{inbox}{right}.event.go.%C3", body),
+                                ("partition", f"{inbox}{(right + 1) % thole.partitions}.event.go.good%2Eid", body),
+                                ("malformed", f"{inbox}{right}.event.go.good%2Eid", b"{}"),
+                                ("unsupported", f"{inbox}{right}.event.go.good%2Eid", field(1, 2) + field(2, good)),
+                                ("instance", f"{inbox}{right}.event.go.good%2Eid", field(1, 1) + field(2, b"bad") + field(EVENT, event)),
+                                ("request_id", f"{inbox}{right}.event.go.good%2Eid",
                                  field(1, 1) + field(2, good) + field(EVENT, event + field(3, b"\xff"))),
-                                ("too_large", f"{inbox}{right}.good%2Eid", large)):
+                                ("route", f"{inbox}{right}.event.stop.good%2Eid", body),
+                                ("route", f"{inbox}{right}.start.go.good%2Eid", body),
+                                ("route", f"{inbox}{right}.engine.event.good%2Eid", body),
+                                ("route", f"{inbox}{right}.event.go.good%2Eid",
+                                 field(1, 1) + field(2, good) + field(EVENT, event + field(3, b"<1.2.x"))),
+                                ("too_large", f"{inbox}{right}.event.go.good%2Eid", large)):
         ack = thole.send_raw(subject, data)
         check("acknowledged all the same", ack is not None and "seq" in ack, code)
         kept = thole.nats.wait(lambda m: m.subject.startswith(f"thole.{thole.ns}.rejected."))
@@ -391,7 +409,8 @@ def cannot_be_taken(thole):
               kept.headers["Thole-Bytes"] == str(len(data)) and kept.body == data[:1024] and
               len(kept.headers["Thole-Reason"]) > 10 and kept.headers["Thole-Time"].endswith("Z"),
               code, kept and kept.headers)
-    check("of no stream", thole.send_raw(f"{inbox}{right}.good.id", body) is None)
+    for subject in ("event.go.good.id", "good%2Eid", "event.good%2Eid"):
+        check("of no stream", thole.send_raw(f"{inbox}{right}.{subject}", body) is None, subject)
 
 
 def main():

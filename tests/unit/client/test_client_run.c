@@ -35,11 +35,12 @@ void __wrap_watch_close(struct watch *watch)
     play.open--;
 }
 
-thole_status __wrap_watch_publish_and_wait(struct watch *watch, thole_slice body, uint64_t until_ms,
-                                           uint64_t pause_ms, thole_error *reterr)
+thole_status __wrap_watch_publish_and_wait(struct watch *watch, const struct letter *letter,
+                                           uint64_t until_ms, uint64_t pause_ms, thole_error *reterr)
 {
     (void)watch, (void)pause_ms;
-    CU_ASSERT_TRUE(body.len > 0);
+    CU_ASSERT_TRUE(letter->body.len > 0);
+    CHECK_STR("route", letter->route.text, "start.checkout");
     play.until_ms = until_ms;
     return thole_fail(reterr, THOLE_UNAVAILABLE, "not stored");
 }

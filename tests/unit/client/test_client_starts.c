@@ -142,7 +142,7 @@ static thole_status run(void)
     return status;
 }
 
-#define SENT(n) "thole.shop.in.0.o" n " o" n ":ship@3(in) "
+#define SENT(n) "thole.shop.in.0.start.ship.o" n " o" n ":ship@3(in) "
 
 static void test_each(void)
 {

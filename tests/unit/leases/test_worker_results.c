@@ -85,7 +85,7 @@ static void test_details(void)
         play.act->before = (thole_slice){bytes, rows[i].before};
         worker_result_publish(&play.host, play.act);
         CU_ASSERT_EQUAL(play.sent, 1);
-        CHECK_STR("subject", play.subject, "thole.shop.in.5.order");
+        CHECK_STR("subject", play.subject, "thole.shop.in.5.result.worker.order");
         CU_ASSERT_EQUAL(play.details, rows[i].details);
         CU_ASSERT_EQUAL(play.data == 0, rows[i].full);
         CU_ASSERT_TRUE(play.details + play.data <= PAYLOAD_MAX);

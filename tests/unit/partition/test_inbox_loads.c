@@ -23,7 +23,7 @@ static struct {
     uint64_t read_from, read_to;
     size_t reads;
     struct { /* what the machine was given last */
-        char instance[32], subject[64], bytes[32];
+        char instance[32], route[32], subject[64], bytes[32];
         enum reject_code refused;
         uint64_t sequence, stored_ns;
     } given;
@@ -114,6 +114,7 @@ void __wrap_shard_input(struct owned *owned, const struct partition_in *in)
         return;
     CU_ASSERT_EQUAL(in->generation, world.generation);
     (void)snprintf(play.given.instance, sizeof play.given.instance, "%.*s", THOLE_FMT(message->instance));
+    (void)snprintf(play.given.route, sizeof play.given.route, "%.*s", THOLE_FMT(message->route));
     (void)snprintf(play.given.subject, sizeof play.given.subject, "%.*s", THOLE_FMT(message->subject));
     (void)snprintf(play.given.bytes, sizeof play.given.bytes, "%.*s", THOLE_FMT(message->bytes));
     play.given.refused = message->refused;
@@ -177,7 +178,8 @@ static void open_reader(void)
 
 static void message_comes(uint64_t sequence)
 {
-    struct delivery const delivery = {.subject = THOLE_STR("thole.ns.in.0.order"), .body = THOLE_STR("x")};
+    struct delivery const delivery = {.subject = THOLE_STR("thole.ns.in.0.event.item.order"),
+                                      .body = THOLE_STR("x")};
     play.reader.each(play.reader.arg, sequence, &delivery);
 }
 
@@ -289,9 +291,9 @@ static void test_a_message_is_passed_on_whole(void)
     static const struct {
         const char *subject, *named;
         enum reject_code refused;
-    } rows[] = {{"thole.ns.in.0.order", "order", REJECT_NONE},
-                {"thole.ns.in.0.a%2Eb", "a.b", REJECT_NONE},
-                {"thole.ns.in.0.%zz", "", REJECT_SUBJECT}};
+    } rows[] = {{"thole.ns.in.0.event.item.order", "order", REJECT_NONE},
+                {"thole.ns.in.0.event.item.a%2Eb", "a.b", REJECT_NONE},
+                {"thole.ns.in.0.event.item.%zz", "", REJECT_SUBJECT}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         begin();
         open_reader();
@@ -306,6 +308,7 @@ static void test_a_message_is_passed_on_whole(void)
         CU_ASSERT_EQUAL(world.shard.backlog.mails, 0);
         CHECK_STR(rows[i].subject, play.given.instance, rows[i].named);
         CHECK_STR(rows[i].subject, play.given.subject, rows[i].refused == REJECT_NONE ? "" : rows[i].subject);
+        CHECK_STR(rows[i].subject, play.given.route, rows[i].refused == REJECT_NONE ? "event.item" : "");
         CHECK_STR(rows[i].subject, play.given.bytes, "body");
         CU_ASSERT_EQUAL(play.given.refused, rows[i].refused);
         CU_ASSERT_EQUAL(play.given.sequence, FIRST);
@@ -317,8 +320,8 @@ static void test_a_message_is_passed_on_whole(void)
 
 /* ---- results that wait ---- */
 
-/* A result of `instance`, in the inbox of `named`. */
-static void store_result(const char *named, const char *instance)
+/* A result of `instance`, under a subject of `named`. */
+static void store_result_as(const char *route, const char *named, const char *instance)
 {
     size_t const i = (size_t)(++play.bounds.last - FIRST);
     struct message const message = {.kind = MESSAGE_ACTIVITY_RESULT,
@@ -329,7 +332,12 @@ static void store_result(const char *named, const char *instance)
     play.bounds.messages++;
     buf_init(&play.stored[i], 4096);
     CU_ASSERT_EQUAL_FATAL(message_encode(&message, &play.stored[i]), THOLE_OK);
-    (void)snprintf(play.subjects[i], sizeof play.subjects[i], "thole.ns.in.0.%s", named);
+    (void)snprintf(play.subjects[i], sizeof play.subjects[i], "thole.ns.in.0.%s.%s", route, named);
+}
+
+static void store_result(const char *named, const char *instance)
+{
+    store_result_as("result.worker", named, instance);
 }
 
 static struct request *read_results(uint64_t from, uint64_t count, bool gone_back)
@@ -347,8 +355,9 @@ static void test_results_of_whom_the_subject_names(void)
 {
     begin();
     store_result("order", "order");
-    store_result("other", "order"); /* whoever may write to other has nothing to say of order */
+    store_result("other", "order"); /* who may write to other has nothing to say of order */
     store_result("other", "other");
+    store_result_as("event.paid", "order", "order"); /* nor who may raise an event */
     struct request *const request = read_results(1, 100, false);
     CU_ASSERT_EQUAL_FATAL(request->in.results.results_len, 2);
     const struct partition_result *const results = request->in.results.results;

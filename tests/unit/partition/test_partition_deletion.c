@@ -171,10 +171,12 @@ static void test_what_waits_behind_it(void)
     for (size_t i = 0; i < ARRAY_LEN(messages); i++) {
         buf_init(&bytes, MESSAGE_BYTES_MAX);
         CU_ASSERT_EQUAL(message_encode(&messages[i], &bytes), THOLE_OK);
+        struct message_route const route = message_route(&messages[i], SENDER_CLIENT);
         struct partition_in const in = {.kind = PARTITION_IN_MESSAGE,
                                         .generation = partition_generation(s->p),
                                         .message = {.sequence = ++s->inbox,
                                                     .instance = messages[i].instance,
+                                                    .route = thole_slice_from(route.text),
                                                     .bytes = buf_bytes(&bytes)}};
         (void)partition_input(s->p, &in, s->now_ms); /* none of them is taken before all are there */
         buf_release(&bytes);

@@ -51,10 +51,15 @@ static const struct {
     {"no instance", RAW("\x08\x01"), REJECT_NONE, "rejected malformed i: instance id is empty\n"},
     {"other instance", RAW("\x08\x01\x12\x01j\x4a\x00"), REJECT_NONE,
      "rejected instance i: the subject and the message name different instances\n"},
+    {"kind and name", RAW("\x08\x01\x12\x01i\x4a\x00"), REJECT_NONE,
+     "rejected route i: the message is one for \"control.pause\", but its subject has another kind or "
+     "name\n"},
     {"token", RAW("\x08\x01\x12\x01i\x4a\x00"), REJECT_SUBJECT,
-     "rejected subject thole.ns.in.0.%zz: the subject's last token is not an instance id, percent-encoded\n"},
+     "rejected subject thole.ns.in.0.event.item.%zz: the subject's last token is not an instance id, "
+     "percent-encoded\n"},
     {"partition", RAW("\x08\x01\x12\x01i\x4a\x00"), REJECT_PARTITION,
-     "rejected partition thole.ns.in.0.%zz: the instance's CRC-32 says that another partition has it\n"},
+     "rejected partition thole.ns.in.0.event.item.%zz: the instance's CRC-32 says that another partition has "
+     "it\n"},
 };
 
 static void test_each_reason_has_its_code(void)

@@ -280,10 +280,10 @@ static const char made[] =
             STREAM("WORK", "\"thole.shop.work.>\"", "workqueue", "new", "-1", "-1", "0", "", "true", "true")
                 STREAM("REJECTED", "\"thole.shop.rejected.*\"", "limits", "old", "10000", "33554432",
                        "604800000000000", WINDOW, "true", "false")
-                    STREAM("IN_0", "\"thole.shop.in.0.*\"", "limits", "new", "-1", "-1", "0", WINDOW, "true",
-                           "false") STREAM("HIST_0", "\"thole.shop.hist.0.*.*\",\"thole.shop.ctl.0.*\"",
-                                           "limits", "new", "-1", "-1", "0", "", "false", "true")
-                        KEY("format", "1");
+                    STREAM("IN_0", "\"thole.shop.in.0.*.*.*\"", "limits", "new", "-1", "-1", "0", WINDOW,
+                           "true", "false")
+                        STREAM("HIST_0", "\"thole.shop.hist.0.*.*\",\"thole.shop.ctl.0.*\"", "limits", "new",
+                               "-1", "-1", "0", "", "false", "true") KEY("format", "2");
 
 static bool same(const struct topology *a, const struct topology *b)
 {
@@ -410,7 +410,8 @@ static const struct {
     {"$KV.THOLE_shop_CONFIG.partitions", "1", "0", "but a positive number is needed"},
     {"$KV.THOLE_shop_CONFIG.partitions", "1", "2", "has 2 partitions, 1 were asked for"},
     {"$KV.THOLE_shop_CONFIG.partitions", "1", "99999999", "at most"},
-    {"$KV.THOLE_shop_CONFIG.format", "1", "2", "upgrade this program"},
+    {"$KV.THOLE_shop_CONFIG.format", "2", "3", "upgrade this program"},
+    {"$KV.THOLE_shop_CONFIG.format", "2", "1", "use another namespace"},
     {"$KV.THOLE_shop_CONFIG.payload_max", "262144", "x", "payload_max of bucket THOLE_shop_CONFIG is \"x\""},
     {"$KV.THOLE_shop_CONFIG.payload_max", "262144", "999999999", "at most"},
     {"$KV.THOLE_shop_CONFIG.payload_max", "262144", "1000", ""},

@@ -120,12 +120,12 @@ static void test_ids_that_are_refused(void)
     buf_init(&to, SUBJECT_BYTES_MAX);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         CU_ASSERT_EQUAL(subject_token(&to, rows[i].id, NULL), rows[i].want);
-        CU_ASSERT_EQUAL(subject_inbox(&to, "ns", 0, rows[i].id, NULL), rows[i].want);
+        CU_ASSERT_EQUAL(subject_inbox(&to, "ns", 0, THOLE_STR("event.paid"), rows[i].id, NULL), rows[i].want);
         CU_ASSERT_EQUAL(subject_history(&to, "ns", 0, rows[i].id, 1, NULL), rows[i].want);
         CU_ASSERT_EQUAL(subject_work(&to, "ns", THOLE_STR("q"), rows[i].id, 1, 1, 1, NULL), rows[i].want);
         CU_ASSERT_EQUAL(subject_cancel(&to, "ns", rows[i].id, 1, NULL), rows[i].want);
         if (rows[i].id.len > 0) /* an empty instance is any */
-            CU_ASSERT_EQUAL(subject_query(&to, "ns", 0, rows[i].id, NULL), rows[i].want);
+            CU_ASSERT_EQUAL(subject_query(&to, "ns", 0, THOLE_STR("how"), rows[i].id, NULL), rows[i].want);
         CU_ASSERT_EQUAL(subject_event(&to, "ns", THOLE_STR("o"), rows[i].id, "completed", NULL),
                         rows[i].want);
     }
@@ -137,7 +137,7 @@ static const char *build(struct buf *to, int which, const char *ns, const char *
 {
     thole_status status = THOLE_INVALID;
     switch (which) {
-    case 0: status = subject_inbox(to, ns, 7, id, NULL); break;
+    case 0: status = subject_inbox(to, ns, 7, THOLE_STR("event.paid"), id, NULL); break;
     case 1: status = subject_history(to, ns, 7, id, 3, NULL); break;
     case 2: status = subject_history(to, ns, 7, id, EXECUTIONS_ALL, NULL); break;
     case 3: status = subject_control(to, ns, 7, name, NULL); break;
@@ -147,8 +147,8 @@ static const char *build(struct buf *to, int which, const char *ns, const char *
     case 7: status = subject_event(to, ns, slice(""), id, "", NULL); break;
     case 8: status = stream_name(to, ns, name, 7, NULL); break;
     case 9: status = stream_name(to, ns, name, -1, NULL); break;
-    case 10: status = subject_query(to, ns, 7, id, NULL); break;
-    case 11: status = subject_query(to, ns, 7, slice(""), NULL); break;
+    case 10: status = subject_query(to, ns, 7, slice(name), id, NULL); break;
+    case 11: status = subject_query(to, ns, 7, slice(""), slice(""), NULL); break;
     case 12: status = subject_history(to, ns, 7, id, 0, NULL); break;
     }
     return status == THOLE_OK ? buf_cstr(to) : thole_status_name(status);
@@ -157,7 +157,7 @@ static const char *build(struct buf *to, int which, const char *ns, const char *
 static void test_builders(void)
 {
     static const char *const want[] = {
-        "thole.shop.in.7.a%2Eb",
+        "thole.shop.in.7.event.paid.a%2Eb",
         "thole.shop.hist.7.a%2Eb.3",
         "thole.shop.hist.7.a%2Eb.*",
         "thole.shop.ctl.7.epoch",
@@ -167,8 +167,8 @@ static void test_builders(void)
         "thole.shop.event.*.a%2Eb.*",
         "THOLE_shop_epoch_7",
         "THOLE_shop_epoch",
-        "thole.shop.query.7.a%2Eb",
-        "thole.shop.query.7.*",
+        "thole.shop.query.7.epoch.a%2Eb",
+        "thole.shop.query.7.*.*",
         "thole.shop.hist.7.a%2Eb.0",
     };
     static const char *const bad[] = {"", "a.b", "a b", "*", ">", "a\r\nb", "\xc3\xa4", "a/b"};
@@ -178,11 +178,30 @@ static void test_builders(void)
         CHECK_STR("builder", build(&to, i, "shop", "epoch", THOLE_STR("a.b")), want[i]);
         for (size_t k = 0; k < ARRAY_LEN(bad); k++) {
             CHECK_STR("namespace", build(&to, i, bad[k], "epoch", THOLE_STR("a.b")), "INVALID");
-            if ((i == 3 || i == 4 || i == 6 || i == 8 || i == 9) &&
-                !(i == 6 && k == 0)) /* an empty orchestration is any */
+            if ((i == 3 || i == 4 || i == 6 || i == 8 || i == 9 || i == 10) &&
+                !((i == 6 || i == 10) && k == 0)) /* an empty orchestration or query is any */
                 CHECK_STR("name", build(&to, i, "shop", bad[k], THOLE_STR("a.b")), "INVALID");
         }
     }
+    buf_release(&to);
+}
+
+static void test_routes(void)
+{
+    static const char *const bad[] = {
+        "",      "event",   ".",       "event.", ".paid",       "event.paid.x",   "event..paid",
+        "a b.c", "event.*", "event.>", "*.paid", "ev\r\nent.x", "event.\xc3\xa4", "event.a%2Eb"};
+    struct buf to;
+    buf_init(&to, SUBJECT_BYTES_MAX);
+    CU_ASSERT_EQUAL(subject_inbox(&to, "shop", 7, THOLE_STR("start_event.A-z_0~9"), THOLE_STR("i"), NULL),
+                    THOLE_OK);
+    CHECK_STR("good", buf_cstr(&to), "thole.shop.in.7.start_event.A-z_0~9.i");
+    CU_ASSERT_TRUE(thole_slice_equal(subject_inbox_route(buf_bytes(&to)), THOLE_STR("start_event.A-z_0~9")));
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        CU_ASSERT_EQUAL(subject_inbox(&to, "shop", 7, slice(bad[i]), THOLE_STR("i"), NULL), THOLE_INVALID);
+    CU_ASSERT_EQUAL(subject_inbox_route(THOLE_STR("thole.shop.in.7")).len, 0);
+    CU_ASSERT_EQUAL(subject_inbox_route(THOLE_STR("thole.shop.in.7.event")).len, 0);
+    CU_ASSERT_EQUAL(subject_inbox_route(THOLE_STR("thole.shop.in.7.event.")).len, 0);
     buf_release(&to);
 }
 
@@ -223,7 +242,8 @@ static void test_longest_fits(void)
     CU_ASSERT_EQUAL(subject_work(&to, name, slice(name), longest, UINT64_MAX, UINT64_MAX, UINT64_MAX, NULL),
                     THOLE_OK);
     CU_ASSERT_EQUAL(subject_event(&to, name, slice(name), longest, "cancelled", NULL), THOLE_OK);
-    CU_ASSERT_EQUAL(subject_inbox(&to, name, PARTITIONS_MAX, longest, NULL), THOLE_INVALID);
+    CU_ASSERT_EQUAL(subject_inbox(&to, name, PARTITIONS_MAX, THOLE_STR("event.paid"), longest, NULL),
+                    THOLE_INVALID);
     buf_release(&to);
     buf_init(&to, STREAM_NAME_BYTES_MAX - 1);
     CU_ASSERT_EQUAL(stream_name(&to, name, "HIST", PARTITIONS_MAX - 1, NULL), THOLE_OK);
@@ -251,6 +271,7 @@ static const struct thole_test tests[] = {
     {"no byte gets out of its token", test_every_byte_stays_one_token},
     {"ids that are refused", test_ids_that_are_refused},
     {"subjects and stream names", test_builders},
+    {"kind and name of a message", test_routes},
     {"where replies may go", test_replies},
     {"the longest fit, and what does not fit says so", test_longest_fits},
     {"tokens of a subject", test_nth},
