@@ -689,7 +689,34 @@ static void test_the_row_of_an_instance_of_which_nothing_is_known(void)
     end(s);
 }
 
+/* Which instances nobody else started is known of each, however many there are. */
+static void test_many_roots(void)
+{
+    enum { MANY = 3000 };
+    struct stand *s = begin();
+    char id[16];
+    CU_ASSERT_FALSE(redo_is_root(s->projection, THOLE_STR("i-0")));
+    redo_no_root(s->projection, THOLE_STR("i-0")); /* before any is known */
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(id, sizeof id, "i-%d", i);
+        redo_root(s->projection, thole_slice_from(id));
+        if (i % 3 == 0)
+            redo_no_root(s->projection, thole_slice_from(id)); /* its id was used again, by a child */
+        if (i % 6 == 0)
+            redo_root(s->projection, thole_slice_from(id)); /* and once more */
+    }
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(id, sizeof id, "i-%d", i);
+        CU_ASSERT_EQUAL(redo_is_root(s->projection, thole_slice_from(id)), i % 3 != 0 || i % 6 == 0);
+    }
+    CU_ASSERT_FALSE(redo_is_root(s->projection, THOLE_STR("another")));
+    CU_ASSERT_EQUAL(s->projection->redo.roots_len, MANY);
+    redo_release(&s->projection->redo); /* it has nothing more to ask: it is not catching up */
+    end(s);
+}
+
 static const struct thole_test tests[] = {
+    {"projection: many roots", test_many_roots},
     {"projection: states in no other order", test_states_in_no_other_order},
     {"projection: rows, then work, then the watermark", test_rows_then_work_then_the_watermark},
     {"projection: a notice names the request of a client", test_a_notice_names_the_request_of_a_client},

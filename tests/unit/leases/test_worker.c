@@ -669,7 +669,40 @@ static void test_many_pushes(void)
     worker_destroy(w);
 }
 
+/* Activities that this program does not know wait here, so that they do not come again at once; those for
+ * which there is no more room are left to their lease. */
+static void test_so_many_unknown_ones_wait(void)
+{
+    struct worker_options options;
+    worker_options_init(&options);
+    struct worker_machine *const w = worker_create(&options);
+    struct worker_out out;
+    for (uint64_t id = 1; id <= WORKER_PARKED_MAX + 2; id++) {
+        struct worker_in const in = {
+            .kind = WORKER_IN_DELIVERED, .id = id, .key = {THOLE_STR("i"), 1, id, 1}, .deliveries = 1};
+        CU_ASSERT_EQUAL(worker_input(w, &in, 1000), THOLE_OK);
+        CU_ASSERT_PTR_NULL(worker_check(w));
+        while (worker_poll(w, &out)) {
+            if (out.kind == WORKER_OUT_WANT)
+                continue;
+            CU_ASSERT(id > WORKER_PARKED_MAX && out.id == id && out.kind == WORKER_OUT_DROP &&
+                      out.end == WORKER_END_UNKNOWN);
+        }
+    }
+    CU_ASSERT_EQUAL(worker_held(w), WORKER_PARKED_MAX);
+    CU_ASSERT_EQUAL(worker_counters(w).unknown, WORKER_PARKED_MAX + 2);
+    CU_ASSERT_EQUAL(worker_next_deadline_ms(w), 1100);
+    size_t handed_back = 0;
+    worker_advance(w, 1100);
+    while (worker_poll(w, &out))
+        handed_back += out.kind == WORKER_OUT_NAK && out.end == WORKER_END_UNKNOWN && out.delay_ms == 0;
+    CU_ASSERT_EQUAL(handed_back, WORKER_PARKED_MAX);
+    CU_ASSERT_EQUAL(worker_held(w), 0);
+    worker_destroy(w);
+}
+
 static const struct thole_test tests[] = {
+    {"so many unknown ones wait", test_so_many_unknown_ones_wait},
     {"stories", test_stories},
     {"2,000 pushes at once", test_many_pushes},
 };
