@@ -258,6 +258,7 @@ thole_client *cli_connect(const struct cli *cli, int *ret_code)
     thole_client_options_init(&options);
     options.nats_url = cli->options.nats_url;
     options.nats_creds = cli->options.nats_creds;
+    options.nats_inbox = cli->options.nats_inbox;
     options.postgres = cli->options.postgres;
     options.ns = cli->options.ns;
     options.timeout_ms = cli->options.timeout_ms;

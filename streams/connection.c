@@ -1,5 +1,6 @@
 /* A connection: connecting, loss, reconnecting, alarms. See link.h. */
 #include "clock.h"
+#include "inbox_prefix.h"
 #include "link.h"
 #include "locked.h"
 #include "memory.h"
@@ -55,7 +56,8 @@ struct connection {
     char *urls[NATS_URLS_MAX]; /* into url_text */
     size_t urls_len;
     char *url_text;
-    bool creds; /* from a file */
+    char inbox[INBOX_OF_CONNECTION_BYTES]; /* all inboxes are below it */
+    bool creds;                            /* from a file */
     uint64_t connect_timeout_ms, request_timeout_ms;
     connection_state_fn *on_state;
     void *arg;
@@ -74,6 +76,11 @@ uint64_t link_now_ms(void)
 uint64_t connection_request_timeout_ms(const struct connection *connection)
 {
     return connection->request_timeout_ms;
+}
+
+const char *connection_inbox_root(const struct connection *connection)
+{
+    return connection->inbox;
 }
 
 uint64_t connection_epoch(const struct connection *connection)
@@ -639,7 +646,7 @@ static thole_status set_options(struct connection *connection, const struct conn
     SET(natsOptions_SetDisconnectedCB(*o, on_disconnected, connection));
     SET(natsOptions_SetClosedCB(*o, on_closed, connection));
     SET(natsOptions_SetErrorHandler(*o, on_error, connection));
-    SET(natsOptions_SetCustomInboxPrefix(*o, "_INBOX.thole"));
+    SET(natsOptions_SetCustomInboxPrefix(*o, connection->inbox));
     if (options->name != NULL)
         SET(natsOptions_SetName(*o, options->name));
     if (options->creds != NULL)
@@ -729,8 +736,12 @@ thole_status connection_open(const struct connection_options *options, struct co
     if (options->creds != NULL && access(options->creds, R_OK) != 0)
         return thole_fail(reterr, THOLE_INVALID, "NATS credentials file %s cannot be read: %s",
                           options->creds, strerror(errno));
+    const char *const prefix = options->inbox == NULL ? INBOX_PREFIX_DEFAULT : options->inbox;
+    THOLE_TRY(inbox_prefix_check(prefix, reterr));
     struct connection *connection = connection_create(options);
-    thole_status status = set_urls(connection, options->url, reterr);
+    thole_status status = inbox_of_connection(prefix, connection->inbox, reterr);
+    if (status == THOLE_OK)
+        status = set_urls(connection, options->url, reterr);
     if (status == THOLE_OK)
         status = set_options(connection, options, reterr);
     if (status == THOLE_OK)

@@ -6,8 +6,8 @@
  * message that was received in an epoch can only be answered in it, and nothing that was being sent when it
  * ended is sent later. Settings of each: SendAsap when nats.c is older than 3.14 (its flusher sleeps 1 ms
  * otherwise), a write deadline, pings every 3 s (a server that froze is noticed within about 9 s), pending
- * limits off, inboxes below _INBOX.thole. User and password go into the URL; all servers of a cluster should
- * be listed in it.
+ * limits off, inboxes as inbox_prefix.h says. User and password go into the URL; all servers of a cluster
+ * should be listed in it.
  *
  * Statuses of streams/: THOLE_OK; THOLE_UNAVAILABLE (not connected, timeout, no responders, no leader: try
  * again); THOLE_DENIED; THOLE_NOT_FOUND; THOLE_CONFLICT; THOLE_UNSUPPORTED; THOLE_LIMIT; THOLE_INVALID;
@@ -30,6 +30,7 @@ typedef void connection_state_fn(void *arg, bool connected, uint64_t epoch);
 struct connection_options {
     const char *url;   /* one or more, comma-separated */
     const char *creds; /* NULL = none */
+    const char *inbox; /* prefix of this user's inboxes; NULL = INBOX_PREFIX_DEFAULT */
     const char *name;  /* shown by the server's monitoring */
     uint64_t connect_timeout_ms;
     uint64_t request_timeout_ms;   /* of each API round trip */

@@ -1,4 +1,5 @@
 /* Publish, request, subscribe and flush over a connection. */
+#include "inbox_prefix.h"
 #include "link.h"
 #include "memory.h"
 #include <assert.h>
@@ -14,11 +15,11 @@ static thole_status not_connected(const char *what, const char *name, thole_erro
 void connection_inbox(struct connection *connection, char ret[LINK_INBOX_BYTES])
 {
     natsInbox *inbox = NULL;
-    (void)connection;
     if (natsInbox_Create(&inbox) != NATS_OK) /* no other reason to fail */
         memory_give_up(1, LINK_INBOX_BYTES);
-    assert(strncmp(inbox, "_INBOX.", 7) == 0);
-    (void)snprintf(ret, LINK_INBOX_BYTES, "_INBOX.thole.%s", inbox + 7);
+    const char *const unique = strrchr(inbox, '.'); /* nats.c puts its own prefix before it, not ours */
+    assert(unique != NULL && INBOX_OF_CONNECTION_BYTES + strlen(unique) <= LINK_INBOX_BYTES);
+    (void)snprintf(ret, LINK_INBOX_BYTES, "%s%s", connection_inbox_root(connection), unique);
     natsInbox_Destroy(inbox);
 }
 

@@ -52,9 +52,10 @@ thole_status push_request(const struct push_options *options, char ret_subject[P
 
 void push_remove(struct link *link, const char *stream, const char *name)
 {
-    char subject[PUSH_API_BYTES];
+    char subject[PUSH_API_BYTES], nobody[LINK_INBOX_BYTES];
     (void)snprintf(subject, sizeof subject, "$JS.API.CONSUMER.DELETE.%s.%s", stream, name);
-    link_hint(link, subject, "_INBOX.thole.nobody", THOLE_STR("")); /* if it fails, the consumer expires */
+    (void)snprintf(nobody, sizeof nobody, "%s.nobody", connection_inbox_root(link->connection));
+    link_hint(link, subject, nobody, THOLE_STR("")); /* if it fails, the consumer expires */
 }
 
 bool push_flow_reply(struct link *link, thole_slice reply)

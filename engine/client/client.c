@@ -1,4 +1,5 @@
 /* Opening and closing, and the reads of the projection. */
+#include "inbox_prefix.h"
 #include "locked.h"
 #include "memory.h"
 #include "message.h"
@@ -35,6 +36,7 @@ static thole_status resolve(const thole_client_options *given, thole_client_opti
         *ret = *given;
     ret->nats_url = setting(ret->nats_url, "THOLE_NATS_URL", "nats://127.0.0.1:4222");
     ret->nats_creds = setting(ret->nats_creds, "THOLE_NATS_CREDS", NULL);
+    ret->nats_inbox = setting(ret->nats_inbox, "THOLE_NATS_INBOX", INBOX_PREFIX_DEFAULT);
     ret->postgres = setting(ret->postgres, "THOLE_POSTGRES", NULL);
     ret->ns = setting(ret->ns, "THOLE_NAMESPACE", "default");
     if (ret->timeout_ms == 0 || ret->payload_max > PAYLOAD_MAX_MAX)
@@ -51,6 +53,7 @@ static thole_status client_connect(struct thole_client *client, const thole_clie
     struct connection_options const connection = {
         .url = options->nats_url,
         .creds = options->nats_creds,
+        .inbox = options->nats_inbox,
         .name = "thole-client",
         .connect_timeout_ms = options->timeout_ms,
         .request_timeout_ms = options->timeout_ms,

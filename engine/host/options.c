@@ -23,6 +23,7 @@ const char *const option_outputs[] = {"table", "json", "jsonl", NULL};
 static const struct option_row shared_rows[] = {
     OPTION_ROW_NATS(FIELD(nats_url)),
     OPTION_ROW_NATS_CREDS(FIELD(nats_creds), .shown = "none"),
+    OPTION_ROW_NATS_INBOX(FIELD(nats_inbox)),
     OPTION_ROW_POSTGRES(FIELD(postgres), .shown = "required", .help = "libpq connection string or URI"),
     OPTION_ROW_NAMESPACE(FIELD(ns), .help = "namespace to serve"),
     {.flag = "node",
@@ -305,11 +306,20 @@ static thole_status make_node_name(char ret[NODE_NAME_BYTES], thole_error *reter
     return THOLE_OK;
 }
 
+static thole_status check_inbox(const struct host_options *options, thole_error *reterr)
+{
+    thole_error why = {.status = THOLE_OK};
+    if (inbox_prefix_check(options->nats_inbox, &why) == THOLE_OK)
+        return THOLE_OK;
+    return thole_fail(reterr, THOLE_INVALID, "--nats-inbox: %s", why.text);
+}
+
 /* What one option says about another. */
 static thole_status check_together(const struct host_command *command, thole_error *reterr)
 {
     const struct host_options *options = &command->options;
     enum host_role const role = command->role;
+    THOLE_TRY(check_inbox(options, reterr));
     if (role == HOST_REPLAY)
         return (command->words_len > 0) + command->all + (command->file != NULL) == 1
                    ? THOLE_OK

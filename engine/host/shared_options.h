@@ -4,6 +4,7 @@
  */
 #ifndef THOLE_SHARED_OPTIONS_H
 #define THOLE_SHARED_OPTIONS_H
+#include "inbox_prefix.h"
 #include "option_table.h"
 
 extern const char *const option_outputs[]; /* table, json, jsonl */
@@ -17,6 +18,12 @@ extern const char *const option_outputs[]; /* table, json, jsonl */
     {                                                                                                        \
         .flag = "nats-creds", .kind = OPTION_TEXT, .env = "THOLE_NATS_CREDS", .unit = "FILE",                \
         .help = "NATS credentials file", __VA_ARGS__                                                         \
+    }
+#define OPTION_ROW_NATS_INBOX(...)                                                                           \
+    {                                                                                                        \
+        .flag = "nats-inbox", .kind = OPTION_TEXT, .env = "THOLE_NATS_INBOX", .unit = "PREFIX",              \
+        .fallback = INBOX_PREFIX_DEFAULT, .help = "where answers from NATS arrive: below PREFIX",            \
+        __VA_ARGS__                                                                                          \
     }
 #define OPTION_ROW_POSTGRES(...)                                                                             \
     {                                                                                                        \

@@ -43,6 +43,7 @@ static thole_status store(struct report *report, const struct crash_place *place
     char build[BUILD_ID_BYTES];
     struct connection_options const options = {.url = report->options->nats_url,
                                                .creds = report->options->nats_creds,
+                                               .inbox = report->options->nats_inbox,
                                                .name = "thole-reporter",
                                                .connect_timeout_ms = CALL_TIMEOUT_MS,
                                                .request_timeout_ms = CALL_TIMEOUT_MS};

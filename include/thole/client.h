@@ -27,6 +27,10 @@ typedef struct thole_client_options {
     const char *ns;       /**< namespace; default $THOLE_NAMESPACE, else "default" */
     uint64_t timeout_ms;  /**< of each round trip; default 5000 */
     size_t payload_max;   /**< bytes of an input; 0, the default: the namespace's limit */
+    /** Where the answers arrive: below this prefix, of at most 64 bytes, which must begin with `_INBOX`. The
+     * user needs the permission to subscribe to it with `.>` behind it. Default $THOLE_NATS_INBOX, else
+     * `_INBOX.thole`. */
+    const char *nats_inbox;
 } thole_client_options;
 
 /** The status of an instance. Values are stored; append only. */

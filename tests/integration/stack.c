@@ -21,10 +21,10 @@ static void must(thole_status status, const thole_error *err, const char *what)
     exit(1);
 }
 
-static void start_nats(struct stack *stack, const char *dir, bool cluster)
+static void start_nats(struct stack *stack, const char *dir, bool cluster, const char *config)
 {
     static struct server servers[3];
-    struct nats_server_options const nats = {.dir = dir};
+    struct nats_server_options const nats = {.dir = dir, .config = config};
     if (cluster) {
         must(server_nats_cluster_start(&nats, 3, servers, &stack->err), &stack->err, "nats-server cluster");
         stack->nats = servers[0];
@@ -35,7 +35,7 @@ static void start_nats(struct stack *stack, const char *dir, bool cluster)
     }
 }
 
-static void start(struct stack *stack, bool cluster)
+static void start(struct stack *stack, bool cluster, const char *config)
 {
     char dir[SERVER_PATH_BYTES + 16];
     *stack = (struct stack){0};
@@ -43,7 +43,7 @@ static void start(struct stack *stack, bool cluster)
     (void)chmod(stack->dir, 0755); /* Postgres runs as another user */
     snprintf(dir, sizeof dir, "%s/nats", stack->dir);
     mkdir(dir, 0755);
-    start_nats(stack, dir, cluster);
+    start_nats(stack, dir, cluster, config);
     snprintf(dir, sizeof dir, "%s/pg", stack->dir);
     mkdir(dir, 0755);
     struct postgres_server_options const postgres = {.dir = dir, .no_fsync = true};
@@ -64,12 +64,17 @@ static void start(struct stack *stack, bool cluster)
 
 void stack_start(struct stack *stack)
 {
-    start(stack, false);
+    start(stack, false, NULL);
+}
+
+void stack_start_configured(struct stack *stack, const char *nats_config)
+{
+    start(stack, false, nats_config);
 }
 
 void stack_start_cluster(struct stack *stack)
 {
-    start(stack, true);
+    start(stack, true, NULL);
 }
 
 static char *read_file(const char *path)

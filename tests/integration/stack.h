@@ -28,6 +28,8 @@ struct stack {
 /* Starts NATS and Postgres (no_fsync: nothing here cuts the power) and sets the environment. Exits the test
  * program with a message when that fails. */
 void stack_start(struct stack *stack);
+/* The same with more lines in the configuration of nats-server: see nats_server_options. */
+void stack_start_configured(struct stack *stack, const char *nats_config);
 /* The same with three NATS servers as a cluster. */
 void stack_start_cluster(struct stack *stack);
 /* Stops everything that runs and removes the folder, unless $THOLE_TEST_KEEP is set. Exits the test program

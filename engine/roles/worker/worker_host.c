@@ -171,6 +171,7 @@ static thole_status open_connection(struct worker_host *host, thole_error *reter
 {
     struct connection_options const options = {.url = host->options.nats_url,
                                                .creds = host->options.nats_creds,
+                                               .inbox = host->options.nats_inbox,
                                                .name = host->incarnation,
                                                .connect_timeout_ms = CONNECT_TIMEOUT_MS,
                                                .request_timeout_ms = CONNECT_TIMEOUT_MS,

@@ -138,6 +138,7 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
 {
     arrived("connection_open.url %s", options->url);
     arrived("connection_open.creds %s", options->creds == NULL ? "none" : options->creds);
+    arrived("connection_open.inbox %s %s", options->name, options->inbox);
     return __real_connection_open(options, ret, reterr);
 }
 
@@ -307,6 +308,7 @@ static const struct option_arrival {
 } table[] = {
     {"nats", "%s", RUN_FIRST, "connection_open.url %s"},
     {"nats-creds", "/nowhere/x.creds", RUN_CREDS, "connection_open.creds /nowhere/x.creds"},
+    {"nats-inbox", "_INBOX_own", RUN_FIRST, "connection_open.inbox thole-engine _INBOX_own"},
     {"postgres", "%s", RUN_FIRST, "postgres_open.conninfo thole-engine %s"},
     {"postgres", "%s", RUN_FIRST, "postgres_open.conninfo thole-worker %s"},
     {"namespace", "arrives", RUN_FIRST, "topology_ensure.ns arrives"},
@@ -341,6 +343,7 @@ static const struct option_arrival {
     {"poison-after", "9", RUN_FIRST, "row_calls_create.candidate_after+strikes_max 9"},
     {"test-own-all", NULL, RUN_SECOND, "shard_send.own second 4"},
     {"test-suppress-push", NULL, RUN_SECOND, NULL}, /* test_switches() */
+    {"nats-inbox", "_INBOX_own", RUN_REPLAY, "connection_open.inbox thole-replay _INBOX_own"},
     {"all", NULL, RUN_REPLAY, "stream_read.stream THOLE_arrives_HIST_4"},
     {"threads", "3", RUN_REPLAY, "replayer_create.stacks_max 10000"},
     {"memory-max", "9MiB", RUN_REPLAY, "replayer_create.memory_max 3145728"},

@@ -27,6 +27,7 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
     thole_status const status = step("connection", true, reterr);
     CHECK_STR("url", options->url, "nats://n:1");
     CHECK_STR("credentials", options->creds, "file");
+    CHECK_STR("inbox", options->inbox, "_INBOX_shop");
     *ret = status == THOLE_OK ? (struct connection *)(uintptr_t)&something : NULL;
     return status;
 }
@@ -79,6 +80,7 @@ static thole_status open_client(thole_client **ret, thole_error *reterr)
     thole_client_options_init(&options);
     options.nats_url = "nats://n:1";
     options.nats_creds = "file";
+    options.nats_inbox = "_INBOX_shop";
     options.postgres = "password=secret";
     options.ns = "shop";
     return thole_client_open(&options, ret, reterr);

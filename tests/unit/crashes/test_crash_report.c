@@ -45,6 +45,7 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
 {
     CHECK_STR("server", options->url, "nats://n:1");
     CHECK_STR("credentials", options->creds, "file");
+    CHECK_STR("inbox", options->inbox, "_INBOX_e");
     play.opens++;
     *ret = play.open_status == THOLE_OK ? (struct connection *)&play : NULL;
     return play.open_status == THOLE_OK ? THOLE_OK : thole_fail(reterr, play.open_status, "NATS is away");
@@ -119,7 +120,8 @@ static void begin(int status)
 
 static void report(void *arg)
 {
-    struct host_options const options = {.nats_url = "nats://n:1", .nats_creds = "file", .ns = "shop"};
+    struct host_options const options = {
+        .nats_url = "nats://n:1", .nats_creds = "file", .nats_inbox = "_INBOX_e", .ns = "shop"};
     (void)arg;
     play.code = crash_report(&options, play.page, play.status);
 }

@@ -42,6 +42,7 @@ thole_status __wrap_connection_open(const struct connection_options *options, st
                                     thole_error *reterr)
 {
     CHECK_STR("credentials", options->creds, "file");
+    CHECK_STR("inbox", options->inbox, "_INBOX_w");
     CU_ASSERT_EQUAL(strncmp(options->name, "node-", 5), 0); /* who it is, for people */
     play.on_state = options->on_state;
     play.arg = options->arg;
@@ -193,6 +194,7 @@ static thole_status start_with(uint64_t renew_every_ms, bool process)
         .size = sizeof program, .name = "p", .activities = entries, .activities_len = 1};
     struct host_options const options = {.nats_url = "nats://n:1",
                                          .nats_creds = "file",
+                                         .nats_inbox = "_INBOX_w",
                                          .ns = "shop",
                                          .queue = "q",
                                          .node = "node",

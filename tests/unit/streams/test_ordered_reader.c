@@ -58,6 +58,12 @@ void __wrap_connection_inbox(struct connection *connection, char ret[LINK_INBOX_
     (void)snprintf(ret, LINK_INBOX_BYTES, "_INBOX.x.%u", ++play.inboxes);
 }
 
+const char *__wrap_connection_inbox_root(const struct connection *connection)
+{
+    (void)connection;
+    return "_INBOX.x";
+}
+
 uint64_t __wrap_connection_request_timeout_ms(const struct connection *connection)
 {
     (void)connection;
