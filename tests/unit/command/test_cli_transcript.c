@@ -3,18 +3,18 @@
  * THOLE_WRITE_TRANSCRIPT=1 in the environment the file is written anew, to be read and committed. */
 #include "captured.h"
 #include "command.h"
-#include "heap.h"
 #include "thole_cunit.h"
+#include "transcript.h"
 #include "wrap_command_world.h"
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define TRANSCRIPT THOLE_SOURCE_DIR "/tests/unit/command/cli.transcript"
-enum { WORDS_MAX = 24, TEXT_MAX = 1024 * 1024 };
+enum { WORDS_MAX = 24, TEXT_MAX = 128 * 1024 };
 
 struct line {
-    char room[TEXT_MAX / 8];
+    char room[TEXT_MAX];
     char *words[WORDS_MAX];
     int len, code;
     char *said; /* on stderr */
@@ -108,36 +108,6 @@ static void play_line(const char *text, FILE *to)
     free(out);
 }
 
-static char *read_file(const char *path)
-{
-    char *const text = calloc(1, TEXT_MAX);
-    FILE *const from = fopen(path, "re");
-    CU_ASSERT_FATAL(text != NULL && from != NULL);
-    CU_ASSERT_FATAL(fread(text, 1, TEXT_MAX - 1, from) < TEXT_MAX - 1);
-    (void)fclose(from);
-    return text;
-}
-
-/* All command lines of @p script, and what they print. */
-static char *play_all(const char *script)
-{
-    char *text = NULL, *line = NULL;
-    size_t len = 0;
-    FILE *const to = open_memstream(&text, &len);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(to);
-    for (const char *at = script; *at != '\0'; at += strcspn(at, "\n"), at += *at == '\n') {
-        if (*at != '#' && (at[0] != '$' || at[1] != ' '))
-            continue;
-        line = strndup(at, strcspn(at, "\n"));
-        (void)fprintf(to, "%s%s\n", at == script ? "" : "\n", line);
-        if (*at == '$')
-            play_line(line + 2, to);
-        free(line);
-    }
-    (void)fclose(to);
-    return text;
-}
-
 static char folder[32];
 
 /* A folder of its own, with a link to where nothing can be written to. */
@@ -155,43 +125,26 @@ static void leave(void)
 
 static void test_transcript(void)
 {
-    bool const writes = getenv("THOLE_WRITE_TRANSCRIPT") != NULL;
-    (void)clearenv(); /* settings of the command */
     enter();
-    char *const want = read_file(TRANSCRIPT), *const got = play_all(want);
+    transcript_check(TRANSCRIPT, play_line);
     leave();
-    if (writes) {
-        FILE *const to = fopen(TRANSCRIPT, "we");
-        CU_ASSERT_PTR_NOT_NULL_FATAL(to);
-        (void)fputs(got, to);
-        (void)fclose(to);
-    } else if (strcmp(got, want) != 0) {
-        size_t at = 0, line = 1;
-        for (; got[at] == want[at]; at++)
-            line += got[at] == '\n';
-        for (; at > 0 && got[at - 1] != '\n'; at--)
-            continue;
-        fprintf(stderr, "\n  cli.transcript:%zu\n    got  %.*s\n    want %.*s\n", line,
-                (int)strcspn(got + at, "\n"), got + at, (int)strcspn(want + at, "\n"), want + at);
-        CU_FAIL("the transcript differs");
-    }
-    free(got);
-    free(want);
 }
 
 /* Nothing stays on the heap. */
 static void test_heap(void)
 {
-    char *const script = read_file(TRANSCRIPT);
     enter();
-    free(play_all(script));
-    free(play_all(script));
-    size_t const before = heap_used();
-    free(play_all(script));
-    CU_ASSERT_EQUAL(heap_used(), before);
+    transcript_check_heap(TRANSCRIPT, play_line);
     leave();
-    free(script);
 }
 
-static const struct thole_test tests[] = {{"transcript", test_transcript}, {"heap", test_heap}};
-THOLE_TEST_MAIN("cli_transcript", tests)
+/* Settings of the command would change what it prints. */
+int main(void)
+{
+    static const struct thole_test tests[] = {{"transcript", test_transcript}, {"heap", test_heap}};
+    static const char *const settings[] = {"THOLE_NATS_URL", "THOLE_NATS_CREDS", "THOLE_POSTGRES",
+                                           "THOLE_NAMESPACE", "THOLE_PAYLOAD_MAX"};
+    for (size_t i = 0; i < ARRAY_LEN(settings); i++)
+        (void)unsetenv(settings[i]);
+    return thole_run_suite("cli_transcript", tests, ARRAY_LEN(tests));
+}
