@@ -139,6 +139,7 @@ static void check_list(const struct instances *p, const struct entry_list *list,
         sums->recalled += entry->state == ENTRY_RECALLED;
         sums->refusals += entry->refusals;
         sums->ready += entry->ready;
+        assert(entries_find(&p->entries, entry->id) == entry);
         n++;
     }
     assert(list->last == previous && n == list->len);
@@ -166,6 +167,23 @@ static void check_progress(const struct progress *progress)
     assert(progress->above_len == 0 || progress->above[0] > progress->floor + 1);
 }
 
+static void check_known_ids(const struct known_ids *known, size_t most)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < known->cap; i++)
+        n += known->slots[i] != 0;
+    assert(n == known->len);
+    assert(!known->complete || (known->slots != NULL && !known->given_up));
+    assert(!known->given_up || known->cap == 0);
+    assert(known->len <= known->cap - known->cap / 4 && known->len <= most);
+}
+
+static void check_names(const struct instances *p)
+{
+    for (size_t i = 0; i < p->names_len; i++)
+        assert(p->names[i].name.len > 0 && p->names[i].count > 0);
+}
+
 void instances_check(const struct instances *p)
 {
     struct sums sums = {0};
@@ -178,6 +196,6 @@ void instances_check(const struct instances *p)
     }
     assert(sums.refusals == refusals);
     check_progress(&p->progress);
-    assert(!p->known.complete || (p->known.slots != NULL && !p->known.given_up));
-    assert(p->known.len <= p->known.cap - p->known.cap / 4 && p->known.len <= p->env->options.known_max);
+    check_known_ids(&p->known, p->env->options.known_max);
+    check_names(p);
 }

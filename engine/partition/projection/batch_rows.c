@@ -23,7 +23,9 @@ void projection_batch_destroy(struct projection_batch *batch)
     if (batch == NULL)
         return;
     assert(batch->activities_index.len == batch->activities_len &&
-           batch->timers_index.len == batch->timers_len);
+           batch->timers_index.len == batch->timers_len &&
+           batch->quarantine_index.len == batch->quarantine_len &&
+           batch->instances_index.len == batch->instances_len);
     for (size_t i = 0; i < batch->sends_len; i++)
         buf_release(&batch->sends[i].bytes);
     arena_release(&batch->arena);

@@ -89,6 +89,25 @@ static size_t check_builds(const struct projection *p)
     return records;
 }
 
+/* What is counted while the log is read again. */
+static void check_redo(const struct redo *redo)
+{
+    size_t open = 0, roots = 0;
+    for (size_t i = 0; redo->open != NULL && i < redo->open->activities_len; i++)
+        open += !redo->open->activities[i].gone;
+    for (size_t i = 0; i < redo->roots_cap; i++)
+        roots += redo->roots[i].id.len != 0;
+    assert(open == redo->open_len && roots == redo->roots_len);
+}
+
+static void check_work_refs(const struct work_refs *refs)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < refs->cap; i++)
+        n += refs->cells[i].sequence != 0;
+    assert(n == refs->len);
+}
+
 void projection_check(const struct projection *p)
 {
     const struct projector *projector = &p->projector;
@@ -96,6 +115,8 @@ void projection_check(const struct projection *p)
     uint64_t sequence = 0;
     assert((projector->first == NULL) == (projector->last == NULL));
     assert(check_builds(p) == projector->unprojected);
+    check_redo(&p->redo);
+    check_work_refs(&projector->work_refs);
     assert(projector->durable <= projector->watermark_sent &&
            projector->watermark_sent <= projector->watermark.seq);
     assert(p->state >= PROJECTION_CATCHING_UP || projector->first == NULL);
