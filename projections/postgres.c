@@ -89,6 +89,7 @@ void postgres_close(struct postgres *pg)
         PQclear(pg->results[i]);
     session_drop(pg);
     buf_release(&pg->bytes);
+    free(pg->order);
     free(pg->conninfo);
     free(pg->application);
     free(pg);

@@ -27,6 +27,7 @@ void call_begin(struct postgres *pg, const char *what)
     pg->queued_len = 0;
     pg->pending_len = 0;
     pg->params = 0;
+    call_order(pg, NULL);
     buf_clear(&pg->bytes);
     pg->connect_failed.status = THOLE_OK;
     if (pg->conn != NULL)
@@ -119,16 +120,22 @@ static void start_array(struct postgres *pg, uint32_t type, size_t n)
     }
 }
 
-static const void *at(const void *first, size_t stride, size_t i)
+void call_order(struct postgres *pg, uint32_t *order)
 {
-    return (const uint8_t *)first + i * stride;
+    free(pg->order);
+    pg->order = order;
+}
+
+static const void *at(const struct postgres *pg, const void *first, size_t stride, size_t i)
+{
+    return (const uint8_t *)first + (pg->order == NULL ? i : pg->order[i]) * stride;
 }
 
 static void put_slices(struct postgres *pg, uint32_t type, const thole_slice *first, size_t stride, size_t n)
 {
     start_array(pg, type, n);
     for (size_t i = 0; i < n; i++) {
-        const thole_slice *slice = at(first, stride, i);
+        const thole_slice *slice = at(pg, first, stride, i);
         if (slice->len > INT32_MAX) {
             too_large(pg);
             break;
@@ -182,7 +189,7 @@ void call_readable_array(struct postgres *pg, const thole_slice *first, size_t s
 {
     start_array(pg, TYPE_TEXT, n);
     for (size_t i = 0; i < n; i++) {
-        const thole_slice *text = at(first, stride, i);
+        const thole_slice *text = at(pg, first, stride, i);
         if (text->len > INT32_MAX) {
             too_large(pg);
             break;
@@ -197,7 +204,7 @@ void call_int8_array_most(struct postgres *pg, const uint64_t *first, size_t str
 {
     start_array(pg, TYPE_INT8, n);
     for (size_t i = 0; i < n; i++) {
-        const uint64_t *value = at(first, stride, i);
+        const uint64_t *value = at(pg, first, stride, i);
         if (*value > INT64_MAX && most > INT64_MAX)
             too_large(pg);
         put_int4(&pg->bytes, 8);
@@ -215,7 +222,7 @@ void call_bool_array(struct postgres *pg, const bool *first, size_t stride, size
 {
     start_array(pg, TYPE_BOOL, n);
     for (size_t i = 0; i < n; i++) {
-        const bool *value = at(first, stride, i);
+        const bool *value = at(pg, first, stride, i);
         uint8_t const byte = *value;
         put_int4(&pg->bytes, 1);
         buf_append(&pg->bytes, &byte, 1);
@@ -227,7 +234,7 @@ void call_int4_array(struct postgres *pg, const uint32_t *first, size_t stride, 
 {
     start_array(pg, TYPE_INT4, n);
     for (size_t i = 0; i < n; i++) {
-        const uint32_t *value = at(first, stride, i);
+        const uint32_t *value = at(pg, first, stride, i);
         if (*value > INT32_MAX)
             too_large(pg);
         put_int4(&pg->bytes, 4);

@@ -53,6 +53,7 @@ struct postgres {
     thole_status failed;        /* sticky */
     thole_error connect_failed; /* its text, when the call could not connect */
     struct buf bytes;           /* of all parameters */
+    uint32_t *order;            /* of the elements of arrays; NULL: as they are */
     size_t params, offsets[CALL_PARAMS_MAX];
     int lengths[CALL_PARAMS_MAX];
     struct call_queued queued[CALL_STATEMENTS_MAX];
@@ -69,6 +70,9 @@ void call_begin(struct postgres *pg, const char *what);
 void call_timeout(struct postgres *pg, uint64_t timeout_ms);
 
 /* Parameters. Arrays are read from the same field of @p n structs: the first one's, and the struct's size. */
+/* From now on element i of an array is that of struct order[i], until another order or the next call_begin().
+ * Takes it over; NULL: as they are. */
+void call_order(struct postgres *pg, uint32_t *order);
 void call_text(struct postgres *pg, thole_slice text);
 void call_int8(struct postgres *pg, uint64_t value); /* above INT64_MAX: THOLE_INVALID */
 void call_int4(struct postgres *pg, uint32_t value); /* above INT32_MAX: THOLE_INVALID */

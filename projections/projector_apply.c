@@ -1,9 +1,10 @@
 /*
  * Applies batches: those of several partitions in one transaction, each statement once for the rows of all.
  */
+#include "instance_rows.h"
 #include "memory.h"
 #include "projector_parts.h"
-#include "thole/client.h"
+#include "row_order.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,10 +76,11 @@ static void send_partitions(struct postgres *pg, const uint32_t *partitions, siz
     call_int4_array(pg, partitions, sizeof *partitions, n);
 }
 
-/* The first of each column. */
+/* Keys and all that follows are sent in the order of the keys. The first of each column. */
 static void send_ids(struct postgres *pg, const thole_slice *instance, const uint64_t *execution,
                      const uint64_t *id, size_t stride, size_t n)
 {
+    call_order(pg, row_order(instance, execution, id, stride, n));
     call_text_array(pg, instance, stride, n);
     call_int8_array(pg, execution, stride, n);
     call_int8_array(pg, id, stride, n);
@@ -99,18 +101,47 @@ static void send_activities_added(struct postgres *pg, const struct gathered *al
     call_send(pg, STATEMENT_ACTIVITIES_ADD);
 }
 
-static void send_keys_and_tries(struct postgres *pg, const struct batch_activity *rows, size_t n)
-{
-    send_ids(pg, &rows->instance, &rows->execution, &rows->activity_id, sizeof *rows, n);
-    call_int4_array(pg, &rows->try_number, sizeof *rows, n);
-}
-
 static size_t count_later_tries(const struct gathered *all)
 {
     size_t n = 0;
     for (size_t i = 0; i < all->rows.activities_added_len; i++)
         n += all->rows.activities_added[i].try_number > 1;
     return n;
+}
+
+/* A row to remove: of the tries up to the last one. place: that of the removal in the batches, from 1; 0: a
+ * later try takes its place. */
+struct removal {
+    thole_slice instance;
+    uint64_t execution, activity_id;
+    uint32_t last_try, place;
+};
+
+static struct removal removal_of(const struct batch_activity *row, uint32_t last_try, size_t place)
+{
+    return (struct removal){row->instance, row->execution, row->activity_id, last_try, (uint32_t)place};
+}
+
+/* One statement, so that all rows are locked in the order of their keys. */
+static void send_activities_removed(struct postgres *pg, const struct gathered *all, size_t later_tries)
+{
+    const struct batch *const rows = &all->rows;
+    struct removal *const removals =
+        memory_array(rows->activities_removed_len + later_tries, sizeof *removals);
+    size_t n = 0;
+    for (size_t i = 0; i < rows->activities_removed_len; i++) {
+        const struct batch_activity *const row = &rows->activities_removed[i];
+        removals[n++] = removal_of(row, row->try_number == 0 ? INT32_MAX : row->try_number, i + 1);
+    }
+    for (size_t i = 0; later_tries > 0 && i < rows->activities_added_len; i++)
+        if (rows->activities_added[i].try_number > 1)
+            removals[n++] =
+                removal_of(&rows->activities_added[i], rows->activities_added[i].try_number - 1, 0);
+    send_ids(pg, &removals->instance, &removals->execution, &removals->activity_id, sizeof *removals, n);
+    call_int4_array(pg, &removals->last_try, sizeof *removals, n);
+    call_int4_array(pg, &removals->place, sizeof *removals, n);
+    call_send(pg, STATEMENT_ACTIVITIES_REMOVE);
+    free(removals);
 }
 
 /* First tries, removals, later tries: see STATEMENT_ACTIVITIES_ADD. Returns the place of the removals. */
@@ -121,23 +152,20 @@ static size_t send_activities(struct postgres *pg, const struct gathered *all)
     if (all->rows.activities_added_len > later_tries)
         send_activities_added(pg, all, false);
     if (all->rows.activities_removed_len > 0 || later_tries > 0) {
-        send_keys_and_tries(pg, all->rows.activities_removed, all->rows.activities_removed_len);
-        send_keys_and_tries(pg, all->rows.activities_added,
-                            later_tries > 0 ? all->rows.activities_added_len : 0);
         removals = call_sent(pg);
-        call_send(pg, STATEMENT_ACTIVITIES_REMOVE);
+        send_activities_removed(pg, all, later_tries);
     }
     if (later_tries > 0)
         send_activities_added(pg, all, true);
     return removals;
 }
 
-/* Sets `held` of the removed rows that a worker had, by their index over all batches. */
+/* Sets `held` of the removed rows that a worker had, by their places over all batches. */
 static void read_held(const struct postgres *pg, size_t removals, struct batch *const *batches, size_t n)
 {
     size_t const rows = call_rows(pg, removals);
     for (size_t row = 0; row < rows; row++) {
-        uint64_t place = call_cell_int8(pg, removals, row, 0); /* from 1 */
+        uint64_t place = call_cell_int8(pg, removals, row, 0);
         size_t i = 0;
         while (i < n && place > batches[i]->activities_removed_len)
             place -= batches[i++]->activities_removed_len;
@@ -190,138 +218,125 @@ static void send_quarantine(struct postgres *pg, const struct gathered *all)
     }
 }
 
-static void send_instances_removed(struct postgres *pg, const struct gathered *all, enum statement statement)
+static void send_instance_rows(struct postgres *pg, const struct instance_row *rows, size_t n)
 {
-    const struct batch_instance *rows = all->rows.instances;
-    call_text_array(pg, &rows->instance, sizeof *rows, all->rows.instances_len);
-    call_int8_array(pg, &rows->history_seq, sizeof *rows, all->rows.instances_len);
-    call_bool_array(pg, &rows->removed, sizeof *rows, all->rows.instances_len);
-    call_send(pg, statement);
-}
-
-static void send_instance_rows(struct postgres *pg, const struct gathered *all)
-{
-    const struct batch_instance *rows = all->rows.instances;
-    size_t n = all->rows.instances_len;
-    send_partitions(pg, all->instances_p, n);
-    call_text_array(pg, &rows->instance, sizeof *rows, n);
-    call_text_array(pg, &rows->orchestration, sizeof *rows, n);
-    call_int8_array(pg, &rows->execution, sizeof *rows, n);
-    call_int4_array(pg, &rows->status, sizeof *rows, n);
-    call_int8_array(pg, &rows->created_ms, sizeof *rows, n);
-    call_int8_array(pg, &rows->updated_ms, sizeof *rows, n);
-    call_readable_array(pg, &rows->detail, sizeof *rows, n);
-    call_int8_array(pg, &rows->turns, sizeof *rows, n);
-    call_int8_array(pg, &rows->history_seq, sizeof *rows, n);
-    call_int4_array(pg, &rows->version, sizeof *rows, n);
-    call_bool_array(pg, &rows->custom_status_set, sizeof *rows, n);
-    call_bytes_array(pg, &rows->custom_status, sizeof *rows, n);
-    call_text_array(pg, &rows->parent, sizeof *rows, n);
-    call_bool_array(pg, &rows->removed, sizeof *rows, n);
+    const struct batch_instance *const first = &rows->row;
+    call_int4_array(pg, &rows->partition, sizeof *rows, n);
+    call_text_array(pg, &first->instance, sizeof *rows, n);
+    call_text_array(pg, &first->orchestration, sizeof *rows, n);
+    call_int8_array(pg, &first->execution, sizeof *rows, n);
+    call_int4_array(pg, &first->status, sizeof *rows, n);
+    call_int8_array(pg, &first->created_ms, sizeof *rows, n);
+    call_int8_array(pg, &first->updated_ms, sizeof *rows, n);
+    call_readable_array(pg, &first->detail, sizeof *rows, n);
+    call_int8_array(pg, &first->turns, sizeof *rows, n);
+    call_int8_array(pg, &first->history_seq, sizeof *rows, n);
+    call_int4_array(pg, &first->version, sizeof *rows, n);
+    call_bool_array(pg, &first->custom_status_set, sizeof *rows, n);
+    call_bytes_array(pg, &first->custom_status, sizeof *rows, n);
+    call_text_array(pg, &first->parent, sizeof *rows, n);
     call_send(pg, STATEMENT_INSTANCES);
 }
 
-struct execution_row {
-    uint32_t partition, status;
-    thole_slice instance;
-    uint64_t execution, started_ms, ended_ms, turns, history_seq; /* ended_ms 0: it goes on */
-};
-
-static bool is_end(uint32_t status)
+static void send_execution_rows(struct postgres *pg, const struct execution_row *rows, size_t n)
 {
-    return status == THOLE_INSTANCE_COMPLETED || status == THOLE_INSTANCE_FAILED ||
-           status == THOLE_INSTANCE_CANCELLED || status == THOLE_INSTANCE_TERMINATED ||
-           status == THOLE_INSTANCE_CONTINUED_AS_NEW;
+    call_int4_array(pg, &rows->partition, sizeof *rows, n);
+    call_text_array(pg, &rows->instance, sizeof *rows, n);
+    call_int8_array(pg, &rows->execution, sizeof *rows, n);
+    call_int4_array(pg, &rows->status, sizeof *rows, n);
+    call_int8_array(pg, &rows->started_ms, sizeof *rows, n);
+    call_int8_array(pg, &rows->ended_ms, sizeof *rows, n);
+    call_int8_array(pg, &rows->turns, sizeof *rows, n);
+    call_int8_array(pg, &rows->history_seq, sizeof *rows, n);
+    call_send(pg, STATEMENT_EXECUTIONS);
 }
 
-/* Rows of executions that begin or end; between the two the state is in the row of the instance. */
-static size_t find_executions(const struct gathered *all, struct execution_row *ret)
+/* Rows of instances, in order, and a number for each: rows with greater numbers stay. */
+static void send_deleted(struct postgres *pg, enum statement statement, const thole_slice *instance,
+                         const uint64_t *numbers, size_t stride, size_t n)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < all->rows.instances_len; i++) {
-        const struct batch_instance *const from = &all->rows.instances[i];
-        bool const ends = is_end(from->status), begins = from->orchestration.len > 0;
-        if (from->execution > 0 && !from->removed && (begins || ends))
-            ret[n++] = (struct execution_row){.partition = all->instances_p[i],
-                                              .status = from->status,
-                                              .instance = from->instance,
-                                              .execution = from->execution,
-                                              .started_ms =
-                                                  from->created_ms == 0 ? from->updated_ms : from->created_ms,
-                                              .ended_ms = ends ? from->updated_ms : 0,
-                                              .turns = from->turns,
-                                              .history_seq = from->history_seq};
-    }
-    return n;
+    call_text_array(pg, instance, stride, n);
+    call_int8_array(pg, numbers, stride, n);
+    call_send(pg, statement);
 }
 
-static void send_execution_rows(struct postgres *pg, const struct gathered *all)
+/* Removes what is not newer than the removal. */
+static void send_instances_removed(struct postgres *pg, const struct batch_instance *rows,
+                                   const uint32_t *order, size_t n)
 {
-    struct execution_row *const rows = memory_array(all->rows.instances_len, sizeof *rows);
-    size_t const n = find_executions(all, rows);
-    if (n > 0) {
-        call_int4_array(pg, &rows->partition, sizeof *rows, n);
-        call_text_array(pg, &rows->instance, sizeof *rows, n);
-        call_int8_array(pg, &rows->execution, sizeof *rows, n);
-        call_int4_array(pg, &rows->status, sizeof *rows, n);
-        call_int8_array(pg, &rows->started_ms, sizeof *rows, n);
-        call_int8_array(pg, &rows->ended_ms, sizeof *rows, n);
-        call_int8_array(pg, &rows->turns, sizeof *rows, n);
-        call_int8_array(pg, &rows->history_seq, sizeof *rows, n);
-        call_send(pg, STATEMENT_EXECUTIONS);
+    struct batch_instance *const removed = memory_array(n, sizeof *removed);
+    size_t len = 0;
+    for (size_t i = 0; i < n; i++)
+        if (rows[order[i]].removed)
+            removed[len++] = rows[order[i]];
+    if (len > 0) {
+        send_deleted(pg, STATEMENT_INSTANCES_DELETED, &removed->instance, &removed->history_seq,
+                     sizeof *removed, len);
+        send_deleted(pg, STATEMENT_EXECUTIONS_DELETED, &removed->instance, &removed->history_seq,
+                     sizeof *removed, len);
     }
-    free(rows);
+    free(removed);
 }
 
 static void send_instances(struct postgres *pg, const struct gathered *all)
 {
-    size_t removed = 0;
-    for (size_t i = 0; i < all->rows.instances_len; i++)
-        removed += all->rows.instances[i].removed;
-    if (removed > 0) {
-        send_instances_removed(pg, all, STATEMENT_INSTANCES_REMOVE);
-        send_instances_removed(pg, all, STATEMENT_EXECUTIONS_REMOVE);
-    }
-    if (all->rows.instances_len > removed) {
-        send_instance_rows(pg, all);
-        send_execution_rows(pg, all);
-    }
-}
-
-static void send_deleted(struct postgres *pg, const struct gathered *all, enum statement statement,
-                         const uint64_t *numbers)
-{
-    call_text_array(pg, &all->rows.deletions->instance, sizeof *all->rows.deletions, all->rows.deletions_len);
-    call_int8_array(pg, numbers, sizeof *all->rows.deletions, all->rows.deletions_len);
-    call_send(pg, statement);
+    const struct batch_instance *const rows = all->rows.instances;
+    size_t const n = all->rows.instances_len;
+    if (n == 0)
+        return;
+    uint32_t *const order = row_order(&rows->instance, &rows->execution, &rows->history_seq, sizeof *rows, n);
+    struct instance_row *const instances = memory_array(n, sizeof *instances);
+    struct execution_row *const executions = memory_array(n, sizeof *executions);
+    size_t const instances_len = instance_rows_merge(rows, all->instances_p, order, n, instances);
+    size_t const executions_len = execution_rows_merge(rows, all->instances_p, order, n, executions);
+    call_order(pg, NULL);
+    send_instances_removed(pg, rows, order, n);
+    if (instances_len > 0)
+        send_instance_rows(pg, instances, instances_len);
+    if (executions_len > 0)
+        send_execution_rows(pg, executions, executions_len);
+    free(executions);
+    free(instances);
+    free(order);
 }
 
 static void send_deletions(struct postgres *pg, const struct gathered *all)
 {
-    const struct batch_deletion *rows = all->rows.deletions;
-    if (all->rows.deletions_len == 0)
+    const struct batch_deletion *const rows = all->rows.deletions;
+    size_t const stride = sizeof *rows, n = all->rows.deletions_len;
+    if (n == 0)
         return;
-    send_deleted(pg, all, STATEMENT_ACTIVITIES_DELETED, &rows->execution);
-    send_deleted(pg, all, STATEMENT_TIMERS_DELETED, &rows->execution);
-    send_deleted(pg, all, STATEMENT_QUARANTINE_DELETED, &rows->execution);
-    send_deleted(pg, all, STATEMENT_INSTANCES_DELETED, &rows->history_seq);
-    send_deleted(pg, all, STATEMENT_EXECUTIONS_DELETED, &rows->history_seq);
-    call_text_array(pg, &rows->instance, sizeof *rows, all->rows.deletions_len);
-    call_int8_array(pg, &rows->pruned.above, sizeof *rows, all->rows.deletions_len);
-    call_int8_array(pg, &rows->pruned.upto, sizeof *rows, all->rows.deletions_len);
+    call_order(pg, row_order(&rows->instance, &rows->execution, &rows->history_seq, stride, n));
+    send_deleted(pg, STATEMENT_ACTIVITIES_DELETED, &rows->instance, &rows->execution, stride, n);
+    send_deleted(pg, STATEMENT_TIMERS_DELETED, &rows->instance, &rows->execution, stride, n);
+    send_deleted(pg, STATEMENT_QUARANTINE_DELETED, &rows->instance, &rows->execution, stride, n);
+    send_deleted(pg, STATEMENT_INSTANCES_DELETED, &rows->instance, &rows->history_seq, stride, n);
+    send_deleted(pg, STATEMENT_EXECUTIONS_DELETED, &rows->instance, &rows->history_seq, stride, n);
+    call_text_array(pg, &rows->instance, stride, n);
+    call_int8_array(pg, &rows->pruned.above, stride, n);
+    call_int8_array(pg, &rows->pruned.upto, stride, n);
     call_send(pg, STATEMENT_EXECUTIONS_PRUNED);
+}
+
+struct fence {
+    uint32_t partition;
+    uint64_t epoch, seq, mark;
+};
+
+static int compare_fences(const void *left, const void *right)
+{
+    const struct fence *const a = left, *const b = right;
+    return (a->partition > b->partition) - (a->partition < b->partition);
 }
 
 /* Locks the partitions' rows in order; fails the pipeline when an epoch is not the batch's. */
 static void send_fence(struct postgres *pg, struct batch *const *batches, size_t n)
 {
-    struct fence {
-        uint32_t partition;
-        uint64_t epoch, seq, mark;
-    } *const fences = memory_array(n, sizeof *fences);
+    struct fence *const fences = memory_array(n, sizeof *fences);
     for (size_t i = 0; i < n; i++)
         fences[i] = (struct fence){batches[i]->partition, batches[i]->epoch, batches[i]->projected.seq,
                                    batches[i]->projected.mark};
+    qsort(fences, n, sizeof *fences, compare_fences);
     call_int4_array(pg, &fences->partition, sizeof *fences, n);
     call_int8_array(pg, &fences->epoch, sizeof *fences, n);
     call_int8_array(pg, &fences->seq, sizeof *fences, n);

@@ -2,18 +2,17 @@
 
 /*
  * What all of them keep to:
- *  - Changes of many rows are one statement over arrays (unnest), and rows are locked in the order of their
- *    keys, so that no two of them can wait for each other in a circle.
+ *  - Changes of many rows are one statement over arrays (unnest). The caller has sorted them by the rows'
+ *    keys (row_order.h), and rows are locked in that order.
  *  - Only the database's clock is written.
  *  - Plans are made once for each connection (generic), perhaps while a table is empty. So a plan must be
- * right for every size: keys are sorted, then each is looked up in the primary key.
+ * right for every size: key by key is looked up in the primary key.
  */
 
-/* The keys of arrays $1..$4, tries and all, in the order of the index, with their place in the arrays. */
+/* The keys of arrays $1..$4, tries and all, with their place in the arrays. */
 #define KEYS_FROM(array, column)                                                                             \
-    "(SELECT * FROM unnest($1::text[], $2::int8[], $3::int8[], $4::int4[]" array ")"                         \
-    " WITH ORDINALITY AS u (instance, execution, id, try" column ", ord)"                                    \
-    " ORDER BY u.instance COLLATE \"C\", u.execution, u.id) AS k"
+    "unnest($1::text[], $2::int8[], $3::int8[], $4::int4[]" array ")"                                        \
+    " WITH ORDINALITY AS k (instance, execution, id, try" column ", ord)"
 #define KEYS KEYS_FROM("", "")
 /* No worker has a lease of q. */
 #define FREE "(q.lease_until IS NULL OR q.lease_until <= clock_timestamp())"
@@ -39,9 +38,7 @@
               ", attempt, noted, details, settled, lease_ms")
 #define SET_NOTED "details = CASE WHEN k.noted THEN k.details ELSE q.details END"
 /* Keys without tries, of arrays $1..$3. */
-#define TIMER_KEYS                                                                                           \
-    "(SELECT * FROM unnest($1::text[], $2::int8[], $3::int8[]) AS u (instance, execution, id)"               \
-    " ORDER BY u.instance COLLATE \"C\", u.execution, u.id) AS k"
+#define TIMER_KEYS "unnest($1::text[], $2::int8[], $3::int8[]) AS k (instance, execution, id)"
 
 /*
  * q's primary key = k. The form with ANY leaves the planner one way only: for each k a descent into the
@@ -60,17 +57,16 @@
 #define SAME_TRY SAME("activity_id") " AND q.try_number = k.try"
 /* Instances that were deleted, $1, each with a number, $2; and their rows. */
 #define DELETED(number)                                                                                      \
-    "(SELECT * FROM unnest($1::text[], $2::int8[]) AS u (instance, " number ")"                              \
-    " ORDER BY u.instance COLLATE \"C\") AS k WHERE q.instance = ANY (ARRAY[k.instance])"                    \
-    " AND q." number " <= k." number
+    "unnest($1::text[], $2::int8[]) AS k (instance, " number ")"                                             \
+    " WHERE q.instance = ANY (ARRAY[k.instance]) AND q." number " <= k." number
 
 /* Statuses of instances that have ended. */
 #define ENDED "(4, 5, 6, 7)"
 /* The orchestration that scheduled it, and its version. The row of an instance is written with those of its
  * activities, so it is there before the message is. */
 #define WHOSE                                                                                                \
-    "coalesce((SELECT i.orchestration FROM instances AS i WHERE i.instance = q.instance), ''),"              \
-    " coalesce((SELECT i.version FROM instances AS i WHERE i.instance = q.instance), 0)::int8"
+    " LEFT JOIN LATERAL (SELECT i.orchestration, i.version FROM instances AS i"                              \
+    " WHERE i.instance = ANY (ARRAY[k.instance])) AS i ON true"
 /* Does the claim of worker $5 find one whose worker never reported? Not if that is this worker itself. */
 #define LOST_NOW "(q.worker IS NOT NULL AND q.worker <> $5::text)"
 #define LOST_THEN "coalesce(cardinality(q.lost), 0) + " LOST_NOW "::int4"
@@ -112,15 +108,14 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " ON CONFLICT (p) DO UPDATE SET epoch = greatest(q.epoch, excluded.epoch),"
          " updated_at = clock_timestamp() RETURNING q.projected_seq, q.projected_mark, q.epoch"},
     /* Partitions $1 of epochs $2 move to $3, $4. Fails with division_by_zero, and the whole pipeline with it,
-     * unless all the epochs are theirs. Their rows are locked in one order. */
+     * unless all the epochs are theirs. */
     [STATEMENT_PARTITIONS_MOVE] =
         {"partitions_move", "i",
-         "WITH locked AS (SELECT q.p, k.seq, k.mark FROM partitions AS q"
-         " JOIN unnest($1::int4[], $2::int8[], $3::int8[], $4::int8[]) AS k (p, epoch, seq, mark)"
-         " ON q.p = k.p AND q.epoch = k.epoch ORDER BY q.p FOR UPDATE OF q),"
-         " moved AS (UPDATE partitions AS q SET projected_seq = greatest(q.projected_seq, k.seq),"
+         "WITH moved AS (UPDATE partitions AS q SET projected_seq = greatest(q.projected_seq, k.seq),"
          " projected_mark = CASE WHEN k.seq >= q.projected_seq THEN k.mark ELSE q.projected_mark END,"
-         " updated_at = clock_timestamp() FROM locked AS k WHERE q.p = k.p RETURNING 1)"
+         " updated_at = clock_timestamp()"
+         " FROM unnest($1::int4[], $2::int8[], $3::int8[], $4::int8[]) AS k (p, epoch, seq, mark)"
+         " WHERE q.p = ANY (ARRAY[k.p]) AND q.epoch = k.epoch RETURNING 1)"
          " SELECT (1 / CASE WHEN count(*) = cardinality($1::int4[]) THEN 1 ELSE 0 END)::int8 FROM moved"},
     [STATEMENT_PARTITION_RESET] =
         {"partition_reset", "i",
@@ -147,8 +142,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
     /* Of instance $1 the executions above $2 up to $3; $3 0: none. */
     [STATEMENT_EXECUTIONS_PRUNED] =
         {"executions_pruned", "",
-         "DELETE FROM executions AS q USING (SELECT * FROM unnest($1::text[], $2::int8[], $3::int8[])"
-         " AS u (instance, above, upto) ORDER BY u.instance COLLATE \"C\") AS k"
+         "DELETE FROM executions AS q USING unnest($1::text[], $2::int8[], $3::int8[])"
+         " AS k (instance, above, upto)"
          " WHERE q.instance = ANY (ARRAY[k.instance]) AND q.execution > k.above AND q.execution <= k.upto"},
 
     /*
@@ -165,30 +160,20 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " $8::bytea[], $9::int4[]) AS u (instance, execution, id, queue, activity, try, timeout_ms, "
          "details, p)"
          " WHERE (u.try > 1) = ($10::int4 = 1)"
-         " ORDER BY u.instance COLLATE \"C\", u.execution, u.id"
          " ON CONFLICT (instance, execution, activity_id) DO NOTHING"},
-    /* Rows of the tries of $4 and older ones (0: of any try), and what is older than the added ones, $5..$8.
-     * One statement, so that all rows are locked in the order of their keys. Answers which of the former,
-     * by their places in the arrays, a worker had. */
+    /* Rows of the tries of $4 and older ones. Answers $5 of those that a worker had; of the others 0. */
     [STATEMENT_ACTIVITIES_REMOVE] =
         {"activities_remove", "i",
-         "WITH gone AS (DELETE FROM worker_queue AS q USING (SELECT * FROM ("
-         "SELECT r.instance, r.execution, r.id, CASE r.try WHEN 0 THEN 2147483647 ELSE r.try END, r.ord"
-         " FROM unnest($1::text[], $2::int8[], $3::int8[], $4::int4[]) WITH ORDINALITY"
-         " AS r (instance, execution, id, try, ord)"
-         " UNION ALL SELECT a.instance, a.execution, a.id, a.try - 1, 0"
-         " FROM unnest($5::text[], $6::int8[], $7::int8[], $8::int4[]) AS a (instance, execution, id, try)"
-         " WHERE a.try > 1) AS u (instance, execution, id, last_try, ord)"
-         " ORDER BY u.instance COLLATE \"C\", u.execution, u.id) AS k"
-         " WHERE" SAME("activity_id") " AND q.try_number <= k.last_try RETURNING k.ord, q.worker)"
-                                      " SELECT ord FROM gone WHERE ord > 0 AND worker IS NOT NULL"},
+         "DELETE FROM worker_queue AS q USING unnest($1::text[], $2::int8[], $3::int8[], $4::int4[],"
+         " $5::int4[]) AS k (instance, execution, id, last_try, place)"
+         " WHERE" SAME("activity_id") " AND q.try_number <= k.last_try"
+                                      " RETURNING CASE WHEN q.worker IS NULL THEN 0 ELSE k.place END::int8"},
     [STATEMENT_TIMERS_ADD] =
         {"timers_add", "",
          "INSERT INTO timers AS t (instance, execution, timer_id, p, due_ms)"
-         " SELECT DISTINCT ON (u.instance COLLATE \"C\", u.execution, u.id) u.instance, u.execution, u.id,"
-         " u.p, u.due_ms FROM unnest($1::text[], $2::int8[], $3::int8[], $4::int8[], $5::int4[])"
-         " WITH ORDINALITY AS u (instance, execution, id, due_ms, p, ord)"
-         " ORDER BY u.instance COLLATE \"C\", u.execution, u.id, u.ord DESC"
+         " SELECT u.instance, u.execution, u.id, u.p, u.due_ms"
+         " FROM unnest($1::text[], $2::int8[], $3::int8[], $4::int8[], $5::int4[])"
+         " AS u (instance, execution, id, due_ms, p)"
          " ON CONFLICT (instance, execution, timer_id) DO UPDATE SET due_ms = excluded.due_ms"
          " WHERE t.due_ms <> excluded.due_ms"},
     [STATEMENT_TIMERS_REMOVE] = {"timers_remove", "",
@@ -202,7 +187,6 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " FROM unnest($1::text[], $2::int8[], $3::int8[], $4::text[], $5::text[], $6::int4[], $7::int4[],"
          " $8::text[], $9::text[], $10::int8[], $11::int8[], $12::int4[])"
          " AS u (instance, execution, id, queue, activity, try, lost, worker, reason, since_ms, until_ms, p)"
-         " ORDER BY u.instance COLLATE \"C\", u.execution, u.id"
          " ON CONFLICT (instance, execution, activity_id) DO UPDATE SET queue = excluded.queue,"
          " activity = excluded.activity, try_number = excluded.try_number, lost = excluded.lost,"
          " worker = excluded.worker, reason = excluded.reason, since_ms = excluded.since_ms,"
@@ -210,35 +194,18 @@ const struct statement_text statement_texts[STATEMENTS] = {
     [STATEMENT_QUARANTINE_REMOVE] = {"quarantine_remove", "",
                                      "DELETE FROM quarantine AS q USING " TIMER_KEYS
                                      " WHERE" SAME("activity_id")},
-    /* Never what is newer than the removal. */
-    [STATEMENT_INSTANCES_REMOVE] =
-        {"instances_remove", "",
-         "DELETE FROM instances AS i USING unnest($1::text[], $2::int8[], $3::bool[])"
-         " AS u (instance, history_seq, removed)"
-         " WHERE u.removed AND i.instance = ANY (ARRAY[u.instance]) AND i.history_seq <= u.history_seq"},
-    [STATEMENT_EXECUTIONS_REMOVE] =
-        {"executions_remove", "",
-         "DELETE FROM executions AS e USING unnest($1::text[], $2::int8[], $3::bool[])"
-         " AS u (instance, history_seq, removed)"
-         " WHERE u.removed AND e.instance = ANY (ARRAY[u.instance]) AND e.history_seq <= u.history_seq"},
-    /* Of several executions of one instance the last counts, with what only an earlier one says. */
+    /* No instance twice, as one statement changes no row twice: see instance_rows.c. */
     [STATEMENT_INSTANCES] =
         {"instances", "",
          "INSERT INTO instances AS i (instance, p, orchestration, execution, status, created_ms, updated_ms,"
          " detail, turns, history_seq, version, custom_status, parent)"
-         " SELECT DISTINCT ON (u.instance COLLATE \"C\") u.instance, u.p, u.orchestration, u.execution,"
-         " u.status::int2, coalesce(min(nullif(u.created_ms, 0)) FILTER (WHERE u.execution > 0) OVER w,"
-         " nullif(u.created_ms, 0), u.updated_ms), u.updated_ms, u.detail, u.turns, u.history_seq, u.version,"
-         " (array_agg(u.custom_status) FILTER (WHERE u.custom_set) OVER w)"
-         "[(count(*) FILTER (WHERE u.custom_set) OVER w)::int4], u.parent"
+         " SELECT u.instance, u.p, u.orchestration, u.execution, u.status::int2, u.created_ms, u.updated_ms,"
+         " u.detail, u.turns, u.history_seq, u.version, CASE WHEN u.custom_set THEN u.custom_status END,"
+         " u.parent"
          " FROM unnest($1::int4[], $2::text[], $3::text[], $4::int8[], $5::int4[], $6::int8[], $7::int8[],"
-         " $8::text[], $9::int8[], $10::int8[], $11::int4[], $12::bool[], $13::bytea[], $14::text[],"
-         " $15::bool[])"
+         " $8::text[], $9::int8[], $10::int8[], $11::int4[], $12::bool[], $13::bytea[], $14::text[])"
          " AS u (p, instance, orchestration, execution, status, created_ms, updated_ms, detail, turns,"
-         " history_seq, version, custom_set, custom_status, parent, removed)"
-         " WHERE NOT u.removed"
-         " WINDOW w AS (PARTITION BY u.instance COLLATE \"C\" ORDER BY u.execution, u.history_seq)"
-         " ORDER BY u.instance COLLATE \"C\", u.execution DESC, u.history_seq DESC"
+         " history_seq, version, custom_set, custom_status, parent)"
          " ON CONFLICT (instance) DO UPDATE SET"
          " orchestration = CASE excluded.orchestration WHEN '' THEN i.orchestration"
          " ELSE excluded.orchestration END,"
@@ -250,16 +217,15 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " custom_status = coalesce(excluded.custom_status, i.custom_status),"
          " parent = CASE excluded.parent WHEN '' THEN i.parent ELSE excluded.parent END"
          " WHERE i.history_seq <= excluded.history_seq"},
-    /* Of executions that begin or end: see projector_apply.c. */
+    /* Of executions that begin or end, none twice: see instance_rows.c. */
     [STATEMENT_EXECUTIONS] =
         {"executions", "",
          "INSERT INTO executions AS e (instance, execution, p, status, started_ms, ended_ms, turns,"
          " history_seq)"
-         " SELECT DISTINCT ON (u.instance COLLATE \"C\", u.execution) u.instance, u.execution, u.p,"
+         " SELECT u.instance, u.execution, u.p,"
          " u.status::int2, u.started_ms, nullif(u.ended_ms, 0), u.turns, u.history_seq"
          " FROM unnest($1::int4[], $2::text[], $3::int8[], $4::int4[], $5::int8[], $6::int8[], $7::int8[],"
          " $8::int8[]) AS u (p, instance, execution, status, started_ms, ended_ms, turns, history_seq)"
-         " ORDER BY u.instance COLLATE \"C\", u.execution, u.history_seq DESC"
          " ON CONFLICT (instance, execution) DO UPDATE SET status = excluded.status,"
          " ended_ms = excluded.ended_ms, turns = excluded.turns, history_seq = excluded.history_seq"
          " WHERE e.history_seq <= excluded.history_seq"},
@@ -344,17 +310,17 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " AND q.worker IS DISTINCT FROM q.lost_worker THEN NULL ELSE q.lost_word END,"
          " lost_worker = CASE WHEN " LOST_NOW " THEN q.worker ELSE q.lost_worker END,"
          " claimed_at = clock_timestamp(), renewed_at = NULL, " SET_LEASE ", " SET_DEADLINE
-         " FROM " KEYS_FROM(
-             ", $6::bool[], $9::int8[]",
-             ", isolated, lease_ms") " WHERE" SAME_TRY " AND NOT q.later"
-                                     " AND (" FREE " OR q.worker = $5::text)"
-                                     " AND (k.isolated OR " LOST_THEN " < $7::int4 OR (" STRIKES_THEN
-                                     " >= $8::int4 AND " LOST_THEN " >= $7::int4::int8 + $8::int4))"
-                                     " RETURNING k.ord, q.attempt, CASE WHEN q.deadline_at "
-                                     "IS NULL THEN -1 ELSE " DEADLINE_LEFT " END,"
-                                     " q.details, coalesce(cardinality(q.lost), 0)::int8, "
-                                     "coalesce(cardinality(q.strikes), 0)::int8,"
-                                     " coalesce(q.lost_worker, ''), coalesce(q.lost_word, ''), " WHOSE},
+         " FROM " KEYS_FROM(", $6::bool[], $9::int8[]", ", isolated, lease_ms") WHOSE
+         " WHERE" SAME_TRY " AND NOT q.later"
+         " AND (" FREE " OR q.worker = $5::text)"
+         " AND (k.isolated OR " LOST_THEN " < $7::int4 OR (" STRIKES_THEN " >= $8::int4 AND " LOST_THEN
+         " >= $7::int4::int8 + $8::int4))"
+         " RETURNING k.ord, q.attempt, CASE WHEN q.deadline_at "
+         "IS NULL THEN -1 ELSE " DEADLINE_LEFT " END,"
+         " q.details, coalesce(cardinality(q.lost), 0)::int8, "
+         "coalesce(cardinality(q.strikes), 0)::int8,"
+         " coalesce(q.lost_worker, ''), coalesce(q.lost_word, ''),"
+         " coalesce(i.orchestration, ''), coalesce(i.version, 0)::int8"},
     [STATEMENT_RENEW] = {"renew", "ii",
                          "UPDATE worker_queue AS q SET renewed_at = clock_timestamp(),"
                          " attempt = greatest(q.attempt, k.attempt), worker = $9::text,"

@@ -1,10 +1,14 @@
 /* Claims, renewals and completions of a worker. */
 #include "worker_store.h"
 #include "postgres_call.h"
+#include "row_order.h"
 #include <assert.h>
 
+/* They and all that follows are sent in the order of the keys. */
 static void send_keys(struct postgres *pg, const struct claim *claims, size_t n)
 {
+    call_order(pg, row_order(&claims->key.instance, &claims->key.execution, &claims->key.activity_id,
+                             sizeof *claims, n));
     call_text_array(pg, &claims->key.instance, sizeof *claims, n);
     call_int8_array(pg, &claims->key.execution, sizeof *claims, n);
     call_int8_array(pg, &claims->key.activity_id, sizeof *claims, n);
@@ -27,33 +31,38 @@ static void send_held(struct postgres *pg, enum statement statement, thole_slice
     call_send(pg, statement);
 }
 
-static thole_status check_place(uint64_t place, size_t n, thole_error *reterr)
+/* The claim that row @p row of result @p i is about: its place among the keys that were sent, from 1. */
+static thole_status find_claim(const struct postgres *pg, size_t i, size_t row, struct claim *claims,
+                               size_t n, struct claim **ret, thole_error *reterr)
 {
-    if (place >= 1 && place <= n)
-        return THOLE_OK;
-    return thole_fail(reterr, THOLE_CORRUPT, "Postgres named row %llu of %zu", (unsigned long long)place, n);
+    uint64_t const place = call_cell_int8(pg, i, row, 0);
+    if (place < 1 || place > n)
+        return thole_fail(reterr, THOLE_CORRUPT, "Postgres named row %llu of %zu", (unsigned long long)place,
+                          n);
+    *ret = &claims[pg->order[place - 1]];
+    return THOLE_OK;
 }
 
-/* Rows of result @p i are (place from 1, attempt). Marks these claims as ROW_MINE. */
+/* Rows of result @p i are (place, attempt). Marks these claims as ROW_MINE. */
 static thole_status take_mine(struct postgres *pg, size_t i, struct claim *claims, size_t n,
                               thole_error *reterr)
 {
     for (size_t row = 0; row < call_rows(pg, i); row++) {
-        uint64_t const place = call_cell_int8(pg, i, row, 0);
-        THOLE_TRY(check_place(place, n, reterr));
-        claims[place - 1].state = ROW_MINE;
-        claims[place - 1].attempt = call_cell_int8(pg, i, row, 1);
+        struct claim *claim;
+        THOLE_TRY(find_claim(pg, i, row, claims, n, &claim, reterr));
+        claim->state = ROW_MINE;
+        claim->attempt = call_cell_int8(pg, i, row, 1);
     }
     return THOLE_OK;
 }
 
-/* Rows of the only result are (place from 1, state, milliseconds left). */
+/* Rows of the only result are (place, state, milliseconds left). */
 static thole_status take_looks(struct postgres *pg, struct claim *claims, size_t n, thole_error *reterr)
 {
     for (size_t row = 0; row < call_rows(pg, 0); row++) {
-        uint64_t const place = call_cell_int8(pg, 0, row, 0), state = call_cell_int8(pg, 0, row, 1);
-        THOLE_TRY(check_place(place, n, reterr));
-        struct claim *const claim = &claims[place - 1];
+        uint64_t const state = call_cell_int8(pg, 0, row, 1);
+        struct claim *claim;
+        THOLE_TRY(find_claim(pg, 0, row, claims, n, &claim, reterr));
         if (claim->state == ROW_MINE)
             continue;
         if (state > ROW_UNKNOWN || state == ROW_MINE)
@@ -116,10 +125,11 @@ static uint32_t capped(uint32_t count)
 /* Results of a claim beyond its attempt; rows are (place, attempt, milliseconds left or -1, details, lost,
  * strikes, last worker, its crash report, orchestration, version). */
 static thole_status take_tries(struct postgres *pg, const struct claim_policy *policy, struct claim *claims,
-                               struct arena *arena, thole_error *reterr)
+                               size_t n, struct arena *arena, thole_error *reterr)
 {
     for (size_t row = 0; row < call_rows(pg, 0); row++) {
-        struct claim *claim = &claims[call_cell_int8(pg, 0, row, 0) - 1]; /* take_mine() has seen it */
+        struct claim *claim;
+        THOLE_TRY(find_claim(pg, 0, row, claims, n, &claim, reterr));
         assert(claim->state == ROW_MINE);
         uint64_t const left_ms = call_cell_int8(pg, 0, row, 2);
         claim->expired = left_ms == 0;
@@ -179,7 +189,7 @@ thole_status worker_store_claim(struct postgres *pg, thole_slice worker, const s
     call_send(pg, STATEMENT_CLAIM);
     THOLE_TRY(call_run(pg, reterr));
     THOLE_TRY(take_mine(pg, 0, claims, n, reterr));
-    THOLE_TRY(take_tries(pg, policy, claims, arena, reterr));
+    THOLE_TRY(take_tries(pg, policy, claims, n, arena, reterr));
     return look_at_claims(pg, worker, policy, claims, n, reterr);
 }
 

@@ -80,8 +80,8 @@ struct batch_deletion { /* removes all rows of an instance and of its executions
                                  activities are removed */
 };
 
-/* No row is both inserted and deleted: the projection merges such changes. Owned by the holder of the
- * pointer. */
+/* No row is both inserted and deleted, and none is there twice: the projection merges such changes. Of an
+ * instance there is a row for each of its executions. Owned by the holder of the pointer. */
 struct batch {
     struct arena arena; /* owns everything below */
     uint32_t partition;

@@ -439,8 +439,8 @@ static void mass_cancellation_deletes_all_activities(void)
     remove_and_count(pg, 2000);
     const char *plan = store_own_sql(
         pg, "EXPLAIN (ANALYZE, TIMING OFF) EXECUTE activities_remove(array_fill('i'::text, '{2000}'),"
-            " array_fill(1::int8, '{2000}'), array_fill(7::int8, '{2000}'), array_fill(0, '{2000}'),"
-            " '{}', '{}', '{}', '{}')");
+            " array_fill(1::int8, '{2000}'), array_fill(7::int8, '{2000}'), array_fill(2, '{2000}'),"
+            " array_fill(0, '{2000}'))");
     CHECK_HAS(plan, "Index Scan using worker_queue_pkey on worker_queue q");
     CHECK_HAS(plan, "Index Cond: ((instance = ANY (ARRAY[k.instance])) AND (execution = k.execution) AND"
                     " (activity_id = k.id))");
