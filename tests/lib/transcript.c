@@ -64,15 +64,15 @@ void transcript_check(const char *path, transcript_line_fn *play)
 
 void transcript_check_heap(const char *path, transcript_line_fn *play)
 {
-    enum { ROUNDS = 8 };
+    enum { ROUNDS = 16, JUDGED = 6 }; /* the first ones may fill lists of what is used again */
     char *const script = read_file(path);
     size_t before = SIZE_MAX, grown = 0;
     for (int i = 0; i < ROUNDS; i++) {
         free(play_all(script, play));
         size_t const used = heap_used();
-        grown += used > before;
+        grown += i >= ROUNDS - JUDGED && used > before;
         before = used;
     }
-    CU_ASSERT_TRUE(grown < ROUNDS - 2);
+    CU_ASSERT_TRUE(grown < JUDGED);
     free(script);
 }
