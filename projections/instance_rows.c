@@ -47,11 +47,21 @@ static bool is_end(uint32_t status)
            status == THOLE_INSTANCE_CONTINUED_AS_NEW;
 }
 
-/* Between its begin and its end an execution's state is in the row of the instance. */
+/* Of an instance's first execution its own row says all, until it continues as new. Between the begin and the
+ * end of a later one the state is in the row of the instance. */
 static bool says_execution(const struct batch_instance *row)
 {
-    bool const begins = row->orchestration.len > 0;
-    return row->execution > 0 && !row->removed && (begins || is_end(row->status));
+    if (row->removed || row->execution == 0)
+        return false;
+    if (row->execution == 1)
+        return row->status == THOLE_INSTANCE_CONTINUED_AS_NEW;
+    return row->orchestration.len > 0 || is_end(row->status);
+}
+
+/* 0: that of the instance. */
+static uint64_t started_ms(const struct batch_instance *row)
+{
+    return row->created_ms > 0 || row->execution == 1 ? row->created_ms : row->updated_ms;
 }
 
 size_t execution_rows_merge(const struct batch_instance *rows, const uint32_t *partitions,
@@ -65,15 +75,14 @@ size_t execution_rows_merge(const struct batch_instance *rows, const uint32_t *p
         if (len > 0 && ret[len - 1].execution == from->execution &&
             thole_slice_equal(ret[len - 1].instance, from->instance))
             len--; /* the later record counts */
-        ret[len++] =
-            (struct execution_row){.partition = partitions[order[i]],
-                                   .status = from->status,
-                                   .instance = from->instance,
-                                   .execution = from->execution,
-                                   .started_ms = from->created_ms == 0 ? from->updated_ms : from->created_ms,
-                                   .ended_ms = is_end(from->status) ? from->updated_ms : 0,
-                                   .turns = from->turns,
-                                   .history_seq = from->history_seq};
+        ret[len++] = (struct execution_row){.partition = partitions[order[i]],
+                                            .status = from->status,
+                                            .instance = from->instance,
+                                            .execution = from->execution,
+                                            .started_ms = started_ms(from),
+                                            .ended_ms = is_end(from->status) ? from->updated_ms : 0,
+                                            .turns = from->turns,
+                                            .history_seq = from->history_seq};
     }
     return len;
 }

@@ -11,13 +11,15 @@ struct instance_row {
 struct execution_row {
     uint32_t partition, status;
     thole_slice instance;
-    uint64_t execution, started_ms, ended_ms, turns, history_seq; /* ended_ms 0: it goes on */
+    uint64_t execution, started_ms, ended_ms, turns,
+        history_seq; /* started_ms 0: as the instance; ended_ms 0: it goes on */
 };
 
 /*
  * Merges @p n rows of batches, in their order by instance, execution and sequence (row_order.h), without
  * those that are removed: one row for each instance, that of its last execution, with what only an earlier
- * one says; and one for each execution that begins or ends. Both arrays have room for n; returns their
+ * one says; and one for each execution that begins or ends, but of a
+ * first one only when it continues as new. Both arrays have room for n; returns their
  * lengths.
  */
 size_t instance_rows_merge(const struct batch_instance *rows, const uint32_t *partitions,

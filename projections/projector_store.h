@@ -36,9 +36,10 @@ THOLE_NODISCARD thole_status projector_store_complete(struct postgres *pg, uint3
  *  - Timers: removed, then added; adding replaces the due time.
  *  - Quarantine: removed, then added; adding replaces.
  *  - Instances and executions: never to an older history_seq. Of several rows of one instance the last
- *    execution counts. An execution's row is written when it begins and when it ends, none for execution 0:
- *    between the two the state is in its instance's row. Invalid bytes in details are replaced. All or
- *    nothing: THOLE_FENCED when the epoch of one of the partitions is not its batch's, or it is not open on
+ *    execution counts. An execution's row is written when it begins and when it ends: between the two the
+ *    state is in its instance's row, which says all of execution 1, too, until that continues as new. Invalid
+ *    bytes in details are replaced. All or nothing: THOLE_FENCED when the epoch of one of the partitions is
+ *    not its batch's, or it is not open on
  *    this connection; THOLE_INVALID for more than BATCH_ROWS_MAX rows of a kind in all, or when one of them
  *    is invalid: then apply each alone to find it. Idempotent. Sets `held` of removed activities.
  */

@@ -223,7 +223,9 @@ const struct statement_text statement_texts[STATEMENTS] = {
          "INSERT INTO executions AS e (instance, execution, p, status, started_ms, ended_ms, turns,"
          " history_seq)"
          " SELECT u.instance, u.execution, u.p,"
-         " u.status::int2, u.started_ms, nullif(u.ended_ms, 0), u.turns, u.history_seq"
+         " u.status::int2,"
+         " coalesce(nullif(u.started_ms, 0), (SELECT i.created_ms FROM instances AS i"
+         " WHERE i.instance = u.instance), u.ended_ms), nullif(u.ended_ms, 0), u.turns, u.history_seq"
          " FROM unnest($1::int4[], $2::text[], $3::int8[], $4::int4[], $5::int8[], $6::int8[], $7::int8[],"
          " $8::int8[]) AS u (p, instance, execution, status, started_ms, ended_ms, turns, history_seq)"
          " ON CONFLICT (instance, execution) DO UPDATE SET status = excluded.status,"
@@ -423,14 +425,18 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " AND ($7::text = '' OR i.parent = $7::text) AND i.created_ms >= $8::int8"
          " AND i.created_ms <= $4::int8 AND (i.created_ms < $4::int8 OR i.instance > $5::text)"
          " ORDER BY i.created_ms DESC, i.instance LIMIT $6::int8"},
-    /* The page after $2. */
+    /* The page after $2. Of an only execution there is no row but that of the instance. */
     [STATEMENT_LIST_EXECUTIONS] =
         {"list_executions", "iiiii",
-         "SELECT e.execution, CASE WHEN i.execution = e.execution THEN i.status ELSE e.status END::int8,"
+         "(SELECT e.execution, CASE WHEN i.execution = e.execution THEN i.status ELSE e.status END::int8,"
          " e.started_ms, coalesce(e.ended_ms, 0),"
          " CASE WHEN i.execution = e.execution THEN i.turns ELSE e.turns END"
          " FROM executions AS e LEFT JOIN instances AS i ON i.instance = e.instance"
-         " WHERE e.instance = $1::text AND e.execution > $2::int8 ORDER BY e.execution LIMIT $3::int8"},
+         " WHERE e.instance = $1::text AND e.execution > $2::int8 ORDER BY e.execution LIMIT $3::int8)"
+         " UNION ALL (SELECT i.execution, i.status::int8, i.created_ms,"
+         " CASE WHEN i.status IN " ENDED " THEN i.updated_ms ELSE 0 END, i.turns FROM instances AS i"
+         " WHERE i.instance = $1::text AND i.execution > $2::int8 AND NOT EXISTS (SELECT FROM executions AS e"
+         " WHERE e.instance = i.instance AND e.execution = i.execution)) ORDER BY 1 LIMIT $3::int8"},
     /* The page after ($3, $4, $5, $6). */
     [STATEMENT_LIST_QUARANTINE] =
         {"list_quarantine", "tiittiittii",

@@ -19,7 +19,7 @@ static struct batch *batch_of(uint32_t p, uint64_t seq)
     batch->instances_len = 1;
     batch->instances[0] = (struct batch_instance){.instance = name,
                                                   .orchestration = THOLE_STR("checkout"),
-                                                  .execution = 1,
+                                                  .execution = 2,
                                                   .status = THOLE_INSTANCE_RUNNING,
                                                   .created_ms = 100,
                                                   .updated_ms = 200,

@@ -30,7 +30,7 @@ static struct batch_instance *add_instances(struct batch *batch, size_t n)
     for (size_t i = 0; i < n; i++)
         batch->instances[i] = (struct batch_instance){.instance = THOLE_STR("i"),
                                                       .orchestration = THOLE_STR("checkout"),
-                                                      .execution = 1,
+                                                      .execution = 2,
                                                       .status = THOLE_INSTANCE_RUNNING,
                                                       .created_ms = 100,
                                                       .updated_ms = 200,
@@ -71,8 +71,8 @@ static void apply_writes_every_kind(void)
     CHECK_OK(store_apply(pg, full_batch(1, 50)));
     CHECK_STR(
         "rows", dump("apply"),
-        "a i 1 1 1 default charge\na i 1 2 1 default charge\ne (i,1,1,1,100,,3,50)\n"
-        "i (i,1,checkout,1,1,100,200,\"\",3,50,0,,\"\")\np 1 1 50 1050\nt i 1 1 1 1000\nt i 1 2 1 2000");
+        "a i 1 1 1 default charge\na i 1 2 1 default charge\ne (i,2,1,1,100,,3,50)\n"
+        "i (i,1,checkout,2,1,100,200,\"\",3,50,0,,\"\")\np 1 1 50 1050\nt i 1 1 1 1000\nt i 1 2 1 2000");
     struct batch *batch = store_batch(1, 60);
     struct batch_instance *row = add_instances(batch, 1);
     store_remove_activities(batch, "i", 1, 2);
@@ -81,7 +81,7 @@ static void apply_writes_every_kind(void)
     batch->timers_removed[0] =
         (struct batch_timer){.instance = THOLE_STR("i"), .execution = 1, .timer_id = 2};
     *row = (struct batch_instance){.instance = THOLE_STR("i"),
-                                   .execution = 1,
+                                   .execution = 2,
                                    .status = THOLE_INSTANCE_FAILED,
                                    .updated_ms = 300,
                                    .detail = THOLE_STR("card declined"),
@@ -89,7 +89,7 @@ static void apply_writes_every_kind(void)
                                    .history_seq = 60};
     CHECK_OK(store_apply(pg, batch));
     CHECK_STR("rows", dump("apply"),
-              "e (i,1,1,5,100,300,4,60)\ni (i,1,checkout,1,5,100,300,\"card declined\",4,60,0,,\"\")\n"
+              "e (i,2,1,5,100,300,4,60)\ni (i,1,checkout,2,5,100,300,\"card declined\",4,60,0,,\"\")\n"
               "p 1 1 60 1060\nt i 1 1 1 1000");
     postgres_close(pg);
 }
@@ -226,12 +226,12 @@ static void instances_only_move_forward(void)
     rows[0].status = THOLE_INSTANCE_COMPLETED;
     CHECK_OK(store_apply(pg, batch));
     CHECK_STR("older", store_sql("forward", "SELECT i FROM instances i"),
-              "(i,1,checkout,1,1,100,200,\"\",3,50,0,,\"\")");
-    CHECK_STR("older", store_sql("forward", "SELECT e FROM executions e"), "(i,1,1,1,100,,3,50)");
+              "(i,1,checkout,2,1,100,200,\"\",3,50,0,,\"\")");
+    CHECK_STR("older", store_sql("forward", "SELECT e FROM executions e"), "(i,2,1,1,100,,3,50)");
 
     batch = store_batch(1, 52); /* two executions of one instance, the later one first */
     rows = add_instances(batch, 2);
-    rows[0].execution = 2;
+    rows[0].execution = 3;
     rows[0].history_seq = 70;
     rows[0].created_ms = 0;
     rows[0].updated_ms = 700;
@@ -240,9 +240,9 @@ static void instances_only_move_forward(void)
     rows[1].updated_ms = 600;
     CHECK_OK(store_apply(pg, batch));
     CHECK_STR("instance", store_sql("forward", "SELECT i FROM instances i"),
-              "(i,1,checkout,2,1,100,700,\"\",3,70,0,,\"\")");
+              "(i,1,checkout,3,1,100,700,\"\",3,70,0,,\"\")");
     CHECK_STR("executions", store_sql("forward", "SELECT e FROM executions e ORDER BY execution"),
-              "(i,1,1,4,100,600,3,60)\n(i,2,1,1,700,,3,70)");
+              "(i,2,1,4,100,600,3,60)\n(i,3,1,1,700,,3,70)");
     postgres_close(pg);
 }
 
@@ -624,7 +624,7 @@ static void reset_empties_one_partition(void)
     CHECK_OK(projector_store_reset(pg, 1, 1, &store_err));
     CHECK_STR(
         "left", dump("reset"),
-        "a j 1 1 2 default charge\ne (j,1,2,1,100,,3,50)\ni (j,2,checkout,1,1,100,200,\"\",3,50,0,,\"\")\n"
+        "a j 1 1 2 default charge\ne (j,2,2,1,100,,3,50)\ni (j,2,checkout,2,1,100,200,\"\",3,50,0,,\"\")\n"
         "p 1 1 0 0\np 2 1 60 1060");
     CHECK_STR("settings", store_own_sql(pg, "SHOW statement_timeout"), "10s\n");
     CHECK_STR("settings", store_own_sql(pg, "SHOW synchronous_commit"), "off\n");
@@ -711,7 +711,7 @@ static void show_counts_what_is_open(void)
     CHECK_INT(seen.info.open_activities, 2);
     CHECK_INT(seen.info.open_timers, 2);
     CHECK_INT(seen.info.partition, 1);
-    CHECK_INT(seen.info.execution, 1);
+    CHECK_INT(seen.info.execution, 2);
     CHECK_INT(seen.info.status, THOLE_INSTANCE_RUNNING);
     CHECK_INT(seen.info.created_ms, 100);
     CHECK_INT(seen.info.updated_ms, 200);

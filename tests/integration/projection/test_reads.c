@@ -144,7 +144,7 @@ static void test_values(void)
     CHECK_STATUS(query_store_show(pg, THOLE_STR("on"), see_instance, &seen, &store_err), THOLE_NOT_FOUND);
     check_seen("show nobody", &seen, "");
     CHECK_OK(query_store_executions(pg, THOLE_STR("one"), see_execution, &seen, &store_err));
-    check_seen("executions", &seen, "1 ContinuedAsNew 11 12 13|2 Running 15 0 16|");
+    check_seen("executions", &seen, "1 ContinuedAsNew 11 12 13|2 Running 15 0 16|5 Running 1001 0 7|");
     seen = (struct seen){.len = 0};
     CHECK_OK(query_store_activities(pg, THOLE_STR("one"), see_activity, &seen, &store_err));
     check_seen("activities", &seen,

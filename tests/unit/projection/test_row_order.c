@@ -104,10 +104,46 @@ static void test_removed(void)
     size_t n;
     rows[0].removed = true;
     CU_ASSERT_EQUAL(merge(rows, 2, merged, executions, &n), 1);
-    CU_ASSERT_EQUAL(n, 1);
     rows[1].removed = true;
     CU_ASSERT_EQUAL(merge(rows, 2, merged, executions, &n), 0);
     CU_ASSERT_EQUAL(n, 0);
+}
+
+/* Which rows an execution has of its own, and since when it runs. */
+static void test_executions(void)
+{
+    static const struct {
+        uint64_t execution, created_ms;
+        uint32_t status;
+        bool begins;
+        size_t rows;
+        uint64_t started_ms;
+    } cases[] = {
+        {0, 7, THOLE_INSTANCE_WAITING, false, 0, 0},
+        {1, 7, RUNS, true, 0, 0},
+        {1, 0, THOLE_INSTANCE_COMPLETED, false, 0, 0},
+        {1, 7, THOLE_INSTANCE_FAILED, true, 0, 0},
+        {1, 7, AGAIN, true, 1, 7},
+        {1, 0, AGAIN, false, 1, 0},
+        {2, 0, RUNS, true, 1, 1009},
+        {2, 0, PAUSED, false, 0, 0},
+        {2, 0, AGAIN, false, 1, 1009},
+        {2, 0, THOLE_INSTANCE_CANCELLED, false, 1, 1009},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct batch_instance row = row_of(cases[i].execution, cases[i].status, cases[i].created_ms, 9);
+        struct instance_row merged[1];
+        struct execution_row execution[1];
+        size_t n;
+        if (!cases[i].begins)
+            row.orchestration.len = 0;
+        CU_ASSERT_EQUAL(merge(&row, 1, merged, execution, &n), 1);
+        CU_ASSERT_EQUAL(n, cases[i].rows);
+        if (n == 1) {
+            CU_ASSERT_EQUAL(execution[0].started_ms, cases[i].started_ms);
+            CU_ASSERT_EQUAL(execution[0].ended_ms, row.status == RUNS ? 0 : 1009);
+        }
+    }
 }
 
 int main(void)
@@ -115,6 +151,7 @@ int main(void)
     static const struct thole_test tests[] = {{"order", test_order},
                                               {"creation", test_creation},
                                               {"custom status", test_custom_status},
-                                              {"removed", test_removed}};
+                                              {"removed", test_removed},
+                                              {"executions", test_executions}};
     return thole_run_suite("row_order", tests, ARRAY_LEN(tests));
 }
